@@ -1,0 +1,81 @@
+// Package kvdbsync is the contract between key-value stores and the rest of
+// the agent, and the part of watching a store that is the same for all of them.
+//
+// A [Connector] knows one kind of store. All it must do is yield what the store
+// holds and then what changes, and end with an error as soon as it can no
+// longer promise that it has missed nothing: compaction, a lost subscription,
+// an index that went backwards and an overflowed event queue all mean just
+// that. A [Source] is one configured connector; it does the rest once, for all:
+// it mirrors the store, drops duplicates, deletes what vanished during a gap,
+// coalesces what its consumer has not yet taken, backs off with jitter, lists
+// again from time to time, and tells its health.
+//
+// Order: changes of one key are seen in the store's order, changes that one
+// store transaction made together stay together in one [Change].
+package kvdbsync
+
+import (
+	"context"
+	"errors"
+	"iter"
+)
+
+// An Event says what a store holds under a key.
+type Event struct {
+	Key   string // whole key, as the store has it
+	Value []byte // nil: the key is gone; owned by the receiver, never changed
+	Rev   int64  // the store's revision of this change; 0 where it has none
+	// Origin is where in the store the value stands, for people: "routes.yaml:12".
+	// Empty where the key says it all.
+	Origin string
+	// Err says that the store has something under Key that is no value, such as
+	// an entry that does not parse. Value is nil then, and the key is not gone.
+	Err error
+}
+
+// A Batch is what a store changed at once.
+type Batch struct {
+	Events []Event
+	Rev    int64 // the store's revision after this batch; 0 where it has none
+	// Synced says that with this batch every pair that stood when the watch
+	// began has been yielded.
+	Synced bool
+	// Problems are faults of the store's content that belong to no key, such as a
+	// file that cannot be parsed. nil means unchanged, empty means none (any more).
+	Problems []error
+}
+
+// A Connector watches one store.
+type Connector interface {
+	// Watch yields every pair under prefix in one or more Batches, the last of
+	// them marked Synced, then each change as it comes, in order; what the store
+	// changed at once is one Batch. It ends without error when ctx does, and with
+	// one as soon as it can no longer promise that it has missed nothing. Called
+	// again, it starts over.
+	Watch(ctx context.Context, prefix string) iter.Seq2[Batch, error]
+}
+
+// A Pair is a key with its value.
+type Pair struct {
+	Key   string
+	Value []byte
+}
+
+// A Store is read and written by hand or by program: by agentctl, and for
+// published status. All keys are whole keys.
+type Store interface {
+	// Get returns ErrNotFound when the key is not there.
+	Get(ctx context.Context, key string) ([]byte, error)
+	// List returns the pairs under prefix, sorted by key.
+	List(ctx context.Context, prefix string) ([]Pair, error)
+	Put(ctx context.Context, key string, value []byte) error
+	// Delete tells whether the key was there.
+	Delete(ctx context.Context, key string) (existed bool, err error)
+}
+
+var (
+	// ErrNotFound is what Get returns for a key that is not there.
+	ErrNotFound = errors.New("no such key")
+	// ErrReadOnly is what a store that people write by other means says to Put and Delete.
+	ErrReadOnly = errors.New("store is read-only")
+)

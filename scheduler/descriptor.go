@@ -1,0 +1,80 @@
+package scheduler
+
+import (
+	"context"
+	"iter"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/models"
+)
+
+// A Descriptor teaches the scheduler one sort of value. V is its message; M is
+// the metadata that Create learns and the other verbs are given back, such as
+// an interface index (struct{} where there is nothing to learn).
+//
+// The pure functions may be called from any goroutine, at any time. A verb is
+// called on a goroutine of the scheduler's, never two at once for one key, and
+// concurrently with verbs of values that do not depend on each other; its
+// context ends when the scheduler stops or the verb takes too long. Messages
+// are shared: nobody changes them.
+type Descriptor[V proto.Message, M any] struct {
+	Name string // unique: "linux-route"
+
+	// Keys: those of Model, or for derived values and notifications, which no
+	// model describes, those with Prefix that Match accepts (nil: all).
+	Model  models.Of[V]
+	Prefix string
+	Match  func(key string) bool
+
+	// Southbound names what the verbs talk to; verbs of one southbound share its
+	// limit of concurrency. Defaults to Name.
+	Southbound string
+
+	// Meaning: pure functions of the value. All are optional.
+	Validate     func(key string, v V) error            // every invalid field: *models.FieldError, joined
+	Equivalent   func(key string, old, new V) bool      // Defaults to proto.Equal
+	Recreate     func(key string, old, new V, m M) bool // the change needs Delete and Create. Defaults to Update == nil
+	Dependencies func(key string, v V) []Dependency     // all must stand before the value
+	Derived      func(key string, v V) []KeyValue       // parts with a life of their own, and properties
+
+	// Verbs: what touches the system. A value of a descriptor without Create and
+	// Delete is only noticed, by Retrieve and Observe.
+	Create func(ctx context.Context, key string, v V) (M, error)
+	Update func(ctx context.Context, key string, old, new V, m M) (M, error)
+	Delete func(ctx context.Context, key string, v V, m M) error
+	// Retrieve yields what really stands, of this sort; wanted is what should.
+	// An error ends it, and what was known of this sort stays as it was.
+	Retrieve func(ctx context.Context, wanted []Wanted[V]) iter.Seq2[Found[V, M], error]
+	// RetrieveAfter names descriptors whose Retrieve must have run before.
+	RetrieveAfter []string
+}
+
+// A KeyValue is a derived value. One whose key no descriptor has is a
+// property: it stands when its base does, and nothing is called for it.
+type KeyValue struct {
+	Key   string
+	Value proto.Message
+}
+
+// Wanted is a value that should stand.
+type Wanted[V proto.Message] struct {
+	Key   string
+	Value V
+}
+
+// Found is a value that Retrieve saw.
+type Found[V proto.Message, M any] struct {
+	Key     string // empty: what the model makes of Value
+	Value   V
+	Meta    M
+	Foreign bool // not ours: it counts as a dependency, but is never changed or removed
+}
+
+// A Dependency is what must stand before a value can: one key, or any of many.
+type Dependency struct {
+	Label    string                // for people, shown while it is unmet: "outgoing-interface-is-up"
+	Key      string                // exactly this one, or
+	Prefixes []string              // any key with one of these prefixes
+	Match    func(key string) bool // that Match accepts (nil: all)
+}
