@@ -48,3 +48,7 @@ func (s *Scheduler) Observe(seen ...Observed) {}
 // Refresh has the scheduler soon read again what the descriptors with these
 // names retrieve (none: all). It never blocks.
 func (s *Scheduler) Refresh(descriptors ...string) {}
+
+// Retry has the scheduler try failed values of these descriptors (none: all)
+// again now, without waiting for their back-off. It never blocks.
+func (s *Scheduler) Retry(descriptors ...string) {}
