@@ -1,0 +1,49 @@
+# Go, gcc, git, make and a Debian userland are all it takes; what else a target
+# needs, Go builds into .cache.
+
+SHELL     := /bin/bash -o pipefail
+LINT      := .cache/bin/golangci-lint
+FUZZTIME  ?= 10s
+BENCHTIME ?= 1s
+# Packages that need no server, no file system and no kernel come first: when
+# they fail, the rest says nothing.
+PURE      := ./internal/floors ./models/... ./proto/... ./scheduler/... ./kvdbsync ./orchestrator/...
+
+.PHONY: help run build test race fuzz bench lint cover generate clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: build ## the agent with a small example, in a scratch network namespace; Ctrl-C ends it
+	@.bin/first-light run
+
+build: ## agent, agentctl and first-light into .bin
+	@mkdir -p .bin && go build -o .bin/ ./cmd/... ./examples/...
+
+test: ## all tests; what the machine lacks skips loudly, and fails when CI=true
+	go test $(PURE) && go test ./...
+
+race: ## all tests under the race detector
+	go test -race ./...
+
+fuzz: ## every fuzz test for FUZZTIME (10s)
+	@go test -list '^Fuzz' ./... | awk '/^Fuzz/ {f[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, f[i]; n = 0}' | \
+		while read -r pkg name; do go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null || exit 1; done
+
+bench: ## every benchmark for BENCHTIME (1s)
+	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
+
+lint: $(LINT) ## golangci-lint, built once into .cache
+	$(LINT) run
+
+$(LINT): tools/go.mod
+	@mkdir -p $(@D) && echo "building golangci-lint, once" && cd tools && go build -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+cover: ## how much of the code the tests run
+	go test -coverpkg=./... -coverprofile=.cache/cover.out ./... && go tool cover -func=.cache/cover.out | tail -n 1
+
+generate: ## generated code from its sources
+	go generate ./...
+
+clean: ## remove what build and run made (.cache, with built tools and servers, stays)
+	rm -rf .bin .run

@@ -1,0 +1,125 @@
+package floors
+
+import (
+	"path"
+	"strings"
+	"testing"
+)
+
+// A floor says what the packages of a folder may import of ours, besides what
+// is below their own folder. "*" stands for one element of a path: with
+// "connectors/*" each connector is a folder of its own, and none sees another.
+// Of the folders that fit, the longest counts.
+type floor struct {
+	folder string
+	may    []string
+}
+
+func floors() []floor {
+	return []floor{
+		{"proto", nil},
+		{"models", []string{"proto"}},
+		{"scheduler/internal", []string{"models", "proto"}},
+		{"scheduler", []string{"models", "proto", "scheduler/internal"}},
+		{"kvdbsync", []string{"models"}},
+		{"kvdbsync/conformance", []string{"kvdbsync"}},
+		{"orchestrator", []string{"kvdbsync", "models", "proto", "scheduler"}},
+		{"connectors/*", []string{"internal/config", "kvdbsync", "models"}},
+		{"descriptors/*", []string{"internal/config", "models", "proto", "scheduler"}},
+		{"northbound/*", []string{"internal/config", "kvdbsync", "models", "orchestrator", "proto", "scheduler"}},
+		{"internal/config", nil},
+		{"internal/floors", nil},
+		{"internal/scratch", nil},
+		{"internal/testkit", []string{"internal/scratch"}},
+		{"cmd/*", []string{"connectors", "descriptors", "internal/config", "kvdbsync", "models", "northbound", "orchestrator", "proto", "scheduler"}},
+		{"examples/*", []string{"internal/scratch"}},
+	}
+}
+
+func TestImportsGoDown(t *testing.T) {
+	for _, p := range packages(t) {
+		f, own, ok := floorOf(p.Dir)
+		if !ok {
+			t.Errorf("%s is on no floor: give it a line in floors()", p.Dir)
+			continue
+		}
+		for dir, file := range p.Imports() {
+			if !allowed(f, own, dir) {
+				t.Errorf("%s imports %s, but %s may import only %s", file, dir, f.folder, strings.Join(f.may, ", "))
+			}
+		}
+	}
+}
+
+// floorOf returns the floor of dir, and which folder is its own.
+func floorOf(dir string) (best floor, own string, ok bool) {
+	for _, f := range floors() {
+		if under, fits := within(dir, f.folder); fits && len(f.folder) > len(best.folder) {
+			best, own, ok = f, under, true
+		}
+	}
+	return best, own, ok
+}
+
+func allowed(f floor, own, dir string) bool {
+	if dir == own || strings.HasPrefix(dir, own+"/") {
+		return true
+	}
+	for _, may := range f.may {
+		if dir == may || strings.HasPrefix(dir, may+"/") {
+			return !internalElsewhere(own, dir)
+		}
+	}
+	return false
+}
+
+// internalElsewhere tells an internal folder of another part: connectors/etcd/internal/x.
+func internalElsewhere(own, dir string) bool {
+	part, _, found := strings.Cut(dir, "/internal/")
+	return found && part != "" && part != own
+}
+
+// within returns the beginning of dir that pattern fits.
+func within(dir, pattern string) (string, bool) {
+	n := strings.Count(pattern, "/") + 1
+	elements := strings.Split(dir, "/")
+	if len(elements) < n {
+		return "", false
+	}
+	head := strings.Join(elements[:n], "/")
+	fits, err := path.Match(pattern, head)
+	return head, fits && err == nil
+}
+
+func TestTheRulesThemselves(t *testing.T) {
+	tests := []struct {
+		from, to string
+		want     bool
+	}{
+		{"connectors/etcd", "kvdbsync", true},
+		{"connectors/etcd", "connectors/etcd/internal/lease", true},
+		{"connectors/etcd", "connectors/bolt", false},
+		{"connectors/etcd", "scheduler", false},
+		{"descriptors/linux/l3", "descriptors/linux/keys", true},
+		{"descriptors/linux/l3", "kvdbsync", false},
+		{"descriptors/linux/l3", "scheduler/internal/graph", false},
+		{"kvdbsync", "scheduler", false},
+		{"scheduler", "kvdbsync", false},
+		{"scheduler", "scheduler/internal/graph", true},
+		{"scheduler/internal/graph", "scheduler", false},
+		{"orchestrator", "connectors/etcd", false},
+		{"northbound/kvdb", "orchestrator", true},
+		{"orchestrator", "northbound/kvdb", false},
+		{"examples/first-light", "cmd/agent", false},
+		{"cmd/agentctl", "cmd/agent", false},
+	}
+	for _, tt := range tests {
+		f, own, ok := floorOf(tt.from)
+		if !ok {
+			t.Fatalf("%s is on no floor", tt.from)
+		}
+		if got := allowed(f, own, tt.to); got != tt.want {
+			t.Errorf("%s imports %s: allowed %v, want %v", tt.from, tt.to, got, tt.want)
+		}
+	}
+}
