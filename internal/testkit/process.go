@@ -1,0 +1,82 @@
+package testkit
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startTime is how long a server may take to serve, on a busy machine.
+const startTime = time.Minute
+
+// A process is a server that a test starts, stops, kills, pauses and starts
+// again. Its methods are called from the goroutine of the test.
+type process struct {
+	t     testing.TB
+	path  string
+	args  []string
+	ready func() bool
+
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	output bytes.Buffer // of all runs; read once the process has ended
+}
+
+// Start starts the server, again if it has run before, and waits until it serves.
+func (p *process) Start() {
+	p.t.Helper()
+	if err := p.start(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *process) start() error {
+	p.cmd = exec.Command(p.path, p.args...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	p.ended = make(chan struct{})
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		cmd.Wait()
+		close(ended)
+	}(p.cmd, p.ended)
+	return p.await()
+}
+
+// await polls, as a server has no other way to say that it serves.
+func (p *process) await() error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(startTime)
+	for !p.ready() {
+		select {
+		case <-tick.C:
+		case <-p.ended:
+			return fmt.Errorf("%s ended as it started:\n%s", p.path, p.output.String())
+		case <-late:
+			p.Kill()
+			return fmt.Errorf("%s does not serve after %v:\n%s", p.path, startTime, p.output.String())
+		}
+	}
+	return nil
+}
+
+// Stop ends the server in its own orderly way.
+func (p *process) Stop() { p.signal(syscall.SIGTERM); <-p.ended }
+
+// Kill ends the server at once; it may have ended already.
+func (p *process) Kill() { p.signal(syscall.SIGKILL); <-p.ended }
+
+// Pause freezes the server: connections stay open and nothing answers.
+func (p *process) Pause() { p.signal(syscall.SIGSTOP) }
+
+// Continue lets a paused server run on.
+func (p *process) Continue() { p.signal(syscall.SIGCONT) }
+
+// signal ignores the error: all it can say is that the process has ended.
+func (p *process) signal(s syscall.Signal) { p.cmd.Process.Signal(s) }
