@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+
+	"github.com/keyplane/keyplane/internal/scratch"
+)
+
+// insideVerb is the command that run starts this program with, inside.
+const insideVerb = "become"
+
+// markInside tells a command, by the environment, that it is inside already.
+const markInside = "FIRST_LIGHT_INSIDE"
+
+func isInside() bool { return os.Getenv(markInside) != "" }
+
+func namespaces() []string { return []string{"red", "blue"} }
+
+// become readies the scratch network and turns this process into the agent.
+func become(command []string) error {
+	if len(command) == 0 {
+		return errUsage
+	}
+	err := scratch.Enter()
+	if errors.Is(err, scratch.ErrDenied) {
+		return fmt.Errorf("%w%s", err, remedy)
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range namespaces() {
+		if err := scratch.AddNetns(name); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("starting %s: %w", command[0], syscall.Exec(command[0], command, os.Environ()))
+}
+
+// enter starts this program again with the same arguments, in the namespaces of
+// the agent. A Go program has many threads and the kernel lets only a
+// single-threaded one enter a user namespace, so nsenter (of util-linux, which
+// every Debian has) does that step.
+func enter(args []string) error {
+	pid, err := running()
+	if err != nil {
+		return fmt.Errorf("first-light does not run here: start it with make run (%w)", err)
+	}
+	nsenter, err := exec.LookPath("nsenter")
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	command := append([]string{nsenter, "--target", strconv.Itoa(pid), "--mount", "--net", "--wd"}, userFlags(pid)...)
+	command = append(append(command, "--", self), args...)
+	return fmt.Errorf("starting %s: %w", nsenter, syscall.Exec(nsenter, command, append(os.Environ(), markInside+"=1")))
+}
+
+// userFlags enter the user namespace of the process too, if it has another one.
+func userFlags(pid int) []string {
+	ours, _ := os.Readlink("/proc/self/ns/user")
+	theirs, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/user")
+	if ours == theirs {
+		return nil
+	}
+	return []string{"--user", "--preserve-credentials"}
+}
+
+// execIn turns this process into a command in a named namespace.
+func execIn(namespace string, command []string) error {
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		return err
+	}
+	return scratch.InNetns(namespace, func() error {
+		return fmt.Errorf("starting %s: %w", path, syscall.Exec(path, command, os.Environ()))
+	})
+}
+
+func pingFrom(out io.Writer, namespace, address string) error {
+	return scratch.InNetns(namespace, func() error { return ping(out, address) })
+}

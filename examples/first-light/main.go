@@ -1,0 +1,81 @@
+// First-light starts the agent with a small example, in a scratch network that
+// is gone when it ends: two network namespaces, a VETH pair between them,
+// addresses, a route and a static neighbour. It needs neither root nor any tool
+// but itself, and leaves nothing behind but the files in .run, which are the
+// user's to edit. `make run` is `first-light run`; see README.md.
+//
+// Each command but run has two halves: outside, it enters the scratch network
+// and starts itself again there; inside, it does its work.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+)
+
+const usage = `first-light: the agent with a small example, in a scratch network of its own
+
+  first-light run                      start it; Ctrl-C ends it and removes the network
+  first-light show                     interfaces, addresses, routes and neighbours inside
+  first-light ping NETNS ADDRESS       does an echo come back? (NETNS: red or blue)
+  first-light exec NETNS COMMAND ...   any command inside, such as: exec red bash
+
+All but run are for another terminal, in the same folder, while it runs.
+`
+
+// errUsage says that the command line makes no sense.
+var errUsage = errors.New("usage")
+
+func main() {
+	err := do(os.Args[1:], os.Stdout)
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+	case errors.Is(err, errUsage):
+		fmt.Fprint(os.Stderr, usage)
+		os.Exit(2)
+	case errors.As(err, &exit) && exit.ExitCode() > 0:
+		os.Exit(exit.ExitCode()) // the agent has said why
+	default:
+		fmt.Fprintln(os.Stderr, "first-light:", err)
+		os.Exit(1)
+	}
+}
+
+func do(args []string, out io.Writer) error {
+	if len(args) == 0 {
+		return errUsage
+	}
+	verb, rest := args[0], args[1:]
+	switch {
+	case verb == "run" && len(rest) == 0:
+		return run(out)
+	case verb == insideVerb:
+		return become(rest)
+	case !known(verb, rest):
+		return errUsage
+	case !isInside():
+		return enter(args)
+	case verb == "show":
+		return show(out)
+	case verb == "ping":
+		return pingFrom(out, rest[0], rest[1])
+	default:
+		return execIn(rest[0], rest[1:])
+	}
+}
+
+func known(verb string, args []string) bool {
+	switch verb {
+	case "show":
+		return len(args) == 0
+	case "ping":
+		return len(args) == 2
+	case "exec":
+		return len(args) >= 2
+	}
+	return false
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"github.com/keyplane/keyplane/internal/scratch"
+)
+
+// Where things are, below the folder it was started in.
+const (
+	home    = ".run"
+	pidFile = home + "/pid"
+	socket  = home + "/agent.sock"
+)
+
+// run starts the agent in a scratch network, tells what to try when it is
+// ready, and ends when the agent does.
+func run(out io.Writer) error {
+	if pid, err := running(); err == nil {
+		return fmt.Errorf("it already runs here, as process %d", pid)
+	}
+	if err := writeFiles(home); err != nil {
+		return err
+	}
+	ready, err := listenReady()
+	if err != nil {
+		return err
+	}
+	defer ready.Close()
+	return supervise(out, ready)
+}
+
+// supervise owns the agent's process. The kernel ends that process when the
+// thread that started it ends, hence the locked thread.
+func supervise(out io.Writer, ready *readySocket) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+
+	cmd, err := startInside(ready.path)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(pidFile)
+	if err := os.WriteFile(pidFile, []byte(strconv.Itoa(cmd.Process.Pid)), 0o644); err != nil {
+		return errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait())
+	}
+	go func() {
+		if ready.Wait() == nil {
+			fmt.Fprint(out, whatToTry())
+		}
+	}()
+	go func() {
+		for s := range signals {
+			// It has ended already if this fails, and Wait says so.
+			_ = cmd.Process.Signal(s)
+		}
+	}()
+	err = cmd.Wait()
+	signal.Stop(signals)
+	close(signals)
+	if err == nil {
+		fmt.Fprintln(out, "\nThe scratch network is gone. Your files stay in "+home+" (make clean removes them).")
+	}
+	return err
+}
+
+// startInside starts this program again, in a scratch network, where it becomes
+// the agent. It gets a process group of its own, so that Ctrl-C reaches it once,
+// through here.
+func startInside(readyPath string) (*exec.Cmd, error) {
+	agent, err := beside("agent")
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("/proc/self/exe", insideVerb, agent,
+		"-config-dir="+home+"/conf", "-socket="+socket, "-on-exit=remove")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+readyPath)
+	cmd.SysProcAttr = scratch.Attr()
+	cmd.SysProcAttr.Setpgid = true
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGTERM
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%w: %w%s", scratch.ErrDenied, err, remedy)
+	}
+	return cmd, nil
+}
+
+// remedy follows an error that says that namespaces are denied.
+const remedy = `
+It needs a network namespace of its own. Any of these gives it one:
+  run it as root (in a container: with --privileged), or
+  sysctl -w kernel.apparmor_restrict_unprivileged_userns=0   (Ubuntu 24.04 and later), or
+  sysctl -w user.max_user_namespaces=10000                   (where it is 0)`
+
+// beside returns the path of a program that was built into the folder of this one.
+func beside(name string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(filepath.Dir(self), name)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%w: run make build", err)
+	}
+	return path, nil
+}
+
+// running returns the process that runs here now. A process of another kind,
+// which has got the number of one long gone, is in our own network.
+func running() (int, error) {
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
+		return 0, err
+	}
+	theirs, err := os.Readlink("/proc/" + string(text) + "/ns/net")
+	if err != nil {
+		return 0, err
+	}
+	ours, err := os.Readlink("/proc/self/ns/net")
+	if err == nil && ours == theirs {
+		err = fmt.Errorf("process %s is something else", text)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(text))
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/keyplane/keyplane/internal/scratch"
+)
+
+// show prints what stands in the namespaces, for machines without iproute2.
+func show(out io.Writer) error {
+	for _, name := range namespaces() {
+		fmt.Fprintln(out, name)
+		if err := scratch.InNetns(name, func() error { return showHere(out) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func showHere(out io.Writer) error {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return fmt.Errorf("listing interfaces: %w", err)
+	}
+	names := map[int]string{}
+	for _, link := range links {
+		names[link.Attrs().Index] = link.Attrs().Name
+		if err := showLink(out, link); err != nil {
+			return err
+		}
+	}
+	if err := showRoutes(out, names); err != nil {
+		return err
+	}
+	return showNeighbours(out, names)
+}
+
+func showLink(out io.Writer, link netlink.Link) error {
+	state := "down"
+	if link.Attrs().Flags&net.FlagUp != 0 {
+		state = "up"
+	}
+	fmt.Fprintf(out, "  interface %s %s, %s, mtu %d", link.Attrs().Name, link.Type(), state, link.Attrs().MTU)
+	if mac := link.Attrs().HardwareAddr; len(mac) > 0 {
+		fmt.Fprintf(out, ", %s", mac)
+	}
+	addrs, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+	if err != nil {
+		return fmt.Errorf("listing addresses of %s: %w", link.Attrs().Name, err)
+	}
+	for _, addr := range addrs {
+		fmt.Fprintf(out, ", %s", addr.IPNet)
+	}
+	fmt.Fprintln(out)
+	return nil
+}
+
+func showRoutes(out io.Writer, names map[int]string) error {
+	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
+	if err != nil {
+		return fmt.Errorf("listing routes: %w", err)
+	}
+	for _, route := range routes {
+		fmt.Fprintf(out, "  route %s", cmp.Or(route.Dst.String(), "default"))
+		if route.Gw != nil {
+			fmt.Fprintf(out, " via %s", route.Gw)
+		}
+		fmt.Fprintf(out, " out of %s\n", names[route.LinkIndex])
+	}
+	return nil
+}
+
+func showNeighbours(out io.Writer, names map[int]string) error {
+	neighbours, err := netlink.NeighList(0, netlink.FAMILY_V4)
+	if err != nil {
+		return fmt.Errorf("listing neighbours: %w", err)
+	}
+	for _, n := range neighbours {
+		if n.State&netlink.NUD_PERMANENT != 0 {
+			fmt.Fprintf(out, "  neighbour %s at %s on %s\n", n.IP, n.HardwareAddr, names[n.LinkIndex])
+		}
+	}
+	return nil
+}
