@@ -3,7 +3,21 @@ package models
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+)
+
+var (
+	// ErrNoModel says that a key, or a message, is of no model.
+	ErrNoModel = errors.New("no such model")
+	// ErrKeyMismatch says that a value makes another key than the one it is
+	// under. The error also holds a [FieldError] for each field that disagrees.
+	ErrKeyMismatch = errors.New("key and value disagree")
+	// ErrNotJSON says that data is no JSON object at all: malformed, empty, binary,
+	// another kind of JSON.
+	ErrNotJSON = errors.New("not a JSON object")
+	// ErrTooLarge says that data is longer than [MaxSize].
+	ErrTooLarge = errors.New("value too large")
 )
 
 // A FieldError says what is wrong with one field of a value and what would be right.
@@ -37,15 +51,31 @@ func Fields(err error) []string {
 	return out
 }
 
-// show renders a value for an error: quoted, and cut where it is long.
+// fieldErrors are one or more errors about fields, on one line.
+type fieldErrors []error
+
+func (es fieldErrors) Error() string {
+	texts := make([]string, len(es))
+	for i, e := range es {
+		texts[i] = e.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (es fieldErrors) Unwrap() []error { return es }
+
+// show renders a value for an error: text quoted, and cut where it is long.
 func show(v any) string {
-	const most = 80
-	s, ok := v.(string)
-	if !ok {
-		return fmt.Sprint(v)
+	if s, ok := v.(string); ok {
+		return strconv.Quote(cut(s, 80))
 	}
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
+	return cut(fmt.Sprint(v), 80)
+}
+
+// cut shortens s to about most bytes.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
 	}
-	return fmt.Sprintf("%q", s)
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }

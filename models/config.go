@@ -1,0 +1,93 @@
+package models
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// The structured form is the other way to write values, which people prefer in
+// files: groups with a field for each model,
+//
+//	vppConfig:
+//	  interfaces: [...]   # a list of the values of a model
+//	  nat44Global: {...}  # the value of a singleton
+//
+// A group is named after the first element of the module. Names of groups and
+// fields are read as shown, with underscores ("vpp_config", "nat44_global"), and
+// where a field is called otherwise in gRPC, by that name too ("wgPeers").
+
+// A configField is a field of a group, in one of its spellings.
+type configField struct{ group, field string }
+
+// ByConfigField returns the model that a field of the structured form holds
+// values of, and whether it holds a list of them.
+func ByConfigField(group, field string) (m *Model, repeated, ok bool) {
+	m, ok = models().byField[configField{snake(group), field}]
+	return m, ok && !m.Singleton(), ok
+}
+
+// ConfigField returns where the structured form holds values of the model:
+// "linuxConfig", "arpEntries". Both are empty for a model that is no configuration.
+func (m *Model) ConfigField() (group, field string) {
+	if len(m.config) == 0 {
+		return "", ""
+	}
+	first, _, _ := strings.Cut(m.Module, ".")
+	return first + "Config", m.config[0]
+}
+
+// ConfigGroups returns the groups of the structured form, sorted: "vppConfig" and others.
+func ConfigGroups() []string { return slices.Clone(models().groups) }
+
+// ConfigFields returns the fields of a group, in the order of their models;
+// none for a group that is not there.
+func ConfigFields(group string) []string {
+	return slices.Clone(models().fields[snake(group)])
+}
+
+func (t *table) addConfigField(m *Model) {
+	group, field := m.ConfigField()
+	if field == "" {
+		return
+	}
+	if _, ok := t.fields[snake(group)]; !ok {
+		t.groups = append(t.groups, group)
+	}
+	group = snake(group)
+	t.fields[group] = append(t.fields[group], field)
+	for _, name := range m.config {
+		for _, spelling := range []string{name, camel(name), snake(name)} {
+			t.byField[configField{group, spelling}] = m
+		}
+	}
+}
+
+// camel writes a name without underscores: "Peer_list" as "PeerList".
+func camel(name string) string {
+	var b strings.Builder
+	words := strings.Split(name, "_")
+	b.WriteString(words[0])
+	for _, word := range words[1:] {
+		if word != "" {
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return b.String()
+}
+
+// snake writes a name that begins with a small letter with underscores:
+// "vppConfig" as "vpp_config". Others stay: they are names of messages.
+func snake(name string) string {
+	if name == "" || unicode.IsUpper(rune(name[0])) {
+		return name
+	}
+	var b strings.Builder
+	for _, r := range name {
+		if unicode.IsUpper(r) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}

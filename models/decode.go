@@ -1,0 +1,79 @@
+package models
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// Decode parses what a store holds under key, which is without the agent's own
+// prefix: it finds the model, parses the JSON, and makes sure that the content
+// makes exactly this key. Errors are [ErrNoModel], [ErrTooLarge], [ErrNotJSON],
+// [ErrKeyMismatch], and a [FieldError] for each field found wrong; the text is for people,
+// of bounded length, and the same every time.
+func Decode(key string, data []byte) (proto.Message, error) {
+	m, _, ok := ByKey(key)
+	if !ok {
+		return nil, noModel(key)
+	}
+	v, err := m.Unmarshal(data)
+	if err != nil {
+		return nil, err
+	}
+	made, err := m.Key(v)
+	if err != nil {
+		return nil, err
+	}
+	if made != key {
+		return nil, m.mismatch(key, made, v)
+	}
+	return v, nil
+}
+
+// longestKey is how much of a key an error shows.
+const longestKey = 120
+
+// noModel says that key is of no model, and which it could have meant.
+func noModel(key string) error {
+	if m, ok := meant(key); ok {
+		return fmt.Errorf("%w: key %q: did you mean %q?", ErrNoModel, cut(key, longestKey), hint(m))
+	}
+	return fmt.Errorf("%w: key %q: want one that begins like %q", ErrNoModel, cut(key, longestKey), "config/linux/interfaces/v2/interface/")
+}
+
+// hint is what the keys of m look like.
+func hint(m *Model) string {
+	if m.Singleton() {
+		return m.prefix
+	}
+	return m.prefix + "<name>"
+}
+
+// meant finds the model whose prefix is like the beginning of key. A key that
+// still has an agent's prefix is looked at from where the class begins.
+func meant(key string) (*Model, bool) {
+	key = cut(key, longestKey)
+	if at := strings.Index(key, "config/"); at > 0 {
+		key = key[at:]
+	}
+	elements := strings.Split(key, "/")
+	var words []string
+	byWord := map[string]*Model{}
+	for _, m := range models().all {
+		prefix := strings.TrimSuffix(m.prefix, "/")
+		n := min(strings.Count(prefix, "/")+1, len(elements))
+		if distance(plain(strings.Join(elements[:n], "/")), plain(prefix)) <= len(prefix)/8 {
+			words = append(words, prefix)
+			byWord[prefix] = m
+		}
+	}
+	slices.SortStableFunc(words, func(a, b string) int {
+		return distance(key, a) - distance(key, b)
+	})
+	if len(words) == 0 {
+		return nil, false
+	}
+	return byWord[words[0]], true
+}

@@ -1,0 +1,49 @@
+package models
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// MaxSize is the most bytes a value may have as JSON. It is several times what
+// the stores take, and keeps a stray file from being parsed.
+const MaxSize = 8 << 20
+
+// Marshal returns v as the stores hold it: one line of JSON, fields by their
+// proto names, enums by name, 64-bit numbers as text, and what has its default left
+// out. The same value always gives the same bytes.
+func (m *Model) Marshal(v proto.Message) ([]byte, error) {
+	if !m.is(v) {
+		return nil, fmt.Errorf("%w: %T is not a value of %s", ErrNoModel, v, m.Name())
+	}
+	// The order is that of the fields; only the space between them is random.
+	spaced, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("value of %s: %w", m.Name(), err)
+	}
+	var out bytes.Buffer
+	out.Grow(len(spaced))
+	if err := json.Compact(&out, spaced); err != nil {
+		return nil, fmt.Errorf("value of %s: %w", m.Name(), err)
+	}
+	return out.Bytes(), nil
+}
+
+// Unmarshal parses a value from JSON: fields by proto name or in lowerCamelCase,
+// enums by name or number, 64-bit numbers as text or number, null as absent.
+// Unknown fields are errors. Errors are [ErrTooLarge], [ErrNotJSON], and a [FieldError]
+// for each of the first few fields found wrong. It keeps nothing of data.
+func (m *Model) Unmarshal(data []byte) (proto.Message, error) {
+	if len(data) > MaxSize {
+		return nil, fmt.Errorf("%w: %d bytes: want at most %d", ErrTooLarge, len(data), MaxSize)
+	}
+	v := m.New()
+	if err := protojson.Unmarshal(data, v); err != nil {
+		return nil, diagnose(data, m.message, err)
+	}
+	return v, nil
+}

@@ -1,0 +1,49 @@
+package models
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// KeyOf returns the key of the value with the given name. Like a path the key is
+// cleaned: doubled slashes collapse, "." and ".." resolve, a last slash vanishes.
+// A singleton has one key, whatever the name.
+func (m *Model) KeyOf(name string) string {
+	if m.Singleton() {
+		return m.prefix
+	}
+	return path.Clean(m.prefix + name)
+}
+
+// NameOf returns the name in key, and whether key is of this model.
+func (m *Model) NameOf(key string) (string, bool) {
+	if m.Singleton() {
+		return "", key == m.prefix
+	}
+	name, ok := strings.CutPrefix(key, m.prefix)
+	if !ok || name == "" {
+		return "", false
+	}
+	return name, true
+}
+
+// Key returns the key that the content of v makes. The error is a [FieldError],
+// or several joined, where the fields that make the name are empty or do not
+// parse, and ErrNoModel where v is not of this model.
+func (m *Model) Key(v proto.Message) (string, error) {
+	if !m.is(v) {
+		return "", fmt.Errorf("%w: %T is not a value of %s", ErrNoModel, v, m.Name())
+	}
+	if m.Singleton() {
+		return m.prefix, nil
+	}
+	name := m.name(v)
+	key := path.Clean(m.prefix + name)
+	if len(key) <= len(m.prefix) || !strings.HasPrefix(key, m.prefix) || strings.Contains(name, invalid) {
+		return "", m.badName(v)
+	}
+	return key, nil
+}

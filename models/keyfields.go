@@ -1,0 +1,117 @@
+package models
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// A keyField is a field that the name of a value is made of.
+type keyField struct {
+	fd  protoreflect.FieldDescriptor
+	via string // function of the template that it goes through: ipnet, protoip or none
+}
+
+var fieldInTemplate = regexp.MustCompile(`(?:(ipnet|protoip) )?\.(\w+)`)
+
+// keyFields reads from the template which fields make the name, in order.
+func (m *Model) keyFields() []keyField {
+	var out []keyField
+	seen := map[protoreflect.Name]bool{}
+	fields := m.message.Descriptor().Fields()
+	for _, match := range fieldInTemplate.FindAllStringSubmatch(m.template, -1) {
+		for i := range fields.Len() {
+			fd := fields.Get(i)
+			if goName(fd) == match[2] && !seen[fd.Name()] {
+				seen[fd.Name()] = true
+				out = append(out, keyField{fd, match[1]})
+			}
+		}
+	}
+	return out
+}
+
+// goName is how Go, and so the template, calls a field.
+func goName(fd protoreflect.FieldDescriptor) string {
+	name := camel(string(fd.Name()))
+	return strings.ToUpper(name[:1]) + name[1:]
+}
+
+// text is how the field stands in the name of v.
+func (f keyField) text(v proto.Message) string {
+	value := v.ProtoReflect().Get(f.fd)
+	switch {
+	case f.via == "ipnet":
+		return network(value.String())
+	case f.via == "protoip":
+		return family(value.String())
+	case f.fd.Enum() != nil:
+		if e := f.fd.Enum().Values().ByNumber(value.Enum()); e != nil {
+			return string(e.Name())
+		}
+	}
+	return value.String()
+}
+
+func (f keyField) wrong(v proto.Message, want string) error {
+	return &FieldError{Field: string(f.fd.Name()), Value: v.ProtoReflect().Get(f.fd).Interface(), Want: want}
+}
+
+// badName says why the content of v makes no name.
+func (m *Model) badName(v proto.Message) error {
+	var errs fieldErrors
+	for _, f := range m.keyFields() {
+		text := f.text(v)
+		switch {
+		case f.via == "ipnet" && strings.HasPrefix(text, invalid):
+			errs = append(errs, f.wrong(v, `a network with prefix length, such as "10.0.0.0/24"`))
+		case f.via == "protoip" && text == invalid:
+			errs = append(errs, f.wrong(v, `an address, such as "10.0.0.1"`))
+		case text == "":
+			errs = append(errs, f.wrong(v, "something: it is part of the key"))
+		case strings.Contains("/"+text+"/", "/../"), path.Clean("/"+text) == "/":
+			errs = append(errs, f.wrong(v, `something without an element "..": it is part of the key`))
+		}
+	}
+	return errs
+}
+
+// mismatch says that v, whose content makes the key made, was found under key,
+// and which fields have it so: those that key has not, or else all it is made of.
+func (m *Model) mismatch(key, made string, v proto.Message) error {
+	const want = "what the key says"
+	var absent, all fieldErrors
+	for _, f := range m.keyFields() {
+		err := f.wrong(v, want)
+		all = append(all, err)
+		if text := path.Clean("/" + f.text(v))[1:]; !hasElement(strings.TrimPrefix(key, m.prefix), text) {
+			absent = append(absent, err)
+		}
+	}
+	if len(absent) == 0 {
+		absent = all
+	}
+	return fmt.Errorf("%w: key %q, but the value makes %q: %w",
+		ErrKeyMismatch, cut(key, longestKey), cut(made, longestKey), absent)
+}
+
+// hasElement tells whether text stands in name between slashes, dashes or ends.
+func hasElement(name, text string) bool {
+	for at := 0; ; at++ {
+		i := strings.Index(name[at:], text)
+		if i < 0 {
+			return false
+		}
+		at += i
+		end := at + len(text)
+		if (at == 0 || isBorder(name[at-1])) && (end == len(name) || isBorder(name[end])) {
+			return true
+		}
+	}
+}
+
+func isBorder(b byte) bool { return b == '/' || b == '-' }

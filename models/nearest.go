@@ -1,0 +1,46 @@
+package models
+
+import "strings"
+
+// Nearest returns the word that one who wrote given most likely meant, for errors
+// that ask "did you mean ...?", or "" where none is close. Case, underscores and
+// dashes hardly count.
+func Nearest(given string, words []string) string {
+	const longest = 64 // no word is longer
+	if len(given) > longest {
+		return ""
+	}
+	g := plain(given)
+	best, least := "", max(1, len(g)/3)+1
+	for _, word := range words {
+		if d := distance(g, plain(word)); d < least {
+			best, least = word, d
+		}
+	}
+	return best
+}
+
+func plain(s string) string {
+	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s))
+}
+
+// distance counts the bytes to insert, drop or replace to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,139 @@
+package document
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"sort"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// mostDepth is how deep a document may be nested; no value needs a tenth of it.
+const mostDepth = 200
+
+func readJSON(data []byte) ([]*yaml.Node, error) {
+	r := jsonReader{data: data, dec: json.NewDecoder(bytes.NewReader(data)), places: newPlaces(data)}
+	r.dec.UseNumber()
+	var docs []*yaml.Node
+	for {
+		n, err := r.value(0)
+		switch {
+		case errors.Is(err, io.EOF):
+			return docs, nil
+		case err != nil:
+			return nil, r.wrap(err)
+		case n.ShortTag() != "!!null":
+			docs = append(docs, n)
+		}
+	}
+}
+
+// A jsonReader makes nodes of JSON tokens.
+type jsonReader struct {
+	data   []byte
+	dec    *json.Decoder
+	places places
+}
+
+func (r *jsonReader) value(depth int) (*yaml.Node, error) {
+	n := &yaml.Node{Kind: yaml.ScalarNode}
+	n.Line, n.Column = r.places.of(r.next())
+	token, err := r.dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token := token.(type) {
+	case json.Delim:
+		return n, r.collection(n, token, depth+1)
+	case string:
+		n.Tag, n.Value, n.Style = "!!str", token, yaml.DoubleQuotedStyle
+	case json.Number:
+		n.Tag, n.Value = "!!int", token.String()
+		if strings.ContainsAny(n.Value, ".eE") {
+			n.Tag = "!!float"
+		}
+	case bool:
+		n.Tag, n.Value = "!!bool", "false"
+		if token {
+			n.Value = "true"
+		}
+	case nil:
+		n.Tag, n.Value = "!!null", "null"
+	}
+	return n, nil
+}
+
+// collection reads what is in n, and the bracket that ends it. Names of fields
+// are values too.
+func (r *jsonReader) collection(n *yaml.Node, open json.Delim, depth int) error {
+	n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
+	if open == '{' {
+		n.Kind, n.Tag = yaml.MappingNode, "!!map"
+	}
+	if depth > mostDepth {
+		return At(n, "nested deeper than %d levels", mostDepth)
+	}
+	for r.dec.More() {
+		one, err := r.value(depth)
+		if err != nil {
+			return unexpectedEnd(err)
+		}
+		n.Content = append(n.Content, one)
+	}
+	_, err := r.dec.Token()
+	return unexpectedEnd(err)
+}
+
+func unexpectedEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// next is where the next token begins.
+func (r *jsonReader) next() int {
+	at := int(r.dec.InputOffset())
+	for at < len(r.data) && strings.IndexByte(" \t\r\n,:", r.data[at]) >= 0 {
+		at++
+	}
+	return at
+}
+
+func (r *jsonReader) wrap(err error) error {
+	var place *Error
+	if errors.As(err, &place) {
+		return place
+	}
+	at, msg := r.next(), err.Error()
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		msg = "not valid JSON: " + strings.TrimPrefix(msg, "json: ")
+	} else if errors.Is(err, io.ErrUnexpectedEOF) {
+		at, msg = len(r.data), "not valid JSON: it ends too early"
+	}
+	line, column := r.places.of(at)
+	return &Error{line, column, msg}
+}
+
+// places are the offsets at which lines begin.
+type places []int
+
+func newPlaces(data []byte) places {
+	p := places{0}
+	for at, b := range data {
+		if b == '\n' {
+			p = append(p, at+1)
+		}
+	}
+	return p
+}
+
+// of returns line and column of an offset, both from 1.
+func (p places) of(at int) (line, column int) {
+	line = sort.SearchInts(p, at+1)
+	return line, at - p[line-1] + 1
+}

@@ -1,0 +1,50 @@
+package document
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+func readYAML(data []byte) (docs []*yaml.Node, err error) {
+	defer func() {
+		// The library means to return every fault of its input as an error.
+		if p := recover(); p != nil {
+			docs, err = nil, &Error{Msg: fmt.Sprintf("cannot be read as YAML: %v", p)}
+		}
+	}()
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var n yaml.Node
+		err := d.Decode(&n)
+		if errors.Is(err, io.EOF) {
+			return docs, nil
+		}
+		if err != nil {
+			return nil, yamlError(err)
+		}
+		if root := n.Content[0]; Resolve(root).ShortTag() != "!!null" {
+			docs = append(docs, root)
+		}
+	}
+}
+
+// yamlError finds the line in the library's text: "yaml: line 3: did not find ...".
+func yamlError(err error) error {
+	msg := strings.TrimPrefix(err.Error(), "yaml: ")
+	line := 0
+	if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(msg); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		msg = msg[len(m[0]):]
+	}
+	if strings.Contains(msg, "cannot start any token") {
+		msg += " (indent with spaces, not with tabs; quote values that begin with @, ` or %)"
+	}
+	return &Error{Line: line, Msg: msg}
+}

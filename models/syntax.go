@@ -1,0 +1,80 @@
+package models
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// notObject says why data is no JSON object; nil where it is one.
+func notObject(data []byte) error {
+	text := bytes.TrimSpace(data)
+	if len(text) == 0 {
+		return fmt.Errorf(`%w: it is empty: want one such as {"name": "..."}`, ErrNotJSON)
+	}
+	if at := invalidUTF8(data); at >= 0 {
+		return fmt.Errorf("%w: %s: byte 0x%02x is no UTF-8 text", ErrNotJSON, position(data, at), data[at])
+	}
+	if err := syntax(data); err != nil {
+		return err
+	}
+	if text[0] != '{' {
+		return fmt.Errorf(`%w: it is %s: want one such as {"name": "..."}`, ErrNotJSON, kind(text))
+	}
+	return nil
+}
+
+// syntax says where data stops being JSON.
+func syntax(data []byte) error {
+	var bad *json.SyntaxError
+	// With a line feed at the end, JSON that ends too early has its error there.
+	if err := json.Unmarshal(append(bytes.Clone(data), '\n'), new(json.RawMessage)); !errors.As(err, &bad) {
+		return nil
+	}
+	at := int(bad.Offset) - 1
+	if at >= len(data) {
+		return fmt.Errorf("%w: %s: it ends too early", ErrNotJSON, position(data, len(data)))
+	}
+	r, _ := utf8.DecodeRune(data[at:])
+	return fmt.Errorf("%w: %s: %q cannot stand here", ErrNotJSON, position(data, at), r)
+}
+
+// invalidUTF8 returns where data stops being UTF-8 text, or -1.
+func invalidUTF8(data []byte) int {
+	for at := 0; at < len(data); {
+		r, size := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && size == 1 {
+			return at
+		}
+		at += size
+	}
+	return -1
+}
+
+// position is where in data an offset is, for people.
+func position(data []byte, at int) string {
+	before := data[:at]
+	line := bytes.Count(before, []byte("\n")) + 1
+	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
+	return fmt.Sprintf("line %d, column %d", line, column)
+}
+
+// kind names the sort of JSON that text is.
+func kind(text []byte) string {
+	switch text[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case '"':
+		return "text"
+	case 't', 'f':
+		return "true or false"
+	case 'n':
+		return "null"
+	default:
+		return "a number"
+	}
+}

@@ -1,0 +1,109 @@
+package models
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// mostNames is how many names an error lists.
+const mostNames = 8
+
+// wanted says what could stand where raw does, as one value of fd.
+func wanted(fd protoreflect.FieldDescriptor, raw []byte) string {
+	switch fd.Kind() {
+	case protoreflect.BoolKind:
+		return "true or false"
+	case protoreflect.StringKind:
+		return "text in quotes"
+	case protoreflect.EnumKind:
+		given, _ := shown(raw).(string)
+		return oneOf(given, valueNames(fd.Enum().Values()))
+	case protoreflect.Uint32Kind:
+		return "a whole number from 0 to 4294967295"
+	case protoreflect.Int32Kind:
+		return "a whole number from -2147483648 to 2147483647"
+	case protoreflect.Uint64Kind:
+		return "a whole number from 0 to 18446744073709551615"
+	case protoreflect.MessageKind:
+		return "an object: {...}"
+	default:
+		return fmt.Sprintf("a value of type %s", fd.Kind())
+	}
+}
+
+// known says which fields there are where name is none.
+func known(md protoreflect.MessageDescriptor, name string) string {
+	names := fieldNames(md.Fields())
+	if near := Nearest(name, names); near != "" {
+		return "a known field; did you mean " + near + "?"
+	}
+	return "a known field: " + strings.Join(trim(names), ", ")
+}
+
+// oneOf lists names, and says which is meant by one that is close.
+func oneOf(given string, names []string) string {
+	list := "one of " + strings.Join(trim(names), ", ")
+	if near := Nearest(given, names); near != "" {
+		return list + "; did you mean " + near + "?"
+	}
+	return list
+}
+
+// trim shortens a long list.
+func trim(names []string) []string {
+	if len(names) <= mostNames {
+		return names
+	}
+	return append(names[:mostNames:mostNames], "…")
+}
+
+func fieldNames(fields protoreflect.FieldDescriptors) []string {
+	names := make([]string, fields.Len())
+	for i := range names {
+		names[i] = string(fields.Get(i).Name())
+	}
+	return names
+}
+
+func valueNames(values protoreflect.EnumValueDescriptors) []string {
+	names := make([]string, values.Len())
+	for i := range names {
+		names[i] = string(values.Get(i).Name())
+	}
+	return names
+}
+
+func fieldNamed(md protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
+	if fd := md.Fields().ByJSONName(name); fd != nil {
+		return fd
+	}
+	return md.Fields().ByTextName(name)
+}
+
+// shown is JSON as an error shows it: text as text, anything else as it stands.
+func shown(raw []byte) any {
+	var s string
+	if raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var line bytes.Buffer
+	_ = json.Compact(&line, raw)
+	return literal(line.String())
+}
+
+// A literal is JSON that is no text; errors show it without quotes.
+type literal string
+
+// printable is a name that came from outside, as part of a path.
+func printable(name string) string {
+	name = cut(name, 80)
+	if quoted := strconv.Quote(name); quoted != `"`+name+`"` || name == "" {
+		return quoted
+	}
+	return name
+}
