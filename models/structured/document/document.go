@@ -42,7 +42,7 @@ func FormatOf(path string) (f Format, ok bool) {
 
 // An Error is what is wrong at a place of a document.
 type Error struct {
-	Line   int // from 1; 0: of the document as a whole
+	Line   int // from 1
 	Column int // from 1, in bytes; 0: not known
 	Msg    string
 }
@@ -50,10 +50,7 @@ type Error struct {
 // Error begins with the place, as compilers do: "12:5: ...". A file's name and a
 // colon go before it.
 func (e *Error) Error() string {
-	switch {
-	case e.Line == 0:
-		return " " + e.Msg
-	case e.Column == 0:
+	if e.Column == 0 {
 		return fmt.Sprintf("%d: %s", e.Line, e.Msg)
 	}
 	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Msg)

@@ -6,61 +6,67 @@ import "go.yaml.in/yaml/v3"
 type Field struct {
 	Name  string
 	At    *yaml.Node // the name's node
-	Value *yaml.Node // resolved
+	Value *yaml.Node // may be an alias
 }
 
 // Fields returns the entries of a mapping in their order, with what merge keys
 // ("<<: *defaults") bring in after its own. Something that is no mapping, and a
 // name that comes twice, are an *Error.
-func Fields(n *yaml.Node) ([]Field, error) { return fieldsOf(n, 0) }
+func Fields(n *yaml.Node) ([]Field, error) {
+	var b budget
+	return b.fields(n, 0)
+}
 
-func fieldsOf(n *yaml.Node, depth int) ([]Field, error) {
+func (b *budget) fields(n *yaml.Node, depth int) ([]Field, error) {
 	m := Resolve(n)
 	if m.Kind != yaml.MappingNode {
 		return nil, At(n, "found %s: want a mapping", Kind(n))
 	}
 	if depth > mostDepth {
-		return nil, At(n, "nested deeper than %d levels", mostDepth)
+		return nil, tooDeep(n)
 	}
 	out := make([]Field, 0, len(m.Content)/2)
 	seen := make(map[string]*yaml.Node, len(m.Content)/2)
-	var merged []*yaml.Node
+	var sources []*yaml.Node
 	for i := 0; i < len(m.Content); i += 2 {
-		name, value := m.Content[i], m.Content[i+1]
-		if name.ShortTag() == "!!merge" {
-			merged = append(merged, value)
-			continue
-		}
-		if Resolve(name).Kind != yaml.ScalarNode {
+		name, value := Resolve(m.Content[i]), m.Content[i+1]
+		if name.Kind != yaml.ScalarNode {
 			return nil, At(name, "found %s: want the name of a field", Kind(name))
 		}
-		f := Field{Resolve(name).Value, name, Resolve(value)}
-		if first := seen[f.Name]; first != nil {
-			return nil, At(name, "field %s is here twice, first in line %d", Quote(f.Name), first.Line)
+		if name.ShortTag() == "!!merge" {
+			sources = append(sources, mergeSources(value)...)
+			continue
 		}
-		seen[f.Name] = name
-		out = append(out, f)
+		if first := seen[name.Value]; first != nil {
+			return nil, At(name, "field %s is here twice, first in line %d", Quote(name.Value), first.Line)
+		}
+		seen[name.Value] = name
+		out = append(out, Field{name.Value, name, value})
 	}
-	return merge(out, seen, merged, depth)
+	return b.merge(out, seen, sources, depth)
 }
 
-// merge appends the fields of merged mappings that are not there yet.
-func merge(out []Field, seen map[string]*yaml.Node, merged []*yaml.Node, depth int) ([]Field, error) {
-	for _, one := range merged {
-		sources := []*yaml.Node{one}
-		if list := Resolve(one); list.Kind == yaml.SequenceNode {
-			sources = list.Content
+func mergeSources(value *yaml.Node) []*yaml.Node {
+	if list := Resolve(value); list.Kind == yaml.SequenceNode {
+		return list.Content
+	}
+	return []*yaml.Node{value}
+}
+
+// merge appends the fields of other mappings that are not there yet.
+func (b *budget) merge(out []Field, seen map[string]*yaml.Node, sources []*yaml.Node, depth int) ([]Field, error) {
+	for _, source := range sources {
+		fields, err := b.fields(source, depth+1)
+		if err != nil {
+			return nil, err
 		}
-		for _, source := range sources {
-			fields, err := fieldsOf(source, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			for _, f := range fields {
-				if seen[f.Name] == nil {
-					seen[f.Name] = f.At
-					out = append(out, f)
-				}
+		if err := b.spend(source, 1+len(fields)); err != nil {
+			return nil, err
+		}
+		for _, f := range fields {
+			if seen[f.Name] == nil {
+				seen[f.Name] = f.At
+				out = append(out, f)
 			}
 		}
 	}

@@ -11,9 +11,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// mostDepth is how deep a document may be nested; no value needs a tenth of it.
-const mostDepth = 200
-
 func readJSON(data []byte) ([]*yaml.Node, error) {
 	r := jsonReader{data: data, dec: json.NewDecoder(bytes.NewReader(data)), places: newPlaces(data)}
 	r.dec.UseNumber()
@@ -74,7 +71,7 @@ func (r *jsonReader) collection(n *yaml.Node, open json.Delim, depth int) error 
 		n.Kind, n.Tag = yaml.MappingNode, "!!map"
 	}
 	if depth > mostDepth {
-		return At(n, "nested deeper than %d levels", mostDepth)
+		return tooDeep(n)
 	}
 	for r.dec.More() {
 		one, err := r.value(depth)

@@ -2,21 +2,18 @@ package document
 
 import (
 	"encoding/json"
+	"math"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// mostAliased is how many nodes aliases may add to a value: enough for any
-// honest use, and an end to documents that grow when they are read.
-const mostAliased = 100_000
-
 // JSON writes a node as JSON without spaces: fields in their order, numbers as
 // they stand (hexadecimal and octal ones in decimal), dates and binary data as
 // text. What JSON cannot say is an *Error.
 func JSON(n *yaml.Node) ([]byte, error) {
-	w := writer{}
+	var w writer
 	if err := w.value(n, 0); err != nil {
 		return nil, err
 	}
@@ -25,8 +22,8 @@ func JSON(n *yaml.Node) ([]byte, error) {
 
 type writer struct {
 	out     []byte
-	aliased int  // nodes written below aliases
-	inAlias bool // the node at hand is below one
+	aliases budget
+	inAlias bool // the node at hand is below an alias
 }
 
 func (w *writer) value(n *yaml.Node, depth int) error {
@@ -35,10 +32,12 @@ func (w *writer) value(n *yaml.Node, depth int) error {
 		defer func() { w.inAlias = false }()
 	}
 	if w.inAlias {
-		w.aliased++
+		if err := w.aliases.spend(n, 1); err != nil {
+			return err
+		}
 	}
-	if depth > mostDepth || w.aliased > mostAliased {
-		return At(n, "nested too deeply, or grown too much by aliases")
+	if depth > mostDepth {
+		return tooDeep(n)
 	}
 	switch n := Resolve(n); n.Kind {
 	case yaml.MappingNode:
@@ -51,7 +50,7 @@ func (w *writer) value(n *yaml.Node, depth int) error {
 }
 
 func (w *writer) mapping(n *yaml.Node, depth int) error {
-	fields, err := Fields(n)
+	fields, err := w.aliases.fields(n, depth)
 	if err != nil {
 		return err
 	}
@@ -89,12 +88,21 @@ func (w *writer) scalar(n *yaml.Node) error {
 	case "!!null":
 		w.out = append(w.out, "null"...)
 	case "!!bool":
-		w.out = strconv.AppendBool(w.out, strings.EqualFold(n.Value, "true"))
+		return w.bool(n)
 	case "!!int", "!!float":
 		return w.number(n)
 	default:
 		w.string(n.Value)
 	}
+	return nil
+}
+
+func (w *writer) bool(n *yaml.Node) error {
+	var b bool
+	if n.Decode(&b) != nil {
+		return At(n, "found %s: want true or false", Quote(n.Value))
+	}
+	w.out = strconv.AppendBool(w.out, b)
 	return nil
 }
 
@@ -106,25 +114,17 @@ func (w *writer) number(n *yaml.Node) error {
 	var signed int64
 	var unsigned uint64
 	var float float64
+	whole := n.ShortTag() == "!!int"
 	switch {
-	case n.Decode(&signed) == nil:
+	case whole && n.Decode(&signed) == nil:
 		w.out = strconv.AppendInt(w.out, signed, 10)
-	case n.Decode(&unsigned) == nil:
+	case whole && n.Decode(&unsigned) == nil:
 		w.out = strconv.AppendUint(w.out, unsigned, 10)
-	case n.Decode(&float) == nil:
-		return w.float(n, float)
+	case n.Decode(&float) == nil && !math.IsInf(float, 0) && !math.IsNaN(float):
+		w.out = strconv.AppendFloat(w.out, float, 'g', -1, 64)
 	default:
-		return At(n, "found %s: want a number", Quote(n.Value))
-	}
-	return nil
-}
-
-func (w *writer) float(n *yaml.Node, f float64) error {
-	out, err := json.Marshal(f)
-	if err != nil {
 		return At(n, "found %s: want a finite number", Quote(n.Value))
 	}
-	w.out = append(w.out, out...)
 	return nil
 }
 

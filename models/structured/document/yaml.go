@@ -16,7 +16,7 @@ func readYAML(data []byte) (docs []*yaml.Node, err error) {
 	defer func() {
 		// The library means to return every fault of its input as an error.
 		if p := recover(); p != nil {
-			docs, err = nil, &Error{Msg: fmt.Sprintf("cannot be read as YAML: %v", p)}
+			docs, err = nil, &Error{Line: 1, Msg: fmt.Sprintf("cannot be read as YAML: %v", p)}
 		}
 	}()
 	d := yaml.NewDecoder(bytes.NewReader(data))
@@ -38,7 +38,7 @@ func readYAML(data []byte) (docs []*yaml.Node, err error) {
 // yamlError finds the line in the library's text: "yaml: line 3: did not find ...".
 func yamlError(err error) error {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
-	line := 0
+	line := 1 // which the library does not mention
 	if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(msg); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		msg = msg[len(m[0]):]
