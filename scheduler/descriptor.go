@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
 // A Descriptor teaches the scheduler one sort of value. V is its message; M is
@@ -71,10 +72,7 @@ type Found[V proto.Message, M any] struct {
 	Foreign bool // not ours: it counts as a dependency, but is never changed or removed
 }
 
-// A Dependency is what must stand before a value can: one key, or any of many.
-type Dependency struct {
-	Label    string                // for people, shown while it is unmet: "outgoing-interface-is-up"
-	Key      string                // exactly this one, or
-	Prefixes []string              // any key with one of these prefixes
-	Match    func(key string) bool // that Match accepts (nil: all)
-}
+// A Dependency is what must stand before a value can: the value under Key, or
+// any with one of Prefixes whose key Match accepts (nil: all). Label is for
+// people, who see it while the dependency is not met: "outgoing-interface-is-up".
+type Dependency = graph.Dep

@@ -1,54 +1,153 @@
-// Package scheduler keeps a system as declared: values under keys, created,
-// updated and deleted in the order their dependencies ask for.
 package scheduler
 
 import (
-	"iter"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
 
-	"google.golang.org/protobuf/proto"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// A Scheduler (being written).
-type Scheduler struct{}
-
-// Register adds d to s. It must be called before Run. The Index that it
-// returns looks up the metadata of the values that stand.
-func Register[V proto.Message, M any](s *Scheduler, d Descriptor[V, M]) (*Index[M], error) {
-	return &Index[M]{}, nil
+// Options are those of a Scheduler; the zero value works.
+type Options struct {
+	Log *slog.Logger // Defaults to slog.Default
+	// Out gets the text of each transaction. Defaults to nowhere.
+	Out io.Writer
+	// PrintLimit is how many values and operations of one transaction are
+	// written to Out, before counts take over. Defaults to 50; negative: all.
+	PrintLimit int
+	// Concurrency is how many verbs of one southbound may run at once. Defaults to 64.
+	Concurrency int
+	// Limits are other limits than Concurrency, by name of a southbound.
+	Limits map[string]int
+	// VerbTimeout is when the context of a verb ends. Defaults to 30 s.
+	VerbTimeout time.Duration
+	// HistoryCount and HistoryBytes (an estimate) bound the history; what
+	// exceeds either goes, oldest first. Default to 10,000 and 256 MiB.
+	HistoryCount, HistoryBytes int
 }
 
-// Index looks up metadata by the name of a value: the part of its key after
-// the prefix. Safe for use by any goroutine.
-type Index[M any] struct{}
+// A Scheduler keeps a system as declared; see the package documentation.
+type Scheduler struct {
+	opts     Options
+	log      *slog.Logger
+	registry registry
+	bounds   map[string]*southbound
+	results  *results
+	board    board
+	history  history
+	inbox    *inbox
+	printer  *printer
+	commits  chan commit
+	stopped  chan struct{}
 
-// Get returns the metadata of the value with the given name.
-func (x *Index[M]) Get(name string) (m M, ok bool) { return m, ok }
-
-// All yields name and metadata of every value that stands.
-func (x *Index[M]) All() iter.Seq2[string, M] { return nil }
-
-// Terminal marks an error of a verb that trying again cannot mend: the value
-// is FAILED until it changes.
-func Terminal(err error) error { return err }
-
-// Observed is what the southbound did by itself: under Key stands Value now,
-// with Meta where the descriptor has metadata, or nothing (nil).
-type Observed struct {
-	Key   string
-	Value proto.Message
-	Meta  any
+	// Owned by Run's goroutine.
+	graph   *graph.Graph
+	seq     uint64
+	retries retries
 }
 
-// Observe tells the scheduler what changed by itself in the southbound. For a
-// key of a descriptor with verbs, a nil Value says that what was made is gone:
-// it will be made again, with all that stands on it. It never blocks; of a key
-// that changes often the newest counts.
-func (s *Scheduler) Observe(seen ...Observed) {}
+// New returns a Scheduler that knows no descriptors and does nothing before Run.
+func New(opts Options) *Scheduler {
+	opts.Log = cmp.Or(opts.Log, slog.Default())
+	opts.PrintLimit = cmp.Or(opts.PrintLimit, 50)
+	opts.Concurrency = cmp.Or(opts.Concurrency, 64)
+	opts.VerbTimeout = cmp.Or(opts.VerbTimeout, 30*time.Second)
+	opts.HistoryCount = cmp.Or(opts.HistoryCount, 10_000)
+	opts.HistoryBytes = cmp.Or(opts.HistoryBytes, 256<<20)
+	return &Scheduler{
+		opts: opts, log: opts.Log,
+		bounds:  map[string]*southbound{},
+		results: newResults(),
+		history: history{maxCount: opts.HistoryCount, maxBytes: opts.HistoryBytes},
+		inbox:   newInbox(),
+		printer: newPrinter(opts.Out, opts.PrintLimit),
+		commits: make(chan commit),
+		stopped: make(chan struct{}),
+		graph:   graph.New(),
+		retries: retries{byKey: map[string]*retry{}},
+	}
+}
 
-// Refresh has the scheduler soon read again what the descriptors with these
-// names retrieve (none: all). It never blocks.
-func (s *Scheduler) Refresh(descriptors ...string) {}
+func (s *Scheduler) add(d *descriptor, name string) error {
+	if err := s.registry.add(d); err != nil {
+		return err
+	}
+	name = cmp.Or(name, d.name)
+	if s.bounds[name] == nil {
+		s.bounds[name] = &southbound{
+			limit:   cmp.Or(s.opts.Limits[name], s.opts.Concurrency),
+			timeout: s.opts.VerbTimeout,
+			results: s.results,
+		}
+	}
+	d.southbound = s.bounds[name]
+	return nil
+}
 
-// Retry has the scheduler try failed values of these descriptors (none: all)
-// again now, without waiting for their back-off. It never blocks.
-func (s *Scheduler) Retry(descriptors ...string) {}
+// ErrStopped is what Commit returns once Run has ended.
+var ErrStopped = errors.New("the scheduler has stopped")
+
+type commit struct {
+	txn    Txn
+	answer chan *Record
+}
+
+// Commit has txn processed and waits for the end of it. The error is a
+// *TxnError if verbs failed; the record says all. When ctx ends, Commit stops
+// waiting, but a transaction that has begun goes on.
+func (s *Scheduler) Commit(ctx context.Context, txn Txn) (*Record, error) {
+	c := commit{txn, make(chan *Record, 1)}
+	select {
+	case s.commits <- c:
+	case <-s.stopped:
+		return nil, ErrStopped
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the transaction to begin: %w", ctx.Err())
+	}
+	select {
+	case r := <-c.answer:
+		return r, r.Err()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the transaction to end: %w", ctx.Err())
+	}
+}
+
+// Run processes transactions, notifications and retries until ctx ends. What
+// verbs have begun then is waited for.
+func (s *Scheduler) Run(ctx context.Context) error {
+	if err := s.registry.sort(); err != nil {
+		return err
+	}
+	var g errgroup.Group
+	printing := make(chan struct{})
+	g.Go(func() error { return s.printer.run(printing) })
+	s.loop(ctx)
+	close(s.stopped)
+	close(printing)
+	return g.Wait()
+}
+
+func (s *Scheduler) loop(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		timer.Reset(s.retries.wait())
+		select {
+		case <-ctx.Done():
+			return
+		case c := <-s.commits:
+			c.answer <- s.commit(ctx, c.txn)
+		case <-s.inbox.ready:
+			s.notified(ctx, s.inbox.take())
+		case <-timer.C:
+			s.retryDue(ctx)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package scheduler_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// started runs a scheduler whose verbs do nothing, with everything else as
+// shipped, until the test ends.
+func started(tb testing.TB) *scheduler.Scheduler {
+	s := scheduler.New(scheduler.Options{Out: io.Discard})
+	register(tb, s)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	tb.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+func register(tb testing.TB, s *scheduler.Scheduler) {
+	type none = struct{}
+	interfacePrefix := models.For[*interfaces.Interface]().Prefix()
+	_, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, int]{
+		Name:   "interface",
+		Model:  models.For[*interfaces.Interface](),
+		Create: func(context.Context, string, *interfaces.Interface) (int, error) { return 1, nil },
+		Update: func(_ context.Context, _ string, _, _ *interfaces.Interface, m int) (int, error) { return m, nil },
+		Delete: func(context.Context, string, *interfaces.Interface, int) error { return nil },
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, err = scheduler.Register(s, scheduler.Descriptor[*l3.Route, none]{
+		Name:  "route",
+		Model: models.For[*l3.Route](),
+		Dependencies: func(_ string, r *l3.Route) []scheduler.Dependency {
+			return []scheduler.Dependency{{Label: "outgoing-interface", Key: interfacePrefix + r.OutgoingInterface}}
+		},
+		Create: func(context.Context, string, *l3.Route) (none, error) { return none{}, nil },
+		Update: func(context.Context, string, *l3.Route, *l3.Route, none) (none, error) { return none{}, nil },
+		Delete: func(context.Context, string, *l3.Route, none) error { return nil },
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// network is n values: a tenth interfaces, the rest routes, each over one of them.
+func network(n int) []proto.Message {
+	var out []proto.Message
+	ifs := n / 10
+	for i := range ifs {
+		out = append(out, &interfaces.Interface{Name: fmt.Sprintf("if%d", i), Type: interfaces.Interface_VETH, Enabled: true})
+	}
+	for i := range n - ifs {
+		out = append(out, &l3.Route{
+			OutgoingInterface: fmt.Sprintf("if%d", i%ifs),
+			DstNetwork:        fmt.Sprintf("10.%d.%d.%d/32", i>>16, i>>8&255, i&255),
+		})
+	}
+	return out
+}
+
+func keyOf(tb testing.TB, m proto.Message) string {
+	model, ok := models.ForMessage(m)
+	if !ok {
+		tb.Fatalf("no model for %T", m)
+	}
+	key, err := model.Key(m)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return key
+}
+
+func keysOf(tb testing.TB, ms []proto.Message) []string {
+	out := make([]string, len(ms))
+	for i, m := range ms {
+		out[i] = keyOf(tb, m)
+	}
+	return out
+}
+
+func wantAll(tb testing.TB, s *scheduler.Scheduler, keys []string, ms []proto.Message) []scheduler.Change {
+	out := make([]scheduler.Change, len(ms))
+	for i, m := range ms {
+		v, err := s.Value(keys[i], m)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		out[i] = scheduler.Want(v)
+	}
+	return out
+}
+
+func unwantAll(keys []string) []scheduler.Change {
+	out := make([]scheduler.Change, len(keys))
+	for i, key := range keys {
+		out[i] = scheduler.Unwant(key)
+	}
+	return out
+}
+
+func mustCommit(tb testing.TB, s *scheduler.Scheduler, txn scheduler.Txn) *scheduler.Record {
+	r, err := s.Commit(context.Background(), txn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+func benchCommit(b *testing.B, n int) {
+	ms := network(n)
+	keys := keysOf(b, ms)
+	var before, after runtime.MemStats
+	for b.Loop() {
+		b.StopTimer()
+		s := started(b)
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		b.StartTimer()
+		r := mustCommit(b, s, scheduler.Txn{Changes: wantAll(b, s, keys, ms)})
+		b.StopTimer()
+		if len(r.Executed) != n {
+			b.Fatalf("%d operations, not %d", len(r.Executed), n)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(n), "B/value")
+		runtime.KeepAlive(r)
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "values/s")
+}
+
+func BenchmarkCommit100k(b *testing.B) { benchCommit(b, 100_000) }
+
+func BenchmarkDelete100k(b *testing.B) {
+	const n = 100_000
+	ms := network(n)
+	keys := keysOf(b, ms)
+	for b.Loop() {
+		b.StopTimer()
+		s := started(b)
+		mustCommit(b, s, scheduler.Txn{Changes: wantAll(b, s, keys, ms)})
+		b.StartTimer()
+		if r := mustCommit(b, s, scheduler.Txn{Changes: unwantAll(keys)}); len(r.Executed) != n {
+			b.Fatalf("%d operations, not %d", len(r.Executed), n)
+		}
+	}
+	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "values/s")
+}
+
+// BenchmarkOneChange creates one route while many values stand.
+func BenchmarkOneChange(b *testing.B) {
+	for name, n := range map[string]int{"1k": 1000, "100k": 100_000} {
+		b.Run(name, func(b *testing.B) { benchOneChange(b, n) })
+	}
+}
+
+func benchOneChange(b *testing.B, n int) {
+	s := started(b)
+	ms := network(n)
+	mustCommit(b, s, scheduler.Txn{Changes: wantAll(b, s, keysOf(b, ms), ms)})
+	var took []time.Duration
+	for i := 0; b.Loop(); i++ {
+		route := &l3.Route{OutgoingInterface: "if1", DstNetwork: fmt.Sprintf("11.%d.%d.%d/32", i>>16&255, i>>8&255, i&255)}
+		key := keyOf(b, route)
+		start := time.Now()
+		v, err := s.Value(key, route)
+		if err != nil {
+			b.Fatal(err)
+		}
+		mustCommit(b, s, scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}})
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1e3, "p50-us")
+	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1e3, "p99-us")
+}

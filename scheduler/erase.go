@@ -1,0 +1,236 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// descriptor is a Descriptor with its types erased: the shape the scheduler
+// works with. It is the graph's Kind of its values.
+type descriptor struct {
+	name       string
+	prefix     string
+	singleton  bool
+	match      func(key string) bool
+	southbound *southbound
+	after      []string
+	index      *index
+
+	accepts      func(proto.Message) error
+	keyOf        func(proto.Message) (string, error)
+	validate     func(key string, v proto.Message) error
+	equivalent   func(key string, old, new proto.Message) bool
+	recreate     func(key string, old, new proto.Message, meta any) bool
+	dependencies func(key string, v proto.Message) []Dependency
+	derived      func(key string, v proto.Message) []KeyValue
+
+	create   func(ctx context.Context, key string, v proto.Message) (any, error)
+	update   func(ctx context.Context, key string, old, new proto.Message, meta any) (any, error)
+	delete   func(ctx context.Context, key string, v proto.Message, meta any) error
+	retrieve func(ctx context.Context, wanted []wanted) iter.Seq2[found, error]
+}
+
+type wanted struct {
+	key   string
+	value proto.Message
+}
+
+type found struct {
+	key     string
+	value   proto.Message
+	meta    any
+	foreign bool
+}
+
+// passive says that values of d are only noticed.
+func (d *descriptor) passive() bool { return d.create == nil }
+
+func (d *descriptor) Equivalent(key string, old, new any) bool {
+	return d.equivalent(key, old.(proto.Message), new.(proto.Message))
+}
+
+func (d *descriptor) Recreate(key string, old, new, meta any) bool {
+	return d.recreate(key, old.(proto.Message), new.(proto.Message), meta)
+}
+
+// Register adds d to s. It must be called before Run. The Index that it
+// returns looks up the metadata of the values that stand.
+func Register[V proto.Message, M any](s *Scheduler, d Descriptor[V, M]) (*Index[M], error) {
+	if err := check(d); err != nil {
+		return nil, fmt.Errorf("descriptor %q: %w", d.Name, err)
+	}
+	e := erase(d)
+	if err := s.add(e, d.Southbound); err != nil {
+		return nil, fmt.Errorf("descriptor %q: %w", d.Name, err)
+	}
+	return &Index[M]{e.index}, nil
+}
+
+func check[V proto.Message, M any](d Descriptor[V, M]) error {
+	switch {
+	case d.Name == "":
+		return errors.New("no name")
+	case d.Model.Model == nil && d.Prefix == "":
+		return errors.New("neither Model nor Prefix says which keys are its")
+	case d.Model.Model != nil && d.Prefix != "":
+		return errors.New("both Model and Prefix say which keys are its")
+	case d.Prefix != "" && !strings.HasSuffix(d.Prefix, "/"):
+		return fmt.Errorf("prefix %q does not end with a slash", d.Prefix)
+	case (d.Create == nil) != (d.Delete == nil):
+		return errors.New("Create and Delete go together")
+	}
+	return nil
+}
+
+// erase is the only place where types are dropped and taken up again.
+func erase[V proto.Message, M any](d Descriptor[V, M]) *descriptor {
+	e := &descriptor{
+		name: d.Name, prefix: d.Prefix, match: d.Match, after: d.RetrieveAfter,
+		index: &index{},
+		accepts: func(v proto.Message) error {
+			if _, ok := v.(V); !ok {
+				var want V
+				return fmt.Errorf("value is a %s, not a %s", nameOf(v), nameOf(want))
+			}
+			return nil
+		},
+		keyOf:        func(proto.Message) (string, error) { return "", errors.New("no key given") },
+		validate:     func(string, proto.Message) error { return nil },
+		equivalent:   func(_ string, old, new proto.Message) bool { return proto.Equal(old, new) },
+		recreate:     func(string, proto.Message, proto.Message, any) bool { return d.Update == nil },
+		dependencies: func(string, proto.Message) []Dependency { return nil },
+		derived:      func(string, proto.Message) []KeyValue { return nil },
+	}
+	if d.Model.Model != nil {
+		e.prefix, e.singleton = d.Model.Prefix(), d.Model.Singleton()
+		e.keyOf = d.Model.Key
+	}
+	eraseMeaning(d, e)
+	eraseVerbs(d, e)
+	return e
+}
+
+func eraseMeaning[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
+	if d.Validate != nil {
+		e.validate = func(key string, v proto.Message) error { return d.Validate(key, v.(V)) }
+	}
+	if d.Equivalent != nil {
+		e.equivalent = func(key string, old, new proto.Message) bool { return d.Equivalent(key, old.(V), new.(V)) }
+	}
+	if d.Recreate != nil && d.Update != nil {
+		e.recreate = func(key string, old, new proto.Message, m any) bool {
+			return d.Recreate(key, old.(V), new.(V), meta[M](m))
+		}
+	}
+	if d.Dependencies != nil {
+		e.dependencies = func(key string, v proto.Message) []Dependency { return d.Dependencies(key, v.(V)) }
+	}
+	if d.Derived != nil {
+		e.derived = func(key string, v proto.Message) []KeyValue { return d.Derived(key, v.(V)) }
+	}
+}
+
+func eraseVerbs[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
+	if d.Create != nil {
+		e.create = func(ctx context.Context, key string, v proto.Message) (any, error) {
+			m, err := d.Create(ctx, key, v.(V))
+			return boxed(m), err
+		}
+		e.delete = func(ctx context.Context, key string, v proto.Message, m any) error {
+			return d.Delete(ctx, key, v.(V), meta[M](m))
+		}
+	}
+	if d.Update != nil {
+		e.update = func(ctx context.Context, key string, old, new proto.Message, m any) (any, error) {
+			nm, err := d.Update(ctx, key, old.(V), new.(V), meta[M](m))
+			return boxed(nm), err
+		}
+	}
+	if d.Retrieve != nil {
+		e.retrieve = func(ctx context.Context, ws []wanted) iter.Seq2[found, error] {
+			return func(yield func(found, error) bool) {
+				typed := make([]Wanted[V], len(ws))
+				for i, w := range ws {
+					typed[i] = Wanted[V]{w.key, w.value.(V)}
+				}
+				for f, err := range d.Retrieve(ctx, typed) {
+					if !yield(found{f.Key, f.Value, boxed(f.Meta), f.Foreign}, err) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// boxed is m as the scheduler keeps it: nil where there is nothing to keep.
+func boxed[M any](m M) any {
+	if _, none := any(m).(struct{}); none {
+		return nil
+	}
+	return m
+}
+
+// meta is what Create returned, or M's zero value where nothing is known.
+func meta[M any](x any) M {
+	m, _ := x.(M)
+	return m
+}
+
+func nameOf(v proto.Message) string {
+	if v == nil {
+		return "nil"
+	}
+	return string(v.ProtoReflect().Descriptor().FullName())
+}
+
+// Index looks up metadata by the name of a value: the part of its key after
+// the prefix. Safe for use by any goroutine.
+type Index[M any] struct{ x *index }
+
+// Get returns the metadata of the value with the given name, if it stands.
+func (x *Index[M]) Get(name string) (M, bool) {
+	x.x.mu.RLock()
+	defer x.x.mu.RUnlock()
+	m, ok := x.x.byName[name]
+	return meta[M](m), ok
+}
+
+// All returns the metadata of every value that stands, by name.
+func (x *Index[M]) All() map[string]M {
+	x.x.mu.RLock()
+	defer x.x.mu.RUnlock()
+	out := make(map[string]M, len(x.x.byName))
+	for name, m := range x.x.byName {
+		out[name] = meta[M](m)
+	}
+	return out
+}
+
+// index holds the metadata of one descriptor's values, where there is any.
+type index struct {
+	mu     sync.RWMutex
+	byName map[string]any
+}
+
+func (x *index) set(name string, meta any) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.byName == nil {
+		x.byName = map[string]any{}
+	}
+	x.byName[name] = meta
+}
+
+func (x *index) drop(name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.byName, name)
+}
+

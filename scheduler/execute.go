@@ -1,0 +1,144 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+)
+
+// A task is an operation on its way to a southbound and back.
+type task struct {
+	op   graph.Op
+	d    *descriptor
+	meta any
+	err  error
+}
+
+// call runs the task's verb.
+func (t *task) call(ctx context.Context) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	key := t.op.Node.Key()
+	switch t.op.Verb {
+	case graph.Create:
+		t.meta, t.err = t.d.create(ctx, key, t.op.New.Data.(proto.Message))
+	case graph.Update:
+		t.meta, t.err = t.d.update(ctx, key, t.op.Old.Data.(proto.Message), t.op.New.Data.(proto.Message), t.op.Meta)
+	case graph.Delete:
+		t.err = t.d.delete(ctx, key, t.op.Old.Data.(proto.Message), t.op.Meta)
+	}
+}
+
+// A southbound is what verbs talk to. It runs up to limit of them at once, on
+// goroutines that live while there is work.
+type southbound struct {
+	limit   int
+	timeout time.Duration
+	results *results
+
+	mu      sync.Mutex
+	queue   []*task
+	workers int
+}
+
+func (b *southbound) push(ctx context.Context, t *task) {
+	b.mu.Lock()
+	b.queue = append(b.queue, t)
+	start := b.workers < b.limit
+	if start {
+		b.workers++
+	}
+	b.mu.Unlock()
+	if start {
+		go b.work(ctx)
+	}
+}
+
+// work runs tasks until there are none. It takes several at once while verbs
+// are so quick that handing tasks over would cost more than running them.
+func (b *southbound) work(ctx context.Context) {
+	const quick, most = 5 * time.Microsecond, 64
+	size := 1
+	for {
+		chunk := b.pop(size)
+		if chunk == nil {
+			return
+		}
+		start := time.Now()
+		b.run(ctx, chunk)
+		if time.Since(start) < quick*time.Duration(len(chunk)) {
+			size = min(2*size, most)
+		} else {
+			size = 1
+		}
+	}
+}
+
+func (b *southbound) run(ctx context.Context, chunk []*task) {
+	start := time.Now()
+	verbCtx, cancel := context.WithTimeout(ctx, b.timeout)
+	for _, t := range chunk {
+		if now := time.Now(); now.Sub(start) > b.timeout/2 {
+			cancel()
+			start = now
+			verbCtx, cancel = context.WithTimeout(ctx, b.timeout)
+		}
+		t.call(verbCtx)
+	}
+	cancel()
+	b.results.add(chunk)
+}
+
+// pop takes up to size tasks, but leaves some for the other workers; none: the
+// worker ends.
+func (b *southbound) pop(size int) []*task {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	size = min(size, (len(b.queue)+b.limit-1)/b.limit)
+	if size == 0 {
+		b.workers--
+		b.queue = nil
+		return nil
+	}
+	chunk := b.queue[:size:size]
+	b.queue = b.queue[size:]
+	return chunk
+}
+
+// results collects tasks that have been run.
+type results struct {
+	mu    sync.Mutex
+	done  []*task
+	ready chan struct{} // holds a token while done is not empty
+}
+
+func newResults() *results { return &results{ready: make(chan struct{}, 1)} }
+
+func (r *results) add(tasks []*task) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.done = append(r.done, tasks...)
+	select {
+	case r.ready <- struct{}{}:
+	default:
+	}
+}
+
+// take waits until there are results, and takes all.
+func (r *results) take() []*task {
+	<-r.ready
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.done
+	r.done = nil
+	return out
+}

@@ -1,0 +1,343 @@
+package graph
+
+import "strings"
+
+// An edge is a dependency of a version. It ends at the key it names, or, if any
+// of many keys will do, at one that does: its witness.
+type edge struct {
+	v     *version
+	dep   *Dep  // nil: on the base, of a derived value
+	to    *Node // nil: any of many, and none was ever there
+	spots []spot
+	pos   int32 // in to.in
+	met   bool
+	ring  bool // met only because to is about to come, in a ring with us
+}
+
+// uses says that the edge belongs to a version that stands.
+func (e *edge) uses() bool { return e.v.node.have == e.v }
+
+func (e *edge) anyOf() bool { return e.dep != nil && e.dep.Key == "" }
+
+// A bucket lists the unmet any-of edges with a prefix in one folder.
+type bucket struct {
+	folder string
+	list   []*spot
+}
+
+// A spot is an edge's place in a bucket.
+type spot struct {
+	e   *edge
+	b   *bucket
+	pos int
+}
+
+// setWant and setHave are the only ways in which versions come and go, so
+// edges, counts and queues follow them and nothing else.
+func (g *Graph) setWant(n *Node, v *version) {
+	old := n.want
+	n.want = v
+	n.err = nil
+	n.retry()
+	g.hold(v)
+	g.drop(old)
+	g.touch(n)
+	g.push(n)
+}
+
+func (g *Graph) setHave(n *Node, v *version, meta any) {
+	old, was := n.have, n.up()
+	g.hold(v)
+	if old != v {
+		g.use(old, -1)
+		n.have = v
+		g.use(v, +1)
+	}
+	g.drop(old)
+	n.meta = meta
+	n.going, n.giveUp = false, false
+	if v != nil {
+		n.missing = false
+	}
+	g.turned(n, was)
+	g.touch(n)
+	g.push(n)
+	if v != nil && v == n.want {
+		g.pushDerived(v)
+	}
+}
+
+func (g *Graph) setGoing(n *Node, going bool) {
+	was := n.up()
+	n.going = going
+	g.turned(n, was)
+}
+
+func (g *Graph) pushDerived(v *version) {
+	for _, d := range v.Derived {
+		if dn := g.nodes[d.Key]; dn != nil {
+			g.push(dn)
+		}
+	}
+}
+
+func (g *Graph) hold(v *version) {
+	if v == nil {
+		return
+	}
+	if v.refs++; v.refs == 1 {
+		g.link(v)
+	}
+}
+
+func (g *Graph) drop(v *version) {
+	if v == nil {
+		return
+	}
+	if v.refs--; v.refs == 0 {
+		g.unlink(v)
+	}
+}
+
+// use counts v's edges in or out as those of a version that stands.
+func (g *Graph) use(v *version, by int32) {
+	if v == nil {
+		return
+	}
+	for i := range v.edges {
+		if to := v.edges[i].to; to != nil {
+			to.users += by
+			g.freed(to)
+		}
+	}
+}
+
+// freed looks again at a node that may have waited for its last user to leave.
+func (g *Graph) freed(n *Node) {
+	if n.going {
+		g.push(n)
+	}
+}
+
+func (g *Graph) link(v *version) {
+	n := v.node
+	size := len(v.Deps)
+	if n.base != nil {
+		size++
+	}
+	v.edges = make([]edge, size)
+	for i := range v.Deps {
+		v.edges[i] = edge{v: v, dep: &v.Deps[i]}
+	}
+	if n.base != nil {
+		v.edges[size-1] = edge{v: v}
+	}
+	v.unmet = 0
+	for i := range v.edges {
+		e := &v.edges[i]
+		to := g.target(e)
+		if to != nil {
+			g.attach(e, to)
+		}
+		if e.met = to != nil && to.up(); !e.met {
+			v.unmet++
+			g.listen(e)
+		}
+	}
+}
+
+// target is where a new edge ends.
+func (g *Graph) target(e *edge) *Node {
+	switch {
+	case e.dep == nil:
+		return e.v.node.base
+	case e.dep.Key != "":
+		return g.node(e.dep.Key)
+	}
+	return g.witness(e.dep)
+}
+
+// witness finds a node that meets an any-of dependency.
+func (g *Graph) witness(d *Dep) *Node {
+	for _, prefix := range d.Prefixes {
+		for n := range g.under(prefix) {
+			if n.up() && (d.Match == nil || d.Match(n.key)) {
+				return n
+			}
+		}
+	}
+	return nil
+}
+
+func (d *Dep) metBy(key string) bool {
+	for _, prefix := range d.Prefixes {
+		if strings.HasPrefix(key, prefix) {
+			return d.Match == nil || d.Match(key)
+		}
+	}
+	return false
+}
+
+func (g *Graph) unlink(v *version) {
+	for i := range v.edges {
+		e := &v.edges[i]
+		g.deafen(e)
+		if e.to != nil {
+			g.detach(e)
+		}
+	}
+	v.edges = nil
+}
+
+func (g *Graph) attach(e *edge, to *Node) {
+	e.to = to
+	e.pos = int32(len(to.in))
+	to.in = append(to.in, e)
+	if e.uses() {
+		to.users++
+	}
+}
+
+func (g *Graph) detach(e *edge) {
+	to := e.to
+	last := len(to.in) - 1
+	to.in[e.pos] = to.in[last]
+	to.in[e.pos].pos = e.pos
+	to.in[last] = nil
+	to.in = to.in[:last]
+	e.to = nil
+	if e.uses() {
+		to.users--
+		g.freed(to)
+	}
+	if last == 0 {
+		g.touch(to) // it may say nothing any more
+	}
+}
+
+// turned tells n's dependents when it came up or went down.
+func (g *Graph) turned(n *Node, was bool) {
+	if n.up() == was {
+		return
+	}
+	if was {
+		g.down(n)
+		return
+	}
+	for _, e := range n.in {
+		e.ring = false
+		g.meet(e)
+	}
+	g.announce(n)
+}
+
+func (g *Graph) down(n *Node) {
+	for i := 0; i < len(n.in); {
+		e := n.in[i]
+		if other := g.another(e); other != nil {
+			g.detach(e) // moves another edge to i
+			g.attach(e, other)
+			continue
+		}
+		g.unmeet(e)
+		i++
+	}
+}
+
+// another finds a new witness for an any-of edge whose own went down.
+func (g *Graph) another(e *edge) *Node {
+	if !e.met || !e.anyOf() {
+		return nil
+	}
+	return g.witness(e.dep)
+}
+
+func (g *Graph) meet(e *edge) {
+	if e.met {
+		return
+	}
+	e.met = true
+	g.deafen(e)
+	e.v.unmet--
+	if e.v.unmet == 0 && e.v == e.v.node.want {
+		e.v.node.retry()
+	}
+	g.push(e.v.node) // even if more is unmet: that may be a ring
+}
+
+func (g *Graph) unmeet(e *edge) {
+	e.ring = false
+	if !e.met {
+		return
+	}
+	e.met = false
+	e.v.unmet++
+	g.listen(e)
+	g.push(e.v.node)
+}
+
+// announce offers n, which came up, to the any-of edges that have no witness.
+func (g *Graph) announce(n *Node) {
+	if len(g.buckets) == 0 {
+		return
+	}
+	g.offer(g.buckets[""], n)
+	for i := range len(n.key) {
+		if n.key[i] == '/' {
+			g.offer(g.buckets[n.key[:i+1]], n)
+		}
+	}
+}
+
+func (g *Graph) offer(b *bucket, n *Node) {
+	if b == nil {
+		return
+	}
+	for i := 0; i < len(b.list); {
+		e := b.list[i].e
+		if !e.dep.metBy(n.key) {
+			i++
+			continue
+		}
+		if e.to != nil {
+			g.detach(e)
+		}
+		g.attach(e, n)
+		g.meet(e) // takes e out of b
+	}
+}
+
+func (g *Graph) listen(e *edge) {
+	if !e.anyOf() || e.spots != nil {
+		return
+	}
+	e.spots = make([]spot, len(e.dep.Prefixes))
+	for i, prefix := range e.dep.Prefixes {
+		b := g.bucket(prefix[:strings.LastIndexByte(prefix, '/')+1])
+		e.spots[i] = spot{e: e, b: b, pos: len(b.list)}
+		b.list = append(b.list, &e.spots[i])
+	}
+}
+
+func (g *Graph) bucket(folder string) *bucket {
+	b := g.buckets[folder]
+	if b == nil {
+		b = &bucket{folder: folder}
+		g.buckets[folder] = b
+	}
+	return b
+}
+
+func (g *Graph) deafen(e *edge) {
+	for i := range e.spots {
+		s := &e.spots[i]
+		last := len(s.b.list) - 1
+		s.b.list[s.pos] = s.b.list[last]
+		s.b.list[s.pos].pos = s.pos
+		s.b.list[last] = nil
+		if s.b.list = s.b.list[:last]; last == 0 {
+			delete(g.buckets, s.b.folder)
+		}
+	}
+	e.spots = nil
+}

@@ -1,0 +1,299 @@
+// Package graph decides what to do next, and nothing else: it has no lock, no
+// clock, no I/O and no goroutine, and one goroutine owns it.
+//
+// A node is a key. It has what is wanted under it and what stands, each a
+// [Value] with its dependencies and derived values. Intent comes in by Want,
+// Unwant and Reject, reality by Found, Lost and Done. [Graph.Next] names the
+// operations that can run now; [Graph.Done] tells how one ended, which may make
+// others ready. Many operations may be in flight at once.
+//
+// Order. What must go goes first, dependents before what they depend on: what is
+// unwanted, what its new version cannot update in place, what loses a
+// dependency. Then the rest comes, dependencies first. A value whose new version
+// does not need what leaves is updated in place before that leaves; only when
+// nothing else can move is it taken down instead. Values that need each other
+// in a ring come when all of the ring is wanted and nothing outside it is
+// missing, and leave together, one member at a time. Among operations that do
+// not depend on each other the order is that of the intent.
+//
+// Cost follows the change: each dependency is an edge with a flag, each version
+// counts its unmet ones, and only nodes next to a change are looked at. A
+// dependency on any of many keys is one edge to one witness; it looks for
+// another only when that one leaves.
+package graph
+
+import (
+	"iter"
+
+	"github.com/tidwall/btree"
+)
+
+// A Kind is what the graph asks of a sort of value. Its functions are pure.
+type Kind interface {
+	Equivalent(key string, old, new any) bool
+	Recreate(key string, old, new, meta any) bool
+}
+
+// A Value is what is wanted or stands under a key. It is never changed.
+type Value struct {
+	Key     string
+	Data    any
+	Kind    Kind // nil: a property, which stands whenever its base does
+	Deps    []Dep
+	Derived []*Value
+	Err     error // why the value cannot stand at all; nil: it can
+}
+
+// A Dep must be met before a value can stand: by Key, or by any key with one
+// of Prefixes that Match accepts (nil: all).
+type Dep struct {
+	Label    string
+	Key      string
+	Prefixes []string
+	Match    func(key string) bool
+}
+
+// A Graph is owned by one goroutine.
+type Graph struct {
+	nodes   map[string]*Node
+	sorted  btree.Map[string, *Node] // all of nodes but fresh
+	fresh   []*Node
+	buckets map[string]*bucket // any-of dependencies without a witness, by folder
+
+	dirty    queue // to be evaluated
+	deletes  queue // may be deleted
+	comes    queue // may be created or updated
+	parked   []*Node
+	rings    []*ring
+	touched  []*Node
+	deleting int // in flight
+	coming   int // in flight
+	complete bool
+}
+
+// New returns an empty graph.
+func New() *Graph {
+	return &Graph{nodes: map[string]*Node{}, buckets: map[string]*bucket{}}
+}
+
+// Want sets what should stand under v's key, and under those derived from it.
+func (g *Graph) Want(v *Value) {
+	n := g.node(v.Key)
+	n.rejected = nil
+	g.wantNode(n, v, nil)
+}
+
+// Unwant says that nothing should stand under key.
+func (g *Graph) Unwant(key string) {
+	n := g.nodes[key]
+	if n == nil || n.base != nil {
+		return
+	}
+	n.rejected = nil
+	n.release = true
+	g.unwantNode(n)
+}
+
+// Reject says that the newest intent for key cannot be followed. What was
+// wanted before stays wanted.
+func (g *Graph) Reject(key string, err error) {
+	n := g.node(key)
+	n.rejected = err
+	g.touch(n)
+}
+
+// Complete says that from now on everything that is wanted has been said: what
+// stands of ours without being wanted goes.
+func (g *Graph) Complete() {
+	g.complete = true
+	for _, n := range g.nodes {
+		if n.want == nil && n.have != nil && !n.foreign {
+			n.release = true
+			g.push(n)
+		}
+	}
+}
+
+// Retry lets a failed key be tried again.
+func (g *Graph) Retry(key string) {
+	if n := g.nodes[key]; n != nil && n.rest {
+		n.rest = false
+		g.push(n)
+	}
+}
+
+// Found says that v stands, as the southbound shows it; foreign: it is not ours,
+// and is never changed or removed.
+func (g *Graph) Found(v *Value, meta any, foreign bool) {
+	n := g.node(v.Key)
+	n.foreign = foreign && n.want == nil
+	g.foundDerived(n, v)
+	if n.have != nil && same(n.have.Value, v) {
+		n.meta = meta
+		return
+	}
+	n.missing = false
+	n.release = g.complete
+	g.setHave(n, n.adoptable(v), meta)
+}
+
+// Lost says that nothing stands under key any more.
+func (g *Graph) Lost(key string) {
+	n := g.nodes[key]
+	if n == nil || n.have == nil {
+		return
+	}
+	for _, d := range n.have.Derived {
+		if dn := g.nodes[d.Key]; dn != nil && dn.base == n {
+			g.Lost(d.Key)
+		}
+	}
+	n.missing = n.want != nil
+	n.rest = false
+	g.setHave(n, nil, nil)
+}
+
+// foundDerived brings what stands of n's derived values in line with v's.
+func (g *Graph) foundDerived(n *Node, v *Value) {
+	found := make(map[string]bool, len(v.Derived))
+	for _, d := range v.Derived {
+		found[d.Key] = true
+		dn := g.node(d.Key)
+		if dn.base == nil {
+			dn.base = n
+		}
+		if dn.base == n {
+			g.Found(d, dn.meta, n.foreign)
+		}
+	}
+	if n.have == nil {
+		return
+	}
+	for _, d := range n.have.Derived {
+		if dn := g.nodes[d.Key]; !found[d.Key] && dn != nil && dn.base == n {
+			g.Lost(d.Key)
+		}
+	}
+}
+
+func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
+	if n.want != nil && n.base == base && same(n.want.Value, v) {
+		n.retry()
+		g.push(n)
+		return
+	}
+	old := n.want
+	n.base, n.foreign = base, false
+	g.setWant(n, newVersion(n, v))
+	for _, d := range v.Derived {
+		g.wantNode(g.node(d.Key), d, n)
+	}
+	if old != nil {
+		g.unwantDerived(n, old.Derived)
+	}
+}
+
+func (g *Graph) unwantNode(n *Node) {
+	old := n.want
+	g.setWant(n, nil)
+	if old != nil {
+		g.unwantDerived(n, old.Derived)
+	}
+}
+
+// unwantDerived drops those of was that base no longer derives.
+func (g *Graph) unwantDerived(base *Node, was []*Value) {
+	still := make(map[string]bool)
+	if base.want != nil {
+		for _, d := range base.want.Derived {
+			still[d.Key] = true
+		}
+	}
+	for _, d := range was {
+		if dn := g.nodes[d.Key]; dn != nil && dn.base == base && !still[d.Key] {
+			dn.release = true
+			g.unwantNode(dn)
+		}
+	}
+}
+
+// node returns the node of key; a new one says nothing yet, but can be an end
+// of edges.
+func (g *Graph) node(key string) *Node {
+	n := g.nodes[key]
+	if n == nil {
+		n = &Node{key: key}
+		g.nodes[key] = n
+		g.fresh = append(g.fresh, n)
+	}
+	return n
+}
+
+// Node returns the node of key, or nil.
+func (g *Graph) Node(key string) *Node { return g.nodes[key] }
+
+// Len is the number of nodes, those included that are only depended on.
+func (g *Graph) Len() int { return len(g.nodes) }
+
+// Nodes yields all nodes, in no order.
+func (g *Graph) Nodes() iter.Seq[*Node] {
+	return func(yield func(*Node) bool) {
+		for _, n := range g.nodes {
+			if !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+// under yields the nodes whose key has the prefix, in order.
+func (g *Graph) under(prefix string) iter.Seq[*Node] {
+	for _, n := range g.fresh {
+		n.indexed = true
+		g.sorted.Set(n.key, n)
+	}
+	g.fresh = g.fresh[:0]
+	return func(yield func(*Node) bool) {
+		g.sorted.Ascend(prefix, func(k string, n *Node) bool {
+			return len(k) >= len(prefix) && k[:len(prefix)] == prefix && yield(n)
+		})
+	}
+}
+
+// Touched yields each node that changed since it was last asked, once, in the
+// order in which they first changed, and then forgets those that say nothing
+// any more.
+func (g *Graph) Touched() iter.Seq[*Node] {
+	return func(yield func(*Node) bool) {
+		for i := 0; i < len(g.touched); i++ {
+			n := g.touched[i]
+			n.touched = false
+			if !yield(n) {
+				g.touched = append(g.touched[:0], g.touched[i+1:]...)
+				return
+			}
+			g.sweep(n)
+		}
+		clear(g.touched)
+		g.touched = g.touched[:0]
+	}
+}
+
+func (g *Graph) touch(n *Node) {
+	if !n.touched {
+		n.touched = true
+		g.touched = append(g.touched, n)
+	}
+}
+
+// sweep forgets n if nothing is wanted, stands, is in flight or hangs on it.
+func (g *Graph) sweep(n *Node) {
+	if n.want != nil || n.have != nil || n.rejected != nil || n.busy || n.queued || len(n.in) > 0 {
+		return
+	}
+	delete(g.nodes, n.key)
+	if n.indexed {
+		g.sorted.Delete(n.key)
+	}
+	n.dropped = true
+}

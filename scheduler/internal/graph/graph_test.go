@@ -1,0 +1,170 @@
+package graph
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write what the stories show into their files")
+
+// kind is that of the stories' values: "text[,dep=key][,any=prefix][,derive=key][,recreate]".
+// Values that differ in case only are equivalent.
+type kind struct{}
+
+func (kind) Equivalent(_ string, old, new any) bool {
+	return strings.EqualFold(old.(string), new.(string))
+}
+func (kind) Recreate(_ string, _, new, _ any) bool {
+	return slices.Contains(fields(new.(string)), "recreate")
+}
+
+func fields(s string) []string { return strings.Split(s, ",") }
+
+func value(key, text string) *Value {
+	v := &Value{Key: key, Data: text, Kind: kind{}}
+	for _, f := range fields(text) {
+		name, arg, _ := strings.Cut(f, "=")
+		switch name {
+		case "dep":
+			v.Deps = append(v.Deps, Dep{Label: arg, Key: arg})
+		case "any":
+			v.Deps = append(v.Deps, Dep{Label: arg + "*", Prefixes: strings.Split(arg, "|")})
+		case "derive":
+			k, t, _ := strings.Cut(arg, ":")
+			v.Derived = append(v.Derived, value(k, t))
+		case "invalid":
+			v.Err = errors.New("invalid")
+		}
+	}
+	return v
+}
+
+// A story is a graph, driven by text.
+type story struct {
+	g      *Graph
+	broken map[string]bool
+	out    strings.Builder
+}
+
+// run executes all that can run, up to width operations at once, and says so.
+func (s *story) run(width int) {
+	var flight []Op
+	for {
+		for len(flight) < width {
+			op, ok := s.g.Next()
+			if !ok {
+				break
+			}
+			flight = append(flight, op)
+		}
+		if len(flight) == 0 {
+			return
+		}
+		op := flight[0]
+		flight = flight[1:]
+		s.finish(op)
+	}
+}
+
+func (s *story) finish(op Op) {
+	key := op.Node.Key()
+	if s.broken[key] {
+		fmt.Fprintf(&s.out, "  %s %s !\n", strings.ToLower(op.Verb.String()), key)
+		s.g.Done(op, nil, errors.New("broken"))
+		return
+	}
+	fmt.Fprintf(&s.out, "  %s %s\n", strings.ToLower(op.Verb.String()), key)
+	s.g.Done(op, nil, nil)
+}
+
+var stateNames = [...]string{"nonexistent", "configured", "pending", "missing", "discovered", "obtained", "failed", "rejected"}
+
+func (s *story) show() {
+	for range s.g.Touched() {
+	}
+	for n := range s.g.under("") {
+		if n.State() == Nonexistent {
+			continue
+		}
+		fmt.Fprintf(&s.out, "  %s %s", n.key, stateNames[n.State()])
+		for _, d := range n.Unmet() {
+			fmt.Fprintf(&s.out, " -%s", d.Label)
+		}
+		if err := n.Err(); err != nil {
+			fmt.Fprintf(&s.out, " (%v)", err)
+		}
+		s.out.WriteByte('\n')
+	}
+}
+
+func (s *story) line(line string) {
+	f := strings.Fields(line)
+	if len(f) == 0 || f[0] == "#" {
+		return
+	}
+	switch f[0] {
+	case "want":
+		s.g.Want(value(f[1], f[2]))
+	case "unwant":
+		s.g.Unwant(f[1])
+	case "reject":
+		s.g.Reject(f[1], errors.New(f[2]))
+	case "found", "foreign":
+		s.g.Found(value(f[1], f[2]), nil, f[0] == "foreign")
+	case "lost":
+		s.g.Lost(f[1])
+	case "complete":
+		s.g.Complete()
+	case "break":
+		s.broken[f[1]] = true
+	case "mend":
+		delete(s.broken, f[1])
+		s.g.Retry(f[1])
+	case "run":
+		s.run(1)
+	case "run-wide":
+		s.run(8)
+	case "show":
+		s.show()
+	default:
+		panic("unknown command " + line)
+	}
+}
+
+func TestStories(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no stories", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &story{g: New(), broken: map[string]bool{}}
+			for line := range strings.Lines(string(want)) {
+				if strings.HasPrefix(line, "  ") {
+					continue // what was shown
+				}
+				s.out.WriteString(line)
+				s.line(line)
+			}
+			got := s.out.String()
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got != string(want) {
+				t.Errorf("got:\n%s", got)
+			}
+		})
+	}
+}

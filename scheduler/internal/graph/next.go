@@ -1,0 +1,239 @@
+package graph
+
+// A Verb is what an operation does to its key.
+type Verb uint8
+
+const (
+	None Verb = iota
+	Create
+	Update
+	Delete
+)
+
+func (v Verb) String() string {
+	return [...]string{"NONE", "CREATE", "UPDATE", "DELETE"}[v]
+}
+
+// An Op is one operation. It is in flight from Next to Done.
+type Op struct {
+	Verb     Verb
+	Node     *Node
+	Old, New *Value // New is nil for Delete, Old for Create
+	Meta     any    // of Old
+	Recreate bool   // a Delete that a Create of the same key is to follow
+
+	version *version
+}
+
+// Next returns an operation that can run now. When there is none, either others
+// are in flight, or all that is possible has been done.
+func (g *Graph) Next() (Op, bool) {
+	for {
+		g.drain()
+		if op, ok := g.start(); ok {
+			return op, true
+		}
+		if g.deleting+g.coming > 0 || !g.settle() {
+			return Op{}, false
+		}
+	}
+}
+
+// InFlight is the number of operations that Next gave and Done did not take back.
+func (g *Graph) InFlight() int { return g.deleting + g.coming }
+
+// Done says how an operation ended: with meta, or with err, and then the key
+// rests until it is retried or changed.
+func (g *Graph) Done(op Op, meta any, err error) {
+	n := op.Node
+	n.busy = false
+	n.last = op.Verb
+	g.count(op.Verb, -1)
+	g.endRing(n)
+	n.err = err
+	if err != nil {
+		n.rest = true
+		g.touch(n)
+		g.push(n)
+		return
+	}
+	n.foreign = false
+	g.setHave(n, op.version, meta)
+}
+
+func (g *Graph) count(v Verb, by int) {
+	if v == Delete {
+		g.deleting += by
+	} else {
+		g.coming += by
+	}
+}
+
+// drain evaluates every node that something happened to.
+func (g *Graph) drain() {
+	for {
+		n := g.dirty.pop()
+		if n == nil {
+			return
+		}
+		n.queued = false
+		if !n.busy {
+			g.evaluate(n)
+		}
+	}
+}
+
+func (g *Graph) push(n *Node) {
+	if !n.queued {
+		n.queued = true
+		g.dirty.push(n)
+	}
+}
+
+// A lot is what can be done about a node now.
+type lot uint8
+
+const (
+	idle   lot = iota // nothing is to be done
+	waits             // something is to be done, but cannot yet
+	leaves            // it may be deleted
+	comes             // it may be created or updated
+)
+
+// evaluate puts n into the queue where it belongs.
+func (g *Graph) evaluate(n *Node) {
+	if n.have != n.want && equivalent(n) {
+		g.setHave(n, n.want, n.meta) // comes back here
+		return
+	}
+	g.setGoing(n, g.mustGo(n))
+	switch g.lot(n) {
+	case waits:
+		g.park(n)
+	case leaves:
+		n.queued = true
+		g.deletes.push(n)
+	case comes:
+		n.queued = true
+		g.comes.push(n)
+	}
+}
+
+func (g *Graph) lot(n *Node) lot {
+	switch {
+	case n.rest:
+		return idle
+	case n.going && n.users > 0 && !n.leavesInRing():
+		return waits
+	case n.going:
+		return leaves
+	case n.want == nil || n.want == n.have || n.want.Err != nil || !n.settled():
+		return idle
+	case n.want.unmet > 0:
+		return waits
+	}
+	return comes
+}
+
+// mustGo says whether what stands has to be taken down.
+func (g *Graph) mustGo(n *Node) bool {
+	switch {
+	case n.have == nil || n.foreign:
+		return false
+	case n.want == nil:
+		return g.removable(n)
+	case n.want == n.have || n.want.Err != nil:
+		return n.have.unmet > 0
+	case n.have.Kind != nil && n.have.Kind.Recreate(n.key, n.have.Data, n.want.Data, n.meta):
+		return true
+	}
+	return n.giveUp && n.want.unmet > 0
+}
+
+// removable says whether an unwanted node may be removed: it was wanted before,
+// all intent is known, or its base goes or no longer has it.
+func (g *Graph) removable(n *Node) bool {
+	return n.release || n.base != nil && (!n.base.up() || n.base.want != nil)
+}
+
+// equivalent says that what stands will do for what is wanted.
+func equivalent(n *Node) bool {
+	h, w := n.have, n.want
+	if h == nil || w == nil || w.Err != nil || h.Kind != w.Kind {
+		return false
+	}
+	return w.Kind == nil || w.Kind.Equivalent(n.key, h.Data, w.Data)
+}
+
+// start gives the next operation from the queues. Nothing comes while
+// something that may go is still there, so that what both need is free.
+func (g *Graph) start() (Op, bool) {
+	for {
+		q, lot := &g.comes, comes
+		if g.deletes.len() > 0 {
+			q, lot = &g.deletes, leaves
+		}
+		if lot == leaves && g.coming > 0 || lot == comes && g.deleting > 0 {
+			return Op{}, false
+		}
+		n := q.pop()
+		if n == nil {
+			return Op{}, false
+		}
+		n.queued = false
+		switch {
+		case n.going != g.mustGo(n) || g.lot(n) != lot:
+			g.evaluate(n)
+		case n.ring != nil && n.ring.busy:
+			n.queued = true
+			n.ring.waiting = append(n.ring.waiting, n)
+		default:
+			return g.launch(n), true
+		}
+		g.drain()
+	}
+}
+
+func (g *Graph) launch(n *Node) Op {
+	op := Op{Node: n, Meta: n.meta, Old: n.have.value()}
+	switch {
+	case n.going:
+		op.Verb = Delete
+		op.Recreate = n.want != nil && n.want.unmet == 0
+	case n.have == nil:
+		op.Verb = Create
+	default:
+		op.Verb = Update
+	}
+	if op.Verb != Delete {
+		op.New, op.version = n.want.Value, n.want
+	}
+	n.busy = true
+	if n.ring != nil {
+		n.ring.busy = true
+	}
+	g.count(op.Verb, +1)
+	return op
+}
+
+// A queue is first in, first out.
+type queue struct {
+	list []*Node
+	head int
+}
+
+func (q *queue) len() int { return len(q.list) - q.head }
+
+func (q *queue) push(n *Node) { q.list = append(q.list, n) }
+
+func (q *queue) pop() *Node {
+	if q.len() == 0 {
+		return nil
+	}
+	n := q.list[q.head]
+	q.list[q.head] = nil
+	if q.head++; q.head == len(q.list) {
+		q.list, q.head = q.list[:0], 0
+	}
+	return n
+}

@@ -1,0 +1,181 @@
+package graph
+
+import "google.golang.org/protobuf/proto"
+
+// A Node is what the graph knows of one key.
+type Node struct {
+	key        string
+	want, have *version
+	meta       any
+	base       *Node   // the node that this one is derived from
+	in         []*edge // edges that end here
+	ring       *ring
+	err        error // why the last operation failed
+	rejected   error // why the newest intent cannot be followed
+	users      int32 // edges in in of versions that stand
+	Slot       int32 // for the graph's owner; 0 at first
+	last       Verb
+
+	busy    bool // an operation is in flight
+	going   bool // stands, but must go
+	rest    bool // failed, and is not tried again until retried or changed
+	giveUp  bool // its new version cannot come in place
+	foreign bool // what stands is not ours
+	release bool // when unwanted, it may be removed
+	missing bool // what stood vanished by itself
+	touched bool
+	queued  bool // in one of the graph's queues
+	parked  bool
+	indexed bool
+	dropped bool
+}
+
+// A version is a Value under a node, with its edges while it is wanted or stands.
+type version struct {
+	*Value
+	node  *Node
+	edges []edge
+	unmet int32
+	refs  int8 // 1 for wanted, 1 for standing
+}
+
+func newVersion(n *Node, v *Value) *version { return &version{Value: v, node: n} }
+
+// adoptable returns the version under which v stands: the wanted one if v is
+// just that.
+func (n *Node) adoptable(v *Value) *version {
+	if n.want != nil && same(n.want.Value, v) {
+		return n.want
+	}
+	return newVersion(n, v)
+}
+
+// up says that n stands and does not have to go: that it meets a dependency.
+func (n *Node) up() bool { return n.have != nil && !n.going }
+
+func (n *Node) retry() { n.rest, n.giveUp = false, false }
+
+// settled says that n, if derived, stands on the version of its base that
+// wants it.
+func (n *Node) settled() bool { return n.base == nil || n.base.have == n.base.want }
+
+// same says that two values are alike to the letter.
+func same(a, b *Value) bool {
+	if a == b {
+		return true
+	}
+	if a.Key != b.Key || a.Kind != b.Kind || (a.Err == nil) != (b.Err == nil) {
+		return false
+	}
+	am, ok := a.Data.(proto.Message)
+	if !ok {
+		return a.Data == b.Data
+	}
+	bm, ok := b.Data.(proto.Message)
+	return ok && proto.Equal(am, bm)
+}
+
+// Key is the node's key.
+func (n *Node) Key() string { return n.key }
+
+// Want is what should stand, or nil.
+func (n *Node) Want() *Value { return n.want.value() }
+
+// Have is what stands, or nil.
+func (n *Node) Have() *Value { return n.have.value() }
+
+func (v *version) value() *Value {
+	if v == nil {
+		return nil
+	}
+	return v.Value
+}
+
+// Meta is what creating the value has taught.
+func (n *Node) Meta() any { return n.meta }
+
+// Base is the node that this one is derived from, or nil.
+func (n *Node) Base() *Node { return n.base }
+
+// Foreign says that what stands is not ours.
+func (n *Node) Foreign() bool { return n.foreign }
+
+// Gone says that the graph has forgotten the node.
+func (n *Node) Gone() bool { return n.dropped }
+
+// Last is the verb of the last operation that was done.
+func (n *Node) Last() Verb { return n.last }
+
+// Err is why the newest intent cannot be followed, or why the last operation
+// failed.
+func (n *Node) Err() error {
+	switch {
+	case n.rejected != nil:
+		return n.rejected
+	case n.err != nil:
+		return n.err
+	case n.want != nil:
+		return n.want.Err
+	}
+	return nil
+}
+
+// Unmet are the dependencies that what is wanted waits for.
+func (n *Node) Unmet() []Dep {
+	if n.want == nil || n.want.unmet == 0 {
+		return nil
+	}
+	var out []Dep
+	for i := range n.want.edges {
+		if e := &n.want.edges[i]; !e.met && e.dep != nil {
+			out = append(out, *e.dep)
+		}
+	}
+	return out
+}
+
+// Dependents yields the keys of the versions that stand on n.
+func (n *Node) Dependents() []string {
+	var out []string
+	for _, e := range n.in {
+		if e.uses() {
+			out = append(out, e.v.node.key)
+		}
+	}
+	return out
+}
+
+// State is where a node stands between what is wanted and what is.
+type State uint8
+
+const (
+	Nonexistent State = iota
+	Configured        // stands as wanted
+	Pending           // waits for its dependencies
+	Missing           // vanished by itself, and was not put back yet
+	Discovered        // stands and is ours, but not (yet) wanted
+	Obtained          // stands and is not ours
+	Failed            // the last operation failed
+	Rejected          // the newest intent cannot be followed
+)
+
+// State returns n's.
+func (n *Node) State() State {
+	switch {
+	case n.rejected != nil, n.want != nil && n.want.Err != nil:
+		return Rejected
+	case n.err != nil:
+		return Failed
+	case n.want == nil && n.have == nil:
+		return Nonexistent
+	case n.foreign:
+		return Obtained
+	case n.want == nil:
+		return Discovered
+	case n.want == n.have:
+		return Configured
+	case n.missing:
+		return Missing
+	}
+	return Pending
+}

@@ -1,0 +1,88 @@
+package scheduler
+
+import (
+	"fmt"
+	"io"
+	"sync"
+)
+
+// printer writes the text of transactions on a goroutine of its own, so that
+// none waits for a terminal. When the output is too slow, whole transactions
+// are left out, and it says how many.
+type printer struct {
+	out   io.Writer
+	limit int
+	ready chan struct{} // holds a token while there is something to print
+
+	mu    sync.Mutex
+	queue []page
+	left  int // out since the last that was printed
+}
+
+// page is the first or the second half of a record's text.
+type page struct {
+	rec  *Record
+	done bool
+}
+
+const mostPages = 1000
+
+func newPrinter(out io.Writer, limit int) *printer {
+	return &printer{out: out, limit: limit, ready: make(chan struct{}, 1)}
+}
+
+// begin prints what is known before anything is executed.
+func (p *printer) begin(r *Record) { p.add(page{r, false}) }
+
+// end prints what was done.
+func (p *printer) end(r *Record) { p.add(page{r, true}) }
+
+func (p *printer) add(g page) {
+	if p.out == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.queue) >= mostPages {
+		p.left++
+		return
+	}
+	p.queue = append(p.queue, g)
+	select {
+	case p.ready <- struct{}{}:
+	default:
+	}
+}
+
+func (p *printer) take() ([]page, int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	queue, left := p.queue, p.left
+	p.queue, p.left = nil, 0
+	return queue, left
+}
+
+// run prints until stop is closed and all has been printed, or writing fails.
+func (p *printer) run(stop <-chan struct{}) error {
+	for open := true; open; {
+		select {
+		case <-p.ready:
+		case <-stop:
+			open = false
+		}
+		queue, left := p.take()
+		for _, g := range queue {
+			text := g.rec.beginText(p.limit)
+			if g.done {
+				text = g.rec.endText(p.limit)
+			}
+			if _, err := io.WriteString(p.out, text); err != nil {
+				return fmt.Errorf("writing the transaction log: %w", err)
+			}
+		}
+		if left > 0 {
+			fmt.Fprintf(p.out, "… %d parts of transactions were not written: the output is too slow\n", left)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package scheduler
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+)
+
+// State is where a value stands between what is wanted and what is.
+type State = kvscheduler.ValueState
+
+// Verb is what an operation does to its key.
+type Verb = kvscheduler.TxnOperation
+
+// TxnType is what made a transaction happen.
+type TxnType uint8
+
+const (
+	Notification TxnType = iota // the southbound changed by itself
+	Northbound                  // Commit
+	RetryFailed                 // the time has come to try again
+)
+
+func (t TxnType) String() string {
+	return [...]string{"SB Notification", "NB Transaction", "Retry Transaction"}[t]
+}
+
+// A Record is what a transaction was to do and did. It is immutable.
+type Record struct {
+	Seq         uint64
+	Type        TxnType
+	Refresh     bool
+	Replace     bool
+	Description string
+	RetryOf     uint64 // the transaction in which the values failed, of a retry
+	Attempt     int    // of a retry, from 1
+	Start, Stop time.Time
+	Values      []Change
+	Executed    []Operation
+	Unrefreshed []error // why some of what stands could not be read back
+}
+
+// An Operation is one step of a transaction.
+type Operation struct {
+	Verb               Verb
+	Key                string
+	Old, New           proto.Message // what stood, and what should; nil: nothing
+	OldState, NewState State
+	OldErr, NewErr     error
+	Noop               bool // nothing was called
+	Derived            bool // the value is derived, and has a descriptor
+	Property           bool // the value is derived, and has none
+	Retry              bool
+	Recreate           bool
+}
+
+// Err returns a *TxnError if operations of the transaction failed.
+func (r *Record) Err() error {
+	var failed []KeyError
+	for _, op := range r.Executed {
+		if op.NewErr != nil {
+			failed = append(failed, KeyError{op.Key, op.Verb, op.NewErr})
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	return &TxnError{failed}
+}
+
+// Resync is the name of the transaction's kind of resync; empty: it is none.
+func (r *Record) Resync() string {
+	switch {
+	case r.Refresh && r.Replace:
+		return "FullResync"
+	case r.Replace:
+		return "UpstreamResync"
+	case r.Refresh:
+		return "DownstreamResync"
+	}
+	return ""
+}
+
+var verbs = [...]Verb{
+	graph.None:   kvscheduler.TxnOperation_UNDEFINED,
+	graph.Create: kvscheduler.TxnOperation_CREATE,
+	graph.Update: kvscheduler.TxnOperation_UPDATE,
+	graph.Delete: kvscheduler.TxnOperation_DELETE,
+}
+
+func message(v *graph.Value) proto.Message {
+	if v == nil {
+		return nil
+	}
+	m, _ := v.Data.(proto.Message)
+	return m
+}

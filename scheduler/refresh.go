@@ -1,0 +1,108 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+)
+
+// refresh corrects what is known to stand by what the descriptors retrieve, in
+// the order in which they ask for each other's results. A descriptor whose
+// Retrieve fails leaves what was known of its values as it was.
+func (s *Scheduler) refresh(ctx context.Context, r *run, ds []*descriptor) {
+	nodes := map[graph.Kind][]*graph.Node{}
+	for n := range s.graph.Nodes() {
+		if k := kind(n); k != nil {
+			nodes[k] = append(nodes[k], n)
+		}
+	}
+	for _, d := range ds {
+		if d.retrieve == nil {
+			continue
+		}
+		if err := s.retrieve(ctx, d, nodes[d]); err != nil {
+			err = fmt.Errorf("%s: %w", d.name, err)
+			s.log.Error("cannot read back what stands", "descriptor", d.name, "err", err)
+			r.rec.Unrefreshed = append(r.rec.Unrefreshed, err)
+		}
+		for n := range s.graph.Touched() {
+			s.publish(r, n, s.board.at(n.Slot))
+		}
+	}
+}
+
+func (s *Scheduler) retrieve(ctx context.Context, d *descriptor, nodes []*graph.Node) error {
+	var ws []wanted
+	for _, n := range nodes {
+		if v := n.Want(); v != nil && v.Err == nil {
+			ws = append(ws, wanted{n.Key(), message(v)})
+		}
+	}
+	items, err := s.collect(ctx, d, ws)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if _, ok := items[n.Key()]; !ok && n.Have() != nil && n.Base() == nil {
+			s.graph.Lost(n.Key())
+		}
+	}
+	for _, it := range items {
+		s.graph.Found(it.value, it.meta, it.foreign)
+	}
+	return nil
+}
+
+type item struct {
+	value   *graph.Value
+	meta    any
+	foreign bool
+}
+
+func (s *Scheduler) collect(ctx context.Context, d *descriptor, ws []wanted) (items map[string]item, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.VerbTimeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	items = map[string]item{}
+	for f, err := range d.retrieve(ctx, ws) {
+		if err != nil {
+			return nil, err
+		}
+		key, err := foundKey(d, f)
+		if err != nil {
+			s.log.Warn("retrieved something that cannot be kept", "descriptor", d.name, "key", f.key, "err", err)
+			continue
+		}
+		if _, dup := items[key]; dup {
+			s.log.Warn("retrieved twice, the first counts", "descriptor", d.name, "key", key)
+			continue
+		}
+		items[key] = item{s.prepare(d, key, f.value), f.meta, f.foreign || d.passive()}
+	}
+	return items, ctx.Err()
+}
+
+func foundKey(d *descriptor, f found) (string, error) {
+	if f.value == nil || !f.value.(proto.Message).ProtoReflect().IsValid() {
+		return "", errors.New("no value")
+	}
+	key := f.key
+	if key == "" {
+		var err error
+		if key, err = d.keyOf(f.value); err != nil {
+			return "", err
+		}
+	}
+	if !d.has(key) {
+		return "", fmt.Errorf("key %q is not one of %s", key, d.name)
+	}
+	return key, nil
+}

@@ -1,0 +1,118 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// registry finds the descriptor of a key.
+type registry struct {
+	all      []*descriptor
+	byPrefix map[string][]*descriptor
+}
+
+// ErrTaken is what Register returns for a name or keys that another descriptor has.
+var ErrTaken = errors.New("another descriptor has this name or these keys")
+
+func (r *registry) add(d *descriptor) error {
+	for _, o := range r.all {
+		if o.name == d.name || o.prefix == d.prefix && (o.match == nil || d.match == nil) {
+			return fmt.Errorf("%w: %q", ErrTaken, o.name)
+		}
+	}
+	if r.byPrefix == nil {
+		r.byPrefix = map[string][]*descriptor{}
+	}
+	r.all = append(r.all, d)
+	r.byPrefix[d.prefix] = append(r.byPrefix[d.prefix], d)
+	return nil
+}
+
+// of returns the descriptor of key, or nil. The longest prefix wins.
+func (r *registry) of(key string) *descriptor {
+	if d := r.among(key, key); d != nil {
+		return d
+	}
+	for i := len(key) - 1; i >= 0; i-- {
+		if key[i] != '/' {
+			continue
+		}
+		if d := r.among(key[:i+1], key); d != nil {
+			return d
+		}
+	}
+	return nil
+}
+
+func (r *registry) among(prefix, key string) *descriptor {
+	for _, d := range r.byPrefix[prefix] {
+		if d.has(key) {
+			return d
+		}
+	}
+	return nil
+}
+
+func (d *descriptor) has(key string) bool {
+	if d.singleton {
+		return key == d.prefix
+	}
+	return len(key) > len(d.prefix) && (d.match == nil || d.match(key))
+}
+
+func (d *descriptor) nameIn(key string) string { return strings.TrimPrefix(key, d.prefix) }
+
+// sort puts the descriptors in the order in which Retrieve is to be called:
+// after those they name, else by name.
+func (r *registry) sort() error {
+	slices.SortFunc(r.all, func(a, b *descriptor) int { return strings.Compare(a.name, b.name) })
+	byName := map[string]*descriptor{}
+	for _, d := range r.all {
+		byName[d.name] = d
+	}
+	var out []*descriptor
+	entered := map[string]bool{}
+	var visit func(d *descriptor, path []string) error
+	visit = func(d *descriptor, path []string) error {
+		path = append(path, d.name)
+		if slices.Contains(out, d) {
+			return nil
+		}
+		if entered[d.name] {
+			return fmt.Errorf("descriptors retrieve after each other in a circle: %s", strings.Join(path, ", "))
+		}
+		entered[d.name] = true
+		for _, name := range d.after {
+			if before := byName[name]; before != nil {
+				if err := visit(before, path); err != nil {
+					return err
+				}
+			}
+		}
+		out = append(out, d)
+		return nil
+	}
+	for _, d := range r.all {
+		if err := visit(d, nil); err != nil {
+			return err
+		}
+	}
+	r.all = out
+	return nil
+}
+
+// named are the descriptors with these names; nil: all.
+func (r *registry) named(names map[string]bool) []*descriptor {
+	if names == nil {
+		return r.all
+	}
+	var out []*descriptor
+	for _, d := range r.all {
+		if names[d.name] {
+			out = append(out, d)
+		}
+	}
+	return out
+}

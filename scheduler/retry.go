@@ -1,0 +1,107 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+)
+
+// retries are the failed values that are to be tried again.
+type retries struct {
+	byKey map[string]*retry
+	next  time.Time // no retry is due before
+}
+
+type retry struct {
+	policy  Retry
+	attempt int // the one to come, from 1
+	due     time.Time
+	txn     uint64 // in which the value failed first
+}
+
+func (rs *retries) has(key string) bool { return rs.byKey[key] != nil }
+
+func (rs *retries) drop(key string) { delete(rs.byKey, key) }
+
+// wait is the time until a retry may be due.
+func (rs *retries) wait() time.Duration {
+	if len(rs.byKey) == 0 {
+		return time.Hour
+	}
+	return max(0, time.Until(rs.next))
+}
+
+// due takes out the keys that are due, in order, and says when the next ones are.
+func (rs *retries) due(now time.Time) (keys []string) {
+	rs.next = now.Add(time.Hour)
+	for key, r := range rs.byKey {
+		if !r.due.After(now) {
+			keys = append(keys, key)
+		} else if r.due.Before(rs.next) {
+			rs.next = r.due
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// retriable says whether trying again may mend err.
+func retriable(err error) bool {
+	var t terminal
+	return !errors.As(err, &t) && !errors.Is(err, ErrInvalid)
+}
+
+// scheduleRetry plans the next attempt at a key that failed in r.
+func (s *Scheduler) scheduleRetry(r *run, key string, err error) {
+	last := s.retries.byKey[key]
+	next := &retry{policy: r.policy, attempt: 1, txn: r.rec.Seq}
+	if r.retry && last != nil {
+		next.policy, next.attempt, next.txn = last.policy, last.attempt+1, last.txn
+	}
+	p := next.policy
+	if p.Never || !retriable(err) || p.Count > 0 && next.attempt > p.Count {
+		s.retries.drop(key)
+		return
+	}
+	delay := p.delay(next.attempt)
+	next.due = time.Now().Add(delay + rand.N(delay/5+1))
+	if len(s.retries.byKey) == 0 || next.due.Before(s.retries.next) {
+		s.retries.next = next.due
+	}
+	s.retries.byKey[key] = next
+}
+
+// retryDue tries again what is due.
+func (s *Scheduler) retryDue(ctx context.Context) {
+	s.retry(ctx, s.retries.due(time.Now()))
+}
+
+func (s *Scheduler) retry(ctx context.Context, keys []string) {
+	if len(keys) == 0 {
+		return
+	}
+	r := s.begin(RetryFailed)
+	r.retry = true
+	for _, key := range keys {
+		if last := s.retries.byKey[key]; last != nil {
+			r.rec.RetryOf, r.rec.Attempt = last.txn, last.attempt
+		}
+		s.graph.Retry(key)
+	}
+	s.finish(ctx, r)
+}
+
+// failedOf are the failed keys of the descriptors with these names; none: of all.
+func (s *Scheduler) failedOf(names map[string]bool) (keys []string) {
+	for n := range s.graph.Nodes() {
+		if d, _ := kind(n).(*descriptor); n.State() == graph.Failed && d != nil && (len(names) == 0 || names[d.name]) {
+			keys = append(keys, n.Key())
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,116 @@
+package scheduler
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A Txn is a change of what is wanted, done as one.
+type Txn struct {
+	Description string
+	Changes     []Change // at most one a key; not changed any more once committed
+	// Refresh first reads back what really stands.
+	Refresh bool
+	// Replace says that Changes are all that is wanted. From then on whatever
+	// else of ours stands is removed.
+	Replace bool
+	// Retry says how values that fail are tried again.
+	Retry Retry
+}
+
+// A Change is what a transaction says of one key. Want, Unwant and Reject make one.
+type Change struct {
+	Key   string
+	Value *Value // nil: nothing
+	Err   error  // not nil: what was wanted before stays wanted
+}
+
+// Want says that v should stand.
+func Want(v Value) Change { return Change{Key: v.Key(), Value: &v} }
+
+// Unwant says that nothing should stand under key.
+func Unwant(key string) Change { return Change{Key: key} }
+
+// Reject says that there is intent for key that cannot be followed. The key is
+// INVALID, or UNIMPLEMENTED if err is ErrUnimplemented, until it changes.
+func Reject(key string, err error) Change { return Change{Key: key, Err: err} }
+
+// Retry is how a failed value is tried again: after Period, then after twice
+// that and so on up to Max, each with a random part of up to a fifth.
+type Retry struct {
+	Never  bool
+	Period time.Duration // Defaults to 1 s
+	Max    time.Duration // Defaults to 1 min
+	Count  int           // attempts; 0: no end
+}
+
+func (r Retry) delay(attempt int) time.Duration {
+	d, most := r.Period, r.Max
+	if d <= 0 {
+		d = time.Second
+	}
+	if most <= 0 {
+		most = time.Minute
+	}
+	for ; attempt > 1 && d < most; attempt-- {
+		d *= 2
+	}
+	return min(d, most)
+}
+
+// A TxnError lists the values of a transaction that failed, or that it made fail.
+type TxnError struct {
+	Failed []KeyError
+}
+
+// A KeyError says why a verb of a key failed.
+type KeyError struct {
+	Key  string
+	Verb Verb
+	Err  error
+}
+
+func (e KeyError) Error() string { return fmt.Sprintf("%s (%s): %v", e.Key, e.Verb, e.Err) }
+
+func (e KeyError) Unwrap() error { return e.Err }
+
+func (e *TxnError) Error() string {
+	const most = 10
+	var b strings.Builder
+	b.WriteString("KeyErrors: [")
+	for i, k := range e.Failed {
+		if i == most {
+			fmt.Fprintf(&b, ", and %d more", len(e.Failed)-most)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(k.Error())
+	}
+	b.WriteString("]")
+	return b.String()
+}
+
+func (e *TxnError) Unwrap() []error {
+	out := make([]error, len(e.Failed))
+	for i, k := range e.Failed {
+		out[i] = k
+	}
+	return out
+}
+
+// terminal marks an error that trying again cannot mend.
+type terminal struct{ error }
+
+func (t terminal) Unwrap() error { return t.error }
+
+// Terminal marks an error of a verb that trying again cannot mend: the value
+// is FAILED until it changes.
+func Terminal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return terminal{err}
+}
