@@ -1,0 +1,185 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"syscall"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// ErrLost says that the kernel had more notifications than room for them: what
+// is known has to be read again. The notifications go on.
+var ErrLost = errors.New("notifications from the kernel were lost")
+
+// Events are the notifications of one namespace, in the order of the changes.
+type Events interface {
+	// Next waits for some. It fails with ErrLost, and with another error once
+	// the notifications have ended, which Close makes them.
+	Next() ([]Event, error)
+	Close() error
+}
+
+// An Event is one change: what there is now, or what is gone.
+type Event struct {
+	Gone bool
+	What any // Link, Addr, Route (unicast) or Neighbour (permanent)
+}
+
+// room is how many bytes of notifications the kernel may keep for us.
+const room = 4 << 20
+
+// Subscribe implements Kernel.
+func (k *real) Subscribe() (Events, error) {
+	var s *nl.NetlinkSocket
+	err := within(k.file, func() (err error) {
+		s, err = nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
+			unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_NEIGH)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("subscribing to notifications: %w", err)
+	}
+	if err := s.SetReceiveBufferSize(room, true); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("making room for notifications: %w", err)
+	}
+	return events{s}, nil
+}
+
+type events struct{ socket *nl.NetlinkSocket }
+
+func (e events) Close() error { e.socket.Close(); return nil }
+
+func (e events) Next() ([]Event, error) {
+	for {
+		msgs, from, err := e.socket.Receive()
+		switch {
+		case errors.Is(err, unix.ENOBUFS):
+			return nil, ErrLost
+		case err != nil:
+			return nil, fmt.Errorf("receiving notifications: %w", err)
+		case from.Pid != nl.PidKernel:
+			continue
+		}
+		if out := parse(msgs); len(out) > 0 {
+			return out, nil
+		}
+	}
+}
+
+func parse(msgs []syscall.NetlinkMessage) (out []Event) {
+	for _, m := range msgs {
+		what, ok := parseOne(m)
+		if ok {
+			out = append(out, Event{Gone: gone(m.Header.Type), What: what})
+		}
+	}
+	return out
+}
+
+func gone(kind uint16) bool {
+	switch kind {
+	case unix.RTM_DELLINK, unix.RTM_DELADDR, unix.RTM_DELROUTE, unix.RTM_DELNEIGH:
+		return true
+	}
+	return false
+}
+
+// parseOne reads a message of which the descriptors want to know.
+func parseOne(m syscall.NetlinkMessage) (what any, ok bool) {
+	switch m.Header.Type {
+	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
+		return parseLink(m)
+	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
+		a, ok := parseAddr(m.Data)
+		return a, ok
+	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
+		r, ok := parseRoute(m.Data)
+		return r, ok
+	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
+		n, permanent, err := parseNeighbour(m.Data)
+		return n, err == nil && (permanent || gone(m.Header.Type))
+	}
+	return nil, false
+}
+
+// parseLink reads an ifinfomsg. Those of bridge ports are of another family and
+// concern the port, not the link.
+func parseLink(m syscall.NetlinkMessage) (any, bool) {
+	if len(m.Data) < unix.SizeofIfInfomsg || m.Data[0] != unix.AF_UNSPEC {
+		return nil, false
+	}
+	found, err := netlink.LinkDeserialize((*unix.NlMsghdr)(&m.Header), m.Data)
+	if err != nil {
+		return nil, false
+	}
+	return linkOf(found), true
+}
+
+// parseAddr reads an ifaddrmsg and what follows it.
+func parseAddr(m []byte) (Addr, bool) {
+	if len(m) < unix.SizeofIfAddrmsg {
+		return Addr{}, false
+	}
+	attrs, err := nl.ParseRouteAttr(m[unix.SizeofIfAddrmsg:])
+	if err != nil {
+		return Addr{}, false
+	}
+	var ip netip.Addr
+	for _, attr := range attrs {
+		local := attr.Attr.Type == unix.IFA_LOCAL
+		if local || attr.Attr.Type == unix.IFA_ADDRESS && !ip.IsValid() {
+			ip, _ = netip.AddrFromSlice(attr.Value)
+		}
+	}
+	p := netip.PrefixFrom(ip, int(m[1]))
+	return Addr{Link: int(binary.NativeEndian.Uint32(m[4:8])), Prefix: p}, p.IsValid()
+}
+
+// parseRoute reads the rtmsg of a unicast route and what follows it.
+func parseRoute(m []byte) (Route, bool) {
+	if len(m) < unix.SizeofRtMsg {
+		return Route{}, false
+	}
+	dstLen, flags := int(m[1]), binary.NativeEndian.Uint32(m[8:12])
+	r := Route{Table: uint32(m[4]), Protocol: m[5], Scope: m[6]}
+	if m[7] != unix.RTN_UNICAST || flags&unix.RTM_F_CLONED != 0 {
+		return Route{}, false
+	}
+	attrs, err := nl.ParseRouteAttr(m[unix.SizeofRtMsg:])
+	if err != nil {
+		return Route{}, false
+	}
+	dst := netip.IPv4Unspecified()
+	if m[0] == unix.AF_INET6 {
+		dst = netip.IPv6Unspecified()
+	}
+	for _, attr := range attrs {
+		switch attr.Attr.Type {
+		case unix.RTA_DST:
+			dst, _ = netip.AddrFromSlice(attr.Value)
+		case unix.RTA_GATEWAY:
+			r.Gateway, _ = netip.AddrFromSlice(attr.Value)
+		case unix.RTA_OIF:
+			r.Link = int(number(attr.Value))
+		case unix.RTA_PRIORITY:
+			r.Metric = number(attr.Value)
+		case unix.RTA_TABLE:
+			r.Table = number(attr.Value)
+		}
+	}
+	r.Dst = netip.PrefixFrom(dst, dstLen)
+	return r, r.Dst.IsValid()
+}
+
+func number(b []byte) uint32 {
+	if len(b) < 4 {
+		return 0
+	}
+	return binary.NativeEndian.Uint32(b)
+}

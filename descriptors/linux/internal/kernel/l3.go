@@ -1,0 +1,120 @@
+package kernel
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Addrs implements Kernel.
+func (k *real) Addrs(index int) ([]Addr, error) {
+	var of netlink.Link
+	if index != 0 {
+		of = at(index)
+	}
+	found, err := dump(func() ([]netlink.Addr, error) { return k.nl.AddrList(of, netlink.FAMILY_ALL) })
+	if err != nil {
+		return nil, fmt.Errorf("listing addresses: %w", err)
+	}
+	addrs := make([]Addr, 0, len(found))
+	for _, one := range found {
+		if p, ok := prefixOf(one.IPNet); ok {
+			addrs = append(addrs, Addr{Link: one.LinkIndex, Prefix: p})
+		}
+	}
+	return addrs, nil
+}
+
+// AddAddr implements Kernel.
+func (k *real) AddAddr(a Addr) error {
+	err := k.nl.AddrAdd(at(a.Link), &netlink.Addr{IPNet: ipNet(a.Prefix)})
+	return about(err, "giving link %d the address %v", a.Link, a.Prefix)
+}
+
+// DelAddr implements Kernel.
+func (k *real) DelAddr(a Addr) error {
+	err := k.nl.AddrDel(at(a.Link), &netlink.Addr{IPNet: ipNet(a.Prefix)})
+	return about(err, "taking the address %v from link %d", a.Prefix, a.Link)
+}
+
+// Routes implements Kernel.
+func (k *real) Routes(keep func(Route) bool) ([]Route, error) {
+	all := &netlink.Route{Table: unix.RT_TABLE_UNSPEC, Type: unix.RTN_UNICAST}
+	routes, err := dump(func() (out []Route, err error) {
+		const mask = netlink.RT_FILTER_TABLE | netlink.RT_FILTER_TYPE
+		for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+			err = k.nl.RouteListFilteredIter(family, all, mask, func(found netlink.Route) bool {
+				if r, ok := routeOf(found); ok && keep(r) {
+					out = append(out, r)
+				}
+				return true
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	})
+	return routes, about(err, "listing routes")
+}
+
+// AddRoute implements Kernel.
+func (k *real) AddRoute(r Route) error {
+	return about(k.nl.RouteAdd(netlinkRoute(r)), "adding route %v", r.Dst)
+}
+
+// ReplaceRoute implements Kernel.
+func (k *real) ReplaceRoute(r Route) error {
+	return about(k.nl.RouteReplace(netlinkRoute(r)), "replacing route %v", r.Dst)
+}
+
+// DelRoute implements Kernel.
+func (k *real) DelRoute(r Route) error {
+	return about(k.nl.RouteDel(netlinkRoute(r)), "removing route %v", r.Dst)
+}
+
+func netlinkRoute(r Route) *netlink.Route {
+	out := &netlink.Route{
+		LinkIndex: r.Link, Dst: ipNet(r.Dst), Scope: netlink.Scope(r.Scope), Priority: int(r.Metric),
+		Table: int(r.Table), Protocol: netlink.RouteProtocol(r.Protocol), Type: unix.RTN_UNICAST,
+	}
+	if r.Gateway.IsValid() {
+		out.Gw = r.Gateway.AsSlice()
+	}
+	return out
+}
+
+// routeOf reads a route with one next hop; others are not ours.
+func routeOf(found netlink.Route) (Route, bool) {
+	r := Route{
+		Link: found.LinkIndex, Scope: uint8(found.Scope), Metric: uint32(found.Priority),
+		Table: uint32(found.Table), Protocol: uint8(found.Protocol),
+	}
+	var ok bool
+	if r.Dst, ok = prefixOf(found.Dst); !ok {
+		return Route{}, false
+	}
+	if gw, ok := netip.AddrFromSlice(found.Gw); ok {
+		r.Gateway = gw.Unmap()
+	}
+	return r, len(found.MultiPath) == 0
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+func prefixOf(n *net.IPNet) (netip.Prefix, bool) {
+	if n == nil {
+		return netip.Prefix{}, false
+	}
+	ip, ok := netip.AddrFromSlice(n.IP)
+	ones, bits := n.Mask.Size()
+	if bits == 32 {
+		ip = ip.Unmap()
+	}
+	return netip.PrefixFrom(ip, ones), ok
+}

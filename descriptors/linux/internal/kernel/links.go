@@ -1,0 +1,170 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// dumps is how often a dump is tried that the kernel interrupts, because what it
+// lists changes meanwhile.
+const dumps = 10
+
+// dump repeats an interrupted dump.
+func dump[T any](list func() (T, error)) (out T, err error) {
+	for range dumps {
+		if out, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
+	return out, err
+}
+
+// Links implements Kernel.
+func (k *real) Links() ([]Link, error) {
+	found, err := dump(k.nl.LinkList)
+	if err != nil {
+		return nil, fmt.Errorf("listing links: %w", err)
+	}
+	links := make([]Link, len(found))
+	for i, one := range found {
+		links[i] = linkOf(one)
+	}
+	return links, nil
+}
+
+// LinkByName implements Kernel.
+func (k *real) LinkByName(name string) (Link, error) {
+	found, err := k.nl.LinkByName(name)
+	if err != nil {
+		return Link{}, fmt.Errorf("looking for link %s: %w", name, missing(err))
+	}
+	return linkOf(found), nil
+}
+
+// LinkByIndex implements Kernel.
+func (k *real) LinkByIndex(index int) (Link, error) {
+	found, err := k.nl.LinkByIndex(index)
+	if err != nil {
+		return Link{}, fmt.Errorf("looking for link %d: %w", index, missing(err))
+	}
+	return linkOf(found), nil
+}
+
+// missing gives the library's way to say that there is no such link as errno.
+func missing(err error) error {
+	var none netlink.LinkNotFoundError
+	if errors.As(err, &none) {
+		return unix.ENODEV
+	}
+	return err
+}
+
+func linkOf(l netlink.Link) Link {
+	a := l.Attrs()
+	out := Link{
+		Index: a.Index, Name: a.Name, Kind: l.Type(), Alias: a.Alias,
+		Up: a.RawFlags&unix.IFF_UP != 0, MTU: a.MTU, MAC: a.HardwareAddr, Master: a.MasterIndex,
+	}
+	switch l := l.(type) {
+	case *netlink.Device:
+		out.Kind = ""
+	case *netlink.Tuntap:
+		out.Kind = "tun"
+	case *netlink.Veth:
+		out.Peer = a.ParentIndex
+	case *netlink.Vrf:
+		out.Table = l.Table
+	}
+	return out
+}
+
+// AddLink implements Kernel.
+func (k *real) AddLink(l Link, peer string) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = l.Name
+	var made netlink.Link
+	switch l.Kind {
+	case "veth":
+		veth := netlink.NewVeth(attrs)
+		veth.PeerName = peer
+		made = veth
+	case "dummy":
+		made = &netlink.Dummy{LinkAttrs: attrs}
+	case "vrf":
+		made = &netlink.Vrf{LinkAttrs: attrs, Table: l.Table}
+	default:
+		return fmt.Errorf("making a link of kind %q: %w", l.Kind, unix.EINVAL)
+	}
+	if err := k.nl.LinkAdd(made); err != nil {
+		return fmt.Errorf("making %s link %s: %w", l.Kind, l.Name, err)
+	}
+	return nil
+}
+
+// DelLink implements Kernel.
+func (k *real) DelLink(index int) error {
+	return about(k.nl.LinkDel(at(index)), "removing link %d", index)
+}
+
+// SetName implements Kernel.
+func (k *real) SetName(index int, name string) error {
+	return about(k.nl.LinkSetName(at(index), name), "naming link %d %s", index, name)
+}
+
+// SetAlias implements Kernel.
+func (k *real) SetAlias(index int, alias string) error {
+	return about(k.nl.LinkSetAlias(at(index), alias), "giving link %d the alias %s", index, alias)
+}
+
+// SetUp implements Kernel.
+func (k *real) SetUp(index int, up bool) error {
+	if up {
+		return about(k.nl.LinkSetUp(at(index)), "setting link %d up", index)
+	}
+	return about(k.nl.LinkSetDown(at(index)), "setting link %d down", index)
+}
+
+// SetMTU implements Kernel.
+func (k *real) SetMTU(index, mtu int) error {
+	return about(k.nl.LinkSetMTU(at(index), mtu), "giving link %d the MTU %d", index, mtu)
+}
+
+// SetMAC implements Kernel.
+func (k *real) SetMAC(index int, mac net.HardwareAddr) error {
+	return about(k.nl.LinkSetHardwareAddr(at(index), mac), "giving link %d the address %v", index, mac)
+}
+
+// SetMaster implements Kernel.
+func (k *real) SetMaster(index, master int) error {
+	if master == 0 {
+		return about(k.nl.LinkSetNoMaster(at(index)), "taking link %d from its master", index)
+	}
+	return about(k.nl.LinkSetMaster(at(index), at(master)), "putting link %d under %d", index, master)
+}
+
+// Move implements Kernel.
+func (k *real) Move(index int, to Kernel) error {
+	there, ok := to.(*real)
+	if !ok {
+		return fmt.Errorf("moving link %d to a namespace of another host: %w", index, unix.EINVAL)
+	}
+	err := k.nl.LinkSetNsFd(at(index), int(there.file.Fd()))
+	return about(err, "moving link %d to another namespace", index)
+}
+
+// at names a link by its index.
+func at(index int) netlink.Link {
+	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}}
+}
+
+// about says in an error what was being done.
+func about(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(args, err)...)
+}

@@ -1,0 +1,123 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// protocolAttr is NDA_PROTOCOL of linux/neighbour.h: who made the entry. The
+// library does not know it, so neighbours have requests of their own.
+const protocolAttr = 12
+
+// Neighbours implements Kernel.
+func (k *real) Neighbours() ([]Neighbour, error) {
+	found, err := dump(func() ([]Neighbour, error) { return k.listNeighbours() })
+	return found, about(err, "listing neighbours")
+}
+
+func (k *real) listNeighbours() (out []Neighbour, err error) {
+	request, err := k.request(unix.RTM_GETNEIGH, unix.NLM_F_DUMP)
+	if err != nil {
+		return nil, err
+	}
+	request.AddData(&netlink.Ndmsg{Family: unix.AF_UNSPEC})
+	msgs, err := request.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWNEIGH)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range msgs {
+		if n, permanent, err := parseNeighbour(m); err == nil && permanent {
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+// AddNeighbour implements Kernel.
+func (k *real) AddNeighbour(n Neighbour, replace bool) error {
+	flags := unix.NLM_F_ACK | unix.NLM_F_CREATE | unix.NLM_F_EXCL
+	if replace {
+		flags = unix.NLM_F_ACK | unix.NLM_F_CREATE | unix.NLM_F_REPLACE
+	}
+	return about(k.changeNeighbour(unix.RTM_NEWNEIGH, flags, n), "adding neighbour %v of link %d", n.IP, n.Link)
+}
+
+// DelNeighbour implements Kernel.
+func (k *real) DelNeighbour(n Neighbour) error {
+	return about(k.changeNeighbour(unix.RTM_DELNEIGH, unix.NLM_F_ACK, n), "removing neighbour %v of link %d", n.IP, n.Link)
+}
+
+func (k *real) changeNeighbour(kind, flags int, n Neighbour) error {
+	request, err := k.request(kind, flags)
+	if err != nil {
+		return err
+	}
+	family := uint8(unix.AF_INET)
+	if n.IP.Is6() {
+		family = unix.AF_INET6
+	}
+	request.AddData(&netlink.Ndmsg{Family: family, Index: uint32(n.Link), State: unix.NUD_PERMANENT})
+	request.AddData(nl.NewRtAttr(netlink.NDA_DST, n.IP.AsSlice()))
+	if kind == unix.RTM_NEWNEIGH {
+		request.AddData(nl.NewRtAttr(netlink.NDA_LLADDR, n.MAC))
+		request.AddData(nl.NewRtAttr(protocolAttr, nl.Uint8Attr(n.Protocol)))
+	}
+	_, err = request.Execute(unix.NETLINK_ROUTE, 0)
+	return err
+}
+
+// request is one on a socket that stays in the namespace.
+func (k *real) request(kind, flags int) (*nl.NetlinkRequest, error) {
+	k.lazy.Lock()
+	defer k.lazy.Unlock()
+	if k.neigh == nil {
+		var socket *nl.NetlinkSocket
+		err := within(k.file, func() (err error) {
+			socket, err = nl.GetNetlinkSocketAt(netns.None(), netns.None(), unix.NETLINK_ROUTE)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("opening a netlink socket: %w", err)
+		}
+		k.neigh = &nl.SocketHandle{Socket: socket}
+	}
+	return &nl.NetlinkRequest{
+		NlMsghdr: unix.NlMsghdr{Len: unix.SizeofNlMsghdr, Type: uint16(kind), Flags: unix.NLM_F_REQUEST | uint16(flags)},
+		Sockets:  map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: k.neigh},
+	}, nil
+}
+
+var errShort = errors.New("message is too short")
+
+// parseNeighbour reads the ndmsg of rtnetlink(7) and what follows it.
+func parseNeighbour(m []byte) (n Neighbour, permanent bool, err error) {
+	if len(m) < unix.SizeofNdMsg {
+		return Neighbour{}, false, errShort
+	}
+	n.Link = int(binary.NativeEndian.Uint32(m[4:8]))
+	permanent = binary.NativeEndian.Uint16(m[8:10])&unix.NUD_PERMANENT != 0
+	attrs, err := nl.ParseRouteAttr(m[unix.SizeofNdMsg:])
+	if err != nil {
+		return Neighbour{}, false, err
+	}
+	for _, attr := range attrs {
+		switch attr.Attr.Type {
+		case netlink.NDA_DST:
+			n.IP, _ = netip.AddrFromSlice(attr.Value)
+		case netlink.NDA_LLADDR:
+			n.MAC = attr.Value
+		case protocolAttr:
+			if len(attr.Value) > 0 {
+				n.Protocol = attr.Value[0]
+			}
+		}
+	}
+	return n, permanent && n.IP.IsValid(), nil
+}

@@ -1,0 +1,75 @@
+package keys
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// A Source tells where an address of an interface comes from.
+type Source string
+
+// The sources of addresses.
+const (
+	Undefined Source = "undefined"
+	Static    Source = "static"    // the value of the interface has it
+	FromDHCP  Source = "from_dhcp" // a lease
+	AllocRef  Source = "alloc_ref" // a reference to an allocated address
+	Existing  Source = "existing"  // somebody else gave it to the interface
+	allocMark        = "alloc:"
+)
+
+// An Address is what the key of an address of an interface says.
+type Address struct {
+	Interface string // logical name
+	Source    Source
+	Addr      string // as the user spelled it: "10.0.0.1/24", "alloc:net1"
+}
+
+// Key is the key of the address. The source of a reference is AllocRef, whatever
+// a says.
+func (a Address) Key() string {
+	if strings.HasPrefix(a.Addr, allocMark) {
+		a.Source = AllocRef
+	}
+	if a.Source == "" {
+		a.Source = Undefined
+	}
+	return Addresses(a.Interface) + string(a.Source) + "/" + or(a.Addr)
+}
+
+// Prefix is the address with its prefix length, unless it is a reference.
+func (a Address) Prefix() (netip.Prefix, bool) {
+	p, err := netip.ParsePrefix(a.Addr)
+	return p, err == nil
+}
+
+// Addresses begins the keys of all addresses of one interface.
+func Addresses(iface string) string { return Interface + or(iface) + "/address/" }
+
+// ParseAddress reads the key of an address of an interface.
+func ParseAddress(key string) (Address, bool) {
+	rest, ok := part(key)
+	if !ok || has(rest, "vrf") {
+		return Address{}, false
+	}
+	iface, tail, ok := around(rest, "/address/")
+	if !ok {
+		return Address{}, false
+	}
+	source, addr, ok := around(tail, "/")
+	if !ok || !Source(source).known() {
+		return Address{}, false
+	}
+	if strings.HasPrefix(addr, allocMark) && Source(source) != AllocRef {
+		return Address{}, false
+	}
+	return Address{Interface: iface, Source: Source(source), Addr: addr}, true
+}
+
+func (s Source) known() bool {
+	switch s {
+	case Undefined, Static, FromDHCP, AllocRef, Existing:
+		return true
+	}
+	return false
+}

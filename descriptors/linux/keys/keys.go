@@ -1,0 +1,151 @@
+// Package keys builds and reads the keys of Linux values that no model
+// describes: parts of an interface, notifications from the kernel, properties.
+//
+// Users see these keys in dumps and in the transaction log, and values of other
+// descriptors depend on them, so their spelling is fixed. A builder puts Invalid
+// where a component is empty; a parser hands it back as it is, and the validation
+// of the value refuses it.
+//
+// The parsers are fuzzed: whatever a parser accepts, its builder makes again.
+package keys
+
+import "strings"
+
+// Where the keys begin.
+const (
+	Interface      = "linux/interface/"
+	HostNames      = "linux/interface/host-name/"
+	States         = "linux/interface/state/"
+	LinkLocal      = "linux/link-local-route/"
+	Microservices  = "linux/microservice/"
+	NeighGateways  = "netalloc/neigh-gw/"
+	AllocatedAddrs = "config/netalloc/v1/ip/"
+)
+
+// Invalid stands for a component that is missing.
+const Invalid = "<invalid>"
+
+// HostName is the key of a link of the agent's own namespace that is up.
+func HostName(host string) string { return HostNames + or(host) }
+
+// HostAddress is the key of an address ("10.0.0.1/24") of a link that is up.
+func HostAddress(host, addr string) string { return HostNames + or(host) + "/address/" + or(addr) }
+
+// HostVRF is the key that tells to which VRF link a link that is up belongs.
+func HostVRF(host, vrf string) string { return HostVRFs(host) + or(vrf) }
+
+// HostVRFs begins the keys of HostVRF for any VRF.
+func HostVRFs(host string) string { return HostNames + or(host) + "/vrf-host-name/" }
+
+// State is the key that tells whether an interface is enabled.
+func State(iface string, up bool) string {
+	if up {
+		return States + iface + "/UP"
+	}
+	return States + iface + "/DOWN"
+}
+
+// VRF is the key of the membership of an interface in a VRF, both by logical name.
+func VRF(iface, vrf string) string { return Interface + or(iface) + "/vrf/" + or(vrf) }
+
+// Microservice is the key of a container that runs, by its label.
+func Microservice(label string) string { return Microservices + label }
+
+// LinkLocalRoute is the key of a destination, spelled as in its route, that is
+// reached on the link itself.
+func LinkLocalRoute(iface, dst string) string { return LinkLocalRoutes(iface) + dst }
+
+// LinkLocalRoutes begins the keys of LinkLocalRoute for one interface.
+func LinkLocalRoutes(iface string) string { return LinkLocal + iface + "/dest-address/" }
+
+// NeighGateway is the key of an allocated gateway that is a neighbour on the interface.
+func NeighGateway(network, iface string) string {
+	return NeighGateways + "network/" + network + "/interface/" + iface
+}
+
+// AllocatedAddr is the key of the allocation of an address to an interface.
+func AllocatedAddr(network, iface string) string {
+	return AllocatedAddrs + "network/" + network + "/interface/" + iface
+}
+
+// ParseVRF reads a key of VRF.
+func ParseVRF(key string) (iface, vrf string, ok bool) {
+	rest, ok := part(key)
+	if !ok || has(rest, "address") {
+		return "", "", false
+	}
+	return around(rest, "/vrf/")
+}
+
+// ParseHostAddress reads a key of HostAddress.
+func ParseHostAddress(key string) (host, addr string, ok bool) {
+	rest, ok := strings.CutPrefix(key, HostNames)
+	if !ok {
+		return "", "", false
+	}
+	return around(rest, "/address/")
+}
+
+// ParseHostVRF reads a key of HostVRF.
+func ParseHostVRF(key string) (host, vrf string, ok bool) {
+	rest, ok := strings.CutPrefix(key, HostNames)
+	if !ok {
+		return "", "", false
+	}
+	return around(rest, "/vrf-host-name/")
+}
+
+// ParseState reads a key of State. An interface with a slash in its name has a
+// state that does not parse.
+func ParseState(key string) (iface string, up, ok bool) {
+	rest, ok := strings.CutPrefix(key, States)
+	name, state, cut := strings.Cut(rest, "/")
+	ok = ok && cut && name != "" && (state == "UP" || state == "DOWN")
+	if !ok {
+		return "", false, false
+	}
+	return name, state == "UP", true
+}
+
+// ParseLinkLocalRoute reads a key of LinkLocalRoute.
+func ParseLinkLocalRoute(key string) (iface, dst string, ok bool) {
+	rest, ok := strings.CutPrefix(key, LinkLocal)
+	if !ok {
+		return "", "", false
+	}
+	return around(rest, "/dest-address/")
+}
+
+// part returns what follows the prefix in the key of a part of an interface.
+func part(key string) (string, bool) {
+	if strings.HasPrefix(key, HostNames) || strings.HasPrefix(key, States) {
+		return "", false
+	}
+	return strings.CutPrefix(key, Interface)
+}
+
+// around splits at the first marker. Neither side may be empty.
+func around(s, marker string) (before, after string, ok bool) {
+	before, after, ok = strings.Cut(s, marker)
+	if !ok || before == "" || after == "" {
+		return "", "", false
+	}
+	return before, after, true
+}
+
+// has tells whether element is one of the path elements of s.
+func has(s, element string) bool {
+	for one := range strings.SplitSeq(s, "/") {
+		if one == element {
+			return true
+		}
+	}
+	return false
+}
+
+func or(component string) string {
+	if component == "" {
+		return Invalid
+	}
+	return component
+}
