@@ -14,10 +14,12 @@ import (
 
 // Package protojson says what is wrong in words that change from build to build,
 // without paths, and only the first of it. So where it refuses a value, the value is
-// walked again, and protojson is asked about one scalar after the other.
+// walked again, and protojson asked about one scalar after the other.
 
-// mostProblems is how many fields of one value are reported.
-const mostProblems = 8
+const (
+	mostProblems = 8   // how many fields of one value are reported
+	mostShown    = 200 // how much of a value is shown, in bytes, more or less
+)
 
 // diagnose says why data does not parse as a message of type mt, which refused says it does not.
 func diagnose(data []byte, mt protoreflect.MessageType, refused error) error {
@@ -33,9 +35,15 @@ func diagnose(data []byte, mt protoreflect.MessageType, refused error) error {
 }
 
 // A finder collects what is wrong with the fields of a value.
-type finder struct{ found fieldErrors }
+type finder struct {
+	found fieldErrors
+	shown int
+}
 
 func (f *finder) report(path string, value any, want string) {
+	if f.shown += len(show(value)); f.shown > mostShown {
+		value = nil
+	}
 	f.found = append(f.found, &FieldError{Field: path, Value: value, Want: want})
 }
 

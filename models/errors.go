@@ -64,6 +64,14 @@ func (es fieldErrors) Error() string {
 
 func (es fieldErrors) Unwrap() []error { return es }
 
+// orNil is es as an error, nil where there are none.
+func (es fieldErrors) orNil() error {
+	if len(es) == 0 {
+		return nil
+	}
+	return es
+}
+
 // show renders a value for an error: text quoted, and cut where it is long.
 func show(v any) string {
 	if s, ok := v.(string); ok {

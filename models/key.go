@@ -41,9 +41,14 @@ func (m *Model) Key(v proto.Message) (string, error) {
 		return m.prefix, nil
 	}
 	name := m.name(v)
+	if strings.Contains(name, invalid) {
+		if err := m.unparsed(v); err != nil {
+			return "", err
+		}
+	}
 	key := path.Clean(m.prefix + name)
-	if len(key) <= len(m.prefix) || !strings.HasPrefix(key, m.prefix) || strings.Contains(name, invalid) {
-		return "", m.badName(v)
+	if len(key) <= len(m.prefix) || !strings.HasPrefix(key, m.prefix) {
+		return "", m.noName(v)
 	}
 	return key, nil
 }

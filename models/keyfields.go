@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -35,6 +36,15 @@ func (m *Model) keyFields() []keyField {
 	return out
 }
 
+// KeyFields returns the fields that the name of a value is made of, by proto name.
+func (m *Model) KeyFields() []string {
+	var out []string
+	for _, f := range m.keyFields() {
+		out = append(out, string(f.fd.Name()))
+	}
+	return out
+}
+
 // goName is how Go, and so the template, calls a field.
 func goName(fd protoreflect.FieldDescriptor) string {
 	name := camel(string(fd.Name()))
@@ -61,23 +71,33 @@ func (f keyField) wrong(v proto.Message, want string) error {
 	return &FieldError{Field: string(f.fd.Name()), Value: v.ProtoReflect().Get(f.fd).Interface(), Want: want}
 }
 
-// badName says why the content of v makes no name.
-func (m *Model) badName(v proto.Message) error {
+// unparsed reports the fields whose addresses should be in the name of v and do not parse.
+func (m *Model) unparsed(v proto.Message) error {
 	var errs fieldErrors
 	for _, f := range m.keyFields() {
-		text := f.text(v)
-		switch {
-		case f.via == "ipnet" && strings.HasPrefix(text, invalid):
+		switch text := f.text(v); {
+		case f.via == "ipnet" && text == invalid+"/0":
 			errs = append(errs, f.wrong(v, `a network with prefix length, such as "10.0.0.0/24"`))
 		case f.via == "protoip" && text == invalid:
 			errs = append(errs, f.wrong(v, `an address, such as "10.0.0.1"`))
-		case text == "":
-			errs = append(errs, f.wrong(v, "something: it is part of the key"))
-		case strings.Contains("/"+text+"/", "/../"), path.Clean("/"+text) == "/":
-			errs = append(errs, f.wrong(v, `something without an element "..": it is part of the key`))
 		}
 	}
-	return errs
+	return errs.orNil()
+}
+
+// noName reports the fields because of which nothing is left of the name of v
+// when its key is cleaned: those that lead upwards, or else those that are empty.
+func (m *Model) noName(v proto.Message) error {
+	var upwards, empty fieldErrors
+	for _, f := range m.keyFields() {
+		switch text := f.text(v); {
+		case strings.Contains("/"+text+"/", "/../"):
+			upwards = append(upwards, f.wrong(v, `something without "..": it is part of the key`))
+		case path.Clean("/"+text) == "/":
+			empty = append(empty, f.wrong(v, "something: it is part of the key"))
+		}
+	}
+	return cmp.Or(upwards.orNil(), empty.orNil())
 }
 
 // mismatch says that v, whose content makes the key made, was found under key,

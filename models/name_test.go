@@ -1,0 +1,84 @@
+package models
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"text/template"
+
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+)
+
+// templateFuncs are what clients run the name templates with.
+var templateFuncs = template.FuncMap{
+	"ipnet": func(s string) map[string]any {
+		if strings.HasPrefix(s, "alloc:") {
+			return nil
+		}
+		_, n, err := net.ParseCIDR(s)
+		if err != nil {
+			return map[string]any{"IP": "<invalid>", "MaskSize": 0}
+		}
+		ones, _ := n.Mask.Size()
+		return map[string]any{"IP": n.IP.String(), "MaskSize": ones}
+	},
+	"protoip": func(s string) string {
+		switch ip := net.ParseIP(s); {
+		case ip == nil:
+			return "<invalid>"
+		case ip.To4() != nil:
+			return "IPv4"
+		default:
+			return "IPv6"
+		}
+	},
+}
+
+func TestNamesAreWhatTheTemplatesSay(t *testing.T) {
+	for _, m := range All() {
+		if m.Singleton() {
+			continue
+		}
+		t.Run(m.Name(), func(t *testing.T) {
+			named, err := template.New(m.Name()).Funcs(templateFuncs).Option("missingkey=error").Parse(m.NameTemplate())
+			if err != nil {
+				t.Fatal(err)
+			}
+			rapid.Check(t, func(t *rapid.T) {
+				v := drawValue(t, m)
+				var want strings.Builder
+				if err := named.Execute(&want, v); err != nil {
+					t.Fatal(err)
+				}
+				if got := m.name(v); got != want.String() {
+					t.Errorf("name %q, template says %q", got, want.String())
+				}
+			})
+		})
+	}
+}
+
+func TestKeyFieldsAreAllThatTheNameIsMadeOf(t *testing.T) {
+	for _, m := range All() {
+		if m.Singleton() {
+			continue
+		}
+		used := map[string]bool{}
+		for _, f := range m.keyFields() {
+			used[string(f.fd.Name())] = true
+		}
+		rapid.Check(t, func(t *rapid.T) {
+			v := drawValue(t, m)
+			stripped := proto.Clone(v).ProtoReflect()
+			for i := range stripped.Descriptor().Fields().Len() {
+				if fd := stripped.Descriptor().Fields().Get(i); !used[string(fd.Name())] {
+					stripped.Clear(fd)
+				}
+			}
+			if got, want := m.name(stripped.Interface()), m.name(v); got != want {
+				t.Errorf("%s: name %q with key fields only, %q with all", m.Name(), got, want)
+			}
+		})
+	}
+}
