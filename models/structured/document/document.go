@@ -45,6 +45,7 @@ type Error struct {
 	Line   int // from 1
 	Column int // from 1, in bytes; 0: not known
 	Msg    string
+	Err    error // the cause, where there is one; Msg tells it
 }
 
 // Error begins with the place, as compilers do: "12:5: ...". A file's name and a
@@ -56,9 +57,16 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Msg)
 }
 
+func (e *Error) Unwrap() error { return e.Err }
+
 // At makes an Error about a node.
 func At(n *yaml.Node, format string, args ...any) *Error {
-	return &Error{n.Line, n.Column, fmt.Sprintf(format, args...)}
+	return &Error{Line: n.Line, Column: n.Column, Msg: fmt.Sprintf(format, args...)}
+}
+
+// Wrap makes an Error of what went wrong with a node.
+func Wrap(n *yaml.Node, err error) *Error {
+	return &Error{Line: n.Line, Column: n.Column, Msg: err.Error(), Err: err}
 }
 
 // Read returns the roots of the documents in data, without those that hold
@@ -91,7 +99,7 @@ func text(data []byte) error {
 		return nil
 	}
 	line, column := newPlaces(data).of(at)
-	return &Error{line, column, "not a text file: found " + what}
+	return &Error{Line: line, Column: column, Msg: "not a text file: found " + what}
 }
 
 // Resolve follows aliases to what they stand for.

@@ -113,7 +113,7 @@ func (r *jsonReader) wrap(err error) error {
 		at, msg = len(r.data), "not valid JSON: it ends too early"
 	}
 	line, column := r.places.of(at)
-	return &Error{line, column, msg}
+	return &Error{Line: line, Column: column, Msg: msg, Err: err}
 }
 
 // places are the offsets at which lines begin.

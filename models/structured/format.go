@@ -1,0 +1,85 @@
+package structured
+
+import (
+	"bytes"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/structured/document"
+)
+
+// Format writes values as one YAML document: groups and fields in the order of
+// the models, values of one model in the order given. Of each item it needs Model and
+// Value. A model that has no place in the document is an error.
+func Format(items []Item) ([]byte, error) {
+	byField := map[[2]string][]*yaml.Node{}
+	for _, it := range items {
+		group, field := it.Model.ConfigField()
+		if field == "" {
+			return nil, fmt.Errorf("a value of %s has no place in a configuration document", it.Model.Name())
+		}
+		nodes, err := document.Read(it.Value, document.JSONText)
+		if err != nil {
+			return nil, fmt.Errorf("value of %s: %w", it.Model.Name(), err)
+		}
+		if len(nodes) != 1 {
+			return nil, fmt.Errorf("value of %s: %d JSON values: want one", it.Model.Name(), len(nodes))
+		}
+		asTyped(nodes[0])
+		byField[[2]string{group, field}] = append(byField[[2]string{group, field}], nodes[0])
+	}
+	if len(byField) == 0 {
+		return nil, nil
+	}
+	return encode(root(byField))
+}
+
+func root(byField map[[2]string][]*yaml.Node) *yaml.Node {
+	doc := mapping()
+	for _, group := range models.ConfigGroups() {
+		in := mapping()
+		for _, field := range models.ConfigFields(group) {
+			if values := byField[[2]string{group, field}]; values != nil {
+				_, repeated, _ := models.ByConfigField(group, field)
+				add(in, field, fieldNode(values, repeated))
+			}
+		}
+		if len(in.Content) > 0 {
+			add(doc, group, in)
+		}
+	}
+	return doc
+}
+
+func fieldNode(values []*yaml.Node, repeated bool) *yaml.Node {
+	if !repeated {
+		return values[len(values)-1]
+	}
+	return &yaml.Node{Kind: yaml.SequenceNode, Content: values}
+}
+
+func encode(doc *yaml.Node) ([]byte, error) {
+	var out bytes.Buffer
+	e := yaml.NewEncoder(&out)
+	e.SetIndent(2)
+	if err := e.Encode(doc); err != nil {
+		return nil, fmt.Errorf("writing YAML: %w", err)
+	}
+	return out.Bytes(), e.Close()
+}
+
+func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode} }
+
+func add(m *yaml.Node, name string, value *yaml.Node) {
+	m.Content = append(m.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, value)
+}
+
+// asTyped drops the quotes of JSON; the encoder puts them where YAML needs them.
+func asTyped(n *yaml.Node) {
+	n.Style = 0
+	for _, one := range n.Content {
+		asTyped(one)
+	}
+}

@@ -1,0 +1,55 @@
+package structured
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/structured/document"
+)
+
+// salvage returns the key of a value that does not parse, if what is wrong does
+// not touch the fields that make the key, and "" otherwise. With its key known, a
+// bad value is told from one that has been removed.
+func salvage(m *models.Model, fields []document.Field) string {
+	if m.Singleton() {
+		return m.Prefix()
+	}
+	names := m.KeyFields()
+	known := m.New().ProtoReflect().Descriptor().Fields()
+	var object bytes.Buffer
+	sep := byte('{')
+	for _, f := range fields {
+		fd := known.ByTextName(f.Name)
+		if fd == nil {
+			fd = known.ByJSONName(f.Name)
+		}
+		if fd == nil && models.Nearest(f.Name, names) != "" {
+			return "" // a field of the key, misspelled
+		}
+		if fd == nil || !slices.Contains(names, string(fd.Name())) {
+			continue
+		}
+		value, err := document.JSON(f.Value)
+		if err != nil {
+			return ""
+		}
+		object.WriteByte(sep)
+		sep = ','
+		object.WriteString(`"` + f.Name + `":`)
+		object.Write(value)
+	}
+	if sep == '{' {
+		return ""
+	}
+	object.WriteByte('}')
+	v, err := m.Unmarshal(object.Bytes())
+	if err != nil {
+		return ""
+	}
+	key, err := m.Key(v)
+	if err != nil {
+		return ""
+	}
+	return key
+}

@@ -1,0 +1,192 @@
+package structured_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/structured"
+	"github.com/keyplane/keyplane/models/structured/document"
+)
+
+const office = `# an office
+linuxConfig:
+  interfaces:
+    - name: veth1
+      type: VETH
+      veth: {peer_if_name: veth2}
+      ip_addresses: [10.0.0.1/24]
+    - {name: veth2, type: VETH, veth: {peer_if_name: veth1}}
+  arp_entries:
+    - interface: veth1
+      ipAddress: 10.0.0.2
+      hw_address: 00:00:00:00:00:02
+---
+vppConfig:
+  nat44Global:
+    forwarding: true
+  routes:
+`
+
+func TestParse(t *testing.T) {
+	items, errs := structured.Parse([]byte(office), document.YAML)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	want := []string{
+		`4 config/linux/interfaces/v2/interface/veth1 {"name":"veth1","type":"VETH","veth":{"peer_if_name":"veth2"},"ip_addresses":["10.0.0.1/24"]}`,
+		`8 config/linux/interfaces/v2/interface/veth2 {"name":"veth2","type":"VETH","veth":{"peer_if_name":"veth1"}}`,
+		`10 config/linux/l3/v2/arp/veth1/10.0.0.2 {"interface":"veth1","ipAddress":"10.0.0.2","hw_address":"00:00:00:00:00:02"}`,
+		`16 config/vpp/nat/v2/nat44-global {"forwarding":true}`,
+	}
+	var got []string
+	for _, it := range items {
+		if it.Err != nil {
+			t.Error(it.Err)
+		}
+		got = append(got, fmt.Sprintf("%d %s %s", it.Line, it.Key, it.Value))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// Each row has one fault. What it does not touch is read all the same.
+func TestFaults(t *testing.T) {
+	const route = "config/linux/l3/v2/route/10.1.0.0/16/veth1"
+	tests := []struct {
+		name, text string
+		key        string // of the only item, where there is one
+		want       string
+	}{
+		{"group", "linuxConfg: {}", "", `1:1: unknown field "linuxConfg": did you mean linuxConfig?`},
+		{"group far from all", "network: {}", "", `1:1: unknown field "network": want one of linuxConfig, netallocConfig, vppConfig`},
+		{"field", "linuxConfig:\n  interface: []", "", `2:3: unknown field "interface": did you mean interfaces?`},
+		{"no list", "linuxConfig:\n  routes: {a: 1}", "", `2:11: routes: found a mapping: want a list: "- " before each value`},
+		{"no mapping", "linuxConfig: [1]", "", `1:14: found a list: want a mapping`},
+		{"no document", "- a\n- b", "", `1:1: found a list: want a mapping`},
+		{"syntax", "linuxConfig: {", "", `1: did not find expected node content`},
+		{"no object", "linuxConfig:\n  routes:\n  - hello", "-", `3:5: found "hello": want a mapping`},
+		{"field of a value", "linuxConfig:\n  routes:\n  - outgoing_interface: veth1\n    dst_network: 10.1.0.0/16\n    scop: GLOBAL", route,
+			`5:5: scop: want`},
+		{"type", "linuxConfig:\n  routes:\n  - outgoing_interface: veth1\n    dst_network: 10.1.0.0/16\n    metric: much", route, `5:5: metric: "much": want`},
+		{"nested", "linuxConfig:\n  interfaces:\n  - name: veth1\n    namespace:\n      type: NOWHERE", "config/linux/interfaces/v2/interface/veth1",
+			`5:7: namespace.type: "NOWHERE": want`},
+		{"element", "linuxConfig:\n  interfaces:\n  - name: veth1\n    ipAddresses:\n    - 10.0.0.1/24\n    - {}", "config/linux/interfaces/v2/interface/veth1",
+			`6:7: ip_addresses[1]:`},
+		{"no JSON", "linuxConfig:\n  interfaces:\n  - name: veth1\n    mtu: .inf", "config/linux/interfaces/v2/interface/veth1", `4:10: found ".inf": want a finite number`},
+		{"what makes the key", "linuxConfig:\n  interfaces:\n  - name: {}\n    mtu: 1500", "-", `3:5: name:`},
+		{"misspelled what makes the key", "vppConfig:\n  routes:\n  - outgoing_interfce: if1\n    dst_network: 10.1.0.0/16", "-", `3:5: outgoing_interfce: want`},
+		{"singleton", "vppConfig:\n  nat44Global:\n    forwarding: 7", "config/vpp/nat/v2/nat44-global", `3:5: forwarding: 7: want`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			items, errs := structured.Parse([]byte(tt.text), document.YAML)
+			if tt.key == "" && (len(items) != 0 || len(errs) != 1) || tt.key != "" && (len(items) != 1 || len(errs) != 0) {
+				t.Fatalf("%d items, errors %v", len(items), errs)
+			}
+			for _, it := range items {
+				errs = append(errs, it.Err)
+				if want := strings.TrimPrefix(tt.key, "-"); it.Key != want {
+					t.Errorf("key %q, want %q", it.Key, want)
+				}
+			}
+			var place *document.Error
+			if !errors.As(errs[0], &place) || !strings.HasPrefix(errs[0].Error(), tt.want) {
+				t.Errorf("got  %v\nwant %s ...", errs[0], tt.want)
+			}
+		})
+	}
+}
+
+func TestOneBadValueLeavesTheOthers(t *testing.T) {
+	items, errs := structured.Parse([]byte(strings.Replace(office, "veth: {peer_if_name: veth2}", "mtu: lots", 1)), document.YAML)
+	if len(items) != 4 || len(errs) != 0 || items[0].Err == nil || items[0].Key == "" {
+		t.Fatalf("%d items, first %+v, errors %v", len(items), items[0], errs)
+	}
+	for _, it := range items[1:] {
+		if it.Err != nil || it.Key == "" {
+			t.Errorf("%+v", it)
+		}
+	}
+}
+
+func TestWhatFormatWritesIsReadBack(t *testing.T) {
+	items, _ := structured.Parse([]byte(office), document.YAML)
+	text, err := structured.Format(items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "linuxConfig:\n  interfaces:\n    - name: veth1\n      type: VETH\n") {
+		t.Errorf("not as a person would write it:\n%s", text)
+	}
+	sameItems(t, items, text)
+
+	rapid.Check(t, func(t *rapid.T) {
+		m, _ := models.ByName("linux.l3.route")
+		arp, _ := models.ByName("linux.l3.arp")
+		item := rapid.Custom(func(t *rapid.T) structured.Item {
+			text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"yes", "null", "1", "0x1", "a: b", "- a", "# no", " pad ", "x\ny", "~"}))
+			model, field := m, "gw_addr"
+			if rapid.Bool().Draw(t, "arp") {
+				model, field = arp, "hw_address"
+			}
+			object := map[string]string{"interface": "if1", "ip_address": "10.0.0.1"}
+			if model == m {
+				object = map[string]string{"outgoing_interface": "if1", "dst_network": "10.0.0.0/8"}
+			}
+			object[field] = text.Draw(t, field)
+			return structured.Item{Model: model, Value: jsonOf(object)}
+		})
+		items := rapid.SliceOf(item).Draw(t, "items")
+		text, err := structured.Format(items)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameItems(t, items, text)
+	})
+}
+
+func TestFormatRefusesWhatHasNoPlace(t *testing.T) {
+	for _, m := range models.All() {
+		_, field := m.ConfigField()
+		_, err := structured.Format([]structured.Item{{Model: m, Value: []byte("{}")}})
+		if (field == "") != (err != nil) {
+			t.Errorf("%s: %v", m.Name(), err)
+		}
+	}
+	m, _ := models.ByName("linux.l3.route")
+	for _, value := range []string{"", "{", "{} {}"} {
+		if _, err := structured.Format([]structured.Item{{Model: m, Value: []byte(value)}}); err == nil {
+			t.Errorf("%q was written", value)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(office))
+	f.Add([]byte(`{"linuxConfig": {"routes": [{"dst_network": "::/0", "outgoing_interface": "a"}]}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, format := range []document.Format{document.YAML, document.JSONText} {
+			items, errs := structured.Parse(data, format)
+			for _, it := range items {
+				if it.Err != nil {
+					errs = append(errs, it.Err)
+				} else if _, err := models.Decode(it.Key, it.Value); err != nil {
+					t.Fatalf("%q gave %s %s: %v", data, it.Key, it.Value, err)
+				}
+			}
+			for _, err := range errs {
+				var place *document.Error
+				if !errors.As(err, &place) || place.Line < 1 {
+					t.Fatalf("an error without a place: %v", err)
+				}
+			}
+		}
+	})
+}
