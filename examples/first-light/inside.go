@@ -88,3 +88,14 @@ func execIn(namespace string, command []string) error {
 func pingFrom(out io.Writer, namespace, address string) error {
 	return scratch.InNetns(namespace, func() error { return ping(out, address) })
 }
+
+// show prints what stands in the namespaces, for machines without iproute2.
+func show(out io.Writer) error {
+	for _, name := range namespaces() {
+		fmt.Fprintf(out, "%s:\n", name)
+		if err := scratch.Show(out, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,4 +1,4 @@
-package main
+package scratch
 
 import (
 	"cmp"
@@ -7,19 +7,12 @@ import (
 	"net"
 
 	"github.com/vishvananda/netlink"
-
-	"github.com/keyplane/keyplane/internal/scratch"
 )
 
-// show prints what stands in the namespaces, for machines without iproute2.
-func show(out io.Writer) error {
-	for _, name := range namespaces() {
-		fmt.Fprintln(out, name)
-		if err := scratch.InNetns(name, func() error { return showHere(out) }); err != nil {
-			return err
-		}
-	}
-	return nil
+// Show prints the interfaces, addresses, IPv4 routes and permanent neighbours of
+// a named network namespace, one a line, for people and tests alike.
+func Show(out io.Writer, netns string) error {
+	return InNetns(netns, func() error { return showHere(out) })
 }
 
 func showHere(out io.Writer) error {
@@ -45,7 +38,7 @@ func showLink(out io.Writer, link netlink.Link) error {
 	if link.Attrs().Flags&net.FlagUp != 0 {
 		state = "up"
 	}
-	fmt.Fprintf(out, "  interface %s %s, %s, mtu %d", link.Attrs().Name, link.Type(), state, link.Attrs().MTU)
+	fmt.Fprintf(out, "interface %s %s, %s, mtu %d", link.Attrs().Name, link.Type(), state, link.Attrs().MTU)
 	if mac := link.Attrs().HardwareAddr; len(mac) > 0 {
 		fmt.Fprintf(out, ", %s", mac)
 	}
@@ -66,7 +59,7 @@ func showRoutes(out io.Writer, names map[int]string) error {
 		return fmt.Errorf("listing routes: %w", err)
 	}
 	for _, route := range routes {
-		fmt.Fprintf(out, "  route %s", cmp.Or(route.Dst.String(), "default"))
+		fmt.Fprintf(out, "route %s", cmp.Or(route.Dst.String(), "default"))
 		if route.Gw != nil {
 			fmt.Fprintf(out, " via %s", route.Gw)
 		}
@@ -82,7 +75,7 @@ func showNeighbours(out io.Writer, names map[int]string) error {
 	}
 	for _, n := range neighbours {
 		if n.State&netlink.NUD_PERMANENT != 0 {
-			fmt.Fprintf(out, "  neighbour %s at %s on %s\n", n.IP, n.HardwareAddr, names[n.LinkIndex])
+			fmt.Fprintf(out, "neighbour %s at %s on %s\n", n.IP, n.HardwareAddr, names[n.LinkIndex])
 		}
 	}
 	return nil

@@ -1,0 +1,143 @@
+package session
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+type programsKey struct{}
+
+// A program runs in the background of a script.
+type program struct {
+	cmd  *exec.Cmd
+	log  log
+	done chan struct{} // closed when it has ended
+}
+
+func (p *program) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// A log collects what a program prints, up to where a script has read it.
+type log struct {
+	mu   sync.Mutex
+	text []byte
+	read int
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, p...)
+	return len(p), nil
+}
+
+// advance moves past what find says of the part not read yet.
+func (l *log) advance(find func([]byte) []int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := find(l.text[l.read:])
+	if at != nil {
+		l.read += at[1]
+	}
+	return at != nil
+}
+
+func (l *log) unread() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text[l.read:])
+}
+
+func programs(ts *testscript.TestScript) map[string]*program {
+	return ts.Value(programsKey{}).(map[string]*program)
+}
+
+func named(ts *testscript.TestScript, name string) *program {
+	p := programs(ts)[name]
+	if p == nil {
+		ts.Fatalf("nothing called %s was started", name)
+	}
+	return p
+}
+
+func start(ts *testscript.TestScript, neg bool, args []string) {
+	arguments(ts, !neg && len(args) >= 2, "start NAME PROGRAM ARGUMENT...")
+	p := &program{done: make(chan struct{})}
+	path, err := lookPath(ts, args[1])
+	ts.Check(err)
+	p.cmd = exec.Command(path, args[2:]...)
+	p.cmd.Dir = ts.MkAbs(".")
+	p.cmd.Env = environment(ts)
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	ts.Check(p.cmd.Start())
+	programs(ts)[args[0]] = p
+	go func() {
+		// The exit code is read from the process's state.
+		_ = p.cmd.Wait()
+		close(p.done)
+	}()
+	ts.Defer(func() {
+		// It has ended already if this fails.
+		_ = p.cmd.Process.Kill()
+		<-p.done
+		ts.Logf("[%s]\n%s", args[0], p.log.text)
+	})
+}
+
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	arguments(ts, !neg && len(args) == 2, "await NAME REGEXP")
+	p, re := named(ts, args[0]), pattern(ts, args[1])
+	matched := false
+	Until(func() bool {
+		over := p.ended() // asked first: what it printed at the end is in the log then
+		matched = p.log.advance(re.FindIndex)
+		return matched || over
+	})
+	if !matched {
+		ts.Fatalf("%s (ended: %v) did not print %q after what was awaited before:\n%s", args[0], p.ended(), re, p.log.unread())
+	}
+}
+
+func signal(ts *testscript.TestScript, neg bool, args []string) {
+	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}
+	arguments(ts, !neg && len(args) == 2 && signals[args[1]] != 0, "signal NAME INT|TERM|KILL")
+	ts.Check(named(ts, args[0]).cmd.Process.Signal(signals[args[1]]))
+}
+
+func ended(ts *testscript.TestScript, neg bool, args []string) {
+	arguments(ts, !neg && (len(args) == 1 || len(args) == 2), "ended NAME [CODE]")
+	p, want := named(ts, args[0]), 0
+	if len(args) == 2 {
+		code, err := strconv.Atoi(args[1])
+		ts.Check(err)
+		want = code
+	}
+	ok := Until(p.ended)
+	switch {
+	case !ok:
+		ts.Fatalf("%s still runs", args[0])
+	case p.cmd.ProcessState.ExitCode() != want:
+		ts.Fatalf("%s ended with %v, want exit code %d", args[0], p.cmd.ProcessState, want)
+	}
+}
+
+// environment is the script's, with the marks of the scratch place that the
+// script itself does not see.
+func environment(ts *testscript.TestScript) []string {
+	env := os.Environ()
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK"} {
+		env = append(env, name+"="+ts.Getenv(name))
+	}
+	return env
+}

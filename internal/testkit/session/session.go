@@ -1,0 +1,90 @@
+// Package session runs test scripts that read like what a user does: programs
+// in the background whose output is awaited, files that are edited while they
+// run, signals, and what the kernel then has. It adds to the commands of
+// testscript:
+//
+//	start NAME PROGRAM ARGUMENT...   starts a program; its output is NAME's log
+//	await NAME REGEXP                waits until the log goes on with a match
+//	signal NAME INT|TERM|KILL
+//	ended NAME [CODE]                waits until it has ended, with this exit code (0)
+//	[!] kernel NETNS REGEXP          waits until the namespace shows (no) such line
+//	[!] netns NAME                   makes, or with ! deletes, a named namespace
+//
+// Whatever a script starts is killed at its end. Scripts run one after the
+// other, as they share the network of the test.
+package session
+
+import (
+	"maps"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// patience is how long a script waits for anything, on a busy machine.
+const patience = 30 * time.Second
+
+// Run runs the scripts in dir. PATH begins with bin, where the programs are;
+// setup and more may be nil.
+func Run(t *testing.T, dir, bin string, setup func(*testscript.Env) error, more map[string]Command) {
+	commands := map[string]Command{
+		"start": start, "await": await, "signal": signal, "ended": ended, "kernel": kernel, "netns": namespace,
+	}
+	maps.Copy(commands, more)
+	testscript.RunT(inTurn{t}, testscript.Params{
+		Dir: dir,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", bin+":"+env.Getenv("PATH"))
+			env.Values[programsKey{}] = map[string]*program{}
+			if setup == nil {
+				return nil
+			}
+			return setup(env)
+		},
+		Cmds: commands,
+	})
+}
+
+// A Command is one that a script can use.
+type Command = func(ts *testscript.TestScript, neg bool, args []string)
+
+// inTurn is a testscript.T whose scripts do not run at once.
+type inTurn struct{ *testing.T }
+
+func (inTurn) Parallel() {}
+
+func (inTurn) Verbose() bool { return testing.Verbose() }
+
+func (t inTurn) Run(name string, f func(testscript.T)) {
+	t.T.Run(name, func(t *testing.T) { f(inTurn{t}) })
+}
+
+// Until polls until ok says so. What it waits for is the doing of other
+// processes, which have no other way to tell.
+func Until(ok func() bool) bool {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(patience)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-end:
+			return false
+		}
+	}
+	return true
+}
+
+func pattern(ts *testscript.TestScript, text string) *regexp.Regexp {
+	re, err := regexp.Compile("(?m)" + text)
+	ts.Check(err)
+	return re
+}
+
+func arguments(ts *testscript.TestScript, ok bool, usage string) {
+	if !ok {
+		ts.Fatalf("usage: %s", usage)
+	}
+}
