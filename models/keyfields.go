@@ -68,7 +68,11 @@ func (f keyField) text(v proto.Message) string {
 }
 
 func (f keyField) wrong(v proto.Message, want string) error {
-	return &FieldError{Field: string(f.fd.Name()), Value: v.ProtoReflect().Get(f.fd).Interface(), Want: want}
+	value := v.ProtoReflect().Get(f.fd).Interface()
+	if f.fd.Enum() != nil {
+		value = literal(f.text(v))
+	}
+	return &FieldError{Field: string(f.fd.Name()), Value: value, Want: want}
 }
 
 // unparsed reports the fields whose addresses should be in the name of v and do not parse.

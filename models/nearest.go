@@ -4,7 +4,7 @@ import "strings"
 
 // Nearest returns the word that one who wrote given most likely meant, for errors
 // that ask "did you mean ...?", or "" where none is close. Case, underscores and
-// dashes hardly count.
+// dashes do not count, and what is cut short is close.
 func Nearest(given string, words []string) string {
 	const longest = 64 // no word is longer
 	if len(given) > longest {
@@ -13,7 +13,12 @@ func Nearest(given string, words []string) string {
 	g := plain(given)
 	best, least := "", max(1, len(g)/3)+1
 	for _, word := range words {
-		if d := distance(g, plain(word)); d < least {
+		w := plain(word)
+		d := distance(g, w)
+		if len(g) > 2 && strings.HasPrefix(w, g) {
+			d = min(d, 1)
+		}
+		if d < least {
 			best, least = word, d
 		}
 	}

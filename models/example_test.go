@@ -1,0 +1,25 @@
+package models_test
+
+import (
+	"fmt"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
+)
+
+func Example() {
+	v, err := models.Decode("config/linux/l3/v2/route/10.2.0.0/16/veth1",
+		[]byte(`{"dst_network": "10.2.0.0/16", "outgoing_interface": "veth1", "gw_addr": "10.1.0.2"}`))
+	fmt.Println(v.(*l3.Route).GetGwAddr(), err)
+
+	_, err = models.Decode("config/linux/l3/v2/route/10.2.0.0/16/veth1",
+		[]byte(`{"dst_network": "10.2.0.0/16", "outgoing_if": "veth1"}`))
+	fmt.Println(err)
+
+	key, err := models.For[*l3.Route]().Key(&l3.Route{DstNetwork: "10.2.3.4/16", OutgoingInterface: "veth1"})
+	fmt.Println(key, err)
+	// Output:
+	// 10.1.0.2 <nil>
+	// outgoing_if: want a known field; did you mean outgoing_interface?
+	// config/linux/l3/v2/route/10.2.0.0/16/veth1 <nil>
+}
