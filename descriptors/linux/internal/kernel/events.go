@@ -1,10 +1,8 @@
 package kernel
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"net/netip"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
@@ -102,8 +100,8 @@ func parseOne(m syscall.NetlinkMessage) (what any, ok bool) {
 		r, ok := parseRoute(m.Data)
 		return r, ok
 	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
-		n, permanent, err := parseNeighbour(m.Data)
-		return n, err == nil && (permanent || gone(m.Header.Type))
+		n, permanent, ok := parseNeighbour(m.Data)
+		return n, ok && (permanent || gone(m.Header.Type))
 	}
 	return nil, false
 }
@@ -119,67 +117,4 @@ func parseLink(m syscall.NetlinkMessage) (any, bool) {
 		return nil, false
 	}
 	return linkOf(found), true
-}
-
-// parseAddr reads an ifaddrmsg and what follows it.
-func parseAddr(m []byte) (Addr, bool) {
-	if len(m) < unix.SizeofIfAddrmsg {
-		return Addr{}, false
-	}
-	attrs, err := nl.ParseRouteAttr(m[unix.SizeofIfAddrmsg:])
-	if err != nil {
-		return Addr{}, false
-	}
-	var ip netip.Addr
-	for _, attr := range attrs {
-		local := attr.Attr.Type == unix.IFA_LOCAL
-		if local || attr.Attr.Type == unix.IFA_ADDRESS && !ip.IsValid() {
-			ip, _ = netip.AddrFromSlice(attr.Value)
-		}
-	}
-	p := netip.PrefixFrom(ip, int(m[1]))
-	return Addr{Link: int(binary.NativeEndian.Uint32(m[4:8])), Prefix: p}, p.IsValid()
-}
-
-// parseRoute reads the rtmsg of a unicast route and what follows it.
-func parseRoute(m []byte) (Route, bool) {
-	if len(m) < unix.SizeofRtMsg {
-		return Route{}, false
-	}
-	dstLen, flags := int(m[1]), binary.NativeEndian.Uint32(m[8:12])
-	r := Route{Table: uint32(m[4]), Protocol: m[5], Scope: m[6]}
-	if m[7] != unix.RTN_UNICAST || flags&unix.RTM_F_CLONED != 0 {
-		return Route{}, false
-	}
-	attrs, err := nl.ParseRouteAttr(m[unix.SizeofRtMsg:])
-	if err != nil {
-		return Route{}, false
-	}
-	dst := netip.IPv4Unspecified()
-	if m[0] == unix.AF_INET6 {
-		dst = netip.IPv6Unspecified()
-	}
-	for _, attr := range attrs {
-		switch attr.Attr.Type {
-		case unix.RTA_DST:
-			dst, _ = netip.AddrFromSlice(attr.Value)
-		case unix.RTA_GATEWAY:
-			r.Gateway, _ = netip.AddrFromSlice(attr.Value)
-		case unix.RTA_OIF:
-			r.Link = int(number(attr.Value))
-		case unix.RTA_PRIORITY:
-			r.Metric = number(attr.Value)
-		case unix.RTA_TABLE:
-			r.Table = number(attr.Value)
-		}
-	}
-	r.Dst = netip.PrefixFrom(dst, dstLen)
-	return r, r.Dst.IsValid()
-}
-
-func number(b []byte) uint32 {
-	if len(b) < 4 {
-		return 0
-	}
-	return binary.NativeEndian.Uint32(b)
 }

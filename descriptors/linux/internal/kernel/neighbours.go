@@ -1,10 +1,7 @@
 package kernel
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"net/netip"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -33,7 +30,7 @@ func (k *real) listNeighbours() (out []Neighbour, err error) {
 		return nil, err
 	}
 	for _, m := range msgs {
-		if n, permanent, err := parseNeighbour(m); err == nil && permanent {
+		if n, permanent, ok := parseNeighbour(m); ok && permanent {
 			out = append(out, n)
 		}
 	}
@@ -92,32 +89,4 @@ func (k *real) request(kind, flags int) (*nl.NetlinkRequest, error) {
 		NlMsghdr: unix.NlMsghdr{Len: unix.SizeofNlMsghdr, Type: uint16(kind), Flags: unix.NLM_F_REQUEST | uint16(flags)},
 		Sockets:  map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: k.neigh},
 	}, nil
-}
-
-var errShort = errors.New("message is too short")
-
-// parseNeighbour reads the ndmsg of rtnetlink(7) and what follows it.
-func parseNeighbour(m []byte) (n Neighbour, permanent bool, err error) {
-	if len(m) < unix.SizeofNdMsg {
-		return Neighbour{}, false, errShort
-	}
-	n.Link = int(binary.NativeEndian.Uint32(m[4:8]))
-	permanent = binary.NativeEndian.Uint16(m[8:10])&unix.NUD_PERMANENT != 0
-	attrs, err := nl.ParseRouteAttr(m[unix.SizeofNdMsg:])
-	if err != nil {
-		return Neighbour{}, false, err
-	}
-	for _, attr := range attrs {
-		switch attr.Attr.Type {
-		case netlink.NDA_DST:
-			n.IP, _ = netip.AddrFromSlice(attr.Value)
-		case netlink.NDA_LLADDR:
-			n.MAC = attr.Value
-		case protocolAttr:
-			if len(attr.Value) > 0 {
-				n.Protocol = attr.Value[0]
-			}
-		}
-	}
-	return n, permanent && n.IP.IsValid(), nil
 }

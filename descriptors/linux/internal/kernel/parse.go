@@ -1,0 +1,98 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"iter"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// parseAddr reads an ifaddrmsg of rtnetlink(7) and what follows it.
+func parseAddr(m []byte) (Addr, bool) {
+	if len(m) < unix.SizeofIfAddrmsg {
+		return Addr{}, false
+	}
+	var ip netip.Addr
+	for kind, value := range attributes(m[unix.SizeofIfAddrmsg:]) {
+		if kind == unix.IFA_LOCAL || kind == unix.IFA_ADDRESS && !ip.IsValid() {
+			ip, _ = netip.AddrFromSlice(value)
+		}
+	}
+	p := netip.PrefixFrom(ip, int(m[1]))
+	return Addr{Link: int(number(m[4:])), Prefix: p}, p.IsValid()
+}
+
+// parseRoute reads the rtmsg of a unicast route and what follows it.
+func parseRoute(m []byte) (Route, bool) {
+	if len(m) < unix.SizeofRtMsg || m[7] != unix.RTN_UNICAST || number(m[8:])&unix.RTM_F_CLONED != 0 {
+		return Route{}, false
+	}
+	r := Route{Table: uint32(m[4]), Protocol: m[5], Scope: m[6]}
+	dst := netip.IPv4Unspecified()
+	if m[0] == unix.AF_INET6 {
+		dst = netip.IPv6Unspecified()
+	}
+	for kind, value := range attributes(m[unix.SizeofRtMsg:]) {
+		switch kind {
+		case unix.RTA_DST:
+			dst, _ = netip.AddrFromSlice(value)
+		case unix.RTA_GATEWAY:
+			r.Gateway, _ = netip.AddrFromSlice(value)
+		case unix.RTA_OIF:
+			r.Link = int(number(value))
+		case unix.RTA_PRIORITY:
+			r.Metric = number(value)
+		case unix.RTA_TABLE:
+			r.Table = number(value)
+		}
+	}
+	r.Dst = netip.PrefixFrom(dst, int(m[1]))
+	return r, r.Dst.IsValid()
+}
+
+// parseNeighbour reads an ndmsg and what follows it.
+func parseNeighbour(m []byte) (n Neighbour, permanent, ok bool) {
+	if len(m) < unix.SizeofNdMsg {
+		return Neighbour{}, false, false
+	}
+	n.Link = int(number(m[4:]))
+	permanent = binary.NativeEndian.Uint16(m[8:])&unix.NUD_PERMANENT != 0
+	for kind, value := range attributes(m[unix.SizeofNdMsg:]) {
+		switch kind {
+		case netlink.NDA_DST:
+			n.IP, _ = netip.AddrFromSlice(value)
+		case netlink.NDA_LLADDR:
+			n.MAC = value
+		case protocolAttr:
+			n.Protocol = append(value, 0)[0]
+		}
+	}
+	return n, permanent, n.IP.IsValid()
+}
+
+// attributes yields type and value of each rtattr in b, as far as they are whole.
+func attributes(b []byte) iter.Seq2[uint16, []byte] {
+	return func(yield func(uint16, []byte) bool) {
+		for len(b) >= unix.SizeofRtAttr {
+			length := int(binary.NativeEndian.Uint16(b))
+			if length < unix.SizeofRtAttr || length > len(b) {
+				return
+			}
+			kind := binary.NativeEndian.Uint16(b[2:]) &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER)
+			if !yield(kind, b[unix.SizeofRtAttr:length:length]) {
+				return
+			}
+			b = b[min(len(b), (length+unix.RTA_ALIGNTO-1)&^(unix.RTA_ALIGNTO-1)):]
+		}
+	}
+}
+
+// number is the 32 bits that b begins with, or 0.
+func number(b []byte) uint32 {
+	if len(b) < 4 {
+		return 0
+	}
+	return binary.NativeEndian.Uint32(b)
+}

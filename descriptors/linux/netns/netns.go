@@ -1,0 +1,213 @@
+// Package netns finds and opens the network namespaces that values refer to, and
+// notices when named ones come and go.
+//
+//	set := netns.New(netns.Options{})
+//	space, err := set.Open(value.GetNamespace()) // nil: the agent's own
+//	...
+//	defer space.Close()
+//	links, err := space.Links()
+//
+// A Space is a namespace, opened: sockets inside it, shared by all who opened it
+// and closed some time after the last of them. It belongs to the namespace, not
+// to the name: when a name is given to a new namespace, Open returns a new Space,
+// and the old one works until it is closed. An open Space keeps its namespace
+// alive, so whoever holds one for long gives it up when Watch says that the name
+// is gone.
+//
+// All of it is safe for use by any goroutine. Tests run with namespaces of their
+// own on the real kernel.
+package netns
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
+)
+
+var (
+	// ErrNotFound says that there is no such namespace, now.
+	ErrNotFound = errors.New("network namespace does not exist")
+	// ErrDisabled says that only the agent's own namespace may be used.
+	ErrDisabled = errors.New("network namespaces are disabled")
+)
+
+// Options are those of a Set; the zero value works.
+type Options struct {
+	Host     kernel.Host  // Defaults to this host
+	Own      string       // the agent's own namespace. Defaults to /proc/self/ns/net
+	Dir      string       // where named namespaces are. Defaults to /var/run/netns, which mostly is /run/netns
+	Idle     int          // how many spaces stay open that nobody uses. Defaults to 16
+	Disabled bool         // Open fails for any namespace but the agent's own
+	Log      *slog.Logger // Defaults to slog.Default()
+}
+
+// A Set opens namespaces.
+type Set struct {
+	opts Options
+
+	mu     sync.Mutex // guards what follows, and the counters of each Space
+	open   map[kernel.ID]*Space
+	unused []*Space // open, with no user; the longest unused first
+}
+
+// New returns a Set with nothing open.
+func New(o Options) *Set {
+	if o.Host == nil {
+		o.Host = kernel.This{}
+	}
+	o.Own = cmp.Or(o.Own, "/proc/self/ns/net")
+	o.Dir = cmp.Or(o.Dir, namesDir())
+	o.Idle = cmp.Or(o.Idle, 16)
+	o.Log = cmp.Or(o.Log, slog.Default())
+	return &Set{opts: o, open: map[kernel.ID]*Space{}}
+}
+
+// namesDir is where iproute2 keeps names, without symbolic links, which file
+// events do not follow.
+func namesDir() string {
+	run, err := filepath.EvalSymlinks("/var/run")
+	if err != nil {
+		run = "/run"
+	}
+	return filepath.Join(run, "netns")
+}
+
+// A Space is one namespace, opened.
+type Space struct {
+	kernel.Kernel
+	ID kernel.ID
+
+	set     *Set
+	users   int
+	dropped bool // not to be kept when nobody uses it
+}
+
+// Own opens the agent's own namespace.
+func (s *Set) Own() (*Space, error) { return s.Open(nil) }
+
+// Open opens the namespace that ns refers to now: nil or of type UNDEFINED, the
+// agent's own. The error is ErrNotFound where there is none.
+func (s *Set) Open(ns *namespace.NetNamespace) (*Space, error) {
+	path := s.path(ns)
+	if s.opts.Disabled && path != s.opts.Own {
+		return nil, fmt.Errorf("%s: %w: want no namespace, or linux-nsplugin.conf without \"disabled: true\"", Text(ns), ErrDisabled)
+	}
+	id, err := s.opts.Host.Stat(path)
+	if err != nil {
+		return nil, s.explain(ns, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	space := s.open[id]
+	if space == nil {
+		k, id, err := s.opts.Host.Open(path)
+		if err != nil {
+			return nil, s.explain(ns, err)
+		}
+		space = s.keep(k, id)
+	}
+	return s.use(space), nil
+}
+
+// keep remembers k, opened as id, which may be open already: the path may have
+// got another namespace since it was looked at.
+func (s *Set) keep(k kernel.Kernel, id kernel.ID) *Space {
+	if space := s.open[id]; space != nil {
+		s.close(k)
+		return space
+	}
+	space := &Space{Kernel: k, ID: id, set: s}
+	s.open[id] = space
+	return space
+}
+
+func (s *Set) use(space *Space) *Space {
+	space.users++
+	s.unused = slices.DeleteFunc(s.unused, func(o *Space) bool { return o == space })
+	return space
+}
+
+// ByID opens a namespace that is open already, such as one in which something stands.
+func (s *Set) ByID(id kernel.ID) (*Space, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	space := s.open[id]
+	if space == nil {
+		return nil, false
+	}
+	return s.use(space), true
+}
+
+// Close ends the use of the space by one who opened it.
+func (sp *Space) Close() {
+	s := sp.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sp.users--
+	switch {
+	case sp.users > 0:
+	case sp.dropped:
+		s.close(sp.Kernel)
+	default:
+		s.unused = append(s.unused, sp)
+		s.trim()
+	}
+}
+
+// trim closes what nobody has used for longest.
+func (s *Set) trim() {
+	for len(s.unused) > s.opts.Idle {
+		oldest := s.unused[0]
+		s.unused = s.unused[1:]
+		delete(s.open, oldest.ID)
+		s.close(oldest.Kernel)
+	}
+}
+
+// Drop forgets a namespace that has lost its name, so that it can go when its
+// last user closes it.
+func (s *Set) Drop(id kernel.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	space := s.open[id]
+	if space == nil {
+		return
+	}
+	delete(s.open, id)
+	space.dropped = true
+	if space.users == 0 {
+		s.unused = slices.DeleteFunc(s.unused, func(o *Space) bool { return o == space })
+		s.close(space.Kernel)
+	}
+}
+
+func (s *Set) close(k kernel.Kernel) {
+	if err := k.Close(); err != nil {
+		s.opts.Log.Warn("closing a network namespace", "err", err)
+	}
+}
+
+// Named returns a reference to each namespace that has a name.
+func (s *Set) Named() ([]*namespace.NetNamespace, error) {
+	if s.opts.Disabled {
+		return nil, nil
+	}
+	entries, err := os.ReadDir(s.opts.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("listing named network namespaces: %w", err)
+	}
+	refs := make([]*namespace.NetNamespace, len(entries))
+	for i, entry := range entries {
+		refs[i] = &namespace.NetNamespace{Type: namespace.NetNamespace_NSID, Reference: entry.Name()}
+	}
+	return refs, nil
+}

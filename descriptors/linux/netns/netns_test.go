@@ -1,0 +1,274 @@
+package netns_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/internal/scratch"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
+)
+
+func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
+
+func ref(kind namespace.NetNamespace_ReferenceType, reference string) *namespace.NetNamespace {
+	return &namespace.NetNamespace{Type: kind, Reference: reference}
+}
+
+func nsid(name string) *namespace.NetNamespace { return ref(namespace.NetNamespace_NSID, name) }
+
+func open(t *testing.T, s *netns.Set, ns *namespace.NetNamespace) *netns.Space {
+	t.Helper()
+	space, err := s.Open(ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(space.Close)
+	return space
+}
+
+func TestEachWayToReferLeadsToTheSameNamespace(t *testing.T) {
+	testkit.Netns(t, "red")
+	set := netns.New(netns.Options{})
+	red := open(t, set, nsid("red"))
+	var inside *exec.Cmd
+	err := scratch.InNetns("red", func() error {
+		inside = exec.Command("cat")
+		if _, err := inside.StdinPipe(); err != nil {
+			return err
+		}
+		return inside.Start()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = inside.Process.Kill(); _ = inside.Wait() }()
+	pid := fmt.Sprint(inside.Process.Pid)
+	for _, ns := range []*namespace.NetNamespace{
+		ref(namespace.NetNamespace_PID, pid),
+		ref(namespace.NetNamespace_FD, "/proc/"+pid+"/ns/net"),
+		ref(namespace.NetNamespace_FD, "/run/netns/red"),
+	} {
+		if space := open(t, set, ns); space != red {
+			t.Errorf("%s is %v, not %v", netns.Text(ns), space.ID, red.ID)
+		}
+	}
+	own := open(t, set, nil)
+	if own.ID == red.ID || own != open(t, set, ref(namespace.NetNamespace_UNDEFINED, "")) {
+		t.Errorf("own namespace %v, red %v", own.ID, red.ID)
+	}
+	if again, ok := set.ByID(red.ID); !ok || again != red {
+		t.Error("an open namespace is not found by its id")
+	} else {
+		again.Close()
+	}
+}
+
+func TestNotThere(t *testing.T) {
+	testkit.Netns(t)
+	set := netns.New(netns.Options{})
+	tests := []struct {
+		ns   *namespace.NetNamespace
+		want string
+	}{
+		{nsid("red"), "namespace red: network namespace does not exist: make it with: ip netns add red"},
+		{ref(namespace.NetNamespace_PID, "2147483647"), "namespace of process 2147483647: network namespace does not exist"},
+		{ref(namespace.NetNamespace_FD, "/no/where"), "namespace at /no/where: network namespace does not exist"},
+		{ref(namespace.NetNamespace_MICROSERVICE, "m1"), "namespace of microservice m1: network namespace does not exist: want a container that runs with that label"},
+	}
+	for _, tt := range tests {
+		_, err := set.Open(tt.ns)
+		if !errors.Is(err, netns.ErrNotFound) || err.Error() != tt.want {
+			t.Errorf("got  %v\nwant %s", err, tt.want)
+		}
+	}
+	only := netns.New(netns.Options{Disabled: true})
+	open(t, only, nil)
+	if _, err := only.Open(nsid("red")); !errors.Is(err, netns.ErrDisabled) {
+		t.Errorf("with namespaces disabled: %v", err)
+	}
+}
+
+// A name given to a new namespace leads there; the old one works as long as
+// somebody has it, and is gone after that.
+func TestReplaced(t *testing.T) {
+	testkit.Netns(t, "red")
+	set := netns.New(netns.Options{})
+	before := open(t, set, nsid("red"))
+	if err := errors.Join(scratch.DelNetns("red"), scratch.AddNetns("red")); err != nil {
+		t.Fatal(err)
+	}
+	after := open(t, set, nsid("red"))
+	if before.ID == after.ID {
+		t.Fatal("still the old namespace")
+	}
+	if _, err := before.Links(); err != nil {
+		t.Errorf("the old one: %v", err)
+	}
+	set.Drop(before.ID)
+	if _, ok := set.ByID(before.ID); ok {
+		t.Error("a dropped namespace can still be opened")
+	}
+	if _, err := before.Links(); err != nil {
+		t.Errorf("the old one, dropped while it is in use: %v", err)
+	}
+}
+
+// host counts what is open.
+type host struct {
+	kernel.This
+	opened, closed int
+}
+
+type counted struct {
+	kernel.Kernel
+	h *host
+}
+
+func (h *host) Open(path string) (kernel.Kernel, kernel.ID, error) {
+	k, id, err := h.This.Open(path)
+	h.opened++
+	return counted{k, h}, id, err
+}
+
+func (c counted) Close() error { c.h.closed++; return c.Kernel.Close() }
+
+func TestWhatNobodyUsesIsClosed(t *testing.T) {
+	testkit.Netns(t, "a", "b", "c", "d")
+	h := &host{}
+	set := netns.New(netns.Options{Host: h, Idle: 2})
+	use := func(name string) {
+		space, err := set.Open(nsid(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		space.Close()
+	}
+	for _, name := range []string{"a", "b", "a", "c", "a", "d"} {
+		use(name)
+	}
+	if h.opened != 4 || h.closed != 2 {
+		t.Errorf("opened %d, closed %d, want 4 and 2 (b and c)", h.opened, h.closed)
+	}
+	use("a")
+	if h.opened != 4 {
+		t.Error("what was used last was closed")
+	}
+}
+
+func TestNamed(t *testing.T) {
+	testkit.Netns(t, "blue", "red")
+	refs, err := netns.New(netns.Options{}).Named()
+	if err != nil || len(refs) != 2 || refs[0].GetReference() != "blue" || refs[1].GetReference() != "red" {
+		t.Errorf("named %v, %v", refs, err)
+	}
+	if refs, err := netns.New(netns.Options{Dir: "/no/where"}).Named(); err != nil || len(refs) != 0 {
+		t.Errorf("without folder %v, %v", refs, err)
+	}
+}
+
+func TestWatch(t *testing.T) {
+	testkit.Netns(t, "old")
+	set := netns.New(netns.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	changes := make(chan netns.Change)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- set.Watch(ctx, func(c netns.Change) {
+			select {
+			case changes <- c:
+			case <-ctx.Done():
+			}
+		})
+	}()
+	next := func() netns.Change {
+		t.Helper()
+		select {
+		case c := <-changes:
+			return c
+		case <-ctx.Done():
+			t.Fatal("no change in time")
+			return netns.Change{}
+		}
+	}
+	if c := next(); !slices.Equal(c.Appeared, []string{"old"}) || len(c.Gone) > 0 {
+		t.Fatalf("at the start %+v", c)
+	}
+	testkit.Netns(t, "new")
+	if c := next(); !slices.Equal(c.Appeared, []string{"new"}) {
+		t.Fatalf("after ip netns add %+v", c)
+	}
+	id := open(t, set, nsid("new")).ID
+	if err := scratch.DelNetns("new"); err != nil {
+		t.Fatal(err)
+	}
+	if c := next(); !slices.Equal(c.Gone, []kernel.ID{id}) || len(c.Appeared) > 0 {
+		t.Fatalf("after ip netns del %+v, want %v gone", c, id)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// The folder of names comes with the first name.
+func TestWatchBeforeTheFolderIsThere(t *testing.T) {
+	testkit.Netns(t)
+	if err := os.Remove("/run/netns"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.MkdirAll("/run/netns", 0o755) }()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	appeared := make(chan []string, 8)
+	go func() {
+		_ = netns.New(netns.Options{}).Watch(ctx, func(c netns.Change) { appeared <- c.Appeared })
+	}()
+	testkit.Netns(t, "first")
+	select {
+	case names := <-appeared:
+		if !slices.Equal(names, []string{"first"}) {
+			t.Errorf("appeared %v", names)
+		}
+	case <-ctx.Done():
+		t.Error("the first name was not noticed")
+	}
+}
+
+func TestValidate(t *testing.T) {
+	tests := []struct {
+		ns   *namespace.NetNamespace
+		want string
+	}{
+		{nil, ""},
+		{nsid("red"), ""},
+		{ref(namespace.NetNamespace_PID, "17"), ""},
+		{ref(namespace.NetNamespace_FD, "/proc/17/ns/net"), ""},
+		{ref(namespace.NetNamespace_MICROSERVICE, "m1"), ""},
+		{nsid("a/b"), "namespace.reference"},
+		{nsid(""), "namespace.reference"},
+		{nsid(".."), "namespace.reference"},
+		{ref(namespace.NetNamespace_PID, "init"), "namespace.reference"},
+		{ref(namespace.NetNamespace_PID, "0"), "namespace.reference"},
+		{ref(namespace.NetNamespace_FD, "red"), "namespace.reference"},
+		{ref(namespace.NetNamespace_UNDEFINED, "red"), "namespace.type"},
+		{ref(99, "red"), "namespace.type"},
+	}
+	for _, tt := range tests {
+		err := netns.Validate("namespace", tt.ns)
+		if got := strings.Join(models.Fields(err), " "); got != tt.want {
+			t.Errorf("%v: invalid are %q (%v), want %q", tt.ns, got, err, tt.want)
+		}
+	}
+}

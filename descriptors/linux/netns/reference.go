@@ -1,0 +1,100 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
+)
+
+// Validate says what is wrong with a reference that stands in the given field.
+func Validate(field string, ns *namespace.NetNamespace) error {
+	kind, reference := ns.GetType(), ns.GetReference()
+	bad := func(want string) error {
+		return &models.FieldError{Field: field + ".reference", Value: reference, Want: want}
+	}
+	switch {
+	case kind == namespace.NetNamespace_UNDEFINED && reference != "":
+		return &models.FieldError{Field: field + ".type", Value: kind.String(), Want: "NSID, PID, FD or MICROSERVICE, as there is a reference"}
+	case kind == namespace.NetNamespace_UNDEFINED:
+		return nil
+	case reference == "":
+		return bad("a reference, as there is a type")
+	}
+	switch kind {
+	case namespace.NetNamespace_NSID:
+		if strings.ContainsRune(reference, '/') || reference == "." || reference == ".." {
+			return bad(`a name without slash, as in "ip netns add NAME"`)
+		}
+	case namespace.NetNamespace_PID:
+		if pid, err := strconv.ParseUint(reference, 10, 31); err != nil || pid == 0 {
+			return bad("the id of a process")
+		}
+	case namespace.NetNamespace_FD:
+		if !filepath.IsAbs(reference) {
+			return bad("the whole path of a file, such as /proc/1234/ns/net")
+		}
+	case namespace.NetNamespace_MICROSERVICE:
+	default:
+		return &models.FieldError{Field: field + ".type", Value: int32(kind), Want: "NSID, PID, FD or MICROSERVICE"}
+	}
+	return nil
+}
+
+// Text names a reference for people.
+func Text(ns *namespace.NetNamespace) string {
+	switch ns.GetType() {
+	case namespace.NetNamespace_NSID:
+		return "namespace " + ns.GetReference()
+	case namespace.NetNamespace_PID:
+		return "namespace of process " + ns.GetReference()
+	case namespace.NetNamespace_FD:
+		return "namespace at " + ns.GetReference()
+	case namespace.NetNamespace_MICROSERVICE:
+		return "namespace of microservice " + ns.GetReference()
+	default:
+		return "the agent's own namespace"
+	}
+}
+
+// Equal tells whether two references are the same; one of type UNDEFINED is the
+// same as none.
+func Equal(a, b *namespace.NetNamespace) bool {
+	return a.GetType() == b.GetType() && a.GetReference() == b.GetReference()
+}
+
+// path is the file that stands for a namespace; empty for what no file does.
+func (s *Set) path(ns *namespace.NetNamespace) string {
+	switch ns.GetType() {
+	case namespace.NetNamespace_UNDEFINED:
+		return s.opts.Own
+	case namespace.NetNamespace_NSID:
+		return filepath.Join(s.opts.Dir, ns.GetReference())
+	case namespace.NetNamespace_PID:
+		return filepath.Join("/proc", ns.GetReference(), "ns/net")
+	case namespace.NetNamespace_FD:
+		return ns.GetReference()
+	}
+	return ""
+}
+
+// explain says what to do where opening ns failed.
+func (s *Set) explain(ns *namespace.NetNamespace, err error) error {
+	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
+	switch {
+	case ns.GetType() == namespace.NetNamespace_MICROSERVICE:
+		return fmt.Errorf("%s: %w: want a container that runs with that label", Text(ns), ErrNotFound)
+	case ns.GetType() == namespace.NetNamespace_NSID && (missing || errors.Is(err, unix.EINVAL)):
+		return fmt.Errorf("%s: %w: make it with: ip netns add %s", Text(ns), ErrNotFound, ns.GetReference())
+	case missing:
+		return fmt.Errorf("%s: %w", Text(ns), ErrNotFound)
+	}
+	return fmt.Errorf("%s: %w", Text(ns), err)
+}
