@@ -1,0 +1,76 @@
+package main
+
+import (
+	"flag"
+	"log/slog"
+	"time"
+)
+
+// settings are what the command line and the environment say.
+type settings struct {
+	Label     string
+	Socket    string
+	ConfigDir string
+
+	EtcdConfig, BoltConfig, FiledbConfig          string
+	SchedulerConfig, OrchestratorConfig           string
+	LinuxIfConfig, LinuxL3Config, LinuxNamespaces string
+
+	OnExit      string // leave or remove
+	LogLevel    slog.Level
+	StopTimeout time.Duration
+
+	Version bool
+	// Idle are the flags given that have no effect in this release.
+	Idle []string
+}
+
+// A section is flags that belong together, under a heading in the help.
+type section struct {
+	title string
+	flags []entry
+}
+
+// An entry is one flag. Its default is what value holds at first.
+type entry struct {
+	name, arg, help string
+	value           flag.Value
+}
+
+// sections is the table of all flags that have an effect; it sets defaults in s.
+func (s *settings) sections() []section {
+	return []section{
+		{"Whose network", []entry{
+			{"microservice-label", "LABEL", "declared under the keys /vnf-agent/LABEL/...", label(&s.Label, "vpp1")},
+			{"on-exit", "leave|remove", "what happens to the network when the agent is told to stop", choice(&s.OnExit, "leave", "remove")},
+		}},
+		{"Where it is declared (a store is used if its file is there; one is enough)", []entry{
+			{"config-dir", "FOLDER", "where the configuration files below are, unless they are paths", text(&s.ConfigDir, ".")},
+			{"etcd-config", "FILE", "etcd: endpoints, TLS, user", text(&s.EtcdConfig, "etcd.conf")},
+			{"filedb-config", "FILE", "folders or files of YAML or JSON", text(&s.FiledbConfig, "filedb.conf")},
+			{"bolt-config", "FILE", "a file of the agent's own, edited with agentctl kvdb", text(&s.BoltConfig, "bolt.conf")},
+			{"socket", "PATH", "where agentctl reaches the agent (default: LABEL.sock in /run/keyplane, or in $XDG_RUNTIME_DIR/keyplane)", text(&s.Socket, "")},
+		}},
+		{"How it works", []entry{
+			{"kvscheduler-config", "FILE", "the scheduler: transaction log, concurrency", text(&s.SchedulerConfig, "kvscheduler.conf")},
+			{"orchestrator-config", "FILE", "the orchestrator: priorities of the stores, grace time", text(&s.OrchestratorConfig, "orchestrator.conf")},
+			{"linux-ifplugin-config", "FILE", "Linux interfaces", text(&s.LinuxIfConfig, "linux-ifplugin.conf")},
+			{"linux-l3plugin-config", "FILE", "Linux routes and neighbours", text(&s.LinuxL3Config, "linux-l3plugin.conf")},
+			{"linux-nsplugin-config", "FILE", "Linux namespaces", text(&s.LinuxNamespaces, "linux-nsplugin.conf")},
+			{"initial-loglvl", "LEVEL", "debug, info, warn or error", level(&s.LogLevel)},
+			{"stop-timeout", "TIME", "how long an orderly end may take", duration(&s.StopTimeout, 5*time.Second)},
+		}},
+	}
+}
+
+// idleFlags are accepted, so that the command lines and environments of existing
+// deployments go on working. The agent says when one that is given has no effect.
+func idleFlags() []string {
+	return []string{
+		"aggregator-config", "configurator-config", "consul-config", "govpp-config",
+		"grpc-config", "grpc-port", "http-config", "http-port", "initfileregistry-config",
+		"kafka-config", "linux-iptablesplugin-config", "logs-config", "msgsync-config",
+		"redis-config", "restpapi-config", "start-timeout", "telemetry-config",
+		"vpp-aclplugin-config", "vpp-ifplugin-config", "vpp-ipfixplugin-config",
+	}
+}
