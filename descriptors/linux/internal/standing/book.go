@@ -1,0 +1,132 @@
+package standing
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+)
+
+// An Entry says what stands as a thing, for whom, and how it should look.
+type Entry struct {
+	Key  string // of the value
+	Link int    // the link that a route leaves by
+	// Of an interface: what it should look like. What is zero is anybody's.
+	Name, Alias string
+	Up          bool
+	MTU         int
+	MAC         string
+	// Of a membership: the index of the VRF.
+	Master int
+}
+
+// book is what stands. It is not safe for concurrent use.
+type book struct {
+	things map[Thing]Entry
+	onLink map[link]map[Thing]bool
+	in     map[kernel.ID]int // number of things in each namespace
+}
+
+type link struct {
+	ns    kernel.ID
+	index int
+}
+
+func newBook() book {
+	return book{things: map[Thing]Entry{}, onLink: map[link]map[Thing]bool{}, in: map[kernel.ID]int{}}
+}
+
+func (b *book) add(t Thing, e Entry) {
+	b.remove(t)
+	b.things[t] = e
+	b.in[t.NS]++
+	at := linkOf(t, e)
+	if b.onLink[at] == nil {
+		b.onLink[at] = map[Thing]bool{}
+	}
+	b.onLink[at][t] = true
+}
+
+func (b *book) remove(t Thing) {
+	e, ok := b.things[t]
+	if !ok {
+		return
+	}
+	delete(b.things, t)
+	at := linkOf(t, e)
+	delete(b.onLink[at], t)
+	if len(b.onLink[at]) == 0 {
+		delete(b.onLink, at)
+	}
+	if b.in[t.NS]--; b.in[t.NS] == 0 {
+		delete(b.in, t.NS)
+	}
+}
+
+func linkOf(t Thing, e Entry) link {
+	if t.Sort == ARoute {
+		return link{t.NS, e.Link}
+	}
+	return link{t.NS, t.Link}
+}
+
+// lose takes out a thing that is gone and returns its key. With an interface
+// goes, without a word, what is on it: whoever makes it again makes that too.
+func (b *book) lose(t Thing) string {
+	e := b.things[t]
+	if t.Sort == AnInterface {
+		for _, on := range slices.Collect(maps.Keys(b.onLink[linkOf(t, e)])) {
+			b.remove(on)
+		}
+		return e.Key
+	}
+	b.remove(t)
+	return e.Key
+}
+
+// interfaces returns those in a namespace.
+func (b *book) interfaces(ns kernel.ID) (out []Thing) {
+	for t := range b.things {
+		if t.NS == ns && t.Sort == AnInterface {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// verdict is what an event means for what stands.
+type verdict struct {
+	lost    []string // keys of what is gone
+	changed bool     // something looks other than it should
+}
+
+// judge compares what the kernel says of a thing, last, with what should be.
+func (b *book) judge(t Thing, e kernel.Event) (v verdict) {
+	have, ours := b.things[t]
+	switch what := e.What.(type) {
+	case kernel.Link:
+		switch {
+		case ours && (e.Gone || have.Up && !what.Up): // what is set down loses all that is on it
+			return verdict{lost: []string{b.lose(t)}}
+		case ours:
+			v.changed = have.differs(what)
+		}
+		if m, ok := b.things[Membership(t.NS, t.Link)]; ok && m.Master != what.Master {
+			v.lost = append(v.lost, b.lose(Membership(t.NS, t.Link)))
+		}
+	case kernel.Route:
+		if ours && (e.Gone && have.Link == what.Link || what.Protocol != kernel.Protocol && !e.Gone) {
+			v.lost = []string{b.lose(t)}
+		}
+	default:
+		if ours && e.Gone {
+			v.lost = []string{b.lose(t)}
+		}
+	}
+	return v
+}
+
+func (e Entry) differs(l kernel.Link) bool {
+	return e.Name != "" && e.Name != l.Name || e.Alias != "" && e.Alias != l.Alias ||
+		e.MTU != 0 && e.MTU != l.MTU || e.MAC != "" && e.MAC != l.MAC.String()
+}

@@ -1,0 +1,79 @@
+package standing
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+)
+
+func TestJudge(t *testing.T) {
+	ns := kernel.ID{Ino: 1}
+	mac := net.HardwareAddr{2, 0, 0, 0, 0, 1}
+	veth := kernel.Link{Index: 3, Name: "veth1", Alias: "ours", Up: true, MTU: 1500, MAC: mac, Master: 9}
+	addr := kernel.Addr{Link: 3, Prefix: netip.MustParsePrefix("10.0.0.1/24")}
+	route := kernel.Route{Link: 3, Dst: netip.MustParsePrefix("10.1.0.0/16"), Table: 254, Protocol: kernel.Protocol}
+	neigh := kernel.Neighbour{Link: 3, IP: netip.MustParseAddr("10.0.0.2"), MAC: mac}
+	with := func(change func(*kernel.Link)) kernel.Link { l := veth; change(&l); return l }
+	foreign := route
+	foreign.Protocol = unix.RTPROT_STATIC
+	elsewhere := route
+	elsewhere.Link = 4
+
+	tests := []struct {
+		name    string
+		event   kernel.Event
+		lost    []string
+		changed bool
+		left    int // things
+	}{
+		{"same link", kernel.Event{What: veth}, nil, false, 5},
+		{"link gone", kernel.Event{Gone: true, What: veth}, []string{"link"}, false, 0},
+		{"link down", kernel.Event{What: with(func(l *kernel.Link) { l.Up = false })}, []string{"link"}, false, 0},
+		{"link renamed", kernel.Event{What: with(func(l *kernel.Link) { l.Name = "x" })}, nil, true, 5},
+		{"alias gone", kernel.Event{What: with(func(l *kernel.Link) { l.Alias = "" })}, nil, true, 5},
+		{"other MTU", kernel.Event{What: with(func(l *kernel.Link) { l.MTU = 9000 })}, nil, true, 5},
+		{"other MAC", kernel.Event{What: with(func(l *kernel.Link) { l.MAC = nil })}, nil, true, 5},
+		{"out of its VRF", kernel.Event{What: with(func(l *kernel.Link) { l.Master = 0 })}, []string{"member"}, false, 4},
+		{"foreign link", kernel.Event{Gone: true, What: kernel.Link{Index: 4}}, nil, false, 5},
+		{"address there", kernel.Event{What: addr}, nil, false, 5},
+		{"address gone", kernel.Event{Gone: true, What: addr}, []string{"addr"}, false, 4},
+		{"route there", kernel.Event{What: route}, nil, false, 5},
+		{"route gone", kernel.Event{Gone: true, What: route}, []string{"route"}, false, 4},
+		{"route replaced", kernel.Event{What: foreign}, []string{"route"}, false, 4},
+		{"another's route gone", kernel.Event{Gone: true, What: elsewhere}, nil, false, 5},
+		{"neighbour gone", kernel.Event{Gone: true, What: neigh}, []string{"neigh"}, false, 4},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBook()
+			b.add(Interface(ns, 3), Entry{Key: "link", Name: "veth1", Alias: "ours", Up: true, MTU: 1500, MAC: mac.String()})
+			b.add(Membership(ns, 3), Entry{Key: "member", Master: 9})
+			b.add(Address(ns, addr), Entry{Key: "addr"})
+			b.add(Route(ns, route), Entry{Key: "route", Link: 3})
+			b.add(Neighbour(ns, neigh), Entry{Key: "neigh"})
+			v := b.judge(thingOf(ns, tt.event.What), tt.event)
+			if !slices.Equal(v.lost, tt.lost) || v.changed != tt.changed || len(b.things) != tt.left {
+				t.Errorf("lost %v, changed %v, %d left, want %v, %v, %d", v.lost, v.changed, len(b.things), tt.lost, tt.changed, tt.left)
+			}
+			if b.in[ns] != tt.left {
+				t.Errorf("counts %d in the namespace, has %d", b.in[ns], tt.left)
+			}
+		})
+	}
+}
+
+// An interface that is wanted down may be down, and what is not ours to set may
+// have any look.
+func TestJudgeWhatIsNotOurs(t *testing.T) {
+	ns := kernel.ID{Ino: 1}
+	b := newBook()
+	b.add(Interface(ns, 3), Entry{Key: "link"})
+	if v := b.judge(Interface(ns, 3), kernel.Event{What: kernel.Link{Index: 3, Name: "any", MTU: 70}}); v.changed || len(v.lost) > 0 {
+		t.Errorf("%+v", v)
+	}
+}

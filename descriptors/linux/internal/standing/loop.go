@@ -1,0 +1,134 @@
+package standing
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+)
+
+// loop is the state of Run's goroutine.
+type loop struct {
+	w    *Watcher
+	own  kernel.ID
+	back time.Time // when the follower has something to do; zero: not of itself
+
+	last  map[Thing]kernel.Event // of each thing in queue
+	queue []waiting              // in the order of due
+}
+
+// waiting is a thing of which something was heard, and when that counts.
+type waiting struct {
+	thing Thing
+	due   time.Time
+}
+
+func (l *loop) run(ctx context.Context, readers *errgroup.Group) error {
+	l.w.opts.Own.Reload(time.Now())
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.w.wake:
+			l.w.mu.Lock()
+			unread := l.w.unread
+			l.w.unread = nil
+			l.w.mu.Unlock()
+			for _, one := range unread {
+				readers.Go(func() error { l.w.read(ctx, one); return nil })
+			}
+		case n := <-l.w.news:
+			l.heard(n, time.Now())
+		case <-timer.C:
+			l.settle(time.Now())
+		}
+		timer.Stop()
+		if next := l.next(); !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
+	}
+}
+
+func (l *loop) heard(n news, now time.Time) {
+	if n.err != nil {
+		l.failed(n, now)
+		return
+	}
+	ns := n.from.space.ID
+	if ns == l.own {
+		l.w.opts.Own.Apply(n.events, now)
+		l.back = l.w.opts.Own.Due(now)
+	}
+	for _, e := range n.events {
+		t := thingOf(ns, e.What)
+		if _, waits := l.last[t]; !waits {
+			l.queue = append(l.queue, waiting{t, now.Add(Settle + burst)})
+		}
+		l.last[t] = e
+	}
+}
+
+// failed: some events were lost, or the subscription has ended, mostly because
+// the namespace was let go.
+func (l *loop) failed(n news, now time.Time) {
+	if !errors.Is(n.err, kernel.ErrLost) && !l.w.unwatch(n.from) {
+		return
+	}
+	l.w.opts.Log.Warn("reading again what stands in the kernel", "err", n.err)
+	if n.from.space.ID == l.own {
+		l.w.opts.Own.Reload(now)
+	}
+	l.w.opts.Missed()
+}
+
+// next is when there is something to do, if nothing is heard before; zero: never.
+func (l *loop) next() time.Time {
+	next := l.back
+	if len(l.queue) > 0 && (next.IsZero() || l.queue[0].due.Before(next)) {
+		next = l.queue[0].due
+	}
+	return next
+}
+
+// settle judges what has waited long enough, interfaces before what is on them.
+func (l *loop) settle(now time.Time) {
+	l.back = l.w.opts.Own.Due(now)
+	due := l.take(now.Add(burst))
+	slices.SortStableFunc(due, func(a, b Thing) int { return cmp.Compare(a.Sort, b.Sort) })
+	var all verdict
+	l.w.mu.Lock()
+	for _, t := range due {
+		v := l.w.book.judge(t, l.last[t])
+		delete(l.last, t)
+		all.lost = append(all.lost, v.lost...)
+		all.changed = all.changed || v.changed
+	}
+	l.w.release(l.own)
+	l.w.mu.Unlock()
+	l.w.lost(all.lost)
+	if all.changed {
+		l.w.opts.Changed()
+	}
+}
+
+// take takes out of the queue what is due, unless nothing was due at the burst
+// before that.
+func (l *loop) take(until time.Time) (due []Thing) {
+	if len(l.queue) == 0 || l.queue[0].due.After(until.Add(-burst)) {
+		return nil
+	}
+	n := 0
+	for n < len(l.queue) && !l.queue[n].due.After(until) {
+		due = append(due, l.queue[n].thing)
+		n++
+	}
+	l.queue = slices.Delete(l.queue, 0, n)
+	return due
+}
