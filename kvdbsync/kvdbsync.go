@@ -78,4 +78,8 @@ var (
 	ErrNotFound = errors.New("no such key")
 	// ErrReadOnly is what a store that people write by other means says to Put and Delete.
 	ErrReadOnly = errors.New("store is read-only")
+	// ErrEnded is the reason, in Health, when a watch ended without giving one.
+	ErrEnded = errors.New("the watch ended without saying why")
+	// ErrDrifted is the reason when a listing showed changes that the watch had lost.
+	ErrDrifted = errors.New("the watch lost changes")
 )

@@ -1,0 +1,97 @@
+package kvdbsync
+
+import (
+	"sync"
+	"time"
+)
+
+// A State says how a Source stands to its store.
+type State int
+
+const (
+	Connecting State = iota // never synced, and no answer yet
+	Syncing                 // a listing is under way
+	Synced                  // the mirror follows the store
+	Lost                    // was synced, and is not
+)
+
+func (s State) String() string {
+	switch s {
+	case Connecting:
+		return "connecting"
+	case Syncing:
+		return "syncing"
+	case Synced:
+		return "synced"
+	case Lost:
+		return "lost"
+	}
+	return "unknown"
+}
+
+// Health is how a Source was at one moment.
+type Health struct {
+	Source   string
+	State    State
+	Since    time.Time // when it became synced; otherwise since when it is not
+	Rev      int64     // the store's revision; 0 where it has none
+	Keys     int       // that the store holds
+	Problems int       // faults of the store's content that belong to no key
+	Failures int       // attempts that failed since the store was synced
+	Err      error     // why the store is not synced; nil when it is
+}
+
+// health keeps a Health. The source's goroutine writes it.
+type health struct {
+	mu  sync.Mutex // guards now and was
+	now Health
+	was bool // synced, some time
+}
+
+func (h *health) begin(source string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now = Health{Source: source, Since: time.Now()}
+}
+
+func (h *health) get() Health {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now
+}
+
+func (h *health) update(rev int64, keys, problems int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now.Rev, h.now.Keys, h.now.Problems = rev, keys, problems
+}
+
+func (h *health) listing() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now.State = Syncing
+}
+
+func (h *health) synced() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.was = true
+	h.now.State, h.now.Since, h.now.Failures, h.now.Err = Synced, time.Now(), 0, nil
+}
+
+// lost tells whether this is news: the first failure, or another one than before.
+func (h *health) lost(err error) (news bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.now.State == Synced {
+		h.now.Since = time.Now()
+	}
+	h.now.State = Connecting
+	if h.was {
+		h.now.State = Lost
+	}
+	news = h.now.Err == nil || !sameText(h.now.Err, err)
+	h.now.Failures++
+	h.now.Err = err
+	return news
+}

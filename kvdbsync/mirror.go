@@ -1,0 +1,173 @@
+package kvdbsync
+
+import (
+	"bytes"
+	"slices"
+)
+
+// A mirror is what a store holds, and what the consumer has not yet been told
+// of it. It knows no clock, lock or goroutine.
+//
+// Each item remembers what the consumer has of it, from the first change that
+// the consumer has not taken until it takes. What waits is therefore no more
+// than one entry a key, and nothing at all for a key that is back where the
+// consumer knows it.
+type mirror struct {
+	items   map[string]*item
+	pending []*item             // those with had != nil, in the order of their first change
+	live    int                 // items that are not gone
+	listing uint64              // number of complete listings
+	touched map[string]struct{} // keys that changes named since watchTouches; nil: nobody asks
+	nothing state               // what the consumer has of a key that is new to it
+}
+
+// An item is one key. One that is gone stays until the consumer has taken that.
+type item struct {
+	key     string
+	now     state
+	rev     int64
+	had     *state // what the consumer has; nil: that is now
+	listing uint64 // the last complete listing with this key
+}
+
+// A state is what is under a key; the zero state is nothing.
+type state struct {
+	value  []byte
+	origin string
+	err    error
+}
+
+func stateOf(e Event) state { return state{value: e.Value, origin: e.Origin, err: e.Err} }
+
+func (s state) gone() bool { return s.value == nil && s.err == nil }
+
+// same compares what matters to a consumer: not where the value stands.
+func (s state) same(o state) bool {
+	if s.err != nil && o.err != nil {
+		return s.err.Error() == o.err.Error()
+	}
+	return s.err == nil && o.err == nil &&
+		(s.value == nil) == (o.value == nil) && bytes.Equal(s.value, o.value)
+}
+
+func newMirror() *mirror { return &mirror{items: map[string]*item{}} }
+
+// set puts one event into the mirror. It returns nil for a key that is not there.
+func (m *mirror) set(e Event) *item {
+	now := stateOf(e)
+	if m.touched != nil {
+		m.touched[e.Key] = struct{}{}
+	}
+	it := m.items[e.Key]
+	if it == nil {
+		if now.gone() {
+			return nil
+		}
+		it = &item{key: e.Key}
+		m.items[e.Key] = it
+	}
+	it.rev = e.Rev
+	if it.now.same(now) {
+		return it // and keeps the bytes that the consumer has
+	}
+	m.queue(it)
+	m.live += count(now) - count(it.now)
+	it.now = now
+	return it
+}
+
+func count(s state) int {
+	if s.gone() {
+		return 0
+	}
+	return 1
+}
+
+// queue remembers what the consumer has of an item that is about to change.
+func (m *mirror) queue(it *item) {
+	if it.had != nil {
+		return
+	}
+	m.pending = append(m.pending, it)
+	if it.now.gone() {
+		it.had = &m.nothing
+		return
+	}
+	had := it.now
+	it.had = &had
+}
+
+// replace makes the mirror hold what a complete listing says, and no other key.
+func (m *mirror) replace(events []Event, rev int64) {
+	m.listing++
+	for _, e := range events {
+		if it := m.set(e); it != nil {
+			it.listing = m.listing
+		}
+	}
+	var vanished []string
+	for key, it := range m.items {
+		if it.listing != m.listing {
+			vanished = append(vanished, key)
+		}
+	}
+	slices.Sort(vanished)
+	for _, key := range vanished {
+		m.set(Event{Key: key, Rev: rev})
+	}
+}
+
+// take returns the newest event of each key that is not as the consumer has it.
+func (m *mirror) take() []Event {
+	var events []Event
+	for _, it := range m.pending {
+		had := *it.had
+		it.had = nil
+		if it.now.gone() {
+			delete(m.items, it.key)
+		}
+		if it.now.same(had) {
+			it.now = had
+			continue
+		}
+		events = append(events, Event{Key: it.key, Value: it.now.value, Rev: it.rev, Origin: it.now.origin, Err: it.now.err})
+	}
+	m.pending = nil
+	return events
+}
+
+// watchTouches begins to note the keys that changes name.
+func (m *mirror) watchTouches() { m.touched = map[string]struct{}{} }
+
+// forgetTouches ends that.
+func (m *mirror) forgetTouches() { m.touched = nil }
+
+// differing returns the keys that are not as listed says, leaving out those that
+// changes have named since watchTouches.
+func (m *mirror) differing(listed map[string]state) []string {
+	var keys []string
+	for key, want := range listed {
+		if !m.holds(key, want) && !m.isTouched(key) {
+			keys = append(keys, key)
+		}
+	}
+	for key, it := range m.items {
+		if _, ok := listed[key]; !ok && !it.now.gone() && !m.isTouched(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func (m *mirror) holds(key string, want state) bool {
+	it := m.items[key]
+	if it == nil {
+		return want.gone()
+	}
+	return it.now.same(want)
+}
+
+func (m *mirror) isTouched(key string) bool {
+	_, ok := m.touched[key]
+	return ok
+}

@@ -1,0 +1,84 @@
+package kvdbsync
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Run watches the store until ctx ends, and then returns nil; no store is so
+// broken that it gives up before. It is called once.
+func (s *Source) Run(ctx context.Context) error {
+	retry := backoff{min: s.o.MinBackoff, max: s.o.MaxBackoff}
+	for {
+		synced, err := s.watch(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if synced {
+			retry.reset()
+		}
+		wait := retry.next()
+		s.reportLost(err, wait)
+		if !sleep(ctx, wait) {
+			return nil
+		}
+	}
+}
+
+// watch is one watch from its beginning to its end. It tells whether the store
+// was synced in between, and always why it ended.
+func (s *Source) watch(ctx context.Context) (synced bool, err error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	var checks sync.WaitGroup
+	defer checks.Wait()
+	defer stop(nil)
+	var l listing
+	for b, err := range s.o.Connector.Watch(ctx, s.prefix()) {
+		if err != nil {
+			return synced, err
+		}
+		if synced {
+			s.apply(b)
+			continue
+		}
+		s.health.listing()
+		s.gather(&l, b)
+		if !b.Synced {
+			continue
+		}
+		s.replace(l)
+		s.reportSynced()
+		l, synced = listing{}, true
+		checks.Go(func() { s.check(ctx, stop) })
+	}
+	return synced, endedBy(ctx)
+}
+
+func (s *Source) reportSynced() {
+	s.health.synced()
+	h := s.health.get()
+	s.o.Log.Info("store synced", "source", h.Source, "keys", h.Keys, "revision", h.Rev, "problems", h.Problems)
+}
+
+// reportLost warns of what is new; the same fault again is for those who look closer.
+func (s *Source) reportLost(err error, retryIn time.Duration) {
+	level := slog.LevelDebug
+	if s.health.lost(err) {
+		level = slog.LevelWarn
+	}
+	s.o.Log.Log(context.Background(), level, "store watch ended", "source", s.o.Name, "err", err, "retry_in", retryIn)
+}
+
+// sleep tells whether the time passed, rather than ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

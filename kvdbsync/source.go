@@ -1,0 +1,186 @@
+package kvdbsync
+
+import (
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Options are the choices of a Source. Name and Connector are required.
+type Options struct {
+	Name      string // for people, and in each Change: "etcd"
+	Connector Connector
+
+	// Root is cut off the keys handed on: "/vnf-agent/vpp1/". Defaults to nothing.
+	Root string
+	// Prefix, below Root, is what is watched: "config/". Defaults to all of Root.
+	Prefix string
+
+	// A watch that failed is begun again after a random time below a bound that
+	// starts at MinBackoff, doubles with each failure up to MaxBackoff, and starts
+	// anew once the store was synced. Default to 100 ms and 30 s.
+	MinBackoff, MaxBackoff time.Duration
+	// AntiEntropy is how often, give or take a quarter, the store is listed to
+	// see whether the watch has lost anything. Defaults to 10 minutes; negative: never.
+	AntiEntropy time.Duration
+	// Grace is how long a change that such a listing shows may be on its way
+	// through the watch before it counts as lost. Defaults to 5 seconds.
+	Grace time.Duration
+
+	Log *slog.Logger // Defaults to discarding
+}
+
+func (o Options) withDefaults() Options {
+	if o.MinBackoff <= 0 {
+		o.MinBackoff = 100 * time.Millisecond
+	}
+	if o.MaxBackoff <= 0 {
+		o.MaxBackoff = 30 * time.Second
+	}
+	if o.AntiEntropy == 0 {
+		o.AntiEntropy = 10 * time.Minute
+	}
+	if o.Grace <= 0 {
+		o.Grace = 5 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// A Change is all that became different since the Change before it.
+type Change struct {
+	Source string
+	// Events has the newest event of each key, with Root cut off; a nil Value
+	// without Err says that the key is gone. Values are shared with the Source:
+	// nobody changes them.
+	Events []Event
+	Rev    int64 // the store's revision as of this change; 0 where it has none
+	// Synced says that the mirror has been complete at least once.
+	Synced bool
+	// Resynced says that a complete listing of the store went into this change, or
+	// has confirmed what was there: at the first sync, after a gap, by anti-entropy.
+	Resynced bool
+	// Problems are the faults of the store's content, as of this change, that
+	// belong to no key.
+	Problems []error
+}
+
+// A Source is one configured connector with a mirror of what its store holds.
+// Run drives it; one consumer takes changes; anyone may ask for its health.
+//
+// The consumer pulls. What it has not taken is merged key by key, so memory is
+// bounded by the number of keys, and since it always takes all there is, what
+// the store changed at once is never torn apart. For the same reason a listing
+// counts only once it is complete.
+type Source struct {
+	o      Options
+	ready  chan struct{}
+	relist chan struct{}
+	health health
+
+	mu       sync.Mutex // guards what follows
+	mirror   *mirror
+	rev      int64
+	synced   bool
+	resynced bool // since the last Take
+	problems []error
+	news     bool // there is something to take besides pending events
+}
+
+// NewSource returns a Source that does nothing until it is run.
+func NewSource(o Options) *Source {
+	s := &Source{
+		o:      o.withDefaults(),
+		ready:  make(chan struct{}, 1),
+		relist: make(chan struct{}, 1),
+		mirror: newMirror(),
+	}
+	s.health.begin(o.Name)
+	return s
+}
+
+// Ready yields a token when there may be something to take.
+func (s *Source) Ready() <-chan struct{} { return s.ready }
+
+// Take returns everything that changed since the last Take, and whether there
+// was anything.
+func (s *Source) Take() (Change, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	events := s.mirror.take()
+	if len(events) == 0 && !s.news {
+		return Change{}, false
+	}
+	c := Change{
+		Source: s.o.Name, Events: events, Rev: s.rev,
+		Synced: s.synced, Resynced: s.resynced, Problems: s.problems,
+	}
+	s.resynced, s.news = false, false
+	return c, true
+}
+
+// Relist asks for an anti-entropy listing now. A Change with Resynced follows
+// once it is complete. While the store is not synced, the next sync is the answer.
+func (s *Source) Relist() {
+	select {
+	case s.relist <- struct{}{}:
+	default:
+	}
+}
+
+// Health returns how the source is.
+func (s *Source) Health() Health { return s.health.get() }
+
+// replace takes over a complete listing.
+func (s *Source) replace(l listing) {
+	s.mu.Lock()
+	s.mirror.replace(l.events, l.rev)
+	s.rev = l.rev
+	s.problems = l.problems
+	s.synced, s.resynced, s.news = true, true, true
+	keys := s.mirror.live
+	s.mu.Unlock()
+	s.health.update(l.rev, keys, len(l.problems))
+	s.signal()
+}
+
+// apply takes over one change of the store.
+func (s *Source) apply(b Batch) {
+	s.mu.Lock()
+	for _, e := range b.Events {
+		if e, ok := s.relative(e); ok {
+			s.mirror.set(e)
+		}
+	}
+	s.rev = max(s.rev, b.Rev)
+	if b.Problems != nil && !slices.EqualFunc(s.problems, b.Problems, sameText) {
+		s.problems, s.news = b.Problems, true
+	}
+	rev, keys, problems := s.rev, s.mirror.live, len(s.problems)
+	signal := s.news || len(s.mirror.pending) > 0
+	s.mu.Unlock()
+	s.health.update(rev, keys, problems)
+	if signal {
+		s.signal()
+	}
+}
+
+// confirm notes that a complete listing found the mirror as it should be.
+func (s *Source) confirm() {
+	s.mu.Lock()
+	s.resynced, s.news = true, true
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *Source) signal() {
+	select {
+	case s.ready <- struct{}{}:
+	default:
+	}
+}
+
+func sameText(a, b error) bool { return a.Error() == b.Error() }
