@@ -22,8 +22,8 @@ const (
 	socket  = home + "/agent.sock"
 )
 
-// run starts the agent in a scratch network, tells what to try when it is
-// ready, and ends when the agent does.
+// run starts the agent in a scratch network, tells what to try when the network
+// stands, and ends when the agent does.
 func run(out io.Writer) error {
 	if pid, err := running(); err == nil {
 		return fmt.Errorf("it already runs here, as process %d", pid)
@@ -31,24 +31,24 @@ func run(out io.Writer) error {
 	if err := writeFiles(home); err != nil {
 		return err
 	}
-	ready, err := listenReady()
+	status, err := listenStatus()
 	if err != nil {
 		return err
 	}
-	defer ready.Close()
-	return supervise(out, ready)
+	defer status.Close()
+	return supervise(out, status)
 }
 
 // supervise owns the agent's process. The kernel ends that process when the
 // thread that started it ends, hence the locked thread.
-func supervise(out io.Writer, ready *readySocket) error {
+func supervise(out io.Writer, status *statusSocket) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 
-	cmd, err := startInside(ready.path)
+	cmd, err := startInside(status.path)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func supervise(out io.Writer, ready *readySocket) error {
 		return errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait())
 	}
 	go func() {
-		if ready.Wait() == nil {
+		if status.Wait() == nil {
 			fmt.Fprint(out, whatToTry())
 		}
 	}()
@@ -79,7 +79,7 @@ func supervise(out io.Writer, ready *readySocket) error {
 // startInside starts this program again, in a scratch network, where it becomes
 // the agent. It gets a process group of its own, so that Ctrl-C reaches it once,
 // through here.
-func startInside(readyPath string) (*exec.Cmd, error) {
+func startInside(statusPath string) (*exec.Cmd, error) {
 	agent, err := beside("agent")
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func startInside(readyPath string) (*exec.Cmd, error) {
 	cmd := exec.Command("/proc/self/exe", insideVerb, agent,
 		"-config-dir="+home+"/conf", "-socket="+socket, "-on-exit=remove")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+readyPath)
+	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+statusPath)
 	cmd.SysProcAttr = scratch.Attr()
 	cmd.SysProcAttr.Setpgid = true
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGTERM

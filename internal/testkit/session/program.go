@@ -136,8 +136,10 @@ func ended(ts *testscript.TestScript, neg bool, args []string) {
 // script itself does not see.
 func environment(ts *testscript.TestScript) []string {
 	env := os.Environ()
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK"} {
-		env = append(env, name+"="+ts.Getenv(name))
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "ETCD_ENDPOINTS"} {
+		if value := ts.Getenv(name); value != "" {
+			env = append(env, name+"="+value)
+		}
 	}
 	return env
 }

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/keyplane/keyplane/internal/scratch"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/internal/testkit/session"
+)
+
+// What the tests build comes from these packages; the scratch network has no
+// way out to fetch what they need.
+const (
+	etcdServer = "go.etcd.io/etcd/server/v3"
+	etcdctl    = "go.etcd.io/etcd/etcdctl/v3"
+)
+
+func TestMain(m *testing.M) {
+	if !scratch.Inside() {
+		fetch := exec.Command("go", "list", "-deps", etcdServer, etcdctl)
+		fetch.Dir = "../../internal/testservers"
+		fetch.Stderr = os.Stderr
+		if err := fetch.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "modules of the test servers:", err)
+		}
+	}
+	os.Exit(scratch.Main(m.Run))
+}
+
+// The scripts in testdata run the built agent against a real etcd, real files
+// and the real kernel.
+func TestScripts(t *testing.T) {
+	testkit.Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
+	setup := func(env *testscript.Env) error {
+		env.Values[serverKey{}] = &server{t: env.T().(testing.TB)}
+		return nil
+	}
+	session.Run(t, "testdata", build(t), setup, map[string]session.Command{"etcd": etcd})
+}
+
+// build makes the programs and returns the folder they are in.
+func build(t testing.TB) string {
+	t.Helper()
+	bin := t.TempDir()
+	out, err := exec.Command("go", "build", "-o", bin, "../agent", "../agentctl").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return bin
+}
+
+type serverKey struct{}
+
+// A server is the etcd of a script, from its first `etcd start` on.
+type server struct {
+	t testing.TB
+	*testkit.Etcd
+}
+
+// etcd is a command of the scripts: etcd start | stop | put KEY VALUE | del KEY,
+// with keys below that of the agent. It does what a user does, with etcdctl.
+func etcd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: etcd start | stop | put KEY VALUE | del KEY")
+	}
+	s := ts.Value(serverKey{}).(*server)
+	switch verb := args[0]; {
+	case verb == "start" && s.Etcd == nil:
+		s.Etcd = testkit.StartEtcd(s.t, testkit.EtcdOptions{})
+		ts.Setenv("ETCD_ENDPOINTS", s.Addr)
+	case verb == "start":
+		s.Start()
+	case verb == "stop":
+		s.Kill()
+	default:
+		args[1] = "/vnf-agent/vpp1/" + args[1]
+		tool := testkit.Tool(s.t, "etcdctl", etcdctl)
+		out, err := exec.Command(tool, append([]string{"--endpoints", s.Addr}, args...)...).CombinedOutput()
+		if err != nil {
+			ts.Fatalf("etcdctl: %v\n%s", err, out)
+		}
+	}
+}

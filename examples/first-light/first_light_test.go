@@ -1,0 +1,78 @@
+package main
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/keyplane/keyplane/internal/scratch"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/internal/testkit/session"
+)
+
+func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
+
+// The script does what the first five minutes of a user are.
+func TestFirstLight(t *testing.T) {
+	testkit.Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
+	bin := t.TempDir()
+	out, err := exec.Command("go", "build", "-o", bin, ".", "../../cmd/agent", "../../cmd/agentctl").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	session.Run(t, "testdata", bin, nil, map[string]session.Command{"try": try, "nothing-left": nothingLeft})
+}
+
+// try runs a command that first-light printed under "what to try", as it is:
+// the one that begins with the arguments.
+func try(ts *testscript.TestScript, neg bool, args []string) {
+	begin := strings.Join(args, " ")
+	for line := range strings.Lines(whatToTry()) {
+		command := regexp.MustCompile(`\S*/(first-light|agentctl) `).ReplaceAllString(strings.TrimSpace(line), "$1 ")
+		if !strings.HasPrefix(command, begin) {
+			continue
+		}
+		err := ts.Exec("sh", "-c", command)
+		if (err != nil) != neg {
+			ts.Fatalf("%s: %v", command, err)
+		}
+		return
+	}
+	ts.Fatalf("nothing to try begins with %q", begin)
+}
+
+// nothingLeft checks the network that first-light was started from, and what it
+// was to leave.
+func nothingLeft(ts *testscript.TestScript, _ bool, _ []string) {
+	links, err := net.Interfaces()
+	ts.Check(err)
+	if len(links) != 1 {
+		ts.Fatalf("interfaces are left: %v", links)
+	}
+	namespaces, err := os.ReadDir("/run/netns")
+	ts.Check(err)
+	if len(namespaces) > 0 {
+		ts.Fatalf("namespaces are left: %v", namespaces)
+	}
+	var files []string
+	entries, err := os.ReadDir(ts.MkAbs(home))
+	ts.Check(err)
+	for _, entry := range entries {
+		files = append(files, entry.Name())
+	}
+	if want := []string{"conf", "keys.db", "network"}; !slices.Equal(files, want) {
+		ts.Fatalf("%s holds %v, want %v", home, files, want)
+	}
+	sockets, err := filepath.Glob(ts.Getenv("TMPDIR") + "/first-light-*")
+	ts.Check(err)
+	if len(sockets) > 0 {
+		ts.Fatalf("sockets are left: %v", sockets)
+	}
+}
