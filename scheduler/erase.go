@@ -233,4 +233,3 @@ func (x *index) drop(name string) {
 	defer x.mu.Unlock()
 	delete(x.byName, name)
 }
-

@@ -44,13 +44,13 @@ func (s *Scheduler) commit(ctx context.Context, txn Txn) *Record {
 }
 
 func (s *Scheduler) intend(c Change) {
-	switch {
-	case c.Err != nil:
-		s.graph.Reject(c.Key, c.Err)
-	case c.Value != nil:
+	if c.Value != nil {
 		s.graph.Want(c.Value.v)
-	default:
+	} else {
 		s.graph.Unwant(c.Key)
+	}
+	if c.Err != nil {
+		s.graph.Reject(c.Key, c.Err)
 	}
 }
 
@@ -79,9 +79,23 @@ func (s *Scheduler) finish(ctx context.Context, r *run) *Record {
 		s.note(r, n)
 	}
 	r.rec.Stop = time.Now()
+	s.report(r)
 	s.history.add(r.rec)
 	s.printer.end(r.rec)
 	return r.rec
+}
+
+// report logs the failures of a transaction that nobody waits for. A retry
+// that fails as before says nothing new.
+func (s *Scheduler) report(r *run) {
+	if r.rec.Type == Northbound {
+		return
+	}
+	for _, op := range r.rec.Executed {
+		if op.NewErr != nil && (op.OldErr == nil || op.OldErr.Error() != op.NewErr.Error()) {
+			s.log.Warn("operation failed", "key", op.Key, "operation", op.Verb, "state", op.NewState, "err", op.NewErr)
+		}
+	}
 }
 
 // execute runs what can be run until nothing can.
@@ -125,12 +139,13 @@ func (s *Scheduler) done(r *run, t *task) {
 	n := t.op.Node
 	o := Operation{
 		Verb: verbs[t.op.Verb], Key: n.Key(), Old: message(t.op.Old), New: message(t.op.New),
-		Noop: t.d == nil || t.d.passive(), Retry: r.retry, Recreate: t.op.Recreate, NewErr: t.err,
+		Noop: t.d == nil || t.d.passive(), Recreate: t.op.Recreate, NewErr: t.err,
 	}
 	old := s.board.at(n.Slot)
 	if old != nil {
 		o.OldState, o.OldErr = old.State, old.Err
 	}
+	o.Retry = r.retry && o.OldErr != nil
 	if n.Base() != nil {
 		o.Derived, o.Property = t.d != nil, t.d == nil
 	}

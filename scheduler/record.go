@@ -15,6 +15,9 @@ type State = kvscheduler.ValueState
 // Verb is what an operation does to its key.
 type Verb = kvscheduler.TxnOperation
 
+// Message is what stands under a key.
+type Message = proto.Message
+
 // TxnType is what made a transaction happen.
 type TxnType uint8
 

@@ -22,8 +22,8 @@ type Txn struct {
 // A Change is what a transaction says of one key. Want, Unwant and Reject make one.
 type Change struct {
 	Key   string
-	Value *Value // nil: nothing
-	Err   error  // not nil: what was wanted before stays wanted
+	Value *Value // what should stand; nil: nothing
+	Err   error  // why the newest intent for the key is not what Value says
 }
 
 // Want says that v should stand.
@@ -32,9 +32,12 @@ func Want(v Value) Change { return Change{Key: v.Key(), Value: &v} }
 // Unwant says that nothing should stand under key.
 func Unwant(key string) Change { return Change{Key: key} }
 
-// Reject says that there is intent for key that cannot be followed. The key is
+// Reject says that there is intent for key that cannot be followed, and that
+// valid, what was valid before, should stand instead (nil: nothing). The key is
 // INVALID, or UNIMPLEMENTED if err is ErrUnimplemented, until it changes.
-func Reject(key string, err error) Change { return Change{Key: key, Err: err} }
+func Reject(key string, err error, valid *Value) Change {
+	return Change{Key: key, Value: valid, Err: err}
+}
 
 // Retry is how a failed value is tried again: after Period, then after twice
 // that and so on up to Max, each with a random part of up to a fifth.

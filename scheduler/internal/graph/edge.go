@@ -41,8 +41,7 @@ func (g *Graph) setWant(n *Node, v *version) {
 	n.retry()
 	g.hold(v)
 	g.drop(old)
-	g.touch(n)
-	g.push(n)
+	g.moved(n)
 }
 
 func (g *Graph) setHave(n *Node, v *version, meta any) {
@@ -60,11 +59,18 @@ func (g *Graph) setHave(n *Node, v *version, meta any) {
 		n.missing = false
 	}
 	g.turned(n, was)
-	g.touch(n)
-	g.push(n)
+	g.moved(n)
 	if v != nil && v == n.want {
 		g.pushDerived(v)
 	}
+}
+
+func (g *Graph) moved(n *Node) {
+	if n.want == nil && n.have == nil {
+		n.base = nil
+	}
+	g.touch(n)
+	g.push(n)
 }
 
 func (g *Graph) setGoing(n *Node, going bool) {

@@ -143,10 +143,8 @@ func (g *Graph) Lost(key string) {
 	if n == nil || n.have == nil {
 		return
 	}
-	for _, d := range n.have.Derived {
-		if dn := g.nodes[d.Key]; dn != nil && dn.base == n {
-			g.Lost(d.Key)
-		}
+	for _, d := range n.parts() {
+		g.Lost(d.key)
 	}
 	n.missing = n.want != nil
 	n.rest = false
@@ -166,12 +164,9 @@ func (g *Graph) foundDerived(n *Node, v *Value) {
 			g.Found(d, dn.meta, n.foreign)
 		}
 	}
-	if n.have == nil {
-		return
-	}
-	for _, d := range n.have.Derived {
-		if dn := g.nodes[d.Key]; !found[d.Key] && dn != nil && dn.base == n {
-			g.Lost(d.Key)
+	for _, d := range n.parts() {
+		if !found[d.key] {
+			g.Lost(d.key)
 		}
 	}
 }

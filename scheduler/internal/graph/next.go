@@ -20,7 +20,7 @@ type Op struct {
 	Node     *Node
 	Old, New *Value // New is nil for Delete, Old for Create
 	Meta     any    // of Old
-	Recreate bool   // a Delete that a Create of the same key is to follow
+	Recreate bool   // a Delete and a Create in place of an Update
 
 	version *version
 }
@@ -58,6 +58,7 @@ func (g *Graph) Done(op Op, meta any, err error) {
 		return
 	}
 	n.foreign = false
+	n.recreate = n.recreate && op.Verb == Delete
 	g.setHave(n, op.version, meta)
 }
 
@@ -102,19 +103,23 @@ const (
 
 // evaluate puts n into the queue where it belongs.
 func (g *Graph) evaluate(n *Node) {
+	n.queued = true // what happens to n here has been seen
 	if n.have != n.want && equivalent(n) {
-		g.setHave(n, n.want, n.meta) // comes back here
-		return
+		g.setHave(n, n.want, n.meta)
 	}
 	g.setGoing(n, g.mustGo(n))
-	switch g.lot(n) {
+	if n.err != nil && n.have == n.want && !n.going {
+		n.err, n.rest = nil, false // what failed is not needed any more
+		g.touch(n)
+	}
+	lot := g.lot(n)
+	n.queued = lot == leaves || lot == comes
+	switch lot {
 	case waits:
 		g.park(n)
 	case leaves:
-		n.queued = true
 		g.deletes.push(n)
 	case comes:
-		n.queued = true
 		g.comes.push(n)
 	}
 }
@@ -127,9 +132,11 @@ func (g *Graph) lot(n *Node) lot {
 		return waits
 	case n.going:
 		return leaves
-	case n.want == nil || n.want == n.have || n.want.Err != nil || !n.settled():
+	case n.want == nil || n.want == n.have || n.want.Err != nil:
 		return idle
-	case n.want.unmet > 0:
+	case !n.settled() && (n.have == nil || n.have.unmet == 0):
+		return idle
+	case !n.settled() || n.want.unmet > 0:
 		return waits
 	}
 	return comes
@@ -140,6 +147,8 @@ func (g *Graph) mustGo(n *Node) bool {
 	switch {
 	case n.have == nil || n.foreign:
 		return false
+	case n.base != nil && !n.base.up():
+		return true
 	case n.want == nil:
 		return g.removable(n)
 	case n.want == n.have || n.want.Err != nil:
@@ -147,13 +156,13 @@ func (g *Graph) mustGo(n *Node) bool {
 	case n.have.Kind != nil && n.have.Kind.Recreate(n.key, n.have.Data, n.want.Data, n.meta):
 		return true
 	}
-	return n.giveUp && n.want.unmet > 0
+	return n.giveUp && (n.want.unmet > 0 || !n.settled())
 }
 
 // removable says whether an unwanted node may be removed: it was wanted before,
-// all intent is known, or its base goes or no longer has it.
+// all intent is known, or its base no longer has it.
 func (g *Graph) removable(n *Node) bool {
-	return n.release || n.base != nil && (!n.base.up() || n.base.want != nil)
+	return n.release || n.base != nil && n.base.want != nil
 }
 
 // equivalent says that what stands will do for what is wanted.
@@ -199,7 +208,7 @@ func (g *Graph) launch(n *Node) Op {
 	switch {
 	case n.going:
 		op.Verb = Delete
-		op.Recreate = n.want != nil && n.want.unmet == 0
+		n.recreate = n.want != nil && n.want != n.have && !n.giveUp
 	case n.have == nil:
 		op.Verb = Create
 	default:
@@ -208,6 +217,7 @@ func (g *Graph) launch(n *Node) Op {
 	if op.Verb != Delete {
 		op.New, op.version = n.want.Value, n.want
 	}
+	op.Recreate = n.recreate
 	n.busy = true
 	if n.ring != nil {
 		n.ring.busy = true

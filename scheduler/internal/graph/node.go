@@ -16,18 +16,19 @@ type Node struct {
 	Slot       int32 // for the graph's owner; 0 at first
 	last       Verb
 
-	busy    bool // an operation is in flight
-	going   bool // stands, but must go
-	rest    bool // failed, and is not tried again until retried or changed
-	giveUp  bool // its new version cannot come in place
-	foreign bool // what stands is not ours
-	release bool // when unwanted, it may be removed
-	missing bool // what stood vanished by itself
-	touched bool
-	queued  bool // in one of the graph's queues
-	parked  bool
-	indexed bool
-	dropped bool
+	busy     bool // an operation is in flight
+	going    bool // stands, but must go
+	rest     bool // failed, and is not tried again until retried or changed
+	giveUp   bool // its new version cannot come in place
+	foreign  bool // what stands is not ours
+	release  bool // when unwanted, it may be removed
+	recreate bool // is being taken down and put up again
+	missing  bool // what stood vanished by itself
+	touched  bool
+	queued   bool // in one of the graph's queues
+	parked   bool
+	indexed  bool
+	dropped  bool
 }
 
 // A version is a Value under a node, with its edges while it is wanted or stands.
@@ -54,6 +55,16 @@ func (n *Node) adoptable(v *Value) *version {
 func (n *Node) up() bool { return n.have != nil && !n.going }
 
 func (n *Node) retry() { n.rest, n.giveUp = false, false }
+
+// parts are the nodes derived from n that stand.
+func (n *Node) parts() (out []*Node) {
+	for _, e := range n.in {
+		if e.dep == nil && e.uses() {
+			out = append(out, e.v.node)
+		}
+	}
+	return out
+}
 
 // settled says that n, if derived, stands on the version of its base that
 // wants it.

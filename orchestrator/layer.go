@@ -1,0 +1,104 @@
+package orchestrator
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// layer is a Layer with its content.
+type layer struct {
+	Layer
+	entries  map[string]*entry
+	synced   bool
+	problems []error
+}
+
+// entry is what a layer has under a key: the last valid value, and why the
+// newest one is not that. It is never changed, but replaced.
+type entry struct {
+	valid *scheduler.Value
+	err   error
+}
+
+// claim is what holds for a key, and the entry that would if it were valid.
+type claim struct {
+	value   *scheduler.Value
+	refused *entry
+}
+
+func (c claim) change(key string) scheduler.Change {
+	out := scheduler.Change{Key: key, Value: c.value}
+	if c.refused != nil {
+		out.Err = c.refused.err
+	}
+	return out
+}
+
+// set takes an event into the layer.
+func (l *layer) set(e kvdbsync.Event, d decoded) {
+	switch {
+	case e.Value == nil && e.Err == nil:
+		delete(l.entries, e.Key)
+	case d.err != nil:
+		old := l.entries[e.Key]
+		if old == nil {
+			old = &entry{}
+		}
+		l.entries[e.Key] = &entry{valid: old.valid, err: d.err}
+	default:
+		l.entries[e.Key] = &entry{valid: d.value}
+	}
+}
+
+// reportProblems logs the problems that are new.
+func (l *layer) reportProblems(log *slog.Logger, problems []error) {
+	for _, p := range problems {
+		known := func(k error) bool { return k.Error() == p.Error() }
+		if !slices.ContainsFunc(l.problems, known) {
+			log.Error("source has a problem", "source", l.Name, "err", p)
+		}
+	}
+	l.problems = problems
+}
+
+// mostRefusals is how many values of one change are logged as refused, one by
+// one. Their status has all of them.
+const mostRefusals = 20
+
+// reportRefusals logs why values of a change are not followed.
+func (o *Orchestrator) reportRefusals(l *layer, events []kvdbsync.Event, ds []decoded) {
+	refused := 0
+	for i, d := range ds {
+		if d.err == nil {
+			continue
+		}
+		if refused++; refused > mostRefusals {
+			continue
+		}
+		log, text := o.log.Error, "value refused, what was valid before stays in force"
+		if errors.Is(d.err, scheduler.ErrUnimplemented) {
+			log, text = o.log.Warn, "value is not implemented"
+		}
+		log(text, "source", l.Name, "key", events[i].Key, "at", events[i].Origin, "err", d.err)
+	}
+	if refused > mostRefusals {
+		o.log.Error("more values refused, see their status", "source", l.Name, "more", refused-mostRefusals)
+	}
+}
+
+// report logs what failed in a transaction.
+func (o *Orchestrator) report(r *scheduler.Record) {
+	for _, op := range r.Executed {
+		if op.NewErr != nil && !op.Noop {
+			o.log.Warn("operation failed", "key", op.Key, "operation", op.Verb, "state", op.NewState, "err", op.NewErr)
+		}
+	}
+	for _, err := range r.Unrefreshed {
+		o.log.Warn("not read back", "err", fmt.Errorf("transaction %d: %w", r.Seq, err))
+	}
+}

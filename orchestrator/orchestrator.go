@@ -1,0 +1,183 @@
+// Package orchestrator merges what several sources declare into one intent, and
+// hands it to the scheduler. Bytes are on its left, typed values on its right;
+// it is the only place that turns one into the other.
+//
+//	o := orchestrator.New(sched, orchestrator.Options{Layers: []orchestrator.Layer{
+//		{Name: "etcd", Priority: 20, Input: etcdSource},
+//		{Name: "filedb", Priority: 10, Input: fileSource},
+//	}})
+//	err := o.Run(ctx)
+//
+// Each source is a [Layer]. The value of a key is the one in the highest layer
+// that has a valid one; deleting it there uncovers the next. So the same inputs
+// give the same result, however they were interleaved.
+//
+// A value that does not parse, does not belong under its key, or is refused by
+// its descriptor is quarantined: its key is INVALID with the reason, what was
+// last valid in that layer stays in force, and everything else goes on. A key
+// that no descriptor has is UNIMPLEMENTED.
+//
+// What layers put is applied as it comes. Nothing is removed from the network
+// before every layer has delivered one complete snapshot; then what nobody
+// declares goes. Everything that a layer changed at once is one transaction.
+//
+// Run's goroutine owns all of the state. Tests drive it with layers made of
+// channels; the property that the result does not depend on the order of the
+// inputs is tested with random inputs.
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"reflect"
+	"slices"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// An Input is where a layer's content comes from; *kvdbsync.Source is one. Its
+// keys are relative to the agent's own prefix.
+type Input interface {
+	// Ready holds a token whenever there is something to take.
+	Ready() <-chan struct{}
+	// Take returns what changed since the last time.
+	Take() (kvdbsync.Change, bool)
+}
+
+// A Layer is one source of intent.
+type Layer struct {
+	Name     string // unique
+	Priority int    // the highest wins; of equals the first by name
+	Input    Input
+}
+
+// A Committer takes transactions; *scheduler.Scheduler is one.
+type Committer interface {
+	Value(key string, message scheduler.Message) (scheduler.Value, error)
+	Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error)
+}
+
+// Options are those of an Orchestrator.
+type Options struct {
+	Layers []Layer
+	Retry  scheduler.Retry
+	Log    *slog.Logger // Defaults to slog.Default
+}
+
+// An Orchestrator merges layers; see the package documentation.
+type Orchestrator struct {
+	sched  Committer
+	retry  scheduler.Retry
+	log    *slog.Logger
+	layers []*layer // the highest first
+
+	began    bool // something was committed
+	complete bool // every layer has delivered a complete snapshot
+}
+
+// New returns an Orchestrator of opts.Layers. It does nothing before Run.
+func New(sched Committer, opts Options) *Orchestrator {
+	o := &Orchestrator{sched: sched, retry: opts.Retry, log: cmp.Or(opts.Log, slog.Default())}
+	for _, l := range opts.Layers {
+		o.layers = append(o.layers, &layer{Layer: l, entries: map[string]*entry{}})
+	}
+	slices.SortFunc(o.layers, func(a, b *layer) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Name, b.Name))
+	})
+	return o
+}
+
+// Run follows the layers until ctx ends.
+func (o *Orchestrator) Run(ctx context.Context) error {
+	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())}}
+	for _, l := range o.layers {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(l.Input.Ready())})
+	}
+	for {
+		chosen, _, _ := reflect.Select(cases)
+		if chosen == 0 {
+			return nil
+		}
+		l := o.layers[chosen-1]
+		if change, ok := l.Input.Take(); ok {
+			o.follow(ctx, l, change)
+		}
+	}
+}
+
+// follow brings a layer up to date and commits what that changes.
+func (o *Orchestrator) follow(ctx context.Context, l *layer, c kvdbsync.Change) {
+	changes := o.merge(l, c)
+	l.synced = l.synced || c.Synced
+	txn := scheduler.Txn{Description: l.Name, Changes: changes, Retry: o.retry, Refresh: !o.began}
+	if !o.complete && !slices.ContainsFunc(o.layers, func(l *layer) bool { return !l.synced }) {
+		o.complete = true
+		txn.Description = "all sources are complete"
+		txn.Changes, txn.Refresh, txn.Replace = o.all(), true, true
+	}
+	if len(txn.Changes) == 0 && !txn.Replace {
+		return
+	}
+	o.began = true
+	record, err := o.sched.Commit(ctx, txn)
+	if record != nil {
+		o.report(record)
+	} else if ctx.Err() == nil {
+		o.log.Error("transaction not done", "source", l.Name, "err", err)
+	}
+}
+
+// merge takes a change into its layer, and returns what it changes in the
+// effective intent.
+func (o *Orchestrator) merge(l *layer, c kvdbsync.Change) []scheduler.Change {
+	decoded := o.decode(c.Events)
+	var out []scheduler.Change
+	for i, e := range c.Events {
+		before := o.effective(e.Key)
+		l.set(e, decoded[i])
+		after := o.effective(e.Key)
+		if before == after || after == (claim{}) && !o.complete {
+			continue
+		}
+		out = append(out, after.change(e.Key))
+	}
+	o.reportRefusals(l, c.Events, decoded)
+	l.reportProblems(o.log, c.Problems)
+	return out
+}
+
+// effective is what holds for key, over all layers.
+func (o *Orchestrator) effective(key string) (out claim) {
+	for _, l := range o.layers {
+		e := l.entries[key]
+		if e == nil {
+			continue
+		}
+		if e.err != nil && out.refused == nil {
+			out.refused = e
+		}
+		if e.valid != nil {
+			out.value = e.valid
+			return out
+		}
+	}
+	return out
+}
+
+// all is the whole of the effective intent, sorted by key.
+func (o *Orchestrator) all() []scheduler.Change {
+	var out []scheduler.Change
+	seen := map[string]bool{}
+	for _, l := range o.layers {
+		for key := range l.entries {
+			if !seen[key] {
+				seen[key] = true
+				out = append(out, o.effective(key).change(key))
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b scheduler.Change) int { return cmp.Compare(a.Key, b.Key) })
+	return out
+}

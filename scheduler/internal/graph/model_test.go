@@ -1,0 +1,293 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestModel drives a graph with random intent, failures and surprises, up to
+// eight operations at once, and holds it to what the package promises.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &model{t: t, g: New(), wanted: map[string]string{}, stands: map[string]bool{}, broken: map[string]bool{}}
+		t.Repeat(map[string]func(*rapid.T){
+			"want":     m.want,
+			"unwant":   m.unwant,
+			"break":    func(t *rapid.T) { m.broken[anyKey(t)] = true },
+			"lost":     m.lost,
+			"found":    m.found,
+			"run":      m.run,
+			"complete": func(*rapid.T) { m.g.Complete() },
+			"":         func(*rapid.T) {},
+		})
+		m.end()
+	})
+}
+
+// keys are numbered; those of a group with a lower number can be any-of
+// dependencies of those with a higher one.
+const groups, perGroup = 4, 4
+
+func keyIn(group, i int) string { return fmt.Sprintf("g%d/k%d", group, i) }
+
+func anyKey(t *rapid.T) string {
+	return keyIn(rapid.IntRange(0, groups-1).Draw(t, "group"), rapid.IntRange(0, perGroup-1).Draw(t, "i"))
+}
+
+// anyText draws a value for key: exact dependencies on its own and lower
+// groups, so that rings happen, any-of dependencies on lower groups, derived
+// values, recreation.
+func anyText(t *rapid.T, key string) string {
+	var group int
+	fmt.Sscanf(key, "g%d/", &group)
+	text := []string{rapid.SampledFrom([]string{"a", "A", "b", "c"}).Draw(t, "text")}
+	for range rapid.IntRange(0, 2).Draw(t, "deps") {
+		in := rapid.IntRange(0, group).Draw(t, "in")
+		to := keyIn(in, rapid.IntRange(0, perGroup-1).Draw(t, "i"))
+		if in < group && rapid.Bool().Draw(t, "on part") {
+			to = "d/" + to
+		}
+		text = append(text, "dep="+to)
+	}
+	if group > 0 && rapid.Bool().Draw(t, "any") {
+		text = append(text, fmt.Sprintf("any=g%d/", rapid.IntRange(0, group-1).Draw(t, "lower")))
+	}
+	if rapid.Bool().Draw(t, "derived") {
+		text = append(text, "derive=d/"+key+":"+rapid.SampledFrom([]string{"x", "y"}).Draw(t, "part"))
+	}
+	if rapid.IntRange(0, 3).Draw(t, "recreate") == 0 {
+		text = append(text, "recreate")
+	}
+	return strings.Join(text, ",")
+}
+
+type model struct {
+	t      *rapid.T
+	g      *Graph
+	wanted map[string]string // base values
+	stands map[string]bool   // in the southbound
+	broken map[string]bool
+}
+
+func (m *model) want(t *rapid.T) {
+	key := anyKey(t)
+	text := anyText(t, key)
+	m.wanted[key] = text
+	t.Logf("## want %s %s", key, text)
+	m.g.Want(value(key, text))
+}
+
+func (m *model) unwant(t *rapid.T) {
+	key := anyKey(t)
+	delete(m.wanted, key)
+	t.Logf("## unwant %s", key)
+	m.g.Unwant(key)
+}
+
+func (m *model) lost(t *rapid.T) {
+	key := anyKey(t)
+	delete(m.stands, key)
+	delete(m.stands, "d/"+key)
+	t.Logf("## lost %s", key)
+	m.g.Lost(key)
+}
+
+func (m *model) found(t *rapid.T) {
+	key := anyKey(t)
+	v := value(key, anyText(t, key))
+	t.Logf("## found %s %s", key, v.Data)
+	m.stands[key] = true
+	delete(m.stands, "d/"+key)
+	for _, d := range v.Derived {
+		m.stands[d.Key] = true
+	}
+	m.g.Found(v, nil, false)
+}
+
+func (m *model) run(t *rapid.T) {
+	width := rapid.IntRange(1, 8).Draw(t, "width")
+	var flight []Op
+	for {
+		for len(flight) < width {
+			op, ok := m.g.Next()
+			if !ok {
+				break
+			}
+			m.mayRun(op, flight)
+			flight = append(flight, op)
+		}
+		if len(flight) == 0 {
+			break
+		}
+		i := rapid.IntRange(0, len(flight)-1).Draw(t, "done")
+		m.finish(flight[i])
+		flight = slices.Delete(flight, i, i+1)
+	}
+	if op, ok := m.g.Next(); ok {
+		t.Fatalf("after the end: %v %s", op.Verb, op.Node.Key())
+	}
+	for range m.g.Touched() {
+	}
+	m.sameAsSouthbound()
+}
+
+func (m *model) finish(op Op) {
+	key := op.Node.Key()
+	m.t.Logf("##   %v %s broken=%v", op.Verb, key, m.broken[key])
+	if m.broken[key] {
+		m.g.Done(op, nil, errors.New("broken"))
+		return
+	}
+	if op.Verb == Delete {
+		delete(m.stands, key)
+	} else {
+		m.stands[key] = true
+	}
+	m.g.Done(op, nil, nil)
+}
+
+// mayRun checks that an operation runs only while what it needs stands and
+// nothing that stands needs what it removes; members of a ring excepted.
+func (m *model) mayRun(op Op, flight []Op) {
+	key := op.Node.Key()
+	for _, other := range flight {
+		if other.Node.Key() == key {
+			m.t.Fatalf("%v %s while %v of it is in flight", op.Verb, key, other.Verb)
+		}
+		if (other.Verb == Delete) != (op.Verb == Delete) {
+			m.t.Fatalf("%v %s while %v %s is in flight", op.Verb, key, other.Verb, other.Node.Key())
+		}
+	}
+	if op.Verb != Delete {
+		m.needs(op)
+		return
+	}
+	for _, user := range op.Node.Dependents() {
+		if u := m.g.Node(user); u.ring == nil || u.ring != op.Node.ring {
+			m.t.Fatalf("delete %s while %s stands on it", key, user)
+		}
+	}
+}
+
+func (m *model) needs(op Op) {
+	for _, d := range op.New.Deps {
+		met := false
+		for key := range m.stands {
+			met = met || key == d.Key || d.Key == "" && d.metBy(key)
+		}
+		if to := m.g.Node(d.Key); !met && (to == nil || to.ring == nil || to.ring != op.Node.ring) {
+			m.t.Fatalf("%v %s while %s does not stand", op.Verb, op.Node.Key(), d.Label)
+		}
+	}
+	if b := op.Node.base; b != nil && !m.stands[b.key] {
+		m.t.Fatalf("%v %s while its base does not stand", op.Verb, op.Node.Key())
+	}
+}
+
+func (m *model) sameAsSouthbound() {
+	for key, n := range m.g.nodes {
+		if (n.have != nil) != m.stands[key] {
+			m.t.Fatalf("%s: graph says stands=%v, southbound %v", key, n.have != nil, m.stands[key])
+		}
+	}
+	for key := range m.stands {
+		if m.g.nodes[key] == nil {
+			m.t.Fatalf("%s stands, but the graph does not know it", key)
+		}
+	}
+	m.counts()
+}
+
+// counts checks the numbers that the graph keeps against the edges they count.
+func (m *model) counts() {
+	for key, n := range m.g.nodes {
+		var users int32
+		for i, e := range n.in {
+			if e.to != n || int(e.pos) != i {
+				m.t.Fatalf("%s: edge %d says it is edge %d of %s", key, i, e.pos, e.to.key)
+			}
+			if e.uses() {
+				users++
+			}
+		}
+		if users != n.users {
+			m.t.Fatalf("%s: %d users, counted %d", key, users, n.users)
+		}
+		for _, v := range []*version{n.want, n.have} {
+			if v == nil {
+				continue
+			}
+			var unmet int32
+			for i := range v.edges {
+				if !v.edges[i].met {
+					unmet++
+				}
+			}
+			if unmet != v.unmet {
+				m.t.Fatalf("%s: %d unmet, counted %d", key, unmet, v.unmet)
+			}
+		}
+	}
+}
+
+// end mends everything, runs, and expects just what is possible of what is
+// wanted to stand.
+func (m *model) end() {
+	clear(m.broken)
+	m.g.Complete()
+	for n := range maps.Clone(m.g.nodes) {
+		m.g.Retry(n)
+	}
+	m.run(m.t)
+	possible := m.possible()
+	for key := range m.stands {
+		if _, ok := possible[key]; !ok {
+			m.t.Errorf("%s stands, but is not wanted or cannot be", key)
+		}
+	}
+	for key, text := range possible {
+		n := m.g.nodes[key]
+		if n == nil || n.have == nil || n.State() != Configured {
+			m.t.Errorf("%s does not stand, but could", key)
+		} else if n.have.Data != text {
+			m.t.Errorf("%s is %v, wanted %s", key, n.have.Data, text)
+		}
+	}
+}
+
+// possible is the largest set of wanted values whose dependencies are in it.
+func (m *model) possible() map[string]string {
+	in := map[string]string{}
+	bases := map[string]string{}
+	for key, text := range m.wanted {
+		in[key] = text
+		for _, d := range value(key, text).Derived {
+			in[d.Key], bases[d.Key] = d.Data.(string), key
+		}
+	}
+	for before := -1; before != len(in); {
+		before = len(in)
+		maps.DeleteFunc(in, func(key, text string) bool {
+			if base, ok := bases[key]; ok && in[base] == "" {
+				return true
+			}
+			return slices.ContainsFunc(value(key, text).Deps, func(d Dep) bool { return !metIn(in, d) })
+		})
+	}
+	return in
+}
+
+func metIn(in map[string]string, d Dep) bool {
+	for key := range in {
+		if key == d.Key || d.Key == "" && d.metBy(key) {
+			return true
+		}
+	}
+	return false
+}
