@@ -3,7 +3,8 @@
 // numbers are those of Ligato, and never change: stores, clients and programs in
 // other languages rely on them. README.md says how to use them.
 //
-// Tested against the table of the wire in models/testdata.
+// Tested: the Go is that of the .proto files, and the messages are those of the
+// wire, which models/testdata lists.
 package proto
 
 //go:generate go -C ../tools run ./protogen ../proto

@@ -89,8 +89,8 @@ type Route struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Logical name of the interface packets leave by. Mandatory, part of the key.
 	OutgoingInterface string `protobuf:"bytes,1,opt,name=outgoing_interface,json=outgoingInterface,proto3" json:"outgoing_interface,omitempty"`
-	// How far the destination is. Default: what the kernel would choose, LINK without a gateway
-	// and GLOBAL with one.
+	// How far the destination is. Only IPv4 has it. Default: GLOBAL with a gateway, LINK without
+	// one.
 	Scope Route_Scope `protobuf:"varint,2,opt,name=scope,proto3,enum=ligato.linux.l3.Route_Scope" json:"scope,omitempty"`
 	// Destination network, such as "10.2.0.0/16", "0.0.0.0/0" or a reference
 	// "alloc:NETWORK/INTERFACE". Mandatory. In the key the bits below the prefix length are
