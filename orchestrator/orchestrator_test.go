@@ -1,0 +1,307 @@
+package orchestrator_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+const prefix = "config/linux/interfaces/v2/interface/"
+
+// input is a layer's source that a test feeds.
+type input struct {
+	ready chan struct{}
+	mu    sync.Mutex
+	queue []kvdbsync.Change
+}
+
+func newInput() *input { return &input{ready: make(chan struct{}, 1)} }
+
+func (in *input) Ready() <-chan struct{} { return in.ready }
+
+func (in *input) Take() (kvdbsync.Change, bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if len(in.queue) == 0 {
+		return kvdbsync.Change{}, false
+	}
+	c := in.queue[0]
+	in.queue = in.queue[1:]
+	if len(in.queue) > 0 {
+		in.ready <- struct{}{}
+	}
+	return c, true
+}
+
+func (in *input) give(c kvdbsync.Change) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.queue = append(in.queue, c); len(in.queue) == 1 {
+		in.ready <- struct{}{}
+	}
+}
+
+// rig is an orchestrator over a scheduler whose southbound is a map.
+type rig struct {
+	inputs map[string]*input
+	sched  *scheduler.Scheduler
+	log    bytes.Buffer // written only while the test waits
+	mu     sync.Mutex
+	stands map[string]string // interface name -> MTU
+}
+
+// bubble runs f with a rig of the given layers, in virtual time. After
+// synctest.Wait all that was given has been followed.
+func bubble(t *testing.T, layers map[string]int, standing string, f func(*testing.T, *rig)) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r := &rig{inputs: map[string]*input{}, stands: map[string]string{}}
+		for _, e := range strings.Fields(standing) {
+			name, mtu, _ := strings.Cut(e, "=")
+			r.stands[name] = mtu
+		}
+		log := slog.New(slog.NewTextHandler(&r.log, nil))
+		r.sched = scheduler.New(scheduler.Options{Log: log})
+		if _, err := scheduler.Register(r.sched, r.descriptor()); err != nil {
+			t.Fatal(err)
+		}
+		opts := orchestrator.Options{Log: log}
+		for name, priority := range layers {
+			r.inputs[name] = newInput()
+			opts.Layers = append(opts.Layers, orchestrator.Layer{Name: name, Priority: priority, Input: r.inputs[name]})
+		}
+		go r.sched.Run(ctx)
+		go orchestrator.New(r.sched, opts).Run(ctx)
+		f(t, r)
+	})
+}
+
+// give hands a change to a layer and waits until it has been followed.
+func (r *rig) give(layer string, c kvdbsync.Change) {
+	r.inputs[layer].give(c)
+	synctest.Wait()
+}
+
+func (r *rig) set(name, mtu string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if mtu == "" {
+		delete(r.stands, name)
+	} else {
+		r.stands[name] = mtu
+	}
+}
+
+func (r *rig) descriptor() scheduler.Descriptor[*interfaces.Interface, struct{}] {
+	type none = struct{}
+	type found = scheduler.Found[*interfaces.Interface, none]
+	return scheduler.Descriptor[*interfaces.Interface, none]{
+		Name: "interface", Model: models.For[*interfaces.Interface](),
+		Validate: func(_ string, v *interfaces.Interface) error {
+			if v.Mtu > 9216 {
+				return &models.FieldError{Field: "mtu", Value: v.Mtu, Want: "at most 9216"}
+			}
+			return nil
+		},
+		Create: func(_ context.Context, _ string, v *interfaces.Interface) (none, error) {
+			r.set(v.Name, fmt.Sprint(v.Mtu))
+			return none{}, nil
+		},
+		Update: func(_ context.Context, _ string, _, v *interfaces.Interface, _ none) (none, error) {
+			r.set(v.Name, fmt.Sprint(v.Mtu))
+			return none{}, nil
+		},
+		Delete: func(_ context.Context, _ string, v *interfaces.Interface, _ none) error {
+			r.set(v.Name, "")
+			return nil
+		},
+		Retrieve: func(context.Context, []scheduler.Wanted[*interfaces.Interface]) iter.Seq2[found, error] {
+			return func(yield func(found, error) bool) {
+				for name, mtu := range maps.Clone(r.stands) {
+					v := &interfaces.Interface{Name: name}
+					fmt.Sscan(mtu, &v.Mtu)
+					if !yield(found{Value: v}, nil) {
+						return
+					}
+				}
+			}
+		},
+	}
+}
+
+// standing is what the southbound has: "if1=1500 if2=9000".
+func (r *rig) standing() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(r.stands)) {
+		out = append(out, name+"="+r.stands[name])
+	}
+	return strings.Join(out, " ")
+}
+
+// events reads "if1=1500 if2=": puts and deletes. A value that is no number is
+// put as it is.
+func events(text string) (out []kvdbsync.Event) {
+	for _, f := range strings.Fields(text) {
+		name, mtu, _ := strings.Cut(f, "=")
+		out = append(out, event(name, mtu))
+	}
+	return out
+}
+
+func event(name, mtu string) kvdbsync.Event {
+	e := kvdbsync.Event{Key: prefix + name}
+	switch {
+	case mtu == "":
+	case strings.Trim(mtu, "0123456789") != "":
+		e.Value = []byte(mtu)
+	default:
+		e.Value = fmt.Appendf(nil, `{"name":%q,"mtu":%s}`, name, mtu)
+	}
+	return e
+}
+
+func TestLayers(t *testing.T) {
+	steps := []struct {
+		what, layer, change string
+		stands              string
+		txns                int
+	}{
+		{"a put is applied before all is known; the stale interface stays", "files", "if1=1500 if2=1500", "if1=1500 if2=1500 old=1400", 1},
+		{"a removal waits", "files", "if2=", "if1=1500 if2=1500 old=1400", 0},
+		{"when all is known, what nobody declares goes", "etcd", "if3=1500", "if1=1500 if3=1500", 1},
+		{"the higher layer wins", "etcd", "if1=9000", "if1=9000 if3=1500", 1},
+		{"what the lower says meanwhile changes nothing", "files", "if1=1400", "if1=9000 if3=1500", 0},
+		{"deleting it in the higher uncovers the lower", "etcd", "if1=", "if1=1400 if3=1500", 1},
+		{"what is invalid leaves what was valid", "etcd", "if3=99999", "if1=1400 if3=1500", 1},
+		{"an invalid value in the higher layer leaves the lower in force", "etcd", "if1=99999", "if1=1400 if3=1500", 1},
+		{"which may change", "files", "if1=1300", "if1=1300 if3=1500", 1},
+		{"and go", "files", "if1=", "if3=1500", 1},
+		{"bytes that are no value", "etcd", "if3={", "if3=1500", 1},
+		{"what is mended is followed, all in one transaction", "etcd", "if3=1600 if1= if4=1", "if3=1600 if4=1", 1},
+	}
+	bubble(t, map[string]int{"files": 1, "etcd": 2}, "old=1400", func(t *testing.T, r *rig) {
+		for _, s := range steps {
+			before := len(r.sched.History())
+			r.give(s.layer, kvdbsync.Change{Source: s.layer, Events: events(s.change), Synced: true})
+			if got := r.standing(); got != s.stands {
+				t.Errorf("%s: stands %q, want %q", s.what, got, s.stands)
+			}
+			if got := len(r.sched.History()) - before; got != s.txns {
+				t.Errorf("%s: %d transactions, want %d", s.what, got, s.txns)
+			}
+		}
+		if n := strings.Count(r.log.String(), "at most 9216"); n != 2 {
+			t.Errorf("the log says %d times what is out of range, want 2:\n%s", n, &r.log)
+		}
+	})
+}
+
+func TestProblemsAreLoggedOnce(t *testing.T) {
+	bubble(t, map[string]int{"files": 1}, "", func(t *testing.T, r *rig) {
+		bad := []error{errors.New("routes.yaml:3:1: no mapping")}
+		r.give("files", kvdbsync.Change{Synced: true, Problems: bad})
+		r.give("files", kvdbsync.Change{Synced: true, Problems: bad})
+		if n := strings.Count(r.log.String(), "routes.yaml:3:1"); n != 1 {
+			t.Errorf("logged %d times, want once:\n%s", n, &r.log)
+		}
+	})
+}
+
+func TestStatusOfWhatIsRefused(t *testing.T) {
+	want := map[string][]string{
+		prefix + "good":   {"CONFIGURED"},
+		prefix + "big":    {"INVALID", "mtu", "10000", "at most 9216"},
+		prefix + "broken": {"INVALID"},
+		prefix + "other":  {"INVALID", "another", "name"},
+		prefix + "entry":  {"INVALID", "line 7"},
+		"config/linux/interfaces/v2/interfaces/typo": {"UNIMPLEMENTED", "did you mean"},
+		"config/vpp/v2/interfaces/loop1":             {"UNIMPLEMENTED", "no descriptor"},
+	}
+	bubble(t, map[string]int{"etcd": 1}, "", func(t *testing.T, r *rig) {
+		r.give("etcd", kvdbsync.Change{Synced: true, Events: append(
+			events("good=1500 big=10000 broken={"),
+			kvdbsync.Event{Key: "config/linux/interfaces/v2/interfaces/typo", Value: []byte("{}")},
+			kvdbsync.Event{Key: "config/vpp/v2/interfaces/loop1", Value: []byte(`{"name":"loop1","type":"SOFTWARE_LOOPBACK"}`)},
+			kvdbsync.Event{Key: prefix + "other", Value: []byte(`{"name":"another"}`)},
+			kvdbsync.Event{Key: prefix + "entry", Err: errors.New("line 7: not an object")},
+		)})
+		for key, words := range want {
+			st, ok := r.sched.Status(key)
+			if !ok {
+				t.Errorf("%s has no status", key)
+				continue
+			}
+			text := fmt.Sprintf("%s: %v", st.State, st.Err)
+			for _, w := range words {
+				if !strings.Contains(text, w) {
+					t.Errorf("%s is %q, want %q in it", key, text, w)
+				}
+			}
+		}
+	})
+}
+
+// TestOrderDoesNotMatter feeds layers with random changes, in random batches,
+// interleaved at random, and expects what the layers hold in the end to stand.
+func TestOrderDoesNotMatter(t *testing.T) {
+	layers := map[string]int{"a": 1, "b": 2, "c": 2}
+	type step struct {
+		layer string
+		kvdbsync.Change
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		valid := map[string]map[string]string{"a": {}, "b": {}, "c": {}}
+		var steps []step
+		for range rapid.IntRange(0, 30).Draw(rt, "changes") {
+			s := step{layer: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "layer")}
+			s.Synced = rapid.Bool().Draw(rt, "synced")
+			for i := range rapid.IntRange(0, 4).Draw(rt, "keys") {
+				name := fmt.Sprintf("if%d", i)
+				mtu := rapid.SampledFrom([]string{"", "1000", "2000", "3000", "10000", "{"}).Draw(rt, "mtu")
+				s.Events = append(s.Events, event(name, mtu))
+				switch mtu {
+				case "":
+					delete(valid[s.layer], name)
+				case "10000", "{":
+				default:
+					valid[s.layer][name] = mtu
+				}
+			}
+			steps = append(steps, s)
+		}
+		want := rig{stands: map[string]string{}}
+		for _, layer := range []string{"a", "c", "b"} { // the lowest first
+			maps.Copy(want.stands, valid[layer])
+			steps = append(steps, step{layer, kvdbsync.Change{Synced: true}})
+		}
+		bubble(t, layers, "old=1", func(_ *testing.T, r *rig) {
+			for _, s := range steps {
+				r.inputs[s.layer].give(s.Change)
+			}
+			synctest.Wait()
+			if r.standing() != want.standing() {
+				rt.Errorf("stands %q, want %q", r.standing(), want.standing())
+			}
+		})
+	})
+}
