@@ -1,0 +1,102 @@
+// Package filedb is the store that is files: YAML and JSON below some paths,
+// written by people, by editors, by Kubernetes.
+//
+//	db, err := filedb.New(filedb.Config{Paths: []string{"/etc/keyplane/conf.d"}}, "/vnf-agent/vpp1/", log)
+//	for batch, err := range db.Watch(ctx, "/vnf-agent/vpp1/") { ... }
+//
+// Whatever wakes a watch, it looks at everything: which files there are, which of
+// them changed, what they say now. So it does not matter which events came, how
+// often, or what they were called; a lost one costs time until the next look, and
+// nothing else. The steps are a file each: walk.go finds the files, read.go
+// reads one that nobody is writing, parse.go makes entries of it, file.go decides
+// (without touching anything) what counts of it, merge.go makes one store of all
+// files, watch.go says what changed, notify.go waits for the next reason to look.
+//
+// A [DB] holds what its files last said, guarded by a mutex, so that several
+// watches and readers agree; what they get is never changed afterwards. What one
+// look finds is one batch. Where two files have a key, the one whose path sorts first
+// counts, within a file the first; the other is a problem until one of them goes.
+//
+// Tests: real files, real editors' ways of saving, real mounts' ways of swapping;
+// tables for what decides without touching; the conformance suite.
+package filedb
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// Config is what filedb.conf holds.
+type Config struct {
+	// Paths are files, and directories with all that is below them. Names that begin
+	// with a dot are left out, and so are files other than .json, .yaml and .yml. A path
+	// that is not there yet is waited for. Required.
+	Paths []string `yaml:"configuration-paths"`
+	// StatusPath is a file that is never read as configuration, wherever it lies.
+	// Defaults to none.
+	StatusPath string `yaml:"status-path"`
+	// Grace is how long an empty file still counts as what it said before.
+	// Defaults to 2 s.
+	Grace time.Duration `yaml:"grace"`
+	// VanishGrace is the same for a file that is gone. Defaults to 300 ms.
+	VanishGrace time.Duration `yaml:"vanish-grace"`
+	// Rescan is how often to look without having been told of a change. File
+	// systems shared over a network tell nothing. Defaults to 1 min.
+	Rescan time.Duration `yaml:"rescan-interval"`
+	// Poll is how often to look where the kernel has no watches left to give.
+	// Defaults to 1 s.
+	Poll time.Duration `yaml:"poll-interval"`
+}
+
+// A DB is the content of the files. Its methods may be called at the same time.
+type DB struct {
+	cfg  Config
+	root string
+	log  *slog.Logger
+
+	mu    sync.Mutex // guards files: one look at a time
+	files map[string]file
+}
+
+// New makes a DB of the configuration. root, "/vnf-agent/<label>/", goes before keys
+// that are written without it, and before those of the structured form. Nothing is
+// read before the first Watch, Get or List.
+func New(cfg Config, root string, log *slog.Logger) (*DB, error) {
+	if len(cfg.Paths) == 0 {
+		return nil, errors.New("configuration-paths: empty: want at least one file or directory")
+	}
+	paths := make([]string, len(cfg.Paths))
+	for i, path := range cfg.Paths {
+		if path == "" {
+			return nil, fmt.Errorf("configuration-paths[%d]: empty: want a file or a directory", i)
+		}
+		var err error
+		if paths[i], err = filepath.Abs(path); err != nil {
+			return nil, fmt.Errorf("configuration-paths[%d]: %w", i, err)
+		}
+	}
+	cfg.Paths = paths
+	if cfg.StatusPath != "" {
+		var err error
+		if cfg.StatusPath, err = filepath.Abs(cfg.StatusPath); err != nil {
+			return nil, fmt.Errorf("status-path: %w", err)
+		}
+	}
+	for name, d := range map[string]time.Duration{
+		"grace": cfg.Grace, "vanish-grace": cfg.VanishGrace, "rescan-interval": cfg.Rescan, "poll-interval": cfg.Poll,
+	} {
+		if d < 0 {
+			return nil, fmt.Errorf("%s: %v: want a duration above zero, such as 2s", name, d)
+		}
+	}
+	cfg.Grace = cmp.Or(cfg.Grace, 2*time.Second)
+	cfg.VanishGrace = cmp.Or(cfg.VanishGrace, 300*time.Millisecond)
+	cfg.Rescan = cmp.Or(cfg.Rescan, time.Minute)
+	cfg.Poll = cmp.Or(cfg.Poll, time.Second)
+	return &DB{cfg: cfg, root: root, log: log, files: map[string]file{}}, nil
+}

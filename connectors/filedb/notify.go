@@ -1,0 +1,164 @@
+package filedb
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
+)
+
+// A notifier says when to look again: when something happened in a directory that
+// it follows, or after a while. What happened does not matter. It belongs to one watch.
+type notifier struct {
+	cfg  Config
+	log  *slog.Logger
+	kern *fsnotify.Watcher // nil: not asked for yet, or the kernel gives none
+	dirs map[string]watch  // what is followed, by real path
+	poor bool              // the kernel has no more watches to give
+}
+
+func newNotifier(cfg Config, log *slog.Logger) *notifier {
+	return &notifier{cfg: cfg, log: log, dirs: map[string]watch{}}
+}
+
+func (n *notifier) close() {
+	if n.kern != nil {
+		n.kern.Close()
+	}
+}
+
+// follow makes the followed directories be dirs, and tells whether one is new: then
+// something may have happened in it before.
+func (n *notifier) follow(dirs map[string]watch) (more bool) {
+	if n.kern == nil && !n.open() {
+		return false
+	}
+	for path, d := range n.dirs {
+		if wanted, ok := dirs[path]; !ok || wanted.id != d.id {
+			n.drop(path)
+		}
+	}
+	var scarce error
+	for path, d := range dirs {
+		if _, ok := n.dirs[path]; ok {
+			n.dirs[path] = d
+			continue
+		}
+		switch err := n.kern.Add(path); {
+		case err == nil:
+			n.dirs[path] = d
+			more = true
+		case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.ENOMEM):
+			scarce = err
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
+			n.log.Warn("directory cannot be watched: changes are seen late", "path", path, "rescan_interval", n.cfg.Rescan, "err", err)
+		}
+	}
+	if n.poor = n.poor && scarce != nil; scarce != nil {
+		n.impoverished(scarce)
+	}
+	return more
+}
+
+// drop forgets a directory. The kernel may have done so before; that is no error.
+func (n *notifier) drop(path string) {
+	_ = n.kern.Remove(path)
+	delete(n.dirs, path)
+}
+
+func (n *notifier) open() bool {
+	kern, err := fsnotify.NewWatcher()
+	if err != nil {
+		n.impoverished(err)
+		return false
+	}
+	n.kern = kern
+	return true
+}
+
+func (n *notifier) impoverished(err error) {
+	if n.poor {
+		return
+	}
+	n.poor = true
+	n.log.Warn("kernel has no file watches left: files are polled; raise fs.inotify.max_user_watches and fs.inotify.max_user_instances (sysctl)",
+		"poll_interval", n.cfg.Poll, "err", err)
+}
+
+// wait returns when it is time to look: after a notification, but not before rest
+// is over, so that a flood of them leaves time for other things; at wake, if that is
+// set; and now and then without a reason. Its error is that of ctx or of the kernel.
+func (n *notifier) wait(ctx context.Context, wake time.Time, rest time.Duration) error {
+	timer := time.NewTimer(n.patience(wake))
+	defer timer.Stop()
+	for told := false; ; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			return nil
+		case e := <-n.events():
+			if !told && n.concerns(e) {
+				told = true
+				timer.Reset(rest)
+			}
+		case err := <-n.errors():
+			if !errors.Is(err, fsnotify.ErrEventOverflow) {
+				return err
+			}
+			n.log.Info("file notifications were lost: looking at everything")
+			return nil
+		}
+	}
+}
+
+func (n *notifier) patience(wake time.Time) time.Duration {
+	d := n.cfg.Rescan
+	if n.poor {
+		d = n.cfg.Poll
+	}
+	if !wake.IsZero() {
+		d = min(d, max(0, time.Until(wake)))
+	}
+	return d
+}
+
+// concerns tells whether an event is a reason to look.
+func (n *notifier) concerns(e fsnotify.Event) bool {
+	if _, followed := n.dirs[e.Name]; followed {
+		if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
+			n.drop(e.Name) // what appears there next is another directory
+		}
+		return true
+	}
+	d, followed := n.dirs[filepath.Dir(e.Name)]
+	if !followed {
+		return false
+	}
+	name := filepath.Base(e.Name)
+	if d.names != nil {
+		return d.names[name]
+	}
+	// Kubernetes swaps a link called ..data; other names with a dot are of no interest.
+	return !strings.HasPrefix(name, ".") || strings.HasPrefix(name, "..")
+}
+
+func (n *notifier) events() <-chan fsnotify.Event {
+	if n.kern == nil {
+		return nil
+	}
+	return n.kern.Events
+}
+
+func (n *notifier) errors() <-chan error {
+	if n.kern == nil {
+		return nil
+	}
+	return n.kern.Errors
+}

@@ -1,0 +1,176 @@
+package filedb
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/keyplane/keyplane/models/structured"
+	"github.com/keyplane/keyplane/models/structured/document"
+)
+
+// A content is what a file says. It is never changed.
+type content struct {
+	entries  []entry
+	problems []error // faults that belong to no key
+	// nameless tells that the problems are also of entries whose key is not known.
+	nameless bool
+	blank    bool     // no document at all: nothing, or comments only
+	own      *content // what the file says itself, where entries come from before; nil: this
+}
+
+// An entry is what a file says about a key.
+type entry struct {
+	key    string // whole
+	value  []byte // JSON; nil if err is set
+	origin string // "path:line"
+	err    error  // why this is no value
+}
+
+// parse reads a file. It fails only where nothing of it can be read; a fault of one
+// entry leaves the others. Every error begins with path and line.
+func parse(path string, data []byte, root string) (*content, error) {
+	format, _ := document.FormatOf(path)
+	docs, err := document.Read(data, format)
+	if err != nil {
+		return nil, fmt.Errorf("%s:%w", path, err)
+	}
+	p := parser{path: path, root: root, content: &content{blank: len(docs) == 0}}
+	if len(bytes.TrimSpace(data)) == 0 {
+		p.problems = []error{fmt.Errorf("%s: is empty: to remove what it said, remove the file", path)}
+	}
+	for _, doc := range docs {
+		p.document(doc)
+	}
+	return p.content, nil
+}
+
+type parser struct {
+	path, root string
+	*content
+}
+
+func (p *parser) document(doc *yaml.Node) {
+	fields, err := document.Fields(doc)
+	if err != nil {
+		p.lost(err)
+		return
+	}
+	for _, f := range fields {
+		if f.Name == "data" {
+			p.pairs(f)
+			continue
+		}
+		items, errs := structured.Group(f, "data")
+		for _, it := range items {
+			p.add(p.wholeKey(it.Key), it.Value, it.Line, it.Err)
+		}
+		for _, err := range errs {
+			p.lost(err)
+		}
+	}
+}
+
+// pairs reads the list of the key/value form.
+func (p *parser) pairs(f document.Field) {
+	list := document.Resolve(f.Value)
+	if list.Kind != yaml.SequenceNode {
+		if list.ShortTag() != "!!null" {
+			p.lost(document.At(list, "data: found %s: want a list of {key, value}", document.Kind(list)))
+		}
+		return
+	}
+	for _, n := range list.Content {
+		key, value, err := pair(n)
+		p.add(p.wholeKey(key), value, n.Line, err)
+	}
+}
+
+// pair reads an entry {key, value}. The key is returned also where the rest is wrong.
+func pair(n *yaml.Node) (key string, value []byte, err error) {
+	fields, err := document.Fields(n)
+	if err != nil {
+		return "", nil, err
+	}
+	var first error
+	for _, f := range fields {
+		var err error
+		switch v := document.Resolve(f.Value); {
+		case f.Name == "key" && v.Kind == yaml.ScalarNode && v.ShortTag() != "!!null":
+			key = v.Value
+		case f.Name == "key":
+			err = document.At(f.Value, "key: found %s: want text", document.Kind(f.Value))
+		case f.Name == "value" && v.ShortTag() != "!!null":
+			value, err = document.JSON(f.Value)
+		case f.Name != "value":
+			err = document.At(f.At, "unknown field %s: want key and value", document.Quote(f.Name))
+		}
+		first = cmp.Or(first, err)
+	}
+	switch {
+	case first != nil:
+		return key, nil, first
+	case key == "":
+		return "", nil, document.At(n, "entry without a key: want {key, value}")
+	case value == nil:
+		return key, nil, document.At(n, "entry without a value: want {key, value}; to remove the key, remove the entry")
+	}
+	return key, value, nil
+}
+
+// wholeKey completes a key that is written short, as in "config/linux/...".
+func (p *parser) wholeKey(key string) string {
+	prefix, _, _ := strings.Cut(strings.TrimPrefix(p.root, "/"), "/")
+	if key == "" || strings.HasPrefix(key, "/"+prefix+"/") {
+		return key
+	}
+	return p.root + strings.TrimPrefix(key, "/")
+}
+
+func (p *parser) add(key string, value []byte, line int, err error) {
+	if err != nil {
+		if key == "" {
+			p.lost(err)
+			return
+		}
+		value, err = nil, fmt.Errorf("%s:%w", p.path, err)
+	}
+	p.entries = append(p.entries, entry{key, value, fmt.Sprintf("%s:%d", p.path, line), err})
+}
+
+// lost notes a fault behind which there may be entries.
+func (p *parser) lost(err error) {
+	p.nameless = true
+	p.problems = append(p.problems, fmt.Errorf("%s:%w", p.path, err))
+}
+
+// orOf returns c, and with it the entries of old that may still be in c but that
+// c no longer tells the keys of.
+func (c *content) orOf(old *content) *content {
+	if !c.nameless || old == nil {
+		return c
+	}
+	has := map[string]bool{}
+	for _, e := range c.entries {
+		has[e.key] = true
+	}
+	out := content{entries: slices.Clone(c.entries), problems: c.problems, own: c}
+	for _, e := range old.entries {
+		if !has[e.key] {
+			out.entries = append(out.entries, e)
+		}
+	}
+	return &out
+}
+
+// said is what the file says itself.
+func (c *content) said() *content {
+	if c.own != nil {
+		return c.own
+	}
+	return c
+}

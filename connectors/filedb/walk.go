@@ -1,0 +1,161 @@
+package filedb
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/keyplane/keyplane/models/structured/document"
+)
+
+// A walk is what one pass over the configured paths finds.
+type walk struct {
+	files map[string]identity // by path, as configured and listed; zero where a link leads nowhere
+	dirs  map[string]watch    // what must be watched to learn of changes, by real path
+	// problems are faults of places, and lost are the directories that there are
+	// but that could not be listed.
+	problems []error
+	lost     []string
+
+	skip   string
+	walked map[identity]bool // directories, so that links cannot lead in circles
+}
+
+// A watch is what of a directory is worth waking for.
+type watch struct {
+	id    identity
+	names map[string]bool // nil: everything that is not hidden
+}
+
+// explore finds all files of a configuration.
+func explore(c Config) *walk {
+	w := &walk{
+		files: map[string]identity{}, dirs: map[string]watch{},
+		skip: c.StatusPath, walked: map[identity]bool{},
+	}
+	for _, path := range c.Paths {
+		w.await(path, 0)
+		info, err := os.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			// It is watched for.
+		case err != nil:
+			w.problems = append(w.problems, unreadable(path, err))
+			w.lost = append(w.lost, path)
+		case info.IsDir():
+			w.directory(path, info)
+		default:
+			w.file(path, info)
+			if _, ok := document.FormatOf(path); !ok {
+				w.problems = append(w.problems, fmt.Errorf("%s: want a name that ends in .yaml, .yml or .json", path))
+			}
+		}
+	}
+	return w
+}
+
+// holds tells whether a path that was not found may be there all the same.
+func (w *walk) holds(path string) bool {
+	for _, dir := range w.lost {
+		if path == dir || strings.HasPrefix(path, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *walk) directory(dir string, info fs.FileInfo) {
+	place := identity{dev: identify(info).dev, ino: identify(info).ino}
+	if w.walked[place] {
+		return
+	}
+	w.walked[place] = true
+	w.watch(dir, "")
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		w.problems = append(w.problems, unreadable(dir, err))
+		w.lost = append(w.lost, dir)
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") {
+			w.entry(filepath.Join(dir, e.Name()), e)
+		}
+	}
+}
+
+func (w *walk) entry(path string, e fs.DirEntry) {
+	_, known := document.FormatOf(path)
+	link := e.Type()&fs.ModeSymlink != 0
+	if !known && !link && !e.IsDir() {
+		return
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		w.directory(path, info)
+	case !known:
+		return
+	case errors.Is(err, fs.ErrNotExist):
+		w.files[path] = identity{}
+	case err != nil:
+		w.problems = append(w.problems, unreadable(path, err))
+		w.lost = append(w.lost, path)
+	default:
+		w.file(path, info)
+	}
+	if link {
+		w.await(path, 0)
+	}
+}
+
+func (w *walk) file(path string, info fs.FileInfo) {
+	if path != w.skip {
+		w.files[path] = identify(info)
+	}
+}
+
+// await sees to it that it is noticed when something appears or changes at path:
+// there, at the nearest place above that there is, and where a link leads to.
+func (w *walk) await(path string, links int) {
+	const mostLinks = 40 // as many as the kernel follows
+	for at := path; ; at = filepath.Dir(at) {
+		if w.watch(filepath.Dir(at), filepath.Base(at)) || at == "/" {
+			break
+		}
+	}
+	target, err := os.Readlink(path)
+	if err != nil || links == mostLinks {
+		return
+	}
+	if !filepath.IsAbs(target) {
+		target = filepath.Join(filepath.Dir(path), target)
+	}
+	w.await(target, links+1)
+}
+
+// watch adds a directory, or one name in it, and tells whether it is there.
+func (w *walk) watch(dir, name string) bool {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return false
+	}
+	info, err := os.Stat(real)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	d, found := w.dirs[real]
+	d.id = identity{dev: identify(info).dev, ino: identify(info).ino}
+	switch {
+	case name == "":
+		d.names = nil
+	case !found:
+		d.names = map[string]bool{name: true}
+	case d.names != nil:
+		d.names[name] = true
+	}
+	w.dirs[real] = d
+	return true
+}

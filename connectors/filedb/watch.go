@@ -1,0 +1,99 @@
+package filedb
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// Watch yields what the files say under prefix as one batch, and then a batch for
+// each look that found a change. A file that cannot be read is no error of the watch
+// but a problem in a batch; the error it may end with is the kernel's, about watching.
+func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
+	return func(yield func(kvdbsync.Batch, error) bool) {
+		n := newNotifier(db.cfg, db.log)
+		defer n.close()
+		v := view{prefix: prefix}
+		for first := true; ; first = false {
+			s, cost, err := db.settle(ctx, n, first)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				yield(kvdbsync.Batch{}, err)
+				return
+			}
+			b, changed := v.update(s)
+			b.Synced = first
+			if (changed || first) && !yield(b, nil) {
+				return
+			}
+			if err := n.wait(ctx, s.wake, cost); err != nil {
+				if ctx.Err() == nil {
+					yield(kvdbsync.Batch{}, err)
+				}
+				return
+			}
+		}
+	}
+}
+
+// settle looks until nothing is left that the look itself made necessary: after a
+// new watch on a directory, which may have been written to before; and the first
+// time until no file is half written. It also says how long the last look took.
+func (db *DB) settle(ctx context.Context, n *notifier, first bool) (*snapshot, time.Duration, error) {
+	for ctx.Err() == nil {
+		begun := time.Now()
+		s := db.look()
+		cost := time.Since(begun)
+		switch {
+		case n.follow(s.dirs):
+		case first && s.unsettled:
+			if err := n.wait(ctx, s.wake, 0); err != nil {
+				return nil, 0, err
+			}
+		default:
+			return s, cost, nil
+		}
+	}
+	return nil, 0, ctx.Err()
+}
+
+// A view is what one watch has yielded.
+type view struct {
+	prefix              string
+	files               map[string]file // nil: nothing yet
+	entries             map[string]entry
+	conflicts, problems []error
+}
+
+// update returns what a snapshot changes for who watches, if anything.
+func (v *view) update(s *snapshot) (b kvdbsync.Batch, changed bool) {
+	first := v.files == nil
+	if first || !maps.EqualFunc(v.files, s.files, file.countsAs) {
+		entries, conflicts := merge(s.files, v.prefix)
+		b.Events = diff(v.entries, entries)
+		v.entries, v.conflicts = entries, conflicts
+	}
+	v.files = s.files
+	problems := append(s.allProblems(), v.conflicts...)
+	if first || !slices.EqualFunc(v.problems, problems, sameText) {
+		v.problems, b.Problems = problems, problems
+	}
+	return b, len(b.Events) > 0 || b.Problems != nil
+}
+
+// allProblems returns the faults of places and files, sorted by path; never nil.
+func (s *snapshot) allProblems() []error {
+	out := append([]error{}, s.problems...)
+	for _, path := range slices.Sorted(maps.Keys(s.files)) {
+		out = append(out, s.files[path].problems()...)
+	}
+	return out
+}
+
+func sameText(a, b error) bool { return a.Error() == b.Error() }
