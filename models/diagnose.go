@@ -23,7 +23,7 @@ const (
 
 // diagnose says why data does not parse as a message of type mt, which refused says it does not.
 func diagnose(data []byte, mt protoreflect.MessageType, refused error) error {
-	if err := notObject(data); err != nil {
+	if err := notObject(data, mt.Descriptor()); err != nil {
 		return err
 	}
 	var f finder

@@ -37,7 +37,7 @@ func (e *FieldError) Error() string {
 // Fields returns the paths of the invalid fields in err, in order.
 func Fields(err error) []string {
 	var out []string
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // it unwraps what it meets itself
 	case nil:
 	case *FieldError:
 		out = append(out, e.Field)

@@ -68,12 +68,12 @@ func TestMarshalRoundTrip(t *testing.T) {
 // every build.
 func TestUnmarshalErrors(t *testing.T) {
 	for _, tt := range []struct{ name, data, want string }{
-		{"empty", "", `not a JSON object: it is empty: want one such as {"name": "..."}`},
-		{"blank", " \n", `not a JSON object: it is empty: want one such as {"name": "..."}`},
-		{"null", "null", `not a JSON object: it is null: want one such as {"name": "..."}`},
-		{"list", `[{"name":"veth1"}]`, `not a JSON object: it is a list: want one such as {"name": "..."}`},
-		{"text", `"name"`, `not a JSON object: it is text: want one such as {"name": "..."}`},
-		{"number", "-1", `not a JSON object: it is a number: want one such as {"name": "..."}`},
+		{"empty", "", `not a JSON object: it is empty: want one such as {"name": ...}`},
+		{"blank", " \n", `not a JSON object: it is empty: want one such as {"name": ...}`},
+		{"null", "null", `not a JSON object: it is null: want one such as {"name": ...}`},
+		{"list", `[{"name":"veth1"}]`, `not a JSON object: it is a list: want one such as {"name": ...}`},
+		{"text", `"name"`, `not a JSON object: it is text: want one such as {"name": ...}`},
+		{"number", "-1", `not a JSON object: it is a number: want one such as {"name": ...}`},
 		{"binary", "\x7fELF\x02\x01\x00", `not a JSON object: line 1, column 1: '\x7f' cannot stand here`},
 		{"not UTF-8", "{\n \"name\": \"\xe4\"}", `not a JSON object: line 2, column 11: byte 0xe4 is no UTF-8 text`},
 		{"last comma", "{\n  \"name\": \"veth1\",\n}", `not a JSON object: line 3, column 1: '}' cannot stand here`},

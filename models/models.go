@@ -7,7 +7,7 @@
 //	key, err := m.Key(v)                        // the key that the content of v makes
 //	routes := models.For[*l3.Route]()           // for who knows the type
 //
-// The models are the table in linux.go, vpp.go and others.go; none can be added
+// The models are listed in linux.go, vpp.go, vpp_services.go and others.go; none can be added
 // while the agent runs. A [Model] never changes and may be used by many
 // goroutines. Values belong to who asked for them.
 //

@@ -6,13 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"unicode/utf8"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// notObject says why data is no JSON object; nil where it is one.
-func notObject(data []byte) error {
+// notObject says why data is no JSON object; nil where it is one. An object that
+// it wants has a field of md.
+func notObject(data []byte, md protoreflect.MessageDescriptor) error {
+	const want = `%w: it is %s: want one such as {"%s": ...}`
 	text := bytes.TrimSpace(data)
 	if len(text) == 0 {
-		return fmt.Errorf(`%w: it is empty: want one such as {"name": "..."}`, ErrNotJSON)
+		return fmt.Errorf(want, ErrNotJSON, "empty", md.Fields().Get(0).Name())
 	}
 	if at := invalidUTF8(data); at >= 0 {
 		return fmt.Errorf("%w: %s: byte 0x%02x is no UTF-8 text", ErrNotJSON, position(data, at), data[at])
@@ -21,7 +25,7 @@ func notObject(data []byte) error {
 		return err
 	}
 	if text[0] != '{' {
-		return fmt.Errorf(`%w: it is %s: want one such as {"name": "..."}`, ErrNotJSON, kind(text))
+		return fmt.Errorf(want, ErrNotJSON, kind(text), md.Fields().Get(0).Name())
 	}
 	return nil
 }
