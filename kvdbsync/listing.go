@@ -38,7 +38,7 @@ func (l *listing) states() map[string]state {
 // list reads the store once, by a watch that ends as soon as it is complete.
 func (s *Source) list(ctx context.Context) (listing, error) {
 	var l listing
-	for b, err := range s.o.Connector.Watch(ctx, s.prefix()) {
+	for b, err := range s.o.Connector.Watch(ctx, s.prefix) {
 		if err != nil {
 			return listing{}, err
 		}
@@ -50,11 +50,9 @@ func (s *Source) list(ctx context.Context) (listing, error) {
 	return listing{}, endedBy(ctx)
 }
 
-func (s *Source) prefix() string { return s.o.Root + s.o.Prefix }
-
 // relative cuts Root off the key; false: the key is none that is watched.
 func (s *Source) relative(e Event) (Event, bool) {
-	if !strings.HasPrefix(e.Key, s.prefix()) {
+	if !strings.HasPrefix(e.Key, s.prefix) {
 		return Event{}, false
 	}
 	e.Key = e.Key[len(s.o.Root):]

@@ -35,7 +35,7 @@ func (s *Source) watch(ctx context.Context) (synced bool, err error) {
 	defer checks.Wait()
 	defer stop(nil)
 	var l listing
-	for b, err := range s.o.Connector.Watch(ctx, s.prefix()) {
+	for b, err := range s.o.Connector.Watch(ctx, s.prefix) {
 		if err != nil {
 			return synced, err
 		}
@@ -57,7 +57,6 @@ func (s *Source) watch(ctx context.Context) (synced bool, err error) {
 }
 
 func (s *Source) reportSynced() {
-	s.health.synced()
 	h := s.health.get()
 	s.o.Log.Info("store synced", "source", h.Source, "keys", h.Keys, "revision", h.Rev, "problems", h.Problems)
 }

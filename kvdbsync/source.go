@@ -77,6 +77,7 @@ type Change struct {
 // counts only once it is complete.
 type Source struct {
 	o      Options
+	prefix string // Root and Prefix
 	ready  chan struct{}
 	relist chan struct{}
 	health health
@@ -94,6 +95,7 @@ type Source struct {
 func NewSource(o Options) *Source {
 	s := &Source{
 		o:      o.withDefaults(),
+		prefix: o.Root + o.Prefix,
 		ready:  make(chan struct{}, 1),
 		relist: make(chan struct{}, 1),
 		mirror: newMirror(),
@@ -144,6 +146,7 @@ func (s *Source) replace(l listing) {
 	keys := s.mirror.live
 	s.mu.Unlock()
 	s.health.update(l.rev, keys, len(l.problems))
+	s.health.synced()
 	s.signal()
 }
 

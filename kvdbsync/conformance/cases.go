@@ -1,0 +1,204 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+func emptyStore(t *testing.T, h Harness) {
+	w := startWatch(t, h)
+	w.sync()
+	w.expectExactly(nil)
+}
+
+func firstListing(t *testing.T, h Harness) {
+	want := map[string][]byte{}
+	for i := range 20 {
+		key := fmt.Sprintf("%sconfig/item/%d", h.Prefix, i)
+		want[key] = value(key)
+		h.Put(key, want[key])
+	}
+	gone := h.Prefix + "config/item/3"
+	h.Delete(gone)
+	delete(want, gone)
+	w := startWatch(t, h)
+	w.sync()
+	w.expectExactly(want)
+}
+
+func inOrder(t *testing.T, h Harness) {
+	key := h.Prefix + "config/item/a"
+	w := startWatch(t, h)
+	w.sync()
+	for _, text := range []string{"one", "two", "three"} {
+		h.Put(key, value(text))
+		w.await(func() bool { return w.holds(key, value(text)) })
+	}
+	h.Delete(key)
+	w.await(func() bool { return w.holds(key, nil) })
+	h.Put(key, value("again"))
+	w.await(func() bool { return w.holds(key, value("again")) })
+	w.expectExactly(map[string][]byte{key: value("again")})
+}
+
+// neverBack writes faster than it reads: a connector may leave values out, but
+// what it yields is in the store's order.
+func neverBack(t *testing.T, h Harness) {
+	const last = 200
+	key := h.Prefix + "config/item/counter"
+	w := startWatch(t, h)
+	w.sync()
+	for i := 1; i <= last; i++ {
+		h.Put(key, fmt.Appendf(nil, `{"n":%d}`, i))
+	}
+	var seen int
+	for seen < last {
+		w.read()
+		var now struct{ N int }
+		if err := json.Unmarshal([]byte(w.has[key]), &now); err != nil {
+			t.Fatalf("%q: %v", w.has[key], err)
+		}
+		if now.N < seen {
+			t.Fatalf("%d after %d", now.N, seen)
+		}
+		seen = now.N
+	}
+}
+
+// atomicGroups takes a batch apart whose Synced has long been seen.
+func atomicGroups(t *testing.T, h Harness) {
+	old, other := h.Prefix+"config/item/old", h.Prefix+"config/other/x"
+	h.Put(old, value("old"))
+	w := startWatch(t, h)
+	w.sync()
+	group := []kvdbsync.Event{{Key: old}, {Key: other, Value: value("x")}}
+	for i := range 30 {
+		group = append(group, kvdbsync.Event{Key: fmt.Sprintf("%sconfig/item/new%d", h.Prefix, i), Value: value("new")})
+	}
+	h.Txn(group)
+	b := w.read()
+	if len(b.Events) != len(group) {
+		t.Fatalf("a batch of %d events, want the %d that changed at once", len(b.Events), len(group))
+	}
+	want := map[string][]byte{}
+	for _, e := range group[1:] {
+		want[e.Key] = e.Value
+	}
+	w.expectExactly(want)
+}
+
+func exactPrefix(t *testing.T, h Harness) {
+	h.Prefix += "config/sp/"
+	beside := strings.TrimSuffix(h.Prefix, "/")
+	label := strings.TrimSuffix(h.Prefix, "/config/sp/")
+	foreign := []string{beside + "d/1", label + "0/config/sp/1", strings.ToUpper(h.Prefix) + "1"}
+	for _, key := range foreign {
+		h.Put(key, value("foreign"))
+	}
+	h.Put(h.Prefix+"mine", value("mine"))
+	w := startWatch(t, h)
+	w.sync()
+	for _, key := range foreign {
+		h.Put(key, value("foreign again"))
+	}
+	h.Put(h.Prefix+"last", value("last"))
+	w.await(func() bool { return w.holds(h.Prefix+"last", value("last")) })
+	w.expectExactly(map[string][]byte{h.Prefix + "mine": value("mine"), h.Prefix + "last": value("last")})
+}
+
+func exactValues(t *testing.T, h Harness) {
+	values := [][]byte{
+		[]byte(`{"text":"a \"b\" \\ / ü 日本 𝄞 <&>"}`),
+		[]byte(`{"number":18446744073709551615,"small":-0.5,"list":[1,[],{}],"none":null,"no":false}`),
+	}
+	if !h.JSONOnly {
+		values = append(values, []byte{}, []byte(" \n"), []byte("\x00\xff\xfe\r\n"), []byte(`{"not": JSON`))
+	}
+	want := map[string][]byte{}
+	put := func(name string) {
+		for i, v := range values {
+			key := fmt.Sprintf("%sconfig/%s/%d", h.Prefix, name, i)
+			want[key] = v
+			h.Put(key, v)
+		}
+	}
+	put("listed")
+	w := startWatch(t, h)
+	w.sync()
+	put("changed")
+	w.await(func() bool { return len(w.has) == len(want) })
+	w.expectExactly(want)
+}
+
+func largeValue(t *testing.T, h Harness) {
+	large := func(fill string) []byte {
+		return fmt.Appendf(nil, `{"large":"%s"}`, bytes.Repeat([]byte(fill), h.LargeValue-12))
+	}
+	listed, changed := h.Prefix+"config/large/1", h.Prefix+"config/large/2"
+	h.Put(listed, large("a"))
+	w := startWatch(t, h)
+	w.sync()
+	h.Put(changed, large("b"))
+	w.await(func() bool { return len(w.has) == 2 })
+	w.expectExactly(map[string][]byte{listed: large("a"), changed: large("b")})
+}
+
+func manyKeys(t *testing.T, h Harness) {
+	want := map[string][]byte{}
+	var group []kvdbsync.Event
+	for i := range h.ManyKeys {
+		key := fmt.Sprintf("%sconfig/many/%05d", h.Prefix, i)
+		want[key] = value(key)
+		group = append(group, kvdbsync.Event{Key: key, Value: want[key]})
+	}
+	putAll(h, group)
+	w := startWatch(t, h)
+	w.sync()
+	w.expectExactly(want)
+}
+
+// putAll is as quick as the store allows.
+func putAll(h Harness, events []kvdbsync.Event) {
+	const atOnce = 100 // fits what every store takes in one transaction
+	for len(events) > 0 {
+		n := min(atOnce, len(events))
+		if h.Txn != nil {
+			h.Txn(events[:n])
+		} else {
+			for _, e := range events[:n] {
+				h.Put(e.Key, e.Value)
+			}
+		}
+		events = events[n:]
+	}
+}
+
+func startsOver(t *testing.T, h Harness) {
+	a, b := h.Prefix+"config/item/a", h.Prefix+"config/item/b"
+	h.Put(a, value("a"))
+	first := startWatch(t, h)
+	first.sync()
+	first.end()
+	h.Delete(a)
+	h.Put(b, value("b"))
+	second := startWatch(t, h)
+	second.sync()
+	second.expectExactly(map[string][]byte{b: value("b")})
+}
+
+func twoWatches(t *testing.T, h Harness) {
+	a, b := h.Prefix+"config/item/a", h.Prefix+"config/item/b"
+	h.Put(a, value("a"))
+	one, two := startWatch(t, h), startWatch(t, h)
+	one.sync()
+	two.sync()
+	two.end()
+	h.Put(b, value("b"))
+	one.await(func() bool { return one.holds(b, value("b")) })
+	one.expectExactly(map[string][]byte{a: value("a"), b: value("b")})
+}

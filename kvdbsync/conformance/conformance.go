@@ -1,0 +1,110 @@
+// Package conformance is what every connector must do, as one test suite.
+//
+//	func TestConformance(t *testing.T) {
+//		conformance.Run(t, func(t *testing.T) conformance.Harness {
+//			return conformance.Harness{Connector: ..., Put: ..., Delete: ...}
+//		})
+//	}
+//
+// The store is changed by its own means, not by our code, wherever it has a
+// client of its own. Each case gets a harness with an empty prefix to itself.
+// The suite is tested with Memory, whole and broken on purpose.
+package conformance
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// A Harness is a connector and the means to change its store. Connector, Put
+// and Delete are required; a case whose means are missing does not run.
+type Harness struct {
+	Connector kvdbsync.Connector
+	// Prefix is where the case works; the store holds nothing below it or beside
+	// it. It ends with "/". Defaults to "/vnf-agent/vpp1/".
+	Prefix string
+
+	Put    func(key string, value []byte)
+	Delete func(key string)
+	// Txn makes several changes at once; a nil Value deletes.
+	Txn func(events []kvdbsync.Event)
+	// Cut interrupts the running watches as the store's worst day would, calls
+	// during, which changes the store, and lets watches begin again.
+	Cut func(during func())
+
+	// Same compares a value with what was put. Defaults to bytes.Equal; a store
+	// that people write as text compares content.
+	Same func(got, put []byte) bool
+	// JSONOnly says that the store holds JSON values and no other bytes.
+	JSONOnly bool
+	// LargeValue is the size in bytes of a value that must get through. Defaults to 1 MiB.
+	LargeValue int
+	// ManyKeys is how many keys the largest listing has. Defaults to 10,000.
+	ManyKeys int
+	// Patience is how long a change may take to be seen. Defaults to 30 seconds.
+	Patience time.Duration
+}
+
+func (h Harness) withDefaults() Harness {
+	if h.Prefix == "" {
+		h.Prefix = "/vnf-agent/vpp1/"
+	}
+	if h.Same == nil {
+		h.Same = bytes.Equal
+	}
+	if h.LargeValue == 0 {
+		h.LargeValue = 1 << 20
+	}
+	if h.ManyKeys == 0 {
+		h.ManyKeys = 10_000
+	}
+	if h.Patience == 0 {
+		h.Patience = 30 * time.Second
+	}
+	return h
+}
+
+// Run runs the suite; open returns a fresh harness for each case.
+func Run(t *testing.T, open func(t *testing.T) Harness) {
+	for _, c := range cases() {
+		t.Run(c.name, func(t *testing.T) {
+			h := open(t).withDefaults()
+			if c.needs != nil && !c.needs(h) {
+				t.Skip("the harness of this store has not what the case needs")
+			}
+			c.run(t, h)
+		})
+	}
+}
+
+type testCase struct {
+	name  string
+	needs func(Harness) bool // nil: nothing
+	run   func(*testing.T, Harness)
+}
+
+func cases() []testCase {
+	hasTxn := func(h Harness) bool { return h.Txn != nil }
+	hasCut := func(h Harness) bool { return h.Cut != nil }
+	return []testCase{
+		{"an empty store is synced", nil, emptyStore},
+		{"the first listing is complete", nil, firstListing},
+		{"put, update and delete arrive in order", nil, inOrder},
+		{"a key never goes back in time", nil, neverBack},
+		{"what changes at once is one batch", hasTxn, atomicGroups},
+		{"only the prefix is watched", nil, exactPrefix},
+		{"values arrive byte by byte", nil, exactValues},
+		{"a large value arrives", nil, largeValue},
+		{"many keys are listed", nil, manyKeys},
+		{"a second watch starts over", nil, startsOver},
+		{"two watches do not disturb each other", nil, twoWatches},
+		{"the end of the context ends the watch", nil, contextEnds},
+		{"a reader that stops ends the watch", nil, readerStops},
+		{"a gap loses nothing", hasCut, gap},
+		{"all is gone after a gap", hasCut, gapDeletesAll},
+		{"a flood of one key is one event for a slow consumer", nil, flood},
+	}
+}

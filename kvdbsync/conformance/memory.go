@@ -1,0 +1,194 @@
+package conformance
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// Memory is the smallest store that passes the suite, for tests of what stands
+// on a connector. It can lose its connection, and a change. It is ready to use.
+type Memory struct {
+	mu       sync.Mutex // guards what follows
+	rev      int64
+	pairs    map[string]kvdbsync.Event
+	watchers map[*memoryWatch]bool
+	down     error
+}
+
+// A memoryWatch is what one Watch has not yielded yet.
+type memoryWatch struct {
+	prefix string
+	todo   []kvdbsync.Batch
+	failed error
+	more   chan struct{} // a token when todo or failed changed
+}
+
+// Watch implements kvdbsync.Connector.
+func (m *Memory) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
+	return func(yield func(kvdbsync.Batch, error) bool) {
+		w := m.begin(prefix)
+		defer m.end(w)
+		for {
+			batches, err := m.next(w)
+			for _, b := range batches {
+				if !yield(b, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(kvdbsync.Batch{}, err)
+				return
+			}
+			select {
+			case <-w.more:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func (m *Memory) begin(prefix string) *memoryWatch {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := &memoryWatch{prefix: prefix, failed: m.down, more: make(chan struct{}, 1)}
+	if m.down == nil {
+		w.todo = []kvdbsync.Batch{{Events: m.under(prefix), Rev: m.rev, Synced: true}}
+	}
+	if m.watchers == nil {
+		m.watchers = map[*memoryWatch]bool{}
+	}
+	m.watchers[w] = true
+	return w
+}
+
+func (m *Memory) end(w *memoryWatch) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.watchers, w)
+}
+
+func (m *Memory) next(w *memoryWatch) ([]kvdbsync.Batch, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	todo := w.todo
+	w.todo = nil
+	return todo, w.failed
+}
+
+// under returns the pairs below prefix, sorted by key. The caller holds mu.
+func (m *Memory) under(prefix string) []kvdbsync.Event {
+	var events []kvdbsync.Event
+	for _, key := range slices.Sorted(maps.Keys(m.pairs)) {
+		if strings.HasPrefix(key, prefix) {
+			events = append(events, m.pairs[key])
+		}
+	}
+	return events
+}
+
+// Txn changes several keys at once; a nil Value deletes.
+func (m *Memory) Txn(events ...kvdbsync.Event) { m.change(events, true) }
+
+// Lose changes the store like Txn, and tells no watch that is running.
+func (m *Memory) Lose(events ...kvdbsync.Event) { m.change(events, false) }
+
+func (m *Memory) change(events []kvdbsync.Event, tell bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.pairs == nil {
+		m.pairs = map[string]kvdbsync.Event{}
+	}
+	m.rev++
+	for _, e := range events {
+		e.Rev = m.rev
+		if e.Value == nil && e.Err == nil {
+			delete(m.pairs, e.Key)
+		} else {
+			m.pairs[e.Key] = e
+		}
+	}
+	if !tell {
+		return
+	}
+	for w := range m.watchers {
+		w.tell(kvdbsync.Batch{Events: events, Rev: m.rev})
+	}
+}
+
+func (w *memoryWatch) tell(b kvdbsync.Batch) {
+	var mine []kvdbsync.Event
+	for _, e := range b.Events {
+		if strings.HasPrefix(e.Key, w.prefix) {
+			e.Rev = b.Rev
+			mine = append(mine, e)
+		}
+	}
+	if len(mine) > 0 {
+		w.todo = append(w.todo, kvdbsync.Batch{Events: mine, Rev: b.Rev})
+		w.wake()
+	}
+}
+
+func (w *memoryWatch) wake() {
+	select {
+	case w.more <- struct{}{}:
+	default:
+	}
+}
+
+// Fail ends the running watches with err, and those that begin before Fail(nil).
+func (m *Memory) Fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.down = err
+	if err == nil {
+		return
+	}
+	for w := range m.watchers {
+		w.failed = err
+		w.wake()
+	}
+}
+
+// Get, List, Put and Delete implement kvdbsync.Store.
+func (m *Memory) Get(_ context.Context, key string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.pairs[key]
+	if !ok {
+		return nil, kvdbsync.ErrNotFound
+	}
+	return e.Value, nil
+}
+
+func (m *Memory) List(_ context.Context, prefix string) ([]kvdbsync.Pair, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var pairs []kvdbsync.Pair
+	for _, e := range m.under(prefix) {
+		pairs = append(pairs, kvdbsync.Pair{Key: e.Key, Value: e.Value})
+	}
+	return pairs, nil
+}
+
+func (m *Memory) Put(_ context.Context, key string, value []byte) error {
+	m.Txn(kvdbsync.Event{Key: key, Value: value})
+	return nil
+}
+
+func (m *Memory) Delete(_ context.Context, key string) (existed bool, err error) {
+	m.mu.Lock()
+	_, existed = m.pairs[key]
+	m.mu.Unlock()
+	if existed {
+		m.Txn(kvdbsync.Event{Key: key})
+	}
+	return existed, nil
+}
