@@ -11,7 +11,7 @@ import (
 
 // MaxSize is the most bytes a value may have as JSON. It is several times what
 // the stores take, and keeps a stray file from being parsed.
-const MaxSize = 8 << 20
+const MaxSize = 4 << 20
 
 // Marshal returns v as the stores hold it: one line of JSON, fields by their
 // proto names, enums by name, 64-bit numbers as text, and what has its default left

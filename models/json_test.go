@@ -126,11 +126,20 @@ func TestUnmarshalReportsAFewOfManyErrors(t *testing.T) {
 	}
 }
 
+func TestUnmarshalErrorsShowLittleOfTheValue(t *testing.T) {
+	m, _ := ByName("linux.interfaces.interface")
+	data := `{"ip_addresses":[` + strings.Repeat(`[`+strings.Repeat("1,", 5000)+`1],`, 7) + `[]]}`
+	_, err := m.Unmarshal([]byte(data))
+	if got := strings.Count(err.Error(), "1,"); got < 50 || got > mostShown/2 {
+		t.Errorf("%d bytes of the value in %v", 2*got, err)
+	}
+}
+
 func TestUnmarshalRefusesHugeValues(t *testing.T) {
 	m, _ := ByName("linux.interfaces.interface")
 	data := `{"name":"` + strings.Repeat("x", 10<<20) + `"}`
 	_, err := m.Unmarshal([]byte(data))
-	if want := "value too large: 10485771 bytes: want at most 8388608"; err == nil || err.Error() != want {
+	if want := "value too large: 10485771 bytes: want at most 4194304"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

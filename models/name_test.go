@@ -2,6 +2,7 @@ package models
 
 import (
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"text/template"
@@ -56,6 +57,19 @@ func TestNamesAreWhatTheTemplatesSay(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestKeyFields(t *testing.T) {
+	for name, want := range map[string][]string{
+		"vpp.interfaces":       {"name"},
+		"vpp.route":            {"outgoing_interface", "vrf_id", "dst_network", "next_hop_addr"},
+		"vpp.nat.nat44-pool":   {"name", "vrf_id", "first_ip", "last_ip"},
+		"vpp.nat.nat44-global": nil,
+	} {
+		if m, _ := ByName(name); !slices.Equal(m.KeyFields(), want) {
+			t.Errorf("%s: %q, want %q", name, m.KeyFields(), want)
+		}
 	}
 }
 
