@@ -12,12 +12,12 @@ type backoff struct {
 	bound    time.Duration // of the next wait; 0: min
 }
 
-// next returns a time in (0, bound] and doubles the bound.
+// next returns a time in [0, bound) and doubles the bound.
 func (b *backoff) next() time.Duration {
 	if b.bound == 0 {
 		b.bound = b.min
 	}
-	wait := 1 + rand.N(b.bound)
+	wait := rand.N(b.bound)
 	b.bound = min(2*b.bound, b.max)
 	return wait
 }

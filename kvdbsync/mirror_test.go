@@ -1,0 +1,139 @@
+package kvdbsync
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A mirrorStep is one line of a story: what the store does, or "take".
+type mirrorStep struct{ do, want string }
+
+// Events read "key=value", "key-" for one that goes and "key!reason" for one
+// that is no value; "list:" puts a complete listing in place.
+func TestMirror(t *testing.T) {
+	stories := map[string][]mirrorStep{
+		"newest value of each key, in the order of their first change": {
+			{"b=1 a=1 b=2", ""}, {"take", "b=2 a=1"}, {"take", ""},
+		},
+		"a duplicate is nothing new": {
+			{"a=1", ""}, {"take", "a=1"}, {"a=1", ""}, {"take", ""}, {"list: a=1", ""}, {"take", ""},
+		},
+		"put and deleted before the consumer looks": {
+			{"a=1 a-", ""}, {"take", ""}, {"a-", ""}, {"take", ""},
+		},
+		"back where the consumer knows it": {
+			{"a=1", ""}, {"take", "a=1"}, {"a=2 a=1", ""}, {"take", ""}, {"a- a=1", ""}, {"take", ""},
+		},
+		"deleted and put anew": {
+			{"a=1", ""}, {"take", "a=1"}, {"a- a=2", ""}, {"take", "a=2"}, {"a-", ""}, {"take", "a-"}, {"a=2", ""}, {"take", "a=2"},
+		},
+		"a listing deletes what it does not have": {
+			{"a=1 b=1 c=1", ""}, {"take", "a=1 b=1 c=1"}, {"list: b=2 d=1", ""}, {"take", "b=2 d=1 a- c-"},
+		},
+		"what a listing itself takes back is not there": {
+			{"a=1", ""}, {"take", "a=1"}, {"list: a=2 b=1 a- b-", ""}, {"take", "a-"},
+		},
+		"an empty value is a value": {
+			{"a=", ""}, {"take", "a="}, {"a-", ""}, {"take", "a-"},
+		},
+		"an entry that is no value is not gone": {
+			{"a=1", ""}, {"take", "a=1"}, {"a!line.3", ""}, {"take", "a!line.3"}, {"a!line.3", ""}, {"take", ""},
+			{"a!line.4", ""}, {"take", "a!line.4"}, {"a=1", ""}, {"take", "a=1"}, {"a!line.3 a=1", ""}, {"take", ""},
+		},
+	}
+	for name, steps := range stories {
+		t.Run(name, func(t *testing.T) {
+			m := newMirror()
+			for _, step := range steps {
+				if got := play(m, step.do); got != step.want {
+					t.Fatalf("%s: got %q, want %q", step.do, got, step.want)
+				}
+			}
+		})
+	}
+}
+
+func play(m *mirror, do string) string {
+	if do == "take" {
+		return show(m.take())
+	}
+	if list, ok := strings.CutPrefix(do, "list:"); ok {
+		m.replace(parseEvents(list), 0)
+		return ""
+	}
+	for _, e := range parseEvents(do) {
+		m.set(e)
+	}
+	return ""
+}
+
+func parseEvents(text string) []Event {
+	var events []Event
+	for word := range strings.FieldsSeq(text) {
+		if key, value, ok := strings.Cut(word, "="); ok {
+			events = append(events, Event{Key: key, Value: []byte(value)})
+		} else if key, reason, ok := strings.Cut(word, "!"); ok {
+			events = append(events, Event{Key: key, Err: errors.New(reason)})
+		} else {
+			events = append(events, Event{Key: strings.TrimSuffix(word, "-")})
+		}
+	}
+	return events
+}
+
+func show(events []Event) string {
+	var words []string
+	for _, e := range events {
+		switch {
+		case e.Err != nil:
+			words = append(words, e.Key+"!"+e.Err.Error())
+		case e.Value == nil:
+			words = append(words, e.Key+"-")
+		default:
+			words = append(words, e.Key+"="+string(e.Value))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func TestMirrorKeepsTheBytesTheConsumerHas(t *testing.T) {
+	m := newMirror()
+	m.set(Event{Key: "a", Value: []byte("same")})
+	first := m.take()[0].Value
+	for _, e := range parseEvents("a=same a=other a=same") {
+		m.set(e)
+	}
+	m.take()
+	if kept := m.items["a"].now.value; &kept[0] != &first[0] {
+		t.Error("two copies of one value")
+	}
+}
+
+func TestMirrorForgetsWhatIsGone(t *testing.T) {
+	m := newMirror()
+	for i := range 100 {
+		m.set(Event{Key: fmt.Sprint(i), Value: []byte("x")})
+		m.set(Event{Key: fmt.Sprint(i)})
+	}
+	m.take()
+	if len(m.items) != 0 || len(m.pending) != 0 || m.live != 0 {
+		t.Errorf("%d items, %d pending, %d live; want none", len(m.items), len(m.pending), m.live)
+	}
+}
+
+func BenchmarkMirrorTake(b *testing.B) {
+	m := newMirror()
+	key := make([]string, 1000)
+	for i := range key {
+		key[i] = fmt.Sprintf("config/linux/interfaces/v2/interface/if%d", i)
+	}
+	values := [][]byte{[]byte("one"), []byte("two")}
+	for i := 0; b.Loop(); i++ {
+		m.set(Event{Key: key[i%len(key)], Value: values[i/len(key)%2], Rev: int64(i)})
+		if i%64 == 0 {
+			m.take()
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package kvdbsync_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
+)
+
+var errDown = errors.New("connection refused")
+
+// run starts a Source on a connector, in a bubble of synthetic time.
+func run(t *testing.T, o kvdbsync.Options) *kvdbsync.Source {
+	t.Helper()
+	o.Name = "mem"
+	s := kvdbsync.NewSource(o)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return s
+}
+
+func put(key, value string) kvdbsync.Event { return kvdbsync.Event{Key: key, Value: []byte(value)} }
+
+// taken is what the next Take yields, once nothing moves any more: "a=1 b-".
+func taken(s *kvdbsync.Source) string {
+	synctest.Wait()
+	c, ok := s.Take()
+	if !ok {
+		return "nothing"
+	}
+	var words []string
+	for _, e := range c.Events {
+		switch {
+		case e.Err != nil:
+			words = append(words, e.Key+"!"+e.Err.Error())
+		case e.Value == nil:
+			words = append(words, e.Key+"-")
+		default:
+			words = append(words, e.Key+"="+string(e.Value))
+		}
+	}
+	for _, err := range c.Problems {
+		words = append(words, "("+err.Error()+")")
+	}
+	if c.Resynced {
+		words = append(words, "resynced")
+	}
+	return strings.Join(words, " ")
+}
+
+func expect(t *testing.T, s *kvdbsync.Source, want string) {
+	t.Helper()
+	if got := taken(s); got != want {
+		t.Errorf("took %q, want %q", got, want)
+	}
+}
+
+func TestKeysAreRelativeToRoot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m conformance.Memory
+		m.Txn(put("/vnf-agent/vpp1/config/a", "1"), put("/vnf-agent/vpp1/status/a", "1"), put("/vnf-agent/vpp10/config/a", "1"))
+		s := run(t, kvdbsync.Options{Connector: &m, Root: "/vnf-agent/vpp1/", Prefix: "config/"})
+		expect(t, s, "config/a=1 resynced")
+		m.Txn(put("/vnf-agent/vpp1/config/b", "1"), put("/vnf-agent/vpp1/status/a", "2"))
+		expect(t, s, "config/b=1")
+		expect(t, s, "nothing")
+	})
+}
+
+func TestAnEmptyStoreIsSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, kvdbsync.Options{Connector: new(conformance.Memory)})
+		<-s.Ready()
+		if c, ok := s.Take(); !ok || !c.Synced || c.Source != "mem" {
+			t.Errorf("took %+v, %v", c, ok)
+		}
+	})
+}
+
+func TestAGapDeletesOnlyAtTheEndOfAListing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		steps := make(chan step)
+		s := run(t, kvdbsync.Options{Connector: script(steps)})
+		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "1"), put("b", "1"), put("c", "1")}, Synced: true}}
+		expect(t, s, "a=1 b=1 c=1 resynced")
+		steps <- step{err: errDown}
+		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "2")}}}
+		steps <- step{err: errDown}
+		expect(t, s, "nothing") // half of a listing says nothing
+		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "3")}}}
+		expect(t, s, "nothing")
+		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("c", "1")}, Synced: true}}
+		expect(t, s, "a=3 b- resynced")
+	})
+}
+
+func TestProblemsAndErrorsAreHandedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		steps := make(chan step)
+		s := run(t, kvdbsync.Options{Connector: script(steps)})
+		bad := kvdbsync.Event{Key: "a", Err: errors.New("a.yaml:3")}
+		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{bad}, Problems: []error{errors.New("b.yaml")}, Synced: true}}
+		expect(t, s, "a!a.yaml:3 (b.yaml) resynced")
+		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("c", "1")}}}
+		expect(t, s, "c=1 (b.yaml)")
+		steps <- step{b: kvdbsync.Batch{Problems: []error{errors.New("b.yaml")}}}
+		expect(t, s, "nothing")
+		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "1")}, Problems: []error{}}}
+		expect(t, s, "a=1")
+	})
+}
+
+func TestBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m conformance.Memory
+		m.Fail(errDown)
+		watches := &counting{Connector: &m}
+		s := run(t, kvdbsync.Options{Connector: watches})
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		begun := watches.times()
+		// Up to 30 s apart, 15 s on average: 240 an hour.
+		if n := len(begun); n < 150 || n > 400 {
+			t.Errorf("%d attempts in an hour", n)
+		}
+		for i := 1; i < len(begun); i++ {
+			bound := min(100*time.Millisecond<<min(i-1, 20), 30*time.Second)
+			if apart := begun[i].Sub(begun[i-1]); apart > bound {
+				t.Errorf("attempt %d came %v after the one before it, the bound is %v", i, apart, bound)
+			}
+		}
+		h := s.Health()
+		if h.State != kvdbsync.Connecting || !errors.Is(h.Err, errDown) || h.Failures != len(begun) {
+			t.Errorf("health %+v", h)
+		}
+	})
+}
+
+func TestBackOffStartsAnewAfterASync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m conformance.Memory
+		m.Fail(errDown)
+		watches := &counting{Connector: &m}
+		s := run(t, kvdbsync.Options{Connector: watches})
+		time.Sleep(time.Hour)
+		m.Fail(nil)
+		time.Sleep(time.Minute)
+		expect(t, s, "resynced")
+		before := len(watches.times())
+		m.Fail(errDown)
+		synctest.Wait()
+		m.Fail(nil)
+		time.Sleep(101 * time.Millisecond)
+		if after := len(watches.times()); after != before+1 {
+			t.Errorf("%d new attempts within the first bound", after-before)
+		}
+	})
+}
+
+func TestHealth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		steps := make(chan step)
+		s := run(t, kvdbsync.Options{Connector: script(steps), MinBackoff: time.Nanosecond})
+		begun := time.Now()
+		look := func(state kvdbsync.State, since time.Time, keys int, rev int64, failures int) {
+			t.Helper()
+			synctest.Wait()
+			h := s.Health()
+			if h.State != state || !h.Since.Equal(since) || h.Keys != keys || h.Rev != rev || h.Failures != failures {
+				t.Errorf("health %v since %v, %d keys, revision %d, %d failures", h.State, h.Since, h.Keys, h.Rev, h.Failures)
+			}
+			if (h.Err != nil) != (failures > 0) {
+				t.Errorf("%d failures and the error is %v", failures, h.Err)
+			}
+		}
+		look(kvdbsync.Connecting, begun, 0, 0, 0)
+		time.Sleep(time.Second)
+		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "1")}, Rev: 7}}
+		look(kvdbsync.Syncing, begun, 0, 0, 0)
+		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("b", "1")}, Rev: 7, Synced: true}}
+		synced := time.Now()
+		look(kvdbsync.Synced, synced, 2, 7, 0)
+		time.Sleep(time.Second)
+		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{{Key: "a"}}, Rev: 8}}
+		look(kvdbsync.Synced, synced, 1, 8, 0)
+		lost := time.Now()
+		steps <- step{err: errDown}
+		time.Sleep(time.Second)
+		steps <- step{err: errDown}
+		look(kvdbsync.Lost, lost, 1, 8, 2)
+		time.Sleep(time.Second)
+		steps <- step{b: kvdbsync.Batch{Rev: 3, Synced: true}}
+		look(kvdbsync.Synced, time.Now(), 0, 3, 0)
+	})
+}
+
+func TestTheSameFailureIsWarnedOfOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m conformance.Memory
+		var out bytes.Buffer
+		m.Fail(errDown)
+		run(t, kvdbsync.Options{Connector: &m, Log: slog.New(slog.NewTextHandler(&out, nil))})
+		time.Sleep(time.Hour)
+		m.Fail(errors.New("permission denied"))
+		time.Sleep(time.Hour)
+		m.Fail(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := strings.Count(out.String(), "level=WARN"); n != 2 {
+			t.Errorf("%d warnings, want one of each failure:\n%s", n, out.String())
+		}
+		if !strings.Contains(out.String(), "store synced") {
+			t.Errorf("not a word of the sync:\n%s", out.String())
+		}
+	})
+}
+
+func TestAWatchThatJustEndsIsBegunAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		steps := make(chan step)
+		s := run(t, kvdbsync.Options{Connector: script(steps)})
+		steps <- step{end: true}
+		steps <- step{b: kvdbsync.Batch{Synced: true}}
+		expect(t, s, "resynced")
+		steps <- step{end: true}
+		synctest.Wait()
+		if err := s.Health().Err; !errors.Is(err, kvdbsync.ErrEnded) {
+			t.Errorf("health says %v", err)
+		}
+	})
+}
+
+// A step is what a scripted connector does next.
+type step struct {
+	b   kvdbsync.Batch
+	err error
+	end bool
+}
+
+// script is a connector that does what it is told; each step of a watch that is
+// under way comes from the channel.
+type script chan step
+
+func (c script) Watch(ctx context.Context, _ string) iter.Seq2[kvdbsync.Batch, error] {
+	return func(yield func(kvdbsync.Batch, error) bool) {
+		for {
+			select {
+			case s := <-c:
+				if s.end || !yield(s.b, s.err) || s.err != nil {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// counting notes when watches begin.
+type counting struct {
+	kvdbsync.Connector
+	mu    sync.Mutex
+	begun []time.Time
+}
+
+func (c *counting) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.begun = append(c.begun, time.Now())
+	return c.Connector.Watch(ctx, prefix)
+}
+
+func (c *counting) times() []time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.begun)
+}
