@@ -17,21 +17,20 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// started runs a scheduler whose verbs do nothing, with everything else as
-// shipped, until the test ends.
-func started(tb testing.TB) *scheduler.Scheduler {
-	s := scheduler.New(scheduler.Options{Out: io.Discard})
+// start runs a scheduler whose verbs do nothing, with everything else as
+// shipped, until stop is called.
+func start(tb testing.TB) (s *scheduler.Scheduler, stop func()) {
+	s = scheduler.New(scheduler.Options{Out: io.Discard})
 	register(tb, s)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	tb.Cleanup(func() {
+	return s, func() {
 		cancel()
 		if err := <-done; err != nil {
 			tb.Error(err)
 		}
-	})
-	return s
+	}
 }
 
 func register(tb testing.TB, s *scheduler.Scheduler) {
@@ -132,7 +131,7 @@ func benchCommit(b *testing.B, n int) {
 	var before, after runtime.MemStats
 	for b.Loop() {
 		b.StopTimer()
-		s := started(b)
+		s, stop := start(b)
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		b.StartTimer()
@@ -145,6 +144,7 @@ func benchCommit(b *testing.B, n int) {
 		runtime.ReadMemStats(&after)
 		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(n), "B/value")
 		runtime.KeepAlive(r)
+		stop()
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "values/s")
@@ -152,18 +152,41 @@ func benchCommit(b *testing.B, n int) {
 
 func BenchmarkCommit100k(b *testing.B) { benchCommit(b, 100_000) }
 
+func BenchmarkCommit1M(b *testing.B) { benchCommit(b, 1_000_000) }
+
+// BenchmarkPending100k commits the routes, which wait, and then the interfaces.
+func BenchmarkPending100k(b *testing.B) {
+	const n = 100_000
+	ms := network(n)
+	keys := keysOf(b, ms)
+	for b.Loop() {
+		b.StopTimer()
+		s, stop := start(b)
+		b.StartTimer()
+		mustCommit(b, s, scheduler.Txn{Changes: wantAll(b, s, keys[n/10:], ms[n/10:])})
+		mustCommit(b, s, scheduler.Txn{Changes: wantAll(b, s, keys[:n/10], ms[:n/10])})
+		b.StopTimer()
+		stop()
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "values/s")
+}
+
 func BenchmarkDelete100k(b *testing.B) {
 	const n = 100_000
 	ms := network(n)
 	keys := keysOf(b, ms)
 	for b.Loop() {
 		b.StopTimer()
-		s := started(b)
+		s, stop := start(b)
 		mustCommit(b, s, scheduler.Txn{Changes: wantAll(b, s, keys, ms)})
 		b.StartTimer()
 		if r := mustCommit(b, s, scheduler.Txn{Changes: unwantAll(keys)}); len(r.Executed) != n {
 			b.Fatalf("%d operations, not %d", len(r.Executed), n)
 		}
+		b.StopTimer()
+		stop()
+		b.StartTimer()
 	}
 	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "values/s")
 }
@@ -176,7 +199,8 @@ func BenchmarkOneChange(b *testing.B) {
 }
 
 func benchOneChange(b *testing.B, n int) {
-	s := started(b)
+	s, stop := start(b)
+	defer stop()
 	ms := network(n)
 	mustCommit(b, s, scheduler.Txn{Changes: wantAll(b, s, keysOf(b, ms), ms)})
 	var took []time.Duration

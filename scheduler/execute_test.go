@@ -1,0 +1,139 @@
+package scheduler_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// slow registers interfaces whose verbs take d.
+func slow(tb testing.TB, s *scheduler.Scheduler, d time.Duration, running, most *atomic.Int32) {
+	type none = struct{}
+	verb := func(ctx context.Context) error {
+		if n := running.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		defer running.Add(-1)
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	_, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, none]{
+		Name: "interface", Model: models.For[*interfaces.Interface](),
+		Create: func(ctx context.Context, _ string, _ *interfaces.Interface) (none, error) { return none{}, verb(ctx) },
+		Delete: func(ctx context.Context, _ string, _ *interfaces.Interface, _ none) error { return verb(ctx) },
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func interfacesNamed(tb testing.TB, s *scheduler.Scheduler, n int) []scheduler.Change {
+	var out []scheduler.Change
+	for i := range n {
+		m := &interfaces.Interface{Name: fmt.Sprintf("if%d", i)}
+		v, err := s.Value(keyOf(tb, m), m)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		out = append(out, scheduler.Want(v))
+	}
+	return out
+}
+
+func TestConcurrencyReachesItsLimit(t *testing.T) {
+	const n, limit = 1000, 10
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s := scheduler.New(scheduler.Options{Concurrency: 3, Limits: map[string]int{"interface": limit}})
+		var running, most atomic.Int32
+		slow(t, s, time.Second, &running, &most)
+		go s.Run(ctx)
+		begin := time.Now()
+		mustCommit(t, s, scheduler.Txn{Changes: interfacesNamed(t, s, n)})
+		if got := most.Load(); got != limit {
+			t.Errorf("%d verbs ran at once, want %d", got, limit)
+		}
+		if took, want := time.Since(begin), n/limit*time.Second; took != want {
+			t.Errorf("took %v, want %v", took, want)
+		}
+	})
+}
+
+func TestVerbIsToldToEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s := scheduler.New(scheduler.Options{VerbTimeout: time.Minute})
+		var running, most atomic.Int32
+		slow(t, s, time.Hour, &running, &most)
+		go s.Run(ctx)
+		begin := time.Now()
+		r, err := s.Commit(t.Context(), scheduler.Txn{Changes: interfacesNamed(t, s, 1), Retry: scheduler.Retry{Never: true}})
+		if took := time.Since(begin); took != time.Minute || err == nil {
+			t.Errorf("took %v, err %v, want an error after a minute", took, err)
+		}
+		if st, _ := s.Status(r.Executed[0].Key); st.State != failed {
+			t.Errorf("state is %v", st.State)
+		}
+	})
+}
+
+func TestRunEndsWhatIsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := scheduler.New(scheduler.Options{})
+		var running, most atomic.Int32
+		slow(t, s, time.Hour, &running, &most)
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		go s.Commit(t.Context(), scheduler.Txn{Changes: interfacesNamed(t, s, 100)})
+		synctest.Wait()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if n := running.Load(); n != 0 {
+			t.Errorf("%d verbs still run", n)
+		}
+		if _, err := s.Commit(t.Context(), scheduler.Txn{}); err != scheduler.ErrStopped {
+			t.Errorf("Commit after the end: %v", err)
+		}
+	})
+}
+
+// BenchmarkConcurrentVerbs runs 10 k verbs that take 200 us each. It reports
+// which part of the configured concurrency was used.
+func BenchmarkConcurrentVerbs(b *testing.B) {
+	const n, limit, each = 10_000, 64, 200 * time.Microsecond
+	for b.Loop() {
+		b.StopTimer()
+		s := scheduler.New(scheduler.Options{Concurrency: limit})
+		var running, most atomic.Int32
+		slow(b, s, each, &running, &most)
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		changes := interfacesNamed(b, s, n)
+		b.StartTimer()
+		mustCommit(b, s, scheduler.Txn{Changes: changes})
+		b.StopTimer()
+		cancel()
+		<-done
+		b.StartTimer()
+	}
+	ideal := time.Duration(b.N) * n / limit * each
+	b.ReportMetric(float64(ideal)/float64(b.Elapsed()), "of-limit")
+	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "values/s")
+}
