@@ -1,0 +1,121 @@
+// Package bolt is the store that is one file of the agent's own.
+//
+//	db, err := bolt.New(bolt.Config{Path: "/var/lib/keyplane/keys.db"})
+//	defer db.Close()
+//	for batch, err := range db.Watch(ctx, "/vnf-agent/vpp1/") { ... }
+//	err = db.Put(ctx, "/vnf-agent/vpp1/config/...", value)
+//
+// Only one process can have the file open, so whoever else wants to edit it asks
+// this one. The file is opened, and made, at the first use; if that fails, the next
+// use tries again. Keys lie as they are in one bucket, root, as they always have, and
+// other buckets are left alone.
+//
+// Each transaction is one batch, and its revision is the transaction's number in
+// the file. Transactions go to watches in the order in which they were made, before
+// the call that made them returns. A watch that does not keep up ends with an error,
+// and starting over brings it up to date. [DB] may be used by many; a mutex guards the
+// file and the watches. Keys and values handed out are copies.
+//
+// Tests: real files, a second opener, damaged files, and the conformance suite.
+package bolt
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"go.yaml.in/yaml/v3"
+)
+
+// Errors that callers tell apart.
+var (
+	// ErrLocked says that another process has the file open.
+	ErrLocked = errors.New("in use by another process")
+	// ErrDamaged says that the file is no Bolt database, or no longer one.
+	ErrDamaged = errors.New("is damaged or no Bolt database")
+	// ErrClosed ends the watches of a DB that is closed.
+	ErrClosed = errors.New("closed")
+	// ErrBehind ends a watch whose reader did not keep up.
+	ErrBehind = errors.New("reader is too slow")
+)
+
+// Config is what bolt.conf holds.
+type Config struct {
+	// Path is the file. Required.
+	Path string `yaml:"db-path"`
+	// FileMode is the mode of a file that is made. Defaults to 0600.
+	FileMode FileMode `yaml:"file-mode"`
+	// LockTimeout is how long to wait for another process to close the file.
+	// Defaults to 5 s.
+	LockTimeout time.Duration `yaml:"lock-timeout"`
+	// FilterDuplicates keeps a Put of the value that is already there from watches.
+	FilterDuplicates bool `yaml:"filter-duplicate-notifications"`
+}
+
+// A FileMode is written in octal as text, "0600", or as the number it is, 384.
+type FileMode os.FileMode
+
+// UnmarshalYAML reads either form.
+func (m *FileMode) UnmarshalYAML(n *yaml.Node) error {
+	base := 8
+	if n.ShortTag() == "!!int" && !strings.HasPrefix(n.Value, "0") {
+		base = 10
+	}
+	v, err := strconv.ParseUint(strings.TrimPrefix(n.Value, "0o"), base, 32)
+	if n.Kind != yaml.ScalarNode || err != nil || v > 0o777 {
+		return fmt.Errorf("line %d: file mode %q: want octal digits in quotes, such as \"0600\"", n.Line, n.Value)
+	}
+	*m = FileMode(v)
+	return nil
+}
+
+// A DB is one file.
+type DB struct {
+	cfg Config
+
+	mu      sync.Mutex // guards what follows; held while the file is written
+	file    *bbolt.DB  // nil: not open
+	watches map[*watch]struct{}
+}
+
+// New makes a DB, and touches nothing yet.
+func New(cfg Config) (*DB, error) {
+	if cfg.Path == "" {
+		return nil, errors.New("db-path: empty: want the path of a file")
+	}
+	if cfg.LockTimeout < 0 {
+		return nil, fmt.Errorf("lock-timeout: %v: want a duration above zero, such as 5s", cfg.LockTimeout)
+	}
+	path, err := filepath.Abs(cfg.Path)
+	if err != nil {
+		return nil, fmt.Errorf("db-path: %w", err)
+	}
+	cfg.Path = path
+	cfg.FileMode = cmp.Or(cfg.FileMode, 0o600)
+	cfg.LockTimeout = cmp.Or(cfg.LockTimeout, 5*time.Second)
+	return &DB{cfg: cfg, watches: map[*watch]struct{}{}}, nil
+}
+
+// Close lets other processes have the file, and ends the watches with ErrClosed. A
+// later use opens it again.
+func (db *DB) Close() error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.endWatches(ErrClosed)
+	if db.file == nil {
+		return nil
+	}
+	file := db.file
+	db.file = nil
+	if err := file.Close(); err != nil {
+		return fmt.Errorf("closing %s: %w", db.cfg.Path, err)
+	}
+	return nil
+}

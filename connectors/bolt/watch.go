@@ -1,0 +1,128 @@
+package bolt
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// mostWaiting is how many batches may wait for the reader of a watch.
+const mostWaiting = 4096
+
+// A watch is one reader of what is written. The fields are guarded by the DB.
+type watch struct {
+	prefix string
+	queue  []kvdbsync.Batch
+	err    error         // why it has ended
+	more   chan struct{} // holds a token when there is something new in queue or err
+}
+
+// Watch yields all pairs under prefix as one batch, then one batch for each
+// transaction that touched one.
+func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
+	return func(yield func(kvdbsync.Batch, error) bool) {
+		w := &watch{prefix: prefix, more: make(chan struct{}, 1)}
+		first, err := db.begin(ctx, w)
+		if err != nil {
+			if ctx.Err() == nil {
+				yield(kvdbsync.Batch{}, err)
+			}
+			return
+		}
+		defer db.forget(w)
+		if !yield(first, nil) {
+			return
+		}
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-w.more:
+			}
+			queue, err := db.take(w)
+			for _, b := range queue {
+				if ctx.Err() != nil || !yield(b, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(kvdbsync.Batch{}, err)
+				return
+			}
+		}
+	}
+}
+
+// begin registers a watch and lists what is there, with nothing written in between.
+func (db *DB) begin(ctx context.Context, w *watch) (kvdbsync.Batch, error) {
+	b := kvdbsync.Batch{Synced: true}
+	err := db.view(ctx, func(bucket *bbolt.Bucket) error {
+		b.Rev = int64(bucket.Tx().ID())
+		for _, p := range list(bucket, w.prefix) {
+			b.Events = append(b.Events, kvdbsync.Event{Key: p.Key, Value: p.Value})
+		}
+		db.watches[w] = struct{}{}
+		return nil
+	})
+	return b, err
+}
+
+// tell hands a batch to the watches. The mutex is held.
+func (db *DB) tell(b kvdbsync.Batch) {
+	for w := range db.watches {
+		part := b
+		part.Events = nil
+		for _, e := range b.Events {
+			if strings.HasPrefix(e.Key, w.prefix) {
+				part.Events = append(part.Events, e)
+			}
+		}
+		switch {
+		case len(part.Events) == 0:
+			continue
+		case len(w.queue) == mostWaiting:
+			db.end(w, fmt.Errorf("%s: watch: %w: %d transactions were waiting", db.cfg.Path, ErrBehind, mostWaiting))
+			continue
+		}
+		w.queue = append(w.queue, part)
+		w.wake()
+	}
+}
+
+func (db *DB) endWatches(err error) {
+	for w := range db.watches {
+		db.end(w, fmt.Errorf("%s: %w", db.cfg.Path, err))
+	}
+}
+
+func (db *DB) end(w *watch, err error) {
+	w.err = err
+	delete(db.watches, w)
+	w.wake()
+}
+
+func (w *watch) wake() {
+	select {
+	case w.more <- struct{}{}:
+	default:
+	}
+}
+
+func (db *DB) take(w *watch) ([]kvdbsync.Batch, error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	queue := w.queue
+	w.queue = nil
+	return queue, w.err
+}
+
+func (db *DB) forget(w *watch) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	delete(db.watches, w)
+}
