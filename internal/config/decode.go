@@ -1,0 +1,129 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A decoder fills a struct from a file and gathers what is wrong with it.
+type decoder struct {
+	file    string
+	unknown []Unknown
+	errs    []error
+}
+
+var (
+	durationType    = reflect.TypeFor[time.Duration]()
+	unmarshalerType = reflect.TypeFor[yaml.Unmarshaler]()
+)
+
+// value decodes what stands at path.
+func (d *decoder) value(path string, n *yaml.Node, into reflect.Value) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch {
+	case n.ShortTag() == "!!null":
+	case into.Addr().Type().Implements(unmarshalerType):
+		d.own(path, n, into)
+	case into.Kind() == reflect.Struct:
+		d.structure(path, n, into)
+	case into.Kind() == reflect.Slice:
+		d.list(path, n, into)
+	case !scalar(n, into):
+		d.wrong(path, n, want(into.Type()))
+	}
+}
+
+// scalar decodes the rest, and tells whether it could. The library turns 1.5 into
+// the number 1, and knows no durations without a unit.
+func scalar(n *yaml.Node, into reflect.Value) bool {
+	isInt := n.ShortTag() == "!!int"
+	if into.Type() == durationType && isInt {
+		ns, err := strconv.ParseInt(n.Value, 0, 64)
+		into.SetInt(ns)
+		return err == nil
+	}
+	if into.Type() != durationType && (into.CanInt() || into.CanUint()) && !isInt {
+		return false
+	}
+	return n.Decode(into.Addr().Interface()) == nil
+}
+
+// own lets a type decode itself; its error says what would be right.
+func (d *decoder) own(path string, n *yaml.Node, into reflect.Value) {
+	if err := n.Decode(into.Addr().Interface()); err != nil {
+		d.errs = append(d.errs, fmt.Errorf("%s:%d: %s: %w", d.file, n.Line, path, err))
+	}
+}
+
+func (d *decoder) structure(path string, n *yaml.Node, into reflect.Value) {
+	if n.Kind != yaml.MappingNode {
+		d.wrong(path, n, want(into.Type()))
+		return
+	}
+	fields := fieldsOf(into.Type())
+	lines := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		name := key.Value
+		field, ok := fields[name]
+		switch first := lines[name]; {
+		case !ok:
+			d.unknown = append(d.unknown, Unknown{d.file, key.Line, join(path, name), nearest(name, fields)})
+		case first != 0:
+			d.errs = append(d.errs, fmt.Errorf("%s:%d: %s is on line %d already", d.file, key.Line, join(path, name), first))
+		default:
+			lines[name] = key.Line
+			d.value(join(path, name), n.Content[i+1], into.Field(field))
+		}
+	}
+}
+
+func (d *decoder) list(path string, n *yaml.Node, into reflect.Value) {
+	if n.Kind != yaml.SequenceNode {
+		d.wrong(path, n, want(into.Type()))
+		return
+	}
+	list := reflect.MakeSlice(into.Type(), len(n.Content), len(n.Content))
+	for i, one := range n.Content {
+		d.value(fmt.Sprintf("%s[%d]", path, i), one, list.Index(i))
+	}
+	into.Set(list)
+}
+
+func (d *decoder) wrong(path string, n *yaml.Node, want string) {
+	where := fmt.Sprintf("%s:%d: ", d.file, n.Line)
+	if path != "" {
+		where += path + ": "
+	}
+	d.errs = append(d.errs, fmt.Errorf("%s%s: want %s", where, show(n), want))
+}
+
+// fieldsOf maps the keys of a struct to the indices of its fields.
+func fieldsOf(t reflect.Type) map[string]int {
+	fields := map[string]int{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if name == "" {
+			name = strings.ToLower(f.Name)
+		}
+		if f.IsExported() && name != "-" {
+			fields[name] = i
+		}
+	}
+	return fields
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
