@@ -1,0 +1,286 @@
+package kvdb_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/connectors/bolt"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/northbound/kvdb"
+)
+
+func TestClientIsTheStoreBehindTheSocket(t *testing.T) {
+	ctx := t.Context()
+	db := newBolt(t)
+	c := client(t, serve(t, map[string]kvdbsync.Store{"bolt": db}), "bolt")
+
+	if _, err := c.Get(ctx, "a"); !errors.Is(err, kvdbsync.ErrNotFound) || !strings.Contains(err.Error(), "no such key: a") {
+		t.Errorf("missing key: %v", err)
+	}
+	values := map[string][]byte{
+		"a": []byte("{}"), "a/b c?&=#%2F": []byte("\x00\xff\n"), "a/é": {}, "b": bytes.Repeat([]byte("x"), 10<<20),
+	}
+	for key, value := range values {
+		if err := c.Put(ctx, key, value); err != nil {
+			t.Fatal(err)
+		}
+		stored, err := db.Get(ctx, key)
+		if !bytes.Equal(stored, value) || err != nil {
+			t.Errorf("%q: stored %.20q, %v", key, stored, err)
+		}
+		if got, err := c.Get(ctx, key); !bytes.Equal(got, value) || got == nil || err != nil {
+			t.Errorf("%q: got %.20q, %v", key, got, err)
+		}
+	}
+	pairs, err := c.List(ctx, "a")
+	if err != nil || len(pairs) != 3 || pairs[0].Key != "a" || pairs[2].Key != "a/é" || string(pairs[1].Value) != "\x00\xff\n" || pairs[2].Value == nil {
+		t.Errorf("%+v, %v", pairs, err)
+	}
+	keys, err := c.Keys(ctx, "")
+	if err != nil || len(keys) != 4 || keys[0].Value != nil {
+		t.Errorf("%.200v, %v", keys, err)
+	}
+	for _, want := range []bool{true, false} {
+		if existed, err := c.Delete(ctx, "a"); existed != want || err != nil {
+			t.Errorf("deleted: %v, %v; want %v", existed, err, want)
+		}
+	}
+	if names, err := c.Stores(ctx); !slices.Equal(names, []string{"bolt"}) || err != nil {
+		t.Errorf("%v, %v", names, err)
+	}
+}
+
+func TestManyKeys(t *testing.T) {
+	const n = 100_000
+	db := newBolt(t)
+	pairs := make([]kvdbsync.Pair, n)
+	for i := range pairs {
+		pairs[i] = kvdbsync.Pair{Key: fmt.Sprintf("/vnf-agent/vpp1/config/%06d", i), Value: []byte(`{"n": 1}`)}
+	}
+	if err := db.Txn(t.Context(), pairs...); err != nil {
+		t.Fatal(err)
+	}
+	c := client(t, serve(t, map[string]kvdbsync.Store{"bolt": db}), "bolt")
+	got, err := c.List(t.Context(), "/vnf-agent/")
+	if err != nil || len(got) != n || got[n-1].Key != pairs[n-1].Key || string(got[n-1].Value) != `{"n": 1}` {
+		t.Errorf("%d pairs, %v", len(got), err)
+	}
+}
+
+func TestErrorsCrossTheSocket(t *testing.T) {
+	socket := serve(t, map[string]kvdbsync.Store{"fixed": fixed{}})
+	ctx := t.Context()
+	c := client(t, socket, "fixed")
+	if err := c.Put(ctx, "k", nil); !errors.Is(err, kvdbsync.ErrReadOnly) || err.Error() != "store is read-only: edit a.yaml:1" {
+		t.Errorf("read-only: %v", err)
+	}
+	if _, err := c.Delete(ctx, "k"); !errors.Is(err, kvdbsync.ErrReadOnly) {
+		t.Errorf("read-only: %v", err)
+	}
+	if _, err := c.List(ctx, ""); err == nil || err.Error() != "disk on fire" {
+		t.Errorf("failure: %v", err)
+	}
+	if _, err := client(t, socket, "etcd").Get(ctx, "k"); !errors.Is(err, kvdb.ErrNoStore) || err.Error() != `no such store: "etcd": the agent has fixed` {
+		t.Errorf("no store: %v", err)
+	}
+	if err := c.Put(ctx, "", nil); err == nil || err.Error() != "bad request: parameter key is empty: want a whole key" {
+		t.Errorf("no key: %v", err)
+	}
+	if err := c.Put(ctx, "k", make([]byte, kvdb.MaxValue+1)); err == nil || err.Error() != "value: too large: want at most 67108864 bytes" {
+		t.Errorf("too large: %v", err)
+	}
+
+	status := map[string]int{
+		"GET /v1/stores/fixed/key?key=absent": 404, "GET /v1/stores/none/keys": 404, "PUT /v1/stores/fixed/key?key=k": 405,
+		"GET /v1/stores/fixed/key": 400, "GET /v1/stores/fixed/keys": 500, "POST /v1/stores": 405, "GET /": 404,
+	}
+	for request, want := range status {
+		method, path, _ := strings.Cut(request, " ")
+		if got := ask(t, socket, method, path); got != want {
+			t.Errorf("%s: status %d, want %d", request, got, want)
+		}
+	}
+}
+
+func TestSocketIsForItsOwnerAndGoesWithTheServer(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "deep", "vpp1.sock")
+	ended := run(t, socket)
+	info, err := os.Stat(socket)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if err := ended(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(socket); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+	c := client(t, socket, "bolt")
+	if _, err := c.Get(t.Context(), "k"); !errors.Is(err, kvdb.ErrNoAgent) {
+		t.Errorf("nobody listens: %v", err)
+	}
+}
+
+func TestWhatIsAtThePlaceOfTheSocket(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "vpp1.sock")
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.SetUnlinkOnClose(false)
+	dead.Close()
+	if _, err := client(t, socket, "bolt").Get(t.Context(), "k"); !errors.Is(err, kvdb.ErrNoAgent) {
+		t.Errorf("nobody listens: %v", err)
+	}
+
+	run(t, socket) // replaces it
+	living := kvdb.Server{Socket: socket}
+	if err := living.Run(t.Context()); !errors.Is(err, kvdb.ErrInUse) || !strings.Contains(err.Error(), socket) {
+		t.Errorf("two at once: %v", err)
+	}
+	if _, err := client(t, socket, "none").Stores(t.Context()); err != nil {
+		t.Errorf("the first one suffered: %v", err)
+	}
+
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := kvdb.Server{Socket: file}
+	if err := other.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "no socket") {
+		t.Errorf("a file: %v", err)
+	}
+	if text, err := os.ReadFile(file); string(text) != "precious" || err != nil {
+		t.Errorf("the file became %q, %v", text, err)
+	}
+	long := kvdb.Server{Socket: "/tmp/" + strings.Repeat("x", 200)}
+	if err := long.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "want at most 107") {
+		t.Errorf("a long path: %v", err)
+	}
+}
+
+func TestBrokenListingIsNoShortOne(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, `{"key":"a","value":""}`)
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})}
+	go web.Serve(l) //nolint:errcheck // ends with the test
+	defer web.Close()
+	if pairs, err := client(t, socket, "bolt").List(t.Context(), ""); err == nil {
+		t.Errorf("%v", pairs)
+	}
+}
+
+func TestDefaultSocket(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "/run/user/7")
+	want := "/run/user/7/keyplane/vpp1.sock"
+	if os.Geteuid() == 0 {
+		want = "/run/keyplane/vpp1.sock"
+	}
+	if got := kvdb.DefaultSocket("vpp1"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// fixed is a store that cannot be written, and that cannot be listed.
+type fixed struct{}
+
+func (fixed) Get(context.Context, string) ([]byte, error) {
+	return nil, fmt.Errorf("wrapped: %w", kvdbsync.ErrNotFound)
+}
+func (fixed) List(context.Context, string) ([]kvdbsync.Pair, error) {
+	return nil, errors.New("disk on fire")
+}
+func (fixed) Put(context.Context, string, []byte) error {
+	return fmt.Errorf("%w: edit a.yaml:1", kvdbsync.ErrReadOnly)
+}
+func (fixed) Delete(context.Context, string) (bool, error) { return true, kvdbsync.ErrReadOnly }
+
+func newBolt(t *testing.T) *bolt.DB {
+	db, err := bolt.New(bolt.Config{Path: filepath.Join(t.TempDir(), "keys.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func serve(t *testing.T, stores map[string]kvdbsync.Store) (socket string) {
+	socket = filepath.Join(t.TempDir(), "s")
+	start(t, &kvdb.Server{Socket: socket, Stores: stores})
+	return socket
+}
+
+func run(t *testing.T, socket string) (end func() error) {
+	return start(t, &kvdb.Server{Socket: socket})
+}
+
+// start runs a server until end is called, or the test ends.
+func start(t *testing.T, s *kvdb.Server) (end func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	s.Ready = ready
+	go func() { ended <- s.Run(ctx) }()
+	select {
+	case <-ready:
+	case err := <-ended:
+		t.Fatal(err)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the server does not start")
+	}
+	end = func() error {
+		cancel()
+		err := <-ended
+		ended <- nil
+		return err
+	}
+	t.Cleanup(func() {
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+	return end
+}
+
+func client(t *testing.T, socket, store string) *kvdb.Client {
+	c := kvdb.NewClient(socket, store)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// ask returns the status of a plain request.
+func ask(t *testing.T, socket, method, path string) int {
+	t.Helper()
+	web := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}}
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://agent"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := web.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode
+}

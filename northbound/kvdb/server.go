@@ -1,0 +1,127 @@
+package kvdb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// A Server serves stores on a socket.
+type Server struct {
+	Socket string
+	Stores map[string]kvdbsync.Store
+	Log    *slog.Logger // Defaults to discarding
+	// Ready, if set, is closed when the socket takes connections.
+	Ready chan<- struct{}
+}
+
+// Run serves until ctx ends, then lets requests that are under way finish for a
+// moment and removes the socket. What a dead process left at its place is replaced; a
+// living one is ErrInUse.
+func (s *Server) Run(ctx context.Context) error {
+	l, err := listen(ctx, s.Socket)
+	if err != nil {
+		return err
+	}
+	log := cmp.Or(s.Log, slog.New(slog.DiscardHandler))
+	web := &http.Server{
+		Handler:           Handler(s.Stores),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       time.Minute,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(l) }()
+	if s.Ready != nil {
+		close(s.Ready)
+	}
+	select {
+	case err := <-served:
+		return fmt.Errorf("socket %s: %w", s.Socket, err)
+	case <-ctx.Done():
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if web.Shutdown(last) != nil {
+		web.Close()
+	}
+	<-served
+	return nil
+}
+
+// listen makes the socket. The directory is locked meanwhile, so that of two agents
+// that start at once and find the same remains, one gets the place.
+func listen(ctx context.Context, socket string) (net.Listener, error) {
+	if err := checkPath(socket); err != nil {
+		return nil, err
+	}
+	unlock, err := lockDirectory(filepath.Dir(socket))
+	if err != nil {
+		return nil, fmt.Errorf("socket %s: %w", socket, err)
+	}
+	defer unlock()
+	private := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		// The mode of the descriptor becomes that of the file, so there is no moment at
+		// which others may connect.
+		var mode error
+		err := c.Control(func(fd uintptr) { mode = unix.Fchmod(int(fd), 0o600) })
+		return errors.Join(err, mode)
+	}}
+	l, err := private.Listen(ctx, "unix", socket)
+	if errors.Is(err, unix.EADDRINUSE) {
+		if err := removeRemains(ctx, socket); err != nil {
+			return nil, fmt.Errorf("socket %s: %w", socket, err)
+		}
+		l, err = private.Listen(ctx, "unix", socket)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	return l, nil
+}
+
+func lockDirectory(dir string) (unlock func() error, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f.Close, nil
+}
+
+// removeRemains removes a socket that nobody listens on.
+func removeRemains(ctx context.Context, socket string) error {
+	info, err := os.Lstat(socket)
+	if err != nil {
+		return err
+	}
+	if info.Mode()&os.ModeSocket == 0 {
+		return errors.New("something else is there that is no socket: remove it, or choose another path")
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	if err == nil {
+		conn.Close()
+		return ErrInUse
+	}
+	if !errors.Is(err, unix.ECONNREFUSED) {
+		return err
+	}
+	return os.Remove(socket)
+}
