@@ -1,0 +1,146 @@
+package iface
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/alloc"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
+	"github.com/keyplane/keyplane/descriptors/linux/keys"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+var errKey = errors.New("invalid key")
+
+func validateAddress(key string, _ *interfaces.Interface) error {
+	a, ok := keys.ParseAddress(key)
+	if !ok || a.Interface == keys.Invalid || a.Addr == keys.Invalid {
+		return fmt.Errorf("%w: %s", errKey, key)
+	}
+	return nil
+}
+
+// sameAddress: the key says it all, but what enters or leaves a VRF loses its
+// addresses.
+func sameAddress(_ string, old, new *interfaces.Interface) bool {
+	return old.GetVrfMasterInterface() == new.GetVrfMasterInterface()
+}
+
+func addressDependencies(key string, v *interfaces.Interface) (deps []scheduler.Dependency) {
+	a, _ := keys.ParseAddress(key)
+	if vrf := v.GetVrfMasterInterface(); vrf != "" {
+		deps = append(deps, scheduler.Dependency{Label: "interface-assigned-to-vrf", Key: keys.VRF(a.Interface, vrf)})
+	}
+	if a.Source == keys.Existing {
+		deps = append(deps, scheduler.Dependency{Label: "address-assigned-to-interface", Key: keys.HostAddress(hostName(v), a.Addr)})
+	}
+	if ref, ok := alloc.Parse(a.Addr); ok {
+		deps = append(deps, scheduler.Dependency{Label: a.Addr, Key: ref.Key(a.Interface)})
+	}
+	return deps
+}
+
+func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Interface) (struct{}, error) {
+	none := struct{}{}
+	a, _ := keys.ParseAddress(key)
+	if a.Source == keys.Existing {
+		return none, nil
+	}
+	p, ok := a.Prefix()
+	if !ok {
+		return none, fmt.Errorf("%s: no address is known for it", a.Addr)
+	}
+	meta, space, err := h.standingAt(a.Interface)
+	if err != nil {
+		return none, err
+	}
+	defer space.Close()
+	addr := kernel.Addr{Link: meta.Index, Prefix: p}
+	if p.Addr().Is6() {
+		if err := enableIPv6(space, meta.HostName); err != nil {
+			return none, err
+		}
+	}
+	if err := space.AddAddr(addr); err != nil {
+		if !errors.Is(err, unix.EEXIST) {
+			return none, err
+		}
+		if err := h.sameIsThere(space, addr); err != nil {
+			return none, err
+		}
+	}
+	h.Watch.Made(space, standing.Address(space.ID, addr), standing.Entry{Key: key, Link: meta.Index})
+	return none, nil
+}
+
+// standingAt opens the namespace of an interface that stands.
+func (h *handler) standingAt(name string) (Meta, *netns.Space, error) {
+	meta, ok := h.index.Get(name)
+	if !ok {
+		return Meta{}, nil, fmt.Errorf("%s: %w", name, ErrNotThere)
+	}
+	space, ok := h.Spaces.ByID(meta.NS)
+	if !ok {
+		return Meta{}, nil, fmt.Errorf("%s: %w", netns.Text(meta.Namespace), netns.ErrNotFound)
+	}
+	return meta, space, nil
+}
+
+// sameIsThere tells whether the address that exists is the one we want: IPv6 has
+// an address on a link once, whatever the prefix length.
+func (h *handler) sameIsThere(space *netns.Space, want kernel.Addr) error {
+	addrs, err := space.Addrs(want.Link)
+	if err != nil {
+		return err
+	}
+	for _, have := range addrs {
+		if have.Prefix == want.Prefix {
+			return nil
+		}
+		if have.Prefix.Addr() == want.Prefix.Addr() {
+			return fmt.Errorf("address %v: %w by %v on the same link: want one of them removed", want.Prefix, ErrInTheWay, have.Prefix)
+		}
+	}
+	return fmt.Errorf("address %v: %w", want.Prefix, ErrInTheWay)
+}
+
+// enableIPv6 lets a link have IPv6 addresses; the kernel routes those through lo.
+func enableIPv6(space *netns.Space, host string) error {
+	for _, link := range []string{loopback, host} {
+		err := space.Sysctl("ipv6/conf/"+link+"/disable_ipv6", "0")
+		if errors.Is(err, fs.ErrNotExist) {
+			return scheduler.Terminal(fmt.Errorf("this kernel has no IPv6: want CONFIG_IPV6, and no ipv6.disable=1 on its command line: %w", err))
+		}
+		if err != nil {
+			return fmt.Errorf("enabling IPv6 on %s: %w", link, err)
+		}
+	}
+	return nil
+}
+
+func (h *handler) deleteAddress(_ context.Context, key string, _ *interfaces.Interface, _ struct{}) error {
+	a, _ := keys.ParseAddress(key)
+	p, ok := a.Prefix()
+	if a.Source == keys.Existing || !ok {
+		return nil
+	}
+	meta, space, err := h.standingAt(a.Interface)
+	if err != nil {
+		return nil //nolint:nilerr // with the interface or its namespace went the address
+	}
+	defer space.Close()
+	addr := kernel.Addr{Link: meta.Index, Prefix: p}
+	h.Watch.Unmade(standing.Address(space.ID, addr))
+	err = space.DelAddr(addr)
+	if errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,238 @@
+package iface
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
+	"github.com/keyplane/keyplane/descriptors/linux/keys"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// HostNames announces the links of the agent's own namespace that are up, with
+// their addresses and VRFs, as values of linux-interface-watcher. What appears is
+// announced at once. What is no longer so is withdrawn at once with its link, and
+// else only after a while: a link that gets another name bounces.
+//
+// It is a standing.Follower; the goroutine that calls it as one owns it. The
+// descriptor's Retrieve reads the kernel by itself.
+type HostNames struct {
+	spaces  *netns.Set
+	log     *slog.Logger
+	observe func(...scheduler.Observed)
+
+	links     map[int]kernel.Link
+	addrs     map[int]map[netip.Prefix]bool
+	announced map[int]map[string]bool // keys, by index of the link
+	due       map[int]time.Time       // when to look again whether something is to be withdrawn
+}
+
+// NewHostNames returns a HostNames that announces through observe.
+func NewHostNames(spaces *netns.Set, log *slog.Logger, observe func(...scheduler.Observed)) *HostNames {
+	return &HostNames{spaces: spaces, log: log, observe: observe, announced: map[int]map[string]bool{}, due: map[int]time.Time{}}
+}
+
+// Register adds linux-interface-watcher to s.
+func (n *HostNames) Register(s *scheduler.Scheduler, southbound string) error {
+	_, err := scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, struct{}]{
+		Name: WatcherName, Prefix: keys.HostNames, Southbound: southbound, Retrieve: n.retrieve,
+	})
+	return err
+}
+
+func (n *HostNames) retrieve(context.Context, []scheduler.Wanted[*emptypb.Empty]) iter.Seq2[scheduler.Found[*emptypb.Empty, struct{}], error] {
+	return func(yield func(scheduler.Found[*emptypb.Empty, struct{}], error) bool) {
+		now := HostNames{spaces: n.spaces}
+		if err := now.load(); err != nil {
+			yield(scheduler.Found[*emptypb.Empty, struct{}]{}, err)
+			return
+		}
+		for index := range now.links {
+			for key := range now.keysOf(index) {
+				if !yield(scheduler.Found[*emptypb.Empty, struct{}]{Key: key, Value: &emptypb.Empty{}, Foreign: true}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// load reads what there is.
+func (n *HostNames) load() error {
+	own, err := n.spaces.Own()
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	links, err := own.Links()
+	if err != nil {
+		return err
+	}
+	addrs, err := own.Addrs(0)
+	if err != nil {
+		return err
+	}
+	n.links, n.addrs = map[int]kernel.Link{}, map[int]map[netip.Prefix]bool{}
+	for _, l := range links {
+		n.links[l.Index] = l
+	}
+	for _, a := range addrs {
+		n.address(a, false)
+	}
+	return nil
+}
+
+// keysOf are the keys of one link.
+func (n *HostNames) keysOf(index int) map[string]bool {
+	l, ok := n.links[index]
+	if !ok || !l.Up {
+		return nil
+	}
+	out := map[string]bool{keys.HostName(l.Name): true}
+	for p := range n.addrs[index] {
+		out[keys.HostAddress(l.Name, p.String())] = true
+	}
+	if vrf := n.links[l.Master]; l.Master != 0 && vrf.Kind == "vrf" {
+		out[keys.HostVRF(l.Name, vrf.Name)] = true
+	}
+	return out
+}
+
+// Reload implements standing.Follower.
+func (n *HostNames) Reload(now time.Time) {
+	if err := n.load(); err != nil {
+		n.log.Error("cannot read the links of the agent's own namespace", "err", fmt.Errorf("%s: %w", WatcherName, err))
+		return
+	}
+	for index := range n.links {
+		n.announce(index, now)
+	}
+	for index := range n.announced {
+		n.announce(index, now)
+	}
+}
+
+// Apply implements standing.Follower.
+func (n *HostNames) Apply(events []kernel.Event, now time.Time) {
+	for _, e := range events {
+		switch what := e.What.(type) {
+		case kernel.Link:
+			n.link(what, e.Gone, now)
+		case kernel.Addr:
+			n.address(what, e.Gone)
+			n.announce(what.Link, now)
+		}
+	}
+}
+
+func (n *HostNames) link(l kernel.Link, gone bool, now time.Time) {
+	before, known := n.links[l.Index]
+	if gone {
+		delete(n.links, l.Index)
+		delete(n.addrs, l.Index)
+	} else {
+		n.links[l.Index] = l
+	}
+	n.announce(l.Index, now)
+	if l.Kind != "vrf" || known && !gone && before.Name == l.Name {
+		return
+	}
+	for index, member := range n.links { // their keys have its name
+		if member.Master == l.Index {
+			n.announce(index, now)
+		}
+	}
+}
+
+func (n *HostNames) address(a kernel.Addr, gone bool) {
+	if gone {
+		delete(n.addrs[a.Link], a.Prefix)
+		return
+	}
+	if n.addrs[a.Link] == nil {
+		n.addrs[a.Link] = map[netip.Prefix]bool{}
+	}
+	n.addrs[a.Link][a.Prefix] = true
+}
+
+// announce says what is new of a link, and has withdrawn what is old.
+func (n *HostNames) announce(index int, now time.Time) {
+	current, before := n.keysOf(index), n.announced[index]
+	var fresh []scheduler.Observed
+	for _, key := range slices.Sorted(maps.Keys(current)) {
+		if !before[key] {
+			fresh = append(fresh, scheduler.Observed{Key: key, Value: &emptypb.Empty{}})
+		}
+	}
+	if len(fresh) > 0 {
+		if before == nil {
+			n.announced[index] = map[string]bool{}
+		}
+		for _, o := range fresh {
+			n.announced[index][o.Key] = true
+		}
+		n.observe(fresh...)
+	}
+	_, there := n.links[index]
+	switch {
+	case len(n.announced[index]) == len(current):
+		delete(n.due, index)
+	case !there:
+		n.withdraw(index)
+	case n.due[index].IsZero():
+		n.due[index] = now.Add(standing.Settle)
+	}
+}
+
+// withdraw says what of a link is no longer so.
+func (n *HostNames) withdraw(index int) {
+	delete(n.due, index)
+	current := n.keysOf(index)
+	var old []scheduler.Observed
+	for _, key := range slices.Sorted(maps.Keys(n.announced[index])) {
+		if !current[key] {
+			delete(n.announced[index], key)
+			if !n.stands(key) {
+				old = append(old, scheduler.Observed{Key: key})
+			}
+		}
+	}
+	if len(n.announced[index]) == 0 {
+		delete(n.announced, index)
+	}
+	if len(old) > 0 {
+		n.observe(old...)
+	}
+}
+
+// stands tells whether another link has the key, having taken over the name.
+func (n *HostNames) stands(key string) bool {
+	for _, has := range n.announced {
+		if has[key] {
+			return true
+		}
+	}
+	return false
+}
+
+// Due implements standing.Follower.
+func (n *HostNames) Due(now time.Time) (next time.Time) {
+	for index, due := range n.due {
+		if !due.After(now) {
+			n.withdraw(index)
+		} else if next.IsZero() || due.Before(next) {
+			next = due
+		}
+	}
+	return next
+}

@@ -1,0 +1,163 @@
+// Package iface keeps Linux interfaces as declared: VETH pairs, host sides of VPP
+// TAPs, loopbacks, dummies, VRFs, and the addresses and VRFs of interfaces that
+// somebody else makes.
+//
+//	links, err := iface.Register(s, iface.Options{...})
+//	meta, ok := links.Get("veth1") // index, namespace, ...
+//
+// Four descriptors work together: linux-interface for the interface itself;
+// linux-interface-address and linux-interface-vrf for what is derived from it;
+// linux-interface-watcher (see HostNames), which only notices the links of the
+// agent's own namespace.
+//
+// What is ours carries our mark in the kernel, the alias of the link (alias.go).
+// A link without it is never changed, but for what EXISTING, LOOPBACK and
+// TAP_TO_VPP say. Each verb may be called again after it failed half-way, and
+// finds what the first try left.
+//
+// An end of a VETH pair is made, waits and is undone in the agent's own namespace
+// under a temporary name (veth.go), so that both ends may come and go in any
+// order, or at once.
+//
+// Tests: what values mean with tables, the verbs and Retrieve with the real kernel
+// in namespaces of their own, what this kernel may lack with package fakelinux.
+package iface
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
+	"github.com/keyplane/keyplane/descriptors/linux/keys"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// The names of the descriptors.
+const (
+	Name        = "linux-interface"
+	AddressName = "linux-interface-address"
+	VRFName     = "linux-interface-vrf"
+	WatcherName = "linux-interface-watcher"
+)
+
+var (
+	// ErrInTheWay says that a link that is not ours has the name we need.
+	ErrInTheWay = errors.New("the name is taken")
+	// ErrNotThere says that an interface that is needed does not stand.
+	ErrNotThere = errors.New("interface is not there")
+)
+
+// Meta is what is known of an interface that stands.
+type Meta struct {
+	Index     int
+	HostName  string
+	Namespace *namespace.NetNamespace // as its value refers to it
+	NS        kernel.ID               // the namespace itself
+	TAP       string                  // TAP_TO_VPP: logical name of the interface in VPP
+	VRF       string                  // logical name of the VRF it is in
+	Table     uint32                  // VRF_DEVICE: its routing table
+}
+
+// Options are those of the descriptors.
+type Options struct {
+	Spaces *netns.Set
+	Watch  *standing.Watcher
+	Log    *slog.Logger
+	// Label of the agent; it is part of the mark on what is ours.
+	Label string
+	// Southbound is the name under which the verbs share a limit.
+	Southbound string
+	// Readers is how many namespaces Retrieve reads at once. Defaults to 10.
+	Readers int
+	// TAPHost tells which name the host side of a TAP of VPP has in the kernel.
+	// Defaults to the name that a TAP has that is given none.
+	TAPHost func(vppInterface string) string
+	// Flushed is called when we had to set a link down for a moment: the kernel
+	// may have dropped addresses and routes.
+	Flushed func()
+}
+
+// handler has what the verbs need.
+type handler struct {
+	Options
+	index *scheduler.Index[Meta]
+	pairs sync.Mutex // held while a VETH pair is made or undone
+}
+
+// Register adds the descriptors to s. The index has every interface that stands.
+func Register(s *scheduler.Scheduler, o Options) (*scheduler.Index[Meta], error) {
+	if o.Readers <= 0 {
+		o.Readers = 10
+	}
+	if o.TAPHost == nil {
+		o.TAPHost = defaultTAPHost
+	}
+	h := &handler{Options: o}
+	var err error
+	if h.index, err = scheduler.Register(s, h.descriptor()); err != nil {
+		return nil, err
+	}
+	if _, err := scheduler.Register(s, h.addressDescriptor()); err != nil {
+		return nil, err
+	}
+	_, err = scheduler.Register(s, h.vrfDescriptor())
+	return h.index, err
+}
+
+func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta] {
+	return scheduler.Descriptor[*interfaces.Interface, Meta]{
+		Name:       Name,
+		Model:      models.For[*interfaces.Interface](),
+		Southbound: h.Southbound,
+
+		Validate:     h.validate,
+		Equivalent:   equivalent,
+		Recreate:     recreate,
+		Dependencies: dependencies,
+		Derived:      derived,
+
+		Create:        h.create,
+		Update:        h.update,
+		Delete:        h.delete,
+		Retrieve:      h.retrieve,
+		RetrieveAfter: []string{"netalloc-ip-address"},
+	}
+}
+
+func (h *handler) addressDescriptor() scheduler.Descriptor[*interfaces.Interface, struct{}] {
+	return scheduler.Descriptor[*interfaces.Interface, struct{}]{
+		Name:       AddressName,
+		Prefix:     keys.Interface,
+		Match:      func(key string) bool { _, ok := keys.ParseAddress(key); return ok },
+		Southbound: h.Southbound,
+
+		Validate:     validateAddress,
+		Equivalent:   sameAddress,
+		Dependencies: addressDependencies,
+
+		Create: h.createAddress,
+		Delete: h.deleteAddress,
+	}
+}
+
+func (h *handler) vrfDescriptor() scheduler.Descriptor[*interfaces.Interface, struct{}] {
+	return scheduler.Descriptor[*interfaces.Interface, struct{}]{
+		Name:       VRFName,
+		Prefix:     keys.Interface,
+		Match:      func(key string) bool { _, _, ok := keys.ParseVRF(key); return ok },
+		Southbound: h.Southbound,
+
+		Validate:     validateVRF,
+		Equivalent:   sameVRF,
+		Dependencies: vrfDependencies,
+
+		Create: h.createVRF,
+		Delete: h.deleteVRF,
+	}
+}

@@ -1,0 +1,156 @@
+package iface
+
+import (
+	"cmp"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/descriptors/linux/keys"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
+	vpp "github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+const (
+	loopback = "lo"
+
+	defaultMTU  = 1500
+	loopbackMTU = 65536
+	vrfMTU      = 65575 // 64 KiB and the longest IPv6 header, as drivers/net/vrf.c has it
+)
+
+// hostName is the name that the kernel shows.
+func hostName(v *interfaces.Interface) string {
+	if v.GetType() == interfaces.Interface_LOOPBACK {
+		return loopback
+	}
+	return cmp.Or(v.GetHostIfName(), v.GetName())
+}
+
+// mtu is what v asks for, or what an interface of its kind has by itself.
+func mtu(v *interfaces.Interface) int {
+	switch {
+	case v.GetMtu() != 0:
+		return int(v.GetMtu())
+	case v.GetType() == interfaces.Interface_LOOPBACK:
+		return loopbackMTU
+	case v.GetType() == interfaces.Interface_VRF_DEVICE:
+		return vrfMTU
+	}
+	return defaultMTU
+}
+
+// sameMTU: the VRF devices of kernels before 4.19 have the MTU of a loopback.
+func sameMTU(old, new *interfaces.Interface) bool {
+	legacy := func(a, b *interfaces.Interface) bool {
+		return a.GetType() == interfaces.Interface_VRF_DEVICE && mtu(a) == loopbackMTU && b.GetMtu() == 0
+	}
+	return mtu(old) == mtu(new) || legacy(old, new) || legacy(new, old)
+}
+
+// offloads tells a setting; the default is on.
+func offloads(setting interfaces.VethLink_ChecksumOffloading) bool {
+	return setting != interfaces.VethLink_CHKSM_OFFLOAD_DISABLED
+}
+
+// equivalent leaves out what is derived: the addresses have a life of their own.
+// Of an EXISTING interface everything but its identity is somebody else's.
+func equivalent(_ string, old, new *interfaces.Interface) bool {
+	if recreate("", old, new, Meta{}) {
+		return false
+	}
+	if old.GetVrfMasterInterface() != new.GetVrfMasterInterface() {
+		return false
+	}
+	if new.GetType() == interfaces.Interface_EXISTING {
+		return true
+	}
+	return hostName(old) == hostName(new) && old.GetEnabled() == new.GetEnabled() && sameMTU(old, new) &&
+		sameMAC(old, new) && sameOffload(old.GetVeth(), new.GetVeth())
+}
+
+func sameMAC(old, new *interfaces.Interface) bool {
+	return new.GetLinkOnly() || new.GetPhysAddress() == "" || strings.EqualFold(old.GetPhysAddress(), new.GetPhysAddress())
+}
+
+func sameOffload(old, new *interfaces.VethLink) bool {
+	return offloads(old.GetRxChecksumOffloading()) == offloads(new.GetRxChecksumOffloading()) &&
+		offloads(old.GetTxChecksumOffloading()) == offloads(new.GetTxChecksumOffloading())
+}
+
+// recreate: what cannot change while the link is there.
+func recreate(_ string, old, new *interfaces.Interface, _ Meta) bool {
+	return old.GetType() != new.GetType() || old.GetLinkOnly() != new.GetLinkOnly() ||
+		!netns.Equal(old.GetNamespace(), new.GetNamespace()) ||
+		old.GetVeth().GetPeerIfName() != new.GetVeth().GetPeerIfName() ||
+		old.GetTap().GetVppTapIfName() != new.GetTap().GetVppTapIfName() ||
+		old.GetVrfDev().GetRoutingTable() != new.GetVrfDev().GetRoutingTable() ||
+		new.GetType() == interfaces.Interface_EXISTING && hostName(old) != hostName(new)
+}
+
+// keyOf is the key of the interface with that name.
+func keyOf(name string) string { return models.For[*interfaces.Interface]().KeyOf(name) }
+
+func dependencies(_ string, v *interfaces.Interface) (deps []scheduler.Dependency) {
+	switch v.GetType() {
+	case interfaces.Interface_VETH:
+		deps = append(deps, scheduler.Dependency{Label: "veth-peer-exists", Key: keyOf(v.GetVeth().GetPeerIfName())})
+	case interfaces.Interface_TAP_TO_VPP:
+		tap := models.For[*vpp.Interface]().KeyOf(v.GetTap().GetVppTapIfName())
+		deps = append(deps, scheduler.Dependency{Label: "vpp-tap-interface-exists", Key: tap})
+	case interfaces.Interface_EXISTING:
+		deps = append(deps, scheduler.Dependency{Label: "host-interface-exists", Key: keys.HostName(hostName(v))})
+	}
+	if ns := v.GetNamespace(); ns.GetType() == namespace.NetNamespace_MICROSERVICE {
+		deps = append(deps, scheduler.Dependency{Label: "microservice-available", Key: keys.Microservice(ns.GetReference())})
+	}
+	return deps
+}
+
+// derived: the property that tells whether the interface is enabled, its VRF, its
+// addresses.
+func derived(_ string, v *interfaces.Interface) []scheduler.KeyValue {
+	out := []scheduler.KeyValue{{Key: keys.State(v.GetName(), v.GetEnabled()), Value: &emptypb.Empty{}}}
+	if vrf := v.GetVrfMasterInterface(); vrf != "" {
+		out = append(out, scheduler.KeyValue{Key: keys.VRF(v.GetName(), vrf), Value: part(v)})
+	}
+	source := keys.Static
+	if v.GetLinkOnly() {
+		if v.GetType() != interfaces.Interface_EXISTING {
+			return out
+		}
+		source = keys.Existing
+	}
+	for _, addr := range v.GetIpAddresses() {
+		value := part(v)
+		value.IpAddresses = []string{addr}
+		out = append(out, scheduler.KeyValue{Key: addressKey(v, source, addr), Value: value})
+	}
+	return out
+}
+
+func addressKey(v *interfaces.Interface, source keys.Source, addr string) string {
+	return keys.Address{Interface: v.GetName(), Source: source, Addr: addr}.Key()
+}
+
+// part is what the derived values know of their interface.
+func part(v *interfaces.Interface) *interfaces.Interface {
+	return &interfaces.Interface{
+		Name: v.GetName(), Type: v.GetType(), HostIfName: hostName(v), VrfMasterInterface: v.GetVrfMasterInterface(),
+	}
+}
+
+// hash names something after a logical name, which may be longer than the kernel takes.
+func hash(prefix, name string) string {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return prefix + strconv.FormatUint(uint64(h.Sum32()), 10)
+}
+
+func defaultTAPHost(vppInterface string) string { return hash("tap-", vppInterface) }

@@ -1,0 +1,215 @@
+package iface
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/alloc"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+)
+
+// The limits of the kernel (linux/if.h, net/ip.h, RFC 8200) and of the model.
+const (
+	longestName  = unix.IFNAMSIZ - 1
+	longestAlias = 255
+	leastMTU     = 68
+	leastMTUv6   = 1280
+	mostMTU      = 9216
+)
+
+// findings collects what is wrong.
+type findings struct{ errs []error }
+
+func (f *findings) add(field string, value any, want string, args ...any) {
+	f.errs = append(f.errs, &models.FieldError{Field: field, Value: value, Want: fmt.Sprintf(want, args...)})
+}
+
+func (f *findings) err() error { return errors.Join(f.errs...) }
+
+func (h *handler) validate(_ string, v *interfaces.Interface) error {
+	var f findings
+	if v.GetName() == "" {
+		f.add("name", v.GetName(), "a name")
+	} else if a := h.aliasOf(v, ""); len(a) > longestAlias {
+		f.add("name", v.GetName(), "at most %d bytes less, as the alias of the link is %q", len(a)-longestAlias, a)
+	}
+	if err := netns.Validate("namespace", v.GetNamespace()); err != nil {
+		f.errs = append(f.errs, err)
+	}
+	f.hostName(v)
+	f.addresses(v)
+	f.mac(v)
+	f.mtu(v)
+	f.link(v)
+	f.vrf(v)
+	f.kind(v)
+	return f.err()
+}
+
+func (f *findings) hostName(v *interfaces.Interface) {
+	name, field := v.GetHostIfName(), "host_if_name"
+	if v.GetType() == interfaces.Interface_LOOPBACK {
+		if name != "" && name != loopback {
+			f.add(field, name, "%q or nothing for a LOOPBACK", loopback)
+		}
+		return
+	}
+	hint := ""
+	if name == "" {
+		name, field, hint = v.GetName(), "name", "; or give host_if_name"
+	}
+	bad := strings.IndexFunc(name, func(r rune) bool { return r == '/' || r == ':' || unicode.IsSpace(r) })
+	switch {
+	case len(name) > longestName:
+		f.add(field, name, "a name of the kernel, at most %d bytes (it has %d)%s", longestName, len(name), hint)
+	case bad >= 0 || name == "." || name == "..":
+		f.add(field, name, "a name of the kernel, without slash, colon or space%s", hint)
+	}
+}
+
+func (f *findings) addresses(v *interfaces.Interface) {
+	seen := map[netip.Prefix]int{}
+	for i, addr := range v.GetIpAddresses() {
+		field := fmt.Sprintf("ip_addresses[%d]", i)
+		if alloc.Is(addr) {
+			f.reference(field, addr, v)
+			continue
+		}
+		p, err := netip.ParsePrefix(addr)
+		if err != nil {
+			f.add(field, addr, `an address with prefix length, such as "10.0.0.1/24" or "fd00::1/64"`)
+			continue
+		}
+		if ip := p.Addr(); ip.IsUnspecified() || ip.IsMulticast() || ip.Is4In6() {
+			f.add(field, addr, "the address of one host")
+		}
+		if first, twice := seen[p]; twice {
+			f.add(field, addr, "each address once, it is also ip_addresses[%d]", first)
+		}
+		seen[p] = i
+	}
+}
+
+func (f *findings) reference(field, addr string, v *interfaces.Interface) {
+	ref, ok := alloc.Parse(addr)
+	switch {
+	case !ok || ref.Gateway:
+		f.add(field, addr, `"alloc:NETWORK" or "alloc:NETWORK/INTERFACE"`)
+	case ref.InterfaceOr(v.GetName()) != v.GetName():
+		f.add(field, addr, "a reference to an address of this interface, %s", v.GetName())
+	case v.GetType() == interfaces.Interface_EXISTING && v.GetLinkOnly():
+		f.add(field, addr, "an address, not a reference, for an EXISTING interface with link_only")
+	}
+}
+
+func (f *findings) mac(v *interfaces.Interface) {
+	mac := v.GetPhysAddress()
+	if mac == "" {
+		return
+	}
+	switch parsed, err := net.ParseMAC(mac); {
+	case v.GetType() == interfaces.Interface_VRF_DEVICE:
+		f.add("phys_address", mac, "none for a VRF_DEVICE")
+	case err != nil || len(parsed) != 6:
+		f.add("phys_address", mac, `a MAC address, such as "02:fe:c0:00:00:01"`)
+	case parsed[0]&1 != 0:
+		f.add("phys_address", mac, "the MAC address of one device, with an even first byte")
+	}
+}
+
+func (f *findings) mtu(v *interfaces.Interface) {
+	mtu := v.GetMtu()
+	if mtu == 0 {
+		return
+	}
+	if mtu < leastMTU || mtu > mostMTU {
+		f.add("mtu", mtu, "0 (the default of the kind) or %d to %d", leastMTU, mostMTU)
+		return
+	}
+	for _, addr := range v.GetIpAddresses() {
+		if p, err := netip.ParsePrefix(addr); err == nil && p.Addr().Is6() && mtu < leastMTUv6 {
+			f.add("mtu", mtu, "at least %d, as the interface has the IPv6 address %s", leastMTUv6, addr)
+			return
+		}
+	}
+}
+
+// link says whether what only some kinds have is there for those, and for no other.
+func (f *findings) link(v *interfaces.Interface) {
+	const want = "nothing for type %s"
+	kind := v.GetType()
+	if v.GetVeth() != nil && kind != interfaces.Interface_VETH {
+		f.add("veth", nil, want, kind)
+	}
+	if v.GetTap() != nil && kind != interfaces.Interface_TAP_TO_VPP {
+		f.add("tap", nil, want, kind)
+	}
+	if v.GetVrfDev() != nil && kind != interfaces.Interface_VRF_DEVICE {
+		f.add("vrf_dev", nil, want, kind)
+	}
+}
+
+func (f *findings) vrf(v *interfaces.Interface) {
+	vrf := v.GetVrfMasterInterface()
+	switch {
+	case vrf == "":
+	case v.GetType() == interfaces.Interface_VRF_DEVICE:
+		f.add("vrf_master_interface", vrf, "none for a VRF_DEVICE")
+	case v.GetType() == interfaces.Interface_LOOPBACK:
+		f.add("vrf_master_interface", vrf, "none for a LOOPBACK")
+	case vrf == v.GetName():
+		f.add("vrf_master_interface", vrf, "another interface, of type VRF_DEVICE")
+	}
+}
+
+// kind says what each type asks for.
+func (f *findings) kind(v *interfaces.Interface) {
+	switch v.GetType() {
+	case interfaces.Interface_VETH:
+		f.veth(v)
+	case interfaces.Interface_TAP_TO_VPP:
+		if v.GetTap().GetVppTapIfName() == "" {
+			f.add("tap.vpp_tap_if_name", "", "the name of the TAP interface in VPP")
+		}
+	case interfaces.Interface_VRF_DEVICE:
+		if v.GetVrfDev().GetRoutingTable() == 0 {
+			f.add("vrf_dev.routing_table", 0, "the number of a routing table, from 1")
+		}
+	case interfaces.Interface_EXISTING:
+		if v.GetNamespace().GetType() != 0 {
+			f.add("namespace", nil, "none for type EXISTING, which is for the agent's own namespace")
+		}
+	case interfaces.Interface_LOOPBACK, interfaces.Interface_DUMMY:
+	default:
+		f.add("type", v.GetType().String(), "VETH, TAP_TO_VPP, LOOPBACK, EXISTING, VRF_DEVICE or DUMMY")
+	}
+}
+
+func (f *findings) veth(v *interfaces.Interface) {
+	switch peer := v.GetVeth().GetPeerIfName(); peer {
+	case "":
+		f.add("veth.peer_if_name", peer, "the name of the other end")
+	case v.GetName():
+		f.add("veth.peer_if_name", peer, "another interface than this one")
+	}
+	settings := []struct {
+		field string
+		value interfaces.VethLink_ChecksumOffloading
+	}{
+		{"veth.rx_checksum_offloading", v.GetVeth().GetRxChecksumOffloading()},
+		{"veth.tx_checksum_offloading", v.GetVeth().GetTxChecksumOffloading()},
+	}
+	for _, s := range settings {
+		if _, known := interfaces.VethLink_ChecksumOffloading_name[int32(s.value)]; !known {
+			f.add(s.field, int32(s.value), "CHKSM_OFFLOAD_DEFAULT, CHKSM_OFFLOAD_ENABLED or CHKSM_OFFLOAD_DISABLED")
+		}
+	}
+}

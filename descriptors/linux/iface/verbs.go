@@ -1,0 +1,247 @@
+package iface
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+)
+
+// tries is how often a verb starts over when a link vanishes under its hands,
+// such as one that somebody is just removing.
+const tries = 3
+
+func (h *handler) create(_ context.Context, key string, v *interfaces.Interface) (meta Meta, err error) {
+	space, err := h.Spaces.Open(v.GetNamespace())
+	if err != nil {
+		return Meta{}, err
+	}
+	defer space.Close()
+	for range tries {
+		var l kernel.Link
+		if l, err = h.bring(space, v); err == nil {
+			l, err = h.configure(space, l, v)
+		}
+		if err == nil {
+			return h.made(space, key, l, v), nil
+		}
+		if !errors.Is(err, unix.ENODEV) {
+			break
+		}
+	}
+	return Meta{}, err
+}
+
+// bring finds or makes the link of v, in its namespace, under its name and with
+// our mark.
+func (h *handler) bring(space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
+	switch v.GetType() {
+	case interfaces.Interface_LOOPBACK:
+		return h.bringLoopback(space, v)
+	case interfaces.Interface_EXISTING:
+		return space.LinkByName(hostName(v))
+	}
+	l, found, err := h.find(space, v)
+	if found || err != nil {
+		return l, err
+	}
+	switch v.GetType() {
+	case interfaces.Interface_VETH:
+		return h.bringVETH(space, v)
+	case interfaces.Interface_TAP_TO_VPP:
+		return h.bringTAP(space, v)
+	default:
+		return h.bringDevice(space, v)
+	}
+}
+
+// find looks for the link of v in its namespace. It is an error if a link that
+// is not its has its name.
+func (h *handler) find(space *netns.Space, v *interfaces.Interface) (l kernel.Link, found bool, err error) {
+	l, err = space.LinkByName(hostName(v))
+	switch {
+	case errors.Is(err, unix.ENODEV):
+		return kernel.Link{}, false, nil
+	case err != nil:
+		return kernel.Link{}, false, err
+	case !h.is(l, v):
+		return kernel.Link{}, false, h.inTheWay(l, v)
+	}
+	return l, true, nil
+}
+
+// inTheWay says who has the name that v needs.
+func (h *handler) inTheWay(l kernel.Link, v *interfaces.Interface) error {
+	owner := "a link that is not ours"
+	if h.ours(l) {
+		owner = "another link of ours"
+	}
+	return fmt.Errorf("host name %s in %s: %w by %s (index %d, kind %q, alias %q): want it removed or renamed, or another host_if_name",
+		l.Name, netns.Text(v.GetNamespace()), ErrInTheWay, owner, l.Index, l.Kind, l.Alias)
+}
+
+// adopt gives a link the name and mark of v.
+func (h *handler) adopt(space *netns.Space, l kernel.Link, v *interfaces.Interface, alias string) (kernel.Link, error) {
+	if l.Alias != alias {
+		if err := space.SetAlias(l.Index, alias); err != nil {
+			return kernel.Link{}, err
+		}
+	}
+	if err := h.rename(space, l, hostName(v)); err != nil {
+		return kernel.Link{}, err
+	}
+	return space.LinkByIndex(l.Index)
+}
+
+// rename sets the name. Kernels before 6.2 want the link to be down meanwhile.
+func (h *handler) rename(space *netns.Space, l kernel.Link, name string) error {
+	if l.Name == name {
+		return nil
+	}
+	err := space.SetName(l.Index, name)
+	if errors.Is(err, unix.EBUSY) && l.Up {
+		defer h.Flushed()
+		err = errors.Join(space.SetUp(l.Index, false), space.SetName(l.Index, name), space.SetUp(l.Index, true))
+	}
+	if errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("%w: %w: want it removed or renamed, or another host_if_name", ErrInTheWay, err)
+	}
+	return err
+}
+
+// configure brings the settings of a link in line with v. Only what differs is
+// touched.
+func (h *handler) configure(space *netns.Space, l kernel.Link, v *interfaces.Interface) (kernel.Link, error) {
+	if v.GetType() == interfaces.Interface_EXISTING {
+		return l, nil
+	}
+	if want := mtu(v); l.MTU != want && setsMTU(v) {
+		if err := space.SetMTU(l.Index, want); err != nil {
+			return l, err
+		}
+	}
+	if mac, set := macOf(v); set && mac.String() != l.MAC.String() {
+		if err := space.SetMAC(l.Index, mac); err != nil {
+			return l, err
+		}
+	}
+	if veth := v.GetVeth(); veth != nil {
+		if err := setOffload(space, l, veth); err != nil {
+			return l, err
+		}
+	}
+	if l.Up != v.GetEnabled() {
+		if err := space.SetUp(l.Index, v.GetEnabled()); err != nil {
+			return l, err
+		}
+	}
+	return space.LinkByIndex(l.Index)
+}
+
+// setsMTU: without one in v, what VPP and the VRF driver have chosen stays.
+func setsMTU(v *interfaces.Interface) bool {
+	chosen := v.GetType() == interfaces.Interface_TAP_TO_VPP || v.GetType() == interfaces.Interface_VRF_DEVICE
+	return v.GetMtu() != 0 || !chosen
+}
+
+// macOf is the address that we set, if we do.
+func macOf(v *interfaces.Interface) (net.HardwareAddr, bool) {
+	if v.GetLinkOnly() || v.GetPhysAddress() == "" {
+		return nil, false
+	}
+	mac, err := net.ParseMAC(v.GetPhysAddress())
+	return mac, err == nil
+}
+
+func setOffload(space *netns.Space, l kernel.Link, veth *interfaces.VethLink) error {
+	want := kernel.Offload{RX: offloads(veth.GetRxChecksumOffloading()), TX: offloads(veth.GetTxChecksumOffloading())}
+	if have, err := space.Offload(l.Name); err != nil || have == want {
+		return err
+	}
+	return space.SetOffload(l.Name, want)
+}
+
+// made notes that the interface stands, and returns what is known of it.
+func (h *handler) made(space *netns.Space, key string, l kernel.Link, v *interfaces.Interface) Meta {
+	e := standing.Entry{Key: key, Link: l.Index}
+	if v.GetType() != interfaces.Interface_EXISTING {
+		e.Name, e.Alias, e.Up, e.MTU = l.Name, l.Alias, v.GetEnabled(), int(v.GetMtu())
+		if mac, set := macOf(v); set {
+			e.MAC = mac.String()
+		}
+	}
+	h.Watch.Made(space, standing.Interface(space.ID, l.Index), e)
+	return Meta{
+		Index: l.Index, HostName: l.Name, Namespace: v.GetNamespace(), NS: space.ID,
+		TAP: v.GetTap().GetVppTapIfName(), VRF: v.GetVrfMasterInterface(), Table: v.GetVrfDev().GetRoutingTable(),
+	}
+}
+
+func (h *handler) update(_ context.Context, key string, _, v *interfaces.Interface, meta Meta) (Meta, error) {
+	space, ok := h.Spaces.ByID(meta.NS)
+	if !ok {
+		return Meta{}, fmt.Errorf("%s: %w", netns.Text(v.GetNamespace()), netns.ErrNotFound)
+	}
+	defer space.Close()
+	l, err := space.LinkByIndex(meta.Index)
+	if err != nil {
+		return Meta{}, err
+	}
+	h.Watch.Unmade(standing.Interface(meta.NS, meta.Index))
+	if v.GetType() != interfaces.Interface_EXISTING {
+		alias := l.Alias
+		if !h.is(l, v) {
+			alias = h.aliasOf(v, l.Name)
+		}
+		if l, err = h.adopt(space, l, v, alias); err != nil {
+			return Meta{}, err
+		}
+	}
+	if l, err = h.configure(space, l, v); err != nil {
+		return Meta{}, err
+	}
+	return h.made(space, key, l, v), nil
+}
+
+func (h *handler) delete(_ context.Context, _ string, v *interfaces.Interface, meta Meta) error {
+	h.Watch.Unmade(standing.Interface(meta.NS, meta.Index))
+	space, ok := h.Spaces.ByID(meta.NS)
+	if !ok {
+		return nil // with the namespace went the link
+	}
+	defer space.Close()
+	l, err := space.LinkByIndex(meta.Index)
+	if err == nil && v.GetType() != interfaces.Interface_EXISTING && h.ours(l) {
+		err = h.undo(space, l, v)
+	}
+	if errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	return err
+}
+
+// undo takes back what bring did.
+func (h *handler) undo(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
+	switch {
+	case v.GetType() == interfaces.Interface_LOOPBACK:
+		return space.SetAlias(l.Index, unconfigured)
+	case v.GetType() == interfaces.Interface_TAP_TO_VPP:
+		return h.returnTAP(space, l)
+	case v.GetType() == interfaces.Interface_VETH && !leftover(v):
+		return h.returnVETH(space, l, v)
+	}
+	return space.DelLink(l.Index)
+}
+
+// leftover tells values that only Retrieve makes, for links that are to go.
+func leftover(v *interfaces.Interface) bool {
+	return strings.HasSuffix(v.GetName(), missingPeer) || strings.Contains(v.GetName(), duplicate)
+}

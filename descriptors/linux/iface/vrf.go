@@ -1,0 +1,89 @@
+package iface
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
+	"github.com/keyplane/keyplane/descriptors/linux/keys"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+func validateVRF(key string, _ *interfaces.Interface) error {
+	name, vrf, ok := keys.ParseVRF(key)
+	if !ok || name == keys.Invalid || vrf == keys.Invalid {
+		return fmt.Errorf("%w: %s", errKey, key)
+	}
+	return nil
+}
+
+// sameVRF: the key says it all.
+func sameVRF(string, *interfaces.Interface, *interfaces.Interface) bool { return true }
+
+func vrfDependencies(key string, v *interfaces.Interface) []scheduler.Dependency {
+	_, vrf, _ := keys.ParseVRF(key)
+	deps := []scheduler.Dependency{{Label: "vrf-device-is-created", Key: keyOf(vrf)}}
+	if v.GetType() == interfaces.Interface_EXISTING {
+		in := keys.HostVRFs(hostName(v))
+		deps = append(deps, scheduler.Dependency{Label: "inserted-into-vrf-externally", Prefixes: []string{in}})
+	}
+	return deps
+}
+
+// createVRF puts the interface into its VRF. An EXISTING one is put there by
+// somebody else, which is only verified.
+func (h *handler) createVRF(_ context.Context, key string, v *interfaces.Interface) (struct{}, error) {
+	none := struct{}{}
+	name, vrf, _ := keys.ParseVRF(key)
+	meta, space, err := h.standingAt(name)
+	if err != nil {
+		return none, err
+	}
+	defer space.Close()
+	master, ok := h.index.Get(vrf)
+	if !ok {
+		return none, fmt.Errorf("%s: %w", vrf, ErrNotThere)
+	}
+	if master.NS != meta.NS {
+		return none, fmt.Errorf("%s is in %s, but its VRF %s in %s: want both in one",
+			name, netns.Text(meta.Namespace), vrf, netns.Text(master.Namespace))
+	}
+	l, err := space.LinkByIndex(meta.Index)
+	if err != nil {
+		return none, err
+	}
+	switch {
+	case l.Master == master.Index:
+	case v.GetType() == interfaces.Interface_EXISTING:
+		return none, fmt.Errorf("%s is not in VRF %s: want whoever made it to put it there", l.Name, vrf)
+	default:
+		if err := space.SetMaster(meta.Index, master.Index); err != nil {
+			return none, err
+		}
+	}
+	h.Watch.Made(space, standing.Membership(space.ID, meta.Index), standing.Entry{Key: key, Link: meta.Index, Master: master.Index})
+	return none, nil
+}
+
+func (h *handler) deleteVRF(_ context.Context, key string, v *interfaces.Interface, _ struct{}) error {
+	name, _, _ := keys.ParseVRF(key)
+	meta, space, err := h.standingAt(name)
+	if err != nil {
+		return nil //nolint:nilerr // with the interface or its namespace went the membership
+	}
+	defer space.Close()
+	h.Watch.Unmade(standing.Membership(space.ID, meta.Index))
+	if v.GetType() == interfaces.Interface_EXISTING {
+		return nil
+	}
+	err = space.SetMaster(meta.Index, 0)
+	if errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,177 @@
+package l3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/alloc"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
+	"github.com/keyplane/keyplane/descriptors/linux/keys"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+func validateARP(_ string, v *l3.ARPEntry) error {
+	var errs []error
+	bad := func(field, value, want string) {
+		errs = append(errs, &models.FieldError{Field: field, Value: value, Want: want})
+	}
+	if v.GetInterface() == "" {
+		bad("interface", "", "the name of an interface")
+	}
+	ip := v.GetIpAddress()
+	if ref, ok := alloc.Parse(ip); alloc.Is(ip) && (!ok || ref.Interface == "") {
+		bad("ip_address", ip, `"alloc:NETWORK/INTERFACE" or "alloc:NETWORK/INTERFACE/GW"`)
+	} else if !alloc.Is(ip) {
+		if addr, err := netip.ParseAddr(ip); err != nil || addr.Zone() != "" {
+			bad("ip_address", ip, `an address without prefix length, such as "10.1.0.2" or "fd00::2"`)
+		}
+	}
+	if mac, err := net.ParseMAC(v.GetHwAddress()); err != nil || len(mac) != 6 {
+		bad("hw_address", v.GetHwAddress(), `a MAC address, such as "02:fe:c0:00:00:02"`)
+	}
+	return errors.Join(errs...)
+}
+
+// equivalentARP compares MAC addresses, not their spelling.
+func equivalentARP(_ string, old, new *l3.ARPEntry) bool {
+	a, errA := kernelNeighbour(old, 0)
+	b, errB := kernelNeighbour(new, 0)
+	if errA != nil || errB != nil {
+		return old.GetIpAddress() == new.GetIpAddress() && old.GetHwAddress() == new.GetHwAddress()
+	}
+	return a.IP == b.IP && a.MAC.String() == b.MAC.String()
+}
+
+func arpDependencies(_ string, v *l3.ARPEntry) []scheduler.Dependency {
+	deps := []scheduler.Dependency{
+		{Label: "interface-is-up", Key: keys.State(v.GetInterface(), true)},
+		{Label: "interface-has-ip-address", Prefixes: []string{keys.Addresses(v.GetInterface())}},
+	}
+	if ref, ok := alloc.Parse(v.GetIpAddress()); ok {
+		deps = append(deps, scheduler.Dependency{Label: v.GetIpAddress(), Key: ref.Key(v.GetInterface())})
+	}
+	return deps
+}
+
+// kernelNeighbour is v for the kernel.
+func kernelNeighbour(v *l3.ARPEntry, link int) (kernel.Neighbour, error) {
+	ip, err := netip.ParseAddr(v.GetIpAddress())
+	if err != nil {
+		return kernel.Neighbour{}, ErrUnallocated
+	}
+	mac, err := net.ParseMAC(v.GetHwAddress())
+	if err != nil {
+		return kernel.Neighbour{}, fmt.Errorf("hw_address: %w", err)
+	}
+	return kernel.Neighbour{Link: link, IP: ip.Unmap(), MAC: mac, Protocol: kernel.Protocol}, nil
+}
+
+func (h handler) createARP(_ context.Context, key string, v *l3.ARPEntry) (ARPMeta, error) {
+	return h.putARP(key, v, h.addARP)
+}
+
+func (h handler) updateARP(_ context.Context, key string, _, v *l3.ARPEntry, was ARPMeta) (ARPMeta, error) {
+	h.Watch.Unmade(standing.Neighbour(was.NS, was.Neighbour))
+	return h.putARP(key, v, func(space *netns.Space, n kernel.Neighbour) error { return space.AddNeighbour(n, true) })
+}
+
+func (h handler) putARP(key string, v *l3.ARPEntry, put func(*netns.Space, kernel.Neighbour) error) (ARPMeta, error) {
+	meta, space, err := h.at(v.GetInterface())
+	if err != nil {
+		return ARPMeta{}, err
+	}
+	defer space.Close()
+	n, err := kernelNeighbour(v, meta.Index)
+	if err != nil {
+		return ARPMeta{}, err
+	}
+	if err := put(space, n); err != nil {
+		return ARPMeta{}, err
+	}
+	return h.madeARP(space, key, n), nil
+}
+
+// addARP replaces what the kernel has learned, but not what somebody else has set.
+func (h handler) addARP(space *netns.Space, n kernel.Neighbour) error {
+	err := space.AddNeighbour(n, false)
+	if !errors.Is(err, unix.EEXIST) {
+		return err
+	}
+	have, err := space.Neighbours()
+	if err != nil {
+		return err
+	}
+	for _, one := range have {
+		if one.Link == n.Link && one.IP == n.IP && one.Protocol != n.Protocol {
+			return fmt.Errorf("neighbour %v: %w: a permanent one with %v, of protocol %d: want it removed", n.IP, ErrInTheWay, one.MAC, one.Protocol)
+		}
+	}
+	return space.AddNeighbour(n, true)
+}
+
+func (h handler) madeARP(space *netns.Space, key string, n kernel.Neighbour) ARPMeta {
+	h.Watch.Made(space, standing.Neighbour(space.ID, n), standing.Entry{Key: key, Link: n.Link})
+	return ARPMeta{NS: space.ID, Neighbour: n}
+}
+
+func (h handler) deleteARP(_ context.Context, _ string, _ *l3.ARPEntry, was ARPMeta) error {
+	h.Watch.Unmade(standing.Neighbour(was.NS, was.Neighbour))
+	space, ok := h.Spaces.ByID(was.NS)
+	if !ok {
+		return nil // with the namespace went the neighbour
+	}
+	defer space.Close()
+	err := space.DelNeighbour(was.Neighbour)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) {
+		return nil
+	}
+	return err
+}
+
+// retrieveARPs lists the permanent neighbours of our protocol on interfaces that
+// stand, with addresses spelled as in wanted ones.
+func (h handler) retrieveARPs(_ context.Context, wanted []scheduler.Wanted[*l3.ARPEntry]) iter.Seq2[scheduler.Found[*l3.ARPEntry, ARPMeta], error] {
+	type place struct {
+		name string
+		ip   netip.Addr
+	}
+	return func(yield func(scheduler.Found[*l3.ARPEntry, ARPMeta], error) bool) {
+		spelled := map[place]string{}
+		for _, w := range wanted {
+			if ip, err := netip.ParseAddr(w.Value.GetIpAddress()); err == nil {
+				spelled[place{w.Value.GetInterface(), ip.Unmap()}] = w.Value.GetIpAddress()
+			}
+		}
+		for space, links := range h.spaces() {
+			have, err := space.Neighbours()
+			if err != nil {
+				yield(scheduler.Found[*l3.ARPEntry, ARPMeta]{}, err)
+				return
+			}
+			for _, n := range have {
+				name := links[n.Link]
+				if n.Protocol != kernel.Protocol || name == "" {
+					continue
+				}
+				v := &l3.ARPEntry{Interface: name, IpAddress: n.IP.String(), HwAddress: n.MAC.String()}
+				if ip, ok := spelled[place{name, n.IP}]; ok {
+					v.IpAddress = ip
+				}
+				key := models.For[*l3.ARPEntry]().KeyOf(name + "/" + v.IpAddress)
+				if !yield(scheduler.Found[*l3.ARPEntry, ARPMeta]{Key: key, Value: v, Meta: h.madeARP(space, key, n)}, nil) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package l3
+
+import (
+	"errors"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/alloc"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/keys"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// metricIPv6 is what the kernel makes of metric 0 (IP6_RT_PRIO_USER).
+const metricIPv6 = 1024
+
+func validateRoute(_ string, v *l3.Route) error {
+	var errs []error
+	bad := func(field string, value any, want string) {
+		errs = append(errs, &models.FieldError{Field: field, Value: value, Want: want})
+	}
+	if v.GetOutgoingInterface() == "" {
+		bad("outgoing_interface", "", "the name of an interface")
+	}
+	dst, gw := v.GetDstNetwork(), v.GetGwAddr()
+	to, dstErr := netip.ParsePrefix(dst)
+	if ref, ok := alloc.Parse(dst); alloc.Is(dst) && (!ok || ref.Interface == "") {
+		bad("dst_network", dst, `"alloc:NETWORK/INTERFACE" or "alloc:NETWORK/INTERFACE/GW"`)
+	} else if !alloc.Is(dst) && dstErr != nil {
+		bad("dst_network", dst, `a network with prefix length, such as "10.2.0.0/16" or "::/0"`)
+	}
+	via, gwErr := netip.ParseAddr(gw)
+	if ref, ok := alloc.Parse(gw); alloc.Is(gw) && (!ok || !ref.Gateway) {
+		bad("gw_addr", gw, `"alloc:NETWORK/GW" or "alloc:NETWORK/INTERFACE/GW"`)
+	} else if gw != "" && !alloc.Is(gw) {
+		switch {
+		case gwErr != nil || via.Zone() != "":
+			bad("gw_addr", gw, `an address, such as "10.1.0.1" or "fd00::1"`)
+		case via.IsUnspecified():
+			bad("gw_addr", gw, "the address of a gateway, or nothing")
+		case dstErr == nil && to.Addr().Is4() != via.Is4():
+			bad("gw_addr", gw, "an address of the same IP version as dst_network")
+		}
+	}
+	switch scope := v.GetScope(); {
+	case l3.Route_Scope_name[int32(scope)] == "":
+		bad("scope", int32(scope), "UNDEFINED, GLOBAL, SITE, LINK or HOST")
+	case (scope == l3.Route_LINK || scope == l3.Route_HOST) && gw != "":
+		bad("scope", scope.String(), "GLOBAL or SITE, as there is a gw_addr")
+	}
+	return errors.Join(errs...)
+}
+
+// scope is what v asks for or, without that, what ip-route(8) would choose.
+func scope(v *l3.Route) l3.Route_Scope {
+	switch {
+	case v.GetScope() != l3.Route_UNDEFINED:
+		return v.GetScope()
+	case v.GetGwAddr() == "":
+		return l3.Route_LINK
+	}
+	return l3.Route_GLOBAL
+}
+
+// kernelRoute is v for the kernel; link and table are those of its interface.
+func kernelRoute(v *l3.Route, link int, table uint32) (kernel.Route, error) {
+	dst, err := netip.ParsePrefix(v.GetDstNetwork())
+	if err != nil {
+		return kernel.Route{}, ErrUnallocated
+	}
+	r := kernel.Route{Link: link, Dst: dst.Masked(), Metric: v.GetMetric(), Table: table, Protocol: kernel.Protocol}
+	if v.GetGwAddr() != "" {
+		if r.Gateway, err = netip.ParseAddr(v.GetGwAddr()); err != nil {
+			return kernel.Route{}, ErrUnallocated
+		}
+	}
+	if dst.Addr().Is4() {
+		r.Scope = scopeNumber(scope(v))
+	} else if r.Metric == 0 {
+		r.Metric = metricIPv6
+	}
+	return r, nil
+}
+
+func scopeNumber(s l3.Route_Scope) uint8 {
+	switch s {
+	case l3.Route_SITE:
+		return unix.RT_SCOPE_SITE
+	case l3.Route_LINK:
+		return unix.RT_SCOPE_LINK
+	case l3.Route_HOST:
+		return unix.RT_SCOPE_HOST
+	default:
+		return unix.RT_SCOPE_UNIVERSE
+	}
+}
+
+func scopeOf(number uint8) l3.Route_Scope {
+	switch number {
+	case unix.RT_SCOPE_SITE:
+		return l3.Route_SITE
+	case unix.RT_SCOPE_LINK:
+		return l3.Route_LINK
+	case unix.RT_SCOPE_HOST:
+		return l3.Route_HOST
+	default:
+		return l3.Route_GLOBAL
+	}
+}
+
+// equivalentRoute compares what the kernel would be given. References are
+// compared as they are spelled.
+func equivalentRoute(_ string, old, new *l3.Route) bool {
+	a, errA := kernelRoute(old, 0, 0)
+	b, errB := kernelRoute(new, 0, 0)
+	if errA != nil || errB != nil {
+		return old.GetDstNetwork() == new.GetDstNetwork() && old.GetGwAddr() == new.GetGwAddr() &&
+			old.GetMetric() == new.GetMetric() && scope(old) == scope(new)
+	}
+	return a == b
+}
+
+// recreateRoute: the kernel tells routes to one destination apart by metric.
+func recreateRoute(_ string, old, new *l3.Route, _ RouteMeta) bool {
+	return old.GetMetric() != new.GetMetric()
+}
+
+func routeDependencies(_ string, v *l3.Route) []scheduler.Dependency {
+	out := v.GetOutgoingInterface()
+	deps := []scheduler.Dependency{
+		{Label: "outgoing-interface-is-up", Key: keys.State(out, true)},
+		{Label: "outgoing-interface-has-ip-address", Prefixes: []string{keys.Addresses(out)}},
+	}
+	if ref, ok := alloc.Parse(v.GetDstNetwork()); ok {
+		deps = append(deps, scheduler.Dependency{Label: "dst_network-" + v.GetDstNetwork(), Key: ref.Key(out)})
+	}
+	if v.GetGwAddr() == "" {
+		return deps
+	}
+	if ref, ok := alloc.Parse(v.GetGwAddr()); ok {
+		return append(deps,
+			scheduler.Dependency{Label: "gw_addr-" + v.GetGwAddr(), Key: ref.Key(out)},
+			allocatedGatewayReachable(v, ref))
+	}
+	return append(deps, gatewayReachable(v))
+}
+
+// gatewayReachable: an address of the interface, or a route on its link, has the
+// gateway in its network.
+func gatewayReachable(v *l3.Route) scheduler.Dependency {
+	gw, _ := netip.ParseAddr(v.GetGwAddr())
+	out := v.GetOutgoingInterface()
+	return scheduler.Dependency{
+		Label:    "gw-reachable",
+		Prefixes: []string{keys.Addresses(out), keys.LinkLocalRoutes(out)},
+		Match: func(key string) bool {
+			if a, ok := keys.ParseAddress(key); ok {
+				p, ok := a.Prefix()
+				return ok && p.Masked().Contains(gw)
+			}
+			_, dst, _ := keys.ParseLinkLocalRoute(key)
+			p, err := netip.ParsePrefix(dst)
+			return err == nil && p.Masked().Contains(gw)
+		},
+	}
+}
+
+func allocatedGatewayReachable(v *l3.Route, ref alloc.Ref) scheduler.Dependency {
+	out := v.GetOutgoingInterface()
+	neighbour := keys.NeighGateway(ref.Network, ref.InterfaceOr(out))
+	onLink := keys.LinkLocalRoute(out, v.GetGwAddr())
+	return scheduler.Dependency{
+		Label:    "gw-reachable",
+		Prefixes: []string{keys.NeighGateways, keys.LinkLocalRoutes(out)},
+		Match:    func(key string) bool { return key == neighbour || key == onLink },
+	}
+}
+
+// derivedOfRoute: gateways in a network that is on the link can be reached.
+func derivedOfRoute(_ string, v *l3.Route) []scheduler.KeyValue {
+	if scope(v) != l3.Route_LINK {
+		return nil
+	}
+	key := keys.LinkLocalRoute(v.GetOutgoingInterface(), v.GetDstNetwork())
+	return []scheduler.KeyValue{{Key: key, Value: &emptypb.Empty{}}}
+}

@@ -1,0 +1,143 @@
+package l3
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/descriptors/linux/iface"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+func (h handler) createRoute(_ context.Context, key string, v *l3.Route) (RouteMeta, error) {
+	meta, space, err := h.at(v.GetOutgoingInterface())
+	if err != nil {
+		return RouteMeta{}, err
+	}
+	defer space.Close()
+	r, err := kernelRoute(v, meta.Index, h.table(meta))
+	if err != nil {
+		return RouteMeta{}, err
+	}
+	err = space.AddRoute(r)
+	if errors.Is(err, unix.EEXIST) {
+		err = sameRouteIsThere(space, r)
+	}
+	if err != nil {
+		return RouteMeta{}, err
+	}
+	return h.madeRoute(space, key, r), nil
+}
+
+// table is the routing table of an interface: that of its VRF, if it is in one.
+func (h handler) table(meta iface.Meta) uint32 {
+	if meta.VRF == "" {
+		return kernel.MainTable
+	}
+	vrf, _ := h.Interfaces.Get(meta.VRF)
+	return cmp.Or(vrf.Table, kernel.MainTable)
+}
+
+// sameRouteIsThere tells whether what exists is the route we want.
+func sameRouteIsThere(space *netns.Space, want kernel.Route) error {
+	have, err := space.Routes(func(r kernel.Route) bool {
+		return r.Dst == want.Dst && r.Table == want.Table && r.Metric == want.Metric
+	})
+	if err != nil {
+		return err
+	}
+	by := "another route"
+	for _, r := range have {
+		if r == want {
+			return nil
+		}
+		by = fmt.Sprintf("one via %v on link %d, of protocol %d", r.Gateway, r.Link, r.Protocol)
+	}
+	return fmt.Errorf("route %v with metric %d in table %d: %w: %s: want it removed, or another metric",
+		want.Dst, want.Metric, want.Table, ErrInTheWay, by)
+}
+
+func (h handler) madeRoute(space *netns.Space, key string, r kernel.Route) RouteMeta {
+	h.Watch.Made(space, standing.Route(space.ID, r), standing.Entry{Key: key, Link: r.Link})
+	return RouteMeta{NS: space.ID, Route: r}
+}
+
+func (h handler) updateRoute(_ context.Context, key string, _, v *l3.Route, was RouteMeta) (RouteMeta, error) {
+	meta, space, err := h.at(v.GetOutgoingInterface())
+	if err != nil {
+		return RouteMeta{}, err
+	}
+	defer space.Close()
+	r, err := kernelRoute(v, meta.Index, h.table(meta))
+	if err != nil {
+		return RouteMeta{}, err
+	}
+	h.Watch.Unmade(standing.Route(was.NS, was.Route))
+	if err := space.ReplaceRoute(r); err != nil {
+		return RouteMeta{}, err
+	}
+	return h.madeRoute(space, key, r), nil
+}
+
+func (h handler) deleteRoute(_ context.Context, _ string, _ *l3.Route, was RouteMeta) error {
+	h.Watch.Unmade(standing.Route(was.NS, was.Route))
+	space, ok := h.Spaces.ByID(was.NS)
+	if !ok {
+		return nil // with the namespace went the route
+	}
+	defer space.Close()
+	err := space.DelRoute(was.Route)
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	return err
+}
+
+// retrieveRoutes lists the routes of our protocol that leave by interfaces that stand.
+func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Wanted[*l3.Route]) iter.Seq2[scheduler.Found[*l3.Route, RouteMeta], error] {
+	return func(yield func(scheduler.Found[*l3.Route, RouteMeta], error) bool) {
+		values := make(map[string]*l3.Route, len(wanted))
+		for _, w := range wanted {
+			values[w.Key] = w.Value
+		}
+		for space, links := range h.spaces() {
+			routes, err := space.Routes(func(r kernel.Route) bool { return r.Protocol == kernel.Protocol && links[r.Link] != "" })
+			if err != nil {
+				yield(scheduler.Found[*l3.Route, RouteMeta]{}, err)
+				return
+			}
+			for _, r := range routes {
+				v, key := readRoute(r, links[r.Link], values)
+				if !yield(scheduler.Found[*l3.Route, RouteMeta]{Key: key, Value: v, Meta: h.madeRoute(space, key, r)}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// readRoute is the value of a route, and its key: the wanted value itself where
+// the route is what that asks for, so that it is spelled the same.
+func readRoute(r kernel.Route, name string, wanted map[string]*l3.Route) (*l3.Route, string) {
+	v := &l3.Route{OutgoingInterface: name, Scope: scopeOf(r.Scope), DstNetwork: r.Dst.String(), Metric: r.Metric}
+	if r.Gateway.IsValid() {
+		v.GwAddr = r.Gateway.String()
+	} else if r.Dst.Addr().Is6() {
+		v.Scope = l3.Route_LINK
+	}
+	key := models.For[*l3.Route]().KeyOf(v.DstNetwork + "/" + name)
+	want := wanted[key]
+	if as, err := kernelRoute(want, r.Link, r.Table); want != nil && err == nil && as == r {
+		return want, key
+	}
+	return v, key
+}

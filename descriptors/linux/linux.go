@@ -1,0 +1,137 @@
+// Package linux keeps the network of a Linux host as declared, through netlink.
+//
+//	plugin, err := linux.Register(s, linux.Options{Label: "vpp1"})
+//	...
+//	go plugin.Run(ctx) // beside s.Run
+//
+// Register adds the descriptors of all domains: iface (interfaces, their
+// addresses and VRFs) and l3 (routes, neighbours); netns opens the namespaces that
+// they work in. Run watches the kernel: whatever of ours somebody else removes or
+// changes is told to the scheduler, which puts it back.
+//
+// All verbs share the limit of the southbound "linux". The tests here go through
+// the scheduler to the real kernel; those of the domains test verb by verb.
+package linux
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/keyplane/keyplane/descriptors/linux/iface"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
+	"github.com/keyplane/keyplane/descriptors/linux/l3"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// Southbound is the name under which all verbs share a limit of concurrency.
+const Southbound = "linux"
+
+// Options are those of the Linux descriptors; the zero value works.
+type Options struct {
+	// Label is the agent's microservice label: with it, what is ours is marked.
+	Label string
+	// Log defaults to slog.Default.
+	Log *slog.Logger
+	// What the configuration files say; see config.go.
+	Interfaces InterfacesConfig
+	L3         L3Config
+	Namespaces NamespacesConfig
+	// TAPHost tells which name the Linux side of a TAP of VPP has. Defaults to the
+	// one that VPP interfaces give it which name none.
+	TAPHost func(vppInterface string) string
+	// Host is where namespaces are opened. Defaults to this host.
+	Host kernel.Host
+}
+
+// A Plugin watches the kernel for the descriptors.
+type Plugin struct {
+	log    *slog.Logger
+	spaces *netns.Set
+	watch  *standing.Watcher
+	sched  *scheduler.Scheduler
+	named  bool     // whether namespaces but our own may be used
+	names  []string // of the descriptors that are registered
+}
+
+// Register adds the descriptors to s. It is to be called before s runs.
+func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	p := &Plugin{log: o.Log, sched: s, named: !o.Namespaces.Disabled}
+	p.spaces = netns.New(netns.Options{Host: o.Host, Disabled: o.Namespaces.Disabled, Log: o.Log})
+	hosts := iface.NewHostNames(p.spaces, o.Log, s.Observe)
+	p.watch = standing.New(standing.Options{
+		Spaces: p.spaces, Log: o.Log, Own: hosts,
+		Lost:    p.lost,
+		Changed: func() { s.Refresh(iface.Name) },
+		Missed:  p.refresh,
+	})
+	if o.Interfaces.Disabled {
+		return p, nil
+	}
+	if err := hosts.Register(s, Southbound); err != nil {
+		return nil, fmt.Errorf("linux: %w", err)
+	}
+	links, err := iface.Register(s, iface.Options{
+		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Southbound: Southbound,
+		Readers: o.Interfaces.Readers, TAPHost: o.TAPHost, Flushed: p.refresh,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("linux: %w", err)
+	}
+	p.names = []string{iface.WatcherName, iface.Name, iface.AddressName, iface.VRFName}
+	if o.L3.Disabled {
+		return p, nil
+	}
+	p.names = append(p.names, l3.RouteName, l3.ARPName)
+	err = l3.Register(s, l3.Options{Spaces: p.spaces, Watch: p.watch, Interfaces: links, Log: o.Log, Southbound: Southbound})
+	if err != nil {
+		return nil, fmt.Errorf("linux: %w", err)
+	}
+	return p, nil
+}
+
+// Run watches until ctx ends. Without it everything works, but what others do in
+// the kernel goes unnoticed.
+func (p *Plugin) Run(ctx context.Context) error {
+	if len(p.names) == 0 {
+		return nil
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return p.watch.Run(ctx) })
+	if p.named {
+		g.Go(func() error { return p.spaces.Watch(ctx, p.namespaces) })
+	}
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("linux: %w", err)
+	}
+	return nil
+}
+
+// namespaces follows changes of the names of namespaces.
+func (p *Plugin) namespaces(c netns.Change) {
+	if len(c.Gone) > 0 {
+		p.watch.NamespacesGone(c.Gone)
+	}
+	if len(c.Appeared) > 0 {
+		p.sched.Retry(p.names...)
+	}
+}
+
+// lost tells the scheduler what somebody else has taken away.
+func (p *Plugin) lost(keys []string) {
+	p.log.Info("somebody removed what is ours: putting it back", "keys", keys)
+	seen := make([]scheduler.Observed, len(keys))
+	for i, key := range keys {
+		seen[i].Key = key
+	}
+	p.sched.Observe(seen...)
+}
+
+func (p *Plugin) refresh() { p.sched.Refresh(p.names...) }
