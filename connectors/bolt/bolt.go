@@ -70,7 +70,7 @@ func (m *FileMode) UnmarshalYAML(n *yaml.Node) error {
 	}
 	v, err := strconv.ParseUint(strings.TrimPrefix(n.Value, "0o"), base, 32)
 	if n.Kind != yaml.ScalarNode || err != nil || v > 0o777 {
-		return fmt.Errorf("line %d: file mode %q: want octal digits in quotes, such as \"0600\"", n.Line, n.Value)
+		return fmt.Errorf("found %q: want octal digits in quotes, such as \"0600\"", n.Value)
 	}
 	*m = FileMode(v)
 	return nil

@@ -1,0 +1,98 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/keyplane/keyplane/cmd/agentctl/internal/cli"
+	"github.com/keyplane/keyplane/connectors/bolt"
+	"github.com/keyplane/keyplane/connectors/filedb"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/northbound/kvdb"
+)
+
+// Within the scripts, agentctl is this test program.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"agentctl": func() {
+			streams := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+			os.Exit(cli.Run(context.Background(), os.Args[1:], streams, os.LookupEnv))
+		},
+	})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, params())
+}
+
+func params() testscript.Params {
+	return testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"agent": agent, "etcd": etcd, "code": code,
+		},
+		Setup: func(env *testscript.Env) error {
+			env.Values[testKey{}] = env.T().(testing.TB)
+			env.Setenv("HOME", env.WorkDir)
+			return nil
+		},
+	}
+}
+
+type testKey struct{}
+
+// agent [LABEL]: what an agent lets people edit: a Bolt file, and the files in conf.
+func agent(ts *testscript.TestScript, _ bool, args []string) {
+	label := "vpp1"
+	if len(args) > 0 {
+		label = args[0]
+	}
+	db, err := bolt.New(bolt.Config{Path: ts.MkAbs(label + ".db")})
+	ts.Check(err)
+	files, err := filedb.New(filedb.Config{Paths: []string{ts.MkAbs("conf")}}, "/vnf-agent/"+label+"/", slog.New(slog.DiscardHandler))
+	ts.Check(err)
+	// A path in the temporary folder of a test may be longer than a socket's may be.
+	dir, err := os.MkdirTemp("", "ctl")
+	ts.Check(err)
+	socket := filepath.Join(dir, "s")
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	s := kvdb.Server{Socket: socket, Stores: map[string]kvdbsync.Store{"bolt": db, "filedb": files}, Ready: ready}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { ended <- s.Run(ctx) }()
+	select {
+	case <-ready:
+	case err := <-ended:
+		ts.Fatalf("%v", err)
+	}
+	ts.Defer(func() {
+		cancel()
+		ts.Check(<-ended)
+		ts.Check(db.Close())
+		ts.Check(os.RemoveAll(dir))
+	})
+	ts.Setenv("SOCKET", socket)
+}
+
+// etcd: starts a server, and sets ETCD.
+func etcd(ts *testscript.TestScript, _ bool, _ []string) {
+	ts.Setenv("ETCD", testkit.StartEtcd(ts.Value(testKey{}).(testing.TB), testkit.EtcdOptions{}).Addr)
+}
+
+// code N COMMAND...: runs agentctl, which must end with N.
+func code(ts *testscript.TestScript, _ bool, args []string) {
+	var out, errs bytes.Buffer
+	env := func(name string) (string, bool) { v := ts.Getenv(name); return v, v != "" }
+	got := cli.Run(context.Background(), args[2:], cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, env)
+	if args[0] != map[int]string{0: "0", 1: "1", 2: "2", 3: "3"}[got] {
+		ts.Fatalf("ended with %d\n%s%s", got, &out, &errs)
+	}
+}

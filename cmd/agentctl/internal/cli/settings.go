@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/keyplane/keyplane/internal/config"
+	"github.com/keyplane/keyplane/northbound/kvdb"
+)
+
+// settings are what flags, the environment and the configuration file say, in this
+// order. The tags are the keys of the file.
+type settings struct {
+	Endpoints   []string      `yaml:"etcd-endpoints"`    // Defaults to 127.0.0.1:2379
+	DialTimeout time.Duration `yaml:"etcd-dial-timeout"` // Defaults to that of the connector
+	TLS         tlsSettings   `yaml:"kvdb-tls"`
+	Label       string        `yaml:"service-label"` // Defaults to vpp1
+	Timeout     time.Duration `yaml:"timeout"`       // Defaults to 2 min
+	Store       string        `yaml:"store"`         // Defaults to etcd if endpoints are given, else bolt
+	Socket      string        `yaml:"socket"`        // Defaults to kvdb.DefaultSocket
+
+	// Commands that reach the agent over the network read these.
+	APIVersion string      `yaml:"ligato-api-version"`
+	Host       string      `yaml:"host"`
+	GRPCPort   int         `yaml:"grpc-port"`
+	HTTPPort   int         `yaml:"http-port"`
+	HTTPAuth   string      `yaml:"http-basic-auth"`
+	Insecure   bool        `yaml:"insecure-tls"`
+	GRPCTLS    tlsSettings `yaml:"grpc-tls"`
+	HTTPTLS    tlsSettings `yaml:"http-tls"`
+
+	file, dir string // where the configuration file is
+}
+
+type tlsSettings struct {
+	Disabled   bool   `yaml:"disabled"`
+	CertFile   string `yaml:"cert-file"`
+	KeyFile    string `yaml:"key-file"`
+	CAFile     string `yaml:"ca-file"`
+	SkipVerify bool   `yaml:"skip-verify"`
+}
+
+func (a *app) flags(f *pflag.FlagSet) {
+	f.StringSliceP("etcd-endpoints", "e", nil, "etcd servers (env ETCD_ENDPOINTS, default 127.0.0.1:2379)")
+	f.String("service-label", "", "agent whose keys are meant (env MICROSERVICE_LABEL, default vpp1)")
+	f.String("store", "", "where the keys are: etcd, or bolt or filedb of the agent (default etcd if its servers are given, else bolt)")
+	f.String("socket", "", "socket of the agent (default: "+kvdb.DefaultSocket("LABEL")+")")
+	f.Duration("timeout", 0, "how long a command may take (default 2m)")
+	f.StringVar(&a.file, "config", "", "configuration file, in YAML")
+	f.StringVar(&a.dir, "config-dir", "", "folder of the configuration file, whose name is config.yaml there (default: here, then ~/.agentctl)")
+}
+
+// load merges all that has been said.
+func (a *app) load(f *pflag.FlagSet) error {
+	if err := a.loadFile(); err != nil {
+		return err
+	}
+	if label, ok := a.env("MICROSERVICE_LABEL"); ok && label != "" {
+		a.Label = label
+	}
+	if list, ok := a.env("ETCD_ENDPOINTS"); ok && list != "" {
+		a.Endpoints = strings.Split(list, ",")
+	}
+	if f.Changed("socket") {
+		a.Store = "bolt" // one who names the agent does not mean the environment's etcd
+	}
+	if f.Changed("etcd-endpoints") {
+		a.Store = "etcd"
+	}
+	err := errors.Join(
+		given(f, "etcd-endpoints", &a.Endpoints, f.GetStringSlice),
+		given(f, "service-label", &a.Label, f.GetString),
+		given(f, "store", &a.Store, f.GetString),
+		given(f, "socket", &a.Socket, f.GetString),
+		given(f, "timeout", &a.Timeout, f.GetDuration),
+	)
+	return errors.Join(err, a.complete())
+}
+
+// given takes the value of a flag that is on the command line.
+func given[T any](f *pflag.FlagSet, name string, into *T, get func(string) (T, error)) error {
+	if !f.Changed(name) {
+		return nil
+	}
+	v, err := get(name)
+	*into = v
+	return err
+}
+
+// complete sets what nobody has said, and refuses what makes no sense.
+func (s *settings) complete() error {
+	if s.Store == "" {
+		s.Store = "bolt"
+		if len(s.Endpoints) > 0 {
+			s.Store = "etcd"
+		}
+	}
+	if len(s.Endpoints) == 0 {
+		s.Endpoints = []string{"127.0.0.1:2379"}
+	}
+	if s.Label == "" {
+		s.Label = "vpp1"
+	}
+	if s.Timeout == 0 {
+		s.Timeout = 2 * time.Minute
+	}
+	if s.Socket == "" {
+		s.Socket = kvdb.DefaultSocket(s.Label)
+	}
+	switch {
+	case strings.Contains(s.Label, "/"):
+		return fmt.Errorf("service-label: %q: want a name without slashes", s.Label)
+	case s.Timeout < 0:
+		return fmt.Errorf("timeout: %v: want a duration above zero, such as 30s", s.Timeout)
+	case s.Store != "etcd" && s.Store != "bolt" && s.Store != "filedb":
+		return fmt.Errorf("store: %q: want etcd, bolt or filedb", s.Store)
+	}
+	return nil
+}
+
+// loadFile reads the configuration file, if there is one, and says what in it
+// means nothing.
+func (a *app) loadFile() error {
+	path := a.file
+	if path == "" {
+		if path = a.findFile(); path == "" {
+			return nil
+		}
+	}
+	unknown, err := config.Load(path, &a.settings)
+	for _, u := range unknown {
+		fmt.Fprintln(a.Err, "agentctl:", u)
+	}
+	return err
+}
+
+func (a *app) findFile() string {
+	dirs := []string{a.dir, "."}
+	if home, ok := a.env("HOME"); ok {
+		dirs = append(dirs, filepath.Join(home, ".agentctl"))
+	}
+	for _, dir := range dirs {
+		for _, name := range []string{"config.yaml", "config.yml", "config.json"} {
+			path := filepath.Join(dir, name)
+			if _, err := os.Stat(path); err == nil && dir != "" {
+				return path
+			}
+		}
+	}
+	return ""
+}
