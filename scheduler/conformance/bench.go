@@ -1,0 +1,153 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A bench holds the descriptor of one case, and calls its verbs.
+type bench[V proto.Message, M any] struct {
+	*testing.T
+	suite Suite[V, M]
+	d     scheduler.Descriptor[V, M]
+}
+
+// errChanged says that a function wrote to a message it was only lent.
+var errChanged = errors.New("the message was changed: it is shared")
+
+// lend returns a function that tells whether any of messages has been changed
+// since.
+func lend(messages ...proto.Message) (changed func() error) {
+	var before []proto.Message
+	for _, m := range messages {
+		before = append(before, proto.Clone(m))
+	}
+	return func() error {
+		for i, m := range messages {
+			if !proto.Equal(m, before[i]) {
+				return fmt.Errorf("%w: from %v to %v", errChanged, before[i], m)
+			}
+		}
+		return nil
+	}
+}
+
+func (b *bench[V, M]) tryCreate(w scheduler.Wanted[V]) (M, error) {
+	changed := lend(w.Value)
+	m, err := b.d.Create(b.Context(), w.Key, w.Value)
+	return m, errors.Join(err, changed())
+}
+
+func (b *bench[V, M]) tryDelete(w scheduler.Wanted[V], m M) error {
+	changed := lend(w.Value)
+	err := b.d.Delete(b.Context(), w.Key, w.Value, m)
+	return errors.Join(err, changed())
+}
+
+func (b *bench[V, M]) create(w scheduler.Wanted[V]) M {
+	b.Helper()
+	m, err := b.tryCreate(w)
+	if err != nil {
+		b.Fatalf("Create %s: %v", w.Key, err)
+	}
+	return m
+}
+
+func (b *bench[V, M]) update(key string, old, new V, m M) M {
+	b.Helper()
+	changed := lend(old, new)
+	m, err := b.d.Update(b.Context(), key, old, new, m)
+	if err := errors.Join(err, changed()); err != nil {
+		b.Fatalf("Update %s: %v", key, err)
+	}
+	return m
+}
+
+func (b *bench[V, M]) delete(w scheduler.Wanted[V], m M) {
+	b.Helper()
+	if err := b.tryDelete(w, m); err != nil {
+		b.Fatalf("Delete %s: %v", w.Key, err)
+	}
+}
+
+// standing is what Retrieve finds of ours, by key, while wanted should stand.
+func (b *bench[V, M]) standing(wanted ...scheduler.Wanted[V]) map[string]scheduler.Found[V, M] {
+	b.Helper()
+	out := map[string]scheduler.Found[V, M]{}
+	for f, err := range b.d.Retrieve(b.Context(), wanted) {
+		if err != nil {
+			b.Fatalf("Retrieve: %v", err)
+		}
+		if f.Key == "" {
+			f.Key = keyOf(b.T, b.d, "", f.Value)
+		}
+		if _, twice := out[f.Key]; twice {
+			b.Errorf("Retrieve finds %s twice", f.Key)
+		}
+		if !f.Foreign {
+			out[f.Key] = f
+		}
+	}
+	return out
+}
+
+// expect fails unless exactly wanted stands.
+func (b *bench[V, M]) expect(wanted ...scheduler.Wanted[V]) {
+	b.Helper()
+	if b.d.Retrieve == nil {
+		return
+	}
+	found := b.standing(wanted...)
+	for _, w := range wanted {
+		f, ok := found[w.Key]
+		switch {
+		case !ok:
+			b.Errorf("Retrieve does not find %s", w.Key)
+		case !b.equivalent(w.Key, f.Value, w.Value):
+			b.Errorf("Retrieve finds %s as %v, want it equivalent to %v", w.Key, f.Value, w.Value)
+		}
+		delete(found, w.Key)
+	}
+	if len(found) > 0 {
+		b.Errorf("Retrieve finds what should not stand: %v", slices.Sorted(maps.Keys(found)))
+	}
+}
+
+func (b *bench[V, M]) equivalent(key string, old, new V) bool {
+	if b.d.Equivalent == nil {
+		return proto.Equal(old, new)
+	}
+	return b.d.Equivalent(key, old, new)
+}
+
+func (b *bench[V, M]) recreate(key string, old, new V, m M) bool {
+	switch {
+	case b.d.Update == nil:
+		return true
+	case b.d.Recreate == nil:
+		return false
+	}
+	return b.d.Recreate(key, old, new, m)
+}
+
+// scheduler returns one that has the descriptor.
+func (b *bench[V, M]) scheduler() *scheduler.Scheduler {
+	b.Helper()
+	s := scheduler.New(scheduler.Options{})
+	if _, err := scheduler.Register(s, b.d); err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+// version is one of a change's two as a value of its own.
+func version[V proto.Message](c Change[V], v V) scheduler.Wanted[V] {
+	return scheduler.Wanted[V]{Key: c.Key, Value: v}
+}

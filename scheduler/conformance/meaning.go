@@ -1,0 +1,206 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// runMeaning checks the pure functions.
+func runMeaning[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
+	run(t, s, []testCase[V, M]{
+		{"it can be registered and has the keys", registered[V, M]},
+		{"values are valid", valid[V, M]},
+		{"Validate names every invalid field", invalid[V, M]},
+		{"dependencies are labelled and distinct", dependencies[V, M]},
+		{"derived values have keys of their own", derived[V, M]},
+		{"changes are followed as declared", followed[V, M]},
+		{"pure functions change nothing", pure[V, M]},
+		{"pure functions take any message", total[V, M]},
+	})
+}
+
+func registered[V proto.Message, M any](b *bench[V, M]) {
+	s := b.scheduler()
+	for _, w := range b.suite.Values {
+		if _, err := s.Value(w.Key, w.Value); err != nil {
+			b.Errorf("%s: %v", w.Key, err)
+		}
+	}
+}
+
+func valid[V proto.Message, M any](b *bench[V, M]) {
+	check := func(key string, v V) {
+		if err := b.validate(key, v); err != nil {
+			b.Errorf("%s: %v: %v", key, v, err)
+		}
+	}
+	for _, w := range b.suite.Values {
+		check(w.Key, w.Value)
+	}
+	for _, c := range b.suite.Changes {
+		check(c.Key, c.From)
+		check(c.Key, c.To)
+	}
+}
+
+func (b *bench[V, M]) validate(key string, v V) error {
+	if b.d.Validate == nil {
+		return nil
+	}
+	return b.d.Validate(key, v)
+}
+
+// invalid wants all fields at once: who mends one should not have to come back
+// for the next.
+func invalid[V proto.Message, M any](b *bench[V, M]) {
+	for _, v := range b.suite.Invalid {
+		got, want := models.Fields(b.validate(v.Key, v.Value)), slices.Clone(v.Fields)
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(slices.Compact(got), slices.Compact(want)) {
+			b.Errorf("%s: Validate names the fields %q, want %q", v.Name, got, want)
+		}
+	}
+}
+
+func dependencies[V proto.Message, M any](b *bench[V, M]) {
+	for _, w := range b.versions() {
+		labels := map[string]bool{}
+		for _, d := range b.dependencies(w) {
+			switch {
+			case d.Label == "":
+				b.Errorf("%s: a dependency on %q%q has no label", w.Key, d.Key, d.Prefixes)
+			case labels[d.Label]:
+				b.Errorf("%s: two dependencies are labelled %q", w.Key, d.Label)
+			case (d.Key == "") == (len(d.Prefixes) == 0):
+				b.Errorf("%s: %s: want either a key or prefixes, not %q and %q", w.Key, d.Label, d.Key, d.Prefixes)
+			case d.Key == w.Key:
+				b.Errorf("%s: %s: it depends on itself", w.Key, d.Label)
+			}
+			labels[d.Label] = true
+		}
+	}
+}
+
+func (b *bench[V, M]) dependencies(w scheduler.Wanted[V]) []scheduler.Dependency {
+	if b.d.Dependencies == nil {
+		return nil
+	}
+	return b.d.Dependencies(w.Key, w.Value)
+}
+
+func derived[V proto.Message, M any](b *bench[V, M]) {
+	for _, w := range b.versions() {
+		keys := map[string]bool{w.Key: true}
+		for _, kv := range b.derived(w) {
+			switch {
+			case kv.Key == "":
+				b.Errorf("%s: a derived value has no key", w.Key)
+			case keys[kv.Key]:
+				b.Errorf("%s: derived key %s is its own or comes twice", w.Key, kv.Key)
+			case kv.Value == nil || !kv.Value.ProtoReflect().IsValid():
+				b.Errorf("%s: derived %s has no value", w.Key, kv.Key)
+			}
+			keys[kv.Key] = true
+		}
+	}
+}
+
+func (b *bench[V, M]) derived(w scheduler.Wanted[V]) []scheduler.KeyValue {
+	if b.d.Derived == nil {
+		return nil
+	}
+	return b.d.Derived(w.Key, w.Value)
+}
+
+// versions are all valid values of the suite.
+func (b *bench[V, M]) versions() []scheduler.Wanted[V] {
+	out := slices.Clone(b.suite.Values)
+	for _, c := range b.suite.Changes {
+		out = append(out, version(c, c.From), version(c, c.To))
+	}
+	return out
+}
+
+// followed leaves out metadata: it is for verbs to tell.
+func followed[V proto.Message, M any](b *bench[V, M]) {
+	for _, w := range b.versions() {
+		if !b.equivalent(w.Key, w.Value, proto.Clone(w.Value).(V)) {
+			b.Errorf("%s: %v is not equivalent to itself", w.Key, w.Value)
+		}
+	}
+	for _, c := range b.suite.Changes {
+		var none M
+		how := Updated
+		switch {
+		case b.equivalent(c.Key, c.From, c.To):
+			how = Unchanged
+		case b.recreate(c.Key, c.From, c.To, none):
+			how = Recreated
+		}
+		if how != c.How {
+			b.Errorf("%s: the value is %s, want %s", c.Name, how, c.How)
+		}
+	}
+}
+
+// think calls each pure function and returns what they say.
+func (b *bench[V, M]) think(w scheduler.Wanted[V]) string {
+	var none M
+	other := b.suite.Values[0].Value
+	return fmt.Sprint(b.validate(w.Key, w.Value), b.equivalent(w.Key, w.Value, other), b.recreate(w.Key, w.Value, other, none),
+		labels(b.dependencies(w)), b.derived(w))
+}
+
+// labels are what of dependencies can be compared.
+func labels(deps []scheduler.Dependency) (out []string) {
+	for _, d := range deps {
+		out = append(out, d.Label+" "+d.Key+fmt.Sprint(d.Prefixes))
+	}
+	return out
+}
+
+func pure[V proto.Message, M any](b *bench[V, M]) {
+	for _, w := range b.everything() {
+		changed := lend(w.Value, b.suite.Values[0].Value)
+		first, second := b.think(w), b.think(w)
+		if err := changed(); err != nil {
+			b.Errorf("%s: %v", w.Key, err)
+		}
+		if first != second {
+			b.Errorf("%s: asked twice, the functions said different things:\n%s\n%s", w.Key, first, second)
+		}
+	}
+}
+
+// total matters because invalid values are looked at too: what they depend on
+// and derive is known before they are refused.
+func total[V proto.Message, M any](b *bench[V, M]) {
+	for _, w := range b.everything() {
+		func() {
+			defer func() {
+				if p := recover(); p != nil {
+					b.Errorf("%s: panic on %v: %v", w.Key, w.Value, p)
+				}
+			}()
+			b.think(w)
+		}()
+	}
+}
+
+// everything is every value of the suite, invalid ones and an empty one too.
+func (b *bench[V, M]) everything() []scheduler.Wanted[V] {
+	out := b.versions()
+	for _, v := range b.suite.Invalid {
+		out = append(out, scheduler.Wanted[V]{Key: v.Key, Value: v.Value})
+	}
+	first := b.suite.Values[0]
+	empty := first.Value.ProtoReflect().New().Interface().(V)
+	return append(out, scheduler.Wanted[V]{Key: first.Key, Value: empty})
+}

@@ -1,0 +1,95 @@
+package conformance
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// runRetrieve checks how what stands is read back.
+func runRetrieve[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
+	if s.New(t).Create == nil {
+		run(t, s, []testCase[V, M]{{"what is found belongs to the descriptor", belongs[V, M]}})
+		return
+	}
+	run(t, s, []testCase[V, M]{
+		{"what is found belongs to the descriptor", belongs[V, M]},
+		{"what Retrieve learns is enough to go on", afterRestart[V, M]},
+		{"who reads may stop early", stopsEarly[V, M]},
+		{"reading changes nothing", readsOnly[V, M]},
+	})
+}
+
+func (b *bench[V, M]) createAll() []M {
+	b.Helper()
+	metas := make([]M, len(b.suite.Values))
+	for i, w := range b.suite.Values {
+		metas[i] = b.create(w)
+	}
+	return metas
+}
+
+func belongs[V proto.Message, M any](b *bench[V, M]) {
+	if b.d.Create != nil {
+		b.createAll()
+	}
+	s := b.scheduler()
+	for key, f := range b.standing(b.suite.Values...) {
+		if _, err := s.Value(key, f.Value); err != nil {
+			b.Errorf("Retrieve finds %s as %v: %v", key, f.Value, err)
+		}
+	}
+}
+
+// afterRestart goes on with nothing but what Retrieve finds.
+func afterRestart[V proto.Message, M any](b *bench[V, M]) {
+	for _, c := range b.suite.Changes {
+		from, to := version(c, c.From), version(c, c.To)
+		b.create(from)
+		f, ok := b.standing(from)[c.Key]
+		if !ok {
+			b.Fatalf("%s: Retrieve does not find %s", c.Name, c.Key)
+		}
+		if c.How != Updated {
+			b.delete(from, f.Meta)
+			continue
+		}
+		m := b.update(c.Key, f.Value, c.To, f.Meta)
+		b.expect(to)
+		b.delete(to, m)
+	}
+	b.expect()
+	b.createAll()
+	for key, f := range b.standing(b.suite.Values...) {
+		if err := b.d.Delete(b.Context(), key, f.Value, f.Meta); err != nil {
+			b.Errorf("Delete %s with what Retrieve found: %v", key, err)
+		}
+	}
+	b.expect()
+}
+
+// stopsEarly finds locks that are left held.
+func stopsEarly[V proto.Message, M any](b *bench[V, M]) {
+	b.createAll()
+	for range b.d.Retrieve(b.Context(), b.suite.Values) {
+		break
+	}
+	b.expect(b.suite.Values...)
+}
+
+// readsOnly has Retrieve called as when nothing is wanted yet.
+func readsOnly[V proto.Message, M any](b *bench[V, M]) {
+	b.createAll()
+	var lent []proto.Message
+	for _, w := range b.suite.Values {
+		lent = append(lent, w.Value)
+	}
+	changed := lend(lent...)
+	if got, want := len(b.standing()), len(b.suite.Values); got != want {
+		b.Errorf("Retrieve finds %d values while none is wanted, want %d", got, want)
+	}
+	b.expect(b.suite.Values...)
+	if err := changed(); err != nil {
+		b.Error(err)
+	}
+}

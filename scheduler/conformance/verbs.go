@@ -1,0 +1,110 @@
+package conformance
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// runVerbs checks what Create, Update and Delete do.
+func runVerbs[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
+	run(t, s, []testCase[V, M]{
+		{"what is created stands until it is deleted", lifecycle[V, M]},
+		{"changes arrive", changes[V, M]},
+		{"Create finds what it made", createTwice[V, M]},
+		{"Delete does not miss what is gone", deleteTwice[V, M]},
+		{"values come and go at once", atOnce[V, M]},
+	})
+}
+
+func lifecycle[V proto.Message, M any](b *bench[V, M]) {
+	b.expect()
+	metas := make([]M, len(b.suite.Values))
+	for i, w := range b.suite.Values {
+		metas[i] = b.create(w)
+		b.expect(b.suite.Values[:i+1]...)
+	}
+	for i, w := range slices.Backward(b.suite.Values) {
+		b.delete(w, metas[i])
+		b.expect(b.suite.Values[:i]...)
+	}
+}
+
+func changes[V proto.Message, M any](b *bench[V, M]) {
+	for _, c := range b.suite.Changes {
+		b.Run(c.Name, func(t *testing.T) {
+			own := &bench[V, M]{T: t, suite: b.suite, d: b.d}
+			own.change(c)
+		})
+	}
+}
+
+func (b *bench[V, M]) change(c Change[V]) {
+	from, to := version(c, c.From), version(c, c.To)
+	m := b.create(from)
+	b.expect(from)
+	switch {
+	case c.How == Unchanged:
+		to = from
+	case b.recreate(c.Key, c.From, c.To, m):
+		b.delete(from, m)
+		b.expect()
+		m = b.create(to)
+	default:
+		m = b.update(c.Key, c.From, c.To, m)
+	}
+	b.expect(to)
+	b.delete(to, m)
+	b.expect()
+}
+
+// createTwice is what happens when the answer to Create was lost: it failed as
+// far as the scheduler knows, and is called again.
+func createTwice[V proto.Message, M any](b *bench[V, M]) {
+	w := b.suite.Values[0]
+	b.create(w)
+	m := b.create(w)
+	b.expect(w)
+	b.delete(w, m)
+	b.expect()
+}
+
+// deleteTwice is what happens when something vanished by itself and nobody has
+// said so yet: what should be gone is.
+func deleteTwice[V proto.Message, M any](b *bench[V, M]) {
+	w := b.suite.Values[0]
+	m := b.create(w)
+	b.delete(w, m)
+	b.delete(w, m)
+	b.expect()
+}
+
+func atOnce[V proto.Message, M any](b *bench[V, M]) {
+	metas := make([]M, len(b.suite.Values))
+	b.together("Create", func(i int, w scheduler.Wanted[V]) (err error) {
+		metas[i], err = b.tryCreate(w)
+		return err
+	})
+	b.expect(b.suite.Values...)
+	b.together("Delete", func(i int, w scheduler.Wanted[V]) error { return b.tryDelete(w, metas[i]) })
+	b.expect()
+}
+
+// together calls verb for all values at once.
+func (b *bench[V, M]) together(name string, verb func(i int, w scheduler.Wanted[V]) error) {
+	b.Helper()
+	errs := make([]error, len(b.suite.Values))
+	var all sync.WaitGroup
+	for i, w := range b.suite.Values {
+		all.Go(func() { errs[i] = verb(i, w) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		b.Fatalf("%s: %v", name, err)
+	}
+}
