@@ -1,0 +1,98 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+)
+
+// How a dead connection is noticed. The kernel's probes find a host that is gone
+// and cost an idle agent nothing; gRPC's find a server that hangs. gRPC takes no
+// shorter time than 10 s, and etcd closes connections that ask more often than
+// every 5 s.
+const (
+	tcpProbeAfter  = 3 * time.Second
+	tcpProbeEvery  = time.Second
+	tcpProbes      = 3
+	grpcPingAfter  = 10 * time.Second
+	grpcPingWithin = 3 * time.Second
+)
+
+// newClient returns a client that nobody else uses. With a password it has
+// authenticated; otherwise the first request connects.
+func newClient(ctx context.Context, cfg Config) (*clientv3.Client, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("etcd configuration: %w", err)
+	}
+	password, err := cfg.password()
+	if err != nil {
+		return nil, fmt.Errorf("etcd configuration: %w", err)
+	}
+	security, err := cfg.tls()
+	if err != nil {
+		return nil, fmt.Errorf("etcd configuration: %w", err)
+	}
+	client, err := clientv3.New(clientv3.Config{
+		Context:              ctx,
+		Endpoints:            cfg.endpoints(),
+		DialTimeout:          cfg.DialTimeout,
+		DialKeepAliveTime:    grpcPingAfter,
+		DialKeepAliveTimeout: grpcPingWithin,
+		TLS:                  security,
+		Username:             cfg.Username,
+		Password:             password,
+		MaxUnaryRetries:      2, // the second with a new token
+		Logger:               zap.NewNop(),
+		DialOptions: []grpc.DialOption{
+			grpc.WithContextDialer(dial),
+			grpc.WithChainUnaryInterceptor(failFast),
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to etcd at %s: %w", strings.Join(cfg.Endpoints, ","), err)
+	}
+	return client, nil
+}
+
+// endpoints are those to connect to: insecure-transport overrules a URL.
+func (c Config) endpoints() []string {
+	if !c.InsecureTransport {
+		return c.Endpoints
+	}
+	var plain []string
+	for _, e := range c.Endpoints {
+		plain = append(plain, strings.Replace(e, "https://", "http://", 1))
+	}
+	return plain
+}
+
+// dial opens one connection, with the kernel's probes on.
+func dial(ctx context.Context, addr string) (net.Conn, error) {
+	network := "tcp"
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		network, addr = "unix", strings.TrimPrefix(path, "//")
+	}
+	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: tcpProbeAfter, Interval: tcpProbeEvery, Count: tcpProbes,
+	}}
+	return d.DialContext(ctx, network, addr)
+}
+
+// failFast makes a request fail with the reason when no endpoint can be reached,
+// where the client would wait for the deadline and report that.
+func failFast(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return invoke(ctx, method, req, reply, cc, append(opts, grpc.WaitForReady(false))...)
+}
+
+// streamOptions let any message through: etcd limits what it takes, and so what
+// it can send.
+func streamOptions() []grpc.CallOption {
+	return []grpc.CallOption{grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.WaitForReady(false)}
+}

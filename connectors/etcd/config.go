@@ -1,0 +1,149 @@
+package etcd
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// A Config is the content of etcd.conf. The zero value connects to a server on
+// this host.
+type Config struct {
+	// Endpoints are host:port or URLs; any that answers will do. Defaults to those
+	// of ETCD_ENDPOINTS or ETCDV3_ENDPOINTS, with commas between, or 127.0.0.1:2379.
+	Endpoints []string `yaml:"endpoints"`
+
+	DialTimeout      time.Duration `yaml:"dial-timeout"`      // to authenticate. Defaults to 1 s
+	OperationTimeout time.Duration `yaml:"operation-timeout"` // for one request. Defaults to 3 s
+
+	// Username and one source of a password, for a cluster with authentication.
+	// They default to ETCD_USERNAME and ETCD_PASSWORD. The file is read for each
+	// connection; white space at its ends does not count.
+	Username     string `yaml:"username"`
+	Password     string `yaml:"password"`
+	PasswordFile string `yaml:"password-file"`
+
+	// TLS, 1.2 or newer, is used if a file is named or an endpoint begins with
+	// https://, and InsecureTransport does not forbid it.
+	InsecureTransport bool   `yaml:"insecure-transport"`
+	InsecureSkip      bool   `yaml:"insecure-skip-tls-verify"`
+	CertFile          string `yaml:"cert-file"`
+	KeyFile           string `yaml:"key-file"`
+	CAFile            string `yaml:"ca-file"`
+
+	// ExpandEnv replaces $NAME and ${NAME} in values, where the agent's environment
+	// has NAME. Defaults to whether ETCD_EXPAND_ENV_VARS says something.
+	ExpandEnv bool `yaml:"expand-env-variables"`
+
+	// AutoCompact is how often AutoCompact compacts the whole cluster, which is not
+	// only the agent's. Defaults to never.
+	AutoCompact time.Duration `yaml:"auto-compact"`
+
+	// SessionTTL is the life of a lease, in seconds. Defaults to 5.
+	SessionTTL int `yaml:"session-ttl"`
+
+	// Accepted from the files of existing deployments, without effect: the agent
+	// always starts without its stores, tries again by itself, and lists the store
+	// whenever it was lost.
+	ResyncAfterReconnect bool          `yaml:"resync-after-reconnect"`
+	AllowDelayedStart    bool          `yaml:"allow-delayed-start"`
+	ReconnectInterval    time.Duration `yaml:"reconnect-interval"`
+}
+
+func (c Config) withDefaults() Config {
+	if len(c.Endpoints) == 0 {
+		list := cmp.Or(os.Getenv("ETCD_ENDPOINTS"), os.Getenv("ETCDV3_ENDPOINTS"), "127.0.0.1:2379")
+		for one := range strings.SplitSeq(list, ",") {
+			c.Endpoints = append(c.Endpoints, strings.TrimSpace(one))
+		}
+	}
+	c.DialTimeout = cmp.Or(c.DialTimeout, time.Second)
+	c.OperationTimeout = cmp.Or(c.OperationTimeout, 3*time.Second)
+	c.SessionTTL = cmp.Or(c.SessionTTL, 5)
+	c.Username = cmp.Or(c.Username, os.Getenv("ETCD_USERNAME"))
+	if c.PasswordFile == "" {
+		c.Password = cmp.Or(c.Password, os.Getenv("ETCD_PASSWORD"))
+	}
+	c.ExpandEnv = c.ExpandEnv || os.Getenv("ETCD_EXPAND_ENV_VARS") != ""
+	return c
+}
+
+// Validate tells everything that cannot be meant.
+func (c Config) Validate() error {
+	var errs []error
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		errs = append(errs, fmt.Errorf("cert-file %q, key-file %q: want both or neither", c.CertFile, c.KeyFile))
+	}
+	if c.Password != "" && c.PasswordFile != "" {
+		errs = append(errs, fmt.Errorf("password-file %q: want no password beside it", c.PasswordFile))
+	}
+	if c.Username == "" && os.Getenv("ETCD_USERNAME") == "" && (c.Password != "" || c.PasswordFile != "") {
+		errs = append(errs, errors.New("username: want one for the password"))
+	}
+	for _, e := range c.Endpoints {
+		if strings.TrimSpace(e) == "" {
+			errs = append(errs, errors.New("endpoints: an empty one; want host:port or a URL"))
+		}
+	}
+	errs = append(errs,
+		notNegative("dial-timeout", c.DialTimeout),
+		notNegative("operation-timeout", c.OperationTimeout),
+		notNegative("auto-compact", c.AutoCompact),
+		notNegative("session-ttl", time.Duration(c.SessionTTL)*time.Second))
+	return errors.Join(errs...)
+}
+
+func notNegative(key string, d time.Duration) error {
+	if d < 0 {
+		return fmt.Errorf("%s: %v: want a time that is not negative", key, d)
+	}
+	return nil
+}
+
+// password is that of the file, if one is named.
+func (c Config) password() (string, error) {
+	if c.PasswordFile == "" {
+		return c.Password, nil
+	}
+	text, err := os.ReadFile(c.PasswordFile)
+	if err != nil {
+		return "", fmt.Errorf("password-file: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// tls returns nil for a connection without.
+func (c Config) tls() (*tls.Config, error) {
+	https := false
+	for _, e := range c.Endpoints {
+		https = https || strings.HasPrefix(e, "https://")
+	}
+	if c.InsecureTransport || c.CertFile == "" && c.CAFile == "" && !https {
+		return nil, nil
+	}
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.InsecureSkip}
+	if c.CertFile != "" {
+		cert, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("cert-file and key-file: %w", err)
+		}
+		cfg.Certificates = []tls.Certificate{cert}
+	}
+	if c.CAFile == "" {
+		return cfg, nil
+	}
+	text, err := os.ReadFile(c.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("ca-file: %w", err)
+	}
+	cfg.RootCAs = x509.NewCertPool()
+	if !cfg.RootCAs.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("ca-file: %s has no certificate: want PEM", c.CAFile)
+	}
+	return cfg, nil
+}

@@ -1,0 +1,144 @@
+package etcd_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/keyplane/keyplane/connectors/etcd"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
+)
+
+func TestConformance(t *testing.T) {
+	e := testkit.StartEtcd(t, testkit.EtcdOptions{})
+	cuts := map[string]func(*server) func(func()){
+		"connection reset": func(s *server) func(func()) {
+			return func(during func()) { s.line.Set(testkit.Reset); during(); s.line.Set(testkit.Pass) }
+		},
+		"server killed": func(s *server) func(func()) {
+			return func(during func()) {
+				s.line.Set(testkit.Drop)
+				during() // by a client that the line does not cut
+				s.etcd.Kill()
+				s.etcd.Start()
+				s.line.Set(testkit.Pass)
+			}
+		},
+		"compacted meanwhile": func(s *server) func(func()) {
+			return func(during func()) { s.line.Set(testkit.Drop); during(); s.compact(); s.line.Set(testkit.Pass) }
+		},
+	}
+	var number atomic.Int64
+	for name, cut := range cuts {
+		t.Run(name, func(t *testing.T) {
+			conformance.Run(t, func(t *testing.T) conformance.Harness {
+				s := join(t, e)
+				return conformance.Harness{
+					Connector:  s.connector(),
+					Prefix:     fmt.Sprintf("/vnf-agent/case%03d-/", number.Add(1)),
+					Put:        func(key string, value []byte) { s.put(key, string(value)) },
+					Delete:     s.delete,
+					Txn:        s.txn,
+					Cut:        cut(s),
+					LargeValue: 1500 << 10, // what etcd takes, less its own overhead
+				}
+			})
+		})
+	}
+}
+
+// A server is an etcd with a line to it that can be cut, and a client of its own
+// that goes around the line.
+type server struct {
+	t      *testing.T
+	etcd   *testkit.Etcd
+	line   *testkit.Proxy
+	client *clientv3.Client
+}
+
+func start(t *testing.T, args ...string) *server {
+	t.Helper()
+	return join(t, testkit.StartEtcd(t, testkit.EtcdOptions{Args: args}))
+}
+
+func join(t *testing.T, e *testkit.Etcd) *server {
+	t.Helper()
+	return &server{t: t, etcd: e, line: testkit.StartProxy(t, e.Addr), client: bareClient(t, clientv3.Config{Endpoints: []string{e.Endpoint}})}
+}
+
+func bareClient(t testing.TB, cfg clientv3.Config) *clientv3.Client {
+	t.Helper()
+	cfg.Logger = zap.NewNop()
+	client, err := clientv3.New(cfg)
+	if err != nil {
+		t.Fatalf("a client of the test server: %v", err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+func (s *server) connector() *etcd.Connector {
+	return etcd.New(etcd.Config{Endpoints: []string{s.line.Addr}}, slog.New(slog.DiscardHandler))
+}
+
+// ctx bounds what a test does to the server.
+func (s *server) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	s.t.Cleanup(cancel)
+	return ctx
+}
+
+func (s *server) put(key, value string) {
+	s.t.Helper()
+	if _, err := s.client.Put(s.ctx(), key, value); err != nil {
+		s.t.Fatalf("putting %s: %v", key, err)
+	}
+}
+
+func (s *server) delete(key string) {
+	s.t.Helper()
+	if _, err := s.client.Delete(s.ctx(), key); err != nil {
+		s.t.Fatalf("deleting %s: %v", key, err)
+	}
+}
+
+func (s *server) txn(events []kvdbsync.Event) {
+	s.t.Helper()
+	var ops []clientv3.Op
+	for _, e := range events {
+		if e.Value == nil {
+			ops = append(ops, clientv3.OpDelete(e.Key))
+		} else {
+			ops = append(ops, clientv3.OpPut(e.Key, string(e.Value)))
+		}
+	}
+	if _, err := s.client.Txn(s.ctx()).Then(ops...).Commit(); err != nil {
+		s.t.Fatalf("a transaction of %d: %v", len(ops), err)
+	}
+}
+
+// revision is where the server is now.
+func (s *server) revision() int64 {
+	s.t.Helper()
+	answer, err := s.client.Get(s.ctx(), "x", clientv3.WithCountOnly())
+	if err != nil {
+		s.t.Fatalf("asking for the revision: %v", err)
+	}
+	return answer.Header.Revision
+}
+
+// compact takes all history away.
+func (s *server) compact() {
+	s.t.Helper()
+	if _, err := s.client.Compact(s.ctx(), s.revision(), clientv3.WithCompactPhysical()); err != nil {
+		s.t.Fatalf("compacting: %v", err)
+	}
+}

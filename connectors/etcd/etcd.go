@@ -1,0 +1,85 @@
+// Package etcd connects the agent to an etcd cluster, v3.
+//
+//	watched := etcd.New(cfg, log)          // a kvdbsync.Connector
+//	client, err := etcd.Dial(ctx, cfg)     // a kvdbsync.Store, for agentctl and status
+//
+// A watch lists the prefix page by page at one revision and then follows from
+// the next one. What etcd changed in one revision, by one transaction, is one
+// Batch. It never resumes: whatever ends the stream (a server that goes away, a
+// member without a leader, compaction, a token that ran out) ends the watch, and
+// the next one lists anew. Resuming would be cheaper, but could not tell a
+// restarted cluster from one that was restored from a backup and has since moved
+// on past our revision.
+//
+// Each watch has a client of its own, made from the configuration as it is then:
+// tokens, certificates and password files are never older than the watch.
+// Nothing is shared, no goroutine outlives the watch.
+//
+// Tests run against the real server, which they cut off, kill, freeze, compact
+// and wipe.
+package etcd
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+var (
+	// ErrWentBack says that the store is at an earlier revision than it was: its
+	// data was lost or restored.
+	ErrWentBack = errors.New("etcd went back in time")
+	// ErrOtherCluster says that another cluster answers than did before.
+	ErrOtherCluster = errors.New("another etcd cluster answers")
+	// ErrClosed says that the server ended the watch and did not say why.
+	ErrClosed = errors.New("etcd ended the watch")
+)
+
+// A Connector watches one etcd cluster. It has no state: any number of watches
+// may run.
+type Connector struct {
+	cfg Config
+	log *slog.Logger
+}
+
+// New returns a Connector. It does not connect.
+func New(cfg Config, log *slog.Logger) *Connector {
+	return &Connector{cfg: cfg.withDefaults(), log: log}
+}
+
+// Watch implements kvdbsync.Connector. Keys are whole keys, as etcd has them.
+func (c *Connector) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
+	return func(yield func(kvdbsync.Batch, error) bool) {
+		err := c.watch(ctx, prefix, func(b kvdbsync.Batch) error {
+			if !yield(b, nil) {
+				return errReaderStopped
+			}
+			return nil
+		})
+		if ctx.Err() == nil && !errors.Is(err, errReaderStopped) {
+			yield(kvdbsync.Batch{}, err)
+		}
+	}
+}
+
+// errReaderStopped carries the end of an iteration through the watch.
+var errReaderStopped = errors.New("reader stopped")
+
+func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync.Batch) error) error {
+	client, err := newClient(ctx, c.cfg)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if c.cfg.ExpandEnv {
+		emit = expanding(emit)
+	}
+	w := watch{client: client, timeout: c.cfg.OperationTimeout, prefix: prefix, emit: emit}
+	if err := w.list(ctx); err != nil {
+		return err
+	}
+	return w.follow(ctx)
+}
