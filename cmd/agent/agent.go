@@ -1,12 +1,90 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"os"
+
+	"github.com/keyplane/keyplane/descriptors/linux"
+	"github.com/keyplane/keyplane/northbound/kvdb"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
-var errConfig = errors.New("configuration")
+// serve is the agent: it makes the parts, gives each what it needs, and runs
+// them until ctx ends.
+func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) error {
+	tell, err := newNotifier(os.Getenv("NOTIFY_SOCKET"))
+	if err != nil {
+		return err
+	}
+	defer tell.Close()
+	if len(s.Idle) > 0 {
+		log.Warn("flags have no effect in this release", "flags", s.Idle)
+	}
+	conf, err := readConfig(s, log)
+	if err != nil {
+		return err
+	}
 
-func serve(context.Context, *settings, *slog.Logger, io.Writer) error { return errConfig }
+	// What is done: descriptors teach the scheduler what there is.
+	sched := scheduler.New(conf.scheduler.options(log, out))
+	conf.linux.Label, conf.linux.Log = s.Label, log
+	host, err := linux.Register(sched, conf.linux)
+	if err != nil {
+		return err
+	}
+
+	// What is wanted: stores, each a layer of the orchestrator.
+	stores, err := openStores(s, conf.files, conf.orchestrator, log)
+	if err != nil {
+		return err
+	}
+	defer stores.Close()
+	orch := orchestrator.New(announcing{sched, tell}, orchestrator.Options{
+		Layers: stores.layers(), Retry: conf.scheduler.retry(), Log: log,
+	})
+
+	// Who may look and edit: agentctl, on this host.
+	socket := kvdb.Server{Socket: cmp.Or(s.Socket, kvdb.DefaultSocket(s.Label)), Stores: stores.editable(), Log: log}
+
+	below := []task{sched.Run, host.Run}
+	above := append(stores.tasks(), orch.Run, socket.Run)
+	log.Info("agent runs", "label", s.Label, "stores", stores.names(), "pid", os.Getpid())
+	tell.Tell("READY=1")
+	defer tell.Tell("STOPPING=1")
+	return runTasks(ctx, below, above, func(ctx context.Context) error {
+		if s.OnExit == "leave" {
+			return nil
+		}
+		return removeAll(ctx, sched)
+	})
+}
+
+// removeAll takes away all that the agent has made.
+func removeAll(ctx context.Context, sched *scheduler.Scheduler) error {
+	_, err := sched.Commit(ctx, scheduler.Txn{Description: "the agent ends", Replace: true, Retry: scheduler.Retry{Never: true}})
+	if err != nil {
+		return fmt.Errorf("removing the network: %w", err)
+	}
+	return nil
+}
+
+// announcing tells when all that is declared has been seen to for the first time.
+type announcing struct {
+	*scheduler.Scheduler
+	tell notifier
+}
+
+// Commit is the scheduler's. Only the transaction after all sources are complete
+// replaces what is wanted.
+func (a announcing) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error) {
+	record, err := a.Scheduler.Commit(ctx, txn)
+	if txn.Replace && record != nil {
+		a.tell.Tell("STATUS=the network stands as declared")
+	}
+	return record, err
+}

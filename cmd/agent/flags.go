@@ -36,7 +36,9 @@ func parse(args []string, env func(string) (string, bool)) (*settings, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; %w", err, errUsage)
 	}
+	s.Given = map[string]bool{}
 	flags.Visit(func(f *flag.Flag) {
+		s.Given[f.Name] = true
 		if slices.Contains(idleFlags(), f.Name) {
 			s.Idle = append(s.Idle, f.Name)
 		}

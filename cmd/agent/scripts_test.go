@@ -40,7 +40,7 @@ func TestScripts(t *testing.T) {
 		env.Values[serverKey{}] = &server{t: env.T().(testing.TB)}
 		return nil
 	}
-	session.Run(t, "testdata", build(t), setup, map[string]session.Command{"etcd": etcd})
+	session.Run(t, "testdata", build(t), setup, map[string]session.Command{"etcd": etcdCommand})
 }
 
 // build makes the programs and returns the folder they are in.
@@ -62,9 +62,9 @@ type server struct {
 	*testkit.Etcd
 }
 
-// etcd is a command of the scripts: etcd start | stop | put KEY VALUE | del KEY,
+// etcdCommand is a command of the scripts: etcd start | stop | put KEY VALUE | del KEY,
 // with keys below that of the agent. It does what a user does, with etcdctl.
-func etcd(ts *testscript.TestScript, neg bool, args []string) {
+func etcdCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: etcd start | stop | put KEY VALUE | del KEY")
 	}

@@ -21,7 +21,9 @@ type settings struct {
 	StopTimeout time.Duration
 
 	Version bool
-	// Idle are the flags given that have no effect in this release.
+	// Given are the flags that the command line or the environment has.
+	Given map[string]bool
+	// Idle are those of them that have no effect in this release.
 	Idle []string
 }
 

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/keyplane/keyplane/internal/config"
+)
+
+// errConfig says that the agent cannot start with the configuration it has.
+var errConfig = errors.New("configuration")
+
+// files reads configuration files.
+type files struct {
+	dir   string          // where those are that are no paths
+	given map[string]bool // the flags that name one explicitly
+	log   *slog.Logger
+}
+
+// load reads the file that a flag names into a struct that holds the defaults,
+// and tells whether it is there.
+func (f files) load(flag, name string, into any) (found bool, err error) {
+	path, found := config.Find(name, f.dir)
+	if !found {
+		if f.given[flag] {
+			f.log.Warn("configuration file not found", "flag", flag, "file", name, "config_dir", f.dir)
+		}
+		return false, nil
+	}
+	unknown, err := config.Load(path, into)
+	if err != nil {
+		return true, err
+	}
+	for _, u := range unknown {
+		f.log.Warn("configuration key is unknown and has no effect", "what", u)
+	}
+	return true, nil
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/keyplane/keyplane/connectors/bolt"
+	"github.com/keyplane/keyplane/connectors/etcd"
+	"github.com/keyplane/keyplane/connectors/filedb"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/orchestrator"
+)
+
+// A storeKind is a sort of store that can declare the network.
+type storeKind struct {
+	name     string
+	flag     string
+	file     string // its configuration; the store is used if that is there
+	priority int    // of the same key in several stores, the highest counts
+	// open reads the configuration and makes the connector; nil: there is none.
+	open func(o opener) (kvdbsync.Connector, error)
+}
+
+// storeKinds is the table of them all. What is nearer to the host comes first.
+func (s *settings) storeKinds() []storeKind {
+	return []storeKind{
+		{"bolt", "bolt-config", s.BoltConfig, 30, openBolt},
+		{"filedb", "filedb-config", s.FiledbConfig, 20, openFiledb},
+		{"etcd", "etcd-config", s.EtcdConfig, 10, openEtcd},
+	}
+}
+
+// An opener is what a store may need to be opened.
+type opener struct {
+	root string // of the agent's keys: "/vnf-agent/vpp1/"
+	log  *slog.Logger
+	// load reads the configuration, and tells whether there is one.
+	load func(into any) (bool, error)
+}
+
+func openBolt(o opener) (kvdbsync.Connector, error) {
+	var cfg bolt.Config
+	if found, err := o.load(&cfg); !found || err != nil {
+		return nil, err
+	}
+	return bolt.New(cfg)
+}
+
+func openFiledb(o opener) (kvdbsync.Connector, error) {
+	var cfg filedb.Config
+	if found, err := o.load(&cfg); !found || err != nil {
+		return nil, err
+	}
+	return filedb.New(cfg, o.root, o.log)
+}
+
+func openEtcd(o opener) (kvdbsync.Connector, error) {
+	var cfg etcd.Config
+	if found, err := o.load(&cfg); !found || err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return etcd.New(cfg, o.log), nil
+}
+
+// A store is one that is used.
+type store struct {
+	name      string
+	connector kvdbsync.Connector
+	source    *kvdbsync.Source
+	priority  int
+}
+
+type stores []store
+
+// errNoStore says that nothing declares a network.
+var errNoStore = errors.New("no store to read the network from")
+
+// openStores opens each store whose configuration is there. None is connected
+// to yet, so it does not matter which of them are up.
+func openStores(s *settings, f files, oc orchestratorConfig, log *slog.Logger) (stores, error) {
+	var out stores
+	root := "/vnf-agent/" + s.Label + "/"
+	for _, kind := range s.storeKinds() {
+		connector, err := kind.open(opener{root: root, log: log.With("source", kind.name), load: func(into any) (bool, error) {
+			return f.load(kind.flag, kind.file, into)
+		}})
+		if err != nil {
+			return out, fmt.Errorf("%w: %s: %w", errConfig, kind.name, err)
+		}
+		if connector == nil {
+			continue
+		}
+		out = append(out, store{kind.name, connector, kvdbsync.NewSource(kvdbsync.Options{
+			Name: kind.name, Connector: connector, Root: root, Prefix: "config/", AntiEntropy: oc.AntiEntropy, Log: log,
+		}), cmp.Or(oc.Priorities[kind.name], kind.priority)})
+	}
+	if len(out) == 0 {
+		return nil, noStore(s)
+	}
+	return out, nil
+}
+
+func noStore(s *settings) error {
+	text := ""
+	for _, kind := range s.storeKinds() {
+		text += fmt.Sprintf("\n  %-7s -%s, now %s", kind.name, kind.flag, kind.file)
+	}
+	return fmt.Errorf("%w: %w: none of these files is there, neither as a path nor in the folder %s:%s\n"+
+		"The smallest is one line, in a file filedb.conf: configuration-paths: [FOLDER]\n"+
+		"with YAML files in FOLDER. conf/ has documented samples of all.", errConfig, errNoStore, s.ConfigDir, text)
+}
+
+func (s stores) names() (out []string) {
+	for _, one := range s {
+		out = append(out, one.name)
+	}
+	return out
+}
+
+func (s stores) layers() (out []orchestrator.Layer) {
+	for _, one := range s {
+		out = append(out, orchestrator.Layer{Name: one.name, Priority: one.priority, Input: one.source})
+	}
+	return out
+}
+
+func (s stores) tasks() (out []task) {
+	for _, one := range s {
+		out = append(out, one.source.Run)
+		if c, ok := one.connector.(interface{ AutoCompact(context.Context) error }); ok {
+			out = append(out, c.AutoCompact)
+		}
+	}
+	return out
+}
+
+// editable are the stores that can be read, and perhaps written, by key.
+func (s stores) editable() map[string]kvdbsync.Store {
+	out := map[string]kvdbsync.Store{}
+	for _, one := range s {
+		if editable, ok := one.connector.(kvdbsync.Store); ok {
+			out[one.name] = editable
+		}
+	}
+	return out
+}
+
+// Close lets the stores go.
+func (s stores) Close() error {
+	var errs []error
+	for _, one := range s {
+		if closer, ok := one.connector.(io.Closer); ok {
+			errs = append(errs, closer.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
