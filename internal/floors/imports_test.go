@@ -32,7 +32,7 @@ func floors() []floor {
 		{"internal/scratch", nil},
 		{"internal/testkit", []string{"internal/scratch"}},
 		{"cmd/*", []string{"connectors", "descriptors", "internal/config", "kvdbsync", "models", "northbound", "orchestrator", "proto", "scheduler"}},
-		{"examples/*", []string{"internal/scratch"}},
+		{"examples/*", []string{"internal/scratch", "models", "proto", "scheduler"}},
 	}
 }
 

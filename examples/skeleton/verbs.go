@@ -1,0 +1,71 @@
+package skeleton
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// handler has what the verbs need. It keeps no state: the scheduler knows what
+// stands, and the device is asked for the rest.
+type handler struct{ device Device }
+
+func (h *handler) create(ctx context.Context, _ string, v *Policer) (uint32, error) {
+	id, err := h.device.Add(ctx, entryOf(v))
+	if errors.Is(err, ErrTagTaken) {
+		return h.adopt(ctx, v)
+	}
+	return id, err
+}
+
+// adopt takes over what an earlier Create made, whose answer was lost. On
+// another port it is not of this version, and goes.
+func (h *handler) adopt(ctx context.Context, v *Policer) (uint32, error) {
+	entries, err := h.device.List(ctx)
+	if err != nil {
+		return 0, err
+	}
+	want := entryOf(v)
+	for id, e := range entries {
+		switch {
+		case e.Tag != want.Tag:
+		case e.Port == want.Port:
+			return id, h.device.Set(ctx, id, want)
+		default:
+			if err := h.device.Remove(ctx, id); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return h.device.Add(ctx, want)
+}
+
+func (h *handler) update(ctx context.Context, _ string, _, v *Policer, id uint32) (uint32, error) {
+	return id, h.device.Set(ctx, id, entryOf(v))
+}
+
+func (h *handler) delete(ctx context.Context, _ string, _ *Policer, id uint32) error {
+	err := h.device.Remove(ctx, id)
+	if errors.Is(err, ErrNoPolicer) {
+		return nil // what should be gone is
+	}
+	return err
+}
+
+func (h *handler) retrieve(ctx context.Context, _ []scheduler.Wanted[*Policer]) iter.Seq2[scheduler.Found[*Policer, uint32], error] {
+	return func(yield func(scheduler.Found[*Policer, uint32], error) bool) {
+		entries, err := h.device.List(ctx)
+		if err != nil {
+			yield(scheduler.Found[*Policer, uint32]{}, err)
+			return
+		}
+		for id, e := range entries {
+			v, ours := valueOf(e)
+			if ours && !yield(scheduler.Found[*Policer, uint32]{Key: Prefix + v.Name, Value: v, Meta: id}, nil) {
+				return
+			}
+		}
+	}
+}
