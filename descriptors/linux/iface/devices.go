@@ -30,10 +30,6 @@ func (h *handler) bringDevice(space *netns.Space, v *interfaces.Interface) (kern
 	want := kernel.Link{Name: hostName(v), Kind: "dummy"}
 	if v.GetType() == interfaces.Interface_VRF_DEVICE {
 		want.Kind, want.Table = "vrf", v.GetVrfDev().GetRoutingTable()
-		// Servers outside the VRF answer connections from inside.
-		if err := space.Sysctl("ipv4/tcp_l3mdev_accept", "1"); err != nil {
-			return kernel.Link{}, lacks("vrf", err)
-		}
 	}
 	if err := space.AddLink(want, ""); err != nil {
 		return kernel.Link{}, lacks(want.Kind, err)
@@ -42,6 +38,9 @@ func (h *handler) bringDevice(space *netns.Space, v *interfaces.Interface) (kern
 	if err == nil {
 		l, err = h.adopt(space, l, v, h.aliasOf(v, ""))
 	}
+	if err == nil && want.Kind == "vrf" { // servers outside the VRF answer connections from inside
+		err = space.Sysctl("ipv4/tcp_l3mdev_accept", "1")
+	}
 	if err != nil { // without our mark it would be in our own way
 		return l, errors.Join(err, space.DelLink(l.Index))
 	}
@@ -49,9 +48,9 @@ func (h *handler) bringDevice(space *netns.Space, v *interfaces.Interface) (kern
 }
 
 // lacks says which part of the kernel is missing, if that is why a link of this
-// kind cannot be made: EOPNOTSUPP, or no sysctl that comes with it.
+// kind cannot be made.
 func lacks(kind string, err error) error {
-	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENOENT) {
+	if !errors.Is(err, unix.EOPNOTSUPP) {
 		return err
 	}
 	option := map[string]string{"veth": "CONFIG_VETH", "dummy": "CONFIG_DUMMY", "vrf": "CONFIG_NET_VRF"}[kind]

@@ -83,15 +83,21 @@ type Options struct {
 	Flushed func()
 }
 
+// An Index looks up interfaces that stand, by logical name.
+type Index interface {
+	Get(name string) (Meta, bool)
+	All() map[string]Meta
+}
+
 // handler has what the verbs need.
 type handler struct {
 	Options
-	index *scheduler.Index[Meta]
+	index Index
 	pairs sync.Mutex // held while a VETH pair is made or undone
 }
 
 // Register adds the descriptors to s. The index has every interface that stands.
-func Register(s *scheduler.Scheduler, o Options) (*scheduler.Index[Meta], error) {
+func Register(s *scheduler.Scheduler, o Options) (Index, error) {
 	if o.Readers <= 0 {
 		o.Readers = 10
 	}
@@ -99,15 +105,16 @@ func Register(s *scheduler.Scheduler, o Options) (*scheduler.Index[Meta], error)
 		o.TAPHost = defaultTAPHost
 	}
 	h := &handler{Options: o}
-	var err error
-	if h.index, err = scheduler.Register(s, h.descriptor()); err != nil {
+	index, err := scheduler.Register(s, h.descriptor())
+	if err != nil {
 		return nil, err
 	}
+	h.index = index
 	if _, err := scheduler.Register(s, h.addressDescriptor()); err != nil {
 		return nil, err
 	}
 	_, err = scheduler.Register(s, h.vrfDescriptor())
-	return h.index, err
+	return index, err
 }
 
 func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta] {

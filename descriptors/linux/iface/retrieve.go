@@ -236,6 +236,9 @@ func (h *handler) describe(s *seen, want *interfaces.Interface, all []seen) {
 	if want != nil {
 		v.LinkOnly = want.GetLinkOnly()
 	}
+	if v.Type == interfaces.Interface_EXISTING {
+		v.Enabled = want.GetEnabled() // is not ours to set
+	}
 	v.IpAddresses = s.addresses(want)
 }
 

@@ -146,10 +146,9 @@ func (h *handler) configure(space *netns.Space, l kernel.Link, v *interfaces.Int
 	return space.LinkByIndex(l.Index)
 }
 
-// setsMTU: without one in v, what VPP and the VRF driver have chosen stays.
+// setsMTU: without one in v, what the VRF driver has chosen stays.
 func setsMTU(v *interfaces.Interface) bool {
-	chosen := v.GetType() == interfaces.Interface_TAP_TO_VPP || v.GetType() == interfaces.Interface_VRF_DEVICE
-	return v.GetMtu() != 0 || !chosen
+	return v.GetMtu() != 0 || v.GetType() != interfaces.Interface_VRF_DEVICE
 }
 
 // macOf is the address that we set, if we do.

@@ -45,7 +45,7 @@ var (
 type Options struct {
 	Spaces     *netns.Set
 	Watch      *standing.Watcher
-	Interfaces *scheduler.Index[iface.Meta]
+	Interfaces iface.Index
 	Log        *slog.Logger
 	Southbound string
 }

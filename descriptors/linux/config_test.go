@@ -1,0 +1,25 @@
+package linux
+
+import (
+	"testing"
+
+	"github.com/keyplane/keyplane/internal/config"
+)
+
+// The samples show the defaults, and no key that means nothing.
+func TestSamples(t *testing.T) {
+	load := func(name string, into any) {
+		t.Helper()
+		unknown, err := config.Load("../../conf/"+name, into)
+		if err != nil || len(unknown) > 0 {
+			t.Errorf("%s: %v, unknown keys %v", name, err, unknown)
+		}
+	}
+	interfaces, l3, namespaces := InterfacesConfig{Disabled: true}, L3Config{Disabled: true}, NamespacesConfig{Disabled: true}
+	load("linux-ifplugin.conf", &interfaces)
+	load("linux-l3plugin.conf", &l3)
+	load("linux-nsplugin.conf", &namespaces)
+	if interfaces != (InterfacesConfig{Readers: 10}) || l3 != (L3Config{Readers: 10}) || namespaces != (NamespacesConfig{}) {
+		t.Errorf("read %+v, %+v, %+v", interfaces, l3, namespaces)
+	}
+}

@@ -1,0 +1,498 @@
+package iface
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/verbs"
+	"github.com/keyplane/keyplane/descriptors/linux/keys"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/internal/scratch"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
+)
+
+func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
+
+type (
+	value = interfaces.Interface
+	bench = verbs.Bench[*value, Meta]
+)
+
+// clone is a copy to change.
+func clone(v *value) *value { return proto.CloneOf(v) }
+
+func red() *namespace.NetNamespace {
+	return &namespace.NetNamespace{Type: namespace.NetNamespace_NSID, Reference: "red"}
+}
+
+// newHandler works on a host, or on the real one.
+func newHandler(host kernel.Host) (*handler, *bench) {
+	spaces := netns.New(netns.Options{Host: host})
+	watch := standing.New(standing.Options{Spaces: spaces, Log: slog.New(slog.DiscardHandler)})
+	h := &handler{Options: Options{
+		Spaces: spaces, Watch: watch, Label: "test", Readers: 2, TAPHost: defaultTAPHost, Flushed: func() {},
+	}}
+	b := &bench{D: h.descriptor()}
+	h.index = b
+	return h, b
+}
+
+// realHandler works on the kernel, in namespaces of the test's own.
+func realHandler(t *testing.T, names ...string) (*handler, *bench) {
+	t.Helper()
+	testkit.Netns(t, names...)
+	h, b := newHandler(nil)
+	t.Cleanup(func() { onlyLoopback(t, h) })
+	return h, b
+}
+
+// onlyLoopback checks that a test left nothing in the agent's own namespace.
+func onlyLoopback(t *testing.T, h *handler) {
+	own, err := h.Spaces.Own()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	links, err := own.Links()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range links {
+		if l.Name != loopback {
+			t.Errorf("left behind: %+v", l)
+			_ = own.DelLink(l.Index)
+		}
+	}
+}
+
+func veth(name, peer string, change ...func(*value)) *value {
+	v := &value{
+		Name: name, Type: interfaces.Interface_VETH, Enabled: true,
+		Link: &interfaces.Interface_Veth{Veth: &interfaces.VethLink{PeerIfName: peer}},
+	}
+	for _, f := range change {
+		f(v)
+	}
+	return v
+}
+
+func in(ns *namespace.NetNamespace) func(*value) { return func(v *value) { v.Namespace = ns } }
+
+// Each setting of an end changes in place, and reads back as it was set.
+func TestLifeOfAVETH(t *testing.T) {
+	_, b := realHandler(t, "red")
+	peer := veth("a-peer", "a")
+	b.Create(t, peer)
+	v := veth("a", "a-peer", in(red()))
+	b.Create(t, v)
+	b.Create(t, v)
+	b.Stands(t, v, peer)
+	changes := []struct {
+		name    string
+		change  func(*value)
+		inPlace bool
+	}{
+		{"MTU", func(v *value) { v.Mtu = 9000 }, true},
+		{"no MTU", func(v *value) { v.Mtu = 0 }, true},
+		{"MAC", func(v *value) { v.PhysAddress = "02:FE:00:00:00:01" }, true},
+		{"any MAC", func(v *value) { v.PhysAddress = "" }, true},
+		{"host name", func(v *value) { v.HostIfName = "other" }, true},
+		{"down", func(v *value) { v.Enabled = false }, true},
+		{"host name while down", func(v *value) { v.HostIfName = "again" }, true},
+		{"up", func(v *value) { v.Enabled = true }, true},
+		{"checksums", func(v *value) {
+			v.GetVeth().RxChecksumOffloading = interfaces.VethLink_CHKSM_OFFLOAD_DISABLED
+			v.GetVeth().TxChecksumOffloading = interfaces.VethLink_CHKSM_OFFLOAD_DISABLED
+		}, true},
+		{"default checksums", func(v *value) {
+			v.Link = veth("a", "a-peer").Link
+		}, true},
+		{"own namespace", func(v *value) { v.Namespace = nil }, false},
+		{"red namespace", func(v *value) { v.Namespace = red() }, false},
+		{"link only", func(v *value) { v.LinkOnly = true }, false},
+	}
+	for _, c := range changes {
+		next := clone(v)
+		c.change(next)
+		if inPlace := b.Change(t, v, next); inPlace != c.inPlace {
+			t.Errorf("%s: changed in place: %v, want %v", c.name, inPlace, c.inPlace)
+		}
+		b.Stands(t, next, peer)
+		if t.Failed() {
+			t.Fatalf("after the change of: %s", c.name)
+		}
+		v = next
+	}
+	b.Delete(t, v)
+	b.Stands(t, peer)
+	b.Delete(t, peer)
+	b.Stands(t)
+}
+
+// Whichever end comes or goes first, and wherever it is.
+func TestEndsComeAndGoInAnyOrder(t *testing.T) {
+	_, b := realHandler(t, "red")
+	a, z := veth("a", "z", in(red())), veth("z", "a", in(red()))
+	for range 2 {
+		b.Create(t, a)
+		b.Stands(t, a)
+		b.Create(t, z)
+		b.Stands(t, a, z)
+		b.Delete(t, a)
+		b.Stands(t, z)
+		b.Create(t, a)
+		b.Stands(t, a, z)
+		b.Delete(t, z)
+		b.Delete(t, a)
+		b.Stands(t)
+		a, z = z, a
+	}
+}
+
+// The verbs of both ends, and of other pairs, run at once.
+func TestPairsAtOnce(t *testing.T) {
+	h, b := realHandler(t, "red")
+	var values []*value
+	for _, n := range []string{"1", "2", "3", "4", "5", "6", "7", "8"} {
+		values = append(values, veth("a"+n, "z"+n, in(red())), veth("z"+n, "a"+n))
+	}
+	for range 5 {
+		metas := make([]Meta, len(values))
+		each(values, func(i int, v *value) {
+			var err error
+			if metas[i], err = h.create(t.Context(), keyOf(v.Name), v); err != nil {
+				t.Errorf("creating %s: %v", v.Name, err)
+			}
+		})
+		b.Stands(t, values...)
+		each(values, func(i int, v *value) {
+			if err := h.delete(t.Context(), keyOf(v.Name), v, metas[i]); err != nil {
+				t.Errorf("deleting %s: %v", v.Name, err)
+			}
+		})
+		b.Stands(t)
+	}
+}
+
+func each(values []*value, f func(int, *value)) {
+	var wg sync.WaitGroup
+	for i, v := range values {
+		wg.Go(func() { f(i, v) })
+	}
+	wg.Wait()
+}
+
+func TestLifeOfALoopback(t *testing.T) {
+	h, b := realHandler(t, "red")
+	lo := &value{Name: "my-lo", Type: interfaces.Interface_LOOPBACK, Enabled: true, Namespace: red()}
+	down := clone(lo)
+	down.Enabled, down.Mtu = false, 9000
+	b.Life(t, lo, down, lo)
+
+	b.Create(t, lo)
+	other := clone(lo)
+	other.Name = "other"
+	if _, err := h.create(t.Context(), keyOf("other"), other); !errors.Is(err, ErrInTheWay) {
+		t.Errorf("a second owner: %v", err)
+	}
+	b.Delete(t, lo)
+}
+
+func TestLifeOfATAP(t *testing.T) {
+	h, b := realHandler(t, "red")
+	own, err := h.Spaces.Own()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	addTAP(t, defaultTAPHost("vpp-tap"))
+	tap := &value{
+		Name: "tap1", Type: interfaces.Interface_TAP_TO_VPP, HostIfName: "tap-in-red", Enabled: true, Namespace: red(),
+		Link: &interfaces.Interface_Tap{Tap: &interfaces.TapLink{VppTapIfName: "vpp-tap"}},
+	}
+	renamed := clone(tap)
+	renamed.HostIfName, renamed.PhysAddress, renamed.Mtu = "tap-now", "02:fe:00:00:00:02", 1400
+	own1 := clone(renamed)
+	own1.Namespace = nil
+	b.Life(t, tap, renamed, own1, tap)
+	l, err := own.LinkByName(defaultTAPHost("vpp-tap"))
+	if err != nil || l.Alias != unconfigured {
+		t.Fatalf("a TAP given back is %+v, %v", l, err)
+	}
+	if err := own.DelLink(l.Index); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.create(t.Context(), keyOf("tap1"), tap); !errors.Is(err, unix.ENODEV) {
+		t.Errorf("without its VPP side: %v", err)
+	}
+}
+
+func TestLifeOfAnExisting(t *testing.T) {
+	h, b := realHandler(t)
+	own, err := h.Spaces.Own()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	if err := own.AddLink(kernel.Link{Kind: "veth", Name: "theirs"}, "theirs2"); err != nil {
+		t.Fatal(err)
+	}
+	before, err := own.LinkByName("theirs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &value{Name: "ext", Type: interfaces.Interface_EXISTING, HostIfName: "theirs", Enabled: true, Mtu: 1400}
+	b.Create(t, v)
+	b.Stands(t, v)
+	next := clone(v)
+	next.HostIfName = "theirs2"
+	if b.Change(t, v, next) {
+		t.Error("another link was taken in place")
+	}
+	b.Stands(t, next)
+	b.Delete(t, next)
+	after, err := own.LinkByName("theirs")
+	if err != nil || after.MTU != before.MTU || after.Up != before.Up || after.Alias != before.Alias {
+		t.Errorf("touched: %+v, was %+v, %v", after, before, err)
+	}
+	if err := own.DelLink(before.Index); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestForeignLinksAreNotTouched(t *testing.T) {
+	h, b := realHandler(t, "red")
+	space, err := h.Spaces.Open(red())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer space.Close()
+	if err := space.AddLink(kernel.Link{Kind: "veth", Name: "a"}, "x"); err != nil {
+		t.Fatal(err)
+	}
+	theirs, _ := space.LinkByName("a")
+	if err := space.SetAlias(theirs.Index, "/vnf-agent/another/a/x"); err != nil {
+		t.Fatal(err)
+	}
+	b.Stands(t)
+	v := veth("a", "z", in(red()))
+	_, err = h.create(t.Context(), keyOf("a"), v)
+	if !errors.Is(err, ErrInTheWay) || !strings.Contains(err.Error(), `host name a in namespace red`) {
+		t.Errorf("a foreign link with the name: %v", err)
+	}
+	if _, err := space.LinkByIndex(theirs.Index); err != nil {
+		t.Errorf("it was removed: %v", err)
+	}
+	other := clone(v)
+	other.HostIfName = "free"
+	b.Create(t, other)
+	if _, err := h.update(t.Context(), keyOf("a"), other, v, b.All()["a"]); !errors.Is(err, ErrInTheWay) {
+		t.Errorf("taking the name later: %v", err)
+	}
+	b.Stands(t, other)
+	b.Delete(t, other)
+}
+
+func TestMissingNamespace(t *testing.T) {
+	h, b := realHandler(t)
+	v := veth("a", "z", in(red()))
+	if _, err := h.create(t.Context(), keyOf("a"), v); !errors.Is(err, netns.ErrNotFound) || !strings.Contains(err.Error(), "ip netns add red") {
+		t.Errorf("creating in a namespace that is not there: %v", err)
+	}
+	b.Stands(t)
+}
+
+// What is left when the agent, or somebody else, stopped half-way.
+func TestLeftovers(t *testing.T) {
+	h, b := realHandler(t, "red")
+	own, err := h.Spaces.Own()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	a, z := veth("a", "z", in(red())), veth("z", "a")
+
+	t.Run("a pair without marks", func(t *testing.T) {
+		if err := own.AddLink(kernel.Link{Kind: "veth", Name: tempName("a")}, tempName("z")); err != nil {
+			t.Fatal(err)
+		}
+		b.Create(t, a)
+		b.Create(t, z)
+		b.Stands(t, a, z)
+	})
+	t.Run("an end that was moved, and not renamed", func(t *testing.T) {
+		space, _ := h.Spaces.Open(red())
+		defer space.Close()
+		l, err := space.LinkByName("a")
+		if err := errors.Join(err, space.SetUp(l.Index, false), space.SetName(l.Index, tempName("a"))); err != nil {
+			t.Fatal(err)
+		}
+		b.Create(t, a)
+		b.Stands(t, a, z)
+	})
+	t.Run("an end that somebody moved away", func(t *testing.T) {
+		l, err := own.LinkByName("z")
+		space, _ := h.Spaces.Open(red())
+		defer space.Close()
+		if err := errors.Join(err, own.SetAlias(l.Index, "gone"), own.SetName(l.Index, "gone")); err != nil {
+			t.Fatal(err)
+		}
+		b.Create(t, z) // removes the end that is left, and with it the pair
+		b.Create(t, a)
+		b.Stands(t, a, z)
+	})
+	t.Run("a pair that nobody wants", func(t *testing.T) {
+		b.Delete(t, a)
+		l, err := own.LinkByName("z")
+		if err := errors.Join(err, own.SetName(l.Index, tempName("z"))); err != nil {
+			t.Fatal(err)
+		}
+		removeFound(t, h, b)
+		b.Stands(t)
+	})
+	t.Run("an end without the other", func(t *testing.T) {
+		if err := own.AddLink(kernel.Link{Kind: "veth", Name: "x"}, "y"); err != nil {
+			t.Fatal(err)
+		}
+		l, _ := own.LinkByName("x")
+		if err := own.SetAlias(l.Index, h.aliasOf(a, "")); err != nil {
+			t.Fatal(err)
+		}
+		if found := removeFound(t, h, b); !slices.Equal(found, []string{"a" + missingPeer}) {
+			t.Errorf("found %v", found)
+		}
+		b.Stands(t)
+	})
+	t.Run("two of one name", func(t *testing.T) {
+		b.Create(t, a)
+		b.Create(t, z)
+		if err := own.AddLink(kernel.Link{Kind: "veth", Name: "x"}, "y"); err != nil {
+			t.Fatal(err)
+		}
+		l, _ := own.LinkByName("x")
+		if err := own.SetAlias(l.Index, h.aliasOf(z, "")); err != nil {
+			t.Fatal(err)
+		}
+		found := b.Retrieve(t, a, z)
+		f, ok := found[keyOf("z"+duplicate+"0")]
+		if !ok {
+			t.Fatalf("found %v", found)
+		}
+		if err := h.delete(t.Context(), "", f.Value, f.Meta); err != nil {
+			t.Fatal(err)
+		}
+		b.Stands(t, a, z)
+		b.Delete(t, a)
+		b.Delete(t, z)
+	})
+}
+
+// removeFound deletes all that Retrieve finds, as the scheduler does with what
+// nobody wants, and returns its names.
+func removeFound(t *testing.T, h *handler, b *bench) (names []string) {
+	t.Helper()
+	for key, f := range b.Retrieve(t) {
+		names = append(names, f.Value.GetName())
+		if err := h.delete(t.Context(), key, f.Value, f.Meta); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return names
+}
+
+// A name may have slashes in it; the alias still tells who is who.
+func TestNamesWithSlashes(t *testing.T) {
+	_, b := realHandler(t)
+	a := veth("pod/a", "pod/z", func(v *value) { v.HostIfName = "a" })
+	z := veth("pod/z", "pod/a", func(v *value) { v.HostIfName = "z" })
+	b.Create(t, a)
+	b.Create(t, z)
+	b.Stands(t, a, z)
+	if found := b.Retrieve(t); len(found) != 2 {
+		t.Errorf("found, when nothing is known of them: %v", found)
+	} else {
+		for _, want := range []*value{a, z} {
+			if _, ok := found[keyOf(want.Name)]; !ok {
+				t.Errorf("%s is not among %v", want.Name, found)
+			}
+		}
+	}
+	b.Delete(t, a)
+	b.Delete(t, z)
+}
+
+func TestAddresses(t *testing.T) {
+	h, b := realHandler(t, "red")
+	a, z := veth("a", "z", in(red())), veth("z", "a", in(red()))
+	b.Create(t, a)
+	b.Create(t, z)
+	addr := func(addr string) string { return keys.Address{Interface: "a", Source: keys.Static, Addr: addr}.Key() }
+	for _, one := range []string{"10.0.0.1/24", "fd00::1/64", "10.9.9.9/32"} {
+		for range 2 { // the second finds it there
+			if _, err := h.createAddress(t.Context(), addr(one), a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.IpAddresses = append(a.IpAddresses, one)
+		b.Stands(t, a, z)
+	}
+	if _, err := h.createAddress(t.Context(), addr("fd00::1/48"), a); !errors.Is(err, ErrInTheWay) {
+		t.Errorf("the same IPv6 address with another prefix length: %v", err)
+	}
+	for _, one := range a.IpAddresses {
+		for range 2 {
+			if err := h.deleteAddress(t.Context(), addr(one), a, struct{}{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	a.IpAddresses = nil
+	b.Stands(t, a, z)
+	b.Delete(t, a)
+	if _, err := h.createAddress(t.Context(), addr("10.0.0.1/24"), a); !errors.Is(err, ErrNotThere) {
+		t.Errorf("without its interface: %v", err)
+	}
+	if err := h.deleteAddress(t.Context(), addr("10.0.0.1/24"), a, struct{}{}); err != nil {
+		t.Errorf("deleting what went with its interface: %v", err)
+	}
+	b.Delete(t, z)
+}
+
+// IPv6 works on links where it was switched off.
+func TestAddressEnablesIPv6(t *testing.T) {
+	h, b := realHandler(t, "red")
+	space, err := h.Spaces.Open(red())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer space.Close()
+	a, z := veth("a", "z", in(red())), veth("z", "a", in(red()))
+	b.Create(t, a)
+	b.Create(t, z)
+	if err := space.Sysctl("ipv6/conf/all/disable_ipv6", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.createAddress(t.Context(), keys.Address{Interface: "a", Source: keys.Static, Addr: "fd00::1/64"}.Key(), a); err != nil {
+		t.Fatal(err)
+	}
+	addrs, err := space.Addrs(b.All()["a"].Index)
+	if err != nil || !slices.ContainsFunc(addrs, func(a kernel.Addr) bool { return a.Prefix == netip.MustParsePrefix("fd00::1/64") }) {
+		t.Errorf("addresses %v, %v", addrs, err)
+	}
+	b.Delete(t, a)
+	b.Delete(t, z)
+}

@@ -1,0 +1,107 @@
+// Package fakelinux is a Linux host in memory, for what the kernel of a test
+// machine lacks and for errors that it does not make.
+//
+//	host := fakelinux.New("/proc/self/ns/net", "/run/netns/red")
+//	host.Lacks("vrf")
+//	... use it as kernel.Host ...
+//	fmt.Print(host) // what there is, as text
+//
+// It knows links, addresses, VRFs and sysctls, as far as the interface descriptors
+// use them, and refuses what the kernel refuses: names twice, links that are not
+// there. Safe for use by any goroutine.
+package fakelinux
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+)
+
+// A Host is the fake.
+type Host struct {
+	mu     sync.Mutex // guards all that there is, in all namespaces
+	spaces map[string]*space
+	lacks  map[string]bool
+	next   int // index of the next link
+}
+
+// New returns a host with a namespace at each of these paths.
+func New(paths ...string) *Host {
+	h := &Host{spaces: map[string]*space{}, lacks: map[string]bool{}, next: 2}
+	for i, p := range paths {
+		lo := &link{Link: kernel.Link{Index: 1, Name: "lo", MTU: 65536}}
+		h.spaces[p] = &space{host: h, id: kernel.ID{Ino: uint64(i + 1)}, links: map[int]*link{1: lo}, sysctls: map[string]string{}}
+	}
+	return h
+}
+
+// Lacks has the host not know links of some kinds.
+func (h *Host) Lacks(kinds ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, kind := range kinds {
+		h.lacks[kind] = true
+	}
+}
+
+// Stat implements kernel.Host.
+func (h *Host) Stat(p string) (kernel.ID, error) {
+	s, ok := h.spaces[p]
+	if !ok {
+		return kernel.ID{}, &fs.PathError{Op: "stat", Path: p, Err: fs.ErrNotExist}
+	}
+	return s.id, nil
+}
+
+// Open implements kernel.Host.
+func (h *Host) Open(p string) (kernel.Kernel, kernel.ID, error) {
+	id, err := h.Stat(p)
+	return h.spaces[p], id, err
+}
+
+// String is what there is, but for loopbacks that nobody has touched.
+func (h *Host) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var b strings.Builder
+	for _, p := range slices.Sorted(maps.Keys(h.spaces)) {
+		fmt.Fprintf(&b, "%s:\n", path.Base(p))
+		h.spaces[p].write(&b)
+	}
+	return b.String()
+}
+
+func (s *space) write(b *strings.Builder) {
+	for _, name := range slices.Sorted(maps.Keys(s.sysctls)) {
+		fmt.Fprintf(b, "  sysctl %s = %s\n", name, s.sysctls[name])
+	}
+	for _, index := range slices.Sorted(maps.Keys(s.links)) {
+		l := s.links[index]
+		if l.Name == "lo" && l.Alias == "" {
+			continue
+		}
+		fmt.Fprintf(b, "  %s kind %s mtu %d", l.Name, l.Kind, l.MTU)
+		if l.Up {
+			b.WriteString(" up")
+		}
+		if l.Table != 0 {
+			fmt.Fprintf(b, " table %d", l.Table)
+		}
+		if m := s.links[l.Master]; m != nil {
+			fmt.Fprintf(b, " in %s", m.Name)
+		}
+		if l.Alias != "" {
+			fmt.Fprintf(b, " alias %s", l.Alias)
+		}
+		b.WriteByte('\n')
+		for _, p := range l.addrs {
+			fmt.Fprintf(b, "    %v\n", p)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package fakelinux
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+)
+
+// space is one namespace.
+type space struct {
+	kernel.Kernel // what is not known: a call of it panics
+
+	host    *Host
+	id      kernel.ID
+	links   map[int]*link
+	sysctls map[string]string
+}
+
+type link struct {
+	kernel.Link
+	addrs []netip.Prefix
+	peer  *link
+}
+
+// change calls f with the link, if it is there.
+func (s *space) change(index int, f func(*link) error) error {
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	l := s.links[index]
+	if l == nil {
+		return fmt.Errorf("link %d: %w", index, unix.ENODEV)
+	}
+	return f(l)
+}
+
+func (s *space) named(name string) *link {
+	for _, l := range s.links {
+		if l.Name == name {
+			return l
+		}
+	}
+	return nil
+}
+
+func (s *space) Close() error { return nil }
+
+func (s *space) Links() ([]kernel.Link, error) {
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	var out []kernel.Link
+	for _, index := range slices.Sorted(maps.Keys(s.links)) {
+		out = append(out, s.links[index].Link)
+	}
+	return out, nil
+}
+
+func (s *space) LinkByName(name string) (kernel.Link, error) {
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	if l := s.named(name); l != nil {
+		return l.Link, nil
+	}
+	return kernel.Link{}, fmt.Errorf("link %s: %w", name, unix.ENODEV)
+}
+
+func (s *space) LinkByIndex(index int) (out kernel.Link, err error) {
+	err = s.change(index, func(l *link) error { out = l.Link; return nil })
+	return out, err
+}
+
+func (s *space) AddLink(want kernel.Link, peer string) error {
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	if s.host.lacks[want.Kind] {
+		return fmt.Errorf("making %s link %s: %w", want.Kind, want.Name, unix.EOPNOTSUPP)
+	}
+	a, err := s.add(want)
+	if err != nil || peer == "" {
+		return err
+	}
+	other := want
+	other.Name = peer
+	if a.peer, err = s.add(other); err != nil {
+		delete(s.links, a.Index)
+		return err
+	}
+	a.peer.peer = a
+	return nil
+}
+
+func (s *space) add(want kernel.Link) (*link, error) {
+	if s.named(want.Name) != nil {
+		return nil, fmt.Errorf("link %s: %w", want.Name, unix.EEXIST)
+	}
+	want.Index, want.MTU = s.host.next, 1500
+	if want.Kind == "vrf" {
+		want.MTU = 65575
+	}
+	s.host.next++
+	l := &link{Link: want}
+	s.links[l.Index] = l
+	return l, nil
+}
+
+func (s *space) DelLink(index int) error {
+	return s.change(index, func(l *link) error {
+		for _, o := range s.host.spaces {
+			maps.DeleteFunc(o.links, func(_ int, one *link) bool { return one == l || one == l.peer })
+		}
+		return nil
+	})
+}
+
+func (s *space) SetName(index int, name string) error {
+	return s.change(index, func(l *link) error {
+		if o := s.named(name); o != nil && o != l {
+			return fmt.Errorf("naming link %d %s: %w", index, name, unix.EEXIST)
+		}
+		l.Name = name
+		return nil
+	})
+}
+
+func (s *space) SetAlias(index int, alias string) error {
+	return s.change(index, func(l *link) error { l.Alias = alias; return nil })
+}
+
+func (s *space) SetUp(index int, up bool) error {
+	return s.change(index, func(l *link) error { l.Up = up; return nil })
+}
+
+func (s *space) SetMTU(index, mtu int) error {
+	return s.change(index, func(l *link) error { l.MTU = mtu; return nil })
+}
+
+func (s *space) SetMAC(index int, mac net.HardwareAddr) error {
+	return s.change(index, func(l *link) error { l.MAC = mac; return nil })
+}
+
+func (s *space) SetMaster(index, master int) error {
+	return s.change(index, func(l *link) error { l.Master = master; return nil })
+}
+
+func (s *space) Move(index int, to kernel.Kernel) error {
+	return s.change(index, func(l *link) error {
+		delete(s.links, index)
+		to.(*space).links[index] = l
+		l.addrs, l.Up = nil, false
+		return nil
+	})
+}
+
+func (s *space) Offload(string) (kernel.Offload, error) {
+	return kernel.Offload{RX: true, TX: true}, nil
+}
+
+func (s *space) Addrs(index int) (out []kernel.Addr, err error) {
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	for _, l := range s.links {
+		for _, p := range l.addrs {
+			if index == 0 || index == l.Index {
+				out = append(out, kernel.Addr{Link: l.Index, Prefix: p})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b kernel.Addr) int { return cmp.Compare(a.Prefix.String(), b.Prefix.String()) })
+	return out, nil
+}
+
+func (s *space) AddAddr(a kernel.Addr) error {
+	return s.change(a.Link, func(l *link) error {
+		if slices.Contains(l.addrs, a.Prefix) {
+			return unix.EEXIST
+		}
+		l.addrs = append(l.addrs, a.Prefix)
+		return nil
+	})
+}
+
+func (s *space) DelAddr(a kernel.Addr) error {
+	return s.change(a.Link, func(l *link) error {
+		if !slices.Contains(l.addrs, a.Prefix) {
+			return unix.EADDRNOTAVAIL
+		}
+		l.addrs = slices.DeleteFunc(l.addrs, func(p netip.Prefix) bool { return p == a.Prefix })
+		return nil
+	})
+}
+
+func (s *space) Sysctl(name, value string) error {
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	s.sysctls[name] = value
+	return nil
+}
+
+// Subscribe gives a subscription on which nothing comes.
+func (s *space) Subscribe() (kernel.Events, error) { return make(silence), nil }
+
+type silence chan struct{}
+
+func (c silence) Close() error { close(c); return nil }
+
+func (c silence) Next() ([]kernel.Event, error) {
+	<-c
+	return nil, net.ErrClosed
+}

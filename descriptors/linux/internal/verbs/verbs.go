@@ -1,0 +1,171 @@
+// Package verbs runs the verbs of a descriptor by hand, for tests, and checks what
+// every descriptor owes the scheduler.
+package verbs
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A Bench has a descriptor and what its verbs have made. It is the index of what
+// stands, too.
+type Bench[V proto.Message, M any] struct {
+	D     scheduler.Descriptor[V, M]
+	metas map[string]M // by name
+}
+
+// Get returns the metadata of the value with that name.
+func (b *Bench[V, M]) Get(name string) (M, bool) { m, ok := b.metas[name]; return m, ok }
+
+// All returns the metadata of all values.
+func (b *Bench[V, M]) All() map[string]M { return maps.Clone(b.metas) }
+
+// Key is the key of v, which has to be valid.
+func (b *Bench[V, M]) Key(t testing.TB, v V) string {
+	t.Helper()
+	key, err := b.D.Model.Key(v)
+	if err == nil && b.D.Validate != nil {
+		err = b.D.Validate(key, v)
+	}
+	if err != nil {
+		t.Fatalf("%v: %v", v, err)
+	}
+	return key
+}
+
+func (b *Bench[V, M]) name(t testing.TB, v V) string {
+	t.Helper()
+	name, ok := b.D.Model.NameOf(b.Key(t, v))
+	if !ok {
+		t.Fatalf("no name for %v", v)
+	}
+	return name
+}
+
+// Create creates v.
+func (b *Bench[V, M]) Create(t testing.TB, v V) {
+	t.Helper()
+	m, err := b.D.Create(t.Context(), b.Key(t, v), v)
+	if err != nil {
+		t.Fatalf("creating %v: %v", v, err)
+	}
+	if b.metas == nil {
+		b.metas = map[string]M{}
+	}
+	b.metas[b.name(t, v)] = m
+}
+
+// Change makes new of old: in place, or by Delete and Create if that is what the
+// descriptor asks for. It tells which.
+func (b *Bench[V, M]) Change(t testing.TB, old, new V) (inPlace bool) {
+	t.Helper()
+	key, meta := b.Key(t, new), b.metas[b.name(t, old)]
+	if b.D.Update == nil || b.D.Recreate != nil && b.D.Recreate(key, old, new, meta) {
+		b.Delete(t, old)
+		b.Create(t, new)
+		return false
+	}
+	m, err := b.D.Update(t.Context(), key, old, new, meta)
+	if err != nil {
+		t.Fatalf("updating to %v: %v", new, err)
+	}
+	b.metas[b.name(t, new)] = m
+	return true
+}
+
+// Delete deletes v.
+func (b *Bench[V, M]) Delete(t testing.TB, v V) {
+	t.Helper()
+	if err := b.D.Delete(context.WithoutCancel(t.Context()), b.Key(t, v), v, b.metas[b.name(t, v)]); err != nil {
+		t.Fatalf("deleting %v: %v", v, err)
+	}
+	delete(b.metas, b.name(t, v))
+}
+
+// Retrieve returns what stands, by key.
+func (b *Bench[V, M]) Retrieve(t testing.TB, wanted ...V) map[string]scheduler.Found[V, M] {
+	t.Helper()
+	var ws []scheduler.Wanted[V]
+	for _, v := range wanted {
+		ws = append(ws, scheduler.Wanted[V]{Key: b.Key(t, v), Value: v})
+	}
+	out := map[string]scheduler.Found[V, M]{}
+	for f, err := range b.D.Retrieve(t.Context(), ws) {
+		if err != nil {
+			t.Fatalf("retrieving: %v", err)
+		}
+		if f.Key == "" {
+			f.Key, err = b.D.Model.Key(f.Value)
+		}
+		if _, twice := out[f.Key]; err != nil || twice {
+			t.Fatalf("retrieved %v, twice: %v, %v", f.Value, twice, err)
+		}
+		out[f.Key] = f
+	}
+	return out
+}
+
+// Stands checks that of the wanted values all stand as they are wanted, and
+// nothing else does.
+func (b *Bench[V, M]) Stands(t testing.TB, wanted ...V) {
+	t.Helper()
+	found := b.Retrieve(t, wanted...)
+	for _, v := range wanted {
+		key := b.Key(t, v)
+		f, ok := found[key]
+		switch {
+		case !ok:
+			t.Errorf("%s does not stand; retrieved %v", key, slices.Collect(maps.Keys(found)))
+		case !b.D.Equivalent(key, f.Value, v):
+			t.Errorf("%s stands as\n%v, not as\n%v", key, f.Value, v)
+		case b.D.Derived != nil:
+			b.derivedStands(t, key, f.Value, v)
+		}
+		delete(found, key)
+	}
+	for key, f := range found {
+		t.Errorf("%s stands, and should not: %v", key, f.Value)
+	}
+}
+
+// derivedStands checks that what is derived from what was found is what is
+// derived from what is wanted.
+func (b *Bench[V, M]) derivedStands(t testing.TB, key string, found, wanted V) {
+	t.Helper()
+	keysOf := func(v V) (keys []string) {
+		for _, kv := range b.D.Derived(key, v) {
+			keys = append(keys, kv.Key)
+		}
+		slices.Sort(keys)
+		return keys
+	}
+	if f, w := keysOf(found), keysOf(wanted); !slices.Equal(f, w) {
+		t.Errorf("%s: derived from what stands\n%v, from what is wanted\n%v", key, f, w)
+	}
+}
+
+// Life takes a value through all that the scheduler may do with it: created twice,
+// read back, changed to each of the others in turn, deleted twice.
+func (b *Bench[V, M]) Life(t testing.TB, first V, others ...V) {
+	t.Helper()
+	b.Create(t, first)
+	b.Create(t, first)
+	b.Stands(t, first)
+	v := first
+	for _, next := range others {
+		b.Change(t, v, next)
+		b.Stands(t, next)
+		v = next
+	}
+	meta := b.metas[b.name(t, v)]
+	b.Delete(t, v)
+	b.Stands(t)
+	b.metas[b.name(t, v)] = meta
+	b.Delete(t, v)
+}
