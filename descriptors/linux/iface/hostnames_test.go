@@ -1,0 +1,121 @@
+package iface
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// heard collects what is announced, by the last part of the key.
+type heard []string
+
+func (h *heard) observe(seen ...scheduler.Observed) {
+	for _, o := range seen {
+		sign := "+"
+		if o.Value == nil {
+			sign = "-"
+		}
+		*h = append(*h, sign+strings.TrimPrefix(o.Key, "linux/interface/host-name/"))
+	}
+}
+
+func (h *heard) expect(t *testing.T, want ...string) {
+	t.Helper()
+	if !slices.Equal(*h, want) {
+		t.Errorf("heard %q, want %q", []string(*h), want)
+	}
+	*h = nil
+}
+
+func newHostNames(h *heard) *HostNames {
+	n := NewHostNames(netns.New(netns.Options{}), slog.New(slog.DiscardHandler), h.observe)
+	n.links, n.addrs = map[int]kernel.Link{}, map[int]map[netip.Prefix]bool{}
+	return n
+}
+
+func TestHostNamesFollowEvents(t *testing.T) {
+	var h heard
+	n := newHostNames(&h)
+	now := time.Unix(0, 0)
+	tell := func(gone bool, what any) { n.Apply([]kernel.Event{{Gone: gone, What: what}}, now) }
+	later := func(d time.Duration) { now = now.Add(d); n.Due(now) }
+	link := func(name string, up bool, master int) kernel.Link {
+		return kernel.Link{Index: 2, Name: name, Up: up, Master: master}
+	}
+	addr := kernel.Addr{Link: 2, Prefix: netip.MustParsePrefix("10.0.0.1/24")}
+
+	tell(false, link("eth0", false, 0))
+	tell(false, addr)
+	h.expect(t) // nothing before it is up
+	tell(false, link("eth0", true, 0))
+	h.expect(t, "+eth0", "+eth0/address/10.0.0.1/24")
+
+	tell(false, link("eth0", false, 0))
+	later(standing.Settle / 2)
+	h.expect(t) // it may bounce
+	tell(false, link("eth1", false, 0))
+	tell(false, link("eth1", true, 0))
+	h.expect(t, "+eth1", "+eth1/address/10.0.0.1/24")
+	later(standing.Settle / 2)
+	h.expect(t, "-eth0", "-eth0/address/10.0.0.1/24")
+
+	tell(false, kernel.Link{Index: 9, Name: "blue", Kind: "vrf", Up: true})
+	tell(false, link("eth1", true, 9))
+	h.expect(t, "+blue", "+eth1/vrf-host-name/blue")
+	tell(false, kernel.Link{Index: 9, Name: "green", Kind: "vrf", Up: true})
+	later(standing.Settle)
+	slices.Sort(h)
+	h.expect(t, "+eth1/vrf-host-name/green", "+green", "-blue", "-eth1/vrf-host-name/blue")
+
+	tell(true, addr)
+	later(standing.Settle)
+	h.expect(t, "-eth1/address/10.0.0.1/24")
+	tell(true, link("eth1", false, 9))
+	h.expect(t, "-eth1", "-eth1/vrf-host-name/green") // gone is gone, at once
+	if next := n.Due(now); !next.IsZero() {
+		t.Errorf("still waits for %v", next)
+	}
+}
+
+// A link that takes over a name keeps it announced.
+func TestHostNameTakenOver(t *testing.T) {
+	var h heard
+	n := newHostNames(&h)
+	now := time.Unix(0, 0)
+	for _, l := range []kernel.Link{
+		{Index: 2, Name: "eth0", Up: true}, {Index: 2, Name: "old", Up: true}, {Index: 3, Name: "eth0", Up: true},
+	} {
+		n.Apply([]kernel.Event{{What: l}}, now)
+	}
+	n.Due(now.Add(standing.Settle))
+	h.expect(t, "+eth0", "+old", "+eth0")
+}
+
+func TestHostNamesReadTheKernel(t *testing.T) {
+	testkit.Netns(t)
+	var h heard
+	n := newHostNames(&h)
+	n.Reload(time.Unix(0, 0))
+	slices.Sort(h)
+	want := []string{"+lo", "+lo/address/127.0.0.1/8", "+lo/address/::1/128"}
+	h.expect(t, want...)
+	var retrieved heard
+	for f, err := range n.retrieve(t.Context(), nil) {
+		if err != nil || !f.Foreign {
+			t.Fatalf("%+v, %v", f, err)
+		}
+		retrieved = append(retrieved, fmt.Sprint("+", strings.TrimPrefix(f.Key, "linux/interface/host-name/")))
+	}
+	slices.Sort(retrieved)
+	retrieved.expect(t, want...)
+}
