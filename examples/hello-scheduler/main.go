@@ -1,0 +1,120 @@
+// Hello-scheduler shows the scheduler at its smallest: interfaces, routes over
+// them, and three ways to ask for the same. However it is asked, the interface
+// comes first.
+//
+//	go run ./examples/hello-scheduler
+//
+// There is no store and no network: descriptors.go says what interfaces and
+// routes mean, and paper.go is a system that only prints what is done to it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+func main() {
+	if err := hello(context.Background(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "hello-scheduler:", err)
+		os.Exit(1)
+	}
+}
+
+// A tale is a number of transactions, one after the other.
+type tale struct {
+	title string
+	txns  [][]proto.Message
+}
+
+func tales() []tale {
+	eth1 := &interfaces.Interface{Name: "eth1", Type: interfaces.Interface_DUMMY, Enabled: true}
+	route := &l3.Route{DstNetwork: "10.2.0.0/24", OutgoingInterface: "eth1"}
+	return []tale{
+		{"1. both in one transaction", [][]proto.Message{{eth1, route}}},
+		{"2. both in one transaction, in reverse order", [][]proto.Message{{route, eth1}}},
+		{"3. the route first, in a transaction of its own, then the interface", [][]proto.Message{{route}, {eth1}}},
+	}
+}
+
+func hello(ctx context.Context, out io.Writer) error {
+	for _, t := range tales() {
+		fmt.Fprintln(out, t.title)
+		if err := t.tell(ctx, out); err != nil {
+			return err
+		}
+		fmt.Fprintln(out)
+	}
+	return nil
+}
+
+// tell starts a scheduler, commits, and shows what has become of the values.
+func (t tale) tell(ctx context.Context, out io.Writer) error {
+	s := scheduler.New(scheduler.Options{})
+	if err := register(s, &paper{out: out}); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	err := t.commit(ctx, out, s)
+	stop()
+	if err != nil {
+		return err
+	}
+	return <-ended
+}
+
+func (t tale) commit(ctx context.Context, out io.Writer, s *scheduler.Scheduler) error {
+	for _, messages := range t.txns {
+		fmt.Fprintln(out, "   commit")
+		changes, err := want(s, messages)
+		if err != nil {
+			return err
+		}
+		if _, err := s.Commit(ctx, scheduler.Txn{Changes: changes}); err != nil {
+			return err
+		}
+		for _, st := range s.Statuses("config/") {
+			fmt.Fprintf(out, "     %s: %s%s\n", st.Key, st.State, waits(st))
+		}
+	}
+	return nil
+}
+
+// waits says what a pending value waits for.
+func waits(st *scheduler.Status) string {
+	if len(st.Details) == 0 {
+		return ""
+	}
+	return " until " + strings.Join(st.Details, ", ")
+}
+
+// want prepares messages, each under the key that its content makes.
+func want(s *scheduler.Scheduler, messages []proto.Message) (out []scheduler.Change, err error) {
+	for _, m := range messages {
+		model, ok := models.ForMessage(m)
+		if !ok {
+			return nil, models.ErrNoModel
+		}
+		key, err := model.Key(m)
+		if err != nil {
+			return nil, err
+		}
+		v, err := s.Value(key, m)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+		out = append(out, scheduler.Want(v))
+	}
+	return out, nil
+}
