@@ -42,7 +42,13 @@ func (k *real) Subscribe() (Events, error) {
 	if err != nil {
 		return nil, fmt.Errorf("subscribing to notifications: %w", err)
 	}
-	if err := s.SetReceiveBufferSize(room, true); err != nil {
+	// More than the system's limit takes rights that root of a user namespace has
+	// not; then it is what the limit allows, and an overflow is noticed sooner.
+	err = s.SetReceiveBufferSize(room, true)
+	if errors.Is(err, unix.EPERM) {
+		err = s.SetReceiveBufferSize(room, false)
+	}
+	if err != nil {
 		s.Close()
 		return nil, fmt.Errorf("making room for notifications: %w", err)
 	}
