@@ -1,0 +1,77 @@
+package filedb_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/keyplane/keyplane/connectors/filedb"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
+)
+
+func TestConformance(t *testing.T) {
+	conformance.Run(t, func(t *testing.T) conformance.Harness {
+		f := &oneFile{t: t, path: filepath.Join(t.TempDir(), "keys.json"), pairs: map[string][]byte{}}
+		return conformance.Harness{
+			Connector: newDB(t, filedb.Config{Paths: []string{filepath.Dir(f.path)}}),
+			Put:       func(key string, value []byte) { f.change(kvdbsync.Event{Key: key, Value: value}) },
+			Delete:    func(key string) { f.change(kvdbsync.Event{Key: key}) },
+			Txn:       func(events []kvdbsync.Event) { f.change(events...) },
+			Same:      sameJSON,
+			JSONOnly:  true,
+		}
+	})
+}
+
+// A oneFile is a store that is saved as a whole at each change.
+type oneFile struct {
+	t     *testing.T
+	path  string
+	pairs map[string][]byte
+}
+
+func (f *oneFile) change(events ...kvdbsync.Event) {
+	f.t.Helper()
+	for _, e := range events {
+		if f.pairs[e.Key] = e.Value; e.Value == nil {
+			delete(f.pairs, e.Key)
+		}
+	}
+	type pair struct {
+		Key   string          `json:"key"`
+		Value json.RawMessage `json:"value"`
+	}
+	data := []pair{}
+	for _, key := range slices.Sorted(maps.Keys(f.pairs)) {
+		data = append(data, pair{key, f.pairs[key]})
+	}
+	text, err := json.Marshal(map[string]any{"data": data})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.WriteFile(f.path, text, 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func sameJSON(a, b []byte) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && textOf(x.Bytes()) == textOf(y.Bytes())
+}
+
+// textOf undoes differences of escaping.
+func textOf(data []byte) string {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return err.Error()
+	}
+	out, _ := json.Marshal(v)
+	return string(out)
+}

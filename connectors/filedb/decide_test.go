@@ -1,0 +1,111 @@
+package filedb
+
+import (
+	"fmt"
+	"io/fs"
+	"testing"
+	"time"
+)
+
+// What counts of a file, look by look, without any file.
+func TestWhatCountsOfAFile(t *testing.T) {
+	cfg := Config{Grace: 2 * time.Second, VanishGrace: 300 * time.Millisecond}
+	one, two := &content{}, &content{}
+	empty := &content{blank: true}
+	start := time.Unix(1_000_000, 0)
+	at := func(d time.Duration) identity { return identity{ino: 1, status: start.Add(d)} }
+	type step struct {
+		now   time.Duration // of the look, after start
+		sight sight
+		good  *content
+		state state
+		until time.Duration // after start; 0: none
+		keep  bool
+	}
+	tests := []struct {
+		name  string
+		steps []step
+	}{
+		{"an old file is settled at once", []step{
+			{time.Hour, sight{id: at(0), content: one}, one, settled, 0, true},
+		}},
+		{"a file just saved is read again when something happens", []step{
+			{time.Millisecond, sight{id: at(0), content: one}, one, racy, 0, true},
+			{time.Second, sight{id: at(0), content: one}, one, settled, 0, true},
+		}},
+		{"an old empty file needs no grace", []step{
+			{time.Hour, sight{id: at(0), content: empty}, empty, settled, 0, true},
+		}},
+		{"an empty file keeps what it said until the grace is over", []step{
+			{time.Second, sight{id: at(0), content: one}, one, settled, 0, true},
+			{10 * time.Second, sight{id: at(10 * time.Second), content: empty}, one, blank, 12 * time.Second, true},
+			{11 * time.Second, sight{id: at(10 * time.Second), content: empty}, one, blank, 12 * time.Second, true},
+			{12 * time.Second, sight{id: at(10 * time.Second), content: empty}, empty, settled, 0, true},
+		}},
+		{"a clock that is behind delays the grace, but not for ever", []step{
+			{0, sight{id: at(time.Hour), content: empty}, nil, blank, 2 * time.Second, true},
+			{2 * time.Second, sight{id: at(time.Hour), content: empty}, empty, racy, 0, true},
+		}},
+		{"a file that is gone goes when the grace is over", []step{
+			{time.Second, sight{id: at(0), content: one}, one, settled, 0, true},
+			{5 * time.Second, sight{err: fs.ErrNotExist}, one, gone, 5300 * time.Millisecond, true},
+			{5200 * time.Millisecond, sight{err: fs.ErrNotExist}, one, gone, 5300 * time.Millisecond, true},
+			{5300 * time.Millisecond, sight{err: fs.ErrNotExist}, one, gone, 5300 * time.Millisecond, false},
+		}},
+		{"a file that comes back in time was never gone", []step{
+			{time.Second, sight{id: at(0), content: one}, one, settled, 0, true},
+			{5 * time.Second, sight{err: fs.ErrNotExist}, one, gone, 5300 * time.Millisecond, true},
+			{5200 * time.Millisecond, sight{id: at(5 * time.Second), content: two}, two, settled, 0, true},
+			{9 * time.Second, sight{err: fs.ErrNotExist}, two, gone, 9300 * time.Millisecond, true},
+		}},
+		{"a file that never said anything is not kept", []step{
+			{time.Second, sight{err: fs.ErrNotExist}, nil, gone, 1300 * time.Millisecond, false},
+		}},
+		{"a busy file is looked at again, less and less often", []step{
+			{time.Second, sight{id: at(0), content: one}, one, settled, 0, true},
+			{2 * time.Second, sight{id: at(2 * time.Second), err: errBusy}, one, busy, 2001 * time.Millisecond, true},
+			{2040 * time.Millisecond, sight{id: at(2 * time.Second), err: errBusy}, one, busy, 2050 * time.Millisecond, true},
+			{9 * time.Second, sight{id: at(2 * time.Second), err: errBusy}, one, busy, 9100 * time.Millisecond, true},
+			{10 * time.Second, sight{id: at(9 * time.Second), content: two}, two, settled, 0, true},
+		}},
+		{"what cannot be read or parsed keeps what it said", []step{
+			{time.Second, sight{id: at(0), content: one}, one, settled, 0, true},
+			{2 * time.Second, sight{id: at(0), err: fs.ErrPermission}, one, racy, 0, true},
+			{3 * time.Second, sight{id: at(0), fault: fmt.Errorf("broken")}, one, settled, 0, true},
+			{4 * time.Second, sight{id: at(3 * time.Second), content: two}, two, settled, 0, true},
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var f file
+			for i, s := range tt.steps {
+				var keep bool
+				f, keep = f.sees(s.sight, start.Add(s.now), cfg)
+				until := time.Duration(0)
+				if !f.until.IsZero() {
+					until = f.until.Sub(start)
+				}
+				if f.good != s.good || f.state != s.state || until != s.until || keep != s.keep {
+					t.Errorf("look %d: good %p, state %d, until %v, keep %v; want %p, %d, %v, %v",
+						i+1, f.good, f.state, until, keep, s.good, s.state, s.until, s.keep)
+				}
+				if wantFault := s.sight.fault != nil || s.sight.err == fs.ErrPermission; (f.fault != nil) != wantFault && f.state != busy {
+					t.Errorf("look %d: fault %v", i+1, f.fault)
+				}
+			}
+		})
+	}
+}
+
+func TestAFileReadInTheSameTickIsReadAgain(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	id := identity{ino: 1, status: now}
+	f, _ := file{}.sees(sight{id: id, content: &content{}}, now.Add(time.Millisecond), Config{})
+	if !f.changed(id) {
+		t.Error("a second change within the tick of the file system's clock would go unnoticed")
+	}
+	f, _ = f.sees(sight{id: id, content: &content{}}, now.Add(time.Second), Config{})
+	if f.changed(id) {
+		t.Error("a file is read again and again")
+	}
+}

@@ -1,0 +1,222 @@
+package filedb_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/connectors/filedb"
+)
+
+// A log that may be read while it is written, and that may be acted on.
+type logText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	then func(line string)
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.then != nil {
+		l.then(string(p))
+	}
+	return l.text.Write(p)
+}
+
+func (l *logText) count(what string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), what)
+}
+
+func TestLostNotificationsLoseNothing(t *testing.T) {
+	const most = "/proc/sys/fs/inotify/max_queued_events"
+	var queue int
+	text, err := os.ReadFile(most)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscan(string(text), &queue); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write(t, dir+"/a.yaml", "data: [{key: config/a, value: 1}]")
+	log := logText{then: func(line string) {
+		if strings.Contains(line, "file notifications were lost") {
+			write(t, dir+"/c.yaml", "data: [{key: config/c, value: 2}]")
+		}
+	}}
+	db := newLoggingDB(t, filedb.Config{Paths: []string{dir}, Rescan: time.Hour}, slog.New(slog.NewTextHandler(&log, nil)))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+
+	last := map[string]string{}
+	for b, err := range db.Watch(ctx, root) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range b.Events {
+			last[e.Key] = string(e.Value)
+		}
+		if b.Synced {
+			// While this batch is looked at, nobody takes notifications but the library, a
+			// buffer full.
+			write(t, dir+"/noise0.txt", "")
+			write(t, dir+"/noise1.txt", "")
+			for i := range queue + 10_000 {
+				if err := os.Chmod(fmt.Sprintf("%s/noise%d.txt", dir, i%2), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write(t, dir+"/a.yaml", "data: [{key: config/a, value: 2}]")
+			write(t, dir+"/b.yaml", "data: [{key: config/b, value: 2}]")
+		}
+		if last[root+"config/c"] != "" {
+			break
+		}
+	}
+	if last[root+"config/a"] != "2" || last[root+"config/b"] != "2" || last[root+"config/c"] != "2" {
+		t.Errorf("in the end: %v; loss noticed %d times", last, log.count("file notifications were lost"))
+	}
+}
+
+func TestNoWatchesLeftMeansPolling(t *testing.T) {
+	for _, limit := range []string{"max_inotify_watches", "max_inotify_instances"} {
+		t.Run(limit, func(t *testing.T) {
+			if !inUserNamespace(t, 0) {
+				return
+			}
+			file := "/proc/sys/user/" + limit
+			if err := os.WriteFile(file, []byte("0"), 0); err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			write(t, dir+"/a.yaml", "data: [{key: config/a, value: 1}]")
+			var log logText
+			db := newLoggingDB(t, filedb.Config{Paths: []string{dir}, Poll: 20 * time.Millisecond, Rescan: time.Hour}, slog.New(slog.NewTextHandler(&log, nil)))
+			m := mirrored(t, db)
+			for i := range 10 {
+				write(t, dir+"/a.yaml", fmt.Sprintf("data: [{key: config/a, value: %d}]", i))
+				m.holds(t, "config/a", fmt.Sprint(i))
+			}
+			if n := log.count("kernel has no file watches left"); n != 1 {
+				t.Errorf("said %d times that files are polled", n)
+			}
+
+			// When there are some again, it is told of changes again.
+			if err := os.WriteFile(file, []byte("100"), 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Mkdir(dir+"/sub", 0o700); err != nil {
+				t.Fatal(err)
+			}
+			write(t, dir+"/sub/b.yaml", "data: [{key: config/b, value: 1}]")
+			m.holds(t, "config/b", "1")
+		})
+	}
+}
+
+func TestRightsLostAndGiven(t *testing.T) {
+	if !inUserNamespace(t, 1000) {
+		return
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(dir+"/sub", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir+"/a.yaml", "data: [{key: config/a, value: 1}]")
+	write(t, dir+"/sub/b.yaml", "data: [{key: config/b, value: 1}]")
+	m := mirrored(t, newDB(t, filedb.Config{Paths: []string{dir}, VanishGrace: time.Millisecond}))
+	chmod := func(path string, mode os.FileMode) {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	problem := func(want string) {
+		t.Helper()
+		m.until(t, want, func() bool { return len(m.problems) == 1 && m.problems[0].Error() == want })
+	}
+	none := func() { m.until(t, "no problem", func() bool { return len(m.problems) == 0 }) }
+
+	chmod(dir+"/a.yaml", 0)
+	write(t, dir+"/c.yaml", "data: [{key: config/c, value: 1}]") // what it says before is still parsed
+	m.holds(t, "config/c", "1")
+	problem(dir + "/a.yaml: cannot be read: permission denied; what the file said before still counts")
+	chmod(dir+"/a.yaml", 0o600)
+	none()
+
+	chmod(dir+"/sub", 0)
+	problem(dir + "/sub: cannot be read: permission denied")
+	chmod(dir+"/sub", 0o700)
+	none()
+	write(t, dir+"/sub/b.yaml", "data: [{key: config/b, value: 2}]")
+	m.holds(t, "config/b", "2")
+	if len(m.deleted) > 0 {
+		t.Errorf("gone in between: %v", m.deleted)
+	}
+}
+
+// Who may not take a lease cannot ask whether a file is being written.
+func TestForeignFileMustBeQuiet(t *testing.T) {
+	dir := os.Getenv("FILEDB_TEST_FOREIGN")
+	if dir == "" {
+		if os.Geteuid() != 0 {
+			t.Skip("SKIPPED: this test needs root, to have a file of someone else's")
+		}
+		dir = t.TempDir()
+		write(t, dir+"/a.yaml", "data: [{key: config/a, value: 1}]")
+		for _, change := range []error{os.Chmod(dir+"/a.yaml", 0o666), os.Chown(dir+"/a.yaml", 12345, -1), os.Chmod(dir, 0o777)} {
+			if change != nil {
+				t.Fatal(change)
+			}
+		}
+		t.Setenv("FILEDB_TEST_FOREIGN", dir)
+	}
+	if !inUserNamespace(t, 1000) {
+		return
+	}
+	f, err := os.OpenFile(dir+"/a.yaml", os.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK); err == nil {
+		t.Fatal("a lease on a foreign file was given")
+	}
+	m := mirrored(t, newDB(t, filedb.Config{Paths: []string{dir}}))
+	m.holds(t, "config/a", "1")
+	for i := range 20 {
+		write(t, dir+"/a.yaml", fmt.Sprintf("data: [{key: config/a, value: %d}]", i))
+		m.holds(t, "config/a", fmt.Sprint(i))
+	}
+	if len(m.deleted) > 0 {
+		t.Errorf("gone in between: %v", m.deleted)
+	}
+}
+
+func TestLargeValue(t *testing.T) {
+	dir := t.TempDir()
+	m := mirrored(t, newDB(t, filedb.Config{Paths: []string{dir}}))
+	large := `"` + strings.Repeat("x", 10<<20) + `"`
+	write(t, dir+"/large.json", `{"data":[{"key":"config/large","value":`+large+`}]}`)
+	write(t, dir+"/small.yaml", "data: [{key: config/small, value: 1}]")
+	m.holds(t, "config/small", "1")
+	m.holds(t, "config/large", large)
+
+	if err := os.Truncate(dir+"/large.json", 65<<20); err != nil {
+		t.Fatal(err)
+	}
+	want := filepath.Join(dir, "large.json") + ": has 68157440 bytes: want at most 67108864; what the file said before still counts"
+	m.until(t, want, func() bool { return len(m.problems) == 1 && m.problems[0].Error() == want })
+	m.holds(t, "config/large", large)
+}
