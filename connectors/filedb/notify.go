@@ -91,10 +91,10 @@ func (n *notifier) impoverished(err error) {
 		"poll_interval", n.cfg.Poll, "err", err)
 }
 
-// wait returns when it is time to look: after a notification, but not before rest
-// is over, so that a flood of them leaves time for other things; at wake, if that is
-// set; and now and then without a reason. Its error is that of ctx or of the kernel.
-func (n *notifier) wait(ctx context.Context, wake time.Time, rest time.Duration) error {
+// wait returns when it is time to look: after a notification, but not before
+// notBefore; at wake, if that is set; and now and then without a reason. Its error
+// is that of ctx or of the kernel.
+func (n *notifier) wait(ctx context.Context, wake, notBefore time.Time) error {
 	timer := time.NewTimer(n.patience(wake))
 	defer timer.Stop()
 	for told := false; ; {
@@ -106,7 +106,7 @@ func (n *notifier) wait(ctx context.Context, wake time.Time, rest time.Duration)
 		case e := <-n.events():
 			if !told && n.concerns(e) {
 				told = true
-				timer.Reset(rest)
+				timer.Reset(max(0, time.Until(notBefore)))
 			}
 		case err := <-n.errors():
 			if !errors.Is(err, fsnotify.ErrEventOverflow) {

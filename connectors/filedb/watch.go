@@ -19,7 +19,7 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 		defer n.close()
 		v := view{prefix: prefix}
 		for first := true; ; first = false {
-			s, cost, err := db.settle(ctx, n, first)
+			s, notBefore, err := db.settle(ctx, n, first)
 			if ctx.Err() != nil {
 				return
 			}
@@ -32,7 +32,7 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 			if (changed || first) && !yield(b, nil) {
 				return
 			}
-			if err := n.wait(ctx, s.wake, cost); err != nil {
+			if err := n.wait(ctx, s.wake, notBefore); err != nil {
 				if ctx.Err() == nil {
 					yield(kvdbsync.Batch{}, err)
 				}
@@ -44,23 +44,24 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 
 // settle looks until nothing is left that the look itself made necessary: after a
 // new watch on a directory, which may have been written to before; and the first
-// time until no file is half written. It also says how long the last look took.
-func (db *DB) settle(ctx context.Context, n *notifier, first bool) (*snapshot, time.Duration, error) {
+// time until no file is half written. It also says when to look again at the
+// earliest, so that under a flood of changes looking takes half of the time.
+func (db *DB) settle(ctx context.Context, n *notifier, first bool) (s *snapshot, notBefore time.Time, err error) {
 	for ctx.Err() == nil {
 		begun := time.Now()
 		s := db.look()
-		cost := time.Since(begun)
+		ended := time.Now()
 		switch {
 		case n.follow(s.dirs):
 		case first && s.unsettled:
-			if err := n.wait(ctx, s.wake, 0); err != nil {
-				return nil, 0, err
+			if err := n.wait(ctx, s.wake, ended); err != nil {
+				return nil, ended, err
 			}
 		default:
-			return s, cost, nil
+			return s, ended.Add(ended.Sub(begun)), nil
 		}
 	}
-	return nil, 0, ctx.Err()
+	return nil, time.Time{}, ctx.Err()
 }
 
 // A view is what one watch has yielded.
