@@ -1,0 +1,176 @@
+package etcd_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/keyplane/keyplane/connectors/etcd"
+	"github.com/keyplane/keyplane/internal/testkit"
+)
+
+// startWithUsers starts a server where "agent" with "secret" may read and write
+// below root, and nobody else anything but the administrator, whose client it has.
+func startWithUsers(t *testing.T) *server {
+	t.Helper()
+	s := start(t)
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(s.client.UserAdd(s.ctx(), "root", "admin"))
+	must(s.client.UserGrantRole(s.ctx(), "root", "root"))
+	must(s.client.RoleAdd(s.ctx(), "vpp1"))
+	must(s.client.RoleGrantPermission(s.ctx(), "vpp1", root, clientv3.GetPrefixRangeEnd(root), clientv3.PermissionType(clientv3.PermReadWrite)))
+	must(s.client.UserAdd(s.ctx(), "agent", "secret"))
+	must(s.client.UserGrantRole(s.ctx(), "agent", "vpp1"))
+	must(s.client.AuthEnable(s.ctx()))
+	s.client = bareClient(t, clientv3.Config{Endpoints: []string{s.etcd.Endpoint}, Username: "root", Password: "admin"})
+	return s
+}
+
+func (s *server) configFor(user, password string) etcd.Config {
+	return etcd.Config{Endpoints: []string{s.line.Addr}, Username: user, Password: password}
+}
+
+func TestAuthentication(t *testing.T) {
+	s := startWithUsers(t)
+	s.put(root+"a", "1")
+	log := slog.New(slog.DiscardHandler)
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	withFile := s.configFor("agent", "")
+	withFile.PasswordFile = file
+
+	t.Run("password", func(t *testing.T) { follow(t, etcd.New(s.configFor("agent", "secret"), log)).await("a", "1") })
+	t.Run("file", func(t *testing.T) { follow(t, etcd.New(withFile, log)).await("a", "1") })
+	t.Run("environment", func(t *testing.T) {
+		t.Setenv("ETCD_USERNAME", "agent")
+		t.Setenv("ETCD_PASSWORD", "secret")
+		follow(t, etcd.New(s.configFor("", ""), log)).await("a", "1")
+	})
+	refused := map[string]struct {
+		cfg    etcd.Config
+		prefix string
+		want   string
+	}{
+		"wrong password": {s.configFor("agent", "guess"), root, "authentication failed, invalid user ID or password"},
+		"no password":    {s.configFor("", ""), root, "user name is empty"},
+		"other label":    {s.configFor("agent", "secret"), "/vnf-agent/vpp2/", "permission denied"},
+	}
+	for name, test := range refused {
+		t.Run(name, func(t *testing.T) {
+			for b, err := range etcd.New(test.cfg, log).Watch(s.ctx(), test.prefix) {
+				if err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("got %+v, %v; want %s", b, err, test.want)
+				}
+			}
+		})
+	}
+}
+
+// A restarted server knows no token that it gave out before.
+func TestTokenThatRanOut(t *testing.T) {
+	s := startWithUsers(t)
+	s.put(root+"a", "1")
+	m := follow(t, etcd.New(s.configFor("agent", "secret"), slog.New(slog.DiscardHandler)))
+	m.await("a", "1")
+	client, err := etcd.Dial(s.ctx(), s.configFor("agent", "secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for _, value := range []string{"2", "3"} {
+		s.etcd.Kill()
+		s.etcd.Start()
+		awaitPut(t, s.ctx(), client, root+"a", value)
+		m.await("a", value)
+	}
+}
+
+// awaitPut puts as soon as the client has found that the server is back.
+func awaitPut(t *testing.T, ctx context.Context, client *etcd.Client, key, value string) {
+	t.Helper()
+	for {
+		err := client.Put(ctx, key, []byte(value))
+		switch {
+		case err == nil:
+			return
+		case !isUnavailable(err) || ctx.Err() != nil:
+			t.Fatal(err)
+		}
+	}
+}
+
+// A user who is deleted sees no more, and one who comes back does.
+func TestPermissionThatComesLater(t *testing.T) {
+	s := startWithUsers(t)
+	s.put(root+"a", "1")
+	m := follow(t, etcd.New(s.configFor("late", "secret"), slog.New(slog.DiscardHandler)))
+	if err := m.awaitLost(); !strings.Contains(err.Error(), "authentication failed") {
+		t.Errorf("lost for %v", err)
+	}
+	if _, err := s.client.UserAdd(s.ctx(), "late", "secret"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.client.UserGrantRole(s.ctx(), "late", "vpp1"); err != nil {
+		t.Fatal(err)
+	}
+	m.await("a", "1")
+}
+
+func TestTLS(t *testing.T) {
+	files := makeCertificates(t)
+	e := testkit.StartEtcd(t, testkit.EtcdOptions{TLS: true, Args: []string{
+		"--cert-file=" + files.server.cert, "--key-file=" + files.server.key,
+		"--trusted-ca-file=" + files.ca, "--client-cert-auth",
+	}})
+	log := slog.New(slog.DiscardHandler)
+	good := etcd.Config{Endpoints: []string{e.Addr}, CAFile: files.ca, CertFile: files.client.cert, KeyFile: files.client.key}
+	client, err := etcd.Dial(t.Context(), good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.Put(t.Context(), root+"a", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	follow(t, etcd.New(good, log)).await("a", "1")
+
+	url := good
+	url.Endpoints = []string{"https://" + e.Addr}
+	follow(t, etcd.New(url, log)).await("a", "1")
+
+	unchecked := good
+	unchecked.CAFile, unchecked.InsecureSkip = "", true
+	follow(t, etcd.New(unchecked, log)).await("a", "1")
+
+	refused := map[string]struct {
+		change func(*etcd.Config)
+		want   string
+	}{
+		"unknown authority": {func(c *etcd.Config) { c.CAFile = "" }, "certificate signed by unknown authority"},
+		"no certificate":    {func(c *etcd.Config) { c.CertFile, c.KeyFile = "", "" }, ""}, // whose absence the server may or may not get to tell
+		"plain text":        {func(c *etcd.Config) { c.InsecureTransport = true }, "error reading server preface"},
+	}
+	for name, test := range refused {
+		t.Run(name, func(t *testing.T) {
+			cfg := good
+			test.change(&cfg)
+			for b, err := range etcd.New(cfg, log).Watch(t.Context(), root) {
+				if err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("got %+v, %v; want %s", b, err, test.want)
+				}
+			}
+		})
+	}
+}

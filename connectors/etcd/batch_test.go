@@ -1,0 +1,109 @@
+package etcd
+
+import (
+	"errors"
+	"io"
+	"reflect"
+	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+func put(key, value string, rev int64) *mvccpb.Event {
+	return &mvccpb.Event{Kv: &mvccpb.KeyValue{Key: []byte(key), Value: []byte(value), ModRevision: rev}}
+}
+
+func gone(key string, rev int64) *mvccpb.Event {
+	return &mvccpb.Event{Type: mvccpb.Event_DELETE, Kv: &mvccpb.KeyValue{Key: []byte(key), ModRevision: rev}}
+}
+
+func TestEachRevisionIsOneBatch(t *testing.T) {
+	unset := put("empty", "", 9)
+	unset.Kv.Value = nil // as protobuf delivers it
+	got := batches([]*mvccpb.Event{put("a", "1", 7), gone("b", 7), put("a", "2", 8), unset}, 12)
+	want := []kvdbsync.Batch{
+		{Rev: 7, Events: []kvdbsync.Event{{Key: "a", Value: []byte("1"), Rev: 7}, {Key: "b", Rev: 7}}},
+		{Rev: 8, Events: []kvdbsync.Event{{Key: "a", Value: []byte("2"), Rev: 8}}},
+		{Rev: 9, Events: []kvdbsync.Event{{Key: "empty", Value: []byte{}, Rev: 9}}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	if got := batches(nil, 12); !reflect.DeepEqual(got, []kvdbsync.Batch{{Rev: 12}}) {
+		t.Errorf("of a progress notice: %+v", got)
+	}
+}
+
+// responses is a stream that yields these and ends.
+type responses []*pb.WatchResponse
+
+func (r *responses) Recv() (*pb.WatchResponse, error) {
+	if len(*r) == 0 {
+		return nil, io.EOF
+	}
+	next := (*r)[0]
+	*r = (*r)[1:]
+	return next, nil
+}
+
+func TestFragmentsArePutTogether(t *testing.T) {
+	stream := &responses{
+		{Fragment: true, Header: &pb.ResponseHeader{Revision: 7}, Events: []*mvccpb.Event{put("a", "1", 7)}},
+		{Fragment: true, Header: &pb.ResponseHeader{Revision: 7}, Events: []*mvccpb.Event{put("b", "1", 7)}},
+		{Header: &pb.ResponseHeader{Revision: 7}, Events: []*mvccpb.Event{put("c", "1", 7)}},
+		{Header: &pb.ResponseHeader{Revision: 8}},
+	}
+	events, header, err := receive(stream)
+	if err != nil || header.Revision != 7 || len(batches(events, 7)) != 1 || len(events) != 3 {
+		t.Errorf("%d events at %d, %v", len(events), header.Revision, err)
+	}
+	if events, header, err := receive(stream); err != nil || header.Revision != 8 || len(events) != 0 {
+		t.Errorf("then %d events at %d, %v", len(events), header.Revision, err)
+	}
+	if _, _, err := receive(stream); !errors.Is(err, io.EOF) {
+		t.Errorf("at the end: %v", err)
+	}
+}
+
+func TestEveryWayAServerEndsAWatchIsAnError(t *testing.T) {
+	ends := map[string]struct {
+		last *pb.WatchResponse
+		want error
+	}{
+		"compacted":        {&pb.WatchResponse{Canceled: true, CompactRevision: 5}, rpctypes.ErrCompacted},
+		"compacted, alive": {&pb.WatchResponse{CompactRevision: 5}, rpctypes.ErrCompacted},
+		"with a reason":    {&pb.WatchResponse{Canceled: true, CancelReason: "permission denied"}, ErrClosed},
+		"without":          {&pb.WatchResponse{Canceled: true}, ErrClosed},
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			if _, _, err := receive(&responses{end.last}); !errors.Is(err, end.want) {
+				t.Errorf("got %v, want %v", err, end.want)
+			}
+		})
+	}
+}
+
+func TestPosition(t *testing.T) {
+	at := position{cluster: 1, rev: 10}
+	tests := map[string]struct {
+		header *pb.ResponseHeader
+		want   error
+	}{
+		"same":          {&pb.ResponseHeader{ClusterId: 1, Revision: 10}, nil},
+		"later":         {&pb.ResponseHeader{ClusterId: 1, Revision: 11}, nil},
+		"earlier":       {&pb.ResponseHeader{ClusterId: 1, Revision: 9}, ErrWentBack},
+		"other cluster": {&pb.ResponseHeader{ClusterId: 2, Revision: 11}, ErrOtherCluster},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if err := at.check(test.header); !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,83 @@
+package etcd_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/connectors/etcd"
+	"github.com/keyplane/keyplane/internal/config"
+)
+
+func TestSampleFileSaysEveryKeyAndItsDefault(t *testing.T) {
+	var cfg etcd.Config
+	unknown, err := config.Load("../../conf/etcd.conf", &cfg)
+	if err != nil || len(unknown) > 0 {
+		t.Fatalf("unknown keys %v, error %v", unknown, err)
+	}
+	want := etcd.Config{Endpoints: []string{"127.0.0.1:2379"}, DialTimeout: time.Second, OperationTimeout: 3 * time.Second, SessionTTL: 5}
+	if !reflect.DeepEqual(cfg, want) {
+		t.Errorf("the sample says %+v,\nthe defaults are %+v", cfg, want)
+	}
+	text, err := os.ReadFile("../../conf/etcd.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range reflect.TypeFor[etcd.Config]().NumField() {
+		if key := reflect.TypeFor[etcd.Config]().Field(i).Tag.Get("yaml"); !strings.Contains(string(text), key) {
+			t.Errorf("the sample does not tell of %s", key)
+		}
+	}
+}
+
+func TestBadConfiguration(t *testing.T) {
+	garbage := filepath.Join(t.TempDir(), "garbage")
+	if err := os.WriteFile(garbage, []byte("no certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		cfg  etcd.Config
+		want string
+	}{
+		"certificate without key": {etcd.Config{CertFile: "c.pem"}, `cert-file "c.pem", key-file "": want both or neither`},
+		"two passwords":           {etcd.Config{Username: "u", Password: "p", PasswordFile: "f"}, `password-file "f": want no password beside it`},
+		"password without user":   {etcd.Config{Password: "p"}, `username: want one for the password`},
+		"empty endpoint":          {etcd.Config{Endpoints: []string{"a:1", " "}}, `endpoints: an empty one; want host:port or a URL`},
+		"negative timeout":        {etcd.Config{DialTimeout: -time.Second}, `dial-timeout: -1s: want a time that is not negative`},
+		"password file missing":   {etcd.Config{Username: "u", PasswordFile: "/nowhere/p"}, `password-file: open /nowhere/p: no such file`},
+		"CA missing":              {etcd.Config{CAFile: "/nowhere/ca"}, `ca-file: open /nowhere/ca: no such file`},
+		"CA that is none":         {etcd.Config{CAFile: garbage}, `has no certificate: want PEM`},
+		"key pair that is none":   {etcd.Config{CertFile: garbage, KeyFile: garbage}, `cert-file and key-file: tls: failed to find any PEM data`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			for b, err := range etcd.New(test.cfg, slog.New(slog.DiscardHandler)).Watch(t.Context(), root) {
+				if err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("got %+v, %v; want %s", b, err, test.want)
+				}
+			}
+			if _, err := etcd.Dial(context.Background(), test.cfg); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Dial: got %v; want %s", err, test.want)
+			}
+		})
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	s := start(t)
+	s.put(root+"a", `"$KEYPLANE_TEST_VALUE"`)
+	t.Setenv("KEYPLANE_TEST_VALUE", "expanded")
+	t.Setenv("ETCD_EXPAND_ENV_VARS", "yes")
+	for _, name := range []string{"ETCDV3_ENDPOINTS", "ETCD_ENDPOINTS"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, "127.0.0.1:1, "+s.etcd.Addr)
+			m := follow(t, etcd.New(etcd.Config{}, slog.New(slog.DiscardHandler)))
+			m.await("a", `"expanded"`)
+		})
+	}
+}

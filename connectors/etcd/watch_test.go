@@ -1,0 +1,334 @@
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/keyplane/keyplane/connectors/etcd"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+const root = "/vnf-agent/vpp1/"
+
+// A mirror follows a connector through a Source.
+type mirror struct {
+	t      *testing.T
+	source *kvdbsync.Source
+	has    map[string]string
+	late   <-chan time.Time
+}
+
+func follow(t *testing.T, c kvdbsync.Connector) *mirror {
+	t.Helper()
+	m := &mirror{
+		t: t, has: map[string]string{}, late: time.After(time.Minute),
+		source: kvdbsync.NewSource(kvdbsync.Options{Name: "etcd", Connector: c, Root: root, MaxBackoff: 200 * time.Millisecond}),
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); m.source.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return m
+}
+
+// await takes changes until the mirror holds exactly want, pairs of key and value.
+func (m *mirror) await(pairs ...string) {
+	m.t.Helper()
+	want := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		want[pairs[i]] = pairs[i+1]
+	}
+	for !maps.Equal(m.has, want) || m.source.Health().State != kvdbsync.Synced {
+		select {
+		case <-m.source.Ready():
+		case <-m.late:
+			m.t.Fatalf("the mirror has %v, want %v; health %+v", m.has, want, m.source.Health())
+		}
+		c, _ := m.source.Take()
+		for _, e := range c.Events {
+			m.has[e.Key] = string(e.Value)
+			if e.Value == nil {
+				delete(m.has, e.Key)
+			}
+		}
+	}
+}
+
+// awaitLost waits until the source has noticed, and returns why it thinks so.
+func (m *mirror) awaitLost() error {
+	m.t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for m.source.Health().Err == nil {
+		select {
+		case <-tick.C:
+		case <-m.late:
+			m.t.Fatalf("the loss was not noticed: %+v", m.source.Health())
+		}
+	}
+	return m.source.Health().Err
+}
+
+func TestServerThatLostItsData(t *testing.T) {
+	s := start(t)
+	for i := range 10 {
+		s.put(root+"a", fmt.Sprint(i))
+	}
+	s.put(root+"b", "1")
+	m := follow(t, s.connector())
+	m.await("a", "9", "b", "1")
+	s.etcd.Kill()
+	s.etcd.Wipe()
+	s.etcd.Start()
+	s.put(root+"b", "2")
+	m.await("b", "2")
+	s.put(root+"c", "1")
+	m.await("b", "2", "c", "1")
+	if rev := m.source.Health().Rev; rev != s.revision() {
+		t.Errorf("health says revision %d, the server is at %d", rev, s.revision())
+	}
+}
+
+func TestAnotherClusterBehindTheSameAddress(t *testing.T) {
+	one, two := start(t), start(t)
+	one.put(root+"a", "1")
+	two.put(root+"b", "1")
+	m := follow(t, one.connector())
+	m.await("a", "1")
+	one.line.Retarget(two.etcd.Addr)
+	one.line.Set(testkit.Reset)
+	one.line.Set(testkit.Pass)
+	m.await("b", "1")
+}
+
+// Between the listing and the watch the server dies and comes back with less, or
+// as another one: the watch would wait for a revision that is years away.
+func TestServerReplacedBetweenListingAndWatch(t *testing.T) {
+	s := start(t)
+	for i := range 10 {
+		s.put(root+"a", fmt.Sprint(i))
+	}
+	replaced := map[string]struct {
+		with func(*server)
+		want error
+	}{
+		"another cluster": {func(s *server) {
+			other := start(s.t)
+			for i := range 20 {
+				other.put(root+"a", fmt.Sprint(i))
+			}
+			s.line.Retarget(other.etcd.Addr)
+			s.line.Set(testkit.Reset)
+			s.line.Set(testkit.Pass)
+		}, etcd.ErrOtherCluster},
+		"restored": {func(s *server) { s.etcd.Kill(); s.etcd.Wipe(); s.etcd.Start() }, etcd.ErrWentBack},
+	}
+	for _, name := range slices.Sorted(maps.Keys(replaced)) { // the last one wipes the server
+		t.Run(name, func(t *testing.T) {
+			mine := join(t, s.etcd)
+			var last error
+			for b, err := range mine.connector().Watch(mine.ctx(), root) {
+				if last = err; b.Synced {
+					replaced[name].with(mine)
+				}
+			}
+			// The connection may be found dead first, which is as good.
+			if !errors.Is(last, replaced[name].want) && !isUnavailable(last) {
+				t.Errorf("the watch ended with %v, want %v", last, replaced[name].want)
+			}
+		})
+	}
+}
+
+func isUnavailable(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "connect") || strings.Contains(err.Error(), "EOF") || strings.Contains(err.Error(), "transport"))
+}
+
+func TestCompactionWhileListing(t *testing.T) {
+	s := start(t)
+	for i := range 25 {
+		var group []kvdbsync.Event
+		for j := range 100 {
+			group = append(group, kvdbsync.Event{Key: fmt.Sprintf("%s%02d%02d", root, i, j), Value: []byte("x")})
+		}
+		s.txn(group)
+	}
+	var seen int
+	var last error
+	for b, err := range s.connector().Watch(s.ctx(), root) {
+		if seen == 0 {
+			s.put(root+"0000", "y")
+			s.compact() // the revision of the first page is gone
+		}
+		seen += len(b.Events)
+		last = err
+	}
+	if last == nil || !strings.Contains(last.Error(), "compacted") || seen > 1000 {
+		t.Errorf("after %d keys: %v", seen, last)
+	}
+}
+
+// All pages are read at the revision of the first, whatever happens meanwhile.
+func TestPagesAreOneSnapshot(t *testing.T) {
+	s := start(t)
+	const keys = 2500
+	for i := range keys / 100 {
+		var group []kvdbsync.Event
+		for j := range 100 {
+			group = append(group, kvdbsync.Event{Key: fmt.Sprintf("%s%04d", root, 100*i+j), Value: []byte("old")})
+		}
+		s.txn(group)
+	}
+	ctx, cancel := context.WithCancel(s.ctx())
+	defer cancel()
+	synced, changed := false, 0
+	var rev int64
+	for b, err := range s.connector().Watch(ctx, root) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case rev == 0:
+			rev = b.Rev
+			s.put(root+"0001", "new") // on the page that was read
+			s.put(root+"2400", "new") // on one that was not
+		case !synced && b.Rev != rev:
+			t.Errorf("a page of revision %d, the first was of %d", b.Rev, rev)
+		}
+		for _, e := range b.Events {
+			if !synced && string(e.Value) != "old" {
+				t.Errorf("%s was listed with what came after the first page", e.Key)
+			}
+			if synced && string(e.Value) == "new" {
+				changed++
+			}
+		}
+		synced = synced || b.Synced
+		if changed == 2 {
+			cancel()
+		}
+	}
+	if changed != 2 {
+		t.Errorf("%d changes arrived that were made while listing, want 2", changed)
+	}
+}
+
+func TestOneTransactionOf10000KeysIsOneBatch(t *testing.T) {
+	s := start(t, "--max-txn-ops=20000", "--max-request-bytes=8000000")
+	next, stop := iter.Pull2(s.connector().Watch(s.ctx(), root))
+	defer stop()
+	if b, err, _ := next(); err != nil || !b.Synced {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	value := strings.Repeat("x", 300) // 3 MB in all: more than etcd puts into one message
+	var ops []clientv3.Op
+	for i := range 10_000 {
+		ops = append(ops, clientv3.OpPut(fmt.Sprintf("%sconfig/%05d", root, i), value))
+	}
+	if _, err := bareClient(t, clientv3.Config{Endpoints: []string{s.etcd.Endpoint}, MaxCallSendMsgSize: 8 << 20}).Txn(s.ctx()).Then(ops...).Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err, _ := next(); err != nil || len(b.Events) != 10_000 {
+		t.Errorf("a batch of %d, %v", len(b.Events), err)
+	}
+}
+
+// A server that hangs keeps its connections open; so does a line that swallows
+// everything. gRPC's pings find out.
+func TestSilenceIsNoticed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 15 seconds")
+	}
+	silences := map[string]struct{ begin, end func(*server) }{
+		"server stopped": {func(s *server) { s.etcd.Pause() }, func(s *server) { s.etcd.Continue() }},
+		"black hole":     {func(s *server) { s.line.Set(testkit.BlackHole) }, func(s *server) { s.line.Set(testkit.Pass) }},
+	}
+	for name, silence := range silences {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			s.put(root+"a", "1")
+			m := follow(t, s.connector())
+			m.await("a", "1")
+			s.put(root+"a", "2")
+			m.await("a", "2") // now it is the watch that is silenced, not its beginning
+			begun := time.Now()
+			silence.begin(s)
+			reason := m.awaitLost()
+			t.Logf("noticed after %v: %v", time.Since(begun).Round(time.Millisecond), reason)
+			if took := time.Since(begun); took > 20*time.Second {
+				t.Errorf("noticed after %v", took)
+			}
+			silence.end(s)
+			s.put(root+"a", "3")
+			m.await("a", "3")
+		})
+	}
+}
+
+func TestDeadEndpointBesideALivingOne(t *testing.T) {
+	s := start(t)
+	s.put(root+"a", "1")
+	dead := testkit.StartProxy(t, s.etcd.Addr)
+	dead.Set(testkit.Reset)
+	m := follow(t, etcd.New(etcd.Config{Endpoints: []string{dead.Addr, s.line.Addr}}, slog.New(slog.DiscardHandler)))
+	m.await("a", "1")
+	// The watch moves to the other when its own dies.
+	dead.Set(testkit.Pass)
+	s.line.Set(testkit.Reset)
+	s.put(root+"a", "2")
+	m.await("a", "2")
+}
+
+func TestStoreThatIsNotThereSaysWhy(t *testing.T) {
+	s := start(t)
+	s.put(root+"a", "1")
+	s.etcd.Stop()
+	m := follow(t, s.connector())
+	direct := etcd.New(etcd.Config{Endpoints: []string{s.etcd.Addr}}, slog.New(slog.DiscardHandler))
+	for _, err := range direct.Watch(s.ctx(), root) {
+		if err == nil || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), s.etcd.Addr) {
+			t.Errorf("got %v, want the address and the reason", err)
+		}
+	}
+	m.awaitLost()
+	s.etcd.Start()
+	m.await("a", "1")
+}
+
+func TestAnEmptyValueIsNotADeletion(t *testing.T) {
+	s := start(t)
+	s.put(root+"listed", "")
+	m := follow(t, s.connector())
+	m.await("listed", "")
+	s.put(root+"changed", "")
+	m.await("listed", "", "changed", "")
+}
+
+func TestExpiredLeaseTakesItsKeys(t *testing.T) {
+	s := start(t)
+	lease, err := s.client.Grant(s.ctx(), 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.client.Put(s.ctx(), root+"leased", "1", clientv3.WithLease(lease.ID)); err != nil {
+		t.Fatal(err)
+	}
+	m := follow(t, s.connector())
+	m.await("leased", "1")
+	if _, err := s.client.Revoke(s.ctx(), lease.ID); err != nil {
+		t.Fatal(err)
+	}
+	m.await()
+}
