@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
 // descriptor is a Descriptor with its types erased: the shape the scheduler
@@ -21,6 +23,7 @@ type descriptor struct {
 	southbound *southbound
 	after      []string
 	index      *index
+	gate       *graph.Gate
 
 	accepts      func(proto.Message) error
 	keyOf        func(proto.Message) (string, error)
@@ -58,6 +61,8 @@ func (d *descriptor) Equivalent(key string, old, new any) bool {
 func (d *descriptor) Recreate(key string, old, new, meta any) bool {
 	return d.recreate(key, old.(proto.Message), new.(proto.Message), meta)
 }
+
+func (d *descriptor) Gate() *graph.Gate { return d.gate }
 
 // Register adds d to s. It must be called before Run. The Index that it
 // returns looks up the metadata of the values that stand.

@@ -44,6 +44,7 @@ type notes struct {
 	order   []string
 	refresh names
 	retry   names
+	groups  map[*Group]groupNews
 }
 
 // names are those of descriptors; asked with none: all.
@@ -108,13 +109,16 @@ func (in *inbox) take() notes {
 
 // notified follows what others left word of.
 func (s *Scheduler) notified(ctx context.Context, in notes) {
+	for g, news := range in.groups {
+		s.regrouped(ctx, g, news)
+	}
 	if seen := s.news(in); len(seen) > 0 {
 		s.observed(ctx, seen)
 	}
 	if in.refresh.asked {
 		r := s.begin(Notification)
 		r.rec.Refresh = true
-		s.refresh(ctx, r, s.registry.named(in.refresh.set()))
+		s.refresh(ctx, r, s.registry.named(in.refresh.set()), nil)
 		s.finish(ctx, r)
 	}
 	if in.retry.asked {

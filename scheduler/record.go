@@ -6,7 +6,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
-	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
 // State is where a value stands between what is wanted and what is.
@@ -17,6 +16,14 @@ type Verb = kvscheduler.TxnOperation
 
 // Message is what stands under a key.
 type Message = proto.Message
+
+const (
+	nonexistent        = kvscheduler.ValueState_NONEXISTENT
+	removed            = kvscheduler.ValueState_REMOVED
+	invalidState       = kvscheduler.ValueState_INVALID
+	unimplementedState = kvscheduler.ValueState_UNIMPLEMENTED
+	validate           = kvscheduler.TxnOperation_VALIDATE
+)
 
 // TxnType is what made a transaction happen.
 type TxnType uint8
@@ -42,29 +49,18 @@ type Record struct {
 	Attempt     int    // of a retry, from 1
 	Start, Stop time.Time
 	Values      []Change
+	Simulated   bool // Planned says what was to be done if all went well
+	Planned     []Operation
 	Executed    []Operation
+	Revert      bool    // what was done is undone if anything failed
 	Unrefreshed []error // why some of what stands could not be read back
-}
-
-// An Operation is one step of a transaction.
-type Operation struct {
-	Verb               Verb
-	Key                string
-	Old, New           proto.Message // what stood, and what should; nil: nothing
-	OldState, NewState State
-	OldErr, NewErr     error
-	Noop               bool // nothing was called
-	Derived            bool // the value is derived, and has a descriptor
-	Property           bool // the value is derived, and has none
-	Retry              bool
-	Recreate           bool
 }
 
 // Err returns a *TxnError if operations of the transaction failed.
 func (r *Record) Err() error {
 	var failed []KeyError
 	for _, op := range r.Executed {
-		if op.NewErr != nil {
+		if op.NewErr != nil && !op.Revert {
 			failed = append(failed, KeyError{op.Key, op.Verb, op.NewErr})
 		}
 	}
@@ -85,19 +81,4 @@ func (r *Record) Resync() string {
 		return "DownstreamResync"
 	}
 	return ""
-}
-
-var verbs = [...]Verb{
-	graph.None:   kvscheduler.TxnOperation_UNDEFINED,
-	graph.Create: kvscheduler.TxnOperation_CREATE,
-	graph.Update: kvscheduler.TxnOperation_UPDATE,
-	graph.Delete: kvscheduler.TxnOperation_DELETE,
-}
-
-func message(v *graph.Value) proto.Message {
-	if v == nil {
-		return nil
-	}
-	m, _ := v.Data.(proto.Message)
-	return m
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -12,33 +13,44 @@ import (
 
 // refresh corrects what is known to stand by what the descriptors retrieve, in
 // the order in which they ask for each other's results. A descriptor whose
-// Retrieve fails leaves what was known of its values as it was.
-func (s *Scheduler) refresh(ctx context.Context, r *run, ds []*descriptor) {
+// Retrieve fails leaves what was known of its values as it was. coming is intent
+// that is about to be followed, and counts as wanted.
+func (s *Scheduler) refresh(ctx context.Context, r *run, ds []*descriptor, coming []Change) {
+	fresh := map[graph.Kind][]wanted{}
+	for _, c := range coming {
+		if c.Value != nil && c.Value.v.Err == nil {
+			k := c.Value.v.Kind
+			fresh[k] = append(fresh[k], wanted{c.Key, c.Value.Message()})
+		}
+	}
 	nodes := map[graph.Kind][]*graph.Node{}
 	for n := range s.graph.Nodes() {
-		if k := kind(n); k != nil {
-			nodes[k] = append(nodes[k], n)
+		if d := descriptorOf(n); d != nil {
+			nodes[d] = append(nodes[d], n)
 		}
 	}
 	for _, d := range ds {
-		if d.retrieve == nil {
+		if d.retrieve == nil || d.gate.Shut() {
 			continue
 		}
-		if err := s.retrieve(ctx, d, nodes[d]); err != nil {
+		if err := s.retrieve(ctx, d, nodes[d], fresh[d]); err != nil {
 			err = fmt.Errorf("%s: %w", d.name, err)
 			s.log.Error("cannot read back what stands", "descriptor", d.name, "err", err)
 			r.rec.Unrefreshed = append(r.rec.Unrefreshed, err)
 		}
 		for n := range s.graph.Touched() {
-			s.publish(r, n, s.board.at(n.Slot))
+			s.publish(r.rec.Start, n, s.board.at(n.Slot))
 		}
 	}
 }
 
-func (s *Scheduler) retrieve(ctx context.Context, d *descriptor, nodes []*graph.Node) error {
-	var ws []wanted
+func (s *Scheduler) retrieve(ctx context.Context, d *descriptor, nodes []*graph.Node, ws []wanted) error {
+	coming := make(map[string]bool, len(ws))
+	for _, w := range ws {
+		coming[w.key] = true
+	}
 	for _, n := range nodes {
-		if v := n.Want(); v != nil && v.Err == nil {
+		if v := n.Want(); v != nil && v.Err == nil && !coming[n.Key()] {
 			ws = append(ws, wanted{n.Key(), message(v)})
 		}
 	}
@@ -46,10 +58,19 @@ func (s *Scheduler) retrieve(ctx context.Context, d *descriptor, nodes []*graph.
 	if err != nil {
 		return err
 	}
+	found := make(map[string]bool, len(items))
+	for _, it := range items {
+		found[it.value.Key] = true
+	}
+	var lost []string
 	for _, n := range nodes {
-		if _, ok := items[n.Key()]; !ok && n.Have() != nil && n.Base() == nil {
-			s.graph.Lost(n.Key())
+		if !found[n.Key()] && n.Have() != nil && n.Base() == nil {
+			lost = append(lost, n.Key())
 		}
+	}
+	slices.Sort(lost)
+	for _, key := range lost {
+		s.graph.Lost(key)
 	}
 	for _, it := range items {
 		s.graph.Found(it.value, it.meta, it.foreign)
@@ -63,7 +84,7 @@ type item struct {
 	foreign bool
 }
 
-func (s *Scheduler) collect(ctx context.Context, d *descriptor, ws []wanted) (items map[string]item, err error) {
+func (s *Scheduler) collect(ctx context.Context, d *descriptor, ws []wanted) (items []item, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.VerbTimeout)
 	defer cancel()
 	defer func() {
@@ -71,7 +92,7 @@ func (s *Scheduler) collect(ctx context.Context, d *descriptor, ws []wanted) (it
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	items = map[string]item{}
+	seen := map[string]bool{}
 	for f, err := range d.retrieve(ctx, ws) {
 		if err != nil {
 			return nil, err
@@ -81,11 +102,12 @@ func (s *Scheduler) collect(ctx context.Context, d *descriptor, ws []wanted) (it
 			s.log.Warn("retrieved something that cannot be kept", "descriptor", d.name, "key", f.key, "err", err)
 			continue
 		}
-		if _, dup := items[key]; dup {
+		if seen[key] {
 			s.log.Warn("retrieved twice, the first counts", "descriptor", d.name, "key", key)
 			continue
 		}
-		items[key] = item{s.prepare(d, key, f.value), f.meta, f.foreign || d.passive()}
+		seen[key] = true
+		items = append(items, item{s.prepare(d, key, f.value), f.meta, f.foreign || d.passive()})
 	}
 	return items, ctx.Err()
 }

@@ -98,7 +98,7 @@ func (s *Scheduler) retry(ctx context.Context, keys []string) {
 // failedOf are the failed keys of the descriptors with these names; none: of all.
 func (s *Scheduler) failedOf(names map[string]bool) (keys []string) {
 	for n := range s.graph.Nodes() {
-		if d, _ := kind(n).(*descriptor); n.State() == graph.Failed && d != nil && (len(names) == 0 || names[d.name]) {
+		if d := descriptorOf(n); n.State() == graph.Failed && d != nil && (len(names) == 0 || names[d.name]) {
 			keys = append(keys, n.Key())
 		}
 	}

@@ -28,6 +28,8 @@ type Options struct {
 	Limits map[string]int
 	// VerbTimeout is when the context of a verb ends. Defaults to 30 s.
 	VerbTimeout time.Duration
+	// Simulate plans every transaction before it is executed, for the record.
+	Simulate bool
 	// HistoryCount and HistoryBytes (an estimate) bound the history; what
 	// exceeds either goes, oldest first. Default to 10,000 and 256 MiB.
 	HistoryCount, HistoryBytes int
@@ -43,8 +45,10 @@ type Scheduler struct {
 	board    board
 	history  history
 	inbox    *inbox
+	watchers watchers
+	groups   map[string]*Group
 	printer  *printer
-	commits  chan commit
+	asked    chan func(context.Context)
 	stopped  chan struct{}
 
 	// Owned by Run's goroutine.
@@ -68,7 +72,8 @@ func New(opts Options) *Scheduler {
 		history: history{maxCount: opts.HistoryCount, maxBytes: opts.HistoryBytes},
 		inbox:   newInbox(),
 		printer: newPrinter(opts.Out, opts.PrintLimit),
-		commits: make(chan commit),
+		groups:  map[string]*Group{},
+		asked:   make(chan func(context.Context)),
 		stopped: make(chan struct{}),
 		graph:   graph.New(),
 		retries: retries{byKey: map[string]*retry{}},
@@ -88,34 +93,54 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 		}
 	}
 	d.southbound = s.bounds[name]
+	if g := s.groups[name]; g != nil {
+		d.gate = &g.gate
+	}
 	return nil
 }
 
 // ErrStopped is what Commit returns once Run has ended.
 var ErrStopped = errors.New("the scheduler has stopped")
 
-type commit struct {
-	txn    Txn
-	answer chan *Record
-}
-
 // Commit has txn processed and waits for the end of it. The error is a
 // *TxnError if verbs failed; the record says all. When ctx ends, Commit stops
 // waiting, but a transaction that has begun goes on.
 func (s *Scheduler) Commit(ctx context.Context, txn Txn) (*Record, error) {
-	c := commit{txn, make(chan *Record, 1)}
+	var rec *Record
+	if err := s.ask(ctx, func(ctx context.Context) { rec = s.commit(ctx, txn) }); err != nil {
+		return nil, err
+	}
+	return rec, rec.Err()
+}
+
+// Submit has txn processed and waits only until it begins. The history and the
+// status of its values say what became of it.
+func (s *Scheduler) Submit(ctx context.Context, txn Txn) error {
 	select {
-	case s.commits <- c:
+	case s.asked <- func(ctx context.Context) { s.commit(ctx, txn) }:
+		return nil
 	case <-s.stopped:
-		return nil, ErrStopped
+		return ErrStopped
 	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for the transaction to begin: %w", ctx.Err())
+		return fmt.Errorf("waiting for the transaction to begin: %w", ctx.Err())
+	}
+}
+
+// ask has Run's goroutine do something, and waits for the end of it.
+func (s *Scheduler) ask(ctx context.Context, do func(context.Context)) error {
+	done := make(chan struct{})
+	select {
+	case s.asked <- func(ctx context.Context) { do(ctx); close(done) }:
+	case <-s.stopped:
+		return ErrStopped
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the scheduler to begin: %w", ctx.Err())
 	}
 	select {
-	case r := <-c.answer:
-		return r, r.Err()
+	case <-done:
+		return nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for the transaction to end: %w", ctx.Err())
+		return fmt.Errorf("waiting for the scheduler to end: %w", ctx.Err())
 	}
 }
 
@@ -142,8 +167,8 @@ func (s *Scheduler) loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case c := <-s.commits:
-			c.answer <- s.commit(ctx, c.txn)
+		case do := <-s.asked:
+			do(ctx)
 		case <-s.inbox.ready:
 			s.notified(ctx, s.inbox.take())
 		case <-timer.C:

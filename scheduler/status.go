@@ -18,8 +18,9 @@ type Status struct {
 	Details    []string  // PENDING: labels of unmet dependencies; INVALID: paths of invalid fields
 	Since      time.Time // of State
 	Want, Have proto.Message
-	Base       string // of a derived value: the key it is derived from
-	Descriptor string // empty: none
+	Waits      []Dependency // PENDING: the unmet dependencies
+	Base       string       // of a derived value: the key it is derived from
+	Descriptor string       // empty: none
 	Meta       any
 
 	txn  uint64 // the last transaction that did something to it

@@ -209,6 +209,8 @@ type story struct {
 	net   *fakeNet
 	sched *scheduler.Scheduler
 	index *scheduler.Index[int]
+	group *scheduler.Group
+	watch *scheduler.Watch
 	txn   scheduler.Txn
 }
 
@@ -278,6 +280,20 @@ func (s *story) line(f []string) {
 		d, err := time.ParseDuration(f[1])
 		must(s.t, err)
 		time.Sleep(d)
+	case "plan":
+		s.plan()
+	case "lost":
+		s.group.Lost(errors.New(strings.Join(f[1:], " ")))
+	case "ready":
+		s.group.Ready()
+	case "news":
+		s.news()
+	case "wait":
+		ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+		defer cancel()
+		if err := s.sched.Wait(ctx, key(f[1])); err != nil {
+			s.print("error: " + err.Error())
+		}
 	case "status":
 		s.status()
 	case "text":
@@ -307,6 +323,10 @@ func (s *story) commit(flags []string) {
 			txn.Refresh = true
 		case "replace":
 			txn.Replace = true
+		case "simulate":
+			txn.Simulate = true
+		case "revert":
+			txn.Revert = true
 		case "once":
 			txn.Retry.Never = true
 		case "twice":
@@ -322,6 +342,28 @@ func (s *story) commit(flags []string) {
 	}
 	for _, err := range r.Unrefreshed {
 		s.print("not refreshed: " + err.Error())
+	}
+}
+
+func (s *story) plan() {
+	r, err := s.sched.Plan(s.t.Context(), s.txn)
+	must(s.t, err)
+	s.txn = scheduler.Txn{}
+	for _, op := range r.Planned {
+		s.print(strings.TrimRight(fmt.Sprintf("%s %s %s", op.Verb, short(op.Key), strings.Join(op.Flags(), " ")), " "))
+	}
+}
+
+// news prints what the watch has seen since the last time.
+func (s *story) news() {
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Second)
+	defer cancel()
+	news, err := s.watch.Next(ctx)
+	if err != nil {
+		s.print("none")
+	}
+	for _, st := range news {
+		s.print(fmt.Sprintf("%s %s", short(st.Key), st.State))
 	}
 }
 
@@ -373,9 +415,15 @@ func TestStories(t *testing.T) {
 }
 
 func tell(t *testing.T, text string) string {
+	t.Helper()
 	net := &fakeNet{out: &bytes.Buffer{}, stands: map[string]proto.Message{}, foreign: map[string]bool{}, broken: map[string]string{}}
 	s := &story{t: t, net: net}
 	s.sched = scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Concurrency: 1})
+	if strings.HasPrefix(text, "# connected\n") {
+		s.group = s.sched.Group("net")
+	}
+	s.watch = s.sched.Watch("config/")
+	defer s.watch.Close()
 	s.index = net.descriptors(t, s.sched)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)

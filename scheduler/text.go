@@ -29,7 +29,22 @@ func (r *Record) beginText(limit int) string {
 	fmt.Fprintf(&b, "%s%*s\n", left, max(textWidth-len(left), len(right)+1), right)
 	b.WriteString(bar)
 	r.argumentsText(&b, limit)
+	if r.Simulated {
+		b.WriteString("  * planned operations:\n")
+		operationsText(&b, r.Planned, limit)
+	}
 	return b.String()
+}
+
+func operationsText(b *strings.Builder, ops []Operation, limit int) {
+	if len(ops) == 0 {
+		b.WriteString("      <NONE>\n")
+	}
+	shown := bounded(len(ops), limit)
+	for i, op := range ops[:shown] {
+		op.text(b, i+1)
+	}
+	countText(b, ops[shown:])
 }
 
 func (r *Record) info() string {
@@ -84,16 +99,12 @@ func (r *Record) endText(limit int) string {
 	for _, err := range r.Unrefreshed {
 		fmt.Fprintf(&b, "  * not read back: %v\n", err)
 	}
-	if len(r.Executed) == 0 {
-		b.WriteString("  * executed operations:\n      <NONE>\n")
-	} else {
-		fmt.Fprintf(&b, "  * executed operations (%s -> %s, dur: %s):\n", clock(r.Start), clock(r.Stop), r.took())
+	b.WriteString("  * executed operations")
+	if len(r.Executed) > 0 {
+		fmt.Fprintf(&b, " (%s -> %s, dur: %s)", clock(r.Start), clock(r.Stop), r.took())
 	}
-	shown := bounded(len(r.Executed), limit)
-	for i, op := range r.Executed[:shown] {
-		op.text(&b, i+1)
-	}
-	r.countText(&b, r.Executed[shown:])
+	b.WriteString(":\n")
+	operationsText(&b, r.Executed, limit)
 	fmt.Fprintf(&b, "x%sx\n", bar)
 	left := fmt.Sprintf("| #%d - %s", r.Seq, r.Type)
 	right := fmt.Sprintf("took %s |", r.took())
@@ -106,7 +117,7 @@ func (r *Record) took() time.Duration { return r.Stop.Sub(r.Start).Round(time.Mi
 func clock(t time.Time) string { return t.Format("2006-01-02 15:04:05.000") }
 
 // countText says how many operations of which sort are not shown.
-func (r *Record) countText(b *strings.Builder, rest []Operation) {
+func countText(b *strings.Builder, rest []Operation) {
 	if len(rest) == 0 {
 		return
 	}
@@ -166,6 +177,7 @@ func (o *Operation) Flags() (out []string) {
 	add(o.Derived, "DERIVED")
 	add(o.Property, "PROPERTY")
 	add(o.Noop, "NOOP")
+	add(o.Revert, "REVERT")
 	add(o.Retry, "RETRY")
 	add(o.Recreate, "RECREATE")
 	const (

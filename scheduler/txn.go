@@ -15,6 +15,11 @@ type Txn struct {
 	// Replace says that Changes are all that is wanted. From then on whatever
 	// else of ours stands is removed.
 	Replace bool
+	// Simulate plans the transaction before it is executed, for the record.
+	Simulate bool
+	// Revert undoes all of the transaction when anything in it is invalid or
+	// fails; then nothing of it is retried.
+	Revert bool
 	// Retry says how values that fail are tried again.
 	Retry Retry
 }

@@ -35,6 +35,7 @@ type spot struct {
 // setWant and setHave are the only ways in which versions come and go, so
 // edges, counts and queues follow them and nothing else.
 func (g *Graph) setWant(n *Node, v *version) {
+	g.save(n)
 	old := n.want
 	n.want = v
 	n.err = nil
@@ -44,7 +45,10 @@ func (g *Graph) setWant(n *Node, v *version) {
 	g.moved(n)
 }
 
-func (g *Graph) setHave(n *Node, v *version, meta any) {
+func (g *Graph) setHave(n *Node, v *version, meta any) { g.place(n, v, meta, false) }
+
+func (g *Graph) place(n *Node, v *version, meta any, going bool) {
+	g.save(n)
 	old, was := n.have, n.up()
 	g.hold(v)
 	if old != v {
@@ -54,7 +58,7 @@ func (g *Graph) setHave(n *Node, v *version, meta any) {
 	}
 	g.drop(old)
 	n.meta = meta
-	n.going, n.giveUp = false, false
+	n.going, n.giveUp = going, false
 	if v != nil {
 		n.missing = false
 	}
@@ -74,6 +78,10 @@ func (g *Graph) moved(n *Node) {
 }
 
 func (g *Graph) setGoing(n *Node, going bool) {
+	if going == n.going {
+		return
+	}
+	g.save(n)
 	was := n.up()
 	n.going = going
 	g.turned(n, was)
@@ -266,6 +274,7 @@ func (g *Graph) meet(e *edge) {
 	g.deafen(e)
 	e.v.unmet--
 	if e.v.unmet == 0 && e.v == e.v.node.want {
+		g.save(e.v.node)
 		e.v.node.retry()
 	}
 	g.push(e.v.node) // even if more is unmet: that may be a ring

@@ -24,6 +24,8 @@ package graph
 
 import (
 	"iter"
+	"slices"
+	"strings"
 
 	"github.com/tidwall/btree"
 )
@@ -32,6 +34,7 @@ import (
 type Kind interface {
 	Equivalent(key string, old, new any) bool
 	Recreate(key string, old, new, meta any) bool
+	Gate() *Gate // nil: nothing ever stands between it and the southbound
 }
 
 // A Value is what is wanted or stands under a key. It is never changed.
@@ -69,6 +72,7 @@ type Graph struct {
 	deleting int // in flight
 	coming   int // in flight
 	complete bool
+	journal  *journal
 }
 
 // New returns an empty graph.
@@ -79,6 +83,7 @@ func New() *Graph {
 // Want sets what should stand under v's key, and under those derived from it.
 func (g *Graph) Want(v *Value) {
 	n := g.node(v.Key)
+	g.save(n)
 	n.rejected = nil
 	g.wantNode(n, v, nil)
 }
@@ -89,6 +94,7 @@ func (g *Graph) Unwant(key string) {
 	if n == nil || n.base != nil {
 		return
 	}
+	g.save(n)
 	n.rejected = nil
 	n.release = true
 	g.unwantNode(n)
@@ -98,6 +104,7 @@ func (g *Graph) Unwant(key string) {
 // wanted before stays wanted.
 func (g *Graph) Reject(key string, err error) {
 	n := g.node(key)
+	g.save(n)
 	n.rejected = err
 	g.touch(n)
 }
@@ -106,17 +113,30 @@ func (g *Graph) Reject(key string, err error) {
 // stands of ours without being wanted goes.
 func (g *Graph) Complete() {
 	g.complete = true
+	unwanted := func(n *Node) bool { return n.want == nil && n.have != nil && !n.foreign }
+	for _, n := range g.sortedBy(unwanted) {
+		g.save(n)
+		n.release = true
+		g.push(n)
+	}
+}
+
+// sortedBy returns the nodes for which is holds, sorted by key, so that what is
+// done about them is done in an order that can be foretold.
+func (g *Graph) sortedBy(is func(*Node) bool) (out []*Node) {
 	for _, n := range g.nodes {
-		if n.want == nil && n.have != nil && !n.foreign {
-			n.release = true
-			g.push(n)
+		if is(n) {
+			out = append(out, n)
 		}
 	}
+	slices.SortFunc(out, func(a, b *Node) int { return strings.Compare(a.key, b.key) })
+	return out
 }
 
 // Retry lets a failed key be tried again.
 func (g *Graph) Retry(key string) {
 	if n := g.nodes[key]; n != nil && n.rest {
+		g.save(n)
 		n.rest = false
 		g.push(n)
 	}
@@ -126,6 +146,7 @@ func (g *Graph) Retry(key string) {
 // and is never changed or removed.
 func (g *Graph) Found(v *Value, meta any, foreign bool) {
 	n := g.node(v.Key)
+	g.save(n)
 	n.foreign = foreign && n.want == nil
 	g.foundDerived(n, v)
 	if n.have != nil && same(n.have.Value, v) {
@@ -143,6 +164,7 @@ func (g *Graph) Lost(key string) {
 	if n == nil || n.have == nil {
 		return
 	}
+	g.save(n)
 	for _, d := range n.parts() {
 		g.Lost(d.key)
 	}
@@ -157,6 +179,7 @@ func (g *Graph) foundDerived(n *Node, v *Value) {
 	for _, d := range v.Derived {
 		found[d.Key] = true
 		dn := g.node(d.Key)
+		g.save(dn)
 		if dn.base == nil {
 			dn.base = n
 		}
@@ -172,6 +195,7 @@ func (g *Graph) foundDerived(n *Node, v *Value) {
 }
 
 func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
+	g.save(n)
 	if n.want != nil && n.base == base && same(n.want.Value, v) {
 		n.retry()
 		g.push(n)
@@ -206,6 +230,7 @@ func (g *Graph) unwantDerived(base *Node, was []*Value) {
 	}
 	for _, d := range was {
 		if dn := g.nodes[d.Key]; dn != nil && dn.base == base && !still[d.Key] {
+			g.save(dn)
 			dn.release = true
 			g.unwantNode(dn)
 		}
@@ -274,6 +299,9 @@ func (g *Graph) Touched() iter.Seq[*Node] {
 	}
 }
 
+// Changed yields the nodes that Touched would, and forgets nothing.
+func (g *Graph) Changed() iter.Seq[*Node] { return slices.Values(g.touched) }
+
 func (g *Graph) touch(n *Node) {
 	if !n.touched {
 		n.touched = true
@@ -283,7 +311,7 @@ func (g *Graph) touch(n *Node) {
 
 // sweep forgets n if nothing is wanted, stands, is in flight or hangs on it.
 func (g *Graph) sweep(n *Node) {
-	if n.want != nil || n.have != nil || n.rejected != nil || n.busy || n.queued || len(n.in) > 0 {
+	if n.want != nil || n.have != nil || n.rejected != nil || n.busy || n.queued || n.saved || len(n.in) > 0 {
 		return
 	}
 	delete(g.nodes, n.key)

@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "write what the stories show into their 
 
 // kind is that of the stories' values: "text[,dep=key][,any=prefix][,derive=key][,recreate]".
 // Values that differ in case only are equivalent.
-type kind struct{}
+type kind struct{ gate *Gate }
 
 func (kind) Equivalent(_ string, old, new any) bool {
 	return strings.EqualFold(old.(string), new.(string))
@@ -24,10 +24,18 @@ func (kind) Recreate(_ string, _, new, _ any) bool {
 	return slices.Contains(fields(new.(string)), "recreate")
 }
 
+func (k kind) Gate() *Gate { return k.gate }
+
 func fields(s string) []string { return strings.Split(s, ",") }
+
+// gate is that of the keys that begin with "gated".
+var gate = &Gate{}
 
 func value(key, text string) *Value {
 	v := &Value{Key: key, Data: text, Kind: kind{}}
+	if strings.HasPrefix(key, "gated") {
+		v.Kind = kind{gate}
+	}
 	for _, f := range fields(text) {
 		name, arg, _ := strings.Cut(f, "=")
 		switch name {
@@ -70,6 +78,16 @@ func (s *story) run(width int) {
 		flight = flight[1:]
 		s.finish(op)
 	}
+}
+
+// plan says what run would do.
+func (s *story) plan() {
+	s.g.Begin()
+	broken := s.broken
+	s.broken = nil
+	s.run(1)
+	s.broken = broken
+	s.g.Rollback()
 }
 
 func (s *story) finish(op Op) {
@@ -126,6 +144,16 @@ func (s *story) line(line string) {
 	case "mend":
 		delete(s.broken, f[1])
 		s.g.Retry(f[1])
+	case "shut":
+		s.g.Shut(gate, f[1])
+	case "open":
+		s.g.Open(gate)
+	case "plan":
+		s.plan()
+	case "begin":
+		s.g.Begin()
+	case "undo":
+		s.g.Undo()
 	case "run":
 		s.run(1)
 	case "run-wide":

@@ -23,6 +23,7 @@ func TestModel(t *testing.T) {
 			"lost":     m.lost,
 			"found":    m.found,
 			"run":      m.run,
+			"plan":     m.plan,
 			"complete": func(*rapid.T) { m.g.Complete() },
 			"":         func(*rapid.T) {},
 		})
@@ -137,6 +138,96 @@ func (m *model) run(t *rapid.T) {
 	m.sameAsSouthbound()
 }
 
+// plan thinks of a change, which must leave no trace, and then makes it: it ends
+// as planned, if nothing fails.
+func (m *model) plan(t *rapid.T) {
+	m.mend()
+	wants := map[string]string{} // empty: nothing
+	for range rapid.IntRange(1, 5).Draw(t, "changes") {
+		key := anyKey(t)
+		if wants[key] = ""; rapid.Bool().Draw(t, "wanted") {
+			wants[key] = anyText(t, key)
+		}
+	}
+	before := m.dump()
+	m.g.Begin()
+	m.change(wants)
+	m.all(func(Op) {})
+	planned := m.states()
+	m.g.Rollback()
+	if after := m.dump(); after != before {
+		t.Fatalf("planning changed\n%s\ninto\n%s", before, after)
+	}
+	m.counts()
+	m.change(wants)
+	maps.Copy(m.wanted, wants)
+	maps.DeleteFunc(m.wanted, func(_, text string) bool { return text == "" })
+	m.all(func(op Op) {
+		m.mayRun(op, nil)
+		m.southbound(op)
+	})
+	if done := m.states(); planned != done {
+		t.Fatalf("planned\n%s\ndone\n%s", planned, done)
+	}
+}
+
+func (m *model) change(wants map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(wants)) {
+		m.t.Logf("## change %s to %q", key, wants[key])
+		if text := wants[key]; text != "" {
+			m.g.Want(value(key, text))
+		} else {
+			m.g.Unwant(key)
+		}
+	}
+}
+
+// all runs all that can run, successfully.
+func (m *model) all(do func(Op)) {
+	for op, ok := m.g.Next(); ok; op, ok = m.g.Next() {
+		do(op)
+		m.g.Done(op, nil, nil)
+	}
+}
+
+// states is what people see of a graph, sorted.
+func (m *model) states() string {
+	return m.lines(func(n *Node) string { return "" })
+}
+
+// dump is all that a graph knows, sorted.
+func (m *model) dump() string {
+	return m.lines(func(n *Node) string {
+		return fmt.Sprintf(" err=%v rest=%v release=%v missing=%v last=%v", n.err, n.rest, n.release, n.missing, n.last)
+	})
+}
+
+func (m *model) lines(more func(*Node) string) string {
+	var out []string
+	for key, n := range m.g.nodes {
+		if n.want == nil && n.have == nil && n.rejected == nil {
+			continue
+		}
+		line := key + " " + stateNames[n.State()] + more(n)
+		for _, v := range []*Value{n.Want(), n.Have()} {
+			if v != nil {
+				line += fmt.Sprintf(" %v", v.Data)
+			}
+		}
+		out = append(out, line)
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+func (m *model) southbound(op Op) {
+	if op.Verb == Delete {
+		delete(m.stands, op.Node.Key())
+	} else {
+		m.stands[op.Node.Key()] = true
+	}
+}
+
 func (m *model) finish(op Op) {
 	key := op.Node.Key()
 	m.t.Logf("##   %v %s broken=%v", op.Verb, key, m.broken[key])
@@ -144,11 +235,7 @@ func (m *model) finish(op Op) {
 		m.g.Done(op, nil, errors.New("broken"))
 		return
 	}
-	if op.Verb == Delete {
-		delete(m.stands, key)
-	} else {
-		m.stands[key] = true
-	}
+	m.southbound(op)
 	m.g.Done(op, nil, nil)
 }
 
@@ -239,12 +326,7 @@ func (m *model) counts() {
 // end mends everything, runs, and expects just what is possible of what is
 // wanted to stand.
 func (m *model) end() {
-	clear(m.broken)
-	m.g.Complete()
-	for n := range maps.Clone(m.g.nodes) {
-		m.g.Retry(n)
-	}
-	m.run(m.t)
+	m.mend()
 	possible := m.possible()
 	for key := range m.stands {
 		if _, ok := possible[key]; !ok {
@@ -259,6 +341,16 @@ func (m *model) end() {
 			m.t.Errorf("%s is %v, wanted %s", key, n.have.Data, text)
 		}
 	}
+}
+
+// mend leaves nothing that failed, or that nobody wants.
+func (m *model) mend() {
+	clear(m.broken)
+	m.g.Complete()
+	for n := range maps.Clone(m.g.nodes) {
+		m.g.Retry(n)
+	}
+	m.run(m.t)
 }
 
 // possible is the largest set of wanted values whose dependencies are in it.

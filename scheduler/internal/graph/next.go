@@ -46,10 +46,16 @@ func (g *Graph) InFlight() int { return g.deleting + g.coming }
 // rests until it is retried or changed.
 func (g *Graph) Done(op Op, meta any, err error) {
 	n := op.Node
+	g.save(n)
 	n.busy = false
 	n.last = op.Verb
 	g.count(op.Verb, -1)
 	g.endRing(n)
+	if n.shut() {
+		g.Lost(n.key) // whatever happened, nothing of it is left
+		g.push(n)
+		return
+	}
 	n.err = err
 	if err != nil {
 		n.rest = true
@@ -109,8 +115,7 @@ func (g *Graph) evaluate(n *Node) {
 	}
 	g.setGoing(n, g.mustGo(n))
 	if n.err != nil && n.have == n.want && !n.going {
-		n.err, n.rest = nil, false // what failed is not needed any more
-		g.touch(n)
+		g.excuse(n) // what failed is not needed any more
 	}
 	lot := g.lot(n)
 	n.queued = lot == leaves || lot == comes
@@ -126,7 +131,7 @@ func (g *Graph) evaluate(n *Node) {
 
 func (g *Graph) lot(n *Node) lot {
 	switch {
-	case n.rest:
+	case n.rest || n.shut():
 		return idle
 	case n.going && n.users > 0 && !n.leavesInRing():
 		return waits

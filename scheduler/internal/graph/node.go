@@ -24,6 +24,7 @@ type Node struct {
 	release  bool // when unwanted, it may be removed
 	recreate bool // is being taken down and put up again
 	missing  bool // what stood vanished by itself
+	saved    bool // in the journal
 	touched  bool
 	queued   bool // in one of the graph's queues
 	parked   bool
@@ -132,11 +133,13 @@ func (n *Node) Err() error {
 }
 
 // Unmet are the dependencies that what is wanted waits for.
-func (n *Node) Unmet() []Dep {
-	if n.want == nil || n.want.unmet == 0 {
+func (n *Node) Unmet() (out []Dep) {
+	if n.want == nil || n.want == n.have {
 		return nil
 	}
-	var out []Dep
+	if n.shut() {
+		out = append(out, Dep{Label: n.gate().reason})
+	}
 	for i := range n.want.edges {
 		if e := &n.want.edges[i]; !e.met && e.dep != nil {
 			out = append(out, *e.dep)
@@ -185,7 +188,7 @@ func (n *Node) State() State {
 		return Discovered
 	case n.want == n.have:
 		return Configured
-	case n.missing:
+	case n.missing && !n.shut():
 		return Missing
 	}
 	return Pending

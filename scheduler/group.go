@@ -1,0 +1,130 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+)
+
+// A Group is a southbound that is reached by a connection. While the connection
+// is lost, as it is at first, nothing of the group stands, its values are
+// PENDING with that reason, and none of its verbs is called. Everything else
+// goes on. When it is ready again, what really stands is read back, and all is
+// brought about again.
+type Group struct {
+	s    *Scheduler
+	name string
+	gate graph.Gate // owned by Run's goroutine
+}
+
+// ErrNotConnected is the first reason why a group is lost.
+var ErrNotConnected = errors.New("not connected yet")
+
+// Group makes the southbound of that name one that is reached by a connection.
+// It must be called before the descriptors of that southbound are registered.
+func (s *Scheduler) Group(name string) *Group {
+	g := s.groups[name]
+	if g == nil {
+		g = &Group{s: s, name: name}
+		s.groups[name] = g
+		s.graph.Shut(&g.gate, g.reason(ErrNotConnected))
+	}
+	return g
+}
+
+func (g *Group) reason(err error) string { return g.name + ": " + err.Error() }
+
+// Lost says that the connection is gone, and why. It never blocks.
+func (g *Group) Lost(why error) { g.s.inbox.group(g, groupNews{lost: why}) }
+
+// Ready says that the connection stands. It never blocks.
+func (g *Group) Ready() { g.s.inbox.group(g, groupNews{ready: true}) }
+
+// groupNews is what became of a group's connection: it was lost (and why), and
+// is ready (again), or only one of the two.
+type groupNews struct {
+	lost  error
+	ready bool
+}
+
+// then is n followed by m.
+func (n groupNews) then(m groupNews) groupNews {
+	if m.lost != nil {
+		return m
+	}
+	return groupNews{lost: n.lost, ready: true}
+}
+
+func (in *inbox) group(g *Group, news groupNews) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.groups == nil {
+		in.groups = map[*Group]groupNews{}
+	}
+	in.groups[g] = in.groups[g].then(news)
+	in.wake()
+}
+
+// lostGroups takes out the groups that were lost, while a run goes on.
+func (in *inbox) lostGroups() map[*Group]error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	var out map[*Group]error
+	for g, news := range in.groups {
+		if news.lost == nil {
+			continue
+		}
+		if out == nil {
+			out = map[*Group]error{}
+		}
+		out[g] = news.lost
+		if news.lost = nil; news.ready {
+			in.groups[g] = news
+		} else {
+			delete(in.groups, g)
+		}
+	}
+	return out
+}
+
+// followGroups follows what was lost while a run goes on. What is in flight
+// there will end by itself.
+func (s *Scheduler) followGroups() {
+	for g, why := range s.inbox.lostGroups() {
+		s.lose(g, why)
+	}
+}
+
+// lose shuts the gate of a group.
+func (s *Scheduler) lose(g *Group, why error) {
+	s.log.Warn("southbound lost", "southbound", g.name, "err", why)
+	s.graph.Shut(&g.gate, g.reason(why))
+	for n := range s.graph.Changed() {
+		if d := descriptorOf(n); d != nil && d.gate == &g.gate {
+			s.retries.drop(n.Key())
+		}
+	}
+}
+
+// regrouped follows what became of a group's connection.
+func (s *Scheduler) regrouped(ctx context.Context, g *Group, news groupNews) {
+	r := s.begin(Notification)
+	if news.lost != nil {
+		r.rec.Description = g.reason(news.lost)
+		s.lose(g, news.lost)
+	}
+	if news.ready {
+		s.log.Info("southbound ready", "southbound", g.name)
+		r.rec.Description, r.rec.Refresh = g.name+": ready", true
+		s.graph.Open(&g.gate)
+		s.refresh(ctx, r, s.members(g), nil)
+	}
+	s.finish(ctx, r)
+}
+
+// members are the descriptors behind g's gate.
+func (s *Scheduler) members(g *Group) []*descriptor {
+	return slices.DeleteFunc(slices.Clone(s.registry.all), func(d *descriptor) bool { return d.gate != &g.gate })
+}

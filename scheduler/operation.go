@@ -1,0 +1,95 @@
+package scheduler
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+)
+
+// An Operation is one step of a transaction.
+type Operation struct {
+	Verb               Verb
+	Key                string
+	Old, New           proto.Message // what stood, and what should; nil: nothing
+	OldState, NewState State
+	OldErr, NewErr     error
+	Noop               bool // nothing was called
+	Derived            bool // the value is derived, and has a descriptor
+	Property           bool // the value is derived, and has none
+	Revert             bool
+	Retry              bool
+	Recreate           bool
+}
+
+var verbs = [...]Verb{
+	graph.None:   kvscheduler.TxnOperation_UNDEFINED,
+	graph.Create: kvscheduler.TxnOperation_CREATE,
+	graph.Update: kvscheduler.TxnOperation_UPDATE,
+	graph.Delete: kvscheduler.TxnOperation_DELETE,
+}
+
+// shown is what people were last told of a value.
+type shown struct {
+	state State
+	err   error
+	want  proto.Message
+}
+
+func (st *Status) shown() shown {
+	if st == nil {
+		return shown{}
+	}
+	return shown{st.State, st.Err, st.Want}
+}
+
+// operation describes op before it is done.
+func operation(op graph.Op, d *descriptor, was shown) Operation {
+	derived := op.Node.Base() != nil
+	return Operation{
+		Verb: verbs[op.Verb], Key: op.Node.Key(), Old: message(op.Old), New: message(op.New),
+		OldState: was.state, OldErr: was.err,
+		Noop: d == nil || d.passive(), Derived: derived && d != nil, Property: derived && d == nil,
+		Recreate: op.Recreate,
+	}
+}
+
+// noop describes what became of a node without any operation; false: nothing
+// that is worth telling.
+func noop(n *graph.Node, was shown, state State) (Operation, bool) {
+	o := Operation{
+		Verb: kvscheduler.TxnOperation_CREATE, Key: n.Key(), New: message(n.Want()),
+		OldState: was.state, OldErr: was.err, NewState: state, Noop: true, Derived: n.Base() != nil,
+	}
+	switch state {
+	case kvscheduler.ValueState_INVALID, kvscheduler.ValueState_UNIMPLEMENTED:
+		o.Verb, o.NewErr = kvscheduler.TxnOperation_VALIDATE, n.Err()
+		return o, was.err == nil || was.err.Error() != o.NewErr.Error()
+	case kvscheduler.ValueState_PENDING:
+		return o, was.state != state
+	case kvscheduler.ValueState_CONFIGURED:
+		o.Verb, o.Old = kvscheduler.TxnOperation_UPDATE, message(n.Have())
+		return o, was.state != state
+	case kvscheduler.ValueState_NONEXISTENT:
+		o.Verb, o.Old, o.NewState = kvscheduler.TxnOperation_DELETE, was.want, kvscheduler.ValueState_REMOVED
+		return o, was.state != state
+	}
+	return o, false
+}
+
+func kindOf(op graph.Op) *descriptor {
+	v := op.New
+	if v == nil {
+		v = op.Old
+	}
+	d, _ := v.Kind.(*descriptor)
+	return d
+}
+
+func message(v *graph.Value) proto.Message {
+	if v == nil {
+		return nil
+	}
+	m, _ := v.Data.(proto.Message)
+	return m
+}

@@ -1,0 +1,116 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+)
+
+// Plan returns a record whose Planned are the operations that Commit of txn
+// would execute now, provided that each succeeds. Nothing is changed and no verb
+// is called; txn.Refresh is not followed.
+func (s *Scheduler) Plan(ctx context.Context, txn Txn) (*Record, error) {
+	rec := &Record{Type: Northbound, Start: time.Now(), Simulated: true}
+	rec.describe(txn)
+	err := s.ask(ctx, func(context.Context) {
+		rec.Seq = s.seq
+		rec.Planned = s.simulate(txn)
+		rec.Stop = time.Now()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rec, nil
+}
+
+// simulate thinks txn through: the same loop, in which everything succeeds.
+func (s *Scheduler) simulate(txn Txn) (ops []Operation) {
+	g := s.graph
+	g.Begin()
+	defer g.Rollback()
+	s.intendAll(txn)
+	told := map[*graph.Node]shown{}
+	was := func(n *graph.Node) shown {
+		if sh, ok := told[n]; ok {
+			return sh
+		}
+		return s.board.at(n.Slot).shown()
+	}
+	for op, ok := g.Next(); ok; op, ok = g.Next() {
+		n := op.Node
+		o := operation(op, kindOf(op), was(n))
+		g.Done(op, op.Meta, nil)
+		if o.NewState = s.stateOf(n); o.NewState == nonexistent {
+			o.NewState = removed
+		}
+		told[n] = shown{o.NewState, n.Err(), message(n.Want())}
+		ops = append(ops, o)
+	}
+	for n := range g.Changed() {
+		if _, ok := told[n]; ok {
+			continue
+		}
+		if o, ok := noop(n, was(n), s.stateOf(n)); ok {
+			ops = append(ops, o)
+		}
+	}
+	return ops
+}
+
+// broken says that the run has failed and is not to go on.
+func (r *run) broken() bool { return r.undoable() && len(r.failed) > 0 }
+
+func (r *run) undoable() bool { return r.rec.Revert && !r.reverting }
+
+// attempt does txn as a whole or not at all: on the first failure, what failed
+// is read back, and what was wanted before is wanted again.
+func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) *Record {
+	r.rec.Revert = true
+	r.policy = Retry{Never: true}
+	s.printer.begin(r.rec)
+	s.graph.Begin()
+	if refused := refusals(txn); refused != nil {
+		r.rec.Executed = refused
+		s.graph.Commit()
+		return s.complete(r)
+	}
+	s.intendAll(txn)
+	s.execute(ctx, r)
+	if !r.broken() {
+		s.graph.Commit()
+		return s.complete(r)
+	}
+	r.reverting = true
+	s.refresh(ctx, r, unique(r.failed), nil)
+	s.graph.Undo()
+	s.execute(ctx, r)
+	return s.complete(r)
+}
+
+// refusals are the changes of txn that cannot be followed.
+func refusals(txn Txn) (out []Operation) {
+	for _, c := range txn.Changes {
+		if c.Err == nil {
+			continue
+		}
+		state := invalidState
+		if errors.Is(c.Err, ErrUnimplemented) {
+			state = unimplementedState
+		}
+		out = append(out, Operation{Verb: validate, Key: c.Key, Noop: true, NewState: state, NewErr: c.Err})
+	}
+	return out
+}
+
+func unique(ds []*descriptor) (out []*descriptor) {
+	seen := map[*descriptor]bool{}
+	for _, d := range ds {
+		if d != nil && !seen[d] {
+			seen[d] = true
+			out = append(out, d)
+		}
+	}
+	return out
+}

@@ -1,0 +1,122 @@
+package scheduler
+
+import (
+	"errors"
+	"time"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+)
+
+// publish shows what is known of n now; old is what was shown before, or nil.
+func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
+	state := s.stateOf(n)
+	d := descriptorOf(n)
+	if d != nil {
+		d.remember(n)
+	}
+	if state == kvscheduler.ValueState_NONEXISTENT {
+		if old != nil {
+			s.board.drop(n.Slot)
+			n.Slot = 0
+			s.retries.drop(n.Key())
+			state = kvscheduler.ValueState_REMOVED
+			s.watchers.tell(&Status{Key: old.Key, State: state, Last: verbs[graph.Delete], Since: now, Base: old.Base, Descriptor: old.Descriptor})
+		}
+		return state
+	}
+	st := &Status{
+		Key: n.Key(), State: state, Err: n.Err(), Last: verbs[n.Last()],
+		Want: message(n.Want()), Have: message(n.Have()), Meta: n.Meta(), Since: now, slot: n.Slot,
+	}
+	st.Details, st.Waits = details(n, state)
+	if d != nil {
+		st.Descriptor = d.name
+	}
+	if n.Base() != nil {
+		st.Base = n.Base().Key()
+	}
+	if old != nil {
+		st.txn = old.txn
+		if old.State == state {
+			st.Since = old.Since
+		}
+	}
+	if rejected(state) {
+		st.Last = kvscheduler.TxnOperation_VALIDATE
+	}
+	s.board.put(st)
+	n.Slot = st.slot
+	s.watchers.tell(st)
+	return state
+}
+
+func descriptorOf(n *graph.Node) *descriptor {
+	v := n.Have()
+	if v == nil {
+		v = n.Want()
+	}
+	if v == nil {
+		return nil
+	}
+	d, _ := v.Kind.(*descriptor)
+	return d
+}
+
+// remember keeps n's metadata in the index, while it stands.
+func (d *descriptor) remember(n *graph.Node) {
+	switch {
+	case n.Have() == nil:
+		d.index.drop(d.nameIn(n.Key()))
+	case n.Meta() != nil:
+		d.index.set(d.nameIn(n.Key()), n.Meta())
+	}
+}
+
+func rejected(state State) bool {
+	return state == kvscheduler.ValueState_INVALID || state == kvscheduler.ValueState_UNIMPLEMENTED
+}
+
+func (s *Scheduler) stateOf(n *graph.Node) State {
+	if b := n.Base(); b != nil && n.Have() == nil && b.Have() == nil {
+		return nonexistent // there is no base to derive it
+	}
+	switch n.State() {
+	case graph.Configured:
+		return kvscheduler.ValueState_CONFIGURED
+	case graph.Pending:
+		return kvscheduler.ValueState_PENDING
+	case graph.Missing:
+		return kvscheduler.ValueState_MISSING
+	case graph.Discovered:
+		return kvscheduler.ValueState_DISCOVERED
+	case graph.Obtained:
+		return kvscheduler.ValueState_OBTAINED
+	case graph.Failed:
+		if s.retries.has(n.Key()) {
+			return kvscheduler.ValueState_RETRYING
+		}
+		return kvscheduler.ValueState_FAILED
+	case graph.Rejected:
+		if errors.Is(n.Err(), ErrUnimplemented) {
+			return kvscheduler.ValueState_UNIMPLEMENTED
+		}
+		return kvscheduler.ValueState_INVALID
+	}
+	return kvscheduler.ValueState_NONEXISTENT
+}
+
+// details are what n waits for, or the fields that are invalid.
+func details(n *graph.Node, state State) (labels []string, waits []Dependency) {
+	switch state {
+	case kvscheduler.ValueState_PENDING:
+		waits = n.Unmet()
+		for _, d := range waits {
+			labels = append(labels, d.Label)
+		}
+	case kvscheduler.ValueState_INVALID:
+		labels = models.Fields(n.Err())
+	}
+	return labels, waits
+}

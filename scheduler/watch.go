@@ -1,0 +1,135 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+)
+
+// A Watch yields each change of status, the newest of each value: one that its
+// reader is too slow for is replaced, never lost.
+type Watch struct {
+	prefix string
+	ws     *watchers
+	ready  chan struct{} // holds a token while there is something
+
+	mu    sync.Mutex
+	news  map[string]*Status
+	order []string
+}
+
+// watchers are the Watches that are open.
+type watchers struct {
+	mu  sync.RWMutex
+	all []*Watch
+}
+
+// Watch begins to watch the values whose key has the prefix. Close ends it.
+func (s *Scheduler) Watch(prefix string) *Watch {
+	w := &Watch{prefix: prefix, ws: &s.watchers, ready: make(chan struct{}, 1)}
+	w.ws.mu.Lock()
+	defer w.ws.mu.Unlock()
+	w.ws.all = append(w.ws.all, w)
+	return w
+}
+
+// Close ends the watch. What it has not yielded is dropped.
+func (w *Watch) Close() {
+	w.ws.mu.Lock()
+	defer w.ws.mu.Unlock()
+	w.ws.all = slices.DeleteFunc(w.ws.all, func(o *Watch) bool { return o == w })
+}
+
+// Next waits for changes and returns them, in the order in which they first
+// happened. A value that is gone is REMOVED.
+func (w *Watch) Next(ctx context.Context) ([]*Status, error) {
+	select {
+	case <-w.ready:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make([]*Status, len(w.order))
+	for i, key := range w.order {
+		out[i] = w.news[key]
+	}
+	w.news, w.order = nil, nil
+	return out, nil
+}
+
+func (ws *watchers) tell(st *Status) {
+	ws.mu.RLock()
+	defer ws.mu.RUnlock()
+	for _, w := range ws.all {
+		if strings.HasPrefix(st.Key, w.prefix) {
+			w.tell(st)
+		}
+	}
+}
+
+func (w *Watch) tell(st *Status) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.news == nil {
+		w.news = map[string]*Status{}
+	}
+	if w.news[st.Key] == nil {
+		w.order = append(w.order, st.Key)
+	}
+	w.news[st.Key] = st
+	select {
+	case w.ready <- struct{}{}:
+	default:
+	}
+}
+
+// Wait waits until none of the keys is PENDING, RETRYING or MISSING, or ctx
+// ends; its error then names one of those that are.
+func (s *Scheduler) Wait(ctx context.Context, keys ...string) error {
+	w := s.Watch("")
+	defer w.Close()
+	waiting := map[string]*Status{}
+	for _, st := range s.Statuses("") {
+		if slices.Contains(keys, st.Key) && unsettled(st.State) {
+			waiting[st.Key] = st
+		}
+	}
+	for len(waiting) > 0 {
+		news, err := w.Next(ctx)
+		if err != nil {
+			return stillWaiting(waiting, err)
+		}
+		for _, st := range news {
+			if waiting[st.Key] == nil {
+				continue
+			}
+			if waiting[st.Key] = st; !unsettled(st.State) {
+				delete(waiting, st.Key)
+			}
+		}
+	}
+	return nil
+}
+
+func stillWaiting(waiting map[string]*Status, err error) error {
+	var first *Status
+	for _, st := range waiting {
+		if first == nil || st.Key < first.Key {
+			first = st
+		}
+	}
+	return fmt.Errorf("%d values are not settled, one is %s: %s %v: %w", len(waiting), first.Key, first.State, first.Details, err)
+}
+
+func unsettled(state State) bool {
+	switch state {
+	case kvscheduler.ValueState_PENDING, kvscheduler.ValueState_RETRYING, kvscheduler.ValueState_MISSING:
+		return true
+	}
+	return false
+}
