@@ -1,6 +1,7 @@
 package filedb
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"testing"
@@ -89,7 +90,7 @@ func TestWhatCountsOfAFile(t *testing.T) {
 					t.Errorf("look %d: good %p, state %d, until %v, keep %v; want %p, %d, %v, %v",
 						i+1, f.good, f.state, until, keep, s.good, s.state, s.until, s.keep)
 				}
-				if wantFault := s.sight.fault != nil || s.sight.err == fs.ErrPermission; (f.fault != nil) != wantFault && f.state != busy {
+				if wantFault := s.sight.fault != nil || errors.Is(s.sight.err, fs.ErrPermission); (f.fault != nil) != wantFault && f.state != busy {
 					t.Errorf("look %d: fault %v", i+1, f.fault)
 				}
 			}

@@ -57,7 +57,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if web.Shutdown(last) != nil {
 		web.Close()
 	}
-	<-served
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("socket %s: %w", s.Socket, err)
+	}
 	return nil
 }
 
@@ -92,7 +94,7 @@ func listen(ctx context.Context, socket string) (net.Listener, error) {
 	return l, nil
 }
 
-func lockDirectory(dir string) (unlock func() error, err error) {
+func lockDirectory(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -103,7 +105,7 @@ func lockDirectory(dir string) (unlock func() error, err error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return f.Close, nil
+	return func() { f.Close() }, nil
 }
 
 // removeRemains removes a socket that nobody listens on.

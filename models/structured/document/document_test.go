@@ -83,7 +83,7 @@ func TestWhatIsWrongAndWhere(t *testing.T) {
 
 func TestDocumentsThatHoldNothingAreLeftOut(t *testing.T) {
 	for _, f := range []document.Format{document.YAML, document.JSONText} {
-		for text, want := range map[string]int{"": 0, " \n": 0, "null": 0, "{}": 1} {
+		for text, want := range map[string]int{"": 0, "\n": 0, "null": 0, "{}": 1} {
 			if nodes, err := document.Read([]byte(text), f); len(nodes) != want || err != nil {
 				t.Errorf("%q: %d documents, %v; want %d", text, len(nodes), err, want)
 			}
