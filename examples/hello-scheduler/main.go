@@ -47,12 +47,14 @@ func tales() []tale {
 }
 
 func hello(ctx context.Context, out io.Writer) error {
-	for _, t := range tales() {
+	for i, t := range tales() {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
 		fmt.Fprintln(out, t.title)
 		if err := t.tell(ctx, out); err != nil {
 			return err
 		}
-		fmt.Fprintln(out)
 	}
 	return nil
 }

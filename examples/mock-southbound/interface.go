@@ -1,0 +1,98 @@
+package main
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// Keys of what is derived from interfaces, and of what Linux tells.
+const (
+	interfacePrefix  = "vpp/interface/"
+	unnumberedPrefix = "vpp/interface/unnumbered/"
+	hostPrefix       = "linux/interface/host-name/"
+)
+
+func interfaceKey(name string) string { return models.For[*interfaces.Interface]().KeyOf(name) }
+
+// addressPrefix is what the keys of an interface's addresses begin with.
+func addressPrefix(name string) string { return interfacePrefix + name + "/address/" }
+
+func registerInterfaces(s *scheduler.Scheduler, m *memory) error {
+	type none = struct{}
+	err := keep(s, m, scheduler.Descriptor[*interfaces.Interface, uint32]{
+		Name:         "mock-interface",
+		Model:        models.For[*interfaces.Interface](),
+		Equivalent:   sameInterface,
+		Recreate:     otherLink,
+		Dependencies: hostInterface,
+		Derived:      partsOfInterface,
+	}, true)
+	if err != nil {
+		return err
+	}
+	err = keep(s, m, scheduler.Descriptor[*emptypb.Empty, uint32]{
+		Name:   "mock-address",
+		Prefix: interfacePrefix,
+		Match:  func(key string) bool { return strings.Contains(key, "/address/") },
+	}, false)
+	if err != nil {
+		return err
+	}
+	err = keep(s, m, scheduler.Descriptor[*interfaces.Interface_Unnumbered, uint32]{
+		Name:         "mock-unnumbered",
+		Prefix:       unnumberedPrefix,
+		Dependencies: donor,
+	}, false)
+	if err != nil {
+		return err
+	}
+	// What Linux has is only noticed: no verb, no Retrieve.
+	_, err = scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, none]{Name: "mock-host", Prefix: hostPrefix})
+	return err
+}
+
+// sameInterface leaves out what is derived: that has descriptors of its own.
+func sameInterface(_ string, old, new *interfaces.Interface) bool {
+	return proto.Equal(bare(old), bare(new))
+}
+
+func bare(v *interfaces.Interface) *interfaces.Interface {
+	v = proto.CloneOf(v)
+	v.IpAddresses, v.Unnumbered = nil, nil
+	return v
+}
+
+// otherLink knows that VPP cannot turn one kind of interface into another.
+func otherLink(_ string, old, new *interfaces.Interface, _ uint32) bool {
+	a, b := &interfaces.Interface{Type: old.GetType(), Link: old.GetLink()}, &interfaces.Interface{Type: new.GetType(), Link: new.GetLink()}
+	return !proto.Equal(a, b)
+}
+
+func hostInterface(_ string, v *interfaces.Interface) []scheduler.Dependency {
+	host := v.GetAfpacket().GetHostIfName()
+	if host == "" {
+		return nil
+	}
+	return []scheduler.Dependency{{Label: "host-interface-exists", Key: hostPrefix + host}}
+}
+
+func partsOfInterface(_ string, v *interfaces.Interface) (out []scheduler.KeyValue) {
+	for _, a := range v.GetIpAddresses() {
+		out = append(out, scheduler.KeyValue{Key: addressPrefix(v.GetName()) + "static/" + a, Value: &emptypb.Empty{}})
+	}
+	if u := v.GetUnnumbered(); u != nil {
+		out = append(out, scheduler.KeyValue{Key: unnumberedPrefix + v.GetName(), Value: u})
+	}
+	return out
+}
+
+// donor is any address of the interface that lends its own.
+func donor(_ string, v *interfaces.Interface_Unnumbered) []scheduler.Dependency {
+	return []scheduler.Dependency{{Label: "lender-has-address", Prefixes: []string{addressPrefix(v.GetInterfaceWithIp())}}}
+}

@@ -1,0 +1,84 @@
+// Mock-southbound shows what the scheduler does when things come late, change,
+// fail and vanish: VPP's interfaces, bridge domains, FIB entries and routes, over
+// a VPP that is a map in memory and prints what is done to it.
+//
+//	go run ./examples/mock-southbound af-packet
+//
+// Each item has a file that says what it means (interface.go, bridge_domain.go,
+// fib.go, route.go); the verbs are the same for all (memory.go). A scenario is a
+// list of steps (scenarios.go, steps.go); the lab it runs in prints what happens
+// (lab.go).
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+)
+
+// errUsage says that the command line makes no sense.
+var errUsage = errors.New("usage")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := do(ctx, os.Args[1:], os.Stdout)
+	switch {
+	case errors.Is(err, errUsage):
+		usage(os.Stderr)
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "mock-southbound:", err)
+		os.Exit(1)
+	}
+}
+
+func usage(out io.Writer) {
+	fmt.Fprint(out, "mock-southbound [-log] SCENARIO...\n\n")
+	for _, s := range scenarios() {
+		fmt.Fprintf(out, "  %-14s %s\n", s.name, s.about)
+	}
+	fmt.Fprint(out, "  all            each of them\n\n  -log           the scheduler's own transaction log, too\n")
+}
+
+func do(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("mock-southbound", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	log := flags.Bool("log", false, "")
+	if err := flags.Parse(args); err != nil {
+		return errUsage
+	}
+	chosen, ok := choose(flags.Args())
+	if !ok {
+		return errUsage
+	}
+	for i, s := range chosen {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintf(out, "%s: %s\n", s.name, s.about)
+		if err := s.play(ctx, out, *log); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+func choose(names []string) (chosen []scenario, ok bool) {
+	for _, name := range names {
+		before := len(chosen)
+		for _, s := range scenarios() {
+			if name == s.name || name == "all" {
+				chosen = append(chosen, s)
+			}
+		}
+		if len(chosen) == before {
+			return nil, false
+		}
+	}
+	return chosen, len(chosen) > 0
+}
