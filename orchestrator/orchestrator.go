@@ -17,7 +17,8 @@
 // last valid in that layer stays in force, and everything else goes on. A key
 // that no descriptor has is UNIMPLEMENTED.
 //
-// What layers put is applied as it comes. Nothing is removed from the network
+// What layers put is applied as it comes, but for a moment at the start in which
+// they can all become known. Nothing is removed from the network
 // before every layer has delivered one complete snapshot; then what nobody
 // declares goes. Everything that a layer changed at once is one transaction.
 //
@@ -32,6 +33,7 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/scheduler"
@@ -63,7 +65,10 @@ type Committer interface {
 type Options struct {
 	Layers []Layer
 	Retry  scheduler.Retry
-	Log    *slog.Logger // Defaults to slog.Default
+	// Patience is how long to wait at the start for every layer's first snapshot
+	// before what is there is applied. Defaults to 100 ms.
+	Patience time.Duration
+	Log      *slog.Logger // Defaults to slog.Default
 }
 
 // An Orchestrator merges layers; see the package documentation.
@@ -73,13 +78,14 @@ type Orchestrator struct {
 	log    *slog.Logger
 	layers []*layer // the highest first
 
-	began    bool // something was committed
-	complete bool // every layer has delivered a complete snapshot
+	patience time.Duration // left; only before anything was committed
+	began    bool          // something was committed
+	complete bool          // every layer has delivered a complete snapshot
 }
 
 // New returns an Orchestrator of opts.Layers. It does nothing before Run.
 func New(sched Committer, opts Options) *Orchestrator {
-	o := &Orchestrator{sched: sched, retry: opts.Retry, log: cmp.Or(opts.Log, slog.Default())}
+	o := &Orchestrator{sched: sched, retry: opts.Retry, log: cmp.Or(opts.Log, slog.Default()), patience: cmp.Or(opts.Patience, 100*time.Millisecond)}
 	for _, l := range opts.Layers {
 		o.layers = append(o.layers, &layer{Layer: l, entries: map[string]*entry{}})
 	}
@@ -95,14 +101,21 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	for _, l := range o.layers {
 		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(l.Input.Ready())})
 	}
+	patience := time.NewTimer(o.patience)
+	defer patience.Stop()
+	cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(patience.C)})
 	for {
-		chosen, _, _ := reflect.Select(cases)
-		if chosen == 0 {
+		switch chosen, _, _ := reflect.Select(cases); chosen {
+		case 0:
 			return nil
-		}
-		l := o.layers[chosen-1]
-		if change, ok := l.Input.Take(); ok {
-			o.follow(ctx, l, change)
+		case len(cases) - 1:
+			o.patience = 0
+			o.commit(ctx, "patience is over", nil)
+		default:
+			l := o.layers[chosen-1]
+			if change, ok := l.Input.Take(); ok {
+				o.follow(ctx, l, change)
+			}
 		}
 	}
 }
@@ -111,11 +124,24 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 func (o *Orchestrator) follow(ctx context.Context, l *layer, c kvdbsync.Change) {
 	changes := o.merge(l, c)
 	l.synced = l.synced || c.Synced
-	txn := scheduler.Txn{Description: l.Name, Changes: changes, Retry: o.retry, Refresh: !o.began}
-	if !o.complete && !slices.ContainsFunc(o.layers, func(l *layer) bool { return !l.synced }) {
+	o.commit(ctx, l.Name, changes)
+}
+
+// commit hands on what changed, or all there is when it is the first time or
+// when now all is known.
+func (o *Orchestrator) commit(ctx context.Context, what string, changes []scheduler.Change) {
+	all := !slices.ContainsFunc(o.layers, func(l *layer) bool { return !l.synced })
+	txn := scheduler.Txn{Description: what, Changes: changes, Retry: o.retry}
+	switch {
+	case all && !o.complete:
 		o.complete = true
 		txn.Description = "all sources are complete"
 		txn.Changes, txn.Refresh, txn.Replace = o.all(), true, true
+	case !o.began && o.patience > 0:
+		return
+	case !o.began:
+		txn.Description = "not all sources are complete yet"
+		txn.Changes, txn.Refresh = o.all(), true
 	}
 	if len(txn.Changes) == 0 && !txn.Replace {
 		return
@@ -125,7 +151,7 @@ func (o *Orchestrator) follow(ctx context.Context, l *layer, c kvdbsync.Change) 
 	if record != nil {
 		o.report(record)
 	} else if ctx.Err() == nil {
-		o.log.Error("transaction not done", "source", l.Name, "err", err)
+		o.log.Error("transaction not done", "what", txn.Description, "err", err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -203,6 +204,8 @@ func TestLayers(t *testing.T) {
 		for _, s := range steps {
 			before := len(r.sched.History())
 			r.give(s.layer, kvdbsync.Change{Source: s.layer, Events: events(s.change), Synced: true})
+			time.Sleep(time.Second) // longer than the patience at the start
+			synctest.Wait()
 			if got := r.standing(); got != s.stands {
 				t.Errorf("%s: stands %q, want %q", s.what, got, s.stands)
 			}
@@ -212,6 +215,18 @@ func TestLayers(t *testing.T) {
 		}
 		if n := strings.Count(r.log.String(), "at most 9216"); n != 2 {
 			t.Errorf("the log says %d times what is out of range, want 2:\n%s", n, &r.log)
+		}
+	})
+}
+
+func TestOneTransactionWhenAllLayersComeAtOnce(t *testing.T) {
+	bubble(t, map[string]int{"a": 1, "b": 2}, "old=1", func(t *testing.T, r *rig) {
+		r.give("a", kvdbsync.Change{Synced: true, Events: events("if1=1")})
+		r.give("b", kvdbsync.Change{Synced: true, Events: events("if2=2")})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got, n := r.standing(), len(r.sched.History()); got != "if1=1 if2=2" || n != 1 {
+			t.Errorf("stands %q after %d transactions", got, n)
 		}
 	})
 }

@@ -38,9 +38,6 @@ func (s *Scheduler) refresh(ctx context.Context, r *run, ds []*descriptor, comin
 			s.log.Error("cannot read back what stands", "descriptor", d.name, "err", err)
 			r.rec.Unrefreshed = append(r.rec.Unrefreshed, err)
 		}
-		for n := range s.graph.Touched() {
-			s.publish(r.rec.Start, n, s.board.at(n.Slot))
-		}
 	}
 }
 
@@ -71,9 +68,11 @@ func (s *Scheduler) retrieve(ctx context.Context, d *descriptor, nodes []*graph.
 	slices.Sort(lost)
 	for _, key := range lost {
 		s.graph.Lost(key)
+		d.index.drop(d.nameIn(key))
 	}
 	for _, it := range items {
 		s.graph.Found(it.value, it.meta, it.foreign)
+		d.remember(s.graph.Node(it.value.Key)) // for those that retrieve after d
 	}
 	return nil
 }
