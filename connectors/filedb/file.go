@@ -102,7 +102,7 @@ func (f file) age(now time.Time) time.Duration {
 }
 
 // stalled tells that whoever has the file open has long stopped writing it.
-func (f file) stalled(now time.Time, c Config) bool { return f.age(now) >= 5*c.Grace }
+func (f file) stalled(now time.Time, c Config) bool { return f.age(now) >= c.stall() }
 
 // unsettled tells that waiting a moment may show what the file says for the first time.
 func (f file) unsettled() bool {

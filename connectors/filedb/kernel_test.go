@@ -204,6 +204,32 @@ func TestForeignFileMustBeQuiet(t *testing.T) {
 	}
 }
 
+// A file that is always being written delays the first batch, but not for ever.
+func TestEndlessWriter(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/a.yaml", "data: [{key: config/a, value: 1}]")
+	endless, err := os.Create(dir + "/stats.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			fmt.Fprintln(endless, "{}")
+			<-tick.C
+		}
+	}()
+	defer func() { cancel(); <-ended; endless.Close() }()
+	m := mirrored(t, newDB(t, filedb.Config{Paths: []string{dir}, Grace: 20 * time.Millisecond}))
+	m.holds(t, "config/a", "1")
+	write(t, dir+"/a.yaml", "data: [{key: config/a, value: 2}]")
+	m.holds(t, "config/a", "2")
+}
+
 func TestLargeValue(t *testing.T) {
 	dir := t.TempDir()
 	m := mirrored(t, newDB(t, filedb.Config{Paths: []string{dir}}))

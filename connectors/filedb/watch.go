@@ -44,16 +44,17 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 
 // settle looks until nothing is left that the look itself made necessary: after a
 // new watch on a directory, which may have been written to before; and the first
-// time until no file is half written. It also says when to look again at the
+// time until no file is half written, within reason. It also says when to look again at the
 // earliest, so that under a flood of changes looking takes half of the time.
 func (db *DB) settle(ctx context.Context, n *notifier, first bool) (s *snapshot, notBefore time.Time, err error) {
+	limit := time.Now().Add(db.cfg.stall())
 	for ctx.Err() == nil {
 		begun := time.Now()
 		s := db.look()
 		ended := time.Now()
 		switch {
 		case n.follow(s.dirs):
-		case first && s.unsettled:
+		case first && s.unsettled && ended.Before(limit):
 			if err := n.wait(ctx, s.wake, ended); err != nil {
 				return nil, ended, err
 			}
