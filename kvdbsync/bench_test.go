@@ -23,7 +23,10 @@ func BenchmarkSource(b *testing.B) {
 	for running := true; running; {
 		select {
 		case <-s.Ready():
-		case <-done:
+		case err := <-done:
+			if err != nil {
+				b.Fatal(err)
+			}
 			running = false
 		}
 		if c, ok := s.Take(); ok {
@@ -43,13 +46,17 @@ func BenchmarkMemoryPerKey(b *testing.B) {
 		before := heap()
 		ctx, cancel := context.WithCancel(b.Context())
 		s := kvdbsync.NewSource(kvdbsync.Options{Name: "list", Connector: once(list), AntiEntropy: -1})
-		go s.Run(ctx)
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
 		<-s.Ready()
 		s.Take()
 		b.ReportMetric(float64(heap()-before)/keys, "B/key")
 		runtime.KeepAlive(list)
 		runtime.KeepAlive(s)
 		cancel()
+		if err := <-done; err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

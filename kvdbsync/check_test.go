@@ -21,7 +21,7 @@ func TestAntiEntropyFindsWhatTheWatchLost(t *testing.T) {
 		expect(t, s, "a=1 b=1 resynced")
 		m.Lose(put("a", "2"), kvdbsync.Event{Key: "b"}, put("c", "1"))
 		expect(t, s, "nothing")
-		time.Sleep(13 * time.Minute) // ten, and a quarter, and the grace time
+		elapse(13 * time.Minute) // ten, and a quarter, and the grace time
 		expect(t, s, "a=2 c=1 b- resynced")
 		if h := s.Health(); h.State != kvdbsync.Synced {
 			t.Errorf("health %+v", h)
@@ -37,7 +37,7 @@ func TestAntiEntropyLeavesAGoodWatchAlone(t *testing.T) {
 		s := run(t, kvdbsync.Options{Connector: watches})
 		synced := s.Health().Since
 		expect(t, s, "a=1 resynced")
-		time.Sleep(13 * time.Minute)
+		elapse(13 * time.Minute)
 		expect(t, s, "resynced")
 		if n := len(watches.times()); n != 2 || !s.Health().Since.Equal(synced) {
 			t.Errorf("%d watches, want the running one and a listing", n)
@@ -51,10 +51,10 @@ func TestAntiEntropyCanBeOff(t *testing.T) {
 		s := run(t, kvdbsync.Options{Connector: &m, AntiEntropy: -1})
 		expect(t, s, "resynced")
 		m.Lose(put("a", "1"))
-		time.Sleep(24 * time.Hour)
+		elapse(24 * time.Hour)
 		expect(t, s, "nothing")
 		s.Relist()
-		time.Sleep(6 * time.Second)
+		elapse(6 * time.Second)
 		expect(t, s, "a=1 resynced")
 		s.Relist()
 		expect(t, s, "resynced")
@@ -76,7 +76,7 @@ func TestAntiEntropyAllowsForRaces(t *testing.T) {
 		synctest.Wait()
 		m.Txn(put("old", "2"), put("new", "1"), kvdbsync.Event{Key: "gone"})
 		expect(t, s, "old=2 new=1 gone-")
-		time.Sleep(10 * time.Second)
+		elapse(10 * time.Second)
 		expect(t, s, "resynced")
 
 		c.listing.Store(0)
@@ -84,7 +84,7 @@ func TestAntiEntropyAllowsForRaces(t *testing.T) {
 		m.Txn(put("old", "3"), put("newer", "1"), kvdbsync.Event{Key: "new"})
 		s.Relist()
 		expect(t, s, "nothing")
-		time.Sleep(10 * time.Second)
+		elapse(10 * time.Second)
 		expect(t, s, "old=3 newer=1 new- resynced")
 		if n := c.watches.Load(); n != 3 {
 			t.Errorf("%d watches, want one and two listings: races were taken for losses", n)
@@ -129,9 +129,9 @@ func (d *delayed) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.B
 		}
 		for b, err := range d.Memory.Watch(ctx, prefix) {
 			if b.Synced {
-				time.Sleep(time.Duration(d.listing.Load()))
+				elapse(time.Duration(d.listing.Load()))
 			} else {
-				time.Sleep(time.Duration(d.changes.Load()))
+				elapse(time.Duration(d.changes.Load()))
 			}
 			if !yield(b, err) {
 				return

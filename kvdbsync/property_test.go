@@ -27,8 +27,14 @@ func playHistory(t *testing.T, rt *rapid.T) {
 	var m conformance.Memory
 	s := kvdbsync.NewSource(kvdbsync.Options{Name: "mem", Connector: &m})
 	ctx, cancel := context.WithCancel(t.Context())
-	defer func() { cancel(); synctest.Wait() }()
-	go s.Run(ctx)
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
 
 	store, has := map[string]string{}, map[string]string{}
 	take := func() {
@@ -81,14 +87,14 @@ func playHistory(t *testing.T, rt *rapid.T) {
 		case 6:
 			m.Fail(nil)
 		case 7:
-			time.Sleep(time.Duration(rapid.IntRange(1, 2000).Draw(rt, "seconds")) * time.Second)
+			elapse(time.Duration(rapid.IntRange(1, 2000).Draw(rt, "seconds")) * time.Second)
 		case 8, 9:
 			synctest.Wait()
 			take()
 		}
 	}
 	m.Fail(nil)
-	time.Sleep(15 * time.Minute)
+	elapse(15 * time.Minute)
 	synctest.Wait()
 	take()
 	if !maps.Equal(has, store) {

@@ -36,6 +36,9 @@ func run(t *testing.T, o kvdbsync.Options) *kvdbsync.Source {
 	return s
 }
 
+// elapse lets synthetic time pass.
+func elapse(d time.Duration) { <-time.After(d) }
+
 func put(key, value string) kvdbsync.Event { return kvdbsync.Event{Key: key, Value: []byte(value)} }
 
 // taken is what the next Take yields, once nothing moves any more: "a=1 b-".
@@ -133,7 +136,7 @@ func TestBackOff(t *testing.T) {
 		m.Fail(errDown)
 		watches := &counting{Connector: &m}
 		s := run(t, kvdbsync.Options{Connector: watches})
-		time.Sleep(time.Hour)
+		elapse(time.Hour)
 		synctest.Wait()
 		begun := watches.times()
 		// Up to 30 s apart, 15 s on average: 240 an hour.
@@ -159,15 +162,15 @@ func TestBackOffStartsAnewAfterASync(t *testing.T) {
 		m.Fail(errDown)
 		watches := &counting{Connector: &m}
 		s := run(t, kvdbsync.Options{Connector: watches})
-		time.Sleep(time.Hour)
+		elapse(time.Hour)
 		m.Fail(nil)
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		expect(t, s, "resynced")
 		before := len(watches.times())
 		m.Fail(errDown)
 		synctest.Wait()
 		m.Fail(nil)
-		time.Sleep(101 * time.Millisecond)
+		elapse(101 * time.Millisecond)
 		if after := len(watches.times()); after != before+1 {
 			t.Errorf("%d new attempts within the first bound", after-before)
 		}
@@ -191,21 +194,21 @@ func TestHealth(t *testing.T) {
 			}
 		}
 		look(kvdbsync.Connecting, begun, 0, 0, 0)
-		time.Sleep(time.Second)
+		elapse(time.Second)
 		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "1")}, Rev: 7}}
 		look(kvdbsync.Syncing, begun, 0, 0, 0)
 		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("b", "1")}, Rev: 7, Synced: true}}
 		synced := time.Now()
 		look(kvdbsync.Synced, synced, 2, 7, 0)
-		time.Sleep(time.Second)
+		elapse(time.Second)
 		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{{Key: "a"}}, Rev: 8}}
 		look(kvdbsync.Synced, synced, 1, 8, 0)
 		lost := time.Now()
 		steps <- step{err: errDown}
-		time.Sleep(time.Second)
+		elapse(time.Second)
 		steps <- step{err: errDown}
 		look(kvdbsync.Lost, lost, 1, 8, 2)
-		time.Sleep(time.Second)
+		elapse(time.Second)
 		steps <- step{b: kvdbsync.Batch{Rev: 3, Synced: true}}
 		look(kvdbsync.Synced, time.Now(), 0, 3, 0)
 	})
@@ -217,11 +220,11 @@ func TestTheSameFailureIsWarnedOfOnce(t *testing.T) {
 		var out bytes.Buffer
 		m.Fail(errDown)
 		run(t, kvdbsync.Options{Connector: &m, Log: slog.New(slog.NewTextHandler(&out, nil))})
-		time.Sleep(time.Hour)
+		elapse(time.Hour)
 		m.Fail(errors.New("permission denied"))
-		time.Sleep(time.Hour)
+		elapse(time.Hour)
 		m.Fail(nil)
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		synctest.Wait()
 		if n := strings.Count(out.String(), "level=WARN"); n != 2 {
 			t.Errorf("%d warnings, want one of each failure:\n%s", n, out.String())

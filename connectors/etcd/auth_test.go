@@ -92,13 +92,13 @@ func TestTokenThatRanOut(t *testing.T) {
 	for _, value := range []string{"2", "3"} {
 		s.etcd.Kill()
 		s.etcd.Start()
-		awaitPut(t, s.ctx(), client, root+"a", value)
+		awaitPut(s.ctx(), t, client, root+"a", value)
 		m.await("a", value)
 	}
 }
 
 // awaitPut puts as soon as the client has found that the server is back.
-func awaitPut(t *testing.T, ctx context.Context, client *etcd.Client, key, value string) {
+func awaitPut(ctx context.Context, t *testing.T, client *etcd.Client, key, value string) {
 	t.Helper()
 	for {
 		err := client.Put(ctx, key, []byte(value))

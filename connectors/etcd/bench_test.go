@@ -142,7 +142,11 @@ func sourceSeen(ctx context.Context, b *testing.B, e *testkit.Etcd) <-chan seen 
 		Name: "etcd", Root: "/vnf-agent/",
 		Connector: etcd.New(etcd.Config{Endpoints: []string{e.Addr}}, slog.New(slog.DiscardHandler)),
 	})
-	go source.Run(ctx)
+	go func() {
+		if err := source.Run(ctx); err != nil {
+			b.Error(err)
+		}
+	}()
 	<-source.Ready()
 	source.Take()
 	out := make(chan seen, 100)

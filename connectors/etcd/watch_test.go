@@ -36,9 +36,14 @@ func follow(t *testing.T, c kvdbsync.Connector) *mirror {
 		source: kvdbsync.NewSource(kvdbsync.Options{Name: "etcd", Connector: c, Root: root, MaxBackoff: 200 * time.Millisecond}),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); m.source.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-done })
+	done := make(chan error)
+	go func() { done <- m.source.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
 	return m
 }
 
@@ -151,8 +156,9 @@ func TestServerReplacedBetweenListingAndWatch(t *testing.T) {
 	}
 }
 
+// isUnavailable tells that a server could not be reached, or went away.
 func isUnavailable(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "connect") || strings.Contains(err.Error(), "EOF") || strings.Contains(err.Error(), "transport"))
+	return err != nil && strings.Contains(err.Error(), "code = Unavailable")
 }
 
 func TestCompactionWhileListing(t *testing.T) {
@@ -302,7 +308,9 @@ func TestStoreThatIsNotThereSaysWhy(t *testing.T) {
 			t.Errorf("got %v, want the address and the reason", err)
 		}
 	}
-	m.awaitLost()
+	if err := m.awaitLost(); !isUnavailable(err) {
+		t.Errorf("lost for %v", err)
+	}
 	s.etcd.Start()
 	m.await("a", "1")
 }

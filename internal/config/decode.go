@@ -17,11 +17,6 @@ type decoder struct {
 	errs    []error
 }
 
-var (
-	durationType    = reflect.TypeFor[time.Duration]()
-	unmarshalerType = reflect.TypeFor[yaml.Unmarshaler]()
-)
-
 // value decodes what stands at path.
 func (d *decoder) value(path string, n *yaml.Node, into reflect.Value) {
 	if n.Kind == yaml.AliasNode {
@@ -29,10 +24,12 @@ func (d *decoder) value(path string, n *yaml.Node, into reflect.Value) {
 	}
 	switch {
 	case n.ShortTag() == "!!null":
-	case into.Addr().Type().Implements(unmarshalerType):
+	case into.Addr().Type().Implements(reflect.TypeFor[yaml.Unmarshaler]()):
 		d.own(path, n, into)
 	case into.Kind() == reflect.Struct:
 		d.structure(path, n, into)
+	case into.Kind() == reflect.Map:
+		d.mapping(path, n, into)
 	case into.Kind() == reflect.Slice:
 		d.list(path, n, into)
 	case !scalar(n, into):
@@ -43,13 +40,14 @@ func (d *decoder) value(path string, n *yaml.Node, into reflect.Value) {
 // scalar decodes the rest, and tells whether it could. The library turns 1.5 into
 // the number 1, and knows no durations without a unit.
 func scalar(n *yaml.Node, into reflect.Value) bool {
+	isDuration := into.Type() == reflect.TypeFor[time.Duration]()
 	isInt := n.ShortTag() == "!!int"
-	if into.Type() == durationType && isInt {
+	if isDuration && isInt {
 		ns, err := strconv.ParseInt(n.Value, 0, 64)
 		into.SetInt(ns)
 		return err == nil
 	}
-	if into.Type() != durationType && (into.CanInt() || into.CanUint()) && !isInt {
+	if !isDuration && (into.CanInt() || into.CanUint()) && !isInt {
 		return false
 	}
 	return n.Decode(into.Addr().Interface()) == nil
@@ -83,6 +81,21 @@ func (d *decoder) structure(path string, n *yaml.Node, into reflect.Value) {
 			d.value(join(path, name), n.Content[i+1], into.Field(field))
 		}
 	}
+}
+
+// mapping takes any key; the keys must be text.
+func (d *decoder) mapping(path string, n *yaml.Node, into reflect.Value) {
+	if n.Kind != yaml.MappingNode {
+		d.wrong(path, n, want(into.Type()))
+		return
+	}
+	all := reflect.MakeMap(into.Type())
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		one := reflect.New(into.Type().Elem()).Elem()
+		d.value(join(path, n.Content[i].Value), n.Content[i+1], one)
+		all.SetMapIndex(reflect.ValueOf(n.Content[i].Value), one)
+	}
+	into.Set(all)
 }
 
 func (d *decoder) list(path string, n *yaml.Node, into reflect.Value) {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -13,7 +14,7 @@ import (
 // want says what stands rightly where a type is expected.
 func want(t reflect.Type) string {
 	switch {
-	case t == durationType:
+	case t == reflect.TypeFor[time.Duration]():
 		return `a duration, such as "3s" or "500ms"`
 	case t.Kind() == reflect.Struct:
 		return "keys with values, such as " + strings.Join(slices.Sorted(maps.Keys(fieldsOf(t))), ", ")

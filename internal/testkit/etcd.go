@@ -1,12 +1,15 @@
 package testkit
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -28,42 +31,72 @@ type Etcd struct {
 // StartEtcd starts an etcd server and waits until it serves. The test ends it.
 func StartEtcd(t testing.TB, o EtcdOptions) *Etcd {
 	t.Helper()
+	return StartEtcdCluster(t, 1, o)[0]
+}
+
+// StartEtcdCluster starts a cluster and waits until all its members serve.
+func StartEtcdCluster(t testing.TB, members int, o EtcdOptions) []*Etcd {
+	t.Helper()
 	program := Tool(t, "etcd", "go.etcd.io/etcd/server/v3")
 	var err error
 	for range 3 { // another process may take a port that was free
-		e := newEtcd(t, program, o)
-		if err = e.start(); err == nil {
-			t.Cleanup(e.Kill)
-			return e
+		cluster := planCluster(t, program, members, o)
+		if err = startAll(cluster); err == nil {
+			return cluster
 		}
 	}
 	t.Fatal(err)
 	return nil
 }
 
-func newEtcd(t testing.TB, program string, o EtcdOptions) *Etcd {
-	t.Helper()
-	scheme := "http"
-	if o.TLS {
-		scheme = "https"
+func startAll(cluster []*Etcd) error {
+	errs := make([]error, len(cluster))
+	var all sync.WaitGroup
+	for i, e := range cluster {
+		e.t.Cleanup(e.Kill)
+		all.Go(func() { errs[i] = e.start() }) // a member alone has no leader, and does not serve
 	}
-	ports := freePorts(t, 3)
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func planCluster(t testing.TB, program string, members int, o EtcdOptions) []*Etcd {
+	t.Helper()
+	ports := freePorts(t, 3*members)
 	addr := func(i int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i])) }
-	client := (&url.URL{Scheme: scheme, Host: addr(0)}).String()
-	peer := "http://" + addr(1)
-	metrics := "http://" + addr(2)
+	var peers []string
+	for i := range members {
+		peers = append(peers, fmt.Sprintf("member%d=http://%s", i, addr(3*i+1)))
+	}
+	var cluster []*Etcd
+	for i := range members {
+		e := planMember(t, o, strings.Join(peers, ","), addr(3*i), addr(3*i+1), addr(3*i+2))
+		e.path = program
+		e.args = append([]string{fmt.Sprintf("--name=member%d", i)}, e.args...)
+		cluster = append(cluster, e)
+	}
+	return cluster
+}
+
+func planMember(t testing.TB, o EtcdOptions, cluster, addr, peerAddr, metricsAddr string) *Etcd {
+	t.Helper()
+	client := "http://" + addr
+	if o.TLS {
+		client = "https://" + addr
+	}
+	peer, metrics := "http://"+peerAddr, "http://"+metricsAddr
 	data := filepath.Join(t.TempDir(), "etcd")
 	args := []string{
-		"--name=test", "--data-dir=" + data, "--log-level=warn", "--unsafe-no-fsync",
+		"--data-dir=" + data, "--log-level=warn", "--unsafe-no-fsync",
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
-		"--initial-cluster=test=" + peer, "--listen-metrics-urls=" + metrics,
+		"--initial-cluster=" + cluster, "--listen-metrics-urls=" + metrics,
 		"--heartbeat-interval=10", "--election-timeout=100",
 	}
 	return &Etcd{
-		Addr: addr(0), Endpoint: client, data: data,
+		Addr: addr, Endpoint: client, data: data,
 		process: &process{
-			t: t, path: program, args: append(args, o.Args...),
+			t: t, args: append(args, o.Args...),
 			ready: func() bool { return answersOK(metrics + "/readyz") },
 		},
 	}

@@ -42,7 +42,7 @@ func (p *process) start() error {
 	}
 	p.ended = make(chan struct{})
 	go func(cmd *exec.Cmd, ended chan struct{}) {
-		cmd.Wait()
+		_ = cmd.Wait() // how it ended is in its output
 		close(ended)
 	}(p.cmd, p.ended)
 	return p.await()
@@ -70,7 +70,13 @@ func (p *process) await() error {
 func (p *process) Stop() { p.signal(syscall.SIGTERM); <-p.ended }
 
 // Kill ends the server at once; it may have ended already.
-func (p *process) Kill() { p.signal(syscall.SIGKILL); <-p.ended }
+func (p *process) Kill() {
+	if p.ended == nil {
+		return // never started
+	}
+	p.signal(syscall.SIGKILL)
+	<-p.ended
+}
 
 // Pause freezes the server: connections stay open and nothing answers.
 func (p *process) Pause() { p.signal(syscall.SIGSTOP) }
@@ -79,4 +85,4 @@ func (p *process) Pause() { p.signal(syscall.SIGSTOP) }
 func (p *process) Continue() { p.signal(syscall.SIGCONT) }
 
 // signal ignores the error: all it can say is that the process has ended.
-func (p *process) signal(s syscall.Signal) { p.cmd.Process.Signal(s) }
+func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }

@@ -146,7 +146,7 @@ func (p *Proxy) remove(c *net.TCPConn) {
 
 func hangUp(c *net.TCPConn, m Mode) {
 	if m == Reset {
-		c.SetLinger(0)
+		_ = c.SetLinger(0) // fails on a connection that is closed already
 	}
 	c.Close()
 }

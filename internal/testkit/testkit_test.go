@@ -36,11 +36,15 @@ func TestProxyModes(t *testing.T) {
 	if _, err := io.WriteString(c, "two"); err != nil {
 		t.Fatal(err)
 	}
-	c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+	if err := c.SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
 	if n, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("through a black hole: %d bytes, %v", n, err)
 	}
-	c.SetReadDeadline(time.Time{})
+	if err := c.SetReadDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
 	p.Set(Pass)
 	expect(t, c, "two")
 
@@ -110,7 +114,10 @@ func echoServer(t *testing.T) string {
 			if err != nil {
 				return
 			}
-			go func() { io.Copy(c, c); c.Close() }()
+			go func() {
+				_, _ = io.Copy(c, c) // until either side ends it
+				c.Close()
+			}()
 		}
 	}()
 	return l.Addr().String()

@@ -157,7 +157,7 @@ func (m *Memory) Fail(err error) {
 	}
 }
 
-// Get, List, Put and Delete implement kvdbsync.Store.
+// Get implements kvdbsync.Store.
 func (m *Memory) Get(_ context.Context, key string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -168,6 +168,7 @@ func (m *Memory) Get(_ context.Context, key string) ([]byte, error) {
 	return e.Value, nil
 }
 
+// List implements kvdbsync.Store.
 func (m *Memory) List(_ context.Context, prefix string) ([]kvdbsync.Pair, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -178,11 +179,13 @@ func (m *Memory) List(_ context.Context, prefix string) ([]kvdbsync.Pair, error)
 	return pairs, nil
 }
 
+// Put implements kvdbsync.Store.
 func (m *Memory) Put(_ context.Context, key string, value []byte) error {
 	m.Txn(kvdbsync.Event{Key: key, Value: value})
 	return nil
 }
 
+// Delete implements kvdbsync.Store.
 func (m *Memory) Delete(_ context.Context, key string) (existed bool, err error) {
 	m.mu.Lock()
 	_, existed = m.pairs[key]

@@ -10,12 +10,12 @@ import (
 
 func TestMemoryConforms(t *testing.T) { conformance.Run(t, memoryHarness) }
 
-func memoryHarness(t *testing.T) conformance.Harness {
+func memoryHarness(*testing.T) conformance.Harness {
 	m := new(conformance.Memory)
 	return conformance.Harness{
 		Connector: m,
-		Put:       func(key string, value []byte) { m.Put(t.Context(), key, value) },
-		Delete:    func(key string) { m.Delete(t.Context(), key) },
+		Put:       func(key string, value []byte) { m.Txn(kvdbsync.Event{Key: key, Value: value}) },
+		Delete:    func(key string) { m.Txn(kvdbsync.Event{Key: key}) },
 		Txn:       func(events []kvdbsync.Event) { m.Txn(events...) },
 		Cut: func(during func()) {
 			m.Fail(errors.New("cut"))

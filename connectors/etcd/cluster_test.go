@@ -1,0 +1,65 @@
+package etcd_test
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/keyplane/keyplane/connectors/etcd"
+	"github.com/keyplane/keyplane/internal/testkit"
+)
+
+// A member that is cut off from the others would let a watch wait for ever.
+func TestMemberWithoutLeader(t *testing.T) {
+	members := testkit.StartEtcdCluster(t, 3, testkit.EtcdOptions{})
+	client := bareClient(t, clientv3.Config{Endpoints: []string{members[0].Endpoint}})
+	put := func(value string) {
+		t.Helper()
+		if _, err := client.Put(t.Context(), root+"a", value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("1")
+	m := follow(t, etcd.New(etcd.Config{Endpoints: []string{members[0].Addr}}, slog.New(slog.DiscardHandler)))
+	m.await("a", "1")
+	put("2")
+	m.await("a", "2") // by the watch, which now stands
+	members[1].Kill()
+	members[2].Kill()
+	if err := m.awaitLost(); !strings.Contains(err.Error(), "no leader") {
+		t.Errorf("lost for %v", err)
+	}
+	members[1].Start()
+	m.await("a", "2")
+}
+
+// The watch moves to a member that lives.
+func TestMemberDies(t *testing.T) {
+	members := testkit.StartEtcdCluster(t, 3, testkit.EtcdOptions{})
+	var endpoints []string
+	for _, e := range members {
+		endpoints = append(endpoints, e.Addr)
+	}
+	client := bareClient(t, clientv3.Config{Endpoints: endpoints})
+	m := follow(t, etcd.New(etcd.Config{Endpoints: endpoints}, slog.New(slog.DiscardHandler)))
+	m.await()
+	for i, e := range members {
+		value := strconv.Itoa(i)
+		e.Kill()
+		for {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err := client.Put(ctx, root+"a", value)
+			cancel()
+			if err == nil {
+				break
+			}
+		}
+		m.await("a", value)
+		e.Start()
+	}
+}
