@@ -1,0 +1,289 @@
+package scheduler_test
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// The system of these examples stores things: disks come and go by themselves,
+// volumes are made on them, and mounts need volumes. Any message will do; here
+// all of them are one string.
+type (
+	text    = *wrapperspb.StringValue
+	nothing = struct{} // there is no metadata
+)
+
+// printing is a descriptor of the keys with the prefix, whose verbs print.
+func printing(name, prefix string) scheduler.Descriptor[text, nothing] {
+	return scheduler.Descriptor[text, nothing]{
+		Name:       name,
+		Prefix:     prefix,
+		Southbound: "storage",
+		Create: func(_ context.Context, key string, v text) (nothing, error) {
+			fmt.Println("create", key, v.Value)
+			return nothing{}, nil
+		},
+		Update: func(_ context.Context, key string, old, new text, _ nothing) (nothing, error) {
+			fmt.Println("update", key, old.Value, "->", new.Value)
+			return nothing{}, nil
+		},
+		Delete: func(_ context.Context, key string, _ text, _ nothing) error {
+			fmt.Println("delete", key)
+			return nil
+		},
+	}
+}
+
+// volumes and mounts: a mount needs the volume that it names.
+func volumes() scheduler.Descriptor[text, nothing] { return printing("volume", "volume/") }
+
+func mounts() scheduler.Descriptor[text, nothing] {
+	d := printing("mount", "mount/")
+	d.Dependencies = func(_ string, v text) []scheduler.Dependency {
+		return []scheduler.Dependency{{Label: "volume-exists", Key: "volume/" + v.Value}}
+	}
+	return d
+}
+
+// storage is a scheduler that has the descriptors and runs until ctx ends. One
+// verb at a time makes the examples print in the same order each time.
+func storage(ctx context.Context, ds ...scheduler.Descriptor[text, nothing]) *scheduler.Scheduler {
+	s := scheduler.New(scheduler.Options{Concurrency: 1})
+	for _, d := range ds {
+		if _, err := scheduler.Register(s, d); err != nil {
+			panic(err)
+		}
+	}
+	go s.Run(ctx)
+	return s
+}
+
+// want says that text should stand under key.
+func want(s *scheduler.Scheduler, key, value string) scheduler.Change {
+	v, err := s.Value(key, wrapperspb.String(value))
+	if err != nil {
+		return scheduler.Reject(key, err, nil)
+	}
+	return scheduler.Want(v)
+}
+
+func commit(ctx context.Context, s *scheduler.Scheduler, changes ...scheduler.Change) {
+	if _, err := s.Commit(ctx, scheduler.Txn{Changes: changes}); err != nil {
+		fmt.Println(err)
+	}
+}
+
+func state(s *scheduler.Scheduler, key string) {
+	st, _ := s.Status(key)
+	fmt.Println(key, st.State, st.Details)
+}
+
+// Values come in the order they need, in whichever order they are asked for.
+func Example() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	s := scheduler.New(scheduler.Options{})
+	if _, err := scheduler.Register(s, volumes()); err != nil {
+		panic(err)
+	}
+	if _, err := scheduler.Register(s, mounts()); err != nil {
+		panic(err)
+	}
+	go s.Run(ctx)
+
+	commit(ctx, s, want(s, "mount/home", "v1"))
+	state(s, "mount/home")
+	commit(ctx, s, want(s, "volume/v1", "10G"))
+	commit(ctx, s, scheduler.Unwant("volume/v1"))
+	state(s, "mount/home")
+	// Output:
+	// mount/home PENDING [volume-exists]
+	// create volume/v1 10G
+	// create mount/home v1
+	// delete mount/home
+	// delete volume/v1
+	// mount/home PENDING [volume-exists]
+}
+
+// A mount that moves to another volume stays up: it is updated after the new
+// volume stands and before the old one leaves.
+func ExampleScheduler_Commit() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	s := storage(ctx, volumes(), mounts())
+
+	commit(ctx, s, want(s, "volume/v1", "10G"), want(s, "mount/home", "v1"))
+	commit(ctx, s, scheduler.Unwant("volume/v1"), want(s, "volume/v2", "20G"), want(s, "mount/home", "v2"))
+	// Output:
+	// create volume/v1 10G
+	// create mount/home v1
+	// create volume/v2 20G
+	// update mount/home v1 -> v2
+	// delete volume/v1
+}
+
+// Disks are nobody's to create: a descriptor without verbs only takes notice of
+// what Observe tells.
+func ExampleScheduler_Observe() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	disks := scheduler.Descriptor[text, nothing]{Name: "disk", Prefix: "disk/"}
+	onDisk := volumes()
+	onDisk.Dependencies = func(string, text) []scheduler.Dependency {
+		return []scheduler.Dependency{{Label: "disk-present", Key: "disk/sda"}}
+	}
+	s := storage(ctx, disks, onDisk)
+
+	commit(ctx, s, want(s, "volume/v1", "10G"))
+	state(s, "volume/v1")
+	s.Observe(scheduler.Observed{Key: "disk/sda", Value: wrapperspb.String("1T")})
+	if err := s.Wait(ctx, "volume/v1"); err != nil {
+		panic(err)
+	}
+	state(s, "volume/v1")
+	// Output:
+	// volume/v1 PENDING [disk-present]
+	// create volume/v1 10G
+	// volume/v1 CONFIGURED []
+}
+
+// A dependency on any key under a prefix is met by one of them, and goes on being
+// met by another when that one leaves.
+func Example_anyOf() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	backup := printing("backup", "backup/")
+	backup.Dependencies = func(string, text) []scheduler.Dependency {
+		return []scheduler.Dependency{{Label: "some-volume", Prefixes: []string{"volume/"}}}
+	}
+	s := storage(ctx, volumes(), backup)
+
+	commit(ctx, s, want(s, "backup/all", "daily"))
+	state(s, "backup/all")
+	commit(ctx, s, want(s, "volume/v1", "10G"), want(s, "volume/v2", "20G"))
+	commit(ctx, s, scheduler.Unwant("volume/v1"))
+	commit(ctx, s, scheduler.Unwant("volume/v2"))
+	// Output:
+	// backup/all PENDING [some-volume]
+	// create volume/v1 10G
+	// create volume/v2 20G
+	// create backup/all daily
+	// delete volume/v1
+	// delete backup/all
+	// delete volume/v2
+}
+
+// What is derived from a value comes after it and goes before it, has
+// dependencies of its own, and keeps nothing else from standing. A derived key
+// that no descriptor has is a property: others can depend on it.
+func Example_derived() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	encrypted := volumes()
+	encrypted.Derived = func(key string, v text) []scheduler.KeyValue {
+		return []scheduler.KeyValue{
+			{Key: "cipher/" + key, Value: v}, // a part with verbs
+			{Key: "safe/" + key, Value: v},   // a property
+		}
+	}
+	ciphers := printing("cipher", "cipher/")
+	ciphers.Dependencies = func(string, text) []scheduler.Dependency {
+		return []scheduler.Dependency{{Label: "key-loaded", Key: "key/master"}}
+	}
+	s := storage(ctx, encrypted, ciphers, printing("key", "key/"))
+
+	commit(ctx, s, want(s, "volume/v1", "10G"))
+	for _, st := range s.Statuses("") {
+		fmt.Println(st.Key, st.State, st.Details)
+	}
+	commit(ctx, s, want(s, "key/master", "secret"))
+	commit(ctx, s, scheduler.Unwant("volume/v1"))
+	// Output:
+	// create volume/v1 10G
+	// cipher/volume/v1 PENDING [key-loaded]
+	// safe/volume/v1 CONFIGURED []
+	// volume/v1 CONFIGURED []
+	// create key/master secret
+	// create cipher/volume/v1 10G
+	// delete cipher/volume/v1
+	// delete volume/v1
+}
+
+// Plan says what Commit would do, by the same loop, and does nothing.
+func ExampleScheduler_Plan() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	s := storage(ctx, volumes(), mounts())
+
+	plan, err := s.Plan(ctx, scheduler.Txn{Changes: []scheduler.Change{want(s, "mount/home", "v1"), want(s, "volume/v1", "10G")}})
+	if err != nil {
+		panic(err)
+	}
+	for _, op := range plan.Planned {
+		fmt.Println(op.Verb, op.Key, op.NewState)
+	}
+	fmt.Println(len(s.Statuses("")), "values")
+	// Output:
+	// CREATE volume/v1 CONFIGURED
+	// CREATE mount/home CONFIGURED
+	// 0 values
+}
+
+// What Create learns is there for the other verbs, and for other descriptors.
+func ExampleIndex() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	s := scheduler.New(scheduler.Options{})
+	devices, err := scheduler.Register(s, scheduler.Descriptor[text, string]{
+		Name: "volume", Prefix: "volume/",
+		Create: func(context.Context, string, text) (string, error) { return "/dev/dm-7", nil },
+		Delete: func(_ context.Context, key string, _ text, device string) error {
+			fmt.Println("delete", key, "at", device)
+			return nil
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	go s.Run(ctx)
+
+	commit(ctx, s, want(s, "volume/v1", "10G"))
+	device, ok := devices.Get("v1")
+	fmt.Println(device, ok)
+	commit(ctx, s, scheduler.Unwant("volume/v1"))
+	_, ok = devices.Get("v1")
+	fmt.Println(ok)
+	// Output:
+	// /dev/dm-7 true
+	// delete volume/v1 at /dev/dm-7
+	// false
+}
+
+// While the connection of a group is lost its values wait with that reason, and
+// none of its verbs is called.
+func ExampleGroup() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	s := scheduler.New(scheduler.Options{})
+	server := s.Group("storage") // before the descriptors whose Southbound it is
+	if _, err := scheduler.Register(s, volumes()); err != nil {
+		panic(err)
+	}
+	go s.Run(ctx)
+
+	commit(ctx, s, want(s, "volume/v1", "10G"))
+	state(s, "volume/v1")
+	server.Ready()
+	if err := s.Wait(ctx, "volume/v1"); err != nil {
+		panic(err)
+	}
+	state(s, "volume/v1")
+	// Output:
+	// volume/v1 PENDING [storage: not connected yet]
+	// create volume/v1 10G
+	// volume/v1 CONFIGURED []
+}
