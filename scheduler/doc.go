@@ -5,45 +5,124 @@
 // and does it: best effort, with what fails tried again, and with what cannot
 // be yet done as soon as it can.
 //
+// It knows nothing of networks. Any system will do whose items can be named and
+// have the four verbs, and any [proto.Message] is a value.
+//
 // # Use
 //
 //	s := scheduler.New(scheduler.Options{})
-//	links, err := scheduler.Register(s, linkDescriptor)
-//	...
+//	links, err := scheduler.Register(s, linkDescriptor) // links finds metadata by name
 //	go s.Run(ctx)
-//	v, err := s.Value("config/.../eth1", message) // parsed, validated, prepared
+//
+//	v, err := s.Value("config/.../eth1", message) // validated and prepared, by any goroutine
 //	record, err := s.Commit(ctx, scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}})
+//
+//	s.Observe(scheduler.Observed{Key: "link/eth1", Value: up}) // the system changed by itself
+//	s.Refresh("link")                                          // it may have: read it back
 //
 // # Model
 //
 // Under each key something is wanted, or stands, or both. What is wanted comes
-// from transactions and, for derived values, from a base value that stands.
-// What stands is what verbs did, what Retrieve found, and what the southbound
+// from transactions and, for derived values, from the base that they are derived
+// from. What stands is what verbs did, what Retrieve found, and what the system
 // was observed to do by itself. Whenever the two differ and the dependencies
-// allow it, the scheduler closes the gap. A transaction, a retry, a
-// notification and a resync differ only in what they change before that.
+// allow it, the scheduler closes the gap. Everything is that one loop; what
+// happens differs only in what it changes before the loop runs:
+//
+//	transaction       what is wanted, under some keys
+//	Txn.Replace       what is wanted, as a whole (upstream resync)
+//	Txn.Refresh       what stands, as Retrieve finds it (downstream resync; with Replace, full)
+//	Observe           what stands, under some keys
+//	retry             what failed no longer rests
+//	Txn.Revert        after a failure: what was wanted before is wanted again
+//	Group.Lost        nothing stands behind that connection, and nothing there can run
+//	Group.Ready       it can; what stands there is read back
+//	Plan              as for the transaction, but every verb only succeeds, and then all is forgotten
+//
+// Values differ by where they come from. A base value is declared. A derived
+// value is a part of a base with a key, dependencies and a fate of its own: it
+// may wait or fail while its base stands. A derived value whose key no
+// descriptor has is a property: it stands when its base does, so that others can
+// depend on it. What a descriptor without verbs has is only noticed. What is
+// Foreign is depended on but never touched.
+//
+// # States
+//
+//	              Want               dependencies stand, Create
+//	 (nothing) ----------> PENDING ------------------------------> CONFIGURED
+//	     ^                  ^   ^                                  |   |   | ^ Update
+//	     |                  |   +--- a dependency leaves, Delete --+   |   +-+
+//	     |                  |                                          |
+//	     |      the group is lost, from anywhere                       |
+//	     +--- Unwant, Delete; Watch says REMOVED ----------------------+
+//
+//	 RETRYING       a verb failed; it is called again after a back-off, or at once if the value changes
+//	 FAILED         a verb failed and is not called again: [Terminal], Retry.Count or Retry.Never
+//	 INVALID        Validate refuses what is wanted; Details has the fields. What was valid before may stand
+//	 UNIMPLEMENTED  no descriptor has the key
+//	 MISSING        what stood has vanished by itself, and was not put back yet
+//	 DISCOVERED     stands and is ours, but nobody wants it (yet): the next Replace removes it
+//	 OBTAINED       stands and is not ours: noticed, or Foreign
+//
+// Details of a PENDING value are the labels of what it waits for; [Status.Waits]
+// has the dependencies themselves.
 //
 // # Order
 //
-// What must go goes first, dependents before what they depend on; then the rest
-// comes, dependencies first. A value that does not need what leaves is updated
-// in place; it is taken down only when nothing else can move. Values that need
-// each other come and go as one. Derived values are created after their base
-// and deleted before it. Operations that do not depend on each other run
-// concurrently, up to a limit for each southbound. Transactions are processed
-// one after the other, in the order of Commit.
+// A descriptor may rely on this:
+//
+//   - Create and Update of a value begin after those of all that it depends on
+//     have succeeded. Delete of a value begins after those of all that depends on
+//     it have succeeded; where one fails, what is below it stays.
+//   - Derived values are created after their base and deleted before it.
+//   - What must go goes first, then the rest comes. But a value whose new version
+//     does not need what leaves is updated in place, after what it newly needs
+//     stands and before what it used leaves. Only when nothing else can move is it
+//     taken down instead.
+//   - A change that needs Delete and Create takes down what depends on the value,
+//     and puts it up again.
+//   - A dependency on any of many keys holds as long as one of them stands. It
+//     moves from one to another without an operation.
+//   - Values that need each other in a ring come when all of the ring is wanted
+//     and nothing outside it is missing, and leave together.
+//   - There is at most one verb of a key at a time. Operations that do not depend
+//     on each other begin in the order of the intent, and run concurrently, up to
+//     a limit for each southbound.
+//   - A value that is equivalent to what stands costs no operation.
+//   - Transactions, notifications and retries are processed one after the other;
+//     transactions in the order of Commit.
+//
+// In return, verbs may be called again: Create after one whose answer was lost,
+// Delete of what has gone by itself. Neither is an error. A verb that panics has
+// failed, with the stack in its error, and the scheduler goes on.
 //
 // # Ownership
 //
-// Run's goroutine owns the graph. Verbs and Retrieve run on goroutines that Run
-// starts and waits for; at most one verb of a key at a time. All other methods
-// may be called from any goroutine: Value is pure, Commit waits, Observe,
-// Refresh and Retry leave word and return, Statuses and History read immutable
-// snapshots that no transaction waits for.
+// Register and Group come before Run; nothing else happens before it. Run starts
+// what goroutines there are, and waits for them: its own owns the graph and
+// calls Retrieve, while no verb runs; those of each southbound call verbs, and
+// last while there is work; one writes to Options.Out, which no transaction
+// waits for. When ctx ends Run lets the verbs in flight end, and returns.
+//
+// All other methods may be called from any goroutine, but not from a verb if
+// they wait for the loop:
+//
+//	pure                 Value, and the functions of a Descriptor that are not verbs
+//	wait for the loop    Commit, Plan; Submit until its transaction begins
+//	leave word           Observe, Refresh, Retry, Group.Lost, Group.Ready; of one key the newest counts, none is lost
+//	read snapshots       Status, Statuses, History, Explain; no transaction waits for them
+//	wait for changes     Watch, Wait; a slow reader gets the newest of each key, and misses none
+//
+// Messages belong to everyone once they have been given to Value, yielded by
+// Retrieve or observed: nobody changes them.
 //
 // # Testing
 //
-// The decisions are tested without goroutines in internal/graph. Tests of
-// descriptors need a Scheduler and nothing else; all time is that of package
-// time, so testing/synctest controls it.
+// The decisions are tested without goroutines in internal/graph: stories in
+// text, and random graphs against a model. Stories in testdata drive a whole
+// Scheduler. All time is that of package time, so testing/synctest controls it.
+//
+// A descriptor of your own is tested with package conformance, and with a
+// Scheduler over a southbound in memory where its values meet others;
+// examples/skeleton has both.
 package scheduler
