@@ -48,24 +48,27 @@
 //
 // # States
 //
-//	              Want               dependencies stand, Create
-//	 (nothing) ----------> PENDING ------------------------------> CONFIGURED
-//	     ^                  ^   ^                                  |   |   | ^ Update
-//	     |                  |   +--- a dependency leaves, Delete --+   |   +-+
-//	     |                  |                                          |
-//	     |      the group is lost, from anywhere                       |
-//	     +--- Unwant, Delete; Watch says REMOVED ----------------------+
+//	            Want              dependencies stand: Create
+//	(nothing) --------> PENDING -----------------------------> CONFIGURED --+
+//	    ^                  ^                                    |    ^      | Update
+//	    |                  +--- one of them leaves: Delete -----+    +------+
+//	    |                  +--- the group is lost --------------+
+//	    |                                                       |
+//	    +--- Unwant: Delete ------------------------------------+
+//	         (REMOVED, as Watch says)
 //
-//	 RETRYING       a verb failed; it is called again after a back-off, or at once if the value changes
-//	 FAILED         a verb failed and is not called again: [Terminal], Retry.Count or Retry.Never
-//	 INVALID        Validate refuses what is wanted; Details has the fields. What was valid before may stand
-//	 UNIMPLEMENTED  no descriptor has the key
-//	 MISSING        what stood has vanished by itself, and was not put back yet
-//	 DISCOVERED     stands and is ours, but nobody wants it (yet): the next Replace removes it
-//	 OBTAINED       stands and is not ours: noticed, or Foreign
+//	RETRYING       a verb failed; it is called again after a back-off, or as soon as the value changes
+//	FAILED         a verb failed; it is called again when the value changes or somebody says Retry
+//	INVALID        Validate refuses what is wanted; what was valid before may stand
+//	UNIMPLEMENTED  no descriptor has the key
+//	MISSING        what stood has vanished by itself, and is not back yet
+//	DISCOVERED     stands and is ours, but nobody wants it (yet); removed from the first Replace on
+//	OBTAINED       stands and is not ours: noticed, or Foreign
 //
-// Details of a PENDING value are the labels of what it waits for; [Status.Waits]
-// has the dependencies themselves.
+// A failed value is FAILED instead of RETRYING if its error is [Terminal], or
+// the transaction's [Retry] says so. Details of an INVALID value are the paths of
+// its bad fields, those of a PENDING one the labels of what it waits for;
+// [Status.Waits] has the dependencies themselves.
 //
 // # Order
 //
@@ -73,7 +76,10 @@
 //
 //   - Create and Update of a value begin after those of all that it depends on
 //     have succeeded. Delete of a value begins after those of all that depends on
-//     it have succeeded; where one fails, what is below it stays.
+//     it have succeeded; where one fails, what is below it stays. Only values
+//     that need each other in a ring cannot all come last: they come one after
+//     the other when all of the ring is wanted and nothing outside it is missing,
+//     and leave together.
 //   - Derived values are created after their base and deleted before it.
 //   - What must go goes first, then the rest comes. But a value whose new version
 //     does not need what leaves is updated in place, after what it newly needs
@@ -83,8 +89,6 @@
 //     and puts it up again.
 //   - A dependency on any of many keys holds as long as one of them stands. It
 //     moves from one to another without an operation.
-//   - Values that need each other in a ring come when all of the ring is wanted
-//     and nothing outside it is missing, and leave together.
 //   - There is at most one verb of a key at a time. Operations that do not depend
 //     on each other begin in the order of the intent, and run concurrently, up to
 //     a limit for each southbound.
@@ -98,11 +102,11 @@
 //
 // # Ownership
 //
-// Register and Group come before Run; nothing else happens before it. Run starts
-// what goroutines there are, and waits for them: its own owns the graph and
-// calls Retrieve, while no verb runs; those of each southbound call verbs, and
-// last while there is work; one writes to Options.Out, which no transaction
-// waits for. When ctx ends Run lets the verbs in flight end, and returns.
+// Register and Group come before Run, which starts what goroutines there are, and
+// waits for them: its own owns the graph and calls Retrieve, while no verb runs;
+// those of each southbound call verbs, and last while there is work; one writes
+// to Options.Out, which no transaction waits for. When the context of Run ends so
+// do those of the verbs in flight; Run waits for them, and returns.
 //
 // All other methods may be called from any goroutine, but not from a verb if
 // they wait for the loop:

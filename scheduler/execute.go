@@ -14,10 +14,11 @@ import (
 
 // A task is an operation on its way to a southbound and back.
 type task struct {
-	op   graph.Op
-	d    *descriptor
-	meta any
-	err  error
+	op    graph.Op
+	d     *descriptor
+	index int // of its record
+	meta  any
+	err   error
 }
 
 // call runs the task's verb.

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync"
@@ -19,10 +20,12 @@ type printer struct {
 	left  int // out since the last that was printed
 }
 
-// page is the first or the second half of a record's text.
+// page is the first or the second half of a record's text, or a mark between
+// two that somebody waits for.
 type page struct {
 	rec  *Record
 	done bool
+	mark chan<- struct{}
 }
 
 const mostPages = 1000
@@ -32,10 +35,10 @@ func newPrinter(out io.Writer, limit int) *printer {
 }
 
 // begin prints what is known before anything is executed.
-func (p *printer) begin(r *Record) { p.add(page{r, false}) }
+func (p *printer) begin(r *Record) { p.add(page{rec: r}) }
 
 // end prints what was done.
-func (p *printer) end(r *Record) { p.add(page{r, true}) }
+func (p *printer) end(r *Record) { p.add(page{rec: r, done: true}) }
 
 func (p *printer) add(g page) {
 	if p.out == nil {
@@ -43,7 +46,7 @@ func (p *printer) add(g page) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.queue) >= mostPages {
+	if len(p.queue) >= mostPages && g.mark == nil {
 		p.left++
 		return
 	}
@@ -51,6 +54,22 @@ func (p *printer) add(g page) {
 	select {
 	case p.ready <- struct{}{}:
 	default:
+	}
+}
+
+// Flush waits until the text of all transactions that have ended is written to
+// Options.Out, or ctx ends.
+func (s *Scheduler) Flush(ctx context.Context) error {
+	if s.opts.Out == nil {
+		return nil
+	}
+	written := make(chan struct{})
+	s.printer.add(page{mark: written})
+	select {
+	case <-written:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the transaction log: %w", ctx.Err())
 	}
 }
 
@@ -72,6 +91,10 @@ func (p *printer) run(stop <-chan struct{}) error {
 		}
 		queue, left := p.take()
 		for _, g := range queue {
+			if g.mark != nil {
+				close(g.mark)
+				continue
+			}
 			text := g.rec.beginText(p.limit)
 			if g.done {
 				text = g.rec.endText(p.limit)

@@ -128,7 +128,7 @@ func (s *Scheduler) execute(ctx context.Context, r *run) {
 			if !ok {
 				break
 			}
-			t := &task{op: op, d: kindOf(op)}
+			t := s.issue(r, op)
 			if t.d == nil || t.d.passive() {
 				s.done(r, t)
 				continue
@@ -147,12 +147,21 @@ func (s *Scheduler) execute(ctx context.Context, r *run) {
 	}
 }
 
+// issue begins the record of an operation: operations are recorded in the order
+// in which they began.
+func (s *Scheduler) issue(r *run, op graph.Op) *task {
+	t := &task{op: op, d: kindOf(op), index: len(r.rec.Executed)}
+	o := operation(op, t.d, s.board.at(op.Node.Slot).shown())
+	o.Revert, o.Retry = r.reverting, r.retry && o.OldErr != nil
+	r.rec.Executed = append(r.rec.Executed, o)
+	return t
+}
+
 // done takes the result of an operation back and records it.
 func (s *Scheduler) done(r *run, t *task) {
 	n := t.op.Node
-	old := s.board.at(n.Slot)
-	o := operation(t.op, t.d, old.shown())
-	o.NewErr, o.Revert, o.Retry = t.err, r.reverting, r.retry && o.OldErr != nil
+	o := &r.rec.Executed[t.index]
+	o.NewErr = t.err
 	s.graph.Done(t.op, t.meta, t.err)
 	if t.err != nil {
 		r.failed = append(r.failed, t.d)
@@ -160,8 +169,7 @@ func (s *Scheduler) done(r *run, t *task) {
 	} else {
 		s.retries.drop(n.Key())
 	}
-	o.NewState = s.publish(r.rec.Start, n, old)
-	r.rec.Executed = append(r.rec.Executed, o)
+	o.NewState = s.publish(r.rec.Start, n, s.board.at(n.Slot))
 	if st := s.board.at(n.Slot); st != nil {
 		st.txn = r.rec.Seq + 1
 	}

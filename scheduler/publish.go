@@ -18,6 +18,9 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 	}
 	if state == kvscheduler.ValueState_NONEXISTENT {
 		if old != nil {
+			if d := s.registry.of(old.Key); d != nil && old.Meta != nil {
+				d.index.drop(d.nameIn(old.Key))
+			}
 			s.board.drop(n.Slot)
 			n.Slot = 0
 			s.retries.drop(n.Key())
@@ -31,6 +34,9 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 		Want: message(n.Want()), Have: message(n.Have()), Meta: n.Meta(), Since: now, slot: n.Slot,
 	}
 	st.Details, st.Waits = details(n, state)
+	if st.value = n.Want(); st.value == nil {
+		st.value = n.Have()
+	}
 	if d != nil {
 		st.Descriptor = d.name
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
 // A Status is what is known of one value at one time. It is immutable.
@@ -23,8 +25,29 @@ type Status struct {
 	Descriptor string       // empty: none
 	Meta       any
 
-	txn  uint64 // the last transaction that did something to it
-	slot int32
+	value *graph.Value // what is wanted, else what stands
+	txn   uint64       // the last transaction that did something to it
+	slot  int32
+}
+
+// Dependencies are those of the value.
+func (st *Status) Dependencies() []Dependency {
+	if st.value == nil {
+		return nil
+	}
+	return st.value.Deps
+}
+
+// Derived are the keys of the values that are derived from it while it stands.
+func (st *Status) Derived() []string {
+	if st.value == nil {
+		return nil
+	}
+	out := make([]string, len(st.value.Derived))
+	for i, d := range st.value.Derived {
+		out[i] = d.Key
+	}
+	return out
 }
 
 // Statuses returns the status of each value whose key has the prefix, sorted by

@@ -280,6 +280,8 @@ func (s *story) line(f []string) {
 		d, err := time.ParseDuration(f[1])
 		must(s.t, err)
 		time.Sleep(d)
+	case "explain":
+		s.print(s.sched.Explain(key(f[1])).String())
 	case "plan":
 		s.plan()
 	case "lost":

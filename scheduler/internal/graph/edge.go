@@ -183,7 +183,11 @@ func (g *Graph) witness(d *Dep) *Node {
 	return nil
 }
 
-func (d *Dep) metBy(key string) bool {
+// MetBy says whether key is one that meets d.
+func (d *Dep) MetBy(key string) bool {
+	if d.Key != "" {
+		return key == d.Key
+	}
 	for _, prefix := range d.Prefixes {
 		if strings.HasPrefix(key, prefix) {
 			return d.Match == nil || d.Match(key)
@@ -310,7 +314,7 @@ func (g *Graph) offer(b *bucket, n *Node) {
 	}
 	for i := 0; i < len(b.list); {
 		e := b.list[i].e
-		if !e.dep.metBy(n.key) {
+		if !e.dep.MetBy(n.key) {
 			i++
 			continue
 		}

@@ -49,7 +49,9 @@ func (g *Graph) Rollback() {
 	}
 	g.complete = g.journal.complete
 	g.Commit()
-	g.rest()
+	for _, n := range g.unqueue() {
+		g.push(n)
+	}
 	g.drain() // so that the order of what comes next is its own
 }
 
@@ -59,13 +61,12 @@ func (m *memento) restore() {
 	n.rest, n.foreign, n.release, n.missing = m.rest, m.foreign, m.release, m.missing
 }
 
-// rest takes all nodes out of the queues of those that can run, so that they
-// are evaluated again.
-func (g *Graph) rest() {
-	for _, q := range []*queue{&g.deletes, &g.comes} {
+// unqueue takes all nodes out of all queues.
+func (g *Graph) unqueue() (out []*Node) {
+	for _, q := range []*queue{&g.dirty, &g.deletes, &g.comes} {
 		for n := q.pop(); n != nil; n = q.pop() {
 			n.queued = false
-			g.push(n)
+			out = append(out, n)
 		}
 	}
 	for _, n := range g.parked {
@@ -73,6 +74,7 @@ func (g *Graph) rest() {
 	}
 	g.parked = nil
 	g.endRings()
+	return out
 }
 
 // Undo ends the journal and wants again what was wanted before, in the reverse
@@ -82,6 +84,7 @@ func (g *Graph) Undo() {
 	list := g.journal.list
 	g.complete = g.journal.complete
 	g.Commit()
+	queued := g.unqueue()
 	for i := len(list) - 1; i >= 0; i-- {
 		m := &list[i]
 		n := m.node
@@ -90,7 +93,9 @@ func (g *Graph) Undo() {
 		n.release = m.release || m.have == nil
 		g.setWant(n, m.want)
 	}
-	g.rest()
+	for _, n := range queued {
+		g.push(n)
+	}
 }
 
 // save notes n as it is, if it was not changed since Begin.

@@ -266,7 +266,7 @@ func (m *model) needs(op Op) {
 	for _, d := range op.New.Deps {
 		met := false
 		for key := range m.stands {
-			met = met || key == d.Key || d.Key == "" && d.metBy(key)
+			met = met || d.MetBy(key)
 		}
 		if to := m.g.Node(d.Key); !met && (to == nil || to.ring == nil || to.ring != op.Node.ring) {
 			m.t.Fatalf("%v %s while %s does not stand", op.Verb, op.Node.Key(), d.Label)
@@ -377,7 +377,7 @@ func (m *model) possible() map[string]string {
 
 func metIn(in map[string]string, d Dep) bool {
 	for key := range in {
-		if key == d.Key || d.Key == "" && d.metBy(key) {
+		if d.MetBy(key) {
 			return true
 		}
 	}
