@@ -19,6 +19,7 @@ type descriptor struct {
 	name       string
 	prefix     string
 	singleton  bool
+	modelled   bool
 	match      func(key string) bool
 	southbound *southbound
 	after      []string
@@ -114,7 +115,7 @@ func erase[V proto.Message, M any](d Descriptor[V, M]) *descriptor {
 	}
 	if d.Model.Model != nil {
 		e.prefix, e.singleton = d.Model.Prefix(), d.Model.Singleton()
-		e.keyOf = d.Model.Key
+		e.keyOf, e.modelled = d.Model.Key, true
 	}
 	eraseMeaning(d, e)
 	eraseVerbs(d, e)

@@ -17,6 +17,7 @@ type task struct {
 	op    graph.Op
 	d     *descriptor
 	index int // of its record
+	took  time.Duration
 	meta  any
 	err   error
 }
@@ -42,6 +43,7 @@ func (t *task) call(ctx context.Context) {
 // A southbound is what verbs talk to. It runs up to limit of them at once, on
 // goroutines that live while there is work.
 type southbound struct {
+	name    string
 	limit   int
 	timeout time.Duration
 	results *results
@@ -86,14 +88,18 @@ func (b *southbound) work(ctx context.Context) {
 
 func (b *southbound) run(ctx context.Context, chunk []*task) {
 	start := time.Now()
+	begun := start
 	verbCtx, cancel := context.WithTimeout(ctx, b.timeout)
 	for _, t := range chunk {
-		if now := time.Now(); now.Sub(start) > b.timeout/2 {
+		if begun.Sub(start) > b.timeout/2 {
 			cancel()
-			start = now
+			start = begun
 			verbCtx, cancel = context.WithTimeout(ctx, b.timeout)
 		}
 		t.call(verbCtx)
+		ended := time.Now()
+		t.took = max(1, ended.Sub(begun))
+		begun = ended
 	}
 	cancel()
 	b.results.add(chunk)

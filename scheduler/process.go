@@ -100,6 +100,7 @@ func (s *Scheduler) complete(r *run) *Record {
 	}
 	r.rec.Stop = time.Now()
 	s.report(r)
+	s.stats.transaction(r.rec.Type)
 	s.history.add(r.rec)
 	s.printer.end(r.rec)
 	return r.rec
@@ -162,6 +163,7 @@ func (s *Scheduler) done(r *run, t *task) {
 	n := t.op.Node
 	o := &r.rec.Executed[t.index]
 	o.NewErr = t.err
+	s.stats.operation(t)
 	s.graph.Done(t.op, t.meta, t.err)
 	if t.err != nil {
 		r.failed = append(r.failed, t.d)

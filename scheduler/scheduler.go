@@ -44,6 +44,7 @@ type Scheduler struct {
 	results  *results
 	board    board
 	history  history
+	stats    stats
 	inbox    *inbox
 	watchers watchers
 	groups   map[string]*Group
@@ -73,6 +74,7 @@ func New(opts Options) *Scheduler {
 		inbox:   newInbox(),
 		printer: newPrinter(opts.Out, opts.PrintLimit),
 		groups:  map[string]*Group{},
+		stats:   stats{verbs: map[*descriptor]*[4]Timing{}},
 		asked:   make(chan func(context.Context)),
 		stopped: make(chan struct{}),
 		graph:   graph.New(),
@@ -87,6 +89,7 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 	name = cmp.Or(name, d.name)
 	if s.bounds[name] == nil {
 		s.bounds[name] = &southbound{
+			name:    name,
 			limit:   cmp.Or(s.opts.Limits[name], s.opts.Concurrency),
 			timeout: s.opts.VerbTimeout,
 			results: s.results,

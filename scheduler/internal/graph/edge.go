@@ -90,6 +90,7 @@ func (g *Graph) setGoing(n *Node, going bool) {
 func (g *Graph) pushDerived(v *version) {
 	for _, d := range v.Derived {
 		if dn := g.nodes[d.Key]; dn != nil {
+			g.touch(dn) // what it waits for is of interest now
 			g.push(dn)
 		}
 	}

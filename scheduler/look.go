@@ -1,0 +1,67 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// A DescriptorInfo is what is publicly known of a descriptor.
+type DescriptorInfo struct {
+	Name       string
+	Prefix     string // of its keys; the key itself where there is only one
+	Modelled   bool   // people declare its values, under a model's keys
+	Retrieves  bool   // what stands can be read back
+	Southbound string
+}
+
+// Descriptors returns those registered, sorted by name.
+func (s *Scheduler) Descriptors() []DescriptorInfo {
+	var out []DescriptorInfo
+	for _, d := range s.registry.all {
+		out = append(out, DescriptorInfo{d.name, d.prefix, d.modelled, d.retrieve != nil, d.southbound.name})
+	}
+	slices.SortFunc(out, func(a, b DescriptorInfo) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// Seen is a value that really stands.
+type Seen struct {
+	Key     string
+	Value   proto.Message
+	Meta    any
+	Foreign bool
+}
+
+// ErrNoRetrieve is what Look returns of values that cannot be read back.
+var ErrNoRetrieve = errors.New("the descriptor cannot read back what stands")
+
+// Look reads back what really stands of a descriptor's values, sorted by key. It
+// changes nothing that the scheduler knows, and no transaction waits for it.
+func (s *Scheduler) Look(ctx context.Context, name string) ([]Seen, error) {
+	i := slices.IndexFunc(s.registry.all, func(d *descriptor) bool { return d.name == name })
+	if i < 0 || s.registry.all[i].retrieve == nil {
+		return nil, fmt.Errorf("%q: %w", name, ErrNoRetrieve)
+	}
+	d := s.registry.all[i]
+	var ws []wanted
+	s.board.each(func(st *Status) {
+		if st.Descriptor == d.name && st.Want != nil && st.Base == "" {
+			ws = append(ws, wanted{st.Key, st.Want})
+		}
+	})
+	items, err := s.collect(ctx, d, ws)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.name, err)
+	}
+	out := make([]Seen, len(items))
+	for i, it := range items {
+		out[i] = Seen{it.value.Key, message(it.value), it.meta, it.foreign}
+	}
+	slices.SortFunc(out, func(a, b Seen) int { return strings.Compare(a.Key, b.Key) })
+	return out, nil
+}
