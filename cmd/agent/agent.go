@@ -44,7 +44,8 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 		return err
 	}
 	defer stores.Close()
-	orch := orchestrator.New(announcing{sched, tell}, orchestrator.Options{
+	standing := announcing{sched, make(chan struct{}, 1)}
+	orch := orchestrator.New(standing, orchestrator.Options{
 		Layers: stores.layers(), Retry: conf.scheduler.retry(), Log: log,
 	})
 
@@ -52,7 +53,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	socket := kvdb.Server{Socket: cmp.Or(s.Socket, kvdb.DefaultSocket(s.Label)), Stores: stores.editable(), Log: log}
 
 	below := []task{sched.Run, host.Run}
-	above := append(stores.tasks(), orch.Run, socket.Run)
+	above := append(stores.tasks(), orch.Run, socket.Run, standing.announce(tell))
 	log.Info("agent runs", "label", s.Label, "stores", stores.names(), "pid", os.Getpid())
 	tell.Tell("READY=1")
 	defer tell.Tell("STOPPING=1")
@@ -71,20 +72,4 @@ func removeAll(ctx context.Context, sched *scheduler.Scheduler) error {
 		return fmt.Errorf("removing the network: %w", err)
 	}
 	return nil
-}
-
-// announcing tells when all that is declared has been seen to for the first time.
-type announcing struct {
-	*scheduler.Scheduler
-	tell notifier
-}
-
-// Commit is the scheduler's. Only the transaction after all sources are complete
-// replaces what is wanted.
-func (a announcing) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error) {
-	record, err := a.Scheduler.Commit(ctx, txn)
-	if txn.Replace && record != nil {
-		a.tell.Tell("STATUS=the network stands as declared")
-	}
-	return record, err
 }

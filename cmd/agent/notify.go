@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
+
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // A notifier tells whoever started the agent how it is, by the protocol of
@@ -35,5 +38,40 @@ func (n notifier) Tell(state string) {
 func (n notifier) Close() {
 	if n.conn != nil {
 		n.conn.Close()
+	}
+}
+
+// announcing notices when all that is declared has been seen to.
+type announcing struct {
+	*scheduler.Scheduler
+	standing chan struct{} // holds a token when it is time to say so
+}
+
+// Commit is the scheduler's. Only the transaction after all sources are complete
+// replaces what is wanted.
+func (a announcing) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error) {
+	record, err := a.Scheduler.Commit(ctx, txn)
+	if txn.Replace && record != nil {
+		select {
+		case a.standing <- struct{}{}:
+		default:
+		}
+	}
+	return record, err
+}
+
+// announce tells it, once the transaction log has said so too.
+func (a announcing) announce(tell notifier) task {
+	return func(ctx context.Context) error {
+		for {
+			select {
+			case <-a.standing:
+			case <-ctx.Done():
+				return nil
+			}
+			if a.Flush(ctx) == nil {
+				tell.Tell("STATUS=the network stands as declared")
+			}
+		}
 	}
 }

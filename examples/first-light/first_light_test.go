@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -20,14 +22,29 @@ import (
 func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 
 // The script does what the first five minutes of a user are.
-func TestFirstLight(t *testing.T) {
+func TestFirstLight(t *testing.T) { runScripts(t, "testdata") }
+
+func TestAsAnOrdinaryUser(t *testing.T) {
+	become := exec.Command("true")
+	become.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	testkit.Need(t, "root, to become someone else", become.Run() == nil)
+	runScripts(t, "testdata/user")
+}
+
+func runScripts(t *testing.T, dir string) {
 	testkit.Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
 	bin := t.TempDir()
 	out, err := exec.Command("go", "build", "-o", bin, ".", "../../cmd/agent", "../../cmd/agentctl").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	session.Run(t, "testdata", bin, nil, map[string]session.Command{"try": try, "nothing-left": nothingLeft})
+	// Whoever the script starts programs as may find them, and write.
+	setup := func(env *testscript.Env) error {
+		return errors.Join(os.Chmod(filepath.Dir(bin), 0o755), os.Chmod(bin, 0o755),
+			os.Chmod(filepath.Dir(env.WorkDir), 0o755), os.Chmod(env.WorkDir, 0o777),
+			os.Chmod(env.Getenv("TMPDIR"), 0o777))
+	}
+	session.Run(t, dir, bin, setup, map[string]session.Command{"try": try, "nothing-left": nothingLeft})
 }
 
 // try runs a command that first-light printed under "what to try", as it is:
