@@ -172,7 +172,7 @@ func setOffload(space *netns.Space, l kernel.Link, veth *interfaces.VethLink) er
 func (h *handler) made(space *netns.Space, key string, l kernel.Link, v *interfaces.Interface) Meta {
 	e := standing.Entry{Key: key, Link: l.Index}
 	if v.GetType() != interfaces.Interface_EXISTING {
-		e.Name, e.Alias, e.Up, e.MTU = l.Name, l.Alias, v.GetEnabled(), int(v.GetMtu())
+		e.Name, e.Up, e.MTU = l.Name, v.GetEnabled(), int(v.GetMtu())
 		if mac, set := macOf(v); set {
 			e.MAC = mac.String()
 		}

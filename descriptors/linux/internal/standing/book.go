@@ -12,10 +12,10 @@ type Entry struct {
 	Key  string // of the value
 	Link int    // the link that a route leaves by
 	// Of an interface: what it should look like. What is zero is anybody's.
-	Name, Alias string
-	Up          bool
-	MTU         int
-	MAC         string
+	Name string
+	Up   bool
+	MTU  int
+	MAC  string
 	// Of a membership: the index of the VRF.
 	Master int
 }
@@ -127,6 +127,6 @@ func (b *book) judge(t Thing, e kernel.Event) (v verdict) {
 }
 
 func (e Entry) differs(l kernel.Link) bool {
-	return e.Name != "" && e.Name != l.Name || e.Alias != "" && e.Alias != l.Alias ||
-		e.MTU != 0 && e.MTU != l.MTU || e.MAC != "" && e.MAC != l.MAC.String()
+	return e.Name != "" && e.Name != l.Name || e.MTU != 0 && e.MTU != l.MTU ||
+		e.MAC != "" && e.MAC != l.MAC.String()
 }

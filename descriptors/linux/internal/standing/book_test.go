@@ -14,7 +14,7 @@ import (
 func TestJudge(t *testing.T) {
 	ns := kernel.ID{Ino: 1}
 	mac := net.HardwareAddr{2, 0, 0, 0, 0, 1}
-	veth := kernel.Link{Index: 3, Name: "veth1", Alias: "ours", Up: true, MTU: 1500, MAC: mac, Master: 9}
+	veth := kernel.Link{Index: 3, Name: "veth1", Up: true, MTU: 1500, MAC: mac, Master: 9}
 	addr := kernel.Addr{Link: 3, Prefix: netip.MustParsePrefix("10.0.0.1/24")}
 	route := kernel.Route{Link: 3, Dst: netip.MustParsePrefix("10.1.0.0/16"), Table: 254, Protocol: kernel.Protocol}
 	neigh := kernel.Neighbour{Link: 3, IP: netip.MustParseAddr("10.0.0.2"), MAC: mac}
@@ -35,7 +35,6 @@ func TestJudge(t *testing.T) {
 		{"link gone", kernel.Event{Gone: true, What: veth}, []string{"link"}, false, 0},
 		{"link down", kernel.Event{What: with(func(l *kernel.Link) { l.Up = false })}, []string{"link"}, false, 0},
 		{"link renamed", kernel.Event{What: with(func(l *kernel.Link) { l.Name = "x" })}, nil, true, 5},
-		{"alias gone", kernel.Event{What: with(func(l *kernel.Link) { l.Alias = "" })}, nil, true, 5},
 		{"other MTU", kernel.Event{What: with(func(l *kernel.Link) { l.MTU = 9000 })}, nil, true, 5},
 		{"other MAC", kernel.Event{What: with(func(l *kernel.Link) { l.MAC = nil })}, nil, true, 5},
 		{"out of its VRF", kernel.Event{What: with(func(l *kernel.Link) { l.Master = 0 })}, []string{"member"}, false, 4},
@@ -51,7 +50,7 @@ func TestJudge(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBook()
-			b.add(Interface(ns, 3), Entry{Key: "link", Name: "veth1", Alias: "ours", Up: true, MTU: 1500, MAC: mac.String()})
+			b.add(Interface(ns, 3), Entry{Key: "link", Name: "veth1", Up: true, MTU: 1500, MAC: mac.String()})
 			b.add(Membership(ns, 3), Entry{Key: "member", Master: 9})
 			b.add(Address(ns, addr), Entry{Key: "addr"})
 			b.add(Route(ns, route), Entry{Key: "route", Link: 3})

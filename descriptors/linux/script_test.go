@@ -1,0 +1,309 @@
+package linux_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/descriptors/linux"
+	"github.com/keyplane/keyplane/internal/scratch"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
+
+// patience is how long a script waits for what it expects. What takes as long
+// fails: the agent heals within a second.
+const patience = time.Second
+
+// TestScripts runs the stories in testdata through a scheduler that runs, on the
+// real kernel. They say, besides what testscript knows:
+//
+//	netns NAME...            makes network namespaces, which go with the script
+//	put KEY JSON             wants a value, in one transaction with the puts around it
+//	del KEY                  wants it no more, likewise
+//	commit                   ends the transaction
+//	invalid KEY JSON FIELD   expects that the value is refused for that field
+//	state KEY STATE [TEXT]   waits for the state, with that text in error or details
+//	stays KEY STATE          expects the state now
+//	soon COMMAND REGEXP      runs the command until its output matches
+//	reach NS ADDR [NS2]      sends a datagram from NS to ADDR, which is in NS2
+//	restart                  ends the scheduler and begins anew, with nothing known
+//	resync                   has everything read back, and what was put is all that is wanted
+func TestScripts(t *testing.T) {
+	testkit.Netns(t)
+	_, err := exec.LookPath("ip")
+	testkit.Need(t, "ip (iproute2)", err == nil)
+	scripts, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range scripts { // one by one: the kernel is the same for all
+		t.Run("", func(t *testing.T) { testscript.Run(t, params(script)) })
+	}
+}
+
+func params(script string) testscript.Params {
+	return testscript.Params{
+		Files: []string{script},
+		Setup: func(env *testscript.Env) error {
+			a := &agent{wanted: map[string]proto.Message{}}
+			env.Values[agentKey{}] = a
+			env.Defer(a.end)
+			return a.start()
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"netns": command((*agent).netns), "put": command((*agent).put), "del": command((*agent).del),
+			"commit": command((*agent).commit), "invalid": command((*agent).invalid), "state": command((*agent).state),
+			"stays": command((*agent).stays), "reach": command((*agent).reach), "restart": command((*agent).restart),
+			"resync": command((*agent).resync), "soon": command((*agent).soon),
+		},
+		Condition: canMake,
+	}
+}
+
+type agentKey struct{}
+
+// agent is the scheduler of one script, and what the script wants.
+type agent struct {
+	s       *scheduler.Scheduler
+	stop    func()
+	names   []string
+	wanted  map[string]proto.Message
+	changes []scheduler.Change
+}
+
+func command(f func(*agent, []string) error) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		err := f(ts.Value(agentKey{}).(*agent), args)
+		switch {
+		case neg && err == nil:
+			ts.Fatalf("unexpected success")
+		case neg:
+			ts.Logf("%v", err)
+		default:
+			ts.Check(err)
+		}
+	}
+}
+
+func (a *agent) start() error {
+	a.s = scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+	plugin, err := linux.Register(a.s, linux.Options{Label: "test", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	go func() { ended <- a.s.Run(ctx) }()
+	go func() { ended <- plugin.Run(ctx) }()
+	a.stop = func() {
+		cancel()
+		if err := errors.Join(<-ended, <-ended); err != nil {
+			panic(err)
+		}
+	}
+	return nil
+}
+
+// end stops the agent and leaves the kernel as it was.
+func (a *agent) end() {
+	a.changes = nil
+	for key := range a.wanted {
+		a.changes = append(a.changes, scheduler.Unwant(key))
+	}
+	_ = a.commit(nil)
+	a.stop()
+	for _, name := range a.names {
+		_ = exec.Command("ip", "netns", "del", name).Run()
+	}
+}
+
+func (a *agent) restart([]string) error {
+	a.stop()
+	return a.start()
+}
+
+func (a *agent) netns(names []string) error {
+	for _, name := range names {
+		if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		a.names = append(a.names, name)
+	}
+	return nil
+}
+
+func (a *agent) put(args []string) error {
+	v, err := a.value(args[0], args[1])
+	if err != nil {
+		return err
+	}
+	a.wanted[v.Key()] = v.Message()
+	a.changes = append(a.changes, scheduler.Want(v))
+	return nil
+}
+
+func (a *agent) value(key, json string) (scheduler.Value, error) {
+	m, err := models.Decode(key, []byte(json))
+	if err != nil {
+		return scheduler.Value{}, err
+	}
+	return a.s.Value(key, m)
+}
+
+func (a *agent) del(args []string) error {
+	delete(a.wanted, args[0])
+	a.changes = append(a.changes, scheduler.Unwant(args[0]))
+	return nil
+}
+
+func (a *agent) commit([]string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*patience)
+	defer cancel()
+	_, err := a.s.Commit(ctx, scheduler.Txn{Changes: a.changes})
+	a.changes = nil
+	var failed *scheduler.TxnError
+	if errors.As(err, &failed) {
+		return nil // its states say so
+	}
+	return err
+}
+
+func (a *agent) resync([]string) error {
+	txn := scheduler.Txn{Refresh: true, Replace: true}
+	for key, m := range a.wanted {
+		v, err := a.s.Value(key, m)
+		if err != nil {
+			return err
+		}
+		txn.Changes = append(txn.Changes, scheduler.Want(v))
+	}
+	_, err := a.s.Commit(context.Background(), txn)
+	return err
+}
+
+func (a *agent) invalid(args []string) error {
+	_, err := a.value(args[0], args[1])
+	if got := strings.Join(models.Fields(err), " "); got != args[2] {
+		return fmt.Errorf("invalid are %q, not %q: %w", got, args[2], err)
+	}
+	return nil
+}
+
+func (a *agent) state(args []string) error {
+	return eventually(func() error { return a.stays(args) })
+}
+
+func (a *agent) soon(args []string) error {
+	want, err := regexp.Compile(args[1])
+	if err != nil {
+		return err
+	}
+	words := strings.Fields(args[0])
+	return eventually(func() error {
+		out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
+		if err == nil && !want.Match(out) {
+			err = errors.New("no match")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w for %s in\n%s", args[0], err, want, out)
+		}
+		return nil
+	})
+}
+
+// eventually tries until what is expected is so.
+func eventually(try func() error) error {
+	deadline := time.After(patience)
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-again.C:
+		case <-deadline:
+			return err
+		}
+	}
+}
+
+// canMake tells whether the kernel has links of a kind.
+func canMake(kind string) (bool, error) {
+	args := []string{"link", "add", "canmake", "type", kind}
+	if kind == "vrf" {
+		args = append(args, "table", "1")
+	}
+	if exec.Command("ip", args...).Run() != nil {
+		return false, nil
+	}
+	return true, exec.Command("ip", "link", "del", "canmake").Run()
+}
+
+func (a *agent) stays(args []string) error {
+	st, ok := a.s.Status(args[0])
+	if !ok {
+		if args[1] == "NONEXISTENT" {
+			return nil
+		}
+		return fmt.Errorf("%s is not there", args[0])
+	}
+	text := fmt.Sprint(st.State, " ", st.Details, " ", st.Err)
+	for _, want := range args[1:] {
+		if !strings.Contains(text, want) {
+			return fmt.Errorf("%s is %s, want %q", args[0], text, args[1:])
+		}
+	}
+	return nil
+}
+
+// reach sends datagrams until one arrives.
+func (a *agent) reach(args []string) error {
+	from, to := args[0], args[1]
+	at := from
+	if len(args) > 2 {
+		at = args[2]
+	}
+	var server net.PacketConn
+	var client net.Conn
+	listen := func() (err error) { server, err = net.ListenPacket("udp", net.JoinHostPort(to, "0")); return err }
+	if err := scratch.InNetns(at, listen); err != nil {
+		return err
+	}
+	defer server.Close()
+	dial := func() (err error) { client, err = net.Dial("udp", server.LocalAddr().String()); return err }
+	if err := scratch.InNetns(from, dial); err != nil {
+		return err
+	}
+	defer client.Close()
+	buffer, deadline := make([]byte, 16), time.Now().Add(3*patience) // resolving neighbours takes its time
+	for time.Now().Before(deadline) {
+		if _, err := client.Write([]byte("hello")); err != nil {
+			return err
+		}
+		if err := server.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+			return err
+		}
+		if _, _, err := server.ReadFrom(buffer); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("nothing from %s reached %s in %s", from, to, at)
+}
