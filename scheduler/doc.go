@@ -57,8 +57,8 @@
 //	    +--- Unwant: Delete ------------------------------------+
 //	         (REMOVED, as Watch says)
 //
-//	RETRYING       a verb failed; it is called again after a back-off, or as soon as the value changes
-//	FAILED         a verb failed; it is called again when the value changes or somebody says Retry
+//	RETRYING       a verb failed; it is called again after a back-off, or when the value is declared anew
+//	FAILED         a verb failed; it is called again when the value is declared anew or somebody says Retry
 //	INVALID        Validate refuses what is wanted; what was valid before may stand
 //	UNIMPLEMENTED  no descriptor has the key
 //	MISSING        what stood has vanished by itself, and is not back yet
@@ -76,10 +76,10 @@
 //
 //   - Create and Update of a value begin after those of all that it depends on
 //     have succeeded. Delete of a value begins after those of all that depends on
-//     it have succeeded; where one fails, what is below it stays. Only values
-//     that need each other in a ring cannot all come last: they come one after
-//     the other when all of the ring is wanted and nothing outside it is missing,
-//     and leave together.
+//     it have succeeded; where one fails, what is below it stays. In a ring of
+//     values that need each other somebody has to be first: they come one after
+//     the other, when all are wanted and nothing else is missing, and leave
+//     together.
 //   - Derived values are created after their base and deleted before it.
 //   - What must go goes first, then the rest comes. But a value whose new version
 //     does not need what leaves is updated in place, after what it newly needs
