@@ -12,6 +12,9 @@
 //
 // Order: changes of one key are seen in the store's order, changes that one
 // store transaction made together stay together in one [Change].
+//
+// Tests: the mirror by stories, the Source in synthetic time and by random
+// histories with faults, each connector by the suite in kvdbsync/conformance.
 package kvdbsync
 
 import (

@@ -123,6 +123,25 @@ func TestMirrorForgetsWhatIsGone(t *testing.T) {
 	}
 }
 
+// BenchmarkDiffering is how long the comparison with a listing of 100,000 keys,
+// once in ten minutes, holds up what changes meanwhile.
+func BenchmarkDiffering(b *testing.B) {
+	m := newMirror()
+	listed := map[string]state{}
+	for i := range 100_000 {
+		e := Event{Key: fmt.Sprintf("config/linux/interfaces/v2/interface/if%d", i), Value: []byte(`{"name":"x"}`)}
+		m.set(e)
+		listed[e.Key] = stateOf(e)
+	}
+	m.take()
+	m.watchTouches()
+	for b.Loop() {
+		if keys := m.differing(listed); len(keys) > 0 {
+			b.Fatal(keys)
+		}
+	}
+}
+
 func BenchmarkMirrorTake(b *testing.B) {
 	m := newMirror()
 	key := make([]string, 1000)

@@ -250,6 +250,37 @@ func TestOneTransactionOf10000KeysIsOneBatch(t *testing.T) {
 	}
 }
 
+// A watch that has to catch up gets more than fits into one message. etcd cuts it
+// where it likes, also in the middle of a transaction.
+func TestTransactionsSurviveFragments(t *testing.T) {
+	s := start(t)
+	ctx, cancel := context.WithCancel(s.ctx())
+	defer cancel()
+	const txns, keys = 12, 3
+	group := make([]kvdbsync.Event, keys)
+	for i := range group {
+		group[i] = kvdbsync.Event{Key: fmt.Sprint(root, i), Value: []byte(strings.Repeat("x", 400<<10))}
+	}
+	whole := 0
+	for b, err := range s.connector().Watch(ctx, root) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Synced {
+			for range txns {
+				s.txn(group)
+			}
+			continue
+		}
+		if len(b.Events) != keys {
+			t.Fatalf("a batch of %d, want the %d of one transaction", len(b.Events), keys)
+		}
+		if whole++; whole == txns {
+			cancel()
+		}
+	}
+}
+
 // A server that hangs keeps its connections open; so does a line that swallows
 // everything. gRPC's pings find out.
 func TestSilenceIsNoticed(t *testing.T) {
