@@ -146,10 +146,19 @@ func (m *mirror) forgetTouches() { m.touched = nil }
 // changes have named since watchTouches.
 func (m *mirror) differing(listed map[string]state) []string {
 	var keys []string
+	both := 0
 	for key, want := range listed {
-		if !m.holds(key, want) && !m.isTouched(key) {
+		var now state
+		if it := m.items[key]; it != nil {
+			now = it.now
+		}
+		both += count(now)
+		if !now.same(want) && !m.isTouched(key) {
 			keys = append(keys, key)
 		}
+	}
+	if both == m.live {
+		return keys // nothing lives that is not listed
 	}
 	for key, it := range m.items {
 		if _, ok := listed[key]; !ok && !it.now.gone() && !m.isTouched(key) {
@@ -157,14 +166,6 @@ func (m *mirror) differing(listed map[string]state) []string {
 		}
 	}
 	return keys
-}
-
-func (m *mirror) holds(key string, want state) bool {
-	it := m.items[key]
-	if it == nil {
-		return want.gone()
-	}
-	return it.now.same(want)
 }
 
 func (m *mirror) isTouched(key string) bool {
