@@ -46,7 +46,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	defer stores.Close()
 	standing := announcing{sched, make(chan struct{}, 1)}
 	orch := orchestrator.New(standing, orchestrator.Options{
-		Layers: stores.layers(), Retry: conf.scheduler.retry(), Log: log,
+		Layers: stores.layers(), Retry: conf.scheduler.retry(), Patience: conf.orchestrator.Patience, Log: log,
 	})
 
 	// Who may look and edit: agentctl, on this host.

@@ -14,6 +14,7 @@ import (
 type schedulerConfig struct {
 	Print            bool          `yaml:"print-txn-summary"` // Defaults to true
 	PrintLimit       int           `yaml:"print-txn-limit"`
+	Simulate         bool          `yaml:"enable-txn-simulation"`
 	Concurrency      int           `yaml:"concurrency"`
 	OperationTimeout time.Duration `yaml:"operation-timeout"`
 	HistoryCount     int           `yaml:"history-count"`
@@ -26,7 +27,6 @@ type schedulerConfig struct {
 	RecordHistory   bool `yaml:"record-transaction-history"`
 	HistoryAgeLimit int  `yaml:"transaction-history-age-limit"`
 	InitPeriod      int  `yaml:"permanently-recorded-init-period"`
-	Simulation      bool `yaml:"enable-txn-simulation"`
 }
 
 func (c schedulerConfig) options(log *slog.Logger, out io.Writer) scheduler.Options {
@@ -34,7 +34,7 @@ func (c schedulerConfig) options(log *slog.Logger, out io.Writer) scheduler.Opti
 		out = nil
 	}
 	return scheduler.Options{
-		Log: log, Out: out, PrintLimit: c.PrintLimit,
+		Log: log, Out: out, PrintLimit: c.PrintLimit, Simulate: c.Simulate,
 		Concurrency: c.Concurrency, VerbTimeout: c.OperationTimeout,
 		HistoryCount: c.HistoryCount, HistoryBytes: c.HistoryBytes,
 	}
@@ -48,6 +48,7 @@ func (c schedulerConfig) retry() scheduler.Retry {
 type orchestratorConfig struct {
 	Priorities  map[string]int `yaml:"priorities"` // Defaults to those of stores
 	AntiEntropy time.Duration  `yaml:"anti-entropy"`
+	Patience    time.Duration  `yaml:"start-patience"`
 }
 
 // A configuration is what all files but those of stores say.
