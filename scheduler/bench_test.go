@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"runtime"
 	"slices"
 	"testing"
@@ -37,11 +38,12 @@ func register(tb testing.TB, s *scheduler.Scheduler) {
 	type none = struct{}
 	interfacePrefix := models.For[*interfaces.Interface]().Prefix()
 	_, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, int]{
-		Name:   "interface",
-		Model:  models.For[*interfaces.Interface](),
-		Create: func(context.Context, string, *interfaces.Interface) (int, error) { return 1, nil },
-		Update: func(_ context.Context, _ string, _, _ *interfaces.Interface, m int) (int, error) { return m, nil },
-		Delete: func(context.Context, string, *interfaces.Interface, int) error { return nil },
+		Name:     "interface",
+		Model:    models.For[*interfaces.Interface](),
+		Create:   func(context.Context, string, *interfaces.Interface) (int, error) { return 1, nil },
+		Update:   func(_ context.Context, _ string, _, _ *interfaces.Interface, m int) (int, error) { return m, nil },
+		Delete:   func(context.Context, string, *interfaces.Interface, int) error { return nil },
+		Retrieve: echo[*interfaces.Interface](1),
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -52,12 +54,26 @@ func register(tb testing.TB, s *scheduler.Scheduler) {
 		Dependencies: func(_ string, r *l3.Route) []scheduler.Dependency {
 			return []scheduler.Dependency{{Label: "outgoing-interface", Key: interfacePrefix + r.OutgoingInterface}}
 		},
-		Create: func(context.Context, string, *l3.Route) (none, error) { return none{}, nil },
-		Update: func(context.Context, string, *l3.Route, *l3.Route, none) (none, error) { return none{}, nil },
-		Delete: func(context.Context, string, *l3.Route, none) error { return nil },
+		Create:   func(context.Context, string, *l3.Route) (none, error) { return none{}, nil },
+		Update:   func(context.Context, string, *l3.Route, *l3.Route, none) (none, error) { return none{}, nil },
+		Delete:   func(context.Context, string, *l3.Route, none) error { return nil },
+		Retrieve: echo[*l3.Route](none{}),
 	})
 	if err != nil {
 		tb.Fatal(err)
+	}
+}
+
+// echo retrieves just what is wanted, as copies.
+func echo[V proto.Message, M any](meta M) func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
+	return func(_ context.Context, ws []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
+		return func(yield func(scheduler.Found[V, M], error) bool) {
+			for _, w := range ws {
+				if !yield(scheduler.Found[V, M]{Key: w.Key, Value: proto.CloneOf(w.Value), Meta: meta}, nil) {
+					return
+				}
+			}
+		}
 	}
 }
 
@@ -191,9 +207,23 @@ func BenchmarkDelete100k(b *testing.B) {
 	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "values/s")
 }
 
+func BenchmarkResync100k(b *testing.B) {
+	const n = 100_000
+	ms := network(n)
+	s, stop := start(b)
+	defer stop()
+	mustCommit(b, s, scheduler.Txn{Changes: wantAll(b, s, keysOf(b, ms), ms)})
+	for b.Loop() {
+		if r := mustCommit(b, s, scheduler.Txn{Refresh: true}); len(r.Executed) != 0 {
+			b.Fatalf("%d operations, not none", len(r.Executed))
+		}
+	}
+	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "values/s")
+}
+
 // BenchmarkOneChange creates one route while many values stand.
 func BenchmarkOneChange(b *testing.B) {
-	for name, n := range map[string]int{"1k": 1000, "100k": 100_000} {
+	for name, n := range map[string]int{"1k": 1000, "100k": 100_000, "1M": 1_000_000} {
 		b.Run(name, func(b *testing.B) { benchOneChange(b, n) })
 	}
 }

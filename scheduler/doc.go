@@ -12,7 +12,7 @@
 //
 //	s := scheduler.New(scheduler.Options{})
 //	links, err := scheduler.Register(s, linkDescriptor) // links finds metadata by name
-//	go s.Run(ctx)
+//	go func() { ended <- s.Run(ctx) }()
 //
 //	v, err := s.Value("config/.../eth1", message) // validated and prepared, by any goroutine
 //	record, err := s.Commit(ctx, scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}})
@@ -111,10 +111,10 @@
 // All other methods may be called from any goroutine, but not from a verb if
 // they wait for the loop:
 //
-//	pure                 Value, and the functions of a Descriptor that are not verbs
-//	wait for the loop    Commit, Plan; Submit until its transaction begins
+//	pure                 Value, Descriptors, and the functions of a Descriptor that are not verbs
+//	wait for the loop    Commit, Plan, Look; Submit until its transaction begins
 //	leave word           Observe, Refresh, Retry, Group.Lost, Group.Ready; of one key the newest counts, none is lost
-//	read snapshots       Status, Statuses, History, Explain; no transaction waits for them
+//	read snapshots       Status, Statuses, Explain, History, Stats; no transaction waits for them
 //	wait for changes     Watch, Wait; a slow reader gets the newest of each key, and misses none
 //
 // Messages belong to everyone once they have been given to Value, yielded by

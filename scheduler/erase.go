@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"sync"
 
 	"google.golang.org/protobuf/proto"
 
@@ -194,48 +193,4 @@ func nameOf(v proto.Message) string {
 		return "nil"
 	}
 	return string(v.ProtoReflect().Descriptor().FullName())
-}
-
-// Index looks up metadata by the name of a value: the part of its key after
-// the prefix. Safe for use by any goroutine.
-type Index[M any] struct{ x *index }
-
-// Get returns the metadata of the value with the given name, if it stands.
-func (x *Index[M]) Get(name string) (M, bool) {
-	x.x.mu.RLock()
-	defer x.x.mu.RUnlock()
-	m, ok := x.x.byName[name]
-	return meta[M](m), ok
-}
-
-// All returns the metadata of every value that stands, by name.
-func (x *Index[M]) All() map[string]M {
-	x.x.mu.RLock()
-	defer x.x.mu.RUnlock()
-	out := make(map[string]M, len(x.x.byName))
-	for name, m := range x.x.byName {
-		out[name] = meta[M](m)
-	}
-	return out
-}
-
-// index holds the metadata of one descriptor's values, where there is any.
-type index struct {
-	mu     sync.RWMutex
-	byName map[string]any
-}
-
-func (x *index) set(name string, meta any) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.byName == nil {
-		x.byName = map[string]any{}
-	}
-	x.byName[name] = meta
-}
-
-func (x *index) drop(name string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	delete(x.byName, name)
 }

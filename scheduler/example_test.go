@@ -49,16 +49,28 @@ func mounts() scheduler.Descriptor[text, nothing] {
 	return d
 }
 
-// storage is a scheduler that has the descriptors and runs until ctx ends. One
-// verb at a time makes the examples print in the same order each time.
-func storage(ctx context.Context, ds ...scheduler.Descriptor[text, nothing]) *scheduler.Scheduler {
+// running runs s until stop is called.
+func running(s *scheduler.Scheduler) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	return ctx, func() {
+		cancel()
+		if err := <-ended; err != nil {
+			panic(err)
+		}
+	}
+}
+
+// storage is a scheduler that has the descriptors. One verb at a time makes the
+// examples print in the same order each time.
+func storage(ds ...scheduler.Descriptor[text, nothing]) *scheduler.Scheduler {
 	s := scheduler.New(scheduler.Options{Concurrency: 1})
 	for _, d := range ds {
 		if _, err := scheduler.Register(s, d); err != nil {
 			panic(err)
 		}
 	}
-	go s.Run(ctx)
 	return s
 }
 
@@ -84,8 +96,6 @@ func state(s *scheduler.Scheduler, key string) {
 
 // Values come in the order they need, in whichever order they are asked for.
 func Example() {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
 	s := scheduler.New(scheduler.Options{})
 	if _, err := scheduler.Register(s, volumes()); err != nil {
 		panic(err)
@@ -93,7 +103,8 @@ func Example() {
 	if _, err := scheduler.Register(s, mounts()); err != nil {
 		panic(err)
 	}
-	go s.Run(ctx)
+	ctx, stop := running(s)
+	defer stop()
 
 	commit(ctx, s, want(s, "mount/home", "v1"))
 	state(s, "mount/home")
@@ -112,9 +123,9 @@ func Example() {
 // A mount that moves to another volume stays up: it is updated after the new
 // volume stands and before the old one leaves.
 func ExampleScheduler_Commit() {
-	ctx, stop := context.WithCancel(context.Background())
+	s := storage(volumes(), mounts())
+	ctx, stop := running(s)
 	defer stop()
-	s := storage(ctx, volumes(), mounts())
 
 	commit(ctx, s, want(s, "volume/v1", "10G"), want(s, "mount/home", "v1"))
 	commit(ctx, s, scheduler.Unwant("volume/v1"), want(s, "volume/v2", "20G"), want(s, "mount/home", "v2"))
@@ -129,14 +140,14 @@ func ExampleScheduler_Commit() {
 // Disks are nobody's to create: a descriptor without verbs only takes notice of
 // what Observe tells.
 func ExampleScheduler_Observe() {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
 	disks := scheduler.Descriptor[text, nothing]{Name: "disk", Prefix: "disk/"}
 	onDisk := volumes()
 	onDisk.Dependencies = func(string, text) []scheduler.Dependency {
 		return []scheduler.Dependency{{Label: "disk-present", Key: "disk/sda"}}
 	}
-	s := storage(ctx, disks, onDisk)
+	s := storage(disks, onDisk)
+	ctx, stop := running(s)
+	defer stop()
 
 	commit(ctx, s, want(s, "volume/v1", "10G"))
 	state(s, "volume/v1")
@@ -154,13 +165,13 @@ func ExampleScheduler_Observe() {
 // A dependency on any key under a prefix is met by one of them, and goes on being
 // met by another when that one leaves.
 func Example_anyOf() {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
 	backup := printing("backup", "backup/")
 	backup.Dependencies = func(string, text) []scheduler.Dependency {
 		return []scheduler.Dependency{{Label: "some-volume", Prefixes: []string{"volume/"}}}
 	}
-	s := storage(ctx, volumes(), backup)
+	s := storage(volumes(), backup)
+	ctx, stop := running(s)
+	defer stop()
 
 	commit(ctx, s, want(s, "backup/all", "daily"))
 	state(s, "backup/all")
@@ -181,8 +192,6 @@ func Example_anyOf() {
 // dependencies of its own, and keeps nothing else from standing. A derived key
 // that no descriptor has is a property: others can depend on it.
 func Example_derived() {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
 	encrypted := volumes()
 	encrypted.Derived = func(key string, v text) []scheduler.KeyValue {
 		return []scheduler.KeyValue{
@@ -194,7 +203,9 @@ func Example_derived() {
 	ciphers.Dependencies = func(string, text) []scheduler.Dependency {
 		return []scheduler.Dependency{{Label: "key-loaded", Key: "key/master"}}
 	}
-	s := storage(ctx, encrypted, ciphers, printing("key", "key/"))
+	s := storage(encrypted, ciphers, printing("key", "key/"))
+	ctx, stop := running(s)
+	defer stop()
 
 	commit(ctx, s, want(s, "volume/v1", "10G"))
 	for _, st := range s.Statuses("") {
@@ -215,9 +226,9 @@ func Example_derived() {
 
 // Plan says what Commit would do, by the same loop, and does nothing.
 func ExampleScheduler_Plan() {
-	ctx, stop := context.WithCancel(context.Background())
+	s := storage(volumes(), mounts())
+	ctx, stop := running(s)
 	defer stop()
-	s := storage(ctx, volumes(), mounts())
 
 	plan, err := s.Plan(ctx, scheduler.Txn{Changes: []scheduler.Change{want(s, "mount/home", "v1"), want(s, "volume/v1", "10G")}})
 	if err != nil {
@@ -233,10 +244,22 @@ func ExampleScheduler_Plan() {
 	// 0 values
 }
 
+// Explain goes down to what somebody can do something about.
+func ExampleScheduler_Explain() {
+	s := storage(volumes(), mounts())
+	ctx, stop := running(s)
+	defer stop()
+
+	commit(ctx, s, want(s, "volume/v1", "10G"), want(s, "mount/home", "v11"))
+	fmt.Print(s.Explain("mount/home"))
+	// Output:
+	// create volume/v1 10G
+	// mount/home is PENDING
+	//   volume-exists: volume/v11, which nobody declares; the nearest that is declared: volume/v1
+}
+
 // What Create learns is there for the other verbs, and for other descriptors.
 func ExampleIndex() {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
 	s := scheduler.New(scheduler.Options{})
 	devices, err := scheduler.Register(s, scheduler.Descriptor[text, string]{
 		Name: "volume", Prefix: "volume/",
@@ -249,7 +272,8 @@ func ExampleIndex() {
 	if err != nil {
 		panic(err)
 	}
-	go s.Run(ctx)
+	ctx, stop := running(s)
+	defer stop()
 
 	commit(ctx, s, want(s, "volume/v1", "10G"))
 	device, ok := devices.Get("v1")
@@ -266,14 +290,13 @@ func ExampleIndex() {
 // While the connection of a group is lost its values wait with that reason, and
 // none of its verbs is called.
 func ExampleGroup() {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
 	s := scheduler.New(scheduler.Options{})
 	server := s.Group("storage") // before the descriptors whose Southbound it is
 	if _, err := scheduler.Register(s, volumes()); err != nil {
 		panic(err)
 	}
-	go s.Run(ctx)
+	ctx, stop := running(s)
+	defer stop()
 
 	commit(ctx, s, want(s, "volume/v1", "10G"))
 	state(s, "volume/v1")

@@ -21,7 +21,11 @@ type Observed struct {
 // key of a descriptor with verbs, a nil Value says that what was made is gone:
 // it will be made again, with all that stands on it. It never blocks; of a key
 // that changes often the newest counts.
-func (s *Scheduler) Observe(seen ...Observed) { s.inbox.observe(seen) }
+func (s *Scheduler) Observe(seen ...Observed) {
+	for _, o := range seen {
+		s.seen.put(o.Key, o)
+	}
+}
 
 // Refresh has the scheduler soon read again what the descriptors with these
 // names retrieve (none: all). It never blocks.
@@ -31,8 +35,7 @@ func (s *Scheduler) Refresh(descriptors ...string) { s.inbox.refresh.add(s.inbox
 // again now, without waiting for their back-off. It never blocks.
 func (s *Scheduler) Retry(descriptors ...string) { s.inbox.retry.add(s.inbox, descriptors) }
 
-// inbox holds what others left word of and Run has not yet taken: the newest of
-// each key, so it is bounded by the number of keys and nothing is lost.
+// inbox holds what others asked for and Run has not yet taken.
 type inbox struct {
 	mu    sync.Mutex
 	ready chan struct{} // holds a token while there is something
@@ -40,8 +43,6 @@ type inbox struct {
 }
 
 type notes struct {
-	seen    map[string]Observed
-	order   []string
 	refresh names
 	retry   names
 	groups  map[*Group]groupNews
@@ -55,21 +56,6 @@ type names struct {
 }
 
 func newInbox() *inbox { return &inbox{ready: make(chan struct{}, 1)} }
-
-func (in *inbox) observe(seen []Observed) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.seen == nil {
-		in.seen = map[string]Observed{}
-	}
-	for _, o := range seen {
-		if _, ok := in.seen[o.Key]; !ok {
-			in.order = append(in.order, o.Key)
-		}
-		in.seen[o.Key] = o
-	}
-	in.wake()
-}
 
 func (n *names) add(in *inbox, descriptors []string) {
 	in.mu.Lock()
@@ -107,13 +93,10 @@ func (in *inbox) take() notes {
 	return out
 }
 
-// notified follows what others left word of.
+// notified follows what others asked for.
 func (s *Scheduler) notified(ctx context.Context, in notes) {
 	for g, news := range in.groups {
 		s.regrouped(ctx, g, news)
-	}
-	if seen := s.news(in); len(seen) > 0 {
-		s.observed(ctx, seen)
 	}
 	if in.refresh.asked {
 		r := s.begin(Notification)
@@ -127,9 +110,9 @@ func (s *Scheduler) notified(ctx context.Context, in notes) {
 }
 
 // news are those observations that say something else than is known.
-func (s *Scheduler) news(in notes) (out []Observed) {
-	for _, key := range in.order {
-		o := in.seen[key]
+func (s *Scheduler) news(seen []Observed) (out []Observed) {
+	for _, o := range seen {
+		key := o.Key
 		var have *graph.Value
 		if n := s.graph.Node(key); n != nil {
 			have = n.Have()
@@ -147,6 +130,9 @@ func (s *Scheduler) news(in notes) (out []Observed) {
 }
 
 func (s *Scheduler) observed(ctx context.Context, seen []Observed) {
+	if len(seen) == 0 {
+		return
+	}
 	r := s.begin(Notification)
 	for _, o := range seen {
 		if o.Value == nil {

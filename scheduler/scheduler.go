@@ -45,6 +45,7 @@ type Scheduler struct {
 	board    board
 	history  history
 	stats    stats
+	seen     mailbox[Observed]
 	inbox    *inbox
 	watchers watchers
 	groups   map[string]*Group
@@ -71,6 +72,7 @@ func New(opts Options) *Scheduler {
 		bounds:  map[string]*southbound{},
 		results: newResults(),
 		history: history{maxCount: opts.HistoryCount, maxBytes: opts.HistoryBytes},
+		seen:    newMailbox[Observed](),
 		inbox:   newInbox(),
 		printer: newPrinter(opts.Out, opts.PrintLimit),
 		groups:  map[string]*Group{},
@@ -172,6 +174,8 @@ func (s *Scheduler) loop(ctx context.Context) {
 			return
 		case do := <-s.asked:
 			do(ctx)
+		case <-s.seen.ready:
+			s.observed(ctx, s.news(s.seen.take()))
 		case <-s.inbox.ready:
 			s.notified(ctx, s.inbox.take())
 		case <-timer.C:

@@ -38,6 +38,42 @@ func (s *Scheduler) Value(key string, message proto.Message) (Value, error) {
 	return Value{v}, v.Err
 }
 
+// Validate checks values as Value does, and those derived from them, without
+// any southbound. The error joins a *ValueError for each value that is wrong.
+func (s *Scheduler) Validate(values ...KeyValue) error {
+	var errs []error
+	for _, kv := range values {
+		d := s.registry.of(kv.Key)
+		if d == nil {
+			errs = append(errs, &ValueError{Key: kv.Key, Err: ErrUnimplemented})
+			continue
+		}
+		errs = append(errs, faults(s.prepare(d, kv.Key, kv.Value), "")...)
+	}
+	return errors.Join(errs...)
+}
+
+// A ValueError says what is wrong with one value.
+type ValueError struct {
+	Key  string
+	Base string // of a derived value: the key it is derived from
+	Err  error
+}
+
+func (e *ValueError) Error() string { return e.Key + ": " + e.Err.Error() }
+
+func (e *ValueError) Unwrap() error { return e.Err }
+
+func faults(v *graph.Value, base string) (out []error) {
+	if v.Err != nil {
+		out = append(out, &ValueError{Key: v.Key, Base: base, Err: v.Err})
+	}
+	for _, d := range v.Derived {
+		out = append(out, faults(d, v.Key)...)
+	}
+	return out
+}
+
 // prepare works out all that the graph has to know of a value of d (nil: a
 // property).
 func (s *Scheduler) prepare(d *descriptor, key string, m proto.Message) *graph.Value {

@@ -15,11 +15,7 @@ import (
 type Watch struct {
 	prefix string
 	ws     *watchers
-	ready  chan struct{} // holds a token while there is something
-
-	mu    sync.Mutex
-	news  map[string]*Status
-	order []string
+	box    mailbox[*Status]
 }
 
 // watchers are the Watches that are open.
@@ -30,7 +26,7 @@ type watchers struct {
 
 // Watch begins to watch the values whose key has the prefix. Close ends it.
 func (s *Scheduler) Watch(prefix string) *Watch {
-	w := &Watch{prefix: prefix, ws: &s.watchers, ready: make(chan struct{}, 1)}
+	w := &Watch{prefix: prefix, ws: &s.watchers, box: newMailbox[*Status]()}
 	w.ws.mu.Lock()
 	defer w.ws.mu.Unlock()
 	w.ws.all = append(w.ws.all, w)
@@ -46,45 +42,15 @@ func (w *Watch) Close() {
 
 // Next waits for changes and returns them, in the order in which they first
 // happened. A value that is gone is REMOVED.
-func (w *Watch) Next(ctx context.Context) ([]*Status, error) {
-	select {
-	case <-w.ready:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := make([]*Status, len(w.order))
-	for i, key := range w.order {
-		out[i] = w.news[key]
-	}
-	w.news, w.order = nil, nil
-	return out, nil
-}
+func (w *Watch) Next(ctx context.Context) ([]*Status, error) { return w.box.next(ctx) }
 
 func (ws *watchers) tell(st *Status) {
 	ws.mu.RLock()
 	defer ws.mu.RUnlock()
 	for _, w := range ws.all {
 		if strings.HasPrefix(st.Key, w.prefix) {
-			w.tell(st)
+			w.box.put(st.Key, st)
 		}
-	}
-}
-
-func (w *Watch) tell(st *Status) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.news == nil {
-		w.news = map[string]*Status{}
-	}
-	if w.news[st.Key] == nil {
-		w.order = append(w.order, st.Key)
-	}
-	w.news[st.Key] = st
-	select {
-	case w.ready <- struct{}{}:
-	default:
 	}
 }
 

@@ -23,6 +23,7 @@
 package conformance
 
 import (
+	"cmp"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -103,31 +104,40 @@ func run[V proto.Message, M any](t *testing.T, s Suite[V, M], cases []testCase[V
 // complete fills in keys, and fails where the suite would show too little.
 func (s *Suite[V, M]) complete(t *testing.T, d scheduler.Descriptor[V, M]) {
 	t.Helper()
+	if missing := s.missing(d); missing != "" {
+		t.Fatal(missing)
+	}
 	for i, w := range s.Values {
 		s.Values[i].Key = keyOf(t, d, w.Key, w.Value)
 	}
-	hows := map[How]bool{}
 	for i, c := range s.Changes {
 		s.Changes[i].Key = keyOf(t, d, c.Key, c.From)
-		hows[c.How] = true
 	}
 	for i, v := range s.Invalid {
-		if v.Key == "" && len(s.Values) > 0 {
-			s.Invalid[i].Key = s.Values[0].Key
-		}
+		s.Invalid[i].Key = cmp.Or(v.Key, s.Values[0].Key)
+	}
+}
+
+// missing says what the suite should have, because the descriptor has something
+// that would not be tested.
+func (s *Suite[V, M]) missing(d scheduler.Descriptor[V, M]) string {
+	hows := map[How]bool{}
+	for _, c := range s.Changes {
+		hows[c.How] = true
 	}
 	switch {
 	case len(s.Values) < 2:
-		t.Fatal("Values: want at least two")
+		return "Values: want at least two"
 	case d.Validate != nil && len(s.Invalid) == 0:
-		t.Fatal("Invalid: want some, the descriptor has Validate")
+		return "Invalid: want some, the descriptor has Validate"
 	case d.Update != nil && !hows[Updated]:
-		t.Fatal("Changes: want one that is Updated, the descriptor has Update")
+		return "Changes: want one that is Updated, the descriptor has Update"
 	case d.Update != nil && d.Recreate != nil && !hows[Recreated]:
-		t.Fatal("Changes: want one that is Recreated, the descriptor has Recreate")
+		return "Changes: want one that is Recreated, the descriptor has Recreate"
 	case d.Equivalent != nil && !hows[Unchanged]:
-		t.Fatal("Changes: want one that is Unchanged, the descriptor has Equivalent")
+		return "Changes: want one that is Unchanged, the descriptor has Equivalent"
 	}
+	return ""
 }
 
 func keyOf[V proto.Message, M any](t *testing.T, d scheduler.Descriptor[V, M], key string, v V) string {

@@ -71,7 +71,10 @@ func afterRestart[V proto.Message, M any](b *bench[V, M]) {
 // stopsEarly finds locks that are left held.
 func stopsEarly[V proto.Message, M any](b *bench[V, M]) {
 	b.createAll()
-	for range b.d.Retrieve(b.Context(), b.suite.Values) {
+	for _, err := range b.d.Retrieve(b.Context(), b.suite.Values) {
+		if err != nil {
+			b.Fatal(err)
+		}
 		break
 	}
 	b.expect(b.suite.Values...)

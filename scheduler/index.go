@@ -1,0 +1,159 @@
+package scheduler
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Index looks up the metadata of one descriptor's values by the name of a value:
+// the part of its key after the prefix. It has those that stand. Safe for use by
+// any goroutine.
+type Index[M any] struct{ x *index }
+
+// Get returns the metadata of the value with the given name, if it stands.
+func (x *Index[M]) Get(name string) (M, bool) {
+	x.x.mu.RLock()
+	defer x.x.mu.RUnlock()
+	m, ok := x.x.byName[name]
+	return meta[M](m), ok
+}
+
+// All returns the metadata of every value that stands, by name.
+func (x *Index[M]) All() map[string]M {
+	x.x.mu.RLock()
+	defer x.x.mu.RUnlock()
+	out := make(map[string]M, len(x.x.byName))
+	for name, m := range x.x.byName {
+		out[name] = meta[M](m)
+	}
+	return out
+}
+
+// By makes a secondary index: of lists what a value can be found by. It must be
+// called before Run.
+func (x *Index[M]) By(of func(M) []string) *Secondary {
+	sec := &Secondary{x: x.x, of: func(m any) []string { return of(meta[M](m)) }, names: map[string][]string{}}
+	x.x.secondary = append(x.x.secondary, sec)
+	return sec
+}
+
+// Secondary finds the names of values by something in their metadata.
+type Secondary struct {
+	x     *index
+	of    func(any) []string
+	names map[string][]string // guarded by x.mu
+}
+
+// Names returns the names of the values found by what, sorted.
+func (s *Secondary) Names(what string) []string {
+	s.x.mu.RLock()
+	defer s.x.mu.RUnlock()
+	return slices.Clone(s.names[what])
+}
+
+// A Meta is the metadata of a value that began to stand or changed, or the end of it.
+type Meta[M any] struct {
+	Name string
+	Meta M
+	Gone bool
+}
+
+// IndexWatch yields what changes in an index, the newest of each name: one that
+// its reader is too slow for is replaced, never lost.
+type IndexWatch[M any] struct {
+	x   *index
+	box mailbox[Meta[any]]
+}
+
+// Watch begins to watch the index, with what is in it. Close ends it.
+func (x *Index[M]) Watch() *IndexWatch[M] {
+	w := &IndexWatch[M]{x: x.x, box: newMailbox[Meta[any]]()}
+	x.x.mu.Lock()
+	defer x.x.mu.Unlock()
+	for name, m := range x.x.byName {
+		w.box.put(name, Meta[any]{Name: name, Meta: m})
+	}
+	x.x.watches = append(x.x.watches, &w.box)
+	return w
+}
+
+// Close ends the watch.
+func (w *IndexWatch[M]) Close() {
+	w.x.mu.Lock()
+	defer w.x.mu.Unlock()
+	w.x.watches = slices.DeleteFunc(w.x.watches, func(b *mailbox[Meta[any]]) bool { return b == &w.box })
+}
+
+// Next waits for changes and returns them.
+func (w *IndexWatch[M]) Next(ctx context.Context) ([]Meta[M], error) {
+	news, err := w.box.next(ctx)
+	var out []Meta[M]
+	for _, m := range news {
+		out = append(out, Meta[M]{m.Name, meta[M](m.Meta), m.Gone})
+	}
+	return out, err
+}
+
+// index is an Index without its type.
+type index struct {
+	mu        sync.RWMutex
+	byName    map[string]any
+	secondary []*Secondary
+	watches   []*mailbox[Meta[any]]
+}
+
+func (x *index) set(name string, m any) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.byName == nil {
+		x.byName = map[string]any{}
+	}
+	x.forget(name)
+	x.byName[name] = m
+	for _, sec := range x.secondary {
+		for _, what := range sec.of(m) {
+			names := sec.names[what]
+			if i, found := slices.BinarySearch(names, name); !found {
+				sec.names[what] = slices.Insert(names, i, name)
+			}
+		}
+	}
+	x.tell(Meta[any]{Name: name, Meta: m})
+}
+
+func (x *index) drop(name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, ok := x.byName[name]; !ok {
+		return
+	}
+	x.forget(name)
+	delete(x.byName, name)
+	x.tell(Meta[any]{Name: name, Gone: true})
+}
+
+// forget takes name out of the secondary indexes.
+func (x *index) forget(name string) {
+	m, ok := x.byName[name]
+	if !ok {
+		return
+	}
+	for _, sec := range x.secondary {
+		for _, what := range sec.of(m) {
+			names := sec.names[what]
+			if i, found := slices.BinarySearch(names, name); found {
+				sec.names[what] = slices.Delete(names, i, i+1)
+			}
+			if len(sec.names[what]) == 0 {
+				delete(sec.names, what)
+			}
+		}
+	}
+}
+
+func (x *index) tell(m Meta[any]) {
+	for _, box := range x.watches {
+		box.put(m.Name, m)
+	}
+}
