@@ -106,15 +106,17 @@
 // waits for them: its own owns the graph and calls Retrieve, while no verb runs;
 // those of each southbound call verbs, and last while there is work; one writes
 // to Options.Out, which no transaction waits for. When the context of Run ends so
-// do those of the verbs in flight; Run waits for them, and returns.
+// do those of the verbs in flight; Run waits for them, and returns. Look calls
+// Retrieve too, on the goroutine of its caller, whatever else runs.
 //
 // All other methods may be called from any goroutine, but not from a verb if
 // they wait for the loop:
 //
 //	pure                 Value, Descriptors, and the functions of a Descriptor that are not verbs
-//	wait for the loop    Commit, Plan, Look; Submit until its transaction begins
+//	wait for the loop    Commit, Plan; Submit until its transaction begins
 //	leave word           Observe, Refresh, Retry, Group.Lost, Group.Ready; of one key the newest counts, none is lost
 //	read snapshots       Status, Statuses, Explain, History, Stats; no transaction waits for them
+//	read the system      Look; no transaction waits for it
 //	wait for changes     Watch, Wait; a slow reader gets the newest of each key, and misses none
 //
 // Messages belong to everyone once they have been given to Value, yielded by

@@ -93,8 +93,7 @@ func (l *lab) commit(ctx context.Context, about string, txn scheduler.Txn) error
 	if err != nil {
 		l.memory.say("    ! %v", err)
 	}
-	l.show()
-	return nil
+	return l.show(ctx)
 }
 
 // until waits for a state, and then for the end of the transaction that led to it.
@@ -112,14 +111,18 @@ func (l *lab) until(ctx context.Context, key string, state scheduler.State) erro
 	if _, err := l.sched.Plan(ctx, scheduler.Txn{}); err != nil {
 		return err
 	}
-	l.show()
-	return nil
+	return l.show(ctx)
 }
 
-func (l *lab) show() {
+// show tells how all values are, below what the scheduler's own log says.
+func (l *lab) show(ctx context.Context) error {
+	if err := l.sched.Flush(ctx); err != nil {
+		return err
+	}
 	for _, st := range l.sched.Statuses("") {
 		l.memory.say("    %s: %s%s", st.Key, st.State, why(st))
 	}
+	return nil
 }
 
 // why is what the value waits for, or what went wrong.

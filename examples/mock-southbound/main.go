@@ -17,16 +17,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 )
 
 // errUsage says that the command line makes no sense.
 var errUsage = errors.New("usage")
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := do(ctx, os.Args[1:], os.Stdout)
+	err := do(context.Background(), os.Args[1:], os.Stdout)
 	switch {
 	case errors.Is(err, errUsage):
 		usage(os.Stderr)

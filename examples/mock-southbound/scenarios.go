@@ -24,9 +24,9 @@ func loop(name string, addresses ...string) *interfaces.Interface {
 	return &interfaces.Interface{Name: name, Type: interfaces.Interface_SOFTWARE_LOOPBACK, Enabled: true, IpAddresses: addresses}
 }
 
-func memif(name string, id uint32) *interfaces.Interface {
+func memif1(id uint32) *interfaces.Interface {
 	return &interfaces.Interface{
-		Name: name, Type: interfaces.Interface_MEMIF, Enabled: true,
+		Name: "memif1", Type: interfaces.Interface_MEMIF, Enabled: true,
 		Link: &interfaces.Interface_Memif{Memif: &interfaces.MemifLink{Id: id}},
 	}
 }
@@ -51,7 +51,7 @@ func bridgeDomain() scenario {
 	aging := &l2.BridgeDomain{Name: "bd1", Learn: true, MacAge: 5, Interfaces: bd1.Interfaces}
 	return scenario{name: "bridge-domain", about: "a bridge domain, one of whose interfaces comes late", steps: []step{
 		want("a FIB entry, its bridge domain, and one of the two interfaces", entry, bd1, loop("loop1")),
-		want("the other interface", memif("memif1", 1)),
+		want("the other interface", memif1(1)),
 		want("learned addresses are to age, which disturbs nobody", aging),
 		unwant("that interface leaves", interfaceKey("memif1")),
 	}}
@@ -59,12 +59,12 @@ func bridgeDomain() scenario {
 
 func recreate() scenario {
 	route := &l3.Route{DstNetwork: "10.2.0.0/16", OutgoingInterface: "memif1"}
-	up := memif("memif1", 1)
+	up := memif1(1)
 	up.Mtu = 9000
 	return scenario{name: "recreate", about: "a change that VPP cannot make in place, under a route", steps: []step{
-		want("a memif and a route by it", memif("memif1", 1), route),
+		want("a memif and a route by it", memif1(1), route),
 		want("another MTU, in place", up),
-		want("another memif id: anew, and the route with it", memif("memif1", 2)),
+		want("another memif id: anew, and the route with it", memif1(2)),
 	}}
 }
 
@@ -87,8 +87,8 @@ func revert() scenario {
 	return scenario{name: "revert", about: "a transaction that is done as a whole or not at all", steps: []step{
 		want("what stands before", loop("loop1", "10.0.0.1/24")),
 		breaks(bridgeDomainKey("bd1"), 1),
-		wantAs("three changes, the last of which fails", whole, faster, memif("memif1", 1), bad),
-		wantAs("once more, and all goes well", whole, faster, memif("memif1", 1), bad),
+		wantAs("three changes, the last of which fails", whole, faster, memif1(1), bad),
+		wantAs("once more, and all goes well", whole, faster, memif1(1), bad),
 	}}
 }
 

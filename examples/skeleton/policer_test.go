@@ -85,9 +85,9 @@ func TestPolicerFollowsItsPort(t *testing.T) {
 		if _, err := scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, struct{}]{Name: "port", Prefix: PortPrefix}); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		go s.Run(ctx)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx) }()
 
 		v, err := s.Value(Prefix+"a", &Policer{Name: "a", Port: "p1", RateKbps: 64})
 		if err != nil {
@@ -110,6 +110,11 @@ func TestPolicerFollowsItsPort(t *testing.T) {
 		synctest.Wait()
 		if _, ok := policers.Get("a"); ok || len(m.entries) != 1 {
 			t.Errorf("after the port has gone the device has %v", m.entries)
+		}
+
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/keyplane/keyplane/models"
@@ -155,6 +156,24 @@ func retrieveFaults() []fault {
 		{"finds only what is wanted", "reading changes nothing", finds(func(f found, wanted []scheduler.Wanted[route]) (found, bool) {
 			return f, slices.ContainsFunc(wanted, func(w scheduler.Wanted[route]) bool { return w.Key == f.Key })
 		})},
+		{"cannot read while it writes", "values may be read while they come and go", func(s *table, d *descriptor) {
+			var writing atomic.Int32
+			var once sync.Once
+			seen := make(chan struct{})
+			d.Create = func(ctx context.Context, key string, v route) (handle, error) {
+				writing.Add(1)
+				defer writing.Add(-1)
+				<-seen
+				return s.create(ctx, key, v)
+			}
+			d.Retrieve = func(ctx context.Context, wanted []scheduler.Wanted[route]) iter.Seq2[found, error] {
+				if writing.Load() == 0 {
+					return s.retrieve(ctx, wanted)
+				}
+				once.Do(func() { close(seen) })
+				return func(yield func(found, error) bool) { yield(found{}, errors.New("busy")) }
+			}
+		}},
 		{"forgets what nobody read", "who reads may stop early", func(s *table, d *descriptor) {
 			d.Retrieve = func(ctx context.Context, wanted []scheduler.Wanted[route]) iter.Seq2[found, error] {
 				return func(yield func(found, error) bool) {

@@ -1,9 +1,12 @@
 package conformance
 
 import (
+	"sync"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // runRetrieve checks how what stands is read back.
@@ -17,6 +20,7 @@ func runRetrieve[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
 		{"what Retrieve learns is enough to go on", afterRestart[V, M]},
 		{"who reads may stop early", stopsEarly[V, M]},
 		{"reading changes nothing", readsOnly[V, M]},
+		{"values may be read while they come and go", readsAlong[V, M]},
 	})
 }
 
@@ -95,4 +99,41 @@ func readsOnly[V proto.Message, M any](b *bench[V, M]) {
 	if err := changed(); err != nil {
 		b.Error(err)
 	}
+}
+
+// readsAlong is what happens when somebody looks while a transaction runs.
+func readsAlong[V proto.Message, M any](b *bench[V, M]) {
+	stop := make(chan struct{})
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		for read := true; read; {
+			select {
+			case <-stop:
+				read = false
+			default:
+				read = b.readable()
+			}
+		}
+	})
+	metas := make([]M, len(b.suite.Values))
+	b.together("Create", func(i int, w scheduler.Wanted[V]) (err error) {
+		metas[i], err = b.tryCreate(w)
+		return err
+	})
+	b.expect(b.suite.Values...)
+	b.together("Delete", func(i int, w scheduler.Wanted[V]) error { return b.tryDelete(w, metas[i]) })
+	close(stop)
+	reader.Wait()
+	b.expect()
+}
+
+// readable reads all, and says whether that went well.
+func (b *bench[V, M]) readable() bool {
+	for _, err := range b.d.Retrieve(b.Context(), b.suite.Values) {
+		if err != nil {
+			b.Errorf("Retrieve while verbs run: %v", err)
+			return false
+		}
+	}
+	return true
 }

@@ -95,7 +95,8 @@ func atOnce[V proto.Message, M any](b *bench[V, M]) {
 	b.expect()
 }
 
-// together calls verb for all values at once.
+// together calls verb for all values at once. An error does not end the case, so
+// that what runs beside it can be ended.
 func (b *bench[V, M]) together(name string, verb func(i int, w scheduler.Wanted[V]) error) {
 	b.Helper()
 	errs := make([]error, len(b.suite.Values))
@@ -105,6 +106,6 @@ func (b *bench[V, M]) together(name string, verb func(i int, w scheduler.Wanted[
 	}
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
-		b.Fatalf("%s: %v", name, err)
+		b.Errorf("%s: %v", name, err)
 	}
 }
