@@ -106,12 +106,20 @@ func (p *Plugin) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.watch.Run(ctx) })
 	if p.named {
-		g.Go(func() error { return p.spaces.Watch(ctx, p.namespaces) })
+		g.Go(func() error { p.watchNames(ctx); return nil })
 	}
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("linux: %w", err)
 	}
 	return nil
+}
+
+// watchNames follows named namespaces. Where they cannot be watched, for want of
+// inotify instances, retries take longer, and all else works.
+func (p *Plugin) watchNames(ctx context.Context) {
+	if err := p.spaces.Watch(ctx, p.namespaces); err != nil {
+		p.log.Error("network namespaces that come or go will go unnoticed", "err", err)
+	}
 }
 
 // namespaces follows changes of the names of namespaces.

@@ -61,7 +61,7 @@ func params(script string) testscript.Params {
 	return testscript.Params{
 		Files: []string{script},
 		Setup: func(env *testscript.Env) error {
-			a := &agent{wanted: map[string]proto.Message{}}
+			a := newAgent()
 			env.Values[agentKey{}] = a
 			env.Defer(a.end)
 			return a.start()
@@ -86,6 +86,8 @@ type agent struct {
 	wanted  map[string]proto.Message
 	changes []scheduler.Change
 }
+
+func newAgent() *agent { return &agent{wanted: map[string]proto.Message{}} }
 
 func command(f func(*agent, []string) error) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {

@@ -225,7 +225,10 @@ func settleVETHs(all []seen) (out []seen) {
 func (h *handler) describe(s *seen, want *interfaces.Interface, all []seen) {
 	v := s.value
 	v.Namespace = s.place.ref(want)
-	v.HostIfName, v.Enabled, v.Mtu = s.link.Name, s.link.Up, uint32(s.link.MTU)
+	v.HostIfName, v.Enabled = s.link.Name, s.link.Up
+	if s.link.MTU != mtu(v) { // some defaults are more than a value may ask for
+		v.Mtu = uint32(s.link.MTU)
+	}
 	if v.Type != interfaces.Interface_VRF_DEVICE && v.Type != interfaces.Interface_LOOPBACK {
 		v.PhysAddress = s.link.MAC.String()
 	}

@@ -2,9 +2,12 @@ package l3
 
 import (
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -53,10 +56,19 @@ func (l links) All() map[string]iface.Meta         { return l }
 // inRed returns a handler, and the namespace red, which has the interfaces if1 and
 // if2, up, with addresses 10.1.0.1/24, fd01::1/64 and 10.2.0.1/24, fd02::1/64.
 func inRed(t testing.TB) (handler, *netns.Space, links) {
+	h, red, index, _ := inNamed(t)
+	return h, red, index
+}
+
+// inNamed tells the name of the namespace, too.
+func inNamed(t testing.TB) (handler, *netns.Space, links, string) {
 	t.Helper()
-	testkit.Netns(t, "red")
+	h, names := fnv.New32a(), t.TempDir() // another one for each call
+	h.Write([]byte(names))
+	other := fmt.Sprint("red-", h.Sum32())
+	try(t, os.Symlink(filepath.Join(testkit.Netns(t, other), other), filepath.Join(names, "red")))
 	log := slog.New(slog.DiscardHandler)
-	spaces := netns.New(netns.Options{})
+	spaces := netns.New(netns.Options{Dir: names})
 	ns := &namespace.NetNamespace{Type: namespace.NetNamespace_NSID, Reference: "red"}
 	red, err := spaces.Open(ns)
 	try(t, err)
@@ -72,7 +84,7 @@ func inRed(t testing.TB) (handler, *netns.Space, links) {
 		index[name] = iface.Meta{Index: l.Index, HostName: name, Namespace: ns, NS: red.ID}
 	}
 	watch := standing.New(standing.Options{Spaces: spaces, Log: log})
-	return handler{Options{Spaces: spaces, Watch: watch, Interfaces: index, Log: log}}, red, index
+	return handler{Options{Spaces: spaces, Watch: watch, Interfaces: index, Log: log}}, red, index, other
 }
 
 func route(t testing.TB, text string) *l3.Route { return parse[*l3.Route](t, text) }

@@ -1,0 +1,96 @@
+package iface
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
+	"github.com/keyplane/keyplane/descriptors/linux/keys"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/conformance"
+)
+
+// apart returns a handler whose own namespace and namespace red nobody else has.
+func apart(t *testing.T, index Index) *handler {
+	t.Helper()
+	names := t.TempDir() // another one for each call
+	own, other := hash("own-", names), hash("red-", names)
+	dir := testkit.Netns(t, own, other)
+	if err := os.Symlink(filepath.Join(dir, other), filepath.Join(names, "red")); err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	spaces := netns.New(netns.Options{Own: filepath.Join(dir, own), Dir: names})
+	watch := standing.New(standing.Options{Spaces: spaces, Log: log})
+	return &handler{index: index, Options: Options{
+		Spaces: spaces, Watch: watch, Log: log, Label: "test", Readers: 2, TAPHost: defaultTAPHost, Flushed: func() {},
+	}}
+}
+
+// known is an index of what a test says.
+type known map[string]Meta
+
+func (k known) Get(name string) (Meta, bool) { m, ok := k[name]; return m, ok }
+func (k known) All() map[string]Meta         { return k }
+
+func TestInterfaceConforms(t *testing.T) {
+	a := func(more string) *value {
+		return parse(t, `name: "a" type: VETH veth { peer_if_name: "z" } namespace { type: NSID reference: "red" } `+more)
+	}
+	conformance.Run(t, conformance.Suite[*value, Meta]{
+		New: func(t *testing.T) scheduler.Descriptor[*value, Meta] { return apart(t, known{}).descriptor() },
+		Values: []scheduler.Wanted[*value]{
+			{Value: a(`enabled: true`)},
+			{Value: parse(t, `name: "lo1" type: LOOPBACK enabled: true`)},
+			{Value: parse(t, `name: "b" type: VETH veth { peer_if_name: "y" }`)},
+		},
+		Changes: []conformance.Change[*value]{
+			{Name: "up", From: a(``), To: a(`enabled: true`), How: conformance.Updated},
+			{Name: "MTU", From: a(``), To: a(`mtu: 9000`), How: conformance.Updated},
+			{Name: "default MTU", From: a(``), To: a(`mtu: 1500`), How: conformance.Unchanged},
+			{Name: "MAC", From: a(``), To: a(`phys_address: "02:fe:00:00:00:01"`), How: conformance.Updated},
+			{Name: "host name", From: a(``), To: a(`host_if_name: "other"`), How: conformance.Updated},
+			{Name: "link only", From: a(``), To: a(`link_only: true`), How: conformance.Recreated},
+			{Name: "namespace", From: a(``), To: parse(t, `name: "a" type: VETH veth { peer_if_name: "z" }`), How: conformance.Recreated},
+		},
+		Invalid: []conformance.Invalid[*value]{
+			{Name: "all at once", Value: parse(t, `name: "bad name" type: VETH mtu: 5 ip_addresses: "x"`),
+				Fields: []string{"name", "mtu", "ip_addresses[0]", "veth.peer_if_name"}},
+		},
+	})
+}
+
+func TestAddressConforms(t *testing.T) {
+	key := func(addr string) string { return keys.Address{Interface: "lo1", Source: keys.Static, Addr: addr}.Key() }
+	v := func(addr, vrf string) *value {
+		return &value{Name: "lo1", IpAddresses: []string{addr}, VrfMasterInterface: vrf}
+	}
+	conformance.Run(t, conformance.Suite[*value, struct{}]{
+		New: func(t *testing.T) scheduler.Descriptor[*value, struct{}] {
+			index := known{}
+			h := apart(t, index)
+			lo := parse(t, `name: "lo1" type: LOOPBACK enabled: true namespace { type: NSID reference: "red" }`)
+			meta, err := h.create(t.Context(), keyOf("lo1"), lo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			index["lo1"] = meta
+			return h.addressDescriptor()
+		},
+		Values: []scheduler.Wanted[*value]{
+			{Key: key("10.0.0.1/24"), Value: v("10.0.0.1/24", "")},
+			{Key: key("fd00::1/64"), Value: v("fd00::1/64", "")},
+		},
+		Changes: []conformance.Change[*value]{
+			{Name: "in a VRF", Key: key("10.0.0.1/24"), From: v("10.0.0.1/24", ""), To: v("10.0.0.1/24", "blue"), How: conformance.Recreated},
+			{Name: "the same", Key: key("10.0.0.1/24"), From: v("10.0.0.1/24", ""), To: v("10.0.0.1/24", ""), How: conformance.Unchanged},
+		},
+		Invalid: []conformance.Invalid[*value]{
+			{Name: "no address", Key: keys.Address{Interface: "lo1", Source: keys.Static}.Key(), Value: v("", "")},
+		},
+	})
+}

@@ -1,0 +1,70 @@
+package linux_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/models/structured"
+	"github.com/keyplane/keyplane/models/structured/document"
+)
+
+// What a README shows can be typed in: each value comes to stand.
+func TestREADMEs(t *testing.T) {
+	testkit.Netns(t)
+	_, err := exec.LookPath("ip")
+	testkit.Need(t, "ip (iproute2)", err == nil)
+	for _, file := range []string{"README.md", "iface/README.md", "l3/README.md", "netns/README.md"} {
+		t.Run(file, func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := newAgent()
+			if err := a.start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(a.end)
+			for _, name := range regexp.MustCompile(`(?m)^\$ ip netns add (\w+)$`).FindAllSubmatch(text, -1) {
+				if err := a.netns([]string{string(name[1])}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, rest, _ := strings.Cut(string(text), "```yaml\n")
+			example, _, ok := strings.Cut(rest, "```")
+			if !ok {
+				t.Fatal("it shows no YAML")
+			}
+			items, errs := structured.Parse([]byte(example), document.YAML)
+			if len(errs) > 0 || len(items) == 0 {
+				t.Fatalf("%d values, %v", len(items), errs)
+			}
+			stand(t, a, items)
+		})
+	}
+}
+
+// stand applies items and checks that all of them stand.
+func stand(t *testing.T, a *agent, items []structured.Item) {
+	t.Helper()
+	for _, item := range items {
+		if item.Err != nil {
+			t.Fatal(item.Err)
+		}
+		if err := a.put([]string{item.Key, string(item.Value)}); err != nil {
+			t.Fatalf("%s: %v", item.Key, err)
+		}
+	}
+	if err := a.commit(nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, st := range a.s.Statuses("") {
+		if fmt.Sprint(st.State) != "CONFIGURED" && fmt.Sprint(st.State) != "OBTAINED" {
+			t.Errorf("%s is %v: %v %v", st.Key, st.State, st.Details, st.Err)
+		}
+	}
+}
