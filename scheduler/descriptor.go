@@ -70,6 +70,7 @@ type Found[V proto.Message, M any] struct {
 	Value   V
 	Meta    M
 	Foreign bool // not ours: it counts as a dependency, but is never changed or removed
+	Unknown bool // it does not say whose it is: ours if a Memory says so, else foreign
 }
 
 // A Dependency is what must stand before a value can: the value under Key, or

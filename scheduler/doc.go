@@ -46,6 +46,11 @@
 // depend on it. What a descriptor without verbs has is only noticed. What is
 // Foreign is depended on but never touched.
 //
+// What Create learns is the value's metadata, such as the number that the system
+// gave it. The other verbs are given it back; who else needs it finds it in the
+// [Index] that Register returns: it has what stands, before anything is created
+// that depends on it.
+//
 // # States
 //
 //	            Want              dependencies stand: Create
@@ -112,12 +117,12 @@
 // All other methods may be called from any goroutine, but not from a verb if
 // they wait for the loop:
 //
-//	pure                 Value, Descriptors, and the functions of a Descriptor that are not verbs
+//	pure                 Value, Validate, Descriptors, and the functions of a Descriptor that are not verbs
 //	wait for the loop    Commit, Plan; Submit until its transaction begins
 //	leave word           Observe, Refresh, Retry, Group.Lost, Group.Ready; of one key the newest counts, none is lost
-//	read snapshots       Status, Statuses, Explain, History, Stats; no transaction waits for them
+//	read snapshots       Status, Statuses, Explain, History, Stats, Index; no transaction waits for them
 //	read the system      Look; no transaction waits for it
-//	wait for changes     Watch, Wait; a slow reader gets the newest of each key, and misses none
+//	wait for changes     Watch, Index.Watch, Wait; a slow reader gets the newest of each key, and misses none
 //
 // Messages belong to everyone once they have been given to Value, yielded by
 // Retrieve or observed: nobody changes them.

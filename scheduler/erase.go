@@ -49,6 +49,7 @@ type found struct {
 	value   proto.Message
 	meta    any
 	foreign bool
+	unknown bool
 }
 
 // passive says that values of d are only noticed.
@@ -165,7 +166,7 @@ func eraseVerbs[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 					typed[i] = Wanted[V]{w.key, w.value.(V)}
 				}
 				for f, err := range d.Retrieve(ctx, typed) {
-					if !yield(found{f.Key, f.Value, boxed(f.Meta), f.Foreign}, err) {
+					if !yield(found{f.Key, f.Value, boxed(f.Meta), f.Foreign, f.Unknown}, err) {
 						return
 					}
 				}

@@ -3,9 +3,11 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -258,7 +260,29 @@ func ExampleScheduler_Explain() {
 	//   volume-exists: volume/v11, which nobody declares; the nearest that is declared: volume/v1
 }
 
-// What Create learns is there for the other verbs, and for other descriptors.
+// Validate names what is wrong with any of many values, without a southbound.
+func ExampleScheduler_Validate() {
+	sized := volumes()
+	sized.Validate = func(_ string, v text) error {
+		if !strings.HasSuffix(v.Value, "G") {
+			return &models.FieldError{Field: "value", Value: v.Value, Want: `a size such as "10G"`}
+		}
+		return nil
+	}
+	s := storage(sized)
+
+	fmt.Println(s.Validate(
+		scheduler.KeyValue{Key: "volume/v1", Value: wrapperspb.String("10")},
+		scheduler.KeyValue{Key: "volume/v2", Value: wrapperspb.String("10G")},
+		scheduler.KeyValue{Key: "valume/v3", Value: wrapperspb.String("10G")},
+	))
+	// Output:
+	// volume/v1: invalid value: value: "10": want a size such as "10G"
+	// valume/v3: no descriptor implements this key
+}
+
+// What Create learns is there for the other verbs, and for other descriptors,
+// by the name of the value or by anything in it.
 func ExampleIndex() {
 	s := scheduler.New(scheduler.Options{})
 	devices, err := scheduler.Register(s, scheduler.Descriptor[text, string]{
@@ -272,17 +296,18 @@ func ExampleIndex() {
 	if err != nil {
 		panic(err)
 	}
+	byDevice := devices.By(func(device string) []string { return []string{device} })
 	ctx, stop := running(s)
 	defer stop()
 
 	commit(ctx, s, want(s, "volume/v1", "10G"))
 	device, ok := devices.Get("v1")
-	fmt.Println(device, ok)
+	fmt.Println(device, ok, byDevice.Names("/dev/dm-7"))
 	commit(ctx, s, scheduler.Unwant("volume/v1"))
 	_, ok = devices.Get("v1")
 	fmt.Println(ok)
 	// Output:
-	// /dev/dm-7 true
+	// /dev/dm-7 true [v1]
 	// delete volume/v1 at /dev/dm-7
 	// false
 }

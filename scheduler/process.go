@@ -98,6 +98,7 @@ func (s *Scheduler) complete(r *run) *Record {
 	for n := range s.graph.Touched() {
 		s.note(r, n)
 	}
+	s.remember(r)
 	r.rec.Stop = time.Now()
 	s.report(r)
 	s.stats.transaction(r.rec.Type)

@@ -106,7 +106,7 @@ func (s *Scheduler) collect(ctx context.Context, d *descriptor, ws []wanted) (it
 			continue
 		}
 		seen[key] = true
-		items = append(items, item{s.prepare(d, key, f.value), f.meta, f.foreign || d.passive()})
+		items = append(items, item{s.prepare(d, key, f.value), f.meta, !s.ours(d, f, key)})
 	}
 	return items, ctx.Err()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -30,6 +31,8 @@ type Options struct {
 	VerbTimeout time.Duration
 	// Simulate plans every transaction before it is executed, for the record.
 	Simulate bool
+	// Memory remembers across restarts what was applied. Defaults to none.
+	Memory Memory
 	// HistoryCount and HistoryBytes (an estimate) bound the history; what
 	// exceeds either goes, oldest first. Default to 10,000 and 256 MiB.
 	HistoryCount, HistoryBytes int
@@ -57,6 +60,8 @@ type Scheduler struct {
 	graph   *graph.Graph
 	seq     uint64
 	retries retries
+
+	remembered sync.Map // keys in opts.Memory
 }
 
 // New returns a Scheduler that knows no descriptors and does nothing before Run.
@@ -165,6 +170,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 }
 
 func (s *Scheduler) loop(ctx context.Context) {
+	s.recall(ctx)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {

@@ -38,6 +38,7 @@ type fakeNet struct {
 	out     *bytes.Buffer
 	stands  map[string]proto.Message
 	foreign map[string]bool
+	unknown bool              // what stands does not say whose it is
 	broken  map[string]string // "", "terminal", "panic"
 	indexes int
 }
@@ -96,7 +97,7 @@ func retrieve[V proto.Message, M any](f *fakeNet, prefix string, meta M) func(co
 				return
 			}
 			for _, key := range slices.Sorted(maps.Keys(f.stands)) {
-				if strings.HasPrefix(key, prefix) && !yield(scheduler.Found[V, M]{Key: key, Value: f.stands[key].(V), Meta: meta, Foreign: f.foreign[key]}, nil) {
+				if strings.HasPrefix(key, prefix) && !yield(scheduler.Found[V, M]{Key: key, Value: f.stands[key].(V), Meta: meta, Foreign: f.foreign[key], Unknown: f.unknown}, nil) {
 					return
 				}
 			}

@@ -1,0 +1,109 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+)
+
+// A Memory remembers across restarts what was applied. With one, a value that
+// Retrieve finds without knowing whose it is counts as ours if it is remembered,
+// and values of descriptors without Retrieve are known to stand. What a
+// transaction applied is remembered at its end, before Commit returns. Package
+// memory has one in a file.
+type Memory interface {
+	// Load yields all that is remembered.
+	Load() iter.Seq2[string, []byte]
+	// Save remembers the values that are not nil, and forgets the others.
+	Save(map[string][]byte) error
+}
+
+// recall reads the memory, once, before anything else is done.
+func (s *Scheduler) recall(context.Context) {
+	if s.opts.Memory == nil {
+		return
+	}
+	for key, data := range s.opts.Memory.Load() {
+		d := s.registry.of(key)
+		if d == nil {
+			continue // it stays remembered until its descriptor is back
+		}
+		s.remembered.Store(key, nil)
+		if d.retrieve != nil {
+			continue
+		}
+		m, err := unpack(data)
+		if err != nil {
+			s.log.Warn("what is remembered cannot be read", "key", key, "err", err)
+			continue
+		}
+		if v := s.prepare(d, key, m); v.Err == nil {
+			s.graph.Found(v, nil, false)
+		}
+	}
+}
+
+// ours says whether an item that was found is ours.
+func (s *Scheduler) ours(d *descriptor, f found, key string) bool {
+	switch {
+	case d.passive() || f.foreign:
+		return false
+	case f.unknown:
+		_, ok := s.remembered.Load(key)
+		return ok
+	}
+	return true
+}
+
+// remember saves what a run has applied and removed.
+func (s *Scheduler) remember(r *run) {
+	if s.opts.Memory == nil {
+		return
+	}
+	changes := map[string][]byte{}
+	for _, op := range r.rec.Executed {
+		if op.Noop || op.Derived || op.NewErr != nil {
+			continue
+		}
+		n := s.graph.Node(op.Key)
+		if n == nil || n.Have() == nil {
+			changes[op.Key] = nil
+			s.remembered.Delete(op.Key)
+			continue
+		}
+		data, err := pack(n.Have())
+		if err != nil {
+			s.log.Error("value cannot be remembered", "key", op.Key, "err", err)
+			continue
+		}
+		changes[op.Key] = data
+		s.remembered.Store(op.Key, nil)
+	}
+	if len(changes) == 0 {
+		return
+	}
+	if err := s.opts.Memory.Save(changes); err != nil {
+		s.log.Error("what was applied is not remembered", "values", len(changes), "err", err)
+	}
+}
+
+func pack(v *graph.Value) ([]byte, error) {
+	a, err := anypb.New(message(v))
+	if err != nil {
+		return nil, fmt.Errorf("packing: %w", err)
+	}
+	return proto.Marshal(a)
+}
+
+func unpack(data []byte) (proto.Message, error) {
+	var a anypb.Any
+	if err := proto.Unmarshal(data, &a); err != nil {
+		return nil, fmt.Errorf("unpacking: %w", err)
+	}
+	return a.UnmarshalNew()
+}
