@@ -155,7 +155,9 @@ func TestBlind(t *testing.T) {
 }
 
 // Keys that no model describes are given.
-func TestWithoutModel(t *testing.T) {
+func TestWithoutModel(t *testing.T) { conformance.Run(t, withoutModel()) }
+
+func withoutModel() conformance.Suite[route, handle] {
 	s := suite(func(_ *table, d *scheduler.Descriptor[route, handle]) {
 		d.Model, d.Prefix = models.Of[route]{}, "derived/"
 	})
@@ -165,5 +167,5 @@ func TestWithoutModel(t *testing.T) {
 	for i := range s.Changes {
 		s.Changes[i].Key = s.Values[0].Key
 	}
-	conformance.Run(t, s)
+	return s
 }
