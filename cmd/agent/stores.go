@@ -114,7 +114,7 @@ func noStore(s *settings) error {
 	}
 	return fmt.Errorf("%w: %w: none of these files is there, neither as a path nor in the folder %s:%s\n"+
 		"The smallest is one line, in a file filedb.conf: configuration-paths: [FOLDER]\n"+
-		"with YAML files in FOLDER. conf/ has documented samples of all.", errConfig, errNoStore, s.ConfigDir, text)
+		"with YAML files in FOLDER. conf/ has documented samples of all", errConfig, errNoStore, s.ConfigDir, text)
 }
 
 func (s stores) names() (out []string) {

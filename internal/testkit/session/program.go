@@ -109,6 +109,16 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+func said(ts *testscript.TestScript, neg bool, args []string) {
+	arguments(ts, len(args) == 2, "[!] said NAME REGEXP")
+	p, re := named(ts, args[0]), pattern(ts, args[1])
+	p.log.mu.Lock()
+	defer p.log.mu.Unlock()
+	if line := re.Find(p.log.text); (line != nil) == neg {
+		ts.Fatalf("%s has printed %q: want a match of %q: %v", args[0], line, re, !neg)
+	}
+}
+
 func signal(ts *testscript.TestScript, neg bool, args []string) {
 	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}
 	arguments(ts, !neg && len(args) == 2 && signals[args[1]] != 0, "signal NAME INT|TERM|KILL")

@@ -5,6 +5,7 @@
 //
 //	start NAME PROGRAM ARGUMENT...   starts a program; its output is NAME's log
 //	await NAME REGEXP                waits until the log goes on with a match
+//	[!] said NAME REGEXP             tells whether its whole log has (no) match by now
 //	signal NAME INT|TERM|KILL
 //	ended NAME [CODE]                waits until it has ended, with this exit code (0)
 //	[!] kernel NETNS REGEXP          waits until the namespace shows (no) such line
@@ -30,7 +31,7 @@ const patience = 30 * time.Second
 // setup and more may be nil.
 func Run(t *testing.T, dir, bin string, setup func(*testscript.Env) error, more map[string]Command) {
 	commands := map[string]Command{
-		"start": start, "await": await, "signal": signal, "ended": ended, "kernel": kernel, "netns": namespace,
+		"start": start, "await": await, "said": said, "signal": signal, "ended": ended, "kernel": kernel, "netns": namespace,
 	}
 	maps.Copy(commands, more)
 	testscript.RunT(inTurn{t}, testscript.Params{
