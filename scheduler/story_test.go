@@ -122,7 +122,7 @@ func (f *fakeNet) descriptors(t *testing.T, s *scheduler.Scheduler) *scheduler.I
 			return nil
 		},
 		Equivalent: func(_ string, old, new *interfaces.Interface) bool {
-			return old.Mtu == new.Mtu && old.Type == new.Type && old.Enabled == new.Enabled
+			return old.Mtu == new.Mtu && old.Type == new.Type && old.GetVeth().GetPeerIfName() == new.GetVeth().GetPeerIfName()
 		},
 		Recreate: func(_ string, old, new *interfaces.Interface, _ int) bool { return old.Type != new.Type },
 		Dependencies: func(_ string, v *interfaces.Interface) []scheduler.Dependency {
@@ -156,11 +156,11 @@ func (f *fakeNet) descriptors(t *testing.T, s *scheduler.Scheduler) *scheduler.I
 	_, err = scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, none]{
 		Name: "address", Prefix: addressPrefix, Southbound: "net",
 		Match: func(key string) bool { return strings.Contains(key, "/address/") },
-		Create: func(_ context.Context, key string, _ *emptypb.Empty) (none, error) {
-			return none{}, f.do("create", key, func() {})
+		Create: func(_ context.Context, key string, v *emptypb.Empty) (none, error) {
+			return none{}, f.do("create", key, f.put(key, v))
 		},
 		Delete: func(_ context.Context, key string, _ *emptypb.Empty, _ none) error {
-			return f.do("delete", key, func() {})
+			return f.do("delete", key, f.drop(key))
 		},
 	})
 	must(t, err)
