@@ -82,7 +82,8 @@ func (l *lab) value(m proto.Message) (scheduler.Value, error) {
 	return l.sched.Value(key, m)
 }
 
-// commit tells of errors that verbs make; the scenarios want them to.
+// commit tells of errors that verbs make, which the scenarios want them to, below
+// what the scheduler's own log says.
 func (l *lab) commit(ctx context.Context, about string, txn scheduler.Txn) error {
 	l.memory.say("  %s", about)
 	txn.Description = about
@@ -90,10 +91,14 @@ func (l *lab) commit(ctx context.Context, about string, txn scheduler.Txn) error
 	if rec == nil {
 		return err
 	}
+	if err := l.sched.Flush(ctx); err != nil {
+		return err
+	}
 	if err != nil {
 		l.memory.say("    ! %v", err)
 	}
-	return l.show(ctx)
+	l.show()
+	return nil
 }
 
 // until waits for a state, and then for the end of the transaction that led to it.
@@ -111,18 +116,18 @@ func (l *lab) until(ctx context.Context, key string, state scheduler.State) erro
 	if _, err := l.sched.Plan(ctx, scheduler.Txn{}); err != nil {
 		return err
 	}
-	return l.show(ctx)
-}
-
-// show tells how all values are, below what the scheduler's own log says.
-func (l *lab) show(ctx context.Context) error {
 	if err := l.sched.Flush(ctx); err != nil {
 		return err
 	}
+	l.show()
+	return nil
+}
+
+// show tells how all values are.
+func (l *lab) show() {
 	for _, st := range l.sched.Statuses("") {
 		l.memory.say("    %s: %s%s", st.Key, st.State, why(st))
 	}
-	return nil
 }
 
 // why is what the value waits for, or what went wrong.
