@@ -34,7 +34,7 @@ bench: ## every benchmark for BENCHTIME (1s)
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
 
 lint: $(LINT) ## golangci-lint, built once into .cache
-	$(LINT) run
+	$(LINT) run --allow-serial-runners
 
 $(LINT): tools/go.mod
 	@mkdir -p $(@D) && echo "building golangci-lint, once" && cd tools && go build -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
