@@ -136,7 +136,16 @@ func TestRightsLostAndGiven(t *testing.T) {
 	}
 	write(t, dir+"/a.yaml", "data: [{key: config/a, value: 1}]")
 	write(t, dir+"/sub/b.yaml", "data: [{key: config/b, value: 1}]")
-	m := mirrored(t, newDB(t, filedb.Config{Paths: []string{dir}, VanishGrace: time.Millisecond}))
+	m := mirrored(t, newDB(t, filedb.Config{Paths: []string{dir}, VanishGrace: 1}))
+	rounds := 0
+	look := func() { // at everything, and again, when all grace is over
+		t.Helper()
+		for range 3 {
+			rounds++
+			write(t, dir+"/c.yaml", fmt.Sprintf("data: [{key: config/c, value: %d}]", rounds))
+			m.holds(t, "config/c", fmt.Sprint(rounds))
+		}
+	}
 	chmod := func(path string, mode os.FileMode) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
@@ -149,14 +158,14 @@ func TestRightsLostAndGiven(t *testing.T) {
 	none := func() { m.until(t, "no problem", func() bool { return len(m.problems) == 0 }) }
 
 	chmod(dir+"/a.yaml", 0)
-	write(t, dir+"/c.yaml", "data: [{key: config/c, value: 1}]") // what it says before is still parsed
-	m.holds(t, "config/c", "1")
+	look()
 	problem(dir + "/a.yaml: cannot be read: permission denied; what the file said before still counts")
 	chmod(dir+"/a.yaml", 0o600)
 	none()
 
 	chmod(dir+"/sub", 0)
 	problem(dir + "/sub: cannot be read: permission denied")
+	look()
 	chmod(dir+"/sub", 0o700)
 	none()
 	write(t, dir+"/sub/b.yaml", "data: [{key: config/b, value: 2}]")
@@ -201,6 +210,26 @@ func TestForeignFileMustBeQuiet(t *testing.T) {
 	}
 	if len(m.deleted) > 0 {
 		t.Errorf("gone in between: %v", m.deleted)
+	}
+}
+
+// A file may come to a new directory before that is watched, or just while it is.
+func TestFilesInNewDirectories(t *testing.T) {
+	dir := t.TempDir()
+	m := mirrored(t, newDB(t, filedb.Config{Paths: []string{dir}, Rescan: time.Hour, VanishGrace: 1}))
+	for i := range 300 {
+		sub := fmt.Sprintf("%s/d%d", dir, i)
+		if err := os.Mkdir(sub, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for begun := time.Now(); time.Since(begun) < time.Duration(i)*time.Microsecond; {
+		}
+		write(t, sub+"/a.yaml", fmt.Sprintf("data: [{key: config/a, value: %d}]", i))
+		m.holds(t, "config/a", fmt.Sprint(i))
+		if err := os.RemoveAll(sub); err != nil {
+			t.Fatal(err)
+		}
+		m.until(t, "its end", func() bool { return len(m.events) == 0 })
 	}
 }
 
