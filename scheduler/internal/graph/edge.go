@@ -1,7 +1,5 @@
 package graph
 
-import "strings"
-
 // An edge is a dependency of a version. It ends at the key it names, or, if any
 // of many keys will do, at one that does: its witness.
 type edge struct {
@@ -18,19 +16,6 @@ type edge struct {
 func (e *edge) uses() bool { return e.v.node.have == e.v }
 
 func (e *edge) anyOf() bool { return e.dep != nil && e.dep.Key == "" }
-
-// A bucket lists the unmet any-of edges with a prefix in one folder.
-type bucket struct {
-	folder string
-	list   []*spot
-}
-
-// A spot is an edge's place in a bucket.
-type spot struct {
-	e   *edge
-	b   *bucket
-	pos int
-}
 
 // setWant and setHave are the only ways in which versions come and go, so
 // edges, counts and queues follow them and nothing else.
@@ -172,31 +157,6 @@ func (g *Graph) target(e *edge) *Node {
 	return g.witness(e.dep)
 }
 
-// witness finds a node that meets an any-of dependency.
-func (g *Graph) witness(d *Dep) *Node {
-	for _, prefix := range d.Prefixes {
-		for n := range g.under(prefix) {
-			if n.up() && (d.Match == nil || d.Match(n.key)) {
-				return n
-			}
-		}
-	}
-	return nil
-}
-
-// MetBy says whether key is one that meets d.
-func (d *Dep) MetBy(key string) bool {
-	if d.Key != "" {
-		return key == d.Key
-	}
-	for _, prefix := range d.Prefixes {
-		if strings.HasPrefix(key, prefix) {
-			return d.Match == nil || d.Match(key)
-		}
-	}
-	return false
-}
-
 func (g *Graph) unlink(v *version) {
 	for i := range v.edges {
 		e := &v.edges[i]
@@ -263,14 +223,6 @@ func (g *Graph) down(n *Node) {
 	}
 }
 
-// another finds a new witness for an any-of edge whose own went down.
-func (g *Graph) another(e *edge) *Node {
-	if !e.met || !e.anyOf() {
-		return nil
-	}
-	return g.witness(e.dep)
-}
-
 func (g *Graph) meet(e *edge) {
 	if e.met {
 		return
@@ -294,70 +246,4 @@ func (g *Graph) unmeet(e *edge) {
 	e.v.unmet++
 	g.listen(e)
 	g.push(e.v.node)
-}
-
-// announce offers n, which came up, to the any-of edges that have no witness.
-func (g *Graph) announce(n *Node) {
-	if len(g.buckets) == 0 {
-		return
-	}
-	g.offer(g.buckets[""], n)
-	for i := range len(n.key) {
-		if n.key[i] == '/' {
-			g.offer(g.buckets[n.key[:i+1]], n)
-		}
-	}
-}
-
-func (g *Graph) offer(b *bucket, n *Node) {
-	if b == nil {
-		return
-	}
-	for i := 0; i < len(b.list); {
-		e := b.list[i].e
-		if !e.dep.MetBy(n.key) {
-			i++
-			continue
-		}
-		if e.to != nil {
-			g.detach(e)
-		}
-		g.attach(e, n)
-		g.meet(e) // takes e out of b
-	}
-}
-
-func (g *Graph) listen(e *edge) {
-	if !e.anyOf() || e.spots != nil {
-		return
-	}
-	e.spots = make([]spot, len(e.dep.Prefixes))
-	for i, prefix := range e.dep.Prefixes {
-		b := g.bucket(prefix[:strings.LastIndexByte(prefix, '/')+1])
-		e.spots[i] = spot{e: e, b: b, pos: len(b.list)}
-		b.list = append(b.list, &e.spots[i])
-	}
-}
-
-func (g *Graph) bucket(folder string) *bucket {
-	b := g.buckets[folder]
-	if b == nil {
-		b = &bucket{folder: folder}
-		g.buckets[folder] = b
-	}
-	return b
-}
-
-func (g *Graph) deafen(e *edge) {
-	for i := range e.spots {
-		s := &e.spots[i]
-		last := len(s.b.list) - 1
-		s.b.list[s.pos] = s.b.list[last]
-		s.b.list[s.pos].pos = s.pos
-		s.b.list[last] = nil
-		if s.b.list = s.b.list[:last]; last == 0 {
-			delete(g.buckets, s.b.folder)
-		}
-	}
-	e.spots = nil
 }
