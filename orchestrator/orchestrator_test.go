@@ -9,12 +9,14 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -89,9 +91,14 @@ func bubble(t *testing.T, layers map[string]int, standing string, f func(*testin
 			r.inputs[name] = newInput()
 			opts.Layers = append(opts.Layers, orchestrator.Layer{Name: name, Priority: priority, Input: r.inputs[name]})
 		}
-		go r.sched.Run(ctx)
-		go orchestrator.New(r.sched, opts).Run(ctx)
+		var running errgroup.Group
+		running.Go(func() error { return r.sched.Run(ctx) })
+		running.Go(func() error { return orchestrator.New(r.sched, opts).Run(ctx) })
 		f(t, r)
+		cancel()
+		if err := running.Wait(); err != nil {
+			t.Error(err)
+		}
 	})
 }
 
@@ -137,9 +144,8 @@ func (r *rig) descriptor() scheduler.Descriptor[*interfaces.Interface, struct{}]
 		Retrieve: func(context.Context, []scheduler.Wanted[*interfaces.Interface]) iter.Seq2[found, error] {
 			return func(yield func(found, error) bool) {
 				for name, mtu := range maps.Clone(r.stands) {
-					v := &interfaces.Interface{Name: name}
-					fmt.Sscan(mtu, &v.Mtu)
-					if !yield(found{Value: v}, nil) {
+					n, err := strconv.ParseUint(mtu, 10, 32)
+					if !yield(found{Value: &interfaces.Interface{Name: name, Mtu: uint32(n)}}, err) {
 						return
 					}
 				}
@@ -204,7 +210,7 @@ func TestLayers(t *testing.T) {
 		for _, s := range steps {
 			before := len(r.sched.History())
 			r.give(s.layer, kvdbsync.Change{Source: s.layer, Events: events(s.change), Synced: true})
-			time.Sleep(time.Second) // longer than the patience at the start
+			<-time.After(time.Second) // longer than the patience at the start
 			synctest.Wait()
 			if got := r.standing(); got != s.stands {
 				t.Errorf("%s: stands %q, want %q", s.what, got, s.stands)
@@ -223,7 +229,7 @@ func TestOneTransactionWhenAllLayersComeAtOnce(t *testing.T) {
 	bubble(t, map[string]int{"a": 1, "b": 2}, "old=1", func(t *testing.T, r *rig) {
 		r.give("a", kvdbsync.Change{Synced: true, Events: events("if1=1")})
 		r.give("b", kvdbsync.Change{Synced: true, Events: events("if2=2")})
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		if got, n := r.standing(), len(r.sched.History()); got != "if1=1 if2=2" || n != 1 {
 			t.Errorf("stands %q after %d transactions", got, n)

@@ -23,10 +23,15 @@ import (
 func start(tb testing.TB) (s *scheduler.Scheduler, stop func()) {
 	s = scheduler.New(scheduler.Options{Out: io.Discard})
 	register(tb, s)
+	return s, begin(tb, s)
+}
+
+// begin runs s until stop is called.
+func begin(tb testing.TB, s *scheduler.Scheduler) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	return s, func() {
+	return func() {
 		cancel()
 		if err := <-done; err != nil {
 			tb.Error(err)

@@ -89,7 +89,7 @@ func check[V proto.Message, M any](d Descriptor[V, M]) error {
 	case d.Prefix != "" && !strings.HasSuffix(d.Prefix, "/"):
 		return fmt.Errorf("prefix %q does not end with a slash", d.Prefix)
 	case (d.Create == nil) != (d.Delete == nil):
-		return errors.New("Create and Delete go together")
+		return errors.New("there is one of Create and Delete without the other")
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func mounts() scheduler.Descriptor[text, nothing] {
 	return d
 }
 
-// running runs s until stop is called.
+// begin runs s until stop is called.
 func running(s *scheduler.Scheduler) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -15,13 +16,13 @@ import (
 )
 
 // slow registers interfaces whose verbs take d.
-func slow(tb testing.TB, s *scheduler.Scheduler, d time.Duration, running, most *atomic.Int32) {
+func slow(tb testing.TB, s *scheduler.Scheduler, d time.Duration, begun, most *atomic.Int32) {
 	type none = struct{}
 	verb := func(ctx context.Context) error {
-		if n := running.Add(1); n > most.Load() {
+		if n := begun.Add(1); n > most.Load() {
 			most.Store(n)
 		}
-		defer running.Add(-1)
+		defer begun.Add(-1)
 		select {
 		case <-time.After(d):
 			return nil
@@ -55,12 +56,10 @@ func interfacesNamed(tb testing.TB, s *scheduler.Scheduler, n int) []scheduler.C
 func TestConcurrencyReachesItsLimit(t *testing.T) {
 	const n, limit = 1000, 10
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
 		s := scheduler.New(scheduler.Options{Concurrency: 3, Limits: map[string]int{"interface": limit}})
-		var running, most atomic.Int32
-		slow(t, s, time.Second, &running, &most)
-		go s.Run(ctx)
+		var begun, most atomic.Int32
+		slow(t, s, time.Second, &begun, &most)
+		defer begin(t, s)()
 		begin := time.Now()
 		mustCommit(t, s, scheduler.Txn{Changes: interfacesNamed(t, s, n)})
 		if got := most.Load(); got != limit {
@@ -74,12 +73,10 @@ func TestConcurrencyReachesItsLimit(t *testing.T) {
 
 func TestVerbIsToldToEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
 		s := scheduler.New(scheduler.Options{VerbTimeout: time.Minute})
-		var running, most atomic.Int32
-		slow(t, s, time.Hour, &running, &most)
-		go s.Run(ctx)
+		var begun, most atomic.Int32
+		slow(t, s, time.Hour, &begun, &most)
+		defer begin(t, s)()
 		begin := time.Now()
 		r, err := s.Commit(t.Context(), scheduler.Txn{Changes: interfacesNamed(t, s, 1), Retry: scheduler.Retry{Never: true}})
 		if took := time.Since(begin); took != time.Minute || err == nil {
@@ -93,22 +90,19 @@ func TestVerbIsToldToEnd(t *testing.T) {
 
 func TestRunEndsWhatIsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
 		s := scheduler.New(scheduler.Options{})
-		var running, most atomic.Int32
-		slow(t, s, time.Hour, &running, &most)
-		done := make(chan error)
-		go func() { done <- s.Run(ctx) }()
-		go s.Commit(t.Context(), scheduler.Txn{Changes: interfacesNamed(t, s, 100)})
-		synctest.Wait()
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
+		var begun, most atomic.Int32
+		slow(t, s, time.Hour, &begun, &most)
+		stop := begin(t, s)
+		if err := s.Submit(t.Context(), scheduler.Txn{Changes: interfacesNamed(t, s, 100)}); err != nil {
+			t.Fatal(err)
 		}
-		if n := running.Load(); n != 0 {
+		synctest.Wait()
+		stop()
+		if n := begun.Load(); n != 0 {
 			t.Errorf("%d verbs still run", n)
 		}
-		if _, err := s.Commit(t.Context(), scheduler.Txn{}); err != scheduler.ErrStopped {
+		if _, err := s.Commit(t.Context(), scheduler.Txn{}); !errors.Is(err, scheduler.ErrStopped) {
 			t.Errorf("Commit after the end: %v", err)
 		}
 	})
@@ -124,17 +118,14 @@ func BenchmarkConcurrentVerbs(b *testing.B) {
 		b.StopTimer()
 		bare += bareCalls(n, limit, each)
 		s := scheduler.New(scheduler.Options{Concurrency: limit})
-		var running, most atomic.Int32
-		slow(b, s, each, &running, &most)
-		ctx, cancel := context.WithCancel(context.Background())
-		done := make(chan error)
-		go func() { done <- s.Run(ctx) }()
+		var begun, most atomic.Int32
+		slow(b, s, each, &begun, &most)
+		stop := begin(b, s)
 		changes := interfacesNamed(b, s, n)
 		b.StartTimer()
 		mustCommit(b, s, scheduler.Txn{Changes: changes})
 		b.StopTimer()
-		cancel()
-		<-done
+		stop()
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(bare)/float64(b.Elapsed()), "of-bare")

@@ -126,5 +126,5 @@ func (s *Scheduler) regrouped(ctx context.Context, g *Group, news groupNews) {
 
 // members are the descriptors behind g's gate.
 func (s *Scheduler) members(g *Group) []*descriptor {
-	return slices.DeleteFunc(slices.Clone(s.registry.all), func(d *descriptor) bool { return d.gate != &g.gate })
+	return slices.DeleteFunc(slices.Clone(s.registry.order), func(d *descriptor) bool { return d.gate != &g.gate })
 }

@@ -22,8 +22,7 @@ type link struct {
 
 func TestIndex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
+		ctx := t.Context()
 		s := scheduler.New(scheduler.Options{})
 		next := 0
 		create := func(v *interfaces.Interface) link {
@@ -40,7 +39,7 @@ func TestIndex(t *testing.T) {
 		})
 		must(t, err)
 		byHost := index.By(func(l link) []string { return []string{l.Host} })
-		go s.Run(ctx)
+		defer begin(t, s)()
 		w := index.Watch()
 		defer w.Close()
 		commit := func(name, host string) {
@@ -108,8 +107,15 @@ func TestValidateTellsAll(t *testing.T) {
 		scheduler.KeyValue{Key: "nonsense", Value: &emptypb.Empty{}},
 	)
 	var got []string
-	for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
-		v := e.(*scheduler.ValueError)
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // what Validate returns, itself
+	if !ok {
+		t.Fatalf("Validate returns %v", err)
+	}
+	for _, e := range joined.Unwrap() {
+		var v *scheduler.ValueError
+		if !errors.As(e, &v) {
+			t.Fatalf("not a ValueError: %v", e)
+		}
 		got = append(got, fmt.Sprintf("%s %s %q", short(v.Key), short(v.Base), models.Fields(v)))
 	}
 	want := []string{`if1  ["mtu" "type"]`, `address/if1 if1 []`, `if2  []`, `nonsense  []`}

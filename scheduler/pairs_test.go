@@ -51,12 +51,11 @@ func TestEveryPair(t *testing.T) {
 // all statuses then.
 func pass(t *testing.T, from, to string, whole bool) (out string) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
+		ctx := t.Context()
 		net := &fakeNet{out: &bytes.Buffer{}, stands: map[string]proto.Message{}, foreign: map[string]bool{}, broken: map[string]string{}}
 		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
 		net.descriptors(t, s)
-		go s.Run(ctx)
+		defer begin(t, s)()
 		first, second := changesOf(t, s, from), changesOf(t, s, to)
 		_, _ = s.Commit(ctx, scheduler.Txn{Changes: slices.Collect(maps.Values(first))})
 		txn := scheduler.Txn{Changes: slices.Collect(maps.Values(second)), Replace: whole}

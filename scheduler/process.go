@@ -28,7 +28,7 @@ func (s *Scheduler) commit(ctx context.Context, txn Txn) *Record {
 	r.policy = txn.Retry
 	r.rec.describe(txn)
 	if txn.Refresh {
-		s.refresh(ctx, r, s.registry.all, txn.Changes)
+		s.refresh(ctx, r, s.registry.order, txn.Changes)
 	}
 	if txn.Simulate || s.opts.Simulate {
 		r.rec.Simulated = true

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
@@ -112,7 +110,7 @@ func (s *Scheduler) collect(ctx context.Context, d *descriptor, ws []wanted) (it
 }
 
 func foundKey(d *descriptor, f found) (string, error) {
-	if f.value == nil || !f.value.(proto.Message).ProtoReflect().IsValid() {
+	if f.value == nil || !f.value.ProtoReflect().IsValid() {
 		return "", errors.New("no value")
 	}
 	key := f.key

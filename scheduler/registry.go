@@ -9,7 +9,8 @@ import (
 
 // registry finds the descriptor of a key.
 type registry struct {
-	all      []*descriptor
+	all      []*descriptor // as registered
+	order    []*descriptor // as they are to retrieve; set by Run
 	byPrefix map[string][]*descriptor
 }
 
@@ -64,12 +65,12 @@ func (d *descriptor) has(key string) bool {
 
 func (d *descriptor) nameIn(key string) string { return strings.TrimPrefix(key, d.prefix) }
 
-// sort puts the descriptors in the order in which Retrieve is to be called:
-// after those they name, else by name.
+// sort finds the order in which Retrieve is to be called: after those that a
+// descriptor names, else by name.
 func (r *registry) sort() error {
-	slices.SortFunc(r.all, func(a, b *descriptor) int { return strings.Compare(a.name, b.name) })
+	sorted := slices.SortedFunc(slices.Values(r.all), func(a, b *descriptor) int { return strings.Compare(a.name, b.name) })
 	byName := map[string]*descriptor{}
-	for _, d := range r.all {
+	for _, d := range sorted {
 		byName[d.name] = d
 	}
 	var out []*descriptor
@@ -94,22 +95,22 @@ func (r *registry) sort() error {
 		out = append(out, d)
 		return nil
 	}
-	for _, d := range r.all {
+	for _, d := range sorted {
 		if err := visit(d, nil); err != nil {
 			return err
 		}
 	}
-	r.all = out
+	r.order = out
 	return nil
 }
 
 // named are the descriptors with these names; nil: all.
 func (r *registry) named(names map[string]bool) []*descriptor {
 	if names == nil {
-		return r.all
+		return r.order
 	}
 	var out []*descriptor
-	for _, d := range r.all {
+	for _, d := range r.order {
 		if names[d.name] {
 			out = append(out, d)
 		}

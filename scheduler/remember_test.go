@@ -35,12 +35,10 @@ func TestMemory(t *testing.T) {
 	memory := notebook{}
 	life := func(changes ...string) {
 		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
 			s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Memory: memory, Concurrency: 1})
 			net.descriptors(t, s)
 			unreadable(t, s, net)
-			go s.Run(ctx)
+			defer begin(t, s)()
 			txn := scheduler.Txn{Refresh: true, Replace: true}
 			for _, name := range changes {
 				m := message(name, nil)

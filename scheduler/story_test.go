@@ -280,7 +280,7 @@ func (s *story) line(f []string) {
 	case "sleep":
 		d, err := time.ParseDuration(f[1])
 		must(s.t, err)
-		time.Sleep(d)
+		<-time.After(d)
 	case "explain":
 		s.print(s.sched.Explain(key(f[1])).String())
 	case "plan":
@@ -428,9 +428,7 @@ func tell(t *testing.T, text string) string {
 	s.watch = s.sched.Watch("config/")
 	defer s.watch.Close()
 	s.index = net.descriptors(t, s.sched)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- s.sched.Run(ctx) }()
+	stop := begin(t, s.sched)
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "  ") {
 			continue // what was shown
@@ -440,8 +438,7 @@ func tell(t *testing.T, text string) string {
 			s.line(f)
 		}
 	}
-	cancel()
-	must(t, <-done)
+	stop()
 	net.mu.Lock()
 	defer net.mu.Unlock()
 	return net.out.String()

@@ -1,0 +1,28 @@
+package scheduler
+
+// An Anatomy is what the descriptor of a key makes of a message.
+type Anatomy struct {
+	Descriptor   string // empty: none has the key
+	Name         string // the part of the key that tells it from its like
+	Dependencies []Dependency
+	Derived      []string // keys
+}
+
+// Anatomy takes the message m under key apart. Like Value it is pure, and may be
+// called from any goroutine; m may also be a derived value, or an invalid one.
+func (s *Scheduler) Anatomy(key string, m Message) Anatomy {
+	d := s.registry.of(key)
+	if d == nil {
+		return Anatomy{Name: key}
+	}
+	a := Anatomy{Descriptor: d.name, Name: d.nameIn(key)}
+	if m == nil || d.accepts(m) != nil {
+		return a
+	}
+	v := s.prepare(d, key, m)
+	a.Dependencies = v.Deps
+	for _, part := range v.Derived {
+		a.Derived = append(a.Derived, part.Key)
+	}
+	return a
+}
