@@ -15,7 +15,7 @@ func makers() []string {
 		"errors.New", "fmt.Errorf", "regexp.MustCompile",
 		"netip.MustParseAddr", "netip.MustParsePrefix",
 		"sync.OnceValue", "sync.OnceValues",
-		"strings.NewReplacer",
+		"strings.NewReplacer", "[]byte",
 	}
 }
 
@@ -167,6 +167,8 @@ func text(e ast.Expr) string {
 		return text(e.X) + "." + e.Sel.Name
 	case *ast.IndexExpr:
 		return text(e.X)
+	case *ast.ArrayType:
+		return "[]" + text(e.Elt)
 	}
 	return "an expression"
 }
