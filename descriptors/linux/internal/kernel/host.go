@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -43,7 +44,10 @@ func open(file *os.File) (*real, ID, error) {
 	}
 	k := &real{file: file}
 	err := within(file, func() (err error) {
-		k.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+		if k.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+			return err
+		}
+		k.changes, err = openPipe()
 		return err
 	})
 	return k, ID{Dev: st.Dev, Ino: st.Ino}, err
@@ -51,8 +55,9 @@ func open(file *os.File) (*real, ID, error) {
 
 // real is one namespace of this host.
 type real struct {
-	file *os.File // stands for the namespace
-	nl   *netlink.Handle
+	file    *os.File // stands for the namespace
+	nl      *netlink.Handle
+	changes *pipe // of routes and neighbours, of which there may be many
 
 	lazy   sync.Mutex // guards what is opened at its first use
 	neigh  *nl.SocketHandle
@@ -70,5 +75,5 @@ func (k *real) Close() error {
 	if k.ioctls != nil {
 		k.ioctls.Close()
 	}
-	return k.file.Close()
+	return errors.Join(k.changes.close(), k.file.Close())
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -250,5 +251,48 @@ func TestThreadsComeHome(t *testing.T) {
 		if strings.TrimSpace(line) != home {
 			t.Errorf("a thread is in %s, not %s", line, home)
 		}
+	}
+}
+
+// Changes that are made at once get each its own answer.
+func TestChangesAtOnce(t *testing.T) {
+	red := open(t, testkit.Netns(t, "red")+"/red")
+	lo := must(red.LinkByName("lo"))(t)
+	try(t, red.SetUp(lo.Index, true))
+	route := func(i int) kernel.Route {
+		dst := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i / 256), byte(i), 0}), 24)
+		return kernel.Route{Link: lo.Index, Dst: dst, Scope: unix.RT_SCOPE_LINK, Table: 254, Protocol: kernel.Protocol}
+	}
+	const many = 1000
+	errs := make([]error, many)
+	var wg sync.WaitGroup
+	for i := range many {
+		wg.Go(func() {
+			if i%2 == 0 {
+				errs[i] = red.AddRoute(route(i))
+			} else {
+				errs[i] = red.DelRoute(route(i))
+			}
+		})
+	}
+	wg.Wait()
+	for i, err := range errs {
+		if added := i%2 == 0; added && err != nil || !added && !errors.Is(err, unix.ESRCH) {
+			t.Fatalf("change %d: %v", i, err)
+		}
+	}
+	if got := must(red.Routes(func(r kernel.Route) bool { return r.Protocol == kernel.Protocol }))(t); len(got) != many/2 {
+		t.Errorf("%d routes, want %d", len(got), many/2)
+	}
+}
+
+// An error has the kernel's own words.
+func TestErrorsOfTheKernel(t *testing.T) {
+	red := open(t, testkit.Netns(t, "red")+"/red")
+	lo := must(red.LinkByName("lo"))(t)
+	try(t, red.SetUp(lo.Index, true))
+	err := red.AddRoute(kernel.Route{Link: lo.Index, Dst: netip.MustParsePrefix("10.0.0.0/8"), Gateway: netip.MustParseAddr("192.0.2.1"), Table: 254})
+	if !errors.Is(err, unix.ENETUNREACH) || !strings.Contains(err.Error(), "gateway") {
+		t.Errorf("a gateway that cannot be reached: %v", err)
 	}
 }

@@ -63,28 +63,19 @@ func (k *real) Routes(keep func(Route) bool) ([]Route, error) {
 
 // AddRoute implements Kernel.
 func (k *real) AddRoute(r Route) error {
-	return about(k.nl.RouteAdd(netlinkRoute(r)), "adding route %v", r.Dst)
+	err := k.changes.do(routeMessage(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, r))
+	return about(err, "adding route %v", r.Dst)
 }
 
 // ReplaceRoute implements Kernel.
 func (k *real) ReplaceRoute(r Route) error {
-	return about(k.nl.RouteReplace(netlinkRoute(r)), "replacing route %v", r.Dst)
+	err := k.changes.do(routeMessage(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, r))
+	return about(err, "replacing route %v", r.Dst)
 }
 
 // DelRoute implements Kernel.
 func (k *real) DelRoute(r Route) error {
-	return about(k.nl.RouteDel(netlinkRoute(r)), "removing route %v", r.Dst)
-}
-
-func netlinkRoute(r Route) *netlink.Route {
-	out := &netlink.Route{
-		LinkIndex: r.Link, Dst: ipNet(r.Dst), Scope: netlink.Scope(r.Scope), Priority: int(r.Metric),
-		Table: int(r.Table), Protocol: netlink.RouteProtocol(r.Protocol), Type: unix.RTN_UNICAST,
-	}
-	if r.Gateway.IsValid() {
-		out.Gw = r.Gateway.AsSlice()
-	}
-	return out
+	return about(k.changes.do(routeMessage(unix.RTM_DELROUTE, 0, r)), "removing route %v", r.Dst)
 }
 
 // routeOf reads a route with one next hop; others are not ours.

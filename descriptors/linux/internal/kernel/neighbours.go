@@ -39,35 +39,17 @@ func (k *real) listNeighbours() (out []Neighbour, err error) {
 
 // AddNeighbour implements Kernel.
 func (k *real) AddNeighbour(n Neighbour, replace bool) error {
-	flags := unix.NLM_F_ACK | unix.NLM_F_CREATE | unix.NLM_F_EXCL
+	flags := uint16(unix.NLM_F_CREATE | unix.NLM_F_EXCL)
 	if replace {
-		flags = unix.NLM_F_ACK | unix.NLM_F_CREATE | unix.NLM_F_REPLACE
+		flags = unix.NLM_F_CREATE | unix.NLM_F_REPLACE
 	}
-	return about(k.changeNeighbour(unix.RTM_NEWNEIGH, flags, n), "adding neighbour %v of link %d", n.IP, n.Link)
+	err := k.changes.do(neighbourMessage(unix.RTM_NEWNEIGH, flags, n))
+	return about(err, "adding neighbour %v of link %d", n.IP, n.Link)
 }
 
 // DelNeighbour implements Kernel.
 func (k *real) DelNeighbour(n Neighbour) error {
-	return about(k.changeNeighbour(unix.RTM_DELNEIGH, unix.NLM_F_ACK, n), "removing neighbour %v of link %d", n.IP, n.Link)
-}
-
-func (k *real) changeNeighbour(kind, flags int, n Neighbour) error {
-	request, err := k.request(kind, flags)
-	if err != nil {
-		return err
-	}
-	family := uint8(unix.AF_INET)
-	if n.IP.Is6() {
-		family = unix.AF_INET6
-	}
-	request.AddData(&netlink.Ndmsg{Family: family, Index: uint32(n.Link), State: unix.NUD_PERMANENT})
-	request.AddData(nl.NewRtAttr(netlink.NDA_DST, n.IP.AsSlice()))
-	if kind == unix.RTM_NEWNEIGH {
-		request.AddData(nl.NewRtAttr(netlink.NDA_LLADDR, n.MAC))
-		request.AddData(nl.NewRtAttr(protocolAttr, nl.Uint8Attr(n.Protocol)))
-	}
-	_, err = request.Execute(unix.NETLINK_ROUTE, 0)
-	return err
+	return about(k.changes.do(neighbourMessage(unix.RTM_DELNEIGH, 0, n)), "removing neighbour %v of link %d", n.IP, n.Link)
 }
 
 // request is one on a socket that stays in the namespace.

@@ -1,0 +1,120 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// mostTogether is how many changes one datagram carries: their acknowledgements
+// fit into the socket's buffer many times over.
+const mostTogether = 64
+
+// A pipe carries changes to the kernel, which answers each with an errno. Those
+// that come while others are on their way wait, and then go in one datagram; the
+// first of them carries it. It is safe for use by any goroutine.
+type pipe struct {
+	socket int
+
+	mu      sync.Mutex // guards what follows
+	busy    bool       // somebody carries
+	waiting []*change
+
+	// Of whoever carries.
+	seq    uint32
+	out    []byte
+	answer [64 << 10]byte
+}
+
+// A change is a netlink message on its way.
+type change struct {
+	message []byte
+	err     error
+	turn    chan bool // true: carry what waits; false: err is the answer
+}
+
+// openPipe opens a pipe in the namespace that the thread is in.
+func openPipe() (*pipe, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, err
+	}
+	// Short answers, and with them the kernel's own words for what is wrong. Older
+	// kernels have neither, and need neither.
+	_ = unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_CAP_ACK, 1)
+	_ = unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_EXT_ACK, 1)
+	err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 10})
+	return &pipe{socket: fd}, errors.Join(err, unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}))
+}
+
+func (p *pipe) close() error { return unix.Close(p.socket) }
+
+// do has the kernel make the change that message, of newMessage, asks for.
+func (p *pipe) do(message []byte) error {
+	c := &change{message: message, turn: make(chan bool, 1)}
+	p.mu.Lock()
+	p.waiting = append(p.waiting, c)
+	carry := !p.busy
+	p.busy = true
+	p.mu.Unlock()
+	if carry || <-c.turn {
+		p.carry()
+	}
+	return c.err
+}
+
+// carry exchanges what waits, its own change first, and then gives its turn away.
+func (p *pipe) carry() {
+	p.mu.Lock()
+	n := min(len(p.waiting), mostTogether)
+	batch := p.waiting[:n:n]
+	p.waiting = p.waiting[n:]
+	p.mu.Unlock()
+	if err := p.exchange(batch); err != nil {
+		for _, c := range batch {
+			c.err = err
+		}
+	}
+	for _, c := range batch[1:] {
+		c.turn <- false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy = len(p.waiting) > 0
+	if p.busy {
+		p.waiting[0].turn <- true
+	}
+}
+
+// exchange sends a batch and waits for the answer to each.
+func (p *pipe) exchange(batch []*change) error {
+	first := p.seq + 1
+	p.seq += uint32(len(batch))
+	p.out = p.out[:0]
+	for i, c := range batch {
+		binary.NativeEndian.PutUint32(c.message[8:], first+uint32(i))
+		p.out = append(p.out, c.message...)
+	}
+	if err := unix.Sendto(p.socket, p.out, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return fmt.Errorf("sending to the kernel: %w", err)
+	}
+	for left := len(batch); left > 0; {
+		n, _, err := unix.Recvfrom(p.socket, p.answer[:], 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("waiting for the kernel: %w", err)
+		}
+		for seq, err := range answers(p.answer[:n]) {
+			if i := seq - first; i < uint32(len(batch)) {
+				batch[i].err = err
+				left--
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package standing
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
+)
+
+// host has namespaces whose notifications the test makes.
+type host map[string]*space
+
+type space struct {
+	kernel.Kernel // not needed
+	id            kernel.ID
+	news          chan any // []kernel.Event or error
+	closed        int
+}
+
+func (h host) Stat(path string) (kernel.ID, error)                { return h[path].id, nil }
+func (h host) Open(path string) (kernel.Kernel, kernel.ID, error) { return h[path], h[path].id, nil }
+
+func (s *space) Close() error { s.closed++; return nil }
+
+func (s *space) Subscribe() (kernel.Events, error) { return subscription{s, make(chan struct{})}, nil }
+
+type subscription struct {
+	*space
+	ended chan struct{}
+}
+
+func (s subscription) Close() error { close(s.ended); return nil }
+
+func (s subscription) Next() ([]kernel.Event, error) {
+	select {
+	case n := <-s.news:
+		if err, ok := n.(error); ok {
+			return nil, err
+		}
+		return n.([]kernel.Event), nil
+	case <-s.ended:
+		return nil, net.ErrClosed
+	}
+}
+
+// follower counts what it is told.
+type follower struct{ reloads, events int }
+
+func (f *follower) Reload(time.Time)                         { f.reloads++ }
+func (f *follower) Apply(events []kernel.Event, _ time.Time) { f.events += len(events) }
+func (f *follower) Due(time.Time) time.Time                  { return time.Time{} }
+
+// watching is a watcher of two namespaces, in the first of which link 3 stands.
+type watching struct {
+	*Watcher
+	own, red        *space
+	set             *netns.Set
+	follower        follower
+	changed, missed int
+
+	mu   sync.Mutex // guards lost
+	lost []string
+}
+
+func watch(t *testing.T, story func(*watching)) {
+	synctest.Test(t, func(t *testing.T) {
+		own := &space{id: kernel.ID{Ino: 1}, news: make(chan any)}
+		red := &space{id: kernel.ID{Ino: 2}, news: make(chan any)}
+		set := netns.New(netns.Options{Host: host{"/own": own, "/names/red": red}, Own: "/own", Dir: "/names", Idle: 1})
+		w := &watching{own: own, red: red, set: set}
+		w.Watcher = New(Options{
+			Spaces: set, Log: slog.New(slog.DiscardHandler), Own: &w.follower,
+			Lost: func(keys []string) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.lost = append(w.lost, keys...)
+			},
+			Changed: func() { w.changed++ },
+			Missed:  func() { w.missed++ },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		at, err := set.Open(nsRed())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Made(at, Interface(red.id, 3), Entry{Key: "link", Link: 3, Up: true})
+		at.Close()
+		synctest.Wait()
+		story(w)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func (w *watching) expect(t *testing.T, lost ...string) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Equal(w.lost, lost) {
+		t.Errorf("lost %v, want %v", w.lost, lost)
+	}
+	w.lost = nil
+}
+
+func link3(up bool) kernel.Link { return kernel.Link{Index: 3, Up: up} }
+
+func TestLossCountsAfterAWhile(t *testing.T) {
+	watch(t, func(w *watching) {
+		w.red.news <- []kernel.Event{{What: link3(false)}}
+		time.Sleep(Settle)
+		synctest.Wait()
+		w.expect(t)
+		time.Sleep(burst)
+		synctest.Wait()
+		w.expect(t, "link")
+	})
+}
+
+func TestWhatBouncesIsLetBe(t *testing.T) {
+	watch(t, func(w *watching) {
+		w.red.news <- []kernel.Event{{What: link3(false)}}
+		w.red.news <- []kernel.Event{{What: link3(true)}}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		w.expect(t)
+	})
+}
+
+func TestOurOwnDoingsAreNoLoss(t *testing.T) {
+	watch(t, func(w *watching) {
+		w.Unmade(Interface(w.red.id, 3))
+		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		w.expect(t)
+	})
+}
+
+// When nothing stands in a namespace any more, it is let go.
+func TestNamespacesAreLetGo(t *testing.T) {
+	watch(t, func(w *watching) {
+		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		w.expect(t, "link")
+		w.set.Drop(w.red.id)
+		if w.red.closed != 1 {
+			t.Errorf("closed %d times", w.red.closed)
+		}
+	})
+}
+
+func TestNamespacesGone(t *testing.T) {
+	watch(t, func(w *watching) {
+		w.NamespacesGone([]kernel.ID{w.red.id, {Ino: 99}})
+		w.expect(t, "link")
+		if w.red.closed != 1 {
+			t.Errorf("closed %d times", w.red.closed)
+		}
+	})
+}
+
+func TestLostNotifications(t *testing.T) {
+	watch(t, func(w *watching) {
+		w.red.news <- kernel.ErrLost
+		synctest.Wait()
+		if w.missed != 1 || w.follower.reloads != 1 {
+			t.Errorf("of red: %d missed, %d reloads, want 1 and that of the start", w.missed, w.follower.reloads)
+		}
+		w.own.news <- kernel.ErrLost
+		synctest.Wait()
+		if w.missed != 2 || w.follower.reloads != 2 {
+			t.Errorf("of our own: %d missed, %d reloads, want 2 each", w.missed, w.follower.reloads)
+		}
+		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}} // they go on
+		time.Sleep(time.Second)
+		synctest.Wait()
+		w.expect(t, "link")
+	})
+}
+
+// A subscription that ends by itself is opened again with the next that is made.
+func TestSubscriptionEnds(t *testing.T) {
+	watch(t, func(w *watching) {
+		w.red.news <- errors.New("broken")
+		synctest.Wait()
+		if w.missed != 1 {
+			t.Fatalf("%d missed", w.missed)
+		}
+		at, err := w.set.Open(nsRed())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Made(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, Up: true})
+		at.Close()
+		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		w.expect(t, "link")
+	})
+}
+
+func nsRed() *namespace.NetNamespace {
+	return &namespace.NetNamespace{Type: namespace.NetNamespace_NSID, Reference: "red"}
+}
