@@ -12,9 +12,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// BenchmarkDumpWhileCommitting creates one route after the other while 1 M values
-// stand: first undisturbed, then as many again while all statuses are dumped, over
-// and over.
+// BenchmarkDumpWhileCommitting creates and deletes routes, one at a time, while 1 M
+// values stand: first undisturbed, then as often again while all statuses are
+// dumped, over and over.
 func BenchmarkDumpWhileCommitting(b *testing.B) {
 	const standing = 1_000_000
 	s, stop := start(b)
@@ -24,11 +24,11 @@ func BenchmarkDumpWhileCommitting(b *testing.B) {
 
 	var quiet, dumping []time.Duration
 	for b.Loop() {
-		quiet = append(quiet, createRoute(b, s, len(quiet)))
+		quiet = append(quiet, changeOne(b, s, len(quiet)))
 	}
 	dumps := dumpUntil(s, func() {
 		for len(dumping) < len(quiet) {
-			dumping = append(dumping, createRoute(b, s, len(quiet)+len(dumping)))
+			dumping = append(dumping, changeOne(b, s, len(dumping)))
 		}
 	})
 	if dumps == 0 {
@@ -60,16 +60,20 @@ func dumpUntil(s *scheduler.Scheduler, busy func()) (dumps int) {
 	return dumps
 }
 
-// createRoute makes the i-th route and says how long that took.
-func createRoute(b *testing.B, s *scheduler.Scheduler, i int) time.Duration {
-	route := &l3.Route{OutgoingInterface: "if1", DstNetwork: fmt.Sprintf("11.%d.%d.%d/32", i>>16&255, i>>8&255, i&255)}
+// changeOne makes a route, or takes it away the next time, and says how long that took.
+func changeOne(b *testing.B, s *scheduler.Scheduler, i int) time.Duration {
+	route := &l3.Route{OutgoingInterface: "if1", DstNetwork: fmt.Sprintf("11.%d.%d.%d/32", i>>17&255, i>>9&255, i>>1&255)}
 	key := keyOf(b, route)
 	begin := time.Now()
-	v, err := s.Value(key, route)
-	if err != nil {
-		b.Fatal(err)
+	change := scheduler.Unwant(key)
+	if i%2 == 0 {
+		v, err := s.Value(key, route)
+		if err != nil {
+			b.Fatal(err)
+		}
+		change = scheduler.Want(v)
 	}
-	mustCommit(b, s, scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}})
+	mustCommit(b, s, scheduler.Txn{Changes: []scheduler.Change{change}})
 	return time.Since(begin)
 }
 

@@ -2,7 +2,6 @@ package scheduler_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"maps"
