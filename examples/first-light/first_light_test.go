@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -25,9 +24,7 @@ func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 func TestFirstLight(t *testing.T) { runScripts(t, "testdata") }
 
 func TestAsAnOrdinaryUser(t *testing.T) {
-	become := exec.Command("true")
-	become.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	testkit.Need(t, "root, to become someone else", become.Run() == nil)
+	testkit.OrdinaryUser(t) // the script becomes it by setpriv
 	runScripts(t, "testdata/user")
 }
 
