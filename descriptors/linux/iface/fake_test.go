@@ -58,7 +58,7 @@ type story struct {
 }
 
 func newStory(t *testing.T) *story {
-	host := fakelinux.New("/proc/self/ns/net", "/run/netns/red")
+	host := fakelinux.New("/proc/thread-self/ns/net", "/run/netns/red")
 	h, b := newHandler(host)
 	return &story{t: t, host: host, h: h, b: b, values: map[string]*value{}}
 }

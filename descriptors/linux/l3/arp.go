@@ -21,25 +21,22 @@ import (
 )
 
 func validateARP(_ string, v *l3.ARPEntry) error {
-	var errs []error
-	bad := func(field, value, want string) {
-		errs = append(errs, &models.FieldError{Field: field, Value: value, Want: want})
-	}
+	var f faults
 	if v.GetInterface() == "" {
-		bad("interface", "", "the name of an interface")
+		f.add("interface", "", "the name of an interface")
 	}
 	ip := v.GetIpAddress()
 	if ref, ok := alloc.Parse(ip); alloc.Is(ip) && (!ok || ref.Interface == "") {
-		bad("ip_address", ip, `"alloc:NETWORK/INTERFACE" or "alloc:NETWORK/INTERFACE/GW"`)
+		f.add("ip_address", ip, `"alloc:NETWORK/INTERFACE" or "alloc:NETWORK/INTERFACE/GW"`)
 	} else if !alloc.Is(ip) {
 		if addr, err := netip.ParseAddr(ip); err != nil || addr.Zone() != "" {
-			bad("ip_address", ip, `an address without prefix length, such as "10.1.0.2" or "fd00::2"`)
+			f.add("ip_address", ip, `an address without prefix length, such as "10.1.0.2" or "fd00::2"`)
 		}
 	}
 	if mac, err := net.ParseMAC(v.GetHwAddress()); err != nil || len(mac) != 6 {
-		bad("hw_address", v.GetHwAddress(), `a MAC address, such as "02:fe:c0:00:00:02"`)
+		f.add("hw_address", v.GetHwAddress(), `a MAC address, such as "02:fe:c0:00:00:02"`)
 	}
-	return errors.Join(errs...)
+	return errors.Join(f...)
 }
 
 // equivalentARP compares MAC addresses, not their spelling.

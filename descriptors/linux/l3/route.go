@@ -18,41 +18,63 @@ import (
 // metricIPv6 is what the kernel makes of metric 0 (IP6_RT_PRIO_USER).
 const metricIPv6 = 1024
 
+// faults collects what is wrong.
+type faults []error
+
+func (f *faults) add(field string, value any, want string) {
+	*f = append(*f, &models.FieldError{Field: field, Value: value, Want: want})
+}
+
 func validateRoute(_ string, v *l3.Route) error {
-	var errs []error
-	bad := func(field string, value any, want string) {
-		errs = append(errs, &models.FieldError{Field: field, Value: value, Want: want})
-	}
+	var f faults
 	if v.GetOutgoingInterface() == "" {
-		bad("outgoing_interface", "", "the name of an interface")
+		f.add("outgoing_interface", "", "the name of an interface")
 	}
-	dst, gw := v.GetDstNetwork(), v.GetGwAddr()
-	to, dstErr := netip.ParsePrefix(dst)
-	if ref, ok := alloc.Parse(dst); alloc.Is(dst) && (!ok || ref.Interface == "") {
-		bad("dst_network", dst, `"alloc:NETWORK/INTERFACE" or "alloc:NETWORK/INTERFACE/GW"`)
-	} else if !alloc.Is(dst) && dstErr != nil {
-		bad("dst_network", dst, `a network with prefix length, such as "10.2.0.0/16" or "::/0"`)
-	}
-	via, gwErr := netip.ParseAddr(gw)
-	if ref, ok := alloc.Parse(gw); alloc.Is(gw) && (!ok || !ref.Gateway) {
-		bad("gw_addr", gw, `"alloc:NETWORK/GW" or "alloc:NETWORK/INTERFACE/GW"`)
-	} else if gw != "" && !alloc.Is(gw) {
-		switch {
-		case gwErr != nil || via.Zone() != "":
-			bad("gw_addr", gw, `an address, such as "10.1.0.1" or "fd00::1"`)
-		case via.IsUnspecified():
-			bad("gw_addr", gw, "the address of a gateway, or nothing")
-		case dstErr == nil && to.Addr().Is4() != via.Is4():
-			bad("gw_addr", gw, "an address of the same IP version as dst_network")
+	f.destination(v.GetDstNetwork())
+	f.gateway(v.GetGwAddr(), v.GetDstNetwork())
+	f.scope(v)
+	return errors.Join(f...)
+}
+
+func (f *faults) destination(dst string) {
+	if alloc.Is(dst) {
+		if ref, ok := alloc.Parse(dst); !ok || ref.Interface == "" {
+			f.add("dst_network", dst, `"alloc:NETWORK/INTERFACE" or "alloc:NETWORK/INTERFACE/GW"`)
 		}
+	} else if _, err := netip.ParsePrefix(dst); err != nil {
+		f.add("dst_network", dst, `a network with prefix length, such as "10.2.0.0/16" or "::/0"`)
 	}
+}
+
+func (f *faults) gateway(gw, dst string) {
+	if gw == "" {
+		return
+	}
+	if alloc.Is(gw) {
+		if ref, ok := alloc.Parse(gw); !ok || !ref.Gateway {
+			f.add("gw_addr", gw, `"alloc:NETWORK/GW" or "alloc:NETWORK/INTERFACE/GW"`)
+		}
+		return
+	}
+	via, err := netip.ParseAddr(gw)
+	to, toErr := netip.ParsePrefix(dst)
+	switch {
+	case err != nil || via.Zone() != "":
+		f.add("gw_addr", gw, `an address, such as "10.1.0.1" or "fd00::1"`)
+	case via.IsUnspecified():
+		f.add("gw_addr", gw, "the address of a gateway, or nothing")
+	case toErr == nil && to.Addr().Is4() != via.Is4():
+		f.add("gw_addr", gw, "an address of the same IP version as dst_network")
+	}
+}
+
+func (f *faults) scope(v *l3.Route) {
 	switch scope := v.GetScope(); {
 	case l3.Route_Scope_name[int32(scope)] == "":
-		bad("scope", int32(scope), "UNDEFINED, GLOBAL, SITE, LINK or HOST")
-	case (scope == l3.Route_LINK || scope == l3.Route_HOST) && gw != "":
-		bad("scope", scope.String(), "GLOBAL or SITE, as there is a gw_addr")
+		f.add("scope", int32(scope), "UNDEFINED, GLOBAL, SITE, LINK or HOST")
+	case (scope == l3.Route_LINK || scope == l3.Route_HOST) && v.GetGwAddr() != "":
+		f.add("scope", scope.String(), "GLOBAL or SITE, as there is a gw_addr")
 	}
-	return errors.Join(errs...)
 }
 
 // scope is what v asks for or, without that, what ip-route(8) would choose.

@@ -43,12 +43,16 @@ var (
 // Options are those of a Set; the zero value works.
 type Options struct {
 	Host     kernel.Host  // Defaults to this host
-	Own      string       // the agent's own namespace. Defaults to /proc/self/ns/net
+	Own      string       // the agent's own namespace. Defaults to that of the calling thread
 	Dir      string       // where named namespaces are. Defaults to /var/run/netns, which mostly is /run/netns
 	Idle     int          // how many spaces stay open that nobody uses. Defaults to 16
 	Disabled bool         // Open fails for any namespace but the agent's own
 	Log      *slog.Logger // Defaults to slog.Default()
 }
+
+// ownPath is not /proc/self, which shows the first thread, and that may be in
+// another namespace for a moment (kernel.Kernel.Sysctl).
+const ownPath = "/proc/thread-self/ns/net"
 
 // A Set opens namespaces.
 type Set struct {
@@ -64,7 +68,7 @@ func New(o Options) *Set {
 	if o.Host == nil {
 		o.Host = kernel.This{}
 	}
-	o.Own = cmp.Or(o.Own, "/proc/self/ns/net")
+	o.Own = cmp.Or(o.Own, ownPath)
 	o.Dir = cmp.Or(o.Dir, namesDir())
 	o.Idle = cmp.Or(o.Idle, 16)
 	o.Log = cmp.Or(o.Log, slog.Default())

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -271,4 +272,28 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%v: invalid are %q (%v), want %q", tt.ns, got, err, tt.want)
 		}
 	}
+}
+
+// The agent's own namespace stays its own while threads are in others.
+func TestOwnWhileThreadsAreElsewhere(t *testing.T) {
+	testkit.Netns(t, "red")
+	set := netns.New(netns.Options{})
+	red, own := open(t, set, nsid("red")), open(t, set, nil)
+	var busy sync.WaitGroup
+	for range 4 {
+		busy.Go(func() {
+			for range 200 {
+				if err := red.Sysctl("ipv4/ip_forward", "0"); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range 1000 {
+		if again := open(t, set, nil); again != own {
+			t.Fatalf("our own namespace is %v, red %v, was %v", again.ID, red.ID, own.ID)
+		}
+	}
+	busy.Wait()
 }

@@ -17,35 +17,41 @@ import (
 // Validate says what is wrong with a reference that stands in the given field.
 func Validate(field string, ns *namespace.NetNamespace) error {
 	kind, reference := ns.GetType(), ns.GetReference()
-	bad := func(want string) error {
+	if _, known := namespace.NetNamespace_ReferenceType_name[int32(kind)]; !known {
+		return &models.FieldError{Field: field + ".type", Value: int32(kind), Want: "NSID, PID, FD or MICROSERVICE"}
+	}
+	if kind == namespace.NetNamespace_UNDEFINED {
+		if reference == "" {
+			return nil
+		}
+		return &models.FieldError{Field: field + ".type", Value: kind.String(), Want: "NSID, PID, FD or MICROSERVICE, as there is a reference"}
+	}
+	if want := wrong(kind, reference); want != "" {
 		return &models.FieldError{Field: field + ".reference", Value: reference, Want: want}
 	}
-	switch {
-	case kind == namespace.NetNamespace_UNDEFINED && reference != "":
-		return &models.FieldError{Field: field + ".type", Value: kind.String(), Want: "NSID, PID, FD or MICROSERVICE, as there is a reference"}
-	case kind == namespace.NetNamespace_UNDEFINED:
-		return nil
-	case reference == "":
-		return bad("a reference, as there is a type")
+	return nil
+}
+
+// wrong says what a reference of a kind should be, if it is not that.
+func wrong(kind namespace.NetNamespace_ReferenceType, reference string) (want string) {
+	if reference == "" {
+		return "a reference, as there is a type"
 	}
 	switch kind {
 	case namespace.NetNamespace_NSID:
 		if strings.ContainsRune(reference, '/') || reference == "." || reference == ".." {
-			return bad(`a name without slash, as in "ip netns add NAME"`)
+			return `a name without slash, as in "ip netns add NAME"`
 		}
 	case namespace.NetNamespace_PID:
 		if pid, err := strconv.ParseUint(reference, 10, 31); err != nil || pid == 0 {
-			return bad("the id of a process")
+			return "the id of a process"
 		}
 	case namespace.NetNamespace_FD:
 		if !filepath.IsAbs(reference) {
-			return bad("the whole path of a file, such as /proc/1234/ns/net")
+			return "the whole path of a file, such as /proc/1234/ns/net"
 		}
-	case namespace.NetNamespace_MICROSERVICE:
-	default:
-		return &models.FieldError{Field: field + ".type", Value: int32(kind), Want: "NSID, PID, FD or MICROSERVICE"}
 	}
-	return nil
+	return ""
 }
 
 // Text names a reference for people.

@@ -1,7 +1,7 @@
 // Package fakelinux is a Linux host in memory, for what the kernel of a test
 // machine lacks and for errors that it does not make.
 //
-//	host := fakelinux.New("/proc/self/ns/net", "/run/netns/red")
+//	host := fakelinux.New("/proc/thread-self/ns/net", "/run/netns/red")
 //	host.Lacks("vrf")
 //	... use it as kernel.Host ...
 //	fmt.Print(host) // what there is, as text

@@ -101,27 +101,34 @@ type verdict struct {
 }
 
 // judge compares what the kernel says of a thing, last, with what should be.
-func (b *book) judge(t Thing, e kernel.Event) (v verdict) {
+func (b *book) judge(t Thing, e kernel.Event) verdict {
 	have, ours := b.things[t]
 	switch what := e.What.(type) {
 	case kernel.Link:
-		switch {
-		case ours && (e.Gone || have.Up && !what.Up): // what is set down loses all that is on it
-			return verdict{lost: []string{b.lose(t)}}
-		case ours:
-			v.changed = have.differs(what)
-		}
-		if m, ok := b.things[Membership(t.NS, t.Link)]; ok && m.Master != what.Master {
-			v.lost = append(v.lost, b.lose(Membership(t.NS, t.Link)))
-		}
+		return b.judgeLink(t, what, e.Gone)
 	case kernel.Route:
-		if ours && (e.Gone && have.Link == what.Link || what.Protocol != kernel.Protocol && !e.Gone) {
-			v.lost = []string{b.lose(t)}
+		taken := !e.Gone && what.Protocol != kernel.Protocol
+		if ours && (e.Gone && have.Link == what.Link || taken) {
+			return verdict{lost: []string{b.lose(t)}}
 		}
 	default:
 		if ours && e.Gone {
-			v.lost = []string{b.lose(t)}
+			return verdict{lost: []string{b.lose(t)}}
 		}
+	}
+	return verdict{}
+}
+
+func (b *book) judgeLink(t Thing, l kernel.Link, gone bool) (v verdict) {
+	have, ours := b.things[t]
+	down := have.Up && !l.Up // what is set down loses all that is on it
+	if ours && (gone || down) {
+		return verdict{lost: []string{b.lose(t)}}
+	}
+	v.changed = ours && have.differs(l)
+	member := Membership(t.NS, t.Link)
+	if m, ok := b.things[member]; ok && m.Master != l.Master {
+		v.lost = append(v.lost, b.lose(member))
 	}
 	return v
 }

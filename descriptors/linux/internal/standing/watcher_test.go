@@ -120,10 +120,10 @@ func link3(up bool) kernel.Link { return kernel.Link{Index: 3, Up: up} }
 func TestLossCountsAfterAWhile(t *testing.T) {
 	watch(t, func(w *watching) {
 		w.red.news <- []kernel.Event{{What: link3(false)}}
-		time.Sleep(Settle)
+		<-time.After(Settle)
 		synctest.Wait()
 		w.expect(t)
-		time.Sleep(burst)
+		<-time.After(burst)
 		synctest.Wait()
 		w.expect(t, "link")
 	})
@@ -133,7 +133,7 @@ func TestWhatBouncesIsLetBe(t *testing.T) {
 	watch(t, func(w *watching) {
 		w.red.news <- []kernel.Event{{What: link3(false)}}
 		w.red.news <- []kernel.Event{{What: link3(true)}}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t)
 	})
@@ -143,7 +143,7 @@ func TestOurOwnDoingsAreNoLoss(t *testing.T) {
 	watch(t, func(w *watching) {
 		w.Unmade(Interface(w.red.id, 3))
 		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t)
 	})
@@ -153,7 +153,7 @@ func TestOurOwnDoingsAreNoLoss(t *testing.T) {
 func TestNamespacesAreLetGo(t *testing.T) {
 	watch(t, func(w *watching) {
 		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t, "link")
 		w.set.Drop(w.red.id)
@@ -186,7 +186,7 @@ func TestLostNotifications(t *testing.T) {
 			t.Errorf("of our own: %d missed, %d reloads, want 2 each", w.missed, w.follower.reloads)
 		}
 		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}} // they go on
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t, "link")
 	})
@@ -207,7 +207,7 @@ func TestSubscriptionEnds(t *testing.T) {
 		w.Made(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, Up: true})
 		at.Close()
 		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t, "link")
 	})
