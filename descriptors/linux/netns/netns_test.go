@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
@@ -274,26 +278,45 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// The agent's own namespace stays its own while threads are in others.
+// The agent's own namespace stays its own while threads are in others: here all
+// that there are, the first one too, wait in red for somebody to read what they
+// have to write.
 func TestOwnWhileThreadsAreElsewhere(t *testing.T) {
 	testkit.Netns(t, "red")
 	set := netns.New(netns.Options{})
 	red, own := open(t, set, nsid("red")), open(t, set, nil)
-	var busy sync.WaitGroup
-	for range 4 {
-		busy.Go(func() {
-			for range 200 {
-				if err := red.Sysctl("ipv4/ip_forward", "0"); err != nil {
-					t.Error(err)
-					return
-				}
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const threads = 50
+	var writers sync.WaitGroup
+	for range threads {
+		writers.Go(func() {
+			if err := red.Sysctl("../../.."+fifo, "."); err != nil {
+				t.Error(err)
 			}
 		})
 	}
-	for range 1000 {
-		if again := open(t, set, nil); again != own {
-			t.Fatalf("our own namespace is %v, red %v, was %v", again.ID, red.ID, own.ID)
+	inRed := func() (n int) {
+		tasks, _ := filepath.Glob("/proc/self/task/*/ns/net")
+		for _, task := range tasks {
+			if id, err := (kernel.This{}).Stat(task); err == nil && id == red.ID {
+				n++
+			}
 		}
+		return n
 	}
-	busy.Wait()
+	for inRed() < threads {
+		runtime.Gosched()
+	}
+	if again := open(t, set, nil); again != own {
+		t.Errorf("our own namespace is %v, red %v, was %v", again.ID, red.ID, own.ID)
+	}
+	reader, err := os.Open(fifo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	writers.Wait()
 }
