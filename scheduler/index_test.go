@@ -107,7 +107,7 @@ func TestValidateTellsAll(t *testing.T) {
 		scheduler.KeyValue{Key: "nonsense", Value: &emptypb.Empty{}},
 	)
 	var got []string
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // what Validate returns, itself
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		t.Fatalf("Validate returns %v", err)
 	}

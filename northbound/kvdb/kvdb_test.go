@@ -181,7 +181,7 @@ func TestBrokenListingIsNoShortOne(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	})}
-	go web.Serve(l) //nolint:errcheck // ends with the test
+	go web.Serve(l)
 	defer web.Close()
 	if pairs, err := client(t, socket, "bolt").List(t.Context(), ""); err == nil {
 		t.Errorf("%v", pairs)
