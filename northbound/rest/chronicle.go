@@ -1,0 +1,161 @@
+package rest
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A chronicle is what became of keys, as far back as the history goes: each
+// operation begins a new revision of its key.
+type chronicle struct {
+	keys      []string // sorted
+	revisions map[string][]revision
+}
+
+// A revision is what was known of a key from one moment to another.
+type revision struct {
+	since, until time.Time // zero: from before the history; still
+	value        proto.Message
+	stands       bool
+	state        scheduler.State
+	err          error
+	txn          uint64 // in which it began
+	inTxn        bool   // that is known
+	base         string
+	meta         any
+}
+
+// chronicleOf tells of the keys that keep accepts. The statuses are of an earlier
+// moment than the records, so that nothing falls between.
+func chronicleOf(statuses []*scheduler.Status, records []*scheduler.Record, keep func(key string) bool) *chronicle {
+	c := &chronicle{revisions: map[string][]revision{}}
+	for _, r := range records {
+		for i := range r.Executed {
+			if op := &r.Executed[i]; keep(op.Key) {
+				c.add(r, op)
+			}
+		}
+	}
+	for _, st := range statuses {
+		if keep(st.Key) {
+			c.now(st)
+		}
+	}
+	for key := range c.revisions {
+		c.keys = append(c.keys, key)
+	}
+	slices.Sort(c.keys)
+	return c
+}
+
+// add notes an operation.
+func (c *chronicle) add(r *scheduler.Record, op *scheduler.Operation) {
+	revs := c.revisions[op.Key]
+	if len(revs) == 0 && exists(op.OldState) {
+		revs = append(revs, revision{value: op.Old, stands: op.Old != nil, state: op.OldState, err: op.OldErr})
+	}
+	next := revision{since: r.Stop, value: op.New, stands: standsIn(op), state: op.NewState, err: op.NewErr, txn: r.Seq, inTxn: true}
+	if next.value == nil && exists(next.state) {
+		next.value = op.Old // taken down, and still wanted
+	}
+	c.revisions[op.Key] = begin(revs, next)
+}
+
+// begin ends the last revision where next begins. Of one moment the last counts,
+// and what no longer exists only ends.
+func begin(revs []revision, next revision) []revision {
+	if n := len(revs); n > 0 {
+		last := &revs[n-1]
+		if last.until.IsZero() {
+			last.until = next.since
+		}
+		if !last.since.IsZero() && !last.since.Before(next.since) {
+			revs = revs[:n-1]
+		}
+	}
+	if !exists(next.state) {
+		return revs
+	}
+	return append(revs, next)
+}
+
+// now adds what only the present tells: of values that the history has forgotten,
+// of states that came without an operation, whose part a value is.
+func (c *chronicle) now(st *scheduler.Status) {
+	revs := c.revisions[st.Key]
+	n := len(revs)
+	if n == 0 || revs[n-1].until.IsZero() && revs[n-1].state != st.State {
+		value := st.Have
+		if value == nil {
+			value = st.Want
+		}
+		revs = begin(revs, revision{since: st.Since, value: value, stands: st.Have != nil, state: st.State, err: st.Err})
+		n = len(revs)
+	}
+	for i := range revs {
+		revs[i].base = st.Base
+	}
+	if n > 0 && revs[n-1].until.IsZero() {
+		revs[n-1].meta = st.Meta
+	}
+	c.revisions[st.Key] = revs
+}
+
+func exists(s scheduler.State) bool {
+	return s != kvscheduler.ValueState_NONEXISTENT && s != kvscheduler.ValueState_REMOVED
+}
+
+// standsIn tells whether the value stands after the operation.
+func standsIn(op *scheduler.Operation) bool {
+	switch op.NewState {
+	case kvscheduler.ValueState_CONFIGURED, kvscheduler.ValueState_OBTAINED, kvscheduler.ValueState_DISCOVERED:
+		return true
+	case kvscheduler.ValueState_FAILED, kvscheduler.ValueState_RETRYING:
+		return op.Old != nil // what could not be changed is as it was
+	case kvscheduler.ValueState_INVALID:
+		return op.Old != nil
+	}
+	return false
+}
+
+// at is the revision of key at a moment; nil: there was none.
+func (c *chronicle) at(key string, t time.Time) *revision {
+	revs := c.revisions[key]
+	for i := range slices.Backward(revs) {
+		if r := &revs[i]; !r.since.After(t) && (r.until.IsZero() || r.until.After(t)) {
+			return r
+		}
+	}
+	return nil
+}
+
+// meeting are the keys that meet d and stood at a moment.
+func (c *chronicle) meeting(d scheduler.Dependency, t time.Time) []string {
+	out := []string{}
+	for _, key := range c.candidates(d) {
+		if r := c.at(key, t); r != nil && r.stands && d.MetBy(key) {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+func (c *chronicle) candidates(d scheduler.Dependency) (out []string) {
+	if d.Key != "" {
+		return []string{d.Key}
+	}
+	for _, prefix := range d.Prefixes {
+		from, _ := slices.BinarySearch(c.keys, prefix)
+		for ; from < len(c.keys) && strings.HasPrefix(c.keys[from], prefix); from++ {
+			out = append(out, c.keys[from])
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

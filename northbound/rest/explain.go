@@ -1,0 +1,41 @@
+package rest
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+func (h *handler) explain(w http.ResponseWriter, _ *http.Request, q query) error {
+	key, err := q.required("key", "that of a value, such as config/linux/interfaces/v2/interface/veth1")
+	if err != nil {
+		return bad(err)
+	}
+	format, err := q.choice("format", "json", "text")
+	if err != nil {
+		return bad(err)
+	}
+	e := h.sched.Explain(h.short(key))
+	if format == "text" {
+		return replyText(w, each([]scheduler.Explanation{e}, scheduler.Explanation.String))
+	}
+	return replyJSON(w, explanationOf(e))
+}
+
+func explanationOf(e scheduler.Explanation) wire.Explanation {
+	out := wire.Explanation{Key: e.Key, Text: e.Text}
+	if e.Key != "" {
+		out.State = e.State.String()
+	}
+	for _, c := range e.Because {
+		out.Because = append(out.Because, explanationOf(c))
+	}
+	return out
+}
+
+// short is a key without the agent's own prefix.
+func (h *handler) short(key string) string {
+	return strings.TrimPrefix(key, "/vnf-agent/"+h.Label+"/")
+}

@@ -1,0 +1,166 @@
+package rest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/keyplane/keyplane/northbound/rest/internal/drawing"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// graph answers a picture of all values, or of those that a transaction changed and
+// what they relate to, as of its end.
+func (h *handler) graph(w http.ResponseWriter, _ *http.Request, q query) error {
+	format, err := q.choice("format", "svg", "png", "dot", "raw")
+	if err != nil {
+		return err
+	}
+	seq, one, err := q.number("txn")
+	if err != nil {
+		return err
+	}
+	s := sketch{index: map[string]int{}}
+	if one {
+		i := slices.IndexFunc(h.sched.History(), func(r *scheduler.Record) bool { return r.Seq == seq })
+		if i < 0 {
+			return notFound(fmt.Errorf("the history has no transaction #%d", seq))
+		}
+		h.sketchOf(&s, h.sched.History()[i])
+	} else {
+		s.nodes = slices.Collect(h.nodes(h.chronicle(all), time.Now()))
+	}
+	return draw(w, s.graph(), format)
+}
+
+// draw answers a graph. It is drawn as a whole first, since that may fail.
+func draw(w http.ResponseWriter, g drawing.Graph, format string) error {
+	var out bytes.Buffer
+	var err error
+	contentType := "text/vnd.graphviz; charset=UTF-8"
+	switch format {
+	case "svg":
+		contentType = "image/svg+xml"
+		err = drawing.Layout(g).SVG(&out)
+	case "png":
+		contentType = "image/png"
+		err = drawing.Layout(g).PNG(&out)
+	default:
+		err = g.DOT(&out)
+	}
+	if err != nil {
+		return err
+	}
+	header(w, contentType, http.StatusOK)
+	_, _ = io.Copy(w, &out) // fails only when the client has gone
+	return nil
+}
+
+// sketchOf takes what a record changed, and the neighbours of that.
+func (h *handler) sketchOf(s *sketch, r *scheduler.Record) {
+	s.changed = map[string]bool{}
+	for _, op := range r.Executed {
+		s.changed[op.Key] = true
+	}
+	nodes := slices.Collect(h.nodes(h.chronicle(all), r.Stop))
+	near := map[string]bool{}
+	for _, n := range nodes {
+		for _, key := range neighbours(n) {
+			near[key] = near[key] || s.changed[n.Key]
+			near[n.Key] = near[n.Key] || s.changed[key]
+		}
+	}
+	s.nodes = slices.DeleteFunc(nodes, func(n wire.Node) bool { return !s.changed[n.Key] && !near[n.Key] })
+}
+
+func neighbours(n wire.Node) (out []string) {
+	for _, t := range n.Targets {
+		out = append(out, t.MatchingKeys...)
+	}
+	return out
+}
+
+// A sketch is nodes on the way to a drawing.
+type sketch struct {
+	nodes   []wire.Node
+	changed map[string]bool // by a transaction
+	index   map[string]int  // of boxes, by key or by what is missing
+	g       drawing.Graph
+}
+
+func (s *sketch) graph() drawing.Graph {
+	for _, n := range s.nodes {
+		s.box(n.Key, boxOf(n, s.changed[n.Key]))
+	}
+	for _, n := range s.nodes {
+		for _, t := range n.Targets {
+			s.edges(s.index[n.Key], t)
+		}
+	}
+	return s.g
+}
+
+func (s *sketch) box(name string, b drawing.Box) int {
+	i, ok := s.index[name]
+	if !ok {
+		i = len(s.g.Boxes)
+		s.index[name] = i
+		s.g.Boxes = append(s.g.Boxes, b)
+	}
+	return i
+}
+
+// edges draws a relation to what meets it, or to what is missing. What is derived
+// points to its base, since it stands on it.
+func (s *sketch) edges(from int, t wire.Target) {
+	if t.Relation == "derives" {
+		for _, key := range t.MatchingKeys {
+			if to, ok := s.index[key]; ok {
+				s.g.Edges = append(s.g.Edges, drawing.Edge{From: to, To: from, Dashed: true})
+			}
+		}
+		return
+	}
+	for _, key := range t.MatchingKeys {
+		if to, ok := s.index[key]; ok {
+			s.g.Edges = append(s.g.Edges, drawing.Edge{From: from, To: to})
+		}
+	}
+	if len(t.MatchingKeys) > 0 {
+		return
+	}
+	name := t.ExpectedKey
+	if name == "" {
+		name = t.Label
+	}
+	missing := s.box(name, drawing.Box{Label: name, Tip: t.Label + ": missing", Fill: "#ffffff", Dashed: true})
+	s.g.Edges = append(s.g.Edges, drawing.Edge{From: from, To: missing})
+}
+
+func boxOf(n wire.Node, changed bool) drawing.Box {
+	state, _ := n.Flags.Get(wire.ValueState)
+	err, _ := n.Flags.Get(wire.Error)
+	_, unavailable := n.Flags.Get(wire.Unavailable)
+	tip := strings.TrimSpace(n.Key + "\n" + state + "\n" + err)
+	return drawing.Box{Label: n.Key, Tip: tip, Fill: colorOf(state), Dashed: unavailable, Bold: changed}
+}
+
+func colorOf(state string) string {
+	switch state {
+	case "CONFIGURED":
+		return "#c8e6c9"
+	case "OBTAINED", "DISCOVERED":
+		return "#bbdefb"
+	case "PENDING", "MISSING":
+		return "#fff9c4"
+	case "UNIMPLEMENTED":
+		return "#e0e0e0"
+	default:
+		return "#ffcdd2"
+	}
+}

@@ -1,0 +1,113 @@
+package rest
+
+import (
+	"fmt"
+	"iter"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// history answers one transaction, or those of a time.
+func (h *handler) history(w http.ResponseWriter, _ *http.Request, q query) error {
+	format, err := q.choice("format", "json", "text")
+	if err != nil {
+		return err
+	}
+	seq, one, err := q.number("seq-num")
+	if err != nil {
+		return err
+	}
+	if one {
+		return h.transaction(w, format, seq)
+	}
+	since, err := q.moment("since", time.Time{})
+	if err != nil {
+		return err
+	}
+	until, err := q.moment("until", time.Unix(1<<40, 0))
+	if err != nil {
+		return err
+	}
+	records := between(h.sched.History(), since, until)
+	if format == "text" {
+		return replyText(w, each(records, wholeText))
+	}
+	return replyArray(w, each(records, recordOf))
+}
+
+func (h *handler) transaction(w http.ResponseWriter, format string, seq uint64) error {
+	for _, r := range h.sched.History() {
+		switch {
+		case r.Seq != seq:
+		case format == "text":
+			return replyText(w, each([]*scheduler.Record{r}, wholeText))
+		default:
+			return replyJSON(w, recordOf(r))
+		}
+	}
+	return notFound(fmt.Errorf("the history has no transaction #%d", seq))
+}
+
+// between are the records of transactions that went on at some time from since to until.
+func between(records []*scheduler.Record, since, until time.Time) []*scheduler.Record {
+	return slices.DeleteFunc(records, func(r *scheduler.Record) bool {
+		return r.Stop.Before(since) || r.Start.After(until)
+	})
+}
+
+func wholeText(r *scheduler.Record) string { return r.Text(-1) }
+
+// each yields what f makes of the items, when it is asked for.
+func each[T, U any](items []T, f func(T) U) iter.Seq[U] {
+	return func(yield func(U) bool) {
+		for _, it := range items {
+			if !yield(f(it)) {
+				return
+			}
+		}
+	}
+}
+
+// resync has what stands read back and mended.
+func (h *handler) resync(w http.ResponseWriter, r *http.Request, q query) error {
+	retry, err := q.yes("retry")
+	if err != nil {
+		return err
+	}
+	verbose, err := q.yes("verbose")
+	if err != nil {
+		return err
+	}
+	txn := scheduler.Txn{Description: "downstream resync by request", Refresh: true, Retry: scheduler.Retry{Never: true}}
+	if retry {
+		txn.Retry = h.Retry
+	}
+	record, err := h.sched.Commit(r.Context(), txn)
+	if verbose && record != nil {
+		h.say(record)
+	}
+	if err != nil {
+		return err
+	}
+	return replyJSON(w, recordOf(record))
+}
+
+// say logs what a resync found and did.
+func (h *handler) say(r *scheduler.Record) {
+	for _, err := range r.Unrefreshed {
+		h.Log.Info("resync could not read back", "txn", r.Seq, "err", err)
+	}
+	for _, o := range operationsOf(r.Executed) {
+		h.Log.Info("resync mended", "txn", r.Seq, "operation", o.Operation, "key", o.Key, "state", o.NewState, "err", o.NewErrMsg)
+	}
+	standing := 0
+	for _, st := range h.sched.Statuses("") {
+		if st.Have != nil {
+			standing++
+		}
+	}
+	h.Log.Info("resync is done", "txn", r.Seq, "operations", len(r.Executed), "standing", standing)
+}

@@ -1,0 +1,38 @@
+package drawing
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// DOT writes the graph in the language of Graphviz, for programs that draw better.
+func (g Graph) DOT(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	out.WriteString("digraph G {\n  rankdir=RL;\n  node [shape=box, style=\"rounded,filled\", fontname=monospace];\n")
+	for i, b := range g.Boxes {
+		style, width := "rounded,filled", 1
+		if b.Dashed {
+			style += ",dashed"
+		}
+		if b.Bold {
+			width = 3
+		}
+		fmt.Fprintf(out, "  n%d [label=%s, tooltip=%s, fillcolor=%q, style=%q, penwidth=%d];\n", i, quoted(b.Label), quoted(b.Tip), b.Fill, style, width)
+	}
+	for _, e := range g.Edges {
+		style := ""
+		if e.Dashed {
+			style = " [style=dashed]"
+		}
+		fmt.Fprintf(out, "  n%d -> n%d%s;\n", e.From, e.To, style)
+	}
+	out.WriteString("}\n")
+	return out.Flush()
+}
+
+// quoted is text as DOT has it: only quotes, backslashes and line feeds are special.
+func quoted(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
+}

@@ -1,0 +1,146 @@
+package rest
+
+import (
+	"fmt"
+	"iter"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// chronicle tells of the keys that keep accepts, up to now.
+func (h *handler) chronicle(keep func(key string) bool) *chronicle {
+	statuses := h.sched.Statuses("")
+	return chronicleOf(statuses, h.sched.History(), keep)
+}
+
+// timeline answers the revisions of a key, or the one of a moment.
+func (h *handler) timeline(w http.ResponseWriter, _ *http.Request, q query) error {
+	key, err := q.required("key", "that of a value")
+	if err != nil {
+		return err
+	}
+	never := time.Time{}
+	t, err := q.moment("time", never)
+	if err != nil {
+		return err
+	}
+	c := h.chronicleOfOne(key)
+	if !t.Equal(never) {
+		if r := c.at(key, t); r != nil {
+			return replyJSON(w, h.node(c, key, r, t))
+		}
+		return replyJSON(w, nil)
+	}
+	return replyArray(w, each(c.revisions[key], func(r revision) wire.Node { return h.node(c, key, &r, r.since) }))
+}
+
+// chronicleOfOne tells of key and of all that its revisions relate to.
+func (h *handler) chronicleOfOne(key string) *chronicle {
+	own := h.chronicle(func(k string) bool { return k == key })
+	var deps []scheduler.Dependency
+	related := map[string]bool{key: true}
+	for _, r := range own.revisions[key] {
+		a := h.sched.Anatomy(key, r.value)
+		deps = append(deps, a.Dependencies...)
+		for _, d := range a.Derived {
+			related[d] = true
+		}
+	}
+	return h.chronicle(func(k string) bool {
+		return related[k] || slices.ContainsFunc(deps, func(d scheduler.Dependency) bool { return d.MetBy(k) })
+	})
+}
+
+// snapshot answers all nodes of a moment.
+func (h *handler) snapshot(w http.ResponseWriter, _ *http.Request, q query) error {
+	t, err := q.moment("time", time.Now())
+	if err != nil {
+		return err
+	}
+	return replyArray(w, h.nodes(h.chronicle(all), t))
+}
+
+func all(string) bool { return true }
+
+// nodes yields the nodes of a moment, sorted by key.
+func (h *handler) nodes(c *chronicle, t time.Time) iter.Seq[wire.Node] {
+	return func(yield func(wire.Node) bool) {
+		for _, key := range c.keys {
+			if r := c.at(key, t); r != nil && !yield(h.node(c, key, r, t)) {
+				return
+			}
+		}
+	}
+}
+
+// node is a revision as it is written, with the relations of a moment.
+func (h *handler) node(c *chronicle, key string, r *revision, t time.Time) wire.Node {
+	a := h.sched.Anatomy(key, r.value)
+	n := wire.Node{
+		Since: r.since, Until: r.until, Key: key, Label: a.Name, Value: wire.MessageOf(r.value),
+		Flags: flagsOf(r, a), Targets: []wire.Target{},
+	}
+	for _, d := range a.Dependencies {
+		n.Targets = append(n.Targets, wire.Target{Relation: "depends-on", Label: d.Label, ExpectedKey: expected(d), MatchingKeys: c.meeting(d, t)})
+	}
+	for _, key := range a.Derived {
+		part := scheduler.Dependency{Key: key}
+		n.Targets = append(n.Targets, wire.Target{Relation: "derives", Label: key, ExpectedKey: key, MatchingKeys: c.meeting(part, t)})
+	}
+	return n
+}
+
+// expected is what a dependency asks for, as text.
+func expected(d scheduler.Dependency) string {
+	if d.Key != "" || len(d.Prefixes) == 0 {
+		return d.Key
+	}
+	return strings.Join(d.Prefixes, "* | ") + "*"
+}
+
+func flagsOf(r *revision, a scheduler.Anatomy) wire.Flags {
+	fs := wire.Flags{}
+	add := func(is bool, name, value string) {
+		if is {
+			fs = append(fs, wire.Flag{Name: name, Value: value})
+		}
+	}
+	add(r.inTxn, wire.LastUpdate, fmt.Sprintf("TXN-%d", r.txn))
+	add(r.err != nil, wire.Error, text(r.err))
+	add(true, wire.ValueState, r.state.String())
+	add(!r.stands, wire.Unavailable, "")
+	add(a.Descriptor != "", wire.Descriptor, a.Descriptor)
+	add(r.base != "", wire.Derived, r.base)
+	return fs
+}
+
+// flagStats counts a flag in all revisions.
+func (h *handler) flagStats(w http.ResponseWriter, _ *http.Request, q query) error {
+	names := wire.FlagNames()
+	flag, err := q.required("flag", "one of "+strings.Join(names, ", "))
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(names, flag) {
+		return fmt.Errorf("argument flag=%q: want one of %s", flag, strings.Join(names, ", "))
+	}
+	prefixes := q.Values["prefix"]
+	c := h.chronicle(func(key string) bool {
+		return len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
+	})
+	stats := wire.FlagStats{PerValueCount: map[string]int{}}
+	for _, key := range c.keys {
+		for _, r := range c.revisions[key] {
+			if value, ok := flagsOf(&r, h.sched.Anatomy(key, nil)).Get(flag); ok {
+				stats.TotalCount++
+				stats.PerValueCount[value]++
+			}
+		}
+	}
+	return replyJSON(w, stats)
+}

@@ -1,0 +1,106 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// maxBody is the most bytes that a body may have.
+const maxBody = 64 << 20
+
+// plan answers what would be done if the values of the body were declared.
+func (h *handler) plan(w http.ResponseWriter, r *http.Request, q query) error {
+	format, err := q.choice("format", "json", "text")
+	if err != nil {
+		return bad(err)
+	}
+	replace, err := q.yes("replace")
+	if err != nil {
+		return bad(err)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return bad(err)
+	}
+	items, err := parse(body)
+	if err != nil {
+		return bad(err)
+	}
+	changes, invalid := h.changes(items)
+	record, err := h.sched.Plan(r.Context(), scheduler.Txn{Changes: changes, Replace: replace})
+	if err != nil {
+		return err
+	}
+	if format == "text" {
+		return replyText(w, slices.Values([]string{record.PlanText(-1), invalidText(invalid)}))
+	}
+	return replyJSON(w, wire.Plan{Operations: append([]wire.Operation{}, operationsOf(record.Planned)...), Invalid: append([]wire.Invalid{}, invalid...)})
+}
+
+// changes are what the valid items ask for. Of a key that comes more than once
+// none counts.
+func (h *handler) changes(items []item) (out []scheduler.Change, invalid []wire.Invalid) {
+	lines := map[string]int{}
+	for _, it := range items {
+		c, err := h.change(it)
+		if first, twice := lines[c.Key]; err == nil && twice {
+			err = fmt.Errorf("the key is in line %d already: want it once", first)
+		}
+		if err != nil {
+			invalid = append(invalid, wire.Invalid{Key: h.short(it.key), Line: it.line, Error: err.Error(), Fields: models.Fields(err)})
+			continue
+		}
+		lines[c.Key] = it.line
+		out = append(out, c)
+	}
+	return out, invalid
+}
+
+func (h *handler) change(it item) (scheduler.Change, error) {
+	key := h.short(it.key)
+	if it.err != nil {
+		return scheduler.Change{}, it.err
+	}
+	if strings.HasPrefix(key, "/") {
+		return scheduler.Change{}, fmt.Errorf("the key is not one of this agent's: want config/... or /vnf-agent/%s/config/...", h.Label)
+	}
+	if it.value == nil {
+		return scheduler.Unwant(key), nil
+	}
+	message, err := models.Decode(key, it.value)
+	if errors.Is(err, models.ErrNoModel) {
+		err = fmt.Errorf("%w: %w", scheduler.ErrUnimplemented, err)
+	}
+	if err != nil {
+		return scheduler.Change{}, err
+	}
+	v, err := h.sched.Value(key, message)
+	if err != nil {
+		return scheduler.Change{}, err
+	}
+	return scheduler.Want(v), nil
+}
+
+func invalidText(invalid []wire.Invalid) string {
+	if len(invalid) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("  * invalid, and not part of the plan:\n")
+	for _, i := range invalid {
+		fmt.Fprintf(&b, "      - ")
+		if i.Key != "" {
+			fmt.Fprintf(&b, "%s: ", i.Key)
+		}
+		fmt.Fprintf(&b, "%s\n", strings.ReplaceAll(i.Error, "\n", "\n        "))
+	}
+	return b.String()
+}

@@ -1,0 +1,76 @@
+package rest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// recordOf is a transaction as it is written.
+func recordOf(r *scheduler.Record) wire.Record {
+	out := wire.Record{
+		WithSimulation: r.Simulated, Start: r.Start, Stop: r.Stop, SeqNum: r.Seq,
+		TxnType: typeName(r.Type), ResyncType: r.Resync(), Description: r.Description,
+		RetryForTxn: r.RetryOf, RetryAttempt: r.Attempt,
+		Planned: operationsOf(r.Planned), Executed: operationsOf(r.Executed),
+	}
+	origin := wire.FromNB
+	if r.Type == scheduler.Notification {
+		origin = wire.FromSB
+	}
+	for _, c := range r.Values {
+		kv := wire.KeyValue{Key: c.Key, Origin: origin}
+		if c.Value != nil {
+			kv.Value = wire.MessageOf(c.Value.Message())
+		}
+		out.Values = append(out.Values, kv)
+	}
+	slices.SortFunc(out.Values, func(a, b wire.KeyValue) int { return strings.Compare(a.Key, b.Key) })
+	for _, err := range r.Unrefreshed {
+		out.NotReadBack = append(out.NotReadBack, err.Error())
+	}
+	return out
+}
+
+func typeName(t scheduler.TxnType) string {
+	switch t {
+	case scheduler.Notification:
+		return "SBNotification"
+	case scheduler.RetryFailed:
+		return "RetryFailedOps"
+	default:
+		return "NBTransaction"
+	}
+}
+
+func operationsOf(ops []scheduler.Operation) []wire.Operation {
+	var out []wire.Operation
+	for _, o := range ops {
+		out = append(out, wire.Operation{
+			Operation: o.Verb.String(), Key: o.Key,
+			NewState: stateName(o.NewState), NewValue: wire.MessageOf(o.New), NewErrMsg: text(o.NewErr),
+			PrevState: stateName(o.OldState), PrevValue: wire.MessageOf(o.Old), PrevErrMsg: text(o.OldErr),
+			NOOP: o.Noop, IsDerived: o.Derived, IsProperty: o.Property,
+			IsRevert: o.Revert, IsRetry: o.Retry, IsRecreate: o.Recreate,
+		})
+	}
+	return out
+}
+
+// stateName is the name of a state; empty where there is nothing.
+func stateName(s scheduler.State) string {
+	if s == kvscheduler.ValueState_NONEXISTENT {
+		return ""
+	}
+	return s.String()
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

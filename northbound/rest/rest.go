@@ -1,0 +1,98 @@
+// Package rest shows the agent over HTTP: what stands, what was done and why, what
+// would be done. Nothing can be declared here; that is what stores are for.
+//
+//	server := rest.Server{Config: config, Options: rest.Options{Scheduler: sched, Log: log}}
+//	err := server.Run(ctx)
+//
+// GET / lists the paths, docs/rest.md describes them, package wire has the shapes of
+// what they answer. [Handler] is all of it without a network.
+//
+// It listens on 127.0.0.1:9191. There is no authentication yet: whoever reaches the
+// address may look and may have the system read back. So other addresses than that
+// of the loopback are possible, but warned of, and configuration that asks for
+// users or TLS is refused rather than ignored.
+//
+// Answers are made from snapshots, so no transaction waits for them, however long
+// they are; they are written item by item. Only plans and resyncs take their turn
+// between transactions.
+//
+// The server owns nothing but its connections. Tests run a real Scheduler with
+// descriptors in memory under synctest, and compare with golden files.
+package rest
+
+import (
+	"cmp"
+	"log/slog"
+	"net/http"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// Options are what a Handler shows.
+type Options struct {
+	Scheduler *scheduler.Scheduler
+	// Label is that of the agent: keys below /vnf-agent/LABEL/ are understood as
+	// well as those without. Defaults to none.
+	Label string
+	// Retry is how values that fail in a resync are tried again, if it asks for that.
+	Retry   scheduler.Retry
+	Version wire.Version
+	Log     *slog.Logger // Defaults to discarding
+}
+
+type handler struct {
+	Options
+	sched *scheduler.Scheduler
+}
+
+// Handler serves all paths.
+func Handler(o Options) http.Handler {
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	h := &handler{o, o.Scheduler}
+	mux := http.NewServeMux()
+	for _, e := range h.endpoints() {
+		mux.HandleFunc(e.method+" "+e.pattern(), func(w http.ResponseWriter, r *http.Request) {
+			if err := e.serve(w, r, query{r.URL.Query()}); err != nil {
+				fail(w, err)
+			}
+		})
+	}
+	// Pages of other sites that a browser shows have no business here.
+	return http.NewCrossOriginProtection().Handler(mux)
+}
+
+// An endpoint is one path. Its error becomes the answer; what is written before is
+// complete.
+type endpoint struct {
+	method, path string
+	arguments    string // as people write them
+	about        string
+	serve        func(w http.ResponseWriter, r *http.Request, q query) error
+}
+
+// pattern is the path as ServeMux has it.
+func (e endpoint) pattern() string {
+	if e.path == "/" {
+		return "/{$}"
+	}
+	return e.path
+}
+
+func (h *handler) endpoints() []endpoint {
+	return []endpoint{
+		{"GET", "/", "", "this list", h.index},
+		{"GET", "/info/version", "", "which build this is", h.version},
+		{"GET", "/scheduler/dump", "descriptor= or key-prefix=, view=SB|NB|cached", "the values of a descriptor; without arguments: what can be dumped", h.dump},
+		{"GET", "/scheduler/status", "key= or descriptor= or key-prefix=", "the state of values", h.status},
+		{"GET", "/scheduler/txn-history", "seq-num= or since=, until= (UNIX ns); format=json|text", "transactions: what was to be done, and what came of it", h.history},
+		{"GET", "/scheduler/key-timeline", "key=, time= (UNIX ns)", "what became of a key", h.timeline},
+		{"GET", "/scheduler/graph-snapshot", "time= (UNIX ns)", "all values and their relations", h.snapshot},
+		{"GET", "/scheduler/flag-stats", "flag=, prefix= (many)", "how often a flag has which value", h.flagStats},
+		{"GET", "/scheduler/graph", "txn=, format=svg|png|dot|raw", "a picture of the values and their relations", h.graph},
+		{"GET", "/scheduler/stats", "", "counts and times of what was done", h.stats},
+		{"GET", "/scheduler/explain", "key=, format=json|text", "why a value is not applied", h.explain},
+		{"POST", "/scheduler/plan", "format=json|text, replace=1", "what would be done if these values were declared; nothing is changed", h.plan},
+		{"POST", "/scheduler/downstream-resync", "retry=1, verbose=1", "read back what stands, and mend it", h.resync},
+	}
+}

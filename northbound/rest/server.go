@@ -1,0 +1,91 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// A Server serves a Handler.
+type Server struct {
+	Config  Config // completed
+	Options Options
+	// Ready, if set, gets the address once it takes connections.
+	Ready chan<- net.Addr
+}
+
+// Run serves until ctx ends, and then lets requests that are under way finish for
+// a moment. An address that cannot be had does not stop an agent: it is asked for
+// again and again.
+func (s *Server) Run(ctx context.Context) error {
+	if s.Config.Disabled {
+		return nil
+	}
+	log := cmp.Or(s.Options.Log, slog.New(slog.DiscardHandler))
+	if !s.Config.loopback() {
+		log.Warn("others than this host may reach the HTTP server, which knows no users", "endpoint", s.Config.Endpoint)
+	}
+	l := s.listen(ctx, log)
+	if l == nil {
+		return nil
+	}
+	log.Info("HTTP server listens", "endpoint", l.Addr().String())
+	if s.Ready != nil {
+		s.Ready <- l.Addr()
+	}
+	return s.serve(ctx, l, log)
+}
+
+// listen returns nil when ctx ended before the address could be had.
+func (s *Server) listen(ctx context.Context, log *slog.Logger) net.Listener {
+	const most = 30 * time.Second
+	told := ""
+	for wait := time.Second; ; wait = min(2*wait, most) {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Config.Endpoint)
+		if err == nil {
+			return l
+		}
+		if err.Error() != told && ctx.Err() == nil {
+			told = err.Error()
+			log.Warn("HTTP server cannot listen, and tries again", "endpoint", s.Config.Endpoint, "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (s *Server) serve(ctx context.Context, l net.Listener, log *slog.Logger) error {
+	web := &http.Server{
+		Handler:           Handler(s.Options),
+		ReadTimeout:       s.Config.ReadTimeout,
+		ReadHeaderTimeout: s.Config.ReadHeaderTimeout,
+		WriteTimeout:      s.Config.WriteTimeout,
+		IdleTimeout:       s.Config.IdleTimeout,
+		MaxHeaderBytes:    s.Config.MaxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(l) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("HTTP server at %s: %w", s.Config.Endpoint, err)
+	case <-ctx.Done():
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if web.Shutdown(last) != nil {
+		web.Close()
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("HTTP server at %s: %w", s.Config.Endpoint, err)
+	}
+	return nil
+}

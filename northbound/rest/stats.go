@@ -1,0 +1,94 @@
+package rest
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+func (h *handler) stats(w http.ResponseWriter, _ *http.Request, _ query) error {
+	return replyJSON(w, statsOf(h.sched.Stats(), h.sched.Statuses(""), h.sched.History()))
+}
+
+func statsOf(st scheduler.Stats, statuses []*scheduler.Status, records []*scheduler.Record) wire.Stats {
+	out := wire.Stats{
+		TxnStats: wire.TxnStats{
+			OperationCount: map[string]uint64{}, ValueStateCount: map[string]uint64{},
+			ErrorCount: st.Failures, Methods: transactions(records),
+		},
+		GraphMethods: []wire.Method{},
+		Descriptors:  map[string][]wire.Method{},
+	}
+	for _, n := range st.Transactions {
+		out.TxnStats.TotalProcessed += n
+	}
+	for verb, n := range st.Operations {
+		out.TxnStats.OperationCount[verb.String()] = n
+	}
+	for _, s := range statuses {
+		out.TxnStats.ValueStateCount[s.State.String()]++
+	}
+	all := map[scheduler.Verb]scheduler.Timing{}
+	for name, verbs := range st.Verbs {
+		out.Descriptors[name] = methods(verbs)
+		for verb, t := range verbs {
+			all[verb] = sum(all[verb], t)
+		}
+	}
+	out.AllDescriptors = methods(all)
+	return out
+}
+
+// transactions are the times of transactions, by type.
+func transactions(records []*scheduler.Record) []wire.Method {
+	timings := map[string]scheduler.Timing{}
+	for _, r := range records {
+		name, took := typeName(r.Type), r.Stop.Sub(r.Start)
+		timings[name] = sum(timings[name], scheduler.Timing{Count: 1, Total: took, Min: took, Max: took})
+	}
+	out := []wire.Method{}
+	for _, name := range slices.Sorted(maps.Keys(timings)) {
+		out = append(out, method(name, timings[name]))
+	}
+	return out
+}
+
+func methods(verbs map[scheduler.Verb]scheduler.Timing) []wire.Method {
+	out := []wire.Method{}
+	for _, verb := range slices.Sorted(maps.Keys(verbs)) {
+		out = append(out, method(verbName(verb), verbs[verb]))
+	}
+	return out
+}
+
+// verbName is what a verb is called in a descriptor.
+func verbName(v scheduler.Verb) string {
+	switch v {
+	case kvscheduler.TxnOperation_CREATE:
+		return "Create"
+	case kvscheduler.TxnOperation_UPDATE:
+		return "Update"
+	case kvscheduler.TxnOperation_DELETE:
+		return "Delete"
+	}
+	return v.String()
+}
+
+func method(name string, t scheduler.Timing) wire.Method {
+	return wire.Method{
+		Name: name, Count: t.Count, Total: t.Total.Seconds(), Min: t.Min.Seconds(), Max: t.Max.Seconds(),
+		Avg: (t.Total / time.Duration(max(t.Count, 1))).Seconds(),
+	}
+}
+
+func sum(a, b scheduler.Timing) scheduler.Timing {
+	if a.Count == 0 {
+		return b
+	}
+	return scheduler.Timing{Count: a.Count + b.Count, Total: a.Total + b.Total, Min: min(a.Min, b.Min), Max: max(a.Max, b.Max)}
+}

@@ -1,0 +1,75 @@
+package rest
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// status answers the state of one value, of those of a descriptor or below a
+// prefix, or of all; each with those derived from it.
+func (h *handler) status(w http.ResponseWriter, _ *http.Request, q query) error {
+	by, value, err := q.atMostOne("key", "descriptor", "key-prefix")
+	if err != nil {
+		return err
+	}
+	statuses := h.sched.Statuses("")
+	switch by {
+	case "key":
+		return replyJSON(w, statusOf(statuses, value))
+	case "descriptor":
+		if _, err := h.descriptor(by, value); err != nil {
+			return err
+		}
+	}
+	derived := derivedBy(statuses)
+	bases := slices.DeleteFunc(statuses, func(st *scheduler.Status) bool {
+		return st.Base != "" || by == "descriptor" && st.Descriptor != value || by == "key-prefix" && !strings.HasPrefix(st.Key, value)
+	})
+	return replyArray(w, each(bases, func(st *scheduler.Status) wire.BaseValueStatus {
+		return wire.BaseValueStatus{Value: valueStatus(st), DerivedValues: derived.below(st.Key)}
+	}))
+}
+
+func statusOf(statuses []*scheduler.Status, key string) wire.BaseValueStatus {
+	i, found := slices.BinarySearchFunc(statuses, key, func(st *scheduler.Status, key string) int { return strings.Compare(st.Key, key) })
+	if !found {
+		return wire.BaseValueStatus{Value: wire.ValueStatus{Key: key, State: kvscheduler.ValueState_NONEXISTENT.String()}}
+	}
+	return wire.BaseValueStatus{Value: valueStatus(statuses[i]), DerivedValues: derivedBy(statuses).below(key)}
+}
+
+func valueStatus(st *scheduler.Status) wire.ValueStatus {
+	out := wire.ValueStatus{Key: st.Key, State: st.State.String(), Error: text(st.Err), Details: st.Details}
+	if st.Last != kvscheduler.TxnOperation_UNDEFINED {
+		out.LastOperation = st.Last.String()
+	}
+	return out
+}
+
+// parts are derived values, by the key of what they are derived from.
+type parts map[string][]*scheduler.Status
+
+func derivedBy(statuses []*scheduler.Status) parts {
+	out := parts{}
+	for _, st := range statuses {
+		if st.Base != "" {
+			out[st.Base] = append(out[st.Base], st)
+		}
+	}
+	return out
+}
+
+// below are the values derived from key, and from those in turn, sorted by key.
+func (p parts) below(key string) (out []wire.ValueStatus) {
+	for _, st := range p[key] {
+		out = append(append(out, valueStatus(st)), p.below(st.Key)...)
+	}
+	slices.SortFunc(out, func(a, b wire.ValueStatus) int { return cmp.Compare(a.Key, b.Key) })
+	return out
+}

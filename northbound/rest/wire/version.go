@@ -1,0 +1,17 @@
+package wire
+
+// A Version says which build an agent is. What is not known is left out.
+type Version struct {
+	App        string `json:",omitempty"`
+	Version    string `json:",omitempty"`
+	GitCommit  string `json:",omitempty"`
+	GitBranch  string `json:",omitempty"`
+	BuildUser  string `json:",omitempty"`
+	BuildHost  string `json:",omitempty"`
+	BuildTime  int64  `json:",omitempty"` // UNIX seconds
+	GoVersion  string `json:",omitempty"`
+	OS         string `json:",omitempty"`
+	Arch       string `json:",omitempty"`
+	APIVersion string `json:",omitempty"`
+	OSType     string `json:",omitempty"`
+}
