@@ -27,8 +27,7 @@ type revision struct {
 	err          error
 	txn          uint64 // in which it began
 	inTxn        bool   // that is known
-	base         string
-	meta         any
+	base         string // of a derived value: what it is derived from
 }
 
 // chronicleOf tells of the keys that keep accepts. The statuses are of an earlier
@@ -96,13 +95,9 @@ func (c *chronicle) now(st *scheduler.Status) {
 			value = st.Want
 		}
 		revs = begin(revs, revision{since: st.Since, value: value, stands: st.Have != nil, state: st.State, err: st.Err})
-		n = len(revs)
 	}
 	for i := range revs {
 		revs[i].base = st.Base
-	}
-	if n > 0 && revs[n-1].until.IsZero() {
-		revs[n-1].meta = st.Meta
 	}
 	c.revisions[st.Key] = revs
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/structured/document"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -55,13 +56,21 @@ func (h *handler) changes(items []item) (out []scheduler.Change, invalid []wire.
 			err = fmt.Errorf("the key is in line %d already: want it once", first)
 		}
 		if err != nil {
-			invalid = append(invalid, wire.Invalid{Key: h.short(it.key), Line: it.line, Error: err.Error(), Fields: models.Fields(err)})
+			invalid = append(invalid, wire.Invalid{Key: h.short(it.key), Line: it.line, Error: placeless(err), Fields: models.Fields(err)})
 			continue
 		}
 		lines[c.Key] = it.line
 		out = append(out, c)
 	}
 	return out, invalid
+}
+
+// placeless is the text of err without the place, which an Invalid has by itself.
+func placeless(err error) string {
+	if at, ok := errors.AsType[*document.Error](err); ok {
+		return at.Msg
+	}
+	return err.Error()
 }
 
 func (h *handler) change(it item) (scheduler.Change, error) {
@@ -96,7 +105,7 @@ func invalidText(invalid []wire.Invalid) string {
 	var b strings.Builder
 	b.WriteString("  * invalid, and not part of the plan:\n")
 	for _, i := range invalid {
-		fmt.Fprintf(&b, "      - ")
+		fmt.Fprintf(&b, "      - line %d: ", i.Line)
 		if i.Key != "" {
 			fmt.Fprintf(&b, "%s: ", i.Key)
 		}

@@ -1,0 +1,30 @@
+package rest
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// Whatever is read, an item has a value in JSON, or says why not and where.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(planned))
+	f.Add([]byte(`[{"key": "config/a", "value": {"x": 1}}, {"key": "b", "value": null}]`))
+	f.Add([]byte("data: [{key: a, value: *x}, 1, {}]\nlinuxConfig: {routes: 1}\n---\n- {key: [a]}\n"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		items, err := parse(body)
+		if err != nil && items != nil {
+			t.Fatal("both items and an error")
+		}
+		for _, it := range items {
+			if it.err == nil && it.value != nil && !json.Valid(it.value) {
+				t.Errorf("%q is no JSON", it.value)
+			}
+			if it.err == nil && it.key == "" {
+				t.Error("neither a key nor an error")
+			}
+			if it.line < 1 {
+				t.Errorf("%+v has no line", it)
+			}
+		}
+	})
+}

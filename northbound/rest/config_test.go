@@ -1,0 +1,72 @@
+package rest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/internal/config"
+)
+
+func TestSample(t *testing.T) {
+	var c Config
+	unknown, err := config.Load("../../conf/http.conf", &c)
+	if err != nil || len(unknown) > 0 {
+		t.Fatalf("unknown %v, error %v", unknown, err)
+	}
+	if c.MaxHeaderBytes != 1<<20 {
+		t.Errorf("maxheaderbytes %d, want the default of net/http", c.MaxHeaderBytes)
+	}
+	c.MaxHeaderBytes = 0
+	var defaults Config
+	if err := errors.Join(c.Complete(), defaults.Complete()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := c, defaults; got.Endpoint != want.Endpoint || got.ReadHeaderTimeout != want.ReadHeaderTimeout ||
+		got.IdleTimeout != want.IdleTimeout || got.ReadTimeout != want.ReadTimeout || got.WriteTimeout != want.WriteTimeout {
+		t.Errorf("the sample says %+v, want the defaults %+v", got, want)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	tests := []struct {
+		name string
+		c    Config
+		says []string // nothing: it is right
+	}{
+		{"nothing", Config{}, nil},
+		{"everywhere", Config{Endpoint: "0.0.0.0:9191"}, nil},
+		{"IPv6", Config{Endpoint: "[::1]:80"}, nil},
+		{"no port", Config{Endpoint: "localhost"}, []string{`endpoint: "localhost"`, DefaultEndpoint}},
+		{"bad port", Config{Endpoint: "localhost:x"}, []string{"endpoint"}},
+		{"time before now", Config{ReadTimeout: -time.Second, IdleTimeout: -1}, []string{"readtimeout: -1s", "idletimeout"}},
+		{"bytes", Config{MaxHeaderBytes: -1}, []string{"maxheaderbytes: -1"}},
+		{"protection", Config{BasicAuth: []string{"u:secret"}, ServerCert: "c"}, []string{"client-basic-auth", "server-cert-file", "disabled: true"}},
+		{"protection of nothing", Config{EnableTokenAuth: true, Disabled: true}, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := tt.c.Complete()
+			if (err == nil) != (tt.says == nil) {
+				t.Fatalf("error %v", err)
+			}
+			for _, s := range tt.says {
+				if !strings.Contains(err.Error(), s) {
+					t.Errorf("%v does not say %s", err, s)
+				}
+			}
+			if err != nil && strings.Contains(err.Error(), "secret") {
+				t.Errorf("%v tells a secret", err)
+			}
+		})
+	}
+}
+
+func TestLoopback(t *testing.T) {
+	for endpoint, want := range map[string]bool{"127.0.0.1:1": true, "127.1.2.3:1": true, "[::1]:1": true, "localhost:1": true, "0.0.0.0:1": false, ":1": false, "[::]:1": false, "example.org:1": false} {
+		if got := (&Config{Endpoint: endpoint}).loopback(); got != want {
+			t.Errorf("%s: %v", endpoint, got)
+		}
+	}
+}

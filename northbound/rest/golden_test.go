@@ -1,0 +1,122 @@
+package rest
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+var update = flag.Bool("update", false, "write what is answered into the golden files")
+
+// A life is what the golden files show: values that stand, wait, fail, are invalid,
+// are noticed; that changed and went; and a resync that finds something foreign.
+func (w *world) life() {
+	dummy := interfaces.Interface_DUMMY
+	w.must(w.commit("a route that waits",
+		&l3.Route{OutgoingInterface: "if1", DstNetwork: "10.2.0.0/16", GwAddr: "10.0.0.2"},
+		&l3.Route{OutgoingInterface: "if9", DstNetwork: "10.9.0.0/16"}))
+	time.Sleep(time.Second)
+	w.must(w.commit("its interface",
+		&interfaces.Interface{Name: "if1", Type: dummy, Enabled: true, IpAddresses: []string{"10.0.0.1/24"}}))
+	time.Sleep(time.Second)
+	w.broken[ifPrefix+"if2"] = true
+	if w.commit("one that fails, one that is invalid",
+		&interfaces.Interface{Name: "if2", Type: dummy}, &interfaces.Interface{Name: "if3", Type: dummy, Mtu: 10000}) == nil {
+		w.t.Fatal("nothing failed")
+	}
+	w.sched.Retry()
+	synctest.Wait()
+	w.sched.Observe(scheduler.Observed{Key: "linux/interface/host-name/eth0", Value: &emptypb.Empty{}})
+	time.Sleep(time.Hour)
+	w.broken["route"] = true
+	w.stands[ifPrefix+"foreign"] = &interfaces.Interface{Name: "foreign", Type: dummy}
+	status, resynced := w.ask("POST", "/scheduler/downstream-resync?retry=0&verbose=1", "")
+	compare(w.t, "resync.json", fmt.Sprintf("%d\n%s", status, resynced))
+	delete(w.broken, "route")
+	time.Sleep(time.Second)
+	w.must(w.commit("a change",
+		&interfaces.Interface{Name: "if1", Type: dummy, Enabled: true, IpAddresses: []string{"10.0.0.1/24"}, Mtu: 1400}))
+}
+
+const planned = `
+linuxConfig:
+  interfaces:
+    - {name: if9, type: DUMMY}
+    - {name: if4, type: DUMMY, mtu: 10000}
+    - {name: if5, type: DUMY}
+`
+
+// Each path has at least one file here; each shape occurs in one.
+func TestGolden(t *testing.T) {
+	tests := []struct{ file, method, url, body string }{
+		{"index.html", "GET", "/", ""},
+		{"version.json", "GET", "/info/version", ""},
+		{"dump.json", "GET", "/scheduler/dump", ""},
+		{"dump-sb.json", "GET", "/scheduler/dump?descriptor=interface", ""},
+		{"dump-nb.json", "GET", "/scheduler/dump?key-prefix=config/linux/l3/v2/route/&view=NB", ""},
+		{"dump-cached.json", "GET", "/scheduler/dump?descriptor=host&view=cached", ""},
+		{"dump-none.json", "GET", "/scheduler/dump?key-prefix=config/none/", ""},
+		{"dump-twice.json", "GET", "/scheduler/dump?descriptor=route&descriptor=host", ""},
+		{"status.json", "GET", "/scheduler/status?key-prefix=&key=", ""},
+		{"status-key.json", "GET", "/scheduler/status?key=config/linux/interfaces/v2/interface/if1", ""},
+		{"status-prefix.json", "GET", "/scheduler/status?key-prefix=config/linux/l3/v2/route/", ""},
+		{"status-unknown.json", "GET", "/scheduler/status?key=config/nothing", ""},
+		{"history.json", "GET", "/scheduler/txn-history", ""},
+		{"history.txt", "GET", "/scheduler/txn-history?format=text", ""},
+		{"history-one.json", "GET", "/scheduler/txn-history?seq-num=1", ""},
+		{"history-since.json", "GET", "/scheduler/txn-history?since=946684800500000000&until=946684801500000000", ""},
+		{"history-unknown.json", "GET", "/scheduler/txn-history?seq-num=4711", ""},
+		{"timeline.json", "GET", "/scheduler/key-timeline?key=config/linux/l3/v2/route/10.2.0.0/16/if1", ""},
+		{"timeline-interface.json", "GET", "/scheduler/key-timeline?key=config/linux/interfaces/v2/interface/if1", ""},
+		{"timeline-then.json", "GET", "/scheduler/key-timeline?key=config/linux/interfaces/v2/interface/if1&time=946684801500000000", ""},
+		{"timeline-before.json", "GET", "/scheduler/key-timeline?key=config/linux/interfaces/v2/interface/if1&time=1", ""},
+		{"snapshot.json", "GET", "/scheduler/graph-snapshot", ""},
+		{"snapshot-then.json", "GET", "/scheduler/graph-snapshot?time=946684800500000000", ""},
+		{"flag-stats.json", "GET", "/scheduler/flag-stats?flag=value-state", ""},
+		{"flag-stats-prefix.json", "GET", "/scheduler/flag-stats?flag=descriptor&prefix=linux/&prefix=config/linux/l3/", ""},
+		{"stats.json", "GET", "/scheduler/stats", ""},
+		{"graph.svg", "GET", "/scheduler/graph", ""},
+		{"graph.dot", "GET", "/scheduler/graph?format=dot", ""},
+		{"graph-txn.dot", "GET", "/scheduler/graph?format=raw&txn=1", ""},
+		{"explain.json", "GET", "/scheduler/explain?key=/vnf-agent/vpp1/config/linux/l3/v2/route/10.9.0.0/16/if9", ""},
+		{"explain.txt", "GET", "/scheduler/explain?format=text&key=config/linux/l3/v2/route/10.9.0.0/16/if9", ""},
+		{"plan.json", "POST", "/scheduler/plan", planned},
+		{"plan.txt", "POST", "/scheduler/plan?format=text", planned},
+		{"plan-list.txt", "POST", "/scheduler/plan?format=text", `[{"key": "/vnf-agent/vpp1/config/linux/interfaces/v2/interface/if1", "value": null}]`},
+		{"plan-replace.txt", "POST", "/scheduler/plan?format=text&replace=1", `{"data": []}`},
+	}
+	inWorld(t, func(w *world) {
+		w.life()
+		for _, tt := range tests {
+			status, answer := w.ask(tt.method, tt.url, tt.body)
+			compare(t, tt.file, fmt.Sprintf("%s %s\n%d\n%s", tt.method, tt.url, status, answer))
+		}
+	})
+}
+
+func compare(t *testing.T, file, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", file)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s:\n%s\nwant\n%s", file, got, want)
+	}
+}

@@ -1,0 +1,167 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"image/png"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+)
+
+// What makes no sense is refused, with words.
+func TestRefusals(t *testing.T) {
+	tests := []struct {
+		method, url, body string
+		status            int
+		says              string
+	}{
+		{"GET", "/scheduler/dump?view=none", "", 500, `argument view=\"none\": want one of SB, NB, cached`},
+		{"GET", "/scheduler/dump?descriptor=route&key-prefix=config/", "", 500, "exclude each other"},
+		{"GET", "/scheduler/dump?descriptor=none", "", 500, "no descriptor has it"},
+		{"GET", "/scheduler/dump?descriptor=host", "", 500, "cannot read back"},
+		{"GET", "/scheduler/status?key=a&key=b", "", 500, "given 2 times"},
+		{"GET", "/scheduler/status?descriptor=none", "", 500, "no descriptor has it"},
+		{"GET", "/scheduler/txn-history?seq-num=one", "", 500, "whole number"},
+		{"GET", "/scheduler/txn-history?since=yesterday", "", 500, "nanoseconds"},
+		{"GET", "/scheduler/txn-history?until=x", "", 500, "nanoseconds"},
+		{"GET", "/scheduler/txn-history?format=xml", "", 500, "json, text"},
+		{"GET", "/scheduler/key-timeline", "", 500, "argument key is missing"},
+		{"GET", "/scheduler/key-timeline?key=a&time=x", "", 500, "nanoseconds"},
+		{"GET", "/scheduler/graph-snapshot?time=x", "", 500, "nanoseconds"},
+		{"GET", "/scheduler/flag-stats", "", 500, "last-update, error"},
+		{"GET", "/scheduler/flag-stats?flag=colour", "", 500, "last-update, error"},
+		{"GET", "/scheduler/graph?txn=99", "", 404, "no transaction #99"},
+		{"GET", "/scheduler/graph?format=gif", "", 500, "svg, png"},
+		{"GET", "/scheduler/explain", "", 400, "argument key is missing"},
+		{"GET", "/scheduler/explain?key=a&format=xml", "", 400, "json, text"},
+		{"POST", "/scheduler/plan", "", 400, "body is empty"},
+		{"POST", "/scheduler/plan", "{[", 400, "1"},
+		{"POST", "/scheduler/plan", "just text", 400, "1:1"},
+		{"POST", "/scheduler/plan?replace=perhaps", "[]", 400, "true"},
+		{"POST", "/scheduler/downstream-resync?retry=perhaps", "", 500, "true"},
+		{"GET", "/scheduler/plan", "", 405, ""},
+		{"GET", "/scheduler/downstream-resync", "", 405, ""},
+		{"GET", "/nothing", "", 404, ""},
+	}
+	inWorld(t, func(w *world) {
+		for _, tt := range tests {
+			status, answer := w.ask(tt.method, tt.url, tt.body)
+			if status != tt.status || !strings.Contains(answer, tt.says) {
+				t.Errorf("%s %s: %d %s, want %d %s", tt.method, tt.url, status, answer, tt.status, tt.says)
+			}
+			var failure wire.Failure
+			if tt.says != "" && (json.Unmarshal([]byte(answer), &failure) != nil || failure.Error == "") {
+				t.Errorf("%s %s: %s is no failure", tt.method, tt.url, answer)
+			}
+		}
+	})
+}
+
+// A resync whose verbs fail is an error; a page of another site cannot ask for one.
+func TestResyncFails(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for query, want := range map[string]string{"": "FAILED", "?retry=true": "RETRYING"} {
+			name := "if" + query
+			w.must(w.commit("", &interfaces.Interface{Name: name, Type: interfaces.Interface_DUMMY}))
+			delete(w.stands, ifPrefix+name)
+			w.broken[ifPrefix+name] = true
+			if status, answer := w.ask("POST", "/scheduler/downstream-resync"+query, ""); status != 500 || !strings.Contains(answer, "out of memory") {
+				t.Errorf("%d %s", status, answer)
+			}
+			if st, _ := w.sched.Status(ifPrefix + name); st.State.String() != want {
+				t.Errorf("after resync%s it is %s, want %s", query, st.State, want)
+			}
+		}
+		from := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/scheduler/downstream-resync", nil)
+		from.Header.Set("Sec-Fetch-Site", "cross-site")
+		rec := httptest.NewRecorder()
+		w.handler.ServeHTTP(rec, from)
+		if rec.Code != http.StatusForbidden {
+			t.Errorf("another site: %d", rec.Code)
+		}
+	})
+}
+
+func TestGraphAsPNG(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.life()
+		status, answer := w.ask("GET", "/scheduler/graph?format=png", "")
+		img, err := png.Decode(bytes.NewReader([]byte(answer)))
+		if status != 200 || err != nil {
+			t.Fatalf("%d %v", status, err)
+		}
+		colours := map[any]bool{}
+		for x := range img.Bounds().Dx() {
+			for y := range img.Bounds().Dy() {
+				colours[img.At(x, y)] = true
+			}
+		}
+		if len(colours) < 7 { // white, black, grey, and four states
+			t.Errorf("only %d colours", len(colours))
+		}
+	})
+}
+
+// A plan changes nothing, and says nothing once it has been carried out.
+func TestPlanOnlyPlans(t *testing.T) {
+	const body = `[{"key":"config/linux/interfaces/v2/interface/if1","value":{"name":"if1","type":"DUMMY"}}]`
+	plan := func(w *world) (p wire.Plan) {
+		_, answer := w.ask("POST", "/scheduler/plan", body)
+		w.must(json.Unmarshal([]byte(answer), &p))
+		return p
+	}
+	inWorld(t, func(w *world) {
+		if p := plan(w); len(p.Operations) != 2 || len(p.Invalid) != 0 {
+			t.Errorf("%+v", p)
+		}
+		if len(w.sched.Statuses("")) != 0 || len(w.stands) != 0 || len(w.sched.History()) != 0 {
+			t.Error("something happened")
+		}
+		w.must(w.commit("", &interfaces.Interface{Name: "if1", Type: interfaces.Interface_DUMMY}))
+		if p := plan(w); len(p.Operations) != 0 {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+func TestPlanListsWhatIsInvalid(t *testing.T) {
+	const body = `
+data:
+  - {key: config/linux/interfaces/v2/interface/if1, value: {name: if2, type: DUMMY}}
+  - {key: /vnf-agent/other/config/linux/interfaces/v2/interface/if1, value: {name: if1}}
+  - {key: config/none/x, value: {}}
+  - {value: {}}
+  - {key: a, valu: {}}
+  - {key: [a]}
+  - text
+  - {key: config/linux/interfaces/v2/interface/if1, value: {name: if1, type: DUMMY}}
+  - {key: config/linux/interfaces/v2/interface/if1, value: {name: if1, type: DUMMY}}
+linuxconf: {}
+linuxConfig: {interface: []}
+`
+	says := []string{
+		"disagree", "not one of this agent's", "no descriptor implements", "entry without a key", "unknown field",
+		"key: found", "found", "line 10 already", "linuxConfig", "interfaces",
+	}
+	inWorld(t, func(w *world) {
+		status, answer := w.ask("POST", "/scheduler/plan", body)
+		var p wire.Plan
+		w.must(json.Unmarshal([]byte(answer), &p))
+		if status != 200 || len(p.Invalid) != len(says) {
+			t.Fatalf("%d %s", status, answer)
+		}
+		for i, want := range says {
+			if got := p.Invalid[i]; !strings.Contains(got.Error, want) || got.Line == 0 {
+				t.Errorf("%+v, want %s", got, want)
+			}
+		}
+		if len(p.Operations) != 2 {
+			t.Errorf("%+v", p.Operations)
+		}
+	})
+}

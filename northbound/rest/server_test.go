@@ -1,0 +1,133 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// lines is a log that tests wait for.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{}
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case l.more <- struct{}{}:
+	default:
+	}
+	return l.text.Write(p)
+}
+
+func (l *lines) await(t *testing.T, what string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		l.mu.Lock()
+		found := strings.Contains(l.text.String(), what)
+		l.mu.Unlock()
+		if found {
+			return
+		}
+		select {
+		case <-l.more:
+		case <-ctx.Done():
+			t.Fatalf("the log does not say %q:\n%s", what, &l.text)
+		}
+	}
+}
+
+// serve runs a server until the test ends, or stop is called.
+func serve(t *testing.T, endpoint string) (log *lines, ready chan net.Addr, stop func()) {
+	log = &lines{more: make(chan struct{}, 1)}
+	c := Config{Endpoint: endpoint}
+	if err := c.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	ready = make(chan net.Addr, 1)
+	s := Server{Config: c, Ready: ready, Options: Options{
+		Scheduler: scheduler.New(scheduler.Options{}), Log: slog.New(slog.NewTextHandler(log, nil)), Version: wire.Version{App: "agent"},
+	}}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return log, ready, stop
+}
+
+func get(t *testing.T, addr net.Addr) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr.String()+"/info/version", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestServe(t *testing.T) {
+	_, ready, stop := serve(t, "127.0.0.1:0")
+	addr := <-ready
+	if got := get(t, addr); got != "{\n  \"App\": \"agent\"\n}\n" {
+		t.Errorf("got %s", got)
+	}
+	stop()
+	if c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", addr.String()); err == nil {
+		c.Close()
+		t.Error("it still listens")
+	}
+}
+
+// An address that another process has is waited for, and one that others reach is
+// warned of.
+func TestServeWhereItCan(t *testing.T) {
+	other, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, ready, _ := serve(t, other.Addr().String())
+	log.await(t, "tries again")
+	other.Close()
+	if got := get(t, <-ready); !strings.Contains(got, "agent") {
+		t.Errorf("got %s", got)
+	}
+	log.await(t, "knows no users")
+}
+
+func TestServeNothing(t *testing.T) {
+	s := Server{Config: Config{Disabled: true}}
+	if err := s.Run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	_, _, stop := serve(t, "127.0.0.1:0") // stopped at once, wherever it is
+	stop()
+}

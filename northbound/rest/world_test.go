@@ -1,0 +1,188 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A world is a scheduler over a southbound in memory, and the handler that shows it.
+type world struct {
+	t       *testing.T
+	sched   *scheduler.Scheduler
+	handler http.Handler
+
+	mu     sync.Mutex
+	stands map[string]proto.Message
+	broken map[string]bool // by key, or by descriptor for Retrieve
+}
+
+type ifMeta struct{ Index int }
+
+const (
+	ifPrefix    = "config/linux/interfaces/v2/interface/"
+	routePrefix = "config/linux/l3/v2/route/"
+)
+
+// inWorld runs f with all time that of a bubble.
+func inWorld(t *testing.T, f func(w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, sched: scheduler.New(scheduler.Options{}), stands: map[string]proto.Message{}, broken: map[string]bool{}}
+		w.register()
+		w.handler = Handler(Options{Scheduler: w.sched, Label: "vpp1", Version: wire.Version{App: "agent", Version: "v1.2.3", OS: "linux"}})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.sched.Run(ctx) }()
+		f(w)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func (w *world) do(key string, change func()) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken[key] {
+		return errors.New("out of memory")
+	}
+	change()
+	return nil
+}
+
+func (w *world) put(key string, v proto.Message) error {
+	return w.do(key, func() { w.stands[key] = v })
+}
+
+func (w *world) drop(key string) error { return w.do(key, func() { delete(w.stands, key) }) }
+
+func found[V proto.Message, M any](w *world, name, prefix string, meta M) func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
+	return func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
+		return func(yield func(scheduler.Found[V, M], error) bool) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.broken[name] {
+				yield(scheduler.Found[V, M]{}, errors.New("dump was interrupted"))
+				return
+			}
+			for _, key := range slices.Sorted(maps.Keys(w.stands)) {
+				foreign := strings.HasSuffix(key, "/foreign")
+				if strings.HasPrefix(key, prefix) && !yield(scheduler.Found[V, M]{Key: key, Value: w.stands[key].(V), Meta: meta, Foreign: foreign}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// register makes descriptors of interfaces with derived addresses and a property,
+// of routes over them, and of host interfaces that are only noticed.
+func (w *world) register() {
+	type none = struct{}
+	_, err := scheduler.Register(w.sched, scheduler.Descriptor[*interfaces.Interface, ifMeta]{
+		Name: "interface", Model: models.For[*interfaces.Interface](),
+		Validate: func(_ string, v *interfaces.Interface) error {
+			if v.Mtu > 9216 {
+				return &models.FieldError{Field: "mtu", Value: v.Mtu, Want: "at most 9216"}
+			}
+			return nil
+		},
+		Derived: func(_ string, v *interfaces.Interface) (out []scheduler.KeyValue) {
+			for _, a := range v.IpAddresses {
+				out = append(out, scheduler.KeyValue{Key: "linux/interface/" + v.Name + "/address/" + a, Value: &emptypb.Empty{}})
+			}
+			return append(out, scheduler.KeyValue{Key: "linux/interface/state/" + v.Name + "/UP", Value: &emptypb.Empty{}})
+		},
+		Create: func(_ context.Context, key string, v *interfaces.Interface) (ifMeta, error) {
+			return ifMeta{1}, w.put(key, v)
+		},
+		Update: func(_ context.Context, key string, _, v *interfaces.Interface, m ifMeta) (ifMeta, error) {
+			return m, w.put(key, v)
+		},
+		Delete:   func(_ context.Context, key string, _ *interfaces.Interface, _ ifMeta) error { return w.drop(key) },
+		Retrieve: found[*interfaces.Interface](w, "interface", ifPrefix, ifMeta{1}),
+	})
+	w.must(err)
+	_, err = scheduler.Register(w.sched, scheduler.Descriptor[*emptypb.Empty, none]{
+		Name: "address", Prefix: "linux/interface/",
+		Match: func(key string) bool { return strings.Contains(key, "/address/") },
+		Create: func(_ context.Context, key string, _ *emptypb.Empty) (none, error) {
+			return none{}, w.do(key, func() {})
+		},
+		Delete: func(_ context.Context, key string, _ *emptypb.Empty, _ none) error { return w.do(key, func() {}) },
+	})
+	w.must(err)
+	_, err = scheduler.Register(w.sched, scheduler.Descriptor[*l3.Route, none]{
+		Name: "route", Model: models.For[*l3.Route](), RetrieveAfter: []string{"interface"},
+		Dependencies: func(_ string, r *l3.Route) []scheduler.Dependency {
+			out := []scheduler.Dependency{{Label: "interface-is-up", Key: "linux/interface/state/" + r.OutgoingInterface + "/UP"}}
+			if r.GwAddr != "" {
+				out = append(out, scheduler.Dependency{Label: "has-address", Prefixes: []string{"linux/interface/" + r.OutgoingInterface + "/address/"}})
+			}
+			return out
+		},
+		Create:   func(_ context.Context, key string, r *l3.Route) (none, error) { return none{}, w.put(key, r) },
+		Delete:   func(_ context.Context, key string, _ *l3.Route, _ none) error { return w.drop(key) },
+		Retrieve: found[*l3.Route](w, "route", routePrefix, none{}),
+	})
+	w.must(err)
+	_, err = scheduler.Register(w.sched, scheduler.Descriptor[*emptypb.Empty, none]{Name: "host", Prefix: "linux/interface/host-name/"})
+	w.must(err)
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// commit declares values; their keys are those they make.
+func (w *world) commit(description string, values ...proto.Message) error {
+	w.t.Helper()
+	txn := scheduler.Txn{Description: description, Retry: scheduler.Retry{Count: 1}}
+	for _, m := range values {
+		model, _ := models.ForMessage(m)
+		key, err := model.Key(m)
+		w.must(err)
+		v, err := w.sched.Value(key, m)
+		if err != nil {
+			txn.Changes = append(txn.Changes, scheduler.Reject(key, err, nil))
+			continue
+		}
+		txn.Changes = append(txn.Changes, scheduler.Want(v))
+	}
+	_, err := w.sched.Commit(w.t.Context(), txn)
+	return err
+}
+
+// ask asks the handler, and returns what it answers.
+func (w *world) ask(method, url, body string) (status int, answer string) {
+	w.t.Helper()
+	var content io.Reader
+	if body != "" {
+		content = strings.NewReader(body)
+	}
+	rec := httptest.NewRecorder()
+	w.handler.ServeHTTP(rec, httptest.NewRequestWithContext(w.t.Context(), method, url, content))
+	return rec.Code, rec.Body.String()
+}
