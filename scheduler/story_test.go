@@ -74,6 +74,9 @@ func (f *fakeNet) set(line []string) {
 		delete(f.broken, name)
 	case "vanish":
 		delete(f.stands, key(name))
+		maps.DeleteFunc(f.stands, func(k string, _ proto.Message) bool {
+			return strings.HasPrefix(k, addressPrefix+name+"/address/") // they go with their interface
+		})
 	default:
 		f.stands[key(name)] = message(name, line[2:])
 		f.foreign[key(name)] = line[0] == "foreign"
@@ -86,6 +89,22 @@ func (f *fakeNet) put(key string, m proto.Message) func() {
 
 func (f *fakeNet) drop(key string) func() { return func() { delete(f.stands, key) } }
 
+// seen is what stands under key: an interface with the addresses that it has.
+func (f *fakeNet) seen(key string) proto.Message {
+	v, ok := f.stands[key].(*interfaces.Interface)
+	if !ok {
+		return f.stands[key]
+	}
+	v = proto.CloneOf(v)
+	v.IpAddresses = nil
+	for _, k := range slices.Sorted(maps.Keys(f.stands)) {
+		if address, ok := strings.CutPrefix(k, addressPrefix+v.Name+"/address/"); ok {
+			v.IpAddresses = append(v.IpAddresses, address)
+		}
+	}
+	return v
+}
+
 // retrieve yields what stands under prefix.
 func retrieve[V proto.Message, M any](f *fakeNet, prefix string, meta M) func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
 	return func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
@@ -97,7 +116,7 @@ func retrieve[V proto.Message, M any](f *fakeNet, prefix string, meta M) func(co
 				return
 			}
 			for _, key := range slices.Sorted(maps.Keys(f.stands)) {
-				if strings.HasPrefix(key, prefix) && !yield(scheduler.Found[V, M]{Key: key, Value: f.stands[key].(V), Meta: meta, Foreign: f.foreign[key], Unknown: f.unknown}, nil) {
+				if strings.HasPrefix(key, prefix) && !yield(scheduler.Found[V, M]{Key: key, Value: f.seen(key).(V), Meta: meta, Foreign: f.foreign[key], Unknown: f.unknown}, nil) {
 					return
 				}
 			}

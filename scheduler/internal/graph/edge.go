@@ -234,6 +234,7 @@ func (g *Graph) meet(e *edge) {
 		g.save(e.v.node)
 		e.v.node.retry()
 	}
+	g.touch(e.v.node)
 	g.push(e.v.node) // even if more is unmet: that may be a ring
 }
 
@@ -245,5 +246,6 @@ func (g *Graph) unmeet(e *edge) {
 	e.met = false
 	e.v.unmet++
 	g.listen(e)
+	g.touch(e.v.node)
 	g.push(e.v.node)
 }

@@ -137,7 +137,7 @@ func (g *Graph) sortedBy(is func(*Node) bool) (out []*Node) {
 func (g *Graph) Retry(key string) {
 	if n := g.nodes[key]; n != nil && n.rest {
 		g.save(n)
-		n.rest = false
+		n.retry()
 		g.push(n)
 	}
 }

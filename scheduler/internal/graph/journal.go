@@ -17,6 +17,7 @@ type memento struct {
 	release       bool
 	missing       bool
 	going         bool
+	spoiler       bool
 }
 
 // Begin starts a journal, to be ended by Commit, Rollback or Undo. All that is
@@ -58,7 +59,7 @@ func (g *Graph) Rollback() {
 func (m *memento) restore() {
 	n := m.node
 	n.base, n.err, n.rejected, n.last = m.base, m.err, m.rejected, m.last
-	n.rest, n.foreign, n.release, n.missing = m.rest, m.foreign, m.release, m.missing
+	n.rest, n.foreign, n.release, n.missing, n.spoiler = m.rest, m.foreign, m.release, m.missing, m.spoiler
 }
 
 // unqueue takes all nodes out of all queues.
@@ -106,6 +107,6 @@ func (g *Graph) save(n *Node) {
 	n.saved = true
 	g.journal.list = append(g.journal.list, memento{
 		node: n, want: n.want, have: n.have, meta: n.meta, base: n.base, err: n.err, rejected: n.rejected,
-		last: n.last, rest: n.rest, foreign: n.foreign, release: n.release, missing: n.missing, going: n.going,
+		last: n.last, rest: n.rest, foreign: n.foreign, release: n.release, missing: n.missing, going: n.going, spoiler: n.spoiler,
 	})
 }

@@ -50,6 +50,7 @@ func (g *Graph) Done(op Op, meta any, err error) {
 	n.busy = false
 	n.last = op.Verb
 	g.count(op.Verb, -1)
+	inRing := n.ring != nil
 	g.endRing(n)
 	if n.shut() {
 		g.Lost(n.key) // whatever happened, nothing of it is left
@@ -58,7 +59,7 @@ func (g *Graph) Done(op Op, meta any, err error) {
 	}
 	n.err = err
 	if err != nil {
-		n.rest = true
+		n.rest, n.spoiler = true, inRing
 		g.touch(n)
 		g.push(n)
 		return
@@ -114,8 +115,8 @@ func (g *Graph) evaluate(n *Node) {
 		g.setHave(n, n.want, n.meta)
 	}
 	g.setGoing(n, g.mustGo(n))
-	if n.err != nil && n.have == n.want && !n.going {
-		g.excuse(n) // what failed is not needed any more
+	if n.err != nil && n.moot() {
+		g.excuse(n)
 	}
 	lot := g.lot(n)
 	n.queued = lot == leaves || lot == comes
@@ -127,6 +128,14 @@ func (g *Graph) evaluate(n *Node) {
 	case comes:
 		g.comes.push(n)
 	}
+}
+
+// moot says that what failed is not needed any more, or not possible yet.
+func (n *Node) moot() bool {
+	if n.have == n.want {
+		return !n.going
+	}
+	return n.have == nil && n.want.unmet > 0 && !n.spoiler
 }
 
 func (g *Graph) lot(n *Node) lot {

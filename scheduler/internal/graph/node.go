@@ -19,6 +19,7 @@ type Node struct {
 	busy     bool // an operation is in flight
 	going    bool // stands, but must go
 	rest     bool // failed, and is not tried again until retried or changed
+	spoiler  bool // failed as a member of a ring, which waits for it
 	giveUp   bool // its new version cannot come in place
 	foreign  bool // what stands is not ours
 	release  bool // when unwanted, it may be removed
@@ -55,7 +56,7 @@ func (n *Node) adoptable(v *Value) *version {
 // up says that n stands and does not have to go: that it meets a dependency.
 func (n *Node) up() bool { return n.have != nil && !n.going }
 
-func (n *Node) retry() { n.rest, n.giveUp = false, false }
+func (n *Node) retry() { n.rest, n.spoiler, n.giveUp = false, false, false }
 
 // parts are the nodes derived from n that stand.
 func (n *Node) parts() (out []*Node) {
@@ -188,7 +189,7 @@ func (n *Node) State() State {
 		return Discovered
 	case n.want == n.have:
 		return Configured
-	case n.missing && !n.shut():
+	case n.missing && !n.shut() && n.want.unmet == 0:
 		return Missing
 	}
 	return Pending

@@ -1,0 +1,224 @@
+package scheduler_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A life is what happens to a scheduler and its southbound: transactions,
+// failures, surprises, lost connections, restarts.
+type life struct {
+	t      *testing.T
+	net    *fakeNet
+	sched  *scheduler.Scheduler
+	group  *scheduler.Group
+	stop   func()
+	memory notebook
+	wanted map[string]step // by name
+	staged []scheduler.Change
+	alone  bool // nothing has changed in the southbound by itself
+}
+
+// A step is one thing that happens.
+type step struct {
+	what string
+	name string
+	args []string
+}
+
+// values are what the steps want, by name; some cannot stand without others.
+var lifeValues = map[string][][]string{
+	"if1":                   {{}, {"mtu=1"}, {"addr=10.0.0.1/24"}, {"peer=if2"}, {"tap"}, {"addr=10.0.0.1/24", "addr=10.0.0.2/24"}},
+	"if2":                   {{}, {"peer=if1"}, {"peer=if3"}, {"addr=10.0.0.3/24"}},
+	"if3":                   {{"peer=if1"}, {"peer=if2"}, {"peer=if3"}, {"mtu=2"}},
+	"route/10.2.0.0/16/if1": {{}, {"gw"}},
+	"route/10.3.0.0/16/if2": {{}, {"gw"}},
+	"route/10.4.0.0/16/if3": {{}},
+}
+
+func anyStep(t *rapid.T) step {
+	names := slices.Sorted(maps.Keys(lifeValues))
+	s := step{
+		what: rapid.SampledFrom([]string{
+			"want", "want", "want", "want", "unwant", "commit", "commit", "commit", "atomic", "planned", "break", "terminal",
+			"mend", "vanish", "vanish unseen", "refresh", "lost", "wiped", "ready", "restart", "sleep",
+		}).Draw(t, "what"),
+		name: rapid.SampledFrom(names).Draw(t, "name"),
+	}
+	s.args = rapid.SampledFrom(lifeValues[s.name]).Draw(t, "args")
+	return s
+}
+
+// TestLife drives a scheduler with random steps. When the dust has settled, what
+// stands and every status is as if there had only been the last intent.
+func TestLife(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		steps := rapid.SliceOfN(rapid.Custom(anyStep), 1, 40).Draw(rt, "steps")
+		synctest.Test(t, func(t *testing.T) {
+			l := &life{t: t, memory: notebook{}, wanted: map[string]step{}, alone: true}
+			l.net = newFakeNet()
+			l.begin()
+			for _, s := range steps {
+				l.step(s)
+			}
+			l.settle()
+			got := picture(l.net, l.sched)
+			if l.alone {
+				l.replay(rt)
+			}
+			l.stop()
+			if want := l.fresh(); got != want {
+				rt.Errorf("after %v\n%s\nwanted\n%s", steps, got, want)
+			}
+		})
+	})
+}
+
+func newFakeNet() *fakeNet {
+	f := &fakeNet{out: &bytes.Buffer{}, stands: map[string]proto.Message{}, foreign: map[string]bool{}, broken: map[string]string{}}
+	f.set([]string{"foreign", "eth0"})
+	return f
+}
+
+// begin starts a scheduler that is connected and knows all intent.
+func (l *life) begin() {
+	l.sched = scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Memory: l.memory})
+	l.group = l.sched.Group("net")
+	l.net.descriptors(l.t, l.sched)
+	l.stop = begin(l.t, l.sched)
+	l.group.Ready()
+	txn := scheduler.Txn{Refresh: true, Replace: true}
+	for _, name := range slices.Sorted(maps.Keys(l.wanted)) {
+		txn.Changes = append(txn.Changes, l.change(l.wanted[name]))
+	}
+	_, _ = l.sched.Commit(l.t.Context(), txn) // what fails is tried again
+	l.staged = nil
+}
+
+func (l *life) change(s step) scheduler.Change {
+	v, err := l.sched.Value(key(s.name), message(s.name, s.args))
+	must(l.t, err)
+	return scheduler.Want(v)
+}
+
+func (l *life) step(s step) {
+	switch s.what {
+	case "want":
+		l.wanted[s.name] = s
+		l.stage(l.change(s))
+	case "unwant":
+		delete(l.wanted, s.name)
+		l.stage(scheduler.Unwant(key(s.name)))
+	case "commit", "atomic", "planned":
+		l.commit(s.what)
+	case "break":
+		l.net.set([]string{"break", short(key(s.name))})
+	case "terminal":
+		l.net.set([]string{"break", short(key(s.name)), "terminal"})
+	case "mend":
+		l.net.set([]string{"mend", short(key(s.name))})
+	case "vanish", "vanish unseen":
+		l.alone = false
+		l.net.set([]string{"vanish", s.name})
+		if s.what == "vanish" {
+			l.sched.Observe(scheduler.Observed{Key: key(s.name)})
+		}
+	case "refresh":
+		l.sched.Refresh()
+	case "lost":
+		l.alone = false
+		l.group.Lost(errors.New("lost"))
+	case "wiped":
+		l.alone = false
+		l.wipe()
+		l.group.Lost(errors.New("restarted"))
+	case "ready":
+		l.group.Ready()
+	case "restart":
+		l.alone = false
+		l.commit("commit")
+		l.stop()
+		l.begin()
+	case "sleep":
+		<-time.After(time.Minute)
+	}
+	synctest.Wait()
+}
+
+// stage adds a change to the transaction to come; the newest of a key counts.
+func (l *life) stage(c scheduler.Change) {
+	l.staged = slices.DeleteFunc(l.staged, func(o scheduler.Change) bool { return o.Key == c.Key })
+	l.staged = append(l.staged, c)
+}
+
+func (l *life) commit(how string) {
+	txn := scheduler.Txn{Changes: l.staged, Revert: how == "atomic", Simulate: how == "planned"}
+	l.staged = nil
+	_, err := l.sched.Commit(l.t.Context(), txn)
+	if err != nil && txn.Revert { // nothing of it is wanted then; want it all the same
+		_, _ = l.sched.Commit(l.t.Context(), scheduler.Txn{Changes: txn.Changes})
+	}
+}
+
+// wipe empties the southbound, but for what is not ours.
+func (l *life) wipe() {
+	l.net.mu.Lock()
+	defer l.net.mu.Unlock()
+	maps.DeleteFunc(l.net.stands, func(key string, _ proto.Message) bool { return !l.net.foreign[key] })
+}
+
+// settle mends everything and waits until nothing is left to be tried.
+func (l *life) settle() {
+	l.net.mu.Lock()
+	clear(l.net.broken)
+	l.net.mu.Unlock()
+	l.group.Ready()
+	l.commit("commit")
+	l.sched.Refresh()
+	l.sched.Retry()
+	<-time.After(10 * time.Minute)
+	synctest.Wait()
+}
+
+// fresh is the picture of a scheduler that has only ever known what is wanted now.
+func (l *life) fresh() string {
+	l.net = newFakeNet()
+	l.memory = notebook{}
+	l.begin()
+	defer l.stop()
+	l.settle()
+	return picture(l.net, l.sched)
+}
+
+// replay follows the history, and must end with what stands.
+func (l *life) replay(rt *rapid.T) {
+	stands := map[string]bool{key("eth0"): true}
+	for _, r := range l.sched.History() {
+		for _, op := range r.Executed {
+			switch {
+			case op.Noop || op.NewErr != nil:
+			case op.New == nil:
+				delete(stands, op.Key)
+			default:
+				stands[op.Key] = true
+			}
+		}
+	}
+	l.net.mu.Lock()
+	defer l.net.mu.Unlock()
+	got := slices.Sorted(maps.Keys(stands))
+	if want := slices.Sorted(maps.Keys(l.net.stands)); !slices.Equal(got, want) {
+		rt.Errorf("the history says that %q stand, but it is %q", got, want)
+	}
+}
