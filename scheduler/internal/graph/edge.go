@@ -49,8 +49,8 @@ func (g *Graph) place(n *Node, v *version, meta any, going bool) {
 	}
 	g.turned(n, was)
 	g.moved(n)
-	if v != nil && v == n.want {
-		g.pushDerived(v)
+	if n.want != nil {
+		g.rebased(n.want)
 	}
 }
 
@@ -72,10 +72,11 @@ func (g *Graph) setGoing(n *Node, going bool) {
 	g.turned(n, was)
 }
 
-func (g *Graph) pushDerived(v *version) {
+// rebased looks again at what v derives: its base is not what it was.
+func (g *Graph) rebased(v *version) {
 	for _, d := range v.Derived {
 		if dn := g.nodes[d.Key]; dn != nil {
-			g.touch(dn) // what it waits for is of interest now
+			g.touch(dn)
 			g.push(dn)
 		}
 	}
