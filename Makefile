@@ -9,7 +9,12 @@ BENCHTIME ?= 1s
 # they fail, the rest says nothing.
 PURE      := ./internal/floors ./models/... ./proto/... ./scheduler/... ./kvdbsync ./orchestrator/...
 
-.PHONY: help run build test race fuzz bench lint cover generate clean
+# Tests that draw random lives of the scheduler, and how many in make test and make soak.
+LIVES     := -run '^(TestLife|TestModel)$$' ./scheduler ./scheduler/internal/graph
+DRAWS     := 5000
+SOAK      ?= 1000000
+
+.PHONY: help run build test race soak fuzz bench lint cover generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,10 +26,13 @@ build: ## agent, agentctl and first-light into .bin
 	@mkdir -p .bin && go build -o .bin/ ./cmd/... ./examples/...
 
 test: ## all tests; what the machine lacks skips loudly, and fails when CI=true
-	go test $(PURE) && go test ./...
+	go test $(PURE) && go test -rapid.checks=$(DRAWS) $(LIVES) && go test ./...
 
 race: ## all tests under the race detector
 	go test -race ./...
+
+soak: ## SOAK (1000000) random lives of the scheduler
+	go test -timeout 0 -rapid.checks=$(SOAK) $(LIVES)
 
 fuzz: ## every fuzz test for FUZZTIME (10s)
 	@go test -list '^Fuzz' ./... | awk '/^Fuzz/ {f[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, f[i]; n = 0}' | \
