@@ -10,7 +10,7 @@ BENCHTIME ?= 1s
 PURE      := ./internal/floors ./models/... ./proto/... ./scheduler/... ./kvdbsync ./orchestrator/...
 
 # Tests that draw random lives of the scheduler, and how many in make test and make soak.
-LIVES     := -run '^(TestLife|TestModel)$$' ./scheduler ./scheduler/internal/graph
+LIVES     := ./scheduler ./scheduler/internal/graph -run '^(TestLife|TestModel)$$'
 DRAWS     := 5000
 SOAK      ?= 1000000
 
@@ -26,13 +26,13 @@ build: ## agent, agentctl and first-light into .bin
 	@mkdir -p .bin && go build -o .bin/ ./cmd/... ./examples/...
 
 test: ## all tests; what the machine lacks skips loudly, and fails when CI=true
-	go test $(PURE) && go test -rapid.checks=$(DRAWS) $(LIVES) && go test ./...
+	go test $(PURE) && go test $(LIVES) -rapid.checks=$(DRAWS) && go test ./...
 
 race: ## all tests under the race detector
 	go test -race ./...
 
 soak: ## SOAK (1000000) random lives of the scheduler
-	go test -timeout 0 -rapid.checks=$(SOAK) $(LIVES)
+	go test -timeout 0 $(LIVES) -rapid.checks=$(SOAK)
 
 fuzz: ## every fuzz test for FUZZTIME (10s)
 	@go test -list '^Fuzz' ./... | awk '/^Fuzz/ {f[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, f[i]; n = 0}' | \
