@@ -12,11 +12,11 @@ import (
 func (s *Source) Run(ctx context.Context) error {
 	retry := backoff{min: s.o.MinBackoff, max: s.o.MaxBackoff}
 	for {
-		synced, err := s.watch(ctx)
+		err := s.watch(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if synced {
+		if h := s.health.get(); h.State == Synced && time.Since(h.Since) >= s.o.MaxBackoff {
 			retry.reset()
 		}
 		wait := retry.next()
@@ -27,17 +27,17 @@ func (s *Source) Run(ctx context.Context) error {
 	}
 }
 
-// watch is one watch from its beginning to its end. It tells whether the store
-// was synced in between, and always why it ended.
-func (s *Source) watch(ctx context.Context) (synced bool, err error) {
+// watch is one watch from its beginning to its end. It always tells why it ended.
+func (s *Source) watch(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	var checks sync.WaitGroup
 	defer checks.Wait()
 	defer stop(nil)
 	var l listing
+	synced := false
 	for b, err := range s.o.Connector.Watch(ctx, s.prefix) {
 		if err != nil {
-			return synced, err
+			return err
 		}
 		if synced {
 			s.apply(b)
@@ -53,7 +53,7 @@ func (s *Source) watch(ctx context.Context) (synced bool, err error) {
 		l, synced = listing{}, true
 		checks.Go(func() { s.check(ctx, stop) })
 	}
-	return synced, endedBy(ctx)
+	return endedBy(ctx)
 }
 
 func (s *Source) reportSynced() {

@@ -19,7 +19,9 @@ type Options struct {
 
 	// A watch that failed is begun again after a random time below a bound that
 	// starts at MinBackoff, doubles with each failure up to MaxBackoff, and starts
-	// anew once the store was synced. Default to 100 ms and 30 s.
+	// anew after a watch that was synced for as long as that: one that breaks as soon
+	// as it has listed the store is no reason to list it more often. Default to 100 ms
+	// and 30 s.
 	MinBackoff, MaxBackoff time.Duration
 	// AntiEntropy is how often, give or take a quarter, the store is listed to
 	// see whether the watch has lost anything. Defaults to 10 minutes; negative: never.

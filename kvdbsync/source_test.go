@@ -177,6 +177,29 @@ func TestBackOffStartsAnewAfterASync(t *testing.T) {
 	})
 }
 
+func TestAWatchThatBreaksOnceItIsSyncedIsBackedOffFrom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		watches := &counting{Connector: brittle{}}
+		run(t, kvdbsync.Options{Connector: watches})
+		elapse(time.Hour)
+		synctest.Wait()
+		if n := len(watches.times()); n > 400 {
+			t.Errorf("%d listings in an hour", n)
+		}
+	})
+}
+
+// brittle lists an empty store, and then can do no more.
+type brittle struct{}
+
+func (brittle) Watch(context.Context, string) iter.Seq2[kvdbsync.Batch, error] {
+	return func(yield func(kvdbsync.Batch, error) bool) {
+		if yield(kvdbsync.Batch{Synced: true}, nil) {
+			yield(kvdbsync.Batch{}, errDown)
+		}
+	}
+}
+
 func TestHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		steps := make(chan step)
