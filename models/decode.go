@@ -16,7 +16,7 @@ import (
 func Decode(key string, data []byte) (proto.Message, error) {
 	m, _, ok := ByKey(key)
 	if !ok {
-		return nil, noModel(key)
+		return nil, unknownKey(cut(key, longestKey))
 	}
 	v, err := m.Unmarshal(data)
 	if err != nil {
@@ -35,13 +35,18 @@ func Decode(key string, data []byte) (proto.Message, error) {
 // longestKey is how much of a key an error shows.
 const longestKey = 120
 
-// noModel says that key is of no model, and which it could have meant.
-func noModel(key string) error {
-	if m, ok := meant(key); ok {
-		return fmt.Errorf("%w: key %q: did you mean %q?", ErrNoModel, cut(key, longestKey), hint(m))
+// An unknownKey, cut to longestKey, is of no model. Which it could have meant takes
+// long to find out, so that waits until somebody reads it.
+type unknownKey string
+
+func (k unknownKey) Error() string {
+	if m, ok := meant(string(k)); ok {
+		return fmt.Sprintf("%v: key %q: did you mean %q?", ErrNoModel, string(k), hint(m))
 	}
-	return fmt.Errorf("%w: key %q: want one that begins like %q", ErrNoModel, cut(key, longestKey), "config/linux/interfaces/v2/interface/")
+	return fmt.Sprintf("%v: key %q: want one that begins like %q", ErrNoModel, string(k), "config/linux/interfaces/v2/interface/")
 }
+
+func (unknownKey) Unwrap() error { return ErrNoModel }
 
 // hint is what the keys of m look like.
 func hint(m *Model) string {
@@ -54,7 +59,6 @@ func hint(m *Model) string {
 // meant finds the model whose prefix is like the beginning of key. A key that
 // still has an agent's prefix is looked at from where the class begins.
 func meant(key string) (*Model, bool) {
-	key = cut(key, longestKey)
 	if at := strings.Index(key, "config/"); at > 0 {
 		key = key[at:]
 	}

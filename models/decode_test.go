@@ -109,3 +109,11 @@ func TestDecodeErrorsAreShort(t *testing.T) {
 		}
 	}
 }
+
+// A store may hold a great many keys that are not ours.
+func TestAKeyOfNoModelCostsLittleUntilItsErrorIsRead(t *testing.T) {
+	const most = 10
+	if n := testing.AllocsPerRun(10, func() { _, _ = Decode("config/vpp/acls/v2/acll/a", nil) }); n > most {
+		t.Errorf("%v allocations, want at most %d", n, most)
+	}
+}
