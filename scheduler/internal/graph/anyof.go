@@ -1,6 +1,11 @@
 package graph
 
-import "strings"
+import (
+	"iter"
+	"strings"
+
+	"github.com/tidwall/btree"
+)
 
 // A bucket lists the unmet any-of edges with a prefix in one folder.
 type bucket struct {
@@ -19,12 +24,27 @@ type spot struct {
 func (g *Graph) witness(d *Dep) *Node {
 	for _, prefix := range d.Prefixes {
 		for n := range g.under(prefix) {
-			if n.up() && (d.Match == nil || d.Match(n.key)) {
+			if d.Match == nil || d.Match(n.key) {
 				return n
 			}
 		}
 	}
 	return nil
+}
+
+// under yields the nodes that are up and whose key has the prefix, in order.
+func (g *Graph) under(prefix string) iter.Seq[*Node] {
+	if g.ups == nil {
+		g.ups = &btree.Map[string, *Node]{}
+		for key, n := range g.nodes {
+			if n.up() {
+				g.ups.Set(key, n)
+			}
+		}
+	}
+	return func(yield func(*Node) bool) {
+		g.ups.Ascend(prefix, func(k string, n *Node) bool { return strings.HasPrefix(k, prefix) && yield(n) })
+	}
 }
 
 // MetBy says whether key is one that meets d.
@@ -40,12 +60,23 @@ func (d *Dep) MetBy(key string) bool {
 	return false
 }
 
-// another finds a new witness for an any-of edge whose own went down.
-func (g *Graph) another(e *edge) *Node {
-	if !e.met || !e.anyOf() {
-		return nil
+// rehome finds new witnesses for the edges whose own went down, once all that
+// goes down at the same time has; it says whether there were any.
+func (g *Graph) rehome() bool {
+	orphans := g.orphans
+	g.orphans = nil
+	for _, e := range orphans {
+		if e.to == nil || e.to.up() || !e.met {
+			continue // unlinked or mended meanwhile
+		}
+		if n := g.witness(e.dep); n != nil {
+			g.detach(e)
+			g.attach(e, n)
+		} else {
+			g.unmeet(e)
+		}
 	}
-	return g.witness(e.dep)
+	return len(orphans) > 0
 }
 
 // announce offers n, which came up, to the any-of edges that have no witness.

@@ -23,7 +23,7 @@ func (g *Graph) setWant(n *Node, v *version) {
 	g.save(n)
 	old := n.want
 	n.want = v
-	n.err = nil
+	n.err, n.recreate = nil, false
 	n.retry()
 	g.hold(v)
 	g.drop(old)
@@ -201,8 +201,14 @@ func (g *Graph) turned(n *Node, was bool) {
 		return
 	}
 	if was {
+		if g.ups != nil {
+			g.ups.Delete(n.key)
+		}
 		g.down(n)
 		return
+	}
+	if g.ups != nil {
+		g.ups.Set(n.key, n)
 	}
 	for _, e := range n.in {
 		e.ring = false
@@ -212,15 +218,12 @@ func (g *Graph) turned(n *Node, was bool) {
 }
 
 func (g *Graph) down(n *Node) {
-	for i := 0; i < len(n.in); {
-		e := n.in[i]
-		if other := g.another(e); other != nil {
-			g.detach(e) // moves another edge to i
-			g.attach(e, other)
-			continue
+	for _, e := range n.in {
+		if e.anyOf() && e.met {
+			g.orphans = append(g.orphans, e)
+		} else {
+			g.unmeet(e)
 		}
-		g.unmeet(e)
-		i++
 	}
 }
 

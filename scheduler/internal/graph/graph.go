@@ -59,9 +59,9 @@ type Dep struct {
 // A Graph is owned by one goroutine.
 type Graph struct {
 	nodes   map[string]*Node
-	sorted  btree.Map[string, *Node] // all of nodes but fresh
-	fresh   []*Node
-	buckets map[string]*bucket // any-of dependencies without a witness, by folder
+	ups     *btree.Map[string, *Node] // those of nodes that are up; nil until something depends on any of many
+	orphans []*edge                   // any-of edges whose witness went down
+	buckets map[string]*bucket        // any-of dependencies without a witness, by folder
 
 	dirty    queue // to be evaluated
 	deletes  queue // may be deleted
@@ -244,7 +244,6 @@ func (g *Graph) node(key string) *Node {
 	if n == nil {
 		n = &Node{key: key}
 		g.nodes[key] = n
-		g.fresh = append(g.fresh, n)
 	}
 	return n
 }
@@ -263,20 +262,6 @@ func (g *Graph) Nodes() iter.Seq[*Node] {
 				return
 			}
 		}
-	}
-}
-
-// under yields the nodes whose key has the prefix, in order.
-func (g *Graph) under(prefix string) iter.Seq[*Node] {
-	for _, n := range g.fresh {
-		n.indexed = true
-		g.sorted.Set(n.key, n)
-	}
-	g.fresh = g.fresh[:0]
-	return func(yield func(*Node) bool) {
-		g.sorted.Ascend(prefix, func(k string, n *Node) bool {
-			return len(k) >= len(prefix) && k[:len(prefix)] == prefix && yield(n)
-		})
 	}
 }
 
@@ -315,8 +300,5 @@ func (g *Graph) sweep(n *Node) {
 		return
 	}
 	delete(g.nodes, n.key)
-	if n.indexed {
-		g.sorted.Delete(n.key)
-	}
 	n.dropped = true
 }

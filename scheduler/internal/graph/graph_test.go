@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -106,7 +107,8 @@ var stateNames = [...]string{"nonexistent", "configured", "pending", "missing", 
 func (s *story) show() {
 	for range s.g.Touched() {
 	}
-	for n := range s.g.under("") {
+	for _, key := range slices.Sorted(maps.Keys(s.g.nodes)) {
+		n := s.g.nodes[key]
 		if n.State() == Nonexistent {
 			continue
 		}

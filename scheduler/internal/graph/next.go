@@ -82,6 +82,9 @@ func (g *Graph) drain() {
 	for {
 		n := g.dirty.pop()
 		if n == nil {
+			if g.rehome() {
+				continue
+			}
 			return
 		}
 		n.queued = false

@@ -29,7 +29,7 @@ type Node struct {
 	touched  bool
 	queued   bool // in one of the graph's queues
 	parked   bool
-	indexed  bool
+	fresh    bool // parked, and not looked at since
 	dropped  bool
 }
 

@@ -11,6 +11,7 @@ type ring struct {
 }
 
 func (g *Graph) park(n *Node) {
+	n.fresh = true
 	if !n.parked {
 		n.parked = true
 		g.parked = append(g.parked, n)
@@ -28,7 +29,10 @@ func (g *Graph) settle() bool {
 	found := g.endRings() || g.form(parked, g.needs, false) || g.form(parked, g.users, true) || g.giveUp(parked)
 	if found {
 		for _, n := range parked {
-			g.park(n)
+			if !n.parked {
+				n.parked = true
+				g.parked = append(g.parked, n)
+			}
 		}
 	}
 	return found
@@ -50,7 +54,11 @@ func (g *Graph) giveUp(parked []*Node) (found bool) {
 func (g *Graph) form(parked []*Node, next waitsFor, leaving bool) (found bool) {
 	var roots []*Node
 	for _, n := range parked {
-		if !n.busy && n.going == leaving && g.lot(n) == waits && !g.open(next(n)) {
+		if !n.fresh || n.going != leaving {
+			continue
+		}
+		n.fresh = false
+		if !n.busy && g.lot(n) == waits && !g.open(next(n)) {
 			roots = append(roots, n)
 		}
 	}
