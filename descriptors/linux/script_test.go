@@ -82,7 +82,6 @@ type agentKey struct{}
 type agent struct {
 	s       *scheduler.Scheduler
 	stop    func()
-	names   []string
 	wanted  map[string]proto.Message
 	changes []scheduler.Change
 }
@@ -130,9 +129,7 @@ func (a *agent) end() {
 	}
 	_ = a.commit(nil)
 	a.stop()
-	for _, name := range a.names {
-		_ = exec.Command("ip", "netns", "del", name).Run()
-	}
+	_ = exec.Command("ip", "-all", "netns", "delete").Run()
 }
 
 func (a *agent) restart([]string) error {
@@ -145,7 +142,6 @@ func (a *agent) netns(names []string) error {
 		if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
-		a.names = append(a.names, name)
 	}
 	return nil
 }

@@ -168,16 +168,16 @@ func setOffload(space *netns.Space, l kernel.Link, veth *interfaces.VethLink) er
 	return space.SetOffload(l.Name, want)
 }
 
-// made notes that the interface stands, and returns what is known of it.
+// made notes that the interface stands, and returns what is known of it. Of an
+// EXISTING one, HostNames tells when it goes.
 func (h *handler) made(space *netns.Space, key string, l kernel.Link, v *interfaces.Interface) Meta {
-	e := standing.Entry{Key: key, Link: l.Index}
 	if v.GetType() != interfaces.Interface_EXISTING {
-		e.Name, e.Up, e.MTU = l.Name, v.GetEnabled(), int(v.GetMtu())
+		e := standing.Entry{Key: key, Link: l.Index, Name: l.Name, Up: v.GetEnabled(), MTU: int(v.GetMtu())}
 		if mac, set := macOf(v); set {
 			e.MAC = mac.String()
 		}
+		h.Watch.Made(space, standing.Interface(space.ID, l.Index), e)
 	}
-	h.Watch.Made(space, standing.Interface(space.ID, l.Index), e)
 	return Meta{
 		Index: l.Index, HostName: l.Name, Namespace: v.GetNamespace(), NS: space.ID,
 		TAP: v.GetTap().GetVppTapIfName(), VRF: v.GetVrfMasterInterface(), Table: v.GetVrfDev().GetRoutingTable(),

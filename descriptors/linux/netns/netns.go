@@ -92,6 +92,7 @@ type Space struct {
 
 	set     *Set
 	users   int
+	named   bool // was opened by a name
 	dropped bool // not to be kept when nobody uses it
 }
 
@@ -119,6 +120,7 @@ func (s *Set) Open(ns *namespace.NetNamespace) (*Space, error) {
 		}
 		space = s.keep(k, id)
 	}
+	space.named = space.named || ns.GetType() == namespace.NetNamespace_NSID
 	return s.use(space), nil
 }
 

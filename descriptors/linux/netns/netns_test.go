@@ -221,6 +221,7 @@ func TestWatch(t *testing.T) {
 	if c := next(); !slices.Equal(c.Gone, []kernel.ID{id}) || len(c.Appeared) > 0 {
 		t.Fatalf("after ip netns del %+v, want %v gone", c, id)
 	}
+	set.Drop(id)
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

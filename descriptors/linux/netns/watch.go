@@ -19,7 +19,7 @@ import (
 // A Change is what happened to the names of namespaces.
 type Change struct {
 	Appeared []string    // names that lead to a namespace, as they did not before
-	Gone     []kernel.ID // namespaces that have no name any more
+	Gone     []kernel.ID // namespaces that were opened by a name, and have none any more
 }
 
 // A name is in the folder a moment before its namespace is bound to it, of which
@@ -60,7 +60,8 @@ func (s *Set) Watch(ctx context.Context, changed func(Change)) error {
 				return err
 			}
 			now, unbound := s.names()
-			if c := difference(known, now); len(c.Appeared)+len(c.Gone) > 0 {
+			c := Change{Appeared: appeared(known, now), Gone: s.nameless(now)}
+			if len(c.Appeared)+len(c.Gone) > 0 {
 				changed(c)
 			}
 			known = now
@@ -109,21 +110,33 @@ func (s *Set) names() (now map[string]kernel.ID, unbound bool) {
 	return now, unbound
 }
 
-// difference compares what names led to with what they lead to.
-func difference(before, now map[string]kernel.ID) (c Change) {
+// appeared are the names that lead elsewhere than before.
+func appeared(before, now map[string]kernel.ID) (names []string) {
+	for name, id := range now {
+		if was, ok := before[name]; !ok || was != id {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// nameless are the namespaces that are open by a name, and have none now. It does
+// not matter whether the name was ever seen here: it may come and go unseen. Our
+// own namespace needs no name.
+func (s *Set) nameless(now map[string]kernel.ID) (gone []kernel.ID) {
 	named := map[kernel.ID]bool{}
 	for id := range maps.Values(now) {
 		named[id] = true
 	}
-	for name, id := range now {
-		if was, ok := before[name]; !ok || was != id {
-			c.Appeared = append(c.Appeared, name)
+	if own, err := s.opts.Host.Stat(s.opts.Own); err == nil {
+		named[own] = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, space := range s.open {
+		if space.named && !named[id] {
+			gone = append(gone, id)
 		}
 	}
-	for id := range maps.Values(before) {
-		if !named[id] {
-			c.Gone = append(c.Gone, id)
-		}
-	}
-	return c
+	return gone
 }

@@ -18,6 +18,8 @@ type Entry struct {
 	MAC  string
 	// Of a membership: the index of the VRF.
 	Master int
+
+	made uint64 // tells what is made again from what was before
 }
 
 // book is what stands. It is not safe for concurrent use.
@@ -25,6 +27,7 @@ type book struct {
 	things map[Thing]Entry
 	onLink map[link]map[Thing]bool
 	in     map[kernel.ID]int // number of things in each namespace
+	made   uint64            // how much was ever added
 }
 
 type link struct {
@@ -38,6 +41,8 @@ func newBook() book {
 
 func (b *book) add(t Thing, e Entry) {
 	b.remove(t)
+	b.made++
+	e.made = b.made
 	b.things[t] = e
 	b.in[t.NS]++
 	at := linkOf(t, e)
@@ -70,18 +75,23 @@ func linkOf(t Thing, e Entry) link {
 	return link{t.NS, t.Link}
 }
 
-// lose takes out a thing that is gone and returns its key. With an interface
+// lose takes out things that are gone and returns their keys. With an interface
 // goes, without a word, what is on it: whoever makes it again makes that too.
-func (b *book) lose(t Thing) string {
-	e := b.things[t]
-	if t.Sort == AnInterface {
-		for _, on := range slices.Collect(maps.Keys(b.onLink[linkOf(t, e)])) {
-			b.remove(on)
+func (b *book) lose(things []Thing) (keys []string) {
+	for _, t := range things {
+		e, ok := b.things[t]
+		if !ok {
+			continue // went with its interface
 		}
-		return e.Key
+		keys = append(keys, e.Key)
+		if t.Sort == AnInterface {
+			for _, on := range slices.Collect(maps.Keys(b.onLink[linkOf(t, e)])) {
+				b.remove(on)
+			}
+		}
+		b.remove(t)
 	}
-	b.remove(t)
-	return e.Key
+	return keys
 }
 
 // interfaces returns those in a namespace.
@@ -94,13 +104,15 @@ func (b *book) interfaces(ns kernel.ID) (out []Thing) {
 	return out
 }
 
-// verdict is what an event means for what stands.
+// verdict is what the state of the kernel means for what stands.
 type verdict struct {
-	lost    []string // keys of what is gone
-	changed bool     // something looks other than it should
+	lost    []Thing // what is gone
+	changed bool    // something looks other than it should
 }
 
-// judge compares what the kernel says of a thing, last, with what should be.
+func (v verdict) fine() bool { return len(v.lost) == 0 && !v.changed }
+
+// judge compares what the kernel says of a thing with what should be.
 func (b *book) judge(t Thing, e kernel.Event) verdict {
 	have, ours := b.things[t]
 	switch what := e.What.(type) {
@@ -108,12 +120,13 @@ func (b *book) judge(t Thing, e kernel.Event) verdict {
 		return b.judgeLink(t, what, e.Gone)
 	case kernel.Route:
 		taken := !e.Gone && what.Protocol != kernel.Protocol
-		if ours && (e.Gone && have.Link == what.Link || taken) {
-			return verdict{lost: []string{b.lose(t)}}
+		another := what.Link != 0 && what.Link != have.Link
+		if ours && (e.Gone && !another || taken) {
+			return verdict{lost: []Thing{t}}
 		}
 	default:
 		if ours && e.Gone {
-			return verdict{lost: []string{b.lose(t)}}
+			return verdict{lost: []Thing{t}}
 		}
 	}
 	return verdict{}
@@ -123,12 +136,12 @@ func (b *book) judgeLink(t Thing, l kernel.Link, gone bool) (v verdict) {
 	have, ours := b.things[t]
 	down := have.Up && !l.Up // what is set down loses all that is on it
 	if ours && (gone || down) {
-		return verdict{lost: []string{b.lose(t)}}
+		return verdict{lost: []Thing{t}}
 	}
 	v.changed = ours && have.differs(l)
 	member := Membership(t.NS, t.Link)
 	if m, ok := b.things[member]; ok && m.Master != l.Master {
-		v.lost = append(v.lost, b.lose(member))
+		v.lost = append(v.lost, member)
 	}
 	return v
 }

@@ -37,13 +37,7 @@ func (l *loop) run(ctx context.Context, readers *errgroup.Group) error {
 		case <-ctx.Done():
 			return nil
 		case <-l.w.wake:
-			l.w.mu.Lock()
-			unread := l.w.unread
-			l.w.unread = nil
-			l.w.mu.Unlock()
-			for _, one := range unread {
-				readers.Go(func() error { l.w.read(ctx, one); return nil })
-			}
+			l.awake(ctx, readers, time.Now())
 		case n := <-l.w.news:
 			l.heard(n, time.Now())
 		case <-timer.C:
@@ -67,11 +61,29 @@ func (l *loop) heard(n news, now time.Time) {
 		l.back = l.w.opts.Own.Due(now)
 	}
 	for _, e := range n.events {
-		t := thingOf(ns, e.What)
-		if _, waits := l.last[t]; !waits {
-			l.queue = append(l.queue, waiting{t, now.Add(Settle + burst)})
-		}
-		l.last[t] = e
+		l.hint(thingOf(ns, e.What), e, now)
+	}
+}
+
+// hint has a thing judged in a while.
+func (l *loop) hint(t Thing, e kernel.Event, now time.Time) {
+	if _, waits := l.last[t]; !waits {
+		l.queue = append(l.queue, waiting{t, now.Add(Settle + burst)})
+	}
+	l.last[t] = e
+}
+
+// awake begins to read new subscriptions, and doubts what is fresh.
+func (l *loop) awake(ctx context.Context, readers *errgroup.Group, now time.Time) {
+	l.w.mu.Lock()
+	unread, fresh := l.w.unread, l.w.fresh
+	l.w.unread, l.w.fresh = nil, nil
+	l.w.mu.Unlock()
+	for _, one := range unread {
+		readers.Go(func() error { l.w.read(ctx, one); return nil })
+	}
+	for _, t := range fresh {
+		l.hint(t, t.gone(), now)
 	}
 }
 
@@ -102,17 +114,45 @@ func (l *loop) settle(now time.Time) {
 	l.back = l.w.opts.Own.Due(now)
 	due := l.take(now.Add(burst))
 	slices.SortStableFunc(due, func(a, b Thing) int { return cmp.Compare(a.Sort, b.Sort) })
-	var all verdict
+	var suspects []Thing
+	made := map[Thing]uint64{}
 	l.w.mu.Lock()
 	for _, t := range due {
-		v := l.w.book.judge(t, l.last[t])
+		if !l.w.book.judge(t, l.last[t]).fine() {
+			suspects = append(suspects, t)
+			made[t] = l.w.book.things[t].made
+		}
 		delete(l.last, t)
-		all.lost = append(all.lost, v.lost...)
+	}
+	l.w.release(l.own)
+	l.w.mu.Unlock()
+	if len(suspects) > 0 {
+		l.convict(suspects, made)
+	}
+}
+
+// convict asks the kernel whether what is suspected is so.
+func (l *loop) convict(suspects []Thing, made map[Thing]uint64) {
+	seen, err := look(l.w.opts.Spaces, suspects)
+	if err != nil {
+		l.w.opts.Log.Warn("reading again what stands in the kernel", "err", err)
+		l.w.opts.Missed()
+		return
+	}
+	var all verdict
+	var lost []string
+	l.w.mu.Lock()
+	for _, t := range suspects {
+		if l.w.book.things[t].made != made[t] {
+			continue // it was made again meanwhile
+		}
+		v := l.w.book.judge(t, seen[t])
+		lost = append(lost, l.w.book.lose(v.lost)...)
 		all.changed = all.changed || v.changed
 	}
 	l.w.release(l.own)
 	l.w.mu.Unlock()
-	l.w.lost(all.lost)
+	l.w.lost(lost)
 	if all.changed {
 		l.w.opts.Changed()
 	}

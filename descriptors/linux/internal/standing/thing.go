@@ -64,3 +64,19 @@ func thingOf(ns kernel.ID, what any) Thing {
 	}
 	return Thing{}
 }
+
+// gone is the event that t is not there. Of a route it names no link: none has it.
+func (t Thing) gone() kernel.Event {
+	e := kernel.Event{Gone: true}
+	switch t.Sort {
+	case AnInterface, AMembership:
+		e.What = kernel.Link{Index: t.Link}
+	case AnAddress:
+		e.What = kernel.Addr{Link: t.Link, Prefix: t.Prefix}
+	case ARoute:
+		e.What = kernel.Route{Dst: t.Prefix, Table: t.Table, Metric: t.Metric}
+	case ANeighbour:
+		e.What = kernel.Neighbour{Link: t.Link, IP: t.Prefix.Addr()}
+	}
+	return e
+}

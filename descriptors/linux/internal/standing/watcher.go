@@ -4,8 +4,9 @@
 // A verb that has made something calls Made; one that is about to remove or
 // change it calls Unmade before. So what the kernel tells of our own doings finds
 // nothing in the book. What is in the book and gone, or looks other than it
-// should, was somebody else's doing. An event counts only after some
-// milliseconds, by the last that was heard of its thing: what bounces is let be.
+// should, was somebody else's doing. An event is only a hint, since others may have
+// followed it that were not heard yet: it counts after some milliseconds, so that
+// what bounces is let be, and then the kernel is asked what is so.
 //
 // A Watcher holds each namespace in which something stands open, and subscribes
 // to it. Made, Unmade and NamespacesGone may be called from any goroutine; the
@@ -65,13 +66,14 @@ type Follower interface {
 // A Watcher keeps the account.
 type Watcher struct {
 	opts Options
-	wake chan struct{} // holds a token when there are subscriptions to read
+	wake chan struct{} // holds a token when something is unread or fresh
 	news chan news
 
 	mu     sync.Mutex // guards what follows
 	book   book
 	spaces map[kernel.ID]*watched
 	unread []*watched
+	fresh  []Thing // interfaces just made, to be looked at once
 }
 
 // watched is a namespace that is held open and subscribed to.
@@ -109,6 +111,10 @@ func (w *Watcher) Made(space *netns.Space, t Thing, e Entry) {
 		return
 	}
 	w.book.add(t, e)
+	if t.Sort == AnInterface { // somebody may have changed it before it was in the book
+		w.fresh = append(w.fresh, t)
+		w.poke()
+	}
 }
 
 // Unmade notes that t is about to be removed or changed by us.
@@ -135,11 +141,15 @@ func (w *Watcher) watch(ns kernel.ID) error {
 	one := &watched{space, events}
 	w.spaces[ns] = one
 	w.unread = append(w.unread, one)
+	w.poke()
+	return nil
+}
+
+func (w *Watcher) poke() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
-	return nil
 }
 
 // NamespacesGone says that namespaces have lost their names. What stands in them
@@ -148,9 +158,7 @@ func (w *Watcher) NamespacesGone(ids []kernel.ID) {
 	w.mu.Lock()
 	var lost []string
 	for _, ns := range ids {
-		for _, t := range w.book.interfaces(ns) {
-			lost = append(lost, w.book.lose(t))
-		}
+		lost = append(lost, w.book.lose(w.book.interfaces(ns))...)
 		if one := w.spaces[ns]; one != nil {
 			delete(w.spaces, ns)
 			one.close()

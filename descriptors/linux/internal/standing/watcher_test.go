@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
@@ -24,6 +26,25 @@ type space struct {
 	id            kernel.ID
 	news          chan any // []kernel.Event or error
 	closed        int
+
+	mu  sync.Mutex // guards now
+	now *kernel.Link
+}
+
+// set says what there is of link 3.
+func (s *space) set(l *kernel.Link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = l
+}
+
+func (s *space) LinkByIndex(int) (kernel.Link, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now == nil {
+		return kernel.Link{}, unix.ENODEV
+	}
+	return *s.now, nil
 }
 
 func (h host) Stat(path string) (kernel.ID, error)                { return h[path].id, nil }
@@ -74,7 +95,8 @@ type watching struct {
 func watch(t *testing.T, story func(*watching)) {
 	synctest.Test(t, func(t *testing.T) {
 		own := &space{id: kernel.ID{Ino: 1}, news: make(chan any)}
-		red := &space{id: kernel.ID{Ino: 2}, news: make(chan any)}
+		up := link3(true)
+		red := &space{id: kernel.ID{Ino: 2}, news: make(chan any), now: &up}
 		set := netns.New(netns.Options{Host: host{"/own": own, "/names/red": red}, Own: "/own", Dir: "/names", Idle: 1})
 		w := &watching{own: own, red: red, set: set}
 		w.Watcher = New(Options{
@@ -96,7 +118,9 @@ func watch(t *testing.T, story func(*watching)) {
 		}
 		w.Made(at, Interface(red.id, 3), Entry{Key: "link", Link: 3, Up: true})
 		at.Close()
+		<-time.After(time.Second)
 		synctest.Wait()
+		w.expect(t) // it was looked at, and is there
 		story(w)
 		cancel()
 		if err := <-ended; err != nil {
@@ -119,13 +143,25 @@ func link3(up bool) kernel.Link { return kernel.Link{Index: 3, Up: up} }
 
 func TestLossCountsAfterAWhile(t *testing.T) {
 	watch(t, func(w *watching) {
-		w.red.news <- []kernel.Event{{What: link3(false)}}
+		down := link3(false)
+		w.red.set(&down)
+		w.red.news <- []kernel.Event{{What: down}}
 		<-time.After(Settle)
 		synctest.Wait()
 		w.expect(t)
 		<-time.After(burst)
 		synctest.Wait()
 		w.expect(t, "link")
+	})
+}
+
+// The kernel is ahead of what was heard of it.
+func TestEventsAreHints(t *testing.T) {
+	watch(t, func(w *watching) {
+		w.red.news <- []kernel.Event{{What: link3(false)}}
+		<-time.After(time.Second)
+		synctest.Wait()
+		w.expect(t)
 	})
 }
 
@@ -139,9 +175,26 @@ func TestWhatBouncesIsLetBe(t *testing.T) {
 	})
 }
 
+// What was changed just before it was in the book is found, without any event.
+func TestWhatIsFreshIsLookedAt(t *testing.T) {
+	watch(t, func(w *watching) {
+		w.red.set(nil)
+		at, err := w.set.Open(nsRed())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Made(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, Up: true})
+		at.Close()
+		<-time.After(time.Second)
+		synctest.Wait()
+		w.expect(t, "link")
+	})
+}
+
 func TestOurOwnDoingsAreNoLoss(t *testing.T) {
 	watch(t, func(w *watching) {
 		w.Unmade(Interface(w.red.id, 3))
+		w.red.set(nil)
 		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}}
 		<-time.After(time.Second)
 		synctest.Wait()
@@ -152,6 +205,7 @@ func TestOurOwnDoingsAreNoLoss(t *testing.T) {
 // When nothing stands in a namespace any more, it is let go.
 func TestNamespacesAreLetGo(t *testing.T) {
 	watch(t, func(w *watching) {
+		w.red.set(nil)
 		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}}
 		<-time.After(time.Second)
 		synctest.Wait()
@@ -185,6 +239,7 @@ func TestLostNotifications(t *testing.T) {
 		if w.missed != 2 || w.follower.reloads != 2 {
 			t.Errorf("of our own: %d missed, %d reloads, want 2 each", w.missed, w.follower.reloads)
 		}
+		w.red.set(nil)
 		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}} // they go on
 		<-time.After(time.Second)
 		synctest.Wait()
@@ -206,6 +261,7 @@ func TestSubscriptionEnds(t *testing.T) {
 		}
 		w.Made(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, Up: true})
 		at.Close()
+		w.red.set(nil)
 		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}}
 		<-time.After(time.Second)
 		synctest.Wait()
