@@ -3,9 +3,10 @@
 //	code := cli.Run(ctx, args, streams, os.LookupEnv)
 //
 // A command is a file. It gets its settings, merged from flags, environment and
-// configuration file by settings.go, and a store opened by stores.go. Nothing is
+// configuration file by settings.go, and a store opened by stores.go, or what the
+// agent's HTTP server answers, asked by http.go and printed by format.go. Nothing is
 // kept between runs. Tests: scripts in testdata, against a real Bolt file behind the
-// agent's socket, real files, and a real etcd.
+// agent's socket, real files, a real etcd, and a scheduler behind its HTTP server.
 package cli
 
 import (
@@ -84,7 +85,7 @@ func (a *app) command() *cobra.Command {
 			"3 when the key is not there.",
 	}
 	a.flags(root.PersistentFlags())
-	root.AddCommand(a.kvdb())
+	root.AddCommand(a.kvdb(), a.values(), a.dump(), a.config(), a.explain(), a.plan())
 	return root
 }
 

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -18,6 +19,8 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 )
+
+var update = flag.Bool("update", false, "write what is printed into the scripts")
 
 // Within the scripts, agentctl is this test program.
 func TestMain(m *testing.M) {
@@ -37,8 +40,9 @@ func params() testscript.Params {
 	return testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
+		UpdateScripts:       *update,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"agent": agent, "etcd": etcd, "code": code,
+			"agent": agent, "etcd": etcd, "code": code, "network": network,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Values[testKey{}] = env.T().(testing.TB)

@@ -25,11 +25,12 @@ type settings struct {
 	Store       string        `yaml:"store"`         // Defaults to etcd if endpoints are given, else bolt
 	Socket      string        `yaml:"socket"`        // Defaults to kvdb.DefaultSocket
 
-	// Commands that reach the agent over the network read these.
+	Host     string `yaml:"host"`      // Defaults to 127.0.0.1
+	HTTPPort int    `yaml:"http-port"` // Defaults to 9191
+
+	// Accepted from the files of other clients, without effect in this release.
 	APIVersion string      `yaml:"ligato-api-version"`
-	Host       string      `yaml:"host"`
 	GRPCPort   int         `yaml:"grpc-port"`
-	HTTPPort   int         `yaml:"http-port"`
 	HTTPAuth   string      `yaml:"http-basic-auth"`
 	Insecure   bool        `yaml:"insecure-tls"`
 	GRPCTLS    tlsSettings `yaml:"grpc-tls"`
@@ -51,6 +52,8 @@ func (a *app) flags(f *pflag.FlagSet) {
 	f.String("service-label", "", "agent whose keys are meant (env MICROSERVICE_LABEL, default vpp1)")
 	f.String("store", "", "where the keys are: etcd, or bolt or filedb of the agent (default etcd if its servers are given, else bolt)")
 	f.String("socket", "", "socket of the agent (default: "+kvdb.DefaultSocket("LABEL")+")")
+	f.StringP("host", "H", "", "where the agent is, for commands that look at it (env AGENT_HOST, default 127.0.0.1)")
+	f.Int("http-port", 0, "port of its HTTP server (default 9191)")
 	f.Duration("timeout", 0, "how long a command may take (default 2m)")
 	f.StringVar(&a.file, "config", "", "configuration file, in YAML")
 	f.StringVar(&a.dir, "config-dir", "", "folder of the configuration file, whose name is config.yaml there (default: here, then ~/.agentctl)")
@@ -67,6 +70,9 @@ func (a *app) load(f *pflag.FlagSet) error {
 	if list, ok := a.env("ETCD_ENDPOINTS"); ok && list != "" {
 		a.Endpoints = strings.Split(list, ",")
 	}
+	if host, ok := a.env("AGENT_HOST"); ok && host != "" {
+		a.Host = host
+	}
 	if f.Changed("socket") {
 		a.Store = "bolt" // one who names the agent does not mean the environment's etcd
 	}
@@ -78,6 +84,8 @@ func (a *app) load(f *pflag.FlagSet) error {
 		given(f, "service-label", &a.Label, f.GetString),
 		given(f, "store", &a.Store, f.GetString),
 		given(f, "socket", &a.Socket, f.GetString),
+		given(f, "host", &a.Host, f.GetString),
+		given(f, "http-port", &a.HTTPPort, f.GetInt),
 		given(f, "timeout", &a.Timeout, f.GetDuration),
 	)
 	return errors.Join(err, a.complete())
@@ -107,6 +115,12 @@ func (s *settings) complete() error {
 	if s.Label == "" {
 		s.Label = "vpp1"
 	}
+	if s.Host == "" {
+		s.Host = "127.0.0.1"
+	}
+	if s.HTTPPort == 0 {
+		s.HTTPPort = 9191
+	}
 	if s.Timeout == 0 {
 		s.Timeout = 2 * time.Minute
 	}
@@ -118,6 +132,8 @@ func (s *settings) complete() error {
 		return fmt.Errorf("service-label: %q: want a name without slashes", s.Label)
 	case s.Timeout < 0:
 		return fmt.Errorf("timeout: %v: want a duration above zero, such as 30s", s.Timeout)
+	case s.HTTPPort < 0 || s.HTTPPort > 65535:
+		return fmt.Errorf("http-port: %d: want a number from 1 to 65535", s.HTTPPort)
 	case s.Store != "etcd" && s.Store != "bolt" && s.Store != "filedb":
 		return fmt.Errorf("store: %q: want etcd, bolt or filedb", s.Store)
 	}

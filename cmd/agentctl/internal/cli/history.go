@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+func (a *app) configHistory() *cobra.Command {
+	var details bool
+	cmd := &cobra.Command{
+		Use:   "history [REF]",
+		Short: "Prints transactions: what was to be done, and what came of it",
+		Long:  "History prints the transactions that the agent remembers, or only the one with the number REF.",
+		Args:  want("[REF]"),
+	}
+	cmd.Flags().BoolVar(&details, "details", false, "print descriptions and errors too")
+	f := formatFlag(cmd, ", log (all of it, as text)")
+	cmd.RunE = a.looking(func(ctx context.Context, args []string) error {
+		query := url.Values{}
+		if len(args) > 0 {
+			if _, err := strconv.ParseUint(args[0], 10, 64); err != nil {
+				return fmt.Errorf("REF: %q: want the number of a transaction", args[0])
+			}
+			query.Set("seq-num", args[0])
+			details = true
+		}
+		if *f == "log" {
+			return a.copyText(ctx, http.MethodGet, "/scheduler/txn-history", query, nil)
+		}
+		records, err := a.records(ctx, query)
+		if err != nil {
+			return err
+		}
+		return f.write(a.Out, records, func(out io.Writer) error { return historyTable(out, records, details) })
+	})
+	return cmd
+}
+
+// copyText prints what the agent answers as text.
+func (a *app) copyText(ctx context.Context, method, path string, query url.Values, body []byte) error {
+	query.Set("format", "text")
+	var text string
+	if err := a.ask(ctx, method, path, query, body, &text); err != nil {
+		return err
+	}
+	_, err := io.WriteString(a.Out, text)
+	return err
+}
+
+func (a *app) records(ctx context.Context, query url.Values) ([]wire.Record, error) {
+	if !query.Has("seq-num") {
+		records := []wire.Record{}
+		err := a.get(ctx, "/scheduler/txn-history", query, &records)
+		return records, err
+	}
+	var one wire.Record
+	err := a.get(ctx, "/scheduler/txn-history", query, &one)
+	return []wire.Record{one}, err
+}
+
+func historyTable(out io.Writer, records []wire.Record, details bool) error {
+	columns := []string{"SEQ", "TYPE", "START", "INPUT", "OPERATIONS", "RESULT", "SUMMARY"}
+	if details {
+		columns = append(columns, "DETAILS")
+	}
+	t := newTable(out, columns...)
+	for _, r := range records {
+		errs := failures(r)
+		cells := []string{
+			strconv.FormatUint(r.SeqNum, 10), kind(r), short(time.Since(r.Start)) + " ago",
+			counted(len(r.Values), "value"), operations(r), result(errs), summary(r),
+		}
+		if details {
+			cells = append(cells, strings.Join(slices.DeleteFunc(append([]string{r.Description}, errs...), func(s string) bool { return s == "" }), "; "))
+		}
+		t.row(cells...)
+	}
+	return t.end()
+}
+
+// kind says what made the transaction happen.
+func kind(r wire.Record) string {
+	switch {
+	case r.TxnType == "RetryFailedOps":
+		return fmt.Sprintf("retry #%d for %d", r.RetryAttempt, r.RetryForTxn)
+	case r.TxnType == "RetryUnimplOps":
+		return fmt.Sprintf("retry impl for %d", r.RetryForTxn)
+	case r.TxnType == "SBNotification":
+		return "status update"
+	case r.ResyncType == "FullResync":
+		return "config replace"
+	case r.ResyncType == "UpstreamResync":
+		return "config sync"
+	case r.ResyncType == "DownstreamResync":
+		return "status sync"
+	default:
+		return "config change"
+	}
+}
+
+func counted(n int, what string) string {
+	switch n {
+	case 0:
+		return "-"
+	case 1:
+		return "1 " + what
+	default:
+		return fmt.Sprintf("%d %ss", n, what)
+	}
+}
+
+// operations counts them by name: "CREATE:2 DELETE:1".
+func operations(r wire.Record) string {
+	counts := map[string]int{}
+	for _, op := range r.Executed {
+		counts[op.Operation]++
+	}
+	return joined(counts, "%s:%d", " ")
+}
+
+// summary counts the states in which the operations left their values.
+func summary(r wire.Record) string {
+	last := map[string]string{}
+	for _, op := range r.Executed {
+		last[op.Key] = op.NewState
+	}
+	counts := map[string]int{}
+	for _, state := range last {
+		counts[state]++
+	}
+	return joined(counts, "%[2]d %[1]s", ", ")
+}
+
+func joined(counts map[string]int, format, separator string) string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, fmt.Sprintf(format, name, counts[name]))
+	}
+	if out == nil {
+		return "-"
+	}
+	return strings.Join(out, separator)
+}
+
+func failures(r wire.Record) (out []string) {
+	for _, op := range r.Executed {
+		if op.NewErrMsg != "" && !op.IsRevert {
+			out = append(out, op.Key+": "+op.NewErrMsg)
+		}
+	}
+	return append(out, r.NotReadBack...)
+}
+
+func result(errs []string) string {
+	switch len(errs) {
+	case 0:
+		return "ok"
+	case 1:
+		return "error"
+	default:
+		return counted(len(errs), "error")
+	}
+}

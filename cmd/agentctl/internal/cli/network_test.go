@@ -1,0 +1,144 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// memory is a southbound whose interface "broken" cannot be made.
+type memory struct {
+	mu     sync.Mutex
+	stands map[string]proto.Message
+}
+
+func (m *memory) put(key string, v proto.Message) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if strings.HasSuffix(key, "/broken") {
+		return scheduler.Terminal(errors.New("the kernel lacks it"))
+	}
+	m.stands[key] = v
+	return nil
+}
+
+func (m *memory) drop(key string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.stands, key)
+	return nil
+}
+
+func retrieve[V proto.Message, M any](m *memory, prefix string, meta M) func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
+	return func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
+		return func(yield func(scheduler.Found[V, M], error) bool) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			for _, key := range slices.Sorted(maps.Keys(m.stands)) {
+				if strings.HasPrefix(key, prefix) && !yield(scheduler.Found[V, M]{Key: key, Value: m.stands[key].(V), Meta: meta, Foreign: strings.HasSuffix(key, "/foreign")}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (m *memory) register(s *scheduler.Scheduler) error {
+	type none = struct{}
+	type index struct{ Index int }
+	ifs, routes := models.For[*interfaces.Interface](), models.For[*l3.Route]()
+	_, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, index]{
+		Name: "interface", Model: ifs,
+		Derived: func(_ string, v *interfaces.Interface) []scheduler.KeyValue {
+			return []scheduler.KeyValue{{Key: "linux/interface/state/" + v.Name + "/UP", Value: &emptypb.Empty{}}}
+		},
+		Create: func(_ context.Context, key string, v *interfaces.Interface) (index, error) {
+			return index{1}, m.put(key, v)
+		},
+		Update: func(_ context.Context, key string, _, v *interfaces.Interface, i index) (index, error) {
+			return i, m.put(key, v)
+		},
+		Delete:   func(_ context.Context, key string, _ *interfaces.Interface, _ index) error { return m.drop(key) },
+		Retrieve: retrieve[*interfaces.Interface](m, ifs.Prefix(), index{1}),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = scheduler.Register(s, scheduler.Descriptor[*l3.Route, none]{
+		Name: "route", Model: routes,
+		Dependencies: func(_ string, r *l3.Route) []scheduler.Dependency {
+			return []scheduler.Dependency{{Label: "interface-is-up", Key: "linux/interface/state/" + r.OutgoingInterface + "/UP"}}
+		},
+		Create:   func(_ context.Context, key string, r *l3.Route) (none, error) { return none{}, m.put(key, r) },
+		Delete:   func(_ context.Context, key string, _ *l3.Route, _ none) error { return m.drop(key) },
+		Retrieve: retrieve[*l3.Route](m, routes.Prefix(), none{}),
+	})
+	return err
+}
+
+// declared are the values of the scripts: one that stands with what needs it, one
+// that waits, one that fails.
+func declared() []proto.Message {
+	return []proto.Message{
+		&interfaces.Interface{Name: "veth1", Type: interfaces.Interface_VETH, Enabled: true},
+		&l3.Route{OutgoingInterface: "veth1", DstNetwork: "10.1.0.0/16"},
+		&l3.Route{OutgoingInterface: "veth9", DstNetwork: "10.9.0.0/16"},
+		&interfaces.Interface{Name: "broken", Type: interfaces.Interface_VRF_DEVICE},
+	}
+}
+
+// network: runs a scheduler over a southbound in memory, with values declared and a
+// foreign interface, behind its HTTP server, and sets AT to the flags that reach it.
+func network(ts *testscript.TestScript, _ bool, _ []string) {
+	m := &memory{stands: map[string]proto.Message{}}
+	m.stands["config/linux/interfaces/v2/interface/foreign"] = &interfaces.Interface{Name: "foreign", Type: interfaces.Interface_DUMMY}
+	s := scheduler.New(scheduler.Options{})
+	ts.Check(m.register(s))
+	ready := make(chan net.Addr, 1)
+	web := rest.Server{Config: rest.Config{Endpoint: "127.0.0.1:0"}, Options: rest.Options{Scheduler: s, Label: "vpp1"}, Ready: ready}
+	ts.Check(web.Config.Complete())
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	go func() { ended <- s.Run(ctx) }()
+	go func() { ended <- web.Run(ctx) }()
+	ts.Defer(func() {
+		cancel()
+		ts.Check(errors.Join(<-ended, <-ended))
+	})
+	declare(ts, s)
+	_, port, err := net.SplitHostPort((<-ready).String())
+	ts.Check(err)
+	ts.Setenv("PORT", port)
+}
+
+func declare(ts *testscript.TestScript, s *scheduler.Scheduler) {
+	t := ts.Value(testKey{}).(testing.TB)
+	txn := scheduler.Txn{Description: "from a script", Refresh: true, Replace: true}
+	for _, message := range declared() {
+		model, _ := models.ForMessage(message)
+		key, err := model.Key(message)
+		ts.Check(err)
+		v, err := s.Value(key, message)
+		ts.Check(err)
+		txn.Changes = append(txn.Changes, scheduler.Want(v))
+	}
+	if _, err := s.Commit(t.Context(), txn); err == nil {
+		ts.Fatalf("nothing failed")
+	}
+}

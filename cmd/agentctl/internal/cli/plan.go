@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+func (a *app) plan() *cobra.Command {
+	var replace bool
+	cmd := &cobra.Command{
+		Use:   "plan FILE",
+		Short: "Says what would be done if a file were declared",
+		Long: "Plan says what the agent would do if the values of FILE (- for standard input) were declared, in YAML or JSON:\n" +
+			"a list of {key, value}, where a null value stands for removal, or groups such as linuxConfig. Nothing is changed.\n\n" +
+			"It ends with 1 if values are invalid; the others are planned all the same.",
+		Args: want("FILE"),
+	}
+	cmd.Flags().BoolVar(&replace, "replace", false, "as if nothing else were declared")
+	f := formatFlag(cmd, ", log (with values, as text)")
+	cmd.RunE = a.looking(func(ctx context.Context, args []string) error {
+		body, err := a.read(args[0])
+		if err != nil {
+			return err
+		}
+		query := url.Values{}
+		if replace {
+			query.Set("replace", "1")
+		}
+		if *f == "log" {
+			return a.copyText(ctx, http.MethodPost, "/scheduler/plan", query, body)
+		}
+		var p wire.Plan
+		if err := a.ask(ctx, http.MethodPost, "/scheduler/plan", query, body, &p); err != nil {
+			return fmt.Errorf("%s: %w", args[0], err)
+		}
+		if err := f.write(a.Out, p, func(out io.Writer) error { return planTable(out, p) }); err != nil {
+			return err
+		}
+		return refused(args[0], p.Invalid)
+	})
+	return cmd
+}
+
+func (a *app) read(file string) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(a.In)
+	}
+	return os.ReadFile(file)
+}
+
+func planTable(out io.Writer, p wire.Plan) error {
+	if len(p.Operations) == 0 {
+		_, err := io.WriteString(out, "Nothing to do.\n")
+		return err
+	}
+	t := newTable(out, "OPERATION", "STATE", "NOTE", "KEY")
+	for _, op := range p.Operations {
+		state := op.NewState
+		if op.PrevState != "" && op.PrevState != op.NewState {
+			state = op.PrevState + " -> " + op.NewState
+		}
+		t.row(op.Operation, state, note(op), op.Key)
+	}
+	return t.end()
+}
+
+// note says what is special about an operation.
+func note(op wire.Operation) string {
+	var out []string
+	for _, n := range []struct {
+		is   bool
+		word string
+	}{{op.IsDerived, "derived"}, {op.IsProperty, "property"}, {op.IsRecreate, "recreate"}, {op.NOOP && !op.IsProperty, "nothing is called"}} {
+		if n.is {
+			out = append(out, n.word)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// refused lists what is invalid; nil: nothing.
+func refused(file string, invalid []wire.Invalid) error {
+	if len(invalid) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	for _, i := range invalid {
+		fmt.Fprintf(&b, "\n  %s:%d: ", file, i.Line)
+		if i.Key != "" {
+			b.WriteString(i.Key + ": ")
+		}
+		b.WriteString(i.Error)
+	}
+	return fmt.Errorf("not part of the plan:%s", &b)
+}
