@@ -41,7 +41,7 @@ func runScripts(t *testing.T, dir string) {
 			os.Chmod(filepath.Dir(env.WorkDir), 0o755), os.Chmod(env.WorkDir, 0o777),
 			os.Chmod(env.Getenv("TMPDIR"), 0o777))
 	}
-	session.Run(t, dir, bin, setup, map[string]session.Command{"try": try, "nothing-left": nothingLeft})
+	session.Run(t, dir, bin, setup, map[string]session.Command{"try": try, "nothing-left": nothingLeft, "nobody-left": nobodyLeft})
 }
 
 // try runs a command that first-light printed under "what to try", as it is:
@@ -88,5 +88,17 @@ func nothingLeft(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Check(err)
 	if len(sockets) > 0 {
 		ts.Fatalf("sockets are left: %v", sockets)
+	}
+}
+
+// nobodyLeft waits until the agent has followed first-light, which was killed.
+func nobodyLeft(ts *testscript.TestScript, _ bool, _ []string) {
+	pid := ts.ReadFile(pidFile)
+	ended := func() bool {
+		_, err := os.Readlink("/proc/" + pid + "/ns/net")
+		return err != nil
+	}
+	if !session.Until(ended) {
+		ts.Fatalf("process %s runs on", pid)
 	}
 }

@@ -6,8 +6,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/keyplane/keyplane/internal/scratch"
 )
@@ -39,7 +42,21 @@ func become(command []string) error {
 			return err
 		}
 	}
+	if err := endWithParent(); err != nil {
+		return err
+	}
 	return fmt.Errorf("starting %s: %w", command[0], syscall.Exec(command[0], command, os.Environ()))
+}
+
+// endWithParent makes the kernel send SIGTERM when first-light ends, however it
+// does. It notes that of a thread, not of a process, and what remains after exec
+// is the thread that calls it; hence the lock, which outlives this function.
+func endWithParent() error {
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGTERM), 0, 0, 0); err != nil {
+		return fmt.Errorf("ending with first-light: %w", err)
+	}
+	return nil
 }
 
 // enter starts this program again with the same arguments, in the namespaces of

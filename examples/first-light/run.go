@@ -40,7 +40,7 @@ func run(out io.Writer) error {
 }
 
 // supervise owns the agent's process. The kernel ends that process when the
-// thread that started it ends, hence the locked thread.
+// thread that started it ends (see endWithParent), hence the locked thread.
 func supervise(out io.Writer, status *statusSocket) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -90,7 +90,6 @@ func startInside(statusPath string) (*exec.Cmd, error) {
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+statusPath)
 	cmd.SysProcAttr = scratch.Attr()
 	cmd.SysProcAttr.Setpgid = true
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGTERM
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%w: %w%s", scratch.ErrDenied, err, remedy)
 	}
