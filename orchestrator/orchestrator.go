@@ -130,7 +130,7 @@ func (o *Orchestrator) follow(ctx context.Context, l *layer, c kvdbsync.Change) 
 // commit hands on what changed, or all there is when it is the first time or
 // when now all is known.
 func (o *Orchestrator) commit(ctx context.Context, what string, changes []scheduler.Change) {
-	all := !slices.ContainsFunc(o.layers, func(l *layer) bool { return !l.synced })
+	all := len(o.layers) > 0 && !slices.ContainsFunc(o.layers, func(l *layer) bool { return !l.synced })
 	txn := scheduler.Txn{Description: what, Changes: changes, Retry: o.retry}
 	switch {
 	case all && !o.complete:

@@ -18,8 +18,10 @@ type task struct {
 	d     *descriptor
 	index int // of its record
 	took  time.Duration
-	meta  any
-	err   error
+	// skipped says that the verb was not called: the scheduler stopped before.
+	skipped bool
+	meta    any
+	err     error
 }
 
 // call runs the task's verb.
@@ -95,6 +97,9 @@ func (b *southbound) run(ctx context.Context, chunk []*task) {
 			cancel()
 			start = begun
 			verbCtx, cancel = context.WithTimeout(ctx, b.timeout)
+		}
+		if t.skipped = ctx.Err() != nil; t.skipped {
+			continue
 		}
 		t.call(verbCtx)
 		ended := time.Now()

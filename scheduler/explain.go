@@ -35,7 +35,7 @@ func (e Explanation) write(b *strings.Builder, indent string) {
 // Explain says why the value under key is not applied, as of one moment. No
 // transaction waits for it.
 func (s *Scheduler) Explain(key string) Explanation {
-	x := explainer{byKey: map[string]*Status{}, derives: map[string]*Status{}, seen: map[string]bool{}}
+	x := explainer{byKey: map[string]*Status{}, derives: map[string]*Status{}, path: map[string]bool{}, told: map[string]bool{}}
 	s.board.each(func(st *Status) {
 		x.byKey[st.Key] = st
 		for _, d := range st.Derived() {
@@ -49,7 +49,8 @@ func (s *Scheduler) Explain(key string) Explanation {
 type explainer struct {
 	byKey   map[string]*Status
 	derives map[string]*Status // by derived key: the base that has or will have it
-	seen    map[string]bool    // on the way to where we are
+	path    map[string]bool    // on the way to where we are
+	told    map[string]bool    // explained already
 }
 
 func (x *explainer) explain(key string) Explanation {
@@ -61,12 +62,16 @@ func (x *explainer) explain(key string) Explanation {
 	if st.Err != nil {
 		e.Text += ": " + firstLine(st.Err)
 	}
-	if x.seen[key] {
+	switch {
+	case x.path[key]:
 		e.Text = key + " waits for itself: a ring"
 		return e
+	case x.told[key]:
+		e.Text += ", see above"
+		return e
 	}
-	x.seen[key] = true
-	defer delete(x.seen, key)
+	x.path[key], x.told[key] = true, true
+	defer delete(x.path, key)
 	if st.State == kvscheduler.ValueState_PENDING || st.State == kvscheduler.ValueState_MISSING {
 		for _, d := range st.Waits {
 			e.Because = append(e.Because, x.unmet(d))

@@ -9,12 +9,11 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// Observed is what the southbound did by itself: under Key stands Value now,
-// with Meta where the descriptor has metadata, or nothing (nil).
+// Observed is what the southbound did by itself: under Key stands Value now, or
+// nothing (nil).
 type Observed struct {
 	Key   string
 	Value proto.Message
-	Meta  any
 }
 
 // Observe tells the scheduler what changed by itself in the southbound. For a
@@ -143,7 +142,7 @@ func (s *Scheduler) observed(ctx context.Context, seen []Observed) {
 		d := s.registry.of(o.Key)
 		v := s.prepare(d, o.Key, o.Value)
 		r.rec.Values = append(r.rec.Values, Change{Key: o.Key, Value: &Value{v}})
-		s.graph.Found(v, o.Meta, d.passive())
+		s.graph.Found(v, nil, d.passive())
 	}
 	s.finish(ctx, r)
 }

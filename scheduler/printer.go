@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 )
 
@@ -13,6 +14,7 @@ import (
 type printer struct {
 	out   io.Writer
 	limit int
+	log   *slog.Logger
 	ready chan struct{} // holds a token while there is something to print
 
 	mu    sync.Mutex
@@ -30,8 +32,8 @@ type page struct {
 
 const mostPages = 1000
 
-func newPrinter(out io.Writer, limit int) *printer {
-	return &printer{out: out, limit: limit, ready: make(chan struct{}, 1)}
+func newPrinter(out io.Writer, limit int, log *slog.Logger) *printer {
+	return &printer{out: out, limit: limit, log: log, ready: make(chan struct{}, 1)}
 }
 
 // begin prints what is known before anything is executed.
@@ -81,8 +83,9 @@ func (p *printer) take() ([]page, int) {
 	return queue, left
 }
 
-// run prints until stop is closed and all has been printed, or writing fails.
-func (p *printer) run(stop <-chan struct{}) error {
+// run prints until stop is closed and all has been printed. It logs the first
+// failure to write, and returns it in the end.
+func (p *printer) run(stop <-chan struct{}) (failure error) {
 	for open := true; open; {
 		select {
 		case <-p.ready:
@@ -99,13 +102,14 @@ func (p *printer) run(stop <-chan struct{}) error {
 			if g.done {
 				text = g.rec.endText(p.limit)
 			}
-			if _, err := io.WriteString(p.out, text); err != nil {
-				return fmt.Errorf("writing the transaction log: %w", err)
+			if _, err := io.WriteString(p.out, text); err != nil && failure == nil {
+				failure = fmt.Errorf("writing the transaction log: %w", err)
+				p.log.Error("transactions are not written any more", "err", err)
 			}
 		}
 		if left > 0 {
 			fmt.Fprintf(p.out, "… %d parts of transactions were not written: the output is too slow\n", left)
 		}
 	}
-	return nil
+	return failure
 }

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -14,11 +15,15 @@ type run struct {
 	policy    Retry
 	retry     bool
 	reverting bool
+	skipped   bool          // some operations were not begun
 	failed    []*descriptor // whose verbs failed
+	// jitter is the part by which retries come later: the same for all that fails
+	// together, so that it is retried together.
+	jitter float64
 }
 
 func (s *Scheduler) begin(t TxnType) *run {
-	r := &run{rec: &Record{Seq: s.seq, Type: t, Start: time.Now()}}
+	r := &run{rec: &Record{Seq: s.seq, Type: t, Start: time.Now()}, jitter: rand.Float64() / 5}
 	s.seq++
 	return r
 }
@@ -98,6 +103,9 @@ func (s *Scheduler) complete(r *run) *Record {
 	for n := range s.graph.Touched() {
 		s.note(r, n)
 	}
+	if r.skipped { // what had not begun when the scheduler stopped
+		r.rec.Executed = slices.DeleteFunc(r.rec.Executed, func(o Operation) bool { return o.NewState == nonexistent })
+	}
 	s.remember(r)
 	r.rec.Stop = time.Now()
 	s.report(r)
@@ -162,6 +170,11 @@ func (s *Scheduler) issue(r *run, op graph.Op) *task {
 // done takes the result of an operation back and records it.
 func (s *Scheduler) done(r *run, t *task) {
 	n := t.op.Node
+	if t.skipped {
+		s.graph.Cancel(t.op)
+		r.skipped = true
+		return
+	}
 	o := &r.rec.Executed[t.index]
 	o.NewErr = t.err
 	s.stats.operation(t)

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -68,7 +67,7 @@ func (s *Scheduler) scheduleRetry(r *run, key string, err error) {
 		return
 	}
 	delay := p.delay(next.attempt)
-	next.due = time.Now().Add(delay + rand.N(delay/5+1))
+	next.due = time.Now().Add(delay + time.Duration(r.jitter*float64(delay)))
 	if len(s.retries.byKey) == 0 || next.due.Before(s.retries.next) {
 		s.retries.next = next.due
 	}

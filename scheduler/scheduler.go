@@ -68,10 +68,10 @@ type Scheduler struct {
 func New(opts Options) *Scheduler {
 	opts.Log = cmp.Or(opts.Log, slog.Default())
 	opts.PrintLimit = cmp.Or(opts.PrintLimit, 50)
-	opts.Concurrency = cmp.Or(opts.Concurrency, 64)
-	opts.VerbTimeout = cmp.Or(opts.VerbTimeout, 30*time.Second)
-	opts.HistoryCount = cmp.Or(opts.HistoryCount, 10_000)
-	opts.HistoryBytes = cmp.Or(opts.HistoryBytes, 256<<20)
+	opts.Concurrency = positive(opts.Concurrency, 64)
+	opts.VerbTimeout = positive(opts.VerbTimeout, 30*time.Second)
+	opts.HistoryCount = positive(opts.HistoryCount, 10_000)
+	opts.HistoryBytes = positive(opts.HistoryBytes, 256<<20)
 	return &Scheduler{
 		opts: opts, log: opts.Log,
 		bounds:  map[string]*southbound{},
@@ -79,7 +79,7 @@ func New(opts Options) *Scheduler {
 		history: history{maxCount: opts.HistoryCount, maxBytes: opts.HistoryBytes},
 		seen:    newMailbox[Observed](),
 		inbox:   newInbox(),
-		printer: newPrinter(opts.Out, opts.PrintLimit),
+		printer: newPrinter(opts.Out, opts.PrintLimit, opts.Log),
 		groups:  map[string]*Group{},
 		stats:   stats{verbs: map[*descriptor]*[4]Timing{}},
 		asked:   make(chan func(context.Context)),
@@ -87,6 +87,14 @@ func New(opts Options) *Scheduler {
 		graph:   graph.New(),
 		retries: retries{byKey: map[string]*retry{}},
 	}
+}
+
+// positive is n, or what it defaults to.
+func positive[N int | time.Duration](n, otherwise N) N {
+	if n > 0 {
+		return n
+	}
+	return otherwise
 }
 
 func (s *Scheduler) add(d *descriptor, name string) error {
@@ -97,7 +105,7 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 	if s.bounds[name] == nil {
 		s.bounds[name] = &southbound{
 			name:    name,
-			limit:   cmp.Or(s.opts.Limits[name], s.opts.Concurrency),
+			limit:   positive(s.opts.Limits[name], s.opts.Concurrency),
 			timeout: s.opts.VerbTimeout,
 			results: s.results,
 		}

@@ -9,7 +9,7 @@ import (
 // A Txn is a change of what is wanted, done as one.
 type Txn struct {
 	Description string
-	Changes     []Change // at most one a key; not changed any more once committed
+	Changes     []Change // of one key the last counts; not changed any more once committed
 	// Refresh first reads back what really stands.
 	Refresh bool
 	// Replace says that Changes are all that is wanted. From then on whatever
@@ -18,7 +18,8 @@ type Txn struct {
 	// Simulate plans the transaction before it is executed, for the record.
 	Simulate bool
 	// Revert undoes all of the transaction when anything in it is invalid or
-	// fails; then nothing of it is retried.
+	// fails; then nothing of it is retried. Commit returns why it failed; what
+	// failed while it was undone is in the record, among the operations that revert.
 	Revert bool
 	// Retry says how values that fail are tried again.
 	Retry Retry

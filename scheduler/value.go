@@ -3,6 +3,7 @@ package scheduler
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"google.golang.org/protobuf/proto"
 
@@ -76,11 +77,16 @@ func faults(v *graph.Value, base string) (out []error) {
 
 // prepare works out all that the graph has to know of a value of d (nil: a
 // property).
-func (s *Scheduler) prepare(d *descriptor, key string, m proto.Message) *graph.Value {
-	v := &graph.Value{Key: key, Data: m}
+func (s *Scheduler) prepare(d *descriptor, key string, m proto.Message) (v *graph.Value) {
+	v = &graph.Value{Key: key, Data: m}
 	if d == nil {
 		return v
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			v.Err = fmt.Errorf("%w: panic: %v\n%s", ErrInvalid, p, debug.Stack())
+		}
+	}()
 	v.Kind = d
 	if err := d.accepts(m); err != nil {
 		v.Err = fmt.Errorf("%w: %w", ErrInvalid, err)

@@ -60,11 +60,15 @@ func (s *Scheduler) Wait(ctx context.Context, keys ...string) error {
 	w := s.Watch("")
 	defer w.Close()
 	waiting := map[string]*Status{}
-	for _, st := range s.Statuses("") {
-		if slices.Contains(keys, st.Key) && unsettled(st.State) {
+	asked := make(map[string]bool, len(keys))
+	for _, key := range keys {
+		asked[key] = true
+	}
+	s.board.each(func(st *Status) {
+		if asked[st.Key] && unsettled(st.State) {
 			waiting[st.Key] = st
 		}
-	}
+	})
 	for len(waiting) > 0 {
 		news, err := w.Next(ctx)
 		if err != nil {

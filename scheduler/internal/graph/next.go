@@ -69,6 +69,15 @@ func (g *Graph) Done(op Op, meta any, err error) {
 	g.setHave(n, op.version, meta)
 }
 
+// Cancel takes an operation back that was not begun.
+func (g *Graph) Cancel(op Op) {
+	n := op.Node
+	n.busy = false
+	g.count(op.Verb, -1)
+	g.endRing(n)
+	g.push(n)
+}
+
 func (g *Graph) count(v Verb, by int) {
 	if v == Delete {
 		g.deleting += by

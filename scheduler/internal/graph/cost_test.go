@@ -1,0 +1,60 @@
+package graph
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestNothingIsKeptOfWhatIsGone makes and removes many values.
+func TestNothingIsKeptOfWhatIsGone(t *testing.T) {
+	g := New()
+	g.Want(value("any", "x,any=k/"))
+	run := func() {
+		for op, ok := g.Next(); ok; op, ok = g.Next() {
+			g.Done(op, nil, nil)
+		}
+		for range g.Touched() {
+		}
+	}
+	for i := range 1000 {
+		key := fmt.Sprintf("k/%d", i)
+		g.Want(value(key, "x"))
+		run()
+		g.Unwant(key)
+		run()
+	}
+	// The last witness is known for as long as nobody else comes.
+	if g.Len() > 2 || g.ups.Len() != 0 || len(g.orphans) != 0 || cap(g.touched) > 100 || cap(g.dirty.list) > 100 {
+		t.Errorf("%d nodes, %d up, %d orphans, room for %d touched and %d dirty", g.Len(), g.ups.Len(), len(g.orphans), cap(g.touched), cap(g.dirty.list))
+	}
+}
+
+// looked counts how often dependencies are matched.
+func looked(n int) (count int) {
+	g := New()
+	for i := range n {
+		g.Want(value(fmt.Sprintf("k/%d", i), "x"))
+		v := value(fmt.Sprintf("u/%d", i), "x,any=k/")
+		v.Deps[0].Match = func(string) bool { count++; return true }
+		g.Want(v)
+	}
+	run := func() {
+		for op, ok := g.Next(); ok; op, ok = g.Next() {
+			g.Done(op, nil, nil)
+		}
+	}
+	run()
+	for i := range n {
+		g.Unwant(fmt.Sprintf("k/%d", i))
+	}
+	run()
+	return count
+}
+
+// TestAnyOfCostFollowsTheChange doubles a set of values of which each needs any
+// of another set, all of which leave at once.
+func TestAnyOfCostFollowsTheChange(t *testing.T) {
+	if small, large := looked(500), looked(1000); large > 3*small {
+		t.Errorf("twice as many values, matched %d times and not %d", large, small)
+	}
+}
