@@ -10,6 +10,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/northbound/kvdb"
+	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -50,10 +51,13 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	})
 
 	// Who may look and edit: agentctl, on this host.
+	web := rest.Server{Config: conf.http, Options: rest.Options{
+		Scheduler: sched, Label: s.Label, Retry: conf.scheduler.retry(), Version: about(), Log: log,
+	}}
 	socket := kvdb.Server{Socket: cmp.Or(s.Socket, kvdb.DefaultSocket(s.Label)), Stores: stores.editable(), Log: log}
 
 	below := []task{sched.Run, host.Run}
-	above := append(stores.tasks(), orch.Run, socket.Run, standing.announce(tell))
+	above := append(stores.tasks(), orch.Run, socket.Run, web.Run, standing.announce(tell))
 	log.Info("agent runs", "label", s.Label, "stores", stores.names(), "pid", os.Getpid())
 	tell.Tell("READY=1")
 	defer tell.Tell("STOPPING=1")

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/keyplane/keyplane/descriptors/linux"
+	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -57,6 +59,7 @@ type configuration struct {
 	scheduler    schedulerConfig
 	orchestrator orchestratorConfig
 	linux        linux.Options
+	http         rest.Config
 }
 
 func readConfig(s *settings, log *slog.Logger) (configuration, error) {
@@ -73,10 +76,17 @@ func readConfig(s *settings, log *slog.Logger) (configuration, error) {
 		{"linux-ifplugin-config", s.LinuxIfConfig, &c.linux.Interfaces},
 		{"linux-l3plugin-config", s.LinuxL3Config, &c.linux.L3},
 		{"linux-nsplugin-config", s.LinuxNamespaces, &c.linux.Namespaces},
+		{"http-config", s.HTTPConfig, &c.http},
 	} {
 		if _, err := c.files.load(part.flag, part.file, part.into); err != nil {
 			return c, fmt.Errorf("%w: %w", errConfig, err)
 		}
+	}
+	if c.http.Endpoint == "" {
+		c.http.Endpoint = net.JoinHostPort("127.0.0.1", s.HTTPPort)
+	}
+	if err := c.http.Complete(); err != nil {
+		return c, fmt.Errorf("%w: %s: %w", errConfig, s.HTTPConfig, err)
 	}
 	return c, nil
 }

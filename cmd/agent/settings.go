@@ -15,6 +15,7 @@ type settings struct {
 	EtcdConfig, BoltConfig, FiledbConfig          string
 	SchedulerConfig, OrchestratorConfig           string
 	LinuxIfConfig, LinuxL3Config, LinuxNamespaces string
+	HTTPConfig, HTTPPort                          string
 
 	OnExit      string // leave or remove
 	LogLevel    slog.Level
@@ -53,6 +54,10 @@ func (s *settings) sections() []section {
 			{"bolt-config", "FILE", "a file of the agent's own, edited with agentctl kvdb", text(&s.BoltConfig, "bolt.conf")},
 			{"socket", "PATH", "where agentctl reaches the agent (default: LABEL.sock in /run/keyplane, or in $XDG_RUNTIME_DIR/keyplane)", text(&s.Socket, "")},
 		}},
+		{"How it is looked at", []entry{
+			{"http-config", "FILE", "the HTTP server", text(&s.HTTPConfig, "http.conf")},
+			{"http-port", "PORT", "of the HTTP server on the loopback, unless its file has an endpoint", port(&s.HTTPPort, "9191")},
+		}},
 		{"How it works", []entry{
 			{"kvscheduler-config", "FILE", "the scheduler: transaction log, concurrency", text(&s.SchedulerConfig, "kvscheduler.conf")},
 			{"orchestrator-config", "FILE", "the orchestrator: priorities of the stores, grace time", text(&s.OrchestratorConfig, "orchestrator.conf")},
@@ -70,7 +75,7 @@ func (s *settings) sections() []section {
 func idleFlags() []string {
 	return []string{
 		"aggregator-config", "configurator-config", "consul-config", "govpp-config",
-		"grpc-config", "grpc-port", "http-config", "http-port", "initfileregistry-config",
+		"grpc-config", "grpc-port", "initfileregistry-config",
 		"kafka-config", "linux-iptablesplugin-config", "logs-config", "msgsync-config",
 		"redis-config", "restpapi-config", "start-timeout", "telemetry-config",
 		"vpp-aclplugin-config", "vpp-ifplugin-config", "vpp-ipfixplugin-config",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -50,6 +51,17 @@ func choice(at *string, words ...string) flag.Value {
 	return value{show: v.String, set: func(s string) error {
 		if !slices.Contains(words, s) {
 			return fmt.Errorf("want %s", strings.Join(words, " or "))
+		}
+		return v.Set(s)
+	}}
+}
+
+// port is a number of a TCP port; 0 is any that is free.
+func port(at *string, def string) flag.Value {
+	v := text(at, def)
+	return value{show: v.String, set: func(s string) error {
+		if _, err := strconv.ParseUint(s, 10, 16); err != nil {
+			return errors.New("want a number from 0 to 65535")
 		}
 		return v.Set(s)
 	}}

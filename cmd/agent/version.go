@@ -3,7 +3,11 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"runtime/debug"
+	"time"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
 // version says which build this is: what `agent -V` prints.
@@ -13,6 +17,27 @@ func version() string {
 		return "agent, of unknown version"
 	}
 	return describeBuild(info)
+}
+
+// about is version for programs.
+func about() wire.Version {
+	out := wire.Version{App: "agent", Version: "unknown", GoVersion: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, OSType: runtime.GOOS}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return out
+	}
+	out.Version = cmp.Or(info.Main.Version, out.Version)
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			out.GitCommit = s.Value
+		case "vcs.time":
+			if t, err := time.Parse(time.RFC3339, s.Value); err == nil {
+				out.BuildTime = t.Unix()
+			}
+		}
+	}
+	return out
 }
 
 func describeBuild(info *debug.BuildInfo) string {
