@@ -106,6 +106,7 @@ func TestErrors(t *testing.T) {
 		"own type":       {"mode: slow", `x.conf:1: mode: mode "slow": want fast`},
 		"no keys":        {"just text", `x.conf:1: "just text": want keys with values, such as dial-timeout, endpoints`},
 		"twice":          {"port: 1\nport: 2", `x.conf:2: port is on line 1 already`},
+		"twice in a map": {"ranks:\n  a: 1\n  a: 2", `x.conf:3: ranks.a is on line 2 already`},
 		"all of them":    {"port: a\nsession-ttl: b", "x.conf:1: port: \"a\": want a whole number, not negative\nx.conf:2: session-ttl: \"b\": want a whole number"},
 		"syntax":         {"a: 1\nb: [", `x.conf:2: `},
 		"two documents":  {"port: 1\n---\nport: 2", `x.conf:2: a second document: want one only`},

@@ -75,7 +75,7 @@ func (d *decoder) structure(path string, n *yaml.Node, into reflect.Value) {
 		case !ok:
 			d.unknown = append(d.unknown, Unknown{d.file, key.Line, join(path, name), nearest(name, fields)})
 		case first != 0:
-			d.errs = append(d.errs, fmt.Errorf("%s:%d: %s is on line %d already", d.file, key.Line, join(path, name), first))
+			d.twice(path, key, first)
 		default:
 			lines[name] = key.Line
 			d.value(join(path, name), n.Content[i+1], into.Field(field))
@@ -83,17 +83,24 @@ func (d *decoder) structure(path string, n *yaml.Node, into reflect.Value) {
 	}
 }
 
-// mapping takes any key; the keys must be text.
+// mapping takes any key, once; the keys must be text.
 func (d *decoder) mapping(path string, n *yaml.Node, into reflect.Value) {
 	if n.Kind != yaml.MappingNode {
 		d.wrong(path, n, want(into.Type()))
 		return
 	}
 	all := reflect.MakeMap(into.Type())
+	lines := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if first := lines[key.Value]; first != 0 {
+			d.twice(path, key, first)
+			continue
+		}
+		lines[key.Value] = key.Line
 		one := reflect.New(into.Type().Elem()).Elem()
-		d.value(join(path, n.Content[i].Value), n.Content[i+1], one)
-		all.SetMapIndex(reflect.ValueOf(n.Content[i].Value), one)
+		d.value(join(path, key.Value), n.Content[i+1], one)
+		all.SetMapIndex(reflect.ValueOf(key.Value), one)
 	}
 	into.Set(all)
 }
@@ -108,6 +115,10 @@ func (d *decoder) list(path string, n *yaml.Node, into reflect.Value) {
 		d.value(fmt.Sprintf("%s[%d]", path, i), one, list.Index(i))
 	}
 	into.Set(list)
+}
+
+func (d *decoder) twice(path string, key *yaml.Node, first int) {
+	d.errs = append(d.errs, fmt.Errorf("%s:%d: %s is on line %d already", d.file, key.Line, join(path, key.Value), first))
 }
 
 func (d *decoder) wrong(path string, n *yaml.Node, want string) {
