@@ -44,6 +44,7 @@ func (db *DB) look() *snapshot {
 			s.wake = f.until
 		}
 	}
+	s.problems = append(s.problems, w.absences(s.files)...)
 	db.files = s.files
 	return s
 }

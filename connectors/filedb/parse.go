@@ -41,7 +41,7 @@ func parse(path string, data []byte, root string) (*content, error) {
 	}
 	p := parser{path: path, root: root, content: &content{blank: len(docs) == 0}}
 	if len(bytes.TrimSpace(data)) == 0 {
-		p.problems = []error{fmt.Errorf("%s: is empty: to remove what it said, remove the file", path)}
+		p.problems = []error{fmt.Errorf("%s: is empty, so what it said counts no more: if that is meant, remove the file", path)}
 	}
 	for _, doc := range docs {
 		p.document(doc)

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/keyplane/keyplane/models/structured/document"
@@ -19,6 +21,7 @@ type walk struct {
 	// but that could not be listed.
 	problems []error
 	lost     []string
+	absent   []string // configured, and not there
 
 	skip   string
 	walked map[identity]bool // directories, so that links cannot lead in circles
@@ -41,7 +44,7 @@ func explore(c Config) *walk {
 		info, err := os.Stat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			// It is watched for.
+			w.absent = append(w.absent, path)
 		case err != nil:
 			w.problems = append(w.problems, unreadable(path, err))
 			w.lost = append(w.lost, path)
@@ -60,12 +63,27 @@ func explore(c Config) *walk {
 // holds tells whether a path that was not found may be there all the same.
 func (w *walk) holds(path string) bool {
 	for _, dir := range w.lost {
-		if path == dir || strings.HasPrefix(path, dir+"/") {
+		if within(path, dir) {
 			return true
 		}
 	}
 	return false
 }
+
+// absences are the faults of configured places that are not there. They are
+// watched for. One of whose files some still count, for a grace, is no fault yet.
+func (w *walk) absences(files map[string]file) (out []error) {
+	for _, place := range w.absent {
+		below := func(path string) bool { return within(path, place) }
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(files)), below) {
+			out = append(out, fmt.Errorf("%s: is not there: make it, or take it out of configuration-paths", place))
+		}
+	}
+	return out
+}
+
+// within tells whether path is place, or lies below it.
+func within(path, place string) bool { return path == place || strings.HasPrefix(path, place+"/") }
 
 func (w *walk) directory(dir string, info fs.FileInfo) {
 	place := identity{dev: identify(info).dev, ino: identify(info).ino}
