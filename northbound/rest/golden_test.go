@@ -25,10 +25,10 @@ func (w *world) life() {
 	w.must(w.commit("a route that waits",
 		&l3.Route{OutgoingInterface: "if1", DstNetwork: "10.2.0.0/16", GwAddr: "10.0.0.2"},
 		&l3.Route{OutgoingInterface: "if9", DstNetwork: "10.9.0.0/16"}))
-	time.Sleep(time.Second)
+	<-time.After(time.Second)
 	w.must(w.commit("its interface",
 		&interfaces.Interface{Name: "if1", Type: dummy, Enabled: true, IpAddresses: []string{"10.0.0.1/24"}}))
-	time.Sleep(time.Second)
+	<-time.After(time.Second)
 	w.broken[ifPrefix+"if2"] = true
 	if w.commit("one that fails, one that is invalid",
 		&interfaces.Interface{Name: "if2", Type: dummy}, &interfaces.Interface{Name: "if3", Type: dummy, Mtu: 10000}) == nil {
@@ -37,13 +37,13 @@ func (w *world) life() {
 	w.sched.Retry()
 	synctest.Wait()
 	w.sched.Observe(scheduler.Observed{Key: "linux/interface/host-name/eth0", Value: &emptypb.Empty{}})
-	time.Sleep(time.Hour)
+	<-time.After(time.Hour)
 	w.broken["route"] = true
 	w.stands[ifPrefix+"foreign"] = &interfaces.Interface{Name: "foreign", Type: dummy}
 	status, resynced := w.ask("POST", "/scheduler/downstream-resync?retry=0&verbose=1", "")
 	compare(w.t, "resync.json", fmt.Sprintf("%d\n%s", status, resynced))
 	delete(w.broken, "route")
-	time.Sleep(time.Second)
+	<-time.After(time.Second)
 	w.must(w.commit("a change",
 		&interfaces.Interface{Name: "if1", Type: dummy, Enabled: true, IpAddresses: []string{"10.0.0.1/24"}, Mtu: 1400}))
 }

@@ -79,7 +79,7 @@ func (h *handler) change(it item) (scheduler.Change, error) {
 		return scheduler.Change{}, it.err
 	}
 	if strings.HasPrefix(key, "/") {
-		return scheduler.Change{}, fmt.Errorf("the key is not one of this agent's: want config/... or /vnf-agent/%s/config/...", h.Label)
+		return scheduler.Change{}, fmt.Errorf("the key is not one of this agent's: want one that begins with config/ or /vnf-agent/%s/config/", h.Label)
 	}
 	if it.value == nil {
 		return scheduler.Unwant(key), nil

@@ -77,7 +77,7 @@ func TestResyncFails(t *testing.T) {
 				t.Errorf("after resync%s it is %s, want %s", query, st.State, want)
 			}
 		}
-		from := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/scheduler/downstream-resync", nil)
+		from := httptest.NewRequestWithContext(w.t.Context(), http.MethodPost, "/scheduler/downstream-resync", nil)
 		from.Header.Set("Sec-Fetch-Site", "cross-site")
 		rec := httptest.NewRecorder()
 		w.handler.ServeHTTP(rec, from)

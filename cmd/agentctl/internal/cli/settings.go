@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -112,21 +113,11 @@ func (s *settings) complete() error {
 	if len(s.Endpoints) == 0 {
 		s.Endpoints = []string{"127.0.0.1:2379"}
 	}
-	if s.Label == "" {
-		s.Label = "vpp1"
-	}
-	if s.Host == "" {
-		s.Host = "127.0.0.1"
-	}
-	if s.HTTPPort == 0 {
-		s.HTTPPort = 9191
-	}
-	if s.Timeout == 0 {
-		s.Timeout = 2 * time.Minute
-	}
-	if s.Socket == "" {
-		s.Socket = kvdb.DefaultSocket(s.Label)
-	}
+	s.Label = cmp.Or(s.Label, "vpp1")
+	s.Host = cmp.Or(s.Host, "127.0.0.1")
+	s.HTTPPort = cmp.Or(s.HTTPPort, 9191)
+	s.Timeout = cmp.Or(s.Timeout, 2*time.Minute)
+	s.Socket = cmp.Or(s.Socket, kvdb.DefaultSocket(s.Label))
 	switch {
 	case strings.Contains(s.Label, "/"):
 		return fmt.Errorf("service-label: %q: want a name without slashes", s.Label)

@@ -10,7 +10,7 @@ import (
 // DOT writes the graph in the language of Graphviz, for programs that draw better.
 func (g Graph) DOT(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	out.WriteString("digraph G {\n  rankdir=RL;\n  node [shape=box, style=\"rounded,filled\", fontname=monospace];\n")
+	fmt.Fprint(out, "digraph G {\n  rankdir=RL;\n  node [shape=box, style=\"rounded,filled\", fontname=monospace];\n")
 	for i, b := range g.Boxes {
 		style, width := "rounded,filled", 1
 		if b.Dashed {
@@ -28,7 +28,7 @@ func (g Graph) DOT(w io.Writer) error {
 		}
 		fmt.Fprintf(out, "  n%d -> n%d%s;\n", e.From, e.To, style)
 	}
-	out.WriteString("}\n")
+	fmt.Fprint(out, "}\n")
 	return out.Flush()
 }
 

@@ -26,7 +26,7 @@ func (d *Drawing) SVG(w io.Writer) error {
 		fmt.Fprintf(out, `<g><title>%s</title><rect x="%d" y="%d" width="%d" height="%d" rx="4" fill="%s" stroke="#333" stroke-width="%d"%s/><text x="%d" y="%d" textLength="%d" lengthAdjust="spacingAndGlyphs">%s</text></g>`+"\n",
 			escaped(b.Tip), r.X, r.Y, r.W, r.H, b.Fill, thickness(b.Bold), dashes(b.Dashed), r.X+padding, r.Y+baseline, r.W-2*padding, escaped(b.Label))
 	}
-	out.WriteString("</svg>\n")
+	fmt.Fprint(out, "</svg>\n")
 	return out.Flush()
 }
 
