@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/keyplane/keyplane/connectors/filedb"
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // A log that may be read while it is written, and that may be acted on.
@@ -179,9 +180,7 @@ func TestRightsLostAndGiven(t *testing.T) {
 func TestForeignFileMustBeQuiet(t *testing.T) {
 	dir := os.Getenv("FILEDB_TEST_FOREIGN")
 	if dir == "" {
-		if os.Geteuid() != 0 {
-			t.Skip("SKIPPED: this test needs root, to have a file of someone else's")
-		}
+		testkit.Need(t, "root, to have a file of someone else's", os.Geteuid() == 0)
 		dir = t.TempDir()
 		write(t, dir+"/a.yaml", "data: [{key: config/a, value: 1}]")
 		for _, change := range []error{os.Chmod(dir+"/a.yaml", 0o666), os.Chown(dir+"/a.yaml", 12345, -1), os.Chmod(dir, 0o777)} {
