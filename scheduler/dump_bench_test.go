@@ -1,10 +1,9 @@
 package scheduler_test
 
 import (
-	"context"
 	"fmt"
+	"runtime"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,51 +12,33 @@ import (
 )
 
 // BenchmarkDumpWhileCommitting creates and deletes routes, one at a time, while 1 M
-// values stand: first undisturbed, then as often again while all statuses are
-// dumped, over and over.
+// values stand: in each round as long as one dump of all statuses takes, and then
+// as often again undisturbed.
 func BenchmarkDumpWhileCommitting(b *testing.B) {
 	const standing = 1_000_000
 	s, stop := start(b)
 	defer stop()
 	ms := network(standing)
 	mustCommit(b, s, scheduler.Txn{Changes: wantAll(b, s, keysOf(b, ms), ms)})
+	runtime.GC()
 
 	var quiet, dumping []time.Duration
 	for b.Loop() {
-		quiet = append(quiet, changeOne(b, s, len(quiet)))
-	}
-	dumps := dumpUntil(s, func() {
-		for len(dumping) < len(quiet) {
+		dumped := make(chan int, 1)
+		go func() { dumped <- len(s.Statuses("")) }()
+		for len(dumped) == 0 {
 			dumping = append(dumping, changeOne(b, s, len(dumping)))
 		}
-	})
-	if dumps == 0 {
-		b.Fatal("nothing was dumped meanwhile")
+		if n := <-dumped; n < standing {
+			b.Fatalf("the dump has %d values, not %d", n, standing)
+		}
+		for len(quiet) < len(dumping) {
+			quiet = append(quiet, changeOne(b, s, len(quiet)))
+		}
 	}
 	b.ReportMetric(p99us(quiet), "p99-us")
 	b.ReportMetric(p99us(dumping), "p99-us-dumping")
 	b.ReportMetric(p99us(dumping)/p99us(quiet), "ratio")
-}
-
-// dumpUntil dumps all statuses, again and again, until busy returns, and says
-// how many dumps were begun.
-func dumpUntil(s *scheduler.Scheduler, busy func()) (dumps int) {
-	ctx, cancel := context.WithCancel(context.Background())
-	begun := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for ; ctx.Err() == nil; dumps++ {
-			if dumps == 0 {
-				close(begun)
-			}
-			s.Statuses("")
-		}
-	})
-	<-begun
-	busy()
-	cancel()
-	wg.Wait()
-	return dumps
 }
 
 // changeOne makes a route, or takes it away the next time, and says how long that took.
