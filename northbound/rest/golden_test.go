@@ -72,7 +72,6 @@ func TestGolden(t *testing.T) {
 		{"status-prefix.json", "GET", "/scheduler/status?key-prefix=config/linux/l3/v2/route/", ""},
 		{"status-unknown.json", "GET", "/scheduler/status?key=config/nothing", ""},
 		{"history.json", "GET", "/scheduler/txn-history", ""},
-		{"history.txt", "GET", "/scheduler/txn-history?format=text", ""},
 		{"history-one.json", "GET", "/scheduler/txn-history?seq-num=1", ""},
 		{"history-since.json", "GET", "/scheduler/txn-history?since=946684800500000000&until=946684801500000000", ""},
 		{"history-unknown.json", "GET", "/scheduler/txn-history?seq-num=4711", ""},

@@ -3,6 +3,7 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"image/png"
 	"net/http"
 	"net/http/httptest"
@@ -103,6 +104,23 @@ func TestGraphAsPNG(t *testing.T) {
 		}
 		if len(colours) < 7 { // white, black, grey, and four states
 			t.Errorf("only %d colours", len(colours))
+		}
+	})
+}
+
+// The text of transactions is what the scheduler makes of them, the whole of it.
+func TestHistoryAsText(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.life()
+		want := ""
+		for _, r := range w.sched.History() {
+			want += r.Text(-1)
+			if _, got := w.ask("GET", fmt.Sprintf("/scheduler/txn-history?format=text&seq-num=%d", r.Seq), ""); got != r.Text(-1) {
+				t.Errorf("#%d is\n%s", r.Seq, got)
+			}
+		}
+		if status, got := w.ask("GET", "/scheduler/txn-history?format=text", ""); status != 200 || got != want {
+			t.Errorf("%d\n%s\nwant\n%s", status, got, want)
 		}
 	})
 }
