@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"sync"
 )
@@ -108,6 +109,9 @@ func (x *index) set(name string, m any) {
 	defer x.mu.Unlock()
 	if x.byName == nil {
 		x.byName = map[string]any{}
+	}
+	if (len(x.secondary) > 0 || len(x.watches) > 0) && reflect.DeepEqual(x.byName[name], m) {
+		return
 	}
 	x.forget(name)
 	x.byName[name] = m

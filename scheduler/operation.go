@@ -20,6 +20,7 @@ type Operation struct {
 	Revert             bool
 	Retry              bool
 	Recreate           bool
+	Waits              []string // labels of what it waits for, of one that is PENDING now
 }
 
 var verbs = [...]Verb{
@@ -66,6 +67,7 @@ func noop(n *graph.Node, was shown, state State) (Operation, bool) {
 		o.Verb, o.NewErr = kvscheduler.TxnOperation_VALIDATE, n.Err()
 		return o, was.err == nil || was.err.Error() != o.NewErr.Error()
 	case kvscheduler.ValueState_PENDING:
+		o.Waits, _ = details(n, state)
 		return o, was.state != state
 	case kvscheduler.ValueState_CONFIGURED:
 		o.Verb, o.Old = kvscheduler.TxnOperation_UPDATE, message(n.Have())

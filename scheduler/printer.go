@@ -30,6 +30,18 @@ type page struct {
 	mark chan<- struct{}
 }
 
+func (g page) text(limit int) string {
+	switch {
+	case !g.done:
+		return g.rec.beginText(limit)
+	case g.rec.stale():
+		return g.rec.staleText()
+	case g.rec.Type == RetryFailed:
+		return g.rec.Text(limit)
+	}
+	return g.rec.endText(limit)
+}
+
 const mostPages = 1000
 
 func newPrinter(out io.Writer, limit int, log *slog.Logger) *printer {
@@ -37,7 +49,11 @@ func newPrinter(out io.Writer, limit int, log *slog.Logger) *printer {
 }
 
 // begin prints what is known before anything is executed.
-func (p *printer) begin(r *Record) { p.add(page{rec: r}) }
+func (p *printer) begin(r *Record) {
+	if r.Type != RetryFailed { // whether there is anything new is known in the end
+		p.add(page{rec: r})
+	}
+}
 
 // end prints what was done.
 func (p *printer) end(r *Record) { p.add(page{rec: r, done: true}) }
@@ -98,10 +114,7 @@ func (p *printer) run(stop <-chan struct{}) (failure error) {
 				close(g.mark)
 				continue
 			}
-			text := g.rec.beginText(p.limit)
-			if g.done {
-				text = g.rec.endText(p.limit)
-			}
+			text := g.text(p.limit)
 			if _, err := io.WriteString(p.out, text); err != nil && failure == nil {
 				failure = fmt.Errorf("writing the transaction log: %w", err)
 				p.log.Error("transactions are not written any more", "err", err)

@@ -64,10 +64,13 @@ func (s *Scheduler) intendAll(txn Txn) {
 }
 
 func (s *Scheduler) intend(c Change) {
-	if c.Value != nil {
+	switch n := s.graph.Node(c.Key); {
+	case c.Value != nil:
 		s.graph.Want(c.Value.v)
-	} else {
+	case c.Err == nil || n != nil && n.Want() != nil:
 		s.graph.Unwant(c.Key)
+	default:
+		s.graph.Spare(c.Key)
 	}
 	if c.Err != nil {
 		s.graph.Reject(c.Key, c.Err)
@@ -96,6 +99,10 @@ func (s *Scheduler) unwantOthers(changes []Change) {
 func (s *Scheduler) finish(ctx context.Context, r *run) *Record {
 	s.printer.begin(r.rec)
 	s.execute(ctx, r)
+	if len(r.failed) > 0 && ctx.Err() == nil {
+		s.refresh(ctx, r, unique(r.failed), nil) // a verb that failed may have done half of it
+		s.execute(ctx, r)
+	}
 	return s.complete(r)
 }
 

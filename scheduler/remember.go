@@ -34,8 +34,8 @@ func (s *Scheduler) recall(context.Context) {
 			continue // it stays remembered until its descriptor is back
 		}
 		s.remembered.Store(key, nil)
-		if d.retrieve != nil {
-			continue
+		if d.retrieve != nil || d.gate != nil {
+			continue // it is read back, or not known to stand before its southbound is ready
 		}
 		m, err := unpack(data)
 		if err != nil {

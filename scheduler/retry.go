@@ -19,6 +19,7 @@ type retry struct {
 	policy  Retry
 	attempt int // the one to come, from 1
 	due     time.Time
+	delay   time.Duration
 	txn     uint64 // in which the value failed first
 }
 
@@ -38,7 +39,7 @@ func (rs *retries) wait() time.Duration {
 func (rs *retries) due(now time.Time) (keys []string) {
 	rs.next = now.Add(time.Hour)
 	for key, r := range rs.byKey {
-		if !r.due.After(now) {
+		if !r.due.After(now.Add(r.delay / 10)) { // together with what is due about then
 			keys = append(keys, key)
 		} else if r.due.Before(rs.next) {
 			rs.next = r.due
@@ -67,6 +68,7 @@ func (s *Scheduler) scheduleRetry(r *run, key string, err error) {
 		return
 	}
 	delay := p.delay(next.attempt)
+	next.delay = delay
 	next.due = time.Now().Add(delay + time.Duration(r.jitter*float64(delay)))
 	if len(s.retries.byKey) == 0 || next.due.Before(s.retries.next) {
 		s.retries.next = next.due

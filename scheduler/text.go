@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,6 +92,22 @@ func (c Change) text() string {
 	return messageText(c.Value.Message())
 }
 
+// stale says that a retry has brought nothing new.
+func (r *Record) stale() bool {
+	return r.Type == RetryFailed && !slices.ContainsFunc(r.Executed, func(o Operation) bool {
+		return o.NewErr == nil || o.OldErr == nil || o.OldErr.Error() != o.NewErr.Error()
+	})
+}
+
+// staleText is a line about a retry that has brought nothing new.
+func (r *Record) staleText() string {
+	if len(r.Executed) == 0 {
+		return fmt.Sprintf("| #%d - %s (attempt #%d): nothing to be done\n", r.Seq, r.Type, r.Attempt)
+	}
+	return fmt.Sprintf("| #%d - %s (attempt #%d): %d still failing, one is %s: %s\n",
+		r.Seq, r.Type, r.Attempt, len(r.Executed), r.Executed[0].Key, firstLine(r.Executed[0].NewErr))
+}
+
 // endText is what a transaction did.
 func (r *Record) endText(limit int) string {
 	var b strings.Builder
@@ -163,6 +180,9 @@ func (o *Operation) text(b *strings.Builder, number int) {
 	}
 	if o.NewErr != nil {
 		fmt.Fprintf(b, "          - error: %v\n", o.NewErr)
+	}
+	if len(o.Waits) > 0 {
+		fmt.Fprintf(b, "          - waits for: %s\n", strings.Join(o.Waits, ", "))
 	}
 	fmt.Fprintf(b, "          - prev-state: %s\n          - new-state: %s\n", o.OldState, o.NewState)
 }

@@ -39,7 +39,9 @@ func Want(v Value) Change { return Change{Key: v.Key(), Value: &v} }
 func Unwant(key string) Change { return Change{Key: key} }
 
 // Reject says that there is intent for key that cannot be followed, and that
-// valid, what was valid before, should stand instead (nil: nothing). The key is
+// valid, what was valid before, should stand instead. Where nothing is known to
+// have been valid (nil), what was wanted goes, but what was found standing stays:
+// it may be what was valid before a restart. The key is
 // INVALID, or UNIMPLEMENTED if err is ErrUnimplemented, until it changes.
 func Reject(key string, err error, valid *Value) Change {
 	return Change{Key: key, Value: valid, Err: err}

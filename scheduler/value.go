@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -26,6 +27,15 @@ var (
 	// ErrInvalid is why a value is INVALID.
 	ErrInvalid = errors.New("invalid value")
 )
+
+// invalidError is ErrInvalid with its reasons, on one line.
+type invalidError struct{ reasons error }
+
+func (e *invalidError) Error() string {
+	return ErrInvalid.Error() + ": " + strings.ReplaceAll(e.reasons.Error(), "\n", "; ")
+}
+
+func (e *invalidError) Unwrap() []error { return []error{ErrInvalid, e.reasons} }
 
 // Value prepares message for use under key. It fails with ErrUnimplemented or
 // ErrInvalid, which wraps a *models.FieldError for each field that is wrong. It
@@ -89,11 +99,11 @@ func (s *Scheduler) prepare(d *descriptor, key string, m proto.Message) (v *grap
 	}()
 	v.Kind = d
 	if err := d.accepts(m); err != nil {
-		v.Err = fmt.Errorf("%w: %w", ErrInvalid, err)
+		v.Err = &invalidError{err}
 		return v
 	}
 	if err := d.validate(key, m); err != nil {
-		v.Err = fmt.Errorf("%w: %w", ErrInvalid, err)
+		v.Err = &invalidError{err}
 	}
 	v.Deps = d.dependencies(key, m)
 	for _, kv := range d.derived(key, m) {

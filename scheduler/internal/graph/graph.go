@@ -100,8 +100,8 @@ func (g *Graph) Unwant(key string) {
 	g.unwantNode(n)
 }
 
-// Reject says that the newest intent for key cannot be followed. What was
-// wanted before stays wanted.
+// Reject says that the newest intent for key cannot be followed. What is wanted
+// otherwise stays wanted; where nothing is, what stands stays.
 func (g *Graph) Reject(key string, err error) {
 	n := g.node(key)
 	g.save(n)
@@ -109,11 +109,24 @@ func (g *Graph) Reject(key string, err error) {
 	g.touch(n)
 }
 
+// Spare says that what was found standing under key is not to be removed for
+// being unwanted.
+func (g *Graph) Spare(key string) {
+	n := g.node(key)
+	g.save(n)
+	n.release = false
+	for _, d := range n.parts() {
+		g.save(d)
+		d.release = false
+	}
+}
+
 // Complete says that from now on everything that is wanted has been said: what
-// stands of ours without being wanted goes.
+// stands of ours without being wanted goes. What stands where the only intent
+// cannot be followed stays: it is what was valid before we were there.
 func (g *Graph) Complete() {
 	g.complete = true
-	unwanted := func(n *Node) bool { return n.want == nil && n.have != nil && !n.foreign }
+	unwanted := func(n *Node) bool { return n.want == nil && n.have != nil && !n.foreign && !n.refused() }
 	for _, n := range g.sortedBy(unwanted) {
 		g.save(n)
 		n.release = true

@@ -60,6 +60,7 @@ func (g *Graph) Done(op Op, meta any, err error) {
 	n.err = err
 	if err != nil {
 		n.rest, n.spoiler = true, inRing
+		g.spoil(n)
 		g.touch(n)
 		g.push(n)
 		return

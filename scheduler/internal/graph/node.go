@@ -56,6 +56,9 @@ func (n *Node) adoptable(v *Value) *version {
 // up says that n stands and does not have to go: that it meets a dependency.
 func (n *Node) up() bool { return n.have != nil && !n.going }
 
+// refused says that n, or what it is derived from, has intent that cannot be followed.
+func (n *Node) refused() bool { return n.rejected != nil || n.base != nil && n.base.rejected != nil }
+
 func (n *Node) retry() { n.rest, n.spoiler, n.giveUp = false, false, false }
 
 // parts are the nodes derived from n that stand.

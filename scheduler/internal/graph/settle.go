@@ -1,6 +1,9 @@
 package graph
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // A ring is a set of nodes that need each other. Its members run one at a time.
 type ring struct {
@@ -64,6 +67,9 @@ func (g *Graph) form(parked []*Node, next waitsFor, leaving bool) (found bool) {
 	}
 	for _, members := range rings(roots, next) {
 		found = true
+		slices.SortStableFunc(members, func(a, b *Node) int { // what failed last time comes first
+			return cmp.Compare(failures(b), failures(a))
+		})
 		r := &ring{members: members, leaving: leaving}
 		g.rings = append(g.rings, r)
 		for _, n := range members {
@@ -77,6 +83,13 @@ func (g *Graph) form(parked []*Node, next waitsFor, leaving bool) (found bool) {
 		}
 	}
 	return found
+}
+
+func failures(n *Node) int {
+	if n.err != nil {
+		return 1
+	}
+	return 0
 }
 
 // open says that one of the nodes cannot be in a ring.
@@ -131,12 +144,8 @@ func (g *Graph) assume(n *Node) {
 func (g *Graph) endRings() (found bool) {
 	for _, r := range g.rings {
 		for _, n := range r.members {
-			for _, e := range n.in {
-				if e.ring {
-					found = true
-					g.unmeet(e)
-				}
-			}
+			found = found || slices.ContainsFunc(n.in, func(e *edge) bool { return e.ring })
+			g.spoil(n)
 			if n.ring == r {
 				n.ring = nil
 			}
@@ -144,6 +153,16 @@ func (g *Graph) endRings() (found bool) {
 	}
 	g.rings = nil
 	return found
+}
+
+// spoil takes back what the ring of a member that failed has assumed of it, so
+// that no other comes in vain.
+func (g *Graph) spoil(n *Node) {
+	for _, e := range n.in {
+		if e.ring {
+			g.unmeet(e)
+		}
+	}
 }
 
 // endRing lets the next member of n's ring run.
