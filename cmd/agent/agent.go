@@ -31,6 +31,21 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 		return err
 	}
 
+	// What is wanted: stores, each a layer of the orchestrator.
+	stores, err := openStores(s, conf.files, conf.orchestrator, log)
+	if err != nil {
+		return err
+	}
+	defer stores.Close()
+
+	// Who may edit: agentctl, on this host. The socket is also what only one agent
+	// of a label can have, from before anything is planned until all is done.
+	socket := kvdb.Server{Socket: cmp.Or(s.Socket, kvdb.DefaultSocket(s.Label)), Stores: stores.editable(), Log: log}
+	if err := socket.Listen(ctx); err != nil {
+		return err
+	}
+	defer socket.Close()
+
 	// What is done: descriptors teach the scheduler what there is.
 	sched := scheduler.New(conf.scheduler.options(log, out))
 	conf.linux.Label, conf.linux.Log = s.Label, log
@@ -38,42 +53,36 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	if err != nil {
 		return err
 	}
-
-	// What is wanted: stores, each a layer of the orchestrator.
-	stores, err := openStores(s, conf.files, conf.orchestrator, log)
-	if err != nil {
-		return err
-	}
-	defer stores.Close()
 	standing := announcing{sched, make(chan struct{}, 1)}
 	orch := orchestrator.New(standing, orchestrator.Options{
 		Layers: stores.layers(), Retry: conf.scheduler.retry(), Patience: conf.orchestrator.Patience, Log: log,
 	})
 
-	// Who may look and edit: agentctl, on this host.
+	// Who may look: whoever reaches the loopback.
 	web := rest.Server{Config: conf.http, Options: rest.Options{
 		Scheduler: sched, Label: s.Label, Retry: conf.scheduler.retry(), Version: about(), Log: log,
 	}}
-	socket := kvdb.Server{Socket: cmp.Or(s.Socket, kvdb.DefaultSocket(s.Label)), Stores: stores.editable(), Log: log}
 
-	below := []task{sched.Run, host.Run}
-	above := append(stores.tasks(), orch.Run, socket.Run, web.Run, standing.announce(tell))
+	below := []task{sched.Run, host.Run, socket.Run}
+	above := append(stores.tasks(), orch.Run, web.Run, standing.announce(tell))
 	log.Info("agent runs", "label", s.Label, "stores", stores.names(), "pid", os.Getpid())
 	tell.Tell("READY=1")
 	defer tell.Tell("STOPPING=1")
 	return runTasks(ctx, below, above, func(ctx context.Context) error {
 		if s.OnExit == "leave" {
+			log.Info("network left in place", "on_exit", s.OnExit)
 			return nil
 		}
-		return removeAll(ctx, sched)
+		return removeAll(ctx, sched, log)
 	})
 }
 
 // removeAll takes away all that the agent has made.
-func removeAll(ctx context.Context, sched *scheduler.Scheduler) error {
+func removeAll(ctx context.Context, sched *scheduler.Scheduler, log *slog.Logger) error {
 	_, err := sched.Commit(ctx, scheduler.Txn{Description: "the agent ends", Replace: true, Retry: scheduler.Retry{Never: true}})
 	if err != nil {
 		return fmt.Errorf("removing the network: %w", err)
 	}
+	log.Info("network removed", "on_exit", "remove")
 	return nil
 }

@@ -170,6 +170,34 @@ func TestWhatIsAtThePlaceOfTheSocket(t *testing.T) {
 	}
 }
 
+func TestSocketIsTakenBeforeItIsServed(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	first, second := kvdb.Server{Socket: socket}, kvdb.Server{Socket: socket}
+	if err := first.Listen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Listen(t.Context()); !errors.Is(err, kvdb.ErrInUse) {
+		t.Errorf("two at once: %v", err)
+	}
+	second.Close()
+	end := start(t, &first)
+	if _, err := client(t, socket, "none").Stores(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	first.Close()
+
+	if err := second.Listen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second.Close() // Run was never reached
+	if _, err := os.Lstat(socket); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+}
+
 func TestBrokenListingIsNoShortOne(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", socket)

@@ -25,15 +25,36 @@ type Server struct {
 	Log    *slog.Logger // Defaults to discarding
 	// Ready, if set, is closed when the socket takes connections.
 	Ready chan<- struct{}
+
+	listener net.Listener // set by Listen
 }
 
-// Run serves until ctx ends, then lets requests that are under way finish for a
-// moment and removes the socket. What a dead process left at its place is replaced; a
-// living one is ErrInUse.
-func (s *Server) Run(ctx context.Context) error {
+// Listen takes the socket, so that nobody else gets it before Run serves there. What a
+// dead process left at its place is replaced; a living one is ErrInUse. Whoever
+// calls it calls Close in the end.
+func (s *Server) Listen(ctx context.Context) error {
 	l, err := listen(ctx, s.Socket)
 	if err != nil {
 		return err
+	}
+	s.listener = l
+	return nil
+}
+
+// Close removes the socket that Listen took, if Run has not done so.
+func (s *Server) Close() {
+	if s.listener != nil {
+		s.listener.Close()
+	}
+}
+
+// Run serves until ctx ends, then lets requests that are under way finish for a
+// moment and removes the socket. It calls Listen if nobody has.
+func (s *Server) Run(ctx context.Context) error {
+	if s.listener == nil {
+		if err := s.Listen(ctx); err != nil {
+			return err
+		}
 	}
 	log := cmp.Or(s.Log, slog.New(slog.DiscardHandler))
 	web := &http.Server{
@@ -43,7 +64,7 @@ func (s *Server) Run(ctx context.Context) error {
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	served := make(chan error, 1)
-	go func() { served <- web.Serve(l) }()
+	go func() { served <- web.Serve(s.listener) }()
 	if s.Ready != nil {
 		close(s.Ready)
 	}
