@@ -16,6 +16,7 @@ type layer struct {
 	entries  map[string]*entry
 	synced   bool
 	problems []error
+	doubted  map[string]bool // keys that are gone if a second listing says so, too
 }
 
 // entry is what a layer has under a key: the last valid value, and why the
@@ -63,6 +64,9 @@ func (l *layer) reportProblems(log *slog.Logger, problems []error) {
 			log.Error("source has a problem", "source", l.Name, "err", p)
 		}
 	}
+	if len(problems) == 0 && len(l.problems) > 0 {
+		log.Info("source has no problem any more", "source", l.Name)
+	}
 	l.problems = problems
 }
 
@@ -84,7 +88,11 @@ func (o *Orchestrator) reportRefusals(l *layer, events []kvdbsync.Event, ds []de
 		if errors.Is(d.err, scheduler.ErrUnimplemented) {
 			log, text = o.log.Warn, "value is not implemented"
 		}
-		log(text, "source", l.Name, "key", events[i].Key, "at", events[i].Origin, "err", d.err)
+		args := []any{"source", l.Name, "key", events[i].Key, "err", d.err}
+		if at := events[i].Origin; at != "" {
+			args = append(args, "at", at)
+		}
+		log(text, args...)
 	}
 	if refused > mostRefusals {
 		o.log.Error("more values refused, see their status", "source", l.Name, "more", refused-mostRefusals)

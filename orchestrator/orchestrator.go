@@ -19,8 +19,11 @@
 //
 // What layers put is applied as it comes, but for a moment at the start in which
 // they can all become known. Nothing is removed from the network
-// before every layer has delivered one complete snapshot; then what nobody
-// declares goes. Everything that a layer changed at once is one transaction.
+// before every layer has delivered one complete snapshot; then, as soon as no
+// layer has a problem that might hide something, what nobody declares goes. A
+// layer of which a new listing suddenly shows nothing is doubted, not obeyed, until
+// a second listing has shown the same. Everything that a layer changed at once is
+// one transaction.
 //
 // Run's goroutine owns all of the state. Tests drive it with layers made of
 // channels; the property that the result does not depend on the order of the
@@ -31,6 +34,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -68,7 +72,10 @@ type Options struct {
 	// Patience is how long to wait at the start for every layer's first snapshot
 	// before what is there is applied. Defaults to 100 ms.
 	Patience time.Duration
-	Log      *slog.Logger // Defaults to slog.Default
+	// Grace is how long a layer is doubted of which a new listing shows nothing any
+	// more, before it is listed again. Defaults to 10 s.
+	Grace time.Duration
+	Log   *slog.Logger // Defaults to slog.Default
 }
 
 // An Orchestrator merges layers; see the package documentation.
@@ -78,14 +85,17 @@ type Orchestrator struct {
 	log    *slog.Logger
 	layers []*layer // the highest first
 
-	patience time.Duration // left; only before anything was committed
-	began    bool          // something was committed
-	complete bool          // every layer has delivered a complete snapshot
+	grace    time.Duration
+	patience time.Duration   // left; only before anything was committed
+	began    bool            // something was committed
+	known    bool            // every layer has delivered a complete snapshot
+	complete bool            // and none had a problem: what nobody declares has been removed
+	held     map[string]bool // removals that wait until all is known
 }
 
 // New returns an Orchestrator of opts.Layers. It does nothing before Run.
 func New(sched Committer, opts Options) *Orchestrator {
-	o := &Orchestrator{sched: sched, retry: opts.Retry, log: cmp.Or(opts.Log, slog.Default()), patience: cmp.Or(opts.Patience, 100*time.Millisecond)}
+	o := &Orchestrator{sched: sched, retry: opts.Retry, log: cmp.Or(opts.Log, slog.Default()), patience: cmp.Or(opts.Patience, 100*time.Millisecond), grace: cmp.Or(opts.Grace, 10*time.Second), held: map[string]bool{}}
 	for _, l := range opts.Layers {
 		o.layers = append(o.layers, &layer{Layer: l, entries: map[string]*entry{}})
 	}
@@ -122,26 +132,33 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 
 // follow brings a layer up to date and commits what that changes.
 func (o *Orchestrator) follow(ctx context.Context, l *layer, c kvdbsync.Change) {
+	o.doubt(l, &c)
 	changes := o.merge(l, c)
 	l.synced = l.synced || c.Synced
 	o.commit(ctx, l.Name, changes)
 }
 
-// commit hands on what changed, or all there is when it is the first time or
-// when now all is known.
+// commit hands on what changed; or all there is, when it is the first time, when
+// now every layer is known, and when now none has a problem.
 func (o *Orchestrator) commit(ctx context.Context, what string, changes []scheduler.Change) {
-	all := len(o.layers) > 0 && !slices.ContainsFunc(o.layers, func(l *layer) bool { return !l.synced })
-	txn := scheduler.Txn{Description: what, Changes: changes, Retry: o.retry}
+	known := len(o.layers) > 0 && !slices.ContainsFunc(o.layers, func(l *layer) bool { return !l.synced })
+	clean := known && !slices.ContainsFunc(o.layers, func(l *layer) bool { return len(l.problems) > 0 })
+	txn := scheduler.Txn{Description: what, Changes: changes, Retry: o.retry, Refresh: !o.began}
 	switch {
-	case all && !o.complete:
-		o.complete = true
+	case clean && !o.complete:
+		o.known, o.complete = true, true
 		txn.Description = "all sources are complete"
 		txn.Changes, txn.Refresh, txn.Replace = o.all(), true, true
+	case known && !o.known:
+		o.known = true
+		txn.Description = "all sources are complete, but have problems: what nobody declares stays"
+		txn.Changes = append(o.all(), o.released()...)
+		o.log.Warn("what nobody declares stays in place while a source has problems")
 	case !o.began && o.patience > 0:
 		return
 	case !o.began:
 		txn.Description = "not all sources are complete yet"
-		txn.Changes, txn.Refresh = o.all(), true
+		txn.Changes = o.all()
 	}
 	if len(txn.Changes) == 0 && !txn.Replace {
 		return
@@ -156,7 +173,7 @@ func (o *Orchestrator) commit(ctx context.Context, what string, changes []schedu
 }
 
 // merge takes a change into its layer, and returns what it changes in the
-// effective intent.
+// effective intent. As long as not every layer is known, removals are held.
 func (o *Orchestrator) merge(l *layer, c kvdbsync.Change) []scheduler.Change {
 	decoded := o.decode(c.Events)
 	var out []scheduler.Change
@@ -164,13 +181,31 @@ func (o *Orchestrator) merge(l *layer, c kvdbsync.Change) []scheduler.Change {
 		before := o.effective(e.Key)
 		l.set(e, decoded[i])
 		after := o.effective(e.Key)
-		if before == after || after == (claim{}) && !o.complete {
+		if before == after {
 			continue
 		}
-		out = append(out, after.change(e.Key))
+		if !o.known && before.value != nil && after.value == nil {
+			o.held[e.Key] = true
+			after.value = before.value
+		}
+		if before != after {
+			out = append(out, after.change(e.Key))
+		}
 	}
 	o.reportRefusals(l, c.Events, decoded)
 	l.reportProblems(o.log, c.Problems)
+	return out
+}
+
+// released are the removals that were held, and that nothing has come to undo.
+func (o *Orchestrator) released() []scheduler.Change {
+	var out []scheduler.Change
+	for _, key := range slices.Sorted(maps.Keys(o.held)) {
+		if c := o.effective(key); c.value == nil {
+			out = append(out, c.change(key))
+		}
+	}
+	o.held = nil
 	return out
 }
 

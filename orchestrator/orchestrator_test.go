@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,7 +34,11 @@ type input struct {
 	ready chan struct{}
 	mu    sync.Mutex
 	queue []kvdbsync.Change
+
+	relists atomic.Int32
 }
+
+func (in *input) Relist() { in.relists.Add(1) }
 
 func newInput() *input { return &input{ready: make(chan struct{}, 1)} }
 
@@ -235,6 +240,69 @@ func TestOneTransactionWhenAllLayersComeAtOnce(t *testing.T) {
 			t.Errorf("stands %q after %d transactions", got, n)
 		}
 	})
+}
+
+func TestWhatNobodyDeclaresStaysWhileASourceHasProblems(t *testing.T) {
+	bubble(t, map[string]int{"files": 1}, "old=1", func(t *testing.T, r *rig) {
+		bad := []error{errors.New("routes.yaml: cannot be read")}
+		r.give("files", kvdbsync.Change{Synced: true, Events: events("if1=1 if2=2"), Problems: bad})
+		r.give("files", kvdbsync.Change{Synced: true, Events: events("if2="), Problems: bad})
+		if got := r.standing(); got != "if1=1 old=1" {
+			t.Errorf("with a problem %q stand", got)
+		}
+		r.give("files", kvdbsync.Change{Synced: true})
+		if got := r.standing(); got != "if1=1" {
+			t.Errorf("without %q stand", got)
+		}
+	})
+}
+
+func TestWhatWasValidBeforeARestartStays(t *testing.T) {
+	bubble(t, map[string]int{"etcd": 1}, "if1=1500 if2=1500 old=1", func(t *testing.T, r *rig) {
+		r.give("etcd", kvdbsync.Change{Synced: true, Events: events("if1=99999 if2={")})
+		if got := r.standing(); got != "if1=1500 if2=1500" {
+			t.Errorf("%q stand", got)
+		}
+		r.give("etcd", kvdbsync.Change{Synced: true, Events: events("if1=9000 if2=")})
+		if got := r.standing(); got != "if1=9000" {
+			t.Errorf("mended, %q stand", got)
+		}
+	})
+}
+
+func TestASourceThatIsSuddenlyEmptyIsDoubted(t *testing.T) {
+	full := kvdbsync.Change{Synced: true, Resynced: true, Events: events("if1=1 if2=2")}
+	empty := kvdbsync.Change{Synced: true, Resynced: true, Events: events("if1= if2=")}
+	confirmed := kvdbsync.Change{Synced: true, Resynced: true}
+	for _, c := range []struct {
+		what    string
+		changes []kvdbsync.Change
+		stands  string
+		relists int
+	}{
+		{"an empty listing", []kvdbsync.Change{full, empty}, "if1=1 if2=2", 1},
+		{"confirmed by a second", []kvdbsync.Change{full, empty, confirmed}, "", 1},
+		{"refilled in part before the second", []kvdbsync.Change{full, empty, {Events: events("if2=3")}, confirmed}, "if2=3", 1},
+		{"empty to the watch", []kvdbsync.Change{full, {Events: events("if1= if2=")}}, "", 0},
+		{"not quite empty", []kvdbsync.Change{full, {Resynced: true, Events: events("if1=")}}, "if2=2", 0},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			bubble(t, map[string]int{"etcd": 1}, "", func(t *testing.T, r *rig) {
+				for _, change := range c.changes {
+					change.Events = slices.Clone(change.Events)
+					r.give("etcd", change)
+				}
+				<-time.After(time.Minute)
+				synctest.Wait()
+				if got := r.standing(); got != c.stands {
+					t.Errorf("stands %q, want %q", got, c.stands)
+				}
+				if got := r.inputs["etcd"].relists.Load(); int(got) != c.relists {
+					t.Errorf("listed again %d times, want %d", got, c.relists)
+				}
+			})
+		})
+	}
 }
 
 func TestProblemsAreLoggedOnce(t *testing.T) {
