@@ -1,10 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/keyplane/keyplane/descriptors/linux"
@@ -14,7 +18,7 @@ import (
 
 // A schedulerConfig is the content of kvscheduler.conf.
 type schedulerConfig struct {
-	Print            bool          `yaml:"print-txn-summary"` // Defaults to true
+	Print            bool          `yaml:"print-txn-summary"`
 	PrintLimit       int           `yaml:"print-txn-limit"`
 	Simulate         bool          `yaml:"enable-txn-simulation"`
 	Concurrency      int           `yaml:"concurrency"`
@@ -29,6 +33,35 @@ type schedulerConfig struct {
 	RecordHistory   bool `yaml:"record-transaction-history"`
 	HistoryAgeLimit int  `yaml:"transaction-history-age-limit"`
 	InitPeriod      int  `yaml:"permanently-recorded-init-period"`
+}
+
+func defaultScheduler() schedulerConfig {
+	return schedulerConfig{
+		Print: true, PrintLimit: 50, Concurrency: 64, OperationTimeout: 30 * time.Second,
+		HistoryCount: 10_000, HistoryBytes: 256 << 20, RetryPeriod: time.Second, RetryMaxPeriod: time.Minute,
+	}
+}
+
+// Validate tells everything that cannot be meant.
+func (c schedulerConfig) Validate() error {
+	return errors.Join(
+		refuse(c.PrintLimit == 0, "print-txn-limit", c.PrintLimit, "a number above zero, or a negative one for all; print-txn-summary: false prints nothing"),
+		refuse(c.Concurrency < 1, "concurrency", c.Concurrency, "a number above zero"),
+		refuse(c.OperationTimeout <= 0, "operation-timeout", c.OperationTimeout, "a duration above zero, such as 30s"),
+		refuse(c.HistoryCount < 1, "history-count", c.HistoryCount, "a number above zero"),
+		refuse(c.HistoryBytes < 1, "history-bytes", c.HistoryBytes, "a number above zero"),
+		refuse(c.RetryPeriod <= 0, "retry-period", c.RetryPeriod, "a duration above zero, such as 1s"),
+		refuse(c.RetryMaxPeriod < c.RetryPeriod, "retry-max-period", c.RetryMaxPeriod, "no less than retry-period, "+c.RetryPeriod.String()),
+		refuse(c.RetryCount < 0, "retry-count", c.RetryCount, "a number of attempts, or 0 for no end"),
+	)
+}
+
+// refuse is an error, if wrong, of a key's value.
+func refuse(wrong bool, key string, value any, want string) error {
+	if !wrong {
+		return nil
+	}
+	return fmt.Errorf("%s: %v: want %s", key, value, want)
 }
 
 func (c schedulerConfig) options(log *slog.Logger, out io.Writer) scheduler.Options {
@@ -48,9 +81,35 @@ func (c schedulerConfig) retry() scheduler.Retry {
 
 // An orchestratorConfig is the content of orchestrator.conf.
 type orchestratorConfig struct {
-	Priorities  map[string]int `yaml:"priorities"` // Defaults to those of stores
+	Priorities  map[string]int `yaml:"priorities"` // by store; those not named have their own
 	AntiEntropy time.Duration  `yaml:"anti-entropy"`
 	Patience    time.Duration  `yaml:"start-patience"`
+}
+
+func defaultOrchestrator() orchestratorConfig {
+	return orchestratorConfig{AntiEntropy: 10 * time.Minute, Patience: 100 * time.Millisecond}
+}
+
+// Validate tells everything that cannot be meant.
+func (c orchestratorConfig) Validate() error {
+	errs := []error{
+		refuse(c.AntiEntropy == 0, "anti-entropy", c.AntiEntropy, "a duration above zero, such as 10m, or a negative one for never"),
+		refuse(c.Patience <= 0, "start-patience", c.Patience, "a duration above zero, such as 100ms"),
+	}
+	known := storeNames()
+	for _, name := range slices.Sorted(maps.Keys(c.Priorities)) {
+		errs = append(errs, refuse(!slices.Contains(known, name), "priorities."+name, c.Priorities[name],
+			"only names of stores: "+strings.Join(known, ", ")))
+	}
+	return errors.Join(errs...)
+}
+
+// priority is that of a store, which may be zero or less.
+func (c orchestratorConfig) priority(kind storeKind) int {
+	if p, said := c.Priorities[kind.name]; said {
+		return p
+	}
+	return kind.priority
 }
 
 // A configuration is what all files but those of stores say.
@@ -64,8 +123,9 @@ type configuration struct {
 
 func readConfig(s *settings, log *slog.Logger) (configuration, error) {
 	c := configuration{
-		files:     files{dir: s.ConfigDir, given: s.Given, log: log},
-		scheduler: schedulerConfig{Print: true},
+		files:        files{dir: s.ConfigDir, given: s.Given, log: log},
+		scheduler:    defaultScheduler(),
+		orchestrator: defaultOrchestrator(),
 	}
 	for _, part := range []struct {
 		flag, file string

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/keyplane/keyplane/internal/config"
@@ -17,8 +18,11 @@ type files struct {
 	log   *slog.Logger
 }
 
+// A validator tells everything that cannot be meant, each by its key.
+type validator interface{ Validate() error }
+
 // load reads the file that a flag names into a struct that holds the defaults,
-// and tells whether it is there.
+// and tells whether it is there. What cannot be meant is an error.
 func (f files) load(flag, name string, into any) (found bool, err error) {
 	path, found := config.Find(name, f.dir)
 	if !found {
@@ -33,6 +37,11 @@ func (f files) load(flag, name string, into any) (found bool, err error) {
 	}
 	for _, u := range unknown {
 		f.log.Warn("configuration key is unknown and has no effect", "what", u)
+	}
+	if v, ok := into.(validator); ok {
+		if err := v.Validate(); err != nil {
+			return true, fmt.Errorf("%s: %w", path, err)
+		}
 	}
 	return true, nil
 }

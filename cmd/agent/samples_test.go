@@ -1,9 +1,9 @@
 package main
 
 import (
+	"errors"
 	"reflect"
 	"testing"
-	"time"
 
 	"github.com/keyplane/keyplane/internal/config"
 	"github.com/keyplane/keyplane/scheduler"
@@ -11,27 +11,24 @@ import (
 
 // The samples have no key that is not known, and show the defaults.
 func TestSamples(t *testing.T) {
-	var sched schedulerConfig
-	var orch orchestratorConfig
-	for path, into := range map[string]any{"../../conf/kvscheduler.conf": &sched, "../../conf/orchestrator.conf": &orch} {
+	sched, orch := schedulerConfig{}, orchestratorConfig{}
+	for path, into := range map[string]validator{"../../conf/kvscheduler.conf": &sched, "../../conf/orchestrator.conf": &orch} {
 		unknown, err := config.Load(path, into)
-		if err != nil || len(unknown) > 0 {
+		if err = errors.Join(err, into.Validate()); err != nil || len(unknown) > 0 {
 			t.Errorf("%s: unknown %v, error %v", path, unknown, err)
 		}
 	}
-	want := schedulerConfig{
-		Print: true, PrintLimit: 50, Concurrency: 64, OperationTimeout: 30 * time.Second,
-		HistoryCount: 10_000, HistoryBytes: 256 << 20, RetryPeriod: time.Second, RetryMaxPeriod: time.Minute,
-	}
-	if sched != want {
+	if want := defaultScheduler(); sched != want {
 		t.Errorf("kvscheduler.conf says %+v, want the defaults %+v", sched, want)
 	}
 	priorities := map[string]int{}
 	for _, kind := range (&settings{}).storeKinds() {
 		priorities[kind.name] = kind.priority
 	}
-	if !reflect.DeepEqual(orch, orchestratorConfig{priorities, 10 * time.Minute, 100 * time.Millisecond}) {
-		t.Errorf("orchestrator.conf says %+v, want the defaults, priorities %v", orch, priorities)
+	want := defaultOrchestrator()
+	want.Priorities = priorities
+	if !reflect.DeepEqual(orch, want) {
+		t.Errorf("orchestrator.conf says %+v, want the defaults %+v", orch, want)
 	}
 }
 

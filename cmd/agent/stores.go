@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +33,13 @@ func (s *settings) storeKinds() []storeKind {
 	}
 }
 
+func storeNames() (out []string) {
+	for _, kind := range (&settings{}).storeKinds() {
+		out = append(out, kind.name)
+	}
+	return out
+}
+
 // An opener is what a store may need to be opened.
 type opener struct {
 	root string // of the agent's keys: "/vnf-agent/vpp1/"
@@ -61,9 +67,6 @@ func openFiledb(o opener) (kvdbsync.Connector, error) {
 func openEtcd(o opener) (kvdbsync.Connector, error) {
 	var cfg etcd.Config
 	if found, err := o.load(&cfg); !found || err != nil {
-		return nil, err
-	}
-	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	return etcd.New(cfg, o.log), nil
@@ -97,9 +100,10 @@ func openStores(s *settings, f files, oc orchestratorConfig, log *slog.Logger) (
 		if connector == nil {
 			continue
 		}
-		out = append(out, store{kind.name, connector, kvdbsync.NewSource(kvdbsync.Options{
+		source := kvdbsync.NewSource(kvdbsync.Options{
 			Name: kind.name, Connector: connector, Root: root, Prefix: "config/", AntiEntropy: oc.AntiEntropy, Log: log,
-		}), cmp.Or(oc.Priorities[kind.name], kind.priority)})
+		})
+		out = append(out, store{kind.name, connector, source, oc.priority(kind)})
 	}
 	if len(out) == 0 {
 		return nil, noStore(s)

@@ -19,10 +19,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"syscall"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -44,22 +46,30 @@ func (u Unknown) String() string {
 }
 
 // Find returns where the file that a flag names is: at value itself, or below
-// dir. false: nowhere.
+// dir. false: nowhere. What is there and cannot be read is found: Load tells why.
 func Find(value, dir string) (path string, found bool) {
 	if value == "" {
 		return "", false
 	}
-	for _, path := range []string{value, filepath.Join(dir, value)} {
-		if info, err := os.Stat(path); err == nil && !info.IsDir() {
-			return path, true
+	for _, place := range []string{value, filepath.Join(dir, value)} {
+		info, err := os.Stat(place)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err == nil && !info.IsDir():
+			return place, true
+		case !found:
+			path, found = place, true
 		}
 	}
-	return "", false
+	return path, found
 }
 
 // Load reads a file into the struct that into points to.
 func Load(path string, into any) ([]Unknown, error) {
 	data, err := os.ReadFile(path)
+	if errors.Is(err, syscall.EISDIR) {
+		return nil, fmt.Errorf("configuration: %s: a folder: want a file", path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}

@@ -165,10 +165,31 @@ func TestFind(t *testing.T) {
 	if path, ok := config.Find("etcd.conf", dir); !ok || path != "etcd.conf" {
 		t.Errorf("a path comes first: %q, %v", path, ok)
 	}
-	for _, value := range []string{"", "none.conf", dir} {
+	for _, value := range []string{"", "none.conf"} {
 		if path, ok := config.Find(value, dir); ok {
 			t.Errorf("%q: found %q", value, path)
 		}
+	}
+}
+
+func TestFolderWhereAFileIsExpected(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(t.TempDir())
+	folder := filepath.Join(dir, "etcd.conf")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path, ok := config.Find("etcd.conf", dir)
+	if _, err := config.Load(path, new(sample)); !ok || err == nil || !strings.Contains(err.Error(), folder+": a folder: want a file") {
+		t.Errorf("found %q, %v; loading it: %v", path, ok, err)
+	}
+	if err := os.Mkdir("bolt.conf", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "bolt.conf")
+	write(t, file)
+	if path, ok := config.Find("bolt.conf", dir); !ok || path != file {
+		t.Errorf("a file counts more than a folder: %q, %v", path, ok)
 	}
 }
 
