@@ -47,7 +47,9 @@ func open(file *os.File) (*real, ID, error) {
 		if k.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 			return err
 		}
-		k.changes, err = openPipe()
+		if k.changes, err = openPipe(); err != nil {
+			k.nl.Close()
+		}
 		return err
 	})
 	return k, ID{Dev: st.Dev, Ino: st.Ino}, err

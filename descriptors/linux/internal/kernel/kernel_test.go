@@ -224,6 +224,36 @@ func TestOpenWhatIsNoNamespace(t *testing.T) {
 }
 
 // What is unsupported here says so, and where it is supported it works.
+// Whatever it is that cannot be opened any more, what was opened before is closed.
+func TestOpenWithoutRoom(t *testing.T) {
+	path := testkit.Netns(t, "red") + "/red"
+	open(t, path) // with it, what the runtime opens once
+	var was unix.Rlimit
+	try(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &was))
+	sockets := func() (open []string) {
+		for fd := range 256 {
+			if to, _ := os.Readlink(fmt.Sprint("/proc/self/fd/", fd)); strings.HasPrefix(to, "socket:") {
+				open = append(open, to)
+			}
+		}
+		return open
+	}
+	before, failed := sockets(), 0
+	for room := range 256 {
+		try(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(room), Max: was.Max}))
+		k, _, err := kernel.This{}.Open(path)
+		try(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &was))
+		if err == nil {
+			try(t, k.Close())
+			break
+		}
+		failed++
+	}
+	if after := sockets(); failed < 3 || !slices.Equal(before, after) {
+		t.Errorf("after %d failures open are\n%q, were\n%q", failed, after, before)
+	}
+}
+
 func TestKindsThatTheKernelMayLack(t *testing.T) {
 	red := open(t, testkit.Netns(t, "red")+"/red")
 	for _, l := range []kernel.Link{{Kind: "dummy", Name: "d"}, {Kind: "vrf", Name: "v", Table: 7}} {
