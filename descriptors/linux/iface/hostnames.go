@@ -165,23 +165,20 @@ func (n *HostNames) address(a kernel.Addr, gone bool) {
 	n.addrs[a.Link][a.Prefix] = true
 }
 
-// announce says what is new of a link, and has withdrawn what is old.
+// announce says what is so of a link, and has withdrawn what is old. What was said
+// before is said again: the scheduler may have read meanwhile that it is not so.
 func (n *HostNames) announce(index int, now time.Time) {
-	current, before := n.keysOf(index), n.announced[index]
-	var fresh []scheduler.Observed
-	for _, key := range slices.Sorted(maps.Keys(current)) {
-		if !before[key] {
-			fresh = append(fresh, scheduler.Observed{Key: key, Value: &emptypb.Empty{}})
-		}
+	current := n.keysOf(index)
+	var so []scheduler.Observed
+	if len(current) > 0 && n.announced[index] == nil {
+		n.announced[index] = map[string]bool{}
 	}
-	if len(fresh) > 0 {
-		if before == nil {
-			n.announced[index] = map[string]bool{}
-		}
-		for _, o := range fresh {
-			n.announced[index][o.Key] = true
-		}
-		n.observe(fresh...)
+	for _, key := range slices.Sorted(maps.Keys(current)) {
+		n.announced[index][key] = true
+		so = append(so, scheduler.Observed{Key: key, Value: &emptypb.Empty{}})
+	}
+	if len(so) > 0 {
+		n.observe(so...)
 	}
 	_, there := n.links[index]
 	switch {
