@@ -25,6 +25,16 @@ func (h *handler) bringLoopback(space *netns.Space, v *interfaces.Interface) (ke
 	return h.adopt(space, l, v, h.aliasOf(v, ""))
 }
 
+// returnLoopback takes back the mark, and an MTU that v asked for.
+func returnLoopback(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
+	if v.GetMtu() != 0 && l.MTU != loopbackMTU {
+		if err := space.SetMTU(l.Index, loopbackMTU); err != nil {
+			return err
+		}
+	}
+	return space.SetAlias(l.Index, unconfigured)
+}
+
 // bringDevice makes a link that is there for itself: a DUMMY or VRF_DEVICE.
 func (h *handler) bringDevice(space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
 	want := kernel.Link{Name: hostName(v), Kind: "dummy"}

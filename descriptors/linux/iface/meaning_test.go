@@ -53,6 +53,7 @@ func TestValidate(t *testing.T) {
 		{`name: "e" type: EXISTING link_only: true ip_addresses: "alloc:net"`, "ip_addresses[0]"},
 		{ok + `phys_address: "nonsense"`, "phys_address"},
 		{ok + `phys_address: "03:00:00:00:00:01"`, "phys_address"},
+		{ok + `phys_address: "00:00:00:00:00:00"`, "phys_address"},
 		{ok + `phys_address: "02:00:00:00:00:01:02:03"`, "phys_address"},
 		{ok + `mtu: 67`, "mtu"},
 		{ok + `mtu: 9217`, "mtu"},

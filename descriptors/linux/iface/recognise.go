@@ -108,6 +108,9 @@ func (h *handler) describe(s *seen, want *interfaces.Interface, all []seen) {
 	v := s.value
 	v.Namespace = s.place.ref(want)
 	v.HostIfName, v.Enabled = s.link.Name, s.link.Up
+	if want != nil && !want.GetEnabled() && !setsDown(want) {
+		v.Enabled = false // up is not ours to undo
+	}
 	if s.link.MTU != mtu(v) { // some defaults are more than a value may ask for
 		v.Mtu = uint32(s.link.MTU)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -122,6 +123,8 @@ func (f *findings) mac(v *interfaces.Interface) {
 		f.add("phys_address", mac, `a MAC address, such as "02:fe:c0:00:00:01"`)
 	case parsed[0]&1 != 0:
 		f.add("phys_address", mac, "the MAC address of one device, with an even first byte")
+	case !slices.ContainsFunc(parsed, func(b byte) bool { return b != 0 }):
+		f.add("phys_address", mac, `a MAC address that is not all zero, such as "02:fe:c0:00:00:01", or nothing`)
 	}
 }
 

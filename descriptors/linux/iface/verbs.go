@@ -138,13 +138,16 @@ func (h *handler) configure(space *netns.Space, l kernel.Link, v *interfaces.Int
 			return l, err
 		}
 	}
-	if l.Up != v.GetEnabled() {
+	if l.Up != v.GetEnabled() && (v.GetEnabled() || setsDown(v)) {
 		if err := space.SetUp(l.Index, v.GetEnabled()); err != nil {
 			return l, err
 		}
 	}
 	return space.LinkByIndex(l.Index)
 }
+
+// setsDown: a loopback serves all in its namespace, whoever set it up.
+func setsDown(v *interfaces.Interface) bool { return v.GetType() != interfaces.Interface_LOOPBACK }
 
 // setsMTU: without one in v, what the VRF driver has chosen stays.
 func setsMTU(v *interfaces.Interface) bool {
@@ -231,7 +234,7 @@ func (h *handler) delete(_ context.Context, _ string, v *interfaces.Interface, m
 func (h *handler) undo(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
 	switch {
 	case v.GetType() == interfaces.Interface_LOOPBACK:
-		return space.SetAlias(l.Index, unconfigured)
+		return returnLoopback(space, l, v)
 	case v.GetType() == interfaces.Interface_TAP_TO_VPP:
 		return h.returnTAP(space, l)
 	case v.GetType() == interfaces.Interface_VETH && !leftover(v):

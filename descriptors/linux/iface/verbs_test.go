@@ -93,6 +93,44 @@ func TestLifeOfALoopback(t *testing.T) {
 	b.Delete(t, lo)
 }
 
+// Programs talk over the loopback: it is left up, however its value changes.
+func TestLoopbackIsNeverSetDown(t *testing.T) {
+	h, b := realHandler(t, "red")
+	space, err := h.Spaces.Open(red())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer space.Close()
+	look := func() kernel.Link {
+		t.Helper()
+		l, err := space.LinkByName(loopback)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	if err := space.SetUp(look().Index, true); err != nil {
+		t.Fatal(err)
+	}
+	before := look()
+	lo := &value{Name: "lo0", Type: interfaces.Interface_LOOPBACK, Namespace: red()}
+	up := clone(lo)
+	up.Enabled, up.Mtu = true, 9000
+	b.Create(t, lo)
+	b.Stands(t, lo)
+	for _, next := range []*value{up, lo, up} {
+		b.Change(t, map[bool]*value{true: lo, false: up}[next == up], next)
+		b.Stands(t, next)
+		if !look().Up {
+			t.Fatalf("set down by %v", next)
+		}
+	}
+	b.Delete(t, up)
+	if after := look(); !after.Up || after.MTU != before.MTU {
+		t.Errorf("left behind %+v, found %+v", after, before)
+	}
+}
+
 func TestLifeOfATAP(t *testing.T) {
 	h, b := realHandler(t, "red")
 	own, err := h.Spaces.Own()
