@@ -134,8 +134,7 @@ func (b *book) judge(t Thing, e kernel.Event) verdict {
 
 func (b *book) judgeLink(t Thing, l kernel.Link, gone bool) (v verdict) {
 	have, ours := b.things[t]
-	down := have.Up && !l.Up // what is set down loses all that is on it
-	if ours && (gone || down) {
+	if ours && gone {
 		return verdict{lost: []Thing{t}}
 	}
 	v.changed = ours && have.differs(l)
@@ -147,6 +146,6 @@ func (b *book) judgeLink(t Thing, l kernel.Link, gone bool) (v verdict) {
 }
 
 func (e Entry) differs(l kernel.Link) bool {
-	return e.Name != "" && e.Name != l.Name || e.MTU != 0 && e.MTU != l.MTU ||
+	return e.Up && !l.Up || e.Name != "" && e.Name != l.Name || e.MTU != 0 && e.MTU != l.MTU ||
 		e.MAC != "" && e.MAC != l.MAC.String()
 }

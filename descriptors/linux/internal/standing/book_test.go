@@ -33,7 +33,7 @@ func TestJudge(t *testing.T) {
 	}{
 		{"same link", kernel.Event{What: veth}, nil, false, 5},
 		{"link gone", kernel.Event{Gone: true, What: veth}, []string{"link"}, false, 0},
-		{"link down", kernel.Event{What: with(func(l *kernel.Link) { l.Up = false })}, []string{"link"}, false, 0},
+		{"link down", kernel.Event{What: with(func(l *kernel.Link) { l.Up = false })}, nil, true, 5},
 		{"link renamed", kernel.Event{What: with(func(l *kernel.Link) { l.Name = "x" })}, nil, true, 5},
 		{"other MTU", kernel.Event{What: with(func(l *kernel.Link) { l.MTU = 9000 })}, nil, true, 5},
 		{"other MAC", kernel.Event{What: with(func(l *kernel.Link) { l.MAC = nil })}, nil, true, 5},

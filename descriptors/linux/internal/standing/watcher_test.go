@@ -143,9 +143,8 @@ func link3(up bool) kernel.Link { return kernel.Link{Index: 3, Up: up} }
 
 func TestLossCountsAfterAWhile(t *testing.T) {
 	watch(t, func(w *watching) {
-		down := link3(false)
-		w.red.set(&down)
-		w.red.news <- []kernel.Event{{What: down}}
+		w.red.set(nil)
+		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}}
 		<-time.After(Settle)
 		synctest.Wait()
 		w.expect(t)
@@ -155,13 +154,33 @@ func TestLossCountsAfterAWhile(t *testing.T) {
 	})
 }
 
+// What is set down is still there: it is read again, and set up.
+func TestWhatIsSetDownHasChanged(t *testing.T) {
+	watch(t, func(w *watching) {
+		down := link3(false)
+		w.red.set(&down)
+		w.red.news <- []kernel.Event{{What: down}}
+		<-time.After(time.Second)
+		synctest.Wait()
+		w.expect(t)
+		if w.changed != 1 {
+			t.Errorf("changed %d times", w.changed)
+		}
+	})
+}
+
 // The kernel is ahead of what was heard of it.
 func TestEventsAreHints(t *testing.T) {
 	watch(t, func(w *watching) {
 		w.red.news <- []kernel.Event{{What: link3(false)}}
 		<-time.After(time.Second)
+		w.red.news <- []kernel.Event{{Gone: true, What: link3(true)}}
+		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t)
+		if w.changed != 0 {
+			t.Errorf("changed %d times", w.changed)
+		}
 	})
 }
 
@@ -172,6 +191,9 @@ func TestWhatBouncesIsLetBe(t *testing.T) {
 		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t)
+		if w.changed != 0 {
+			t.Errorf("changed %d times", w.changed)
+		}
 	})
 }
 
