@@ -28,6 +28,25 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	runScripts(t, "testdata/user")
 }
 
+// Of two that start at the same moment, before either has noted its process, one
+// gets the folder; and the next one gets it when that ends.
+func TestOneAtATime(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), lockDir)
+	unlock, err := lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock(dir); err == nil || !strings.Contains(err.Error(), "already runs here") {
+		t.Errorf("a second one: %v", err)
+	}
+	unlock()
+	unlock, err = lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+}
+
 func runScripts(t *testing.T, dir string) {
 	testkit.Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
 	bin := t.TempDir()

@@ -12,12 +12,15 @@ import (
 	"strconv"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/keyplane/keyplane/internal/scratch"
 )
 
 // Where things are, below the folder it was started in.
 const (
 	home    = ".run"
+	lockDir = home + "/conf" // not home: the agent locks that for a moment, for its socket
 	pidFile = home + "/pid"
 	socket  = home + "/agent.sock"
 )
@@ -25,6 +28,11 @@ const (
 // run starts the agent in a scratch network, tells what to try when the network
 // stands, and ends when the agent does.
 func run(out io.Writer) error {
+	unlock, err := lock(lockDir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if pid, err := running(); err == nil {
 		return fmt.Errorf("it already runs here, as process %d", pid)
 	}
@@ -94,6 +102,26 @@ func startInside(statusPath string) (*exec.Cmd, error) {
 		return nil, fmt.Errorf("%w: %w%s", scratch.ErrDenied, err, remedy)
 	}
 	return cmd, nil
+}
+
+// lock makes dir, if it is not there, and has it until unlock, or the end of the
+// process. Of several that start at once, one gets it.
+func lock(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = errors.New("it already runs here")
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return func() { d.Close() }, nil
 }
 
 // remedy follows an error that says that namespaces are denied.
