@@ -34,6 +34,9 @@ func (s *Scheduler) commit(ctx context.Context, txn Txn) *Record {
 	r.rec.describe(txn)
 	if txn.Refresh {
 		s.refresh(ctx, r, s.registry.order, txn.Changes)
+		for _, key := range s.failedOf(nil) {
+			s.graph.Retry(key)
+		}
 	}
 	if txn.Simulate || s.opts.Simulate {
 		r.rec.Simulated = true

@@ -39,6 +39,7 @@ func (w *world) life() {
 	w.sched.Observe(scheduler.Observed{Key: "linux/interface/host-name/eth0", Value: &emptypb.Empty{}})
 	<-time.After(time.Hour)
 	w.broken["route"] = true
+	delete(w.broken, ifPrefix+"if2") // a resync tries again what failed
 	w.stands[ifPrefix+"foreign"] = &interfaces.Interface{Name: "foreign", Type: dummy}
 	status, resynced := w.ask("POST", "/scheduler/downstream-resync?retry=0&verbose=1", "")
 	compare(w.t, "resync.json", fmt.Sprintf("%d\n%s", status, resynced))
@@ -46,6 +47,10 @@ func (w *world) life() {
 	<-time.After(time.Second)
 	w.must(w.commit("a change",
 		&interfaces.Interface{Name: "if1", Type: dummy, Enabled: true, IpAddresses: []string{"10.0.0.1/24"}, Mtu: 1400}))
+	w.broken[ifPrefix+"if2"] = true
+	if w.commit("a change that fails", &interfaces.Interface{Name: "if2", Type: dummy, Mtu: 1400}) == nil {
+		w.t.Fatal("nothing failed")
+	}
 }
 
 const planned = `
