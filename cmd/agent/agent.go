@@ -55,7 +55,8 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	}
 	standing := announcing{sched, make(chan struct{}, 1)}
 	orch := orchestrator.New(standing, orchestrator.Options{
-		Layers: stores.layers(), Retry: conf.scheduler.retry(), Patience: conf.orchestrator.Patience, Log: log,
+		Layers: stores.layers(), Retry: conf.scheduler.retry(), Log: log,
+		Patience: conf.orchestrator.Patience, Grace: conf.orchestrator.Grace,
 	})
 
 	// Who may look: whoever reaches the loopback.

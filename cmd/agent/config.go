@@ -84,10 +84,11 @@ type orchestratorConfig struct {
 	Priorities  map[string]int `yaml:"priorities"` // by store; those not named have their own
 	AntiEntropy time.Duration  `yaml:"anti-entropy"`
 	Patience    time.Duration  `yaml:"start-patience"`
+	Grace       time.Duration  `yaml:"grace-time"`
 }
 
 func defaultOrchestrator() orchestratorConfig {
-	return orchestratorConfig{AntiEntropy: 10 * time.Minute, Patience: 100 * time.Millisecond}
+	return orchestratorConfig{AntiEntropy: 10 * time.Minute, Patience: 100 * time.Millisecond, Grace: 10 * time.Second}
 }
 
 // Validate tells everything that cannot be meant.
@@ -95,6 +96,7 @@ func (c orchestratorConfig) Validate() error {
 	errs := []error{
 		refuse(c.AntiEntropy == 0, "anti-entropy", c.AntiEntropy, "a duration above zero, such as 10m, or a negative one for never"),
 		refuse(c.Patience <= 0, "start-patience", c.Patience, "a duration above zero, such as 100ms"),
+		refuse(c.Grace <= 0, "grace-time", c.Grace, "a duration above zero, such as 10s"),
 	}
 	known := storeNames()
 	for _, name := range slices.Sorted(maps.Keys(c.Priorities)) {

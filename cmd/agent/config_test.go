@@ -22,6 +22,7 @@ func TestConfigurationThatCannotBeMeant(t *testing.T) {
 		{"kvscheduler.conf", "retry-count: -1", "retry-count: -1: want a number of attempts"},
 		{"orchestrator.conf", "anti-entropy: 0s", "anti-entropy: 0s: want a duration above zero, such as 10m, or a negative one"},
 		{"orchestrator.conf", "start-patience: -1s", "start-patience: -1s: want a duration above zero"},
+		{"orchestrator.conf", "grace-time: 0", "grace-time: 0s: want a duration above zero"},
 		{"orchestrator.conf", "priorities: {etdc: 5}", "priorities.etdc: 5: want only names of stores: " + strings.Join(storeNames(), ", ")},
 		{"etcd.conf", "session-ttl: -1", "session-ttl: "},
 	}

@@ -62,11 +62,11 @@ type server struct {
 	*testkit.Etcd
 }
 
-// etcdCommand is a command of the scripts: etcd start | stop | put KEY VALUE | del KEY,
-// with keys below that of the agent. It does what a user does, with etcdctl.
+// etcdCommand is a command of the scripts: etcd start | stop | wipe | put KEY VALUE |
+// del KEY, with keys below that of the agent. It does what a user does, with etcdctl.
 func etcdCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: etcd start | stop | put KEY VALUE | del KEY")
+		ts.Fatalf("usage: etcd start | stop | wipe | put KEY VALUE | del KEY")
 	}
 	s := ts.Value(serverKey{}).(*server)
 	switch verb := args[0]; {
@@ -77,6 +77,8 @@ func etcdCommand(ts *testscript.TestScript, neg bool, args []string) {
 		s.Start()
 	case verb == "stop":
 		s.Kill()
+	case verb == "wipe":
+		s.Wipe()
 	default:
 		args[1] = "/vnf-agent/vpp1/" + args[1]
 		tool := testkit.Tool(s.t, "etcdctl", etcdctl)

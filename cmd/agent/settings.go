@@ -60,7 +60,7 @@ func (s *settings) sections() []section {
 		}},
 		{"How it works", []entry{
 			{"kvscheduler-config", "FILE", "the scheduler: transaction log, concurrency", text(&s.SchedulerConfig, "kvscheduler.conf")},
-			{"orchestrator-config", "FILE", "the orchestrator: priorities of the stores, how often they are listed again", text(&s.OrchestratorConfig, "orchestrator.conf")},
+			{"orchestrator-config", "FILE", "the orchestrator: priorities of the stores, grace time", text(&s.OrchestratorConfig, "orchestrator.conf")},
 			{"linux-ifplugin-config", "FILE", "Linux interfaces", text(&s.LinuxIfConfig, "linux-ifplugin.conf")},
 			{"linux-l3plugin-config", "FILE", "Linux routes and neighbours", text(&s.LinuxL3Config, "linux-l3plugin.conf")},
 			{"linux-nsplugin-config", "FILE", "Linux namespaces", text(&s.LinuxNamespaces, "linux-nsplugin.conf")},
