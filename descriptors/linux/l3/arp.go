@@ -117,7 +117,7 @@ func (h handler) addARP(space *netns.Space, n kernel.Neighbour) error {
 }
 
 func (h handler) madeARP(space *netns.Space, key string, n kernel.Neighbour) ARPMeta {
-	h.Watch.Made(space, standing.Neighbour(space.ID, n), standing.Entry{Key: key, Link: n.Link})
+	h.Watch.Made(space, standing.Neighbour(space.ID, n), standing.Entry{Key: key, Link: n.Link, MAC: n.MAC.String()})
 	return ARPMeta{NS: space.ID, Neighbour: n}
 }
 

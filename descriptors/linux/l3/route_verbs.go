@@ -32,6 +32,9 @@ func (h handler) createRoute(_ context.Context, key string, v *l3.Route) (RouteM
 	if errors.Is(err, unix.EEXIST) {
 		err = sameRouteIsThere(space, r)
 	}
+	if errors.Is(err, ErrInTheWay) && h.Watch.Taken(standing.Route(space.ID, r), key) {
+		err = space.ReplaceRoute(r)
+	}
 	if err != nil {
 		return RouteMeta{}, err
 	}
@@ -67,7 +70,7 @@ func sameRouteIsThere(space *netns.Space, want kernel.Route) error {
 }
 
 func (h handler) madeRoute(space *netns.Space, key string, r kernel.Route) RouteMeta {
-	h.Watch.Made(space, standing.Route(space.ID, r), standing.Entry{Key: key, Link: r.Link})
+	h.Watch.Made(space, standing.Route(space.ID, r), standing.Entry{Key: key, Link: r.Link, Route: r})
 	return RouteMeta{NS: space.ID, Route: r}
 }
 

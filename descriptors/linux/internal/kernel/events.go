@@ -78,9 +78,8 @@ func (e events) Next() ([]Event, error) {
 
 func parse(msgs []syscall.NetlinkMessage) (out []Event) {
 	for _, m := range msgs {
-		what, ok := parseOne(m)
-		if ok {
-			out = append(out, Event{Gone: gone(m.Header.Type), What: what})
+		if e, ok := parseOne(m); ok {
+			out = append(out, e)
 		}
 	}
 	return out
@@ -94,22 +93,23 @@ func gone(kind uint16) bool {
 	return false
 }
 
-// parseOne reads a message of which the descriptors want to know.
-func parseOne(m syscall.NetlinkMessage) (what any, ok bool) {
+// parseOne reads a message of which the descriptors want to know. A neighbour of
+// ours that is permanent no more counts as gone.
+func parseOne(m syscall.NetlinkMessage) (Event, bool) {
+	e, ok := Event{Gone: gone(m.Header.Type)}, false
 	switch m.Header.Type {
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
-		return parseLink(m)
+		e.What, ok = parseLink(m)
 	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
-		a, ok := parseAddr(m.Data)
-		return a, ok
+		e.What, ok = parseAddr(m.Data)
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
-		r, ok := parseRoute(m.Data)
-		return r, ok
+		e.What, ok = parseRoute(m.Data)
 	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
-		n, permanent, ok := parseNeighbour(m.Data)
-		return n, ok && (permanent || gone(m.Header.Type))
+		n, permanent, valid := parseNeighbour(m.Data)
+		ok = valid && (permanent || e.Gone || n.Protocol == Protocol)
+		e.Gone, e.What = e.Gone || !permanent, n
 	}
-	return nil, false
+	return e, ok
 }
 
 // parseLink reads an ifinfomsg. Those of bridge ports are of another family and

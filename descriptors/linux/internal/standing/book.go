@@ -15,7 +15,9 @@ type Entry struct {
 	Name string
 	Up   bool
 	MTU  int
-	MAC  string
+	MAC  string // of a neighbour, too
+	// Of a route: all of it.
+	Route kernel.Route
 	// Of a membership: the index of the VRF.
 	Master int
 
@@ -28,6 +30,7 @@ type book struct {
 	onLink map[link]map[Thing]bool
 	in     map[kernel.ID]int // number of things in each namespace
 	made   uint64            // how much was ever added
+	taken  map[Thing]string  // keys of routes in whose place others were put
 }
 
 type link struct {
@@ -36,7 +39,7 @@ type link struct {
 }
 
 func newBook() book {
-	return book{things: map[Thing]Entry{}, onLink: map[link]map[Thing]bool{}, in: map[kernel.ID]int{}}
+	return book{things: map[Thing]Entry{}, onLink: map[link]map[Thing]bool{}, in: map[kernel.ID]int{}, taken: map[Thing]string{}}
 }
 
 func (b *book) add(t Thing, e Entry) {
@@ -53,6 +56,7 @@ func (b *book) add(t Thing, e Entry) {
 }
 
 func (b *book) remove(t Thing) {
+	delete(b.taken, t)
 	e, ok := b.things[t]
 	if !ok {
 		return
@@ -119,9 +123,12 @@ func (b *book) judge(t Thing, e kernel.Event) verdict {
 	case kernel.Link:
 		return b.judgeLink(t, what, e.Gone)
 	case kernel.Route:
-		taken := !e.Gone && what.Protocol != kernel.Protocol
 		another := what.Link != 0 && what.Link != have.Link
-		if ours && (e.Gone && !another || taken) {
+		if ours && (e.Gone && !another || !e.Gone && what != have.Route) {
+			return verdict{lost: []Thing{t}}
+		}
+	case kernel.Neighbour:
+		if ours && (e.Gone || what.Protocol != kernel.Protocol || what.MAC.String() != have.MAC) {
 			return verdict{lost: []Thing{t}}
 		}
 	default:

@@ -17,12 +17,14 @@ func TestJudge(t *testing.T) {
 	veth := kernel.Link{Index: 3, Name: "veth1", Up: true, MTU: 1500, MAC: mac, Master: 9}
 	addr := kernel.Addr{Link: 3, Prefix: netip.MustParsePrefix("10.0.0.1/24")}
 	route := kernel.Route{Link: 3, Dst: netip.MustParsePrefix("10.1.0.0/16"), Table: 254, Protocol: kernel.Protocol}
-	neigh := kernel.Neighbour{Link: 3, IP: netip.MustParseAddr("10.0.0.2"), MAC: mac}
+	neigh := kernel.Neighbour{Link: 3, IP: netip.MustParseAddr("10.0.0.2"), MAC: mac, Protocol: kernel.Protocol}
+	moved := neigh
+	moved.MAC = net.HardwareAddr{2, 0, 0, 0, 0, 2}
 	with := func(change func(*kernel.Link)) kernel.Link { l := veth; change(&l); return l }
 	foreign := route
 	foreign.Protocol = unix.RTPROT_STATIC
-	elsewhere := route
-	elsewhere.Link = 4
+	elsewhere, rerouted := route, route
+	elsewhere.Link, rerouted.Gateway = 4, netip.MustParseAddr("10.0.0.9")
 
 	tests := []struct {
 		name    string
@@ -44,7 +46,10 @@ func TestJudge(t *testing.T) {
 		{"route there", kernel.Event{What: route}, nil, false, 5},
 		{"route gone", kernel.Event{Gone: true, What: route}, []string{"route"}, false, 4},
 		{"route replaced", kernel.Event{What: foreign}, []string{"route"}, false, 4},
+		{"route by another gateway", kernel.Event{What: rerouted}, []string{"route"}, false, 4},
 		{"another's route gone", kernel.Event{Gone: true, What: elsewhere}, nil, false, 5},
+		{"neighbour there", kernel.Event{What: neigh}, nil, false, 5},
+		{"neighbour of another MAC", kernel.Event{What: moved}, []string{"neigh"}, false, 4},
 		{"neighbour gone", kernel.Event{Gone: true, What: neigh}, []string{"neigh"}, false, 4},
 	}
 	for _, tt := range tests {
@@ -53,8 +58,8 @@ func TestJudge(t *testing.T) {
 			b.add(Interface(ns, 3), Entry{Key: "link", Name: "veth1", Up: true, MTU: 1500, MAC: mac.String()})
 			b.add(Membership(ns, 3), Entry{Key: "member", Master: 9})
 			b.add(Address(ns, addr), Entry{Key: "addr"})
-			b.add(Route(ns, route), Entry{Key: "route", Link: 3})
-			b.add(Neighbour(ns, neigh), Entry{Key: "neigh"})
+			b.add(Route(ns, route), Entry{Key: "route", Link: 3, Route: route})
+			b.add(Neighbour(ns, neigh), Entry{Key: "neigh", MAC: mac.String()})
 			v := b.judge(thingOf(ns, tt.event.What), tt.event)
 			lost := b.lose(v.lost)
 			if !slices.Equal(lost, tt.lost) || v.changed != tt.changed || len(b.things) != tt.left {

@@ -147,7 +147,11 @@ func (l *loop) convict(suspects []Thing, made map[Thing]uint64) {
 			continue // it was made again meanwhile
 		}
 		v := l.w.book.judge(t, seen[t])
+		key := l.w.book.things[t].Key
 		lost = append(lost, l.w.book.lose(v.lost)...)
+		if t.Sort == ARoute && len(v.lost) > 0 && !seen[t].Gone {
+			l.w.book.taken[t] = key
+		}
 		all.changed = all.changed || v.changed
 	}
 	l.w.release(l.own)

@@ -124,6 +124,15 @@ func (w *Watcher) Unmade(t Thing) {
 	w.book.remove(t)
 }
 
+// Taken tells whether somebody put another route in the place of one that was made
+// for key: whoever makes that again may take the place back.
+func (w *Watcher) Taken(t Thing, key string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	of, taken := w.book.taken[t]
+	return taken && of == key
+}
+
 // watch subscribes to a namespace that is open.
 func (w *Watcher) watch(ns kernel.ID) error {
 	if w.spaces[ns] != nil {
