@@ -35,7 +35,9 @@ func (s *Scheduler) commit(ctx context.Context, txn Txn) *Record {
 	if txn.Refresh {
 		s.refresh(ctx, r, s.registry.order, txn.Changes)
 		for _, key := range s.failedOf(nil) {
-			s.graph.Retry(key)
+			if retriable(s.graph.Node(key).Err()) {
+				s.graph.Retry(key)
+			}
 		}
 	}
 	if txn.Simulate || s.opts.Simulate {

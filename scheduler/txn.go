@@ -10,7 +10,8 @@ import (
 type Txn struct {
 	Description string
 	Changes     []Change // of one key the last counts; not changed any more once committed
-	// Refresh first reads back what really stands, and tries again what failed.
+	// Refresh first reads back what really stands, and tries again what failed
+	// unless it was Terminal.
 	Refresh bool
 	// Replace says that Changes are all that is wanted. From then on whatever
 	// else of ours stands is removed.
