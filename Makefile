@@ -14,10 +14,10 @@ LIVES     := ./scheduler ./scheduler/internal/graph -run '^(TestLife|TestModel)$
 DRAWS     := 5000
 SOAK      ?= 1000000
 
-.PHONY: help run build test race soak fuzz bench lint cover generate clean
+.PHONY: help run build test race race-pure soak fuzz bench lint cover generate clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build ## the agent with a small example, in a scratch network namespace; Ctrl-C ends it
 	@.bin/first-light run
@@ -30,6 +30,9 @@ test: ## all tests; what the machine lacks skips loudly, and fails when CI=true
 
 race: ## all tests under the race detector
 	go test -race ./...
+
+race-pure: ## the tests that need no server, no file system and no kernel, under the race detector
+	go test -race $(PURE)
 
 soak: ## SOAK (1000000) random lives of the scheduler
 	go test -timeout 0 $(LIVES) -rapid.checks=$(SOAK)
