@@ -1,6 +1,7 @@
 package iface
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -23,9 +24,9 @@ type found = scheduler.Found[*interfaces.Interface, Meta]
 // wanted values refer to. What carries our mark is ours.
 func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*interfaces.Interface]) iter.Seq2[found, error] {
 	return func(yield func(found, error) bool) {
-		values := make([]*interfaces.Interface, len(wanted))
+		values, byName := make([]*interfaces.Interface, len(wanted)), map[string]*interfaces.Interface{}
 		for i, w := range wanted {
-			values[i] = w.Value
+			values[i], byName[w.Value.GetName()] = w.Value, w.Value
 		}
 		places, err := h.look(ctx, values)
 		defer func() {
@@ -38,9 +39,8 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*inter
 			return
 		}
 		for _, one := range h.recognise(places, values) {
-			meta := h.made(one.place.space, keyOf(one.value.GetName()), one.link, one.value)
-			h.madeParts(one)
-			if !yield(found{Value: one.value, Meta: meta}, nil) {
+			h.saw(one, byName[one.value.GetName()])
+			if !yield(found{Value: one.value, Meta: metaOf(one.place.space, one.link, one.value)}, nil) {
 				return
 			}
 		}
@@ -126,18 +126,22 @@ func (p *place) ref(want *interfaces.Interface) *namespace.NetNamespace {
 	return p.refs[0]
 }
 
-// madeParts notes what stands with the interface.
-func (h *handler) madeParts(s seen) {
+// saw notes what stands: the interface, which should look as is wanted, and what
+// is on it.
+func (h *handler) saw(s seen, want *interfaces.Interface) {
+	space, at := s.place.space, s.link.Index
+	if s.value.GetType() != interfaces.Interface_EXISTING {
+		h.Watch.Saw(space, standing.Interface(space.ID, at), entryOf(keyOf(s.value.GetName()), s.link, cmp.Or(want, s.value)))
+	}
 	for _, kv := range derived("", s.value) {
 		if a, ok := keys.ParseAddress(kv.Key); ok && a.Source != keys.Existing {
 			if p, ok := a.Prefix(); ok {
-				addr := kernel.Addr{Link: s.link.Index, Prefix: p}
-				h.Watch.Made(s.place.space, standing.Address(s.place.space.ID, addr), standing.Entry{Key: kv.Key, Link: s.link.Index})
+				addr := kernel.Addr{Link: at, Prefix: p}
+				h.Watch.Saw(space, standing.Address(space.ID, addr), standing.Entry{Key: kv.Key, Link: at})
 			}
 		}
 		if _, _, ok := keys.ParseVRF(kv.Key); ok {
-			h.Watch.Made(s.place.space, standing.Membership(s.place.space.ID, s.link.Index),
-				standing.Entry{Key: kv.Key, Link: s.link.Index, Master: s.link.Master})
+			h.Watch.Saw(space, standing.Membership(space.ID, at), standing.Entry{Key: kv.Key, Link: at, Master: s.link.Master})
 		}
 	}
 }

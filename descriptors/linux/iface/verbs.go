@@ -175,12 +175,21 @@ func setOffload(space *netns.Space, l kernel.Link, veth *interfaces.VethLink) er
 // EXISTING one, HostNames tells when it goes.
 func (h *handler) made(space *netns.Space, key string, l kernel.Link, v *interfaces.Interface) Meta {
 	if v.GetType() != interfaces.Interface_EXISTING {
-		e := standing.Entry{Key: key, Link: l.Index, Name: l.Name, Up: v.GetEnabled(), MTU: int(v.GetMtu())}
-		if mac, set := macOf(v); set {
-			e.MAC = mac.String()
-		}
-		h.Watch.Made(space, standing.Interface(space.ID, l.Index), e)
+		h.Watch.Made(space, standing.Interface(space.ID, l.Index), entryOf(key, l, v))
 	}
+	return metaOf(space, l, v)
+}
+
+// entryOf is what the link should look like.
+func entryOf(key string, l kernel.Link, v *interfaces.Interface) standing.Entry {
+	e := standing.Entry{Key: key, Link: l.Index, Name: l.Name, Up: v.GetEnabled(), MTU: int(v.GetMtu())}
+	if mac, set := macOf(v); set {
+		e.MAC = mac.String()
+	}
+	return e
+}
+
+func metaOf(space *netns.Space, l kernel.Link, v *interfaces.Interface) Meta {
 	return Meta{
 		Index: l.Index, HostName: l.Name, Namespace: v.GetNamespace(), NS: space.ID,
 		TAP: v.GetTap().GetVppTapIfName(), VRF: v.GetVrfMasterInterface(), Table: v.GetVrfDev().GetRoutingTable(),

@@ -117,8 +117,12 @@ func (h handler) addARP(space *netns.Space, n kernel.Neighbour) error {
 }
 
 func (h handler) madeARP(space *netns.Space, key string, n kernel.Neighbour) ARPMeta {
-	h.Watch.Made(space, standing.Neighbour(space.ID, n), standing.Entry{Key: key, Link: n.Link, MAC: n.MAC.String()})
+	h.Watch.Made(space, standing.Neighbour(space.ID, n), entryOfARP(key, n))
 	return ARPMeta{NS: space.ID, Neighbour: n}
+}
+
+func entryOfARP(key string, n kernel.Neighbour) standing.Entry {
+	return standing.Entry{Key: key, Link: n.Link, MAC: n.MAC.String()}
 }
 
 func (h handler) deleteARP(_ context.Context, _ string, _ *l3.ARPEntry, was ARPMeta) error {
@@ -165,7 +169,8 @@ func (h handler) retrieveARPs(_ context.Context, wanted []scheduler.Wanted[*l3.A
 					v.IpAddress = ip
 				}
 				key := models.For[*l3.ARPEntry]().KeyOf(name + "/" + v.IpAddress)
-				if !yield(scheduler.Found[*l3.ARPEntry, ARPMeta]{Key: key, Value: v, Meta: h.madeARP(space, key, n)}, nil) {
+				h.Watch.Saw(space, standing.Neighbour(space.ID, n), entryOfARP(key, n))
+				if !yield(scheduler.Found[*l3.ARPEntry, ARPMeta]{Key: key, Value: v, Meta: ARPMeta{space.ID, n}}, nil) {
 					return
 				}
 			}

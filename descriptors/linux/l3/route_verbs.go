@@ -70,8 +70,12 @@ func sameRouteIsThere(space *netns.Space, want kernel.Route) error {
 }
 
 func (h handler) madeRoute(space *netns.Space, key string, r kernel.Route) RouteMeta {
-	h.Watch.Made(space, standing.Route(space.ID, r), standing.Entry{Key: key, Link: r.Link, Route: r})
+	h.Watch.Made(space, standing.Route(space.ID, r), entryOfRoute(key, r))
 	return RouteMeta{NS: space.ID, Route: r}
+}
+
+func entryOfRoute(key string, r kernel.Route) standing.Entry {
+	return standing.Entry{Key: key, Link: r.Link, Route: r}
 }
 
 func (h handler) updateRoute(_ context.Context, key string, _, v *l3.Route, was RouteMeta) (RouteMeta, error) {
@@ -120,7 +124,8 @@ func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Wanted[*l3
 			}
 			for _, r := range routes {
 				v, key := readRoute(r, links[r.Link], values)
-				if !yield(scheduler.Found[*l3.Route, RouteMeta]{Key: key, Value: v, Meta: h.madeRoute(space, key, r)}, nil) {
+				h.Watch.Saw(space, standing.Route(space.ID, r), entryOfRoute(key, r))
+				if !yield(scheduler.Found[*l3.Route, RouteMeta]{Key: key, Value: v, Meta: RouteMeta{space.ID, r}}, nil) {
 					return
 				}
 			}

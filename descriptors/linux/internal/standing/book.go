@@ -139,6 +139,17 @@ func (b *book) judge(t Thing, e kernel.Event) verdict {
 	return verdict{}
 }
 
+// convict takes out what is lost, given what the kernel says of t now, and returns
+// the keys.
+func (b *book) convict(t Thing, e kernel.Event) (lost []string, changed bool) {
+	key, v := b.things[t].Key, b.judge(t, e)
+	lost = b.lose(v.lost)
+	if t.Sort == ARoute && len(lost) > 0 && !e.Gone {
+		b.taken[t] = key
+	}
+	return lost, v.changed
+}
+
 func (b *book) judgeLink(t Thing, l kernel.Link, gone bool) (v verdict) {
 	have, ours := b.things[t]
 	if ours && gone {

@@ -41,13 +41,13 @@ func lookIn(space *netns.Space, things []Thing, seen map[Thing]kernel.Event) err
 		}
 	}
 	for _, t := range things {
-		if t.Sort != AnInterface {
+		if t.Sort != AnInterface && t.Sort != AMembership {
 			sorts[t.Sort] = true
 			continue
 		}
 		l, err := space.LinkByIndex(t.Link)
 		if err == nil {
-			note(l)
+			seen[t] = kernel.Event{What: l}
 		} else if !errors.Is(err, unix.ENODEV) {
 			return err
 		}

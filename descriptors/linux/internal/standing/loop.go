@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -97,7 +98,31 @@ func (l *loop) failed(n news, now time.Time) {
 	if n.from.space.ID == l.own {
 		l.w.opts.Own.Reload(now)
 	}
+	l.forget()
 	l.w.opts.Missed()
+}
+
+// forget takes out of the book what is gone. Whoever reads again what stands will
+// notice too: what was heard of it before is not to undo what is made in its place.
+func (l *loop) forget() {
+	l.w.mu.Lock()
+	made := make(map[Thing]uint64, len(l.w.book.things))
+	for t, e := range l.w.book.things {
+		made[t] = e.made
+	}
+	l.w.mu.Unlock()
+	seen, err := look(l.w.opts.Spaces, slices.Collect(maps.Keys(made)))
+	if err != nil {
+		l.w.opts.Log.Warn("reading again what stands in the kernel", "err", err)
+		return
+	}
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	for t, was := range made {
+		if l.w.book.things[t].made == was {
+			l.w.book.convict(t, seen[t])
+		}
+	}
 }
 
 // next is when there is something to do, if nothing is heard before; zero: never.
@@ -139,25 +164,21 @@ func (l *loop) convict(suspects []Thing, made map[Thing]uint64) {
 		l.w.opts.Missed()
 		return
 	}
-	var all verdict
 	var lost []string
+	var changed bool
 	l.w.mu.Lock()
 	for _, t := range suspects {
 		if l.w.book.things[t].made != made[t] {
 			continue // it was made again meanwhile
 		}
-		v := l.w.book.judge(t, seen[t])
-		key := l.w.book.things[t].Key
-		lost = append(lost, l.w.book.lose(v.lost)...)
-		if t.Sort == ARoute && len(v.lost) > 0 && !seen[t].Gone {
-			l.w.book.taken[t] = key
-		}
-		all.changed = all.changed || v.changed
+		keys, other := l.w.book.convict(t, seen[t])
+		lost = append(lost, keys...)
+		changed = changed || other
 	}
 	l.w.release(l.own)
 	l.w.mu.Unlock()
 	l.w.lost(lost)
-	if all.changed {
+	if changed {
 		l.w.opts.Changed()
 	}
 }

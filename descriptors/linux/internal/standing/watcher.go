@@ -2,14 +2,14 @@
 // notices when somebody else takes it away.
 //
 // A verb that has made something calls Made; one that is about to remove or
-// change it calls Unmade before. So what the kernel tells of our own doings finds
+// change it calls Unmade before; one that reads what stands calls Saw. So what the kernel tells of our own doings finds
 // nothing in the book. What is in the book and gone, or looks other than it
 // should, was somebody else's doing. An event is only a hint, since others may have
 // followed it that were not heard yet: it counts after some milliseconds, so that
 // what bounces is let be, and then the kernel is asked what is so.
 //
 // A Watcher holds each namespace in which something stands open, and subscribes
-// to it. Made, Unmade and NamespacesGone may be called from any goroutine; the
+// to it. Made, Saw, Unmade and NamespacesGone may be called from any goroutine; the
 // callbacks are called on Run's, or on the caller's of NamespacesGone.
 //
 // What events mean is a pure function of the book and is tested as such; the rest
@@ -73,7 +73,7 @@ type Watcher struct {
 	book   book
 	spaces map[kernel.ID]*watched
 	unread []*watched
-	fresh  []Thing // interfaces just made, to be looked at once
+	fresh  []Thing // to be looked at once
 }
 
 // watched is a namespace that is held open and subscribed to.
@@ -106,15 +106,35 @@ func New(o Options) *Watcher {
 func (w *Watcher) Made(space *netns.Space, t Thing, e Entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.note(space, t, e) && t.Sort == AnInterface { // somebody may have changed it before it was in the book
+		w.doubt(t)
+	}
+}
+
+// Saw notes that t was read to stand. Verbs may be at work meanwhile: what they
+// said of t counts more, and what is news may have gone since, so it is looked at.
+func (w *Watcher) Saw(space *netns.Space, t Thing, e Entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	known := w.spaces[space.ID] != nil && w.book.things[t].Key == e.Key
+	if !known && w.note(space, t, e) {
+		w.doubt(t)
+	}
+}
+
+func (w *Watcher) note(space *netns.Space, t Thing, e Entry) bool {
 	if err := w.watch(space.ID); err != nil {
 		w.opts.Log.Warn("what others remove from a network namespace will go unnoticed", "key", e.Key, "err", err)
-		return
+		return false
 	}
 	w.book.add(t, e)
-	if t.Sort == AnInterface { // somebody may have changed it before it was in the book
-		w.fresh = append(w.fresh, t)
-		w.poke()
-	}
+	return true
+}
+
+// doubt has t looked at in a while.
+func (w *Watcher) doubt(t Thing) {
+	w.fresh = append(w.fresh, t)
+	w.poke()
 }
 
 // Unmade notes that t is about to be removed or changed by us.

@@ -129,6 +129,13 @@ func watch(t *testing.T, story func(*watching)) {
 	})
 }
 
+// still runs f while nothing changes in the book.
+func (w *watching) still(f func()) {
+	w.Watcher.mu.Lock()
+	defer w.Watcher.mu.Unlock()
+	f()
+}
+
 func (w *watching) expect(t *testing.T, lost ...string) {
 	t.Helper()
 	w.mu.Lock()
@@ -213,6 +220,55 @@ func TestWhatIsFreshIsLookedAt(t *testing.T) {
 	})
 }
 
+// One who reads is behind those who make: what they said stays, and what was read
+// and has gone leaves the book by itself.
+func TestWhatIsReadIsDoubted(t *testing.T) {
+	watch(t, func(w *watching) {
+		at, err := w.set.Open(nsRed())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer at.Close()
+		w.Saw(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3})
+		w.still(func() {
+			if !w.book.things[Interface(w.red.id, 3)].Up {
+				t.Error("what was read replaced what was made")
+			}
+		})
+		w.Unmade(Interface(w.red.id, 3))
+		w.red.set(nil)
+		w.Saw(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3})
+		<-time.After(time.Second)
+		synctest.Wait()
+		w.expect(t, "link")
+		w.still(func() {
+			if len(w.book.things) > 0 || len(w.spaces) != 1 {
+				t.Errorf("the book has %v, of %d namespaces", w.book.things, len(w.spaces))
+			}
+		})
+	})
+}
+
+func TestMembershipIsDoubted(t *testing.T) {
+	watch(t, func(w *watching) {
+		at, err := w.set.Open(nsRed())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer at.Close()
+		for master, lost := range map[int][]string{0: {"member"}, 9: nil} {
+			in := link3(true)
+			in.Master = master
+			w.red.set(&in)
+			w.Saw(at, Membership(w.red.id, 3), Entry{Key: "member", Link: 3, Master: 9})
+			<-time.After(time.Second)
+			synctest.Wait()
+			w.expect(t, lost...)
+			w.Unmade(Membership(w.red.id, 3))
+		}
+	})
+}
+
 func TestOurOwnDoingsAreNoLoss(t *testing.T) {
 	watch(t, func(w *watching) {
 		w.Unmade(Interface(w.red.id, 3))
@@ -266,6 +322,21 @@ func TestLostNotifications(t *testing.T) {
 		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t, "link")
+	})
+}
+
+// Whoever reads again after a loss finds out what is gone: it is not told once more.
+func TestWhatIsGoneAtALossIsForgotten(t *testing.T) {
+	watch(t, func(w *watching) {
+		w.red.set(nil)
+		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}}
+		w.red.news <- kernel.ErrLost
+		<-time.After(time.Second)
+		synctest.Wait()
+		w.expect(t)
+		if w.missed != 1 {
+			t.Errorf("%d missed", w.missed)
+		}
 	})
 }
 
