@@ -127,6 +127,23 @@ func TestLifeOfARoute(t *testing.T) {
 	}
 }
 
+// Whoever watches compares routes: the kernel has to show them as they were given.
+func TestRoutesStandAsGiven(t *testing.T) {
+	h, red, _ := inRed(t)
+	for _, text := range []string{
+		`dst_network: "10.9.8.7/16"`, `dst_network: "10.9.0.0/16" gw_addr: "10.1.0.2" metric: 7`, `dst_network: "10.7.0.1/32" scope: HOST`,
+		`dst_network: "0.0.0.0/0" gw_addr: "10.1.0.2"`, `dst_network: "::/0" gw_addr: "fd01:0::2"`, `dst_network: "fd09::1/64"`,
+		`dst_network: "fd08::/64" gw_addr: "fd01::2" scope: SITE metric: 7`, `dst_network: "fd07::1/128" scope: LINK`,
+	} {
+		meta, err := h.createRoute(t.Context(), text, route(t, text+` outgoing_interface: "if1"`))
+		try(t, err)
+		have, err := red.Routes(func(r kernel.Route) bool { return r == meta.Route })
+		if err != nil || len(have) != 1 {
+			t.Errorf("%s stands as %+v, %v, given %+v", text, have, err, meta.Route)
+		}
+	}
+}
+
 // One destination by two interfaces: the metric tells the routes apart.
 func TestRouteInTheWay(t *testing.T) {
 	h, red, index := inRed(t)
@@ -135,7 +152,7 @@ func TestRouteInTheWay(t *testing.T) {
 	second := route(t, `dst_network: "10.9.0.0/16" outgoing_interface: "if2" gw_addr: "10.2.0.2"`)
 	b.Create(t, first)
 	_, err := h.createRoute(t.Context(), "", second)
-	if !errors.Is(err, ErrInTheWay) || !strings.Contains(err.Error(), "via 10.1.0.2") {
+	if !errors.Is(err, ErrInTheWay) || !strings.Contains(err.Error(), "via 10.1.0.2 on link if1") {
 		t.Errorf("the same destination and metric: %v", err)
 	}
 	second.Metric = 1

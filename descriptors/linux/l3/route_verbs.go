@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -63,10 +64,17 @@ func sameRouteIsThere(space *netns.Space, want kernel.Route) error {
 		if r == want {
 			return nil
 		}
-		by = fmt.Sprintf("one via %v on link %d, of protocol %d", r.Gateway, r.Link, r.Protocol)
+		by = fmt.Sprintf("one via %v on link %s, of protocol %d", r.Gateway, linkName(space, r.Link), r.Protocol)
 	}
 	return fmt.Errorf("route %v with metric %d in table %d: %w: %s: want it removed, or another metric",
 		want.Dst, want.Metric, want.Table, ErrInTheWay, by)
+}
+
+func linkName(space *netns.Space, index int) string {
+	if l, err := space.LinkByIndex(index); err == nil {
+		return l.Name
+	}
+	return strconv.Itoa(index)
 }
 
 func (h handler) madeRoute(space *netns.Space, key string, r kernel.Route) RouteMeta {

@@ -325,4 +325,10 @@ func TestErrorsOfTheKernel(t *testing.T) {
 	if !errors.Is(err, unix.ENETUNREACH) || !strings.Contains(err.Error(), "gateway") {
 		t.Errorf("a gateway that cannot be reached: %v", err)
 	}
+	if err := red.SetMTU(lo.Index, -1); err == nil || !strings.Contains(err.Error(), "link lo ") {
+		t.Errorf("a link that there is: %v", err)
+	}
+	if err := red.SetMTU(99, 1500); err == nil || !strings.Contains(err.Error(), "link 99 ") {
+		t.Errorf("a link that there is not: %v", err)
+	}
 }

@@ -31,13 +31,13 @@ func (k *real) Addrs(index int) ([]Addr, error) {
 // AddAddr implements Kernel.
 func (k *real) AddAddr(a Addr) error {
 	err := k.nl.AddrAdd(at(a.Link), &netlink.Addr{IPNet: ipNet(a.Prefix)})
-	return about(err, "giving link %d the address %v", a.Link, a.Prefix)
+	return about(err, "giving %v the address %v", k.named(a.Link), a.Prefix)
 }
 
 // DelAddr implements Kernel.
 func (k *real) DelAddr(a Addr) error {
 	err := k.nl.AddrDel(at(a.Link), &netlink.Addr{IPNet: ipNet(a.Prefix)})
-	return about(err, "taking the address %v from link %d", a.Prefix, a.Link)
+	return about(err, "taking the address %v from %v", a.Prefix, k.named(a.Link))
 }
 
 // Routes implements Kernel.

@@ -107,43 +107,43 @@ func (k *real) AddLink(l Link, peer string) error {
 
 // DelLink implements Kernel.
 func (k *real) DelLink(index int) error {
-	return about(k.nl.LinkDel(at(index)), "removing link %d", index)
+	return about(k.nl.LinkDel(at(index)), "removing %v", k.named(index))
 }
 
 // SetName implements Kernel.
 func (k *real) SetName(index int, name string) error {
-	return about(k.nl.LinkSetName(at(index), name), "naming link %d %s", index, name)
+	return about(k.nl.LinkSetName(at(index), name), "naming %v %s", k.named(index), name)
 }
 
 // SetAlias implements Kernel.
 func (k *real) SetAlias(index int, alias string) error {
-	return about(k.nl.LinkSetAlias(at(index), alias), "giving link %d the alias %s", index, alias)
+	return about(k.nl.LinkSetAlias(at(index), alias), "giving %v the alias %s", k.named(index), alias)
 }
 
 // SetUp implements Kernel.
 func (k *real) SetUp(index int, up bool) error {
 	if up {
-		return about(k.nl.LinkSetUp(at(index)), "setting link %d up", index)
+		return about(k.nl.LinkSetUp(at(index)), "setting %v up", k.named(index))
 	}
-	return about(k.nl.LinkSetDown(at(index)), "setting link %d down", index)
+	return about(k.nl.LinkSetDown(at(index)), "setting %v down", k.named(index))
 }
 
 // SetMTU implements Kernel.
 func (k *real) SetMTU(index, mtu int) error {
-	return about(k.nl.LinkSetMTU(at(index), mtu), "giving link %d the MTU %d", index, mtu)
+	return about(k.nl.LinkSetMTU(at(index), mtu), "giving %v the MTU %d", k.named(index), mtu)
 }
 
 // SetMAC implements Kernel.
 func (k *real) SetMAC(index int, mac net.HardwareAddr) error {
-	return about(k.nl.LinkSetHardwareAddr(at(index), mac), "giving link %d the address %v", index, mac)
+	return about(k.nl.LinkSetHardwareAddr(at(index), mac), "giving %v the address %v", k.named(index), mac)
 }
 
 // SetMaster implements Kernel.
 func (k *real) SetMaster(index, master int) error {
 	if master == 0 {
-		return about(k.nl.LinkSetNoMaster(at(index)), "taking link %d from its master", index)
+		return about(k.nl.LinkSetNoMaster(at(index)), "taking %v from its master", k.named(index))
 	}
-	return about(k.nl.LinkSetMaster(at(index), at(master)), "putting link %d under %d", index, master)
+	return about(k.nl.LinkSetMaster(at(index), at(master)), "putting %v under %v", k.named(index), k.named(master))
 }
 
 // Move implements Kernel.
@@ -153,12 +153,27 @@ func (k *real) Move(index int, to Kernel) error {
 		return fmt.Errorf("moving link %d to a namespace of another host: %w", index, unix.EINVAL)
 	}
 	err := k.nl.LinkSetNsFd(at(index), int(there.file.Fd()))
-	return about(err, "moving link %d to another namespace", index)
+	return about(err, "moving %v to another namespace", k.named(index))
 }
 
 // at names a link by its index.
 func at(index int) netlink.Link {
 	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}}
+}
+
+// named is a link as people know it, looked up when it is printed.
+func (k *real) named(index int) fmt.Stringer { return named{k, index} }
+
+type named struct {
+	k     *real
+	index int
+}
+
+func (n named) String() string {
+	if l, err := n.k.LinkByIndex(n.index); err == nil {
+		return "link " + l.Name
+	}
+	return fmt.Sprint("link ", n.index)
 }
 
 // about says in an error what was being done.

@@ -44,12 +44,12 @@ func (k *real) AddNeighbour(n Neighbour, replace bool) error {
 		flags = unix.NLM_F_CREATE | unix.NLM_F_REPLACE
 	}
 	err := k.changes.do(neighbourMessage(unix.RTM_NEWNEIGH, flags, n))
-	return about(err, "adding neighbour %v of link %d", n.IP, n.Link)
+	return about(err, "adding neighbour %v of %v", n.IP, k.named(n.Link))
 }
 
 // DelNeighbour implements Kernel.
 func (k *real) DelNeighbour(n Neighbour) error {
-	return about(k.changes.do(neighbourMessage(unix.RTM_DELNEIGH, 0, n)), "removing neighbour %v of link %d", n.IP, n.Link)
+	return about(k.changes.do(neighbourMessage(unix.RTM_DELNEIGH, 0, n)), "removing neighbour %v of %v", n.IP, k.named(n.Link))
 }
 
 // request is one on a socket that stays in the namespace.
