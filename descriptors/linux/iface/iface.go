@@ -59,6 +59,7 @@ type Meta struct {
 	HostName  string
 	Namespace *namespace.NetNamespace // as its value refers to it
 	NS        kernel.ID               // the namespace itself
+	Existing  bool                    // EXISTING: others use the link too
 	TAP       string                  // TAP_TO_VPP: logical name of the interface in VPP
 	VRF       string                  // logical name of the VRF it is in
 	Table     uint32                  // VRF_DEVICE: its routing table

@@ -192,7 +192,8 @@ func entryOf(key string, l kernel.Link, v *interfaces.Interface) standing.Entry 
 func metaOf(space *netns.Space, l kernel.Link, v *interfaces.Interface) Meta {
 	return Meta{
 		Index: l.Index, HostName: l.Name, Namespace: v.GetNamespace(), NS: space.ID,
-		TAP: v.GetTap().GetVppTapIfName(), VRF: v.GetVrfMasterInterface(), Table: v.GetVrfDev().GetRoutingTable(),
+		Existing: v.GetType() == interfaces.Interface_EXISTING,
+		TAP:      v.GetTap().GetVppTapIfName(), VRF: v.GetVrfMasterInterface(), Table: v.GetVrfDev().GetRoutingTable(),
 	}
 }
 

@@ -1,6 +1,7 @@
 package l3
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,7 +141,8 @@ func (h handler) deleteARP(_ context.Context, _ string, _ *l3.ARPEntry, was ARPM
 }
 
 // retrieveARPs lists the permanent neighbours of our protocol on interfaces that
-// stand, with addresses spelled as in wanted ones.
+// stand, with addresses spelled as in wanted ones; of EXISTING interfaces those that
+// are wanted.
 func (h handler) retrieveARPs(_ context.Context, wanted []scheduler.Wanted[*l3.ARPEntry]) iter.Seq2[scheduler.Found[*l3.ARPEntry, ARPMeta], error] {
 	type place struct {
 		name string
@@ -160,15 +162,13 @@ func (h handler) retrieveARPs(_ context.Context, wanted []scheduler.Wanted[*l3.A
 				return
 			}
 			for _, n := range have {
-				name := links[n.Link]
-				if n.Protocol != kernel.Protocol || name == "" {
+				on := links[n.Link]
+				ip, want := spelled[place{on.name, n.IP}]
+				if n.Protocol != kernel.Protocol || on.name == "" || on.existing && !want {
 					continue
 				}
-				v := &l3.ARPEntry{Interface: name, IpAddress: n.IP.String(), HwAddress: n.MAC.String()}
-				if ip, ok := spelled[place{name, n.IP}]; ok {
-					v.IpAddress = ip
-				}
-				key := models.For[*l3.ARPEntry]().KeyOf(name + "/" + v.IpAddress)
+				v := &l3.ARPEntry{Interface: on.name, IpAddress: cmp.Or(ip, n.IP.String()), HwAddress: n.MAC.String()}
+				key := models.For[*l3.ARPEntry]().KeyOf(on.name + "/" + v.IpAddress)
 				h.Watch.Saw(space, standing.Neighbour(space.ID, n), entryOfARP(key, n))
 				if !yield(scheduler.Found[*l3.ARPEntry, ARPMeta]{Key: key, Value: v, Meta: ARPMeta{space.ID, n}}, nil) {
 					return

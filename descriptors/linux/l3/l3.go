@@ -124,18 +124,24 @@ func (h handler) at(name string) (iface.Meta, *netns.Space, error) {
 	return meta, space, nil
 }
 
-// spaces yields each namespace in which interfaces stand, and the names of those
-// by index of the link.
-func (h handler) spaces() iter.Seq2[*netns.Space, map[int]string] {
-	names := map[kernel.ID]map[int]string{}
+// device is an interface that stands.
+type device struct {
+	name     string
+	existing bool // what is on it may be of other agents, and is ours only if it is wanted
+}
+
+// spaces yields each namespace in which interfaces stand, and those by index of
+// the link.
+func (h handler) spaces() iter.Seq2[*netns.Space, map[int]device] {
+	devices := map[kernel.ID]map[int]device{}
 	for name, meta := range h.Interfaces.All() {
-		if names[meta.NS] == nil {
-			names[meta.NS] = map[int]string{}
+		if devices[meta.NS] == nil {
+			devices[meta.NS] = map[int]device{}
 		}
-		names[meta.NS][meta.Index] = name
+		devices[meta.NS][meta.Index] = device{name, meta.Existing}
 	}
-	return func(yield func(*netns.Space, map[int]string) bool) {
-		for ns, links := range names {
+	return func(yield func(*netns.Space, map[int]device) bool) {
+		for ns, links := range devices {
 			if space, ok := h.Spaces.ByID(ns); ok {
 				more := yield(space, links)
 				space.Close()

@@ -144,6 +144,32 @@ func TestRoutesStandAsGiven(t *testing.T) {
 	}
 }
 
+// On an EXISTING interface another agent may be at work, under the same protocol.
+func TestAnotherAgentOnAnExistingInterface(t *testing.T) {
+	h, _, index := inRed(t)
+	routes := &verbs.Bench[*l3.Route, RouteMeta]{D: h.routeDescriptor()}
+	arps := &verbs.Bench[*l3.ARPEntry, ARPMeta]{D: h.arpDescriptor()}
+	r, theirs := route(t, `dst_network: "10.9.0.0/16" outgoing_interface: "if1"`), route(t, `dst_network: "10.8.0.0/16" outgoing_interface: "if1"`)
+	n := parse[*l3.ARPEntry](t, `interface: "if1" ip_address: "10.1.0.9" hw_address: "02:fe:00:00:00:09"`)
+	their := parse[*l3.ARPEntry](t, `interface: "if1" ip_address: "10.1.0.8" hw_address: "02:fe:00:00:00:08"`)
+	routes.Create(t, r)
+	routes.Create(t, theirs)
+	arps.Create(t, n)
+	arps.Create(t, their)
+	routes.Stands(t, r, theirs)
+	arps.Stands(t, n, their)
+	shared := index["if1"]
+	shared.Existing = true
+	index["if1"] = shared
+	for _, found := range []int{len(routes.Retrieve(t, r)), len(arps.Retrieve(t, n))} {
+		if found != 1 {
+			t.Errorf("%d found to be ours, want 1", found)
+		}
+	}
+	routes.Stands(t, r, theirs) // both are, to whoever wants both
+	arps.Stands(t, n, their)
+}
+
 // One destination by two interfaces: the metric tells the routes apart.
 func TestRouteInTheWay(t *testing.T) {
 	h, red, index := inRed(t)

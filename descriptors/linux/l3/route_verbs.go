@@ -117,7 +117,8 @@ func (h handler) deleteRoute(_ context.Context, _ string, _ *l3.Route, was Route
 	return err
 }
 
-// retrieveRoutes lists the routes of our protocol that leave by interfaces that stand.
+// retrieveRoutes lists the routes of our protocol that leave by interfaces that
+// stand; of EXISTING ones those that are wanted.
 func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Wanted[*l3.Route]) iter.Seq2[scheduler.Found[*l3.Route, RouteMeta], error] {
 	return func(yield func(scheduler.Found[*l3.Route, RouteMeta], error) bool) {
 		values := make(map[string]*l3.Route, len(wanted))
@@ -125,13 +126,17 @@ func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Wanted[*l3
 			values[w.Key] = w.Value
 		}
 		for space, links := range h.spaces() {
-			routes, err := space.Routes(func(r kernel.Route) bool { return r.Protocol == kernel.Protocol && links[r.Link] != "" })
+			routes, err := space.Routes(func(r kernel.Route) bool { return r.Protocol == kernel.Protocol && links[r.Link].name != "" })
 			if err != nil {
 				yield(scheduler.Found[*l3.Route, RouteMeta]{}, err)
 				return
 			}
 			for _, r := range routes {
-				v, key := readRoute(r, links[r.Link], values)
+				on := links[r.Link]
+				v, key := readRoute(r, on.name, values)
+				if on.existing && values[key] == nil {
+					continue
+				}
 				h.Watch.Saw(space, standing.Route(space.ID, r), entryOfRoute(key, r))
 				if !yield(scheduler.Found[*l3.Route, RouteMeta]{Key: key, Value: v, Meta: RouteMeta{space.ID, r}}, nil) {
 					return
