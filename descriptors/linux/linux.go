@@ -132,9 +132,12 @@ func (p *Plugin) namespaces(c netns.Change) {
 	}
 }
 
+// mostLogged is how many keys one line of the log has.
+const mostLogged = 10
+
 // lost tells the scheduler what somebody else has taken away.
 func (p *Plugin) lost(keys []string) {
-	p.log.Info("somebody removed what is ours: putting it back", "keys", keys)
+	p.log.Info("somebody removed what is ours: putting it back", "count", len(keys), "keys", keys[:min(len(keys), mostLogged)])
 	seen := make([]scheduler.Observed, len(keys))
 	for i, key := range keys {
 		seen[i].Key = key

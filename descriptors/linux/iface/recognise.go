@@ -51,8 +51,9 @@ func (h *handler) recognise(places []*place, wanted []*interfaces.Interface) (ou
 		}
 	}
 	out = settleVETHs(out)
+	masters := mastersOf(out)
 	for i := range out {
-		h.describe(&out[i], byName[out[i].value.GetName()], out)
+		h.describe(&out[i], byName[out[i].value.GetName()], masters)
 	}
 	return out
 }
@@ -104,7 +105,7 @@ func settleVETHs(all []seen) (out []seen) {
 }
 
 // describe fills in what the link looks like.
-func (h *handler) describe(s *seen, want *interfaces.Interface, all []seen) {
+func (h *handler) describe(s *seen, want *interfaces.Interface, masters map[at]string) {
 	v := s.value
 	v.Namespace = s.place.ref(want)
 	v.HostIfName, v.Enabled = s.link.Name, s.link.Up
@@ -120,7 +121,7 @@ func (h *handler) describe(s *seen, want *interfaces.Interface, all []seen) {
 	if veth := v.GetVeth(); veth != nil {
 		describeOffload(s.place.space, s.link, veth)
 	}
-	v.VrfMasterInterface = masterOf(s, want, all)
+	v.VrfMasterInterface = masterOf(s, want, masters)
 	if want != nil {
 		v.LinkOnly = want.GetLinkOnly()
 	}
@@ -144,16 +145,32 @@ func describeOffload(space *netns.Space, l kernel.Link, veth *interfaces.VethLin
 	veth.RxChecksumOffloading, veth.TxChecksumOffloading = setting(have.RX), setting(have.TX)
 }
 
+// at is where a link is found.
+type at struct {
+	place *place
+	index int
+}
+
+// mastersOf are the logical names of what others may be under.
+func mastersOf(all []seen) map[at]string {
+	out := map[at]string{}
+	for _, s := range all {
+		where := at{s.place, s.link.Index}
+		if _, twice := out[where]; !twice && s.value.GetType() != interfaces.Interface_VETH {
+			out[where] = s.value.GetName()
+		}
+	}
+	return out
+}
+
 // masterOf is the logical name of the VRF that the link is in. Of an EXISTING
 // interface that VRF counts that its value names.
-func masterOf(s *seen, want *interfaces.Interface, all []seen) string {
+func masterOf(s *seen, want *interfaces.Interface, masters map[at]string) string {
 	if s.link.Master == 0 {
 		return ""
 	}
-	for _, o := range all {
-		if o.place == s.place && o.link.Index == s.link.Master && o.value.GetType() != interfaces.Interface_VETH {
-			return o.value.GetName()
-		}
+	if name, ok := masters[at{s.place, s.link.Master}]; ok {
+		return name
 	}
 	if s.value.GetType() == interfaces.Interface_EXISTING {
 		return want.GetVrfMasterInterface()
