@@ -118,25 +118,28 @@ func (v verdict) fine() bool { return len(v.lost) == 0 && !v.changed }
 
 // judge compares what the kernel says of a thing with what should be.
 func (b *book) judge(t Thing, e kernel.Event) verdict {
-	have, ours := b.things[t]
-	switch what := e.What.(type) {
-	case kernel.Link:
-		return b.judgeLink(t, what, e.Gone)
-	case kernel.Route:
-		another := what.Link != 0 && what.Link != have.Link
-		if ours && (e.Gone && !another || !e.Gone && what != have.Route) {
-			return verdict{lost: []Thing{t}}
-		}
-	case kernel.Neighbour:
-		if ours && (e.Gone || what.Protocol != kernel.Protocol || what.MAC.String() != have.MAC) {
-			return verdict{lost: []Thing{t}}
-		}
-	default:
-		if ours && e.Gone {
-			return verdict{lost: []Thing{t}}
-		}
+	if l, ok := e.What.(kernel.Link); ok {
+		return b.judgeLink(t, l, e.Gone)
+	}
+	if have, ours := b.things[t]; ours && have.lost(e) {
+		return verdict{lost: []Thing{t}}
 	}
 	return verdict{}
+}
+
+// lost tells whether what stands on a link is gone, or is not what was made. A
+// route that has gone from another link was another.
+func (e Entry) lost(now kernel.Event) bool {
+	switch what := now.What.(type) {
+	case kernel.Route:
+		if now.Gone {
+			return what.Link == 0 || what.Link == e.Link
+		}
+		return what != e.Route
+	case kernel.Neighbour:
+		return now.Gone || what.Protocol != kernel.Protocol || what.MAC.String() != e.MAC
+	}
+	return now.Gone
 }
 
 // convict takes out what is lost, given what the kernel says of t now, and returns
