@@ -18,9 +18,10 @@ const (
 
 type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dialer opens connections that may take long for an answer, if only some of it
-// comes within patience each time.
-func dialer(security *tls.Config, patience time.Duration) dialFunc {
+// dialer opens connections that end when life does, so that nothing which waits
+// for them outlives it. Given patience, they may take long for an answer, if only
+// some of it comes within that time again and again.
+func dialer(life context.Context, security *tls.Config, patience time.Duration) dialFunc {
 	plain := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: tcpProbeAfter, Interval: tcpProbeEvery, Count: tcpProbes,
 	}}
@@ -29,11 +30,15 @@ func dialer(security *tls.Config, patience time.Duration) dialFunc {
 		dial = (&tls.Dialer{NetDialer: plain, Config: security}).DialContext
 	}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(life, cancel)()
 		conn, err := dial(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		return &patientConn{Conn: conn, patience: patience}, nil
+		forget := context.AfterFunc(life, func() { conn.Close() })
+		return &boundConn{Conn: conn, forget: forget, patience: patience}, nil
 	}
 }
 
@@ -49,21 +54,28 @@ func once(dial dialFunc) dialFunc {
 	}
 }
 
-// A patientConn takes a deadline for an answer as one for each part of it, so that
-// a large answer on a slow line is not taken for none.
-type patientConn struct {
+// A boundConn is bound to a life. With patience it takes a deadline for an answer
+// as one for each part of it, so that a large answer on a slow line is not taken
+// for none.
+type boundConn struct {
 	net.Conn
+	forget   func() bool // leaves the life
 	patience time.Duration
-	bounded  bool // whether reading has a deadline; set and read by the one who reads
+	hurried  bool // reading has a deadline; set and read by the one who reads
 }
 
-func (c *patientConn) SetReadDeadline(t time.Time) error {
-	c.bounded = !t.IsZero()
+func (c *boundConn) Close() error {
+	c.forget()
+	return c.Conn.Close()
+}
+
+func (c *boundConn) SetReadDeadline(t time.Time) error {
+	c.hurried = !t.IsZero()
 	return c.Conn.SetReadDeadline(t)
 }
 
-func (c *patientConn) Read(p []byte) (int, error) {
-	if c.bounded {
+func (c *boundConn) Read(p []byte) (int, error) {
+	if c.hurried && c.patience > 0 {
 		if err := c.Conn.SetReadDeadline(time.Now().Add(c.patience)); err != nil {
 			return 0, err
 		}

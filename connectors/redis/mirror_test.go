@@ -17,6 +17,7 @@ type mirror struct {
 	source *kvdbsync.Source
 	has    map[string]string
 	errs   map[string]error
+	gone   int // deletions of keys that it held
 	late   <-chan time.Time
 }
 
@@ -59,6 +60,9 @@ func (m *mirror) until(ok func() bool) {
 		}
 		c, _ := m.source.Take()
 		for _, e := range c.Events {
+			if _, had := m.has[e.Key]; had && e.Value == nil && e.Err == nil {
+				m.gone++
+			}
 			delete(m.has, e.Key)
 			delete(m.errs, e.Key)
 			if e.Err != nil {

@@ -30,10 +30,10 @@ type node struct {
 	evicted string              // how many keys the server has evicted, when last asked
 }
 
-// newNode makes a node that is not connected to.
-func newNode(a access, addr, prefix string, box *inbox, log *slog.Logger) *node {
+// newNode makes a node that is not connected to. Its connections end when life does.
+func newNode(life context.Context, a access, addr, prefix string, box *inbox, log *slog.Logger) *node {
 	n := &node{addr: addr, prefix: prefix, box: box, log: log.With("server", addr), pongs: make(chan struct{}, 1), heard: map[string]struct{}{}}
-	dial := dialer(a.security, a.ReadTimeout)
+	dial := dialer(life, a.security, a.ReadTimeout)
 	listen := a.node(addr, once(dial))
 	listen.Protocol = 3
 	listen.OnConnect = func(ctx context.Context, cn *goredis.Conn) (err error) {
@@ -117,9 +117,9 @@ func (n *node) answer(ctx context.Context, late <-chan time.Time) error {
 	}
 }
 
-// hangUp ends both connections, and whatever waits for them.
-func (n *node) hangUp() {
-	// What closing may say is that it was closed already.
+// close lets go of what belongs to the connections. What that may say is that
+// they have ended.
+func (n *node) close() {
 	_ = n.sub.Close()
 	_ = n.told.Close()
 	_ = n.data.Close()

@@ -18,6 +18,7 @@ import (
 type Client struct {
 	client goredis.UniversalClient
 	read   reader
+	reload func(context.Context) // asks a Cluster who has which slots; nil: it is none
 }
 
 // Dial returns a Client, to be closed. The first request finds out whether the
@@ -27,13 +28,13 @@ func Dial(_ context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	dial := dialer(a.security, 0)
+	dial := dialer(context.Background(), a.security, 0)
 	if a.cluster() {
 		o := a.toCluster(dial)
 		o.PoolSize, o.PoolTimeout, o.ConnMaxIdleTime = a.Pool.MaxConnections, a.Pool.BusyTimeout, a.Pool.IdleTimeout
 		o.ReadOnly, o.RouteByLatency, o.ContextTimeoutEnabled = a.ReadReplicas, a.RouteByLatency, true
 		client := goredis.NewClusterClient(o)
-		return &Client{client: client, read: oneByOne(client)}, nil
+		return &Client{client: client, read: oneByOne(client), reload: client.ReloadState}, nil
 	}
 	client := a.dialOne(dial)
 	return &Client{client: client, read: atOnce(client)}, nil
@@ -53,13 +54,22 @@ func (a access) dialOne(dial dialFunc) *goredis.Client {
 	return goredis.NewClient(o)
 }
 
+// noted returns err. Where it may mean that a master has died, the next request is
+// to find the one that took over, which the library would do within a minute.
+func (c *Client) noted(ctx context.Context, err error) error {
+	if c.reload != nil && err != nil && !errors.Is(err, goredis.Nil) {
+		c.reload(ctx)
+	}
+	return err
+}
+
 // Close ends the connections.
 func (c *Client) Close() error { return c.client.Close() }
 
 // Get implements kvdbsync.Store.
 func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 	value, err := c.client.Get(ctx, key).Bytes()
-	switch {
+	switch err := c.noted(ctx, err); {
 	case errors.Is(err, goredis.Nil):
 		return nil, fmt.Errorf("%s: %w", key, kvdbsync.ErrNotFound)
 	case goredis.HasErrorPrefix(err, "WRONGTYPE"):
@@ -82,7 +92,7 @@ func (c *Client) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, erro
 	} else {
 		err = scan(ctx, c.client, prefix, func(keys []string) error { return l.add(ctx, keys) })
 	}
-	return l.sorted(), err
+	return l.sorted(), c.noted(ctx, err)
 }
 
 // A listing gathers pairs from several masters at the same time.
@@ -114,7 +124,7 @@ func (l *listing) sorted() (pairs []kvdbsync.Pair) {
 
 // Put implements kvdbsync.Store.
 func (c *Client) Put(ctx context.Context, key string, value []byte) error {
-	if err := c.client.Set(ctx, key, value, 0).Err(); err != nil {
+	if err := c.noted(ctx, c.client.Set(ctx, key, value, 0).Err()); err != nil {
 		return fmt.Errorf("writing %s in redis: %w", key, err)
 	}
 	return nil
@@ -123,7 +133,7 @@ func (c *Client) Put(ctx context.Context, key string, value []byte) error {
 // Delete implements kvdbsync.Store.
 func (c *Client) Delete(ctx context.Context, key string) (existed bool, err error) {
 	deleted, err := c.client.Del(ctx, key).Result()
-	if err != nil {
+	if c.noted(ctx, err) != nil {
 		return false, fmt.Errorf("deleting %s in redis: %w", key, err)
 	}
 	return deleted > 0, nil

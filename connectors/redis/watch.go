@@ -42,9 +42,8 @@ func begin(ctx context.Context, cfg Config, log *slog.Logger, prefix string, emi
 	w := &watch{access: a, log: log, prefix: prefix, emit: emit, box: newInbox()}
 	ctx, w.stop = context.WithCancel(ctx)
 	if a.cluster() {
-		w.cluster = goredis.NewClusterClient(a.toCluster(dialer(a.security, a.ReadTimeout)))
+		w.cluster = goredis.NewClusterClient(a.toCluster(dialer(ctx, a.security, a.ReadTimeout)))
 		w.read = oneByOne(w.cluster)
-		w.atEnd(ctx, func() { _ = w.cluster.Close() }) // which has nothing to say
 	}
 	if err := w.open(ctx); err != nil {
 		w.close()
@@ -60,7 +59,7 @@ func (w *watch) open(ctx context.Context) error {
 		return err
 	}
 	for _, addr := range addrs {
-		if err := w.add(ctx, newNode(w.access, addr, w.prefix, w.box, w.log)); err != nil {
+		if err := w.add(ctx, newNode(ctx, w.access, addr, w.prefix, w.box, w.log)); err != nil {
 			return err
 		}
 	}
@@ -73,7 +72,6 @@ func (w *watch) open(ctx context.Context) error {
 
 // add connects to a master.
 func (w *watch) add(ctx context.Context, n *node) error {
-	w.atEnd(ctx, n.hangUp)
 	w.nodes = append(w.nodes, n)
 	if err := n.ask(ctx); err != nil {
 		return err
@@ -91,17 +89,15 @@ func (w *watch) add(ctx context.Context, n *node) error {
 	return n.subscribe(ctx)
 }
 
-// atEnd calls hangUp when the watch ends, from outside or by itself, so that
-// nothing it waits for holds it up.
-func (w *watch) atEnd(ctx context.Context, hangUp func()) {
-	w.all.Go(func() {
-		<-ctx.Done()
-		hangUp()
-	})
-}
-
+// close ends the watch. Its connections have ended before, if its context has.
 func (w *watch) close() {
 	w.stop()
+	for _, n := range w.nodes {
+		n.close()
+	}
+	if w.cluster != nil {
+		_ = w.cluster.Close() // like those of the nodes
+	}
 	w.all.Wait()
 }
 

@@ -15,8 +15,8 @@ import (
 
 // RedisOptions are the choices of StartRedis; the zero value is a plain server.
 type RedisOptions struct {
-	Args []string // further arguments: "--requirepass", "secret"
-	TLS  bool     // only TLS is served: Args then name the certificates
+	Args []string      // further arguments: "--requirepass", "secret"
+	TLS  *Certificates // only TLS is served, to clients who show a certificate; nil: plain
 }
 
 // Redis is one Redis server with its data, on the loopback interface. What is
@@ -24,7 +24,8 @@ type RedisOptions struct {
 type Redis struct {
 	Addr string // host:port for clients; the same after a restart
 	*process
-	data string
+	data  string
+	certs *Certificates // nil: no TLS
 }
 
 // StartRedis starts a Redis server and waits until it serves. The test ends it.
@@ -45,21 +46,23 @@ func StartRedis(t testing.TB, o RedisOptions) *Redis {
 func planRedis(t testing.TB, o RedisOptions) *Redis {
 	t.Helper()
 	port := strconv.Itoa(freePorts(t, 1)[0])
-	data := t.TempDir()
-	plain, secure := port, "0"
-	if o.TLS {
-		plain, secure = "0", port
+	r := &Redis{Addr: net.JoinHostPort("127.0.0.1", port), data: t.TempDir(), certs: o.TLS}
+	args := append(redisListens(port, o.TLS), "--dir", r.data, "--daemonize", "no",
+		"--save", "", "--appendonly", "yes", "--appendfsync", "no", "--enable-debug-command", "yes")
+	r.process = &process{
+		t: t, path: redisProgram(t, "redis-server"), args: append(args, o.Args...), ready: r.answers,
 	}
-	addr := net.JoinHostPort("127.0.0.1", port)
-	args := []string{
-		"--bind", "127.0.0.1", "--port", plain, "--tls-port", secure, "--dir", data,
-		"--save", "", "--appendonly", "yes", "--appendfsync", "no", "--daemonize", "no",
-		"--enable-debug-command", "yes",
+	return r
+}
+
+// redisListens are the arguments that make a server, or a Sentinel, listen.
+func redisListens(port string, certs *Certificates) []string {
+	args := []string{"--bind", "127.0.0.1"}
+	if certs == nil {
+		return append(args, "--port", port)
 	}
-	return &Redis{Addr: addr, data: data, process: &process{
-		t: t, path: redisProgram(t, "redis-server"), args: append(args, o.Args...),
-		ready: func() bool { return redisAnswers(addr, o.TLS) },
-	}}
+	return append(args, "--port", "0", "--tls-port", port, "--tls-replication", "yes", "--tls-cluster", "yes",
+		"--tls-ca-cert-file", certs.CA, "--tls-cert-file", certs.Server.Cert, "--tls-key-file", certs.Server.Key)
 }
 
 // redisProgram finds a program of Redis; redis-server is all that Debian's package
@@ -75,7 +78,11 @@ func redisProgram(t testing.TB, name string) string {
 func (r *Redis) RedisCLI(args ...string) string {
 	r.t.Helper()
 	host, port, _ := net.SplitHostPort(r.Addr)
-	cmd := exec.Command(redisProgram(r.t, "redis-cli"), append([]string{"-h", host, "-p", port}, args...)...)
+	where := []string{"-h", host, "-p", port}
+	if r.certs != nil {
+		where = append(where, "--tls", "--cacert", r.certs.CA, "--cert", r.certs.Client.Cert, "--key", r.certs.Client.Key)
+	}
+	cmd := exec.Command(redisProgram(r.t, "redis-cli"), append(where, args...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		r.t.Fatalf("redis-cli %s: %v\n%s", strings.Join(args, " "), err, out)
@@ -97,11 +104,11 @@ func (r *Redis) Wipe() {
 	}
 }
 
-// redisAnswers asks whether the server has loaded its data. One that wants a
-// password has.
-func redisAnswers(addr string, tls bool) bool {
-	c, err := net.DialTimeout("tcp", addr, time.Second)
-	if err != nil || tls {
+// answers asks whether the server has loaded its data. One that wants a password
+// has.
+func (r *Redis) answers() bool {
+	c, err := net.DialTimeout("tcp", r.Addr, time.Second)
+	if err != nil || r.certs != nil {
 		return err == nil && c.Close() == nil
 	}
 	defer c.Close()

@@ -31,7 +31,7 @@ func StartRedisGroup(t testing.TB, o RedisOptions) *RedisGroup {
 	}, o.Args...)})
 	g.Replica.awaitSaid("master_link_status:up", "INFO", "replication")
 	for range 3 {
-		g.Sentinels = append(g.Sentinels, startSentinel(t, host, port))
+		g.Sentinels = append(g.Sentinels, startSentinel(t, host, port, o.TLS))
 	}
 	for _, s := range g.Sentinels {
 		s.awaitSaid("num-other-sentinels\n2\n", "SENTINEL", "MASTER", SentinelMaster)
@@ -42,33 +42,31 @@ func StartRedisGroup(t testing.TB, o RedisOptions) *RedisGroup {
 
 // startSentinel starts a Redis server as a Sentinel, which keeps what it knows in
 // its configuration file.
-func startSentinel(t testing.TB, host, port string) *Redis {
+func startSentinel(t testing.TB, host, port string, certs *Certificates) *Redis {
 	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "sentinel.conf")
 	own := strconv.Itoa(freePorts(t, 1)[0])
-	text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor %s %s %s 2\n"+
-		"sentinel down-after-milliseconds %[3]s 500\nsentinel failover-timeout %[3]s 3000\n", own, dir, SentinelMaster, host, port)
+	s := &Redis{Addr: net.JoinHostPort("127.0.0.1", own), data: t.TempDir(), certs: certs}
+	file := filepath.Join(s.data, "sentinel.conf")
+	text := fmt.Sprintf("sentinel monitor %s %s %s 2\nsentinel down-after-milliseconds %[1]s 500\nsentinel failover-timeout %[1]s 3000\n",
+		SentinelMaster, host, port)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatalf("configuration of a Sentinel: %v", err)
 	}
-	addr := net.JoinHostPort("127.0.0.1", own)
-	s := &Redis{Addr: addr, data: dir, process: &process{
-		t: t, path: redisProgram(t, "redis-server"), args: []string{file, "--sentinel"},
-		ready: func() bool { return redisAnswers(addr, false) },
-	}}
+	args := append([]string{file, "--sentinel", "--dir", s.data}, redisListens(own, certs)...)
+	s.process = &process{t: t, path: redisProgram(t, "redis-server"), args: args, ready: s.answers}
 	t.Cleanup(s.Kill)
 	s.Start()
+	s.RedisCLI("SENTINEL", "DEBUG", "INFO-PERIOD", "1000") // by which it finds the replica
 	return s
 }
 
 // StartRedisCluster starts a Cluster of masters that share all slots.
-func StartRedisCluster(t testing.TB, masters int) []*Redis {
+func StartRedisCluster(t testing.TB, masters int, o RedisOptions) []*Redis {
 	t.Helper()
 	var nodes []*Redis
 	create := []string{"--cluster", "create"}
 	for range masters {
-		n := StartRedisNode(t)
+		n := StartRedisNode(t, o)
 		nodes = append(nodes, n)
 		create = append(create, n.Addr)
 	}
@@ -80,13 +78,14 @@ func StartRedisCluster(t testing.TB, masters int) []*Redis {
 }
 
 // StartRedisNode starts a server that can join a Cluster.
-func StartRedisNode(t testing.TB) *Redis {
+func StartRedisNode(t testing.TB, o RedisOptions) *Redis {
 	t.Helper()
 	bus := strconv.Itoa(freePorts(t, 1)[0]) // the usual port + 10000 may not exist
-	return StartRedis(t, RedisOptions{Args: []string{
+	o.Args = append([]string{
 		"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "1000",
 		"--repl-diskless-sync-delay", "0",
-	}})
+	}, o.Args...)
+	return StartRedis(t, o)
 }
 
 // JoinCluster makes a node, of StartRedisNode, a master without slots in the
@@ -100,6 +99,7 @@ func (r *Redis) JoinCluster(member *Redis, replicaOf string) {
 	member.RedisCLI(args...)
 	id := r.ClusterID()
 	member.awaitSaid(id, "CLUSTER", "NODES")
+	r.awaitSaid("cluster_state:ok", "CLUSTER", "INFO")
 	if replicaOf != "" {
 		r.awaitSaid("master_link_status:up", "INFO", "replication")
 	}

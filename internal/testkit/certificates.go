@@ -1,0 +1,98 @@
+package testkit
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Certificates are files in PEM: those of an authority, and of one whom it has
+// certified for each side of a connection to 127.0.0.1.
+type Certificates struct {
+	CA             string
+	Server, Client KeyPair
+}
+
+// A KeyPair is a certificate and its private key.
+type KeyPair struct{ Cert, Key string }
+
+// MakeCertificates makes an authority of its own for each call.
+func MakeCertificates(t testing.TB) *Certificates {
+	t.Helper()
+	a := authority{t: t, dir: t.TempDir()}
+	root := a.template("authority")
+	root.IsCA, root.BasicConstraintsValid, root.KeyUsage = true, true, x509.KeyUsageCertSign
+	a.cert, a.key = root, a.newKey()
+	return &Certificates{
+		CA:     a.write("ca.pem", "CERTIFICATE", a.sign(root, a.key.Public())),
+		Server: a.issue("server"), Client: a.issue("client"),
+	}
+}
+
+type authority struct {
+	t    testing.TB
+	dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func (a *authority) template(name string) *x509.Certificate {
+	return &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()),
+		Subject:      pkix.Name{CommonName: name},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(time.Hour),
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+}
+
+func (a *authority) issue(name string) KeyPair {
+	a.t.Helper()
+	key := a.newKey()
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return KeyPair{
+		Cert: a.write(name+".pem", "CERTIFICATE", a.sign(a.template(name), key.Public())),
+		Key:  a.write(name+".key", "EC PRIVATE KEY", der),
+	}
+}
+
+func (a *authority) newKey() *ecdsa.PrivateKey {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return key
+}
+
+func (a *authority) sign(cert *x509.Certificate, public crypto.PublicKey) []byte {
+	a.t.Helper()
+	der, err := x509.CreateCertificate(rand.Reader, cert, a.cert, public, a.key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return der
+}
+
+func (a *authority) write(name, kind string, der []byte) string {
+	a.t.Helper()
+	path := filepath.Join(a.dir, name)
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+	return path
+}
