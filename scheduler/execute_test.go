@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -145,4 +147,32 @@ func bareCalls(n, limit int, each time.Duration) time.Duration {
 	}
 	wg.Wait()
 	return time.Since(begin)
+}
+
+func TestReadingBackEndsWhenNobodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		type found = scheduler.Found[*interfaces.Interface, struct{}]
+		_, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, struct{}]{
+			Name: "interface", Model: models.For[*interfaces.Interface](),
+			Retrieve: func(ctx context.Context, _ []scheduler.Wanted[*interfaces.Interface]) iter.Seq2[found, error] {
+				return func(yield func(found, error) bool) {
+					<-ctx.Done()
+					yield(found{}, ctx.Err())
+				}
+			},
+		})
+		must(t, err)
+		defer begin(t, s)()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begun := time.Now()
+		if _, err := s.Commit(ctx, scheduler.Txn{Refresh: true}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Commit returns %v", err)
+		}
+		mustCommit(t, s, scheduler.Txn{})
+		if took := time.Since(begun); took != time.Second {
+			t.Errorf("the scheduler was busy for %v", took)
+		}
+	})
 }

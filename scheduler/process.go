@@ -15,6 +15,7 @@ type run struct {
 	policy    Retry
 	retry     bool
 	reverting bool
+	verbose   bool          // log what is read back
 	skipped   bool          // some operations were not begun
 	failed    []*descriptor // whose verbs failed
 	// jitter is the part by which retries come later: the same for all that fails
@@ -28,12 +29,15 @@ func (s *Scheduler) begin(t TxnType) *run {
 	return r
 }
 
-func (s *Scheduler) commit(ctx context.Context, txn Txn) *Record {
+// commit processes txn; what it reads back ends when nobody waits any more.
+func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn) *Record {
 	r := s.begin(Northbound)
-	r.policy = txn.Retry
+	r.policy, r.verbose = txn.Retry, txn.Verbose
 	r.rec.describe(txn)
 	if txn.Refresh {
-		s.refresh(ctx, r, s.registry.order, txn.Changes)
+		reading, cancel := until(ctx, nobody)
+		s.refresh(reading, r, s.registry.order, txn.Changes)
+		cancel()
 		for _, key := range s.failedOf(nil) {
 			if retriable(s.graph.Node(key).Err()) {
 				s.graph.Retry(key)
@@ -49,6 +53,21 @@ func (s *Scheduler) commit(ctx context.Context, txn Txn) *Record {
 	}
 	s.intendAll(txn)
 	return s.finish(ctx, r)
+}
+
+// until is ctx, ended also by a channel.
+func until(ctx context.Context, done <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if done != nil {
+		go func() {
+			select {
+			case <-done:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, cancel
 }
 
 func (r *Record) describe(txn Txn) {

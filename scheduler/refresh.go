@@ -31,7 +31,7 @@ func (s *Scheduler) refresh(ctx context.Context, r *run, ds []*descriptor, comin
 		if d.retrieve == nil || d.gate.Shut() {
 			continue
 		}
-		if err := s.retrieve(ctx, d, nodes[d], fresh[d]); err != nil {
+		if err := s.retrieve(ctx, r, d, nodes[d], fresh[d]); err != nil {
 			err = fmt.Errorf("%s: %w", d.name, err)
 			s.log.Error("cannot read back what stands", "descriptor", d.name, "err", err)
 			r.rec.Unrefreshed = append(r.rec.Unrefreshed, err)
@@ -39,7 +39,7 @@ func (s *Scheduler) refresh(ctx context.Context, r *run, ds []*descriptor, comin
 	}
 }
 
-func (s *Scheduler) retrieve(ctx context.Context, d *descriptor, nodes []*graph.Node, ws []wanted) error {
+func (s *Scheduler) retrieve(ctx context.Context, r *run, d *descriptor, nodes []*graph.Node, ws []wanted) error {
 	coming := make(map[string]bool, len(ws))
 	for _, w := range ws {
 		coming[w.key] = true
@@ -69,6 +69,9 @@ func (s *Scheduler) retrieve(ctx context.Context, d *descriptor, nodes []*graph.
 		d.index.drop(d.nameIn(key))
 	}
 	for _, it := range items {
+		if r.verbose {
+			s.log.Info("read back", "descriptor", d.name, "key", it.value.Key, "ours", !it.foreign, "value", messageText(message(it.value)))
+		}
 		s.graph.Found(it.value, it.meta, it.foreign)
 		d.remember(s.graph.Node(it.value.Key)) // for those that retrieve after d
 	}

@@ -122,10 +122,11 @@ var ErrStopped = errors.New("the scheduler has stopped")
 
 // Commit has txn processed and waits for the end of it. The error is a
 // *TxnError if verbs failed; the record says all. When ctx ends, Commit stops
-// waiting, but a transaction that has begun goes on.
+// waiting and the reading back ends, but the rest of a transaction that has
+// begun goes on.
 func (s *Scheduler) Commit(ctx context.Context, txn Txn) (*Record, error) {
 	var rec *Record
-	if err := s.ask(ctx, func(ctx context.Context) { rec = s.commit(ctx, txn) }); err != nil {
+	if err := s.ask(ctx, func(run context.Context) { rec = s.commit(run, ctx.Done(), txn) }); err != nil {
 		return nil, err
 	}
 	return rec, rec.Err()
@@ -135,7 +136,7 @@ func (s *Scheduler) Commit(ctx context.Context, txn Txn) (*Record, error) {
 // status of its values say what became of it.
 func (s *Scheduler) Submit(ctx context.Context, txn Txn) error {
 	select {
-	case s.asked <- func(ctx context.Context) { s.commit(ctx, txn) }:
+	case s.asked <- func(ctx context.Context) { s.commit(ctx, nil, txn) }:
 		return nil
 	case <-s.stopped:
 		return ErrStopped

@@ -13,6 +13,8 @@ type Txn struct {
 	// Refresh first reads back what really stands, and tries again what failed
 	// unless it was Terminal.
 	Refresh bool
+	// Verbose logs each value that is read back.
+	Verbose bool
 	// Replace says that Changes are all that is wanted. From then on whatever
 	// else of ours stands is removed.
 	Replace bool
