@@ -1,0 +1,262 @@
+package scheduler_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// fakeNet is a southbound in memory, which prints what is done to it.
+type fakeNet struct {
+	mu      sync.Mutex
+	out     *bytes.Buffer
+	stands  map[string]proto.Message
+	foreign map[string]bool
+	unknown bool              // what stands does not say whose it is
+	broken  map[string]string // "", "terminal", "panic"
+	indexes int
+}
+
+func (f *fakeNet) do(verb, key string, change func()) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name := short(key)
+	switch how, ok := f.broken[name]; {
+	case ok && how == "panic":
+		panic("verb of " + name)
+	case ok && how == "terminal":
+		fmt.Fprintf(f.out, "  %s %s: terminal\n", verb, name)
+		return scheduler.Terminal(errors.New("kernel lacks it"))
+	case ok:
+		fmt.Fprintf(f.out, "  %s %s: broken\n", verb, name)
+		return errors.New("broken")
+	}
+	fmt.Fprintf(f.out, "  %s %s\n", verb, name)
+	change()
+	return nil
+}
+
+// set follows a line of a story.
+func (f *fakeNet) set(line []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name := line[1]
+	switch line[0] {
+	case "break":
+		f.broken[name] = strings.Join(line[2:], "")
+	case "mend":
+		delete(f.broken, name)
+	case "vanish":
+		delete(f.stands, key(name))
+		maps.DeleteFunc(f.stands, func(k string, _ proto.Message) bool {
+			return strings.HasPrefix(k, addressPrefix+name+"/address/") // they go with their interface
+		})
+	default:
+		f.stands[key(name)] = message(name, line[2:])
+		f.foreign[key(name)] = line[0] == "foreign"
+	}
+}
+
+func (f *fakeNet) put(key string, m proto.Message) func() {
+	return func() { f.stands[key] = m }
+}
+
+func (f *fakeNet) drop(key string) func() { return func() { delete(f.stands, key) } }
+
+// seen is what stands under key: an interface with the addresses that it has.
+func (f *fakeNet) seen(key string) proto.Message {
+	v, ok := f.stands[key].(*interfaces.Interface)
+	if !ok {
+		return f.stands[key]
+	}
+	v = proto.CloneOf(v)
+	v.IpAddresses = nil
+	for _, k := range slices.Sorted(maps.Keys(f.stands)) {
+		if address, ok := strings.CutPrefix(k, addressPrefix+v.Name+"/address/"); ok {
+			v.IpAddresses = append(v.IpAddresses, address)
+		}
+	}
+	return v
+}
+
+// retrieve yields what stands under prefix.
+func retrieve[V proto.Message, M any](f *fakeNet, prefix string, meta M) func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
+	return func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
+		return func(yield func(scheduler.Found[V, M], error) bool) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if _, ok := f.broken["retrieve"]; ok {
+				yield(scheduler.Found[V, M]{}, errors.New("dump interrupted"))
+				return
+			}
+			for _, key := range slices.Sorted(maps.Keys(f.stands)) {
+				if strings.HasPrefix(key, prefix) && !yield(scheduler.Found[V, M]{Key: key, Value: f.seen(key).(V), Meta: meta, Foreign: f.foreign[key], Unknown: f.unknown}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+const addressPrefix = "linux/interface/"
+
+// descriptors are those of interfaces with derived addresses and a property,
+// of routes over them, and of host interfaces that are only noticed.
+func (f *fakeNet) descriptors(t *testing.T, s *scheduler.Scheduler) *scheduler.Index[int] {
+	type none = struct{}
+	ifs := models.For[*interfaces.Interface]()
+	routes := models.For[*l3.Route]()
+	index, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, int]{
+		Name: "interface", Model: ifs, Southbound: "net",
+		Validate: func(_ string, v *interfaces.Interface) error {
+			if v.Mtu > 9216 {
+				return &models.FieldError{Field: "mtu", Value: v.Mtu, Want: "at most 9216"}
+			}
+			return nil
+		},
+		Equivalent: func(_ string, old, new *interfaces.Interface) bool {
+			return old.Mtu == new.Mtu && old.Type == new.Type && old.GetVeth().GetPeerIfName() == new.GetVeth().GetPeerIfName()
+		},
+		Recreate: func(_ string, old, new *interfaces.Interface, _ int) bool { return old.Type != new.Type },
+		Dependencies: func(_ string, v *interfaces.Interface) []scheduler.Dependency {
+			if v.GetVeth() == nil {
+				return nil
+			}
+			return []scheduler.Dependency{{Label: "veth-peer-exists", Key: ifs.KeyOf(v.GetVeth().PeerIfName)}}
+		},
+		Derived: func(_ string, v *interfaces.Interface) (out []scheduler.KeyValue) {
+			for _, a := range v.IpAddresses {
+				out = append(out, scheduler.KeyValue{Key: addressPrefix + v.Name + "/address/" + a, Value: &emptypb.Empty{}})
+			}
+			return append(out, scheduler.KeyValue{Key: "linux/interface/state/" + v.Name + "/UP", Value: &emptypb.Empty{}})
+		},
+		Create: func(_ context.Context, key string, v *interfaces.Interface) (int, error) {
+			f.mu.Lock()
+			f.indexes++
+			index := f.indexes
+			f.mu.Unlock()
+			return index, f.do("create", key, f.put(key, v))
+		},
+		Update: func(_ context.Context, key string, _, v *interfaces.Interface, m int) (int, error) {
+			return m, f.do("update", key, f.put(key, v))
+		},
+		Delete: func(_ context.Context, key string, _ *interfaces.Interface, _ int) error {
+			return f.do("delete", key, f.drop(key))
+		},
+		Retrieve: retrieve[*interfaces.Interface](f, ifs.Prefix(), 7),
+	})
+	must(t, err)
+	_, err = scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, none]{
+		Name: "address", Prefix: addressPrefix, Southbound: "net",
+		Match: func(key string) bool { return strings.Contains(key, "/address/") },
+		Create: func(_ context.Context, key string, v *emptypb.Empty) (none, error) {
+			return none{}, f.do("create", key, f.put(key, v))
+		},
+		Delete: func(_ context.Context, key string, _ *emptypb.Empty, _ none) error {
+			return f.do("delete", key, f.drop(key))
+		},
+	})
+	must(t, err)
+	_, err = scheduler.Register(s, scheduler.Descriptor[*l3.Route, none]{
+		Name: "route", Model: routes, Southbound: "net", RetrieveAfter: []string{"interface"},
+		Dependencies: func(_ string, r *l3.Route) []scheduler.Dependency {
+			out := []scheduler.Dependency{{Label: "interface-is-up", Key: "linux/interface/state/" + r.OutgoingInterface + "/UP"}}
+			if r.GwAddr != "" {
+				out = append(out, scheduler.Dependency{Label: "has-address", Prefixes: []string{addressPrefix + r.OutgoingInterface + "/address/"}})
+			}
+			return out
+		},
+		Create: func(_ context.Context, key string, r *l3.Route) (none, error) {
+			return none{}, f.do("create", key, f.put(key, r))
+		},
+		Delete: func(_ context.Context, key string, _ *l3.Route, _ none) error {
+			return f.do("delete", key, f.drop(key))
+		},
+		Retrieve: retrieve[*l3.Route](f, routes.Prefix(), none{}),
+	})
+	must(t, err)
+	_, err = scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, none]{
+		Name: "host", Prefix: "linux/interface/host-name/",
+		Retrieve: retrieve[*emptypb.Empty](f, "linux/interface/host-name/", none{}),
+	})
+	must(t, err)
+	return index
+}
+
+const failed = kvscheduler.ValueState_FAILED
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func short(key string) string {
+	key = strings.TrimPrefix(key, "config/linux/interfaces/v2/interface/")
+	return strings.TrimPrefix(key, "config/linux/l3/v2/")
+}
+
+func key(name string) string {
+	switch {
+	case strings.HasPrefix(name, "route/"), strings.HasPrefix(name, "arp/"):
+		return "config/linux/l3/v2/" + name
+	case strings.HasPrefix(name, "linux/"), strings.HasPrefix(name, "config/"):
+		return name
+	}
+	return "config/linux/interfaces/v2/interface/" + name
+}
+
+// message reads "if1 mtu=1 addr=10.0.0.1/24 peer=if2 tap" or "route/10.2.0.0/16/if1 gw".
+func message(name string, args []string) proto.Message {
+	if strings.HasPrefix(name, "linux/") {
+		return &emptypb.Empty{}
+	}
+	if dst, ok := strings.CutPrefix(name, "route/"); ok {
+		i := strings.LastIndexByte(dst, '/')
+		r := &l3.Route{DstNetwork: dst[:i], OutgoingInterface: dst[i+1:]}
+		if slices.Contains(args, "gw") {
+			r.GwAddr = "10.0.0.9"
+		}
+		return r
+	}
+	v := &interfaces.Interface{Name: name, Type: interfaces.Interface_DUMMY}
+	for _, a := range args {
+		field, arg, _ := strings.Cut(a, "=")
+		switch field {
+		case "mtu":
+			mtu, _ := strconv.ParseUint(arg, 10, 32)
+			v.Mtu = uint32(mtu)
+		case "addr":
+			v.IpAddresses = append(v.IpAddresses, arg)
+		case "peer":
+			v.Link = &interfaces.Interface_Veth{Veth: &interfaces.VethLink{PeerIfName: arg}}
+		case "tap":
+			v.Type = interfaces.Interface_TAP_TO_VPP
+		}
+	}
+	return v
+}
+
+func (f *fakeNet) write(text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.out.WriteString(text)
+}
