@@ -12,8 +12,7 @@ type settings struct {
 	Socket    string
 	ConfigDir string
 
-	EtcdConfig, RedisConfig                       string
-	BoltConfig, FiledbConfig                      string
+	EtcdConfig, BoltConfig, FiledbConfig          string
 	SchedulerConfig, OrchestratorConfig           string
 	LinuxIfConfig, LinuxL3Config, LinuxNamespaces string
 	HTTPConfig, HTTPPort                          string
@@ -51,7 +50,6 @@ func (s *settings) sections() []section {
 		{"Where it is declared (a store is used if its file is there; one is enough)", []entry{
 			{"config-dir", "FOLDER", "where the configuration files below are, unless they are paths", text(&s.ConfigDir, ".")},
 			{"etcd-config", "FILE", "etcd: endpoints, TLS, user", text(&s.EtcdConfig, "etcd.conf")},
-			{"redis-config", "FILE", "Redis: a server, Sentinels or a Cluster, TLS, user", text(&s.RedisConfig, "redis.conf")},
 			{"filedb-config", "FILE", "folders or files of YAML or JSON", text(&s.FiledbConfig, "filedb.conf")},
 			{"bolt-config", "FILE", "a file of the agent's own, edited with agentctl kvdb", text(&s.BoltConfig, "bolt.conf")},
 			{"socket", "PATH", "where agentctl reaches the agent (default: LABEL.sock in /run/keyplane, or in $XDG_RUNTIME_DIR/keyplane)", text(&s.Socket, "")},
@@ -79,7 +77,7 @@ func idleFlags() []string {
 		"aggregator-config", "configurator-config", "consul-config", "govpp-config",
 		"grpc-config", "grpc-port", "initfileregistry-config",
 		"kafka-config", "linux-iptablesplugin-config", "logs-config", "msgsync-config",
-		"restpapi-config", "start-timeout", "telemetry-config",
+		"redis-config", "restpapi-config", "start-timeout", "telemetry-config",
 		"vpp-aclplugin-config", "vpp-ifplugin-config", "vpp-ipfixplugin-config",
 	}
 }

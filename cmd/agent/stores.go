@@ -10,7 +10,6 @@ import (
 	"github.com/keyplane/keyplane/connectors/bolt"
 	"github.com/keyplane/keyplane/connectors/etcd"
 	"github.com/keyplane/keyplane/connectors/filedb"
-	"github.com/keyplane/keyplane/connectors/redis"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/orchestrator"
 )
@@ -31,7 +30,6 @@ func (s *settings) storeKinds() []storeKind {
 		{"bolt", "bolt-config", s.BoltConfig, 30, openBolt},
 		{"filedb", "filedb-config", s.FiledbConfig, 20, openFiledb},
 		{"etcd", "etcd-config", s.EtcdConfig, 10, openEtcd},
-		{"redis", "redis-config", s.RedisConfig, 8, openRedis},
 	}
 }
 
@@ -72,18 +70,6 @@ func openEtcd(o opener) (kvdbsync.Connector, error) {
 		return nil, err
 	}
 	return etcd.New(cfg, o.log), nil
-}
-
-func openRedis(o opener) (kvdbsync.Connector, error) {
-	var cfg redis.Config
-	if found, err := o.load(&cfg); !found || err != nil {
-		return nil, err
-	}
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	redis.LogTo(o.log)
-	return redis.New(cfg, o.log), nil
 }
 
 // A store is one that is used.

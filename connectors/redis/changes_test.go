@@ -6,7 +6,6 @@ import (
 	"iter"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"testing"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -272,36 +271,4 @@ func (m mirrored) expect(t *testing.T, want map[string]string) {
 	if len(m) != len(want) {
 		t.Fatalf("%d keys, want %d", len(m), len(want))
 	}
-}
-
-// FuzzPrefix lists what begins with any text, and nothing else.
-func FuzzPrefix(f *testing.F) {
-	of := start(f)
-	client, err := redis.Dial(f.Context(), redis.Config{Endpoint: of.redis.Addr})
-	if err != nil {
-		f.Fatal(err)
-	}
-	defer client.Close()
-	for _, prefix := range []string{"/a/", `*`, `?[a]\*`, `[^a-b]`, "\\", "\x00\xff", "", "]["} {
-		f.Add(prefix, "a/b")
-	}
-	f.Fuzz(func(t *testing.T, prefix, key string) {
-		s := server{t: t, client: of.client}
-		s.do("FLUSHALL")
-		s.put(key, "1")
-		s.put(prefix+"mine", "1")
-		want := map[string]bool{prefix + "mine": true}
-		if strings.HasPrefix(key, prefix) {
-			want[key] = true
-		}
-		pairs, err := client.List(t.Context(), prefix)
-		if err != nil || len(pairs) != len(want) {
-			t.Fatalf("%q: %q, %v; want %v", prefix, pairs, err, want)
-		}
-		for _, p := range pairs {
-			if !want[p.Key] {
-				t.Errorf("%q lists %q", prefix, p.Key)
-			}
-		}
-	})
 }
