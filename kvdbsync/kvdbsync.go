@@ -58,29 +58,13 @@ type Connector interface {
 	Watch(ctx context.Context, prefix string) iter.Seq2[Batch, error]
 }
 
-// A Pair is a key with its value.
-type Pair struct {
-	Key   string
-	Value []byte
-}
-
-// A Store is read and written by hand or by program: by agentctl, and for
-// published status. All keys are whole keys.
-type Store interface {
-	// Get returns ErrNotFound when the key is not there.
-	Get(ctx context.Context, key string) ([]byte, error)
-	// List returns the pairs under prefix, sorted by key.
-	List(ctx context.Context, prefix string) ([]Pair, error)
-	Put(ctx context.Context, key string, value []byte) error
-	// Delete tells whether the key was there.
-	Delete(ctx context.Context, key string) (existed bool, err error)
-}
-
 var (
 	// ErrNotFound is what Get returns for a key that is not there.
 	ErrNotFound = errors.New("no such key")
 	// ErrReadOnly is what a store that people write by other means says to Put and Delete.
 	ErrReadOnly = errors.New("store is read-only")
+	// ErrTooLarge is what Apply says to changes that the store cannot make at once.
+	ErrTooLarge = errors.New("too much for the store at once")
 	// ErrEnded is the reason, in Health, when a watch ended without giving one.
 	ErrEnded = errors.New("the watch ended without saying why")
 	// ErrDrifted is the reason when a listing showed changes that the watch had lost.

@@ -1,0 +1,57 @@
+package kvdbsync
+
+import (
+	"context"
+	"time"
+)
+
+// A Pair is a key with its value.
+type Pair struct {
+	Key   string
+	Value []byte
+}
+
+// A Store is read and written by hand or by program: by agentctl, and for
+// published status. All keys are whole keys.
+type Store interface {
+	// Get returns ErrNotFound when the key is not there.
+	Get(ctx context.Context, key string) ([]byte, error)
+	// List returns the pairs under prefix, sorted by key.
+	List(ctx context.Context, prefix string) ([]Pair, error)
+	Put(ctx context.Context, key string, value []byte) error
+	// Delete tells whether the key was there.
+	Delete(ctx context.Context, key string) (existed bool, err error)
+}
+
+// MaxApply is how many changes every Writer makes at once.
+const MaxApply = 64
+
+// A Writer is a Store for programs.
+type Writer interface {
+	Store
+	// PutIfAbsent stores value unless the key is there, and tells whether it has.
+	PutIfAbsent(ctx context.Context, key string, value []byte) (stored bool, err error)
+	// Apply makes all changes at once, or none; a nil Value deletes. No key comes
+	// twice. Of more than MaxApply changes a store may say ErrTooLarge.
+	Apply(ctx context.Context, changes []Pair) error
+}
+
+// A Publisher is a store that can hold keys which vanish with who wrote them.
+type Publisher interface {
+	// Session begins a session: what is written in it lives as long as the session
+	// does, and no longer than ttl (or the store's shortest, if that is longer) after
+	// the process has ended or lost the store. A store without such keys keeps them.
+	Session(ctx context.Context, ttl time.Duration) (Session, error)
+}
+
+// A Session writes keys that live as long as it does. Its methods may be called at
+// the same time.
+type Session interface {
+	// Apply makes changes; a nil Value deletes. A store that can makes them at once.
+	Apply(ctx context.Context, changes []Pair) error
+	// Lost is closed once what was written may have vanished: who still wants it
+	// begins another session and writes it again.
+	Lost() <-chan struct{}
+	// Close ends the session; what was written in it vanishes.
+	Close(ctx context.Context) error
+}
