@@ -65,6 +65,8 @@ var (
 	ErrReadOnly = errors.New("store is read-only")
 	// ErrTooLarge is what Apply says to changes that the store cannot make at once.
 	ErrTooLarge = errors.New("too much for the store at once")
+	// ErrSessionOver is what Apply says in a session that is lost or closed.
+	ErrSessionOver = errors.New("session is over")
 	// ErrEnded is the reason, in Health, when a watch ended without giving one.
 	ErrEnded = errors.New("the watch ended without saying why")
 	// ErrDrifted is the reason when a listing showed changes that the watch had lost.

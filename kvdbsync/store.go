@@ -23,16 +23,18 @@ type Store interface {
 	Delete(ctx context.Context, key string) (existed bool, err error)
 }
 
-// MaxApply is how many changes every Writer makes at once.
+// MaxApply is how many changes every store makes at once.
 const MaxApply = 64
 
-// A Writer is a Store for programs.
+// A Writer is a Store for programs. What it has written, a later Watch lists and a
+// running one yields.
 type Writer interface {
 	Store
 	// PutIfAbsent stores value unless the key is there, and tells whether it has.
 	PutIfAbsent(ctx context.Context, key string, value []byte) (stored bool, err error)
 	// Apply makes all changes at once, or none; a nil Value deletes. No key comes
-	// twice. Of more than MaxApply changes a store may say ErrTooLarge.
+	// twice. Of more than MaxApply changes, or of more bytes than it takes at once,
+	// a store may say ErrTooLarge.
 	Apply(ctx context.Context, changes []Pair) error
 }
 
@@ -40,18 +42,23 @@ type Writer interface {
 type Publisher interface {
 	// Session begins a session: what is written in it lives as long as the session
 	// does, and no longer than ttl (or the store's shortest, if that is longer) after
-	// the process has ended or lost the store. A store without such keys keeps them.
+	// the process has ended or lost the store. A store without such keys keeps them
+	// until Close; the next session finds them by List.
 	Session(ctx context.Context, ttl time.Duration) (Session, error)
 }
 
-// A Session writes keys that live as long as it does. Its methods may be called at
-// the same time.
+// A Session writes keys that live as long as it does. A key belongs to the session
+// that wrote it last. Its methods may be called at the same time.
 type Session interface {
-	// Apply makes changes; a nil Value deletes. A store that can makes them at once.
+	// List returns the pairs under prefix, whoever wrote them, sorted by key.
+	List(ctx context.Context, prefix string) ([]Pair, error)
+	// Apply makes at most MaxApply changes; a nil Value deletes, whoever wrote it.
+	// A store that can makes them at once. It fails once the session is lost or closed.
 	Apply(ctx context.Context, changes []Pair) error
 	// Lost is closed once what was written may have vanished: who still wants it
-	// begins another session and writes it again.
+	// begins another session and writes it again. It says nothing after Close.
 	Lost() <-chan struct{}
-	// Close ends the session; what was written in it vanishes.
+	// Close ends the session, also one that was lost, and leaves nothing running;
+	// what was written in it vanishes, at the latest when ttl has passed.
 	Close(ctx context.Context) error
 }

@@ -23,10 +23,20 @@ const brokenVar = "CONFORMANCE_TEST_FAULT"
 type fault struct {
 	name    string
 	noticed string
-	watch   func(ctx context.Context, m *conformance.Memory, prefix string) iter.Seq2[kvdbsync.Batch, error]
+	breaks  func(*conformance.Harness)
 }
 
-func faults() []fault {
+// A watchFunc is Watch on a Memory.
+type watchFunc func(ctx context.Context, m *conformance.Memory, prefix string) iter.Seq2[kvdbsync.Batch, error]
+
+// watching breaks the connector.
+func watching(watch watchFunc) func(*conformance.Harness) {
+	return func(h *conformance.Harness) { h.Connector = broken{h.Connector.(*conformance.Memory), watch} }
+}
+
+func faults() []fault { return slices.Concat(watchFaults(), writerFaults(), sessionFaults()) }
+
+func watchFaults() []fault {
 	return []fault{
 		{"drops deletes", "put,_update_and_delete_arrive_in_order", changed(func(b kvdbsync.Batch) []kvdbsync.Batch {
 			b.Events = slices.DeleteFunc(slices.Clone(b.Events), func(e kvdbsync.Event) bool { return e.Value == nil })
@@ -52,11 +62,11 @@ func faults() []fault {
 			return []kvdbsync.Batch{b}
 		})},
 		{"trims the prefix", "only_the_prefix_is_watched",
-			func(ctx context.Context, m *conformance.Memory, prefix string) iter.Seq2[kvdbsync.Batch, error] {
+			watching(func(ctx context.Context, m *conformance.Memory, prefix string) iter.Seq2[kvdbsync.Batch, error] {
 				return m.Watch(ctx, strings.TrimSuffix(prefix, "/"))
-			}},
+			})},
 		{"ends with the context's error", "the_end_of_the_context_ends_the_watch",
-			func(ctx context.Context, m *conformance.Memory, prefix string) iter.Seq2[kvdbsync.Batch, error] {
+			watching(func(ctx context.Context, m *conformance.Memory, prefix string) iter.Seq2[kvdbsync.Batch, error] {
 				return func(yield func(kvdbsync.Batch, error) bool) {
 					for b, err := range m.Watch(ctx, prefix) {
 						if !yield(b, err) {
@@ -65,14 +75,14 @@ func faults() []fault {
 					}
 					yield(kvdbsync.Batch{}, ctx.Err())
 				}
-			}},
+			})},
 		{"leaves a goroutine behind", "a_reader_that_stops_ends_the_watch",
-			func(ctx context.Context, m *conformance.Memory, prefix string) iter.Seq2[kvdbsync.Batch, error] {
+			watching(func(ctx context.Context, m *conformance.Memory, prefix string) iter.Seq2[kvdbsync.Batch, error] {
 				go func() { select {} }()
 				return m.Watch(ctx, prefix)
-			}},
+			})},
 		{"says nothing of a gap", "a_gap_loses_nothing",
-			func(ctx context.Context, m *conformance.Memory, prefix string) iter.Seq2[kvdbsync.Batch, error] {
+			watching(func(ctx context.Context, m *conformance.Memory, prefix string) iter.Seq2[kvdbsync.Batch, error] {
 				return func(yield func(kvdbsync.Batch, error) bool) {
 					for b, err := range m.Watch(ctx, prefix) {
 						if err != nil {
@@ -84,13 +94,13 @@ func faults() []fault {
 					}
 					<-ctx.Done()
 				}
-			}},
+			})},
 	}
 }
 
 // changed breaks a connector by what it yields.
-func changed(f func(kvdbsync.Batch) []kvdbsync.Batch) func(context.Context, *conformance.Memory, string) iter.Seq2[kvdbsync.Batch, error] {
-	return func(ctx context.Context, m *conformance.Memory, prefix string) iter.Seq2[kvdbsync.Batch, error] {
+func changed(f func(kvdbsync.Batch) []kvdbsync.Batch) func(*conformance.Harness) {
+	return watching(func(ctx context.Context, m *conformance.Memory, prefix string) iter.Seq2[kvdbsync.Batch, error] {
 		return func(yield func(kvdbsync.Batch, error) bool) {
 			for b, err := range m.Watch(ctx, prefix) {
 				for _, part := range f(b) {
@@ -100,17 +110,17 @@ func changed(f func(kvdbsync.Batch) []kvdbsync.Batch) func(context.Context, *con
 				}
 			}
 		}
-	}
+	})
 }
 
 // A broken connector is Memory with a fault.
 type broken struct {
 	*conformance.Memory
-	fault fault
+	watch watchFunc
 }
 
 func (b broken) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
-	return b.fault.watch(ctx, b.Memory, prefix)
+	return b.watch(ctx, b.Memory, prefix)
 }
 
 // TestBrokenConnector is what the second run runs, and fails.
@@ -121,7 +131,7 @@ func TestBrokenConnector(t *testing.T) {
 	}
 	conformance.Run(t, func(t *testing.T) conformance.Harness {
 		h := memoryHarness(t)
-		h.Connector = broken{h.Connector.(*conformance.Memory), faults()[i]}
+		faults()[i].breaks(&h)
 		h.Patience = 500 * time.Millisecond
 		h.ManyKeys = 10
 		return h

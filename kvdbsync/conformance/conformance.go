@@ -6,13 +6,15 @@
 //		})
 //	}
 //
-// The store is changed by its own means, not by our code, wherever it has a
-// client of its own. Each case gets a harness with an empty prefix to itself.
+// Watching is tested for all; writing and sessions where the harness has a Writer and a
+// Publisher. The store is changed by its own means, not by our code, wherever it
+// has a client of its own. Each case gets a harness with an empty prefix to itself.
 // The suite is tested with Memory, whole and broken on purpose.
 package conformance
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 
@@ -34,6 +36,24 @@ type Harness struct {
 	// Cut interrupts the running watches as the store's worst day would, calls
 	// during, which changes the store, and lets watches begin again.
 	Cut func(during func())
+
+	// Writer writes the store that Connector watches.
+	Writer kvdbsync.Writer
+	// Refused is a change that the store cannot make, for whatever reason it has: a
+	// key that is too long, a value that is too large.
+	Refused kvdbsync.Pair
+
+	// Publisher begins sessions in the same store. It needs Get.
+	Publisher kvdbsync.Publisher
+	// Get reads the store by its own means; nil: the key is not there.
+	Get func(key string) []byte
+	// TTL is what sessions are begun with. Defaults to 1 second.
+	TTL time.Duration
+	// Sever keeps sessions from their store, as if their holder were dead, until
+	// restore is called. A store whose keys need no holder has none.
+	Sever func() (restore func())
+	// Revoke ends all sessions at the store, as its administrator can.
+	Revoke func()
 
 	// Same compares a value with what was put. Defaults to bytes.Equal; a store
 	// that people write as text compares content.
@@ -61,6 +81,9 @@ func (h Harness) withDefaults() Harness {
 	if h.ManyKeys == 0 {
 		h.ManyKeys = 10_000
 	}
+	if h.TTL == 0 {
+		h.TTL = time.Second
+	}
 	if h.Patience == 0 {
 		h.Patience = 30 * time.Second
 	}
@@ -69,7 +92,7 @@ func (h Harness) withDefaults() Harness {
 
 // Run runs the suite; open returns a fresh harness for each case.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
-	for _, c := range cases() {
+	for _, c := range slices.Concat(cases(), writerCases(), sessionCases()) {
 		t.Run(c.name, func(t *testing.T) {
 			h := open(t).withDefaults()
 			if c.needs != nil && !c.needs(h) {

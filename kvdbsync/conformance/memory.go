@@ -19,6 +19,8 @@ type Memory struct {
 	pairs    map[string]kvdbsync.Event
 	watchers map[*memoryWatch]bool
 	down     error
+	sessions map[*memorySession]bool
+	severed  bool
 }
 
 // A memoryWatch is what one Watch has not yielded yet.
@@ -102,6 +104,10 @@ func (m *Memory) Lose(events ...kvdbsync.Event) { m.change(events, false) }
 func (m *Memory) change(events []kvdbsync.Event, tell bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.changeLocked(events, tell)
+}
+
+func (m *Memory) changeLocked(events []kvdbsync.Event, tell bool) {
 	if m.pairs == nil {
 		m.pairs = map[string]kvdbsync.Event{}
 	}
@@ -155,43 +161,4 @@ func (m *Memory) Fail(err error) {
 		w.failed = err
 		w.wake()
 	}
-}
-
-// Get implements kvdbsync.Store.
-func (m *Memory) Get(_ context.Context, key string) ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, ok := m.pairs[key]
-	if !ok {
-		return nil, kvdbsync.ErrNotFound
-	}
-	return e.Value, nil
-}
-
-// List implements kvdbsync.Store.
-func (m *Memory) List(_ context.Context, prefix string) ([]kvdbsync.Pair, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var pairs []kvdbsync.Pair
-	for _, e := range m.under(prefix) {
-		pairs = append(pairs, kvdbsync.Pair{Key: e.Key, Value: e.Value})
-	}
-	return pairs, nil
-}
-
-// Put implements kvdbsync.Store.
-func (m *Memory) Put(_ context.Context, key string, value []byte) error {
-	m.Txn(kvdbsync.Event{Key: key, Value: value})
-	return nil
-}
-
-// Delete implements kvdbsync.Store.
-func (m *Memory) Delete(_ context.Context, key string) (existed bool, err error) {
-	m.mu.Lock()
-	_, existed = m.pairs[key]
-	m.mu.Unlock()
-	if existed {
-		m.Txn(kvdbsync.Event{Key: key})
-	}
-	return existed, nil
 }

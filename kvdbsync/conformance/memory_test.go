@@ -1,8 +1,10 @@
 package conformance_test
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/kvdbsync/conformance"
@@ -22,5 +24,12 @@ func memoryHarness(*testing.T) conformance.Harness {
 			during()
 			m.Fail(nil)
 		},
+		Writer:    m,
+		Refused:   kvdbsync.Pair{Key: "", Value: []byte("x")},
+		Publisher: m,
+		Get:       func(key string) []byte { v, _ := m.Get(context.Background(), key); return v },
+		TTL:       50 * time.Millisecond,
+		Sever:     m.Sever,
+		Revoke:    m.Revoke,
 	}
 }

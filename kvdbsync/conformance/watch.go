@@ -70,6 +70,16 @@ func (w *watch) holds(key string, value []byte) bool {
 	return ok == (value != nil) && (!ok || w.h.Same([]byte(got), value))
 }
 
+// holdsAll tells whether the store has been seen to hold exactly want.
+func (w *watch) holdsAll(want map[string][]byte) bool {
+	for key, value := range want {
+		if !w.holds(key, value) {
+			return false
+		}
+	}
+	return len(w.has) == len(want)
+}
+
 // expectExactly compares everything that was seen.
 func (w *watch) expectExactly(want map[string][]byte) {
 	w.t.Helper()

@@ -1,0 +1,240 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+func sessionCases() []testCase {
+	publishes := func(h Harness) bool { return h.Publisher != nil }
+	needsHolder := func(h Harness) bool { return h.Publisher != nil && h.Sever != nil }
+	revokes := func(h Harness) bool { return h.Publisher != nil && h.Revoke != nil }
+	return []testCase{
+		{"a session writes, lists and deletes", publishes, sessionWrites},
+		{"what a session wrote vanishes when it is closed", publishes, sessionCloses},
+		{"a key belongs to the session that wrote it last", publishes, sessionTakesOver},
+		{"a session lives as long as it is held", publishes, sessionIsHeld},
+		{"what a session wrote vanishes with its holder", needsHolder, holderDies},
+		{"a short loss of the store does a session no harm", needsHolder, shortLoss},
+		{"a session that the store ends is lost", revokes, sessionIsRevoked},
+		{"a session leaves nothing running", publishes, sessionLeavesNothing},
+	}
+}
+
+// A publication is one session with what the case says of it.
+type publication struct {
+	kvdbsync.Session
+	t *testing.T
+	h Harness
+}
+
+func publish(t *testing.T, h Harness) publication {
+	t.Helper()
+	s, err := h.Publisher.Session(t.Context(), h.TTL)
+	write(t, err)
+	p := publication{s, t, h}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), h.Patience)
+		defer cancel()
+		_ = s.Close(ctx) // once more, in most cases
+	})
+	return p
+}
+
+func (h Harness) statusKey(name string) string { return h.Prefix + "config-status/" + name }
+
+// put writes keys by name, each with its name as value.
+func (p publication) put(names ...string) {
+	p.t.Helper()
+	var changes []kvdbsync.Pair
+	for _, name := range names {
+		changes = append(changes, kvdbsync.Pair{Key: p.h.statusKey(name), Value: value(name)})
+	}
+	write(p.t, p.Apply(p.t.Context(), changes))
+	for _, name := range names {
+		if got := p.h.Get(p.h.statusKey(name)); !p.h.Same(got, value(name)) {
+			p.t.Fatalf("%s was written, and the store has %q", name, got)
+		}
+	}
+}
+
+func (p publication) close() {
+	p.t.Helper()
+	write(p.t, p.Close(p.t.Context()))
+}
+
+func (p publication) isLost() bool {
+	select {
+	case <-p.Lost():
+		return true
+	default:
+		return false
+	}
+}
+
+func (p publication) awaitLost() {
+	p.t.Helper()
+	select {
+	case <-p.Lost():
+	case <-time.After(p.h.Patience):
+		p.t.Fatal("the session does not know that it is lost")
+	}
+}
+
+// await polls the store until ok.
+func (h Harness) await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(h.Patience)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("%s: not in time", what)
+		}
+	}
+}
+
+func (h Harness) awaitGone(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		h.await(t, name+" vanishes", func() bool { return h.Get(h.statusKey(name)) == nil })
+	}
+}
+
+func sessionWrites(t *testing.T, h Harness) {
+	h.Put(h.Prefix+"config/item/a", value("a"))
+	p := publish(t, h)
+	p.put("b", "a")
+	p.put("a", "c")
+	write(t, p.Apply(t.Context(), []kvdbsync.Pair{{Key: h.statusKey("b")}, {Key: h.statusKey("absent")}}))
+	pairs, err := p.List(t.Context(), h.Prefix+"config-status/")
+	write(t, err)
+	if len(pairs) != 2 || pairs[0].Key != h.statusKey("a") || pairs[1].Key != h.statusKey("c") ||
+		!h.Same(pairs[0].Value, value("a")) {
+		t.Errorf("listed %q", pairs)
+	}
+	many := make([]kvdbsync.Pair, kvdbsync.MaxApply)
+	for i := range many {
+		many[i] = kvdbsync.Pair{Key: h.statusKey(string(rune('0' + i))), Value: value("many")}
+	}
+	write(t, p.Apply(t.Context(), many))
+	if pairs, err := p.List(t.Context(), h.Prefix+"config-status/"); err != nil || len(pairs) < len(many) {
+		t.Errorf("listed %d, %v", len(pairs), err)
+	}
+}
+
+func sessionCloses(t *testing.T, h Harness) {
+	other := h.Prefix + "config/item/a"
+	h.Put(other, value("a"))
+	p := publish(t, h)
+	p.put("a", "b")
+	p.close()
+	h.awaitGone(t, "a", "b")
+	if err := p.Apply(t.Context(), []kvdbsync.Pair{{Key: h.statusKey("a"), Value: value("a")}}); err == nil {
+		t.Error("a closed session wrote")
+	}
+	w := startWatch(t, h)
+	w.sync()
+	if !w.holds(other, value("a")) {
+		t.Error("a key that the session had not written vanished with it")
+	}
+	again := publish(t, h)
+	again.put("a")
+	again.close()
+	h.awaitGone(t, "a")
+}
+
+func sessionTakesOver(t *testing.T, h Harness) {
+	older, newer := publish(t, h), publish(t, h)
+	older.put("a", "b")
+	newer.put("a")
+	older.close()
+	h.awaitGone(t, "b")
+	if h.Get(h.statusKey("a")) == nil {
+		t.Error("what the newer session wrote vanished with the older")
+	}
+	newer.close()
+	h.awaitGone(t, "a")
+}
+
+func sessionIsHeld(t *testing.T, h Harness) {
+	p := publish(t, h)
+	p.put("a")
+	end := time.Now().Add(2*h.TTL + h.TTL/4)
+	h.await(t, "more than twice the time", func() bool {
+		if h.Get(h.statusKey("a")) == nil || p.isLost() {
+			t.Fatalf("vanished, or is lost (%v), while it was held", p.isLost())
+		}
+		return time.Now().After(end)
+	})
+	p.put("b")
+}
+
+func holderDies(t *testing.T, h Harness) {
+	p := publish(t, h)
+	p.put("a", "b")
+	restore := h.Sever()
+	h.awaitGone(t, "a", "b")
+	p.awaitLost()
+	ctx, cancel := context.WithTimeout(t.Context(), h.Patience)
+	defer cancel()
+	if err := p.Apply(ctx, []kvdbsync.Pair{{Key: h.statusKey("a"), Value: value("a")}}); err == nil {
+		t.Error("a lost session wrote")
+	}
+	restore()
+	rewrites(t, h, p)
+}
+
+func shortLoss(t *testing.T, h Harness) {
+	p := publish(t, h)
+	p.put("a")
+	h.Sever()()
+	end := time.Now().Add(2 * h.TTL)
+	h.await(t, "twice the time", func() bool {
+		if h.Get(h.statusKey("a")) == nil || p.isLost() {
+			t.Fatalf("vanished, or is lost (%v), after a loss of no time", p.isLost())
+		}
+		return time.Now().After(end)
+	})
+}
+
+func sessionIsRevoked(t *testing.T, h Harness) {
+	p := publish(t, h)
+	p.put("a", "b")
+	h.Revoke()
+	h.awaitGone(t, "a", "b")
+	p.awaitLost()
+	if err := p.Apply(t.Context(), []kvdbsync.Pair{{Key: h.statusKey("a"), Value: value("a")}}); err == nil {
+		t.Error("a lost session wrote")
+	}
+	rewrites(t, h, p)
+}
+
+// rewrites writes again in a new session what was lost with another, whose end
+// then takes nothing away.
+func rewrites(t *testing.T, h Harness, lost publication) {
+	t.Helper()
+	again := publish(t, h)
+	again.put("a", "b")
+	_ = lost.Close(t.Context()) // may well tell that there is nothing to close
+	if !bytes.Equal(h.Get(h.statusKey("a")), value("a")) || again.isLost() {
+		t.Error("the end of the lost session took what the new one wrote")
+	}
+}
+
+func sessionLeavesNothing(t *testing.T, h Harness) {
+	h.Get(h.statusKey("a")) // whose own means may well leave something
+	before := goleak.IgnoreCurrent()
+	p := publish(t, h)
+	p.put("a")
+	p.close()
+	goleak.VerifyNone(t, before)
+}

@@ -1,0 +1,216 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+func writerCases() []testCase {
+	writes := func(h Harness) bool { return h.Writer != nil }
+	refuses := func(h Harness) bool { return h.Writer != nil && (h.Refused.Key != "" || h.Refused.Value != nil) }
+	return []testCase{
+		{"what is written is read", writes, writtenIsRead},
+		{"listing is by prefix and in order", writes, listsInOrder},
+		{"values are written byte by byte", writes, writesExactly},
+		{"any character may be in a key", writes, oddKeys},
+		{"what is written arrives", writes, writtenArrives},
+		{"of many who put if absent one stores", writes, oneStores},
+		{"changes are made at once", writes, appliesAll},
+		{"changes are made all or none", refuses, appliesNone},
+		{"more than a store takes changes nothing", writes, appliesMany},
+		{"who has no time writes nothing", writes, noTime},
+	}
+}
+
+func writtenIsRead(t *testing.T, h Harness) {
+	ctx, key := t.Context(), h.Prefix+"config/item/a"
+	expectNotFound(t, h, key)
+	expectDeleted(t, h, key, false)
+	for _, text := range []string{"one", "two"} {
+		write(t, h.Writer.Put(ctx, key, value(text)))
+		expectGot(t, h, key, value(text))
+	}
+	expectStored(t, h, key, value("three"), false)
+	expectGot(t, h, key, value("two"))
+	expectDeleted(t, h, key, true)
+	expectNotFound(t, h, key)
+	expectStored(t, h, key, value("three"), true)
+	expectGot(t, h, key, value("three"))
+}
+
+func listsInOrder(t *testing.T, h Harness) {
+	below := h.Prefix + "config/item/"
+	names := []string{"b", "a", "a/b", "B", "a b", "10", "9"}
+	for _, name := range names {
+		write(t, h.Writer.Put(t.Context(), below+name, value(name)))
+	}
+	write(t, h.Writer.Put(t.Context(), h.Prefix+"config/items", value("beside")))
+	pairs, err := h.Writer.List(t.Context(), below)
+	write(t, err)
+	slices.Sort(names)
+	if len(pairs) != len(names) {
+		t.Fatalf("%d pairs, want %d: %v", len(pairs), len(names), pairs)
+	}
+	for i, name := range names {
+		if pairs[i].Key != below+name || string(pairs[i].Value) != string(value(name)) {
+			t.Errorf("%d: %s = %s, want %s", i, pairs[i].Key, pairs[i].Value, name)
+		}
+	}
+	if pairs, err := h.Writer.List(t.Context(), h.Prefix+"config/none/"); len(pairs) > 0 || err != nil {
+		t.Errorf("of nothing: %v, %v", pairs, err)
+	}
+}
+
+// writesExactly writes in each way there is.
+func writesExactly(t *testing.T, h Harness) {
+	values := [][]byte{nil, {}, []byte(" \n"), []byte("\x00\xff\xfe\r\n"), value("ü 日本 𝄞")}
+	for i, v := range values {
+		key := func(name string) string { return fmt.Sprintf("%sconfig/%s/%d", h.Prefix, name, i) }
+		write(t, h.Writer.Put(t.Context(), key("put"), v))
+		expectGot(t, h, key("put"), v)
+		expectStored(t, h, key("absent"), v, true)
+		expectGot(t, h, key("absent"), v)
+		expectStored(t, h, key("absent"), value("another"), false)
+		if v != nil { // which deletes
+			write(t, h.Writer.Apply(t.Context(), []kvdbsync.Pair{{Key: key("apply"), Value: v}}))
+			expectGot(t, h, key("apply"), v)
+		}
+		expectDeleted(t, h, key("put"), true)
+	}
+}
+
+func oddKeys(t *testing.T, h Harness) {
+	names := []string{
+		"a b", "#?&=%2F+", "é/日本/𝄞", "*[a-z]?", `\"'`, "{x}", "10.0.0.0/8", "a:b,c;d", "fe80::1%eth0", "~!@$^()<>|`", "folder/",
+	}
+	want := map[string][]byte{}
+	w := startWatch(t, h)
+	w.sync()
+	for _, name := range names {
+		key := h.Prefix + "config/odd/" + name
+		want[key] = value(name)
+		write(t, h.Writer.Put(t.Context(), key, value("first")))
+		write(t, h.Writer.Apply(t.Context(), []kvdbsync.Pair{{Key: key, Value: want[key]}}))
+		expectGot(t, h, key, want[key])
+	}
+	w.await(func() bool { return w.holdsAll(want) })
+	w.expectExactly(want)
+	for key := range want {
+		expectDeleted(t, h, key, true)
+	}
+	w.await(func() bool { return len(w.has) == 0 })
+}
+
+func writtenArrives(t *testing.T, h Harness) {
+	ctx := t.Context()
+	key := func(name string) string { return h.Prefix + "config/item/" + name }
+	write(t, h.Writer.Put(ctx, key("listed"), value("listed")))
+	w := startWatch(t, h)
+	w.sync()
+	w.expectExactly(map[string][]byte{key("listed"): value("listed")})
+	write(t, h.Writer.Put(ctx, key("put"), value("put")))
+	w.await(func() bool { return w.holds(key("put"), value("put")) })
+	expectStored(t, h, key("absent"), value("absent"), true)
+	w.await(func() bool { return w.holds(key("absent"), value("absent")) })
+	expectDeleted(t, h, key("listed"), true)
+	write(t, h.Writer.Apply(ctx, []kvdbsync.Pair{{Key: key("put")}, {Key: key("apply"), Value: value("apply")}}))
+	want := map[string][]byte{key("absent"): value("absent"), key("apply"): value("apply")}
+	w.await(func() bool { return w.holdsAll(want) })
+}
+
+func oneStores(t *testing.T, h Harness) {
+	const writers, rounds = 8, 5
+	for round := range rounds {
+		key := fmt.Sprintf("%sconfig/item/%d", h.Prefix, round)
+		var stored [writers]bool
+		var all sync.WaitGroup
+		for i := range writers {
+			all.Go(func() {
+				var err error
+				if stored[i], err = h.Writer.PutIfAbsent(t.Context(), key, value(fmt.Sprint(i))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		first := slices.Index(stored[:], true)
+		if first < 0 || slices.Contains(stored[first+1:], true) {
+			t.Fatalf("who stored: %v, want one", stored)
+		}
+		expectGot(t, h, key, value(fmt.Sprint(first)))
+	}
+}
+
+// appliesAll makes as many changes as every store must take.
+func appliesAll(t *testing.T, h Harness) {
+	write(t, h.Writer.Apply(t.Context(), nil))
+	changes, want := manyChanges(t, h, kvdbsync.MaxApply)
+	write(t, h.Writer.Apply(t.Context(), changes))
+	expectListed(t, h, want)
+}
+
+func appliesNone(t *testing.T, h Harness) {
+	changes, _ := manyChanges(t, h, 3)
+	before := listed(t, h)
+	for at := range 4 {
+		if err := h.Writer.Apply(t.Context(), slices.Insert(slices.Clone(changes), at, h.Refused)); err == nil {
+			t.Fatal("the change that the harness says is refused was made")
+		}
+		expectListed(t, h, before)
+	}
+	write(t, h.Writer.Apply(t.Context(), changes))
+}
+
+// appliesMany makes more changes than a store need take.
+func appliesMany(t *testing.T, h Harness) {
+	changes, want := manyChanges(t, h, 10*kvdbsync.MaxApply)
+	before := listed(t, h)
+	switch err := h.Writer.Apply(t.Context(), changes); {
+	case err == nil:
+		expectListed(t, h, want)
+	case errors.Is(err, kvdbsync.ErrTooLarge):
+		expectListed(t, h, before)
+	default:
+		t.Errorf("got %v, want ErrTooLarge", err)
+	}
+}
+
+// manyChanges puts some keys and returns changes that put, update and delete, a
+// third of each, with what is there after them.
+func manyChanges(t *testing.T, h Harness, n int) (changes []kvdbsync.Pair, want map[string][]byte) {
+	t.Helper()
+	want = map[string][]byte{}
+	for i := range n {
+		key := fmt.Sprintf("%sconfig/item/%03d", h.Prefix, i)
+		if i%3 > 0 {
+			h.Put(key, value("old"))
+		}
+		if i%3 == 2 {
+			changes = append(changes, kvdbsync.Pair{Key: key})
+			continue
+		}
+		want[key] = value(key)
+		changes = append(changes, kvdbsync.Pair{Key: key, Value: want[key]})
+	}
+	return changes, want
+}
+
+func noTime(t *testing.T, h Harness) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	key := h.Prefix + "config/item/a"
+	_, absent := h.Writer.PutIfAbsent(ctx, key, value("a"))
+	apply := h.Writer.Apply(ctx, []kvdbsync.Pair{{Key: key, Value: value("a")}})
+	for name, err := range map[string]error{"Put": h.Writer.Put(ctx, key, value("a")), "PutIfAbsent": absent, "Apply": apply} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v, want that of the context", name, err)
+		}
+	}
+	expectNotFound(t, h, key)
+}
