@@ -2,7 +2,6 @@ package filedb
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,49 +76,16 @@ func (p *parser) document(doc *yaml.Node) {
 
 // pairs reads the list of the key/value form.
 func (p *parser) pairs(f document.Field) {
-	list := document.Resolve(f.Value)
-	if list.Kind != yaml.SequenceNode {
-		if list.ShortTag() != "!!null" {
-			p.lost(document.At(list, "data: found %s: want a list of {key, value}", document.Kind(list)))
-		}
-		return
-	}
-	for _, n := range list.Content {
-		key, value, err := pair(n)
-		p.add(p.wholeKey(key), value, n.Line, err)
-	}
-}
-
-// pair reads an entry {key, value}. The key is returned also where the rest is wrong.
-func pair(n *yaml.Node) (key string, value []byte, err error) {
-	fields, err := document.Fields(n)
+	items, err := structured.Pairs(f.Value)
 	if err != nil {
-		return "", nil, err
+		p.lost(err)
 	}
-	var first error
-	for _, f := range fields {
-		var err error
-		switch v := document.Resolve(f.Value); {
-		case f.Name == "key" && v.Kind == yaml.ScalarNode && v.ShortTag() != "!!null":
-			key = v.Value
-		case f.Name == "key":
-			err = document.At(f.Value, "key: found %s: want text", document.Kind(f.Value))
-		case f.Name == "value" && v.ShortTag() != "!!null":
-			value, err = document.JSON(f.Value)
-		case f.Name != "value":
-			err = document.At(f.At, "unknown field %s: want key and value", document.Quote(f.Name))
+	for _, it := range items {
+		if it.Err == nil && it.Value == nil {
+			it.Err = &document.Error{Line: it.Line, Column: it.Column, Msg: "entry without a value: want {key, value}; to remove the key, remove the entry"}
 		}
-		first = cmp.Or(first, err)
+		p.add(p.wholeKey(it.Key), it.Value, it.Line, it.Err)
 	}
-	switch {
-	case first != nil:
-		return key, nil, first
-	case key == "":
-		return "", nil, document.At(n, "entry without a key: want {key, value}")
-	case value == nil:
-		return key, nil, document.At(n, "entry without a value: want {key, value}; to remove the key, remove the entry")
-	}
-	return key, value, nil
 }
 
 // wholeKey completes a key that is written short, as in "config/linux/...".

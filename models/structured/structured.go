@@ -9,7 +9,8 @@
 //
 // Names of groups and fields are those that models.ByConfigField knows. Each value
 // becomes an [Item] with its key and its place in the document; a fault is the
-// fault of its item alone. Items come in the order of the document. Nothing is kept
+// fault of its item alone. Items come in the order of the document. [Pairs] reads the plainer
+// form, a list of {key, value}. Nothing is kept
 // between calls. Tests: a table of documents and complaints, what Format writes is
 // read back as the same, and fuzzing.
 package structured
@@ -27,10 +28,12 @@ import (
 
 // An Item is one value of a document.
 type Item struct {
-	Model *models.Model
-	Key   string // "config/..."; "" where the content does not tell it
-	Value []byte // JSON with the fields as they stand; nil where it cannot be written so
-	Line  int    // where the value begins, from 1
+	Model *models.Model // nil: that of the Key
+	Key   string        // "config/..."; "" where the content does not tell it
+	Value []byte        // JSON with the fields as they stand; nil where it cannot be written so
+	Line  int           // where the item begins, from 1
+	// Column is where it begins in the line, from 1, in bytes.
+	Column int
 	// Err is why the value is no value of Model, an *document.Error.
 	Err error
 }
@@ -108,7 +111,7 @@ func valuesOf(field document.Field, repeated bool) ([]*yaml.Node, error) {
 
 // item reads the value in n.
 func item(m *models.Model, n *yaml.Node) Item {
-	it := Item{Model: m, Line: n.Line}
+	it := Item{Model: m, Line: n.Line, Column: n.Column}
 	fields, err := document.Fields(n)
 	if err != nil {
 		it.Err = err

@@ -2,6 +2,9 @@ package rest
 
 import (
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 
 	"go.yaml.in/yaml/v3"
 
@@ -9,18 +12,30 @@ import (
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
-// An item is what a body says about one key.
-type item struct {
-	key   string // empty where it is not known
-	value []byte // JSON; nil: nothing should stand
-	line  int
-	err   error // why it is no value
+// maxBody is the most bytes that a body may have.
+const maxBody = 64 << 20
+
+// bodyOf reads the values of a request's body. Its errors are the fault of the one
+// who asks.
+func bodyOf(w http.ResponseWriter, r *http.Request) ([]structured.Item, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, statusError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body is too large: want at most %d bytes", tooLarge.Limit)}
+	}
+	if err != nil {
+		return nil, bad(fmt.Errorf("reading the body: %w", err))
+	}
+	items, err := parse(body)
+	if at, ok := errors.AsType[*document.Error](err); ok {
+		err = fmt.Errorf("line %d: %s", at.Line, at.Msg)
+	}
+	return items, bad(err)
 }
 
 // parse reads a body in YAML or JSON: a list of {key, value}, or a mapping that has
-// such a list as data, or groups such as linuxConfig, or both. It fails only
-// where nothing of it can be read.
-func parse(body []byte) ([]item, error) {
+// such a list as data, or groups such as linuxConfig, or both. An item whose Value
+// is nil stands for removal. It fails only where nothing of it can be read.
+func parse(body []byte) (items []structured.Item, err error) {
 	docs, err := document.Read(body, document.YAML)
 	if err != nil {
 		return nil, err
@@ -28,10 +43,10 @@ func parse(body []byte) ([]item, error) {
 	if len(docs) == 0 {
 		return nil, errors.New("the body is empty: want keys and values, in YAML or JSON")
 	}
-	var items []item
 	for _, doc := range docs {
 		if document.Resolve(doc).Kind == yaml.SequenceNode {
-			items = append(items, pairs(doc)...)
+			pairs, err := structured.Pairs(doc)
+			items = append(items, faulty(pairs, err)...)
 			continue
 		}
 		fields, err := document.Fields(doc)
@@ -39,70 +54,27 @@ func parse(body []byte) ([]item, error) {
 			return nil, err
 		}
 		for _, f := range fields {
-			items = append(items, group(f)...)
+			items = append(items, field(f)...)
 		}
 	}
 	return items, nil
 }
 
-func group(f document.Field) (out []item) {
+func field(f document.Field) []structured.Item {
 	if f.Name == "data" {
-		return pairs(f.Value)
+		pairs, err := structured.Pairs(f.Value)
+		return faulty(pairs, err)
 	}
 	items, errs := structured.Group(f, "data")
-	for _, it := range items {
-		out = append(out, item{it.Key, it.Value, it.Line, it.Err})
-	}
+	return faulty(items, errs...)
+}
+
+// faulty adds faults that belong to no item, each as an item that is none.
+func faulty(items []structured.Item, errs ...error) []structured.Item {
 	for _, err := range errs {
-		out = append(out, faulty("", err))
-	}
-	return out
-}
-
-// faulty is an item that is none.
-func faulty(key string, err error) item {
-	it := item{key: key, err: err}
-	if at, ok := errors.AsType[*document.Error](err); ok {
-		it.line = at.Line
-	}
-	return it
-}
-
-// pairs reads a list of {key, value}.
-func pairs(list *yaml.Node) (out []item) {
-	list = document.Resolve(list)
-	if list.Kind != yaml.SequenceNode {
-		return []item{faulty("", document.At(list, "found %s: want a list of {key, value}", document.Kind(list)))}
-	}
-	for _, n := range list.Content {
-		out = append(out, pair(n))
-	}
-	return out
-}
-
-func pair(n *yaml.Node) item {
-	fields, err := document.Fields(n)
-	if err != nil {
-		return faulty("", err)
-	}
-	out := item{line: n.Line}
-	for _, f := range fields {
-		v := document.Resolve(f.Value)
-		switch {
-		case f.Name == "key" && v.Kind == yaml.ScalarNode && v.ShortTag() != "!!null":
-			out.key = v.Value
-		case f.Name == "key":
-			return faulty("", document.At(f.Value, "key: found %s: want text", document.Kind(f.Value)))
-		case f.Name != "value":
-			return faulty(out.key, document.At(f.At, "unknown field %s: want key and value", document.Quote(f.Name)))
-		case v.ShortTag() != "!!null":
-			if out.value, err = document.JSON(f.Value); err != nil {
-				return faulty(out.key, err)
-			}
+		if at, ok := errors.AsType[*document.Error](err); ok {
+			items = append(items, structured.Item{Line: at.Line, Err: err})
 		}
 	}
-	if out.key == "" {
-		return faulty("", document.At(n, "entry without a key: want {key, value}"))
-	}
-	return out
+	return items
 }

@@ -16,13 +16,13 @@ func FuzzParse(f *testing.F) {
 			t.Fatal("both items and an error")
 		}
 		for _, it := range items {
-			if it.err == nil && it.value != nil && !json.Valid(it.value) {
-				t.Errorf("%q is no JSON", it.value)
+			if it.Err == nil && it.Value != nil && !json.Valid(it.Value) {
+				t.Errorf("%q is no JSON", it.Value)
 			}
-			if it.err == nil && it.key == "" {
+			if it.Err == nil && it.Key == "" {
 				t.Error("neither a key nor an error")
 			}
-			if it.line < 1 {
+			if it.Line < 1 {
 				t.Errorf("%+v has no line", it)
 			}
 		}

@@ -3,19 +3,16 @@ package rest
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 )
-
-// maxBody is the most bytes that a body may have.
-const maxBody = 64 << 20
 
 // plan answers what would be done if the values of the body were declared.
 func (h *handler) plan(w http.ResponseWriter, r *http.Request, q query) error {
@@ -27,13 +24,9 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q query) error {
 	if err != nil {
 		return bad(err)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	items, err := bodyOf(w, r)
 	if err != nil {
-		return bad(err)
-	}
-	items, err := parse(body)
-	if err != nil {
-		return bad(err)
+		return err
 	}
 	changes, invalid := h.changes(items)
 	record, err := h.sched.Plan(r.Context(), scheduler.Txn{Changes: changes, Replace: replace})
@@ -48,7 +41,7 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q query) error {
 
 // changes are what the valid items ask for. Of a key that comes more than once
 // none counts.
-func (h *handler) changes(items []item) (out []scheduler.Change, invalid []wire.Invalid) {
+func (h *handler) changes(items []structured.Item) (out []scheduler.Change, invalid []wire.Invalid) {
 	lines := map[string]int{}
 	for _, it := range items {
 		c, err := h.change(it)
@@ -56,10 +49,10 @@ func (h *handler) changes(items []item) (out []scheduler.Change, invalid []wire.
 			err = fmt.Errorf("the key is in line %d already: want it once", first)
 		}
 		if err != nil {
-			invalid = append(invalid, wire.Invalid{Key: h.short(it.key), Line: it.line, Error: placeless(err), Fields: models.Fields(err)})
+			invalid = append(invalid, wire.Invalid{Key: h.short(it.Key), Line: it.Line, Error: placeless(err), Fields: models.Fields(err)})
 			continue
 		}
-		lines[c.Key] = it.line
+		lines[c.Key] = it.Line
 		out = append(out, c)
 	}
 	return out, invalid
@@ -73,18 +66,18 @@ func placeless(err error) string {
 	return err.Error()
 }
 
-func (h *handler) change(it item) (scheduler.Change, error) {
-	key := h.short(it.key)
-	if it.err != nil {
-		return scheduler.Change{}, it.err
+func (h *handler) change(it structured.Item) (scheduler.Change, error) {
+	key := h.short(it.Key)
+	if it.Err != nil {
+		return scheduler.Change{}, it.Err
 	}
 	if strings.HasPrefix(key, "/") {
 		return scheduler.Change{}, fmt.Errorf("the key is not one of this agent's: want one that begins with config/ or /vnf-agent/%s/config/", h.Label)
 	}
-	if it.value == nil {
+	if it.Value == nil {
 		return scheduler.Unwant(key), nil
 	}
-	message, err := models.Decode(key, it.value)
+	message, err := models.Decode(key, it.Value)
 	if errors.Is(err, models.ErrNoModel) {
 		err = fmt.Errorf("%w: %w", scheduler.ErrUnimplemented, err)
 	}

@@ -1,0 +1,62 @@
+package structured
+
+import (
+	"cmp"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/keyplane/keyplane/models/structured/document"
+)
+
+// Pairs reads a list of {key, value}, the other form of a document. Its items have
+// no Model, the Key as it is written, also where the rest is wrong, and no Value
+// where that is null or absent.
+func Pairs(list *yaml.Node) ([]Item, error) {
+	if isNull(list) {
+		return nil, nil
+	}
+	n := document.Resolve(list)
+	if n.Kind != yaml.SequenceNode {
+		return nil, document.At(list, "found %s: want a list of {key, value}", document.Kind(n))
+	}
+	var items []Item
+	for _, n := range n.Content {
+		items = append(items, pair(n))
+	}
+	return items, nil
+}
+
+func pair(n *yaml.Node) Item {
+	it := Item{Line: n.Line, Column: n.Column}
+	fields, err := document.Fields(n)
+	if err != nil {
+		it.Err = err
+		return it
+	}
+	for _, f := range fields {
+		it.Err = cmp.Or(it.Err, it.part(f))
+	}
+	if it.Err == nil && it.Key == "" {
+		it.Err = document.At(n, "entry without a key: want {key, value}")
+	}
+	if it.Err != nil {
+		it.Value = nil
+	}
+	return it
+}
+
+// part takes the key or the value of a pair.
+func (it *Item) part(f document.Field) (err error) {
+	v := document.Resolve(f.Value)
+	switch {
+	case f.Name == "key" && v.Kind == yaml.ScalarNode && !isNull(v):
+		it.Key = v.Value
+	case f.Name == "key":
+		err = document.At(f.Value, "key: found %s: want text", document.Kind(v))
+	case f.Name == "value" && !isNull(v):
+		it.Value, err = document.JSON(f.Value)
+	case f.Name != "value":
+		err = document.At(f.At, "unknown field %s: want key and value", document.Quote(f.Name))
+	}
+	return err
+}
