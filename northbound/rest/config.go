@@ -21,6 +21,7 @@ type Config struct {
 	WriteTimeout      time.Duration `yaml:"writetimeout"`      // of a whole answer. Defaults to none
 	IdleTimeout       time.Duration `yaml:"idletimeout"`       // Defaults to 1 min
 	MaxHeaderBytes    int           `yaml:"maxheaderbytes"`    // Defaults to 1 MiB
+	AllowedHosts      []string      `yaml:"allowed-hosts"`     // names that requests may be for, besides localhost. Defaults to that of Endpoint
 
 	// Whoever says these relies on being protected, which this release cannot do.
 	ServerCert      string   `yaml:"server-cert-file"`

@@ -68,7 +68,7 @@ func declared(d scheduler.DescriptorInfo) string {
 
 func (h *handler) descriptor(by, value string) (scheduler.DescriptorInfo, error) {
 	for _, d := range h.sched.Descriptors() {
-		if by == "descriptor" && d.Name == value || by == "key-prefix" && declared(d) == value {
+		if by == "descriptor" && d.Name == value || by == "key-prefix" && declared(d) == h.short(value) {
 			return d, nil
 		}
 	}

@@ -24,6 +24,7 @@ func (h *handler) timeline(w http.ResponseWriter, _ *http.Request, q query) erro
 	if err != nil {
 		return err
 	}
+	key = h.short(key)
 	never := time.Time{}
 	t, err := q.moment("time", never)
 	if err != nil {
@@ -131,7 +132,7 @@ func (h *handler) flagStats(w http.ResponseWriter, _ *http.Request, q query) err
 	}
 	prefixes := q.Values["prefix"]
 	c := h.chronicle(func(key string) bool {
-		return len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
+		return len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, h.short(p)) })
 	})
 	stats := wire.FlagStats{PerValueCount: map[string]int{}}
 	for _, key := range c.keys {

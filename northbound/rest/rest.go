@@ -22,6 +22,7 @@ package rest
 
 import (
 	"cmp"
+	"errors"
 	"log/slog"
 	"net/http"
 
@@ -51,32 +52,17 @@ func Handler(o Options) http.Handler {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	h := &handler{o, o.Scheduler}
 	mux := http.NewServeMux()
+	mux.HandleFunc("/", h.nowhere)
 	for _, e := range h.endpoints() {
-		mux.HandleFunc(e.method+" "+e.pattern(), func(w http.ResponseWriter, r *http.Request) {
-			if err := e.serve(w, r, query{r.URL.Query()}); err != nil {
-				fail(w, err)
-			}
-		})
+		mux.HandleFunc(e.method+" "+e.pattern(), e.answer)
+		mux.HandleFunc(e.pattern(), e.misused)
 	}
 	// Pages of other sites that a browser shows have no business here.
-	return http.NewCrossOriginProtection().Handler(mux)
-}
-
-// An endpoint is one path. Its error becomes the answer; what is written before is
-// complete.
-type endpoint struct {
-	method, path string
-	arguments    string // as people write them
-	about        string
-	serve        func(w http.ResponseWriter, r *http.Request, q query) error
-}
-
-// pattern is the path as ServeMux has it.
-func (e endpoint) pattern() string {
-	if e.path == "/" {
-		return "/{$}"
-	}
-	return e.path
+	guard := http.NewCrossOriginProtection()
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fail(w, statusError{http.StatusForbidden, errors.New("a page of another site must not change anything here")})
+	}))
+	return guard.Handler(mux)
 }
 
 func (h *handler) endpoints() []endpoint {

@@ -41,13 +41,23 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/scheduler/explain", "", 400, "argument key is missing"},
 		{"GET", "/scheduler/explain?key=a&format=xml", "", 400, "json, text"},
 		{"POST", "/scheduler/plan", "", 400, "body is empty"},
-		{"POST", "/scheduler/plan", "{[", 400, "1"},
-		{"POST", "/scheduler/plan", "just text", 400, "1:1"},
+		{"POST", "/scheduler/plan", "{[", 400, "line 1: "},
+		{"POST", "/scheduler/plan", "just text", 400, "line 1: found"},
+		{"POST", "/scheduler/plan", "[\xff]", 400, "line 1: not a text file"},
+		{"POST", "/scheduler/plan", strings.Repeat(" ", maxBody+1), 413, "at most 67108864 bytes"},
+		{"GET", "/scheduler/status?key=%zz", "", 400, "invalid URL escape"},
+		{"GET", "/scheduler/status?prefix=a", "", 400, "unknown argument prefix: want key= or descriptor= or key-prefix="},
+		{"GET", "/scheduler/txn-history?formt=text", "", 400, "did you mean format?"},
+		{"GET", "/info/version?key=a", "", 400, "unknown argument key: want none"},
 		{"POST", "/scheduler/plan?replace=perhaps", "[]", 400, "true"},
 		{"POST", "/scheduler/downstream-resync?retry=perhaps", "", 500, "true"},
-		{"GET", "/scheduler/plan", "", 405, ""},
-		{"GET", "/scheduler/downstream-resync", "", 405, ""},
-		{"GET", "/nothing", "", 404, ""},
+		{"GET", "/scheduler/plan", "", 405, "want POST"},
+		{"GET", "/scheduler/downstream-resync", "", 405, "want POST"},
+		{"DELETE", "/scheduler/dump", "", 405, "want GET"},
+		{"POST", "/", "", 405, "want GET"},
+		{"GET", "/nothing", "", 404, "GET / lists"},
+		{"GET", "/scheduler/dumps", "", 404, "did you mean /scheduler/dump?"},
+		{"GET", "/scheduler/", "", 404, "no such path"},
 	}
 	inWorld(t, func(w *world) {
 		for _, tt := range tests {
@@ -56,7 +66,7 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%s %s: %d %s, want %d %s", tt.method, tt.url, status, answer, tt.status, tt.says)
 			}
 			var failure wire.Failure
-			if tt.says != "" && (json.Unmarshal([]byte(answer), &failure) != nil || failure.Error == "") {
+			if json.Unmarshal([]byte(answer), &failure) != nil || failure.Error == "" {
 				t.Errorf("%s %s: %s is no failure", tt.method, tt.url, answer)
 			}
 		}
@@ -121,6 +131,26 @@ func TestHistoryAsText(t *testing.T) {
 		}
 		if status, got := w.ask("GET", "/scheduler/txn-history?format=text", ""); status != 200 || got != want {
 			t.Errorf("%d\n%s\nwant\n%s", status, got, want)
+		}
+	})
+}
+
+// Keys and prefixes may be those of a store too.
+func TestWholeKeys(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.life()
+		for _, path := range []string{
+			"/scheduler/status?key=%sconfig/linux/l3/v2/route/10.9.0.0/16/if9",
+			"/scheduler/status?key-prefix=%sconfig/linux/l3/",
+			"/scheduler/dump?view=NB&key-prefix=%sconfig/linux/l3/v2/route/",
+			"/scheduler/key-timeline?key=%sconfig/linux/l3/v2/route/10.2.0.0/16/if1",
+			"/scheduler/flag-stats?flag=value-state&prefix=%sconfig/linux/l3/",
+		} {
+			_, short := w.ask("GET", fmt.Sprintf(path, ""), "")
+			_, whole := w.ask("GET", fmt.Sprintf(path, "/vnf-agent/vpp1/"), "")
+			if short != whole || len(short) < 50 {
+				t.Errorf("%s\n%s\n%s", path, short, whole)
+			}
 		}
 	})
 }

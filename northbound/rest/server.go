@@ -64,7 +64,7 @@ func (s *Server) listen(ctx context.Context, log *slog.Logger) net.Listener {
 
 func (s *Server) serve(ctx context.Context, l net.Listener, log *slog.Logger) error {
 	web := &http.Server{
-		Handler:           Handler(s.Options),
+		Handler:           s.Config.ours(Handler(s.Options)),
 		ReadTimeout:       s.Config.ReadTimeout,
 		ReadHeaderTimeout: s.Config.ReadHeaderTimeout,
 		WriteTimeout:      s.Config.WriteTimeout,

@@ -76,12 +76,16 @@ func serve(t *testing.T, endpoint string) (log *lines, ready chan net.Addr, stop
 	return log, ready, stop
 }
 
-func get(t *testing.T, addr net.Addr) string {
+func get(t *testing.T, addr net.Addr) string { return getAs(t, addr, "") }
+
+// getAs asks for the host of that name; empty: for the address.
+func getAs(t *testing.T, addr net.Addr, host string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr.String()+"/info/version", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	request.Host = host
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -98,6 +102,9 @@ func TestServe(t *testing.T) {
 	_, ready, stop := serve(t, "127.0.0.1:0")
 	addr := <-ready
 	if got := get(t, addr); got != "{\n  \"App\": \"agent\"\n}\n" {
+		t.Errorf("got %s", got)
+	}
+	if got := getAs(t, addr, "evil.example"); !strings.Contains(got, `the host \"evil.example\"`) {
 		t.Errorf("got %s", got)
 	}
 	stop()

@@ -18,6 +18,9 @@ func (h *handler) status(w http.ResponseWriter, _ *http.Request, q query) error 
 	if err != nil {
 		return err
 	}
+	if by != "descriptor" {
+		value = h.short(value)
+	}
 	statuses := h.sched.Statuses("")
 	switch by {
 	case "key":
