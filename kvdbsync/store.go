@@ -42,8 +42,9 @@ type Writer interface {
 type Publisher interface {
 	// Session begins a session: what is written in it lives as long as the session
 	// does, and no longer than ttl (or the store's shortest, if that is longer) after
-	// the process has ended or lost the store. A store without such keys keeps them
-	// until Close; the next session finds them by List.
+	// the process has ended or lost the store; 0: what the store's configuration
+	// says, or its own default. A store without such keys keeps them until Close; the next
+	// session finds them by List.
 	Session(ctx context.Context, ttl time.Duration) (Session, error)
 }
 

@@ -44,7 +44,8 @@ type Config struct {
 	// only the agent's. Defaults to never.
 	AutoCompact time.Duration `yaml:"auto-compact"`
 
-	// SessionTTL is the life of a lease, in seconds. Defaults to 5.
+	// SessionTTL is the life of a session's lease after the agent has gone, in
+	// seconds. Defaults to 5.
 	SessionTTL int `yaml:"session-ttl"`
 
 	// Accepted from the files of existing deployments, without effect: the agent

@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			conformance.Run(t, func(t *testing.T) conformance.Harness {
 				s := join(t, e)
-				return conformance.Harness{
+				h := conformance.Harness{
 					Connector:  s.connector(),
 					Prefix:     fmt.Sprintf("/vnf-agent/case%03d-/", number.Add(1)),
 					Put:        func(key string, value []byte) { s.put(key, string(value)) },
@@ -50,8 +50,65 @@ func TestConformance(t *testing.T) {
 					Cut:        cut(s),
 					LargeValue: 1500 << 10, // what etcd takes, less its own overhead
 				}
+				if name == "connection reset" { // what is written does not ask how watches are cut
+					s.writes(&h)
+				}
+				return h
 			})
 		})
+	}
+}
+
+// writes adds the means to test writing and sessions.
+func (s *server) writes(h *conformance.Harness) {
+	h.Writer = s.dial(etcd.Config{Endpoints: []string{s.etcd.Addr}})
+	h.Refused = kvdbsync.Pair{Key: h.Prefix + "config/large", Value: make([]byte, 1600<<10)}
+	h.Publisher = s.connector()
+	h.Get = s.get
+	h.Sever = func() func() {
+		s.line.Set(testkit.Drop)
+		return func() { s.line.Set(testkit.Pass) }
+	}
+	h.Revoke = s.revokeAll
+}
+
+func (s *server) dial(cfg etcd.Config) *etcd.Client {
+	s.t.Helper()
+	client, err := etcd.Dial(s.t.Context(), cfg)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			s.t.Error(err)
+		}
+	})
+	return client
+}
+
+func (s *server) get(key string) []byte {
+	s.t.Helper()
+	answer, err := s.client.Get(s.ctx(), key)
+	if err != nil {
+		s.t.Fatalf("getting %s: %v", key, err)
+	}
+	if len(answer.Kvs) == 0 {
+		return nil
+	}
+	return append([]byte{}, answer.Kvs[0].Value...)
+}
+
+// revokeAll ends all leases there are.
+func (s *server) revokeAll() {
+	s.t.Helper()
+	leases, err := s.client.Leases(s.ctx())
+	if err != nil {
+		s.t.Fatalf("listing leases: %v", err)
+	}
+	for _, lease := range leases.Leases {
+		if _, err := s.client.Revoke(s.ctx(), lease.ID); err != nil {
+			s.t.Fatalf("revoking a lease: %v", err)
+		}
 	}
 }
 

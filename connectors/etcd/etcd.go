@@ -1,7 +1,8 @@
 // Package etcd connects the agent to an etcd cluster, v3.
 //
-//	watched := etcd.New(cfg, log)          // a kvdbsync.Connector
-//	client, err := etcd.Dial(ctx, cfg)     // a kvdbsync.Store, for agentctl and status
+//	watched := etcd.New(cfg, log)           // a kvdbsync.Connector
+//	client, err := etcd.Dial(ctx, cfg)      // a kvdbsync.Writer, for agentctl
+//	session, err := watched.Session(ctx, 0) // keys that vanish with the agent: a lease
 //
 // A watch lists the prefix page by page at one revision and then follows from
 // the next one. What etcd changed in one revision, by one transaction, is one
@@ -11,9 +12,9 @@
 // restarted cluster from one that was restored from a backup and has since moved
 // on past our revision.
 //
-// Each watch has a client of its own, made from the configuration as it is then:
+// Each watch, and each session, has a client of its own, made from the configuration as it is then:
 // tokens, certificates and password files are never older than the watch.
-// Nothing is shared, no goroutine outlives the watch.
+// Nothing is shared, no goroutine outlives the watch or the session's Close.
 //
 // Tests run against the real server, which they cut off, kill, freeze, compact
 // and wipe.

@@ -1,17 +1,23 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A Client reads and writes an etcd cluster: a kvdbsync.Store. Its methods may be
+// A Client reads and writes an etcd cluster: a kvdbsync.Writer. Its methods may be
 // called at the same time. It reconnects by itself, and authenticates again when
 // its token has run out.
 type Client struct {
@@ -69,12 +75,7 @@ func (c *Client) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, erro
 
 // Put implements kvdbsync.Store.
 func (c *Client) Put(ctx context.Context, key string, value []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	if _, err := c.client.Put(ctx, key, string(value)); err != nil {
-		return fmt.Errorf("writing %s in etcd: %w", key, err)
-	}
-	return nil
+	return c.Apply(ctx, []kvdbsync.Pair{{Key: key, Value: append([]byte{}, value...)}})
 }
 
 // Delete implements kvdbsync.Store.
@@ -86,4 +87,55 @@ func (c *Client) Delete(ctx context.Context, key string) (existed bool, err erro
 		return false, fmt.Errorf("deleting %s in etcd: %w", key, err)
 	}
 	return answer.Deleted > 0, nil
+}
+
+// PutIfAbsent implements kvdbsync.Writer.
+func (c *Client) PutIfAbsent(ctx context.Context, key string, value []byte) (stored bool, err error) {
+	absent := clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
+	return c.change(ctx, []kvdbsync.Pair{{Key: key, Value: append([]byte{}, value...)}}, clientv3.NoLease, absent)
+}
+
+// Apply implements kvdbsync.Writer, in one transaction. By default etcd takes 128
+// changes at once, and 1.5 MiB.
+func (c *Client) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
+	_, err := c.change(ctx, changes, clientv3.NoLease)
+	return err
+}
+
+// change makes changes, under a lease, if the conditions hold.
+func (c *Client) change(ctx context.Context, changes []kvdbsync.Pair, lease clientv3.LeaseID, conditions ...clientv3.Cmp) (done bool, err error) {
+	if len(changes) == 0 {
+		return true, nil
+	}
+	ops := make([]clientv3.Op, len(changes))
+	for i, p := range changes {
+		if p.Value == nil {
+			ops[i] = clientv3.OpDelete(p.Key)
+		} else {
+			ops[i] = clientv3.OpPut(p.Key, string(p.Value), clientv3.WithLease(lease))
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	answer, err := c.client.Txn(ctx).If(conditions...).Then(ops...).Commit()
+	if err != nil {
+		return false, refused(changes, err)
+	}
+	return answer.Succeeded, nil
+}
+
+// refused says what was not written, and what of it is the most likely to be why.
+func refused(changes []kvdbsync.Pair, err error) error {
+	largest := slices.MaxFunc(changes, func(a, b kvdbsync.Pair) int { return cmp.Compare(len(a.Value), len(b.Value)) })
+	what := largest.Key
+	if n := len(changes); n > 1 {
+		what = fmt.Sprintf("%d keys, of which %s is the largest,", n, largest.Key)
+	}
+	switch {
+	case errors.Is(err, rpctypes.ErrTooManyOps):
+		return fmt.Errorf("writing %s in etcd: %w: %d changes: want at most what the server's --max-txn-ops says", what, kvdbsync.ErrTooLarge, len(changes))
+	case errors.Is(err, rpctypes.ErrRequestTooLarge), status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max"):
+		return fmt.Errorf("writing %s in etcd: %w: its value has %d bytes: want at most what the server's --max-request-bytes says, 1.5 MiB if nothing", what, kvdbsync.ErrTooLarge, len(largest.Value))
+	}
+	return fmt.Errorf("writing %s in etcd: %w", what, err)
 }

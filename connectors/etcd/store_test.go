@@ -17,7 +17,8 @@ import (
 
 var (
 	_ kvdbsync.Connector = (*etcd.Connector)(nil)
-	_ kvdbsync.Store     = (*etcd.Client)(nil)
+	_ kvdbsync.Publisher = (*etcd.Connector)(nil)
+	_ kvdbsync.Writer    = (*etcd.Client)(nil)
 )
 
 func TestStore(t *testing.T) {
@@ -86,6 +87,35 @@ func TestStoreThatCannotBeReached(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), root) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// What etcd does not take is told with its key, its size and the limit.
+func TestLimits(t *testing.T) {
+	s := start(t)
+	client := s.dial(etcd.Config{Endpoints: []string{s.etcd.Addr}})
+	pairs := func(n, size int) (all []kvdbsync.Pair) {
+		for i := range n {
+			all = append(all, kvdbsync.Pair{Key: fmt.Sprint(root, i), Value: make([]byte, size-i)})
+		}
+		return all
+	}
+	_, absent := client.PutIfAbsent(s.ctx(), root+"a", make([]byte, 1600<<10))
+	for want, err := range map[string]error{
+		root + "a in etcd: too much for the store at once: its value has 1638400 bytes":                                      absent,
+		root + "b in etcd: too much for the store at once: its value has 8388608 bytes":                                      client.Put(s.ctx(), root+"b", make([]byte, 8<<20)),
+		"64 keys, of which " + root + "0 is the largest, in etcd: too much for the store at once: its value has 32768 bytes": client.Apply(s.ctx(), pairs(64, 32<<10)),
+		"129 keys, of which " + root + "0 is the largest, in etcd: too much for the store at once: 129 changes":              client.Apply(s.ctx(), pairs(129, 200)),
+	} {
+		if !errors.Is(err, kvdbsync.ErrTooLarge) || !strings.HasPrefix(err.Error(), "writing "+want) {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+	if err := client.Put(s.ctx(), root+"a", make([]byte, 1500<<10)); err != nil {
+		t.Error(err)
+	}
+	if err := client.Apply(s.ctx(), pairs(128, 200)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -85,6 +86,9 @@ func sessionFaults() []fault {
 		{"does not know that it cannot renew", "what_a_session_wrote_vanishes_with_its_holder", publishing(func(_ *conformance.Memory, s *brokenSession) {
 			s.lost = never
 		})},
+		{"wants a time", "a_session_may_have_the_store's_own_time", func(h *conformance.Harness) {
+			h.Publisher = impatient{h.Publisher}
+		}},
 		{"takes what others wrote", "a_key_belongs_to_the_session_that_wrote_it_last", publishing(func(m *conformance.Memory, s *brokenSession) {
 			s.close = func(ctx context.Context) error {
 				pairs, err := m.List(ctx, "/")
@@ -113,4 +117,14 @@ func events(pairs []kvdbsync.Pair) (out []kvdbsync.Event) {
 		out = append(out, kvdbsync.Event{Key: p.Key, Value: p.Value})
 	}
 	return out
+}
+
+// An impatient publisher has no time of its own.
+type impatient struct{ kvdbsync.Publisher }
+
+func (p impatient) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Session, error) {
+	if ttl == 0 {
+		return nil, errors.New("no time")
+	}
+	return p.Publisher.Session(ctx, ttl)
 }

@@ -18,6 +18,7 @@ func sessionCases() []testCase {
 	return []testCase{
 		{"a session writes, lists and deletes", publishes, sessionWrites},
 		{"what a session wrote vanishes when it is closed", publishes, sessionCloses},
+		{"a session may have the store's own time", publishes, sessionDefault},
 		{"a key belongs to the session that wrote it last", publishes, sessionTakesOver},
 		{"a session lives as long as it is held", publishes, sessionIsHeld},
 		{"what a session wrote vanishes with its holder", needsHolder, holderDies},
@@ -36,7 +37,9 @@ type publication struct {
 
 func publish(t *testing.T, h Harness) publication {
 	t.Helper()
-	s, err := h.Publisher.Session(t.Context(), h.TTL)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel() // which must not end the session
+	s, err := h.Publisher.Session(ctx, h.TTL)
 	write(t, err)
 	p := publication{s, t, h}
 	t.Cleanup(func() {
@@ -149,6 +152,14 @@ func sessionCloses(t *testing.T, h Harness) {
 	again := publish(t, h)
 	again.put("a")
 	again.close()
+	h.awaitGone(t, "a")
+}
+
+func sessionDefault(t *testing.T, h Harness) {
+	h.TTL = 0
+	p := publish(t, h)
+	p.put("a")
+	p.close()
 	h.awaitGone(t, "a")
 }
 
