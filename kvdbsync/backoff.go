@@ -5,21 +5,23 @@ import (
 	"time"
 )
 
-// A backoff spreads attempts: exponential with full jitter, so that the agents
+// A Backoff spreads attempts: exponential with full jitter, so that the agents
 // of a whole site do not come back to a store at the same moment.
-type backoff struct {
-	min, max time.Duration
-	bound    time.Duration // of the next wait; 0: min
+type Backoff struct {
+	Min, Max time.Duration
+	bound    time.Duration // of the next wait; 0: Min
 }
 
-// next returns a time in [0, bound) and doubles the bound.
-func (b *backoff) next() time.Duration {
+// Next returns a time in [0, bound), where bound begins as Min and doubles each time
+// up to Max.
+func (b *Backoff) Next() time.Duration {
 	if b.bound == 0 {
-		b.bound = b.min
+		b.bound = b.Min
 	}
 	wait := rand.N(b.bound)
-	b.bound = min(2*b.bound, b.max)
+	b.bound = min(2*b.bound, b.Max)
 	return wait
 }
 
-func (b *backoff) reset() { b.bound = 0 }
+// Reset begins anew.
+func (b *Backoff) Reset() { b.bound = 0 }

@@ -10,16 +10,16 @@ import (
 // Run watches the store until ctx ends, and then returns nil; no store is so
 // broken that it gives up before. It is called once.
 func (s *Source) Run(ctx context.Context) error {
-	retry := backoff{min: s.o.MinBackoff, max: s.o.MaxBackoff}
+	retry := Backoff{Min: s.o.MinBackoff, Max: s.o.MaxBackoff}
 	for {
 		err := s.watch(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if h := s.health.get(); h.State == Synced && time.Since(h.Since) >= s.o.MaxBackoff {
-			retry.reset()
+			retry.Reset()
 		}
-		wait := retry.next()
+		wait := retry.Next()
 		s.reportLost(err, wait)
 		if !sleep(ctx, wait) {
 			return nil
