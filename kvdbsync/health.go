@@ -29,7 +29,7 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// Health is how a Source was at one moment.
+// Health is how a Source was at one moment. It is a copy, and costs little to ask for.
 type Health struct {
 	Source   string
 	State    State
@@ -39,9 +39,24 @@ type Health struct {
 	Problems int       // faults of the store's content that belong to no key
 	Failures int       // attempts that failed since the store was synced
 	Err      error     // why the store is not synced; nil when it is
+
+	// LastErr is why a watch ended the last time, also when all is well again, and
+	// LastErrAt when; nil while none has.
+	LastErr   error
+	LastErrAt time.Time
+
+	// Waiting is how many keys have changes that the consumer has not taken, and Lag
+	// how long the oldest of these has waited. Waited is what Lag was at the last Take.
+	Waiting     int
+	Lag, Waited time.Duration
+
+	// What the connector has yielded since the Source was made.
+	Batches, Events uint64
+	Listings        uint64 // that were complete, those of anti-entropy included
+	Gaps            uint64 // times that it fell out of sync
 }
 
-// health keeps a Health. The source's goroutine writes it.
+// health keeps a Health, but for what waits. The source's goroutines write it.
 type health struct {
 	mu  sync.Mutex // guards now and was
 	now Health
@@ -66,6 +81,17 @@ func (h *health) update(rev int64, keys, problems int) {
 	h.now.Rev, h.now.Keys, h.now.Problems = rev, keys, problems
 }
 
+// yielded counts a batch.
+func (h *health) yielded(b Batch) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now.Batches++
+	h.now.Events += uint64(len(b.Events))
+	if b.Synced {
+		h.now.Listings++
+	}
+}
+
 func (h *health) listing() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,8 +109,10 @@ func (h *health) synced() {
 func (h *health) lost(err error) (news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.now.LastErr, h.now.LastErrAt = err, time.Now()
 	if h.now.State == Synced {
-		h.now.Since = time.Now()
+		h.now.Since = h.now.LastErrAt
+		h.now.Gaps++
 	}
 	h.now.State = Connecting
 	if h.was {

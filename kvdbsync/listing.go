@@ -15,6 +15,7 @@ type listing struct {
 }
 
 func (s *Source) gather(l *listing, b Batch) {
+	s.health.yielded(b)
 	for _, e := range b.Events {
 		if e, ok := s.relative(e); ok {
 			l.events = append(l.events, e)

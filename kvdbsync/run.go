@@ -40,6 +40,7 @@ func (s *Source) watch(ctx context.Context) error {
 			return err
 		}
 		if synced {
+			s.health.yielded(b)
 			s.apply(b)
 			continue
 		}

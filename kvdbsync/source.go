@@ -90,7 +90,9 @@ type Source struct {
 	synced   bool
 	resynced bool // since the last Take
 	problems []error
-	news     bool // there is something to take besides pending events
+	news     bool          // there is something to take besides pending events
+	came     time.Time     // when the oldest pending event came; zero: none is
+	waited   time.Duration // how long it had waited when last taken
 }
 
 // NewSource returns a Source that does nothing until it is run.
@@ -115,6 +117,9 @@ func (s *Source) Take() (Change, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	events := s.mirror.take()
+	if !s.came.IsZero() {
+		s.waited, s.came = s.lag(), time.Time{}
+	}
 	if len(events) == 0 && !s.news {
 		return Change{}, false
 	}
@@ -136,12 +141,34 @@ func (s *Source) Relist() {
 }
 
 // Health returns how the source is.
-func (s *Source) Health() Health { return s.health.get() }
+func (s *Source) Health() Health {
+	h := s.health.get()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.Waiting, h.Lag, h.Waited = len(s.mirror.pending), s.lag(), s.waited
+	return h
+}
+
+// lag is how long the oldest pending event has waited. The caller holds mu.
+func (s *Source) lag() time.Duration {
+	if s.came.IsZero() {
+		return 0
+	}
+	return time.Since(s.came)
+}
+
+// clock notes since when events are pending. The caller holds mu.
+func (s *Source) clock() {
+	if s.came.IsZero() && len(s.mirror.pending) > 0 {
+		s.came = time.Now()
+	}
+}
 
 // replace takes over a complete listing.
 func (s *Source) replace(l listing) {
 	s.mu.Lock()
 	s.mirror.replace(l.events, l.rev)
+	s.clock()
 	s.rev = l.rev
 	s.problems = l.problems
 	s.synced, s.resynced, s.news = true, true, true
@@ -160,6 +187,7 @@ func (s *Source) apply(b Batch) {
 			s.mirror.set(e)
 		}
 	}
+	s.clock()
 	s.rev = max(s.rev, b.Rev)
 	if b.Problems != nil && !slices.EqualFunc(s.problems, b.Problems, sameText) {
 		s.problems, s.news = b.Problems, true
