@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
 
@@ -248,34 +248,12 @@ func messageText(m proto.Message) string {
 	if m == nil {
 		return "<NIL>"
 	}
-	text, err := prototext.MarshalOptions{AllowPartial: true}.Marshal(m)
+	text, err := models.Text(m, false)
 	switch {
 	case err != nil:
 		return "<" + err.Error() + ">"
 	case len(text) == 0:
 		return "<EMPTY>"
 	}
-	return "{ " + squeeze(string(text)) + " }"
-}
-
-// squeeze makes one space of two outside of quotes: prototext prints one or
-// two, so that nobody relies on it.
-func squeeze(s string) string {
-	out := make([]byte, 0, len(s))
-	quoted := false
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		switch {
-		case quoted && c == '\\' && i+1 < len(s):
-			out = append(out, c, s[i+1])
-			i++
-			continue
-		case c == '"':
-			quoted = !quoted
-		case !quoted && c == ' ' && len(out) > 0 && out[len(out)-1] == ' ':
-			continue
-		}
-		out = append(out, c)
-	}
-	return string(out)
+	return "{ " + text + " }"
 }

@@ -59,10 +59,11 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 		Patience: conf.orchestrator.Patience, Grace: conf.orchestrator.Grace,
 	})
 
-	// Who may look: whoever reaches the loopback.
+	// Who may look: whoever reaches the loopback, or may use the socket.
 	web := rest.Server{Config: conf.http, Options: rest.Options{
 		Scheduler: sched, Label: s.Label, Retry: conf.scheduler.retry(), Version: about(), Log: log,
 	}}
+	socket.Beside = rest.Handler(web.Options)
 
 	below := []task{sched.Run, host.Run, socket.Run}
 	above := append(stores.tasks(), orch.Run, web.Run, standing.announce(tell))

@@ -24,6 +24,10 @@ The network stands. In another terminal, in this folder:
     BIN/first-light show
     BIN/first-light ping red 192.0.2.1
 
+  ask the agent what there is, and why something is as it is
+    BIN/agentctl --socket HOME/agent.sock values
+    BIN/agentctl --socket HOME/agent.sock explain config/linux/l3/v2/route/192.0.2.0/24/red-eth
+
   edit it, save, and watch it follow here
     HOME/network/network.yaml
 

@@ -18,6 +18,8 @@
 //	PUT    /v1/stores/{store}/key?key=K                    the value's bytes as body
 //	DELETE /v1/stores/{store}/key?key=K                    {"existed": true}
 //
+// What else the agent answers may be served beside: [Server].Beside.
+//
 // An error is {"error": text, "code": code}: 404 not_found or no_store, 405
 // read_only, 400 bad_request, 413 too_large, 500 failed. A listing that ends
 // before its time breaks the connection, so it is never taken for a short one.

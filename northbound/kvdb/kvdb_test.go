@@ -216,6 +216,23 @@ func TestBrokenListingIsNoShortOne(t *testing.T) {
 	}
 }
 
+// What is served beside the stores is not in their way, nor behind them.
+func TestBeside(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	start(t, &kvdb.Server{
+		Socket: socket, Stores: map[string]kvdbsync.Store{"fixed": fixed{}},
+		Beside: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }),
+	})
+	for path, want := range map[string]int{
+		"/scheduler/stats": http.StatusTeapot, "/": http.StatusTeapot,
+		"/v1/stores": http.StatusOK, "/v1/none": http.StatusNotFound,
+	} {
+		if got := ask(t, socket, http.MethodGet, path); got != want {
+			t.Errorf("%s: %d, want %d", path, got, want)
+		}
+	}
+}
+
 func TestDefaultSocket(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "/run/user/7")
 	want := "/run/user/7/keyplane/vpp1.sock"

@@ -22,6 +22,8 @@ import (
 type Server struct {
 	Socket string
 	Stores map[string]kvdbsync.Store
+	// Beside serves all paths that are not of the stores. Defaults to nothing.
+	Beside http.Handler
 	Log    *slog.Logger // Defaults to discarding
 	// Ready, if set, is closed when the socket takes connections.
 	Ready chan<- struct{}
@@ -58,7 +60,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	log := cmp.Or(s.Log, slog.New(slog.DiscardHandler))
 	web := &http.Server{
-		Handler:           Handler(s.Stores),
+		Handler:           s.handler(),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -82,6 +84,17 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("socket %s: %w", s.Socket, err)
 	}
 	return nil
+}
+
+func (s *Server) handler() http.Handler {
+	stores := Handler(s.Stores)
+	if s.Beside == nil {
+		return stores
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", stores)
+	mux.Handle("/", s.Beside)
+	return mux
 }
 
 // listen makes the socket. The directory is locked meanwhile, so that of two agents

@@ -41,6 +41,7 @@ type app struct {
 	env func(string) (string, bool)
 	// begun tells that what was asked for made sense.
 	begun bool
+	at    *agentAt // set for commands that look at the agent
 	settings
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,12 +65,22 @@ func agent(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	files, err := filedb.New(filedb.Config{Paths: []string{ts.MkAbs("conf")}}, "/vnf-agent/"+label+"/", slog.New(slog.DiscardHandler))
 	ts.Check(err)
+	ts.Defer(func() { ts.Check(db.Close()) })
+	serve(ts, kvdb.Server{Stores: map[string]kvdbsync.Store{"bolt": db, "filedb": files}})
+}
+
+// socket serves what the agent answers, without stores.
+func socket(ts *testscript.TestScript, beside http.Handler) {
+	serve(ts, kvdb.Server{Beside: beside})
+}
+
+// serve runs the agent's socket, and sets SOCKET.
+func serve(ts *testscript.TestScript, s kvdb.Server) {
 	// A path in the temporary folder of a test may be longer than a socket's may be.
 	dir, err := os.MkdirTemp("", "ctl")
 	ts.Check(err)
-	socket := filepath.Join(dir, "s")
 	ready, ended := make(chan struct{}), make(chan error, 1)
-	s := kvdb.Server{Socket: socket, Stores: map[string]kvdbsync.Store{"bolt": db, "filedb": files}, Ready: ready}
+	s.Socket, s.Ready = filepath.Join(dir, "s"), ready
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { ended <- s.Run(ctx) }()
 	select {
@@ -80,10 +91,9 @@ func agent(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Defer(func() {
 		cancel()
 		ts.Check(<-ended)
-		ts.Check(db.Close())
 		ts.Check(os.RemoveAll(dir))
 	})
-	ts.Setenv("SOCKET", socket)
+	ts.Setenv("SOCKET", s.Socket)
 }
 
 // etcd: starts a server, and sets ETCD.

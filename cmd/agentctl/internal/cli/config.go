@@ -34,7 +34,7 @@ func (a *app) configResync() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&retry, "retry", false, "try again later what fails")
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "have the agent log what it finds")
-	f := formatFlag(cmd, "")
+	f := formatFlag(cmd)
 	cmd.RunE = a.looking(func(ctx context.Context, _ []string) error {
 		query := url.Values{}
 		for name, on := range map[string]bool{"retry": retry, "verbose": verbose} {
@@ -46,7 +46,7 @@ func (a *app) configResync() *cobra.Command {
 		if err := a.ask(ctx, http.MethodPost, "/scheduler/downstream-resync", query, nil, &record); err != nil {
 			return err
 		}
-		return f.write(a.Out, record, func(out io.Writer) error { return format("json").write(out, record, nil) })
+		return f.write(a.Out, record, func(out io.Writer) error { return (&format{text: "json"}).write(out, record, nil) })
 	})
 	return cmd
 }

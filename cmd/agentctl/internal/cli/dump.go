@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
@@ -30,7 +31,6 @@ func originName(n int) string {
 }
 
 func (a *app) dump() *cobra.Command {
-	var view, origin string
 	cmd := &cobra.Command{
 		Use:   "dump MODEL...",
 		Short: "Prints values as they are known, declared, or really stand",
@@ -40,51 +40,70 @@ func (a *app) dump() *cobra.Command {
 			if len(args) == 0 {
 				return errors.New("agentctl dump: MODEL is missing: want names, patterns such as linux.*, or all")
 			}
+			for _, pattern := range args {
+				if _, err := modelsLike(pattern); err != nil {
+					return err
+				}
+			}
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&view, "view", "cached", "cached, NB or SB")
-	cmd.Flags().StringVar(&origin, "origin", "", "only values from there: NB, SB or unknown")
-	f := formatFlag(cmd, "")
+	view := choiceFlag(cmd, "view", "cached", "what is shown", "cached", "NB", "SB")
+	origin := choiceFlag(cmd, "origin", "", "only values from there", "NB", "SB", "unknown")
+	f := formatFlag(cmd, "proto")
 	cmd.RunE = a.looking(func(ctx context.Context, args []string) error {
-		if origin != "" && !slices.Contains(origins(), origin) {
-			return fmt.Errorf("origin: %q: want NB, SB or unknown", origin)
-		}
-		all, err := a.dumpAll(ctx, args, view)
+		all, err := a.dumpAll(ctx, args, view.value)
 		if err != nil {
 			return err
 		}
-		all = slices.DeleteFunc(all, func(d dumped) bool { return origin != "" && originName(d.Origin) != origin })
+		all = slices.DeleteFunc(all, func(d dumped) bool { return origin.value != "" && originName(d.Origin) != origin.value })
 		return f.write(a.Out, all, func(out io.Writer) error { return dumpTable(out, all) })
 	})
 	return cmd
 }
 
+// dumpAll asks for the models that the patterns name, each once.
 func (a *app) dumpAll(ctx context.Context, patterns []string, view string) ([]dumped, error) {
 	var index wire.DumpIndex
 	if err := a.get(ctx, "/scheduler/dump", nil, &index); err != nil {
 		return nil, err
 	}
-	has := map[string]bool{}
-	for _, prefix := range index.KeyPrefixes {
-		has[prefix] = true
+	out, done := []dumped{}, map[string]bool{}
+	for _, pattern := range patterns {
+		implemented, err := implementedBy(index, pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range implemented {
+			if done[m.Name()] {
+				continue
+			}
+			done[m.Name()] = true
+			if out, err = a.dumpOne(ctx, out, m, view); err != nil {
+				return nil, err
+			}
+		}
 	}
-	found, err := modelsLike(patterns, has)
-	if err != nil {
-		return nil, err
+	return out, nil
+}
+
+// implementedBy are the models like pattern whose values the agent can dump.
+func implementedBy(index wire.DumpIndex, pattern string) ([]*models.Model, error) {
+	found, err := modelsLike(pattern)
+	found = slices.DeleteFunc(found, func(m *models.Model) bool { return !slices.Contains(index.KeyPrefixes, m.Prefix()) })
+	if err == nil && len(found) == 0 && pattern != "all" {
+		err = fmt.Errorf("the agent implements no values of %s", pattern)
 	}
-	out := []dumped{}
-	for _, m := range found {
-		if !has[m.Prefix()] {
-			return nil, fmt.Errorf("the agent implements no values of %s", m.Name())
-		}
-		var entries []wire.DumpEntry
-		if err := a.get(ctx, "/scheduler/dump", url.Values{"key-prefix": {m.Prefix()}, "view": {view}}, &entries); err != nil {
-			return nil, fmt.Errorf("%s: %w", m.Name(), err)
-		}
-		for _, e := range entries {
-			out = append(out, dumped{m.Name(), e})
-		}
+	return found, err
+}
+
+func (a *app) dumpOne(ctx context.Context, out []dumped, m *models.Model, view string) ([]dumped, error) {
+	var entries []wire.DumpEntry
+	if err := a.get(ctx, "/scheduler/dump", url.Values{"key-prefix": {m.Prefix()}, "view": {view}}, &entries); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name(), err)
+	}
+	for _, e := range entries {
+		out = append(out, dumped{m.Name(), e})
 	}
 	return out, nil
 }

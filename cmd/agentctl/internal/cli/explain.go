@@ -18,7 +18,7 @@ func (a *app) explain() *cobra.Command {
 		Long:  "Explain says how a value is and, if it is not applied, why: below it what it waits for, down to what somebody can mend.",
 		Args:  want("KEY"),
 	}
-	f := formatFlag(cmd, "")
+	f := formatFlag(cmd)
 	cmd.RunE = a.looking(func(ctx context.Context, args []string) error {
 		var e wire.Explanation
 		if err := a.get(ctx, "/scheduler/explain", url.Values{"key": {args[0]}}, &e); err != nil {

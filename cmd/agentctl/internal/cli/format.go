@@ -2,10 +2,11 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"text/tabwriter"
 	"text/template"
 	"time"
 
@@ -13,46 +14,77 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A format is what -f says.
-type format string
+// A format is what -f says. It is a flag.Value, so what makes no sense is refused
+// before anything is done.
+type format struct {
+	words    []string // that it may be, besides a template
+	text     string
+	template *template.Template // nil: text is a word, or empty
+}
 
-func formatFlag(cmd *cobra.Command, more string) *format {
-	f := new(format)
-	cmd.Flags().StringVarP((*string)(f), "format", "f", "", "json, yaml"+more+", or a Go template of what json shows, with the functions\njson, yaml, epoch, ago, dur and prefix")
+// formatFlag gives cmd the flag -f, with more words than those for all.
+func formatFlag(cmd *cobra.Command, more ...string) *format {
+	f := &format{words: append([]string{"json", "yaml"}, more...)}
+	cmd.Flags().VarP(f, "format", "f", strings.Join(f.words, ", ")+", or a Go template of what json shows, with the functions\njson, yaml, proto, protomulti, epoch, ago, dur and prefix")
 	return f
 }
 
-// write writes v in the format; without one, table does.
-func (f format) write(out io.Writer, v any, table func(io.Writer) error) error {
-	switch f {
-	case "":
-		return table(out)
-	case "json", "yaml":
-		text, err := map[format]func(any) (string, error){"json": toJSON, "yaml": toYAML}[f](v)
-		if err == nil {
-			_, err = io.WriteString(out, strings.TrimSuffix(text, "\n")+"\n")
+func (f *format) String() string { return f.text }
+func (f *format) Type() string   { return "FORMAT" }
+
+// Set implements pflag.Value.
+func (f *format) Set(text string) (err error) {
+	want := "want " + strings.Join(f.words, ", ") + " or a template such as '{{json .}}'"
+	switch {
+	case slices.Contains(f.words, text):
+	case !strings.Contains(text, "{{"):
+		return errors.New(want)
+	default:
+		if f.template, err = template.New("format").Funcs(functions()).Parse(text); err != nil {
+			return fmt.Errorf("%s: %w", want, err)
 		}
-		return err
 	}
-	t, err := template.New("format").Funcs(functions()).Parse(string(f))
+	f.text = text
+	return nil
+}
+
+// write writes v in the format; without one, table does.
+func (f *format) write(out io.Writer, v any, table func(io.Writer) error) error {
+	if f.text == "" {
+		return table(out)
+	}
+	var text string
+	var err error
+	switch {
+	case f.template != nil:
+		var b strings.Builder
+		err = f.template.Execute(&b, v)
+		text = b.String() + "\n"
+	case f.text == "json":
+		text, err = toJSON(v)
+		text += "\n"
+	case f.text == "yaml":
+		text, err = toYAML(v)
+	case f.text == "proto":
+		text, err = toProtoMulti(v)
+	}
 	if err != nil {
-		return fmt.Errorf("format: want json, yaml or a template: %w", err)
-	}
-	if err := t.Execute(out, v); err != nil {
 		return fmt.Errorf("format: %w", err)
 	}
-	_, err = io.WriteString(out, "\n")
+	_, err = io.WriteString(out, text)
 	return err
 }
 
 // functions are those of templates.
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"json":  toJSON,
-		"yaml":  toYAML,
-		"epoch": func(seconds int64) time.Time { return time.Unix(seconds, 0) },
-		"ago":   func(t time.Time) string { return short(time.Since(t)) + " ago" },
-		"dur":   short,
+		"json":       toJSON,
+		"yaml":       toYAML,
+		"proto":      toProto,
+		"protomulti": toProtoMulti,
+		"epoch":      func(seconds int64) time.Time { return time.Unix(seconds, 0) },
+		"ago":        func(t time.Time) string { return short(time.Since(t)) + " ago" },
+		"dur":        short,
 		"prefix": func(prefix string, v any) string {
 			return prefix + strings.ReplaceAll(fmt.Sprint(v), "\n", "\n"+prefix)
 		},
@@ -93,42 +125,4 @@ func short(d time.Duration) string {
 	default:
 		return fmt.Sprintf("%dd", d/day)
 	}
-}
-
-// A table has columns of equal width; cells are one line each. It is written at
-// its end.
-type table struct {
-	*tabwriter.Writer
-	text *strings.Builder
-	out  io.Writer
-}
-
-func newTable(out io.Writer, columns ...string) table {
-	text := new(strings.Builder)
-	t := table{tabwriter.NewWriter(text, 0, 8, 2, ' ', 0), text, out}
-	t.row(columns...)
-	return t
-}
-
-func (t table) row(cells ...string) {
-	for i, c := range cells {
-		cells[i] = oneLine(c)
-	}
-	_, _ = io.WriteString(t, strings.Join(cells, "\t")+"\n") // a Builder takes everything
-}
-
-func (t table) end() error {
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	for line := range strings.Lines(t.text.String()) {
-		if _, err := io.WriteString(t.out, strings.TrimRight(line, " \n")+"\n"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\t' }), " ")
 }

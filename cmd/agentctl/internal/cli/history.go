@@ -22,21 +22,26 @@ func (a *app) configHistory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history [REF]",
 		Short: "Prints transactions: what was to be done, and what came of it",
-		Long:  "History prints the transactions that the agent remembers, or only the one with the number REF.",
-		Args:  want("[REF]"),
+		Long: "History prints the transactions that the agent remembers, or only the one with the number REF.\n" +
+			"The format log shows all that is known of them, as the agent logs it.",
+		Args: cobra.MatchAll(want("[REF]"), func(_ *cobra.Command, args []string) error {
+			for _, ref := range args {
+				if _, err := strconv.ParseUint(ref, 10, 64); err != nil {
+					return fmt.Errorf("REF: %q: want the number of a transaction", ref)
+				}
+			}
+			return nil
+		}),
 	}
 	cmd.Flags().BoolVar(&details, "details", false, "print descriptions and errors too")
-	f := formatFlag(cmd, ", log (all of it, as text)")
+	f := formatFlag(cmd, "log")
 	cmd.RunE = a.looking(func(ctx context.Context, args []string) error {
 		query := url.Values{}
 		if len(args) > 0 {
-			if _, err := strconv.ParseUint(args[0], 10, 64); err != nil {
-				return fmt.Errorf("REF: %q: want the number of a transaction", args[0])
-			}
 			query.Set("seq-num", args[0])
 			details = true
 		}
-		if *f == "log" {
+		if f.text == "log" {
 			return a.copyText(ctx, http.MethodGet, "/scheduler/txn-history", query, nil)
 		}
 		records, err := a.records(ctx, query)

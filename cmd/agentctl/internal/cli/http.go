@@ -7,20 +7,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
-	"strconv"
-	"syscall"
 
 	"github.com/spf13/cobra"
 )
 
-// looking is the frame of the commands that look at the agent: a limit of time.
+// looking is the frame of the commands that look at the agent: the way to it, and a
+// limit of time.
 func (a *app) looking(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), a.Timeout)
 		defer cancel()
+		at, err := a.agent()
+		if err != nil {
+			return err
+		}
+		defer at.client.CloseIdleConnections()
+		a.at = at
 		return f(ctx, args)
 	}
 }
@@ -33,14 +37,16 @@ func (a *app) get(ctx context.Context, path string, query url.Values, into any) 
 // ask asks the agent. What it answers goes into a *string as it is, into anything
 // else as JSON.
 func (a *app) ask(ctx context.Context, method, path string, query url.Values, body []byte, into any) error {
-	at := url.URL{Scheme: "http", Host: net.JoinHostPort(a.Host, strconv.Itoa(a.HTTPPort)), Path: path, RawQuery: query.Encode()}
-	request, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
+	at := a.at
+	where := at.URL
+	where.Path, where.RawQuery = path, query.Encode()
+	request, err := http.NewRequestWithContext(ctx, method, where.String(), bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := at.client.Do(request)
 	if err != nil {
-		return a.unanswered(at.Host, err)
+		return at.unanswered(err)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
@@ -55,19 +61,9 @@ func (a *app) ask(ctx context.Context, method, path string, query url.Values, bo
 		err = json.NewDecoder(answer.Body).Decode(into)
 	}
 	if err != nil {
-		return fmt.Errorf("answer of the agent at %s: %w", at.Host, err)
+		return fmt.Errorf("what %s answers is not what an agent does: %w", at.name, err)
 	}
 	return nil
-}
-
-func (a *app) unanswered(host string, err error) error {
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("no agent listens at %s: is it running, and is its http.conf the same?", host)
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("the agent at %s does not answer within %v: %w", host, a.Timeout, err)
-	}
-	return fmt.Errorf("agent at %s: %w", host, err)
 }
 
 // refusal is what the agent says is wrong.
@@ -80,6 +76,9 @@ func refusal(answer *http.Response) error {
 	var said struct{ Error, Message string }
 	if json.Unmarshal(text, &said) == nil && said.Error+said.Message != "" {
 		return errors.New(said.Error + said.Message)
+	}
+	if answer.StatusCode == http.StatusUnauthorized {
+		return errors.New("the agent asks who you are: want --http-basic-auth USER:PASSWORD that it knows")
 	}
 	return fmt.Errorf("%s: %s", answer.Status, bytes.TrimSpace(text))
 }

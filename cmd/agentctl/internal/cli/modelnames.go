@@ -22,26 +22,8 @@ func modelNamed(name string) (*models.Model, error) {
 	return nil, fmt.Errorf("no model is called %q: want a name such as linux.interfaces.interface", name)
 }
 
-// modelsLike are those that patterns name: names, globs, or all. Of globs only
-// models count whose keys the agent has, by prefix.
-func modelsLike(patterns []string, has map[string]bool) (out []*models.Model, err error) {
-	taken := map[string]bool{}
-	for _, pattern := range patterns {
-		found, err := modelsOf(pattern, has)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range found {
-			if !taken[m.Name()] {
-				taken[m.Name()] = true
-				out = append(out, m)
-			}
-		}
-	}
-	return out, nil
-}
-
-func modelsOf(pattern string, has map[string]bool) (out []*models.Model, err error) {
+// modelsLike are those that a pattern names: a name, a glob, or all.
+func modelsLike(pattern string) (out []*models.Model, err error) {
 	if m, ok := models.ByName(pattern); ok {
 		return []*models.Model{m}, nil
 	}
@@ -54,15 +36,14 @@ func modelsOf(pattern string, has map[string]bool) (out []*models.Model, err err
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w: want a name, a pattern such as linux.*, or all", pattern, err)
 		}
-		if fits && has[m.Prefix()] {
+		if fits {
 			out = append(out, m)
 		}
 	}
-	if len(out) == 0 && pattern != "all" {
-		_, err := modelNamed(pattern)
-		return nil, err
+	if len(out) == 0 {
+		_, err = modelNamed(pattern)
 	}
-	return out, nil
+	return out, err
 }
 
 // modelAndName tell whose value a key is, and which; what no model describes, as

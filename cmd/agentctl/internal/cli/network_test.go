@@ -2,10 +2,16 @@ package cli_test
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
+	"io"
 	"iter"
+	"log"
 	"maps"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -104,7 +110,8 @@ func declared() []proto.Message {
 }
 
 // network: runs a scheduler over a southbound in memory, with values declared and a
-// foreign interface, behind its HTTP server, and sets AT to the flags that reach it.
+// foreign interface, behind its HTTP server at PORT and its socket at SOCKET. At SECURED
+// it speaks TLS with the certificate in ca.pem, and knows only anna, password "s:1".
 func network(ts *testscript.TestScript, _ bool, _ []string) {
 	m := &memory{stands: map[string]proto.Message{}}
 	m.stands["config/linux/interfaces/v2/interface/foreign"] = &interfaces.Interface{Name: "foreign", Type: interfaces.Interface_DUMMY}
@@ -122,9 +129,30 @@ func network(ts *testscript.TestScript, _ bool, _ []string) {
 		ts.Check(errors.Join(<-ended, <-ended))
 	})
 	declare(ts, s)
-	_, port, err := net.SplitHostPort((<-ready).String())
+	ts.Setenv("PORT", portOf(ts, (<-ready).String()))
+	socket(ts, rest.Handler(web.Options))
+	secured(ts, rest.Handler(web.Options))
+}
+
+func portOf(ts *testscript.TestScript, address string) string {
+	_, port, err := net.SplitHostPort(address)
 	ts.Check(err)
-	ts.Setenv("PORT", port)
+	return port
+}
+
+func secured(ts *testscript.TestScript, h http.Handler) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "anna" || password != "s:1" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		h.ServeHTTP(w, r)
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // of those who do not trust it
+	ts.Defer(s.Close)
+	ts.Setenv("SECURED", portOf(ts, s.Listener.Addr().String()))
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	ts.Check(os.WriteFile(ts.MkAbs("ca.pem"), ca, 0o600))
 }
 
 func declare(ts *testscript.TestScript, s *scheduler.Scheduler) {

@@ -20,12 +20,13 @@ func (a *app) plan() *cobra.Command {
 		Use:   "plan FILE",
 		Short: "Says what would be done if a file were declared",
 		Long: "Plan says what the agent would do if the values of FILE (- for standard input) were declared, in YAML or JSON:\n" +
-			"a list of {key, value}, where a null value stands for removal, or groups such as linuxConfig. Nothing is changed.\n\n" +
+			"a list of {key, value}, where a null value stands for removal, or groups such as linuxConfig. Nothing is changed.\n" +
+			"The format log shows the operations with their values, as the agent logs them.\n\n" +
 			"It ends with 1 if values are invalid; the others are planned all the same.",
 		Args: want("FILE"),
 	}
 	cmd.Flags().BoolVar(&replace, "replace", false, "as if nothing else were declared")
-	f := formatFlag(cmd, ", log (with values, as text)")
+	f := formatFlag(cmd, "log")
 	cmd.RunE = a.looking(func(ctx context.Context, args []string) error {
 		body, err := a.read(args[0])
 		if err != nil {
@@ -35,7 +36,7 @@ func (a *app) plan() *cobra.Command {
 		if replace {
 			query.Set("replace", "1")
 		}
-		if *f == "log" {
+		if f.text == "log" {
 			return a.copyText(ctx, http.MethodPost, "/scheduler/plan", query, body)
 		}
 		var p wire.Plan

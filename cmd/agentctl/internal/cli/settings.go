@@ -26,38 +26,43 @@ type settings struct {
 	Store       string        `yaml:"store"`         // Defaults to etcd if endpoints are given, else bolt
 	Socket      string        `yaml:"socket"`        // Defaults to kvdb.DefaultSocket
 
-	Host     string `yaml:"host"`      // Defaults to 127.0.0.1
-	HTTPPort int    `yaml:"http-port"` // Defaults to 9191
+	// Where the agent is for commands that look at it. If neither Host nor HTTPPort
+	// is said and Socket is, that is the socket.
+	Host     string      `yaml:"host"`            // Defaults to 127.0.0.1
+	HTTPPort int         `yaml:"http-port"`       // Defaults to 9191
+	HTTPAuth string      `yaml:"http-basic-auth"` // user:password. Defaults to none
+	HTTPTLS  tlsSettings `yaml:"http-tls"`
 
-	// Accepted from the files of other clients, without effect in this release.
+	Insecure bool `yaml:"insecure-tls"` // TLS with whoever answers, for HTTP and etcd
+
+	// Accepted from the files and command lines of other clients, without effect in
+	// this release.
 	APIVersion string      `yaml:"ligato-api-version"`
 	GRPCPort   int         `yaml:"grpc-port"`
-	HTTPAuth   string      `yaml:"http-basic-auth"`
-	Insecure   bool        `yaml:"insecure-tls"`
 	GRPCTLS    tlsSettings `yaml:"grpc-tls"`
-	HTTPTLS    tlsSettings `yaml:"http-tls"`
 
 	file, dir string // where the configuration file is
-}
-
-type tlsSettings struct {
-	Disabled   bool   `yaml:"disabled"`
-	CertFile   string `yaml:"cert-file"`
-	KeyFile    string `yaml:"key-file"`
-	CAFile     string `yaml:"ca-file"`
-	SkipVerify bool   `yaml:"skip-verify"`
+	bySocket  bool   // the agent is looked at through its socket
 }
 
 func (a *app) flags(f *pflag.FlagSet) {
 	f.StringSliceP("etcd-endpoints", "e", nil, "etcd servers (env ETCD_ENDPOINTS, default 127.0.0.1:2379)")
 	f.String("service-label", "", "agent whose keys are meant (env MICROSERVICE_LABEL, default vpp1)")
 	f.String("store", "", "where the keys are: etcd, or bolt or filedb of the agent (default etcd if its servers are given, else bolt)")
-	f.String("socket", "", "socket of the agent (default: "+kvdb.DefaultSocket("LABEL")+")")
+	f.String("socket", "", "socket of the agent, for all commands if no host and no port is given (default: "+kvdb.DefaultSocket("LABEL")+")")
 	f.StringP("host", "H", "", "where the agent is, for commands that look at it (env AGENT_HOST, default 127.0.0.1)")
 	f.Int("http-port", 0, "port of its HTTP server (default 9191)")
+	f.String("http-basic-auth", "", "USER:PASSWORD for its HTTP server (env AGENTCTL_HTTP_BASIC_AUTH)")
+	f.Bool("insecure-tls", false, "use TLS, with HTTP and etcd servers whose certificates nobody vouches for, too")
 	f.Duration("timeout", 0, "how long a command may take (default 2m)")
 	f.StringVar(&a.file, "config", "", "configuration file, in YAML")
 	f.StringVar(&a.dir, "config-dir", "", "folder of the configuration file, whose name is config.yaml there (default: here, then ~/.agentctl)")
+	f.Int("grpc-port", 0, "")
+	f.BoolP("debug", "D", false, "")
+	f.StringP("log-level", "l", "", "")
+	for _, idle := range []string{"grpc-port", "debug", "log-level"} {
+		f.Lookup(idle).Hidden = true
+	}
 }
 
 // load merges all that has been said.
@@ -71,8 +76,11 @@ func (a *app) load(f *pflag.FlagSet) error {
 	if list, ok := a.env("ETCD_ENDPOINTS"); ok && list != "" {
 		a.Endpoints = strings.Split(list, ",")
 	}
-	if host, ok := a.env("AGENT_HOST"); ok && host != "" {
+	if host, ok := a.env("AGENT_HOST"); ok && host != "" && !f.Changed("socket") {
 		a.Host = host
+	}
+	if auth, ok := a.env("AGENTCTL_HTTP_BASIC_AUTH"); ok && auth != "" {
+		a.HTTPAuth = auth
 	}
 	if f.Changed("socket") {
 		a.Store = "bolt" // one who names the agent does not mean the environment's etcd
@@ -87,6 +95,8 @@ func (a *app) load(f *pflag.FlagSet) error {
 		given(f, "socket", &a.Socket, f.GetString),
 		given(f, "host", &a.Host, f.GetString),
 		given(f, "http-port", &a.HTTPPort, f.GetInt),
+		given(f, "http-basic-auth", &a.HTTPAuth, f.GetString),
+		given(f, "insecure-tls", &a.Insecure, f.GetBool),
 		given(f, "timeout", &a.Timeout, f.GetDuration),
 	)
 	return errors.Join(err, a.complete())
@@ -113,6 +123,7 @@ func (s *settings) complete() error {
 	if len(s.Endpoints) == 0 {
 		s.Endpoints = []string{"127.0.0.1:2379"}
 	}
+	s.bySocket = s.Socket != "" && s.Host == "" && s.HTTPPort == 0
 	s.Label = cmp.Or(s.Label, "vpp1")
 	s.Host = cmp.Or(s.Host, "127.0.0.1")
 	s.HTTPPort = cmp.Or(s.HTTPPort, 9191)
@@ -125,6 +136,8 @@ func (s *settings) complete() error {
 		return fmt.Errorf("timeout: %v: want a duration above zero, such as 30s", s.Timeout)
 	case s.HTTPPort < 0 || s.HTTPPort > 65535:
 		return fmt.Errorf("http-port: %d: want a number from 1 to 65535", s.HTTPPort)
+	case s.HTTPAuth != "" && !strings.Contains(s.HTTPAuth, ":"):
+		return errors.New("http-basic-auth: want USER:PASSWORD")
 	case s.Store != "etcd" && s.Store != "bolt" && s.Store != "filedb":
 		return fmt.Errorf("store: %q: want etcd, bolt or filedb", s.Store)
 	}

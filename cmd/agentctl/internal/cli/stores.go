@@ -30,14 +30,29 @@ func (a *app) open(ctx context.Context) (s kvdbsync.Store, end func(), err error
 
 func (s *settings) etcd() etcd.Config {
 	return etcd.Config{
-		Endpoints:         s.Endpoints,
+		Endpoints:         s.secured(s.Endpoints),
 		DialTimeout:       s.DialTimeout,
-		InsecureTransport: s.TLS.Disabled,
-		InsecureSkip:      s.TLS.SkipVerify,
+		InsecureTransport: s.TLS.Disabled.is && !s.Insecure,
+		InsecureSkip:      s.TLS.SkipVerify || s.Insecure,
 		CertFile:          s.TLS.CertFile,
 		KeyFile:           s.TLS.KeyFile,
 		CAFile:            s.TLS.CAFile,
 	}
+}
+
+// secured are the endpoints as URLs that ask for TLS, if the settings do.
+func (s *settings) secured(endpoints []string) []string {
+	if !s.Insecure && !s.TLS.wanted() {
+		return endpoints
+	}
+	var out []string
+	for _, e := range endpoints {
+		if !strings.Contains(e, "://") {
+			e = "https://" + e
+		}
+		out = append(out, e)
+	}
+	return out
 }
 
 // explained says who it was that did not answer.

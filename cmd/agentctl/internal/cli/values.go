@@ -16,9 +16,16 @@ func (a *app) values() *cobra.Command {
 		Use:   "values [MODEL]",
 		Short: "Prints the state of values",
 		Long:  "Values prints the state of each declared value, of MODEL or of all, and below it of what is derived from it.",
-		Args:  want("[MODEL]"),
+		Args: cobra.MatchAll(want("[MODEL]"), func(_ *cobra.Command, args []string) error {
+			for _, name := range args {
+				if _, err := modelNamed(name); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
 	}
-	f := formatFlag(cmd, "")
+	f := formatFlag(cmd, "proto")
 	cmd.RunE = a.looking(func(ctx context.Context, args []string) error {
 		prefix := ""
 		if len(args) > 0 {
