@@ -3,12 +3,17 @@
 //	db, err := bolt.New(bolt.Config{Path: "/var/lib/keyplane/keys.db"})
 //	defer db.Close()
 //	for batch, err := range db.Watch(ctx, "/vnf-agent/vpp1/") { ... }
-//	err = db.Put(ctx, "/vnf-agent/vpp1/config/...", value)
+//	err = db.Put(ctx, "/vnf-agent/vpp1/config/...", value) // a kvdbsync.Writer
+//	session, err := db.Session(ctx, 0)                     // and a kvdbsync.Publisher
 //
 // Only one process can have the file open, so whoever else wants to edit it asks
 // this one. The file is opened, and made, at the first use; if that fails, the next
 // use tries again. Keys lie as they are in one bucket, root, as they always have, and
 // other buckets are left alone.
+//
+// Whoever replaces the file, by renaming another to its place, ends the watches and
+// the sessions, and the next use reads the new one. A file that was there and is gone is
+// waited for, and not made anew: whoever took it away may be about to put another there.
 //
 // Each transaction is one batch, and its revision is the transaction's number in
 // the file. Transactions go to watches in the order in which they were made, before
@@ -16,7 +21,7 @@
 // and starting over brings it up to date. [DB] may be used by many; a mutex guards the
 // file and the watches. Keys and values handed out are copies.
 //
-// Tests: real files, a second opener, damaged files, and the conformance suite.
+// Tests: real files, a second opener, damaged and replaced files, and the conformance suite.
 package bolt
 
 import (
@@ -40,6 +45,10 @@ var (
 	ErrLocked = errors.New("in use by another process")
 	// ErrDamaged says that the file is no Bolt database, or no longer one.
 	ErrDamaged = errors.New("is damaged or no Bolt database")
+	// ErrReplaced ends the watches of a file in whose place there is another, or none.
+	ErrReplaced = errors.New("is another file than it was")
+	// ErrGone says that the file has been there, and no longer is.
+	ErrGone = errors.New("is gone")
 	// ErrClosed ends the watches of a DB that is closed.
 	ErrClosed = errors.New("closed")
 	// ErrBehind ends a watch whose reader did not keep up.
@@ -80,9 +89,12 @@ func (m *FileMode) UnmarshalYAML(n *yaml.Node) error {
 type DB struct {
 	cfg Config
 
-	mu      sync.Mutex // guards what follows; held while the file is written
-	file    *bbolt.DB  // nil: not open
-	watches map[*watch]struct{}
+	mu       sync.Mutex  // guards what follows; held while the file is written
+	file     *bbolt.DB   // nil: not open
+	info     os.FileInfo // of the file that was opened last; nil: none was
+	watches  map[*watch]struct{}
+	sessions map[*session]struct{}
+	owners   map[string]*session // of keys that sessions wrote
 }
 
 // New makes a DB, and touches nothing yet.
@@ -100,7 +112,7 @@ func New(cfg Config) (*DB, error) {
 	cfg.Path = path
 	cfg.FileMode = cmp.Or(cfg.FileMode, 0o600)
 	cfg.LockTimeout = cmp.Or(cfg.LockTimeout, 5*time.Second)
-	return &DB{cfg: cfg, watches: map[*watch]struct{}{}}, nil
+	return &DB{cfg: cfg, watches: map[*watch]struct{}{}, sessions: map[*session]struct{}{}, owners: map[string]*session{}}, nil
 }
 
 // Close lets other processes have the file, and ends the watches with ErrClosed. A
@@ -108,7 +120,12 @@ func New(cfg Config) (*DB, error) {
 func (db *DB) Close() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	db.endWatches(ErrClosed)
+	return db.shut(ErrClosed)
+}
+
+// shut closes the file, and ends the watches with the reason. The mutex is held.
+func (db *DB) shut(reason error) error {
+	db.endWatches(reason)
 	if db.file == nil {
 		return nil
 	}

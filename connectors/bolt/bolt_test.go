@@ -107,7 +107,7 @@ func TestTransactionIsOneBatchWithItsNumber(t *testing.T) {
 		t.Fatalf("%+v", first)
 	}
 	pair := func(key, value string) kvdbsync.Pair { return kvdbsync.Pair{Key: key, Value: []byte(value)} }
-	err := db.Txn(t.Context(), pair("a", "1"), pair("b", "1"), kvdbsync.Pair{Key: "absent"})
+	err := db.Apply(t.Context(), []kvdbsync.Pair{pair("a", "1"), pair("b", "1"), {Key: "absent"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestTransactionIsOneBatchWithItsNumber(t *testing.T) {
 	}
 
 	tooLong := pair(strings.Repeat("k", bbolt.MaxKeySize+1), "1")
-	if err := db.Txn(t.Context(), pair("a", "2"), tooLong); err == nil || len(err.Error()) > 300 {
+	if err := db.Apply(t.Context(), []kvdbsync.Pair{pair("a", "2"), tooLong}); err == nil || len(err.Error()) > 300 {
 		t.Errorf("a key that is too long: %.400v", err)
 	}
 	if err := db.Put(t.Context(), "", nil); err == nil {

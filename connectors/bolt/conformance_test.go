@@ -1,6 +1,8 @@
 package bolt_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +17,11 @@ func TestConformance(t *testing.T) {
 	conformance.Run(t, func(t *testing.T) conformance.Harness {
 		db, path := open(t, bolt.Config{LockTimeout: 30 * time.Second})
 		s := &store{t: t, db: db, path: path}
-		return conformance.Harness{Connector: db, Put: s.put, Delete: s.delete, Txn: s.txn, Cut: s.cut}
+		return conformance.Harness{
+			Connector: db, Put: s.put, Delete: s.delete, Txn: s.txn, Cut: s.cut,
+			Writer: db, Refused: kvdbsync.Pair{Key: strings.Repeat("k", bbolt.MaxKeySize+1), Value: []byte("x")},
+			Publisher: db, Get: s.get, TTL: 10 * time.Millisecond, // which does not count
+		}
 	})
 }
 
@@ -43,12 +49,20 @@ func (s *store) delete(key string) {
 	}
 }
 
+func (s *store) get(key string) []byte {
+	value, err := s.db.Get(s.t.Context(), key)
+	if err != nil && !errors.Is(err, kvdbsync.ErrNotFound) {
+		s.t.Error(err)
+	}
+	return value
+}
+
 func (s *store) txn(events []kvdbsync.Event) {
 	var pairs []kvdbsync.Pair
 	for _, e := range events {
 		pairs = append(pairs, kvdbsync.Pair{Key: e.Key, Value: e.Value})
 	}
-	if err := s.db.Txn(s.t.Context(), pairs...); err != nil {
+	if err := s.db.Apply(s.t.Context(), pairs); err != nil {
 		s.t.Error(err)
 	}
 }

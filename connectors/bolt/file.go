@@ -31,21 +31,27 @@ func (db *DB) view(ctx context.Context, f func(*bbolt.Bucket) error) error {
 
 // open opens the file, and makes what is missing. The mutex is held.
 func (db *DB) open(ctx context.Context) error {
-	if db.file != nil {
+	if err := db.verify(); err != nil {
+		return err
+	}
+	if db.file != nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err := os.MkdirAll(filepath.Dir(db.cfg.Path), 0o755); err != nil {
-		return fmt.Errorf("opening %s: %w", db.cfg.Path, err)
+	if db.info == nil {
+		if err := os.MkdirAll(filepath.Dir(db.cfg.Path), 0o755); err != nil {
+			return fmt.Errorf("opening %s: %w", db.cfg.Path, err)
+		}
 	}
 	return db.guarded(func() error {
-		file, err := db.lock(ctx)
+		var info os.FileInfo
+		file, err := db.lock(ctx, db.opener(&info))
 		if err != nil {
 			return err
 		}
 		if err := prepare(file); err != nil {
 			return errors.Join(err, file.Close())
 		}
-		db.file = file
+		db.file, db.info = file, info
 		return nil
 	})
 }
@@ -68,11 +74,12 @@ func prepare(file *bbolt.DB) error {
 
 // lock opens the file as soon as no other process has it, in steps short enough to
 // notice the end of ctx.
-func (db *DB) lock(ctx context.Context) (*bbolt.DB, error) {
+func (db *DB) lock(ctx context.Context, open func(string, int, os.FileMode) (*os.File, error)) (*bbolt.DB, error) {
 	const step = 100 * time.Millisecond
 	deadline := time.Now().Add(db.cfg.LockTimeout)
 	for {
 		o := *bbolt.DefaultOptions
+		o.OpenFile = open
 		o.Timeout = min(step, max(time.Millisecond, time.Until(deadline)))
 		file, err := bbolt.Open(db.cfg.Path, os.FileMode(db.cfg.FileMode), &o)
 		switch {
@@ -99,7 +106,11 @@ func (db *DB) guarded(f func() error) (err error) {
 	err = f()
 	var path *fs.PathError
 	switch {
-	case err == nil, errors.As(err, &path):
+	case err == nil:
+		return nil
+	case db.info != nil && errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: %w: put it back; or start the agent anew, which makes an empty one", db.cfg.Path, ErrGone)
+	case errors.As(err, &path):
 		return err
 	case isDamage(err):
 		return fmt.Errorf("%s: %w: %w; move it away, or put a good copy in its place", db.cfg.Path, ErrDamaged, err)

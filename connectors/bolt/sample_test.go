@@ -1,6 +1,8 @@
 package bolt_test
 
 import (
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,5 +22,19 @@ func TestSampleConfiguration(t *testing.T) {
 	}
 	if _, err := bolt.New(got); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestConfigurationInREADME(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "```yaml\n")
+	block, _, found := strings.Cut(after, "```\n")
+	var got bolt.Config
+	unknown, err := config.Parse("README.md", []byte(block), &got)
+	if !found || err != nil || len(unknown) > 0 || got.Path != "/var/lib/keyplane/keys.db" || got.LockTimeout != 5*time.Second {
+		t.Errorf("%+v, unknown keys %v, error %v", got, unknown, err)
 	}
 }

@@ -34,7 +34,7 @@ func (db *DB) List(ctx context.Context, prefix string) (pairs []kvdbsync.Pair, e
 
 // Put writes one key. It is on disk, and with the watches, when Put returns.
 func (db *DB) Put(ctx context.Context, key string, value []byte) error {
-	return db.Txn(ctx, kvdbsync.Pair{Key: key, Value: append([]byte{}, value...)})
+	return db.Apply(ctx, []kvdbsync.Pair{{Key: key, Value: append([]byte{}, value...)}})
 }
 
 // Delete removes one key.
@@ -46,16 +46,30 @@ func (db *DB) Delete(ctx context.Context, key string) (existed bool, err error) 
 	return existed, err
 }
 
-// Txn writes several keys at once, in order; a nil Value deletes. All of them are
-// written, or none.
-func (db *DB) Txn(ctx context.Context, pairs ...kvdbsync.Pair) error {
-	return db.write(ctx, func(b *bbolt.Bucket) ([]kvdbsync.Event, error) { return db.apply(b, pairs) })
+// PutIfAbsent implements kvdbsync.Writer.
+func (db *DB) PutIfAbsent(ctx context.Context, key string, value []byte) (stored bool, err error) {
+	err = db.write(ctx, func(b *bbolt.Bucket) ([]kvdbsync.Event, error) {
+		if stored = b.Get([]byte(key)) == nil; !stored {
+			return nil, nil
+		}
+		return db.apply(b, []kvdbsync.Pair{{Key: key, Value: append([]byte{}, value...)}})
+	})
+	return stored && err == nil, err
+}
+
+// Apply writes any number of keys in one transaction; a nil Value deletes.
+func (db *DB) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
+	return db.write(ctx, func(b *bbolt.Bucket) ([]kvdbsync.Event, error) { return db.apply(b, changes) })
 }
 
 // write runs f in a transaction, and tells the watches what f returns.
 func (db *DB) write(ctx context.Context, f func(*bbolt.Bucket) ([]kvdbsync.Event, error)) error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	return db.writeLocked(ctx, f)
+}
+
+func (db *DB) writeLocked(ctx context.Context, f func(*bbolt.Bucket) ([]kvdbsync.Event, error)) error {
 	if err := db.open(ctx); err != nil {
 		return err
 	}

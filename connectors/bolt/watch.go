@@ -35,15 +35,13 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 			return
 		}
 		defer db.forget(w)
+		p := watchPlace(db.cfg.Path)
+		defer p.close()
+		db.look() // it may have been replaced just before
 		if !yield(first, nil) {
 			return
 		}
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-w.more:
-			}
+		for db.wait(ctx, w, p) {
 			queue, err := db.take(w)
 			for _, b := range queue {
 				if ctx.Err() != nil || !yield(b, nil) {
@@ -56,6 +54,33 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 			}
 		}
 	}
+}
+
+// wait returns when there is something new for a watch; false: ctx ended. If another
+// file than it was is found in the place, that ends the watch.
+func (db *DB) wait(ctx context.Context, w *watch, p *place) bool {
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-w.more:
+			return true
+		case e := <-p.events():
+			if !p.concerns(e) {
+				continue
+			}
+		case <-p.errors():
+		case <-p.tick():
+		}
+		db.look()
+	}
+}
+
+// look ends the watches if the file is no longer the one that is open.
+func (db *DB) look() {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	_ = db.verify() // fails to close the old file, which says nothing about the new one
 }
 
 // begin registers a watch and lists what is there, with nothing written in between.

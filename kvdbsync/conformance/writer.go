@@ -186,10 +186,11 @@ func appliesMany(t *testing.T, h Harness) {
 func manyChanges(t *testing.T, h Harness, n int) (changes []kvdbsync.Pair, want map[string][]byte) {
 	t.Helper()
 	want = map[string][]byte{}
+	var old []kvdbsync.Event
 	for i := range n {
 		key := fmt.Sprintf("%sconfig/item/%03d", h.Prefix, i)
 		if i%3 > 0 {
-			h.Put(key, value("old"))
+			old = append(old, kvdbsync.Event{Key: key, Value: value("old")})
 		}
 		if i%3 == 2 {
 			changes = append(changes, kvdbsync.Pair{Key: key})
@@ -198,6 +199,7 @@ func manyChanges(t *testing.T, h Harness, n int) (changes []kvdbsync.Pair, want 
 		want[key] = value(key)
 		changes = append(changes, kvdbsync.Pair{Key: key, Value: want[key]})
 	}
+	putAll(h, old)
 	return changes, want
 }
 

@@ -68,7 +68,7 @@ func TestManyKeys(t *testing.T) {
 	for i := range pairs {
 		pairs[i] = kvdbsync.Pair{Key: fmt.Sprintf("/vnf-agent/vpp1/config/%06d", i), Value: []byte(`{"n": 1}`)}
 	}
-	if err := db.Txn(t.Context(), pairs...); err != nil {
+	if err := db.Apply(t.Context(), pairs); err != nil {
 		t.Fatal(err)
 	}
 	c := client(t, serve(t, map[string]kvdbsync.Store{"bolt": db}), "bolt")

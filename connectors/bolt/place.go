@@ -1,0 +1,110 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// verify shuts the file if it is no longer the one that lies at the path. The mutex
+// is held.
+func (db *DB) verify() error {
+	if db.file == nil {
+		return nil
+	}
+	now, err := os.Stat(db.cfg.Path)
+	if err == nil && os.SameFile(now, db.info) {
+		return nil
+	}
+	db.endSessions()
+	return db.shut(ErrReplaced)
+}
+
+// opener returns os.OpenFile that tells which file it opened, and does not make one
+// where there was one before.
+func (db *DB) opener(opened *os.FileInfo) func(string, int, os.FileMode) (*os.File, error) {
+	return func(path string, flag int, mode os.FileMode) (*os.File, error) {
+		if db.info != nil {
+			flag &^= os.O_CREATE
+		}
+		file, err := os.OpenFile(path, flag, mode)
+		if err != nil {
+			return nil, err
+		}
+		if *opened, err = file.Stat(); err == nil && db.info != nil && (*opened).Size() == 0 {
+			err = fmt.Errorf("%w: it is empty, as if it were about to be written", ErrDamaged)
+		}
+		if err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		return file, nil
+	}
+}
+
+// A place wakes a watch when another file may lie at its path. Where the kernel
+// has no watches left to give, that is every second.
+type place struct {
+	names    map[string]bool // that an event has which concerns the path
+	notifier *fsnotify.Watcher
+	ticker   *time.Ticker
+}
+
+func watchPlace(path string) *place {
+	p := &place{names: map[string]bool{}}
+	var err error
+	if p.notifier, err = fsnotify.NewWatcher(); err == nil {
+		err = p.add(path)
+	}
+	if real, linked := filepath.EvalSymlinks(path); err == nil && linked == nil && real != path {
+		err = p.add(real)
+	}
+	if err != nil {
+		p.ticker = time.NewTicker(time.Second)
+	}
+	return p
+}
+
+// add watches the folder, in which files are renamed.
+func (p *place) add(path string) error {
+	p.names[path], p.names[filepath.Dir(path)] = true, true
+	return p.notifier.Add(filepath.Dir(path))
+}
+
+// concerns leaves out what happens to the file itself, at each transaction.
+func (p *place) concerns(e fsnotify.Event) bool {
+	return p.names[e.Name] && e.Op&(fsnotify.Create|fsnotify.Remove|fsnotify.Rename) != 0
+}
+
+func (p *place) events() <-chan fsnotify.Event {
+	if p.notifier == nil {
+		return nil
+	}
+	return p.notifier.Events
+}
+
+func (p *place) errors() <-chan error {
+	if p.notifier == nil {
+		return nil
+	}
+	return p.notifier.Errors
+}
+
+func (p *place) tick() <-chan time.Time {
+	if p.ticker == nil {
+		return nil
+	}
+	return p.ticker.C
+}
+
+func (p *place) close() {
+	if p.notifier != nil {
+		_ = p.notifier.Close() // which never fails
+	}
+	if p.ticker != nil {
+		p.ticker.Stop()
+	}
+}
