@@ -13,13 +13,12 @@ import "strings"
 
 // Where the keys begin.
 const (
-	Interface      = "linux/interface/"
-	HostNames      = "linux/interface/host-name/"
-	States         = "linux/interface/state/"
-	LinkLocal      = "linux/link-local-route/"
-	Microservices  = "linux/microservice/"
-	NeighGateways  = "netalloc/neigh-gw/"
-	AllocatedAddrs = "config/netalloc/v1/ip/"
+	Interface     = "linux/interface/"
+	HostNames     = "linux/interface/host-name/"
+	States        = "linux/interface/state/"
+	LinkLocal     = "linux/link-local-route/"
+	Microservices = "linux/microservice/"
+	NeighGateways = "netalloc/neigh-gw/"
 )
 
 // Invalid stands for a component that is missing.
@@ -61,11 +60,6 @@ func LinkLocalRoutes(iface string) string { return LinkLocal + iface + "/dest-ad
 // NeighGateway is the key of an allocated gateway that is a neighbour on the interface.
 func NeighGateway(network, iface string) string {
 	return NeighGateways + "network/" + network + "/interface/" + iface
-}
-
-// AllocatedAddr is the key of the allocation of an address to an interface.
-func AllocatedAddr(network, iface string) string {
-	return AllocatedAddrs + "network/" + network + "/interface/" + iface
 }
 
 // ParseVRF reads a key of VRF.

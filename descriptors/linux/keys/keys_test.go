@@ -28,7 +28,6 @@ func TestSpelling(t *testing.T) {
 		{keys.Microservice("m1"), "linux/microservice/m1"},
 		{keys.LinkLocalRoute("veth1", "10.0.0.0/8"), "linux/link-local-route/veth1/dest-address/10.0.0.0/8"},
 		{keys.NeighGateway("net1", "veth1"), "netalloc/neigh-gw/network/net1/interface/veth1"},
-		{keys.AllocatedAddr("net1", "veth1"), "config/netalloc/v1/ip/network/net1/interface/veth1"},
 	}
 	for _, tt := range tests {
 		if tt.got != tt.want {

@@ -3,11 +3,7 @@
 // "alloc:<network>/GW", "alloc:<network>/<interface>/GW".
 package alloc
 
-import (
-	"strings"
-
-	"github.com/keyplane/keyplane/descriptors/linux/keys"
-)
+import "strings"
 
 const (
 	mark    = "alloc:"
@@ -52,7 +48,7 @@ func (r Ref) String() string {
 
 // Key is the key of the allocation that r, in a value of the given interface, refers to.
 func (r Ref) Key(iface string) string {
-	return keys.AllocatedAddr(r.Network, r.InterfaceOr(iface))
+	return "config/netalloc/v1/ip/network/" + r.Network + "/interface/" + r.InterfaceOr(iface)
 }
 
 // InterfaceOr is the interface of r, or iface where it names none.

@@ -1,0 +1,32 @@
+package vpp
+
+import "time"
+
+// Config is the content of govpp.conf.
+type Config struct {
+	Socket        string        `yaml:"binapi-socket-path"`          // Defaults to /run/vpp/api.sock.
+	StatsSocket   string        `yaml:"stats-socket-path"`           // Defaults to /run/vpp/stats.sock.
+	ProbeInterval time.Duration `yaml:"health-check-probe-interval"` // Defaults to 1 s.
+	ProbeTimeout  time.Duration `yaml:"health-check-reply-timeout"`  // Defaults to 250 ms.
+	RetryTimeout  time.Duration `yaml:"retry-connect-timeout"`       // Defaults to 1 s.
+
+	// Accepted from the files of existing deployments, without effect.
+	Resync          bool          `yaml:"resync-after-reconnect"`
+	ReplyTimeout    time.Duration `yaml:"reply-timeout"`
+	SharedMemory    bool          `yaml:"connect-via-shm"`
+	SharedPrefix    string        `yaml:"shm-prefix"`
+	RequestCount    int           `yaml:"retry-request-count"`
+	RequestTimeout  time.Duration `yaml:"retry-request-timeout"`
+	ConnectCount    int           `yaml:"retry-connect-count"`
+	Proxy           bool          `yaml:"proxy-enabled"`
+	HealthThreshold int           `yaml:"health-check-threshold"`
+	Trace           bool          `yaml:"trace-enabled"`
+}
+
+// InterfacesConfig is the content of vpp-ifplugin.conf.
+type InterfacesConfig struct {
+	// MTU of interfaces that declare none; 0: what VPP gives them.
+	MTU uint32 `yaml:"mtu"`
+	// StatusPublishers is accepted, and has no effect yet.
+	StatusPublishers []string `yaml:"status-publishers"`
+}

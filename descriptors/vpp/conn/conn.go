@@ -1,0 +1,366 @@
+// Package conn is the connection to VPP's binary API.
+//
+//	m := conn.NewManager(conn.Options{Socket: "/run/vpp/api.sock", ...})
+//	go m.Run(ctx)
+//	err := m.Call(ctx, &vlib.CreateLoopback{}, reply)
+//	interfaces, err := conn.Dump[interfaces.SwInterfaceDetails](ctx, m, request)
+//
+// A [Conn] is one life of it: it ends when VPP goes away or no longer answers, and
+// with it all calls. A [Manager] begins the next one. Calls of many goroutines share a
+// connection: their requests go out in the order of the calls, as many as there are at
+// once, and VPP answers in that order.
+//
+// Whether VPP has a message is known from the table that it hands over to a new
+// client, message by message, with the checksum of its definition; which release it is
+// never decides anything.
+//
+// GoVPP's bindings and codec are used. Its adapter is not: it writes each message by
+// itself and does not say when the connection ends.
+package conn
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/memclnt"
+
+	"github.com/keyplane/keyplane/internal/vppwire"
+)
+
+// A Conn is one life of a connection. Its methods may be called from any goroutine,
+// but Run, which is called once.
+type Conn struct {
+	sock    net.Conn
+	reader  *bufio.Reader
+	client  uint32
+	numbers map[string]uint16 // by name and checksum; never changed
+	kinds   sync.Map          // reflect.Type to kind
+	events  map[uint16]func(message []byte)
+
+	silentSince atomic.Int64 // time of the last message, Unix nanoseconds
+	release     string
+
+	mu      sync.Mutex // guards what follows
+	out     []byte     // frames that wait to be written
+	writing bool       // somebody writes
+	calls   map[uint32]*call
+	last    uint32 // context
+	err     error  // why it ended
+}
+
+// A kind is what there is to know of a message, but for its fields.
+type kind struct {
+	id     uint16
+	known  bool
+	retval bool // its first field is the return value
+}
+
+// A call waits for its reply.
+type call struct {
+	request api.Message
+	reply   api.Message
+	replyID uint16
+	retval  bool
+	// Of a dump, each message that comes before the reply.
+	detailID uint16
+	detail   func(message []byte) error
+	done     chan error
+}
+
+// Dial connects to the socket of VPP's API, and asks it for its messages.
+func Dial(ctx context.Context, socket, name string) (*Conn, error) {
+	var d net.Dialer
+	sock, err := d.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{
+		sock: sock, reader: bufio.NewReaderSize(sock, 64<<10), numbers: map[string]uint16{},
+		events: map[uint16]func([]byte){}, calls: map[uint32]*call{},
+	}
+	stop := context.AfterFunc(ctx, func() { sock.Close() })
+	defer stop()
+	if err := c.introduce(name); err != nil {
+		sock.Close()
+		return nil, fmt.Errorf("%s: %w", socket, errors.Join(err, ctx.Err()))
+	}
+	return c, nil
+}
+
+// introduce makes us a client of VPP.
+func (c *Conn) introduce(name string) error {
+	hello, err := vppwire.Append(nil, vppwire.CreateID, &memclnt.SockclntCreate{Name: name}, 0, 1)
+	if err != nil {
+		return err
+	}
+	if _, err := c.sock.Write(hello); err != nil {
+		return err
+	}
+	message, err := vppwire.Read(c.reader, nil)
+	if err != nil {
+		return err
+	}
+	var welcome memclnt.SockclntCreateReply
+	if vppwire.ID(message) != vppwire.CreateReplyID {
+		return fmt.Errorf("%w: message %d answers sockclnt_create", ErrProtocol, vppwire.ID(message))
+	}
+	if err := vppwire.Decode(message, &welcome); err != nil {
+		return fmt.Errorf("%w: %w", ErrProtocol, err)
+	}
+	if welcome.Response != 0 {
+		return fmt.Errorf("VPP does not want us: sockclnt_create: %w", api.VPPApiError(welcome.Response))
+	}
+	c.client = welcome.Index
+	for _, entry := range welcome.MessageTable {
+		known, _, _ := strings.Cut(entry.Name, "\x00")
+		c.numbers[known] = entry.Index
+	}
+	c.heard()
+	return nil
+}
+
+// OnEvent has f called with each message of the event's kind. f must not block and
+// not keep the message. It is to be called before Run. It tells whether VPP has it.
+func (c *Conn) OnEvent(event api.Message, f func(message []byte)) bool {
+	k := c.kindOf(event)
+	if k.known {
+		c.events[k.id] = f
+	}
+	return k.known
+}
+
+// Run serves calls until the connection ends or ctx does, and returns why.
+func (c *Conn) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { c.Close(ctx.Err()) })
+	defer stop()
+	var buf []byte
+	for {
+		message, err := vppwire.Read(c.reader, buf)
+		if err != nil {
+			c.Close(err)
+			return c.ended()
+		}
+		c.heard()
+		c.dispatch(message)
+		buf = message
+	}
+}
+
+// Close ends the connection and all calls, with the reason why.
+func (c *Conn) Close(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return
+	}
+	c.err = fmt.Errorf("%w: %w", ErrLost, why)
+	c.sock.Close()
+	for _, one := range c.calls {
+		one.done <- c.err
+	}
+	c.calls = nil
+}
+
+func (c *Conn) ended() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+func (c *Conn) heard() { c.silentSince.Store(time.Now().UnixNano()) }
+
+// Silent is how long ago the last message came.
+func (c *Conn) Silent() time.Duration { return time.Since(time.Unix(0, c.silentSince.Load())) }
+
+// Has tells whether VPP has all these messages as we know them.
+func (c *Conn) Has(messages ...api.Message) bool {
+	for _, m := range messages {
+		if !c.kindOf(m).known {
+			return false
+		}
+	}
+	return true
+}
+
+// First implements API.
+func (c *Conn) First(variants ...api.Message) (api.Message, error) {
+	for _, m := range variants {
+		if c.Has(m) {
+			return m, nil
+		}
+	}
+	return nil, c.missing(variants[0])
+}
+
+// Messages is how many messages VPP has.
+func (c *Conn) Messages() int { return len(c.numbers) }
+
+func (c *Conn) kindOf(m api.Message) kind {
+	t := reflect.TypeOf(m)
+	if k, ok := c.kinds.Load(t); ok {
+		return k.(kind)
+	}
+	id, known := c.numbers[vppwire.Name(m)]
+	fields := t.Elem()
+	k := kind{id: id, known: known, retval: fields.NumField() > 0 && fields.Field(0).Name == "Retval"}
+	c.kinds.Store(t, k)
+	return k
+}
+
+// missing is the error for a message that VPP does not have.
+func (c *Conn) missing(m api.Message) error {
+	return &Missing{Message: vppwire.Name(m), Release: c.release}
+}
+
+// Call sends request and waits for reply. A return value that is not zero is a *Refusal,
+// a message that VPP does not have *Missing. When ctx ends the answer is dropped; what
+// was asked may have been done.
+func (c *Conn) Call(ctx context.Context, request, reply api.Message) error {
+	k := c.kindOf(reply)
+	if !k.known {
+		return c.missing(request)
+	}
+	return c.do(ctx, &call{request: request, reply: reply, replyID: k.id, retval: k.retval}, request)
+}
+
+// Details sends a request that is answered by any number of details, and has take
+// called with each message. One of control_ping behind the request marks the end.
+func (c *Conn) Details(ctx context.Context, request, detail api.Message, take func(message []byte) error) error {
+	ping := c.kindOf(&memclnt.ControlPingReply{})
+	k := c.kindOf(detail)
+	if !k.known {
+		return c.missing(detail)
+	}
+	one := &call{request: request, reply: &memclnt.ControlPingReply{}, replyID: ping.id, detailID: k.id, detail: take}
+	return c.do(ctx, one, request, &memclnt.ControlPing{})
+}
+
+// do sends the requests of a call, all with its context, and waits for its end.
+func (c *Conn) do(ctx context.Context, one *call, requests ...api.Message) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	one.done = make(chan error, 1)
+	number, err := c.begin(one, requests)
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-one.done:
+		return err
+	case <-ctx.Done():
+	}
+	if c.abandon(number) {
+		return ctx.Err()
+	}
+	return <-one.done
+}
+
+// begin queues the requests, and writes what is queued unless somebody does.
+func (c *Conn) begin(one *call, requests []api.Message) (number uint32, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return 0, c.err
+	}
+	c.last++
+	number = c.last
+	before := len(c.out)
+	for _, m := range requests {
+		k := c.kindOf(m)
+		if !k.known {
+			c.out = c.out[:before]
+			return 0, c.missing(m)
+		}
+		if c.out, err = vppwire.Append(c.out, k.id, m, c.client, number); err != nil {
+			c.out = c.out[:before]
+			return 0, err
+		}
+	}
+	c.calls[number] = one
+	if !c.writing {
+		c.write()
+	}
+	return number, nil
+}
+
+// write writes until nothing is queued any more; what is queued meanwhile goes out
+// together. It is called and returns with mu held.
+func (c *Conn) write() {
+	c.writing = true
+	var spare []byte
+	for len(c.out) > 0 && c.err == nil {
+		batch := c.out
+		c.out = spare[:0]
+		c.mu.Unlock()
+		_, err := c.sock.Write(batch)
+		if err != nil {
+			c.Close(err)
+		}
+		c.mu.Lock()
+		spare = batch
+	}
+	c.writing = false
+}
+
+// abandon forgets a call. It tells whether its end was not under way yet.
+func (c *Conn) abandon(number uint32) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, waits := c.calls[number]
+	delete(c.calls, number)
+	return waits
+}
+
+// dispatch hands a message to whom it is for. What nobody waits for any more is dropped.
+func (c *Conn) dispatch(message []byte) {
+	id := vppwire.ID(message)
+	if event := c.events[id]; event != nil {
+		event(message)
+		return
+	}
+	if len(message) < 6 {
+		return
+	}
+	number := binary.BigEndian.Uint32(message[2:])
+	c.mu.Lock()
+	one := c.calls[number]
+	if one != nil && (one.detail == nil || id != one.detailID) {
+		delete(c.calls, number)
+	}
+	c.mu.Unlock()
+	switch {
+	case one == nil:
+	case id == one.replyID:
+		one.done <- one.end(message)
+	case one.detail != nil && id == one.detailID:
+		if err := one.detail(message); err != nil && c.abandon(number) {
+			one.done <- err
+		}
+	default:
+		one.done <- fmt.Errorf("%w: message %d answers %s", ErrProtocol, id, one.request.GetMessageName())
+	}
+}
+
+// end takes the reply.
+func (one *call) end(message []byte) error {
+	if err := vppwire.Decode(message, one.reply); err != nil {
+		return fmt.Errorf("%w: %w", ErrProtocol, err)
+	}
+	if one.retval {
+		if retval := int32(binary.BigEndian.Uint32(message[6:])); retval != 0 {
+			return &Refusal{Request: one.request, Retval: retval}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package conn
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/memclnt"
+	"go.fd.io/govpp/binapi/vpe"
+)
+
+// Options are those of a Manager; the zero value works.
+type Options struct {
+	Socket string // Defaults to /run/vpp/api.sock.
+	Name   string // what VPP shows for this client. Defaults to "keyplane".
+
+	// A connection that has been silent for ProbeInterval is probed with a control
+	// ping; one that stays silent for ReplyTimeout more is given up. Default to 1 s
+	// and 250 ms.
+	ProbeInterval, ReplyTimeout time.Duration
+	// While VPP is not there it is looked for again after a time, which doubles from
+	// 50 ms up to MaxBackoff. Defaults to 1 s.
+	MaxBackoff time.Duration
+
+	// Begin is called with each new connection before anything else uses it: to
+	// subscribe to events. An error gives the connection up.
+	Begin func(ctx context.Context, c *Conn) error
+	// Ready is called after Begin, when the connection can be used; Lost when it
+	// cannot any more, and each time that there is a new reason why there is none.
+	Ready func(About)
+	Lost  func(why error)
+
+	Log *slog.Logger // Defaults to slog.Default.
+}
+
+// About is what VPP says of itself.
+type About struct {
+	Version  string // "25.10-release"
+	Messages int
+}
+
+// A Manager keeps a connection to VPP. Its other methods may be called from any goroutine.
+type Manager struct {
+	o   Options
+	now atomic.Pointer[Conn] // nil: none
+}
+
+const minBackoff = 50 * time.Millisecond
+
+// NewManager returns a Manager that connects when it runs.
+func NewManager(o Options) *Manager {
+	o.Socket = cmp.Or(o.Socket, "/run/vpp/api.sock")
+	o.Name = cmp.Or(o.Name, "keyplane")
+	o.ProbeInterval = cmp.Or(o.ProbeInterval, time.Second)
+	o.ReplyTimeout = cmp.Or(o.ReplyTimeout, 250*time.Millisecond)
+	o.MaxBackoff = cmp.Or(o.MaxBackoff, time.Second)
+	o.Log = cmp.Or(o.Log, slog.Default())
+	if o.Begin == nil {
+		o.Begin = func(context.Context, *Conn) error { return nil }
+	}
+	if o.Ready == nil {
+		o.Ready = func(About) {}
+	}
+	if o.Lost == nil {
+		o.Lost = func(error) {}
+	}
+	return &Manager{o: o}
+}
+
+// Run keeps a connection until ctx ends, and then returns nil: that VPP is not there
+// is a normal state.
+func (m *Manager) Run(ctx context.Context) error {
+	reason, backoff := "", minBackoff
+	for {
+		was, err := m.live(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if was {
+			backoff = minBackoff
+		}
+		if was || err.Error() != reason {
+			reason = err.Error()
+			m.o.Log.Warn("VPP is not connected: what needs it waits", "socket", m.o.Socket, "err", err)
+			m.o.Lost(err)
+		}
+		select {
+		case <-time.After(backoff/2 + rand.N(backoff/2)):
+		case <-ctx.Done():
+			return nil
+		}
+		backoff = min(2*backoff, m.o.MaxBackoff)
+	}
+}
+
+// live is one connection, from its beginning to its end. It tells whether it was one
+// that could be used.
+func (m *Manager) live(ctx context.Context) (was bool, err error) {
+	dialing, cancel := context.WithTimeout(ctx, m.o.ProbeInterval+m.o.ReplyTimeout)
+	defer cancel()
+	c, err := Dial(dialing, m.o.Socket, m.o.Name)
+	if err != nil {
+		return false, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	if err := m.begin(ctx, c); err != nil {
+		c.Close(err)
+		return false, <-ended
+	}
+	m.probe(c, ended)
+	m.now.Store(nil)
+	return true, c.ended()
+}
+
+// begin makes a connection one that others may use.
+func (m *Manager) begin(ctx context.Context, c *Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*(m.o.ProbeInterval+m.o.ReplyTimeout))
+	defer cancel()
+	var version vpe.ShowVersionReply
+	if err := c.Call(ctx, &vpe.ShowVersion{}, &version); err != nil {
+		return fmt.Errorf("asking for its version: %w", err)
+	}
+	c.release = version.Version
+	if err := m.o.Begin(ctx, c); err != nil {
+		return err
+	}
+	m.now.Store(c)
+	about := About{Version: version.Version, Messages: c.Messages()}
+	m.o.Log.Info("VPP is connected", "socket", m.o.Socket, "version", about.Version)
+	m.o.Ready(about)
+	return nil
+}
+
+// probe watches over the connection until it has ended.
+func (m *Manager) probe(c *Conn, ended <-chan error) {
+	timer := time.NewTimer(m.o.ProbeInterval)
+	defer timer.Stop()
+	for probing := false; ; {
+		select {
+		case <-ended:
+			return
+		case <-timer.C:
+		}
+		silent := c.Silent()
+		switch {
+		case silent < m.o.ProbeInterval:
+			probing = false
+			timer.Reset(m.o.ProbeInterval - silent)
+		case !probing:
+			probing = true
+			go c.ping()
+			timer.Reset(m.o.ReplyTimeout)
+		default:
+			c.Close(fmt.Errorf("%w: silent for %s", ErrHung, silent.Round(time.Millisecond)))
+			timer.Reset(m.o.ProbeInterval)
+		}
+	}
+}
+
+// ping has VPP say something. It ends with the connection.
+func (c *Conn) ping() {
+	_ = c.Call(context.Background(), &memclnt.ControlPing{}, &memclnt.ControlPingReply{}) // that something came is all that counts
+}
+
+// Call implements API with the connection of the moment; without one it is ErrLost.
+func (m *Manager) Call(ctx context.Context, request, reply api.Message) error {
+	if c := m.now.Load(); c != nil {
+		return c.Call(ctx, request, reply)
+	}
+	return ErrLost
+}
+
+// Details implements API.
+func (m *Manager) Details(ctx context.Context, request, detail api.Message, take func(message []byte) error) error {
+	if c := m.now.Load(); c != nil {
+		return c.Details(ctx, request, detail, take)
+	}
+	return ErrLost
+}
+
+// First implements API.
+func (m *Manager) First(variants ...api.Message) (api.Message, error) {
+	if c := m.now.Load(); c != nil {
+		return c.First(variants...)
+	}
+	return nil, ErrLost
+}
+
+// Has implements API. Without a connection VPP has nothing.
+func (m *Manager) Has(messages ...api.Message) bool {
+	c := m.now.Load()
+	return c != nil && c.Has(messages...)
+}

@@ -1,0 +1,97 @@
+package iface
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"go.fd.io/govpp/api"
+	vppif "go.fd.io/govpp/binapi/interface"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/internal/vppwire"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+var errKey = errors.New("invalid key")
+
+func (h *handler) addressDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}] {
+	return scheduler.Descriptor[*emptypb.Empty, struct{}]{
+		Name:   AddressName,
+		Prefix: keys.Parts,
+		Match: func(key string) bool {
+			a, ok := keys.ParseAddress(key)
+			return ok && a.Source != keys.FromDHCP
+		},
+		Southbound: h.Southbound,
+
+		Validate:     validateAddress,
+		Dependencies: addressDependencies,
+
+		Create: func(ctx context.Context, key string, _ *emptypb.Empty) (struct{}, error) {
+			return struct{}{}, h.changeAddress(ctx, key, true)
+		},
+		Delete: func(ctx context.Context, key string, _ *emptypb.Empty, _ struct{}) error {
+			return h.changeAddress(ctx, key, false)
+		},
+	}
+}
+
+func validateAddress(key string, _ *emptypb.Empty) error {
+	if a, ok := keys.ParseAddress(key); !ok || a.Interface == keys.Invalid || a.Addr == keys.Invalid {
+		return fmt.Errorf("%w: %s", errKey, key)
+	}
+	return nil
+}
+
+// addressDependencies: an interface changes its VRF only while it has no address.
+func addressDependencies(key string, _ *emptypb.Empty) []scheduler.Dependency {
+	a, _ := keys.ParseAddress(key)
+	deps := []scheduler.Dependency{{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.VRFs(a.Interface)}}}
+	if ref, ok := alloc.Parse(a.Addr); ok {
+		deps = append(deps, scheduler.Dependency{Label: a.Addr, Key: ref.Key(a.Interface)})
+	}
+	return deps
+}
+
+// changeAddress adds an address or deletes it. That it is there, or gone, is what
+// was asked for; that another interface has it, or one that overlaps, is an error.
+func (h *handler) changeAddress(ctx context.Context, key string, add bool) error {
+	a, _ := keys.ParseAddress(key)
+	p, ok := a.Prefix()
+	if !ok {
+		return fmt.Errorf("%s: no address is known for it", a.Addr)
+	}
+	meta, ok := h.index.Get(a.Interface)
+	if !ok {
+		return fmt.Errorf("%s: %w", a.Interface, ErrNotThere)
+	}
+	if !add && p.Addr().Is6() && p.Addr().IsLinkLocalUnicast() {
+		return nil // it goes with the interface: VPP does not delete it
+	}
+	err := h.API.Call(ctx, &vppif.SwInterfaceAddDelAddress{SwIfIndex: meta.SwIfIndex(), IsAdd: add, Prefix: vppwire.AddressWithPrefix(p)}, &vppif.SwInterfaceAddDelAddressReply{})
+	switch {
+	case add && (errors.Is(err, api.ADDRESS_IN_USE) || errors.Is(err, api.DUPLICATE_IF_ADDRESS)):
+		return h.unlessItHas(ctx, meta, p, err)
+	case !add && (errors.Is(err, api.ADDRESS_NOT_FOUND_FOR_INTERFACE) || errors.Is(err, api.INVALID_SW_IF_INDEX)):
+		return nil
+	}
+	return err
+}
+
+// unlessItHas is err, unless the interface has just this address.
+func (h *handler) unlessItHas(ctx context.Context, meta Meta, p netip.Prefix, err error) error {
+	has, lookErr := h.addressesOf(ctx, meta, p.Addr().Is6())
+	if lookErr != nil {
+		return errors.Join(err, lookErr)
+	}
+	for _, one := range has {
+		if one == p {
+			return nil
+		}
+	}
+	return err
+}

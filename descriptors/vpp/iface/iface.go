@@ -1,0 +1,127 @@
+// Package iface keeps VPP interfaces as declared, with their addresses, VRFs and
+// whatever else belongs to one interface.
+//
+//	links, err := iface.Register(s, iface.Options{API: manager, ...})
+//	meta, ok := links.Get("loop1") // sw_if_index, ...
+//
+// The descriptor vpp-interface makes the interface itself; what is derived from it (an
+// address, the VRF, ...) has a descriptor of its own. What sets one type of interface
+// apart is a kind: one file for each, and one line in kinds.
+//
+// The name of an interface is its tag in VPP, so that it is known again after a restart
+// of the agent. What has no tag was made by somebody else: it is seen under
+// the name UNTAGGED-<name in VPP>, and never touched.
+//
+// VPP keeps much of what names an interface when that is deleted, and gives its index to
+// the next: so an interface never goes before what depends on it.
+//
+// Tests: what values mean with tables; the verbs and Retrieve with a simulated VPP, which
+// is held to what a real one does.
+package iface
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// The names of the descriptors.
+const (
+	Name           = "vpp-interface"
+	AddressName    = "vpp-interface-address"
+	VRFName        = "vpp-interface-vrf"
+	HasAddressName = "vpp-interface-has-address"
+	UnnumberedName = "vpp-unnumbered-interface"
+	LinkStateName  = "vpp-interface-link-state"
+)
+
+// ErrNotThere says that an interface that is needed does not stand.
+var ErrNotThere = errors.New("interface is not there")
+
+// Meta is what is known of an interface that stands.
+type Meta struct {
+	Index        uint32 // sw_if_index
+	InternalName string // in VPP: "loop0"
+	DevType      string // "Loopback"
+	VRF          uint32
+	TAPHost      string // of a TAP: the name of its Linux side
+}
+
+// SwIfIndex is the index as messages have it.
+func (m Meta) SwIfIndex() interface_types.InterfaceIndex {
+	return interface_types.InterfaceIndex(m.Index)
+}
+
+// Options are those of the descriptors. API is required.
+type Options struct {
+	API conn.API
+	Log *slog.Logger
+	// Southbound is the name under which the verbs share a limit.
+	Southbound string
+	// MTU of interfaces that declare none; 0: what VPP gives them.
+	MTU uint32
+}
+
+// An Index looks up interfaces that stand, by name.
+type Index interface {
+	Get(name string) (Meta, bool)
+	All() map[string]Meta
+}
+
+// handler has what the verbs need.
+type handler struct {
+	Options
+	index Index
+	kinds map[interfaces.Interface_Type]kind
+
+	mu   sync.Mutex
+	made map[string]uint32 // index by name, of what stood when it was last looked at
+}
+
+// Register adds the descriptors to s. The index has every interface that stands.
+func Register(s *scheduler.Scheduler, o Options) (Index, error) {
+	h := &handler{Options: o, kinds: kinds(), made: map[string]uint32{}}
+	index, err := scheduler.Register(s, h.descriptor())
+	if err != nil {
+		return nil, err
+	}
+	h.index = index
+	return index, errors.Join(
+		register(s, h.addressDescriptor()),
+		register(s, h.vrfDescriptor()),
+		register(s, h.hasAddressDescriptor()),
+		register(s, h.unnumberedDescriptor()),
+		register(s, h.linkStateDescriptor()),
+	)
+}
+
+func register[V scheduler.Message, M any](s *scheduler.Scheduler, d scheduler.Descriptor[V, M]) error {
+	_, err := scheduler.Register(s, d)
+	return err
+}
+
+func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta] {
+	return scheduler.Descriptor[*interfaces.Interface, Meta]{
+		Name:       Name,
+		Model:      models.For[*interfaces.Interface](),
+		Southbound: h.Southbound,
+
+		Validate:     h.validate,
+		Equivalent:   h.equivalent,
+		Recreate:     h.recreate,
+		Dependencies: h.dependencies,
+		Derived:      h.derived,
+
+		Create:   h.create,
+		Update:   h.update,
+		Delete:   h.delete,
+		Retrieve: h.retrieve,
+	}
+}

@@ -1,0 +1,86 @@
+package iface
+
+import (
+	"context"
+
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A kind is what sets one type of interface apart.
+type kind struct {
+	// link is the name of the field that declares it; empty: there is none.
+	link string
+	// devType is what VPP calls its interfaces; empty where retrieve tells.
+	devType string
+
+	// Meaning; optional.
+	validate     func(f *findings, v *interfaces.Interface)
+	sameLink     func(old, new *interfaces.Interface) bool // Defaults to always
+	recreate     func(old, new *interfaces.Interface) bool // besides a change of the link
+	dependencies func(v *interfaces.Interface) []scheduler.Dependency
+	// What its VRF is of is decided by the ends of a tunnel. Defaults to the addresses.
+	versions func(v *interfaces.Interface) (ipv4, ipv6 bool)
+
+	// Its attributes that are not for VPP's general messages to set.
+	noMAC, noMTU bool
+
+	// create makes the interface, and nothing else. Interfaces of the kind that
+	// are there already are found by their tag before.
+	create func(ctx context.Context, h *handler, v *interfaces.Interface) (index uint32, err error)
+	// configured is called after create, when the interface has its name. Optional.
+	configured func(ctx context.Context, h *handler, index uint32, v *interfaces.Interface) error
+	// update changes what sameLink tells apart and recreate does not. Optional.
+	update func(ctx context.Context, h *handler, meta Meta, old, new *interfaces.Interface) error
+	// delete deletes the interface. It is down then.
+	delete func(ctx context.Context, h *handler, v *interfaces.Interface, meta Meta) error
+	// retrieve fills in the link and the type of interfaces of the kind, by index.
+	retrieve func(ctx context.Context, h *handler, all map[uint32]*found) error
+}
+
+// kinds is the table of them all.
+func kinds() map[interfaces.Interface_Type]kind {
+	return map[interfaces.Interface_Type]kind{
+		interfaces.Interface_SOFTWARE_LOOPBACK: loopback(),
+	}
+}
+
+// found is an interface that VPP has.
+type found struct {
+	value   *interfaces.Interface
+	details vppif.SwInterfaceDetails
+	meta    Meta
+	wanted  *interfaces.Interface // what is declared under its name; nil: nothing
+}
+
+// loopback is the kind of SOFTWARE_LOOPBACK.
+func loopback() kind {
+	return kind{
+		devType: "Loopback",
+		create: func(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
+			request := &vppif.CreateLoopback{}
+			if mac, ok := parseMAC(v.GetPhysAddress()); ok {
+				request.MacAddress = mac
+			}
+			reply := &vppif.CreateLoopbackReply{}
+			err := h.API.Call(ctx, request, reply)
+			return uint32(reply.SwIfIndex), err
+		},
+		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
+			return h.API.Call(ctx, &vppif.DeleteLoopback{SwIfIndex: meta.SwIfIndex()}, &vppif.DeleteLoopbackReply{})
+		},
+		retrieve: func(_ context.Context, _ *handler, all map[uint32]*found) error {
+			for _, f := range all {
+				if f.details.InterfaceDevType == "Loopback" {
+					f.value.Type = interfaces.Interface_SOFTWARE_LOOPBACK
+				}
+			}
+			return nil
+		},
+	}
+}
+
+const adminUp = interface_types.IF_STATUS_API_FLAG_ADMIN_UP

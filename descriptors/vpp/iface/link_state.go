@@ -1,0 +1,49 @@
+package iface
+
+import (
+	"context"
+	"iter"
+
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// linkStateDescriptor notices whether links are up. Exactly one of the two keys of an
+// interface stands.
+func (h *handler) linkStateDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}] {
+	return scheduler.Descriptor[*emptypb.Empty, struct{}]{
+		Name:          LinkStateName,
+		Prefix:        keys.Parts,
+		Match:         func(key string) bool { _, _, ok := keys.ParseLinkState(key); return ok },
+		Southbound:    h.Southbound,
+		Retrieve:      h.retrieveLinkStates,
+		RetrieveAfter: []string{Name},
+	}
+}
+
+func (h *handler) retrieveLinkStates(ctx context.Context, _ []scheduler.Wanted[*emptypb.Empty]) iter.Seq2[scheduler.Found[*emptypb.Empty, struct{}], error] {
+	return func(yield func(scheduler.Found[*emptypb.Empty, struct{}], error) bool) {
+		details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: everything})
+		if err != nil {
+			yield(scheduler.Found[*emptypb.Empty, struct{}]{}, err)
+			return
+		}
+		for _, d := range details {
+			one := scheduler.Found[*emptypb.Empty, struct{}]{
+				Key: keys.LinkState(general(d).GetName(), linkIsUp(d.Flags)), Value: &emptypb.Empty{}, Foreign: true,
+			}
+			if !yield(one, nil) {
+				return
+			}
+		}
+	}
+}
+
+func linkIsUp(flags interface_types.IfStatusFlags) bool {
+	return flags&interface_types.IF_STATUS_API_FLAG_LINK_UP != 0
+}

@@ -1,0 +1,208 @@
+package iface
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"go.fd.io/govpp/binapi/ethernet_types"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// longestName is what VPP keeps of a tag (VPP interface.api, string tag[64]).
+const longestName = 63
+
+// mostMTU is the limit of the model.
+const mostMTU = 9216
+
+// findings collects what is wrong.
+type findings struct{ errs []error }
+
+func (f *findings) add(field string, value any, want string, args ...any) {
+	f.errs = append(f.errs, &models.FieldError{Field: field, Value: value, Want: fmt.Sprintf(want, args...)})
+}
+
+func (h *handler) validate(_ string, v *interfaces.Interface) error {
+	var f findings
+	switch name := v.GetName(); {
+	case name == "":
+		f.add("name", name, "a name")
+	case len(name) > longestName:
+		f.add("name", name, "at most %d bytes (it has %d): it is the interface's tag in VPP", longestName, len(name))
+	}
+	f.kind(h.kinds, v)
+	f.addresses(v)
+	if _, ok := parseMAC(v.GetPhysAddress()); !ok && v.GetPhysAddress() != "" {
+		f.add("phys_address", v.GetPhysAddress(), `a MAC address, such as "02:00:00:00:00:01"`)
+	}
+	if v.GetMtu() > mostMTU {
+		f.add("mtu", v.GetMtu(), "at most %d", mostMTU)
+	}
+	return errors.Join(f.errs...)
+}
+
+// kind checks that there is a type, and that the link is that of the type.
+func (f *findings) kind(kinds map[interfaces.Interface_Type]kind, v *interfaces.Interface) {
+	link := linkName(v)
+	k, known := kinds[v.GetType()]
+	switch {
+	case v.GetType() == interfaces.Interface_UNDEFINED_TYPE:
+		f.add("type", v.GetType().String(), "the type of the interface, such as SOFTWARE_LOOPBACK")
+		return
+	case !known:
+		f.add("type", v.GetType().String(), "a type that this release has")
+		return
+	case k.link == "" && link != "":
+		f.add(link, "", "nothing: an interface of type %s has no link", v.GetType())
+	case link != "" && link != k.link:
+		f.add(link, "", "%s, as the type is %s", k.link, v.GetType())
+	case link == "" && k.link != "":
+		f.add(k.link, "", "this field, as the type is %s", v.GetType())
+	}
+	if k.validate != nil && link == k.link {
+		k.validate(f, v)
+	}
+}
+
+// linkName is the name of the field of the oneof that is set.
+func linkName(v *interfaces.Interface) string {
+	m := v.ProtoReflect()
+	field := m.WhichOneof(m.Descriptor().Oneofs().ByName("link"))
+	if field == nil {
+		return ""
+	}
+	return string(field.Name())
+}
+
+func (f *findings) addresses(v *interfaces.Interface) {
+	if v.GetUnnumbered() != nil {
+		if len(v.GetIpAddresses()) > 0 {
+			f.add("ip_addresses", strings.Join(v.GetIpAddresses(), " "), "no addresses of its own, as unnumbered is set")
+		}
+		if from := v.GetUnnumbered().GetInterfaceWithIp(); from == "" || from == v.GetName() {
+			f.add("unnumbered.interface_with_ip", from, "the name of another interface")
+		}
+	}
+	seen := map[netip.Prefix]int{}
+	for i, addr := range v.GetIpAddresses() {
+		field := fmt.Sprintf("ip_addresses[%d]", i)
+		if alloc.Is(addr) {
+			if ref, ok := alloc.Parse(addr); !ok || ref.Gateway || ref.InterfaceOr(v.GetName()) != v.GetName() {
+				f.add(field, addr, `"alloc:NETWORK", a reference to an address of this interface`)
+			}
+			continue
+		}
+		p, err := netip.ParsePrefix(addr)
+		if err != nil {
+			f.add(field, addr, `an address with prefix length, such as "10.0.0.1/24" or "fd00::1/64"`)
+			continue
+		}
+		if first, twice := seen[p]; twice {
+			f.add(field, addr, "each address once, it is also ip_addresses[%d]", first)
+		}
+		seen[p] = i
+	}
+}
+
+func parseMAC(text string) (ethernet_types.MacAddress, bool) {
+	if text == "" {
+		return ethernet_types.MacAddress{}, false
+	}
+	mac, err := ethernet_types.ParseMacAddress(text)
+	return mac, err == nil
+}
+
+// equivalent compares what VPP is told of the interface itself. What is derived from it
+// is compared there.
+func (h *handler) equivalent(_ string, old, new *interfaces.Interface) bool {
+	return old.GetType() == new.GetType() && old.GetEnabled() == new.GetEnabled() &&
+		h.sameMAC(old, new) && h.sameMTU(old, new) && h.sameLink(old, new) && sameParts(old, new)
+}
+
+// sameParts compares what only makes derived values.
+func sameParts(old, new *interfaces.Interface) bool {
+	sorted := func(v *interfaces.Interface) []string { return slices.Sorted(slices.Values(v.GetIpAddresses())) }
+	return old.GetVrf() == new.GetVrf() && slices.Equal(sorted(old), sorted(new)) &&
+		proto.Equal(old.GetUnnumbered(), new.GetUnnumbered())
+}
+
+// sameMAC: none in the new value is any.
+func (h *handler) sameMAC(old, new *interfaces.Interface) bool {
+	return h.kinds[new.GetType()].noMAC || new.GetPhysAddress() == "" || strings.EqualFold(old.GetPhysAddress(), new.GetPhysAddress())
+}
+
+// mtu is what the interface is to have; 0: what VPP gives it.
+func (h *handler) mtu(v *interfaces.Interface) uint32 {
+	if v.GetMtu() != 0 {
+		return v.GetMtu()
+	}
+	return h.MTU
+}
+
+func (h *handler) sameMTU(old, new *interfaces.Interface) bool {
+	want := h.mtu(new)
+	return h.kinds[new.GetType()].noMTU || want == 0 || h.mtu(old) == want
+}
+
+func (h *handler) sameLink(old, new *interfaces.Interface) bool {
+	same := h.kinds[new.GetType()].sameLink
+	return same == nil || same(old, new)
+}
+
+// recreate: an interface cannot become one of another type, and of most not
+// another link either.
+func (h *handler) recreate(_ string, old, new *interfaces.Interface, _ Meta) bool {
+	k := h.kinds[new.GetType()]
+	return old.GetType() != new.GetType() || k.update == nil && !h.sameLink(old, new) ||
+		k.recreate != nil && k.recreate(old, new)
+}
+
+func (h *handler) dependencies(_ string, v *interfaces.Interface) []scheduler.Dependency {
+	if of := h.kinds[v.GetType()].dependencies; of != nil {
+		return of(v)
+	}
+	return nil
+}
+
+// derived are the parts of an interface that have a life of their own.
+func (h *handler) derived(_ string, v *interfaces.Interface) []scheduler.KeyValue {
+	var out []scheduler.KeyValue
+	add := func(key string) { out = append(out, scheduler.KeyValue{Key: key, Value: &emptypb.Empty{}}) }
+	name := v.GetName()
+	if u := v.GetUnnumbered(); u != nil {
+		add(keys.VRF{Interface: name, From: u.GetInterfaceWithIp()}.Key())
+		out = append(out, scheduler.KeyValue{Key: keys.Unnumbered(name), Value: u})
+	} else if ipv4, ipv6 := h.versionsOf(v); ipv4 || ipv6 {
+		add(keys.VRF{Interface: name, ID: v.GetVrf(), IPv4: ipv4, IPv6: ipv6}.Key())
+	}
+	for _, addr := range v.GetIpAddresses() {
+		add(keys.Address{Interface: name, Source: keys.Static, Addr: addr}.Key())
+	}
+	if len(v.GetIpAddresses()) > 0 {
+		add(keys.HasAddress(name))
+	}
+	return out
+}
+
+// versionsOf is of which IP versions an interface is in a VRF: those of the ends of
+// a tunnel, otherwise those of its addresses.
+func (h *handler) versionsOf(v *interfaces.Interface) (ipv4, ipv6 bool) {
+	if of := h.kinds[v.GetType()].versions; of != nil {
+		return of(v)
+	}
+	for _, addr := range v.GetIpAddresses() {
+		reference := alloc.Is(addr)
+		ipv4 = ipv4 || reference || !strings.Contains(addr, ":")
+		ipv6 = ipv6 || strings.Contains(addr, ":")
+	}
+	return ipv4, ipv6
+}

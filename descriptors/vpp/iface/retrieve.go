@@ -1,0 +1,174 @@
+package iface
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"net/netip"
+	"slices"
+
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/ip"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/internal/vppwire"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// atOnce is how many interfaces are asked about at once.
+const atOnce = 64
+
+// untagged begins the names of interfaces that have none.
+const untagged = "UNTAGGED-"
+
+// retrieve yields every interface that VPP has.
+func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*interfaces.Interface]) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
+	return func(yield func(scheduler.Found[*interfaces.Interface, Meta], error) bool) {
+		all, err := h.look(ctx, wanted)
+		if err != nil {
+			yield(scheduler.Found[*interfaces.Interface, Meta]{}, err)
+			return
+		}
+		h.rememberAll(all)
+		for _, f := range all {
+			foreign := f.details.Tag == "" && f.wanted == nil
+			if !yield(scheduler.Found[*interfaces.Interface, Meta]{Value: f.value, Meta: f.meta, Foreign: foreign}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// look asks VPP for all interfaces and what is on them, sorted by index.
+func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interfaces.Interface]) ([]*found, error) {
+	details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: everything})
+	if err != nil {
+		return nil, err
+	}
+	byName := make(map[string]*interfaces.Interface, len(wanted))
+	for _, w := range wanted {
+		byName[w.Value.GetName()] = w.Value
+	}
+	all := make(map[uint32]*found, len(details))
+	for _, d := range details {
+		f := &found{details: d, meta: metaOf(d), value: general(d)}
+		f.wanted = byName[f.value.GetName()]
+		all[f.meta.Index] = f
+	}
+	for t, k := range h.kinds {
+		if err := k.retrieve(ctx, h, all); err != nil {
+			return nil, fmt.Errorf("interfaces of type %s: %w", t, err)
+		}
+	}
+	if err := h.lookAtParts(ctx, all); err != nil {
+		return nil, err
+	}
+	return sorted(all), nil
+}
+
+const everything = interface_types.InterfaceIndex(^uint32(0))
+
+func sorted(all map[uint32]*found) []*found {
+	out := make([]*found, 0, len(all))
+	for _, f := range all {
+		out = append(out, f)
+	}
+	slices.SortFunc(out, func(a, b *found) int { return cmp.Compare(a.meta.Index, b.meta.Index) })
+	return out
+}
+
+// general is what all interfaces tell.
+func general(d vppif.SwInterfaceDetails) *interfaces.Interface {
+	v := &interfaces.Interface{
+		Name: d.Tag, Enabled: d.Flags&adminUp != 0, PhysAddress: d.L2Address.String(),
+	}
+	if v.Name == "" {
+		v.Name = untagged + d.InterfaceName
+	}
+	if len(d.Mtu) > 0 {
+		v.Mtu = d.Mtu[0]
+	}
+	return v
+}
+
+// lookAtParts fills in addresses, VRFs and who borrows an address.
+func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*found) error {
+	borrowed, err := conn.Dump[ip.IPUnnumberedDetails](ctx, h.API, &ip.IPUnnumberedDump{SwIfIndex: everything})
+	if err != nil {
+		return err
+	}
+	for _, b := range borrowed {
+		borrower, lender := all[uint32(b.SwIfIndex)], all[uint32(b.IPSwIfIndex)]
+		if borrower != nil && lender != nil {
+			borrower.value.Unnumbered = &interfaces.Interface_Unnumbered{InterfaceWithIp: lender.value.GetName()}
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for _, f := range all {
+		if f.details.Tag != "" || f.wanted != nil {
+			group.Go(func() error { return h.lookAt(ctx, f) })
+		}
+	}
+	return group.Wait()
+}
+
+func (h *handler) lookAt(ctx context.Context, f *found) error {
+	for _, ipv6 := range []bool{false, true} {
+		addresses, err := h.addressesOf(ctx, f.meta, ipv6)
+		if err != nil {
+			return err
+		}
+		for _, p := range addresses {
+			f.value.IpAddresses = append(f.value.IpAddresses, spelled(p, f.wanted))
+		}
+		table := &vppif.SwInterfaceGetTableReply{}
+		if err := h.API.Call(ctx, &vppif.SwInterfaceGetTable{SwIfIndex: f.details.SwIfIndex, IsIPv6: ipv6}, table); err != nil {
+			return err
+		}
+		if f.value.GetUnnumbered() == nil && table.VrfID != 0 {
+			f.value.Vrf = table.VrfID
+		}
+	}
+	f.meta.VRF = f.value.GetVrf()
+	return nil
+}
+
+// addressesOf are the addresses of an interface that are not link-local.
+func (h *handler) addressesOf(ctx context.Context, meta Meta, ipv6 bool) ([]netip.Prefix, error) {
+	details, err := conn.Dump[ip.IPAddressDetails](ctx, h.API, &ip.IPAddressDump{SwIfIndex: meta.SwIfIndex(), IsIPv6: ipv6})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]netip.Prefix, len(details))
+	for i, d := range details {
+		out[i] = vppwire.PrefixOf(d.Prefix)
+	}
+	return out, nil
+}
+
+// spelled is an address as the value that is declared spells it.
+func spelled(p netip.Prefix, wanted *interfaces.Interface) string {
+	for _, text := range wanted.GetIpAddresses() {
+		if same, err := netip.ParsePrefix(text); err == nil && same == p {
+			return text
+		}
+	}
+	return p.String()
+}
+
+// rememberAll replaces what is known to stand.
+func (h *handler) rememberAll(all []*found) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.made = make(map[string]uint32, len(all))
+	for _, f := range all {
+		if f.details.Tag != "" {
+			h.made[f.details.Tag] = f.meta.Index
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package iface
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/ethernet_types"
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+)
+
+// create makes the interface, or takes up one of that name which an earlier try has
+// left. What fails half-way is taken back, so that nothing stays that has no name.
+func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface) (Meta, error) {
+	if meta, ok := h.standing(ctx, v.GetName()); ok {
+		return meta, h.configure(ctx, meta, v)
+	}
+	k := h.kinds[v.GetType()]
+	index, err := k.create(ctx, h, v)
+	if err != nil {
+		return Meta{}, err
+	}
+	meta := Meta{Index: index, VRF: v.GetVrf()}
+	err = h.API.Call(ctx, &vppif.SwInterfaceTagAddDel{IsAdd: true, SwIfIndex: meta.SwIfIndex(), Tag: v.GetName()}, &vppif.SwInterfaceTagAddDelReply{})
+	if err == nil {
+		meta, err = h.described(ctx, meta)
+	}
+	if err != nil {
+		return Meta{}, errors.Join(err, k.delete(ctx, h, v, meta))
+	}
+	h.remember(v.GetName(), index)
+	return meta, h.configure(ctx, meta, v)
+}
+
+// configure gives the interface all that does not go with its creation, and has it
+// up or down in the end.
+func (h *handler) configure(ctx context.Context, meta Meta, v *interfaces.Interface) error {
+	k := h.kinds[v.GetType()]
+	if mac, ok := parseMAC(v.GetPhysAddress()); ok && !k.noMAC {
+		if err := h.setMAC(ctx, meta, mac); err != nil {
+			return err
+		}
+	}
+	if mtu := h.mtu(v); mtu != 0 && !k.noMTU {
+		if err := h.setMTU(ctx, meta, mtu); err != nil {
+			return err
+		}
+	}
+	if k.configured != nil {
+		if err := k.configured(ctx, h, meta.Index, v); err != nil {
+			return err
+		}
+	}
+	return h.setEnabled(ctx, meta, v.GetEnabled())
+}
+
+func (h *handler) update(ctx context.Context, _ string, old, new *interfaces.Interface, meta Meta) (Meta, error) {
+	k := h.kinds[new.GetType()]
+	if k.update != nil && !h.sameLink(old, new) {
+		if err := k.update(ctx, h, meta, old, new); err != nil {
+			return meta, err
+		}
+	}
+	meta.VRF = new.GetVrf()
+	return meta, h.configure(ctx, meta, new)
+}
+
+// delete takes the interface down first, as VPP is not to forward by it while it goes.
+// One that is gone is no error.
+func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface, meta Meta) error {
+	err := h.setEnabled(ctx, meta, false)
+	if err == nil {
+		err = h.kinds[v.GetType()].delete(ctx, h, v, meta)
+	}
+	if err != nil && !errors.Is(err, api.INVALID_SW_IF_INDEX) {
+		return err
+	}
+	h.forget(v.GetName())
+	return nil
+}
+
+func (h *handler) setMAC(ctx context.Context, meta Meta, mac ethernet_types.MacAddress) error {
+	return h.API.Call(ctx, &vppif.SwInterfaceSetMacAddress{SwIfIndex: meta.SwIfIndex(), MacAddress: mac}, &vppif.SwInterfaceSetMacAddressReply{})
+}
+
+// setMTU sets the MTU of the software interface: that of the hardware cannot be
+// changed on most types.
+func (h *handler) setMTU(ctx context.Context, meta Meta, mtu uint32) error {
+	return h.API.Call(ctx, &vppif.SwInterfaceSetMtu{SwIfIndex: meta.SwIfIndex(), Mtu: []uint32{mtu, 0, 0, 0}}, &vppif.SwInterfaceSetMtuReply{})
+}
+
+func (h *handler) setEnabled(ctx context.Context, meta Meta, enabled bool) error {
+	var flags interface_types.IfStatusFlags
+	if enabled {
+		flags = adminUp
+	}
+	return h.API.Call(ctx, &vppif.SwInterfaceSetFlags{SwIfIndex: meta.SwIfIndex(), Flags: flags}, &vppif.SwInterfaceSetFlagsReply{})
+}
+
+// standing looks whether an interface of that name, which is known to have stood,
+// stands still.
+func (h *handler) standing(ctx context.Context, name string) (Meta, bool) {
+	h.mu.Lock()
+	index, known := h.made[name]
+	h.mu.Unlock()
+	if !known {
+		return Meta{}, false
+	}
+	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(index)})
+	if err != nil || len(all) != 1 || all[0].Tag != name {
+		return Meta{}, false
+	}
+	return metaOf(all[0]), true
+}
+
+// described completes what is known of an interface that was just made.
+func (h *handler) described(ctx context.Context, meta Meta) (Meta, error) {
+	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: meta.SwIfIndex()})
+	if err != nil {
+		return meta, err
+	}
+	if len(all) != 1 {
+		return meta, fmt.Errorf("%w: VPP has no interface %d any more", ErrNotThere, meta.Index)
+	}
+	out := metaOf(all[0])
+	out.VRF = meta.VRF
+	return out, nil
+}
+
+func metaOf(d vppif.SwInterfaceDetails) Meta {
+	return Meta{Index: uint32(d.SwIfIndex), InternalName: d.InterfaceName, DevType: d.InterfaceDevType}
+}
+
+func (h *handler) remember(name string, index uint32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.made[name] = index
+}
+
+func (h *handler) forget(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.made, name)
+}

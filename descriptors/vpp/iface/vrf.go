@@ -1,0 +1,163 @@
+package iface
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.fd.io/govpp/api"
+	vppif "go.fd.io/govpp/binapi/interface"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+func (h *handler) vrfDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}] {
+	return scheduler.Descriptor[*emptypb.Empty, struct{}]{
+		Name:       VRFName,
+		Prefix:     keys.Parts,
+		Match:      func(key string) bool { _, ok := keys.ParseVRF(key); return ok },
+		Southbound: h.Southbound,
+
+		Dependencies: vrfDependencies,
+
+		Create: func(ctx context.Context, key string, _ *emptypb.Empty) (struct{}, error) {
+			return struct{}{}, h.enterVRF(ctx, key)
+		},
+		Delete: func(ctx context.Context, key string, _ *emptypb.Empty, _ struct{}) error {
+			return h.leaveVRF(ctx, key)
+		},
+	}
+}
+
+func vrfDependencies(key string, _ *emptypb.Empty) (deps []scheduler.Dependency) {
+	v, _ := keys.ParseVRF(key)
+	if v.From != "" {
+		return []scheduler.Dependency{{Label: "numbered-interface-assigned-to-VRF", Prefixes: []string{keys.VRFs(v.From)}}}
+	}
+	if v.ID != 0 && v.IPv4 {
+		deps = append(deps, scheduler.Dependency{Label: "vrf-table-v4-exists", Key: keys.VRFTable(v.ID, false)})
+	}
+	if v.ID != 0 && v.IPv6 {
+		deps = append(deps, scheduler.Dependency{Label: "vrf-table-v6-exists", Key: keys.VRFTable(v.ID, true)})
+	}
+	return deps
+}
+
+// enterVRF puts the interface into the tables. One that inherits its VRF takes that
+// of the lender, in both IP versions.
+func (h *handler) enterVRF(ctx context.Context, key string) error {
+	v, _ := keys.ParseVRF(key)
+	if v.From != "" {
+		lender, ok := h.index.Get(v.From)
+		if !ok {
+			return fmt.Errorf("%s: %w", v.From, ErrNotThere)
+		}
+		v.ID, v.IPv4, v.IPv6 = lender.VRF, true, lender.VRF == 0
+	}
+	return h.setTables(ctx, v)
+}
+
+func (h *handler) leaveVRF(ctx context.Context, key string) error {
+	v, _ := keys.ParseVRF(key)
+	if v.From != "" {
+		v.IPv4, v.IPv6 = true, true
+	}
+	v.ID = 0
+	err := h.setTables(ctx, v)
+	if errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere) {
+		return nil
+	}
+	return err
+}
+
+func (h *handler) setTables(ctx context.Context, v keys.VRF) error {
+	meta, ok := h.index.Get(v.Interface)
+	if !ok {
+		return fmt.Errorf("%s: %w", v.Interface, ErrNotThere)
+	}
+	for _, ipv6 := range []bool{false, true} {
+		if ipv6 && !v.IPv6 || !ipv6 && !v.IPv4 {
+			continue
+		}
+		if err := h.setTable(ctx, meta, ipv6, v.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setTable says nothing when the interface is there: VPP refuses even that while
+// it has an address.
+func (h *handler) setTable(ctx context.Context, meta Meta, ipv6 bool, id uint32) error {
+	now := &vppif.SwInterfaceGetTableReply{}
+	if err := h.API.Call(ctx, &vppif.SwInterfaceGetTable{SwIfIndex: meta.SwIfIndex(), IsIPv6: ipv6}, now); err != nil || now.VrfID == id {
+		return err
+	}
+	return h.API.Call(ctx, &vppif.SwInterfaceSetTable{SwIfIndex: meta.SwIfIndex(), IsIPv6: ipv6, VrfID: id}, &vppif.SwInterfaceSetTableReply{})
+}
+
+func (h *handler) hasAddressDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}] {
+	nothing := func(context.Context, string, *emptypb.Empty) (struct{}, error) { return struct{}{}, nil }
+	return scheduler.Descriptor[*emptypb.Empty, struct{}]{
+		Name:   HasAddressName,
+		Prefix: keys.Parts,
+		Match:  func(key string) bool { _, ok := keys.ParseHasAddress(key); return ok },
+
+		Dependencies: func(key string, _ *emptypb.Empty) []scheduler.Dependency {
+			name, _ := keys.ParseHasAddress(key)
+			return []scheduler.Dependency{{Label: "interface-has-IP", Prefixes: []string{keys.Addresses(name)}}}
+		},
+		Create:     nothing,
+		Delete:     func(context.Context, string, *emptypb.Empty, struct{}) error { return nil },
+		Southbound: h.Southbound,
+	}
+}
+
+func (h *handler) unnumberedDescriptor() scheduler.Descriptor[*interfaces.Interface_Unnumbered, struct{}] {
+	return scheduler.Descriptor[*interfaces.Interface_Unnumbered, struct{}]{
+		Name:       UnnumberedName,
+		Prefix:     keys.Unnumbereds,
+		Southbound: h.Southbound,
+
+		Dependencies: func(key string, v *interfaces.Interface_Unnumbered) []scheduler.Dependency {
+			return []scheduler.Dependency{
+				{Label: "unnumbered-interface-has-IP", Key: keys.HasAddress(v.GetInterfaceWithIp())},
+				{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.VRFs(borrowerOf(key))}},
+			}
+		},
+		Create: func(ctx context.Context, key string, v *interfaces.Interface_Unnumbered) (struct{}, error) {
+			return struct{}{}, h.setUnnumbered(ctx, key, v, true)
+		},
+		Update: func(ctx context.Context, key string, _, v *interfaces.Interface_Unnumbered, _ struct{}) (struct{}, error) {
+			return struct{}{}, h.setUnnumbered(ctx, key, v, true)
+		},
+		Delete: func(ctx context.Context, key string, v *interfaces.Interface_Unnumbered, _ struct{}) error {
+			err := h.setUnnumbered(ctx, key, v, false)
+			if errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere) {
+				return nil
+			}
+			return err
+		},
+	}
+}
+
+func borrowerOf(key string) string { return key[len(keys.Unnumbereds):] }
+
+// setUnnumbered: VPP has the lender under sw_if_index, the borrower under
+// unnumbered_sw_if_index. The last lender counts.
+func (h *handler) setUnnumbered(ctx context.Context, key string, v *interfaces.Interface_Unnumbered, on bool) error {
+	borrower, ok := h.index.Get(borrowerOf(key))
+	if !ok {
+		return fmt.Errorf("%s: %w", borrowerOf(key), ErrNotThere)
+	}
+	lender, ok := h.index.Get(v.GetInterfaceWithIp())
+	if !ok {
+		return fmt.Errorf("%s: %w", v.GetInterfaceWithIp(), ErrNotThere)
+	}
+	return h.API.Call(ctx, &vppif.SwInterfaceSetUnnumbered{
+		SwIfIndex: lender.SwIfIndex(), UnnumberedSwIfIndex: borrower.SwIfIndex(), IsAdd: on,
+	}, &vppif.SwInterfaceSetUnnumberedReply{})
+}

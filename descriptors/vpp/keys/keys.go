@@ -1,0 +1,257 @@
+// Package keys builds and reads the keys of VPP values that no model describes:
+// parts of an interface and of a bridge domain, notifications from VPP, properties;
+// and the keys of models that values depend on.
+//
+// Users see these keys in dumps and in the transaction log, and values of other
+// descriptors depend on them, so their spelling is fixed. A builder puts Invalid
+// where a component is empty; a parser hands it back as it is, and the validation
+// of the value refuses it.
+//
+// The parsers are fuzzed: whatever a parser accepts, its builder makes again.
+package keys
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// Where the keys begin.
+const (
+	Interfaces   = "config/vpp/v2/interfaces/"
+	part         = "vpp/interface/"
+	Unnumbereds  = part + "unnumbered/"
+	DHCPClients  = part + "dhcp-client/"
+	DHCPLeases   = part + "dhcp-lease/"
+	IP6NDs       = part + "ip6nd/"
+	Bonds        = "vpp/bond/"
+	BridgeParts  = "vpp/bd/"
+	ProxyARPs    = "vpp/proxyarp/interface/"
+	vrfTables    = "config/vpp/v2/vrf-table/id/"
+	bridgeDomain = "config/vpp/l2/v2/bridge-domain/"
+)
+
+// Invalid stands for a component that is missing.
+const Invalid = "<invalid>"
+
+// Parts begins the keys of all parts of interfaces that are named first.
+const Parts = part
+
+// InterfaceKey is the key of an interface.
+func InterfaceKey(name string) string { return Interfaces + name }
+
+// VRFTable is the key of a VRF table of one IP version.
+func VRFTable(id uint32, ipv6 bool) string {
+	protocol := "IPV4"
+	if ipv6 {
+		protocol = "IPV6"
+	}
+	return vrfTables + strconv.FormatUint(uint64(id), 10) + "/protocol/" + protocol
+}
+
+// BridgeDomain is the key of a bridge domain.
+func BridgeDomain(name string) string { return bridgeDomain + name }
+
+// A Source tells where an address of an interface comes from.
+type Source string
+
+// The sources of addresses.
+const (
+	Undefined Source = "undefined"
+	Static    Source = "static"    // the value of the interface has it
+	FromDHCP  Source = "from_dhcp" // a lease
+	AllocRef  Source = "alloc_ref" // a reference to an allocated address
+	Existing  Source = "existing"
+	allocMark        = "alloc:"
+)
+
+// An Address is what the key of an address of an interface says.
+type Address struct {
+	Interface string
+	Source    Source
+	Addr      string // as the user spelled it: "10.0.0.1/24", "alloc:net1"
+}
+
+// Key is the key of the address. The source of a reference is AllocRef, whatever
+// a says.
+func (a Address) Key() string {
+	if strings.HasPrefix(a.Addr, allocMark) {
+		a.Source = AllocRef
+	}
+	if a.Source == "" {
+		a.Source = Undefined
+	}
+	return Addresses(a.Interface) + string(a.Source) + "/" + or(a.Addr)
+}
+
+// Prefix is the address with its prefix length, unless it is a reference.
+func (a Address) Prefix() (netip.Prefix, bool) {
+	p, err := netip.ParsePrefix(a.Addr)
+	return p, err == nil
+}
+
+// Addresses begins the keys of all addresses of one interface.
+func Addresses(iface string) string { return part + or(iface) + "/address/" }
+
+// ParseAddress reads the key of an address of an interface.
+func ParseAddress(key string) (Address, bool) {
+	iface, tail, ok := around(key, part, "/address/")
+	if !ok || strings.Contains(iface, "/vrf/") {
+		return Address{}, false
+	}
+	source, addr, ok := strings.Cut(tail, "/")
+	reference := strings.HasPrefix(addr, allocMark)
+	switch Source(source) {
+	case AllocRef:
+		ok = ok && reference
+	case Undefined, Static, FromDHCP, Existing:
+		ok = ok && !reference
+	default:
+		ok = false
+	}
+	if !ok || addr == "" {
+		return Address{}, false
+	}
+	return Address{iface, Source(source), addr}, true
+}
+
+// A VRF is what the key of the membership of an interface in a VRF says.
+type VRF struct {
+	Interface string
+	ID        uint32
+	IPv4      bool
+	IPv6      bool
+	From      string // the interface whose VRF it is; ID and versions say nothing then
+}
+
+// Key is the key of the membership.
+func (v VRF) Key() string {
+	if v.From != "" {
+		return VRFs(v.Interface) + "from-interface/" + v.From
+	}
+	version := "v4"
+	switch {
+	case v.IPv4 && v.IPv6:
+		version = "both"
+	case v.IPv6:
+		version = "v6"
+	}
+	return fmt.Sprintf("%s%d/ip-version/%s", VRFs(v.Interface), v.ID, version)
+}
+
+// VRFs begins the keys of the memberships of one interface.
+func VRFs(iface string) string { return part + or(iface) + "/vrf/" }
+
+// ParseVRF reads the key of a membership in a VRF.
+func ParseVRF(key string) (VRF, bool) {
+	iface, tail, ok := around(key, part, "/vrf/")
+	if !ok || strings.Contains(iface, "/address/") {
+		return VRF{}, false
+	}
+	if from, inherited := strings.CutPrefix(tail, "from-interface/"); inherited {
+		return VRF{Interface: iface, From: from}, from != ""
+	}
+	number, version, ok := strings.Cut(tail, "/ip-version/")
+	id, err := strconv.ParseUint(number, 10, 32)
+	v := VRF{Interface: iface, ID: uint32(id), IPv4: version == "v4" || version == "both", IPv6: version == "v6" || version == "both"}
+	return v, ok && err == nil && v.Key() == key
+}
+
+// Unnumbered is the key of the borrowing of an address.
+func Unnumbered(iface string) string { return Unnumbereds + or(iface) }
+
+// HasAddress is the key that says that an interface has an address.
+func HasAddress(iface string) string { return part + or(iface) + "/has-IP-address" }
+
+// ParseHasAddress reads a key of HasAddress.
+func ParseHasAddress(key string) (iface string, ok bool) {
+	rest, ok := strings.CutPrefix(key, part)
+	iface, is := strings.CutSuffix(rest, "/has-IP-address")
+	return iface, ok && is && iface != ""
+}
+
+// LinkState is the key that tells the state of an interface's link.
+func LinkState(iface string, up bool) string {
+	if up {
+		return part + or(iface) + "/link-state/UP"
+	}
+	return part + or(iface) + "/link-state/DOWN"
+}
+
+// ParseLinkState reads a key of LinkState.
+func ParseLinkState(key string) (iface string, up, ok bool) {
+	iface, state, ok := around(key, part, "/link-state/")
+	return iface, state == "UP", ok && (state == "UP" || state == "DOWN")
+}
+
+// RxModes is the key of the receive modes of an interface.
+func RxModes(iface string) string { return part + or(iface) + "/rx-modes" }
+
+// ParseRxModes reads a key of RxModes.
+func ParseRxModes(key string) (iface string, ok bool) {
+	rest, ok := strings.CutPrefix(key, part)
+	iface, is := strings.CutSuffix(rest, "/rx-modes")
+	return iface, ok && is && iface != ""
+}
+
+// RxPlacement is the key of the worker of a receive queue.
+func RxPlacement(iface string, queue uint32) string {
+	return fmt.Sprintf("%s%s/rx-placement/queue/%d", part, or(iface), queue)
+}
+
+// ParseRxPlacement reads a key of RxPlacement.
+func ParseRxPlacement(key string) (iface string, queue uint32, ok bool) {
+	iface, number, ok := around(key, part, "/rx-placement/queue/")
+	n, err := strconv.ParseUint(number, 10, 32)
+	return iface, uint32(n), ok && err == nil && RxPlacement(iface, uint32(n)) == key
+}
+
+// DHCPClient is the key of the DHCP client on an interface, DHCPLease that of what it got.
+func DHCPClient(iface string) string { return DHCPClients + or(iface) }
+
+// DHCPLease is the key of the lease of the DHCP client on an interface.
+func DHCPLease(iface string) string { return DHCPLeases + or(iface) }
+
+// IP6ND is the key of IPv6 neighbour discovery on an interface.
+func IP6ND(iface string) string { return IP6NDs + or(iface) }
+
+// BondMember is the key of a member of a bond, both by name. It ends with a slash.
+func BondMember(bond, iface string) string { return Bonds + or(bond) + "/interface/" + or(iface) + "/" }
+
+// ParseBondMember reads a key of BondMember.
+func ParseBondMember(key string) (bond, iface string, ok bool) {
+	bond, tail, ok := around(key, Bonds, "/interface/")
+	iface, slash := strings.CutSuffix(tail, "/")
+	return bond, iface, ok && slash && iface != ""
+}
+
+// BridgeInterface is the key of an interface in a bridge domain.
+func BridgeInterface(bd, iface string) string {
+	return BridgeParts + or(bd) + "/interface/" + or(iface)
+}
+
+// ParseBridgeInterface reads a key of BridgeInterface.
+func ParseBridgeInterface(key string) (bd, iface string, ok bool) {
+	return around(key, BridgeParts, "/interface/")
+}
+
+// ProxyARP is the key of proxy ARP on an interface.
+func ProxyARP(iface string) string { return ProxyARPs + iface }
+
+// around cuts the prefix and splits at the first marker. Neither side may be empty.
+func around(key, prefix, marker string) (before, after string, ok bool) {
+	rest, ok := strings.CutPrefix(key, prefix)
+	if !ok {
+		return "", "", false
+	}
+	before, after, ok = strings.Cut(rest, marker)
+	return before, after, ok && before != "" && after != ""
+}
+
+func or(component string) string {
+	if component == "" {
+		return Invalid
+	}
+	return component
+}

@@ -1,0 +1,119 @@
+// Package l3 keeps what VPP forwards by: VRF tables and routes.
+//
+//	err := l3.Register(s, l3.Options{API: manager, Interfaces: links, ...})
+//
+// VPP keeps routes whose interface or table is gone, and gives them to what comes in its
+// place: so they leave first, and a table is flushed before it is deleted. What others
+// have put into a table is seen, and not touched.
+//
+// Tests: what values mean with tables; the verbs and Retrieve with a simulated VPP, which
+// is held to what a real one does.
+package l3
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// The names of the descriptors.
+const (
+	VRFName   = "vpp-vrf-table"
+	RouteName = "vpp-route"
+)
+
+var (
+	// ErrNotThere says that the interface does not stand.
+	ErrNotThere = errors.New("interface is not there")
+	// ErrUnallocated says that no address is known for a reference.
+	ErrUnallocated = errors.New("no address is known for the reference")
+)
+
+// Options are those of the descriptors. All are needed.
+type Options struct {
+	API        conn.API
+	Interfaces iface.Index
+	Southbound string
+}
+
+// handler has what the verbs need.
+type handler struct{ Options }
+
+// Register adds the descriptors to s.
+func Register(s *scheduler.Scheduler, o Options) error {
+	h := handler{o}
+	return errors.Join(
+		register(s, h.vrfDescriptor()),
+		register(s, h.routeDescriptor()),
+	)
+}
+
+func register[V scheduler.Message, M any](s *scheduler.Scheduler, d scheduler.Descriptor[V, M]) error {
+	_, err := scheduler.Register(s, d)
+	return err
+}
+
+func (h handler) vrfDescriptor() scheduler.Descriptor[*l3.VrfTable, struct{}] {
+	return scheduler.Descriptor[*l3.VrfTable, struct{}]{
+		Name:       VRFName,
+		Model:      models.For[*l3.VrfTable](),
+		Southbound: h.Southbound,
+
+		Validate:   validateVRF,
+		Equivalent: equivalentVRF,
+		Recreate:   recreateVRF,
+
+		Create:   h.createVRF,
+		Update:   h.updateVRF,
+		Delete:   h.deleteVRF,
+		Retrieve: h.retrieveVRFs,
+	}
+}
+
+func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, struct{}] {
+	return scheduler.Descriptor[*l3.Route, struct{}]{
+		Name:       RouteName,
+		Model:      models.For[*l3.Route](),
+		Southbound: h.Southbound,
+
+		Validate:     validateRoute,
+		Equivalent:   equivalentRoute,
+		Dependencies: routeDependencies,
+
+		Create:        h.createRoute,
+		Delete:        h.deleteRoute,
+		Retrieve:      h.retrieveRoutes,
+		RetrieveAfter: []string{iface.Name, VRFName},
+	}
+}
+
+// faults collects what is wrong.
+type faults []error
+
+func (f *faults) add(field string, value any, want string) {
+	*f = append(*f, &models.FieldError{Field: field, Value: value, Want: want})
+}
+
+// interfaceNamed finds an interface that stands.
+func (h handler) interfaceNamed(name string) (iface.Meta, error) {
+	meta, ok := h.Interfaces.Get(name)
+	if !ok {
+		return meta, fmt.Errorf("%s: %w", name, ErrNotThere)
+	}
+	return meta, nil
+}
+
+// namesByIndex are the names of the interfaces that stand.
+func (h handler) namesByIndex() map[uint32]string {
+	all := h.Interfaces.All()
+	out := make(map[uint32]string, len(all))
+	for name, meta := range all {
+		out[meta.Index] = name
+	}
+	return out
+}

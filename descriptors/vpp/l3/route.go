@@ -1,0 +1,174 @@
+package l3
+
+import (
+	"errors"
+	"net/netip"
+
+	"go.fd.io/govpp/binapi/fib_types"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// mostWeight is the largest weight and preference that a message can hold.
+const mostWeight = 255
+
+func validateRoute(_ string, v *l3.Route) error {
+	var f faults
+	f.destination(v.GetDstNetwork())
+	f.nextHop(v)
+	f.kind(v)
+	if v.GetWeight() > mostWeight {
+		f.add("weight", v.GetWeight(), "at most 255")
+	}
+	if v.GetPreference() > mostWeight {
+		f.add("preference", v.GetPreference(), "at most 255")
+	}
+	return errors.Join(f...)
+}
+
+func (f *faults) destination(dst string) {
+	if alloc.Is(dst) {
+		if ref, ok := alloc.Parse(dst); !ok || ref.Interface == "" {
+			f.add("dst_network", dst, `"alloc:NETWORK/INTERFACE" or "alloc:NETWORK/INTERFACE/GW"`)
+		}
+		return
+	}
+	p, err := netip.ParsePrefix(dst)
+	switch {
+	case err != nil:
+		f.add("dst_network", dst, `a network with prefix length, such as "10.2.0.0/16" or "::/0"`)
+	case p != p.Masked():
+		f.add("dst_network", dst, "a network without bits of a host: "+p.Masked().String())
+	}
+}
+
+func (f *faults) nextHop(v *l3.Route) {
+	gw := v.GetNextHopAddr()
+	if gw == "" {
+		return
+	}
+	if alloc.Is(gw) {
+		if ref, ok := alloc.Parse(gw); !ok || !ref.Gateway {
+			f.add("next_hop_addr", gw, `"alloc:NETWORK/GW" or "alloc:NETWORK/INTERFACE/GW"`)
+		}
+		return
+	}
+	via, err := netip.ParseAddr(gw)
+	to, toErr := netip.ParsePrefix(v.GetDstNetwork())
+	switch {
+	case err != nil || via.Zone() != "":
+		f.add("next_hop_addr", gw, `an address, such as "10.1.0.1" or "fd00::1"`)
+	case toErr == nil && to.Addr().Is4() != via.Is4():
+		f.add("next_hop_addr", gw, "an address of the same IP version as dst_network")
+	}
+}
+
+func (f *faults) kind(v *l3.Route) {
+	switch v.GetType() {
+	case l3.Route_INTRA_VRF:
+		if v.GetViaVrfId() != 0 {
+			f.add("via_vrf_id", v.GetViaVrfId(), "nothing, or type INTER_VRF")
+		}
+		if v.GetOutgoingInterface() == "" && v.GetNextHopAddr() == "" {
+			f.add("outgoing_interface", "", "an interface, or next_hop_addr")
+		}
+	case l3.Route_INTER_VRF:
+		if v.GetViaVrfId() == v.GetVrfId() {
+			f.add("via_vrf_id", v.GetViaVrfId(), "another VRF than vrf_id")
+		}
+		if v.GetOutgoingInterface() != "" {
+			f.add("outgoing_interface", v.GetOutgoingInterface(), "nothing, as the type is INTER_VRF")
+		}
+	case l3.Route_DROP:
+		if v.GetOutgoingInterface() != "" {
+			f.add("outgoing_interface", v.GetOutgoingInterface(), "nothing, as the type is DROP")
+		}
+	default:
+		f.add("type", int32(v.GetType()), "INTRA_VRF, INTER_VRF or DROP")
+	}
+}
+
+// equivalentRoute compares what VPP would be given.
+func equivalentRoute(_ string, old, new *l3.Route) bool {
+	return old.GetType() == new.GetType() && old.GetOutgoingInterface() == new.GetOutgoingInterface() &&
+		old.GetVrfId() == new.GetVrfId() && old.GetViaVrfId() == new.GetViaVrfId() &&
+		max(old.GetWeight(), 1) == max(new.GetWeight(), 1) && old.GetPreference() == new.GetPreference() &&
+		sameText(old.GetDstNetwork(), new.GetDstNetwork()) && sameHop(old, new)
+}
+
+func sameText(a, b string) bool {
+	p, errP := netip.ParsePrefix(a)
+	q, errQ := netip.ParsePrefix(b)
+	return a == b || errP == nil && errQ == nil && p == q
+}
+
+// sameHop: none is the address that is all zero.
+func sameHop(a, b *l3.Route) bool {
+	if a.GetNextHopAddr() == b.GetNextHopAddr() {
+		return true
+	}
+	p, errP := hop(a)
+	q, errQ := hop(b)
+	return errP == nil && errQ == nil && p == q
+}
+
+// hop is the next hop as VPP has it.
+func hop(v *l3.Route) (netip.Addr, error) {
+	if v.GetNextHopAddr() != "" {
+		if a, err := netip.ParseAddr(v.GetNextHopAddr()); err == nil {
+			return a, nil
+		}
+		return netip.Addr{}, ErrUnallocated
+	}
+	dst, err := netip.ParsePrefix(v.GetDstNetwork())
+	if err != nil {
+		return netip.Addr{}, ErrUnallocated
+	}
+	if dst.Addr().Is4() {
+		return netip.IPv4Unspecified(), nil
+	}
+	return netip.IPv6Unspecified(), nil
+}
+
+func routeDependencies(_ string, v *l3.Route) (deps []scheduler.Dependency) {
+	add := func(label, key string) {
+		deps = append(deps, scheduler.Dependency{Label: label, Key: key})
+	}
+	ipv6 := isIPv6Route(v)
+	if out := v.GetOutgoingInterface(); out != "" {
+		add("interface-exists", keys.InterfaceKey(out))
+	}
+	if v.GetVrfId() != 0 {
+		add("vrf-table-exists", keys.VRFTable(v.GetVrfId(), ipv6))
+	}
+	if v.GetType() == l3.Route_INTER_VRF && v.GetViaVrfId() != 0 {
+		add("via-vrf-table-exists", keys.VRFTable(v.GetViaVrfId(), ipv6))
+	}
+	if ref, ok := alloc.Parse(v.GetDstNetwork()); ok {
+		add("dst_network-"+v.GetDstNetwork(), ref.Key(v.GetOutgoingInterface()))
+	}
+	if ref, ok := alloc.Parse(v.GetNextHopAddr()); ok {
+		add("gw_addr-"+v.GetNextHopAddr(), ref.Key(v.GetOutgoingInterface()))
+	}
+	return deps
+}
+
+func isIPv6Route(v *l3.Route) bool {
+	dst, err := netip.ParsePrefix(v.GetDstNetwork())
+	if err != nil {
+		gw, _ := netip.ParseAddr(v.GetNextHopAddr())
+		return gw.Is6()
+	}
+	return dst.Addr().Is6()
+}
+
+// protocolOf is the IP version of a path.
+func protocolOf(ipv6 bool) fib_types.FibPathNhProto {
+	if ipv6 {
+		return fib_types.FIB_API_PATH_NH_PROTO_IP6
+	}
+	return fib_types.FIB_API_PATH_NH_PROTO_IP4
+}

@@ -1,0 +1,176 @@
+package l3
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/ip"
+	"go.fd.io/govpp/binapi/ip_types"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+const (
+	// longestLabel is what VPP keeps of a table's name (VPP ip.api, string name[64]).
+	longestLabel = 63
+	// noTable is an ID that VPP takes, and means none by.
+	noTable = ^uint32(0)
+)
+
+func validateVRF(_ string, v *l3.VrfTable) error {
+	var f faults
+	if v.GetId() == noTable {
+		f.add("id", v.GetId(), "a number below 4294967295")
+	}
+	if l3.VrfTable_Protocol_name[int32(v.GetProtocol())] == "" {
+		f.add("protocol", int32(v.GetProtocol()), "IPV4 or IPV6")
+	}
+	if len(v.GetLabel()) > longestLabel {
+		f.add("label", v.GetLabel(), fmt.Sprintf("at most %d bytes", longestLabel))
+	}
+	return errors.Join(f...)
+}
+
+func isIPv6(v *l3.VrfTable) bool { return v.GetProtocol() == l3.VrfTable_IPV6 }
+
+// label is the name of the table; without one it is the one that VPP gives it.
+func label(v *l3.VrfTable) string {
+	if v.GetLabel() == "" && isIPv6(v) {
+		return fmt.Sprintf("ipv6-VRF:%d", v.GetId())
+	}
+	return cmp.Or(v.GetLabel(), fmt.Sprintf("ipv4-VRF:%d", v.GetId()))
+}
+
+// equivalentVRF: how flows are hashed cannot be read back, and counts only if both say it.
+func equivalentVRF(_ string, old, new *l3.VrfTable) bool {
+	a, b := old.GetFlowHashSettings(), new.GetFlowHashSettings()
+	return sameName(old, new) && (a == nil && b == nil || proto.Equal(a, b))
+}
+
+// sameName: the name of table 0 cannot be changed.
+func sameName(old, new *l3.VrfTable) bool { return new.GetId() == 0 || label(old) == label(new) }
+
+// recreateVRF: a table keeps the name that it was given first.
+func recreateVRF(_ string, old, new *l3.VrfTable, _ struct{}) bool { return !sameName(old, new) }
+
+func wireTable(v *l3.VrfTable) ip.IPTable {
+	return ip.IPTable{TableID: v.GetId(), IsIP6: isIPv6(v), Name: label(v)}
+}
+
+func (h handler) createVRF(ctx context.Context, _ string, v *l3.VrfTable) (struct{}, error) {
+	if err := h.changeTable(ctx, v, true); err != nil {
+		return struct{}{}, err
+	}
+	if v.GetFlowHashSettings() == nil {
+		return struct{}{}, nil
+	}
+	return struct{}{}, h.setFlowHash(ctx, v)
+}
+
+func (h handler) updateVRF(ctx context.Context, _ string, _, new *l3.VrfTable, _ struct{}) (struct{}, error) {
+	return struct{}{}, h.setFlowHash(ctx, new)
+}
+
+// deleteVRF flushes the table first: VPP would give its routes to the next table.
+func (h handler) deleteVRF(ctx context.Context, _ string, v *l3.VrfTable, _ struct{}) error {
+	if v.GetId() == 0 {
+		return nil // it is always there
+	}
+	err := h.API.Call(ctx, &ip.IPTableFlush{Table: wireTable(v)}, &ip.IPTableFlushReply{})
+	if errors.Is(err, api.NO_SUCH_FIB) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return h.changeTable(ctx, v, false)
+}
+
+func (h handler) changeTable(ctx context.Context, v *l3.VrfTable, add bool) error {
+	request, err := h.API.First(
+		&ip.IPTableAddDelV2{IsAdd: add, Table: wireTable(v), CreateMfib: true},
+		&ip.IPTableAddDel{IsAdd: add, Table: wireTable(v)},
+	)
+	if err != nil {
+		return err
+	}
+	if _, newer := request.(*ip.IPTableAddDelV2); newer {
+		return h.API.Call(ctx, request, &ip.IPTableAddDelV2Reply{})
+	}
+	return h.API.Call(ctx, request, &ip.IPTableAddDelReply{})
+}
+
+// setFlowHash sets what is hashed; without settings what VPP has at first.
+func (h handler) setFlowHash(ctx context.Context, v *l3.VrfTable) error {
+	s := v.GetFlowHashSettings()
+	if s == nil {
+		s = &l3.VrfTable_FlowHashSettings{UseSrcIp: true, UseDstIp: true, UseSrcPort: true, UseDstPort: true, UseProtocol: true}
+	}
+	var config ip.IPFlowHashConfig
+	for _, one := range []struct {
+		on  bool
+		bit ip.IPFlowHashConfig
+	}{
+		{s.GetUseSrcIp(), ip.IP_API_FLOW_HASH_SRC_IP}, {s.GetUseDstIp(), ip.IP_API_FLOW_HASH_DST_IP},
+		{s.GetUseSrcPort(), ip.IP_API_FLOW_HASH_SRC_PORT}, {s.GetUseDstPort(), ip.IP_API_FLOW_HASH_DST_PORT},
+		{s.GetUseProtocol(), ip.IP_API_FLOW_HASH_PROTO}, {s.GetReverse(), ip.IP_API_FLOW_HASH_REVERSE},
+		{s.GetSymmetric(), ip.IP_API_FLOW_HASH_SYMETRIC},
+	} {
+		if one.on {
+			config |= one.bit
+		}
+	}
+	af := ip_types.ADDRESS_IP4
+	if isIPv6(v) {
+		af = ip_types.ADDRESS_IP6
+	}
+	return h.API.Call(ctx, &ip.SetIPFlowHashV2{TableID: v.GetId(), Af: af, FlowHashConfig: config}, &ip.SetIPFlowHashV2Reply{})
+}
+
+// retrieveVRFs yields all tables. A declared one is ours; of others VPP does not know whose
+// they are. Those with ID 0 and ~0 are VPP's own.
+func (h handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Wanted[*l3.VrfTable]) iter.Seq2[scheduler.Found[*l3.VrfTable, struct{}], error] {
+	type found = scheduler.Found[*l3.VrfTable, struct{}]
+	return func(yield func(found, error) bool) {
+		tables, err := h.tables(ctx)
+		if err != nil {
+			yield(found{}, err)
+			return
+		}
+		declared := map[ip.IPTable]*l3.VrfTable{}
+		for _, w := range wanted {
+			declared[key(w.Value)] = w.Value
+		}
+		for _, t := range tables {
+			v := &l3.VrfTable{Id: t.TableID, Label: t.Name}
+			if t.IsIP6 {
+				v.Protocol = l3.VrfTable_IPV6
+			}
+			w := declared[key(v)]
+			v.FlowHashSettings = w.GetFlowHashSettings()
+			own := t.TableID == 0 || t.TableID == noTable
+			if !yield(found{Value: v, Foreign: own && w == nil, Unknown: !own && w == nil}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// key tells a table from others.
+func key(v *l3.VrfTable) ip.IPTable { return ip.IPTable{TableID: v.GetId(), IsIP6: isIPv6(v)} }
+
+func (h handler) tables(ctx context.Context) ([]ip.IPTable, error) {
+	details, err := conn.Dump[ip.IPTableDetails](ctx, h.API, &ip.IPTableDump{})
+	out := make([]ip.IPTable, len(details))
+	for i, d := range details {
+		out[i] = d.Table
+	}
+	return out, err
+}

@@ -1,0 +1,68 @@
+// Package vpp keeps a VPP as declared, through its binary API.
+//
+//	plugin, err := vpp.Register(s, vpp.Options{...})
+//	...
+//	go plugin.Run(ctx) // beside s.Run
+//
+// Register adds the descriptors of all domains: iface (interfaces and what belongs to
+// one), l3 (VRF tables, routes). Run keeps the connection: while there is none, all values
+// are PENDING with that reason; when VPP is there (again), what stands in it is read
+// back, and all is brought about.
+//
+// All verbs share the limit of the southbound "vpp", and one connection. The tests here
+// go through the scheduler to a simulated VPP; those of the domains test verb by verb.
+package vpp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/l3"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// Southbound is the name under which all verbs share a limit of concurrency.
+const Southbound = "vpp"
+
+// Options are those of the VPP descriptors; the zero value works.
+type Options struct {
+	// Log defaults to slog.Default.
+	Log *slog.Logger
+	// What the configuration files say; see config.go.
+	Connection Config
+	Interfaces InterfacesConfig
+}
+
+// A Plugin keeps the connection for the descriptors.
+type Plugin struct {
+	manager *conn.Manager
+}
+
+// Register adds the descriptors to s. It is to be called before s runs.
+func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
+	o.Log = cmp.Or(o.Log, slog.Default())
+	group := s.Group(Southbound)
+	manager := conn.NewManager(conn.Options{
+		Socket:        o.Connection.Socket,
+		ProbeInterval: o.Connection.ProbeInterval, ReplyTimeout: o.Connection.ProbeTimeout,
+		MaxBackoff: o.Connection.RetryTimeout,
+		Ready:      func(conn.About) { group.Ready() },
+		Lost:       group.Lost,
+		Log:        o.Log,
+	})
+	links, err := iface.Register(s, iface.Options{API: manager, Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU})
+	if err != nil {
+		return nil, fmt.Errorf("vpp: %w", err)
+	}
+	if err := l3.Register(s, l3.Options{API: manager, Interfaces: links, Southbound: Southbound}); err != nil {
+		return nil, fmt.Errorf("vpp: %w", err)
+	}
+	return &Plugin{manager: manager}, nil
+}
+
+// Run keeps the connection until ctx ends.
+func (p *Plugin) Run(ctx context.Context) error { return p.manager.Run(ctx) }

@@ -1,0 +1,149 @@
+package vpp_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/descriptors/vpp"
+	"github.com/keyplane/keyplane/internal/vppsim"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// an agent is a scheduler with the VPP descriptors, on a simulated VPP.
+type agent struct {
+	*testing.T
+	sched *scheduler.Scheduler
+	stop  func()
+}
+
+func startSim(t *testing.T) (*vppsim.Sim, string) {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "api.sock")
+	sim, err := vppsim.New(vppsim.Options{Socket: socket})
+	if err == nil {
+		err = sim.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sim.Kill)
+	return sim, socket
+}
+
+func startAgent(t *testing.T, socket string) *agent {
+	t.Helper()
+	s := scheduler.New(scheduler.Options{Out: t.Output()})
+	plugin, err := vpp.Register(s, vpp.Options{Connection: vpp.Config{Socket: socket}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	go func() { ended <- s.Run(ctx) }()
+	go func() { ended <- plugin.Run(ctx) }()
+	a := &agent{T: t, sched: s}
+	a.stop = func() {
+		cancel()
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		a.stop = func() {}
+	}
+	t.Cleanup(func() { a.stop() })
+	return a
+}
+
+// want declares values, as keys and JSON by turns.
+func (a *agent) want(replace bool, keysAndValues ...string) *scheduler.Record {
+	a.Helper()
+	txn := scheduler.Txn{Replace: replace}
+	for i := 0; i < len(keysAndValues); i += 2 {
+		key := keysAndValues[i]
+		message, err := models.Decode(key, []byte(keysAndValues[i+1]))
+		if err != nil {
+			a.Fatal(err)
+		}
+		v, err := a.sched.Value(key, message)
+		if err != nil {
+			a.Fatal(err)
+		}
+		txn.Changes = append(txn.Changes, scheduler.Want(v))
+	}
+	record, err := a.sched.Commit(a.Context(), txn)
+	if err != nil {
+		a.Fatal(err)
+	}
+	return record
+}
+
+// awaits waits until a page of the simulated VPP has all these lines.
+func awaits(t *testing.T, sim *vppsim.Sim, page string, lines ...string) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		text := strings.Join(strings.Fields(sim.Show(page)), " ")
+		missing := ""
+		for _, line := range lines {
+			if !strings.Contains(text, line) {
+				missing = line
+			}
+		}
+		if missing == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s has no %q:\n%s", page, missing, sim.Show(page))
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func network() []string {
+	return []string{
+		"config/vpp/v2/interfaces/loop1", `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"vrf":5,"ip_addresses":["10.1.0.1/24"],"mtu":1500}`,
+		"config/vpp/v2/vrf-table/id/5/protocol/IPV4", `{"id":5,"label":"blue"}`,
+		"config/vpp/v2/route/if/loop1/vrf/5/dst/10.2.0.0/16/gw/10.1.0.2", `{"vrf_id":5,"dst_network":"10.2.0.0/16","next_hop_addr":"10.1.0.2","outgoing_interface":"loop1"}`,
+	}
+}
+
+func TestAllComesAndComesBack(t *testing.T) {
+	sim, socket := startSim(t)
+	a := startAgent(t, socket)
+	a.want(false, network()...)
+	awaits(t, sim, "show interface", "1 loop0 loop1 up 5 10.1.0.1/24")
+	awaits(t, sim, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
+
+	if err := sim.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	awaits(t, sim, "show interface", "1 loop0 loop1 up 5 10.1.0.1/24")
+	awaits(t, sim, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
+
+	a.want(true)
+	if text := sim.Show("show interface"); strings.Contains(text, "loop1") {
+		t.Errorf("what nobody declares stands:\n%s", text)
+	}
+}
+
+func TestRestartOfTheAgentDoesNothing(t *testing.T) {
+	sim, socket := startSim(t)
+	a := startAgent(t, socket)
+	a.want(true, network()...)
+	awaits(t, sim, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
+	a.stop()
+	sim.Counts()
+	again := startAgent(t, socket)
+	again.want(true, network()...)
+	awaits(t, sim, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
+	for name := range sim.Counts() {
+		if !strings.HasSuffix(name, "_dump") && name != "control_ping" && name != "show_version" && name != "sw_interface_get_table" {
+			t.Errorf("the agent that was started again has asked for %s", name)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+// Package vppsim is a simulated VPP: it speaks VPP's binary API over the same socket,
+// keeps what it is told, answers dumps, sends events, and fails, stalls or dies when
+// it is told to.
+//
+//	sim := vppsim.New(vppsim.Options{Socket: path, Release: "24.10"})
+//	err := sim.Start()
+//	defer sim.Kill()
+//
+// It forwards no packet. What it answers is what a real VPP was seen to answer, odd
+// cases included; the tests of this package are the list, and run against a real VPP
+// as well. It has the messages that our descriptors use, in the definitions of 25.10, and
+// poses as an older or newer release by leaving out those that are not the same there.
+//
+// All requests change one world, one after the other, as in VPP's main thread.
+package vppsim
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// Options are those of a Sim; the zero value works.
+type Options struct {
+	Socket  string       // Defaults to /run/vpp/api.sock.
+	Release string       // such as "23.06". Defaults to the newest.
+	Log     *slog.Logger // Defaults to discarding.
+}
+
+// A Sim is a simulated VPP. Its methods may be called from any goroutine.
+type Sim struct {
+	o     Options
+	table *table
+
+	life sync.Mutex // guards what Start and Kill change
+	sock net.Listener
+	all  sync.WaitGroup // goroutines of this life
+
+	mu      sync.Mutex // the main thread: guards the world and what follows
+	world   *world
+	clients map[*client]bool
+	last    uint32 // index of a client
+	faults  map[string]*Fault
+	counts  map[string]int
+}
+
+// A Fault is what goes wrong with a message.
+type Fault struct {
+	Skip   int           // so many are served first
+	Times  int           // so many go wrong then. Defaults to all.
+	Retval int32         // refused with this; nothing is done
+	Delay  time.Duration // answered so much later, as are all that come behind
+	Done   bool          // with Retval or Die: it is done all the same
+	Die    bool          // VPP dies of it
+	Mute   bool          // never answered
+}
+
+// New returns a Sim that does nothing before Start. An unknown release is an error.
+func New(o Options) (*Sim, error) {
+	o.Socket = cmp.Or(o.Socket, "/run/vpp/api.sock")
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.Release = cmp.Or(o.Release, Releases()[len(Releases())-1])
+	table, err := newTable(o.Release)
+	if err != nil {
+		return nil, err
+	}
+	return &Sim{o: o, table: table, clients: map[*client]bool{}, faults: map[string]*Fault{}, counts: map[string]int{}}, nil
+}
+
+// Start starts VPP, with nothing configured.
+func (s *Sim) Start() error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	_ = os.Remove(s.o.Socket) // what a VPP that was killed has left
+	sock, err := net.Listen("unix", s.o.Socket)
+	if err != nil {
+		return fmt.Errorf("simulated VPP: %w", err)
+	}
+	s.sock = sock
+	s.mu.Lock()
+	s.world = newWorld(s)
+	s.mu.Unlock()
+	s.all.Go(func() { s.accept(sock) })
+	return nil
+}
+
+// Kill ends VPP at once; what was configured is gone.
+func (s *Sim) Kill() {
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.sock == nil {
+		return
+	}
+	s.sock.Close()
+	s.Drop()
+	s.all.Wait()
+	s.sock = nil
+}
+
+// Restart is Kill and Start.
+func (s *Sim) Restart() error {
+	s.Kill()
+	return s.Start()
+}
+
+// Drop closes all connections. What is configured stays.
+func (s *Sim) Drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.clients {
+		c.close()
+	}
+}
+
+// Hang has VPP stop where it is: connections stay, nothing is answered, until the
+// function that is returned is called. Nothing else of s works meanwhile, but that.
+func (s *Sim) Hang() (resume func()) {
+	s.mu.Lock()
+	return s.mu.Unlock
+}
+
+// Fail has messages of that name go wrong; the zero Fault ends it.
+func (s *Sim) Fail(message string, f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f == (Fault{}) {
+		delete(s.faults, message)
+		return
+	}
+	s.faults[message] = &f
+}
+
+// Counts is how many messages of each name have come since the last time.
+func (s *Sim) Counts() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.counts
+	s.counts = map[string]int{}
+	return out
+}
+
+// Release is the release that s poses as.
+func (s *Sim) Release() string { return s.o.Release }
+
+func (s *Sim) accept(sock net.Listener) {
+	for {
+		conn, err := sock.Accept()
+		if err != nil {
+			return
+		}
+		c := newClient(s, conn)
+		s.mu.Lock()
+		s.clients[c] = true
+		s.mu.Unlock()
+		s.all.Go(c.read)
+		s.all.Go(c.write)
+	}
+}
+
+// die is Kill from within, with mu held: the process is gone before anything is answered.
+func (s *Sim) die() {
+	s.o.Log.Info("simulated VPP dies")
+	for c := range s.clients {
+		c.truncate(0)
+		c.close()
+	}
+	go s.Kill()
+}

@@ -1,0 +1,91 @@
+package vppsim
+
+import (
+	_ "embed"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/memclnt"
+
+	"github.com/keyplane/keyplane/internal/vppwire"
+)
+
+// releasesTSV says of each message that is not the same in all releases where it is
+// the same as in 25.10 (=), where it has another definition (x), and where it is not (-).
+//
+//go:embed releases.tsv
+var releasesTSV string
+
+// Releases are those that a Sim can pose as, the oldest first.
+func Releases() []string {
+	head, _, _ := strings.Cut(releasesTSV, "\n")
+	return strings.Split(head, "\t")[1:]
+}
+
+// An entry is a message that is served.
+type entry struct {
+	name    string
+	request api.Message
+	answers []api.Message
+	serve   func(c *client, message []byte)
+	// refuse answers with a return value, and does nothing else.
+	refuse func(c *client, message []byte, retval int32)
+}
+
+// A table is the messages of one release, with their numbers.
+type table struct {
+	byID    map[uint16]*entry
+	ids     map[reflect.Type]uint16
+	entries []memclnt.MessageTableEntry // as a client gets them
+}
+
+// firstID is above the numbers that do not come from the table.
+const firstID = 100
+
+func newTable(release string) (*table, error) {
+	column := slices.Index(Releases(), release)
+	if column < 0 {
+		return nil, fmt.Errorf("simulated VPP: no release %q, but %s", release, strings.Join(Releases(), ", "))
+	}
+	differs := differing(column)
+	t := &table{byID: map[uint16]*entry{}, ids: map[reflect.Type]uint16{}}
+	for _, e := range allEntries() {
+		e.name = e.request.GetMessageName()
+		if _, other := differs[e.name]; other {
+			continue
+		}
+		t.byID[t.add(e.request)] = &e
+		for _, m := range e.answers {
+			t.add(m)
+		}
+	}
+	return t, nil
+}
+
+// differing are the messages that are not there as in 25.10.
+func differing(column int) map[string]bool {
+	out := map[string]bool{}
+	for line := range strings.Lines(releasesTSV) {
+		if fields := strings.Fields(line); len(fields) > column+1 && fields[column+1] != "=" {
+			out[fields[0]] = true
+		}
+	}
+	return out
+}
+
+// add gives m a number, unless it has one.
+func (t *table) add(m api.Message) uint16 {
+	kind := reflect.TypeOf(m)
+	if id, ok := t.ids[kind]; ok {
+		return id
+	}
+	id := uint16(firstID + len(t.ids))
+	t.ids[kind] = id
+	t.entries = append(t.entries, memclnt.MessageTableEntry{Index: id, Name: vppwire.Name(m)})
+	return id
+}
+
+func (t *table) id(m api.Message) uint16 { return t.ids[reflect.TypeOf(m)] }

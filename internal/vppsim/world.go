@@ -1,0 +1,98 @@
+package vppsim
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/vlib"
+	"go.fd.io/govpp/binapi/vpe"
+)
+
+// A world is all that a VPP has been told. It is guarded by Sim.mu.
+type world struct {
+	sim    *Sim
+	pid    uint32
+	asking *client // whose request is served
+
+	interfaces interfaces
+	tables     tables
+	unnumbered map[uint32]uint32 // borrower to lender
+}
+
+func newWorld(s *Sim) *world {
+	w := &world{sim: s, pid: 4711, unnumbered: map[uint32]uint32{}}
+	w.interfaces.init()
+	w.tables.init()
+	return w
+}
+
+// before tells whether the release that is posed as is older than the given one.
+func (w *world) before(release string) bool {
+	return slices.Index(Releases(), w.sim.o.Release) < slices.Index(Releases(), release)
+}
+
+// emit tells everyone who wants them of an event; build makes it for a client's pid.
+func (w *world) emit(name string, build func(pid uint32) api.Message) {
+	for c := range w.sim.clients {
+		pid, wants := c.wanted[name]
+		if !wants {
+			continue
+		}
+		c.events = append(c.events, build(pid))
+		if c != w.asking {
+			c.sendEvents()
+			c.flush()
+		}
+	}
+}
+
+// want registers the client that asks for an event, or takes that back.
+func (w *world) want(name string, enable bool, pid uint32) errno {
+	if _, wants := w.asking.wanted[name]; wants == enable {
+		return api.INVALID_REGISTRATION
+	}
+	if enable {
+		w.asking.wanted[name] = pid
+	} else {
+		delete(w.asking.wanted, name)
+	}
+	return ok
+}
+
+func showVersion(w *world, _ *vpe.ShowVersion, r *vpe.ShowVersionReply) errno {
+	r.Program, r.Version, r.BuildDate, r.BuildDirectory = "vpe", w.sim.o.Release+"-simulated", "", ""
+	return ok
+}
+
+func cliInband(w *world, q *vlib.CliInband, r *vlib.CliInbandReply) errno {
+	r.Reply = w.show(strings.Join(strings.Fields(q.Cmd), " "))
+	return ok
+}
+
+// show is what a command of VPP's own command line would show, in a form of ours.
+func (w *world) show(command string) string {
+	pages := map[string]func(*world) string{
+		"show interface": (*world).showInterfaces,
+		"show ip table":  (*world).showTables,
+		"show ip fib":    (*world).showRoutes,
+	}
+	if page := pages[command]; page != nil {
+		return page(w)
+	}
+	known := []string{}
+	for name := range pages {
+		known = append(known, name)
+	}
+	sort.Strings(known)
+	return fmt.Sprintf("simulated VPP: no command %q, but: %s\n", command, strings.Join(known, ", "))
+}
+
+// Show is a page of what VPP's own command line would show: "show interface".
+func (s *Sim) Show(command string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.world.show(command)
+}

@@ -1,0 +1,138 @@
+// Package vppwire is how messages of VPP's binary API go over its socket: frames,
+// headers, and the first message of a client, which asks for the numbers of all
+// others. Client and simulator share it; what a message holds is GoVPP's to know.
+//
+// A frame is a header of 16 bytes, of which the third word is the length of what
+// follows, big endian (VPP src/vlibmemory/socket_api.c, msgbuf_t).
+package vppwire
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/codec"
+)
+
+const (
+	// CreateID and CreateReplyID are the numbers that do not come from the table:
+	// those of sockclnt_create and its reply.
+	CreateID, CreateReplyID = 15, 16
+	// MaxMessage is the length in bytes of the longest message that is read.
+	MaxMessage = 64 << 20
+
+	frameHeader = 16
+)
+
+// ErrTooLong is what Read returns for a frame that no message can have.
+var ErrTooLong = errors.New("message too long")
+
+// Name is what the message table calls m: its name with the checksum of its definition.
+func Name(m api.Message) string { return m.GetMessageName() + "_" + m.GetCrcString() }
+
+// HeaderLen is how many bytes come before what m itself holds: the number of the
+// message, and the client and context where it has them.
+func HeaderLen(m api.Message) int {
+	switch m.GetMessageType() {
+	case api.RequestMessage:
+		return 10
+	case api.ReplyMessage, api.EventMessage:
+		return 6
+	}
+	return 2
+}
+
+// Append appends m as a frame. Of client and context it takes what m has a place for:
+// a request has both, a reply the context, an event the client.
+func Append(to []byte, id uint16, m api.Message, client, context uint32) ([]byte, error) {
+	body, ok := m.(codec.Marshaler)
+	if !ok {
+		return to, fmt.Errorf("%s cannot be encoded: it is not of GoVPP's bindings", m.GetMessageName())
+	}
+	header := HeaderLen(m)
+	size := header + body.Size()
+	from := len(to)
+	to = append(to, make([]byte, frameHeader+size)...)
+	binary.BigEndian.PutUint32(to[from+8:], uint32(size))
+	message := to[from+frameHeader:]
+	binary.BigEndian.PutUint16(message, id)
+	switch m.GetMessageType() {
+	case api.RequestMessage:
+		binary.BigEndian.PutUint32(message[2:], client)
+		binary.BigEndian.PutUint32(message[6:], context)
+	case api.ReplyMessage:
+		binary.BigEndian.PutUint32(message[2:], context)
+	case api.EventMessage:
+		binary.BigEndian.PutUint32(message[2:], client)
+	}
+	if _, err := body.Marshal(message[header:]); err != nil {
+		return to[:from], fmt.Errorf("encoding %s: %w", m.GetMessageName(), err)
+	}
+	return to, nil
+}
+
+// Read reads the message of the next frame. It is in buf if that is large enough,
+// and otherwise in a larger one, to be given to the next Read.
+func Read(r *bufio.Reader, buf []byte) ([]byte, error) {
+	header, err := r.Peek(frameHeader)
+	if err != nil {
+		return nil, err
+	}
+	size := int(binary.BigEndian.Uint32(header[8:]))
+	if size > MaxMessage {
+		return nil, fmt.Errorf("%w: %d bytes", ErrTooLong, size)
+	}
+	if _, err := r.Discard(frameHeader); err != nil {
+		return nil, err
+	}
+	if cap(buf) < size {
+		buf = make([]byte, size)
+	}
+	_, err = io.ReadFull(r, buf[:size])
+	return buf[:size], err
+}
+
+// ID is the number of a message.
+func ID(message []byte) uint16 {
+	if len(message) < 2 {
+		return 0
+	}
+	return binary.BigEndian.Uint16(message)
+}
+
+// Client is the client that a request says it is of.
+func Client(message []byte) uint32 {
+	if len(message) < 6 {
+		return 0
+	}
+	return binary.BigEndian.Uint32(message[2:])
+}
+
+// Context is the context of a message of m's kind: that of the request it answers.
+func Context(message []byte, m api.Message) uint32 {
+	at := 2
+	if m.GetMessageType() == api.RequestMessage {
+		at = 6
+	}
+	if len(message) < at+4 {
+		return 0
+	}
+	return binary.BigEndian.Uint32(message[at:])
+}
+
+// Decode takes what message holds into m. A message that is too short is an error.
+func Decode(message []byte, m api.Message) (err error) {
+	body, ok := m.(codec.Unmarshaler)
+	if !ok {
+		return fmt.Errorf("%s cannot be decoded: it is not of GoVPP's bindings", m.GetMessageName())
+	}
+	defer func() { // the bindings read past the end of a short message
+		if r := recover(); r != nil {
+			err = fmt.Errorf("decoding %s of %d bytes: %v", m.GetMessageName(), len(message), r)
+		}
+	}()
+	return body.Unmarshal(message[HeaderLen(m):])
+}
