@@ -7,14 +7,14 @@ FUZZTIME  ?= 10s
 BENCHTIME ?= 1s
 # Packages that need no server, no file system and no kernel come first: when
 # they fail, the rest says nothing.
-PURE      := ./internal/floors ./models/... ./proto/... ./scheduler/... ./kvdbsync ./orchestrator/...
+PURE      := ./internal/floors ./internal/faults/history ./models/... ./proto/... ./scheduler/... ./kvdbsync ./orchestrator/...
 
 # Tests that draw random lives of the scheduler, and how many in make test and make soak.
 LIVES     := ./scheduler ./scheduler/internal/graph -run '^(TestLife|TestModel)$$'
 DRAWS     := 5000
 SOAK      ?= 1000000
 
-.PHONY: help run build test race race-pure soak fuzz bench lint cover generate clean
+.PHONY: help run build test race race-pure soak faults fuzz bench lint cover generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,10 @@ race-pure: ## the tests that need no server, no file system and no kernel, under
 
 soak: ## SOAK (1000000) random lives of the scheduler
 	go test -timeout 0 $(LIVES) -rapid.checks=$(SOAK)
+
+faults: ## everything that may happen to a store, in full size; writes the table in docs/faults.md
+	go test -timeout 2h ./internal/faults -run '^TestMatrix$$' -args -faults.full -faults.table=$(CURDIR)/docs/faults.md; \
+		status=$$?; sed -n '/^| /,/^<!-- end/{/^|/p}' docs/faults.md; exit $$status
 
 fuzz: ## every fuzz test for FUZZTIME (10s)
 	@go test -list '^Fuzz' ./... | awk '/^Fuzz/ {f[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, f[i]; n = 0}' | \

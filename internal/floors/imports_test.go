@@ -29,6 +29,8 @@ func floors() []floor {
 		{"northbound/*", []string{"internal/config", "kvdbsync", "models", "orchestrator", "proto", "scheduler"}},
 		{"internal/alloc", nil},
 		{"internal/config", nil},
+		{"internal/faults", []string{"connectors", "internal/scratch", "internal/testkit", "kvdbsync", "models", "orchestrator", "proto", "scheduler"}},
+		{"internal/faults/history", nil},
 		{"internal/floors", nil},
 		{"internal/scratch", nil},
 		{"internal/testkit", []string{"internal/scratch"}},

@@ -24,8 +24,8 @@ type EtcdOptions struct {
 type Etcd struct {
 	Addr     string // host:port for clients; the same after a restart
 	Endpoint string // Addr as a URL
+	Data     string // the folder of its data
 	*process
-	data string
 }
 
 // StartEtcd starts an etcd server and waits until it serves. The test ends it.
@@ -49,11 +49,19 @@ func StartEtcdCluster(t testing.TB, members int, o EtcdOptions) []*Etcd {
 	return nil
 }
 
+// StartAll starts the members of a cluster, again if they have run before, and
+// waits until all of them serve.
+func StartAll(t testing.TB, cluster []*Etcd) {
+	t.Helper()
+	if err := startAll(cluster); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func startAll(cluster []*Etcd) error {
 	errs := make([]error, len(cluster))
 	var all sync.WaitGroup
 	for i, e := range cluster {
-		e.t.Cleanup(e.Kill)
 		all.Go(func() { errs[i] = e.start() }) // a member alone has no leader, and does not serve
 	}
 	all.Wait()
@@ -74,6 +82,7 @@ func planCluster(t testing.TB, program string, members int, o EtcdOptions) []*Et
 		e.path = program
 		e.args = append([]string{fmt.Sprintf("--name=member%d", i)}, e.args...)
 		cluster = append(cluster, e)
+		t.Cleanup(e.Kill)
 	}
 	return cluster
 }
@@ -94,7 +103,7 @@ func planMember(t testing.TB, o EtcdOptions, cluster, addr, peerAddr, metricsAdd
 		"--heartbeat-interval=10", "--election-timeout=100",
 	}
 	return &Etcd{
-		Addr: addr, Endpoint: client, data: data,
+		Addr: addr, Endpoint: client, Data: data,
 		process: &process{
 			t: t, args: append(args, o.Args...),
 			ready: func() bool { return answersOK(metrics + "/readyz") },
@@ -106,7 +115,7 @@ func planMember(t testing.TB, o EtcdOptions, cluster, addr, peerAddr, metricsAdd
 // the first revision, and with the same cluster ID.
 func (e *Etcd) Wipe() {
 	e.t.Helper()
-	if err := os.RemoveAll(e.data); err != nil {
+	if err := os.RemoveAll(e.Data); err != nil {
 		e.t.Fatalf("removing the data of etcd: %v", err)
 	}
 }

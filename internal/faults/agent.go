@@ -1,0 +1,165 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// An Agent is all that is between a store and a southbound, watched at each step.
+type Agent struct {
+	Source *kvdbsync.Source
+	South  *Southbound
+
+	sched *scheduler.Scheduler
+	orch  *orchestrator.Orchestrator
+}
+
+// seeing is told of what an observer sees.
+type seeing func(who string, all bool, changes ...history.Change)
+
+// agentOptions are what an Agent is made of.
+type agentOptions struct {
+	connector kvdbsync.Connector
+	south     *Southbound
+	see       seeing        // nil: nobody looks
+	grace     time.Duration // of the orchestrator; 0: its default
+	log       *slog.Logger
+}
+
+func newAgent(o agentOptions) (*Agent, error) {
+	if o.see == nil {
+		o.see = func(string, bool, ...history.Change) {}
+	}
+	a := &Agent{South: o.south}
+	a.sched = scheduler.New(scheduler.Options{Log: o.log, Out: io.Discard})
+	if err := o.south.register(a.sched); err != nil {
+		return nil, err
+	}
+	a.Source = kvdbsync.NewSource(kvdbsync.Options{
+		Name: "store", Connector: &seenWatches{Connector: o.connector, see: o.see}, Root: root, Prefix: "config/", Log: o.log,
+	})
+	a.orch = orchestrator.New(seenTxns{a.sched, o.see}, orchestrator.Options{
+		Log: o.log, Grace: o.grace,
+		Layers: []orchestrator.Layer{{Name: "store", Input: seenTakes{a.Source, o.see}}},
+	})
+	return a, nil
+}
+
+// Run is the agent's life.
+func (a *Agent) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, run := range []func(context.Context) error{a.sched.Run, a.Source.Run, a.orch.Run} {
+		g.Go(func() error { return run(ctx) })
+	}
+	return g.Wait()
+}
+
+func changesOf(events []kvdbsync.Event) []history.Change {
+	out := make([]history.Change, 0, len(events))
+	for _, e := range events {
+		c := history.Change{Key: nameOf(e.Key)}
+		switch {
+		case e.Err != nil:
+			continue
+		case e.Value != nil:
+			c.Text = textOf(e.Value)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// seenWatches looks at what each watch yields. Until a watch is synced it has said
+// nothing; then it has said all.
+type seenWatches struct {
+	kvdbsync.Connector
+	see   seeing
+	count atomic.Int64
+}
+
+func (c *seenWatches) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
+	return func(yield func(kvdbsync.Batch, error) bool) {
+		who := fmt.Sprintf("watch %d", c.count.Add(1))
+		var listing []history.Change
+		synced := false
+		for b, err := range c.Connector.Watch(ctx, prefix) {
+			changes := changesOf(b.Events)
+			if !synced {
+				listing = append(listing, changes...)
+			}
+			switch {
+			case err != nil:
+			case synced:
+				c.see(who, false, changes...)
+			case b.Synced:
+				synced = true
+				c.see(who, true, lastOfEach(listing)...)
+			}
+			if !yield(b, err) {
+				return
+			}
+		}
+	}
+}
+
+// lastOfEach leaves of each key the last.
+func lastOfEach(changes []history.Change) (out []history.Change) {
+	at := map[string]int{}
+	for _, c := range changes {
+		if i, ok := at[c.Key]; ok {
+			out[i] = c
+			continue
+		}
+		at[c.Key] = len(out)
+		out = append(out, c)
+	}
+	return out
+}
+
+// seenTakes looks at what the orchestrator takes from a source.
+type seenTakes struct {
+	*kvdbsync.Source
+	see seeing
+}
+
+func (s seenTakes) Take() (kvdbsync.Change, bool) {
+	c, ok := s.Source.Take()
+	if len(c.Events) > 0 {
+		s.see("source", false, changesOf(c.Events)...)
+	}
+	return c, ok
+}
+
+// seenTxns looks at what the orchestrator hands on.
+type seenTxns struct {
+	orchestrator.Committer
+	see seeing
+}
+
+func (s seenTxns) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error) {
+	changes := make([]history.Change, 0, len(txn.Changes))
+	for _, c := range txn.Changes {
+		switch {
+		case c.Value != nil:
+			v := c.Value.Message().(*interfaces.Interface)
+			changes = append(changes, history.Change{Key: v.GetName(), Text: v.GetHostIfName()})
+		case c.Err == nil:
+			changes = append(changes, history.Change{Key: nameOf(c.Key)})
+		}
+	}
+	s.see("orchestrator", txn.Replace, changes...)
+	return s.Committer.Commit(ctx, txn)
+}

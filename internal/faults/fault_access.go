@@ -1,0 +1,35 @@
+package faults
+
+// accessFaults are what happens to the right to read.
+func accessFaults() []Fault {
+	return []Fault{
+		{Name: "login revoked, and granted again", Needs: Users, OneOf: CutAny, Do: revoked},
+		{Name: "login expired", Needs: Users, OneOf: CutAny, Do: expired},
+		{Name: "certificates rotated", Needs: Certificates, Do: rotated},
+	}
+}
+
+// revoked cuts the line too: a server goes on with a watch that it has once allowed.
+func revoked(r *Run) {
+	r.cut()
+	r.Store.Revoke()
+	r.Store.Heal()
+	r.churn(30)
+	r.linger()
+	r.Store.Grant()
+}
+
+// expired waits for longer than the server's tokens live.
+func expired(r *Run) {
+	r.linger()
+	r.churn(10)
+	r.cut()
+	r.churn(10)
+	r.Store.Heal()
+}
+
+func rotated(r *Run) {
+	r.churn(10)
+	r.Store.Rotate()
+	r.churn(10)
+}

@@ -1,0 +1,68 @@
+package faults
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/keyplane/keyplane/internal/faults/history"
+)
+
+// cutFaults are what happens while agent and store are parted.
+func cutFaults() []Fault {
+	cutBy := func(how string, a Ability) Fault {
+		return Fault{Name: "cut off (" + how + ") while it is written", Needs: a, Do: func(r *Run) {
+			r.Store.Cut(how)
+			r.churn(50)
+			r.linger()
+			r.Store.Heal()
+		}}
+	}
+	during := func(what string, do func(*Run)) Fault {
+		return Fault{Name: what + " during a cut", OneOf: CutAny, Do: func(r *Run) {
+			r.cut()
+			do(r)
+			r.Store.Heal()
+		}}
+	}
+	compacted := during("compaction", func(r *Run) { r.churn(30); r.Store.Compact(); r.churn(5) })
+	compacted.Needs = Compaction
+	return []Fault{
+		cutBy("drop", CutDrop), cutBy("reset", CutReset), cutBy("silent", CutSilent), cutBy("taken", CutTaken),
+		during("put", func(r *Run) { r.Put("new1", "new2") }),
+		during("update", func(r *Run) { r.Put(r.some(5)...) }),
+		during("delete", func(r *Run) { r.Delete(r.some(5)...) }),
+		during("delete of everything", func(r *Run) { r.Delete(slices.Sorted(maps.Keys(r.holds))...) }),
+		during("put, then delete", func(r *Run) { r.Put("brief"); r.Delete("brief") }),
+		during("delete, then put", func(r *Run) {
+			for _, name := range r.some(5) {
+				same := r.holds[name]
+				r.Delete(name)
+				r.Write(history.Change{Key: name, Text: same})
+			}
+		}),
+		compacted,
+	}
+}
+
+// cut parts agent and store in the first way that there is.
+func (r *Run) cut() {
+	for how, a := range map[string]Ability{"drop": CutDrop, "taken": CutTaken} {
+		if r.Kind.Can&a != 0 {
+			r.Store.Cut(how)
+		}
+	}
+}
+
+// save keeps a copy of the store.
+func (r *Run) save() {
+	r.Store.Save()
+	r.saved = maps.Clone(r.holds)
+}
+
+// restore puts the copy in the store's place.
+func (r *Run) restore() {
+	begun := time.Now()
+	r.Store.Restore()
+	r.wiped(begun, r.saved)
+}

@@ -1,0 +1,63 @@
+package faults
+
+import (
+	"strings"
+
+	"github.com/keyplane/keyplane/internal/faults/history"
+)
+
+// volumeFaults are too much of something, and what is no value at all.
+func volumeFaults() []Fault {
+	return []Fault{
+		{Name: "slow consumer", Do: slowConsumer},
+		{Name: "flood of one key", Do: flood},
+		{Name: "a million keys", Large: true, Do: manyKeys},
+		{Name: "keys and values at the store's limits", Do: limits},
+		{Name: "binary garbage", Needs: Garbage, Do: garbage},
+	}
+}
+
+// slowConsumer writes while no verb runs.
+func slowConsumer(r *Run) {
+	release := r.Agent.South.Hold()
+	r.Put(r.names(r.Scale.Pending)...)
+	r.heal()
+	release()
+}
+
+// flood writes one key as fast as the store takes it, and another now and then.
+func flood(r *Run) {
+	for i := range r.Scale.Flood {
+		r.Put(r.name(0))
+		if i%(r.Scale.Flood/10) == 0 {
+			r.Put(r.name(1))
+		}
+	}
+}
+
+func manyKeys(r *Run) { r.Put(r.names(r.Scale.Many)...) }
+
+func limits(r *Run) {
+	large := strings.Repeat("x", r.Store.MaxValue-len(valueOf("large", "v1000000:")))
+	long := strings.Repeat("n", r.Store.MaxName)
+	for range 3 {
+		r.Write(history.Change{Key: "large", Text: r.text() + ":" + large})
+		r.Write(history.Change{Key: long, Text: r.text()})
+	}
+	r.await("the largest")
+	r.Delete(long)
+	r.Write(history.Change{Key: "large", Text: r.text()})
+}
+
+// garbage leaves what was valid in force, and everything else goes on.
+func garbage(r *Run) {
+	for i, value := range []string{"\x00\xff\xfe", "", "{", `{"name":"other"}`, `[1]`, strings.Repeat("[", 10_000), "\xff{\"name\":1}"} {
+		r.Write(history.Change{Key: r.name(i), Text: rawMark + value})
+		r.Put(r.some(5)...)
+	}
+	r.await("garbage in force")
+	r.heal()
+	for i := range 7 {
+		r.Put(r.name(i))
+	}
+}

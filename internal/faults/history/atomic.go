@@ -1,0 +1,68 @@
+package history
+
+import (
+	"fmt"
+	"time"
+)
+
+// Atomic tells where an observer had seen some of the changes of one write, and
+// not yet the others.
+func Atomic(h History) (out []Violation) {
+	groups := groupsByKey(h.Writes)
+	views := newViews(h)
+	for _, s := range h.Seen {
+		v := views.of(s.Who)
+		changed := v.expand(s)
+		for _, c := range changed {
+			if !v.advance(c, s.At) {
+				v.resume(c)
+			}
+		}
+		asked := map[int]bool{}
+		for _, c := range changed {
+			for _, g := range groups[c.Key] {
+				if asked[g] {
+					continue
+				}
+				asked[g] = true
+				if bad := v.torn(h.Writes[g], g, s.At); bad != nil {
+					bad.At, bad.Who = s.At, s.Who
+					out = append(out, *bad)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// groupsByKey has for each key the writes that changed it and others at once.
+func groupsByKey(writes []Write) map[string][]int {
+	out := map[string][]int{}
+	for i, w := range writes {
+		if w.All || len(w.Changes) < 2 {
+			continue
+		}
+		for _, c := range w.Changes {
+			out[c.Key] = append(out[c.Key], i)
+		}
+	}
+	return out
+}
+
+// torn tells that one key of the write has surely been seen as it left it, or
+// later, and another surely only as it was before.
+func (v *view) torn(w Write, made int, at time.Duration) *Violation {
+	var after, before string
+	for _, c := range w.Changes {
+		line := v.lines[c.Key]
+		if line[v.at[c.Key]].made >= made {
+			after = c.Key
+		} else if line[v.last(c.Key, at)].made < made {
+			before = c.Key
+		}
+	}
+	if after == "" || before == "" {
+		return nil
+	}
+	return &Violation{Guarantee: GuaranteeAtomic, Key: before, What: fmt.Sprintf("is as before the write at %v, and %s is not", w.From, after)}
+}

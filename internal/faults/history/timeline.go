@@ -1,0 +1,161 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A point is what the store held under a key from one write to the next.
+type point struct {
+	text string
+	from time.Duration // when the write was called
+	made int           // index in History.Writes; -1: before the first
+}
+
+// timelines has for each key all that the store ever held there, in order. The
+// first point is the nothing of the beginning.
+func timelines(writes []Write) map[string][]point {
+	lines := map[string][]point{}
+	add := func(key, text string, w Write, i int) {
+		if lines[key] == nil {
+			lines[key] = []point{{made: -1}}
+		}
+		lines[key] = append(lines[key], point{text: text, from: w.From, made: i})
+	}
+	for i, w := range writes {
+		if w.All {
+			w.Changes = everything(lines, w.Changes)
+		}
+		for _, c := range w.Changes {
+			add(c.Key, c.Text, w, i)
+		}
+	}
+	return lines
+}
+
+// everything is changes, and an end of each other key that there has been.
+func everything(lines map[string][]point, changes []Change) []Change {
+	has := map[string]bool{}
+	for _, c := range changes {
+		has[c.Key] = true
+	}
+	out := slices.Clone(changes)
+	for key, line := range lines {
+		if !has[key] && line[len(line)-1].text != "" {
+			out = append(out, Change{Key: key})
+		}
+	}
+	return out
+}
+
+// A view is how far one observer has come. What it sees of a key has to be a
+// selection of the key's timeline, in order; it is taken to be at the earliest
+// point that fits, which leaves all later ones open.
+type view struct {
+	lines map[string][]point
+	at    map[string]int // by key, index in its timeline
+}
+
+type views struct {
+	lines map[string][]point
+	byWho map[string]*view
+}
+
+func newViews(h History) *views {
+	return &views{lines: timelines(h.Writes), byWho: map[string]*view{}}
+}
+
+func (vs *views) of(who string) *view {
+	v := vs.byWho[who]
+	if v == nil {
+		v = &view{lines: vs.lines, at: map[string]int{}}
+		vs.byWho[who] = v
+	}
+	return v
+}
+
+// expand is what s says, with the ends that it implies.
+func (v *view) expand(s Seen) []Change {
+	if !s.All {
+		return s.Changes
+	}
+	has := map[string]bool{}
+	for _, c := range s.Changes {
+		has[c.Key] = true
+	}
+	out := slices.Clone(s.Changes)
+	for key := range v.at {
+		if !has[key] && v.now(key) != "" {
+			out = append(out, Change{Key: key})
+		}
+	}
+	return out
+}
+
+// now is what the observer has of a key.
+func (v *view) now(key string) string {
+	line := v.lines[key]
+	if line == nil {
+		return ""
+	}
+	return line[v.at[key]].text
+}
+
+// advance goes to the first point at or after the present one that is as seen, and
+// tells whether there was one when it was seen.
+func (v *view) advance(c Change, at time.Duration) bool {
+	line := v.lines[c.Key]
+	if line == nil {
+		return c.Text == ""
+	}
+	for i := v.at[c.Key]; i < len(line) && line[i].from <= at; i++ {
+		if line[i].text == c.Text {
+			v.at[c.Key] = i
+			return true
+		}
+	}
+	return false
+}
+
+// last is the last point that may fit what the observer has at that time: where
+// nothing stood several times, it may be at any of them.
+func (v *view) last(key string, at time.Duration) int {
+	line, best := v.lines[key], v.at[key]
+	for i := best + 1; i < len(line) && line[i].from <= at; i++ {
+		if line[i].text == line[best].text {
+			best = i
+		}
+	}
+	return best
+}
+
+// resume goes on after a violation, from wherever what was seen fits.
+func (v *view) resume(c Change) {
+	i := slices.IndexFunc(v.lines[c.Key], func(p point) bool { return p.text == c.Text })
+	if i >= 0 {
+		v.at[c.Key] = i
+	}
+}
+
+// held is what the store held at a time, and what the observer had, for people.
+func (v *view) held(key string, at time.Duration) string {
+	line := v.lines[key]
+	i := len(line) - 1
+	for i > 0 && line[i].from > at {
+		i--
+	}
+	return fmt.Sprintf("%q and the observer had %q", short(line[i].text), short(v.now(key)))
+}
+
+// why says what is wrong with having seen c.
+func (v *view) why(c Change, at time.Duration) string {
+	i := slices.IndexFunc(v.lines[c.Key], func(p point) bool { return p.text == c.Text })
+	switch {
+	case i < 0:
+		return fmt.Sprintf("%q was never written", short(c.Text))
+	case v.lines[c.Key][i].from > at:
+		return fmt.Sprintf("%q is seen before it is written", short(c.Text))
+	}
+	return fmt.Sprintf("%q is seen after %q", short(c.Text), short(v.now(c.Key)))
+}

@@ -1,0 +1,93 @@
+package faults
+
+import (
+	"cmp"
+	"flag"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/internal/scratch"
+)
+
+func TestMain(m *testing.M) {
+	// Most of what these tests do is wait for servers.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(scratch.Main(m.Run))
+}
+
+// options are those of this package's tests.
+type options struct {
+	full  *bool
+	every *bool
+	seed  *uint64
+	table *string
+}
+
+var opts = options{
+	full:  flag.Bool("faults.full", false, "faults in full size and length"),
+	every: flag.Bool("faults.every", false, "every fault of every store, and not just of one"),
+	seed:  flag.Uint64("faults.seed", 0, "seed of all choices; 0: a new one"),
+	table: flag.String("faults.table", "", "a Markdown file to write the results into"),
+}
+
+func TestMatrix(t *testing.T) {
+	var results Results
+	if *opts.table != "" {
+		t.Cleanup(func() {
+			if err := Put(*opts.table, results.Markdown(kinds(), faults())); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	chosen := selection(cmp.Or(*opts.seed, rand.Uint64()))
+	for _, k := range kinds() {
+		t.Run(k.Name, func(t *testing.T) {
+			for _, f := range faults() {
+				if f.applies(k) && (*opts.full || *opts.every && !f.Large || chosen[f.Name] == k.Name) {
+					t.Run(f.Name, func(t *testing.T) { cell(t, &results, k, f) })
+				}
+			}
+		})
+	}
+}
+
+// selection is one store for each fault that is not large.
+func selection(seed uint64) map[string]string {
+	choose := rand.New(rand.NewPCG(seed, 1))
+	chosen := map[string]string{}
+	for _, f := range faults() {
+		able := slices.DeleteFunc(kinds(), func(k Kind) bool { return !f.applies(k) })
+		if len(able) > 0 && !f.Large {
+			chosen[f.Name] = able[choose.IntN(len(able))].Name
+		}
+	}
+	return chosen
+}
+
+// cell tries one. What is large has the machine to itself.
+func cell(t *testing.T, results *Results, k Kind, f Fault) {
+	if !f.Large {
+		t.Parallel()
+	}
+	scale := small()
+	if *opts.full {
+		scale = full()
+	}
+	seed := cmp.Or(*opts.seed, rand.Uint64())
+	var took time.Duration
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("again: go test ./internal/faults -run '%s' -args -faults.every -faults.seed=%d", t.Name(), seed)
+		}
+		if !t.Skipped() {
+			results.Add(k.Name, f.Name, took, t.Failed())
+		}
+	})
+	took = play(t, k, f, scale, seed)
+	t.Logf("right again after %v", took)
+}

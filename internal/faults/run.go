@@ -1,0 +1,191 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/internal/faults/history"
+)
+
+// A Scale is how large and how long faults are.
+type Scale struct {
+	Keys    int           // that stand before the fault
+	Stop    time.Duration // that a server is stopped, or a line is cut
+	Pending int           // changes that wait for a slow consumer
+	Flood   int           // changes of one key
+	Many    int           // keys, of the fault that is about their number
+	Grace   time.Duration // of the orchestrator; 0: its default
+	Bound   time.Duration // within which all must be right again
+}
+
+func small() Scale {
+	return Scale{Keys: 100, Stop: 2 * time.Second, Pending: 3000, Flood: 500, Grace: time.Second, Bound: time.Minute}
+}
+
+func full() Scale {
+	return Scale{Keys: 1000, Stop: 30 * time.Second, Pending: 100_000, Flood: 50_000, Many: 1_000_000, Bound: 2 * time.Minute}
+}
+
+// A Run is one life: a store, its one writer, and an agent that follows.
+type Run struct {
+	testing.TB
+	Scale Scale
+	Rand  *rand.Rand
+	Store *Store
+	Kind  Kind
+	Agent *Agent
+
+	ctx    context.Context
+	record *history.Recorder
+	holds  map[string]string // what the store holds, as it was written
+	valid  map[string]string // the same, or what was last there that was no garbage
+	saved  map[string]string // what it held when it was saved
+	texts  int               // written until now
+	healed time.Time         // zero: when the fault's function returns
+}
+
+func newRun(t testing.TB, kind Kind, extra Ability, scale Scale, seed uint64) *Run {
+	begun := time.Now()
+	r := &Run{
+		TB: t, Scale: scale, Rand: rand.New(rand.NewPCG(seed, 0)), Kind: kind, Store: kind.Open(t, extra),
+		ctx: t.Context(), record: history.NewRecorder(begun), holds: map[string]string{}, valid: map[string]string{},
+	}
+	return r
+}
+
+// follow starts the agent, and waits until all that the store holds stands.
+func (r *Run) follow() {
+	r.Helper()
+	south := newSouthbound(map[string]string{}, func(c history.Change) error {
+		r.record.See("southbound", false, c)
+		return nil
+	})
+	agent, err := newAgent(agentOptions{
+		connector: r.Store.Connector, south: south, see: r.record.See, grace: r.Scale.Grace, log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Agent = agent
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- agent.Run(ctx) }()
+	r.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			r.Errorf("the agent ended: %v", err)
+		}
+	})
+	r.await("the first listing")
+}
+
+// await waits until what stands is what the store holds.
+func (r *Run) await(what string) {
+	r.Helper()
+	r.awaitTexts(what, r.valid)
+}
+
+func (r *Run) awaitTexts(what string, want map[string]string) {
+	r.Helper()
+	late := time.NewTimer(r.Scale.Bound)
+	defer late.Stop()
+	select {
+	case <-r.Agent.South.Expect(want):
+	case <-late.C:
+		bad := history.Complete(want, r.Agent.South.Has())
+		r.Fatalf("%s: after %v %d of %d names are not as they should be, such as:\n%v\nhealth: %+v",
+			what, r.Scale.Bound, len(bad), len(want), bad[:min(3, len(bad))], r.Agent.Source.Health())
+	}
+}
+
+// settle waits until the agent has come to rest after the fault, and judges the
+// whole life. It returns the time that it took from when the fault was over.
+func (r *Run) settle() time.Duration {
+	r.Helper()
+	if r.healed.IsZero() {
+		r.healed = time.Now()
+	}
+	r.Write(history.Change{Key: "last", Text: r.text()})
+	r.await("after the fault")
+	r.compareBooks()
+	_, last := r.Agent.South.Verbs()
+	r.judge()
+	return last.Sub(r.healed)
+}
+
+// compareBooks makes sure that the test knows what the store holds.
+func (r *Run) compareBooks() {
+	r.Helper()
+	held, err := r.Store.List(r.ctx)
+	if err != nil {
+		r.Fatal(err)
+	}
+	if bad := history.Complete(held, r.holds); len(bad) > 0 {
+		r.Fatalf("the test is wrong about what the store holds: %d names, such as %v", len(bad), bad[0])
+	}
+}
+
+// judge applies all validators to what was seen.
+func (r *Run) judge() {
+	r.Helper()
+	h := r.record.History()
+	bad := append(history.Ordered(h), history.NoPhantom(h)...)
+	bad = append(bad, history.Atomic(groupwise(h))...)
+	bad = append(bad, history.Complete(r.valid, r.Agent.South.Has())...)
+	for i, v := range bad {
+		if i == 10 {
+			r.Errorf("and %d more", len(bad)-i)
+			break
+		}
+		r.Error(v)
+	}
+}
+
+// groupwise leaves out who sees one change at a time.
+func groupwise(h history.History) history.History {
+	var seen []history.Seen
+	for _, s := range h.Seen {
+		if s.Who != "southbound" {
+			seen = append(seen, s)
+		}
+	}
+	h.Seen = seen
+	return h
+}
+
+// heal says that the fault is over now.
+func (r *Run) heal() { r.healed = time.Now() }
+
+// linger lets the time of the fault pass.
+func (r *Run) linger() {
+	timer := time.NewTimer(r.Scale.Stop)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.ctx.Done():
+	}
+}
+
+// wiped notes that the store has held only texts since from.
+func (r *Run) wiped(from time.Time, texts map[string]string) {
+	var changes []history.Change
+	for name, text := range texts {
+		changes = append(changes, history.Change{Key: name, Text: text})
+	}
+	r.record.Write(from, true, changes...)
+	r.holds = maps.Clone(texts)
+	r.valid = maps.Clone(texts)
+	maps.DeleteFunc(r.valid, func(_, text string) bool { return strings.HasPrefix(text, rawMark) })
+}
+
+// text is one that was never there before.
+func (r *Run) text() string {
+	r.texts++
+	return fmt.Sprintf("v%d", r.texts)
+}

@@ -1,0 +1,148 @@
+package faults
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A Southbound is a network that is a map of texts by name. It counts what is
+// not as expected, so that waiting costs nothing however much there is.
+type Southbound struct {
+	record func(history.Change) error // of each verb, before it is done
+
+	mu    sync.Mutex // guards what follows
+	has   map[string]string
+	want  map[string]string
+	wrong int // names that are not as wanted; counts only while want is set
+	verbs int
+	last  time.Time // of the last verb
+	equal chan struct{}
+	held  chan struct{} // closed: verbs run
+}
+
+func newSouthbound(has map[string]string, record func(history.Change) error) *Southbound {
+	s := &Southbound{record: record, has: has, held: make(chan struct{})}
+	close(s.held)
+	return s
+}
+
+// register teaches a scheduler the one sort of item.
+func (s *Southbound) register(sched *scheduler.Scheduler) error {
+	type none = struct{}
+	type item = *interfaces.Interface
+	name := func(v item) string { return v.GetName() }
+	_, err := scheduler.Register(sched, scheduler.Descriptor[item, none]{
+		Name:  "model",
+		Model: models.For[item](),
+		Create: func(_ context.Context, _ string, v item) (none, error) {
+			return none{}, s.do(history.Change{Key: name(v), Text: v.GetHostIfName()})
+		},
+		Update: func(_ context.Context, _ string, _, v item, _ none) (none, error) {
+			return none{}, s.do(history.Change{Key: name(v), Text: v.GetHostIfName()})
+		},
+		Delete: func(_ context.Context, _ string, v item, _ none) error {
+			return s.do(history.Change{Key: name(v)})
+		},
+		Retrieve: func(context.Context, []scheduler.Wanted[item]) iter.Seq2[scheduler.Found[item, none], error] {
+			return func(yield func(scheduler.Found[item, none], error) bool) {
+				for name, text := range s.Has() {
+					if !yield(scheduler.Found[item, none]{Value: messageOf(name, text)}, nil) {
+						return
+					}
+				}
+			}
+		},
+	})
+	return err
+}
+
+// do is every verb.
+func (s *Southbound) do(c history.Change) error {
+	s.await()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.record(c); err != nil {
+		return err
+	}
+	before := s.has[c.Key]
+	if s.has[c.Key] = c.Text; c.Text == "" {
+		delete(s.has, c.Key)
+	}
+	s.verbs++
+	s.last = time.Now()
+	if s.want != nil {
+		s.wrong += differs(c.Text, s.want[c.Key]) - differs(before, s.want[c.Key])
+		s.tell()
+	}
+	return nil
+}
+
+func differs(a, b string) int {
+	if a == b {
+		return 0
+	}
+	return 1
+}
+
+func (s *Southbound) tell() {
+	if s.wrong == 0 {
+		close(s.equal)
+		s.want = nil
+	}
+}
+
+// Expect returns what is closed as soon as exactly want stands.
+func (s *Southbound) Expect(want map[string]string) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.want, s.equal, s.wrong = maps.Clone(want), make(chan struct{}), 0
+	for name, text := range want {
+		s.wrong += differs(text, s.has[name])
+	}
+	for name := range s.has {
+		if want[name] == "" {
+			s.wrong++
+		}
+	}
+	equal := s.equal
+	s.tell()
+	return equal
+}
+
+// Has is what stands.
+func (s *Southbound) Has() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.has)
+}
+
+// Verbs is how many have run, and when the last one had.
+func (s *Southbound) Verbs() (int, time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.verbs, s.last
+}
+
+// Hold keeps verbs from running until release is called.
+func (s *Southbound) Hold() (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held := make(chan struct{})
+	s.held = held
+	return func() { close(held) }
+}
+
+func (s *Southbound) await() {
+	s.mu.Lock()
+	held := s.held
+	s.mu.Unlock()
+	<-held
+}

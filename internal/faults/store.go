@@ -1,0 +1,95 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// An Ability is something that can be done to a store.
+type Ability uint
+
+const (
+	Servers       Ability = 1 << iota // Kill, Start, Pause, Continue
+	Emptied                           // Kill, Wipe, Start
+	Copies                            // Save, Restore
+	CutDrop                           // Cut("drop"): connections are closed, and refused
+	CutReset                          // Cut("reset"): the same by a TCP reset
+	CutSilent                         // Cut("silent"): nothing comes through, and nothing says so
+	CutTaken                          // Cut("taken"): somebody else has it
+	Compaction                        // Compact
+	Users                             // opened with users: Revoke, Grant
+	Certificates                      // opened with TLS: Rotate
+	Leaders                           // MoveLeader
+	LeaderLoss                        // LoseLeader
+	Resharding                        // Reshard
+	FilesOfPeople                     // Dir
+	OwnFile                           // Dir, on a disk of its own
+	Garbage                           // values are any bytes
+	Children                          // a child process can use it, too: Config
+)
+
+// CutAny is each way to part the agent from the store.
+const CutAny = CutDrop | CutReset | CutSilent | CutTaken
+
+// A Kind is a store as it can be opened. It is a line in kinds.
+type Kind struct {
+	Name string
+	Can  Ability
+	// Open starts a store that ends with the test. extra is Users, Certificates or neither.
+	Open func(t testing.TB, extra Ability) *Store
+	// Connect makes the connector of Store.Config, in this process or another.
+	Connect func(config json.RawMessage) (kvdbsync.Connector, error)
+}
+
+// A Store is one that runs. What its kind cannot is nil.
+type Store struct {
+	Config    any // what Connect needs
+	Connector kvdbsync.Connector
+
+	// Write makes changes at once; an empty text deletes. It is called by one
+	// goroutine, not through the line that is cut, and again until it has succeeded.
+	Write func(ctx context.Context, changes ...history.Change) error
+	// List is the text of each name.
+	List func(ctx context.Context) (map[string]string, error)
+
+	AtOnce   int // most changes that Write makes at once
+	Homes    int // more than 1: names of different homes cannot be written at once
+	MaxValue int // bytes of the largest value
+	MaxName  int // bytes of the longest name
+
+	Kill, Start, Wipe, Pause, Continue func()
+	Cut                                func(how string)
+	Heal                               func()
+	Compact                            func()
+	Save, Restore                      func() // Restore may kill and start
+	Revoke, Grant                      func()
+	Rotate                             func()
+	MoveLeader                         func()
+	LoseLeader                         func() (back func())
+	Reshard                            func()
+	Dir                                string
+	Fill                               func() (free func()) // of the disk that Dir is on
+}
+
+// kinds is the table of stores.
+func kinds() []Kind {
+	return []Kind{
+		{"etcd", etcdCan | Copies | Compaction | Users, openEtcd(1), connectEtcd},
+		{"etcd, 3 members", etcdCan | Leaders, openEtcd(3), connectEtcd},
+		{"bolt", boltCan, openBolt, connectBolt},
+		{"filedb", filedbCan, openFiledb, connectFiledb},
+	}
+}
+
+// textsOf are the texts by name of what a store has under whole keys.
+func textsOf(pairs []kvdbsync.Pair) map[string]string {
+	out := make(map[string]string, len(pairs))
+	for _, p := range pairs {
+		out[nameOf(p.Key)] = textOf(p.Value)
+	}
+	return out
+}

@@ -1,0 +1,161 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/keyplane/keyplane/connectors/bolt"
+	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
+)
+
+// The server of a Bolt file is the agent itself: what is killed and cut off is
+// another program's turn with the file.
+const boltCan = Emptied | Copies | CutTaken | Garbage
+
+func connectBolt(config json.RawMessage) (kvdbsync.Connector, error) {
+	var cfg bolt.Config
+	if err := json.Unmarshal(config, &cfg); err != nil {
+		return nil, err
+	}
+	return bolt.New(cfg)
+}
+
+// A boltStore is written through the agent's own DB, and while another program has
+// the file, by that.
+type boltStore struct {
+	testing.TB
+	db   *bolt.DB
+	path string
+	raw  *bbolt.DB // set while it is taken
+	copy []byte
+}
+
+func openBolt(t testing.TB, _ Ability) *Store {
+	cfg := bolt.Config{Path: filepath.Join(t.TempDir(), "keys.db"), LockTimeout: 100 * time.Millisecond}
+	db, err := bolt.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &boltStore{TB: t, db: db, path: cfg.Path}
+	return &Store{
+		Config: cfg, Connector: db, Write: s.write, List: s.list,
+		AtOnce: 1000, MaxValue: models.MaxSize, MaxName: bbolt.MaxKeySize - len(keyOf("")),
+		Kill: s.take, Wipe: s.wipe, Start: s.give,
+		Cut: func(string) { s.take() }, Heal: s.give, Save: s.save, Restore: s.restore,
+	}
+}
+
+func (s *boltStore) write(ctx context.Context, changes ...history.Change) error {
+	var pairs []kvdbsync.Pair
+	for _, c := range changes {
+		p := kvdbsync.Pair{Key: keyOf(c.Key)}
+		if c.Text != "" {
+			p.Value = valueOf(c.Key, c.Text)
+		}
+		pairs = append(pairs, p)
+	}
+	if s.raw == nil {
+		return s.db.Txn(ctx, pairs...)
+	}
+	return s.raw.Update(func(tx *bbolt.Tx) error { return putRaw(tx, pairs) })
+}
+
+func putRaw(tx *bbolt.Tx, pairs []kvdbsync.Pair) error {
+	b, err := tx.CreateBucketIfNotExists([]byte("root"))
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		if p.Value == nil {
+			err = b.Delete([]byte(p.Key))
+		} else {
+			err = b.Put([]byte(p.Key), p.Value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *boltStore) list(ctx context.Context) (map[string]string, error) {
+	pairs, err := s.db.List(ctx, root)
+	return textsOf(pairs), err
+}
+
+// take lets another program have the file, which whoever watches tries to get back.
+func (s *boltStore) take() {
+	s.Helper()
+	for s.raw == nil {
+		if err := s.db.Close(); err != nil {
+			s.Fatal(err)
+		}
+		s.raw, _ = bbolt.Open(s.path, 0o600, &bbolt.Options{Timeout: time.Millisecond})
+	}
+}
+
+func (s *boltStore) give() {
+	s.Helper()
+	raw := s.raw
+	s.raw = nil
+	if err := raw.Close(); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// wipe is called while the file is taken. The new one is made beside it, so that
+// the lock on the old one keeps the agent out until all is done.
+func (s *boltStore) wipe() { s.replace(nil) }
+
+func (s *boltStore) save() {
+	s.Helper()
+	s.take()
+	defer s.give()
+	var err error
+	if s.copy, err = os.ReadFile(s.path); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *boltStore) restore() {
+	s.Helper()
+	taken := s.raw != nil
+	s.take()
+	s.replace(s.copy)
+	if !taken {
+		s.give()
+	}
+}
+
+// replace has another file in the place of the one that is taken, and takes that.
+func (s *boltStore) replace(content []byte) {
+	s.Helper()
+	beside := s.path + ".new"
+	if err := os.WriteFile(beside, content, 0o600); err != nil {
+		s.Fatal(err)
+	}
+	next, err := bbolt.Open(beside, 0o600, nil)
+	if err == nil {
+		err = os.Rename(beside, s.path)
+	}
+	if err == nil {
+		err = s.raw.Close()
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.raw = next
+}

@@ -1,0 +1,242 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+
+	"log/slog"
+
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/keyplane/keyplane/connectors/etcd"
+	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+const etcdCan = Servers | Emptied | CutDrop | CutReset | CutSilent | Garbage | Children
+
+func connectEtcd(config json.RawMessage) (kvdbsync.Connector, error) {
+	var cfg etcd.Config
+	err := json.Unmarshal(config, &cfg)
+	return etcd.New(cfg, slog.New(slog.DiscardHandler)), err
+}
+
+// An etcdStore is a cluster, with a line to each member for the agent, and a
+// client that needs none.
+type etcdStore struct {
+	testing.TB
+	members []*testkit.Etcd
+	lines   []*testkit.Proxy
+	client  *clientv3.Client
+	copies  []string // of the members' data
+}
+
+func openEtcd(members int) func(testing.TB, Ability) *Store {
+	return func(t testing.TB, extra Ability) *Store {
+		s := &etcdStore{TB: t}
+		var o testkit.EtcdOptions
+		if extra&Users != 0 {
+			o.Args = []string{"--auth-token-ttl=1"}
+		}
+		s.members = testkit.StartEtcdCluster(t, members, o)
+		var cfg etcd.Config
+		for _, m := range s.members {
+			line := testkit.StartProxy(t, m.Addr)
+			s.lines = append(s.lines, line)
+			cfg.Endpoints = append(cfg.Endpoints, line.Addr)
+		}
+		s.client = s.connect(clientv3.Config{})
+		if extra&Users != 0 {
+			cfg.Username, cfg.Password = "agent", "secret"
+			s.makeUsers()
+		}
+		return s.store(cfg)
+	}
+}
+
+func (s *etcdStore) store(cfg etcd.Config) *Store {
+	return &Store{
+		Config: cfg, Connector: etcd.New(cfg, slog.New(slog.DiscardHandler)),
+		Write: s.write, List: s.list,
+		AtOnce: 128, MaxValue: 3<<19 - 1<<10, MaxName: 64 << 10,
+		Kill: s.kill, Start: s.start, Wipe: s.wipe,
+		Pause:    func() { s.each((*testkit.Etcd).Pause) },
+		Continue: func() { s.each((*testkit.Etcd).Continue) },
+		Cut:      s.cut, Heal: func() { s.set(testkit.Pass) },
+		Compact: s.compact, Save: s.save, Restore: s.restore,
+		Revoke: s.revoke, Grant: s.grant,
+		MoveLeader: s.moveLeader, LoseLeader: s.loseLeader,
+	}
+}
+
+// connect makes a client of the members themselves.
+func (s *etcdStore) connect(cfg clientv3.Config) *clientv3.Client {
+	s.Helper()
+	for _, m := range s.members {
+		cfg.Endpoints = append(cfg.Endpoints, m.Endpoint)
+	}
+	cfg.Logger = zap.NewNop()
+	client, err := clientv3.New(cfg)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { client.Close() })
+	return client
+}
+
+func (s *etcdStore) write(ctx context.Context, changes ...history.Change) error {
+	var ops []clientv3.Op
+	for _, c := range changes {
+		if c.Text == "" {
+			ops = append(ops, clientv3.OpDelete(keyOf(c.Key)))
+		} else {
+			ops = append(ops, clientv3.OpPut(keyOf(c.Key), string(valueOf(c.Key, c.Text))))
+		}
+	}
+	_, err := s.client.Txn(ctx).Then(ops...).Commit()
+	return err
+}
+
+func (s *etcdStore) list(ctx context.Context) (map[string]string, error) {
+	answer, err := s.client.Get(ctx, root, clientv3.WithPrefix())
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]string, len(answer.Kvs))
+	for _, kv := range answer.Kvs {
+		out[nameOf(string(kv.Key))] = textOf(kv.Value)
+	}
+	return out, nil
+}
+
+func (s *etcdStore) each(do func(*testkit.Etcd)) {
+	for _, m := range s.members {
+		do(m)
+	}
+}
+
+func (s *etcdStore) set(m testkit.Mode) {
+	for _, line := range s.lines {
+		line.Set(m)
+	}
+}
+
+func (s *etcdStore) cut(how string) {
+	s.set(map[string]testkit.Mode{"drop": testkit.Drop, "reset": testkit.Reset, "silent": testkit.BlackHole}[how])
+}
+
+func (s *etcdStore) kill() { s.each((*testkit.Etcd).Kill) }
+func (s *etcdStore) wipe() { s.each((*testkit.Etcd).Wipe) }
+
+func (s *etcdStore) start() {
+	s.Helper()
+	testkit.StartAll(s.TB, s.members)
+}
+
+func (s *etcdStore) compact() {
+	s.Helper()
+	now, err := s.client.Get(s.Context(), root, clientv3.WithCountOnly(), clientv3.WithPrefix())
+	if err == nil {
+		_, err = s.client.Compact(s.Context(), now.Header.Revision, clientv3.WithCompactPhysical())
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *etcdStore) save() {
+	s.Helper()
+	s.each((*testkit.Etcd).Stop)
+	s.copies = nil
+	for _, m := range s.members {
+		to := s.TempDir()
+		copyTree(s.TB, to, m.Data)
+		s.copies = append(s.copies, to)
+	}
+	s.start()
+}
+
+func (s *etcdStore) restore() {
+	s.Helper()
+	s.kill()
+	s.wipe()
+	for i, m := range s.members {
+		copyTree(s.TB, m.Data, s.copies[i])
+	}
+	s.start()
+}
+
+// must fails the test on an error of the last of several results.
+func (s *etcdStore) must(_ any, err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// makeUsers has "agent" read below root, and the test's client be the administrator.
+func (s *etcdStore) makeUsers() {
+	ctx := s.Context()
+	s.must(s.client.UserAdd(ctx, "root", "admin"))
+	s.must(s.client.UserGrantRole(ctx, "root", "root"))
+	s.must(s.client.RoleAdd(ctx, "reader"))
+	s.must(s.client.RoleGrantPermission(ctx, "reader", root, clientv3.GetPrefixRangeEnd(root), clientv3.PermissionType(clientv3.PermRead)))
+	s.grant()
+	s.must(s.client.AuthEnable(ctx))
+	s.client = s.connect(clientv3.Config{Username: "root", Password: "admin", DialTimeout: 10 * time.Second})
+}
+
+func (s *etcdStore) grant() {
+	s.must(s.client.UserAdd(s.Context(), "agent", "secret"))
+	s.must(s.client.UserGrantRole(s.Context(), "agent", "reader"))
+}
+
+func (s *etcdStore) revoke() { s.must(s.client.UserDelete(s.Context(), "agent")) }
+
+// leader is the index of the member that leads.
+func (s *etcdStore) leader() int {
+	s.Helper()
+	for {
+		for i, m := range s.members {
+			ctx, cancel := context.WithTimeout(s.Context(), time.Second)
+			status, err := s.client.Status(ctx, m.Endpoint)
+			cancel()
+			if err == nil && status.Leader == status.Header.MemberId {
+				return i
+			}
+		}
+		if err := s.Context().Err(); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+func (s *etcdStore) moveLeader() {
+	s.Helper()
+	for {
+		from := s.leader()
+		to, err := s.client.Status(s.Context(), s.members[(from+1)%len(s.members)].Endpoint)
+		if err != nil {
+			s.Fatal(err)
+		}
+		direct := s.connect(clientv3.Config{})
+		direct.SetEndpoints(s.members[from].Endpoint)
+		_, err = direct.MoveLeader(s.Context(), to.Header.MemberId)
+		if err == nil {
+			return
+		}
+		s.Log("moving the leader: ", err) // who has lost the lead in between
+	}
+}
+
+func (s *etcdStore) loseLeader() (back func()) {
+	s.Helper()
+	leader := s.members[s.leader()]
+	leader.Kill()
+	return leader.Start
+}

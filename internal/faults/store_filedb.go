@@ -1,0 +1,117 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/keyplane/keyplane/connectors/filedb"
+	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
+)
+
+const filedbCan = FilesOfPeople | Children
+
+// fileHomes is how many files there are. What is saved at once is one file.
+const fileHomes = 4
+
+func connectFiledb(config json.RawMessage) (kvdbsync.Connector, error) {
+	var cfg filedb.Config
+	if err := json.Unmarshal(config, &cfg); err != nil {
+		return nil, err
+	}
+	return filedb.New(cfg, root, slog.New(slog.DiscardHandler))
+}
+
+// A fileStore is a folder with a file for each home.
+type fileStore struct {
+	testing.TB
+	dir  string
+	has  map[string]map[string]string // by home, text by name
+	save func(path string, content []byte) error
+}
+
+func openFiledb(t testing.TB, _ Ability) *Store {
+	s := &fileStore{TB: t, dir: t.TempDir(), has: map[string]map[string]string{}, save: saveByRename}
+	cfg := filedb.Config{Paths: []string{s.dir}}
+	db, err := filedb.New(cfg, root, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Store{
+		Config: cfg, Connector: db, Write: s.write, List: s.list,
+		AtOnce: 1_000_000, Homes: fileHomes, MaxValue: models.MaxSize, MaxName: 64 << 10, Dir: s.dir,
+	}
+}
+
+// write saves the file of the home that all changes are of.
+func (s *fileStore) write(_ context.Context, changes ...history.Change) error {
+	home, _, found := strings.Cut(changes[0].Key, "if")
+	if !found {
+		home = "{others}"
+	}
+	if s.has[home] == nil {
+		s.has[home] = map[string]string{}
+	}
+	for _, c := range changes {
+		if s.has[home][c.Key] = c.Text; c.Text == "" {
+			delete(s.has[home], c.Key)
+		}
+	}
+	return s.save(s.path(home), content(s.has[home]))
+}
+
+func (s *fileStore) path(home string) string {
+	return filepath.Join(s.dir, strings.Trim(home, "{}")+".json")
+}
+
+// content is a file that says texts.
+func content(texts map[string]string) []byte {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		lines = append(lines, fmt.Sprintf(`{"key":%q,"value":%s}`, keyPrefix()+name, valueOf(name, texts[name])))
+	}
+	return fmt.Appendf(nil, `{"data":[%s]}`, strings.Join(lines, ",\n"))
+}
+
+// list reads the files with nothing of filedb's.
+func (s *fileStore) list(context.Context) (map[string]string, error) {
+	paths, err := filepath.Glob(filepath.Join(s.dir, "*.json"))
+	out := map[string]string{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		var file struct {
+			Data []struct {
+				Key   string
+				Value json.RawMessage
+			}
+		}
+		if err := json.Unmarshal(text, &file); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		for _, e := range file.Data {
+			out[nameOf(e.Key)] = textOf(e.Value)
+		}
+	}
+	return out, err
+}
+
+// saveByRename writes beside the file, and moves the new one into its place.
+func saveByRename(path string, content []byte) error {
+	beside := path + ".new"
+	if err := os.WriteFile(beside, content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(beside, path)
+}

@@ -1,0 +1,85 @@
+package faults
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Results are the cells of the matrix that were tried. They may be added by many.
+type Results struct {
+	mu    sync.Mutex // guards cells
+	cells map[[2]string]string
+}
+
+// Add notes how long a store took after a fault; failed: it did not come right.
+func (r *Results) Add(store, fault string, took time.Duration, failed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cells == nil {
+		r.cells = map[[2]string]string{}
+	}
+	text := readable(took)
+	if failed {
+		text = "**lost**"
+	}
+	r.cells[[2]string{store, fault}] = text
+}
+
+// readable is a time as people say it.
+func readable(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return "at once"
+	case d < 995*time.Millisecond:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
+// Markdown is a table of faults by stores. What makes no sense is "–", what was not
+// tried is empty.
+func (r *Results) Markdown(kinds []Kind, faults []Fault) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var b strings.Builder
+	b.WriteString("| |")
+	for _, k := range kinds {
+		fmt.Fprintf(&b, " %s |", k.Name)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(kinds)) + "\n")
+	for _, f := range faults {
+		fmt.Fprintf(&b, "| %s |", f.Name)
+		for _, k := range kinds {
+			cell := r.cells[[2]string{k.Name, f.Name}]
+			if !f.applies(k) {
+				cell = "–"
+			}
+			fmt.Fprintf(&b, " %s |", cell)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// The table in a document is what stands between these lines.
+const (
+	tableBegins = "<!-- written by make faults -->\n"
+	tableEnds   = "<!-- end -->\n"
+)
+
+// Put writes the table into a document that has a place for it.
+func Put(path, table string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, begins := strings.Cut(string(text), tableBegins)
+	_, after, ends := strings.Cut(rest, tableEnds)
+	if !begins || !ends {
+		return fmt.Errorf("%s: no place for the table: want the lines %q and %q", path, tableBegins, tableEnds)
+	}
+	return os.WriteFile(path, []byte(before+tableBegins+table+tableEnds+after), 0o644)
+}
