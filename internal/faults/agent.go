@@ -23,8 +23,9 @@ type Agent struct {
 	Source *kvdbsync.Source
 	South  *Southbound
 
-	sched *scheduler.Scheduler
-	orch  *orchestrator.Orchestrator
+	sched   *scheduler.Scheduler
+	orch    *orchestrator.Orchestrator
+	watches *seenWatches
 }
 
 // seeing is told of what an observer sees.
@@ -48,8 +49,9 @@ func newAgent(o agentOptions) (*Agent, error) {
 	if err := o.south.register(a.sched); err != nil {
 		return nil, err
 	}
+	a.watches = &seenWatches{Connector: o.connector, see: o.see}
 	a.Source = kvdbsync.NewSource(kvdbsync.Options{
-		Name: "store", Connector: &seenWatches{Connector: o.connector, see: o.see}, Root: root, Prefix: "config/", Log: o.log,
+		Name: "store", Connector: a.watches, Root: root, Prefix: "config/", Log: o.log,
 	})
 	a.orch = orchestrator.New(seenTxns{a.sched, o.see}, orchestrator.Options{
 		Log: o.log, Grace: o.grace,
@@ -88,6 +90,14 @@ type seenWatches struct {
 	kvdbsync.Connector
 	see   seeing
 	count atomic.Int64
+	held  atomic.Pointer[chan struct{}] // nil, or until when nothing is taken from a watch
+}
+
+// holdWatch has the connector wait, with what it yields next, until release is called.
+func (a *Agent) holdWatch() (release func()) {
+	held := make(chan struct{})
+	a.watches.held.Store(&held)
+	return func() { close(held) }
 }
 
 func (c *seenWatches) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
@@ -107,6 +117,9 @@ func (c *seenWatches) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsy
 			case b.Synced:
 				synced = true
 				c.see(who, true, lastOfEach(listing)...)
+			}
+			if held := c.held.Load(); held != nil {
+				<-*held
 			}
 			if !yield(b, err) {
 				return

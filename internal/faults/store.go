@@ -72,7 +72,8 @@ type Store struct {
 	LoseLeader                         func() (back func())
 	Reshard                            func()
 	Dir                                string
-	Fill                               func() (free func()) // of the disk that Dir is on
+	SaveAs                             func(save func(path string, content []byte) error) // how Write saves a file
+	Fill                               func() (free func())                               // of the disk that Dir is on
 }
 
 // kinds is the table of stores.

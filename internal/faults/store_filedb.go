@@ -40,7 +40,10 @@ type fileStore struct {
 }
 
 func openFiledb(t testing.TB, _ Ability) *Store {
-	s := &fileStore{TB: t, dir: t.TempDir(), has: map[string]map[string]string{}, save: saveByRename}
+	s := &fileStore{TB: t, dir: filepath.Join(t.TempDir(), "network"), has: map[string]map[string]string{}, save: saveByRename}
+	if err := os.Mkdir(s.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	cfg := filedb.Config{Paths: []string{s.dir}}
 	db, err := filedb.New(cfg, root, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -49,6 +52,8 @@ func openFiledb(t testing.TB, _ Ability) *Store {
 	return &Store{
 		Config: cfg, Connector: db, Write: s.write, List: s.list,
 		AtOnce: 1_000_000, Homes: fileHomes, MaxValue: models.MaxSize, MaxName: 64 << 10, Dir: s.dir,
+		SaveAs: func(save func(string, []byte) error) { s.save = save },
+		Wipe:   func() { s.has = map[string]map[string]string{} },
 	}
 }
 

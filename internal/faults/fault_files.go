@@ -1,0 +1,185 @@
+package faults
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// fileFaults are the ways in which people, their editors and their machines write
+// files, and what happens to the folder.
+func fileFaults() []Fault {
+	saved := func(how string, save func(path string, content []byte) error) Fault {
+		return Fault{Name: "files " + how, Needs: FilesOfPeople, Do: func(r *Run) {
+			r.Store.SaveAs(save)
+			r.churn(30)
+		}}
+	}
+	return []Fault{
+		saved("written in place", func(path string, content []byte) error { return os.WriteFile(path, content, 0o600) }),
+		saved("truncated and written slowly", saveSlowly),
+		saved("saved by a rename", saveByRename),
+		saved("swapped for a new one, with a backup", saveBySwap),
+		saved("removed and made again", saveAnew),
+		saved("switched as a ConfigMap", saveAsConfigMap),
+		{Name: "folder removed and made again", Needs: FilesOfPeople, Do: folderRemoved},
+		{Name: "file notifications lost (overflow)", Needs: FilesOfPeople, Do: overflown},
+		{Name: "a file that is no JSON, and back", Needs: FilesOfPeople, Do: brokenFile},
+	}
+}
+
+// saveSlowly takes its time between truncation and the last byte.
+func saveSlowly(path string, content []byte) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	const pieces = 5
+	for i := range pieces {
+		<-time.After(5 * time.Millisecond)
+		if _, err := f.Write(content[len(content)*i/pieces : len(content)*(i+1)/pieces]); err != nil {
+			f.Close()
+			return err
+		}
+	}
+	return f.Close()
+}
+
+// saveBySwap is what vi does: a swap file beside it while it works, the old file
+// becomes the backup, and a new one is written in its place.
+func saveBySwap(path string, content []byte) error {
+	swap := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".swp")
+	if err := os.WriteFile(swap, content[:len(content)/2], 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(path, path+"~"); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		return err
+	}
+	return os.Remove(swap)
+}
+
+func saveAnew(path string, content []byte) error {
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return os.WriteFile(path, content, 0o600)
+}
+
+// saveAsConfigMap is what a kubelet does: all files lie in a folder of their own,
+// the link ..data leads there, and is switched to another with everything in it.
+func saveAsConfigMap(path string, content []byte) error {
+	dir := filepath.Dir(path)
+	next, err := os.MkdirTemp(dir, "..")
+	if err != nil {
+		return err
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return err
+	}
+	for _, one := range append(paths, path) {
+		text := content
+		if one != path {
+			if text, err = os.ReadFile(one); err != nil {
+				return err
+			}
+		}
+		if err := os.WriteFile(filepath.Join(next, filepath.Base(one)), text, 0o600); err != nil {
+			return err
+		}
+	}
+	return switchTo(dir, next, append(paths, path))
+}
+
+func switchTo(dir, next string, paths []string) error {
+	data := filepath.Join(dir, "..data")
+	last, _ := os.Readlink(data)
+	if err := os.Symlink(filepath.Base(next), data+"_tmp"); err != nil {
+		return err
+	}
+	if err := os.Rename(data+"_tmp", data); err != nil {
+		return err
+	}
+	for _, path := range paths {
+		if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
+			continue
+		}
+		if err := os.Symlink(filepath.Join("..data", filepath.Base(path)), path+".link"); err != nil {
+			return err
+		}
+		if err := os.Rename(path+".link", path); err != nil {
+			return err
+		}
+	}
+	if last == "" {
+		return nil
+	}
+	return os.RemoveAll(filepath.Join(dir, last))
+}
+
+func folderRemoved(r *Run) {
+	begun := time.Now()
+	if err := os.RemoveAll(r.Store.Dir); err != nil {
+		r.Fatal(err)
+	}
+	r.Store.Wipe()
+	r.wiped(begun, map[string]string{})
+	r.linger()
+	if err := os.Mkdir(r.Store.Dir, 0o700); err != nil {
+		r.Fatal(err)
+	}
+	r.heal()
+	r.Put(r.names(r.Scale.Keys)...)
+}
+
+// overflown makes more happen in the folder than the kernel keeps, while nobody takes
+// it: the agent is kept from going on with what it was told last.
+func overflown(r *Run) {
+	var queue int
+	if text, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events"); err != nil {
+		r.Fatal(err)
+	} else if _, err := fmt.Sscan(string(text), &queue); err != nil {
+		r.Fatal(err)
+	}
+	release := r.Agent.holdWatch()
+	r.churn(5)
+	noise := [2]string{filepath.Join(r.Store.Dir, "noise0.txt"), filepath.Join(r.Store.Dir, "noise1.txt")}
+	for _, path := range noise {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			r.Fatal(err)
+		}
+	}
+	for i := range queue + 10_000 {
+		if err := os.Chmod(noise[i%2], 0o600); err != nil {
+			r.Fatal(err)
+		}
+	}
+	r.churn(20)
+	r.heal()
+	release()
+}
+
+// brokenFile leaves all that the file said in force, and the other files go on.
+func brokenFile(r *Run) {
+	path := filepath.Join(r.Store.Dir, "0.json")
+	good, err := os.ReadFile(path)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, text := range []string{string(good[:len(good)/2]), "\x00\xff\xfe", "{", "[1"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			r.Fatal(err)
+		}
+		r.Put(r.name(1), r.name(2))
+		r.await("the other files")
+	}
+	r.heal()
+	if err := os.WriteFile(path, good, 0o600); err != nil {
+		r.Fatal(err)
+	}
+	r.churn(10)
+}
