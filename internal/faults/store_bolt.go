@@ -68,7 +68,7 @@ func (s *boltStore) write(ctx context.Context, changes ...history.Change) error 
 		pairs = append(pairs, p)
 	}
 	if s.raw == nil {
-		return s.db.Txn(ctx, pairs...)
+		return s.db.Apply(ctx, pairs)
 	}
 	return s.raw.Update(func(tx *bbolt.Tx) error { return putRaw(tx, pairs) })
 }
