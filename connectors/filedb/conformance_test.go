@@ -3,11 +3,14 @@ package filedb_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/keyplane/keyplane/connectors/filedb"
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -17,15 +20,44 @@ import (
 func TestConformance(t *testing.T) {
 	conformance.Run(t, func(t *testing.T) conformance.Harness {
 		f := &oneFile{t: t, path: filepath.Join(t.TempDir(), "keys.json"), pairs: map[string][]byte{}}
+		status := filepath.Join(t.TempDir(), "made", "status.json")
+		db := newDB(t, filedb.Config{Paths: []string{filepath.Dir(f.path)}, StatusPath: status})
 		return conformance.Harness{
-			Connector: newDB(t, filedb.Config{Paths: []string{filepath.Dir(f.path)}}),
+			Connector: db,
 			Put:       func(key string, value []byte) { f.change(kvdbsync.Event{Key: key, Value: value}) },
 			Delete:    func(key string) { f.change(kvdbsync.Event{Key: key}) },
 			Txn:       func(events []kvdbsync.Event) { f.change(events...) },
 			Same:      sameJSON,
 			JSONOnly:  true,
+			Publisher: db,
+			Get:       func(key string) []byte { return statusOf(t, status, key) },
+			TTL:       10 * time.Millisecond, // which does not count
 		}
 	})
+}
+
+// statusOf reads one key of a status file as another program would.
+func statusOf(t *testing.T, path, key string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	var file struct {
+		Data []struct {
+			Key   string
+			Value json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(text, &file); len(text) > 0 && err != nil {
+		t.Fatalf("%s is torn: %v", path, err)
+	}
+	for _, p := range file.Data {
+		if p.Key == key {
+			return p.Value
+		}
+	}
+	return nil
 }
 
 // A oneFile is a store that is saved as a whole at each change.

@@ -17,6 +17,9 @@
 // look finds is one batch. Where two files have a key, the one whose path sorts first
 // counts, within a file the first; the other is a problem until one of them goes.
 //
+// All this is written by others. The agent itself writes one file, of published status,
+// which is none of them: status.go.
+//
 // Tests: real files, real editors' ways of saving, real mounts' ways of swapping;
 // tables for what decides without touching; the conformance suite.
 package filedb
@@ -37,8 +40,8 @@ type Config struct {
 	// with a dot are left out, and so are files other than .json, .yaml and .yml. A path
 	// that is not there yet is waited for. Required.
 	Paths []string `yaml:"configuration-paths"`
-	// StatusPath is a file that is never read as configuration, wherever it lies.
-	// Defaults to none.
+	// StatusPath is the file that sessions write status to; it lies outside of Paths,
+	// and is made if it is not there. Defaults to none: no status.
 	StatusPath string `yaml:"status-path"`
 	// Grace is how long an empty file still counts as what it said before.
 	// Defaults to 2 s.
@@ -65,6 +68,8 @@ type DB struct {
 
 	mu    sync.Mutex // guards files: one look at a time
 	files map[string]file
+
+	status statusFile
 }
 
 // New makes a DB of the configuration. root, "/vnf-agent/<label>/", goes before keys
@@ -90,6 +95,11 @@ func New(cfg Config, root string, log *slog.Logger) (*DB, error) {
 		if cfg.StatusPath, err = filepath.Abs(cfg.StatusPath); err != nil {
 			return nil, fmt.Errorf("status-path: %w", err)
 		}
+		for _, path := range paths {
+			if within(cfg.StatusPath, path) {
+				return nil, fmt.Errorf("status-path: %s lies in %s of configuration-paths: want a file outside, such as /var/lib/keyplane/status.json", cfg.StatusPath, path)
+			}
+		}
 	}
 	for name, d := range map[string]time.Duration{
 		"grace": cfg.Grace, "vanish-grace": cfg.VanishGrace, "rescan-interval": cfg.Rescan, "poll-interval": cfg.Poll,
@@ -102,5 +112,5 @@ func New(cfg Config, root string, log *slog.Logger) (*DB, error) {
 	cfg.VanishGrace = cmp.Or(cfg.VanishGrace, 300*time.Millisecond)
 	cfg.Rescan = cmp.Or(cfg.Rescan, time.Minute)
 	cfg.Poll = cmp.Or(cfg.Poll, time.Second)
-	return &DB{cfg: cfg, root: root, log: log, files: map[string]file{}}, nil
+	return &DB{cfg: cfg, root: root, log: log, files: map[string]file{}, status: statusFile{path: cfg.StatusPath}}, nil
 }

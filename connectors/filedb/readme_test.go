@@ -43,6 +43,23 @@ func TestREADME(t *testing.T) {
 	}
 }
 
+func TestConfigurationInREADME(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```yaml\n(configuration-paths.*?)```").FindSubmatch(text)
+	if block == nil {
+		t.Fatal("the README shows no configuration")
+	}
+	var cfg filedb.Config
+	unknown, err := config.Parse("README.md", block[1], &cfg)
+	if err != nil || len(unknown) > 0 || len(cfg.Paths) != 1 || cfg.StatusPath == "" {
+		t.Errorf("%+v, unknown keys %v, error %v", cfg, unknown, err)
+	}
+	newDB(t, cfg)
+}
+
 func TestSampleConfiguration(t *testing.T) {
 	var got filedb.Config
 	unknown, err := config.Load("../../conf/filedb.conf", &got)
@@ -65,8 +82,14 @@ func equal(a, b filedb.Config) bool {
 func TestConfigThatMakesNoSense(t *testing.T) {
 	for want, cfg := range map[string]filedb.Config{
 		"configuration-paths: empty: want at least one file or directory": {},
-		"configuration-paths[1]: empty: want a file or a directory":       {Paths: []string{"a", ""}},
-		"grace: -1s: want a duration above zero, such as 2s":              {Paths: []string{"a"}, Grace: -time.Second},
+		"status-path: /etc/a/status.json lies in /etc/a of configuration-paths: want a file outside, such as /var/lib/keyplane/status.json": {
+			Paths: []string{"/etc/b", "/etc/a/"}, StatusPath: "/etc/a/status.json",
+		},
+		"status-path: /etc/a.json lies in /etc/a.json of configuration-paths: want a file outside, such as /var/lib/keyplane/status.json": {
+			Paths: []string{"/etc/a.json"}, StatusPath: "/etc/b/../a.json",
+		},
+		"configuration-paths[1]: empty: want a file or a directory": {Paths: []string{"a", ""}},
+		"grace: -1s: want a duration above zero, such as 2s":        {Paths: []string{"a"}, Grace: -time.Second},
 	} {
 		if _, err := filedb.New(cfg, root, nil); err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)

@@ -43,7 +43,7 @@ type sessionKey struct{}
 
 func of(ts *testscript.TestScript) *session { return ts.Value(sessionKey{}).(*session) }
 
-// watch [-grace D] [-vanish D] [-rescan D] [-status FILE] PATH...: begins to watch.
+// watch [-grace D] [-vanish D] [-rescan D] PATH...: begins to watch.
 func cmdWatch(ts *testscript.TestScript, _ bool, args []string) {
 	cfg := filedb.Config{Grace: time.Minute, VanishGrace: 200 * time.Millisecond}
 	for len(args) > 1 && strings.HasPrefix(args[0], "-") {
@@ -55,8 +55,6 @@ func cmdWatch(ts *testscript.TestScript, _ bool, args []string) {
 			cfg.VanishGrace = d
 		case "-rescan":
 			cfg.Rescan = d
-		case "-status":
-			cfg.StatusPath = ts.MkAbs(args[1])
 		}
 		args = args[2:]
 	}

@@ -10,29 +10,39 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// Get returns what the files say about a key. An entry that is no value is an error.
+// Get returns what the files say about a key, or the status file. An entry that is
+// no value is an error.
 func (db *DB) Get(ctx context.Context, key string) ([]byte, error) {
 	entries, err := db.entries(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	e, ok := entries[key]
-	switch {
-	case !ok:
-		return nil, fmt.Errorf("%w: %s", kvdbsync.ErrNotFound, key)
-	case e.err != nil:
-		return nil, e.err
+	if e, ok := entries[key]; ok {
+		return slices.Clone(e.value), e.err
 	}
-	return slices.Clone(e.value), nil
+	published, err := db.status.under(key)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range published {
+		if p.Key == key {
+			return p.Value, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %s", kvdbsync.ErrNotFound, key)
 }
 
-// List leaves out entries that are no values.
+// List returns what the files say under prefix, and the status file. Entries that are no
+// values are left out.
 func (db *DB) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
 	entries, err := db.entries(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]kvdbsync.Pair, 0, len(entries))
+	out, err := db.status.under(prefix)
+	if err != nil {
+		return nil, err
+	}
 	for key, e := range entries {
 		if e.err == nil {
 			out = append(out, kvdbsync.Pair{Key: key, Value: slices.Clone(e.value)})
@@ -42,7 +52,7 @@ func (db *DB) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) 
 	return out, nil
 }
 
-// Put returns ErrReadOnly, and says which file to edit.
+// Put returns ErrReadOnly, and says which file to edit. So do all that write.
 func (db *DB) Put(ctx context.Context, key string, _ []byte) error {
 	entries, err := db.entries(ctx, key)
 	if err != nil {
@@ -54,7 +64,26 @@ func (db *DB) Put(ctx context.Context, key string, _ []byte) error {
 	return fmt.Errorf("%w: add %s to a file in %s", kvdbsync.ErrReadOnly, key, strings.Join(db.cfg.Paths, " or "))
 }
 
-// Delete returns ErrReadOnly, and says which file to edit.
+// PutIfAbsent is Put.
+func (db *DB) PutIfAbsent(ctx context.Context, key string, value []byte) (stored bool, err error) {
+	return false, db.Put(ctx, key, value)
+}
+
+// Apply makes no change, and says so of the first.
+func (db *DB) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
+	for _, c := range changes {
+		_, err := db.Delete(ctx, c.Key)
+		if c.Value != nil {
+			err = db.Put(ctx, c.Key, c.Value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Delete returns ErrReadOnly, unless there is nothing to delete.
 func (db *DB) Delete(ctx context.Context, key string) (existed bool, err error) {
 	entries, err := db.entries(ctx, key)
 	if err != nil {

@@ -23,7 +23,6 @@ type walk struct {
 	lost     []string
 	absent   []string // configured, and not there
 
-	skip   string
 	walked map[identity]bool // directories, so that links cannot lead in circles
 }
 
@@ -35,10 +34,7 @@ type watch struct {
 
 // explore finds all files of a configuration.
 func explore(c Config) *walk {
-	w := &walk{
-		files: map[string]identity{}, dirs: map[string]watch{},
-		skip: c.StatusPath, walked: map[identity]bool{},
-	}
+	w := &walk{files: map[string]identity{}, dirs: map[string]watch{}, walked: map[identity]bool{}}
 	for _, path := range c.Paths {
 		w.await(path, 0)
 		info, err := os.Stat(path)
@@ -129,11 +125,7 @@ func (w *walk) entry(path string, e fs.DirEntry) {
 	}
 }
 
-func (w *walk) file(path string, info fs.FileInfo) {
-	if path != w.skip {
-		w.files[path] = identify(info)
-	}
-}
+func (w *walk) file(path string, info fs.FileInfo) { w.files[path] = identify(info) }
 
 // await sees to it that it is noticed when something appears or changes at path:
 // there, at the nearest place above that there is, and where a link leads to.
