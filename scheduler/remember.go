@@ -34,8 +34,8 @@ func (s *Scheduler) recall(context.Context) {
 			continue // it stays remembered until its descriptor is back
 		}
 		s.remembered.Store(key, nil)
-		if d.retrieve != nil || d.gate != nil {
-			continue // it is read back, or not known to stand before its southbound is ready
+		if !d.mustRecall() {
+			continue
 		}
 		m, err := unpack(data)
 		if err != nil {
@@ -47,6 +47,10 @@ func (s *Scheduler) recall(context.Context) {
 		}
 	}
 }
+
+// mustRecall says that only the memory knows what stands: it is not read back, and
+// there is no southbound that may have forgotten it.
+func (d *descriptor) mustRecall() bool { return d.retrieve == nil && d.gate == nil }
 
 // ours says whether an item that was found is ours.
 func (s *Scheduler) ours(d *descriptor, f found, key string) bool {
@@ -76,10 +80,13 @@ func (s *Scheduler) remember(r *run) {
 			s.remembered.Delete(op.Key)
 			continue
 		}
-		data, err := pack(n.Have())
-		if err != nil {
-			s.log.Error("value cannot be remembered", "key", op.Key, "err", err)
-			continue
+		data := []byte{}
+		if d := descriptorOf(n); d != nil && d.mustRecall() {
+			var err error
+			if data, err = pack(n.Have()); err != nil {
+				s.log.Error("value cannot be remembered", "key", op.Key, "err", err)
+				continue
+			}
 		}
 		changes[op.Key] = data
 		s.remembered.Store(op.Key, nil)
