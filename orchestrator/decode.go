@@ -17,28 +17,27 @@ type decoded struct {
 	err   error
 }
 
-// decode turns bytes into values, on all processors where there are many.
-func (o *Orchestrator) decode(events []kvdbsync.Event) []decoded {
+// decodeAll decodes n events, on all processors where there are many.
+func (o *Orchestrator) decodeAll(n int, event func(int) kvdbsync.Event) []decoded {
 	const atLeast = 64 // events for a goroutine
-	out := make([]decoded, len(events))
-	workers := max(1, min(runtime.GOMAXPROCS(0), len(events)/atLeast))
-	size := (len(events) + workers - 1) / workers
-	var wg sync.WaitGroup
-	for from := size; from < len(events); from += size {
-		wg.Go(func() { o.decodeRange(events, out, from, min(from+size, len(events))) })
+	out := make([]decoded, n)
+	workers := max(1, min(runtime.GOMAXPROCS(0), n/atLeast))
+	size := (n + workers - 1) / workers
+	some := func(from, to int) {
+		for i := from; i < to; i++ {
+			out[i] = o.decode(event(i))
+		}
 	}
-	o.decodeRange(events, out, 0, min(size, len(events)))
+	var wg sync.WaitGroup
+	for from := size; from < n; from += size {
+		wg.Go(func() { some(from, min(from+size, n)) })
+	}
+	some(0, min(size, n))
 	wg.Wait()
 	return out
 }
 
-func (o *Orchestrator) decodeRange(events []kvdbsync.Event, out []decoded, from, to int) {
-	for i := from; i < to; i++ {
-		out[i] = o.decodeOne(events[i])
-	}
-}
-
-func (o *Orchestrator) decodeOne(e kvdbsync.Event) decoded {
+func (o *Orchestrator) decode(e kvdbsync.Event) decoded {
 	if e.Err != nil || e.Value == nil {
 		return decoded{err: e.Err}
 	}

@@ -17,6 +17,11 @@ type layer struct {
 	synced   bool
 	problems []error
 	doubted  map[string]bool // keys that are gone if a second listing says so, too
+
+	// past is what is remembered until nothing can be missing any more of what the
+	// source has now; less what something has come for.
+	past     map[string]*recollection
+	restored bool // it was made entries, at least once
 }
 
 // entry is what a layer has under a key: the last valid value, and why the
@@ -26,34 +31,19 @@ type entry struct {
 	err   error
 }
 
-// claim is what holds for a key, and the entry that would if it were valid.
-type claim struct {
-	value   *scheduler.Value
-	refused *entry
+// set replaces what is under a key; nil is nothing.
+func (l *layer) set(key string, e *entry) {
+	if e == nil {
+		delete(l.entries, key)
+	} else {
+		l.entries[key] = e
+	}
 }
 
-func (c claim) change(key string) scheduler.Change {
-	out := scheduler.Change{Key: key, Value: c.value}
-	if c.refused != nil {
-		out.Err = c.refused.err
-	}
-	return out
-}
-
-// set takes an event into the layer.
-func (l *layer) set(e kvdbsync.Event, d decoded) {
-	switch {
-	case e.Value == nil && e.Err == nil:
-		delete(l.entries, e.Key)
-	case d.err != nil:
-		old := l.entries[e.Key]
-		if old == nil {
-			old = &entry{}
-		}
-		l.entries[e.Key] = &entry{valid: old.valid, err: d.err}
-	default:
-		l.entries[e.Key] = &entry{valid: d.value}
-	}
+// listing tells that the layer's source is reading its store.
+func (l *layer) listing() bool {
+	source, ok := l.Input.(interface{ Health() kvdbsync.Health })
+	return ok && source.Health().State == kvdbsync.Syncing
 }
 
 // reportProblems logs the problems that are new.

@@ -25,6 +25,11 @@
 // a second listing has shown the same. Everything that a layer changed at once is
 // one transaction.
 //
+// With a [Memory] it knows after a restart what each layer last declared. A layer that
+// is not there when patience ends is followed as remembered, until its first complete
+// snapshot replaces that; what it no longer has goes then, by the rules above. What
+// was last valid under a key stays in force across restarts, too.
+//
 // Run's goroutine owns all of the state. Tests drive it with layers made of
 // channels; the property that the result does not depend on the order of the
 // inputs is tested with random inputs.
@@ -34,7 +39,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -75,7 +79,10 @@ type Options struct {
 	// Grace is how long a layer is doubted of which a new listing shows nothing any
 	// more, before it is listed again. Defaults to 10 s.
 	Grace time.Duration
-	Log   *slog.Logger // Defaults to slog.Default
+	// Memory is what layers had when the agent last ran, and learns what they have.
+	// Defaults to none.
+	Memory Memory
+	Log    *slog.Logger // Defaults to slog.Default
 }
 
 // An Orchestrator merges layers; see the package documentation.
@@ -83,6 +90,7 @@ type Orchestrator struct {
 	sched  Committer
 	retry  scheduler.Retry
 	log    *slog.Logger
+	memory Memory
 	layers []*layer // the highest first
 
 	grace    time.Duration
@@ -91,11 +99,16 @@ type Orchestrator struct {
 	known    bool            // every layer has delivered a complete snapshot
 	complete bool            // and none had a problem: what nobody declares has been removed
 	held     map[string]bool // removals that wait until all is known
+	learned  notes           // for the memory, since it was last told
 }
 
 // New returns an Orchestrator of opts.Layers. It does nothing before Run.
 func New(sched Committer, opts Options) *Orchestrator {
-	o := &Orchestrator{sched: sched, retry: opts.Retry, log: cmp.Or(opts.Log, slog.Default()), patience: cmp.Or(opts.Patience, 100*time.Millisecond), grace: cmp.Or(opts.Grace, 10*time.Second), held: map[string]bool{}}
+	o := &Orchestrator{
+		sched: sched, retry: opts.Retry, log: cmp.Or(opts.Log, slog.Default()), memory: opts.Memory,
+		patience: cmp.Or(opts.Patience, 100*time.Millisecond), grace: cmp.Or(opts.Grace, 10*time.Second),
+		held: map[string]bool{},
+	}
 	for _, l := range opts.Layers {
 		o.layers = append(o.layers, &layer{Layer: l, entries: map[string]*entry{}})
 	}
@@ -107,6 +120,7 @@ func New(sched Committer, opts Options) *Orchestrator {
 
 // Run follows the layers until ctx ends.
 func (o *Orchestrator) Run(ctx context.Context) error {
+	o.recollect()
 	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())}}
 	for _, l := range o.layers {
 		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(l.Input.Ready())})
@@ -114,13 +128,15 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	patience := time.NewTimer(o.patience)
 	defer patience.Stop()
 	cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(patience.C)})
+	begun := time.Now()
 	for {
 		switch chosen, _, _ := reflect.Select(cases); chosen {
 		case 0:
 			return nil
 		case len(cases) - 1:
-			o.patience = 0
-			o.commit(ctx, "patience is over", nil)
+			if o.impatient(ctx, time.Since(begun)) {
+				patience.Reset(listingPatience / 10)
+			}
 		default:
 			l := o.layers[chosen-1]
 			if change, ok := l.Input.Take(); ok {
@@ -130,12 +146,37 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	}
 }
 
+// impatient goes on with what there is, and tells whether a layer is still to be
+// waited for before what is remembered of it counts.
+func (o *Orchestrator) impatient(ctx context.Context, waited time.Duration) (again bool) {
+	o.patience = 0
+	var changes []scheduler.Change
+	for _, l := range o.layers {
+		switch {
+		case l.synced || len(l.past) == 0:
+		case waited < listingPatience && l.listing():
+			again = true
+		default:
+			changes = append(changes, o.restore(l, "it is not there yet")...)
+		}
+	}
+	o.commit(ctx, o.incomplete(), changes)
+	return again
+}
+
 // follow brings a layer up to date and commits what that changes.
 func (o *Orchestrator) follow(ctx context.Context, l *layer, c kvdbsync.Change) {
+	var changes []scheduler.Change
+	if c.Synced && !l.synced {
+		changes = o.awaken(l, &c)
+	}
 	o.doubt(l, &c)
-	changes := o.merge(l, c)
+	changes = append(changes, o.merge(l, c.Events)...)
+	changes = append(changes, o.outgrow(l, c)...)
+	l.reportProblems(o.log, c.Problems)
 	l.synced = l.synced || c.Synced
 	o.commit(ctx, l.Name, changes)
+	o.tell()
 }
 
 // commit hands on what changed; or all there is, when it is the first time, when
@@ -157,7 +198,7 @@ func (o *Orchestrator) commit(ctx context.Context, what string, changes []schedu
 	case !o.began && o.patience > 0:
 		return
 	case !o.began:
-		txn.Description = "not all sources are complete yet"
+		txn.Description = o.incomplete()
 		txn.Changes = o.all()
 	}
 	if len(txn.Changes) == 0 && !txn.Replace {
@@ -170,75 +211,4 @@ func (o *Orchestrator) commit(ctx context.Context, what string, changes []schedu
 	} else if ctx.Err() == nil {
 		o.log.Error("transaction not done", "what", txn.Description, "err", err)
 	}
-}
-
-// merge takes a change into its layer, and returns what it changes in the
-// effective intent. As long as not every layer is known, removals are held.
-func (o *Orchestrator) merge(l *layer, c kvdbsync.Change) []scheduler.Change {
-	decoded := o.decode(c.Events)
-	var out []scheduler.Change
-	for i, e := range c.Events {
-		before := o.effective(e.Key)
-		l.set(e, decoded[i])
-		after := o.effective(e.Key)
-		if before == after {
-			continue
-		}
-		if !o.known && before.value != nil && after.value == nil {
-			o.held[e.Key] = true
-			after.value = before.value
-		}
-		if before != after {
-			out = append(out, after.change(e.Key))
-		}
-	}
-	o.reportRefusals(l, c.Events, decoded)
-	l.reportProblems(o.log, c.Problems)
-	return out
-}
-
-// released are the removals that were held, and that nothing has come to undo.
-func (o *Orchestrator) released() []scheduler.Change {
-	var out []scheduler.Change
-	for _, key := range slices.Sorted(maps.Keys(o.held)) {
-		if c := o.effective(key); c.value == nil {
-			out = append(out, c.change(key))
-		}
-	}
-	o.held = nil
-	return out
-}
-
-// effective is what holds for key, over all layers.
-func (o *Orchestrator) effective(key string) (out claim) {
-	for _, l := range o.layers {
-		e := l.entries[key]
-		if e == nil {
-			continue
-		}
-		if e.err != nil && out.refused == nil {
-			out.refused = e
-		}
-		if e.valid != nil {
-			out.value = e.valid
-			return out
-		}
-	}
-	return out
-}
-
-// all is the whole of the effective intent, sorted by key.
-func (o *Orchestrator) all() []scheduler.Change {
-	var out []scheduler.Change
-	seen := map[string]bool{}
-	for _, l := range o.layers {
-		for key := range l.entries {
-			if !seen[key] {
-				seen[key] = true
-				out = append(out, o.effective(key).change(key))
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b scheduler.Change) int { return cmp.Compare(a.Key, b.Key) })
-	return out
 }

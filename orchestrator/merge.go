@@ -1,0 +1,104 @@
+package orchestrator
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A verdict is what holds for a key, and the entry that would if it were valid.
+type verdict struct {
+	value   *scheduler.Value
+	refused *entry
+}
+
+func (v verdict) change(key string) scheduler.Change {
+	out := scheduler.Change{Key: key, Value: v.value}
+	if v.refused != nil {
+		out.Err = v.refused.err
+	}
+	return out
+}
+
+// effective is what holds for key, over all layers.
+func (o *Orchestrator) effective(key string) (out verdict) {
+	for _, l := range o.layers {
+		e := l.entries[key]
+		if e == nil {
+			continue
+		}
+		if e.err != nil && out.refused == nil {
+			out.refused = e
+		}
+		if e.valid != nil {
+			out.value = e.valid
+			return out
+		}
+	}
+	return out
+}
+
+// merge takes events into their layer, and returns what they change in the
+// effective intent.
+func (o *Orchestrator) merge(l *layer, events []kvdbsync.Event) []scheduler.Change {
+	var out []scheduler.Change
+	decoded := o.decodeAll(len(events), func(i int) kvdbsync.Event { return events[i] })
+	for i, e := range events {
+		next, news := o.next(l, e, decoded[i])
+		if !news {
+			continue
+		}
+		if c, changed := o.put(l, e.Key, next); changed {
+			out = append(out, c)
+		}
+	}
+	o.reportRefusals(l, events, decoded)
+	return out
+}
+
+// put replaces what a layer has under a key, nil being nothing, and returns what
+// that changes. As long as not every layer is known, removals are held.
+func (o *Orchestrator) put(l *layer, key string, e *entry) (c scheduler.Change, changed bool) {
+	before := o.effective(key)
+	l.set(key, e)
+	after := o.effective(key)
+	if before == after {
+		return c, false
+	}
+	if !o.known && before.value != nil && after.value == nil {
+		o.held[key] = true
+		after.value = before.value
+	}
+	return after.change(key), before != after
+}
+
+// released are the removals that were held, and that nothing has come to undo.
+func (o *Orchestrator) released() []scheduler.Change {
+	var out []scheduler.Change
+	for _, key := range slices.Sorted(maps.Keys(o.held)) {
+		if v := o.effective(key); v.value == nil {
+			out = append(out, v.change(key))
+		}
+	}
+	o.held = nil
+	return out
+}
+
+// all is the whole of the effective intent, sorted by key.
+func (o *Orchestrator) all() []scheduler.Change {
+	var out []scheduler.Change
+	seen := map[string]bool{}
+	for _, l := range o.layers {
+		for key := range l.entries {
+			if !seen[key] {
+				seen[key] = true
+				out = append(out, o.effective(key).change(key))
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b scheduler.Change) int { return cmp.Compare(a.Key, b.Key) })
+	return out
+}

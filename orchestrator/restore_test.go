@@ -1,0 +1,230 @@
+package orchestrator_test
+
+import (
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/orchestrator"
+)
+
+// A notebook is a Memory that counts.
+type notebook struct {
+	keys  map[string][]byte
+	saved int // keys that were saved
+}
+
+func newNotebook() *notebook { return &notebook{keys: map[string][]byte{}} }
+
+func (n *notebook) Load() iter.Seq2[string, []byte] { return maps.All(maps.Clone(n.keys)) }
+
+func (n *notebook) Save(changes map[string][]byte) error {
+	n.saved += len(changes)
+	maps.Copy(n.keys, changes)
+	maps.DeleteFunc(n.keys, func(_ string, v []byte) bool { return v == nil })
+	return nil
+}
+
+var _ orchestrator.Memory = (*notebook)(nil)
+
+// listed is a complete listing.
+func listed(text string) kvdbsync.Change {
+	return kvdbsync.Change{Synced: true, Resynced: true, Events: events(text)}
+}
+
+// A step gives a layer a change, unless it has no name, lets some time pass, and says
+// what stands then.
+type step struct {
+	layer  string
+	change kvdbsync.Change
+	after  time.Duration
+	stands string
+}
+
+func (r *rig) steps(t *testing.T, steps []step) {
+	t.Helper()
+	for i, s := range steps {
+		if s.layer != "" {
+			s.change.Events = slices.Clone(s.change.Events)
+			r.give(s.layer, s.change)
+		}
+		<-time.After(s.after)
+		synctest.Wait()
+		if got := r.standing(); got != s.stands {
+			t.Errorf("step %d: stands %q, want %q", i, got, s.stands)
+		}
+	}
+}
+
+const second = time.Second
+
+// TestRestarts lets an agent know two stores, and starts it again.
+func TestRestarts(t *testing.T) {
+	bad := []error{errors.New("routes.yaml: cannot be read")}
+	hidden := listed("if5=5")
+	hidden.Problems = bad
+	mended := kvdbsync.Change{Synced: true, Resynced: true, Events: events("if1=1")}
+	tests := []struct {
+		what  string
+		steps []step
+	}{
+		{"with all stores down, what they last declared is there within a second", []step{
+			{after: second, stands: "if1=1 if2=2 if3=3 old=1"},
+		}},
+		{"a store that comes back is followed; nothing goes before all are there", []step{
+			{after: second, stands: "if1=1 if2=2 if3=3 old=1"},
+			{"files", listed("if1=9"), second, "if1=9 if2=2 if3=3 old=1"},
+			{"etcd", listed("if3=3 if4=4"), 0, "if1=9 if3=3 if4=4"},
+		}},
+		{"stores that are there at once are followed alone", []step{
+			{"files", listed("if1=1"), 0, "old=1"},
+			{"etcd", listed("if4=4"), 0, "if1=1 if4=4"},
+		}},
+		{"one that is there and one that is not", []step{
+			{"files", listed("if1=7"), second, "if1=7 if3=3 old=1"},
+			{"etcd", listed("if3=8"), 0, "if1=7 if3=8"},
+		}},
+		{"a store that is empty is doubted", []step{
+			{"files", listed("if1=1"), 0, "old=1"},
+			{"etcd", listed(""), 0, "if1=1 if3=3"},
+			{"etcd", listed(""), 0, "if1=1"},
+		}},
+		{"even when it comes late", []step{
+			{after: second, stands: "if1=1 if2=2 if3=3 old=1"},
+			{"etcd", listed(""), 0, "if1=1 if2=2 if3=3 old=1"},
+			{"files", listed("if1=1"), 0, "if1=1 if3=3"},
+			{"etcd", listed(""), 0, "if1=1"},
+		}},
+		{"what a problem may hide stays", []step{
+			{"etcd", listed("if3=3"), 0, "old=1"},
+			{"files", hidden, 0, "if1=1 if2=2 if3=3 if5=5 old=1"},
+			{"files", mended, 0, "if1=1 if3=3 if5=5"},
+		}},
+		{"changes before the first listing count", []step{
+			{after: second, stands: "if1=1 if2=2 if3=3 old=1"},
+			{"etcd", kvdbsync.Change{Events: events("if3=7")}, 0, "if1=1 if2=2 if3=7 old=1"},
+			{"etcd", kvdbsync.Change{Synced: true}, 0, "if1=1 if2=2 if3=7 old=1"},
+			{"files", listed("if1=1"), 0, "if1=1 if3=7"},
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.what, func(t *testing.T) {
+			layers := map[string]int{"files": 2, "etcd": 1}
+			memory := newNotebook()
+			life(t, layers, "", memory, func(t *testing.T, r *rig) {
+				r.give("files", listed("if1=1 if2=2"))
+				r.give("etcd", listed("if1=5 if3=3"))
+			})
+			life(t, layers, "old=1", memory, func(t *testing.T, r *rig) { r.steps(t, tt.steps) })
+		})
+	}
+}
+
+func TestWhatIsRememberedIsSaidToBe(t *testing.T) {
+	memory := newNotebook()
+	life(t, map[string]int{"etcd": 1, "files": 2}, "", memory, func(_ *testing.T, r *rig) { r.give("etcd", listed("if1=1")) })
+	life(t, map[string]int{"etcd": 1, "files": 2}, "", memory, func(t *testing.T, r *rig) {
+		r.steps(t, []step{{after: second, stands: "if1=1"}})
+		if got, want := r.sched.History()[0].Description, "not all sources are complete yet; as remembered: etcd"; got != want {
+			t.Errorf("the transaction is called %q, want %q", got, want)
+		}
+		if want := `level=WARN msg="what a source declared before the restart counts for now" source=etcd keys=1`; !strings.Contains(r.log.String(), want) {
+			t.Errorf("the log does not say %s:\n%s", want, &r.log)
+		}
+	})
+}
+
+func TestWhatWasLastValidStaysInForceAcrossRestarts(t *testing.T) {
+	layers := map[string]int{"etcd": 1}
+	broken := kvdbsync.Event{Key: prefix + "if3", Err: errors.New("line 7: no mapping")}
+	memory := newNotebook()
+	life(t, layers, "", memory, func(_ *testing.T, r *rig) {
+		r.give("etcd", listed("if1=1 if2=2 if3=3"))
+		r.give("etcd", kvdbsync.Change{Events: append(events("if1=99999 if2={"), broken)})
+	})
+	states := func(t *testing.T, r *rig, want map[string]string) {
+		t.Helper()
+		for name, word := range want {
+			st, _ := r.sched.Status(prefix + name)
+			if st == nil || st.Err == nil && word != "" || st.Err != nil && (word == "" || !strings.Contains(st.Err.Error(), word)) {
+				t.Errorf("%s: %+v, want %q", name, st, word)
+			}
+		}
+	}
+	life(t, layers, "", memory, func(t *testing.T, r *rig) {
+		r.steps(t, []step{{after: second, stands: "if1=1 if2=2 if3=3"}})
+		states(t, r, map[string]string{"if1": "at most 9216", "if2": "JSON", "if3": "line 7"})
+	})
+	life(t, layers, "", memory, func(t *testing.T, r *rig) {
+		c := listed("if1=88888 if2={")
+		c.Events = append(c.Events, broken)
+		r.give("etcd", c)
+		r.steps(t, []step{{stands: "if1=1 if2=2 if3=3"}})
+		r.give("etcd", kvdbsync.Change{Events: events("if1=7 if3=")})
+		states(t, r, map[string]string{"if1": "", "if2": "JSON"})
+	})
+	life(t, layers, "", memory, func(t *testing.T, r *rig) {
+		r.steps(t, []step{{after: second, stands: "if1=7 if2=2"}})
+		states(t, r, map[string]string{"if1": "", "if2": "JSON"})
+	})
+}
+
+// A source that reads its store is about to be there, so its memory can wait.
+func TestASourceThatListsIsWaitedFor(t *testing.T) {
+	layers := map[string]int{"etcd": 1, "files": 1}
+	memory := newNotebook()
+	life(t, layers, "", memory, func(_ *testing.T, r *rig) { r.give("etcd", listed("if1=1 if2=2")) })
+	life(t, layers, "", memory, func(t *testing.T, r *rig) {
+		r.inputs["etcd"].health.Store(int32(kvdbsync.Syncing))
+		r.steps(t, []step{
+			{"files", listed("if5=5"), second, "if5=5"},
+			{"etcd", listed("if1=1"), second, "if1=1 if5=5"},
+		})
+	})
+	for _, fate := range []kvdbsync.State{kvdbsync.Connecting, kvdbsync.Syncing} {
+		life(t, layers, "", memory, func(t *testing.T, r *rig) {
+			r.inputs["etcd"].health.Store(int32(kvdbsync.Syncing))
+			<-time.After(2 * second)
+			r.inputs["etcd"].health.Store(int32(fate))
+			r.steps(t, []step{{after: 2 * second, stands: "if1=1 if5=5"}})
+		})
+	}
+}
+
+func TestASourceThatIsNoLongerConfiguredIsForgotten(t *testing.T) {
+	memory := newNotebook()
+	life(t, map[string]int{"etcd": 1, "files": 2}, "", memory, func(_ *testing.T, r *rig) {
+		r.give("etcd", listed("if1=1"))
+		r.give("files", listed("if2=2"))
+	})
+	life(t, map[string]int{"files": 2}, "", memory, func(t *testing.T, r *rig) {
+		r.steps(t, []step{{after: second, stands: "if2=2"}})
+	})
+	if len(memory.keys) != 1 {
+		t.Errorf("remembered: %q", memory.keys)
+	}
+}
+
+// What is as remembered is not written, nor handed on, again.
+func TestWhatIsAsRememberedCostsNothing(t *testing.T) {
+	layers := map[string]int{"etcd": 1, "files": 2}
+	memory := newNotebook()
+	life(t, layers, "", memory, func(_ *testing.T, r *rig) { r.give("etcd", listed("if1=1 if2=99999")) })
+	memory.saved = 0
+	life(t, layers, "", memory, func(t *testing.T, r *rig) {
+		r.steps(t, []step{{after: second, stands: "if1=1"}})
+		r.give("etcd", listed("if1=1 if2=99999"))
+		if n := len(r.sched.History()); n != 1 {
+			t.Errorf("%d transactions", n)
+		}
+	})
+	if memory.saved != 0 {
+		t.Errorf("%d keys saved", memory.saved)
+	}
+}

@@ -1,0 +1,202 @@
+package orchestrator_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+const prefix = "config/linux/interfaces/v2/interface/"
+
+// input is a layer's source that a test feeds.
+type input struct {
+	ready chan struct{}
+	mu    sync.Mutex
+	queue []kvdbsync.Change
+
+	relists atomic.Int32
+	health  atomic.Int32 // a kvdbsync.State
+}
+
+func (in *input) Health() kvdbsync.Health {
+	return kvdbsync.Health{State: kvdbsync.State(in.health.Load())}
+}
+
+func (in *input) Relist() { in.relists.Add(1) }
+
+func newInput() *input { return &input{ready: make(chan struct{}, 1)} }
+
+func (in *input) Ready() <-chan struct{} { return in.ready }
+
+func (in *input) Take() (kvdbsync.Change, bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if len(in.queue) == 0 {
+		return kvdbsync.Change{}, false
+	}
+	c := in.queue[0]
+	in.queue = in.queue[1:]
+	if len(in.queue) > 0 {
+		in.ready <- struct{}{}
+	}
+	return c, true
+}
+
+func (in *input) give(c kvdbsync.Change) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.queue = append(in.queue, c); len(in.queue) == 1 {
+		in.ready <- struct{}{}
+	}
+}
+
+// rig is an orchestrator over a scheduler whose southbound is a map.
+type rig struct {
+	inputs map[string]*input
+	sched  *scheduler.Scheduler
+	orch   *orchestrator.Orchestrator
+	log    bytes.Buffer // written only while the test waits
+	mu     sync.Mutex
+	stands map[string]string // interface name -> MTU
+}
+
+// bubble runs f with a rig of the given layers, in virtual time. After
+// synctest.Wait all that was given has been followed.
+func bubble(t *testing.T, layers map[string]int, standing string, f func(*testing.T, *rig)) {
+	life(t, layers, standing, nil, f)
+}
+
+// life is bubble with a memory of earlier lives.
+func life(t *testing.T, layers map[string]int, standing string, memory orchestrator.Memory, f func(*testing.T, *rig)) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r := &rig{inputs: map[string]*input{}, stands: map[string]string{}}
+		for _, e := range strings.Fields(standing) {
+			name, mtu, _ := strings.Cut(e, "=")
+			r.stands[name] = mtu
+		}
+		log := slog.New(slog.NewTextHandler(&r.log, nil))
+		r.sched = scheduler.New(scheduler.Options{Log: log})
+		if _, err := scheduler.Register(r.sched, r.descriptor()); err != nil {
+			t.Fatal(err)
+		}
+		opts := orchestrator.Options{Log: log, Memory: memory}
+		for name, priority := range layers {
+			r.inputs[name] = newInput()
+			opts.Layers = append(opts.Layers, orchestrator.Layer{Name: name, Priority: priority, Input: r.inputs[name]})
+		}
+		var running errgroup.Group
+		running.Go(func() error { return r.sched.Run(ctx) })
+		r.orch = orchestrator.New(r.sched, opts)
+		running.Go(func() error { return r.orch.Run(ctx) })
+		f(t, r)
+		cancel()
+		if err := running.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// give hands a change to a layer and waits until it has been followed.
+func (r *rig) give(layer string, c kvdbsync.Change) {
+	r.inputs[layer].give(c)
+	synctest.Wait()
+}
+
+func (r *rig) set(name, mtu string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if mtu == "" {
+		delete(r.stands, name)
+	} else {
+		r.stands[name] = mtu
+	}
+}
+
+func (r *rig) descriptor() scheduler.Descriptor[*interfaces.Interface, struct{}] {
+	type none = struct{}
+	type found = scheduler.Found[*interfaces.Interface, none]
+	return scheduler.Descriptor[*interfaces.Interface, none]{
+		Name: "interface", Model: models.For[*interfaces.Interface](),
+		Validate: func(_ string, v *interfaces.Interface) error {
+			if v.Mtu > 9216 {
+				return &models.FieldError{Field: "mtu", Value: v.Mtu, Want: "at most 9216"}
+			}
+			return nil
+		},
+		Create: func(_ context.Context, _ string, v *interfaces.Interface) (none, error) {
+			r.set(v.Name, fmt.Sprint(v.Mtu))
+			return none{}, nil
+		},
+		Update: func(_ context.Context, _ string, _, v *interfaces.Interface, _ none) (none, error) {
+			r.set(v.Name, fmt.Sprint(v.Mtu))
+			return none{}, nil
+		},
+		Delete: func(_ context.Context, _ string, v *interfaces.Interface, _ none) error {
+			r.set(v.Name, "")
+			return nil
+		},
+		Retrieve: func(context.Context, []scheduler.Wanted[*interfaces.Interface]) iter.Seq2[found, error] {
+			return func(yield func(found, error) bool) {
+				for name, mtu := range maps.Clone(r.stands) {
+					n, err := strconv.ParseUint(mtu, 10, 32)
+					if !yield(found{Value: &interfaces.Interface{Name: name, Mtu: uint32(n)}}, err) {
+						return
+					}
+				}
+			}
+		},
+	}
+}
+
+// standing is what the southbound has: "if1=1500 if2=9000".
+func (r *rig) standing() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(r.stands)) {
+		out = append(out, name+"="+r.stands[name])
+	}
+	return strings.Join(out, " ")
+}
+
+// events reads "if1=1500 if2=": puts and deletes. A value that is no number is
+// put as it is.
+func events(text string) (out []kvdbsync.Event) {
+	for _, f := range strings.Fields(text) {
+		name, mtu, _ := strings.Cut(f, "=")
+		out = append(out, event(name, mtu))
+	}
+	return out
+}
+
+func event(name, mtu string) kvdbsync.Event {
+	e := kvdbsync.Event{Key: prefix + name}
+	switch {
+	case mtu == "":
+	case strings.Trim(mtu, "0123456789") != "":
+		e.Value = []byte(mtu)
+	default:
+		e.Value = fmt.Appendf(nil, `{"name":%q,"mtu":%s}`, name, mtu)
+	}
+	return e
+}
