@@ -46,18 +46,19 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	}
 	defer socket.Close()
 
+	// What is known of earlier runs.
+	known := openState(conf.orchestrator.stateDir(s.Label), log)
+	defer known.Close()
+
 	// What is done: descriptors teach the scheduler what there is.
-	sched := scheduler.New(conf.scheduler.options(log, out))
+	sched := scheduler.New(conf.scheduler.options(known, log, out))
 	conf.linux.Label, conf.linux.Log = s.Label, log
 	host, err := linux.Register(sched, conf.linux)
 	if err != nil {
 		return err
 	}
 	standing := announcing{sched, make(chan struct{}, 1)}
-	orch := orchestrator.New(standing, orchestrator.Options{
-		Layers: stores.layers(), Retry: conf.scheduler.retry(), Log: log,
-		Patience: conf.orchestrator.Patience, Grace: conf.orchestrator.Grace,
-	})
+	orch := orchestrator.New(standing, conf.orchestrator.options(stores.layers(), known, conf.scheduler.retry(), log))
 
 	// Who may look: whoever reaches the loopback, or may use the socket.
 	web := rest.Server{Config: conf.http, Options: rest.Options{
@@ -65,7 +66,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	}}
 	socket.Beside = rest.Handler(web.Options)
 
-	below := []task{sched.Run, host.Run, socket.Run}
+	below := append(known.tasks(), sched.Run, host.Run, socket.Run)
 	above := append(stores.tasks(), orch.Run, web.Run, standing.announce(tell))
 	log.Info("agent runs", "label", s.Label, "stores", stores.names(), "pid", os.Getpid())
 	tell.Tell("READY=1")

@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/northbound/rest"
+	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -64,15 +66,19 @@ func refuse(wrong bool, key string, value any, want string) error {
 	return fmt.Errorf("%s: %v: want %s", key, value, want)
 }
 
-func (c schedulerConfig) options(log *slog.Logger, out io.Writer) scheduler.Options {
+func (c schedulerConfig) options(known state, log *slog.Logger, out io.Writer) scheduler.Options {
 	if !c.Print {
 		out = nil
 	}
-	return scheduler.Options{
+	o := scheduler.Options{
 		Log: log, Out: out, PrintLimit: c.PrintLimit, Simulate: c.Simulate,
 		Concurrency: c.Concurrency, VerbTimeout: c.OperationTimeout,
 		HistoryCount: c.HistoryCount, HistoryBytes: c.HistoryBytes,
 	}
+	if known.applied != nil {
+		o.Memory = known.applied
+	}
+	return o
 }
 
 func (c schedulerConfig) retry() scheduler.Retry {
@@ -85,6 +91,7 @@ type orchestratorConfig struct {
 	AntiEntropy time.Duration  `yaml:"anti-entropy"`
 	Patience    time.Duration  `yaml:"start-patience"`
 	Grace       time.Duration  `yaml:"grace-time"`
+	StateDir    *string        `yaml:"state-dir"` // nil: the usual place; empty: none
 }
 
 func defaultOrchestrator() orchestratorConfig {
@@ -104,6 +111,22 @@ func (c orchestratorConfig) Validate() error {
 			"only names of stores: "+strings.Join(known, ", ")))
 	}
 	return errors.Join(errs...)
+}
+
+// stateDir is where the agent of a label keeps its state; empty: nowhere.
+func (c orchestratorConfig) stateDir(label string) string {
+	if c.StateDir != nil {
+		return *c.StateDir
+	}
+	return stateDir(label, os.Getenv)
+}
+
+func (c orchestratorConfig) options(layers []orchestrator.Layer, known state, retry scheduler.Retry, log *slog.Logger) orchestrator.Options {
+	o := orchestrator.Options{Layers: layers, Retry: retry, Patience: c.Patience, Grace: c.Grace, Log: log}
+	if known.intent != nil {
+		o.Memory = known.intent
+	}
+	return o
 }
 
 // priority is that of a store, which may be zero or less.

@@ -100,7 +100,7 @@ func nothingLeft(ts *testscript.TestScript, _ bool, _ []string) {
 	for _, entry := range entries {
 		files = append(files, entry.Name())
 	}
-	if want := []string{"conf", "keys.db", "network"}; !slices.Equal(files, want) {
+	if want := []string{"conf", "keys.db", "network", "state"}; !slices.Equal(files, want) {
 		ts.Fatalf("%s holds %v, want %v", home, files, want)
 	}
 	sockets, err := filepath.Glob(ts.Getenv("TMPDIR") + "/first-light-*")

@@ -1,7 +1,7 @@
 // Package scratch gives a program a place where it is root of a network of its
 // own, so that nothing it does can reach the host's: a new network namespace
-// with its loopback up, and a new mount namespace with an empty /run, so that
-// named namespaces are its own too. An ordinary user gets them inside a user
+// with its loopback up, and a new mount namespace with an empty /run and /var/lib, so
+// that named namespaces and what programs keep are its own too. An ordinary user gets them inside a user
 // namespace. When the last process inside ends, the kernel takes all of it away.
 //
 // A process is started inside by its SysProcAttr, [Attr], and calls [Enter]
@@ -47,14 +47,16 @@ func mayAdminister() bool {
 }
 
 // Enter makes the namespaces that the process was started in ready: no mount
-// reaches the host, /run is empty, the loopback interface is up. Its error is
+// reaches the host, /run and /var/lib are empty, the loopback interface is up. Its error is
 // ErrDenied where a security policy has taken the rights inside away.
 func Enter() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return denied("keeping mounts private", err)
 	}
-	if err := unix.Mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
-		return denied("mounting an empty /run", err)
+	for _, dir := range []string{"/run", "/var/lib"} {
+		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
+			return denied("mounting an empty "+dir, err)
+		}
 	}
 	if err := os.Mkdir("/run/netns", 0o755); err != nil {
 		return fmt.Errorf("folder of named namespaces: %w", err)

@@ -17,6 +17,7 @@ package session
 
 import (
 	"maps"
+	"path/filepath"
 	"regexp"
 	"testing"
 	"time"
@@ -38,6 +39,7 @@ func Run(t *testing.T, dir, bin string, setup func(*testscript.Env) error, more 
 		Dir: dir,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+":"+env.Getenv("PATH"))
+			env.Setenv("STATE_DIRECTORY", filepath.Join(env.WorkDir, "state"))
 			env.Values[programsKey{}] = map[string]*program{}
 			if setup == nil {
 				return nil
