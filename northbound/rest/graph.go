@@ -25,7 +25,7 @@ func (h *handler) graph(w http.ResponseWriter, _ *http.Request, q query) error {
 	if err != nil {
 		return err
 	}
-	s := sketch{index: map[string]int{}}
+	s := sketch{index: map[string]int{}, drawn: map[drawing.Edge]bool{}}
 	if one {
 		i := slices.IndexFunc(h.sched.History(), func(r *scheduler.Record) bool { return r.Seq == seq })
 		if i < 0 {
@@ -90,6 +90,7 @@ type sketch struct {
 	nodes   []wire.Node
 	changed map[string]bool // by a transaction
 	index   map[string]int  // of boxes, by key or by what is missing
+	drawn   map[drawing.Edge]bool
 	g       drawing.Graph
 }
 
@@ -115,20 +116,28 @@ func (s *sketch) box(name string, b drawing.Box) int {
 	return i
 }
 
+// edge draws one arrow, even where there are several reasons for it.
+func (s *sketch) edge(e drawing.Edge) {
+	if !s.drawn[e] {
+		s.drawn[e] = true
+		s.g.Edges = append(s.g.Edges, e)
+	}
+}
+
 // edges draws a relation to what meets it, or to what is missing. What is derived
 // points to its base, since it stands on it.
 func (s *sketch) edges(from int, t wire.Target) {
 	if t.Relation == "derives" {
 		for _, key := range t.MatchingKeys {
 			if to, ok := s.index[key]; ok {
-				s.g.Edges = append(s.g.Edges, drawing.Edge{From: to, To: from, Dashed: true})
+				s.edge(drawing.Edge{From: to, To: from, Dashed: true})
 			}
 		}
 		return
 	}
 	for _, key := range t.MatchingKeys {
 		if to, ok := s.index[key]; ok {
-			s.g.Edges = append(s.g.Edges, drawing.Edge{From: from, To: to})
+			s.edge(drawing.Edge{From: from, To: to})
 		}
 	}
 	if len(t.MatchingKeys) > 0 {
@@ -139,7 +148,7 @@ func (s *sketch) edges(from int, t wire.Target) {
 		name = t.Label
 	}
 	missing := s.box(name, drawing.Box{Label: name, Tip: t.Label + ": missing", Fill: "#ffffff", Dashed: true})
-	s.g.Edges = append(s.g.Edges, drawing.Edge{From: from, To: missing})
+	s.edge(drawing.Edge{From: from, To: missing})
 }
 
 func boxOf(n wire.Node, changed bool) drawing.Box {

@@ -10,6 +10,9 @@ import (
 // DOT writes the graph in the language of Graphviz, for programs that draw better.
 func (g Graph) DOT(w io.Writer) error {
 	out := bufio.NewWriter(w)
+	// Within quotes only these are special.
+	inside := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+	quoted := func(s string) string { return `"` + inside.Replace(s) + `"` }
 	fmt.Fprint(out, "digraph G {\n  rankdir=RL;\n  node [shape=box, style=\"rounded,filled\", fontname=monospace];\n")
 	for i, b := range g.Boxes {
 		style, width := "rounded,filled", 1
@@ -30,9 +33,4 @@ func (g Graph) DOT(w io.Writer) error {
 	}
 	fmt.Fprint(out, "}\n")
 	return out.Flush()
-}
-
-// quoted is text as DOT has it: only quotes, backslashes and line feeds are special.
-func quoted(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }

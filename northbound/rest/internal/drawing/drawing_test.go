@@ -60,6 +60,26 @@ func TestEdgesPointLeft(t *testing.T) {
 	})
 }
 
+// What no edge connects is one below the other.
+func TestPartsAreApart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		left, right := random(t), random(t)
+		g := Graph{Boxes: append(left.Boxes[:len(left.Boxes):len(left.Boxes)], right.Boxes...), Edges: left.Edges}
+		n := len(left.Boxes)
+		for _, e := range right.Edges {
+			g.Edges = append(g.Edges, Edge{From: e.From + n, To: e.To + n})
+		}
+		d := Layout(g)
+		for _, a := range d.Places[:n] {
+			for _, b := range d.Places[n:] {
+				if a.Y >= b.Y {
+					t.Fatalf("%+v is not above %+v", a, b)
+				}
+			}
+		}
+	})
+}
+
 // All formats are well formed, whatever the labels.
 func TestFormats(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

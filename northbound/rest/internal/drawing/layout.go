@@ -6,20 +6,27 @@ import (
 	"unicode/utf8"
 )
 
-// Layout gives each box its place.
+// Layout gives each box its place. What no edge connects is laid out by itself, one
+// below the other, in common columns.
 func Layout(g Graph) *Drawing {
 	l := newLayout(g)
-	l.columns()
-	l.order()
-	return l.place()
+	var parts []part
+	for _, boxes := range l.connected() {
+		p := l.columns(boxes)
+		l.order(p)
+		parts = append(parts, p)
+	}
+	return l.place(parts)
 }
+
+// A part is the boxes that edges connect: by column, from top to bottom.
+type part [][]int
 
 type layout struct {
 	Graph
 	out, in [][]int // by box: what its edges point to, and where they come from
-	column  []int
-	members [][]int // by column, from top to bottom
-	row     []int   // place in its column
+	column  []int   // by box
+	row     []int   // by box: place in the column of its part
 }
 
 func newLayout(g Graph) *layout {
@@ -34,27 +41,48 @@ func newLayout(g Graph) *layout {
 	return l
 }
 
+// connected are the boxes of each part, in their order.
+func (l *layout) connected() (out [][]int) {
+	seen := make([]bool, len(l.Boxes))
+	for first := range l.Boxes {
+		if seen[first] {
+			continue
+		}
+		seen[first] = true
+		boxes := []int{first}
+		for next := 0; next < len(boxes); next++ {
+			for _, near := range [][]int{l.out[boxes[next]], l.in[boxes[next]]} {
+				for _, i := range near {
+					if !seen[i] {
+						seen[i] = true
+						boxes = append(boxes, i)
+					}
+				}
+			}
+		}
+		slices.Sort(boxes)
+		out = append(out, boxes)
+	}
+	return out
+}
+
 // columns puts each box one column right of all that it points to. In a ring the
 // first box is the leftmost.
-func (l *layout) columns() {
-	missing := make([]int, len(l.Boxes)) // how many of out have no column yet
-	done := make([]bool, len(l.Boxes))
+func (l *layout) columns(boxes []int) (p part) {
+	missing := make(map[int]int, len(boxes)) // how many of out have no column yet
+	done := make(map[int]bool, len(boxes))
 	var ready []int
-	for i, out := range l.out {
-		if missing[i] = len(out); missing[i] == 0 {
+	for _, i := range boxes {
+		if missing[i] = len(l.out[i]); missing[i] == 0 {
 			ready = append(ready, i)
 		}
 	}
-	next := 0 // boxes before it are done
-	for {
+	for next := 0; len(done) < len(boxes); {
 		if len(ready) == 0 {
-			for next < len(done) && done[next] {
+			for done[boxes[next]] {
 				next++
 			}
-			if next == len(done) {
-				return
-			}
-			ready = append(ready, next)
+			ready = append(ready, boxes[next])
 		}
 		i := ready[0]
 		ready = ready[1:]
@@ -62,44 +90,51 @@ func (l *layout) columns() {
 			continue
 		}
 		done[i] = true
-		l.add(i)
+		p = p.with(i, l.column[i])
 		for _, from := range l.in[i] {
-			l.column[from] = max(l.column[from], l.column[i]+1)
-			if missing[from]--; missing[from] == 0 && !done[from] {
-				ready = append(ready, from)
+			if missing[from]--; !done[from] {
+				l.column[from] = max(l.column[from], l.column[i]+1)
+				if missing[from] == 0 {
+					ready = append(ready, from)
+				}
 			}
 		}
 	}
+	return p
 }
 
-func (l *layout) add(i int) {
-	for len(l.members) <= l.column[i] {
-		l.members = append(l.members, nil)
+func (p part) with(box, column int) part {
+	for len(p) <= column {
+		p = append(p, nil)
 	}
-	l.members[l.column[i]] = append(l.members[l.column[i]], i)
+	p[column] = append(p[column], box)
+	return p
 }
 
 // order sorts each column by where the neighbours of its boxes are, to and fro, so
 // that few edges cross.
-func (l *layout) order() {
-	for _, column := range l.members {
+func (l *layout) order(p part) {
+	for _, column := range p {
 		slices.Sort(column)
 		l.number(column)
 	}
 	for range 3 {
-		for _, column := range l.members {
+		for _, column := range p {
 			l.sortBy(column, l.out)
 		}
-		for _, column := range slices.Backward(l.members) {
+		for _, column := range slices.Backward(p) {
 			l.sortBy(column, l.in)
 		}
 	}
-	for _, column := range l.members {
+	for _, column := range p {
 		l.sortBy(column, l.out)
 	}
 }
 
 func (l *layout) sortBy(column []int, neighbours [][]int) {
+	if len(column) < 2 {
+		return
+	}
 	centre := make(map[int]float64, len(column))
 	for _, i := range column {
 		centre[i] = float64(l.row[i])
@@ -121,25 +156,53 @@ func (l *layout) number(column []int) {
 	}
 }
 
-// place stacks the boxes of each column, each at the height of what it points to
-// where there is room.
-func (l *layout) place() *Drawing {
+// place stacks the parts, and the boxes of each column of them, each at the height
+// of what it points to where there is room.
+func (l *layout) place(parts []part) *Drawing {
 	d := &Drawing{Graph: l.Graph, Places: make([]Rect, len(l.Boxes))}
-	x := margin
-	for _, column := range l.members {
-		width, y := 0, margin
-		for _, i := range column {
-			w := utf8.RuneCountInString(l.Boxes[i].Label)*letter + 2*padding
-			y = max(y, l.height(d, i))
-			d.Places[i] = Rect{x, y, w, boxH}
-			y += boxH + rowGap
-			width = max(width, w)
+	lefts := l.lefts(parts, d)
+	top := margin
+	for _, p := range parts {
+		bottom := top
+		for c, column := range p {
+			y := top
+			for _, i := range column {
+				y = max(y, l.height(d, i))
+				d.Places[i] = Rect{lefts[c], y, l.width(i), boxH}
+				y += boxH + rowGap
+			}
+			bottom = max(bottom, y)
 		}
-		d.Height = max(d.Height, y-rowGap+margin)
-		x += width + columnAt
-		d.Width = x - columnAt + margin
+		d.Height = bottom - rowGap + margin
+		top = bottom
 	}
 	return d
+}
+
+// lefts are where the columns begin; it notes the width of them all.
+func (l *layout) lefts(parts []part, d *Drawing) (out []int) {
+	var widths []int
+	for _, p := range parts {
+		for c, column := range p {
+			if c == len(widths) {
+				widths = append(widths, 0)
+			}
+			for _, i := range column {
+				widths[c] = max(widths[c], l.width(i))
+			}
+		}
+	}
+	x := margin
+	for _, w := range widths {
+		out = append(out, x)
+		d.Width = x + w + margin
+		x += w + columnAt
+	}
+	return out
+}
+
+func (l *layout) width(i int) int {
+	return utf8.RuneCountInString(l.Boxes[i].Label)*letter + 2*padding
 }
 
 // height is where box i would be best: in the middle of what it points to in
