@@ -12,14 +12,24 @@ import (
 
 func TestEtcdServesAgainAfterEachWayToEndIt(t *testing.T) {
 	e := StartEtcd(t, EtcdOptions{})
-	for _, end := range []func(){e.Stop, e.Kill, func() { e.Kill(); e.Wipe() }} {
+	servesAgain(t, e.process, e.Addr, e.Wipe)
+}
+
+func TestConsulServesAgainAfterEachWayToEndIt(t *testing.T) {
+	c := StartConsul(t, ConsulOptions{})
+	servesAgain(t, c.process, c.Addr, c.Wipe)
+}
+
+func servesAgain(t *testing.T, p *process, addr string, wipe func()) {
+	t.Helper()
+	for _, end := range []func(){p.Stop, p.Kill, func() { p.Kill(); wipe() }} {
 		end()
-		if c, err := net.Dial("tcp", e.Addr); err == nil {
+		if c, err := net.Dial("tcp", addr); err == nil {
 			c.Close()
 			t.Fatal("an ended server answers")
 		}
-		e.Start()
-		c, err := net.Dial("tcp", e.Addr)
+		p.Start()
+		c, err := net.Dial("tcp", addr)
 		if err != nil {
 			t.Fatalf("a started server: %v", err)
 		}

@@ -12,6 +12,8 @@ import (
 )
 
 // serversModule is the module, apart from the product's, that pins the servers.
+// One whose dependencies fight with those of the others has a module of its own,
+// in a folder below that has its name.
 const serversModule = "internal/testservers"
 
 // Tool returns the path of a program that internal/testservers pins, built from
@@ -22,7 +24,8 @@ func Tool(t testing.TB, name, pkg string) string {
 	t.Helper()
 	root := repoRoot(t)
 	dir := filepath.Join(root, ".cache", "testservers")
-	path := filepath.Join(dir, name+"-"+versionsHash(t, root))
+	module := moduleOf(root, name)
+	path := filepath.Join(dir, name+"-"+versionsHash(t, module))
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
@@ -35,7 +38,7 @@ func Tool(t testing.TB, name, pkg string) string {
 	}
 	t.Logf("building %s, which takes a minute or so the first time", pkg)
 	cmd := exec.Command("go", "build", "-o", path+".new", pkg)
-	cmd.Dir = filepath.Join(root, serversModule)
+	cmd.Dir = module
 	if out, err := cmd.CombinedOutput(); err != nil {
 		Need(t, name+", which could not be built: "+string(out), false)
 	}
@@ -43,6 +46,15 @@ func Tool(t testing.TB, name, pkg string) string {
 		t.Fatalf("keeping the built %s: %v", name, err)
 	}
 	return path
+}
+
+// moduleOf is the folder of the module that pins a program.
+func moduleOf(root, name string) string {
+	own := filepath.Join(root, serversModule, name)
+	if _, err := os.Stat(filepath.Join(own, "go.mod")); err == nil {
+		return own
+	}
+	return filepath.Join(root, serversModule)
 }
 
 // repoRoot is the checkout that the test runs in.
@@ -65,9 +77,9 @@ func repoRoot(t testing.TB) string {
 }
 
 // versionsHash names what a built program depends on: the pinned versions and Go's.
-func versionsHash(t testing.TB, root string) string {
+func versionsHash(t testing.TB, module string) string {
 	t.Helper()
-	sum, err := os.ReadFile(filepath.Join(root, serversModule, "go.sum"))
+	sum, err := os.ReadFile(filepath.Join(module, "go.sum"))
 	if err != nil {
 		t.Fatalf("versions of the test servers: %v", err)
 	}
