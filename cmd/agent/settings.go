@@ -12,10 +12,10 @@ type settings struct {
 	Socket    string
 	ConfigDir string
 
-	EtcdConfig, BoltConfig, FiledbConfig          string
-	SchedulerConfig, OrchestratorConfig           string
-	LinuxIfConfig, LinuxL3Config, LinuxNamespaces string
-	HTTPConfig, HTTPPort                          string
+	EtcdConfig, BoltConfig, FiledbConfig, InitfileConfig string
+	SchedulerConfig, OrchestratorConfig                  string
+	LinuxIfConfig, LinuxL3Config, LinuxNamespaces        string
+	HTTPConfig, HTTPPort                                 string
 
 	OnExit      string // leave or remove
 	LogLevel    slog.Level
@@ -52,6 +52,7 @@ func (s *settings) sections() []section {
 			{"etcd-config", "FILE", "etcd: endpoints, TLS, user", text(&s.EtcdConfig, "etcd.conf")},
 			{"filedb-config", "FILE", "folders or files of YAML or JSON", text(&s.FiledbConfig, "filedb.conf")},
 			{"bolt-config", "FILE", "a file of the agent's own, edited with agentctl kvdb", text(&s.BoltConfig, "bolt.conf")},
+			{"initfileregistry-config", "FILE", "a file that is read once, at the start: initial-config.yaml, used if that is there", text(&s.InitfileConfig, "initfileregistry.conf")},
 			{"socket", "PATH", "where agentctl reaches the agent (default: LABEL.sock in /run/keyplane, or in $XDG_RUNTIME_DIR/keyplane)", text(&s.Socket, "")},
 		}},
 		{"How it is looked at", []entry{
@@ -75,7 +76,7 @@ func (s *settings) sections() []section {
 func idleFlags() []string {
 	return []string{
 		"aggregator-config", "configurator-config", "consul-config", "govpp-config",
-		"grpc-config", "grpc-port", "initfileregistry-config",
+		"grpc-config", "grpc-port",
 		"kafka-config", "linux-iptablesplugin-config", "logs-config", "msgsync-config",
 		"redis-config", "restpapi-config", "start-timeout", "telemetry-config",
 		"vpp-aclplugin-config", "vpp-ifplugin-config", "vpp-ipfixplugin-config",

@@ -10,6 +10,7 @@ import (
 	"github.com/keyplane/keyplane/connectors/bolt"
 	"github.com/keyplane/keyplane/connectors/etcd"
 	"github.com/keyplane/keyplane/connectors/filedb"
+	"github.com/keyplane/keyplane/connectors/initfile"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/orchestrator"
 )
@@ -30,6 +31,7 @@ func (s *settings) storeKinds() []storeKind {
 		{"bolt", "bolt-config", s.BoltConfig, 30, openBolt},
 		{"filedb", "filedb-config", s.FiledbConfig, 20, openFiledb},
 		{"etcd", "etcd-config", s.EtcdConfig, 10, openEtcd},
+		{"initfile", "initfileregistry-config", s.InitfileConfig, 0, openInitfile},
 	}
 }
 
@@ -70,6 +72,23 @@ func openEtcd(o opener) (kvdbsync.Connector, error) {
 		return nil, err
 	}
 	return etcd.New(cfg, o.log), nil
+}
+
+// openInitfile differs from the others: without a configuration its defaults hold.
+func openInitfile(o opener) (kvdbsync.Connector, error) {
+	cfg := initfile.Defaults()
+	found, err := o.load(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	file, err := initfile.New(cfg, o.root)
+	if errors.Is(err, initfile.ErrNone) {
+		if found {
+			o.log.Info("nothing is declared at the start", "why", err)
+		}
+		return nil, nil
+	}
+	return file, err
 }
 
 // A store is one that is used.
@@ -114,7 +133,7 @@ func openStores(s *settings, f files, oc orchestratorConfig, log *slog.Logger) (
 func noStore(s *settings) error {
 	text := ""
 	for _, kind := range s.storeKinds() {
-		text += fmt.Sprintf("\n  %-7s -%s, now %s", kind.name, kind.flag, kind.file)
+		text += fmt.Sprintf("\n  %-9s -%s, now %s", kind.name, kind.flag, kind.file)
 	}
 	return fmt.Errorf("%w: %w: none of these files is there, neither as a path nor in the folder %s:%s\n"+
 		"The smallest is one line, in a file filedb.conf: configuration-paths: [FOLDER]\n"+

@@ -1,0 +1,98 @@
+// Package initfile is the store that is one file, read once when the agent starts: a
+// network to begin with, which any other store may change key by key.
+//
+//	file, err := initfile.New(initfile.Config{Path: "initial-config.yaml"}, "/vnf-agent/vpp1/")
+//	for batch, err := range file.Watch(ctx, "/vnf-agent/vpp1/") { ... }
+//
+// The file is in the structured form of package models/structured, and has to be
+// right as a whole: any fault in it is an error of New. What it said then never changes.
+// Tests: files that are right, and a table of those that are not.
+package initfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"strings"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models/structured"
+	"github.com/keyplane/keyplane/models/structured/document"
+)
+
+// Config is what initfileregistry.conf holds.
+type Config struct {
+	// Disabled turns all of it off.
+	Disabled bool `yaml:"disable-initial-configuration"`
+	// Path is the file; a relative one starts where the agent was started. Without
+	// such a file there is no such store. Defaults to initial-config.yaml.
+	Path string `yaml:"initial-configuration-file-path"`
+}
+
+// Defaults are what holds without a configuration.
+func Defaults() Config { return Config{Path: "initial-config.yaml"} }
+
+// A File is what the file said.
+type File struct{ events []kvdbsync.Event }
+
+// ErrNone is what New returns when the file is not there, or turned off.
+var ErrNone = errors.New("no initial configuration")
+
+// New reads the file. root, "/vnf-agent/<label>/", goes before the keys. Its error
+// lists every fault with its line.
+func New(cfg Config, root string) (*File, error) {
+	if cfg.Disabled {
+		return nil, ErrNone
+	}
+	data, err := os.ReadFile(cfg.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("initial configuration: %w", err)
+	}
+	return parse(cfg.Path, data, root)
+}
+
+func parse(path string, data []byte, root string) (*File, error) {
+	format, _ := document.FormatOf(path)
+	items, errs := structured.Parse(data, format)
+	out := &File{}
+	lines := map[string]int{}
+	for _, it := range items {
+		first, twice := lines[it.Key]
+		switch {
+		case it.Err != nil:
+			errs = append(errs, it.Err)
+		case twice:
+			errs = append(errs, fmt.Errorf("%d: %s: is in line %d already: want it once", it.Line, it.Key, first))
+		}
+		lines[it.Key] = it.Line
+		out.events = append(out.events, kvdbsync.Event{Key: root + it.Key, Value: it.Value, Origin: fmt.Sprintf("%s:%d", path, it.Line)})
+	}
+	for i, err := range errs {
+		errs[i] = fmt.Errorf("%s:%w", path, err)
+	}
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("initial configuration: %w", errors.Join(errs...))
+	}
+	return out, nil
+}
+
+// Watch yields what the file said, and nothing more. See kvdbsync.Connector.
+func (f *File) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
+	return func(yield func(kvdbsync.Batch, error) bool) {
+		b := kvdbsync.Batch{Synced: true}
+		for _, e := range f.events {
+			if strings.HasPrefix(e.Key, prefix) {
+				b.Events = append(b.Events, e)
+			}
+		}
+		if yield(b, nil) {
+			<-ctx.Done()
+		}
+	}
+}
