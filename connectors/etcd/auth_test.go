@@ -5,20 +5,23 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/keyplane/keyplane/connectors/etcd"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 // startWithUsers starts a server where "agent" with "secret" may read and write
 // below root, and nobody else anything but the administrator, whose client it has.
-func startWithUsers(t *testing.T) *server {
+func startWithUsers(t *testing.T, args ...string) *server {
 	t.Helper()
-	s := start(t)
+	s := start(t, args...)
 	must := func(_ any, err error) {
 		t.Helper()
 		if err != nil {
@@ -97,6 +100,66 @@ func TestTokenThatRanOut(t *testing.T) {
 	}
 }
 
+// A token that lives for a second only is replaced by whoever has one.
+func TestTokenThatExpires(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("signs tokens"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startWithUsers(t, "--auth-token=jwt,priv-key="+secret+",sign-method=HS256,ttl=1s")
+	c := etcd.New(s.configFor("agent", "secret"), slog.New(slog.DiscardHandler))
+	m := follow(t, c)
+	client := s.dial(s.configFor("agent", "secret"))
+	session, err := c.Session(s.ctx(), 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(300 * time.Millisecond)
+	defer tick.Stop()
+	for i, begun := 0, time.Now(); time.Since(begun) < 3*time.Second; i++ {
+		value := strconv.Itoa(i)
+		if err := client.Put(s.ctx(), root+"a", []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+		if err := session.Apply(s.ctx(), []kvdbsync.Pair{{Key: root + "status", Value: []byte(value)}}); err != nil {
+			t.Fatal(err)
+		}
+		m.await("a", value, "status", value)
+		<-tick.C
+	}
+	if err := session.Close(s.ctx()); err != nil {
+		t.Error(err)
+	}
+	s.line.Set(testkit.Reset)
+	s.put(root+"a", "last")
+	s.line.Set(testkit.Pass)
+	m.await("a", "last")
+}
+
+// What was known stays while the permission is missing, and changes made meanwhile come with it.
+func TestPermissionRevokedAndGranted(t *testing.T) {
+	s := startWithUsers(t)
+	s.put(root+"a", "1")
+	s.put(root+"b", "1")
+	m := follow(t, etcd.New(s.configFor("agent", "secret"), slog.New(slog.DiscardHandler)))
+	m.await("a", "1", "b", "1")
+	if _, err := s.client.UserRevokeRole(s.ctx(), "agent", "vpp1"); err != nil {
+		t.Fatal(err)
+	}
+	s.line.Set(testkit.Reset) // etcd asks for the permission when a watch begins
+	s.line.Set(testkit.Pass)
+	m.awaitLostFor("permission denied")
+	s.put(root+"a", "2")
+	s.delete(root + "b")
+	if c, ok := m.source.Take(); ok {
+		t.Errorf("without permission came %+v", c)
+	}
+	if _, err := s.client.UserGrantRole(s.ctx(), "agent", "vpp1"); err != nil {
+		t.Fatal(err)
+	}
+	m.await("a", "2")
+}
+
 // awaitPut puts as soon as the client has found that the server is back.
 func awaitPut(ctx context.Context, t *testing.T, client *etcd.Client, key, value string) {
 	t.Helper()
@@ -126,6 +189,42 @@ func TestPermissionThatComesLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.await("a", "1")
+}
+
+// An authority, and all that it signed, is exchanged by another while the agent runs.
+func TestCertificatesThatAreExchanged(t *testing.T) {
+	files, newer := makeCertificates(t), makeCertificates(t)
+	e := testkit.StartEtcd(t, testkit.EtcdOptions{TLS: true, Args: []string{
+		"--cert-file=" + files.server.cert, "--key-file=" + files.server.key,
+		"--trusted-ca-file=" + files.ca, "--client-cert-auth",
+	}})
+	cfg := etcd.Config{Endpoints: []string{e.Addr}, CAFile: files.ca, CertFile: files.client.cert, KeyFile: files.client.key}
+	put := func(value string) {
+		t.Helper()
+		client, err := etcd.Dial(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		if err := client.Put(t.Context(), root+"a", []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("1")
+	m := follow(t, etcd.New(cfg, slog.New(slog.DiscardHandler)))
+	m.await("a", "1")
+	e.Stop()
+	for from, to := range map[string]string{
+		newer.ca: files.ca, newer.server.cert: files.server.cert, newer.server.key: files.server.key,
+		newer.client.cert: files.client.cert, newer.client.key: files.client.key,
+	} {
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.Start()
+	put("2")
+	m.await("a", "2")
 }
 
 func TestTLS(t *testing.T) {

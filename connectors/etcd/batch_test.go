@@ -107,3 +107,25 @@ func TestPosition(t *testing.T) {
 		})
 	}
 }
+
+func TestEventsThatComeAgainEndTheWatch(t *testing.T) {
+	var emitted []int64
+	w := watch{prefix: "/p/", seen: 7, emit: func(b kvdbsync.Batch) error {
+		emitted = append(emitted, b.Rev)
+		return nil
+	}}
+	at := func(rev int64) kvdbsync.Batch { return batches([]*mvccpb.Event{put("a", "1", rev)}, rev)[0] }
+	for _, b := range []kvdbsync.Batch{at(8), batches(nil, 20)[0], at(9), at(12)} { // a server may tell that it is ahead
+		if err := w.next(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, again := range []int64{12, 11, 3} {
+		if err := w.next(at(again)); !errors.Is(err, ErrWentBack) {
+			t.Errorf("%d again: %v", again, err)
+		}
+	}
+	if want := []int64{8, 20, 9, 12}; !reflect.DeepEqual(emitted, want) {
+		t.Errorf("emitted %v, want %v", emitted, want)
+	}
+}

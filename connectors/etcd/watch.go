@@ -23,6 +23,7 @@ type watch struct {
 	prefix  string
 	emit    func(kvdbsync.Batch) error
 	at      position
+	seen    int64 // the revision of what was emitted last
 }
 
 // bounds is the range of keys that begin with the prefix.
@@ -61,6 +62,7 @@ func (w *watch) page(ctx context.Context, key, end string) (*clientv3.GetRespons
 	}
 	if w.at.rev == 0 {
 		w.at = position{cluster: page.Header.ClusterId, rev: page.Header.Revision}
+		w.seen = w.at.rev
 	}
 	return page, w.at.check(page.Header)
 }
@@ -83,11 +85,23 @@ func (w *watch) follow(ctx context.Context) error {
 		}
 		w.at.rev = header.Revision
 		for _, b := range batches(events, header.Revision) {
-			if err := w.emit(b); err != nil {
+			if err := w.next(b); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// next emits a batch, if it comes after what was emitted before. Servers have been
+// known to send an event once more, and late.
+func (w *watch) next(b kvdbsync.Batch) error {
+	if len(b.Events) > 0 {
+		if b.Rev <= w.seen {
+			return fmt.Errorf("watching %s in etcd: %w: to an event of revision %d from %d", w.prefix, ErrWentBack, b.Rev, w.seen)
+		}
+		w.seen = b.Rev
+	}
+	return w.emit(b)
 }
 
 // open begins the stream and waits for the server to say that it watches.

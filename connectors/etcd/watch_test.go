@@ -85,6 +85,20 @@ func (m *mirror) awaitLost() error {
 	return m.source.Health().Err
 }
 
+// awaitLostFor waits until the source is lost for a reason that says text.
+func (m *mirror) awaitLostFor(text string) {
+	m.t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for err := m.awaitLost(); err == nil || !strings.Contains(err.Error(), text); err = m.source.Health().Err {
+		select {
+		case <-tick.C:
+		case <-m.late:
+			m.t.Fatalf("not lost for %s: %+v", text, m.source.Health())
+		}
+	}
+}
+
 func TestServerThatLostItsData(t *testing.T) {
 	s := start(t)
 	for i := range 10 {
@@ -344,6 +358,67 @@ func TestStoreThatIsNotThereSaysWhy(t *testing.T) {
 	}
 	s.etcd.Start()
 	m.await("a", "1")
+}
+
+// Where nothing changes below the prefix, the server tells how far it has come.
+func TestProgress(t *testing.T) {
+	s := start(t, "--watch-progress-notify-interval=100ms")
+	m := follow(t, s.connector())
+	m.await()
+	for range 10 {
+		s.put("/elsewhere", "1")
+	}
+	want := s.revision()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for m.source.Health().Rev != want {
+		select {
+		case <-tick.C:
+		case <-m.late:
+			t.Fatalf("the server is at %d; health %+v", want, m.source.Health())
+		}
+	}
+}
+
+// A consumer that takes nothing while much changes finds the newest of all at once.
+func TestSlowConsumer(t *testing.T) {
+	s := start(t)
+	m := follow(t, s.connector())
+	m.await()
+	const groups, keys, rounds = 20, 100, 5
+	want := map[string]string{}
+	for round := range rounds {
+		for i := range groups {
+			var group []kvdbsync.Event
+			for j := range keys {
+				name, value := fmt.Sprintf("%02d%02d", i, j), fmt.Sprintf("%d %s", round, strings.Repeat("x", 1000))
+				want[name] = value
+				group = append(group, kvdbsync.Event{Key: root + name, Value: []byte(value)})
+			}
+			s.txn(group)
+		}
+	}
+	s.put(root+"last", "1")
+	want["last"] = "1"
+	for m.source.Health().Keys < len(want) || m.source.Health().Rev < s.revision() {
+		select {
+		case <-m.source.Ready():
+		case <-m.late:
+			t.Fatalf("health %+v", m.source.Health())
+		}
+	}
+	if h := m.source.Health(); h.Waiting != len(want) {
+		t.Errorf("%d keys wait, want %d", h.Waiting, len(want))
+	}
+	c, _ := m.source.Take()
+	for _, e := range c.Events {
+		if want[e.Key] != string(e.Value) {
+			t.Errorf("%s: %.10q, want %.10q", e.Key, e.Value, want[e.Key])
+		}
+	}
+	if len(c.Events) != len(want) {
+		t.Errorf("%d events, want the newest of each of %d keys", len(c.Events), len(want))
+	}
 }
 
 func TestAnEmptyValueIsNotADeletion(t *testing.T) {

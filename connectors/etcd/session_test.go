@@ -1,0 +1,100 @@
+package etcd_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/connectors/etcd"
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// session begins one of a second, with one key.
+func (s *server) session(key string) kvdbsync.Session {
+	s.t.Helper()
+	session, err := s.connector().Session(s.ctx(), time.Second)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := session.Apply(s.ctx(), []kvdbsync.Pair{{Key: key, Value: []byte("1")}}); err != nil {
+		s.t.Fatal(err)
+	}
+	return session
+}
+
+func expectLost(t *testing.T, session kvdbsync.Session, within time.Duration) {
+	t.Helper()
+	select {
+	case <-session.Lost():
+	case <-time.After(within):
+		t.Errorf("the session does not know after %v that it is lost", within)
+	}
+}
+
+// A server that comes back with its data has the lease still.
+func TestSessionSurvivesARestartOfTheServer(t *testing.T) {
+	s := start(t)
+	session, err := s.connector().Session(s.ctx(), 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := root + "status"
+	write := func(value string) {
+		t.Helper()
+		for {
+			err := session.Apply(s.ctx(), []kvdbsync.Pair{{Key: key, Value: []byte(value)}})
+			if err == nil {
+				return
+			}
+			if !isUnavailable(err) {
+				t.Fatal(err)
+			}
+		}
+	}
+	write("1")
+	s.etcd.Kill()
+	s.etcd.Start()
+	if got := s.get(key); string(got) != "1" {
+		t.Errorf("after the restart the key has %q", got)
+	}
+	write("2")
+	if err := session.Close(s.ctx()); err != nil || s.get(key) != nil {
+		t.Errorf("closed with %v, and the key has %q", err, s.get(key))
+	}
+}
+
+// A server that lost its data has lost the lease, and a session that writes hears of it.
+func TestSessionIsLostWithTheData(t *testing.T) {
+	s := start(t)
+	session := s.session(root + "status")
+	s.etcd.Kill()
+	s.etcd.Wipe()
+	s.etcd.Start()
+	expectLost(t, session, 30*time.Second)
+	if err := session.Apply(s.ctx(), []kvdbsync.Pair{{Key: root + "status", Value: []byte("2")}}); !errors.Is(err, kvdbsync.ErrSessionOver) {
+		t.Errorf("a lost session wrote: %v", err)
+	}
+	if err := session.Close(s.ctx()); err != nil {
+		t.Errorf("closing what is lost: %v", err)
+	}
+}
+
+// A server that hangs renews nothing, and says nothing.
+func TestSessionOfAServerThatHangs(t *testing.T) {
+	s := start(t)
+	session := s.session(root + "status")
+	s.etcd.Pause()
+	expectLost(t, session, 30*time.Second)
+	s.etcd.Continue()
+	if err := session.Close(s.ctx()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSessionThatCannotBegin(t *testing.T) {
+	if _, err := etcd.New(etcd.Config{Endpoints: []string{"127.0.0.1:1"}}, nil).Session(t.Context(), 0); err == nil ||
+		!strings.HasPrefix(err.Error(), "beginning a session in etcd: ") || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("got %v", err)
+	}
+}
