@@ -4,41 +4,39 @@ import (
 	"context"
 	"fmt"
 	"testing"
-
-	"go.uber.org/goleak"
 )
 
 func contextEnds(t *testing.T, h Harness) {
 	h.Put(h.Prefix+"config/item/a", value("a"))
-	before := goleak.IgnoreCurrent()
-	ctx, cancel := context.WithTimeout(t.Context(), h.Patience)
-	defer cancel()
-	for b, err := range h.Connector.Watch(ctx, h.Prefix) {
-		if err != nil {
-			t.Fatalf("the end of the context came out as an error: %v", err)
+	leavesNone(t, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, h.Patience)
+		defer cancel()
+		for b, err := range h.Connector.Watch(ctx, h.Prefix) {
+			if err != nil {
+				t.Fatalf("the end of the context came out as an error: %v", err)
+			}
+			if b.Synced {
+				cancel()
+			}
 		}
-		if b.Synced {
-			cancel()
+		if ctx.Err() != context.Canceled {
+			t.Fatalf("the watch ended before the listing did, or hung: %v", ctx.Err())
 		}
-	}
-	if ctx.Err() != context.Canceled {
-		t.Fatalf("the watch ended before the listing did, or hung: %v", ctx.Err())
-	}
-	goleak.VerifyNone(t, before)
+	})
 }
 
 func readerStops(t *testing.T, h Harness) {
 	h.Put(h.Prefix+"config/item/a", value("a"))
-	before := goleak.IgnoreCurrent()
-	ctx, cancel := context.WithTimeout(t.Context(), h.Patience)
-	defer cancel()
-	for _, err := range h.Connector.Watch(ctx, h.Prefix) {
-		if err != nil {
-			t.Fatal(err)
+	leavesNone(t, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, h.Patience)
+		defer cancel()
+		for _, err := range h.Connector.Watch(ctx, h.Prefix) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			break
 		}
-		break
-	}
-	goleak.VerifyNone(t, before)
+	})
 }
 
 // gap changes the store in each way while nobody watches.
