@@ -228,13 +228,13 @@ func TestCertificatesThatAreExchanged(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
-	files := makeCertificates(t)
+	files := testkit.MakeCertificates(t)
 	e := testkit.StartEtcd(t, testkit.EtcdOptions{TLS: true, Args: []string{
-		"--cert-file=" + files.server.cert, "--key-file=" + files.server.key,
-		"--trusted-ca-file=" + files.ca, "--client-cert-auth",
+		"--cert-file=" + files.Server.Cert, "--key-file=" + files.Server.Key,
+		"--trusted-ca-file=" + files.CA, "--client-cert-auth",
 	}})
 	log := slog.New(slog.DiscardHandler)
-	good := etcd.Config{Endpoints: []string{e.Addr}, CAFile: files.ca, CertFile: files.client.cert, KeyFile: files.client.key}
+	good := etcd.Config{Endpoints: []string{e.Addr}, CAFile: files.CA, CertFile: files.Client.Cert, KeyFile: files.Client.Key}
 	client, err := etcd.Dial(t.Context(), good)
 	if err != nil {
 		t.Fatal(err)

@@ -1,9 +1,10 @@
 package testkit
 
 import (
-	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ type process struct {
 
 	cmd    *exec.Cmd
 	ended  chan struct{}
-	output bytes.Buffer // of all runs; read once the process has ended
+	output string // path of a file with what all runs have said
 }
 
 // Start starts the server, again if it has run before, and waits until it serves.
@@ -34,8 +35,16 @@ func (p *process) Start() {
 }
 
 func (p *process) start() error {
+	if p.output == "" {
+		p.output = filepath.Join(p.t.TempDir(), "output")
+	}
+	output, err := os.OpenFile(p.output, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer output.Close()
 	p.cmd = exec.Command(p.path, p.args...)
-	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	p.cmd.Stdout, p.cmd.Stderr = output, output // a file, so that no goroutine has to copy
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
 		return err
@@ -57,13 +66,22 @@ func (p *process) await() error {
 		select {
 		case <-tick.C:
 		case <-p.ended:
-			return fmt.Errorf("%s ended as it started:\n%s", p.path, p.output.String())
+			return fmt.Errorf("%s ended as it started:\n%s", p.path, p.said())
 		case <-late:
 			p.Kill()
-			return fmt.Errorf("%s does not serve after %v:\n%s", p.path, startTime, p.output.String())
+			return fmt.Errorf("%s does not serve after %v:\n%s", p.path, startTime, p.said())
 		}
 	}
 	return nil
+}
+
+// said is all output, of which nothing matters but that it may explain a failure.
+func (p *process) said() string {
+	text, err := os.ReadFile(p.output)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // Stop ends the server in its own orderly way.

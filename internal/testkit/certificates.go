@@ -1,4 +1,4 @@
-package etcd_test
+package testkit
 
 import (
 	"crypto"
@@ -16,28 +16,31 @@ import (
 	"time"
 )
 
-type certificates struct {
-	ca             string
-	server, client keyPair
+// Certificates are files in PEM: those of an authority, and of one whom it has
+// certified for each side of a connection to 127.0.0.1.
+type Certificates struct {
+	CA             string
+	Server, Client KeyPair
 }
 
-type keyPair struct{ cert, key string }
+// A KeyPair is a certificate and its private key.
+type KeyPair struct{ Cert, Key string }
 
-// makeCertificates makes an authority, and a certificate of it for each side.
-func makeCertificates(t *testing.T) certificates {
+// MakeCertificates makes an authority of its own for each call.
+func MakeCertificates(t testing.TB) *Certificates {
 	t.Helper()
 	a := authority{t: t, dir: t.TempDir()}
 	root := a.template("authority")
 	root.IsCA, root.BasicConstraintsValid, root.KeyUsage = true, true, x509.KeyUsageCertSign
 	a.cert, a.key = root, a.newKey()
-	var all certificates
-	all.ca = a.write("ca.pem", "CERTIFICATE", a.sign(root, a.key.Public()))
-	all.server, all.client = a.issue("server"), a.issue("client")
-	return all
+	return &Certificates{
+		CA:     a.write("ca.pem", "CERTIFICATE", a.sign(root, a.key.Public())),
+		Server: a.issue("server"), Client: a.issue("client"),
+	}
 }
 
 type authority struct {
-	t    *testing.T
+	t    testing.TB
 	dir  string
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -54,16 +57,16 @@ func (a *authority) template(name string) *x509.Certificate {
 	}
 }
 
-func (a *authority) issue(name string) keyPair {
+func (a *authority) issue(name string) KeyPair {
 	a.t.Helper()
 	key := a.newKey()
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return keyPair{
-		cert: a.write(name+".pem", "CERTIFICATE", a.sign(a.template(name), key.Public())),
-		key:  a.write(name+".key", "EC PRIVATE KEY", der),
+	return KeyPair{
+		Cert: a.write(name+".pem", "CERTIFICATE", a.sign(a.template(name), key.Public())),
+		Key:  a.write(name+".key", "EC PRIVATE KEY", der),
 	}
 }
 

@@ -1,0 +1,131 @@
+package testkit
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// RedisGroup is a master, a replica, and the Sentinels that look after them.
+type RedisGroup struct {
+	Master, Replica *Redis // as they began
+	Sentinels       []*Redis
+}
+
+// SentinelMaster is what the Sentinels of a RedisGroup call its master.
+const SentinelMaster = "network"
+
+// StartRedisGroup starts a master, its replica and three Sentinels, which fail over
+// when the master is silent for half a second.
+func StartRedisGroup(t testing.TB, o RedisOptions) *RedisGroup {
+	t.Helper()
+	g := &RedisGroup{Master: StartRedis(t, o)}
+	host, port, _ := net.SplitHostPort(g.Master.Addr)
+	g.Replica = StartRedis(t, RedisOptions{TLS: o.TLS, Args: append([]string{
+		"--replicaof", host, port, "--repl-diskless-sync-delay", "0",
+	}, o.Args...)})
+	g.Replica.awaitSaid("master_link_status:up", "INFO", "replication")
+	for range 3 {
+		g.Sentinels = append(g.Sentinels, startSentinel(t, host, port, o.TLS))
+	}
+	for _, s := range g.Sentinels {
+		s.awaitSaid("num-other-sentinels\n2\n", "SENTINEL", "MASTER", SentinelMaster)
+		s.awaitSaid("num-slaves\n1\n", "SENTINEL", "MASTER", SentinelMaster)
+	}
+	return g
+}
+
+// startSentinel starts a Redis server as a Sentinel, which keeps what it knows in
+// its configuration file.
+func startSentinel(t testing.TB, host, port string, certs *Certificates) *Redis {
+	t.Helper()
+	own := strconv.Itoa(freePorts(t, 1)[0])
+	s := &Redis{Addr: net.JoinHostPort("127.0.0.1", own), data: t.TempDir(), certs: certs}
+	file := filepath.Join(s.data, "sentinel.conf")
+	text := fmt.Sprintf("sentinel monitor %s %s %s 2\nsentinel down-after-milliseconds %[1]s 500\nsentinel failover-timeout %[1]s 3000\n",
+		SentinelMaster, host, port)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatalf("configuration of a Sentinel: %v", err)
+	}
+	args := append([]string{file, "--sentinel", "--dir", s.data}, redisListens(own, certs)...)
+	s.process = &process{t: t, path: redisProgram(t, "redis-server"), args: args, ready: s.answers}
+	t.Cleanup(s.Kill)
+	s.Start()
+	s.RedisCLI("SENTINEL", "DEBUG", "INFO-PERIOD", "1000") // by which it finds the replica
+	return s
+}
+
+// StartRedisCluster starts a Cluster of masters that share all slots.
+func StartRedisCluster(t testing.TB, masters int, o RedisOptions) []*Redis {
+	t.Helper()
+	var nodes []*Redis
+	create := []string{"--cluster", "create"}
+	for range masters {
+		n := StartRedisNode(t, o)
+		nodes = append(nodes, n)
+		create = append(create, n.Addr)
+	}
+	nodes[0].RedisCLI(append(create, "--cluster-yes")...)
+	for _, n := range nodes {
+		n.awaitSaid("cluster_state:ok", "CLUSTER", "INFO")
+	}
+	return nodes
+}
+
+// StartRedisNode starts a server that can join a Cluster.
+func StartRedisNode(t testing.TB, o RedisOptions) *Redis {
+	t.Helper()
+	bus := strconv.Itoa(freePorts(t, 1)[0]) // the usual port + 10000 may not exist
+	o.Args = append([]string{
+		"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "1000",
+		"--repl-diskless-sync-delay", "0",
+	}, o.Args...)
+	return StartRedis(t, o)
+}
+
+// JoinCluster makes a node, of StartRedisNode, a master without slots in the
+// Cluster of member, or with an ID of a master there its replica.
+func (r *Redis) JoinCluster(member *Redis, replicaOf string) {
+	r.t.Helper()
+	args := []string{"--cluster", "add-node", r.Addr, member.Addr}
+	if replicaOf != "" {
+		args = append(args, "--cluster-slave", "--cluster-master-id", replicaOf)
+	}
+	member.RedisCLI(args...)
+	id := r.ClusterID()
+	member.awaitSaid(id, "CLUSTER", "NODES")
+	r.awaitSaid("cluster_state:ok", "CLUSTER", "INFO")
+	if replicaOf != "" {
+		r.awaitSaid("master_link_status:up", "INFO", "replication")
+	}
+}
+
+// ClusterID is how a node is called in its Cluster.
+func (r *Redis) ClusterID() string {
+	r.t.Helper()
+	return strings.TrimSpace(r.RedisCLI("CLUSTER", "MYID"))
+}
+
+// awaitSaid polls until redis-cli prints a text.
+func (r *Redis) awaitSaid(text string, args ...string) {
+	r.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(startTime)
+	for {
+		said := strings.ReplaceAll(r.RedisCLI(args...), "\r", "")
+		if strings.Contains(said, text) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			r.t.Fatalf("redis-cli %s on %s does not say %q, but\n%s", strings.Join(args, " "), r.Addr, text, said)
+		}
+	}
+}
