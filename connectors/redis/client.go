@@ -1,0 +1,87 @@
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// LogTo makes the client library speak through log, at level debug: what matters
+// of it is in the errors too. It prints on standard error otherwise. It is one
+// logger for the whole program, so this is for main.
+func LogTo(log *slog.Logger) { goredis.SetLogger(libraryLog{log}) }
+
+type libraryLog struct{ log *slog.Logger }
+
+func (l libraryLog) Printf(ctx context.Context, format string, args ...any) {
+	l.log.DebugContext(ctx, "redis client", "what", strings.TrimSpace(fmt.Sprintf(format, args...)))
+}
+
+// An access is a configuration whose files have been read.
+type access struct {
+	Config
+	secret   string // the password
+	security *tls.Config
+}
+
+func (c Config) access() (access, error) {
+	a := access{Config: c}
+	err := c.Validate()
+	if err == nil {
+		a.secret, err = c.password()
+	}
+	if err == nil {
+		a.security, err = c.TLS.config()
+	}
+	if err != nil {
+		return a, fmt.Errorf("redis configuration: %w", err)
+	}
+	return a, nil
+}
+
+// node is for one server, by connections that dial opens. It does not try again:
+// whoever watches starts over, and whoever asks is told.
+func (a access) node(addr string, dial dialFunc) *goredis.Options {
+	return &goredis.Options{
+		Addr: addr, DB: a.DB, Username: a.Username, Password: a.secret,
+		Dialer: dial, DialTimeout: a.DialTimeout, DialerRetries: 1,
+		ReadTimeout: a.ReadTimeout, WriteTimeout: a.WriteTimeout,
+		MaxRetries: -1, ConnMaxIdleTime: -1,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+}
+
+// sentinel is for a Sentinel.
+func (a access) sentinel(addr string, dial dialFunc) *goredis.Options {
+	o := a.node(addr, dial)
+	o.DB, o.Username, o.Password = 0, a.SentinelUsername, a.SentinelPassword
+	return o
+}
+
+// toCluster is a client that follows keys to where they are.
+func (a access) toCluster(dial dialFunc) *goredis.ClusterOptions {
+	return &goredis.ClusterOptions{
+		Addrs: slices.Clone(a.Endpoints), Username: a.Username, Password: a.secret,
+		Dialer: dial, DialTimeout: a.DialTimeout, DialerRetries: 1,
+		ReadTimeout: a.ReadTimeout, WriteTimeout: a.WriteTimeout,
+		MaxRedirects:             a.MaxRedirects,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+}
+
+// toMaster is a client that follows the master.
+func (a access) toMaster(dial dialFunc) *goredis.FailoverOptions {
+	return &goredis.FailoverOptions{
+		MasterName: a.MasterName, SentinelAddrs: slices.Clone(a.Endpoints),
+		SentinelUsername: a.SentinelUsername, SentinelPassword: a.SentinelPassword,
+		DB: a.DB, Username: a.Username, Password: a.secret,
+		Dialer: dial, DialTimeout: a.DialTimeout, DialerRetries: 1,
+		ReadTimeout: a.ReadTimeout, WriteTimeout: a.WriteTimeout,
+	}
+}

@@ -1,0 +1,154 @@
+package redis
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// A Config is the content of redis.conf. The zero value connects to a server on
+// this host. MasterName makes it a master that Sentinels look after, Endpoints
+// without it a Cluster, and Endpoint one server.
+type Config struct {
+	// Endpoint is the host:port of one server. Defaults to 127.0.0.1:6379.
+	Endpoint string `yaml:"endpoint"`
+	// Endpoints are the host:port of Sentinels, or of some nodes of a Cluster; any
+	// that answers will do.
+	Endpoints []string `yaml:"endpoints"`
+	// MasterName is what the Sentinels call the master.
+	MasterName string `yaml:"master-name"`
+	// DB is the number of the database; a Cluster has only 0. Defaults to 0.
+	DB int `yaml:"db"`
+
+	// Username, of the access control list, and one source of a password. The file
+	// is read for each watch; white space at its ends does not count.
+	Username     string `yaml:"username"`
+	Password     string `yaml:"password"`
+	PasswordFile string `yaml:"password-file"`
+	// SentinelUsername and SentinelPassword are for the Sentinels themselves.
+	SentinelUsername string `yaml:"sentinel-username"`
+	SentinelPassword string `yaml:"sentinel-password"`
+
+	TLS TLS `yaml:"tls"` // of all connections, to Sentinels too
+
+	DialTimeout  time.Duration `yaml:"dial-timeout"`  // Defaults to 5 s
+	ReadTimeout  time.Duration `yaml:"read-timeout"`  // between any two parts of an answer. Defaults to 3 s
+	WriteTimeout time.Duration `yaml:"write-timeout"` // Defaults to ReadTimeout
+
+	Pool Pool `yaml:"pool"` // of a Client
+
+	// ReadReplicas lets a Client of a Cluster read from replicas, which may be
+	// behind; RouteByLatency from the nearest node. A watch never does.
+	ReadReplicas   bool `yaml:"enable-query-on-slave"`
+	RouteByLatency bool `yaml:"route-by-latency"`
+	// MaxRedirects is how often a Cluster may send a request on to another node.
+	// Defaults to MaxRediects, which is how the key has long been spelled, or 16.
+	MaxRedirects int `yaml:"max-redirects"`
+	MaxRediects  int `yaml:"max-rediects"`
+}
+
+// TLS says how connections are encrypted. Files are read for each watch.
+type TLS struct {
+	Enabled    bool   `yaml:"enabled"`
+	SkipVerify bool   `yaml:"skip-verify"`
+	CertFile   string `yaml:"cert-file"` // that the agent shows, with KeyFile
+	KeyFile    string `yaml:"key-file"`
+	CAFile     string `yaml:"ca-file"` // Defaults to the system's authorities
+}
+
+// A Pool bounds the connections of a Client to one server.
+type Pool struct {
+	MaxConnections int           `yaml:"max-connections"` // Defaults to 10 for each processor
+	BusyTimeout    time.Duration `yaml:"busy-timeout"`    // to wait for one. Defaults to ReadTimeout and 1 s
+	IdleTimeout    time.Duration `yaml:"idle-timeout"`    // Defaults to 5 min
+
+	// Accepted from the files of existing deployments, without effect: connections
+	// are checked when they are used.
+	IdleCheckFrequency time.Duration `yaml:"idle-check-frequency"`
+}
+
+func (c Config) withDefaults() Config {
+	if len(c.Endpoints) == 0 {
+		c.Endpoint = cmp.Or(c.Endpoint, "127.0.0.1:6379")
+	}
+	c.DialTimeout = cmp.Or(c.DialTimeout, 5*time.Second)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, 3*time.Second)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, c.ReadTimeout)
+	c.Pool.BusyTimeout = cmp.Or(c.Pool.BusyTimeout, c.ReadTimeout+time.Second)
+	c.Pool.IdleTimeout = cmp.Or(c.Pool.IdleTimeout, 5*time.Minute)
+	c.MaxRedirects = cmp.Or(c.MaxRedirects, c.MaxRediects, 16)
+	return c
+}
+
+func (c Config) sentinels() bool { return c.MasterName != "" }
+
+func (c Config) cluster() bool { return c.MasterName == "" && len(c.Endpoints) > 0 }
+
+// where names what is connected to, for people.
+func (c Config) where() string {
+	switch {
+	case c.sentinels():
+		return "redis master " + c.MasterName
+	case c.cluster():
+		return "redis cluster " + strings.Join(c.Endpoints, ",")
+	}
+	return "redis " + c.Endpoint
+}
+
+// Validate tells everything that cannot be meant.
+func (c Config) Validate() error {
+	return errors.Join(append(c.contradictions(),
+		notNegative("db", c.DB),
+		notNegative("max-redirects", c.MaxRedirects),
+		notNegative("max-rediects", c.MaxRediects),
+		notNegative("dial-timeout", c.DialTimeout),
+		notNegative("read-timeout", c.ReadTimeout),
+		notNegative("write-timeout", c.WriteTimeout),
+		notNegative("pool.max-connections", c.Pool.MaxConnections),
+		notNegative("pool.busy-timeout", c.Pool.BusyTimeout),
+		notNegative("pool.idle-timeout", c.Pool.IdleTimeout))...)
+}
+
+func (c Config) contradictions() (errs []error) {
+	refuse := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	refuse(c.Endpoint != "" && len(c.Endpoints) > 0, "endpoint %q: want no endpoints beside it", c.Endpoint)
+	refuse(c.sentinels() && len(c.Endpoints) == 0, "master-name %q: want endpoints, those of the Sentinels", c.MasterName)
+	refuse(c.cluster() && c.DB != 0, "db %d: want 0, a Cluster has no other", c.DB)
+	refuse(c.Password != "" && c.PasswordFile != "", "password-file %q: want no password beside it", c.PasswordFile)
+	refuse(c.Username != "" && c.Password == "" && c.PasswordFile == "", "username %q: want a password for it", c.Username)
+	refuse((c.TLS.CertFile == "") != (c.TLS.KeyFile == ""),
+		"tls.cert-file %q, tls.key-file %q: want both or neither", c.TLS.CertFile, c.TLS.KeyFile)
+	refuse(!c.TLS.Enabled && c.TLS != (TLS{}), "tls: want enabled: true for the other keys to have an effect")
+	refuse(c.MaxRedirects != 0 && c.MaxRediects != 0 && c.MaxRedirects != c.MaxRediects,
+		"max-rediects %d, max-redirects %d: want one of them", c.MaxRediects, c.MaxRedirects)
+	for _, e := range c.Endpoints {
+		refuse(strings.TrimSpace(e) == "", "endpoints: an empty one; want host:port")
+	}
+	return errs
+}
+
+func notNegative[T int | time.Duration](key string, n T) error {
+	if n < 0 {
+		return fmt.Errorf("%s: %v: want what is not negative", key, n)
+	}
+	return nil
+}
+
+// password is that of the file, if one is named.
+func (c Config) password() (string, error) {
+	if c.PasswordFile == "" {
+		return c.Password, nil
+	}
+	text, err := os.ReadFile(c.PasswordFile)
+	if err != nil {
+		return "", fmt.Errorf("password-file: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}

@@ -1,0 +1,148 @@
+package redis_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/keyplane/keyplane/connectors/redis"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
+)
+
+func TestMain(m *testing.M) {
+	redis.LogTo(discard())
+	os.Exit(m.Run())
+}
+
+func TestConformance(t *testing.T) {
+	r := testkit.StartRedis(t, testkit.RedisOptions{})
+	cuts := map[string]func(*server) func(func()){
+		"connection reset": func(s *server) func(func()) {
+			return func(during func()) { s.line.Set(testkit.Reset); during(); s.line.Set(testkit.Pass) }
+		},
+		"server killed": func(s *server) func(func()) {
+			return func(during func()) {
+				s.line.Set(testkit.Drop)
+				during() // by a client that the line does not cut
+				s.redis.Kill()
+				s.redis.Start()
+				s.line.Set(testkit.Pass)
+			}
+		},
+	}
+	var number atomic.Int64
+	for name, cut := range cuts {
+		t.Run(name, func(t *testing.T) {
+			conformance.Run(t, func(t *testing.T) conformance.Harness {
+				s := join(t, r)
+				return s.harness(s.connector(), fmt.Sprintf("/vnf-agent/case%03d-/", number.Add(1)), cut(s))
+			})
+		})
+	}
+}
+
+func TestConformanceWithoutTracking(t *testing.T) {
+	r := testkit.StartRedis(t, testkit.RedisOptions{Args: []string{"--notify-keyspace-events", "KA"}})
+	s := join(t, r)
+	s.do("ACL", "SETUSER", "old", "on", ">secret", "~*", "&*", "+@all", "-client|tracking")
+	var number atomic.Int64
+	conformance.Run(t, func(t *testing.T) conformance.Harness {
+		s := join(t, r)
+		cfg := redis.Config{Endpoint: s.line.Addr, Username: "old", Password: "secret"}
+		return s.harness(redis.New(cfg, discard()), fmt.Sprintf("/vnf-agent/case%03d-/", number.Add(1)), func(during func()) {
+			s.line.Set(testkit.Reset)
+			during()
+			s.line.Set(testkit.Pass)
+		})
+	})
+}
+
+func (s *server) harness(c kvdbsync.Connector, prefix string, cut func(func())) conformance.Harness {
+	return conformance.Harness{
+		Connector:  c,
+		Prefix:     prefix,
+		Put:        func(key string, value []byte) { s.put(key, string(value)) },
+		Delete:     s.delete,
+		Txn:        s.txn,
+		Cut:        cut,
+		LargeValue: 4 << 20,
+	}
+}
+
+// A server is a Redis with a line to it that can be cut, and a client of its own
+// that goes around the line.
+type server struct {
+	t      testing.TB
+	redis  *testkit.Redis
+	line   *testkit.Proxy
+	client *goredis.Client
+}
+
+func start(t testing.TB, args ...string) *server {
+	t.Helper()
+	return join(t, testkit.StartRedis(t, testkit.RedisOptions{Args: args}))
+}
+
+func join(t testing.TB, r *testkit.Redis) *server {
+	t.Helper()
+	return &server{t: t, redis: r, line: testkit.StartProxy(t, r.Addr), client: bareClient(t, r.Addr)}
+}
+
+func bareClient(t testing.TB, addr string) *goredis.Client {
+	t.Helper()
+	client := goredis.NewClient(&goredis.Options{Addr: addr, MaxRetries: 10})
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func (s *server) connector() *redis.Connector {
+	return redis.New(redis.Config{Endpoint: s.line.Addr}, discard())
+}
+
+// ctx bounds what a test does to the server.
+func (s *server) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	s.t.Cleanup(cancel)
+	return ctx
+}
+
+// do runs a command as redis-cli would.
+func (s *server) do(args ...any) any {
+	s.t.Helper()
+	answer, err := s.client.Do(s.ctx(), args...).Result()
+	if err != nil {
+		s.t.Fatalf("%v: %v", args, err)
+	}
+	return answer
+}
+
+func (s *server) put(key, value string) { s.t.Helper(); s.do("SET", key, value) }
+
+func (s *server) delete(key string) { s.t.Helper(); s.do("DEL", key) }
+
+func (s *server) txn(events []kvdbsync.Event) {
+	s.t.Helper()
+	_, err := s.client.TxPipelined(s.ctx(), func(pipe goredis.Pipeliner) error {
+		for _, e := range events {
+			if e.Value == nil {
+				pipe.Del(s.ctx(), e.Key)
+			} else {
+				pipe.Set(s.ctx(), e.Key, e.Value, 0)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		s.t.Fatalf("a transaction of %d: %v", len(events), err)
+	}
+}

@@ -1,0 +1,125 @@
+package redis
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	goredis "github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+)
+
+func TestNewestNamingCounts(t *testing.T) {
+	down := naming{err: errors.New("down")}
+	tests := map[string]struct {
+		said []naming
+		want string
+	}{
+		"all agree":               {[]naming{{addr: "a"}, {addr: "a"}}, "a"},
+		"one has not heard":       {[]naming{{addr: "old", epoch: 1}, {addr: "new", epoch: 2}, {addr: "old", epoch: 1}}, "new"},
+		"one answers":             {[]naming{down, {addr: "a"}, down}, "a"},
+		"a later one of an epoch": {[]naming{{addr: "a", epoch: 3}, {addr: "b", epoch: 3}}, "a"},
+		"nobody answers":          {[]naming{down, down}, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := newest(test.said)
+			if got != test.want || (err == nil) != (test.want != "") {
+				t.Errorf("got %q, %v; want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestOnlyOwnSlotsCount(t *testing.T) {
+	node := func(id string) []goredis.ClusterNode { return []goredis.ClusterNode{{ID: id}, {ID: "replica"}} }
+	served := make([]bool, 10)
+	serve(served, []goredis.ClusterSlot{
+		{Start: 0, End: 3, Nodes: node("me")}, {Start: 4, End: 6, Nodes: node("other")},
+		{Start: 8, End: 99, Nodes: node("me")}, {Start: 7, End: 7},
+	}, "me")
+	if want := []bool{true, true, true, true, false, false, false, false, true, true}; !slices.Equal(served, want) {
+		t.Errorf("got %v, want %v", served, want)
+	}
+}
+
+func TestWhichEventsSuffice(t *testing.T) {
+	for have, want := range map[string]bool{
+		"": false, "AK": true, "AKE": true, "AE": false, "K": false, "g$xeK": true, "g$xK": false, "Kg$lshzxet": true,
+	} {
+		if eventsSuffice(have) != want {
+			t.Errorf("%q: %v, want %v", have, !want, want)
+		}
+		if merged := mergedEvents(have); !eventsSuffice(merged) || !containsAll(merged, have) {
+			t.Errorf("%q was merged to %q", have, merged)
+		}
+	}
+}
+
+func containsAll(merged, have string) bool {
+	return strings.Trim(have, merged) == ""
+}
+
+func TestNamesOfInvalidation(t *testing.T) {
+	tests := map[string]struct {
+		said []any
+		want []string
+		ok   bool
+	}{
+		"keys":        {[]any{"invalidate", []any{"a", "b"}}, []string{"a", "b"}, true},
+		"flush":       {[]any{"invalidate", nil}, nil, false},
+		"nothing":     {[]any{"invalidate"}, nil, false},
+		"not a list":  {[]any{"invalidate", "a"}, nil, false},
+		"not all are": {[]any{"invalidate", []any{"a", int64(1)}}, nil, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got, ok := names(test.said); !slices.Equal(got, test.want) && ok || ok != test.ok {
+				t.Errorf("got %v, %v; want %v, %v", got, ok, test.want, test.ok)
+			}
+		})
+	}
+}
+
+// What must be read again is told from what need not be.
+func TestOverlaps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		key := rapid.StringMatching(`[a-e]`)
+		read := rapid.SliceOfDistinct(key, rapid.ID).Draw(t, "read")
+		named := rapid.SliceOf(key).Draw(t, "named")
+		slices.Sort(read)
+		b := newInbox()
+		b.add(named...)
+		some, others := b.overlaps(read)
+		isRead := func(name string) bool { return slices.Contains(read, name) }
+		if some != slices.ContainsFunc(named, isRead) {
+			t.Errorf("some: %v", some)
+		}
+		if others != slices.ContainsFunc(named, func(name string) bool { return !isRead(name) }) {
+			t.Errorf("others: %v", others)
+		}
+		slices.Sort(named)
+		if got := b.take(); !slices.Equal(got, slices.Compact(named)) {
+			t.Errorf("took %v of %v", got, named)
+		}
+	})
+}
+
+func FuzzInfoField(f *testing.F) {
+	f.Add("# Memory\r\nused_memory:1\r\nmaxmemory:100\r\nmaxmemory_policy:noeviction\r\n", "maxmemory")
+	f.Add("maxmemory:", "maxmemory")
+	f.Add("a:b:c\n", "a")
+	f.Fuzz(func(t *testing.T, about, name string) {
+		value := infoField(about, name)
+		if value != "" && !strings.Contains(about, name+":") {
+			t.Errorf("found %q of %q", value, name)
+		}
+		if strings.ContainsAny(name, ":\r\n") {
+			return
+		}
+		if got := infoField(name+": 1 \r\n"+about, name); got != "1" {
+			t.Errorf("found %q, not what is there", got)
+		}
+	})
+}

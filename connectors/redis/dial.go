@@ -1,0 +1,84 @@
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// How the kernel finds a host that is gone, where nothing is sent.
+const (
+	tcpProbeAfter = 3 * time.Second
+	tcpProbeEvery = time.Second
+	tcpProbes     = 3
+)
+
+type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// dialer opens connections that end when life does, so that nothing which waits
+// for them outlives it. Given patience, they may take long for an answer, if only
+// some of it comes within that time again and again.
+func dialer(life context.Context, security *tls.Config, patience time.Duration) dialFunc {
+	plain := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: tcpProbeAfter, Interval: tcpProbeEvery, Count: tcpProbes,
+	}}
+	dial := plain.DialContext
+	if security != nil {
+		dial = (&tls.Dialer{NetDialer: plain, Config: security}).DialContext
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(life, cancel)()
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		forget := context.AfterFunc(life, func() { conn.Close() })
+		return &boundConn{Conn: conn, forget: forget, patience: patience}, nil
+	}
+}
+
+// once lets one connection be opened: a second would know nothing of what the
+// first has missed.
+func once(dial dialFunc) dialFunc {
+	var dialed atomic.Bool
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if dialed.Swap(true) {
+			return nil, fmt.Errorf("%w: %s", ErrLost, addr)
+		}
+		return dial(ctx, network, addr)
+	}
+}
+
+// A boundConn is bound to a life. With patience it takes a deadline for an answer
+// as one for each part of it, so that a large answer on a slow line is not taken
+// for none.
+type boundConn struct {
+	net.Conn
+	forget   func() bool // leaves the life
+	patience time.Duration
+	hurried  bool // reading has a deadline; set and read by the one who reads
+}
+
+func (c *boundConn) Close() error {
+	c.forget()
+	return c.Conn.Close()
+}
+
+func (c *boundConn) SetReadDeadline(t time.Time) error {
+	c.hurried = !t.IsZero()
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *boundConn) Read(p []byte) (int, error) {
+	if c.hurried && c.patience > 0 {
+		if err := c.Conn.SetReadDeadline(time.Now().Add(c.patience)); err != nil {
+			return 0, err
+		}
+	}
+	return c.Conn.Read(p)
+}

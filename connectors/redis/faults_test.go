@@ -1,0 +1,262 @@
+package redis_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/connectors/redis"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+func TestServerThatLostItsData(t *testing.T) {
+	s := start(t)
+	s.put(root+"a", "1")
+	s.put(root+"b", "1")
+	m := follow(t, s.connector())
+	m.await("a", "1", "b", "1")
+	s.redis.Kill()
+	s.redis.Wipe()
+	s.redis.Start()
+	s.put(root+"b", "2")
+	m.await("b", "2")
+}
+
+func TestAnotherServerBehindTheSameAddress(t *testing.T) {
+	one, two := start(t), start(t)
+	one.put(root+"a", "1")
+	two.put(root+"b", "1")
+	m := follow(t, one.connector())
+	m.await("a", "1")
+	one.line.Retarget(two.redis.Addr)
+	one.line.Set(testkit.Reset)
+	one.line.Set(testkit.Pass)
+	m.await("b", "1")
+}
+
+// A connection that only looks alive is found out, and what was missed is made up.
+func TestSilence(t *testing.T) {
+	silences := map[string]func(s *server) (end func()){
+		"line swallows everything": func(s *server) func() {
+			s.line.Set(testkit.BlackHole)
+			return func() { s.line.Set(testkit.Reset); s.line.Set(testkit.Pass) }
+		},
+		"server hangs": func(s *server) func() { s.redis.Pause(); return s.redis.Continue },
+	}
+	for name, silence := range silences {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			s.put(root+"a", "1")
+			c := redis.New(redis.Config{Endpoint: s.line.Addr, ReadTimeout: time.Second, DialTimeout: time.Second}, discard())
+			m := follow(t, c)
+			m.await("a", "1")
+			begun := time.Now()
+			end := silence(s)
+			if err := m.awaitLost(); !errors.Is(err, redis.ErrSilent) {
+				t.Errorf("lost for %v", err)
+			}
+			if after := time.Since(begun); after > 5*time.Second {
+				t.Errorf("noticed after %v", after)
+			}
+			end()
+			s.put(root+"a", "2")
+			m.await("a", "2")
+		})
+	}
+}
+
+// One connection of the two that a watch has is as good as none.
+func TestEitherConnectionKilled(t *testing.T) {
+	s := start(t)
+	s.put(root+"a", "1")
+	for i := range 2 {
+		m := follow(t, s.connector())
+		m.await("a", "1")
+		var ids []string
+		for line := range strings.Lines(s.do("CLIENT", "LIST").(string)) {
+			if !strings.Contains(line, "cmd=client|list") {
+				ids = append(ids, strings.TrimPrefix(strings.Fields(line)[0], "id="))
+			}
+		}
+		if len(ids) != 2 {
+			t.Fatalf("%d connections, want two", len(ids))
+		}
+		s.do("CLIENT", "KILL", "ID", ids[i])
+		s.put(root+"a", fmt.Sprint("changed", i))
+		m.await("a", fmt.Sprint("changed", i))
+		s.put(root+"a", "1")
+		m.await("a", "1")
+		s.do("CLIENT", "KILL", "TYPE", "normal") // ends the next round with none left over
+		m.await("a", "1")
+		s = join(t, testkit.StartRedis(t, testkit.RedisOptions{}))
+		s.put(root+"a", "1")
+	}
+}
+
+// What a slow consumer has not taken waits as names of keys here, and not as
+// output in the server, which would cut the connection.
+func TestSlowConsumer(t *testing.T) {
+	modes(t, func(t *testing.T, s *server, c *redis.Connector) {
+		next, stop := iter.Pull2(c.Watch(s.ctx(), root))
+		defer stop()
+		w := watched{t, next}
+		for !w.read().Synced {
+		}
+		const keys = 20_000
+		for range 4 { // which takes several times of what the server may keep for us
+			for i := 0; i < keys; i += 1000 {
+				var group []kvdbsync.Event
+				for j := range 1000 {
+					group = append(group, kvdbsync.Event{Key: fmt.Sprintf("%s%05d", root, i+j), Value: []byte("x")})
+				}
+				s.txn(group)
+			}
+		}
+		got := map[string]bool{}
+		for len(got) < keys {
+			for _, e := range w.read().Events {
+				got[e.Key] = true
+			}
+		}
+	}, "--client-output-buffer-limit", "pubsub 1mb 1mb 0", "--client-output-buffer-limit", "normal 1mb 1mb 0")
+}
+
+func TestNotificationsOff(t *testing.T) {
+	s := start(t)
+	s.do("ACL", "SETUSER", "old", "on", ">secret", "~*", "&*", "+@all", "-client|tracking")
+	s.do("ACL", "SETUSER", "low", "on", ">secret", "~*", "&*", "+@all", "-client|tracking", "-config|set")
+	watch := func(user string) *mirror {
+		return follow(t, redis.New(redis.Config{Endpoint: s.line.Addr, Username: user, Password: "secret"}, discard()))
+	}
+	s.put(root+"a", "1")
+	low := watch("low")
+	err := low.awaitLost()
+	want := fmt.Sprintf("redis-cli -u redis://%s CONFIG SET notify-keyspace-events KA", s.line.Addr)
+	if !errors.Is(err, redis.ErrEventsOff) || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v; want it to say %q", err, want)
+	}
+	s.do("CONFIG", "SET", "notify-keyspace-events", "Elx")
+	m := watch("old")
+	m.await("a", "1")
+	if got := s.client.ConfigGet(s.ctx(), "notify-keyspace-events").Val()["notify-keyspace-events"]; got != "AKE" {
+		t.Errorf("notify-keyspace-events are %q; want AKE: those wanted and those that were there", got)
+	}
+	low.await("a", "1")
+	s.do("CONFIG", "SET", "notify-keyspace-events", "")
+	s.put(root+"a", "2")
+	m.await("a", "2") // since somebody looks
+}
+
+func TestEvictionIsAlarm(t *testing.T) {
+	s := start(t, "--maxmemory-policy", "allkeys-random", "--maxmemory", "8mb")
+	var log lockedBuffer
+	m := follow(t, redis.New(redis.Config{Endpoint: s.line.Addr}, slog.New(slog.NewTextHandler(&log, nil))))
+	for i := range 50 {
+		s.put(fmt.Sprintf("%skey%d", root, i), "1")
+	}
+	m.until(func() bool { return len(m.has) == 50 })
+	if !strings.Contains(log.String(), "level=WARN msg=\"redis may evict keys") {
+		t.Errorf("no warning: %s", log.String())
+	}
+	for i := range 10_000 {
+		s.do("SET", fmt.Sprintf("filler%d", i), strings.Repeat("x", 1000))
+	}
+	m.until(func() bool { return len(m.has) < 50 })
+	m.until(func() bool { return strings.Contains(log.String(), "level=ERROR msg=\"redis evicts keys") })
+}
+
+// Without tracking, eviction can be told from deletion, and takes nothing away.
+func TestEvictionKnownAsSuch(t *testing.T) {
+	s := start(t)
+	s.do("ACL", "SETUSER", "old", "on", ">secret", "~*", "&*", "+@all", "-client|tracking")
+	var log lockedBuffer
+	c := redis.New(redis.Config{Endpoint: s.line.Addr, Username: "old", Password: "secret"}, slog.New(slog.NewTextHandler(&log, nil)))
+	m := follow(t, c)
+	s.put(root+"a", "1")
+	m.await("a", "1")
+	s.do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+	s.do("CONFIG", "SET", "maxmemory", "1")
+	for s.client.Exists(s.ctx(), root+"a").Val() == 1 {
+		_ = s.client.Set(s.ctx(), "more", "1", 0).Err() // refused once nothing is left to evict
+	}
+	s.do("CONFIG", "SET", "maxmemory", "0")
+	s.put(root+"b", "1")
+	m.await("a", "1", "b", "1")
+	if !strings.Contains(log.String(), "redis has evicted a key") {
+		t.Errorf("nothing was said: %s", log.String())
+	}
+}
+
+// A server that still loads its data says nothing about it.
+func TestServerLoads(t *testing.T) {
+	s := start(t, "--loading-process-events-interval-bytes", "1024", "--key-load-delay", "500")
+	want := []string{}
+	for i := range 1000 {
+		s.put(fmt.Sprintf("%s%04d", root, i), strings.Repeat("x", 100))
+		want = append(want, fmt.Sprintf("%04d", i), strings.Repeat("x", 100))
+	}
+	m := follow(t, s.connector())
+	m.await(want...)
+	s.redis.Kill()
+	s.redis.Start()
+	if err := m.awaitLost(); err == nil {
+		t.Fatal("unreachable")
+	}
+	for m.source.Health().State != kvdbsync.Synced {
+		m.until(func() bool { return true })
+		if len(m.has) < 1000 {
+			t.Fatalf("%d keys were left", len(m.has))
+		}
+	}
+	m.await(want...)
+}
+
+func TestServerThatCannotBeReached(t *testing.T) {
+	for b, err := range redis.New(redis.Config{Endpoint: "127.0.0.1:1"}, discard()).Watch(t.Context(), root) {
+		if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || !strings.Contains(err.Error(), "connection refused") {
+			t.Errorf("%+v, %v", b, err)
+		}
+	}
+}
+
+// The end of the context ends a watch at once, whatever it waits for.
+func TestEndWhileTheServerHangs(t *testing.T) {
+	s := start(t)
+	s.redis.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	for b, err := range s.connector().Watch(ctx, root) {
+		t.Errorf("%+v, %v", b, err)
+	}
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("ended after %v", took)
+	}
+}
+
+// A lockedBuffer is written by the watch and read by the test.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

@@ -1,0 +1,164 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// maxReadings bounds how often keys are read again because they, and others with
+// them, have changed meanwhile.
+const maxReadings = 10
+
+// list emits every pair.
+func (w *watch) list(ctx context.Context) error {
+	if w.cluster != nil {
+		if err := w.checkCover(ctx); err != nil {
+			return err
+		}
+	}
+	for _, n := range w.nodes {
+		err := scan(ctx, n.data, w.prefix, func(keys []string) error {
+			events, err := w.read(ctx, keys)
+			if err != nil {
+				return err
+			}
+			return w.emit(kvdbsync.Batch{Events: events})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return w.finish(ctx)
+}
+
+// finish completes the listing with what has changed while it was made.
+func (w *watch) finish(ctx context.Context) error {
+	if err := w.fence(ctx); err != nil {
+		return err
+	}
+	events, err := w.changed(ctx)
+	if err != nil {
+		return err
+	}
+	return w.emit(kvdbsync.Batch{Events: events, Synced: true})
+}
+
+// follow emits what changes, until the watch must end.
+func (w *watch) follow(ctx context.Context) error {
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	for {
+		var err error
+		select {
+		case <-w.box.lost:
+			return w.box.failure()
+		case <-tick.C:
+			err = w.probe(ctx)
+		case <-w.box.some:
+			err = w.pass(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// pass emits what has been named so far, and with it what the servers had to name
+// before that: what is written once something else was acknowledged never comes
+// before it, not even from another master.
+func (w *watch) pass(ctx context.Context) error {
+	if len(w.nodes) > 1 || w.scattered() {
+		if err := w.fence(ctx); err != nil {
+			return err
+		}
+	}
+	events, err := w.changed(ctx)
+	if err != nil || len(events) == 0 {
+		return err
+	}
+	if err := w.emit(kvdbsync.Batch{Events: events}); err != nil {
+		return err
+	}
+	return w.alarm(ctx, events)
+}
+
+// scattered tells whether keys that changed together may be named one after the
+// other.
+func (w *watch) scattered() bool {
+	return slices.ContainsFunc(w.nodes, func(n *node) bool { return !n.greeted.tracking })
+}
+
+// changed reads the keys in the inbox. Of a transaction it may have read keys that
+// were changed before, and by it, while others of it had not yet been named; then
+// it reads all of them again. Whatever it takes out of the inbox it reads after that:
+// what is named later stays there, for the next pass.
+func (w *watch) changed(ctx context.Context) (events []kvdbsync.Event, err error) {
+	var keys []string
+	for range maxReadings {
+		keys = union(keys, w.box.take())
+		if len(keys) == 0 {
+			return nil, nil
+		}
+		if events, err = w.read(ctx, keys); err != nil {
+			return nil, err
+		}
+		if err := w.fence(ctx); err != nil {
+			return nil, err
+		}
+		if w.whole(keys) {
+			break
+		}
+	}
+	return events, nil
+}
+
+// whole tells whether keys, now that they have been read, hold no transaction in
+// part: none of them was named again, or, if all are read at one moment, nothing else was.
+func (w *watch) whole(keys []string) bool {
+	some, others := w.box.overlaps(keys)
+	return !some || !others && w.cluster == nil
+}
+
+// union is what is in either, sorted.
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// fence returns when all that the servers had to tell until now is in the inbox.
+func (w *watch) fence(ctx context.Context) error {
+	for _, n := range w.nodes {
+		if err := n.ask(ctx); err != nil {
+			return err
+		}
+	}
+	late := time.NewTimer(w.access.ReadTimeout)
+	defer late.Stop()
+	for _, n := range w.nodes {
+		if err := n.answer(ctx, late.C); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// probe makes sure that the connections live: none would say so by itself.
+func (w *watch) probe(ctx context.Context) error {
+	if err := w.fence(ctx); err != nil {
+		return err
+	}
+	for _, n := range w.nodes {
+		if err := n.data.Ping(ctx).Err(); err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrLost, n.addr, err)
+		}
+		if err := n.checkEvents(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,273 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/keyplane/keyplane/connectors/redis"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
+)
+
+func sentinelConfig(g *testkit.RedisGroup) redis.Config {
+	cfg := redis.Config{MasterName: testkit.SentinelMaster, ReadTimeout: time.Second, DialTimeout: time.Second}
+	for _, s := range g.Sentinels {
+		cfg.Endpoints = append(cfg.Endpoints, s.Addr)
+	}
+	return cfg
+}
+
+// The watch moves to the new master, whether the old one died or only lost touch,
+// and whatever happened meanwhile is made up.
+func TestSentinelFailover(t *testing.T) {
+	for name, lose := range map[string]func(*testkit.Redis){
+		"master dies":  (*testkit.Redis).Kill,
+		"master hangs": (*testkit.Redis).Pause,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := testkit.StartRedisGroup(t, testkit.RedisOptions{})
+			old := bareClient(t, g.Master.Addr)
+			m := follow(t, redis.New(sentinelConfig(g), discard()))
+			for _, key := range []string{"a", "b"} {
+				if err := old.Set(t.Context(), root+key, "1", 0).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m.await("a", "1", "b", "1")
+			if n := old.Do(t.Context(), "WAIT", 1, 10_000).Val(); n != int64(1) {
+				t.Fatalf("%v replicas have it", n)
+			}
+			g.Sentinels[0].Kill() // two are enough
+			lose(g.Master)
+			client := dial(t, sentinelConfig(g))
+			retry(t, func() error { return client.Put(t.Context(), root+"a", []byte("2")) })
+			if existed, err := client.Delete(t.Context(), root+"b"); !existed || err != nil {
+				t.Fatalf("%v, %v", existed, err)
+			}
+			m.await("a", "2")
+			if err := client.Put(t.Context(), root+"c", []byte("1")); err != nil {
+				t.Fatal(err)
+			}
+			m.await("a", "2", "c", "1")
+		})
+	}
+}
+
+// A failover by command kills nothing: only the Sentinels say so.
+func TestSentinelFailoverByCommand(t *testing.T) {
+	t.Parallel()
+	g := testkit.StartRedisGroup(t, testkit.RedisOptions{})
+	old, replica := bareClient(t, g.Master.Addr), bareClient(t, g.Replica.Addr)
+	m := follow(t, redis.New(sentinelConfig(g), discard()))
+	if err := old.Set(t.Context(), root+"a", "1", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	m.await("a", "1")
+	g.Sentinels[0].RedisCLI("SENTINEL", "FAILOVER", testkit.SentinelMaster)
+	retry(t, func() error { return replica.Set(t.Context(), root+"a", "2", 0).Err() })
+	m.await("a", "2")
+}
+
+func TestSentinelsThatDoNotKnowTheMaster(t *testing.T) {
+	t.Parallel()
+	g := testkit.StartRedisGroup(t, testkit.RedisOptions{})
+	cfg := sentinelConfig(g)
+	cfg.MasterName = "nobody"
+	for b, err := range redis.New(cfg, discard()).Watch(t.Context(), root) {
+		if err == nil || !strings.Contains(err.Error(), "who is master nobody") || !strings.Contains(err.Error(), "No such master") {
+			t.Errorf("%+v, %v", b, err)
+		}
+	}
+}
+
+// retry does again and again what fails while servers change their parts.
+func retry(t *testing.T, do func() error) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(time.Minute)
+	for err := do(); err != nil; err = do() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("still after a minute: %v", err)
+		}
+	}
+}
+
+// A cluster is three masters and a client that goes to all of them.
+type cluster struct {
+	t      *testing.T
+	nodes  []*testkit.Redis
+	client *goredis.ClusterClient
+}
+
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{t: t, nodes: testkit.StartRedisCluster(t, 3, testkit.RedisOptions{})}
+	c.client = goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: []string{c.nodes[0].Addr}, MaxRedirects: 3})
+	t.Cleanup(func() { c.client.Close() })
+	return c
+}
+
+func (c *cluster) config() redis.Config {
+	return redis.Config{Endpoints: []string{"127.0.0.1:1", c.nodes[1].Addr}, ReadTimeout: time.Second, DialTimeout: time.Second}
+}
+
+func (c *cluster) put(key, value string) {
+	c.t.Helper()
+	if err := c.client.Set(c.t.Context(), key, value, 0).Err(); err != nil {
+		c.t.Fatalf("putting %s: %v", key, err)
+	}
+}
+
+func (c *cluster) delete(key string) {
+	c.t.Helper()
+	if err := c.client.Del(c.t.Context(), key).Err(); err != nil {
+		c.t.Fatalf("deleting %s: %v", key, err)
+	}
+}
+
+// One cluster goes through all of this: to make one takes seconds.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	t.Run("conformance", func(t *testing.T) { clusterConformance(t, c) })
+	testStore(t, dial(t, c.config()))
+	reshard(t, c)
+	failOver(t, c)
+	uncover(t, c)
+}
+
+func clusterConformance(t *testing.T, c *cluster) {
+	var number atomic.Int64
+	everywhere := func(command ...string) {
+		for _, n := range c.nodes {
+			n.RedisCLI(command...)
+		}
+	}
+	everywhere("ACL", "SETUSER", "agent", "on", ">secret", "~*", "&*", "+@all")
+	cfg := c.config()
+	cfg.Username, cfg.Password = "agent", "secret"
+	conformance.Run(t, func(t *testing.T) conformance.Harness {
+		return conformance.Harness{
+			Connector: redis.New(cfg, discard()),
+			Prefix:    fmt.Sprintf("/vnf-agent/case%03d-/", number.Add(1)),
+			Put:       func(key string, value []byte) { c.put(key, string(value)) },
+			Delete:    c.delete,
+			ManyKeys:  3000,
+			Cut: func(during func()) {
+				everywhere("ACL", "SETUSER", "agent", "off")
+				everywhere("CLIENT", "KILL", "USER", "agent")
+				during()
+				everywhere("ACL", "SETUSER", "agent", "on")
+			},
+		}
+	})
+}
+
+// reshard moves slots, with keys that change, to a master that comes to be.
+func reshard(t *testing.T, c *cluster) {
+	const keys = 300
+	m := follow(t, redis.New(c.config(), discard()))
+	for i := range keys {
+		c.put(fmt.Sprintf("%s%03d", root, i), "before")
+	}
+	m.until(func() bool { return m.allAre(keys, "before") })
+	fourth := testkit.StartRedisNode(t, testkit.RedisOptions{})
+	fourth.JoinCluster(c.nodes[0], "")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- c.keepPutting(ctx, keys) }()
+	for _, from := range c.nodes {
+		c.nodes[0].RedisCLI("--cluster", "reshard", c.nodes[0].Addr, "--cluster-from", from.ClusterID(),
+			"--cluster-to", fourth.ClusterID(), "--cluster-slots", "1000", "--cluster-yes", "--cluster-pipeline", "1")
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	m.until(func() bool { return m.allAre(keys, "") })
+	c.nodes = append(c.nodes, fourth)
+	for i := range keys {
+		c.put(fmt.Sprintf("%s%03d", root, i), "after")
+	}
+	m.until(func() bool { return m.allAre(keys, "after") })
+	for i := range keys {
+		c.delete(fmt.Sprintf("%s%03d", root, i))
+	}
+	m.await()
+	if m.gone != keys {
+		t.Errorf("%d deletions seen, want only the %d there were", m.gone, keys)
+	}
+}
+
+// keepPutting changes keys over and over, and in the end sets all to "".
+func (c *cluster) keepPutting(ctx context.Context, keys int) error {
+	for i := 0; ctx.Err() == nil; i++ {
+		if err := c.client.Set(c.t.Context(), fmt.Sprintf("%s%03d", root, i%keys), i, 0).Err(); err != nil {
+			return err
+		}
+	}
+	for i := range keys {
+		if err := c.client.Set(c.t.Context(), fmt.Sprintf("%s%03d", root, i), "", 0).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allAre tells whether the mirror holds so many keys, all with this value.
+func (m *mirror) allAre(keys int, value string) bool {
+	for _, has := range m.has {
+		if has != value {
+			return false
+		}
+	}
+	return len(m.has) == keys
+}
+
+// failOver kills a master, whose replica takes over.
+func failOver(t *testing.T, c *cluster) {
+	const keys = 20
+	client := dial(t, c.config())
+	replica := testkit.StartRedisNode(t, testkit.RedisOptions{})
+	replica.JoinCluster(c.nodes[0], c.nodes[2].ClusterID())
+	m := follow(t, redis.New(c.config(), discard()))
+	for i := range keys {
+		c.put(fmt.Sprint(root, i), "1")
+	}
+	m.until(func() bool { return m.allAre(keys, "1") })
+	c.nodes[2].RedisCLI("WAIT", "1", "10000")
+	c.nodes[2].Kill()
+	for i := range keys {
+		retry(t, func() error { return client.Put(t.Context(), fmt.Sprint(root, i), []byte("2")) })
+	}
+	m.until(func() bool { return m.allAre(keys, "2") })
+	if m.gone != 0 {
+		t.Errorf("%d deletions seen, but there were none", m.gone)
+	}
+	c.nodes[2] = replica
+}
+
+// uncover takes a slot away from everybody: no listing is complete then.
+func uncover(t *testing.T, c *cluster) {
+	for _, n := range c.nodes {
+		n.RedisCLI("CONFIG", "SET", "cluster-require-full-coverage", "no")
+		n.RedisCLI("CLUSTER", "DELSLOTS", "0")
+	}
+	for b, err := range redis.New(c.config(), discard()).Watch(t.Context(), root) {
+		if !errors.Is(err, redis.ErrUncovered) {
+			t.Errorf("%+v, %v", b, err)
+		}
+		return
+	}
+}

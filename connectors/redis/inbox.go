@@ -1,0 +1,84 @@
+package redis
+
+import (
+	"maps"
+	"slices"
+	"sync"
+)
+
+// An inbox is what the servers have said and the watch has not yet looked into:
+// which keys changed, and why the watch must end. Goroutines that receive put
+// into it and never wait; the watch takes out.
+type inbox struct {
+	some chan struct{} // has a token when keys came in, or will at the next fence
+	lost chan struct{} // closed when the watch must end
+
+	mu    sync.Mutex // guards what follows
+	named map[string]struct{}
+	why   error
+}
+
+func newInbox() *inbox {
+	return &inbox{some: make(chan struct{}, 1), lost: make(chan struct{}), named: map[string]struct{}{}}
+}
+
+// add notes keys that changed.
+func (b *inbox) add(keys ...string) {
+	b.mu.Lock()
+	for _, key := range keys {
+		b.named[key] = struct{}{}
+	}
+	b.mu.Unlock()
+	if len(keys) > 0 {
+		b.wake()
+	}
+}
+
+// wake says that there is, or will be, something to take.
+func (b *inbox) wake() {
+	select {
+	case b.some <- struct{}{}:
+	default:
+	}
+}
+
+// fail ends the watch; the first reason counts.
+func (b *inbox) fail(why error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.why == nil {
+		b.why = why
+		close(b.lost)
+	}
+}
+
+// failure is why the watch must end; nil: it need not.
+func (b *inbox) failure() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.why
+}
+
+// take empties the inbox of keys. They are sorted.
+func (b *inbox) take() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	keys := slices.Sorted(maps.Keys(b.named))
+	clear(b.named)
+	return keys
+}
+
+// overlaps tells whether some of keys, which are sorted, have been named again,
+// and whether others have.
+func (b *inbox) overlaps(keys []string) (some, others bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name := range b.named {
+		if _, found := slices.BinarySearch(keys, name); found {
+			some = true
+		} else {
+			others = true
+		}
+	}
+	return some, others
+}

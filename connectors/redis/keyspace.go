@@ -1,0 +1,76 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// wantedEvents are the classes of notifications that a server without tracking
+// must send: K for those that name the key, A for all kinds of change.
+const wantedEvents = "KA"
+
+// enableEvents makes sure that the server sends keyspace notifications.
+func (n *node) enableEvents(ctx context.Context) error {
+	have, err := n.events(ctx)
+	if err != nil || eventsSuffice(have) {
+		return err
+	}
+	if err := n.data.ConfigSet(ctx, "notify-keyspace-events", mergedEvents(have)).Err(); err != nil {
+		return n.eventsOff(have, err)
+	}
+	n.log.Info("redis keyspace notifications were switched on", "were", have)
+	return nil
+}
+
+// events are the classes that the server sends.
+func (n *node) events(ctx context.Context) (string, error) {
+	answer, err := n.data.ConfigGet(ctx, "notify-keyspace-events").Result()
+	if err != nil {
+		return "", n.eventsOff("?", err)
+	}
+	return answer["notify-keyspace-events"], nil
+}
+
+func (n *node) eventsOff(have string, err error) error {
+	return fmt.Errorf("%w: its notify-keyspace-events are %q, and it refuses to change that (%w): run "+
+		"redis-cli -u redis://%s CONFIG SET notify-keyspace-events %s, and put notify-keyspace-events %[5]s into its configuration",
+		ErrEventsOff, have, err, n.addr, wantedEvents)
+}
+
+// checkEvents ends a watch whose notifications someone has switched off.
+func (n *node) checkEvents(ctx context.Context) error {
+	if n.greeted.tracking {
+		return nil
+	}
+	have, err := n.events(ctx)
+	if err == nil && !eventsSuffice(have) {
+		err = fmt.Errorf("%w any more: notify-keyspace-events are %q on %s", ErrEventsOff, have, n.addr)
+	}
+	return err
+}
+
+// eventsSuffice tells whether all that can happen to a string is among them:
+// general and string commands, expiry, eviction.
+func eventsSuffice(have string) bool {
+	all := func(classes string) bool {
+		for _, class := range classes {
+			if !strings.ContainsRune(have, class) {
+				return false
+			}
+		}
+		return true
+	}
+	return all("K") && (all("A") || all("g$xe"))
+}
+
+// mergedEvents are those wanted and those that others have asked for.
+func mergedEvents(have string) string {
+	merged := wantedEvents
+	for _, class := range have {
+		if !strings.ContainsRune(merged, class) {
+			merged += string(class)
+		}
+	}
+	return merged
+}

@@ -1,0 +1,137 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// sentinelPatience is how long a Sentinel may take to say who the master is. Any
+// one of them will do, so the dead ones must not hold up the others.
+const sentinelPatience = 2 * time.Second
+
+// masters are the addresses of the servers that have the data, sorted.
+func (w *watch) masters(ctx context.Context) ([]string, error) {
+	switch {
+	case w.access.sentinels():
+		return w.namedBySentinels(ctx)
+	case w.access.cluster():
+		return w.namedByCluster(ctx)
+	}
+	return []string{w.access.Endpoint}, nil
+}
+
+// A naming is what one Sentinel says.
+type naming struct {
+	addr  string
+	epoch int // grows with each failover
+	err   error
+}
+
+// namedBySentinels asks them all, since one that was cut off from the others may
+// still name the old master.
+func (w *watch) namedBySentinels(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, sentinelPatience)
+	defer cancel()
+	said := make([]naming, len(w.access.Endpoints))
+	var all sync.WaitGroup
+	for i, addr := range w.access.Endpoints {
+		all.Go(func() { said[i] = w.namedBySentinel(ctx, addr) })
+	}
+	all.Wait()
+	addr, err := newest(said)
+	if err != nil {
+		return nil, fmt.Errorf("who is master %s: %w", w.access.MasterName, err)
+	}
+	return []string{addr}, nil
+}
+
+func (w *watch) namedBySentinel(ctx context.Context, addr string) naming {
+	o := w.access.sentinel(addr, dialer(ctx, w.access.security, 0))
+	o.ContextTimeoutEnabled = true
+	client := goredis.NewSentinelClient(o)
+	defer client.Close()
+	about, err := client.Master(ctx, w.access.MasterName).Result()
+	if err != nil {
+		return naming{err: fmt.Errorf("sentinel %s: %w", addr, err)}
+	}
+	epoch, err := strconv.Atoi(about["config-epoch"])
+	return naming{addr: net.JoinHostPort(about["ip"], about["port"]), epoch: epoch, err: err}
+}
+
+// newest is the address that the latest failover has led to.
+func newest(said []naming) (addr string, err error) {
+	var errs []error
+	best := -1
+	for _, n := range said {
+		if n.err != nil {
+			errs = append(errs, n.err)
+		} else if n.epoch > best {
+			addr, best = n.addr, n.epoch
+		}
+	}
+	if best < 0 {
+		return "", errors.Join(errs...)
+	}
+	return addr, nil
+}
+
+func (w *watch) namedByCluster(ctx context.Context) ([]string, error) {
+	var mu sync.Mutex
+	var addrs []string
+	err := w.cluster.ForEachMaster(ctx, func(_ context.Context, c *goredis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		addrs = append(addrs, c.Options().Addr)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", w.access.where(), err)
+	}
+	slices.Sort(addrs)
+	return addrs, nil
+}
+
+// slotCount is how many slots the keys of a Cluster are spread over.
+const slotCount = 16384
+
+// checkCover makes sure that the nodes have all slots, by what each of them says
+// of itself: others may not yet know what it has given away. Since each already
+// tells what changes, a slot that leaves later does not leave unseen.
+func (w *watch) checkCover(ctx context.Context) error {
+	served := make([]bool, slotCount)
+	for _, n := range w.nodes {
+		id, err := n.data.Do(ctx, "CLUSTER", "MYID").Text()
+		if err != nil {
+			return fmt.Errorf("%s: %w", n.addr, err)
+		}
+		slots, err := n.data.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS is there only since Redis 7
+		if err != nil {
+			return fmt.Errorf("%s: %w", n.addr, err)
+		}
+		serve(served, slots, id)
+	}
+	if missing := slices.Index(served, false); missing >= 0 {
+		return fmt.Errorf("%w: not slot %d, and perhaps others", ErrUncovered, missing)
+	}
+	return nil
+}
+
+// serve notes the slots whose master is id.
+func serve(served []bool, slots []goredis.ClusterSlot, id string) {
+	for _, s := range slots {
+		if len(s.Nodes) == 0 || s.Nodes[0].ID != id {
+			continue
+		}
+		for slot := max(s.Start, 0); slot <= min(s.End, len(served)-1); slot++ {
+			served[slot] = true
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// A node is one master that is watched, by two connections: on one the server
+// says which keys changed, on the other they are read.
+type node struct {
+	addr   string
+	prefix string
+	box    *inbox
+	log    *slog.Logger
+
+	told    *goredis.Client // has one connection, that of sub
+	sub     *goredis.PubSub
+	data    *goredis.Client
+	greeted greeting
+	pongs   chan struct{}       // has a token when a PING on sub was answered
+	heard   map[string]struct{} // keys of notifications since the last such answer; owned by receive
+	evicted string              // how many keys the server has evicted, when last asked
+}
+
+// newNode makes a node that is not connected to. Its connections end when life does.
+func newNode(life context.Context, a access, addr, prefix string, box *inbox, log *slog.Logger) *node {
+	n := &node{addr: addr, prefix: prefix, box: box, log: log.With("server", addr), pongs: make(chan struct{}, 1), heard: map[string]struct{}{}}
+	dial := dialer(life, a.security, a.ReadTimeout)
+	listen := a.node(addr, once(dial))
+	listen.Protocol = 3
+	listen.OnConnect = func(ctx context.Context, cn *goredis.Conn) (err error) {
+		n.greeted, err = greet(ctx, cn, prefix)
+		return err
+	}
+	listen.PushNotificationProcessor = n.pushes()
+	n.told = goredis.NewClient(listen)
+	n.sub = n.told.Subscribe(context.Background()) // to nothing, so that it does not connect yet
+	read := a.node(addr, once(dial))
+	read.PoolSize = 1
+	n.data = goredis.NewClient(read)
+	return n
+}
+
+// subscribe makes a server that does not track tell what changes all the same.
+func (n *node) subscribe(ctx context.Context) error {
+	if n.greeted.tracking {
+		return nil
+	}
+	n.log.Info("redis tracks no keys for this client, keyspace notifications are used", "why", n.greeted.refusal)
+	if err := n.enableEvents(ctx); err != nil {
+		return err
+	}
+	return n.sub.PSubscribe(ctx, fmt.Sprintf("__keyspace@%d__:%s*", n.data.Options().DB, escape(n.prefix)))
+}
+
+// receive puts into the inbox what the server says, until the connection ends.
+func (n *node) receive(ctx context.Context) {
+	for {
+		said, err := n.sub.Receive(ctx)
+		if err != nil {
+			n.box.fail(fmt.Errorf("%w: %s: %w", ErrLost, n.addr, err))
+			return
+		}
+		switch said := said.(type) {
+		case *goredis.Message:
+			n.hear(said)
+		case *goredis.Pong:
+			n.box.add(slices.Collect(maps.Keys(n.heard))...)
+			clear(n.heard)
+			n.pongs <- struct{}{} // one PING is under way at a time
+		}
+	}
+}
+
+// hear takes a keyspace notification. Any means that the key is to be read again,
+// except eviction: that is the server's trouble, not anybody's intent. Those of
+// one transaction come one by one, but an answer to a PING is never between them,
+// so the next one makes what was heard complete.
+func (n *node) hear(m *goredis.Message) {
+	_, key, _ := strings.Cut(m.Channel, "__:")
+	if m.Payload == "evicted" {
+		n.log.Error("redis has evicted a key, which stays configured until the next listing; want maxmemory-policy noeviction", "key", key)
+		return
+	}
+	n.heard[key] = struct{}{}
+	n.box.wake()
+}
+
+// ask sends a PING on the connection that tells of changes, and makes that
+// connection if need be.
+func (n *node) ask(ctx context.Context) error {
+	if err := n.sub.Ping(ctx); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrLost, n.addr, err)
+	}
+	return nil
+}
+
+// answer waits for what was asked: all that was told before is then in the inbox.
+func (n *node) answer(ctx context.Context, late <-chan time.Time) error {
+	select {
+	case <-n.pongs:
+		return nil
+	case <-n.box.lost:
+		return n.box.failure()
+	case <-late:
+		return fmt.Errorf("%w: %s", ErrSilent, n.addr)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// close lets go of what belongs to the connections. What that may say is that
+// they have ended.
+func (n *node) close() {
+	_ = n.sub.Close()
+	_ = n.told.Close()
+	_ = n.data.Close()
+}
+
+// refused tells an answer of the server that a command is not for us from all
+// other failures.
+func refused(err error) bool {
+	var reply goredis.Error
+	return errors.As(err, &reply) && (strings.HasPrefix(reply.Error(), "ERR ") || strings.HasPrefix(reply.Error(), "NOPERM "))
+}

@@ -1,0 +1,140 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// A Client reads and writes Redis: a kvdbsync.Store. Its methods may be called at
+// the same time. It reconnects by itself, and follows the master.
+type Client struct {
+	client goredis.UniversalClient
+	read   reader
+	reload func(context.Context) // asks a Cluster who has which slots; nil: it is none
+}
+
+// Dial returns a Client, to be closed. The first request finds out whether the
+// server is there.
+func Dial(_ context.Context, cfg Config) (*Client, error) {
+	a, err := cfg.withDefaults().access()
+	if err != nil {
+		return nil, err
+	}
+	dial := dialer(context.Background(), a.security, 0)
+	if a.cluster() {
+		o := a.toCluster(dial)
+		o.PoolSize, o.PoolTimeout, o.ConnMaxIdleTime = a.Pool.MaxConnections, a.Pool.BusyTimeout, a.Pool.IdleTimeout
+		o.ReadOnly, o.RouteByLatency, o.ContextTimeoutEnabled = a.ReadReplicas, a.RouteByLatency, true
+		client := goredis.NewClusterClient(o)
+		return &Client{client: client, read: oneByOne(client), reload: client.ReloadState}, nil
+	}
+	client := a.dialOne(dial)
+	return &Client{client: client, read: atOnce(client)}, nil
+}
+
+// dialOne is for one server, be it the master of some.
+func (a access) dialOne(dial dialFunc) *goredis.Client {
+	if a.sentinels() {
+		o := a.toMaster(dial)
+		o.PoolSize, o.PoolTimeout, o.ConnMaxIdleTime = a.Pool.MaxConnections, a.Pool.BusyTimeout, a.Pool.IdleTimeout
+		o.ContextTimeoutEnabled = true
+		return goredis.NewFailoverClient(o)
+	}
+	o := a.node(a.Endpoint, dial)
+	o.PoolSize, o.PoolTimeout, o.ConnMaxIdleTime = a.Pool.MaxConnections, a.Pool.BusyTimeout, a.Pool.IdleTimeout
+	o.ContextTimeoutEnabled, o.MaxRetries = true, 0
+	return goredis.NewClient(o)
+}
+
+// noted returns err. Where it may mean that a master has died, the next request is
+// to find the one that took over, which the library would do within a minute.
+func (c *Client) noted(ctx context.Context, err error) error {
+	if c.reload != nil && err != nil && !errors.Is(err, goredis.Nil) {
+		c.reload(ctx)
+	}
+	return err
+}
+
+// Close ends the connections.
+func (c *Client) Close() error { return c.client.Close() }
+
+// Get implements kvdbsync.Store.
+func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
+	value, err := c.client.Get(ctx, key).Bytes()
+	switch err := c.noted(ctx, err); {
+	case errors.Is(err, goredis.Nil):
+		return nil, fmt.Errorf("%s: %w", key, kvdbsync.ErrNotFound)
+	case goredis.HasErrorPrefix(err, "WRONGTYPE"):
+		return nil, fmt.Errorf("%s: %w", key, ErrNotString)
+	case err != nil:
+		return nil, fmt.Errorf("reading %s in redis: %w", key, err)
+	}
+	return notNil(value), nil
+}
+
+// List implements kvdbsync.Store. What holds no string is left out.
+func (c *Client) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
+	l := listing{read: c.read, pairs: map[string][]byte{}}
+	collect := func(ctx context.Context, client *goredis.Client) error {
+		return scan(ctx, client, prefix, func(keys []string) error { return l.add(ctx, keys) })
+	}
+	var err error
+	if cluster, ok := c.client.(*goredis.ClusterClient); ok {
+		err = cluster.ForEachMaster(ctx, collect)
+	} else {
+		err = scan(ctx, c.client, prefix, func(keys []string) error { return l.add(ctx, keys) })
+	}
+	return l.sorted(), c.noted(ctx, err)
+}
+
+// A listing gathers pairs from several masters at the same time.
+type listing struct {
+	read  reader
+	mu    sync.Mutex // guards pairs
+	pairs map[string][]byte
+}
+
+func (l *listing) add(ctx context.Context, keys []string) error {
+	events, err := l.read(ctx, keys)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range events {
+		if e.Value != nil {
+			l.pairs[e.Key] = e.Value
+		}
+	}
+	return err
+}
+
+func (l *listing) sorted() (pairs []kvdbsync.Pair) {
+	for key, value := range l.pairs {
+		pairs = append(pairs, kvdbsync.Pair{Key: key, Value: value})
+	}
+	slices.SortFunc(pairs, func(a, b kvdbsync.Pair) int { return strings.Compare(a.Key, b.Key) })
+	return pairs
+}
+
+// Put implements kvdbsync.Store.
+func (c *Client) Put(ctx context.Context, key string, value []byte) error {
+	if err := c.noted(ctx, c.client.Set(ctx, key, value, 0).Err()); err != nil {
+		return fmt.Errorf("writing %s in redis: %w", key, err)
+	}
+	return nil
+}
+
+// Delete implements kvdbsync.Store.
+func (c *Client) Delete(ctx context.Context, key string) (existed bool, err error) {
+	deleted, err := c.client.Del(ctx, key).Result()
+	if c.noted(ctx, err) != nil {
+		return false, fmt.Errorf("deleting %s in redis: %w", key, err)
+	}
+	return deleted > 0, nil
+}

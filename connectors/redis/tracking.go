@@ -1,0 +1,91 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/push"
+)
+
+// A greeting is what was agreed with a server when the connection was made.
+type greeting struct {
+	tracking bool  // it names what changes under the prefix
+	refusal  error // why it does not
+	replica  bool  // it says that it is one
+}
+
+// greet asks the server to track the prefix.
+func greet(ctx context.Context, cn *goredis.Conn, prefix string) (g greeting, err error) {
+	hello := goredis.NewCmd(ctx, "HELLO")
+	err = cn.Process(ctx, hello)
+	if err != nil {
+		return refusedGreeting(g, err)
+	}
+	about, _ := hello.Val().(map[any]any)
+	g.replica = about["role"] == "replica"
+	if about["proto"] != int64(3) {
+		g.refusal = fmt.Errorf("no RESP3: %v", about["proto"])
+		return g, nil
+	}
+	args := []any{"CLIENT", "TRACKING", "ON", "BCAST"}
+	if prefix != "" {
+		args = append(args, "PREFIX", prefix)
+	}
+	if err := cn.Process(ctx, goredis.NewCmd(ctx, args...)); err != nil {
+		return refusedGreeting(g, err)
+	}
+	g.tracking = true
+	return g, nil
+}
+
+// refusedGreeting tells a server that cannot track from one that fails.
+func refusedGreeting(g greeting, err error) (greeting, error) {
+	if !refused(err) {
+		return g, err
+	}
+	g.refusal = err
+	return g, nil
+}
+
+// pushes is what hears of invalidations on the connection that has them.
+func (n *node) pushes() push.NotificationProcessor {
+	p := goredis.NewPushNotificationProcessor()
+	if err := p.RegisterHandler("invalidate", invalidation{n}, false); err != nil {
+		panic(err) // the processor is new, so no handler is in the way
+	}
+	return p
+}
+
+type invalidation struct{ n *node }
+
+// HandlePushNotification implements push.NotificationHandler. What comes is
+// ["invalidate", [key, ...]], with null for the keys when the data was flushed.
+func (i invalidation) HandlePushNotification(_ context.Context, _ push.NotificationHandlerContext, said []any) error {
+	keys, ok := names(said)
+	if !ok {
+		i.n.box.fail(fmt.Errorf("%w: %s", ErrFlushed, i.n.addr))
+		return nil
+	}
+	i.n.box.add(keys...)
+	return nil
+}
+
+// names are the keys of an invalidation; false: of all there are.
+func names(said []any) (keys []string, ok bool) {
+	if len(said) != 2 {
+		return nil, false
+	}
+	list, ok := said[1].([]any)
+	if !ok {
+		return nil, false
+	}
+	for _, one := range list {
+		key, ok := one.(string)
+		if !ok {
+			return nil, false
+		}
+		keys = append(keys, key)
+	}
+	return keys, true
+}

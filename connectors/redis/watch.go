@@ -1,0 +1,123 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// probeEvery is how often it is made sure that the servers live, and are still
+// the masters.
+const probeEvery = 2 * time.Second
+
+// A watch is one Watch under way.
+type watch struct {
+	access access
+	log    *slog.Logger
+	prefix string
+	emit   func(kvdbsync.Batch) error
+
+	box     *inbox
+	nodes   []*node
+	cluster *goredis.ClusterClient // nil: it is none
+	read    reader
+
+	stop context.CancelFunc // ends the goroutines
+	all  sync.WaitGroup     // of them
+}
+
+// begin returns a watch to which all masters tell what changes, to be closed.
+func begin(ctx context.Context, cfg Config, log *slog.Logger, prefix string, emit func(kvdbsync.Batch) error) (*watch, error) {
+	a, err := cfg.access()
+	if err != nil {
+		return nil, err
+	}
+	w := &watch{access: a, log: log, prefix: prefix, emit: emit, box: newInbox()}
+	ctx, w.stop = context.WithCancel(ctx)
+	if a.cluster() {
+		w.cluster = goredis.NewClusterClient(a.toCluster(dialer(ctx, a.security, a.ReadTimeout)))
+		w.read = oneByOne(w.cluster)
+	}
+	if err := w.open(ctx); err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// open connects to the masters.
+func (w *watch) open(ctx context.Context) error {
+	addrs, err := w.masters(ctx)
+	if err != nil {
+		return err
+	}
+	for _, addr := range addrs {
+		if err := w.add(ctx, newNode(ctx, w.access, addr, w.prefix, w.box, w.log)); err != nil {
+			return err
+		}
+	}
+	if w.cluster == nil {
+		w.read = atOnce(w.nodes[0].data)
+	}
+	w.all.Go(func() { w.followMasters(ctx, addrs) })
+	return w.fence(ctx)
+}
+
+// add connects to a master.
+func (w *watch) add(ctx context.Context, n *node) error {
+	w.nodes = append(w.nodes, n)
+	if err := n.ask(ctx); err != nil {
+		return err
+	}
+	w.all.Go(func() { n.receive(ctx) })
+	if err := n.answer(ctx, time.After(w.access.ReadTimeout)); err != nil {
+		return err
+	}
+	if w.access.sentinels() && n.greeted.replica {
+		return fmt.Errorf("%w: the Sentinels name %s, which is a replica", ErrMoved, n.addr)
+	}
+	if err := n.noteEvictions(ctx); err != nil {
+		return err
+	}
+	return n.subscribe(ctx)
+}
+
+// close ends the watch. Its connections have ended before, if its context has.
+func (w *watch) close() {
+	w.stop()
+	for _, n := range w.nodes {
+		n.close()
+	}
+	if w.cluster != nil {
+		_ = w.cluster.Close() // like those of the nodes
+	}
+	w.all.Wait()
+}
+
+// followMasters ends the watch when others are the masters.
+func (w *watch) followMasters(ctx context.Context, known []string) {
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now, err := w.masters(ctx)
+		switch {
+		case err != nil:
+			w.log.Debug("asking for the masters failed", "err", err)
+		case !slices.Equal(now, known):
+			w.box.fail(fmt.Errorf("%w: %v, no longer %v", ErrMoved, now, known))
+			return
+		}
+	}
+}
