@@ -1,5 +1,5 @@
 # Go, gcc, git, make and a Debian userland are all it takes; what else a target
-# needs, Go builds into .cache.
+# needs, Go builds into .cache, and apt-get installs for root.
 
 SHELL     := /bin/bash -o pipefail
 LINT      := .cache/bin/golangci-lint
@@ -14,7 +14,7 @@ LIVES     := ./scheduler ./scheduler/internal/graph -run '^(TestLife|TestModel)$
 DRAWS     := 5000
 SOAK      ?= 1000000
 
-.PHONY: help run build test race race-pure soak faults fuzz bench lint cover generate clean
+.PHONY: help run build needs test race race-pure soak faults fuzz bench lint cover generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,10 +25,14 @@ run: build ## the agent with a small example, in a scratch network namespace; Ct
 build: ## agent, agentctl and first-light into .bin
 	@mkdir -p .bin && go build -o .bin/ ./cmd/... ./examples/...
 
-test: ## all tests; what the machine lacks skips loudly, and fails when CI=true
+needs: # where it cannot be had, the tests of it skip
+	@command -v redis-server >/dev/null || [ "$$(id -u)" != 0 ] || { apt-get -qq update && \
+		DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends -y redis-server >/dev/null; } || true
+
+test: needs ## all tests; what the machine lacks skips loudly, and fails when CI=true
 	go test $(PURE) && go test $(LIVES) -rapid.checks=$(DRAWS) && go test ./...
 
-race: ## all tests under the race detector
+race: needs ## all tests under the race detector
 	go test -race ./...
 
 race-pure: ## the tests that need no server, no file system and no kernel, under the race detector

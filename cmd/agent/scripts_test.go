@@ -32,15 +32,16 @@ func TestMain(m *testing.M) {
 	os.Exit(scratch.Main(m.Run))
 }
 
-// The scripts in testdata run the built agent against a real etcd, real files
-// and the real kernel.
+// The scripts in testdata run the built agent against a real etcd and Redis, real
+// files and the real kernel.
 func TestScripts(t *testing.T) {
 	testkit.Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
 	setup := func(env *testscript.Env) error {
 		env.Values[serverKey{}] = &server{t: env.T().(testing.TB)}
+		env.Values[redisKey{}] = &redisServer{t: env.T().(testing.TB)}
 		return nil
 	}
-	session.Run(t, "testdata", build(t), setup, map[string]session.Command{"etcd": etcdCommand})
+	session.Run(t, "testdata", build(t), setup, map[string]session.Command{"etcd": etcdCommand, "redis": redisCommand})
 }
 
 // build makes the programs and returns the folder they are in.

@@ -12,10 +12,11 @@ type settings struct {
 	Socket    string
 	ConfigDir string
 
-	EtcdConfig, BoltConfig, FiledbConfig, InitfileConfig string
-	SchedulerConfig, OrchestratorConfig                  string
-	LinuxIfConfig, LinuxL3Config, LinuxNamespaces        string
-	HTTPConfig, HTTPPort                                 string
+	EtcdConfig, RedisConfig                       string
+	BoltConfig, FiledbConfig, InitfileConfig      string
+	SchedulerConfig, OrchestratorConfig           string
+	LinuxIfConfig, LinuxL3Config, LinuxNamespaces string
+	HTTPConfig, HTTPPort                          string
 
 	OnExit      string // leave or remove
 	LogLevel    slog.Level
@@ -50,6 +51,7 @@ func (s *settings) sections() []section {
 		{"Where it is declared (a store is used if its file is there; one is enough)", []entry{
 			{"config-dir", "FOLDER", "where the configuration files below are, unless they are paths", text(&s.ConfigDir, ".")},
 			{"etcd-config", "FILE", "etcd: endpoints, TLS, user", text(&s.EtcdConfig, "etcd.conf")},
+			{"redis-config", "FILE", "Redis: a server, Sentinels or a Cluster, TLS, user", text(&s.RedisConfig, "redis.conf")},
 			{"filedb-config", "FILE", "folders or files of YAML or JSON", text(&s.FiledbConfig, "filedb.conf")},
 			{"bolt-config", "FILE", "a file of the agent's own, edited with agentctl kvdb", text(&s.BoltConfig, "bolt.conf")},
 			{"initfileregistry-config", "FILE", "a file that is read once, at the start: initial-config.yaml, used if that is there", text(&s.InitfileConfig, "initfileregistry.conf")},
@@ -78,7 +80,7 @@ func idleFlags() []string {
 		"aggregator-config", "configurator-config", "consul-config", "govpp-config",
 		"grpc-config", "grpc-port",
 		"kafka-config", "linux-iptablesplugin-config", "logs-config", "msgsync-config",
-		"redis-config", "restpapi-config", "start-timeout", "telemetry-config",
+		"restpapi-config", "start-timeout", "telemetry-config",
 		"vpp-aclplugin-config", "vpp-ifplugin-config", "vpp-ipfixplugin-config",
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/keyplane/keyplane/connectors/etcd"
 	"github.com/keyplane/keyplane/connectors/filedb"
 	"github.com/keyplane/keyplane/connectors/initfile"
+	"github.com/keyplane/keyplane/connectors/redis"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/orchestrator"
 )
@@ -31,6 +32,7 @@ func (s *settings) storeKinds() []storeKind {
 		{"bolt", "bolt-config", s.BoltConfig, 30, openBolt},
 		{"filedb", "filedb-config", s.FiledbConfig, 20, openFiledb},
 		{"etcd", "etcd-config", s.EtcdConfig, 10, openEtcd},
+		{"redis", "redis-config", s.RedisConfig, 8, openRedis},
 		{"initfile", "initfileregistry-config", s.InitfileConfig, 0, openInitfile},
 	}
 }
@@ -89,6 +91,18 @@ func openInitfile(o opener) (kvdbsync.Connector, error) {
 		return nil, nil
 	}
 	return file, err
+}
+
+func openRedis(o opener) (kvdbsync.Connector, error) {
+	var cfg redis.Config
+	if found, err := o.load(&cfg); !found || err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	redis.LogTo(o.log)
+	return redis.New(cfg, o.log), nil
 }
 
 // A store is one that is used.
