@@ -92,7 +92,21 @@ func (h Harness) withDefaults() Harness {
 
 // Run runs the suite; open returns a fresh harness for each case.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
-	for _, c := range slices.Concat(cases(), writerCases(), sessionCases()) {
+	run(t, slices.Concat(cases(), writerCases(), sessionCases()), open)
+}
+
+// RunWatch runs the part of the suite that is about watching, for a store where
+// the parts need different harnesses.
+func RunWatch(t *testing.T, open func(t *testing.T) Harness) { run(t, cases(), open) }
+
+// RunWriter runs the part about writing.
+func RunWriter(t *testing.T, open func(t *testing.T) Harness) { run(t, writerCases(), open) }
+
+// RunSession runs the part about sessions.
+func RunSession(t *testing.T, open func(t *testing.T) Harness) { run(t, sessionCases(), open) }
+
+func run(t *testing.T, cases []testCase, open func(t *testing.T) Harness) {
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			h := open(t).withDefaults()
 			if c.needs != nil && !c.needs(h) {

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -243,9 +241,9 @@ func rewrites(t *testing.T, h Harness, lost publication) {
 
 func sessionLeavesNothing(t *testing.T, h Harness) {
 	h.Get(h.statusKey("a")) // whose own means may well leave something
-	before := goleak.IgnoreCurrent()
-	p := publish(t, h)
-	p.put("a")
-	p.close()
-	goleak.VerifyNone(t, before)
+	leavesNone(t, func(context.Context) {
+		p := publish(t, h)
+		p.put("a")
+		p.close()
+	})
 }
