@@ -2,10 +2,11 @@ package redis_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"os"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,41 +24,38 @@ func TestMain(m *testing.M) {
 }
 
 func TestConformance(t *testing.T) {
-	r := testkit.StartRedis(t, testkit.RedisOptions{})
-	cuts := map[string]func(*server) func(func()){
-		"connection reset": func(s *server) func(func()) {
-			return func(during func()) { s.line.Set(testkit.Reset); during(); s.line.Set(testkit.Pass) }
-		},
-		"server killed": func(s *server) func(func()) {
-			return func(during func()) {
-				s.line.Set(testkit.Drop)
-				during() // by a client that the line does not cut
-				s.redis.Kill()
-				s.redis.Start()
-				s.line.Set(testkit.Pass)
-			}
-		},
-	}
-	var number atomic.Int64
-	for name, cut := range cuts {
-		t.Run(name, func(t *testing.T) {
-			conformance.Run(t, func(t *testing.T) conformance.Harness {
-				s := join(t, r)
-				return s.harness(s.connector(), fmt.Sprintf("/vnf-agent/case%03d-/", number.Add(1)), cut(s))
-			})
-		})
-	}
+	r := testkit.StartRedis(t, testkit.RedisOptions{Args: []string{"--proto-max-bulk-len", "5mb"}})
+	conformance.Run(t, func(t *testing.T) conformance.Harness {
+		s := join(t, r)
+		h := s.harness(s.connector(), func(during func()) { s.line.Set(testkit.Reset); during(); s.line.Set(testkit.Pass) })
+		return s.writing(h, dial(t, redis.Config{Endpoint: r.Addr}))
+	})
 }
 
-func TestConformanceWithoutTracking(t *testing.T) {
+func TestConformanceOfWatchWhenServerIsKilled(t *testing.T) {
+	t.Parallel()
+	r := testkit.StartRedis(t, testkit.RedisOptions{})
+	conformance.RunWatch(t, func(t *testing.T) conformance.Harness {
+		s := join(t, r)
+		return s.harness(s.connector(), func(during func()) {
+			s.line.Set(testkit.Drop)
+			during() // by a client that the line does not cut
+			s.redis.Kill()
+			s.redis.Start()
+			s.line.Set(testkit.Pass)
+		})
+	})
+}
+
+func TestConformanceOfWatchWithoutTracking(t *testing.T) {
+	t.Parallel()
 	r := testkit.StartRedis(t, testkit.RedisOptions{Args: []string{"--notify-keyspace-events", "KA"}})
 	s := join(t, r)
 	s.do("ACL", "SETUSER", "old", "on", ">secret", "~*", "&*", "+@all", "-client|tracking")
-	var number atomic.Int64
-	conformance.Run(t, func(t *testing.T) conformance.Harness {
+	conformance.RunWatch(t, func(t *testing.T) conformance.Harness {
 		s := join(t, r)
 		cfg := redis.Config{Endpoint: s.line.Addr, Username: "old", Password: "secret"}
-		return s.harness(redis.New(cfg, discard()), fmt.Sprintf("/vnf-agent/case%03d-/", number.Add(1)), func(during func()) {
+		return s.harness(redis.New(cfg, discard()), func(during func()) {
 			s.line.Set(testkit.Reset)
 			during()
 			s.line.Set(testkit.Pass)
@@ -65,16 +63,46 @@ func TestConformanceWithoutTracking(t *testing.T) {
 	})
 }
 
-func (s *server) harness(c kvdbsync.Connector, prefix string, cut func(func())) conformance.Harness {
+// prefixOf is where the case that t runs may work, with servers that it shares.
+func prefixOf(t testing.TB) string {
+	sum := fnv.New32a()
+	sum.Write([]byte(t.Name()))
+	return fmt.Sprintf("/vnf-agent/case%08x-/", sum.Sum32())
+}
+
+func (s *server) harness(c *redis.Connector, cut func(func())) conformance.Harness {
 	return conformance.Harness{
 		Connector:  c,
-		Prefix:     prefix,
+		Prefix:     prefixOf(s.t),
 		Put:        func(key string, value []byte) { s.put(key, string(value)) },
 		Delete:     s.delete,
 		Txn:        s.txn,
 		Cut:        cut,
 		LargeValue: 4 << 20,
 	}
+}
+
+// writing adds to a harness what writes, and what takes sessions their store.
+func (s *server) writing(h conformance.Harness, w kvdbsync.Writer) conformance.Harness {
+	h.Writer = w
+	h.Refused = kvdbsync.Pair{Key: h.Prefix + "config/item/refused", Value: make([]byte, 6<<20)}
+	h.Publisher = h.Connector.(kvdbsync.Publisher)
+	h.Get = func(key string) []byte { return bareGet(s.t, s.client, key) }
+	h.Sever = func() func() { s.line.Set(testkit.Reset); return func() { s.line.Set(testkit.Pass) } }
+	h.Revoke = func() { s.delete(h.Prefix + "config-status/b"); s.delete(h.Prefix + "config-status/a") }
+	return h
+}
+
+func bareGet(t testing.TB, client goredis.Cmdable, key string) []byte {
+	t.Helper()
+	value, err := client.Get(t.Context(), key).Result()
+	if errors.Is(err, goredis.Nil) {
+		return nil
+	}
+	if err != nil {
+		t.Fatalf("reading %s: %v", key, err)
+	}
+	return []byte(value)
 }
 
 // A server is a Redis with a line to it that can be cut, and a client of its own

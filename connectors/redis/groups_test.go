@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -148,30 +147,50 @@ func TestCluster(t *testing.T) {
 }
 
 func clusterConformance(t *testing.T, c *cluster) {
-	var number atomic.Int64
-	everywhere := func(command ...string) {
-		for _, n := range c.nodes {
-			n.RedisCLI(command...)
-		}
-	}
-	everywhere("ACL", "SETUSER", "agent", "on", ">secret", "~*", "&*", "+@all")
+	c.everywhere("ACL", "SETUSER", "agent", "on", ">secret", "~*", "&*", "+@all")
 	cfg := c.config()
 	cfg.Username, cfg.Password = "agent", "secret"
-	conformance.Run(t, func(t *testing.T) conformance.Harness {
+	spread := func(t *testing.T) conformance.Harness {
+		connector := redis.New(cfg, discard())
 		return conformance.Harness{
-			Connector: redis.New(cfg, discard()),
-			Prefix:    fmt.Sprintf("/vnf-agent/case%03d-/", number.Add(1)),
+			Connector: connector,
+			Prefix:    prefixOf(t),
 			Put:       func(key string, value []byte) { c.put(key, string(value)) },
 			Delete:    c.delete,
 			ManyKeys:  3000,
-			Cut: func(during func()) {
-				everywhere("ACL", "SETUSER", "agent", "off")
-				everywhere("CLIENT", "KILL", "USER", "agent")
-				during()
-				everywhere("ACL", "SETUSER", "agent", "on")
-			},
+			Cut:       func(during func()) { restore := c.shutOut(); during(); restore() },
+
+			Publisher: connector,
+			Get:       func(key string) []byte { return bareGet(t, c.client, key) },
+			Sever:     c.shutOut,
+			Revoke:    func() { c.delete(prefixOf(t) + "config-status/b"); c.delete(prefixOf(t) + "config-status/a") },
 		}
+	}
+	t.Run("watch", func(t *testing.T) { conformance.RunWatch(t, spread) })
+	t.Run("session", func(t *testing.T) { conformance.RunSession(t, spread) })
+	t.Run("writer", func(t *testing.T) {
+		client := dial(t, cfg)
+		conformance.RunWriter(t, func(t *testing.T) conformance.Harness {
+			h := spread(t)
+			h.Prefix = "/{one slot}" + h.Prefix
+			h.Writer = client
+			return h
+		})
 	})
+}
+
+// everywhere runs a command on each master.
+func (c *cluster) everywhere(command ...string) {
+	for _, n := range c.nodes {
+		n.RedisCLI(command...)
+	}
+}
+
+// shutOut keeps the agent from the cluster.
+func (c *cluster) shutOut() (restore func()) {
+	c.everywhere("ACL", "SETUSER", "agent", "off")
+	c.everywhere("CLIENT", "KILL", "USER", "agent")
+	return func() { c.everywhere("ACL", "SETUSER", "agent", "on") }
 }
 
 // reshard moves slots, with keys that change, to a master that comes to be.

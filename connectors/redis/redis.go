@@ -2,7 +2,8 @@
 // look after, or a Cluster.
 //
 //	watched := redis.New(cfg, log)         // a kvdbsync.Connector
-//	client, err := redis.Dial(ctx, cfg)    // a kvdbsync.Store, for agentctl and status
+//	client, err := redis.Dial(ctx, cfg)    // a kvdbsync.Writer, for agentctl and programs
+//	session, err := watched.Session(ctx, 0) // a kvdbsync.Session, for status
 //
 // Redis keeps no history, so a watch first subscribes and then lists. From each
 // master it has the invalidations of CLIENT TRACKING in broadcast mode, which
@@ -55,15 +56,17 @@ var (
 	ErrEventsOff = errors.New("redis does not announce changes")
 )
 
-// A Connector watches one Redis. It has no state: any number of watches may run.
+// A Connector watches one Redis, and is where sessions begin. Any number of
+// watches and sessions may run.
 type Connector struct {
-	cfg Config
-	log *slog.Logger
+	cfg  Config
+	log  *slog.Logger
+	held *holdings // by the sessions
 }
 
 // New returns a Connector. It does not connect.
 func New(cfg Config, log *slog.Logger) *Connector {
-	return &Connector{cfg: cfg.withDefaults(), log: log}
+	return &Connector{cfg: cfg.withDefaults(), log: log, held: newHoldings()}
 }
 
 // Watch implements kvdbsync.Connector. Keys are whole keys, as Redis has them.

@@ -13,7 +13,7 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A Client reads and writes Redis: a kvdbsync.Store. Its methods may be called at
+// A Client reads and writes Redis: a kvdbsync.Writer. Its methods may be called at
 // the same time. It reconnects by itself, and follows the master.
 type Client struct {
 	client goredis.UniversalClient
@@ -124,7 +124,7 @@ func (l *listing) sorted() (pairs []kvdbsync.Pair) {
 
 // Put implements kvdbsync.Store.
 func (c *Client) Put(ctx context.Context, key string, value []byte) error {
-	if err := c.noted(ctx, c.client.Set(ctx, key, value, 0).Err()); err != nil {
+	if err := c.noted(ctx, c.client.Set(ctx, key, notNil(value), 0).Err()); err != nil {
 		return fmt.Errorf("writing %s in redis: %w", key, err)
 	}
 	return nil

@@ -12,7 +12,8 @@ import (
 
 var (
 	_ kvdbsync.Connector = (*redis.Connector)(nil)
-	_ kvdbsync.Store     = (*redis.Client)(nil)
+	_ kvdbsync.Publisher = (*redis.Connector)(nil)
+	_ kvdbsync.Writer    = (*redis.Client)(nil)
 )
 
 func TestStore(t *testing.T) {

@@ -1,0 +1,252 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// sessionTTL is how long keys stay after whoever wrote them is gone, if he does not say:
+// each costs the server a command in a third of that time.
+const sessionTTL = 30 * time.Second
+
+// renewedAtOnce is how many keys are renewed by one request.
+const renewedAtOnce = 500
+
+// errVanished ends a session: a key that it wrote is not there any more.
+var errVanished = errors.New("a key of the session has vanished from redis")
+
+// holdings is whose which key is, since Redis does not know. The sessions of one
+// Connector share it. What those of other programs do to a key is noticed when it has
+// vanished.
+type holdings struct {
+	turn chan struct{} // holds a token while somebody reads or changes keys, here and in Redis
+	of   map[string]*session
+}
+
+func newHoldings() *holdings {
+	return &holdings{turn: make(chan struct{}, 1), of: map[string]*session{}}
+}
+
+// take waits for the turn.
+func (h *holdings) take(ctx context.Context) error {
+	select {
+	case h.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (h *holdings) leave() { <-h.turn }
+
+// keysOf are the keys of s. The caller has the turn.
+func (h *holdings) keysOf(s *session) (keys []string) {
+	for key, owner := range h.of {
+		if owner == s {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// forget drops what s holds.
+func (h *holdings) forget(s *session) {
+	maps.DeleteFunc(h.of, func(_ string, owner *session) bool { return owner == s })
+}
+
+// A session writes keys that expire, and has a goroutine of its own that puts that off
+// until Close.
+type session struct {
+	*Client
+	held *holdings
+	ttl  time.Duration
+
+	lost    chan struct{}
+	lose    func() // closes lost, once
+	release context.CancelFunc
+	all     sync.WaitGroup
+
+	closing sync.Once
+	closed  error // what Close returns
+}
+
+// Session implements kvdbsync.Publisher. Its keys expire in Redis unless they are
+// renewed, which happens three times in ttl, with a command for each key.
+func (c *Connector) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Session, error) {
+	client, err := Dial(ctx, c.cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := client.client.Ping(ctx).Err(); err != nil {
+		return nil, errors.Join(fmt.Errorf("beginning a session in redis: %w", err), client.Close())
+	}
+	s := &session{Client: client, held: c.held, ttl: max(cmp.Or(ttl, sessionTTL), time.Millisecond), lost: make(chan struct{})}
+	s.lose = sync.OnceFunc(func() { close(s.lost) })
+	holding, release := context.WithCancel(context.WithoutCancel(ctx))
+	s.release = release
+	s.all.Go(func() { s.hold(holding, time.Now().Add(s.ttl)) })
+	return s, nil
+}
+
+// hold renews the keys three times in their life, and more often while it cannot,
+// until one has vanished, or all may have.
+func (s *session) hold(ctx context.Context, end time.Time) {
+	pause := s.ttl / 3
+	for sleep(ctx, min(pause, time.Until(end))) {
+		begun := time.Now()
+		err := s.renew(ctx, min(s.ttl/3, time.Until(end)))
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			pause, end = s.ttl/3, begun.Add(s.ttl)
+		case errors.Is(err, errVanished), !time.Now().Before(end):
+			s.lose()
+			return
+		default:
+			pause = s.ttl / 10
+		}
+	}
+}
+
+// renew puts off the end of all keys, some at a time.
+func (s *session) renew(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := s.held.take(ctx); err != nil {
+		return err
+	}
+	keys := s.held.keysOf(s)
+	s.held.leave()
+	for some := range slices.Chunk(keys, renewedAtOnce) {
+		if err := s.renewSome(ctx, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renewSome leaves out keys that meanwhile belong to another, or nobody.
+func (s *session) renewSome(ctx context.Context, keys []string) error {
+	if err := s.held.take(ctx); err != nil {
+		return err
+	}
+	defer s.held.leave()
+	keys = slices.DeleteFunc(keys, func(key string) bool { return s.held.of[key] != s })
+	answers, err := s.client.Pipelined(ctx, func(pipe goredis.Pipeliner) error {
+		for _, key := range keys {
+			pipe.PExpire(ctx, key, s.ttl)
+		}
+		return nil
+	})
+	if s.noted(ctx, err) != nil {
+		return fmt.Errorf("renewing %d keys in redis: %w", len(keys), err)
+	}
+	for i, answer := range answers {
+		if there, ok := answer.(*goredis.BoolCmd); ok && !there.Val() {
+			return fmt.Errorf("%w: %s", errVanished, keys[i])
+		}
+	}
+	return nil
+}
+
+// Apply implements kvdbsync.Session: at once, but in a Cluster one by one. A key
+// whose writing failed may be there for ttl.
+func (s *session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
+	if err := s.held.take(ctx); err != nil {
+		return err
+	}
+	defer s.held.leave()
+	select {
+	case <-s.lost:
+		return kvdbsync.ErrSessionOver
+	default:
+	}
+	pipe := s.client.TxPipeline()
+	if s.reload != nil {
+		pipe = s.client.Pipeline()
+	}
+	queue(ctx, pipe, changes, s.ttl)
+	answers, err := pipe.Exec(ctx)
+	s.note(changes, answers)
+	if s.noted(ctx, err) != nil {
+		return fmt.Errorf("making %d changes in redis: %w", len(changes), err)
+	}
+	return nil
+}
+
+// note takes the keys that were written for its own, and those deleted for nobody's.
+func (s *session) note(changes []kvdbsync.Pair, answers []goredis.Cmder) {
+	for i, change := range changes {
+		switch {
+		case i >= len(answers) || answers[i].Err() != nil:
+		case change.Value == nil:
+			delete(s.held.of, change.Key)
+		default:
+			s.held.of[change.Key] = s
+		}
+	}
+}
+
+// Lost implements kvdbsync.Session.
+func (s *session) Lost() <-chan struct{} { return s.lost }
+
+// Close implements kvdbsync.Session.
+func (s *session) Close(ctx context.Context) error {
+	s.closing.Do(func() { s.closed = s.end(ctx) })
+	return s.closed
+}
+
+// end deletes what is its own, and lets it expire where that cannot be.
+func (s *session) end(ctx context.Context) error {
+	s.release()
+	s.all.Wait()
+	s.lose()
+	err := s.deleteAll(ctx)
+	if err != nil {
+		err = fmt.Errorf("ending a session in redis: %w; what it wrote stays for %v", err, s.ttl)
+	}
+	return errors.Join(err, s.Client.Close())
+}
+
+func (s *session) deleteAll(ctx context.Context) error {
+	if err := s.held.take(ctx); err != nil {
+		return err
+	}
+	defer s.held.leave()
+	defer s.held.forget(s)
+	for some := range slices.Chunk(s.held.keysOf(s), renewedAtOnce) {
+		_, err := s.client.Pipelined(ctx, func(pipe goredis.Pipeliner) error {
+			for _, key := range some {
+				pipe.Del(ctx, key)
+			}
+			return nil
+		})
+		if s.noted(ctx, err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sleep tells whether the time passed, rather than ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,56 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// PutIfAbsent implements kvdbsync.Writer.
+func (c *Client) PutIfAbsent(ctx context.Context, key string, value []byte) (stored bool, err error) {
+	cmd := goredis.NewBoolCmd(ctx, "setnx", key, notNil(value))
+	if err := c.noted(ctx, c.client.Process(ctx, onlyOnce{cmd})); err != nil {
+		return false, fmt.Errorf("writing %s in redis: %w", key, err)
+	}
+	return cmd.Val(), nil
+}
+
+// onlyOnce is not tried again when the answer is lost: a second time would tell of
+// the first.
+type onlyOnce struct{ *goredis.BoolCmd }
+
+func (onlyOnce) NoRetry() bool { return true }
+
+// Apply implements kvdbsync.Writer, by MULTI and EXEC. A Cluster can do this only
+// for keys of one slot, such as those with the same hash tag, and says
+// kvdbsync.ErrTooLarge to others.
+func (c *Client) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
+	_, err := c.client.TxPipelined(ctx, func(pipe goredis.Pipeliner) error {
+		queue(ctx, pipe, changes, 0)
+		return nil
+	})
+	switch err := c.noted(ctx, err); {
+	case errors.Is(err, goredis.ErrCrossSlot):
+		return fmt.Errorf("%w: %d keys, %s and others, are in several slots of the redis cluster, which changes only one at a time: "+
+			"want a {hash tag} that all share, or one change after the other", kvdbsync.ErrTooLarge, len(changes), changes[0].Key)
+	case err != nil:
+		return fmt.Errorf("making %d changes at once in redis: %w", len(changes), err)
+	}
+	return nil
+}
+
+// queue adds changes to a pipe, a command for each. The keys live for ttl; 0: for ever.
+func queue(ctx context.Context, pipe goredis.Pipeliner, changes []kvdbsync.Pair, ttl time.Duration) {
+	for _, change := range changes {
+		if change.Value == nil {
+			pipe.Del(ctx, change.Key)
+		} else {
+			pipe.Set(ctx, change.Key, change.Value, ttl)
+		}
+	}
+}
