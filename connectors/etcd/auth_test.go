@@ -193,12 +193,12 @@ func TestPermissionThatComesLater(t *testing.T) {
 
 // An authority, and all that it signed, is exchanged by another while the agent runs.
 func TestCertificatesThatAreExchanged(t *testing.T) {
-	files, newer := makeCertificates(t), makeCertificates(t)
+	files, newer := testkit.MakeCertificates(t), testkit.MakeCertificates(t)
 	e := testkit.StartEtcd(t, testkit.EtcdOptions{TLS: true, Args: []string{
-		"--cert-file=" + files.server.cert, "--key-file=" + files.server.key,
-		"--trusted-ca-file=" + files.ca, "--client-cert-auth",
+		"--cert-file=" + files.Server.Cert, "--key-file=" + files.Server.Key,
+		"--trusted-ca-file=" + files.CA, "--client-cert-auth",
 	}})
-	cfg := etcd.Config{Endpoints: []string{e.Addr}, CAFile: files.ca, CertFile: files.client.cert, KeyFile: files.client.key}
+	cfg := etcd.Config{Endpoints: []string{e.Addr}, CAFile: files.CA, CertFile: files.Client.Cert, KeyFile: files.Client.Key}
 	put := func(value string) {
 		t.Helper()
 		client, err := etcd.Dial(t.Context(), cfg)
@@ -215,8 +215,8 @@ func TestCertificatesThatAreExchanged(t *testing.T) {
 	m.await("a", "1")
 	e.Stop()
 	for from, to := range map[string]string{
-		newer.ca: files.ca, newer.server.cert: files.server.cert, newer.server.key: files.server.key,
-		newer.client.cert: files.client.cert, newer.client.key: files.client.key,
+		newer.CA: files.CA, newer.Server.Cert: files.Server.Cert, newer.Server.Key: files.Server.Key,
+		newer.Client.Cert: files.Client.Cert, newer.Client.Key: files.Client.Key,
 	} {
 		if err := os.Rename(from, to); err != nil {
 			t.Fatal(err)
