@@ -2,7 +2,9 @@ package faults
 
 import (
 	"cmp"
+	"context"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -13,6 +15,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if life := os.Getenv(lifeVariable); life != "" {
+		if err := Live(context.Background(), life, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(1)
+	}
 	// Most of what these tests do is wait for servers.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)

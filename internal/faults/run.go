@@ -19,17 +19,18 @@ type Scale struct {
 	Stop    time.Duration // that a server is stopped, or a line is cut
 	Pending int           // changes that wait for a slow consumer
 	Flood   int           // changes of one key
+	Kills   int           // of the agent
 	Many    int           // keys, of the fault that is about their number
 	Grace   time.Duration // of the orchestrator; 0: its default
 	Bound   time.Duration // within which all must be right again
 }
 
 func small() Scale {
-	return Scale{Keys: 100, Stop: 2 * time.Second, Pending: 3000, Flood: 500, Grace: time.Second, Bound: time.Minute}
+	return Scale{Keys: 100, Stop: 2 * time.Second, Pending: 3000, Flood: 500, Kills: 4, Grace: time.Second, Bound: time.Minute}
 }
 
 func full() Scale {
-	return Scale{Keys: 1000, Stop: 30 * time.Second, Pending: 100_000, Flood: 50_000, Many: 1_000_000, Bound: 2 * time.Minute}
+	return Scale{Keys: 1000, Stop: 30 * time.Second, Pending: 100_000, Flood: 50_000, Kills: 30, Many: 1_000_000, Bound: 2 * time.Minute}
 }
 
 // A Run is one life: a store, its one writer, and an agent that follows.
@@ -137,7 +138,11 @@ func (r *Run) judge() {
 	h := r.record.History()
 	bad := append(history.Ordered(h), history.NoPhantom(h)...)
 	bad = append(bad, history.Atomic(groupwise(h))...)
-	bad = append(bad, history.Complete(r.valid, r.Agent.South.Has())...)
+	r.report(append(bad, history.Complete(r.valid, r.Agent.South.Has())...))
+}
+
+func (r *Run) report(bad []history.Violation) {
+	r.Helper()
 	for i, v := range bad {
 		if i == 10 {
 			r.Errorf("and %d more", len(bad)-i)

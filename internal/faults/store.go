@@ -27,7 +27,7 @@ const (
 	LeaderLoss                        // LoseLeader
 	Resharding                        // Reshard
 	FilesOfPeople                     // Dir
-	OwnFile                           // Dir, on a disk of its own
+	SmallDisk                         // opened on a small disk: Dir
 	Garbage                           // values are any bytes
 	Children                          // a child process can use it, too: Config
 )
@@ -39,7 +39,7 @@ const CutAny = CutDrop | CutReset | CutSilent | CutTaken
 type Kind struct {
 	Name string
 	Can  Ability
-	// Open starts a store that ends with the test. extra is Users, Certificates or neither.
+	// Open starts a store that ends with the test. extra is Users, Certificates, SmallDisk or none of them.
 	Open func(t testing.TB, extra Ability) *Store
 	// Connect makes the connector of Store.Config, in this process or another.
 	Connect func(config json.RawMessage) (kvdbsync.Connector, error)
@@ -72,8 +72,8 @@ type Store struct {
 	LoseLeader                         func() (back func())
 	Reshard                            func()
 	Dir                                string
+	Lend                               func()                                             // lets a child have what only one process can
 	SaveAs                             func(save func(path string, content []byte) error) // how Write saves a file
-	Fill                               func() (free func())                               // of the disk that Dir is on
 }
 
 // kinds is the table of stores.

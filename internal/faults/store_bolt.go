@@ -18,7 +18,7 @@ import (
 
 // The server of a Bolt file is the agent itself: what is killed and cut off is
 // another program's turn with the file.
-const boltCan = Emptied | Copies | CutTaken | Garbage
+const boltCan = Emptied | Copies | CutTaken | Garbage | Children | SmallDisk
 
 func connectBolt(config json.RawMessage) (kvdbsync.Connector, error) {
 	var cfg bolt.Config
@@ -38,35 +38,29 @@ type boltStore struct {
 	copy []byte
 }
 
-func openBolt(t testing.TB, _ Ability) *Store {
-	cfg := bolt.Config{Path: filepath.Join(t.TempDir(), "keys.db"), LockTimeout: 100 * time.Millisecond}
+func openBolt(t testing.TB, extra Ability) *Store {
+	dir := t.TempDir()
+	if extra&SmallDisk != 0 {
+		dir = smallDisk(t)
+	}
+	cfg := bolt.Config{Path: filepath.Join(dir, "keys.db"), LockTimeout: 100 * time.Millisecond}
 	db, err := bolt.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	s := &boltStore{TB: t, db: db, path: cfg.Path}
+	t.Cleanup(s.close)
 	return &Store{
-		Config: cfg, Connector: db, Write: s.write, List: s.list,
+		Config: cfg, Connector: db, Dir: dir, Write: s.write, List: s.list,
 		AtOnce: 1000, MaxValue: models.MaxSize, MaxName: bbolt.MaxKeySize - len(keyOf("")),
 		Kill: s.take, Wipe: s.wipe, Start: s.give,
 		Cut: func(string) { s.take() }, Heal: s.give, Save: s.save, Restore: s.restore,
+		Lend: s.close,
 	}
 }
 
 func (s *boltStore) write(ctx context.Context, changes ...history.Change) error {
-	var pairs []kvdbsync.Pair
-	for _, c := range changes {
-		p := kvdbsync.Pair{Key: keyOf(c.Key)}
-		if c.Text != "" {
-			p.Value = valueOf(c.Key, c.Text)
-		}
-		pairs = append(pairs, p)
-	}
+	pairs := pairsOf(changes)
 	if s.raw == nil {
 		return s.db.Apply(ctx, pairs)
 	}
@@ -96,13 +90,18 @@ func (s *boltStore) list(ctx context.Context) (map[string]string, error) {
 	return textsOf(pairs), err
 }
 
+func (s *boltStore) close() {
+	s.Helper()
+	if err := s.db.Close(); err != nil {
+		s.Fatal(err)
+	}
+}
+
 // take lets another program have the file, which whoever watches tries to get back.
 func (s *boltStore) take() {
 	s.Helper()
 	for s.raw == nil {
-		if err := s.db.Close(); err != nil {
-			s.Fatal(err)
-		}
+		s.close()
 		s.raw, _ = bbolt.Open(s.path, 0o600, &bbolt.Options{Timeout: time.Millisecond})
 	}
 }

@@ -1,0 +1,168 @@
+package faults
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// A Life is what a child process needs to be an agent. Its southbound is a file, the
+// journal: what stands is what its lines say, so it survives whatever kills the child.
+type Life struct {
+	Kind    string
+	Config  json.RawMessage
+	Journal string
+	Grace   time.Duration
+	// NoWatches has the kernel refuse to watch files; the child is root of a user
+	// namespace then.
+	NoWatches bool
+}
+
+// lifeVariable holds a Life in the environment of a child.
+const lifeVariable = "KEYPLANE_FAULTS_LIFE"
+
+// A verb is a line of the journal.
+type verb struct {
+	At time.Time
+	history.Change
+}
+
+// Live is the whole of a child process. It ends only with an error, or when in does.
+// Each line of in is an array of changes to write; the line that answers is empty, or
+// says why they could not be written.
+func Live(ctx context.Context, text string, in io.Reader, out io.Writer) error {
+	var life Life
+	if err := json.Unmarshal([]byte(text), &life); err != nil {
+		return err
+	}
+	if life.NoWatches {
+		if err := os.WriteFile("/proc/sys/user/max_inotify_watches", []byte("0"), 0); err != nil {
+			return err
+		}
+	}
+	connector, err := connect(life)
+	if err != nil {
+		return err
+	}
+	agent, err := revive(life, connector)
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return agent.Run(ctx) })
+	g.Go(func() error { return obey(ctx, connector, in, out) })
+	return g.Wait()
+}
+
+func connect(life Life) (kvdbsync.Connector, error) {
+	for _, k := range kinds() {
+		if k.Name == life.Kind {
+			return k.Connect(life.Config)
+		}
+	}
+	return nil, fmt.Errorf("no store %q", life.Kind)
+}
+
+// revive makes an agent over what the journal says.
+func revive(life Life, connector kvdbsync.Connector) (*Agent, error) {
+	has := map[string]string{}
+	verbs, whole, err := readJournal(life.Journal, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range verbs {
+		if has[v.Key] = v.Text; v.Text == "" {
+			delete(has, v.Key)
+		}
+	}
+	if err := os.Truncate(life.Journal, whole); err != nil {
+		return nil, err
+	}
+	journal, err := os.OpenFile(life.Journal, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	south := newSouthbound(has, func(c history.Change) error {
+		line, err := json.Marshal(verb{At: time.Now(), Change: c})
+		if err != nil {
+			return err
+		}
+		_, err = journal.Write(append(line, '\n'))
+		return err
+	})
+	return newAgent(agentOptions{connector: connector, south: south, grace: life.Grace, log: slog.New(slog.DiscardHandler)})
+}
+
+// readJournal returns the whole lines from an offset on, and where the last of them
+// ends: the end of the file may be half a line.
+func readJournal(path string, from int64) (verbs []verb, whole int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, from, err
+	}
+	defer f.Close()
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return nil, from, err
+	}
+	lines := bufio.NewReader(f)
+	for whole = from; ; {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return verbs, whole, nil
+		}
+		var v verb
+		if err == nil {
+			err = json.Unmarshal(line, &v)
+		}
+		if err != nil {
+			return nil, whole, fmt.Errorf("%s: %w", path, err)
+		}
+		verbs = append(verbs, v)
+		whole += int64(len(line))
+	}
+}
+
+// obey writes a store that only this process can write.
+func obey(ctx context.Context, connector kvdbsync.Connector, in io.Reader, out io.Writer) error {
+	writer, _ := connector.(kvdbsync.Writer)
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var changes []history.Change
+		if err := json.Unmarshal(lines.Bytes(), &changes); err != nil {
+			return err
+		}
+		answer := ""
+		if err := writer.Apply(ctx, pairsOf(changes)); err != nil {
+			answer = err.Error()
+		}
+		if _, err := fmt.Fprintf(out, "%q\n", answer); err != nil {
+			return err
+		}
+	}
+	return errors.Join(lines.Err(), fs.ErrClosed)
+}
+
+// pairsOf are changes as they are stored.
+func pairsOf(changes []history.Change) (out []kvdbsync.Pair) {
+	for _, c := range changes {
+		p := kvdbsync.Pair{Key: keyOf(c.Key)}
+		if c.Text != "" {
+			p.Value = valueOf(c.Key, c.Text)
+		}
+		out = append(out, p)
+	}
+	return out
+}

@@ -1,0 +1,207 @@
+package faults
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/keyplane/keyplane/internal/faults/history"
+)
+
+// A child is an agent in a process of its own, which may end at any moment and be
+// started again. What it did is in its journal.
+type child struct {
+	r    *Run
+	life Life
+	attr *syscall.SysProcAttr
+
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	answers *bufio.Reader
+
+	read  int64 // of the journal, until here
+	has   map[string]string
+	verbs []verb
+}
+
+// spawn makes a child and starts it. attr may be nil.
+func (r *Run) spawn(noWatches bool, attr *syscall.SysProcAttr) *child {
+	r.Helper()
+	config, err := json.Marshal(r.Store.Config)
+	if err != nil {
+		r.Fatal(err)
+	}
+	journal := filepath.Join(r.TempDir(), "journal")
+	if err := os.WriteFile(journal, nil, 0o666); err != nil {
+		r.Fatal(err)
+	}
+	if attr == nil {
+		attr = &syscall.SysProcAttr{}
+	}
+	attr.Pdeathsig = syscall.SIGKILL
+	c := &child{
+		r: r, attr: attr, has: map[string]string{},
+		life: Life{Kind: r.Kind.Name, Config: config, Journal: journal, Grace: r.Scale.Grace, NoWatches: noWatches},
+	}
+	c.start()
+	r.Cleanup(c.kill)
+	return c
+}
+
+func (c *child) start() {
+	c.r.Helper()
+	life, err := json.Marshal(c.life)
+	if err != nil {
+		c.r.Fatal(err)
+	}
+	c.cmd = exec.Command("/proc/self/exe", "-test.run=^$")
+	c.cmd.Env = append(os.Environ(), lifeVariable+"="+string(life))
+	c.cmd.Stderr = os.Stderr
+	c.cmd.SysProcAttr = c.attr
+	in, err := c.cmd.StdinPipe()
+	if err != nil {
+		c.r.Fatal(err)
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		c.r.Fatal(err)
+	}
+	c.in, c.answers = in, bufio.NewReader(out)
+	if err := c.cmd.Start(); err != nil {
+		c.r.Fatal(err)
+	}
+}
+
+// kill ends the child as SIGKILL does.
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill() // it may have ended
+	_ = c.cmd.Wait()         // how is known
+}
+
+func (c *child) restart() {
+	c.r.Helper()
+	c.kill()
+	c.start()
+}
+
+// write has the child write its store; one that has died meanwhile is started again.
+func (c *child) write(_ context.Context, changes ...history.Change) error {
+	err := c.tell(changes)
+	if errors.Is(err, errDied) {
+		c.restart()
+	}
+	return err
+}
+
+var errDied = errors.New("the agent has died")
+
+func (c *child) tell(changes []history.Change) error {
+	line, err := json.Marshal(changes)
+	if err != nil {
+		return err
+	}
+	if _, err := c.in.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("%w: %w", errDied, err)
+	}
+	answer, err := c.answers.ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("%w: %w", errDied, err)
+	}
+	text, err := strconv.Unquote(answer[:len(answer)-1])
+	if err != nil || text == "" {
+		return err
+	}
+	return errors.New(text)
+}
+
+// look reads on in the journal.
+func (c *child) look() {
+	c.r.Helper()
+	verbs, whole, err := readJournal(c.life.Journal, c.read)
+	if err != nil {
+		c.r.Fatal(err)
+	}
+	c.read = whole
+	c.verbs = append(c.verbs, verbs...)
+	for _, v := range verbs {
+		if c.has[v.Key] = v.Text; v.Text == "" {
+			delete(c.has, v.Key)
+		}
+	}
+}
+
+// await waits until what stands is what the store holds.
+func (c *child) await() {
+	c.r.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	late := time.Now().Add(c.r.Scale.Bound)
+	for c.look(); ; c.look() {
+		bad := history.Complete(c.r.valid, c.has)
+		switch {
+		case len(bad) == 0:
+			return
+		case time.Now().After(late):
+			c.r.Fatalf("after %v %d names are not as they should be, such as %v", c.r.Scale.Bound, len(bad), bad[0])
+		}
+		<-tick.C
+	}
+}
+
+// settle is that of Run, for an agent that is a child.
+func (c *child) settle() time.Duration {
+	c.r.Helper()
+	if c.r.healed.IsZero() {
+		c.r.heal()
+	}
+	c.r.Write(history.Change{Key: "last", Text: c.r.text()})
+	c.await()
+	last := c.verbs[len(c.verbs)-1].At
+	h := c.r.record.History()
+	h.Seen = nil
+	for _, v := range c.verbs {
+		h.Seen = append(h.Seen, history.Seen{At: c.r.record.Since(v.At), Who: "southbound", Changes: []history.Change{v.Change}})
+	}
+	c.kill()
+	c.r.compareBooks()
+	c.r.report(append(history.Ordered(h), history.NoPhantom(h)...))
+	return last.Sub(c.r.healed)
+}
+
+// agentKilled kills the agent at random moments while the store is written, before
+// and after it has come up.
+func agentKilled(r *Run) time.Duration {
+	if r.Store.Lend != nil {
+		r.Store.Lend()
+	}
+	c := r.spawn(false, nil)
+	if r.Store.Lend != nil {
+		r.Store.Write = c.write
+	}
+	c.await()
+	for range r.Scale.Kills {
+		running, over := c.cmd.Process, make(chan struct{})
+		moment := time.Duration(r.Rand.Int64N(int64(200 * time.Millisecond)))
+		time.AfterFunc(moment, func() { _ = running.Kill(); close(over) })
+		for alive := true; alive; {
+			r.churn(1)
+			select {
+			case <-over:
+				alive = false
+			default:
+			}
+		}
+		c.restart()
+	}
+	r.heal()
+	return c.settle()
+}
