@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/northbound/kvdb"
@@ -66,7 +67,10 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	}}
 	socket.Beside = rest.Handler(web.Options)
 
-	below := append(known.tasks(), sched.Run, host.Run, socket.Run)
+	// Who is told: whoever reads the stores that status is published into.
+	told := stores.publishers(s.root(), conf.orchestrator.publishing(s.PublishStatus), sched, log)
+
+	below := slices.Concat(told, known.tasks(), []task{sched.Run, host.Run, socket.Run})
 	above := append(stores.tasks(), orch.Run, web.Run, standing.announce(tell))
 	log.Info("agent runs", "label", s.Label, "stores", stores.names(), "pid", os.Getpid())
 	tell.Tell("READY=1")

@@ -91,11 +91,13 @@ type orchestratorConfig struct {
 	AntiEntropy time.Duration  `yaml:"anti-entropy"`
 	Patience    time.Duration  `yaml:"start-patience"`
 	Grace       time.Duration  `yaml:"grace-time"`
-	StateDir    *string        `yaml:"state-dir"` // nil: the usual place; empty: none
+	StateDir    *string        `yaml:"state-dir"`      // nil: the usual place; empty: none
+	Publish     []string       `yaml:"publish-status"` // names of stores
+	PublishRate int            `yaml:"publish-status-rate"`
 }
 
 func defaultOrchestrator() orchestratorConfig {
-	return orchestratorConfig{AntiEntropy: 10 * time.Minute, Patience: 100 * time.Millisecond, Grace: 10 * time.Second}
+	return orchestratorConfig{AntiEntropy: 10 * time.Minute, Patience: 100 * time.Millisecond, Grace: 10 * time.Second, Publish: []string{}, PublishRate: 20}
 }
 
 // Validate tells everything that cannot be meant.
@@ -105,7 +107,12 @@ func (c orchestratorConfig) Validate() error {
 		refuse(c.Patience <= 0, "start-patience", c.Patience, "a duration above zero, such as 100ms"),
 		refuse(c.Grace <= 0, "grace-time", c.Grace, "a duration above zero, such as 10s"),
 	}
+	errs = append(errs, refuse(c.PublishRate < 1, "publish-status-rate", c.PublishRate, "a number of writes a second, such as 20"))
 	known := storeNames()
+	for i, name := range c.Publish {
+		errs = append(errs, refuse(!slices.Contains(known, name), fmt.Sprintf("publish-status[%d]", i), name,
+			"names of stores: "+strings.Join(known, ", ")))
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Priorities)) {
 		errs = append(errs, refuse(!slices.Contains(known, name), "priorities."+name, c.Priorities[name],
 			"only names of stores: "+strings.Join(known, ", ")))
@@ -127,6 +134,10 @@ func (c orchestratorConfig) options(layers []orchestrator.Layer, known state, re
 		o.Memory = known.intent
 	}
 	return o
+}
+
+func (c orchestratorConfig) publishing(all bool) publishing {
+	return publishing{all: all, stores: c.Publish, rate: c.PublishRate}
 }
 
 // priority is that of a store, which may be zero or less.

@@ -24,6 +24,8 @@ func TestConfigurationThatCannotBeMeant(t *testing.T) {
 		{"orchestrator.conf", "start-patience: -1s", "start-patience: -1s: want a duration above zero"},
 		{"orchestrator.conf", "grace-time: 0", "grace-time: 0s: want a duration above zero"},
 		{"orchestrator.conf", "priorities: {etdc: 5}", "priorities.etdc: 5: want only names of stores: " + strings.Join(storeNames(), ", ")},
+		{"orchestrator.conf", "publish-status: [etcd, file]", "publish-status[1]: file: want names of stores: " + strings.Join(storeNames(), ", ")},
+		{"orchestrator.conf", "publish-status-rate: 0", "publish-status-rate: 0: want a number of writes a second"},
 		{"etcd.conf", "session-ttl: -1", "session-ttl: "},
 	}
 	for _, tt := range tests {
@@ -39,7 +41,7 @@ func TestConfigurationThatCannotBeMeant(t *testing.T) {
 func TestConfigurationAtItsBounds(t *testing.T) {
 	for file, text := range map[string]string{
 		"kvscheduler.conf":  "{print-txn-limit: -1, concurrency: 1, operation-timeout: 1, history-count: 1, history-bytes: 1, retry-period: 1m, retry-count: 0}",
-		"orchestrator.conf": "{anti-entropy: -1s, start-patience: 1, priorities: {etcd: 0, bolt: -1}}",
+		"orchestrator.conf": "{anti-entropy: -1s, start-patience: 1, priorities: {etcd: 0, bolt: -1}, publish-status: [], publish-status-rate: 1}",
 	} {
 		if err := configure(t, file, text); err != nil {
 			t.Error(err)

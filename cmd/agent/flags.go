@@ -36,6 +36,8 @@ func parse(args []string, env func(string) (string, bool)) (*settings, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; %w", err, errUsage)
 	}
+	publish, _ := env("ENABLE_STATUS_PUBLISHING")
+	s.PublishStatus = publish != ""
 	s.Given = map[string]bool{}
 	flags.Visit(func(f *flag.Flag) {
 		s.Given[f.Name] = true

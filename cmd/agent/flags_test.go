@@ -40,6 +40,7 @@ func TestParse(t *testing.T) {
 		{"flags without effect are accepted", []string{"-grpc-port=9111"}, map[string]string{"KAFKA_CONFIG": "kafka.conf"}, func(s *settings) bool {
 			return slices.Equal(s.Idle, []string{"grpc-port", "kafka-config"})
 		}},
+		{"status is published", nil, map[string]string{"ENABLE_STATUS_PUBLISHING": "y"}, func(s *settings) bool { return s.PublishStatus }},
 		{"version", []string{"-V"}, map[string]string{"VERSION": "1.2"}, func(s *settings) bool { return s.Version }},
 		{"version is no flag of the environment", nil, map[string]string{"VERSION": "1.2", "V": "1"}, func(s *settings) bool { return !s.Version }},
 	}

@@ -22,12 +22,18 @@ type settings struct {
 	LogLevel    slog.Level
 	StopTimeout time.Duration
 
+	// PublishStatus: into every store, whatever the configuration says.
+	PublishStatus bool
+
 	Version bool
 	// Given are the flags that the command line or the environment has.
 	Given map[string]bool
 	// Idle are those of them that have no effect in this release.
 	Idle []string
 }
+
+// root is what the agent's keys begin with.
+func (s *settings) root() string { return "/vnf-agent/" + s.Label + "/" }
 
 // A section is flags that belong together, under a heading in the help.
 type section struct {

@@ -122,7 +122,7 @@ var errNoStore = errors.New("no store to read the network from")
 // to yet, so it does not matter which of them are up.
 func openStores(s *settings, f files, oc orchestratorConfig, log *slog.Logger) (stores, error) {
 	var out stores
-	root := "/vnf-agent/" + s.Label + "/"
+	root := s.root()
 	for _, kind := range s.storeKinds() {
 		connector, err := kind.open(opener{root: root, log: log.With("source", kind.name), load: func(into any) (bool, error) {
 			return f.load(kind.flag, kind.file, into)

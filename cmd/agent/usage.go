@@ -22,6 +22,8 @@ About
 The transaction log (what is planned and done) goes to standard output, messages
 go to standard error. SIGTERM or SIGINT end the agent in order, a second one at
 once. With NOTIFY_SOCKET (as under systemd) it tells when the network first stands.
+With ENABLE_STATUS_PUBLISHING it writes into every store what became of each key;
+orchestrator.conf can do it store by store.
 
 Exit codes
   0  it ended as it was told to

@@ -119,6 +119,23 @@ func said(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+func prints(ts *testscript.TestScript, neg bool, args []string) {
+	arguments(ts, len(args) >= 2, "[!] prints REGEXP PROGRAM ARGUMENT...")
+	re := pattern(ts, args[0])
+	path, err := lookPath(ts, args[1])
+	ts.Check(err)
+	var out []byte
+	ok := Until(func() bool {
+		cmd := exec.Command(path, args[2:]...)
+		cmd.Dir, cmd.Env = ts.MkAbs("."), environment(ts)
+		out, err = cmd.CombinedOutput() // one that fails prints why
+		return re.Match(out) != neg
+	})
+	if !ok {
+		ts.Fatalf("%s: want a line like %q: %v; it printed (%v)\n%s", args[1], re, !neg, err, out)
+	}
+}
+
 func signal(ts *testscript.TestScript, neg bool, args []string) {
 	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}
 	arguments(ts, !neg && len(args) == 2 && signals[args[1]] != 0, "signal NAME INT|TERM|KILL")

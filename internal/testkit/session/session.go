@@ -9,6 +9,7 @@
 //	signal NAME INT|TERM|KILL
 //	ended NAME [CODE]                waits until it has ended, with this exit code (0)
 //	[!] kernel NETNS REGEXP          waits until the namespace shows (no) such line
+//	[!] prints REGEXP PROGRAM ARGUMENT...  runs it until it prints (no) such line
 //	[!] netns NAME                   makes, or with ! deletes, a named namespace
 //
 // Whatever a script starts is killed at its end. Scripts run one after the
@@ -32,7 +33,7 @@ const patience = 30 * time.Second
 // setup and more may be nil.
 func Run(t *testing.T, dir, bin string, setup func(*testscript.Env) error, more map[string]Command) {
 	commands := map[string]Command{
-		"start": start, "await": await, "said": said, "signal": signal, "ended": ended, "kernel": kernel, "netns": namespace,
+		"start": start, "await": await, "said": said, "signal": signal, "ended": ended, "kernel": kernel, "prints": prints, "netns": namespace,
 	}
 	maps.Copy(commands, more)
 	testscript.RunT(inTurn{t}, testscript.Params{

@@ -1,0 +1,283 @@
+package publish_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
+	"github.com/keyplane/keyplane/orchestrator/publish"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A world is a scheduler and a store, and what is between them.
+type world struct {
+	*scheduler.Scheduler
+	conformance.Memory
+	journal
+
+	refuse  string        // a key that the store does not take
+	hangs   atomic.Bool   // Apply does not return before its time
+	takes   time.Duration // Apply
+	batches []int         // changes of each Apply
+	stop    func()        // the Publisher
+}
+
+var errRefused = errors.New("permission denied")
+
+// in runs a test in synthetic time.
+func in(t *testing.T, o publish.Options, test func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{}
+		var end func()
+		w.Scheduler, end = newScheduler(t)
+		defer end()
+		w.publish(t, o)
+		defer w.stop()
+		test(t, w)
+	})
+}
+
+func (w *world) publish(t *testing.T, o publish.Options) {
+	o.Name, o.Store, o.Root, o.TTL, o.Log = "memory", w, root, 5*time.Second, w.log()
+	w.stop = running(t, publish.New(w.Scheduler, o).Run)
+	synctest.Wait()
+}
+
+// Session implements kvdbsync.Publisher.
+func (w *world) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Session, error) {
+	s, err := w.Memory.Session(ctx, ttl)
+	return session{s, w}, err
+}
+
+type session struct {
+	kvdbsync.Session
+	w *world
+}
+
+func (s session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
+	if s.w.hangs.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	elapse(s.w.takes)
+	s.w.batches = append(s.w.batches, len(changes))
+	for _, c := range changes {
+		if c.Key == s.w.refuse {
+			return errRefused
+		}
+	}
+	return s.Session.Apply(ctx, changes)
+}
+
+func (w *world) expect(t *testing.T, want string) {
+	t.Helper()
+	synctest.Wait()
+	if got := shown(w.List(t.Context(), root)); got != want {
+		t.Errorf("the store has %q\nwant %q", got, want)
+	}
+}
+
+func (w *world) expectLog(t *testing.T, want ...string) {
+	t.Helper()
+	if got := w.messages(); got != strings.Join(want, ", ") {
+		t.Errorf("logged %q\nwant %q", got, want)
+	}
+}
+
+const (
+	up   = "INFO status is published"
+	down = "WARN status cannot be published"
+)
+
+func TestStates(t *testing.T) {
+	in(t, publish.Options{}, func(t *testing.T, w *world) {
+		commit(t, w.Scheduler, "a=ok", "b=waits", "c=invalid", "d=fails", "e=half")
+		elapse(100 * time.Millisecond)
+		w.expect(t, "a=CONFIGURED b=PENDING[other-exists] c=INVALID(invalid value: value: invalid: want anything else) "+
+			"d=FAILED(no room) e=CONFIGURED[config/text/config/text/e is PENDING: other-exists]")
+		commit(t, w.Scheduler, "other=ok", "c=ok", "a-")
+		elapse(time.Second)
+		w.expect(t, "a=REMOVED b=CONFIGURED c=CONFIGURED d=FAILED(no room) e=CONFIGURED other=CONFIGURED")
+		elapse(time.Second)
+		w.expect(t, "b=CONFIGURED c=CONFIGURED d=FAILED(no room) e=CONFIGURED other=CONFIGURED")
+		w.stop()
+		w.expect(t, "")
+		w.expectLog(t, up)
+	})
+}
+
+func TestNewsAreWrittenAtOnce(t *testing.T) {
+	in(t, publish.Options{}, func(t *testing.T, w *world) {
+		commit(t, w.Scheduler, "a=ok")
+		w.expect(t, "a=CONFIGURED")
+		elapse(100 * time.Millisecond) // a rests still
+		commit(t, w.Scheduler, "b=ok")
+		w.expect(t, "a=CONFIGURED b=CONFIGURED")
+	})
+}
+
+func TestTheRateIsBounded(t *testing.T) {
+	in(t, publish.Options{Every: 100 * time.Millisecond}, func(t *testing.T, w *world) {
+		var words []string
+		for i := range 1000 {
+			words = append(words, fmt.Sprintf("%04d=ok", i))
+		}
+		commit(t, w.Scheduler, words...)
+		synctest.Wait()
+		for range 10 {
+			commit(t, w.Scheduler, "0000-")
+			commit(t, w.Scheduler, "0000=ok")
+			elapse(100 * time.Millisecond)
+		}
+		if n := len(w.batches); n > 12 || n < 10 {
+			t.Errorf("%d batches in a second: %v", n, w.batches)
+		}
+		elapse(time.Second)
+		for _, n := range w.batches {
+			if n > kvdbsync.MaxApply {
+				t.Errorf("a batch of %d", n)
+			}
+		}
+		if pairs, err := w.List(t.Context(), root); len(pairs) != 1000 || err != nil {
+			t.Errorf("%d of 1000 keys, %v", len(pairs), err)
+		}
+	})
+}
+
+func TestASlowStoreIsWrittenToLess(t *testing.T) {
+	in(t, publish.Options{}, func(t *testing.T, w *world) {
+		w.takes = time.Second
+		for i := range 30 {
+			commit(t, w.Scheduler, fmt.Sprintf("%d=ok", i))
+			elapse(time.Second)
+		}
+		if n := len(w.batches); n > 7 || n < 5 {
+			t.Errorf("%d batches of a second each in 30 s", n)
+		}
+	})
+}
+
+func TestTheStoreIsDown(t *testing.T) {
+	in(t, publish.Options{}, func(t *testing.T, w *world) {
+		commit(t, w.Scheduler, "a=ok")
+		w.expect(t, "a=CONFIGURED")
+		restore := w.Sever()
+		commit(t, w.Scheduler, "b=ok")
+		elapse(time.Second)
+		commit(t, w.Scheduler, "a=fails")
+		elapse(10 * time.Minute)
+		w.expect(t, "") // the session is over
+		w.expectLog(t, up, down)
+		restore()
+		elapse(30 * time.Second)
+		w.expect(t, "a=FAILED(no room) b=CONFIGURED")
+		w.expectLog(t, up, down, up)
+	})
+}
+
+func TestTheStoreIsAwayForAMoment(t *testing.T) {
+	in(t, publish.Options{}, func(t *testing.T, w *world) {
+		commit(t, w.Scheduler, "a=ok")
+		w.expect(t, "a=CONFIGURED")
+		restore := w.Sever()
+		commit(t, w.Scheduler, "b=ok")
+		elapse(time.Second)
+		restore()
+		elapse(3 * time.Second)
+		w.expect(t, "a=CONFIGURED b=CONFIGURED")
+		if n := len(w.batches); n < 2 || w.batches[0] != 1 || w.batches[n-1] != 1 {
+			t.Errorf("batches of %v: what was written is written again", w.batches)
+		}
+	})
+}
+
+func TestASessionIsLost(t *testing.T) {
+	in(t, publish.Options{}, func(t *testing.T, w *world) {
+		commit(t, w.Scheduler, "a=ok", "b=waits", "c=ok")
+		elapse(2 * time.Second)
+		w.Revoke()
+		commit(t, w.Scheduler, "c-")
+		elapse(100 * time.Millisecond)
+		w.expect(t, "a=CONFIGURED b=PENDING[other-exists]")
+		w.expectLog(t, up, down, up)
+	})
+}
+
+func TestAStoreThatHangs(t *testing.T) {
+	in(t, publish.Options{}, func(t *testing.T, w *world) {
+		w.hangs.Store(true)
+		commit(t, w.Scheduler, "a=ok")
+		elapse(time.Minute)
+		w.hangs.Store(false)
+		elapse(40 * time.Second)
+		w.expect(t, "a=CONFIGURED")
+		w.expectLog(t, up, down, up)
+		w.hangs.Store(true)
+		commit(t, w.Scheduler, "b=ok")
+		before := time.Now()
+		w.stop()
+		if took := time.Since(before); took > 2*time.Second {
+			t.Errorf("it took %v to stop", took)
+		}
+	})
+}
+
+func TestOneKeyIsRefused(t *testing.T) {
+	in(t, publish.Options{}, func(t *testing.T, w *world) {
+		w.refuse = of + "b"
+		commit(t, w.Scheduler, "a=ok", "b=ok", "c=ok")
+		elapse(10 * time.Minute)
+		w.expect(t, "a=CONFIGURED c=CONFIGURED")
+		w.expectLog(t, up, down)
+		if !strings.Contains(w.String(), "permission denied") {
+			t.Errorf("no reason: %s", &w.Buffer)
+		}
+		commit(t, w.Scheduler, "d=ok", "b-")
+		elapse(time.Minute)
+		w.expect(t, "a=CONFIGURED c=CONFIGURED d=CONFIGURED")
+		w.refuse = ""
+		elapse(time.Minute)
+		w.expectLog(t, up, down, up)
+	})
+}
+
+func TestWhatAnEarlierRunHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{}
+		for _, name := range []string{"gone", "stays"} {
+			if err := w.Put(t.Context(), of+name, []byte(`{"key":"old","state":"CONFIGURED"}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var end func()
+		w.Scheduler, end = newScheduler(t)
+		defer end()
+		commit(t, w.Scheduler, "stays=waits")
+		w.publish(t, publish.Options{})
+		defer w.stop()
+		w.expect(t, "gone=CONFIGURED stays=PENDING[other-exists]")
+		elapse(11 * time.Second)
+		w.expect(t, "stays=PENDING[other-exists]")
+	})
+}
+
+func TestNothingHappensWhenNothingDoes(t *testing.T) {
+	in(t, publish.Options{}, func(t *testing.T, w *world) {
+		commit(t, w.Scheduler, "a=ok", "b=invalid")
+		elapse(time.Minute)
+		n := len(w.batches)
+		commit(t, w.Scheduler, "a=ok", "b=invalid")
+		elapse(time.Hour)
+		if len(w.batches) != n {
+			t.Errorf("%d more batches", len(w.batches)-n)
+		}
+	})
+}

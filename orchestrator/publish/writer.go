@@ -1,0 +1,185 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// errLost says that a session ended at the store.
+var errLost = errors.New("the store ended the session")
+
+// A writer brings one store to what the ledger says.
+type writer struct {
+	Options
+	ledger *ledger
+	news   chan []*scheduler.Status
+	retry  kvdbsync.Backoff
+	free   time.Time // when the store may be written to again
+	size   int       // of the next batch, at most
+	health health
+}
+
+// health is what has been told of the store.
+type health int
+
+const (
+	untold health = iota
+	working
+	failing
+)
+
+// run begins one session after the other, until ctx ends.
+func (w *writer) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := w.session(ctx); ctx.Err() == nil {
+			w.fail(err)
+		}
+		for ctx.Err() == nil && time.Now().Before(w.free) {
+			w.wait(ctx, nil, w.free)
+		}
+	}
+}
+
+// session writes in one session, until it is lost or ctx ends.
+func (w *writer) session(ctx context.Context) error {
+	lasting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	slow := time.AfterFunc(w.Timeout, cancel)
+	s, err := w.Store.Session(lasting, w.TTL)
+	slow.Stop()
+	if err != nil {
+		return fmt.Errorf("beginning a session: %w", err)
+	}
+	defer w.end(ctx, s)
+	held, err := w.list(ctx, s)
+	if err != nil {
+		return fmt.Errorf("listing: %w", err)
+	}
+	w.ledger.begin(held)
+	for !ended(ctx, s) {
+		w.step(ctx, s)
+	}
+	return errLost
+}
+
+func (w *writer) list(ctx context.Context, s kvdbsync.Session) ([]kvdbsync.Pair, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	return s.List(ctx, w.prefix())
+}
+
+// end takes away what the session has written.
+func (w *writer) end(ctx context.Context, s kvdbsync.Session) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	defer cancel()
+	if err := s.Close(ctx); err != nil {
+		w.Log.Debug("published status is left to its time to live", "source", w.Name, "err", err, "ttl", w.TTL)
+	}
+}
+
+// closing is how long the end of a session may hold up that of the agent.
+const closing = time.Second
+
+// step writes what may be written now, or waits for something to do.
+func (w *writer) step(ctx context.Context, s kvdbsync.Session) {
+	now := time.Now()
+	if now.Before(w.free) {
+		w.wait(ctx, s.Lost(), w.free)
+		return
+	}
+	writes := w.ledger.next(now, w.size)
+	if len(writes) > 0 {
+		w.write(ctx, s, writes)
+		return
+	}
+	w.settled()
+	w.wait(ctx, s.Lost(), w.ledger.due(now))
+}
+
+// write makes one batch of changes.
+func (w *writer) write(ctx context.Context, s kvdbsync.Session, writes []write) {
+	pairs := make([]kvdbsync.Pair, len(writes))
+	for i, one := range writes {
+		pairs[i] = one.Pair
+	}
+	limited, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	began := time.Now()
+	if err := s.Apply(limited, pairs); err != nil {
+		w.ledger.undone(writes)
+		w.size = max(1, w.size/2) // one that the store refuses is not to hold up the others
+		if ctx.Err() == nil {
+			w.fail(fmt.Errorf("writing %d keys, %s the first: %w", len(pairs), pairs[0].Key, err))
+		}
+		return
+	}
+	now := time.Now()
+	w.ledger.done(now, writes)
+	w.size = min(2*w.size, kvdbsync.MaxApply)
+	w.free = now.Add(max(w.Every, 4*now.Sub(began)))
+	w.settled()
+}
+
+// wait takes in news, or else waits until some time (zero: for ever), or for lost or
+// the end of ctx.
+func (w *writer) wait(ctx context.Context, lost <-chan struct{}, until time.Time) {
+	var alarm <-chan time.Time
+	if !until.IsZero() {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		alarm = timer.C
+	}
+	select {
+	case news := <-w.news:
+		w.take(news)
+	case <-alarm:
+	case <-lost:
+	case <-ctx.Done():
+	}
+}
+
+func (w *writer) take(news []*scheduler.Status) {
+	for _, st := range news {
+		w.ledger.note(st)
+	}
+}
+
+// settled tells that all that failed has been made good, if that is news.
+func (w *writer) settled() {
+	if w.ledger.failed > 0 {
+		return
+	}
+	w.retry.Reset()
+	if w.health != working {
+		w.Log.Info("status is published", "source", w.Name, "below", w.prefix())
+		w.health = working
+	}
+}
+
+// fail sees to it that the store is left alone for a while. The first failure is
+// news, more of them are for those who look closer.
+func (w *writer) fail(err error) {
+	wait := w.retry.Next()
+	w.free = time.Now().Add(wait)
+	level := slog.LevelDebug
+	if w.health != failing {
+		level = slog.LevelWarn
+	}
+	w.health = failing
+	w.Log.Log(context.Background(), level, "status cannot be published", "source", w.Name, "err", err, "retry_in", wait)
+}
+
+func ended(ctx context.Context, s kvdbsync.Session) bool {
+	select {
+	case <-s.Lost():
+		return true
+	default:
+		return ctx.Err() != nil
+	}
+}
