@@ -79,6 +79,7 @@ func (s *Scheduler) intendAll(txn Txn) {
 	if txn.Replace {
 		s.unwantOthers(txn.Changes)
 	}
+	s.graph.Expect(len(txn.Changes))
 	for _, c := range txn.Changes {
 		s.intend(c)
 	}
@@ -162,6 +163,7 @@ func (s *Scheduler) report(r *run) {
 // execute runs what can be run until nothing can, or until the first failure
 // of a run that is to be undone then.
 func (s *Scheduler) execute(ctx context.Context, r *run) {
+	r.rec.Executed = slices.Grow(r.rec.Executed, s.graph.ChangedLen())
 	running := 0
 	for {
 		for ctx.Err() == nil && !r.broken() {

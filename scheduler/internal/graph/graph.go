@@ -24,6 +24,7 @@ package graph
 
 import (
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -78,6 +79,18 @@ type Graph struct {
 // New returns an empty graph.
 func New() *Graph {
 	return &Graph{nodes: map[string]*Node{}, buckets: map[string]*bucket{}}
+}
+
+// Expect makes room for intent for n keys, so that taking it in moves nothing
+// about.
+func (g *Graph) Expect(n int) {
+	if n > len(g.nodes) {
+		nodes := make(map[string]*Node, len(g.nodes)+n)
+		maps.Copy(nodes, g.nodes)
+		g.nodes = nodes
+	}
+	g.touched = slices.Grow(g.touched, n)
+	g.dirty.list = slices.Grow(g.dirty.list, n)
 }
 
 // Want sets what should stand under v's key, and under those derived from it.
@@ -292,10 +305,12 @@ func (g *Graph) Touched() iter.Seq[*Node] {
 			}
 			g.sweep(n)
 		}
-		clear(g.touched)
-		g.touched = g.touched[:0]
+		g.touched = emptied(g.touched)
 	}
 }
+
+// ChangedLen is the number of nodes that Touched would yield.
+func (g *Graph) ChangedLen() int { return len(g.touched) }
 
 // Changed yields the nodes that Touched would, and forgets nothing.
 func (g *Graph) Changed() iter.Seq[*Node] { return slices.Values(g.touched) }

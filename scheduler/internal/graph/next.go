@@ -270,7 +270,17 @@ func (q *queue) pop() *Node {
 	n := q.list[q.head]
 	q.list[q.head] = nil
 	if q.head++; q.head == len(q.list) {
-		q.list, q.head = q.list[:0], 0
+		q.list, q.head = emptied(q.list), 0
 	}
 	return n
+}
+
+// emptied is list without its elements, and without its room if that is much.
+func emptied(list []*Node) []*Node {
+	const much = 1024
+	if cap(list) > much {
+		return nil
+	}
+	clear(list)
+	return list[:0]
 }
