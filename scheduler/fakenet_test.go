@@ -30,7 +30,7 @@ type fakeNet struct {
 	stands  map[string]proto.Message
 	foreign map[string]bool
 	unknown bool              // what stands does not say whose it is
-	broken  map[string]string // "", "terminal", "panic"
+	broken  map[string]string // "", "terminal", "panic", "half": does it, and says no
 	indexes int
 }
 
@@ -45,6 +45,9 @@ func (f *fakeNet) do(verb, key string, change func()) error {
 		fmt.Fprintf(f.out, "  %s %s: terminal\n", verb, name)
 		return scheduler.Terminal(errors.New("kernel lacks it"))
 	case ok:
+		if how == "half" {
+			change()
+		}
 		fmt.Fprintf(f.out, "  %s %s: broken\n", verb, name)
 		return errors.New("broken")
 	}

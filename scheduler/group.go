@@ -101,7 +101,7 @@ func (s *Scheduler) followGroups() {
 func (s *Scheduler) lose(g *Group, why error) {
 	s.log.Warn("southbound lost", "southbound", g.name, "err", why)
 	s.graph.Shut(&g.gate, g.reason(why))
-	for n := range s.graph.Changed() {
+	for n := range s.graph.Changed(0) {
 		if d := descriptorOf(n); d != nil && d.gate == &g.gate {
 			s.retries.drop(n.Key())
 		}

@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -27,6 +28,7 @@ type life struct {
 	memory notebook
 	wanted map[string]step // by name
 	staged []scheduler.Change
+	bad    map[string]bool // names whose newest intent is invalid
 	alone  bool // nothing has changed in the southbound by itself
 }
 
@@ -34,6 +36,7 @@ type life struct {
 type step struct {
 	what string
 	name string
+	verb string // the name whose verbs break or are mended
 	args []string
 }
 
@@ -51,11 +54,12 @@ func anyStep(t *rapid.T) step {
 	names := slices.Sorted(maps.Keys(lifeValues))
 	s := step{
 		what: rapid.SampledFrom([]string{
-			"want", "want", "want", "want", "unwant", "commit", "commit", "commit", "atomic", "planned", "break", "terminal",
-			"mend", "vanish", "vanish unseen", "refresh", "lost", "wiped", "ready", "restart", "sleep",
+			"want", "want", "want", "want", "unwant", "commit", "commit", "commit", "atomic", "planned", "invalid", "break", "terminal",
+			"half", "half", "mend", "vanish", "vanish unseen", "refresh", "lost", "wiped", "ready", "restart", "sleep",
 		}).Draw(t, "what"),
 		name: rapid.SampledFrom(names).Draw(t, "name"),
 	}
+	s.verb = rapid.SampledFrom(append(names, "linux/interface/if1/address/10.0.0.1/24", "linux/interface/if1/address/10.0.0.2/24")).Draw(t, "verb")
 	s.args = rapid.SampledFrom(lifeValues[s.name]).Draw(t, "args")
 	return s
 }
@@ -66,7 +70,7 @@ func TestLife(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.Custom(anyStep), 1, 40).Draw(rt, "steps")
 		synctest.Test(t, func(t *testing.T) {
-			l := &life{t: t, memory: notebook{}, wanted: map[string]step{}, alone: true}
+			l := &life{t: t, memory: notebook{}, wanted: map[string]step{}, bad: map[string]bool{}, alone: true}
 			l.net = newFakeNet()
 			l.begin()
 			for _, s := range steps {
@@ -100,7 +104,12 @@ func (l *life) begin() {
 	l.group.Ready()
 	txn := scheduler.Txn{Refresh: true, Replace: true}
 	for _, name := range slices.Sorted(maps.Keys(l.wanted)) {
-		txn.Changes = append(txn.Changes, l.change(l.wanted[name]))
+		if !l.bad[name] {
+			txn.Changes = append(txn.Changes, l.change(l.wanted[name]))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.bad)) { // what was valid before nobody knows any more
+		txn.Changes = append(txn.Changes, scheduler.Reject(key(name), errInvalid, nil))
 	}
 	_, _ = l.sched.Commit(l.t.Context(), txn) // what fails is tried again
 	l.staged = nil
@@ -116,18 +125,24 @@ func (l *life) step(s step) {
 	switch s.what {
 	case "want":
 		l.wanted[s.name] = s
+		delete(l.bad, s.name)
 		l.stage(l.change(s))
 	case "unwant":
 		delete(l.wanted, s.name)
+		delete(l.bad, s.name)
 		l.stage(scheduler.Unwant(key(s.name)))
 	case "commit", "atomic", "planned":
 		l.commit(s.what)
+	case "invalid":
+		l.bad[s.name] = true
+		l.stage(l.refused(s.name))
 	case "break":
-		l.net.set([]string{"break", short(key(s.name))})
-	case "terminal":
-		l.net.set([]string{"break", short(key(s.name)), "terminal"})
+		l.net.set([]string{"break", s.verb})
+	case "terminal", "half":
+		l.alone = l.alone && s.what != "half"
+		l.net.set([]string{"break", s.verb, s.what})
 	case "mend":
-		l.net.set([]string{"mend", short(key(s.name))})
+		l.net.set([]string{"mend", s.verb})
 	case "vanish", "vanish unseen":
 		l.alone = false
 		l.net.set([]string{"vanish", s.name})
@@ -154,6 +169,16 @@ func (l *life) step(s step) {
 		<-time.After(time.Minute)
 	}
 	synctest.Wait()
+}
+
+var errInvalid = fmt.Errorf("%w: of its time", scheduler.ErrInvalid)
+
+// refused is intent that cannot be followed, for a key with the last valid one.
+func (l *life) refused(name string) scheduler.Change {
+	if s, ok := l.wanted[name]; ok {
+		return scheduler.Reject(key(name), errInvalid, l.change(s).Value)
+	}
+	return scheduler.Reject(key(name), errInvalid, nil)
 }
 
 // stage adds a change to the transaction to come; the newest of a key counts.
@@ -184,6 +209,14 @@ func (l *life) settle() {
 	clear(l.net.broken)
 	l.net.mu.Unlock()
 	l.group.Ready()
+	for _, name := range slices.Sorted(maps.Keys(l.bad)) {
+		if s, ok := l.wanted[name]; ok {
+			l.stage(l.change(s))
+		} else {
+			l.stage(scheduler.Unwant(key(name)))
+		}
+	}
+	clear(l.bad)
 	l.commit("commit")
 	l.sched.Refresh()
 	l.sched.Retry()

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
@@ -144,5 +145,21 @@ func (s *Scheduler) observed(ctx context.Context, seen []Observed) {
 		r.rec.Values = append(r.rec.Values, Change{Key: o.Key, Value: &Value{v}})
 		s.graph.Found(v, nil, d.passive())
 	}
+	s.notice(r)
 	s.finish(ctx, r)
+}
+
+// notice shows what was found to have changed by itself, before anything is
+// done about it. What is not ours is recorded, except by a resync, which may find
+// any number of it. What the run itself has changed is shown in its end.
+func (s *Scheduler) notice(r *run) {
+	const obtained = kvscheduler.ValueState_OBTAINED
+	for n := range s.graph.Changed(r.known) {
+		old := s.board.at(n.Slot)
+		state := s.publish(r.rec.Start, n, old)
+		if !r.rec.Refresh && (state == obtained || old.shown().state == obtained) {
+			r.tell(n, old, state)
+		}
+	}
+	r.known = s.graph.ChangedLen()
 }

@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"cmp"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
@@ -32,16 +34,24 @@ var verbs = [...]Verb{
 
 // shown is what people were last told of a value.
 type shown struct {
-	state State
-	err   error
-	want  proto.Message
+	state             State
+	err               error
+	want, have        proto.Message
+	derived, property bool
 }
 
 func (st *Status) shown() shown {
 	if st == nil {
 		return shown{}
 	}
-	return shown{st.State, st.Err, st.Want}
+	derived := st.Base != ""
+	return shown{st.State, st.Err, st.Want, st.Have, derived && st.Descriptor != "", derived && st.Descriptor == ""}
+}
+
+// now is what people are to be told of n.
+func now(n *graph.Node, state State) shown {
+	derived, described := n.Base() != nil, descriptorOf(n) != nil
+	return shown{state, n.Err(), message(n.Want()), message(n.Have()), derived && described, derived && !described}
 }
 
 // operation describes op before it is done.
@@ -58,23 +68,31 @@ func operation(op graph.Op, d *descriptor, was shown) Operation {
 // noop describes what became of a node without any operation; false: nothing
 // that is worth telling.
 func noop(n *graph.Node, was shown, state State) (Operation, bool) {
+	is := now(n, state)
 	o := Operation{
-		Verb: kvscheduler.TxnOperation_CREATE, Key: n.Key(), New: message(n.Want()),
-		OldState: was.state, OldErr: was.err, NewState: state, Noop: true, Derived: n.Base() != nil,
+		Verb: kvscheduler.TxnOperation_CREATE, Key: n.Key(), New: is.want,
+		OldState: was.state, OldErr: was.err, NewState: state, Noop: true,
+		Derived: is.derived || was.derived, Property: is.property || was.property,
 	}
+	changed := was.state != state
 	switch state {
 	case kvscheduler.ValueState_INVALID, kvscheduler.ValueState_UNIMPLEMENTED:
-		o.Verb, o.NewErr = kvscheduler.TxnOperation_VALIDATE, n.Err()
+		o.Verb, o.NewErr = kvscheduler.TxnOperation_VALIDATE, is.err
 		return o, was.err == nil || was.err.Error() != o.NewErr.Error()
 	case kvscheduler.ValueState_PENDING:
 		o.Waits, _ = details(n, state)
-		return o, was.state != state
+		return o, changed
 	case kvscheduler.ValueState_CONFIGURED:
-		o.Verb, o.Old = kvscheduler.TxnOperation_UPDATE, message(n.Have())
-		return o, was.state != state
-	case kvscheduler.ValueState_NONEXISTENT:
-		o.Verb, o.Old, o.NewState = kvscheduler.TxnOperation_DELETE, was.want, kvscheduler.ValueState_REMOVED
-		return o, was.state != state
+		o.Verb, o.Old = kvscheduler.TxnOperation_UPDATE, is.have
+		return o, changed && was.state != kvscheduler.ValueState_DISCOVERED
+	case kvscheduler.ValueState_OBTAINED:
+		if o.New = is.have; !changed {
+			o.Verb, o.Old = kvscheduler.TxnOperation_UPDATE, was.have
+		}
+		return o, changed || !proto.Equal(was.have, is.have)
+	case nonexistent:
+		o.Verb, o.Old, o.NewState = kvscheduler.TxnOperation_DELETE, cmp.Or(was.want, was.have), removed
+		return o, changed
 	}
 	return o, false
 }

@@ -45,10 +45,10 @@ func (s *Scheduler) simulate(txn Txn) (ops []Operation) {
 		if o.NewState = s.stateOf(n); o.NewState == nonexistent {
 			o.NewState = removed
 		}
-		told[n] = shown{o.NewState, n.Err(), message(n.Want())}
+		told[n] = now(n, o.NewState)
 		ops = append(ops, o)
 	}
-	for n := range g.Changed() {
+	for n := range g.Changed(0) {
 		if _, ok := told[n]; ok {
 			continue
 		}
@@ -85,7 +85,7 @@ func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) *Record {
 	r.reverting = true
 	s.refresh(ctx, r, unique(r.failed), nil)
 	s.graph.Undo()
-	s.execute(ctx, r)
+	s.pursue(ctx, r)
 	return s.complete(r)
 }
 

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -16,6 +17,7 @@ type run struct {
 	retry     bool
 	reverting bool
 	verbose   bool          // log what is read back
+	known     int           // changed nodes that notice does not look at any more
 	skipped   bool          // some operations were not begun
 	failed    []*descriptor // whose verbs failed
 	// jitter is the part by which retries come later: the same for all that fails
@@ -123,12 +125,18 @@ func (s *Scheduler) unwantOthers(changes []Change) {
 // finish runs all that can be run, and completes the record.
 func (s *Scheduler) finish(ctx context.Context, r *run) *Record {
 	s.printer.begin(r.rec)
+	s.pursue(ctx, r)
+	return s.complete(r)
+}
+
+// pursue executes, and reads back what failed: a verb may have done half of it.
+func (s *Scheduler) pursue(ctx context.Context, r *run) {
+	before := len(r.failed)
 	s.execute(ctx, r)
-	if len(r.failed) > 0 && ctx.Err() == nil {
-		s.refresh(ctx, r, unique(r.failed), nil) // a verb that failed may have done half of it
+	if failed := r.failed[before:]; len(failed) > 0 && ctx.Err() == nil {
+		s.refresh(ctx, r, unique(failed), nil)
 		s.execute(ctx, r)
 	}
-	return s.complete(r)
 }
 
 func (s *Scheduler) complete(r *run) *Record {
@@ -164,6 +172,7 @@ func (s *Scheduler) report(r *run) {
 // of a run that is to be undone then.
 func (s *Scheduler) execute(ctx context.Context, r *run) {
 	r.rec.Executed = slices.Grow(r.rec.Executed, s.graph.ChangedLen())
+	defer func() { r.known = s.graph.ChangedLen() }()
 	running := 0
 	for {
 		for ctx.Err() == nil && !r.broken() {
@@ -214,23 +223,34 @@ func (s *Scheduler) done(r *run, t *task) {
 	s.graph.Done(t.op, t.meta, t.err)
 	if t.err != nil {
 		r.failed = append(r.failed, t.d)
+		if b := n.Base(); b != nil {
+			r.failed = append(r.failed, descriptorOf(b)) // whose Retrieve tells what stands of its parts
+		}
 		s.scheduleRetry(r, n.Key(), t.err)
 	} else {
 		s.retries.drop(n.Key())
 	}
 	o.NewState = s.publish(r.rec.Start, n, s.board.at(n.Slot))
 	if st := s.board.at(n.Slot); st != nil {
-		st.txn = r.rec.Seq + 1
+		st.txn = r.mark()
 	}
 }
+
+// mark tells r from other runs; it is not 0.
+func (r *run) mark() uint32 { return uint32(r.rec.Seq%math.MaxUint32) + 1 }
 
 // note records what became of a node for which nothing was executed.
 func (s *Scheduler) note(r *run, n *graph.Node) {
 	old := s.board.at(n.Slot)
 	state := s.publish(r.rec.Start, n, old)
-	if old != nil && old.txn == r.rec.Seq+1 {
+	if old != nil && old.txn == r.mark() {
 		return
 	}
+	r.tell(n, old, state)
+}
+
+// tell records what became of a node without any operation.
+func (r *run) tell(n *graph.Node, old *Status, state State) {
 	if state == removed {
 		state = nonexistent
 	}

@@ -21,25 +21,21 @@ func (s *Scheduler) refresh(ctx context.Context, r *run, ds []*descriptor, comin
 			fresh[k] = append(fresh[k], wanted{c.Key, c.Value.Message()})
 		}
 	}
-	nodes := map[graph.Kind][]*graph.Node{}
-	for n := range s.graph.Nodes() {
-		if d := descriptorOf(n); d != nil {
-			nodes[d] = append(nodes[d], n)
-		}
-	}
 	for _, d := range ds {
 		if d.retrieve == nil || d.gate.Shut() {
 			continue
 		}
-		if err := s.retrieve(ctx, r, d, nodes[d], fresh[d]); err != nil {
+		if err := s.retrieve(ctx, r, d, fresh[d]); err != nil {
 			err = fmt.Errorf("%s: %w", d.name, err)
 			s.log.Error("cannot read back what stands", "descriptor", d.name, "err", err)
 			r.rec.Unrefreshed = append(r.rec.Unrefreshed, err)
 		}
 	}
+	s.notice(r)
 }
 
-func (s *Scheduler) retrieve(ctx context.Context, r *run, d *descriptor, nodes []*graph.Node, ws []wanted) error {
+func (s *Scheduler) retrieve(ctx context.Context, r *run, d *descriptor, ws []wanted) error {
+	nodes := s.graph.Of(d)
 	coming := make(map[string]bool, len(ws))
 	for _, w := range ws {
 		coming[w.key] = true

@@ -98,9 +98,11 @@ func (s *Scheduler) retry(ctx context.Context, keys []string) {
 
 // failedOf are the failed keys of the descriptors with these names; none: of all.
 func (s *Scheduler) failedOf(names map[string]bool) (keys []string) {
-	for n := range s.graph.Nodes() {
-		if d := descriptorOf(n); n.State() == graph.Failed && d != nil && (len(names) == 0 || names[d.name]) {
-			keys = append(keys, n.Key())
+	for _, d := range s.registry.named(names) {
+		for _, n := range s.graph.Of(d) {
+			if n.State() == graph.Failed {
+				keys = append(keys, n.Key())
+			}
 		}
 	}
 	slices.Sort(keys)

@@ -76,6 +76,7 @@ func New(opts Options) *Scheduler {
 		opts: opts, log: opts.Log,
 		bounds:  map[string]*southbound{},
 		results: newResults(),
+		board:   newBoard(),
 		history: history{maxCount: opts.HistoryCount, maxBytes: opts.HistoryBytes},
 		seen:    newMailbox[Observed](),
 		inbox:   newInbox(),

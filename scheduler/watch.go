@@ -54,9 +54,13 @@ func (ws *watchers) tell(st *Status) {
 	}
 }
 
-// Wait waits until none of the keys is PENDING, RETRYING or MISSING, or ctx
-// ends; its error then names one of those that are.
+// Wait waits until what was submitted before has been processed and none of the
+// keys is PENDING, RETRYING or MISSING, or ctx ends; its error then names one of
+// those that are.
 func (s *Scheduler) Wait(ctx context.Context, keys ...string) error {
+	if err := s.ask(ctx, func(context.Context) {}); err != nil {
+		return err
+	}
 	w := s.Watch("")
 	defer w.Close()
 	waiting := map[string]*Status{}

@@ -114,12 +114,13 @@ func (g *Graph) listen(e *edge) {
 	if !e.anyOf() || e.spots != nil {
 		return
 	}
-	e.spots = make([]spot, len(e.dep.Prefixes))
+	spots := make([]spot, len(e.dep.Prefixes))
 	for i, prefix := range e.dep.Prefixes {
 		b := g.bucket(prefix[:strings.LastIndexByte(prefix, '/')+1])
-		e.spots[i] = spot{e: e, b: b, pos: len(b.list)}
-		b.list = append(b.list, &e.spots[i])
+		spots[i] = spot{e: e, b: b, pos: len(b.list)}
+		b.list = append(b.list, &spots[i])
 	}
+	e.spots = &spots
 }
 
 func (g *Graph) bucket(folder string) *bucket {
@@ -132,8 +133,11 @@ func (g *Graph) bucket(folder string) *bucket {
 }
 
 func (g *Graph) deafen(e *edge) {
-	for i := range e.spots {
-		s := &e.spots[i]
+	if e.spots == nil {
+		return
+	}
+	for i := range *e.spots {
+		s := &(*e.spots)[i]
 		last := len(s.b.list) - 1
 		s.b.list[s.pos] = s.b.list[last]
 		s.b.list[s.pos].pos = s.pos

@@ -4,10 +4,10 @@ package graph
 // of many keys will do, at one that does: its witness.
 type edge struct {
 	v     *version
-	dep   *Dep  // nil: on the base, of a derived value
-	to    *Node // nil: any of many, and none was ever there
-	spots []spot
-	pos   int32 // in to.in
+	dep   *Dep    // nil: on the base, of a derived value
+	to    *Node   // nil: any of many, and none was ever there
+	spots *[]spot // in buckets, while it is any of many and unmet
+	pos   int32   // in to.in
 	met   bool
 	ring  bool // met only because to is about to come, in a ring with us
 }
@@ -22,6 +22,7 @@ func (e *edge) anyOf() bool { return e.dep != nil && e.dep.Key == "" }
 func (g *Graph) setWant(n *Node, v *version) {
 	g.save(n)
 	old := n.want
+	g.file(n, v)
 	n.want = v
 	n.err, n.recreate = nil, false
 	n.retry()
@@ -35,6 +36,7 @@ func (g *Graph) setHave(n *Node, v *version, meta any) { g.place(n, v, meta, fal
 func (g *Graph) place(n *Node, v *version, meta any, going bool) {
 	g.save(n)
 	old, was := n.have, n.up()
+	g.file(n, v)
 	g.hold(v)
 	if old != v {
 		g.use(old, -1)

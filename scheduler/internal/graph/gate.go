@@ -36,8 +36,14 @@ func (g *Graph) Open(gate *Gate) {
 	}
 }
 
-func (g *Graph) behind(gate *Gate) []*Node {
-	return g.sortedBy(func(n *Node) bool { return n.gate() == gate })
+func (g *Graph) behind(gate *Gate) (out []*Node) {
+	for kind, shelf := range g.shelves {
+		if kind.Gate() == gate {
+			out = append(out, shelf.nodes...)
+		}
+	}
+	sortByKey(out)
+	return out
 }
 
 // gate returns the gate before n, or nil.

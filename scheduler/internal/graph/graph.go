@@ -60,6 +60,7 @@ type Dep struct {
 // A Graph is owned by one goroutine.
 type Graph struct {
 	nodes   map[string]*Node
+	shelves map[Kind]*shelf
 	ups     *btree.Map[string, *Node] // those of nodes that are up; nil until something depends on any of many
 	orphans []*edge                   // any-of edges whose witness went down
 	buckets map[string]*bucket        // any-of dependencies without a witness, by folder
@@ -78,7 +79,7 @@ type Graph struct {
 
 // New returns an empty graph.
 func New() *Graph {
-	return &Graph{nodes: map[string]*Node{}, buckets: map[string]*bucket{}}
+	return &Graph{nodes: map[string]*Node{}, shelves: map[Kind]*shelf{}, buckets: map[string]*bucket{}}
 }
 
 // Expect makes room for intent for n keys, so that taking it in moves nothing
@@ -97,7 +98,10 @@ func (g *Graph) Expect(n int) {
 func (g *Graph) Want(v *Value) {
 	n := g.node(v.Key)
 	g.save(n)
-	n.rejected = nil
+	if n.rejected != nil {
+		n.rejected = nil
+		g.touch(n)
+	}
 	g.wantNode(n, v, nil)
 }
 
@@ -155,8 +159,12 @@ func (g *Graph) sortedBy(is func(*Node) bool) (out []*Node) {
 			out = append(out, n)
 		}
 	}
-	slices.SortFunc(out, func(a, b *Node) int { return strings.Compare(a.key, b.key) })
+	sortByKey(out)
 	return out
+}
+
+func sortByKey(nodes []*Node) {
+	slices.SortFunc(nodes, func(a, b *Node) int { return strings.Compare(a.key, b.key) })
 }
 
 // Retry lets a failed key be tried again.
@@ -312,8 +320,9 @@ func (g *Graph) Touched() iter.Seq[*Node] {
 // ChangedLen is the number of nodes that Touched would yield.
 func (g *Graph) ChangedLen() int { return len(g.touched) }
 
-// Changed yields the nodes that Touched would, and forgets nothing.
-func (g *Graph) Changed() iter.Seq[*Node] { return slices.Values(g.touched) }
+// Changed yields the nodes that Touched would, but for the first so many, and
+// forgets nothing.
+func (g *Graph) Changed(after int) iter.Seq[*Node] { return slices.Values(g.touched[after:]) }
 
 func (g *Graph) touch(n *Node) {
 	if !n.touched {
@@ -328,5 +337,6 @@ func (g *Graph) sweep(n *Node) {
 		return
 	}
 	delete(g.nodes, n.key)
+	g.unfile(n)
 	n.dropped = true
 }

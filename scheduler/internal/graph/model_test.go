@@ -302,6 +302,9 @@ func (m *model) counts() {
 				users++
 			}
 		}
+		if of := m.g.Of(kind{}); n.want != nil && of[n.place] != n {
+			m.t.Fatalf("%s is not among those of its kind", key)
+		}
 		if users != n.users {
 			m.t.Fatalf("%s: %d users, counted %d", key, users, n.users)
 		}

@@ -124,6 +124,10 @@ const (
 // evaluate puts n into the queue where it belongs.
 func (g *Graph) evaluate(n *Node) {
 	n.queued = true // what happens to n here has been seen
+	if n.missing && n.want != nil && n.want.unmet > 0 {
+		g.save(n)
+		n.missing = false // from now on it waits like any other
+	}
 	if n.have != n.want && equivalent(n) {
 		g.setHave(n, n.want, n.meta)
 	}

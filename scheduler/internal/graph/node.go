@@ -10,10 +10,12 @@ type Node struct {
 	base       *Node   // the node that this one is derived from
 	in         []*edge // edges that end here
 	ring       *ring
-	err        error // why the last operation failed
-	rejected   error // why the newest intent cannot be followed
-	users      int32 // edges in in of versions that stand
-	Slot       int32 // for the graph's owner; 0 at first
+	shelf      *shelf // of its kind; nil: it never had a value
+	err        error  // why the last operation failed
+	rejected   error  // why the newest intent cannot be followed
+	users      int32  // edges in in of versions that stand
+	place      int32  // in shelf
+	Slot       int32  // for the graph's owner; 0 at first
 	last       Verb
 
 	busy     bool // an operation is in flight
@@ -192,7 +194,7 @@ func (n *Node) State() State {
 		return Discovered
 	case n.want == n.have:
 		return Configured
-	case n.missing && !n.shut() && n.want.unmet == 0:
+	case n.missing && !n.shut():
 		return Missing
 	}
 	return Pending
