@@ -29,7 +29,7 @@ type life struct {
 	wanted map[string]step // by name
 	staged []scheduler.Change
 	bad    map[string]bool // names whose newest intent is invalid
-	alone  bool // nothing has changed in the southbound by itself
+	alone  bool            // nothing has changed in the southbound by itself
 }
 
 // A step is one thing that happens.
