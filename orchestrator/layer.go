@@ -14,6 +14,7 @@ import (
 type layer struct {
 	Layer
 	entries  map[string]*entry
+	refused  int // entries with an error
 	synced   bool
 	problems []error
 	doubted  map[string]bool // keys that are gone if a second listing says so, too
@@ -22,6 +23,8 @@ type layer struct {
 	// source has now; less what something has come for.
 	past     map[string]*recollection
 	restored bool // it was made entries, at least once
+
+	told told
 }
 
 // entry is what a layer has under a key: the last valid value, and why the
@@ -33,6 +36,12 @@ type entry struct {
 
 // set replaces what is under a key; nil is nothing.
 func (l *layer) set(key string, e *entry) {
+	if old := l.entries[key]; old != nil && old.err != nil {
+		l.refused--
+	}
+	if e != nil && e.err != nil {
+		l.refused++
+	}
 	if e == nil {
 		delete(l.entries, key)
 	} else {
@@ -42,7 +51,7 @@ func (l *layer) set(key string, e *entry) {
 
 // listing tells that the layer's source is reading its store.
 func (l *layer) listing() bool {
-	source, ok := l.Input.(interface{ Health() kvdbsync.Health })
+	source, ok := l.Input.(healthy)
 	return ok && source.Health().State == kvdbsync.Syncing
 }
 

@@ -30,6 +30,9 @@
 // snapshot replaces that; what it no longer has goes then, by the rules above. What
 // was last valid under a key stays in force across restarts, too.
 //
+// Health tells how each source is, and [Orchestrator.Claims] which of them hold a key
+// and who wins.
+//
 // Run's goroutine owns all of the state. Tests drive it with layers made of
 // channels; the property that the result does not depend on the order of the
 // inputs is tested with random inputs.
@@ -100,6 +103,9 @@ type Orchestrator struct {
 	complete bool            // and none had a problem: what nobody declares has been removed
 	held     map[string]bool // removals that wait until all is known
 	learned  notes           // for the memory, since it was last told
+
+	asked   chan func() // questions for Run's goroutine
+	stopped chan struct{}
 }
 
 // New returns an Orchestrator of opts.Layers. It does nothing before Run.
@@ -107,7 +113,7 @@ func New(sched Committer, opts Options) *Orchestrator {
 	o := &Orchestrator{
 		sched: sched, retry: opts.Retry, log: cmp.Or(opts.Log, slog.Default()), memory: opts.Memory,
 		patience: cmp.Or(opts.Patience, 100*time.Millisecond), grace: cmp.Or(opts.Grace, 10*time.Second),
-		held: map[string]bool{},
+		held: map[string]bool{}, asked: make(chan func()), stopped: make(chan struct{}),
 	}
 	for _, l := range opts.Layers {
 		o.layers = append(o.layers, &layer{Layer: l, entries: map[string]*entry{}})
@@ -118,27 +124,32 @@ func New(sched Committer, opts Options) *Orchestrator {
 	return o
 }
 
-// Run follows the layers until ctx ends.
+// Run follows the layers until ctx ends. It is called once.
 func (o *Orchestrator) Run(ctx context.Context) error {
+	defer close(o.stopped)
 	o.recollect()
-	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())}}
-	for _, l := range o.layers {
-		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(l.Input.Ready())})
-	}
-	patience := time.NewTimer(o.patience)
+	patience, begun := time.NewTimer(o.patience), time.Now()
 	defer patience.Stop()
-	cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(patience.C)})
-	begun := time.Now()
+	receive := func(ch any) reflect.SelectCase {
+		return reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)}
+	}
+	cases := []reflect.SelectCase{receive(ctx.Done()), receive(patience.C), receive(o.asked)}
+	others := len(cases)
+	for _, l := range o.layers {
+		cases = append(cases, receive(l.Input.Ready()))
+	}
 	for {
-		switch chosen, _, _ := reflect.Select(cases); chosen {
+		switch chosen, got, _ := reflect.Select(cases); chosen {
 		case 0:
 			return nil
-		case len(cases) - 1:
+		case 1:
 			if o.impatient(ctx, time.Since(begun)) {
 				patience.Reset(listingPatience / 10)
 			}
+		case 2:
+			got.Interface().(func())()
 		default:
-			l := o.layers[chosen-1]
+			l := o.layers[chosen-others]
 			if change, ok := l.Input.Take(); ok {
 				o.follow(ctx, l, change)
 			}
@@ -158,6 +169,7 @@ func (o *Orchestrator) impatient(ctx context.Context, waited time.Duration) (aga
 			again = true
 		default:
 			changes = append(changes, o.restore(l, "it is not there yet")...)
+			l.publish()
 		}
 	}
 	o.commit(ctx, o.incomplete(), changes)
@@ -175,6 +187,7 @@ func (o *Orchestrator) follow(ctx context.Context, l *layer, c kvdbsync.Change) 
 	changes = append(changes, o.outgrow(l, c)...)
 	l.reportProblems(o.log, c.Problems)
 	l.synced = l.synced || c.Synced
+	l.publish()
 	o.commit(ctx, l.Name, changes)
 	o.tell()
 }
