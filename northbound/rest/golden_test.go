@@ -66,6 +66,10 @@ func TestGolden(t *testing.T) {
 	tests := []struct{ file, method, url, body string }{
 		{"index.html", "GET", "/", ""},
 		{"version.json", "GET", "/info/version", ""},
+		{"sources.json", "GET", "/sources", ""},
+		{"sources-key.json", "GET", "/sources?key=/vnf-agent/vpp1/config/linux/interfaces/v2/interface/if1", ""},
+		{"sources-prefix.json", "GET", "/sources?key-prefix=config/", ""},
+		{"sources-none.json", "GET", "/sources?key=config/nothing", ""},
 		{"dump.json", "GET", "/scheduler/dump", ""},
 		{"dump-sb.json", "GET", "/scheduler/dump?descriptor=interface", ""},
 		{"dump-nb.json", "GET", "/scheduler/dump?key-prefix=config/linux/l3/v2/route/&view=NB", ""},

@@ -33,6 +33,8 @@ import (
 // Options are what a Handler shows.
 type Options struct {
 	Scheduler *scheduler.Scheduler
+	// Sources are those of what is declared. Defaults to none.
+	Sources Sources
 	// Label is that of the agent: keys below /vnf-agent/LABEL/ are understood as
 	// well as those without. Defaults to none.
 	Label string
@@ -69,6 +71,7 @@ func (h *handler) endpoints() []endpoint {
 	return []endpoint{
 		{"GET", "/", "", "this list", h.index},
 		{"GET", "/info/version", "", "which build this is", h.version},
+		{"GET", "/sources", "key= or key-prefix=", "how the sources of what is declared are; for keys: which sources have them, and which of them wins", h.sources},
 		{"GET", "/scheduler/dump", "descriptor= or key-prefix=, view=SB|NB|cached", "the values of a descriptor; without arguments: what can be dumped", h.dump},
 		{"GET", "/scheduler/status", "key= or descriptor= or key-prefix=", "the state of values", h.status},
 		{"GET", "/scheduler/txn-history", "seq-num= or since=, until= (UNIX ns); format=json|text", "transactions: what was to be done, and what came of it", h.history},

@@ -56,6 +56,7 @@ func TestRefusals(t *testing.T) {
 		{"DELETE", "/scheduler/dump", "", 405, "want GET"},
 		{"POST", "/", "", 405, "want GET"},
 		{"GET", "/nothing", "", 404, "GET / lists"},
+		{"GET", "/sources?key=a&key-prefix=b", "", 400, "exclude each other"},
 		{"GET", "/scheduler/dumps", "", 404, "did you mean /scheduler/dump?"},
 		{"GET", "/scheduler/", "", 404, "no such path"},
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -47,7 +48,7 @@ func inWorld(t *testing.T, f func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, sched: scheduler.New(scheduler.Options{}), stands: map[string]proto.Message{}, broken: map[string]bool{}}
 		w.register()
-		w.handler = Handler(Options{Scheduler: w.sched, Label: "vpp1", Version: wire.Version{App: "agent", Version: "v1.2.3", OS: "linux"}})
+		w.handler = Handler(Options{Scheduler: w.sched, Sources: knownSources{time.Now()}, Label: "vpp1", Version: wire.Version{App: "agent", Version: "v1.2.3", OS: "linux"}})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- w.sched.Run(ctx) }()

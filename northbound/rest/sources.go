@@ -1,0 +1,57 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/orchestrator"
+)
+
+// Sources tell where what is declared comes from; *orchestrator.Orchestrator does.
+type Sources interface {
+	Health() []orchestrator.Health
+	Claims(ctx context.Context, key string) ([]orchestrator.Claim, error)
+	ClaimsBelow(ctx context.Context, prefix string) ([]orchestrator.Claim, error)
+}
+
+// sources answers how the sources are or, for keys, which of them have what there.
+func (h *handler) sources(w http.ResponseWriter, r *http.Request, q query) error {
+	by, value, err := q.atMostOne("key", "key-prefix")
+	if err != nil {
+		return bad(err)
+	}
+	if h.Sources == nil {
+		return notFound(errors.New("this agent has no sources"))
+	}
+	var claims []orchestrator.Claim
+	switch by {
+	case "":
+		return replyArray(w, each(h.Sources.Health(), sourceOf))
+	case "key":
+		claims, err = h.Sources.Claims(r.Context(), h.short(value))
+	default:
+		claims, err = h.Sources.ClaimsBelow(r.Context(), h.short(value))
+	}
+	if err != nil {
+		return err
+	}
+	return replyArray(w, each(claims, claimOf))
+}
+
+func sourceOf(h orchestrator.Health) wire.Source {
+	return wire.Source{
+		Name: h.Source, Priority: h.Priority, State: h.State.String(), Since: h.Since, Complete: h.Complete, Revision: h.Rev, Keys: h.Keys,
+		Refused: h.Refused, Remembered: h.Remembered, Doubted: h.Doubted, Problems: h.Problems,
+		Error: text(h.Err), Failures: h.Failures, LastError: text(h.LastErr), LastErrorAt: h.LastErrAt,
+		Waiting: h.Waiting, Lag: h.Lag,
+	}
+}
+
+func claimOf(c orchestrator.Claim) wire.Claim {
+	return wire.Claim{
+		Key: c.Key, Source: c.Source, Priority: c.Priority, State: c.State(), Wins: c.Wins,
+		Remembered: c.Remembered, Doubted: c.Doubted, Error: text(c.Err),
+	}
+}

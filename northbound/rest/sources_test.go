@@ -1,0 +1,42 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// knownSources are two stores, one of which is not there.
+type knownSources struct{ since time.Time }
+
+func (s knownSources) Health() []orchestrator.Health {
+	refused := errors.New("dial tcp 127.0.0.1:2379: connect: connection refused")
+	return []orchestrator.Health{
+		{Health: kvdbsync.Health{Source: "filedb", State: kvdbsync.Synced, Since: s.since, Keys: 3, Problems: 1}, Priority: 20, Complete: true, Refused: 1},
+		{Health: kvdbsync.Health{Source: "etcd", State: kvdbsync.Lost, Since: s.since.Add(time.Hour), Rev: 712, Keys: 2, Failures: 7, Err: refused, LastErr: refused, LastErrAt: s.since.Add(2 * time.Hour)}, Priority: 10, Remembered: 2},
+	}
+}
+
+func (s knownSources) Claims(ctx context.Context, key string) ([]orchestrator.Claim, error) {
+	all, err := s.ClaimsBelow(ctx, key)
+	return slices.DeleteFunc(all, func(c orchestrator.Claim) bool { return c.Key != key }), err
+}
+
+func (knownSources) ClaimsBelow(_ context.Context, prefix string) ([]orchestrator.Claim, error) {
+	invalid := &models.FieldError{Field: "mtu", Value: 10000, Want: "at most 9216"}
+	all := []orchestrator.Claim{
+		{Key: ifPrefix + "if1", Source: "filedb", Priority: 20, Err: invalid},
+		{Key: ifPrefix + "if1", Source: "etcd", Priority: 10, HasValid: true, Wins: true, Remembered: true},
+		{Key: ifPrefix + "if2", Source: "filedb", Priority: 20, HasValid: true, Wins: true},
+		{Key: ifPrefix + "if2", Source: "etcd", Priority: 10, HasValid: true, Remembered: true, Doubted: true},
+		{Key: "config/vpp/v2/interfaces/if3", Source: "filedb", Priority: 20, Err: scheduler.ErrUnimplemented},
+	}
+	return slices.DeleteFunc(all, func(c orchestrator.Claim) bool { return !strings.HasPrefix(c.Key, prefix) }), nil
+}
