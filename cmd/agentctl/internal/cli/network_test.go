@@ -118,7 +118,7 @@ func network(ts *testscript.TestScript, _ bool, _ []string) {
 	s := scheduler.New(scheduler.Options{})
 	ts.Check(m.register(s))
 	ready := make(chan net.Addr, 1)
-	web := rest.Server{Config: rest.Config{Endpoint: "127.0.0.1:0"}, Options: rest.Options{Scheduler: s, Label: "vpp1"}, Ready: ready}
+	web := rest.Server{Config: rest.Config{Endpoint: "127.0.0.1:0"}, Options: rest.Options{Scheduler: s, Sources: twoSources{}, Label: "vpp1"}, Ready: ready}
 	ts.Check(web.Config.Complete())
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)

@@ -26,6 +26,7 @@ func (a *app) values() *cobra.Command {
 		}),
 	}
 	f := formatFlag(cmd, "proto")
+	sources := cmd.Flags().Bool("sources", false, "a column with the sources that have the key, the highest first; * wins, ! is refused")
 	cmd.RunE = a.looking(func(ctx context.Context, args []string) error {
 		prefix := ""
 		if len(args) > 0 {
@@ -39,27 +40,43 @@ func (a *app) values() *cobra.Command {
 		if err := a.get(ctx, "/scheduler/status", url.Values{"key-prefix": {prefix}, "key": {""}}, &statuses); err != nil {
 			return err
 		}
-		return f.write(a.Out, statuses, func(out io.Writer) error { return valuesTable(out, statuses) })
+		var from map[string]string
+		if *sources {
+			var err error
+			if from, err = a.holders(ctx, prefix); err != nil {
+				return err
+			}
+		}
+		return f.write(a.Out, statuses, func(out io.Writer) error { return valuesTable(out, statuses, from) })
 	})
 	return cmd
 }
 
-func valuesTable(out io.Writer, statuses []wire.BaseValueStatus) error {
-	t := newTable(out, "MODEL", "NAME", "STATE", "DETAILS", "LAST OP", "ERROR")
+// valuesTable has a column with the sources of each value unless from is nil.
+func valuesTable(out io.Writer, statuses []wire.BaseValueStatus, from map[string]string) error {
+	columns := []string{"MODEL", "NAME", "STATE", "DETAILS", "LAST OP", "ERROR"}
+	if from != nil {
+		columns = append(columns, "SOURCES")
+	}
+	t := newTable(out, columns...)
 	for _, st := range statuses {
-		valueRow(t, st.Value)
+		valueRow(t, st.Value, from)
 		for _, d := range st.DerivedValues {
-			valueRow(t, d)
+			valueRow(t, d, from)
 		}
 	}
 	return t.end()
 }
 
-func valueRow(t table, st wire.ValueStatus) {
+func valueRow(t table, st wire.ValueStatus, from map[string]string) {
 	model, name := modelAndName(st.Key)
 	state := st.State
 	if state == "OBTAINED" { // nobody declared it
 		state = "obtained"
 	}
-	t.row(model, name, state, strings.Join(st.Details, ", "), st.LastOperation, st.Error)
+	cells := []string{model, name, state, strings.Join(st.Details, ", "), st.LastOperation, st.Error}
+	if from != nil {
+		cells = append(cells, from[st.Key])
+	}
+	t.row(cells...)
 }

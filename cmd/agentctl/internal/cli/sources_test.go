@@ -1,0 +1,36 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/orchestrator"
+)
+
+// twoSources have what the scripts show: one store that is there, one that is not.
+type twoSources struct{}
+
+func (twoSources) Health() []orchestrator.Health {
+	return []orchestrator.Health{
+		{Health: kvdbsync.Health{Source: "filedb", State: kvdbsync.Synced, Keys: 3}, Priority: 20, Complete: true, Refused: 1},
+		{Health: kvdbsync.Health{Source: "etcd", State: kvdbsync.Connecting, Err: errors.New("connection refused")}, Priority: 10, Remembered: 1},
+	}
+}
+
+func (s twoSources) Claims(ctx context.Context, key string) ([]orchestrator.Claim, error) {
+	all, err := s.ClaimsBelow(ctx, key)
+	return slices.DeleteFunc(all, func(c orchestrator.Claim) bool { return c.Key != key }), err
+}
+
+func (twoSources) ClaimsBelow(_ context.Context, prefix string) ([]orchestrator.Claim, error) {
+	const veth1, route = "config/linux/interfaces/v2/interface/veth1", "config/linux/l3/v2/route/10.1.0.0/16/veth1"
+	all := []orchestrator.Claim{
+		{Key: veth1, Source: "filedb", Priority: 20, Err: errors.New("mtu: 70000: want at most 65535")},
+		{Key: veth1, Source: "etcd", Priority: 10, HasValid: true, Wins: true, Remembered: true},
+		{Key: route, Source: "filedb", Priority: 20, HasValid: true, Wins: true},
+	}
+	return slices.DeleteFunc(all, func(c orchestrator.Claim) bool { return !strings.HasPrefix(c.Key, prefix) }), nil
+}
