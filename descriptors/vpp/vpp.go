@@ -5,7 +5,7 @@
 //	go plugin.Run(ctx) // beside s.Run
 //
 // Register adds the descriptors of all domains: iface (interfaces and what belongs to
-// one), l3 (VRF tables, routes). Run keeps the connection: while there is none, all values
+// one), l2 (bridge domains, L2 FIB entries, cross-connects), l3 (VRF tables, routes). Run keeps the connection: while there is none, all values
 // are PENDING with that reason; when VPP is there (again), what stands in it is read
 // back, and all is brought about.
 //
@@ -21,6 +21,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/l2"
 	"github.com/keyplane/keyplane/descriptors/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -56,6 +57,9 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	})
 	links, err := iface.Register(s, iface.Options{API: manager, Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU})
 	if err != nil {
+		return nil, fmt.Errorf("vpp: %w", err)
+	}
+	if err := l2.Register(s, l2.Options{API: manager, Interfaces: links, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	if err := l3.Register(s, l3.Options{API: manager, Interfaces: links, Southbound: Southbound}); err != nil {

@@ -19,6 +19,7 @@ func allEntries() []entry {
 		addressMessages(),
 		tableMessages(),
 		routeMessages(),
+		l2Messages(),
 	} {
 		out = append(out, domain...)
 	}

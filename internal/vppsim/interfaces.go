@@ -131,6 +131,8 @@ func (w *world) remove(i *iface) {
 	i.device.gone(w, i)
 	w.clearAddresses(i)
 	delete(w.unnumbered, i.index)
+	w.l2.leave(i.index)
+	delete(w.l2.xconnect, i.index)
 	delete(w.interfaces.byIndex, i.index)
 	w.interfaces.free = append(w.interfaces.free, i.index)
 	i.flags = 0

@@ -19,6 +19,7 @@ type world struct {
 
 	interfaces interfaces
 	tables     tables
+	l2         switching
 	unnumbered map[uint32]uint32 // borrower to lender
 }
 
@@ -26,6 +27,7 @@ func newWorld(s *Sim) *world {
 	w := &world{sim: s, pid: 4711, unnumbered: map[uint32]uint32{}}
 	w.interfaces.init()
 	w.tables.init()
+	w.l2.init()
 	return w
 }
 
@@ -75,9 +77,11 @@ func cliInband(w *world, q *vlib.CliInband, r *vlib.CliInbandReply) errno {
 // show is what a command of VPP's own command line would show, in a form of ours.
 func (w *world) show(command string) string {
 	pages := map[string]func(*world) string{
-		"show interface": (*world).showInterfaces,
-		"show ip table":  (*world).showTables,
-		"show ip fib":    (*world).showRoutes,
+		"show bridge-domain": (*world).showBridges,
+		"show interface":     (*world).showInterfaces,
+		"show ip fib":        (*world).showRoutes,
+		"show ip table":      (*world).showTables,
+		"show l2fib":         (*world).showL2FIB,
 	}
 	if page := pages[command]; page != nil {
 		return page(w)

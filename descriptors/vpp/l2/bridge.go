@@ -1,0 +1,202 @@
+package l2
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"go.fd.io/govpp/binapi/ethernet_types"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+const (
+	// longestName is what VPP keeps of a tag (VPP l2.api, string bd_tag[64]).
+	longestName = 63
+	// mostByte is the largest MAC age and split horizon group (VPP l2.api, u8).
+	mostByte = 255
+)
+
+func validateBridge(_ string, v *l2.BridgeDomain) error {
+	var f faults
+	switch name := v.GetName(); {
+	case name == "":
+		f.add("name", name, "a name")
+	case len(name) > longestName:
+		f.add("name", name, fmt.Sprintf("at most %d bytes (it has %d): it is the bridge domain's tag in VPP", longestName, len(name)))
+	}
+	if v.GetMacAge() > mostByte {
+		f.add("mac_age", v.GetMacAge(), "minutes, at most 255, or 0 for ever")
+	}
+	f.members(v.GetInterfaces())
+	for i, e := range v.GetArpTerminationTable() {
+		field := fmt.Sprintf("arp_termination_table[%d].", i)
+		if _, err := netip.ParseAddr(e.GetIpAddress()); err != nil {
+			f.add(field+"ip_address", e.GetIpAddress(), `an address, such as "10.0.0.1" or "fd00::1"`)
+		}
+		f.mac(field+"phys_address", e.GetPhysAddress())
+	}
+	return errors.Join(f...)
+}
+
+func (f *faults) members(all []*l2.BridgeDomain_Interface) {
+	seen, bvi := map[string]int{}, -1
+	for i, m := range all {
+		field := fmt.Sprintf("interfaces[%d].", i)
+		first, twice := seen[m.GetName()]
+		switch {
+		case m.GetName() == "":
+			f.add(field+"name", "", "the name of an interface")
+		case twice:
+			f.add(field+"name", m.GetName(), fmt.Sprintf("each interface once, it is also interfaces[%d]", first))
+		}
+		seen[m.GetName()] = i
+		if m.GetSplitHorizonGroup() > mostByte {
+			f.add(field+"split_horizon_group", m.GetSplitHorizonGroup(), "at most 255")
+		}
+		if !m.GetBridgedVirtualInterface() {
+			continue
+		}
+		if bvi >= 0 {
+			f.add(field+"bridged_virtual_interface", true, fmt.Sprintf("false: a bridge domain has one BVI, and that is interfaces[%d]", bvi))
+		}
+		bvi = i
+	}
+}
+
+func (f *faults) mac(field, text string) {
+	if _, err := ethernet_types.ParseMacAddress(text); err != nil {
+		f.add(field, text, `a MAC address, such as "02:00:00:00:00:01"`)
+	}
+}
+
+// flags is what a bridge domain is made with and cannot change.
+type flags struct {
+	flood, unknownFlood, forward, learn, arpTermination bool
+	macAge                                              uint32
+}
+
+func flagsOf(v *l2.BridgeDomain) flags {
+	return flags{v.GetFlood(), v.GetUnknownUnicastFlood(), v.GetForward(), v.GetLearn(), v.GetArpTermination(), v.GetMacAge()}
+}
+
+func equivalentBridge(_ string, old, new *l2.BridgeDomain) bool {
+	return flagsOf(old) == flagsOf(new) && slices.Equal(arpEntries(old), arpEntries(new)) && sameMembers(old, new)
+}
+
+func recreateBridge(_ string, old, new *l2.BridgeDomain, _ BridgeMeta) bool {
+	return flagsOf(old) != flagsOf(new)
+}
+
+// sameMembers ignores the order.
+func sameMembers(old, new *l2.BridgeDomain) bool {
+	sorted := func(v *l2.BridgeDomain) []*l2.BridgeDomain_Interface {
+		return slices.SortedFunc(slices.Values(v.GetInterfaces()), func(a, b *l2.BridgeDomain_Interface) int {
+			return cmp.Compare(a.GetName(), b.GetName())
+		})
+	}
+	return slices.EqualFunc(sorted(old), sorted(new), func(a, b *l2.BridgeDomain_Interface) bool { return proto.Equal(a, b) })
+}
+
+// An arpEntry is an answer that a bridge domain gives to ARP by itself.
+type arpEntry struct {
+	ip  netip.Addr
+	mac ethernet_types.MacAddress
+}
+
+// arpEntries is the ARP termination table, sorted by address; of one address the last counts.
+func arpEntries(v *l2.BridgeDomain) []arpEntry {
+	byIP := map[netip.Addr]arpEntry{}
+	for _, e := range v.GetArpTerminationTable() {
+		ip, errIP := netip.ParseAddr(e.GetIpAddress())
+		mac, errMAC := ethernet_types.ParseMacAddress(e.GetPhysAddress())
+		if errIP == nil && errMAC == nil {
+			byIP[ip] = arpEntry{ip, mac}
+		}
+	}
+	out := make([]arpEntry, 0, len(byIP))
+	for _, e := range byIP {
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b arpEntry) int { return a.ip.Compare(b.ip) })
+	return out
+}
+
+func membersOf(_ string, v *l2.BridgeDomain) []scheduler.KeyValue {
+	var out []scheduler.KeyValue
+	for _, m := range v.GetInterfaces() {
+		out = append(out, scheduler.KeyValue{Key: keys.BridgeInterface(v.GetName(), m.GetName()), Value: m})
+	}
+	return out
+}
+
+func memberDependencies(key string, _ *l2.BridgeDomain_Interface) []scheduler.Dependency {
+	_, name, _ := keys.ParseBridgeInterface(key)
+	return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(name)}}
+}
+
+// recreateMember: its split horizon group can be changed in place, what it is there for
+// cannot.
+func recreateMember(_ string, old, new *l2.BridgeDomain_Interface, _ struct{}) bool {
+	return old.GetBridgedVirtualInterface() != new.GetBridgedVirtualInterface()
+}
+
+func validateFIB(_ string, v *l2.FIBEntry) error {
+	var f faults
+	f.mac("phys_address", v.GetPhysAddress())
+	if v.GetBridgeDomain() == "" {
+		f.add("bridge_domain", "", "the name of a bridge domain")
+	}
+	switch v.GetAction() {
+	case l2.FIBEntry_FORWARD:
+		if v.GetOutgoingInterface() == "" {
+			f.add("outgoing_interface", "", "the name of an interface, or action DROP")
+		}
+	case l2.FIBEntry_DROP:
+		if v.GetOutgoingInterface() != "" {
+			f.add("outgoing_interface", v.GetOutgoingInterface(), "nothing, as the action is DROP")
+		}
+	default:
+		f.add("action", int32(v.GetAction()), "FORWARD or DROP")
+	}
+	return errors.Join(f...)
+}
+
+// equivalentFIB: what is dropped is always static, and so is the entry of a BVI.
+func equivalentFIB(_ string, old, new *l2.FIBEntry) bool {
+	static := func(v *l2.FIBEntry) bool { return v.GetStaticConfig() || v.GetAction() == l2.FIBEntry_DROP }
+	return strings.EqualFold(old.GetPhysAddress(), new.GetPhysAddress()) && old.GetAction() == new.GetAction() &&
+		old.GetOutgoingInterface() == new.GetOutgoingInterface() && static(old) == static(new) &&
+		old.GetBridgedVirtualInterface() == new.GetBridgedVirtualInterface()
+}
+
+func fibDependencies(_ string, v *l2.FIBEntry) []scheduler.Dependency {
+	if v.GetAction() == l2.FIBEntry_DROP {
+		return []scheduler.Dependency{{Label: "bridge-domain", Key: keys.BridgeDomain(v.GetBridgeDomain())}}
+	}
+	return []scheduler.Dependency{{Label: "bridged-interface", Key: keys.BridgeInterface(v.GetBridgeDomain(), v.GetOutgoingInterface())}}
+}
+
+func validateXConnect(_ string, v *l2.XConnectPair) error {
+	var f faults
+	if v.GetReceiveInterface() == "" {
+		f.add("receive_interface", "", "the name of an interface")
+	}
+	if v.GetTransmitInterface() == "" {
+		f.add("transmit_interface", "", "the name of an interface")
+	}
+	return errors.Join(f...)
+}
+
+func xconnectDependencies(_ string, v *l2.XConnectPair) []scheduler.Dependency {
+	return []scheduler.Dependency{
+		{Label: "rx-interface", Key: keys.InterfaceKey(v.GetReceiveInterface())},
+		{Label: "tx-interface", Key: keys.InterfaceKey(v.GetTransmitInterface())},
+	}
+}

@@ -1,0 +1,267 @@
+package l2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/interface_types"
+	vppl2 "go.fd.io/govpp/binapi/l2"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/vppwire"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// every is an ID or index that is none: all of them are meant.
+const every = ^uint32(0)
+
+// createBridge makes a bridge domain, or takes up the one of that name which an earlier
+// try has left.
+func (h *handler) createBridge(ctx context.Context, _ string, v *l2.BridgeDomain) (BridgeMeta, error) {
+	if meta, ok := h.standing(ctx, v); ok {
+		return meta, h.changeARP(ctx, meta, &l2.BridgeDomain{}, v)
+	}
+	f := flagsOf(v)
+	for {
+		meta := BridgeMeta{ID: h.nextID()}
+		err := h.API.Call(ctx, &vppl2.BridgeDomainAddDel{
+			BdID: meta.ID, IsAdd: true, BdTag: v.GetName(), MacAge: uint8(f.macAge),
+			Flood: f.flood, UuFlood: f.unknownFlood, Forward: f.forward, Learn: f.learn, ArpTerm: f.arpTermination,
+		}, &vppl2.BridgeDomainAddDelReply{})
+		if errors.Is(err, api.BD_ALREADY_EXISTS) {
+			continue // somebody else has made it since we looked
+		}
+		if err != nil {
+			return BridgeMeta{}, err
+		}
+		h.remember(v.GetName(), meta.ID)
+		return meta, h.changeARP(ctx, meta, &l2.BridgeDomain{}, v)
+	}
+}
+
+// standing looks whether a bridge domain of that name, which is known to have stood,
+// stands still, and is what v wants.
+func (h *handler) standing(ctx context.Context, v *l2.BridgeDomain) (BridgeMeta, bool) {
+	h.mu.Lock()
+	id, known := h.made[v.GetName()]
+	h.mu.Unlock()
+	if !known {
+		return BridgeMeta{}, false
+	}
+	all, err := h.dump(ctx, id)
+	if err != nil || len(all) != 1 || all[0].BdTag != v.GetName() || flagsOf(valueOf(all[0], nil)) != flagsOf(v) {
+		return BridgeMeta{}, false
+	}
+	return BridgeMeta{ID: id}, true
+}
+
+// mostID is the largest number of a bridge domain.
+const mostID = 1<<24 - 1
+
+// nextID is a number that is likely to be free.
+func (h *handler) nextID() uint32 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.last++; h.last > mostID {
+		h.last = 1
+	}
+	return h.last
+}
+
+func (h *handler) remember(name string, id uint32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.made[name] = id
+}
+
+// updateBridge changes the ARP termination table; all else is derived, or makes a new one.
+func (h *handler) updateBridge(ctx context.Context, _ string, old, new *l2.BridgeDomain, meta BridgeMeta) (BridgeMeta, error) {
+	return meta, h.changeARP(ctx, meta, old, new)
+}
+
+// changeARP makes the ARP termination table of one value that of another.
+func (h *handler) changeARP(ctx context.Context, meta BridgeMeta, old, new *l2.BridgeDomain) error {
+	was, is := arpEntries(old), arpEntries(new)
+	for _, e := range was {
+		if slices.Contains(is, e) {
+			continue
+		}
+		if err := h.setARP(ctx, meta, e, false); err != nil && !errors.Is(err, api.UNSPECIFIED) { // that: it is not there
+			return err
+		}
+	}
+	for _, e := range is {
+		if slices.Contains(was, e) {
+			continue
+		}
+		if err := h.setARP(ctx, meta, e, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *handler) setARP(ctx context.Context, meta BridgeMeta, e arpEntry, add bool) error {
+	entry := vppl2.BdIPMac{BdID: meta.ID, IP: vppwire.Address(e.ip), Mac: e.mac}
+	return h.API.Call(ctx, &vppl2.BdIPMacAddDel{IsAdd: add, Entry: entry}, &vppl2.BdIPMacAddDelReply{})
+}
+
+// deleteBridge puts out whoever is in it still: VPP deletes it only when it is empty.
+func (h *handler) deleteBridge(ctx context.Context, _ string, v *l2.BridgeDomain, meta BridgeMeta) error {
+	remove := func() error {
+		return h.API.Call(ctx, &vppl2.BridgeDomainAddDel{BdID: meta.ID}, &vppl2.BridgeDomainAddDelReply{})
+	}
+	err := remove()
+	if errors.Is(err, api.BD_IN_USE) {
+		if err = h.empty(ctx, meta); err == nil {
+			err = remove()
+		}
+	}
+	if err != nil && !errors.Is(err, api.NO_SUCH_ENTRY) {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.made, v.GetName())
+	return nil
+}
+
+func (h *handler) empty(ctx context.Context, meta BridgeMeta) error {
+	all, err := h.dump(ctx, meta.ID)
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		for _, m := range d.SwIfDetails {
+			if err := h.setMember(ctx, uint32(m.SwIfIndex), meta, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (h *handler) dump(ctx context.Context, id uint32) ([]vppl2.BridgeDomainDetails, error) {
+	return conn.Dump[vppl2.BridgeDomainDetails](ctx, h.API, &vppl2.BridgeDomainDump{BdID: id, SwIfIndex: interface_types.InterfaceIndex(every)})
+}
+
+// retrieveBridges yields every bridge domain. Members whose interface has no name are
+// left out: they are gone.
+func (h *handler) retrieveBridges(ctx context.Context, _ []scheduler.Wanted[*l2.BridgeDomain]) iter.Seq2[scheduler.Found[*l2.BridgeDomain, BridgeMeta], error] {
+	type found = scheduler.Found[*l2.BridgeDomain, BridgeMeta]
+	return func(yield func(found, error) bool) {
+		all, err := h.dump(ctx, every)
+		if err != nil {
+			yield(found{}, err)
+			return
+		}
+		answers, err := h.answers(ctx)
+		if err != nil {
+			yield(found{}, err)
+			return
+		}
+		h.rememberAll(all)
+		names := h.interfaceNames()
+		for _, d := range all {
+			v := valueOf(d, names)
+			v.ArpTerminationTable = answers[d.BdID]
+			if !yield(found{Value: v, Meta: BridgeMeta{ID: d.BdID}, Foreign: d.BdTag == ""}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// answers are the ARP termination tables, by bridge domain.
+func (h *handler) answers(ctx context.Context) (map[uint32][]*l2.BridgeDomain_ArpTerminationEntry, error) {
+	all, err := conn.Dump[vppl2.BdIPMacDetails](ctx, h.API, &vppl2.BdIPMacDump{BdID: every})
+	out := map[uint32][]*l2.BridgeDomain_ArpTerminationEntry{}
+	for _, d := range all {
+		e := d.Entry
+		out[e.BdID] = append(out[e.BdID], &l2.BridgeDomain_ArpTerminationEntry{
+			IpAddress: vppwire.Addr(e.IP).String(), PhysAddress: e.Mac.String(),
+		})
+	}
+	return out, err
+}
+
+// valueOf is what VPP has as a value.
+func valueOf(d vppl2.BridgeDomainDetails, names map[uint32]string) *l2.BridgeDomain {
+	v := &l2.BridgeDomain{
+		Name: d.BdTag, Flood: d.Flood, UnknownUnicastFlood: d.UuFlood, Forward: d.Forward, Learn: d.Learn,
+		ArpTermination: d.ArpTerm, MacAge: uint32(d.MacAge),
+	}
+	if v.Name == "" {
+		v.Name = fmt.Sprintf("UNTAGGED-%d", d.BdID)
+	}
+	for _, m := range d.SwIfDetails {
+		if name := names[uint32(m.SwIfIndex)]; name != "" {
+			v.Interfaces = append(v.Interfaces, &l2.BridgeDomain_Interface{
+				Name: name, SplitHorizonGroup: uint32(m.Shg), BridgedVirtualInterface: m.SwIfIndex == d.BviSwIfIndex,
+			})
+		}
+	}
+	return v
+}
+
+// rememberAll replaces what is known to stand.
+func (h *handler) rememberAll(all []vppl2.BridgeDomainDetails) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.made = map[string]uint32{}
+	h.last = 0
+	for _, d := range all {
+		h.last = max(h.last, d.BdID)
+		if d.BdTag != "" {
+			h.made[d.BdTag] = d.BdID
+		}
+	}
+}
+
+func (h *handler) createMember(ctx context.Context, key string, v *l2.BridgeDomain_Interface) (struct{}, error) {
+	bd, name, _ := keys.ParseBridgeInterface(key)
+	bridge, err := h.bridgeNamed(bd)
+	if err != nil {
+		return struct{}{}, err
+	}
+	meta, err := h.interfaceNamed(name)
+	if err != nil {
+		return struct{}{}, err
+	}
+	return struct{}{}, h.setMember(ctx, meta.Index, bridge, v)
+}
+
+func (h *handler) updateMember(ctx context.Context, key string, _, new *l2.BridgeDomain_Interface, _ struct{}) (struct{}, error) {
+	return h.createMember(ctx, key, new)
+}
+
+func (h *handler) deleteMember(ctx context.Context, key string, _ *l2.BridgeDomain_Interface, _ struct{}) error {
+	bd, name, _ := keys.ParseBridgeInterface(key)
+	meta, ok := h.Interfaces.Get(name)
+	if !ok {
+		return nil // VPP lets it go with the interface
+	}
+	bridge, _ := h.bridges.Get(bd)
+	err := h.setMember(ctx, meta.Index, bridge, nil)
+	if errors.Is(err, api.INVALID_SW_IF_INDEX) {
+		return nil
+	}
+	return err
+}
+
+// setMember has an interface join, or leave where v is nil.
+func (h *handler) setMember(ctx context.Context, index uint32, bridge BridgeMeta, v *l2.BridgeDomain_Interface) error {
+	request := &vppl2.SwInterfaceSetL2Bridge{
+		RxSwIfIndex: interface_types.InterfaceIndex(index), BdID: bridge.ID, Enable: v != nil, Shg: uint8(v.GetSplitHorizonGroup()),
+	}
+	if v.GetBridgedVirtualInterface() {
+		request.PortType = vppl2.L2_API_PORT_TYPE_BVI
+	}
+	return h.API.Call(ctx, request, &vppl2.SwInterfaceSetL2BridgeReply{})
+}

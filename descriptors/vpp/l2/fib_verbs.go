@@ -1,0 +1,174 @@
+package l2
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/ethernet_types"
+	"go.fd.io/govpp/binapi/interface_types"
+	vppl2 "go.fd.io/govpp/binapi/l2"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+func (h *handler) createFIB(ctx context.Context, _ string, v *l2.FIBEntry) (FIBMeta, error) {
+	bridge, err := h.bridgeNamed(v.GetBridgeDomain())
+	if err != nil {
+		return FIBMeta{}, err
+	}
+	meta := FIBMeta{Bridge: bridge.ID, Interface: every}
+	if v.GetAction() == l2.FIBEntry_FORWARD {
+		out, err := h.interfaceNamed(v.GetOutgoingInterface())
+		if err != nil {
+			return FIBMeta{}, err
+		}
+		meta.Interface = out.Index
+	}
+	return meta, h.setFIB(ctx, v, meta, true)
+}
+
+// deleteFIB names the interface as VPP has it: with another one VPP deletes nothing.
+func (h *handler) deleteFIB(ctx context.Context, _ string, v *l2.FIBEntry, meta FIBMeta) error {
+	err := h.setFIB(ctx, v, meta, false)
+	if errors.Is(err, api.NO_SUCH_ENTRY) {
+		return nil
+	}
+	return err
+}
+
+func (h *handler) setFIB(ctx context.Context, v *l2.FIBEntry, meta FIBMeta, add bool) error {
+	mac, err := ethernet_types.ParseMacAddress(v.GetPhysAddress())
+	if err != nil {
+		return err
+	}
+	drop := v.GetAction() == l2.FIBEntry_DROP
+	return h.API.Call(ctx, &vppl2.L2fibAddDel{
+		Mac: mac, BdID: meta.Bridge, SwIfIndex: interface_types.InterfaceIndex(meta.Interface), IsAdd: add,
+		StaticMac: v.GetStaticConfig() || drop, FilterMac: drop, BviMac: v.GetBridgedVirtualInterface(),
+	}, &vppl2.L2fibAddDelReply{})
+}
+
+// retrieveFIBs yields the entries of bridge domains and interfaces that have names. A
+// declared one is ours; of others VPP does not know whose they are, nor whether it has
+// learned them itself.
+func (h *handler) retrieveFIBs(ctx context.Context, wanted []scheduler.Wanted[*l2.FIBEntry]) iter.Seq2[scheduler.Found[*l2.FIBEntry, FIBMeta], error] {
+	type found = scheduler.Found[*l2.FIBEntry, FIBMeta]
+	return func(yield func(found, error) bool) {
+		all, err := conn.Dump[vppl2.L2FibTableDetails](ctx, h.API, &vppl2.L2FibTableDump{BdID: every})
+		if err != nil {
+			yield(found{}, err)
+			return
+		}
+		declared := map[string]string{} // the spelling of the MAC address
+		for _, w := range wanted {
+			declared[placeOf(w.Value)] = w.Value.GetPhysAddress()
+		}
+		bridges, names := h.bridgeNames(), h.interfaceNames()
+		for _, d := range all {
+			v := entryOf(d, bridges, names)
+			if v == nil {
+				continue
+			}
+			spelled, ours := declared[placeOf(v)]
+			if ours {
+				v.PhysAddress = spelled
+			}
+			meta := FIBMeta{Bridge: d.BdID, Interface: uint32(d.SwIfIndex)}
+			if !yield(found{Value: v, Meta: meta, Unknown: !ours}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// placeOf is what tells entries apart, however they are spelled.
+func placeOf(v *l2.FIBEntry) string {
+	return v.GetBridgeDomain() + "/" + strings.ToLower(v.GetPhysAddress())
+}
+
+// entryOf is an entry as a value; nil: its bridge domain or its interface is gone.
+func entryOf(d vppl2.L2FibTableDetails, bridges, names map[uint32]string) *l2.FIBEntry {
+	v := &l2.FIBEntry{
+		PhysAddress: d.Mac.String(), BridgeDomain: bridges[d.BdID],
+		StaticConfig: d.StaticMac, BridgedVirtualInterface: d.BviMac,
+	}
+	if v.BridgeDomain == "" {
+		return nil
+	}
+	if d.FilterMac {
+		v.Action = l2.FIBEntry_DROP
+		return v
+	}
+	if v.OutgoingInterface = names[uint32(d.SwIfIndex)]; v.OutgoingInterface == "" {
+		return nil
+	}
+	return v
+}
+
+// bridgeNames are the names of the bridge domains that stand, by number.
+func (h *handler) bridgeNames() map[uint32]string {
+	out := map[uint32]string{}
+	for name, meta := range h.bridges.All() {
+		out[meta.ID] = name
+	}
+	return out
+}
+
+func (h *handler) createXConnect(ctx context.Context, _ string, v *l2.XConnectPair) (XConnectMeta, error) {
+	receive, err := h.interfaceNamed(v.GetReceiveInterface())
+	if err != nil {
+		return XConnectMeta{}, err
+	}
+	transmit, err := h.interfaceNamed(v.GetTransmitInterface())
+	if err != nil {
+		return XConnectMeta{}, err
+	}
+	return XConnectMeta{Receive: receive.Index}, h.setXConnect(ctx, receive.SwIfIndex(), transmit.SwIfIndex(), true)
+}
+
+// deleteXConnect needs no transmitting interface: the receiving one has but one.
+func (h *handler) deleteXConnect(ctx context.Context, _ string, _ *l2.XConnectPair, meta XConnectMeta) error {
+	receive := interface_types.InterfaceIndex(meta.Receive)
+	err := h.setXConnect(ctx, receive, receive, false)
+	if errors.Is(err, api.INVALID_SW_IF_INDEX) {
+		return nil
+	}
+	return err
+}
+
+func (h *handler) setXConnect(ctx context.Context, receive, transmit interface_types.InterfaceIndex, on bool) error {
+	return h.API.Call(ctx, &vppl2.SwInterfaceSetL2Xconnect{RxSwIfIndex: receive, TxSwIfIndex: transmit, Enable: on}, &vppl2.SwInterfaceSetL2XconnectReply{})
+}
+
+// retrieveXConnects yields what stands between interfaces that have names. A declared
+// one is ours; of others VPP does not know whose they are.
+func (h *handler) retrieveXConnects(ctx context.Context, wanted []scheduler.Wanted[*l2.XConnectPair]) iter.Seq2[scheduler.Found[*l2.XConnectPair, XConnectMeta], error] {
+	type found = scheduler.Found[*l2.XConnectPair, XConnectMeta]
+	return func(yield func(found, error) bool) {
+		all, err := conn.Dump[vppl2.L2XconnectDetails](ctx, h.API, &vppl2.L2XconnectDump{})
+		if err != nil {
+			yield(found{}, err)
+			return
+		}
+		declared := map[string]bool{}
+		for _, w := range wanted {
+			declared[w.Value.GetReceiveInterface()] = true
+		}
+		names := h.interfaceNames()
+		for _, d := range all {
+			v := &l2.XConnectPair{ReceiveInterface: names[uint32(d.RxSwIfIndex)], TransmitInterface: names[uint32(d.TxSwIfIndex)]}
+			if v.ReceiveInterface == "" {
+				continue
+			}
+			one := found{Value: v, Meta: XConnectMeta{Receive: uint32(d.RxSwIfIndex)}, Unknown: !declared[v.ReceiveInterface]}
+			if !yield(one, nil) {
+				return
+			}
+		}
+	}
+}

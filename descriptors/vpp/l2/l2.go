@@ -1,0 +1,182 @@
+// Package l2 keeps what VPP switches by: bridge domains with their interfaces, L2 FIB
+// entries, cross-connects.
+//
+//	err := l2.Register(s, l2.Options{API: manager, Interfaces: links, ...})
+//
+// The name of a bridge domain is its tag in VPP; one without a tag was made by somebody
+// else, is seen under the name UNTAGGED-<number>, and never touched. VPP keeps L2 FIB
+// entries and cross-connects of what is gone, and gives them to what comes in its place: so
+// they leave first.
+//
+// Tests: what values mean with tables; the verbs and Retrieve with a simulated VPP, which
+// is held to what a real one does.
+package l2
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// The names of the descriptors.
+const (
+	BridgeName          = "vpp-bridge-domain"
+	BridgeInterfaceName = "vpp-bd-interface"
+	FIBName             = "vpp-l2-fib"
+	XConnectName        = "vpp-xconnect"
+)
+
+// ErrNotThere says that an interface or a bridge domain that is needed does not stand.
+var ErrNotThere = errors.New("not there")
+
+// Options are those of the descriptors. All are needed.
+type Options struct {
+	API        conn.API
+	Interfaces iface.Index
+	Southbound string
+}
+
+// BridgeMeta is what is known of a bridge domain that stands.
+type BridgeMeta struct{ ID uint32 }
+
+// FIBMeta is where an L2 FIB entry stands.
+type FIBMeta struct{ Bridge, Interface uint32 }
+
+// XConnectMeta has the index of the receiving interface.
+type XConnectMeta struct{ Receive uint32 }
+
+// handler has what the verbs need.
+type handler struct {
+	Options
+	bridges *scheduler.Index[BridgeMeta]
+
+	mu   sync.Mutex
+	made map[string]uint32 // number by name, of the bridge domains that stood when they were last looked at
+	last uint32            // number
+}
+
+// Register adds the descriptors to s.
+func Register(s *scheduler.Scheduler, o Options) error {
+	h := &handler{Options: o, made: map[string]uint32{}}
+	var err error
+	h.bridges, err = scheduler.Register(s, h.bridgeDescriptor())
+	return errors.Join(err,
+		register(s, h.memberDescriptor()),
+		register(s, h.fibDescriptor()),
+		register(s, h.xconnectDescriptor()),
+	)
+}
+
+func register[V scheduler.Message, M any](s *scheduler.Scheduler, d scheduler.Descriptor[V, M]) error {
+	_, err := scheduler.Register(s, d)
+	return err
+}
+
+func (h *handler) bridgeDescriptor() scheduler.Descriptor[*l2.BridgeDomain, BridgeMeta] {
+	return scheduler.Descriptor[*l2.BridgeDomain, BridgeMeta]{
+		Name:       BridgeName,
+		Model:      models.For[*l2.BridgeDomain](),
+		Southbound: h.Southbound,
+
+		Validate:   validateBridge,
+		Equivalent: equivalentBridge,
+		Recreate:   recreateBridge,
+		Derived:    membersOf,
+
+		Create:        h.createBridge,
+		Update:        h.updateBridge,
+		Delete:        h.deleteBridge,
+		Retrieve:      h.retrieveBridges,
+		RetrieveAfter: []string{iface.Name},
+	}
+}
+
+func (h *handler) memberDescriptor() scheduler.Descriptor[*l2.BridgeDomain_Interface, struct{}] {
+	return scheduler.Descriptor[*l2.BridgeDomain_Interface, struct{}]{
+		Name:       BridgeInterfaceName,
+		Prefix:     keys.BridgeParts,
+		Match:      func(key string) bool { _, _, ok := keys.ParseBridgeInterface(key); return ok },
+		Southbound: h.Southbound,
+
+		Recreate:     recreateMember,
+		Dependencies: memberDependencies,
+
+		Create: h.createMember,
+		Update: h.updateMember,
+		Delete: h.deleteMember,
+	}
+}
+
+func (h *handler) fibDescriptor() scheduler.Descriptor[*l2.FIBEntry, FIBMeta] {
+	return scheduler.Descriptor[*l2.FIBEntry, FIBMeta]{
+		Name:       FIBName,
+		Model:      models.For[*l2.FIBEntry](),
+		Southbound: h.Southbound,
+
+		Validate:     validateFIB,
+		Equivalent:   equivalentFIB,
+		Dependencies: fibDependencies,
+
+		Create:        h.createFIB,
+		Delete:        h.deleteFIB,
+		Retrieve:      h.retrieveFIBs,
+		RetrieveAfter: []string{iface.Name, BridgeName},
+	}
+}
+
+func (h *handler) xconnectDescriptor() scheduler.Descriptor[*l2.XConnectPair, XConnectMeta] {
+	return scheduler.Descriptor[*l2.XConnectPair, XConnectMeta]{
+		Name:       XConnectName,
+		Model:      models.For[*l2.XConnectPair](),
+		Southbound: h.Southbound,
+
+		Validate:     validateXConnect,
+		Dependencies: xconnectDependencies,
+
+		Create:        h.createXConnect,
+		Delete:        h.deleteXConnect,
+		Retrieve:      h.retrieveXConnects,
+		RetrieveAfter: []string{iface.Name},
+	}
+}
+
+// faults collects what is wrong.
+type faults []error
+
+func (f *faults) add(field string, value any, want string) {
+	*f = append(*f, &models.FieldError{Field: field, Value: value, Want: want})
+}
+
+// interfaceNamed finds an interface that stands.
+func (h *handler) interfaceNamed(name string) (iface.Meta, error) {
+	meta, ok := h.Interfaces.Get(name)
+	if !ok {
+		return meta, fmt.Errorf("interface %s: %w", name, ErrNotThere)
+	}
+	return meta, nil
+}
+
+// bridgeNamed finds a bridge domain that stands.
+func (h *handler) bridgeNamed(name string) (BridgeMeta, error) {
+	meta, ok := h.bridges.Get(name)
+	if !ok {
+		return meta, fmt.Errorf("bridge domain %s: %w", name, ErrNotThere)
+	}
+	return meta, nil
+}
+
+// interfaceNames are the names of the interfaces that stand, by index.
+func (h *handler) interfaceNames() map[uint32]string {
+	out := map[uint32]string{}
+	for name, meta := range h.Interfaces.All() {
+		out[meta.Index] = name
+	}
+	return out
+}

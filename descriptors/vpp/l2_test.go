@@ -1,0 +1,103 @@
+package vpp_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+const (
+	bridgeKey = "config/vpp/l2/v2/bridge-domain/bd1"
+	fibKey    = "config/vpp/l2/v2/fib/bd1/mac/62:89:C6:A3:6D:5C"
+	loopKey   = "config/vpp/v2/interfaces/loop1"
+	memberKey = "vpp/bd/bd1/interface/loop1"
+)
+
+func (a *agent) expectState(key string, want kvscheduler.ValueState) {
+	a.Helper()
+	if s, _ := a.sched.Status(key); s.State != want {
+		a.Errorf("%s is %s, want %s: %v", key, s.State, want, s.Err)
+	}
+}
+
+func (a *agent) unwant(keys ...string) *scheduler.Record {
+	a.Helper()
+	txn := scheduler.Txn{}
+	for _, key := range keys {
+		txn.Changes = append(txn.Changes, scheduler.Unwant(key))
+	}
+	record, err := a.sched.Commit(a.Context(), txn)
+	if err != nil {
+		a.Fatal(err)
+	}
+	return record
+}
+
+func bridged() []string {
+	return []string{
+		fibKey, `{"bridge_domain":"bd1","phys_address":"62:89:C6:A3:6D:5C","action":"FORWARD","outgoing_interface":"loop1","static_config":true}`,
+		bridgeKey, `{"name":"bd1","flood":true,"learn":true,"forward":true,"interfaces":[{"name":"loop1","split_horizon_group":3}],
+			"arp_termination_table":[{"ip_address":"10.0.0.9","phys_address":"02:00:00:00:00:09"}]}`,
+		loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true}`,
+	}
+}
+
+// TestBridgeDomainInAnyOrder has a FIB entry, its bridge domain and the interface come one
+// after the other, the bridge domain go and come back, and VPP and the agent restarted.
+func TestBridgeDomainInAnyOrder(t *testing.T) {
+	const (
+		configured = kvscheduler.ValueState_CONFIGURED
+		pending    = kvscheduler.ValueState_PENDING
+	)
+	sim, socket := startSim(t)
+	a := startAgent(t, socket)
+	awaitReady(t, a)
+	all := bridged()
+
+	a.want(false, all[:2]...)
+	a.expectState(fibKey, pending)
+	a.want(false, all[2:4]...)
+	a.expectState(bridgeKey, configured)
+	a.expectState(memberKey, pending)
+	a.want(false, all[4:]...)
+	a.expectState(memberKey, configured)
+	a.expectState(fibKey, configured)
+	stands := func() {
+		t.Helper()
+		awaits(t, sim, "show bridge-domain", "bd1 flags 7 age 0 loop0 normal shg 3 arp 10.0.0.9 02:00:00:00:00:09")
+		awaits(t, sim, "show l2fib", "bd1 62:89:c6:a3:6d:5c loop0 static true bvi false")
+	}
+	stands()
+
+	record := a.unwant(bridgeKey)
+	var order []string
+	for _, op := range record.Executed {
+		if !op.Noop {
+			order = append(order, op.Verb.String()+" "+op.Key)
+		}
+	}
+	if got, want := strings.Join(order, ", "), "DELETE "+fibKey+", DELETE "+memberKey+", DELETE "+bridgeKey; got != want {
+		t.Errorf("removed as\n%s, want\n%s", got, want)
+	}
+	a.expectState(fibKey, pending)
+	if left := sim.Show("show l2fib"); left != "" {
+		t.Errorf("left behind:\n%s", left)
+	}
+	a.want(false, all[2:4]...)
+	stands()
+
+	if err := sim.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	stands()
+
+	a.stop()
+	sim.Counts()
+	again := startAgent(t, socket)
+	awaitReady(t, again)
+	again.want(true, all...)
+	stands()
+	expectOnlyReads(t, sim)
+}
