@@ -62,7 +62,7 @@ func startAgent(t *testing.T, socket string) *agent {
 // want declares values, as keys and JSON by turns.
 func (a *agent) want(replace bool, keysAndValues ...string) *scheduler.Record {
 	a.Helper()
-	txn := scheduler.Txn{Replace: replace}
+	txn := scheduler.Txn{Replace: replace, Refresh: replace} // as at the start of the agent
 	for i := 0; i < len(keysAndValues); i += 2 {
 		key := keysAndValues[i]
 		message, err := models.Decode(key, []byte(keysAndValues[i+1]))
