@@ -2,7 +2,6 @@ package rest
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -27,11 +26,11 @@ func (h *handler) graph(w http.ResponseWriter, _ *http.Request, q query) error {
 	}
 	s := sketch{index: map[string]int{}, drawn: map[drawing.Edge]bool{}}
 	if one {
-		i := slices.IndexFunc(h.sched.History(), func(r *scheduler.Record) bool { return r.Seq == seq })
-		if i < 0 {
-			return notFound(fmt.Errorf("the history has no transaction #%d", seq))
+		r, err := h.record(seq)
+		if err != nil {
+			return err
 		}
-		h.sketchOf(&s, h.sched.History()[i])
+		h.sketchOf(&s, r)
 	} else {
 		s.nodes = slices.Collect(h.nodes(h.chronicle(all), time.Now()))
 	}

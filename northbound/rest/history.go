@@ -39,16 +39,24 @@ func (h *handler) history(w http.ResponseWriter, _ *http.Request, q query) error
 }
 
 func (h *handler) transaction(w http.ResponseWriter, format string, seq uint64) error {
+	r, err := h.record(seq)
+	if err != nil {
+		return err
+	}
+	if format == "text" {
+		return replyText(w, each([]*scheduler.Record{r}, wholeText))
+	}
+	return replyJSON(w, recordOf(r))
+}
+
+// record is that of a transaction which the history still has.
+func (h *handler) record(seq uint64) (*scheduler.Record, error) {
 	for _, r := range h.sched.History() {
-		switch {
-		case r.Seq != seq:
-		case format == "text":
-			return replyText(w, each([]*scheduler.Record{r}, wholeText))
-		default:
-			return replyJSON(w, recordOf(r))
+		if r.Seq == seq {
+			return r, nil
 		}
 	}
-	return notFound(fmt.Errorf("the history has no transaction #%d", seq))
+	return nil, notFound(fmt.Errorf("the history has no transaction #%d", seq))
 }
 
 // between are the records of transactions that went on at some time from since to until.

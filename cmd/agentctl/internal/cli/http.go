@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -50,7 +51,7 @@ func (a *app) ask(ctx context.Context, method, path string, query url.Values, bo
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return refusal(answer)
+		return at.refusal(answer)
 	}
 	text, plain := into.(*string)
 	if plain {
@@ -67,7 +68,7 @@ func (a *app) ask(ctx context.Context, method, path string, query url.Values, bo
 }
 
 // refusal is what the agent says is wrong.
-func refusal(answer *http.Response) error {
+func (at *agentAt) refusal(answer *http.Response) error {
 	const most = 64 << 10
 	text, err := io.ReadAll(io.LimitReader(answer.Body, most))
 	if err != nil {
@@ -79,6 +80,9 @@ func refusal(answer *http.Response) error {
 	}
 	if answer.StatusCode == http.StatusUnauthorized {
 		return errors.New("the agent asks who you are: want --http-basic-auth USER:PASSWORD that it knows")
+	}
+	if strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") {
+		return fmt.Errorf("what listens at %s is no agent: %s", at.name, answer.Status)
 	}
 	return fmt.Errorf("%s: %s", answer.Status, bytes.TrimSpace(text))
 }

@@ -112,6 +112,7 @@ func declared() []proto.Message {
 // network: runs a scheduler over a southbound in memory, with values declared and a
 // foreign interface, behind its HTTP server at PORT and its socket at SOCKET. At SECURED
 // it speaks TLS with the certificate in ca.pem, and knows only anna, password "s:1".
+// At STRANGER is something else.
 func network(ts *testscript.TestScript, _ bool, _ []string) {
 	m := &memory{stands: map[string]proto.Message{}}
 	m.stands["config/linux/interfaces/v2/interface/foreign"] = &interfaces.Interface{Name: "foreign", Type: interfaces.Interface_DUMMY}
@@ -132,6 +133,19 @@ func network(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("PORT", portOf(ts, (<-ready).String()))
 	socket(ts, rest.Handler(web.Options))
 	secured(ts, rest.Handler(web.Options))
+	stranger(ts)
+}
+
+func stranger(ts *testscript.TestScript) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		if r.URL.Path != "/scheduler/explain" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = io.WriteString(w, "<html>")
+	}))
+	ts.Defer(s.Close)
+	ts.Setenv("STRANGER", portOf(ts, s.Listener.Addr().String()))
 }
 
 func portOf(ts *testscript.TestScript, address string) string {
