@@ -33,7 +33,7 @@ func (f Fault) applies(k Kind) bool {
 
 // play is one cell of the matrix: how long it took until all was right again.
 func play(t testing.TB, k Kind, f Fault, scale Scale, seed uint64) time.Duration {
-	r := newRun(t, k, f.Needs&(Users|Certificates|SmallDisk), scale, seed)
+	r := newRun(t, k, f.Needs&opened, scale, seed)
 	r.Put(r.names(r.Scale.Keys)...)
 	if f.Alone != nil {
 		return f.Alone(r)

@@ -4,7 +4,7 @@ package faults
 func accessFaults() []Fault {
 	return []Fault{
 		{Name: "login revoked, and granted again", Needs: Users, OneOf: CutAny, Do: revoked},
-		{Name: "login expired", Needs: Users, OneOf: CutAny, Do: expired},
+		{Name: "login expired", Needs: Tokens, OneOf: CutAny, Do: expired},
 		{Name: "certificates rotated", Needs: Certificates, Do: rotated},
 	}
 }

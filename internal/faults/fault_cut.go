@@ -30,12 +30,12 @@ func cutFaults() []Fault {
 	return []Fault{
 		cutBy("drop", CutDrop), cutBy("reset", CutReset), cutBy("silent", CutSilent), cutBy("taken", CutTaken),
 		during("put", func(r *Run) { r.Put("new1", "new2") }),
-		during("update", func(r *Run) { r.Put(r.some(5)...) }),
-		during("delete", func(r *Run) { r.Delete(r.some(5)...) }),
+		during("update", func(r *Run) { r.Put(r.some()...) }),
+		during("delete", func(r *Run) { r.Delete(r.some()...) }),
 		during("delete of everything", func(r *Run) { r.Delete(slices.Sorted(maps.Keys(r.holds))...) }),
 		during("put, then delete", func(r *Run) { r.Put("brief"); r.Delete("brief") }),
 		during("delete, then put", func(r *Run) {
-			for _, name := range r.some(5) {
+			for _, name := range r.some() {
 				same := r.holds[name]
 				r.Delete(name)
 				r.Write(history.Change{Key: name, Text: same})

@@ -71,7 +71,7 @@ func restoredAndOn(r *Run) {
 }
 
 func leaderMoved(r *Run) {
-	for range 3 {
+	for range 2 {
 		r.churn(10)
 		r.Store.MoveLeader()
 	}

@@ -53,7 +53,7 @@ func limits(r *Run) {
 func garbage(r *Run) {
 	for i, value := range []string{"\x00\xff\xfe", "", "{", `{"name":"other"}`, `[1]`, strings.Repeat("[", 10_000), "\xff{\"name\":1}"} {
 		r.Write(history.Change{Key: r.name(i), Text: rawMark + value})
-		r.Put(r.some(5)...)
+		r.Put(r.some()...)
 	}
 	r.await("garbage in force")
 	r.heal()

@@ -5,12 +5,14 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/keyplane/keyplane/connectors/redis"
 	"github.com/keyplane/keyplane/internal/scratch"
 )
 
@@ -21,6 +23,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(1)
 	}
+	redis.LogTo(slog.New(slog.DiscardHandler))
 	// Most of what these tests do is wait for servers.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)

@@ -137,7 +137,9 @@ func (r *Run) judge() {
 	r.Helper()
 	h := r.record.History()
 	bad := append(history.Ordered(h), history.NoPhantom(h)...)
-	bad = append(bad, history.Atomic(groupwise(h))...)
+	if r.Kind.Can&Groups != 0 {
+		bad = append(bad, history.Atomic(groupwise(h))...)
+	}
 	r.report(append(bad, history.Complete(r.valid, r.Agent.South.Has())...))
 }
 

@@ -22,9 +22,10 @@ const (
 	CutTaken                          // Cut("taken"): somebody else has it
 	Compaction                        // Compact
 	Users                             // opened with users: Revoke, Grant
+	Tokens                            // opened with users, whose logins expire
 	Certificates                      // opened with TLS: Rotate
-	Leaders                           // MoveLeader
-	LeaderLoss                        // LoseLeader
+	Leaders                           // MoveLeader, LoseLeader
+	Groups                            // what is written at once is seen at once, always
 	Resharding                        // Reshard
 	FilesOfPeople                     // Dir
 	SmallDisk                         // opened on a small disk: Dir
@@ -39,7 +40,7 @@ const CutAny = CutDrop | CutReset | CutSilent | CutTaken
 type Kind struct {
 	Name string
 	Can  Ability
-	// Open starts a store that ends with the test. extra is Users, Certificates, SmallDisk or none of them.
+	// Open starts a store that ends with the test. extra is what of opened the fault needs.
 	Open func(t testing.TB, extra Ability) *Store
 	// Connect makes the connector of Store.Config, in this process or another.
 	Connect func(config json.RawMessage) (kvdbsync.Connector, error)
@@ -76,13 +77,19 @@ type Store struct {
 	SaveAs                             func(save func(path string, content []byte) error) // how Write saves a file
 }
 
+// opened are the abilities that a store has only if it is opened for them.
+const opened = Users | Tokens | Certificates | SmallDisk
+
 // kinds is the table of stores.
 func kinds() []Kind {
 	return []Kind{
-		{"etcd", etcdCan | Copies | Compaction | Users, openEtcd(1), connectEtcd},
+		{"etcd", etcdCan | Copies | Compaction | Users | Tokens | Certificates, openEtcd(1), connectEtcd},
 		{"etcd, 3 members", etcdCan | Leaders, openEtcd(3), connectEtcd},
-		{"bolt", boltCan, openBolt, connectBolt},
-		{"filedb", filedbCan, openFiledb, connectFiledb},
+		{"Redis", redisCan, openRedis, connectRedis},
+		{"Redis, Sentinel", redisSentinelCan, openRedisSentinel, connectRedis},
+		{"Redis, Cluster", redisClusterCan, openRedisCluster, connectRedis},
+		{"Bolt", boltCan, openBolt, connectBolt},
+		{"files", filedbCan, openFiledb, connectFiledb},
 	}
 }
 

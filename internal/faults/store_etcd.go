@@ -18,7 +18,7 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-const etcdCan = Servers | Emptied | CutDrop | CutReset | CutSilent | Garbage | Children
+const etcdCan = Servers | Emptied | CutDrop | CutReset | CutSilent | Groups | Garbage | Children
 
 func connectEtcd(config json.RawMessage) (kvdbsync.Connector, error) {
 	var cfg etcd.Config
@@ -33,15 +33,21 @@ type etcdStore struct {
 	members []*testkit.Etcd
 	lines   []*testkit.Proxy
 	client  *clientv3.Client
-	copies  []string // of the members' data
+	certs   *testkit.Certificates // nil: no TLS
+	copies  []string              // of the members' data
 }
 
 func openEtcd(members int) func(testing.TB, Ability) *Store {
 	return func(t testing.TB, extra Ability) *Store {
 		s := &etcdStore{TB: t}
 		var o testkit.EtcdOptions
-		if extra&Users != 0 {
+		if extra&(Users|Tokens) != 0 {
 			o.Args = []string{"--auth-token-ttl=1"}
+		}
+		if extra&Certificates != 0 {
+			s.certs = testkit.MakeCertificates(t)
+			o.TLS = true
+			o.Args = []string{"--cert-file=" + s.certs.Server.Cert, "--key-file=" + s.certs.Server.Key, "--trusted-ca-file=" + s.certs.CA, "--client-cert-auth"}
 		}
 		s.members = testkit.StartEtcdCluster(t, members, o)
 		var cfg etcd.Config
@@ -50,8 +56,11 @@ func openEtcd(members int) func(testing.TB, Ability) *Store {
 			s.lines = append(s.lines, line)
 			cfg.Endpoints = append(cfg.Endpoints, line.Addr)
 		}
+		if s.certs != nil {
+			cfg.CAFile, cfg.CertFile, cfg.KeyFile = s.certs.CA, s.certs.Client.Cert, s.certs.Client.Key
+		}
 		s.client = s.connect(clientv3.Config{})
-		if extra&Users != 0 {
+		if extra&(Users|Tokens) != 0 {
 			cfg.Username, cfg.Password = "agent", "secret"
 			s.makeUsers()
 		}
@@ -69,7 +78,7 @@ func (s *etcdStore) store(cfg etcd.Config) *Store {
 		Continue: func() { s.each((*testkit.Etcd).Continue) },
 		Cut:      s.cut, Heal: func() { s.set(testkit.Pass) },
 		Compact: s.compact, Save: s.save, Restore: s.restore,
-		Revoke: s.revoke, Grant: s.grant,
+		Revoke: s.revoke, Grant: s.grant, Rotate: s.rotate,
 		MoveLeader: s.moveLeader, LoseLeader: s.loseLeader,
 	}
 }
@@ -79,6 +88,9 @@ func (s *etcdStore) connect(cfg clientv3.Config) *clientv3.Client {
 	s.Helper()
 	for _, m := range s.members {
 		cfg.Endpoints = append(cfg.Endpoints, m.Endpoint)
+	}
+	if s.certs != nil {
+		cfg.TLS = clientTLS(s.TB, s.certs)
 	}
 	cfg.Logger = zap.NewNop()
 	client, err := clientv3.New(cfg)
@@ -136,6 +148,14 @@ func (s *etcdStore) wipe() { s.each((*testkit.Etcd).Wipe) }
 func (s *etcdStore) start() {
 	s.Helper()
 	testkit.StartAll(s.TB, s.members)
+}
+
+func (s *etcdStore) rotate() {
+	s.Helper()
+	s.kill()
+	rotateCertificates(s.TB, s.certs)
+	s.start()
+	s.client = s.connect(clientv3.Config{})
 }
 
 func (s *etcdStore) compact() {

@@ -110,9 +110,9 @@ func (r *Run) names(n int) (out []string) {
 	return out
 }
 
-// some are some of the names that the store holds, at random but for a tenth of
+// some are five of the names that the store holds, at random but for a tenth of
 // all names, which stay from beginning to end.
-func (r *Run) some(n int) []string {
+func (r *Run) some() []string {
 	var all []string
 	for i := r.Scale.Keys / 10; i < r.Scale.Keys; i++ {
 		if name := r.name(i); r.holds[name] != "" {
@@ -120,7 +120,7 @@ func (r *Run) some(n int) []string {
 		}
 	}
 	r.Rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all[:min(n, len(all))]
+	return all[:min(5, len(all))]
 }
 
 // churn makes n random writes: puts, deletes, a delete and a put, and several of

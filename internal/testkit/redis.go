@@ -23,8 +23,8 @@ type RedisOptions struct {
 // written is on disk before it is acknowledged.
 type Redis struct {
 	Addr string // host:port for clients; the same after a restart
+	Data string // the folder of its data
 	*process
-	data  string
 	certs *Certificates // nil: no TLS
 }
 
@@ -46,8 +46,8 @@ func StartRedis(t testing.TB, o RedisOptions) *Redis {
 func planRedis(t testing.TB, o RedisOptions) *Redis {
 	t.Helper()
 	port := strconv.Itoa(freePorts(t, 1)[0])
-	r := &Redis{Addr: net.JoinHostPort("127.0.0.1", port), data: t.TempDir(), certs: o.TLS}
-	args := append(redisListens(port, o.TLS), "--dir", r.data, "--daemonize", "no",
+	r := &Redis{Addr: net.JoinHostPort("127.0.0.1", port), Data: t.TempDir(), certs: o.TLS}
+	args := append(redisListens(port, o.TLS), "--dir", r.Data, "--daemonize", "no",
 		"--save", "", "--appendonly", "yes", "--appendfsync", "no", "--enable-debug-command", "yes")
 	r.process = &process{
 		t: t, path: redisProgram(t, "redis-server"), args: append(args, o.Args...), ready: r.answers,
@@ -93,12 +93,12 @@ func (r *Redis) RedisCLI(args ...string) string {
 // Wipe removes the data of a server that does not run.
 func (r *Redis) Wipe() {
 	r.t.Helper()
-	entries, err := os.ReadDir(r.data)
+	entries, err := os.ReadDir(r.Data)
 	if err != nil {
 		r.t.Fatalf("data of redis: %v", err)
 	}
 	for _, e := range entries {
-		if err := os.RemoveAll(filepath.Join(r.data, e.Name())); err != nil {
+		if err := os.RemoveAll(filepath.Join(r.Data, e.Name())); err != nil {
 			r.t.Fatalf("removing the data of redis: %v", err)
 		}
 	}

@@ -45,14 +45,14 @@ func StartRedisGroup(t testing.TB, o RedisOptions) *RedisGroup {
 func startSentinel(t testing.TB, host, port string, certs *Certificates) *Redis {
 	t.Helper()
 	own := strconv.Itoa(freePorts(t, 1)[0])
-	s := &Redis{Addr: net.JoinHostPort("127.0.0.1", own), data: t.TempDir(), certs: certs}
-	file := filepath.Join(s.data, "sentinel.conf")
+	s := &Redis{Addr: net.JoinHostPort("127.0.0.1", own), Data: t.TempDir(), certs: certs}
+	file := filepath.Join(s.Data, "sentinel.conf")
 	text := fmt.Sprintf("sentinel monitor %s %s %s 2\nsentinel down-after-milliseconds %[1]s 500\nsentinel failover-timeout %[1]s 3000\n",
 		SentinelMaster, host, port)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatalf("configuration of a Sentinel: %v", err)
 	}
-	args := append([]string{file, "--sentinel", "--dir", s.data}, redisListens(own, certs)...)
+	args := append([]string{file, "--sentinel", "--dir", s.Data}, redisListens(own, certs)...)
 	s.process = &process{t: t, path: redisProgram(t, "redis-server"), args: args, ready: s.answers}
 	t.Cleanup(s.Kill)
 	s.Start()

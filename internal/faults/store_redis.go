@@ -1,0 +1,281 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/keyplane/keyplane/connectors/redis"
+	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+const (
+	redisCan         = Servers | Emptied | Copies | CutDrop | CutReset | CutSilent | Users | Certificates | Garbage | Children
+	redisSentinelCan = CutDrop | Leaders | Garbage | Children
+	redisClusterCan  = Servers | CutDrop | Resharding | Garbage | Children
+)
+
+func connectRedis(config json.RawMessage) (kvdbsync.Connector, error) {
+	var cfg redis.Config
+	err := json.Unmarshal(config, &cfg)
+	return redis.New(cfg, slog.New(slog.DiscardHandler)), err
+}
+
+// A redisStore is one server, a group with Sentinels, or a Cluster.
+type redisStore struct {
+	testing.TB
+	nodes    []*testkit.Redis // that have data
+	line     *testkit.Proxy   // of a single server
+	group    *testkit.RedisGroup
+	certs    *testkit.Certificates
+	client   goredis.UniversalClient
+	replicas int // that must have a write before it counts
+	copy     string
+}
+
+func openRedis(t testing.TB, extra Ability) *Store {
+	s := &redisStore{TB: t}
+	if extra&Certificates != 0 {
+		s.certs = testkit.MakeCertificates(t)
+	}
+	node := testkit.StartRedis(t, testkit.RedisOptions{TLS: s.certs})
+	s.nodes = []*testkit.Redis{node}
+	s.line = testkit.StartProxy(t, node.Addr)
+	cfg := redis.Config{Endpoint: s.line.Addr}
+	if s.certs != nil {
+		cfg.TLS = redis.TLS{Enabled: true, CAFile: s.certs.CA, CertFile: s.certs.Client.Cert, KeyFile: s.certs.Client.Key}
+	}
+	s.reconnect()
+	if extra&Users != 0 {
+		cfg.Username, cfg.Password = "agent", "secret"
+		s.grant()
+	}
+	out := s.store(cfg)
+	out.Cut = func(how string) {
+		s.line.Set(map[string]testkit.Mode{"drop": testkit.Drop, "reset": testkit.Reset, "silent": testkit.BlackHole}[how])
+	}
+	out.Heal = func() { s.line.Set(testkit.Pass) }
+	return out
+}
+
+// openRedisSentinel starts a master with a replica, and the Sentinels that look after them.
+func openRedisSentinel(t testing.TB, _ Ability) *Store {
+	g := testkit.StartRedisGroup(t, testkit.RedisOptions{})
+	s := &redisStore{TB: t, group: g, nodes: []*testkit.Redis{g.Master, g.Replica}, replicas: 1}
+	cfg := redis.Config{MasterName: testkit.SentinelMaster, Username: "agent", Password: "secret", ReadTimeout: time.Second, DialTimeout: time.Second}
+	for _, one := range g.Sentinels {
+		cfg.Endpoints = append(cfg.Endpoints, one.Addr)
+	}
+	s.client = goredis.NewFailoverClient(&goredis.FailoverOptions{MasterName: testkit.SentinelMaster, SentinelAddrs: cfg.Endpoints})
+	t.Cleanup(func() { s.client.Close() })
+	s.grant()
+	return s.store(cfg)
+}
+
+func openRedisCluster(t testing.TB, _ Ability) *Store {
+	s := &redisStore{TB: t, nodes: testkit.StartRedisCluster(t, 3, testkit.RedisOptions{})}
+	cfg := redis.Config{Username: "agent", Password: "secret", ReadTimeout: time.Second, DialTimeout: time.Second}
+	for _, n := range s.nodes {
+		cfg.Endpoints = append(cfg.Endpoints, n.Addr)
+	}
+	s.client = goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: cfg.Endpoints})
+	t.Cleanup(func() { s.client.Close() })
+	s.grant()
+	out := s.store(cfg)
+	out.Homes = 8
+	out.Reshard = s.reshard
+	return out
+}
+
+func (s *redisStore) store(cfg redis.Config) *Store {
+	return &Store{
+		Config: cfg, Connector: redis.New(cfg, slog.New(slog.DiscardHandler)),
+		Write: s.write, List: s.list, AtOnce: 100, MaxValue: 4 << 20, MaxName: 64 << 10,
+		Kill: func() { s.each((*testkit.Redis).Kill) }, Start: s.start, Wipe: func() { s.each((*testkit.Redis).Wipe) },
+		Pause:    func() { s.each((*testkit.Redis).Pause) },
+		Continue: func() { s.each((*testkit.Redis).Continue) },
+		Cut:      func(string) { s.shutOut() }, Heal: s.grant,
+		Save: s.save, Restore: s.restore, Revoke: s.revoke, Grant: s.grant, Rotate: s.rotate,
+		MoveLeader: s.moveLeader, LoseLeader: s.loseLeader,
+	}
+}
+
+func (s *redisStore) each(do func(*testkit.Redis)) {
+	for _, n := range s.nodes {
+		do(n)
+	}
+}
+
+// everywhere runs a command on each node.
+func (s *redisStore) everywhere(command ...string) {
+	s.each(func(n *testkit.Redis) { n.RedisCLI(command...) })
+}
+
+// reconnect makes a client of a single server.
+func (s *redisStore) reconnect() {
+	s.Helper()
+	o := goredis.Options{Addr: s.nodes[0].Addr, ReadTimeout: 10 * time.Second}
+	if s.certs != nil {
+		o.TLSConfig = clientTLS(s.TB, s.certs)
+	}
+	client := goredis.NewClient(&o)
+	s.Cleanup(func() { client.Close() })
+	s.client = client
+}
+
+func (s *redisStore) write(ctx context.Context, changes ...history.Change) error {
+	_, err := s.client.TxPipelined(ctx, func(pipe goredis.Pipeliner) error {
+		for _, c := range changes {
+			if c.Text == "" {
+				pipe.Del(ctx, keyOf(c.Key))
+			} else {
+				pipe.Set(ctx, keyOf(c.Key), valueOf(c.Key, c.Text), 0)
+			}
+		}
+		return nil
+	})
+	if err != nil || s.replicas == 0 {
+		return err
+	}
+	have, err := s.client.Do(ctx, "WAIT", s.replicas, 1000).Int()
+	if err == nil && have < s.replicas {
+		err = errNotReplicated
+	}
+	return err
+}
+
+// errNotReplicated is what a failover might lose.
+var errNotReplicated = errors.New("no replica has it yet")
+
+func (s *redisStore) list(ctx context.Context) (map[string]string, error) {
+	out := map[string]string{}
+	cluster, ok := s.client.(*goredis.ClusterClient)
+	if !ok {
+		return out, scan(ctx, s.client, out)
+	}
+	for _, n := range s.nodes {
+		if err := scan(ctx, goredis.NewClient(&goredis.Options{Addr: n.Addr}), out); err != nil {
+			return nil, err
+		}
+	}
+	return out, cluster.Ping(ctx).Err()
+}
+
+// scan adds what one server has.
+func scan(ctx context.Context, c goredis.UniversalClient, out map[string]string) error {
+	keys := c.Scan(ctx, 0, root+"*", 1000).Iterator()
+	for keys.Next(ctx) {
+		value, err := c.Get(ctx, keys.Val()).Bytes()
+		if err != nil {
+			return err
+		}
+		out[nameOf(keys.Val())] = textOf(value)
+	}
+	return keys.Err()
+}
+
+// start starts all nodes, which have forgotten who may do what.
+func (s *redisStore) start() {
+	s.each((*testkit.Redis).Start)
+	if len(s.nodes) > 1 {
+		s.grant()
+	}
+}
+
+func (s *redisStore) save() {
+	s.nodes[0].Stop()
+	s.copy = s.TempDir()
+	copyTree(s.TB, s.copy, s.nodes[0].Data)
+	s.nodes[0].Start()
+}
+
+func (s *redisStore) restore() {
+	s.nodes[0].Kill()
+	s.nodes[0].Wipe()
+	copyTree(s.TB, s.nodes[0].Data, s.copy)
+	s.nodes[0].Start()
+}
+
+func (s *redisStore) rotate() {
+	s.nodes[0].Kill()
+	rotateCertificates(s.TB, s.certs)
+	s.nodes[0].Start()
+	s.reconnect()
+}
+
+func (s *redisStore) grant() {
+	s.everywhere("ACL", "SETUSER", "agent", "on", ">secret", "~*", "&*", "+@all")
+}
+
+func (s *redisStore) revoke() { s.everywhere("ACL", "DELUSER", "agent") }
+
+// shutOut parts the agent from all nodes, whose addresses it learns from themselves.
+func (s *redisStore) shutOut() {
+	s.everywhere("ACL", "SETUSER", "agent", "off")
+	s.everywhere("CLIENT", "KILL", "USER", "agent")
+}
+
+// leader is the node that is master, as the first Sentinel that lives says.
+func (s *redisStore) leader() *testkit.Redis {
+	s.Helper()
+	said := strings.Fields(s.group.Sentinels[0].RedisCLI("SENTINEL", "GET-MASTER-ADDR-BY-NAME", testkit.SentinelMaster))
+	for _, n := range s.nodes {
+		if n.Addr == strings.Join(said, ":") {
+			return n
+		}
+	}
+	s.Fatalf("the master is at %v", said)
+	return nil
+}
+
+func (s *redisStore) moveLeader() {
+	s.Helper()
+	was := s.leader()
+	s.until("a failover begins", func() bool {
+		return strings.HasPrefix(s.group.Sentinels[0].RedisCLI("SENTINEL", "FAILOVER", testkit.SentinelMaster), "OK")
+	})
+	s.until("another master", func() bool {
+		return s.leader() != was && strings.Contains(was.RedisCLI("INFO", "replication"), "master_link_status:up")
+	})
+}
+
+func (s *redisStore) loseLeader() (back func()) {
+	s.Helper()
+	was := s.leader()
+	was.Kill()
+	s.replicas = 0
+	s.until("another master", func() bool { return s.leader() != was })
+	return was.Start
+}
+
+func (s *redisStore) until(what string, ok func() bool) {
+	s.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.Now().Add(time.Minute); !ok(); <-tick.C {
+		if time.Now().After(late) {
+			s.Fatalf("waiting for %s", what)
+		}
+	}
+}
+
+// reshard moves slots of each master to one that joins.
+func (s *redisStore) reshard() {
+	s.Helper()
+	node := testkit.StartRedisNode(s.TB, testkit.RedisOptions{})
+	node.JoinCluster(s.nodes[0], "")
+	node.RedisCLI("ACL", "SETUSER", "agent", "on", ">secret", "~*", "&*", "+@all")
+	for _, from := range s.nodes {
+		s.nodes[0].RedisCLI("--cluster", "reshard", s.nodes[0].Addr, "--cluster-from", from.ClusterID(),
+			"--cluster-to", node.ClusterID(), "--cluster-slots", "2000", "--cluster-yes")
+	}
+	s.nodes = append(s.nodes, node)
+}

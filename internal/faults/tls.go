@@ -1,0 +1,44 @@
+package faults
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+	"testing"
+
+	"github.com/keyplane/keyplane/internal/testkit"
+)
+
+// rotateCertificates puts those of another authority in the place of all files.
+func rotateCertificates(t testing.TB, c *testkit.Certificates) {
+	t.Helper()
+	next := testkit.MakeCertificates(t)
+	for to, from := range map[string]string{
+		c.CA: next.CA, c.Server.Cert: next.Server.Cert, c.Server.Key: next.Server.Key,
+		c.Client.Cert: next.Client.Cert, c.Client.Key: next.Client.Key,
+	} {
+		content, err := os.ReadFile(from)
+		if err == nil {
+			err = os.WriteFile(to, content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// clientTLS is the configuration of a client that shows its certificate, as it is now.
+func clientTLS(t testing.TB, c *testkit.Certificates) *tls.Config {
+	t.Helper()
+	cert, err := tls.LoadX509KeyPair(c.Client.Cert, c.Client.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := os.ReadFile(c.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	return &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: roots, MinVersion: tls.VersionTLS12}
+}
