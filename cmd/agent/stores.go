@@ -102,7 +102,17 @@ func openRedis(o opener) (kvdbsync.Connector, error) {
 		return nil, err
 	}
 	redis.LogTo(o.log)
-	return redis.New(cfg, o.log), nil
+	client, err := redis.Dial(context.Background(), cfg)
+	if err != nil {
+		return nil, err
+	}
+	return redisStore{redis.New(cfg, o.log), client}, nil
+}
+
+// A redisStore is watched, published to, and edited with agentctl.
+type redisStore struct {
+	*redis.Connector
+	*redis.Client
 }
 
 // A store is one that is used.

@@ -69,6 +69,31 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
+// A password that is changed, in the server and in the file, goes on being right.
+func TestPasswordThatChanges(t *testing.T) {
+	s := startWithUsers(t)
+	s.do("ACL", "SETUSER", "agent", "+set")
+	cfg := s.configFor("agent", "")
+	cfg.PasswordFile = filepath.Join(t.TempDir(), "password")
+	client := (*redis.Client)(nil)
+	m := (*mirror)(nil)
+	for _, password := range []string{"secret", "other"} {
+		if err := os.WriteFile(cfg.PasswordFile, []byte(password), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.do("ACL", "SETUSER", "agent", "resetpass", ">"+password)
+		if client == nil {
+			client, m = dial(t, cfg), follow(t, redis.New(cfg, discard()))
+		} else {
+			s.do("CLIENT", "KILL", "USER", "agent")
+		}
+		if err := client.Put(t.Context(), root+"a", []byte(password)); err != nil {
+			t.Fatal(err)
+		}
+		m.await("a", password)
+	}
+}
+
 // A user who is deleted sees no more, keeps what was, and who comes back follows.
 func TestPermissionThatComesAndGoes(t *testing.T) {
 	s := startWithUsers(t)
@@ -106,6 +131,34 @@ func TestTLS(t *testing.T) {
 		t.Parallel()
 		putAndSee(t, redis.Config{Endpoints: []string{testkit.StartRedisCluster(t, 3, secure)[0].Addr}, TLS: security})
 	})
+}
+
+// An authority, and all that it has certified, is exchanged by another meanwhile.
+func TestCertificatesThatAreExchanged(t *testing.T) {
+	t.Parallel()
+	certs, newer := testkit.MakeCertificates(t), testkit.MakeCertificates(t)
+	r := testkit.StartRedis(t, testkit.RedisOptions{TLS: certs})
+	cfg := redis.Config{Endpoint: r.Addr, TLS: redis.TLS{Enabled: true, CAFile: certs.CA, CertFile: certs.Client.Cert, KeyFile: certs.Client.Key}}
+	m, client := follow(t, redis.New(cfg, discard())), dial(t, cfg)
+	put := func(value string) {
+		t.Helper()
+		if err := client.Put(t.Context(), root+"a", []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+		m.await("a", value)
+	}
+	put("1")
+	r.Stop()
+	for from, to := range map[string]string{
+		newer.CA: certs.CA, newer.Server.Cert: certs.Server.Cert, newer.Server.Key: certs.Server.Key,
+		newer.Client.Cert: certs.Client.Cert, newer.Client.Key: certs.Client.Key,
+	} {
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Start()
+	put("2")
 }
 
 func testTLSOfServer(t *testing.T, r *testkit.Redis, security redis.TLS) {

@@ -75,6 +75,7 @@ func TestEveryCommandThatWrites(t *testing.T) {
 }
 
 func TestExpiry(t *testing.T) {
+	t.Parallel()
 	modes(t, func(t *testing.T, s *server, c *redis.Connector) {
 		m := follow(t, c)
 		m.await()
@@ -155,8 +156,9 @@ func TestPrefixIsText(t *testing.T) {
 // Money that transactions move about is never seen to be more or less, though the
 // keys are read after they have changed, and change while they are read.
 func TestTransactionsStayTogether(t *testing.T) {
+	t.Parallel()
 	modes(t, func(t *testing.T, s *server, c *redis.Connector) {
-		const accounts, transfers = 8, 3000
+		const accounts, transfers = 8, 1000
 		var has [accounts]int
 		for i := range has {
 			has[i] = 100
@@ -216,6 +218,7 @@ func transfer(s *server, has []int, times int) error {
 
 // A listing is complete though keys are added, changed and deleted meanwhile.
 func TestChangesDuringTheListing(t *testing.T) {
+	t.Parallel()
 	modes(t, func(t *testing.T, s *server, c *redis.Connector) {
 		want := map[string]string{}
 		var group []kvdbsync.Event

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -23,33 +22,35 @@ func (l libraryLog) Printf(ctx context.Context, format string, args ...any) {
 	l.log.DebugContext(ctx, "redis client", "what", strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// An access is a configuration whose files have been read.
-type access struct {
-	Config
-	secret   string // the password
-	security *tls.Config
-}
+// An access is a configuration whose files could be read. They are read again for
+// each connection, so they may be exchanged while it is used.
+type access struct{ Config }
 
 func (c Config) access() (access, error) {
-	a := access{Config: c}
 	err := c.Validate()
 	if err == nil {
-		a.secret, err = c.password()
+		_, err = c.password()
 	}
 	if err == nil {
-		a.security, err = c.TLS.config()
+		_, err = c.TLS.config()
 	}
 	if err != nil {
-		return a, fmt.Errorf("redis configuration: %w", err)
+		return access{}, fmt.Errorf("redis configuration: %w", err)
 	}
-	return a, nil
+	return access{c}, nil
+}
+
+// credentials are those of the moment.
+func (a access) credentials(context.Context) (user, password string, err error) {
+	password, err = a.password()
+	return a.Username, password, err
 }
 
 // node is for one server, by connections that dial opens. It does not try again:
 // whoever watches starts over, and whoever asks is told.
 func (a access) node(addr string, dial dialFunc) *goredis.Options {
 	return &goredis.Options{
-		Addr: addr, DB: a.DB, Username: a.Username, Password: a.secret,
+		Addr: addr, DB: a.DB, CredentialsProviderContext: a.credentials,
 		Dialer: dial, DialTimeout: a.DialTimeout, DialerRetries: 1,
 		ReadTimeout: a.ReadTimeout, WriteTimeout: a.WriteTimeout,
 		MaxRetries: -1, ConnMaxIdleTime: -1,
@@ -60,14 +61,15 @@ func (a access) node(addr string, dial dialFunc) *goredis.Options {
 // sentinel is for a Sentinel.
 func (a access) sentinel(addr string, dial dialFunc) *goredis.Options {
 	o := a.node(addr, dial)
-	o.DB, o.Username, o.Password = 0, a.SentinelUsername, a.SentinelPassword
+	o.DB, o.CredentialsProviderContext = 0, nil
+	o.Username, o.Password = a.SentinelUsername, a.SentinelPassword
 	return o
 }
 
 // toCluster is a client that follows keys to where they are.
 func (a access) toCluster(dial dialFunc) *goredis.ClusterOptions {
 	return &goredis.ClusterOptions{
-		Addrs: slices.Clone(a.Endpoints), Username: a.Username, Password: a.secret,
+		Addrs: slices.Clone(a.Endpoints), CredentialsProviderContext: a.credentials,
 		Dialer: dial, DialTimeout: a.DialTimeout, DialerRetries: 1,
 		ReadTimeout: a.ReadTimeout, WriteTimeout: a.WriteTimeout,
 		MaxRedirects:             a.MaxRedirects,
@@ -80,7 +82,7 @@ func (a access) toMaster(dial dialFunc) *goredis.FailoverOptions {
 	return &goredis.FailoverOptions{
 		MasterName: a.MasterName, SentinelAddrs: slices.Clone(a.Endpoints),
 		SentinelUsername: a.SentinelUsername, SentinelPassword: a.SentinelPassword,
-		DB: a.DB, Username: a.Username, Password: a.secret,
+		DB: a.DB, CredentialsProviderContext: a.credentials,
 		Dialer: dial, DialTimeout: a.DialTimeout, DialerRetries: 1,
 		ReadTimeout: a.ReadTimeout, WriteTimeout: a.WriteTimeout,
 	}

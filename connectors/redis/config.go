@@ -24,7 +24,7 @@ type Config struct {
 	DB int `yaml:"db"`
 
 	// Username, of the access control list, and one source of a password. The file
-	// is read for each watch; white space at its ends does not count.
+	// is read for each connection; white space at its ends does not count.
 	Username     string `yaml:"username"`
 	Password     string `yaml:"password"`
 	PasswordFile string `yaml:"password-file"`
@@ -50,7 +50,7 @@ type Config struct {
 	MaxRediects  int `yaml:"max-rediects"`
 }
 
-// TLS says how connections are encrypted. Files are read for each watch.
+// TLS says how connections are encrypted. Files are read for each connection.
 type TLS struct {
 	Enabled    bool   `yaml:"enabled"`
 	SkipVerify bool   `yaml:"skip-verify"`

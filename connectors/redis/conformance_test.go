@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
@@ -20,10 +21,12 @@ import (
 
 func TestMain(m *testing.M) {
 	redis.LogTo(discard())
+	_ = flag.Set("test.parallel", "8") // most of the time tests wait for servers
 	os.Exit(m.Run())
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	r := testkit.StartRedis(t, testkit.RedisOptions{Args: []string{"--proto-max-bulk-len", "5mb"}})
 	conformance.Run(t, func(t *testing.T) conformance.Harness {
 		s := join(t, r)

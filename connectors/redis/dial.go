@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -21,19 +20,15 @@ type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 // dialer opens connections that end when life does, so that nothing which waits
 // for them outlives it. Given patience, they may take long for an answer, if only
 // some of it comes within that time again and again.
-func dialer(life context.Context, security *tls.Config, patience time.Duration) dialFunc {
+func dialer(life context.Context, security TLS, patience time.Duration) dialFunc {
 	plain := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: tcpProbeAfter, Interval: tcpProbeEvery, Count: tcpProbes,
 	}}
-	dial := plain.DialContext
-	if security != nil {
-		dial = (&tls.Dialer{NetDialer: plain, Config: security}).DialContext
-	}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(life, cancel)()
-		conn, err := dial(ctx, network, addr)
+		conn, err := security.dial(ctx, plain, network, addr)
 		if err != nil {
 			return nil, err
 		}

@@ -76,6 +76,7 @@ func TestSilence(t *testing.T) {
 
 // One connection of the two that a watch has is as good as none.
 func TestEitherConnectionKilled(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.put(root+"a", "1")
 	for i := range 2 {
@@ -105,6 +106,7 @@ func TestEitherConnectionKilled(t *testing.T) {
 // What a slow consumer has not taken waits as names of keys here, and not as
 // output in the server, which would cut the connection.
 func TestSlowConsumer(t *testing.T) {
+	t.Parallel()
 	modes(t, func(t *testing.T, s *server, c *redis.Connector) {
 		next, stop := iter.Pull2(c.Watch(s.ctx(), root))
 		defer stop()
@@ -131,6 +133,7 @@ func TestSlowConsumer(t *testing.T) {
 }
 
 func TestNotificationsOff(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.do("ACL", "SETUSER", "old", "on", ">secret", "~*", "&*", "+@all", "-client|tracking")
 	s.do("ACL", "SETUSER", "low", "on", ">secret", "~*", "&*", "+@all", "-client|tracking", "-config|set")
@@ -157,6 +160,7 @@ func TestNotificationsOff(t *testing.T) {
 }
 
 func TestEvictionIsAlarm(t *testing.T) {
+	t.Parallel()
 	s := start(t, "--maxmemory-policy", "allkeys-random", "--maxmemory", "8mb")
 	var log lockedBuffer
 	m := follow(t, redis.New(redis.Config{Endpoint: s.line.Addr}, slog.New(slog.NewTextHandler(&log, nil))))
@@ -167,9 +171,7 @@ func TestEvictionIsAlarm(t *testing.T) {
 	if !strings.Contains(log.String(), "level=WARN msg=\"redis may evict keys") {
 		t.Errorf("no warning: %s", log.String())
 	}
-	for i := range 10_000 {
-		s.do("SET", fmt.Sprintf("filler%d", i), strings.Repeat("x", 1000))
-	}
+	s.do("DEBUG", "POPULATE", 10_000, "filler", 1000)
 	m.until(func() bool { return len(m.has) < 50 })
 	m.until(func() bool { return strings.Contains(log.String(), "level=ERROR msg=\"redis evicts keys") })
 }
@@ -198,6 +200,7 @@ func TestEvictionKnownAsSuch(t *testing.T) {
 
 // A server that still loads its data says nothing about it.
 func TestServerLoads(t *testing.T) {
+	t.Parallel()
 	s := start(t, "--loading-process-events-interval-bytes", "1024", "--key-load-delay", "500")
 	want := []string{}
 	for i := range 1000 {

@@ -54,7 +54,7 @@ func (w *watch) namedBySentinels(ctx context.Context) ([]string, error) {
 }
 
 func (w *watch) namedBySentinel(ctx context.Context, addr string) naming {
-	o := w.access.sentinel(addr, dialer(ctx, w.access.security, 0))
+	o := w.access.sentinel(addr, dialer(ctx, w.access.TLS, 0))
 	o.ContextTimeoutEnabled = true
 	client := goredis.NewSentinelClient(o)
 	defer client.Close()

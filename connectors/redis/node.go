@@ -33,7 +33,7 @@ type node struct {
 // newNode makes a node that is not connected to. Its connections end when life does.
 func newNode(life context.Context, a access, addr, prefix string, box *inbox, log *slog.Logger) *node {
 	n := &node{addr: addr, prefix: prefix, box: box, log: log.With("server", addr), pongs: make(chan struct{}, 1), heard: map[string]struct{}{}}
-	dial := dialer(life, a.security, a.ReadTimeout)
+	dial := dialer(life, a.TLS, a.ReadTimeout)
 	listen := a.node(addr, once(dial))
 	listen.Protocol = 3
 	listen.OnConnect = func(ctx context.Context, cn *goredis.Conn) (err error) {

@@ -1,11 +1,25 @@
 package redis
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"os"
 )
+
+// dial opens a connection, with TLS if that is enabled.
+func (t TLS) dial(ctx context.Context, plain *net.Dialer, network, addr string) (net.Conn, error) {
+	cfg, err := t.config()
+	switch {
+	case err != nil:
+		return nil, err
+	case cfg == nil:
+		return plain.DialContext(ctx, network, addr)
+	}
+	return (&tls.Dialer{NetDialer: plain, Config: cfg}).DialContext(ctx, network, addr)
+}
 
 // config returns nil for connections without.
 func (t TLS) config() (*tls.Config, error) {

@@ -42,7 +42,7 @@ func begin(ctx context.Context, cfg Config, log *slog.Logger, prefix string, emi
 	w := &watch{access: a, log: log, prefix: prefix, emit: emit, box: newInbox()}
 	ctx, w.stop = context.WithCancel(ctx)
 	if a.cluster() {
-		w.cluster = goredis.NewClusterClient(a.toCluster(dialer(ctx, a.security, a.ReadTimeout)))
+		w.cluster = goredis.NewClusterClient(a.toCluster(dialer(ctx, a.TLS, a.ReadTimeout)))
 		w.read = oneByOne(w.cluster)
 	}
 	if err := w.open(ctx); err != nil {

@@ -25,6 +25,7 @@ type Redis struct {
 	Addr string // host:port for clients; the same after a restart
 	Data string // the folder of its data
 	*process
+	bus   string        // port for the other nodes of a Cluster
 	certs *Certificates // nil: no TLS
 }
 

@@ -37,6 +37,9 @@ func StartRedisGroup(t testing.TB, o RedisOptions) *RedisGroup {
 		s.awaitSaid("num-other-sentinels\n2\n", "SENTINEL", "MASTER", SentinelMaster)
 		s.awaitSaid("num-slaves\n1\n", "SENTINEL", "MASTER", SentinelMaster)
 	}
+	for _, s := range g.Sentinels {
+		s.publishEvery("1000") // a replica that takes over must be known to all within four times this, or is put back
+	}
 	return g
 }
 
@@ -56,26 +59,37 @@ func startSentinel(t testing.TB, host, port string, certs *Certificates) *Redis 
 	s.process = &process{t: t, path: redisProgram(t, "redis-server"), args: args, ready: s.answers}
 	t.Cleanup(s.Kill)
 	s.Start()
-	s.RedisCLI("SENTINEL", "DEBUG", "INFO-PERIOD", "1000") // by which it finds the replica
+	s.publishEvery("100") // by which they find each other
+	s.RedisCLI("SENTINEL", "DEBUG", "INFO-PERIOD", "100")
 	return s
 }
+
+// publishEvery sets how often, in ms, a Sentinel tells the others what it knows.
+func (r *Redis) publishEvery(ms string) { r.RedisCLI("SENTINEL", "DEBUG", "PUBLISH-PERIOD", ms) }
 
 // StartRedisCluster starts a Cluster of masters that share all slots.
 func StartRedisCluster(t testing.TB, masters int, o RedisOptions) []*Redis {
 	t.Helper()
 	var nodes []*Redis
-	create := []string{"--cluster", "create"}
-	for range masters {
+	for i := range masters {
 		n := StartRedisNode(t, o)
+		n.RedisCLI("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
+		n.RedisCLI("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(i*clusterSlots/masters), strconv.Itoa((i+1)*clusterSlots/masters-1))
 		nodes = append(nodes, n)
-		create = append(create, n.Addr)
 	}
-	nodes[0].RedisCLI(append(create, "--cluster-yes")...)
+	for _, n := range nodes[1:] {
+		host, port, _ := net.SplitHostPort(n.Addr)
+		nodes[0].RedisCLI("CLUSTER", "MEET", host, port, n.bus)
+	}
 	for _, n := range nodes {
+		n.awaitSaid(fmt.Sprintf("cluster_slots_ok:%d\n", clusterSlots), "CLUSTER", "INFO")
 		n.awaitSaid("cluster_state:ok", "CLUSTER", "INFO")
 	}
 	return nodes
 }
+
+// clusterSlots is how many slots a Cluster has.
+const clusterSlots = 16384
 
 // StartRedisNode starts a server that can join a Cluster.
 func StartRedisNode(t testing.TB, o RedisOptions) *Redis {
@@ -85,7 +99,9 @@ func StartRedisNode(t testing.TB, o RedisOptions) *Redis {
 		"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "1000",
 		"--repl-diskless-sync-delay", "0",
 	}, o.Args...)
-	return StartRedis(t, o)
+	r := StartRedis(t, o)
+	r.bus = bus
+	return r
 }
 
 // JoinCluster makes a node, of StartRedisNode, a master without slots in the

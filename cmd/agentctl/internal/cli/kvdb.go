@@ -18,7 +18,7 @@ func (a *app) kvdb() *cobra.Command {
 		Use:     "kvdb",
 		Aliases: []string{"kv"},
 		Short:   "Lists, gets, puts and deletes keys of a store",
-		Long: "Kvdb lists, gets, puts and deletes keys: of etcd directly, of the agent's own stores through its socket.\n\n" +
+		Long: "Kvdb lists, gets, puts and deletes keys: of etcd directly, of other stores through the socket of the agent that uses them.\n\n" +
 			"A key that does not begin with " + allAgents + " is short, and completed with the label of the agent.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
