@@ -36,6 +36,9 @@ type Options struct {
 	// What the configuration files say; see config.go.
 	Connection Config
 	Interfaces InterfacesConfig
+	// LinuxHost tells which name a Linux interface that stands has in the kernel.
+	// Defaults to knowing none.
+	LinuxHost func(name string) (host string, ok bool)
 }
 
 // A Plugin keeps the connection for the descriptors.
@@ -55,7 +58,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		Lost:       group.Lost,
 		Log:        o.Log,
 	})
-	links, err := iface.Register(s, iface.Options{API: manager, Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU})
+	links, err := iface.Register(s, iface.Options{API: manager, Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost})
 	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}

@@ -20,6 +20,10 @@ func allEntries() []entry {
 		tableMessages(),
 		routeMessages(),
 		l2Messages(),
+		tapMessages(),
+		afPacketMessages(),
+		memifMessages(),
+		subIfMessages(),
 	} {
 		out = append(out, domain...)
 	}

@@ -29,6 +29,8 @@ type Options struct {
 	Socket  string       // Defaults to /run/vpp/api.sock.
 	Release string       // such as "23.06". Defaults to the newest.
 	Log     *slog.Logger // Defaults to discarding.
+	// TAP makes the Linux side of a TAP interface. Defaults to making none.
+	TAP func(name string) (remove func(), err error)
 }
 
 // A Sim is a simulated VPP. Its methods may be called from any goroutine.

@@ -20,11 +20,12 @@ type world struct {
 	interfaces interfaces
 	tables     tables
 	l2         switching
+	memifSockets
 	unnumbered map[uint32]uint32 // borrower to lender
 }
 
 func newWorld(s *Sim) *world {
-	w := &world{sim: s, pid: 4711, unnumbered: map[uint32]uint32{}}
+	w := &world{sim: s, pid: 4711, unnumbered: map[uint32]uint32{}, memifSockets: newMemifSockets()}
 	w.interfaces.init()
 	w.tables.init()
 	w.l2.init()

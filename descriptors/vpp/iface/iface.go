@@ -65,6 +65,9 @@ type Options struct {
 	Log *slog.Logger
 	// Southbound is the name under which the verbs share a limit.
 	Southbound string
+	// LinuxHost tells which name a Linux interface that stands has in the kernel.
+	// Defaults to knowing none.
+	LinuxHost func(name string) (host string, ok bool)
 	// MTU of interfaces that declare none; 0: what VPP gives them.
 	MTU uint32
 }
@@ -81,12 +84,17 @@ type handler struct {
 	index Index
 	kinds map[interfaces.Interface_Type]kind
 
-	mu   sync.Mutex
+	sockets sync.Mutex // held while the number of a memif socket is looked for
+
+	mu   sync.Mutex        // guards made
 	made map[string]uint32 // index by name, of what stood when it was last looked at
 }
 
 // Register adds the descriptors to s. The index has every interface that stands.
 func Register(s *scheduler.Scheduler, o Options) (Index, error) {
+	if o.LinuxHost == nil {
+		o.LinuxHost = func(string) (string, bool) { return "", false }
+	}
 	h := &handler{Options: o, kinds: kinds(), made: map[string]uint32{}}
 	index, err := scheduler.Register(s, h.descriptor())
 	if err != nil {

@@ -14,8 +14,6 @@ import (
 type kind struct {
 	// link is the name of the field that declares it; empty: there is none.
 	link string
-	// devType is what VPP calls its interfaces; empty where retrieve tells.
-	devType string
 
 	// Meaning; optional.
 	validate     func(f *findings, v *interfaces.Interface)
@@ -44,7 +42,11 @@ type kind struct {
 // kinds is the table of them all.
 func kinds() map[interfaces.Interface_Type]kind {
 	return map[interfaces.Interface_Type]kind{
+		interfaces.Interface_SUB_INTERFACE:     sub(),
 		interfaces.Interface_SOFTWARE_LOOPBACK: loopback(),
+		interfaces.Interface_MEMIF:             memifKind(),
+		interfaces.Interface_TAP:               tap(),
+		interfaces.Interface_AF_PACKET:         afPacket(),
 	}
 }
 
@@ -59,7 +61,6 @@ type found struct {
 // loopback is the kind of SOFTWARE_LOOPBACK.
 func loopback() kind {
 	return kind{
-		devType: "Loopback",
 		create: func(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
 			request := &vppif.CreateLoopback{}
 			if mac, ok := parseMAC(v.GetPhysAddress()); ok {
@@ -74,7 +75,7 @@ func loopback() kind {
 		},
 		retrieve: func(_ context.Context, _ *handler, all map[uint32]*found) error {
 			for _, f := range all {
-				if f.details.InterfaceDevType == "Loopback" {
+				if f.details.InterfaceDevType == "Loopback" && f.details.Type != interface_types.IF_API_TYPE_SUB {
 					f.value.Type = interfaces.Interface_SOFTWARE_LOOPBACK
 				}
 			}

@@ -1,0 +1,141 @@
+package iface
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/af_packet"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// afPacket is the kind of AF_PACKET.
+func afPacket() kind {
+	return kind{
+		link:         "afpacket",
+		noMAC:        true, // it is given at creation
+		validate:     validateAFPacket,
+		sameLink:     func(old, new *interfaces.Interface) bool { return proto.Equal(old.GetAfpacket(), new.GetAfpacket()) },
+		recreate:     func(old, new *interfaces.Interface) bool { return old.GetPhysAddress() != new.GetPhysAddress() },
+		dependencies: afPacketDependencies,
+		create:       createAFPacket,
+		delete:       deleteAFPacket,
+		retrieve:     retrieveAFPackets,
+	}
+}
+
+func validateAFPacket(f *findings, v *interfaces.Interface) {
+	host, linux := v.GetAfpacket().GetHostIfName(), v.GetAfpacket().GetLinuxInterface()
+	switch {
+	case host == "" && linux == "":
+		f.add("afpacket.host_if_name", "", "a link of the host, or linux_interface")
+	case host != "" && linux != "":
+		f.add("afpacket.linux_interface", linux, "nothing, as host_if_name is set")
+	case len(host) > longestHostName:
+		f.add("afpacket.host_if_name", host, "a name of Linux, at most %d bytes", longestHostName)
+	}
+}
+
+func afPacketDependencies(v *interfaces.Interface) []scheduler.Dependency {
+	key := "linux/interface/host-name/" + v.GetAfpacket().GetHostIfName()
+	if linux := v.GetAfpacket().GetLinuxInterface(); linux != "" {
+		key = "config/linux/interfaces/v2/interface/" + linux
+	}
+	return []scheduler.Dependency{{Label: "afpacket-host-interface-exists", Key: key}}
+}
+
+// linkOf is the link of the host that an AF_PACKET interface is on.
+func (h *handler) linkOf(v *interfaces.Interface) (string, error) {
+	linux := v.GetAfpacket().GetLinuxInterface()
+	if linux == "" {
+		return v.GetAfpacket().GetHostIfName(), nil
+	}
+	if host, ok := h.LinuxHost(linux); ok {
+		return host, nil
+	}
+	return "", fmt.Errorf("Linux interface %s: %w", linux, ErrNotThere)
+}
+
+// createAFPacket takes up an interface that is on the link already: there can be but one.
+func createAFPacket(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
+	host, err := h.linkOf(v)
+	if err != nil {
+		return 0, err
+	}
+	mac, given := parseMAC(v.GetPhysAddress())
+	request, err := h.API.First(
+		&af_packet.AfPacketCreateV3{
+			Mode: af_packet.AF_PACKET_API_MODE_ETHERNET, HostIfName: host, HwAddr: mac, UseRandomHwAddr: !given, NumRxQueues: 1, NumTxQueues: 1,
+		},
+		&af_packet.AfPacketCreateV2{HostIfName: host, HwAddr: mac, UseRandomHwAddr: !given, NumRxQueues: 1},
+	)
+	if err != nil {
+		return 0, scheduler.Terminal(err)
+	}
+	if _, newer := request.(*af_packet.AfPacketCreateV3); newer {
+		reply := &af_packet.AfPacketCreateV3Reply{}
+		err = h.API.Call(ctx, request, reply)
+		return uint32(reply.SwIfIndex), unlessExists(err)
+	}
+	reply := &af_packet.AfPacketCreateV2Reply{}
+	err = h.API.Call(ctx, request, reply)
+	return uint32(reply.SwIfIndex), unlessExists(err)
+}
+
+// unlessExists is err, unless the reply has the index of what is there already.
+func unlessExists(err error) error {
+	if errors.Is(err, api.IF_ALREADY_EXISTS) {
+		return nil
+	}
+	return err
+}
+
+// linkPrefix begins the names of AF_PACKET interfaces in VPP; the link follows.
+const linkPrefix = "host-"
+
+func deleteAFPacket(ctx context.Context, h *handler, v *interfaces.Interface, meta Meta) error {
+	host, known := strings.CutPrefix(meta.InternalName, linkPrefix)
+	if !known {
+		var err error
+		if host, err = h.linkOf(v); err != nil {
+			return err
+		}
+	}
+	err := h.API.Call(ctx, &af_packet.AfPacketDelete{HostIfName: host}, &af_packet.AfPacketDeleteReply{})
+	if errors.Is(err, api.SYSCALL_ERROR_1) {
+		return nil // it is not there
+	}
+	return err
+}
+
+// retrieveAFPackets says what a link is as the value does: VPP knows its name alone.
+func retrieveAFPackets(ctx context.Context, h *handler, all map[uint32]*found) error {
+	details, err := conn.Dump[af_packet.AfPacketDetails](ctx, h.API, &af_packet.AfPacketDump{})
+	if err != nil {
+		return err
+	}
+	for _, d := range details {
+		f := all[uint32(d.SwIfIndex)]
+		if f == nil {
+			continue
+		}
+		link := &interfaces.AfpacketLink{HostIfName: d.HostIfName}
+		if w := f.wanted.GetAfpacket(); w != nil {
+			if host, err := h.linkOf(f.wanted); err == nil && host == d.HostIfName {
+				link = w
+			}
+			if f.wanted.GetPhysAddress() == "" {
+				f.value.PhysAddress = "" // whatever VPP has chosen
+			}
+		}
+		f.value.Type = interfaces.Interface_AF_PACKET
+		f.value.Link = &interfaces.Interface_Afpacket{Afpacket: link}
+	}
+	return nil
+}

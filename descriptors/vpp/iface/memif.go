@@ -1,0 +1,193 @@
+package iface
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/memif"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// What a memif has that says nothing (VPP memif.api).
+const (
+	memifRing   = 1024
+	memifBuffer = 2048
+)
+
+// longestSecret is that of a memif (VPP memif.api, string secret[24]).
+const longestSecret = 23
+
+// memifKind is the kind of MEMIF.
+func memifKind() kind {
+	return kind{
+		link:     "memif",
+		validate: validateMemif,
+		sameLink: func(old, new *interfaces.Interface) bool { return memifOf(old) == memifOf(new) },
+		create:   createMemif,
+		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
+			return h.API.Call(ctx, &memif.MemifDelete{SwIfIndex: meta.SwIfIndex()}, &memif.MemifDeleteReply{})
+		},
+		retrieve: retrieveMemifs,
+	}
+}
+
+func validateMemif(f *findings, v *interfaces.Interface) {
+	m := v.GetMemif()
+	if interfaces.MemifLink_MemifMode_name[int32(m.GetMode())] == "" {
+		f.add("memif.mode", int32(m.GetMode()), "ETHERNET, IP or PUNT_INJECT")
+	}
+	f.ring("memif.ring_size", m.GetRingSize())
+	if m.GetBufferSize() > 1<<16-1 {
+		f.add("memif.buffer_size", m.GetBufferSize(), "at most 65535")
+	}
+	if len(m.GetSecret()) > longestSecret {
+		f.add("memif.secret", "(secret)", "at most %d bytes", longestSecret)
+	}
+	for _, q := range []struct {
+		field string
+		n     uint32
+	}{{"memif.rx_queues", m.GetRxQueues()}, {"memif.tx_queues", m.GetTxQueues()}} {
+		if q.n > 255 {
+			f.add(q.field, q.n, "at most 255")
+		}
+	}
+}
+
+// memifLink is a link with all that goes without saying.
+type memifLink struct {
+	mode                 interfaces.MemifLink_MemifMode
+	master               bool
+	id                   uint32
+	socket, secret       string
+	ring, buffer, rx, tx uint32
+}
+
+func memifOf(v *interfaces.Interface) memifLink {
+	m := v.GetMemif()
+	return memifLink{
+		m.GetMode(), m.GetMaster(), m.GetId(), socketOf(m), m.GetSecret(),
+		cmp.Or(m.GetRingSize(), memifRing), cmp.Or(m.GetBufferSize(), memifBuffer), max(m.GetRxQueues(), 1), max(m.GetTxQueues(), 1),
+	}
+}
+
+// socketOf is the file of the socket; empty is VPP's own, which has number 0.
+func socketOf(m *interfaces.MemifLink) string {
+	if m.GetSocketFilename() == "default" {
+		return ""
+	}
+	return m.GetSocketFilename()
+}
+
+func createMemif(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
+	m := memifOf(v)
+	socket, err := h.memifSocket(ctx, m.socket)
+	if err != nil {
+		return 0, err
+	}
+	q := &memif.MemifCreateV2{
+		Mode: memif.MemifMode(m.mode), RxQueues: uint8(m.rx), TxQueues: uint8(m.tx), ID: m.id, SocketID: socket,
+		RingSize: m.ring, BufferSize: uint16(m.buffer), Secret: m.secret, Role: memif.MEMIF_ROLE_API_SLAVE,
+	}
+	if m.master {
+		q.Role = memif.MEMIF_ROLE_API_MASTER
+	}
+	if mac, ok := parseMAC(v.GetPhysAddress()); ok {
+		q.HwAddr = mac
+	}
+	request, err := h.API.First(q, &memif.MemifCreate{
+		Role: q.Role, Mode: q.Mode, RxQueues: q.RxQueues, TxQueues: q.TxQueues, ID: q.ID, SocketID: q.SocketID,
+		RingSize: q.RingSize, BufferSize: q.BufferSize, HwAddr: q.HwAddr, Secret: q.Secret,
+	})
+	if err != nil {
+		return 0, scheduler.Terminal(err)
+	}
+	if _, newer := request.(*memif.MemifCreateV2); newer {
+		reply := &memif.MemifCreateV2Reply{}
+		err = h.API.Call(ctx, request, reply)
+		return uint32(reply.SwIfIndex), err
+	}
+	reply := &memif.MemifCreateReply{}
+	err = h.API.Call(ctx, request, reply)
+	return uint32(reply.SwIfIndex), err
+}
+
+// memifSocket is the number of a socket's file. VPP is told of one that is new, under
+// the lowest number that is free. Interfaces come one at a time to this.
+func (h *handler) memifSocket(ctx context.Context, file string) (uint32, error) {
+	if file == "" {
+		return 0, nil
+	}
+	h.sockets.Lock()
+	defer h.sockets.Unlock()
+	known, err := h.memifSockets(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for id, name := range known {
+		if name == file {
+			return id, nil
+		}
+	}
+	for id := uint32(1); ; id++ {
+		if known[id] != "" {
+			continue
+		}
+		err := h.API.Call(ctx, &memif.MemifSocketFilenameAddDel{IsAdd: true, SocketID: id, SocketFilename: file}, &memif.MemifSocketFilenameAddDelReply{})
+		if errors.Is(err, api.ENTRY_ALREADY_EXISTS) {
+			continue // somebody else has taken it since we looked
+		}
+		if err != nil {
+			return 0, fmt.Errorf("memif socket %s: %w", file, err)
+		}
+		return id, nil
+	}
+}
+
+// memifSockets are the files of sockets by number.
+func (h *handler) memifSockets(ctx context.Context) (map[uint32]string, error) {
+	details, err := conn.Dump[memif.MemifSocketFilenameDetails](ctx, h.API, &memif.MemifSocketFilenameDump{})
+	out := make(map[uint32]string, len(details))
+	for _, d := range details {
+		out[d.SocketID] = d.SocketFilename
+	}
+	return out, err
+}
+
+// retrieveMemifs takes from the value what VPP does not tell, or not before there is
+// a peer: sizes, queues and the secret.
+func retrieveMemifs(ctx context.Context, h *handler, all map[uint32]*found) error {
+	if !slices.ContainsFunc(sorted(all), func(f *found) bool { return f.details.InterfaceDevType == "memif" }) {
+		return nil
+	}
+	files, err := h.memifSockets(ctx)
+	if err != nil {
+		return err
+	}
+	details, err := conn.Dump[memif.MemifDetails](ctx, h.API, &memif.MemifDump{})
+	if err != nil {
+		return err
+	}
+	for _, d := range details {
+		f := all[uint32(d.SwIfIndex)]
+		if f == nil {
+			continue
+		}
+		w := f.wanted.GetMemif()
+		link := &interfaces.MemifLink{
+			Mode: interfaces.MemifLink_MemifMode(d.Mode), Master: d.Role == memif.MEMIF_ROLE_API_MASTER, Id: d.ID,
+			Secret: w.GetSecret(), RingSize: w.GetRingSize(), BufferSize: w.GetBufferSize(), RxQueues: w.GetRxQueues(), TxQueues: w.GetTxQueues(),
+		}
+		if d.SocketID != 0 {
+			link.SocketFilename = files[d.SocketID]
+		}
+		f.value.Type, f.value.Link = interfaces.Interface_MEMIF, &interfaces.Interface_Memif{Memif: link}
+	}
+	return nil
+}

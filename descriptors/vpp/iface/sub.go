@@ -1,0 +1,105 @@
+package iface
+
+import (
+	"context"
+	"fmt"
+
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/l2"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// mostVLAN is the largest ID of a VLAN that VPP takes.
+const mostVLAN = 4095
+
+// sub is the kind of SUB_INTERFACE: one VLAN of another interface. It has the MAC address
+// and the MTU of that.
+func sub() kind {
+	return kind{
+		link:  "sub",
+		noMAC: true, noMTU: true,
+		validate: validateSub,
+		sameLink: func(old, new *interfaces.Interface) bool { return proto.Equal(old.GetSub(), new.GetSub()) },
+		recreate: func(old, new *interfaces.Interface) bool {
+			a, b := old.GetSub(), new.GetSub()
+			return a.GetParentName() != b.GetParentName() || a.GetSubId() != b.GetSubId()
+		},
+		dependencies: func(v *interfaces.Interface) []scheduler.Dependency {
+			return []scheduler.Dependency{{Label: "parent-interface-exists", Key: keys.InterfaceKey(v.GetSub().GetParentName())}}
+		},
+		create:     createSub,
+		configured: rewriteTags,
+		update: func(context.Context, *handler, Meta, *interfaces.Interface, *interfaces.Interface) error {
+			return nil // the tags are rewritten as the interface is configured
+		},
+		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
+			return h.API.Call(ctx, &vppif.DeleteSubif{SwIfIndex: meta.SwIfIndex()}, &vppif.DeleteSubifReply{})
+		},
+		retrieve: retrieveSubs,
+	}
+}
+
+func validateSub(f *findings, v *interfaces.Interface) {
+	s := v.GetSub()
+	if s.GetParentName() == "" || s.GetParentName() == v.GetName() {
+		f.add("sub.parent_name", s.GetParentName(), "the name of another interface")
+	}
+	if s.GetSubId() == 0 || s.GetSubId() > mostVLAN {
+		f.add("sub.sub_id", s.GetSubId(), "the ID of a VLAN, 1 to %d", mostVLAN)
+	}
+	if interfaces.SubInterface_TagRewriteOptions_name[int32(s.GetTagRwOption())] == "" {
+		f.add("sub.tag_rw_option", int32(s.GetTagRwOption()), "DISABLED, PUSH1, PUSH2, POP1, POP2, TRANSLATE11, TRANSLATE12, TRANSLATE21 or TRANSLATE22")
+	}
+	if s.GetTag1() > mostVLAN {
+		f.add("sub.tag1", s.GetTag1(), "the ID of a VLAN, at most %d", mostVLAN)
+	}
+	if s.GetTag2() > mostVLAN {
+		f.add("sub.tag2", s.GetTag2(), "the ID of a VLAN, at most %d", mostVLAN)
+	}
+}
+
+func createSub(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
+	parent, ok := h.index.Get(v.GetSub().GetParentName())
+	if !ok {
+		return 0, fmt.Errorf("%s: %w", v.GetSub().GetParentName(), ErrNotThere)
+	}
+	reply := &vppif.CreateVlanSubifReply{}
+	err := h.API.Call(ctx, &vppif.CreateVlanSubif{SwIfIndex: parent.SwIfIndex(), VlanID: v.GetSub().GetSubId()}, reply)
+	return uint32(reply.SwIfIndex), err
+}
+
+// rewriteTags sets how the tags of packets are rewritten (VPP l2_vtr.h has the numbers of
+// the model). None is what a new interface has.
+func rewriteTags(ctx context.Context, h *handler, index uint32, v *interfaces.Interface) error {
+	s := v.GetSub()
+	request := &l2.L2InterfaceVlanTagRewrite{
+		SwIfIndex: interface_types.InterfaceIndex(index), VtrOp: uint32(s.GetTagRwOption()), Tag1: s.GetTag1(), Tag2: s.GetTag2(),
+	}
+	if s.GetPushDot1Q() {
+		request.PushDot1q = 1
+	}
+	return h.API.Call(ctx, request, &l2.L2InterfaceVlanTagRewriteReply{})
+}
+
+func retrieveSubs(_ context.Context, _ *handler, all map[uint32]*found) error {
+	for _, f := range all {
+		d := f.details
+		if d.Type != interface_types.IF_API_TYPE_SUB {
+			continue
+		}
+		link := &interfaces.SubInterface{
+			SubId: d.SubID, TagRwOption: interfaces.SubInterface_TagRewriteOptions(d.VtrOp), PushDot1Q: d.VtrPushDot1q != 0,
+			Tag1: d.VtrTag1, Tag2: d.VtrTag2,
+		}
+		if parent := all[d.SupSwIfIndex]; parent != nil {
+			link.ParentName = parent.value.GetName()
+		}
+		f.value.Type, f.value.Link = interfaces.Interface_SUB_INTERFACE, &interfaces.Interface_Sub{Sub: link}
+	}
+	return nil
+}

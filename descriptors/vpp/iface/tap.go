@@ -1,0 +1,126 @@
+package iface
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+
+	"go.fd.io/govpp/binapi/tapv2"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// longestHostName is that of a name in Linux (linux/if.h, IFNAMSIZ - 1).
+const longestHostName = 15
+
+// TAPHost is the name of the Linux side of a TAP whose value names none.
+func TAPHost(name string) string {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(name))
+	return fmt.Sprintf("tap-%d", sum.Sum32())
+}
+
+func hostOf(v *interfaces.Interface) string {
+	if host := v.GetTap().GetHostIfName(); host != "" {
+		return host
+	}
+	return TAPHost(v.GetName())
+}
+
+// tap is the kind of TAP.
+func tap() kind {
+	return kind{
+		link:         "tap",
+		validate:     validateTAP,
+		sameLink:     sameTAP,
+		dependencies: tapDependencies,
+		create:       createTAP,
+		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
+			return h.API.Call(ctx, &tapv2.TapDeleteV2{SwIfIndex: meta.SwIfIndex()}, &tapv2.TapDeleteV2Reply{})
+		},
+		retrieve: retrieveTAPs,
+	}
+}
+
+func validateTAP(f *findings, v *interfaces.Interface) {
+	t := v.GetTap()
+	if t.GetVersion() > 2 {
+		f.add("tap.version", t.GetVersion(), "2, or nothing")
+	}
+	if len(t.GetHostIfName()) > longestHostName {
+		f.add("tap.host_if_name", t.GetHostIfName(), "a name of Linux, at most %d bytes", longestHostName)
+	}
+	f.ring("tap.rx_ring_size", t.GetRxRingSize())
+	f.ring("tap.tx_ring_size", t.GetTxRingSize())
+}
+
+// ring checks the size of a ring: VPP takes powers of two that fit into 16 bits.
+func (f *findings) ring(field string, size uint32) {
+	if size&(size-1) != 0 || size > 1<<15 {
+		f.add(field, size, "a power of two up to 32768, or nothing")
+	}
+}
+
+// sameTAP compares what a TAP is made with. What no version of VPP tells counts only
+// in what is declared, and there VPP's own choices are nothing.
+func sameTAP(old, new *interfaces.Interface) bool {
+	a, b := old.GetTap(), new.GetTap()
+	return hostOf(old) == hostOf(new) && a.GetToMicroservice() == b.GetToMicroservice() &&
+		sameSize(a.GetRxRingSize(), b.GetRxRingSize()) && sameSize(a.GetTxRingSize(), b.GetTxRingSize()) &&
+		a.GetEnableGso() == b.GetEnableGso() && a.GetEnableTunnel() == b.GetEnableTunnel()
+}
+
+// sameSize: none is any.
+func sameSize(old, new uint32) bool { return new == 0 || old == new }
+
+func tapDependencies(v *interfaces.Interface) []scheduler.Dependency {
+	if of := v.GetTap().GetToMicroservice(); of != "" {
+		return []scheduler.Dependency{{Label: "microservice-available", Key: "linux/microservice/" + of}}
+	}
+	return nil
+}
+
+func createTAP(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
+	t := v.GetTap()
+	request := &tapv2.TapCreateV3{
+		ID: ^uint32(0), UseRandomMac: true, NumRxQueues: 1, NumTxQueues: 1,
+		RxRingSz: uint16(t.GetRxRingSize()), TxRingSz: uint16(t.GetTxRingSize()),
+		HostIfNameSet: true, HostIfName: hostOf(v),
+	}
+	if mac, ok := parseMAC(v.GetPhysAddress()); ok {
+		request.UseRandomMac, request.MacAddress = false, mac
+	}
+	if t.GetEnableGso() {
+		request.TapFlags |= tapv2.TAP_API_FLAG_GSO
+	}
+	if t.GetEnableTunnel() {
+		request.TapFlags |= tapv2.TAP_API_FLAG_TUN
+	}
+	reply := &tapv2.TapCreateV3Reply{}
+	err := h.API.Call(ctx, request, reply)
+	return uint32(reply.SwIfIndex), err
+}
+
+// retrieveTAPs: the container that a TAP is for is known by the value alone.
+func retrieveTAPs(ctx context.Context, h *handler, all map[uint32]*found) error {
+	details, err := conn.Dump[tapv2.SwInterfaceTapV2Details](ctx, h.API, &tapv2.SwInterfaceTapV2Dump{SwIfIndex: everything})
+	if err != nil {
+		return err
+	}
+	for _, d := range details {
+		f := all[d.SwIfIndex]
+		if f == nil {
+			continue
+		}
+		f.value.Type = interfaces.Interface_TAP
+		f.meta.TAPHost = d.HostIfName
+		f.value.Link = &interfaces.Interface_Tap{Tap: &interfaces.TapLink{
+			Version: 2, HostIfName: d.HostIfName, ToMicroservice: f.wanted.GetTap().GetToMicroservice(),
+			RxRingSize: uint32(d.RxRingSz), TxRingSize: uint32(d.TxRingSz),
+			EnableGso: d.TapFlags&tapv2.TAP_API_FLAG_GSO != 0, EnableTunnel: d.TapFlags&tapv2.TAP_API_FLAG_TUN != 0,
+		}}
+	}
+	return nil
+}

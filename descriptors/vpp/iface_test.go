@@ -1,0 +1,50 @@
+package vpp_test
+
+import (
+	"testing"
+
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+)
+
+// TestInterfacesOfEachType has one interface of each type made, read back without a
+// difference, and removed.
+func TestInterfacesOfEachType(t *testing.T) {
+	const base = "config/vpp/v2/interfaces/"
+	types := []struct{ name, value, shows string }{
+		{"loop1", `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"phys_address":"02:00:00:00:00:01"}`, "loop0 loop1 up"},
+		{"tap1", `{"name":"tap1","type":"TAP","enabled":true,"mtu":1400,"tap":{"version":2,"host_if_name":"lin1"}}`, "tap0 tap1 up"},
+		{"tap2", `{"name":"tap2","type":"TAP","tap":{"rx_ring_size":512}}`, "tap1 tap2 down"},
+		{"memif1", `{"name":"memif1","type":"MEMIF","enabled":true,"memif":{"id":3,"master":true,"socket_filename":"/tmp/m.sock","secret":"x"}}`, "memif1/3 memif1 up"},
+		{"memif2", `{"name":"memif2","type":"MEMIF","memif":{"id":4}}`, "memif0/4 memif2 down"},
+		{"sub1", `{"name":"sub1","type":"SUB_INTERFACE","enabled":true,"sub":{"parent_name":"tap1","sub_id":100,"tag_rw_option":"POP1"}}`, "tap0.100 sub1 up"},
+		{"afp1", `{"name":"afp1","type":"AF_PACKET","enabled":true,"afpacket":{"host_if_name":"lo"}}`, ""},
+	}
+	sim, socket := startSim(t)
+	a := startAgent(t, socket)
+	awaitReady(t, a)
+	var all []string
+	for _, one := range types {
+		all = append(all, base+one.name, one.value)
+	}
+	a.want(false, all...)
+	for _, one := range types {
+		if one.shows == "" {
+			a.expectState(base+one.name, kvscheduler.ValueState_PENDING)
+			continue
+		}
+		a.expectState(base+one.name, kvscheduler.ValueState_CONFIGURED)
+		awaits(t, sim, "show interface", one.shows)
+	}
+
+	sim.Counts()
+	a.want(true, all...)
+	expectOnlyReads(t, sim)
+
+	a.want(true)
+	awaits(t, sim, "show interface", "addresses 0 local0 down 0")
+	for _, one := range types {
+		if _, there := a.sched.Status(base + one.name); there {
+			t.Errorf("%s still stands", one.name)
+		}
+	}
+}
