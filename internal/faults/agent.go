@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -35,6 +36,7 @@ type seeing func(who string, all bool, changes ...history.Change)
 type agentOptions struct {
 	connector kvdbsync.Connector
 	south     *Southbound
+	root      string        // Defaults to root
 	see       seeing        // nil: nobody looks
 	grace     time.Duration // of the orchestrator; 0: its default
 	log       *slog.Logger
@@ -51,7 +53,7 @@ func newAgent(o agentOptions) (*Agent, error) {
 	}
 	a.watches = &seenWatches{Connector: o.connector, see: o.see}
 	a.Source = kvdbsync.NewSource(kvdbsync.Options{
-		Name: "store", Connector: a.watches, Root: root, Prefix: "config/", Log: o.log,
+		Name: "store", Connector: a.watches, Root: cmp.Or(o.root, root), Prefix: "config/", Log: o.log,
 	})
 	a.orch = orchestrator.New(seenTxns{a.sched, o.see}, orchestrator.Options{
 		Log: o.log, Grace: o.grace,
@@ -90,6 +92,7 @@ type seenWatches struct {
 	kvdbsync.Connector
 	see   seeing
 	count atomic.Int64
+	begun atomic.Int64                  // when the last watch that is synced began, of the Unix epoch
 	held  atomic.Pointer[chan struct{}] // nil, or until when nothing is taken from a watch
 }
 
@@ -102,6 +105,7 @@ func (a *Agent) holdWatch() (release func()) {
 
 func (c *seenWatches) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
 	return func(yield func(kvdbsync.Batch, error) bool) {
+		begun := time.Now().UnixNano()
 		who := fmt.Sprintf("watch %d", c.count.Add(1))
 		var listing []history.Change
 		synced := false
@@ -116,6 +120,7 @@ func (c *seenWatches) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsy
 				c.see(who, false, changes...)
 			case b.Synced:
 				synced = true
+				c.begun.Store(begun)
 				c.see(who, true, lastOfEach(listing)...)
 			}
 			if held := c.held.Load(); held != nil {
@@ -127,6 +132,9 @@ func (c *seenWatches) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsy
 		}
 	}
 }
+
+// lastBegun is when the last watch that is synced began.
+func (c *seenWatches) lastBegun() time.Time { return time.Unix(0, c.begun.Load()) }
 
 // lastOfEach leaves of each key the last.
 func lastOfEach(changes []history.Change) (out []history.Change) {

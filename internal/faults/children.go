@@ -41,9 +41,10 @@ func (r *Run) spawn(noWatches bool, attr *syscall.SysProcAttr) *child {
 		r.Fatal(err)
 	}
 	journal := filepath.Join(r.TempDir(), "journal")
-	if err := os.WriteFile(journal, nil, 0o666); err != nil {
+	if err := os.WriteFile(journal, nil, 0o600); err != nil {
 		r.Fatal(err)
 	}
+	r.allow(journal, 0o666) // for a child that is somebody else
 	if attr == nil {
 		attr = &syscall.SysProcAttr{}
 	}
@@ -175,33 +176,4 @@ func (c *child) settle() time.Duration {
 	c.r.compareBooks()
 	c.r.report(append(history.Ordered(h), history.NoPhantom(h)...))
 	return last.Sub(c.r.healed)
-}
-
-// agentKilled kills the agent at random moments while the store is written, before
-// and after it has come up.
-func agentKilled(r *Run) time.Duration {
-	if r.Store.Lend != nil {
-		r.Store.Lend()
-	}
-	c := r.spawn(false, nil)
-	if r.Store.Lend != nil {
-		r.Store.Write = c.write
-	}
-	c.await()
-	for range r.Scale.Kills {
-		running, over := c.cmd.Process, make(chan struct{})
-		moment := time.Duration(r.Rand.Int64N(int64(200 * time.Millisecond)))
-		time.AfterFunc(moment, func() { _ = running.Kill(); close(over) })
-		for alive := true; alive; {
-			r.churn(1)
-			select {
-			case <-over:
-				alive = false
-			default:
-			}
-		}
-		c.restart()
-	}
-	r.heal()
-	return c.settle()
 }

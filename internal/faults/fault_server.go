@@ -13,7 +13,6 @@ func serverFaults() []Fault {
 		{Name: "restored from an older copy, and written past where it was", Needs: Copies, OneOf: CutAny, Do: restoredAndOn},
 		{Name: "leader moved", Needs: Leaders, Do: leaderMoved},
 		{Name: "leader killed, and back", Needs: Leaders, Do: leaderKilled},
-		{Name: "agent killed (SIGKILL) at random moments", Needs: Children, Alone: agentKilled},
 		{Name: "cluster resharded", Needs: Resharding, Do: resharded},
 	}
 }
