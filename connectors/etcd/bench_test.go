@@ -13,6 +13,7 @@ import (
 	"github.com/keyplane/keyplane/connectors/etcd"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
 )
 
 // seen is when a key came out at the end.
@@ -166,4 +167,32 @@ func sourceSeen(ctx context.Context, b *testing.B, e *testkit.Etcd) <-chan seen 
 		}
 	}()
 	return out
+}
+
+// BenchmarkList100k is a cold start, beside a bare client that gets everything at once.
+func BenchmarkList100k(b *testing.B) {
+	e := testkit.StartEtcd(b, testkit.EtcdOptions{})
+	client := bareClient(b, clientv3.Config{Endpoints: []string{e.Endpoint}})
+	for i := 0; i < conformance.BenchKeys; i += 100 {
+		var ops []clientv3.Op
+		for j := range 100 {
+			p := conformance.BenchPair(root, i+j)
+			ops = append(ops, clientv3.OpPut(p.Key, string(p.Value)))
+		}
+		if _, err := client.Txn(b.Context()).Then(ops...).Commit(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	c := etcd.New(etcd.Config{Endpoints: []string{e.Addr}}, slog.New(slog.DiscardHandler))
+	conformance.BenchmarkList(b, c, root, func() []kvdbsync.Pair {
+		answer, err := client.Get(b.Context(), root, clientv3.WithPrefix())
+		if err != nil {
+			b.Fatal(err)
+		}
+		pairs := make([]kvdbsync.Pair, len(answer.Kvs))
+		for i, kv := range answer.Kvs {
+			pairs[i] = kvdbsync.Pair{Key: string(kv.Key), Value: kv.Value}
+		}
+		return pairs
+	})
 }

@@ -1,30 +1,107 @@
 package filedb_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/keyplane/keyplane/connectors/filedb"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
 )
 
-// BenchmarkWriteToEvent is how long a saved file takes to be a batch, with others beside it.
-func BenchmarkWriteToEvent(b *testing.B) {
+// BenchmarkWriteToTake is how long a saved file takes to be taken, with others beside it.
+func BenchmarkWriteToTake(b *testing.B) {
 	for _, files := range []int{1, 1000} {
 		b.Run(fmt.Sprintf("files=%d", files), func(b *testing.B) {
 			dir := b.TempDir()
 			for i := range files {
 				write(b, fmt.Sprintf("%s/f%04d.yaml", dir, i), fmt.Sprintf("data: [{key: config/%d, value: 0}]", i))
 			}
-			m := mirrored(b, newDB(b, filedb.Config{Paths: []string{dir}}))
-			for n := 1; b.Loop(); n++ {
-				write(b, dir+"/f0000.yaml", fmt.Sprintf("data: [{key: config/0, value: %d}]", n))
-				m.holds(b, "config/0", fmt.Sprint(n))
-			}
+			conformance.BenchmarkPut(b, newDB(b, filedb.Config{Paths: []string{dir}}), root, func(p kvdbsync.Pair) {
+				write(b, dir+"/f0000.yaml", fmt.Sprintf("data: [{key: %s, value: %s}]", p.Key, p.Value))
+			})
 		})
 	}
+}
+
+// Benchmark10kPuts saves 100 files of 100 keys each, one after the other.
+func Benchmark10kPuts(b *testing.B) {
+	var dir string
+	conformance.BenchmarkPuts(b, func() (kvdbsync.Connector, string) {
+		dir = b.TempDir()
+		return newDB(b, filedb.Config{Paths: []string{dir}}), root
+	}, func(prefix string, n int) {
+		for i := 0; i < n; i += 100 {
+			write(b, fmt.Sprintf("%s/%06d.json", dir, i), pairsText(prefix, i, i+100))
+		}
+	})
+}
+
+// BenchmarkList100k is a cold start, from one file and from a thousand, beside a
+// program that reads and unmarshals the same files.
+func BenchmarkList100k(b *testing.B) {
+	for _, files := range []int{1, 1000} {
+		b.Run(fmt.Sprintf("files=%d", files), func(b *testing.B) {
+			dir, each := b.TempDir(), conformance.BenchKeys/files
+			for i := range files {
+				write(b, fmt.Sprintf("%s/%06d.json", dir, i), pairsText(root, i*each, (i+1)*each))
+			}
+			conformance.BenchmarkList(b, fresh{b, dir}, root, func() []kvdbsync.Pair { return readPairs(b, dir) })
+		})
+	}
+}
+
+// pairsText is a file in the key/value form.
+func pairsText(prefix string, from, to int) string {
+	var data []string
+	for i := from; i < to; i++ {
+		p := conformance.BenchPair(prefix, i)
+		data = append(data, fmt.Sprintf(`{"key": %q, "value": %s}`, p.Key, p.Value))
+	}
+	return `{"data": [` + strings.Join(data, ",\n") + "]}\n"
+}
+
+// readPairs is the least that a program must do.
+func readPairs(b *testing.B, dir string) (pairs []kvdbsync.Pair) {
+	paths, err := filepath.Glob(dir + "/*.json")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		var file struct {
+			Data []struct {
+				Key   string
+				Value json.RawMessage
+			}
+		}
+		if err := json.Unmarshal(text, &file); err != nil {
+			b.Fatal(err)
+		}
+		for _, p := range file.Data {
+			pairs = append(pairs, kvdbsync.Pair{Key: p.Key, Value: p.Value})
+		}
+	}
+	return pairs
+}
+
+// A fresh connector knows nothing of an earlier watch.
+type fresh struct {
+	b   *testing.B
+	dir string
+}
+
+func (f fresh) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
+	return newDB(f.b, filedb.Config{Paths: []string{f.dir}}).Watch(ctx, prefix)
 }
 
 // BenchmarkLoad10k is how long 10,000 keys take from a file to the first batch.

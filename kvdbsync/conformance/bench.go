@@ -1,0 +1,178 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// BenchKeys is how many keys BenchmarkList lists.
+const BenchKeys = 100_000
+
+// BenchPair is the i-th of a store's pairs, as real ones are: 100 bytes of value.
+func BenchPair(prefix string, i int) kvdbsync.Pair {
+	return kvdbsync.Pair{
+		Key:   fmt.Sprintf("%sconfig/linux/interfaces/v2/interface/if%06d", prefix, i),
+		Value: fmt.Appendf(nil, `{"name":"if%06d","type":"LOOPBACK","enabled":true,"ip_addresses":["10.%d.%d.1/24"],"mtu":1500}`, i, i>>8&255, i&255),
+	}
+}
+
+// BenchmarkList is the cold start of a Source on a store with BenchKeys pairs, until
+// all are taken and their values unmarshalled; and in the same run what a bare program
+// takes that lists them, and does the same. It also tells what the Source keeps.
+func BenchmarkList(b *testing.B, c kvdbsync.Connector, prefix string, bare func() []kvdbsync.Pair) {
+	var barely, with time.Duration
+	var kept, values int64
+	for b.Loop() {
+		begun := time.Now()
+		pairs := bare()
+		for _, p := range pairs {
+			unmarshal(b, p.Value)
+		}
+		barely += time.Since(begun)
+		if len(pairs) != BenchKeys {
+			b.Fatalf("the bare program found %d keys", len(pairs))
+		}
+		values = 0
+		for _, p := range pairs {
+			values += int64(len(p.Value))
+		}
+		pairs = nil
+		took, keeps := coldStart(b, c, prefix)
+		with, kept = with+took, keeps
+	}
+	perRun := func(d time.Duration) float64 { return float64(d.Milliseconds()) / float64(b.N) }
+	b.ReportMetric(perRun(barely), "bare-ms")
+	b.ReportMetric(perRun(with), "source-ms")
+	b.ReportMetric(with.Seconds()/barely.Seconds(), "of-bare")
+	b.ReportMetric(float64(kept)/BenchKeys, "kept-B/key")
+	b.ReportMetric(float64(values)/BenchKeys, "value-B/key")
+}
+
+// coldStart returns how long a new Source takes, and the bytes it keeps.
+func coldStart(b *testing.B, c kvdbsync.Connector, prefix string) (took time.Duration, kept int64) {
+	b.Helper()
+	before := heap()
+	begun := time.Now()
+	source, end := runSource(b, c, prefix)
+	defer end()
+	<-source.Ready()
+	change, _ := source.Take()
+	for _, e := range change.Events {
+		unmarshal(b, e.Value)
+	}
+	took = time.Since(begun)
+	if len(change.Events) != BenchKeys {
+		b.Fatalf("%d keys taken; health %+v", len(change.Events), source.Health())
+	}
+	change = kvdbsync.Change{}
+	kept = heap() - before
+	runtime.KeepAlive(source)
+	return took, kept
+}
+
+func runSource(b *testing.B, c kvdbsync.Connector, prefix string) (source *kvdbsync.Source, end func()) {
+	source = kvdbsync.NewSource(kvdbsync.Options{Name: "bench", Connector: c, Root: prefix, AntiEntropy: -1})
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error)
+	go func() { done <- source.Run(ctx) }()
+	return source, func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // what the first has finalized
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+func unmarshal(b *testing.B, value []byte) {
+	var item struct {
+		Name        string
+		Type        string
+		Enabled     bool
+		IPAddresses []string `json:"ip_addresses"`
+		MTU         int
+	}
+	if err := json.Unmarshal(value, &item); err != nil || item.Name == "" {
+		b.Fatalf("%q: %v", value, err)
+	}
+}
+
+// BenchmarkPut is the time from before a put until the consumer of a Source has it,
+// and the time until the put returned, which is the least that a bare watch could take.
+func BenchmarkPut(b *testing.B, c kvdbsync.Connector, prefix string, put func(kvdbsync.Pair)) {
+	source, end := runSource(b, c, prefix)
+	defer end()
+	<-source.Ready()
+	source.Take()
+	var puts, takes []time.Duration
+	for i := 0; b.Loop(); i++ {
+		p := BenchPair(prefix, i)
+		begun := time.Now()
+		put(p)
+		puts = append(puts, time.Since(begun))
+		for taken := false; !taken; {
+			<-source.Ready()
+			change, _ := source.Take()
+			taken = slices.ContainsFunc(change.Events, func(e kvdbsync.Event) bool { return prefix+e.Key == p.Key })
+		}
+		takes = append(takes, time.Since(begun))
+	}
+	reportShares(b, "put", puts)
+	reportShares(b, "taken", takes)
+}
+
+func reportShares(b *testing.B, name string, of []time.Duration) {
+	slices.Sort(of)
+	for _, share := range []int{50, 99} {
+		b.ReportMetric(float64(of[len(of)*share/100].Microseconds()), fmt.Sprintf("%s-p%d-us", name, share))
+	}
+}
+
+// BenchmarkPuts makes many keys as fast as the store takes them, and tells how long
+// after putAll returned the consumer of a Source had them all. Each run has a prefix
+// to itself.
+func BenchmarkPuts(b *testing.B, open func() (c kvdbsync.Connector, prefix string), putAll func(prefix string, n int)) {
+	const keys = 10_000
+	var puts, behind time.Duration
+	for b.Loop() {
+		c, prefix := open()
+		source, end := runSource(b, c, prefix)
+		<-source.Ready()
+		all := make(chan time.Time)
+		go func() {
+			seen := map[string]bool{}
+			for len(seen) < keys {
+				change, _ := source.Take()
+				for _, e := range change.Events {
+					seen[e.Key] = true
+				}
+				if len(seen) < keys {
+					<-source.Ready()
+				}
+			}
+			all <- time.Now()
+		}()
+		begun := time.Now()
+		putAll(prefix, keys)
+		returned := time.Now()
+		puts += returned.Sub(begun)
+		behind += max(0, (<-all).Sub(returned))
+		end()
+	}
+	b.ReportMetric(keys*float64(b.N)/puts.Seconds(), "puts/s")
+	b.ReportMetric(float64(behind.Microseconds())/float64(b.N)/1000, "ms-behind")
+}
