@@ -2,6 +2,7 @@ package kvdbsync
 
 import (
 	"context"
+	"slices"
 	"strings"
 )
 
@@ -16,6 +17,7 @@ type listing struct {
 
 func (s *Source) gather(l *listing, b Batch) {
 	s.health.yielded(b)
+	l.events = slices.Grow(l.events, len(b.Events))
 	for _, e := range b.Events {
 		if e, ok := s.relative(e); ok {
 			l.events = append(l.events, e)

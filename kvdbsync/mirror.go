@@ -100,6 +100,10 @@ func (m *mirror) queue(it *item) {
 // replace makes the mirror hold what a complete listing says, and no other key.
 func (m *mirror) replace(events []Event, rev int64) {
 	m.listing++
+	if len(m.items) == 0 {
+		m.items = make(map[string]*item, len(events))
+		m.pending = slices.Grow(m.pending, len(events))
+	}
 	for _, e := range events {
 		if it := m.set(e); it != nil {
 			it.listing = m.listing
@@ -119,7 +123,10 @@ func (m *mirror) replace(events []Event, rev int64) {
 
 // take returns the newest event of each key that is not as the consumer has it.
 func (m *mirror) take() []Event {
-	var events []Event
+	if len(m.pending) == 0 {
+		return nil
+	}
+	events := make([]Event, 0, len(m.pending))
 	for _, it := range m.pending {
 		had := *it.had
 		it.had = nil

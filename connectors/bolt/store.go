@@ -26,7 +26,8 @@ func (db *DB) Get(ctx context.Context, key string) (value []byte, err error) {
 // List returns the pairs under prefix.
 func (db *DB) List(ctx context.Context, prefix string) (pairs []kvdbsync.Pair, err error) {
 	err = db.view(ctx, func(b *bbolt.Bucket) error {
-		pairs = list(b, prefix)
+		pairs = []kvdbsync.Pair{}
+		each(b, prefix, func(key string, value []byte) { pairs = append(pairs, kvdbsync.Pair{Key: key, Value: value}) })
 		return nil
 	})
 	return pairs, err
@@ -123,15 +124,14 @@ func set(b *bbolt.Bucket, p kvdbsync.Pair) error {
 	return nil
 }
 
-func list(b *bbolt.Bucket, prefix string) []kvdbsync.Pair {
-	pairs := []kvdbsync.Pair{}
+// each calls f with a copy of each pair under prefix.
+func each(b *bbolt.Bucket, prefix string, f func(key string, value []byte)) {
 	c := b.Cursor()
 	for k, v := c.Seek([]byte(prefix)); k != nil && bytes.HasPrefix(k, []byte(prefix)); k, v = c.Next() {
 		if v != nil { // else a bucket of someone else's
-			pairs = append(pairs, kvdbsync.Pair{Key: string(k), Value: clone(v)})
+			f(string(k), clone(v))
 		}
 	}
-	return pairs
 }
 
 // clone copies a value out of a transaction. nil stays nil, and empty stays empty.

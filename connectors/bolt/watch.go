@@ -88,9 +88,9 @@ func (db *DB) begin(ctx context.Context, w *watch) (kvdbsync.Batch, error) {
 	b := kvdbsync.Batch{Synced: true}
 	err := db.view(ctx, func(bucket *bbolt.Bucket) error {
 		b.Rev = int64(bucket.Tx().ID())
-		for _, p := range list(bucket, w.prefix) {
-			b.Events = append(b.Events, kvdbsync.Event{Key: p.Key, Value: p.Value})
-		}
+		each(bucket, w.prefix, func(key string, value []byte) {
+			b.Events = append(b.Events, kvdbsync.Event{Key: key, Value: value})
+		})
 		db.watches[w] = struct{}{}
 		return nil
 	})

@@ -17,14 +17,15 @@ const mostConflicts = 5
 // merge makes one store of what all files say under a prefix. Where several have a
 // key, the first counts, by path and then by line; a file that is gone counts after
 // all others. It returns a problem for the entries that do not count, in that order.
-func merge(files map[string]file, prefix string) (entries map[string]entry, conflicts []error) {
-	entries = map[string]entry{}
+func merge(files map[string]file, prefix string) (entries map[string]*entry, conflicts []error) {
+	entries = map[string]*entry{}
 	for _, path := range precedence(files) {
 		if files[path].good == nil {
 			continue
 		}
 		beaten := 0
-		for _, e := range files[path].good.entries {
+		for i := range files[path].good.entries {
+			e := &files[path].good.entries[i]
 			if !strings.HasPrefix(e.key, prefix) {
 				continue
 			}
@@ -58,8 +59,11 @@ func precedence(files map[string]file) []string {
 }
 
 // diff returns the events that lead from one store to another, by key.
-func diff(old, now map[string]entry) []kvdbsync.Event {
+func diff(old, now map[string]*entry) []kvdbsync.Event {
 	var out []kvdbsync.Event
+	if old == nil {
+		out = make([]kvdbsync.Event, 0, len(now))
+	}
 	for key, e := range now {
 		if before, there := old[key]; !there || !same(before, e) {
 			out = append(out, kvdbsync.Event{Key: key, Value: e.value, Origin: e.origin, Err: e.err})
@@ -76,6 +80,9 @@ func diff(old, now map[string]entry) []kvdbsync.Event {
 
 // same tells whether two entries of a key say the same. Where they stand is told
 // only to those whom the change of what they say concerns.
-func same(a, b entry) bool {
-	return bytes.Equal(a.value, b.value) && fmt.Sprint(a.err) == fmt.Sprint(b.err)
+func same(a, b *entry) bool {
+	if a.err != nil && b.err != nil {
+		return a.err.Error() == b.err.Error()
+	}
+	return a.err == nil && b.err == nil && bytes.Equal(a.value, b.value)
 }

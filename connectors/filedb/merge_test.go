@@ -32,7 +32,11 @@ func TestWhoCounts(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			entries, conflicts := merge(tt.files, "/vnf-agent/vpp1/")
-			if got := entries[key].origin; got != tt.want || len(conflicts) != tt.problems {
+			got := ""
+			if e := entries[key]; e != nil {
+				got = e.origin
+			}
+			if got != tt.want || len(conflicts) != tt.problems {
 				t.Errorf("%q counts, conflicts %v; want %q and %d", got, conflicts, tt.want, tt.problems)
 			}
 		})
@@ -51,8 +55,8 @@ func TestACopiedFileIsNotAFloodOfProblems(t *testing.T) {
 }
 
 func TestDiff(t *testing.T) {
-	old := map[string]entry{"same": {value: []byte("1"), origin: "a:1"}, "moved": {value: []byte("1"), origin: "a:2"}, "gone": {value: []byte("1")}, "changed": {value: []byte("1")}}
-	now := map[string]entry{"same": old["same"], "moved": {value: []byte("1"), origin: "a:3"}, "changed": {value: []byte("2")}, "new": {err: os.ErrInvalid}}
+	old := map[string]*entry{"same": {value: []byte("1"), origin: "a:1"}, "moved": {value: []byte("1"), origin: "a:2"}, "gone": {value: []byte("1")}, "changed": {value: []byte("1")}}
+	now := map[string]*entry{"same": old["same"], "moved": {value: []byte("1"), origin: "a:3"}, "changed": {value: []byte("2")}, "new": {err: os.ErrInvalid}}
 	var got []string
 	for _, e := range diff(old, now) {
 		got = append(got, e.Key+"="+string(e.Value))

@@ -34,6 +34,15 @@ type entry struct {
 // entry leaves the others. Every error begins with path and line.
 func parse(path string, data []byte, root string) (*content, error) {
 	format, _ := document.FormatOf(path)
+	if format == document.JSONText {
+		if c, ok := quick(path, data, root); ok {
+			return c, nil
+		}
+	}
+	return parseSlowly(path, data, root, format)
+}
+
+func parseSlowly(path string, data []byte, root string, format document.Format) (*content, error) {
 	docs, err := document.Read(data, format)
 	if err != nil {
 		return nil, fmt.Errorf("%s:%w", path, err)

@@ -3,8 +3,11 @@ package filedb
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/keyplane/keyplane/models/structured/document"
 )
 
 // Whatever a file holds, each entry is a value under a key or an error that names
@@ -23,6 +26,7 @@ func FuzzParse(f *testing.F) {
 		path := "/conf/a.yaml"
 		if asJSON {
 			path = "/conf/a.json"
+			sayTheSame(t, path, data)
 		}
 		c, err := parse(path, data, "/vnf-agent/vpp1/")
 		if err != nil {
@@ -48,4 +52,46 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q: %v", data, c.problems)
 		}
 	})
+}
+
+// sayTheSame fails if the quick way says something, and not what the slow one does.
+func sayTheSame(t *testing.T, path string, data []byte) (quickly bool) {
+	t.Helper()
+	const root = "/vnf-agent/vpp1/"
+	got, quickly := quick(path, data, root)
+	if !quickly {
+		return false
+	}
+	want, err := parseSlowly(path, data, root, document.JSONText)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%q: got %+v\nwant %+v, %v", data, got, want, err)
+	}
+	return true
+}
+
+func TestQuickSaysWhatParseDoes(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"data":[{"key":"config/a","value":{"n":1}}]}`: true,
+		"{\n \"data\": [\n  {\"key\": \"config/a\",\n   \"value\": { \"n\": [ 1,\n2 ] } },\n\n  {\"key\":\"/vnf-agent/vpp2/b\",\"value\":\"a b\"}\n ]\n}\n": true,
+		`{"data":[{"key":"a\u00fc\/","value":{"s":"ü𝄞 <&>/","f":1.50e+10,"big":18446744073709551615}}]}`:                                                    true,
+		`{"data":[{"key":"a","value":{"s":"\u00fc"}}]}`:               false,
+		`{"data":[{"key":"a","value":0},{"key":"a","value":false}]}`:  true,
+		`{"data":[{"key":"a","value":{"n":1,"n":2}}]}`:                false,
+		`{"data":[{"key":"a","value":{"m":[{"n":1,"o":{},"n":2}]}}]}`: false,
+		`{"data":[{"key":"a","value":null}]}`:                         false,
+		`{"data":[{"key":"","value":1}]}`:                             false,
+		`{"data":[{"Key":"a","value":1}]}`:                            false,
+		`{"data":[{"key":"a","value":1,"x":1}]}`:                      false,
+		`{"data":[{"value":1,"key":"a"}]}`:                            false,
+		`{"data":[{"key":"a","value":1}]} {}`:                         false,
+		`{"data":[{"key":"a","value":1}],"linuxConfig":{}}`:           false,
+		`{"data":[{"key":"a","value":1}`:                              false,
+		`{"data":[]}`:                                                 false,
+		"":                                                            false,
+		"{\"data\":[{\"key\":\"a\",\"value\":\"\xff\"}]}":             false,
+	} {
+		if got := sayTheSame(t, "a.json", []byte(text)); got != want {
+			t.Errorf("%s: quick says something: %v, want %v", text, got, want)
+		}
+	}
 }

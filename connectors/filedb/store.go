@@ -96,7 +96,7 @@ func (db *DB) Delete(ctx context.Context, key string) (existed bool, err error) 
 }
 
 // entries returns what the files say under a prefix, now.
-func (db *DB) entries(ctx context.Context, prefix string) (map[string]entry, error) {
+func (db *DB) entries(ctx context.Context, prefix string) (map[string]*entry, error) {
 	n := newNotifier(db.cfg, db.log)
 	defer n.close()
 	s, _, err := db.settle(ctx, n, true)

@@ -69,7 +69,7 @@ func (db *DB) settle(ctx context.Context, n *notifier, first bool) (s *snapshot,
 type view struct {
 	prefix              string
 	files               map[string]file // nil: nothing yet
-	entries             map[string]entry
+	entries             map[string]*entry
 	conflicts, problems []error
 }
 
