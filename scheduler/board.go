@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"hash/maphash"
 	"slices"
 	"sync"
 )
@@ -13,19 +12,9 @@ type board struct {
 	mu     sync.Mutex
 	chunks []*chunk
 	free   []int32
-	reads  uint64 // chunks made before the newest one may be being read
-
-	hash   func(key string) uint32
-	byHash map[uint32]int32 // slots, by the hash of their key
-	hidden int              // slots that are not in byHash: others of the same hash are
-}
-
-func newBoard() board {
-	seed := maphash.MakeSeed()
-	return board{
-		hash:   func(key string) uint32 { return uint32(maphash.String(seed, key)) },
-		byHash: map[uint32]int32{},
-	}
+	reads  uint64  // chunks made before the newest one may be being read
+	taken  []int32 // since finder last asked, unless it missed some
+	missed bool
 }
 
 const chunkSize = 256
@@ -41,7 +30,7 @@ func (b *board) put(st *Status) {
 	defer b.mu.Unlock()
 	if st.slot == 0 {
 		st.slot = b.take()
-		b.enter(st)
+		b.note(st.slot)
 	}
 	c, i := b.own(st.slot)
 	c.slots[i] = st
@@ -52,51 +41,8 @@ func (b *board) drop(slot int32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c, i := b.own(slot)
-	b.leave(c.slots[i])
 	c.slots[i] = nil
 	b.free = append(b.free, slot)
-}
-
-func (b *board) enter(st *Status) {
-	hash := b.hash(st.Key)
-	if _, taken := b.byHash[hash]; taken {
-		b.hidden++
-		return
-	}
-	b.byHash[hash] = st.slot
-}
-
-func (b *board) leave(st *Status) {
-	hash := b.hash(st.Key)
-	if b.byHash[hash] != st.slot {
-		b.hidden--
-		return
-	}
-	delete(b.byHash, hash)
-}
-
-// find returns what is shown of key, or nil.
-func (b *board) find(key string) (found *Status) {
-	st, sure := b.lookUp(key)
-	if sure {
-		return st
-	}
-	b.each(func(st *Status) {
-		if st.Key == key {
-			found = st
-		}
-	})
-	return found
-}
-
-// lookUp finds key by its hash; not sure: it may be hidden.
-func (b *board) lookUp(key string) (st *Status, sure bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if st := b.at(b.byHash[b.hash(key)]); st != nil && st.Key == key {
-		return st, true
-	}
-	return nil, b.hidden == 0
 }
 
 // at returns what is in a slot; slot 0 is never taken. Only the goroutine that

@@ -8,11 +8,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestBoard puts and drops statuses of keys of which many have the same hash.
+// TestBoard puts and drops statuses, and looks for them now and then.
 func TestBoard(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := newBoard()
-		b.hash = func(key string) uint32 { return uint32(key[0] % 3) }
+		b := board{missed: rapid.Bool().Draw(t, "missed")}
+		var f finder
 		shown := map[string]*Status{}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			key := string(rune('a' + rapid.IntRange(0, 11).Draw(t, "key")))
@@ -25,9 +25,12 @@ func TestBoard(t *testing.T) {
 				b.drop(old.slot)
 				delete(shown, key)
 			}
+			if rapid.Bool().Draw(t, "not asked") {
+				continue
+			}
 			for i := range 12 {
 				key := string(rune('a' + i))
-				if got := b.find(key); got != shown[key] {
+				if got := f.find(&b, key); got != shown[key] {
 					t.Fatalf("%s is %v, not %v", key, got, shown[key])
 				}
 			}
@@ -37,8 +40,8 @@ func TestBoard(t *testing.T) {
 		if !maps.Equal(each, shown) {
 			t.Fatalf("%v, not %v", each, shown)
 		}
-		if b.hidden+len(b.byHash) != len(shown) {
-			t.Fatalf("%d by hash, %d hidden, of %d", len(b.byHash), b.hidden, len(shown))
+		if b.len() != len(shown) {
+			t.Fatalf("%d, not %d", b.len(), len(shown))
 		}
 	})
 }
@@ -50,15 +53,38 @@ func slotOf(st *Status) int32 {
 	return st.slot
 }
 
-// BenchmarkStatus looks a key up among 1 M.
+// TestFinderForgets looks keys up that come and go.
+func TestFinderForgets(t *testing.T) {
+	b := board{missed: true}
+	var f finder
+	for i := range 4 * mostTaken {
+		st := &Status{Key: fmt.Sprint(i)}
+		b.put(st)
+		if f.find(&b, st.Key) != st {
+			t.Fatalf("%s is not found", st.Key)
+		}
+		b.drop(st.slot)
+	}
+	if len(f.slots) > 2*mostTaken {
+		t.Errorf("%d keys are known, and none is there", len(f.slots))
+	}
+	for i := range 2 * mostTaken { // more than are listed
+		b.put(&Status{Key: fmt.Sprint(i)})
+	}
+	if f.find(&b, "17") == nil || len(b.taken) > 0 {
+		t.Errorf("a key among many is not found, or %d are still listed", len(b.taken))
+	}
+}
+
+// BenchmarkStatus looks a key up among 100 k.
 func BenchmarkStatus(b *testing.B) {
-	const n = 1_000_000
+	const n = 100_000
 	s := New(Options{})
 	for i := range n {
 		s.board.put(&Status{Key: fmt.Sprintf("config/%d", i)})
 	}
 	for b.Loop() {
-		if _, ok := s.Status("config/500000"); !ok {
+		if _, ok := s.Status("config/50000"); !ok {
 			b.Fatal("not there")
 		}
 	}

@@ -91,10 +91,10 @@ func (s *Scheduler) intendAll(txn Txn) {
 }
 
 func (s *Scheduler) intend(c Change) {
-	switch n := s.graph.Node(c.Key); {
+	switch {
 	case c.Value != nil:
 		s.graph.Want(c.Value.v)
-	case c.Err == nil || n != nil && n.Want() != nil:
+	case c.Err == nil || s.graph.Wants(c.Key):
 		s.graph.Unwant(c.Key)
 	default:
 		s.graph.Spare(c.Key)
@@ -241,6 +241,9 @@ func (r *run) mark() uint32 { return uint32(r.rec.Seq%math.MaxUint32) + 1 }
 
 // note records what became of a node for which nothing was executed.
 func (s *Scheduler) note(r *run, n *graph.Node) {
+	if !n.News {
+		return
+	}
 	old := s.board.at(n.Slot)
 	state := s.publish(r.rec.Start, n, old)
 	if old != nil && old.txn == r.mark() {

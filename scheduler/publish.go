@@ -11,6 +11,7 @@ import (
 
 // publish shows what is known of n now; old is what was shown before, or nil.
 func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
+	n.News = false
 	state := s.stateOf(n)
 	d := descriptorOf(n)
 	if d != nil {

@@ -46,6 +46,7 @@ type Scheduler struct {
 	bounds   map[string]*southbound
 	results  *results
 	board    board
+	finder   finder
 	history  history
 	stats    stats
 	seen     mailbox[Observed]
@@ -76,7 +77,7 @@ func New(opts Options) *Scheduler {
 		opts: opts, log: opts.Log,
 		bounds:  map[string]*southbound{},
 		results: newResults(),
-		board:   newBoard(),
+		board:   board{missed: true},
 		history: history{maxCount: opts.HistoryCount, maxBytes: opts.HistoryBytes},
 		seen:    newMailbox[Observed](),
 		inbox:   newInbox(),

@@ -64,6 +64,6 @@ func (s *Scheduler) Statuses(prefix string) []*Status {
 
 // Status returns the status of the value under key, and whether there is any.
 func (s *Scheduler) Status(key string) (*Status, bool) {
-	st := s.board.find(key)
+	st := s.finder.find(&s.board, key)
 	return st, st != nil
 }

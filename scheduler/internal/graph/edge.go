@@ -128,7 +128,9 @@ func (g *Graph) link(v *version) {
 	if n.base != nil {
 		size++
 	}
-	v.edges = make([]edge, size)
+	if v.edges = n.ownEdge[:]; v != &n.own || size != 1 {
+		v.edges = make([]edge, size)
+	}
 	for i := range v.Deps {
 		v.edges[i] = edge{v: v, dep: &v.Deps[i]}
 	}

@@ -285,6 +285,9 @@ func (g *Graph) node(key string) *Node {
 // Node returns the node of key, or nil.
 func (g *Graph) Node(key string) *Node { return g.nodes[key] }
 
+// Wants says that something is wanted under key.
+func (g *Graph) Wants(key string) bool { return g.nodes[key] != nil && g.nodes[key].want != nil }
+
 // Len is the number of nodes, those included that are only depended on.
 func (g *Graph) Len() int { return len(g.nodes) }
 
@@ -325,6 +328,7 @@ func (g *Graph) ChangedLen() int { return len(g.touched) }
 func (g *Graph) Changed(after int) iter.Seq[*Node] { return slices.Values(g.touched[after:]) }
 
 func (g *Graph) touch(n *Node) {
+	n.News = true
 	if !n.touched {
 		n.touched = true
 		g.touched = append(g.touched, n)
@@ -333,7 +337,13 @@ func (g *Graph) touch(n *Node) {
 
 // sweep forgets n if nothing is wanted, stands, is in flight or hangs on it.
 func (g *Graph) sweep(n *Node) {
-	if n.want != nil || n.have != nil || n.rejected != nil || n.busy || n.queued || n.saved || len(n.in) > 0 {
+	if n.busy || n.queued || n.saved {
+		return
+	}
+	if n.own.refs == 0 {
+		n.own = version{}
+	}
+	if n.want != nil || n.have != nil || n.rejected != nil || len(n.in) > 0 {
 		return
 	}
 	delete(g.nodes, n.key)

@@ -29,10 +29,14 @@ type Node struct {
 	missing  bool // what stood vanished by itself
 	saved    bool // in the journal
 	touched  bool
+	News     bool // touched since the graph's owner set it to false
 	queued   bool // in one of the graph's queues
 	parked   bool
 	fresh    bool // parked, and not looked at since
 	dropped  bool
+
+	own     version // for the first value, so that most nodes are one piece of memory
+	ownEdge [1]edge // for own
 }
 
 // A version is a Value under a node, with its edges while it is wanted or stands.
@@ -44,7 +48,16 @@ type version struct {
 	refs  int8 // 1 for wanted, 1 for standing
 }
 
-func newVersion(n *Node, v *Value) *version { return &version{Value: v, node: n} }
+// newVersion returns v as a version of n. When nothing refers to it any more Touched
+// takes the one of n's own back.
+func newVersion(n *Node, v *Value) *version {
+	w := &n.own
+	if w.node != nil {
+		w = &version{}
+	}
+	w.Value, w.node = v, n
+	return w
+}
 
 // adoptable returns the version under which v stands: the wanted one if v is
 // just that.
