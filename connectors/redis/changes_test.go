@@ -156,7 +156,6 @@ func TestPrefixIsText(t *testing.T) {
 // Money that transactions move about is never seen to be more or less, though the
 // keys are read after they have changed, and change while they are read.
 func TestTransactionsStayTogether(t *testing.T) {
-	t.Parallel()
 	modes(t, func(t *testing.T, s *server, c *redis.Connector) {
 		const accounts, transfers = 8, 1000
 		var has [accounts]int
@@ -218,7 +217,6 @@ func transfer(s *server, has []int, times int) error {
 
 // A listing is complete though keys are added, changed and deleted meanwhile.
 func TestChangesDuringTheListing(t *testing.T) {
-	t.Parallel()
 	modes(t, func(t *testing.T, s *server, c *redis.Connector) {
 		want := map[string]string{}
 		var group []kvdbsync.Event

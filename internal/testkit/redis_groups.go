@@ -38,7 +38,7 @@ func StartRedisGroup(t testing.TB, o RedisOptions) *RedisGroup {
 		s.awaitSaid("num-slaves\n1\n", "SENTINEL", "MASTER", SentinelMaster)
 	}
 	for _, s := range g.Sentinels {
-		s.publishEvery("1000") // a replica that takes over must be known to all within four times this, or is put back
+		s.publishEvery("2000") // a replica that takes over must be known to all within four times this, or is put back
 	}
 	return g
 }
