@@ -16,32 +16,40 @@ import (
 // What the tests build comes from these packages; the scratch network has no
 // way out to fetch what they need.
 const (
-	etcdServer = "go.etcd.io/etcd/server/v3"
-	etcdctl    = "go.etcd.io/etcd/etcdctl/v3"
+	etcdServer    = "go.etcd.io/etcd/server/v3"
+	etcdctl       = "go.etcd.io/etcd/etcdctl/v3"
+	consulProgram = "github.com/hashicorp/consul"
 )
 
 func TestMain(m *testing.M) {
 	if !scratch.Inside() {
-		fetch := exec.Command("go", "list", "-deps", etcdServer, etcdctl)
-		fetch.Dir = "../../internal/testservers"
-		fetch.Stderr = os.Stderr
-		if err := fetch.Run(); err != nil {
-			fmt.Fprintln(os.Stderr, "modules of the test servers:", err)
-		}
+		fetch("../../internal/testservers", etcdServer, etcdctl)
+		fetch("../../internal/testservers/consul", consulProgram)
 	}
 	os.Exit(scratch.Main(m.Run))
 }
 
-// The scripts in testdata run the built agent against a real etcd and Redis, real
-// files and the real kernel.
+// fetch gets what packages of a module are made of.
+func fetch(module string, packages ...string) {
+	list := exec.Command("go", append([]string{"list", "-deps"}, packages...)...)
+	list.Dir = module
+	list.Stderr = os.Stderr
+	if err := list.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "modules of the test servers:", err)
+	}
+}
+
+// The scripts in testdata run the built agent against a real etcd, Redis and Consul,
+// real files and the real kernel.
 func TestScripts(t *testing.T) {
 	testkit.Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
 	setup := func(env *testscript.Env) error {
 		env.Values[serverKey{}] = &server{t: env.T().(testing.TB)}
 		env.Values[redisKey{}] = &redisServer{t: env.T().(testing.TB)}
+		env.Values[consulKey{}] = &consulServer{t: env.T().(testing.TB)}
 		return nil
 	}
-	session.Run(t, "testdata", build(t), setup, map[string]session.Command{"etcd": etcdCommand, "redis": redisCommand})
+	session.Run(t, "testdata", build(t), setup, map[string]session.Command{"etcd": etcdCommand, "redis": redisCommand, "consul": consulCommand})
 }
 
 // build makes the programs and returns the folder they are in.

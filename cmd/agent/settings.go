@@ -12,7 +12,7 @@ type settings struct {
 	Socket    string
 	ConfigDir string
 
-	EtcdConfig, RedisConfig                       string
+	EtcdConfig, RedisConfig, ConsulConfig         string
 	BoltConfig, FiledbConfig, InitfileConfig      string
 	SchedulerConfig, OrchestratorConfig           string
 	LinuxIfConfig, LinuxL3Config, LinuxNamespaces string
@@ -58,6 +58,7 @@ func (s *settings) sections() []section {
 			{"config-dir", "FOLDER", "where the configuration files below are, unless they are paths", text(&s.ConfigDir, ".")},
 			{"etcd-config", "FILE", "etcd: endpoints, TLS, user", text(&s.EtcdConfig, "etcd.conf")},
 			{"redis-config", "FILE", "Redis: a server, Sentinels or a Cluster, TLS, user", text(&s.RedisConfig, "redis.conf")},
+			{"consul-config", "FILE", "Consul: address, ACL token, TLS", text(&s.ConsulConfig, "consul.conf")},
 			{"filedb-config", "FILE", "folders or files of YAML or JSON", text(&s.FiledbConfig, "filedb.conf")},
 			{"bolt-config", "FILE", "a file of the agent's own, edited with agentctl kvdb", text(&s.BoltConfig, "bolt.conf")},
 			{"initfileregistry-config", "FILE", "a file that is read once, at the start: initial-config.yaml, used if that is there", text(&s.InitfileConfig, "initfileregistry.conf")},
@@ -83,7 +84,7 @@ func (s *settings) sections() []section {
 // deployments go on working. The agent says when one that is given has no effect.
 func idleFlags() []string {
 	return []string{
-		"aggregator-config", "configurator-config", "consul-config", "govpp-config",
+		"aggregator-config", "configurator-config", "govpp-config",
 		"grpc-config", "grpc-port",
 		"kafka-config", "linux-iptablesplugin-config", "logs-config", "msgsync-config",
 		"restpapi-config", "start-timeout", "telemetry-config",

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/keyplane/keyplane/connectors/bolt"
+	"github.com/keyplane/keyplane/connectors/consul"
 	"github.com/keyplane/keyplane/connectors/etcd"
 	"github.com/keyplane/keyplane/connectors/filedb"
 	"github.com/keyplane/keyplane/connectors/initfile"
@@ -33,6 +34,7 @@ func (s *settings) storeKinds() []storeKind {
 		{"filedb", "filedb-config", s.FiledbConfig, 20, openFiledb},
 		{"etcd", "etcd-config", s.EtcdConfig, 10, openEtcd},
 		{"redis", "redis-config", s.RedisConfig, 8, openRedis},
+		{"consul", "consul-config", s.ConsulConfig, 6, openConsul},
 		{"initfile", "initfileregistry-config", s.InitfileConfig, 0, openInitfile},
 	}
 }
@@ -77,6 +79,17 @@ func openEtcd(o opener) (kvdbsync.Connector, error) {
 }
 
 // openInitfile differs from the others: without a configuration its defaults hold.
+func openConsul(o opener) (kvdbsync.Connector, error) {
+	var cfg consul.Config
+	if found, err := o.load(&cfg); !found || err != nil {
+		return nil, err
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return consul.New(cfg, o.log), nil
+}
+
 func openInitfile(o opener) (kvdbsync.Connector, error) {
 	cfg := initfile.Defaults()
 	found, err := o.load(&cfg)

@@ -21,13 +21,10 @@ type ConsulOptions struct {
 	// ACL denies what no token allows; ConsulToken allows everything.
 	ACL bool
 	// TLS serves https at AddrTLS besides, to clients with a certificate only.
-	TLS ConsulCertificates
+	TLS *Certificates
 	// Config is put over what the server would be configured with: "session_ttl_min".
 	Config map[string]any
 }
-
-// ConsulCertificates are paths of PEM files.
-type ConsulCertificates struct{ CA, Cert, Key string }
 
 // ConsulToken may do everything on a server with ACL.
 const ConsulToken = "6f2b0c53-8a6a-4a63-9b1e-0f3f7d0b7a11"
@@ -129,10 +126,10 @@ func consulConfig(c *Consul, ports []int, peers []string, o ConsulOptions) map[s
 			"enabled": true, "default_policy": "deny", "tokens": map[string]any{"initial_management": ConsulToken},
 		}
 	}
-	if o.TLS != (ConsulCertificates{}) {
+	if o.TLS != nil {
 		used["https"] = ports[portTLS]
 		config["tls"] = map[string]any{"https": map[string]any{
-			"ca_file": o.TLS.CA, "cert_file": o.TLS.Cert, "key_file": o.TLS.Key, "verify_incoming": true,
+			"ca_file": o.TLS.CA, "cert_file": o.TLS.Server.Cert, "key_file": o.TLS.Server.Key, "verify_incoming": true,
 		}}
 	}
 	maps.Copy(config, o.Config)

@@ -1,0 +1,146 @@
+package consul
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+)
+
+// How a dead connection is noticed. The kernel's probes find a host that is gone
+// and cost an idle agent nothing; ours find a server that hangs or has no leader.
+const (
+	tcpProbeAfter = 3 * time.Second
+	tcpProbeEvery = time.Second
+	tcpProbes     = 3
+	probeEvery    = 10 * time.Second
+)
+
+// A client asks Consul. Each request brings the token that counts then.
+type client struct {
+	cfg Config
+	api *api.Client
+	// base is what the library made of the configuration and the environment.
+	base *api.Config
+	// lists is for listings. It has one connection, and the library others.
+	lists *http.Client
+}
+
+// newClient returns a client that nobody else uses. It does not connect.
+func newClient(cfg Config) (*client, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("consul configuration: %w", err)
+	}
+	base, err := cfg.base()
+	if err != nil {
+		return nil, fmt.Errorf("consul configuration: %w", err)
+	}
+	lists := transport(base.Transport.TLSClientConfig, base.Address)
+	lists.MaxConnsPerHost = 1
+	library, err := api.NewClient(base)
+	if err != nil {
+		return nil, fmt.Errorf("consul configuration: %w", err)
+	}
+	return &client{cfg: cfg, api: library, base: base, lists: &http.Client{Transport: lists}}, nil
+}
+
+// base puts the configuration over what the environment says.
+func (c Config) base() (*api.Config, error) {
+	b := api.DefaultConfig()
+	b.Address = cmp.Or(c.Address, b.Address)
+	b.Datacenter = c.Datacenter
+	b.Namespace = cmp.Or(c.Namespace, b.Namespace)
+	b.Partition = cmp.Or(c.Partition, b.Partition)
+	if c.CertFile != "" || c.CAFile != "" {
+		b.Scheme = "https"
+	}
+	b.TLSConfig.CertFile = cmp.Or(c.CertFile, b.TLSConfig.CertFile)
+	b.TLSConfig.KeyFile = cmp.Or(c.KeyFile, b.TLSConfig.KeyFile)
+	b.TLSConfig.CAFile = cmp.Or(c.CAFile, b.TLSConfig.CAFile)
+	b.TLSConfig.Address = cmp.Or(c.ServerName, b.TLSConfig.Address)
+	b.TLSConfig.InsecureSkipVerify = c.InsecureSkip || b.TLSConfig.InsecureSkipVerify
+	security, err := tlsConfig(&b.TLSConfig)
+	if err != nil {
+		return nil, err
+	}
+	b.Transport = transport(security, b.Address)
+	b.Token, err = c.token()
+	b.TokenFile = "" // it is ours to read
+	return b, err
+}
+
+// tlsConfig reads the client's certificate anew for each connection, since it may
+// have been renewed.
+func tlsConfig(from *api.TLSConfig) (*tls.Config, error) {
+	out, err := api.SetupTLSConfig(from)
+	if err != nil {
+		return nil, fmt.Errorf("ca-file, cert-file and key-file: %w", err)
+	}
+	if from.CertFile != "" {
+		out.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			cert, err := tls.LoadX509KeyPair(from.CertFile, from.KeyFile)
+			return &cert, err
+		}
+	}
+	return out, nil
+}
+
+// transport asks for no compression: it costs the server more time than it saves,
+// above all where that is the agent of Consul on the same host.
+func transport(security *tls.Config, address string) *http.Transport {
+	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: tcpProbeAfter, Interval: tcpProbeEvery, Count: tcpProbes,
+	}}
+	t := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSClientConfig: security,
+		DisableCompression: true, IdleConnTimeout: 4 * probeEvery,
+	}
+	if socket, ok := strings.CutPrefix(address, "unix://"); ok {
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", socket)
+		}
+	}
+	return t
+}
+
+func (c *client) close() {
+	c.lists.CloseIdleConnections()
+	c.base.HttpClient.CloseIdleConnections()
+}
+
+// probe asks from time to time whether the server is there and has a leader, and
+// ends the watch when it is not.
+func (c *client) probe(ctx context.Context, stop context.CancelCauseFunc) {
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := c.leader(ctx); err != nil {
+			stop(err)
+			return
+		}
+	}
+}
+
+func (c *client) leader(ctx context.Context) error {
+	r, err := c.begun(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.end()
+	leader, err := c.api.Status().LeaderWithQueryOptions(r.read())
+	if err == nil && leader == "" {
+		return ErrNoLeader
+	}
+	return r.explain(err)
+}

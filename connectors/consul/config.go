@@ -1,0 +1,90 @@
+package consul
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// A Config is the content of consul.conf. The zero value connects to the agent of
+// Consul on this host. What it does not say, the environment variables that
+// Consul's own tools read may say (CONSUL_HTTP_ADDR, CONSUL_HTTP_TOKEN, ...).
+type Config struct {
+	// Address is host:port, a URL, or unix:///path. Defaults to CONSUL_HTTP_ADDR, or
+	// localhost:8500.
+	Address string `yaml:"address"`
+
+	Datacenter string `yaml:"datacenter"` // Defaults to the one that the server is in
+	Namespace  string `yaml:"namespace"`  // Defaults to CONSUL_NAMESPACE, or none
+	Partition  string `yaml:"partition"`  // Defaults to CONSUL_PARTITION, or none
+
+	// An ACL token, or a file with it, which is read for each request; white space
+	// at its ends does not count. Default to CONSUL_HTTP_TOKEN_FILE and CONSUL_HTTP_TOKEN.
+	Token     string `yaml:"token"`
+	TokenFile string `yaml:"token-file"`
+
+	// TLS, 1.2 or newer, is used if a file is named, the address begins with https://,
+	// or CONSUL_HTTP_SSL says so. The files default to CONSUL_CLIENT_CERT,
+	// CONSUL_CLIENT_KEY and CONSUL_CACERT.
+	InsecureSkip bool   `yaml:"insecure-skip-tls-verify"`
+	CertFile     string `yaml:"cert-file"`
+	KeyFile      string `yaml:"key-file"`
+	CAFile       string `yaml:"ca-file"`
+	ServerName   string `yaml:"tls-server-name"` // in the server's certificate. Defaults to CONSUL_TLS_SERVER_NAME, or the host
+
+	// OperationTimeout is for one request. A listing may take longer, once it has
+	// begun to arrive. Defaults to 10 s.
+	OperationTimeout time.Duration `yaml:"operation-timeout"`
+	// WaitTime is how long Consul waits for a change before it answers all the same.
+	// Defaults to 5 min; Consul takes no more than 10 min.
+	WaitTime time.Duration `yaml:"wait-time"`
+
+	// Accepted from the files of existing deployments, without effect: the store is
+	// listed whenever it was lost.
+	ResyncAfterReconnect bool `yaml:"resync-after-reconnect"`
+}
+
+const maxWait = 10 * time.Minute
+
+func (c Config) withDefaults() Config {
+	c.OperationTimeout = cmp.Or(c.OperationTimeout, 10*time.Second)
+	c.WaitTime = cmp.Or(c.WaitTime, 5*time.Minute)
+	return c
+}
+
+// Validate tells everything that cannot be meant.
+func (c Config) Validate() error {
+	var errs []error
+	refuse := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	scheme, _, hasScheme := strings.Cut(c.Address, "://")
+	refuse(hasScheme && scheme != "http" && scheme != "https" && scheme != "unix",
+		"address: %q: want host:port, http://, https:// or unix://", c.Address)
+	refuse((c.CertFile == "") != (c.KeyFile == ""), "cert-file %q, key-file %q: want both or neither", c.CertFile, c.KeyFile)
+	refuse(c.Token != "" && c.TokenFile != "", "token-file %q: want no token beside it", c.TokenFile)
+	refuse(c.OperationTimeout < 0, "operation-timeout: %v: want a time that is not negative", c.OperationTimeout)
+	refuse(c.WaitTime < 0 || c.WaitTime > maxWait, "wait-time: %v: want a time up to %v", c.WaitTime, maxWait)
+	return errors.Join(errs...)
+}
+
+// token is that of the file, if one is named.
+func (c Config) token() (string, error) {
+	file := c.TokenFile
+	if file == "" && c.Token == "" {
+		file = os.Getenv("CONSUL_HTTP_TOKEN_FILE")
+	}
+	if file == "" {
+		return cmp.Or(c.Token, os.Getenv("CONSUL_HTTP_TOKEN")), nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("token-file: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}

@@ -1,0 +1,65 @@
+package consul_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/connectors/consul"
+	"github.com/keyplane/keyplane/internal/config"
+)
+
+func TestSampleFileSaysEveryKeyAndItsDefault(t *testing.T) {
+	const sample = "../../conf/consul.conf"
+	var cfg consul.Config
+	unknown, err := config.Load(sample, &cfg)
+	if err != nil || len(unknown) > 0 {
+		t.Fatalf("unknown keys %v, error %v", unknown, err)
+	}
+	want := consul.Config{Address: "localhost:8500", OperationTimeout: 10 * time.Second, WaitTime: 5 * time.Minute}
+	if cfg != want {
+		t.Errorf("the sample says %+v,\nthe defaults are %+v", cfg, want)
+	}
+	text, err := os.ReadFile(sample)
+	must(t, text, err)
+	for i := range reflect.TypeFor[consul.Config]().NumField() {
+		if key := reflect.TypeFor[consul.Config]().Field(i).Tag.Get("yaml"); !strings.Contains(string(text), key) {
+			t.Errorf("the sample does not tell of %s", key)
+		}
+	}
+}
+
+func TestBadConfiguration(t *testing.T) {
+	garbage := filepath.Join(t.TempDir(), "garbage")
+	must(t, garbage, os.WriteFile(garbage, []byte("no certificate"), 0o600))
+	tests := map[string]struct {
+		cfg  consul.Config
+		want string
+	}{
+		"certificate without key": {consul.Config{CertFile: "c.pem"}, `cert-file "c.pem", key-file "": want both or neither`},
+		"two tokens":              {consul.Config{Token: "t", TokenFile: "f"}, `token-file "f": want no token beside it`},
+		"odd address":             {consul.Config{Address: "ftp://x"}, `address: "ftp://x": want host:port, http://, https:// or unix://`},
+		"negative timeout":        {consul.Config{OperationTimeout: -time.Second}, `operation-timeout: -1s: want a time that is not negative`},
+		"long wait":               {consul.Config{WaitTime: time.Hour}, `wait-time: 1h0m0s: want a time up to 10m0s`},
+		"CA missing":              {consul.Config{CAFile: "/nowhere/ca"}, `ca-file, cert-file and key-file: Error loading CA File: open /nowhere/ca: no such file`},
+		"CA that is none":         {consul.Config{CAFile: garbage}, `ca-file, cert-file and key-file: Error loading CA File: Couldn't parse PEM in: ` + garbage},
+		"key pair that is none":   {consul.Config{CertFile: garbage, KeyFile: garbage}, `ca-file, cert-file and key-file: tls: failed to find any PEM data`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if err := ended(t, connect(test.cfg), root); !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v; want %s", err, test.want)
+			}
+			if _, err := consul.Dial(test.cfg); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Dial: got %v; want %s", err, test.want)
+			}
+		})
+	}
+	missing := consul.Config{TokenFile: "/nowhere/token"}
+	if err := ended(t, connect(missing), root); !strings.Contains(err.Error(), "token-file: open /nowhere/token: no such file") {
+		t.Errorf("token file missing: %v", err)
+	}
+}

@@ -1,0 +1,139 @@
+package consul
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/consul/api"
+	"pgregory.net/rapid"
+)
+
+func answerOf(t rapid.TB, index uint64, pairs api.KVPairs) *answer {
+	t.Helper()
+	text, err := json.Marshal(pairs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &answer{index: index, body: io.NopCloser(strings.NewReader(string(text)))}
+}
+
+// However the store changes, and however its indexes go back, what is known of it
+// after each answer is what the answer held.
+func TestDiffering(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		store, seen := map[string]api.KVPair{}, map[string]string{}
+		k := newKnown()
+		index := uint64(1)
+		for range rapid.IntRange(1, 10).Draw(t, "answers") {
+			whole := rapid.Bool().Draw(t, "whole")
+			if whole {
+				index = 1
+				clear(store) // which may fill it again at the same indexes
+			}
+			for range rapid.IntRange(0, 5).Draw(t, "changes") {
+				key := "vnf-agent/" + rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "key")
+				index++
+				store[key] = api.KVPair{Key: key, ModifyIndex: index, Value: []byte(rapid.StringN(0, 3, 10).Draw(t, "value"))}
+				if rapid.Bool().Draw(t, "gone") {
+					delete(store, key)
+				}
+			}
+			pairs := api.KVPairs{}
+			for _, p := range store {
+				pairs = append(pairs, &p)
+			}
+			events, err := k.differing(answerOf(t, index, pairs), whole)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range events {
+				if e.Value == nil {
+					delete(seen, e.Key)
+				} else {
+					seen[e.Key] = string(e.Value)
+				}
+			}
+			want := map[string]string{}
+			for key, p := range store {
+				want["/"+key] = string(p.Value)
+			}
+			if !maps.Equal(seen, want) {
+				t.Fatalf("known %v, the store has %v", seen, want)
+			}
+		}
+	})
+}
+
+func TestNothingDiffersOnceSeen(t *testing.T) {
+	pairs := api.KVPairs{{Key: "a", ModifyIndex: 1, Value: []byte("1")}, {Key: "b", ModifyIndex: 2}}
+	k := newKnown()
+	for round, want := range []int{2, 0, 0} {
+		events, err := k.differing(answerOf(t, 2, pairs), false)
+		if err != nil || len(events) != want {
+			t.Errorf("answer %d: %d events, %v; want %d", round, len(events), err, want)
+		}
+	}
+}
+
+// A listing of many keys is read pair by pair, and its keys are kept once.
+func BenchmarkUnchanged(b *testing.B) {
+	const keys = 10_000
+	var pairs api.KVPairs
+	for i := range keys {
+		pairs = append(pairs, &api.KVPair{Key: fmt.Sprintf("vnf-agent/vpp1/config/linux/l3/v2/route/10.%d.%d.0/24/veth1", i/256, i%256), ModifyIndex: uint64(i), Value: make([]byte, 120)})
+	}
+	text, err := json.Marshal(pairs)
+	if err != nil {
+		b.Fatal(err)
+	}
+	k := newKnown()
+	b.ReportAllocs()
+	for b.Loop() {
+		events, err := k.differing(&answer{index: keys, body: io.NopCloser(strings.NewReader(string(text)))}, false)
+		if err != nil || len(events)%keys > 0 {
+			b.Fatal(len(events), err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/keys, "us/key")
+}
+
+// FuzzAnswer feeds what is no answer.
+func FuzzAnswer(f *testing.F) {
+	f.Add(`[{"Key":"a","ModifyIndex":1,"Value":"MQ=="},{"Key":"b/","Value":null}]`)
+	f.Add(`[]`)
+	f.Add(`null`)
+	f.Add(`[{"Key":"a"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		k := newKnown()
+		events, err := k.differing(&answer{body: io.NopCloser(strings.NewReader(text))}, true)
+		if err != nil {
+			return
+		}
+		if !strings.HasPrefix(strings.TrimSpace(text), "[") {
+			t.Errorf("%q was taken for a list", text)
+		}
+		for _, e := range events {
+			if !strings.HasPrefix(e.Key, "/") || e.Value == nil {
+				t.Errorf("%q came out of %q", e.Key, text)
+			}
+		}
+	})
+}
+
+func TestReadErrorIsHandedOn(t *testing.T) {
+	broken := errors.New("connection reset")
+	k := newKnown()
+	body := io.MultiReader(strings.NewReader(`[{"Key":"a","ModifyIndex":1,"Value":"MQ=="},`), failing{broken})
+	if _, err := k.differing(&answer{body: io.NopCloser(body)}, true); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }

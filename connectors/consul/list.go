@@ -1,0 +1,202 @@
+package consul
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+)
+
+// A question is for all pairs under a prefix.
+type question struct {
+	prefix string        // as Consul has it
+	after  uint64        // wait until the index is beyond this one; 0: do not wait, and be consistent
+	wait   time.Duration // for no longer than this
+	// same asks only over the connection that the last answer came by. Another may
+	// lead to another server, or to one that lost its data, which would wait for an
+	// index that is years away; and the transport connects again without a word.
+	same bool
+}
+
+// An answer is the head of what Consul says; the pairs are still to be read.
+type answer struct {
+	index uint64
+	body  io.ReadCloser
+	bytes int  // of the body, as far as it has been read
+	last  bool // the server closes the connection after it
+	end   context.CancelCauseFunc
+}
+
+// list asks. The library reads an answer whole before it decodes it, and a large
+// prefix is sent again with each change; so this reads it pair by pair.
+func (c *client) list(ctx context.Context, q question) (*answer, error) {
+	limit := c.cfg.OperationTimeout
+	if q.after > 0 {
+		limit += q.wait + q.wait/16 // Consul adds up to a sixteenth, so that not all come back at once
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	late := time.AfterFunc(limit, func() { cancel(noAnswer(limit)) })
+	defer late.Stop()
+	a, err := c.ask(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+		if q.same && !got.Reused {
+			cancel(ErrReconnected)
+		}
+	}}), q)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		cancel(nil)
+		return nil, err
+	}
+	a.end = cancel
+	return a, nil
+}
+
+func (c *client) ask(ctx context.Context, q question) (*answer, error) {
+	token, err := c.cfg.token()
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url(q), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		request.Header.Set("X-Consul-Token", token)
+	}
+	if auth := c.base.HttpAuth; auth != nil {
+		request.SetBasicAuth(auth.Username, auth.Password)
+	}
+	response, err := c.lists.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	index, err := head(response, token)
+	if err != nil {
+		response.Body.Close()
+		return nil, err
+	}
+	return &answer{index: index, body: pairsOf(response), last: response.Close}, nil
+}
+
+func (c *client) url(q question) string {
+	query := url.Values{"recurse": {""}}
+	for name, value := range map[string]string{"dc": c.base.Datacenter, "ns": c.base.Namespace, "partition": c.base.Partition} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if q.after == 0 {
+		query.Set("consistent", "")
+	} else {
+		query.Set("index", strconv.FormatUint(q.after, 10))
+		query.Set("wait", strconv.FormatInt(q.wait.Milliseconds(), 10)+"ms")
+	}
+	where := url.URL{Scheme: c.base.Scheme, Host: c.base.Address, Path: c.base.PathPrefix + "/v1/kv/" + q.prefix, RawQuery: query.Encode()}
+	if strings.HasPrefix(where.Host, "/") { // a unix socket
+		where.Host = "localhost"
+	}
+	return where.String()
+}
+
+// head checks that the answer is one, and that nothing was left out of it.
+func head(r *http.Response, token string) (index uint64, err error) {
+	none := r.StatusCode == http.StatusNotFound
+	if r.StatusCode != http.StatusOK && !none {
+		text, _ := io.ReadAll(io.LimitReader(r.Body, 1000)) // what there is of it
+		return 0, api.StatusError{Code: r.StatusCode, Body: strings.TrimSpace(string(text))}
+	}
+	index, err = strconv.ParseUint(r.Header.Get("X-Consul-Index"), 10, 64)
+	if err != nil {
+		return 0, ErrNotConsul
+	}
+	// Without a token Consul does not say that it has left something out.
+	unsaid := none && token == "" && r.Header.Get("X-Consul-Default-Acl-Policy") == "deny"
+	if unsaid || r.Header.Get("X-Consul-Results-Filtered-By-Acls") == "true" {
+		return 0, ErrFiltered
+	}
+	return index, nil
+}
+
+// pairsOf is the array of pairs in the answer.
+func pairsOf(r *http.Response) io.ReadCloser {
+	if r.StatusCode == http.StatusOK {
+		return r.Body
+	}
+	r.Body.Close()
+	return io.NopCloser(strings.NewReader("[]"))
+}
+
+// A pair is one key as Consul sends it.
+type pair struct {
+	Key         string
+	ModifyIndex uint64
+	Value       json.RawMessage // base64 in quotes, or null; valid until the next pair is read
+}
+
+func (p *pair) value() (value []byte, err error) {
+	if err := json.Unmarshal(p.Value, &value); err != nil {
+		return nil, fmt.Errorf("value of %s: %w", p.Key, err)
+	}
+	if value == nil {
+		value = []byte{} // empty is not gone
+	}
+	return value, nil
+}
+
+// isFolder tells what Consul's own web pages make of a folder: a key without a
+// value whose name ends with a slash. It means nothing.
+func (p *pair) isFolder() bool {
+	return strings.HasSuffix(p.Key, "/") && (string(p.Value) == "null" || string(p.Value) == `""`)
+}
+
+// each reads the pairs. An answer that was cut off is an error.
+func (a *answer) each(visit func(*pair) error) error {
+	in := json.NewDecoder(a)
+	if start, err := in.Token(); err != nil || start != json.Delim('[') {
+		return errors.Join(fmt.Errorf("the answer begins with %v: want a list of pairs", start), err)
+	}
+	var p pair
+	for in.More() {
+		p = pair{Value: p.Value[:0]}
+		if err := in.Decode(&p); err != nil {
+			return fmt.Errorf("reading the answer: %w", err)
+		}
+		if p.isFolder() {
+			continue
+		}
+		if err := visit(&p); err != nil {
+			return err
+		}
+	}
+	_, err := in.Token()
+	if err == nil {
+		_, err = io.Copy(io.Discard, a) // or the connection could not be used again
+	}
+	if err != nil {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	return nil
+}
+
+// Read implements io.Reader, to count.
+func (a *answer) Read(b []byte) (int, error) {
+	n, err := a.body.Read(b)
+	a.bytes += n
+	return n, err
+}
+
+func (a *answer) close() {
+	a.body.Close()
+	a.end(nil)
+}

@@ -1,0 +1,182 @@
+package consul
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// A Client reads and writes Consul: a kvdbsync.Writer. Its methods may be called
+// at the same time. It reconnects by itself.
+type Client struct{ *client }
+
+// Dial returns a Client, to be closed. The first request connects.
+func Dial(cfg Config) (*Client, error) {
+	c, err := newClient(cfg.withDefaults())
+	if err != nil {
+		return nil, err
+	}
+	return &Client{c}, nil
+}
+
+// Close ends the connections.
+func (c *Client) Close() error {
+	c.client.close()
+	return nil
+}
+
+// Get implements kvdbsync.Store.
+func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
+	pair, err := c.get(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s in consul: %w", key, err)
+	}
+	if pair == nil {
+		return nil, fmt.Errorf("%s: %w", key, kvdbsync.ErrNotFound)
+	}
+	return append([]byte{}, pair.Value...), nil // an empty value is not nil
+}
+
+func (c *Client) get(ctx context.Context, key string) (*api.KVPair, error) {
+	r, err := c.begun(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer r.end()
+	pair, _, err := c.api.KV().Get(storeKey(key), r.read())
+	return pair, r.explain(err)
+}
+
+// List implements kvdbsync.Store.
+func (c *Client) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
+	var pairs []kvdbsync.Pair
+	a, err := c.list(ctx, question{prefix: storeKey(prefix)})
+	if err != nil {
+		return nil, fmt.Errorf("listing %s in consul: %w", prefix, err)
+	}
+	defer a.close()
+	err = a.each(func(p *pair) error {
+		value, err := p.value()
+		pairs = append(pairs, kvdbsync.Pair{Key: "/" + p.Key, Value: value})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing %s in consul: %w", prefix, err)
+	}
+	slices.SortFunc(pairs, func(a, b kvdbsync.Pair) int { return strings.Compare(a.Key, b.Key) })
+	return pairs, nil
+}
+
+// Put implements kvdbsync.Store.
+func (c *Client) Put(ctx context.Context, key string, value []byte) error {
+	return c.put(ctx, key, value, func(p *api.KVPair, o *api.WriteOptions) error {
+		_, err := c.api.KV().Put(p, o)
+		return err
+	})
+}
+
+// PutIfAbsent implements kvdbsync.Writer.
+func (c *Client) PutIfAbsent(ctx context.Context, key string, value []byte) (stored bool, err error) {
+	err = c.put(ctx, key, value, func(p *api.KVPair, o *api.WriteOptions) (err error) {
+		stored, _, err = c.api.KV().CAS(p, o) // with index 0: the key must not be there
+		return err
+	})
+	return stored, err
+}
+
+// put sends a value by itself: Consul takes larger ones than in a transaction.
+func (c *Client) put(ctx context.Context, key string, value []byte, send func(*api.KVPair, *api.WriteOptions) error) error {
+	r, err := c.begun(ctx)
+	if err == nil {
+		defer r.end()
+		err = r.explain(send(&api.KVPair{Key: storeKey(key), Value: value}, r.write()))
+	}
+	return unwritten([]kvdbsync.Pair{{Key: key, Value: value}}, err)
+}
+
+// Delete implements kvdbsync.Store.
+func (c *Client) Delete(ctx context.Context, key string) (existed bool, err error) {
+	err = c.change(ctx, []kvdbsync.Pair{{Key: key}}, api.KVTxnOps{
+		{Verb: api.KVGet, Key: storeKey(key)}, // which must be there
+		{Verb: api.KVDelete, Key: storeKey(key)},
+	})
+	if errors.Is(err, kvdbsync.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Apply implements kvdbsync.Writer, in one transaction. Consul takes 64 changes at
+// once, and 512 kB unless its servers have another txn_max_req_len.
+func (c *Client) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
+	var ops api.KVTxnOps
+	for _, change := range changes {
+		op := &api.KVTxnOp{Verb: api.KVSet, Key: storeKey(change.Key), Value: change.Value}
+		if change.Value == nil {
+			op.Verb = api.KVDelete
+		}
+		ops = append(ops, op)
+	}
+	return c.change(ctx, changes, ops)
+}
+
+// change makes one transaction, which stands for the changes in what is said of it.
+func (c *Client) change(ctx context.Context, changes []kvdbsync.Pair, ops api.KVTxnOps) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	r, err := c.begun(ctx)
+	if err != nil {
+		return unwritten(changes, err)
+	}
+	defer r.end()
+	_, answer, _, err := c.api.KV().Txn(ops, r.read())
+	if err != nil {
+		return unwritten(changes, r.explain(err))
+	}
+	for _, refused := range answer.Errors {
+		return fmt.Errorf("writing /%s in consul: %w", ops[refused.OpIndex].Key, reason(refused.What))
+	}
+	return nil
+}
+
+// reason is why Consul refuses a transaction as a whole.
+func reason(what string) error {
+	for text, known := range map[string]error{
+		"doesn't exist":        kvdbsync.ErrNotFound,
+		"invalid session":      kvdbsync.ErrSessionOver,
+		"lock is already held": errHeld,
+	} {
+		if strings.Contains(what, text) {
+			return fmt.Errorf("%w: %s", known, what)
+		}
+	}
+	return errors.New(what)
+}
+
+// unwritten says what was not written, and what of it is the most likely to be why.
+func unwritten(changes []kvdbsync.Pair, err error) error {
+	if err == nil {
+		return nil
+	}
+	largest := slices.MaxFunc(changes, func(a, b kvdbsync.Pair) int { return cmp.Compare(len(a.Value), len(b.Value)) })
+	what := largest.Key
+	if n := len(changes); n > 1 {
+		what = fmt.Sprintf("%d keys, of which %s is the largest,", n, largest.Key)
+	}
+	switch text := err.Error(); {
+	case strings.Contains(text, "too many operations"):
+		return fmt.Errorf("writing %s in consul: %w: %d changes: want at most %d", what, kvdbsync.ErrTooLarge, len(changes), kvdbsync.MaxApply)
+	case strings.Contains(text, "too large"), strings.Contains(text, "exceeds"):
+		return fmt.Errorf("writing %s in consul: %w: its value has %d bytes: want at most what the servers' kv_max_value_size says (txn_max_req_len for several), 512 kB if nothing: %w",
+			what, kvdbsync.ErrTooLarge, len(largest.Value), err)
+	}
+	return fmt.Errorf("writing %s in consul: %w", what, err)
+}

@@ -1,0 +1,149 @@
+package consul_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/keyplane/keyplane/connectors/consul"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+var (
+	_ kvdbsync.Connector = (*consul.Connector)(nil)
+	_ kvdbsync.Publisher = (*consul.Connector)(nil)
+	_ kvdbsync.Writer    = (*consul.Client)(nil)
+)
+
+func TestStore(t *testing.T) {
+	c := testkit.StartConsul(t, testkit.ConsulOptions{})
+	for name, run := range map[string]func(*testing.T, *server){
+		"limits": limits, "shortest session": shortestSession, "unix socket": unixSocket, "environment": environment,
+	} {
+		t.Run(name, func(t *testing.T) { run(t, join(t, c)) })
+	}
+}
+
+// What is too large is told with its key and size.
+func limits(t *testing.T, s *server) {
+	client := s.dial()
+	largest, larger := make([]byte, 512<<10), make([]byte, 512<<10+1)
+	must(t, client, client.Put(t.Context(), root+"largest", largest))
+	changes := func(n int, value []byte) (out []kvdbsync.Pair) {
+		for i := range n {
+			out = append(out, kvdbsync.Pair{Key: root + string(rune('0'+i)), Value: value})
+		}
+		return out
+	}
+	_, absent := client.PutIfAbsent(t.Context(), root+"larger", larger)
+	session, err := s.connector().Session(t.Context(), 0)
+	defer must(t, session, err).Close(t.Context())
+	for name, test := range map[string]struct {
+		err  error
+		says []string
+	}{
+		"put":             {client.Put(t.Context(), root+"larger", larger), []string{root + "larger", "524289 bytes", "kv_max_value_size"}},
+		"put if absent":   {absent, []string{root + "larger", "524289 bytes"}},
+		"transaction":     {client.Apply(t.Context(), changes(8, make([]byte, 64<<10))), []string{"8 keys", root + "0", "65536 bytes", "txn_max_req_len"}},
+		"many changes":    {client.Apply(t.Context(), changes(65, []byte("x"))), []string{"65 changes", "at most 64"}},
+		"in a session":    {session.Apply(t.Context(), changes(1, larger)), []string{root + "0", "524289 bytes"}},
+		"many in session": {session.Apply(t.Context(), changes(65, []byte("x"))), []string{"65 changes"}},
+	} {
+		if !errors.Is(test.err, kvdbsync.ErrTooLarge) {
+			t.Errorf("%s: %v", name, test.err)
+			continue
+		}
+		for _, part := range test.says {
+			if !strings.Contains(test.err.Error(), part) {
+				t.Errorf("%s: %v; does not say %s", name, test.err, part)
+			}
+		}
+	}
+}
+
+// Consul has a shortest time for sessions, which is taken where less was asked for.
+func shortestSession(t *testing.T, s *server) {
+	session, err := s.connector().Session(t.Context(), 1)
+	must(t, session, err)
+	all, _, err := s.client.Session().List(nil)
+	if must(t, all, err); len(all) != 1 || all[0].TTL != "10s" || all[0].LockDelay != 0 || all[0].Behavior != "delete" {
+		t.Errorf("sessions: %+v", all)
+	}
+	must(t, session, session.Close(t.Context()))
+}
+
+// unixSocket reaches the server by way of a socket that leads there.
+func unixSocket(t *testing.T, s *server) {
+	path := filepath.Join(t.TempDir(), "consul.sock")
+	l, err := net.Listen("unix", path)
+	must(t, l, err)
+	web := &http.Server{Handler: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: s.consul.Addr})}
+	done := make(chan error)
+	go func() { done <- web.Serve(l) }()
+	t.Cleanup(func() {
+		web.Close()
+		<-done
+	})
+	client, err := consul.Dial(consul.Config{Address: "unix://" + path})
+	defer must(t, client, err).Close()
+	must(t, path, client.Put(t.Context(), root+"a", []byte("1")))
+	pairs, err := client.List(t.Context(), root+"a")
+	if must(t, pairs, err); len(pairs) != 1 {
+		t.Errorf("listed %v", pairs)
+	}
+}
+
+func environment(t *testing.T, s *server) {
+	t.Setenv("CONSUL_HTTP_ADDR", s.consul.Addr)
+	client, err := consul.Dial(consul.Config{})
+	defer must(t, client, err).Close()
+	must(t, client, client.Put(t.Context(), root+"a", []byte("1")))
+	t.Setenv("CONSUL_NAMESPACE", "other")
+	namespaced, err := consul.Dial(consul.Config{})
+	defer must(t, namespaced, err).Close()
+	_, listErr := namespaced.List(t.Context(), root)
+	for name, err := range map[string]error{"Put": namespaced.Put(t.Context(), root+"a", nil), "List": listErr} {
+		if err == nil || !strings.Contains(err.Error(), "Enterprise") {
+			t.Errorf("%s in a namespace: %v", name, err)
+		}
+	}
+}
+
+func TestStoreThatCannotBeReached(t *testing.T) {
+	client, err := consul.Dial(consul.Config{Address: "127.0.0.1:1"})
+	defer must(t, client, err).Close()
+	key := root + "a"
+	_, getErr := client.Get(t.Context(), key)
+	_, listErr := client.List(t.Context(), root)
+	_, deleteErr := client.Delete(t.Context(), key)
+	_, sessionErr := connect(consul.Config{Address: "127.0.0.1:1"}).Session(t.Context(), 0)
+	for name, err := range map[string]error{
+		"Get " + key: getErr, "List " + root: listErr, "Put " + key: client.Put(t.Context(), key, nil), "Delete " + key: deleteErr, "Session session": sessionErr,
+	} {
+		_, names, _ := strings.Cut(name, " ")
+		if err == nil || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), names) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestStoreThatDoesNotAnswer(t *testing.T) {
+	cfg, _ := fake(t)
+	cfg.OperationTimeout = 20_000_000
+	client, err := consul.Dial(cfg)
+	defer must(t, client, err).Close()
+	_, getErr := client.Get(t.Context(), root+"a")
+	_, listErr := client.List(t.Context(), root)
+	for name, err := range map[string]error{"Get": getErr, "List": listErr, "Put": client.Put(t.Context(), root+"a", nil)} {
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer within 20ms") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

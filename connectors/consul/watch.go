@@ -1,0 +1,75 @@
+package consul
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// A watch is one Watch under way.
+type watch struct {
+	client *client
+	log    *slog.Logger
+	prefix string
+	emit   func(kvdbsync.Batch) error
+	index  uint64 // Consul's, as of the last answer; 0: the next answer counts whole
+	same   bool   // the next question goes the way that the last answer came
+	known  known
+	pace   pace
+}
+
+func newWatch(c *client, log *slog.Logger, prefix string, emit func(kvdbsync.Batch) error) *watch {
+	return &watch{client: c, log: log, prefix: prefix, emit: emit, known: newKnown(), pace: newPace()}
+}
+
+// run emits what is under the prefix, and then what changes, until it cannot.
+func (w *watch) run(ctx context.Context) error {
+	for {
+		bytes, err := w.next(ctx)
+		if err == nil {
+			err = w.pace.wait(ctx, bytes)
+		}
+		if err == nil {
+			continue
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return fmt.Errorf("watching %s in consul: %w", w.prefix, err)
+	}
+}
+
+// next asks once, and tells how large the answer was.
+func (w *watch) next(ctx context.Context) (bytes int, err error) {
+	begun := time.Now()
+	a, err := w.client.list(ctx, question{
+		prefix: storeKey(w.prefix), after: w.index, wait: w.client.cfg.WaitTime, same: w.same,
+	})
+	if err != nil {
+		return 0, err
+	}
+	defer a.close()
+	if wentBack(w.index, a.index, time.Since(begun) < w.client.cfg.WaitTime) {
+		w.log.Info("consul's index went back; listing again", "prefix", w.prefix, "from", w.index, "to", a.index)
+		w.index, w.same = 0, false
+		return 0, nil
+	}
+	b := kvdbsync.Batch{Rev: int64(a.index), Synced: w.index == 0} //nolint:gosec // Consul counts from one
+	b.Events, err = w.known.differing(a, w.index == 0)
+	if err != nil {
+		return a.bytes, err
+	}
+	w.index, w.same = max(a.index, 1), !a.last // an index of 0 would not wait
+	return a.bytes, w.emit(b)
+}
+
+// wentBack tells that the indexes of what is known mean nothing any more. A lower
+// index says so. So does the same one before the time to wait is over: the server
+// has replaced its data by a snapshot, whose index is most likely lower, and would
+// wait for it to pass ours.
+func wentBack(asked, got uint64, early bool) bool {
+	return asked > 0 && (got < asked || got == asked && early)
+}

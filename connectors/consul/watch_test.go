@@ -1,0 +1,362 @@
+package consul_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/keyplane/keyplane/connectors/consul"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+const root = "/vnf-agent/vpp1/"
+
+// A mirror follows a connector through a Source.
+type mirror struct {
+	t      *testing.T
+	source *kvdbsync.Source
+	has    map[string]string
+	late   <-chan time.Time
+}
+
+func follow(t *testing.T, c kvdbsync.Connector) *mirror {
+	t.Helper()
+	m := &mirror{
+		t: t, has: map[string]string{}, late: time.After(time.Minute),
+		source: kvdbsync.NewSource(kvdbsync.Options{Name: "consul", Connector: c, Root: root, MaxBackoff: 200 * time.Millisecond}),
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- m.source.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return m
+}
+
+// await takes changes until the mirror holds exactly want, pairs of key and value.
+func (m *mirror) await(pairs ...string) {
+	m.t.Helper()
+	want := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		want[pairs[i]] = pairs[i+1]
+	}
+	for !maps.Equal(m.has, want) || m.source.Health().State != kvdbsync.Synced {
+		select {
+		case <-m.source.Ready():
+		case <-m.late:
+			m.t.Fatalf("the mirror has %v, want %v; health %+v", m.has, want, m.source.Health())
+		}
+		c, _ := m.source.Take()
+		for _, e := range c.Events {
+			m.has[e.Key] = string(e.Value)
+			if e.Value == nil {
+				delete(m.has, e.Key)
+			}
+		}
+	}
+}
+
+// awaitLost waits until the source has noticed, and returns why it thinks so.
+func (m *mirror) awaitLost() error {
+	m.t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for m.source.Health().Err == nil {
+		select {
+		case <-tick.C:
+		case <-m.late:
+			m.t.Fatalf("the loss was not noticed: %+v", m.source.Health())
+		}
+	}
+	return m.source.Health().Err
+}
+
+// begin is a watch read batch by batch, whose listing has been read.
+func (s *server) begin(cfg consul.Config) (listing kvdbsync.Batch, next func() kvdbsync.Batch) {
+	s.t.Helper()
+	pull, stop := iter.Pull2(connect(cfg).Watch(s.ctx(), root))
+	s.t.Cleanup(stop)
+	next = func() kvdbsync.Batch {
+		s.t.Helper()
+		b, err, ok := pull()
+		if err != nil || !ok {
+			s.t.Fatalf("the watch ended: %v", err)
+		}
+		return b
+	}
+	return next(), next
+}
+
+// ended is why a watch ends that must not go on.
+func ended(t *testing.T, c kvdbsync.Connector, prefix string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, err := range c.Watch(ctx, prefix) {
+		if err != nil {
+			return err
+		}
+	}
+	return errNothing
+}
+
+// TestWatch has one server for what leaves it as good as new.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	c := testkit.StartConsul(t, testkit.ConsulOptions{})
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *server)
+	}{
+		{"a transaction is one batch", transactionIsOneBatch},
+		{"only what differs is yielded", onlyWhatDiffersIsYielded},
+		{"a wait that runs out", waitThatRunsOut},
+		{"empty values and folders", emptyValuesAndFolders},
+		{"a snapshot is restored", snapshotRestored},
+		{"another server behind the same address", anotherServer},
+		{"a server that lost its data", serverThatLostItsData},
+		{"a store that is not there", storeThatIsNotThere},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := join(t, c)
+			_, err := s.client.KV().DeleteTree("", nil)
+			must(t, s, err)
+			test.run(t, s)
+		})
+	}
+}
+
+func anotherServer(t *testing.T, s *server) {
+	other := start(t)
+	s.put(root+"a", "1")
+	other.put(root+"b", "1")
+	m := follow(t, s.connector())
+	m.await("a", "1")
+	s.line.Retarget(other.consul.Addr)
+	s.line.Set(testkit.Reset)
+	s.line.Set(testkit.Pass)
+	m.await("b", "1")
+}
+
+func serverThatLostItsData(t *testing.T, s *server) {
+	s.put(root+"a", "1")
+	s.put(root+"b", "1")
+	m := follow(t, s.connector())
+	m.await("a", "1", "b", "1")
+	s.consul.Kill()
+	s.consul.Wipe()
+	s.consul.Start()
+	s.put(root+"b", "2")
+	m.await("b", "2")
+	s.put(root+"c", "1")
+	m.await("b", "2", "c", "1")
+}
+
+// An administrator restores a snapshot; nobody's connection breaks. Consul answers
+// with what it held before, and then would wait for the old index.
+func snapshotRestored(t *testing.T, s *server) {
+	s.put(root+"kept", "1")
+	s.put(root+"changed", "1")
+	s.put(root+"deleted", "1")
+	snapshot, _, err := s.client.Snapshot().Save(nil)
+	saved := must(t, snapshot, err)
+	content, err := io.ReadAll(saved)
+	must(t, saved, err)
+	s.put(root+"changed", "2")
+	s.delete(root + "deleted")
+	s.put(root+"new", "1")
+	m := follow(t, s.connector())
+	m.await("kept", "1", "changed", "2", "new", "1")
+	if err := s.client.Snapshot().Restore(nil, bytes.NewReader(content)); err != nil {
+		t.Fatal(err)
+	}
+	m.await("kept", "1", "changed", "1", "deleted", "1")
+	s.put(root+"changed", "3")
+	m.await("kept", "1", "changed", "3", "deleted", "1")
+	if h := m.source.Health(); h.Err != nil {
+		t.Errorf("the watch ended: %v", h.Err)
+	}
+}
+
+// What changes at once is one batch, with the index of the transaction.
+func transactionIsOneBatch(t *testing.T, s *server) {
+	s.put(root+"old", "1")
+	_, next := s.begin(s.config())
+	var group []kvdbsync.Event
+	for i := range kvdbsync.MaxApply - 1 {
+		group = append(group, kvdbsync.Event{Key: fmt.Sprintf("%s%02d", root, i), Value: []byte("x")})
+	}
+	s.txn(append(group, kvdbsync.Event{Key: root + "old"}))
+	b := next()
+	if len(b.Events) != kvdbsync.MaxApply || b.Rev == 0 || b.Synced {
+		t.Fatalf("a batch of %d at %d, want %d", len(b.Events), b.Rev, kvdbsync.MaxApply)
+	}
+	for _, e := range b.Events {
+		if e.Rev != b.Rev {
+			t.Errorf("%s has index %d, the batch %d", e.Key, e.Rev, b.Rev)
+		}
+	}
+	if last := b.Events[len(b.Events)-1]; last.Key != root+"old" || last.Value != nil {
+		t.Errorf("the last event is %+v, want that old is gone", last)
+	}
+}
+
+// An answer is not a change: only what differs comes out of it.
+func onlyWhatDiffersIsYielded(t *testing.T, s *server) {
+	for i := range 100 {
+		s.put(fmt.Sprintf("%s%02d", root, i), "x")
+	}
+	listing, next := s.begin(s.config())
+	if len(listing.Events) != 100 || !listing.Synced {
+		t.Fatalf("a listing of %d, synced: %v", len(listing.Events), listing.Synced)
+	}
+	s.put(root+"50", "y")
+	if b := next(); len(b.Events) != 1 || b.Events[0].Key != root+"50" || string(b.Events[0].Value) != "y" {
+		t.Errorf("%d events: %+v", len(b.Events), b.Events)
+	}
+}
+
+// When the time to wait is over Consul answers though nothing has changed.
+func waitThatRunsOut(t *testing.T, s *server) {
+	s.put(root+"a", "1")
+	cfg := s.config()
+	cfg.WaitTime = 50 * time.Millisecond
+	_, next := s.begin(cfg)
+	for range 3 {
+		if b := next(); len(b.Events) > 0 || b.Synced {
+			t.Fatalf("an answer without a change came out as %+v", b)
+		}
+	}
+	s.put(root+"a", "2")
+	for {
+		if b := next(); len(b.Events) == 1 && string(b.Events[0].Value) == "2" {
+			return
+		}
+	}
+}
+
+func emptyValuesAndFolders(t *testing.T, s *server) {
+	s.put(root+"config/", "")
+	s.put(root+"listed", "")
+	m := follow(t, s.connector())
+	m.await("listed", "")
+	s.put(root+"changed", "")
+	s.put(root+"config/linux/", "")
+	s.put(root+"last", "1")
+	m.await("listed", "", "changed", "", "last", "1")
+}
+
+func storeThatIsNotThere(t *testing.T, s *server) {
+	s.put(root+"a", "1")
+	s.consul.Stop()
+	m := follow(t, s.connector())
+	err := ended(t, connect(consul.Config{Address: s.consul.Addr}), root)
+	if !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), s.consul.Addr) {
+		t.Errorf("got %v, want the address and the reason", err)
+	}
+	m.awaitLost()
+	s.consul.Start()
+	m.await("a", "1")
+}
+
+// A server that hangs keeps its connections open; so does a line that swallows
+// everything.
+func TestSilenceIsNoticed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 15 seconds")
+	}
+	silences := map[string]struct{ begin, end func(*server) }{
+		"server stopped": {func(s *server) { s.consul.Pause() }, func(s *server) { s.consul.Continue() }},
+		"black hole":     {func(s *server) { s.line.Set(testkit.BlackHole) }, func(s *server) { s.line.Set(testkit.Pass) }},
+	}
+	t.Parallel()
+	for name, silence := range silences {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			s.put(root+"a", "1")
+			cfg := s.config()
+			cfg.OperationTimeout = 2 * time.Second
+			m := follow(t, connect(cfg))
+			m.await("a", "1")
+			s.put(root+"a", "2")
+			m.await("a", "2") // now it is the waiting that is silenced, not the listing
+			silence.begin(s)
+			if err := m.awaitLost(); !strings.Contains(err.Error(), "no answer within 2s") {
+				t.Errorf("lost for %v", err)
+			}
+			silence.end(s)
+			s.put(root+"a", "3")
+			m.await("a", "3")
+		})
+	}
+}
+
+// A server that is cut off from the others would let a watch wait for minutes.
+func TestServerWithoutLeader(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 15 seconds")
+	}
+	t.Parallel()
+	servers := testkit.StartConsulCluster(t, 3, testkit.ConsulOptions{})
+	s := join(t, servers[0])
+	s.put(root+"a", "1")
+	m := follow(t, s.connector())
+	m.await("a", "1")
+	servers[1].Kill()
+	servers[2].Kill()
+	err := m.awaitLost()
+	var status api.StatusError
+	if !errors.Is(err, consul.ErrNoLeader) && !(errors.As(err, &status) && status.Code == 500) {
+		t.Errorf("lost for %v", err)
+	}
+	servers[1].Start()
+	m.await("a", "1")
+}
+
+// The leader dies; the watch goes on at another server.
+func TestLeaderDies(t *testing.T) {
+	t.Parallel()
+	servers := testkit.StartConsulCluster(t, 3, testkit.ConsulOptions{})
+	leader := leaderOf(t, servers)
+	other := servers[(leader+1)%len(servers)]
+	s := join(t, other)
+	m := follow(t, s.connector())
+	s.put(root+"a", "1")
+	m.await("a", "1")
+	servers[leader].Kill()
+	for putOnce(s, root+"a", "2") != nil { // until another leads
+	}
+	m.await("a", "2")
+}
+
+func putOnce(s *server, key, value string) error {
+	_, err := s.client.KV().Put(&api.KVPair{Key: strings.TrimPrefix(key, "/"), Value: []byte(value)}, nil)
+	return err
+}
+
+func leaderOf(t *testing.T, servers []*testkit.Consul) int {
+	t.Helper()
+	for i, c := range servers {
+		self, err := bareClient(t, c.Addr).Agent().Self()
+		if fmt.Sprint(must(t, self, err)["Stats"]["consul"].(map[string]any)["leader"]) == "true" {
+			return i
+		}
+	}
+	t.Fatal("no server is the leader")
+	return 0
+}
