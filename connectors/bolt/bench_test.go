@@ -43,14 +43,7 @@ func Benchmark10kPuts(b *testing.B) {
 // BenchmarkList100k is a cold start, beside a program that reads the file with the library.
 func BenchmarkList100k(b *testing.B) {
 	db, path := open(b, bolt.Config{})
-	pairs := make([]kvdbsync.Pair, conformance.BenchKeys)
-	for i := range pairs {
-		pairs[i] = conformance.BenchPair(benchRoot, i)
-	}
-	if err := db.Apply(b.Context(), pairs); err != nil {
-		b.Fatal(err)
-	}
-	pairs = nil
+	fill(b, db)
 	conformance.BenchmarkList(b, db, benchRoot, func() []kvdbsync.Pair {
 		if err := db.Close(); err != nil { // for one program only can have the file
 			b.Fatal(err)
@@ -69,4 +62,15 @@ func BenchmarkList100k(b *testing.B) {
 		}
 		return pairs
 	})
+}
+
+func fill(b *testing.B, db *bolt.DB) {
+	b.Helper()
+	pairs := make([]kvdbsync.Pair, conformance.BenchKeys)
+	for i := range pairs {
+		pairs[i] = conformance.BenchPair(benchRoot, i)
+	}
+	if err := db.Apply(b.Context(), pairs); err != nil {
+		b.Fatal(err)
+	}
 }

@@ -19,7 +19,7 @@ import (
 // transactions need not wait for a disk.
 func folder(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "keyplane-bolt-")
+	dir, err := os.MkdirTemp("/dev/shm", "keyplane-bolt-") //nolint:usetesting // t.TempDir is on a disk
 	if err != nil {
 		return t.TempDir()
 	}

@@ -69,7 +69,7 @@ func (db *DB) wait(ctx context.Context, w *watch, p *place) bool {
 			if !p.concerns(e) {
 				continue
 			}
-		case <-p.errors():
+		case <-p.errors(): //nolint:errcheck // whatever it is, events may be lost
 		case <-p.tick():
 		}
 		db.look()

@@ -8,9 +8,10 @@
 // them changed, what they say now. So it does not matter which events came, how
 // often, or what they were called; a lost one costs time until the next look, and
 // nothing else. The steps are a file each: walk.go finds the files, read.go
-// reads one that nobody is writing, parse.go makes entries of it, file.go decides
-// (without touching anything) what counts of it, merge.go makes one store of all
-// files, watch.go says what changed, notify.go waits for the next reason to look.
+// reads one that nobody is writing, parse.go makes entries of it (quick.go, of
+// what programs wrote), file.go decides (without touching anything) what counts of
+// it, merge.go makes one store of all files, watch.go says what changed, notify.go
+// waits for the next reason to look.
 //
 // A [DB] holds what its files last said, guarded by a mutex, so that several
 // watches and readers agree; what they get is never changed afterwards. What one

@@ -30,22 +30,10 @@ func BenchmarkList(b *testing.B, c kvdbsync.Connector, prefix string, bare func(
 	var barely, with time.Duration
 	var kept, values int64
 	for b.Loop() {
-		begun := time.Now()
-		pairs := bare()
-		for _, p := range pairs {
-			unmarshal(b, p.Value)
-		}
-		barely += time.Since(begun)
-		if len(pairs) != BenchKeys {
-			b.Fatalf("the bare program found %d keys", len(pairs))
-		}
-		values = 0
-		for _, p := range pairs {
-			values += int64(len(p.Value))
-		}
-		pairs = nil
-		took, keeps := coldStart(b, c, prefix)
-		with, kept = with+took, keeps
+		took, size := bareStart(b, bare)
+		barely, values = barely+took, size
+		took, kept = coldStart(b, c, prefix)
+		with += took
 	}
 	perRun := func(d time.Duration) float64 { return float64(d.Milliseconds()) / float64(b.N) }
 	b.ReportMetric(perRun(barely), "bare-ms")
@@ -55,6 +43,22 @@ func BenchmarkList(b *testing.B, c kvdbsync.Connector, prefix string, bare func(
 	b.ReportMetric(float64(values)/BenchKeys, "value-B/key")
 }
 
+// bareStart returns how long a bare program takes, and the bytes of all values.
+func bareStart(b *testing.B, bare func() []kvdbsync.Pair) (took time.Duration, values int64) {
+	b.Helper()
+	begun := time.Now()
+	pairs := bare()
+	for _, p := range pairs {
+		unmarshal(b, p.Value)
+		values += int64(len(p.Value))
+	}
+	took = time.Since(begun)
+	if len(pairs) != BenchKeys {
+		b.Fatalf("the bare program found %d keys", len(pairs))
+	}
+	return took, values
+}
+
 // coldStart returns how long a new Source takes, and the bytes it keeps.
 func coldStart(b *testing.B, c kvdbsync.Connector, prefix string) (took time.Duration, kept int64) {
 	b.Helper()
@@ -62,19 +66,23 @@ func coldStart(b *testing.B, c kvdbsync.Connector, prefix string) (took time.Dur
 	begun := time.Now()
 	source, end := runSource(b, c, prefix)
 	defer end()
+	takeAll(b, source)
+	took = time.Since(begun)
+	kept = heap() - before
+	runtime.KeepAlive(source)
+	return took, kept
+}
+
+func takeAll(b *testing.B, source *kvdbsync.Source) {
+	b.Helper()
 	<-source.Ready()
 	change, _ := source.Take()
 	for _, e := range change.Events {
 		unmarshal(b, e.Value)
 	}
-	took = time.Since(begun)
 	if len(change.Events) != BenchKeys {
 		b.Fatalf("%d keys taken; health %+v", len(change.Events), source.Health())
 	}
-	change = kvdbsync.Change{}
-	kept = heap() - before
-	runtime.KeepAlive(source)
-	return took, kept
 }
 
 func runSource(b *testing.B, c kvdbsync.Connector, prefix string) (source *kvdbsync.Source, end func()) {

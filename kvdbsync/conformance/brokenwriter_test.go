@@ -67,7 +67,7 @@ func writerFaults() []fault {
 				if _, err := m.Get(ctx, key); err == nil {
 					return false, nil
 				}
-				time.Sleep(time.Millisecond)
+				<-time.After(time.Millisecond)
 				return true, m.Put(ctx, key, value)
 			}})},
 		{"lists what is beside", "listing_is_by_prefix_and_in_order", writing(brokenWriter{
