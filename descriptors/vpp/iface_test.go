@@ -17,6 +17,10 @@ func TestInterfacesOfEachType(t *testing.T) {
 		{"memif1", `{"name":"memif1","type":"MEMIF","enabled":true,"memif":{"id":3,"master":true,"socket_filename":"/tmp/m.sock","secret":"x"}}`, "memif1/3 memif1 up"},
 		{"memif2", `{"name":"memif2","type":"MEMIF","memif":{"id":4}}`, "memif0/4 memif2 down"},
 		{"sub1", `{"name":"sub1","type":"SUB_INTERFACE","enabled":true,"sub":{"parent_name":"tap1","sub_id":100,"tag_rw_option":"POP1"}}`, "tap0.100 sub1 up"},
+		{"vxlan1", `{"name":"vxlan1","type":"VXLAN_TUNNEL","enabled":true,"vxlan":{"src_address":"10.0.0.1","dst_address":"10.0.0.2","vni":7}}`, "vxlan_tunnel0 vxlan1 up"},
+		{"gre1", `{"name":"gre1","type":"GRE_TUNNEL","enabled":true,"gre":{"tunnel_type":"TEB","src_addr":"10.0.0.1","dst_addr":"10.0.0.2"}}`, "gre0 gre1 up"},
+		{"ipip1", `{"name":"ipip1","type":"IPIP_TUNNEL","ipip":{"src_addr":"FD00::1","dst_addr":"fd00::2"}}`, "ipip0 ipip1 down"},
+		{"bond1", `{"name":"bond1","type":"BOND_INTERFACE","enabled":true,"bond":{"id":5,"mode":"ROUND_ROBIN","bonded_interfaces":[{"name":"memif1"}]}}`, "BondEthernet5 bond1 up"},
 		{"afp1", `{"name":"afp1","type":"AF_PACKET","enabled":true,"afpacket":{"host_if_name":"lo"}}`, ""},
 	}
 	sim, socket := startSim(t)

@@ -24,6 +24,8 @@ func allEntries() []entry {
 		afPacketMessages(),
 		memifMessages(),
 		subIfMessages(),
+		tunnelMessages(),
+		bondMessages(),
 	} {
 		out = append(out, domain...)
 	}

@@ -133,6 +133,7 @@ func (w *world) remove(i *iface) {
 	delete(w.unnumbered, i.index)
 	w.l2.leave(i.index)
 	delete(w.l2.xconnect, i.index)
+	delete(w.bonded, i.index)
 	delete(w.interfaces.byIndex, i.index)
 	w.interfaces.free = append(w.interfaces.free, i.index)
 	i.flags = 0

@@ -21,11 +21,12 @@ type world struct {
 	tables     tables
 	l2         switching
 	memifSockets
-	unnumbered map[uint32]uint32 // borrower to lender
+	unnumbered map[uint32]uint32     // borrower to lender
+	bonded     map[uint32]bondMember // by index of the member
 }
 
 func newWorld(s *Sim) *world {
-	w := &world{sim: s, pid: 4711, unnumbered: map[uint32]uint32{}, memifSockets: newMemifSockets()}
+	w := &world{sim: s, pid: 4711, unnumbered: map[uint32]uint32{}, bonded: map[uint32]bondMember{}, memifSockets: newMemifSockets()}
 	w.interfaces.init()
 	w.tables.init()
 	w.l2.init()

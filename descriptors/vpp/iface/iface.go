@@ -40,6 +40,7 @@ const (
 	HasAddressName = "vpp-interface-has-address"
 	UnnumberedName = "vpp-unnumbered-interface"
 	LinkStateName  = "vpp-interface-link-state"
+	BondName       = "bond-interface"
 )
 
 // ErrNotThere says that an interface that is needed does not stand.
@@ -107,6 +108,7 @@ func Register(s *scheduler.Scheduler, o Options) (Index, error) {
 		register(s, h.hasAddressDescriptor()),
 		register(s, h.unnumberedDescriptor()),
 		register(s, h.linkStateDescriptor()),
+		register(s, h.memberDescriptor()),
 	)
 }
 

@@ -47,6 +47,10 @@ func kinds() map[interfaces.Interface_Type]kind {
 		interfaces.Interface_MEMIF:             memifKind(),
 		interfaces.Interface_TAP:               tap(),
 		interfaces.Interface_AF_PACKET:         afPacket(),
+		interfaces.Interface_VXLAN_TUNNEL:      vxlanKind(),
+		interfaces.Interface_BOND_INTERFACE:    bondKind(),
+		interfaces.Interface_GRE_TUNNEL:        greKind(),
+		interfaces.Interface_IPIP_TUNNEL:       ipipKind(),
 	}
 }
 

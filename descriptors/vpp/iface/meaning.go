@@ -131,7 +131,13 @@ func (h *handler) equivalent(_ string, old, new *interfaces.Interface) bool {
 // sameParts compares what only makes derived values.
 func sameParts(old, new *interfaces.Interface) bool {
 	sorted := func(v *interfaces.Interface) []string { return slices.Sorted(slices.Values(v.GetIpAddresses())) }
-	return old.GetVrf() == new.GetVrf() && slices.Equal(sorted(old), sorted(new)) &&
+	members := func(v *interfaces.Interface) []*interfaces.BondLink_BondedInterface {
+		return slices.SortedFunc(slices.Values(v.GetBond().GetBondedInterfaces()), func(a, b *interfaces.BondLink_BondedInterface) int {
+			return strings.Compare(a.GetName(), b.GetName())
+		})
+	}
+	same := func(a, b *interfaces.BondLink_BondedInterface) bool { return proto.Equal(a, b) }
+	return old.GetVrf() == new.GetVrf() && slices.EqualFunc(members(old), members(new), same) && slices.Equal(sorted(old), sorted(new)) &&
 		proto.Equal(old.GetUnnumbered(), new.GetUnnumbered())
 }
 
@@ -183,6 +189,9 @@ func (h *handler) derived(_ string, v *interfaces.Interface) []scheduler.KeyValu
 		out = append(out, scheduler.KeyValue{Key: keys.Unnumbered(name), Value: u})
 	} else if ipv4, ipv6 := h.versionsOf(v); ipv4 || ipv6 {
 		add(keys.VRF{Interface: name, ID: v.GetVrf(), IPv4: ipv4, IPv6: ipv6}.Key())
+	}
+	for _, m := range v.GetBond().GetBondedInterfaces() {
+		out = append(out, scheduler.KeyValue{Key: keys.BondMember(name, m.GetName()), Value: m})
 	}
 	for _, addr := range v.GetIpAddresses() {
 		add(keys.Address{Interface: name, Source: keys.Static, Addr: addr}.Key())

@@ -136,6 +136,9 @@ func metaOf(d vppif.SwInterfaceDetails) Meta {
 	return Meta{Index: uint32(d.SwIfIndex), InternalName: d.InterfaceName, DevType: d.InterfaceDevType}
 }
 
+// notThere names the interface that is missing.
+func notThere(name string) error { return fmt.Errorf("%s: %w", name, ErrNotThere) }
+
 func (h *handler) remember(name string, index uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,0 +1,133 @@
+package iface
+
+import (
+	"context"
+	"net/netip"
+
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/vxlan"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// mostVNI is the largest network identifier (RFC 7348, 24 bits).
+const mostVNI = 1<<24 - 1
+
+// vxlanKind is the kind of VXLAN_TUNNEL.
+func vxlanKind() kind {
+	return kind{
+		link:  "vxlan",
+		noMTU: true,
+		validate: func(f *findings, v *interfaces.Interface) {
+			x := v.GetVxlan()
+			f.ends("vxlan", "src_address", x.GetSrcAddress(), "dst_address", x.GetDstAddress())
+			if x.GetVni() > mostVNI {
+				f.add("vxlan.vni", x.GetVni(), "at most %d", mostVNI)
+			}
+			if dst, err := netip.ParseAddr(x.GetDstAddress()); err == nil && dst.IsMulticast() != (x.GetMulticast() != "") {
+				f.add("vxlan.multicast", x.GetMulticast(), "an interface if dst_address is a multicast address, and only then")
+			}
+			if x.GetGpe() != nil {
+				f.add("vxlan.gpe", "", "nothing: this release has no VXLAN-GPE")
+			}
+		},
+		sameLink: func(old, new *interfaces.Interface) bool {
+			a, b := old.GetVxlan(), new.GetVxlan()
+			return sameEnd(a.GetSrcAddress(), b.GetSrcAddress()) && sameEnd(a.GetDstAddress(), b.GetDstAddress()) &&
+				a.GetVni() == b.GetVni() && a.GetMulticast() == b.GetMulticast()
+		},
+		recreate: func(old, new *interfaces.Interface) bool { return old.GetVrf() != new.GetVrf() },
+		dependencies: func(v *interfaces.Interface) []scheduler.Dependency {
+			_, ipv6 := tunnelVersions(v.GetVxlan().GetSrcAddress(), v.GetVxlan().GetDstAddress())
+			return append(tableDependency("vrf-table-for-vxlan-exists", v.GetVrf(), ipv6), multicastDependency("vxlan", v.GetVxlan().GetMulticast())...)
+		},
+		versions: func(v *interfaces.Interface) (bool, bool) {
+			return tunnelVersions(v.GetVxlan().GetSrcAddress(), v.GetVxlan().GetDstAddress())
+		},
+		create: func(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
+			return h.changeVXLAN(ctx, v, true)
+		},
+		delete: func(ctx context.Context, h *handler, v *interfaces.Interface, _ Meta) error {
+			_, err := h.changeVXLAN(ctx, v, false)
+			return unlessTunnelGone(err)
+		},
+		retrieve: retrieveVXLANs,
+	}
+}
+
+// multicastDependency is on the interface that multicast is sent by: it needs a
+// multicast address.
+func multicastDependency(link, name string) []scheduler.Dependency {
+	if name == "" {
+		return nil
+	}
+	return []scheduler.Dependency{{
+		Label:    link + "-multicast-interface-exists",
+		Prefixes: []string{keys.Addresses(name)},
+		Match: func(key string) bool {
+			a, _ := keys.ParseAddress(key)
+			p, ok := a.Prefix()
+			return ok && p.Addr().IsMulticast()
+		},
+	}}
+}
+
+func (h *handler) changeVXLAN(ctx context.Context, v *interfaces.Interface, add bool) (uint32, error) {
+	x := v.GetVxlan()
+	multicast := everything
+	if name := x.GetMulticast(); name != "" {
+		meta, ok := h.index.Get(name)
+		if !ok && add {
+			return 0, notThere(name)
+		}
+		multicast = meta.SwIfIndex()
+	}
+	src, dst := wireAddress(x.GetSrcAddress()), wireAddress(x.GetDstAddress())
+	request, err := h.API.First(
+		&vxlan.VxlanAddDelTunnelV3{
+			IsAdd: add, Instance: ^uint32(0), SrcAddress: src, DstAddress: dst, McastSwIfIndex: multicast,
+			EncapVrfID: v.GetVrf(), DecapNextIndex: ^uint32(0), Vni: x.GetVni(),
+		},
+		&vxlan.VxlanAddDelTunnelV2{
+			IsAdd: add, Instance: ^uint32(0), SrcAddress: src, DstAddress: dst, McastSwIfIndex: multicast,
+			EncapVrfID: v.GetVrf(), DecapNextIndex: ^uint32(0), Vni: x.GetVni(),
+		},
+	)
+	if err != nil {
+		return 0, scheduler.Terminal(err)
+	}
+	if _, newer := request.(*vxlan.VxlanAddDelTunnelV3); newer {
+		reply := &vxlan.VxlanAddDelTunnelV3Reply{}
+		err = h.API.Call(ctx, request, reply)
+		return uint32(reply.SwIfIndex), err
+	}
+	reply := &vxlan.VxlanAddDelTunnelV2Reply{}
+	err = h.API.Call(ctx, request, reply)
+	return uint32(reply.SwIfIndex), err
+}
+
+func retrieveVXLANs(ctx context.Context, h *handler, all map[uint32]*found) error {
+	if !anyOf(all, "VXLAN") {
+		return nil
+	}
+	details, err := conn.Dump[vxlan.VxlanTunnelV2Details](ctx, h.API, &vxlan.VxlanTunnelV2Dump{SwIfIndex: everything})
+	for _, d := range details {
+		f := all[uint32(d.SwIfIndex)]
+		if f == nil {
+			continue
+		}
+		w := f.wanted.GetVxlan()
+		link := &interfaces.VxlanLink{
+			SrcAddress: addressText(d.SrcAddress, w.GetSrcAddress()), DstAddress: addressText(d.DstAddress, w.GetDstAddress()), Vni: d.Vni,
+		}
+		if by := all[uint32(d.McastSwIfIndex)]; by != nil && d.McastSwIfIndex != interface_types.InterfaceIndex(0) {
+			link.Multicast = by.value.GetName()
+		}
+		f.value.Vrf = d.EncapVrfID
+		f.value.Type, f.value.Link = interfaces.Interface_VXLAN_TUNNEL, &interfaces.Interface_Vxlan{Vxlan: link}
+	}
+	return err
+}
