@@ -118,11 +118,11 @@
 // they wait for the loop:
 //
 //	pure                 Value, Validate, Descriptors, and the functions of a Descriptor that are not verbs
-//	wait for the loop    Commit, Plan; Submit until its transaction begins
+//	wait for the loop    Commit, Plan, Wait; Submit until its transaction begins
 //	leave word           Observe, Refresh, Retry, Group.Lost, Group.Ready; of one key the newest counts, none is lost
 //	read snapshots       Status, Statuses, Explain, History, Stats, Index; no transaction waits for them
 //	read the system      Look; no transaction waits for it
-//	wait for changes     Watch, Index.Watch, Wait; a slow reader gets the newest of each key, and misses none
+//	wait for changes     Watch, Index.Watch; a slow reader gets the newest of each key, and misses none
 //
 // Messages belong to everyone once they have been given to Value, yielded by
 // Retrieve or observed: nobody changes them.

@@ -230,7 +230,11 @@ func (s *Scheduler) done(r *run, t *task) {
 	} else {
 		s.retries.drop(n.Key())
 	}
-	o.NewState = s.publish(r.rec.Start, n, s.board.at(n.Slot))
+	old := s.board.at(n.Slot)
+	o.NewState = s.publish(r.rec.Start, n, old)
+	if rejected(o.NewState) {
+		r.tell(n, old, o.NewState)
+	}
 	if st := s.board.at(n.Slot); st != nil {
 		st.txn = r.mark()
 	}

@@ -19,7 +19,8 @@
 // Cost follows the change: each dependency is an edge with a flag, each version
 // counts its unmet ones, and only nodes next to a change are looked at. A
 // dependency on any of many keys is one edge to one witness; it looks for
-// another only when that one leaves.
+// another only when that one leaves. Without one, it is matched with each key that
+// comes under its folder: n of them in a folder of n keys may match n*n times.
 package graph
 
 import (
