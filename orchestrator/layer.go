@@ -49,6 +49,14 @@ func (l *layer) set(key string, e *entry) {
 	}
 }
 
+// ready yields a token when the layer has something.
+func (l *layer) ready() <-chan struct{} {
+	if l.Local != nil {
+		return l.Local.ready
+	}
+	return l.Input.Ready()
+}
+
 // listing tells that the layer's source is reading its store.
 func (l *layer) listing() bool {
 	source, ok := l.Input.(healthy)

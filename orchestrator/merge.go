@@ -42,12 +42,11 @@ func (o *Orchestrator) effective(key string) (out verdict) {
 }
 
 // merge takes events into their layer, and returns what they change in the
-// effective intent.
-func (o *Orchestrator) merge(l *layer, events []kvdbsync.Event) []scheduler.Change {
-	var out []scheduler.Change
-	decoded := o.decodeAll(len(events), func(i int) kvdbsync.Event { return events[i] })
+// effective intent, and what each of them says.
+func (o *Orchestrator) merge(l *layer, events []kvdbsync.Event) (out []scheduler.Change, said []decoded) {
+	said = o.decodeAll(len(events), func(i int) kvdbsync.Event { return events[i] })
 	for i, e := range events {
-		next, news := o.next(l, e, decoded[i])
+		next, news := o.next(l, e, said[i])
 		if !news {
 			continue
 		}
@@ -55,8 +54,7 @@ func (o *Orchestrator) merge(l *layer, events []kvdbsync.Event) []scheduler.Chan
 			out = append(out, c)
 		}
 	}
-	o.reportRefusals(l, events, decoded)
-	return out
+	return out, said
 }
 
 // put replaces what a layer has under a key, nil being nothing, and returns what
@@ -68,19 +66,35 @@ func (o *Orchestrator) put(l *layer, key string, e *entry) (c scheduler.Change, 
 	if before == after {
 		return c, false
 	}
-	if !o.known && before.value != nil && after.value == nil {
-		o.held[key] = true
-		after.value = before.value
+	if !o.known {
+		after = o.hold(key, before, after)
 	}
 	return after.change(key), before != after
+}
+
+// hold is what holds for key as long as not every layer is known: what was there
+// stays, be it of ours or, where nothing valid is known, as it was found.
+func (o *Orchestrator) hold(key string, before, after verdict) verdict {
+	if after.value != nil {
+		return after
+	}
+	if before.value != nil {
+		o.held[key] = before.value
+	}
+	after.value = o.held[key]
+	if after == (verdict{}) {
+		o.held[key] = nil
+		return before
+	}
+	return after
 }
 
 // released are the removals that were held, and that nothing has come to undo.
 func (o *Orchestrator) released() []scheduler.Change {
 	var out []scheduler.Change
 	for _, key := range slices.Sorted(maps.Keys(o.held)) {
-		if v := o.effective(key); v.value == nil {
-			out = append(out, v.change(key))
+		if o.effective(key) == (verdict{}) {
+			out = append(out, scheduler.Unwant(key))
 		}
 	}
 	o.held = nil

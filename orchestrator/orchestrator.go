@@ -30,12 +30,15 @@
 // snapshot replaces that; what it no longer has goes then, by the rules above. What
 // was last valid under a key stays in force across restarts, too.
 //
+// What programs declare, by gRPC or in the process, is a layer too, a [Local], which tells
+// each caller what became of the request.
+//
 // Health tells how each source is, and [Orchestrator.Claims] which of them hold a key
 // and who wins.
 //
 // Run's goroutine owns all of the state. Tests drive it with layers made of
-// channels; the property that the result does not depend on the order of the
-// inputs is tested with random inputs.
+// channels, in virtual time; that the result does not depend on the order of the inputs,
+// nor on restarts between them, is tested with random lives.
 package orchestrator
 
 import (
@@ -64,6 +67,7 @@ type Layer struct {
 	Name     string // unique
 	Priority int    // the highest wins; of equals the first by name
 	Input    Input
+	Local    *Local // instead of Input: what programs make
 }
 
 // A Committer takes transactions; *scheduler.Scheduler is one.
@@ -97,15 +101,16 @@ type Orchestrator struct {
 	layers []*layer // the highest first
 
 	grace    time.Duration
-	patience time.Duration   // left; only before anything was committed
-	began    bool            // something was committed
-	known    bool            // every layer has delivered a complete snapshot
-	complete bool            // and none had a problem: what nobody declares has been removed
-	held     map[string]bool // removals that wait until all is known
-	learned  notes           // for the memory, since it was last told
+	patience time.Duration               // left; only before anything was committed
+	began    bool                        // something was committed
+	known    bool                        // every layer has delivered a complete snapshot
+	complete bool                        // and none had a problem: what nobody declares has been removed
+	held     map[string]*scheduler.Value // removals that wait until all is known, with what stays till then
+	learned  notes                       // for the memory, since it was last told
 
 	asked   chan func() // questions for Run's goroutine
 	stopped chan struct{}
+	waiting []*request // of Locals, for the next transaction
 }
 
 // New returns an Orchestrator of opts.Layers. It does nothing before Run.
@@ -113,10 +118,10 @@ func New(sched Committer, opts Options) *Orchestrator {
 	o := &Orchestrator{
 		sched: sched, retry: opts.Retry, log: cmp.Or(opts.Log, slog.Default()), memory: opts.Memory,
 		patience: cmp.Or(opts.Patience, 100*time.Millisecond), grace: cmp.Or(opts.Grace, 10*time.Second),
-		held: map[string]bool{}, asked: make(chan func()), stopped: make(chan struct{}),
+		held: map[string]*scheduler.Value{}, asked: make(chan func()), stopped: make(chan struct{}),
 	}
 	for _, l := range opts.Layers {
-		o.layers = append(o.layers, &layer{Layer: l, entries: map[string]*entry{}})
+		o.layers = append(o.layers, &layer{Layer: l, entries: map[string]*entry{}, synced: l.Local != nil})
 	}
 	slices.SortFunc(o.layers, func(a, b *layer) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Name, b.Name))
@@ -126,7 +131,7 @@ func New(sched Committer, opts Options) *Orchestrator {
 
 // Run follows the layers until ctx ends. It is called once.
 func (o *Orchestrator) Run(ctx context.Context) error {
-	defer close(o.stopped)
+	defer o.stop()
 	o.recollect()
 	patience, begun := time.NewTimer(o.patience), time.Now()
 	defer patience.Stop()
@@ -136,7 +141,8 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	cases := []reflect.SelectCase{receive(ctx.Done()), receive(patience.C), receive(o.asked)}
 	others := len(cases)
 	for _, l := range o.layers {
-		cases = append(cases, receive(l.Input.Ready()))
+		l.publish()
+		cases = append(cases, receive(l.ready()))
 	}
 	for {
 		switch chosen, got, _ := reflect.Select(cases); chosen {
@@ -149,11 +155,17 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 		case 2:
 			got.Interface().(func())()
 		default:
-			l := o.layers[chosen-others]
-			if change, ok := l.Input.Take(); ok {
-				o.follow(ctx, l, change)
-			}
+			o.attend(ctx, o.layers[chosen-others])
 		}
+	}
+}
+
+// attend sees to a layer that has something.
+func (o *Orchestrator) attend(ctx context.Context, l *layer) {
+	if l.Local != nil {
+		o.serve(ctx, l)
+	} else if change, ok := l.Input.Take(); ok {
+		o.follow(ctx, l, change)
 	}
 }
 
@@ -183,8 +195,9 @@ func (o *Orchestrator) follow(ctx context.Context, l *layer, c kvdbsync.Change) 
 		changes = o.awaken(l, &c)
 	}
 	o.doubt(l, &c)
-	changes = append(changes, o.merge(l, c.Events)...)
-	changes = append(changes, o.outgrow(l, c)...)
+	merged, said := o.merge(l, c.Events)
+	o.reportRefusals(l, c.Events, said)
+	changes = append(append(changes, merged...), o.outgrow(l, c)...)
 	l.reportProblems(o.log, c.Problems)
 	l.synced = l.synced || c.Synced
 	l.publish()
@@ -215,10 +228,12 @@ func (o *Orchestrator) commit(ctx context.Context, what string, changes []schedu
 		txn.Changes = o.all()
 	}
 	if len(txn.Changes) == 0 && !txn.Replace {
+		o.answer(nil, nil)
 		return
 	}
 	o.began = true
 	record, err := o.sched.Commit(ctx, txn)
+	o.answer(record, err)
 	if record != nil {
 		o.report(record)
 	} else if ctx.Err() == nil {

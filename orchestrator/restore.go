@@ -29,6 +29,10 @@ func (o *Orchestrator) recollect() {
 	past, strays := readMemory(o.memory.Load(), sources)
 	for _, l := range o.layers {
 		l.past = past[l.Name]
+		if l.Local != nil {
+			o.restore(l, "it is kept nowhere else")
+			l.past = nil
+		}
 	}
 	o.learned = strays
 	o.tell()
@@ -131,7 +135,7 @@ func (o *Orchestrator) outgrow(l *layer, c kvdbsync.Change) []scheduler.Change {
 	if len(c.Problems) > 0 {
 		return o.restore(l, "it has problems")
 	}
-	changes := o.merge(l, removals(l.past))
+	changes, _ := o.merge(l, removals(l.past))
 	l.past = nil
 	return changes
 }

@@ -126,6 +126,26 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
+// A removal that waits for the other sources is not made sooner by a bad value, nor by
+// the end of one; and made once they are there, bad value or not.
+func TestABadValueUnderAKeyWhoseRemovalWaits(t *testing.T) {
+	bad := kvdbsync.Change{Synced: true, Resynced: true, Problems: []error{errors.New("a.yaml: cannot be read")}}
+	for what, steps := range map[string][]step{
+		"all well":  {{"etcd", listed(""), 0, "if1=1"}},
+		"a problem": {{"etcd", bad, 0, "if1=1"}, {"etcd", listed(""), 0, "if1=1"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, map[string]int{"files": 2, "etcd": 1}, "if1=1 if2=2", func(t *testing.T, r *rig) {
+				r.steps(t, append([]step{
+					{"files", listed("if1=99999 if2={ if3=3"), second, "if1=1 if2=2 if3=3"},
+					{"files", kvdbsync.Change{Events: events("if2= if3=")}, 0, "if1=1 if2=2 if3=3"},
+					{"files", kvdbsync.Change{Events: events("if3=99999")}, 0, "if1=1 if2=2 if3=3"},
+				}, steps...))
+			})
+		})
+	}
+}
+
 func TestWhatIsRememberedIsSaidToBe(t *testing.T) {
 	memory := newNotebook()
 	life(t, map[string]int{"etcd": 1, "files": 2}, "", memory, func(_ *testing.T, r *rig) { r.give("etcd", listed("if1=1")) })

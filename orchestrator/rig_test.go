@@ -71,6 +71,7 @@ func (in *input) give(c kvdbsync.Change) {
 // rig is an orchestrator over a scheduler whose southbound is a map.
 type rig struct {
 	inputs map[string]*input
+	local  *orchestrator.Local // of the layer grpc
 	sched  *scheduler.Scheduler
 	orch   *orchestrator.Orchestrator
 	log    bytes.Buffer // written only while the test waits
@@ -78,7 +79,7 @@ type rig struct {
 	stands map[string]string // interface name -> MTU
 }
 
-// bubble runs f with a rig of the given layers, in virtual time. After
+// bubble runs f with a rig of the given layers, in virtual time; grpc is a Local. After
 // synctest.Wait all that was given has been followed.
 func bubble(t *testing.T, layers map[string]int, standing string, f func(*testing.T, *rig)) {
 	life(t, layers, standing, nil, f)
@@ -101,8 +102,15 @@ func life(t *testing.T, layers map[string]int, standing string, memory orchestra
 		}
 		opts := orchestrator.Options{Log: log, Memory: memory}
 		for name, priority := range layers {
-			r.inputs[name] = newInput()
-			opts.Layers = append(opts.Layers, orchestrator.Layer{Name: name, Priority: priority, Input: r.inputs[name]})
+			l := orchestrator.Layer{Name: name, Priority: priority}
+			if name == "grpc" {
+				r.local = orchestrator.NewLocal()
+				l.Local = r.local
+			} else {
+				r.inputs[name] = newInput()
+				l.Input = r.inputs[name]
+			}
+			opts.Layers = append(opts.Layers, l)
 		}
 		var running errgroup.Group
 		running.Go(func() error { return r.sched.Run(ctx) })
