@@ -29,8 +29,8 @@ type Agent struct {
 	watches *seenWatches
 }
 
-// seeing is told of what an observer sees.
-type seeing func(who string, all bool, changes ...history.Change)
+// seeing is told of what an observer sees. It asks for the changes only if it looks.
+type seeing func(who string, all bool, changes func() []history.Change)
 
 // agentOptions are what an Agent is made of.
 type agentOptions struct {
@@ -44,7 +44,7 @@ type agentOptions struct {
 
 func newAgent(o agentOptions) (*Agent, error) {
 	if o.see == nil {
-		o.see = func(string, bool, ...history.Change) {}
+		o.see = func(string, bool, func() []history.Change) {}
 	}
 	a := &Agent{South: o.south}
 	a.sched = scheduler.New(scheduler.Options{Log: o.log, Out: io.Discard})
@@ -107,21 +107,21 @@ func (c *seenWatches) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsy
 	return func(yield func(kvdbsync.Batch, error) bool) {
 		begun := time.Now().UnixNano()
 		who := fmt.Sprintf("watch %d", c.count.Add(1))
-		var listing []history.Change
+		var listing []kvdbsync.Event
 		synced := false
 		for b, err := range c.Connector.Watch(ctx, prefix) {
-			changes := changesOf(b.Events)
 			if !synced {
-				listing = append(listing, changes...)
+				listing = append(listing, b.Events...)
 			}
 			switch {
 			case err != nil:
 			case synced:
-				c.see(who, false, changes...)
+				c.see(who, false, func() []history.Change { return changesOf(b.Events) })
 			case b.Synced:
 				synced = true
 				c.begun.Store(begun)
-				c.see(who, true, lastOfEach(listing)...)
+				c.see(who, true, func() []history.Change { return lastOfEach(changesOf(listing)) })
+				listing = nil
 			}
 			if held := c.held.Load(); held != nil {
 				<-*held
@@ -159,7 +159,7 @@ type seenTakes struct {
 func (s seenTakes) Take() (kvdbsync.Change, bool) {
 	c, ok := s.Source.Take()
 	if len(c.Events) > 0 {
-		s.see("source", false, changesOf(c.Events)...)
+		s.see("source", false, func() []history.Change { return changesOf(c.Events) })
 	}
 	return c, ok
 }
@@ -171,6 +171,11 @@ type seenTxns struct {
 }
 
 func (s seenTxns) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error) {
+	s.see("orchestrator", txn.Replace, func() []history.Change { return changesIn(txn) })
+	return s.Committer.Commit(ctx, txn)
+}
+
+func changesIn(txn scheduler.Txn) []history.Change {
 	changes := make([]history.Change, 0, len(txn.Changes))
 	for _, c := range txn.Changes {
 		switch {
@@ -181,6 +186,5 @@ func (s seenTxns) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Rec
 			changes = append(changes, history.Change{Key: nameOf(c.Key)})
 		}
 	}
-	s.see("orchestrator", txn.Replace, changes...)
-	return s.Committer.Commit(ctx, txn)
+	return changes
 }

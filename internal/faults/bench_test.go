@@ -39,6 +39,7 @@ func reconnect(b *testing.B, k Kind) {
 	scale := full()
 	scale.Keys, scale.Stop = 100_000, 10*time.Second
 	r := newRun(b, k, 0, scale, 1)
+	r.blind = true
 	r.Put(r.names(r.Scale.Keys)...)
 	r.follow()
 	before, _ := r.Agent.South.Verbs()

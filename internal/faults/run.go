@@ -48,6 +48,7 @@ type Run struct {
 	valid  map[string]string // the same, or what was last there that was no garbage
 	saved  map[string]string // what it held when it was saved
 	texts  int               // written until now
+	blind  bool              // nobody looks at the agent: it is measured
 	healed time.Time         // zero: when the fault's function returns
 }
 
@@ -60,15 +61,21 @@ func newRun(t testing.TB, kind Kind, extra Ability, scale Scale, seed uint64) *R
 	return r
 }
 
+func (r *Run) see(who string, all bool, changes func() []history.Change) {
+	if !r.blind {
+		r.record.See(who, all, changes()...)
+	}
+}
+
 // follow starts the agent, and waits until all that the store holds stands.
 func (r *Run) follow() {
 	r.Helper()
 	south := newSouthbound(map[string]string{}, func(c history.Change) error {
-		r.record.See("southbound", false, c)
+		r.see("southbound", false, func() []history.Change { return []history.Change{c} })
 		return nil
 	})
 	agent, err := newAgent(agentOptions{
-		connector: r.Store.Connector, south: south, see: r.record.See, grace: r.Scale.Grace, log: slog.New(slog.DiscardHandler),
+		connector: r.Store.Connector, south: south, see: r.see, grace: r.Scale.Grace, log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		r.Fatal(err)
