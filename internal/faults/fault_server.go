@@ -12,7 +12,7 @@ func serverFaults() []Fault {
 		{Name: "restored from an older copy", Needs: Copies, Do: restored},
 		{Name: "restored from an older copy, and written past where it was", Needs: Copies, OneOf: CutAny, Do: restoredAndOn},
 		{Name: "leader moved", Needs: Leaders, Do: leaderMoved},
-		{Name: "leader killed, and back", Needs: Leaders, Do: leaderKilled},
+		{Name: "leader killed, and back", Needs: LeaderLoss, Do: leaderKilled},
 		{Name: "cluster resharded", Needs: Resharding, Do: resharded},
 	}
 }

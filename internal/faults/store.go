@@ -24,7 +24,8 @@ const (
 	Users                             // opened with users: Revoke, Grant
 	Tokens                            // opened with users, whose logins expire
 	Certificates                      // opened with TLS: Rotate
-	Leaders                           // MoveLeader, LoseLeader
+	Leaders                           // MoveLeader
+	LeaderLoss                        // LoseLeader
 	Groups                            // what is written at once is seen at once, always
 	Resharding                        // Reshard
 	FilesOfPeople                     // Dir
@@ -84,10 +85,12 @@ const opened = Users | Tokens | Certificates | SmallDisk
 func kinds() []Kind {
 	return []Kind{
 		{"etcd", etcdCan | Copies | Compaction | Users | Tokens | Certificates, openEtcd(1), connectEtcd},
-		{"etcd, 3 members", etcdCan | Leaders, openEtcd(3), connectEtcd},
+		{"etcd, 3 members", etcdCan | Leaders | LeaderLoss, openEtcd(3), connectEtcd},
 		{"Redis", redisCan, openRedis, connectRedis},
 		{"Redis, Sentinel", redisSentinelCan, openRedisSentinel, connectRedis},
 		{"Redis, Cluster", redisClusterCan, openRedisCluster, connectRedis},
+		{"Consul", consulCan, openConsul(1), connectConsul},
+		{"Consul, 3 servers", consulClusterCan, openConsul(3), connectConsul},
 		{"Bolt", boltCan, openBolt, connectBolt},
 		{"files", filedbCan, openFiledb, connectFiledb},
 	}

@@ -19,7 +19,7 @@ import (
 
 const (
 	redisCan         = Servers | Emptied | Copies | CutDrop | CutReset | CutSilent | Users | Certificates | Garbage | Children
-	redisSentinelCan = CutDrop | Leaders | Garbage | Children
+	redisSentinelCan = CutDrop | Leaders | LeaderLoss | Garbage | Children
 	redisClusterCan  = Servers | CutDrop | Resharding | Garbage | Children
 )
 

@@ -16,7 +16,7 @@ func (r *Run) Write(changes ...history.Change) {
 	r.Helper()
 	begun := time.Now()
 	if err := r.tryUntil(func(ctx context.Context) error { return r.Store.Write(ctx, changes...) }); err != nil {
-		r.Fatalf("writing %v: %v", changes[0], err)
+		r.Fatalf("writing %.80q and %d others: %.300s", changes[0].Key, len(changes)-1, err)
 	}
 	r.wrote(begun, changes...)
 }

@@ -1,0 +1,212 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/keyplane/keyplane/connectors/consul"
+	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+const (
+	consulCan        = Servers | Emptied | Copies | CutDrop | CutReset | CutSilent | Users | Certificates | Groups | Garbage | Children
+	consulClusterCan = CutDrop | LeaderLoss | Groups | Garbage | Children
+)
+
+func connectConsul(config json.RawMessage) (kvdbsync.Connector, error) {
+	var cfg consul.Config
+	err := json.Unmarshal(config, &cfg)
+	return consul.New(cfg, slog.New(slog.DiscardHandler)), err
+}
+
+// A consulStore is some servers, with a line for the agent to one of them, as a load
+// balancer would have.
+type consulStore struct {
+	testing.TB
+	servers []*testkit.Consul
+	line    *testkit.Proxy
+	certs   *testkit.Certificates
+	client  *api.Client
+	copy    []byte
+}
+
+// agentToken is what the agent logs in with.
+const agentToken = "11111111-2222-3333-4444-555555555555"
+
+func openConsul(servers int) func(testing.TB, Ability) *Store {
+	return func(t testing.TB, extra Ability) *Store {
+		s := &consulStore{TB: t}
+		o := testkit.ConsulOptions{ACL: extra&Users != 0}
+		if extra&Certificates != 0 {
+			s.certs = testkit.MakeCertificates(t)
+			o.TLS = s.certs
+		}
+		s.servers = testkit.StartConsulCluster(t, servers, o)
+		s.serveBy(s.servers[0])
+		var cfg consul.Config
+		if s.certs == nil {
+			s.line = testkit.StartProxy(t, s.servers[0].Addr)
+			cfg.Address = s.line.Addr
+		} else {
+			s.line = testkit.StartProxy(t, s.servers[0].AddrTLS)
+			cfg = consul.Config{Address: "https://" + s.line.Addr, CAFile: s.certs.CA, CertFile: s.certs.Client.Cert, KeyFile: s.certs.Client.Key}
+		}
+		if o.ACL {
+			cfg.Token = agentToken
+			s.grant()
+		}
+		return s.store(cfg)
+	}
+}
+
+func (s *consulStore) store(cfg consul.Config) *Store {
+	modes := map[string]testkit.Mode{"drop": testkit.Drop, "reset": testkit.Reset, "silent": testkit.BlackHole}
+	first := s.servers[0]
+	return &Store{
+		Config: cfg, Connector: consul.New(cfg, slog.New(slog.DiscardHandler)),
+		Write: s.write, List: s.list, AtOnce: 64, MaxValue: 512 << 10, MaxName: 1 << 10,
+		Kill: first.Kill, Start: first.Start, Wipe: first.Wipe, Pause: first.Pause, Continue: first.Continue,
+		Cut:  func(how string) { s.line.Set(modes[how]) },
+		Heal: func() { s.line.Set(testkit.Pass) },
+		Save: s.save, Restore: s.restore, Revoke: s.revoke, Grant: s.grant, Rotate: s.rotate, LoseLeader: s.loseLeader,
+	}
+}
+
+// serveBy has the test's client talk to a server.
+func (s *consulStore) serveBy(server *testkit.Consul) {
+	s.Helper()
+	client, err := api.NewClient(&api.Config{Address: server.Addr, Token: testkit.ConsulToken})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.client = client
+}
+
+// place is a key as Consul has it.
+func place(name string) string { return strings.TrimPrefix(keyOf(name), "/") }
+
+// write puts one value by itself, which may be larger than a transaction.
+func (s *consulStore) write(ctx context.Context, changes ...history.Change) error {
+	if first := changes[0]; len(changes) == 1 && first.Text != "" {
+		_, err := s.client.KV().Put(&api.KVPair{Key: place(first.Key), Value: valueOf(first.Key, first.Text)}, (&api.WriteOptions{}).WithContext(ctx))
+		return err
+	}
+	var ops api.KVTxnOps
+	for _, c := range changes {
+		op := &api.KVTxnOp{Verb: api.KVDelete, Key: place(c.Key)}
+		if c.Text != "" {
+			op.Verb, op.Value = api.KVSet, valueOf(c.Key, c.Text)
+		}
+		ops = append(ops, op)
+	}
+	ok, answer, _, err := s.client.KV().Txn(ops, (&api.QueryOptions{}).WithContext(ctx))
+	if err == nil && !ok {
+		err = fmt.Errorf("refused: %+v", answer.Errors[0])
+	}
+	return err
+}
+
+func (s *consulStore) list(ctx context.Context) (map[string]string, error) {
+	pairs, _, err := s.client.KV().List(strings.TrimPrefix(root, "/"), (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
+	out := make(map[string]string, len(pairs))
+	for _, p := range pairs {
+		out[nameOf(p.Key)] = textOf(p.Value)
+	}
+	return out, err
+}
+
+// must fails the test on an error of the last of several results.
+func (s *consulStore) must(_ any, _ *api.WriteMeta, err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *consulStore) grant() {
+	s.Helper()
+	acl := s.client.ACL()
+	if policy, _, err := acl.PolicyReadByName("agent", nil); err != nil || policy == nil {
+		s.must(acl.PolicyCreate(&api.ACLPolicy{Name: "agent", Rules: `key_prefix "" { policy = "read" }`}, nil))
+	}
+	s.must(acl.TokenCreate(&api.ACLToken{SecretID: agentToken, Policies: []*api.ACLTokenPolicyLink{{Name: "agent"}}}, nil))
+}
+
+func (s *consulStore) revoke() {
+	s.Helper()
+	token, _, err := s.client.ACL().TokenReadSelf(&api.QueryOptions{Token: agentToken})
+	if err == nil {
+		_, err = s.client.ACL().TokenDelete(token.AccessorID, nil)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *consulStore) save() {
+	s.Helper()
+	from, _, err := s.client.Snapshot().Save(nil)
+	if err == nil {
+		defer from.Close()
+		s.copy, err = io.ReadAll(from)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *consulStore) restore() {
+	s.Helper()
+	if err := s.client.Snapshot().Restore(nil, bytes.NewReader(s.copy)); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *consulStore) rotate() {
+	s.servers[0].Kill()
+	rotateCertificates(s.TB, s.certs)
+	s.servers[0].Start()
+}
+
+// leader is the index of the server that leads, by what it says of itself.
+func (s *consulStore) leader() int {
+	s.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.Now().Add(time.Minute); time.Now().Before(late); <-tick.C {
+		for i, server := range s.servers {
+			client, err := api.NewClient(&api.Config{Address: server.Addr})
+			if err != nil {
+				s.Fatal(err)
+			}
+			self, err := client.Agent().Self()
+			if err == nil && fmt.Sprint(self["Stats"]["consul"].(map[string]any)["leader"]) == "true" {
+				return i
+			}
+		}
+	}
+	s.Fatal("nobody leads")
+	return -1
+}
+
+// loseLeader kills the server that leads; who had a line to it gets one to another.
+func (s *consulStore) loseLeader() (back func()) {
+	s.Helper()
+	i := s.leader()
+	next := s.servers[(i+1)%len(s.servers)]
+	s.serveBy(next)
+	s.line.Retarget(next.Addr)
+	s.servers[i].Kill()
+	return s.servers[i].Start
+}
