@@ -21,17 +21,15 @@ type publishing struct {
 // publishers are a task for each store that status is published into.
 func (s stores) publishers(root string, p publishing, sched *scheduler.Scheduler, log *slog.Logger) (out []task) {
 	for _, one := range s {
-		if !p.all && !slices.Contains(p.stores, one.name) {
-			continue
-		}
 		into, able := one.connector.(kvdbsync.Publisher)
-		if !able {
+		switch named := slices.Contains(p.stores, one.name); {
+		case able && (named || p.all):
+			out = append(out, publish.New(sched, publish.Options{
+				Name: one.name, Store: into, Root: root, Every: time.Second / time.Duration(p.rate), Log: log,
+			}).Run)
+		case named:
 			log.Warn("status cannot be published into this store", "source", one.name)
-			continue
 		}
-		out = append(out, publish.New(sched, publish.Options{
-			Name: one.name, Store: into, Root: root, Every: time.Second / time.Duration(p.rate), Log: log,
-		}).Run)
 	}
 	for _, name := range p.stores {
 		if !slices.Contains(s.names(), name) {

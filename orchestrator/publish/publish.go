@@ -94,7 +94,8 @@ func New(sched *scheduler.Scheduler, o Options) *Publisher {
 	return &Publisher{sched, o.withDefaults()}
 }
 
-// Run publishes until ctx ends, then takes away what it has written, and returns nil.
+// Run publishes until ctx ends, then takes away what it has written, and returns nil;
+// at once if the store says kvdbsync.ErrReadOnly.
 func (p *Publisher) Run(ctx context.Context) error {
 	watch := p.sched.Watch("")
 	defer watch.Close()

@@ -34,10 +34,16 @@ const (
 	failing
 )
 
-// run begins one session after the other, until ctx ends.
+// run begins one session after the other, until ctx ends, or the store has no place
+// for status.
 func (w *writer) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := w.session(ctx); ctx.Err() == nil {
+		err := w.session(ctx)
+		switch {
+		case errors.Is(err, kvdbsync.ErrReadOnly):
+			w.Log.Warn("status cannot be published into this store", "source", w.Name, "err", err)
+			return
+		case ctx.Err() == nil:
 			w.fail(err)
 		}
 		for ctx.Err() == nil && time.Now().Before(w.free) {
