@@ -65,7 +65,7 @@
 //	RETRYING       a verb failed; it is called again after a back-off, or when the value is declared anew
 //	FAILED         a verb failed; it is called again when the value is declared anew or somebody says Retry
 //	INVALID        Validate refuses what is wanted; what was valid before may stand
-//	UNIMPLEMENTED  no descriptor has the key
+//	UNIMPLEMENTED  no descriptor has the key, or a verb says that the system lacks what it takes
 //	MISSING        what stood has vanished by itself, and is not back yet
 //	DISCOVERED     stands and is ours, but nobody wants it (yet); removed from the first Replace on
 //	OBTAINED       stands and is not ours: noticed, or Foreign

@@ -24,6 +24,7 @@ type descriptor struct {
 	after      []string
 	index      *index
 	gate       *graph.Gate
+	around     func(key string, value proto.Message, verb func() error) error // nil: verbs are called as they are
 
 	accepts      func(proto.Message) error
 	keyOf        func(proto.Message) (string, error)

@@ -31,15 +31,28 @@ func (t *task) call(ctx context.Context) {
 			t.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
+	if t.d.around == nil {
+		t.err = t.verb(ctx)
+		return
+	}
+	v := t.op.New
+	if t.op.Verb == graph.Delete {
+		v = t.op.Old
+	}
+	t.err = t.d.around(t.op.Node.Key(), v.Data.(proto.Message), func() error { return t.verb(ctx) })
+}
+
+func (t *task) verb(ctx context.Context) (err error) {
 	key := t.op.Node.Key()
 	switch t.op.Verb {
 	case graph.Create:
-		t.meta, t.err = t.d.create(ctx, key, t.op.New.Data.(proto.Message))
+		t.meta, err = t.d.create(ctx, key, t.op.New.Data.(proto.Message))
 	case graph.Update:
-		t.meta, t.err = t.d.update(ctx, key, t.op.Old.Data.(proto.Message), t.op.New.Data.(proto.Message), t.op.Meta)
+		t.meta, err = t.d.update(ctx, key, t.op.Old.Data.(proto.Message), t.op.New.Data.(proto.Message), t.op.Meta)
 	case graph.Delete:
-		t.err = t.d.delete(ctx, key, t.op.Old.Data.(proto.Message), t.op.Meta)
+		err = t.d.delete(ctx, key, t.op.Old.Data.(proto.Message), t.op.Meta)
 	}
+	return err
 }
 
 // A southbound is what verbs talk to. It runs up to limit of them at once, on

@@ -30,7 +30,7 @@ type fakeNet struct {
 	stands  map[string]proto.Message
 	foreign map[string]bool
 	unknown bool              // what stands does not say whose it is
-	broken  map[string]string // "", "terminal", "panic", "half": does it, and says no
+	broken  map[string]string // "", "terminal", "lacking", "panic", "half": does it, and says no
 	indexes int
 }
 
@@ -44,6 +44,9 @@ func (f *fakeNet) do(verb, key string, change func()) error {
 	case ok && how == "terminal":
 		fmt.Fprintf(f.out, "  %s %s: terminal\n", verb, name)
 		return scheduler.Terminal(errors.New("kernel lacks it"))
+	case ok && how == "lacking":
+		fmt.Fprintf(f.out, "  %s %s: lacking\n", verb, name)
+		return fmt.Errorf("kernel lacks it: %w", scheduler.ErrUnimplemented)
 	case ok:
 		if how == "half" {
 			change()

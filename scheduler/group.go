@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
@@ -17,6 +20,8 @@ type Group struct {
 	s    *Scheduler
 	name string
 	gate graph.Gate // owned by Run's goroutine
+
+	around func(key string, value proto.Message, verb func() error) error
 }
 
 // ErrNotConnected is the first reason why a group is lost.
@@ -32,6 +37,13 @@ func (s *Scheduler) Group(name string) *Group {
 		s.graph.Shut(&g.gate, g.reason(ErrNotConnected))
 	}
 	return g
+}
+
+// Around has every verb of the group called by way of f: f calls verb and returns its
+// error, or refuses with one of its own. The value is the one that is to stand or, of
+// Delete, to go. It must be called before the descriptors are registered.
+func (g *Group) Around(f func(key string, value proto.Message, verb func() error) error) {
+	g.around = f
 }
 
 func (g *Group) reason(err error) string { return g.name + ": " + err.Error() }
@@ -108,8 +120,22 @@ func (s *Scheduler) lose(g *Group, why error) {
 	}
 }
 
+// stillLost has people shown why g is lost now. Nothing else changes.
+func (s *Scheduler) stillLost(g *Group, why error) {
+	s.log.Info("southbound is not there: what needs it waits", "southbound", g.name, "err", why)
+	s.graph.Shut(&g.gate, g.reason(why))
+	r := &run{rec: &Record{Start: time.Now()}}
+	for n := range s.graph.Touched() {
+		s.note(r, n)
+	}
+}
+
 // regrouped follows what became of a group's connection.
 func (s *Scheduler) regrouped(ctx context.Context, g *Group, news groupNews) {
+	if news.lost != nil && !news.ready && g.gate.Shut() {
+		s.stillLost(g, news.lost)
+		return
+	}
 	r := s.begin(Notification)
 	if news.lost != nil {
 		r.rec.Description = g.reason(news.lost)

@@ -232,7 +232,7 @@ func (s *Scheduler) done(r *run, t *task) {
 	}
 	old := s.board.at(n.Slot)
 	o.NewState = s.publish(r.rec.Start, n, old)
-	if rejected(o.NewState) {
+	if n.State() == graph.Rejected {
 		r.tell(n, old, o.NewState)
 	}
 	if st := s.board.at(n.Slot); st != nil {

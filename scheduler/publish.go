@@ -50,7 +50,7 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 			st.Since = old.Since
 		}
 	}
-	if rejected(state) {
+	if n.State() == graph.Rejected {
 		st.Last = kvscheduler.TxnOperation_VALIDATE
 	}
 	s.board.put(st)
@@ -81,10 +81,6 @@ func (d *descriptor) remember(n *graph.Node) {
 	}
 }
 
-func rejected(state State) bool {
-	return state == kvscheduler.ValueState_INVALID || state == kvscheduler.ValueState_UNIMPLEMENTED
-}
-
 func (s *Scheduler) stateOf(n *graph.Node) State {
 	if b := n.Base(); b != nil && n.Have() == nil && b.Have() == nil {
 		return nonexistent // there is no base to derive it
@@ -101,6 +97,9 @@ func (s *Scheduler) stateOf(n *graph.Node) State {
 	case graph.Obtained:
 		return kvscheduler.ValueState_OBTAINED
 	case graph.Failed:
+		if errors.Is(n.Err(), ErrUnimplemented) {
+			return kvscheduler.ValueState_UNIMPLEMENTED
+		}
 		if s.retries.has(n.Key()) {
 			return kvscheduler.ValueState_RETRYING
 		}

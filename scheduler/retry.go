@@ -52,7 +52,7 @@ func (rs *retries) due(now time.Time) (keys []string) {
 // retriable says whether trying again may mend err.
 func retriable(err error) bool {
 	var t terminal
-	return !errors.As(err, &t) && !errors.Is(err, ErrInvalid)
+	return !errors.As(err, &t) && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrUnimplemented)
 }
 
 // scheduleRetry plans the next attempt at a key that failed in r.

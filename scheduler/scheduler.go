@@ -114,7 +114,7 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 	}
 	d.southbound = s.bounds[name]
 	if g := s.groups[name]; g != nil {
-		d.gate = &g.gate
+		d.gate, d.around = &g.gate, g.around
 	}
 	return nil
 }

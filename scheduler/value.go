@@ -22,7 +22,9 @@ func (v Value) Key() string { return v.v.Key }
 func (v Value) Message() proto.Message { return v.v.Data.(proto.Message) }
 
 var (
-	// ErrUnimplemented is why a key is UNIMPLEMENTED: no descriptor has it.
+	// ErrUnimplemented is why a key is UNIMPLEMENTED: no descriptor has it. A verb that
+	// fails with it, because the system lacks what the value takes, is not called again
+	// until the value changes or the connection to the system comes anew.
 	ErrUnimplemented = errors.New("no descriptor implements this key")
 	// ErrInvalid is why a value is INVALID.
 	ErrInvalid = errors.New("invalid value")
