@@ -44,17 +44,19 @@ type Options struct {
 // A Plugin keeps the connection for the descriptors.
 type Plugin struct {
 	manager *conn.Manager
+	links   iface.Index
 }
 
 // Register adds the descriptors to s. It is to be called before s runs.
 func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
-	group := s.Group(Southbound)
+	group, guard := s.Group(Southbound), newGuard()
+	group.Around(guard.do)
 	manager := conn.NewManager(conn.Options{
 		Socket:        o.Connection.Socket,
 		ProbeInterval: o.Connection.ProbeInterval, ReplyTimeout: o.Connection.ProbeTimeout,
 		MaxBackoff: o.Connection.RetryTimeout,
-		Ready:      func(conn.About) { group.Ready() },
+		Ready:      func(conn.About) { guard.reborn(); group.Ready() },
 		Lost:       group.Lost,
 		Log:        o.Log,
 	})
@@ -68,7 +70,13 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	if err := l3.Register(s, l3.Options{API: manager, Interfaces: links, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
-	return &Plugin{manager: manager}, nil
+	return &Plugin{manager: manager, links: links}, nil
+}
+
+// TAPHost tells which name the Linux side of a TAP that stands has; empty: there is none.
+func (p *Plugin) TAPHost(name string) string {
+	meta, _ := p.links.Get(name)
+	return meta.TAPHost
 }
 
 // Run keeps the connection until ctx ends.

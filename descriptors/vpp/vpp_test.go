@@ -62,6 +62,16 @@ func startAgent(t *testing.T, socket string) *agent {
 // want declares values, as keys and JSON by turns.
 func (a *agent) want(replace bool, keysAndValues ...string) *scheduler.Record {
 	a.Helper()
+	record, err := a.declare(replace, keysAndValues...)
+	if err != nil {
+		a.Fatal(err)
+	}
+	return record
+}
+
+// declare is want where verbs may fail.
+func (a *agent) declare(replace bool, keysAndValues ...string) (*scheduler.Record, error) {
+	a.Helper()
 	txn := scheduler.Txn{Replace: replace, Refresh: replace} // as at the start of the agent
 	for i := 0; i < len(keysAndValues); i += 2 {
 		key := keysAndValues[i]
@@ -75,11 +85,7 @@ func (a *agent) want(replace bool, keysAndValues ...string) *scheduler.Record {
 		}
 		txn.Changes = append(txn.Changes, scheduler.Want(v))
 	}
-	record, err := a.sched.Commit(a.Context(), txn)
-	if err != nil {
-		a.Fatal(err)
-	}
-	return record
+	return a.sched.Commit(a.Context(), txn)
 }
 
 // awaits waits until a page of the simulated VPP has all these lines.

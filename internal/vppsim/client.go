@@ -106,7 +106,7 @@ func (c *client) fails(e *entry, message []byte) bool {
 	}
 	switch {
 	case f.Die:
-		c.sim.die()
+		c.sim.die(f.Respawn)
 	case f.Retval != 0:
 		e.refuse(c, message, f.Retval)
 	}

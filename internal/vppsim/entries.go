@@ -63,7 +63,7 @@ func call[Q, R any, PQ message[Q], PR message[R]](serve func(w *world, q *Q, r *
 			c.sim.world.asking = c
 			retval := serve(c.sim.world, &q, &r)
 			if retval == crash {
-				c.sim.die()
+				c.sim.die(false)
 				return
 			}
 			answer(c, vppwire.Context(m, PQ(&q)), &r, retval)

@@ -48,6 +48,7 @@ type Sim struct {
 	last    uint32 // index of a client
 	faults  map[string]*Fault
 	counts  map[string]int
+	deaths  int
 }
 
 // A Fault is what goes wrong with a message.
@@ -58,7 +59,9 @@ type Fault struct {
 	Delay  time.Duration // answered so much later, as are all that come behind
 	Done   bool          // with Retval or Die: it is done all the same
 	Die    bool          // VPP dies of it
-	Mute   bool          // never answered
+	// With Die: VPP is started again at once, as by a supervisor.
+	Respawn bool
+	Mute    bool // never answered
 }
 
 // New returns a Sim that does nothing before Start. An unknown release is an error.
@@ -77,6 +80,10 @@ func New(o Options) (*Sim, error) {
 func (s *Sim) Start() error {
 	s.life.Lock()
 	defer s.life.Unlock()
+	return s.start()
+}
+
+func (s *Sim) start() error {
 	_ = os.Remove(s.o.Socket) // what a VPP that was killed has left
 	sock, err := net.Listen("unix", s.o.Socket)
 	if err != nil {
@@ -94,6 +101,10 @@ func (s *Sim) Start() error {
 func (s *Sim) Kill() {
 	s.life.Lock()
 	defer s.life.Unlock()
+	s.kill()
+}
+
+func (s *Sim) kill() {
 	if s.sock == nil {
 		return
 	}
@@ -105,8 +116,17 @@ func (s *Sim) Kill() {
 
 // Restart is Kill and Start.
 func (s *Sim) Restart() error {
-	s.Kill()
-	return s.Start()
+	s.life.Lock()
+	defer s.life.Unlock()
+	s.kill()
+	return s.start()
+}
+
+// Deaths is how often VPP has died of a message.
+func (s *Sim) Deaths() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.deaths
 }
 
 // Drop closes all connections. What is configured stays.
@@ -164,11 +184,24 @@ func (s *Sim) accept(sock net.Listener) {
 }
 
 // die is Kill from within, with mu held: the process is gone before anything is answered.
-func (s *Sim) die() {
+func (s *Sim) die(respawn bool) {
 	s.o.Log.Info("simulated VPP dies")
+	s.deaths++
 	for c := range s.clients {
 		c.truncate(0)
 		c.close()
 	}
-	go s.Kill()
+	dead := s.world
+	go func() {
+		s.life.Lock()
+		defer s.life.Unlock()
+		if s.world != dead { // somebody was faster
+			return
+		}
+		if s.kill(); respawn {
+			if err := s.start(); err != nil {
+				s.o.Log.Error("simulated VPP does not start again", "err", err)
+			}
+		}
+	}()
 }

@@ -166,7 +166,7 @@ func (c *Conn) Close(why error) {
 	c.err = fmt.Errorf("%w: %w", ErrLost, why)
 	c.sock.Close()
 	for _, one := range c.calls {
-		one.done <- c.err
+		one.done <- fmt.Errorf("%w: %w", ErrCut, c.err)
 	}
 	c.calls = nil
 }

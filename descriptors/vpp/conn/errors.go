@@ -12,6 +12,9 @@ import (
 var (
 	// ErrLost is why a call did not get its answer: there is no connection, or no longer.
 	ErrLost = errors.New("VPP is not connected")
+	// ErrCut is why a call did not get its answer when the connection ended while VPP was
+	// at it; it comes with ErrLost.
+	ErrCut = errors.New("VPP went away before it answered")
 	// ErrHung is why a connection was given up: VPP has been silent for too long.
 	ErrHung = errors.New("VPP does not answer")
 	// ErrProtocol is what Dial and calls return when something answers that is not VPP's API.

@@ -31,7 +31,8 @@ type Options struct {
 	// subscribe to events. An error gives the connection up.
 	Begin func(ctx context.Context, c *Conn) error
 	// Ready is called after Begin, when the connection can be used; Lost when it
-	// cannot any more, and each time that there is a new reason why there is none.
+	// cannot any more, and each time that there is a new reason why there is none; it is
+	// for Lost to log that.
 	Ready func(About)
 	Lost  func(why error)
 
@@ -86,7 +87,6 @@ func (m *Manager) Run(ctx context.Context) error {
 		}
 		if was || err.Error() != reason {
 			reason = err.Error()
-			m.o.Log.Warn("VPP is not connected: what needs it waits", "socket", m.o.Socket, "err", err)
 			m.o.Lost(err)
 		}
 		select {

@@ -1,0 +1,64 @@
+package vpp_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/descriptors/vpp"
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/internal/vppsim"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+)
+
+// TestValueThatVPPDoesNotSurvive has VPP die of each MTU, and be started again each time:
+// all else is restored, and the one value rests in the end.
+func TestValueThatVPPDoesNotSurvive(t *testing.T) {
+	const configured, failed = kvscheduler.ValueState_CONFIGURED, kvscheduler.ValueState_FAILED
+	sim, socket := startSim(t)
+	sim.Fail("sw_interface_set_mtu", vppsim.Fault{Die: true, Respawn: true})
+	a := startAgent(t, socket)
+	awaitReady(t, a)
+	others := []string{
+		"config/vpp/v2/interfaces/loop2", `{"name":"loop2","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":["10.1.0.1/24"]}`,
+		"config/vpp/v2/route/if/loop2/vrf/0/dst/10.2.0.0/16/gw/10.1.0.2", `{"dst_network":"10.2.0.0/16","next_hop_addr":"10.1.0.2","outgoing_interface":"loop2"}`,
+	}
+	_, err := a.declare(false, append(others, loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"mtu":1400}`)...)
+	if !errors.Is(err, conn.ErrCut) {
+		t.Errorf("VPP died, and the transaction says %v", err)
+	}
+
+	a.awaitState(loopKey, failed)
+	if s, _ := a.sched.Status(loopKey); !errors.Is(s.Err, vpp.ErrQuarantined) {
+		t.Errorf("it is %s: %v", s.State, s.Err)
+	}
+	if deaths := sim.Deaths(); deaths != 3 {
+		t.Errorf("VPP died %d times", deaths)
+	}
+	a.awaitState(others[0], configured)
+	a.awaitState(others[2], configured)
+
+	if err := sim.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	awaits(t, sim, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
+	a.awaitState(loopKey, failed)
+	a.want(false, loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true}`)
+	a.awaitState(loopKey, configured)
+	if deaths := sim.Deaths(); deaths != 3 {
+		t.Errorf("VPP died %d times in the end", deaths)
+	}
+}
+
+func (a *agent) awaitState(key string, want kvscheduler.ValueState) {
+	a.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for time.Now().Before(deadline) {
+		if s, _ := a.sched.Status(key); s.State == want {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	a.expectState(key, want)
+	a.FailNow()
+}
