@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/keyplane/keyplane/descriptors/linux"
+	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/orchestrator"
@@ -53,8 +54,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 
 	// What is done: descriptors teach the scheduler what there is.
 	sched := scheduler.New(conf.scheduler.options(known, log, out))
-	conf.linux.Label, conf.linux.Log = s.Label, log
-	host, err := linux.Register(sched, conf.linux)
+	host, plane, err := southbounds(sched, conf, s.Label, log)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	// Who is told: whoever reads the stores that status is published into.
 	told := stores.publishers(s.root(), conf.orchestrator.publishing(s.PublishStatus), sched, log)
 
-	below := slices.Concat(told, known.tasks(), []task{sched.Run, host.Run, socket.Run})
+	below := slices.Concat(told, known.tasks(), []task{sched.Run, host.Run, plane.Run, socket.Run})
 	above := append(stores.tasks(), orch.Run, web.Run, standing.announce(tell))
 	log.Info("agent runs", "label", s.Label, "stores", stores.names(), "pid", os.Getpid())
 	tell.Tell("READY=1")
@@ -82,6 +82,19 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 		}
 		return removeAll(ctx, sched, log)
 	})
+}
+
+// southbounds teaches the scheduler Linux and VPP, each of which asks the other for the
+// names of what they share.
+func southbounds(sched *scheduler.Scheduler, conf configuration, label string, log *slog.Logger) (host *linux.Plugin, plane *vpp.Plugin, err error) {
+	conf.vpp.Log = log
+	conf.vpp.LinuxHost = func(name string) (string, bool) { return host.HostName(name) }
+	if plane, err = vpp.Register(sched, conf.vpp); err != nil {
+		return nil, nil, err
+	}
+	conf.linux.Label, conf.linux.Log, conf.linux.TAPHost = label, log, plane.TAPHost
+	host, err = linux.Register(sched, conf.linux)
+	return host, plane, err
 }
 
 // removeAll takes away all that the agent has made.

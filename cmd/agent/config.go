@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/descriptors/linux"
+	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"
@@ -154,6 +155,7 @@ type configuration struct {
 	scheduler    schedulerConfig
 	orchestrator orchestratorConfig
 	linux        linux.Options
+	vpp          vpp.Options
 	http         rest.Config
 }
 
@@ -172,6 +174,8 @@ func readConfig(s *settings, log *slog.Logger) (configuration, error) {
 		{"linux-ifplugin-config", s.LinuxIfConfig, &c.linux.Interfaces},
 		{"linux-l3plugin-config", s.LinuxL3Config, &c.linux.L3},
 		{"linux-nsplugin-config", s.LinuxNamespaces, &c.linux.Namespaces},
+		{"govpp-config", s.VPPConfig, &c.vpp.Connection},
+		{"vpp-ifplugin-config", s.VPPIfConfig, &c.vpp.Interfaces},
 		{"http-config", s.HTTPConfig, &c.http},
 	} {
 		if _, err := c.files.load(part.flag, part.file, part.into); err != nil {

@@ -16,6 +16,7 @@ type settings struct {
 	BoltConfig, FiledbConfig, InitfileConfig      string
 	SchedulerConfig, OrchestratorConfig           string
 	LinuxIfConfig, LinuxL3Config, LinuxNamespaces string
+	VPPConfig, VPPIfConfig                        string
 	HTTPConfig, HTTPPort                          string
 
 	OnExit      string // leave or remove
@@ -74,6 +75,8 @@ func (s *settings) sections() []section {
 			{"linux-ifplugin-config", "FILE", "Linux interfaces", text(&s.LinuxIfConfig, "linux-ifplugin.conf")},
 			{"linux-l3plugin-config", "FILE", "Linux routes and neighbours", text(&s.LinuxL3Config, "linux-l3plugin.conf")},
 			{"linux-nsplugin-config", "FILE", "Linux namespaces", text(&s.LinuxNamespaces, "linux-nsplugin.conf")},
+			{"govpp-config", "FILE", "the connection to VPP", text(&s.VPPConfig, "govpp.conf")},
+			{"vpp-ifplugin-config", "FILE", "VPP interfaces", text(&s.VPPIfConfig, "vpp-ifplugin.conf")},
 			{"initial-loglvl", "LEVEL", "debug, info, warn or error", level(&s.LogLevel)},
 			{"stop-timeout", "TIME", "how long an orderly end may take", duration(&s.StopTimeout, 5*time.Second)},
 		}},
@@ -84,10 +87,10 @@ func (s *settings) sections() []section {
 // deployments go on working. The agent says when one that is given has no effect.
 func idleFlags() []string {
 	return []string{
-		"aggregator-config", "configurator-config", "govpp-config",
+		"aggregator-config", "configurator-config",
 		"grpc-config", "grpc-port",
 		"kafka-config", "linux-iptablesplugin-config", "logs-config", "msgsync-config",
 		"restpapi-config", "start-timeout", "telemetry-config",
-		"vpp-aclplugin-config", "vpp-ifplugin-config", "vpp-ipfixplugin-config",
+		"vpp-aclplugin-config", "vpp-ipfixplugin-config",
 	}
 }

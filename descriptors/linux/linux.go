@@ -41,8 +41,8 @@ type Options struct {
 	Interfaces InterfacesConfig
 	L3         L3Config
 	Namespaces NamespacesConfig
-	// TAPHost tells which name the Linux side of a TAP of VPP has. Defaults to the
-	// one that VPP interfaces give it which name none.
+	// TAPHost tells which name the Linux side of a TAP of VPP has; empty: VPP has no
+	// such TAP. Defaults to the one that VPP interfaces give it which name none.
 	TAPHost func(vppInterface string) string
 	// Host is where namespaces are opened. Defaults to this host.
 	Host kernel.Host
@@ -54,8 +54,9 @@ type Plugin struct {
 	spaces *netns.Set
 	watch  *standing.Watcher
 	sched  *scheduler.Scheduler
-	named  bool     // whether namespaces but our own may be used
-	names  []string // of the descriptors that are registered
+	links  iface.Index // nil: interfaces are disabled
+	named  bool        // whether namespaces but our own may be used
+	names  []string    // of the descriptors that are registered
 }
 
 // Register adds the descriptors to s. It is to be called before s runs.
@@ -85,6 +86,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("linux: %w", err)
 	}
+	p.links = links
 	p.names = []string{iface.WatcherName, iface.Name, iface.AddressName, iface.VRFName}
 	if o.L3.Disabled {
 		return p, nil
@@ -95,6 +97,16 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		return nil, fmt.Errorf("linux: %w", err)
 	}
 	return p, nil
+}
+
+// HostName tells which name an interface that stands in the agent's own namespace has
+// in the kernel.
+func (p *Plugin) HostName(name string) (host string, ok bool) {
+	if p.links == nil {
+		return "", false
+	}
+	meta, ok := p.links.Get(name)
+	return meta.HostName, ok && meta.Namespace == nil
 }
 
 // Run watches until ctx ends. Without it everything works, but what others do in

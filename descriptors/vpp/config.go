@@ -1,6 +1,10 @@
 package vpp
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"time"
+)
 
 // Config is the content of govpp.conf.
 type Config struct {
@@ -21,6 +25,22 @@ type Config struct {
 	Proxy           bool          `yaml:"proxy-enabled"`
 	HealthThreshold int           `yaml:"health-check-threshold"`
 	Trace           bool          `yaml:"trace-enabled"`
+}
+
+// Validate tells everything that cannot be meant.
+func (c Config) Validate() error {
+	return errors.Join(
+		notNegative("health-check-probe-interval", c.ProbeInterval),
+		notNegative("health-check-reply-timeout", c.ProbeTimeout),
+		notNegative("retry-connect-timeout", c.RetryTimeout),
+	)
+}
+
+func notNegative(key string, d time.Duration) error {
+	if d >= 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %s: want a duration above zero, such as 1s", key, d)
 }
 
 // InterfacesConfig is the content of vpp-ifplugin.conf.

@@ -76,6 +76,9 @@ func (h *handler) bringTAP(space *netns.Space, v *interfaces.Interface) (kernel.
 	}
 	defer own.Close()
 	host := h.TAPHost(v.GetTap().GetVppTapIfName())
+	if host == "" {
+		return kernel.Link{}, fmt.Errorf("VPP has no TAP %s: %w", v.GetTap().GetVppTapIfName(), unix.ENODEV)
+	}
 	l, err := h.movedTAP(space, host, v)
 	if err == nil {
 		return h.adopt(space, l, v, l.Alias)

@@ -76,8 +76,8 @@ type Options struct {
 	Southbound string
 	// Readers is how many namespaces Retrieve reads at once. Defaults to 10.
 	Readers int
-	// TAPHost tells which name the host side of a TAP of VPP has in the kernel.
-	// Defaults to the name that a TAP has that is given none.
+	// TAPHost tells which name the host side of a TAP of VPP has in the kernel; empty:
+	// VPP has no such TAP. Defaults to the name that a TAP has that is given none.
 	TAPHost func(vppInterface string) string
 	// Flushed is called when we had to set a link down for a moment: the kernel
 	// may have dropped addresses and routes.
