@@ -70,6 +70,7 @@ func (c Config) base() (*api.Config, error) {
 		return nil, err
 	}
 	b.Transport = transport(security, b.Address)
+	b.HttpClient = &http.Client{Transport: announcing{b.Transport}}
 	b.Token, err = c.token()
 	b.TokenFile = "" // it is ours to read
 	return b, err
@@ -99,7 +100,7 @@ func transport(security *tls.Config, address string) *http.Transport {
 	}}
 	t := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSClientConfig: security,
-		DisableCompression: true, IdleConnTimeout: 4 * probeEvery,
+		DisableCompression: true, IdleConnTimeout: 4 * probeEvery, ExpectContinueTimeout: 10 * time.Second,
 	}
 	if socket, ok := strings.CutPrefix(address, "unix://"); ok {
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -107,6 +108,21 @@ func transport(security *tls.Config, address string) *http.Transport {
 		}
 	}
 	return t
+}
+
+// announcing asks whether a large body is welcome before it sends it. Otherwise
+// Consul would cut off one that is too large, and the reason with it.
+type announcing struct{ *http.Transport }
+
+const largeBody = 128 << 10
+
+// RoundTrip implements http.RoundTripper.
+func (a announcing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.ContentLength > largeBody {
+		r = r.Clone(r.Context())
+		r.Header.Set("Expect", "100-continue")
+	}
+	return a.Transport.RoundTrip(r)
 }
 
 func (c *client) close() {

@@ -44,7 +44,7 @@ var (
 	// be what answered before.
 	ErrReconnected = errors.New("the connection to Consul broke")
 	// ErrNoLeader says that the server has lost the others, and would not tell of changes.
-	ErrNoLeader = errors.New("Consul has no leader")
+	ErrNoLeader = errors.New("the server of Consul knows no leader")
 )
 
 // A Connector watches one Consul datacenter. It has no state: any number of

@@ -1,7 +1,9 @@
 package consul
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,13 +147,16 @@ type pair struct {
 }
 
 func (p *pair) value() (value []byte, err error) {
-	if err := json.Unmarshal(p.Value, &value); err != nil {
+	text := bytes.Trim(p.Value, `"`)
+	if string(text) == "null" {
+		return []byte{}, nil // empty is not gone
+	}
+	value = make([]byte, base64.StdEncoding.DecodedLen(len(text)))
+	n, err := base64.StdEncoding.Decode(value, text)
+	if err != nil {
 		return nil, fmt.Errorf("value of %s: %w", p.Key, err)
 	}
-	if value == nil {
-		value = []byte{} // empty is not gone
-	}
-	return value, nil
+	return value[:n:n], nil
 }
 
 // isFolder tells what Consul's own web pages make of a folder: a key without a
