@@ -113,6 +113,8 @@ func awaits(t *testing.T, sim *vppsim.Sim, page string, lines ...string) {
 func network() []string {
 	return []string{
 		"config/vpp/v2/interfaces/loop1", `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"vrf":5,"ip_addresses":["10.1.0.1/24"],"mtu":1500}`,
+		"config/vpp/v2/arp/loop1/10.1.0.9", `{"interface":"loop1","ip_address":"10.1.0.9","phys_address":"02:00:00:00:00:09","static":true}`,
+		"config/vpp/v2/proxyarp-global", `{"interfaces":[{"name":"loop1"}],"ranges":[{"first_ip_addr":"10.1.0.10","last_ip_addr":"10.1.0.20","vrf_id":5}]}`,
 		"config/vpp/v2/vrf-table/id/5/protocol/IPV4", `{"id":5,"label":"blue"}`,
 		"config/vpp/v2/route/if/loop1/vrf/5/dst/10.2.0.0/16/gw/10.1.0.2", `{"vrf_id":5,"dst_network":"10.2.0.0/16","next_hop_addr":"10.1.0.2","outgoing_interface":"loop1"}`,
 	}

@@ -26,6 +26,7 @@ func allEntries() []entry {
 		subIfMessages(),
 		tunnelMessages(),
 		bondMessages(),
+		neighbourMessages(),
 	} {
 		out = append(out, domain...)
 	}

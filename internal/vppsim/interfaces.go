@@ -134,6 +134,7 @@ func (w *world) remove(i *iface) {
 	w.l2.leave(i.index)
 	delete(w.l2.xconnect, i.index)
 	delete(w.bonded, i.index)
+	w.forget(i.index)
 	delete(w.interfaces.byIndex, i.index)
 	w.interfaces.free = append(w.interfaces.free, i.index)
 	i.flags = 0

@@ -21,12 +21,13 @@ type world struct {
 	tables     tables
 	l2         switching
 	memifSockets
+	beside
 	unnumbered map[uint32]uint32     // borrower to lender
 	bonded     map[uint32]bondMember // by index of the member
 }
 
 func newWorld(s *Sim) *world {
-	w := &world{sim: s, pid: 4711, unnumbered: map[uint32]uint32{}, bonded: map[uint32]bondMember{}, memifSockets: newMemifSockets()}
+	w := &world{sim: s, pid: 4711, unnumbered: map[uint32]uint32{}, bonded: map[uint32]bondMember{}, memifSockets: newMemifSockets(), beside: newBeside()}
 	w.interfaces.init()
 	w.tables.init()
 	w.l2.init()

@@ -1,4 +1,5 @@
-// Package l3 keeps what VPP forwards by: VRF tables and routes.
+// Package l3 keeps what VPP forwards by: VRF tables, routes, static
+// neighbours, and for whom it answers ARP.
 //
 //	err := l3.Register(s, l3.Options{API: manager, Interfaces: links, ...})
 //
@@ -23,8 +24,11 @@ import (
 
 // The names of the descriptors.
 const (
-	VRFName   = "vpp-vrf-table"
-	RouteName = "vpp-route"
+	VRFName               = "vpp-vrf-table"
+	RouteName             = "vpp-route"
+	ARPName               = "vpp-arp"
+	ProxyARPName          = "vpp-proxy-arp"
+	ProxyARPInterfaceName = "vpp-proxy-arp-interface"
 )
 
 var (
@@ -50,6 +54,9 @@ func Register(s *scheduler.Scheduler, o Options) error {
 	return errors.Join(
 		register(s, h.vrfDescriptor()),
 		register(s, h.routeDescriptor()),
+		register(s, h.arpDescriptor()),
+		register(s, h.proxyDescriptor()),
+		register(s, h.proxyInterfaceDescriptor()),
 	)
 }
 

@@ -1,0 +1,135 @@
+package l3
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/netip"
+	"strings"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/ethernet_types"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/ip_neighbor"
+	"go.fd.io/govpp/binapi/ip_types"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/vppwire"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// arpDescriptor keeps neighbours, of either IP version.
+func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
+	return scheduler.Descriptor[*l3.ARPEntry, struct{}]{
+		Name:       ARPName,
+		Model:      models.For[*l3.ARPEntry](),
+		Southbound: h.Southbound,
+
+		Validate: validateARP,
+		Equivalent: func(_ string, old, new *l3.ARPEntry) bool {
+			return old.GetStatic() == new.GetStatic() && strings.EqualFold(old.GetPhysAddress(), new.GetPhysAddress())
+		},
+		// VPP does not make a static neighbour a dynamic one with another address.
+		Recreate: func(_ string, old, new *l3.ARPEntry, _ struct{}) bool { return old.GetStatic() && !new.GetStatic() },
+		Dependencies: func(_ string, v *l3.ARPEntry) []scheduler.Dependency {
+			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetInterface())}}
+		},
+
+		Create: func(ctx context.Context, _ string, v *l3.ARPEntry) (struct{}, error) {
+			return struct{}{}, h.changeNeighbour(ctx, v, true)
+		},
+		Update: func(ctx context.Context, _ string, _, v *l3.ARPEntry, _ struct{}) (struct{}, error) {
+			return struct{}{}, h.changeNeighbour(ctx, v, true)
+		},
+		Delete: func(ctx context.Context, _ string, v *l3.ARPEntry, _ struct{}) error {
+			err := h.changeNeighbour(ctx, v, false)
+			if errors.Is(err, api.NO_SUCH_ENTRY) || errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere) {
+				return nil // VPP lets neighbours go with their interface
+			}
+			return err
+		},
+		Retrieve:      h.retrieveNeighbours,
+		RetrieveAfter: []string{iface.Name},
+	}
+}
+
+func validateARP(_ string, v *l3.ARPEntry) error {
+	var f faults
+	if v.GetInterface() == "" {
+		f.add("interface", "", "the name of an interface")
+	}
+	if a, err := netip.ParseAddr(v.GetIpAddress()); err != nil || a.Zone() != "" {
+		f.add("ip_address", v.GetIpAddress(), `an address, such as "10.0.0.1" or "fd00::1"`)
+	}
+	if _, err := ethernet_types.ParseMacAddress(v.GetPhysAddress()); err != nil {
+		f.add("phys_address", v.GetPhysAddress(), `a MAC address, such as "02:00:00:00:00:01"`)
+	}
+	return errors.Join(f...)
+}
+
+func (h handler) changeNeighbour(ctx context.Context, v *l3.ARPEntry, add bool) error {
+	meta, err := h.interfaceNamed(v.GetInterface())
+	if err != nil {
+		return err
+	}
+	address, err := netip.ParseAddr(v.GetIpAddress())
+	if err != nil {
+		return err
+	}
+	mac, err := ethernet_types.ParseMacAddress(v.GetPhysAddress())
+	if err != nil {
+		return err
+	}
+	n := ip_neighbor.IPNeighbor{SwIfIndex: meta.SwIfIndex(), MacAddress: mac, IPAddress: vppwire.Address(address)}
+	if v.GetStatic() {
+		n.Flags = ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC
+	}
+	return h.API.Call(ctx, &ip_neighbor.IPNeighborAddDel{IsAdd: add, Neighbor: n}, &ip_neighbor.IPNeighborAddDelReply{})
+}
+
+// retrieveNeighbours yields those on interfaces that have names. A declared one is ours;
+// of others VPP does not know whose they are, nor whether it has learned them itself.
+func (h handler) retrieveNeighbours(ctx context.Context, wanted []scheduler.Wanted[*l3.ARPEntry]) iter.Seq2[scheduler.Found[*l3.ARPEntry, struct{}], error] {
+	type found = scheduler.Found[*l3.ARPEntry, struct{}]
+	return func(yield func(found, error) bool) {
+		type place struct {
+			iface   string
+			address netip.Addr
+		}
+		declared := map[place]*l3.ARPEntry{}
+		for _, w := range wanted {
+			if a, err := netip.ParseAddr(w.Value.GetIpAddress()); err == nil {
+				declared[place{w.Value.GetInterface(), a}] = w.Value
+			}
+		}
+		names := h.namesByIndex()
+		for _, af := range []ip_types.AddressFamily{ip_types.ADDRESS_IP4, ip_types.ADDRESS_IP6} {
+			all, err := conn.Dump[ip_neighbor.IPNeighborDetails](ctx, h.API, &ip_neighbor.IPNeighborDump{SwIfIndex: interface_types.InterfaceIndex(none), Af: af})
+			if err != nil {
+				yield(found{}, err)
+				return
+			}
+			for _, d := range all {
+				n := d.Neighbor
+				v := &l3.ARPEntry{
+					Interface: names[uint32(n.SwIfIndex)], IpAddress: vppwire.Addr(n.IPAddress).String(),
+					PhysAddress: n.MacAddress.String(), Static: n.Flags&ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC != 0,
+				}
+				if v.Interface == "" {
+					continue
+				}
+				w := declared[place{v.Interface, vppwire.Addr(n.IPAddress)}]
+				if w != nil {
+					v.IpAddress = w.GetIpAddress()
+				}
+				if !yield(found{Value: v, Unknown: w == nil}, nil) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package l3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/netip"
+	"slices"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/arp"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// proxyDescriptor keeps the ranges that VPP answers ARP for; on which interfaces is derived.
+func (h handler) proxyDescriptor() scheduler.Descriptor[*l3.ProxyARP, struct{}] {
+	return scheduler.Descriptor[*l3.ProxyARP, struct{}]{
+		Name:       ProxyARPName,
+		Model:      models.For[*l3.ProxyARP](),
+		Southbound: h.Southbound,
+
+		Validate:     validateProxy,
+		Equivalent:   equivalentProxy,
+		Dependencies: proxyDependencies,
+		Derived:      proxyInterfaces,
+
+		Create: func(ctx context.Context, _ string, v *l3.ProxyARP) (struct{}, error) {
+			return struct{}{}, h.changeRanges(ctx, nil, rangesOf(v))
+		},
+		Update: func(ctx context.Context, _ string, old, new *l3.ProxyARP, _ struct{}) (struct{}, error) {
+			return struct{}{}, h.changeRanges(ctx, rangesOf(old), rangesOf(new))
+		},
+		Delete: func(ctx context.Context, _ string, v *l3.ProxyARP, _ struct{}) error {
+			return h.changeRanges(ctx, rangesOf(v), nil)
+		},
+		Retrieve:      h.retrieveProxy,
+		RetrieveAfter: []string{iface.Name},
+	}
+}
+
+func validateProxy(_ string, v *l3.ProxyARP) error {
+	var f faults
+	for i, r := range v.GetRanges() {
+		field := fmt.Sprintf("ranges[%d].", i)
+		first, errFirst := netip.ParseAddr(r.GetFirstIpAddr())
+		last, errLast := netip.ParseAddr(r.GetLastIpAddr())
+		if errFirst != nil || !first.Is4() {
+			f.add(field+"first_ip_addr", r.GetFirstIpAddr(), `an IPv4 address, such as "10.0.0.1"`)
+		}
+		switch {
+		case errLast != nil || !last.Is4():
+			f.add(field+"last_ip_addr", r.GetLastIpAddr(), `an IPv4 address, such as "10.0.0.9"`)
+		case errFirst == nil && last.Less(first):
+			f.add(field+"last_ip_addr", r.GetLastIpAddr(), "no lower address than first_ip_addr")
+		}
+	}
+	for i, one := range v.GetInterfaces() {
+		if one.GetName() == "" {
+			f.add(fmt.Sprintf("interfaces[%d].name", i), "", "the name of an interface")
+		}
+	}
+	return errors.Join(f...)
+}
+
+// rangesOf are the ranges as VPP has them, each once.
+func rangesOf(v *l3.ProxyARP) []arp.ProxyArp {
+	var out []arp.ProxyArp
+	for _, r := range v.GetRanges() {
+		first, errFirst := netip.ParseAddr(r.GetFirstIpAddr())
+		last, errLast := netip.ParseAddr(r.GetLastIpAddr())
+		if errFirst != nil || errLast != nil || !first.Is4() || !last.Is4() {
+			continue
+		}
+		one := arp.ProxyArp{TableID: r.GetVrfId(), Low: first.As4(), Hi: last.As4()}
+		if !slices.Contains(out, one) {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// equivalentProxy ignores orders.
+func equivalentProxy(_ string, old, new *l3.ProxyARP) bool {
+	names := func(v *l3.ProxyARP) []string {
+		var out []string
+		for _, one := range v.GetInterfaces() {
+			out = append(out, one.GetName())
+		}
+		slices.Sort(out)
+		return out
+	}
+	a, b := rangesOf(old), rangesOf(new)
+	return len(without(a, b)) == 0 && len(without(b, a)) == 0 && slices.Equal(names(old), names(new))
+}
+
+// without are the ranges of a that b has not.
+func without(a, b []arp.ProxyArp) []arp.ProxyArp {
+	return slices.DeleteFunc(slices.Clone(a), func(r arp.ProxyArp) bool { return slices.Contains(b, r) })
+}
+
+func proxyDependencies(_ string, v *l3.ProxyARP) (deps []scheduler.Dependency) {
+	for _, r := range v.GetRanges() {
+		if r.GetVrfId() != 0 {
+			deps = append(deps, scheduler.Dependency{Label: fmt.Sprintf("vrf-table-%d-exists", r.GetVrfId()), Key: keys.VRFTable(r.GetVrfId(), false)})
+		}
+	}
+	return deps
+}
+
+func proxyInterfaces(_ string, v *l3.ProxyARP) []scheduler.KeyValue {
+	var out []scheduler.KeyValue
+	for _, one := range v.GetInterfaces() {
+		out = append(out, scheduler.KeyValue{Key: keys.ProxyARP(one.GetName()), Value: one})
+	}
+	return out
+}
+
+func (h handler) changeRanges(ctx context.Context, old, new []arp.ProxyArp) error {
+	change := func(r arp.ProxyArp, add bool) error {
+		return h.API.Call(ctx, &arp.ProxyArpAddDel{IsAdd: add, Proxy: r}, &arp.ProxyArpAddDelReply{})
+	}
+	for _, r := range without(old, new) {
+		if err := change(r, false); err != nil && !errors.Is(err, api.NO_SUCH_ENTRY) && !errors.Is(err, api.NO_SUCH_FIB) {
+			return err
+		}
+	}
+	for _, r := range without(new, old) {
+		if err := change(r, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// retrieveProxy yields nothing where there is nothing: VPP cannot tell no ranges from none
+// declared. What there is, is ours if anything is declared.
+func (h handler) retrieveProxy(ctx context.Context, wanted []scheduler.Wanted[*l3.ProxyARP]) iter.Seq2[scheduler.Found[*l3.ProxyARP, struct{}], error] {
+	type found = scheduler.Found[*l3.ProxyARP, struct{}]
+	return func(yield func(found, error) bool) {
+		ranges, err := conn.Dump[arp.ProxyArpDetails](ctx, h.API, &arp.ProxyArpDump{})
+		if err != nil {
+			yield(found{}, err)
+			return
+		}
+		on, err := conn.Dump[arp.ProxyArpIntfcDetails](ctx, h.API, &arp.ProxyArpIntfcDump{})
+		if err != nil {
+			yield(found{}, err)
+			return
+		}
+		v, names := &l3.ProxyARP{}, h.namesByIndex()
+		for _, d := range ranges {
+			v.Ranges = append(v.Ranges, &l3.ProxyARP_Range{
+				FirstIpAddr: netip.AddrFrom4(d.Proxy.Low).String(), LastIpAddr: netip.AddrFrom4(d.Proxy.Hi).String(), VrfId: d.Proxy.TableID,
+			})
+		}
+		for _, d := range on {
+			if name := names[d.SwIfIndex]; name != "" {
+				v.Interfaces = append(v.Interfaces, &l3.ProxyARP_Interface{Name: name})
+			}
+		}
+		if !proto.Equal(v, &l3.ProxyARP{}) {
+			yield(found{Value: v, Unknown: len(wanted) == 0}, nil)
+		}
+	}
+}
+
+// proxyInterfaceDescriptor has VPP answer ARP on an interface.
+func (h handler) proxyInterfaceDescriptor() scheduler.Descriptor[*l3.ProxyARP_Interface, struct{}] {
+	return scheduler.Descriptor[*l3.ProxyARP_Interface, struct{}]{
+		Name:       ProxyARPInterfaceName,
+		Prefix:     keys.ProxyARPs,
+		Southbound: h.Southbound,
+
+		Dependencies: func(key string, _ *l3.ProxyARP_Interface) []scheduler.Dependency {
+			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(key[len(keys.ProxyARPs):])}}
+		},
+		Create: func(ctx context.Context, _ string, v *l3.ProxyARP_Interface) (struct{}, error) {
+			return struct{}{}, h.setProxy(ctx, v.GetName(), true)
+		},
+		Delete: func(ctx context.Context, _ string, v *l3.ProxyARP_Interface, _ struct{}) error {
+			err := h.setProxy(ctx, v.GetName(), false)
+			if errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere) {
+				return nil
+			}
+			return err
+		},
+	}
+}
+
+func (h handler) setProxy(ctx context.Context, name string, on bool) error {
+	meta, err := h.interfaceNamed(name)
+	if err != nil {
+		return err
+	}
+	return h.API.Call(ctx, &arp.ProxyArpIntfcEnableDisable{SwIfIndex: meta.SwIfIndex(), Enable: on}, &arp.ProxyArpIntfcEnableDisableReply{})
+}
