@@ -99,7 +99,7 @@ func startUntilStanding(b *testing.B, program, dir string) *exec.Cmd {
 // idle returns the resident memory of a process that has settled, in bytes, and
 // how often a second its threads wake.
 func idle(b *testing.B, pid int) (memory, wakes float64) {
-	settle, watch := time.NewTimer(time.Second), time.NewTimer(3*time.Second)
+	settle, watch := time.NewTimer(2*time.Second), time.NewTimer(4*time.Second)
 	<-settle.C
 	before := switches(b, pid)
 	<-watch.C
