@@ -31,5 +31,6 @@ func expired(r *Run) {
 func rotated(r *Run) {
 	r.churn(10)
 	r.Store.Rotate()
+	r.heal()
 	r.churn(10)
 }

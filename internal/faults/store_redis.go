@@ -171,15 +171,27 @@ func (s *redisStore) list(ctx context.Context) (map[string]string, error) {
 
 // scan adds what one server has.
 func scan(ctx context.Context, c goredis.UniversalClient, out map[string]string) error {
-	keys := c.Scan(ctx, 0, root+"*", 1000).Iterator()
-	for keys.Next(ctx) {
-		value, err := c.Get(ctx, keys.Val()).Bytes()
+	for cursor := uint64(0); ; {
+		keys, next, err := c.Scan(ctx, cursor, root+"*", 1000).Result()
 		if err != nil {
 			return err
 		}
-		out[nameOf(keys.Val())] = textOf(value)
+		values, err := c.Pipelined(ctx, func(pipe goredis.Pipeliner) error {
+			for _, key := range keys {
+				pipe.Get(ctx, key)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for i, v := range values {
+			out[nameOf(keys[i])] = textOf([]byte(v.(*goredis.StringCmd).Val()))
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
 	}
-	return keys.Err()
 }
 
 // start starts all nodes, which have forgotten who may do what.
