@@ -1,6 +1,7 @@
 package vpp_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -50,15 +51,20 @@ func TestValueThatVPPDoesNotSurvive(t *testing.T) {
 	}
 }
 
+// awaitState waits until the value under key has that state.
 func (a *agent) awaitState(key string, want kvscheduler.ValueState) {
 	a.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for time.Now().Before(deadline) {
-		if s, _ := a.sched.Status(key); s.State == want {
+	watch := a.sched.Watch(key)
+	defer watch.Close()
+	ctx, cancel := context.WithTimeout(a.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		if s, ok := a.sched.Status(key); ok && s.State == want {
 			return
 		}
-		time.Sleep(5 * time.Millisecond)
+		if _, err := watch.Next(ctx); err != nil {
+			s, _ := a.sched.Status(key)
+			a.Fatalf("%s is %+v, want %s: %v", key, s, want, err)
+		}
 	}
-	a.expectState(key, want)
-	a.FailNow()
 }

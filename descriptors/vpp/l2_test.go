@@ -17,8 +17,8 @@ const (
 
 func (a *agent) expectState(key string, want kvscheduler.ValueState) {
 	a.Helper()
-	if s, _ := a.sched.Status(key); s.State != want {
-		a.Errorf("%s is %s, want %s: %v", key, s.State, want, s.Err)
+	if s, ok := a.sched.Status(key); !ok || s.State != want {
+		a.Errorf("%s is %+v, want %s", key, s, want)
 	}
 }
 

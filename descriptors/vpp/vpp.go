@@ -19,6 +19,10 @@ import (
 	"fmt"
 	"log/slog"
 
+	"go.fd.io/govpp/api"
+	vppif "go.fd.io/govpp/binapi/interface"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/l2"
@@ -45,6 +49,7 @@ type Options struct {
 type Plugin struct {
 	manager *conn.Manager
 	links   iface.Index
+	events  *iface.Events
 }
 
 // Register adds the descriptors to s. It is to be called before s runs.
@@ -52,25 +57,29 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	group, guard := s.Group(Southbound), newGuard()
 	group.Around(guard.do)
-	manager := conn.NewManager(conn.Options{
+	p := &Plugin{}
+	p.manager = conn.NewManager(conn.Options{
 		Socket:        o.Connection.Socket,
 		ProbeInterval: o.Connection.ProbeInterval, ReplyTimeout: o.Connection.ProbeTimeout,
 		MaxBackoff: o.Connection.RetryTimeout,
 		Ready:      func(conn.About) { guard.reborn(); group.Ready() },
 		Lost:       group.Lost,
 		Log:        o.Log,
+		Events:     map[api.Message]func([]byte){&vppif.SwInterfaceEvent{}: func(m []byte) { p.events.Take(m) }},
+		Begin:      func(ctx context.Context, c *conn.Conn) error { return p.events.Subscribe(ctx, c) },
 	})
-	links, err := iface.Register(s, iface.Options{API: manager, Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost})
+	var err error
+	p.links, p.events, err = iface.Register(s, iface.Options{API: p.manager, Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost})
 	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
-	if err := l2.Register(s, l2.Options{API: manager, Interfaces: links, Southbound: Southbound}); err != nil {
+	if err := l2.Register(s, l2.Options{API: p.manager, Interfaces: p.links, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
-	if err := l3.Register(s, l3.Options{API: manager, Interfaces: links, Southbound: Southbound}); err != nil {
+	if err := l3.Register(s, l3.Options{API: p.manager, Interfaces: p.links, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
-	return &Plugin{manager: manager, links: links}, nil
+	return p, nil
 }
 
 // TAPHost tells which name the Linux side of a TAP that stands has; empty: there is none.
@@ -80,4 +89,9 @@ func (p *Plugin) TAPHost(name string) string {
 }
 
 // Run keeps the connection until ctx ends.
-func (p *Plugin) Run(ctx context.Context) error { return p.manager.Run(ctx) }
+func (p *Plugin) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.manager.Run(ctx) })
+	group.Go(func() error { return p.events.Run(ctx) })
+	return group.Wait()
+}

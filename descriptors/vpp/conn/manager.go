@@ -27,6 +27,9 @@ type Options struct {
 	// 50 ms up to MaxBackoff. Defaults to 1 s.
 	MaxBackoff time.Duration
 
+	// Events are what is done with messages that nobody has asked for, by kind. It
+	// must not block and not keep the message.
+	Events map[api.Message]func(message []byte)
 	// Begin is called with each new connection before anything else uses it: to
 	// subscribe to events. An error gives the connection up.
 	Begin func(ctx context.Context, c *Conn) error
@@ -106,6 +109,9 @@ func (m *Manager) live(ctx context.Context) (was bool, err error) {
 	c, err := Dial(dialing, m.o.Socket, m.o.Name)
 	if err != nil {
 		return false, err
+	}
+	for event, take := range m.o.Events {
+		c.OnEvent(event, take)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()

@@ -1,7 +1,8 @@
 // Package iface keeps VPP interfaces as declared, with their addresses, VRFs and
 // whatever else belongs to one interface.
 //
-//	links, err := iface.Register(s, iface.Options{API: manager, ...})
+//	links, events, err := iface.Register(s, iface.Options{API: manager, ...})
+//	go events.Run(ctx)
 //	meta, ok := links.Get("loop1") // sw_if_index, ...
 //
 // The descriptor vpp-interface makes the interface itself; what is derived from it (an
@@ -91,18 +92,19 @@ type handler struct {
 	made map[string]uint32 // index by name, of what stood when it was last looked at
 }
 
-// Register adds the descriptors to s. The index has every interface that stands.
-func Register(s *scheduler.Scheduler, o Options) (Index, error) {
+// Register adds the descriptors to s. The index has every interface that stands; the
+// events are to be taken from VPP, and to be run.
+func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 	if o.LinuxHost == nil {
 		o.LinuxHost = func(string) (string, bool) { return "", false }
 	}
 	h := &handler{Options: o, kinds: kinds(), made: map[string]uint32{}}
 	index, err := scheduler.Register(s, h.descriptor())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	h.index = index
-	return index, errors.Join(
+	return index, newEvents(o.API, index, s), errors.Join(
 		register(s, h.addressDescriptor()),
 		register(s, h.vrfDescriptor()),
 		register(s, h.hasAddressDescriptor()),
