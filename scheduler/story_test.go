@@ -44,6 +44,10 @@ func (s *story) line(f []string) {
 			return
 		}
 		s.change(scheduler.Want(v))
+	case "refuse": // the newest intent, while this is what was valid before
+		v, err := s.sched.Value(key(f[1]), message(f[1], f[2:]))
+		must(s.t, err)
+		s.change(scheduler.Reject(key(f[1]), errInvalid, &v))
 	case "unwant":
 		s.change(scheduler.Unwant(key(f[1])))
 	case "commit":
