@@ -37,6 +37,7 @@ func floors() []floor {
 		{"internal/vppsim", []string{"internal/vppwire"}},
 		{"internal/vppwire", nil},
 		{"cmd/*", []string{"connectors", "descriptors", "internal/config", "kvdbsync", "models", "northbound", "orchestrator", "proto", "scheduler"}},
+		{"cmd/vppsim", []string{"descriptors", "internal/vppsim"}},
 		{"examples/*", []string{"internal/scratch", "models", "proto", "scheduler"}},
 	}
 }

@@ -29,6 +29,14 @@ func hostOf(v *interfaces.Interface) string {
 	return TAPHost(v.GetName())
 }
 
+// tapHost is the name of the Linux side of v; empty: it is no TAP.
+func tapHost(v *interfaces.Interface) string {
+	if v.GetType() != interfaces.Interface_TAP {
+		return ""
+	}
+	return hostOf(v)
+}
+
 // tap is the kind of TAP.
 func tap() kind {
 	return kind{

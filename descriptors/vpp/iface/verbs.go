@@ -18,6 +18,7 @@ import (
 // left. What fails half-way is taken back, so that nothing stays that has no name.
 func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface) (Meta, error) {
 	if meta, ok := h.standing(ctx, v.GetName()); ok {
+		meta.VRF, meta.TAPHost = v.GetVrf(), tapHost(v)
 		return meta, h.configure(ctx, meta, v)
 	}
 	k := h.kinds[v.GetType()]
@@ -25,7 +26,7 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	if err != nil {
 		return Meta{}, err
 	}
-	meta := Meta{Index: index, VRF: v.GetVrf()}
+	meta := Meta{Index: index, VRF: v.GetVrf(), TAPHost: tapHost(v)}
 	err = h.API.Call(ctx, &vppif.SwInterfaceTagAddDel{IsAdd: true, SwIfIndex: meta.SwIfIndex(), Tag: v.GetName()}, &vppif.SwInterfaceTagAddDelReply{})
 	if err == nil {
 		meta, err = h.described(ctx, meta)
@@ -128,7 +129,7 @@ func (h *handler) described(ctx context.Context, meta Meta) (Meta, error) {
 		return meta, fmt.Errorf("%w: VPP has no interface %d any more", ErrNotThere, meta.Index)
 	}
 	out := metaOf(all[0])
-	out.VRF = meta.VRF
+	out.VRF, out.TAPHost = meta.VRF, meta.TAPHost
 	return out, nil
 }
 

@@ -1,0 +1,117 @@
+// Vppsim is a simulated VPP: it speaks VPP's binary API at VPP's socket, keeps what it
+// is told, and forwards no packet. With it the agent can be tried where there is no VPP.
+//
+//	vppsim -release 24.10     starts one; Ctrl-C ends it
+//	vppsim show interface     asks the one that runs
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.fd.io/govpp/binapi/vlib"
+	"go.fd.io/govpp/binapi/vpe"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/internal/vppsim"
+)
+
+const usage = `vppsim: a simulated VPP, which keeps what it is told and forwards no packet
+
+  vppsim [flags]                  starts one; Ctrl-C ends it
+  vppsim [flags] show PAGE ...    asks the one that runs: show interface, show bridge-domain,
+                                  show l2fib, show ip fib, show ip table
+
+  -socket PATH      where it is reached (default: /run/vpp/api.sock)
+  -release RELEASE  what it poses as (default: the newest), one of
+                    %s
+`
+
+// errUsage says that the command line makes no sense.
+var errUsage = errors.New("usage")
+
+func main() {
+	ctx, restore := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer restore()
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	switch {
+	case err == nil:
+	case errors.Is(err, errUsage):
+		fmt.Fprintf(os.Stderr, usage, strings.Join(vppsim.Releases(), " "))
+		os.Exit(2)
+	default:
+		fmt.Fprintln(os.Stderr, "vppsim:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out, messages io.Writer) error {
+	flags := flag.NewFlagSet("vppsim", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	socket := flags.String("socket", "/run/vpp/api.sock", "")
+	release := flags.String("release", "", "")
+	if flags.Parse(args) != nil {
+		return errUsage
+	}
+	switch command := flags.Args(); {
+	case len(command) == 0:
+		return serve(ctx, *socket, *release, out, slog.New(slog.NewTextHandler(messages, nil)))
+	case command[0] == "show":
+		return show(ctx, *socket, strings.Join(command, " "), out)
+	}
+	return errUsage
+}
+
+// serve is a simulated VPP until ctx ends.
+func serve(ctx context.Context, socket, release string, out io.Writer, log *slog.Logger) error {
+	if other, err := net.Dial("unix", socket); err == nil {
+		other.Close()
+		return fmt.Errorf("there is a VPP at %s already: choose another -socket", socket)
+	}
+	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
+		return err
+	}
+	sim, err := vppsim.New(vppsim.Options{Socket: socket, Release: release, Log: log, TAP: linuxSide(log)})
+	if err != nil {
+		return err
+	}
+	if err := sim.Start(); err != nil {
+		return err
+	}
+	defer sim.Kill()
+	fmt.Fprintf(out, "simulated VPP %s at %s: it forwards no packet\n", sim.Release(), socket)
+	<-ctx.Done()
+	return nil
+}
+
+// show prints a page of the VPP at socket, below the version that it says it has.
+func show(ctx context.Context, socket, command string, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	c, err := conn.Dial(ctx, socket, "vppsim")
+	if err != nil {
+		return fmt.Errorf("no VPP runs there: %w", err)
+	}
+	go func() { _ = c.Run(ctx) }() // calls say why it ended
+	var version vpe.ShowVersionReply
+	if err := c.Call(ctx, &vpe.ShowVersion{}, &version); err != nil {
+		return err
+	}
+	var page vlib.CliInbandReply
+	if err := c.Call(ctx, &vlib.CliInband{Cmd: command}, &page); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "VPP %s, %s:\n%s", version.Version, command, page.Reply)
+	return err
+}
