@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// The files of a first run: configuration of the agent, and the network.
+// The files of a first run: configuration of the agent, and the network. What is in
+// files/tap is of use only where TAPs can be made.
 //
 //go:embed files
 var files embed.FS
@@ -22,7 +23,14 @@ func writeFiles(dir string) error {
 		if err != nil {
 			return err
 		}
-		target := filepath.Join(dir, strings.TrimPrefix(path, "files"))
+		name, isTAP := strings.CutPrefix(path, "files/tap")
+		if isTAP && !mayMakeTAPs() {
+			return nil
+		}
+		if isTAP {
+			name = "/network" + name
+		}
+		target := filepath.Join(dir, strings.TrimPrefix(name, "files"))
 		if entry.IsDir() {
 			return os.MkdirAll(target, 0o755)
 		}
@@ -32,6 +40,15 @@ func writeFiles(dir string) error {
 		}
 		return writeNew(target, content)
 	})
+}
+
+// mayMakeTAPs tells whether this user may use the kernel's device for TAPs.
+func mayMakeTAPs() bool {
+	device, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
+	if err == nil {
+		device.Close()
+	}
+	return err == nil
 }
 
 func writeNew(path string, content []byte) error {

@@ -50,7 +50,7 @@ func TestOneAtATime(t *testing.T) {
 func runScripts(t *testing.T, dir string) {
 	testkit.Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
 	bin := t.TempDir()
-	out, err := exec.Command("go", "build", "-o", bin, ".", "../../cmd/agent", "../../cmd/agentctl").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", bin, ".", "../../cmd/agent", "../../cmd/agentctl", "../../cmd/vppsim").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

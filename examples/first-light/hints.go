@@ -30,6 +30,7 @@ The network stands. In another terminal, in this folder:
 
   edit it, save, and watch it follow here
     HOME/network/network.yaml
+    HOME/network/vpp.yaml      (a simulated VPP: it keeps and shows what it is told)
 
   put a route into the agent's own store, and delete it again
     BIN/agentctl --socket HOME/agent.sock kvdb put config/linux/l3/v2/route/198.51.100.0/24/red-eth '{"outgoing_interface":"red-eth","scope":"GLOBAL","dst_network":"198.51.100.0/24","gw_addr":"10.77.0.2"}'

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -45,6 +46,9 @@ func become(command []string) error {
 	if err := endWithParent(); err != nil {
 		return err
 	}
+	if err := startVPP(); err != nil {
+		return err
+	}
 	return fmt.Errorf("starting %s: %w", command[0], syscall.Exec(command[0], command, os.Environ()))
 }
 
@@ -55,6 +59,22 @@ func endWithParent() error {
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGTERM), 0, 0, 0); err != nil {
 		return fmt.Errorf("ending with first-light: %w", err)
+	}
+	return nil
+}
+
+// startVPP starts the simulated VPP. It ends with the thread that starts it, which
+// becomes the agent's.
+func startVPP() error {
+	vpp, err := beside("vppsim")
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(vpp)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting %s: %w", vpp, err)
 	}
 	return nil
 }
@@ -106,12 +126,28 @@ func pingFrom(out io.Writer, namespace, address string) error {
 	return scratch.InNetns(namespace, func() error { return ping(out, address) })
 }
 
-// show prints what stands in the namespaces, for machines without iproute2.
+// show prints what stands in the namespaces, for machines without iproute2, and in VPP.
 func show(out io.Writer) error {
 	for _, name := range namespaces() {
 		fmt.Fprintf(out, "%s:\n", name)
 		if err := scratch.Show(out, name); err != nil {
 			return err
+		}
+	}
+	return showVPP(out)
+}
+
+// showVPP prints what the simulated VPP keeps.
+func showVPP(out io.Writer) error {
+	vpp, err := beside("vppsim")
+	if err != nil {
+		return err
+	}
+	for _, page := range []string{"interface", "bridge-domain", "l2fib", "ip fib"} {
+		cmd := exec.Command(vpp, append([]string{"show"}, strings.Fields(page)...)...)
+		cmd.Stdout, cmd.Stderr = out, os.Stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("asking the simulated VPP to show %s: %w", page, err)
 		}
 	}
 	return nil

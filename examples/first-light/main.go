@@ -1,6 +1,7 @@
 // First-light starts the agent with a small example, in a scratch network that
 // is gone when it ends: two network namespaces, a VETH pair between them,
-// addresses, a route and a static neighbour. It needs neither root nor any tool
+// addresses, a route and a static neighbour, and a simulated VPP with a bridge
+// domain. It needs neither root nor any tool
 // but itself, and leaves nothing behind but the files in .run, which are the
 // user's to edit. `make run` is `first-light run`; see README.md.
 //
@@ -19,7 +20,7 @@ import (
 const usage = `first-light: the agent with a small example, in a scratch network of its own
 
   first-light run                      start it; Ctrl-C ends it and removes the network
-  first-light show                     interfaces, addresses, routes and neighbours inside
+  first-light show                     interfaces, addresses, routes and neighbours inside, and in the simulated VPP
   first-light ping NETNS ADDRESS       does an echo come back? (NETNS: red or blue)
   first-light exec NETNS COMMAND ...   any command inside, such as: exec red bash
 
