@@ -56,7 +56,7 @@ func TestScripts(t *testing.T) {
 func build(t testing.TB) string {
 	t.Helper()
 	bin := t.TempDir()
-	out, err := exec.Command("go", "build", "-o", bin, "../agent", "../agentctl").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", bin, "../agent", "../agentctl", "../vppsim").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
