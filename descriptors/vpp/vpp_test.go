@@ -10,6 +10,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -114,6 +115,8 @@ func network() []string {
 	return []string{
 		"config/vpp/v2/interfaces/loop1", `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"vrf":5,"ip_addresses":["10.1.0.1/24"],"mtu":1500}`,
 		"config/vpp/v2/arp/loop1/10.1.0.9", `{"interface":"loop1","ip_address":"10.1.0.9","phys_address":"02:00:00:00:00:09","static":true}`,
+		"config/vpp/v2/teib/loop1/peer/10.1.0.7", `{"interface":"loop1","peer_addr":"10.1.0.7","next_hop_addr":"10.9.0.7"}`,
+		"config/vpp/v2/l3xconnect/loop1/protocol/IPV4", `{"interface":"loop1","paths":[{"outgoing_interface":"loop1","next_hop_addr":"10.1.0.3"}]}`,
 		"config/vpp/v2/proxyarp-global", `{"interfaces":[{"name":"loop1"}],"ranges":[{"first_ip_addr":"10.1.0.10","last_ip_addr":"10.1.0.20","vrf_id":5}]}`,
 		"config/vpp/v2/vrf-table/id/5/protocol/IPV4", `{"id":5,"label":"blue"}`,
 		"config/vpp/v2/route/if/loop1/vrf/5/dst/10.2.0.0/16/gw/10.1.0.2", `{"vrf_id":5,"dst_network":"10.2.0.0/16","next_hop_addr":"10.1.0.2","outgoing_interface":"loop1"}`,
@@ -126,6 +129,10 @@ func TestAllComesAndComesBack(t *testing.T) {
 	a.want(false, network()...)
 	awaits(t, sim, "show interface", "1 loop0 loop1 up 5 10.1.0.1/24")
 	awaits(t, sim, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
+
+	for i := 0; i < len(network()); i += 2 {
+		a.awaitState(network()[i], kvscheduler.ValueState_CONFIGURED)
+	}
 
 	if err := sim.Restart(); err != nil {
 		t.Fatal(err)

@@ -29,6 +29,8 @@ const (
 	ARPName               = "vpp-arp"
 	ProxyARPName          = "vpp-proxy-arp"
 	ProxyARPInterfaceName = "vpp-proxy-arp-interface"
+	TEIBName              = "vpp-teib"
+	L3XCName              = "vpp-l3xc"
 )
 
 var (
@@ -57,6 +59,8 @@ func Register(s *scheduler.Scheduler, o Options) error {
 		register(s, h.arpDescriptor()),
 		register(s, h.proxyDescriptor()),
 		register(s, h.proxyInterfaceDescriptor()),
+		register(s, h.teibDescriptor()),
+		register(s, h.l3xcDescriptor()),
 	)
 }
 

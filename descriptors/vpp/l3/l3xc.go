@@ -1,0 +1,195 @@
+package l3
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/netip"
+	"slices"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/fib_types"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/l3xc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/vppwire"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// l3xcDescriptor keeps layer 3 cross-connects: all that an interface receives of one IP
+// version goes out by given paths.
+func (h handler) l3xcDescriptor() scheduler.Descriptor[*l3.L3XConnect, struct{}] {
+	set := func(ctx context.Context, v *l3.L3XConnect) (struct{}, error) { return struct{}{}, h.setL3XC(ctx, v) }
+	return scheduler.Descriptor[*l3.L3XConnect, struct{}]{
+		Name:       L3XCName,
+		Model:      models.For[*l3.L3XConnect](),
+		Southbound: h.Southbound,
+
+		Validate: validateL3XC,
+		Equivalent: func(_ string, old, new *l3.L3XConnect) bool {
+			return slices.EqualFunc(pathsOf(old), pathsOf(new), samePath)
+		},
+		Dependencies: l3xcDependencies,
+
+		Create: func(ctx context.Context, _ string, v *l3.L3XConnect) (struct{}, error) { return set(ctx, v) },
+		Update: func(ctx context.Context, _ string, _, v *l3.L3XConnect, _ struct{}) (struct{}, error) {
+			return set(ctx, v)
+		},
+		Delete: func(ctx context.Context, _ string, v *l3.L3XConnect, _ struct{}) error {
+			meta, err := h.interfaceNamed(v.GetInterface())
+			if err != nil {
+				return nil // VPP lets it go with the interface
+			}
+			err = h.API.Call(ctx, &l3xc.L3xcDel{SwIfIndex: meta.SwIfIndex(), IsIP6: v.GetProtocol() == l3.L3XConnect_IPV6}, &l3xc.L3xcDelReply{})
+			if errors.Is(err, api.INVALID_VALUE) || errors.Is(err, api.INVALID_SW_IF_INDEX) {
+				return nil
+			}
+			return err
+		},
+		Retrieve:      h.retrieveL3XC,
+		RetrieveAfter: []string{iface.Name},
+	}
+}
+
+func validateL3XC(_ string, v *l3.L3XConnect) error {
+	var f faults
+	if v.GetInterface() == "" {
+		f.add("interface", "", "the name of an interface")
+	}
+	if l3.L3XConnect_Protocol_name[int32(v.GetProtocol())] == "" {
+		f.add("protocol", int32(v.GetProtocol()), "IPV4 or IPV6")
+	}
+	if len(v.GetPaths()) == 0 {
+		f.add("paths", "", "at least one path")
+	}
+	ipv6 := v.GetProtocol() == l3.L3XConnect_IPV6
+	for i, p := range v.GetPaths() {
+		field := fmt.Sprintf("paths[%d].", i)
+		if p.GetOutgoingInterface() == "" {
+			f.add(field+"outgoing_interface", "", "the name of an interface")
+		}
+		if next, err := netip.ParseAddr(p.GetNextHopAddr()); p.GetNextHopAddr() != "" && (err != nil || next.Is6() != ipv6) {
+			f.add(field+"next_hop_addr", p.GetNextHopAddr(), "an address of the IP version "+v.GetProtocol().String()+", or nothing")
+		}
+		if p.GetWeight() > mostWeight {
+			f.add(field+"weight", p.GetWeight(), "at most 255")
+		}
+		if p.GetPreference() > mostWeight {
+			f.add(field+"preference", p.GetPreference(), "at most 255")
+		}
+	}
+	return errors.Join(f...)
+}
+
+// pathsOf are the paths with all that goes without saying, sorted.
+func pathsOf(v *l3.L3XConnect) []*l3.L3XConnect_Path {
+	unspecified := "0.0.0.0"
+	if v.GetProtocol() == l3.L3XConnect_IPV6 {
+		unspecified = "::"
+	}
+	var out []*l3.L3XConnect_Path
+	for _, p := range v.GetPaths() {
+		one := proto.CloneOf(p)
+		one.Weight = max(p.GetWeight(), 1)
+		one.NextHopAddr = cmp.Or(p.GetNextHopAddr(), unspecified)
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b *l3.L3XConnect_Path) int {
+		return cmp.Or(cmp.Compare(a.GetOutgoingInterface(), b.GetOutgoingInterface()), cmp.Compare(a.GetNextHopAddr(), b.GetNextHopAddr()))
+	})
+	return out
+}
+
+func samePath(a, b *l3.L3XConnect_Path) bool {
+	return a.GetOutgoingInterface() == b.GetOutgoingInterface() && a.GetWeight() == b.GetWeight() &&
+		a.GetPreference() == b.GetPreference() && sameAddress(a.GetNextHopAddr(), b.GetNextHopAddr())
+}
+
+func l3xcDependencies(_ string, v *l3.L3XConnect) []scheduler.Dependency {
+	deps := []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetInterface())}}
+	for _, p := range v.GetPaths() {
+		deps = append(deps, scheduler.Dependency{Label: "outgoing-interface-exists", Key: keys.InterfaceKey(p.GetOutgoingInterface())})
+	}
+	return deps
+}
+
+// setL3XC replaces whatever the interface had.
+func (h handler) setL3XC(ctx context.Context, v *l3.L3XConnect) error {
+	meta, err := h.interfaceNamed(v.GetInterface())
+	if err != nil {
+		return err
+	}
+	x := l3xc.L3xc{SwIfIndex: meta.SwIfIndex(), IsIP6: v.GetProtocol() == l3.L3XConnect_IPV6}
+	for _, p := range pathsOf(v) {
+		out, err := h.interfaceNamed(p.GetOutgoingInterface())
+		if err != nil {
+			return err
+		}
+		next, err := netip.ParseAddr(p.GetNextHopAddr())
+		if err != nil {
+			return err
+		}
+		path := fib_types.FibPath{SwIfIndex: out.Index, Weight: uint8(p.GetWeight()), Preference: uint8(p.GetPreference()), Proto: protocolOf(x.IsIP6)}
+		path.Nh.Address = vppwire.Address(next).Un
+		x.Paths = append(x.Paths, path)
+	}
+	return h.API.Call(ctx, &l3xc.L3xcUpdate{L3xc: x}, &l3xc.L3xcUpdateReply{})
+}
+
+// retrieveL3XC yields those of interfaces that have names. A declared one is ours; of
+// others VPP does not know whose they are.
+func (h handler) retrieveL3XC(ctx context.Context, wanted []scheduler.Wanted[*l3.L3XConnect]) iter.Seq2[scheduler.Found[*l3.L3XConnect, struct{}], error] {
+	type found = scheduler.Found[*l3.L3XConnect, struct{}]
+	return func(yield func(found, error) bool) {
+		all, err := conn.Dump[l3xc.L3xcDetails](ctx, h.API, &l3xc.L3xcDump{SwIfIndex: interface_types.InterfaceIndex(none)})
+		if err != nil {
+			yield(found{}, err)
+			return
+		}
+		type place struct {
+			iface    string
+			protocol l3.L3XConnect_Protocol
+		}
+		declared := map[place]bool{}
+		for _, w := range wanted {
+			declared[place{w.Value.GetInterface(), w.Value.GetProtocol()}] = true
+		}
+		names := h.namesByIndex()
+		for _, d := range all {
+			v := l3xcOf(d.L3xc, names)
+			if v == nil {
+				continue
+			}
+			if !yield(found{Value: v, Unknown: !declared[place{v.Interface, v.Protocol}]}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// l3xcOf is a cross-connect as a value; nil: its interface is gone. A path by an
+// interface that is gone has no name there.
+func l3xcOf(x l3xc.L3xc, names map[uint32]string) *l3.L3XConnect {
+	v := &l3.L3XConnect{Interface: names[uint32(x.SwIfIndex)]}
+	if v.Interface == "" {
+		return nil
+	}
+	if x.IsIP6 {
+		v.Protocol = l3.L3XConnect_IPV6
+	}
+	for _, p := range x.Paths {
+		v.Paths = append(v.Paths, &l3.L3XConnect_Path{
+			OutgoingInterface: names[p.SwIfIndex], NextHopAddr: vppwire.AddrIn(p.Nh.Address, x.IsIP6).String(),
+			Weight: uint32(p.Weight), Preference: uint32(p.Preference),
+		})
+	}
+	return v
+}

@@ -1,0 +1,145 @@
+package l3
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/netip"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/teib"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/vppwire"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// teibDescriptor keeps entries of the tunnel endpoint information base: by which next
+// hop a peer of a tunnel to many is reached.
+func (h handler) teibDescriptor() scheduler.Descriptor[*l3.TeibEntry, struct{}] {
+	return scheduler.Descriptor[*l3.TeibEntry, struct{}]{
+		Name:       TEIBName,
+		Model:      models.For[*l3.TeibEntry](),
+		Southbound: h.Southbound,
+
+		Validate: validateTEIB,
+		Equivalent: func(_ string, old, new *l3.TeibEntry) bool {
+			return old.GetVrfId() == new.GetVrfId() && sameAddress(old.GetNextHopAddr(), new.GetNextHopAddr())
+		},
+		Dependencies: teibDependencies,
+
+		Create: func(ctx context.Context, _ string, v *l3.TeibEntry) (struct{}, error) {
+			err := h.changeTEIB(ctx, v, true)
+			if errors.Is(err, api.ENTRY_ALREADY_EXISTS) {
+				err = errors.Join(h.changeTEIB(ctx, v, false), h.changeTEIB(ctx, v, true)) // it may be another
+			}
+			return struct{}{}, err
+		},
+		Delete: func(ctx context.Context, _ string, v *l3.TeibEntry, _ struct{}) error {
+			err := h.changeTEIB(ctx, v, false)
+			if errors.Is(err, api.NO_SUCH_ENTRY) || errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere) {
+				return nil
+			}
+			return err
+		},
+		Retrieve:      h.retrieveTEIB,
+		RetrieveAfter: []string{iface.Name},
+	}
+}
+
+func validateTEIB(_ string, v *l3.TeibEntry) error {
+	var f faults
+	if v.GetInterface() == "" {
+		f.add("interface", "", "the name of an interface")
+	}
+	f.address("peer_addr", v.GetPeerAddr())
+	f.address("next_hop_addr", v.GetNextHopAddr())
+	return errors.Join(f...)
+}
+
+// address checks that there is one.
+func (f *faults) address(field, text string) {
+	if a, err := netip.ParseAddr(text); err != nil || a.Zone() != "" {
+		f.add(field, text, `an address, such as "10.0.0.1" or "fd00::1"`)
+	}
+}
+
+// sameAddress compares addresses, however they are spelled.
+func sameAddress(a, b string) bool {
+	p, errP := netip.ParseAddr(a)
+	q, errQ := netip.ParseAddr(b)
+	return a == b || errP == nil && errQ == nil && p == q
+}
+
+func teibDependencies(_ string, v *l3.TeibEntry) []scheduler.Dependency {
+	deps := []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetInterface())}}
+	if v.GetVrfId() != 0 {
+		next, _ := netip.ParseAddr(v.GetNextHopAddr())
+		deps = append(deps, scheduler.Dependency{Label: "vrf-table-exists", Key: keys.VRFTable(v.GetVrfId(), next.Is6())})
+	}
+	return deps
+}
+
+func (h handler) changeTEIB(ctx context.Context, v *l3.TeibEntry, add bool) error {
+	meta, err := h.interfaceNamed(v.GetInterface())
+	if err != nil {
+		return err
+	}
+	peer, errPeer := netip.ParseAddr(v.GetPeerAddr())
+	next, errNext := netip.ParseAddr(v.GetNextHopAddr())
+	if err := errors.Join(errPeer, errNext); err != nil {
+		return err
+	}
+	request := &teib.TeibEntryAddDel{Entry: teib.TeibEntry{
+		SwIfIndex: meta.SwIfIndex(), Peer: vppwire.Address(peer), Nh: vppwire.Address(next), NhTableID: v.GetVrfId(),
+	}}
+	if add {
+		request.IsAdd = 1
+	}
+	return h.API.Call(ctx, request, &teib.TeibEntryAddDelReply{})
+}
+
+// retrieveTEIB yields entries of interfaces that have names. A declared one is ours; of
+// others VPP does not know whose they are.
+func (h handler) retrieveTEIB(ctx context.Context, wanted []scheduler.Wanted[*l3.TeibEntry]) iter.Seq2[scheduler.Found[*l3.TeibEntry, struct{}], error] {
+	type found = scheduler.Found[*l3.TeibEntry, struct{}]
+	return func(yield func(found, error) bool) {
+		all, err := conn.Dump[teib.TeibDetails](ctx, h.API, &teib.TeibDump{})
+		if err != nil {
+			yield(found{}, err)
+			return
+		}
+		type place struct {
+			iface string
+			peer  netip.Addr
+		}
+		declared := map[place]string{} // how the peer is spelled
+		for _, w := range wanted {
+			if peer, err := netip.ParseAddr(w.Value.GetPeerAddr()); err == nil {
+				declared[place{w.Value.GetInterface(), peer}] = w.Value.GetPeerAddr()
+			}
+		}
+		names := h.namesByIndex()
+		for _, d := range all {
+			peer := vppwire.Addr(d.Entry.Peer)
+			v := &l3.TeibEntry{
+				Interface: names[uint32(d.Entry.SwIfIndex)], PeerAddr: peer.String(),
+				NextHopAddr: vppwire.Addr(d.Entry.Nh).String(), VrfId: d.Entry.NhTableID,
+			}
+			if v.Interface == "" {
+				continue
+			}
+			spelled, ours := declared[place{v.Interface, peer}]
+			if ours {
+				v.PeerAddr = spelled
+			}
+			if !yield(found{Value: v, Unknown: !ours}, nil) {
+				return
+			}
+		}
+	}
+}
