@@ -47,6 +47,21 @@ func TestDecodeErrors(t *testing.T) {
 			`key and value disagree: key "config/linux/l3/v2/route/10.1.3.7/24/veth1", but the value makes ` +
 				`"config/linux/l3/v2/route/10.1.3.0/24/veth1": dst_network: "10.1.3.7/24": want what the key says`,
 		}, {
+			"other network and no interface", "config/linux/l3/v2/route/10.3.0.0/24/veth1", `{"dst_network":"10.33.0.0/24"}`,
+			ErrKeyMismatch, []string{"dst_network"},
+			`key and value disagree: key "config/linux/l3/v2/route/10.3.0.0/24/veth1", but the value makes ` +
+				`"config/linux/l3/v2/route/10.33.0.0/24": dst_network: "10.33.0.0/24": want what the key says`,
+		}, {
+			"no interface", "config/linux/l3/v2/route/10.3.0.0/24/veth1", `{"dst_network":"10.3.0.0/24"}`,
+			ErrKeyMismatch, []string{"outgoing_interface"},
+			`key and value disagree: key "config/linux/l3/v2/route/10.3.0.0/24/veth1", but the value makes ` +
+				`"config/linux/l3/v2/route/10.3.0.0/24": outgoing_interface: "": want what the key says`,
+		}, {
+			"other network where a field may be empty", "config/vpp/v2/route/vrf/0/dst/10.1.0.0/24/gw/10.0.0.1",
+			`{"dst_network":"10.2.0.0/24","next_hop_addr":"10.0.0.1"}`, ErrKeyMismatch, []string{"dst_network"},
+			`key and value disagree: key "config/vpp/v2/route/vrf/0/dst/10.1.0.0/24/gw/10.0.0.1", but the value makes ` +
+				`"config/vpp/v2/route/vrf/0/dst/10.2.0.0/24/gw/10.0.0.1": dst_network: "10.2.0.0/24": want what the key says`,
+		}, {
 			"other number and enum", "config/vpp/v2/vrf-table/id/1/protocol/IPV4", `{"id":2,"protocol":"IPV6"}`,
 			ErrKeyMismatch, []string{"id", "protocol"},
 			`key and value disagree: key "config/vpp/v2/vrf-table/id/1/protocol/IPV4", but the value makes ` +

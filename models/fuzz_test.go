@@ -14,6 +14,7 @@ import (
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []struct{ key, data string }{
 		{"config/linux/l3/v2/route/10.1.3.0/24/veth1", `{"dst_network":"10.1.3.0/24","outgoing_interface":"veth1"}`},
+		{"config/linux/l3/v2/route/10.1.3.0/24/veth1", `{"dst_network":"10.1.4.0/24"}`},
 		{"config/linux/interfaces/v2/interface/v", `{"name":"v","type":1,"veth":{"peer_if_name":"w"},"ip_addresses":["10.0.0.1/24",null]}`},
 		{"config/linux/interfaces/v2/interface/v", `{"name":"v","tap":{},"veth":null,"vrf_dev":{}}`},
 		{"config/vpp/acls/v2/acl/a", `{"name":"a","rules":[{"ip_rule":{"tcp":{"tcp_flags_mask":"1e1"}}},[]]}`},

@@ -105,25 +105,25 @@ func (m *Model) noName(v proto.Message) error {
 }
 
 // mismatch says that v, whose content makes the key made, was found under key,
-// and which fields have it so: those that key has not, or else all it is made of.
+// and which fields have it so: those that key has not, or else those that are
+// empty, or else all it is made of.
 func (m *Model) mismatch(key, made string, v proto.Message) error {
-	const want = "what the key says"
-	var absent, all fieldErrors
+	var absent, empty, all fieldErrors
 	for _, f := range m.keyFields() {
-		err := f.wrong(v, want)
+		err := f.wrong(v, "what the key says")
 		all = append(all, err)
-		if text := path.Clean("/" + f.text(v))[1:]; !hasElement(strings.TrimPrefix(key, m.prefix), text) {
+		switch text := path.Clean("/" + f.text(v))[1:]; {
+		case text == "":
+			empty = append(empty, err)
+		case !hasElement(strings.TrimPrefix(key, m.prefix), text):
 			absent = append(absent, err)
 		}
 	}
-	if len(absent) == 0 {
-		absent = all
-	}
-	return fmt.Errorf("%w: key %q, but the value makes %q: %w",
-		ErrKeyMismatch, cut(key, longestKey), cut(made, longestKey), absent)
+	return fmt.Errorf("%w: key %q, but the value makes %q: %w", ErrKeyMismatch,
+		cut(key, longestKey), cut(made, longestKey), cmp.Or(absent.orNil(), empty.orNil(), all.orNil()))
 }
 
-// hasElement tells whether text stands in name between slashes, dashes or ends.
+// hasElement tells whether text, which is not empty, stands in name between slashes, dashes or ends.
 func hasElement(name, text string) bool {
 	for at := 0; ; at++ {
 		i := strings.Index(name[at:], text)
