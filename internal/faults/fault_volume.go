@@ -11,7 +11,7 @@ func volumeFaults() []Fault {
 	return []Fault{
 		{Name: "slow consumer", Do: slowConsumer},
 		{Name: "flood of one key", Do: flood},
-		{Name: "a million keys", Large: true, Do: manyKeys},
+		{Name: "a million keys", Needs: Many, Large: true, Do: manyKeys},
 		{Name: "keys and values at the store's limits", Do: limits},
 		{Name: "binary garbage", Needs: Garbage, Do: garbage},
 	}

@@ -31,6 +31,7 @@ const (
 	FilesOfPeople                     // Dir
 	SmallDisk                         // opened on a small disk: Dir
 	Garbage                           // values are any bytes
+	Many                              // holds a million keys, and can be followed then
 	Children                          // a child process can use it, too: Config
 )
 
@@ -84,7 +85,7 @@ const opened = Users | Tokens | Certificates | SmallDisk
 // kinds is the table of stores.
 func kinds() []Kind {
 	return []Kind{
-		{"etcd", etcdCan | Copies | Compaction | Users | Tokens | Certificates, openEtcd(1), connectEtcd},
+		{"etcd", etcdCan | Many | Copies | Compaction | Users | Tokens | Certificates, openEtcd(1), connectEtcd},
 		{"etcd, 3 members", etcdCan | Leaders | LeaderLoss, openEtcd(3), connectEtcd},
 		{"Redis", redisCan, openRedis, connectRedis},
 		{"Redis, Sentinel", redisSentinelCan, openRedisSentinel, connectRedis},

@@ -18,7 +18,7 @@ import (
 
 // The server of a Bolt file is the agent itself: what is killed and cut off is
 // another program's turn with the file.
-const boltCan = Emptied | Copies | CutTaken | Groups | Garbage | Children | SmallDisk
+const boltCan = Emptied | Copies | CutTaken | Groups | Garbage | Many | Children | SmallDisk
 
 func connectBolt(config json.RawMessage) (kvdbsync.Connector, error) {
 	var cfg bolt.Config

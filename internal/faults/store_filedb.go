@@ -18,7 +18,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 )
 
-const filedbCan = FilesOfPeople | Groups | Children
+const filedbCan = FilesOfPeople | Groups | Many | Children
 
 // fileHomes is how many files there are. What is saved at once is one file.
 const fileHomes = 4

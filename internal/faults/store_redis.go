@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	redisCan         = Servers | Emptied | Copies | CutDrop | CutReset | CutSilent | Users | Certificates | Garbage | Children
+	redisCan         = Servers | Emptied | Copies | CutDrop | CutReset | CutSilent | Users | Certificates | Garbage | Many | Children
 	redisSentinelCan = CutDrop | Leaders | LeaderLoss | Garbage | Children
 	redisClusterCan  = Servers | CutDrop | Resharding | Garbage | Children
 )
