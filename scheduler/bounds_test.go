@@ -93,6 +93,53 @@ func TestHistoryIsBoundedByBytes(t *testing.T) {
 	}
 }
 
+func TestHistoryIsBoundedByCount(t *testing.T) {
+	const most, last = 10, 99
+	s := scheduler.New(scheduler.Options{HistoryCount: most})
+	defer begin(t, s)()
+	for range last + 1 {
+		mustCommit(t, s, scheduler.Txn{})
+	}
+	h := s.History()
+	if len(h) != most || h[0].Seq != last-most+1 || h[most-1].Seq != last {
+		t.Errorf("%d records, from #%d to #%d; want the last %d, up to #%d", len(h), h[0].Seq, h[len(h)-1].Seq, most, last)
+	}
+}
+
+// TestNoticesNeverOverflow has the southbound say more than anybody reads, while
+// a verb takes its time. The newest of each key counts, in one transaction.
+func TestNoticesNeverOverflow(t *testing.T) {
+	const notices, keys = 100_000, 5
+	synctest.Test(t, func(t *testing.T) {
+		s := scheduler.New(scheduler.Options{})
+		plain(t, s, func(string) error {
+			<-time.After(time.Second)
+			return nil
+		})
+		_, err := scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, struct{}]{Name: "host", Prefix: "host/"})
+		must(t, err)
+		defer begin(t, s)()
+		must(t, s.Submit(t.Context(), scheduler.Txn{Changes: interfacesNamed(t, s, 1)}))
+		synctest.Wait()
+		for i := range notices {
+			o := scheduler.Observed{Key: fmt.Sprintf("host/%d", i%keys)}
+			if last := (i/keys)%2 == 1; last != (i%keys == 0) { // in the end only the first key is gone again
+				o.Value = &emptypb.Empty{}
+			}
+			s.Observe(o)
+		}
+		<-time.After(time.Minute)
+
+		if got := len(s.Statuses("host/")); got != keys-1 {
+			t.Errorf("%d keys stand, want %d", got, keys-1)
+		}
+		h := s.History()
+		if got := len(h[len(h)-1].Values); len(h) != 2 || got != keys-1 {
+			t.Errorf("%d transactions, the last with %d values; want 2, and %d", len(h), got, keys-1)
+		}
+	})
+}
+
 func TestExplainTellsEachValueOnce(t *testing.T) {
 	const depth = 200
 	s := scheduler.New(scheduler.Options{})

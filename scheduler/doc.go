@@ -124,6 +124,10 @@
 //	read the system      Look; no transaction waits for it
 //	wait for changes     Watch, Index.Watch; a slow reader gets the newest of each key, and misses none
 //
+// No queue can be full: what waits to be read, of observations, of changes or of
+// what was asked for, is bounded by the number of keys and not by how often they
+// change. Whoever watches a system that does drop notifications says Refresh.
+//
 // Messages belong to everyone once they have been given to Value, yielded by
 // Retrieve or observed: nobody changes them.
 //

@@ -51,7 +51,8 @@ func Reject(key string, err error, valid *Value) Change {
 }
 
 // Retry is how a failed value is tried again: after Period, then after twice
-// that and so on up to Max, each with a random part of up to a fifth.
+// that and so on up to Max, each up to a fifth longer by chance. What is due
+// about the same time is tried together.
 type Retry struct {
 	Never  bool
 	Period time.Duration // Defaults to 1 s

@@ -1,6 +1,8 @@
 package scheduler_test
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -30,6 +32,37 @@ func TestWaitForWhatHasNotBegun(t *testing.T) {
 		must(t, s.Wait(t.Context(), last))
 		if st, _ := s.Status(last); st == nil || st.State != kvscheduler.ValueState_CONFIGURED {
 			t.Errorf("after Wait it is %v", st)
+		}
+	})
+}
+
+// TestWaitEndsWithWhatItWaitsFor waits for a value that is made at a known time,
+// to the moment, and no longer than until a deadline.
+func TestWaitEndsWithWhatItWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		begun := time.Now()
+		var made time.Time
+		plain(t, s, func(string) error {
+			if time.Since(begun) < time.Minute {
+				return errors.New("not yet")
+			}
+			made = time.Now()
+			return nil
+		})
+		defer begin(t, s)()
+		one := interfacesNamed(t, s, 1)
+		must(t, s.Submit(t.Context(), scheduler.Txn{Changes: one}))
+
+		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
+		defer cancel()
+		err := s.Wait(ctx, one[0].Key)
+		if took := time.Since(begun); !errors.Is(err, context.DeadlineExceeded) || took != 7*time.Second {
+			t.Errorf("Wait with a deadline returns after %v: %v", took, err)
+		}
+		must(t, s.Wait(t.Context(), one[0].Key))
+		if made.IsZero() || !time.Now().Equal(made) {
+			t.Errorf("Wait returns %v after it was made", time.Since(made))
 		}
 	})
 }

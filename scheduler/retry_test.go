@@ -1,0 +1,69 @@
+package scheduler_test
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+func TestBackOff(t *testing.T) {
+	const retrying = kvscheduler.ValueState_RETRYING
+	for name, c := range map[string]struct {
+		policy       scheduler.Retry
+		period, most time.Duration // as it should be
+		attempts     int           // within an hour, at least
+		state        scheduler.State
+	}{
+		"of its transaction": {scheduler.Retry{Period: 100 * time.Millisecond, Max: 2 * time.Second, Count: 30}, 100 * time.Millisecond, 2 * time.Second, 31, failed},
+		"by default":         {scheduler.Retry{}, time.Second, time.Minute, 50, retrying},
+		"never":              {scheduler.Retry{Never: true}, time.Second, time.Minute, 1, failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				times, state := failFor(t, time.Hour, c.policy)
+				if n := len(times); n < c.attempts || state == failed && n > c.attempts || state != c.state {
+					t.Errorf("%d attempts, then %v; want %d, then %v", n, state, c.attempts, c.state)
+				}
+				checkGaps(t, times, c.period, c.most)
+			})
+		})
+	}
+}
+
+// failFor has a value fail for that long, and returns when its verb was called,
+// and the state it ends with.
+func failFor(t *testing.T, long time.Duration, policy scheduler.Retry) (times []time.Time, state scheduler.State) {
+	s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+	plain(t, s, func(string) error {
+		times = append(times, time.Now())
+		return errors.New("broken")
+	})
+	defer begin(t, s)()
+	one := interfacesNamed(t, s, 1)
+	must(t, s.Submit(t.Context(), scheduler.Txn{Changes: one, Retry: policy}))
+	<-time.After(long)
+	st, _ := s.Status(one[0].Key)
+	return times, st.State
+}
+
+// checkGaps wants the gap between times to double from period up to most, each
+// up to a fifth longer, and not all by the same part.
+func checkGaps(t *testing.T, times []time.Time, period, most time.Duration) {
+	t.Helper()
+	jitters := map[int64]bool{}
+	for i, want := 1, period; i < len(times); i, want = i+1, min(2*want, most) {
+		gap := times[i].Sub(times[i-1])
+		if gap < want || gap > want+want/5 {
+			t.Errorf("attempt %d comes after %v, want %v and up to a fifth more", i, gap, want)
+		}
+		jitters[int64(gap-want)*1000/int64(want)] = true
+	}
+	if len(times) > 10 && len(jitters) < 5 {
+		t.Errorf("%d different jitters among %d gaps", len(jitters), len(times)-1)
+	}
+}
