@@ -92,22 +92,30 @@ func (a *agent) declare(replace bool, keysAndValues ...string) (*scheduler.Recor
 // awaits waits until a page of the simulated VPP has all these lines.
 func awaits(t *testing.T, sim *vppsim.Sim, page string, lines ...string) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
+	missing := ""
+	until(t, func() bool {
 		text := strings.Join(strings.Fields(sim.Show(page)), " ")
-		missing := ""
-		for _, line := range lines {
-			if !strings.Contains(text, line) {
-				missing = line
+		for _, missing = range lines {
+			if !strings.Contains(text, missing) {
+				return false
 			}
 		}
-		if missing == "" {
-			return
+		return true
+	}, func() string { return page + " has no " + missing + ":\n" + sim.Show(page) })
+}
+
+// until waits for a condition that nobody tells of.
+func until(t *testing.T, holds func() bool, otherwise func() string) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(30 * time.Second)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatal(otherwise())
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s has no %q:\n%s", page, missing, sim.Show(page))
-		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 
@@ -173,11 +181,5 @@ func expectOnlyReads(t *testing.T, sim *vppsim.Sim) {
 // awaitReady waits until what stands in VPP was read.
 func awaitReady(t *testing.T, a *agent) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for len(a.sched.History()) == 0 {
-		if time.Now().After(deadline) {
-			t.Fatal("VPP is not connected")
-		}
-		time.Sleep(time.Millisecond)
-	}
+	until(t, func() bool { return len(a.sched.History()) > 0 }, func() string { return "VPP is not connected" })
 }

@@ -95,7 +95,7 @@ func (c *client) fails(e *entry, message []byte) bool {
 			delete(c.sim.faults, e.name)
 		}
 	}
-	time.Sleep(f.Delay)
+	<-time.After(f.Delay) // and all that come behind wait too
 	if !f.Die && !f.Mute && f.Retval == 0 {
 		return false
 	}

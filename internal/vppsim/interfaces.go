@@ -74,7 +74,7 @@ func (all *interfaces) init() {
 }
 
 // add gives i an index.
-func (all *interfaces) add(i *iface) *iface {
+func (all *interfaces) add(i *iface) {
 	if n := len(all.free); n > 0 {
 		i.index, all.free = all.free[n-1], all.free[:n-1]
 	} else {
@@ -85,7 +85,6 @@ func (all *interfaces) add(i *iface) *iface {
 		i.sup = i.index
 	}
 	all.byIndex[i.index] = i
-	return i
 }
 
 // instance takes a number of a kind of device: the lowest that is free, or wanted one.

@@ -113,11 +113,12 @@ func (m *Manager) live(ctx context.Context) (was bool, err error) {
 	for event, take := range m.o.Events {
 		c.OnEvent(event, take)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx) }()
+	ended := make(chan struct{})
+	go func() { _ = c.Run(ctx); close(ended) }() // why it ended, c keeps
 	if err := m.begin(ctx, c); err != nil {
 		c.Close(err)
-		return false, <-ended
+		<-ended
+		return false, c.ended()
 	}
 	m.probe(c, ended)
 	m.now.Store(nil)
@@ -144,7 +145,7 @@ func (m *Manager) begin(ctx context.Context, c *Conn) error {
 }
 
 // probe watches over the connection until it has ended.
-func (m *Manager) probe(c *Conn, ended <-chan error) {
+func (m *Manager) probe(c *Conn, ended <-chan struct{}) {
 	timer := time.NewTimer(m.o.ProbeInterval)
 	defer timer.Stop()
 	for probing := false; ; {

@@ -59,7 +59,7 @@ func (h *handler) linkOf(v *interfaces.Interface) (string, error) {
 	if host, ok := h.LinuxHost(linux); ok {
 		return host, nil
 	}
-	return "", fmt.Errorf("Linux interface %s: %w", linux, ErrNotThere)
+	return "", fmt.Errorf("interface %s of Linux: %w", linux, ErrNotThere)
 }
 
 // createAFPacket takes up an interface that is on the link already: there can be but one.
