@@ -52,10 +52,16 @@ type FIBMeta struct{ Bridge, Interface uint32 }
 // XConnectMeta has the index of the receiving interface.
 type XConnectMeta struct{ Receive uint32 }
 
+// A bridgeIndex looks up bridge domains that stand, by name.
+type bridgeIndex interface {
+	Get(name string) (BridgeMeta, bool)
+	All() map[string]BridgeMeta
+}
+
 // handler has what the verbs need.
 type handler struct {
 	Options
-	bridges *scheduler.Index[BridgeMeta]
+	bridges bridgeIndex
 
 	mu   sync.Mutex
 	made map[string]uint32 // number by name, of the bridge domains that stood when they were last looked at
@@ -65,8 +71,8 @@ type handler struct {
 // Register adds the descriptors to s.
 func Register(s *scheduler.Scheduler, o Options) error {
 	h := &handler{Options: o, made: map[string]uint32{}}
-	var err error
-	h.bridges, err = scheduler.Register(s, h.bridgeDescriptor())
+	bridges, err := scheduler.Register(s, h.bridgeDescriptor())
+	h.bridges = bridges
 	return errors.Join(err,
 		register(s, h.memberDescriptor()),
 		register(s, h.fibDescriptor()),

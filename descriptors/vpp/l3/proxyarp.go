@@ -62,10 +62,16 @@ func validateProxy(_ string, v *l3.ProxyARP) error {
 			f.add(field+"last_ip_addr", r.GetLastIpAddr(), "no lower address than first_ip_addr")
 		}
 	}
+	seen := map[string]int{}
 	for i, one := range v.GetInterfaces() {
-		if one.GetName() == "" {
-			f.add(fmt.Sprintf("interfaces[%d].name", i), "", "the name of an interface")
+		field, name := fmt.Sprintf("interfaces[%d].name", i), one.GetName()
+		if name == "" {
+			f.add(field, "", "the name of an interface")
 		}
+		if first, twice := seen[name]; twice {
+			f.add(field, name, fmt.Sprintf("each interface once, it is also interfaces[%d]", first))
+		}
+		seen[name] = i
 	}
 	return errors.Join(f...)
 }
@@ -106,9 +112,12 @@ func without(a, b []arp.ProxyArp) []arp.ProxyArp {
 	return slices.DeleteFunc(slices.Clone(a), func(r arp.ProxyArp) bool { return slices.Contains(b, r) })
 }
 
+// proxyDependencies are the tables of the ranges, each once.
 func proxyDependencies(_ string, v *l3.ProxyARP) (deps []scheduler.Dependency) {
+	seen := map[uint32]bool{0: true}
 	for _, r := range v.GetRanges() {
-		if r.GetVrfId() != 0 {
+		if !seen[r.GetVrfId()] {
+			seen[r.GetVrfId()] = true
 			deps = append(deps, scheduler.Dependency{Label: fmt.Sprintf("vrf-table-%d-exists", r.GetVrfId()), Key: keys.VRFTable(r.GetVrfId(), false)})
 		}
 	}

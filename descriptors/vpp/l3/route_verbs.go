@@ -51,8 +51,8 @@ func (h handler) wireRoute(v *l3.Route) (ip.IPRoute, error) {
 	return ip.IPRoute{TableID: v.GetVrfId(), Prefix: vppwire.Prefix(dst.Masked()), Paths: []fib_types.FibPath{path}}, nil
 }
 
-// createRoute adds a path to the prefix. VPP keeps the weight that a path had before: it
-// is taken away first when that is another.
+// createRoute adds a path to the prefix. VPP keeps the weight that a path had before: so a
+// route of another weight is deleted first, there is no Update.
 func (h handler) createRoute(ctx context.Context, _ string, v *l3.Route) (struct{}, error) {
 	return struct{}{}, h.changeRoute(ctx, v, true)
 }

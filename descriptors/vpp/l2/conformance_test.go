@@ -1,0 +1,170 @@
+package l2
+
+import (
+	"strings"
+	"testing"
+
+	vppl2 "go.fd.io/govpp/binapi/l2"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
+	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/conformance"
+)
+
+// parse reads a value in the text format of protobuf.
+func parse[V proto.Message](t testing.TB, text string) V {
+	t.Helper()
+	var v V
+	v = v.ProtoReflect().New().Interface().(V)
+	if err := prototext.Unmarshal([]byte(text), v); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return v
+}
+
+// an index knows what stands, by name.
+type index[M any] map[string]M
+
+func (x index[M]) Get(name string) (M, bool) { m, ok := x[name]; return m, ok }
+func (x index[M]) All() map[string]M         { return x }
+
+// onVPP returns a handler for a VPP that has the loopbacks if1, if2 and if3.
+func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
+	t.Helper()
+	vpp := simulated.Start(t, release)
+	c := vpp.Dial()
+	links := index[iface.Meta]{}
+	for _, name := range []string{"if1", "if2", "if3"} {
+		links[name] = iface.Meta{Index: uint32(vpp.Loopback(c, name))}
+	}
+	return &handler{Options: Options{API: c, Interfaces: links}, bridges: index[BridgeMeta]{}, made: map[string]uint32{}}, vpp
+}
+
+// bridged is onVPP where the bridge domain bd1 stands, with if1 and if2, and bd2.
+func bridged(t testing.TB, release string) *handler {
+	t.Helper()
+	h, vpp := onVPP(t, release)
+	for name, id := range map[string]uint32{"bd1": 1, "bd2": 2} {
+		vpp.Ask(vpp.Dial(), &vppl2.BridgeDomainAddDel{BdID: id, IsAdd: true, BdTag: name}, &vppl2.BridgeDomainAddDelReply{})
+		h.bridges.(index[BridgeMeta])[name] = BridgeMeta{ID: id}
+	}
+	for _, name := range []string{"if1", "if2"} {
+		if _, err := h.createMember(t.Context(), keys.BridgeInterface("bd1", name), &l2.BridgeDomain_Interface{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+// onEach runs a suite on each release; with has to make the descriptor.
+func onEach[V scheduler.Message, M any](t *testing.T, descriptor func(t *testing.T, release string) scheduler.Descriptor[V, M], s conformance.Suite[V, M]) {
+	for _, release := range simulated.Releases() {
+		t.Run(release, func(t *testing.T) {
+			s := s
+			s.New = func(t *testing.T) scheduler.Descriptor[V, M] { return descriptor(t, release) }
+			conformance.Run(t, s)
+		})
+	}
+}
+
+func TestBridgeDomainConforms(t *testing.T) {
+	b := func(text string) *l2.BridgeDomain { return parse[*l2.BridgeDomain](t, text) }
+	const answer = `arp_termination_table: { ip_address: "10.0.0.9" phys_address: "02:00:00:00:00:09" } `
+	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*l2.BridgeDomain, BridgeMeta] {
+		h, _ := onVPP(t, release)
+		return h.bridgeDescriptor()
+	}, conformance.Suite[*l2.BridgeDomain, BridgeMeta]{
+		Values: []scheduler.Wanted[*l2.BridgeDomain]{
+			{Value: b(`name: "a" flood: true learn: true forward: true mac_age: 255 ` + answer)},
+			{Value: b(`name: "b" unknown_unicast_flood: true arp_termination: true`)},
+			{Value: b(`name: "` + strings.Repeat("c", 63) + `"`)},
+		},
+		Changes: []conformance.Change[*l2.BridgeDomain]{
+			{Name: "flags", From: b(`name: "a"`), To: b(`name: "a" flood: true`), How: conformance.Recreated},
+			{Name: "age", From: b(`name: "a"`), To: b(`name: "a" mac_age: 3`), How: conformance.Recreated},
+			{Name: "answer comes", From: b(`name: "a"`), To: b(`name: "a" ` + answer), How: conformance.Updated},
+			{Name: "answer goes", From: b(`name: "a" ` + answer), To: b(`name: "a"`), How: conformance.Updated},
+			{Name: "another answer", From: b(`name: "a" ` + answer), How: conformance.Updated,
+				To: b(`name: "a" arp_termination_table: { ip_address: "10.0.0.9" phys_address: "02:00:00:00:00:0a" }`)},
+			{Name: "spelling", From: b(`name: "a" arp_termination_table: { ip_address: "fd00::9" phys_address: "02:00:00:00:00:0A" }`), How: conformance.Unchanged,
+				To: b(`name: "a" arp_termination_table: { ip_address: "FD00:0::9" phys_address: "02:00:00:00:00:0a" }`)},
+		},
+		Invalid: []conformance.Invalid[*l2.BridgeDomain]{
+			{Name: "all at once", Value: b(`mac_age: 256 interfaces: { split_horizon_group: 256 } interfaces: { name: "x" bridged_virtual_interface: true }
+				interfaces: { name: "x" bridged_virtual_interface: true } arp_termination_table: {}`),
+				Fields: []string{"name", "mac_age", "interfaces[0].name", "interfaces[0].split_horizon_group", "interfaces[2].name",
+					"interfaces[2].bridged_virtual_interface", "arp_termination_table[0].ip_address", "arp_termination_table[0].phys_address"}},
+			{Name: "long name", Value: &l2.BridgeDomain{Name: strings.Repeat("x", 64)}, Fields: []string{"name"}},
+		},
+	})
+}
+
+func TestMemberConforms(t *testing.T) {
+	m := func(name, more string) scheduler.Wanted[*l2.BridgeDomain_Interface] {
+		return scheduler.Wanted[*l2.BridgeDomain_Interface]{
+			Key: keys.BridgeInterface("bd2", name), Value: parse[*l2.BridgeDomain_Interface](t, `name: "`+name+`" `+more),
+		}
+	}
+	change := func(name, from, to string, how conformance.How) conformance.Change[*l2.BridgeDomain_Interface] {
+		return conformance.Change[*l2.BridgeDomain_Interface]{Name: name, Key: m("if3", "").Key, From: m("if3", from).Value, To: m("if3", to).Value, How: how}
+	}
+	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*l2.BridgeDomain_Interface, struct{}] {
+		return bridged(t, release).memberDescriptor()
+	}, conformance.Suite[*l2.BridgeDomain_Interface, struct{}]{
+		Values: []scheduler.Wanted[*l2.BridgeDomain_Interface]{m("if1", ""), m("if2", `bridged_virtual_interface: true`), m("if3", `split_horizon_group: 1`)},
+		Changes: []conformance.Change[*l2.BridgeDomain_Interface]{
+			change("group", ``, `split_horizon_group: 3`, conformance.Updated),
+			change("BVI", ``, `bridged_virtual_interface: true`, conformance.Recreated),
+		},
+	})
+}
+
+func TestFIBConforms(t *testing.T) {
+	const mac = "02:FE:00:00:00:09"
+	e := func(mac, more string) *l2.FIBEntry {
+		return parse[*l2.FIBEntry](t, `bridge_domain: "bd1" phys_address: "`+mac+`" `+more)
+	}
+	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*l2.FIBEntry, FIBMeta] {
+		return bridged(t, release).fibDescriptor()
+	}, conformance.Suite[*l2.FIBEntry, FIBMeta]{
+		Values: []scheduler.Wanted[*l2.FIBEntry]{
+			{Value: e(mac, `outgoing_interface: "if1"`)},
+			{Value: e("02:fe:00:00:00:0a", `outgoing_interface: "if2" static_config: true`)},
+			{Value: e("02:fe:00:00:00:0b", `action: DROP`)},
+		},
+		Changes: []conformance.Change[*l2.FIBEntry]{
+			{Name: "interface", From: e(mac, `outgoing_interface: "if1"`), To: e(mac, `outgoing_interface: "if2"`), How: conformance.Recreated},
+			{Name: "drop", From: e(mac, `outgoing_interface: "if1"`), To: e(mac, `action: DROP`), How: conformance.Recreated},
+			{Name: "static", From: e(mac, `outgoing_interface: "if1"`), To: e(mac, `outgoing_interface: "if1" static_config: true`), How: conformance.Recreated},
+			{Name: "what is dropped is static", From: e(mac, `action: DROP`), To: e(mac, `action: DROP static_config: true`), How: conformance.Unchanged},
+		},
+		Invalid: []conformance.Invalid[*l2.FIBEntry]{
+			{Name: "all at once", Value: &l2.FIBEntry{PhysAddress: "x"}, Fields: []string{"phys_address", "bridge_domain", "outgoing_interface"}},
+			{Name: "no such action", Value: e(mac, `action: 7`), Fields: []string{"action"}},
+			{Name: "dropped by an interface", Value: e(mac, `action: DROP outgoing_interface: "if1"`), Fields: []string{"outgoing_interface"}},
+		},
+	})
+}
+
+func TestXConnectConforms(t *testing.T) {
+	x := func(rx, tx string) *l2.XConnectPair {
+		return &l2.XConnectPair{ReceiveInterface: rx, TransmitInterface: tx}
+	}
+	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*l2.XConnectPair, XConnectMeta] {
+		h, _ := onVPP(t, release)
+		return h.xconnectDescriptor()
+	}, conformance.Suite[*l2.XConnectPair, XConnectMeta]{
+		Values: []scheduler.Wanted[*l2.XConnectPair]{{Value: x("if1", "if2")}, {Value: x("if2", "if1")}},
+		Changes: []conformance.Change[*l2.XConnectPair]{
+			{Name: "transmitter", From: x("if1", "if2"), To: x("if1", "if3"), How: conformance.Recreated},
+		},
+		Invalid: []conformance.Invalid[*l2.XConnectPair]{
+			{Name: "all at once", Value: x("", ""), Fields: []string{"receive_interface", "transmit_interface"}},
+		},
+	})
+}

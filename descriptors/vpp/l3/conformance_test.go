@@ -1,0 +1,154 @@
+package l3
+
+import (
+	"testing"
+
+	"go.fd.io/govpp/binapi/ip"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
+	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/conformance"
+)
+
+// parse reads a value in the text format of protobuf.
+func parse[V proto.Message](t testing.TB, text string) V {
+	t.Helper()
+	var v V
+	v = v.ProtoReflect().New().Interface().(V)
+	if err := prototext.Unmarshal([]byte(text), v); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return v
+}
+
+// links is an index of interfaces.
+type links map[string]iface.Meta
+
+func (l links) Get(name string) (iface.Meta, bool) { m, ok := l[name]; return m, ok }
+func (l links) All() map[string]iface.Meta         { return l }
+
+// onVPP returns a handler for a VPP that has the loopbacks if1 and if2 and table 5 of both
+// IP versions.
+func onVPP(t testing.TB, release string) (handler, *simulated.VPP) {
+	t.Helper()
+	vpp := simulated.Start(t, release)
+	c := vpp.Dial()
+	index := links{}
+	for _, name := range []string{"if1", "if2"} {
+		index[name] = iface.Meta{Index: uint32(vpp.Loopback(c, name))}
+	}
+	for _, ipv6 := range []bool{false, true} {
+		vpp.Ask(c, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: 5, IsIP6: ipv6}}, &ip.IPTableAddDelReply{})
+	}
+	return handler{Options{API: c, Interfaces: index}}, vpp
+}
+
+// onEach runs a suite on each release; with has to make the descriptor.
+func onEach[V scheduler.Message, M any](t *testing.T, descriptor func(h handler) scheduler.Descriptor[V, M], s conformance.Suite[V, M]) {
+	for _, release := range simulated.Releases() {
+		t.Run(release, func(t *testing.T) {
+			s := s
+			s.New = func(t *testing.T) scheduler.Descriptor[V, M] {
+				h, _ := onVPP(t, release)
+				return descriptor(h)
+			}
+			conformance.Run(t, s)
+		})
+	}
+}
+
+func TestRouteConforms(t *testing.T) {
+	r := func(more string) *l3.Route {
+		return parse[*l3.Route](t, `dst_network: "10.9.0.0/16" outgoing_interface: "if1" next_hop_addr: "10.1.0.2" `+more)
+	}
+	onEach(t, handler.routeDescriptor, conformance.Suite[*l3.Route, struct{}]{
+		Values: []scheduler.Wanted[*l3.Route]{
+			{Value: r(``)},
+			{Value: parse[*l3.Route](t, `dst_network: "10.9.0.0/16" outgoing_interface: "if2" next_hop_addr: "10.1.0.3" weight: 3`)},
+			{Value: parse[*l3.Route](t, `dst_network: "0.0.0.0/0" outgoing_interface: "if2"`)},
+			{Value: parse[*l3.Route](t, `dst_network: "10.7.0.0/24" next_hop_addr: "10.1.0.4"`)},
+			{Value: parse[*l3.Route](t, `vrf_id: 5 dst_network: "10.7.0.0/24" next_hop_addr: "10.1.0.4"`)},
+			{Value: parse[*l3.Route](t, `dst_network: "10.6.0.0/24" type: DROP`)},
+			{Value: parse[*l3.Route](t, `dst_network: "10.5.0.0/24" type: INTER_VRF via_vrf_id: 5`)},
+			{Value: parse[*l3.Route](t, `vrf_id: 5 dst_network: "10.4.0.0/24" type: INTER_VRF next_hop_addr: "10.1.0.5"`)},
+			{Value: parse[*l3.Route](t, `vrf_id: 5 dst_network: "fd09::/64" outgoing_interface: "if2" next_hop_addr: "FD02:0::2"`)},
+			{Value: parse[*l3.Route](t, `dst_network: "fd08::/64" type: INTER_VRF via_vrf_id: 5`)},
+		},
+		Changes: []conformance.Change[*l3.Route]{
+			{Name: "weight", From: r(``), To: r(`weight: 5`), How: conformance.Recreated},
+			{Name: "preference", From: r(``), To: r(`preference: 7`), How: conformance.Recreated},
+			{Name: "default weight", From: r(``), To: r(`weight: 1`), How: conformance.Unchanged},
+		},
+		Invalid: []conformance.Invalid[*l3.Route]{
+			{Name: "all at once", Value: &l3.Route{DstNetwork: "10.1.0.1/16", NextHopAddr: "fd00::1", Weight: 256, Preference: 256, ViaVrfId: 3},
+				Fields: []string{"dst_network", "next_hop_addr", "weight", "preference", "via_vrf_id"}},
+			{Name: "neither", Value: &l3.Route{DstNetwork: "10.0.0.0", NextHopAddr: "x", OutgoingInterface: "if1"}, Fields: []string{"dst_network", "next_hop_addr"}},
+			{Name: "nowhere", Value: &l3.Route{DstNetwork: "10.1.0.0/16"}, Fields: []string{"outgoing_interface"}},
+			{Name: "into itself", Value: &l3.Route{DstNetwork: "10.1.0.0/16", Type: l3.Route_INTER_VRF, OutgoingInterface: "if1"},
+				Fields: []string{"via_vrf_id", "outgoing_interface"}},
+			{Name: "no such type", Value: &l3.Route{DstNetwork: "10.1.0.0/16", Type: 9}, Fields: []string{"type"}},
+			{Name: "references", Value: &l3.Route{DstNetwork: "alloc:net", NextHopAddr: "alloc:net/if"}, Fields: []string{"dst_network", "next_hop_addr"}},
+		},
+	})
+}
+
+func TestVRFConforms(t *testing.T) {
+	v := func(text string) *l3.VrfTable { return parse[*l3.VrfTable](t, text) }
+	onEach(t, func(h handler) scheduler.Descriptor[*l3.VrfTable, struct{}] {
+		for _, ipv6 := range []bool{false, true} {
+			_ = h.API.Call(t.Context(), &ip.IPTableAddDel{Table: ip.IPTable{TableID: 5, IsIP6: ipv6}}, &ip.IPTableAddDelReply{})
+		}
+		return h.vrfDescriptor()
+	}, conformance.Suite[*l3.VrfTable, struct{}]{
+		Values: []scheduler.Wanted[*l3.VrfTable]{
+			{Value: v(`id: 7 label: "blue"`)},
+			{Value: v(`id: 7 protocol: IPV6`)},
+			{Value: v(`id: 4294967294`)},
+		},
+		Changes: []conformance.Change[*l3.VrfTable]{
+			{Name: "hash", From: v(`id: 8`), To: v(`id: 8 flow_hash_settings: { use_src_ip: true symmetric: true }`), How: conformance.Updated},
+			{Name: "label", From: v(`id: 8`), To: v(`id: 8 label: "green"`), How: conformance.Recreated},
+			{Name: "default label", From: v(`id: 8`), To: v(`id: 8 label: "ipv4-VRF:8"`), How: conformance.Unchanged},
+			{Name: "default label of IPv6", From: v(`id: 8 protocol: IPV6 label: "ipv6-VRF:8"`), To: v(`id: 8 protocol: IPV6`), How: conformance.Unchanged},
+		},
+		Invalid: []conformance.Invalid[*l3.VrfTable]{
+			{Name: "all at once", Value: &l3.VrfTable{Id: 1<<32 - 1, Protocol: 7, Label: string(make([]byte, 64))}, Fields: []string{"id", "protocol", "label"}},
+		},
+	})
+}
+
+func TestARPConforms(t *testing.T) {
+	n := func(ip, mac string, static bool) *l3.ARPEntry {
+		return &l3.ARPEntry{Interface: "if1", IpAddress: ip, PhysAddress: mac, Static: static}
+	}
+	const mac = "02:fe:00:00:00:09"
+	onEach(t, handler.arpDescriptor, conformance.Suite[*l3.ARPEntry, struct{}]{
+		Values: []scheduler.Wanted[*l3.ARPEntry]{
+			{Value: n("10.1.0.9", mac, true)},
+			{Value: n("10.1.0.10", mac, false)},
+			{Value: n("FD01:0::9", "02:FE:00:00:00:09", true)},
+		},
+		Changes: []conformance.Change[*l3.ARPEntry]{
+			{Name: "MAC", From: n("10.1.0.9", mac, true), To: n("10.1.0.9", "02:fe:00:00:00:0a", true), How: conformance.Updated},
+			{Name: "static", From: n("10.1.0.9", mac, false), To: n("10.1.0.9", mac, true), How: conformance.Updated},
+			{Name: "dynamic", From: n("10.1.0.9", mac, true), To: n("10.1.0.9", "02:fe:00:00:00:0a", false), How: conformance.Recreated},
+			{Name: "spelling", From: n("10.1.0.9", mac, true), To: n("10.1.0.9", "02:FE:00:00:00:09", true), How: conformance.Unchanged},
+		},
+		Invalid: []conformance.Invalid[*l3.ARPEntry]{
+			{Name: "all at once", Value: &l3.ARPEntry{IpAddress: "x", PhysAddress: "y"}, Fields: []string{"interface", "ip_address", "phys_address"}},
+		},
+	})
+}
+
+func TestProxyARPInterfaceConforms(t *testing.T) {
+	v := func(name string) scheduler.Wanted[*l3.ProxyARP_Interface] {
+		return scheduler.Wanted[*l3.ProxyARP_Interface]{Key: "vpp/proxyarp/interface/" + name, Value: &l3.ProxyARP_Interface{Name: name}}
+	}
+	onEach(t, handler.proxyInterfaceDescriptor, conformance.Suite[*l3.ProxyARP_Interface, struct{}]{
+		Values: []scheduler.Wanted[*l3.ProxyARP_Interface]{v("if1"), v("if2")},
+	})
+}
