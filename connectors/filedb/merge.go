@@ -14,67 +14,167 @@ import (
 // mostConflicts is how many keys of one file are told one by one to be elsewhere too.
 const mostConflicts = 5
 
-// merge makes one store of what all files say under a prefix. Where several have a
+// A merger makes one store of what all files say under a prefix. Where several have a
 // key, the first counts, by path and then by line; a file that is gone counts after
-// all others. It returns a problem for the entries that do not count, in that order.
-func merge(files map[string]file, prefix string) (entries map[string]*entry, conflicts []error) {
-	entries = map[string]*entry{}
-	for _, path := range precedence(files) {
-		if files[path].good == nil {
+// all others. What it costs follows the files that changed, and those with conflicts.
+type merger struct {
+	prefix string
+	files  map[string]file     // what is merged
+	counts map[string]*entry   // by key
+	rivals map[string][]*entry // of the keys that are there more than once: all, the one that counts first
+}
+
+func newMerger(prefix string) *merger {
+	return &merger{prefix: prefix, counts: map[string]*entry{}, rivals: map[string][]*entry{}}
+}
+
+// update takes over what the files say now, and returns the events that lead there.
+func (m *merger) update(files map[string]file) []kvdbsync.Event {
+	old, first := m.files, m.files == nil
+	m.files = files
+	before := map[string]*entry{}
+	for path, f := range old {
+		if now, there := files[path]; !there || !f.countsAs(now) {
+			m.each(f, func(e *entry) { m.touch(before, e.key); m.remove(e) })
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		f := files[path]
+		if was, there := old[path]; there && was.countsAs(f) {
 			continue
 		}
-		beaten := 0
-		for i := range files[path].good.entries {
-			e := &files[path].good.entries[i]
-			if !strings.HasPrefix(e.key, prefix) {
-				continue
+		m.each(f, func(e *entry) {
+			if !first {
+				m.touch(before, e.key)
 			}
-			first, taken := entries[e.key]
-			if !taken {
-				entries[e.key] = e
-				continue
-			}
-			if beaten++; beaten <= mostConflicts && files[path].state != gone {
-				conflicts = append(conflicts, fmt.Errorf("%s: key %s is also in %s, which counts because it comes first: remove one of the two", e.origin, e.key, first.origin))
-			}
-		}
-		if beaten > mostConflicts && files[path].state != gone {
-			conflicts = append(conflicts, fmt.Errorf("%s: so are %d more of its keys", path, beaten-mostConflicts))
+			m.add(e)
+		})
+	}
+	if first {
+		return m.everything()
+	}
+	return m.since(before)
+}
+
+// each calls do for what a file says under the prefix.
+func (m *merger) each(f file, do func(*entry)) {
+	if f.good == nil {
+		return
+	}
+	for i := range f.good.entries {
+		if e := &f.good.entries[i]; strings.HasPrefix(e.key, m.prefix) {
+			do(e)
 		}
 	}
-	return entries, conflicts
 }
 
-// precedence sorts the paths by who counts first.
-func precedence(files map[string]file) []string {
-	return slices.SortedFunc(maps.Keys(files), func(a, b string) int {
-		if ga, gb := files[a].state == gone, files[b].state == gone; ga != gb {
-			if gb {
-				return -1
+// touch notes what counts for a key before it changes.
+func (m *merger) touch(before map[string]*entry, key string) {
+	if _, noted := before[key]; !noted {
+		before[key] = m.counts[key]
+	}
+}
+
+func (m *merger) add(e *entry) {
+	first, taken := m.counts[e.key]
+	if !taken {
+		m.counts[e.key] = e
+		return
+	}
+	all := m.rivals[e.key]
+	if all == nil {
+		all = []*entry{first}
+	}
+	at := len(all)
+	for at > 0 && m.precedes(e, all[at-1]) {
+		at--
+	}
+	all = slices.Insert(all, at, e)
+	m.rivals[e.key], m.counts[e.key] = all, all[0]
+}
+
+func (m *merger) remove(e *entry) {
+	all := m.rivals[e.key]
+	if all == nil {
+		delete(m.counts, e.key)
+		return
+	}
+	at := slices.Index(all, e)
+	all = slices.Delete(all, at, at+1)
+	m.rivals[e.key], m.counts[e.key] = all, all[0]
+	if len(all) == 1 {
+		delete(m.rivals, e.key)
+	}
+}
+
+// precedes tells whether a counts before b, which is not true of two in one file.
+func (m *merger) precedes(a, b *entry) bool {
+	if ga, gb := m.files[a.path()].state == gone, m.files[b.path()].state == gone; ga != gb {
+		return gb
+	}
+	return a.path() < b.path()
+}
+
+// everything is all that counts, by place.
+func (m *merger) everything() []kvdbsync.Event {
+	out := make([]kvdbsync.Event, 0, len(m.counts))
+	for _, path := range slices.Sorted(maps.Keys(m.files)) {
+		m.each(m.files[path], func(e *entry) {
+			if m.counts[e.key] == e {
+				out = append(out, e.event())
 			}
-			return 1
-		}
-		return cmp.Compare(a, b)
-	})
+		})
+	}
+	return out
 }
 
-// diff returns the events that lead from one store to another, by key.
-func diff(old, now map[string]*entry) []kvdbsync.Event {
+// since returns what is different from before, by key.
+func (m *merger) since(before map[string]*entry) []kvdbsync.Event {
 	var out []kvdbsync.Event
-	if old == nil {
-		out = make([]kvdbsync.Event, 0, len(now))
-	}
-	for key, e := range now {
-		if before, there := old[key]; !there || !same(before, e) {
-			out = append(out, kvdbsync.Event{Key: key, Value: e.value, Origin: e.origin, Err: e.err})
-		}
-	}
-	for key := range old {
-		if _, there := now[key]; !there {
+	for key, was := range before {
+		switch now := m.counts[key]; {
+		case now == nil && was == nil:
+		case now == nil:
 			out = append(out, kvdbsync.Event{Key: key})
+		case was == nil || !same(was, now):
+			out = append(out, now.event())
 		}
 	}
 	slices.SortFunc(out, func(a, b kvdbsync.Event) int { return cmp.Compare(a.Key, b.Key) })
+	return out
+}
+
+// conflicts returns a problem for the entries that do not count, by place. Those of
+// files that are gone are none.
+func (m *merger) conflicts() (out []error) {
+	beaten := map[string]bool{}
+	for _, all := range m.rivals {
+		for _, e := range all[1:] {
+			beaten[e.path()] = m.files[e.path()].state != gone
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(beaten)) {
+		if beaten[path] {
+			out = append(out, m.conflictsOf(path)...)
+		}
+	}
+	return out
+}
+
+func (m *merger) conflictsOf(path string) (out []error) {
+	beaten := 0
+	m.each(m.files[path], func(e *entry) {
+		first := m.counts[e.key]
+		if first == e {
+			return
+		}
+		if beaten++; beaten <= mostConflicts {
+			out = append(out, fmt.Errorf("%s: key %s is also in %s, which counts because it comes first: remove one of the two", e.origin, e.key, first.origin))
+		}
+	})
+	if beaten > mostConflicts {
+		out = append(out, fmt.Errorf("%s: so are %d more of its keys", path, beaten-mostConflicts))
+	}
 	return out
 }
 

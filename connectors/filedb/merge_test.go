@@ -2,12 +2,17 @@ package filedb
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 func fileOf(s state, entries ...entry) file {
@@ -31,9 +36,9 @@ func TestWhoCounts(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			entries, conflicts := merge(tt.files, "/vnf-agent/vpp1/")
-			got := ""
-			if e := entries[key]; e != nil {
+			m := merged(tt.files, "/vnf-agent/vpp1/")
+			got, conflicts := "", m.conflicts()
+			if e := m.counts[key]; e != nil {
 				got = e.origin
 			}
 			if got != tt.want || len(conflicts) != tt.problems {
@@ -43,22 +48,37 @@ func TestWhoCounts(t *testing.T) {
 	}
 }
 
+func merged(files map[string]file, prefix string) *merger {
+	m := newMerger(prefix)
+	m.update(files)
+	return m
+}
+
 func TestACopiedFileIsNotAFloodOfProblems(t *testing.T) {
-	var entries []entry
-	for _, c := range "abcdefghij" {
-		entries = append(entries, entry{key: "/" + string(c), origin: "x:1"})
+	files := map[string]file{}
+	for _, path := range []string{"a", "b"} {
+		var entries []entry
+		for _, c := range "abcdefghij" {
+			entries = append(entries, entry{key: "/" + string(c), origin: path + ":1"})
+		}
+		files[path] = fileOf(settled, entries...)
 	}
-	_, conflicts := merge(map[string]file{"a": fileOf(settled, entries...), "b": fileOf(settled, entries...)}, "/")
+	conflicts := merged(files, "/").conflicts()
 	if len(conflicts) != 6 || conflicts[5].Error() != "b: so are 5 more of its keys" {
 		t.Errorf("%v", conflicts)
 	}
 }
 
-func TestDiff(t *testing.T) {
-	old := map[string]*entry{"same": {value: []byte("1"), origin: "a:1"}, "moved": {value: []byte("1"), origin: "a:2"}, "gone": {value: []byte("1")}, "changed": {value: []byte("1")}}
-	now := map[string]*entry{"same": old["same"], "moved": {value: []byte("1"), origin: "a:3"}, "changed": {value: []byte("2")}, "new": {err: os.ErrInvalid}}
+func TestWhatIsDifferent(t *testing.T) {
+	m := merged(map[string]file{"a": fileOf(settled,
+		entry{key: "same", value: []byte("1"), origin: "a:1"}, entry{key: "moved", value: []byte("1"), origin: "a:2"},
+		entry{key: "gone", value: []byte("1"), origin: "a:3"}, entry{key: "changed", value: []byte("1"), origin: "a:4"},
+	)}, "")
 	var got []string
-	for _, e := range diff(old, now) {
+	for _, e := range m.update(map[string]file{"a": fileOf(settled,
+		entry{key: "same", value: []byte("1"), origin: "a:1"}, entry{key: "moved", value: []byte("1"), origin: "a:3"},
+		entry{key: "changed", value: []byte("2"), origin: "a:4"}, entry{key: "new", err: os.ErrInvalid, origin: "a:5"},
+	)}) {
 		got = append(got, e.Key+"="+string(e.Value))
 		if (e.Key == "new") != (e.Err != nil) {
 			t.Errorf("%+v", e)
@@ -67,6 +87,75 @@ func TestDiff(t *testing.T) {
 	if strings.Join(got, " ") != "changed=2 gone= new=" {
 		t.Errorf("%v", got)
 	}
+}
+
+// However files come, change and go, what counts is what would count if they were read anew,
+// and events lead there.
+func TestMergingChangesIsMergingAnew(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, files, mirror := newMerger("/"), map[string]file{}, map[string]string{}
+		for range rapid.IntRange(1, 8).Draw(t, "steps") {
+			files = maps.Clone(files)
+			for range rapid.IntRange(0, 3).Draw(t, "changes") {
+				change(t, files)
+			}
+			for _, e := range m.update(files) {
+				if mirror[e.Key] = string(e.Value); e.Value == nil {
+					delete(mirror, e.Key)
+				}
+			}
+			want := whatCounts(files)
+			for key, e := range want {
+				if m.counts[key] != e || mirror[key] != string(e.value) {
+					t.Fatalf("%s: %v counts, and %q was told; want %v", key, m.counts[key], mirror[key], e)
+				}
+			}
+			if len(m.counts) != len(want) || len(mirror) != len(want) {
+				t.Fatalf("%d keys count, and %d were told; want %d", len(m.counts), len(mirror), len(want))
+			}
+			if got, want := m.conflicts(), merged(files, "/").conflicts(); !slices.EqualFunc(got, want, sameText) {
+				t.Fatalf("conflicts %v, want %v", got, want)
+			}
+		}
+	})
+}
+
+// change makes one file different.
+func change(t *rapid.T, files map[string]file) {
+	path := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "path")
+	f, there := files[path]
+	switch rapid.SampledFrom([]string{"saved", "gone", "back", "away"}).Draw(t, "what") {
+	case "saved":
+		var entries []entry
+		for i, key := range rapid.SliceOfN(rapid.SampledFrom([]string{"/x", "/y", "/z", "other"}), 0, 4).Draw(t, "keys") {
+			value := rapid.SampledFrom([]string{"1", "2"}).Draw(t, "value")
+			entries = append(entries, entry{key: key, value: []byte(value), origin: fmt.Sprintf("%s:%d", path, i)})
+		}
+		files[path] = fileOf(settled, entries...)
+	case "gone", "back":
+		f.state = gone - f.state // settled and gone
+		if there {
+			files[path] = f
+		}
+	case "away":
+		delete(files, path)
+	}
+}
+
+// whatCounts is the plain way to tell: the first of all entries, those of files that are gone last.
+func whatCounts(files map[string]file) map[string]*entry {
+	counts := map[string]*entry{}
+	for _, s := range []state{settled, gone} {
+		for _, path := range slices.Sorted(maps.Keys(files)) {
+			for i := range files[path].good.entries {
+				e := &files[path].good.entries[i]
+				if files[path].state == s && counts[e.key] == nil && e.key[0] == '/' {
+					counts[e.key] = e
+				}
+			}
+		}
+	}
+	return counts
 }
 
 // A directory that is made again may have the number of the one before.

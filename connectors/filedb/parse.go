@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
 )
@@ -28,6 +29,12 @@ type entry struct {
 	value  []byte // JSON; nil if err is set
 	origin string // "path:line"
 	err    error  // why this is no value
+}
+
+func (e *entry) path() string { return e.origin[:strings.LastIndexByte(e.origin, ':')] }
+
+func (e *entry) event() kvdbsync.Event {
+	return kvdbsync.Event{Key: e.key, Value: e.value, Origin: e.origin, Err: e.err}
 }
 
 // parse reads a file. It fails only where nothing of it can be read; a fault of one

@@ -73,7 +73,12 @@ func TestQuickSaysWhatParseDoes(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{"data":[{"key":"config/a","value":{"n":1}}]}`: true,
 		"{\n \"data\": [\n  {\"key\": \"config/a\",\n   \"value\": { \"n\": [ 1,\n2 ] } },\n\n  {\"key\":\"/vnf-agent/vpp2/b\",\"value\":\"a b\"}\n ]\n}\n": true,
-		`{"data":[{"key":"a\u00fc\/","value":{"s":"ü𝄞 <&>/","f":1.50e+10,"big":18446744073709551615}}]}`:                                                    true,
+		`{"data":[{"key":"a","value":{"s":"ü𝄞 <&>/","f":1.50e+10,"big":18446744073709551615}}]}`:                                                            true,
+		`{"data":[{"key":"a\u00fc\/","value":1}]}`: false,
+		`{"data":[{"key":"a","value":[ ]},{"key":"b","value":"" } , {"key":"c","value":{}},{"key":"d","value":-1e9 }]}`: true,
+		`{"data":[{"key":"a","value":1},]}`:                           false,
+		`{"data":[{"key":"a","value":tru}]}`:                          false,
+		`{"data":[{"key":"a","value":{"k}":"]","n":{"k}":null}}}]}`:   true,
 		`{"data":[{"key":"a","value":{"s":"\u00fc"}}]}`:               false,
 		`{"data":[{"key":"a","value":0},{"key":"a","value":false}]}`:  true,
 		`{"data":[{"key":"a","value":{"n":1,"n":2}}]}`:                false,

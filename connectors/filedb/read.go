@@ -1,6 +1,7 @@
 package filedb
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -53,11 +54,11 @@ func read(path string, anyway bool) (data []byte, id identity, err error) {
 	case errors.Is(lease, unix.EAGAIN), lease != nil && time.Since(id.status).Abs() < quiet:
 		return nil, id, fmt.Errorf("%s: %w", path, errBusy)
 	}
-	data, err = io.ReadAll(io.LimitReader(f, mostBytes))
-	if err != nil {
+	text := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	if _, err = text.ReadFrom(io.LimitReader(f, mostBytes)); err != nil {
 		return nil, id, unreadable(path, err)
 	}
-	return data, id, nil
+	return text.Bytes(), id, nil
 }
 
 // setLease uses no f.Fd, which would make reads of f block a thread.

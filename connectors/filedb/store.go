@@ -103,6 +103,7 @@ func (db *DB) entries(ctx context.Context, prefix string) (map[string]*entry, er
 	if err != nil {
 		return nil, err
 	}
-	entries, _ := merge(s.files, prefix)
-	return entries, nil
+	m := newMerger(prefix)
+	m.update(s.files)
+	return m.counts, nil
 }

@@ -17,7 +17,7 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 	return func(yield func(kvdbsync.Batch, error) bool) {
 		n := newNotifier(db.cfg, db.log)
 		defer n.close()
-		v := view{prefix: prefix}
+		v := view{merger: newMerger(prefix)}
 		for first := true; ; first = false {
 			s, notBefore, err := db.settle(ctx, n, first)
 			if ctx.Err() != nil {
@@ -67,23 +67,15 @@ func (db *DB) settle(ctx context.Context, n *notifier, first bool) (s *snapshot,
 
 // A view is what one watch has yielded.
 type view struct {
-	prefix              string
-	files               map[string]file // nil: nothing yet
-	entries             map[string]*entry
-	conflicts, problems []error
+	*merger
+	problems []error // nil: nothing has been yielded yet
 }
 
 // update returns what a snapshot changes for who watches, if anything.
 func (v *view) update(s *snapshot) (b kvdbsync.Batch, changed bool) {
-	first := v.files == nil
-	if first || !maps.EqualFunc(v.files, s.files, file.countsAs) {
-		entries, conflicts := merge(s.files, v.prefix)
-		b.Events = diff(v.entries, entries)
-		v.entries, v.conflicts = entries, conflicts
-	}
-	v.files = s.files
-	problems := append(s.allProblems(), v.conflicts...)
-	if first || !slices.EqualFunc(v.problems, problems, sameText) {
+	b.Events = v.merger.update(s.files)
+	problems := append(s.allProblems(), v.conflicts()...)
+	if v.problems == nil || !slices.EqualFunc(v.problems, problems, sameText) {
 		v.problems, b.Problems = problems, problems
 	}
 	return b, len(b.Events) > 0 || b.Problems != nil
