@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -20,19 +19,12 @@ import (
 const shortestLife = 10 * time.Second
 
 // A session is one of Consul's, which holds the keys that it wrote as locks: when
-// it ends, Consul deletes them. A goroutine of its own renews it until Close.
+// it ends, Consul deletes them.
 type session struct {
 	*Client
-	id   string
-	life time.Duration // without renewal
-
-	lost    chan struct{}
-	lose    func() // closes lost, once
-	release context.CancelFunc
-	held    sync.WaitGroup
-
-	closing sync.Once
-	closed  error // what Close returns
+	kvdbsync.Life
+	id  string
+	ttl time.Duration
 }
 
 // Session implements kvdbsync.Publisher. Without a ttl it is Consul's shortest, 20 s.
@@ -41,8 +33,7 @@ func (c *Connector) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Se
 	if err != nil {
 		return nil, err
 	}
-	s := &session{Client: client, life: cmp.Or(ttl/2, shortestLife), lost: make(chan struct{})}
-	s.lose = sync.OnceFunc(func() { close(s.lost) })
+	s := &session{Client: client, ttl: cmp.Or(ttl/2, shortestLife)}
 	if err := s.begin(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("beginning a session in consul: %w", err), client.Close())
 	}
@@ -52,16 +43,14 @@ func (c *Connector) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Se
 func (s *session) begin(ctx context.Context) error {
 	asked := time.Now()
 	err := s.create(ctx)
-	if err != nil && s.life < shortestLife && strings.Contains(err.Error(), "Invalid Session TTL") {
-		s.life = shortestLife
+	if err != nil && s.ttl < shortestLife && strings.Contains(err.Error(), "Invalid Session TTL") {
+		s.ttl = shortestLife
 		err = s.create(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	holding, release := context.WithCancel(context.WithoutCancel(ctx))
-	s.release = release
-	s.held.Go(func() { s.hold(holding, asked.Add(s.life)) })
+	s.Begin(ctx, s.ttl, asked, s.renew)
 	return nil
 }
 
@@ -75,37 +64,14 @@ func (s *session) create(ctx context.Context) error {
 	defer r.end()
 	var made struct{ ID string }
 	_, err = s.api.Raw().Write("/v1/session/create", map[string]any{
-		"Name": "keyplane", "TTL": s.life.String(), "Behavior": api.SessionBehaviorDelete,
+		"Name": "keyplane", "TTL": s.ttl.String(), "Behavior": api.SessionBehaviorDelete,
 		"LockDelay": "0s", "NodeChecks": []string{},
 	}, &made, r.write())
 	s.id = made.ID
 	return r.explain(err)
 }
 
-// hold renews the session three times in its life, and more often while it cannot,
-// until Consul says that there is none, or may have ended it.
-func (s *session) hold(ctx context.Context, end time.Time) {
-	pause := s.life / 3
-	for sleep(ctx, min(pause, time.Until(end))) {
-		asked := time.Now()
-		err := s.renew(ctx, min(s.life/3, time.Until(end)))
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err == nil:
-			pause, end = s.life/3, asked.Add(s.life)
-		case errors.Is(err, kvdbsync.ErrSessionOver), !time.Now().Before(end):
-			s.lose()
-			return
-		default:
-			pause = s.life / 10
-		}
-	}
-}
-
-func (s *session) renew(ctx context.Context, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+func (s *session) renew(ctx context.Context) error {
 	r, err := s.begun(ctx)
 	if err != nil {
 		return err
@@ -121,17 +87,15 @@ func (s *session) renew(ctx context.Context, patience time.Duration) error {
 // Apply implements kvdbsync.Session. It makes all changes at once, unless some of
 // the keys are those of other sessions.
 func (s *session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
-	select {
-	case <-s.lost:
-		return kvdbsync.ErrSessionOver
-	default:
+	if err := s.Over(); err != nil {
+		return err
 	}
 	err := s.apply(ctx, changes, false)
 	if errors.Is(err, errHeld) {
 		err = s.takeOver(ctx, changes)
 	}
 	if errors.Is(err, kvdbsync.ErrSessionOver) {
-		s.lose()
+		s.Lose()
 	}
 	return err
 }
@@ -165,21 +129,10 @@ func (s *session) apply(ctx context.Context, changes []kvdbsync.Pair, held bool)
 	return s.change(ctx, changes, ops)
 }
 
-// Lost implements kvdbsync.Session.
-func (s *session) Lost() <-chan struct{} { return s.lost }
-
-// Close implements kvdbsync.Session.
+// Close implements kvdbsync.Session: the session ends at once, or runs out where that
+// cannot be.
 func (s *session) Close(ctx context.Context) error {
-	s.closing.Do(func() { s.closed = s.end(ctx) })
-	return s.closed
-}
-
-// end ends the session at once, and lets it run out where that cannot be.
-func (s *session) end(ctx context.Context) error {
-	s.release()
-	s.held.Wait()
-	s.lose()
-	return errors.Join(s.destroy(ctx), s.Client.Close())
+	return s.End(func() error { return errors.Join(s.destroy(ctx), s.Client.Close()) })
 }
 
 func (s *session) destroy(ctx context.Context) error {
@@ -190,19 +143,7 @@ func (s *session) destroy(ctx context.Context) error {
 		err = r.explain(err)
 	}
 	if err != nil {
-		return fmt.Errorf("ending a session in consul: %w; what it wrote stays for up to %v", err, 2*s.life)
+		return fmt.Errorf("ending a session in consul: %w; what it wrote stays for up to %v", err, 2*s.ttl)
 	}
 	return nil
-}
-
-// sleep tells whether the time passed, rather than ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

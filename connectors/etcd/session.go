@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -14,19 +13,12 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A session is a lease that a goroutine of its own renews until Close.
+// A session is a lease.
 type session struct {
 	*Client
+	kvdbsync.Life
 	lease clientv3.LeaseID
 	ttl   time.Duration // as the server has granted it
-
-	lost    chan struct{}
-	lose    func() // closes lost, once
-	release context.CancelFunc
-	held    sync.WaitGroup
-
-	closing sync.Once
-	closed  error // what Close returns
 }
 
 // Session implements kvdbsync.Publisher. etcd counts in seconds, and grants no
@@ -39,8 +31,7 @@ func (c *Connector) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Se
 	if err != nil {
 		return nil, err
 	}
-	s := &session{Client: client, lost: make(chan struct{})}
-	s.lose = sync.OnceFunc(func() { close(s.lost) })
+	s := &session{Client: client}
 	if err := s.begin(ctx, ttl); err != nil {
 		return nil, errors.Join(fmt.Errorf("beginning a session in etcd: %w", err), client.Close())
 	}
@@ -56,38 +47,15 @@ func (s *session) begin(ctx context.Context, ttl time.Duration) error {
 		return err
 	}
 	s.lease, s.ttl = granted.ID, time.Duration(granted.TTL)*time.Second
-	holding, release := context.WithCancel(context.WithoutCancel(ctx))
-	s.release = release
-	s.held.Go(func() { s.hold(holding, asked.Add(s.ttl)) })
+	s.Begin(ctx, s.ttl, asked, s.renew)
 	return nil
-}
-
-// hold renews the lease three times in its life, and more often while it cannot,
-// until the server says that there is none, or must have ended it.
-func (s *session) hold(ctx context.Context, end time.Time) {
-	pause := s.ttl / 3
-	for sleep(ctx, min(pause, time.Until(end))) {
-		asked := time.Now()
-		err := s.renew(ctx, min(s.ttl/3, time.Until(end)))
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err == nil:
-			pause, end = s.ttl/3, asked.Add(s.ttl)
-		case errors.Is(err, rpctypes.ErrLeaseNotFound), !time.Now().Before(end):
-			s.lose()
-			return
-		default:
-			pause = s.ttl / 10
-		}
-	}
 }
 
 // renew asks once; each time another server of several. The client's own renewing
 // asks again and again without a pause where none listens.
-func (s *session) renew(ctx context.Context, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+func (s *session) renew(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the stream
 	stream, err := pb.NewLeaseClient(s.client.ActiveConnection()).LeaseKeepAlive(ctx, streamOptions()...)
 	if err != nil {
 		return rpctypes.Error(err)
@@ -96,61 +64,42 @@ func (s *session) renew(ctx context.Context, patience time.Duration) error {
 		return rpctypes.Error(err)
 	}
 	answer, err := stream.Recv()
-	if err == nil && answer.TTL <= 0 {
-		return rpctypes.ErrLeaseNotFound
+	if err = rpctypes.Error(err); errors.Is(err, rpctypes.ErrLeaseNotFound) || err == nil && answer.TTL <= 0 {
+		return kvdbsync.ErrSessionOver
 	}
-	return rpctypes.Error(err)
+	return err
 }
 
 // Apply implements kvdbsync.Session, in one transaction.
 func (s *session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
-	select {
-	case <-s.lost:
-		return kvdbsync.ErrSessionOver
-	default:
+	if err := s.Over(); err != nil {
+		return err
 	}
 	_, err := s.change(ctx, changes, s.lease)
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		s.lose()
+		s.Lose()
 		return fmt.Errorf("%w: %w", kvdbsync.ErrSessionOver, err)
 	}
 	return err
 }
 
-// Lost implements kvdbsync.Session.
-func (s *session) Lost() <-chan struct{} { return s.lost }
-
 // Close implements kvdbsync.Session.
 func (s *session) Close(ctx context.Context) error {
-	s.closing.Do(func() { s.closed = s.end(ctx) })
-	return s.closed
+	lost := s.Over() != nil
+	return s.End(func() error { return s.end(ctx, lost) })
 }
 
-// end revokes the lease, and lets it run out where that cannot be.
-func (s *session) end(ctx context.Context) error {
-	s.release()
-	s.held.Wait()
-	s.lose()
+// end revokes the lease, and lets it run out where that cannot be. One that is lost
+// has run out, or is gone.
+func (s *session) end(ctx context.Context, lost bool) error {
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	_, err := s.client.Revoke(bounded, s.lease)
 	switch {
-	case errors.Is(err, rpctypes.ErrLeaseNotFound):
+	case lost, errors.Is(err, rpctypes.ErrLeaseNotFound):
 		err = nil
 	case err != nil:
 		err = fmt.Errorf("ending a session in etcd: %w; what it wrote stays for %v", err, s.ttl)
 	}
 	return errors.Join(err, s.Client.Close())
-}
-
-// sleep tells whether the time passed, rather than ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -23,7 +22,7 @@ const sessionTTL = 30 * time.Second
 const renewedAtOnce = 500
 
 // errVanished ends a session: a key that it wrote is not there any more.
-var errVanished = errors.New("a key of the session has vanished from redis")
+var errVanished = fmt.Errorf("%w: a key of it has vanished from redis", kvdbsync.ErrSessionOver)
 
 // holdings is whose which key is, since Redis does not know. The sessions of one
 // Connector share it. What those of other programs do to a key is noticed when it has
@@ -64,20 +63,12 @@ func (h *holdings) forget(s *session) {
 	maps.DeleteFunc(h.of, func(_ string, owner *session) bool { return owner == s })
 }
 
-// A session writes keys that expire, and has a goroutine of its own that puts that off
-// until Close.
+// A session writes keys that expire unless they are renewed.
 type session struct {
 	*Client
+	kvdbsync.Life
 	held *holdings
 	ttl  time.Duration
-
-	lost    chan struct{}
-	lose    func() // closes lost, once
-	release context.CancelFunc
-	all     sync.WaitGroup
-
-	closing sync.Once
-	closed  error // what Close returns
 }
 
 // Session implements kvdbsync.Publisher. Its keys expire in Redis unless they are
@@ -90,39 +81,13 @@ func (c *Connector) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Se
 	if err := client.client.Ping(ctx).Err(); err != nil {
 		return nil, errors.Join(fmt.Errorf("beginning a session in redis: %w", err), client.Close())
 	}
-	s := &session{Client: client, held: c.held, ttl: max(cmp.Or(ttl, sessionTTL), time.Millisecond), lost: make(chan struct{})}
-	s.lose = sync.OnceFunc(func() { close(s.lost) })
-	holding, release := context.WithCancel(context.WithoutCancel(ctx))
-	s.release = release
-	s.all.Go(func() { s.hold(holding, time.Now().Add(s.ttl)) })
+	s := &session{Client: client, held: c.held, ttl: max(cmp.Or(ttl, sessionTTL), time.Millisecond)}
+	s.Begin(ctx, s.ttl, time.Now(), s.renew)
 	return s, nil
 }
 
-// hold renews the keys three times in their life, and more often while it cannot,
-// until one has vanished, or all may have.
-func (s *session) hold(ctx context.Context, end time.Time) {
-	pause := s.ttl / 3
-	for sleep(ctx, min(pause, time.Until(end))) {
-		begun := time.Now()
-		err := s.renew(ctx, min(s.ttl/3, time.Until(end)))
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err == nil:
-			pause, end = s.ttl/3, begun.Add(s.ttl)
-		case errors.Is(err, errVanished), !time.Now().Before(end):
-			s.lose()
-			return
-		default:
-			pause = s.ttl / 10
-		}
-	}
-}
-
 // renew puts off the end of all keys, some at a time.
-func (s *session) renew(ctx context.Context, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+func (s *session) renew(ctx context.Context) error {
 	if err := s.held.take(ctx); err != nil {
 		return err
 	}
@@ -167,10 +132,8 @@ func (s *session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 		return err
 	}
 	defer s.held.leave()
-	select {
-	case <-s.lost:
-		return kvdbsync.ErrSessionOver
-	default:
+	if err := s.Over(); err != nil {
+		return err
 	}
 	pipe := s.client.TxPipeline()
 	if s.reload != nil {
@@ -198,20 +161,13 @@ func (s *session) note(changes []kvdbsync.Pair, answers []goredis.Cmder) {
 	}
 }
 
-// Lost implements kvdbsync.Session.
-func (s *session) Lost() <-chan struct{} { return s.lost }
-
 // Close implements kvdbsync.Session.
 func (s *session) Close(ctx context.Context) error {
-	s.closing.Do(func() { s.closed = s.end(ctx) })
-	return s.closed
+	return s.End(func() error { return s.end(ctx) })
 }
 
 // end deletes what is its own, and lets it expire where that cannot be.
 func (s *session) end(ctx context.Context) error {
-	s.release()
-	s.all.Wait()
-	s.lose()
 	err := s.deleteAll(ctx)
 	if err != nil {
 		err = fmt.Errorf("ending a session in redis: %w; what it wrote stays for %v", err, s.ttl)
@@ -237,16 +193,4 @@ func (s *session) deleteAll(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// sleep tells whether the time passed, rather than ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
