@@ -78,7 +78,6 @@ func openEtcd(o opener) (kvdbsync.Connector, error) {
 	return etcd.New(cfg, o.log), nil
 }
 
-// openInitfile differs from the others: without a configuration its defaults hold.
 func openConsul(o opener) (kvdbsync.Connector, error) {
 	var cfg consul.Config
 	if found, err := o.load(&cfg); !found || err != nil {
@@ -87,9 +86,20 @@ func openConsul(o opener) (kvdbsync.Connector, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return consul.New(cfg, o.log), nil
+	client, err := consul.Dial(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return consulStore{consul.New(cfg, o.log), client}, nil
 }
 
+// A consulStore is watched, published to, and edited with agentctl.
+type consulStore struct {
+	*consul.Connector
+	*consul.Client
+}
+
+// openInitfile differs from the others: without a configuration its defaults hold.
 func openInitfile(o opener) (kvdbsync.Connector, error) {
 	cfg := initfile.Defaults()
 	found, err := o.load(&cfg)

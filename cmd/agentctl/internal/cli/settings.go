@@ -49,7 +49,7 @@ type settings struct {
 func (a *app) flags(f *pflag.FlagSet) {
 	f.StringSliceP("etcd-endpoints", "e", nil, "etcd servers (env ETCD_ENDPOINTS, default 127.0.0.1:2379)")
 	f.String("service-label", "", "agent whose keys are meant (env MICROSERVICE_LABEL, default vpp1)")
-	f.String("store", "", "where the keys are: etcd, or bolt, filedb or redis of the agent (default etcd if its servers are given, else bolt)")
+	f.String("store", "", "where the keys are: etcd, or bolt, consul, filedb or redis of the agent (default etcd if its servers are given, else bolt)")
 	f.String("socket", "", "socket of the agent, for all commands if no host and no port is given (default: "+kvdb.DefaultSocket("LABEL")+")")
 	f.StringP("host", "H", "", "where the agent is, for commands that look at it (env AGENT_HOST, default 127.0.0.1)")
 	f.Int("http-port", 0, "port of its HTTP server (default 9191)")
@@ -139,8 +139,8 @@ func (s *settings) complete() error {
 		return fmt.Errorf("http-port: %d: want a number from 1 to 65535", s.HTTPPort)
 	case s.HTTPAuth != "" && !strings.Contains(s.HTTPAuth, ":"):
 		return errors.New("http-basic-auth: want USER:PASSWORD")
-	case !slices.Contains([]string{"etcd", "bolt", "filedb", "redis"}, s.Store):
-		return fmt.Errorf("store: %q: want etcd, bolt, filedb or redis", s.Store)
+	case !slices.Contains([]string{"etcd", "bolt", "consul", "filedb", "redis"}, s.Store):
+		return fmt.Errorf("store: %q: want etcd, bolt, consul, filedb or redis", s.Store)
 	}
 	return nil
 }
