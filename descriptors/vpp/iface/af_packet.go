@@ -19,10 +19,9 @@ import (
 func afPacket() kind {
 	return kind{
 		link:         "afpacket",
-		noMAC:        true, // it is given at creation
+		madeWithMAC:  true,
 		validate:     validateAFPacket,
 		sameLink:     func(old, new *interfaces.Interface) bool { return proto.Equal(old.GetAfpacket(), new.GetAfpacket()) },
-		recreate:     func(old, new *interfaces.Interface) bool { return old.GetPhysAddress() != new.GetPhysAddress() },
 		dependencies: afPacketDependencies,
 		create:       createAFPacket,
 		delete:       deleteAFPacket,
@@ -129,9 +128,6 @@ func retrieveAFPackets(ctx context.Context, h *handler, all map[uint32]*found) e
 		if w := f.wanted.GetAfpacket(); w != nil {
 			if host, err := h.linkOf(f.wanted); err == nil && host == d.HostIfName {
 				link = w
-			}
-			if f.wanted.GetPhysAddress() == "" {
-				f.value.PhysAddress = "" // whatever VPP has chosen
 			}
 		}
 		f.value.Type = interfaces.Interface_AF_PACKET

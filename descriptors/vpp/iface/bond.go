@@ -18,7 +18,6 @@ import (
 func bondKind() kind {
 	return kind{
 		link:     "bond",
-		noMAC:    true, // it is given at creation
 		validate: validateBond,
 		sameLink: func(old, new *interfaces.Interface) bool { return bondOf(old) == bondOf(new) },
 		create:   createBond,

@@ -23,8 +23,10 @@ type kind struct {
 	// What its VRF is of is decided by the ends of a tunnel. Defaults to the addresses.
 	versions func(v *interfaces.Interface) (ipv4, ipv6 bool)
 
-	// Its attributes that are not for VPP's general messages to set.
+	// Attributes that it does not have of its own.
 	noMAC, noMTU bool
+	// madeWithMAC: it gets its MAC address as it is made, and keeps it.
+	madeWithMAC bool
 
 	// create makes the interface, and nothing else. Interfaces of the kind that
 	// are there already are found by their tag before.
@@ -60,6 +62,7 @@ type found struct {
 	details vppif.SwInterfaceDetails
 	meta    Meta
 	wanted  *interfaces.Interface // what is declared under its name; nil: nothing
+	gone    bool                  // it was deleted while it was looked at
 }
 
 // loopback is the kind of SOFTWARE_LOOPBACK.

@@ -169,7 +169,7 @@ func (h *handler) sameLink(old, new *interfaces.Interface) bool {
 func (h *handler) recreate(_ string, old, new *interfaces.Interface, _ Meta) bool {
 	k := h.kinds[new.GetType()]
 	return old.GetType() != new.GetType() || k.update == nil && !h.sameLink(old, new) ||
-		k.recreate != nil && k.recreate(old, new)
+		k.madeWithMAC && !h.sameMAC(old, new) || k.recreate != nil && k.recreate(old, new)
 }
 
 func (h *handler) dependencies(_ string, v *interfaces.Interface) []scheduler.Dependency {

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/memif"
@@ -131,7 +133,7 @@ func (h *handler) memifSocket(ctx context.Context, file string) (uint32, error) 
 		return 0, err
 	}
 	for id, name := range known {
-		if name == file {
+		if sameSocket(name, file) {
 			return id, nil
 		}
 	}
@@ -148,6 +150,12 @@ func (h *handler) memifSocket(ctx context.Context, file string) (uint32, error) 
 		}
 		return id, nil
 	}
+}
+
+// sameSocket tells whether VPP's name of a file is what is wanted: it puts its own folder
+// before one that has none.
+func sameSocket(name, wanted string) bool {
+	return name == wanted || wanted != "" && !filepath.IsAbs(wanted) && strings.HasSuffix(name, "/"+wanted)
 }
 
 // memifSockets are the files of sockets by number.
@@ -186,6 +194,9 @@ func retrieveMemifs(ctx context.Context, h *handler, all map[uint32]*found) erro
 		}
 		if d.SocketID != 0 {
 			link.SocketFilename = files[d.SocketID]
+		}
+		if sameSocket(link.SocketFilename, w.GetSocketFilename()) {
+			link.SocketFilename = w.GetSocketFilename()
 		}
 		f.value.Type, f.value.Link = interfaces.Interface_MEMIF, &interfaces.Interface_Memif{Memif: link}
 	}

@@ -3,11 +3,14 @@ package iface
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net/netip"
 	"slices"
 
+	"go.fd.io/govpp/api"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/ip"
@@ -95,7 +98,8 @@ func general(d vppif.SwInterfaceDetails) *interfaces.Interface {
 	return v
 }
 
-// lookAtParts fills in addresses, VRFs and who borrows an address.
+// lookAtParts fills in addresses, VRFs and who borrows an address. What has gone meanwhile
+// is left out.
 func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*found) error {
 	borrowed, err := conn.Dump[ip.IPUnnumberedDetails](ctx, h.API, &ip.IPUnnumberedDump{SwIfIndex: everything})
 	if err != nil {
@@ -111,10 +115,18 @@ func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*found) error 
 	group.SetLimit(atOnce)
 	for _, f := range all {
 		if f.details.Tag != "" || f.wanted != nil {
-			group.Go(func() error { return h.lookAt(ctx, f) })
+			group.Go(func() error {
+				err := h.lookAt(ctx, f)
+				if f.gone = errors.Is(err, api.INVALID_SW_IF_INDEX); f.gone {
+					return nil
+				}
+				return err
+			})
 		}
 	}
-	return group.Wait()
+	err = group.Wait()
+	maps.DeleteFunc(all, func(_ uint32, f *found) bool { return f.gone })
+	return err
 }
 
 func (h *handler) lookAt(ctx context.Context, f *found) error {

@@ -42,7 +42,7 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 // up or down in the end.
 func (h *handler) configure(ctx context.Context, meta Meta, v *interfaces.Interface) error {
 	k := h.kinds[v.GetType()]
-	if mac, ok := parseMAC(v.GetPhysAddress()); ok && !k.noMAC {
+	if mac, ok := parseMAC(v.GetPhysAddress()); ok && !k.noMAC && !k.madeWithMAC {
 		if err := h.setMAC(ctx, meta, mac); err != nil {
 			return err
 		}

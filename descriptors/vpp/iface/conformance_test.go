@@ -1,0 +1,278 @@
+package iface
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.fd.io/govpp/binapi/ip"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/conformance"
+)
+
+// parse reads a value in the text format of protobuf.
+func parse[V proto.Message](t testing.TB, text string) V {
+	t.Helper()
+	var v V
+	v = v.ProtoReflect().New().Interface().(V)
+	if err := prototext.Unmarshal([]byte(text), v); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return v
+}
+
+// an index knows what stands, by name.
+type links map[string]Meta
+
+func (l links) Get(name string) (Meta, bool) { m, ok := l[name]; return m, ok }
+func (l links) All() map[string]Meta         { return l }
+
+// base and other are loopbacks that somebody else has made.
+const (
+	base  = untagged + "loop0"
+	other = untagged + "loop1"
+)
+
+// onVPP returns a handler for a VPP that has base and other, and table 5 of both IP
+// versions.
+func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
+	t.Helper()
+	vpp := simulated.Start(t, release)
+	c := vpp.Dial()
+	index := links{}
+	for _, name := range []string{base, other} {
+		index[name] = Meta{Index: uint32(vpp.Loopback(c, ""))}
+	}
+	for _, ipv6 := range []bool{false, true} {
+		vpp.Ask(c, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: 5, IsIP6: ipv6}}, &ip.IPTableAddDelReply{})
+	}
+	index[untagged+"local0"] = Meta{}
+	host := func(string) (string, bool) { return "lo", true }
+	return &handler{Options: Options{API: c, LinuxHost: host}, index: index, kinds: kinds(), made: map[string]uint32{}}, vpp
+}
+
+// onEach runs a suite on each release; with has to make the descriptor.
+func onEach[V scheduler.Message, M any](t *testing.T, descriptor func(h *handler) scheduler.Descriptor[V, M], s conformance.Suite[V, M]) {
+	for _, release := range simulated.Releases() {
+		t.Run(release, func(t *testing.T) {
+			s := s
+			s.New = func(t *testing.T) scheduler.Descriptor[V, M] {
+				h, _ := onVPP(t, release)
+				return descriptor(h)
+			}
+			conformance.Run(t, s)
+		})
+	}
+}
+
+// up begins a value that is enabled.
+const up = "enabled: true "
+
+// A life is a kind of interface: what it is made as, and what then changes.
+type life struct {
+	value, another            string
+	updated, recreated, equal []string // what follows value
+	invalid                   string
+	fields                    []string
+}
+
+func lives() map[interfaces.Interface_Type]life {
+	const memif, tunnel = `memif: { id: 3 master: true socket_filename: "/tmp/m.sock" `, `src_addr: "10.0.0.1" dst_addr: "10.0.0.2" `
+	return map[interfaces.Interface_Type]life{
+		interfaces.Interface_SOFTWARE_LOOPBACK: {
+			value: `phys_address: "02:00:00:00:00:0a" mtu: 1500`, another: ``,
+			updated: []string{`phys_address: "02:00:00:00:00:0b"`, `mtu: 1400`},
+			equal:   []string{``, `phys_address: "02:00:00:00:00:0A" mtu: 1500`},
+			invalid: `sub: {} mtu: 9217 phys_address: "x" ip_addresses: ["1", "10.0.0.1/24", "10.0.0.1/24", "alloc:x/GW"]`,
+			fields:  []string{"sub", "mtu", "phys_address", "ip_addresses[0]", "ip_addresses[2]", "ip_addresses[3]"},
+		},
+		interfaces.Interface_SUB_INTERFACE: {
+			value: `sub: { parent_name: "` + base + `" sub_id: 100 }`, another: `sub: { parent_name: "` + base + `" sub_id: 101 }`,
+			updated:   []string{`sub: { parent_name: "` + base + `" sub_id: 100 tag_rw_option: POP1 }`},
+			recreated: []string{`sub: { parent_name: "` + base + `" sub_id: 7 }`, `sub: { parent_name: "` + other + `" sub_id: 100 }`},
+			equal:     []string{`mtu: 1400 sub: { parent_name: "` + base + `" sub_id: 100 }`},
+			invalid:   `sub: { sub_id: 4096 tag_rw_option: 77 tag1: 4096 tag2: 4096 }`,
+			fields:    []string{"sub.parent_name", "sub.sub_id", "sub.tag_rw_option", "sub.tag1", "sub.tag2"},
+		},
+		interfaces.Interface_TAP: {
+			value: `tap: { version: 2 host_if_name: "lin1" rx_ring_size: 512 }`, another: `tap: {}`,
+			updated:   []string{`mtu: 1400 phys_address: "02:00:00:00:00:0a" tap: { host_if_name: "lin1" }`},
+			recreated: []string{`tap: { host_if_name: "lin2" }`, `tap: { host_if_name: "lin1" enable_gso: true }`, `tap: { host_if_name: "lin1" tx_ring_size: 1024 }`},
+			equal:     []string{`tap: { host_if_name: "lin1" }`},
+			invalid:   `tap: { version: 3 host_if_name: "1234567890123456" rx_ring_size: 1000 tx_ring_size: 65536 }`,
+			fields:    []string{"tap.version", "tap.host_if_name", "tap.rx_ring_size", "tap.tx_ring_size"},
+		},
+		interfaces.Interface_MEMIF: {
+			value: `` + memif + `secret: "x" }`, another: `memif: { id: 4 socket_filename: "m2.sock" }`,
+			updated:   []string{`mtu: 1400 ` + memif + `secret: "x" }`},
+			recreated: []string{memif + `}`, memif + `secret: "x" ring_size: 512 }`, `memif: { id: 3 }`, memif + `secret: "x" mode: IP }`},
+			equal:     []string{`` + memif + `secret: "x" ring_size: 1024 buffer_size: 2048 rx_queues: 1 tx_queues: 1 }`},
+			invalid:   `memif: { mode: 7 ring_size: 1000 buffer_size: 65536 secret: "123456789012345678901234" rx_queues: 256 tx_queues: 256 }`,
+			fields:    []string{"memif.mode", "memif.ring_size", "memif.buffer_size", "memif.secret", "memif.rx_queues", "memif.tx_queues"},
+		},
+		interfaces.Interface_AF_PACKET: {
+			value:     `afpacket: { host_if_name: "lo" }`,
+			updated:   []string{`mtu: 1400 afpacket: { host_if_name: "lo" }`},
+			recreated: []string{`phys_address: "02:00:00:00:00:0a" afpacket: { host_if_name: "lo" }`, `afpacket: { linux_interface: "l" }`},
+			equal:     []string{`afpacket: { host_if_name: "lo" }`},
+			invalid:   `afpacket: {}`, fields: []string{"afpacket.host_if_name"},
+		},
+		interfaces.Interface_VXLAN_TUNNEL: {
+			value:   `vxlan: { src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 7 }`,
+			another: `vrf: 5 vxlan: { src_address: "FD00:0::1" dst_address: "ff02::2" vni: 7 multicast: "` + base + `" }`,
+			updated: []string{`phys_address: "02:00:00:00:00:0a" vxlan: { src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 7 }`},
+			recreated: []string{
+				`vxlan: { src_address: "10.0.0.1" dst_address: "10.0.0.3" vni: 7 }`, `vxlan: { src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 8 }`,
+				`vrf: 5 vxlan: { src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 7 }`,
+			},
+			equal:   []string{`mtu: 1400 vxlan: { src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 7 }`},
+			invalid: `vxlan: { src_address: "x" dst_address: "224.0.0.1" vni: 16777216 gpe: {} }`,
+			fields:  []string{"vxlan.src_address", "vxlan.multicast", "vxlan.vni", "vxlan.gpe"},
+		},
+		interfaces.Interface_GRE_TUNNEL: {
+			value: `gre: { tunnel_type: L3 ` + tunnel + `}`, another: `gre: { tunnel_type: TEB src_addr: "FD00:0::1" dst_addr: "fd00::2" outer_fib_id: 5 }`,
+			updated:   []string{`mtu: 1400 gre: { tunnel_type: L3 ` + tunnel + `}`},
+			recreated: []string{`gre: { tunnel_type: TEB ` + tunnel + `}`, `gre: { tunnel_type: L3 outer_fib_id: 5 ` + tunnel + `}`},
+			equal:     []string{`gre: { tunnel_type: L3 ` + tunnel + `}`},
+			invalid:   `gre: { session_id: 1024 src_addr: "10.0.0.1" dst_addr: "10.0.0.1" }`,
+			fields:    []string{"gre.tunnel_type", "gre.session_id", "gre.dst_addr"},
+		},
+		interfaces.Interface_IPIP_TUNNEL: {
+			value: `ipip: { ` + tunnel + `}`, another: `vrf: 5 ipip: { tunnel_mode: POINT_TO_MULTIPOINT src_addr: "fd00::1" }`,
+			updated:   []string{`mtu: 1400 ipip: { ` + tunnel + `}`},
+			recreated: []string{`vrf: 5 ipip: { ` + tunnel + `}`, `ipip: { src_addr: "10.0.0.1" dst_addr: "10.0.0.3" }`},
+			equal:     []string{`ipip: { ` + tunnel + `}`},
+			invalid:   `ipip: { tunnel_mode: 7 src_addr: "10.0.0.1" dst_addr: "fd00::1" }`, fields: []string{"ipip.tunnel_mode", "ipip.dst_addr"},
+		},
+		interfaces.Interface_BOND_INTERFACE: {
+			value: `phys_address: "02:00:00:00:00:0a" bond: { id: 5 mode: LACP lb: L34 }`, another: `bond: { id: 6 mode: ROUND_ROBIN }`,
+			updated:   []string{`phys_address: "02:00:00:00:00:0b" bond: { id: 5 mode: LACP lb: L34 }`},
+			recreated: []string{`bond: { id: 5 mode: LACP lb: L2 }`, `bond: { id: 5 mode: XOR lb: L34 }`, `bond: { id: 7 mode: LACP lb: L34 }`},
+			equal:     []string{`bond: { id: 5 mode: LACP lb: L34 }`},
+			invalid:   `bond: { lb: 77 bonded_interfaces: {} bonded_interfaces: { name: "a" } bonded_interfaces: { name: "a" } }`,
+			fields:    []string{"bond.mode", "bond.lb", "bond.bonded_interfaces[0].name", "bond.bonded_interfaces[2].name"},
+		},
+	}
+}
+
+// TestKindsConform has each type of interface pass the suite of descriptors, on each release.
+func TestKindsConform(t *testing.T) {
+	lives := lives()
+	for kind := range kinds() {
+		t.Run(kind.String(), func(t *testing.T) {
+			l, tried := lives[kind]
+			if !tried {
+				t.Fatal("it is tried nowhere: give it a line in lives")
+			}
+			onEach(t, (*handler).descriptor, l.suite(t, kind))
+		})
+	}
+}
+
+func (l life) suite(t *testing.T, kind interfaces.Interface_Type) conformance.Suite[*interfaces.Interface, Meta] {
+	v := func(name, more string) *interfaces.Interface {
+		return parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: %s %s", name, kind, more))
+	}
+	another := v("if2", l.another)
+	if l.another == "" {
+		another = parse[*interfaces.Interface](t, `name: "if2" type: SOFTWARE_LOOPBACK`)
+	}
+	s := conformance.Suite[*interfaces.Interface, Meta]{
+		Values: []scheduler.Wanted[*interfaces.Interface]{{Value: v("if1", up+l.value)}, {Value: another}},
+		Invalid: []conformance.Invalid[*interfaces.Interface]{
+			{Name: "all at once", Value: v("if1", l.invalid), Fields: l.fields},
+			{Name: "no link, no name", Value: v(strings.Repeat("x", 64), `unnumbered: {} ip_addresses: "10.0.0.1/24"`), Fields: append(l.missing(kind), "name", "unnumbered.interface_with_ip", "ip_addresses")},
+			{Name: "no type", Value: &interfaces.Interface{}, Fields: []string{"name", "type"}},
+			{Name: "a type that is none", Value: &interfaces.Interface{Name: "if1", Type: 99}, Fields: []string{"type"}},
+		},
+	}
+	add := func(how conformance.How, all []string) {
+		for _, to := range all {
+			s.Changes = append(s.Changes, conformance.Change[*interfaces.Interface]{Name: to, From: v("if1", up+l.value), To: v("if1", up+to), How: how})
+		}
+	}
+	s.Changes = append(s.Changes, conformance.Change[*interfaces.Interface]{Name: "down", From: v("if1", up+l.value), To: v("if1", l.value), How: conformance.Updated})
+	add(conformance.Updated, l.updated)
+	add(conformance.Recreated, l.recreated)
+	add(conformance.Unchanged, l.equal)
+	if len(l.recreated) == 0 { // it cannot but become another type
+		s.Changes = append(s.Changes, conformance.Change[*interfaces.Interface]{
+			Name: "type", From: v("if1", l.value), To: parse[*interfaces.Interface](t, `name: "if1" type: TAP tap: {}`), How: conformance.Recreated,
+		})
+	}
+	return s
+}
+
+// missing is the link, if there is to be one.
+func (l life) missing(kind interfaces.Interface_Type) []string {
+	if link := kinds()[kind].link; link != "" {
+		return []string{link}
+	}
+	return nil
+}
+
+// an empty value under a key.
+func empty(key string) scheduler.Wanted[*emptypb.Empty] {
+	return scheduler.Wanted[*emptypb.Empty]{Key: key, Value: &emptypb.Empty{}}
+}
+
+func TestAddressConforms(t *testing.T) {
+	a := func(name, addr string) scheduler.Wanted[*emptypb.Empty] {
+		return empty(keys.Address{Interface: name, Source: keys.Static, Addr: addr}.Key())
+	}
+	onEach(t, (*handler).addressDescriptor, conformance.Suite[*emptypb.Empty, struct{}]{
+		Values: []scheduler.Wanted[*emptypb.Empty]{a(base, "10.0.0.1/24"), a(base, "10.0.0.2/24"), a(other, "fd00::1/64"), a(other, "fe80::1/128")},
+		Invalid: []conformance.Invalid[*emptypb.Empty]{
+			{Name: "no interface", Key: a("", "10.0.0.1/24").Key, Value: &emptypb.Empty{}},
+		},
+	})
+}
+
+func TestMembershipInVRFConforms(t *testing.T) {
+	onEach(t, (*handler).vrfDescriptor, conformance.Suite[*emptypb.Empty, struct{}]{
+		Values: []scheduler.Wanted[*emptypb.Empty]{
+			empty(keys.VRF{Interface: base, ID: 5, IPv4: true, IPv6: true}.Key()), empty(keys.VRF{Interface: other, From: base}.Key()),
+		},
+	})
+}
+
+func TestUnnumberedConforms(t *testing.T) {
+	u := func(borrower, lender string) scheduler.Wanted[*interfaces.Interface_Unnumbered] {
+		return scheduler.Wanted[*interfaces.Interface_Unnumbered]{Key: keys.Unnumbered(borrower), Value: &interfaces.Interface_Unnumbered{InterfaceWithIp: lender}}
+	}
+	onEach(t, (*handler).unnumberedDescriptor, conformance.Suite[*interfaces.Interface_Unnumbered, struct{}]{
+		Values: []scheduler.Wanted[*interfaces.Interface_Unnumbered]{u(base, other), u(other, base)},
+		Changes: []conformance.Change[*interfaces.Interface_Unnumbered]{
+			{Name: "lender", Key: u(base, other).Key, From: u(base, other).Value, To: u(base, untagged+"local0").Value, How: conformance.Updated},
+		},
+	})
+}
+
+func TestBondMemberConforms(t *testing.T) {
+	m := func(name, more string) scheduler.Wanted[*interfaces.BondLink_BondedInterface] {
+		return scheduler.Wanted[*interfaces.BondLink_BondedInterface]{
+			Key: keys.BondMember("bond1", name), Value: parse[*interfaces.BondLink_BondedInterface](t, fmt.Sprintf("name: %q %s", name, more)),
+		}
+	}
+	onEach(t, func(h *handler) scheduler.Descriptor[*interfaces.BondLink_BondedInterface, struct{}] {
+		v := parse[*interfaces.Interface](t, `name: "bond1" type: BOND_INTERFACE bond: { mode: LACP }`)
+		meta, err := h.create(t.Context(), "", v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.index.(links)["bond1"] = meta
+		return h.memberDescriptor()
+	}, conformance.Suite[*interfaces.BondLink_BondedInterface, struct{}]{
+		Values: []scheduler.Wanted[*interfaces.BondLink_BondedInterface]{m(base, `is_passive: true`), m(other, ``)},
+		Changes: []conformance.Change[*interfaces.BondLink_BondedInterface]{
+			{Name: "passive", Key: m(base, "").Key, From: m(base, "").Value, To: m(base, "is_passive: true").Value, How: conformance.Recreated},
+		},
+	})
+}
