@@ -24,8 +24,8 @@ type Options struct {
 	// and 250 ms.
 	ProbeInterval, ReplyTimeout time.Duration
 	// While VPP is not there it is looked for again after a time, which doubles from
-	// 50 ms up to MaxBackoff. Defaults to 1 s.
-	MaxBackoff time.Duration
+	// MinBackoff up to MaxBackoff. Default to 50 ms and 1 s.
+	MinBackoff, MaxBackoff time.Duration
 
 	// Events are what is done with messages that nobody has asked for, by kind. It
 	// must not block and not keep the message.
@@ -54,14 +54,13 @@ type Manager struct {
 	now atomic.Pointer[Conn] // nil: none
 }
 
-const minBackoff = 50 * time.Millisecond
-
 // NewManager returns a Manager that connects when it runs.
 func NewManager(o Options) *Manager {
 	o.Socket = cmp.Or(o.Socket, "/run/vpp/api.sock")
 	o.Name = cmp.Or(o.Name, "keyplane")
 	o.ProbeInterval = cmp.Or(o.ProbeInterval, time.Second)
 	o.ReplyTimeout = cmp.Or(o.ReplyTimeout, 250*time.Millisecond)
+	o.MinBackoff = cmp.Or(o.MinBackoff, 50*time.Millisecond)
 	o.MaxBackoff = cmp.Or(o.MaxBackoff, time.Second)
 	o.Log = cmp.Or(o.Log, slog.Default())
 	if o.Begin == nil {
@@ -79,14 +78,14 @@ func NewManager(o Options) *Manager {
 // Run keeps a connection until ctx ends, and then returns nil: that VPP is not there
 // is a normal state.
 func (m *Manager) Run(ctx context.Context) error {
-	reason, backoff := "", minBackoff
+	reason, backoff := "", m.o.MinBackoff
 	for {
 		was, err := m.live(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if was {
-			backoff = minBackoff
+			backoff = m.o.MinBackoff
 		}
 		if was || err.Error() != reason {
 			reason = err.Error()
