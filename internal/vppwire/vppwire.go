@@ -134,5 +134,5 @@ func Decode(message []byte, m api.Message) (err error) {
 			err = fmt.Errorf("decoding %s of %d bytes: %v", m.GetMessageName(), len(message), r)
 		}
 	}()
-	return body.Unmarshal(message[HeaderLen(m):])
+	return body.Unmarshal(message[HeaderLen(m):len(message):len(message)]) // never into what a larger message has left behind
 }
