@@ -47,8 +47,9 @@ type Conn struct {
 	kinds   sync.Map          // reflect.Type to kind
 	events  map[uint16]func(message []byte)
 
-	silentSince atomic.Int64 // time of the last message, Unix nanoseconds
-	release     string
+	born    time.Time
+	spoke   atomic.Int64 // when the last message came, nanoseconds since born
+	release string
 
 	mu      sync.Mutex // guards what follows
 	out     []byte     // frames that wait to be written
@@ -85,7 +86,7 @@ func Dial(ctx context.Context, socket, name string) (*Conn, error) {
 		return nil, err
 	}
 	c := &Conn{
-		sock: sock, reader: bufio.NewReaderSize(sock, 64<<10), numbers: map[string]uint16{},
+		born: time.Now(), sock: sock, reader: bufio.NewReaderSize(sock, 64<<10), numbers: map[string]uint16{},
 		events: map[uint16]func([]byte){}, calls: map[uint32]*call{},
 	}
 	stop := context.AfterFunc(ctx, func() { sock.Close() })
@@ -177,10 +178,10 @@ func (c *Conn) ended() error {
 	return c.err
 }
 
-func (c *Conn) heard() { c.silentSince.Store(time.Now().UnixNano()) }
+func (c *Conn) heard() { c.spoke.Store(int64(time.Since(c.born))) }
 
 // Silent is how long ago the last message came.
-func (c *Conn) Silent() time.Duration { return time.Since(time.Unix(0, c.silentSince.Load())) }
+func (c *Conn) Silent() time.Duration { return time.Since(c.born) - time.Duration(c.spoke.Load()) }
 
 // Has tells whether VPP has all these messages as we know them.
 func (c *Conn) Has(messages ...api.Message) bool {

@@ -147,7 +147,7 @@ func (m *Manager) begin(ctx context.Context, c *Conn) error {
 func (m *Manager) probe(c *Conn, ended <-chan struct{}) {
 	timer := time.NewTimer(m.o.ProbeInterval)
 	defer timer.Stop()
-	for probing := false; ; {
+	for pinged := (time.Time{}); ; {
 		select {
 		case <-ended:
 			return
@@ -156,10 +156,9 @@ func (m *Manager) probe(c *Conn, ended <-chan struct{}) {
 		silent := c.Silent()
 		switch {
 		case silent < m.o.ProbeInterval:
-			probing = false
 			timer.Reset(m.o.ProbeInterval - silent)
-		case !probing:
-			probing = true
+		case silent < time.Since(pinged): // it has spoken since
+			pinged = time.Now()
 			go c.ping()
 			timer.Reset(m.o.ReplyTimeout)
 		default:
