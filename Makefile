@@ -14,7 +14,7 @@ LIVES     := ./scheduler ./scheduler/internal/graph -run '^(TestLife|TestModel)$
 DRAWS     := 5000
 SOAK      ?= 1000000
 
-.PHONY: help run build needs test race race-pure soak faults fuzz bench lint cover generate clean
+.PHONY: help run build needs test test-vpp race race-pure soak faults fuzz bench lint cover generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,11 @@ needs: # where it cannot be had, the tests of it skip
 
 test: needs ## all tests; what the machine lacks skips loudly, and fails when CI=true
 	go test $(PURE) && go test $(LIVES) -rapid.checks=$(DRAWS) && go test ./...
+
+test-vpp: ## what the simulated VPP is held to, on a real one: VPP=binary (as in PATH), or VPP_SOCKET of one that runs
+	@export VPP="$${VPP:-$$(command -v vpp)}"; if [ -n "$$VPP$$VPP_SOCKET" ]; then \
+		go test -count=1 -timeout 20m ./internal/vppsim -run '^TestBehaviour$$' -v; else \
+		echo "SKIPPED: there is no vpp in PATH; give VPP=/path/of/vpp, or VPP_SOCKET=/run/vpp/api.sock"; fi
 
 race: needs ## all tests under the race detector
 	go test -race ./...

@@ -1,0 +1,214 @@
+package vppsim_test
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/fib_types"
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/ip"
+
+	"github.com/keyplane/keyplane/internal/vppwire"
+)
+
+func tableRows() []row {
+	change := func(v *vpp, add bool, id uint32, name string) {
+		v.Helper()
+		v.call("change", 0, &ip.IPTableAddDel{IsAdd: add, Table: ip.IPTable{TableID: id, Name: name}}, &ip.IPTableAddDelReply{})
+	}
+	return []row{
+		{"the first name stays", func(v *vpp) {
+			v.table(10, "ten")
+			v.table(11, "")
+			change(v, true, 10, "other")
+			change(v, true, 0, "zero")
+			if all := v.tables(); all[10] != "ten" || all[11] != "ipv4-VRF:11" || all[0] != "ipv4-VRF:0" {
+				v.Errorf("they are %v", all)
+			}
+		}},
+		{"to delete what is not there is no error, nor table 0", func(v *vpp) {
+			change(v, false, 77, "")
+			change(v, false, 0, "")
+			if all := v.tables(); all[0] == "" {
+				v.Errorf("they are %v", all)
+			}
+		}},
+		{"a table that is used outlives its deletion", func(v *vpp) {
+			v.table(20, "")
+			i := v.loop()
+			v.call("bind", 0, &vppif.SwInterfaceSetTable{SwIfIndex: i, VrfID: 20}, &vppif.SwInterfaceSetTableReply{})
+			change(v, false, 20, "")
+			if _, there := v.tables()[20]; !there {
+				v.Error("it is gone while an interface is in it")
+			}
+			v.call("unbind", 0, &vppif.SwInterfaceSetTable{SwIfIndex: i}, &vppif.SwInterfaceSetTableReply{})
+			if _, there := v.tables()[20]; there {
+				v.Error("it is there after the interface left")
+			}
+		}},
+		{"routes outlive their table, unless they are flushed", func(v *vpp) {
+			v.table(30, "")
+			i := v.loop()
+			v.is("add", v.route(30, true, false, "20.0.0.0/24", via(i, "")), 0)
+			change(v, false, 30, "")
+			v.is("into no table", v.route(30, true, false, "20.0.1.0/24", via(i, "")), api.NO_SUCH_FIB)
+			change(v, true, 30, "")
+			if v.paths(30, "20.0.0.0/24") == nil {
+				v.Error("it is not back")
+			}
+			flush := &ip.IPTableFlush{Table: ip.IPTable{TableID: 30}}
+			v.call("flush", 0, flush, &ip.IPTableFlushReply{})
+			if v.paths(30, "20.0.0.0/24") != nil || v.paths(30, "0.0.0.0/0") == nil {
+				v.Error("a flush takes what is ours, and nothing else")
+			}
+			v.call("flush", api.NO_SUCH_FIB, &ip.IPTableFlush{Table: ip.IPTable{TableID: 77}}, &ip.IPTableFlushReply{})
+		}},
+	}
+}
+
+func via(i index, next string) fib_types.FibPath {
+	p := fib_types.FibPath{SwIfIndex: uint32(i), Weight: 1}
+	if next != "" {
+		p.Nh.Address = vppwire.Address(netip.MustParseAddr(next)).Un
+	}
+	return p
+}
+
+func (v *vpp) route(table uint32, add, multipath bool, dst string, paths ...fib_types.FibPath) error {
+	q := &ip.IPRouteAddDel{IsAdd: add, IsMultipath: multipath, Route: ip.IPRoute{TableID: table, Prefix: vppwire.Prefix(netip.MustParsePrefix(dst)), Paths: paths}}
+	return v.Call(v.Context(), q, &ip.IPRouteAddDelReply{})
+}
+
+// paths of the route that is shown with a destination, sorted; nil: there is none.
+func (v *vpp) paths(table uint32, dst string) (out []string) {
+	v.Helper()
+	for _, d := range dump[ip.IPRouteDetails](v, &ip.IPRouteDump{Table: ip.IPTable{TableID: table}}) {
+		if vppwire.PrefixOf(d.Route.Prefix).String() != dst {
+			continue
+		}
+		for _, p := range d.Route.Paths {
+			out = append(out, fmt.Sprintf("%d %s w%d p%d t%d", int32(p.SwIfIndex), vppwire.AddrIn(p.Nh.Address, false), p.Weight, p.Preference, p.Type))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (v *vpp) shows(dst string, want ...string) {
+	v.Helper()
+	if got := v.paths(0, dst); !slices.Equal(got, want) {
+		v.Errorf("%s has %v, want %v", dst, got, want)
+	}
+}
+
+func routeRows() []row {
+	return []row{
+		{"an address makes routes while its interface is up", addressRoutes},
+		{"one path, replaced", func(v *vpp) {
+			i := v.loop()
+			a, b := via(i, "10.0.0.2"), via(i, "10.0.0.3")
+			for _, p := range []fib_types.FibPath{a, a, b} {
+				v.is("add", v.route(0, true, false, "100.0.0.0/24", p), 0)
+			}
+			v.shows("100.0.0.0/24", fmt.Sprintf("%d 10.0.0.3 w1 p0 t0", i))
+			v.is("delete by another path", v.route(0, false, false, "100.0.0.0/24", a), 0)
+			v.shows("100.0.0.0/24")
+			v.is("delete what is not there", v.route(0, false, false, "100.0.0.0/24", a), 0)
+		}},
+		{"many paths", manyPaths},
+		{"what a path needs", func(v *vpp) {
+			i := v.loop()
+			v.is("no paths", v.route(0, true, false, "101.0.0.0/24"), -52)
+			v.is("unknown interface", v.route(0, true, false, "101.0.0.0/24", via(unknown, "")), api.NO_MATCHING_INTERFACE)
+			v.is("unknown interface, deleted", v.route(0, false, false, "101.0.0.0/24", via(unknown, "")), api.NO_MATCHING_INTERFACE)
+			v.is("into no table", v.route(555, true, false, "101.0.0.0/24", via(i, "")), api.NO_SUCH_FIB)
+			p := via(none, "")
+			p.TableID = 555
+			v.is("by no table", v.route(0, true, false, "101.0.0.0/24", p), api.NO_SUCH_FIB)
+			v.is("next hop alone", v.route(0, true, false, "101.0.0.0/24", via(none, "77.0.0.1")), 0)
+			v.shows("101.0.0.0/24", "-1 77.0.0.1 w1 p0 t0")
+			v.is("delete", v.route(0, false, false, "101.0.0.0/24"), 0)
+		}},
+		{"bits of the host are shown as they were first written", func(v *vpp) {
+			i := v.loop()
+			v.is("add", v.route(0, true, false, "122.0.0.77/24", via(i, "")), 0)
+			v.shows("122.0.0.77/24", fmt.Sprintf("%d 0.0.0.0 w1 p0 t0", i))
+			v.is("delete", v.route(0, false, false, "122.0.0.0/24", via(i, "")), 0)
+			v.shows("122.0.0.77/24")
+		}},
+		{"the default route is replaced, and comes back", func(v *vpp) {
+			i := v.loop()
+			v.is("add", v.route(0, true, false, "0.0.0.0/0", via(i, "")), 0)
+			v.shows("0.0.0.0/0", fmt.Sprintf("%d 0.0.0.0 w1 p0 t0", i))
+			for range 2 {
+				v.is("delete", v.route(0, false, false, "0.0.0.0/0", via(i, "")), 0)
+			}
+			v.shows("0.0.0.0/0", "-1 0.0.0.0 w1 p0 t2")
+		}},
+		{"routes outlive their interface", func(v *vpp) {
+			i := v.loop()
+			v.is("add", v.route(0, true, false, "130.0.0.0/24", via(i, "")), 0)
+			v.flags(i, 0, 0)
+			dead := fmt.Sprintf("%d 0.0.0.0 w1 p0 t0", i)
+			v.shows("130.0.0.0/24", dead)
+			v.is("delete the interface", v.delete(i), 0)
+			v.shows("130.0.0.0/24", dead)
+			v.is("delete by its path", v.route(0, false, false, "130.0.0.0/24", via(i, "")), api.NO_MATCHING_INTERFACE)
+			v.is("delete without", v.route(0, false, false, "130.0.0.0/24"), 0)
+			v.shows("130.0.0.0/24")
+		}},
+	}
+}
+
+func addressRoutes(v *vpp) {
+	i := v.loop()
+	v.is("add", v.address(i, true, "10.9.0.1/24"), 0)
+	up := map[string]string{
+		"10.9.0.1/24": fmt.Sprintf("%d 0.0.0.0 w1 p0 t0", i), "10.9.0.1/32": fmt.Sprintf("%d 10.9.0.1 w1 p0 t1", i),
+		"10.9.0.0/32": "t2", "10.9.0.255/32": "t2",
+	}
+	for dst, want := range up {
+		if got := v.paths(0, dst); len(got) != 1 || !strings.HasSuffix(got[0], want) {
+			v.Errorf("%s has %v, want %s", dst, got, want)
+		}
+	}
+	v.flags(i, 0, 0)
+	for dst := range up {
+		v.shows(dst)
+	}
+	if len(v.addresses(i, false)) != 1 {
+		v.Error("the address went too")
+	}
+}
+
+func manyPaths(v *vpp) {
+	i := v.loop()
+	a, b := via(i, "10.0.0.2"), via(i, "10.0.0.3")
+	text := func(next string, weight, preference int) string {
+		return fmt.Sprintf("%d %s w%d p%d t0", i, next, weight, preference)
+	}
+	const dst = "110.0.0.0/24"
+	for range 2 {
+		v.is("the same twice", v.route(0, true, true, dst, a), 0)
+	}
+	heavy := a
+	heavy.Weight = 5
+	v.is("another weight", v.route(0, true, true, dst, heavy), 0)
+	v.shows(dst, text("10.0.0.2", 1, 0))
+	light := b
+	light.Weight, light.Preference = 0, 7
+	v.is("weight 0", v.route(0, true, true, dst, light), 0)
+	v.shows(dst, text("10.0.0.2", 1, 0), text("10.0.0.3", 1, 7))
+	v.is("delete one that is not there", v.route(0, false, true, dst, via(i, "10.0.0.9")), 0)
+	v.shows(dst, text("10.0.0.2", 1, 0), text("10.0.0.3", 1, 7))
+	v.is("delete one", v.route(0, false, true, dst, a), 0)
+	v.is("delete the last", v.route(0, false, true, dst, light), 0)
+	v.shows(dst)
+	b.Weight = 2
+	v.is("two at once", v.route(0, true, false, dst, a, b), 0)
+	v.shows(dst, text("10.0.0.2", 1, 0), text("10.0.0.3", 2, 0))
+	v.is("delete", v.route(0, false, false, dst), 0)
+}

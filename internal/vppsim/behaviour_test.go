@@ -1,0 +1,208 @@
+package vppsim_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.fd.io/govpp/api"
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/ip"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/internal/vppsim"
+	"github.com/keyplane/keyplane/internal/vppwire"
+)
+
+// The rows of TestBehaviour are what a real VPP was seen to do (25.10, where nothing else
+// is said). They run on the simulated VPP, or with `make test-vpp` on a real one: on a
+// new one for each row with VPP=binary, or on the one behind VPP_SOCKET, in which what a
+// row makes is removed again.
+type row struct {
+	name string
+	do   func(v *vpp)
+}
+
+func TestBehaviour(t *testing.T) {
+	for domain, rows := range map[string][]row{
+		"interfaces": interfaceRows(), "addresses": addressRows(), "tables": tableRows(), "routes": routeRows(), "connection": connectionRows(),
+	} {
+		t.Run(domain, func(t *testing.T) {
+			for _, r := range rows {
+				t.Run(r.name, func(t *testing.T) { r.do(reach(t)) })
+			}
+		})
+	}
+}
+
+// A vpp is one that a row talks to.
+type vpp struct {
+	*testing.T
+	*conn.Conn
+	socket string
+	fresh  bool // nothing was ever made in it
+}
+
+type index = interface_types.InterfaceIndex
+
+const (
+	none    = ^index(0)
+	unknown = index(9999)
+)
+
+func reach(t *testing.T) *vpp {
+	t.Helper()
+	v := &vpp{T: t, socket: os.Getenv("VPP_SOCKET"), fresh: os.Getenv("VPP_SOCKET") == ""}
+	switch binary := os.Getenv("VPP"); {
+	case v.socket != "":
+	case binary != "":
+		v.socket = startReal(t, binary)
+	default:
+		v.socket = filepath.Join(t.TempDir(), "api.sock")
+		sim, err := vppsim.New(vppsim.Options{Socket: v.socket, Release: "25.10"})
+		if err == nil {
+			err = sim.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(sim.Kill)
+	}
+	v.Conn = dial(t, v.socket)
+	return v
+}
+
+// dial waits for VPP to be there.
+func dial(t *testing.T, socket string) *conn.Conn {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	c, err := conn.Dial(t.Context(), socket, "test")
+	for err != nil && time.Now().Before(deadline) {
+		<-time.After(20 * time.Millisecond)
+		c, err = conn.Dial(t.Context(), socket, "test")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = c.Run(context.Background()); close(ended) }()
+	t.Cleanup(func() { c.Close(errors.New("the row is over")); <-ended })
+	return c
+}
+
+// startReal starts a VPP with nothing but its API, until the row is over.
+func startReal(t *testing.T, binary string) (socket string) {
+	dir := t.TempDir()
+	socket = filepath.Join(dir, "api.sock")
+	config := fmt.Sprintf("unix { nodaemon nosyslog nobanner runtime-dir %[1]s cli-listen %[1]s/cli.sock } socksvr { socket-name %[2]s } "+
+		"statseg { socket-name %[1]s/stats.sock } api-segment { prefix t%[3]d } plugins { plugin dpdk_plugin.so { disable } }", dir, socket, os.Getpid())
+	cmd := exec.Command(binary, config)
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it has ended already if this fails
+		_ = cmd.Wait()         // killed
+	})
+	return socket
+}
+
+// is checks what became of a call.
+func (v *vpp) is(what string, err error, want api.VPPApiError) {
+	v.Helper()
+	if want == 0 && err != nil || want != 0 && !errors.Is(err, want) {
+		v.Errorf("%s: %v, want %d (%v)", what, err, want, want)
+	}
+}
+
+func (v *vpp) call(what string, want api.VPPApiError, request, reply api.Message) {
+	v.Helper()
+	v.is(what, v.Call(v.Context(), request, reply), want)
+}
+
+func dump[T any, P interface {
+	*T
+	api.Message
+}](v *vpp, request api.Message) []T {
+	v.Helper()
+	all, err := conn.Dump[T, P](v.Context(), v.Conn, request)
+	if err != nil {
+		v.Fatal(err)
+	}
+	return all
+}
+
+// loop makes a loopback that is up, for the time of the row.
+func (v *vpp) loop() index {
+	v.Helper()
+	var r vppif.CreateLoopbackReply
+	v.call("create_loopback", 0, &vppif.CreateLoopback{}, &r)
+	v.flags(r.SwIfIndex, 1, 0)
+	v.Cleanup(func() { _ = v.delete(r.SwIfIndex) }) // the row may have deleted it
+	return r.SwIfIndex
+}
+
+func (v *vpp) delete(i index) error {
+	return v.Call(context.WithoutCancel(v.Context()), &vppif.DeleteLoopback{SwIfIndex: i}, &vppif.DeleteLoopbackReply{})
+}
+
+func (v *vpp) flags(i index, flags interface_types.IfStatusFlags, want api.VPPApiError) {
+	v.Helper()
+	v.call("sw_interface_set_flags", want, &vppif.SwInterfaceSetFlags{SwIfIndex: i, Flags: flags}, &vppif.SwInterfaceSetFlagsReply{})
+}
+
+// details of an interface; nil: there is none.
+func (v *vpp) details(i index) *vppif.SwInterfaceDetails {
+	v.Helper()
+	for _, d := range dump[vppif.SwInterfaceDetails](v, &vppif.SwInterfaceDump{SwIfIndex: none}) {
+		if d.SwIfIndex == i {
+			return &d
+		}
+	}
+	return nil
+}
+
+func (v *vpp) address(i index, add bool, address string) error {
+	p := vppwire.AddressWithPrefix(netip.MustParsePrefix(address))
+	return v.Call(v.Context(), &vppif.SwInterfaceAddDelAddress{SwIfIndex: i, IsAdd: add, Prefix: p}, &vppif.SwInterfaceAddDelAddressReply{})
+}
+
+func (v *vpp) addresses(i index, ipv6 bool) (out []string) {
+	v.Helper()
+	for _, d := range dump[ip.IPAddressDetails](v, &ip.IPAddressDump{SwIfIndex: i, IsIPv6: ipv6}) {
+		out = append(out, vppwire.PrefixOf(d.Prefix).String())
+	}
+	return out
+}
+
+// table makes a table, for the time of the row.
+func (v *vpp) table(id uint32, name string) {
+	v.Helper()
+	t := ip.IPTable{TableID: id, Name: name}
+	v.call("ip_table_add_del", 0, &ip.IPTableAddDel{IsAdd: true, Table: t}, &ip.IPTableAddDelReply{})
+	v.Cleanup(func() {
+		ctx := context.WithoutCancel(v.Context())
+		_ = v.Call(ctx, &ip.IPTableFlush{Table: t}, &ip.IPTableFlushReply{})                 // the row may have deleted it
+		_ = v.Call(ctx, &ip.IPTableAddDel{IsAdd: false, Table: t}, &ip.IPTableAddDelReply{}) // the same
+	})
+}
+
+// tables are the names of the IPv4 tables, by id.
+func (v *vpp) tables() map[uint32]string {
+	v.Helper()
+	out := map[uint32]string{}
+	for _, d := range dump[ip.IPTableDetails](v, &ip.IPTableDump{}) {
+		if !d.Table.IsIP6 {
+			out[d.Table.TableID] = d.Table.Name
+		}
+	}
+	return out
+}
