@@ -26,7 +26,7 @@ func (e Explanation) String() string {
 }
 
 func (e Explanation) write(b *strings.Builder, indent string) {
-	fmt.Fprintf(b, "%s%s\n", indent, e.Text)
+	fmt.Fprintf(b, "%s%s\n", indent, printable(e.Text))
 	for _, c := range e.Because {
 		c.write(b, indent+"  ")
 	}

@@ -77,7 +77,7 @@ func (r *Record) argumentsText(b *strings.Builder, limit int) {
 	b.WriteString("      - values:\n")
 	shown := bounded(len(r.Values), limit)
 	for _, c := range r.Values[:shown] {
-		fmt.Fprintf(b, "          - key: %s\n            val: %s\n", c.Key, c.text())
+		fmt.Fprintf(b, "          - key: %s\n            val: %s\n", printable(c.Key), c.text())
 	}
 	moreText(b, "          ", len(r.Values)-shown, "values")
 }
@@ -105,7 +105,7 @@ func (r *Record) staleText() string {
 		return fmt.Sprintf("| #%d - %s (attempt #%d): nothing to be done\n", r.Seq, r.Type, r.Attempt)
 	}
 	return fmt.Sprintf("| #%d - %s (attempt #%d): %d still failing, one is %s: %s\n",
-		r.Seq, r.Type, r.Attempt, len(r.Executed), r.Executed[0].Key, firstLine(r.Executed[0].NewErr))
+		r.Seq, r.Type, r.Attempt, len(r.Executed), printable(r.Executed[0].Key), firstLine(r.Executed[0].NewErr))
 }
 
 // endText is what a transaction did.
@@ -151,7 +151,7 @@ func countText(b *strings.Builder, rest []Operation) {
 	b.WriteString("\n")
 	for _, op := range rest {
 		if op.NewErr != nil {
-			fmt.Fprintf(b, "      - %s failed: %s\n", op.Key, firstLine(op.NewErr))
+			fmt.Fprintf(b, "      - %s failed: %s\n", printable(op.Key), firstLine(op.NewErr))
 		}
 	}
 }
@@ -166,7 +166,7 @@ func (o *Operation) text(b *strings.Builder, number int) {
 	if flags != "" {
 		flags = " [" + flags + "]"
 	}
-	fmt.Fprintf(b, "      %d. %s%s:\n          - key: %s\n", number, o.Verb, flags, o.Key)
+	fmt.Fprintf(b, "      %d. %s%s:\n          - key: %s\n", number, o.Verb, flags, printable(o.Key))
 	switch {
 	case o.Verb == kvscheduler.TxnOperation_UPDATE:
 		fmt.Fprintf(b, "          - prev-value: %s\n          - new-value: %s\n", messageText(o.Old), messageText(o.New))
