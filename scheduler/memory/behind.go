@@ -103,7 +103,7 @@ func (f *File) attempt(rest time.Duration) time.Duration {
 // write writes what is pending. What it does not get to stays pending.
 func (f *File) write() error {
 	all := f.news.take()
-	keys := slices.Sorted(maps.Keys(all))
+	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), f.refuses)
 	for chunk := range slices.Chunk(keys, atOnce) {
 		if err := f.writeSome(chunk, all); err != nil {
 			f.news.giveBack(keys, all)
@@ -111,6 +111,16 @@ func (f *File) write() error {
 		}
 	}
 	return nil
+}
+
+// refuses says, and tells, that key is none for the file, which would else refuse
+// all that is written with it.
+func (f *File) refuses(key string) bool {
+	fits := key != "" && len(key) <= bbolt.MaxKeySize
+	if !fits {
+		f.log.Warn("value is not remembered: its key is none for the file", "bytes", len(key), "most", bbolt.MaxKeySize, "key", key[:min(len(key), 100)])
+	}
+	return !fits
 }
 
 func (f *File) writeSome(keys []string, from map[string][]byte) error {

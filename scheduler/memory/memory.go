@@ -11,7 +11,8 @@
 // a [Pause]. What is noted meanwhile is merged key by key, so memory is bounded by the
 // number of keys. A process that is killed may so lose what it saved within the last
 // Pause; what was written before is on disk, also after a loss of power. Close writes
-// the rest. A disk that is full or fails is tried again and disturbs nothing else.
+// the rest. A disk that is full or fails is tried again and disturbs nothing else. A
+// key of more than 32 KiB is not remembered, with a warning.
 //
 // The file belongs to one process at a time. One that cannot be read is set aside,
 // and a new one begun. Tested on real files, and on a real file system that is full.

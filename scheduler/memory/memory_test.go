@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 
 	"github.com/keyplane/keyplane/internal/scratch"
@@ -102,6 +103,21 @@ func TestFileRemembers(t *testing.T) {
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
+// A key that the file cannot hold is told of, and keeps no other from being written.
+func TestAKeyThatIsTooLong(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "applied.db")
+	log := newJournal()
+	f := open(t, path, log.log())
+	longest := strings.Repeat("x", bbolt.MaxKeySize)
+	save(t, f, map[string][]byte{"a": {}, longest: {}, longest + "x": {}, "z": {}})
+	if got := reopened(t, f, path); len(got) != 3 || got["z"] == nil || got[longest] == nil {
+		t.Errorf("%d keys are remembered", len(got))
+	}
+	if n := strings.Count(log.String(), "level=WARN"); n != 1 {
+		t.Errorf("%d warnings:\n%s", n, log)
 	}
 }
 
