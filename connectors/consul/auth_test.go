@@ -12,6 +12,7 @@ import (
 
 	"github.com/keyplane/keyplane/connectors/consul"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
 )
 
 func startWithACL(t *testing.T) *server {
@@ -48,19 +49,19 @@ func TestACL(t *testing.T) {
 	inFile := s.config()
 	inFile.TokenFile = file
 
-	t.Run("token", func(t *testing.T) { follow(t, connect(s.configFor(reader))).await("a", "1") })
-	t.Run("file", func(t *testing.T) { follow(t, connect(inFile)).await("a", "1") })
+	t.Run("token", func(t *testing.T) { follow(t, connect(s.configFor(reader))).Await("a", "1") })
+	t.Run("file", func(t *testing.T) { follow(t, connect(inFile)).Await("a", "1") })
 	t.Run("environment", func(t *testing.T) {
 		t.Setenv("CONSUL_HTTP_TOKEN", reader)
-		follow(t, connect(s.config())).await("a", "1")
+		follow(t, connect(s.config())).Await("a", "1")
 	})
 	t.Run("file in the environment", func(t *testing.T) {
 		t.Setenv("CONSUL_HTTP_TOKEN_FILE", file)
-		follow(t, connect(s.config())).await("a", "1")
+		follow(t, connect(s.config())).Await("a", "1")
 	})
 	t.Run("the configuration comes first", func(t *testing.T) {
 		t.Setenv("CONSUL_HTTP_TOKEN_FILE", "/nowhere/token")
-		follow(t, connect(s.configFor(reader))).await("a", "1")
+		follow(t, connect(s.configFor(reader))).Await("a", "1")
 	})
 	t.Run("unknown token", func(t *testing.T) {
 		err := ended(t, connect(s.configFor("11111111-1111-1111-1111-111111111111")), root)
@@ -90,21 +91,21 @@ func TestRightsComeAndGo(t *testing.T) {
 	cfg := s.configFor(secret)
 	cfg.WaitTime = 200 * time.Millisecond // after which Consul looks at the token again
 	m := follow(t, connect(cfg))
-	m.await("a", "1", "b", "1")
+	m.Await("a", "1", "b", "1")
 	policy.Rules = `key_prefix "vnf-agent/vpp1/a" { policy = "read" }`
 	_, _, err := s.client.ACL().PolicyUpdate(policy, nil)
 	must(t, policy, err)
-	if err := m.awaitLost(); !errors.Is(err, consul.ErrFiltered) {
+	if err := m.AwaitLost(conformance.Any); !errors.Is(err, consul.ErrFiltered) {
 		t.Errorf("lost for %v", err)
 	}
-	if keys := m.source.Health().Keys; keys != 2 {
+	if keys := m.Source.Health().Keys; keys != 2 {
 		t.Errorf("%d keys are left of 2", keys)
 	}
 	s.put(root+"c", "1")
 	policy.Rules = mayRead
 	_, _, err = s.client.ACL().PolicyUpdate(policy, nil)
 	must(t, policy, err)
-	m.await("a", "1", "b", "1", "c", "1")
+	m.Await("a", "1", "b", "1", "c", "1")
 }
 
 // A token file is read for each request: also a client that lives long follows it.
@@ -122,13 +123,13 @@ func TestTokenIsChanged(t *testing.T) {
 	session, err := connect(cfg).Session(t.Context(), 0)
 	must(t, session, err)
 	m := follow(t, connect(cfg))
-	m.await("a", "1")
+	m.Await("a", "1")
 
 	must(t, second, os.WriteFile(cfg.TokenFile, []byte(second), 0o600))
 	_, err = s.client.ACL().TokenDelete(accessor(t, s, first), nil)
 	must(t, first, err)
 	must(t, second, client.Put(t.Context(), root+"a", []byte("2")))
-	m.await("a", "2")
+	m.Await("a", "2")
 	must(t, second, session.Close(t.Context()))
 
 	must(t, second, os.Remove(cfg.TokenFile))
@@ -150,15 +151,15 @@ func TestTLS(t *testing.T) {
 	client, err := consul.Dial(good)
 	defer must(t, client, err).Close()
 	must(t, client, client.Put(t.Context(), root+"a", []byte("1")))
-	follow(t, connect(good)).await("a", "1")
+	follow(t, connect(good)).Await("a", "1")
 
 	url := good
 	url.Address = "https://" + c.AddrTLS
-	follow(t, connect(url)).await("a", "1")
+	follow(t, connect(url)).Await("a", "1")
 
 	unchecked := good
 	unchecked.CAFile, unchecked.InsecureSkip = "", true
-	follow(t, connect(unchecked)).await("a", "1")
+	follow(t, connect(unchecked)).Await("a", "1")
 
 	t.Run("environment", func(t *testing.T) {
 		t.Setenv("CONSUL_HTTP_ADDR", c.AddrTLS)
@@ -166,7 +167,7 @@ func TestTLS(t *testing.T) {
 		t.Setenv("CONSUL_CACERT", files.CA)
 		t.Setenv("CONSUL_CLIENT_CERT", files.Client.Cert)
 		t.Setenv("CONSUL_CLIENT_KEY", files.Client.Key)
-		follow(t, connect(consul.Config{})).await("a", "1")
+		follow(t, connect(consul.Config{})).Await("a", "1")
 	})
 	refused := map[string]struct {
 		change func(*consul.Config)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -17,72 +16,14 @@ import (
 	"github.com/keyplane/keyplane/connectors/consul"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
 )
 
 const root = "/vnf-agent/vpp1/"
 
-// A mirror follows a connector through a Source.
-type mirror struct {
-	t      *testing.T
-	source *kvdbsync.Source
-	has    map[string]string
-	late   <-chan time.Time
-}
-
-func follow(t *testing.T, c kvdbsync.Connector) *mirror {
+func follow(t *testing.T, c kvdbsync.Connector) *conformance.Mirror {
 	t.Helper()
-	m := &mirror{
-		t: t, has: map[string]string{}, late: time.After(time.Minute),
-		source: kvdbsync.NewSource(kvdbsync.Options{Name: "consul", Connector: c, Root: root, MaxBackoff: 200 * time.Millisecond}),
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- m.source.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
-	return m
-}
-
-// await takes changes until the mirror holds exactly want, pairs of key and value.
-func (m *mirror) await(pairs ...string) {
-	m.t.Helper()
-	want := map[string]string{}
-	for i := 0; i < len(pairs); i += 2 {
-		want[pairs[i]] = pairs[i+1]
-	}
-	for !maps.Equal(m.has, want) || m.source.Health().State != kvdbsync.Synced {
-		select {
-		case <-m.source.Ready():
-		case <-m.late:
-			m.t.Fatalf("the mirror has %v, want %v; health %+v", m.has, want, m.source.Health())
-		}
-		c, _ := m.source.Take()
-		for _, e := range c.Events {
-			m.has[e.Key] = string(e.Value)
-			if e.Value == nil {
-				delete(m.has, e.Key)
-			}
-		}
-	}
-}
-
-// awaitLost waits until the source has noticed, and returns why it thinks so.
-func (m *mirror) awaitLost() error {
-	m.t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for m.source.Health().Err == nil {
-		select {
-		case <-tick.C:
-		case <-m.late:
-			m.t.Fatalf("the loss was not noticed: %+v", m.source.Health())
-		}
-	}
-	return m.source.Health().Err
+	return conformance.Follow(t, c, root)
 }
 
 // begin is a watch read batch by batch, whose listing has been read.
@@ -145,25 +86,25 @@ func anotherServer(t *testing.T, s *server) {
 	s.put(root+"a", "1")
 	other.put(root+"b", "1")
 	m := follow(t, s.connector())
-	m.await("a", "1")
+	m.Await("a", "1")
 	s.line.Retarget(other.consul.Addr)
 	s.line.Set(testkit.Reset)
 	s.line.Set(testkit.Pass)
-	m.await("b", "1")
+	m.Await("b", "1")
 }
 
 func serverThatLostItsData(t *testing.T, s *server) {
 	s.put(root+"a", "1")
 	s.put(root+"b", "1")
 	m := follow(t, s.connector())
-	m.await("a", "1", "b", "1")
+	m.Await("a", "1", "b", "1")
 	s.consul.Kill()
 	s.consul.Wipe()
 	s.consul.Start()
 	s.put(root+"b", "2")
-	m.await("b", "2")
+	m.Await("b", "2")
 	s.put(root+"c", "1")
-	m.await("b", "2", "c", "1")
+	m.Await("b", "2", "c", "1")
 }
 
 // An administrator restores a snapshot; nobody's connection breaks. Consul answers
@@ -180,14 +121,14 @@ func snapshotRestored(t *testing.T, s *server) {
 	s.delete(root + "deleted")
 	s.put(root+"new", "1")
 	m := follow(t, s.connector())
-	m.await("kept", "1", "changed", "2", "new", "1")
+	m.Await("kept", "1", "changed", "2", "new", "1")
 	if err := s.client.Snapshot().Restore(nil, bytes.NewReader(content)); err != nil {
 		t.Fatal(err)
 	}
-	m.await("kept", "1", "changed", "1", "deleted", "1")
+	m.Await("kept", "1", "changed", "1", "deleted", "1")
 	s.put(root+"changed", "3")
-	m.await("kept", "1", "changed", "3", "deleted", "1")
-	if h := m.source.Health(); h.Err != nil {
+	m.Await("kept", "1", "changed", "3", "deleted", "1")
+	if h := m.Source.Health(); h.Err != nil {
 		t.Errorf("the watch ended: %v", h.Err)
 	}
 }
@@ -253,11 +194,11 @@ func emptyValuesAndFolders(t *testing.T, s *server) {
 	s.put(root+"config/", "")
 	s.put(root+"listed", "")
 	m := follow(t, s.connector())
-	m.await("listed", "")
+	m.Await("listed", "")
 	s.put(root+"changed", "")
 	s.put(root+"config/linux/", "")
 	s.put(root+"last", "1")
-	m.await("listed", "", "changed", "", "last", "1")
+	m.Await("listed", "", "changed", "", "last", "1")
 }
 
 func storeThatIsNotThere(t *testing.T, s *server) {
@@ -268,9 +209,9 @@ func storeThatIsNotThere(t *testing.T, s *server) {
 	if !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), s.consul.Addr) {
 		t.Errorf("got %v, want the address and the reason", err)
 	}
-	m.awaitLost()
+	m.AwaitLost(conformance.Any)
 	s.consul.Start()
-	m.await("a", "1")
+	m.Await("a", "1")
 }
 
 // A server that hangs keeps its connections open; so does a line that swallows
@@ -292,16 +233,16 @@ func TestSilenceIsNoticed(t *testing.T) {
 			cfg := s.config()
 			cfg.OperationTimeout = 2 * time.Second
 			m := follow(t, connect(cfg))
-			m.await("a", "1")
+			m.Await("a", "1")
 			s.put(root+"a", "2")
-			m.await("a", "2") // now it is the waiting that is silenced, not the listing
+			m.Await("a", "2") // now it is the waiting that is silenced, not the listing
 			silence.begin(s)
-			if err := m.awaitLost(); !strings.Contains(err.Error(), "no answer within 2s") {
+			if err := m.AwaitLost(conformance.Any); !strings.Contains(err.Error(), "no answer within 2s") {
 				t.Errorf("lost for %v", err)
 			}
 			silence.end(s)
 			s.put(root+"a", "3")
-			m.await("a", "3")
+			m.Await("a", "3")
 		})
 	}
 }
@@ -316,16 +257,16 @@ func TestServerWithoutLeader(t *testing.T) {
 	s := join(t, servers[0])
 	s.put(root+"a", "1")
 	m := follow(t, s.connector())
-	m.await("a", "1")
+	m.Await("a", "1")
 	servers[1].Kill()
 	servers[2].Kill()
-	err := m.awaitLost()
+	err := m.AwaitLost(conformance.Any)
 	var status api.StatusError
 	if !errors.Is(err, consul.ErrNoLeader) && !(errors.As(err, &status) && status.Code == 500) {
 		t.Errorf("lost for %v", err)
 	}
 	servers[1].Start()
-	m.await("a", "1")
+	m.Await("a", "1")
 }
 
 // The leader dies; the watch goes on at another server.
@@ -337,11 +278,11 @@ func TestLeaderDies(t *testing.T) {
 	s := join(t, other)
 	m := follow(t, s.connector())
 	s.put(root+"a", "1")
-	m.await("a", "1")
+	m.Await("a", "1")
 	servers[leader].Kill()
 	for putOnce(s, root+"a", "2") != nil { // until another leads
 	}
-	m.await("a", "2")
+	m.Await("a", "2")
 }
 
 func putOnce(s *server, key, value string) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/keyplane/keyplane/connectors/etcd"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
 )
 
 // startWithUsers starts a server where "agent" with "secret" may read and write
@@ -54,12 +55,12 @@ func TestAuthentication(t *testing.T) {
 	withFile := s.configFor("agent", "")
 	withFile.PasswordFile = file
 
-	t.Run("password", func(t *testing.T) { follow(t, etcd.New(s.configFor("agent", "secret"), log)).await("a", "1") })
-	t.Run("file", func(t *testing.T) { follow(t, etcd.New(withFile, log)).await("a", "1") })
+	t.Run("password", func(t *testing.T) { follow(t, etcd.New(s.configFor("agent", "secret"), log)).Await("a", "1") })
+	t.Run("file", func(t *testing.T) { follow(t, etcd.New(withFile, log)).Await("a", "1") })
 	t.Run("environment", func(t *testing.T) {
 		t.Setenv("ETCD_USERNAME", "agent")
 		t.Setenv("ETCD_PASSWORD", "secret")
-		follow(t, etcd.New(s.configFor("", ""), log)).await("a", "1")
+		follow(t, etcd.New(s.configFor("", ""), log)).Await("a", "1")
 	})
 	refused := map[string]struct {
 		cfg    etcd.Config
@@ -86,7 +87,7 @@ func TestTokenThatRanOut(t *testing.T) {
 	s := startWithUsers(t)
 	s.put(root+"a", "1")
 	m := follow(t, etcd.New(s.configFor("agent", "secret"), slog.New(slog.DiscardHandler)))
-	m.await("a", "1")
+	m.Await("a", "1")
 	client, err := etcd.Dial(s.ctx(), s.configFor("agent", "secret"))
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +97,7 @@ func TestTokenThatRanOut(t *testing.T) {
 		s.etcd.Kill()
 		s.etcd.Start()
 		awaitPut(s.ctx(), t, client, root+"a", value)
-		m.await("a", value)
+		m.Await("a", value)
 	}
 }
 
@@ -124,7 +125,7 @@ func TestTokenThatExpires(t *testing.T) {
 		if err := session.Apply(s.ctx(), []kvdbsync.Pair{{Key: root + "status", Value: []byte(value)}}); err != nil {
 			t.Fatal(err)
 		}
-		m.await("a", value, "status", value)
+		m.Await("a", value, "status", value)
 		<-tick.C
 	}
 	if err := session.Close(s.ctx()); err != nil {
@@ -133,7 +134,7 @@ func TestTokenThatExpires(t *testing.T) {
 	s.line.Set(testkit.Reset)
 	s.put(root+"a", "last")
 	s.line.Set(testkit.Pass)
-	m.await("a", "last")
+	m.Await("a", "last")
 }
 
 // What was known stays while the permission is missing, and changes made meanwhile come with it.
@@ -142,22 +143,22 @@ func TestPermissionRevokedAndGranted(t *testing.T) {
 	s.put(root+"a", "1")
 	s.put(root+"b", "1")
 	m := follow(t, etcd.New(s.configFor("agent", "secret"), slog.New(slog.DiscardHandler)))
-	m.await("a", "1", "b", "1")
+	m.Await("a", "1", "b", "1")
 	if _, err := s.client.UserRevokeRole(s.ctx(), "agent", "vpp1"); err != nil {
 		t.Fatal(err)
 	}
 	s.line.Set(testkit.Reset) // etcd asks for the permission when a watch begins
 	s.line.Set(testkit.Pass)
-	m.awaitLostFor("permission denied")
+	m.AwaitLost(saying("permission denied"))
 	s.put(root+"a", "2")
 	s.delete(root + "b")
-	if c, ok := m.source.Take(); ok {
+	if c, ok := m.Source.Take(); ok {
 		t.Errorf("without permission came %+v", c)
 	}
 	if _, err := s.client.UserGrantRole(s.ctx(), "agent", "vpp1"); err != nil {
 		t.Fatal(err)
 	}
-	m.await("a", "2")
+	m.Await("a", "2")
 }
 
 // awaitPut puts as soon as the client has found that the server is back.
@@ -179,7 +180,7 @@ func TestPermissionThatComesLater(t *testing.T) {
 	s := startWithUsers(t)
 	s.put(root+"a", "1")
 	m := follow(t, etcd.New(s.configFor("late", "secret"), slog.New(slog.DiscardHandler)))
-	if err := m.awaitLost(); !strings.Contains(err.Error(), "authentication failed") {
+	if err := m.AwaitLost(conformance.Any); !strings.Contains(err.Error(), "authentication failed") {
 		t.Errorf("lost for %v", err)
 	}
 	if _, err := s.client.UserAdd(s.ctx(), "late", "secret"); err != nil {
@@ -188,7 +189,7 @@ func TestPermissionThatComesLater(t *testing.T) {
 	if _, err := s.client.UserGrantRole(s.ctx(), "late", "vpp1"); err != nil {
 		t.Fatal(err)
 	}
-	m.await("a", "1")
+	m.Await("a", "1")
 }
 
 // An authority, and all that it signed, is exchanged by another while the agent runs.
@@ -212,7 +213,7 @@ func TestCertificatesThatAreExchanged(t *testing.T) {
 	}
 	put("1")
 	m := follow(t, etcd.New(cfg, slog.New(slog.DiscardHandler)))
-	m.await("a", "1")
+	m.Await("a", "1")
 	e.Stop()
 	for from, to := range map[string]string{
 		newer.CA: files.CA, newer.Server.Cert: files.Server.Cert, newer.Server.Key: files.Server.Key,
@@ -224,7 +225,7 @@ func TestCertificatesThatAreExchanged(t *testing.T) {
 	}
 	e.Start()
 	put("2")
-	m.await("a", "2")
+	m.Await("a", "2")
 }
 
 func TestTLS(t *testing.T) {
@@ -243,15 +244,15 @@ func TestTLS(t *testing.T) {
 	if err := client.Put(t.Context(), root+"a", []byte("1")); err != nil {
 		t.Fatal(err)
 	}
-	follow(t, etcd.New(good, log)).await("a", "1")
+	follow(t, etcd.New(good, log)).Await("a", "1")
 
 	url := good
 	url.Endpoints = []string{"https://" + e.Addr}
-	follow(t, etcd.New(url, log)).await("a", "1")
+	follow(t, etcd.New(url, log)).Await("a", "1")
 
 	unchecked := good
 	unchecked.CAFile, unchecked.InsecureSkip = "", true
-	follow(t, etcd.New(unchecked, log)).await("a", "1")
+	follow(t, etcd.New(unchecked, log)).Await("a", "1")
 
 	refused := map[string]struct {
 		change func(*etcd.Config)

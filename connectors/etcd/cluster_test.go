@@ -12,6 +12,7 @@ import (
 
 	"github.com/keyplane/keyplane/connectors/etcd"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
 )
 
 // A member that is cut off from the others would let a watch wait for ever.
@@ -26,16 +27,16 @@ func TestMemberWithoutLeader(t *testing.T) {
 	}
 	put("1")
 	m := follow(t, etcd.New(etcd.Config{Endpoints: []string{members[0].Addr}}, slog.New(slog.DiscardHandler)))
-	m.await("a", "1")
+	m.Await("a", "1")
 	put("2")
-	m.await("a", "2") // by the watch, which now stands
+	m.Await("a", "2") // by the watch, which now stands
 	members[1].Kill()
 	members[2].Kill()
-	if err := m.awaitLost(); !strings.Contains(err.Error(), "no leader") {
+	if err := m.AwaitLost(conformance.Any); !strings.Contains(err.Error(), "no leader") {
 		t.Errorf("lost for %v", err)
 	}
 	members[1].Start()
-	m.await("a", "2")
+	m.Await("a", "2")
 }
 
 // The watch moves to a member that lives.
@@ -47,7 +48,7 @@ func TestMemberDies(t *testing.T) {
 	}
 	client := bareClient(t, clientv3.Config{Endpoints: endpoints})
 	m := follow(t, etcd.New(etcd.Config{Endpoints: endpoints}, slog.New(slog.DiscardHandler)))
-	m.await()
+	m.Await()
 	for i, e := range members {
 		value := strconv.Itoa(i)
 		e.Kill()
@@ -59,7 +60,7 @@ func TestMemberDies(t *testing.T) {
 				break
 			}
 		}
-		m.await("a", value)
+		m.Await("a", value)
 		e.Start()
 	}
 }

@@ -77,7 +77,7 @@ func TestEnvironment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, "127.0.0.1:1, "+s.etcd.Addr)
 			m := follow(t, etcd.New(etcd.Config{}, slog.New(slog.DiscardHandler)))
-			m.await("a", `"expanded"`)
+			m.Await("a", `"expanded"`)
 		})
 	}
 }

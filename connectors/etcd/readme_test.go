@@ -62,9 +62,9 @@ func runSession(t *testing.T, session string) {
 		}
 		switch i {
 		case 0:
-			m.await("config/linux/interfaces/v2/interface/lo1", `{"name":"lo1","type":"LOOPBACK"}`)
+			m.Await("config/linux/interfaces/v2/interface/lo1", `{"name":"lo1","type":"LOOPBACK"}`)
 		case len(steps) - 1:
-			m.await()
+			m.Await()
 		}
 	}
 }

@@ -17,86 +17,19 @@ import (
 	"github.com/keyplane/keyplane/connectors/etcd"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
 )
 
 const root = "/vnf-agent/vpp1/"
 
-// A mirror follows a connector through a Source.
-type mirror struct {
-	t      *testing.T
-	source *kvdbsync.Source
-	has    map[string]string
-	late   <-chan time.Time
-}
-
-func follow(t *testing.T, c kvdbsync.Connector) *mirror {
+func follow(t *testing.T, c kvdbsync.Connector) *conformance.Mirror {
 	t.Helper()
-	m := &mirror{
-		t: t, has: map[string]string{}, late: time.After(time.Minute),
-		source: kvdbsync.NewSource(kvdbsync.Options{Name: "etcd", Connector: c, Root: root, MaxBackoff: 200 * time.Millisecond}),
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- m.source.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
-	return m
+	return conformance.Follow(t, c, root)
 }
 
-// await takes changes until the mirror holds exactly want, pairs of key and value.
-func (m *mirror) await(pairs ...string) {
-	m.t.Helper()
-	want := map[string]string{}
-	for i := 0; i < len(pairs); i += 2 {
-		want[pairs[i]] = pairs[i+1]
-	}
-	for !maps.Equal(m.has, want) || m.source.Health().State != kvdbsync.Synced {
-		select {
-		case <-m.source.Ready():
-		case <-m.late:
-			m.t.Fatalf("the mirror has %v, want %v; health %+v", m.has, want, m.source.Health())
-		}
-		c, _ := m.source.Take()
-		for _, e := range c.Events {
-			m.has[e.Key] = string(e.Value)
-			if e.Value == nil {
-				delete(m.has, e.Key)
-			}
-		}
-	}
-}
-
-// awaitLost waits until the source has noticed, and returns why it thinks so.
-func (m *mirror) awaitLost() error {
-	m.t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for m.source.Health().Err == nil {
-		select {
-		case <-tick.C:
-		case <-m.late:
-			m.t.Fatalf("the loss was not noticed: %+v", m.source.Health())
-		}
-	}
-	return m.source.Health().Err
-}
-
-// awaitLostFor waits until the source is lost for a reason that says text.
-func (m *mirror) awaitLostFor(text string) {
-	m.t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for err := m.awaitLost(); err == nil || !strings.Contains(err.Error(), text); err = m.source.Health().Err {
-		select {
-		case <-tick.C:
-		case <-m.late:
-			m.t.Fatalf("not lost for %s: %+v", text, m.source.Health())
-		}
-	}
+// saying is any reason that says text.
+func saying(text string) func(error) bool {
+	return func(err error) bool { return strings.Contains(err.Error(), text) }
 }
 
 func TestServerThatLostItsData(t *testing.T) {
@@ -106,15 +39,15 @@ func TestServerThatLostItsData(t *testing.T) {
 	}
 	s.put(root+"b", "1")
 	m := follow(t, s.connector())
-	m.await("a", "9", "b", "1")
+	m.Await("a", "9", "b", "1")
 	s.etcd.Kill()
 	s.etcd.Wipe()
 	s.etcd.Start()
 	s.put(root+"b", "2")
-	m.await("b", "2")
+	m.Await("b", "2")
 	s.put(root+"c", "1")
-	m.await("b", "2", "c", "1")
-	if rev := m.source.Health().Rev; rev != s.revision() {
+	m.Await("b", "2", "c", "1")
+	if rev := m.Source.Health().Rev; rev != s.revision() {
 		t.Errorf("health says revision %d, the server is at %d", rev, s.revision())
 	}
 }
@@ -124,11 +57,11 @@ func TestAnotherClusterBehindTheSameAddress(t *testing.T) {
 	one.put(root+"a", "1")
 	two.put(root+"b", "1")
 	m := follow(t, one.connector())
-	m.await("a", "1")
+	m.Await("a", "1")
 	one.line.Retarget(two.etcd.Addr)
 	one.line.Set(testkit.Reset)
 	one.line.Set(testkit.Pass)
-	m.await("b", "1")
+	m.Await("b", "1")
 }
 
 // Between the listing and the watch the server dies and comes back with less, or
@@ -311,19 +244,19 @@ func TestSilenceIsNoticed(t *testing.T) {
 			s := start(t)
 			s.put(root+"a", "1")
 			m := follow(t, s.connector())
-			m.await("a", "1")
+			m.Await("a", "1")
 			s.put(root+"a", "2")
-			m.await("a", "2") // now it is the watch that is silenced, not its beginning
+			m.Await("a", "2") // now it is the watch that is silenced, not its beginning
 			begun := time.Now()
 			silence.begin(s)
-			reason := m.awaitLost()
+			reason := m.AwaitLost(conformance.Any)
 			t.Logf("noticed after %v: %v", time.Since(begun).Round(time.Millisecond), reason)
 			if took := time.Since(begun); took > 20*time.Second {
 				t.Errorf("noticed after %v", took)
 			}
 			silence.end(s)
 			s.put(root+"a", "3")
-			m.await("a", "3")
+			m.Await("a", "3")
 		})
 	}
 }
@@ -334,12 +267,12 @@ func TestDeadEndpointBesideALivingOne(t *testing.T) {
 	dead := testkit.StartProxy(t, s.etcd.Addr)
 	dead.Set(testkit.Reset)
 	m := follow(t, etcd.New(etcd.Config{Endpoints: []string{dead.Addr, s.line.Addr}}, slog.New(slog.DiscardHandler)))
-	m.await("a", "1")
+	m.Await("a", "1")
 	// The watch moves to the other when its own dies.
 	dead.Set(testkit.Pass)
 	s.line.Set(testkit.Reset)
 	s.put(root+"a", "2")
-	m.await("a", "2")
+	m.Await("a", "2")
 }
 
 func TestStoreThatIsNotThereSaysWhy(t *testing.T) {
@@ -353,29 +286,29 @@ func TestStoreThatIsNotThereSaysWhy(t *testing.T) {
 			t.Errorf("got %v, want the address and the reason", err)
 		}
 	}
-	if err := m.awaitLost(); !isUnavailable(err) {
+	if err := m.AwaitLost(conformance.Any); !isUnavailable(err) {
 		t.Errorf("lost for %v", err)
 	}
 	s.etcd.Start()
-	m.await("a", "1")
+	m.Await("a", "1")
 }
 
 // Where nothing changes below the prefix, the server tells how far it has come.
 func TestProgress(t *testing.T) {
 	s := start(t, "--watch-progress-notify-interval=100ms")
 	m := follow(t, s.connector())
-	m.await()
+	m.Await()
 	for range 10 {
 		s.put("/elsewhere", "1")
 	}
-	want := s.revision()
+	want, late := s.revision(), s.ctx()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for m.source.Health().Rev != want {
+	for m.Source.Health().Rev != want {
 		select {
 		case <-tick.C:
-		case <-m.late:
-			t.Fatalf("the server is at %d; health %+v", want, m.source.Health())
+		case <-late.Done():
+			t.Fatalf("the server is at %d; health %+v", want, m.Source.Health())
 		}
 	}
 }
@@ -384,7 +317,7 @@ func TestProgress(t *testing.T) {
 func TestSlowConsumer(t *testing.T) {
 	s := start(t)
 	m := follow(t, s.connector())
-	m.await()
+	m.Await()
 	const groups, keys, rounds = 20, 100, 5
 	want := map[string]string{}
 	for round := range rounds {
@@ -400,17 +333,17 @@ func TestSlowConsumer(t *testing.T) {
 	}
 	s.put(root+"last", "1")
 	want["last"] = "1"
-	for m.source.Health().Keys < len(want) || m.source.Health().Rev < s.revision() {
+	for m.Source.Health().Keys < len(want) || m.Source.Health().Rev < s.revision() {
 		select {
-		case <-m.source.Ready():
-		case <-m.late:
-			t.Fatalf("health %+v", m.source.Health())
+		case <-m.Source.Ready():
+		case <-s.ctx().Done():
+			t.Fatalf("health %+v", m.Source.Health())
 		}
 	}
-	if h := m.source.Health(); h.Waiting != len(want) {
+	if h := m.Source.Health(); h.Waiting != len(want) {
 		t.Errorf("%d keys wait, want %d", h.Waiting, len(want))
 	}
-	c, _ := m.source.Take()
+	c, _ := m.Source.Take()
 	for _, e := range c.Events {
 		if want[e.Key] != string(e.Value) {
 			t.Errorf("%s: %.10q, want %.10q", e.Key, e.Value, want[e.Key])
@@ -425,9 +358,9 @@ func TestAnEmptyValueIsNotADeletion(t *testing.T) {
 	s := start(t)
 	s.put(root+"listed", "")
 	m := follow(t, s.connector())
-	m.await("listed", "")
+	m.Await("listed", "")
 	s.put(root+"changed", "")
-	m.await("listed", "", "changed", "")
+	m.Await("listed", "", "changed", "")
 }
 
 func TestExpiredLeaseTakesItsKeys(t *testing.T) {
@@ -440,9 +373,9 @@ func TestExpiredLeaseTakesItsKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := follow(t, s.connector())
-	m.await("leased", "1")
+	m.Await("leased", "1")
 	if _, err := s.client.Revoke(s.ctx(), lease.ID); err != nil {
 		t.Fatal(err)
 	}
-	m.await()
+	m.Await()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/keyplane/keyplane/connectors/redis"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
 )
 
 // startWithUsers starts a server where "agent" with "secret" may do what the README
@@ -45,9 +46,9 @@ func TestAuthentication(t *testing.T) {
 	withFile := s.configFor("agent", "")
 	withFile.PasswordFile = file
 
-	t.Run("user", func(t *testing.T) { follow(t, redis.New(s.configFor("agent", "secret"), discard())).await("a", "1") })
-	t.Run("password alone", func(t *testing.T) { follow(t, redis.New(s.configFor("", "admin"), discard())).await("a", "1") })
-	t.Run("file", func(t *testing.T) { follow(t, redis.New(withFile, discard())).await("a", "1") })
+	t.Run("user", func(t *testing.T) { follow(t, redis.New(s.configFor("agent", "secret"), discard())).Await("a", "1") })
+	t.Run("password alone", func(t *testing.T) { follow(t, redis.New(s.configFor("", "admin"), discard())).Await("a", "1") })
+	t.Run("file", func(t *testing.T) { follow(t, redis.New(withFile, discard())).Await("a", "1") })
 	refused := map[string]struct {
 		cfg    redis.Config
 		prefix string
@@ -76,7 +77,7 @@ func TestPasswordThatChanges(t *testing.T) {
 	cfg := s.configFor("agent", "")
 	cfg.PasswordFile = filepath.Join(t.TempDir(), "password")
 	client := (*redis.Client)(nil)
-	m := (*mirror)(nil)
+	m := (*conformance.Mirror)(nil)
 	for _, password := range []string{"secret", "other"} {
 		if err := os.WriteFile(cfg.PasswordFile, []byte(password), 0o600); err != nil {
 			t.Fatal(err)
@@ -90,7 +91,7 @@ func TestPasswordThatChanges(t *testing.T) {
 		if err := client.Put(t.Context(), root+"a", []byte(password)); err != nil {
 			t.Fatal(err)
 		}
-		m.await("a", password)
+		m.Await("a", password)
 	}
 }
 
@@ -99,18 +100,18 @@ func TestPermissionThatComesAndGoes(t *testing.T) {
 	s := startWithUsers(t)
 	s.put(root+"a", "1")
 	m := follow(t, redis.New(s.configFor("late", "secret"), discard()))
-	if err := m.awaitLost(); !strings.Contains(err.Error(), "WRONGPASS") {
+	if err := m.AwaitLost(conformance.Any); !strings.Contains(err.Error(), "WRONGPASS") {
 		t.Errorf("lost for %v", err)
 	}
 	s.permit("late")
-	m.await("a", "1")
+	m.Await("a", "1")
 	s.do("ACL", "DELUSER", "late")
-	m.awaitLost()
+	m.AwaitLost(conformance.Any)
 	s.put(root+"a", "2")
 	s.permit("late")
-	m.await("a", "2")
-	if m.gone != 0 {
-		t.Errorf("%d deletions seen, but there were none", m.gone)
+	m.Await("a", "2")
+	if m.Gone != 0 {
+		t.Errorf("%d deletions seen, but there were none", m.Gone)
 	}
 }
 
@@ -145,7 +146,7 @@ func TestCertificatesThatAreExchanged(t *testing.T) {
 		if err := client.Put(t.Context(), root+"a", []byte(value)); err != nil {
 			t.Fatal(err)
 		}
-		m.await("a", value)
+		m.Await("a", value)
 	}
 	put("1")
 	r.Stop()
@@ -192,14 +193,14 @@ func testTLSOfServer(t *testing.T, r *testkit.Redis, security redis.TLS) {
 func putAndSee(t *testing.T, cfg redis.Config) {
 	t.Helper()
 	m := follow(t, redis.New(cfg, discard()))
-	m.await()
+	m.Await()
 	client := dial(t, cfg)
 	if err := client.Put(t.Context(), root+"a", []byte("1")); err != nil {
 		t.Fatal(err)
 	}
-	m.await("a", "1")
+	m.Await("a", "1")
 	if _, err := client.Delete(t.Context(), root+"a"); err != nil {
 		t.Fatal(err)
 	}
-	m.await()
+	m.Await()
 }

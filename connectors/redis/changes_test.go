@@ -61,7 +61,7 @@ func TestEveryCommandThatWrites(t *testing.T) {
 	}
 	modes(t, func(t *testing.T, s *server, c *redis.Connector) {
 		m := follow(t, c)
-		m.await()
+		m.Await()
 		s.put("apart", "1")
 		dump := s.do("DUMP", "apart")
 		for _, step := range append(steps, struct {
@@ -69,7 +69,7 @@ func TestEveryCommandThatWrites(t *testing.T) {
 			want    []string
 		}{[]any{"RESTORE", a, 0, dump, "REPLACE"}, []string{"a", "1"}}) {
 			_ = s.client.Do(s.ctx(), step.command...).Err() // EVAL has nothing to return
-			m.await(step.want...)
+			m.Await(step.want...)
 		}
 	})
 }
@@ -78,10 +78,10 @@ func TestExpiry(t *testing.T) {
 	t.Parallel()
 	modes(t, func(t *testing.T, s *server, c *redis.Connector) {
 		m := follow(t, c)
-		m.await()
+		m.Await()
 		s.do("SET", root+"a", "1", "PX", 200)
-		m.await("a", "1")
-		m.await()
+		m.Await("a", "1")
+		m.Await()
 	})
 }
 
@@ -91,9 +91,9 @@ func TestFlush(t *testing.T) {
 	for _, flush := range []string{"FLUSHALL", "FLUSHDB"} {
 		s.put(root+"a", "1")
 		s.put(root+"b", "2")
-		m.await("a", "1", "b", "2")
+		m.Await("a", "1", "b", "2")
 		s.do(flush)
-		m.await()
+		m.Await()
 	}
 	for b, err := range s.connector().Watch(s.ctx(), root) {
 		if b.Synced {
@@ -111,12 +111,12 @@ func TestKeyThatIsNoString(t *testing.T) {
 		s.do("HSET", root+"listed", "name", "x")
 		s.put(root+"good", "1")
 		m := follow(t, c)
-		m.until(func() bool { return errors.Is(m.errs["listed"], redis.ErrNotString) && m.has["good"] == "1" })
+		m.Until(func() bool { return errors.Is(m.Errs["listed"], redis.ErrNotString) && m.Has["good"] == "1" })
 		s.do("RPUSH", root+"made", "x")
 		s.do("DEL", root+"listed")
-		m.until(func() bool { return len(m.errs) == 1 && errors.Is(m.errs["made"], redis.ErrNotString) })
+		m.Until(func() bool { return len(m.Errs) == 1 && errors.Is(m.Errs["made"], redis.ErrNotString) })
 		s.put(root+"made", "1")
-		m.await("good", "1", "made", "1")
+		m.Await("good", "1", "made", "1")
 	})
 }
 

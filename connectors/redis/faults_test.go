@@ -15,6 +15,7 @@ import (
 	"github.com/keyplane/keyplane/connectors/redis"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
 )
 
 func TestServerThatLostItsData(t *testing.T) {
@@ -22,12 +23,12 @@ func TestServerThatLostItsData(t *testing.T) {
 	s.put(root+"a", "1")
 	s.put(root+"b", "1")
 	m := follow(t, s.connector())
-	m.await("a", "1", "b", "1")
+	m.Await("a", "1", "b", "1")
 	s.redis.Kill()
 	s.redis.Wipe()
 	s.redis.Start()
 	s.put(root+"b", "2")
-	m.await("b", "2")
+	m.Await("b", "2")
 }
 
 func TestAnotherServerBehindTheSameAddress(t *testing.T) {
@@ -35,11 +36,11 @@ func TestAnotherServerBehindTheSameAddress(t *testing.T) {
 	one.put(root+"a", "1")
 	two.put(root+"b", "1")
 	m := follow(t, one.connector())
-	m.await("a", "1")
+	m.Await("a", "1")
 	one.line.Retarget(two.redis.Addr)
 	one.line.Set(testkit.Reset)
 	one.line.Set(testkit.Pass)
-	m.await("b", "1")
+	m.Await("b", "1")
 }
 
 // A connection that only looks alive is found out, and what was missed is made up.
@@ -58,10 +59,10 @@ func TestSilence(t *testing.T) {
 			s.put(root+"a", "1")
 			c := redis.New(redis.Config{Endpoint: s.line.Addr, ReadTimeout: time.Second, DialTimeout: time.Second}, discard())
 			m := follow(t, c)
-			m.await("a", "1")
+			m.Await("a", "1")
 			begun := time.Now()
 			end := silence(s)
-			if err := m.awaitLost(); !errors.Is(err, redis.ErrSilent) {
+			if err := m.AwaitLost(conformance.Any); !errors.Is(err, redis.ErrSilent) {
 				t.Errorf("lost for %v", err)
 			}
 			if after := time.Since(begun); after > 5*time.Second {
@@ -69,7 +70,7 @@ func TestSilence(t *testing.T) {
 			}
 			end()
 			s.put(root+"a", "2")
-			m.await("a", "2")
+			m.Await("a", "2")
 		})
 	}
 }
@@ -81,7 +82,7 @@ func TestEitherConnectionKilled(t *testing.T) {
 	s.put(root+"a", "1")
 	for i := range 2 {
 		m := follow(t, s.connector())
-		m.await("a", "1")
+		m.Await("a", "1")
 		var ids []string
 		for line := range strings.Lines(s.do("CLIENT", "LIST").(string)) {
 			if !strings.Contains(line, "cmd=client|list") {
@@ -93,11 +94,11 @@ func TestEitherConnectionKilled(t *testing.T) {
 		}
 		s.do("CLIENT", "KILL", "ID", ids[i])
 		s.put(root+"a", fmt.Sprint("changed", i))
-		m.await("a", fmt.Sprint("changed", i))
+		m.Await("a", fmt.Sprint("changed", i))
 		s.put(root+"a", "1")
-		m.await("a", "1")
+		m.Await("a", "1")
 		s.do("CLIENT", "KILL", "TYPE", "normal") // ends the next round with none left over
-		m.await("a", "1")
+		m.Await("a", "1")
 		s = join(t, testkit.StartRedis(t, testkit.RedisOptions{}))
 		s.put(root+"a", "1")
 	}
@@ -136,26 +137,26 @@ func TestNotificationsOff(t *testing.T) {
 	s := start(t)
 	s.do("ACL", "SETUSER", "old", "on", ">secret", "~*", "&*", "+@all", "-client|tracking")
 	s.do("ACL", "SETUSER", "low", "on", ">secret", "~*", "&*", "+@all", "-client|tracking", "-config|set")
-	watch := func(user string) *mirror {
+	watch := func(user string) *conformance.Mirror {
 		return follow(t, redis.New(redis.Config{Endpoint: s.line.Addr, Username: user, Password: "secret"}, discard()))
 	}
 	s.put(root+"a", "1")
 	low := watch("low")
-	err := low.awaitLost()
+	err := low.AwaitLost(conformance.Any)
 	want := fmt.Sprintf("redis-cli -u redis://%s CONFIG SET notify-keyspace-events KA", s.line.Addr)
 	if !errors.Is(err, redis.ErrEventsOff) || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v; want it to say %q", err, want)
 	}
 	s.do("CONFIG", "SET", "notify-keyspace-events", "Elx")
 	m := watch("old")
-	m.await("a", "1")
+	m.Await("a", "1")
 	if got := s.client.ConfigGet(s.ctx(), "notify-keyspace-events").Val()["notify-keyspace-events"]; got != "AKE" {
 		t.Errorf("notify-keyspace-events are %q; want AKE: those wanted and those that were there", got)
 	}
-	low.await("a", "1")
+	low.Await("a", "1")
 	s.do("CONFIG", "SET", "notify-keyspace-events", "")
 	s.put(root+"a", "2")
-	m.await("a", "2") // since somebody looks
+	m.Await("a", "2") // since somebody looks
 }
 
 func TestEvictionIsAlarm(t *testing.T) {
@@ -165,12 +166,12 @@ func TestEvictionIsAlarm(t *testing.T) {
 	for i := range 50 {
 		s.put(fmt.Sprintf("%skey%d", root, i), "1")
 	}
-	m.until(func() bool { return len(m.has) == 50 })
+	m.Until(func() bool { return len(m.Has) == 50 })
 	if !strings.Contains(log.String(), "level=WARN msg=\"redis may evict keys") {
 		t.Errorf("no warning: %s", log.String())
 	}
 	s.do("DEBUG", "POPULATE", 10_000, "filler", 1000)
-	m.until(func() bool { return len(m.has) < 50 })
+	m.Until(func() bool { return len(m.Has) < 50 })
 	retry(t, func() error { // as it is said after the keys have gone
 		if !strings.Contains(log.String(), "level=ERROR msg=\"redis evicts keys") {
 			return fmt.Errorf("no alarm: %s", log.String())
@@ -187,7 +188,7 @@ func TestEvictionKnownAsSuch(t *testing.T) {
 	c := redis.New(redis.Config{Endpoint: s.line.Addr, Username: "old", Password: "secret"}, slog.New(slog.NewTextHandler(&log, nil)))
 	m := follow(t, c)
 	s.put(root+"a", "1")
-	m.await("a", "1")
+	m.Await("a", "1")
 	s.do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
 	s.do("CONFIG", "SET", "maxmemory", "1")
 	for s.client.Exists(s.ctx(), root+"a").Val() == 1 {
@@ -195,7 +196,7 @@ func TestEvictionKnownAsSuch(t *testing.T) {
 	}
 	s.do("CONFIG", "SET", "maxmemory", "0")
 	s.put(root+"b", "1")
-	m.await("a", "1", "b", "1")
+	m.Await("a", "1", "b", "1")
 	if !strings.Contains(log.String(), "redis has evicted a key") {
 		t.Errorf("nothing was said: %s", log.String())
 	}
@@ -210,19 +211,19 @@ func TestServerLoads(t *testing.T) {
 		want = append(want, fmt.Sprintf("%04d", i), strings.Repeat("x", 100))
 	}
 	m := follow(t, s.connector())
-	m.await(want...)
+	m.Await(want...)
 	s.redis.Kill()
 	s.redis.Start()
-	if err := m.awaitLost(); err == nil {
+	if err := m.AwaitLost(conformance.Any); err == nil {
 		t.Fatal("unreachable")
 	}
-	for m.source.Health().State != kvdbsync.Synced {
-		m.until(func() bool { return true })
-		if len(m.has) < 1000 {
-			t.Fatalf("%d keys were left", len(m.has))
+	for m.Source.Health().State != kvdbsync.Synced {
+		m.Until(func() bool { return true })
+		if len(m.Has) < 1000 {
+			t.Fatalf("%d keys were left", len(m.Has))
 		}
 	}
-	m.await(want...)
+	m.Await(want...)
 }
 
 func TestServerThatCannotBeReached(t *testing.T) {

@@ -41,7 +41,7 @@ func TestSentinelFailover(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			m.await("a", "1", "b", "1")
+			m.Await("a", "1", "b", "1")
 			if n := old.Do(t.Context(), "WAIT", 1, 10_000).Val(); n != int64(1) {
 				t.Fatalf("%v replicas have it", n)
 			}
@@ -52,11 +52,11 @@ func TestSentinelFailover(t *testing.T) {
 			if existed, err := client.Delete(t.Context(), root+"b"); !existed || err != nil {
 				t.Fatalf("%v, %v", existed, err)
 			}
-			m.await("a", "2")
+			m.Await("a", "2")
 			if err := client.Put(t.Context(), root+"c", []byte("1")); err != nil {
 				t.Fatal(err)
 			}
-			m.await("a", "2", "c", "1")
+			m.Await("a", "2", "c", "1")
 		})
 	}
 }
@@ -71,7 +71,7 @@ func TestSentinelFailoverByCommand(t *testing.T) {
 	if err := old.Set(t.Context(), root+"a", "1", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	m.await("a", "1")
+	m.Await("a", "1")
 	retry(t, func() error {
 		err := replica.Set(t.Context(), root+"a", "2", 0).Err()
 		if err != nil { // also where the Sentinels would not, or have thought better of it
@@ -79,7 +79,7 @@ func TestSentinelFailoverByCommand(t *testing.T) {
 		}
 		return err
 	})
-	m.await("a", "2")
+	m.Await("a", "2")
 }
 
 func expectUnknownMaster(t *testing.T, cfg redis.Config) {
@@ -227,7 +227,7 @@ func reshard(t *testing.T, c *cluster) {
 	for i := range keys {
 		c.put(fmt.Sprintf("%s%03d", root, i), "before")
 	}
-	m.until(func() bool { return m.allAre(keys, "before") })
+	m.Until(func() bool { return allAre(m, keys, "before") })
 	fourth := testkit.StartRedisNode(c.life, testkit.RedisOptions{})
 	fourth.JoinCluster(c.nodes[0], "")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -241,18 +241,18 @@ func reshard(t *testing.T, c *cluster) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	m.until(func() bool { return m.allAre(keys, "") })
+	m.Until(func() bool { return allAre(m, keys, "") })
 	c.nodes = append(c.nodes, fourth)
 	for i := range keys {
 		c.put(fmt.Sprintf("%s%03d", root, i), "after")
 	}
-	m.until(func() bool { return m.allAre(keys, "after") })
+	m.Until(func() bool { return allAre(m, keys, "after") })
 	for i := range keys {
 		c.delete(fmt.Sprintf("%s%03d", root, i))
 	}
-	m.await()
-	if m.gone != keys {
-		t.Errorf("%d deletions seen, want only the %d there were", m.gone, keys)
+	m.Await()
+	if m.Gone != keys {
+		t.Errorf("%d deletions seen, want only the %d there were", m.Gone, keys)
 	}
 }
 
@@ -272,13 +272,13 @@ func (c *cluster) keepPutting(ctx context.Context, keys int) error {
 }
 
 // allAre tells whether the mirror holds so many keys, all with this value.
-func (m *mirror) allAre(keys int, value string) bool {
-	for _, has := range m.has {
+func allAre(m *conformance.Mirror, keys int, value string) bool {
+	for _, has := range m.Has {
 		if has != value {
 			return false
 		}
 	}
-	return len(m.has) == keys
+	return len(m.Has) == keys
 }
 
 // failOver kills a master, whose replica takes over.
@@ -291,15 +291,15 @@ func failOver(t *testing.T, c *cluster) {
 	for i := range keys {
 		c.put(fmt.Sprint(root, i), "1")
 	}
-	m.until(func() bool { return m.allAre(keys, "1") })
+	m.Until(func() bool { return allAre(m, keys, "1") })
 	c.nodes[2].RedisCLI("WAIT", "1", "10000")
 	c.nodes[2].Kill()
 	for i := range keys {
 		retry(t, func() error { return client.Put(t.Context(), fmt.Sprint(root, i), []byte("2")) })
 	}
-	m.until(func() bool { return m.allAre(keys, "2") })
-	if m.gone != 0 {
-		t.Errorf("%d deletions seen, but there were none", m.gone)
+	m.Until(func() bool { return allAre(m, keys, "2") })
+	if m.Gone != 0 {
+		t.Errorf("%d deletions seen, but there were none", m.Gone)
 	}
 	c.nodes[2] = replica
 }

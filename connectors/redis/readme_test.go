@@ -53,9 +53,9 @@ func permissions(t *testing.T, command string) {
 	}
 	s.do(args...)
 	m := follow(t, redis.New(redis.Config{Endpoint: s.redis.Addr, Username: "vpp1", Password: "secret"}, discard()))
-	m.await("a", "1")
+	m.Await("a", "1")
 	s.put(root+"a", "2")
-	m.await("a", "2")
+	m.Await("a", "2")
 }
 
 // runSession runs each "$ command" and compares what follows with its output. The
@@ -82,9 +82,9 @@ func runSession(t *testing.T, session string) {
 		}
 		switch i {
 		case 0:
-			m.await("config/linux/interfaces/v2/interface/lo1", `{"name":"lo1","type":"LOOPBACK"}`)
+			m.Await("config/linux/interfaces/v2/interface/lo1", `{"name":"lo1","type":"LOOPBACK"}`)
 		case len(steps) - 1:
-			m.await()
+			m.Await()
 		}
 	}
 }
