@@ -4,10 +4,12 @@
 //	db, err := filedb.New(filedb.Config{Paths: []string{"/etc/keyplane/conf.d"}}, "/vnf-agent/vpp1/", log)
 //	for batch, err := range db.Watch(ctx, "/vnf-agent/vpp1/") { ... }
 //
-// Whatever wakes a watch, it looks at everything: which files there are, which of
-// them changed, what they say now. So it does not matter which events came, how
-// often, or what they were called; a lost one costs time until the next look, and
-// nothing else. The steps are a file each: walk.go finds the files, read.go
+// What wakes a watch says where to look, never what there is to see: a notification about
+// a plain file leads to that file, and anything else, such as a link, a directory, or lost
+// notifications, to everything: which files there are, which of
+// them changed, what they say now. So it does not matter what happened, in what order, or
+// how often; what was never told is found when everything is looked at again,
+// now and then. The steps are a file each: walk.go finds the files, read.go
 // reads one that nobody is writing, parse.go makes entries of it (quick.go, of
 // what programs wrote), file.go decides (without touching anything) what counts of
 // it, merge.go makes one store of all files, watch.go says what changed, notify.go
@@ -67,8 +69,10 @@ type DB struct {
 	root string
 	log  *slog.Logger
 
-	mu    sync.Mutex // guards files: one look at a time
+	mu    sync.Mutex // guards what follows: one look at a time
 	files map[string]file
+	walk  *walk     // the last; nil: there was none
+	whole time.Time // when it was
 
 	status statusFile
 }

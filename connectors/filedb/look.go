@@ -5,8 +5,15 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"os"
+	"runtime"
 	"slices"
+	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/keyplane/keyplane/models/structured/document"
 )
 
 // A state of all files, at one moment. It is never changed.
@@ -15,65 +22,150 @@ type snapshot struct {
 	dirs  map[string]watch // what to watch
 	// problems are faults of places; those of files are with the files.
 	problems []error
+	// whole is when everything was last looked at.
+	whole time.Time
 	// wake is when a file wants to be looked at again; zero: none does.
 	wake time.Time
 	// unsettled tells that a file is about to say something for the first time.
 	unsettled bool
 }
 
-// look finds out what all files say now.
-func (db *DB) look() *snapshot {
+// A reason is why to look, and so where: at everything, or only at some files and
+// at those that want to be looked at again.
+type reason struct {
+	everything bool
+	files      map[string]bool // by path, as configured and listed
+}
+
+// look finds out what the files say now.
+func (db *DB) look(why reason) *snapshot {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	w := explore(db.cfg)
-	s := &snapshot{dirs: w.dirs, problems: w.problems, files: make(map[string]file, len(w.files))}
-	paths := maps.Clone(w.files)
-	for path := range db.files {
-		if _, found := paths[path]; !found {
-			paths[path] = identity{}
-		}
+	if why.everything || db.walk == nil || !db.lookAtSome(why.files) {
+		db.lookAtAll()
 	}
-	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		f, keep := db.lookAt(path, paths[path], w)
-		if !keep {
-			continue
-		}
-		s.files[path] = f
+	s := &snapshot{files: db.files, dirs: db.walk.dirs, whole: db.whole}
+	for _, f := range s.files {
 		s.unsettled = s.unsettled || f.unsettled()
 		if !f.until.IsZero() && (s.wake.IsZero() || f.until.Before(s.wake)) {
 			s.wake = f.until
 		}
 	}
-	s.problems = append(s.problems, w.absences(s.files)...)
-	db.files = s.files
+	s.problems = append(slices.Clip(db.walk.problems), db.walk.absences(s.files)...)
 	return s
 }
 
-// lookAt reads the file at path if there is reason to. id is what lies there, zero
-// for nothing that could be found.
-func (db *DB) lookAt(path string, id identity, w *walk) (f file, keep bool) {
-	f, now := db.files[path], time.Now()
-	_, listed := w.files[path]
-	switch {
-	case !listed && w.holds(path):
-		return f, true
-	case !listed:
-		return f.sees(sight{err: fs.ErrNotExist}, now, db.cfg)
-	case !f.changed(id):
-		return f, true
+// lookAtAll finds the files, and reads those that there is reason to read, as many at
+// once as there are processors.
+func (db *DB) lookAtAll() {
+	db.whole, db.walk = time.Now(), explore(db.cfg)
+	next, looks := map[string]file{}, map[string]*look{}
+	for path, id := range db.walk.files {
+		if f := db.files[path]; f.changed(id) {
+			looks[path] = &look{before: f, id: id}
+		} else {
+			next[path] = f
+		}
 	}
-	s := sight{id: id}
-	data, read, err := read(path, f.at(id, now).stalled(now, db.cfg))
+	for path, f := range db.files {
+		if _, found := db.walk.files[path]; found {
+			continue
+		}
+		if db.walk.holds(path) {
+			next[path] = f
+			continue
+		}
+		looks[path] = &look{before: f, absent: true}
+	}
+	db.carryOut(looks, next)
+}
+
+// lookAtSome looks at the files at paths, and at those whose time has come. False: it
+// takes a look at everything, and nothing is done.
+func (db *DB) lookAtSome(paths map[string]bool) bool {
+	now, looks := time.Now(), map[string]*look{}
+	for path, f := range db.files {
+		if !f.until.IsZero() && !now.Before(f.until) {
+			looks[path] = &look{before: f}
+		}
+	}
+	for path := range paths {
+		looks[path] = &look{before: db.files[path]}
+	}
+	for path, l := range looks {
+		var plain bool
+		if l.id, plain = lies(path); !plain {
+			return false
+		}
+		l.absent = l.id == identity{}
+		if _, ok := document.FormatOf(path); !ok || !l.absent && !l.before.changed(l.id) {
+			delete(looks, path)
+		}
+	}
+	db.carryOut(looks, maps.Clone(db.files))
+	return true
+}
+
+// lies returns what file lies at a path, zero for none. It is not plain if it can
+// only be told from everything else what it is about: a directory, a link, a file of several names.
+func lies(path string) (id identity, plain bool) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return identity{}, true
+	case err != nil || !info.Mode().IsRegular():
+		return identity{}, false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return identify(info), ok && st.Nlink == 1
+}
+
+// A look is one at one file.
+type look struct {
+	before file
+	id     identity // of what lies there; zero for nothing that could be found
+	absent bool
+	after  file
+	keep   bool
+}
+
+// carryOut takes the looks, and makes next, with what they find, the state of the files.
+func (db *DB) carryOut(looks map[string]*look, next map[string]file) {
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for path, l := range looks {
+		g.Go(func() error {
+			l.after, l.keep = db.lookAt(path, l)
+			return nil
+		})
+	}
+	_ = g.Wait() // what cannot be read is in what was found
+	for path, l := range looks {
+		if delete(next, path); l.keep {
+			next[path] = l.after
+		}
+	}
+	db.files = next
+}
+
+// lookAt reads the file at path.
+func (db *DB) lookAt(path string, l *look) (f file, keep bool) {
+	now := time.Now()
+	if l.absent {
+		return l.before.sees(sight{err: fs.ErrNotExist}, now, db.cfg)
+	}
+	s := sight{id: l.id}
+	data, read, err := read(path, l.before.at(l.id, now).stalled(now, db.cfg))
 	if read != (identity{}) {
 		s.id = read
 	}
 	if s.err = err; err == nil {
-		s = db.parsed(path, data, s.id, f.read)
+		s = db.parsed(path, data, s.id, l.before.read)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		s.id = identity{}
 	}
-	return f.sees(s, now, db.cfg)
+	return l.before.sees(s, now, db.cfg)
 }
 
 // parsed is the sight of data, which may well be what was read before.

@@ -166,7 +166,7 @@ func TestADirectoryMadeAgainIsWatchedAgain(t *testing.T) {
 	}
 	n := newNotifier(Config{Rescan: time.Hour}, slog.New(slog.DiscardHandler))
 	defer n.close()
-	dirs := map[string]watch{dir: {id: identity{ino: 1}}}
+	dirs := map[string]watch{dir: {id: identity{ino: 1}, listed: dir}}
 	if !n.follow(dirs) || n.follow(dirs) {
 		t.Fatal("a directory is new once")
 	}
@@ -175,7 +175,7 @@ func TestADirectoryMadeAgainIsWatchedAgain(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := n.wait(ctx, time.Time{}, time.Time{}); err != nil {
+	if _, err := n.wait(ctx, &snapshot{whole: time.Now()}, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {

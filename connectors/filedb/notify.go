@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A notifier says when to look again: when something happened in a directory that
-// it follows, or after a while. What happened does not matter. It belongs to one watch.
+// A notifier says when to look again, and where: when something happened in a directory
+// that it follows, or after a while. What happened does not matter. It belongs to one watch.
 type notifier struct {
 	cfg  Config
 	log  *slog.Logger
@@ -22,6 +22,10 @@ type notifier struct {
 	dirs map[string]watch  // what is followed, by real path
 	poor bool              // the kernel has no more watches to give
 }
+
+// mostAtOnce is how many notifications may lead to one look, besides those that come while
+// it is not time for it yet.
+const mostAtOnce = 512
 
 func newNotifier(cfg Config, log *slog.Logger) *notifier {
 	return &notifier{cfg: cfg, log: log, dirs: map[string]watch{}}
@@ -73,7 +77,7 @@ func (n *notifier) drop(path string) {
 }
 
 func (n *notifier) open() bool {
-	kern, err := fsnotify.NewWatcher()
+	kern, err := fsnotify.NewBufferedWatcher(mostAtOnce)
 	if err != nil {
 		n.impoverished(err)
 		return false
@@ -91,62 +95,76 @@ func (n *notifier) impoverished(err error) {
 		"poll_interval", n.cfg.Poll, "err", err)
 }
 
-// wait returns when it is time to look: after a notification, but not before
-// notBefore; at wake, if that is set; and now and then without a reason. Its error
-// is that of ctx or of the kernel.
-func (n *notifier) wait(ctx context.Context, wake, notBefore time.Time) error {
-	timer := time.NewTimer(n.patience(wake))
+// wait returns when it is time to look, and why: after a notification, but not before
+// notBefore; when a file of s wants it; and at everything now and then without a reason.
+// Its error is that of ctx or of the kernel.
+func (n *notifier) wait(ctx context.Context, s *snapshot, notBefore time.Time) (reason, error) {
+	why := reason{files: map[string]bool{}}
+	timer := time.NewTimer(n.patience(s))
 	defer timer.Stop()
 	for told := false; ; {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return why, ctx.Err()
 		case <-timer.C:
-			return nil
+			for range len(n.events()) {
+				n.note(<-n.events(), &why)
+			}
+			why.everything = why.everything || !time.Now().Before(n.due(s))
+			return why, nil
 		case e := <-n.events():
-			if !told && n.concerns(e) {
+			if n.note(e, &why) && !told {
 				told = true
 				timer.Reset(max(0, time.Until(notBefore)))
 			}
 		case err := <-n.errors():
 			if !errors.Is(err, fsnotify.ErrEventOverflow) {
-				return err
+				return why, err
 			}
 			n.log.Info("file notifications were lost: looking at everything")
-			return nil
+			return reason{everything: true}, nil
 		}
 	}
 }
 
-func (n *notifier) patience(wake time.Time) time.Duration {
-	d := n.cfg.Rescan
-	if n.poor {
-		d = n.cfg.Poll
+func (n *notifier) patience(s *snapshot) time.Duration {
+	next := n.due(s)
+	if !s.wake.IsZero() && s.wake.Before(next) {
+		next = s.wake
 	}
-	if !wake.IsZero() {
-		d = min(d, max(0, time.Until(wake)))
-	}
-	return d
+	return max(0, time.Until(next))
 }
 
-// concerns tells whether an event is a reason to look.
-func (n *notifier) concerns(e fsnotify.Event) bool {
+// due is when to look at everything.
+func (n *notifier) due(s *snapshot) time.Time {
+	if n.poor {
+		return s.whole.Add(n.cfg.Poll)
+	}
+	return s.whole.Add(n.cfg.Rescan)
+}
+
+// note adds an event to the reasons to look, and tells whether it is one.
+func (n *notifier) note(e fsnotify.Event, why *reason) bool {
 	if _, followed := n.dirs[e.Name]; followed {
 		if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
 			n.drop(e.Name) // what appears there next is another directory
 		}
+		why.everything = true
 		return true
 	}
-	d, followed := n.dirs[filepath.Dir(e.Name)]
-	if !followed {
+	d := n.dirs[filepath.Dir(e.Name)]
+	name := filepath.Base(e.Name)
+	// Kubernetes swaps a link called ..data; other names with a dot are of no interest.
+	hidden := strings.HasPrefix(name, ".")
+	switch {
+	case d.names[name], d.listed != "" && strings.HasPrefix(name, ".."):
+		why.everything = true
+	case d.listed != "" && !hidden:
+		why.files[filepath.Join(d.listed, name)] = true
+	default:
 		return false
 	}
-	name := filepath.Base(e.Name)
-	if d.names != nil {
-		return d.names[name]
-	}
-	// Kubernetes swaps a link called ..data; other names with a dot are of no interest.
-	return !strings.HasPrefix(name, ".") || strings.HasPrefix(name, "..")
+	return true
 }
 
 func (n *notifier) events() <-chan fsnotify.Event {

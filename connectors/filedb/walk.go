@@ -28,8 +28,9 @@ type walk struct {
 
 // A watch is what of a directory is worth waking for.
 type watch struct {
-	id    identity
-	names map[string]bool // nil: everything that is not hidden
+	id     identity
+	listed string          // the path by which its files are listed; "": only names count
+	names  map[string]bool // what other places hang on: links, and places that are configured
 }
 
 // explore finds all files of a configuration.
@@ -156,14 +157,14 @@ func (w *walk) watch(dir, name string) bool {
 	if err != nil || !info.IsDir() {
 		return false
 	}
-	d, found := w.dirs[real]
+	d := w.dirs[real]
 	d.id = identity{dev: identify(info).dev, ino: identify(info).ino}
 	switch {
 	case name == "":
-		d.names = nil
-	case !found:
+		d.listed = dir
+	case d.names == nil:
 		d.names = map[string]bool{name: true}
-	case d.names != nil:
+	default:
 		d.names[name] = true
 	}
 	w.dirs[real] = d

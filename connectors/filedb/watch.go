@@ -18,8 +18,9 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 		n := newNotifier(db.cfg, db.log)
 		defer n.close()
 		v := view{merger: newMerger(prefix)}
+		why := reason{everything: true}
 		for first := true; ; first = false {
-			s, notBefore, err := db.settle(ctx, n, first)
+			s, notBefore, err := db.settle(ctx, n, why, first)
 			if ctx.Err() != nil {
 				return
 			}
@@ -32,7 +33,7 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 			if (changed || first) && !yield(b, nil) {
 				return
 			}
-			if err := n.wait(ctx, s.wake, notBefore); err != nil {
+			if why, err = n.wait(ctx, s, notBefore); err != nil {
 				if ctx.Err() == nil {
 					yield(kvdbsync.Batch{}, err)
 				}
@@ -46,16 +47,17 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 // new watch on a directory, which may have been written to before; and the first
 // time until no file is half written, within reason. It also says when to look again at the
 // earliest, so that under a flood of changes looking takes half of the time.
-func (db *DB) settle(ctx context.Context, n *notifier, first bool) (s *snapshot, notBefore time.Time, err error) {
+func (db *DB) settle(ctx context.Context, n *notifier, why reason, first bool) (s *snapshot, notBefore time.Time, err error) {
 	limit := time.Now().Add(db.cfg.stall())
 	for ctx.Err() == nil {
 		begun := time.Now()
-		s := db.look()
+		s := db.look(why)
 		ended := time.Now()
 		switch {
 		case n.follow(s.dirs):
+			why = reason{everything: true}
 		case first && s.unsettled && ended.Before(limit):
-			if err := n.wait(ctx, s.wake, ended); err != nil {
+			if why, err = n.wait(ctx, s, ended); err != nil {
 				return nil, ended, err
 			}
 		default:
@@ -83,9 +85,15 @@ func (v *view) update(s *snapshot) (b kvdbsync.Batch, changed bool) {
 
 // allProblems returns the faults of places and files, sorted by path; never nil.
 func (s *snapshot) allProblems() []error {
+	faulty := map[string][]error{}
+	for path, f := range s.files {
+		if problems := f.problems(); problems != nil {
+			faulty[path] = problems
+		}
+	}
 	out := append([]error{}, s.problems...)
-	for _, path := range slices.Sorted(maps.Keys(s.files)) {
-		out = append(out, s.files[path].problems()...)
+	for _, path := range slices.Sorted(maps.Keys(faulty)) {
+		out = append(out, faulty[path]...)
 	}
 	return out
 }
