@@ -43,8 +43,8 @@ var errUsage = errors.New("usage")
 
 func main() {
 	ctx, restore := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer restore()
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	restore()
 	switch {
 	case err == nil:
 	case errors.Is(err, errUsage):

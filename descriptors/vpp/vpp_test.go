@@ -23,8 +23,13 @@ type agent struct {
 
 func startSim(t *testing.T) (*vppsim.Sim, string) {
 	t.Helper()
+	return startRelease(t, "")
+}
+
+func startRelease(t *testing.T, release string) (*vppsim.Sim, string) {
+	t.Helper()
 	socket := filepath.Join(t.TempDir(), "api.sock")
-	sim, err := vppsim.New(vppsim.Options{Socket: socket})
+	sim, err := vppsim.New(vppsim.Options{Socket: socket, Release: release})
 	if err == nil {
 		err = sim.Start()
 	}

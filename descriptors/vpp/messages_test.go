@@ -1,0 +1,185 @@
+package vpp_test
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.fd.io/govpp/api"
+
+	"github.com/keyplane/keyplane/internal/vppsim"
+)
+
+var update = flag.Bool("update", false, "write docs/vpp-messages.md")
+
+const messagesDoc = "../../docs/vpp-messages.md"
+
+const messagesHead = `# The messages of VPP that are used
+
+Each request and event of VPP's binary API that the descriptors use, in which releases it is not there as in 25.10, and what is
+done on those. Which of them a VPP has is read from the table that it hands over, message by message. The list is made from the
+code (` + "`go test ./descriptors/vpp -run TestMessages -update`" + `) and from the API definitions of the releases from 22.02 to 26.06.
+
+| message | used by | not in | instead |
+|---|---|---|---|
+`
+
+// TestMessages holds the document to the code.
+func TestMessages(t *testing.T) {
+	want := messagesHead + strings.Join(messageLines(t), "")
+	if *update {
+		if err := os.WriteFile(messagesDoc, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(messagesDoc)
+	if err != nil || string(got) != want {
+		t.Errorf("%s is not what the code uses (%v): go test ./descriptors/vpp -run TestMessages -update", messagesDoc, err)
+	}
+}
+
+func messageLines(t *testing.T) (lines []string) {
+	used, lacking := usedMessages(t), lackingIn(t)
+	for name, by := range used {
+		without, instead := lacking[name], ""
+		if without != "" {
+			instead = "what needs it is UNIMPLEMENTED"
+			if older := olderVariants(name, used); len(older) > 0 {
+				instead = strings.Join(older, ", then ")
+			}
+		}
+		slices.Sort(by)
+		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s |\n", name, strings.Join(slices.Compact(by), ", "), without, instead))
+	}
+	slices.Sort(lines)
+	if len(lines) < 30 {
+		t.Errorf("found only %d messages: did the code change its form?", len(lines))
+	}
+	return lines
+}
+
+// usedMessages are the messages that the code names, with the packages that do.
+func usedMessages(t *testing.T) map[string][]string {
+	known := map[string]string{} // of the bindings: package and type to message
+	for _, all := range api.GetRegisteredMessages() {
+		for _, m := range all {
+			if kind := reflect.TypeOf(m).Elem(); !strings.HasSuffix(m.GetMessageName(), "_reply") && m.GetMessageType() != api.ReplyMessage {
+				known[kind.PkgPath()+"."+kind.Name()] = m.GetMessageName()
+			}
+		}
+	}
+	out := map[string][]string{}
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Name() == "internal" {
+			return filepath.SkipDir // help for tests
+		}
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		for name := range namesOf(file) {
+			if message, is := known[name]; is {
+				out[message] = append(out[message], strings.Replace(filepath.Base(filepath.Dir(path)), ".", "vpp", 1))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// namesOf are what a file names of the packages that it imports, each by its full path.
+func namesOf(file *ast.File) map[string]bool {
+	paths := map[string]string{}
+	for _, spec := range file.Imports {
+		path, _ := strconv.Unquote(spec.Path.Value)
+		name := filepath.Base(path)
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		paths[name] = path
+	}
+	out := map[string]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if s, is := n.(*ast.SelectorExpr); is {
+			if of, is := s.X.(*ast.Ident); is && paths[of.Name] != "" {
+				out[paths[of.Name]+"."+s.Sel.Name] = true
+			}
+		}
+		return true
+	})
+	return out
+}
+
+var version = regexp.MustCompile(`_v\d+`)
+
+// olderVariants are those of a message that are used too, the newest first.
+func olderVariants(name string, used map[string][]string) (out []string) {
+	for other := range used {
+		if version.ReplaceAllString(other, "") == version.ReplaceAllString(name, "") && variant(other) < variant(name) {
+			out = append(out, other)
+		}
+	}
+	slices.SortFunc(out, func(a, b string) int { return variant(b) - variant(a) })
+	return out
+}
+
+func variant(name string) int {
+	n, _ := strconv.Atoi(strings.TrimPrefix(version.FindString(name), "_v")) // none: 0
+	return n
+}
+
+// lackingIn tells of each message in which releases it is not there as in 25.10.
+func lackingIn(t *testing.T) map[string]string {
+	text, err := os.ReadFile("../../internal/vppsim/releases.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	releases := vppsim.Releases()
+	out := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		var without []string
+		for i, release := range releases {
+			if len(fields) > i+1 && (fields[i+1] == "-" || fields[i+1] == "x") {
+				without = append(without, release)
+			}
+		}
+		if len(without) > 0 {
+			out[fields[0]] = ranges(without, releases)
+		}
+	}
+	return out
+}
+
+// ranges is a part of all releases, in a few words.
+func ranges(some, all []string) string {
+	var out []string
+	for from := 0; from < len(some); {
+		to, at := from, slices.Index(all, some[from])
+		for to+1 < len(some) && some[to+1] == all[at+to+1-from] {
+			to++
+		}
+		if out = append(out, some[from]); to > from {
+			out[len(out)-1] += " to " + some[to]
+		}
+		from = to + 1
+	}
+	return strings.Join(out, ", ")
+}
