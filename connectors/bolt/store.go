@@ -134,6 +134,15 @@ func each(b *bbolt.Bucket, prefix string, f func(key string, value []byte)) {
 	}
 }
 
+// count is how many pairs there are under a prefix, so that room is made once for them.
+func count(b *bbolt.Bucket, prefix string) (n int) {
+	c := b.Cursor()
+	for k, _ := c.Seek([]byte(prefix)); k != nil && bytes.HasPrefix(k, []byte(prefix)); k, _ = c.Next() {
+		n++
+	}
+	return n
+}
+
 // clone copies a value out of a transaction. nil stays nil, and empty stays empty.
 func clone(v []byte) []byte {
 	if v == nil {

@@ -25,13 +25,15 @@ type merger struct {
 }
 
 func newMerger(prefix string) *merger {
-	return &merger{prefix: prefix, counts: map[string]*entry{}, rivals: map[string][]*entry{}}
+	return &merger{prefix: prefix, rivals: map[string][]*entry{}}
 }
 
 // update takes over what the files say now, and returns the events that lead there.
 func (m *merger) update(files map[string]file) []kvdbsync.Event {
 	old, first := m.files, m.files == nil
-	m.files = files
+	if m.files = files; first {
+		m.counts = make(map[string]*entry, size(files))
+	}
 	before := map[string]*entry{}
 	for path, f := range old {
 		if now, there := files[path]; !there || !f.countsAs(now) {
@@ -54,6 +56,16 @@ func (m *merger) update(files map[string]file) []kvdbsync.Event {
 		return m.everything()
 	}
 	return m.since(before)
+}
+
+// size is how many entries files have.
+func size(files map[string]file) (n int) {
+	for _, f := range files {
+		if f.good != nil {
+			n += len(f.good.entries)
+		}
+	}
+	return n
 }
 
 // each calls do for what a file says under the prefix.
