@@ -29,6 +29,9 @@ func (o *Orchestrator) doubt(l *layer, c *kvdbsync.Change) {
 	if !c.Resynced {
 		return
 	}
+	if len(l.doubted) > 0 {
+		o.log.Warn("source still lacks what it declared: that goes now", "source", l.Name, "keys", len(l.doubted))
+	}
 	for key := range l.doubted {
 		c.Events = append(c.Events, kvdbsync.Event{Key: key})
 	}

@@ -43,7 +43,7 @@ type File struct {
 var bucket = []byte("applied")
 
 // ErrInUse says that another process has the file.
-var ErrInUse = errors.New("another process has it")
+var ErrInUse = errors.New("another process has it: want a folder of its own for each agent")
 
 // Open opens the file, or makes it with mode 0600. One that is broken is renamed to
 // PATH.broken, with a warning, and a new one is made. log defaults to slog.Default.

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"net/url"
 	"strconv"
@@ -42,6 +43,10 @@ func (a *app) claims(ctx context.Context, key string, f *format) error {
 		return err
 	}
 	return f.write(a.Out, claims, func(out io.Writer) error {
+		if len(claims) == 0 {
+			_, err := fmt.Fprintf(out, "No source has %s.\n", key)
+			return err
+		}
 		t := newTable(out, "SOURCE", "PRIORITY", "STATE", "WINS", "ERROR")
 		for _, c := range claims {
 			t.row(c.Source, strconv.Itoa(c.Priority), claimState(c), yes(c.Wins), c.Error)

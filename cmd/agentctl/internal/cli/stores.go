@@ -55,8 +55,11 @@ func (s *settings) secured(endpoints []string) []string {
 	return out
 }
 
-// explained says who it was that did not answer.
+// explained says who it was that did not answer, and how to ask somebody else.
 func (s *settings) explained(err error) error {
+	if errors.Is(err, kvdb.ErrNoStore) {
+		return fmt.Errorf("%w: --store names another; --store etcd is reached without the agent", err)
+	}
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
