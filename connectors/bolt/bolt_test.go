@@ -237,6 +237,7 @@ func TestDamagedFile(t *testing.T) {
 	for name, content := range map[string][]byte{
 		"text":      bytes.Repeat([]byte("not a database\n"), 2000),
 		"short":     []byte("x"),
+		"a page":    data[:page+1],
 		"cut off":   data[:2*page],
 		"scribbled": scribbled,
 	} {

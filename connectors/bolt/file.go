@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -124,5 +125,5 @@ func isDamage(err error) bool {
 			return true
 		}
 	}
-	return false
+	return strings.HasPrefix(err.Error(), "file size too small") // has no name in bbolt
 }
