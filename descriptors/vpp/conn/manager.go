@@ -3,7 +3,9 @@ package conn
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
@@ -24,7 +26,8 @@ type Options struct {
 	// and 250 ms.
 	ProbeInterval, ReplyTimeout time.Duration
 	// While VPP is not there it is looked for again after a time, which doubles from
-	// MinBackoff up to MaxBackoff. Default to 50 ms and 1 s.
+	// MinBackoff up to MaxBackoff. Default to 50 ms and 1 s. From then on a socket that
+	// is not there is waited for.
 	MinBackoff, MaxBackoff time.Duration
 
 	// Events are what is done with messages that nobody has asked for, by kind. It
@@ -95,6 +98,11 @@ func (m *Manager) Run(ctx context.Context) error {
 		case <-time.After(backoff/2 + rand.N(backoff/2)):
 		case <-ctx.Done():
 			return nil
+		}
+		if backoff == m.o.MaxBackoff && errors.Is(err, fs.ErrNotExist) {
+			appears(ctx, m.o.Socket)
+			backoff = m.o.MinBackoff
+			continue
 		}
 		backoff = min(2*backoff, m.o.MaxBackoff)
 	}
