@@ -17,6 +17,7 @@ func FuzzParse(f *testing.F) {
 		"data: [{key: config/a, value: {n: 1}}]",
 		`{"data": [{"key": "/vnf-agent/vpp1/config/a", "value": null}, {"vlaue": 1}, 7]}`,
 		"linuxConfig:\n  interfaces:\n  - {name: a, type: VETH}\n  - {name: b, tpe: VETH}\n---\nvppConfg: {}",
+		`{"data": [{"key": "config/a", "value": {"n": [1, {"m": "x"}], "b": true}}, {"key": "config/b", "value": -1.5e3}]}`,
 		"", "# nothing", "- a", "\xff", "data: {}",
 	} {
 		f.Add([]byte(seed), true)
