@@ -177,13 +177,18 @@ func (g *Graph) Retry(key string) {
 	}
 }
 
-// Found says that v stands, as the southbound shows it; foreign: it is not ours,
-// and is never changed or removed.
+// Found says that v stands, as the southbound shows it; foreign: it is not ours, and is
+// never changed or removed. So nothing has to stay for its sake.
 func (g *Graph) Found(v *Value, meta any, foreign bool) {
 	n := g.node(v.Key)
 	g.save(n)
 	n.foreign = foreign && n.want == nil
 	g.foundDerived(n, v)
+	if n.foreign && len(v.Deps) > 0 {
+		alone := *v
+		alone.Deps = nil
+		v = &alone
+	}
 	if n.have != nil && same(n.have.Value, v) {
 		n.meta = meta
 		return

@@ -1,0 +1,34 @@
+package vpp_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"go.fd.io/govpp/binapi/ip_neighbor"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/internal/vppwire"
+)
+
+// TestWhatVPPHasByItselfIsInNobodysWay has VPP know more than what is declared: the FIB
+// entry of a BVI, a neighbour that it has learned. Interfaces go all the same.
+func TestWhatVPPHasByItselfIsInNobodysWay(t *testing.T) {
+	vpp := simulated.Start(t, "")
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	values := []string{
+		loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true}`,
+		bridgeKey, `{"name":"bd1","interfaces":[{"name":"loop1","bridged_virtual_interface":true}]}`,
+	}
+	a.want(true, values...)
+	vpp.Ask(vpp.Dial(), &ip_neighbor.IPNeighborAddDel{IsAdd: true, Neighbor: ip_neighbor.IPNeighbor{
+		SwIfIndex: 1, IPAddress: vppwire.Address(netip.MustParseAddr("10.1.0.7")),
+	}}, &ip_neighbor.IPNeighborAddDelReply{})
+	a.want(true, values...)
+	a.want(false, loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK"}`)
+	a.want(true)
+	awaits(t, vpp.Sim, "show interface", "addresses 0 local0 down 0")
+	if left := vpp.Sim.Show("show bridge-domain"); left != "" {
+		t.Errorf("left behind:\n%s", left)
+	}
+}
