@@ -43,8 +43,10 @@ func appears(ctx context.Context, path string) {
 			if e.Name == dir || strings.HasPrefix(path+"/", e.Name+"/") {
 				return
 			}
-		case <-watcher.Errors:
-			return
+		case err := <-watcher.Errors: // events were lost
+			if err != nil {
+				return
+			}
 		case <-timer.C:
 			return
 		case <-ctx.Done():
