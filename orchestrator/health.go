@@ -14,7 +14,12 @@ type Health struct {
 	Refused         int  // keys whose newest value is not followed
 	Remembered      int  // keys of an earlier run that the source has not spoken of yet
 	Doubted         int  // keys that go if the next listing does not show them, either
+
+	Faults []string // of the store's content that belong to no key, as texts, the first few
 }
+
+// mostFaults is how many a Health has at most.
+const mostFaults = 20
 
 // Health returns that of each source, the highest first. Nobody waits for it.
 func (o *Orchestrator) Health() []Health {
@@ -23,6 +28,9 @@ func (o *Orchestrator) Health() []Health {
 		h := Health{
 			Priority: l.Priority, Complete: l.told.complete.Load(), Refused: int(l.told.refused.Load()),
 			Remembered: int(l.told.remembered.Load()), Doubted: int(l.told.doubted.Load()),
+		}
+		if faults := l.told.faults.Load(); faults != nil {
+			h.Faults = *faults
 		}
 		if source, ok := l.Input.(healthy); ok {
 			h.Health = source.Health()
@@ -42,6 +50,7 @@ type healthy interface{ Health() kvdbsync.Health }
 type told struct {
 	complete                           atomic.Bool
 	keys, refused, remembered, doubted atomic.Int64
+	faults                             atomic.Pointer[[]string] // never changed
 }
 
 // publish shows how the layer is now.
@@ -55,4 +64,13 @@ func (l *layer) publish() {
 	l.told.refused.Store(int64(l.refused))
 	l.told.remembered.Store(int64(remembered))
 	l.told.doubted.Store(int64(len(l.doubted)))
+	l.told.faults.Store(texts(l.problems))
+}
+
+func texts(problems []error) *[]string {
+	var out []string
+	for _, p := range problems[:min(len(problems), mostFaults)] {
+		out = append(out, p.Error())
+	}
+	return &out
 }

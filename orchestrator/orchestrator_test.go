@@ -139,6 +139,23 @@ func TestProblemsAreLoggedOnce(t *testing.T) {
 	})
 }
 
+func TestProblemsAreShown(t *testing.T) {
+	bubble(t, map[string]int{"files": 1}, "", func(t *testing.T, r *rig) {
+		many := make([]error, 30)
+		for i := range many {
+			many[i] = fmt.Errorf("routes.yaml:%d: no mapping", i+1)
+		}
+		r.give("files", kvdbsync.Change{Synced: true, Problems: many})
+		if got := r.orch.Health()[0].Faults; len(got) != 20 || got[1] != "routes.yaml:2: no mapping" {
+			t.Errorf("%q", got)
+		}
+		r.give("files", kvdbsync.Change{Synced: true})
+		if got := r.orch.Health()[0].Faults; len(got) != 0 {
+			t.Errorf("none is left, but %q", got)
+		}
+	})
+}
+
 func TestStatusOfWhatIsRefused(t *testing.T) {
 	want := map[string][]string{
 		prefix + "good":   {"CONFIGURED"},

@@ -19,7 +19,7 @@ type knownSources struct{ since time.Time }
 func (s knownSources) Health() []orchestrator.Health {
 	refused := errors.New("dial tcp 127.0.0.1:2379: connect: connection refused")
 	return []orchestrator.Health{
-		{Health: kvdbsync.Health{Source: "filedb", State: kvdbsync.Synced, Since: s.since, Keys: 3, Problems: 1}, Priority: 20, Complete: true, Refused: 1},
+		{Health: kvdbsync.Health{Source: "filedb", State: kvdbsync.Synced, Since: s.since, Keys: 3, Problems: 1}, Priority: 20, Complete: true, Refused: 1, Faults: []string{"lan.yaml:3: no mapping"}},
 		{Health: kvdbsync.Health{Source: "etcd", State: kvdbsync.Lost, Since: s.since.Add(time.Hour), Rev: 712, Keys: 2, Failures: 7, Err: refused, LastErr: refused, LastErrAt: s.since.Add(2 * time.Hour)}, Priority: 10, Remembered: 2},
 	}
 }

@@ -12,10 +12,11 @@ type Source struct {
 	Revision int64 `json:",omitempty"` // of the store
 	Keys     int   // that the store holds
 
-	Refused    int `json:",omitempty"` // keys whose newest value is not followed
-	Remembered int `json:",omitempty"` // keys of an earlier run, until the store is there
-	Doubted    int `json:",omitempty"` // keys that go if the next listing does not show them, either
-	Problems   int `json:",omitempty"` // faults of the store's content that belong to no key
+	Refused    int      `json:",omitempty"` // keys whose newest value is not followed
+	Remembered int      `json:",omitempty"` // keys of an earlier run, until the store is there
+	Doubted    int      `json:",omitempty"` // keys that go if the next listing does not show them, either
+	Problems   int      `json:",omitempty"` // faults of the store's content that belong to no key
+	Faults     []string `json:",omitempty"` // the first 20 of these, as texts
 
 	Error       string        `json:",omitempty"` // why it is not synced
 	Failures    int           `json:",omitempty"` // attempts since it was

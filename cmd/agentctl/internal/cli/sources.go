@@ -19,8 +19,8 @@ func (a *app) sources() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sources [KEY]",
 		Short: "Prints where what is declared comes from",
-		Long: "Sources prints how each source of what is declared is, those that count more first; for KEY, which of them\n" +
-			"have it, and which wins.",
+		Long: "Sources prints how each source of what is declared is, those that count more first, and what is\n" +
+			"wrong in it with more than one key; for KEY, which of them have it, and which wins.",
 		Args: want("[KEY]"),
 	}
 	f := formatFlag(cmd)
@@ -65,7 +65,27 @@ func sourcesTable(out io.Writer, sources []wire.Source) error {
 		t.row(s.Name, strconv.Itoa(s.Priority), s.State, since, strconv.Itoa(s.Keys),
 			count(s.Refused), count(s.Remembered), count(s.Doubted), count(s.Problems), s.Error)
 	}
-	return t.end()
+	if err := t.end(); err != nil {
+		return err
+	}
+	return faults(out, sources)
+}
+
+// faults prints what is wrong in each source with more than a key.
+func faults(out io.Writer, sources []wire.Source) error {
+	for _, s := range sources {
+		for _, text := range s.Faults {
+			if _, err := fmt.Fprintf(out, "%s: %s\n", s.Name, text); err != nil {
+				return err
+			}
+		}
+		if more := s.Problems - len(s.Faults); more > 0 && len(s.Faults) > 0 {
+			if _, err := fmt.Fprintf(out, "%s: and %d more\n", s.Name, more); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // claimState is the state with what it is not sure of.

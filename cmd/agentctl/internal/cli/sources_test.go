@@ -15,7 +15,8 @@ type twoSources struct{}
 
 func (twoSources) Health() []orchestrator.Health {
 	return []orchestrator.Health{
-		{Health: kvdbsync.Health{Source: "filedb", State: kvdbsync.Synced, Keys: 3}, Priority: 20, Complete: true, Refused: 1},
+		{Health: kvdbsync.Health{Source: "filedb", State: kvdbsync.Synced, Keys: 3, Problems: 2}, Priority: 20, Complete: true, Refused: 1,
+			Faults: []string{"lan.yaml:2: unknown field \"interfces\": did you mean interfaces?"}},
 		{Health: kvdbsync.Health{Source: "etcd", State: kvdbsync.Connecting, Err: errors.New("connection refused")}, Priority: 10, Remembered: 1},
 	}
 }
