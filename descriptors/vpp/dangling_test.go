@@ -1,0 +1,151 @@
+package vpp_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/internal/vppsim"
+)
+
+// town is a network in which much hangs on much.
+func town() map[string]string {
+	const links, l2, l3 = "config/vpp/v2/interfaces/", "config/vpp/l2/v2/", "config/vpp/v2/"
+	return map[string]string{
+		links + "lo1":   `{"name":"lo1","type":"SOFTWARE_LOOPBACK","enabled":true,"vrf":5,"ip_addresses":["10.1.0.1/24","fd01::1/64"]}`,
+		links + "lo2":   `{"name":"lo2","type":"SOFTWARE_LOOPBACK","enabled":true,"unnumbered":{"interface_with_ip":"lo1"}}`,
+		links + "lo3":   `{"name":"lo3","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":["10.3.0.1/24"]}`,
+		links + "sub1":  `{"name":"sub1","type":"SUB_INTERFACE","enabled":true,"vrf":5,"ip_addresses":["10.4.0.1/24"],"sub":{"parent_name":"lo3","sub_id":7}}`,
+		links + "bond1": `{"name":"bond1","type":"BOND_INTERFACE","enabled":true,"bond":{"id":1,"mode":"LACP","bonded_interfaces":[{"name":"ta2"}]}}`,
+		links + "ta2":   `{"name":"ta2","type":"TAP","enabled":true,"tap":{"host_if_name":"lin2"}}`,
+		links + "lo4":   `{"name":"lo4","type":"SOFTWARE_LOOPBACK","enabled":true,"phys_address":"02:00:00:00:00:44"}`,
+		links + "ta1":   `{"name":"ta1","type":"TAP","enabled":true,"tap":{"host_if_name":"lin1"}}`,
+		links + "vx1":   `{"name":"vx1","type":"VXLAN_TUNNEL","enabled":true,"vrf":6,"vxlan":{"src_address":"10.1.0.1","dst_address":"10.1.0.2","vni":7}}`,
+		links + "mem1":  `{"name":"mem1","type":"MEMIF","enabled":true,"memif":{"id":1,"master":true}}`,
+		links + "mem2":  `{"name":"mem2","type":"MEMIF","enabled":true,"memif":{"id":2,"master":true}}`,
+
+		l2 + "bridge-domain/bd1":                               `{"name":"bd1","flood":true,"learn":true,"forward":true,"interfaces":[{"name":"ta1"},{"name":"vx1"},{"name":"lo4","bridged_virtual_interface":true}],"arp_termination_table":[{"ip_address":"10.0.0.9","phys_address":"02:00:00:00:00:09"}]}`,
+		l2 + "fib/bd1/mac/02:00:00:00:00:01":                   `{"bridge_domain":"bd1","phys_address":"02:00:00:00:00:01","action":"FORWARD","outgoing_interface":"ta1","static_config":true}`,
+		l2 + "fib/bd1/mac/02:00:00:00:00:02":                   `{"bridge_domain":"bd1","phys_address":"02:00:00:00:00:02","action":"DROP"}`,
+		l2 + "xconnect/mem1":                                   `{"receive_interface":"mem1","transmit_interface":"mem2"}`,
+		l2 + "xconnect/mem2":                                   `{"receive_interface":"mem2","transmit_interface":"mem1"}`,
+		l3 + "vrf-table/id/5/protocol/IPV4":                    `{"id":5,"label":"blue"}`,
+		l3 + "vrf-table/id/5/protocol/IPV6":                    `{"id":5,"protocol":"IPV6"}`,
+		l3 + "vrf-table/id/6/protocol/IPV4":                    `{"id":6}`,
+		l3 + "arp/lo1/10.1.0.9":                                `{"interface":"lo1","ip_address":"10.1.0.9","phys_address":"02:00:00:00:00:09","static":true}`,
+		l3 + "arp/lo3/fd03::9":                                 `{"interface":"lo3","ip_address":"fd03::9","phys_address":"02:00:00:00:00:09"}`,
+		l3 + "proxyarp-global":                                 `{"interfaces":[{"name":"lo1"},{"name":"sub1"}],"ranges":[{"first_ip_addr":"10.1.0.10","last_ip_addr":"10.1.0.20","vrf_id":5}]}`,
+		l3 + "route/if/lo1/vrf/5/dst/10.2.0.0/16/gw/10.1.0.2":  `{"vrf_id":5,"dst_network":"10.2.0.0/16","next_hop_addr":"10.1.0.2","outgoing_interface":"lo1"}`,
+		l3 + "route/if/sub1/vrf/5/dst/10.2.0.0/16/gw/10.4.0.2": `{"vrf_id":5,"dst_network":"10.2.0.0/16","next_hop_addr":"10.4.0.2","outgoing_interface":"sub1","weight":3}`,
+		l3 + "route/vrf/0/dst/10.6.0.0/16":                     `{"type":"INTER_VRF","dst_network":"10.6.0.0/16","via_vrf_id":6}`,
+		l3 + "route/vrf/0/dst/fd06::/64":                       `{"type":"DROP","dst_network":"fd06::/64"}`,
+	}
+}
+
+// pages are all that a simulated VPP shows, without what depends on the order in which
+// things came: interfaces are called by their tags, indexes and numbers are left out.
+func pages(sim *vppsim.Sim) string {
+	tags := map[string]string{}
+	for line := range strings.Lines(sim.Show("show interface")) {
+		if words := strings.Fields(line); words[3] == "up" || words[3] == "down" {
+			tags[words[1]] = words[2]
+		}
+	}
+	var out strings.Builder
+	for _, page := range []string{"show interface", "show ip table", "show ip fib", "show bridge-domain", "show l2fib"} {
+		lines := strings.Split(sim.Show(page), "\n")
+		for i, line := range lines {
+			words := strings.Fields(line)
+			for n, word := range words {
+				words[n] = cmp.Or(tags[word], word)
+			}
+			if len(words) > 1 && strings.Trim(words[0], "0123456789") == "" && page != "show ip table" {
+				words = words[1:]
+			}
+			if page == "show interface" {
+				slices.Sort(words) // addresses are shown as they came
+			}
+			lines[i] = strings.Join(words, " ")
+		}
+		slices.Sort(lines)
+		fmt.Fprintf(&out, "%s%s\n\n", page, strings.Join(lines, "\n"))
+	}
+	return out.String()
+}
+
+// TestNothingIsLeftBehind has parts of a network come and go in any order, with VPP started
+// anew in between: in the end VPP has what a fresh one would have, and nothing else.
+func TestNothingIsLeftBehind(t *testing.T) {
+	for _, release := range simulated.Releases() {
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			sim, fresh := simulated.Start(t, release), simulated.Start(t, release)
+			a, other := startAgent(t, sim.Socket), startAgent(t, fresh.Socket)
+			awaitReady(t, a)
+			awaitReady(t, other)
+			bare := pages(fresh.Sim)
+			rapid.Check(t, func(rt *rapid.T) {
+				declared := map[string]string{}
+				for range rapid.IntRange(1, 6).Draw(rt, "steps") {
+					a.step(rt, sim.Sim, declared)
+				}
+				other.settle(declared)
+				eventually(rt, sim.Sim, pages(fresh.Sim))
+				other.settle(nil)
+				eventually(rt, fresh.Sim, bare)
+				a.settle(nil)
+				eventually(rt, sim.Sim, bare)
+			})
+		})
+	}
+}
+
+// step puts some values, or takes some away, after VPP was started anew or not.
+func (a *agent) step(rt *rapid.T, sim *vppsim.Sim, declared map[string]string) {
+	all := town()
+	if rapid.IntRange(0, 9).Draw(rt, "restart") == 0 {
+		if err := sim.Restart(); err != nil {
+			rt.Fatal(err)
+		}
+	}
+	keys := rapid.SliceOfNDistinct(rapid.SampledFrom(slices.Sorted(maps.Keys(all))), 1, len(all), rapid.ID[string]).Draw(rt, "keys")
+	put := rapid.IntRange(0, 2).Draw(rt, "put") > 0
+	for _, key := range keys {
+		if delete(declared, key); put {
+			declared[key] = all[key]
+		}
+	}
+	a.settle(declared)
+}
+
+// settle declares exactly these values. Verbs may fail while VPP starts.
+func (a *agent) settle(values map[string]string) {
+	a.Helper()
+	var flat []string
+	for key, value := range values {
+		flat = append(flat, key, value)
+	}
+	if _, err := a.declare(true, flat...); err != nil && !errors.Is(err, conn.ErrLost) {
+		a.Errorf("of %q: %v", slices.Sorted(maps.Keys(values)), err)
+	}
+}
+
+// eventually waits until the pages are these.
+func eventually(rt *rapid.T, sim *vppsim.Sim, want string) {
+	deadline := time.Now().Add(3 * time.Second)
+	for got := pages(sim); got != want; got = pages(sim) {
+		if time.Now().After(deadline) {
+			rt.Fatalf("VPP has\n%s\nwant\n%s", got, want)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
