@@ -69,9 +69,9 @@ func TestLifeThatRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := begin(9 * time.Second)
 		l.answer = errDown
-		time.Sleep(5 * time.Second) // the second renewing fails, too
+		<-time.After(5 * time.Second) // the second renewing fails, too
 		l.answer = nil
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if err := l.Over(); err != nil {
 			t.Error(err)
 		}

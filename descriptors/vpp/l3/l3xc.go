@@ -27,7 +27,6 @@ import (
 // l3xcDescriptor keeps layer 3 cross-connects: all that an interface receives of one IP
 // version goes out by given paths.
 func (h handler) l3xcDescriptor() scheduler.Descriptor[*l3.L3XConnect, struct{}] {
-	set := func(ctx context.Context, v *l3.L3XConnect) (struct{}, error) { return struct{}{}, h.setL3XC(ctx, v) }
 	return scheduler.Descriptor[*l3.L3XConnect, struct{}]{
 		Name:       L3XCName,
 		Model:      models.For[*l3.L3XConnect](),
