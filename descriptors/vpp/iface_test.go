@@ -8,12 +8,15 @@ import (
 	vppif "go.fd.io/govpp/binapi/interface"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
 
 // TestInterfacesOfEachType has one interface of each type made, read back without a
 // difference, and removed.
-func TestInterfacesOfEachType(t *testing.T) {
+func TestInterfacesOfEachType(t *testing.T) { onEachRelease(t, interfacesOfEachType) }
+
+func interfacesOfEachType(t *testing.T, sim *vppsim.Sim, socket string) {
 	const base = "config/vpp/v2/interfaces/"
 	types := []struct{ name, value, shows string }{
 		{"loop1", `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"phys_address":"02:00:00:00:00:01"}`, "loop0 loop1 up"},
@@ -28,7 +31,6 @@ func TestInterfacesOfEachType(t *testing.T) {
 		{"bond1", `{"name":"bond1","type":"BOND_INTERFACE","enabled":true,"bond":{"id":5,"mode":"ROUND_ROBIN","bonded_interfaces":[{"name":"memif1"}]}}`, "BondEthernet5 bond1 up"},
 		{"afp1", `{"name":"afp1","type":"AF_PACKET","enabled":true,"afpacket":{"host_if_name":"lo"}}`, ""},
 	}
-	sim, socket := startSim(t)
 	a := startAgent(t, socket)
 	awaitReady(t, a)
 	var all []string

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -46,12 +47,13 @@ func bridged() []string {
 
 // TestBridgeDomainInAnyOrder has a FIB entry, its bridge domain and the interface come one
 // after the other, the bridge domain go and come back, and VPP and the agent restarted.
-func TestBridgeDomainInAnyOrder(t *testing.T) {
+func TestBridgeDomainInAnyOrder(t *testing.T) { onEachRelease(t, bridgeDomainInAnyOrder) }
+
+func bridgeDomainInAnyOrder(t *testing.T, sim *vppsim.Sim, socket string) {
 	const (
 		configured = kvscheduler.ValueState_CONFIGURED
 		pending    = kvscheduler.ValueState_PENDING
 	)
-	sim, socket := startSim(t)
 	a := startAgent(t, socket)
 	awaitReady(t, a)
 	all := bridged()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/descriptors/vpp"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
@@ -38,6 +39,16 @@ func startRelease(t *testing.T, release string) (*vppsim.Sim, string) {
 	}
 	t.Cleanup(sim.Kill)
 	return sim, socket
+}
+
+// onEachRelease tells a story to a simulated VPP of each release.
+func onEachRelease(t *testing.T, story func(t *testing.T, sim *vppsim.Sim, socket string)) {
+	for _, release := range simulated.Releases() {
+		t.Run(release, func(t *testing.T) {
+			vpp := simulated.Start(t, release)
+			story(t, vpp.Sim, vpp.Socket)
+		})
+	}
 }
 
 func startAgent(t *testing.T, socket string) *agent {
@@ -136,8 +147,9 @@ func network() []string {
 	}
 }
 
-func TestAllComesAndComesBack(t *testing.T) {
-	sim, socket := startSim(t)
+func TestAllComesAndComesBack(t *testing.T) { onEachRelease(t, allComesAndComesBack) }
+
+func allComesAndComesBack(t *testing.T, sim *vppsim.Sim, socket string) {
 	a := startAgent(t, socket)
 	a.want(false, network()...)
 	awaits(t, sim, "show interface", "1 loop0 loop1 up 5 10.1.0.1/24")
@@ -159,8 +171,9 @@ func TestAllComesAndComesBack(t *testing.T) {
 	}
 }
 
-func TestRestartOfTheAgentDoesNothing(t *testing.T) {
-	sim, socket := startSim(t)
+func TestRestartOfTheAgentDoesNothing(t *testing.T) { onEachRelease(t, restartOfTheAgentDoesNothing) }
+
+func restartOfTheAgentDoesNothing(t *testing.T, sim *vppsim.Sim, socket string) {
 	a := startAgent(t, socket)
 	a.want(true, network()...)
 	awaits(t, sim, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")

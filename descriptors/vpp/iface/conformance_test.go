@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/ip"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
@@ -241,6 +242,24 @@ func TestMembershipInVRFConforms(t *testing.T) {
 			empty(keys.VRF{Interface: base, ID: 5, IPv4: true, IPv6: true}.Key()), empty(keys.VRF{Interface: other, From: base}.Key()),
 		},
 	})
+}
+
+// TestInheritedVRF has the lender in a VRF with IPv6 alone.
+func TestInheritedVRF(t *testing.T) {
+	h, vpp := onVPP(t, "")
+	d := h.vrfDescriptor()
+	for _, v := range []keys.VRF{{Interface: base, ID: 5, IPv6: true}, {Interface: other, From: base}} {
+		if _, err := d.Create(t.Context(), v.Key(), &emptypb.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for ipv6, want := range map[bool]uint32{false: 0, true: 5} {
+		var table vppif.SwInterfaceGetTableReply
+		vpp.Ask(vpp.Dial(), &vppif.SwInterfaceGetTable{SwIfIndex: h.index.(links)[other].SwIfIndex(), IsIPv6: ipv6}, &table)
+		if table.VrfID != want {
+			t.Errorf("IPv6 %t: it is in table %d, want %d", ipv6, table.VrfID, want)
+		}
+	}
 }
 
 func TestUnnumberedConforms(t *testing.T) {

@@ -46,18 +46,32 @@ func vrfDependencies(key string, _ *emptypb.Empty) (deps []scheduler.Dependency)
 	return deps
 }
 
-// enterVRF puts the interface into the tables. One that inherits its VRF takes that
-// of the lender, in both IP versions.
+// enterVRF puts the interface into the tables. One that inherits its VRF takes the tables
+// that the lender is in.
 func (h *handler) enterVRF(ctx context.Context, key string) error {
 	v, _ := keys.ParseVRF(key)
-	if v.From != "" {
-		lender, ok := h.index.Get(v.From)
-		if !ok {
-			return fmt.Errorf("%s: %w", v.From, ErrNotThere)
-		}
-		v.ID, v.IPv4, v.IPv6 = lender.VRF, true, lender.VRF == 0
+	if v.From == "" {
+		return h.setTables(ctx, v)
 	}
-	return h.setTables(ctx, v)
+	meta, ok := h.index.Get(v.Interface)
+	if !ok {
+		return notThere(v.Interface)
+	}
+	lender, ok := h.index.Get(v.From)
+	if !ok {
+		return notThere(v.From)
+	}
+	for _, ipv6 := range []bool{false, true} {
+		its := &vppif.SwInterfaceGetTableReply{}
+		err := h.API.Call(ctx, &vppif.SwInterfaceGetTable{SwIfIndex: lender.SwIfIndex(), IsIPv6: ipv6}, its)
+		if err == nil {
+			err = h.setTable(ctx, meta, ipv6, its.VrfID)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (h *handler) leaveVRF(ctx context.Context, key string) error {
