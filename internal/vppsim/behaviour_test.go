@@ -33,6 +33,7 @@ type row struct {
 func TestBehaviour(t *testing.T) {
 	for domain, rows := range map[string][]row{
 		"interfaces": interfaceRows(), "addresses": addressRows(), "tables": tableRows(), "routes": routeRows(), "connection": connectionRows(),
+		"switching": switchingRows(), "neighbours": neighbourRows(),
 	} {
 		t.Run(domain, func(t *testing.T) {
 			for _, r := range rows {

@@ -273,6 +273,9 @@ func (w *world) setFlags(i *iface, flags interface_types.IfStatusFlags) errno {
 	default:
 		i.flags = adminUp | linkUp
 	}
+	if !up {
+		w.forgetLearned(i.index)
+	}
 	if i.flags != before {
 		w.linkEvent(i, false)
 		w.connected(i)

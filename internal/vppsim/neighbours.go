@@ -1,6 +1,7 @@
 package vppsim
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -64,6 +65,14 @@ func (b *beside) forget(index uint32) {
 	delete(b.l3xc, xcKey{index, false})
 	delete(b.l3xc, xcKey{index, true})
 	delete(b.proxying, index)
+}
+
+// forgetLearned lets go the neighbours that are not static, as VPP does when an interface
+// goes down.
+func (b *beside) forgetLearned(index uint32) {
+	maps.DeleteFunc(b.neighbours, func(key neighbourKey, n ip_neighbor.IPNeighbor) bool {
+		return key.index == index && n.Flags&ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC == 0
+	})
 }
 
 func neighbourMessages() []entry {
