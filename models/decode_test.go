@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 func TestDecodeErrors(t *testing.T) {
@@ -131,4 +133,24 @@ func TestAKeyOfNoModelCostsLittleUntilItsErrorIsRead(t *testing.T) {
 	if n := testing.AllocsPerRun(10, func() { _, _ = Decode("config/vpp/acls/v2/acll/a", nil) }); n > most {
 		t.Errorf("%v allocations, want at most %d", n, most)
 	}
+}
+
+// Whatever stands under the key of something else, there is an error or the same key.
+func TestDecodeUnderAnotherKey(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawModel(t)
+		key, err := m.Key(drawValue(t, m))
+		if err != nil {
+			t.Skip("no key")
+		}
+		other := drawValue(t, m)
+		data, err := m.Marshal(other)
+		if err != nil {
+			t.Skip("no JSON")
+		}
+		made, _ := m.Key(other)
+		if _, err := Decode(key, data); (err == nil) != (made == key) {
+			t.Fatalf("%s under %s, not %s: %v", data, key, made, err)
+		}
+	})
 }
