@@ -33,7 +33,7 @@ type row struct {
 func TestBehaviour(t *testing.T) {
 	for domain, rows := range map[string][]row{
 		"interfaces": interfaceRows(), "addresses": addressRows(), "tables": tableRows(), "routes": routeRows(), "connection": connectionRows(),
-		"switching": switchingRows(), "neighbours": neighbourRows(),
+		"switching": switchingRows(), "neighbours": neighbourRows(), "kinds": kindRows(),
 	} {
 		t.Run(domain, func(t *testing.T) {
 			for _, r := range rows {

@@ -1,0 +1,65 @@
+package keys
+
+import "testing"
+
+// FuzzParse checks that what a parser accepts, its builder makes again.
+func FuzzParse(f *testing.F) {
+	for _, key := range []string{
+		Address{Interface: "a/b", Source: Static, Addr: "10.0.0.1/24"}.Key(), Address{Interface: "a", Addr: "alloc:net"}.Key(),
+		VRF{Interface: "a", ID: 5, IPv4: true}.Key(), VRF{Interface: "a", IPv4: true, IPv6: true}.Key(), VRF{Interface: "a", From: "b/c"}.Key(),
+		HasAddress("a/b"), LinkState("a", true), LinkState("a", false), RxModes("a"), RxPlacement("a", 7),
+		BondMember("a", "b/c"), BridgeInterface("a", "b/c"), "vpp/interface//address/static/x", "vpp/interface/a/vrf/05/ip-version/v4",
+	} {
+		f.Add(key)
+	}
+	f.Fuzz(func(t *testing.T, key string) {
+		for again := range parsed(key) {
+			if again != key {
+				t.Errorf("%q is made %q again", key, again)
+			}
+		}
+	})
+}
+
+// parsed is the key as each builder makes it again whose parser accepts it.
+func parsed(key string) map[string]bool {
+	out := map[string]bool{}
+	if a, ok := ParseAddress(key); ok {
+		out[a.Key()] = true
+	}
+	if v, ok := ParseVRF(key); ok {
+		out[v.Key()] = true
+	}
+	if name, ok := ParseHasAddress(key); ok {
+		out[HasAddress(name)] = true
+	}
+	if name, up, ok := ParseLinkState(key); ok {
+		out[LinkState(name, up)] = true
+	}
+	if name, ok := ParseRxModes(key); ok {
+		out[RxModes(name)] = true
+	}
+	if name, queue, ok := ParseRxPlacement(key); ok {
+		out[RxPlacement(name, queue)] = true
+	}
+	if bond, name, ok := ParseBondMember(key); ok {
+		out[BondMember(bond, name)] = true
+	}
+	if bd, name, ok := ParseBridgeInterface(key); ok {
+		out[BridgeInterface(bd, name)] = true
+	}
+	return out
+}
+
+// TestEachKeyHasOneParser has every sort of key read by its parser.
+func TestEachKeyHasOneParser(t *testing.T) {
+	for _, key := range []string{
+		Address{Interface: "a/b", Source: Static, Addr: "10.0.0.1/24"}.Key(), VRF{Interface: "a", ID: 5, IPv6: true}.Key(),
+		VRF{Interface: "a", From: "b"}.Key(), HasAddress("a"), LinkState("a", true), RxModes("a"), RxPlacement("a", 7),
+		BondMember("a", "b"), BridgeInterface("a", "b/c"),
+	} {
+		if got := parsed(key); len(got) != 1 || !got[key] {
+			t.Errorf("%s is read as %v", key, got)
+		}
+	}
+}
