@@ -146,6 +146,6 @@ func eventually(rt *rapid.T, sim *vppsim.Sim, want string) {
 		if time.Now().After(deadline) {
 			rt.Fatalf("VPP has\n%s\nwant\n%s", got, want)
 		}
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 }
