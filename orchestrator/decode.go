@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync"
 
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -37,7 +38,18 @@ func (o *Orchestrator) decodeAll(n int, event func(int) kvdbsync.Event) []decode
 	return out
 }
 
-func (o *Orchestrator) decode(e kvdbsync.Event) decoded {
+// errFault is why a value is refused that is not known to be bad.
+var errFault = errors.New("the agent has a fault, and cannot look at this value")
+
+// decode turns the bytes of an event into a value. One that a fault of ours cannot
+// stand is refused like any other that is bad.
+func (o *Orchestrator) decode(e kvdbsync.Event) (out decoded) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			o.log.Error("a value could not be looked at", "key", e.Key, "panic", fault, "stack", string(debug.Stack()))
+			out = decoded{err: fmt.Errorf("%w: %v", errFault, fault)}
+		}
+	}()
 	if e.Err != nil || e.Value == nil {
 		return decoded{err: e.Err}
 	}

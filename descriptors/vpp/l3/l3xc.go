@@ -38,7 +38,9 @@ func (h handler) l3xcDescriptor() scheduler.Descriptor[*l3.L3XConnect, struct{}]
 		},
 		Dependencies: l3xcDependencies,
 
-		Create: func(ctx context.Context, _ string, v *l3.L3XConnect) (struct{}, error) { return struct{}{}, h.setL3XC(ctx, v) },
+		Create: func(ctx context.Context, _ string, v *l3.L3XConnect) (struct{}, error) {
+			return struct{}{}, h.setL3XC(ctx, v)
+		},
 		Update: func(ctx context.Context, _ string, _, v *l3.L3XConnect, _ struct{}) (struct{}, error) {
 			return struct{}{}, h.setL3XC(ctx, v)
 		},
