@@ -33,7 +33,7 @@ func connectBolt(config json.RawMessage) (kvdbsync.Connector, error) {
 type boltStore struct {
 	testing.TB
 	db   *bolt.DB
-	path string
+	cfg  bolt.Config
 	raw  *bbolt.DB // set while it is taken
 	copy []byte
 }
@@ -43,15 +43,23 @@ func openBolt(t testing.TB, extra Ability) *Store {
 	if extra&SmallDisk != 0 {
 		dir = smallDisk(t)
 	}
+	return newBoltStore(t, dir).store(dir)
+}
+
+func newBoltStore(t testing.TB, dir string) *boltStore {
 	cfg := bolt.Config{Path: filepath.Join(dir, "keys.db"), LockTimeout: 100 * time.Millisecond}
 	db, err := bolt.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &boltStore{TB: t, db: db, path: cfg.Path}
+	s := &boltStore{TB: t, db: db, cfg: cfg}
 	t.Cleanup(s.close)
+	return s
+}
+
+func (s *boltStore) store(dir string) *Store {
 	return &Store{
-		Config: cfg, Connector: db, Dir: dir, Write: s.write, List: s.list,
+		Config: s.cfg, Connector: s.db, Dir: dir, Write: s.write, List: s.list,
 		AtOnce: 1000, MaxValue: models.MaxSize, MaxName: bbolt.MaxKeySize - len(keyOf("")),
 		Kill: s.take, Wipe: s.wipe, Start: s.give,
 		Cut: func(string) { s.take() }, Heal: s.give, Save: s.save, Restore: s.restore,
@@ -102,7 +110,7 @@ func (s *boltStore) take() {
 	s.Helper()
 	for s.raw == nil {
 		s.close()
-		s.raw, _ = bbolt.Open(s.path, 0o600, &bbolt.Options{Timeout: time.Millisecond})
+		s.raw, _ = bbolt.Open(s.cfg.Path, 0o600, &bbolt.Options{Timeout: time.Millisecond})
 	}
 }
 
@@ -124,7 +132,7 @@ func (s *boltStore) save() {
 	s.take()
 	defer s.give()
 	var err error
-	if s.copy, err = os.ReadFile(s.path); err != nil {
+	if s.copy, err = os.ReadFile(s.cfg.Path); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -142,13 +150,13 @@ func (s *boltStore) restore() {
 // replace has another file in the place of the one that is taken, and takes that.
 func (s *boltStore) replace(content []byte) {
 	s.Helper()
-	beside := s.path + ".new"
+	beside := s.cfg.Path + ".new"
 	if err := os.WriteFile(beside, content, 0o600); err != nil {
 		s.Fatal(err)
 	}
 	next, err := bbolt.Open(beside, 0o600, nil)
 	if err == nil {
-		err = os.Rename(beside, s.path)
+		err = os.Rename(beside, s.cfg.Path)
 	}
 	if err == nil {
 		err = s.raw.Close()

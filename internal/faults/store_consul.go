@@ -118,12 +118,17 @@ func (s *consulStore) write(ctx context.Context, changes ...history.Change) erro
 }
 
 func (s *consulStore) list(ctx context.Context) (map[string]string, error) {
-	pairs, _, err := s.client.KV().List(strings.TrimPrefix(root, "/"), (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
-	out := make(map[string]string, len(pairs))
-	for _, p := range pairs {
-		out[nameOf(p.Key)] = textOf(p.Value)
+	pairs, err := s.pairs(ctx)
+	return textsOf(pairs), err
+}
+
+func (s *consulStore) pairs(ctx context.Context) ([]kvdbsync.Pair, error) {
+	has, _, err := s.client.KV().List(strings.TrimPrefix(root, "/"), (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
+	pairs := make([]kvdbsync.Pair, len(has))
+	for i, p := range has {
+		pairs[i] = kvdbsync.Pair{Key: p.Key, Value: p.Value}
 	}
-	return out, err
+	return pairs, err
 }
 
 // must fails the test on an error of the last of several results.

@@ -115,15 +115,20 @@ func (s *etcdStore) write(ctx context.Context, changes ...history.Change) error 
 }
 
 func (s *etcdStore) list(ctx context.Context) (map[string]string, error) {
+	pairs, err := s.pairs(ctx)
+	return textsOf(pairs), err
+}
+
+func (s *etcdStore) pairs(ctx context.Context) ([]kvdbsync.Pair, error) {
 	answer, err := s.client.Get(ctx, root, clientv3.WithPrefix())
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[string]string, len(answer.Kvs))
-	for _, kv := range answer.Kvs {
-		out[nameOf(string(kv.Key))] = textOf(kv.Value)
+	pairs := make([]kvdbsync.Pair, len(answer.Kvs))
+	for i, kv := range answer.Kvs {
+		pairs[i] = kvdbsync.Pair{Key: string(kv.Key), Value: kv.Value}
 	}
-	return out, nil
+	return pairs, nil
 }
 
 func (s *etcdStore) each(do func(*testkit.Etcd)) {

@@ -87,10 +87,15 @@ func content(texts map[string]string) []byte {
 	return fmt.Appendf(nil, `{"data":[%s]}`, strings.Join(lines, ",\n"))
 }
 
-// list reads the files with nothing of filedb's.
-func (s *fileStore) list(context.Context) (map[string]string, error) {
+func (s *fileStore) list(ctx context.Context) (map[string]string, error) {
+	pairs, err := s.pairs(ctx)
+	return textsOf(pairs), err
+}
+
+// pairs reads the files with nothing of filedb's.
+func (s *fileStore) pairs(context.Context) ([]kvdbsync.Pair, error) {
 	paths, err := filepath.Glob(filepath.Join(s.dir, "*.json"))
-	out := map[string]string{}
+	var pairs []kvdbsync.Pair
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -106,10 +111,10 @@ func (s *fileStore) list(context.Context) (map[string]string, error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		for _, e := range file.Data {
-			out[nameOf(e.Key)] = textOf(e.Value)
+			pairs = append(pairs, kvdbsync.Pair{Key: e.Key, Value: e.Value})
 		}
 	}
-	return out, err
+	return pairs, err
 }
 
 // saveByRename writes beside the file, and moves the new one into its place.
