@@ -20,11 +20,11 @@ func interfacesOfEachType(t *testing.T, sim *vppsim.Sim, socket string) {
 	const base = "config/vpp/v2/interfaces/"
 	types := []struct{ name, value, shows string }{
 		{"loop1", `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"phys_address":"02:00:00:00:00:01"}`, "loop0 loop1 up"},
-		{"tap1", `{"name":"tap1","type":"TAP","enabled":true,"mtu":1400,"tap":{"version":2,"host_if_name":"lin1"}}`, "tap0 tap1 up"},
-		{"tap2", `{"name":"tap2","type":"TAP","tap":{"rx_ring_size":512}}`, "tap1 tap2 down"},
+		{"tap1", `{"name":"tap1","type":"TAP","enabled":true,"mtu":1400,"tap":{"version":2,"host_if_name":"lin1"}}`, " tap1 up"},
+		{"tap2", `{"name":"tap2","type":"TAP","tap":{"rx_ring_size":512}}`, " tap2 down"},
 		{"memif1", `{"name":"memif1","type":"MEMIF","enabled":true,"memif":{"id":3,"master":true,"socket_filename":"/tmp/m.sock","secret":"x"}}`, "memif1/3 memif1 up"},
 		{"memif2", `{"name":"memif2","type":"MEMIF","memif":{"id":4}}`, "memif0/4 memif2 down"},
-		{"sub1", `{"name":"sub1","type":"SUB_INTERFACE","enabled":true,"sub":{"parent_name":"tap1","sub_id":100,"tag_rw_option":"POP1"}}`, "tap0.100 sub1 up"},
+		{"sub1", `{"name":"sub1","type":"SUB_INTERFACE","enabled":true,"sub":{"parent_name":"tap1","sub_id":100,"tag_rw_option":"POP1"}}`, ".100 sub1 up"},
 		{"vxlan1", `{"name":"vxlan1","type":"VXLAN_TUNNEL","enabled":true,"vxlan":{"src_address":"10.0.0.1","dst_address":"10.0.0.2","vni":7}}`, "vxlan_tunnel0 vxlan1 up"},
 		{"gre1", `{"name":"gre1","type":"GRE_TUNNEL","enabled":true,"gre":{"tunnel_type":"TEB","src_addr":"10.0.0.1","dst_addr":"10.0.0.2"}}`, "gre0 gre1 up"},
 		{"ipip1", `{"name":"ipip1","type":"IPIP_TUNNEL","ipip":{"src_addr":"FD00::1","dst_addr":"fd00::2"}}`, "ipip0 ipip1 down"},
