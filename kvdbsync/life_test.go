@@ -3,6 +3,7 @@ package kvdbsync_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,14 +14,15 @@ import (
 // A lease is a life with a store that answers as it is told.
 type lease struct {
 	kvdbsync.Life
-	answer  error
-	renewed []time.Duration // since it began
+	mu     sync.Mutex // guards answer
+	answer error
 }
 
-func begin(ttl time.Duration) *lease {
-	l, began := &lease{}, time.Now()
-	l.Begin(context.Background(), ttl, began, func(context.Context) error {
-		l.renewed = append(l.renewed, time.Since(began))
+func begin(ttl time.Duration, answer error) *lease {
+	l := &lease{answer: answer}
+	l.Begin(context.Background(), ttl, time.Now(), func(context.Context) error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		return l.answer
 	})
 	return l
@@ -48,8 +50,7 @@ func TestLife(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l, began := begin(9*time.Second), time.Now()
-				l.answer = tt.answer
+				l, began := begin(9*time.Second, tt.answer), time.Now()
 				var over time.Duration
 				select {
 				case <-l.Lost():
@@ -57,7 +58,7 @@ func TestLife(t *testing.T) {
 				case <-time.After(time.Minute):
 				}
 				if over != tt.over || (l.Over() != nil) != (over > 0) {
-					t.Errorf("over after %v (%v), want %v; renewed at %v", over, l.Over(), tt.over, l.renewed)
+					t.Errorf("over after %v (%v), want %v", over, l.Over(), tt.over)
 				}
 				l.end(t)
 			})
@@ -67,10 +68,11 @@ func TestLife(t *testing.T) {
 
 func TestLifeThatRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := begin(9 * time.Second)
-		l.answer = errDown
+		l := begin(9*time.Second, errDown)
 		<-time.After(5 * time.Second) // the second renewing fails, too
+		l.mu.Lock()
 		l.answer = nil
+		l.mu.Unlock()
 		<-time.After(time.Minute)
 		if err := l.Over(); err != nil {
 			t.Error(err)
