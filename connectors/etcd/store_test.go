@@ -50,7 +50,7 @@ func TestStore(t *testing.T) {
 
 func TestStoreListsByPrefixInOrder(t *testing.T) {
 	s := start(t)
-	for i := range 21 { // 2100 keys: three pages
+	for i := range 21 { // 2100 keys: two pages
 		var group []kvdbsync.Event
 		for j := range 100 {
 			group = append(group, kvdbsync.Event{Key: fmt.Sprintf("%s%02d%02d", root, 20-i, j), Value: []byte("x")})

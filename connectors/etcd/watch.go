@@ -6,15 +6,30 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// pageSize is how many pairs one request lists: few enough that others who use
-// the server do not wait long, many enough that a large store takes few requests.
-const pageSize = 1000
+// A page of a listing has so many pairs at first, and then as many as make pageBytes:
+// few enough that others who use the server are not held up, and no fewer, since etcd
+// counts all keys that are left for each of them.
+const (
+	firstPage = 1000
+	mostPairs = 20_000
+	pageBytes = 2 << 20
+)
+
+// nextPage is how many pairs to ask for after a page.
+func nextPage(page []*mvccpb.KeyValue) int64 {
+	bytes := 0
+	for _, kv := range page {
+		bytes += len(kv.Key) + len(kv.Value)
+	}
+	return int64(min(max(pageBytes*len(page)/max(bytes, 1), 1), mostPairs))
+}
 
 // A watch is one Watch under way.
 type watch struct {
@@ -37,12 +52,12 @@ func (w *watch) bounds() (key, end string) {
 // list emits every pair. The first page says which revision all are read at.
 func (w *watch) list(ctx context.Context) error {
 	key, end := w.bounds()
-	for {
-		page, err := w.page(ctx, key, end)
+	for size := int64(firstPage); ; {
+		page, err := w.page(ctx, key, end, size)
 		if err != nil {
 			return fmt.Errorf("listing %s in etcd: %w", w.prefix, err)
 		}
-		b := kvdbsync.Batch{Rev: w.at.rev, Synced: !page.More}
+		b := kvdbsync.Batch{Rev: w.at.rev, Synced: !page.More, Events: make([]kvdbsync.Event, 0, len(page.Kvs))}
 		for _, kv := range page.Kvs {
 			b.Events = append(b.Events, putEvent(kv))
 		}
@@ -50,13 +65,14 @@ func (w *watch) list(ctx context.Context) error {
 			return err
 		}
 		key = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
+		size = nextPage(page.Kvs)
 	}
 }
 
-func (w *watch) page(ctx context.Context, key, end string) (*clientv3.GetResponse, error) {
+func (w *watch) page(ctx context.Context, key, end string, size int64) (*clientv3.GetResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
-	page, err := w.client.Get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithRev(w.at.rev))
+	page, err := w.client.Get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(size), clientv3.WithRev(w.at.rev))
 	if err != nil {
 		return nil, err
 	}
