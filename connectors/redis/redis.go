@@ -71,21 +71,8 @@ func New(cfg Config, log *slog.Logger) *Connector {
 
 // Watch implements kvdbsync.Connector. Keys are whole keys, as Redis has them.
 func (c *Connector) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
-	return func(yield func(kvdbsync.Batch, error) bool) {
-		err := c.watch(ctx, prefix, func(b kvdbsync.Batch) error {
-			if !yield(b, nil) {
-				return errReaderStopped
-			}
-			return nil
-		})
-		if ctx.Err() == nil && !errors.Is(err, errReaderStopped) {
-			yield(kvdbsync.Batch{}, err)
-		}
-	}
+	return kvdbsync.Emitting(ctx, func(emit func(kvdbsync.Batch) error) error { return c.watch(ctx, prefix, emit) })
 }
-
-// errReaderStopped carries the end of an iteration through the watch.
-var errReaderStopped = errors.New("reader stopped")
 
 func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync.Batch) error) error {
 	w, err := begin(ctx, c.cfg, c.log, prefix, emit)

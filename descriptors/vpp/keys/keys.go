@@ -22,9 +22,6 @@ const (
 	Interfaces   = "config/vpp/v2/interfaces/"
 	part         = "vpp/interface/"
 	Unnumbereds  = part + "unnumbered/"
-	DHCPClients  = part + "dhcp-client/"
-	DHCPLeases   = part + "dhcp-lease/"
-	IP6NDs       = part + "ip6nd/"
 	Bonds        = "vpp/bond/"
 	BridgeParts  = "vpp/bd/"
 	ProxyARPs    = "vpp/proxyarp/interface/"
@@ -184,37 +181,6 @@ func ParseLinkState(key string) (iface string, up, ok bool) {
 	iface, state, ok := around(key, part, "/link-state/")
 	return iface, state == "UP", ok && (state == "UP" || state == "DOWN")
 }
-
-// RxModes is the key of the receive modes of an interface.
-func RxModes(iface string) string { return part + or(iface) + "/rx-modes" }
-
-// ParseRxModes reads a key of RxModes.
-func ParseRxModes(key string) (iface string, ok bool) {
-	rest, ok := strings.CutPrefix(key, part)
-	iface, is := strings.CutSuffix(rest, "/rx-modes")
-	return iface, ok && is && iface != ""
-}
-
-// RxPlacement is the key of the worker of a receive queue.
-func RxPlacement(iface string, queue uint32) string {
-	return fmt.Sprintf("%s%s/rx-placement/queue/%d", part, or(iface), queue)
-}
-
-// ParseRxPlacement reads a key of RxPlacement.
-func ParseRxPlacement(key string) (iface string, queue uint32, ok bool) {
-	iface, number, ok := around(key, part, "/rx-placement/queue/")
-	n, err := strconv.ParseUint(number, 10, 32)
-	return iface, uint32(n), ok && err == nil && RxPlacement(iface, uint32(n)) == key
-}
-
-// DHCPClient is the key of the DHCP client on an interface, DHCPLease that of what it got.
-func DHCPClient(iface string) string { return DHCPClients + or(iface) }
-
-// DHCPLease is the key of the lease of the DHCP client on an interface.
-func DHCPLease(iface string) string { return DHCPLeases + or(iface) }
-
-// IP6ND is the key of IPv6 neighbour discovery on an interface.
-func IP6ND(iface string) string { return IP6NDs + or(iface) }
 
 // BondMember is the key of a member of a bond, both by name. It ends with a slash.
 func BondMember(bond, iface string) string { return Bonds + or(bond) + "/interface/" + or(iface) + "/" }
