@@ -34,6 +34,17 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("%s: %s: want %s", e.Field, show(e.Value), e.Want)
 }
 
+// Faults collects what is wrong with a value.
+type Faults []error
+
+// Add adds a FieldError; want is formatted with args.
+func (f *Faults) Add(field string, value any, want string, args ...any) {
+	*f = append(*f, &FieldError{Field: field, Value: value, Want: fmt.Sprintf(want, args...)})
+}
+
+// Err joins them; nil: there is none.
+func (f Faults) Err() error { return errors.Join(f...) }
+
 // Fields returns the paths of the invalid fields in err, in order.
 func Fields(err error) []string {
 	var out []string

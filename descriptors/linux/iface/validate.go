@@ -1,7 +1,6 @@
 package iface
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -27,23 +26,17 @@ const (
 )
 
 // findings collects what is wrong.
-type findings struct{ errs []error }
-
-func (f *findings) add(field string, value any, want string, args ...any) {
-	f.errs = append(f.errs, &models.FieldError{Field: field, Value: value, Want: fmt.Sprintf(want, args...)})
-}
-
-func (f *findings) err() error { return errors.Join(f.errs...) }
+type findings struct{ models.Faults }
 
 func (h *handler) validate(_ string, v *interfaces.Interface) error {
 	var f findings
 	if v.GetName() == "" {
-		f.add("name", v.GetName(), "a name")
+		f.Add("name", v.GetName(), "a name")
 	} else if a := h.aliasOf(v, ""); len(a) > longestAlias {
-		f.add("name", v.GetName(), "at most %d bytes less, as the alias of the link is %q", len(a)-longestAlias, a)
+		f.Add("name", v.GetName(), "at most %d bytes less, as the alias of the link is %q", len(a)-longestAlias, a)
 	}
 	if err := netns.Validate("namespace", v.GetNamespace()); err != nil {
-		f.errs = append(f.errs, err)
+		f.Faults = append(f.Faults, err)
 	}
 	f.hostName(v)
 	f.addresses(v)
@@ -52,14 +45,14 @@ func (h *handler) validate(_ string, v *interfaces.Interface) error {
 	f.link(v)
 	f.vrf(v)
 	f.kind(v)
-	return f.err()
+	return f.Err()
 }
 
 func (f *findings) hostName(v *interfaces.Interface) {
 	name, field := v.GetHostIfName(), "host_if_name"
 	if v.GetType() == interfaces.Interface_LOOPBACK {
 		if name != "" && name != loopback {
-			f.add(field, name, "%q or nothing for a LOOPBACK", loopback)
+			f.Add(field, name, "%q or nothing for a LOOPBACK", loopback)
 		}
 		return
 	}
@@ -70,9 +63,9 @@ func (f *findings) hostName(v *interfaces.Interface) {
 	bad := strings.IndexFunc(name, func(r rune) bool { return r == '/' || r == ':' || unicode.IsSpace(r) })
 	switch {
 	case len(name) > longestName:
-		f.add(field, name, "a name of the kernel, at most %d bytes (it has %d)%s", longestName, len(name), hint)
+		f.Add(field, name, "a name of the kernel, at most %d bytes (it has %d)%s", longestName, len(name), hint)
 	case bad >= 0 || name == "." || name == "..":
-		f.add(field, name, "a name of the kernel, without slash, colon or space%s", hint)
+		f.Add(field, name, "a name of the kernel, without slash, colon or space%s", hint)
 	}
 }
 
@@ -86,14 +79,14 @@ func (f *findings) addresses(v *interfaces.Interface) {
 		}
 		p, err := netip.ParsePrefix(addr)
 		if err != nil {
-			f.add(field, addr, `an address with prefix length, such as "10.0.0.1/24" or "fd00::1/64"`)
+			f.Add(field, addr, `an address with prefix length, such as "10.0.0.1/24" or "fd00::1/64"`)
 			continue
 		}
 		if ip := p.Addr(); ip.IsUnspecified() || ip.IsMulticast() || ip.Is4In6() {
-			f.add(field, addr, "the address of one host")
+			f.Add(field, addr, "the address of one host")
 		}
 		if first, twice := seen[p]; twice {
-			f.add(field, addr, "each address once, it is also ip_addresses[%d]", first)
+			f.Add(field, addr, "each address once, it is also ip_addresses[%d]", first)
 		}
 		seen[p] = i
 	}
@@ -103,11 +96,11 @@ func (f *findings) reference(field, addr string, v *interfaces.Interface) {
 	ref, ok := alloc.Parse(addr)
 	switch {
 	case !ok || ref.Gateway:
-		f.add(field, addr, `"alloc:NETWORK" or "alloc:NETWORK/INTERFACE"`)
+		f.Add(field, addr, `"alloc:NETWORK" or "alloc:NETWORK/INTERFACE"`)
 	case ref.InterfaceOr(v.GetName()) != v.GetName():
-		f.add(field, addr, "a reference to an address of this interface, %s", v.GetName())
+		f.Add(field, addr, "a reference to an address of this interface, %s", v.GetName())
 	case v.GetType() == interfaces.Interface_EXISTING && v.GetLinkOnly():
-		f.add(field, addr, "an address, not a reference, for an EXISTING interface with link_only")
+		f.Add(field, addr, "an address, not a reference, for an EXISTING interface with link_only")
 	}
 }
 
@@ -118,13 +111,13 @@ func (f *findings) mac(v *interfaces.Interface) {
 	}
 	switch parsed, err := net.ParseMAC(mac); {
 	case v.GetType() == interfaces.Interface_VRF_DEVICE:
-		f.add("phys_address", mac, "none for a VRF_DEVICE")
+		f.Add("phys_address", mac, "none for a VRF_DEVICE")
 	case err != nil || len(parsed) != 6:
-		f.add("phys_address", mac, `a MAC address, such as "02:fe:c0:00:00:01"`)
+		f.Add("phys_address", mac, `a MAC address, such as "02:fe:c0:00:00:01"`)
 	case parsed[0]&1 != 0:
-		f.add("phys_address", mac, "the MAC address of one device, with an even first byte")
+		f.Add("phys_address", mac, "the MAC address of one device, with an even first byte")
 	case !slices.ContainsFunc(parsed, func(b byte) bool { return b != 0 }):
-		f.add("phys_address", mac, `a MAC address that is not all zero, such as "02:fe:c0:00:00:01", or nothing`)
+		f.Add("phys_address", mac, `a MAC address that is not all zero, such as "02:fe:c0:00:00:01", or nothing`)
 	}
 }
 
@@ -134,12 +127,12 @@ func (f *findings) mtu(v *interfaces.Interface) {
 		return
 	}
 	if mtu < leastMTU || mtu > mostMTU {
-		f.add("mtu", mtu, "0 (the default of the kind) or %d to %d", leastMTU, mostMTU)
+		f.Add("mtu", mtu, "0 (the default of the kind) or %d to %d", leastMTU, mostMTU)
 		return
 	}
 	for _, addr := range v.GetIpAddresses() {
 		if p, err := netip.ParsePrefix(addr); err == nil && p.Addr().Is6() && mtu < leastMTUv6 {
-			f.add("mtu", mtu, "at least %d, as the interface has the IPv6 address %s", leastMTUv6, addr)
+			f.Add("mtu", mtu, "at least %d, as the interface has the IPv6 address %s", leastMTUv6, addr)
 			return
 		}
 	}
@@ -150,13 +143,13 @@ func (f *findings) link(v *interfaces.Interface) {
 	const want = "nothing for type %s"
 	kind := v.GetType()
 	if v.GetVeth() != nil && kind != interfaces.Interface_VETH {
-		f.add("veth", nil, want, kind)
+		f.Add("veth", nil, want, kind)
 	}
 	if v.GetTap() != nil && kind != interfaces.Interface_TAP_TO_VPP {
-		f.add("tap", nil, want, kind)
+		f.Add("tap", nil, want, kind)
 	}
 	if v.GetVrfDev() != nil && kind != interfaces.Interface_VRF_DEVICE {
-		f.add("vrf_dev", nil, want, kind)
+		f.Add("vrf_dev", nil, want, kind)
 	}
 }
 
@@ -165,11 +158,11 @@ func (f *findings) vrf(v *interfaces.Interface) {
 	switch {
 	case vrf == "":
 	case v.GetType() == interfaces.Interface_VRF_DEVICE:
-		f.add("vrf_master_interface", vrf, "none for a VRF_DEVICE")
+		f.Add("vrf_master_interface", vrf, "none for a VRF_DEVICE")
 	case v.GetType() == interfaces.Interface_LOOPBACK:
-		f.add("vrf_master_interface", vrf, "none for a LOOPBACK")
+		f.Add("vrf_master_interface", vrf, "none for a LOOPBACK")
 	case vrf == v.GetName():
-		f.add("vrf_master_interface", vrf, "another interface, of type VRF_DEVICE")
+		f.Add("vrf_master_interface", vrf, "another interface, of type VRF_DEVICE")
 	}
 }
 
@@ -180,28 +173,28 @@ func (f *findings) kind(v *interfaces.Interface) {
 		f.veth(v)
 	case interfaces.Interface_TAP_TO_VPP:
 		if v.GetTap().GetVppTapIfName() == "" {
-			f.add("tap.vpp_tap_if_name", "", "the name of the TAP interface in VPP")
+			f.Add("tap.vpp_tap_if_name", "", "the name of the TAP interface in VPP")
 		}
 	case interfaces.Interface_VRF_DEVICE:
 		if v.GetVrfDev().GetRoutingTable() == 0 {
-			f.add("vrf_dev.routing_table", 0, "the number of a routing table, from 1")
+			f.Add("vrf_dev.routing_table", 0, "the number of a routing table, from 1")
 		}
 	case interfaces.Interface_EXISTING:
 		if v.GetNamespace().GetType() != 0 {
-			f.add("namespace", nil, "none for type EXISTING, which is for the agent's own namespace")
+			f.Add("namespace", nil, "none for type EXISTING, which is for the agent's own namespace")
 		}
 	case interfaces.Interface_LOOPBACK, interfaces.Interface_DUMMY:
 	default:
-		f.add("type", v.GetType().String(), "VETH, TAP_TO_VPP, LOOPBACK, EXISTING, VRF_DEVICE or DUMMY")
+		f.Add("type", v.GetType().String(), "VETH, TAP_TO_VPP, LOOPBACK, EXISTING, VRF_DEVICE or DUMMY")
 	}
 }
 
 func (f *findings) veth(v *interfaces.Interface) {
 	switch peer := v.GetVeth().GetPeerIfName(); peer {
 	case "":
-		f.add("veth.peer_if_name", peer, "the name of the other end")
+		f.Add("veth.peer_if_name", peer, "the name of the other end")
 	case v.GetName():
-		f.add("veth.peer_if_name", peer, "another interface than this one")
+		f.Add("veth.peer_if_name", peer, "another interface than this one")
 	}
 	settings := []struct {
 		field string
@@ -212,7 +205,7 @@ func (f *findings) veth(v *interfaces.Interface) {
 	}
 	for _, s := range settings {
 		if _, known := interfaces.VethLink_ChecksumOffloading_name[int32(s.value)]; !known {
-			f.add(s.field, int32(s.value), "CHKSM_OFFLOAD_DEFAULT, CHKSM_OFFLOAD_ENABLED or CHKSM_OFFLOAD_DISABLED")
+			f.Add(s.field, int32(s.value), "CHKSM_OFFLOAD_DEFAULT, CHKSM_OFFLOAD_ENABLED or CHKSM_OFFLOAD_DISABLED")
 		}
 	}
 }

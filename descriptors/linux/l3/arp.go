@@ -24,20 +24,20 @@ import (
 func validateARP(_ string, v *l3.ARPEntry) error {
 	var f faults
 	if v.GetInterface() == "" {
-		f.add("interface", "", "the name of an interface")
+		f.Add("interface", "", "the name of an interface")
 	}
 	ip := v.GetIpAddress()
 	if ref, ok := alloc.Parse(ip); alloc.Is(ip) && (!ok || ref.Interface == "") {
-		f.add("ip_address", ip, `"alloc:NETWORK/INTERFACE" or "alloc:NETWORK/INTERFACE/GW"`)
+		f.Add("ip_address", ip, `"alloc:NETWORK/INTERFACE" or "alloc:NETWORK/INTERFACE/GW"`)
 	} else if !alloc.Is(ip) {
 		if addr, err := netip.ParseAddr(ip); err != nil || addr.Zone() != "" {
-			f.add("ip_address", ip, `an address without prefix length, such as "10.1.0.2" or "fd00::2"`)
+			f.Add("ip_address", ip, `an address without prefix length, such as "10.1.0.2" or "fd00::2"`)
 		}
 	}
 	if mac, err := net.ParseMAC(v.GetHwAddress()); err != nil || len(mac) != 6 {
-		f.add("hw_address", v.GetHwAddress(), `a MAC address, such as "02:fe:c0:00:00:02"`)
+		f.Add("hw_address", v.GetHwAddress(), `a MAC address, such as "02:fe:c0:00:00:02"`)
 	}
-	return errors.Join(f...)
+	return f.Err()
 }
 
 // equivalentARP compares MAC addresses, not their spelling.

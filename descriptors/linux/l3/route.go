@@ -1,7 +1,6 @@
 package l3
 
 import (
-	"errors"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
@@ -19,30 +18,26 @@ import (
 const metricIPv6 = 1024
 
 // faults collects what is wrong.
-type faults []error
-
-func (f *faults) add(field string, value any, want string) {
-	*f = append(*f, &models.FieldError{Field: field, Value: value, Want: want})
-}
+type faults struct{ models.Faults }
 
 func validateRoute(_ string, v *l3.Route) error {
 	var f faults
 	if v.GetOutgoingInterface() == "" {
-		f.add("outgoing_interface", "", "the name of an interface")
+		f.Add("outgoing_interface", "", "the name of an interface")
 	}
 	f.destination(v.GetDstNetwork())
 	f.gateway(v.GetGwAddr(), v.GetDstNetwork())
 	f.scope(v)
-	return errors.Join(f...)
+	return f.Err()
 }
 
 func (f *faults) destination(dst string) {
 	if alloc.Is(dst) {
 		if ref, ok := alloc.Parse(dst); !ok || ref.Interface == "" {
-			f.add("dst_network", dst, `"alloc:NETWORK/INTERFACE" or "alloc:NETWORK/INTERFACE/GW"`)
+			f.Add("dst_network", dst, `"alloc:NETWORK/INTERFACE" or "alloc:NETWORK/INTERFACE/GW"`)
 		}
 	} else if _, err := netip.ParsePrefix(dst); err != nil {
-		f.add("dst_network", dst, `a network with prefix length, such as "10.2.0.0/16" or "::/0"`)
+		f.Add("dst_network", dst, `a network with prefix length, such as "10.2.0.0/16" or "::/0"`)
 	}
 }
 
@@ -52,7 +47,7 @@ func (f *faults) gateway(gw, dst string) {
 	}
 	if alloc.Is(gw) {
 		if ref, ok := alloc.Parse(gw); !ok || !ref.Gateway {
-			f.add("gw_addr", gw, `"alloc:NETWORK/GW" or "alloc:NETWORK/INTERFACE/GW"`)
+			f.Add("gw_addr", gw, `"alloc:NETWORK/GW" or "alloc:NETWORK/INTERFACE/GW"`)
 		}
 		return
 	}
@@ -60,20 +55,20 @@ func (f *faults) gateway(gw, dst string) {
 	to, toErr := netip.ParsePrefix(dst)
 	switch {
 	case err != nil || via.Zone() != "":
-		f.add("gw_addr", gw, `an address, such as "10.1.0.1" or "fd00::1"`)
+		f.Add("gw_addr", gw, `an address, such as "10.1.0.1" or "fd00::1"`)
 	case via.IsUnspecified():
-		f.add("gw_addr", gw, "the address of a gateway, or nothing")
+		f.Add("gw_addr", gw, "the address of a gateway, or nothing")
 	case toErr == nil && to.Addr().Is4() != via.Is4():
-		f.add("gw_addr", gw, "an address of the same IP version as dst_network")
+		f.Add("gw_addr", gw, "an address of the same IP version as dst_network")
 	}
 }
 
 func (f *faults) scope(v *l3.Route) {
 	switch scope := v.GetScope(); {
 	case l3.Route_Scope_name[int32(scope)] == "":
-		f.add("scope", int32(scope), "UNDEFINED, GLOBAL, SITE, LINK or HOST")
+		f.Add("scope", int32(scope), "UNDEFINED, GLOBAL, SITE, LINK or HOST")
 	case (scope == l3.Route_LINK || scope == l3.Route_HOST) && v.GetGwAddr() != "":
-		f.add("scope", scope.String(), "GLOBAL or SITE, as there is a gw_addr")
+		f.Add("scope", scope.String(), "GLOBAL or SITE, as there is a gw_addr")
 	}
 }
 

@@ -33,11 +33,11 @@ func validateAFPacket(f *findings, v *interfaces.Interface) {
 	host, linux := v.GetAfpacket().GetHostIfName(), v.GetAfpacket().GetLinuxInterface()
 	switch {
 	case host == "" && linux == "":
-		f.add("afpacket.host_if_name", "", "a link of the host, or linux_interface")
+		f.Add("afpacket.host_if_name", "", "a link of the host, or linux_interface")
 	case host != "" && linux != "":
-		f.add("afpacket.linux_interface", linux, "nothing, as host_if_name is set")
+		f.Add("afpacket.linux_interface", linux, "nothing, as host_if_name is set")
 	case len(host) > longestHostName:
-		f.add("afpacket.host_if_name", host, "a name of Linux, at most %d bytes", longestHostName)
+		f.Add("afpacket.host_if_name", host, "a name of Linux, at most %d bytes", longestHostName)
 	}
 }
 

@@ -31,19 +31,19 @@ func bondKind() kind {
 func validateBond(f *findings, v *interfaces.Interface) {
 	b := v.GetBond()
 	if b.GetMode() == interfaces.BondLink_UNKNOWN || interfaces.BondLink_Mode_name[int32(b.GetMode())] == "" {
-		f.add("bond.mode", b.GetMode().String(), "ROUND_ROBIN, ACTIVE_BACKUP, XOR, BROADCAST or LACP")
+		f.Add("bond.mode", b.GetMode().String(), "ROUND_ROBIN, ACTIVE_BACKUP, XOR, BROADCAST or LACP")
 	}
 	if interfaces.BondLink_LoadBalance_name[int32(b.GetLb())] == "" {
-		f.add("bond.lb", int32(b.GetLb()), "L2, L34, L23, RR, BC or AB")
+		f.Add("bond.lb", int32(b.GetLb()), "L2, L34, L23, RR, BC or AB")
 	}
 	seen := map[string]int{}
 	for i, m := range b.GetBondedInterfaces() {
 		field := fmt.Sprintf("bond.bonded_interfaces[%d].name", i)
 		if m.GetName() == "" || m.GetName() == v.GetName() {
-			f.add(field, m.GetName(), "the name of another interface")
+			f.Add(field, m.GetName(), "the name of another interface")
 		}
 		if first, twice := seen[m.GetName()]; twice {
-			f.add(field, m.GetName(), "each interface once, it is also bonded_interfaces[%d]", first)
+			f.Add(field, m.GetName(), "each interface once, it is also bonded_interfaces[%d]", first)
 		}
 		seen[m.GetName()] = i
 	}

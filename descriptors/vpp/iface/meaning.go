@@ -1,7 +1,6 @@
 package iface
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -25,29 +24,25 @@ const longestName = 63
 const mostMTU = 9216
 
 // findings collects what is wrong.
-type findings struct{ errs []error }
-
-func (f *findings) add(field string, value any, want string, args ...any) {
-	f.errs = append(f.errs, &models.FieldError{Field: field, Value: value, Want: fmt.Sprintf(want, args...)})
-}
+type findings struct{ models.Faults }
 
 func (h *handler) validate(_ string, v *interfaces.Interface) error {
 	var f findings
 	switch name := v.GetName(); {
 	case name == "":
-		f.add("name", name, "a name")
+		f.Add("name", name, "a name")
 	case len(name) > longestName:
-		f.add("name", name, "at most %d bytes (it has %d): it is the interface's tag in VPP", longestName, len(name))
+		f.Add("name", name, "at most %d bytes (it has %d): it is the interface's tag in VPP", longestName, len(name))
 	}
 	f.kind(h.kinds, v)
 	f.addresses(v)
 	if _, ok := parseMAC(v.GetPhysAddress()); !ok && v.GetPhysAddress() != "" {
-		f.add("phys_address", v.GetPhysAddress(), `a MAC address, such as "02:00:00:00:00:01"`)
+		f.Add("phys_address", v.GetPhysAddress(), `a MAC address, such as "02:00:00:00:00:01"`)
 	}
 	if v.GetMtu() > mostMTU {
-		f.add("mtu", v.GetMtu(), "at most %d", mostMTU)
+		f.Add("mtu", v.GetMtu(), "at most %d", mostMTU)
 	}
-	return errors.Join(f.errs...)
+	return f.Err()
 }
 
 // kind checks that there is a type, and that the link is that of the type.
@@ -56,17 +51,17 @@ func (f *findings) kind(kinds map[interfaces.Interface_Type]kind, v *interfaces.
 	k, known := kinds[v.GetType()]
 	switch {
 	case v.GetType() == interfaces.Interface_UNDEFINED_TYPE:
-		f.add("type", v.GetType().String(), "the type of the interface, such as SOFTWARE_LOOPBACK")
+		f.Add("type", v.GetType().String(), "the type of the interface, such as SOFTWARE_LOOPBACK")
 		return
 	case !known:
-		f.add("type", v.GetType().String(), "a type that this release has")
+		f.Add("type", v.GetType().String(), "a type that this release has")
 		return
 	case k.link == "" && link != "":
-		f.add(link, "", "nothing: an interface of type %s has no link", v.GetType())
+		f.Add(link, "", "nothing: an interface of type %s has no link", v.GetType())
 	case link != "" && link != k.link:
-		f.add(link, "", "%s, as the type is %s", k.link, v.GetType())
+		f.Add(link, "", "%s, as the type is %s", k.link, v.GetType())
 	case link == "" && k.link != "":
-		f.add(k.link, "", "this field, as the type is %s", v.GetType())
+		f.Add(k.link, "", "this field, as the type is %s", v.GetType())
 	}
 	if k.validate != nil && link == k.link {
 		k.validate(f, v)
@@ -86,10 +81,10 @@ func linkName(v *interfaces.Interface) string {
 func (f *findings) addresses(v *interfaces.Interface) {
 	if v.GetUnnumbered() != nil {
 		if len(v.GetIpAddresses()) > 0 {
-			f.add("ip_addresses", strings.Join(v.GetIpAddresses(), " "), "no addresses of its own, as unnumbered is set")
+			f.Add("ip_addresses", strings.Join(v.GetIpAddresses(), " "), "no addresses of its own, as unnumbered is set")
 		}
 		if from := v.GetUnnumbered().GetInterfaceWithIp(); from == "" || from == v.GetName() {
-			f.add("unnumbered.interface_with_ip", from, "the name of another interface")
+			f.Add("unnumbered.interface_with_ip", from, "the name of another interface")
 		}
 	}
 	seen := map[netip.Prefix]int{}
@@ -97,17 +92,17 @@ func (f *findings) addresses(v *interfaces.Interface) {
 		field := fmt.Sprintf("ip_addresses[%d]", i)
 		if alloc.Is(addr) {
 			if ref, ok := alloc.Parse(addr); !ok || ref.Gateway || ref.InterfaceOr(v.GetName()) != v.GetName() {
-				f.add(field, addr, `"alloc:NETWORK", a reference to an address of this interface`)
+				f.Add(field, addr, `"alloc:NETWORK", a reference to an address of this interface`)
 			}
 			continue
 		}
 		p, err := netip.ParsePrefix(addr)
 		if err != nil {
-			f.add(field, addr, `an address with prefix length, such as "10.0.0.1/24" or "fd00::1/64"`)
+			f.Add(field, addr, `an address with prefix length, such as "10.0.0.1/24" or "fd00::1/64"`)
 			continue
 		}
 		if first, twice := seen[p]; twice {
-			f.add(field, addr, "each address once, it is also ip_addresses[%d]", first)
+			f.Add(field, addr, "each address once, it is also ip_addresses[%d]", first)
 		}
 		seen[p] = i
 	}

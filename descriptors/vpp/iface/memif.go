@@ -43,21 +43,21 @@ func memifKind() kind {
 func validateMemif(f *findings, v *interfaces.Interface) {
 	m := v.GetMemif()
 	if interfaces.MemifLink_MemifMode_name[int32(m.GetMode())] == "" {
-		f.add("memif.mode", int32(m.GetMode()), "ETHERNET, IP or PUNT_INJECT")
+		f.Add("memif.mode", int32(m.GetMode()), "ETHERNET, IP or PUNT_INJECT")
 	}
 	f.ring("memif.ring_size", m.GetRingSize())
 	if m.GetBufferSize() > 1<<16-1 {
-		f.add("memif.buffer_size", m.GetBufferSize(), "at most 65535")
+		f.Add("memif.buffer_size", m.GetBufferSize(), "at most 65535")
 	}
 	if len(m.GetSecret()) > longestSecret {
-		f.add("memif.secret", "(secret)", "at most %d bytes", longestSecret)
+		f.Add("memif.secret", "(secret)", "at most %d bytes", longestSecret)
 	}
 	for _, q := range []struct {
 		field string
 		n     uint32
 	}{{"memif.rx_queues", m.GetRxQueues()}, {"memif.tx_queues", m.GetTxQueues()}} {
 		if q.n > 255 {
-			f.add(q.field, q.n, "at most 255")
+			f.Add(q.field, q.n, "at most 255")
 		}
 	}
 }

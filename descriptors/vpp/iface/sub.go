@@ -47,19 +47,19 @@ func sub() kind {
 func validateSub(f *findings, v *interfaces.Interface) {
 	s := v.GetSub()
 	if s.GetParentName() == "" || s.GetParentName() == v.GetName() {
-		f.add("sub.parent_name", s.GetParentName(), "the name of another interface")
+		f.Add("sub.parent_name", s.GetParentName(), "the name of another interface")
 	}
 	if s.GetSubId() == 0 || s.GetSubId() > mostVLAN {
-		f.add("sub.sub_id", s.GetSubId(), "the ID of a VLAN, 1 to %d", mostVLAN)
+		f.Add("sub.sub_id", s.GetSubId(), "the ID of a VLAN, 1 to %d", mostVLAN)
 	}
 	if interfaces.SubInterface_TagRewriteOptions_name[int32(s.GetTagRwOption())] == "" {
-		f.add("sub.tag_rw_option", int32(s.GetTagRwOption()), "DISABLED, PUSH1, PUSH2, POP1, POP2, TRANSLATE11, TRANSLATE12, TRANSLATE21 or TRANSLATE22")
+		f.Add("sub.tag_rw_option", int32(s.GetTagRwOption()), "DISABLED, PUSH1, PUSH2, POP1, POP2, TRANSLATE11, TRANSLATE12, TRANSLATE21 or TRANSLATE22")
 	}
 	if s.GetTag1() > mostVLAN {
-		f.add("sub.tag1", s.GetTag1(), "the ID of a VLAN, at most %d", mostVLAN)
+		f.Add("sub.tag1", s.GetTag1(), "the ID of a VLAN, at most %d", mostVLAN)
 	}
 	if s.GetTag2() > mostVLAN {
-		f.add("sub.tag2", s.GetTag2(), "the ID of a VLAN, at most %d", mostVLAN)
+		f.Add("sub.tag2", s.GetTag2(), "the ID of a VLAN, at most %d", mostVLAN)
 	}
 }
 

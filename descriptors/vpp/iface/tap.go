@@ -55,10 +55,10 @@ func tap() kind {
 func validateTAP(f *findings, v *interfaces.Interface) {
 	t := v.GetTap()
 	if t.GetVersion() > 2 {
-		f.add("tap.version", t.GetVersion(), "2, or nothing")
+		f.Add("tap.version", t.GetVersion(), "2, or nothing")
 	}
 	if len(t.GetHostIfName()) > longestHostName {
-		f.add("tap.host_if_name", t.GetHostIfName(), "a name of Linux, at most %d bytes", longestHostName)
+		f.Add("tap.host_if_name", t.GetHostIfName(), "a name of Linux, at most %d bytes", longestHostName)
 	}
 	f.ring("tap.rx_ring_size", t.GetRxRingSize())
 	f.ring("tap.tx_ring_size", t.GetTxRingSize())
@@ -67,7 +67,7 @@ func validateTAP(f *findings, v *interfaces.Interface) {
 // ring checks the size of a ring: VPP takes powers of two that fit into 16 bits.
 func (f *findings) ring(field string, size uint32) {
 	if size&(size-1) != 0 || size > 1<<15 {
-		f.add(field, size, "a power of two up to 32768, or nothing")
+		f.Add(field, size, "a power of two up to 32768, or nothing")
 	}
 }
 

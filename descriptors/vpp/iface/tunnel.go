@@ -23,7 +23,7 @@ import (
 func (f *findings) end(field, text string) netip.Addr {
 	a, err := netip.ParseAddr(text)
 	if err != nil || a.Zone() != "" {
-		f.add(field, text, `an address, such as "10.0.0.1" or "fd00::1"`)
+		f.Add(field, text, `an address, such as "10.0.0.1" or "fd00::1"`)
 	}
 	return a
 }
@@ -34,9 +34,9 @@ func (f *findings) ends(link, srcField, src, dstField, dst string) {
 	switch {
 	case !a.IsValid() || !b.IsValid():
 	case a == b:
-		f.add(link+"."+dstField, dst, "another address than %s", srcField)
+		f.Add(link+"."+dstField, dst, "another address than %s", srcField)
 	case a.Is4() != b.Is4():
-		f.add(link+"."+dstField, dst, "an address of the same IP version as %s", srcField)
+		f.Add(link+"."+dstField, dst, "an address of the same IP version as %s", srcField)
 	}
 }
 
@@ -95,10 +95,10 @@ func greKind() kind {
 		validate: func(f *findings, v *interfaces.Interface) {
 			g := v.GetGre()
 			if g.GetTunnelType() == interfaces.GreLink_UNKNOWN || interfaces.GreLink_Type_name[int32(g.GetTunnelType())] == "" {
-				f.add("gre.tunnel_type", g.GetTunnelType().String(), "L3, TEB or ERSPAN")
+				f.Add("gre.tunnel_type", g.GetTunnelType().String(), "L3, TEB or ERSPAN")
 			}
 			if g.GetSessionId() > 1<<10-1 {
-				f.add("gre.session_id", g.GetSessionId(), "at most 1023")
+				f.Add("gre.session_id", g.GetSessionId(), "at most 1023")
 			}
 			f.ends("gre", "src_addr", g.GetSrcAddr(), "dst_addr", g.GetDstAddr())
 		},
@@ -164,7 +164,7 @@ func ipipKind() kind {
 		validate: func(f *findings, v *interfaces.Interface) {
 			p := v.GetIpip()
 			if interfaces.IPIPLink_Mode_name[int32(p.GetTunnelMode())] == "" {
-				f.add("ipip.tunnel_mode", int32(p.GetTunnelMode()), "POINT_TO_POINT or POINT_TO_MULTIPOINT")
+				f.Add("ipip.tunnel_mode", int32(p.GetTunnelMode()), "POINT_TO_POINT or POINT_TO_MULTIPOINT")
 			}
 			if p.GetTunnelMode() == interfaces.IPIPLink_POINT_TO_MULTIPOINT && p.GetDstAddr() == "" {
 				f.end("ipip.src_addr", p.GetSrcAddr())

@@ -25,13 +25,13 @@ func vxlanKind() kind {
 			x := v.GetVxlan()
 			f.ends("vxlan", "src_address", x.GetSrcAddress(), "dst_address", x.GetDstAddress())
 			if x.GetVni() > mostVNI {
-				f.add("vxlan.vni", x.GetVni(), "at most %d", mostVNI)
+				f.Add("vxlan.vni", x.GetVni(), "at most %d", mostVNI)
 			}
 			if dst, err := netip.ParseAddr(x.GetDstAddress()); err == nil && dst.IsMulticast() != (x.GetMulticast() != "") {
-				f.add("vxlan.multicast", x.GetMulticast(), "an interface if dst_address is a multicast address, and only then")
+				f.Add("vxlan.multicast", x.GetMulticast(), "an interface if dst_address is a multicast address, and only then")
 			}
 			if x.GetGpe() != nil {
-				f.add("vxlan.gpe", "", "nothing: this release has no VXLAN-GPE")
+				f.Add("vxlan.gpe", "", "nothing: this release has no VXLAN-GPE")
 			}
 		},
 		sameLink: func(old, new *interfaces.Interface) bool {

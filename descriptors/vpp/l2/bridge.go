@@ -2,7 +2,6 @@ package l2
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -27,22 +26,22 @@ func validateBridge(_ string, v *l2.BridgeDomain) error {
 	var f faults
 	switch name := v.GetName(); {
 	case name == "":
-		f.add("name", name, "a name")
+		f.Add("name", name, "a name")
 	case len(name) > longestName:
-		f.add("name", name, fmt.Sprintf("at most %d bytes (it has %d): it is the bridge domain's tag in VPP", longestName, len(name)))
+		f.Add("name", name, "at most %d bytes (it has %d): it is the bridge domain's tag in VPP", longestName, len(name))
 	}
 	if v.GetMacAge() > mostByte {
-		f.add("mac_age", v.GetMacAge(), "minutes, at most 255, or 0 for ever")
+		f.Add("mac_age", v.GetMacAge(), "minutes, at most 255, or 0 for ever")
 	}
 	f.members(v.GetInterfaces())
 	for i, e := range v.GetArpTerminationTable() {
 		field := fmt.Sprintf("arp_termination_table[%d].", i)
 		if _, err := netip.ParseAddr(e.GetIpAddress()); err != nil {
-			f.add(field+"ip_address", e.GetIpAddress(), `an address, such as "10.0.0.1" or "fd00::1"`)
+			f.Add(field+"ip_address", e.GetIpAddress(), `an address, such as "10.0.0.1" or "fd00::1"`)
 		}
 		f.mac(field+"phys_address", e.GetPhysAddress())
 	}
-	return errors.Join(f...)
+	return f.Err()
 }
 
 func (f *faults) members(all []*l2.BridgeDomain_Interface) {
@@ -52,19 +51,19 @@ func (f *faults) members(all []*l2.BridgeDomain_Interface) {
 		first, twice := seen[m.GetName()]
 		switch {
 		case m.GetName() == "":
-			f.add(field+"name", "", "the name of an interface")
+			f.Add(field+"name", "", "the name of an interface")
 		case twice:
-			f.add(field+"name", m.GetName(), fmt.Sprintf("each interface once, it is also interfaces[%d]", first))
+			f.Add(field+"name", m.GetName(), "each interface once, it is also interfaces[%d]", first)
 		}
 		seen[m.GetName()] = i
 		if m.GetSplitHorizonGroup() > mostByte {
-			f.add(field+"split_horizon_group", m.GetSplitHorizonGroup(), "at most 255")
+			f.Add(field+"split_horizon_group", m.GetSplitHorizonGroup(), "at most 255")
 		}
 		if !m.GetBridgedVirtualInterface() {
 			continue
 		}
 		if bvi >= 0 {
-			f.add(field+"bridged_virtual_interface", true, fmt.Sprintf("false: a bridge domain has one BVI, and that is interfaces[%d]", bvi))
+			f.Add(field+"bridged_virtual_interface", true, "false: a bridge domain has one BVI, and that is interfaces[%d]", bvi)
 		}
 		bvi = i
 	}
@@ -72,7 +71,7 @@ func (f *faults) members(all []*l2.BridgeDomain_Interface) {
 
 func (f *faults) mac(field, text string) {
 	if _, err := ethernet_types.ParseMacAddress(text); err != nil {
-		f.add(field, text, `a MAC address, such as "02:00:00:00:00:01"`)
+		f.Add(field, text, `a MAC address, such as "02:00:00:00:00:01"`)
 	}
 }
 
@@ -151,21 +150,21 @@ func validateFIB(_ string, v *l2.FIBEntry) error {
 	var f faults
 	f.mac("phys_address", v.GetPhysAddress())
 	if v.GetBridgeDomain() == "" {
-		f.add("bridge_domain", "", "the name of a bridge domain")
+		f.Add("bridge_domain", "", "the name of a bridge domain")
 	}
 	switch v.GetAction() {
 	case l2.FIBEntry_FORWARD:
 		if v.GetOutgoingInterface() == "" {
-			f.add("outgoing_interface", "", "the name of an interface, or action DROP")
+			f.Add("outgoing_interface", "", "the name of an interface, or action DROP")
 		}
 	case l2.FIBEntry_DROP:
 		if v.GetOutgoingInterface() != "" {
-			f.add("outgoing_interface", v.GetOutgoingInterface(), "nothing, as the action is DROP")
+			f.Add("outgoing_interface", v.GetOutgoingInterface(), "nothing, as the action is DROP")
 		}
 	default:
-		f.add("action", int32(v.GetAction()), "FORWARD or DROP")
+		f.Add("action", int32(v.GetAction()), "FORWARD or DROP")
 	}
-	return errors.Join(f...)
+	return f.Err()
 }
 
 // equivalentFIB: what is dropped is always static, and so is the entry of a BVI.
@@ -186,12 +185,12 @@ func fibDependencies(_ string, v *l2.FIBEntry) []scheduler.Dependency {
 func validateXConnect(_ string, v *l2.XConnectPair) error {
 	var f faults
 	if v.GetReceiveInterface() == "" {
-		f.add("receive_interface", "", "the name of an interface")
+		f.Add("receive_interface", "", "the name of an interface")
 	}
 	if v.GetTransmitInterface() == "" {
-		f.add("transmit_interface", "", "the name of an interface")
+		f.Add("transmit_interface", "", "the name of an interface")
 	}
-	return errors.Join(f...)
+	return f.Err()
 }
 
 func xconnectDependencies(_ string, v *l2.XConnectPair) []scheduler.Dependency {

@@ -154,11 +154,7 @@ func (h *handler) xconnectDescriptor() scheduler.Descriptor[*l2.XConnectPair, XC
 }
 
 // faults collects what is wrong.
-type faults []error
-
-func (f *faults) add(field string, value any, want string) {
-	*f = append(*f, &models.FieldError{Field: field, Value: value, Want: want})
-}
+type faults struct{ models.Faults }
 
 // interfaceNamed finds an interface that stands.
 func (h *handler) interfaceNamed(name string) (iface.Meta, error) {

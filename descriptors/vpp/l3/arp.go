@@ -60,15 +60,15 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 func validateARP(_ string, v *l3.ARPEntry) error {
 	var f faults
 	if v.GetInterface() == "" {
-		f.add("interface", "", "the name of an interface")
+		f.Add("interface", "", "the name of an interface")
 	}
 	if a, err := netip.ParseAddr(v.GetIpAddress()); err != nil || a.Zone() != "" {
-		f.add("ip_address", v.GetIpAddress(), `an address, such as "10.0.0.1" or "fd00::1"`)
+		f.Add("ip_address", v.GetIpAddress(), `an address, such as "10.0.0.1" or "fd00::1"`)
 	}
 	if _, err := ethernet_types.ParseMacAddress(v.GetPhysAddress()); err != nil {
-		f.add("phys_address", v.GetPhysAddress(), `a MAC address, such as "02:00:00:00:00:01"`)
+		f.Add("phys_address", v.GetPhysAddress(), `a MAC address, such as "02:00:00:00:00:01"`)
 	}
-	return errors.Join(f...)
+	return f.Err()
 }
 
 func (h handler) changeNeighbour(ctx context.Context, v *l3.ARPEntry, add bool) error {

@@ -63,31 +63,31 @@ func (h handler) l3xcDescriptor() scheduler.Descriptor[*l3.L3XConnect, struct{}]
 func validateL3XC(_ string, v *l3.L3XConnect) error {
 	var f faults
 	if v.GetInterface() == "" {
-		f.add("interface", "", "the name of an interface")
+		f.Add("interface", "", "the name of an interface")
 	}
 	if l3.L3XConnect_Protocol_name[int32(v.GetProtocol())] == "" {
-		f.add("protocol", int32(v.GetProtocol()), "IPV4 or IPV6")
+		f.Add("protocol", int32(v.GetProtocol()), "IPV4 or IPV6")
 	}
 	if len(v.GetPaths()) == 0 {
-		f.add("paths", "", "at least one path")
+		f.Add("paths", "", "at least one path")
 	}
 	ipv6 := v.GetProtocol() == l3.L3XConnect_IPV6
 	for i, p := range v.GetPaths() {
 		field := fmt.Sprintf("paths[%d].", i)
 		if p.GetOutgoingInterface() == "" {
-			f.add(field+"outgoing_interface", "", "the name of an interface")
+			f.Add(field+"outgoing_interface", "", "the name of an interface")
 		}
 		if next, err := netip.ParseAddr(p.GetNextHopAddr()); p.GetNextHopAddr() != "" && (err != nil || next.Is6() != ipv6) {
-			f.add(field+"next_hop_addr", p.GetNextHopAddr(), "an address of the IP version "+v.GetProtocol().String()+", or nothing")
+			f.Add(field+"next_hop_addr", p.GetNextHopAddr(), "an address of the IP version %s, or nothing", v.GetProtocol())
 		}
 		if p.GetWeight() > mostWeight {
-			f.add(field+"weight", p.GetWeight(), "at most 255")
+			f.Add(field+"weight", p.GetWeight(), "at most 255")
 		}
 		if p.GetPreference() > mostWeight {
-			f.add(field+"preference", p.GetPreference(), "at most 255")
+			f.Add(field+"preference", p.GetPreference(), "at most 255")
 		}
 	}
-	return errors.Join(f...)
+	return f.Err()
 }
 
 // pathsOf are the paths with all that goes without saying, sorted.

@@ -53,27 +53,27 @@ func validateProxy(_ string, v *l3.ProxyARP) error {
 		first, errFirst := netip.ParseAddr(r.GetFirstIpAddr())
 		last, errLast := netip.ParseAddr(r.GetLastIpAddr())
 		if errFirst != nil || !first.Is4() {
-			f.add(field+"first_ip_addr", r.GetFirstIpAddr(), `an IPv4 address, such as "10.0.0.1"`)
+			f.Add(field+"first_ip_addr", r.GetFirstIpAddr(), `an IPv4 address, such as "10.0.0.1"`)
 		}
 		switch {
 		case errLast != nil || !last.Is4():
-			f.add(field+"last_ip_addr", r.GetLastIpAddr(), `an IPv4 address, such as "10.0.0.9"`)
+			f.Add(field+"last_ip_addr", r.GetLastIpAddr(), `an IPv4 address, such as "10.0.0.9"`)
 		case errFirst == nil && last.Less(first):
-			f.add(field+"last_ip_addr", r.GetLastIpAddr(), "no lower address than first_ip_addr")
+			f.Add(field+"last_ip_addr", r.GetLastIpAddr(), "no lower address than first_ip_addr")
 		}
 	}
 	seen := map[string]int{}
 	for i, one := range v.GetInterfaces() {
 		field, name := fmt.Sprintf("interfaces[%d].name", i), one.GetName()
 		if name == "" {
-			f.add(field, "", "the name of an interface")
+			f.Add(field, "", "the name of an interface")
 		}
 		if first, twice := seen[name]; twice {
-			f.add(field, name, fmt.Sprintf("each interface once, it is also interfaces[%d]", first))
+			f.Add(field, name, "each interface once, it is also interfaces[%d]", first)
 		}
 		seen[name] = i
 	}
-	return errors.Join(f...)
+	return f.Err()
 }
 
 // rangesOf are the ranges as VPP has them, each once.

@@ -1,7 +1,6 @@
 package l3
 
 import (
-	"errors"
 	"net/netip"
 
 	"go.fd.io/govpp/binapi/fib_types"
@@ -21,27 +20,27 @@ func validateRoute(_ string, v *l3.Route) error {
 	f.nextHop(v)
 	f.kind(v)
 	if v.GetWeight() > mostWeight {
-		f.add("weight", v.GetWeight(), "at most 255")
+		f.Add("weight", v.GetWeight(), "at most 255")
 	}
 	if v.GetPreference() > mostWeight {
-		f.add("preference", v.GetPreference(), "at most 255")
+		f.Add("preference", v.GetPreference(), "at most 255")
 	}
-	return errors.Join(f...)
+	return f.Err()
 }
 
 func (f *faults) destination(dst string) {
 	if alloc.Is(dst) {
 		if ref, ok := alloc.Parse(dst); !ok || ref.Interface == "" {
-			f.add("dst_network", dst, `"alloc:NETWORK/INTERFACE" or "alloc:NETWORK/INTERFACE/GW"`)
+			f.Add("dst_network", dst, `"alloc:NETWORK/INTERFACE" or "alloc:NETWORK/INTERFACE/GW"`)
 		}
 		return
 	}
 	p, err := netip.ParsePrefix(dst)
 	switch {
 	case err != nil:
-		f.add("dst_network", dst, `a network with prefix length, such as "10.2.0.0/16" or "::/0"`)
+		f.Add("dst_network", dst, `a network with prefix length, such as "10.2.0.0/16" or "::/0"`)
 	case p != p.Masked():
-		f.add("dst_network", dst, "a network without bits of a host: "+p.Masked().String())
+		f.Add("dst_network", dst, "a network without bits of a host: %s", p.Masked())
 	}
 }
 
@@ -52,7 +51,7 @@ func (f *faults) nextHop(v *l3.Route) {
 	}
 	if alloc.Is(gw) {
 		if ref, ok := alloc.Parse(gw); !ok || !ref.Gateway {
-			f.add("next_hop_addr", gw, `"alloc:NETWORK/GW" or "alloc:NETWORK/INTERFACE/GW"`)
+			f.Add("next_hop_addr", gw, `"alloc:NETWORK/GW" or "alloc:NETWORK/INTERFACE/GW"`)
 		}
 		return
 	}
@@ -60,9 +59,9 @@ func (f *faults) nextHop(v *l3.Route) {
 	to, toErr := netip.ParsePrefix(v.GetDstNetwork())
 	switch {
 	case err != nil || via.Zone() != "":
-		f.add("next_hop_addr", gw, `an address, such as "10.1.0.1" or "fd00::1"`)
+		f.Add("next_hop_addr", gw, `an address, such as "10.1.0.1" or "fd00::1"`)
 	case toErr == nil && to.Addr().Is4() != via.Is4():
-		f.add("next_hop_addr", gw, "an address of the same IP version as dst_network")
+		f.Add("next_hop_addr", gw, "an address of the same IP version as dst_network")
 	}
 }
 
@@ -70,24 +69,24 @@ func (f *faults) kind(v *l3.Route) {
 	switch v.GetType() {
 	case l3.Route_INTRA_VRF:
 		if v.GetViaVrfId() != 0 {
-			f.add("via_vrf_id", v.GetViaVrfId(), "nothing, or type INTER_VRF")
+			f.Add("via_vrf_id", v.GetViaVrfId(), "nothing, or type INTER_VRF")
 		}
 		if v.GetOutgoingInterface() == "" && v.GetNextHopAddr() == "" {
-			f.add("outgoing_interface", "", "an interface, or next_hop_addr")
+			f.Add("outgoing_interface", "", "an interface, or next_hop_addr")
 		}
 	case l3.Route_INTER_VRF:
 		if v.GetViaVrfId() == v.GetVrfId() {
-			f.add("via_vrf_id", v.GetViaVrfId(), "another VRF than vrf_id")
+			f.Add("via_vrf_id", v.GetViaVrfId(), "another VRF than vrf_id")
 		}
 		if v.GetOutgoingInterface() != "" {
-			f.add("outgoing_interface", v.GetOutgoingInterface(), "nothing, as the type is INTER_VRF")
+			f.Add("outgoing_interface", v.GetOutgoingInterface(), "nothing, as the type is INTER_VRF")
 		}
 	case l3.Route_DROP:
 		if v.GetOutgoingInterface() != "" {
-			f.add("outgoing_interface", v.GetOutgoingInterface(), "nothing, as the type is DROP")
+			f.Add("outgoing_interface", v.GetOutgoingInterface(), "nothing, as the type is DROP")
 		}
 	default:
-		f.add("type", int32(v.GetType()), "INTRA_VRF, INTER_VRF or DROP")
+		f.Add("type", int32(v.GetType()), "INTRA_VRF, INTER_VRF or DROP")
 	}
 }
 

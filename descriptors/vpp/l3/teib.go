@@ -54,17 +54,17 @@ func (h handler) teibDescriptor() scheduler.Descriptor[*l3.TeibEntry, struct{}] 
 func validateTEIB(_ string, v *l3.TeibEntry) error {
 	var f faults
 	if v.GetInterface() == "" {
-		f.add("interface", "", "the name of an interface")
+		f.Add("interface", "", "the name of an interface")
 	}
 	f.address("peer_addr", v.GetPeerAddr())
 	f.address("next_hop_addr", v.GetNextHopAddr())
-	return errors.Join(f...)
+	return f.Err()
 }
 
 // address checks that there is one.
 func (f *faults) address(field, text string) {
 	if a, err := netip.ParseAddr(text); err != nil || a.Zone() != "" {
-		f.add(field, text, `an address, such as "10.0.0.1" or "fd00::1"`)
+		f.Add(field, text, `an address, such as "10.0.0.1" or "fd00::1"`)
 	}
 }
 

@@ -27,15 +27,15 @@ const (
 func validateVRF(_ string, v *l3.VrfTable) error {
 	var f faults
 	if v.GetId() == noTable {
-		f.add("id", v.GetId(), "a number below 4294967295")
+		f.Add("id", v.GetId(), "a number below 4294967295")
 	}
 	if l3.VrfTable_Protocol_name[int32(v.GetProtocol())] == "" {
-		f.add("protocol", int32(v.GetProtocol()), "IPV4 or IPV6")
+		f.Add("protocol", int32(v.GetProtocol()), "IPV4 or IPV6")
 	}
 	if len(v.GetLabel()) > longestLabel {
-		f.add("label", v.GetLabel(), fmt.Sprintf("at most %d bytes", longestLabel))
+		f.Add("label", v.GetLabel(), "at most %d bytes", longestLabel)
 	}
-	return errors.Join(f...)
+	return f.Err()
 }
 
 func isIPv6(v *l3.VrfTable) bool { return v.GetProtocol() == l3.VrfTable_IPV6 }
