@@ -2,8 +2,11 @@ package filedb
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"iter"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -28,6 +31,11 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 				yield(kvdbsync.Batch{}, err)
 				return
 			}
+			if !first && v.had && db.gone(s) {
+				yield(kvdbsync.Batch{}, ErrGone)
+				return
+			}
+			v.had = len(s.files) > 0
 			b, changed := v.update(s)
 			b.Synced = first
 			if (changed || first) && !yield(b, nil) {
@@ -41,6 +49,18 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 			}
 		}
 	}
+}
+
+// ErrGone ends a watch whose places have all vanished, with the files in them: somebody
+// may have removed or unmounted what the next listing will show again, or show empty.
+var ErrGone = errors.New("none of configuration-paths is there any more")
+
+// gone tells whether none of the places is there.
+func (db *DB) gone(s *snapshot) bool {
+	return len(s.files) == 0 && !slices.ContainsFunc(db.cfg.Paths, func(path string) bool {
+		_, err := os.Lstat(path)
+		return !errors.Is(err, fs.ErrNotExist)
+	})
 }
 
 // settle looks until nothing is left that the look itself made necessary: after a
@@ -70,6 +90,7 @@ func (db *DB) settle(ctx context.Context, n *notifier, why reason, first bool) (
 // A view is what one watch has yielded.
 type view struct {
 	*merger
+	had      bool    // there were files
 	problems []error // nil: nothing has been yielded yet
 }
 
