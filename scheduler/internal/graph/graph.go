@@ -209,7 +209,7 @@ func (g *Graph) Lost(key string) {
 		g.Lost(d.key)
 	}
 	n.missing = n.want != nil
-	n.rest = false
+	n.rest, n.err = false, nil // whatever failed, it was about what stood
 	g.setHave(n, nil, nil)
 }
 
