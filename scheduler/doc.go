@@ -63,7 +63,7 @@
 //	         (REMOVED, as Watch says)
 //
 //	RETRYING       a verb failed; it is called again after a back-off, or when the value is declared anew
-//	FAILED         a verb failed; it is called again when the value is declared anew or somebody says Retry
+//	FAILED         a verb failed; it is called again when the value is declared anew or somebody says Retry or TryAgain
 //	INVALID        Validate refuses what is wanted; what was valid before may stand
 //	UNIMPLEMENTED  no descriptor has the key, or a verb says that the system lacks what it takes
 //	MISSING        what stood has vanished by itself, and is not back yet
@@ -118,7 +118,7 @@
 // they wait for the loop:
 //
 //	pure                 Value, Validate, Descriptors, and the functions of a Descriptor that are not verbs
-//	wait for the loop    Commit, Plan, Wait; Submit until its transaction begins
+//	wait for the loop    Commit, Plan, TryAgain, Wait; Submit until its transaction begins
 //	leave word           Observe, Refresh, Retry, Group.Lost, Group.Ready; of one key the newest counts, none is lost
 //	read snapshots       Status, Statuses, Explain, History, Stats, Index; no transaction waits for them
 //	read the system      Look; no transaction waits for it

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -78,22 +79,56 @@ func (s *Scheduler) scheduleRetry(r *run, key string, err error) {
 
 // retryDue tries again what is due.
 func (s *Scheduler) retryDue(ctx context.Context) {
-	s.retry(ctx, s.retries.due(time.Now()))
+	s.retry(ctx, s.retries.due(time.Now()), Retry{})
 }
 
-func (s *Scheduler) retry(ctx context.Context, keys []string) {
+// retry tries keys again. The policy is for those that have none: they were not to be
+// tried any more.
+func (s *Scheduler) retry(ctx context.Context, keys []string, policy Retry) *Record {
 	if len(keys) == 0 {
-		return
+		return nil
 	}
 	r := s.begin(RetryFailed)
-	r.retry = true
+	r.retry, r.policy = true, policy
 	for _, key := range keys {
 		if last := s.retries.byKey[key]; last != nil {
 			r.rec.RetryOf, r.rec.Attempt = last.txn, last.attempt
+		} else if st := s.board.at(s.graph.Node(key).Slot); st != nil && r.rec.Attempt == 0 {
+			r.rec.RetryOf, r.rec.Attempt = uint64(st.txn-1), 1
 		}
 		s.graph.Retry(key)
 	}
-	s.finish(ctx, r)
+	return s.finish(ctx, r)
+}
+
+// ErrNothingFailed is what TryAgain returns where there is nothing to be tried.
+var ErrNothingFailed = errors.New("nothing of it has failed")
+
+// TryAgain tries the value under key again, and what is derived from it, as far as that
+// has failed: at once, and whatever the error was. It waits for the end of that. The
+// error is a *TxnError if something fails again; policy says how that is tried later,
+// unless it was RETRYING and has a policy already.
+func (s *Scheduler) TryAgain(ctx context.Context, key string, policy Retry) (*Record, error) {
+	var rec *Record
+	err := s.ask(ctx, func(run context.Context) { rec = s.retry(run, s.failedBelow(key), policy) })
+	switch {
+	case err != nil:
+		return nil, err
+	case rec == nil:
+		return nil, fmt.Errorf("%s: %w", key, ErrNothingFailed)
+	}
+	return rec, rec.Err()
+}
+
+// failedBelow are the failed keys among key and those derived from it.
+func (s *Scheduler) failedBelow(key string) []string {
+	return slices.DeleteFunc(s.failedOf(nil), func(failed string) bool {
+		n := s.graph.Node(failed)
+		for n != nil && n.Key() != key {
+			n = n.Base()
+		}
+		return n == nil
+	})
 }
 
 // failedOf are the failed keys of the descriptors with these names; none: of all.

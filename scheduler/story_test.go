@@ -60,6 +60,10 @@ func (s *story) line(f []string) {
 		s.sched.Refresh(f[1:]...)
 	case "retry":
 		s.sched.Retry(f[1:]...)
+	case "again":
+		if _, err := s.sched.TryAgain(s.t.Context(), key(f[1]), scheduler.Retry{Never: true}); err != nil {
+			s.print("error: " + err.Error())
+		}
 	case "sleep":
 		d, err := time.ParseDuration(f[1])
 		must(s.t, err)

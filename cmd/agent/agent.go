@@ -54,6 +54,9 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 
 	// What is done: descriptors teach the scheduler what there is.
 	sched := scheduler.New(conf.scheduler.options(known, log, out))
+	if known.deaths != nil {
+		conf.vpp.Memory = known.deaths
+	}
 	host, plane, err := southbounds(sched, conf, s.Label, log)
 	if err != nil {
 		return err

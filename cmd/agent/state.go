@@ -10,11 +10,11 @@ import (
 	"github.com/keyplane/keyplane/scheduler/memory"
 )
 
-// state is what the agent knows of its earlier runs: what stores last declared, and
-// what it has applied. A part of it that cannot be had is nil.
+// state is what the agent knows of its earlier runs: what stores last declared, what it
+// has applied, and what VPP has died of. A part of it that cannot be had is nil.
 type state struct {
-	intent, applied *memory.File
-	log             *slog.Logger
+	intent, applied, deaths *memory.File
+	log                     *slog.Logger
 }
 
 // openState opens the files in a folder, which is made; empty: there is none. That it
@@ -28,7 +28,7 @@ func openState(dir string, log *slog.Logger) state {
 		s.lost(err)
 		return s
 	}
-	for name, into := range map[string]**memory.File{"intent.db": &s.intent, "applied.db": &s.applied} {
+	for name, into := range map[string]**memory.File{"intent.db": &s.intent, "applied.db": &s.applied, "deaths.db": &s.deaths} {
 		file, err := memory.Open(filepath.Join(dir, name), log)
 		if err != nil {
 			s.lost(err)
@@ -43,7 +43,7 @@ func (s state) lost(err error) {
 }
 
 func (s state) files() (out []*memory.File) {
-	for _, f := range []*memory.File{s.intent, s.applied} {
+	for _, f := range []*memory.File{s.intent, s.applied, s.deaths} {
 		if f != nil {
 			out = append(out, f)
 		}

@@ -3,6 +3,7 @@ package vpp
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
@@ -16,7 +17,7 @@ var (
 	// restored first.
 	ErrSuspect = errors.New("VPP died while this was done: it is tried again alone, after all else")
 	// ErrQuarantined is why a value is not tried any more.
-	ErrQuarantined = errors.New("not tried again until it changes, or is deleted and declared anew")
+	ErrQuarantined = errors.New("not tried again until it changes, or somebody says agentctl values retry KEY")
 )
 
 // A guard keeps a value that VPP does not survive from taking it down forever: what was
@@ -24,11 +25,19 @@ var (
 type guard struct {
 	alone sync.RWMutex // held for writing by the verb of a suspect, for reading by all others
 
+	memory scheduler.Memory // nil: none
+	log    *slog.Logger
+
 	mu       sync.Mutex // guards what follows
 	suspects suspects
 }
 
-func newGuard() *guard { return &guard{suspects: suspects{byKey: map[string]*suspect{}}} }
+// newGuard returns a guard that knows what the memory does.
+func newGuard(memory scheduler.Memory, log *slog.Logger) *guard {
+	g := &guard{memory: memory, log: log, suspects: suspects{byKey: map[string]*suspect{}}}
+	g.recall()
+	return g
+}
 
 // reborn is called when VPP is there again, before anything is asked of it.
 func (g *guard) reborn() {
@@ -39,9 +48,7 @@ func (g *guard) reborn() {
 
 // do calls a verb, or refuses.
 func (g *guard) do(key string, value proto.Message, verb func() error) error {
-	g.mu.Lock()
-	is, deaths := g.suspects.judge(key, value)
-	g.mu.Unlock()
+	is, deaths := g.judge(key, value)
 	switch is {
 	case putOff:
 		return ErrSuspect
@@ -50,11 +57,27 @@ func (g *guard) do(key string, value proto.Message, verb func() error) error {
 	}
 	err := g.call(is == alone, verb)
 	if died := errors.Is(err, conn.ErrCut); died || is == alone {
-		g.mu.Lock()
-		g.suspects.tried(key, value, died)
-		g.mu.Unlock()
+		g.tried(key, value, died)
 	}
 	return err
+}
+
+func (g *guard) judge(key string, value proto.Message) (is verdict, deaths int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	suspect := g.suspects.byKey[key] != nil
+	is, deaths = g.suspects.judge(key, value)
+	if suspect && is == free {
+		g.remember(key)
+	}
+	return is, deaths
+}
+
+func (g *guard) tried(key string, value proto.Message, died bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.suspects.tried(key, value, died)
+	g.remember(key)
 }
 
 func (g *guard) call(alone bool, verb func() error) error {

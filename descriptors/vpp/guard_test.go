@@ -3,13 +3,18 @@ package vpp_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // TestValueThatVPPDoesNotSurvive has VPP die of each MTU, and be started again each time:
@@ -49,6 +54,68 @@ func TestValueThatVPPDoesNotSurvive(t *testing.T) {
 	if deaths := sim.Deaths(); deaths != 3 {
 		t.Errorf("VPP died %d times in the end", deaths)
 	}
+}
+
+// TestDeathsAreRemembered has the agent started again after VPP has died twice, and after the
+// third time; then somebody has the value tried, with a VPP that is better.
+func TestDeathsAreRemembered(t *testing.T) {
+	const configured, failed = kvscheduler.ValueState_CONFIGURED, kvscheduler.ValueState_FAILED
+	const bad = `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"mtu":1400}`
+	sim := simulated.Start(t, "")
+	notes := notebook{}
+	sim.Sim.Fail("sw_interface_set_mtu", vppsim.Fault{Die: true})
+	started := func() *agent {
+		t.Helper()
+		a := startAgentWith(t, sim.Socket, notes)
+		awaitReady(t, a)
+		if _, err := a.declare(true, loopKey, bad); err == nil {
+			t.Error("nothing failed")
+		}
+		return a
+	}
+	diesAgain := func(deaths int) {
+		t.Helper()
+		until(t, func() bool { return sim.Sim.Deaths() == deaths }, func() string { return fmt.Sprint(sim.Sim.Deaths(), " deaths") })
+		if err := sim.Sim.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := started()
+	diesAgain(1)
+	diesAgain(2)
+	a.stop()
+	a = started()
+	diesAgain(3)
+	a.awaitState(loopKey, failed)
+	a.stop()
+	a = started()
+	a.awaitState(loopKey, failed)
+	if s, _ := a.sched.Status(loopKey); !errors.Is(s.Err, vpp.ErrQuarantined) || sim.Sim.Deaths() != 3 {
+		t.Errorf("after %d deaths it is %s: %v", sim.Sim.Deaths(), s.State, s.Err)
+	}
+
+	sim.Sim.Fail("sw_interface_set_mtu", vppsim.Fault{})
+	if _, err := a.sched.TryAgain(t.Context(), loopKey, scheduler.Retry{}); err != nil {
+		t.Error(err)
+	}
+	a.awaitState(loopKey, configured)
+	if len(notes) > 0 {
+		t.Errorf("still remembered: %q", notes)
+	}
+}
+
+// A notebook is a memory.
+type notebook map[string][]byte
+
+func (n notebook) Load() iter.Seq2[string, []byte] { return maps.All(n) }
+
+func (n notebook) Save(changes map[string][]byte) error {
+	for key, data := range changes {
+		if n[key] = data; data == nil {
+			delete(n, key)
+		}
+	}
+	return nil
 }
 
 // awaitState waits until the value under key has that state.

@@ -40,6 +40,8 @@ type Options struct {
 	// What the configuration files say; see config.go.
 	Connection Config
 	Interfaces InterfacesConfig
+	// Memory remembers across restarts of the agent what VPP has died of. Defaults to none.
+	Memory scheduler.Memory
 	// LinuxHost tells which name a Linux interface that stands has in the kernel.
 	// Defaults to knowing none.
 	LinuxHost func(name string) (host string, ok bool)
@@ -55,7 +57,7 @@ type Plugin struct {
 // Register adds the descriptors to s. It is to be called before s runs.
 func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
-	group, guard := s.Group(Southbound), newGuard()
+	group, guard := s.Group(Southbound), newGuard(o.Memory, o.Log)
 	group.Around(guard.do)
 	p := &Plugin{}
 	p.manager = conn.NewManager(conn.Options{

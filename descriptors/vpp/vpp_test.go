@@ -53,8 +53,14 @@ func onEachRelease(t *testing.T, story func(t *testing.T, sim *vppsim.Sim, socke
 
 func startAgent(t *testing.T, socket string) *agent {
 	t.Helper()
+	return startAgentWith(t, socket, nil)
+}
+
+// startAgentWith starts an agent that remembers what VPP has died of.
+func startAgentWith(t *testing.T, socket string, deaths scheduler.Memory) *agent {
+	t.Helper()
 	s := scheduler.New(scheduler.Options{Out: t.Output()})
-	plugin, err := vpp.Register(s, vpp.Options{Connection: vpp.Config{Socket: socket}})
+	plugin, err := vpp.Register(s, vpp.Options{Connection: vpp.Config{Socket: socket}, Memory: deaths})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,8 @@
 // users or TLS is refused rather than ignored.
 //
 // Answers are made from snapshots, so no transaction waits for them, however long
-// they are; they are written item by item. Only plans and resyncs take their turn
-// between transactions.
+// they are; they are written item by item. Only plans, resyncs and retries take their
+// turn between transactions.
 //
 // The server owns nothing but its connections. Tests run a real Scheduler with
 // descriptors in memory under synctest, and compare with golden files.
@@ -38,7 +38,8 @@ type Options struct {
 	// Label is that of the agent: keys below /vnf-agent/LABEL/ are understood as
 	// well as those without. Defaults to none.
 	Label string
-	// Retry is how values that fail in a resync are tried again, if it asks for that.
+	// Retry is how values are tried again that fail in a resync, if it asks for that, or
+	// when somebody has them tried.
 	Retry   scheduler.Retry
 	Version wire.Version
 	Log     *slog.Logger // Defaults to discarding
@@ -82,6 +83,7 @@ func (h *handler) endpoints() []endpoint {
 		{"GET", "/scheduler/stats", "", "counts and times of what was done", h.stats},
 		{"GET", "/scheduler/explain", "key=, format=json|text", "why a value is not applied", h.explain},
 		{"POST", "/scheduler/plan", "format=json|text, replace=1", "what would be done if these values were declared; nothing is changed", h.plan},
+		{"POST", "/scheduler/retry", "key=", "try a value again that has failed, and what is derived from it", h.tryAgain},
 		{"POST", "/scheduler/downstream-resync", "retry=1, verbose=1", "read back what stands, and mend it", h.resync},
 	}
 }

@@ -50,6 +50,8 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/scheduler/txn-history?formt=text", "", 400, "did you mean format?"},
 		{"GET", "/info/version?key=a", "", 400, "unknown argument key: want none"},
 		{"POST", "/scheduler/plan?replace=perhaps", "[]", 400, "true"},
+		{"POST", "/scheduler/retry", "", 400, "argument key is missing"},
+		{"POST", "/scheduler/retry?key=config/nothing", "", 404, "there is no such value"},
 		{"POST", "/scheduler/downstream-resync?retry=perhaps", "", 500, "true"},
 		{"GET", "/scheduler/plan", "", 405, "want POST"},
 		{"GET", "/scheduler/downstream-resync", "", 405, "want POST"},
@@ -96,6 +98,27 @@ func TestResyncFails(t *testing.T) {
 		if rec.Code != http.StatusForbidden {
 			t.Errorf("another site: %d", rec.Code)
 		}
+	})
+}
+
+// What has failed is tried again, as often as somebody says so; what stands is left alone.
+func TestRetry(t *testing.T) {
+	const key = ifPrefix + "if1"
+	retry := func(w *world, status int, says string) {
+		t.Helper()
+		if got, answer := w.ask("POST", "/scheduler/retry?key=/vnf-agent/vpp1/"+key, ""); got != status || !strings.Contains(answer, says) {
+			t.Errorf("%d %s, want %d %s", got, answer, status, says)
+		}
+	}
+	inWorld(t, func(w *world) {
+		w.broken[key] = true
+		if w.commit("", &interfaces.Interface{Name: "if1", Type: interfaces.Interface_DUMMY}) == nil {
+			t.Error("nothing failed")
+		}
+		retry(w, 500, "out of memory")
+		delete(w.broken, key)
+		retry(w, 200, `"NewState": "CONFIGURED"`)
+		retry(w, 409, "nothing of it has failed: it is CONFIGURED")
 	})
 }
 

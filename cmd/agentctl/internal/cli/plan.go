@@ -63,8 +63,12 @@ func planTable(out io.Writer, p wire.Plan) error {
 		_, err := io.WriteString(out, "Nothing to do.\n")
 		return err
 	}
+	return operationsTable(out, p.Operations)
+}
+
+func operationsTable(out io.Writer, ops []wire.Operation) error {
 	t := newTable(out, "OPERATION", "STATE", "NOTE", "KEY")
-	for _, op := range p.Operations {
+	for _, op := range ops {
 		state := op.NewState
 		if op.PrevState != "" && op.PrevState != op.NewState {
 			state = op.PrevState + " -> " + op.NewState

@@ -25,6 +25,7 @@ func (a *app) values() *cobra.Command {
 			return nil
 		}),
 	}
+	cmd.AddCommand(a.valuesRetry())
 	f := formatFlag(cmd, "proto")
 	sources := cmd.Flags().Bool("sources", false, "a column with the sources that have the key, the highest first; * wins, ! is refused")
 	cmd.RunE = a.looking(func(ctx context.Context, args []string) error {

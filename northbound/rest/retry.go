@@ -1,0 +1,35 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// tryAgain has a failed value tried again, and answers the transaction.
+func (h *handler) tryAgain(w http.ResponseWriter, r *http.Request, q query) error {
+	key, err := q.required("key", "that of a value")
+	if err != nil {
+		return bad(err)
+	}
+	key = h.short(key)
+	record, err := h.sched.TryAgain(r.Context(), key, h.Retry)
+	if errors.Is(err, scheduler.ErrNothingFailed) {
+		return h.nothingFailed(key, err)
+	}
+	if err != nil {
+		return err
+	}
+	return replyJSON(w, recordOf(record))
+}
+
+// nothingFailed says how the value is instead.
+func (h *handler) nothingFailed(key string, err error) error {
+	st, there := h.sched.Status(key)
+	if !there {
+		return notFound(fmt.Errorf("%s: there is no such value", key))
+	}
+	return statusError{http.StatusConflict, fmt.Errorf("%w: it is %s", err, st.State)}
+}
