@@ -28,9 +28,9 @@ type Event struct {
 	Key   string // whole key, as the store has it
 	Value []byte // nil: the key is gone; owned by the receiver, never changed
 	Rev   int64  // the store's revision of this change; 0 where it has none
-	// Origin is where in the store the value stands, for people: "routes.yaml:12".
+	// Origin is where in the store the value stands.
 	// Empty where the key says it all.
-	Origin string
+	Origin Origin
 	// Err says that the store has something under Key that is no value, such as
 	// an entry that does not parse. Value is nil then, and the key is not gone.
 	Err error

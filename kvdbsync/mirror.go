@@ -33,7 +33,7 @@ type item struct {
 // A state is what is under a key; the zero state is nothing.
 type state struct {
 	value  []byte
-	origin string
+	origin Origin
 	err    error
 }
 

@@ -96,7 +96,7 @@ func (o *Orchestrator) reportRefusals(l *layer, events []kvdbsync.Event, ds []de
 			log, text = o.log.Warn, "value is not implemented"
 		}
 		args := []any{"source", l.Name, "key", events[i].Key, "err", d.err}
-		if at := events[i].Origin; at != "" {
+		if at := events[i].Origin.String(); at != "" {
 			args = append(args, "at", at)
 		}
 		log(text, args...)

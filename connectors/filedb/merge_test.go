@@ -2,7 +2,6 @@ package filedb
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -11,35 +10,42 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unique"
 
 	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 func fileOf(s state, entries ...entry) file {
 	return file{state: s, good: &content{entries: entries}}
 }
 
+func at(path string, line int) kvdbsync.Origin {
+	return kvdbsync.Origin{File: unique.Make(path), Line: line}
+}
+
 func TestWhoCounts(t *testing.T) {
 	const key = "/vnf-agent/vpp1/config/a"
-	from := func(origin string) entry { return entry{key: key, value: []byte("1"), origin: origin} }
+	from := func(path string, line int) entry { return entry{key: key, value: []byte("1"), origin: at(path, line)} }
 	tests := []struct {
 		name     string
 		files    map[string]file
 		want     string // origin of what counts
 		problems int
 	}{
-		{"the first by path", map[string]file{"b": fileOf(settled, from("b:1")), "a": fileOf(settled, from("a:1"))}, "a:1", 1},
-		{"the first in a file", map[string]file{"a": fileOf(settled, from("a:1"), from("a:2"))}, "a:1", 1},
-		{"what is there before what is gone", map[string]file{"a": fileOf(gone, from("a:1")), "b": fileOf(settled, from("b:1"))}, "b:1", 0},
-		{"what is gone, as long as nothing else is there", map[string]file{"a": fileOf(gone, from("a:1")), "b": {}}, "a:1", 0},
-		{"another agent's key not at all", map[string]file{"a": fileOf(settled, entry{key: "/vnf-agent/vpp10/config/a", origin: "a:1"})}, "", 0},
+		{"the first by path", map[string]file{"b": fileOf(settled, from("b", 1)), "a": fileOf(settled, from("a", 1))}, "a:1", 1},
+		{"the first in a file", map[string]file{"a": fileOf(settled, from("a", 1), from("a", 2))}, "a:1", 1},
+		{"what is there before what is gone", map[string]file{"a": fileOf(gone, from("a", 1)), "b": fileOf(settled, from("b", 1))}, "b:1", 0},
+		{"what is gone, as long as nothing else is there", map[string]file{"a": fileOf(gone, from("a", 1)), "b": {}}, "a:1", 0},
+		{"another agent's key not at all", map[string]file{"a": fileOf(settled, entry{key: "/vnf-agent/vpp10/config/a", origin: at("a", 1)})}, "", 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			m := merged(tt.files, "/vnf-agent/vpp1/")
 			got, conflicts := "", m.conflicts()
 			if e := m.counts[key]; e != nil {
-				got = e.origin
+				got = e.origin.String()
 			}
 			if got != tt.want || len(conflicts) != tt.problems {
 				t.Errorf("%q counts, conflicts %v; want %q and %d", got, conflicts, tt.want, tt.problems)
@@ -59,7 +65,7 @@ func TestACopiedFileIsNotAFloodOfProblems(t *testing.T) {
 	for _, path := range []string{"a", "b"} {
 		var entries []entry
 		for _, c := range "abcdefghij" {
-			entries = append(entries, entry{key: "/" + string(c), origin: path + ":1"})
+			entries = append(entries, entry{key: "/" + string(c), origin: at(path, 1)})
 		}
 		files[path] = fileOf(settled, entries...)
 	}
@@ -71,13 +77,13 @@ func TestACopiedFileIsNotAFloodOfProblems(t *testing.T) {
 
 func TestWhatIsDifferent(t *testing.T) {
 	m := merged(map[string]file{"a": fileOf(settled,
-		entry{key: "same", value: []byte("1"), origin: "a:1"}, entry{key: "moved", value: []byte("1"), origin: "a:2"},
-		entry{key: "gone", value: []byte("1"), origin: "a:3"}, entry{key: "changed", value: []byte("1"), origin: "a:4"},
+		entry{key: "same", value: []byte("1"), origin: at("a", 1)}, entry{key: "moved", value: []byte("1"), origin: at("a", 2)},
+		entry{key: "gone", value: []byte("1"), origin: at("a", 3)}, entry{key: "changed", value: []byte("1"), origin: at("a", 4)},
 	)}, "")
 	var got []string
 	for _, e := range m.update(map[string]file{"a": fileOf(settled,
-		entry{key: "same", value: []byte("1"), origin: "a:1"}, entry{key: "moved", value: []byte("1"), origin: "a:3"},
-		entry{key: "changed", value: []byte("2"), origin: "a:4"}, entry{key: "new", err: os.ErrInvalid, origin: "a:5"},
+		entry{key: "same", value: []byte("1"), origin: at("a", 1)}, entry{key: "moved", value: []byte("1"), origin: at("a", 3)},
+		entry{key: "changed", value: []byte("2"), origin: at("a", 4)}, entry{key: "new", err: os.ErrInvalid, origin: at("a", 5)},
 	)}) {
 		got = append(got, e.Key+"="+string(e.Value))
 		if (e.Key == "new") != (e.Err != nil) {
@@ -129,7 +135,7 @@ func change(t *rapid.T, files map[string]file) {
 		var entries []entry
 		for i, key := range rapid.SliceOfN(rapid.SampledFrom([]string{"/x", "/y", "/z", "other"}), 0, 4).Draw(t, "keys") {
 			value := rapid.SampledFrom([]string{"1", "2"}).Draw(t, "value")
-			entries = append(entries, entry{key: key, value: []byte(value), origin: fmt.Sprintf("%s:%d", path, i)})
+			entries = append(entries, entry{key: key, value: []byte(value), origin: at(path, i)})
 		}
 		files[path] = fileOf(settled, entries...)
 	case "gone", "back":

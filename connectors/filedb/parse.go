@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unique"
 
 	"go.yaml.in/yaml/v3"
 
@@ -27,11 +28,11 @@ type content struct {
 type entry struct {
 	key    string // whole
 	value  []byte // JSON; nil if err is set
-	origin string // "path:line"
-	err    error  // why this is no value
+	origin kvdbsync.Origin
+	err    error // why this is no value
 }
 
-func (e *entry) path() string { return e.origin[:strings.LastIndexByte(e.origin, ':')] }
+func (e *entry) path() string { return e.origin.File.Value() }
 
 func (e *entry) event() kvdbsync.Event {
 	return kvdbsync.Event{Key: e.key, Value: e.value, Origin: e.origin, Err: e.err}
@@ -54,7 +55,7 @@ func parseSlowly(path string, data []byte, root string, format document.Format) 
 	if err != nil {
 		return nil, fmt.Errorf("%s:%w", path, err)
 	}
-	p := parser{path: path, root: root, content: &content{blank: len(docs) == 0}}
+	p := parser{path: path, file: unique.Make(path), root: root, content: &content{blank: len(docs) == 0}}
 	if len(bytes.TrimSpace(data)) == 0 {
 		p.problems = []error{fmt.Errorf("%s: is empty, so what it said counts no more: if that is meant, remove the file", path)}
 	}
@@ -66,6 +67,7 @@ func parseSlowly(path string, data []byte, root string, format document.Format) 
 
 type parser struct {
 	path, root string
+	file       unique.Handle[string] // path
 	*content
 }
 
@@ -121,7 +123,7 @@ func (p *parser) add(key string, value []byte, line int, err error) {
 		}
 		value, err = nil, fmt.Errorf("%s:%w", p.path, err)
 	}
-	p.entries = append(p.entries, entry{key, value, fmt.Sprintf("%s:%d", p.path, line), err})
+	p.entries = append(p.entries, entry{key, value, kvdbsync.Origin{File: p.file, Line: line}, err})
 }
 
 // lost notes a fault behind which there may be entries.

@@ -37,7 +37,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, e := range c.entries {
-			if !strings.HasPrefix(e.key, "/vnf-agent/") || !strings.HasPrefix(e.origin, path+":") {
+			if !strings.HasPrefix(e.key, "/vnf-agent/") || e.path() != path {
 				t.Fatalf("%+v", e)
 			}
 			if (e.err == nil) != json.Valid(e.value) || e.err != nil && !strings.HasPrefix(e.err.Error(), path+":") {

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
-	"strconv"
 	"unicode/utf8"
+	"unique"
+
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 // quick reads JSON in the key/value form as programs write it: a list of data alone, key
@@ -16,8 +18,8 @@ func quick(path string, data []byte, root string) (*content, bool) {
 		return nil, false
 	}
 	q := quickReader{
-		parser: parser{path: path, root: root, content: &content{}},
-		text:   data, line: 1, origin: []byte(path + ":"),
+		parser: parser{path: path, file: unique.Make(path), root: root, content: &content{}},
+		text:   data, line: 1,
 	}
 	if !q.reads("{", `"data"`, ":", "[") {
 		return nil, false
@@ -38,7 +40,6 @@ type quickReader struct {
 	at      int
 	line    int // at counted
 	counted int
-	origin  []byte // of the last entry
 	seen    fields
 }
 
@@ -59,7 +60,7 @@ func (q *quickReader) entry() bool {
 	if !ok || !q.reads("}") {
 		return false
 	}
-	q.entries = append(q.entries, entry{key: q.wholeKey(string(key)), value: value, origin: q.originAt(line)})
+	q.entries = append(q.entries, entry{key: q.wholeKey(string(key)), value: value, origin: kvdbsync.Origin{File: q.file, Line: line}})
 	return true
 }
 
@@ -88,11 +89,6 @@ func (q *quickReader) lineHere() int {
 	q.line += bytes.Count(q.text[q.counted:q.at], []byte("\n"))
 	q.counted = q.at
 	return q.line
-}
-
-func (q *quickReader) originAt(line int) string {
-	q.origin = strconv.AppendInt(q.origin[:len(q.path)+1], int64(line), 10)
-	return string(q.origin)
 }
 
 // value reads a value that is one, without the white space in it.

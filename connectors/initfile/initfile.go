@@ -17,6 +17,7 @@ import (
 	"iter"
 	"os"
 	"strings"
+	"unique"
 
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models/structured"
@@ -60,7 +61,7 @@ func New(cfg Config, root string) (*File, error) {
 func parse(path string, data []byte, root string) (*File, error) {
 	format, _ := document.FormatOf(path)
 	items, errs := structured.Parse(data, format)
-	out := &File{}
+	out, file := &File{}, unique.Make(path)
 	lines := map[string]int{}
 	for _, it := range items {
 		first, twice := lines[it.Key]
@@ -71,7 +72,7 @@ func parse(path string, data []byte, root string) (*File, error) {
 			errs = append(errs, fmt.Errorf("%d: %s: is in line %d already: want it once", it.Line, it.Key, first))
 		}
 		lines[it.Key] = it.Line
-		out.events = append(out.events, kvdbsync.Event{Key: root + it.Key, Value: it.Value, Origin: fmt.Sprintf("%s:%d", path, it.Line)})
+		out.events = append(out.events, kvdbsync.Event{Key: root + it.Key, Value: it.Value, Origin: kvdbsync.Origin{File: file, Line: it.Line}})
 	}
 	for i, err := range errs {
 		errs[i] = fmt.Errorf("%s:%w", path, err)

@@ -67,7 +67,7 @@ func TestREADME(t *testing.T) {
 		if _, err := models.Decode(strings.TrimPrefix(e.Key, root), e.Value); err != nil {
 			t.Error(err)
 		}
-		if !strings.Contains(e.Origin, "initial-config.yaml:") {
+		if !strings.Contains(e.Origin.String(), "initial-config.yaml:") {
 			t.Errorf("%s is from %q", e.Key, e.Origin)
 		}
 	}
