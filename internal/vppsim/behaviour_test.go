@@ -17,6 +17,7 @@ import (
 	"go.fd.io/govpp/binapi/ip"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
@@ -30,10 +31,20 @@ type row struct {
 	do   func(v *vpp)
 }
 
+// TestMain gives the rows a network of their own. The VPP behind VPP_SOCKET is reached from
+// where the tests were started.
+func TestMain(m *testing.M) {
+	if os.Getenv("VPP_SOCKET") != "" {
+		os.Exit(m.Run())
+	}
+	os.Exit(scratch.Main(m.Run))
+}
+
 func TestBehaviour(t *testing.T) {
 	for domain, rows := range map[string][]row{
 		"interfaces": interfaceRows(), "addresses": addressRows(), "tables": tableRows(), "routes": routeRows(), "connection": connectionRows(),
 		"switching": switchingRows(), "neighbours": neighbourRows(), "kinds": kindRows(),
+		"bridges": bridgeRows(), "links": linkRows(), "tunnels": tunnelRows(),
 	} {
 		t.Run(domain, func(t *testing.T) {
 			for _, r := range rows {

@@ -20,6 +20,8 @@ func allEntries() []entry {
 		tableMessages(),
 		routeMessages(),
 		l2Messages(),
+		flushMessages(),
+		bviMessages(),
 		tapMessages(),
 		afPacketMessages(),
 		memifMessages(),

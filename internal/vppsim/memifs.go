@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -125,10 +126,17 @@ func (w *world) createMemif(q memif.MemifCreateV2) (interface_types.InterfaceInd
 	if w.memifSockets[q.SocketID] == "" || q.RingSize&(q.RingSize-1) != 0 {
 		return refused, api.INVALID_ARGUMENT
 	}
-	for _, other := range w.memifsOn(q.SocketID) {
+	if q.Role != memif.MEMIF_ROLE_API_MASTER {
+		q.Role = memif.MEMIF_ROLE_API_SLAVE // whatever it is
+	}
+	others := w.memifsOn(q.SocketID)
+	for _, other := range others {
 		if other.ID == q.ID || other.Role != q.Role {
 			return refused, api.SUBIF_ALREADY_EXISTS
 		}
+	}
+	if q.Role == memif.MEMIF_ROLE_API_MASTER && len(others) == 0 && !canListen(w.memifSockets[q.SocketID]) {
+		return interface_types.InterfaceIndex(w.interfaces.next), api.SYSCALL_ERROR_4
 	}
 	q.RingSize, q.BufferSize = cmp.Or(q.RingSize, 1024), cmp.Or(q.BufferSize, 2048)
 	i := &iface{
@@ -140,4 +148,10 @@ func (w *world) createMemif(q memif.MemifCreateV2) (interface_types.InterfaceInd
 		i.mac = randomMAC(i.index)
 	}
 	return interface_types.InterfaceIndex(i.index), ok
+}
+
+// canListen tells whether the folder of a socket is there; VPP makes its own.
+func canListen(file string) bool {
+	_, err := os.Stat(filepath.Dir(file))
+	return err == nil || filepath.Dir(file) == runtimeDir
 }

@@ -26,19 +26,36 @@ func subIfMessages() []entry {
 				w.remove(i)
 				return ok
 			}),
-		on(func(q *l2.L2InterfaceVlanTagRewrite) index { return q.SwIfIndex },
-			func(w *world, i *iface, q *l2.L2InterfaceVlanTagRewrite, _ *l2.L2InterfaceVlanTagRewriteReply) errno {
-				if pops := q.VtrOp >= vtrPop1; pops && i.kind != interface_types.IF_API_TYPE_SUB {
-					return api.INVALID_VLAN_TAG_COUNT
-				}
-				i.vtr = vlanRewrite{q.VtrOp, q.PushDot1q, q.Tag1, q.Tag2}
-				return ok
-			}),
+		on(func(q *l2.L2InterfaceVlanTagRewrite) index { return q.SwIfIndex }, rewriteTags),
 	}
 }
 
-// vtrPop1 is the first rewriting that takes a tag away (VPP l2_vtr.h).
-const vtrPop1 = 3
+// A rewriting is what one operation on tags of VLANs (VPP l2_vtr.h) takes away and pushes.
+type rewriting struct{ pops, pushes uint8 }
+
+func rewritings() []rewriting {
+	return []rewriting{{0, 0}, {0, 1}, {0, 2}, {1, 0}, {2, 0}, {1, 1}, {1, 2}, {2, 1}, {2, 2}}
+}
+
+// rewriteTags takes away only tags that the interface is known to have, and keeps only
+// what is pushed.
+func rewriteTags(_ *world, i *iface, q *l2.L2InterfaceVlanTagRewrite, _ *l2.L2InterfaceVlanTagRewriteReply) errno {
+	if q.VtrOp >= uint32(len(rewritings())) {
+		return api.INVALID_VALUE
+	}
+	op := rewritings()[q.VtrOp]
+	if op.pops > i.tags {
+		return api.INVALID_VLAN_TAG_COUNT
+	}
+	i.vtr = vlanRewrite{op: q.VtrOp}
+	if op.pushes > 0 {
+		i.vtr.push, i.vtr.tag1 = min(q.PushDot1q, 1), q.Tag1
+	}
+	if op.pushes > 1 {
+		i.vtr.tag2 = q.Tag2
+	}
+	return ok
+}
 
 // A sub-interface takes exactly the packets with its one tag.
 const subIfFlags = interface_types.SUB_IF_API_FLAG_ONE_TAG | interface_types.SUB_IF_API_FLAG_EXACT_MATCH
