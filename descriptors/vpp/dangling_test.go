@@ -30,6 +30,9 @@ func town() map[string]string {
 		links + "lo4":   `{"name":"lo4","type":"SOFTWARE_LOOPBACK","enabled":true,"phys_address":"02:00:00:00:00:44"}`,
 		links + "ta1":   `{"name":"ta1","type":"TAP","enabled":true,"tap":{"host_if_name":"lin1"}}`,
 		links + "vx1":   `{"name":"vx1","type":"VXLAN_TUNNEL","enabled":true,"vrf":6,"vxlan":{"src_address":"10.1.0.1","dst_address":"10.1.0.2","vni":7}}`,
+		links + "gpe1":  `{"name":"gpe1","type":"VXLAN_TUNNEL","enabled":true,"vrf":6,"ip_addresses":["10.7.0.1/24"],"vxlan":{"src_address":"10.1.0.1","dst_address":"10.1.0.2","vni":8,"gpe":{"protocol":"IP4","decap_vrf_id":6}}}`,
+		links + "gtp1":  `{"name":"gtp1","type":"GTPU_TUNNEL","enabled":true,"gtpu":{"src_addr":"10.1.0.1","dst_addr":"10.1.0.2","teid":7,"encap_vrf_id":6}}`,
+		links + "gtp2":  `{"name":"gtp2","type":"GTPU_TUNNEL","vrf":5,"ip_addresses":["10.8.0.1/24"],"gtpu":{"src_addr":"10.1.0.1","dst_addr":"10.1.0.2","teid":8}}`,
 		links + "mem1":  `{"name":"mem1","type":"MEMIF","enabled":true,"memif":{"id":1,"master":true}}`,
 		links + "mem2":  `{"name":"mem2","type":"MEMIF","enabled":true,"memif":{"id":2,"master":true}}`,
 

@@ -26,6 +26,8 @@ func interfacesOfEachType(t *testing.T, sim *vppsim.Sim, socket string) {
 		{"memif2", `{"name":"memif2","type":"MEMIF","memif":{"id":4}}`, "memif0/4 memif2 down"},
 		{"sub1", `{"name":"sub1","type":"SUB_INTERFACE","enabled":true,"sub":{"parent_name":"tap1","sub_id":100,"tag_rw_option":"POP1"}}`, ".100 sub1 up"},
 		{"vxlan1", `{"name":"vxlan1","type":"VXLAN_TUNNEL","enabled":true,"vxlan":{"src_address":"10.0.0.1","dst_address":"10.0.0.2","vni":7}}`, "vxlan_tunnel0 vxlan1 up"},
+		{"gpe1", `{"name":"gpe1","type":"VXLAN_TUNNEL","enabled":true,"vxlan":{"src_address":"10.0.0.1","dst_address":"10.0.0.2","vni":7,"gpe":{"protocol":"IP4"}}}`, "vxlan_gpe_tunnel0 gpe1 up"},
+		{"gtpu1", `{"name":"gtpu1","type":"GTPU_TUNNEL","gtpu":{"src_addr":"10.0.0.1","dst_addr":"10.0.0.2","teid":7}}`, "gtpu_tunnel0 gtpu1 down"},
 		{"gre1", `{"name":"gre1","type":"GRE_TUNNEL","enabled":true,"gre":{"tunnel_type":"TEB","src_addr":"10.0.0.1","dst_addr":"10.0.0.2"}}`, "gre0 gre1 up"},
 		{"ipip1", `{"name":"ipip1","type":"IPIP_TUNNEL","ipip":{"src_addr":"FD00::1","dst_addr":"fd00::2"}}`, "ipip0 ipip1 down"},
 		{"bond1", `{"name":"bond1","type":"BOND_INTERFACE","enabled":true,"bond":{"id":5,"mode":"ROUND_ROBIN","bonded_interfaces":[{"name":"memif1"}]}}`, "BondEthernet5 bond1 up"},

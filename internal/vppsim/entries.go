@@ -27,6 +27,8 @@ func allEntries() []entry {
 		memifMessages(),
 		subIfMessages(),
 		tunnelMessages(),
+		vxlanGPEMessages(),
+		gtpuMessages(),
 		bondMessages(),
 		neighbourMessages(),
 	} {

@@ -45,6 +45,25 @@ func (w *world) tunnel(i *iface, ethernet bool) interface_types.InterfaceIndex {
 	return interface_types.InterfaceIndex(i.index)
 }
 
+// upTunnel makes the interface of a tunnel that is up at once, and hidden when it is deleted.
+func (w *world) upTunnel(kind, prefix string, i *iface) interface_types.InterfaceIndex {
+	if len(w.hidden[kind]) == 0 {
+		instance, _ := w.interfaces.instance(kind, false, 0)
+		i.name, i.linkMTU, i.mtu = fmt.Sprintf("%s%d", prefix, instance), vxlanMTU, [4]uint32{vxlanMTU}
+	}
+	i = w.unhide(kind, i)
+	w.setFlags(i, adminUp)
+	return interface_types.InterfaceIndex(i.index)
+}
+
+// multicastBy checks the interface that a tunnel to a group sends by.
+func (w *world) multicastBy(dst ip_types.Address, by interface_types.InterfaceIndex) errno {
+	if vppwire.Addr(dst).IsMulticast() && w.interfaces.byIndex[uint32(by)] == nil {
+		return api.INVALID_SW_IF_INDEX
+	}
+	return ok
+}
+
 // findTunnel finds the interface whose device is.
 func findTunnel[D device](w *world, is func(D) bool) *iface {
 	for _, i := range w.interfaces.byIndex {
@@ -145,8 +164,8 @@ func (w *world) changeVXLAN(q vxlan.VxlanAddDelTunnelV3) (interface_types.Interf
 	if errno := w.checkTunnel(q.SrcAddress, q.DstAddress, q.EncapVrfID); errno != ok {
 		return refused, errno
 	}
-	if vppwire.Addr(q.DstAddress).IsMulticast() && w.interfaces.byIndex[uint32(q.McastSwIfIndex)] == nil {
-		return refused, api.INVALID_SW_IF_INDEX
+	if errno := w.multicastBy(q.DstAddress, q.McastSwIfIndex); errno != ok {
+		return refused, errno
 	}
 	if there != nil {
 		return refused, api.TUNNEL_EXIST

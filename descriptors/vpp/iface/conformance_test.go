@@ -84,17 +84,18 @@ type life struct {
 	fields                    []string
 }
 
-func lives() map[interfaces.Interface_Type]life {
+func lives() map[form]life {
 	const memif, tunnel = `memif: { id: 3 master: true socket_filename: "/tmp/m.sock" `, `src_addr: "10.0.0.1" dst_addr: "10.0.0.2" `
-	return map[interfaces.Interface_Type]life{
-		interfaces.Interface_SOFTWARE_LOOPBACK: {
+	const vtep = `src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 7`
+	return map[form]life{
+		{of: interfaces.Interface_SOFTWARE_LOOPBACK}: {
 			value: `phys_address: "02:00:00:00:00:0a" mtu: 1500`, another: ``,
 			updated: []string{`phys_address: "02:00:00:00:00:0b"`, `mtu: 1400`},
 			equal:   []string{``, `phys_address: "02:00:00:00:00:0A" mtu: 1500`},
 			invalid: `sub: {} mtu: 9217 phys_address: "x" ip_addresses: ["1", "10.0.0.1/24", "10.0.0.1/24", "alloc:x/GW"]`,
 			fields:  []string{"sub", "mtu", "phys_address", "ip_addresses[0]", "ip_addresses[2]", "ip_addresses[3]"},
 		},
-		interfaces.Interface_SUB_INTERFACE: {
+		{of: interfaces.Interface_SUB_INTERFACE}: {
 			value: `sub: { parent_name: "` + base + `" sub_id: 100 }`, another: `sub: { parent_name: "` + base + `" sub_id: 101 }`,
 			updated:   []string{`sub: { parent_name: "` + base + `" sub_id: 100 tag_rw_option: POP1 }`},
 			recreated: []string{`sub: { parent_name: "` + base + `" sub_id: 7 }`, `sub: { parent_name: "` + other + `" sub_id: 100 }`},
@@ -102,7 +103,7 @@ func lives() map[interfaces.Interface_Type]life {
 			invalid:   `sub: { sub_id: 4096 tag_rw_option: 77 tag1: 4096 tag2: 4096 }`,
 			fields:    []string{"sub.parent_name", "sub.sub_id", "sub.tag_rw_option", "sub.tag1", "sub.tag2"},
 		},
-		interfaces.Interface_TAP: {
+		{of: interfaces.Interface_TAP}: {
 			value: `tap: { version: 2 host_if_name: "lin1" rx_ring_size: 512 }`, another: `tap: {}`,
 			updated:   []string{`mtu: 1400 phys_address: "02:00:00:00:00:0a" tap: { host_if_name: "lin1" }`},
 			recreated: []string{`tap: { host_if_name: "lin2" }`, `tap: { host_if_name: "lin1" enable_gso: true }`, `tap: { host_if_name: "lin1" tx_ring_size: 1024 }`},
@@ -110,7 +111,7 @@ func lives() map[interfaces.Interface_Type]life {
 			invalid:   `tap: { version: 3 host_if_name: "1234567890123456" rx_ring_size: 1000 tx_ring_size: 65536 }`,
 			fields:    []string{"tap.version", "tap.host_if_name", "tap.rx_ring_size", "tap.tx_ring_size"},
 		},
-		interfaces.Interface_MEMIF: {
+		{of: interfaces.Interface_MEMIF}: {
 			value: `` + memif + `secret: "x" }`, another: `memif: { id: 4 socket_filename: "m2.sock" }`,
 			updated:   []string{`mtu: 1400 ` + memif + `secret: "x" }`},
 			recreated: []string{memif + `}`, memif + `secret: "x" ring_size: 512 }`, `memif: { id: 3 }`, memif + `secret: "x" mode: IP }`},
@@ -118,14 +119,14 @@ func lives() map[interfaces.Interface_Type]life {
 			invalid:   `memif: { mode: 7 ring_size: 1000 buffer_size: 65536 secret: "123456789012345678901234" rx_queues: 256 tx_queues: 256 }`,
 			fields:    []string{"memif.mode", "memif.ring_size", "memif.buffer_size", "memif.secret", "memif.rx_queues", "memif.tx_queues"},
 		},
-		interfaces.Interface_AF_PACKET: {
+		{of: interfaces.Interface_AF_PACKET}: {
 			value:     `afpacket: { host_if_name: "lo" }`,
 			updated:   []string{`mtu: 1400 afpacket: { host_if_name: "lo" }`},
 			recreated: []string{`phys_address: "02:00:00:00:00:0a" afpacket: { host_if_name: "lo" }`, `afpacket: { linux_interface: "l" }`},
 			equal:     []string{`afpacket: { host_if_name: "lo" }`},
 			invalid:   `afpacket: {}`, fields: []string{"afpacket.host_if_name"},
 		},
-		interfaces.Interface_VXLAN_TUNNEL: {
+		{of: interfaces.Interface_VXLAN_TUNNEL}: {
 			value:   `vxlan: { src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 7 }`,
 			another: `vrf: 5 vxlan: { src_address: "FD00:0::1" dst_address: "ff02::2" vni: 7 multicast: "` + base + `" }`,
 			updated: []string{`phys_address: "02:00:00:00:00:0a" vxlan: { src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 7 }`},
@@ -134,10 +135,29 @@ func lives() map[interfaces.Interface_Type]life {
 				`vrf: 5 vxlan: { src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 7 }`,
 			},
 			equal:   []string{`mtu: 1400 vxlan: { src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 7 }`},
-			invalid: `vxlan: { src_address: "x" dst_address: "224.0.0.1" vni: 16777216 gpe: {} }`,
-			fields:  []string{"vxlan.src_address", "vxlan.multicast", "vxlan.vni", "vxlan.gpe"},
+			invalid: `vxlan: { src_address: "x" dst_address: "224.0.0.1" vni: 16777216 }`,
+			fields:  []string{"vxlan.src_address", "vxlan.multicast", "vxlan.vni"},
 		},
-		interfaces.Interface_GRE_TUNNEL: {
+		{of: interfaces.Interface_VXLAN_TUNNEL, gpe: true}: {
+			value:   `vxlan: { ` + vtep + ` gpe: { protocol: IP4 decap_vrf_id: 5 } }`,
+			another: `vrf: 5 vxlan: { src_address: "FD00:0::1" dst_address: "ff02::2" vni: 7 multicast: "` + base + `" gpe: { protocol: IP6 decap_vrf_id: 5 } }`,
+			recreated: []string{
+				`vxlan: { ` + vtep + ` gpe: { protocol: IP4 } }`, `vxlan: { ` + vtep + ` gpe: { protocol: ETHERNET } }`, `vxlan: { ` + vtep + ` }`,
+				`vrf: 5 vxlan: { ` + vtep + ` gpe: { protocol: IP4 decap_vrf_id: 5 } }`,
+			},
+			equal:   []string{`mtu: 1400 phys_address: "02:00:00:00:00:0a" vxlan: { ` + vtep + ` gpe: { protocol: IP4 decap_vrf_id: 5 } }`},
+			invalid: `vxlan: { src_address: "x" dst_address: "224.0.0.1" vni: 16777216 gpe: { decap_vrf_id: 5 } }`,
+			fields:  []string{"vxlan.src_address", "vxlan.multicast", "vxlan.vni", "vxlan.gpe.protocol", "vxlan.gpe.decap_vrf_id"},
+		},
+		{of: interfaces.Interface_GTPU_TUNNEL}: {
+			value: `gtpu: { ` + tunnel + `teid: 7 decap_next: IP4 }`, another: `gtpu: { src_addr: "FD00:0::1" dst_addr: "ff02::2" multicast: "` + base + `" encap_vrf_id: 5 teid: 7 }`,
+			updated:   []string{`mtu: 1400 gtpu: { ` + tunnel + `teid: 7 decap_next: IP4 }`},
+			recreated: []string{`gtpu: { ` + tunnel + `teid: 8 decap_next: IP4 }`, `gtpu: { ` + tunnel + `teid: 7 }`, `gtpu: { ` + tunnel + `teid: 7 remote_teid: 8 decap_next: IP4 }`},
+			equal:     []string{`gtpu: { ` + tunnel + `teid: 7 remote_teid: 7 decap_next_node: 2 }`},
+			invalid:   `gtpu: { src_addr: "10.0.0.1" dst_addr: "fd00::1" multicast: "x" decap_next: 9 }`,
+			fields:    []string{"gtpu.dst_addr", "gtpu.multicast", "gtpu.decap_next"},
+		},
+		{of: interfaces.Interface_GRE_TUNNEL}: {
 			value: `gre: { tunnel_type: L3 ` + tunnel + `}`, another: `gre: { tunnel_type: TEB src_addr: "FD00:0::1" dst_addr: "fd00::2" outer_fib_id: 5 }`,
 			updated:   []string{`mtu: 1400 gre: { tunnel_type: L3 ` + tunnel + `}`},
 			recreated: []string{`gre: { tunnel_type: TEB ` + tunnel + `}`, `gre: { tunnel_type: L3 outer_fib_id: 5 ` + tunnel + `}`},
@@ -145,14 +165,14 @@ func lives() map[interfaces.Interface_Type]life {
 			invalid:   `gre: { session_id: 1024 src_addr: "10.0.0.1" dst_addr: "10.0.0.1" }`,
 			fields:    []string{"gre.tunnel_type", "gre.session_id", "gre.dst_addr"},
 		},
-		interfaces.Interface_IPIP_TUNNEL: {
+		{of: interfaces.Interface_IPIP_TUNNEL}: {
 			value: `ipip: { ` + tunnel + `}`, another: `vrf: 5 ipip: { tunnel_mode: POINT_TO_MULTIPOINT src_addr: "fd00::1" }`,
 			updated:   []string{`mtu: 1400 ipip: { ` + tunnel + `}`},
 			recreated: []string{`vrf: 5 ipip: { ` + tunnel + `}`, `ipip: { src_addr: "10.0.0.1" dst_addr: "10.0.0.3" }`},
 			equal:     []string{`ipip: { ` + tunnel + `}`},
 			invalid:   `ipip: { tunnel_mode: 7 src_addr: "10.0.0.1" dst_addr: "fd00::1" }`, fields: []string{"ipip.tunnel_mode", "ipip.dst_addr"},
 		},
-		interfaces.Interface_BOND_INTERFACE: {
+		{of: interfaces.Interface_BOND_INTERFACE}: {
 			value: `phys_address: "02:00:00:00:00:0a" bond: { id: 5 mode: LACP lb: L34 }`, another: `bond: { id: 6 mode: ROUND_ROBIN }`,
 			updated:   []string{`phys_address: "02:00:00:00:00:0b" bond: { id: 5 mode: LACP lb: L34 }`},
 			recreated: []string{`bond: { id: 5 mode: LACP lb: L2 }`, `bond: { id: 5 mode: XOR lb: L34 }`, `bond: { id: 7 mode: LACP lb: L34 }`},
@@ -177,9 +197,9 @@ func TestKindsConform(t *testing.T) {
 	}
 }
 
-func (l life) suite(t *testing.T, kind interfaces.Interface_Type) conformance.Suite[*interfaces.Interface, Meta] {
+func (l life) suite(t *testing.T, kind form) conformance.Suite[*interfaces.Interface, Meta] {
 	v := func(name, more string) *interfaces.Interface {
-		return parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: %s %s", name, kind, more))
+		return parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: %s %s", name, kind.of, more))
 	}
 	another := v("if2", l.another)
 	if l.another == "" {
@@ -212,7 +232,7 @@ func (l life) suite(t *testing.T, kind interfaces.Interface_Type) conformance.Su
 }
 
 // missing is the link, if there is to be one.
-func (l life) missing(kind interfaces.Interface_Type) []string {
+func (l life) missing(kind form) []string {
 	if link := kinds()[kind].link; link != "" {
 		return []string{link}
 	}

@@ -84,7 +84,7 @@ type Index interface {
 type handler struct {
 	Options
 	index Index
-	kinds map[interfaces.Interface_Type]kind
+	kinds map[form]kind
 
 	sockets sync.Mutex // held while the number of a memif socket is looked for
 

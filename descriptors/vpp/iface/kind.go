@@ -35,26 +35,52 @@ type kind struct {
 	configured func(ctx context.Context, h *handler, index uint32, v *interfaces.Interface) error
 	// update changes what sameLink tells apart and recreate does not. Optional.
 	update func(ctx context.Context, h *handler, meta Meta, old, new *interfaces.Interface) error
+	// hides: VPP does not delete such interfaces, but hides them, and gives them to the next
+	// of the kind as they are.
+	hides bool
 	// delete deletes the interface. It is down then.
 	delete func(ctx context.Context, h *handler, v *interfaces.Interface, meta Meta) error
 	// retrieve fills in the link and the type of interfaces of the kind, by index.
 	retrieve func(ctx context.Context, h *handler, all map[uint32]*found) error
 }
 
+// A form is what decides the kind of an interface: its type, and of a VXLAN tunnel whether it
+// is one of VXLAN-GPE, which is another sort of interface in VPP.
+type form struct {
+	of  interfaces.Interface_Type
+	gpe bool
+}
+
+func formOf(v *interfaces.Interface) form {
+	return form{v.GetType(), v.GetType() == interfaces.Interface_VXLAN_TUNNEL && v.GetVxlan().GetGpe() != nil}
+}
+
+func (f form) String() string {
+	if f.gpe {
+		return f.of.String() + " (GPE)"
+	}
+	return f.of.String()
+}
+
 // kinds is the table of them all.
-func kinds() map[interfaces.Interface_Type]kind {
-	return map[interfaces.Interface_Type]kind{
-		interfaces.Interface_SUB_INTERFACE:     sub(),
-		interfaces.Interface_SOFTWARE_LOOPBACK: loopback(),
-		interfaces.Interface_MEMIF:             memifKind(),
-		interfaces.Interface_TAP:               tap(),
-		interfaces.Interface_AF_PACKET:         afPacket(),
-		interfaces.Interface_VXLAN_TUNNEL:      vxlanKind(),
-		interfaces.Interface_BOND_INTERFACE:    bondKind(),
-		interfaces.Interface_GRE_TUNNEL:        greKind(),
-		interfaces.Interface_IPIP_TUNNEL:       ipipKind(),
+func kinds() map[form]kind {
+	return map[form]kind{
+		{of: interfaces.Interface_SUB_INTERFACE}:           sub(),
+		{of: interfaces.Interface_SOFTWARE_LOOPBACK}:       loopback(),
+		{of: interfaces.Interface_MEMIF}:                   memifKind(),
+		{of: interfaces.Interface_TAP}:                     tap(),
+		{of: interfaces.Interface_AF_PACKET}:               afPacket(),
+		{of: interfaces.Interface_VXLAN_TUNNEL}:            vxlanKind(),
+		{of: interfaces.Interface_VXLAN_TUNNEL, gpe: true}: gpeKind(),
+		{of: interfaces.Interface_BOND_INTERFACE}:          bondKind(),
+		{of: interfaces.Interface_GRE_TUNNEL}:              greKind(),
+		{of: interfaces.Interface_GTPU_TUNNEL}:             gtpuKind(),
+		{of: interfaces.Interface_IPIP_TUNNEL}:             ipipKind(),
 	}
 }
+
+// kindOf is the kind of v; the zero kind if there is none of its form.
+func (h *handler) kindOf(v *interfaces.Interface) kind { return h.kinds[formOf(v)] }
 
 // found is an interface that VPP has.
 type found struct {

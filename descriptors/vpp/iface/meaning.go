@@ -46,9 +46,9 @@ func (h *handler) validate(_ string, v *interfaces.Interface) error {
 }
 
 // kind checks that there is a type, and that the link is that of the type.
-func (f *findings) kind(kinds map[interfaces.Interface_Type]kind, v *interfaces.Interface) {
+func (f *findings) kind(kinds map[form]kind, v *interfaces.Interface) {
 	link := linkName(v)
-	k, known := kinds[v.GetType()]
+	k, known := kinds[formOf(v)]
 	switch {
 	case v.GetType() == interfaces.Interface_UNDEFINED_TYPE:
 		f.Add("type", v.GetType().String(), "the type of the interface, such as SOFTWARE_LOOPBACK")
@@ -119,7 +119,7 @@ func parseMAC(text string) (ethernet_types.MacAddress, bool) {
 // equivalent compares what VPP is told of the interface itself. What is derived from it
 // is compared there.
 func (h *handler) equivalent(_ string, old, new *interfaces.Interface) bool {
-	return old.GetType() == new.GetType() && old.GetEnabled() == new.GetEnabled() &&
+	return formOf(old) == formOf(new) && old.GetEnabled() == new.GetEnabled() &&
 		h.sameMAC(old, new) && h.sameMTU(old, new) && h.sameLink(old, new) && sameParts(old, new)
 }
 
@@ -138,7 +138,7 @@ func sameParts(old, new *interfaces.Interface) bool {
 
 // sameMAC: none in the new value is any.
 func (h *handler) sameMAC(old, new *interfaces.Interface) bool {
-	return h.kinds[new.GetType()].noMAC || new.GetPhysAddress() == "" || strings.EqualFold(old.GetPhysAddress(), new.GetPhysAddress())
+	return h.kindOf(new).noMAC || new.GetPhysAddress() == "" || strings.EqualFold(old.GetPhysAddress(), new.GetPhysAddress())
 }
 
 // mtu is what the interface is to have; 0: what VPP gives it.
@@ -151,24 +151,24 @@ func (h *handler) mtu(v *interfaces.Interface) uint32 {
 
 func (h *handler) sameMTU(old, new *interfaces.Interface) bool {
 	want := h.mtu(new)
-	return h.kinds[new.GetType()].noMTU || want == 0 || h.mtu(old) == want
+	return h.kindOf(new).noMTU || want == 0 || h.mtu(old) == want
 }
 
 func (h *handler) sameLink(old, new *interfaces.Interface) bool {
-	same := h.kinds[new.GetType()].sameLink
+	same := h.kindOf(new).sameLink
 	return same == nil || same(old, new)
 }
 
 // recreate: an interface cannot become one of another type, and of most not
 // another link either.
 func (h *handler) recreate(_ string, old, new *interfaces.Interface, _ Meta) bool {
-	k := h.kinds[new.GetType()]
-	return old.GetType() != new.GetType() || k.update == nil && !h.sameLink(old, new) ||
+	k := h.kindOf(new)
+	return formOf(old) != formOf(new) || k.update == nil && !h.sameLink(old, new) ||
 		k.madeWithMAC && !h.sameMAC(old, new) || k.recreate != nil && k.recreate(old, new)
 }
 
 func (h *handler) dependencies(_ string, v *interfaces.Interface) []scheduler.Dependency {
-	if of := h.kinds[v.GetType()].dependencies; of != nil {
+	if of := h.kindOf(v).dependencies; of != nil {
 		return of(v)
 	}
 	return nil
@@ -200,7 +200,7 @@ func (h *handler) derived(_ string, v *interfaces.Interface) []scheduler.KeyValu
 // versionsOf is of which IP versions an interface is in a VRF: those of the ends of
 // a tunnel, otherwise those of its addresses.
 func (h *handler) versionsOf(v *interfaces.Interface) (ipv4, ipv6 bool) {
-	if of := h.kinds[v.GetType()].versions; of != nil {
+	if of := h.kindOf(v).versions; of != nil {
 		return of(v)
 	}
 	for _, addr := range v.GetIpAddresses() {

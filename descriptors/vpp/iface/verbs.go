@@ -21,13 +21,13 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 		meta.VRF, meta.TAPHost = v.GetVrf(), tapHost(v)
 		return meta, h.configure(ctx, meta, v)
 	}
-	k := h.kinds[v.GetType()]
+	k := h.kindOf(v)
 	index, err := k.create(ctx, h, v)
 	if err != nil {
 		return Meta{}, err
 	}
 	meta := Meta{Index: index, VRF: v.GetVrf(), TAPHost: tapHost(v)}
-	err = h.API.Call(ctx, &vppif.SwInterfaceTagAddDel{IsAdd: true, SwIfIndex: meta.SwIfIndex(), Tag: v.GetName()}, &vppif.SwInterfaceTagAddDelReply{})
+	err = h.setTag(ctx, meta, v.GetName())
 	if err == nil {
 		meta, err = h.described(ctx, meta)
 	}
@@ -41,7 +41,7 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 // configure gives the interface all that does not go with its creation, and has it
 // up or down in the end.
 func (h *handler) configure(ctx context.Context, meta Meta, v *interfaces.Interface) error {
-	k := h.kinds[v.GetType()]
+	k := h.kindOf(v)
 	if mac, ok := parseMAC(v.GetPhysAddress()); ok && !k.noMAC && !k.madeWithMAC {
 		if err := h.setMAC(ctx, meta, mac); err != nil {
 			return err
@@ -61,7 +61,7 @@ func (h *handler) configure(ctx context.Context, meta Meta, v *interfaces.Interf
 }
 
 func (h *handler) update(ctx context.Context, _ string, old, new *interfaces.Interface, meta Meta) (Meta, error) {
-	k := h.kinds[new.GetType()]
+	k := h.kindOf(new)
 	if k.update != nil && !h.sameLink(old, new) {
 		if err := k.update(ctx, h, meta, old, new); err != nil {
 			return meta, err
@@ -74,15 +74,24 @@ func (h *handler) update(ctx context.Context, _ string, old, new *interfaces.Int
 // delete takes the interface down first, as VPP is not to forward by it while it goes.
 // One that is gone is no error.
 func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface, meta Meta) error {
+	k := h.kindOf(v)
 	err := h.setEnabled(ctx, meta, false)
+	if err == nil && k.hides {
+		err = h.setTag(ctx, meta, "")
+	}
 	if err == nil {
-		err = h.kinds[v.GetType()].delete(ctx, h, v, meta)
+		err = k.delete(ctx, h, v, meta)
 	}
 	if err != nil && !errors.Is(err, api.INVALID_SW_IF_INDEX) {
 		return err
 	}
 	h.forget(v.GetName())
 	return nil
+}
+
+// setTag gives the interface its name; empty: it has none any more.
+func (h *handler) setTag(ctx context.Context, meta Meta, name string) error {
+	return h.API.Call(ctx, &vppif.SwInterfaceTagAddDel{IsAdd: name != "", SwIfIndex: meta.SwIfIndex(), Tag: name}, &vppif.SwInterfaceTagAddDelReply{})
 }
 
 func (h *handler) setMAC(ctx context.Context, meta Meta, mac ethernet_types.MacAddress) error {

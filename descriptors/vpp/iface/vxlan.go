@@ -19,34 +19,15 @@ const mostVNI = 1<<24 - 1
 // vxlanKind is the kind of VXLAN_TUNNEL.
 func vxlanKind() kind {
 	return kind{
-		link:  "vxlan",
-		noMTU: true,
-		validate: func(f *findings, v *interfaces.Interface) {
-			x := v.GetVxlan()
-			f.ends("vxlan", "src_address", x.GetSrcAddress(), "dst_address", x.GetDstAddress())
-			if x.GetVni() > mostVNI {
-				f.Add("vxlan.vni", x.GetVni(), "at most %d", mostVNI)
-			}
-			if dst, err := netip.ParseAddr(x.GetDstAddress()); err == nil && dst.IsMulticast() != (x.GetMulticast() != "") {
-				f.Add("vxlan.multicast", x.GetMulticast(), "an interface if dst_address is a multicast address, and only then")
-			}
-			if x.GetGpe() != nil {
-				f.Add("vxlan.gpe", "", "nothing: this release has no VXLAN-GPE")
-			}
-		},
-		sameLink: func(old, new *interfaces.Interface) bool {
-			a, b := old.GetVxlan(), new.GetVxlan()
-			return sameEnd(a.GetSrcAddress(), b.GetSrcAddress()) && sameEnd(a.GetDstAddress(), b.GetDstAddress()) &&
-				a.GetVni() == b.GetVni() && a.GetMulticast() == b.GetMulticast()
-		},
+		link:     "vxlan",
+		noMTU:    true,
+		validate: validateVXLAN,
+		sameLink: sameVXLAN,
 		recreate: func(old, new *interfaces.Interface) bool { return old.GetVrf() != new.GetVrf() },
-		dependencies: func(v *interfaces.Interface) []scheduler.Dependency {
-			_, ipv6 := tunnelVersions(v.GetVxlan().GetSrcAddress(), v.GetVxlan().GetDstAddress())
-			return append(tableDependency("vrf-table-for-vxlan-exists", v.GetVrf(), ipv6), multicastDependency("vxlan", v.GetVxlan().GetMulticast())...)
-		},
-		versions: func(v *interfaces.Interface) (bool, bool) {
-			return tunnelVersions(v.GetVxlan().GetSrcAddress(), v.GetVxlan().GetDstAddress())
-		},
+
+		dependencies: vxlanDependencies,
+		versions:     vxlanVersions,
+
 		create: func(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
 			return h.changeVXLAN(ctx, v, true)
 		},
@@ -56,6 +37,37 @@ func vxlanKind() kind {
 		},
 		retrieve: retrieveVXLANs,
 	}
+}
+
+func validateVXLAN(f *findings, v *interfaces.Interface) {
+	x := v.GetVxlan()
+	f.ends("vxlan", "src_address", x.GetSrcAddress(), "dst_address", x.GetDstAddress())
+	f.multicast("vxlan.multicast", x.GetMulticast(), "dst_address", x.GetDstAddress())
+	if x.GetVni() > mostVNI {
+		f.Add("vxlan.vni", x.GetVni(), "at most %d", mostVNI)
+	}
+}
+
+// multicast checks the interface that a tunnel sends by whose other end is a group.
+func (f *findings) multicast(field, by, dstField, dst string) {
+	if a, err := netip.ParseAddr(dst); err == nil && a.IsMulticast() != (by != "") {
+		f.Add(field, by, "an interface if %s is a multicast address, and only then", dstField)
+	}
+}
+
+func sameVXLAN(old, new *interfaces.Interface) bool {
+	a, b := old.GetVxlan(), new.GetVxlan()
+	return sameEnd(a.GetSrcAddress(), b.GetSrcAddress()) && sameEnd(a.GetDstAddress(), b.GetDstAddress()) &&
+		a.GetVni() == b.GetVni() && a.GetMulticast() == b.GetMulticast()
+}
+
+func vxlanDependencies(v *interfaces.Interface) []scheduler.Dependency {
+	_, ipv6 := vxlanVersions(v)
+	return append(tableDependency("vrf-table-for-vxlan-exists", v.GetVrf(), ipv6), multicastDependency("vxlan", v.GetVxlan().GetMulticast())...)
+}
+
+func vxlanVersions(v *interfaces.Interface) (ipv4, ipv6 bool) {
+	return tunnelVersions(v.GetVxlan().GetSrcAddress(), v.GetVxlan().GetDstAddress())
 }
 
 // multicastDependency is on the interface that multicast is sent by: it needs a
@@ -77,13 +89,9 @@ func multicastDependency(link, name string) []scheduler.Dependency {
 
 func (h *handler) changeVXLAN(ctx context.Context, v *interfaces.Interface, add bool) (uint32, error) {
 	x := v.GetVxlan()
-	multicast := everything
-	if name := x.GetMulticast(); name != "" {
-		meta, ok := h.index.Get(name)
-		if !ok && add {
-			return 0, notThere(name)
-		}
-		multicast = meta.SwIfIndex()
+	multicast, err := h.multicastBy(x.GetMulticast())
+	if err != nil && add {
+		return 0, err
 	}
 	src, dst := wireAddress(x.GetSrcAddress()), wireAddress(x.GetDstAddress())
 	request, err := h.API.First(
@@ -109,6 +117,27 @@ func (h *handler) changeVXLAN(ctx context.Context, v *interfaces.Interface, add 
 	return uint32(reply.SwIfIndex), err
 }
 
+// multicastBy is the interface that a tunnel sends to a group by; everything: it has none.
+func (h *handler) multicastBy(name string) (interface_types.InterfaceIndex, error) {
+	if name == "" {
+		return everything, nil
+	}
+	meta, ok := h.index.Get(name)
+	if !ok {
+		return 0, notThere(name)
+	}
+	return meta.SwIfIndex(), nil
+}
+
+// nameOf is the name of the interface with that index, which no tunnel sends by if it is 0
+// or none.
+func nameOf(all map[uint32]*found, index interface_types.InterfaceIndex) string {
+	if f := all[uint32(index)]; f != nil && index != 0 {
+		return f.value.GetName()
+	}
+	return ""
+}
+
 func retrieveVXLANs(ctx context.Context, h *handler, all map[uint32]*found) error {
 	if !anyOf(all, "VXLAN") {
 		return nil
@@ -122,9 +151,7 @@ func retrieveVXLANs(ctx context.Context, h *handler, all map[uint32]*found) erro
 		w := f.wanted.GetVxlan()
 		link := &interfaces.VxlanLink{
 			SrcAddress: addressText(d.SrcAddress, w.GetSrcAddress()), DstAddress: addressText(d.DstAddress, w.GetDstAddress()), Vni: d.Vni,
-		}
-		if by := all[uint32(d.McastSwIfIndex)]; by != nil && d.McastSwIfIndex != interface_types.InterfaceIndex(0) {
-			link.Multicast = by.value.GetName()
+			Multicast: nameOf(all, d.McastSwIfIndex),
 		}
 		f.value.Vrf = d.EncapVrfID
 		f.value.Type, f.value.Link = interfaces.Interface_VXLAN_TUNNEL, &interfaces.Interface_Vxlan{Vxlan: link}

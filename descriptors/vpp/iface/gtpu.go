@@ -1,0 +1,102 @@
+package iface
+
+import (
+	"cmp"
+	"context"
+
+	"go.fd.io/govpp/binapi/gtpu"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// gtpuKind is the kind of GTPU_TUNNEL.
+func gtpuKind() kind {
+	return kind{
+		link:     "gtpu",
+		noMAC:    true,
+		hides:    true,
+		validate: validateGTPU,
+		sameLink: sameGTPU,
+
+		dependencies: func(v *interfaces.Interface) []scheduler.Dependency {
+			g := v.GetGtpu()
+			_, ipv6 := gtpuVersions(v)
+			return append(tableDependency("vrf-table-for-gtpu-exists", g.GetEncapVrfId(), ipv6), multicastDependency("gtpu", g.GetMulticast())...)
+		},
+		versions: gtpuVersions,
+
+		create: func(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
+			return h.changeGTPU(ctx, v, true)
+		},
+		delete: func(ctx context.Context, h *handler, v *interfaces.Interface, _ Meta) error {
+			_, err := h.changeGTPU(ctx, v, false)
+			return unlessTunnelGone(err)
+		},
+		retrieve: retrieveGTPUs,
+	}
+}
+
+func validateGTPU(f *findings, v *interfaces.Interface) {
+	g := v.GetGtpu()
+	f.ends("gtpu", "src_addr", g.GetSrcAddr(), "dst_addr", g.GetDstAddr())
+	f.multicast("gtpu.multicast", g.GetMulticast(), "dst_addr", g.GetDstAddr())
+	if interfaces.GtpuLink_NextNode_name[int32(g.GetDecapNext())] == "" {
+		f.Add("gtpu.decap_next", int32(g.GetDecapNext()), "DEFAULT, L2, IP4 or IP6")
+	}
+}
+
+func sameGTPU(old, new *interfaces.Interface) bool {
+	a, b := old.GetGtpu(), new.GetGtpu()
+	return sameEnd(a.GetSrcAddr(), b.GetSrcAddr()) && sameEnd(a.GetDstAddr(), b.GetDstAddr()) && a.GetMulticast() == b.GetMulticast() &&
+		a.GetTeid() == b.GetTeid() && remoteTEID(a) == remoteTEID(b) && a.GetEncapVrfId() == b.GetEncapVrfId() && decapNext(a) == decapNext(b)
+}
+
+// remoteTEID is the one that is sent, which is the tunnel's own unless it is given.
+func remoteTEID(g *interfaces.GtpuLink) uint32 { return cmp.Or(g.GetRemoteTeid(), g.GetTeid()) }
+
+// decapNext is the node that what comes out goes to: L2 unless another is given. VPP numbers
+// the deprecated choice of nodes as the model does.
+func decapNext(g *interfaces.GtpuLink) uint32 {
+	return cmp.Or(g.GetDecapNextNode(), uint32(g.GetDecapNext()), uint32(interfaces.GtpuLink_L2))
+}
+
+func gtpuVersions(v *interfaces.Interface) (ipv4, ipv6 bool) {
+	return tunnelVersions(v.GetGtpu().GetSrcAddr(), v.GetGtpu().GetDstAddr())
+}
+
+// changeGTPU has no use for version 2 of the message: the model has nothing of what that adds,
+// and VPP dies when it refuses one.
+func (h *handler) changeGTPU(ctx context.Context, v *interfaces.Interface, add bool) (uint32, error) {
+	g := v.GetGtpu()
+	multicast, err := h.multicastBy(g.GetMulticast())
+	if err != nil && add {
+		return 0, err
+	}
+	reply := &gtpu.GtpuAddDelTunnelReply{}
+	err = h.API.Call(ctx, &gtpu.GtpuAddDelTunnel{
+		IsAdd: add, SrcAddress: wireAddress(g.GetSrcAddr()), DstAddress: wireAddress(g.GetDstAddr()), McastSwIfIndex: multicast,
+		EncapVrfID: g.GetEncapVrfId(), DecapNextIndex: decapNext(g), Teid: g.GetTeid(), Tteid: remoteTEID(g),
+	}, reply)
+	return uint32(reply.SwIfIndex), err
+}
+
+func retrieveGTPUs(ctx context.Context, h *handler, all map[uint32]*found) error {
+	if !anyOf(all, "GTPU") {
+		return nil
+	}
+	details, err := conn.Dump[gtpu.GtpuTunnelDetails](ctx, h.API, &gtpu.GtpuTunnelDump{SwIfIndex: everything})
+	for _, d := range details {
+		f := all[uint32(d.SwIfIndex)]
+		if f == nil {
+			continue
+		}
+		w := f.wanted.GetGtpu()
+		f.value.Type, f.value.Link = interfaces.Interface_GTPU_TUNNEL, &interfaces.Interface_Gtpu{Gtpu: &interfaces.GtpuLink{
+			SrcAddr: addressText(d.SrcAddress, w.GetSrcAddr()), DstAddr: addressText(d.DstAddress, w.GetDstAddr()), Multicast: nameOf(all, d.McastSwIfIndex),
+			Teid: d.Teid, RemoteTeid: d.Tteid, EncapVrfId: d.EncapVrfID, DecapNextNode: d.DecapNextIndex,
+		}}
+	}
+	return err
+}

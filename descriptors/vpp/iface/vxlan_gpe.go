@@ -1,0 +1,101 @@
+package iface
+
+import (
+	"context"
+
+	"go.fd.io/govpp/binapi/ip_types"
+	"go.fd.io/govpp/binapi/vxlan_gpe"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// gpeKind is the kind of VXLAN_TUNNEL with gpe: it carries IP packets, or frames, and says which.
+func gpeKind() kind {
+	return kind{
+		link:  "vxlan",
+		noMAC: true, noMTU: true,
+		hides:    true,
+		validate: validateGPE,
+		sameLink: func(old, new *interfaces.Interface) bool {
+			a, b := old.GetVxlan().GetGpe(), new.GetVxlan().GetGpe()
+			return sameVXLAN(old, new) && a.GetProtocol() == b.GetProtocol() && a.GetDecapVrfId() == b.GetDecapVrfId()
+		},
+		recreate: func(old, new *interfaces.Interface) bool { return old.GetVrf() != new.GetVrf() },
+
+		dependencies: gpeDependencies,
+		versions:     vxlanVersions,
+
+		create: func(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
+			return h.changeGPE(ctx, v, true)
+		},
+		delete: func(ctx context.Context, h *handler, v *interfaces.Interface, _ Meta) error {
+			_, err := h.changeGPE(ctx, v, false)
+			return unlessTunnelGone(err)
+		},
+		retrieve: retrieveGPEs,
+	}
+}
+
+func validateGPE(f *findings, v *interfaces.Interface) {
+	validateVXLAN(f, v)
+	gpe := v.GetVxlan().GetGpe()
+	if gpe.GetProtocol() == interfaces.VxlanLink_Gpe_UNKNOWN || interfaces.VxlanLink_Gpe_Protocol_name[int32(gpe.GetProtocol())] == "" {
+		f.Add("vxlan.gpe.protocol", gpe.GetProtocol().String(), "IP4, IP6, ETHERNET or NSH")
+	}
+	if gpe.GetDecapVrfId() != 0 && !carriesIP(gpe) {
+		f.Add("vxlan.gpe.decap_vrf_id", gpe.GetDecapVrfId(), "nothing, unless protocol is IP4 or IP6")
+	}
+}
+
+func carriesIP(gpe *interfaces.VxlanLink_Gpe) bool {
+	return gpe.GetProtocol() == interfaces.VxlanLink_Gpe_IP4 || gpe.GetProtocol() == interfaces.VxlanLink_Gpe_IP6
+}
+
+func gpeDependencies(v *interfaces.Interface) []scheduler.Dependency {
+	gpe := v.GetVxlan().GetGpe()
+	inside := tableDependency("vrf-table-for-vxlan-gpe-exists", gpe.GetDecapVrfId(), gpe.GetProtocol() == interfaces.VxlanLink_Gpe_IP6)
+	return append(vxlanDependencies(v), inside...)
+}
+
+// changeGPE: VPP numbers protocols as the model does.
+func (h *handler) changeGPE(ctx context.Context, v *interfaces.Interface, add bool) (uint32, error) {
+	x := v.GetVxlan()
+	multicast, err := h.multicastBy(x.GetMulticast())
+	if err != nil && add {
+		return 0, err
+	}
+	reply := &vxlan_gpe.VxlanGpeAddDelTunnelV2Reply{}
+	err = h.API.Call(ctx, &vxlan_gpe.VxlanGpeAddDelTunnelV2{
+		IsAdd: add, Local: wireAddress(x.GetSrcAddress()), Remote: wireAddress(x.GetDstAddress()), McastSwIfIndex: multicast,
+		EncapVrfID: v.GetVrf(), DecapVrfID: x.GetGpe().GetDecapVrfId(), Protocol: ip_types.IPProto(x.GetGpe().GetProtocol()), Vni: x.GetVni(),
+	}, reply)
+	return uint32(reply.SwIfIndex), err
+}
+
+// retrieveGPEs takes the table of what is inside from the value, unless that is IPv4: VPP tells
+// the right one of no other (vxlan_gpe_api.c).
+func retrieveGPEs(ctx context.Context, h *handler, all map[uint32]*found) error {
+	if !anyOf(all, "VXLAN_GPE") {
+		return nil
+	}
+	details, err := conn.Dump[vxlan_gpe.VxlanGpeTunnelV2Details](ctx, h.API, &vxlan_gpe.VxlanGpeTunnelV2Dump{SwIfIndex: everything})
+	for _, d := range details {
+		f := all[uint32(d.SwIfIndex)]
+		if f == nil {
+			continue
+		}
+		w := f.wanted.GetVxlan()
+		gpe := &interfaces.VxlanLink_Gpe{Protocol: interfaces.VxlanLink_Gpe_Protocol(d.Protocol), DecapVrfId: d.DecapVrfID}
+		if gpe.GetProtocol() != interfaces.VxlanLink_Gpe_IP4 {
+			gpe.DecapVrfId = w.GetGpe().GetDecapVrfId()
+		}
+		f.value.Vrf = d.EncapVrfID
+		f.value.Type, f.value.Link = interfaces.Interface_VXLAN_TUNNEL, &interfaces.Interface_Vxlan{Vxlan: &interfaces.VxlanLink{
+			SrcAddress: addressText(d.Local, w.GetSrcAddress()), DstAddress: addressText(d.Remote, w.GetDstAddress()), Vni: d.Vni,
+			Multicast: nameOf(all, d.McastSwIfIndex), Gpe: gpe,
+		}}
+	}
+	return err
+}
