@@ -97,10 +97,14 @@ func lives() map[form]life {
 		},
 		{of: interfaces.Interface_SUB_INTERFACE}: {
 			value: `sub: { parent_name: "` + base + `" sub_id: 100 }`, another: `sub: { parent_name: "` + base + `" sub_id: 101 }`,
-			updated:   []string{`sub: { parent_name: "` + base + `" sub_id: 100 tag_rw_option: POP1 }`},
+			updated: []string{
+				`sub: { parent_name: "` + base + `" sub_id: 100 tag_rw_option: POP1 tag1: 7 }`,
+				`sub: { parent_name: "` + base + `" sub_id: 100 tag_rw_option: PUSH1 push_dot1q: true tag1: 7 tag2: 8 }`,
+				`sub: { parent_name: "` + base + `" sub_id: 100 tag_rw_option: TRANSLATE12 tag1: 7 tag2: 8 }`,
+			},
 			recreated: []string{`sub: { parent_name: "` + base + `" sub_id: 7 }`, `sub: { parent_name: "` + other + `" sub_id: 100 }`},
-			equal:     []string{`mtu: 1400 sub: { parent_name: "` + base + `" sub_id: 100 }`},
-			invalid:   `sub: { sub_id: 4096 tag_rw_option: 77 tag1: 4096 tag2: 4096 }`,
+			equal:     []string{`mtu: 1400 sub: { parent_name: "` + base + `" sub_id: 100 push_dot1q: true tag1: 7 tag2: 8 }`},
+			invalid:   `sub: { sub_id: 4096 tag_rw_option: POP2 tag1: 4096 tag2: 4096 }`,
 			fields:    []string{"sub.parent_name", "sub.sub_id", "sub.tag_rw_option", "sub.tag1", "sub.tag2"},
 		},
 		{of: interfaces.Interface_TAP}: {

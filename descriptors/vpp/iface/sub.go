@@ -24,7 +24,9 @@ func sub() kind {
 		link:  "sub",
 		noMAC: true, noMTU: true,
 		validate: validateSub,
-		sameLink: func(old, new *interfaces.Interface) bool { return proto.Equal(old.GetSub(), new.GetSub()) },
+		sameLink: func(old, new *interfaces.Interface) bool {
+			return proto.Equal(meant(old.GetSub()), meant(new.GetSub()))
+		},
 		recreate: func(old, new *interfaces.Interface) bool {
 			a, b := old.GetSub(), new.GetSub()
 			return a.GetParentName() != b.GetParentName() || a.GetSubId() != b.GetSubId()
@@ -52,8 +54,11 @@ func validateSub(f *findings, v *interfaces.Interface) {
 	if s.GetSubId() == 0 || s.GetSubId() > mostVLAN {
 		f.Add("sub.sub_id", s.GetSubId(), "the ID of a VLAN, 1 to %d", mostVLAN)
 	}
-	if interfaces.SubInterface_TagRewriteOptions_name[int32(s.GetTagRwOption())] == "" {
-		f.Add("sub.tag_rw_option", int32(s.GetTagRwOption()), "DISABLED, PUSH1, PUSH2, POP1, POP2, TRANSLATE11, TRANSLATE12, TRANSLATE21 or TRANSLATE22")
+	switch op := s.GetTagRwOption(); op {
+	case interfaces.SubInterface_DISABLED, interfaces.SubInterface_PUSH1, interfaces.SubInterface_PUSH2,
+		interfaces.SubInterface_POP1, interfaces.SubInterface_TRANSLATE11, interfaces.SubInterface_TRANSLATE12:
+	default:
+		f.Add("sub.tag_rw_option", op, "DISABLED, PUSH1, PUSH2, POP1, TRANSLATE11 or TRANSLATE12: there is but one tag to take away")
 	}
 	if s.GetTag1() > mostVLAN {
 		f.Add("sub.tag1", s.GetTag1(), "the ID of a VLAN, at most %d", mostVLAN)
@@ -61,6 +66,19 @@ func validateSub(f *findings, v *interfaces.Interface) {
 	if s.GetTag2() > mostVLAN {
 		f.Add("sub.tag2", s.GetTag2(), "the ID of a VLAN, at most %d", mostVLAN)
 	}
+}
+
+// meant is what of s counts: of its tags those that are pushed.
+func meant(s *interfaces.SubInterface) *interfaces.SubInterface {
+	out := &interfaces.SubInterface{ParentName: s.GetParentName(), SubId: s.GetSubId(), TagRwOption: s.GetTagRwOption()}
+	switch s.GetTagRwOption() {
+	case interfaces.SubInterface_PUSH2, interfaces.SubInterface_TRANSLATE12:
+		out.Tag2 = s.GetTag2()
+		fallthrough
+	case interfaces.SubInterface_PUSH1, interfaces.SubInterface_TRANSLATE11:
+		out.Tag1, out.PushDot1Q = s.GetTag1(), s.GetPushDot1Q()
+	}
+	return out
 }
 
 func createSub(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
