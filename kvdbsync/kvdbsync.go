@@ -31,6 +31,9 @@ type Event struct {
 	// Origin is where in the store the value stands.
 	// Empty where the key says it all.
 	Origin Origin
+	// Ahead is what the consumer's own function made of the event beforehand; see
+	// [Source.Ahead]. Connectors leave it alone.
+	Ahead any
 	// Err says that the store has something under Key that is no value, such as
 	// an entry that does not parse. Value is nil then, and the key is not gone.
 	Err error
@@ -50,7 +53,7 @@ type Batch struct {
 
 // A Connector watches one store.
 type Connector interface {
-	// Watch yields every pair under prefix in one or more Batches, the last of
+	// Watch yields every pair under prefix in one or more Batches, which are the receiver's, the last of
 	// them marked Synced, then each change as it comes, in order; what the store
 	// changed at once is one Batch. It ends without error when ctx does, and with
 	// one as soon as it can no longer promise that it has missed nothing. Called

@@ -4,24 +4,31 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A listing gathers what a watch yields until it is synced. Nothing of it counts
 // before that: a watch that ends too early says nothing about the keys it did
 // not get to, nor has it seen all of a transaction made while it was listing.
 type listing struct {
-	events   []Event // in order, with relative keys; a key may come more than once
+	first    bool      // nothing is known before it
+	parts    [][]Event // in order, with relative keys; a key may come more than once
 	rev      int64
 	problems []error
+	looking  *sync.WaitGroup // at the events, ahead
 }
 
 func (s *Source) gather(l *listing, b Batch) {
 	s.health.yielded(b)
-	l.events = slices.Grow(l.events, len(b.Events))
+	part := b.Events[:0]
 	for _, e := range b.Events {
 		if e, ok := s.relative(e); ok {
-			l.events = append(l.events, e)
+			part = append(part, e)
 		}
+	}
+	l.parts = append(l.parts, part)
+	if l.first && s.ahead != nil {
+		l.lookAhead(part, s.ahead)
 	}
 	l.rev = max(l.rev, b.Rev)
 	if b.Problems != nil {
@@ -29,28 +36,49 @@ func (s *Source) gather(l *listing, b Batch) {
 	}
 }
 
+// lookAhead has f look at events while the listing goes on.
+func (l *listing) lookAhead(events []Event, f func(Event) any) {
+	const atOnce = 512
+	for some := range slices.Chunk(events, atOnce) {
+		l.looking.Go(func() {
+			for i := range some {
+				some[i].Ahead = f(some[i])
+			}
+		})
+	}
+}
+
+func (l *listing) len() (n int) {
+	for _, part := range l.parts {
+		n += len(part)
+	}
+	return n
+}
+
 // states is the listing by key.
 func (l *listing) states() map[string]state {
-	states := make(map[string]state, len(l.events))
-	for _, e := range l.events {
-		states[e.Key] = stateOf(e)
+	states := make(map[string]state, l.len())
+	for _, part := range l.parts {
+		for i := range part {
+			states[part[i].Key] = stateOf(&part[i])
+		}
 	}
 	return states
 }
 
 // list reads the store once, by a watch that ends as soon as it is complete.
-func (s *Source) list(ctx context.Context) (listing, error) {
-	var l listing
+func (s *Source) list(ctx context.Context) (*listing, error) {
+	l := &listing{}
 	for b, err := range s.o.Connector.Watch(ctx, s.prefix) {
 		if err != nil {
-			return listing{}, err
+			return nil, err
 		}
-		s.gather(&l, b)
+		s.gather(l, b)
 		if b.Synced {
 			return l, nil
 		}
 	}
-	return listing{}, endedBy(ctx)
+	return nil, endedBy(ctx)
 }
 
 // relative cuts Root off the key; false: the key is none that is watched.

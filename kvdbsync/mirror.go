@@ -27,6 +27,7 @@ type item struct {
 	now     state
 	rev     int64
 	had     *state // what the consumer has; nil: that is now
+	ahead   *any   // what the consumer has made of now beforehand; nil: nothing
 	listing uint64 // the last complete listing with this key
 }
 
@@ -37,7 +38,7 @@ type state struct {
 	err    error
 }
 
-func stateOf(e Event) state { return state{value: e.Value, origin: e.Origin, err: e.Err} }
+func stateOf(e *Event) state { return state{value: e.Value, origin: e.Origin, err: e.Err} }
 
 func (s state) gone() bool { return s.value == nil && s.err == nil }
 
@@ -52,8 +53,9 @@ func (s state) same(o state) bool {
 
 func newMirror() *mirror { return &mirror{items: map[string]*item{}} }
 
-// set puts one event into the mirror. It returns nil for a key that is not there.
-func (m *mirror) set(e Event) *item {
+// set puts one event into the mirror, all of it but Ahead, which may be in the making.
+// It returns nil for a key that is not there.
+func (m *mirror) set(e *Event) *item {
 	now := stateOf(e)
 	if m.touched != nil {
 		m.touched[e.Key] = struct{}{}
@@ -72,7 +74,7 @@ func (m *mirror) set(e Event) *item {
 	}
 	m.queue(it)
 	m.live += count(now) - count(it.now)
-	it.now = now
+	it.now, it.ahead = now, nil
 	return it
 }
 
@@ -98,17 +100,27 @@ func (m *mirror) queue(it *item) {
 }
 
 // replace makes the mirror hold what a complete listing says, and no other key.
-func (m *mirror) replace(events []Event, rev int64) {
+func (m *mirror) replace(l *listing) {
 	m.listing++
-	if len(m.items) == 0 {
-		m.items = make(map[string]*item, len(events))
-		m.pending = slices.Grow(m.pending, len(events))
+	fresh := len(m.items) == 0
+	if fresh {
+		m.items = make(map[string]*item, l.len())
+		m.pending = slices.Grow(m.pending, l.len())
 	}
-	for _, e := range events {
-		if it := m.set(e); it != nil {
-			it.listing = m.listing
+	for _, part := range l.parts {
+		for i := range part {
+			if it := m.set(&part[i]); it != nil {
+				it.listing, it.ahead = m.listing, &part[i].Ahead
+			}
 		}
 	}
+	if !fresh {
+		m.vanish(l.rev)
+	}
+}
+
+// vanish removes what is not in the newest listing.
+func (m *mirror) vanish(rev int64) {
 	var vanished []string
 	for key, it := range m.items {
 		if it.listing != m.listing {
@@ -117,7 +129,7 @@ func (m *mirror) replace(events []Event, rev int64) {
 	}
 	slices.Sort(vanished)
 	for _, key := range vanished {
-		m.set(Event{Key: key, Rev: rev})
+		m.set(&Event{Key: key, Rev: rev})
 	}
 }
 
@@ -137,7 +149,11 @@ func (m *mirror) take() []Event {
 			it.now = had
 			continue
 		}
-		events = append(events, Event{Key: it.key, Value: it.now.value, Rev: it.rev, Origin: it.now.origin, Err: it.now.err})
+		e := Event{Key: it.key, Value: it.now.value, Rev: it.rev, Origin: it.now.origin, Err: it.now.err}
+		if it.ahead != nil {
+			e.Ahead, it.ahead = *it.ahead, nil
+		}
+		events = append(events, e)
 	}
 	m.pending = nil
 	return events

@@ -60,11 +60,11 @@ func play(m *mirror, do string) string {
 		return show(m.take())
 	}
 	if list, ok := strings.CutPrefix(do, "list:"); ok {
-		m.replace(parseEvents(list), 0)
+		m.replace(&listing{parts: [][]Event{parseEvents(list)}})
 		return ""
 	}
 	for _, e := range parseEvents(do) {
-		m.set(e)
+		m.set(&e)
 	}
 	return ""
 }
@@ -100,10 +100,10 @@ func show(events []Event) string {
 
 func TestMirrorKeepsTheBytesTheConsumerHas(t *testing.T) {
 	m := newMirror()
-	m.set(Event{Key: "a", Value: []byte("same")})
+	m.set(&Event{Key: "a", Value: []byte("same")})
 	first := m.take()[0].Value
 	for _, e := range parseEvents("a=same a=other a=same") {
-		m.set(e)
+		m.set(&e)
 	}
 	m.take()
 	if kept := m.items["a"].now.value; &kept[0] != &first[0] {
@@ -114,8 +114,8 @@ func TestMirrorKeepsTheBytesTheConsumerHas(t *testing.T) {
 func TestMirrorForgetsWhatIsGone(t *testing.T) {
 	m := newMirror()
 	for i := range 100 {
-		m.set(Event{Key: fmt.Sprint(i), Value: []byte("x")})
-		m.set(Event{Key: fmt.Sprint(i)})
+		m.set(&Event{Key: fmt.Sprint(i), Value: []byte("x")})
+		m.set(&Event{Key: fmt.Sprint(i)})
 	}
 	m.take()
 	if len(m.items) != 0 || len(m.pending) != 0 || m.live != 0 {
@@ -130,8 +130,8 @@ func BenchmarkDiffering(b *testing.B) {
 	listed := map[string]state{}
 	for i := range 100_000 {
 		e := Event{Key: fmt.Sprintf("config/linux/interfaces/v2/interface/if%d", i), Value: []byte(`{"name":"x"}`)}
-		m.set(e)
-		listed[e.Key] = stateOf(e)
+		m.set(&e)
+		listed[e.Key] = stateOf(&e)
 	}
 	m.take()
 	m.watchTouches()
@@ -150,7 +150,7 @@ func BenchmarkMirrorTake(b *testing.B) {
 	}
 	values := [][]byte{[]byte("one"), []byte("two")}
 	for i := 0; b.Loop(); i++ {
-		m.set(Event{Key: key[i%len(key)], Value: values[i/len(key)%2], Rev: int64(i)})
+		m.set(&Event{Key: key[i%len(key)], Value: values[i/len(key)%2], Rev: int64(i)})
 		if i%64 == 0 {
 			m.take()
 		}

@@ -30,10 +30,10 @@ func (s *Source) Run(ctx context.Context) error {
 // watch is one watch from its beginning to its end. It always tells why it ended.
 func (s *Source) watch(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
-	var checks sync.WaitGroup
-	defer checks.Wait()
+	var beside sync.WaitGroup
+	defer beside.Wait()
 	defer stop(nil)
-	var l listing
+	l := &listing{first: !s.synced, looking: &beside}
 	synced := false
 	for b, err := range s.o.Connector.Watch(ctx, s.prefix) {
 		if err != nil {
@@ -45,14 +45,14 @@ func (s *Source) watch(ctx context.Context) error {
 			continue
 		}
 		s.health.listing()
-		s.gather(&l, b)
+		s.gather(l, b)
 		if !b.Synced {
 			continue
 		}
 		s.replace(l)
 		s.reportSynced()
-		l, synced = listing{}, true
-		checks.Go(func() { s.check(ctx, stop) })
+		l, synced = nil, true
+		beside.Go(func() { s.check(ctx, stop) })
 	}
 	return endedBy(ctx)
 }

@@ -83,6 +83,7 @@ type Source struct {
 	ready  chan struct{}
 	relist chan struct{}
 	health health
+	ahead  func(Event) any
 
 	mu       sync.Mutex // guards what follows
 	mirror   *mirror
@@ -107,6 +108,10 @@ func NewSource(o Options) *Source {
 	s.health.begin(o.Name)
 	return s
 }
+
+// Ahead has f look at each event of the first listing while the rest is being listed,
+// on all processors, and puts what it returns into the event. It is called before Run.
+func (s *Source) Ahead(f func(Event) any) { s.ahead = f }
 
 // Ready yields a token when there may be something to take.
 func (s *Source) Ready() <-chan struct{} { return s.ready }
@@ -165,9 +170,18 @@ func (s *Source) clock() {
 }
 
 // replace takes over a complete listing.
-func (s *Source) replace(l listing) {
+func (s *Source) replace(l *listing) {
+	first := newMirror()
+	if l.first {
+		first.replace(l) // while its events are still being looked at
+		l.looking.Wait()
+	}
 	s.mu.Lock()
-	s.mirror.replace(l.events, l.rev)
+	if l.first {
+		s.mirror = first
+	} else {
+		s.mirror.replace(l)
+	}
 	s.clock()
 	s.rev = l.rev
 	s.problems = l.problems
@@ -184,7 +198,7 @@ func (s *Source) apply(b Batch) {
 	s.mu.Lock()
 	for _, e := range b.Events {
 		if e, ok := s.relative(e); ok {
-			s.mirror.set(e)
+			s.mirror.set(&e)
 		}
 	}
 	s.clock()

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,6 +113,44 @@ func TestAGapDeletesOnlyAtTheEndOfAListing(t *testing.T) {
 		expect(t, s, "nothing")
 		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("c", "1")}, Synced: true}}
 		expect(t, s, "a=3 b- resynced")
+	})
+}
+
+func TestAFirstListingIsLookedAtAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		steps := make(chan step)
+		var looked atomic.Int32
+		s := kvdbsync.NewSource(kvdbsync.Options{Name: "mem", Connector: script(steps)})
+		s.Ahead(func(e kvdbsync.Event) any { looked.Add(1); return e.Key + " is " + string(e.Value) })
+		go func() { _ = s.Run(t.Context()) }()
+		ahead := func() string {
+			synctest.Wait()
+			var words []string
+			c, _ := s.Take()
+			for _, e := range c.Events {
+				words = append(words, fmt.Sprintf("%s=%s: %v", e.Key, e.Value, e.Ahead))
+			}
+			return strings.Join(words, ", ")
+		}
+		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "1"), put("b", "1")}}}
+		synctest.Wait()
+		if n := looked.Load(); n != 2 {
+			t.Errorf("%d events were looked at while the listing goes on, want 2", n)
+		}
+		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "2"), put("c", "1")}, Synced: true}}
+		synctest.Wait()
+		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("c", "2"), put("d", "1")}}}
+		if got, want := ahead(), "a=2: a is 2, b=1: b is 1, c=2: <nil>, d=1: <nil>"; got != want {
+			t.Errorf("took %s\nwant %s", got, want)
+		}
+		steps <- step{err: errDown}
+		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "3")}, Synced: true}}
+		if got, want := ahead(), "a=3: <nil>, b=: <nil>, c=: <nil>, d=: <nil>"; got != want {
+			t.Errorf("took %s\nwant %s", got, want)
+		}
+		if n := looked.Load(); n != 4 {
+			t.Errorf("%d events were looked at, want the 4 of the first listing", n)
+		}
 	})
 }
 

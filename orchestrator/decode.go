@@ -18,6 +18,9 @@ type decoded struct {
 	err   error
 }
 
+// ahead decodes what an input has before it is taken.
+func (o *Orchestrator) ahead(e kvdbsync.Event) any { return o.decode(e) }
+
 // decodeAll decodes n events, on all processors where there are many.
 func (o *Orchestrator) decodeAll(n int, event func(int) kvdbsync.Event) []decoded {
 	const atLeast = 64 // events for a goroutine
@@ -41,9 +44,12 @@ func (o *Orchestrator) decodeAll(n int, event func(int) kvdbsync.Event) []decode
 // errFault is why a value is refused that is not known to be bad.
 var errFault = errors.New("the agent has a fault, and cannot look at this value")
 
-// decode turns the bytes of an event into a value. One that a fault of ours cannot
+// decode turns the bytes of an event into a value, unless that was done ahead. One that a fault of ours cannot
 // stand is refused like any other that is bad.
 func (o *Orchestrator) decode(e kvdbsync.Event) (out decoded) {
+	if ahead, ok := e.Ahead.(decoded); ok {
+		return ahead
+	}
 	defer func() {
 		if fault := recover(); fault != nil {
 			o.log.Error("a value could not be looked at", "key", e.Key, "panic", fault, "stack", string(debug.Stack()))

@@ -13,6 +13,7 @@ import (
 // layer is a Layer with its content.
 type layer struct {
 	Layer
+	rank     int // its place among the layers
 	entries  map[string]*entry
 	refused  int // entries with an error
 	synced   bool
@@ -34,9 +35,9 @@ type entry struct {
 	err   error
 }
 
-// set replaces what is under a key; nil is nothing.
-func (l *layer) set(key string, e *entry) {
-	if old := l.entries[key]; old != nil && old.err != nil {
+// set replaces the old entry of a key; nil is nothing.
+func (l *layer) set(key string, old, e *entry) {
+	if old != nil && old.err != nil {
 		l.refused--
 	}
 	if e != nil && e.err != nil {

@@ -147,7 +147,7 @@ func (o *Orchestrator) serve(ctx context.Context, l *layer) {
 	}
 	l.publish()
 	o.waiting = append(o.waiting, r)
-	o.commit(ctx, l.Name, changes)
+	o.commit(ctx, l.Name, changes, false)
 	o.tell()
 }
 

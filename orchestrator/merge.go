@@ -1,9 +1,9 @@
 package orchestrator
 
 import (
-	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/scheduler"
@@ -24,9 +24,20 @@ func (v verdict) change(key string) scheduler.Change {
 }
 
 // effective is what holds for key, over all layers.
-func (o *Orchestrator) effective(key string) (out verdict) {
+func (o *Orchestrator) effective(key string) verdict { return over(o.stack(key)) }
+
+// stack is what the layers have under key, the highest first. It is good until the
+// next one.
+func (o *Orchestrator) stack(key string) []*entry {
+	o.stacked = o.stacked[:0]
 	for _, l := range o.layers {
-		e := l.entries[key]
+		o.stacked = append(o.stacked, l.entries[key])
+	}
+	return o.stacked
+}
+
+func over(stack []*entry) (out verdict) {
+	for _, e := range stack {
 		if e == nil {
 			continue
 		}
@@ -45,6 +56,10 @@ func (o *Orchestrator) effective(key string) (out verdict) {
 // effective intent, and what each of them says.
 func (o *Orchestrator) merge(l *layer, events []kvdbsync.Event) (out []scheduler.Change, said []decoded) {
 	said = o.decodeAll(len(events), func(i int) kvdbsync.Event { return events[i] })
+	if len(l.entries) == 0 {
+		l.entries = make(map[string]*entry, len(events))
+		out = make([]scheduler.Change, 0, len(events))
+	}
 	for i, e := range events {
 		next, news := o.next(l, e, said[i])
 		if !news {
@@ -60,9 +75,11 @@ func (o *Orchestrator) merge(l *layer, events []kvdbsync.Event) (out []scheduler
 // put replaces what a layer has under a key, nil being nothing, and returns what
 // that changes. As long as not every layer is known, removals are held.
 func (o *Orchestrator) put(l *layer, key string, e *entry) (c scheduler.Change, changed bool) {
-	before := o.effective(key)
-	l.set(key, e)
-	after := o.effective(key)
+	stack := o.stack(key)
+	before := over(stack)
+	l.set(key, stack[l.rank], e)
+	stack[l.rank] = e
+	after := over(stack)
 	if before == after {
 		return c, false
 	}
@@ -104,15 +121,23 @@ func (o *Orchestrator) released() []scheduler.Change {
 // all is the whole of the effective intent, sorted by key.
 func (o *Orchestrator) all() []scheduler.Change {
 	var out []scheduler.Change
-	seen := map[string]bool{}
-	for _, l := range o.layers {
+	for rank, l := range o.layers {
+		out = slices.Grow(out, len(l.entries))
 		for key := range l.entries {
-			if !seen[key] {
-				seen[key] = true
-				out = append(out, o.effective(key).change(key))
+			stack := o.stack(key)
+			if slices.IndexFunc(stack, func(e *entry) bool { return e != nil }) == rank {
+				out = append(out, over(stack).change(key))
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b scheduler.Change) int { return cmp.Compare(a.Key, b.Key) })
-	return out
+	return sorted(out)
+}
+
+// sorted is changes, sorted by key; what stores list often is.
+func sorted(changes []scheduler.Change) []scheduler.Change {
+	byKey := func(a, b scheduler.Change) int { return strings.Compare(a.Key, b.Key) }
+	if !slices.IsSortedFunc(changes, byKey) {
+		slices.SortFunc(changes, byKey)
+	}
+	return changes
 }

@@ -62,6 +62,11 @@ type Input interface {
 	Take() (kvdbsync.Change, bool)
 }
 
+// A foreseeing Input can have its events decoded before they are taken.
+type foreseeing interface {
+	Ahead(decode func(kvdbsync.Event) any)
+}
+
 // A Layer is one source of intent.
 type Layer struct {
 	Name     string // unique
@@ -111,6 +116,7 @@ type Orchestrator struct {
 	asked   chan func() // questions for Run's goroutine
 	stopped chan struct{}
 	waiting []*request // of Locals, for the next transaction
+	stacked []*entry   // room for stack
 }
 
 // New returns an Orchestrator of opts.Layers. It does nothing before Run.
@@ -121,11 +127,17 @@ func New(sched Committer, opts Options) *Orchestrator {
 		held: map[string]*scheduler.Value{}, asked: make(chan func()), stopped: make(chan struct{}),
 	}
 	for _, l := range opts.Layers {
+		if input, ok := l.Input.(foreseeing); ok {
+			input.Ahead(o.ahead)
+		}
 		o.layers = append(o.layers, &layer{Layer: l, entries: map[string]*entry{}, synced: l.Local != nil})
 	}
 	slices.SortFunc(o.layers, func(a, b *layer) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Name, b.Name))
 	})
+	for rank, l := range o.layers {
+		l.rank = rank
+	}
 	return o
 }
 
@@ -184,7 +196,7 @@ func (o *Orchestrator) impatient(ctx context.Context, waited time.Duration) (aga
 			l.publish()
 		}
 	}
-	o.commit(ctx, o.incomplete(), changes)
+	o.commit(ctx, o.incomplete(), changes, false)
 	return again
 }
 
@@ -195,19 +207,27 @@ func (o *Orchestrator) follow(ctx context.Context, l *layer, c kvdbsync.Change) 
 		changes = o.awaken(l, &c)
 	}
 	o.doubt(l, &c)
+	fresh := !slices.ContainsFunc(o.layers, func(l *layer) bool { return len(l.entries) > 0 })
 	merged, said := o.merge(l, c.Events)
 	o.reportRefusals(l, c.Events, said)
 	changes = append(append(changes, merged...), o.outgrow(l, c)...)
 	l.reportProblems(o.log, c.Problems)
 	l.synced = l.synced || c.Synced
 	l.publish()
-	o.commit(ctx, l.Name, changes)
+	o.commit(ctx, l.Name, changes, fresh)
 	o.tell()
 }
 
 // commit hands on what changed; or all there is, when it is the first time, when
-// now every layer is known, and when now none has a problem.
-func (o *Orchestrator) commit(ctx context.Context, what string, changes []scheduler.Change) {
+// now every layer is known, and when now none has a problem. fresh says that before the
+// changes there was nothing.
+func (o *Orchestrator) commit(ctx context.Context, what string, changes []scheduler.Change, fresh bool) {
+	all := func() []scheduler.Change {
+		if fresh {
+			return sorted(changes)
+		}
+		return o.all()
+	}
 	known := len(o.layers) > 0 && !slices.ContainsFunc(o.layers, func(l *layer) bool { return !l.synced })
 	clean := known && !slices.ContainsFunc(o.layers, func(l *layer) bool { return len(l.problems) > 0 })
 	txn := scheduler.Txn{Description: what, Changes: changes, Retry: o.retry, Refresh: !o.began}
@@ -215,17 +235,17 @@ func (o *Orchestrator) commit(ctx context.Context, what string, changes []schedu
 	case clean && !o.complete:
 		o.known, o.complete = true, true
 		txn.Description = "all sources are complete"
-		txn.Changes, txn.Refresh, txn.Replace = o.all(), true, true
+		txn.Changes, txn.Refresh, txn.Replace = all(), true, true
 	case known && !o.known:
 		o.known = true
 		txn.Description = "all sources are complete, but have problems: what nobody declares stays"
-		txn.Changes = append(o.all(), o.released()...)
+		txn.Changes = append(all(), o.released()...)
 		o.log.Warn("what nobody declares stays in place while a source has problems")
 	case !o.began && o.patience > 0:
 		return
 	case !o.began:
 		txn.Description = o.incomplete()
-		txn.Changes = o.all()
+		txn.Changes = all()
 	}
 	if len(txn.Changes) == 0 && !txn.Replace {
 		o.answer(nil, nil)

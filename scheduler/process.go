@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -106,18 +107,16 @@ func (s *Scheduler) intend(c Change) {
 
 // unwantOthers drops what is wanted but not among changes.
 func (s *Scheduler) unwantOthers(changes []Change) {
-	wanted := make(map[string]bool, len(changes))
-	for _, c := range changes {
-		wanted[c.Key] = true
-	}
-	var others []string
+	others := map[string]bool{}
 	for n := range s.graph.Nodes() {
-		if n.Base() == nil && !wanted[n.Key()] && (n.Want() != nil || n.Err() != nil) {
-			others = append(others, n.Key())
+		if n.Base() == nil && (n.Want() != nil || n.Err() != nil) {
+			others[n.Key()] = true
 		}
 	}
-	slices.Sort(others)
-	for _, key := range others {
+	for _, c := range changes {
+		delete(others, c.Key)
+	}
+	for _, key := range slices.Sorted(maps.Keys(others)) {
 		s.graph.Unwant(key)
 	}
 }

@@ -15,14 +15,22 @@ import (
 // that is about to be followed, and counts as wanted.
 func (s *Scheduler) refresh(ctx context.Context, r *run, ds []*descriptor, coming []Change) {
 	fresh := map[graph.Kind][]wanted{}
+	for _, d := range ds {
+		if d.retrieve != nil && !d.gate.Shut() {
+			fresh[d] = nil
+		}
+	}
 	for _, c := range coming {
-		if c.Value != nil && c.Value.v.Err == nil {
-			k := c.Value.v.Kind
-			fresh[k] = append(fresh[k], wanted{c.Key, c.Value.Message()})
+		if c.Value == nil || c.Value.v.Err != nil {
+			continue
+		}
+		k := c.Value.v.Kind
+		if ws, retrieved := fresh[k]; retrieved {
+			fresh[k] = append(ws, wanted{c.Key, c.Value.Message()})
 		}
 	}
 	for _, d := range ds {
-		if d.retrieve == nil || d.gate.Shut() {
+		if _, retrieved := fresh[d]; !retrieved {
 			continue
 		}
 		if err := s.retrieve(ctx, r, d, fresh[d]); err != nil {
