@@ -3,13 +3,10 @@ package vppsim_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"go.fd.io/govpp/api"
 	vppif "go.fd.io/govpp/binapi/interface"
@@ -18,6 +15,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/internal/scratch"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
@@ -75,7 +73,7 @@ func reach(t *testing.T) *vpp {
 	switch binary := os.Getenv("VPP"); {
 	case v.socket != "":
 	case binary != "":
-		v.socket = startReal(t, binary)
+		v.socket = testkit.StartVPP(t, binary).Socket
 	default:
 		v.socket = filepath.Join(t.TempDir(), "api.sock")
 		sim, err := vppsim.New(vppsim.Options{Socket: v.socket, Release: "25.10"})
@@ -91,15 +89,9 @@ func reach(t *testing.T) *vpp {
 	return v
 }
 
-// dial waits for VPP to be there.
 func dial(t *testing.T, socket string) *conn.Conn {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
 	c, err := conn.Dial(t.Context(), socket, "test")
-	for err != nil && time.Now().Before(deadline) {
-		<-time.After(20 * time.Millisecond)
-		c, err = conn.Dial(t.Context(), socket, "test")
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,24 +99,6 @@ func dial(t *testing.T, socket string) *conn.Conn {
 	go func() { _ = c.Run(context.Background()); close(ended) }()
 	t.Cleanup(func() { c.Close(errors.New("the row is over")); <-ended })
 	return c
-}
-
-// startReal starts a VPP with nothing but its API, until the row is over.
-func startReal(t *testing.T, binary string) (socket string) {
-	dir := t.TempDir()
-	socket = filepath.Join(dir, "api.sock")
-	config := fmt.Sprintf("unix { nodaemon nosyslog nobanner runtime-dir %[1]s cli-listen %[1]s/cli.sock } socksvr { socket-name %[2]s } "+
-		"statseg { socket-name %[1]s/stats.sock } api-segment { prefix t%[3]d } plugins { plugin dpdk_plugin.so { disable } }", dir, socket, os.Getpid())
-	cmd := exec.Command(binary, config)
-	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it has ended already if this fails
-		_ = cmd.Wait()         // killed
-	})
-	return socket
 }
 
 // is checks what became of a call.

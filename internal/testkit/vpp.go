@@ -1,0 +1,36 @@
+package testkit
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"testing"
+)
+
+// VPP is one VPP with nothing but its API: no devices, no workers, nothing configured.
+type VPP struct {
+	Socket string // of the API; the same after a restart
+	*process
+}
+
+// StartVPP starts a VPP program and waits until it serves. The test ends it.
+func StartVPP(t testing.TB, program string) *VPP {
+	t.Helper()
+	dir := t.TempDir()
+	v := &VPP{Socket: filepath.Join(dir, "api.sock")}
+	config := fmt.Sprintf("unix { nodaemon nosyslog nobanner runtime-dir %[1]s cli-listen %[1]s/cli.sock } socksvr { socket-name %[2]s } "+
+		"statseg { socket-name %[1]s/stats.sock } api-segment { prefix %[3]s } plugins { plugin dpdk_plugin.so { disable } }", dir, v.Socket, filepath.Base(filepath.Dir(dir)))
+	v.process = &process{t: t, path: program, args: []string{config}, ready: func() bool { return accepts(v.Socket) }}
+	t.Cleanup(v.Kill)
+	v.Start()
+	return v
+}
+
+// accepts tells whether somebody listens on a socket.
+func accepts(socket string) bool {
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		return false
+	}
+	return c.Close() == nil
+}
