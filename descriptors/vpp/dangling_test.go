@@ -14,7 +14,6 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
-	"github.com/keyplane/keyplane/internal/vppsim"
 )
 
 // town is a network in which much hangs on much.
@@ -56,7 +55,7 @@ func town() map[string]string {
 
 // pages are all that a simulated VPP shows, without what depends on the order in which
 // things came: interfaces are called by their tags, indexes and numbers are left out.
-func pages(sim *vppsim.Sim) string {
+func pages(sim *simulated.VPP) string {
 	tags := map[string]string{}
 	for line := range strings.Lines(sim.Show("show interface")) {
 		if words := strings.Fields(line); words[3] == "up" || words[3] == "down" {
@@ -95,25 +94,25 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			a, other := startAgent(t, sim.Socket), startAgent(t, fresh.Socket)
 			awaitReady(t, a)
 			awaitReady(t, other)
-			bare := pages(fresh.Sim)
+			bare := pages(fresh)
 			rapid.Check(t, func(rt *rapid.T) {
 				declared := map[string]string{}
 				for range rapid.IntRange(1, 6).Draw(rt, "steps") {
-					a.step(rt, sim.Sim, declared)
+					a.step(rt, sim, declared)
 				}
 				other.settle(declared)
-				eventually(rt, sim.Sim, pages(fresh.Sim))
+				eventually(rt, sim, pages(fresh))
 				other.settle(nil)
-				eventually(rt, fresh.Sim, bare)
+				eventually(rt, fresh, bare)
 				a.settle(nil)
-				eventually(rt, sim.Sim, bare)
+				eventually(rt, sim, bare)
 			})
 		})
 	}
 }
 
 // step puts some values, or takes some away, after VPP was started anew or not.
-func (a *agent) step(rt *rapid.T, sim *vppsim.Sim, declared map[string]string) {
+func (a *agent) step(rt *rapid.T, sim *simulated.VPP, declared map[string]string) {
 	all := town()
 	if rapid.IntRange(0, 9).Draw(rt, "restart") == 0 {
 		if err := sim.Restart(); err != nil {
@@ -143,7 +142,7 @@ func (a *agent) settle(values map[string]string) {
 }
 
 // eventually waits until the pages are these.
-func eventually(rt *rapid.T, sim *vppsim.Sim, want string) {
+func eventually(rt *rapid.T, sim *simulated.VPP, want string) {
 	deadline := time.Now().Add(3 * time.Second)
 	for got := pages(sim); got != want; got = pages(sim) {
 		if time.Now().After(deadline) {

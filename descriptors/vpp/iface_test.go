@@ -8,15 +8,15 @@ import (
 	vppif "go.fd.io/govpp/binapi/interface"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
-	"github.com/keyplane/keyplane/internal/vppsim"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
 
 // TestInterfacesOfEachType has one interface of each type made, read back without a
 // difference, and removed.
-func TestInterfacesOfEachType(t *testing.T) { onEachRelease(t, interfacesOfEachType) }
+func TestInterfacesOfEachType(t *testing.T) { onEachVPP(t, interfacesOfEachType) }
 
-func interfacesOfEachType(t *testing.T, sim *vppsim.Sim, socket string) {
+func interfacesOfEachType(t *testing.T, vpp *simulated.VPP) {
 	const base = "config/vpp/v2/interfaces/"
 	types := []struct{ name, value, shows string }{
 		{"loop1", `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"phys_address":"02:00:00:00:00:01"}`, "loop0 loop1 up"},
@@ -33,7 +33,7 @@ func interfacesOfEachType(t *testing.T, sim *vppsim.Sim, socket string) {
 		{"bond1", `{"name":"bond1","type":"BOND_INTERFACE","enabled":true,"bond":{"id":5,"mode":"ROUND_ROBIN","bonded_interfaces":[{"name":"memif1"}]}}`, "BondEthernet5 bond1 up"},
 		{"afp1", `{"name":"afp1","type":"AF_PACKET","enabled":true,"afpacket":{"host_if_name":"lo"}}`, ""},
 	}
-	a := startAgent(t, socket)
+	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
 	var all []string
 	for _, one := range types {
@@ -46,15 +46,15 @@ func interfacesOfEachType(t *testing.T, sim *vppsim.Sim, socket string) {
 			continue
 		}
 		a.expectState(base+one.name, kvscheduler.ValueState_CONFIGURED)
-		awaits(t, sim, "show interface", one.shows)
+		awaits(t, vpp, "show interface", one.shows)
 	}
 
-	sim.Counts()
+	vpp.Counts()
 	a.want(true, all...)
-	expectOnlyReads(t, sim)
+	expectOnlyReads(t, vpp)
 
 	a.want(true)
-	awaits(t, sim, "show interface", "addresses 0 local0 down 0")
+	awaits(t, vpp, "show interface", "addresses 0 local0 down 0")
 	for _, one := range types {
 		if _, there := a.sched.Status(base + one.name); there {
 			t.Errorf("%s still stands", one.name)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/keyplane/keyplane/internal/vppsim"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -47,14 +47,14 @@ func bridged() []string {
 
 // TestBridgeDomainInAnyOrder has a FIB entry, its bridge domain and the interface come one
 // after the other, the bridge domain go and come back, and VPP and the agent restarted.
-func TestBridgeDomainInAnyOrder(t *testing.T) { onEachRelease(t, bridgeDomainInAnyOrder) }
+func TestBridgeDomainInAnyOrder(t *testing.T) { onEachVPP(t, bridgeDomainInAnyOrder) }
 
-func bridgeDomainInAnyOrder(t *testing.T, sim *vppsim.Sim, socket string) {
+func bridgeDomainInAnyOrder(t *testing.T, vpp *simulated.VPP) {
 	const (
 		configured = kvscheduler.ValueState_CONFIGURED
 		pending    = kvscheduler.ValueState_PENDING
 	)
-	a := startAgent(t, socket)
+	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
 	all := bridged()
 
@@ -68,8 +68,8 @@ func bridgeDomainInAnyOrder(t *testing.T, sim *vppsim.Sim, socket string) {
 	a.expectState(fibKey, configured)
 	stands := func() {
 		t.Helper()
-		awaits(t, sim, "show bridge-domain", "bd1 flags 7 age 0 loop0 normal shg 3 arp 10.0.0.9 02:00:00:00:00:09")
-		awaits(t, sim, "show l2fib", "bd1 62:89:c6:a3:6d:5c loop0 static true bvi false")
+		awaits(t, vpp, "show bridge-domain", "bd1 flags 7 age 0 loop0 normal shg 3 arp 10.0.0.9 02:00:00:00:00:09")
+		awaits(t, vpp, "show l2fib", "bd1 62:89:c6:a3:6d:5c loop0 static true bvi false")
 	}
 	stands()
 
@@ -84,22 +84,22 @@ func bridgeDomainInAnyOrder(t *testing.T, sim *vppsim.Sim, socket string) {
 		t.Errorf("removed as\n%s, want\n%s", got, want)
 	}
 	a.expectState(fibKey, pending)
-	if left := sim.Show("show l2fib"); left != "" {
+	if left := vpp.Show("show l2fib"); left != "" {
 		t.Errorf("left behind:\n%s", left)
 	}
 	a.want(false, all[2:4]...)
 	stands()
 
-	if err := sim.Restart(); err != nil {
+	if err := vpp.Restart(); err != nil {
 		t.Fatal(err)
 	}
 	stands()
 
 	a.stop()
-	sim.Counts()
-	again := startAgent(t, socket)
+	vpp.Counts()
+	again := startAgent(t, vpp.Socket)
 	awaitReady(t, again)
 	again.want(true, all...)
 	stands()
-	expectOnlyReads(t, sim)
+	expectOnlyReads(t, vpp)
 }

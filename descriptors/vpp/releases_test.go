@@ -1,14 +1,18 @@
 package vpp_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+)
 
 // The same works on older and newer releases.
 func TestReleases(t *testing.T) {
-	for _, release := range []string{"22.02", "23.06", "24.10", "25.10", "26.06"} {
+	for _, release := range simulated.Releases() {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
-			sim, socket := startRelease(t, release)
-			a := startAgent(t, socket)
+			sim := simulated.Start(t, release)
+			a := startAgent(t, sim.Socket)
 			awaitReady(t, a)
 			const base = "config/vpp/v2/interfaces/"
 			all := append(network(), bridged()[:4]...)

@@ -51,6 +51,19 @@ func onEachRelease(t *testing.T, story func(t *testing.T, sim *vppsim.Sim, socke
 	}
 }
 
+// onEachVPP tells a story to a simulated VPP of each release, or to the real one.
+func onEachVPP(t *testing.T, story func(t *testing.T, vpp *simulated.VPP)) {
+	for _, release := range simulated.Releases() {
+		t.Run(release, func(t *testing.T) { story(t, simulated.Start(t, release)) })
+	}
+}
+
+// A shown VPP tells what it has.
+type shown interface {
+	Show(page string) string
+	Counts() map[string]int
+}
+
 func startAgent(t *testing.T, socket string) *agent {
 	t.Helper()
 	return startAgentWith(t, socket, nil)
@@ -112,7 +125,7 @@ func (a *agent) declare(replace bool, keysAndValues ...string) (*scheduler.Recor
 }
 
 // awaits waits until a page of the simulated VPP has all these lines.
-func awaits(t *testing.T, sim *vppsim.Sim, page string, lines ...string) {
+func awaits(t *testing.T, sim shown, page string, lines ...string) {
 	t.Helper()
 	missing := ""
 	until(t, func() bool {
@@ -153,47 +166,47 @@ func network() []string {
 	}
 }
 
-func TestAllComesAndComesBack(t *testing.T) { onEachRelease(t, allComesAndComesBack) }
+func TestAllComesAndComesBack(t *testing.T) { onEachVPP(t, allComesAndComesBack) }
 
-func allComesAndComesBack(t *testing.T, sim *vppsim.Sim, socket string) {
-	a := startAgent(t, socket)
+func allComesAndComesBack(t *testing.T, vpp *simulated.VPP) {
+	a := startAgent(t, vpp.Socket)
 	a.want(false, network()...)
-	awaits(t, sim, "show interface", "1 loop0 loop1 up 5 10.1.0.1/24")
-	awaits(t, sim, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
+	awaits(t, vpp, "show interface", "1 loop0 loop1 up 5 10.1.0.1/24")
+	awaits(t, vpp, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
 
 	for i := 0; i < len(network()); i += 2 {
 		a.awaitState(network()[i], kvscheduler.ValueState_CONFIGURED)
 	}
 
-	if err := sim.Restart(); err != nil {
+	if err := vpp.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	awaits(t, sim, "show interface", "1 loop0 loop1 up 5 10.1.0.1/24")
-	awaits(t, sim, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
+	awaits(t, vpp, "show interface", "1 loop0 loop1 up 5 10.1.0.1/24")
+	awaits(t, vpp, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
 
 	a.want(true)
-	if text := sim.Show("show interface"); strings.Contains(text, "loop1") {
+	if text := vpp.Show("show interface"); strings.Contains(text, "loop1") {
 		t.Errorf("what nobody declares stands:\n%s", text)
 	}
 }
 
-func TestRestartOfTheAgentDoesNothing(t *testing.T) { onEachRelease(t, restartOfTheAgentDoesNothing) }
+func TestRestartOfTheAgentDoesNothing(t *testing.T) { onEachVPP(t, restartOfTheAgentDoesNothing) }
 
-func restartOfTheAgentDoesNothing(t *testing.T, sim *vppsim.Sim, socket string) {
-	a := startAgent(t, socket)
+func restartOfTheAgentDoesNothing(t *testing.T, vpp *simulated.VPP) {
+	a := startAgent(t, vpp.Socket)
 	a.want(true, network()...)
-	awaits(t, sim, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
+	awaits(t, vpp, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
 	a.stop()
-	sim.Counts()
-	again := startAgent(t, socket)
+	vpp.Counts()
+	again := startAgent(t, vpp.Socket)
 	again.want(true, network()...)
-	awaits(t, sim, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
-	expectOnlyReads(t, sim)
+	awaits(t, vpp, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
+	expectOnlyReads(t, vpp)
 }
 
 // expectOnlyReads checks that nothing was asked of the simulated VPP since its counts
 // were last taken that changes it.
-func expectOnlyReads(t *testing.T, sim *vppsim.Sim) {
+func expectOnlyReads(t *testing.T, sim shown) {
 	t.Helper()
 	for name := range sim.Counts() {
 		if !strings.HasSuffix(name, "_dump") && name != "control_ping" && name != "show_version" && name != "want_interface_events" && name != "sw_interface_get_table" {

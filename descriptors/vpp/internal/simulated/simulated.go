@@ -1,9 +1,11 @@
-// Package simulated gives tests of descriptors a simulated VPP, and a connection to it.
+// Package simulated gives tests of descriptors a VPP, and a connection to it: a simulated
+// one or, where the environment has VPP=binary, a real one.
 package simulated
 
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -12,22 +14,36 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
 )
 
-// Releases are those that tests are to pass on.
-func Releases() []string { return []string{"22.02", "23.06", "24.10", "25.10", "26.06"} }
+// Real is, in place of a release, the VPP of the environment.
+const Real = "real"
 
-// A VPP is a simulated one. Its methods end the test when they fail.
-type VPP struct {
-	testing.TB
-	Sim    *vppsim.Sim
-	Socket string
+// Releases are those that tests are to pass on: the real VPP alone, if there is one.
+func Releases() []string {
+	if os.Getenv("VPP") != "" {
+		return []string{Real}
+	}
+	return []string{"22.02", "23.06", "24.10", "25.10", "26.06"}
 }
 
-// Start starts a VPP that poses as release; empty: the newest.
+// A VPP is a simulated one, or the real one. Its methods end the test when they fail.
+type VPP struct {
+	testing.TB
+	Sim    *vppsim.Sim // nil: it is real
+	Socket string
+	real   *testkit.VPP
+}
+
+// Start starts a VPP that poses as release, or the real one; empty: the newest simulated one.
 func Start(t testing.TB, release string) *VPP {
 	t.Helper()
+	if release == Real {
+		vpp := testkit.StartVPP(t, os.Getenv("VPP"))
+		return &VPP{TB: t, Socket: vpp.Socket, real: vpp}
+	}
 	v := &VPP{TB: t, Socket: filepath.Join(t.TempDir(), "api.sock")}
 	sim, err := vppsim.New(vppsim.Options{Socket: v.Socket, Release: release})
 	if err == nil {
@@ -39,6 +55,45 @@ func Start(t testing.TB, release string) *VPP {
 	t.Cleanup(sim.Kill)
 	v.Sim = sim
 	return v
+}
+
+// Restart ends VPP at once, and starts it again with nothing configured.
+func (v *VPP) Restart() error {
+	if v.Sim != nil {
+		return v.Sim.Restart()
+	}
+	v.real.Kill()
+	v.real.Start()
+	return nil
+}
+
+// Counts are how often each message was asked for since they were last taken; a real VPP
+// does not tell.
+func (v *VPP) Counts() map[string]int {
+	if v.Sim != nil {
+		return v.Sim.Counts()
+	}
+	return nil
+}
+
+// Show is a page of what VPP has, as the simulated one shows it.
+func (v *VPP) Show(page string) string {
+	v.Helper()
+	if v.Sim != nil {
+		return v.Sim.Show(page)
+	}
+	c, err := conn.Dial(context.Background(), v.Socket, "show")
+	if err != nil {
+		return err.Error() // it may be about to start
+	}
+	ended := make(chan struct{})
+	go func() { _ = c.Run(context.Background()); close(ended) }()
+	defer func() { c.Close(errors.New("it was shown")); <-ended }()
+	text, err := show(c, page)
+	if err != nil {
+		return err.Error()
+	}
+	return text
 }
 
 // Dial connects; the connection ends with the test.

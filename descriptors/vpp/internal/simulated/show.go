@@ -1,0 +1,167 @@
+package simulated
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/fib_types"
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/ip"
+	"go.fd.io/govpp/binapi/l2"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/internal/vppwire"
+)
+
+const none = ^interface_types.InterfaceIndex(0)
+
+// A reader asks VPP, until something fails.
+type reader struct {
+	*conn.Conn
+	err error
+}
+
+func all[T any, P interface {
+	*T
+	api.Message
+}](r *reader, request api.Message) []T {
+	if r.err != nil {
+		return nil
+	}
+	out, err := conn.Dump[T, P](context.Background(), r.Conn, request)
+	r.err = err
+	return out
+}
+
+// show is a page of what a VPP has, from its binary API.
+func show(c *conn.Conn, page string) (string, error) {
+	pages := map[string]func(*reader) []string{
+		"show interface":     (*reader).interfaces,
+		"show ip table":      (*reader).tables,
+		"show ip fib":        (*reader).routes,
+		"show bridge-domain": (*reader).bridges,
+		"show l2fib":         (*reader).entries,
+	}
+	r := &reader{Conn: c}
+	lines := pages[page](r)
+	if len(lines) == 0 {
+		return "", r.err
+	}
+	return strings.Join(lines, "\n") + "\n", r.err
+}
+
+func (r *reader) interfaces() []string {
+	lines := []string{"index name tag state table addresses"}
+	for _, d := range all[vppif.SwInterfaceDetails](r, &vppif.SwInterfaceDump{SwIfIndex: none}) {
+		words := []string{fmt.Sprint(d.SwIfIndex), d.InterfaceName}
+		if d.Tag != "" {
+			words = append(words, d.Tag)
+		}
+		if words = append(words, "down"); d.Flags&interface_types.IF_STATUS_API_FLAG_ADMIN_UP != 0 {
+			words[len(words)-1] = "up"
+		}
+		var table vppif.SwInterfaceGetTableReply
+		if r.err == nil {
+			r.err = r.Call(context.Background(), &vppif.SwInterfaceGetTable{SwIfIndex: d.SwIfIndex}, &table)
+		}
+		words = append(words, fmt.Sprint(table.VrfID))
+		for _, ipv6 := range []bool{false, true} {
+			for _, a := range all[ip.IPAddressDetails](r, &ip.IPAddressDump{SwIfIndex: d.SwIfIndex, IsIPv6: ipv6}) {
+				words = append(words, vppwire.PrefixOf(a.Prefix).String())
+			}
+		}
+		lines = append(lines, strings.Join(words, " "))
+	}
+	return lines
+}
+
+func (r *reader) tables() (lines []string) {
+	for _, d := range all[ip.IPTableDetails](r, &ip.IPTableDump{}) {
+		routes := all[ip.IPRouteDetails](r, &ip.IPRouteDump{Table: d.Table})
+		lines = append(lines, fmt.Sprintf("%d %s %d routes", d.Table.TableID, d.Table.Name, len(routes)))
+	}
+	return lines
+}
+
+// names are those of all interfaces, by index.
+func (r *reader) names() map[uint32]string {
+	out := map[uint32]string{}
+	for _, d := range all[vppif.SwInterfaceDetails](r, &vppif.SwInterfaceDump{SwIfIndex: none}) {
+		out[uint32(d.SwIfIndex)] = d.InterfaceName
+	}
+	return out
+}
+
+func (r *reader) routes() (lines []string) {
+	names := r.names()
+	for _, d := range all[ip.IPTableDetails](r, &ip.IPTableDump{}) {
+		lines = append(lines, d.Table.Name)
+		var routes []string
+		for _, route := range all[ip.IPRouteDetails](r, &ip.IPRouteDump{Table: d.Table}) {
+			for _, p := range route.Route.Paths {
+				routes = append(routes, fmt.Sprintf("  %s %s", vppwire.PrefixOf(route.Route.Prefix), path(p, d.Table.IsIP6, names)))
+			}
+		}
+		slices.Sort(routes)
+		lines = append(lines, routes...)
+	}
+	return lines
+}
+
+func path(p fib_types.FibPath, ipv6 bool, names map[uint32]string) string {
+	if p.Type == fib_types.FIB_API_PATH_TYPE_DROP {
+		return "drop"
+	}
+	out := "via " + vppwire.AddrIn(p.Nh.Address, ipv6).String()
+	if name := names[p.SwIfIndex]; name != "" {
+		out += " " + name
+	}
+	return fmt.Sprintf("%s weight %d", out, p.Weight)
+}
+
+func (r *reader) bridges() (lines []string) {
+	names := r.names()
+	for _, d := range all[l2.BridgeDomainDetails](r, &l2.BridgeDomainDump{BdID: uint32(none), SwIfIndex: none}) {
+		flags := 0
+		for bit, on := range []bool{d.Learn, d.Forward, d.Flood, d.UuFlood, d.ArpTerm, d.ArpUfwd} {
+			if on {
+				flags |= 1 << bit
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%d %s flags %d age %d", d.BdID, d.BdTag, flags, d.MacAge))
+		for _, m := range d.SwIfDetails {
+			port := "normal"
+			if m.SwIfIndex == d.BviSwIfIndex {
+				port = "bvi"
+			}
+			lines = append(lines, fmt.Sprintf("  %s %s shg %d", names[uint32(m.SwIfIndex)], port, m.Shg))
+		}
+		for _, e := range all[l2.BdIPMacDetails](r, &l2.BdIPMacDump{BdID: d.BdID}) {
+			lines = append(lines, fmt.Sprintf("  arp %s %s", vppwire.Addr(e.Entry.IP), e.Entry.Mac))
+		}
+	}
+	for _, x := range all[l2.L2XconnectDetails](r, &l2.L2XconnectDump{}) {
+		lines = append(lines, fmt.Sprintf("xconnect %s to %s", names[uint32(x.RxSwIfIndex)], names[uint32(x.TxSwIfIndex)]))
+	}
+	return lines
+}
+
+func (r *reader) entries() (lines []string) {
+	names, tags := r.names(), map[uint32]string{}
+	for _, d := range all[l2.BridgeDomainDetails](r, &l2.BridgeDomainDump{BdID: uint32(none), SwIfIndex: none}) {
+		tags[d.BdID] = fmt.Sprintf("%d %s", d.BdID, d.BdTag)
+	}
+	for _, e := range all[l2.L2FibTableDetails](r, &l2.L2FibTableDump{BdID: uint32(none)}) {
+		where := "drop"
+		if !e.FilterMac {
+			where = names[uint32(e.SwIfIndex)]
+		}
+		lines = append(lines, fmt.Sprintf("%s %s %s static %t bvi %t", tags[e.BdID], e.Mac, where, e.StaticMac, e.BviMac))
+	}
+	slices.Sort(lines)
+	return lines
+}
