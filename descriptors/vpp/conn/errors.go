@@ -3,6 +3,7 @@ package conn
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	"go.fd.io/govpp/api"
 
@@ -29,9 +30,24 @@ type Refusal struct {
 }
 
 // Error has the name and number of the error (VPP src/vnet/api_errno.h), the
-// message, and what was asked.
+// message, and what was asked, without its secrets.
 func (e *Refusal) Error() string {
-	return fmt.Sprintf("%s: %v; asked was %+v", e.Request.GetMessageName(), e.Unwrap(), e.Request)
+	asked := reflect.New(reflect.TypeOf(e.Request).Elem())
+	asked.Elem().Set(reflect.ValueOf(e.Request).Elem())
+	hideSecrets(asked.Elem())
+	return fmt.Sprintf("%s: %v; asked was %+v", e.Request.GetMessageName(), e.Unwrap(), asked)
+}
+
+// hideSecrets empties the fields of a message, and of those in it, that are secrets.
+func hideSecrets(m reflect.Value) {
+	for i := range m.NumField() {
+		switch name := m.Type().Field(i).Name; {
+		case name == "Secret" || name == "PrivateKey" || name == "CryptoKey" || name == "IntegrityKey":
+			m.Field(i).SetZero()
+		case m.Field(i).Kind() == reflect.Struct:
+			hideSecrets(m.Field(i))
+		}
+	}
 }
 
 func (e *Refusal) Unwrap() error { return api.VPPApiError(e.Retval) }
