@@ -32,6 +32,8 @@ func town() map[string]string {
 		links + "gpe1":  `{"name":"gpe1","type":"VXLAN_TUNNEL","enabled":true,"vrf":6,"ip_addresses":["10.7.0.1/24"],"vxlan":{"src_address":"10.1.0.1","dst_address":"10.1.0.2","vni":8,"gpe":{"protocol":"IP4","decap_vrf_id":6}}}`,
 		links + "gtp1":  `{"name":"gtp1","type":"GTPU_TUNNEL","enabled":true,"gtpu":{"src_addr":"10.1.0.1","dst_addr":"10.1.0.2","teid":7,"encap_vrf_id":6}}`,
 		links + "gtp2":  `{"name":"gtp2","type":"GTPU_TUNNEL","vrf":5,"ip_addresses":["10.8.0.1/24"],"gtpu":{"src_addr":"10.1.0.1","dst_addr":"10.1.0.2","teid":8}}`,
+		links + "wg1":   `{"name":"wg1","type":"WIREGUARD_TUNNEL","enabled":true,"vrf":5,"ip_addresses":["10.9.0.1/24"],"wireguard":{"private_key":"AAECAwQFBgcICQoLDA0ODw8ODQwLCgkIBwYFBAMCAQA=","src_addr":"10.1.0.1"}}`,
+		links + "ips1":  `{"name":"ips1","type":"IPSEC_TUNNEL","unnumbered":{"interface_with_ip":"lo3"},"ipsec":{}}`,
 		links + "mem1":  `{"name":"mem1","type":"MEMIF","enabled":true,"memif":{"id":1,"master":true}}`,
 		links + "mem2":  `{"name":"mem2","type":"MEMIF","enabled":true,"memif":{"id":2,"master":true}}`,
 

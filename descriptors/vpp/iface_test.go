@@ -3,14 +3,19 @@ package vpp_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	vppif "go.fd.io/govpp/binapi/interface"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
+
+// A typeStory is an interface of a type, and how it is listed once it stands; empty: it waits.
+type typeStory struct{ name, value, shows string }
 
 // TestInterfacesOfEachType has one interface of each type made, read back without a
 // difference, and removed.
@@ -18,7 +23,7 @@ func TestInterfacesOfEachType(t *testing.T) { onEachVPP(t, interfacesOfEachType)
 
 func interfacesOfEachType(t *testing.T, vpp *simulated.VPP) {
 	const base = "config/vpp/v2/interfaces/"
-	types := []struct{ name, value, shows string }{
+	types := []typeStory{
 		{"loop1", `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"phys_address":"02:00:00:00:00:01"}`, "loop0 loop1 up"},
 		{"tap1", `{"name":"tap1","type":"TAP","enabled":true,"mtu":1400,"tap":{"version":2,"host_if_name":"lin1"}}`, " tap1 up"},
 		{"tap2", `{"name":"tap2","type":"TAP","tap":{"rx_ring_size":512}}`, " tap2 down"},
@@ -30,8 +35,14 @@ func interfacesOfEachType(t *testing.T, vpp *simulated.VPP) {
 		{"gtpu1", `{"name":"gtpu1","type":"GTPU_TUNNEL","gtpu":{"src_addr":"10.0.0.1","dst_addr":"10.0.0.2","teid":7}}`, "gtpu_tunnel0 gtpu1 down"},
 		{"gre1", `{"name":"gre1","type":"GRE_TUNNEL","enabled":true,"gre":{"tunnel_type":"TEB","src_addr":"10.0.0.1","dst_addr":"10.0.0.2"}}`, "gre0 gre1 up"},
 		{"ipip1", `{"name":"ipip1","type":"IPIP_TUNNEL","ipip":{"src_addr":"FD00::1","dst_addr":"fd00::2"}}`, "ipip0 ipip1 down"},
+		{"ipsec1", `{"name":"ipsec1","type":"IPSEC_TUNNEL","enabled":true,"ipsec":{}}`, "ipsec0 ipsec1 up"},
+		{"wg1", `{"name":"wg1","type":"WIREGUARD_TUNNEL","enabled":true,"wireguard":{"private_key":"AAECAwQFBgcICQoLDA0ODw8ODQwLCgkIBwYFBAMCAQA=","port":51820,"src_addr":"10.0.0.1"}}`, "wg0 wg1 up"},
+		{"rdma1", `{"name":"rdma1","type":"RDMA","enabled":true,"rdma":{"host_if_name":"lo"}}`, ""},
 		{"bond1", `{"name":"bond1","type":"BOND_INTERFACE","enabled":true,"bond":{"id":5,"mode":"ROUND_ROBIN","bonded_interfaces":[{"name":"memif1"}]}}`, "BondEthernet5 bond1 up"},
 		{"afp1", `{"name":"afp1","type":"AF_PACKET","enabled":true,"afpacket":{"host_if_name":"lo"}}`, ""},
+	}
+	if vpp.Sim != nil { // a real one may have no such device
+		types = append(types, typeStory{"vmxnet3-0/b/0/0", `{"name":"vmxnet3-0/b/0/0","type":"VMXNET3_INTERFACE","enabled":true,"vmx_net3":{}}`, "vmxnet3-0/b/0/0 vmxnet3-0/b/0/0 up"})
 	}
 	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
@@ -89,4 +100,22 @@ func TestWhatOthersDeleteComesBack(t *testing.T) {
 	awaits(t, sim, "show interface", "1 loop0 loop1 up 5 10.1.0.1/24")
 	awaits(t, sim, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
 	a.awaitState("vpp/interface/loop1/link-state/UP", kvscheduler.ValueState_OBTAINED)
+}
+
+// TestTypesThatVPPLacks: a type whose plugin is not loaded is UNIMPLEMENTED until it changes,
+// and says why; what else is declared stands.
+func TestTypesThatVPPLacks(t *testing.T) {
+	vpp := simulated.StartWith(t, vppsim.Options{Release: "24.10", Without: []string{"gtpu"}})
+	a := startAgent(t, vpp.Socket)
+	const gtp = "config/vpp/v2/interfaces/gtp1"
+	awaitReady(t, a)
+	if _, err := a.declare(false, append(network(), gtp, `{"name":"gtp1","type":"GTPU_TUNNEL","gtpu":{"src_addr":"10.0.0.1","dst_addr":"10.0.0.2","teid":7}}`)...); err == nil {
+		t.Error("it was done")
+	}
+	a.expectState(gtp, kvscheduler.ValueState_UNIMPLEMENTED)
+	status, _ := a.sched.Status(gtp)
+	if text := status.Err.Error(); !strings.Contains(text, "gtpu_add_del_tunnel") || !strings.Contains(text, "24.10") {
+		t.Errorf("it says %q", text)
+	}
+	awaits(t, vpp, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
 }

@@ -42,7 +42,7 @@ func TestBehaviour(t *testing.T) {
 	for domain, rows := range map[string][]row{
 		"interfaces": interfaceRows(), "addresses": addressRows(), "tables": tableRows(), "routes": routeRows(), "connection": connectionRows(),
 		"switching": switchingRows(), "neighbours": neighbourRows(), "kinds": kindRows(),
-		"bridges": bridgeRows(), "links": linkRows(), "tunnels": tunnelRows(), "hidden": hiddenRows(),
+		"bridges": bridgeRows(), "links": linkRows(), "tunnels": tunnelRows(), "hidden": hiddenRows(), "devices": deviceRows(),
 	} {
 		t.Run(domain, func(t *testing.T) {
 			for _, r := range rows {

@@ -29,6 +29,10 @@ func allEntries() []entry {
 		tunnelMessages(),
 		vxlanGPEMessages(),
 		gtpuMessages(),
+		ipsecMessages(),
+		wireguardMessages(),
+		rdmaMessages(),
+		vmxnet3Messages(),
 		bondMessages(),
 		neighbourMessages(),
 	} {

@@ -29,6 +29,8 @@ type Options struct {
 	Socket  string       // Defaults to /run/vpp/api.sock.
 	Release string       // such as "23.06". Defaults to the newest.
 	Log     *slog.Logger // Defaults to discarding.
+	// Without names plugins that are not loaded, so that their messages are not there: "rdma".
+	Without []string
 	// TAP makes the Linux side of a TAP interface. Defaults to making none.
 	TAP func(name string) (remove func(), err error)
 }
@@ -69,7 +71,7 @@ func New(o Options) (*Sim, error) {
 	o.Socket = cmp.Or(o.Socket, "/run/vpp/api.sock")
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Release = cmp.Or(o.Release, Releases()[len(Releases())-1])
-	table, err := newTable(o.Release)
+	table, err := newTable(o.Release, o.Without)
 	if err != nil {
 		return nil, err
 	}

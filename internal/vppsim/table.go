@@ -3,6 +3,7 @@ package vppsim
 import (
 	_ "embed"
 	"fmt"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -45,7 +46,8 @@ type table struct {
 // firstID is above the numbers that do not come from the table.
 const firstID = 100
 
-func newTable(release string) (*table, error) {
+// newTable is the table of a release in which some plugins are not loaded.
+func newTable(release string, without []string) (*table, error) {
 	column := slices.Index(Releases(), release)
 	if column < 0 {
 		return nil, fmt.Errorf("simulated VPP: no release %q, but %s", release, strings.Join(Releases(), ", "))
@@ -54,7 +56,7 @@ func newTable(release string) (*table, error) {
 	t := &table{byID: map[uint16]*entry{}, ids: map[reflect.Type]uint16{}}
 	for _, e := range allEntries() {
 		e.name = e.request.GetMessageName()
-		if _, other := differs[e.name]; other {
+		if differs[e.name] || slices.Contains(without, pluginOf(e.request)) {
 			continue
 		}
 		t.byID[t.add(e.request)] = &e
@@ -64,6 +66,9 @@ func newTable(release string) (*table, error) {
 	}
 	return t, nil
 }
+
+// pluginOf is the plugin that a message is of: the bindings have a package for each.
+func pluginOf(m api.Message) string { return path.Base(reflect.TypeOf(m).Elem().PkgPath()) }
 
 // differing are the messages that are not there as in 25.10.
 func differing(column int) map[string]bool {

@@ -41,8 +41,11 @@ func validateAFPacket(f *findings, v *interfaces.Interface) {
 	}
 }
 
+// hostLink begins the key that says that the host has a link.
+const hostLink = "linux/interface/host-name/"
+
 func afPacketDependencies(v *interfaces.Interface) []scheduler.Dependency {
-	key := "linux/interface/host-name/" + v.GetAfpacket().GetHostIfName()
+	key := hostLink + v.GetAfpacket().GetHostIfName()
 	if linux := v.GetAfpacket().GetLinuxInterface(); linux != "" {
 		key = "config/linux/interfaces/v2/interface/" + linux
 	}
@@ -115,6 +118,9 @@ func deleteAFPacket(ctx context.Context, h *handler, v *interfaces.Interface, me
 
 // retrieveAFPackets says what a link is as the value does: VPP knows its name alone.
 func retrieveAFPackets(ctx context.Context, h *handler, all map[uint32]*found) error {
+	if !anyOf(all, "af-packet") {
+		return nil
+	}
 	details, err := conn.Dump[af_packet.AfPacketDetails](ctx, h.API, &af_packet.AfPacketDump{})
 	if err != nil {
 		return err

@@ -1,7 +1,9 @@
 package iface
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,14 +80,16 @@ const up = "enabled: true "
 
 // A life is a kind of interface: what it is made as, and what then changes.
 type life struct {
-	value, another            string
+	name, value, another      string   // name defaults to "if1"
 	updated, recreated, equal []string // what follows value
 	invalid                   string
 	fields                    []string
+	device                    bool // it is on hardware, which no real VPP can be expected to have
 }
 
 func lives() map[form]life {
 	const memif, tunnel = `memif: { id: 3 master: true socket_filename: "/tmp/m.sock" `, `src_addr: "10.0.0.1" dst_addr: "10.0.0.2" `
+	const key = `private_key: "AAECAwQFBgcICQoLDA0ODw8ODQwLCgkIBwYFBAMCAQA=" `
 	const vtep = `src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 7`
 	return map[form]life{
 		{of: interfaces.Interface_SOFTWARE_LOOPBACK}: {
@@ -176,6 +180,40 @@ func lives() map[form]life {
 			equal:     []string{`ipip: { ` + tunnel + `}`},
 			invalid:   `ipip: { tunnel_mode: 7 src_addr: "10.0.0.1" dst_addr: "fd00::1" }`, fields: []string{"ipip.tunnel_mode", "ipip.dst_addr"},
 		},
+		{of: interfaces.Interface_IPSEC_TUNNEL}: {
+			value: `ipsec: { local_spi: 7 remote_ip: "10.0.0.1" }`, another: `ipsec: { tunnel_mode: POINT_TO_MULTIPOINT }`,
+			recreated: []string{`ipsec: { tunnel_mode: POINT_TO_MULTIPOINT }`},
+			equal:     []string{`ipsec: {}`, `mtu: 1400 ipsec: { local_spi: 8 }`},
+			invalid:   `ipsec: { tunnel_mode: 7 }`, fields: []string{"ipsec.tunnel_mode"},
+		},
+		{of: interfaces.Interface_WIREGUARD_TUNNEL}: {
+			value: `wireguard: { ` + key + `port: 51820 src_addr: "10.0.0.1" }`, another: `wireguard: { ` + key + `src_addr: "FD00:0::1" }`,
+			recreated: []string{
+				`wireguard: { ` + key + `port: 51821 src_addr: "10.0.0.1" }`, `wireguard: { ` + key + `port: 51820 src_addr: "10.0.0.2" }`,
+				`wireguard: { private_key: "EAECAwQFBgcICQoLDA0ODw8ODQwLCgkIBwYFBAMCAQA=" port: 51820 src_addr: "10.0.0.1" }`,
+			},
+			equal:   []string{`mtu: 1400 wireguard: { ` + key + `port: 51820 src_addr: "10.0.0.1" }`},
+			invalid: `wireguard: { private_key: "AAEC" port: 65536 }`, fields: []string{"wireguard.private_key", "wireguard.port", "wireguard.src_addr"},
+		},
+		{of: interfaces.Interface_RDMA}: {
+			device: true,
+			value:  `rdma: { host_if_name: "lo" }`, another: `rdma: { host_if_name: "lo" mode: DV }`,
+			updated: []string{`mtu: 1400 phys_address: "02:00:00:00:00:0a" rdma: { host_if_name: "lo" }`},
+			recreated: []string{
+				`rdma: { host_if_name: "lo" mode: IBV }`, `rdma: { host_if_name: "lo" rxq_num: 2 }`, `rdma: { host_if_name: "lo" rxq_size: 512 }`, `rdma: { host_if_name: "lo" txq_size: 512 }`,
+			},
+			equal:   []string{`rdma: { host_if_name: "lo" rxq_num: 1 rxq_size: 1024 txq_size: 1024 }`},
+			invalid: `rdma: { mode: 7 rxq_num: 65536 rxq_size: 128 txq_size: 1000 }`,
+			fields:  []string{"rdma.host_if_name", "rdma.mode", "rdma.rxq_num", "rdma.rxq_size", "rdma.txq_size"},
+		},
+		{of: interfaces.Interface_VMXNET3_INTERFACE}: {
+			device: true,
+			name:   "vmxnet3-0/b/0/0", value: `vmx_net3: { enable_elog: true }`,
+			updated:   []string{`mtu: 1400 phys_address: "02:00:00:00:00:0a" vmx_net3: {}`},
+			recreated: []string{`vmx_net3: { rxq_size: 512 }`, `vmx_net3: { txq_size: 128 }`},
+			equal:     []string{`vmx_net3: { rxq_size: 1024 txq_size: 1024 }`},
+			invalid:   `vmx_net3: { rxq_size: 100 txq_size: 8192 }`, fields: []string{"vmx_net3.rxq_size", "vmx_net3.txq_size"},
+		},
 		{of: interfaces.Interface_BOND_INTERFACE}: {
 			value: `phys_address: "02:00:00:00:00:0a" bond: { id: 5 mode: LACP lb: L34 }`, another: `bond: { id: 6 mode: ROUND_ROBIN }`,
 			updated:   []string{`phys_address: "02:00:00:00:00:0b" bond: { id: 5 mode: LACP lb: L34 }`},
@@ -196,6 +234,9 @@ func TestKindsConform(t *testing.T) {
 			if !tried {
 				t.Fatal("it is tried nowhere: give it a line in lives")
 			}
+			if l.device && slices.Contains(simulated.Releases(), simulated.Real) {
+				t.Skip("it needs hardware: try it on the simulated VPP")
+			}
 			onEach(t, (*handler).descriptor, l.suite(t, kind))
 		})
 	}
@@ -205,14 +246,15 @@ func (l life) suite(t *testing.T, kind form) conformance.Suite[*interfaces.Inter
 	v := func(name, more string) *interfaces.Interface {
 		return parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: %s %s", name, kind.of, more))
 	}
+	name := cmp.Or(l.name, "if1")
 	another := v("if2", l.another)
 	if l.another == "" {
 		another = parse[*interfaces.Interface](t, `name: "if2" type: SOFTWARE_LOOPBACK`)
 	}
 	s := conformance.Suite[*interfaces.Interface, Meta]{
-		Values: []scheduler.Wanted[*interfaces.Interface]{{Value: v("if1", up+l.value)}, {Value: another}},
+		Values: []scheduler.Wanted[*interfaces.Interface]{{Value: v(name, up+l.value)}, {Value: another}},
 		Invalid: []conformance.Invalid[*interfaces.Interface]{
-			{Name: "all at once", Value: v("if1", l.invalid), Fields: l.fields},
+			{Name: "all at once", Value: v(name, l.invalid), Fields: l.fields},
 			{Name: "no link, no name", Value: v(strings.Repeat("x", 64), `unnumbered: {} ip_addresses: "10.0.0.1/24"`), Fields: append(l.missing(kind), "name", "unnumbered.interface_with_ip", "ip_addresses")},
 			{Name: "no type", Value: &interfaces.Interface{}, Fields: []string{"name", "type"}},
 			{Name: "a type that is none", Value: &interfaces.Interface{Name: "if1", Type: 99}, Fields: []string{"type"}},
@@ -220,16 +262,16 @@ func (l life) suite(t *testing.T, kind form) conformance.Suite[*interfaces.Inter
 	}
 	add := func(how conformance.How, all []string) {
 		for _, to := range all {
-			s.Changes = append(s.Changes, conformance.Change[*interfaces.Interface]{Name: to, From: v("if1", up+l.value), To: v("if1", up+to), How: how})
+			s.Changes = append(s.Changes, conformance.Change[*interfaces.Interface]{Name: to, From: v(name, up+l.value), To: v(name, up+to), How: how})
 		}
 	}
-	s.Changes = append(s.Changes, conformance.Change[*interfaces.Interface]{Name: "down", From: v("if1", up+l.value), To: v("if1", l.value), How: conformance.Updated})
+	s.Changes = append(s.Changes, conformance.Change[*interfaces.Interface]{Name: "down", From: v(name, up+l.value), To: v(name, l.value), How: conformance.Updated})
 	add(conformance.Updated, l.updated)
 	add(conformance.Recreated, l.recreated)
 	add(conformance.Unchanged, l.equal)
 	if len(l.recreated) == 0 { // it cannot but become another type
 		s.Changes = append(s.Changes, conformance.Change[*interfaces.Interface]{
-			Name: "type", From: v("if1", l.value), To: parse[*interfaces.Interface](t, `name: "if1" type: TAP tap: {}`), How: conformance.Recreated,
+			Name: "type", From: v(name, l.value), To: parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: TAP tap: {}", name)), How: conformance.Recreated,
 		})
 	}
 	return s

@@ -42,8 +42,8 @@ func validateGTPU(f *findings, v *interfaces.Interface) {
 	g := v.GetGtpu()
 	f.ends("gtpu", "src_addr", g.GetSrcAddr(), "dst_addr", g.GetDstAddr())
 	f.multicast("gtpu.multicast", g.GetMulticast(), "dst_addr", g.GetDstAddr())
-	if interfaces.GtpuLink_NextNode_name[int32(g.GetDecapNext())] == "" {
-		f.Add("gtpu.decap_next", int32(g.GetDecapNext()), "DEFAULT, L2, IP4 or IP6")
+	if next := deprecatedNext(g); interfaces.GtpuLink_NextNode_name[int32(next)] == "" {
+		f.Add("gtpu.decap_next", int32(next), "DEFAULT, L2, IP4 or IP6")
 	}
 }
 
@@ -56,10 +56,14 @@ func sameGTPU(old, new *interfaces.Interface) bool {
 // remoteTEID is the one that is sent, which is the tunnel's own unless it is given.
 func remoteTEID(g *interfaces.GtpuLink) uint32 { return cmp.Or(g.GetRemoteTeid(), g.GetTeid()) }
 
-// decapNext is the node that what comes out goes to: L2 unless another is given. VPP numbers
-// the deprecated choice of nodes as the model does.
+// decapNext is the node that what comes out goes to: L2 unless another is given.
 func decapNext(g *interfaces.GtpuLink) uint32 {
-	return cmp.Or(g.GetDecapNextNode(), uint32(g.GetDecapNext()), uint32(interfaces.GtpuLink_L2))
+	return cmp.Or(g.GetDecapNextNode(), uint32(deprecatedNext(g)), uint32(interfaces.GtpuLink_L2))
+}
+
+// deprecatedNext is the older choice of nodes, which VPP numbers as the model does.
+func deprecatedNext(g *interfaces.GtpuLink) interfaces.GtpuLink_NextNode {
+	return g.GetDecapNext() //nolint:staticcheck // values in stores have it
 }
 
 func gtpuVersions(v *interfaces.Interface) (ipv4, ipv6 bool) {

@@ -76,6 +76,10 @@ func kinds() map[form]kind {
 		{of: interfaces.Interface_GRE_TUNNEL}:              greKind(),
 		{of: interfaces.Interface_GTPU_TUNNEL}:             gtpuKind(),
 		{of: interfaces.Interface_IPIP_TUNNEL}:             ipipKind(),
+		{of: interfaces.Interface_IPSEC_TUNNEL}:            ipsecKind(),
+		{of: interfaces.Interface_WIREGUARD_TUNNEL}:        wireguardKind(),
+		{of: interfaces.Interface_RDMA}:                    rdmaKind(),
+		{of: interfaces.Interface_VMXNET3_INTERFACE}:       vmxnet3Kind(),
 	}
 }
 

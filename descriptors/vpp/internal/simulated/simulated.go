@@ -44,8 +44,15 @@ func Start(t testing.TB, release string) *VPP {
 		vpp := testkit.StartVPP(t, os.Getenv("VPP"))
 		return &VPP{TB: t, Socket: vpp.Socket, real: vpp}
 	}
+	return StartWith(t, vppsim.Options{Release: release})
+}
+
+// StartWith starts a VPP as o says, at a socket of its own.
+func StartWith(t testing.TB, o vppsim.Options) *VPP {
+	t.Helper()
 	v := &VPP{TB: t, Socket: filepath.Join(t.TempDir(), "api.sock")}
-	sim, err := vppsim.New(vppsim.Options{Socket: v.Socket, Release: release})
+	o.Socket = v.Socket
+	sim, err := vppsim.New(o)
 	if err == nil {
 		err = sim.Start()
 	}

@@ -1,0 +1,57 @@
+package iface
+
+import (
+	"context"
+
+	"go.fd.io/govpp/binapi/ipsec"
+	"go.fd.io/govpp/binapi/tunnel_types"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+)
+
+// ipsecKind is the kind of IPSEC_TUNNEL: an interface that becomes a tunnel as security
+// associations protect it. Those were once fields of the link, which say nothing any more.
+func ipsecKind() kind {
+	return kind{
+		link:  "ipsec",
+		noMAC: true, noMTU: true,
+		validate: func(f *findings, v *interfaces.Interface) {
+			if mode := ipsecMode(v); interfaces.IPSecLink_Mode_name[int32(mode)] == "" {
+				f.Add("ipsec.tunnel_mode", int32(mode), "POINT_TO_POINT or POINT_TO_MULTIPOINT")
+			}
+		},
+		sameLink: func(old, new *interfaces.Interface) bool { return ipsecMode(old) == ipsecMode(new) },
+		// VPP numbers modes as the model does.
+		create: func(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
+			reply := &ipsec.IpsecItfCreateReply{}
+			err := h.API.Call(ctx, &ipsec.IpsecItfCreate{
+				Itf: ipsec.IpsecItf{UserInstance: ^uint32(0), Mode: tunnel_types.TunnelMode(ipsecMode(v)), SwIfIndex: everything},
+			}, reply)
+			return uint32(reply.SwIfIndex), err
+		},
+		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
+			return h.API.Call(ctx, &ipsec.IpsecItfDelete{SwIfIndex: meta.SwIfIndex()}, &ipsec.IpsecItfDeleteReply{})
+		},
+		retrieve: retrieveIPsecs,
+	}
+}
+
+func ipsecMode(v *interfaces.Interface) interfaces.IPSecLink_Mode {
+	return v.GetIpsec().GetTunnelMode() //nolint:staticcheck // the link is deprecated for what else it has
+}
+
+func retrieveIPsecs(ctx context.Context, h *handler, all map[uint32]*found) error {
+	if !anyOf(all, "IPSEC Tunnel") {
+		return nil
+	}
+	details, err := conn.Dump[ipsec.IpsecItfDetails](ctx, h.API, &ipsec.IpsecItfDump{SwIfIndex: everything})
+	for _, d := range details {
+		if f := all[uint32(d.Itf.SwIfIndex)]; f != nil {
+			f.value.Type, f.value.Link = interfaces.Interface_IPSEC_TUNNEL, &interfaces.Interface_Ipsec{
+				Ipsec: &interfaces.IPSecLink{TunnelMode: interfaces.IPSecLink_Mode(d.Itf.Mode)}, //nolint:staticcheck // as above
+			}
+		}
+	}
+	return err
+}

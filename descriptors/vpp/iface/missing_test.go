@@ -1,0 +1,48 @@
+package iface
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/internal/vppsim"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// TestPluginsThatAreNotLoaded: what needs one is UNIMPLEMENTED and names the message, and what
+// stands can be read all the same.
+func TestPluginsThatAreNotLoaded(t *testing.T) {
+	vpp := simulated.StartWith(t, vppsim.Options{Release: "25.10", Without: []string{
+		"af_packet", "gtpu", "memif", "rdma", "vmxnet3", "vxlan", "vxlan_gpe", "wireguard",
+	}})
+	c := vpp.Dial()
+	host := func(string) (string, bool) { return "lo", true }
+	h := &handler{Options: Options{API: c, LinuxHost: host}, index: links{}, kinds: kinds(), made: map[string]uint32{}}
+	vpp.Loopback(c, "loop1")
+	for kind, message := range map[form]string{
+		{of: interfaces.Interface_AF_PACKET}:               "af_packet_create_v3",
+		{of: interfaces.Interface_GTPU_TUNNEL}:             "gtpu_add_del_tunnel",
+		{of: interfaces.Interface_RDMA}:                    "rdma_create_v4",
+		{of: interfaces.Interface_VMXNET3_INTERFACE}:       "vmxnet3_create",
+		{of: interfaces.Interface_VXLAN_TUNNEL}:            "vxlan_add_del_tunnel_v3",
+		{of: interfaces.Interface_VXLAN_TUNNEL, gpe: true}: "vxlan_gpe_add_del_tunnel_v2",
+		{of: interfaces.Interface_WIREGUARD_TUNNEL}:        "wireguard_interface_create",
+	} {
+		l := lives()[kind]
+		v := parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: %s %s", cmp.Or(l.name, "if1"), kind.of, l.value))
+		_, err := h.create(t.Context(), "", v)
+		var missing *conn.Missing
+		if !errors.As(err, &missing) || !errors.Is(err, scheduler.ErrUnimplemented) || !strings.HasPrefix(missing.Message, message+"_") {
+			t.Errorf("%s: %v; want that %s is missing", kind, err, message)
+		}
+	}
+	all, err := h.look(t.Context(), nil)
+	if err != nil || len(all) != 2 || all[1].value.GetName() != "loop1" {
+		t.Errorf("read back is %v, %v", all, err)
+	}
+}

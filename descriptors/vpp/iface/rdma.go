@@ -1,0 +1,111 @@
+package iface
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/rdma"
+
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// Queues of an RDMA interface (VPP rdma/device.c): how long they are that say nothing, and
+// at least.
+const (
+	rdmaRing      = 1024
+	leastRDMARing = 256
+)
+
+// rdmaKind is the kind of RDMA: a link of the host that both have.
+func rdmaKind() kind {
+	return kind{
+		link:     "rdma",
+		validate: validateRDMA,
+		sameLink: func(old, new *interfaces.Interface) bool { return rdmaOf(old) == rdmaOf(new) },
+		dependencies: func(v *interfaces.Interface) []scheduler.Dependency {
+			return []scheduler.Dependency{{Label: "rdma-host-interface-exists", Key: hostLink + v.GetRdma().GetHostIfName()}}
+		},
+		create: createRDMA,
+		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
+			return unlessNotOne(h.API.Call(ctx, &rdma.RdmaDelete{SwIfIndex: meta.SwIfIndex()}, &rdma.RdmaDeleteReply{}))
+		},
+		retrieve: retrieveRDMAs,
+	}
+}
+
+func validateRDMA(f *findings, v *interfaces.Interface) {
+	r := v.GetRdma()
+	if host := r.GetHostIfName(); host == "" || len(host) > longestHostName {
+		f.Add("rdma.host_if_name", host, "a link of the host, at most %d bytes", longestHostName)
+	}
+	if interfaces.RDMALink_Mode_name[int32(r.GetMode())] == "" {
+		f.Add("rdma.mode", int32(r.GetMode()), "AUTO, IBV or DV")
+	}
+	if r.GetRxqNum() > 1<<16-1 {
+		f.Add("rdma.rxq_num", r.GetRxqNum(), "at most 65535")
+	}
+	f.rdmaRing("rdma.rxq_size", r.GetRxqSize())
+	f.rdmaRing("rdma.txq_size", r.GetTxqSize())
+}
+
+func (f *findings) rdmaRing(field string, size uint32) {
+	if size != 0 && size < leastRDMARing || size&(size-1) != 0 || size > 1<<15 {
+		f.Add(field, size, "a power of two from %d to 32768, or nothing", leastRDMARing)
+	}
+}
+
+// An rdmaLink is a link with all that goes without saying.
+type rdmaLink struct {
+	host       string
+	mode       interfaces.RDMALink_Mode
+	num        uint16
+	rxqs, txqs uint16
+}
+
+func rdmaOf(v *interfaces.Interface) rdmaLink {
+	r := v.GetRdma()
+	return rdmaLink{
+		r.GetHostIfName(), r.GetMode(), uint16(max(r.GetRxqNum(), 1)),
+		uint16(cmp.Or(r.GetRxqSize(), rdmaRing)), uint16(cmp.Or(r.GetTxqSize(), rdmaRing)),
+	}
+}
+
+// createRDMA: VPP numbers modes as the model does.
+func createRDMA(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
+	r := rdmaOf(v)
+	q := rdma.RdmaCreateV3{HostIf: r.host, Name: v.GetName(), RxqNum: r.num, RxqSize: r.rxqs, TxqSize: r.txqs, Mode: rdma.RdmaMode(r.mode)}
+	newest := rdma.RdmaCreateV4(q)
+	request, err := h.API.First(&newest, &q)
+	if err != nil {
+		return 0, scheduler.Terminal(err)
+	}
+	if _, newer := request.(*rdma.RdmaCreateV4); newer {
+		reply := &rdma.RdmaCreateV4Reply{}
+		err = h.API.Call(ctx, request, reply)
+		return uint32(reply.SwIfIndex), err
+	}
+	reply := &rdma.RdmaCreateV3Reply{}
+	err = h.API.Call(ctx, request, reply)
+	return uint32(reply.SwIfIndex), err
+}
+
+// unlessNotOne is err, unless it says that no interface of the kind has that index.
+func unlessNotOne(err error) error {
+	if errors.Is(err, api.INVALID_INTERFACE) {
+		return nil
+	}
+	return err
+}
+
+// retrieveRDMAs takes the link from the value: VPP tells nothing of it.
+func retrieveRDMAs(_ context.Context, _ *handler, all map[uint32]*found) error {
+	for _, f := range all {
+		if f.details.InterfaceDevType == "RDMA interface" {
+			f.value.Type, f.value.Link = interfaces.Interface_RDMA, &interfaces.Interface_Rdma{Rdma: cmp.Or(f.wanted.GetRdma(), &interfaces.RDMALink{})}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package iface
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"go.fd.io/govpp/binapi/vmxnet3"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+)
+
+// Sizes of queues of a VMXNET3 interface (VPP vmxnet3.c): that of one that says nothing, the
+// step, and the largest.
+const (
+	vmxnet3Ring = 1024
+	vmxnet3Step = 64
+	vmxnet3Most = 4096
+)
+
+// vmxnet3Kind is the kind of VMXNET3_INTERFACE. Its name says at which PCI address the device
+// is: that is what VPP calls it too.
+func vmxnet3Kind() kind {
+	return kind{
+		link: "vmx_net3",
+		validate: func(f *findings, v *interfaces.Interface) {
+			if _, err := pciAddress(v.GetName()); err != nil {
+				f.Add("name", v.GetName(), `the PCI address of the device in hexadecimal, such as "vmxnet3-0/b/0/0" (domain, bus, slot, function)`)
+			}
+			f.vmxnet3Ring("vmx_net3.rxq_size", v.GetVmxNet3().GetRxqSize())
+			f.vmxnet3Ring("vmx_net3.txq_size", v.GetVmxNet3().GetTxqSize())
+		},
+		sameLink: func(old, new *interfaces.Interface) bool {
+			a, b := old.GetVmxNet3(), new.GetVmxNet3()
+			return cmp.Or(a.GetRxqSize(), vmxnet3Ring) == cmp.Or(b.GetRxqSize(), vmxnet3Ring) &&
+				cmp.Or(a.GetTxqSize(), vmxnet3Ring) == cmp.Or(b.GetTxqSize(), vmxnet3Ring)
+		},
+		create: createVmxnet3,
+		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
+			return unlessNotOne(h.API.Call(ctx, &vmxnet3.Vmxnet3Delete{SwIfIndex: meta.SwIfIndex()}, &vmxnet3.Vmxnet3DeleteReply{}))
+		},
+		retrieve: retrieveVmxnet3s,
+	}
+}
+
+func (f *findings) vmxnet3Ring(field string, size uint32) {
+	if size%vmxnet3Step != 0 || size > vmxnet3Most {
+		f.Add(field, size, "a multiple of %d up to %d, or nothing", vmxnet3Step, vmxnet3Most)
+	}
+}
+
+// pciAddress is the address in a name, as VPP packs it (vlib/pci/pci.h, vlib_pci_addr_t).
+func pciAddress(name string) (uint32, error) {
+	var domain uint16
+	var bus, slot, function uint8
+	n, err := fmt.Sscanf(name+"\n", "vmxnet3-%x/%x/%x/%x\n", &domain, &bus, &slot, &function)
+	if err != nil || n != 4 || slot > 1<<5-1 || function > 1<<3-1 {
+		return 0, fmt.Errorf("%s: no PCI address", name)
+	}
+	return uint32(domain) | uint32(bus)<<16 | uint32(slot)<<24 | uint32(function)<<29, nil
+}
+
+func createVmxnet3(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
+	address, err := pciAddress(v.GetName())
+	if err != nil {
+		return 0, err
+	}
+	link := v.GetVmxNet3()
+	request := &vmxnet3.Vmxnet3Create{PciAddr: address, RxqSize: uint16(link.GetRxqSize()), TxqSize: uint16(link.GetTxqSize())}
+	if link.GetEnableElog() {
+		request.EnableElog = 1
+	}
+	reply := &vmxnet3.Vmxnet3CreateReply{}
+	err = h.API.Call(ctx, request, reply)
+	return uint32(reply.SwIfIndex), err
+}
+
+// retrieveVmxnet3s: whether events are logged is known by the value alone.
+func retrieveVmxnet3s(ctx context.Context, h *handler, all map[uint32]*found) error {
+	if !anyOf(all, "VMXNET3 interface") {
+		return nil
+	}
+	details, err := conn.Dump[vmxnet3.SwVmxnet3InterfaceDetails](ctx, h.API, &vmxnet3.SwVmxnet3InterfaceDump{SwIfIndex: everything})
+	for _, d := range details {
+		if f := all[uint32(d.SwIfIndex)]; f != nil {
+			f.value.Type, f.value.Link = interfaces.Interface_VMXNET3_INTERFACE, &interfaces.Interface_VmxNet3{VmxNet3: &interfaces.VmxNet3Link{
+				EnableElog: f.wanted.GetVmxNet3().GetEnableElog(), RxqSize: uint32(d.RxList[0].RxQsize), TxqSize: uint32(d.TxList[0].TxQsize),
+			}}
+		}
+	}
+	return err
+}

@@ -1,0 +1,95 @@
+package vppsim_test
+
+import (
+	"bytes"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/ipsec"
+	"go.fd.io/govpp/binapi/rdma"
+	"go.fd.io/govpp/binapi/tunnel_types"
+	"go.fd.io/govpp/binapi/vmxnet3"
+	"go.fd.io/govpp/binapi/wireguard"
+)
+
+// deviceRows are of VPP's source: ipsec_itf.c, wireguard_if.c, rdma/api.c, rdma/device.c,
+// vmxnet3.c and vmxnet3_api.c.
+func deviceRows() []row {
+	return []row{
+		{"IPsec interfaces", func(v *vpp) {
+			create := func(instance uint32, want api.VPPApiError) index {
+				v.Helper()
+				var r ipsec.IpsecItfCreateReply
+				v.call("ipsec_itf_create", want, &ipsec.IpsecItfCreate{Itf: ipsec.IpsecItf{UserInstance: instance, Mode: tunnel_types.TUNNEL_API_MODE_MP}}, &r)
+				return r.SwIfIndex
+			}
+			i := create(3, 0)
+			if d := v.details(i); d == nil || d.InterfaceName != "ipsec3" || d.InterfaceDevType != "IPSEC Tunnel" || d.Flags != 0 {
+				v.Errorf("it is %+v", d)
+			}
+			if all := dump[ipsec.IpsecItfDetails](v, &ipsec.IpsecItfDump{SwIfIndex: i}); len(all) != 1 || all[0].Itf.Mode != tunnel_types.TUNNEL_API_MODE_MP {
+				v.Errorf("it is dumped as %+v", all)
+			}
+			create(3, api.INVALID_REGISTRATION)
+			create(16384, api.INVALID_REGISTRATION)
+			remove := func(i index, want api.VPPApiError) {
+				v.Helper()
+				v.call("ipsec_itf_delete", want, &ipsec.IpsecItfDelete{SwIfIndex: i}, &ipsec.IpsecItfDeleteReply{})
+			}
+			remove(v.loop(), api.INVALID_SW_IF_INDEX)
+			remove(unknown, api.INVALID_SW_IF_INDEX)
+			v.flags(i, 1, 0)
+			if d := v.details(i); d.Flags != 3 {
+				v.Errorf("up it has flags %d", d.Flags)
+			}
+			remove(i, 0)
+			remove(i, api.INVALID_SW_IF_INDEX)
+		}},
+		{"WireGuard interfaces", func(v *vpp) {
+			private := bytes.Repeat([]byte{7}, 32)
+			create := func(instance uint32, want api.VPPApiError) index {
+				v.Helper()
+				var r wireguard.WireguardInterfaceCreateReply
+				v.call("wireguard_interface_create", want, &wireguard.WireguardInterfaceCreate{Interface: wireguard.WireguardInterface{
+					UserInstance: instance, PrivateKey: private, PublicKey: make([]byte, 32), Port: 51820, SrcIP: ipOf("10.0.0.1"),
+				}}, &r)
+				return r.SwIfIndex
+			}
+			i := create(3, 0)
+			if d := v.details(i); d == nil || d.InterfaceName != "wg3" || d.InterfaceDevType != "Wireguard Tunnel" || d.Flags != 0 {
+				v.Errorf("it is %+v", d)
+			}
+			create(3, api.INVALID_REGISTRATION)
+			again := create(^uint32(0), 0) // at the same port
+			for show, want := range map[bool][]byte{true: private, false: make([]byte, 32)} {
+				all := dump[wireguard.WireguardInterfaceDetails](v, &wireguard.WireguardInterfaceDump{ShowPrivateKey: show, SwIfIndex: i})
+				if len(all) != 1 || !bytes.Equal(all[0].Interface.PrivateKey, want) || all[0].Interface.Port != 51820 {
+					v.Errorf("shown %t: it is dumped as %+v", show, all)
+				}
+			}
+			remove := func(i index, want api.VPPApiError) {
+				v.Helper()
+				v.call("wireguard_interface_delete", want, &wireguard.WireguardInterfaceDelete{SwIfIndex: i}, &wireguard.WireguardInterfaceDeleteReply{})
+			}
+			remove(v.loop(), api.INVALID_VALUE)
+			remove(unknown, api.INVALID_SW_IF_INDEX)
+			remove(again, 0)
+			remove(i, 0)
+			remove(i, api.INVALID_SW_IF_INDEX)
+		}},
+		{"RDMA interfaces that cannot be", func(v *vpp) {
+			create := func(host string, ring uint16, want api.VPPApiError) {
+				v.Helper()
+				v.call("rdma_create_v3", want, &rdma.RdmaCreateV3{HostIf: host, RxqNum: 1, RxqSize: ring, TxqSize: 1024}, &rdma.RdmaCreateV3Reply{})
+			}
+			create("lo", 128, api.INVALID_VALUE)
+			create("lo", 1000, api.INVALID_VALUE)
+			v.call("not one", api.INVALID_INTERFACE, &rdma.RdmaDelete{SwIfIndex: v.loop()}, &rdma.RdmaDeleteReply{})
+		}},
+		{"VMXNET3 interfaces that cannot be", func(v *vpp) {
+			for _, ring := range []uint16{63, 100, 4160} {
+				v.call("vmxnet3_create", api.INVALID_VALUE, &vmxnet3.Vmxnet3Create{PciAddr: 0xffff, RxqSize: ring}, &vmxnet3.Vmxnet3CreateReply{})
+			}
+			v.call("not one", api.INVALID_INTERFACE, &vmxnet3.Vmxnet3Delete{SwIfIndex: v.loop()}, &vmxnet3.Vmxnet3DeleteReply{})
+		}},
+	}
+}
