@@ -65,6 +65,9 @@ func (c *client) serve(message []byte) {
 	s := c.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if c.ended() {
+		return
+	}
 	id := vppwire.ID(message)
 	if id == vppwire.CreateID {
 		c.introduced(message)
@@ -74,10 +77,27 @@ func (c *client) serve(message []byte) {
 	if !known || len(message) < 10 || c.index == 0 || vppwire.Client(message) != c.index {
 		return // no answer, as VPP does
 	}
-	if s.counts[e.name]++; len(s.faults) > 0 && c.fails(e, message) {
+	if s.counts[e.name]++; c.isCut(e, message) || len(s.faults) > 0 && c.fails(e, message) {
 		return
 	}
 	e.serve(c, message)
+}
+
+// isCut ends the connection if this is the message at which it is to end.
+func (c *client) isCut(e *entry, message []byte) bool {
+	cut := &c.sim.cut
+	if cut.after == 0 {
+		return false
+	}
+	if cut.after--; cut.after > 0 {
+		return false
+	}
+	if cut.done {
+		e.serve(c, message)
+	}
+	c.truncate(0)
+	c.close()
+	return true
 }
 
 // fails does what is to go wrong, and tells whether that was all.
@@ -208,6 +228,12 @@ func (c *client) leaves() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leaving = true
+}
+
+func (c *client) ended() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
 }
 
 func (c *client) close() {

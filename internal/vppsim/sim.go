@@ -48,6 +48,8 @@ type Sim struct {
 	world   *world
 	clients map[*client]bool
 	last    uint32 // index of a client
+	pid     uint32
+	cut     cut
 	faults  map[string]*Fault
 	counts  map[string]int
 	deaths  int
@@ -75,7 +77,7 @@ func New(o Options) (*Sim, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sim{o: o, table: table, clients: map[*client]bool{}, faults: map[string]*Fault{}, counts: map[string]int{}}, nil
+	return &Sim{o: o, table: table, clients: map[*client]bool{}, pid: 4710, faults: map[string]*Fault{}, counts: map[string]int{}}, nil
 }
 
 // Start starts VPP, with nothing configured.
@@ -93,6 +95,7 @@ func (s *Sim) start() error {
 	}
 	s.sock = sock
 	s.mu.Lock()
+	s.pid++
 	s.world = newWorld(s)
 	s.mu.Unlock()
 	s.all.Go(func() { s.accept(sock) })
@@ -138,6 +141,20 @@ func (s *Sim) Drop() {
 	for c := range s.clients {
 		c.close()
 	}
+}
+
+// A cut is a connection that is to end.
+type cut struct {
+	after int  // so many messages; 0: none is to end
+	done  bool // what the last of them asks for
+}
+
+// DropAt closes the connection by which the n-th message from now on comes, before it is
+// served or, if done, after; none of what is not sent yet is answered. 0 ends that.
+func (s *Sim) DropAt(n int, done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cut = cut{n, done}
 }
 
 // Hang has VPP stop where it is: connections stay, nothing is answered, until the

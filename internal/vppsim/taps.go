@@ -3,6 +3,7 @@ package vppsim
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/ethernet_types"
@@ -79,8 +80,9 @@ func createTAP(w *world, q *tapv2.TapCreateV3, r *tapv2.TapCreateV3Reply) errno 
 		}
 		t.remove = remove
 	}
+	tag, _, _ := strings.Cut(q.Tag, "\x00")
 	i := &iface{
-		name: fmt.Sprintf("tap%d", id), devType: "virtio", device: t, tag: q.Tag,
+		name: fmt.Sprintf("tap%d", id), devType: "virtio", device: t, tag: tag,
 		flags: linkUp, linkMTU: 9000, mtu: [4]uint32{9000},
 	}
 	r.SwIfIndex = interface_types.InterfaceIndex(w.create(i))

@@ -28,7 +28,7 @@ type world struct {
 }
 
 func newWorld(s *Sim) *world {
-	w := &world{sim: s, pid: 4711, unnumbered: map[uint32]uint32{}, bonded: map[uint32]bondMember{}, hidden: map[string][]*iface{}, memifSockets: newMemifSockets(), beside: newBeside()}
+	w := &world{sim: s, pid: s.pid, unnumbered: map[uint32]uint32{}, bonded: map[uint32]bondMember{}, hidden: map[string][]*iface{}, memifSockets: newMemifSockets(), beside: newBeside()}
 	w.interfaces.init()
 	w.tables.init()
 	w.l2.init()

@@ -50,6 +50,7 @@ type Conn struct {
 	born    time.Time
 	spoke   atomic.Int64 // when the last message came, nanoseconds since born
 	release string
+	pid     uint32 // of VPP's process
 
 	mu      sync.Mutex // guards what follows
 	out     []byte     // frames that wait to be written
@@ -202,6 +203,9 @@ func (c *Conn) First(variants ...api.Message) (api.Message, error) {
 	}
 	return nil, c.missing(variants[0])
 }
+
+// PID is the number of VPP's process, of a connection that a Manager has begun.
+func (c *Conn) PID() uint32 { return c.pid }
 
 // Messages is how many messages VPP has.
 func (c *Conn) Messages() int { return len(c.numbers) }

@@ -141,6 +141,11 @@ func (m *Manager) begin(ctx context.Context, c *Conn) error {
 		return fmt.Errorf("asking for its version: %w", err)
 	}
 	c.release = version.Version
+	var ping memclnt.ControlPingReply
+	if err := c.Call(ctx, &memclnt.ControlPing{}, &ping); err != nil {
+		return fmt.Errorf("asking for its process: %w", err)
+	}
+	c.pid = ping.VpePID
 	if err := m.o.Begin(ctx, c); err != nil {
 		return err
 	}

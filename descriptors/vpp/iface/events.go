@@ -20,6 +20,7 @@ import (
 type Events struct {
 	api     conn.API
 	links   *scheduler.Index[Meta]
+	orphans *orphans
 	observe func(...scheduler.Observed)
 
 	mu    sync.Mutex
@@ -31,9 +32,9 @@ type Events struct {
 // An event is how an interface is.
 type event struct{ up, deleted bool }
 
-func newEvents(api conn.API, links *scheduler.Index[Meta], s *scheduler.Scheduler) *Events {
+func newEvents(api conn.API, links *scheduler.Index[Meta], s *scheduler.Scheduler, orphans *orphans) *Events {
 	return &Events{
-		api: api, links: links, observe: s.Observe,
+		api: api, links: links, orphans: orphans, observe: s.Observe,
 		news: map[uint32]event{}, names: map[uint32]string{}, ready: make(chan struct{}, 1),
 	}
 }
@@ -44,12 +45,14 @@ func (e *Events) Take(message []byte) {
 	if vppwire.Decode(message, &m) != nil {
 		return
 	}
+	e.orphans.seen(uint32(m.SwIfIndex), !m.Deleted)
 	e.change(func() { e.news[uint32(m.SwIfIndex)] = event{up: linkIsUp(m.Flags), deleted: m.Deleted} })
 }
 
 // Subscribe asks for events on a new connection. What came on the one before is void:
 // all is read anew.
 func (e *Events) Subscribe(ctx context.Context, c *conn.Conn) error {
+	e.orphans.connected(c.PID())
 	e.change(func() { clear(e.news) })
 	return c.Call(ctx, &vppif.WantInterfaceEvents{EnableDisable: 1}, &vppif.WantInterfaceEventsReply{})
 }

@@ -11,7 +11,8 @@
 //
 // The name of an interface is its tag in VPP, so that it is known again after a restart
 // of the agent. What has no tag was made by somebody else: it is seen under
-// the name UNTAGGED-<name in VPP>, and never touched.
+// the name UNTAGGED-<name in VPP>, and never touched. One whose creation was cut short by a
+// break of the connection is found again: orphans.go.
 //
 // VPP keeps much of what names an interface when that is deleted, and gives its index to
 // the next: so an interface never goes before what depends on it.
@@ -86,6 +87,7 @@ type handler struct {
 	index Index
 	kinds map[form]kind
 
+	orphans orphans
 	sockets sync.Mutex // held while the number of a memif socket is looked for
 
 	mu   sync.Mutex        // guards made
@@ -104,7 +106,7 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 		return nil, nil, err
 	}
 	h.index = index
-	return index, newEvents(o.API, index, s), errors.Join(
+	return index, newEvents(o.API, index, s, &h.orphans), errors.Join(
 		register(s, h.addressDescriptor()),
 		register(s, h.vrfDescriptor()),
 		register(s, h.hasAddressDescriptor()),

@@ -37,6 +37,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*inter
 			return
 		}
 		h.rememberAll(all)
+		h.orphans.seenAll(all)
 		for _, f := range all {
 			foreign := f.details.Tag == "" && f.wanted == nil
 			if !yield(scheduler.Found[*interfaces.Interface, Meta]{Value: f.value, Meta: f.meta, Foreign: foreign}, nil) {
@@ -48,6 +49,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*inter
 
 // look asks VPP for all interfaces and what is on them, sorted by index.
 func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interfaces.Interface]) ([]*found, error) {
+	lost := h.orphans.all()
 	details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: everything})
 	if err != nil {
 		return nil, err
@@ -62,15 +64,33 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interface
 		f.wanted = byName[f.value.GetName()]
 		all[f.meta.Index] = f
 	}
-	for t, k := range h.kinds {
-		if err := k.retrieve(ctx, h, all); err != nil {
-			return nil, fmt.Errorf("interfaces of type %s: %w", t, err)
+	adopted, err := h.adopt(ctx, all, lost)
+	if err != nil {
+		return nil, err
+	}
+	if adopted {
+		for _, f := range all {
+			f.wanted = byName[f.value.GetName()]
 		}
+	}
+	if err := h.lookAtLinks(ctx, all); err != nil {
+		return nil, err
 	}
 	if err := h.lookAtParts(ctx, all); err != nil {
 		return nil, err
 	}
+	h.orphans.settle(lost)
 	return sorted(all), nil
+}
+
+// lookAtLinks fills in types and links.
+func (h *handler) lookAtLinks(ctx context.Context, all map[uint32]*found) error {
+	for t, k := range h.kinds {
+		if err := k.retrieve(ctx, h, all); err != nil {
+			return fmt.Errorf("interfaces of type %s: %w", t, err)
+		}
+	}
+	return nil
 }
 
 const everything = interface_types.InterfaceIndex(^uint32(0))

@@ -96,6 +96,7 @@ func createTAP(ctx context.Context, h *handler, v *interfaces.Interface) (uint32
 		ID: ^uint32(0), UseRandomMac: true, NumRxQueues: 1, NumTxQueues: 1,
 		RxRingSz: uint16(t.GetRxRingSize()), TxRingSz: uint16(t.GetTxRingSize()),
 		HostIfNameSet: true, HostIfName: hostOf(v),
+		Tag: v.GetName() + "\x00", // VPP keeps it as it comes, and reads it up to a zero byte
 	}
 	if mac, ok := parseMAC(v.GetPhysAddress()); ok {
 		request.UseRandomMac, request.MacAddress = false, mac

@@ -23,6 +23,9 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	}
 	k := h.kindOf(v)
 	index, err := k.create(ctx, h, v)
+	if uncertain(err) {
+		h.orphans.add(v, index)
+	}
 	if err != nil {
 		return Meta{}, err
 	}
@@ -32,7 +35,11 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 		meta, err = h.described(ctx, meta)
 	}
 	if err != nil {
-		return Meta{}, errors.Join(err, k.delete(ctx, h, v, meta))
+		gone := k.delete(ctx, h, v, meta)
+		if gone != nil {
+			h.orphans.add(v, index)
+		}
+		return Meta{}, errors.Join(err, gone)
 	}
 	h.remember(v.GetName(), index)
 	return meta, h.configure(ctx, meta, v)
@@ -83,9 +90,13 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 		err = k.delete(ctx, h, v, meta)
 	}
 	if err != nil && !errors.Is(err, api.INVALID_SW_IF_INDEX) {
+		if k.hides {
+			h.orphans.add(v, meta.Index) // it may have no name any more
+		}
 		return err
 	}
 	h.forget(v.GetName())
+	h.orphans.seen(meta.Index, false)
 	return nil
 }
 

@@ -1,0 +1,208 @@
+package iface
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"go.fd.io/govpp/api"
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/ip"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+// A rig is a scheduler with the descriptors of interfaces, on a VPP that has two loopbacks
+// of somebody else.
+type rig struct {
+	*testing.T
+	vpp   *simulated.VPP
+	sched *scheduler.Scheduler
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{T: t, vpp: simulated.Start(t, ""), sched: scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})}
+	other := r.vpp.Dial()
+	for range 2 {
+		r.vpp.Loopback(other, "")
+	}
+	group := r.sched.Group("vpp")
+	var events *Events
+	manager := conn.NewManager(conn.Options{
+		Socket: r.vpp.Socket, MinBackoff: time.Millisecond,
+		Log: slog.New(slog.DiscardHandler), Ready: func(conn.About) { group.Ready() }, Lost: group.Lost,
+		Events: map[api.Message]func([]byte){&vppif.SwInterfaceEvent{}: func(m []byte) { events.Take(m) }},
+		Begin:  func(ctx context.Context, c *conn.Conn) error { return events.Subscribe(ctx, c) },
+	})
+	_, events, err := Register(r.sched, Options{API: manager, Southbound: "vpp"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ipv6 := range []bool{false, true} {
+		r.vpp.Ask(other, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: 5, IsIP6: ipv6}}, &ip.IPTableAddDelReply{})
+	}
+	r.stand("host", "linux/interface/host-name/", "linux/interface/host-name/lo")
+	r.stand("table", "config/vpp/v2/vrf-table/", keys.VRFTable(5, false), keys.VRFTable(5, true))
+	r.run(r.sched.Run, manager.Run, events.Run)
+	return r
+}
+
+// stand has values of others stand, on which interfaces depend.
+func (r *rig) stand(name, prefix string, all ...string) {
+	r.Helper()
+	if err := register(r.sched, scheduler.Descriptor[*emptypb.Empty, struct{}]{Name: name, Prefix: prefix}); err != nil {
+		r.Fatal(err)
+	}
+	for _, key := range all {
+		r.sched.Observe(scheduler.Observed{Key: key, Value: &emptypb.Empty{}})
+	}
+}
+
+func (r *rig) run(tasks ...func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, len(tasks))
+	for _, task := range tasks {
+		go func() { ended <- task(ctx) }()
+	}
+	r.Cleanup(func() {
+		cancel()
+		for range tasks {
+			if err := <-ended; err != nil {
+				r.Error(err)
+			}
+		}
+	})
+}
+
+// declare declares just these values, and waits until all is settled.
+func (r *rig) declare(values ...*interfaces.Interface) {
+	r.Helper()
+	txn := scheduler.Txn{Replace: true}
+	var names []string
+	for _, v := range values {
+		value, err := r.sched.Value("config/vpp/v2/interfaces/"+v.GetName(), v)
+		if err != nil {
+			r.Fatal(err)
+		}
+		txn.Changes = append(txn.Changes, scheduler.Want(value))
+		names = append(names, value.Key())
+	}
+	if _, err := r.sched.Commit(r.Context(), txn); err != nil && !errors.Is(err, conn.ErrLost) {
+		r.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
+	defer cancel()
+	if err := r.sched.Wait(ctx, names...); err != nil {
+		r.Fatal(err)
+	}
+	for _, key := range names {
+		if st, _ := r.sched.Status(key); st.State != kvscheduler.ValueState_CONFIGURED {
+			r.Fatalf("%s is %s: %v", key, st.State, st.Err)
+		}
+	}
+}
+
+// expect waits until VPP shows these interfaces, whatever their indexes are.
+func (r *rig) expect(want string) {
+	r.Helper()
+	late := time.After(20 * time.Second)
+	for got := r.page(); got != want; got = r.page() {
+		select {
+		case <-late:
+			r.Fatalf("VPP has\n%s\nwant\n%s", got, want)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// page is what VPP shows of interfaces, without their indexes.
+func (r *rig) page() string {
+	var b strings.Builder
+	for line := range strings.Lines(r.vpp.Sim.Show("show interface")) {
+		b.WriteString(strings.Join(strings.Fields(line)[1:], " ") + "\n")
+	}
+	return b.String()
+}
+
+// messages is how many messages VPP gets while something is done.
+func (r *rig) messages(do func()) (n int) {
+	r.vpp.Sim.Counts()
+	do()
+	for _, count := range r.vpp.Sim.Counts() {
+		n += count
+	}
+	return n
+}
+
+// TestConnectionBreaksAtAnyMessage has an interface of each type come and go, with the
+// connection breaking at each message in turn, before VPP does what it asks for and after:
+// the interface is there once, or not at all.
+func TestConnectionBreaksAtAnyMessage(t *testing.T) {
+	lives := lives()
+	for kind := range kinds() {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			v := lives[kind].suite(t, kind).Values[0].Value
+			r := newRig(t)
+			r.declare()
+			bare := r.page()
+			come := r.messages(func() { r.declare(v) })
+			made := r.page()
+			leave := r.messages(func() { r.declare(); r.expect(bare) })
+			for n := range 2 * max(come, leave) {
+				r.vpp.Sim.DropAt(n/2+1, n%2 == 1)
+				r.declare(v)
+				r.expect(made)
+				r.vpp.Sim.DropAt(n/2+1, n%2 == 1)
+				r.declare()
+				r.expect(bare)
+			}
+		})
+	}
+}
+
+// TestManyAreLostAtOnce has the connection break while interfaces of all types are made.
+func TestManyAreLostAtOnce(t *testing.T) {
+	r := newRig(t)
+	r.declare()
+	bare := r.page()
+	var all []*interfaces.Interface
+	for kind, life := range lives() {
+		v := life.suite(t, kind).Values[0].Value
+		v.Name = strings.ReplaceAll(kind.String(), " ", "_")
+		all = append(all, v)
+	}
+	for i := range 10 {
+		all = append(all, parse[*interfaces.Interface](t, fmt.Sprintf(`name: "loop%d" type: SOFTWARE_LOOPBACK`, i)))
+	}
+	for n := 1; n < 2*len(all); n += 3 {
+		r.vpp.Sim.DropAt(n, true)
+		r.declare(all...)
+		names := map[string]int{}
+		for line := range strings.Lines(r.page()) {
+			names[strings.Fields(line)[1]]++
+		}
+		for _, v := range all {
+			if names[v.GetName()] != 1 {
+				t.Errorf("%s is there %d times", v.GetName(), names[v.GetName()])
+			}
+		}
+		if got, want := strings.Count(r.page(), "\n"), strings.Count(bare, "\n")+len(all); got != want {
+			t.Errorf("VPP has %d lines, want %d:\n%s", got, want, r.page())
+		}
+		r.vpp.Sim.DropAt(0, false)
+		r.declare()
+		r.expect(bare)
+	}
+}
