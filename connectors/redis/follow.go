@@ -1,10 +1,13 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -20,19 +23,54 @@ func (w *watch) list(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := w.listAll(ctx); err != nil {
+		return err
+	}
+	return w.finish(ctx)
+}
+
+// listAll emits the pairs of all masters, which are read at the same time, and the
+// next page while one is emitted.
+func (w *watch) listAll(ctx context.Context) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	all, each := errgroup.WithContext(ctx)
+	pages, listed := make(chan []kvdbsync.Event), make(chan error, 1)
 	for _, n := range w.nodes {
-		err := scan(ctx, n.data, w.prefix, func(keys []string) error {
-			events, err := w.read(ctx, keys)
-			if err != nil {
-				return err
+		all.Go(func() error { return w.listNode(each, n, pages) })
+	}
+	go func() {
+		listed <- all.Wait()
+		close(pages)
+	}()
+	for events := range pages {
+		if err == nil {
+			if err = w.emit(kvdbsync.Batch{Events: events}); err != nil {
+				cancel()
 			}
-			return w.emit(kvdbsync.Batch{Events: events})
-		})
+		}
+	}
+	return cmp.Or(err, <-listed)
+}
+
+// listNode hands on the pairs of one master.
+func (w *watch) listNode(ctx context.Context, n *node, pages chan<- []kvdbsync.Event) error {
+	read := w.read
+	if w.cluster != nil {
+		read = fromNode(n.data, w.cluster)
+	}
+	return scan(ctx, n.data, w.prefix, func(keys []string) error {
+		events, err := read(ctx, keys)
 		if err != nil {
 			return err
 		}
-	}
-	return w.finish(ctx)
+		select {
+		case pages <- events:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
 }
 
 // finish completes the listing with what has changed while it was made.

@@ -151,6 +151,7 @@ func TestCluster(t *testing.T) {
 	}{
 		{"conformance", clusterConformance},
 		{"store", clusterStore},
+		{"keys that have moved", movedKeys},
 		{"reshard", reshard},
 		{"fail over", failOver},
 		{"slot that nobody serves", uncover},
@@ -203,6 +204,31 @@ func clusterStore(t *testing.T, c *cluster) {
 	}
 	if pairs, err := client.List(t.Context(), root); len(pairs) > 0 || err != nil {
 		t.Errorf("some were made: %v, %v", pairs, err)
+	}
+}
+
+// movedKeys asks a master for keys that it has not, among them some that nobody has.
+func movedKeys(t *testing.T, c *cluster) {
+	var keys []string
+	for i := range 20 {
+		keys = append(keys, fmt.Sprint(root, i))
+		if i%4 > 0 {
+			c.put(keys[i], keys[i])
+			defer c.delete(keys[i])
+		}
+	}
+	events, err := redis.FromNode(bareClient(t, c.nodes[0].Addr), c.client)(t.Context(), keys)
+	if err != nil || len(events) != len(keys) {
+		t.Fatalf("%d events, %v", len(events), err)
+	}
+	for i, e := range events {
+		want := keys[i]
+		if i%4 == 0 {
+			want = ""
+		}
+		if e.Key != keys[i] || string(e.Value) != want || (e.Value == nil) != (want == "") {
+			t.Errorf("%+v, want %q", e, want)
+		}
 	}
 }
 

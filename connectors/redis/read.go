@@ -85,21 +85,47 @@ func settleOpen(ctx context.Context, client goredis.Cmdable, events []kvdbsync.E
 // moment.
 func oneByOne(client goredis.Cmdable) reader {
 	return func(ctx context.Context, keys []string) ([]kvdbsync.Event, error) {
-		pipe := client.Pipeline()
-		answers := make([]*goredis.StringCmd, len(keys))
-		for i, key := range keys {
-			answers[i] = pipe.Get(ctx, key)
-		}
-		_, _ = pipe.Exec(ctx) // each answer has its own error
 		events := make([]kvdbsync.Event, len(keys))
-		for i, key := range keys {
+		for i, answer := range get(ctx, client, keys) {
 			var err error
-			if events[i], err = event(key, answers[i]); err != nil {
-				return nil, fmt.Errorf("reading %s in redis: %w", key, err)
+			if events[i], err = event(keys[i], answer); err != nil {
+				return nil, err
 			}
 		}
 		return events, nil
 	}
+}
+
+// fromNode reads keys of a Cluster where they were seen, and wherever they are those
+// that have moved since.
+func fromNode(n *goredis.Client, cluster goredis.Cmdable) reader {
+	return func(ctx context.Context, keys []string) ([]kvdbsync.Event, error) {
+		events := make([]kvdbsync.Event, len(keys))
+		var moved []int
+		for i, answer := range get(ctx, n, keys) {
+			if err := answer.Err(); goredis.HasErrorPrefix(err, "MOVED") || goredis.HasErrorPrefix(err, "ASK") {
+				events[i].Key = keys[i]
+				moved = append(moved, i)
+				continue
+			}
+			var err error
+			if events[i], err = event(keys[i], answer); err != nil {
+				return nil, err
+			}
+		}
+		return events, settleOpen(ctx, cluster, events, moved)
+	}
+}
+
+// get reads each of the keys by a command of its own.
+func get(ctx context.Context, client goredis.Cmdable, keys []string) []*goredis.StringCmd {
+	pipe := client.Pipeline()
+	answers := make([]*goredis.StringCmd, len(keys))
+	for i, key := range keys {
+		answers[i] = pipe.Get(ctx, key)
+	}
+	_, _ = pipe.Exec(ctx) // each answer has its own error
+	return answers
 }
 
 func event(key string, answer *goredis.StringCmd) (kvdbsync.Event, error) {
@@ -112,7 +138,7 @@ func event(key string, answer *goredis.StringCmd) (kvdbsync.Event, error) {
 	case goredis.HasErrorPrefix(err, "WRONGTYPE"):
 		return kvdbsync.Event{Key: key, Err: ErrNotString}, nil
 	}
-	return kvdbsync.Event{}, err
+	return kvdbsync.Event{}, fmt.Errorf("reading %s in redis: %w", key, err)
 }
 
 // notNil keeps an empty value apart from none: the library does not.
