@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 )
@@ -131,21 +132,22 @@ func (a *agent) step(rt *rapid.T, sim *simulated.VPP, declared map[string]string
 	a.settle(declared)
 }
 
-// settle declares exactly these values. Verbs may fail while VPP starts.
+// settle declares exactly these values. Verbs may fail while VPP starts, and wait if it
+// was killed while they ran.
 func (a *agent) settle(values map[string]string) {
 	a.Helper()
 	var flat []string
 	for key, value := range values {
 		flat = append(flat, key, value)
 	}
-	if _, err := a.declare(true, flat...); err != nil && !errors.Is(err, conn.ErrLost) {
+	if _, err := a.declare(true, flat...); err != nil && !errors.Is(err, conn.ErrLost) && !errors.Is(err, vpp.ErrSuspect) {
 		a.Errorf("of %q: %v", slices.Sorted(maps.Keys(values)), err)
 	}
 }
 
 // eventually waits until the pages are these.
 func eventually(rt *rapid.T, sim *simulated.VPP, want string) {
-	deadline := time.Now().Add(3 * time.Second)
+	deadline := time.Now().Add(10 * time.Second)
 	for got := pages(sim); got != want; got = pages(sim) {
 		if time.Now().After(deadline) {
 			rt.Fatalf("VPP has\n%s\nwant\n%s", got, want)
