@@ -15,6 +15,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // town is a network in which much hangs on much.
@@ -37,6 +38,8 @@ func town() map[string]string {
 		links + "ips1":  `{"name":"ips1","type":"IPSEC_TUNNEL","unnumbered":{"interface_with_ip":"lo3"},"ipsec":{}}`,
 		links + "mem1":  `{"name":"mem1","type":"MEMIF","enabled":true,"memif":{"id":1,"master":true}}`,
 		links + "mem2":  `{"name":"mem2","type":"MEMIF","enabled":true,"memif":{"id":2,"master":true}}`,
+
+		links + "lo5": `{"name":"lo5","type":"SOFTWARE_LOOPBACK","enabled":true,"vrf":5,"set_dhcp_client":true}`,
 
 		l2 + "bridge-domain/bd1":                               `{"name":"bd1","flood":true,"learn":true,"forward":true,"interfaces":[{"name":"ta1"},{"name":"vx1"},{"name":"lo4","bridged_virtual_interface":true}],"arp_termination_table":[{"ip_address":"10.0.0.9","phys_address":"02:00:00:00:00:09"}]}`,
 		l2 + "fib/bd1/mac/02:00:00:00:00:01":                   `{"bridge_domain":"bd1","phys_address":"02:00:00:00:00:01","action":"FORWARD","outgoing_interface":"ta1","static_config":true}`,
@@ -66,7 +69,7 @@ func pages(sim *simulated.VPP) string {
 		}
 	}
 	var out strings.Builder
-	for _, page := range []string{"show interface", "show ip table", "show ip fib", "show bridge-domain", "show l2fib"} {
+	for _, page := range []string{"show interface", "show dhcp client", "show ip table", "show ip fib", "show bridge-domain", "show l2fib"} {
 		lines := strings.Split(sim.Show(page), "\n")
 		for i, line := range lines {
 			words := strings.Fields(line)
@@ -140,7 +143,13 @@ func (a *agent) settle(values map[string]string) {
 	for key, value := range values {
 		flat = append(flat, key, value)
 	}
-	if _, err := a.declare(true, flat...); err != nil && !errors.Is(err, conn.ErrLost) && !errors.Is(err, vpp.ErrSuspect) {
+	_, err := a.declare(true, flat...)
+	for _, fine := range []error{conn.ErrLost, vpp.ErrSuspect, scheduler.ErrUnimplemented} {
+		if errors.Is(err, fine) {
+			return
+		}
+	}
+	if err != nil {
 		a.Errorf("of %q: %v", slices.Sorted(maps.Keys(values)), err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"log/slog"
 
 	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/dhcp"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"golang.org/x/sync/errgroup"
 
@@ -67,8 +68,11 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		Ready:      func(conn.About) { guard.reborn(); group.Ready() },
 		Lost:       group.Lost,
 		Log:        o.Log,
-		Events:     map[api.Message]func([]byte){&vppif.SwInterfaceEvent{}: func(m []byte) { p.events.Take(m) }},
-		Begin:      func(ctx context.Context, c *conn.Conn) error { return p.events.Subscribe(ctx, c) },
+		Events: map[api.Message]func([]byte){
+			&vppif.SwInterfaceEvent{}: func(m []byte) { p.events.Take(m) },
+			&dhcp.DHCPComplEvent{}:    func(m []byte) { p.events.TakeLease(m) },
+		},
+		Begin: func(ctx context.Context, c *conn.Conn) error { return p.events.Subscribe(ctx, c) },
 	})
 	var err error
 	p.links, p.events, err = iface.Register(s, iface.Options{API: p.manager, Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost})

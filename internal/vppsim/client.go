@@ -148,8 +148,12 @@ func (c *client) introduced(message []byte) {
 	c.send(vppwire.CreateReplyID, welcome, vppwire.Context(message, &hello))
 }
 
-// answer sends an answer to a request.
-func (c *client) answer(m api.Message, context uint32) { c.send(c.sim.table.id(m), m, context) }
+// answer sends an answer or an event, unless this release has another form of it.
+func (c *client) answer(m api.Message, context uint32) {
+	if id := c.sim.table.id(m); id != 0 {
+		c.send(id, m, context)
+	}
+}
 
 func (c *client) send(id uint16, m api.Message, context uint32) {
 	c.mu.Lock()
@@ -189,7 +193,7 @@ func (c *client) drained() {
 // sendEvents queues the events that waited for the answers before them.
 func (c *client) sendEvents() {
 	for _, e := range c.events {
-		c.send(c.sim.table.id(e), e, 0)
+		c.answer(e, 0)
 	}
 	c.events = nil
 }

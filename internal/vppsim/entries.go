@@ -35,6 +35,7 @@ func allEntries() []entry {
 		vmxnet3Messages(),
 		bondMessages(),
 		neighbourMessages(),
+		dhcpMessages(),
 	} {
 		out = append(out, domain...)
 	}

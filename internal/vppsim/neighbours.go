@@ -41,12 +41,13 @@ type beside struct {
 	proxying    map[uint32]bool
 	teib        map[teibKey]teib.TeibEntry
 	l3xc        map[xcKey]l3xc.L3xc
+	dhcpClients map[uint32]*dhcpClient // by index of the interface
 }
 
 func newBeside() beside {
 	return beside{
 		neighbours: map[neighbourKey]ip_neighbor.IPNeighbor{}, proxying: map[uint32]bool{},
-		teib: map[teibKey]teib.TeibEntry{}, l3xc: map[xcKey]l3xc.L3xc{},
+		teib: map[teibKey]teib.TeibEntry{}, l3xc: map[xcKey]l3xc.L3xc{}, dhcpClients: map[uint32]*dhcpClient{},
 	}
 }
 

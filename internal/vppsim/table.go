@@ -61,7 +61,9 @@ func newTable(release string, without []string) (*table, error) {
 		}
 		t.byID[t.add(e.request)] = &e
 		for _, m := range e.answers {
-			t.add(m)
+			if !differs[m.GetMessageName()] {
+				t.add(m)
+			}
 		}
 	}
 	return t, nil

@@ -82,6 +82,7 @@ func cliInband(w *world, q *vlib.CliInband, r *vlib.CliInbandReply) errno {
 func (w *world) show(command string) string {
 	pages := map[string]func(*world) string{
 		"show bridge-domain": (*world).showBridges,
+		"show dhcp client":   (*world).showDHCPClients,
 		"show interface":     (*world).showInterfaces,
 		"show ip fib":        (*world).showRoutes,
 		"show ip table":      (*world).showTables,

@@ -15,12 +15,13 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// Events tells the scheduler which links VPP says are up, and which interfaces somebody
-// else has deleted. Of one interface the newest event counts, and none is lost.
+// Events tells the scheduler which links VPP says are up, which interfaces somebody
+// else has deleted, and what DHCP servers have given. Of one interface the newest event counts, and none is lost.
 type Events struct {
 	api     conn.API
 	links   *scheduler.Index[Meta]
 	orphans *orphans
+	leases  *leases
 	observe func(...scheduler.Observed)
 
 	mu    sync.Mutex
@@ -32,9 +33,9 @@ type Events struct {
 // An event is how an interface is.
 type event struct{ up, deleted bool }
 
-func newEvents(api conn.API, links *scheduler.Index[Meta], s *scheduler.Scheduler, orphans *orphans) *Events {
+func newEvents(h *handler, links *scheduler.Index[Meta], s *scheduler.Scheduler) *Events {
 	return &Events{
-		api: api, links: links, orphans: orphans, observe: s.Observe,
+		api: h.API, links: links, orphans: &h.orphans, leases: h.leases, observe: s.Observe,
 		news: map[uint32]event{}, names: map[uint32]string{}, ready: make(chan struct{}, 1),
 	}
 }
@@ -48,6 +49,9 @@ func (e *Events) Take(message []byte) {
 	e.orphans.seen(uint32(m.SwIfIndex), !m.Deleted)
 	e.change(func() { e.news[uint32(m.SwIfIndex)] = event{up: linkIsUp(m.Flags), deleted: m.Deleted} })
 }
+
+// TakeLease takes a message dhcp_compl_event.
+func (e *Events) TakeLease([]byte) { e.leases.wake() }
 
 // Subscribe asks for events on a new connection. What came on the one before is void:
 // all is read anew.
@@ -71,6 +75,7 @@ func (e *Events) change(do func()) {
 func (e *Events) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return e.follow(ctx) })
+	group.Go(func() error { return e.leases.run(ctx, e.links) })
 	group.Go(func() error {
 		for {
 			select {

@@ -22,9 +22,11 @@
 package iface
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"go.fd.io/govpp/binapi/interface_types"
 
@@ -43,6 +45,8 @@ const (
 	UnnumberedName = "vpp-unnumbered-interface"
 	LinkStateName  = "vpp-interface-link-state"
 	BondName       = "bond-interface"
+	DHCPName       = "vpp-dhcp"
+	LeaseName      = "vpp-dhcp-lease"
 )
 
 // ErrNotThere says that an interface that is needed does not stand.
@@ -73,6 +77,9 @@ type Options struct {
 	LinuxHost func(name string) (host string, ok bool)
 	// MTU of interfaces that declare none; 0: what VPP gives them.
 	MTU uint32
+	// Leases is how often those of DHCP clients are read, besides when VPP tells of one.
+	// Defaults to 10 s.
+	Leases time.Duration
 }
 
 // An Index looks up interfaces that stand, by name.
@@ -84,8 +91,9 @@ type Index interface {
 // handler has what the verbs need.
 type handler struct {
 	Options
-	index Index
-	kinds map[form]kind
+	index  Index
+	leases *leases
+	kinds  map[form]kind
 
 	orphans orphans
 	sockets sync.Mutex // held while the number of a memif socket is looked for
@@ -100,13 +108,15 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 	if o.LinuxHost == nil {
 		o.LinuxHost = func(string) (string, bool) { return "", false }
 	}
-	h := &handler{Options: o, kinds: kinds(), made: map[string]uint32{}}
+	h := &handler{Options: o, kinds: kinds(), made: map[string]uint32{}, leases: newLeases(cmp.Or(o.Leases, 10*time.Second), o.API, s)}
 	index, err := scheduler.Register(s, h.descriptor())
 	if err != nil {
 		return nil, nil, err
 	}
 	h.index = index
-	return index, newEvents(o.API, index, s, &h.orphans), errors.Join(
+	return index, newEvents(h, index, s), errors.Join(
+		register(s, h.clientDescriptor()),
+		register(s, h.leaseDescriptor()),
 		register(s, h.addressDescriptor()),
 		register(s, h.vrfDescriptor()),
 		register(s, h.hasAddressDescriptor()),

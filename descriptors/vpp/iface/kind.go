@@ -2,6 +2,7 @@ package iface
 
 import (
 	"context"
+	"net/netip"
 
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
@@ -93,6 +94,7 @@ type found struct {
 	meta    Meta
 	wanted  *interfaces.Interface // what is declared under its name; nil: nothing
 	gone    bool                  // it was deleted while it was looked at
+	leased  netip.Prefix          // what DHCP has given to it
 }
 
 // loopback is the kind of SOFTWARE_LOOPBACK.

@@ -133,7 +133,7 @@ func sameParts(old, new *interfaces.Interface) bool {
 	}
 	same := func(a, b *interfaces.BondLink_BondedInterface) bool { return proto.Equal(a, b) }
 	return old.GetVrf() == new.GetVrf() && slices.EqualFunc(members(old), members(new), same) && slices.Equal(sorted(old), sorted(new)) &&
-		proto.Equal(old.GetUnnumbered(), new.GetUnnumbered())
+		proto.Equal(old.GetUnnumbered(), new.GetUnnumbered()) && old.GetSetDhcpClient() == new.GetSetDhcpClient()
 }
 
 // sameMAC: none in the new value is any.
@@ -191,18 +191,22 @@ func (h *handler) derived(_ string, v *interfaces.Interface) []scheduler.KeyValu
 	for _, addr := range v.GetIpAddresses() {
 		add(keys.Address{Interface: name, Source: keys.Static, Addr: addr}.Key())
 	}
-	if len(v.GetIpAddresses()) > 0 {
+	if v.GetSetDhcpClient() {
+		add(keys.DHCPClient(name))
+	}
+	if len(v.GetIpAddresses()) > 0 || v.GetSetDhcpClient() {
 		add(keys.HasAddress(name))
 	}
 	return out
 }
 
 // versionsOf is of which IP versions an interface is in a VRF: those of the ends of
-// a tunnel, otherwise those of its addresses.
+// a tunnel, otherwise those of its addresses, of which DHCP gives one of IPv4.
 func (h *handler) versionsOf(v *interfaces.Interface) (ipv4, ipv6 bool) {
 	if of := h.kindOf(v).versions; of != nil {
 		return of(v)
 	}
+	ipv4 = v.GetSetDhcpClient()
 	for _, addr := range v.GetIpAddresses() {
 		reference := alloc.Is(addr)
 		ipv4 = ipv4 || reference || !strings.Contains(addr, ":")

@@ -118,8 +118,8 @@ func general(d vppif.SwInterfaceDetails) *interfaces.Interface {
 	return v
 }
 
-// lookAtParts fills in addresses, VRFs and who borrows an address. What has gone meanwhile
-// is left out.
+// lookAtParts fills in addresses, VRFs, who borrows an address and who gets one by DHCP.
+// What has gone meanwhile is left out.
 func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*found) error {
 	borrowed, err := conn.Dump[ip.IPUnnumberedDetails](ctx, h.API, &ip.IPUnnumberedDump{SwIfIndex: everything})
 	if err != nil {
@@ -129,6 +129,15 @@ func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*found) error 
 		borrower, lender := all[uint32(b.SwIfIndex)], all[uint32(b.IPSwIfIndex)]
 		if borrower != nil && lender != nil {
 			borrower.value.Unnumbered = &interfaces.Interface_Unnumbered{InterfaceWithIp: lender.value.GetName()}
+		}
+	}
+	clients, err := dhcpClients(ctx, h.API)
+	if err != nil {
+		return err
+	}
+	for _, c := range clients {
+		if f := all[uint32(c.Client.SwIfIndex)]; f != nil {
+			f.value.SetDhcpClient, f.leased = true, leased(c.Lease)
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -156,6 +165,9 @@ func (h *handler) lookAt(ctx context.Context, f *found) error {
 			return err
 		}
 		for _, p := range addresses {
+			if p == f.leased {
+				continue // it comes and goes by itself
+			}
 			f.value.IpAddresses = append(f.value.IpAddresses, spelled(p, f.wanted))
 		}
 		table := &vppif.SwInterfaceGetTableReply{}

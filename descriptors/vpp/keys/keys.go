@@ -22,6 +22,8 @@ const (
 	Interfaces   = "config/vpp/v2/interfaces/"
 	part         = "vpp/interface/"
 	Unnumbereds  = part + "unnumbered/"
+	DHCPClients  = part + "dhcp-client/"
+	DHCPLeases   = part + "dhcp-lease/"
 	Bonds        = "vpp/bond/"
 	BridgeParts  = "vpp/bd/"
 	ProxyARPs    = "vpp/proxyarp/interface/"
@@ -157,6 +159,12 @@ func ParseVRF(key string) (VRF, bool) {
 
 // Unnumbered is the key of the borrowing of an address.
 func Unnumbered(iface string) string { return Unnumbereds + or(iface) }
+
+// DHCPClient is the key of the DHCP client of an interface.
+func DHCPClient(iface string) string { return DHCPClients + or(iface) }
+
+// DHCPLease is the key of what a DHCP server has given to an interface.
+func DHCPLease(iface string) string { return DHCPLeases + or(iface) }
 
 // HasAddress is the key that says that an interface has an address.
 func HasAddress(iface string) string { return part + or(iface) + "/has-IP-address" }

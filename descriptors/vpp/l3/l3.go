@@ -116,11 +116,4 @@ func (h handler) interfaceNamed(name string) (iface.Meta, error) {
 }
 
 // namesByIndex are the names of the interfaces that stand.
-func (h handler) namesByIndex() map[uint32]string {
-	all := h.Interfaces.All()
-	out := make(map[uint32]string, len(all))
-	for name, meta := range all {
-		out[meta.Index] = name
-	}
-	return out
-}
+func (h handler) namesByIndex() map[uint32]string { return iface.NamesByIndex(h.Interfaces) }

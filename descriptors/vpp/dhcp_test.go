@@ -1,0 +1,115 @@
+package vpp_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/internal/vppsim"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+)
+
+// TestDHCP has an interface get its address by DHCP, in a VRF, and another borrow it: they
+// come and go as the lease does, VPP is started anew, and the agent is.
+func TestDHCP(t *testing.T) {
+	onEachRelease(t, func(t *testing.T, sim *vppsim.Sim, socket string) {
+		if sim.Release() == "22.02" {
+			dhcpIsNotThere(t, socket)
+			return
+		}
+		addressesByDHCP(t, sim, socket)
+	})
+}
+
+const (
+	clientKey   = "vpp/interface/dhcp-client/loop1"
+	leaseKey    = "vpp/interface/dhcp-lease/loop1"
+	borrowerKey = "vpp/interface/unnumbered/loop2"
+)
+
+func withDHCP() []string {
+	return []string{
+		loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"vrf":5,"set_dhcp_client":true,"phys_address":"02:00:00:00:00:01"}`,
+		"config/vpp/v2/interfaces/loop2", `{"name":"loop2","type":"SOFTWARE_LOOPBACK","enabled":true,"unnumbered":{"interface_with_ip":"loop1"}}`,
+		"config/vpp/v2/vrf-table/id/5/protocol/IPV4", `{"id":5}`,
+	}
+}
+
+func dhcpIsNotThere(t *testing.T, socket string) {
+	a := startAgent(t, socket)
+	awaitReady(t, a)
+	if _, err := a.declare(false, withDHCP()...); err == nil {
+		t.Error("nothing is wrong")
+	}
+	a.expectState(loopKey, kvscheduler.ValueState_CONFIGURED)
+	a.expectState(clientKey, kvscheduler.ValueState_UNIMPLEMENTED)
+}
+
+func addressesByDHCP(t *testing.T, sim *vppsim.Sim, socket string) {
+	const (
+		configured = kvscheduler.ValueState_CONFIGURED
+		obtained   = kvscheduler.ValueState_OBTAINED
+	)
+	give := func(address string) {
+		t.Helper()
+		if err := sim.Lease("loop1", netip.MustParsePrefix(address), netip.MustParseAddr("10.1.0.1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := startAgent(t, socket)
+	awaitReady(t, a)
+	a.want(true, withDHCP()...)
+	a.expectState(clientKey, configured)
+	a.expectState(borrowerKey, kvscheduler.ValueState_PENDING)
+
+	give("10.1.0.9/24")
+	a.awaitState(borrowerKey, configured)
+	a.expectState("vpp/interface/loop1/address/from_dhcp/10.1.0.9/24", obtained)
+	a.expectLease(`interface_name: "loop1" host_name: "loop1" host_phys_address: "02:00:00:00:00:01" host_ip_address: "10.1.0.9/24" router_ip_address: "10.1.0.1/24"`)
+	awaits(t, sim, "show interface", "loop1 up 5 10.1.0.9/24", "loop2 up 5")
+
+	give("10.1.0.10/24")
+	a.awaitState("vpp/interface/loop1/address/from_dhcp/10.1.0.10/24", obtained)
+	a.expectState(borrowerKey, configured)
+
+	a.stop()
+	sim.Counts()
+	a = startAgent(t, socket)
+	awaitReady(t, a)
+	a.want(true, withDHCP()...)
+	expectOnlyReads(t, sim)
+	a.expectState(leaseKey, obtained)
+	a.expectState(borrowerKey, configured)
+
+	if err := sim.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	awaits(t, sim, "show dhcp client", "no address")
+	a.awaitState(borrowerKey, kvscheduler.ValueState_PENDING)
+	give("10.1.0.9/24")
+	a.awaitState(borrowerKey, configured)
+
+	watch := a.sched.Watch(leaseKey)
+	defer watch.Close()
+	a.want(false, loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true}`)
+	if gone, err := watch.Next(t.Context()); err != nil || gone[0].State != kvscheduler.ValueState_REMOVED {
+		t.Errorf("the lease is %v, %v, want it withdrawn", gone, err)
+	}
+	if left := sim.Show("show dhcp client"); left != "" {
+		t.Errorf("left behind: %s", left)
+	}
+}
+
+func (a *agent) expectLease(text string) {
+	a.Helper()
+	var want interfaces.DHCPLease
+	if err := prototext.Unmarshal([]byte(text), &want); err != nil {
+		a.Fatal(err)
+	}
+	if s, ok := a.sched.Status(leaseKey); !ok || !proto.Equal(s.Have, &want) {
+		a.Errorf("the lease is %+v, want %v", s, &want)
+	}
+}

@@ -1,0 +1,137 @@
+package iface
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/netip"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/dhcp"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/vppwire"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// clientDescriptor runs a DHCP client on an interface. It begins in the VRF that the
+// interface is to be in: VPP does not move one that has an address.
+func (h *handler) clientDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}] {
+	return scheduler.Descriptor[*emptypb.Empty, struct{}]{
+		Name:       DHCPName,
+		Prefix:     keys.DHCPClients,
+		Southbound: h.Southbound,
+
+		Dependencies: func(key string, _ *emptypb.Empty) []scheduler.Dependency {
+			return []scheduler.Dependency{{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.VRFs(clientOf(key))}}}
+		},
+		Create: func(ctx context.Context, key string, _ *emptypb.Empty) (struct{}, error) {
+			return struct{}{}, h.setClient(ctx, clientOf(key), true)
+		},
+		Delete: func(ctx context.Context, key string, _ *emptypb.Empty, _ struct{}) error {
+			err := h.setClient(ctx, clientOf(key), false)
+			if errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere) {
+				return nil
+			}
+			return err
+		},
+	}
+}
+
+func clientOf(key string) string { return key[len(keys.DHCPClients):] }
+
+// setClient: VPP calls it an invalid value that the client is already as it is to be.
+func (h *handler) setClient(ctx context.Context, name string, on bool) error {
+	if _, err := h.API.First(&dhcp.DHCPClientDetails{}); err != nil {
+		return err // what it is given could not be read
+	}
+	meta, ok := h.index.Get(name)
+	if !ok {
+		return notThere(name)
+	}
+	client := dhcp.DHCPClient{SwIfIndex: meta.SwIfIndex(), Hostname: name, WantDHCPEvent: true}
+	err := h.API.Call(ctx, &dhcp.DHCPClientConfig{IsAdd: on, Client: client}, &dhcp.DHCPClientConfigReply{})
+	if err != nil && !errors.Is(err, api.INVALID_VALUE) {
+		return err
+	}
+	h.leases.wake()
+	return nil
+}
+
+// dhcpClients are those that run in VPP, with what they have been given.
+func dhcpClients(ctx context.Context, a conn.API) ([]dhcp.DHCPClientDetails, error) {
+	if !a.Has(&dhcp.DHCPClientDetails{}) {
+		return nil, nil
+	}
+	return conn.Dump[dhcp.DHCPClientDetails](ctx, a, &dhcp.DHCPClientDump{})
+}
+
+// leased is the address that VPP has given to the interface; the zero Prefix: none.
+func leased(l dhcp.DHCPLease) netip.Prefix {
+	if a := vppwire.Addr(l.HostAddress); !a.IsUnspecified() {
+		return netip.PrefixFrom(a, int(l.MaskWidth))
+	}
+	return netip.Prefix{}
+}
+
+// leaseOf is a lease as a value; nil: there is none.
+func leaseOf(name string, l dhcp.DHCPLease) *interfaces.DHCPLease {
+	address := leased(l)
+	if !address.IsValid() {
+		return nil
+	}
+	v := &interfaces.DHCPLease{
+		InterfaceName: name, HostName: l.Hostname, IsIpv6: l.IsIPv6,
+		HostPhysAddress: l.HostMac.String(), HostIpAddress: address.String(),
+	}
+	if router := vppwire.Addr(l.RouterAddress); !router.IsUnspecified() {
+		v.RouterIpAddress = netip.PrefixFrom(router, int(l.MaskWidth)).String()
+	}
+	return v
+}
+
+// leaseDescriptor notices what DHCP servers have given.
+func (h *handler) leaseDescriptor() scheduler.Descriptor[*interfaces.DHCPLease, struct{}] {
+	return scheduler.Descriptor[*interfaces.DHCPLease, struct{}]{
+		Name:       LeaseName,
+		Prefix:     keys.DHCPLeases,
+		Southbound: h.Southbound,
+
+		Derived: func(_ string, v *interfaces.DHCPLease) []scheduler.KeyValue {
+			address := keys.Address{Interface: v.GetInterfaceName(), Source: keys.FromDHCP, Addr: v.GetHostIpAddress()}
+			return []scheduler.KeyValue{{Key: address.Key(), Value: &emptypb.Empty{}}}
+		},
+		Retrieve:      h.retrieveLeases,
+		RetrieveAfter: []string{Name},
+	}
+}
+
+func (h *handler) retrieveLeases(ctx context.Context, _ []scheduler.Wanted[*interfaces.DHCPLease]) iter.Seq2[scheduler.Found[*interfaces.DHCPLease, struct{}], error] {
+	type found = scheduler.Found[*interfaces.DHCPLease, struct{}]
+	return func(yield func(found, error) bool) {
+		leases, err := h.leases.read(ctx, h.index)
+		if err != nil {
+			yield(found{}, err)
+			return
+		}
+		h.leases.wake() // to be read again, if there are clients
+		for name, v := range leases {
+			if !yield(found{Key: keys.DHCPLease(name), Value: v, Foreign: true}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// NamesByIndex are the names of the interfaces that stand.
+func NamesByIndex(links Index) map[uint32]string {
+	all := links.All()
+	out := make(map[uint32]string, len(all))
+	for name, meta := range all {
+		out[meta.Index] = name
+	}
+	return out
+}

@@ -1,0 +1,71 @@
+package iface
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/conformance"
+)
+
+func TestDHCPClientConforms(t *testing.T) {
+	onEach(t, (*handler).clientDescriptor, conformance.Suite[*emptypb.Empty, struct{}]{
+		Values: []scheduler.Wanted[*emptypb.Empty]{empty(keys.DHCPClient(base)), empty(keys.DHCPClient(other))},
+	}, "22.02")
+}
+
+// TestDHCPWithoutItsMessages: on 22.02 it could not be read what a client has been given.
+func TestDHCPWithoutItsMessages(t *testing.T) {
+	h, _ := onVPP(t, "22.02")
+	if _, err := h.clientDescriptor().Create(t.Context(), keys.DHCPClient(base), &emptypb.Empty{}); !errors.Is(err, scheduler.ErrUnimplemented) {
+		t.Errorf("it is %v, want it unimplemented", err)
+	}
+}
+
+// TestLeaseThatNobodyTellsOf has a lease end, of which VPP tells nobody.
+func TestLeaseThatNobodyTellsOf(t *testing.T) {
+	vpp := simulated.Start(t, "")
+	s := scheduler.New(scheduler.Options{Out: t.Output()})
+	_, events, err := Register(s, Options{API: vpp.Dial(), Southbound: "vpp", Leases: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	go func() { ended <- s.Run(ctx) }()
+	go func() { ended <- events.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-ended, <-ended); err != nil {
+			t.Error(err)
+		}
+	})
+	v, err := s.Value(keys.InterfaceKey("if1"), &interfaces.Interface{Name: "if1", Type: interfaces.Interface_SOFTWARE_LOOPBACK, SetDhcpClient: true})
+	if err == nil {
+		_, err = s.Commit(t.Context(), scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch := s.Watch(keys.DHCPLeases)
+	defer watch.Close()
+	for _, lease := range []netip.Prefix{netip.MustParsePrefix("10.0.0.9/24"), {}} {
+		if err := vpp.Sim.Lease("if1", lease, netip.Addr{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := watch.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, stands := s.Status(keys.DHCPLease("if1")); stands != lease.IsValid() {
+			t.Errorf("with lease %v one is known: %t", lease, stands)
+		}
+	}
+}
