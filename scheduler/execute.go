@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -86,14 +87,14 @@ func (b *southbound) push(ctx context.Context, t *task) {
 func (b *southbound) work(ctx context.Context) {
 	const quick, most = 5 * time.Microsecond, 64
 	size := 1
+	patience := b.patience(ctx)
+	defer patience.end()
 	for {
 		chunk := b.pop(size)
 		if chunk == nil {
 			return
 		}
-		start := time.Now()
-		b.run(ctx, chunk)
-		if time.Since(start) < quick*time.Duration(len(chunk)) {
+		if b.run(ctx, &patience, chunk) < quick*time.Duration(len(chunk)) {
 			size = min(2*size, most)
 		} else {
 			size = 1
@@ -101,27 +102,48 @@ func (b *southbound) work(ctx context.Context) {
 	}
 }
 
-func (b *southbound) run(ctx context.Context, chunk []*task) {
-	start := time.Now()
-	begun := start
-	verbCtx, cancel := context.WithTimeout(ctx, b.timeout)
+// run runs tasks, and tells how long that took.
+func (b *southbound) run(ctx context.Context, p *patience, chunk []*task) time.Duration {
+	begun := time.Now()
+	start := begun
 	for _, t := range chunk {
-		if begun.Sub(start) > b.timeout/2 {
-			cancel()
-			start = begun
-			verbCtx, cancel = context.WithTimeout(ctx, b.timeout)
-		}
 		if t.skipped = ctx.Err() != nil; t.skipped {
 			continue
 		}
-		t.call(verbCtx)
+		t.call(p.at(begun))
 		ended := time.Now()
 		t.took = max(1, ended.Sub(begun))
 		begun = ended
 	}
-	cancel()
 	b.results.add(chunk)
+	return begun.Sub(start)
 }
+
+// patience is a context for one verb after the other, of which each has at least half
+// of the time that a verb may take.
+type patience struct {
+	parent context.Context
+	least  time.Duration
+	now    context.Context
+	begun  time.Time
+	cancel context.CancelFunc
+}
+
+func (b *southbound) patience(ctx context.Context) patience {
+	return patience{parent: ctx, least: b.timeout / 2, cancel: func() {}}
+}
+
+// at is the context of a verb that begins now.
+func (p *patience) at(now time.Time) context.Context {
+	if p.now == nil || now.Sub(p.begun) > p.least {
+		p.end()
+		p.begun = now
+		p.now, p.cancel = context.WithTimeout(p.parent, 2*p.least)
+	}
+	return p.now
+}
+
+func (p *patience) end() { p.cancel() }
 
 // pop takes up to size tasks, but leaves some for the other workers; none: the
 // worker ends.
@@ -158,9 +180,11 @@ func (r *results) add(tasks []*task) {
 	}
 }
 
-// take waits until there are results, and takes all.
+// take waits until there are results, and takes all. Who is about to add some goes
+// first, so that it is not woken for each.
 func (r *results) take() []*task {
 	<-r.ready
+	runtime.Gosched()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.done
