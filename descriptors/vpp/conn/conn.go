@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"net"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,6 +55,7 @@ type Conn struct {
 
 	mu      sync.Mutex // guards what follows
 	out     []byte     // frames that wait to be written
+	spare   []byte     // what was written before
 	writing bool       // somebody writes
 	calls   map[uint32]*call
 	last    uint32 // context
@@ -299,21 +301,23 @@ func (c *Conn) begin(one *call, requests []api.Message) (number uint32, err erro
 	return number, nil
 }
 
-// write writes until nothing is queued any more; what is queued meanwhile goes out
-// together. It is called and returns with mu held.
+// write writes until nothing is queued any more. Who else is about to call goes first,
+// so that many requests go out together. It is called and returns with mu held.
 func (c *Conn) write() {
 	c.writing = true
-	var spare []byte
 	for len(c.out) > 0 && c.err == nil {
+		c.mu.Unlock()
+		runtime.Gosched()
+		c.mu.Lock()
 		batch := c.out
-		c.out = spare[:0]
+		c.out = c.spare[:0]
 		c.mu.Unlock()
 		_, err := c.sock.Write(batch)
 		if err != nil {
 			c.Close(err)
 		}
 		c.mu.Lock()
-		spare = batch
+		c.spare = batch
 	}
 	c.writing = false
 }
