@@ -24,10 +24,11 @@ type Events struct {
 	leases  *leases
 	observe func(...scheduler.Observed)
 
-	mu    sync.Mutex
-	news  map[uint32]event  // by sw_if_index; not told yet
-	names map[uint32]string // of interfaces that stand
-	ready chan struct{}     // holds a token while there may be something to tell
+	mu      sync.Mutex
+	news    map[uint32]event  // by sw_if_index; not told yet
+	names   map[uint32]string // of interfaces that stand
+	indexes map[string]uint32 // of the same
+	ready   chan struct{}     // holds a token while there may be something to tell
 }
 
 // An event is how an interface is.
@@ -36,7 +37,7 @@ type event struct{ up, deleted bool }
 func newEvents(h *handler, links *scheduler.Index[Meta], s *scheduler.Scheduler) *Events {
 	return &Events{
 		api: h.API, links: links, orphans: &h.orphans, leases: h.leases, observe: s.Observe,
-		news: map[uint32]event{}, names: map[uint32]string{}, ready: make(chan struct{}, 1),
+		news: map[uint32]event{}, names: map[uint32]string{}, indexes: map[string]uint32{}, ready: make(chan struct{}, 1),
 	}
 }
 
@@ -107,13 +108,12 @@ func (e *Events) follow(ctx context.Context) error {
 }
 
 func (e *Events) named(c scheduler.Meta[Meta]) {
-	for index, name := range e.names {
-		if name == c.Name && (c.Gone || index != c.Meta.Index) {
-			delete(e.names, index)
-		}
+	if was, known := e.indexes[c.Name]; known && e.names[was] == c.Name {
+		delete(e.names, was)
 	}
+	delete(e.indexes, c.Name)
 	if !c.Gone {
-		e.names[c.Meta.Index] = c.Name
+		e.names[c.Meta.Index], e.indexes[c.Name] = c.Name, c.Meta.Index
 	}
 }
 
