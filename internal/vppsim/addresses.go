@@ -82,21 +82,16 @@ func (w *world) addAddress(i *iface, p netip.Prefix) errno {
 	if p.Addr().Is6() {
 		inUse = api.DUPLICATE_IF_ADDRESS
 	}
-	for _, other := range w.interfaces.byIndex {
-		if other.table[family(p.Addr().Is6())] != i.table[family(p.Addr().Is6())] {
-			continue
-		}
-		for _, a := range other.addresses {
-			sameNet := other == i && a.Bits() == p.Bits() && a.Addr() != p.Addr()
-			if a.Overlaps(p) && !sameNet {
-				return inUse
-			}
-		}
+	key := tableKey{p.Addr().Is6(), i.table[family(p.Addr().Is6())]}
+	at, free := w.nets[key].place(i, p)
+	if !free {
+		return inUse
 	}
 	if _, borrows := w.unnumbered[i.index]; borrows {
 		return ok // dumps do not show it
 	}
 	i.addresses = append(i.addresses, p)
+	w.nets[key] = slices.Insert(w.nets[key], at, network{p, i})
 	w.connected(i)
 	return ok
 }
@@ -107,12 +102,16 @@ func (w *world) deleteAddress(i *iface, a netip.Addr) errno {
 	if at < 0 {
 		return api.ADDRESS_NOT_FOUND_FOR_INTERFACE
 	}
+	w.forgetNet(i, i.addresses[at])
 	i.addresses = slices.Delete(i.addresses, at, at+1)
 	w.connected(i)
 	return ok
 }
 
 func (w *world) clearAddresses(i *iface) {
+	for _, p := range i.addresses {
+		w.forgetNet(i, p)
+	}
 	i.addresses = nil
 	w.connected(i)
 }

@@ -64,12 +64,12 @@ type interfaces struct {
 	byIndex   map[uint32]*iface
 	free      []uint32
 	next      uint32
-	instances map[string]map[uint32]bool // in use, by kind of device
+	instances map[string]*instances // by kind of device
 }
 
 func (all *interfaces) init() {
 	all.byIndex = map[uint32]*iface{}
-	all.instances = map[string]map[uint32]bool{}
+	all.instances = map[string]*instances{}
 	all.add(&iface{name: "local0", devType: "local"})
 }
 
@@ -87,25 +87,37 @@ func (all *interfaces) add(i *iface) {
 	all.byIndex[i.index] = i
 }
 
+// instances are the numbers of a kind of device that are in use.
+type instances struct {
+	used  map[uint32]bool
+	first uint32 // none below is free
+}
+
 // instance takes a number of a kind of device: the lowest that is free, or wanted one.
 func (all *interfaces) instance(kind string, specified bool, wanted uint32) (uint32, bool) {
-	used := all.instances[kind]
-	if used == nil {
-		used = map[uint32]bool{}
-		all.instances[kind] = used
+	of := all.instances[kind]
+	if of == nil {
+		of = &instances{used: map[uint32]bool{}}
+		all.instances[kind] = of
 	}
 	if !specified {
-		for wanted = 0; used[wanted]; wanted++ {
+		for of.used[of.first] {
+			of.first++
 		}
+		wanted = of.first
 	}
-	if used[wanted] {
+	if of.used[wanted] {
 		return 0, false
 	}
-	used[wanted] = true
+	of.used[wanted] = true
 	return wanted, true
 }
 
-func (all *interfaces) release(kind string, instance uint32) { delete(all.instances[kind], instance) }
+func (all *interfaces) release(kind string, instance uint32) {
+	of := all.instances[kind]
+	delete(of.used, instance)
+	of.first = min(of.first, instance)
+}
 
 // sorted is all of them by index.
 func (all *interfaces) sorted() []*iface {
@@ -233,16 +245,17 @@ func interfaceMessages() []entry {
 
 // dumpInterfaces lists one, or all for index 0 as well as for ~0.
 func dumpInterfaces(w *world, q *vppif.SwInterfaceDump, yield func(vppif.SwInterfaceDetails)) {
-	all := q.SwIfIndex == 0 || uint32(q.SwIfIndex) == none
+	if q.SwIfIndex != 0 && uint32(q.SwIfIndex) != none {
+		if i := w.interfaces.byIndex[uint32(q.SwIfIndex)]; i != nil {
+			yield(i.details())
+		}
+		return
+	}
 	filter := strings.ToLower(q.NameFilter)
 	for _, i := range w.interfaces.sorted() {
-		if !all && i.index != uint32(q.SwIfIndex) {
-			continue
+		if !q.NameFilterValid || strings.Contains(strings.ToLower(i.name), filter) {
+			yield(i.details())
 		}
-		if all && q.NameFilterValid && !strings.Contains(strings.ToLower(i.name), filter) {
-			continue
-		}
-		yield(i.details())
 	}
 }
 

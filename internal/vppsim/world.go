@@ -22,13 +22,14 @@ type world struct {
 	l2         switching
 	memifSockets
 	beside
+	nets       map[tableKey]nets     // of all addresses
 	unnumbered map[uint32]uint32     // borrower to lender
 	bonded     map[uint32]bondMember // by index of the member
 	hidden     map[string][]*iface   // by kind, the last hidden at the end
 }
 
 func newWorld(s *Sim) *world {
-	w := &world{sim: s, pid: s.pid, unnumbered: map[uint32]uint32{}, bonded: map[uint32]bondMember{}, hidden: map[string][]*iface{}, memifSockets: newMemifSockets(), beside: newBeside()}
+	w := &world{sim: s, pid: s.pid, nets: map[tableKey]nets{}, unnumbered: map[uint32]uint32{}, bonded: map[uint32]bondMember{}, hidden: map[string][]*iface{}, memifSockets: newMemifSockets(), beside: newBeside()}
 	w.interfaces.init()
 	w.tables.init()
 	w.l2.init()
