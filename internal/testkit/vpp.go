@@ -20,7 +20,19 @@ func StartVPP(t testing.TB, program string) *VPP {
 	v := &VPP{Socket: filepath.Join(dir, "api.sock")}
 	config := fmt.Sprintf("unix { nodaemon nosyslog nobanner runtime-dir %[1]s cli-listen %[1]s/cli.sock } socksvr { socket-name %[2]s } "+
 		"statseg { socket-name %[1]s/stats.sock } api-segment { prefix %[3]s } plugins { plugin dpdk_plugin.so { disable } }", dir, v.Socket, filepath.Base(filepath.Dir(dir)))
-	v.process = &process{t: t, path: program, args: []string{config}, ready: func() bool { return accepts(v.Socket) }}
+	return v.run(t, program, config)
+}
+
+// StartVPPSim starts a program that simulates a VPP, cmd/vppsim, likewise.
+func StartVPPSim(t testing.TB, program string) *VPP {
+	t.Helper()
+	v := &VPP{Socket: filepath.Join(t.TempDir(), "api.sock")}
+	return v.run(t, program, "-socket", v.Socket)
+}
+
+func (v *VPP) run(t testing.TB, program string, args ...string) *VPP {
+	t.Helper()
+	v.process = &process{t: t, path: program, args: args, ready: func() bool { return accepts(v.Socket) }}
 	t.Cleanup(v.Kill)
 	v.Start()
 	return v
