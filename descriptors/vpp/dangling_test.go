@@ -39,7 +39,7 @@ func town() map[string]string {
 		links + "mem1":  `{"name":"mem1","type":"MEMIF","enabled":true,"memif":{"id":1,"master":true}}`,
 		links + "mem2":  `{"name":"mem2","type":"MEMIF","enabled":true,"memif":{"id":2,"master":true}}`,
 
-		links + "lo5": `{"name":"lo5","type":"SOFTWARE_LOOPBACK","enabled":true,"vrf":5,"set_dhcp_client":true}`,
+		links + "lo5": `{"name":"lo5","type":"SOFTWARE_LOOPBACK","enabled":true,"vrf":5,"set_dhcp_client":true,"ip6_nd":{"address_autoconfig":true}}`,
 
 		l2 + "bridge-domain/bd1":                               `{"name":"bd1","flood":true,"learn":true,"forward":true,"interfaces":[{"name":"ta1"},{"name":"vx1"},{"name":"lo4","bridged_virtual_interface":true}],"arp_termination_table":[{"ip_address":"10.0.0.9","phys_address":"02:00:00:00:00:09"}]}`,
 		l2 + "fib/bd1/mac/02:00:00:00:00:01":                   `{"bridge_domain":"bd1","phys_address":"02:00:00:00:00:01","action":"FORWARD","outgoing_interface":"ta1","static_config":true}`,
@@ -69,7 +69,7 @@ func pages(sim *simulated.VPP) string {
 		}
 	}
 	var out strings.Builder
-	for _, page := range []string{"show interface", "show dhcp client", "show ip table", "show ip fib", "show bridge-domain", "show l2fib"} {
+	for _, page := range []string{"show interface", "show dhcp client", "show ip6 nd", "show ip table", "show ip fib", "show bridge-domain", "show l2fib"} {
 		lines := strings.Split(sim.Show(page), "\n")
 		for i, line := range lines {
 			words := strings.Fields(line)

@@ -113,3 +113,33 @@ func (a *agent) expectLease(text string) {
 		a.Errorf("the lease is %+v, want %v", s, &want)
 	}
 }
+
+// TestAutoconf has an interface take IPv6 addresses, then default routes too, then nothing.
+func TestAutoconf(t *testing.T) {
+	onEachRelease(t, func(t *testing.T, sim *vppsim.Sim, socket string) {
+		const plain, addresses, both = `{"name":"loop1","type":"SOFTWARE_LOOPBACK"}`,
+			`{"name":"loop1","type":"SOFTWARE_LOOPBACK","ip6_nd":{"address_autoconfig":true}}`,
+			`{"name":"loop1","type":"SOFTWARE_LOOPBACK","ip6_nd":{"address_autoconfig":true,"install_default_routes":true}}`
+		a := startAgent(t, socket)
+		awaitReady(t, a)
+		for _, step := range []struct{ value, shows string }{
+			{addresses, "loop0 autoconfig routes false\n"}, {both, "loop0 autoconfig routes true\n"}, {plain, ""}, {both, "loop0 autoconfig routes true\n"},
+		} {
+			a.want(false, loopKey, step.value)
+			if got := sim.Show("show ip6 nd"); got != step.shows {
+				t.Errorf("with %s VPP shows %q, want %q", step.value, got, step.shows)
+			}
+		}
+		sim.Counts()
+		a.want(true, loopKey, both)
+		expectOnlyReads(t, sim)
+		if err := sim.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		awaits(t, sim, "show ip6 nd", "loop0 autoconfig routes true")
+		a.want(true)
+		if left := sim.Show("show ip6 nd"); left != "" {
+			t.Errorf("left behind: %s", left)
+		}
+	})
+}

@@ -36,6 +36,7 @@ func allEntries() []entry {
 		bondMessages(),
 		neighbourMessages(),
 		dhcpMessages(),
+		autoconfMessages(),
 	} {
 		out = append(out, domain...)
 	}

@@ -42,12 +42,14 @@ type beside struct {
 	teib        map[teibKey]teib.TeibEntry
 	l3xc        map[xcKey]l3xc.L3xc
 	dhcpClients map[uint32]*dhcpClient // by index of the interface
+	autoconfs   map[uint32]autoconf    // the same
 }
 
 func newBeside() beside {
 	return beside{
 		neighbours: map[neighbourKey]ip_neighbor.IPNeighbor{}, proxying: map[uint32]bool{},
 		teib: map[teibKey]teib.TeibEntry{}, l3xc: map[xcKey]l3xc.L3xc{}, dhcpClients: map[uint32]*dhcpClient{},
+		autoconfs: map[uint32]autoconf{},
 	}
 }
 

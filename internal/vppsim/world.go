@@ -85,6 +85,7 @@ func (w *world) show(command string) string {
 		"show bridge-domain": (*world).showBridges,
 		"show dhcp client":   (*world).showDHCPClients,
 		"show interface":     (*world).showInterfaces,
+		"show ip6 nd":        (*world).showAutoconfs,
 		"show ip fib":        (*world).showRoutes,
 		"show ip table":      (*world).showTables,
 		"show l2fib":         (*world).showL2FIB,

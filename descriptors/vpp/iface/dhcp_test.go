@@ -22,6 +22,16 @@ func TestDHCPClientConforms(t *testing.T) {
 	}, "22.02")
 }
 
+func TestAutoconfConforms(t *testing.T) {
+	nd := func(name string, routes bool) scheduler.Wanted[*interfaces.Interface_IP6ND] {
+		return scheduler.Wanted[*interfaces.Interface_IP6ND]{Key: keys.IP6ND(name), Value: &interfaces.Interface_IP6ND{AddressAutoconfig: true, InstallDefaultRoutes: routes}}
+	}
+	onEach(t, (*handler).autoconfDescriptor, conformance.Suite[*interfaces.Interface_IP6ND, struct{}]{
+		Values:  []scheduler.Wanted[*interfaces.Interface_IP6ND]{nd(base, true), nd(other, false)},
+		Changes: []conformance.Change[*interfaces.Interface_IP6ND]{{Name: "routes", Key: nd(base, true).Key, From: nd(base, true).Value, To: nd(base, false).Value, How: conformance.Updated}},
+	})
+}
+
 // TestDHCPWithoutItsMessages: on 22.02 it could not be read what a client has been given.
 func TestDHCPWithoutItsMessages(t *testing.T) {
 	h, _ := onVPP(t, "22.02")

@@ -47,6 +47,7 @@ const (
 	BondName       = "bond-interface"
 	DHCPName       = "vpp-dhcp"
 	LeaseName      = "vpp-dhcp-lease"
+	IP6NDName      = "vpp-ip6nd"
 )
 
 // ErrNotThere says that an interface that is needed does not stand.
@@ -98,8 +99,10 @@ type handler struct {
 	orphans orphans
 	sockets sync.Mutex // held while the number of a memif socket is looked for
 
-	mu   sync.Mutex        // guards made
+	mu   sync.Mutex        // guards what follows
 	made map[string]uint32 // index by name, of what stood when it was last looked at
+	// autoconf is what was set by name, where VPP does not tell.
+	autoconf map[string]*interfaces.Interface_IP6ND
 }
 
 // Register adds the descriptors to s. The index has every interface that stands; the
@@ -108,7 +111,10 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 	if o.LinuxHost == nil {
 		o.LinuxHost = func(string) (string, bool) { return "", false }
 	}
-	h := &handler{Options: o, kinds: kinds(), made: map[string]uint32{}, leases: newLeases(cmp.Or(o.Leases, 10*time.Second), o.API, s)}
+	h := &handler{
+		Options: o, kinds: kinds(), made: map[string]uint32{}, autoconf: map[string]*interfaces.Interface_IP6ND{},
+		leases: newLeases(cmp.Or(o.Leases, 10*time.Second), o.API, s),
+	}
 	index, err := scheduler.Register(s, h.descriptor())
 	if err != nil {
 		return nil, nil, err
@@ -117,6 +123,7 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 	return index, newEvents(h, index, s), errors.Join(
 		register(s, h.clientDescriptor()),
 		register(s, h.leaseDescriptor()),
+		register(s, h.autoconfDescriptor()),
 		register(s, h.addressDescriptor()),
 		register(s, h.vrfDescriptor()),
 		register(s, h.hasAddressDescriptor()),

@@ -133,7 +133,8 @@ func sameParts(old, new *interfaces.Interface) bool {
 	}
 	same := func(a, b *interfaces.BondLink_BondedInterface) bool { return proto.Equal(a, b) }
 	return old.GetVrf() == new.GetVrf() && slices.EqualFunc(members(old), members(new), same) && slices.Equal(sorted(old), sorted(new)) &&
-		proto.Equal(old.GetUnnumbered(), new.GetUnnumbered()) && old.GetSetDhcpClient() == new.GetSetDhcpClient()
+		proto.Equal(old.GetUnnumbered(), new.GetUnnumbered()) && old.GetSetDhcpClient() == new.GetSetDhcpClient() &&
+		proto.Equal(old.GetIp6Nd(), new.GetIp6Nd())
 }
 
 // sameMAC: none in the new value is any.
@@ -190,6 +191,9 @@ func (h *handler) derived(_ string, v *interfaces.Interface) []scheduler.KeyValu
 	}
 	for _, addr := range v.GetIpAddresses() {
 		add(keys.Address{Interface: name, Source: keys.Static, Addr: addr}.Key())
+	}
+	if nd := v.GetIp6Nd(); nd != nil {
+		out = append(out, scheduler.KeyValue{Key: keys.IP6ND(name), Value: nd})
 	}
 	if v.GetSetDhcpClient() {
 		add(keys.DHCPClient(name))

@@ -73,6 +73,9 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interface
 			f.wanted = byName[f.value.GetName()]
 		}
 	}
+	for _, f := range all {
+		f.value.Ip6Nd = h.autoconfOf(f.value.GetName())
+	}
 	if err := h.lookAtLinks(ctx, all); err != nil {
 		return nil, err
 	}

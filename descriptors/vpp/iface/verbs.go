@@ -164,10 +164,12 @@ func (h *handler) remember(name string, index uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.made[name] = index
+	delete(h.autoconf, name)
 }
 
 func (h *handler) forget(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.made, name)
+	delete(h.autoconf, name)
 }

@@ -24,6 +24,7 @@ const (
 	Unnumbereds  = part + "unnumbered/"
 	DHCPClients  = part + "dhcp-client/"
 	DHCPLeases   = part + "dhcp-lease/"
+	IP6NDs       = part + "ip6nd/"
 	Bonds        = "vpp/bond/"
 	BridgeParts  = "vpp/bd/"
 	ProxyARPs    = "vpp/proxyarp/interface/"
@@ -165,6 +166,9 @@ func DHCPClient(iface string) string { return DHCPClients + or(iface) }
 
 // DHCPLease is the key of what a DHCP server has given to an interface.
 func DHCPLease(iface string) string { return DHCPLeases + or(iface) }
+
+// IP6ND is the key of the IPv6 address autoconfiguration of an interface.
+func IP6ND(iface string) string { return IP6NDs + or(iface) }
 
 // HasAddress is the key that says that an interface has an address.
 func HasAddress(iface string) string { return part + or(iface) + "/has-IP-address" }

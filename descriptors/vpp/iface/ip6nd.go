@@ -1,0 +1,63 @@
+package iface
+
+import (
+	"context"
+	"errors"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/rd_cp"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// autoconfDescriptor has an interface take IPv6 addresses and default routes from what
+// routers advertise. VPP does not tell whether it does: what was set is remembered as long
+// as the interface stands.
+func (h *handler) autoconfDescriptor() scheduler.Descriptor[*interfaces.Interface_IP6ND, struct{}] {
+	return scheduler.Descriptor[*interfaces.Interface_IP6ND, struct{}]{
+		Name:       IP6NDName,
+		Prefix:     keys.IP6NDs,
+		Southbound: h.Southbound,
+
+		Create: func(ctx context.Context, key string, v *interfaces.Interface_IP6ND) (struct{}, error) {
+			return struct{}{}, h.setAutoconf(ctx, key, v)
+		},
+		Update: func(ctx context.Context, key string, _, v *interfaces.Interface_IP6ND, _ struct{}) (struct{}, error) {
+			return struct{}{}, h.setAutoconf(ctx, key, v)
+		},
+		Delete: func(ctx context.Context, key string, _ *interfaces.Interface_IP6ND, _ struct{}) error {
+			err := h.setAutoconf(ctx, key, nil)
+			if errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere) {
+				return nil
+			}
+			return err
+		},
+	}
+}
+
+// setAutoconf sets what is asked for; nil: nothing. What is set already may be set again.
+func (h *handler) setAutoconf(ctx context.Context, key string, v *interfaces.Interface_IP6ND) error {
+	name := key[len(keys.IP6NDs):]
+	meta, ok := h.index.Get(name)
+	if !ok {
+		return notThere(name)
+	}
+	err := h.API.Call(ctx, &rd_cp.IP6NdAddressAutoconfig{
+		SwIfIndex: meta.SwIfIndex(), Enable: v.GetAddressAutoconfig(), InstallDefaultRoutes: v.GetInstallDefaultRoutes(),
+	}, &rd_cp.IP6NdAddressAutoconfigReply{})
+	if err == nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.autoconf[name] = v
+	}
+	return err
+}
+
+// autoconfOf is what was set on an interface; nil: nothing, as far as is known.
+func (h *handler) autoconfOf(name string) *interfaces.Interface_IP6ND {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.autoconf[name]
+}
