@@ -136,3 +136,32 @@ func BenchmarkLoad10k(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkStatus is one change of published status where there is much of it.
+func BenchmarkStatus(b *testing.B) {
+	const keys = 10_000
+	for name, path := range map[string]string{"file": "status.json", "folder": "status/"} {
+		b.Run(name, func(b *testing.B) {
+			db := newDB(b, filedb.Config{Paths: []string{b.TempDir()}, StatusPath: b.TempDir() + "/" + path})
+			s, err := db.Session(b.Context(), 0)
+			if err != nil {
+				b.Fatal(err)
+			}
+			pair := func(i int) kvdbsync.Pair {
+				return kvdbsync.Pair{Key: fmt.Sprintf("%sconfig-status/route/%05d", root, i), Value: []byte(`{"state":"CONFIGURED"}`)}
+			}
+			var all []kvdbsync.Pair
+			for i := range keys {
+				all = append(all, pair(i))
+			}
+			if err := s.Apply(b.Context(), all); err != nil {
+				b.Fatal(err)
+			}
+			for i := 0; b.Loop(); i++ {
+				if err := s.Apply(b.Context(), []kvdbsync.Pair{pair(i % keys)}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -18,9 +18,19 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	conformance.Run(t, func(t *testing.T) conformance.Harness {
+	conformance.Run(t, withStatusAt("made/status.json", statusOf))
+}
+
+func TestStatusFolderConformance(t *testing.T) {
+	conformance.RunSession(t, withStatusAt("made/status/", fileOfKey))
+}
+
+// withStatusAt is a store of files whose status is at a path, where get reads what another
+// program finds under a key.
+func withStatusAt(path string, get func(t *testing.T, path, key string) []byte) func(*testing.T) conformance.Harness {
+	return func(t *testing.T) conformance.Harness {
 		f := &oneFile{t: t, path: filepath.Join(t.TempDir(), "keys.json"), pairs: map[string][]byte{}}
-		status := filepath.Join(t.TempDir(), "made", "status.json")
+		status := t.TempDir() + "/" + path
 		db := newDB(t, filedb.Config{Paths: []string{filepath.Dir(f.path)}, StatusPath: status})
 		return conformance.Harness{
 			Connector: db,
@@ -30,10 +40,20 @@ func TestConformance(t *testing.T) {
 			Same:      sameJSON,
 			JSONOnly:  true,
 			Publisher: db,
-			Get:       func(key string) []byte { return statusOf(t, status, key) },
+			Get:       func(key string) []byte { return get(t, status, key) },
 			TTL:       10 * time.Millisecond, // which does not count
 		}
-	})
+	}
+}
+
+// fileOfKey reads the file of a key in a folder of status.
+func fileOfKey(t *testing.T, path, key string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path + key + ".json")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return bytes.TrimSuffix(text, []byte("\n"))
 }
 
 // statusOf reads one key of a status file as another program would.

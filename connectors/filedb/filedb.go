@@ -20,8 +20,8 @@
 // look finds is one batch. Where two files have a key, the one whose path sorts first
 // counts, within a file the first; the other is a problem until one of them goes.
 //
-// All this is written by others. The agent itself writes one file, of published status,
-// which is none of them: status.go.
+// All this is written by others. The agent itself writes published status only, beside
+// them: status.go, into one file (statusfile.go) or a folder (statusdir.go).
 //
 // Tests: real files, real editors' ways of saving, real mounts' ways of swapping;
 // tables for what decides without touching; the conformance suite.
@@ -43,8 +43,9 @@ type Config struct {
 	// with a dot are left out, and so are files other than .json, .yaml and .yml. A path
 	// that is not there yet is waited for. Required.
 	Paths []string `yaml:"configuration-paths"`
-	// StatusPath is the file that sessions write status to; it lies outside of Paths,
-	// and is made if it is not there. Defaults to none: no status.
+	// StatusPath is the file that sessions write status to, or if it ends in a slash, the
+	// folder with a file for each key. It lies outside of Paths, and is made if it is not
+	// there. Defaults to none: no status.
 	StatusPath string `yaml:"status-path"`
 	// Grace is how long an empty file still counts as what it said before.
 	// Defaults to 2 s.
@@ -74,7 +75,7 @@ type DB struct {
 	walk  *walk     // the last; nil: there was none
 	whole time.Time // when it was
 
-	status statusFile
+	status *status
 }
 
 // New makes a DB of the configuration. root, "/vnf-agent/<label>/", goes before keys
@@ -95,16 +96,9 @@ func New(cfg Config, root string, log *slog.Logger) (*DB, error) {
 		}
 	}
 	cfg.Paths = paths
-	if cfg.StatusPath != "" {
-		var err error
-		if cfg.StatusPath, err = filepath.Abs(cfg.StatusPath); err != nil {
-			return nil, fmt.Errorf("status-path: %w", err)
-		}
-		for _, path := range paths {
-			if within(cfg.StatusPath, path) {
-				return nil, fmt.Errorf("status-path: %s lies in %s of configuration-paths: want a file outside, such as /var/lib/keyplane/status.json", cfg.StatusPath, path)
-			}
-		}
+	published, err := newStatus(cfg.StatusPath, paths)
+	if err != nil {
+		return nil, err
 	}
 	for name, d := range map[string]time.Duration{
 		"grace": cfg.Grace, "vanish-grace": cfg.VanishGrace, "rescan-interval": cfg.Rescan, "poll-interval": cfg.Poll,
@@ -117,5 +111,5 @@ func New(cfg Config, root string, log *slog.Logger) (*DB, error) {
 	cfg.VanishGrace = cmp.Or(cfg.VanishGrace, 300*time.Millisecond)
 	cfg.Rescan = cmp.Or(cfg.Rescan, time.Minute)
 	cfg.Poll = cmp.Or(cfg.Poll, time.Second)
-	return &DB{cfg: cfg, root: root, log: log, files: map[string]file{}, status: statusFile{path: cfg.StatusPath}}, nil
+	return &DB{cfg: cfg, root: root, log: log, files: map[string]file{}, status: published}, nil
 }

@@ -82,10 +82,10 @@ func equal(a, b filedb.Config) bool {
 func TestConfigThatMakesNoSense(t *testing.T) {
 	for want, cfg := range map[string]filedb.Config{
 		"configuration-paths: empty: want at least one file or directory": {},
-		"status-path: /etc/a/status.json lies in /etc/a of configuration-paths: want a file outside, such as /var/lib/keyplane/status.json": {
+		"status-path: /etc/a/status.json lies in /etc/a of configuration-paths: want one outside, such as /var/lib/keyplane/status.json": {
 			Paths: []string{"/etc/b", "/etc/a/"}, StatusPath: "/etc/a/status.json",
 		},
-		"status-path: /etc/a.json lies in /etc/a.json of configuration-paths: want a file outside, such as /var/lib/keyplane/status.json": {
+		"status-path: /etc/a.json lies in /etc/a.json of configuration-paths: want one outside, such as /var/lib/keyplane/status.json": {
 			Paths: []string{"/etc/a.json"}, StatusPath: "/etc/b/../a.json",
 		},
 		"configuration-paths[1]: empty: want a file or a directory": {Paths: []string{"a", ""}},

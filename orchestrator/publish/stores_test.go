@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/connectors/bolt"
+	"github.com/keyplane/keyplane/connectors/consul"
 	"github.com/keyplane/keyplane/connectors/etcd"
 	"github.com/keyplane/keyplane/connectors/filedb"
 	"github.com/keyplane/keyplane/connectors/redis"
@@ -28,19 +29,23 @@ func kinds() map[string]func(t *testing.T) kvdbsync.Publisher {
 			redis.LogTo(log)
 			return redis.New(redis.Config{Endpoint: testkit.StartRedis(t, testkit.RedisOptions{}).Addr}, log)
 		},
+		"consul": func(t *testing.T) kvdbsync.Publisher {
+			return consul.New(consul.Config{Address: testkit.StartConsul(t, testkit.ConsulOptions{}).Addr}, log)
+		},
 		"bolt": func(t *testing.T) kvdbsync.Publisher {
 			db, err := bolt.New(bolt.Config{Path: filepath.Join(t.TempDir(), "keys.db")})
 			t.Cleanup(func() { db.Close() })
 			return must(t, db, err)
 		},
-		"filedb": func(t *testing.T) kvdbsync.Publisher {
-			dir := t.TempDir()
-			db, err := filedb.New(filedb.Config{
-				Paths: []string{filepath.Join(dir, "network")}, StatusPath: filepath.Join(dir, "status.json"),
-			}, root, log)
-			return must(t, db, err)
-		},
+		"filedb":           func(t *testing.T) kvdbsync.Publisher { return files(t, "status.json") },
+		"filedb, a folder": func(t *testing.T) kvdbsync.Publisher { return files(t, "status/") },
 	}
+}
+
+func files(t *testing.T, status string) kvdbsync.Publisher {
+	dir := t.TempDir()
+	db, err := filedb.New(filedb.Config{Paths: []string{dir + "/network"}, StatusPath: dir + "/" + status}, root, slog.New(slog.DiscardHandler))
+	return must(t, db, err)
 }
 
 func must[S any](t *testing.T, s S, err error) S {

@@ -1,0 +1,114 @@
+package filedb
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// A statusFile is status in one file of the key/value form, which is replaced as a whole.
+type statusFile struct {
+	path  string
+	pairs map[string]kvdbsync.Pair // what the file holds, since begin; owned by who changes it
+}
+
+func (f *statusFile) begin() (err error) {
+	f.pairs, err = f.read()
+	return err
+}
+
+// change replaces the file by one with the changes made.
+func (f *statusFile) change(changes []kvdbsync.Pair) error {
+	pairs := maps.Clone(f.pairs)
+	for _, c := range changes {
+		if pairs[c.Key] = c; c.Value == nil {
+			delete(pairs, c.Key)
+		}
+	}
+	if err := replaceFile(f.path, statusText(pairs)); err != nil {
+		return err
+	}
+	f.pairs = pairs
+	return nil
+}
+
+// replaceFile puts a new file in the place of the old one, and makes the folders above it.
+// Whoever reads sees one or the other.
+func replaceFile(path string, text []byte) error {
+	dir, name := filepath.Split(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	next, err := os.CreateTemp(dir, "."+name+".*")
+	if err != nil {
+		return err
+	}
+	_, err = next.Write(text)
+	err = errors.Join(err, next.Chmod(0o644), next.Close())
+	if err == nil {
+		err = os.Rename(next.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(next.Name()))
+	}
+	return nil
+}
+
+// statusText is the key/value form, with a line for each key.
+func statusText(pairs map[string]kvdbsync.Pair) []byte {
+	var out bytes.Buffer
+	out.WriteString("{\"data\": [")
+	for i, key := range slices.Sorted(maps.Keys(pairs)) {
+		if i > 0 {
+			out.WriteString(",")
+		}
+		quoted, _ := json.Marshal(key) // which never fails
+		fmt.Fprintf(&out, "\n{\"key\": %s, \"value\": %s}", quoted, pairs[key].Value)
+	}
+	out.WriteString("\n]}\n")
+	return out.Bytes()
+}
+
+// read returns what the file holds; it may be missing, or empty. One that is none of ours
+// is an error: it is not to be overwritten.
+func (f *statusFile) read() (map[string]kvdbsync.Pair, error) {
+	text, err := os.ReadFile(f.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	pairs := map[string]kvdbsync.Pair{}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return pairs, nil
+	}
+	var file struct {
+		Data []struct {
+			Key   string          `json:"key"`
+			Value json.RawMessage `json:"value"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(text, &file); err != nil || file.Data == nil {
+		return nil, fmt.Errorf("%s is no status file: remove it, or choose another path", f.path)
+	}
+	for _, p := range file.Data {
+		pairs[p.Key] = kvdbsync.Pair{Key: p.Key, Value: p.Value}
+	}
+	return pairs, nil
+}
+
+func (f *statusFile) under(prefix string) ([]kvdbsync.Pair, error) {
+	pairs, err := f.read()
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(pairs, func(key string, _ kvdbsync.Pair) bool { return !strings.HasPrefix(key, prefix) })
+	return slices.Collect(maps.Values(pairs)), nil
+}
