@@ -18,15 +18,22 @@ type mailbox[T any] struct {
 func newMailbox[T any]() mailbox[T] { return mailbox[T]{ready: make(chan struct{}, 1)} }
 
 func (m *mailbox[T]) put(key string, item T) {
+	m.putAll(func(T) string { return key }, item)
+}
+
+// putAll puts items at once: whoever takes one of them takes all, or what has replaced them.
+func (m *mailbox[T]) putAll(key func(T) string, items ...T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.news == nil {
 		m.news = map[string]T{}
 	}
-	if _, ok := m.news[key]; !ok {
-		m.order = append(m.order, key)
+	for _, item := range items {
+		if _, ok := m.news[key(item)]; !ok {
+			m.order = append(m.order, key(item))
+		}
+		m.news[key(item)] = item
 	}
-	m.news[key] = item
 	select {
 	case m.ready <- struct{}{}:
 	default:

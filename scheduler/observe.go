@@ -19,12 +19,10 @@ type Observed struct {
 
 // Observe tells the scheduler what changed by itself in the southbound. For a
 // key of a descriptor with verbs, a nil Value says that what was made is gone:
-// it will be made again, with all that stands on it. It never blocks; of a key
-// that changes often the newest counts.
+// it will be made again, with all that stands on it. What is told at once is seen
+// at once. It never blocks; of a key that changes often the newest counts.
 func (s *Scheduler) Observe(seen ...Observed) {
-	for _, o := range seen {
-		s.seen.put(o.Key, o)
-	}
+	s.seen.putAll(func(o Observed) string { return o.Key }, seen...)
 }
 
 // Refresh has the scheduler soon read again what the descriptors with these

@@ -15,6 +15,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -36,6 +37,7 @@ func town() map[string]string {
 		links + "gtp2":  `{"name":"gtp2","type":"GTPU_TUNNEL","vrf":5,"ip_addresses":["10.8.0.1/24"],"gtpu":{"src_addr":"10.1.0.1","dst_addr":"10.1.0.2","teid":8}}`,
 		links + "wg1":   `{"name":"wg1","type":"WIREGUARD_TUNNEL","enabled":true,"vrf":5,"ip_addresses":["10.9.0.1/24"],"wireguard":{"private_key":"AAECAwQFBgcICQoLDA0ODw8ODQwLCgkIBwYFBAMCAQA=","src_addr":"10.1.0.1"}}`,
 		links + "ips1":  `{"name":"ips1","type":"IPSEC_TUNNEL","unnumbered":{"interface_with_ip":"lo3"},"ipsec":{}}`,
+		links + "nic0":  `{"name":"nic0","type":"DPDK","enabled":true,"vrf":5,"ip_addresses":["10.10.0.1/24"]}`,
 		links + "mem1":  `{"name":"mem1","type":"MEMIF","enabled":true,"memif":{"id":1,"master":true}}`,
 		links + "mem2":  `{"name":"mem2","type":"MEMIF","enabled":true,"memif":{"id":2,"master":true}}`,
 
@@ -96,7 +98,10 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	for _, release := range simulated.Releases() {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
-			sim, fresh := simulated.Start(t, release), simulated.Start(t, release)
+			start := func() *simulated.VPP {
+				return simulated.StartWith(t, vppsim.Options{Release: release, Hardware: []string{"nic0"}})
+			}
+			sim, fresh := start(), start()
 			a, other := startAgent(t, sim.Socket), startAgent(t, fresh.Socket)
 			awaitReady(t, a)
 			awaitReady(t, other)

@@ -29,6 +29,8 @@ type Options struct {
 	Socket  string       // Defaults to /run/vpp/api.sock.
 	Release string       // such as "23.06". Defaults to the newest.
 	Log     *slog.Logger // Defaults to discarding.
+	// Hardware are the interfaces that VPP finds as it starts: "GigabitEthernet0/8/0".
+	Hardware []string
 	// Without names plugins that are not loaded, so that their messages are not there: "rdma".
 	Without []string
 	// TAP makes the Linux side of a TAP interface. Defaults to making none.

@@ -31,6 +31,7 @@ type world struct {
 func newWorld(s *Sim) *world {
 	w := &world{sim: s, pid: s.pid, nets: map[tableKey]nets{}, unnumbered: map[uint32]uint32{}, bonded: map[uint32]bondMember{}, hidden: map[string][]*iface{}, memifSockets: newMemifSockets(), beside: newBeside()}
 	w.interfaces.init()
+	w.findHardware(s.o.Hardware)
 	w.tables.init()
 	w.l2.init()
 	return w

@@ -15,6 +15,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/conformance"
@@ -43,11 +44,14 @@ const (
 	other = untagged + "loop1"
 )
 
+// nic is hardware.
+const nic = "GigabitEthernet0/8/0"
+
 // onVPP returns a handler for a VPP that has base and other, and table 5 of both IP
 // versions.
 func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	t.Helper()
-	vpp := simulated.Start(t, release)
+	vpp := simulated.StartWith(t, vppsim.Options{Release: release, Hardware: []string{nic}})
 	c := vpp.Dial()
 	index := links{}
 	for _, name := range []string{base, other} {
@@ -197,6 +201,13 @@ func lives() map[form]life {
 			},
 			equal:   []string{`mtu: 1400 wireguard: { ` + key + `port: 51820 src_addr: "10.0.0.1" }`},
 			invalid: `wireguard: { private_key: "AAEC" port: 65536 }`, fields: []string{"wireguard.private_key", "wireguard.port", "wireguard.src_addr"},
+		},
+		{of: interfaces.Interface_DPDK}: {
+			device: true,
+			name:   nic, value: `mtu: 1400`,
+			updated: []string{`mtu: 1500`},
+			equal:   []string{`phys_address: "02:00:00:00:00:0a"`},
+			invalid: `rdma: {} mtu: 9217`, fields: []string{"rdma", "mtu"},
 		},
 		{of: interfaces.Interface_RDMA}: {
 			device: true,

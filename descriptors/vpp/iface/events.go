@@ -145,7 +145,7 @@ func (e *Events) tell(ctx context.Context) {
 	for index, name := range gone {
 		if !e.stands(ctx, index, name) {
 			out = append(out, scheduler.Observed{Key: keys.InterfaceKey(name)})
-			out = append(out, scheduler.Observed{Key: keys.LinkState(name, true)}, scheduler.Observed{Key: keys.LinkState(name, false)})
+			out = append(out, linkGone(name)...)
 		}
 	}
 	if len(out) > 0 {
@@ -161,9 +161,14 @@ func linkIs(name string, up bool) []scheduler.Observed {
 	}
 }
 
+// linkGone says that there is no link.
+func linkGone(name string) []scheduler.Observed {
+	return []scheduler.Observed{{Key: keys.LinkState(name, true)}, {Key: keys.LinkState(name, false)}}
+}
+
 // stands looks whether the index is that of the interface again: one that was made anew
 // may have it.
 func (e *Events) stands(ctx context.Context, index uint32, name string) bool {
 	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, e.api, &vppif.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(index)})
-	return err == nil && len(all) == 1 && all[0].Tag == name
+	return err == nil && len(all) == 1 && tags(nil).nameOf(all[0]) == name
 }

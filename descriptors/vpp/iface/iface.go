@@ -92,9 +92,10 @@ type Index interface {
 // handler has what the verbs need.
 type handler struct {
 	Options
-	index  Index
-	leases *leases
-	kinds  map[form]kind
+	index   Index
+	leases  *leases
+	kinds   map[form]kind
+	observe func(...scheduler.Observed) // may be nil
 
 	orphans orphans
 	sockets sync.Mutex // held while the number of a memif socket is looked for
@@ -112,7 +113,7 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 		o.LinuxHost = func(string) (string, bool) { return "", false }
 	}
 	h := &handler{
-		Options: o, kinds: kinds(), made: map[string]uint32{}, autoconf: map[string]*interfaces.Interface_IP6ND{},
+		Options: o, kinds: kinds(), observe: s.Observe, made: map[string]uint32{}, autoconf: map[string]*interfaces.Interface_IP6ND{},
 		leases: newLeases(cmp.Or(o.Leases, 10*time.Second), o.API, s),
 	}
 	index, err := scheduler.Register(s, h.descriptor())

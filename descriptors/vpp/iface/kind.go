@@ -68,6 +68,7 @@ func kinds() map[form]kind {
 	return map[form]kind{
 		{of: interfaces.Interface_SUB_INTERFACE}:           sub(),
 		{of: interfaces.Interface_SOFTWARE_LOOPBACK}:       loopback(),
+		{of: interfaces.Interface_DPDK}:                    dpdkKind(),
 		{of: interfaces.Interface_MEMIF}:                   memifKind(),
 		{of: interfaces.Interface_TAP}:                     tap(),
 		{of: interfaces.Interface_AF_PACKET}:               afPacket(),

@@ -33,9 +33,10 @@ func (h *handler) retrieveLinkStates(ctx context.Context, _ []scheduler.Wanted[*
 			yield(scheduler.Found[*emptypb.Empty, struct{}]{}, err)
 			return
 		}
+		tags := tagsOf(details)
 		for _, d := range details {
 			one := scheduler.Found[*emptypb.Empty, struct{}]{
-				Key: keys.LinkState(general(d).GetName(), linkIsUp(d.Flags)), Value: &emptypb.Empty{}, Foreign: true,
+				Key: keys.LinkState(tags.nameOf(d), linkIsUp(d.Flags)), Value: &emptypb.Empty{}, Foreign: true,
 			}
 			if !yield(one, nil) {
 				return

@@ -59,8 +59,9 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interface
 		byName[w.Value.GetName()] = w.Value
 	}
 	all := make(map[uint32]*found, len(details))
+	tags := tagsOf(details)
 	for _, d := range details {
-		f := &found{details: d, meta: metaOf(d), value: general(d)}
+		f := &found{details: d, meta: metaOf(d), value: general(d, tags)}
 		f.wanted = byName[f.value.GetName()]
 		all[f.meta.Index] = f
 	}
@@ -107,13 +108,33 @@ func sorted(all map[uint32]*found) []*found {
 	return out
 }
 
-// general is what all interfaces tell.
-func general(d vppif.SwInterfaceDetails) *interfaces.Interface {
-	v := &interfaces.Interface{
-		Name: d.Tag, Enabled: d.Flags&adminUp != 0, PhysAddress: d.L2Address.String(),
+// tags are the names that interfaces have in VPP.
+type tags map[string]bool
+
+func tagsOf(all []vppif.SwInterfaceDetails) tags {
+	out := make(tags, len(all))
+	for _, d := range all {
+		out[d.Tag] = true
 	}
-	if v.Name == "" {
-		v.Name = untagged + d.InterfaceName
+	return out
+}
+
+// nameOf is the name of an interface: its tag; hardware that has none is called as VPP calls
+// it, unless another interface has taken that name.
+func (taken tags) nameOf(d vppif.SwInterfaceDetails) string {
+	switch {
+	case d.Tag != "":
+		return d.Tag
+	case isHardware(d) && !taken[d.InterfaceName]:
+		return d.InterfaceName
+	}
+	return untagged + d.InterfaceName
+}
+
+// general is what all interfaces tell.
+func general(d vppif.SwInterfaceDetails, taken tags) *interfaces.Interface {
+	v := &interfaces.Interface{
+		Name: taken.nameOf(d), Enabled: d.Flags&adminUp != 0, PhysAddress: d.L2Address.String(),
 	}
 	if len(d.Mtu) > 0 {
 		v.Mtu = d.Mtu[0]

@@ -97,6 +97,9 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 	}
 	h.forget(v.GetName())
 	h.orphans.seen(meta.Index, false)
+	if h.observe != nil && meta.DevType != hardware {
+		h.observe(linkGone(v.GetName())...) // of one that it hides VPP does not say so
+	}
 	return nil
 }
 

@@ -183,10 +183,14 @@ func ParseHasAddress(key string) (iface string, ok bool) {
 // LinkState is the key that tells the state of an interface's link.
 func LinkState(iface string, up bool) string {
 	if up {
-		return part + or(iface) + "/link-state/UP"
+		return LinkStates(iface) + "UP"
 	}
-	return part + or(iface) + "/link-state/DOWN"
+	return LinkStates(iface) + "DOWN"
 }
+
+// LinkStates begins the keys that tell the state of an interface's link: it has one as long
+// as VPP has the interface.
+func LinkStates(iface string) string { return part + or(iface) + "/link-state/" }
 
 // ParseLinkState reads a key of LinkState.
 func ParseLinkState(key string) (iface string, up, ok bool) {

@@ -40,16 +40,16 @@ type VPP struct {
 // Start starts a VPP that poses as release, or the real one; empty: the newest simulated one.
 func Start(t testing.TB, release string) *VPP {
 	t.Helper()
-	if release == Real {
-		vpp := testkit.StartVPP(t, os.Getenv("VPP"))
-		return &VPP{TB: t, Socket: vpp.Socket, real: vpp}
-	}
 	return StartWith(t, vppsim.Options{Release: release})
 }
 
-// StartWith starts a VPP as o says, at a socket of its own.
+// StartWith starts a VPP as o says, at a socket of its own. Of a real one o says nothing else.
 func StartWith(t testing.TB, o vppsim.Options) *VPP {
 	t.Helper()
+	if o.Release == Real {
+		vpp := testkit.StartVPP(t, os.Getenv("VPP"))
+		return &VPP{TB: t, Socket: vpp.Socket, real: vpp}
+	}
 	v := &VPP{TB: t, Socket: filepath.Join(t.TempDir(), "api.sock")}
 	o.Socket = v.Socket
 	sim, err := vppsim.New(o)
