@@ -99,6 +99,7 @@ func TestGolden(t *testing.T) {
 		{"explain.json", "GET", "/scheduler/explain?key=/vnf-agent/vpp1/config/linux/l3/v2/route/10.9.0.0/16/if9", ""},
 		{"explain.txt", "GET", "/scheduler/explain?format=text&key=config/linux/l3/v2/route/10.9.0.0/16/if9", ""},
 		{"plan.json", "POST", "/scheduler/plan", planned},
+		{"validate.json", "POST", "/scheduler/validate", planned},
 		{"plan.txt", "POST", "/scheduler/plan?format=text", planned},
 		{"plan-list.txt", "POST", "/scheduler/plan?format=text", `[{"key": "/vnf-agent/vpp1/config/linux/interfaces/v2/interface/if1", "value": null}]`},
 		{"plan-replace.txt", "POST", "/scheduler/plan?format=text&replace=1", `{"data": []}`},

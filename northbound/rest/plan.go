@@ -28,7 +28,7 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q query) error {
 	if err != nil {
 		return err
 	}
-	changes, invalid := h.changes(items)
+	changes, invalid := h.changes(items, h.change)
 	record, err := h.sched.Plan(r.Context(), scheduler.Txn{Changes: changes, Replace: replace})
 	if err != nil {
 		return err
@@ -39,12 +39,12 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q query) error {
 	return replyJSON(w, wire.Plan{Operations: append([]wire.Operation{}, operationsOf(record.Planned)...), Invalid: append([]wire.Invalid{}, invalid...)})
 }
 
-// changes are what the valid items ask for. Of a key that comes more than once
-// none counts.
-func (h *handler) changes(items []structured.Item) (out []scheduler.Change, invalid []wire.Invalid) {
+// changes are what the valid items ask for, as change has it of each. Of a key that comes
+// more than once the first counts.
+func (h *handler) changes(items []structured.Item, change func(structured.Item) (scheduler.Change, error)) (out []scheduler.Change, invalid []wire.Invalid) {
 	lines := map[string]int{}
 	for _, it := range items {
-		c, err := h.change(it)
+		c, err := change(it)
 		if first, twice := lines[c.Key]; err == nil && twice {
 			err = fmt.Errorf("the key is in line %d already: want it once", first)
 		}

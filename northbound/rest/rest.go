@@ -83,6 +83,7 @@ func (h *handler) endpoints() []endpoint {
 		{"GET", "/scheduler/stats", "", "counts and times of what was done", h.stats},
 		{"GET", "/scheduler/explain", "key=, format=json|text", "why a value is not applied", h.explain},
 		{"POST", "/scheduler/plan", "format=json|text, replace=1", "what would be done if these values were declared; nothing is changed", h.plan},
+		{"POST", "/scheduler/validate", "", "what is wrong with these values in themselves", h.validate},
 		{"POST", "/scheduler/retry", "key=", "try a value again that has failed, and what is derived from it", h.tryAgain},
 		{"POST", "/scheduler/downstream-resync", "retry=1, verbose=1", "read back what stands, and mend it", h.resync},
 	}

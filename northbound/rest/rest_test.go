@@ -179,6 +179,29 @@ func TestWholeKeys(t *testing.T) {
 	})
 }
 
+// What is derived from a value is checked with it; that nothing implements it, or that others
+// are missing, is no fault of it.
+func TestValidate(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for body, want := range map[string]string{
+			`[{key: config/linux/interfaces/v2/interface/a, value: {name: a, ip_addresses: [10.0.0.1/24]}}]`: "",
+			`[{key: config/linux/interfaces/v2/interface/a, value: {name: a, ip_addresses: [nowhere]}}]`:     "linux/interface/a/address/nowhere: invalid value: want an address",
+			`[{key: config/vpp/v2/interfaces/loop0, value: {name: loop0}}]`:                                  "",
+			`[{key: config/linux/interfaces/v2/interface/a, value: null}]`:                                   "",
+			`[{key: config/nothing, value: {}}]`:                                                             "no such model",
+		} {
+			status, answer := w.ask("POST", "/scheduler/validate", body)
+			var got []wire.Invalid
+			if err := json.Unmarshal([]byte(answer), &got); err != nil || status != 200 || got == nil {
+				t.Fatalf("%s: %d %s: %v", body, status, answer, err)
+			}
+			if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.Contains(got[0].Error, want)) {
+				t.Errorf("%s: %+v, want %q", body, got, want)
+			}
+		}
+	})
+}
+
 // A plan changes nothing, and says nothing once it has been carried out.
 func TestPlanOnlyPlans(t *testing.T) {
 	const body = `[{"key":"config/linux/interfaces/v2/interface/if1","value":{"name":"if1","type":"DUMMY"}}]`

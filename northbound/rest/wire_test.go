@@ -28,6 +28,7 @@ func TestShapesAreReadAsTheyAreWritten(t *testing.T) {
 		"flag-stats-prefix.json": new(wire.FlagStats),
 		"stats.json":             new(wire.Stats),
 		"plan.json":              new(wire.Plan),
+		"validate.json":          new([]wire.Invalid),
 		"explain.json":           new(wire.Explanation),
 	} {
 		text, err := os.ReadFile(filepath.Join("testdata", file))

@@ -126,6 +126,12 @@ func (w *world) register() {
 	_, err = scheduler.Register(w.sched, scheduler.Descriptor[*emptypb.Empty, none]{
 		Name: "address", Prefix: "linux/interface/",
 		Match: func(key string) bool { return strings.Contains(key, "/address/") },
+		Validate: func(key string, _ *emptypb.Empty) error {
+			if strings.HasSuffix(key, "/nowhere") {
+				return errors.New("want an address")
+			}
+			return nil
+		},
 		Create: func(_ context.Context, key string, _ *emptypb.Empty) (none, error) {
 			return none{}, w.do(key, func() {})
 		},

@@ -25,13 +25,7 @@ type agentAt struct {
 // agent says where the settings say that it is.
 func (s *settings) agent() (*agentAt, error) {
 	if s.bySocket {
-		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", s.Socket)
-		}
-		return &agentAt{
-			url.URL{Scheme: "http", Host: "localhost"}, s.Socket, "is it running?",
-			http.Client{Transport: &http.Transport{DialContext: dial}},
-		}, nil
+		return s.agentBehindSocket(), nil
 	}
 	at := net.JoinHostPort(s.Host, strconv.Itoa(s.HTTPPort))
 	out := &agentAt{URL: url.URL{Scheme: "http", Host: at}, name: at, ask: "is it running, and is its http.conf the same?"}
@@ -47,6 +41,16 @@ func (s *settings) agent() (*agentAt, error) {
 		out.User = url.UserPassword(user, password)
 	}
 	return out, nil
+}
+
+func (s *settings) agentBehindSocket() *agentAt {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", s.Socket)
+	}
+	return &agentAt{
+		url.URL{Scheme: "http", Host: "localhost"}, s.Socket, "is it running?",
+		http.Client{Transport: &http.Transport{DialContext: dial}},
+	}
 }
 
 func (s *settings) httpTLS() tlsSettings {

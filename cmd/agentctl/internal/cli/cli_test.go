@@ -5,7 +5,6 @@ import (
 	"context"
 	"flag"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,11 +66,6 @@ func agent(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	ts.Defer(func() { ts.Check(db.Close()) })
 	serve(ts, kvdb.Server{Stores: map[string]kvdbsync.Store{"bolt": db, "filedb": files}})
-}
-
-// socket serves what the agent answers, without stores.
-func socket(ts *testscript.TestScript, beside http.Handler) {
-	serve(ts, kvdb.Server{Beside: beside})
 }
 
 // serve runs the agent's socket, and sets SOCKET.

@@ -1,10 +1,6 @@
 package cli
 
-import (
-	"strings"
-
-	"github.com/keyplane/keyplane/models"
-)
+import "strings"
 
 // allAgents is what the keys of every agent begin with.
 const allAgents = "/vnf-agent/"
@@ -23,11 +19,4 @@ func wholePrefix(prefix string) string {
 		return prefix
 	}
 	return allAgents + strings.TrimPrefix(prefix, "/")
-}
-
-// check tells why value is none for key.
-func check(key string, value []byte) error {
-	_, short, _ := strings.Cut(strings.TrimPrefix(key, allAgents), "/")
-	_, err := models.Decode(short, value)
-	return err
 }

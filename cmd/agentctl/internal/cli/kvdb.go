@@ -97,7 +97,7 @@ func (a *app) kvdbPut() *cobra.Command {
 		Use:     "put KEY VALUE",
 		Aliases: []string{"p"},
 		Short:   "Writes a key",
-		Long:    "Put writes VALUE, or with - what it reads from standard input, without the line feed at its end. What the agent would refuse is not written.",
+		Long:    "Put writes VALUE, or with - what it reads from standard input, without the line feed at its end. What the agent would refuse is not written; an agent that can be reached is asked, others refuse what has no valid form.",
 		Args:    want("KEY", "VALUE (- reads it from standard input)"),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "write the value even if the agent would refuse it")
@@ -110,15 +110,22 @@ func (a *app) kvdbPut() *cobra.Command {
 			}
 			value = bytes.TrimSuffix(value, []byte("\n"))
 		}
-		if err := check(key, value); err != nil && !force {
+		if force {
+			return a.put(ctx, s, key, value)
+		}
+		if err := a.check(ctx, key, value); err != nil {
 			return fmt.Errorf("not written, the agent would refuse it (--force writes it all the same): %w", err)
 		}
-		if err := s.Put(ctx, key, value); err != nil {
-			return err
-		}
-		return a.done()
+		return a.put(ctx, s, key, value)
 	})
 	return cmd
+}
+
+func (a *app) put(ctx context.Context, s kvdbsync.Store, key string, value []byte) error {
+	if err := s.Put(ctx, key, value); err != nil {
+		return err
+	}
+	return a.done()
 }
 
 func (a *app) kvdbDel() *cobra.Command {

@@ -21,7 +21,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/keyplane/keyplane/connectors/bolt"
+	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/kvdb"
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
@@ -71,6 +74,12 @@ func (m *memory) register(s *scheduler.Scheduler) error {
 	ifs, routes := models.For[*interfaces.Interface](), models.For[*l3.Route]()
 	_, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, index]{
 		Name: "interface", Model: ifs,
+		Validate: func(_ string, v *interfaces.Interface) error {
+			if v.Mtu > 9216 {
+				return &models.FieldError{Field: "mtu", Value: v.Mtu, Want: "at most 9216"}
+			}
+			return nil
+		},
 		Derived: func(_ string, v *interfaces.Interface) []scheduler.KeyValue {
 			return []scheduler.KeyValue{{Key: "linux/interface/state/" + v.Name + "/UP", Value: &emptypb.Empty{}}}
 		},
@@ -110,9 +119,9 @@ func declared() []proto.Message {
 }
 
 // network: runs a scheduler over a southbound in memory, with values declared and a
-// foreign interface, behind its HTTP server at PORT and its socket at SOCKET. At SECURED
-// it speaks TLS with the certificate in ca.pem, and knows only anna, password "s:1".
-// At STRANGER is something else.
+// foreign interface, behind its HTTP server at PORT and its socket at SOCKET, where it has a
+// store, too. At SECURED it speaks TLS with the certificate in ca.pem, and knows only
+// anna, password "s:1". At STRANGER is something else.
 func network(ts *testscript.TestScript, _ bool, _ []string) {
 	m := &memory{stands: map[string]proto.Message{}}
 	m.stands["config/linux/interfaces/v2/interface/foreign"] = &interfaces.Interface{Name: "foreign", Type: interfaces.Interface_DUMMY}
@@ -131,7 +140,10 @@ func network(ts *testscript.TestScript, _ bool, _ []string) {
 	})
 	declare(ts, s)
 	ts.Setenv("PORT", portOf(ts, (<-ready).String()))
-	socket(ts, rest.Handler(web.Options))
+	db, err := bolt.New(bolt.Config{Path: ts.MkAbs("keys.db")})
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(db.Close()) })
+	serve(ts, kvdb.Server{Stores: map[string]kvdbsync.Store{"bolt": db}, Beside: rest.Handler(web.Options)})
 	secured(ts, rest.Handler(web.Options))
 	stranger(ts)
 }
