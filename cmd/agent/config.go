@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -92,7 +93,7 @@ type orchestratorConfig struct {
 	AntiEntropy time.Duration  `yaml:"anti-entropy"`
 	Patience    time.Duration  `yaml:"start-patience"`
 	Grace       time.Duration  `yaml:"grace-time"`
-	StateDir    *string        `yaml:"state-dir"`      // nil: the usual place; empty: none
+	StateDir    *string        `yaml:"state-dir"`      // with a folder for each label. nil: the usual place; empty: none
 	Publish     []string       `yaml:"publish-status"` // names of stores
 	PublishRate int            `yaml:"publish-status-rate"`
 }
@@ -121,12 +122,16 @@ func (c orchestratorConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// stateDir is where the agent of a label keeps its state; empty: nowhere.
+// stateDir is where the agent of a label keeps its state; empty: nowhere. No two labels
+// share a place.
 func (c orchestratorConfig) stateDir(label string) string {
-	if c.StateDir != nil {
-		return *c.StateDir
+	switch {
+	case c.StateDir == nil:
+		return stateDir(label, os.Getenv)
+	case *c.StateDir == "":
+		return ""
 	}
-	return stateDir(label, os.Getenv)
+	return filepath.Join(*c.StateDir, label)
 }
 
 func (c orchestratorConfig) options(layers []orchestrator.Layer, known state, retry scheduler.Retry, log *slog.Logger) orchestrator.Options {

@@ -59,6 +59,16 @@ func TestPriorityOfAStore(t *testing.T) {
 	}
 }
 
+// Agents of two labels share no state, whatever the configuration says.
+func TestEachLabelHasItsState(t *testing.T) {
+	said, nothing := "/state", ""
+	for want, c := range map[string]orchestratorConfig{"/state/vpp1": {StateDir: &said}, "": {StateDir: &nothing}} {
+		if got := c.stateDir("vpp1"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // configure reads a folder with one file beside that of a store.
 func configure(t *testing.T, file, text string) error {
 	t.Helper()
