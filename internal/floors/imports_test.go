@@ -26,6 +26,7 @@ func floors() []floor {
 		{"orchestrator", []string{"kvdbsync", "models", "proto", "scheduler"}},
 		{"connectors/*", []string{"internal/config", "kvdbsync", "models"}},
 		{"descriptors/*", []string{"internal/alloc", "internal/config", "internal/vppsim", "internal/vppwire", "models", "proto", "scheduler"}},
+		{"descriptors/vpp/internal/simulated", []string{"descriptors/vpp/conn", "internal/testkit", "internal/vppsim", "internal/vppwire"}},
 		{"northbound/*", []string{"internal/config", "kvdbsync", "models", "orchestrator", "proto", "scheduler"}},
 		{"internal/alloc", nil},
 		{"internal/config", nil},

@@ -1,8 +1,10 @@
 package testkit
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"testing"
 )
@@ -16,10 +18,23 @@ type VPP struct {
 // StartVPP starts a VPP program and waits until it serves. The test ends it.
 func StartVPP(t testing.TB, program string) *VPP {
 	t.Helper()
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "vpp") // its configuration has no way to quote what names of tests may have
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		left, err := filepath.Glob("/dev/shm/" + filepath.Base(dir) + "-*")
+		for _, path := range append(left, dir) {
+			err = errors.Join(err, os.RemoveAll(path))
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
 	v := &VPP{Socket: filepath.Join(dir, "api.sock")}
 	config := fmt.Sprintf("unix { nodaemon nosyslog nobanner runtime-dir %[1]s cli-listen %[1]s/cli.sock } socksvr { socket-name %[2]s } "+
-		"statseg { socket-name %[1]s/stats.sock } api-segment { prefix %[3]s } plugins { plugin dpdk_plugin.so { disable } }", dir, v.Socket, filepath.Base(filepath.Dir(dir)))
+		"statseg { socket-name %[1]s/stats.sock } api-segment { prefix %[3]s } buffers { page-size default } plugins { plugin dpdk_plugin.so { disable } }",
+		dir, v.Socket, filepath.Base(dir))
 	return v.run(t, program, config)
 }
 

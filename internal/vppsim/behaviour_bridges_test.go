@@ -103,14 +103,26 @@ func bridgeRows() []row {
 		{"what was asked for is not flushed", flushes},
 		{"interfaces that are made as a BVI", bvis},
 		{"tags of VLANs are rewritten", rewritesTags},
-		{"an index that is used again rewrites no tags", func(v *vpp) {
-			i := v.loop()
-			v.rewrite(i, 1, 1, 100, 0, 0)
-			v.is("delete", v.delete(i), 0)
-			if again := v.loop(); again != i {
-				v.Fatalf("%d is not used again, but %d", i, again)
+		{"what rewrites tags is lost as layer 2 is left, and else outlives its interface", func(v *vpp) {
+			i, other := v.loop(), v.loop()
+			var sub vppif.CreateVlanSubifReply
+			v.call("create_vlan_subif", 0, &vppif.CreateVlanSubif{SwIfIndex: i, VlanID: 7}, &sub)
+			v.bridge(10, true, 0)
+			v.rewrite(sub.SwIfIndex, 3, 0, 0, 0, 0)
+			v.member(sub.SwIfIndex, 10, normal, true, 0)
+			v.rewrites(sub.SwIfIndex, 3, 0, 0, 0)
+			v.member(sub.SwIfIndex, 10, normal, false, 0)
+			v.rewrites(sub.SwIfIndex, 0, 0, 0, 0)
+			v.rewrite(sub.SwIfIndex, 3, 0, 0, 0, 0)
+			for _, on := range []bool{true, false} {
+				v.call("xconnect", 0, &l2.SwInterfaceSetL2Xconnect{RxSwIfIndex: sub.SwIfIndex, TxSwIfIndex: i, Enable: on}, &l2.SwInterfaceSetL2XconnectReply{})
 			}
-			v.rewrites(i, 0, 0, 0, 0)
+			v.rewrites(sub.SwIfIndex, 0, 0, 0, 0)
+			v.rewrite(other, 1, 1, 100, 0, 0)
+			v.is("delete", v.delete(other), 0)
+			again := v.loop()
+			v.rewrites(again, 1, 1, 100, 0)
+			v.rewrite(again, 0, 0, 0, 0, 0)
 		}},
 	}
 }

@@ -89,7 +89,7 @@ func deviceRows() []row {
 			for _, ring := range []uint16{63, 100, 4160} {
 				v.call("vmxnet3_create", api.INVALID_VALUE, &vmxnet3.Vmxnet3Create{PciAddr: 0xffff, RxqSize: ring}, &vmxnet3.Vmxnet3CreateReply{})
 			}
-			v.call("not one", api.INVALID_INTERFACE, &vmxnet3.Vmxnet3Delete{SwIfIndex: v.loop()}, &vmxnet3.Vmxnet3DeleteReply{})
+			v.call("not one", api.INVALID_SW_IF_INDEX, &vmxnet3.Vmxnet3Delete{SwIfIndex: v.loop()}, &vmxnet3.Vmxnet3DeleteReply{})
 		}},
 	}
 }

@@ -52,10 +52,6 @@ func neighbourRows() []row {
 			if len(v.neighbours(a)) != 0 || len(v.neighbours(b)) != 1 {
 				v.Errorf("there are %+v", v.neighbours(none))
 			}
-			v.is("delete", v.delete(b), 0)
-			if all := v.neighbours(none); len(all) > 0 {
-				v.Errorf("it outlived its interface: %+v", all)
-			}
 		}},
 		{"proxy ARP", func(v *vpp) {
 			i := v.loop()

@@ -75,7 +75,11 @@ func switchingRows() []row {
 			v.member(unknown, 10, normal, true, api.INVALID_SW_IF_INDEX)
 			v.member(a, 10, 9, true, api.INVALID_VALUE)
 			v.member(b, 10, bvi, true, 0)
-			v.member(a, 10, bvi, true, alreadyHasBVI)
+			v.member(a, 10, bvi, true, alreadyHasBVI) // and it has left
+			if d := v.bridges(10)[0]; len(d.SwIfDetails) != 1 {
+				v.Errorf("it has not left: %+v", d)
+			}
+			v.member(a, 10, normal, true, 0)
 			if d := v.bridges(10)[0]; len(d.SwIfDetails) != 2 || d.SwIfDetails[0].SwIfIndex != b || d.BviSwIfIndex != b {
 				v.Errorf("the BVI is not first: %+v", d)
 			}
@@ -95,7 +99,7 @@ func switchingRows() []row {
 			v.Cleanup(func() {
 				_ = v.Call(context.WithoutCancel(v.Context()), &l2.BridgeDomainAddDel{BdID: 99}, &l2.BridgeDomainAddDelReply{}) // empty by then
 			})
-			if all := v.bridges(99); len(all) != 1 || all[0].Flood || all[0].Learn {
+			if all := v.bridges(99); len(all) != 1 || !all[0].Flood || !all[0].UuFlood || !all[0].Forward || !all[0].Learn || all[0].ArpTerm {
 				v.Errorf("it is %+v", all)
 			}
 			v.bridge(10, true, 0)

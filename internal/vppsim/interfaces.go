@@ -49,15 +49,12 @@ type iface struct {
 	tags     uint8
 	outer    uint16
 	subFlags interface_types.SubIfFlags
-	vtr      vlanRewrite
 
 	table     [2]uint32      // of IPv4 and IPv6
 	addresses []netip.Prefix // in the order in which they came
 	linkLocal netip.Addr
 	claimed   []ownClaim
 }
-
-type vlanRewrite struct{ op, push, tag1, tag2 uint32 }
 
 // interfaces are all of them. Indexes of deleted ones are used again, the last freed first.
 type interfaces struct {
@@ -142,10 +139,13 @@ func (w *world) remove(i *iface) {
 	i.device.gone(w, i)
 	w.clearAddresses(i)
 	delete(w.unnumbered, i.index)
+	if tx, connected := w.l2.xconnect[i.index]; connected {
+		w.l2.toL3(tx)
+		w.l2.toL3(i.index)
+	}
 	w.l2.leave(i.index)
-	delete(w.l2.xconnect, i.index)
 	delete(w.bonded, i.index)
-	w.forget(i.index)
+	w.forgetLearned(i.index)
 	delete(w.interfaces.byIndex, i.index)
 	w.interfaces.free = append(w.interfaces.free, i.index)
 	i.flags = 0
@@ -247,24 +247,25 @@ func interfaceMessages() []entry {
 func dumpInterfaces(w *world, q *vppif.SwInterfaceDump, yield func(vppif.SwInterfaceDetails)) {
 	if q.SwIfIndex != 0 && uint32(q.SwIfIndex) != none {
 		if i := w.interfaces.byIndex[uint32(q.SwIfIndex)]; i != nil {
-			yield(i.details())
+			yield(w.details(i))
 		}
 		return
 	}
 	filter := strings.ToLower(q.NameFilter)
 	for _, i := range w.interfaces.sorted() {
 		if !q.NameFilterValid || strings.Contains(strings.ToLower(i.name), filter) {
-			yield(i.details())
+			yield(w.details(i))
 		}
 	}
 }
 
-func (i *iface) details() vppif.SwInterfaceDetails {
+func (w *world) details(i *iface) vppif.SwInterfaceDetails {
+	vtr := w.l2.rewrites[i.index]
 	return vppif.SwInterfaceDetails{
 		SwIfIndex: interface_types.InterfaceIndex(i.index), SupSwIfIndex: i.sup, L2Address: i.mac, Flags: i.flags,
 		Type: i.kind, LinkMtu: i.linkMTU, Mtu: slices.Clone(i.mtu[:]), SubID: i.subID, SubNumberOfTags: i.tags,
-		SubOuterVlanID: i.outer, SubIfFlags: i.subFlags, VtrOp: i.vtr.op, VtrPushDot1q: i.vtr.push,
-		VtrTag1: i.vtr.tag1, VtrTag2: i.vtr.tag2,
+		SubOuterVlanID: i.outer, SubIfFlags: i.subFlags, VtrOp: vtr.op, VtrPushDot1q: vtr.push,
+		VtrTag1: vtr.tag1, VtrTag2: vtr.tag2,
 		InterfaceName: i.name, InterfaceDevType: i.devType, Tag: i.tag,
 	}
 }

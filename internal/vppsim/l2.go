@@ -46,12 +46,13 @@ type fdb struct {
 type switching struct {
 	byID     map[uint32]*bridge
 	fdbs     []*fdb
-	xconnect map[uint32]uint32 // transmitting by receiving interface
-	allotted uint32            // IDs that VPP has chosen
+	xconnect map[uint32]uint32      // transmitting by receiving interface
+	rewrites map[uint32]vlanRewrite // of tags; they outlive an interface that is in no bridge domain
+	allotted uint32                 // IDs that VPP has chosen
 }
 
 func (all *switching) init() {
-	all.byID, all.xconnect = map[uint32]*bridge{}, map[uint32]uint32{}
+	all.byID, all.xconnect, all.rewrites = map[uint32]*bridge{}, map[uint32]uint32{}, map[uint32]vlanRewrite{}
 	all.add(0, l2.BRIDGE_API_FLAG_NONE) // it is there, and never shown
 }
 
@@ -77,6 +78,13 @@ func (all *switching) add(id uint32, flags l2.BdFlags) *bridge {
 func (all *switching) bridges() []*bridge {
 	out := slices.SortedFunc(maps.Values(all.byID), func(a, b *bridge) int { return cmp.Compare(a.id, b.id) })
 	return slices.DeleteFunc(out, func(b *bridge) bool { return b.id == 0 })
+}
+
+// toL3 has an interface leave layer 2, and all that is known of it there.
+func (all *switching) toL3(index uint32) {
+	all.leave(index)
+	delete(all.xconnect, index)
+	delete(all.rewrites, index)
 }
 
 // leave takes an interface out of the bridge domain it is in.
@@ -251,35 +259,32 @@ func (b *bridge) details() l2.BridgeDomainDetails {
 	return d
 }
 
-// setBridge moves an interface. A bridge domain that is not there is made, with all
-// flags off; which one is to be left is not looked at.
+// ofMember are the flags of a bridge domain that is made for a member.
+const ofMember = l2.BRIDGE_API_FLAG_LEARN | l2.BRIDGE_API_FLAG_FWD | l2.BRIDGE_API_FLAG_FLOOD | l2.BRIDGE_API_FLAG_UU_FLOOD
+
+// setBridge moves an interface. A bridge domain that is not there is made; which one is to
+// be left is not looked at. Who is refused as a BVI has left all the same.
 func setBridge(w *world, i *iface, q *l2.SwInterfaceSetL2Bridge, _ *l2.SwInterfaceSetL2BridgeReply) errno {
-	if !q.Enable {
-		w.l2.leave(i.index)
-		return ok
-	}
 	if q.PortType > l2.L2_API_PORT_TYPE_UU_FWD {
 		return api.INVALID_VALUE
 	}
+	if !q.Enable {
+		w.l2.toL3(i.index)
+		return ok
+	}
 	b := w.l2.byID[q.BdID]
 	if b == nil {
-		b = w.l2.add(q.BdID, l2.BRIDGE_API_FLAG_NONE)
-	}
-	bvi := q.PortType == l2.L2_API_PORT_TYPE_BVI
-	if bvi && slices.ContainsFunc(b.members, func(m member) bool { return m.port == l2.L2_API_PORT_TYPE_BVI && m.index != i.index }) {
-		return alreadyHasBVI
-	}
-	again := slices.IndexFunc(b.members, func(m member) bool { return m.index == i.index && m.port == q.PortType })
-	if again >= 0 {
-		b.members[again].shg = q.Shg
-		return ok
+		b = w.l2.add(q.BdID, ofMember)
 	}
 	w.l2.leave(i.index)
 	delete(w.l2.xconnect, i.index)
-	b.members = append(b.members, member{i.index, q.PortType, q.Shg})
-	if bvi {
+	if q.PortType == l2.L2_API_PORT_TYPE_BVI {
+		if slices.ContainsFunc(b.members, func(m member) bool { return m.port == l2.L2_API_PORT_TYPE_BVI }) {
+			return alreadyHasBVI
+		}
 		b.slot.entries[i.mac] = l2.L2FibTableDetails{Mac: i.mac, SwIfIndex: interface_types.InterfaceIndex(i.index), StaticMac: true, BviMac: true}
 	}
+	b.members = append(b.members, member{i.index, q.PortType, q.Shg})
 	return ok
 }
 
@@ -334,7 +339,7 @@ func changeARPTermination(w *world, q *l2.BdIPMacAddDel, _ *l2.BdIPMacAddDelRepl
 
 func setXconnect(w *world, i *iface, q *l2.SwInterfaceSetL2Xconnect, _ *l2.SwInterfaceSetL2XconnectReply) errno {
 	if !q.Enable {
-		delete(w.l2.xconnect, i.index)
+		w.l2.toL3(i.index)
 		return ok
 	}
 	if _, errno := w.at(q.TxSwIfIndex); errno != ok {

@@ -53,25 +53,8 @@ func newBeside() beside {
 	}
 }
 
-// forget lets go what goes with an interface.
-func (b *beside) forget(index uint32) {
-	for key := range b.neighbours {
-		if key.index == index {
-			delete(b.neighbours, key)
-		}
-	}
-	for key := range b.teib {
-		if key.index == index {
-			delete(b.teib, key)
-		}
-	}
-	delete(b.l3xc, xcKey{index, false})
-	delete(b.l3xc, xcKey{index, true})
-	delete(b.proxying, index)
-}
-
 // forgetLearned lets go the neighbours that are not static, as VPP does when an interface
-// goes down.
+// goes down, or goes. All else stays, for whoever gets the index next.
 func (b *beside) forgetLearned(index uint32) {
 	maps.DeleteFunc(b.neighbours, func(key neighbourKey, n ip_neighbor.IPNeighbor) bool {
 		return key.index == index && n.Flags&ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC == 0

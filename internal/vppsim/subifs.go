@@ -37,9 +37,12 @@ func rewritings() []rewriting {
 	return []rewriting{{0, 0}, {0, 1}, {0, 2}, {1, 0}, {2, 0}, {1, 1}, {1, 2}, {2, 1}, {2, 2}}
 }
 
+// vlanRewrite is how the tags of an interface are rewritten.
+type vlanRewrite struct{ op, push, tag1, tag2 uint32 }
+
 // rewriteTags takes away only tags that the interface is known to have, and keeps only
 // what is pushed.
-func rewriteTags(_ *world, i *iface, q *l2.L2InterfaceVlanTagRewrite, _ *l2.L2InterfaceVlanTagRewriteReply) errno {
+func rewriteTags(w *world, i *iface, q *l2.L2InterfaceVlanTagRewrite, _ *l2.L2InterfaceVlanTagRewriteReply) errno {
 	if q.VtrOp >= uint32(len(rewritings())) {
 		return api.INVALID_VALUE
 	}
@@ -47,13 +50,14 @@ func rewriteTags(_ *world, i *iface, q *l2.L2InterfaceVlanTagRewrite, _ *l2.L2In
 	if op.pops > i.tags {
 		return api.INVALID_VLAN_TAG_COUNT
 	}
-	i.vtr = vlanRewrite{op: q.VtrOp}
+	rewrite := vlanRewrite{op: q.VtrOp}
 	if op.pushes > 0 {
-		i.vtr.push, i.vtr.tag1 = min(q.PushDot1q, 1), q.Tag1
+		rewrite.push, rewrite.tag1 = min(q.PushDot1q, 1), q.Tag1
 	}
 	if op.pushes > 1 {
-		i.vtr.tag2 = q.Tag2
+		rewrite.tag2 = q.Tag2
 	}
+	w.l2.rewrites[i.index] = rewrite
 	return ok
 }
 

@@ -28,17 +28,14 @@ func vmxnet3Messages() []entry {
 			r.SwIfIndex, e = w.createVmxnet3(*q)
 			return e
 		}),
-		call(func(w *world, q *vmxnet3.Vmxnet3Delete, _ *vmxnet3.Vmxnet3DeleteReply) errno {
-			i := w.interfaces.byIndex[uint32(q.SwIfIndex)]
-			if i == nil {
-				return api.INVALID_INTERFACE
-			}
-			if _, is := i.device.(vmxnet3Device); !is {
-				return api.INVALID_INTERFACE
-			}
-			w.remove(i)
-			return ok
-		}),
+		on(func(q *vmxnet3.Vmxnet3Delete) interface_types.InterfaceIndex { return q.SwIfIndex },
+			func(w *world, i *iface, _ *vmxnet3.Vmxnet3Delete, _ *vmxnet3.Vmxnet3DeleteReply) errno {
+				if _, is := i.device.(vmxnet3Device); !is {
+					return api.INVALID_SW_IF_INDEX
+				}
+				w.remove(i)
+				return ok
+			}),
 		dump(func(w *world, q *vmxnet3.SwVmxnet3InterfaceDump, yield func(vmxnet3.SwVmxnet3InterfaceDetails)) {
 			for _, i := range w.interfaces.sorted() {
 				if d, is := i.device.(vmxnet3Device); is && (uint32(q.SwIfIndex) == none || uint32(q.SwIfIndex) == i.index) {

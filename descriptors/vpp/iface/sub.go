@@ -39,9 +39,7 @@ func sub() kind {
 		update: func(context.Context, *handler, Meta, *interfaces.Interface, *interfaces.Interface) error {
 			return nil // the tags are rewritten as the interface is configured
 		},
-		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
-			return h.API.Call(ctx, &vppif.DeleteSubif{SwIfIndex: meta.SwIfIndex()}, &vppif.DeleteSubifReply{})
-		},
+		delete:   deleteSub,
 		retrieve: retrieveSubs,
 	}
 }
@@ -102,6 +100,16 @@ func rewriteTags(ctx context.Context, h *handler, index uint32, v *interfaces.In
 		request.PushDot1q = 1
 	}
 	return h.API.Call(ctx, request, &l2.L2InterfaceVlanTagRewriteReply{})
+}
+
+// deleteSub rewrites no tags before, as whoever gets the index next would go on with it.
+func deleteSub(ctx context.Context, h *handler, v *interfaces.Interface, meta Meta) error {
+	if v.GetSub().GetTagRwOption() != interfaces.SubInterface_DISABLED {
+		if err := rewriteTags(ctx, h, meta.Index, nil); err != nil {
+			return err
+		}
+	}
+	return h.API.Call(ctx, &vppif.DeleteSubif{SwIfIndex: meta.SwIfIndex()}, &vppif.DeleteSubifReply{})
 }
 
 func retrieveSubs(_ context.Context, _ *handler, all map[uint32]*found) error {

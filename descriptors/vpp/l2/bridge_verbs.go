@@ -263,5 +263,8 @@ func (h *handler) setMember(ctx context.Context, index uint32, bridge BridgeMeta
 	if v.GetBridgedVirtualInterface() {
 		request.PortType = vppl2.L2_API_PORT_TYPE_BVI
 	}
+	if v == nil {
+		return h.leaveL2(ctx, request.RxSwIfIndex, request, &vppl2.SwInterfaceSetL2BridgeReply{})
+	}
 	return h.API.Call(ctx, request, &vppl2.SwInterfaceSetL2BridgeReply{})
 }

@@ -142,7 +142,11 @@ func (h *handler) deleteXConnect(ctx context.Context, _ string, _ *l2.XConnectPa
 }
 
 func (h *handler) setXConnect(ctx context.Context, receive, transmit interface_types.InterfaceIndex, on bool) error {
-	return h.API.Call(ctx, &vppl2.SwInterfaceSetL2Xconnect{RxSwIfIndex: receive, TxSwIfIndex: transmit, Enable: on}, &vppl2.SwInterfaceSetL2XconnectReply{})
+	request := &vppl2.SwInterfaceSetL2Xconnect{RxSwIfIndex: receive, TxSwIfIndex: transmit, Enable: on}
+	if !on {
+		return h.leaveL2(ctx, receive, request, &vppl2.SwInterfaceSetL2XconnectReply{})
+	}
+	return h.API.Call(ctx, request, &vppl2.SwInterfaceSetL2XconnectReply{})
 }
 
 // retrieveXConnects yields what stands between interfaces that have names. A declared
