@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/keyplane/keyplane/descriptors/linux"
+	"github.com/keyplane/keyplane/descriptors/netalloc"
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 	"github.com/keyplane/keyplane/northbound/rest"
@@ -87,9 +88,14 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	})
 }
 
-// southbounds teaches the scheduler Linux and VPP, each of which asks the other for the
-// names of what they share.
+// southbounds teaches the scheduler allocated addresses, Linux and VPP, each of which asks
+// the other for the names of what they share.
 func southbounds(sched *scheduler.Scheduler, conf configuration, label string, log *slog.Logger) (host *linux.Plugin, plane *vpp.Plugin, err error) {
+	book, err := netalloc.Register(sched)
+	if err != nil {
+		return nil, nil, err
+	}
+	conf.linux.Allocations, conf.vpp.Allocations = book, book
 	conf.vpp.Log = log
 	conf.vpp.LinuxHost = func(name string) (string, bool) { return host.HostName(name) }
 	if plane, err = vpp.Register(sched, conf.vpp); err != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
 	"github.com/keyplane/keyplane/descriptors/linux/l3"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -44,6 +45,8 @@ type Options struct {
 	// TAPHost tells which name the Linux side of a TAP of VPP has; empty: VPP has no
 	// such TAP. Defaults to the one that VPP interfaces give it which name none.
 	TAPHost func(vppInterface string) string
+	// Allocations are what references to allocated addresses refer to. Defaults to none.
+	Allocations alloc.Book
 	// Host is where namespaces are opened. Defaults to this host.
 	Host kernel.Host
 }
@@ -81,7 +84,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	}
 	links, err := iface.Register(s, iface.Options{
 		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Southbound: Southbound,
-		Readers: o.Interfaces.Readers, TAPHost: o.TAPHost, Flushed: p.refresh,
+		Readers: o.Interfaces.Readers, TAPHost: o.TAPHost, Allocations: o.Allocations, Flushed: p.refresh,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("linux: %w", err)
@@ -92,7 +95,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		return p, nil
 	}
 	p.names = append(p.names, l3.RouteName, l3.ARPName)
-	err = l3.Register(s, l3.Options{Spaces: p.spaces, Watch: p.watch, Interfaces: links, Log: o.Log, Southbound: Southbound})
+	err = l3.Register(s, l3.Options{Spaces: p.spaces, Watch: p.watch, Interfaces: links, Allocations: o.Allocations, Log: o.Log, Southbound: Southbound})
 	if err != nil {
 		return nil, fmt.Errorf("linux: %w", err)
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/l2"
 	"github.com/keyplane/keyplane/descriptors/vpp/l3"
+	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -46,6 +47,8 @@ type Options struct {
 	// LinuxHost tells which name a Linux interface that stands has in the kernel.
 	// Defaults to knowing none.
 	LinuxHost func(name string) (host string, ok bool)
+	// Allocations are what references to allocated addresses refer to. Defaults to none.
+	Allocations alloc.Book
 }
 
 // A Plugin keeps the connection for the descriptors.
@@ -75,14 +78,14 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		Begin: func(ctx context.Context, c *conn.Conn) error { return p.events.Subscribe(ctx, c) },
 	})
 	var err error
-	p.links, p.events, err = iface.Register(s, iface.Options{API: p.manager, Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost})
+	p.links, p.events, err = iface.Register(s, iface.Options{API: p.manager, Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, Allocations: o.Allocations})
 	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	if err := l2.Register(s, l2.Options{API: p.manager, Interfaces: p.links, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
-	if err := l3.Register(s, l3.Options{API: p.manager, Interfaces: p.links, Southbound: Southbound}); err != nil {
+	if err := l3.Register(s, l3.Options{API: p.manager, Interfaces: p.links, Allocations: o.Allocations, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	return p, nil

@@ -1,6 +1,6 @@
 // Package alloc reads references to allocated addresses, which may stand where a
 // value has an address: "alloc:<network>", "alloc:<network>/<interface>",
-// "alloc:<network>/GW", "alloc:<network>/<interface>/GW".
+// "alloc:<network>/GW", "alloc:<network>/<interface>/GW"; and puts the address in their place.
 package alloc
 
 import "strings"
@@ -48,7 +48,11 @@ func (r Ref) String() string {
 
 // Key is the key of the allocation that r, in a value of the given interface, refers to.
 func (r Ref) Key(iface string) string {
-	return "config/netalloc/v1/ip/network/" + r.Network + "/interface/" + r.InterfaceOr(iface)
+	return "config/netalloc/v1/ip/" + r.name(iface)
+}
+
+func (r Ref) name(iface string) string {
+	return "network/" + r.Network + "/interface/" + r.InterfaceOr(iface)
 }
 
 // InterfaceOr is the interface of r, or iface where it names none.
@@ -57,4 +61,12 @@ func (r Ref) InterfaceOr(iface string) string {
 		return r.Interface
 	}
 	return iface
+}
+
+// NeighGateways begins the keys of NeighGateway.
+const NeighGateways = "netalloc/neigh-gw/"
+
+// NeighGateway is the key of an allocated gateway that is a neighbour on the interface.
+func NeighGateway(network, iface string) string {
+	return NeighGateways + Ref{Network: network}.name(iface)
 }

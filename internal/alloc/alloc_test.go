@@ -1,6 +1,9 @@
 package alloc
 
-import "testing"
+import (
+	"net/netip"
+	"testing"
+)
 
 func TestParse(t *testing.T) {
 	tests := []struct {
@@ -25,6 +28,34 @@ func TestParse(t *testing.T) {
 	}
 	if got := (Ref{Network: "n"}).Key("if1"); got != "config/netalloc/v1/ip/network/n/interface/if1" {
 		t.Error(got)
+	}
+}
+
+type book map[string]Allocation
+
+func (b book) Get(name string) (Allocation, bool) { a, ok := b[name]; return a, ok }
+
+func TestWhatIsReferredTo(t *testing.T) {
+	b := book{
+		"network/n/interface/if1": {Address: netip.MustParsePrefix("10.0.0.1/24"), Gateway: netip.MustParsePrefix("10.0.0.254/32")},
+		"network/m/interface/if1": {Address: netip.MustParsePrefix("fd00::1/128")},
+	}
+	tests := []struct{ in, address, network, host string }{
+		{"alloc:n", "10.0.0.1/24", "10.0.0.0/24", "10.0.0.1"},
+		{"alloc:n/if1", "10.0.0.1/24", "10.0.0.0/24", "10.0.0.1"},
+		{"alloc:n/GW", "10.0.0.254/32", "10.0.0.254/32", "10.0.0.254"},
+		{"alloc:m", "fd00::1/128", "fd00::1/128", "fd00::1"},
+		{"alloc:m/GW", "alloc:m/GW", "alloc:m/GW", "alloc:m/GW"},
+		{"alloc:n/if2", "alloc:n/if2", "alloc:n/if2", "alloc:n/if2"},
+		{"10.0.0.7/8", "10.0.0.7/8", "10.0.0.7/8", "10.0.0.7/8"},
+	}
+	for _, tt := range tests {
+		if a, n, h := Address(b, tt.in, "if1"), Network(b, tt.in, "if1"), Host(b, tt.in, "if1"); a != tt.address || n != tt.network || h != tt.host {
+			t.Errorf("%s is %s, %s, %s", tt.in, a, n, h)
+		}
+	}
+	if got := Address(nil, "alloc:n", "if1"); got != "alloc:n" {
+		t.Errorf("without a book it is %s", got)
 	}
 }
 

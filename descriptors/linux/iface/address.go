@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 
 	"golang.org/x/sys/unix"
 
@@ -53,7 +54,7 @@ func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Int
 	if a.Source == keys.Existing {
 		return none, nil
 	}
-	p, ok := a.Prefix()
+	p, ok := h.prefix(a)
 	if !ok {
 		return none, fmt.Errorf("%s: no address is known for it", a.Addr)
 	}
@@ -78,6 +79,12 @@ func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Int
 	}
 	h.Watch.Made(space, standing.Address(space.ID, addr), standing.Entry{Key: key, Link: meta.Index})
 	return none, nil
+}
+
+// prefix is the address itself, also of a reference to one that is known.
+func (h *handler) prefix(a keys.Address) (netip.Prefix, bool) {
+	p, err := netip.ParsePrefix(alloc.Address(h.Allocations, a.Addr, a.Interface))
+	return p, err == nil
 }
 
 // standingAt opens the namespace of an interface that stands.
@@ -127,7 +134,7 @@ func enableIPv6(space *netns.Space, host string) error {
 
 func (h *handler) deleteAddress(_ context.Context, key string, _ *interfaces.Interface, _ struct{}) error {
 	a, _ := keys.ParseAddress(key)
-	p, ok := a.Prefix()
+	p, ok := h.prefix(a)
 	if a.Source == keys.Existing || !ok {
 		return nil
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
@@ -69,7 +70,9 @@ type Meta struct {
 type Options struct {
 	Spaces *netns.Set
 	Watch  *standing.Watcher
-	Log    *slog.Logger
+	// Allocations are what references of addresses refer to. Defaults to none.
+	Allocations alloc.Book
+	Log         *slog.Logger
 	// Label of the agent; it is part of the mark on what is ours.
 	Label string
 	// Southbound is the name under which the verbs share a limit.
@@ -134,7 +137,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 		Update:        h.update,
 		Delete:        h.delete,
 		Retrieve:      h.retrieve,
-		RetrieveAfter: []string{"netalloc-ip-address"},
+		RetrieveAfter: []string{alloc.Descriptor},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
@@ -128,7 +129,7 @@ func (h *handler) describe(s *seen, want *interfaces.Interface, masters map[at]s
 	if v.Type == interfaces.Interface_EXISTING {
 		v.Enabled = want.GetEnabled() // is not ours to set
 	}
-	v.IpAddresses = s.addresses(want)
+	v.IpAddresses = s.addresses(want, h.Allocations)
 }
 
 func describeOffload(space *netns.Space, l kernel.Link, veth *interfaces.VethLink) {
@@ -181,10 +182,10 @@ func masterOf(s *seen, want *interfaces.Interface, masters map[at]string) string
 // addresses are those of the link, spelled as wanted ones where they are the same.
 // Of links that others use too only wanted ones count; what the kernel makes by
 // itself never does, unless it is wanted.
-func (s *seen) addresses(want *interfaces.Interface) (out []string) {
+func (s *seen) addresses(want *interfaces.Interface, book alloc.Book) (out []string) {
 	have := s.place.addrs[s.link.Index]
 	for _, addr := range want.GetIpAddresses() {
-		if p, err := netip.ParsePrefix(addr); err == nil && slices.Contains(have, p) {
+		if p, err := netip.ParsePrefix(alloc.Address(book, addr, want.GetName())); err == nil && slices.Contains(have, p) {
 			out = append(out, addr)
 			have = slices.DeleteFunc(slices.Clone(have), func(o netip.Prefix) bool { return o == p })
 		}

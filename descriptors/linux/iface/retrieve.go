@@ -135,7 +135,7 @@ func (h *handler) saw(s seen, want *interfaces.Interface) {
 	}
 	for _, kv := range derived("", s.value) {
 		if a, ok := keys.ParseAddress(kv.Key); ok && a.Source != keys.Existing {
-			if p, ok := a.Prefix(); ok {
+			if p, ok := h.prefix(a); ok {
 				addr := kernel.Addr{Link: at, Prefix: p}
 				h.Watch.Saw(space, standing.Address(space.ID, addr), standing.Entry{Key: kv.Key, Link: at})
 			}

@@ -1,9 +1,6 @@
 package keys
 
-import (
-	"net/netip"
-	"strings"
-)
+import "strings"
 
 // A Source tells where an address of an interface comes from.
 type Source string
@@ -35,12 +32,6 @@ func (a Address) Key() string {
 		a.Source = Undefined
 	}
 	return Addresses(a.Interface) + string(a.Source) + "/" + or(a.Addr)
-}
-
-// Prefix is the address with its prefix length, unless it is a reference.
-func (a Address) Prefix() (netip.Prefix, bool) {
-	p, err := netip.ParsePrefix(a.Addr)
-	return p, err == nil
 }
 
 // Addresses begins the keys of all addresses of one interface.

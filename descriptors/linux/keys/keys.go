@@ -18,7 +18,6 @@ const (
 	States        = "linux/interface/state/"
 	LinkLocal     = "linux/link-local-route/"
 	Microservices = "linux/microservice/"
-	NeighGateways = "netalloc/neigh-gw/"
 )
 
 // Invalid stands for a component that is missing.
@@ -56,11 +55,6 @@ func LinkLocalRoute(iface, dst string) string { return LinkLocalRoutes(iface) + 
 
 // LinkLocalRoutes begins the keys of LinkLocalRoute for one interface.
 func LinkLocalRoutes(iface string) string { return LinkLocal + iface + "/dest-address/" }
-
-// NeighGateway is the key of an allocated gateway that is a neighbour on the interface.
-func NeighGateway(network, iface string) string {
-	return NeighGateways + "network/" + network + "/interface/" + iface
-}
 
 // ParseVRF reads a key of VRF.
 func ParseVRF(key string) (iface, vrf string, ok bool) {

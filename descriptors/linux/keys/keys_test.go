@@ -27,7 +27,6 @@ func TestSpelling(t *testing.T) {
 		{keys.VRF("", ""), "linux/interface/<invalid>/vrf/<invalid>"},
 		{keys.Microservice("m1"), "linux/microservice/m1"},
 		{keys.LinkLocalRoute("veth1", "10.0.0.0/8"), "linux/link-local-route/veth1/dest-address/10.0.0.0/8"},
-		{keys.NeighGateway("net1", "veth1"), "netalloc/neigh-gw/network/net1/interface/veth1"},
 	}
 	for _, tt := range tests {
 		if tt.got != tt.want {

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
@@ -89,7 +90,7 @@ func (h handler) putARP(key string, v *l3.ARPEntry, put func(*netns.Space, kerne
 		return ARPMeta{}, err
 	}
 	defer space.Close()
-	n, err := kernelNeighbour(v, meta.Index)
+	n, err := kernelNeighbour(h.withAddress(v), meta.Index)
 	if err != nil {
 		return ARPMeta{}, err
 	}
@@ -97,6 +98,16 @@ func (h handler) putARP(key string, v *l3.ARPEntry, put func(*netns.Space, kerne
 		return ARPMeta{}, err
 	}
 	return h.madeARP(space, key, n), nil
+}
+
+// withAddress is v with an address in place of a reference to one that is known.
+func (h handler) withAddress(v *l3.ARPEntry) *l3.ARPEntry {
+	if !alloc.Is(v.GetIpAddress()) {
+		return v
+	}
+	v = proto.CloneOf(v)
+	v.IpAddress = alloc.Host(h.Allocations, v.GetIpAddress(), v.GetInterface())
+	return v
 }
 
 // addARP replaces what the kernel has learned, but not what somebody else has set.
@@ -151,7 +162,7 @@ func (h handler) retrieveARPs(_ context.Context, wanted []scheduler.Wanted[*l3.A
 	return func(yield func(scheduler.Found[*l3.ARPEntry, ARPMeta], error) bool) {
 		spelled := map[place]string{}
 		for _, w := range wanted {
-			if ip, err := netip.ParseAddr(w.Value.GetIpAddress()); err == nil {
+			if ip, err := netip.ParseAddr(h.withAddress(w.Value).GetIpAddress()); err == nil {
 				spelled[place{w.Value.GetInterface(), ip.Unmap()}] = w.Value.GetIpAddress()
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
 	"github.com/keyplane/keyplane/scheduler"
@@ -41,13 +42,15 @@ var (
 	ErrUnallocated = errors.New("no address is known for the reference")
 )
 
-// Options are those of the descriptors. All are needed.
+// Options are those of the descriptors. All are needed, but Allocations.
 type Options struct {
 	Spaces     *netns.Set
 	Watch      *standing.Watcher
 	Interfaces iface.Index
 	Log        *slog.Logger
 	Southbound string
+	// Allocations are what references refer to. May be nil, for none.
+	Allocations alloc.Book
 }
 
 // handler has what the verbs need.
@@ -82,14 +85,14 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, RouteMeta] {
 		Validate:     validateRoute,
 		Equivalent:   equivalentRoute,
 		Recreate:     recreateRoute,
-		Dependencies: routeDependencies,
+		Dependencies: h.routeDependencies,
 		Derived:      derivedOfRoute,
 
 		Create:        h.createRoute,
 		Update:        h.updateRoute,
 		Delete:        h.deleteRoute,
 		Retrieve:      h.retrieveRoutes,
-		RetrieveAfter: []string{iface.Name},
+		RetrieveAfter: []string{alloc.Descriptor, iface.Name},
 	}
 }
 
@@ -107,7 +110,7 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, ARPMeta] {
 		Update:        h.updateARP,
 		Delete:        h.deleteARP,
 		Retrieve:      h.retrieveARPs,
-		RetrieveAfter: []string{iface.Name},
+		RetrieveAfter: []string{alloc.Descriptor, iface.Name},
 	}
 }
 

@@ -321,7 +321,7 @@ func TestGatewayReachable(t *testing.T) {
 	}
 	for _, tt := range tests {
 		v := route(t, `dst_network: "10.9.0.0/16" outgoing_interface: "if1" `+tt.route)
-		deps := routeDependencies("", v)
+		deps := handler{}.routeDependencies("", v)
 		last := deps[len(deps)-1]
 		in := false
 		for _, p := range last.Prefixes {
@@ -335,7 +335,7 @@ func TestGatewayReachable(t *testing.T) {
 
 func TestDependencies(t *testing.T) {
 	labels := func(v *l3.Route) (out []string) {
-		for _, d := range routeDependencies("", v) {
+		for _, d := range (handler{}).routeDependencies("", v) {
 			out = append(out, d.Label)
 		}
 		return out

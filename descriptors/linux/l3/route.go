@@ -146,7 +146,7 @@ func recreateRoute(_ string, old, new *l3.Route, _ RouteMeta) bool {
 	return old.GetMetric() != new.GetMetric()
 }
 
-func routeDependencies(_ string, v *l3.Route) []scheduler.Dependency {
+func (h handler) routeDependencies(_ string, v *l3.Route) []scheduler.Dependency {
 	out := v.GetOutgoingInterface()
 	deps := []scheduler.Dependency{
 		{Label: "outgoing-interface-is-up", Key: keys.State(out, true)},
@@ -163,12 +163,12 @@ func routeDependencies(_ string, v *l3.Route) []scheduler.Dependency {
 			scheduler.Dependency{Label: "gw_addr-" + v.GetGwAddr(), Key: ref.Key(out)},
 			allocatedGatewayReachable(v, ref))
 	}
-	return append(deps, gatewayReachable(v))
+	return append(deps, h.gatewayReachable(v))
 }
 
 // gatewayReachable: an address of the interface, or a route on its link, has the
 // gateway in its network.
-func gatewayReachable(v *l3.Route) scheduler.Dependency {
+func (h handler) gatewayReachable(v *l3.Route) scheduler.Dependency {
 	gw, _ := netip.ParseAddr(v.GetGwAddr())
 	out := v.GetOutgoingInterface()
 	return scheduler.Dependency{
@@ -176,8 +176,8 @@ func gatewayReachable(v *l3.Route) scheduler.Dependency {
 		Prefixes: []string{keys.Addresses(out), keys.LinkLocalRoutes(out)},
 		Match: func(key string) bool {
 			if a, ok := keys.ParseAddress(key); ok {
-				p, ok := a.Prefix()
-				return ok && p.Masked().Contains(gw)
+				p, err := netip.ParsePrefix(alloc.Address(h.Allocations, a.Addr, out))
+				return err == nil && p.Masked().Contains(gw)
 			}
 			_, dst, _ := keys.ParseLinkLocalRoute(key)
 			p, err := netip.ParsePrefix(dst)
@@ -188,11 +188,11 @@ func gatewayReachable(v *l3.Route) scheduler.Dependency {
 
 func allocatedGatewayReachable(v *l3.Route, ref alloc.Ref) scheduler.Dependency {
 	out := v.GetOutgoingInterface()
-	neighbour := keys.NeighGateway(ref.Network, ref.InterfaceOr(out))
+	neighbour := alloc.NeighGateway(ref.Network, ref.InterfaceOr(out))
 	onLink := keys.LinkLocalRoute(out, v.GetGwAddr())
 	return scheduler.Dependency{
 		Label:    "gw-reachable",
-		Prefixes: []string{keys.NeighGateways, keys.LinkLocalRoutes(out)},
+		Prefixes: []string{alloc.NeighGateways, keys.LinkLocalRoutes(out)},
 		Match:    func(key string) bool { return key == neighbour || key == onLink },
 	}
 }

@@ -6,14 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/netip"
 	"strconv"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/linux/iface"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
 	"github.com/keyplane/keyplane/scheduler"
@@ -25,7 +28,7 @@ func (h handler) createRoute(_ context.Context, key string, v *l3.Route) (RouteM
 		return RouteMeta{}, err
 	}
 	defer space.Close()
-	r, err := kernelRoute(v, meta.Index, h.table(meta))
+	r, err := kernelRoute(h.withoutReferences(v), meta.Index, h.table(meta))
 	if err != nil {
 		return RouteMeta{}, err
 	}
@@ -92,7 +95,7 @@ func (h handler) updateRoute(_ context.Context, key string, _, v *l3.Route, was 
 		return RouteMeta{}, err
 	}
 	defer space.Close()
-	r, err := kernelRoute(v, meta.Index, h.table(meta))
+	r, err := kernelRoute(h.withoutReferences(v), meta.Index, h.table(meta))
 	if err != nil {
 		return RouteMeta{}, err
 	}
@@ -121,9 +124,9 @@ func (h handler) deleteRoute(_ context.Context, _ string, _ *l3.Route, was Route
 // stand; of EXISTING ones those that are wanted.
 func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Wanted[*l3.Route]) iter.Seq2[scheduler.Found[*l3.Route, RouteMeta], error] {
 	return func(yield func(scheduler.Found[*l3.Route, RouteMeta], error) bool) {
-		values := make(map[string]*l3.Route, len(wanted))
+		values := make(map[string]scheduler.Wanted[*l3.Route], len(wanted))
 		for _, w := range wanted {
-			values[w.Key] = w.Value
+			values[routeKey(h.withoutReferences(w.Value))] = w
 		}
 		for space, links := range h.spaces() {
 			routes, err := space.Routes(func(r kernel.Route) bool { return r.Protocol == kernel.Protocol && links[r.Link].name != "" })
@@ -133,8 +136,8 @@ func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Wanted[*l3
 			}
 			for _, r := range routes {
 				on := links[r.Link]
-				v, key := readRoute(r, on.name, values)
-				if on.existing && values[key] == nil {
+				v, key, declared := h.readRoute(r, on.name, values)
+				if on.existing && !declared {
 					continue
 				}
 				h.Watch.Saw(space, standing.Route(space.ID, r), entryOfRoute(key, r))
@@ -147,18 +150,42 @@ func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Wanted[*l3
 }
 
 // readRoute is the value of a route, and its key: the wanted value itself where
-// the route is what that asks for, so that it is spelled the same.
-func readRoute(r kernel.Route, name string, wanted map[string]*l3.Route) (*l3.Route, string) {
-	v := &l3.Route{OutgoingInterface: name, Scope: scopeOf(r.Scope), DstNetwork: r.Dst.String(), Metric: r.Metric}
+// the route is what that asks for, so that it is spelled the same. Declared is whether
+// one is wanted in its place.
+func (h handler) readRoute(r kernel.Route, name string, wanted map[string]scheduler.Wanted[*l3.Route]) (v *l3.Route, key string, declared bool) {
+	v = &l3.Route{OutgoingInterface: name, Scope: scopeOf(r.Scope), DstNetwork: r.Dst.String(), Metric: r.Metric}
 	if r.Gateway.IsValid() {
 		v.GwAddr = r.Gateway.String()
 	} else if r.Dst.Addr().Is6() {
 		v.Scope = l3.Route_LINK
 	}
-	key := models.For[*l3.Route]().KeyOf(v.DstNetwork + "/" + name)
-	want := wanted[key]
-	if as, err := kernelRoute(want, r.Link, r.Table); want != nil && err == nil && as == r {
-		return want, key
+	key = routeKey(v)
+	want, declared := wanted[key]
+	if !declared {
+		return v, key, false
 	}
-	return v, key
+	if as, err := kernelRoute(h.withoutReferences(want.Value), r.Link, r.Table); err == nil && as == r {
+		return want.Value, want.Key, true
+	}
+	v.DstNetwork = want.Value.GetDstNetwork()
+	return v, want.Key, true
+}
+
+func routeKey(v *l3.Route) string {
+	dst := v.GetDstNetwork()
+	if p, err := netip.ParsePrefix(dst); err == nil {
+		dst = p.Masked().String()
+	}
+	return models.For[*l3.Route]().KeyOf(dst + "/" + v.GetOutgoingInterface())
+}
+
+// withoutReferences is v with addresses in place of references to ones that are known.
+func (h handler) withoutReferences(v *l3.Route) *l3.Route {
+	if !alloc.Is(v.GetDstNetwork()) && !alloc.Is(v.GetGwAddr()) {
+		return v
+	}
+	v = proto.CloneOf(v)
+	v.DstNetwork = alloc.Network(h.Allocations, v.GetDstNetwork(), v.GetOutgoingInterface())
+	v.GwAddr = alloc.Host(h.Allocations, v.GetGwAddr(), v.GetOutgoingInterface())
+	return v
 }

@@ -61,8 +61,8 @@ func addressDependencies(key string, _ *emptypb.Empty) []scheduler.Dependency {
 // was asked for; that another interface has it, or one that overlaps, is an error.
 func (h *handler) changeAddress(ctx context.Context, key string, add bool) error {
 	a, _ := keys.ParseAddress(key)
-	p, ok := a.Prefix()
-	if !ok {
+	p, err := netip.ParsePrefix(alloc.Address(h.Allocations, a.Addr, a.Interface))
+	if err != nil {
 		return fmt.Errorf("%s: no address is known for it", a.Addr)
 	}
 	meta, ok := h.index.Get(a.Interface)
@@ -72,7 +72,7 @@ func (h *handler) changeAddress(ctx context.Context, key string, add bool) error
 	if !add && p.Addr().Is6() && p.Addr().IsLinkLocalUnicast() {
 		return nil // it goes with the interface: VPP does not delete it
 	}
-	err := h.API.Call(ctx, &vppif.SwInterfaceAddDelAddress{SwIfIndex: meta.SwIfIndex(), IsAdd: add, Prefix: vppwire.AddressWithPrefix(p)}, &vppif.SwInterfaceAddDelAddressReply{})
+	err = h.API.Call(ctx, &vppif.SwInterfaceAddDelAddress{SwIfIndex: meta.SwIfIndex(), IsAdd: add, Prefix: vppwire.AddressWithPrefix(p)}, &vppif.SwInterfaceAddDelAddressReply{})
 	switch {
 	case add && (errors.Is(err, api.ADDRESS_IN_USE) || errors.Is(err, api.DUPLICATE_IF_ADDRESS)):
 		return h.unlessItHas(ctx, meta, p, err)

@@ -31,6 +31,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -76,6 +77,8 @@ type Options struct {
 	// LinuxHost tells which name a Linux interface that stands has in the kernel.
 	// Defaults to knowing none.
 	LinuxHost func(name string) (host string, ok bool)
+	// Allocations are what references of addresses refer to. Defaults to none.
+	Allocations alloc.Book
 	// MTU of interfaces that declare none; 0: what VPP gives them.
 	MTU uint32
 	// Leases is how often those of DHCP clients are read, besides when VPP tells of one.
@@ -155,5 +158,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 		Update:   h.update,
 		Delete:   h.delete,
 		Retrieve: h.retrieve,
+
+		RetrieveAfter: []string{alloc.Descriptor},
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -192,7 +193,7 @@ func (h *handler) lookAt(ctx context.Context, f *found) error {
 			if p == f.leased {
 				continue // it comes and goes by itself
 			}
-			f.value.IpAddresses = append(f.value.IpAddresses, spelled(p, f.wanted))
+			f.value.IpAddresses = append(f.value.IpAddresses, h.spelled(p, f.wanted))
 		}
 		table := &vppif.SwInterfaceGetTableReply{}
 		if err := h.API.Call(ctx, &vppif.SwInterfaceGetTable{SwIfIndex: f.details.SwIfIndex, IsIPv6: ipv6}, table); err != nil {
@@ -220,9 +221,9 @@ func (h *handler) addressesOf(ctx context.Context, meta Meta, ipv6 bool) ([]neti
 }
 
 // spelled is an address as the value that is declared spells it.
-func spelled(p netip.Prefix, wanted *interfaces.Interface) string {
+func (h *handler) spelled(p netip.Prefix, wanted *interfaces.Interface) string {
 	for _, text := range wanted.GetIpAddresses() {
-		if same, err := netip.ParsePrefix(text); err == nil && same == p {
+		if same, err := netip.ParsePrefix(alloc.Address(h.Allocations, text, wanted.GetName())); err == nil && same == p {
 			return text
 		}
 	}

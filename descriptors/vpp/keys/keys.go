@@ -47,7 +47,12 @@ func VRFTable(id uint32, ipv6 bool) string {
 	if ipv6 {
 		protocol = "IPV6"
 	}
-	return vrfTables + strconv.FormatUint(uint64(id), 10) + "/protocol/" + protocol
+	return VRFTables(id) + protocol
+}
+
+// VRFTables begins the keys of the VRF tables of both IP versions.
+func VRFTables(id uint32) string {
+	return vrfTables + strconv.FormatUint(uint64(id), 10) + "/protocol/"
 }
 
 // BridgeDomain is the key of a bridge domain.

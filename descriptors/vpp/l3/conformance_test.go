@@ -1,6 +1,7 @@
 package l3
 
 import (
+	"net/netip"
 	"testing"
 
 	"go.fd.io/govpp/binapi/ip"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/conformance"
@@ -31,6 +33,11 @@ type links map[string]iface.Meta
 func (l links) Get(name string) (iface.Meta, bool) { m, ok := l[name]; return m, ok }
 func (l links) All() map[string]iface.Meta         { return l }
 
+// book is a book of allocations.
+type book map[string]alloc.Allocation
+
+func (b book) Get(name string) (alloc.Allocation, bool) { a, ok := b[name]; return a, ok }
+
 // onVPP returns a handler for a VPP that has the loopbacks if1 and if2 and table 5 of both
 // IP versions.
 func onVPP(t testing.TB, release string) (handler, *simulated.VPP) {
@@ -44,7 +51,10 @@ func onVPP(t testing.TB, release string) (handler, *simulated.VPP) {
 	for _, ipv6 := range []bool{false, true} {
 		vpp.Ask(c, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: 5, IsIP6: ipv6}}, &ip.IPTableAddDelReply{})
 	}
-	return handler{Options{API: c, Interfaces: index}}, vpp
+	return handler{Options{API: c, Interfaces: index, Allocations: book{
+		"network/net1/interface/if1": {Address: netip.MustParsePrefix("10.88.0.1/16"), Gateway: netip.MustParsePrefix("10.88.0.9/32")},
+		"network/net6/interface/if2": {Address: netip.MustParsePrefix("fd88::1/64")},
+	}}}, vpp
 }
 
 // onEach runs a suite on each release; with has to make the descriptor.
@@ -77,6 +87,8 @@ func TestRouteConforms(t *testing.T) {
 			{Value: parse[*l3.Route](t, `vrf_id: 5 dst_network: "10.4.0.0/24" type: INTER_VRF next_hop_addr: "10.1.0.5"`)},
 			{Value: parse[*l3.Route](t, `vrf_id: 5 dst_network: "fd09::/64" outgoing_interface: "if2" next_hop_addr: "FD02:0::2"`)},
 			{Value: parse[*l3.Route](t, `dst_network: "fd08::/64" type: INTER_VRF via_vrf_id: 5`)},
+			{Value: parse[*l3.Route](t, `dst_network: "alloc:net1/if1" outgoing_interface: "if2" next_hop_addr: "alloc:net1/if1/GW"`)},
+			{Value: parse[*l3.Route](t, `vrf_id: 5 dst_network: "alloc:net6/if2" outgoing_interface: "if1"`)},
 		},
 		Changes: []conformance.Change[*l3.Route]{
 			{Name: "weight", From: r(``), To: r(`weight: 5`), How: conformance.Recreated},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
@@ -40,11 +41,13 @@ var (
 	ErrUnallocated = errors.New("no address is known for the reference")
 )
 
-// Options are those of the descriptors. All are needed.
+// Options are those of the descriptors. All are needed, but Allocations.
 type Options struct {
 	API        conn.API
 	Interfaces iface.Index
 	Southbound string
+	// Allocations are what references refer to. May be nil, for none.
+	Allocations alloc.Book
 }
 
 // handler has what the verbs need.
@@ -99,7 +102,7 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, struct{}] {
 		Create:        h.createRoute,
 		Delete:        h.deleteRoute,
 		Retrieve:      h.retrieveRoutes,
-		RetrieveAfter: []string{iface.Name, VRFName},
+		RetrieveAfter: []string{alloc.Descriptor, iface.Name, VRFName},
 	}
 }
 

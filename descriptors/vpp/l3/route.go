@@ -140,11 +140,18 @@ func routeDependencies(_ string, v *l3.Route) (deps []scheduler.Dependency) {
 	if out := v.GetOutgoingInterface(); out != "" {
 		add("interface-exists", keys.InterfaceKey(out))
 	}
-	if v.GetVrfId() != 0 {
-		add("vrf-table-exists", keys.VRFTable(v.GetVrfId(), ipv6))
+	table := func(label string, id uint32) {
+		switch {
+		case id == 0:
+		case alloc.Is(v.GetDstNetwork()): // of which IP version, the allocation says
+			deps = append(deps, scheduler.Dependency{Label: label, Prefixes: []string{keys.VRFTables(id)}})
+		default:
+			add(label, keys.VRFTable(id, ipv6))
+		}
 	}
-	if v.GetType() == l3.Route_INTER_VRF && v.GetViaVrfId() != 0 {
-		add("via-vrf-table-exists", keys.VRFTable(v.GetViaVrfId(), ipv6))
+	table("vrf-table-exists", v.GetVrfId())
+	if v.GetType() == l3.Route_INTER_VRF {
+		table("via-vrf-table-exists", v.GetViaVrfId())
 	}
 	if ref, ok := alloc.Parse(v.GetDstNetwork()); ok {
 		add("dst_network-"+v.GetDstNetwork(), ref.Key(v.GetOutgoingInterface()))

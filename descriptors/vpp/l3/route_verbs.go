@@ -67,7 +67,7 @@ func (h handler) deleteRoute(ctx context.Context, _ string, v *l3.Route, _ struc
 }
 
 func (h handler) changeRoute(ctx context.Context, v *l3.Route, add bool) error {
-	route, err := h.wireRoute(v)
+	route, err := h.wireRoute(h.withoutReferences(v))
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Wanted[*
 			return
 		}
 		names := h.namesByIndex()
-		spelling := spellings(wanted)
+		spelling := h.spellings(wanted)
 		for _, t := range tables {
 			all, err := h.routesOf(ctx, t)
 			if err != nil {

@@ -3,6 +3,9 @@ package l3
 import (
 	"net/netip"
 
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -24,10 +27,10 @@ func placeOf(v *l3.Route) (place, bool) {
 // spelled knows how declared routes are spelled: the key has the spelling.
 type spelled map[place]*l3.Route
 
-func spellings(wanted []scheduler.Wanted[*l3.Route]) spelled {
+func (h handler) spellings(wanted []scheduler.Wanted[*l3.Route]) spelled {
 	out := make(spelled, len(wanted))
 	for _, w := range wanted {
-		if at, ok := placeOf(w.Value); ok {
+		if at, ok := placeOf(h.withoutReferences(w.Value)); ok {
 			out[at] = w.Value
 		}
 	}
@@ -42,4 +45,15 @@ func (s spelled) takes(v *l3.Route) bool {
 		v.DstNetwork, v.NextHopAddr = w.GetDstNetwork(), w.GetNextHopAddr()
 	}
 	return w != nil
+}
+
+// withoutReferences is v with addresses in place of references to ones that are known.
+func (h handler) withoutReferences(v *l3.Route) *l3.Route {
+	if !alloc.Is(v.GetDstNetwork()) && !alloc.Is(v.GetNextHopAddr()) {
+		return v
+	}
+	v = proto.CloneOf(v)
+	v.DstNetwork = alloc.Network(h.Allocations, v.GetDstNetwork(), v.GetOutgoingInterface())
+	v.NextHopAddr = alloc.Host(h.Allocations, v.GetNextHopAddr(), v.GetOutgoingInterface())
+	return v
 }

@@ -1,0 +1,142 @@
+// Package netalloc keeps the addresses that networks have given out, for values of Linux
+// and VPP to refer to: "alloc:net1".
+//
+//	book, err := netalloc.Register(s)
+//	a, ok := book.Get("network/net1/interface/if1")
+//
+// An allocation is nothing in any system: it stands as soon as it is declared. What refers
+// to it depends on it, and is taken down and put up again when it changes. References are
+// read by package alloc.
+package netalloc
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/netalloc"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// Register adds the descriptor to s, and returns the allocations that stand.
+func Register(s *scheduler.Scheduler) (alloc.Book, error) {
+	h := &handler{standing: map[string]*netalloc.IPAllocation{}}
+	index, err := scheduler.Register(s, h.descriptor())
+	if err != nil {
+		return nil, fmt.Errorf("netalloc: %w", err)
+	}
+	return index, nil
+}
+
+type handler struct {
+	mu       sync.Mutex // guards what follows
+	standing map[string]*netalloc.IPAllocation
+}
+
+func (h *handler) descriptor() scheduler.Descriptor[*netalloc.IPAllocation, alloc.Allocation] {
+	return scheduler.Descriptor[*netalloc.IPAllocation, alloc.Allocation]{
+		Name:  alloc.Descriptor,
+		Model: models.For[*netalloc.IPAllocation](),
+
+		Validate: validate,
+		Derived:  derived,
+
+		Create: func(_ context.Context, key string, v *netalloc.IPAllocation) (alloc.Allocation, error) {
+			h.set(key, v)
+			return allocation(v), nil
+		},
+		Delete: func(_ context.Context, key string, _ *netalloc.IPAllocation, _ alloc.Allocation) error {
+			h.set(key, nil)
+			return nil
+		},
+		Retrieve: h.retrieve,
+	}
+}
+
+func (h *handler) set(key string, v *netalloc.IPAllocation) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if delete(h.standing, key); v != nil {
+		h.standing[key] = v
+	}
+}
+
+// retrieve yields what is wanted, as it stands: a change of it is still to be followed by
+// what refers to it. What nobody has created yet in this life of the agent stands as it is
+// wanted, since what refers to it may stand already.
+func (h *handler) retrieve(_ context.Context, wanted []scheduler.Wanted[*netalloc.IPAllocation]) iter.Seq2[scheduler.Found[*netalloc.IPAllocation, alloc.Allocation], error] {
+	return func(yield func(scheduler.Found[*netalloc.IPAllocation, alloc.Allocation], error) bool) {
+		for _, w := range wanted {
+			v := h.as(w)
+			if !yield(scheduler.Found[*netalloc.IPAllocation, alloc.Allocation]{Key: w.Key, Value: v, Meta: allocation(v)}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (h *handler) as(w scheduler.Wanted[*netalloc.IPAllocation]) *netalloc.IPAllocation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.standing[w.Key] == nil {
+		h.standing[w.Key] = w.Value
+	}
+	return h.standing[w.Key]
+}
+
+// faults collects what is wrong.
+type faults struct{ models.Faults }
+
+func validate(_ string, v *netalloc.IPAllocation) error {
+	var f faults
+	if name := v.GetNetworkName(); name == "" || strings.Contains(name, "/") {
+		f.Add("network_name", name, "a name without slashes")
+	}
+	if v.GetInterfaceName() == "" {
+		f.Add("interface_name", "", "the name of an interface")
+	}
+	address, ok := parse(v.GetAddress())
+	if !ok {
+		f.Add("address", v.GetAddress(), `an address, such as "10.0.0.1/24" or "fd00::1"`)
+	}
+	gw, gwOK := parse(v.GetGw())
+	switch {
+	case v.GetGw() == "":
+	case !gwOK:
+		f.Add("gw", v.GetGw(), `an address, such as "10.0.0.254", or nothing`)
+	case ok && gw.Addr().Is4() != address.Addr().Is4():
+		f.Add("gw", v.GetGw(), "an address of the same IP version as address")
+	}
+	return f.Err()
+}
+
+// parse reads an address; without a length of its prefix it is one of a single host.
+func parse(text string) (netip.Prefix, bool) {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p, true
+	}
+	a, err := netip.ParseAddr(text)
+	return netip.PrefixFrom(a, a.BitLen()), err == nil && a.Zone() == ""
+}
+
+func allocation(v *netalloc.IPAllocation) alloc.Allocation {
+	address, _ := parse(v.GetAddress())
+	gw, _ := parse(v.GetGw())
+	return alloc.Allocation{Address: address, Gateway: gw}
+}
+
+// derived says that the gateway is a neighbour, where it is.
+func derived(_ string, v *netalloc.IPAllocation) []scheduler.KeyValue {
+	a := allocation(v)
+	if !a.Gateway.IsValid() || !a.Address.Masked().Contains(a.Gateway.Addr()) {
+		return nil
+	}
+	return []scheduler.KeyValue{{Key: alloc.NeighGateway(v.GetNetworkName(), v.GetInterfaceName()), Value: &emptypb.Empty{}}}
+}
