@@ -3,7 +3,6 @@ package l3
 import (
 	"context"
 	"errors"
-	"iter"
 	"net/netip"
 	"strings"
 
@@ -52,7 +51,7 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 			}
 			return err
 		},
-		Retrieve:      h.retrieveNeighbours,
+		Retrieve:      h.neighbours().retrieve(h),
 		RetrieveAfter: []string{iface.Name},
 	}
 }
@@ -91,45 +90,31 @@ func (h handler) changeNeighbour(ctx context.Context, v *l3.ARPEntry, add bool) 
 	return h.API.Call(ctx, &ip_neighbor.IPNeighborAddDel{IsAdd: add, Neighbor: n}, &ip_neighbor.IPNeighborAddDelReply{})
 }
 
-// retrieveNeighbours yields those on interfaces that have names. A declared one is ours;
-// of others VPP does not know whose they are, nor whether it has learned them itself.
-func (h handler) retrieveNeighbours(ctx context.Context, wanted []scheduler.Wanted[*l3.ARPEntry]) iter.Seq2[scheduler.Found[*l3.ARPEntry, struct{}], error] {
-	type found = scheduler.Found[*l3.ARPEntry, struct{}]
-	return func(yield func(found, error) bool) {
-		type place struct {
-			iface   string
-			address netip.Addr
+// neighbours reads back those that are declared, and others that somebody has made or
+// VPP has learned itself.
+func (h handler) neighbours() readBack[*l3.ARPEntry] {
+	return readBack[*l3.ARPEntry]{
+		read:  h.readNeighbours,
+		place: func(v *l3.ARPEntry) string { return v.GetInterface() + " " + canonical(v.GetIpAddress()) },
+		spell: func(v, declared *l3.ARPEntry) { v.IpAddress = declared.GetIpAddress() },
+	}
+}
+
+func (h handler) readNeighbours(ctx context.Context, names map[uint32]string) ([]*l3.ARPEntry, error) {
+	var out []*l3.ARPEntry
+	for _, af := range []ip_types.AddressFamily{ip_types.ADDRESS_IP4, ip_types.ADDRESS_IP6} {
+		all, err := conn.Dump[ip_neighbor.IPNeighborDetails](ctx, h.API, &ip_neighbor.IPNeighborDump{SwIfIndex: interface_types.InterfaceIndex(none), Af: af})
+		if err != nil {
+			return nil, err
 		}
-		declared := map[place]*l3.ARPEntry{}
-		for _, w := range wanted {
-			if a, err := netip.ParseAddr(w.Value.GetIpAddress()); err == nil {
-				declared[place{w.Value.GetInterface(), a}] = w.Value
-			}
-		}
-		names := h.namesByIndex()
-		for _, af := range []ip_types.AddressFamily{ip_types.ADDRESS_IP4, ip_types.ADDRESS_IP6} {
-			all, err := conn.Dump[ip_neighbor.IPNeighborDetails](ctx, h.API, &ip_neighbor.IPNeighborDump{SwIfIndex: interface_types.InterfaceIndex(none), Af: af})
-			if err != nil {
-				yield(found{}, err)
-				return
-			}
-			for _, d := range all {
-				n := d.Neighbor
-				v := &l3.ARPEntry{
-					Interface: names[uint32(n.SwIfIndex)], IpAddress: vppwire.Addr(n.IPAddress).String(),
-					PhysAddress: n.MacAddress.String(), Static: n.Flags&ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC != 0,
-				}
-				if v.Interface == "" {
-					continue
-				}
-				w := declared[place{v.Interface, vppwire.Addr(n.IPAddress)}]
-				if w != nil {
-					v.IpAddress = w.GetIpAddress()
-				}
-				if !yield(found{Value: v, Unknown: w == nil}, nil) {
-					return
-				}
+		for _, d := range all {
+			if name := names[uint32(d.Neighbor.SwIfIndex)]; name != "" {
+				out = append(out, &l3.ARPEntry{
+					Interface: name, IpAddress: vppwire.Addr(d.Neighbor.IPAddress).String(), PhysAddress: d.Neighbor.MacAddress.String(),
+					Static: d.Neighbor.Flags&ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC != 0,
+				})
 			}
 		}
 	}
+	return out, nil
 }

@@ -156,6 +156,49 @@ func TestARPConforms(t *testing.T) {
 	})
 }
 
+func TestTEIBConforms(t *testing.T) {
+	v := func(text string) *l3.TeibEntry { return parse[*l3.TeibEntry](t, `interface: "if1" `+text) }
+	const peer = `peer_addr: "10.1.0.7" `
+	onEach(t, handler.teibDescriptor, conformance.Suite[*l3.TeibEntry, struct{}]{
+		Values: []scheduler.Wanted[*l3.TeibEntry]{
+			{Value: v(peer + `next_hop_addr: "10.9.0.7"`)},
+			{Value: v(`peer_addr: "10.1.0.8" next_hop_addr: "fd00::8" vrf_id: 5`)},
+			{Value: v(`peer_addr: "FD01:0::7" next_hop_addr: "10.9.0.8"`)},
+		},
+		Changes: []conformance.Change[*l3.TeibEntry]{
+			{Name: "next hop", From: v(peer + `next_hop_addr: "10.9.0.7"`), To: v(peer + `next_hop_addr: "10.9.0.8"`), How: conformance.Recreated},
+			{Name: "VRF", From: v(peer + `next_hop_addr: "10.9.0.7"`), To: v(peer + `next_hop_addr: "10.9.0.7" vrf_id: 5`), How: conformance.Recreated},
+			{Name: "spelling", From: v(peer + `next_hop_addr: "FD00:0::7"`), To: v(peer + `next_hop_addr: "fd00::7"`), How: conformance.Unchanged},
+		},
+		Invalid: []conformance.Invalid[*l3.TeibEntry]{
+			{Name: "all at once", Value: &l3.TeibEntry{PeerAddr: "x"}, Fields: []string{"interface", "peer_addr", "next_hop_addr"}},
+		},
+	})
+}
+
+func TestL3XConnectConforms(t *testing.T) {
+	v := func(text string) *l3.L3XConnect { return parse[*l3.L3XConnect](t, `interface: "if1" `+text) }
+	const one, two = `paths: { outgoing_interface: "if1" next_hop_addr: "10.1.0.3" } `, `paths: { outgoing_interface: "if2" next_hop_addr: "10.2.0.3" weight: 3 preference: 2 } `
+	onEach(t, handler.l3xcDescriptor, conformance.Suite[*l3.L3XConnect, struct{}]{
+		Values: []scheduler.Wanted[*l3.L3XConnect]{
+			{Value: v(one + two)},
+			{Value: v(`protocol: IPV6 paths: { outgoing_interface: "if2" next_hop_addr: "FD02:0::3" }`)},
+			{Value: parse[*l3.L3XConnect](t, `interface: "if2" paths: { outgoing_interface: "if1" }`)},
+		},
+		Changes: []conformance.Change[*l3.L3XConnect]{
+			{Name: "one path less", From: v(one + two), To: v(two), How: conformance.Updated},
+			{Name: "weight", From: v(one), To: v(`paths: { outgoing_interface: "if1" next_hop_addr: "10.1.0.3" weight: 7 }`), How: conformance.Updated},
+			{Name: "order", From: v(one + two), To: v(two + one), How: conformance.Unchanged},
+			{Name: "defaults", From: v(`paths: { outgoing_interface: "if1" }`), To: v(`paths: { outgoing_interface: "if1" next_hop_addr: "0.0.0.0" weight: 1 }`), How: conformance.Unchanged},
+		},
+		Invalid: []conformance.Invalid[*l3.L3XConnect]{
+			{Name: "nothing", Value: &l3.L3XConnect{Protocol: 7}, Fields: []string{"interface", "protocol", "paths"}},
+			{Name: "all of a path", Value: v(`paths: { next_hop_addr: "fd00::1" weight: 256 preference: 256 }`),
+				Fields: []string{"paths[0].outgoing_interface", "paths[0].next_hop_addr", "paths[0].weight", "paths[0].preference"}},
+		},
+	})
+}
+
 func TestProxyARPInterfaceConforms(t *testing.T) {
 	v := func(name string) scheduler.Wanted[*l3.ProxyARP_Interface] {
 		return scheduler.Wanted[*l3.ProxyARP_Interface]{Key: "vpp/proxyarp/interface/" + name, Value: &l3.ProxyARP_Interface{Name: name}}

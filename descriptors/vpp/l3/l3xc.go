@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"net/netip"
 	"slices"
 
@@ -55,7 +54,7 @@ func (h handler) l3xcDescriptor() scheduler.Descriptor[*l3.L3XConnect, struct{}]
 			}
 			return err
 		},
-		Retrieve:      h.retrieveL3XC,
+		Retrieve:      h.crossConnects().retrieve(h),
 		RetrieveAfter: []string{iface.Name},
 	}
 }
@@ -114,10 +113,21 @@ func samePath(a, b *l3.L3XConnect_Path) bool {
 		a.GetPreference() == b.GetPreference() && sameAddress(a.GetNextHopAddr(), b.GetNextHopAddr())
 }
 
+// l3xcDependencies tells the interfaces of paths apart by name, where there are several.
 func l3xcDependencies(_ string, v *l3.L3XConnect) []scheduler.Dependency {
 	deps := []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetInterface())}}
+	var names []string
 	for _, p := range v.GetPaths() {
-		deps = append(deps, scheduler.Dependency{Label: "outgoing-interface-exists", Key: keys.InterfaceKey(p.GetOutgoingInterface())})
+		names = append(names, p.GetOutgoingInterface())
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	for _, name := range names {
+		label := "outgoing-interface-exists"
+		if len(names) > 1 {
+			label += "-" + name
+		}
+		deps = append(deps, scheduler.Dependency{Label: label, Key: keys.InterfaceKey(name)})
 	}
 	return deps
 }
@@ -145,34 +155,18 @@ func (h handler) setL3XC(ctx context.Context, v *l3.L3XConnect) error {
 	return h.API.Call(ctx, &l3xc.L3xcUpdate{L3xc: x}, &l3xc.L3xcUpdateReply{})
 }
 
-// retrieveL3XC yields those of interfaces that have names. A declared one is ours; of
-// others VPP does not know whose they are.
-func (h handler) retrieveL3XC(ctx context.Context, wanted []scheduler.Wanted[*l3.L3XConnect]) iter.Seq2[scheduler.Found[*l3.L3XConnect, struct{}], error] {
-	type found = scheduler.Found[*l3.L3XConnect, struct{}]
-	return func(yield func(found, error) bool) {
-		all, err := conn.Dump[l3xc.L3xcDetails](ctx, h.API, &l3xc.L3xcDump{SwIfIndex: interface_types.InterfaceIndex(none)})
-		if err != nil {
-			yield(found{}, err)
-			return
-		}
-		type place struct {
-			iface    string
-			protocol l3.L3XConnect_Protocol
-		}
-		declared := map[place]bool{}
-		for _, w := range wanted {
-			declared[place{w.Value.GetInterface(), w.Value.GetProtocol()}] = true
-		}
-		names := h.namesByIndex()
-		for _, d := range all {
-			v := l3xcOf(d.L3xc, names)
-			if v == nil {
-				continue
+func (h handler) crossConnects() readBack[*l3.L3XConnect] {
+	return readBack[*l3.L3XConnect]{
+		read: func(ctx context.Context, names map[uint32]string) (out []*l3.L3XConnect, err error) {
+			all, err := conn.Dump[l3xc.L3xcDetails](ctx, h.API, &l3xc.L3xcDump{SwIfIndex: interface_types.InterfaceIndex(none)})
+			for _, d := range all {
+				if v := l3xcOf(d.L3xc, names); v != nil {
+					out = append(out, v)
+				}
 			}
-			if !yield(found{Value: v, Unknown: !declared[place{v.Interface, v.Protocol}]}, nil) {
-				return
-			}
-		}
+			return out, err
+		},
+		place: func(v *l3.L3XConnect) string { return v.GetInterface() + " " + v.GetProtocol().String() },
 	}
 }
 

@@ -3,7 +3,6 @@ package l3
 import (
 	"context"
 	"errors"
-	"iter"
 	"net/netip"
 
 	"go.fd.io/govpp/api"
@@ -46,7 +45,7 @@ func (h handler) teibDescriptor() scheduler.Descriptor[*l3.TeibEntry, struct{}] 
 			}
 			return err
 		},
-		Retrieve:      h.retrieveTEIB,
+		Retrieve:      h.teibEntries().retrieve(h),
 		RetrieveAfter: []string{iface.Name},
 	}
 }
@@ -69,11 +68,7 @@ func (f *faults) address(field, text string) {
 }
 
 // sameAddress compares addresses, however they are spelled.
-func sameAddress(a, b string) bool {
-	p, errP := netip.ParseAddr(a)
-	q, errQ := netip.ParseAddr(b)
-	return a == b || errP == nil && errQ == nil && p == q
-}
+func sameAddress(a, b string) bool { return canonical(a) == canonical(b) }
 
 func teibDependencies(_ string, v *l3.TeibEntry) []scheduler.Dependency {
 	deps := []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetInterface())}}
@@ -103,43 +98,21 @@ func (h handler) changeTEIB(ctx context.Context, v *l3.TeibEntry, add bool) erro
 	return h.API.Call(ctx, request, &teib.TeibEntryAddDelReply{})
 }
 
-// retrieveTEIB yields entries of interfaces that have names. A declared one is ours; of
-// others VPP does not know whose they are.
-func (h handler) retrieveTEIB(ctx context.Context, wanted []scheduler.Wanted[*l3.TeibEntry]) iter.Seq2[scheduler.Found[*l3.TeibEntry, struct{}], error] {
-	type found = scheduler.Found[*l3.TeibEntry, struct{}]
-	return func(yield func(found, error) bool) {
-		all, err := conn.Dump[teib.TeibDetails](ctx, h.API, &teib.TeibDump{})
-		if err != nil {
-			yield(found{}, err)
-			return
-		}
-		type place struct {
-			iface string
-			peer  netip.Addr
-		}
-		declared := map[place]string{} // how the peer is spelled
-		for _, w := range wanted {
-			if peer, err := netip.ParseAddr(w.Value.GetPeerAddr()); err == nil {
-				declared[place{w.Value.GetInterface(), peer}] = w.Value.GetPeerAddr()
+func (h handler) teibEntries() readBack[*l3.TeibEntry] {
+	return readBack[*l3.TeibEntry]{
+		read: func(ctx context.Context, names map[uint32]string) (out []*l3.TeibEntry, err error) {
+			all, err := conn.Dump[teib.TeibDetails](ctx, h.API, &teib.TeibDump{})
+			for _, d := range all {
+				if name := names[uint32(d.Entry.SwIfIndex)]; name != "" {
+					out = append(out, &l3.TeibEntry{
+						Interface: name, PeerAddr: vppwire.Addr(d.Entry.Peer).String(),
+						NextHopAddr: vppwire.Addr(d.Entry.Nh).String(), VrfId: d.Entry.NhTableID,
+					})
+				}
 			}
-		}
-		names := h.namesByIndex()
-		for _, d := range all {
-			peer := vppwire.Addr(d.Entry.Peer)
-			v := &l3.TeibEntry{
-				Interface: names[uint32(d.Entry.SwIfIndex)], PeerAddr: peer.String(),
-				NextHopAddr: vppwire.Addr(d.Entry.Nh).String(), VrfId: d.Entry.NhTableID,
-			}
-			if v.Interface == "" {
-				continue
-			}
-			spelled, ours := declared[place{v.Interface, peer}]
-			if ours {
-				v.PeerAddr = spelled
-			}
-			if !yield(found{Value: v, Unknown: !ours}, nil) {
-				return
-			}
-		}
+			return out, err
+		},
+		place: func(v *l3.TeibEntry) string { return v.GetInterface() + " " + canonical(v.GetPeerAddr()) },
+		spell: func(v, declared *l3.TeibEntry) { v.PeerAddr = declared.GetPeerAddr() },
 	}
 }
