@@ -2,6 +2,7 @@ package vpp_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,11 +10,15 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
+
+// TestMain gives a real VPP a network of its own.
+func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 
 // an agent is a scheduler with the VPP descriptors, on a simulated VPP.
 type agent struct {

@@ -37,7 +37,7 @@ func kindRows() []row {
 	return []row{
 		{"VXLAN tunnels", func(v *vpp) {
 			i := v.vxlan("10.0.0.1", "10.0.0.2", 3, 0, true, 0)
-			if d := v.details(i); d == nil || d.InterfaceName != "vxlan_tunnel3" || d.Flags != 3 {
+			if d := v.details(i); d == nil || d.InterfaceName != "vxlan_tunnel3" || d.InterfaceDevType != "VXLAN" || d.Flags != 3 {
 				v.Errorf("it is %+v", d)
 			}
 			v.vxlan("10.0.0.1", "10.0.0.2", free, 0, true, api.TUNNEL_EXIST)

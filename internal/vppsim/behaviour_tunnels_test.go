@@ -28,7 +28,7 @@ func tunnelRows() []row {
 			i := v.gre("10.0.0.2", l3, none32, 0, true, 0)
 			bridged := v.gre("10.0.0.2", teb, none32, 0, true, 0)
 			a, b := v.details(i), v.details(bridged)
-			if a.InterfaceName != "gre0" || a.Flags != 0 || a.LinkMtu != 65512 || a.Mtu[0] != 9000 {
+			if a.InterfaceName != "gre0" || a.InterfaceDevType != "GRE tunnel device" || a.Flags != 0 || a.LinkMtu != 65512 || a.Mtu[0] != 9000 {
 				v.Errorf("it is %+v", a)
 			}
 			if b.InterfaceName != "gre1" || b.LinkMtu != 8998 || b.L2Address == (ethernet_types.MacAddress{}) {
@@ -51,7 +51,7 @@ func tunnelRows() []row {
 		}},
 		{"IPIP tunnels as they are created", func(v *vpp) {
 			i := v.ipip("10.0.0.1", "10.0.0.2", 0, 0)
-			if d := v.details(i); d.InterfaceName != "ipip0" || d.Flags != 0 || d.LinkMtu != 65516 {
+			if d := v.details(i); d.InterfaceName != "ipip0" || d.InterfaceDevType != "IPIP tunnel device" || d.Flags != 0 || d.LinkMtu != 65516 {
 				v.Errorf("it is %+v", d)
 			}
 			v.call("an instance in use", api.INSTANCE_IN_USE, &ipip.IpipAddTunnel{Tunnel: ipip.IpipTunnel{Src: ipOf("10.0.0.1"), Dst: ipOf("10.0.0.3")}}, &ipip.IpipAddTunnelReply{})
@@ -87,7 +87,7 @@ func tunnelRows() []row {
 				if len(all) != 1 || all[0].Lb != want || all[0].ID != 0 {
 					v.Errorf("%v is %+v, want %v", mode, all, want)
 				}
-				if d := v.details(r.SwIfIndex); d.InterfaceName != "BondEthernet0" || d.Flags != adminLink(2) || d.L2Address == (ethernet_types.MacAddress{}) {
+				if d := v.details(r.SwIfIndex); d.InterfaceName != "BondEthernet0" || d.InterfaceDevType != "bond" || d.Flags != adminLink(2) || d.L2Address == (ethernet_types.MacAddress{}) {
 					v.Errorf("it is %+v", d)
 				}
 				v.call("bond_delete", 0, &bond.BondDelete{SwIfIndex: r.SwIfIndex}, &bond.BondDeleteReply{})

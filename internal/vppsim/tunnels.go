@@ -207,7 +207,7 @@ func (w *world) changeGRE(add bool, t gre.GreTunnel) (interface_types.InterfaceI
 		return refused, api.INSTANCE_IN_USE
 	}
 	t.Instance = instance
-	i := &iface{name: fmt.Sprintf("gre%d", instance), devType: "GRE", device: greTunnel{t}, linkMTU: 65512, mtu: [4]uint32{9000}}
+	i := &iface{name: fmt.Sprintf("gre%d", instance), devType: "GRE tunnel device", device: greTunnel{t}, linkMTU: 65512, mtu: [4]uint32{9000}}
 	ethernet := t.Type != gre.GRE_API_TUNNEL_TYPE_L3
 	if ethernet {
 		i.linkMTU = 8998
@@ -232,6 +232,6 @@ func (w *world) addIPIP(t ipip.IpipTunnel) (interface_types.InterfaceIndex, errn
 	}
 	t.Instance = instance
 	return w.tunnel(&iface{
-		name: fmt.Sprintf("ipip%d", instance), devType: "IPIP", device: ipipTunnel{t}, linkMTU: 65516, mtu: [4]uint32{9000},
+		name: fmt.Sprintf("ipip%d", instance), devType: "IPIP tunnel device", device: ipipTunnel{t}, linkMTU: 65516, mtu: [4]uint32{9000},
 	}, false), ok
 }

@@ -3,6 +3,7 @@ package iface
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,11 +16,15 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/conformance"
 )
+
+// TestMain gives a real VPP a network of its own.
+func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 
 // parse reads a value in the text format of protobuf.
 func parse[V proto.Message](t testing.TB, text string) V {

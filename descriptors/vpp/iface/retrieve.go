@@ -40,7 +40,8 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*inter
 		h.rememberAll(all)
 		h.orphans.seenAll(all)
 		for _, f := range all {
-			foreign := f.details.Tag == "" && f.wanted == nil
+			unlike := f.details.Tag == "" || f.value.GetType() == interfaces.Interface_UNDEFINED_TYPE
+			foreign := unlike && f.wanted == nil
 			if !yield(scheduler.Found[*interfaces.Interface, Meta]{Value: f.value, Meta: f.meta, Foreign: foreign}, nil) {
 				return
 			}

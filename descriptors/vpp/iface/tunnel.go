@@ -131,7 +131,7 @@ func wireGRE(g *interfaces.GreLink) gre.GreTunnel {
 }
 
 func retrieveGREs(ctx context.Context, h *handler, all map[uint32]*found) error {
-	if !anyOf(all, "GRE") {
+	if !anyOf(all, "GRE tunnel device") {
 		return nil
 	}
 	details, err := conn.Dump[gre.GreTunnelDetails](ctx, h.API, &gre.GreTunnelDump{SwIfIndex: everything})
@@ -205,7 +205,7 @@ func createIPIP(ctx context.Context, h *handler, v *interfaces.Interface) (uint3
 }
 
 func retrieveIPIPs(ctx context.Context, h *handler, all map[uint32]*found) error {
-	if !anyOf(all, "IPIP") {
+	if !anyOf(all, "IPIP tunnel device") {
 		return nil
 	}
 	details, err := conn.Dump[ipip.IpipTunnelDetails](ctx, h.API, &ipip.IpipTunnelDump{SwIfIndex: everything})

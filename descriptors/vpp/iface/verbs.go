@@ -82,6 +82,9 @@ func (h *handler) update(ctx context.Context, _ string, old, new *interfaces.Int
 // One that is gone is no error.
 func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface, meta Meta) error {
 	k := h.kindOf(v)
+	if k.delete == nil {
+		return fmt.Errorf("%s: VPP has %s there, a %s, which no value can be: delete it in VPP, or take its tag away", v.GetName(), meta.InternalName, meta.DevType)
+	}
 	err := h.setEnabled(ctx, meta, false)
 	if err == nil && k.hides {
 		err = h.setTag(ctx, meta, "")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/dhcp"
 	"go.fd.io/govpp/binapi/fib_types"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
@@ -37,17 +38,22 @@ func all[T any, P interface {
 	return out
 }
 
-// show is a page of what a VPP has, from its binary API.
+// show is a page of what a VPP has, from its binary API; of an unknown one it is empty.
 func show(c *conn.Conn, page string) (string, error) {
 	pages := map[string]func(*reader) []string{
+		"show dhcp client":   (*reader).dhcpClients,
 		"show interface":     (*reader).interfaces,
 		"show ip table":      (*reader).tables,
 		"show ip fib":        (*reader).routes,
 		"show bridge-domain": (*reader).bridges,
 		"show l2fib":         (*reader).entries,
 	}
+	read := pages[page]
+	if read == nil {
+		return "", nil
+	}
 	r := &reader{Conn: c}
-	lines := pages[page](r)
+	lines := read(r)
 	if len(lines) == 0 {
 		return "", r.err
 	}
@@ -75,6 +81,18 @@ func (r *reader) interfaces() []string {
 			}
 		}
 		lines = append(lines, strings.Join(words, " "))
+	}
+	return lines
+}
+
+func (r *reader) dhcpClients() (lines []string) {
+	names := r.names()
+	for _, d := range all[dhcp.DHCPClientDetails](r, &dhcp.DHCPClientDump{}) {
+		state := "no address"
+		if d.Lease.MaskWidth != 0 {
+			state = fmt.Sprintf("addr %s/%d gw %s", vppwire.Addr(d.Lease.HostAddress), d.Lease.MaskWidth, vppwire.Addr(d.Lease.RouterAddress))
+		}
+		lines = append(lines, names[uint32(d.Client.SwIfIndex)]+" "+state)
 	}
 	return lines
 }
