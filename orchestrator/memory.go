@@ -14,7 +14,7 @@ type Memory interface {
 	// Load yields all that is remembered.
 	Load() iter.Seq2[string, []byte]
 	// Save remembers the values that are not nil, and forgets the others. Nobody
-	// changes them any more. It does not wait for a disk.
+	// changes them any more, and the map is the Memory's. It does not wait for a disk.
 	Save(map[string][]byte) error
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -19,8 +20,37 @@ import (
 type Memory interface {
 	// Load yields all that is remembered.
 	Load() iter.Seq2[string, []byte]
-	// Save remembers the values that are not nil, and forgets the others.
+	// Save remembers the values that are not nil, and forgets the others. The map is
+	// the Memory's then.
 	Save(map[string][]byte) error
+}
+
+// remembered are the keys in a Memory.
+type remembered struct {
+	mu   sync.RWMutex // guards keys
+	keys map[string]bool
+}
+
+func (r *remembered) has(key string) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.keys[key]
+}
+
+// follow takes in what a Memory was told.
+func (r *remembered) follow(changes map[string][]byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.keys) == 0 {
+		r.keys = make(map[string]bool, len(changes))
+	}
+	for key, data := range changes {
+		if data == nil {
+			delete(r.keys, key)
+		} else {
+			r.keys[key] = true
+		}
+	}
 }
 
 // recall reads the memory, once, before anything else is done.
@@ -28,12 +58,14 @@ func (s *Scheduler) recall(context.Context) {
 	if s.opts.Memory == nil {
 		return
 	}
+	known := map[string][]byte{}
+	defer func() { s.remembered.follow(known) }()
 	for key, data := range s.opts.Memory.Load() {
 		d := s.registry.of(key)
 		if d == nil {
 			continue // it stays remembered until its descriptor is back
 		}
-		s.remembered.Store(key, nil)
+		known[key] = []byte{}
 		if !d.mustRecall() {
 			continue
 		}
@@ -58,8 +90,7 @@ func (s *Scheduler) ours(d *descriptor, f found, key string) bool {
 	case d.passive() || f.foreign:
 		return false
 	case f.unknown:
-		_, ok := s.remembered.Load(key)
-		return ok
+		return s.remembered.has(key)
 	}
 	return true
 }
@@ -69,15 +100,15 @@ func (s *Scheduler) remember(r *run) {
 	if s.opts.Memory == nil {
 		return
 	}
-	changes := map[string][]byte{}
-	for _, op := range r.rec.Executed {
+	changes := make(map[string][]byte, len(r.rec.Executed))
+	for i := range r.rec.Executed {
+		op := &r.rec.Executed[i]
 		if op.Noop || op.Derived || op.NewErr != nil {
 			continue
 		}
 		n := s.graph.Node(op.Key)
 		if n == nil || n.Have() == nil {
 			changes[op.Key] = nil
-			s.remembered.Delete(op.Key)
 			continue
 		}
 		data := []byte{}
@@ -89,11 +120,11 @@ func (s *Scheduler) remember(r *run) {
 			}
 		}
 		changes[op.Key] = data
-		s.remembered.Store(op.Key, nil)
 	}
 	if len(changes) == 0 {
 		return
 	}
+	s.remembered.follow(changes)
 	if err := s.opts.Memory.Save(changes); err != nil {
 		s.log.Error("what was applied is not remembered", "values", len(changes), "err", err)
 	}

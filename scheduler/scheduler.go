@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -62,7 +61,7 @@ type Scheduler struct {
 	seq     uint64
 	retries retries
 
-	remembered sync.Map // keys in opts.Memory
+	remembered remembered
 }
 
 // New returns a Scheduler that knows no descriptors and does nothing before Run.

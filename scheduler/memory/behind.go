@@ -34,7 +34,11 @@ func newPending() pending {
 func (p *pending) add(changes map[string][]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.Copy(p.all, changes)
+	if len(p.all) == 0 && changes != nil {
+		p.all = changes
+	} else {
+		maps.Copy(p.all, changes)
+	}
 	p.signal()
 }
 

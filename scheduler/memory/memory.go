@@ -127,7 +127,8 @@ func (f *File) Load() iter.Seq2[string, []byte] {
 }
 
 // Save remembers the values that are not nil, and forgets the others. It never
-// fails: what cannot be written yet is written later. Values are not changed any more.
+// fails: what cannot be written yet is written later. The map is f's then, and its
+// values are not changed any more.
 func (f *File) Save(changes map[string][]byte) error {
 	f.news.add(changes)
 	return nil
