@@ -45,7 +45,8 @@ type Descriptor[V proto.Message, M any] struct {
 	Update func(ctx context.Context, key string, old, new V, m M) (M, error)
 	Delete func(ctx context.Context, key string, v V, m M) error
 	// Retrieve yields what really stands, of this sort; wanted is what should.
-	// An error ends it, and what was known of this sort stays as it was.
+	// An error ends it, and what was known of this sort stays as it was. What stands
+	// as wanted costs least with the key and the very message that wanted has.
 	Retrieve func(ctx context.Context, wanted []Wanted[V]) iter.Seq2[Found[V, M], error]
 	// RetrieveAfter names descriptors whose Retrieve must have run before.
 	RetrieveAfter []string

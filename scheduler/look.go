@@ -54,13 +54,13 @@ func (s *Scheduler) Look(ctx context.Context, name string) ([]Seen, error) {
 			ws = append(ws, wanted{st.Key, st.Want})
 		}
 	})
-	items, err := s.collect(ctx, d, ws)
+	items, _, err := s.collect(ctx, d, ws)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.name, err)
 	}
 	out := make([]Seen, len(items))
 	for i, it := range items {
-		out[i] = Seen{it.value.Key, message(it.value), it.meta, it.foreign}
+		out[i] = Seen{it.key, it.value, it.meta, it.foreign}
 	}
 	slices.SortFunc(out, func(a, b Seen) int { return strings.Compare(a.Key, b.Key) })
 	return out, nil

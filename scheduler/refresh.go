@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
@@ -14,7 +16,7 @@ import (
 // Retrieve fails leaves what was known of its values as it was. coming is intent
 // that is about to be followed, and counts as wanted.
 func (s *Scheduler) refresh(ctx context.Context, r *run, ds []*descriptor, coming []Change) {
-	fresh := map[graph.Kind][]wanted{}
+	fresh := map[graph.Kind][]*graph.Value{}
 	for _, d := range ds {
 		if d.retrieve != nil && !d.gate.Shut() {
 			fresh[d] = nil
@@ -24,9 +26,9 @@ func (s *Scheduler) refresh(ctx context.Context, r *run, ds []*descriptor, comin
 		if c.Value == nil || c.Value.v.Err != nil {
 			continue
 		}
-		k := c.Value.v.Kind
-		if ws, retrieved := fresh[k]; retrieved {
-			fresh[k] = append(ws, wanted{c.Key, c.Value.Message()})
+		v := c.Value.v
+		if vs, retrieved := fresh[v.Kind]; retrieved {
+			fresh[v.Kind] = append(vs, v)
 		}
 	}
 	for _, d := range ds {
@@ -42,24 +44,22 @@ func (s *Scheduler) refresh(ctx context.Context, r *run, ds []*descriptor, comin
 	s.notice(r)
 }
 
-func (s *Scheduler) retrieve(ctx context.Context, r *run, d *descriptor, ws []wanted) error {
+func (s *Scheduler) retrieve(ctx context.Context, r *run, d *descriptor, fresh []*graph.Value) error {
 	nodes := s.graph.Of(d)
-	coming := make(map[string]bool, len(ws))
-	for _, w := range ws {
-		coming[w.key] = true
+	coming := make(map[string]*graph.Value, len(fresh))
+	ws := make([]wanted, 0, len(fresh)+len(nodes))
+	for _, v := range fresh {
+		coming[v.Key] = v
+		ws = append(ws, wanted{v.Key, message(v)})
 	}
 	for _, n := range nodes {
-		if v := n.Want(); v != nil && v.Err == nil && !coming[n.Key()] {
+		if v := n.Want(); v != nil && v.Err == nil && coming[n.Key()] == nil {
 			ws = append(ws, wanted{n.Key(), message(v)})
 		}
 	}
-	items, err := s.collect(ctx, d, ws)
+	items, found, err := s.collect(ctx, d, ws)
 	if err != nil {
 		return err
-	}
-	found := make(map[string]bool, len(items))
-	for _, it := range items {
-		found[it.value.Key] = true
 	}
 	var lost []string
 	for _, n := range nodes {
@@ -74,21 +74,38 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, d *descriptor, ws []wa
 	}
 	for _, it := range items {
 		if r.verbose {
-			s.log.Info("read back", "descriptor", d.name, "key", it.value.Key, "ours", !it.foreign, "value", messageText(message(it.value)))
+			s.log.Info("read back", "descriptor", d.name, "key", it.key, "ours", !it.foreign, "value", messageText(it.value))
 		}
-		s.graph.Found(it.value, it.meta, it.foreign)
-		d.remember(s.graph.Node(it.value.Key)) // for those that retrieve after d
+		s.graph.Found(s.valueOf(d, it, coming[it.key]), it.meta, it.foreign)
+		d.remember(s.graph.Node(it.key)) // for those that retrieve after d
 	}
 	return nil
 }
 
+// valueOf is what was found, as the graph has it: prepared before, if it is the message
+// of what is coming or wanted.
+func (s *Scheduler) valueOf(d *descriptor, it item, coming *graph.Value) *graph.Value {
+	if coming == nil {
+		if n := s.graph.Node(it.key); n != nil {
+			coming = n.Want()
+		}
+	}
+	if coming != nil && coming.Data == any(it.value) {
+		return coming
+	}
+	return s.prepare(d, it.key, it.value)
+}
+
+// An item is something that stands.
 type item struct {
-	value   *graph.Value
+	key     string
+	value   proto.Message
 	meta    any
 	foreign bool
 }
 
-func (s *Scheduler) collect(ctx context.Context, d *descriptor, ws []wanted) (items []item, err error) {
+// collect reads back what stands of d's values; found are the keys.
+func (s *Scheduler) collect(ctx context.Context, d *descriptor, ws []wanted) (items []item, found map[string]bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.VerbTimeout)
 	defer cancel()
 	defer func() {
@@ -96,24 +113,27 @@ func (s *Scheduler) collect(ctx context.Context, d *descriptor, ws []wanted) (it
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	seen := map[string]bool{}
+	found = map[string]bool{}
 	for f, err := range d.retrieve(ctx, ws) {
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if len(items) == 0 { // there is something
+			items, found = make([]item, 0, len(ws)), make(map[string]bool, len(ws))
 		}
 		key, err := foundKey(d, f)
 		if err != nil {
 			s.log.Warn("retrieved something that cannot be kept", "descriptor", d.name, "key", f.key, "err", err)
 			continue
 		}
-		if seen[key] {
+		if found[key] {
 			s.log.Warn("retrieved twice, the first counts", "descriptor", d.name, "key", key)
 			continue
 		}
-		seen[key] = true
-		items = append(items, item{s.prepare(d, key, f.value), f.meta, !s.ours(d, f, key)})
+		found[key] = true
+		items = append(items, item{key, f.value, f.meta, !s.ours(d, f, key)})
 	}
-	return items, ctx.Err()
+	return items, found, ctx.Err()
 }
 
 func foundKey(d *descriptor, f found) (string, error) {

@@ -2,11 +2,17 @@ package scheduler_test
 
 import (
 	"bytes"
+	"context"
+	"iter"
 	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -31,6 +37,48 @@ func TestVerboseLogsWhatIsReadBack(t *testing.T) {
 			if n := strings.Count(log.String(), want); n != 1 {
 				t.Errorf("%d times %s in\n%s", n, want, &log)
 			}
+		}
+	})
+}
+
+// What is found as the very message that is wanted costs nothing but that.
+func TestFoundAsWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type item = *interfaces.Interface
+		type found = scheduler.Found[item, struct{}]
+		looks, verbs, copied := 0, 0, false
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		_, err := scheduler.Register(s, scheduler.Descriptor[item, struct{}]{
+			Name: "interface", Model: models.For[item](),
+			Validate: func(string, item) error { looks++; return nil },
+			Create:   func(context.Context, string, item) (struct{}, error) { verbs++; return struct{}{}, nil },
+			Delete:   func(context.Context, string, item, struct{}) error { verbs++; return nil },
+			Retrieve: func(_ context.Context, wanted []scheduler.Wanted[item]) iter.Seq2[found, error] {
+				return func(yield func(found, error) bool) {
+					for _, w := range wanted {
+						if copied {
+							w.Value = proto.Clone(w.Value).(item)
+						}
+						if !yield(found{Key: w.Key, Value: w.Value}, nil) {
+							return
+						}
+					}
+				}
+			},
+		})
+		must(t, err)
+		defer begin(t, s)()
+		v, err := s.Value(key("if1"), &interfaces.Interface{Name: "if1", Type: interfaces.Interface_DUMMY})
+		must(t, err)
+		mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}, Refresh: true}) // it is coming
+		mustCommit(t, s, scheduler.Txn{Refresh: true})                                                 // it is there
+		if looks != 1 || verbs != 0 {
+			t.Errorf("looked at %d times, %d verbs", looks, verbs)
+		}
+		copied = true
+		mustCommit(t, s, scheduler.Txn{Refresh: true})
+		if looks != 2 || verbs != 0 {
+			t.Errorf("as a copy it was looked at %d times, %d verbs", looks, verbs)
 		}
 	})
 }
