@@ -116,17 +116,21 @@ func sameHop(a, b *l3.Route) bool {
 
 // hop is the next hop as VPP has it.
 func hop(v *l3.Route) (netip.Addr, error) {
-	if v.GetNextHopAddr() != "" {
+	dst, _ := netip.ParsePrefix(v.GetDstNetwork())
+	return hopTo(dst, v)
+}
+
+// hopTo is hop of a route to dst, which is invalid if it is not known.
+func hopTo(dst netip.Prefix, v *l3.Route) (netip.Addr, error) {
+	switch {
+	case v.GetNextHopAddr() != "":
 		if a, err := netip.ParseAddr(v.GetNextHopAddr()); err == nil {
 			return a, nil
 		}
 		return netip.Addr{}, ErrUnallocated
-	}
-	dst, err := netip.ParsePrefix(v.GetDstNetwork())
-	if err != nil {
+	case !dst.IsValid():
 		return netip.Addr{}, ErrUnallocated
-	}
-	if dst.Addr().Is4() {
+	case dst.Addr().Is4():
 		return netip.IPv4Unspecified(), nil
 	}
 	return netip.IPv6Unspecified(), nil

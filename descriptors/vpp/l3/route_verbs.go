@@ -10,7 +10,6 @@ import (
 	"go.fd.io/govpp/binapi/fib_types"
 	"go.fd.io/govpp/binapi/ip"
 
-	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
@@ -25,7 +24,7 @@ func (h handler) wireRoute(v *l3.Route) (ip.IPRoute, error) {
 	if err != nil {
 		return ip.IPRoute{}, ErrUnallocated
 	}
-	next, err := hop(v)
+	next, err := hopTo(dst, v)
 	if err != nil {
 		return ip.IPRoute{}, err
 	}
@@ -80,30 +79,18 @@ func (h handler) changeRoute(ctx context.Context, v *l3.Route, add bool) error {
 func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Wanted[*l3.Route]) iter.Seq2[scheduler.Found[*l3.Route, struct{}], error] {
 	type found = scheduler.Found[*l3.Route, struct{}]
 	return func(yield func(found, error) bool) {
-		tables, err := h.tables(ctx)
+		all, err := h.paths(ctx)
 		if err != nil {
 			yield(found{}, err)
 			return
 		}
-		names := h.namesByIndex()
-		spelling := h.spellings(wanted)
-		for _, t := range tables {
-			all, err := h.routesOf(ctx, t)
-			if err != nil {
-				yield(found{}, err)
+		if len(all) == 0 {
+			return
+		}
+		names, known := h.namesByIndex(), h.declaredRoutes(wanted)
+		for _, p := range all {
+			if f, ok := known.found(p, names); ok && !yield(f, nil) {
 				return
-			}
-			for _, r := range all {
-				for _, p := range r.Paths {
-					v := routeOf(t, r, p, names)
-					if v == nil {
-						continue
-					}
-					declared := spelling.takes(v)
-					if !yield(found{Value: v, Unknown: !declared}, nil) {
-						return
-					}
-				}
 			}
 		}
 	}
@@ -112,23 +99,56 @@ func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Wanted[*
 // srcAPI is the number of routes that came over the API (VPP fib_entry.h, FIB_SOURCE_API).
 const srcAPI = 8
 
-// routesOf are the routes of a table that came over the API.
-func (h handler) routesOf(ctx context.Context, t ip.IPTable) ([]ip.IPRoute, error) {
-	var out []ip.IPRoute
-	if h.API.Has(&ip.IPRouteV2Dump{}) {
-		details, err := conn.Dump[ip.IPRouteV2Details](ctx, h.API, &ip.IPRouteV2Dump{Src: srcAPI, Table: t})
-		for _, d := range details {
-			out = append(out, ip.IPRoute{TableID: d.Route.TableID, Prefix: d.Route.Prefix, Paths: d.Route.Paths})
-		}
-		return out, err
+// paths are those of all routes that came over the API.
+func (h handler) paths(ctx context.Context) (out []path, err error) {
+	tables, err := h.tables(ctx)
+	if err != nil {
+		return nil, err
 	}
-	details, err := conn.Dump[ip.IPRouteDetails](ctx, h.API, &ip.IPRouteDump{Table: t})
-	for _, d := range details {
+	newer := h.API.Has(&ip.IPRouteV2Dump{})
+	for _, t := range tables {
+		add := func(r ip.IPRoute) {
+			for _, p := range r.Paths {
+				if one, ok := pathOf(t, r, p); ok {
+					out = append(out, one)
+				}
+			}
+		}
+		if newer {
+			err = h.dumpAPIRoutes(ctx, t, add)
+		} else {
+			err = h.dumpRoutes(ctx, t, add)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// dumpAPIRoutes has VPP tell only what came over the API.
+func (h handler) dumpAPIRoutes(ctx context.Context, t ip.IPTable, add func(ip.IPRoute)) error {
+	var d ip.IPRouteV2Details
+	return h.API.Details(ctx, &ip.IPRouteV2Dump{Src: srcAPI, Table: t}, &d, func(message []byte) error {
+		if err := vppwire.Decode(message, &d); err != nil {
+			return err
+		}
+		add(ip.IPRoute{Prefix: d.Route.Prefix, Paths: d.Route.Paths})
+		return nil
+	})
+}
+
+func (h handler) dumpRoutes(ctx context.Context, t ip.IPTable, add func(ip.IPRoute)) error {
+	var d ip.IPRouteDetails
+	return h.API.Details(ctx, &ip.IPRouteDump{Table: t}, &d, func(message []byte) error {
+		if err := vppwire.Decode(message, &d); err != nil {
+			return err
+		}
 		if !ofVPP(d.Route) {
-			out = append(out, d.Route)
+			add(d.Route)
 		}
-	}
-	return out, err
+		return nil
+	})
 }
 
 // ofVPP tells the routes that VPP makes by itself.
@@ -139,29 +159,4 @@ func ofVPP(r ip.IPRoute) bool {
 	p := r.Paths[0]
 	drop := p.Type == fib_types.FIB_API_PATH_TYPE_DROP
 	return p.Type == fib_types.FIB_API_PATH_TYPE_LOCAL || drop && p.SwIfIndex == none && vppwire.PrefixOf(r.Prefix).Addr().IsMulticast()
-}
-
-// routeOf is a path as a value; nil: one that no value can be. An interface that is
-// gone has no name, and neither has its route.
-func routeOf(t ip.IPTable, r ip.IPRoute, p fib_types.FibPath, names map[uint32]string) *l3.Route {
-	v := &l3.Route{
-		VrfId: t.TableID, DstNetwork: vppwire.PrefixOf(r.Prefix).Masked().String(),
-		Weight: uint32(p.Weight), Preference: uint32(p.Preference),
-	}
-	if next := vppwire.AddrIn(p.Nh.Address, t.IsIP6); !next.IsUnspecified() {
-		v.NextHopAddr = next.String()
-	}
-	switch {
-	case p.Type == fib_types.FIB_API_PATH_TYPE_DROP:
-		v.Type = l3.Route_DROP
-	case p.Type != fib_types.FIB_API_PATH_TYPE_NORMAL:
-		return nil
-	case p.SwIfIndex == none && p.TableID != t.TableID:
-		v.Type, v.ViaVrfId = l3.Route_INTER_VRF, p.TableID
-	case p.SwIfIndex != none:
-		if v.OutgoingInterface = names[p.SwIfIndex]; v.OutgoingInterface == "" {
-			return nil
-		}
-	}
-	return v
 }

@@ -3,48 +3,122 @@ package l3
 import (
 	"net/netip"
 
+	"go.fd.io/govpp/binapi/fib_types"
+	"go.fd.io/govpp/binapi/ip"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A place is what tells one route from all others, however it is spelled.
+// A place is what tells one path from all others, however it is spelled. IPv4 addresses
+// are mapped to IPv6, lengths of their prefixes are not.
 type place struct {
-	vrf  uint32
-	dst  netip.Prefix
-	next netip.Addr
-	out  string
+	vrf, out  uint32 // out is the sw_if_index, or none
+	dst, next [16]byte
+	bits      uint8
 }
 
-func placeOf(v *l3.Route) (place, bool) {
-	dst, err := netip.ParsePrefix(v.GetDstNetwork())
-	next, hopErr := hop(v)
-	return place{v.GetVrfId(), dst, next, v.GetOutgoingInterface()}, err == nil && hopErr == nil
+func placeAt(vrf, out uint32, dst netip.Prefix, next netip.Addr) place {
+	return place{vrf, out, dst.Addr().As16(), next.As16(), uint8(dst.Bits())}
 }
 
-// spelled knows how declared routes are spelled: the key has the spelling.
-type spelled map[place]*l3.Route
+// A path is one of a route as VPP has it, as far as a value can say it.
+type path struct {
+	place
+	ipv6               bool
+	kind               l3.Route_RouteType
+	viaVRF             uint32
+	weight, preference uint8
+}
 
-func (h handler) spellings(wanted []scheduler.Wanted[*l3.Route]) spelled {
-	out := make(spelled, len(wanted))
+// pathOf is false for what no value can say.
+func pathOf(t ip.IPTable, r ip.IPRoute, p fib_types.FibPath) (out path, ok bool) {
+	next := vppwire.AddrIn(p.Nh.Address, t.IsIP6)
+	out = path{
+		place: placeAt(t.TableID, p.SwIfIndex, vppwire.PrefixOf(r.Prefix).Masked(), next),
+		ipv6:  t.IsIP6, weight: p.Weight, preference: p.Preference,
+	}
+	switch {
+	case p.Type == fib_types.FIB_API_PATH_TYPE_DROP:
+		out.kind, out.out = l3.Route_DROP, none
+	case p.Type != fib_types.FIB_API_PATH_TYPE_NORMAL:
+		return out, false
+	case p.SwIfIndex == none && p.TableID != t.TableID:
+		out.kind, out.viaVRF = l3.Route_INTER_VRF, p.TableID
+	}
+	return out, true
+}
+
+// is tells whether a value that is declared at the path's place says all the same.
+func (p path) is(v *l3.Route) bool {
+	return p.kind == v.GetType() && p.viaVRF == v.GetViaVrfId() && uint32(p.weight) == max(v.GetWeight(), 1) && uint32(p.preference) == v.GetPreference()
+}
+
+// value is the path as a value; nil: its interface is gone, which has no name then.
+func (p path) value(names map[uint32]string) *l3.Route {
+	v := &l3.Route{
+		VrfId: p.vrf, Type: p.kind, ViaVrfId: p.viaVRF, Weight: uint32(p.weight), Preference: uint32(p.preference),
+		DstNetwork: netip.PrefixFrom(p.address(p.dst), int(p.bits)).String(),
+	}
+	if next := p.address(p.next); !next.IsUnspecified() {
+		v.NextHopAddr = next.String()
+	}
+	if p.out != none {
+		if v.OutgoingInterface = names[p.out]; v.OutgoingInterface == "" {
+			return nil
+		}
+	}
+	return v
+}
+
+func (p path) address(a [16]byte) netip.Addr {
+	if p.ipv6 {
+		return netip.AddrFrom16(a)
+	}
+	return netip.AddrFrom16(a).Unmap()
+}
+
+// declared are the routes that should stand, by their place. The key of a route has its
+// spelling.
+type declared map[place]scheduler.Wanted[*l3.Route]
+
+func (h handler) declaredRoutes(wanted []scheduler.Wanted[*l3.Route]) declared {
+	out := make(declared, len(wanted))
 	for _, w := range wanted {
-		if at, ok := placeOf(h.withoutReferences(w.Value)); ok {
-			out[at] = w.Value
+		v, index := h.withoutReferences(w.Value), none
+		if name := v.GetOutgoingInterface(); name != "" {
+			meta, stands := h.Interfaces.Get(name)
+			if !stands {
+				continue
+			}
+			index = meta.Index
+		}
+		dst, err := netip.ParsePrefix(v.GetDstNetwork())
+		next, hopErr := hopTo(dst, v)
+		if err == nil && hopErr == nil {
+			out[placeAt(v.GetVrfId(), index, dst, next)] = w
 		}
 	}
 	return out
 }
 
-// takes spells v as the declared route in its place, and tells whether there is one.
-func (s spelled) takes(v *l3.Route) bool {
-	at, _ := placeOf(v)
-	w := s[at]
-	if w != nil {
-		v.DstNetwork, v.NextHopAddr = w.GetDstNetwork(), w.GetNextHopAddr()
+// found is a path as Retrieve yields it: as it is declared, if it is.
+func (d declared) found(p path, names map[uint32]string) (f scheduler.Found[*l3.Route, struct{}], ok bool) {
+	w, ours := d[p.place]
+	if ours && p.is(w.Value) {
+		return scheduler.Found[*l3.Route, struct{}]{Key: w.Key, Value: w.Value}, true
 	}
-	return w != nil
+	v := p.value(names)
+	if v == nil {
+		return f, false
+	}
+	if ours {
+		v.DstNetwork, v.NextHopAddr = w.Value.GetDstNetwork(), w.Value.GetNextHopAddr()
+	}
+	return scheduler.Found[*l3.Route, struct{}]{Key: w.Key, Value: v, Unknown: !ours}, true
 }
 
 // withoutReferences is v with addresses in place of references to ones that are known.
