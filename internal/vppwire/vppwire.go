@@ -74,6 +74,14 @@ func Append(to []byte, id uint16, m api.Message, client, context uint32) ([]byte
 	return to, nil
 }
 
+// SetContext sets the context of requests that Append has made.
+func SetContext(frames []byte, context uint32) {
+	for len(frames) > 0 {
+		binary.BigEndian.PutUint32(frames[frameHeader+6:], context)
+		frames = frames[frameHeader+binary.BigEndian.Uint32(frames[8:]):]
+	}
+}
+
 // Read reads the message of the next frame. It is in buf if that is large enough,
 // and otherwise in a larger one, to be given to the next Read.
 func Read(r *bufio.Reader, buf []byte) ([]byte, error) {
