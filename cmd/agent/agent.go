@@ -62,7 +62,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	standing := announcing{sched, make(chan struct{}, 1)}
+	standing := announcing{sched, make(chan struct{}, 1), takeIn(os.LookupEnv)}
 	orch := orchestrator.New(standing, conf.orchestrator.options(stores.layers(), known, conf.scheduler.retry(), log))
 
 	// Who may look: whoever reaches the loopback, or may use the socket.

@@ -45,6 +45,7 @@ func (n notifier) Close() {
 type announcing struct {
 	*scheduler.Scheduler
 	standing chan struct{} // holds a token when it is time to say so
+	taken    func()        // is called then, too
 }
 
 // Commit is the scheduler's. Only the transaction after all sources are complete
@@ -52,6 +53,7 @@ type announcing struct {
 func (a announcing) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error) {
 	record, err := a.Scheduler.Commit(ctx, txn)
 	if txn.Replace && record != nil {
+		a.taken()
 		select {
 		case a.standing <- struct{}{}:
 		default:
