@@ -62,6 +62,7 @@ func (w *world) createAFPacket(host string, mac ethernet_types.MacAddress, rando
 		name: "host-" + host, devType: "af-packet", device: afPacket{host}, mac: mac,
 		flags: linkUp, linkMTU: 9000, mtu: [4]uint32{9000},
 	}
+	i.receive(1, interface_types.RX_MODE_API_INTERRUPT)
 	w.create(i)
 	if random || mac == (ethernet_types.MacAddress{}) {
 		i.mac = randomMAC(i.index)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 
 	"go.fd.io/govpp/api"
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/ipsec"
 	"go.fd.io/govpp/binapi/rdma"
 	"go.fd.io/govpp/binapi/tunnel_types"
@@ -11,7 +13,7 @@ import (
 	"go.fd.io/govpp/binapi/wireguard"
 )
 
-// deviceRows are of VPP's source: ipsec_itf.c, wireguard_if.c, rdma/api.c, rdma/device.c,
+// deviceRows are of VPP's source: interface_api.c, interface_cli.c, ipsec_itf.c, wireguard_if.c, rdma/api.c, rdma/device.c,
 // vmxnet3.c and vmxnet3_api.c.
 func deviceRows() []row {
 	return []row{
@@ -75,6 +77,29 @@ func deviceRows() []row {
 			remove(again, 0)
 			remove(i, 0)
 			remove(i, api.INVALID_SW_IF_INDEX)
+		}},
+		{"modes and threads of queues", func(v *vpp) {
+			i := v.loop()
+			var sub vppif.CreateVlanSubifReply
+			v.call("create_vlan_subif", 0, &vppif.CreateVlanSubif{SwIfIndex: i, VlanID: 7}, &sub)
+			mode := func(i index, ofOne bool, want api.VPPApiError) {
+				v.Helper()
+				v.call("rx_mode", want, &vppif.SwInterfaceSetRxMode{SwIfIndex: i, QueueIDValid: ofOne, QueueID: 3, Mode: interface_types.RX_MODE_API_POLLING}, &vppif.SwInterfaceSetRxModeReply{})
+			}
+			mode(i, false, 0)
+			mode(i, true, api.UNIMPLEMENTED)
+			mode(sub.SwIfIndex, false, api.INVALID_VALUE)
+			mode(unknown, false, api.INVALID_SW_IF_INDEX)
+			place := func(i index, want api.VPPApiError) {
+				v.Helper()
+				v.call("rx_placement", want, &vppif.SwInterfaceSetRxPlacement{SwIfIndex: i, IsMain: true}, &vppif.SwInterfaceSetRxPlacementReply{})
+			}
+			place(i, api.UNIMPLEMENTED)
+			place(sub.SwIfIndex, api.INVALID_VALUE)
+			place(unknown, api.INVALID_SW_IF_INDEX)
+			if all := dump[vppif.SwInterfaceRxPlacementDetails](v, &vppif.SwInterfaceRxPlacementDump{SwIfIndex: i}); len(all) > 0 {
+				v.Errorf("a loopback has queues: %+v", all)
+			}
 		}},
 		{"RDMA interfaces that cannot be", func(v *vpp) {
 			create := func(host string, ring uint16, want api.VPPApiError) {

@@ -16,6 +16,7 @@ func allEntries() []entry {
 	for _, domain := range [][]entry{
 		generalMessages(),
 		interfaceMessages(),
+		rxMessages(),
 		addressMessages(),
 		tableMessages(),
 		routeMessages(),

@@ -41,7 +41,8 @@ type iface struct {
 	noLink  bool
 	linkMTU uint16
 	mtu     [4]uint32
-	rxMode  map[uint32]interface_types.RxMode // by queue; none: of all
+	rx      []rxQueue
+	rxMode  interface_types.RxMode // that its queues have at first
 
 	// Of a sub-interface; zero otherwise.
 	kind     interface_types.IfType
@@ -223,23 +224,6 @@ func interfaceMessages() []entry {
 			}),
 		on(func(q *vppif.HwInterfaceSetMtu) index { return q.SwIfIndex }, setHardwareMTU),
 		call(setName),
-		on(func(q *vppif.SwInterfaceSetRxMode) index { return q.SwIfIndex },
-			func(_ *world, i *iface, q *vppif.SwInterfaceSetRxMode, _ *vppif.SwInterfaceSetRxModeReply) errno {
-				queue := none
-				if q.QueueIDValid {
-					queue = q.QueueID
-				}
-				if i.rxMode == nil {
-					i.rxMode = map[uint32]interface_types.RxMode{}
-				}
-				i.rxMode[queue] = q.Mode
-				return ok
-			}),
-		on(func(q *vppif.SwInterfaceSetRxPlacement) index { return q.SwIfIndex },
-			func(*world, *iface, *vppif.SwInterfaceSetRxPlacement, *vppif.SwInterfaceSetRxPlacementReply) errno {
-				return ok
-			}),
-		dump(func(*world, *vppif.SwInterfaceRxPlacementDump, func(vppif.SwInterfaceRxPlacementDetails)) {}),
 	}
 }
 

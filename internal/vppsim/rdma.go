@@ -50,6 +50,7 @@ func (w *world) createRDMA(q rdma.RdmaCreateV4) (interface_types.InterfaceIndex,
 		return refused, api.INVALID_INTERFACE
 	}
 	i := &iface{name: cmp.Or(q.Name, "rdma-"+q.HostIf), devType: "RDMA interface", device: rdmaDevice{}, linkMTU: 9000, mtu: [4]uint32{9000}}
+	i.receive(q.RxqNum, interface_types.RX_MODE_API_POLLING)
 	w.create(i)
 	i.mac = randomMAC(i.index)
 	return interface_types.InterfaceIndex(i.index), ok

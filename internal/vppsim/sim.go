@@ -31,6 +31,8 @@ type Options struct {
 	Log     *slog.Logger // Defaults to discarding.
 	// Hardware are the interfaces that VPP finds as it starts: "GigabitEthernet0/8/0".
 	Hardware []string
+	// Workers are the threads beside the main one.
+	Workers uint32
 	// Without names plugins that are not loaded, so that their messages are not there: "rdma".
 	Without []string
 	// TAP makes the Linux side of a TAP interface. Defaults to making none.

@@ -75,6 +75,7 @@ func (w *world) createVmxnet3(q vmxnet3.Vmxnet3Create) (interface_types.Interfac
 		name:    fmt.Sprintf("vmxnet3-%x/%x/%x/%x", p&0xffff, p>>16&0xff, p>>24&0x1f, p>>29),
 		devType: "VMXNET3 interface", device: vmxnet3Device{q}, linkMTU: 9000, mtu: [4]uint32{9000},
 	}
+	i.receive(q.RxqNum, interface_types.RX_MODE_API_POLLING)
 	w.create(i)
 	i.mac = randomMAC(i.index)
 	return interface_types.InterfaceIndex(i.index), ok

@@ -22,7 +22,9 @@ type call struct {
 	// Of a dump, each message that comes before the reply.
 	detailID uint16
 	detail   func(message []byte) error
-	done     chan error
+	// clientFirst: these details have a client before the context, as requests do.
+	clientFirst bool
+	done        chan error
 }
 
 func newCall() *call { return &call{done: make(chan error, 1)} }
@@ -56,7 +58,7 @@ func (c *Conn) Details(ctx context.Context, request, detail api.Message, take fu
 	}
 	one := newCall()
 	one.request, one.reply, one.replyID = request, &memclnt.ControlPingReply{}, ping.id
-	one.detailID, one.detail = k.id, take
+	one.detailID, one.detail, one.clientFirst = k.id, take, detail.GetMessageType() == api.RequestMessage
 	return c.do(ctx, one, request, &memclnt.ControlPing{})
 }
 
@@ -147,9 +149,8 @@ func (c *Conn) dispatch(message []byte) {
 	if len(message) < 6 {
 		return
 	}
-	number := binary.BigEndian.Uint32(message[2:])
 	c.mu.Lock()
-	one := c.calls[number]
+	number, one := c.callOf(id, message)
 	if one != nil && (one.detail == nil || id != one.detailID) {
 		delete(c.calls, number)
 	}
@@ -165,6 +166,19 @@ func (c *Conn) dispatch(message []byte) {
 	default:
 		one.done <- fmt.Errorf("%w: message %d answers %s", ErrProtocol, id, one.request.GetMessageName())
 	}
+}
+
+// callOf finds the call that a message answers, by its context. It is called with mu held.
+func (c *Conn) callOf(id uint16, message []byte) (number uint32, one *call) {
+	number = binary.BigEndian.Uint32(message[2:])
+	if one = c.calls[number]; one != nil || len(message) < 10 {
+		return number, one
+	}
+	number = binary.BigEndian.Uint32(message[6:])
+	if one = c.calls[number]; one != nil && one.clientFirst && one.detailID == id {
+		return number, one
+	}
+	return number, nil
 }
 
 // end takes the reply.

@@ -45,6 +45,16 @@ func dial(t testing.TB, socket string) *conn.Conn {
 	return c
 }
 
+// TestDetailsWithAClient dumps details that have a client before the context.
+func TestDetailsWithAClient(t *testing.T) {
+	_, socket := start(t, vppsim.Options{Hardware: []string{"nic0", "nic1"}})
+	c := dial(t, socket)
+	all, err := conn.Dump[vppif.SwInterfaceRxPlacementDetails](t.Context(), c, &vppif.SwInterfaceRxPlacementDump{SwIfIndex: ^vppif.SwInterfaceRxPlacementDump{}.SwIfIndex})
+	if err != nil || len(all) != 2 || all[0].SwIfIndex != 1 || all[1].SwIfIndex != 2 {
+		t.Errorf("dumped is %+v, %v", all, err)
+	}
+}
+
 func TestCallAndDump(t *testing.T) {
 	_, socket := start(t, vppsim.Options{})
 	c := dial(t, socket)

@@ -56,7 +56,7 @@ const nic = "GigabitEthernet0/8/0"
 // versions.
 func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	t.Helper()
-	vpp := simulated.StartWith(t, vppsim.Options{Release: release, Hardware: []string{nic}})
+	vpp := simulated.StartWith(t, vppsim.Options{Release: release, Hardware: []string{nic}, Workers: 2})
 	c := vpp.Dial()
 	index := links{}
 	for _, name := range []string{base, other} {

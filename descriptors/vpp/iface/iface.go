@@ -46,6 +46,8 @@ const (
 	UnnumberedName = "vpp-unnumbered-interface"
 	LinkStateName  = "vpp-interface-link-state"
 	BondName       = "bond-interface"
+	RxModeName     = "vpp-interface-rx-mode"
+	RxPlaceName    = "vpp-interface-rx-placement"
 	DHCPName       = "vpp-dhcp"
 	LeaseName      = "vpp-dhcp-lease"
 	IP6NDName      = "vpp-ip6nd"
@@ -107,6 +109,7 @@ type handler struct {
 	made map[string]uint32 // index by name, of what stood when it was last looked at
 	// autoconf is what was set by name, where VPP does not tell.
 	autoconf map[string]*interfaces.Interface_IP6ND
+	rxModes  map[string][]*interfaces.Interface_RxMode // that were set, by name
 }
 
 // Register adds the descriptors to s. The index has every interface that stands; the
@@ -134,6 +137,8 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 		register(s, h.unnumberedDescriptor()),
 		register(s, h.linkStateDescriptor()),
 		register(s, h.memberDescriptor()),
+		register(s, h.rxModeDescriptor()),
+		register(s, h.rxPlacementDescriptor()),
 	)
 }
 

@@ -36,6 +36,7 @@ func (h *handler) validate(_ string, v *interfaces.Interface) error {
 	}
 	f.kind(h.kinds, v)
 	f.addresses(v)
+	f.rx(v)
 	if _, ok := parseMAC(v.GetPhysAddress()); !ok && v.GetPhysAddress() != "" {
 		f.Add("phys_address", v.GetPhysAddress(), `a MAC address, such as "02:00:00:00:00:01"`)
 	}
@@ -201,7 +202,7 @@ func (h *handler) derived(_ string, v *interfaces.Interface) []scheduler.KeyValu
 	if len(v.GetIpAddresses()) > 0 || v.GetSetDhcpClient() {
 		add(keys.HasAddress(name))
 	}
-	return out
+	return append(out, rxParts(v)...)
 }
 
 // versionsOf is of which IP versions an interface is in a VRF: those of the ends of

@@ -85,6 +85,9 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interface
 	if err := h.lookAtParts(ctx, all); err != nil {
 		return nil, err
 	}
+	if err := h.lookAtRx(ctx, all); err != nil {
+		return nil, err
+	}
 	h.orphans.settle(lost)
 	return sorted(all), nil
 }

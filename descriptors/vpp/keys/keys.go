@@ -32,6 +32,12 @@ const (
 	bridgeDomain = "config/vpp/l2/v2/bridge-domain/"
 )
 
+// Parts of an interface, behind its name.
+const (
+	rxModes = "/rx-modes"
+	rxQueue = "/rx-placement/queue/"
+)
+
 // Invalid stands for a component that is missing.
 const Invalid = "<invalid>"
 
@@ -201,6 +207,28 @@ func LinkStates(iface string) string { return part + or(iface) + "/link-state/" 
 func ParseLinkState(key string) (iface string, up, ok bool) {
 	iface, state, ok := around(key, part, "/link-state/")
 	return iface, state == "UP", ok && (state == "UP" || state == "DOWN")
+}
+
+// RxModes is the key of the modes in which an interface receives.
+func RxModes(iface string) string { return part + or(iface) + rxModes }
+
+// ParseRxModes reads a key of RxModes.
+func ParseRxModes(key string) (iface string, ok bool) {
+	rest, ok := strings.CutPrefix(key, part)
+	iface, is := strings.CutSuffix(rest, rxModes)
+	return iface, ok && is && iface != ""
+}
+
+// RxPlacement is the key of the thread that a queue of an interface is received by.
+func RxPlacement(iface string, queue uint32) string {
+	return part + or(iface) + rxQueue + strconv.FormatUint(uint64(queue), 10)
+}
+
+// ParseRxPlacement reads a key of RxPlacement.
+func ParseRxPlacement(key string) (iface string, queue uint32, ok bool) {
+	iface, tail, ok := around(key, part, rxQueue)
+	number, err := strconv.ParseUint(tail, 10, 32)
+	return iface, uint32(number), ok && err == nil && RxPlacement(iface, uint32(number)) == key
 }
 
 // BondMember is the key of a member of a bond, both by name. It ends with a slash.

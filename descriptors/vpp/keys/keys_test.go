@@ -7,7 +7,7 @@ func FuzzParse(f *testing.F) {
 	for _, key := range []string{
 		Address{Interface: "a/b", Source: Static, Addr: "10.0.0.1/24"}.Key(), Address{Interface: "a", Addr: "alloc:net"}.Key(),
 		VRF{Interface: "a", ID: 5, IPv4: true}.Key(), VRF{Interface: "a", IPv4: true, IPv6: true}.Key(), VRF{Interface: "a", From: "b/c"}.Key(),
-		HasAddress("a/b"), LinkState("a", true), LinkState("a", false),
+		HasAddress("a/b"), LinkState("a", true), LinkState("a", false), RxModes("a/b"), RxPlacement("a/b", 7), "vpp/interface/a/rx-placement/queue/07",
 		BondMember("a", "b/c"), BridgeInterface("a", "b/c"), "vpp/interface//address/static/x", "vpp/interface/a/vrf/05/ip-version/v4",
 	} {
 		f.Add(key)
@@ -36,6 +36,12 @@ func parsed(key string) map[string]bool {
 	if name, up, ok := ParseLinkState(key); ok {
 		out[LinkState(name, up)] = true
 	}
+	if name, ok := ParseRxModes(key); ok {
+		out[RxModes(name)] = true
+	}
+	if name, queue, ok := ParseRxPlacement(key); ok {
+		out[RxPlacement(name, queue)] = true
+	}
 	if bond, name, ok := ParseBondMember(key); ok {
 		out[BondMember(bond, name)] = true
 	}
@@ -49,7 +55,7 @@ func parsed(key string) map[string]bool {
 func TestEachKeyHasOneParser(t *testing.T) {
 	for _, key := range []string{
 		Address{Interface: "a/b", Source: Static, Addr: "10.0.0.1/24"}.Key(), VRF{Interface: "a", ID: 5, IPv6: true}.Key(),
-		VRF{Interface: "a", From: "b"}.Key(), HasAddress("a"), LinkState("a", true),
+		VRF{Interface: "a", From: "b"}.Key(), HasAddress("a"), LinkState("a", true), RxModes("a"), RxPlacement("a", 7),
 		BondMember("a", "b"), BridgeInterface("a", "b/c"),
 	} {
 		if got := parsed(key); len(got) != 1 || !got[key] {

@@ -1,0 +1,304 @@
+package iface
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.fd.io/govpp/api"
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// rx checks how an interface receives.
+func (f *findings) rx(v *interfaces.Interface) {
+	modes, placements := map[int64]int{}, map[uint32]int{}
+	for i, m := range v.GetRxModes() {
+		field := fmt.Sprintf("rx_modes[%d].", i)
+		f.rxMode(field+"mode", v.GetType(), m.GetMode())
+		switch first, twice := modes[queueOf(m)]; {
+		case twice && m.GetDefaultMode():
+			f.Add(field+"default_mode", true, "one default, it is also rx_modes[%d]", first)
+		case twice:
+			f.Add(field+"queue", m.GetQueue(), "each queue once, it is also rx_modes[%d]", first)
+		}
+		modes[queueOf(m)] = i
+	}
+	for i, p := range v.GetRxPlacements() {
+		if first, twice := placements[p.GetQueue()]; twice {
+			f.Add(fmt.Sprintf("rx_placements[%d].queue", i), p.GetQueue(), "each queue once, it is also rx_placements[%d]", first)
+		}
+		placements[p.GetQueue()] = i
+	}
+}
+
+func (f *findings) rxMode(field string, of interfaces.Interface_Type, mode interfaces.Interface_RxMode_Type) {
+	switch {
+	case mode == interfaces.Interface_RxMode_UNKNOWN || interfaces.Interface_RxMode_Type_name[int32(mode)] == "":
+		f.Add(field, mode.String(), "POLLING, INTERRUPT, ADAPTIVE or DEFAULT")
+	case of == interfaces.Interface_DPDK && effective(of, mode) != interfaces.Interface_RxMode_POLLING:
+		f.Add(field, mode.String(), "POLLING, as the type is DPDK")
+	}
+}
+
+// allQueues stands for all queues that have no mode of their own.
+const allQueues = -1
+
+func queueOf(m *interfaces.Interface_RxMode) int64 {
+	if m.GetDefaultMode() {
+		return allQueues
+	}
+	return int64(m.GetQueue())
+}
+
+// effective is the mode that DEFAULT comes to.
+func effective(of interfaces.Interface_Type, mode interfaces.Interface_RxMode_Type) interfaces.Interface_RxMode_Type {
+	switch {
+	case mode != interfaces.Interface_RxMode_DEFAULT:
+		return mode
+	case of == interfaces.Interface_DPDK:
+		return interfaces.Interface_RxMode_POLLING
+	}
+	return interfaces.Interface_RxMode_INTERRUPT
+}
+
+// rxParts are how an interface receives, as values of their own: all modes in one, and the
+// thread of each queue.
+func rxParts(v *interfaces.Interface) (out []scheduler.KeyValue) {
+	if len(v.GetRxModes()) > 0 {
+		modes := &interfaces.Interface{Name: v.GetName(), Type: v.GetType(), RxModes: v.GetRxModes()}
+		out = append(out, scheduler.KeyValue{Key: keys.RxModes(v.GetName()), Value: modes})
+	}
+	for _, p := range v.GetRxPlacements() {
+		out = append(out, scheduler.KeyValue{Key: keys.RxPlacement(v.GetName(), p.GetQueue()), Value: p})
+	}
+	return out
+}
+
+// linkIsUpDependency: an interface has its queues when its link is up.
+func linkIsUpDependency(name string) []scheduler.Dependency {
+	return []scheduler.Dependency{{Label: "interface-link-is-UP", Key: keys.LinkState(name, true)}}
+}
+
+func (h *handler) rxModeDescriptor() scheduler.Descriptor[*interfaces.Interface, struct{}] {
+	return scheduler.Descriptor[*interfaces.Interface, struct{}]{
+		Name:       RxModeName,
+		Prefix:     keys.Parts,
+		Match:      func(key string) bool { _, ok := keys.ParseRxModes(key); return ok },
+		Southbound: h.Southbound,
+
+		Equivalent: func(_ string, old, new *interfaces.Interface) bool { return maps.Equal(modesOf(old), modesOf(new)) },
+		Dependencies: func(key string, _ *interfaces.Interface) []scheduler.Dependency {
+			name, _ := keys.ParseRxModes(key)
+			return linkIsUpDependency(name)
+		},
+		Create: func(ctx context.Context, _ string, v *interfaces.Interface) (struct{}, error) {
+			h.rememberRx(v.GetName(), v.GetRxModes())
+			return struct{}{}, h.setRxModes(ctx, v, v.GetRxModes())
+		},
+		Update: func(ctx context.Context, _ string, old, new *interfaces.Interface, _ struct{}) (struct{}, error) {
+			if leavesQueues(old, new) {
+				if err := h.resetRxModes(ctx, new); err != nil {
+					return struct{}{}, err
+				}
+			}
+			h.rememberRx(new.GetName(), new.GetRxModes())
+			return struct{}{}, h.setRxModes(ctx, new, new.GetRxModes())
+		},
+		Delete: func(ctx context.Context, _ string, v *interfaces.Interface, _ struct{}) error {
+			err := h.resetRxModes(ctx, v)
+			if err != nil && !errors.Is(err, ErrNotThere) && !errors.Is(err, api.INVALID_SW_IF_INDEX) {
+				return err
+			}
+			h.rememberRx(v.GetName(), nil)
+			return nil
+		},
+	}
+}
+
+// rememberRx notes which modes an interface was given, as VPP does not tell those from its own.
+func (h *handler) rememberRx(name string, modes []*interfaces.Interface_RxMode) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.rxModes == nil {
+		h.rxModes = map[string][]*interfaces.Interface_RxMode{}
+	}
+	if h.rxModes[name] = modes; modes == nil {
+		delete(h.rxModes, name)
+	}
+}
+
+// rxWords is what says how an interface that was found receives: what is declared, or as long
+// as that says nothing, the modes it was given.
+func (h *handler) rxWords(f *found) *interfaces.Interface {
+	if len(f.wanted.GetRxModes()) > 0 {
+		return f.wanted
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return &interfaces.Interface{Type: f.value.GetType(), RxModes: h.rxModes[f.value.GetName()], RxPlacements: f.wanted.GetRxPlacements()}
+}
+
+// modesOf are the modes of queues.
+func modesOf(v *interfaces.Interface) map[int64]interfaces.Interface_RxMode_Type {
+	out := map[int64]interfaces.Interface_RxMode_Type{}
+	for _, m := range v.GetRxModes() {
+		out[queueOf(m)] = effective(v.GetType(), m.GetMode())
+	}
+	return out
+}
+
+// leavesQueues says that some queue had a mode in old, and has none in new.
+func leavesQueues(old, new *interfaces.Interface) bool {
+	left := modesOf(new)
+	if _, all := left[allQueues]; all {
+		return false
+	}
+	for queue := range modesOf(old) {
+		if _, has := left[queue]; !has {
+			return true
+		}
+	}
+	return false
+}
+
+// resetRxModes has all queues as they are by themselves.
+func (h *handler) resetRxModes(ctx context.Context, v *interfaces.Interface) error {
+	return h.setRxModes(ctx, v, []*interfaces.Interface_RxMode{{DefaultMode: true, Mode: interfaces.Interface_RxMode_DEFAULT}})
+}
+
+// setRxModes sets the mode of all queues first, as it is not to undo that of one. VPP numbers
+// modes as the model does.
+func (h *handler) setRxModes(ctx context.Context, v *interfaces.Interface, modes []*interfaces.Interface_RxMode) error {
+	meta, ok := h.index.Get(v.GetName())
+	if !ok {
+		return notThere(v.GetName())
+	}
+	for _, ofAll := range []bool{true, false} {
+		for _, m := range modes {
+			if m.GetDefaultMode() != ofAll {
+				continue
+			}
+			err := h.API.Call(ctx, &vppif.SwInterfaceSetRxMode{
+				SwIfIndex: meta.SwIfIndex(), QueueIDValid: !ofAll, QueueID: m.GetQueue(), Mode: interface_types.RxMode(m.GetMode()),
+			}, &vppif.SwInterfaceSetRxModeReply{})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (h *handler) rxPlacementDescriptor() scheduler.Descriptor[*interfaces.Interface_RxPlacement, struct{}] {
+	return scheduler.Descriptor[*interfaces.Interface_RxPlacement, struct{}]{
+		Name:       RxPlaceName,
+		Prefix:     keys.Parts,
+		Match:      func(key string) bool { _, _, ok := keys.ParseRxPlacement(key); return ok },
+		Southbound: h.Southbound,
+
+		Equivalent: func(_ string, old, new *interfaces.Interface_RxPlacement) bool {
+			return old.GetMainThread() == new.GetMainThread() && (new.GetMainThread() || old.GetWorker() == new.GetWorker())
+		},
+		Dependencies: func(key string, _ *interfaces.Interface_RxPlacement) []scheduler.Dependency {
+			name, _, _ := keys.ParseRxPlacement(key)
+			return linkIsUpDependency(name)
+		},
+		Create: func(ctx context.Context, key string, v *interfaces.Interface_RxPlacement) (struct{}, error) {
+			return struct{}{}, h.place(ctx, key, v)
+		},
+		Update: func(ctx context.Context, key string, _, v *interfaces.Interface_RxPlacement, _ struct{}) (struct{}, error) {
+			return struct{}{}, h.place(ctx, key, v)
+		},
+		// A queue is always somewhere.
+		Delete: func(context.Context, string, *interfaces.Interface_RxPlacement, struct{}) error { return nil },
+	}
+}
+
+func (h *handler) place(ctx context.Context, key string, v *interfaces.Interface_RxPlacement) error {
+	name, queue, _ := keys.ParseRxPlacement(key)
+	meta, ok := h.index.Get(name)
+	if !ok {
+		return notThere(name)
+	}
+	return h.API.Call(ctx, &vppif.SwInterfaceSetRxPlacement{
+		SwIfIndex: meta.SwIfIndex(), QueueID: queue, WorkerID: v.GetWorker(), IsMain: v.GetMainThread(),
+	}, &vppif.SwInterfaceSetRxPlacementReply{})
+}
+
+// rxQueues are the queues that an interface has.
+type rxQueues []vppif.SwInterfaceRxPlacementDetails
+
+// lookAtRx fills in how interfaces receive of which something is declared about that, in the
+// words of what is declared. While a link is down nothing of that stands.
+func (h *handler) lookAtRx(ctx context.Context, all map[uint32]*found) error {
+	words, asked := map[uint32]*interfaces.Interface{}, map[uint32]rxQueues{} // by index
+	for index, f := range all {
+		w := h.rxWords(f)
+		if linkIsUp(f.details.Flags) && len(w.GetRxModes())+len(w.GetRxPlacements()) > 0 {
+			words[index], asked[index] = w, nil
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	details, err := conn.Dump[vppif.SwInterfaceRxPlacementDetails](ctx, h.API, &vppif.SwInterfaceRxPlacementDump{SwIfIndex: everything})
+	for _, d := range details {
+		if queues, is := asked[uint32(d.SwIfIndex)]; is {
+			asked[uint32(d.SwIfIndex)] = append(queues, d)
+		}
+	}
+	for index, queues := range asked {
+		v := all[index].value
+		v.RxModes, v.RxPlacements = queues.modesAs(words[index]), queues.placementsAs(words[index])
+	}
+	return err
+}
+
+// modesAs are the modes of the queues that v has a mode for. VPP tells of no default: that is
+// the mode of queues without one of their own, if all of them have it.
+func (queues rxQueues) modesAs(v *interfaces.Interface) (out []*interfaces.Interface_RxMode) {
+	own := modesOf(v)
+	for _, m := range v.GetRxModes() {
+		its := slices.DeleteFunc(slices.Clone(queues), func(d vppif.SwInterfaceRxPlacementDetails) bool {
+			_, has := own[int64(d.QueueID)]
+			return m.GetDefaultMode() && has || !m.GetDefaultMode() && d.QueueID != m.GetQueue()
+		})
+		if len(its) == 0 && !m.GetDefaultMode() {
+			continue
+		}
+		out = append(out, &interfaces.Interface_RxMode{Queue: m.GetQueue(), DefaultMode: m.GetDefaultMode(), Mode: its.modeAs(m.GetMode())})
+	}
+	return out
+}
+
+// modeAs is the mode of a queue that has another than is wanted, if there is one. VPP does not
+// tell what DEFAULT has come to.
+func (queues rxQueues) modeAs(wanted interfaces.Interface_RxMode_Type) interfaces.Interface_RxMode_Type {
+	for _, d := range queues {
+		if is := interfaces.Interface_RxMode_Type(d.Mode); is != wanted && wanted != interfaces.Interface_RxMode_DEFAULT {
+			return is
+		}
+	}
+	return wanted
+}
+
+// placementsAs are the threads of the queues that v has a thread for. VPP counts the main
+// thread as 0.
+func (queues rxQueues) placementsAs(v *interfaces.Interface) (out []*interfaces.Interface_RxPlacement) {
+	for _, p := range v.GetRxPlacements() {
+		for _, d := range queues {
+			if d.QueueID == p.GetQueue() {
+				out = append(out, &interfaces.Interface_RxPlacement{Queue: d.QueueID, MainThread: d.WorkerID == 0, Worker: max(d.WorkerID, 1) - 1})
+			}
+		}
+	}
+	return out
+}
