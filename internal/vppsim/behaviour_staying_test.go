@@ -47,6 +47,17 @@ func stayingRows() []row {
 			v.inherit(i, func() int { return len(dump[l3xc.L3xcDetails](v, &l3xc.L3xcDump{SwIfIndex: i})) })
 			v.call("l3xc_del", 0, &l3xc.L3xcDel{SwIfIndex: i}, &l3xc.L3xcDelReply{})
 		}},
+		{"cross-connects of layer 3 do not say of which IP version they are", func(v *vpp) {
+			i := v.loop()
+			path := via(i, "")
+			path.Proto = fib_types.FIB_API_PATH_NH_PROTO_IP6
+			v.call("l3xc_update", 0, &l3xc.L3xcUpdate{L3xc: l3xc.L3xc{SwIfIndex: i, IsIP6: true, Paths: []fib_types.FibPath{path}}}, &l3xc.L3xcUpdateReply{})
+			all := dump[l3xc.L3xcDetails](v, &l3xc.L3xcDump{SwIfIndex: i})
+			if len(all) != 1 || all[0].L3xc.IsIP6 || all[0].L3xc.Paths[0].Proto != path.Proto {
+				v.Errorf("there are %+v", all)
+			}
+			v.call("l3xc_del", 0, &l3xc.L3xcDel{SwIfIndex: i, IsIP6: true}, &l3xc.L3xcDelReply{})
+		}},
 		{"that it answers for others", func(v *vpp) {
 			i := v.loop()
 			v.call("enable", 0, &arp.ProxyArpIntfcEnableDisable{SwIfIndex: i, Enable: true}, &arp.ProxyArpIntfcEnableDisableReply{})

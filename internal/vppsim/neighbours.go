@@ -109,6 +109,7 @@ func neighbourMessages() []entry {
 		dump(func(w *world, q *l3xc.L3xcDump, yield func(l3xc.L3xcDetails)) {
 			for key, x := range w.l3xc {
 				if uint32(q.SwIfIndex) == none || uint32(q.SwIfIndex) == key.index {
+					x.IsIP6 = false // VPP does not fill it in
 					yield(l3xc.L3xcDetails{L3xc: x})
 				}
 			}

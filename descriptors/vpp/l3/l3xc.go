@@ -171,18 +171,20 @@ func (h handler) crossConnects() readBack[*l3.L3XConnect] {
 }
 
 // l3xcOf is a cross-connect as a value; nil: its interface is gone. A path by an
-// interface that is gone has no name there.
+// interface that is gone has no name there. Paths have the IP version: VPP does not fill
+// in that of the cross-connect (VPP l3xc_api.c, l3xc_send_details).
 func l3xcOf(x l3xc.L3xc, names map[uint32]string) *l3.L3XConnect {
 	v := &l3.L3XConnect{Interface: names[uint32(x.SwIfIndex)]}
 	if v.Interface == "" {
 		return nil
 	}
-	if x.IsIP6 {
+	ipv6 := slices.ContainsFunc(x.Paths, func(p fib_types.FibPath) bool { return p.Proto == fib_types.FIB_API_PATH_NH_PROTO_IP6 })
+	if ipv6 {
 		v.Protocol = l3.L3XConnect_IPV6
 	}
 	for _, p := range x.Paths {
 		v.Paths = append(v.Paths, &l3.L3XConnect_Path{
-			OutgoingInterface: names[p.SwIfIndex], NextHopAddr: vppwire.AddrIn(p.Nh.Address, x.IsIP6).String(),
+			OutgoingInterface: names[p.SwIfIndex], NextHopAddr: vppwire.AddrIn(p.Nh.Address, ipv6).String(),
 			Weight: uint32(p.Weight), Preference: uint32(p.Preference),
 		})
 	}
