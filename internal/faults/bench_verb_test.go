@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"testing"
@@ -236,6 +237,7 @@ func (c *countdown) one() {
 // long that took.
 func startAgent(b *testing.B, s benchStore, called *countdown, keys int) (took time.Duration, stop func()) {
 	b.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as cmd/agent does when it starts
 	applied := called.from(keys)
 	begun := time.Now()
 	log := slog.New(slog.DiscardHandler)
