@@ -13,30 +13,30 @@ import (
 
 const benchRoot = "/vnf-agent/vpp1/"
 
+func benchOf(b *testing.B, db *bolt.DB) conformance.Bench {
+	put := func(p kvdbsync.Pair) error { return db.Put(b.Context(), p.Key, p.Value) }
+	return conformance.Bench{Connector: db, Put: put, PutAll: func(prefix string, n int) {
+		for i := range n {
+			if err := put(conformance.BenchPair(prefix, i)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}}
+}
+
 // BenchmarkPutToTake is one key, in a file in memory: a disk would hide all the rest.
 func BenchmarkPutToTake(b *testing.B) {
 	db, _ := open(b, bolt.Config{})
-	conformance.BenchmarkPut(b, db, benchRoot, func(p kvdbsync.Pair) {
-		if err := db.Put(b.Context(), p.Key, p.Value); err != nil {
-			b.Fatal(err)
-		}
-	})
+	conformance.BenchmarkPut(b, benchOf(b, db), benchRoot)
 }
 
 // Benchmark10kPuts is as many transactions, one after the other.
 func Benchmark10kPuts(b *testing.B) {
 	db, _ := open(b, bolt.Config{})
 	n := 0
-	conformance.BenchmarkPuts(b, func() (kvdbsync.Connector, string) {
+	conformance.BenchmarkPuts(b, func() (conformance.Bench, string) {
 		n++
-		return db, fmt.Sprintf("/vnf-agent/vpp%d/", n)
-	}, func(prefix string, n int) {
-		for i := range n {
-			p := conformance.BenchPair(prefix, i)
-			if err := db.Put(b.Context(), p.Key, p.Value); err != nil {
-				b.Fatal(err)
-			}
-		}
+		return benchOf(b, db), fmt.Sprintf("/vnf-agent/vpp%d/", n)
 	})
 }
 

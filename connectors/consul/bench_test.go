@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,104 +12,60 @@ import (
 	"github.com/keyplane/keyplane/connectors/consul"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
 )
-
-// seen is when a value came out at the end.
-type seen struct {
-	key, value string
-	at         time.Time
-}
 
 const benchValue = `{"name":"loop1","type":"LOOPBACK","enabled":true,"mtu":%d}`
 
-// BenchmarkPutToTake is the time from before a put of one key until a Source's
-// consumer has it, side by side with a bare blocking query for the same puts.
-func BenchmarkPutToTake(b *testing.B) {
-	c := testkit.StartConsul(b, testkit.ConsulOptions{})
+// benchOf is a server beside a bare client, which does nothing but ask, and compare indexes.
+func benchOf(b *testing.B, c *testkit.Consul) conformance.Bench {
 	client := bareClient(b, c.Addr)
-	bare, ours := bareSeen(b, c), sourceSeen(b, c)
-	var barely, with []time.Duration
-	for i := 0; b.Loop(); i++ {
-		value := fmt.Sprintf(benchValue, i)
-		begun := time.Now()
-		if _, err := client.KV().Put(&api.KVPair{Key: "vnf-agent/vpp1/a", Value: []byte(value)}, nil); err != nil {
-			b.Fatal(err)
-		}
-		barely = append(barely, await(b, bare, value).Sub(begun))
-		with = append(with, await(b, ours, value).Sub(begun))
+	return conformance.Bench{
+		Connector: connect(consul.Config{Address: c.Addr}),
+		Put: func(p kvdbsync.Pair) error {
+			_, err := client.KV().Put(&api.KVPair{Key: p.Key[1:], Value: p.Value}, nil)
+			return err
+		},
+		Watch: func(ctx context.Context, prefix string, seen func(key string)) {
+			var ask api.QueryOptions
+			had := map[string]uint64{}
+			next := func() bool {
+				pairs, meta, err := client.KV().List(prefix[1:], ask.WithContext(ctx))
+				if err != nil {
+					return false
+				}
+				for _, p := range pairs {
+					if had[p.Key] != p.ModifyIndex {
+						had[p.Key] = p.ModifyIndex
+						seen("/" + p.Key)
+					}
+				}
+				ask.WaitIndex = max(1, meta.LastIndex)
+				return true
+			}
+			if !next() {
+				b.Fatal("no first answer")
+			}
+			go func() {
+				for next() {
+				}
+			}()
+		},
 	}
-	report := func(name string, of []time.Duration) {
-		slices.Sort(of)
-		b.ReportMetric(float64(of[len(of)/2].Microseconds()), name+"-p50-us")
-		b.ReportMetric(float64(of[len(of)*99/100].Microseconds()), name+"-p99-us")
-	}
-	report("bare", barely)
-	report("source", with)
 }
 
-func await(b *testing.B, from <-chan seen, value string) time.Time {
-	b.Helper()
-	for s := range from {
-		if s.value == value {
-			return s.at
-		}
-	}
-	b.Fatal("the watch ended")
-	return time.Time{}
+// BenchmarkPutToTake is about one key: Consul sends all there are with each change.
+func BenchmarkPutToTake(b *testing.B) {
+	s := benchOf(b, testkit.StartConsul(b, testkit.ConsulOptions{}))
+	s.Keys = 1
+	conformance.BenchmarkPut(b, s, root)
 }
 
-// Benchmark10kPuts puts 10,000 keys as fast as Consul takes them from 16 clients,
-// and tells how long after the last put had returned all had come out: of a bare
-// blocking query, and of a Source.
 func Benchmark10kPuts(b *testing.B) {
-	b.Run("bare", func(b *testing.B) { benchmarkPuts(b, bareSeen) })
-	b.Run("source", func(b *testing.B) { benchmarkPuts(b, sourceSeen) })
-}
-
-func benchmarkPuts(b *testing.B, watch func(*testing.B, *testkit.Consul) <-chan seen) {
-	const keys = 10_000
-	var puts, behind time.Duration
-	for b.Loop() {
+	conformance.BenchmarkPuts(b, func() (conformance.Bench, string) {
 		c := testkit.StartConsul(b, testkit.ConsulOptions{})
-		client := bareClient(b, c.Addr)
-		out := watch(b, c)
-		last := make(chan time.Time)
-		go func() {
-			var at time.Time
-			for have := map[string]bool{}; len(have) < keys; {
-				s := <-out
-				have[s.key], at = true, s.at
-			}
-			last <- at
-		}()
-		begun := time.Now()
-		putKeys(b, client, keys)
-		returned := time.Now()
-		puts += returned.Sub(begun)
-		behind += max(0, (<-last).Sub(returned))
-		c.Kill()
-	}
-	b.ReportMetric(keys*float64(b.N)/puts.Seconds(), "puts/s")
-	b.ReportMetric(float64(behind.Microseconds())/float64(b.N)/1000, "ms-behind")
-}
-
-func putKeys(b *testing.B, client *api.Client, keys int) {
-	const writers = 16
-	errs := make(chan error)
-	for w := range writers {
-		go func() {
-			var err error
-			for i := w; i < keys && err == nil; i += writers {
-				_, err = client.KV().Put(&api.KVPair{Key: fmt.Sprintf("vnf-agent/vpp1/%08d", i), Value: fmt.Appendf(nil, benchValue, i)}, nil)
-			}
-			errs <- err
-		}()
-	}
-	for range writers {
-		if err := <-errs; err != nil {
-			b.Error(err)
-		}
-	}
+		return benchOf(b, c), root
+	})
 }
 
 // BenchmarkList100k is the time until a Source's consumer has 100,000 keys, side by
@@ -182,38 +136,6 @@ func heap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// bareSeen is a program that does nothing but ask, and compare indexes.
-func bareSeen(b *testing.B, c *testkit.Consul) <-chan seen {
-	client := bareClient(b, c.Addr)
-	out := make(chan seen, 100)
-	listed := make(chan bool, 1)
-	ctx := b.Context()
-	go func() {
-		defer close(out)
-		have := map[string]uint64{}
-		for ask := new(api.QueryOptions); ; {
-			pairs, meta, err := client.KV().List("vnf-agent/vpp1/", ask.WithContext(ctx))
-			if err != nil {
-				return
-			}
-			now := time.Now()
-			for _, p := range pairs {
-				if have[p.Key] != p.ModifyIndex {
-					have[p.Key] = p.ModifyIndex
-					out <- seen{p.Key, string(p.Value), now}
-				}
-			}
-			ask.WaitIndex = max(1, meta.LastIndex)
-			select {
-			case listed <- true:
-			default:
-			}
-		}
-	}()
-	<-listed
-	return out
-}
-
 func newSource(c *testkit.Consul) *kvdbsync.Source {
 	return kvdbsync.NewSource(kvdbsync.Options{
 		Name: "consul", Root: root, Connector: connect(consul.Config{Address: c.Addr}), AntiEntropy: -1,
@@ -234,30 +156,4 @@ func take(source *kvdbsync.Source) []kvdbsync.Event {
 		}
 	}
 	return nil
-}
-
-// sourceSeen is a consumer of a Source on the connector.
-func sourceSeen(b *testing.B, c *testkit.Consul) <-chan seen {
-	ctx := b.Context()
-	source := newSource(c)
-	done := run(ctx, source)
-	<-source.Ready()
-	source.Take()
-	out := make(chan seen, 100)
-	go func() {
-		defer close(out)
-		for {
-			select {
-			case <-source.Ready():
-			case <-done:
-				return
-			}
-			change, _ := source.Take()
-			now := time.Now()
-			for _, e := range change.Events {
-				out <- seen{strings.TrimPrefix(e.Key, "/"), string(e.Value), now}
-			}
-		}
-	}()
-	return out
 }

@@ -23,23 +23,29 @@ func BenchmarkWriteToTake(b *testing.B) {
 			for i := range files {
 				write(b, fmt.Sprintf("%s/f%04d.yaml", dir, i), fmt.Sprintf("data: [{key: config/%d, value: 0}]", i))
 			}
-			conformance.BenchmarkPut(b, newDB(b, filedb.Config{Paths: []string{dir}}), root, func(p kvdbsync.Pair) {
-				write(b, dir+"/f0000.yaml", fmt.Sprintf("data: [{key: %s, value: %s}]", p.Key, p.Value))
-			})
+			conformance.BenchmarkPut(b, conformance.Bench{
+				Connector: newDB(b, filedb.Config{Paths: []string{dir}}),
+				Put: func(p kvdbsync.Pair) error {
+					write(b, dir+"/f0000.yaml", fmt.Sprintf("data: [{key: %s, value: %s}]", p.Key, p.Value))
+					return nil
+				},
+			}, root)
 		})
 	}
 }
 
 // Benchmark10kPuts saves 100 files of 100 keys each, one after the other.
 func Benchmark10kPuts(b *testing.B) {
-	var dir string
-	conformance.BenchmarkPuts(b, func() (kvdbsync.Connector, string) {
-		dir = b.TempDir()
-		return newDB(b, filedb.Config{Paths: []string{dir}}), root
-	}, func(prefix string, n int) {
-		for i := 0; i < n; i += 100 {
-			write(b, fmt.Sprintf("%s/%06d.json", dir, i), pairsText(prefix, i, i+100))
-		}
+	conformance.BenchmarkPuts(b, func() (conformance.Bench, string) {
+		dir := b.TempDir()
+		return conformance.Bench{
+			Connector: newDB(b, filedb.Config{Paths: []string{dir}}),
+			PutAll: func(prefix string, n int) {
+				for i := 0; i < n; i += 100 {
+					write(b, fmt.Sprintf("%s/%06d.json", dir, i), pairsText(prefix, i, i+100))
+				}
+			},
+		}, root
 	})
 }
 

@@ -86,7 +86,7 @@ const opened = Users | Tokens | Certificates | SmallDisk
 func kinds() []Kind {
 	return []Kind{
 		{"etcd", etcdCan | Many | Copies | Compaction | Users | Tokens | Certificates, openEtcd(1), connectEtcd},
-		{"etcd, 3 members", etcdCan | Leaders | LeaderLoss, openEtcd(3), connectEtcd},
+		{"etcd, 3 members", etcdCan | Leaders | LeaderLoss | Many, openEtcd(3), connectEtcd},
 		{"Redis", redisCan, openRedis, connectRedis},
 		{"Redis, Sentinel", redisSentinelCan, openRedisSentinel, connectRedis},
 		{"Redis, Cluster", redisClusterCan, openRedisCluster, connectRedis},

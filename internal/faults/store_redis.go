@@ -19,8 +19,8 @@ import (
 
 const (
 	redisCan         = Servers | Emptied | Copies | CutDrop | CutReset | CutSilent | Users | Certificates | Garbage | Many | Children
-	redisSentinelCan = CutDrop | Leaders | LeaderLoss | Garbage | Children
-	redisClusterCan  = Servers | CutDrop | Resharding | Garbage | Children
+	redisSentinelCan = Many | CutDrop | Leaders | LeaderLoss | Garbage | Children
+	redisClusterCan  = Many | Servers | CutDrop | Resharding | Garbage | Children
 )
 
 func connectRedis(config json.RawMessage) (kvdbsync.Connector, error) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 
@@ -117,70 +116,4 @@ func unmarshal(b *testing.B, value []byte) {
 	if err := json.Unmarshal(value, &item); err != nil || item.Name == "" {
 		b.Fatalf("%q: %v", value, err)
 	}
-}
-
-// BenchmarkPut is the time from before a put until the consumer of a Source has it,
-// and the time until the put returned, which is the least that a bare watch could take.
-func BenchmarkPut(b *testing.B, c kvdbsync.Connector, prefix string, put func(kvdbsync.Pair)) {
-	source, end := runSource(b, c, prefix)
-	defer end()
-	<-source.Ready()
-	source.Take()
-	var puts, takes []time.Duration
-	for i := 0; b.Loop(); i++ {
-		p := BenchPair(prefix, i)
-		begun := time.Now()
-		put(p)
-		puts = append(puts, time.Since(begun))
-		for taken := false; !taken; {
-			<-source.Ready()
-			change, _ := source.Take()
-			taken = slices.ContainsFunc(change.Events, func(e kvdbsync.Event) bool { return prefix+e.Key == p.Key })
-		}
-		takes = append(takes, time.Since(begun))
-	}
-	reportShares(b, "put", puts)
-	reportShares(b, "taken", takes)
-}
-
-func reportShares(b *testing.B, name string, of []time.Duration) {
-	slices.Sort(of)
-	for _, share := range []int{50, 99} {
-		b.ReportMetric(float64(of[len(of)*share/100].Microseconds()), fmt.Sprintf("%s-p%d-us", name, share))
-	}
-}
-
-// BenchmarkPuts makes many keys as fast as the store takes them, and tells how long
-// after putAll returned the consumer of a Source had them all. Each run has a prefix
-// to itself.
-func BenchmarkPuts(b *testing.B, open func() (c kvdbsync.Connector, prefix string), putAll func(prefix string, n int)) {
-	const keys = 10_000
-	var puts, behind time.Duration
-	for b.Loop() {
-		c, prefix := open()
-		source, end := runSource(b, c, prefix)
-		<-source.Ready()
-		all := make(chan time.Time)
-		go func() {
-			seen := map[string]bool{}
-			for len(seen) < keys {
-				change, _ := source.Take()
-				for _, e := range change.Events {
-					seen[e.Key] = true
-				}
-				if len(seen) < keys {
-					<-source.Ready()
-				}
-			}
-			all <- time.Now()
-		}()
-		begun := time.Now()
-		putAll(prefix, keys)
-		returned := time.Now()
-		puts += returned.Sub(begun)
-		behind += max(0, (<-all).Sub(returned))
-		end()
-	}
-	b.ReportMetric(keys*float64(b.N)/puts.Seconds(), "puts/s")
-	b.ReportMetric(float64(behind.Microseconds())/float64(b.N)/1000, "ms-behind")
 }
