@@ -56,6 +56,13 @@ func town() map[string]string {
 		l3 + "proxyarp-global":                                 `{"interfaces":[{"name":"lo1"},{"name":"sub1"}],"ranges":[{"first_ip_addr":"10.1.0.10","last_ip_addr":"10.1.0.20","vrf_id":5}]}`,
 		l3 + "route/if/lo1/vrf/5/dst/10.2.0.0/16/gw/10.1.0.2":  `{"vrf_id":5,"dst_network":"10.2.0.0/16","next_hop_addr":"10.1.0.2","outgoing_interface":"lo1"}`,
 		l3 + "route/if/sub1/vrf/5/dst/10.2.0.0/16/gw/10.4.0.2": `{"vrf_id":5,"dst_network":"10.2.0.0/16","next_hop_addr":"10.4.0.2","outgoing_interface":"sub1","weight":3}`,
+		l3 + "vrrp/lo1/vrid/7":                                 `{"interface":"lo1","vr_id":7,"priority":255,"interval":1000,"ip_addresses":["10.1.0.1"],"enabled":true}`,
+		l3 + "vrrp/sub1/vrid/8":                                `{"interface":"sub1","vr_id":8,"priority":9,"interval":1000,"ip_addresses":["10.4.0.9"],"enabled":true}`,
+		l3 + "dhcp-proxy/IPv4/rx-vrf/5":                        `{"source_ip_address":"10.1.0.1","rx_vrf_id":5,"servers":[{"vrf_id":6,"ip_address":"10.6.0.1"},{"ip_address":"10.9.0.1"}]}`,
+		l3 + "dhcp-proxy/IPv6/rx-vrf/0":                        `{"source_ip_address":"fd01::1","servers":[{"vrf_id":5,"ip_address":"fd05::1"}]}`,
+		l3 + "ipscanneigh-global":                              `{"mode":"BOTH","stale_threshold":3}`,
+		l3 + "span/lo1/to/lo3":                                 `{"interface_from":"lo1","interface_to":"lo3","direction":"BOTH"}`,
+		l3 + "span/ta1/to/mem1":                                `{"interface_from":"ta1","interface_to":"mem1","direction":"RX","is_l2":true}`,
 		l3 + "route/vrf/0/dst/10.6.0.0/16":                     `{"type":"INTER_VRF","dst_network":"10.6.0.0/16","via_vrf_id":6}`,
 		l3 + "route/vrf/0/dst/fd06::/64":                       `{"type":"DROP","dst_network":"fd06::/64"}`,
 	}
@@ -71,7 +78,10 @@ func pages(sim *simulated.VPP) string {
 		}
 	}
 	var out strings.Builder
-	for _, page := range []string{"show interface", "show dhcp client", "show ip6 nd", "show ip table", "show ip fib", "show bridge-domain", "show l2fib"} {
+	for _, page := range []string{
+		"show interface", "show dhcp client", "show ip6 nd", "show ip table", "show ip fib", "show bridge-domain", "show l2fib",
+		"show dhcp proxy", "show vrrp vr", "show interface span", "show ip neighbor-config",
+	} {
 		lines := strings.Split(sim.Show(page), "\n")
 		for i, line := range lines {
 			words := strings.Fields(line)

@@ -46,6 +46,13 @@ func (g *guard) reborn() {
 	g.suspects.life++
 }
 
+// life counts how often VPP was there again.
+func (g *guard) life() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.suspects.life
+}
+
 // do calls a verb, or refuses.
 func (g *guard) do(key string, value proto.Message, verb func() error) error {
 	is, deaths := g.judge(key, value)

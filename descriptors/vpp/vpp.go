@@ -85,7 +85,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	if err := l2.Register(s, l2.Options{API: p.manager, Interfaces: p.links, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
-	if err := l3.Register(s, l3.Options{API: p.manager, Interfaces: p.links, Allocations: o.Allocations, Southbound: Southbound}); err != nil {
+	if err := l3.Register(s, l3.Options{API: p.manager, Interfaces: p.links, Allocations: o.Allocations, Life: guard.life, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	return p, nil

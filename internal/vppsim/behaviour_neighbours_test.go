@@ -53,6 +53,42 @@ func neighbourRows() []row {
 				v.Errorf("there are %+v", v.neighbours(none))
 			}
 		}},
+		{"neighbours are flushed, static ones too", func(v *vpp) {
+			i := v.loop()
+			flush := func(i index, want api.VPPApiError) {
+				v.Helper()
+				v.call("ip_neighbor_flush", want, &ip_neighbor.IPNeighborFlush{SwIfIndex: i}, &ip_neighbor.IPNeighborFlushReply{})
+			}
+			flush(unknown, api.INVALID_SW_IF_INDEX)
+			v.neighbour(i, 1, static, true, 0)
+			flush(none, 0)
+			if all := v.neighbours(none); len(all) > 0 {
+				v.Errorf("there are %+v", all)
+			}
+		}},
+		{"the age of neighbours", func(v *vpp) {
+			get := func() ip_neighbor.IPNeighborConfigGetReply {
+				v.Helper()
+				var r ip_neighbor.IPNeighborConfigGetReply
+				v.call("ip_neighbor_config_get", 0, &ip_neighbor.IPNeighborConfigGet{}, &r)
+				return r
+			}
+			set := func(af ip_types.AddressFamily, number, age uint32, recycle bool, want api.VPPApiError) {
+				v.Helper()
+				q := &ip_neighbor.IPNeighborConfig{Af: af, MaxNumber: number, MaxAge: age, Recycle: recycle}
+				v.call("ip_neighbor_config", want, q, &ip_neighbor.IPNeighborConfigReply{})
+			}
+			if r := get(); v.fresh && (r.MaxNumber != 50000 || r.MaxAge != 0 || r.Recycle) {
+				v.Errorf("of a fresh VPP it is %+v", r)
+			}
+			set(ip_types.ADDRESS_IP4, 5, 10, true, 0)
+			if r := get(); r.MaxNumber != 5 || r.MaxAge != 10 || !r.Recycle {
+				v.Errorf("it is %+v", r)
+			}
+			set(ip_types.ADDRESS_IP4, 0, 0, false, 0)
+			set(7, 5, 10, false, api.INVALID_ADDRESS_FAMILY)
+			set(ip_types.ADDRESS_IP4, 50000, 0, false, 0)
+		}},
 		{"proxy ARP", func(v *vpp) {
 			i := v.loop()
 			change := func(table uint32, low, high byte, add bool, want api.VPPApiError) {

@@ -38,6 +38,10 @@ func allEntries() []entry {
 		neighbourMessages(),
 		dhcpMessages(),
 		autoconfMessages(),
+		dhcpProxyMessages(),
+		vrrpMessages(),
+		spanMessages(),
+		agingMessages(),
 	} {
 		out = append(out, domain...)
 	}

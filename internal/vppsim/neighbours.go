@@ -11,7 +11,9 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/ip_neighbor"
 	"go.fd.io/govpp/binapi/l3xc"
+	"go.fd.io/govpp/binapi/span"
 	"go.fd.io/govpp/binapi/teib"
+	"go.fd.io/govpp/binapi/vrrp"
 
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
@@ -43,13 +45,18 @@ type beside struct {
 	l3xc        map[xcKey]l3xc.L3xc
 	dhcpClients map[uint32]*dhcpClient // by index of the interface
 	autoconfs   map[uint32]autoconf    // the same
+	dhcpProxies map[tableKey]*dhcpProxy
+	routers     map[routerKey]*vrrp.VrrpVrDetails
+	spans       map[spanKey]span.SpanState
+	agings      [2]aging // of IPv4 and IPv6
 }
 
 func newBeside() beside {
 	return beside{
 		neighbours: map[neighbourKey]ip_neighbor.IPNeighbor{}, proxying: map[uint32]bool{},
 		teib: map[teibKey]teib.TeibEntry{}, l3xc: map[xcKey]l3xc.L3xc{}, dhcpClients: map[uint32]*dhcpClient{},
-		autoconfs: map[uint32]autoconf{},
+		autoconfs: map[uint32]autoconf{}, dhcpProxies: map[tableKey]*dhcpProxy{}, routers: map[routerKey]*vrrp.VrrpVrDetails{},
+		spans: map[spanKey]span.SpanState{}, agings: freshAgings(),
 	}
 }
 

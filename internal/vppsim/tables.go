@@ -91,6 +91,9 @@ func (t *fib) used(w *world) bool {
 			return true
 		}
 	}
+	if w.passesOn(t) {
+		return true
+	}
 	for _, other := range w.tables.byKey {
 		if other.routes.leadTo(t) {
 			return true

@@ -83,13 +83,17 @@ func cliInband(w *world, q *vlib.CliInband, r *vlib.CliInbandReply) errno {
 // show is what a command of VPP's own command line would show, in a form of ours.
 func (w *world) show(command string) string {
 	pages := map[string]func(*world) string{
-		"show bridge-domain": (*world).showBridges,
-		"show dhcp client":   (*world).showDHCPClients,
-		"show interface":     (*world).showInterfaces,
-		"show ip6 nd":        (*world).showAutoconfs,
-		"show ip fib":        (*world).showRoutes,
-		"show ip table":      (*world).showTables,
-		"show l2fib":         (*world).showL2FIB,
+		"show bridge-domain":      (*world).showBridges,
+		"show dhcp client":        (*world).showDHCPClients,
+		"show dhcp proxy":         (*world).showDHCPProxies,
+		"show interface span":     (*world).showSpans,
+		"show interface":          (*world).showInterfaces,
+		"show ip fib":             (*world).showRoutes,
+		"show ip neighbor-config": (*world).showAgings,
+		"show ip table":           (*world).showTables,
+		"show ip6 nd":             (*world).showAutoconfs,
+		"show l2fib":              (*world).showL2FIB,
+		"show vrrp vr":            (*world).showRouters,
 	}
 	if page := pages[command]; page != nil {
 		return page(w)

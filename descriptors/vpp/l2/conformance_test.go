@@ -11,6 +11,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/conformance"
@@ -70,6 +71,28 @@ func onEach[V scheduler.Message, M any](t *testing.T, descriptor func(t *testing
 			conformance.Run(t, s)
 		})
 	}
+}
+
+func TestSpanConforms(t *testing.T) {
+	v := func(from, to string, d interfaces.Span_Direction, l2 bool) *interfaces.Span {
+		return &interfaces.Span{InterfaceFrom: from, InterfaceTo: to, Direction: d, IsL2: l2}
+	}
+	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*interfaces.Span, struct{}] {
+		h, _ := onVPP(t, release)
+		return h.spanDescriptor()
+	}, conformance.Suite[*interfaces.Span, struct{}]{
+		Values: []scheduler.Wanted[*interfaces.Span]{
+			{Value: v("if1", "if2", interfaces.Span_BOTH, false)}, {Value: v("if2", "if1", interfaces.Span_RX, true)},
+		},
+		Changes: []conformance.Change[*interfaces.Span]{
+			{Name: "direction", From: v("if1", "if2", interfaces.Span_BOTH, false), To: v("if1", "if2", interfaces.Span_TX, false), How: conformance.Recreated},
+			{Name: "L2", From: v("if1", "if2", interfaces.Span_BOTH, false), To: v("if1", "if2", interfaces.Span_BOTH, true), How: conformance.Recreated},
+		},
+		Invalid: []conformance.Invalid[*interfaces.Span]{
+			{Name: "nothing", Value: &interfaces.Span{}, Fields: []string{"interface_from", "interface_to", "direction"}},
+			{Name: "to itself", Value: v("if1", "if1", 9, false), Fields: []string{"interface_to", "direction"}},
+		},
+	})
 }
 
 func TestBridgeDomainConforms(t *testing.T) {

@@ -31,6 +31,7 @@ const (
 	BridgeInterfaceName = "vpp-bd-interface"
 	FIBName             = "vpp-l2-fib"
 	XConnectName        = "vpp-xconnect"
+	SpanName            = "vpp-span"
 )
 
 // ErrNotThere says that an interface or a bridge domain that is needed does not stand.
@@ -77,6 +78,7 @@ func Register(s *scheduler.Scheduler, o Options) error {
 		register(s, h.memberDescriptor()),
 		register(s, h.fibDescriptor()),
 		register(s, h.xconnectDescriptor()),
+		register(s, h.spanDescriptor()),
 	)
 }
 
@@ -175,10 +177,4 @@ func (h *handler) bridgeNamed(name string) (BridgeMeta, error) {
 }
 
 // interfaceNames are the names of the interfaces that stand, by index.
-func (h *handler) interfaceNames() map[uint32]string {
-	out := map[uint32]string{}
-	for name, meta := range h.Interfaces.All() {
-		out[meta.Index] = name
-	}
-	return out
-}
+func (h *handler) interfaceNames() map[uint32]string { return iface.NamesByIndex(h.Interfaces) }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/readback"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/models"
@@ -51,7 +52,7 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 			}
 			return err
 		},
-		Retrieve:      h.neighbours().retrieve(h),
+		Retrieve:      h.neighbours().Retrieve,
 		RetrieveAfter: []string{iface.Name},
 	}
 }
@@ -92,16 +93,17 @@ func (h handler) changeNeighbour(ctx context.Context, v *l3.ARPEntry, add bool) 
 
 // neighbours reads back those that are declared, and others that somebody has made or
 // VPP has learned itself.
-func (h handler) neighbours() readBack[*l3.ARPEntry] {
-	return readBack[*l3.ARPEntry]{
-		read:  h.readNeighbours,
-		place: func(v *l3.ARPEntry) string { return v.GetInterface() + " " + canonical(v.GetIpAddress()) },
-		spell: func(v, declared *l3.ARPEntry) { v.IpAddress = declared.GetIpAddress() },
+func (h handler) neighbours() readback.Of[*l3.ARPEntry] {
+	return readback.Of[*l3.ARPEntry]{
+		Read:  h.readNeighbours,
+		Place: func(v *l3.ARPEntry) string { return v.GetInterface() + " " + canonical(v.GetIpAddress()) },
+		Spell: func(v, declared *l3.ARPEntry) { v.IpAddress = declared.GetIpAddress() },
 	}
 }
 
-func (h handler) readNeighbours(ctx context.Context, names map[uint32]string) ([]*l3.ARPEntry, error) {
+func (h handler) readNeighbours(ctx context.Context) ([]*l3.ARPEntry, error) {
 	var out []*l3.ARPEntry
+	names := h.namesByIndex()
 	for _, af := range []ip_types.AddressFamily{ip_types.ADDRESS_IP4, ip_types.ADDRESS_IP6} {
 		all, err := conn.Dump[ip_neighbor.IPNeighborDetails](ctx, h.API, &ip_neighbor.IPNeighborDump{SwIfIndex: interface_types.InterfaceIndex(none), Af: af})
 		if err != nil {

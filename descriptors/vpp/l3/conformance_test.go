@@ -51,10 +51,11 @@ func onVPP(t testing.TB, release string) (handler, *simulated.VPP) {
 	for _, ipv6 := range []bool{false, true} {
 		vpp.Ask(c, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: 5, IsIP6: ipv6}}, &ip.IPTableAddDelReply{})
 	}
-	return handler{Options{API: c, Interfaces: index, Allocations: book{
+	life := func() int { return 1 }
+	return handler{Options{API: c, Interfaces: index, Life: life, Allocations: book{
 		"network/net1/interface/if1": {Address: netip.MustParsePrefix("10.88.0.1/16"), Gateway: netip.MustParsePrefix("10.88.0.9/32")},
 		"network/net6/interface/if2": {Address: netip.MustParsePrefix("fd88::1/64")},
-	}}}, vpp
+	}}, &lastAges{}}, vpp
 }
 
 // onEach runs a suite on each release; with has to make the descriptor.
@@ -195,6 +196,72 @@ func TestL3XConnectConforms(t *testing.T) {
 			{Name: "nothing", Value: &l3.L3XConnect{Protocol: 7}, Fields: []string{"interface", "protocol", "paths"}},
 			{Name: "all of a path", Value: v(`paths: { next_hop_addr: "fd00::1" weight: 256 preference: 256 }`),
 				Fields: []string{"paths[0].outgoing_interface", "paths[0].next_hop_addr", "paths[0].weight", "paths[0].preference"}},
+		},
+	})
+}
+
+func TestVRRPConforms(t *testing.T) {
+	const router, ipv4 = `interface: "if1" vr_id: 7 `, `priority: 100 interval: 1000 ip_addresses: "10.1.0.5" ip_addresses: "10.1.0.6" `
+	v := func(text string) *l3.VRRPEntry { return parse[*l3.VRRPEntry](t, router+text) }
+	onEach(t, handler.vrrpDescriptor, conformance.Suite[*l3.VRRPEntry, struct{}]{
+		Values: []scheduler.Wanted[*l3.VRRPEntry]{
+			{Value: v(ipv4 + `preempt: true accept: true enabled: true`)},
+			{Value: parse[*l3.VRRPEntry](t, `interface: "if1" vr_id: 8 priority: 1 interval: 65535 ip_addresses: "FD00:0::5" enabled: true`)},
+			{Value: parse[*l3.VRRPEntry](t, `interface: "if2" vr_id: 7 priority: 254 interval: 10 ip_addresses: "10.1.0.5" unicast: true`)},
+		},
+		Changes: []conformance.Change[*l3.VRRPEntry]{
+			{Name: "start", From: v(ipv4), To: v(ipv4 + `enabled: true`), How: conformance.Updated},
+			{Name: "stop", From: v(ipv4 + `enabled: true`), To: v(ipv4), How: conformance.Updated},
+			{Name: "priority", From: v(ipv4), To: v(`priority: 101 interval: 1000 ip_addresses: "10.1.0.5"`), How: conformance.Recreated},
+			{Name: "another IP version", From: v(ipv4), To: v(`priority: 100 interval: 1000 ip_addresses: "fd00::7"`), How: conformance.Recreated},
+			{Name: "order, and what VPP does not tell apart", From: v(ipv4), To: v(`priority: 100 interval: 1009 ip_addresses: "10.1.0.6" ip_addresses: "10.1.0.5"`), How: conformance.Unchanged},
+		},
+		Invalid: []conformance.Invalid[*l3.VRRPEntry]{
+			{Name: "nothing", Value: &l3.VRRPEntry{}, Fields: []string{"interface", "vr_id", "priority", "interval", "ip_addresses"}},
+			{Name: "too much", Value: parse[*l3.VRRPEntry](t, `vr_id: 256 priority: 256 interval: 65536 ip_addresses: "10.0.0.1" ip_addresses: "x" ip_addresses: "fd00::1"`),
+				Fields: []string{"interface", "vr_id", "priority", "interval", "ip_addresses[1]", "ip_addresses[2]"}},
+		},
+	})
+}
+
+// TestOwnerWaitsForItsAddresses: VPP refuses a router of the highest priority without.
+func TestOwnerWaitsForItsAddresses(t *testing.T) {
+	owner := parse[*l3.VRRPEntry](t, `interface: "if1" vr_id: 7 priority: 255 interval: 1000 ip_addresses: "10.1.0.5" ip_addresses: "10.88.0.1"`)
+	h, _ := onVPP(t, "")
+	deps := h.vrrpDependencies("", owner)
+	if len(deps) != 3 {
+		t.Fatalf("depends on %+v", deps)
+	}
+	for key, want := range map[string]bool{
+		"vpp/interface/if1/address/static/10.1.0.5/24": true, "vpp/interface/if1/address/from_dhcp/10.1.0.5/24": true, "vpp/interface/if1/address/static/10.1.0.6/24": false,
+	} {
+		if deps[1].Match(key) != want {
+			t.Errorf("%s will do: %t", key, !want)
+		}
+	}
+	if !deps[2].Match("vpp/interface/if1/address/alloc_ref/alloc:net1") {
+		t.Error("a reference to the address will not do")
+	}
+}
+
+func TestDHCPProxyConforms(t *testing.T) {
+	v := func(text string) *l3.DHCPProxy { return parse[*l3.DHCPProxy](t, text) }
+	const one, two = `servers: { ip_address: "10.8.0.1" } `, `servers: { vrf_id: 5 ip_address: "10.8.0.2" } `
+	onEach(t, handler.dhcpProxyDescriptor, conformance.Suite[*l3.DHCPProxy, struct{}]{
+		Values: []scheduler.Wanted[*l3.DHCPProxy]{
+			{Value: v(`source_ip_address: "10.1.0.1" ` + one + two + one)},
+			{Value: v(`source_ip_address: "10.1.0.1" rx_vrf_id: 5 ` + two)},
+			{Value: v(`source_ip_address: "FD01:0::1" servers: { ip_address: "FD08:0::1" }`)},
+		},
+		Changes: []conformance.Change[*l3.DHCPProxy]{
+			{Name: "source", From: v(`source_ip_address: "10.1.0.1" ` + one), To: v(`source_ip_address: "10.1.0.2" ` + one), How: conformance.Recreated},
+			{Name: "servers", From: v(`source_ip_address: "10.1.0.1" ` + one), To: v(`source_ip_address: "10.1.0.1" ` + two), How: conformance.Recreated},
+			{Name: "order", From: v(`source_ip_address: "10.1.0.1" ` + one + two), To: v(`source_ip_address: "10.1.0.1" ` + two + one), How: conformance.Unchanged},
+		},
+		Invalid: []conformance.Invalid[*l3.DHCPProxy]{
+			{Name: "nothing", Value: &l3.DHCPProxy{}, Fields: []string{"source_ip_address", "servers"}},
+			{Name: "versions", Value: v(`source_ip_address: "10.1.0.1" servers: { ip_address: "fd00::1" } servers: { ip_address: "x" } servers: { ip_address: "0.0.0.0" }`),
+				Fields: []string{"servers[0].ip_address", "servers[1].ip_address", "servers[2].ip_address"}},
 		},
 	})
 }

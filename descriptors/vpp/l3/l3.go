@@ -1,5 +1,5 @@
 // Package l3 keeps what VPP forwards by: VRF tables, routes, static
-// neighbours, and for whom it answers ARP.
+// neighbours, for whom it answers ARP, and whose DHCP messages it passes on.
 //
 //	err := l3.Register(s, l3.Options{API: manager, Interfaces: links, ...})
 //
@@ -14,6 +14,7 @@ package l3
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
@@ -32,6 +33,9 @@ const (
 	ProxyARPInterfaceName = "vpp-proxy-arp-interface"
 	TEIBName              = "vpp-teib"
 	L3XCName              = "vpp-l3xc"
+	VRRPName              = "vrrp"
+	DHCPProxyName         = "dhcp-proxy"
+	ScanName              = "vpp-ip-scan-neighbor"
 )
 
 var (
@@ -46,16 +50,21 @@ type Options struct {
 	API        conn.API
 	Interfaces iface.Index
 	Southbound string
+	// Life counts the connections to VPP: on another one it may be another VPP.
+	Life func() int
 	// Allocations are what references refer to. May be nil, for none.
 	Allocations alloc.Book
 }
 
 // handler has what the verbs need.
-type handler struct{ Options }
+type handler struct {
+	Options
+	last *lastAges
+}
 
 // Register adds the descriptors to s.
 func Register(s *scheduler.Scheduler, o Options) error {
-	h := handler{o}
+	h := handler{o, &lastAges{}}
 	return errors.Join(
 		register(s, h.vrfDescriptor()),
 		register(s, h.routeDescriptor()),
@@ -64,6 +73,9 @@ func Register(s *scheduler.Scheduler, o Options) error {
 		register(s, h.proxyInterfaceDescriptor()),
 		register(s, h.teibDescriptor()),
 		register(s, h.l3xcDescriptor()),
+		register(s, h.vrrpDescriptor()),
+		register(s, h.dhcpProxyDescriptor()),
+		register(s, h.scanDescriptor()),
 	)
 }
 
@@ -120,3 +132,11 @@ func (h handler) interfaceNamed(name string) (iface.Meta, error) {
 
 // namesByIndex are the names of the interfaces that stand.
 func (h handler) namesByIndex() map[uint32]string { return iface.NamesByIndex(h.Interfaces) }
+
+// canonical is an address as we spell it; what is none stays as it is.
+func canonical(text string) string {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return a.String()
+	}
+	return text
+}

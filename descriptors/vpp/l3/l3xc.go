@@ -16,6 +16,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/readback"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/models"
@@ -54,7 +55,7 @@ func (h handler) l3xcDescriptor() scheduler.Descriptor[*l3.L3XConnect, struct{}]
 			}
 			return err
 		},
-		Retrieve:      h.crossConnects().retrieve(h),
+		Retrieve:      h.crossConnects().Retrieve,
 		RetrieveAfter: []string{iface.Name},
 	}
 }
@@ -155,10 +156,11 @@ func (h handler) setL3XC(ctx context.Context, v *l3.L3XConnect) error {
 	return h.API.Call(ctx, &l3xc.L3xcUpdate{L3xc: x}, &l3xc.L3xcUpdateReply{})
 }
 
-func (h handler) crossConnects() readBack[*l3.L3XConnect] {
-	return readBack[*l3.L3XConnect]{
-		read: func(ctx context.Context, names map[uint32]string) (out []*l3.L3XConnect, err error) {
+func (h handler) crossConnects() readback.Of[*l3.L3XConnect] {
+	return readback.Of[*l3.L3XConnect]{
+		Read: func(ctx context.Context) (out []*l3.L3XConnect, err error) {
 			all, err := conn.Dump[l3xc.L3xcDetails](ctx, h.API, &l3xc.L3xcDump{SwIfIndex: interface_types.InterfaceIndex(none)})
+			names := h.namesByIndex()
 			for _, d := range all {
 				if v := l3xcOf(d.L3xc, names); v != nil {
 					out = append(out, v)
@@ -166,7 +168,7 @@ func (h handler) crossConnects() readBack[*l3.L3XConnect] {
 			}
 			return out, err
 		},
-		place: func(v *l3.L3XConnect) string { return v.GetInterface() + " " + v.GetProtocol().String() },
+		Place: func(v *l3.L3XConnect) string { return v.GetInterface() + " " + v.GetProtocol().String() },
 	}
 }
 

@@ -48,11 +48,11 @@ func TestLifeOfProxyARP(t *testing.T) {
 }
 
 // standing is the one value that Retrieve finds; nil: it finds none.
-func standing(t *testing.T, d scheduler.Descriptor[*l3.ProxyARP, struct{}], wanted ...*l3.ProxyARP) (out *l3.ProxyARP) {
+func standing[V scheduler.Message](t *testing.T, d scheduler.Descriptor[V, struct{}], wanted ...V) (out V) {
 	t.Helper()
-	var all []scheduler.Wanted[*l3.ProxyARP]
+	var all []scheduler.Wanted[V]
 	for _, w := range wanted {
-		all = append(all, scheduler.Wanted[*l3.ProxyARP]{Value: w})
+		all = append(all, scheduler.Wanted[V]{Value: w})
 	}
 	for f, err := range d.Retrieve(t.Context(), all) {
 		if err != nil || f.Unknown != (len(wanted) == 0) {

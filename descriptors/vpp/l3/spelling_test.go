@@ -23,7 +23,7 @@ func TestPathAsDeclared(t *testing.T) {
 	drop := &l3.Route{Type: l3.Route_DROP, DstNetwork: "::/0"}
 	gone := &l3.Route{DstNetwork: "10.9.0.0/16", OutgoingInterface: "eth9"}
 	wanted := []scheduler.Wanted[*l3.Route]{{Key: "four", Value: four}, {Key: "six", Value: six}, {Key: "via", Value: via}, {Key: "drop", Value: drop}, {Key: "gone", Value: gone}}
-	known := handler{Options{Interfaces: stand}}.declaredRoutes(wanted)
+	known := handler{Options: Options{Interfaces: stand}}.declaredRoutes(wanted)
 	const dropped = fib_types.FIB_API_PATH_TYPE_DROP
 	for _, tt := range []struct {
 		name     string

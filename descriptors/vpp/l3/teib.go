@@ -10,6 +10,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/readback"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/models"
@@ -45,7 +46,7 @@ func (h handler) teibDescriptor() scheduler.Descriptor[*l3.TeibEntry, struct{}] 
 			}
 			return err
 		},
-		Retrieve:      h.teibEntries().retrieve(h),
+		Retrieve:      h.teibEntries().Retrieve,
 		RetrieveAfter: []string{iface.Name},
 	}
 }
@@ -98,10 +99,11 @@ func (h handler) changeTEIB(ctx context.Context, v *l3.TeibEntry, add bool) erro
 	return h.API.Call(ctx, request, &teib.TeibEntryAddDelReply{})
 }
 
-func (h handler) teibEntries() readBack[*l3.TeibEntry] {
-	return readBack[*l3.TeibEntry]{
-		read: func(ctx context.Context, names map[uint32]string) (out []*l3.TeibEntry, err error) {
+func (h handler) teibEntries() readback.Of[*l3.TeibEntry] {
+	return readback.Of[*l3.TeibEntry]{
+		Read: func(ctx context.Context) (out []*l3.TeibEntry, err error) {
 			all, err := conn.Dump[teib.TeibDetails](ctx, h.API, &teib.TeibDump{})
+			names := h.namesByIndex()
 			for _, d := range all {
 				if name := names[uint32(d.Entry.SwIfIndex)]; name != "" {
 					out = append(out, &l3.TeibEntry{
@@ -112,7 +114,7 @@ func (h handler) teibEntries() readBack[*l3.TeibEntry] {
 			}
 			return out, err
 		},
-		place: func(v *l3.TeibEntry) string { return v.GetInterface() + " " + canonical(v.GetPeerAddr()) },
-		spell: func(v, declared *l3.TeibEntry) { v.PeerAddr = declared.GetPeerAddr() },
+		Place: func(v *l3.TeibEntry) string { return v.GetInterface() + " " + canonical(v.GetPeerAddr()) },
+		Spell: func(v, declared *l3.TeibEntry) { v.PeerAddr = declared.GetPeerAddr() },
 	}
 }

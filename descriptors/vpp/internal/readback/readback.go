@@ -1,0 +1,48 @@
+// Package readback reads back values of which VPP does not know whose they are: a declared
+// one is ours, however it is spelled, and of others a Memory may know.
+package readback
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// An Of is how values of one sort are read back.
+type Of[V scheduler.Message] struct {
+	// Read asks VPP. Where this VPP has no such messages there are no such values.
+	Read func(ctx context.Context) ([]V, error)
+	// Place is what tells a value from others.
+	Place func(v V) string
+	// Spell spells v as the declared value in its place. Optional.
+	Spell func(v, declared V)
+}
+
+// Retrieve is that of the descriptor.
+func (o Of[V]) Retrieve(ctx context.Context, wanted []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, struct{}], error] {
+	return func(yield func(scheduler.Found[V, struct{}], error) bool) {
+		all, err := o.Read(ctx)
+		if errors.Is(err, scheduler.ErrUnimplemented) {
+			return
+		}
+		if err != nil {
+			yield(scheduler.Found[V, struct{}]{}, err)
+			return
+		}
+		declared := make(map[string]V, len(wanted))
+		for _, w := range wanted {
+			declared[o.Place(w.Value)] = w.Value
+		}
+		for _, v := range all {
+			w, ours := declared[o.Place(v)]
+			if ours && o.Spell != nil {
+				o.Spell(v, w)
+			}
+			if !yield(scheduler.Found[V, struct{}]{Value: v, Unknown: !ours}, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package l2
+
+import (
+	"context"
+	"errors"
+
+	"go.fd.io/govpp/binapi/span"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/readback"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// spanDescriptor has VPP mirror what passes one interface to another.
+func (h *handler) spanDescriptor() scheduler.Descriptor[*interfaces.Span, struct{}] {
+	return scheduler.Descriptor[*interfaces.Span, struct{}]{
+		Name:       SpanName,
+		Model:      models.For[*interfaces.Span](),
+		Southbound: h.Southbound,
+
+		Validate: validateSpan,
+		Dependencies: func(_ string, v *interfaces.Span) []scheduler.Dependency {
+			return []scheduler.Dependency{
+				{Label: "interface-from", Key: keys.InterfaceKey(v.GetInterfaceFrom())},
+				{Label: "interface-to", Key: keys.InterfaceKey(v.GetInterfaceTo())},
+			}
+		},
+
+		Create: func(ctx context.Context, _ string, v *interfaces.Span) (struct{}, error) {
+			return struct{}{}, h.setSpan(ctx, v, span.SpanState(v.GetDirection()))
+		},
+		Delete: func(ctx context.Context, _ string, v *interfaces.Span, _ struct{}) error {
+			err := h.setSpan(ctx, v, span.SPAN_STATE_API_DISABLED)
+			if errors.Is(err, ErrNotThere) {
+				return nil
+			}
+			return err
+		},
+		Retrieve: readback.Of[*interfaces.Span]{
+			Read:  h.readSpans,
+			Place: func(v *interfaces.Span) string { return v.GetInterfaceFrom() + " " + v.GetInterfaceTo() },
+		}.Retrieve,
+		RetrieveAfter: []string{iface.Name},
+	}
+}
+
+func validateSpan(_ string, v *interfaces.Span) error {
+	var f faults
+	if v.GetInterfaceFrom() == "" {
+		f.Add("interface_from", "", "the name of the interface that is mirrored")
+	}
+	if to := v.GetInterfaceTo(); to == "" || to == v.GetInterfaceFrom() {
+		f.Add("interface_to", to, "the name of another interface")
+	}
+	if d := v.GetDirection(); d == interfaces.Span_UNKNOWN || interfaces.Span_Direction_name[int32(d)] == "" {
+		f.Add("direction", d.String(), "RX, TX or BOTH")
+	}
+	return f.Err()
+}
+
+// setSpan: the model numbers directions as VPP does.
+func (h *handler) setSpan(ctx context.Context, v *interfaces.Span, state span.SpanState) error {
+	from, err := h.interfaceNamed(v.GetInterfaceFrom())
+	if err != nil {
+		return err
+	}
+	to, err := h.interfaceNamed(v.GetInterfaceTo())
+	if err != nil {
+		return err
+	}
+	return h.API.Call(ctx, &span.SwInterfaceSpanEnableDisable{
+		SwIfIndexFrom: from.SwIfIndex(), SwIfIndexTo: to.SwIfIndex(), State: state, IsL2: v.GetIsL2(),
+	}, &span.SwInterfaceSpanEnableDisableReply{})
+}
+
+func (h *handler) readSpans(ctx context.Context) ([]*interfaces.Span, error) {
+	var out []*interfaces.Span
+	names := h.interfaceNames()
+	for _, l2 := range []bool{false, true} {
+		all, err := conn.Dump[span.SwInterfaceSpanDetails](ctx, h.API, &span.SwInterfaceSpanDump{IsL2: l2})
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range all {
+			from, to := names[uint32(d.SwIfIndexFrom)], names[uint32(d.SwIfIndexTo)]
+			if from != "" && to != "" {
+				out = append(out, &interfaces.Span{InterfaceFrom: from, InterfaceTo: to, Direction: interfaces.Span_Direction(d.State), IsL2: d.IsL2})
+			}
+		}
+	}
+	return out, nil
+}

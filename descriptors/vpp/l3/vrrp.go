@@ -1,0 +1,233 @@
+package l3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/vrrp"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/readback"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/internal/vppwire"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// vrrpDescriptor keeps virtual routers.
+func (h handler) vrrpDescriptor() scheduler.Descriptor[*l3.VRRPEntry, struct{}] {
+	return scheduler.Descriptor[*l3.VRRPEntry, struct{}]{
+		Name:       VRRPName,
+		Model:      models.For[*l3.VRRPEntry](),
+		Southbound: h.Southbound,
+
+		Validate: validateVRRP,
+		Equivalent: func(_ string, old, new *l3.VRRPEntry) bool {
+			return sameRouter(old, new) && old.GetEnabled() == new.GetEnabled()
+		},
+		Recreate:     func(_ string, old, new *l3.VRRPEntry, _ struct{}) bool { return !sameRouter(old, new) },
+		Dependencies: h.vrrpDependencies,
+
+		Create: h.createVRRP,
+		Update: func(ctx context.Context, _ string, _, v *l3.VRRPEntry, _ struct{}) (struct{}, error) {
+			return struct{}{}, h.startVRRP(ctx, v, v.GetEnabled())
+		},
+		Delete: func(ctx context.Context, _ string, v *l3.VRRPEntry, _ struct{}) error {
+			return h.deleteVRRP(ctx, v)
+		},
+		Retrieve:      h.routers().Retrieve,
+		RetrieveAfter: []string{iface.Name},
+	}
+}
+
+// The limits of the model. The interval is in milliseconds.
+const (
+	mostInByte                     = 255
+	shortestInterval, mostInterval = 10, 65535
+	ownerPriority                  = 255 // of who has the addresses on its interface
+)
+
+func validateVRRP(_ string, v *l3.VRRPEntry) error {
+	var f faults
+	if v.GetInterface() == "" {
+		f.Add("interface", "", "the name of an interface")
+	}
+	if id := v.GetVrId(); id == 0 || id > mostInByte {
+		f.Add("vr_id", id, "a number from 1 to 255")
+	}
+	if p := v.GetPriority(); p == 0 || p > mostInByte {
+		f.Add("priority", p, "a number from 1 to 255")
+	}
+	if i := v.GetInterval(); i < shortestInterval || i > mostInterval {
+		f.Add("interval", i, "a time from 10 to 65535 ms")
+	}
+	if n := len(v.GetIpAddresses()); n == 0 || n > mostInByte {
+		f.Add("ip_addresses", n, "from 1 to 255 addresses")
+	}
+	for i, text := range v.GetIpAddresses() {
+		field := fmt.Sprintf("ip_addresses[%d]", i)
+		f.address(field, text)
+		if a, err := netip.ParseAddr(text); err == nil && a.Is6() != isIPv6Router(v) {
+			f.Add(field, text, "an address of the same IP version as the others")
+		}
+	}
+	return f.Err()
+}
+
+// isIPv6Router: the first address tells.
+func isIPv6Router(v *l3.VRRPEntry) bool {
+	for _, text := range v.GetIpAddresses() {
+		if a, err := netip.ParseAddr(text); err == nil {
+			return a.Is6()
+		}
+	}
+	return false
+}
+
+// sameRouter compares all that takes another router. VPP has the interval in
+// hundredths of a second.
+func sameRouter(old, new *l3.VRRPEntry) bool {
+	return old.GetInterface() == new.GetInterface() && old.GetVrId() == new.GetVrId() &&
+		old.GetPriority() == new.GetPriority() && old.GetInterval()/10 == new.GetInterval()/10 &&
+		old.GetPreempt() == new.GetPreempt() && old.GetAccept() == new.GetAccept() && old.GetUnicast() == new.GetUnicast() &&
+		slices.Equal(addressesOf(old), addressesOf(new))
+}
+
+// addressesOf are the addresses as we spell them, sorted.
+func addressesOf(v *l3.VRRPEntry) []string {
+	var out []string
+	for _, text := range v.GetIpAddresses() {
+		out = append(out, canonical(text))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// vrrpDependencies: the owner's addresses are to be on its interface.
+func (h handler) vrrpDependencies(_ string, v *l3.VRRPEntry) []scheduler.Dependency {
+	deps := []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetInterface())}}
+	if v.GetPriority() != ownerPriority {
+		return deps
+	}
+	for _, address := range addressesOf(v) {
+		deps = append(deps, scheduler.Dependency{
+			Label: "interface-has-address-" + address, Prefixes: []string{keys.Addresses(v.GetInterface())},
+			Match: func(key string) bool {
+				a, _ := keys.ParseAddress(key)
+				p, err := netip.ParsePrefix(alloc.Address(h.Allocations, a.Addr, a.Interface))
+				return err == nil && p.Addr().String() == address
+			},
+		})
+	}
+	return deps
+}
+
+// createVRRP replaces what is there under the same number: it may be another one.
+func (h handler) createVRRP(ctx context.Context, _ string, v *l3.VRRPEntry) (struct{}, error) {
+	err := h.changeVRRP(ctx, v, true)
+	if errors.Is(err, api.ENTRY_ALREADY_EXISTS) {
+		err = errors.Join(h.deleteVRRP(ctx, v), h.changeVRRP(ctx, v, true))
+	}
+	if err != nil || !v.GetEnabled() {
+		return struct{}{}, err
+	}
+	if err := h.startVRRP(ctx, v, true); err != nil {
+		return struct{}{}, errors.Join(err, h.deleteVRRP(ctx, v))
+	}
+	return struct{}{}, nil
+}
+
+// deleteVRRP stops the router first: VPP would leave its MAC address behind.
+func (h handler) deleteVRRP(ctx context.Context, v *l3.VRRPEntry) error {
+	err := h.startVRRP(ctx, v, false)
+	if err == nil {
+		err = h.changeVRRP(ctx, v, false)
+	}
+	if errors.Is(err, api.NO_SUCH_ENTRY) || errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere) {
+		return nil
+	}
+	return err
+}
+
+func (h handler) changeVRRP(ctx context.Context, v *l3.VRRPEntry, add bool) error {
+	meta, err := h.interfaceNamed(v.GetInterface())
+	if err != nil {
+		return err
+	}
+	request := &vrrp.VrrpVrAddDel{
+		SwIfIndex: meta.SwIfIndex(), VrID: uint8(v.GetVrId()), Priority: uint8(v.GetPriority()), Interval: uint16(v.GetInterval() / 10),
+	}
+	if add {
+		request.IsAdd = 1
+	}
+	for bit, on := range map[vrrp.VrrpVrFlags]bool{
+		vrrp.VRRP_API_VR_PREEMPT: v.GetPreempt(), vrrp.VRRP_API_VR_ACCEPT: v.GetAccept(),
+		vrrp.VRRP_API_VR_UNICAST: v.GetUnicast(), vrrp.VRRP_API_VR_IPV6: isIPv6Router(v),
+	} {
+		if on {
+			request.Flags |= bit
+		}
+	}
+	for _, text := range addressesOf(v) {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return err
+		}
+		request.Addrs = append(request.Addrs, vppwire.Address(a))
+	}
+	return h.API.Call(ctx, request, &vrrp.VrrpVrAddDelReply{})
+}
+
+// startVRRP starts or stops a router; one that is started already, or stopped, may be again.
+func (h handler) startVRRP(ctx context.Context, v *l3.VRRPEntry, start bool) error {
+	meta, err := h.interfaceNamed(v.GetInterface())
+	if err != nil {
+		return err
+	}
+	request := &vrrp.VrrpVrStartStop{SwIfIndex: meta.SwIfIndex(), VrID: uint8(v.GetVrId())}
+	if isIPv6Router(v) {
+		request.IsIPv6 = 1
+	}
+	if start {
+		request.IsStart = 1
+	}
+	return h.API.Call(ctx, request, &vrrp.VrrpVrStartStopReply{})
+}
+
+func (h handler) routers() readback.Of[*l3.VRRPEntry] {
+	return readback.Of[*l3.VRRPEntry]{
+		Read: func(ctx context.Context) (out []*l3.VRRPEntry, err error) {
+			all, err := conn.Dump[vrrp.VrrpVrDetails](ctx, h.API, &vrrp.VrrpVrDump{SwIfIndex: interface_types.InterfaceIndex(none)})
+			names := h.namesByIndex()
+			for _, d := range all {
+				if v := routerOf(d); names[uint32(d.Config.SwIfIndex)] != "" {
+					v.Interface = names[uint32(d.Config.SwIfIndex)]
+					out = append(out, v)
+				}
+			}
+			return out, err
+		},
+		Place: func(v *l3.VRRPEntry) string { return fmt.Sprint(v.GetInterface(), " ", v.GetVrId()) },
+	}
+}
+
+func routerOf(d vrrp.VrrpVrDetails) *l3.VRRPEntry {
+	has := func(bit vrrp.VrrpVrFlags) bool { return d.Config.Flags&bit != 0 }
+	v := &l3.VRRPEntry{
+		VrId: uint32(d.Config.VrID), Priority: uint32(d.Config.Priority), Interval: uint32(d.Config.Interval) * 10,
+		Preempt: has(vrrp.VRRP_API_VR_PREEMPT), Accept: has(vrrp.VRRP_API_VR_ACCEPT), Unicast: has(vrrp.VRRP_API_VR_UNICAST),
+		Enabled: d.Runtime.State != vrrp.VRRP_API_VR_STATE_INIT,
+	}
+	for _, a := range d.Addrs {
+		v.IpAddresses = append(v.IpAddresses, vppwire.Addr(a).String())
+	}
+	return v
+}

@@ -1,0 +1,64 @@
+package vpp_test
+
+import (
+	"testing"
+
+	"github.com/keyplane/keyplane/internal/vppsim"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+)
+
+// TestServicesOfLayer3 has a virtual router, a DHCP proxy, a mirror and the age of
+// neighbours come before what they need, stop and start, survive a restart of VPP, and go.
+func TestServicesOfLayer3(t *testing.T) { onEachRelease(t, servicesOfLayer3) }
+
+func servicesOfLayer3(t *testing.T, sim *vppsim.Sim, socket string) {
+	const configured, pending = kvscheduler.ValueState_CONFIGURED, kvscheduler.ValueState_PENDING
+	const other = "config/vpp/v2/interfaces/loop2"
+	router := func(enabled string) []string {
+		return []string{"config/vpp/v2/vrrp/loop1/vrid/7", `{"interface":"loop1","vr_id":7,"priority":255,"interval":1000,"ip_addresses":["10.1.0.1"],"enabled":` + enabled + `}`}
+	}
+	services := append(router("true"),
+		"config/vpp/v2/dhcp-proxy/IPv4/rx-vrf/0", `{"source_ip_address":"10.1.0.1","servers":[{"vrf_id":5,"ip_address":"10.8.0.1"}]}`,
+		"config/vpp/v2/span/loop1/to/loop2", `{"interface_from":"loop1","interface_to":"loop2","direction":"BOTH"}`,
+	)
+	a := startAgent(t, socket)
+	awaitReady(t, a)
+	a.want(false, append(services, "config/vpp/v2/ipscanneigh-global", `{"mode":"IPV4"}`)...)
+	for i := 0; i < len(services); i += 2 {
+		a.expectState(services[i], pending)
+	}
+	a.expectState("config/vpp/v2/ipscanneigh-global", configured)
+
+	a.want(false,
+		loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":["10.1.0.1/24"]}`,
+		other, `{"name":"loop2","type":"SOFTWARE_LOOPBACK"}`,
+		"config/vpp/v2/vrf-table/id/5/protocol/IPV4", `{"id":5}`)
+	stands := func() {
+		t.Helper()
+		awaits(t, sim, "show vrrp vr", "vr 7 priority 255 started true 10.1.0.1")
+		awaits(t, sim, "show dhcp proxy", "ipv4-VRF:0 src 10.1.0.1 5/10.8.0.1")
+		awaits(t, sim, "show interface span", "RX_TX l2 false")
+		awaits(t, sim, "show ip neighbor-config", "ip4 limit 50000 age 240")
+	}
+	stands()
+	for i := 0; i < len(services); i += 2 {
+		a.expectState(services[i], configured)
+	}
+	a.want(false, router("false")...)
+	awaits(t, sim, "show vrrp vr", "started false")
+	a.want(false, router("true")...)
+	if err := sim.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	stands()
+
+	a.unwant(other, loopKey)
+	a.expectState(services[0], pending)
+	a.expectState(services[4], pending)
+	a.want(true)
+	for _, page := range []string{"show vrrp vr", "show dhcp proxy", "show interface span"} {
+		if left := sim.Show(page); left != "" {
+			t.Errorf("%s: left behind:\n%s", page, left)
+		}
+	}
+}
