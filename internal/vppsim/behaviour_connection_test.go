@@ -2,6 +2,7 @@ package vppsim_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"net"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/bond"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/memclnt"
 
@@ -178,53 +180,103 @@ func connectionRows() []row {
 			}
 		}},
 		{"events are wanted once, and come behind the answer", events},
+		{"events do not tell of a link that is up already, nor of that of a parent", eventsOfLinks},
 	}
+}
+
+// ask sends a request, and reads its answer, which is to be the next message.
+func (w *wire) ask(q, r api.Message) {
+	w.v.Helper()
+	w.write(w.frame(w.ids[vppwire.Name(q)], q, 2))
+	m := w.read()
+	if vppwire.ID(m) != w.ids[vppwire.Name(r)] {
+		w.v.Fatalf("message %d answers %s", vppwire.ID(m), q.GetMessageName())
+	}
+	if err := vppwire.Decode(m, r); err != nil {
+		w.v.Fatal(err)
+	}
+}
+
+// event reads one, which is to be the next message.
+func (w *wire) event() (e vppif.SwInterfaceEvent) {
+	w.v.Helper()
+	m := w.read()
+	if err := vppwire.Decode(m, &e); err != nil || vppwire.ID(m) != w.ids[vppwire.Name(&e)] || vppwire.Client(m) != w.client {
+		w.v.Fatalf("message %d for client %x, %v", vppwire.ID(m), vppwire.Client(m), err)
+	}
+	return e
 }
 
 func events(v *vpp) {
 	w := connect(v)
 	w.hello(1)
-	ask := func(q, r api.Message, context uint32) {
-		v.Helper()
-		w.write(w.frame(w.ids[vppwire.Name(q)], q, context))
-		m := w.read()
-		if vppwire.ID(m) != w.ids[vppwire.Name(r)] {
-			v.Fatalf("message %d answers %s", vppwire.ID(m), q.GetMessageName())
-		}
-		if err := vppwire.Decode(m, r); err != nil {
-			v.Fatal(err)
-		}
-	}
 	var wants vppif.WantInterfaceEventsReply
 	for step, want := range []struct {
 		enable uint32
 		retval api.VPPApiError
 	}{{1, 0}, {1, api.INVALID_REGISTRATION}, {0, 0}, {0, api.INVALID_REGISTRATION}, {1, 0}} {
-		ask(&vppif.WantInterfaceEvents{EnableDisable: want.enable, PID: 42}, &wants, 2)
+		w.ask(&vppif.WantInterfaceEvents{EnableDisable: want.enable, PID: 42}, &wants)
 		if api.VPPApiError(wants.Retval) != want.retval {
 			v.Errorf("step %d: %d", step, wants.Retval)
 		}
 	}
 	var loop vppif.CreateLoopbackReply
-	ask(&vppif.CreateLoopback{}, &loop, 3)
+	w.ask(&vppif.CreateLoopback{}, &loop)
 	v.Cleanup(func() { _ = v.delete(loop.SwIfIndex) }) // it is deleted already, if all went well
 	expect := func(flags uint32, deleted bool) {
 		v.Helper()
-		var e vppif.SwInterfaceEvent
-		m := w.read()
-		if err := vppwire.Decode(m, &e); err != nil || vppwire.ID(m) != w.ids[vppwire.Name(&e)] {
-			v.Fatalf("message %d, %v", vppwire.ID(m), err)
-		}
-		if e.SwIfIndex != loop.SwIfIndex || e.Flags != adminLink(flags) || e.Deleted != deleted || e.PID != 42 || vppwire.Client(m) != w.client {
-			v.Errorf("%+v for client %x, want flags %d, deleted %t", e, vppwire.Client(m), flags, deleted)
+		if e := w.event(); e.SwIfIndex != loop.SwIfIndex || e.Flags != adminLink(flags) || e.Deleted != deleted || e.PID != 42 {
+			v.Errorf("%+v, want flags %d, deleted %t", e, flags, deleted)
 		}
 	}
 	expect(0, false)
-	ask(&vppif.SwInterfaceSetFlags{SwIfIndex: loop.SwIfIndex, Flags: 1}, &vppif.SwInterfaceSetFlagsReply{}, 4)
+	w.ask(&vppif.SwInterfaceSetFlags{SwIfIndex: loop.SwIfIndex, Flags: 1}, &vppif.SwInterfaceSetFlagsReply{})
 	expect(3, false)
-	ask(&vppif.SwInterfaceSetFlags{SwIfIndex: loop.SwIfIndex, Flags: 1}, &vppif.SwInterfaceSetFlagsReply{}, 5) // it is up already
+	w.ask(&vppif.SwInterfaceSetFlags{SwIfIndex: loop.SwIfIndex, Flags: 1}, &vppif.SwInterfaceSetFlagsReply{}) // it is up already
 	w.write(w.ping(6))
 	w.pong(6)
-	ask(&vppif.DeleteLoopback{SwIfIndex: loop.SwIfIndex}, &vppif.DeleteLoopbackReply{}, 7)
+	w.ask(&vppif.DeleteLoopback{SwIfIndex: loop.SwIfIndex}, &vppif.DeleteLoopbackReply{})
 	expect(0, true)
+}
+
+// eventsOfLinks has a bond, whose link is up from the beginning, and a sub-interface of it.
+func eventsOfLinks(v *vpp) {
+	w := connect(v)
+	w.hello(1)
+	w.ask(&vppif.WantInterfaceEvents{EnableDisable: 1}, &vppif.WantInterfaceEventsReply{})
+	var b bond.BondCreate2Reply
+	w.ask(&bond.BondCreate2{ID: none32, Mode: bond.BOND_API_MODE_LACP}, &b)
+	v.Cleanup(func() {
+		_ = v.Call(context.WithoutCancel(v.Context()), &bond.BondDelete{SwIfIndex: b.SwIfIndex}, &bond.BondDeleteReply{}) // its sub-interface goes too
+	})
+	expect := func(i index, told, shown uint32) {
+		v.Helper()
+		if e := w.event(); e.SwIfIndex != i || e.Flags != adminLink(told) || e.Deleted {
+			v.Errorf("%+v, want flags %d of %d", e, told, i)
+		}
+		if d := v.details(i); d.Flags != adminLink(shown) {
+			v.Errorf("interface %d shows flags %d, want %d", i, d.Flags, shown)
+		}
+	}
+	set := func(i index, flags uint32) {
+		v.Helper()
+		w.ask(&vppif.SwInterfaceSetFlags{SwIfIndex: i, Flags: adminLink(flags)}, &vppif.SwInterfaceSetFlagsReply{})
+	}
+	expect(b.SwIfIndex, 2, 2)
+	set(b.SwIfIndex, 1)
+	expect(b.SwIfIndex, 1, 3)
+	var sub vppif.CreateVlanSubifReply
+	w.ask(&vppif.CreateVlanSubif{SwIfIndex: b.SwIfIndex, VlanID: 7}, &sub)
+	expect(sub.SwIfIndex, 0, 2)
+	set(sub.SwIfIndex, 1)
+	expect(sub.SwIfIndex, 1, 3)
+	set(b.SwIfIndex, 0)
+	expect(b.SwIfIndex, 0, 0)
+	if d := v.details(sub.SwIfIndex); d.Flags != adminLink(1) {
+		v.Errorf("without its parent it shows flags %d", d.Flags)
+	}
+	set(b.SwIfIndex, 1)
+	expect(b.SwIfIndex, 3, 3)
+	set(sub.SwIfIndex, 0)
+	expect(sub.SwIfIndex, 0, 2)
 }

@@ -154,8 +154,10 @@ func (w *world) remove(i *iface) {
 	w.tables.unbound(w)
 }
 
-func (w *world) linkEvent(i *iface, deleted bool) {
-	index, flags := interface_types.InterfaceIndex(i.index), i.flags
+func (w *world) linkEvent(i *iface, deleted bool) { w.flagsEvent(i, i.flags, deleted) }
+
+func (w *world) flagsEvent(i *iface, flags interface_types.IfStatusFlags, deleted bool) {
+	index := interface_types.InterfaceIndex(i.index)
 	w.emit("interface", func(pid uint32) api.Message {
 		return &vppif.SwInterfaceEvent{PID: pid, SwIfIndex: index, Flags: flags, Deleted: deleted}
 	})
@@ -244,9 +246,12 @@ func dumpInterfaces(w *world, q *vppif.SwInterfaceDump, yield func(vppif.SwInter
 }
 
 func (w *world) details(i *iface) vppif.SwInterfaceDetails {
-	vtr := w.l2.rewrites[i.index]
+	vtr, flags := w.l2.rewrites[i.index], i.flags
+	if i.kind == interface_types.IF_API_TYPE_SUB {
+		flags |= w.interfaces.byIndex[i.sup].flags & linkUp
+	}
 	return vppif.SwInterfaceDetails{
-		SwIfIndex: interface_types.InterfaceIndex(i.index), SupSwIfIndex: i.sup, L2Address: i.mac, Flags: i.flags,
+		SwIfIndex: interface_types.InterfaceIndex(i.index), SupSwIfIndex: i.sup, L2Address: i.mac, Flags: flags,
 		Type: i.kind, LinkMtu: i.linkMTU, Mtu: slices.Clone(i.mtu[:]), SubID: i.subID, SubNumberOfTags: i.tags,
 		SubOuterVlanID: i.outer, SubIfFlags: i.subFlags, VtrOp: vtr.op, VtrPushDot1q: vtr.push,
 		VtrTag1: vtr.tag1, VtrTag2: vtr.tag2,
@@ -254,7 +259,8 @@ func (w *world) details(i *iface) vppif.SwInterfaceDetails {
 	}
 }
 
-// setFlags knows but the administrative state.
+// setFlags knows but the administrative state. Of a link that is up already VPP does not say
+// so again: the event has not all flags then. A sub-interface has the link of its parent.
 func (w *world) setFlags(i *iface, flags interface_types.IfStatusFlags) errno {
 	up := flags&adminUp != 0
 	if up && i.kind == interface_types.IF_API_TYPE_SUB {
@@ -266,7 +272,7 @@ func (w *world) setFlags(i *iface, flags interface_types.IfStatusFlags) errno {
 	switch {
 	case !up:
 		i.flags = 0
-	case i.noLink || i.device == nil:
+	case i.noLink || i.device == nil || i.kind == interface_types.IF_API_TYPE_SUB:
 		i.flags = adminUp
 	default:
 		i.flags = adminUp | linkUp
@@ -275,7 +281,7 @@ func (w *world) setFlags(i *iface, flags interface_types.IfStatusFlags) errno {
 		w.forgetLearned(i.index)
 	}
 	if i.flags != before {
-		w.linkEvent(i, false)
+		w.flagsEvent(i, i.flags&^(before&linkUp), false)
 		w.connected(i)
 	}
 	return ok

@@ -25,19 +25,22 @@ type Events struct {
 	observe func(...scheduler.Observed)
 
 	mu      sync.Mutex
-	news    map[uint32]event  // by sw_if_index; not told yet
-	names   map[uint32]string // of interfaces that stand
-	indexes map[string]uint32 // of the same
-	ready   chan struct{}     // holds a token while there may be something to tell
+	news    map[uint32]event           // by sw_if_index; not told yet
+	names   map[uint32]string          // of interfaces that stand
+	indexes map[string]uint32          // of the same
+	parents map[uint32]uint32          // of those that are sub-interfaces
+	subs    map[uint32]map[uint32]bool // by their parent
+	ready   chan struct{}              // holds a token while there may be something to tell
 }
 
-// An event is how an interface is.
+// An event is how an interface is. Of a link that was up before VPP does not say that it is:
+// what is not said to be up is looked at.
 type event struct{ up, deleted bool }
 
 func newEvents(h *handler, links *scheduler.Index[Meta], s *scheduler.Scheduler) *Events {
 	return &Events{
 		api: h.API, links: links, orphans: &h.orphans, leases: h.leases, observe: s.Observe,
-		news: map[uint32]event{}, names: map[uint32]string{}, indexes: map[string]uint32{}, ready: make(chan struct{}, 1),
+		news: map[uint32]event{}, names: map[uint32]string{}, indexes: map[string]uint32{}, parents: map[uint32]uint32{}, subs: map[uint32]map[uint32]bool{}, ready: make(chan struct{}, 1),
 	}
 }
 
@@ -110,18 +113,62 @@ func (e *Events) follow(ctx context.Context) error {
 func (e *Events) named(c scheduler.Meta[Meta]) {
 	if was, known := e.indexes[c.Name]; known && e.names[was] == c.Name {
 		delete(e.names, was)
+		e.belongs(was, was)
 	}
 	delete(e.indexes, c.Name)
 	if !c.Gone {
 		e.names[c.Meta.Index], e.indexes[c.Name] = c.Name, c.Meta.Index
+		e.belongs(c.Meta.Index, c.Meta.Parent)
 	}
+}
+
+// belongs notes what an interface is a sub-interface of; of itself it is none.
+func (e *Events) belongs(index, parent uint32) {
+	if was, sub := e.parents[index]; sub {
+		delete(e.subs[was], index)
+	}
+	delete(e.parents, index)
+	if parent == index {
+		return
+	}
+	if e.subs[parent] == nil {
+		e.subs[parent] = map[uint32]bool{}
+	}
+	e.parents[index], e.subs[parent][index] = parent, true
 }
 
 // tell tells what is news of interfaces that have a name.
 func (e *Events) tell(ctx context.Context) {
+	var out []scheduler.Observed
+	for index, one := range e.takeNews() {
+		d, stands := e.look(ctx, index, one)
+		switch {
+		case one.up:
+			out = append(out, linkIs(one.name, true)...)
+		case stands:
+			out = append(out, linkIs(one.name, linkIsUp(d.Flags))...)
+		case one.deleted:
+			out = append(out, scheduler.Observed{Key: keys.InterfaceKey(one.name)})
+			out = append(out, linkGone(one.name)...)
+		}
+	}
+	if len(out) > 0 {
+		e.observe(out...)
+	}
+}
+
+// A named event is of an interface that has a name.
+type namedEvent struct {
+	event
+	name string
+}
+
+// takeNews takes what can be told, by index. What happens to an interface happens to the
+// links of its sub-interfaces.
+func (e *Events) takeNews() map[uint32]namedEvent {
 	e.mu.Lock()
-	said := map[string]event{}
-	gone := map[uint32]string{}
+	defer e.mu.Unlock()
+	out := map[uint32]namedEvent{}
 	for index, one := range e.news {
 		name, known := e.names[index]
 		if !known {
@@ -131,26 +178,27 @@ func (e *Events) tell(ctx context.Context) {
 			continue
 		}
 		delete(e.news, index)
-		if one.deleted {
-			gone[index] = name
-		} else {
-			said[name] = one
+		out[index] = namedEvent{one, name}
+		for sub := range e.subs[index] {
+			if name, known := e.names[sub]; known && e.news[sub] == (event{}) && out[sub].name == "" {
+				out[sub] = namedEvent{name: name}
+			}
 		}
 	}
-	e.mu.Unlock()
-	var out []scheduler.Observed
-	for name, one := range said {
-		out = append(out, linkIs(name, one.up)...)
+	return out
+}
+
+// look reads the interface of an event that does not say it all: one that is up needs no
+// look. Another one may have its index by now.
+func (e *Events) look(ctx context.Context, index uint32, one namedEvent) (vppif.SwInterfaceDetails, bool) {
+	if one.up {
+		return vppif.SwInterfaceDetails{}, false
 	}
-	for index, name := range gone {
-		if !e.stands(ctx, index, name) {
-			out = append(out, scheduler.Observed{Key: keys.InterfaceKey(name)})
-			out = append(out, linkGone(name)...)
-		}
+	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, e.api, &vppif.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(index)})
+	if err != nil || len(all) != 1 || tags(nil).nameOf(all[0]) != one.name {
+		return vppif.SwInterfaceDetails{}, false
 	}
-	if len(out) > 0 {
-		e.observe(out...)
-	}
+	return all[0], true
 }
 
 // linkIs says that of the two states of a link one stands.
@@ -164,11 +212,4 @@ func linkIs(name string, up bool) []scheduler.Observed {
 // linkGone says that there is no link.
 func linkGone(name string) []scheduler.Observed {
 	return []scheduler.Observed{{Key: keys.LinkState(name, true)}, {Key: keys.LinkState(name, false)}}
-}
-
-// stands looks whether the index is that of the interface again: one that was made anew
-// may have it.
-func (e *Events) stands(ctx context.Context, index uint32, name string) bool {
-	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, e.api, &vppif.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(index)})
-	return err == nil && len(all) == 1 && tags(nil).nameOf(all[0]) == name
 }

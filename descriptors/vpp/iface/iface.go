@@ -59,6 +59,7 @@ var ErrNotThere = errors.New("interface is not there")
 // Meta is what is known of an interface that stands.
 type Meta struct {
 	Index        uint32 // sw_if_index
+	Parent       uint32 // the index of what it is a sub-interface of; else its own
 	InternalName string // in VPP: "loop0"
 	DevType      string // "Loopback"
 	VRF          uint32

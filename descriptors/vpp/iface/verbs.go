@@ -160,7 +160,7 @@ func (h *handler) described(ctx context.Context, meta Meta) (Meta, error) {
 }
 
 func metaOf(d vppif.SwInterfaceDetails) Meta {
-	return Meta{Index: uint32(d.SwIfIndex), InternalName: d.InterfaceName, DevType: d.InterfaceDevType}
+	return Meta{Index: uint32(d.SwIfIndex), Parent: d.SupSwIfIndex, InternalName: d.InterfaceName, DevType: d.InterfaceDevType}
 }
 
 // notThere names the interface that is missing.
