@@ -23,21 +23,28 @@ import (
 func startWithUsers(t *testing.T, args ...string) *server {
 	t.Helper()
 	s := start(t, args...)
+	allowAgent(t, s.client)
+	s.client = bareClient(t, clientv3.Config{Endpoints: []string{s.etcd.Endpoint}, Username: "root", Password: "admin"})
+	return s
+}
+
+// allowAgent makes the users of a server, and has it ask for them.
+func allowAgent(t *testing.T, c *clientv3.Client) {
+	t.Helper()
+	ctx := t.Context()
 	must := func(_ any, err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	must(s.client.UserAdd(s.ctx(), "root", "admin"))
-	must(s.client.UserGrantRole(s.ctx(), "root", "root"))
-	must(s.client.RoleAdd(s.ctx(), "vpp1"))
-	must(s.client.RoleGrantPermission(s.ctx(), "vpp1", root, clientv3.GetPrefixRangeEnd(root), clientv3.PermissionType(clientv3.PermReadWrite)))
-	must(s.client.UserAdd(s.ctx(), "agent", "secret"))
-	must(s.client.UserGrantRole(s.ctx(), "agent", "vpp1"))
-	must(s.client.AuthEnable(s.ctx()))
-	s.client = bareClient(t, clientv3.Config{Endpoints: []string{s.etcd.Endpoint}, Username: "root", Password: "admin"})
-	return s
+	must(c.UserAdd(ctx, "root", "admin"))
+	must(c.UserGrantRole(ctx, "root", "root"))
+	must(c.RoleAdd(ctx, "vpp1"))
+	must(c.RoleGrantPermission(ctx, "vpp1", root, clientv3.GetPrefixRangeEnd(root), clientv3.PermissionType(clientv3.PermReadWrite)))
+	must(c.UserAdd(ctx, "agent", "secret"))
+	must(c.UserGrantRole(ctx, "agent", "vpp1"))
+	must(c.AuthEnable(ctx))
 }
 
 func (s *server) configFor(user, password string) etcd.Config {
