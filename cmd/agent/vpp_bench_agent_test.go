@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -40,7 +39,7 @@ func startVPP(b *testing.B) *benchVPP {
 	if program := os.Getenv("VPP"); program != "" {
 		ours = testkit.StartVPP(b, program)
 	} else {
-		ours = testkit.StartVPPSim(b, filepath.Join(build(b), "vppsim"))
+		ours = testkit.StartVPPSim(b)
 	}
 	return &benchVPP{b, ours.Socket, ours}
 }

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
-	l3names "github.com/keyplane/keyplane/descriptors/vpp/l3"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
@@ -202,34 +201,6 @@ func reportLatency(b *testing.B, of string, all []time.Duration) {
 	for _, p := range []int{50, 99} {
 		b.ReportMetric(float64(all[len(all)*p/100].Microseconds()), fmt.Sprintf("%s-p%d-us", of, p))
 	}
-}
-
-// BenchmarkVPPRetrieve reads back 100,000 routes, and compares them with nothing; beside a
-// bare program that only decodes them.
-func BenchmarkVPPRetrieve(b *testing.B) {
-	e, v := testkit.StartEtcd(b, testkit.EtcdOptions{}), startVPP(b)
-	n := benchNetwork{loops: 1, routes: 100_000}
-	declare(b, etcdClient(b, e), n)
-	agent, _ := coldAgent(b, e, v, n)
-	defer agent.stop()
-	var bare, ours time.Duration
-	for b.Loop() {
-		runtime.GC()
-		begun := time.Now()
-		expectRoutes(b, v, n.routes)
-		bare += time.Since(begun)
-		runtime.GC()
-		begun = time.Now()
-		seen, err := agent.sched.Look(b.Context(), l3names.RouteName)
-		if err != nil || len(seen) != n.routes {
-			b.Fatalf("%d routes: %v", len(seen), err)
-		}
-		ours += time.Since(begun)
-	}
-	b.ReportMetric(bare.Seconds()/float64(b.N), "s/bare")
-	b.ReportMetric(ours.Seconds()/float64(b.N), "s/retrieve")
-	b.ReportMetric(ours.Seconds()/bare.Seconds(), "of-bare")
-	v.empty(n)
 }
 
 // BenchmarkVPPRestart has VPP die with 100,000 routes, and start again with none. What is

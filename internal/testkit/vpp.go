@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 )
@@ -38,10 +39,16 @@ func StartVPP(t testing.TB, program string) *VPP {
 	return v.run(t, program, config)
 }
 
-// StartVPPSim starts a program that simulates a VPP, cmd/vppsim, likewise.
-func StartVPPSim(t testing.TB, program string) *VPP {
+// StartVPPSim builds the program that simulates a VPP, cmd/vppsim, and starts it likewise.
+func StartVPPSim(t testing.TB) *VPP {
 	t.Helper()
-	v := &VPP{Socket: filepath.Join(t.TempDir(), "api.sock")}
+	dir := t.TempDir()
+	program, v := filepath.Join(dir, "vppsim"), &VPP{Socket: filepath.Join(dir, "api.sock")}
+	build := exec.Command("go", "build", "-o", program, "./cmd/vppsim")
+	build.Dir = repoRoot(t)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building vppsim: %v\n%s", err, out)
+	}
 	return v.run(t, program, "-socket", v.Socket)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"net/netip"
+	"sync"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/fib_types"
@@ -79,15 +80,16 @@ func (h handler) changeRoute(ctx context.Context, v *l3.Route, add bool) error {
 func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Wanted[*l3.Route]) iter.Seq2[scheduler.Found[*l3.Route, struct{}], error] {
 	type found = scheduler.Found[*l3.Route, struct{}]
 	return func(yield func(found, error) bool) {
-		all, err := h.paths(ctx)
+		var ahead sync.WaitGroup
+		defer ahead.Wait()
+		var known declared
+		all, err := h.paths(ctx, func() { ahead.Go(func() { known = h.declaredRoutes(wanted) }) })
 		if err != nil {
 			yield(found{}, err)
 			return
 		}
-		if len(all) == 0 {
-			return
-		}
-		names, known := h.namesByIndex(), h.declaredRoutes(wanted)
+		names := h.namesByIndex()
+		ahead.Wait()
 		for _, p := range all {
 			if f, ok := known.found(p, names); ok && !yield(f, nil) {
 				return
@@ -99,8 +101,8 @@ func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Wanted[*
 // srcAPI is the number of routes that came over the API (VPP fib_entry.h, FIB_SOURCE_API).
 const srcAPI = 8
 
-// paths are those of all routes that came over the API.
-func (h handler) paths(ctx context.Context) (out []path, err error) {
+// paths are those of all routes that came over the API; begun is called when there is one.
+func (h handler) paths(ctx context.Context, begun func()) (out []path, err error) {
 	tables, err := h.tables(ctx)
 	if err != nil {
 		return nil, err
@@ -109,9 +111,14 @@ func (h handler) paths(ctx context.Context) (out []path, err error) {
 	for _, t := range tables {
 		add := func(r ip.IPRoute) {
 			for _, p := range r.Paths {
-				if one, ok := pathOf(t, r, p); ok {
-					out = append(out, one)
+				one, ok := pathOf(t, r, p)
+				if !ok {
+					continue
 				}
+				if len(out) == 0 {
+					begun()
+				}
+				out = append(out, one)
 			}
 		}
 		if newer {

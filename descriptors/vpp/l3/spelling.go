@@ -81,13 +81,16 @@ func (p path) address(a [16]byte) netip.Addr {
 	return netip.AddrFrom16(a).Unmap()
 }
 
-// declared are the routes that should stand, by their place. The key of a route has its
+// declared finds the routes that should stand by their place. The key of a route has its
 // spelling.
-type declared map[place]scheduler.Wanted[*l3.Route]
+type declared struct {
+	wanted []scheduler.Wanted[*l3.Route]
+	at     map[place]int32
+}
 
 func (h handler) declaredRoutes(wanted []scheduler.Wanted[*l3.Route]) declared {
-	out := make(declared, len(wanted))
-	for _, w := range wanted {
+	out := declared{wanted, make(map[place]int32, len(wanted))}
+	for i, w := range wanted {
 		v, index := h.withoutReferences(w.Value), none
 		if name := v.GetOutgoingInterface(); name != "" {
 			meta, stands := h.Interfaces.Get(name)
@@ -99,7 +102,7 @@ func (h handler) declaredRoutes(wanted []scheduler.Wanted[*l3.Route]) declared {
 		dst, err := netip.ParsePrefix(v.GetDstNetwork())
 		next, hopErr := hopTo(dst, v)
 		if err == nil && hopErr == nil {
-			out[placeAt(v.GetVrfId(), index, dst, next)] = w
+			out.at[placeAt(v.GetVrfId(), index, dst, next)] = int32(i)
 		}
 	}
 	return out
@@ -107,7 +110,11 @@ func (h handler) declaredRoutes(wanted []scheduler.Wanted[*l3.Route]) declared {
 
 // found is a path as Retrieve yields it: as it is declared, if it is.
 func (d declared) found(p path, names map[uint32]string) (f scheduler.Found[*l3.Route, struct{}], ok bool) {
-	w, ours := d[p.place]
+	var w scheduler.Wanted[*l3.Route]
+	at, ours := d.at[p.place]
+	if ours {
+		w = d.wanted[at]
+	}
 	if ours && p.is(w.Value) {
 		return scheduler.Found[*l3.Route, struct{}]{Key: w.Key, Value: w.Value}, true
 	}
