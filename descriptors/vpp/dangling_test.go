@@ -80,7 +80,7 @@ func pages(sim *simulated.VPP) string {
 	var out strings.Builder
 	for _, page := range []string{
 		"show interface", "show dhcp client", "show ip6 nd", "show ip table", "show ip fib", "show bridge-domain", "show l2fib",
-		"show dhcp proxy", "show vrrp vr", "show interface span", "show ip neighbor-config",
+		"show dhcp proxy", "show ip neighbors", "show vrrp vr", "show interface span", "show ip neighbor-config",
 	} {
 		lines := strings.Split(sim.Show(page), "\n")
 		for i, line := range lines {

@@ -3,6 +3,10 @@ package vpp_test
 import (
 	"testing"
 
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
@@ -59,6 +63,36 @@ func servicesOfLayer3(t *testing.T, sim *vppsim.Sim, socket string) {
 	for _, page := range []string{"show vrrp vr", "show dhcp proxy", "show interface span"} {
 		if left := sim.Show(page); left != "" {
 			t.Errorf("%s: left behind:\n%s", page, left)
+		}
+	}
+}
+
+// TestDynamicNeighbourOutlivesItsLink has somebody else set an interface down, for good and
+// for a moment: VPP lets a neighbour go that is not static, and it comes back.
+func TestDynamicNeighbourOutlivesItsLink(t *testing.T) {
+	vpp := simulated.Start(t, "")
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	values := []string{
+		loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true}`,
+		"config/vpp/v2/arp/loop1/10.1.0.7", `{"interface":"loop1","ip_address":"10.1.0.7","phys_address":"02:00:00:00:00:07"}`,
+	}
+	const neighbour = "loop0 10.1.0.7 02:00:00:00:00:07 static false"
+	a.want(true, values...)
+	other := vpp.Dial()
+	for _, restarted := range []bool{false, true} {
+		if restarted {
+			a.stop()
+			a = startAgent(t, vpp.Socket)
+			awaitReady(t, a)
+			a.want(true, values...)
+		}
+		awaits(t, vpp.Sim, "show ip neighbors", neighbour)
+		for _, flags := range [][]interface_types.IfStatusFlags{{0}, {1}, {0, 1}} {
+			for _, f := range flags {
+				vpp.Ask(other, &vppif.SwInterfaceSetFlags{SwIfIndex: 1, Flags: f}, &vppif.SwInterfaceSetFlagsReply{})
+			}
+			awaits(t, vpp.Sim, "show ip neighbors", neighbour)
 		}
 	}
 }

@@ -77,15 +77,17 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		},
 		Begin: func(ctx context.Context, c *conn.Conn) error { return p.events.Subscribe(ctx, c) },
 	})
+	var linkChanged func(name string) // there before anything runs
 	var err error
-	p.links, p.events, err = iface.Register(s, iface.Options{API: p.manager, Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, Allocations: o.Allocations})
+	p.links, p.events, err = iface.Register(s, iface.Options{API: p.manager, Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, LinkChanged: func(name string) { linkChanged(name) }, Allocations: o.Allocations})
 	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	if err := l2.Register(s, l2.Options{API: p.manager, Interfaces: p.links, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
-	if err := l3.Register(s, l3.Options{API: p.manager, Interfaces: p.links, Allocations: o.Allocations, Life: guard.life, Southbound: Southbound}); err != nil {
+	linkChanged, err = l3.Register(s, l3.Options{API: p.manager, Interfaces: p.links, Allocations: o.Allocations, Life: guard.life, Southbound: Southbound})
+	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	return p, nil

@@ -3,6 +3,8 @@ package vppsim
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/ip_neighbor"
@@ -55,4 +57,14 @@ func (w *world) showAgings() string {
 		out += fmt.Sprintf("%s limit %d age %d recycle %t\n", name, w.agings[i].number, w.agings[i].age, w.agings[i].recycle)
 	}
 	return out
+}
+
+func (w *world) showNeighbours() string {
+	var lines []string
+	for key, n := range w.neighbours {
+		static := n.Flags&ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC != 0
+		lines = append(lines, fmt.Sprintf("%s %s %s static %t\n", w.nameOf(key.index), key.address, n.MacAddress, static))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
 }

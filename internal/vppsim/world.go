@@ -89,6 +89,7 @@ func (w *world) show(command string) string {
 		"show interface span":     (*world).showSpans,
 		"show interface":          (*world).showInterfaces,
 		"show ip fib":             (*world).showRoutes,
+		"show ip neighbors":       (*world).showNeighbours,
 		"show ip neighbor-config": (*world).showAgings,
 		"show ip table":           (*world).showTables,
 		"show ip6 nd":             (*world).showAutoconfs,

@@ -23,6 +23,7 @@ type Events struct {
 	orphans *orphans
 	leases  *leases
 	observe func(...scheduler.Observed)
+	changed func(name string)
 
 	mu      sync.Mutex
 	news    map[uint32]event           // by sw_if_index; not told yet
@@ -39,7 +40,7 @@ type event struct{ up, deleted bool }
 
 func newEvents(h *handler, links *scheduler.Index[Meta], s *scheduler.Scheduler) *Events {
 	return &Events{
-		api: h.API, links: links, orphans: &h.orphans, leases: h.leases, observe: s.Observe,
+		api: h.API, links: links, orphans: &h.orphans, leases: h.leases, observe: s.Observe, changed: h.LinkChanged,
 		news: map[uint32]event{}, names: map[uint32]string{}, indexes: map[string]uint32{}, parents: map[uint32]uint32{}, subs: map[uint32]map[uint32]bool{}, ready: make(chan struct{}, 1),
 	}
 }
@@ -140,7 +141,8 @@ func (e *Events) belongs(index, parent uint32) {
 // tell tells what is news of interfaces that have a name.
 func (e *Events) tell(ctx context.Context) {
 	var out []scheduler.Observed
-	for index, one := range e.takeNews() {
+	news := e.takeNews()
+	for index, one := range news {
 		d, stands := e.look(ctx, index, one)
 		switch {
 		case one.up:
@@ -154,6 +156,9 @@ func (e *Events) tell(ctx context.Context) {
 	}
 	if len(out) > 0 {
 		e.observe(out...)
+	}
+	for _, one := range news {
+		e.changed(one.name)
 	}
 }
 

@@ -80,6 +80,8 @@ type Options struct {
 	// LinuxHost tells which name a Linux interface that stands has in the kernel.
 	// Defaults to knowing none.
 	LinuxHost func(name string) (host string, ok bool)
+	// LinkChanged is told the interfaces whose links have changed. Defaults to telling nobody.
+	LinkChanged func(name string)
 	// Allocations are what references of addresses refer to. Defaults to none.
 	Allocations alloc.Book
 	// MTU of interfaces that declare none; 0: what VPP gives them.
@@ -116,6 +118,9 @@ type handler struct {
 // Register adds the descriptors to s. The index has every interface that stands; the
 // events are to be taken from VPP, and to be run.
 func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
+	if o.LinkChanged == nil {
+		o.LinkChanged = func(string) {}
+	}
 	if o.LinuxHost == nil {
 		o.LinuxHost = func(string) (string, bool) { return "", false }
 	}

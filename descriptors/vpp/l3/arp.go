@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
+	"sync"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/ethernet_types"
@@ -57,6 +58,26 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 	}
 }
 
+// dynamics are the interfaces on which neighbours were made that are not static. VPP lets
+// these go when an interface goes down, also if it is up again at once, and tells nobody
+// (VPP ip_neighbor.c, ip_neighbor_interface_admin_change): so then they are read back.
+type dynamics struct {
+	mu sync.Mutex // guards on
+	on map[string]bool
+}
+
+func (d *dynamics) note(iface string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.on[iface] = true
+}
+
+func (d *dynamics) has(iface string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.on[iface]
+}
+
 func validateARP(_ string, v *l3.ARPEntry) error {
 	var f faults
 	if v.GetInterface() == "" {
@@ -87,6 +108,8 @@ func (h handler) changeNeighbour(ctx context.Context, v *l3.ARPEntry, add bool) 
 	n := ip_neighbor.IPNeighbor{SwIfIndex: meta.SwIfIndex(), MacAddress: mac, IPAddress: vppwire.Address(address)}
 	if v.GetStatic() {
 		n.Flags = ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC
+	} else {
+		h.dynamic.note(v.GetInterface())
 	}
 	return h.API.Call(ctx, &ip_neighbor.IPNeighborAddDel{IsAdd: add, Neighbor: n}, &ip_neighbor.IPNeighborAddDelReply{})
 }
@@ -97,7 +120,11 @@ func (h handler) neighbours() readback.Of[*l3.ARPEntry] {
 	return readback.Of[*l3.ARPEntry]{
 		Read:  h.readNeighbours,
 		Place: func(v *l3.ARPEntry) string { return v.GetInterface() + " " + canonical(v.GetIpAddress()) },
-		Spell: func(v, declared *l3.ARPEntry) { v.IpAddress = declared.GetIpAddress() },
+		Spell: func(v, declared *l3.ARPEntry) {
+			if v.IpAddress = declared.GetIpAddress(); !declared.GetStatic() {
+				h.dynamic.note(v.GetInterface())
+			}
+		},
 	}
 }
 

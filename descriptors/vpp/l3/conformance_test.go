@@ -55,7 +55,7 @@ func onVPP(t testing.TB, release string) (handler, *simulated.VPP) {
 	return handler{Options{API: c, Interfaces: index, Life: life, Allocations: book{
 		"network/net1/interface/if1": {Address: netip.MustParsePrefix("10.88.0.1/16"), Gateway: netip.MustParsePrefix("10.88.0.9/32")},
 		"network/net6/interface/if2": {Address: netip.MustParsePrefix("fd88::1/64")},
-	}}, &lastAges{}}, vpp
+	}}, &lastAges{}, &dynamics{on: map[string]bool{}}}, vpp
 }
 
 // onEach runs a suite on each release; with has to make the descriptor.

@@ -1,7 +1,7 @@
 // Package l3 keeps what VPP forwards by: VRF tables, routes, static
 // neighbours, for whom it answers ARP, and whose DHCP messages it passes on.
 //
-//	err := l3.Register(s, l3.Options{API: manager, Interfaces: links, ...})
+//	linkChanged, err := l3.Register(s, l3.Options{API: manager, Interfaces: links, ...})
 //
 // VPP keeps routes whose interface or table is gone, and gives them to what comes in its
 // place: so they leave first, and a table is flushed before it is deleted. What others
@@ -59,13 +59,20 @@ type Options struct {
 // handler has what the verbs need.
 type handler struct {
 	Options
-	last *lastAges
+	last    *lastAges
+	dynamic *dynamics
 }
 
-// Register adds the descriptors to s.
-func Register(s *scheduler.Scheduler, o Options) error {
-	h := handler{o, &lastAges{}}
-	return errors.Join(
+// Register adds the descriptors to s. What it returns is to be told the interfaces whose
+// links have changed.
+func Register(s *scheduler.Scheduler, o Options) (linkChanged func(name string), err error) {
+	h := handler{o, &lastAges{}, &dynamics{on: map[string]bool{}}}
+	linkChanged = func(name string) {
+		if h.dynamic.has(name) {
+			s.Refresh(ARPName)
+		}
+	}
+	return linkChanged, errors.Join(
 		register(s, h.vrfDescriptor()),
 		register(s, h.routeDescriptor()),
 		register(s, h.arpDescriptor()),
