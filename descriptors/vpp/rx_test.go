@@ -3,6 +3,7 @@ package vpp_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	vppif "go.fd.io/govpp/binapi/interface"
@@ -25,11 +26,7 @@ const (
 func TestHowInterfacesReceive(t *testing.T) {
 	for _, release := range simulated.Releases() {
 		t.Run(release, func(t *testing.T) {
-			vpp := simulated.StartWith(t, vppsim.Options{Release: release, Workers: 2})
-			if vpp.Sim == nil {
-				t.Skip("it needs a VPP with two workers: try it on the simulated one")
-			}
-			howInterfacesReceive(t, vpp)
+			howInterfacesReceive(t, simulated.StartWith(t, vppsim.Options{Release: release, Workers: 2}))
 		})
 	}
 }
@@ -39,7 +36,10 @@ func howInterfacesReceive(t *testing.T, vpp *simulated.VPP) {
 	declared := func(enabled, rest string) string {
 		return `{"name":"tap1","type":"TAP","enabled":` + enabled + `,"tap":{"version":2}` + rest + `}`
 	}
-	const rx = `,"rx_modes":[{"default_mode":true,"mode":"POLLING"}],"rx_placements":[{"queue":0,"worker":1}]`
+	rx, thread := `,"rx_modes":[{"default_mode":true,"mode":"INTERRUPT"}],"rx_placements":[{"queue":0,"worker":1}]`, uint32(2)
+	if vpp.Sim == nil { // a real one has no workers here
+		rx, thread = strings.Replace(rx, `"worker":1`, `"main_thread":true`, 1), 0
+	}
 	c := vpp.Dial()
 	receives := func(thread uint32, mode interface_types.RxMode) {
 		t.Helper()
@@ -55,36 +55,54 @@ func howInterfacesReceive(t *testing.T, vpp *simulated.VPP) {
 	a.want(true, key, declared("false", rx))
 	a.expectState(base+"rx-modes", kvscheduler.ValueState_PENDING)
 	a.expectState(base+"rx-placement/queue/0", kvscheduler.ValueState_PENDING)
-	receives(0, interrupt)
+	receives(0, polling)
 	a.want(true, key, declared("true", rx))
-	receives(2, polling)
+	receives(thread, interrupt)
 	a.awaitState(base+"rx-modes", kvscheduler.ValueState_CONFIGURED)
 
 	a.want(true, key, declared("true", `,"rx_modes":[{"mode":"ADAPTIVE"}],"rx_placements":[{"queue":0,"main_thread":true}]`))
 	receives(0, adaptive)
 	a.want(true, key, declared("true", ""))
-	receives(0, interrupt)
+	receives(0, polling)
 
 	a.want(true, key, declared("true", rx))
-	receives(2, polling)
+	receives(thread, interrupt)
 	a.stop()
-	vpp.Sim.Counts()
+	vpp.Counts()
 	again := startAgent(t, vpp.Socket)
 	awaitReady(t, again)
 	again.want(true, key, declared("true", rx))
 	again.awaitState(base+"rx-modes", kvscheduler.ValueState_CONFIGURED)
 	expectOnlyReads(t, vpp)
 
-	for _, by := range []*vppif.SwInterfaceSetRxMode{{SwIfIndex: 1, Mode: interrupt}, {SwIfIndex: 1, Mode: adaptive, QueueIDValid: true}} {
+	for _, by := range []*vppif.SwInterfaceSetRxMode{{SwIfIndex: 1, Mode: polling}, {SwIfIndex: 1, Mode: adaptive, QueueIDValid: true}} {
 		vpp.Ask(c, by, &vppif.SwInterfaceSetRxModeReply{})
 		again.want(true, key, declared("true", rx))
-		receives(2, polling)
+		receives(thread, interrupt)
 	}
-	if err := vpp.Sim.Restart(); err != nil {
+	if err := vpp.Restart(); err != nil {
 		t.Fatal(err)
 	}
 	c = vpp.Dial()
-	receives(2, polling)
+	receives(thread, interrupt)
+}
+
+// TestNoWorkers: without workers the main thread stands in for the first.
+func TestNoWorkers(t *testing.T) {
+	for _, release := range simulated.Releases() {
+		t.Run(release, func(t *testing.T) {
+			vpp := simulated.Start(t, release)
+			a := startAgent(t, vpp.Socket)
+			awaitReady(t, a)
+			const key, base = "config/vpp/v2/interfaces/tap1", "vpp/interface/tap1/rx-placement/queue/0"
+			const value = `{"name":"tap1","type":"TAP","enabled":true,"tap":{"version":2},"rx_placements":[{}]}`
+			a.want(false, key, value)
+			a.awaitState(base, kvscheduler.ValueState_CONFIGURED)
+			vpp.Counts()
+			a.want(true, key, value)
+			expectOnlyReads(t, vpp)
+		})
+	}
 }
 
 // TestQueuesThatAreNotThere: what VPP refuses of queues leaves the interface alone.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/af_packet"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/ipsec"
@@ -78,29 +79,7 @@ func deviceRows() []row {
 			remove(i, 0)
 			remove(i, api.INVALID_SW_IF_INDEX)
 		}},
-		{"modes and threads of queues", func(v *vpp) {
-			i := v.loop()
-			var sub vppif.CreateVlanSubifReply
-			v.call("create_vlan_subif", 0, &vppif.CreateVlanSubif{SwIfIndex: i, VlanID: 7}, &sub)
-			mode := func(i index, ofOne bool, want api.VPPApiError) {
-				v.Helper()
-				v.call("rx_mode", want, &vppif.SwInterfaceSetRxMode{SwIfIndex: i, QueueIDValid: ofOne, QueueID: 3, Mode: interface_types.RX_MODE_API_POLLING}, &vppif.SwInterfaceSetRxModeReply{})
-			}
-			mode(i, false, 0)
-			mode(i, true, api.UNIMPLEMENTED)
-			mode(sub.SwIfIndex, false, api.INVALID_VALUE)
-			mode(unknown, false, api.INVALID_SW_IF_INDEX)
-			place := func(i index, want api.VPPApiError) {
-				v.Helper()
-				v.call("rx_placement", want, &vppif.SwInterfaceSetRxPlacement{SwIfIndex: i, IsMain: true}, &vppif.SwInterfaceSetRxPlacementReply{})
-			}
-			place(i, api.UNIMPLEMENTED)
-			place(sub.SwIfIndex, api.INVALID_VALUE)
-			place(unknown, api.INVALID_SW_IF_INDEX)
-			if all := dump[vppif.SwInterfaceRxPlacementDetails](v, &vppif.SwInterfaceRxPlacementDump{SwIfIndex: i}); len(all) > 0 {
-				v.Errorf("a loopback has queues: %+v", all)
-			}
-		}},
+		{"modes and threads of queues", queuesOfInterfaces},
 		{"RDMA interfaces that cannot be", func(v *vpp) {
 			create := func(host string, ring uint16, want api.VPPApiError) {
 				v.Helper()
@@ -117,4 +96,55 @@ func deviceRows() []row {
 			v.call("not one", api.INVALID_SW_IF_INDEX, &vmxnet3.Vmxnet3Delete{SwIfIndex: v.loop()}, &vmxnet3.Vmxnet3DeleteReply{})
 		}},
 	}
+}
+
+// queuesOfInterfaces was measured with 25.10 that has no workers.
+func queuesOfInterfaces(v *vpp) {
+	mode := func(i index, to interface_types.RxMode, ofQueue3 bool, want api.VPPApiError) {
+		v.Helper()
+		v.call("rx_mode", want, &vppif.SwInterfaceSetRxMode{SwIfIndex: i, QueueIDValid: ofQueue3, QueueID: 3, Mode: to}, &vppif.SwInterfaceSetRxModeReply{})
+	}
+	place := func(i index, queue, worker uint32, isMain bool, want api.VPPApiError) {
+		v.Helper()
+		v.call("rx_placement", want, &vppif.SwInterfaceSetRxPlacement{SwIfIndex: i, QueueID: queue, WorkerID: worker, IsMain: isMain}, &vppif.SwInterfaceSetRxPlacementReply{})
+	}
+	loop := v.loop()
+	var sub vppif.CreateVlanSubifReply
+	v.call("create_vlan_subif", 0, &vppif.CreateVlanSubif{SwIfIndex: loop, VlanID: 7}, &sub)
+	mode(loop, interface_types.RX_MODE_API_POLLING, false, 0)
+	mode(loop, interface_types.RX_MODE_API_POLLING, true, api.UNIMPLEMENTED)
+	mode(sub.SwIfIndex, interface_types.RX_MODE_API_POLLING, false, api.INVALID_VALUE)
+	mode(unknown, interface_types.RX_MODE_API_POLLING, false, api.INVALID_SW_IF_INDEX)
+	place(loop, 0, 0, true, api.UNIMPLEMENTED)
+	place(sub.SwIfIndex, 0, 0, true, api.INVALID_VALUE)
+	place(unknown, 0, 0, true, api.INVALID_SW_IF_INDEX)
+	if all := dump[vppif.SwInterfaceRxPlacementDetails](v, &vppif.SwInterfaceRxPlacementDump{SwIfIndex: loop}); len(all) > 0 {
+		v.Errorf("a loopback has queues: %+v", all)
+	}
+
+	var r af_packet.AfPacketCreateV3Reply
+	v.call("af_packet_create_v3", 0, &af_packet.AfPacketCreateV3{
+		Mode: af_packet.AF_PACKET_API_MODE_ETHERNET, HostIfName: "lo", UseRandomHwAddr: true, NumRxQueues: 1, NumTxQueues: 1,
+	}, &r)
+	defer v.call("af_packet_delete", 0, &af_packet.AfPacketDelete{HostIfName: "lo"}, &af_packet.AfPacketDeleteReply{})
+	is := func(want interface_types.RxMode) {
+		v.Helper()
+		all := dump[vppif.SwInterfaceRxPlacementDetails](v, &vppif.SwInterfaceRxPlacementDump{SwIfIndex: r.SwIfIndex})
+		if len(all) != 1 || all[0].QueueID != 0 || all[0].WorkerID != 0 || all[0].Mode != want {
+			v.Errorf("it has %+v, want mode %s", all, want)
+		}
+	}
+	is(interface_types.RX_MODE_API_INTERRUPT)
+	for to, want := range map[interface_types.RxMode]interface_types.RxMode{
+		interface_types.RX_MODE_API_DEFAULT: interface_types.RX_MODE_API_POLLING, interface_types.RX_MODE_API_INTERRUPT: interface_types.RX_MODE_API_INTERRUPT,
+	} {
+		mode(r.SwIfIndex, to, false, 0)
+		is(want)
+	}
+	mode(r.SwIfIndex, interface_types.RX_MODE_API_ADAPTIVE, false, api.UNIMPLEMENTED)
+	place(r.SwIfIndex, 3, 0, true, api.UNIMPLEMENTED)
+	place(r.SwIfIndex, 0, 1, false, api.UNIMPLEMENTED)
+	place(r.SwIfIndex, 0, 0, false, 0)
+	mode(r.SwIfIndex, interface_types.RX_MODE_API_POLLING, false, 0)
+	is(interface_types.RX_MODE_API_POLLING)
 }

@@ -85,7 +85,7 @@ func createTAP(w *world, q *tapv2.TapCreateV3, r *tapv2.TapCreateV3Reply) errno 
 		name: fmt.Sprintf("tap%d", id), devType: "virtio", device: t, tag: tag,
 		flags: linkUp, linkMTU: 9000, mtu: [4]uint32{9000},
 	}
-	i.receive(q.NumRxQueues, interface_types.RX_MODE_API_INTERRUPT)
+	i.receive(q.NumRxQueues, interface_types.RX_MODE_API_POLLING)
 	r.SwIfIndex = interface_types.InterfaceIndex(w.create(i))
 	if i.mac = q.MacAddress; q.UseRandomMac || i.mac == (ethernet_types.MacAddress{}) {
 		i.mac = randomMAC(i.index)

@@ -46,3 +46,13 @@ func TestPluginsThatAreNotLoaded(t *testing.T) {
 		t.Errorf("read back is %v, %v", all, err)
 	}
 }
+
+// TestEveryTypeHasAKind: no type of the model is left out.
+func TestEveryTypeHasAKind(t *testing.T) {
+	for n, name := range interfaces.Interface_Type_name {
+		of := interfaces.Interface_Type(n)
+		if _, has := kinds()[form{of: of}]; !has && of != interfaces.Interface_UNDEFINED_TYPE {
+			t.Errorf("%s has none", name)
+		}
+	}
+}

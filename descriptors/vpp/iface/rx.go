@@ -10,6 +10,7 @@ import (
 	"go.fd.io/govpp/api"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/vlib"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
@@ -43,8 +44,8 @@ func (f *findings) rxMode(field string, of interfaces.Interface_Type, mode inter
 	switch {
 	case mode == interfaces.Interface_RxMode_UNKNOWN || interfaces.Interface_RxMode_Type_name[int32(mode)] == "":
 		f.Add(field, mode.String(), "POLLING, INTERRUPT, ADAPTIVE or DEFAULT")
-	case of == interfaces.Interface_DPDK && effective(of, mode) != interfaces.Interface_RxMode_POLLING:
-		f.Add(field, mode.String(), "POLLING, as the type is DPDK")
+	case of == interfaces.Interface_DPDK && mode != interfaces.Interface_RxMode_POLLING && mode != interfaces.Interface_RxMode_DEFAULT:
+		f.Add(field, mode.String(), "POLLING or DEFAULT, as the type is DPDK")
 	}
 }
 
@@ -56,17 +57,6 @@ func queueOf(m *interfaces.Interface_RxMode) int64 {
 		return allQueues
 	}
 	return int64(m.GetQueue())
-}
-
-// effective is the mode that DEFAULT comes to.
-func effective(of interfaces.Interface_Type, mode interfaces.Interface_RxMode_Type) interfaces.Interface_RxMode_Type {
-	switch {
-	case mode != interfaces.Interface_RxMode_DEFAULT:
-		return mode
-	case of == interfaces.Interface_DPDK:
-		return interfaces.Interface_RxMode_POLLING
-	}
-	return interfaces.Interface_RxMode_INTERRUPT
 }
 
 // rxParts are how an interface receives, as values of their own: all modes in one, and the
@@ -150,7 +140,7 @@ func (h *handler) rxWords(f *found) *interfaces.Interface {
 func modesOf(v *interfaces.Interface) map[int64]interfaces.Interface_RxMode_Type {
 	out := map[int64]interfaces.Interface_RxMode_Type{}
 	for _, m := range v.GetRxModes() {
-		out[queueOf(m)] = effective(v.GetType(), m.GetMode())
+		out[queueOf(m)] = m.GetMode()
 	}
 	return out
 }
@@ -169,9 +159,14 @@ func leavesQueues(old, new *interfaces.Interface) bool {
 	return false
 }
 
-// resetRxModes has all queues as they are by themselves.
+// resetRxModes has all queues as they are by themselves, which for AF_PACKET is not what VPP
+// takes DEFAULT for.
 func (h *handler) resetRxModes(ctx context.Context, v *interfaces.Interface) error {
-	return h.setRxModes(ctx, v, []*interfaces.Interface_RxMode{{DefaultMode: true, Mode: interfaces.Interface_RxMode_DEFAULT}})
+	own := interfaces.Interface_RxMode_DEFAULT
+	if v.GetType() == interfaces.Interface_AF_PACKET {
+		own = interfaces.Interface_RxMode_INTERRUPT
+	}
+	return h.setRxModes(ctx, v, []*interfaces.Interface_RxMode{{DefaultMode: true, Mode: own}})
 }
 
 // setRxModes sets the mode of all queues first, as it is not to undo that of one. VPP numbers
@@ -255,9 +250,13 @@ func (h *handler) lookAtRx(ctx context.Context, all map[uint32]*found) error {
 			asked[uint32(d.SwIfIndex)] = append(queues, d)
 		}
 	}
+	threads := &vlib.ShowThreadsReply{}
+	if err == nil {
+		err = h.API.Call(ctx, &vlib.ShowThreads{}, threads)
+	}
 	for index, queues := range asked {
 		v := all[index].value
-		v.RxModes, v.RxPlacements = queues.modesAs(words[index]), queues.placementsAs(words[index])
+		v.RxModes, v.RxPlacements = queues.modesAs(words[index]), queues.placementsAs(words[index], len(threads.ThreadData) > 1)
 	}
 	return err
 }
@@ -291,13 +290,15 @@ func (queues rxQueues) modeAs(wanted interfaces.Interface_RxMode_Type) interface
 }
 
 // placementsAs are the threads of the queues that v has a thread for. VPP counts the main
-// thread as 0.
-func (queues rxQueues) placementsAs(v *interfaces.Interface) (out []*interfaces.Interface_RxPlacement) {
+// thread as 0; without workers that is their first one.
+func (queues rxQueues) placementsAs(v *interfaces.Interface, workers bool) (out []*interfaces.Interface_RxPlacement) {
 	for _, p := range v.GetRxPlacements() {
 		for _, d := range queues {
-			if d.QueueID == p.GetQueue() {
-				out = append(out, &interfaces.Interface_RxPlacement{Queue: d.QueueID, MainThread: d.WorkerID == 0, Worker: max(d.WorkerID, 1) - 1})
+			if d.QueueID != p.GetQueue() {
+				continue
 			}
+			isMain := d.WorkerID == 0 && (workers || p.GetMainThread() || p.GetWorker() != 0)
+			out = append(out, &interfaces.Interface_RxPlacement{Queue: d.QueueID, MainThread: isMain, Worker: max(d.WorkerID, 1) - 1})
 		}
 	}
 	return out
