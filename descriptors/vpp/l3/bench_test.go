@@ -84,7 +84,7 @@ func withRoutes(b *testing.B, socket string, n int) (handler, []scheduler.Wanted
 	if err := c.Call(b.Context(), &vppif.CreateLoopback{}, &loop); err != nil {
 		b.Fatal(err)
 	}
-	h := handler{Options{API: c, Interfaces: links{"loop": iface.Meta{Index: uint32(loop.SwIfIndex)}}}}
+	h := handler{Options: Options{API: c, Interfaces: links{"loop": iface.Meta{Index: uint32(loop.SwIfIndex)}}}}
 	wanted := make([]scheduler.Wanted[*l3.Route], n)
 	for i := range wanted {
 		v := &l3.Route{DstNetwork: fmt.Sprintf("11.%d.%d.%d/32", i>>16, i>>8&255, i&255), NextHopAddr: "10.0.0.2", OutgoingInterface: "loop"}
