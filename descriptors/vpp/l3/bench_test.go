@@ -14,7 +14,6 @@ import (
 	"time"
 
 	vppif "go.fd.io/govpp/binapi/interface"
-	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/ip"
 	"go.fd.io/govpp/binapi/memclnt"
 
@@ -93,7 +92,7 @@ func withRoutes(b *testing.B, socket string, n int) (handler, []scheduler.Wanted
 	changeAll(b, h, wanted, true)
 	b.Cleanup(func() {
 		changeAll(b, h, wanted, false)
-		gone := &vppif.DeleteLoopback{SwIfIndex: interface_types.InterfaceIndex(loop.SwIfIndex)}
+		gone := &vppif.DeleteLoopback{SwIfIndex: loop.SwIfIndex}
 		if err := c.Call(context.Background(), gone, &vppif.DeleteLoopbackReply{}); err != nil {
 			b.Error(err)
 		}
