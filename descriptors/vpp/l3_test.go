@@ -7,15 +7,14 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
-	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
 
 // TestServicesOfLayer3 has a virtual router, a DHCP proxy, a mirror and the age of
 // neighbours come before what they need, stop and start, survive a restart of VPP, and go.
-func TestServicesOfLayer3(t *testing.T) { onEachRelease(t, servicesOfLayer3) }
+func TestServicesOfLayer3(t *testing.T) { onEachVPP(t, servicesOfLayer3) }
 
-func servicesOfLayer3(t *testing.T, sim *vppsim.Sim, socket string) {
+func servicesOfLayer3(t *testing.T, vpp *simulated.VPP) {
 	const configured, pending = kvscheduler.ValueState_CONFIGURED, kvscheduler.ValueState_PENDING
 	const other = "config/vpp/v2/interfaces/loop2"
 	router := func(enabled string) []string {
@@ -25,7 +24,7 @@ func servicesOfLayer3(t *testing.T, sim *vppsim.Sim, socket string) {
 		"config/vpp/v2/dhcp-proxy/IPv4/rx-vrf/0", `{"source_ip_address":"10.1.0.1","servers":[{"vrf_id":5,"ip_address":"10.8.0.1"}]}`,
 		"config/vpp/v2/span/loop1/to/loop2", `{"interface_from":"loop1","interface_to":"loop2","direction":"BOTH"}`,
 	)
-	a := startAgent(t, socket)
+	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
 	a.want(false, append(services, "config/vpp/v2/ipscanneigh-global", `{"mode":"IPV4"}`)...)
 	for i := 0; i < len(services); i += 2 {
@@ -39,19 +38,19 @@ func servicesOfLayer3(t *testing.T, sim *vppsim.Sim, socket string) {
 		"config/vpp/v2/vrf-table/id/5/protocol/IPV4", `{"id":5}`)
 	stands := func() {
 		t.Helper()
-		awaits(t, sim, "show vrrp vr", "vr 7 priority 255 started true 10.1.0.1")
-		awaits(t, sim, "show dhcp proxy", "ipv4-VRF:0 src 10.1.0.1 5/10.8.0.1")
-		awaits(t, sim, "show interface span", "RX_TX l2 false")
-		awaits(t, sim, "show ip neighbor-config", "ip4 limit 50000 age 240")
+		awaits(t, vpp, "show vrrp vr", "vr 7 priority 255 started true 10.1.0.1")
+		awaits(t, vpp, "show dhcp proxy", "ipv4-VRF:0 src 10.1.0.1 5/10.8.0.1")
+		awaits(t, vpp, "show interface span", "RX_TX l2 false")
+		awaits(t, vpp, "show ip neighbor-config", "ip4 limit 50000 age 240")
 	}
 	stands()
 	for i := 0; i < len(services); i += 2 {
 		a.expectState(services[i], configured)
 	}
 	a.want(false, router("false")...)
-	awaits(t, sim, "show vrrp vr", "started false")
+	awaits(t, vpp, "show vrrp vr", "started false")
 	a.want(false, router("true")...)
-	if err := sim.Restart(); err != nil {
+	if err := vpp.Restart(); err != nil {
 		t.Fatal(err)
 	}
 	stands()
@@ -61,7 +60,7 @@ func servicesOfLayer3(t *testing.T, sim *vppsim.Sim, socket string) {
 	a.expectState(services[4], pending)
 	a.want(true)
 	for _, page := range []string{"show vrrp vr", "show dhcp proxy", "show interface span"} {
-		if left := sim.Show(page); left != "" {
+		if left := vpp.Show(page); left != "" {
 			t.Errorf("%s: left behind:\n%s", page, left)
 		}
 	}
@@ -69,8 +68,9 @@ func servicesOfLayer3(t *testing.T, sim *vppsim.Sim, socket string) {
 
 // TestDynamicNeighbourOutlivesItsLink has somebody else set an interface down, for good and
 // for a moment: VPP lets a neighbour go that is not static, and it comes back.
-func TestDynamicNeighbourOutlivesItsLink(t *testing.T) {
-	vpp := simulated.Start(t, "")
+func TestDynamicNeighbourOutlivesItsLink(t *testing.T) { onEachVPP(t, dynamicNeighbourOutlivesItsLink) }
+
+func dynamicNeighbourOutlivesItsLink(t *testing.T, vpp *simulated.VPP) {
 	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
 	values := []string{
@@ -87,12 +87,12 @@ func TestDynamicNeighbourOutlivesItsLink(t *testing.T) {
 			awaitReady(t, a)
 			a.want(true, values...)
 		}
-		awaits(t, vpp.Sim, "show ip neighbors", neighbour)
+		awaits(t, vpp, "show ip neighbors", neighbour)
 		for _, flags := range [][]interface_types.IfStatusFlags{{0}, {1}, {0, 1}} {
 			for _, f := range flags {
 				vpp.Ask(other, &vppif.SwInterfaceSetFlags{SwIfIndex: 1, Flags: f}, &vppif.SwInterfaceSetFlagsReply{})
 			}
-			awaits(t, vpp.Sim, "show ip neighbors", neighbour)
+			awaits(t, vpp, "show ip neighbors", neighbour)
 		}
 	}
 }

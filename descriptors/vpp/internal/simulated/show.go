@@ -47,6 +47,12 @@ func show(c *conn.Conn, page string) (string, error) {
 		"show ip fib":        (*reader).routes,
 		"show bridge-domain": (*reader).bridges,
 		"show l2fib":         (*reader).entries,
+
+		"show dhcp proxy":         (*reader).dhcpProxies,
+		"show interface span":     (*reader).spans,
+		"show ip neighbor-config": (*reader).agings,
+		"show ip neighbors":       (*reader).neighbours,
+		"show vrrp vr":            (*reader).routers,
 	}
 	read := pages[page]
 	if read == nil {

@@ -1,0 +1,83 @@
+package simulated
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"go.fd.io/govpp/binapi/dhcp"
+	"go.fd.io/govpp/binapi/ip_neighbor"
+	"go.fd.io/govpp/binapi/ip_types"
+	"go.fd.io/govpp/binapi/span"
+	"go.fd.io/govpp/binapi/vrrp"
+
+	"github.com/keyplane/keyplane/internal/vppwire"
+)
+
+// named is the name of an interface; of one that is gone it is its number.
+func named(names map[uint32]string, index uint32) string {
+	if name := names[index]; name != "" {
+		return name
+	}
+	return fmt.Sprintf("DELETED (%d)", index)
+}
+
+func (r *reader) neighbours() (lines []string) {
+	names := r.names()
+	for _, af := range []ip_types.AddressFamily{ip_types.ADDRESS_IP4, ip_types.ADDRESS_IP6} {
+		for _, d := range all[ip_neighbor.IPNeighborDetails](r, &ip_neighbor.IPNeighborDump{SwIfIndex: none, Af: af}) {
+			static := d.Neighbor.Flags&ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC != 0
+			lines = append(lines, fmt.Sprintf("%s %s %s static %t",
+				named(names, uint32(d.Neighbor.SwIfIndex)), vppwire.Addr(d.Neighbor.IPAddress), d.Neighbor.MacAddress, static))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func (r *reader) dhcpProxies() (lines []string) {
+	for i, ipv6 := range []bool{false, true} {
+		for _, d := range all[dhcp.DHCPProxyDetails](r, &dhcp.DHCPProxyDump{IsIP6: ipv6}) {
+			line := fmt.Sprintf("ipv%d-VRF:%d src %s", 4+2*i, d.RxVrfID, vppwire.AddrIn(d.DHCPSrcAddress.Un, ipv6))
+			for _, s := range d.Servers {
+				line += fmt.Sprintf(" %d/%s", s.ServerVrfID, vppwire.AddrIn(s.DHCPServer.Un, ipv6))
+			}
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func (r *reader) routers() (lines []string) {
+	names := r.names()
+	for _, d := range all[vrrp.VrrpVrDetails](r, &vrrp.VrrpVrDump{SwIfIndex: none}) {
+		started := d.Runtime.State != vrrp.VRRP_API_VR_STATE_INIT
+		line := fmt.Sprintf("%s vr %d priority %d started %t", named(names, uint32(d.Config.SwIfIndex)), d.Config.VrID, d.Config.Priority, started)
+		for _, a := range d.Addrs {
+			line += " " + vppwire.Addr(a).String()
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func (r *reader) spans() (lines []string) {
+	names := r.names()
+	for _, l2 := range []bool{false, true} {
+		for _, d := range all[span.SwInterfaceSpanDetails](r, &span.SwInterfaceSpanDump{IsL2: l2}) {
+			lines = append(lines, fmt.Sprintf("%s to %s %s l2 %t", named(names, uint32(d.SwIfIndexFrom)), named(names, uint32(d.SwIfIndexTo)), d.State, d.IsL2))
+		}
+	}
+	return lines
+}
+
+func (r *reader) agings() (lines []string) {
+	for i, af := range []ip_types.AddressFamily{ip_types.ADDRESS_IP4, ip_types.ADDRESS_IP6} {
+		var now ip_neighbor.IPNeighborConfigGetReply
+		if r.err == nil {
+			r.err = r.Call(context.Background(), &ip_neighbor.IPNeighborConfigGet{Af: af}, &now)
+		}
+		lines = append(lines, fmt.Sprintf("ip%d limit %d age %d recycle %t", 4+2*i, now.MaxNumber, now.MaxAge, now.Recycle))
+	}
+	return lines
+}
