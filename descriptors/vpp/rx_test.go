@@ -47,18 +47,20 @@ func howInterfacesReceive(t *testing.T, vpp *simulated.VPP) {
 		until(t, func() bool {
 			got, _ = conn.Dump[vppif.SwInterfaceRxPlacementDetails](t.Context(), c, &vppif.SwInterfaceRxPlacementDump{SwIfIndex: 1})
 			return slices.Equal(got, []vppif.SwInterfaceRxPlacementDetails{{SwIfIndex: 1, WorkerID: thread, Mode: mode}})
-		}, func() string { return fmt.Sprintf("its queues are %+v", got) })
+		}, func() string { return fmt.Sprintf("its queues are %+v, want thread %d, %s", got, thread, mode) })
 	}
 
 	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
-	a.want(true, key, declared("false", rx))
-	a.expectState(base+"rx-modes", kvscheduler.ValueState_PENDING)
-	a.expectState(base+"rx-placement/queue/0", kvscheduler.ValueState_PENDING)
-	receives(0, polling)
 	a.want(true, key, declared("true", rx))
 	receives(thread, interrupt)
 	a.awaitState(base+"rx-modes", kvscheduler.ValueState_CONFIGURED)
+	a.want(true, key, declared("false", rx))
+	receives(thread, polling)
+	a.awaitState(base+"rx-modes", kvscheduler.ValueState_PENDING)
+	a.awaitState(base+"rx-placement/queue/0", kvscheduler.ValueState_PENDING)
+	a.want(true, key, declared("true", rx))
+	receives(thread, interrupt)
 
 	a.want(true, key, declared("true", `,"rx_modes":[{"mode":"ADAPTIVE"}],"rx_placements":[{"queue":0,"main_thread":true}]`))
 	receives(0, adaptive)

@@ -5,6 +5,7 @@ import (
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/af_packet"
+	"go.fd.io/govpp/binapi/bond"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/ipsec"
@@ -80,6 +81,17 @@ func deviceRows() []row {
 			remove(i, api.INVALID_SW_IF_INDEX)
 		}},
 		{"modes and threads of queues", queuesOfInterfaces},
+		{"a link that is up stays so until its interface was up", func(v *vpp) {
+			var b bond.BondCreate2Reply
+			v.call("bond_create2", 0, &bond.BondCreate2{Mode: bond.BOND_API_MODE_ROUND_ROBIN, ID: 3}, &b)
+			defer v.call("bond_delete", 0, &bond.BondDelete{SwIfIndex: b.SwIfIndex}, &bond.BondDeleteReply{})
+			for _, step := range []struct{ set, has interface_types.IfStatusFlags }{{0, 2}, {1, 3}, {0, 0}, {1, 3}} {
+				v.flags(b.SwIfIndex, step.set, 0)
+				if d := v.details(b.SwIfIndex); d.Flags != step.has {
+					v.Errorf("set to %d it has %s", step.set, d.Flags)
+				}
+			}
+		}},
 		{"RDMA interfaces that cannot be", func(v *vpp) {
 			create := func(host string, ring uint16, want api.VPPApiError) {
 				v.Helper()

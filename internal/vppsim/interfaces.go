@@ -270,6 +270,8 @@ func (w *world) setFlags(i *iface, flags interface_types.IfStatusFlags) errno {
 	}
 	before := i.flags
 	switch {
+	case up == (before&adminUp != 0):
+		return ok // a link that is up stays so
 	case !up:
 		i.flags = 0
 	case i.noLink || i.device == nil || i.kind == interface_types.IF_API_TYPE_SUB:
@@ -280,10 +282,8 @@ func (w *world) setFlags(i *iface, flags interface_types.IfStatusFlags) errno {
 	if !up {
 		w.forgetLearned(i.index)
 	}
-	if i.flags != before {
-		w.flagsEvent(i, i.flags&^(before&linkUp), false)
-		w.connected(i)
-	}
+	w.flagsEvent(i, i.flags&^(before&linkUp), false)
+	w.connected(i)
 	return ok
 }
 
