@@ -39,10 +39,16 @@ func newGuard(memory scheduler.Memory, log *slog.Logger) *guard {
 	return g
 }
 
-// reborn is called when VPP is there again, before anything is asked of it.
-func (g *guard) reborn() {
+// reborn is called when VPP is there again, before anything is asked of it. If it is the
+// same that was there before, nothing has done it harm.
+func (g *guard) reborn(same bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if same {
+		for _, key := range g.suspects.alive() {
+			g.remember(key)
+		}
+	}
 	g.suspects.life++
 }
 

@@ -12,6 +12,7 @@ type suspect struct {
 	value  proto.Message
 	deaths int // of VPP, while its verb was under way
 	put    int // the last life in which it was put off
+	last   int // the life that its verb has ended
 }
 
 // mostDeaths of VPP are those that a value is allowed.
@@ -60,6 +61,22 @@ func (s *suspects) tried(key string, value proto.Message, died bool) {
 		one = &suspect{}
 		s.byKey[key] = one
 	}
-	one.value, one.put = value, 0
+	one.value, one.put, one.last = value, 0, s.life
 	one.deaths++
+}
+
+// alive notes that VPP has not died in this life, but was busy. It returns the keys whose
+// values were suspected of it.
+func (s *suspects) alive() (cleared []string) {
+	for key, one := range s.byKey {
+		if one.last != s.life {
+			continue
+		}
+		if one.deaths--; one.deaths == 0 {
+			delete(s.byKey, key)
+		}
+		one.last = 0
+		cleared = append(cleared, key)
+	}
+	return cleared
 }

@@ -25,6 +25,13 @@ func TestSuspects(t *testing.T) {
 	s.tried("key", bad, false)
 	expect("it was innocent", bad, free)
 
+	s.tried("key", bad, true)
+	if cleared := s.alive(); len(cleared) != 1 {
+		t.Errorf("cleared are %q", cleared)
+	}
+	s.life++
+	expect("VPP was only busy", bad, free)
+
 	for range mostDeaths {
 		dies()
 	}

@@ -68,7 +68,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		Socket:        o.Connection.Socket,
 		ProbeInterval: o.Connection.ProbeInterval, ReplyTimeout: o.Connection.ProbeTimeout,
 		MaxBackoff: o.Connection.RetryTimeout,
-		Ready:      func(conn.About) { guard.reborn(); group.Ready() },
+		Ready:      func(about conn.About) { guard.reborn(about.Same); group.Ready() },
 		Lost:       group.Lost,
 		Log:        o.Log,
 		Events: map[api.Message]func([]byte){

@@ -23,7 +23,8 @@ type Options struct {
 
 	// A connection that has been silent for ProbeInterval is probed with a control
 	// ping; one that stays silent for ReplyTimeout more is given up. Default to 1 s
-	// and 250 ms.
+	// and 250 ms. A VPP that answers again after that was busy, with a long list: it is
+	// given twice the ReplyTimeout each time, up to a minute.
 	ProbeInterval, ReplyTimeout time.Duration
 	// While VPP is not there it is looked for again after a time, which doubles from
 	// MinBackoff up to MaxBackoff. Default to 50 ms and 1 s. From then on a socket that
@@ -49,12 +50,22 @@ type Options struct {
 type About struct {
 	Version  string // "25.10-release"
 	Messages int
+	// Same tells that it is the process that was given up because it did not answer: it
+	// was busy, and has all that it had.
+	Same bool
 }
+
+// mostPatience is what the ReplyTimeout of a busy VPP grows to.
+const mostPatience = time.Minute
 
 // A Manager keeps a connection to VPP. Its other methods may be called from any goroutine.
 type Manager struct {
 	o   Options
 	now atomic.Pointer[Conn] // nil: none
+
+	// Of the goroutine of Run:
+	patience time.Duration // the ReplyTimeout of this process of VPP
+	hung     uint32        // the process that was given up last because it did not answer; 0: none was
 }
 
 // NewManager returns a Manager that connects when it runs.
@@ -75,7 +86,7 @@ func NewManager(o Options) *Manager {
 	if o.Lost == nil {
 		o.Lost = func(error) {}
 	}
-	return &Manager{o: o}
+	return &Manager{o: o, patience: o.ReplyTimeout}
 }
 
 // Run keeps a connection until ctx ends, and then returns nil: that VPP is not there
@@ -129,6 +140,9 @@ func (m *Manager) live(ctx context.Context) (was bool, err error) {
 	}
 	m.probe(c, ended)
 	m.now.Store(nil)
+	if m.hung = 0; errors.Is(c.ended(), ErrHung) {
+		m.hung = c.pid
+	}
 	return true, c.ended()
 }
 
@@ -150,10 +164,21 @@ func (m *Manager) begin(ctx context.Context, c *Conn) error {
 		return err
 	}
 	m.now.Store(c)
-	about := About{Version: version.Version, Messages: c.Messages()}
+	about := About{Version: version.Version, Messages: c.Messages(), Same: m.hung != 0 && m.hung == c.pid}
+	if m.patience = m.patienceWith(about); about.Same {
+		m.o.Log.Info("VPP was busy, and is given longer", "socket", m.o.Socket, "pid", c.pid, "silent", m.o.ProbeInterval+m.patience)
+	}
 	m.o.Log.Info("VPP is connected", "socket", m.o.Socket, "version", about.Version)
 	m.o.Ready(about)
 	return nil
+}
+
+// patienceWith is how long an answer may take.
+func (m *Manager) patienceWith(about About) time.Duration {
+	if about.Same {
+		return max(m.o.ReplyTimeout, min(2*m.patience, mostPatience))
+	}
+	return m.o.ReplyTimeout
 }
 
 // probe watches over the connection until it has ended.
@@ -173,7 +198,7 @@ func (m *Manager) probe(c *Conn, ended <-chan struct{}) {
 		case silent < time.Since(pinged): // it has spoken since
 			pinged = time.Now()
 			go c.ping()
-			timer.Reset(m.o.ReplyTimeout)
+			timer.Reset(m.patience)
 		default:
 			c.Close(fmt.Errorf("%w: silent for %s", ErrHung, silent.Round(time.Millisecond)))
 			timer.Reset(m.o.ProbeInterval)

@@ -141,6 +141,28 @@ func TestVPPThatHangs(t *testing.T) {
 	next(t, l.ready)
 }
 
+// A VPP that takes long for what it is asked is given up, until it is given long enough.
+func TestBusyVPP(t *testing.T) {
+	sim, socket := start(t, vppsim.Options{})
+	l := keep(t, conn.Options{Socket: socket, ProbeInterval: 20 * time.Millisecond, ReplyTimeout: 20 * time.Millisecond, MinBackoff: time.Millisecond})
+	if about := next(t, l.ready); about.Same {
+		t.Error("the first is the same as the one before")
+	}
+	sim.Fail("create_loopback", vppsim.Fault{Delay: 300 * time.Millisecond})
+	tries := 1
+	for err := loopback(t.Context(), l); err != nil; err = loopback(t.Context(), l) {
+		if tries++; !errors.Is(err, conn.ErrHung) || tries > 20 {
+			t.Fatalf("try %d: %v", tries, err)
+		}
+		for about := next(t, l.ready); !about.Same; about = next(t, l.ready) {
+			t.Error("it is not known to be the same")
+		}
+	}
+	if tries < 2 {
+		t.Error("it was never given up")
+	}
+}
+
 // A quiet VPP is probed, and kept.
 func TestVPPThatNobodyCalls(t *testing.T) {
 	sim, socket := start(t, vppsim.Options{})
@@ -208,9 +230,9 @@ func TestReconnects(t *testing.T) {
 // their defaults, from a moment at which it was not silent.
 func BenchmarkHungVPP(b *testing.B) {
 	sim, socket := start(b, vppsim.Options{})
-	l := keep(b, conn.Options{Socket: socket})
 	var worst time.Duration
 	for b.Loop() {
+		l := keep(b, conn.Options{Socket: socket}) // one that VPP has always answered
 		next(b, l.ready)
 		if err := l.Call(b.Context(), &memclnt.ControlPing{}, &memclnt.ControlPingReply{}); err != nil {
 			b.Fatal(err)
@@ -219,6 +241,7 @@ func BenchmarkHungVPP(b *testing.B) {
 		next(b, l.lost)
 		worst = max(worst, time.Since(begun))
 		resume()
+		l.stop()
 	}
 	b.ReportMetric(float64(worst.Milliseconds()), "ms-worst")
 }
