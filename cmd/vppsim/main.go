@@ -36,6 +36,9 @@ const usage = `vppsim: a simulated VPP, which keeps what it is told and forwards
   -socket PATH      where it is reached (default: /run/vpp/api.sock)
   -release RELEASE  what it poses as (default: the newest), one of
                     %s
+  -hardware NAMES   interfaces that it finds as it starts: GigabitEthernet0/8/0,...
+  -workers N        threads beside the main one
+  -without PLUGINS  that are not loaded: rdma,...
 `
 
 // errUsage says that the command line makes no sense.
@@ -59,30 +62,44 @@ func main() {
 func run(ctx context.Context, args []string, out, messages io.Writer) error {
 	flags := flag.NewFlagSet("vppsim", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	socket := flags.String("socket", "/run/vpp/api.sock", "")
-	release := flags.String("release", "", "")
+	o := vppsim.Options{Log: slog.New(slog.NewTextHandler(messages, nil))}
+	o.TAP = linuxSide(o.Log)
+	workers := flags.Uint("workers", 0, "")
+	flags.StringVar(&o.Socket, "socket", "/run/vpp/api.sock", "")
+	flags.StringVar(&o.Release, "release", "", "")
+	flags.Func("hardware", "", names(&o.Hardware))
+	flags.Func("without", "", names(&o.Without))
 	if flags.Parse(args) != nil {
 		return errUsage
 	}
 	switch command := flags.Args(); {
 	case len(command) == 0:
-		return serve(ctx, *socket, *release, out, slog.New(slog.NewTextHandler(messages, nil)))
+		o.Workers = uint32(*workers)
+		return serve(ctx, o, out)
 	case command[0] == "show":
-		return show(ctx, *socket, strings.Join(command, " "), out)
+		return show(ctx, o.Socket, strings.Join(command, " "), out)
 	}
 	return errUsage
 }
 
-// serve is a simulated VPP until ctx ends.
-func serve(ctx context.Context, socket, release string, out io.Writer, log *slog.Logger) error {
-	if other, err := net.Dial("unix", socket); err == nil {
-		other.Close()
-		return fmt.Errorf("there is a VPP at %s already: choose another -socket", socket)
+// names takes a list of names.
+func names(to *[]string) func(string) error {
+	return func(list string) error {
+		*to = strings.Split(list, ",")
+		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(socket), 0o755); err != nil {
+}
+
+// serve is a simulated VPP until ctx ends.
+func serve(ctx context.Context, o vppsim.Options, out io.Writer) error {
+	if other, err := net.Dial("unix", o.Socket); err == nil {
+		other.Close()
+		return fmt.Errorf("there is a VPP at %s already: choose another -socket", o.Socket)
+	}
+	if err := os.MkdirAll(filepath.Dir(o.Socket), 0o755); err != nil {
 		return err
 	}
-	sim, err := vppsim.New(vppsim.Options{Socket: socket, Release: release, Log: log, TAP: linuxSide(log)})
+	sim, err := vppsim.New(o)
 	if err != nil {
 		return err
 	}
@@ -90,7 +107,7 @@ func serve(ctx context.Context, socket, release string, out io.Writer, log *slog
 		return err
 	}
 	defer sim.Kill()
-	fmt.Fprintf(out, "simulated VPP %s at %s: it forwards no packet\n", sim.Release(), socket)
+	fmt.Fprintf(out, "simulated VPP %s at %s: it forwards no packet\n", sim.Release(), o.Socket)
 	<-ctx.Done()
 	return nil
 }

@@ -35,11 +35,11 @@ func TestStartAndShow(t *testing.T) {
 	if err := run(t.Context(), []string{"-socket", socket, "show", "interface"}, &out, t.Output()); err == nil {
 		t.Error("nothing runs, and it shows something")
 	}
-	start(t, "-socket", socket, "-release", "24.10")
+	start(t, "-socket", socket, "-release", "24.10", "-hardware", "nic0,nic1", "-workers", "2", "-without", "rdma,gtpu")
 	if err := run(t.Context(), []string{"-socket", socket, "show", "interface"}, &out, t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	if text := out.String(); !strings.HasPrefix(text, "VPP 24.10-simulated, show interface:\n") || !strings.Contains(text, "local0") {
+	if text := out.String(); !strings.HasPrefix(text, "VPP 24.10-simulated, show interface:\n") || !strings.Contains(text, "local0") || !strings.Contains(text, "nic1") {
 		t.Errorf("it shows %s", text)
 	}
 	err := run(t.Context(), []string{"-socket", socket}, io.Discard, t.Output())
@@ -54,8 +54,10 @@ func TestCommandsThatMakeNoSense(t *testing.T) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
-	err := run(t.Context(), []string{"-socket", filepath.Join(t.TempDir(), "s"), "-release", "21.01"}, io.Discard, t.Output())
-	if err == nil || !strings.Contains(err.Error(), `no release "21.01"`) {
-		t.Errorf("unknown release: %v", err)
+	for says, args := range map[string][]string{`no release "21.01"`: {"-release", "21.01"}, `no plugin "x"`: {"-without", "gtpu,x"}} {
+		err := run(t.Context(), append(args, "-socket", filepath.Join(t.TempDir(), "s")), io.Discard, t.Output())
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v: %v", args, err)
+		}
 	}
 }

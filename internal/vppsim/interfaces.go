@@ -42,7 +42,6 @@ type iface struct {
 	linkMTU uint16
 	mtu     [4]uint32
 	rx      []rxQueue
-	rxMode  interface_types.RxMode // that its queues have at first
 
 	// Of a sub-interface; zero otherwise.
 	kind     interface_types.IfType

@@ -3,6 +3,7 @@ package vppsim
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 	"path"
 	"reflect"
 	"slices"
@@ -52,10 +53,11 @@ func newTable(release string, without []string) (*table, error) {
 	if column < 0 {
 		return nil, fmt.Errorf("simulated VPP: no release %q, but %s", release, strings.Join(Releases(), ", "))
 	}
-	differs := differing(column)
+	differs, plugins := differing(column), map[string]bool{}
 	t := &table{byID: map[uint16]*entry{}, ids: map[reflect.Type]uint16{}}
 	for _, e := range allEntries() {
 		e.name = e.request.GetMessageName()
+		plugins[pluginOf(e.request)] = true
 		if differs[e.name] || slices.Contains(without, pluginOf(e.request)) {
 			continue
 		}
@@ -64,6 +66,11 @@ func newTable(release string, without []string) (*table, error) {
 			if !differs[m.GetMessageName()] {
 				t.add(m)
 			}
+		}
+	}
+	for _, name := range without {
+		if !plugins[name] {
+			return nil, fmt.Errorf("simulated VPP: no plugin %q, but %s", name, strings.Join(slices.Sorted(maps.Keys(plugins)), ", "))
 		}
 	}
 	return t, nil
