@@ -43,7 +43,8 @@ func (h *handler) clientDescriptor() scheduler.Descriptor[*emptypb.Empty, struct
 
 func clientOf(key string) string { return key[len(keys.DHCPClients):] }
 
-// setClient: VPP calls it an invalid value that the client is already as it is to be.
+// setClient turns the client on or off. One that runs already may be of an interface that is
+// gone, whose index this one has got: it is started anew.
 func (h *handler) setClient(ctx context.Context, name string, on bool) error {
 	if _, err := h.API.First(&dhcp.DHCPClientDetails{}); err != nil {
 		return err // what it is given could not be read
@@ -52,13 +53,22 @@ func (h *handler) setClient(ctx context.Context, name string, on bool) error {
 	if !ok {
 		return notThere(name)
 	}
-	client := dhcp.DHCPClient{SwIfIndex: meta.SwIfIndex(), Hostname: name, WantDHCPEvent: true}
-	err := h.API.Call(ctx, &dhcp.DHCPClientConfig{IsAdd: on, Client: client}, &dhcp.DHCPClientConfigReply{})
-	if err != nil && !errors.Is(err, api.INVALID_VALUE) {
-		return err
+	config := func(on bool) error {
+		client := dhcp.DHCPClient{SwIfIndex: meta.SwIfIndex(), Hostname: name, WantDHCPEvent: true}
+		return h.API.Call(ctx, &dhcp.DHCPClientConfig{IsAdd: on, Client: client}, &dhcp.DHCPClientConfigReply{})
 	}
-	h.leases.wake()
-	return nil
+	err := config(on)
+	as := errors.Is(err, api.INVALID_VALUE) // VPP calls it that if it is so already
+	if as && !on {
+		err = nil
+	}
+	if as && on {
+		err = errors.Join(config(false), config(true))
+	}
+	if err == nil {
+		h.leases.wake()
+	}
+	return err
 }
 
 // dhcpClients are those that run in VPP, with what they have been given.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	vppif "go.fd.io/govpp/binapi/interface"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
@@ -37,6 +38,31 @@ func TestDHCPWithoutItsMessages(t *testing.T) {
 	h, _ := onVPP(t, "22.02")
 	if _, err := h.clientDescriptor().Create(t.Context(), keys.DHCPClient(base), &emptypb.Empty{}); !errors.Is(err, scheduler.ErrUnimplemented) {
 		t.Errorf("it is %v, want it unimplemented", err)
+	}
+}
+
+// TestClientOfAnInterfaceThatIsGone has a client outlive its interface, with a lease, and
+// another interface get the index: what the client had been given counts no more.
+func TestClientOfAnInterfaceThatIsGone(t *testing.T) {
+	h, vpp := onVPP(t, "")
+	c := vpp.Dial()
+	index := vpp.Loopback(c, "if1")
+	h.index.(links)["if1"] = Meta{Index: uint32(index)}
+	d := h.clientDescriptor()
+	for range 2 {
+		if _, err := d.Create(t.Context(), keys.DHCPClient("if1"), &emptypb.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+		if leases, err := h.leases.read(t.Context(), h.index); err != nil || len(leases) > 0 {
+			t.Errorf("leases are %v, %v, want none", leases, err)
+		}
+		if err := vpp.Sim.Lease("if1", netip.MustParsePrefix("10.0.0.9/24"), netip.Addr{}); err != nil {
+			t.Fatal(err)
+		}
+		vpp.Ask(c, &vppif.DeleteLoopback{SwIfIndex: index}, &vppif.DeleteLoopbackReply{})
+		if again := vpp.Loopback(c, "if1"); again != index {
+			t.Fatalf("the interface has index %d", again)
+		}
 	}
 }
 

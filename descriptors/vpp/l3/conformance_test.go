@@ -104,6 +104,7 @@ func TestRouteConforms(t *testing.T) {
 			{Name: "into itself", Value: &l3.Route{DstNetwork: "10.1.0.0/16", Type: l3.Route_INTER_VRF, OutgoingInterface: "if1"},
 				Fields: []string{"via_vrf_id", "outgoing_interface"}},
 			{Name: "no such type", Value: &l3.Route{DstNetwork: "10.1.0.0/16", Type: 9}, Fields: []string{"type"}},
+			{Name: "gateway of no interface", Value: &l3.Route{DstNetwork: "10.1.0.0/16", NextHopAddr: "alloc:net/GW"}, Fields: []string{"next_hop_addr"}},
 			{Name: "references", Value: &l3.Route{DstNetwork: "alloc:net", NextHopAddr: "alloc:net/if"}, Fields: []string{"dst_network", "next_hop_addr"}},
 		},
 	})

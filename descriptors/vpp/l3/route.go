@@ -50,8 +50,11 @@ func (f *faults) nextHop(v *l3.Route) {
 		return
 	}
 	if alloc.Is(gw) {
-		if ref, ok := alloc.Parse(gw); !ok || !ref.Gateway {
+		switch ref, ok := alloc.Parse(gw); {
+		case !ok || !ref.Gateway:
 			f.Add("next_hop_addr", gw, `"alloc:NETWORK/GW" or "alloc:NETWORK/INTERFACE/GW"`)
+		case ref.InterfaceOr(v.GetOutgoingInterface()) == "":
+			f.Add("next_hop_addr", gw, `"alloc:NETWORK/INTERFACE/GW", as there is no outgoing_interface`)
 		}
 		return
 	}
