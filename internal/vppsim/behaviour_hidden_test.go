@@ -4,6 +4,7 @@ import (
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/gtpu"
 	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/ip"
 	"go.fd.io/govpp/binapi/vxlan_gpe"
 )
 
@@ -46,6 +47,9 @@ func hiddenRows() []row {
 			v.gpe(true, api.NO_SUCH_FIB, func(q *request) { q.EncapVrfID = 77 })
 			v.gpe(true, api.NO_SUCH_INNER_FIB, func(q *request) { q.DecapVrfID = 77 })
 			v.gpe(false, api.NO_SUCH_ENTRY, func(q *request) { q.Vni = 8 })
+			v.call("table of IPv6", 0, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: 77, IsIP6: true}}, &ip.IPTableAddDelReply{})
+			v.gpe(true, api.NO_SUCH_FIB, func(q *request) { q.Local, q.Remote, q.EncapVrfID = ipOf("fd00::1"), ipOf("fd00::2"), 77 })
+			v.call("no table", 0, &ip.IPTableAddDel{Table: ip.IPTable{TableID: 77, IsIP6: true}}, &ip.IPTableAddDelReply{})
 			v.hides(i, func() { v.gpe(false, 0, as) }, func() index { return v.gpe(true, 0, as) })
 			v.gpe(false, 0, as)
 		}},

@@ -53,10 +53,16 @@ func carriesIP(gpe *interfaces.VxlanLink_Gpe) bool {
 	return gpe.GetProtocol() == interfaces.VxlanLink_Gpe_IP4 || gpe.GetProtocol() == interfaces.VxlanLink_Gpe_IP6
 }
 
+// gpeDependencies: whatever the ends are, VPP looks for their table among those of IPv4
+// (vxlan_gpe_api.c).
 func gpeDependencies(v *interfaces.Interface) []scheduler.Dependency {
 	gpe := v.GetVxlan().GetGpe()
 	inside := tableDependency("vrf-table-for-vxlan-gpe-exists", gpe.GetDecapVrfId(), gpe.GetProtocol() == interfaces.VxlanLink_Gpe_IP6)
-	return append(vxlanDependencies(v), inside...)
+	deps := append(vxlanDependencies(v), inside...)
+	if _, ipv6 := vxlanVersions(v); ipv6 {
+		deps = append(deps, tableDependency("vrf-ipv4-table-for-vxlan-exists", v.GetVrf(), false)...)
+	}
+	return deps
 }
 
 // changeGPE: VPP numbers protocols as the model does.
