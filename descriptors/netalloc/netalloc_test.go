@@ -1,9 +1,14 @@
 package netalloc
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/structured"
+	"github.com/keyplane/keyplane/models/structured/document"
 	"github.com/keyplane/keyplane/proto/ligato/netalloc"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/conformance"
@@ -67,5 +72,27 @@ func TestGatewayThatIsANeighbour(t *testing.T) {
 		if (len(got) == 1) != want || want && got[0].Key != "netalloc/neigh-gw/network/net1/interface/if/1" {
 			t.Errorf("gateway %q: derived %v", gw, got)
 		}
+	}
+}
+
+// TestREADME: what it shows is valid, and has a gateway that is a neighbour.
+func TestREADME(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```yaml\n")
+	example, _, _ := strings.Cut(rest, "```")
+	items, errs := structured.Parse([]byte(example), document.YAML)
+	if len(errs) > 0 || len(items) != 1 || items[0].Err != nil {
+		t.Fatalf("%+v, %v", items, errs)
+	}
+	message, err := models.Decode(items[0].Key, items[0].Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := message.(*netalloc.IPAllocation)
+	if err := validate("", v); err != nil || len(derived("", v)) != 1 {
+		t.Errorf("%v: %v", v, err)
 	}
 }

@@ -5,9 +5,10 @@
 //	go plugin.Run(ctx) // beside s.Run
 //
 // Register adds the descriptors of all domains: iface (interfaces and what belongs to
-// one), l2 (bridge domains, L2 FIB entries, cross-connects), l3 (VRF tables, routes). Run keeps the connection: while there is none, all values
-// are PENDING with that reason; when VPP is there (again), what stands in it is read
-// back, and all is brought about.
+// one), l2 (bridge domains and what else VPP switches by), l3 (VRF tables, routes and what
+// else it forwards by). Run keeps the connection: while there is none, all values are PENDING
+// with that reason; when VPP is there (again), what stands in it is read back, and all is
+// brought about.
 //
 // All verbs share the limit of the southbound "vpp", and one connection. The tests here
 // go through the scheduler to a simulated VPP; those of the domains test verb by verb.

@@ -24,6 +24,7 @@ type Events struct {
 	leases  *leases
 	observe func(...scheduler.Observed)
 	changed func(name string)
+	hasLeft func(name string, index uint32) bool // whether we have deleted an interface
 
 	mu      sync.Mutex
 	news    map[uint32]event           // by sw_if_index; not told yet
@@ -40,7 +41,7 @@ type event struct{ up, deleted bool }
 
 func newEvents(h *handler, links *scheduler.Index[Meta], s *scheduler.Scheduler) *Events {
 	return &Events{
-		api: h.API, links: links, orphans: &h.orphans, leases: h.leases, observe: s.Observe, changed: h.LinkChanged,
+		api: h.API, links: links, orphans: &h.orphans, leases: h.leases, observe: s.Observe, changed: h.LinkChanged, hasLeft: h.hasLeft,
 		news: map[uint32]event{}, names: map[uint32]string{}, indexes: map[string]uint32{}, parents: map[uint32]uint32{}, subs: map[uint32]map[uint32]bool{}, ready: make(chan struct{}, 1),
 	}
 }
@@ -149,7 +150,7 @@ func (e *Events) tell(ctx context.Context) {
 			out = append(out, linkIs(one.name, true)...)
 		case stands:
 			out = append(out, linkIs(one.name, linkIsUp(d.Flags))...)
-		case one.deleted:
+		case one.deleted && !e.hasLeft(one.name, index): // another of that name may stand by now
 			out = append(out, scheduler.Observed{Key: keys.InterfaceKey(one.name)})
 			out = append(out, linkGone(one.name)...)
 		}

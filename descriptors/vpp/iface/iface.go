@@ -110,6 +110,7 @@ type handler struct {
 
 	mu   sync.Mutex        // guards what follows
 	made map[string]uint32 // index by name, of what stood when it was last looked at
+	left map[string]uint32 // the same, of what we have deleted
 	// autoconf is what was set by name, where VPP does not tell.
 	autoconf map[string]*interfaces.Interface_IP6ND
 	rxModes  map[string][]*interfaces.Interface_RxMode // that were set, by name
@@ -125,7 +126,7 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 		o.LinuxHost = func(string) (string, bool) { return "", false }
 	}
 	h := &handler{
-		Options: o, kinds: kinds(), observe: s.Observe, made: map[string]uint32{}, autoconf: map[string]*interfaces.Interface_IP6ND{},
+		Options: o, kinds: kinds(), observe: s.Observe, made: map[string]uint32{}, left: map[string]uint32{}, autoconf: map[string]*interfaces.Interface_IP6ND{},
 		leases: newLeases(cmp.Or(o.Leases, 10*time.Second), o.API, s),
 	}
 	index, err := scheduler.Register(s, h.descriptor())

@@ -239,6 +239,7 @@ func (h *handler) rememberAll(all []*found) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.made = make(map[string]uint32, len(all))
+	clear(h.left)
 	for _, f := range all {
 		if f.details.Tag != "" {
 			h.made[f.details.Tag] = f.meta.Index

@@ -85,6 +85,7 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 	if k.delete == nil {
 		return fmt.Errorf("%s: VPP has %s there, a %s, which no value can be: delete it in VPP, or take its tag away", v.GetName(), meta.InternalName, meta.DevType)
 	}
+	h.leaves(v.GetName(), meta.Index)
 	err := h.setEnabled(ctx, meta, false)
 	if err == nil && k.hides {
 		err = h.setTag(ctx, meta, "")
@@ -96,6 +97,7 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 		if k.hides {
 			h.orphans.add(v, meta.Index) // it may have no name any more
 		}
+		h.stays(v.GetName())
 		return err
 	}
 	h.forget(v.GetName())
@@ -166,10 +168,33 @@ func metaOf(d vppif.SwInterfaceDetails) Meta {
 // notThere names the interface that is missing.
 func notThere(name string) error { return fmt.Errorf("%s: %w", name, ErrNotThere) }
 
+// leaves says that we delete an interface, before VPP does.
+func (h *handler) leaves(name string, index uint32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.left[name] = index
+}
+
+// stays says that it was not deleted after all.
+func (h *handler) stays(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.left, name)
+}
+
+// hasLeft tells whether it was we who deleted the interface of that name and index.
+func (h *handler) hasLeft(name string, index uint32) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at, left := h.left[name]
+	return left && at == index
+}
+
 func (h *handler) remember(name string, index uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.made[name] = index
+	delete(h.left, name)
 	delete(h.autoconf, name)
 }
 

@@ -1,5 +1,5 @@
 // Package l2 keeps what VPP switches by: bridge domains with their interfaces, L2 FIB
-// entries, cross-connects.
+// entries, cross-connects, mirrors.
 //
 //	err := l2.Register(s, l2.Options{API: manager, Interfaces: links, ...})
 //

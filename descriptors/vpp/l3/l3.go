@@ -1,5 +1,5 @@
-// Package l3 keeps what VPP forwards by: VRF tables, routes, static
-// neighbours, for whom it answers ARP, and whose DHCP messages it passes on.
+// Package l3 keeps what VPP forwards by: VRF tables, routes, neighbours, cross-connects; for
+// whom it answers ARP, which virtual router it is, and whose DHCP messages it passes on.
 //
 //	linkChanged, err := l3.Register(s, l3.Options{API: manager, Interfaces: links, ...})
 //

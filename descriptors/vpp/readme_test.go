@@ -1,0 +1,54 @@
+package vpp_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/models/structured"
+	"github.com/keyplane/keyplane/models/structured/document"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+)
+
+// What a README shows can be typed in: each value comes to stand, with all its parts.
+func TestREADMEs(t *testing.T) {
+	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
+		a := startAgent(t, vpp.Socket)
+		awaitReady(t, a)
+		for _, file := range []string{"iface/README.md", "l2/README.md", "l3/README.md"} {
+			values := shownIn(t, file)
+			a.want(true, values...)
+			for i := 0; i < len(values); i += 2 {
+				a.expectState(values[i], kvscheduler.ValueState_CONFIGURED)
+			}
+			for _, s := range a.sched.Statuses("vpp/") {
+				if s.State != kvscheduler.ValueState_CONFIGURED && s.State != kvscheduler.ValueState_OBTAINED {
+					t.Errorf("%s: %s is %s: %v", file, s.Key, s.State, s.Err)
+				}
+			}
+		}
+	})
+}
+
+// shownIn are the keys and values, by turns, that a README shows as YAML.
+func shownIn(t *testing.T, file string) (out []string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```yaml\n")
+	example, _, ok := strings.Cut(rest, "```")
+	items, errs := structured.Parse([]byte(example), document.YAML)
+	if !ok || len(errs) > 0 || len(items) == 0 {
+		t.Fatalf("%s shows %d values, %v", file, len(items), errs)
+	}
+	for _, item := range items {
+		if item.Err != nil {
+			t.Fatalf("%s: %v", file, item.Err)
+		}
+		out = append(out, item.Key, string(item.Value))
+	}
+	return out
+}
