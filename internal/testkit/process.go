@@ -21,6 +21,8 @@ type process struct {
 	args  []string
 	ready func() bool
 
+	namespaces uintptr // new ones, of its own
+
 	cmd    *exec.Cmd
 	ended  chan struct{}
 	output string // path of a file with what all runs have said
@@ -45,7 +47,7 @@ func (p *process) start() error {
 	defer output.Close()
 	p.cmd = exec.Command(p.path, p.args...)
 	p.cmd.Stdout, p.cmd.Stderr = output, output // a file, so that no goroutine has to copy
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: p.namespaces}
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}

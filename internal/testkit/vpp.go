@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -16,8 +17,20 @@ type VPP struct {
 	*process
 }
 
-// StartVPP starts a VPP program and waits until it serves. The test ends it.
+// StartVPP starts a VPP program in a network of its own, as VPP takes the host's interfaces
+// down that it lets go of, and waits until it serves. The test ends it.
 func StartVPP(t testing.TB, program string) *VPP {
+	t.Helper()
+	return startVPP(t, program, syscall.CLONE_NEWNET)
+}
+
+// StartVPPHere starts it in the network of the test, which has to be one of its own.
+func StartVPPHere(t testing.TB, program string) *VPP {
+	t.Helper()
+	return startVPP(t, program, 0)
+}
+
+func startVPP(t testing.TB, program string, namespaces uintptr) *VPP {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "vpp") // its configuration has no way to quote what names of tests may have
 	if err != nil {
@@ -36,7 +49,7 @@ func StartVPP(t testing.TB, program string) *VPP {
 	config := fmt.Sprintf("unix { nodaemon nosyslog nobanner runtime-dir %[1]s cli-listen %[1]s/cli.sock } socksvr { socket-name %[2]s } "+
 		"statseg { socket-name %[1]s/stats.sock } api-segment { prefix %[3]s } buffers { page-size default } plugins { plugin dpdk_plugin.so { disable } }",
 		dir, v.Socket, filepath.Base(dir))
-	return v.run(t, program, config)
+	return v.run(t, namespaces, program, config)
 }
 
 // StartVPPSim builds the program that simulates a VPP, cmd/vppsim, and starts it likewise.
@@ -49,12 +62,12 @@ func StartVPPSim(t testing.TB) *VPP {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building vppsim: %v\n%s", err, out)
 	}
-	return v.run(t, program, "-socket", v.Socket)
+	return v.run(t, 0, program, "-socket", v.Socket)
 }
 
-func (v *VPP) run(t testing.TB, program string, args ...string) *VPP {
+func (v *VPP) run(t testing.TB, namespaces uintptr, program string, args ...string) *VPP {
 	t.Helper()
-	v.process = &process{t: t, path: program, args: args, ready: func() bool { return accepts(v.Socket) }}
+	v.process = &process{t: t, path: program, args: args, namespaces: namespaces, ready: func() bool { return accepts(v.Socket) }}
 	t.Cleanup(v.Kill)
 	v.Start()
 	return v

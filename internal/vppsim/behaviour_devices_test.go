@@ -112,6 +112,7 @@ func deviceRows() []row {
 
 // queuesOfInterfaces was measured with 25.10 that has no workers.
 func queuesOfInterfaces(v *vpp) {
+	v.own()
 	mode := func(i index, to interface_types.RxMode, ofQueue3 bool, want api.VPPApiError) {
 		v.Helper()
 		v.call("rx_mode", want, &vppif.SwInterfaceSetRxMode{SwIfIndex: i, QueueIDValid: ofQueue3, QueueID: 3, Mode: to}, &vppif.SwInterfaceSetRxModeReply{})

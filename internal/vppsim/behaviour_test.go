@@ -73,7 +73,7 @@ func reach(t *testing.T) *vpp {
 	switch binary := os.Getenv("VPP"); {
 	case v.socket != "":
 	case binary != "":
-		v.socket = testkit.StartVPP(t, binary).Socket
+		v.socket = testkit.StartVPPHere(t, binary).Socket
 	default:
 		v.socket = filepath.Join(t.TempDir(), "api.sock")
 		sim, err := vppsim.New(vppsim.Options{Socket: v.socket, Release: "25.10"})
