@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"sync"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/memclnt"
@@ -22,6 +23,7 @@ type call struct {
 	// Of a dump, each message that comes before the reply.
 	detailID uint16
 	detail   func(message []byte) error
+	taking   sync.Mutex // held while detail is called
 	// clientFirst: these details have a client before the context, as requests do.
 	clientFirst bool
 	done        chan error
@@ -49,7 +51,7 @@ func (c *Conn) Call(ctx context.Context, request, reply api.Message) error {
 }
 
 // Details sends a request that is answered by any number of details, and has take
-// called with each message. One of control_ping behind the request marks the end.
+// called with each message, but not after it has returned. One of control_ping behind the request marks the end.
 func (c *Conn) Details(ctx context.Context, request, detail api.Message, take func(message []byte) error) error {
 	ping := c.kindOf(&memclnt.ControlPingReply{})
 	k := c.kindOf(detail)
@@ -59,7 +61,10 @@ func (c *Conn) Details(ctx context.Context, request, detail api.Message, take fu
 	one := newCall()
 	one.request, one.reply, one.replyID = request, &memclnt.ControlPingReply{}, ping.id
 	one.detailID, one.detail, one.clientFirst = k.id, take, detail.GetMessageType() == api.RequestMessage
-	return c.do(ctx, one, request, &memclnt.ControlPing{})
+	err := c.do(ctx, one, request, &memclnt.ControlPing{})
+	one.taking.Lock() // what is being taken is taken to the end
+	defer one.taking.Unlock()
+	return err
 }
 
 // do sends the requests of a call, all with its context, and waits for its end.
@@ -151,18 +156,23 @@ func (c *Conn) dispatch(message []byte) {
 	}
 	c.mu.Lock()
 	number, one := c.callOf(id, message)
-	if one != nil && (one.detail == nil || id != one.detailID) {
+	detail := one != nil && one.detail != nil && id == one.detailID
+	if detail {
+		one.taking.Lock()
+	} else if one != nil {
 		delete(c.calls, number)
 	}
 	c.mu.Unlock()
 	switch {
 	case one == nil:
-	case id == one.replyID:
-		one.done <- one.end(message)
-	case one.detail != nil && id == one.detailID:
-		if err := one.detail(message); err != nil && c.abandon(number) {
+	case detail:
+		err := one.detail(message)
+		one.taking.Unlock()
+		if err != nil && c.abandon(number) {
 			one.done <- err
 		}
+	case id == one.replyID:
+		one.done <- one.end(message)
 	default:
 		one.done <- fmt.Errorf("%w: message %d answers %s", ErrProtocol, id, one.request.GetMessageName())
 	}

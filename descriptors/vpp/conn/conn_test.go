@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -110,4 +111,43 @@ func BenchmarkRoutes(b *testing.B) {
 	}
 	wg.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "routes/s")
+}
+
+// Whoever has stopped waiting for details is not given any more of them, whatever the
+// reason was.
+func TestDetailsAreTakenBeforeTheirEnd(t *testing.T) {
+	for name, stop := range map[string]func(c *conn.Conn, cancel func()){
+		"its context ends": func(_ *conn.Conn, cancel func()) { cancel() },
+		"the connection":   func(c *conn.Conn, _ func()) { c.Close(errors.New("enough")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, socket := start(t, vppsim.Options{})
+			c := dial(t, socket)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			taking, taken := make(chan struct{}), 0
+			ended := make(chan error, 1)
+			go func() {
+				all := &vppif.SwInterfaceDump{SwIfIndex: ^vppif.SwInterfaceDump{}.SwIfIndex}
+				ended <- c.Details(ctx, all, &vppif.SwInterfaceDetails{}, func([]byte) error {
+					taking <- struct{}{}
+					<-taking
+					taken++
+					return nil
+				})
+			}()
+			<-taking
+			stop(c, cancel)
+			for range 1000 { // it may end now
+				runtime.Gosched()
+			}
+			if len(ended) > 0 {
+				t.Error("it ended before what it was given was taken")
+			}
+			taking <- struct{}{}
+			if <-ended; taken != 1 {
+				t.Errorf("%d taken", taken)
+			}
+		})
+	}
 }
