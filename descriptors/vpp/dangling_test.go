@@ -174,8 +174,12 @@ func (a *agent) settle(values map[string]string) {
 
 // eventually waits until the pages are these.
 func eventually(rt *rapid.T, sim *simulated.VPP, want string) {
+	eventuallyIn(rt, func() string { return pages(sim) }, want)
+}
+
+func eventuallyIn(rt *rapid.T, pages func() string, want string) {
 	deadline := time.Now().Add(10 * time.Second)
-	for got := pages(sim); got != want; got = pages(sim) {
+	for got := pages(); got != want; got = pages() {
 		if time.Now().After(deadline) {
 			rt.Fatalf("VPP has\n%s\nwant\n%s", got, want)
 		}

@@ -66,7 +66,7 @@ func TestDeathsAreRemembered(t *testing.T) {
 	sim.Sim.Fail("sw_interface_set_mtu", vppsim.Fault{Die: true})
 	started := func() *agent {
 		t.Helper()
-		a := startAgentWith(t, sim.Socket, notes)
+		a := startAgentWith(t, sim.Socket, notes, nil)
 		awaitReady(t, a)
 		if _, err := a.declare(true, loopKey, bad); err == nil {
 			t.Error("nothing failed")

@@ -74,13 +74,13 @@ type shown interface {
 
 func startAgent(t *testing.T, socket string) *agent {
 	t.Helper()
-	return startAgentWith(t, socket, nil)
+	return startAgentWith(t, socket, nil, nil)
 }
 
-// startAgentWith starts an agent that remembers what VPP has died of.
-func startAgentWith(t *testing.T, socket string, deaths scheduler.Memory) *agent {
+// startAgentWith starts an agent that remembers what VPP has died of, and what it has applied.
+func startAgentWith(t *testing.T, socket string, deaths, applied scheduler.Memory) *agent {
 	t.Helper()
-	s := scheduler.New(scheduler.Options{Out: t.Output()})
+	s := scheduler.New(scheduler.Options{Out: t.Output(), Memory: applied})
 	plugin, err := vpp.Register(s, vpp.Options{Connection: vpp.Config{Socket: socket}, Memory: deaths})
 	if err != nil {
 		t.Fatal(err)

@@ -148,6 +148,22 @@ func routeRows() []row {
 			}
 			v.shows("0.0.0.0/0", "-1 0.0.0.0 w1 p0 t2")
 		}},
+		{"a lookup finds the prefix or, unless it is to be exact, the longest", func(v *vpp) {
+			i := v.loop()
+			v.is("add", v.route(0, true, false, "131.0.0.0/24", via(i, "")), 0)
+			look := func(what string, want api.VPPApiError, table uint32, exact uint8, prefix, found string) {
+				v.Helper()
+				var r ip.IPRouteLookupV2Reply
+				v.call(what, want, &ip.IPRouteLookupV2{TableID: table, Exact: exact, Prefix: vppwire.Prefix(netip.MustParsePrefix(prefix))}, &r)
+				if want == 0 && vppwire.PrefixOf(r.Route.Prefix).String() != found {
+					v.Errorf("%s: found %s, want %s", what, vppwire.PrefixOf(r.Route.Prefix), found)
+				}
+			}
+			look("the very", 0, 0, 1, "131.0.0.0/24", "131.0.0.0/24")
+			look("one in it, exactly", api.NO_SUCH_ENTRY, 0, 1, "131.0.0.7/32", "")
+			look("one in it", 0, 0, 0, "131.0.0.7/32", "131.0.0.0/24")
+			look("no table", api.NO_SUCH_FIB, 555, 1, "131.0.0.0/24", "")
+		}},
 		{"routes outlive their interface", func(v *vpp) {
 			i := v.loop()
 			v.is("add", v.route(0, true, false, "130.0.0.0/24", via(i, "")), 0)

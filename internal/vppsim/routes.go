@@ -131,6 +131,10 @@ func routeMessages() []entry {
 			r.StatsIndex, e = w.changeRoute(q.IsAdd, q.IsMultipath, ip.IPRoute{TableID: q.Route.TableID, Prefix: q.Route.Prefix, Paths: q.Route.Paths})
 			return e
 		}),
+		call(func(w *world, q *ip.IPRouteLookupV2, r *ip.IPRouteLookupV2Reply) (e errno) {
+			r.Route, e = w.lookup(vppwire.PrefixOf(q.Prefix), q.TableID, q.Exact != 0)
+			return e
+		}),
 		dump(func(w *world, q *ip.IPRouteDump, yield func(ip.IPRouteDetails)) {
 			for r := range w.routesOf(q.Table) {
 				yield(ip.IPRouteDetails{Route: ip.IPRoute{TableID: q.Table.TableID, StatsIndex: r.stats, Prefix: r.wire(), Paths: r.shown().paths}})
@@ -144,6 +148,24 @@ func routeMessages() []entry {
 			}
 		}),
 	}
+}
+
+// lookup finds the route of a prefix or, unless exact, the longest that has it in it.
+func (w *world) lookup(p netip.Prefix, table uint32, exact bool) (ip.IPRouteV2, errno) {
+	t := w.tables.find(p.Addr().Is6(), table)
+	if t == nil {
+		return ip.IPRouteV2{}, api.NO_SUCH_FIB
+	}
+	for bits := p.Bits(); bits >= 0; bits-- {
+		at, _ := p.Addr().Prefix(bits)
+		if r := t.routes.byPrefix[at]; r != nil {
+			return ip.IPRouteV2{TableID: table, StatsIndex: r.stats, Prefix: r.wire(), Src: r.best().number(), Paths: r.shown().paths}, ok
+		}
+		if exact {
+			break
+		}
+	}
+	return ip.IPRouteV2{}, api.NO_SUCH_ENTRY
 }
 
 // srcLast is the last source there is; VPP does not survive a larger one.

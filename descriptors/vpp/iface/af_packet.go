@@ -78,7 +78,7 @@ func createAFPacket(ctx context.Context, h *handler, v *interfaces.Interface) (u
 		&af_packet.AfPacketCreateV2{HostIfName: host, HwAddr: mac, UseRandomHwAddr: !given, NumRxQueues: 1},
 	)
 	if err != nil {
-		return 0, scheduler.Terminal(err)
+		return 0, err
 	}
 	if _, newer := request.(*af_packet.AfPacketCreateV3); newer {
 		reply := &af_packet.AfPacketCreateV3Reply{}

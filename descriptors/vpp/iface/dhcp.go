@@ -66,6 +66,7 @@ func (h *handler) setClient(ctx context.Context, name string, on bool) error {
 		err = errors.Join(config(false), config(true))
 	}
 	if err == nil {
+		h.clientRuns(meta.Index, name, on)
 		h.leases.wake()
 	}
 	return err
@@ -136,9 +137,8 @@ func (h *handler) retrieveLeases(ctx context.Context, _ []scheduler.Wanted[*inte
 	}
 }
 
-// NamesByIndex are the names of the interfaces that stand.
-func NamesByIndex(links Index) map[uint32]string {
-	all := links.All()
+// NamesByIndex are the names of interfaces by index.
+func NamesByIndex(all map[string]Meta) map[uint32]string {
 	out := make(map[uint32]string, len(all))
 	for name, meta := range all {
 		out[meta.Index] = name

@@ -2,6 +2,8 @@ package iface
 
 import (
 	"context"
+	"log/slog"
+	"maps"
 	"sync"
 
 	vppif "go.fd.io/govpp/binapi/interface"
@@ -19,31 +21,48 @@ import (
 // else has deleted, and what DHCP servers have given. Of one interface the newest event counts, and none is lost.
 type Events struct {
 	api     conn.API
-	links   *scheduler.Index[Meta]
+	links   directory
 	orphans *orphans
 	leases  *leases
 	observe func(...scheduler.Observed)
 	changed func(name string)
-	hasLeft func(name string, index uint32) bool // whether we have deleted an interface
+	hasLeft func(name string, index uint32) bool          // whether we have deleted an interface
+	again   func()                                        // has all be read back
+	newcome func(ctx context.Context, index uint32) error // is called when an index has a new interface
+	log     *slog.Logger
 
 	mu      sync.Mutex
 	news    map[uint32]event           // by sw_if_index; not told yet
 	names   map[uint32]string          // of interfaces that stand
 	indexes map[string]uint32          // of the same
+	doubted map[string]uint32          // whose index another one has got, or which VPP says is free
 	parents map[uint32]uint32          // of those that are sub-interfaces
 	subs    map[uint32]map[uint32]bool // by their parent
 	ready   chan struct{}              // holds a token while there may be something to tell
 }
 
-// An event is how an interface is. Of a link that was up before VPP does not say that it is:
-// what is not said to be up is looked at.
-type event struct{ up, deleted bool }
+// An event is how the interface of an index is; deleted: the one that had it before may be
+// gone. Of a link that was up before VPP does not say that it is: what is not said to be up
+// is looked at.
+type event struct{ there, up, deleted bool }
 
-func newEvents(h *handler, links *scheduler.Index[Meta], s *scheduler.Scheduler) *Events {
+func newEvents(h *handler, links directory, s *scheduler.Scheduler) *Events {
 	return &Events{
 		api: h.API, links: links, orphans: &h.orphans, leases: h.leases, observe: s.Observe, changed: h.LinkChanged, hasLeft: h.hasLeft,
-		news: map[uint32]event{}, names: map[uint32]string{}, indexes: map[string]uint32{}, parents: map[uint32]uint32{}, subs: map[uint32]map[uint32]bool{}, ready: make(chan struct{}, 1),
+		again: func() { s.Refresh(beside(s, h.Southbound)...) }, newcome: h.endClient, log: h.Log,
+		news: map[uint32]event{}, names: map[uint32]string{}, indexes: map[string]uint32{}, doubted: map[string]uint32{},
+		parents: map[uint32]uint32{}, subs: map[uint32]map[uint32]bool{}, ready: make(chan struct{}, 1),
 	}
+}
+
+// beside are the descriptors of a southbound.
+func beside(s *scheduler.Scheduler, southbound string) (names []string) {
+	for _, d := range s.Descriptors() {
+		if d.Southbound == southbound {
+			names = append(names, d.Name)
+		}
+	}
+	return names
 }
 
 // Take takes a message sw_interface_event.
@@ -53,7 +72,10 @@ func (e *Events) Take(message []byte) {
 		return
 	}
 	e.orphans.seen(uint32(m.SwIfIndex), !m.Deleted)
-	e.change(func() { e.news[uint32(m.SwIfIndex)] = event{up: linkIsUp(m.Flags), deleted: m.Deleted} })
+	e.change(func() {
+		before := e.news[uint32(m.SwIfIndex)]
+		e.news[uint32(m.SwIfIndex)] = event{there: !m.Deleted, up: linkIsUp(m.Flags), deleted: before.deleted || m.Deleted}
+	})
 }
 
 // TakeLease takes a message dhcp_compl_event.
@@ -118,10 +140,15 @@ func (e *Events) named(c scheduler.Meta[Meta]) {
 		e.belongs(was, was)
 	}
 	delete(e.indexes, c.Name)
-	if !c.Gone {
-		e.names[c.Meta.Index], e.indexes[c.Name] = c.Name, c.Meta.Index
-		e.belongs(c.Meta.Index, c.Meta.Parent)
+	delete(e.doubted, c.Name)
+	if c.Gone {
+		return
 	}
+	if other, taken := e.names[c.Meta.Index]; taken {
+		e.doubted[other] = c.Meta.Index
+	}
+	e.names[c.Meta.Index], e.indexes[c.Name] = c.Name, c.Meta.Index
+	e.belongs(c.Meta.Index, c.Meta.Parent)
 }
 
 // belongs notes what an interface is a sub-interface of; of itself it is none.
@@ -141,70 +168,117 @@ func (e *Events) belongs(index, parent uint32) {
 
 // tell tells what is news of interfaces that have a name.
 func (e *Events) tell(ctx context.Context) {
+	said, doubted, strange := e.take()
+	for _, index := range strange {
+		if err := e.newcome(ctx, index); err != nil {
+			e.log.Warn("an interface may have what one before it had", "sw_if_index", index, "err", err)
+		}
+	}
 	var out []scheduler.Observed
-	news := e.takeNews()
-	for index, one := range news {
-		d, stands := e.look(ctx, index, one)
-		switch {
-		case one.up:
-			out = append(out, linkIs(one.name, true)...)
-		case stands:
-			out = append(out, linkIs(one.name, linkIsUp(d.Flags))...)
-		case one.deleted && !e.hasLeft(one.name, index): // another of that name may stand by now
-			out = append(out, scheduler.Observed{Key: keys.InterfaceKey(one.name)})
-			out = append(out, linkGone(one.name)...)
+	for index, one := range said {
+		if up, known := e.look(ctx, index, one); known {
+			out = append(out, linkIs(one.name, up)...)
+		}
+	}
+	gone := false
+	for name, index := range doubted {
+		if e.isGone(ctx, name, index) {
+			gone = true
+			out = append(out, scheduler.Observed{Key: keys.InterfaceKey(name)})
+			out = append(out, linkGone(name)...)
 		}
 	}
 	if len(out) > 0 {
 		e.observe(out...)
 	}
-	for _, one := range news {
+	if gone {
+		e.again() // what was done meanwhile may have met who got the index
+	}
+	for _, one := range said {
 		e.changed(one.name)
 	}
+	if len(doubted) > 0 {
+		e.change(func() {}) // what is told of those who have their indexes now
+	}
 }
 
-// A named event is of an interface that has a name.
+// A namedEvent is what is said of the link of an interface that has a name.
 type namedEvent struct {
-	event
 	name string
+	up   bool
 }
 
-// takeNews takes what can be told, by index. What happens to an interface happens to the
-// links of its sub-interfaces.
-func (e *Events) takeNews() map[uint32]namedEvent {
+// take takes out what is said of links, by index, and which interfaces may be gone. What
+// happens to an interface happens to the links of its sub-interfaces. What there is to tell
+// of an interface without a name (strange) waits until it has one.
+func (e *Events) take() (said map[uint32]namedEvent, doubted map[string]uint32, strange []uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	out := map[uint32]namedEvent{}
+	said, doubted = map[uint32]namedEvent{}, e.doubted
+	e.doubted = map[string]uint32{}
 	for index, one := range e.news {
 		name, known := e.names[index]
-		if !known {
-			if one.deleted {
-				delete(e.news, index)
-			}
-			continue
+		switch {
+		case one.deleted && known:
+			doubted[name], one.deleted = index, false
+		case known:
+			said[index] = namedEvent{name, one.up}
+			one.there = false // all is told
 		}
-		delete(e.news, index)
-		out[index] = namedEvent{one, name}
-		for sub := range e.subs[index] {
-			if name, known := e.names[sub]; known && e.news[sub] == (event{}) && out[sub].name == "" {
-				out[sub] = namedEvent{name: name}
-			}
+		if one.there {
+			strange = append(strange, index)
+		}
+		if one.there || one.deleted { // a name that is not known yet may be of who was deleted
+			e.news[index] = one
+		} else {
+			delete(e.news, index)
 		}
 	}
-	return out
+	for index := range maps.Clone(said) {
+		e.saySubs(index, said)
+	}
+	return said, doubted, strange
 }
 
-// look reads the interface of an event that does not say it all: one that is up needs no
-// look. Another one may have its index by now.
-func (e *Events) look(ctx context.Context, index uint32, one namedEvent) (vppif.SwInterfaceDetails, bool) {
+// saySubs adds the sub-interfaces of an interface of which nothing is said.
+func (e *Events) saySubs(index uint32, said map[uint32]namedEvent) {
+	for sub := range e.subs[index] {
+		name, known := e.names[sub]
+		if _, already := said[sub]; known && !already && e.news[sub] == (event{}) {
+			said[sub] = namedEvent{name: name}
+		}
+	}
+}
+
+// look tells whether a link is up, which is looked at unless it is said to be. It is not
+// known of one that has not its index any more.
+func (e *Events) look(ctx context.Context, index uint32, one namedEvent) (up, known bool) {
 	if one.up {
-		return vppif.SwInterfaceDetails{}, false
+		return true, true
 	}
 	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, e.api, &vppif.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(index)})
 	if err != nil || len(all) != 1 || tags(nil).nameOf(all[0]) != one.name {
-		return vppif.SwInterfaceDetails{}, false
+		return false, false
 	}
-	return all[0], true
+	return linkIsUp(all[0].Flags), true
+}
+
+// isGone tells whether an interface does not have its index any more: one that was made
+// anew may have it. If so, it has no name for what comes.
+func (e *Events) isGone(ctx context.Context, name string, index uint32) bool {
+	meta, known := e.links.Index.Get(name)
+	if !known || meta.Index != index || e.hasLeft(name, index) {
+		return false
+	}
+	if stands, err := hasName(ctx, e.api, meta.SwIfIndex(), name); stands || err != nil {
+		return false // of a connection that is lost all is read anew
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.names[index] == name {
+		delete(e.names, index)
+	}
+	return true
 }
 
 // linkIs says that of the two states of a link one stands.

@@ -25,6 +25,7 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,7 +75,7 @@ func (m Meta) SwIfIndex() interface_types.InterfaceIndex {
 // Options are those of the descriptors. API is required.
 type Options struct {
 	API conn.API
-	Log *slog.Logger
+	Log *slog.Logger // Defaults to slog.Default
 	// Southbound is the name under which the verbs share a limit.
 	Southbound string
 	// LinuxHost tells which name a Linux interface that stands has in the kernel.
@@ -95,6 +96,44 @@ type Options struct {
 type Index interface {
 	Get(name string) (Meta, bool)
 	All() map[string]Meta
+	// Last is the index that an interface has or, if it is gone by itself, had.
+	Last(name string) (index uint32, known bool)
+	// Names are the names of interfaces by index, for reading back: also of those that are
+	// gone by themselves, of which VPP keeps much, unless another of ours has the index.
+	Names() map[uint32]string
+}
+
+// A directory is the Index of a handler.
+type directory struct {
+	*scheduler.Index[Meta]
+	h *handler
+}
+
+// Get has no interface of which it is known that another has got its index.
+func (d directory) Get(name string) (Meta, bool) {
+	meta, ok := d.Index.Get(name)
+	if !ok {
+		return meta, false
+	}
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	owner, known := d.h.owners[meta.Index]
+	return meta, !known || owner == name
+}
+
+func (d directory) Last(name string) (uint32, bool) { return d.h.lastIndex(name) }
+
+func (d directory) Names() map[uint32]string {
+	all := d.All()
+	out := NamesByIndex(all)
+	d.h.mu.Lock()
+	defer d.h.mu.Unlock()
+	for name, index := range d.h.last {
+		if _, stands := all[name]; !stands && (out[index] == "" || strings.HasPrefix(out[index], untagged)) {
+			out[index] = name
+		}
+	}
+	return out
 }
 
 // handler has what the verbs need.
@@ -108,9 +147,14 @@ type handler struct {
 	orphans orphans
 	sockets sync.Mutex // held while the number of a memif socket is looked for
 
-	mu   sync.Mutex        // guards what follows
-	made map[string]uint32 // index by name, of what stood when it was last looked at
-	left map[string]uint32 // the same, of what we have deleted
+	mu     sync.Mutex        // guards what follows
+	made   map[string]uint32 // index by name, of what stood when it was last looked at
+	last   map[string]uint32 // the same, and of what was gone by itself then
+	owners map[uint32]string // names by index, of what stood when it was last looked at
+	left   map[string]uint32 // index by name, of what we have deleted
+	// clients are the names of interfaces by the index on which they had a DHCP client.
+	clients map[uint32]string
+	entered map[string]string // key of a VRF by interface: those that were entered, and not left
 	// autoconf is what was set by name, where VPP does not tell.
 	autoconf map[string]*interfaces.Interface_IP6ND
 	rxModes  map[string][]*interfaces.Interface_RxMode // that were set, by name
@@ -119,6 +163,7 @@ type handler struct {
 // Register adds the descriptors to s. The index has every interface that stands; the
 // events are to be taken from VPP, and to be run.
 func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
+	o.Log = cmp.Or(o.Log, slog.Default())
 	if o.LinkChanged == nil {
 		o.LinkChanged = func(string) {}
 	}
@@ -126,15 +171,16 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 		o.LinuxHost = func(string) (string, bool) { return "", false }
 	}
 	h := &handler{
-		Options: o, kinds: kinds(), observe: s.Observe, made: map[string]uint32{}, left: map[string]uint32{}, autoconf: map[string]*interfaces.Interface_IP6ND{},
+		Options: o, kinds: kinds(), observe: s.Observe, made: map[string]uint32{}, last: map[string]uint32{}, owners: map[uint32]string{}, left: map[string]uint32{}, autoconf: map[string]*interfaces.Interface_IP6ND{},
 		leases: newLeases(cmp.Or(o.Leases, 10*time.Second), o.API, s),
 	}
 	index, err := scheduler.Register(s, h.descriptor())
 	if err != nil {
 		return nil, nil, err
 	}
-	h.index = index
-	return index, newEvents(h, index, s), errors.Join(
+	all := directory{index, h}
+	h.index = all
+	return all, newEvents(h, all, s), errors.Join(
 		register(s, h.clientDescriptor()),
 		register(s, h.leaseDescriptor()),
 		register(s, h.autoconfDescriptor()),

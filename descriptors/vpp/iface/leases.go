@@ -89,7 +89,7 @@ func (l *leases) read(ctx context.Context, links Index) (map[string]*interfaces.
 	if err != nil {
 		return nil, err
 	}
-	names, out := NamesByIndex(links), map[string]*interfaces.DHCPLease{}
+	names, out := NamesByIndex(links.All()), map[string]*interfaces.DHCPLease{}
 	for _, c := range clients {
 		name := names[uint32(c.Client.SwIfIndex)]
 		if v := leaseOf(name, c.Lease); v != nil && name != "" {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
-	"github.com/keyplane/keyplane/scheduler"
 )
 
 // What a memif has that says nothing (VPP memif.api).
@@ -108,7 +107,7 @@ func createMemif(ctx context.Context, h *handler, v *interfaces.Interface) (uint
 		RingSize: q.RingSize, BufferSize: q.BufferSize, HwAddr: q.HwAddr, Secret: q.Secret,
 	})
 	if err != nil {
-		return 0, scheduler.Terminal(err)
+		return 0, err
 	}
 	if _, newer := request.(*memif.MemifCreateV2); newer {
 		reply := &memif.MemifCreateV2Reply{}

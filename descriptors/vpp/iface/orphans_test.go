@@ -41,7 +41,7 @@ func newRig(t *testing.T) *rig {
 	group := r.sched.Group("vpp")
 	var events *Events
 	manager := conn.NewManager(conn.Options{
-		Socket: r.vpp.Socket, MinBackoff: time.Millisecond,
+		Socket: r.vpp.Socket, MinBackoff: time.Millisecond, ProbeInterval: time.Minute,
 		Log: slog.New(slog.DiscardHandler), Ready: func(conn.About) { group.Ready() }, Lost: group.Lost,
 		Events: map[api.Message]func([]byte){&vppif.SwInterfaceEvent{}: func(m []byte) { events.Take(m) }},
 		Begin:  func(ctx context.Context, c *conn.Conn) error { return events.Subscribe(ctx, c) },
@@ -102,14 +102,14 @@ func (r *rig) declare(values ...*interfaces.Interface) {
 	if _, err := r.sched.Commit(r.Context(), txn); err != nil && !errors.Is(err, conn.ErrLost) {
 		r.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
-	defer cancel()
-	if err := r.sched.Wait(ctx, names...); err != nil {
-		r.Fatal(err)
-	}
+	late := time.After(20 * time.Second)
 	for _, key := range names {
-		if st, _ := r.sched.Status(key); st.State != kvscheduler.ValueState_CONFIGURED {
-			r.Fatalf("%s is %s: %v", key, st.State, st.Err)
+		for st, _ := r.sched.Status(key); st.State != kvscheduler.ValueState_CONFIGURED; st, _ = r.sched.Status(key) {
+			select {
+			case <-late:
+				r.Fatalf("%s is %s: %v\n%s", key, st.State, st.Err, r.page())
+			case <-time.After(time.Millisecond):
+			}
 		}
 	}
 }

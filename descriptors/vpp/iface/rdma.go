@@ -80,7 +80,7 @@ func createRDMA(ctx context.Context, h *handler, v *interfaces.Interface) (uint3
 	newest := rdma.RdmaCreateV4(q)
 	request, err := h.API.First(&newest, &q)
 	if err != nil {
-		return 0, scheduler.Terminal(err)
+		return 0, err
 	}
 	if _, newer := request.(*rdma.RdmaCreateV4); newer {
 		reply := &rdma.RdmaCreateV4Reply{}

@@ -155,9 +155,9 @@ func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*found) error 
 		return err
 	}
 	for _, b := range borrowed {
-		borrower, lender := all[uint32(b.SwIfIndex)], all[uint32(b.IPSwIfIndex)]
-		if borrower != nil && lender != nil {
-			borrower.value.Unnumbered = &interfaces.Interface_Unnumbered{InterfaceWithIp: lender.value.GetName()}
+		if borrower := all[uint32(b.SwIfIndex)]; borrower != nil {
+			lender := lenderOf(borrower, all, uint32(b.IPSwIfIndex))
+			borrower.value.Unnumbered = &interfaces.Interface_Unnumbered{InterfaceWithIp: lender}
 		}
 	}
 	clients, err := dhcpClients(ctx, h.API)
@@ -165,9 +165,18 @@ func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*found) error 
 		return err
 	}
 	for _, c := range clients {
-		if f := all[uint32(c.Client.SwIfIndex)]; f != nil {
-			f.value.SetDhcpClient, f.leased = true, leased(c.Lease)
+		f := all[uint32(c.Client.SwIfIndex)]
+		switch {
+		case f == nil:
+			continue
+		case f.details.Tag == "":
+			if err := h.endClient(ctx, f.meta.Index); err != nil {
+				return err
+			}
+		default:
+			h.clientRuns(f.meta.Index, f.details.Tag, true)
 		}
+		f.value.SetDhcpClient, f.leased = true, leased(c.Lease)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
@@ -185,6 +194,21 @@ func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*found) error 
 	err = group.Wait()
 	maps.DeleteFunc(all, func(_ uint32, f *found) bool { return f.gone })
 	return err
+}
+
+// lenderOf is the name of the interface of an index, of which another borrows an address. Where
+// the one that is declared does not stand it is that: VPP keeps what was borrowed from one
+// that is gone, and gives it to who gets its index.
+func lenderOf(borrower *found, all map[uint32]*found, index uint32) string {
+	name := fmt.Sprint(untagged, index)
+	if f := all[index]; f != nil {
+		name = f.value.GetName()
+	}
+	declared := borrower.wanted.GetUnnumbered().GetInterfaceWithIp()
+	if f := all[index]; declared != "" && (f == nil || f.details.Tag == "") && !named(all, declared) {
+		return declared
+	}
+	return name
 }
 
 func (h *handler) lookAt(ctx context.Context, f *found) error {
@@ -238,11 +262,12 @@ func (h *handler) spelled(p netip.Prefix, wanted *interfaces.Interface) string {
 func (h *handler) rememberAll(all []*found) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.made = make(map[string]uint32, len(all))
+	h.made, h.owners = make(map[string]uint32, len(all)), make(map[uint32]string, len(all))
 	clear(h.left)
 	for _, f := range all {
 		if f.details.Tag != "" {
-			h.made[f.details.Tag] = f.meta.Index
+			h.made[f.details.Tag], h.owners[f.meta.Index] = f.meta.Index, f.details.Tag
 		}
 	}
+	maps.Copy(h.last, h.made)
 }

@@ -29,8 +29,12 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	if err != nil {
 		return Meta{}, err
 	}
+	h.owns(v.GetName(), index)
 	meta := Meta{Index: index, VRF: v.GetVrf(), TAPHost: tapHost(v)}
-	err = h.setTag(ctx, meta, v.GetName())
+	err = h.endClient(ctx, index)
+	if err == nil {
+		err = h.setTag(ctx, meta, v.GetName())
+	}
 	if err == nil {
 		meta, err = h.described(ctx, meta)
 	}
@@ -193,14 +197,33 @@ func (h *handler) hasLeft(name string, index uint32) bool {
 func (h *handler) remember(name string, index uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.made[name] = index
+	h.made[name], h.last[name] = index, index
 	delete(h.left, name)
 	delete(h.autoconf, name)
+}
+
+// owns notes that an interface has got an index: whoever had it before is gone.
+func (h *handler) owns(name string, index uint32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.owners[index] = name
+}
+
+// lastIndex is the index that an interface has or, if it is gone by itself, had.
+func (h *handler) lastIndex(name string) (uint32, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	index, known := h.last[name]
+	return index, known
 }
 
 func (h *handler) forget(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.owners[h.last[name]] == name {
+		delete(h.owners, h.last[name])
+	}
 	delete(h.made, name)
+	delete(h.last, name)
 	delete(h.autoconf, name)
 }

@@ -50,6 +50,7 @@ func vrfDependencies(key string, _ *emptypb.Empty) (deps []scheduler.Dependency)
 // that the lender is in.
 func (h *handler) enterVRF(ctx context.Context, key string) error {
 	v, _ := keys.ParseVRF(key)
+	h.enters(v.Interface, key)
 	if v.From == "" {
 		return h.setTables(ctx, v)
 	}
@@ -74,8 +75,32 @@ func (h *handler) enterVRF(ctx context.Context, key string) error {
 	return nil
 }
 
+// enters notes which VRF an interface has entered last.
+func (h *handler) enters(name, key string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.entered == nil {
+		h.entered = map[string]string{}
+	}
+	h.entered[name] = key
+}
+
+// exits notes that an interface leaves a VRF, and tells whether it has entered none since.
+func (h *handler) exits(name, key string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if last, known := h.entered[name]; known && last != key {
+		return false
+	}
+	delete(h.entered, name)
+	return true
+}
+
 func (h *handler) leaveVRF(ctx context.Context, key string) error {
 	v, _ := keys.ParseVRF(key)
+	if !h.exits(v.Interface, key) {
+		return nil
+	}
 	if v.From != "" {
 		v.IPv4, v.IPv6 = true, true
 	}
@@ -168,8 +193,11 @@ func (h *handler) setUnnumbered(ctx context.Context, key string, v *interfaces.I
 		return fmt.Errorf("%s: %w", borrowerOf(key), ErrNotThere)
 	}
 	lender, ok := h.index.Get(v.GetInterfaceWithIp())
-	if !ok {
+	if !ok && on {
 		return fmt.Errorf("%s: %w", v.GetInterfaceWithIp(), ErrNotThere)
+	}
+	if !ok {
+		lender = borrower // VPP wants one that there is, and does not look which
 	}
 	return h.API.Call(ctx, &vppif.SwInterfaceSetUnnumbered{
 		SwIfIndex: lender.SwIfIndex(), UnnumberedSwIfIndex: borrower.SwIfIndex(), IsAdd: on,

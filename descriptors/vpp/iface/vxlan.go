@@ -105,7 +105,7 @@ func (h *handler) changeVXLAN(ctx context.Context, v *interfaces.Interface, add 
 		},
 	)
 	if err != nil {
-		return 0, scheduler.Terminal(err)
+		return 0, err
 	}
 	if _, newer := request.(*vxlan.VxlanAddDelTunnelV3); newer {
 		reply := &vxlan.VxlanAddDelTunnelV3Reply{}

@@ -34,16 +34,22 @@ type index[M any] map[string]M
 func (x index[M]) Get(name string) (M, bool) { m, ok := x[name]; return m, ok }
 func (x index[M]) All() map[string]M         { return x }
 
+// links are interfaces that stand.
+type links struct{ index[iface.Meta] }
+
+func (l links) Last(string) (uint32, bool) { return 0, false }
+func (l links) Names() map[uint32]string   { return iface.NamesByIndex(l.index) }
+
 // onVPP returns a handler for a VPP that has the loopbacks if1, if2 and if3.
 func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	t.Helper()
 	vpp := simulated.Start(t, release)
 	c := vpp.Dial()
-	links := index[iface.Meta]{}
+	all := index[iface.Meta]{}
 	for _, name := range []string{"if1", "if2", "if3"} {
-		links[name] = iface.Meta{Index: uint32(vpp.Loopback(c, name))}
+		all[name] = iface.Meta{Index: uint32(vpp.Loopback(c, name))}
 	}
-	return &handler{Options: Options{API: c, Interfaces: links}, bridges: index[BridgeMeta]{}, made: map[string]uint32{}}, vpp
+	return &handler{Options: Options{API: c, Interfaces: links{all}}, bridges: index[BridgeMeta]{}, made: map[string]uint32{}}, vpp
 }
 
 // bridged is onVPP where the bridge domain bd1 stands, with if1 and if2, and bd2.

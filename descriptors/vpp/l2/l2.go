@@ -176,5 +176,5 @@ func (h *handler) bridgeNamed(name string) (BridgeMeta, error) {
 	return meta, nil
 }
 
-// interfaceNames are the names of the interfaces that stand, by index.
-func (h *handler) interfaceNames() map[uint32]string { return iface.NamesByIndex(h.Interfaces) }
+// interfaceNames are the names of interfaces by index, for reading back.
+func (h *handler) interfaceNames() map[uint32]string { return h.Interfaces.Names() }

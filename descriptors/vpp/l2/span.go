@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/span"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
@@ -64,17 +65,27 @@ func validateSpan(_ string, v *interfaces.Span) error {
 
 // setSpan: the model numbers directions as VPP does.
 func (h *handler) setSpan(ctx context.Context, v *interfaces.Span, state span.SpanState) error {
-	from, err := h.interfaceNamed(v.GetInterfaceFrom())
+	from, err := h.indexOf(v.GetInterfaceFrom(), state == span.SPAN_STATE_API_DISABLED)
 	if err != nil {
 		return err
 	}
-	to, err := h.interfaceNamed(v.GetInterfaceTo())
+	to, err := h.indexOf(v.GetInterfaceTo(), state == span.SPAN_STATE_API_DISABLED)
 	if err != nil {
 		return err
 	}
 	return h.API.Call(ctx, &span.SwInterfaceSpanEnableDisable{
-		SwIfIndexFrom: from.SwIfIndex(), SwIfIndexTo: to.SwIfIndex(), State: state, IsL2: v.GetIsL2(),
+		SwIfIndexFrom: from, SwIfIndexTo: to, State: state, IsL2: v.GetIsL2(),
 	}, &span.SwInterfaceSpanEnableDisableReply{})
+}
+
+// indexOf is the index of an interface that stands or, if gone is enough, that it had: VPP
+// keeps mirrors, and gives them to who gets the index.
+func (h *handler) indexOf(name string, gone bool) (interface_types.InterfaceIndex, error) {
+	if index, known := h.Interfaces.Last(name); gone && known {
+		return interface_types.InterfaceIndex(index), nil
+	}
+	meta, err := h.interfaceNamed(name)
+	return meta.SwIfIndex(), err
 }
 
 func (h *handler) readSpans(ctx context.Context) ([]*interfaces.Span, error) {

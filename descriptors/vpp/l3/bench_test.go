@@ -83,7 +83,7 @@ func withRoutes(b *testing.B, socket string, n int) (handler, []scheduler.Wanted
 	if err := c.Call(b.Context(), &vppif.CreateLoopback{}, &loop); err != nil {
 		b.Fatal(err)
 	}
-	h := handler{Options: Options{API: c, Interfaces: links{"loop": iface.Meta{Index: uint32(loop.SwIfIndex)}}}}
+	h := handler{Options: Options{API: c, Interfaces: links{"loop": iface.Meta{Index: uint32(loop.SwIfIndex)}}}, replacing: &sync.RWMutex{}}
 	wanted := make([]scheduler.Wanted[*l3.Route], n)
 	for i := range wanted {
 		v := &l3.Route{DstNetwork: fmt.Sprintf("11.%d.%d.%d/32", i>>16, i>>8&255, i&255), NextHopAddr: "10.0.0.2", OutgoingInterface: "loop"}
@@ -109,7 +109,7 @@ func changeAll(b *testing.B, h handler, wanted []scheduler.Wanted[*l3.Route], ad
 	for g := range atOnce {
 		wg.Go(func() {
 			for i := g; i < len(wanted); i += atOnce {
-				if err := h.changeRoute(context.Background(), wanted[i].Value, add); err != nil {
+				if err := h.changeRoute(context.Background(), wanted[i].Value, h.Interfaces.All()["loop"].Index, add); err != nil {
 					b.Error(err)
 				}
 			}

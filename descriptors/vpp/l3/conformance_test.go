@@ -2,6 +2,7 @@ package l3
 
 import (
 	"net/netip"
+	"sync"
 	"testing"
 
 	"go.fd.io/govpp/binapi/ip"
@@ -32,6 +33,8 @@ type links map[string]iface.Meta
 
 func (l links) Get(name string) (iface.Meta, bool) { m, ok := l[name]; return m, ok }
 func (l links) All() map[string]iface.Meta         { return l }
+func (l links) Last(string) (uint32, bool)         { return 0, false }
+func (l links) Names() map[uint32]string           { return iface.NamesByIndex(l) }
 
 // book is a book of allocations.
 type book map[string]alloc.Allocation
@@ -55,7 +58,7 @@ func onVPP(t testing.TB, release string) (handler, *simulated.VPP) {
 	return handler{Options{API: c, Interfaces: index, Life: life, Allocations: book{
 		"network/net1/interface/if1": {Address: netip.MustParsePrefix("10.88.0.1/16"), Gateway: netip.MustParsePrefix("10.88.0.9/32")},
 		"network/net6/interface/if2": {Address: netip.MustParsePrefix("fd88::1/64")},
-	}}, &lastAges{}, &dynamics{on: map[string]bool{}}}, vpp
+	}}, &lastAges{}, &dynamics{on: map[string]bool{}}, &sync.RWMutex{}}, vpp
 }
 
 // onEach runs a suite on each release; with has to make the descriptor.

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
@@ -61,12 +62,15 @@ type handler struct {
 	Options
 	last    *lastAges
 	dynamic *dynamics
+	// replacing is held by whoever adds or deletes a path; for writing by whoever replaces
+	// all paths of a prefix.
+	replacing *sync.RWMutex
 }
 
 // Register adds the descriptors to s. What it returns is to be told the interfaces whose
 // links have changed.
 func Register(s *scheduler.Scheduler, o Options) (linkChanged func(name string), err error) {
-	h := handler{o, &lastAges{}, &dynamics{on: map[string]bool{}}}
+	h := handler{o, &lastAges{}, &dynamics{on: map[string]bool{}}, &sync.RWMutex{}}
 	linkChanged = func(name string) {
 		if h.dynamic.has(name) {
 			s.Refresh(ARPName)
@@ -132,13 +136,15 @@ type faults struct{ models.Faults }
 func (h handler) interfaceNamed(name string) (iface.Meta, error) {
 	meta, ok := h.Interfaces.Get(name)
 	if !ok {
-		return meta, fmt.Errorf("%s: %w", name, ErrNotThere)
+		return meta, notThere(name)
 	}
 	return meta, nil
 }
 
-// namesByIndex are the names of the interfaces that stand.
-func (h handler) namesByIndex() map[uint32]string { return iface.NamesByIndex(h.Interfaces) }
+func notThere(name string) error { return fmt.Errorf("%s: %w", name, ErrNotThere) }
+
+// namesByIndex are the names of interfaces, for reading back.
+func (h handler) namesByIndex() map[uint32]string { return h.Interfaces.Names() }
 
 // canonical is an address as we spell it; what is none stays as it is.
 func canonical(text string) string {

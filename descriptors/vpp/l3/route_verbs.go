@@ -19,8 +19,8 @@ import (
 // none is an interface that is none.
 const none = ^uint32(0)
 
-// wireRoute is v as VPP is given it: one path of a prefix.
-func (h handler) wireRoute(v *l3.Route) (ip.IPRoute, error) {
+// wireRoute is v as VPP is given it: one path of a prefix, by the interface of that index.
+func wireRoute(v *l3.Route, by uint32) (ip.IPRoute, error) {
 	dst, err := netip.ParsePrefix(v.GetDstNetwork())
 	if err != nil {
 		return ip.IPRoute{}, ErrUnallocated
@@ -30,7 +30,7 @@ func (h handler) wireRoute(v *l3.Route) (ip.IPRoute, error) {
 		return ip.IPRoute{}, err
 	}
 	path := fib_types.FibPath{
-		SwIfIndex: none, Weight: uint8(max(v.GetWeight(), 1)), Preference: uint8(v.GetPreference()), Proto: protocolOf(dst.Addr().Is6()),
+		SwIfIndex: by, Weight: uint8(max(v.GetWeight(), 1)), Preference: uint8(v.GetPreference()), Proto: protocolOf(dst.Addr().Is6()),
 	}
 	path.Nh.Address = vppwire.Address(next).Un
 	switch v.GetType() {
@@ -41,36 +41,67 @@ func (h handler) wireRoute(v *l3.Route) (ip.IPRoute, error) {
 	default:
 		path.TableID = v.GetVrfId()
 	}
-	if out := v.GetOutgoingInterface(); out != "" {
-		meta, err := h.interfaceNamed(out)
-		if err != nil {
-			return ip.IPRoute{}, err
-		}
-		path.SwIfIndex = meta.Index
-	}
 	return ip.IPRoute{TableID: v.GetVrfId(), Prefix: vppwire.Prefix(dst.Masked()), Paths: []fib_types.FibPath{path}}, nil
 }
 
 // createRoute adds a path to the prefix. VPP keeps the weight that a path had before: so a
 // route of another weight is deleted first, there is no Update.
 func (h handler) createRoute(ctx context.Context, _ string, v *l3.Route) (struct{}, error) {
-	return struct{}{}, h.changeRoute(ctx, v, true)
+	by := none
+	if out := v.GetOutgoingInterface(); out != "" {
+		meta, err := h.interfaceNamed(out)
+		if err != nil {
+			return struct{}{}, err
+		}
+		by = meta.Index
+	}
+	err := h.changeRoute(ctx, v, by, true)
+	if err != nil || by == none {
+		return struct{}{}, err
+	}
+	if meta, err := h.interfaceNamed(v.GetOutgoingInterface()); err != nil || meta.Index != by { // somebody has deleted it, and another has got its index
+		return struct{}{}, errors.Join(notThere(v.GetOutgoingInterface()), h.changeRoute(ctx, v, by, false))
+	}
+	return struct{}{}, nil
 }
 
-// deleteRoute takes away the path alone: others may have the same prefix.
+// deleteRoute takes away the path alone: others may have the same prefix. One by an
+// interface that somebody has deleted is still there.
 func (h handler) deleteRoute(ctx context.Context, _ string, v *l3.Route, _ struct{}) error {
-	err := h.changeRoute(ctx, v, false)
-	if errors.Is(err, api.NO_SUCH_FIB) || errors.Is(err, api.NO_MATCHING_INTERFACE) {
+	by, known := none, true
+	if out := v.GetOutgoingInterface(); out != "" {
+		if by, known = h.indexOf(out); !known {
+			by = none
+		}
+	}
+	err := error(api.NO_MATCHING_INTERFACE)
+	if known {
+		err = h.changeRoute(ctx, v, by, false)
+	}
+	if errors.Is(err, api.NO_MATCHING_INTERFACE) {
+		err = h.dropDead(ctx, v, by)
+	}
+	if errors.Is(err, api.NO_SUCH_FIB) {
 		return nil
 	}
 	return err
 }
 
-func (h handler) changeRoute(ctx context.Context, v *l3.Route, add bool) error {
-	route, err := h.wireRoute(h.withoutReferences(v))
+// indexOf is the index of an interface, or the one that it had.
+func (h handler) indexOf(name string) (uint32, bool) {
+	if meta, ok := h.Interfaces.Get(name); ok {
+		return meta.Index, true
+	}
+	return h.Interfaces.Last(name)
+}
+
+func (h handler) changeRoute(ctx context.Context, v *l3.Route, by uint32, add bool) error {
+	route, err := wireRoute(h.withoutReferences(v), by)
 	if err != nil {
 		return err
 	}
+	h.replacing.RLock()
+	defer h.replacing.RUnlock()
 	return h.API.Call(ctx, &ip.IPRouteAddDel{IsAdd: add, IsMultipath: true, Route: route}, &ip.IPRouteAddDelReply{})
 }
 

@@ -82,7 +82,8 @@ func (p path) address(a [16]byte) netip.Addr {
 }
 
 // declared finds the routes that should stand by their place. The key of a route has its
-// spelling.
+// spelling. One whose interface is gone is where that was: VPP keeps it there, and it has to
+// go from there.
 type declared struct {
 	wanted []scheduler.Wanted[*l3.Route]
 	at     map[place]int32
@@ -93,11 +94,10 @@ func (h handler) declaredRoutes(wanted []scheduler.Wanted[*l3.Route]) declared {
 	for i, w := range wanted {
 		v, index := h.withoutReferences(w.Value), none
 		if name := v.GetOutgoingInterface(); name != "" {
-			meta, stands := h.Interfaces.Get(name)
-			if !stands {
+			var known bool
+			if index, known = h.indexOf(name); !known {
 				continue
 			}
-			index = meta.Index
 		}
 		dst, err := netip.ParsePrefix(v.GetDstNetwork())
 		next, hopErr := hopTo(dst, v)
@@ -119,11 +119,13 @@ func (d declared) found(p path, names map[uint32]string) (f scheduler.Found[*l3.
 		return scheduler.Found[*l3.Route, struct{}]{Key: w.Key, Value: w.Value}, true
 	}
 	v := p.value(names)
-	if v == nil {
+	switch {
+	case ours && v == nil:
+		v = w.Value
+	case ours:
+		v.DstNetwork, v.NextHopAddr, v.OutgoingInterface = w.Value.GetDstNetwork(), w.Value.GetNextHopAddr(), w.Value.GetOutgoingInterface()
+	case v == nil:
 		return f, false
-	}
-	if ours {
-		v.DstNetwork, v.NextHopAddr = w.Value.GetDstNetwork(), w.Value.GetNextHopAddr()
 	}
 	return scheduler.Found[*l3.Route, struct{}]{Key: w.Key, Value: v, Unknown: !ours}, true
 }

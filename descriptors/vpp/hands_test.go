@@ -1,0 +1,147 @@
+package vpp_test
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/bond"
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/memif"
+	"go.fd.io/govpp/binapi/tapv2"
+	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+)
+
+// deletion is what deletes an interface, and the reply; nil: nothing that is known here.
+func deletion(d vppif.SwInterfaceDetails) (request, reply api.Message) {
+	switch {
+	case d.Type == interface_types.IF_API_TYPE_SUB:
+		return &vppif.DeleteSubif{SwIfIndex: d.SwIfIndex}, &vppif.DeleteSubifReply{}
+	case d.InterfaceDevType == "Loopback":
+		return &vppif.DeleteLoopback{SwIfIndex: d.SwIfIndex}, &vppif.DeleteLoopbackReply{}
+	case d.InterfaceDevType == "virtio":
+		return &tapv2.TapDeleteV2{SwIfIndex: d.SwIfIndex}, &tapv2.TapDeleteV2Reply{}
+	case d.InterfaceDevType == "memif":
+		return &memif.MemifDelete{SwIfIndex: d.SwIfIndex}, &memif.MemifDeleteReply{}
+	case d.InterfaceDevType == "bond":
+		return &bond.BondDelete{SwIfIndex: d.SwIfIndex}, &bond.BondDeleteReply{}
+	}
+	return nil, nil
+}
+
+// byHand deletes one of the interfaces that have names, behind the agent's back, and may make
+// a newcomer, which gets its index. The agent may miss that.
+func byHand(rt *rapid.T, v *simulated.VPP) {
+	hand := v.Dial()
+	all := slices.DeleteFunc(interfacesOf(rt, v, hand), func(d vppif.SwInterfaceDetails) bool {
+		request, _ := deletion(d)
+		return d.Tag == "" || request == nil
+	})
+	if len(all) == 0 {
+		return
+	}
+	if v.Sim != nil && rapid.Bool().Draw(rt, "missed") {
+		v.Sim.Drop()
+		hand = v.Dial()
+	}
+	request, reply := deletion(all[rapid.IntRange(0, len(all)-1).Draw(rt, "deleted")])
+	if err := hand.Call(v.Context(), request, reply); err != nil {
+		rt.Fatal(err)
+	}
+	if rapid.Bool().Draw(rt, "replaced") {
+		v.Ask(hand, &vppif.CreateLoopback{}, &vppif.CreateLoopbackReply{})
+	}
+}
+
+func interfacesOf(rt *rapid.T, v *simulated.VPP, hand *conn.Conn) []vppif.SwInterfaceDetails {
+	all, err := conn.Dump[vppif.SwInterfaceDetails](v.Context(), hand, &vppif.SwInterfaceDump{SwIfIndex: ^interface_types.InterfaceIndex(0)})
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return all
+}
+
+// dead are DHCP clients of interfaces that are gone, of which VPP does not let go until
+// somebody gets the index.
+var dead = regexp.MustCompile(`(?m)^DELETED .*\n`)
+
+// lasting are keys of interfaces, and of what VPP keeps when one goes but lets one delete.
+var lasting = regexp.MustCompile(`/interfaces/|/vrf-table/|/route/|/l2/|/span/`)
+
+// TestNothingOutlivesItsOwner has somebody delete interfaces, and make others that get their
+// indexes, while the agent looks or while it is not connected: what was on the old ones comes
+// back on the ones that the agent makes, and is on no other.
+func TestNothingOutlivesItsOwner(t *testing.T) {
+	sim, fresh := simulated.Start(t, ""), simulated.Start(t, "")
+	a, other := startAgentWith(t, sim.Socket, nil, notebook{}), startAgent(t, fresh.Socket)
+	awaitReady(t, a)
+	awaitReady(t, other)
+	bare := pages(fresh)
+	all := town()
+	for key, value := range all {
+		all[key] = strings.Replace(value, `,"ip6_nd":{"address_autoconfig":true}`, "", 1)
+		if !lasting.MatchString(key) {
+			delete(all, key)
+		}
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		a.settle(nil)
+		other.settle(nil)
+		withoutNewcomers(rt, sim, 0) // of a check that has failed
+		declared := maps.Clone(all)
+		for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom(slices.Sorted(maps.Keys(all))), 0, len(all)/2, rapid.ID[string]).Draw(rt, "without") {
+			delete(declared, key)
+		}
+		a.settle(declared)
+		other.settle(declared)
+		want := pages(fresh)
+		living := func() string { return dead.ReplaceAllString(pages(sim), "") }
+		eventuallyIn(rt, living, want)
+
+		for range rapid.IntRange(1, 3).Draw(rt, "hands") {
+			byHand(rt, sim)
+			withoutNewcomers(rt, sim, tagged(fresh))
+			eventuallyIn(rt, living, want)
+		}
+		a.settle(nil)
+		eventuallyIn(rt, living, bare)
+		other.settle(nil)
+		eventually(rt, fresh, bare)
+	})
+}
+
+// tagged is how many interfaces have a name.
+func tagged(v *simulated.VPP) (n int) {
+	for line := range strings.Lines(v.Show("show interface")) {
+		if words := strings.Fields(line); words[3] == "up" || words[3] == "down" {
+			n++
+		}
+	}
+	return n
+}
+
+// withoutNewcomers waits until all interfaces are back, and takes the newcomers away, which
+// shows what is by one of them.
+func withoutNewcomers(rt *rapid.T, v *simulated.VPP, interfaces int) {
+	v.Helper()
+	for late := time.Now().Add(10 * time.Second); tagged(v) < interfaces; {
+		if time.Now().After(late) {
+			rt.Fatalf("VPP has\n%s\nwant %d with names", v.Show("show interface"), interfaces)
+		}
+		<-time.After(time.Millisecond)
+	}
+	hand := v.Dial()
+	for _, d := range interfacesOf(rt, v, hand) {
+		if d.Tag == "" && d.InterfaceDevType == "Loopback" {
+			v.Ask(hand, &vppif.DeleteLoopback{SwIfIndex: d.SwIfIndex}, &vppif.DeleteLoopbackReply{})
+		}
+	}
+}

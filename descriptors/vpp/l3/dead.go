@@ -1,0 +1,75 @@
+package l3
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/fib_types"
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/ip"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/internal/vppwire"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
+)
+
+// VPP keeps a path by an interface that somebody has deleted, and gives it to the interface
+// that gets the index next; and it refuses whatever names an interface that it does not have.
+
+// dropDead takes away the path of a route by the interface that had an index, and those by
+// others that VPP has no more. The prefix is given its other paths anew, or goes if there
+// are none.
+func (h handler) dropDead(ctx context.Context, v *l3.Route, by uint32) error {
+	v = h.withoutReferences(v)
+	dst, err := netip.ParsePrefix(v.GetDstNetwork())
+	if err != nil {
+		return ErrUnallocated
+	}
+	h.replacing.Lock()
+	defer h.replacing.Unlock()
+	var has ip.IPRouteLookupV2Reply
+	err = h.API.Call(ctx, &ip.IPRouteLookupV2{TableID: v.GetVrfId(), Exact: 1, Prefix: vppwire.Prefix(dst.Masked())}, &has)
+	if errors.Is(err, api.NO_SUCH_ENTRY) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	route := ip.IPRoute{TableID: v.GetVrfId(), Prefix: has.Route.Prefix}
+	if has.Route.Src == srcAPI {
+		others := slices.DeleteFunc(slices.Clone(has.Route.Paths), func(p fib_types.FibPath) bool { return isOf(p, v, by) })
+		if route.Paths, err = h.alive(ctx, others); err != nil || len(route.Paths) == len(has.Route.Paths) {
+			return err
+		}
+	}
+	return h.API.Call(ctx, &ip.IPRouteAddDel{IsAdd: len(route.Paths) > 0, Route: route}, &ip.IPRouteAddDelReply{})
+}
+
+// isOf tells whether a path is that of a route by the interface of an index; none: of none.
+func isOf(p fib_types.FibPath, v *l3.Route, by uint32) bool {
+	dst, _ := netip.ParsePrefix(v.GetDstNetwork())
+	next, err := hopTo(dst, v)
+	return by != none && p.SwIfIndex == by && err == nil && vppwire.AddrIn(p.Nh.Address, next.Is6()) == next
+}
+
+// alive are the paths that are by no interface, or by one that VPP has.
+func (h handler) alive(ctx context.Context, paths []fib_types.FibPath) (out []fib_types.FibPath, err error) {
+	for _, p := range paths {
+		if p.SwIfIndex != none && p.SwIfIndex != 0 {
+			index := interface_types.InterfaceIndex(p.SwIfIndex)
+			all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: index})
+			if err != nil {
+				return nil, err
+			}
+			if len(all) == 0 {
+				continue
+			}
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
