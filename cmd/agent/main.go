@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 )
@@ -45,9 +44,6 @@ func run(args []string, env func(string) (string, bool), stdout, stderr io.Write
 	defer restore()
 	context.AfterFunc(ctx, restore) // from then on a signal ends the process at once
 
-	if _, chosen := env("GOGC"); !chosen {
-		collectRarely(startTime)
-	}
 	err = within(ctx, s.StopTimeout, func() error { return serve(ctx, s, log, stdout) })
 	switch {
 	case errors.Is(err, errConfig):
@@ -58,17 +54,6 @@ func run(args []string, env func(string) (string, bool), stdout, stderr io.Write
 		return exitFailed
 	}
 	return exitOrderly
-}
-
-// startTime is longer than the first of everything takes, be it a million keys.
-const startTime = 10 * time.Second
-
-// collectRarely has garbage be collected a quarter as often for some time: at a start
-// with many keys most of what is made stays, and looking through it again and again would
-// take a third of the time.
-func collectRarely(d time.Duration) {
-	usual := debug.SetGCPercent(400)
-	time.AfterFunc(d, func() { debug.SetGCPercent(usual) })
 }
 
 // errSlow is what within returns when time is up.
