@@ -148,7 +148,9 @@ func (c *Conn) abandon(number uint32) bool {
 func (c *Conn) dispatch(message []byte) {
 	id := vppwire.ID(message)
 	if event := c.events[id]; event != nil {
-		event(message)
+		if c.ended() == nil { // otherwise the answer before it may have been dropped
+			event(message)
+		}
 		return
 	}
 	if len(message) < 6 {
