@@ -31,7 +31,8 @@ const usage = `vppsim: a simulated VPP, which keeps what it is told and forwards
 
   vppsim [flags]                  starts one; Ctrl-C ends it
   vppsim [flags] show PAGE ...    asks the one that runs: show interface, show bridge-domain,
-                                  show l2fib, show ip fib, show ip table
+                                  show l2fib, show ip fib, show ip table, and what else an
+                                  unknown PAGE is answered with
 
   -socket PATH      where it is reached (default: /run/vpp/api.sock)
   -release RELEASE  what it poses as (default: the newest), one of
