@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -44,6 +45,9 @@ func fetch(module string, packages ...string) {
 func TestScripts(t *testing.T) {
 	testkit.Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
 	setup := func(env *testscript.Env) error {
+		if vpp := os.Getenv("VPP"); vpp != "" {
+			env.Setenv("PATH", env.Getenv("PATH")+":"+filepath.Dir(vpp))
+		}
 		env.Values[serverKey{}] = &server{t: env.T().(testing.TB)}
 		env.Values[redisKey{}] = &redisServer{t: env.T().(testing.TB)}
 		env.Values[consulKey{}] = &consulServer{t: env.T().(testing.TB)}
