@@ -58,7 +58,20 @@ func changeAddress(w *world, i *iface, q *vppif.SwInterfaceAddDelAddress, _ *vpp
 	case q.IsAdd:
 		return w.addAddress(i, p)
 	}
+	if at := slices.IndexFunc(i.addresses, func(o netip.Prefix) bool { return o.Addr() == p.Addr() }); at >= 0 && i.addresses[at] != p {
+		i.leak(i.addresses[at])
+	}
 	return w.deleteAddress(i, p.Addr())
+}
+
+// leak has nobody take back the routes of an address, but that to the address itself: so
+// it is when it is deleted with another length.
+func (i *iface) leak(p netip.Prefix) {
+	for _, c := range connectedOf(p, i.index) {
+		if c.prefix.Addr() != p.Addr() || !c.prefix.IsSingleIP() {
+			i.claimed = slices.DeleteFunc(i.claimed, func(own ownClaim) bool { return own.prefix == c.prefix })
+		}
+	}
 }
 
 // changeLinkLocal: an interface has one, which dumps do not show and nothing deletes.
@@ -157,6 +170,7 @@ func setUnnumbered(w *world, q *vppif.SwInterfaceSetUnnumbered, _ *vppif.SwInter
 		delete(w.unnumbered, borrower.index)
 		return ok
 	}
+	borrower.claimed = nil // nobody takes back the routes to its addresses
 	w.clearAddresses(borrower)
 	w.unnumbered[borrower.index] = uint32(q.SwIfIndex)
 	return ok

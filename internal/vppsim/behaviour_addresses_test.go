@@ -49,9 +49,13 @@ func addressRows() []row {
 			i := v.loop()
 			v.is("add", v.address(i, true, "10.0.0.1/24"), 0)
 			v.is("delete another", v.address(i, false, "99.0.0.1/24"), api.ADDRESS_NOT_FOUND_FOR_INTERFACE)
+			v.own() // a VPP does not live long with what now stays
 			v.is("delete", v.address(i, false, "10.0.0.1/25"), 0)
 			if got := v.addresses(i, false); len(got) > 0 {
 				v.Errorf("it has %v", got)
+			}
+			if v.paths(0, "10.0.0.0/32") == nil || v.paths(0, "10.0.0.1/32") != nil {
+				v.Error("the routes of its network do not stay")
 			}
 		}},
 		{"all are deleted, even by adding", func(v *vpp) {
@@ -91,6 +95,19 @@ func addressRows() []row {
 			set(a, 0, api.ADDRESS_FOUND_FOR_INTERFACE)
 		}},
 		{"unnumbered interfaces", unnumbered},
+		{"routes to the addresses that a borrower had stay, even without it", func(v *vpp) {
+			v.own() // a VPP does not live long with them
+			lender, borrower := v.loop(), v.loop()
+			v.is("its own", v.address(borrower, true, "10.0.0.1/24"), 0)
+			v.call("borrow", 0, &vppif.SwInterfaceSetUnnumbered{IsAdd: true, SwIfIndex: lender, UnnumberedSwIfIndex: borrower}, &vppif.SwInterfaceSetUnnumberedReply{})
+			if got := v.addresses(borrower, false); len(got) > 0 {
+				v.Errorf("its own address stays: %v", got)
+			}
+			v.is("delete", v.delete(borrower), 0)
+			if v.paths(0, "10.0.0.1/24") == nil {
+				v.Error("the route is gone")
+			}
+		}},
 	}
 }
 
@@ -110,12 +127,8 @@ func unnumbered(v *vpp) {
 			v.Errorf("it borrows from %v, want %v", got, want)
 		}
 	}
-	v.is("its own", v.address(borrower, true, "10.0.0.1/24"), 0)
 	set(true, lender, borrower, 0)
 	shows(lender)
-	if got := v.addresses(borrower, false); len(got) > 0 {
-		v.Errorf("its own address stays: %v", got)
-	}
 	set(true, third, borrower, 0)
 	shows(third)
 	set(true, borrower, borrower, 0)

@@ -17,9 +17,7 @@ func (v *vpp) bridgeV2(q l2.BridgeDomainAddDelV2, want api.VPPApiError) uint32 {
 	var r l2.BridgeDomainAddDelV2Reply
 	v.call("bridge_domain_add_del_v2", want, &q, &r)
 	if q.IsAdd && want == 0 {
-		v.Cleanup(func() {
-			_ = v.Call(context.WithoutCancel(v.Context()), &l2.BridgeDomainAddDel{BdID: r.BdID}, &l2.BridgeDomainAddDelReply{}) // the row may have deleted it
-		})
+		v.Cleanup(func() { v.emptyBridge(r.BdID) })
 	}
 	return r.BdID
 }

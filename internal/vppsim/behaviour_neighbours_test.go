@@ -52,6 +52,7 @@ func neighbourRows() []row {
 			if len(v.neighbours(a)) != 0 || len(v.neighbours(b)) != 1 {
 				v.Errorf("there are %+v", v.neighbours(none))
 			}
+			v.neighbour(b, 1, static, false, 0)
 		}},
 		{"neighbours are flushed, static ones too", func(v *vpp) {
 			i := v.loop()

@@ -8,6 +8,7 @@ import (
 	"go.fd.io/govpp/binapi/ethernet_types"
 	"go.fd.io/govpp/binapi/l2"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
@@ -17,9 +18,19 @@ const alreadyHasBVI = -152 // BD_ALREADY_HAS_BVI, which GoVPP does not name
 func (v *vpp) bridge(id uint32, flood bool, want api.VPPApiError) {
 	v.Helper()
 	v.call("bridge_domain_add_del", want, &l2.BridgeDomainAddDel{BdID: id, IsAdd: true, Flood: flood, BdTag: "x"}, &l2.BridgeDomainAddDelReply{})
-	v.Cleanup(func() {
-		_ = v.Call(context.WithoutCancel(v.Context()), &l2.BridgeDomainAddDel{BdID: id}, &l2.BridgeDomainAddDelReply{}) // the row may have deleted it
-	})
+	v.Cleanup(func() { v.emptyBridge(id) })
+}
+
+// emptyBridge deletes a bridge domain, if it is there, with whoever is in it still.
+func (v *vpp) emptyBridge(id uint32) {
+	ctx := context.WithoutCancel(v.Context())
+	all, _ := conn.Dump[l2.BridgeDomainDetails](ctx, v.Conn, &l2.BridgeDomainDump{BdID: id, SwIfIndex: none}) // VPP may have died
+	for _, d := range all {
+		for _, m := range d.SwIfDetails {
+			_ = v.Call(ctx, &l2.SwInterfaceSetL2Bridge{RxSwIfIndex: m.SwIfIndex}, &l2.SwInterfaceSetL2BridgeReply{}) // the same
+		}
+	}
+	_ = v.Call(ctx, &l2.BridgeDomainAddDel{BdID: id}, &l2.BridgeDomainAddDelReply{}) // the row may have deleted it
 }
 
 func (v *vpp) unbridge(id uint32, want api.VPPApiError) {
@@ -96,9 +107,7 @@ func switchingRows() []row {
 		{"a bridge domain is made for a member", func(v *vpp) {
 			a := v.loop()
 			v.member(a, 99, normal, true, 0)
-			v.Cleanup(func() {
-				_ = v.Call(context.WithoutCancel(v.Context()), &l2.BridgeDomainAddDel{BdID: 99}, &l2.BridgeDomainAddDelReply{}) // empty by then
-			})
+			v.Cleanup(func() { v.emptyBridge(99) })
 			if all := v.bridges(99); len(all) != 1 || !all[0].Flood || !all[0].UuFlood || !all[0].Forward || !all[0].Learn || all[0].ArpTerm {
 				v.Errorf("it is %+v", all)
 			}

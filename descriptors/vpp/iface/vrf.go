@@ -186,7 +186,8 @@ func (h *handler) unnumberedDescriptor() scheduler.Descriptor[*interfaces.Interf
 func borrowerOf(key string) string { return key[len(keys.Unnumbereds):] }
 
 // setUnnumbered: VPP has the lender under sw_if_index, the borrower under
-// unnumbered_sw_if_index. The last lender counts.
+// unnumbered_sw_if_index. The last lender counts. Addresses that the borrower has are deleted
+// before: VPP would forget them but keep the routes to them, and dies of those later.
 func (h *handler) setUnnumbered(ctx context.Context, key string, v *interfaces.Interface_Unnumbered, on bool) error {
 	borrower, ok := h.index.Get(borrowerOf(key))
 	if !ok {
@@ -198,6 +199,12 @@ func (h *handler) setUnnumbered(ctx context.Context, key string, v *interfaces.I
 	}
 	if !ok {
 		lender = borrower // VPP wants one that there is, and does not look which
+	}
+	if on {
+		all := &vppif.SwInterfaceAddDelAddress{SwIfIndex: borrower.SwIfIndex(), DelAll: true}
+		if err := h.API.Call(ctx, all, &vppif.SwInterfaceAddDelAddressReply{}); err != nil {
+			return err
+		}
 	}
 	return h.API.Call(ctx, &vppif.SwInterfaceSetUnnumbered{
 		SwIfIndex: lender.SwIfIndex(), UnnumberedSwIfIndex: borrower.SwIfIndex(), IsAdd: on,
