@@ -1,6 +1,8 @@
 package vpp_test
 
 import (
+	"net/netip"
+	"strings"
 	"testing"
 
 	"go.fd.io/govpp/binapi/bond"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
 
@@ -42,5 +45,38 @@ func links(t *testing.T, vpp *simulated.VPP) {
 		}
 		vpp.Ask(c, &flags, &vppif.SwInterfaceSetFlagsReply{})
 		is(state)
+	}
+}
+
+// TestBorrower has an interface, to which somebody has given an address, borrow one: nothing
+// is left of its own, and the lender keeps its.
+func TestBorrower(t *testing.T) { onEachVPP(t, borrower) }
+
+func borrower(t *testing.T, vpp *simulated.VPP) {
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	const base, own = "config/vpp/v2/interfaces/", `{"name":"lo2","type":"SOFTWARE_LOOPBACK","enabled":true`
+	a.want(true, base+"lo1", `{"name":"lo1","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":["10.1.0.1/24"]}`, base+"lo2", own+"}")
+	index := interface_types.InterfaceIndex(0)
+	c := vpp.Dial()
+	details, err := conn.Dump[vppif.SwInterfaceDetails](t.Context(), c, &vppif.SwInterfaceDump{SwIfIndex: ^index})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range details {
+		if d.Tag == "lo2" {
+			index = d.SwIfIndex
+		}
+	}
+	prefix := vppwire.AddressWithPrefix(netip.MustParsePrefix("10.5.0.1/24"))
+	vpp.Ask(c, &vppif.SwInterfaceAddDelAddress{SwIfIndex: index, IsAdd: true, Prefix: prefix}, &vppif.SwInterfaceAddDelAddressReply{})
+	for range 2 {
+		a.want(false, base+"lo2", own+`,"unnumbered":{"interface_with_ip":"lo1"}}`)
+		a.want(false, base+"lo2", own+`,"unnumbered":{"interface_with_ip":"lo1"},"mtu":1400}`)
+		awaits(t, vpp, "show ip fib", "10.1.0.1/24 via 0.0.0.0", "10.1.0.1/32 via")
+		if left := vpp.Show("show ip fib"); strings.Contains(left, "10.5.0.") {
+			t.Errorf("left behind:\n%s", left)
+		}
+		a.want(false, base+"lo2", own+"}")
 	}
 }

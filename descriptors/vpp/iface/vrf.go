@@ -7,8 +7,10 @@ import (
 
 	"go.fd.io/govpp/api"
 	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/ip"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -201,12 +203,20 @@ func (h *handler) setUnnumbered(ctx context.Context, key string, v *interfaces.I
 		lender = borrower // VPP wants one that there is, and does not look which
 	}
 	if on {
-		all := &vppif.SwInterfaceAddDelAddress{SwIfIndex: borrower.SwIfIndex(), DelAll: true}
-		if err := h.API.Call(ctx, all, &vppif.SwInterfaceAddDelAddressReply{}); err != nil {
+		if err := h.clearAddresses(ctx, borrower); err != nil {
 			return err
 		}
 	}
 	return h.API.Call(ctx, &vppif.SwInterfaceSetUnnumbered{
 		SwIfIndex: lender.SwIfIndex(), UnnumberedSwIfIndex: borrower.SwIfIndex(), IsAdd: on,
 	}, &vppif.SwInterfaceSetUnnumberedReply{})
+}
+
+// clearAddresses deletes all addresses of an interface, unless it borrows them.
+func (h *handler) clearAddresses(ctx context.Context, meta Meta) error {
+	borrowed, err := conn.Dump[ip.IPUnnumberedDetails](ctx, h.API, &ip.IPUnnumberedDump{SwIfIndex: meta.SwIfIndex()})
+	if err != nil || len(borrowed) > 0 {
+		return err
+	}
+	return h.API.Call(ctx, &vppif.SwInterfaceAddDelAddress{SwIfIndex: meta.SwIfIndex(), DelAll: true}, &vppif.SwInterfaceAddDelAddressReply{})
 }
