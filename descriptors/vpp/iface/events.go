@@ -29,6 +29,8 @@ type Events struct {
 	hasLeft func(name string, index uint32) bool          // whether we have deleted an interface
 	again   func()                                        // has all be read back
 	newcome func(ctx context.Context, index uint32) error // is called when an index has a new interface
+	awaited func(name string) bool                        // whether sub-interfaces wait for an interface
+	enable  func()                                        // enables those that can be
 	log     *slog.Logger
 
 	mu      sync.Mutex
@@ -50,6 +52,7 @@ func newEvents(h *handler, links directory, s *scheduler.Scheduler) *Events {
 	return &Events{
 		api: h.API, links: links, orphans: &h.orphans, leases: h.leases, observe: s.Observe, changed: h.LinkChanged, hasLeft: h.hasLeft,
 		again: func() { s.Refresh(beside(s, h.Southbound)...) }, newcome: h.endClient, log: h.Log,
+		awaited: h.isAwaited, enable: func() { s.Refresh(Name) },
 		news: map[uint32]event{}, names: map[uint32]string{}, indexes: map[string]uint32{}, doubted: map[string]uint32{},
 		parents: map[uint32]uint32{}, subs: map[uint32]map[uint32]bool{}, ready: make(chan struct{}, 1),
 	}
@@ -196,6 +199,9 @@ func (e *Events) tell(ctx context.Context) {
 	}
 	for _, one := range said {
 		e.changed(one.name)
+		if e.awaited(one.name) {
+			e.enable()
+		}
 	}
 	if len(doubted) > 0 {
 		e.change(func() {}) // what is told of those who have their indexes now

@@ -154,6 +154,7 @@ type handler struct {
 	left   map[string]uint32 // index by name, of what we have deleted
 	// clients are the names of interfaces by the index on which they had a DHCP client.
 	clients map[uint32]string
+	awaited map[string]bool   // parents, by name, which sub-interfaces wait for to be enabled
 	entered map[string]string // key of a VRF by interface: those that were entered, and not left
 	// autoconf is what was set by name, where VPP does not tell.
 	autoconf map[string]*interfaces.Interface_IP6ND

@@ -67,6 +67,7 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interface
 		f.wanted = byName[f.value.GetName()]
 		all[f.meta.Index] = f
 	}
+	h.forgetAwaited()
 	adopted, err := h.adopt(ctx, all, lost)
 	if err != nil {
 		return nil, err

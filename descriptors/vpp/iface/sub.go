@@ -112,7 +112,7 @@ func deleteSub(ctx context.Context, h *handler, v *interfaces.Interface, meta Me
 	return h.API.Call(ctx, &vppif.DeleteSubif{SwIfIndex: meta.SwIfIndex()}, &vppif.DeleteSubifReply{})
 }
 
-func retrieveSubs(_ context.Context, _ *handler, all map[uint32]*found) error {
+func retrieveSubs(_ context.Context, h *handler, all map[uint32]*found) error {
 	for _, f := range all {
 		d := f.details
 		if d.Type != interface_types.IF_API_TYPE_SUB {
@@ -124,6 +124,7 @@ func retrieveSubs(_ context.Context, _ *handler, all map[uint32]*found) error {
 		}
 		if parent := all[d.SupSwIfIndex]; parent != nil {
 			link.ParentName = parent.value.GetName()
+			h.wait(f, parent)
 		}
 		f.value.Type, f.value.Link = interfaces.Interface_SUB_INTERFACE, &interfaces.Interface_Sub{Sub: link}
 	}

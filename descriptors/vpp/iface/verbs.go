@@ -68,7 +68,7 @@ func (h *handler) configure(ctx context.Context, meta Meta, v *interfaces.Interf
 			return err
 		}
 	}
-	return h.setEnabled(ctx, meta, v.GetEnabled())
+	return h.enable(ctx, meta, v)
 }
 
 func (h *handler) update(ctx context.Context, _ string, old, new *interfaces.Interface, meta Meta) (Meta, error) {
