@@ -1,10 +1,12 @@
 package vpp_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/descriptors/vpp/l2"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -102,4 +104,32 @@ func bridgeDomainInAnyOrder(t *testing.T, vpp *simulated.VPP) {
 	again.want(true, all...)
 	stands()
 	expectOnlyReads(t, vpp)
+}
+
+// TestInterfaceIsSwitchedOneWay has an interface in a bridge domain declared for a cross-connect
+// too, and for another bridge domain: VPP would move it, and say nothing.
+func TestInterfaceIsSwitchedOneWay(t *testing.T) { onEachVPP(t, interfaceIsSwitchedOneWay) }
+
+func interfaceIsSwitchedOneWay(t *testing.T, vpp *simulated.VPP) {
+	const (
+		configured = kvscheduler.ValueState_CONFIGURED
+		xconnect   = "config/vpp/l2/v2/xconnect/loop1"
+		otherKey   = "config/vpp/l2/v2/bridge-domain/bd2"
+		stands     = " normal shg 3"
+	)
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	a.want(true, append(bridged(), "config/vpp/v2/interfaces/loop2", `{"name":"loop2","type":"SOFTWARE_LOOPBACK"}`)...)
+	awaits(t, vpp, "show bridge-domain", stands)
+	_, err := a.declare(false, xconnect, `{"receive_interface":"loop1","transmit_interface":"loop2"}`, otherKey, `{"name":"bd2","interfaces":[{"name":"loop1"}]}`)
+	if !errors.Is(err, l2.ErrTaken) || strings.Count(err.Error(), "is in bridge domain bd1 already") != 2 {
+		t.Errorf("it says %v", err)
+	}
+	awaits(t, vpp, "show bridge-domain", stands)
+
+	a.unwant(bridgeKey, otherKey)
+	if _, err := a.sched.TryAgain(t.Context(), xconnect, scheduler.Retry{}); err != nil {
+		t.Error(err)
+	}
+	a.expectState(xconnect, configured)
 }

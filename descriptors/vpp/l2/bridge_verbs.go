@@ -167,9 +167,13 @@ func (h *handler) retrieveBridges(ctx context.Context, _ []scheduler.Wanted[*l2.
 			return
 		}
 		h.rememberAll(all)
-		names := h.interfaceNames()
+		names, members := h.interfaceNames(), map[string]use{}
+		defer h.uses.replace(inBridge, members)
 		for _, d := range all {
 			v := valueOf(d, names)
+			for _, m := range v.GetInterfaces() {
+				members[m.GetName()] = use{inBridge, v.GetName()}
+			}
 			v.ArpTerminationTable = answers[d.BdID]
 			if !yield(found{Value: v, Meta: BridgeMeta{ID: d.BdID}, Foreign: d.BdTag == ""}, nil) {
 				return
@@ -234,6 +238,9 @@ func (h *handler) createMember(ctx context.Context, key string, v *l2.BridgeDoma
 	if err != nil {
 		return struct{}{}, err
 	}
+	if err := h.uses.take(name, use{inBridge, bd}); err != nil {
+		return struct{}{}, err
+	}
 	return struct{}{}, h.setMember(ctx, meta.Index, bridge, v)
 }
 
@@ -243,6 +250,7 @@ func (h *handler) updateMember(ctx context.Context, key string, _, new *l2.Bridg
 
 func (h *handler) deleteMember(ctx context.Context, key string, _ *l2.BridgeDomain_Interface, _ struct{}) error {
 	bd, name, _ := keys.ParseBridgeInterface(key)
+	defer h.uses.end(name, use{inBridge, bd})
 	meta, ok := h.Interfaces.Get(name)
 	if !ok {
 		return nil // VPP lets it go with the interface

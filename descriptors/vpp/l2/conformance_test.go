@@ -136,7 +136,7 @@ func TestBridgeDomainConforms(t *testing.T) {
 func TestMemberConforms(t *testing.T) {
 	m := func(name, more string) scheduler.Wanted[*l2.BridgeDomain_Interface] {
 		return scheduler.Wanted[*l2.BridgeDomain_Interface]{
-			Key: keys.BridgeInterface("bd2", name), Value: parse[*l2.BridgeDomain_Interface](t, `name: "`+name+`" `+more),
+			Key: keys.BridgeInterface("bd1", name), Value: parse[*l2.BridgeDomain_Interface](t, `name: "`+name+`" `+more),
 		}
 	}
 	change := func(name, from, to string, how conformance.How) conformance.Change[*l2.BridgeDomain_Interface] {

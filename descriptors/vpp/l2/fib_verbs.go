@@ -128,11 +128,17 @@ func (h *handler) createXConnect(ctx context.Context, _ string, v *l2.XConnectPa
 	if err != nil {
 		return XConnectMeta{}, err
 	}
+	if err := h.uses.take(v.GetReceiveInterface(), xconnectTo(v)); err != nil {
+		return XConnectMeta{}, err
+	}
 	return XConnectMeta{Receive: receive.Index}, h.setXConnect(ctx, receive.SwIfIndex(), transmit.SwIfIndex(), true)
 }
 
+func xconnectTo(v *l2.XConnectPair) use { return use{inXConnect, "to " + v.GetTransmitInterface()} }
+
 // deleteXConnect needs no transmitting interface: the receiving one has but one.
-func (h *handler) deleteXConnect(ctx context.Context, _ string, _ *l2.XConnectPair, meta XConnectMeta) error {
+func (h *handler) deleteXConnect(ctx context.Context, _ string, v *l2.XConnectPair, meta XConnectMeta) error {
+	defer h.uses.end(v.GetReceiveInterface(), xconnectTo(v))
 	receive := interface_types.InterfaceIndex(meta.Receive)
 	err := h.setXConnect(ctx, receive, receive, false)
 	if errors.Is(err, api.INVALID_SW_IF_INDEX) {
@@ -163,12 +169,14 @@ func (h *handler) retrieveXConnects(ctx context.Context, wanted []scheduler.Want
 		for _, w := range wanted {
 			declared[w.Value.GetReceiveInterface()] = true
 		}
-		names := h.interfaceNames()
+		names, used := h.interfaceNames(), map[string]use{}
+		defer h.uses.replace(inXConnect, used)
 		for _, d := range all {
 			v := &l2.XConnectPair{ReceiveInterface: names[uint32(d.RxSwIfIndex)], TransmitInterface: names[uint32(d.TxSwIfIndex)]}
 			if v.ReceiveInterface == "" {
 				continue
 			}
+			used[v.ReceiveInterface] = xconnectTo(v)
 			one := found{Value: v, Meta: XConnectMeta{Receive: uint32(d.RxSwIfIndex)}, Unknown: !declared[v.ReceiveInterface]}
 			if !yield(one, nil) {
 				return

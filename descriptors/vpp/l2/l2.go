@@ -63,6 +63,7 @@ type bridgeIndex interface {
 type handler struct {
 	Options
 	bridges bridgeIndex
+	uses    uses
 
 	mu   sync.Mutex
 	made map[string]uint32 // number by name, of the bridge domains that stood when they were last looked at
