@@ -29,6 +29,7 @@ func town() map[string]string {
 		links + "sub1":  `{"name":"sub1","type":"SUB_INTERFACE","enabled":true,"vrf":5,"ip_addresses":["10.4.0.1/24"],"sub":{"parent_name":"lo3","sub_id":7}}`,
 		links + "bond1": `{"name":"bond1","type":"BOND_INTERFACE","enabled":true,"bond":{"id":1,"mode":"LACP","bonded_interfaces":[{"name":"ta2"}]}}`,
 		links + "ta2":   `{"name":"ta2","type":"TAP","enabled":true,"tap":{"host_if_name":"lin2"}}`,
+		links + "sub2":  `{"name":"sub2","type":"SUB_INTERFACE","enabled":true,"sub":{"parent_name":"lo3","sub_id":9,"tag_rw_option":"POP1"}}`,
 		links + "lo4":   `{"name":"lo4","type":"SOFTWARE_LOOPBACK","enabled":true,"phys_address":"02:00:00:00:00:44"}`,
 		links + "ta1":   `{"name":"ta1","type":"TAP","enabled":true,"tap":{"host_if_name":"lin1"}}`,
 		links + "vx1":   `{"name":"vx1","type":"VXLAN_TUNNEL","enabled":true,"vrf":6,"vxlan":{"src_address":"10.1.0.1","dst_address":"10.1.0.2","vni":7}}`,
@@ -43,7 +44,7 @@ func town() map[string]string {
 
 		links + "lo5": `{"name":"lo5","type":"SOFTWARE_LOOPBACK","enabled":true,"vrf":5,"set_dhcp_client":true,"ip6_nd":{"address_autoconfig":true}}`,
 
-		l2 + "bridge-domain/bd1":                               `{"name":"bd1","flood":true,"learn":true,"forward":true,"interfaces":[{"name":"ta1"},{"name":"vx1"},{"name":"lo4","bridged_virtual_interface":true}],"arp_termination_table":[{"ip_address":"10.0.0.9","phys_address":"02:00:00:00:00:09"}]}`,
+		l2 + "bridge-domain/bd1":                               `{"name":"bd1","flood":true,"learn":true,"forward":true,"interfaces":[{"name":"ta1"},{"name":"vx1"},{"name":"sub2"},{"name":"lo4","bridged_virtual_interface":true}],"arp_termination_table":[{"ip_address":"10.0.0.9","phys_address":"02:00:00:00:00:09"}]}`,
 		l2 + "fib/bd1/mac/02:00:00:00:00:01":                   `{"bridge_domain":"bd1","phys_address":"02:00:00:00:00:01","action":"FORWARD","outgoing_interface":"ta1","static_config":true}`,
 		l2 + "fib/bd1/mac/02:00:00:00:00:02":                   `{"bridge_domain":"bd1","phys_address":"02:00:00:00:00:02","action":"DROP"}`,
 		l2 + "xconnect/mem1":                                   `{"receive_interface":"mem1","transmit_interface":"mem2"}`,
@@ -56,6 +57,8 @@ func town() map[string]string {
 		l3 + "proxyarp-global":                                 `{"interfaces":[{"name":"lo1"},{"name":"sub1"}],"ranges":[{"first_ip_addr":"10.1.0.10","last_ip_addr":"10.1.0.20","vrf_id":5}]}`,
 		l3 + "route/if/lo1/vrf/5/dst/10.2.0.0/16/gw/10.1.0.2":  `{"vrf_id":5,"dst_network":"10.2.0.0/16","next_hop_addr":"10.1.0.2","outgoing_interface":"lo1"}`,
 		l3 + "route/if/sub1/vrf/5/dst/10.2.0.0/16/gw/10.4.0.2": `{"vrf_id":5,"dst_network":"10.2.0.0/16","next_hop_addr":"10.4.0.2","outgoing_interface":"sub1","weight":3}`,
+		l3 + "teib/lo1/peer/10.1.0.7":                          `{"interface":"lo1","peer_addr":"10.1.0.7","next_hop_addr":"10.9.0.7"}`,
+		l3 + "l3xconnect/lo3/protocol/IPV6":                    `{"interface":"lo3","protocol":"IPV6","paths":[{"outgoing_interface":"lo1","next_hop_addr":"fd01::3"}]}`,
 		l3 + "vrrp/lo1/vrid/7":                                 `{"interface":"lo1","vr_id":7,"priority":255,"interval":1000,"ip_addresses":["10.1.0.1"],"enabled":true}`,
 		l3 + "vrrp/sub1/vrid/8":                                `{"interface":"sub1","vr_id":8,"priority":9,"interval":1000,"ip_addresses":["10.4.0.9"],"enabled":true}`,
 		l3 + "dhcp-proxy/IPv4/rx-vrf/5":                        `{"source_ip_address":"10.1.0.1","rx_vrf_id":5,"servers":[{"vrf_id":6,"ip_address":"10.6.0.1"},{"ip_address":"10.9.0.1"}]}`,
@@ -80,7 +83,7 @@ func pages(sim *simulated.VPP) string {
 	var out strings.Builder
 	for _, page := range []string{
 		"show interface", "show dhcp client", "show ip6 nd", "show ip table", "show ip fib", "show bridge-domain", "show l2fib",
-		"show dhcp proxy", "show ip neighbors", "show vrrp vr", "show interface span", "show ip neighbor-config",
+		"show dhcp proxy", "show ip neighbors", "show vrrp vr", "show interface span", "show ip neighbor-config", "show arp proxy", "show l3xc", "show teib",
 	} {
 		lines := strings.Split(sim.Show(page), "\n")
 		for i, line := range lines {

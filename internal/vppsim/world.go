@@ -83,6 +83,7 @@ func cliInband(w *world, q *vlib.CliInband, r *vlib.CliInbandReply) errno {
 // show is what a command of VPP's own command line would show, in a form of ours.
 func (w *world) show(command string) string {
 	pages := map[string]func(*world) string{
+		"show arp proxy":          (*world).showProxies,
 		"show bridge-domain":      (*world).showBridges,
 		"show dhcp client":        (*world).showDHCPClients,
 		"show dhcp proxy":         (*world).showDHCPProxies,
@@ -94,6 +95,8 @@ func (w *world) show(command string) string {
 		"show ip table":           (*world).showTables,
 		"show ip6 nd":             (*world).showAutoconfs,
 		"show l2fib":              (*world).showL2FIB,
+		"show l3xc":               (*world).showL3XCs,
+		"show teib":               (*world).showTEIB,
 		"show vrrp vr":            (*world).showRouters,
 	}
 	if page := pages[command]; page != nil {

@@ -53,6 +53,10 @@ func show(c *conn.Conn, page string) (string, error) {
 		"show ip neighbor-config": (*reader).agings,
 		"show ip neighbors":       (*reader).neighbours,
 		"show vrrp vr":            (*reader).routers,
+
+		"show arp proxy": (*reader).proxies,
+		"show l3xc":      (*reader).crossConnects,
+		"show teib":      (*reader).endpoints,
 	}
 	read := pages[page]
 	if read == nil {
@@ -85,6 +89,9 @@ func (r *reader) interfaces() []string {
 			for _, a := range all[ip.IPAddressDetails](r, &ip.IPAddressDump{SwIfIndex: d.SwIfIndex, IsIPv6: ipv6}) {
 				words = append(words, vppwire.PrefixOf(a.Prefix).String())
 			}
+		}
+		if d.VtrOp != 0 {
+			words = append(words, fmt.Sprint("rewrites ", d.VtrOp))
 		}
 		lines = append(lines, strings.Join(words, " "))
 	}
