@@ -67,7 +67,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 
 	// Who may look: whoever reaches the loopback, or may use the socket.
 	web := rest.Server{Config: conf.http, Options: rest.Options{
-		Scheduler: sched, Sources: orch, Label: s.Label, Retry: conf.scheduler.retry(), Version: about(), Log: log,
+		Scheduler: sched, Sources: orch, Label: s.Label, Retry: conf.scheduler.retry(), Version: about(), VPP: vppInfo(plane), Log: log,
 	}}
 	socket.Beside = rest.Handler(web.Options)
 

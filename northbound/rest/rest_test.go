@@ -50,6 +50,7 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/scheduler/txn-history?formt=text", "", 400, "did you mean format?"},
 		{"GET", "/info/version?key=a", "", 400, "unknown argument key: want none"},
 		{"POST", "/scheduler/plan?replace=perhaps", "[]", 400, "true"},
+		{"GET", "/vpp/info", "", 404, "this agent has no VPP"},
 		{"POST", "/scheduler/retry", "", 400, "argument key is missing"},
 		{"POST", "/scheduler/retry?key=config/nothing", "", 404, "there is no such value"},
 		{"POST", "/scheduler/downstream-resync?retry=perhaps", "", 500, "true"},

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,8 +49,10 @@ type Options struct {
 
 // About is what VPP says of itself.
 type About struct {
-	Version  string // "25.10-release"
-	Messages int
+	Version   string // "25.10-release"
+	BuildDate string
+	PID       uint32 // of its process
+	Messages  int
 	// Same tells that it is the process that was given up because it did not answer: it
 	// was busy, and has all that it had.
 	Same bool
@@ -62,6 +65,9 @@ const mostPatience = time.Minute
 type Manager struct {
 	o   Options
 	now atomic.Pointer[Conn] // nil: none
+
+	mu   sync.Mutex // guards info
+	info Info
 
 	// Of the goroutine of Run:
 	patience time.Duration // the ReplyTimeout of this process of VPP
@@ -86,7 +92,7 @@ func NewManager(o Options) *Manager {
 	if o.Lost == nil {
 		o.Lost = func(error) {}
 	}
-	return &Manager{o: o, patience: o.ReplyTimeout}
+	return &Manager{o: o, info: Info{Socket: o.Socket}, patience: o.ReplyTimeout}
 }
 
 // Run keeps a connection until ctx ends, and then returns nil: that VPP is not there
@@ -103,6 +109,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		}
 		if was || err.Error() != reason {
 			reason = err.Error()
+			m.isDown(err)
 			m.o.Lost(err)
 		}
 		select {
@@ -164,11 +171,12 @@ func (m *Manager) begin(ctx context.Context, c *Conn) error {
 		return err
 	}
 	m.now.Store(c)
-	about := About{Version: version.Version, Messages: c.Messages(), Same: m.hung != 0 && m.hung == c.pid}
+	about := About{Version: version.Version, BuildDate: version.BuildDate, PID: c.pid, Messages: c.Messages(), Same: m.hung != 0 && m.hung == c.pid}
 	if m.patience = m.patienceWith(about); about.Same {
 		m.o.Log.Info("VPP was busy, and is given longer", "socket", m.o.Socket, "pid", c.pid, "silent", m.o.ProbeInterval+m.patience)
 	}
 	m.o.Log.Info("VPP is connected", "socket", m.o.Socket, "version", about.Version)
+	m.isUp(about)
 	m.o.Ready(about)
 	return nil
 }

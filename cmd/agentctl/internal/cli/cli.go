@@ -86,7 +86,7 @@ func (a *app) command() *cobra.Command {
 			"3 when the key is not there.",
 	}
 	a.flags(root.PersistentFlags())
-	root.AddCommand(a.kvdb(), a.values(), a.sources(), a.dump(), a.config(), a.explain(), a.plan())
+	root.AddCommand(a.kvdb(), a.values(), a.sources(), a.dump(), a.config(), a.explain(), a.plan(), a.vpp())
 	return root
 }
 

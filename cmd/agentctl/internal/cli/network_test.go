@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"google.golang.org/protobuf/proto"
@@ -26,6 +27,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 	"github.com/keyplane/keyplane/northbound/rest"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
 	"github.com/keyplane/keyplane/scheduler"
@@ -128,7 +130,7 @@ func network(ts *testscript.TestScript, _ bool, _ []string) {
 	s := scheduler.New(scheduler.Options{})
 	ts.Check(m.register(s))
 	ready := make(chan net.Addr, 1)
-	web := rest.Server{Config: rest.Config{Endpoint: "127.0.0.1:0"}, Options: rest.Options{Scheduler: s, Sources: twoSources{}, Label: "vpp1"}, Ready: ready}
+	web := rest.Server{Config: rest.Config{Endpoint: "127.0.0.1:0"}, Options: rest.Options{Scheduler: s, Sources: twoSources{}, Label: "vpp1", VPP: oldVPP}, Ready: ready}
 	ts.Check(web.Config.Complete())
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
@@ -146,6 +148,15 @@ func network(ts *testscript.TestScript, _ bool, _ []string) {
 	serve(ts, kvdb.Server{Stores: map[string]kvdbsync.Store{"bolt": db}, Beside: rest.Handler(web.Options)})
 	secured(ts, rest.Handler(web.Options))
 	stranger(ts)
+}
+
+// oldVPP is one that lacks something.
+func oldVPP() wire.VPP {
+	return wire.VPP{
+		Connected: true, Since: time.Now().Add(-time.Minute), Socket: "/run/vpp/api.sock", Version: "22.02-release", BuildDate: "2022-02-23",
+		PID: 77, Messages: 1600, Connections: 2, LastError: "VPP is not connected: EOF", LastErrorAt: time.Now().Add(-2 * time.Minute),
+		Capabilities: []wire.Capability{{Feature: "loopback", Message: "create_loopback_42bb5d22", Has: true}, {Feature: "DHCP client", Message: "dhcp_client_details_x"}},
+	}
 }
 
 func stranger(ts *testscript.TestScript) {

@@ -1,0 +1,14 @@
+package rest
+
+import (
+	"errors"
+	"net/http"
+)
+
+// vpp answers how VPP is.
+func (h *handler) vpp(w http.ResponseWriter, _ *http.Request, _ query) error {
+	if h.VPP == nil {
+		return notFound(errors.New("this agent has no VPP"))
+	}
+	return replyJSON(w, h.VPP())
+}
