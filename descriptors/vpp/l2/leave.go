@@ -2,6 +2,7 @@ package l2
 
 import (
 	"context"
+	"errors"
 
 	"go.fd.io/govpp/api"
 	vppif "go.fd.io/govpp/binapi/interface"
@@ -28,7 +29,7 @@ func (h *handler) leaveL2(ctx context.Context, index interface_types.InterfaceIn
 		err := h.API.Call(ctx, &vppl2.L2InterfaceVlanTagRewrite{
 			SwIfIndex: index, VtrOp: d.VtrOp, PushDot1q: d.VtrPushDot1q, Tag1: d.VtrTag1, Tag2: d.VtrTag2,
 		}, &vppl2.L2InterfaceVlanTagRewriteReply{})
-		if err != nil {
+		if err != nil && !errors.Is(err, api.INVALID_VLAN_TAG_COUNT) { // that: it makes sense in layer 2 alone
 			return err
 		}
 	}
