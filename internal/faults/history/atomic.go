@@ -8,7 +8,7 @@ import (
 // Atomic tells where an observer had seen some of the changes of one write, and
 // not yet the others.
 func Atomic(h History) (out []Violation) {
-	groups := groupsByKey(h.Writes)
+	groups, wiped := groupsByKey(h.Writes), wipes(h.Writes)
 	views := newViews(h)
 	for _, s := range h.Seen {
 		v := views.of(s.Who)
@@ -25,7 +25,7 @@ func Atomic(h History) (out []Violation) {
 					continue
 				}
 				asked[g] = true
-				if bad := v.torn(h.Writes[g], g, s.At); bad != nil {
+				if bad := v.torn(h.Writes[g], g, wiped[g], s.At); bad != nil {
 					bad.At, bad.Who = s.At, s.Who
 					out = append(out, *bad)
 				}
@@ -49,13 +49,28 @@ func groupsByKey(writes []Write) map[string][]int {
 	return out
 }
 
+// wipes has for each write the first one after it that left nothing of it.
+func wipes(writes []Write) []int {
+	out, next := make([]int, len(writes)), len(writes)
+	for i := len(writes) - 1; i >= 0; i-- {
+		out[i] = next
+		if writes[i].All {
+			next = i
+		}
+	}
+	return out
+}
+
 // torn tells that one key of the write has surely been seen as it left it, or
-// later, and another surely only as it was before.
-func (v *view) torn(w Write, made int, at time.Duration) *Violation {
+// later, and another surely only as it was before. Seen as it was after the store was
+// wiped says nothing: who doubts that may never see the write, and keep what was before.
+func (v *view) torn(w Write, made, wiped int, at time.Duration) *Violation {
 	var after, before string
 	for _, c := range w.Changes {
 		line := v.lines[c.Key]
-		if line[v.at[c.Key]].made >= made {
+		if seen := line[v.at[c.Key]].made; seen >= wiped {
+			return nil
+		} else if seen >= made {
 			after = c.Key
 		} else if line[v.last(c.Key, at)].made < made {
 			before = c.Key

@@ -56,6 +56,7 @@ func TestValidators(t *testing.T) {
 		{"wiped", "w a=1\nx a=1\nw!\nx a-", ""},
 		{"restored", "w a=1\nw a=2\nx a=2\nw! a=1\nx a=1", ""},
 		{"restored and gone", "w a=1\nx a=1\nw b=1\nx b=1\nw! a=1\nx b-", ""},
+		{"wiped, and doubted", "w a=1 b=1\nx a=1 b=1\nw a=2 b=2\nw!\nw a=3\nx a=3\nx b-", ""},
 		{"a group", "w a=1 b=1\nx a=1 b=1\nw a=2 b-\nx a=2 b-", ""},
 		{"torn", "w a=1 b=1\nx a=1", `atomic groups: x at 1s: b: is as before the write at 0s, and a is not`},
 		{"torn by a delete", "w a=1 b=1\nx a=1 b=1\nw a=2 b-\nx a=2", `atomic groups: x at 3s: b: is as before the write at 2s, and a is not`},
