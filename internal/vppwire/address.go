@@ -1,8 +1,11 @@
 package vppwire
 
 import (
+	"fmt"
+	"net"
 	"net/netip"
 
+	"go.fd.io/govpp/binapi/ethernet_types"
 	"go.fd.io/govpp/binapi/ip_types"
 )
 
@@ -43,4 +46,23 @@ func AddressWithPrefix(p netip.Prefix) ip_types.AddressWithPrefix {
 func PrefixOf[P ip_types.Prefix | ip_types.AddressWithPrefix](p P) netip.Prefix {
 	q := ip_types.Prefix(p)
 	return netip.PrefixFrom(Addr(q.Address), int(q.Len))
+}
+
+// MAC reads a MAC address, in any of the forms that net.ParseMAC knows. Longer ones are none.
+func MAC(text string) (ethernet_types.MacAddress, error) {
+	mac, err := net.ParseMAC(text)
+	if err != nil {
+		return ethernet_types.MacAddress{}, err
+	}
+	if len(mac) != len(ethernet_types.MacAddress{}) {
+		return ethernet_types.MacAddress{}, fmt.Errorf("%s: %d bytes, want a MAC address of 6", text, len(mac))
+	}
+	return ethernet_types.MacAddress(mac), nil
+}
+
+// SameMAC compares MAC addresses, however they are spelled.
+func SameMAC(a, b string) bool {
+	p, errP := MAC(a)
+	q, errQ := MAC(b)
+	return a == b || errP == nil && errQ == nil && p == q
 }

@@ -138,8 +138,8 @@ func lives() map[form]life {
 			updated:   []string{`mtu: 1400 ` + memif + `secret: "x" }`},
 			recreated: []string{memif + `}`, memif + `secret: "x" ring_size: 512 }`, `memif: { id: 3 }`, memif + `secret: "x" mode: IP }`},
 			equal:     []string{`` + memif + `secret: "x" ring_size: 1024 buffer_size: 2048 rx_queues: 1 tx_queues: 1 }`},
-			invalid:   `memif: { mode: 7 ring_size: 1000 buffer_size: 65536 secret: "123456789012345678901234" rx_queues: 256 tx_queues: 256 }`,
-			fields:    []string{"memif.mode", "memif.ring_size", "memif.buffer_size", "memif.secret", "memif.rx_queues", "memif.tx_queues"},
+			invalid:   `memif: { mode: 7 ring_size: 1000 buffer_size: 65536 secret: "123456789012345678901234" socket_filename: "` + strings.Repeat("x", 108) + `" rx_queues: 256 tx_queues: 256 }`,
+			fields:    []string{"memif.mode", "memif.ring_size", "memif.buffer_size", "memif.socket_filename", "memif.secret", "memif.rx_queues", "memif.tx_queues"},
 		},
 		{of: interfaces.Interface_AF_PACKET}: {
 			value:     `afpacket: { host_if_name: "lo" }`,

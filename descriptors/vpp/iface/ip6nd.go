@@ -3,6 +3,7 @@ package iface
 import (
 	"context"
 	"errors"
+	"net/netip"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/rd_cp"
@@ -60,4 +61,17 @@ func (h *handler) autoconfOf(name string) *interfaces.Interface_IP6ND {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.autoconf[name]
+}
+
+// configuresItself tells whether an interface takes IPv6 addresses from what routers advertise.
+func (f *found) configuresItself() bool {
+	return f.value.GetIp6Nd().GetAddressAutoconfig() || f.wanted.GetIp6Nd().GetAddressAutoconfig()
+}
+
+// ofMAC tells whether an address is one that VPP takes so: of a prefix of 64 bits and the MAC
+// address (RFC 4291, appendix A). VPP would not take it again if it were deleted (VPP rd_cp.c,
+// ip6_ra_report_handler).
+func ofMAC(p netip.Prefix) bool {
+	a := p.Addr().As16()
+	return p.Addr().Is6() && p.Bits() == 64 && a[11] == 0xff && a[12] == 0xfe
 }

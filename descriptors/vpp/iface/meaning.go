@@ -12,6 +12,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -110,10 +111,7 @@ func (f *findings) addresses(v *interfaces.Interface) {
 }
 
 func parseMAC(text string) (ethernet_types.MacAddress, bool) {
-	if text == "" {
-		return ethernet_types.MacAddress{}, false
-	}
-	mac, err := ethernet_types.ParseMacAddress(text)
+	mac, err := vppwire.MAC(text)
 	return mac, err == nil
 }
 
@@ -121,11 +119,11 @@ func parseMAC(text string) (ethernet_types.MacAddress, bool) {
 // is compared there.
 func (h *handler) equivalent(_ string, old, new *interfaces.Interface) bool {
 	return formOf(old) == formOf(new) && old.GetEnabled() == new.GetEnabled() &&
-		h.sameMAC(old, new) && h.sameMTU(old, new) && h.sameLink(old, new) && sameParts(old, new)
+		h.sameMAC(old, new) && h.sameMTU(old, new) && h.sameLink(old, new) && h.sameParts(old, new)
 }
 
 // sameParts compares what only makes derived values.
-func sameParts(old, new *interfaces.Interface) bool {
+func (h *handler) sameParts(old, new *interfaces.Interface) bool {
 	sorted := func(v *interfaces.Interface) []string { return slices.Sorted(slices.Values(v.GetIpAddresses())) }
 	members := func(v *interfaces.Interface) []*interfaces.BondLink_BondedInterface {
 		return slices.SortedFunc(slices.Values(v.GetBond().GetBondedInterfaces()), func(a, b *interfaces.BondLink_BondedInterface) int {
@@ -133,14 +131,23 @@ func sameParts(old, new *interfaces.Interface) bool {
 		})
 	}
 	same := func(a, b *interfaces.BondLink_BondedInterface) bool { return proto.Equal(a, b) }
-	return old.GetVrf() == new.GetVrf() && slices.EqualFunc(members(old), members(new), same) && slices.Equal(sorted(old), sorted(new)) &&
+	return h.vrfOf(old) == h.vrfOf(new) && slices.EqualFunc(members(old), members(new), same) && slices.Equal(sorted(old), sorted(new)) &&
 		proto.Equal(old.GetUnnumbered(), new.GetUnnumbered()) && old.GetSetDhcpClient() == new.GetSetDhcpClient() &&
 		proto.Equal(old.GetIp6Nd(), new.GetIp6Nd())
 }
 
+// vrfOf is the VRF that an interface is put into: none as long as it has no address, or
+// that of whom it borrows one.
+func (h *handler) vrfOf(v *interfaces.Interface) uint32 {
+	if ipv4, ipv6 := h.versionsOf(v); v.GetUnnumbered() != nil || !ipv4 && !ipv6 {
+		return 0
+	}
+	return v.GetVrf()
+}
+
 // sameMAC: none in the new value is any.
 func (h *handler) sameMAC(old, new *interfaces.Interface) bool {
-	return h.kindOf(new).noMAC || new.GetPhysAddress() == "" || strings.EqualFold(old.GetPhysAddress(), new.GetPhysAddress())
+	return h.kindOf(new).noMAC || new.GetPhysAddress() == "" || vppwire.SameMAC(old.GetPhysAddress(), new.GetPhysAddress())
 }
 
 // mtu is what the interface is to have; 0: what VPP gives it.

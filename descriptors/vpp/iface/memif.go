@@ -22,6 +22,9 @@ const (
 	memifBuffer = 2048
 )
 
+// longestSocket is that of the name of a socket's file (VPP memif.api, string socket_filename[108]).
+const longestSocket = 107
+
 // longestSecret is that of a memif (VPP memif.api, string secret[24]).
 const longestSecret = 23
 
@@ -47,6 +50,9 @@ func validateMemif(f *findings, v *interfaces.Interface) {
 	f.ring("memif.ring_size", m.GetRingSize())
 	if m.GetBufferSize() > 1<<16-1 {
 		f.Add("memif.buffer_size", m.GetBufferSize(), "at most 65535")
+	}
+	if file := m.GetSocketFilename(); len(file) > longestSocket {
+		f.Add("memif.socket_filename", file, "at most %d bytes (it has %d)", longestSocket, len(file))
 	}
 	if len(m.GetSecret()) > longestSecret {
 		f.Add("memif.secret", "(secret)", "at most %d bytes", longestSecret)

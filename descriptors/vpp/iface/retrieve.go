@@ -219,10 +219,12 @@ func (h *handler) lookAt(ctx context.Context, f *found) error {
 			return err
 		}
 		for _, p := range addresses {
-			if p == f.leased {
+			text := h.spelled(p, f.wanted)
+			declared := slices.Contains(f.wanted.GetIpAddresses(), text)
+			if p == f.leased || !declared && f.configuresItself() && ofMAC(p) {
 				continue // it comes and goes by itself
 			}
-			f.value.IpAddresses = append(f.value.IpAddresses, h.spelled(p, f.wanted))
+			f.value.IpAddresses = append(f.value.IpAddresses, text)
 		}
 		table := &vppif.SwInterfaceGetTableReply{}
 		if err := h.API.Call(ctx, &vppif.SwInterfaceGetTable{SwIfIndex: f.details.SwIfIndex, IsIPv6: ipv6}, table); err != nil {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"go.fd.io/govpp/binapi/ethernet_types"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -36,7 +36,7 @@ func validateBridge(_ string, v *l2.BridgeDomain) error {
 	f.members(v.GetInterfaces())
 	for i, e := range v.GetArpTerminationTable() {
 		field := fmt.Sprintf("arp_termination_table[%d].", i)
-		if _, err := netip.ParseAddr(e.GetIpAddress()); err != nil {
+		if a, err := netip.ParseAddr(e.GetIpAddress()); err != nil || a.Zone() != "" {
 			f.Add(field+"ip_address", e.GetIpAddress(), `an address, such as "10.0.0.1" or "fd00::1"`)
 		}
 		f.mac(field+"phys_address", e.GetPhysAddress())
@@ -70,7 +70,7 @@ func (f *faults) members(all []*l2.BridgeDomain_Interface) {
 }
 
 func (f *faults) mac(field, text string) {
-	if _, err := ethernet_types.ParseMacAddress(text); err != nil {
+	if _, err := vppwire.MAC(text); err != nil {
 		f.Add(field, text, `a MAC address, such as "02:00:00:00:00:01"`)
 	}
 }
@@ -114,7 +114,7 @@ func arpEntries(v *l2.BridgeDomain) []arpEntry {
 	byIP := map[netip.Addr]arpEntry{}
 	for _, e := range v.GetArpTerminationTable() {
 		ip, errIP := netip.ParseAddr(e.GetIpAddress())
-		mac, errMAC := ethernet_types.ParseMacAddress(e.GetPhysAddress())
+		mac, errMAC := vppwire.MAC(e.GetPhysAddress())
 		if errIP == nil && errMAC == nil {
 			byIP[ip] = arpEntry{ip, mac}
 		}
@@ -170,7 +170,7 @@ func validateFIB(_ string, v *l2.FIBEntry) error {
 // equivalentFIB: what is dropped is always static, and so is the entry of a BVI.
 func equivalentFIB(_ string, old, new *l2.FIBEntry) bool {
 	static := func(v *l2.FIBEntry) bool { return v.GetStaticConfig() || v.GetAction() == l2.FIBEntry_DROP }
-	return strings.EqualFold(old.GetPhysAddress(), new.GetPhysAddress()) && old.GetAction() == new.GetAction() &&
+	return vppwire.SameMAC(old.GetPhysAddress(), new.GetPhysAddress()) && old.GetAction() == new.GetAction() &&
 		old.GetOutgoingInterface() == new.GetOutgoingInterface() && static(old) == static(new) &&
 		old.GetBridgedVirtualInterface() == new.GetBridgedVirtualInterface()
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"strings"
 
 	"go.fd.io/govpp/api"
-	"go.fd.io/govpp/binapi/ethernet_types"
 	"go.fd.io/govpp/binapi/interface_types"
 	vppl2 "go.fd.io/govpp/binapi/l2"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -42,7 +41,7 @@ func (h *handler) deleteFIB(ctx context.Context, _ string, v *l2.FIBEntry, meta 
 }
 
 func (h *handler) setFIB(ctx context.Context, v *l2.FIBEntry, meta FIBMeta, add bool) error {
-	mac, err := ethernet_types.ParseMacAddress(v.GetPhysAddress())
+	mac, err := vppwire.MAC(v.GetPhysAddress())
 	if err != nil {
 		return err
 	}
@@ -88,7 +87,8 @@ func (h *handler) retrieveFIBs(ctx context.Context, wanted []scheduler.Wanted[*l
 
 // placeOf is what tells entries apart, however they are spelled.
 func placeOf(v *l2.FIBEntry) string {
-	return v.GetBridgeDomain() + "/" + strings.ToLower(v.GetPhysAddress())
+	mac, _ := vppwire.MAC(v.GetPhysAddress())
+	return v.GetBridgeDomain() + "/" + mac.String()
 }
 
 // entryOf is an entry as a value; nil: its bridge domain or its interface is gone.

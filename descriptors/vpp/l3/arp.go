@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"strings"
 	"sync"
 
 	"go.fd.io/govpp/api"
-	"go.fd.io/govpp/binapi/ethernet_types"
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/ip_neighbor"
 	"go.fd.io/govpp/binapi/ip_types"
@@ -32,7 +30,7 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 
 		Validate: validateARP,
 		Equivalent: func(_ string, old, new *l3.ARPEntry) bool {
-			return old.GetStatic() == new.GetStatic() && strings.EqualFold(old.GetPhysAddress(), new.GetPhysAddress())
+			return old.GetStatic() == new.GetStatic() && vppwire.SameMAC(old.GetPhysAddress(), new.GetPhysAddress())
 		},
 		// VPP does not make a static neighbour a dynamic one with another address.
 		Recreate: func(_ string, old, new *l3.ARPEntry, _ struct{}) bool { return old.GetStatic() && !new.GetStatic() },
@@ -86,7 +84,7 @@ func validateARP(_ string, v *l3.ARPEntry) error {
 	if a, err := netip.ParseAddr(v.GetIpAddress()); err != nil || a.Zone() != "" {
 		f.Add("ip_address", v.GetIpAddress(), `an address, such as "10.0.0.1" or "fd00::1"`)
 	}
-	if _, err := ethernet_types.ParseMacAddress(v.GetPhysAddress()); err != nil {
+	if _, err := vppwire.MAC(v.GetPhysAddress()); err != nil {
 		f.Add("phys_address", v.GetPhysAddress(), `a MAC address, such as "02:00:00:00:00:01"`)
 	}
 	return f.Err()
@@ -101,7 +99,7 @@ func (h handler) changeNeighbour(ctx context.Context, v *l3.ARPEntry, add bool) 
 	if err != nil {
 		return err
 	}
-	mac, err := ethernet_types.ParseMacAddress(v.GetPhysAddress())
+	mac, err := vppwire.MAC(v.GetPhysAddress())
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func validateL3XC(_ string, v *l3.L3XConnect) error {
 		if p.GetOutgoingInterface() == "" {
 			f.Add(field+"outgoing_interface", "", "the name of an interface")
 		}
-		if next, err := netip.ParseAddr(p.GetNextHopAddr()); p.GetNextHopAddr() != "" && (err != nil || next.Is6() != ipv6) {
+		if next, err := netip.ParseAddr(p.GetNextHopAddr()); p.GetNextHopAddr() != "" && (err != nil || next.Is6() != ipv6 || next.Zone() != "") {
 			f.Add(field+"next_hop_addr", p.GetNextHopAddr(), "an address of the IP version %s, or nothing", v.GetProtocol())
 		}
 		if p.GetWeight() > mostWeight {
