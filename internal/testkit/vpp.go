@@ -32,7 +32,7 @@ func StartVPPHere(t testing.TB, program string) *VPP {
 
 func startVPP(t testing.TB, program string, namespaces uintptr) *VPP {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "vpp") // its configuration has no way to quote what names of tests may have
+	dir, err := os.MkdirTemp("", "vpp") //nolint:usetesting // its configuration has no way to quote what names of tests may have
 	if err != nil {
 		t.Fatal(err)
 	}

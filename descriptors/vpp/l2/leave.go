@@ -13,7 +13,8 @@ import (
 )
 
 // leaveL2 asks what has an interface leave layer 2. VPP forgets then how the tags of its
-// packets are rewritten, so that is put back.
+// packets are rewritten, so that is put back, of a sub-interface: another one has it from
+// who had its index before.
 func (h *handler) leaveL2(ctx context.Context, index interface_types.InterfaceIndex, request, reply api.Message) error {
 	before, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: index})
 	if err != nil {
@@ -23,7 +24,7 @@ func (h *handler) leaveL2(ctx context.Context, index interface_types.InterfaceIn
 		return err
 	}
 	for _, d := range before {
-		if d.SwIfIndex != index || d.VtrOp == 0 {
+		if d.SwIfIndex != index || d.Type != interface_types.IF_API_TYPE_SUB || d.VtrOp == 0 {
 			continue // index 0 stands for all
 		}
 		err := h.API.Call(ctx, &vppl2.L2InterfaceVlanTagRewrite{
