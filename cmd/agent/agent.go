@@ -98,6 +98,7 @@ func southbounds(sched *scheduler.Scheduler, conf configuration, label string, l
 	conf.linux.Allocations, conf.vpp.Allocations = book, book
 	conf.vpp.Log = log
 	conf.vpp.LinuxHost = func(name string) (string, bool) { return host.HostName(name) }
+	conf.vpp.RaiseLink = func(name string) error { return host.RaiseLink(name) }
 	if plane, err = vpp.Register(sched, conf.vpp); err != nil {
 		return nil, nil, err
 	}

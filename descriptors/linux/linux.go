@@ -15,10 +15,12 @@ package linux
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"github.com/keyplane/keyplane/descriptors/linux/iface"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
@@ -110,6 +112,24 @@ func (p *Plugin) HostName(name string) (host string, ok bool) {
 	}
 	meta, ok := p.links.Get(name)
 	return meta.HostName, ok && meta.Namespace == nil
+}
+
+// RaiseLink puts up a link of the agent's own namespace. That there is none of that name is no
+// error.
+func (p *Plugin) RaiseLink(host string) error {
+	own, err := p.spaces.Own()
+	if err != nil {
+		return fmt.Errorf("linux: %w", err)
+	}
+	defer own.Close()
+	link, err := own.LinkByName(host)
+	if err == nil && !link.Up {
+		err = own.SetUp(link.Index, true)
+	}
+	if err != nil && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("linux: %w", err)
+	}
+	return nil
 }
 
 // Run watches until ctx ends. Without it everything works, but what others do in

@@ -48,6 +48,9 @@ type Options struct {
 	// LinuxHost tells which name a Linux interface that stands has in the kernel.
 	// Defaults to knowing none.
 	LinuxHost func(name string) (host string, ok bool)
+	// RaiseLink puts up a link of the host, if there is one of that name. Defaults to
+	// doing nothing.
+	RaiseLink func(host string) error
 	// Allocations are what references to allocated addresses refer to. Defaults to none.
 	Allocations alloc.Book
 }
@@ -80,7 +83,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	})
 	var linkChanged func(name string) // there before anything runs
 	var err error
-	p.links, p.events, err = iface.Register(s, iface.Options{API: p.manager, Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, LinkChanged: func(name string) { linkChanged(name) }, Allocations: o.Allocations})
+	p.links, p.events, err = iface.Register(s, iface.Options{API: p.manager, Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, RaiseLink: o.RaiseLink, LinkChanged: func(name string) { linkChanged(name) }, Allocations: o.Allocations})
 	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}

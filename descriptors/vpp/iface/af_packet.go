@@ -116,6 +116,19 @@ func deleteAFPacket(ctx context.Context, h *handler, v *interfaces.Interface, me
 	return err
 }
 
+// raise puts up the link of the host that v is on, which VPP puts down together with v (VPP
+// af_packet/device.c, af_packet_interface_admin_up_down): it is not VPP's, and v waits for it
+// to be up. One that is declared is kept as declared by who keeps Linux.
+func (h *handler) raise(v *interfaces.Interface) {
+	host := v.GetAfpacket().GetHostIfName()
+	if host == "" {
+		return
+	}
+	if err := h.RaiseLink(host); err != nil {
+		h.Log.Warn("VPP has put down a link of the host, which stays so", "interface", v.GetName(), "link", host, "err", err)
+	}
+}
+
 // retrieveAFPackets says what a link is as the value does: VPP knows its name alone.
 func retrieveAFPackets(ctx context.Context, h *handler, all map[uint32]*found) error {
 	if !anyOf(all, "af-packet") {

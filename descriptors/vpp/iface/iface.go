@@ -81,6 +81,9 @@ type Options struct {
 	// LinuxHost tells which name a Linux interface that stands has in the kernel.
 	// Defaults to knowing none.
 	LinuxHost func(name string) (host string, ok bool)
+	// RaiseLink puts up a link of the host, if there is one of that name. Defaults to
+	// doing nothing.
+	RaiseLink func(host string) error
 	// LinkChanged is told the interfaces whose links have changed. Defaults to telling nobody.
 	LinkChanged func(name string)
 	// Allocations are what references of addresses refer to. Defaults to none.
@@ -170,6 +173,9 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 	}
 	if o.LinuxHost == nil {
 		o.LinuxHost = func(string) (string, bool) { return "", false }
+	}
+	if o.RaiseLink == nil {
+		o.RaiseLink = func(string) error { return nil }
 	}
 	h := &handler{
 		Options: o, kinds: kinds(), observe: s.Observe, made: map[string]uint32{}, last: map[string]uint32{}, owners: map[uint32]string{}, left: map[string]uint32{}, autoconf: map[string]*interfaces.Interface_IP6ND{},

@@ -104,6 +104,7 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 		h.stays(v.GetName())
 		return err
 	}
+	h.raise(v)
 	h.forget(v.GetName())
 	h.orphans.seen(meta.Index, false)
 	if h.observe != nil && meta.DevType != hardware {

@@ -18,6 +18,9 @@ import (
 // is no error.
 func (h *handler) enable(ctx context.Context, meta Meta, v *interfaces.Interface) error {
 	err := h.setEnabled(ctx, meta, v.GetEnabled())
+	if err == nil && !v.GetEnabled() {
+		h.raise(v)
+	}
 	parent, known := h.index.Get(v.GetSub().GetParentName())
 	if !known || !errors.Is(err, api.UNSPECIFIED) {
 		return err
