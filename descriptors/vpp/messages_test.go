@@ -1,6 +1,7 @@
 package vpp_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"go/ast"
@@ -49,15 +50,15 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// otherwise is how the code does without messages that have no older variant.
+var otherwise = map[string]string{"ip_neighbor_config_get": "what was set last counts"}
+
 func messageLines(t *testing.T) (lines []string) {
 	used, lacking := usedMessages(t), lackingIn(t)
 	for name, by := range used {
 		without, instead := lacking[name], ""
 		if without != "" {
-			instead = "what needs it is UNIMPLEMENTED"
-			if older := olderVariants(name, used); len(older) > 0 {
-				instead = strings.Join(older, ", then ")
-			}
+			instead = cmp.Or(strings.Join(olderVariants(name, used), ", then "), otherwise[name], "what needs it is UNIMPLEMENTED")
 		}
 		slices.Sort(by)
 		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s |\n", name, strings.Join(slices.Compact(by), ", "), without, instead))

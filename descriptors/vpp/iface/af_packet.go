@@ -8,6 +8,8 @@ import (
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/af_packet"
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
@@ -64,7 +66,8 @@ func (h *handler) linkOf(v *interfaces.Interface) (string, error) {
 	return "", fmt.Errorf("interface %s of Linux: %w", linux, ErrNotThere)
 }
 
-// createAFPacket takes up an interface that is on the link already: there can be but one.
+// createAFPacket takes up an interface that is on the link already, and has no other name: there
+// can be but one.
 func createAFPacket(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
 	host, err := h.linkOf(v)
 	if err != nil {
@@ -83,19 +86,27 @@ func createAFPacket(ctx context.Context, h *handler, v *interfaces.Interface) (u
 	if _, newer := request.(*af_packet.AfPacketCreateV3); newer {
 		reply := &af_packet.AfPacketCreateV3Reply{}
 		err = h.API.Call(ctx, request, reply)
-		return uint32(reply.SwIfIndex), unlessExists(err)
+		return uint32(reply.SwIfIndex), h.unlessFree(ctx, v, reply.SwIfIndex, err)
 	}
 	reply := &af_packet.AfPacketCreateV2Reply{}
 	err = h.API.Call(ctx, request, reply)
-	return uint32(reply.SwIfIndex), unlessExists(err)
+	return uint32(reply.SwIfIndex), h.unlessFree(ctx, v, reply.SwIfIndex, err)
 }
 
-// unlessExists is err, unless the reply has the index of what is there already.
-func unlessExists(err error) error {
-	if errors.Is(err, api.IF_ALREADY_EXISTS) {
+// unlessFree is err, unless it says that there is an interface already, which v may have: that
+// of the index.
+func (h *handler) unlessFree(ctx context.Context, v *interfaces.Interface, index interface_types.InterfaceIndex, err error) error {
+	if !errors.Is(err, api.IF_ALREADY_EXISTS) {
+		return err
+	}
+	all, lookErr := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: index})
+	switch {
+	case lookErr != nil || len(all) != 1:
+		return errors.Join(err, lookErr)
+	case all[0].Tag == "" || all[0].Tag == v.GetName():
 		return nil
 	}
-	return err
+	return fmt.Errorf("interface %s is on that link: %w", all[0].Tag, err)
 }
 
 // linkPrefix begins the names of AF_PACKET interfaces in VPP; the link follows.
