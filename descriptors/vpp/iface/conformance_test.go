@@ -277,7 +277,7 @@ func (l life) suite(t *testing.T, kind form) conformance.Suite[*interfaces.Inter
 		Invalid: []conformance.Invalid[*interfaces.Interface]{
 			{Name: "all at once", Value: v(name, l.invalid), Fields: l.fields},
 			{Name: "no link, no name", Value: v(strings.Repeat("x", 64), `unnumbered: {} ip_addresses: "10.0.0.1/24"`), Fields: append(l.missing(kind), "name", "unnumbered.interface_with_ip", "ip_addresses")},
-			{Name: "no type", Value: &interfaces.Interface{}, Fields: []string{"name", "type"}},
+			{Name: "no type", Value: &interfaces.Interface{Vrf: noVRF}, Fields: []string{"name", "type", "vrf"}},
 			{Name: "a type that is none", Value: &interfaces.Interface{Name: "if1", Type: 99}, Fields: []string{"type"}},
 		},
 	}

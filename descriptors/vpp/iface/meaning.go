@@ -24,6 +24,9 @@ const longestName = 63
 // mostMTU is the limit of the model.
 const mostMTU = 9216
 
+// noVRF is an ID that VPP means no VRF by.
+const noVRF = ^uint32(0)
+
 // findings collects what is wrong.
 type findings struct{ models.Faults }
 
@@ -43,6 +46,9 @@ func (h *handler) validate(_ string, v *interfaces.Interface) error {
 	}
 	if v.GetMtu() > mostMTU {
 		f.Add("mtu", v.GetMtu(), "at most %d", mostMTU)
+	}
+	if v.GetVrf() == noVRF {
+		f.Add("vrf", v.GetVrf(), "a number below 4294967295")
 	}
 	return f.Err()
 }

@@ -103,6 +103,8 @@ func TestRouteConforms(t *testing.T) {
 			{Name: "all at once", Value: &l3.Route{DstNetwork: "10.1.0.1/16", NextHopAddr: "fd00::1", Weight: 256, Preference: 256, ViaVrfId: 3},
 				Fields: []string{"dst_network", "next_hop_addr", "weight", "preference", "via_vrf_id"}},
 			{Name: "neither", Value: &l3.Route{DstNetwork: "10.0.0.0", NextHopAddr: "x", OutgoingInterface: "if1"}, Fields: []string{"dst_network", "next_hop_addr"}},
+			{Name: "no tables", Value: &l3.Route{Type: l3.Route_INTER_VRF, VrfId: noTable, ViaVrfId: noTable - 1, DstNetwork: "10.1.0.0/16"}, Fields: []string{"vrf_id"}},
+			{Name: "via no table", Value: &l3.Route{Type: l3.Route_INTER_VRF, ViaVrfId: noTable, DstNetwork: "10.1.0.0/16"}, Fields: []string{"via_vrf_id"}},
 			{Name: "nowhere", Value: &l3.Route{DstNetwork: "10.1.0.0/16"}, Fields: []string{"outgoing_interface"}},
 			{Name: "into itself", Value: &l3.Route{DstNetwork: "10.1.0.0/16", Type: l3.Route_INTER_VRF, OutgoingInterface: "if1"},
 				Fields: []string{"via_vrf_id", "outgoing_interface"}},
@@ -176,7 +178,7 @@ func TestTEIBConforms(t *testing.T) {
 			{Name: "spelling", From: v(peer + `next_hop_addr: "FD00:0::7"`), To: v(peer + `next_hop_addr: "fd00::7"`), How: conformance.Unchanged},
 		},
 		Invalid: []conformance.Invalid[*l3.TeibEntry]{
-			{Name: "all at once", Value: &l3.TeibEntry{PeerAddr: "x"}, Fields: []string{"interface", "peer_addr", "next_hop_addr"}},
+			{Name: "all at once", Value: &l3.TeibEntry{PeerAddr: "x", VrfId: noTable}, Fields: []string{"interface", "peer_addr", "next_hop_addr", "vrf_id"}},
 		},
 	})
 }
@@ -263,7 +265,7 @@ func TestDHCPProxyConforms(t *testing.T) {
 			{Name: "order", From: v(`source_ip_address: "10.1.0.1" ` + one + two), To: v(`source_ip_address: "10.1.0.1" ` + two + one), How: conformance.Unchanged},
 		},
 		Invalid: []conformance.Invalid[*l3.DHCPProxy]{
-			{Name: "nothing", Value: &l3.DHCPProxy{}, Fields: []string{"source_ip_address", "servers"}},
+			{Name: "nothing", Value: &l3.DHCPProxy{RxVrfId: noTable}, Fields: []string{"source_ip_address", "rx_vrf_id", "servers"}},
 			{Name: "versions", Value: v(`source_ip_address: "10.1.0.1" servers: { ip_address: "fd00::1" } servers: { ip_address: "x" } servers: { ip_address: "0.0.0.0" }`),
 				Fields: []string{"servers[0].ip_address", "servers[1].ip_address", "servers[2].ip_address"}},
 		},

@@ -48,12 +48,14 @@ func validateDHCPProxy(_ string, v *l3.DHCPProxy) error {
 	source, err := netip.ParseAddr(v.GetSourceIpAddress())
 	known := err == nil
 	f.host("source_ip_address", v.GetSourceIpAddress())
+	f.table("rx_vrf_id", v.GetRxVrfId())
 	if len(v.GetServers()) == 0 {
 		f.Add("servers", "", "at least one server")
 	}
 	for i, s := range v.GetServers() {
 		field := fmt.Sprintf("servers[%d].ip_address", i)
 		f.host(field, s.GetIpAddress())
+		f.table(fmt.Sprintf("servers[%d].vrf_id", i), s.GetVrfId())
 		if a, err := netip.ParseAddr(s.GetIpAddress()); err == nil && known && a.Is6() != source.Is6() {
 			f.Add(field, s.GetIpAddress(), "an address of the same IP version as source_ip_address")
 		}

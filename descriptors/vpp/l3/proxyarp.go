@@ -52,6 +52,7 @@ func validateProxy(_ string, v *l3.ProxyARP) error {
 		field := fmt.Sprintf("ranges[%d].", i)
 		first, errFirst := netip.ParseAddr(r.GetFirstIpAddr())
 		last, errLast := netip.ParseAddr(r.GetLastIpAddr())
+		f.table(field+"vrf_id", r.GetVrfId())
 		if errFirst != nil || !first.Is4() {
 			f.Add(field+"first_ip_addr", r.GetFirstIpAddr(), `an IPv4 address, such as "10.0.0.1"`)
 		}

@@ -65,10 +65,10 @@ func standing[V scheduler.Message](t *testing.T, d scheduler.Descriptor[V, struc
 
 func TestMeaningOfProxyARP(t *testing.T) {
 	bad := parse[*l3.ProxyARP](t, `interfaces: {} interfaces: { name: "if1" } interfaces: { name: "if1" }
-		ranges: { first_ip_addr: "fd00::1" last_ip_addr: "x" } ranges: { first_ip_addr: "10.0.0.2" last_ip_addr: "10.0.0.1" }`)
+		ranges: { first_ip_addr: "fd00::1" last_ip_addr: "x" } ranges: { first_ip_addr: "10.0.0.2" last_ip_addr: "10.0.0.1" vrf_id: 4294967295 }`)
 	got := models.Fields(validateProxy("", bad))
 	slices.Sort(got)
-	want := []string{"interfaces[0].name", "interfaces[2].name", "ranges[0].first_ip_addr", "ranges[0].last_ip_addr", "ranges[1].last_ip_addr"}
+	want := []string{"interfaces[0].name", "interfaces[2].name", "ranges[0].first_ip_addr", "ranges[0].last_ip_addr", "ranges[1].last_ip_addr", "ranges[1].vrf_id"}
 	if !slices.Equal(got, want) {
 		t.Errorf("refused: %q, want %q", got, want)
 	}

@@ -19,6 +19,7 @@ func validateRoute(_ string, v *l3.Route) error {
 	f.destination(v.GetDstNetwork())
 	f.nextHop(v)
 	f.kind(v)
+	f.table("vrf_id", v.GetVrfId())
 	if v.GetWeight() > mostWeight {
 		f.Add("weight", v.GetWeight(), "at most 255")
 	}
@@ -78,6 +79,7 @@ func (f *faults) kind(v *l3.Route) {
 			f.Add("outgoing_interface", "", "an interface, or next_hop_addr")
 		}
 	case l3.Route_INTER_VRF:
+		f.table("via_vrf_id", v.GetViaVrfId())
 		if v.GetViaVrfId() == v.GetVrfId() {
 			f.Add("via_vrf_id", v.GetViaVrfId(), "another VRF than vrf_id")
 		}

@@ -58,6 +58,7 @@ func validateTEIB(_ string, v *l3.TeibEntry) error {
 	}
 	f.address("peer_addr", v.GetPeerAddr())
 	f.address("next_hop_addr", v.GetNextHopAddr())
+	f.table("vrf_id", v.GetVrfId())
 	return f.Err()
 }
 

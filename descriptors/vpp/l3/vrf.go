@@ -26,9 +26,7 @@ const (
 
 func validateVRF(_ string, v *l3.VrfTable) error {
 	var f faults
-	if v.GetId() == noTable {
-		f.Add("id", v.GetId(), "a number below 4294967295")
-	}
+	f.table("id", v.GetId())
 	if l3.VrfTable_Protocol_name[int32(v.GetProtocol())] == "" {
 		f.Add("protocol", int32(v.GetProtocol()), "IPV4 or IPV6")
 	}
@@ -36,6 +34,13 @@ func validateVRF(_ string, v *l3.VrfTable) error {
 		f.Add("label", v.GetLabel(), "at most %d bytes", longestLabel)
 	}
 	return f.Err()
+}
+
+// table checks the ID of a table.
+func (f *faults) table(field string, id uint32) {
+	if id == noTable {
+		f.Add(field, id, "a number below 4294967295")
+	}
 }
 
 func isIPv6(v *l3.VrfTable) bool { return v.GetProtocol() == l3.VrfTable_IPV6 }
