@@ -20,15 +20,24 @@ func (m *Model) Marshal(v proto.Message) ([]byte, error) {
 	if !m.is(v) {
 		return nil, fmt.Errorf("%w: %T is not a value of %s", ErrNoModel, v, m.Name())
 	}
+	out, err := JSON(v)
+	if err != nil {
+		return nil, fmt.Errorf("value of %s: %w", m.Name(), err)
+	}
+	return out, nil
+}
+
+// JSON returns v as [Model.Marshal] does, of whatever model it is, or of none.
+func JSON(v proto.Message) ([]byte, error) {
 	// The order is that of the fields; only the space between them is random.
 	spaced, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("value of %s: %w", m.Name(), err)
+		return nil, err
 	}
 	var out bytes.Buffer
 	out.Grow(len(spaced))
 	if err := json.Compact(&out, spaced); err != nil {
-		return nil, fmt.Errorf("value of %s: %w", m.Name(), err)
+		return nil, err
 	}
 	return out.Bytes(), nil
 }

@@ -73,6 +73,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 
 	// Who is told: whoever reads the stores that status is published into.
 	told := stores.publishers(s.root(), conf.orchestrator.publishing(s.PublishStatus), sched, log)
+	told = append(told, stores.watchers(s.root(), conf.vpp.Interfaces.StatusPublishers, plane, log)...)
 
 	below := slices.Concat(told, known.tasks(), []task{sched.Run, host.Run, plane.Run, socket.Run})
 	above := append(stores.tasks(), orch.Run, web.Run, standing.announce(tell))

@@ -1,11 +1,17 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/orchestrator/publish"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -16,6 +22,42 @@ type publishing struct {
 	all    bool
 	stores []string
 	rate   int
+}
+
+// interfaceStates is where the states of VPP's interfaces stand, below the agent's root.
+const interfaceStates = "vpp/status/v2/interface/"
+
+// watchers are a task for each store that the states of VPP's interfaces are published into.
+func (s stores) watchers(root string, names []string, plane *vpp.Plugin, log *slog.Logger) (out []task) {
+	for _, name := range names {
+		at := slices.IndexFunc(s, func(one store) bool { return one.name == name })
+		if at < 0 {
+			log.Warn("states of interfaces are not published into a store that is not used", "source", name)
+			continue
+		}
+		into, able := s[at].connector.(kvdbsync.Publisher)
+		if !able {
+			log.Warn("states of interfaces cannot be published into this store", "source", name)
+			continue
+		}
+		states := plane.States()
+		out = append(out, publish.Table{
+			Options: publish.Options{Name: name, Store: into, Root: root, Log: log},
+			Below:   interfaceStates, News: states.Turned,
+			Read: func(ctx context.Context) (map[string][]byte, error) { return texts(states.Read(ctx)) },
+		}.Run)
+	}
+	return out
+}
+
+// texts are messages as the stores hold them.
+func texts[V proto.Message](all map[string]V, err error) (map[string][]byte, error) {
+	out := make(map[string][]byte, len(all))
+	for key, v := range all {
+		text, wrong := models.JSON(v)
+		out[key], err = text, errors.Join(err, wrong)
+	}
+	return out, err
 }
 
 // publishers are a task for each store that status is published into.

@@ -179,7 +179,7 @@ func BenchmarkVPPPut(b *testing.B) {
 	reportLatency(b, "watch", watched)
 	reportLatency(b, "request", asked)
 	reportLatency(b, "agent", ours)
-	b.ReportMetric(float64((ours[len(ours)/2]-watched[len(watched)/2]-asked[len(asked)/2]).Microseconds()), "more-p50-us")
+	b.ReportMetric(float64((ours[len(ours)/2] - watched[len(watched)/2] - asked[len(asked)/2]).Microseconds()), "more-p50-us")
 	v.empty(n)
 }
 

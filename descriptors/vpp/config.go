@@ -47,6 +47,6 @@ func notNegative(key string, d time.Duration) error {
 type InterfacesConfig struct {
 	// MTU of interfaces that declare none; 0: what VPP gives them.
 	MTU uint32 `yaml:"mtu"`
-	// StatusPublishers is accepted, and has no effect yet.
+	// StatusPublishers are the stores into which the states of interfaces are published.
 	StatusPublishers []string `yaml:"status-publishers"`
 }

@@ -19,7 +19,7 @@ func TestSamples(t *testing.T) {
 			t.Errorf("%s: %v, unknown keys %v", name, err, unknown)
 		}
 	}
-	want := Config{Socket: "/run/vpp/api.sock", ProbeInterval: time.Second, ProbeTimeout: 250 * time.Millisecond, RetryTimeout: time.Second}
+	want := Config{Socket: "/run/vpp/api.sock", StatsSocket: "/run/vpp/stats.sock", ProbeInterval: time.Second, ProbeTimeout: 250 * time.Millisecond, RetryTimeout: time.Second}
 	if c != want || !reflect.DeepEqual(i, InterfacesConfig{}) {
 		t.Errorf("read %+v, %+v", c, i)
 	}

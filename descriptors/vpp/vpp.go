@@ -57,9 +57,14 @@ type Options struct {
 
 // A Plugin keeps the connection for the descriptors.
 type Plugin struct {
+	sched   *scheduler.Scheduler
+	log     *slog.Logger
 	manager *conn.Manager
 	links   iface.Index
 	events  *iface.Events
+
+	statsSocket string
+	states      []*States // that are told when links change; there before Run
 }
 
 // Register adds the descriptors to s. It is to be called before s runs.
@@ -67,7 +72,10 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	group, guard := s.Group(Southbound), newGuard(o.Memory, o.Log)
 	group.Around(guard.do)
-	p := &Plugin{}
+	p := &Plugin{
+		sched: s, log: o.Log,
+		statsSocket: cmp.Or(o.Connection.StatsSocket, "/run/vpp/stats.sock"),
+	}
 	p.manager = conn.NewManager(conn.Options{
 		Socket:        o.Connection.Socket,
 		ProbeInterval: o.Connection.ProbeInterval, ReplyTimeout: o.Connection.ProbeTimeout,
@@ -83,7 +91,10 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	})
 	var linkChanged func(name string) // there before anything runs
 	var err error
-	p.links, p.events, err = iface.Register(s, iface.Options{API: p.manager, Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, RaiseLink: o.RaiseLink, LinkChanged: func(name string) { linkChanged(name) }, Allocations: o.Allocations})
+	p.links, p.events, err = iface.Register(s, iface.Options{
+		API: p.manager, Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, RaiseLink: o.RaiseLink,
+		LinkChanged: func(name string) { linkChanged(name); p.linkChanged() }, Allocations: o.Allocations,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}

@@ -23,8 +23,9 @@ func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 // an agent is a scheduler with the VPP descriptors, on a simulated VPP.
 type agent struct {
 	*testing.T
-	sched *scheduler.Scheduler
-	stop  func()
+	sched  *scheduler.Scheduler
+	states *vpp.States
+	stop   func()
 }
 
 func startSim(t *testing.T) (*vppsim.Sim, string) {
@@ -81,15 +82,17 @@ func startAgent(t *testing.T, socket string) *agent {
 func startAgentWith(t *testing.T, socket string, deaths, applied scheduler.Memory) *agent {
 	t.Helper()
 	s := scheduler.New(scheduler.Options{Out: t.Output(), Memory: applied})
-	plugin, err := vpp.Register(s, vpp.Options{Connection: vpp.Config{Socket: socket}, Memory: deaths})
+	plugin, err := vpp.Register(s, vpp.Options{
+		Connection: vpp.Config{Socket: socket, StatsSocket: filepath.Join(filepath.Dir(socket), "stats.sock")}, Memory: deaths,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	a := &agent{T: t, sched: s, states: plugin.States()}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
 	go func() { ended <- s.Run(ctx) }()
 	go func() { ended <- plugin.Run(ctx) }()
-	a := &agent{T: t, sched: s}
 	a.stop = func() {
 		cancel()
 		for range 2 {

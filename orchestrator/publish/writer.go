@@ -54,15 +54,11 @@ func (w *writer) run(ctx context.Context) {
 
 // session writes in one session, until it is lost or ctx ends.
 func (w *writer) session(ctx context.Context) error {
-	lasting, cancel := context.WithCancel(ctx)
-	defer cancel()
-	slow := time.AfterFunc(w.Timeout, cancel)
-	s, err := w.Store.Session(lasting, w.TTL)
-	slow.Stop()
+	s, end, err := w.begin(ctx)
 	if err != nil {
-		return fmt.Errorf("beginning a session: %w", err)
+		return err
 	}
-	defer w.end(ctx, s)
+	defer end()
 	held, err := w.list(ctx, s)
 	if err != nil {
 		return fmt.Errorf("listing: %w", err)
@@ -80,13 +76,24 @@ func (w *writer) list(ctx context.Context, s kvdbsync.Session) ([]kvdbsync.Pair,
 	return s.List(ctx, w.prefix())
 }
 
-// end takes away what the session has written.
-func (w *writer) end(ctx context.Context, s kvdbsync.Session) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
-	defer cancel()
-	if err := s.Close(ctx); err != nil {
-		w.Log.Debug("published status is left to its time to live", "source", w.Name, "err", err, "ttl", w.TTL)
+// begin begins a session; end takes away what it has written.
+func (o Options) begin(ctx context.Context) (s kvdbsync.Session, end func(), err error) {
+	lasting, cancel := context.WithCancel(ctx)
+	slow := time.AfterFunc(o.Timeout, cancel)
+	s, err = o.Store.Session(lasting, o.TTL)
+	slow.Stop()
+	if err != nil {
+		cancel()
+		return nil, nil, fmt.Errorf("beginning a session: %w", err)
 	}
+	return s, func() {
+		defer cancel()
+		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), closing)
+		defer done()
+		if err := s.Close(ctx); err != nil {
+			o.Log.Debug("published status is left to its time to live", "source", o.Name, "err", err, "ttl", o.TTL)
+		}
+	}, nil
 }
 
 // closing is how long the end of a session may hold up that of the agent.

@@ -47,8 +47,8 @@ func (l links) Names() map[uint32]string     { return NamesByIndex(l) }
 
 // base and other are loopbacks that somebody else has made.
 const (
-	base  = untagged + "loop0"
-	other = untagged + "loop1"
+	base  = Untagged + "loop0"
+	other = Untagged + "loop1"
 )
 
 // nic is hardware.
@@ -67,7 +67,7 @@ func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	for _, ipv6 := range []bool{false, true} {
 		vpp.Ask(c, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: 5, IsIP6: ipv6}}, &ip.IPTableAddDelReply{})
 	}
-	index[untagged+"local0"] = Meta{}
+	index[Untagged+"local0"] = Meta{}
 	host := func(string) (string, bool) { return "lo", true }
 	return &handler{Options: Options{API: c, LinuxHost: host, RaiseLink: func(string) error { return nil }}, index: index, kinds: kinds(), made: map[string]uint32{}, last: map[string]uint32{}, owners: map[uint32]string{}, left: map[string]uint32{}, autoconf: map[string]*interfaces.Interface_IP6ND{}, leases: &leases{api: c, news: make(chan struct{}, 1)}}, vpp
 }
@@ -356,7 +356,7 @@ func TestUnnumberedConforms(t *testing.T) {
 	onEach(t, (*handler).unnumberedDescriptor, conformance.Suite[*interfaces.Interface_Unnumbered, struct{}]{
 		Values: []scheduler.Wanted[*interfaces.Interface_Unnumbered]{u(base, other), u(other, base)},
 		Changes: []conformance.Change[*interfaces.Interface_Unnumbered]{
-			{Name: "lender", Key: u(base, other).Key, From: u(base, other).Value, To: u(base, untagged+"local0").Value, How: conformance.Updated},
+			{Name: "lender", Key: u(base, other).Key, From: u(base, other).Value, To: u(base, Untagged+"local0").Value, How: conformance.Updated},
 		},
 	})
 }

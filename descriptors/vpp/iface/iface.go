@@ -132,7 +132,7 @@ func (d directory) Names() map[uint32]string {
 	d.h.mu.Lock()
 	defer d.h.mu.Unlock()
 	for name, index := range d.h.last {
-		if _, stands := all[name]; !stands && (out[index] == "" || strings.HasPrefix(out[index], untagged)) {
+		if _, stands := all[name]; !stands && (out[index] == "" || strings.HasPrefix(out[index], Untagged)) {
 			out[index] = name
 		}
 	}

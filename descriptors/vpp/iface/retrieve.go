@@ -26,8 +26,8 @@ import (
 // atOnce is how many interfaces are asked about at once.
 const atOnce = 64
 
-// untagged begins the names of interfaces that have none.
-const untagged = "UNTAGGED-"
+// Untagged begins the names of interfaces that have none, and are not ours.
+const Untagged = "UNTAGGED-"
 
 // retrieve yields every interface that VPP has.
 func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*interfaces.Interface]) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
@@ -134,7 +134,7 @@ func (taken tags) nameOf(d vppif.SwInterfaceDetails) string {
 	case isHardware(d) && !taken[d.InterfaceName]:
 		return d.InterfaceName
 	}
-	return untagged + d.InterfaceName
+	return Untagged + d.InterfaceName
 }
 
 // general is what all interfaces tell.
@@ -201,7 +201,7 @@ func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*found) error 
 // the one that is declared does not stand it is that: VPP keeps what was borrowed from one
 // that is gone, and gives it to who gets its index.
 func lenderOf(borrower *found, all map[uint32]*found, index uint32) string {
-	name := fmt.Sprint(untagged, index)
+	name := fmt.Sprint(Untagged, index)
 	if f := all[index]; f != nil {
 		name = f.value.GetName()
 	}

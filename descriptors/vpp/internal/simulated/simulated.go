@@ -74,6 +74,15 @@ func (v *VPP) Restart() error {
 	return nil
 }
 
+// Kill ends VPP at once.
+func (v *VPP) Kill() {
+	if v.Sim != nil {
+		v.Sim.Kill()
+	} else {
+		v.real.Kill()
+	}
+}
+
 // Counts are how often each message was asked for since they were last taken; a real VPP
 // does not tell.
 func (v *VPP) Counts() map[string]int {

@@ -1,0 +1,143 @@
+package vpp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/stats"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// States reads how interfaces are. One goroutine owns it.
+type States struct {
+	// Turned holds a token when links have changed since it was last taken.
+	Turned  chan struct{}
+	api     conn.API
+	links   iface.Index
+	sched   *scheduler.Scheduler
+	model   *models.Model
+	counter func() (map[uint32]*stats.Counters, error)
+	log     *slog.Logger
+	blind   bool              // the counters cannot be read, and that was told
+	changes map[string]change // by name, as last read
+}
+
+// A change is when the status of an interface became what it is.
+type change struct {
+	admin, oper interfaces.InterfaceState_Status
+	at          int64 // seconds since 1970
+}
+
+// States are those of the interfaces that stand, from the API and the stats segment. It
+// is to be called before Run.
+func (p *Plugin) States() *States {
+	s := &States{
+		Turned: make(chan struct{}, 1),
+		api:    p.manager, links: p.links, sched: p.sched, model: models.For[*interfaces.Interface]().Model, log: p.log,
+		counter: func() (map[uint32]*stats.Counters, error) { return stats.Interfaces(p.statsSocket) },
+	}
+	p.states = append(p.states, s)
+	return s
+}
+
+func (p *Plugin) linkChanged() {
+	for _, s := range p.states {
+		select {
+		case s.Turned <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Read returns the state of each interface that has a name, by it; none while VPP is not
+// connected. Without the stats segment they have no counters.
+func (s *States) Read(ctx context.Context) (map[string]*interfaces.InterfaceState, error) {
+	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, s.api, &vppif.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(^uint32(0))})
+	if errors.Is(err, conn.ErrLost) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	counters := s.counters()
+	names := s.links.Names()
+	out := make(map[string]*interfaces.InterfaceState, len(all))
+	changes := make(map[string]change, len(all))
+	for _, d := range all {
+		index := uint32(d.SwIfIndex)
+		name := names[index]
+		if name == "" || strings.HasPrefix(name, iface.Untagged) {
+			continue
+		}
+		state := stateOf(d)
+		state.Name, state.Type = name, s.typeOf(name)
+		changes[name] = s.since(state)
+		state.LastChange = changes[name].at
+		state.Statistics = counters[index]
+		out[name] = state
+	}
+	s.changes = changes
+	return out, nil
+}
+
+func (s *States) counters() map[uint32]*stats.Counters {
+	counters, err := s.counter()
+	if err != nil && !s.blind {
+		s.log.Warn("states of interfaces have no counters", "err", err)
+	}
+	s.blind = err != nil
+	return counters
+}
+
+// typeOf is the type that is declared, or was found.
+func (s *States) typeOf(name string) interfaces.Interface_Type {
+	st, ok := s.sched.Status(s.model.KeyOf(name))
+	if !ok {
+		return interfaces.Interface_UNDEFINED_TYPE
+	}
+	v, _ := st.Have.(*interfaces.Interface)
+	return v.GetType()
+}
+
+// since is when the status became what it is, as far as it was read.
+func (s *States) since(state *interfaces.InterfaceState) change {
+	last, known := s.changes[state.Name]
+	if !known || last.admin != state.AdminStatus || last.oper != state.OperStatus {
+		return change{state.AdminStatus, state.OperStatus, time.Now().Unix()}
+	}
+	return last
+}
+
+func stateOf(d vppif.SwInterfaceDetails) *interfaces.InterfaceState {
+	up := func(flag interface_types.IfStatusFlags) interfaces.InterfaceState_Status {
+		if d.Flags&flag != 0 {
+			return interfaces.InterfaceState_UP
+		}
+		return interfaces.InterfaceState_DOWN
+	}
+	state := &interfaces.InterfaceState{
+		InternalName: d.InterfaceName, IfIndex: uint32(d.SwIfIndex), PhysAddress: d.L2Address.String(),
+		AdminStatus: up(interface_types.IF_STATUS_API_FLAG_ADMIN_UP), OperStatus: up(interface_types.IF_STATUS_API_FLAG_LINK_UP),
+		Mtu: uint32(d.LinkMtu),
+	}
+	if d.LinkSpeed != ^uint32(0) {
+		state.Speed = uint64(d.LinkSpeed) * 1000 // VPP has kbit/s
+	}
+	switch d.LinkDuplex {
+	case interface_types.LINK_DUPLEX_API_HALF:
+		state.Duplex = interfaces.InterfaceState_HALF
+	case interface_types.LINK_DUPLEX_API_FULL:
+		state.Duplex = interfaces.InterfaceState_FULL
+	}
+	return state
+}

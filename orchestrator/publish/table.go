@@ -1,0 +1,169 @@
+package publish
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// A Table publishes what is not the status of a value: a text for each of some keys, all
+// of which are read anew from time to time. The other fields of Options are as there.
+type Table struct {
+	Options
+	Below string // where it stands, below Root: "vpp/status/v2/interface/"
+	// Read returns the texts by key, less Root and Below. What it leaves out is deleted;
+	// when it fails, all stays as it is.
+	Read func(context.Context) (map[string][]byte, error)
+	// News has it read before its time, which is Period after the last; but not sooner than
+	// Soon after. Defaults to never, and to one second. Period defaults to 10 s.
+	News <-chan struct{}
+	Soon time.Duration
+}
+
+// Run publishes until ctx ends, then takes away what it has written, and returns nil; at
+// once if the store says kvdbsync.ErrReadOnly.
+func (t Table) Run(ctx context.Context) error {
+	t.Period = cmp.Or(t.Period, 10*time.Second)
+	t.Soon = cmp.Or(t.Soon, time.Second)
+	t.Options = t.withDefaults()
+	retry := kvdbsync.Backoff{Min: t.MinBackoff, Max: t.MaxBackoff}
+	level := slog.LevelWarn // the first failure is news
+	for {
+		err := t.session(ctx, func() { retry.Reset(); level = slog.LevelWarn })
+		if errors.Is(err, kvdbsync.ErrReadOnly) {
+			t.Log.Warn("cannot be published into this store", "source", t.Name, "below", t.Root+t.Below, "err", err)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		wait := retry.Next()
+		t.Log.Log(ctx, level, "cannot be published", "source", t.Name, "below", t.Root+t.Below, "err", err, "retry_in", wait)
+		level = slog.LevelDebug
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// session publishes in one session, until it is lost or ctx ends.
+func (t Table) session(ctx context.Context, worked func()) error {
+	s, end, err := t.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	written, err := t.left(ctx, s)
+	if err != nil {
+		return fmt.Errorf("listing: %w", err)
+	}
+	for {
+		if now, err := t.Read(ctx); err == nil {
+			if err := t.write(ctx, s, written, now); err != nil {
+				return err
+			}
+			worked()
+		} else {
+			t.Log.Debug("nothing new can be published", "source", t.Name, "below", t.Root+t.Below, "err", err)
+		}
+		if err := t.rest(ctx, s); err != nil {
+			return err
+		}
+	}
+}
+
+// left has the keys that are there from before, as if nothing were written under them.
+func (t Table) left(ctx context.Context, s kvdbsync.Session) (map[string][]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
+	defer cancel()
+	pairs, err := s.List(ctx, t.Root+t.Below)
+	written := map[string][]byte{}
+	for _, p := range pairs {
+		written[strings.TrimPrefix(p.Key, t.Root+t.Below)] = nil
+	}
+	return written, err
+}
+
+// write makes what is written what is now, by batches of a bounded rate.
+func (t Table) write(ctx context.Context, s kvdbsync.Session, written, now map[string][]byte) error {
+	for batch := range slices.Chunk(differences(written, now), kvdbsync.MaxApply) {
+		pairs := slices.Clone(batch)
+		for i := range pairs {
+			pairs[i].Key = t.Root + t.Below + pairs[i].Key
+		}
+		limited, cancel := context.WithTimeout(ctx, t.Timeout)
+		err := s.Apply(limited, pairs)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("writing %d keys, %s the first: %w", len(pairs), pairs[0].Key, err)
+		}
+		for _, p := range batch {
+			if p.Value == nil {
+				delete(written, p.Key)
+			} else {
+				written[p.Key] = p.Value
+			}
+		}
+		if !pause(ctx, s, t.Every) {
+			return errLost
+		}
+	}
+	return nil
+}
+
+// differences are the changes that make one the other, sorted by key.
+func differences(from, to map[string][]byte) (out []kvdbsync.Pair) {
+	for _, key := range slices.Sorted(maps.Keys(from)) {
+		if to[key] == nil {
+			out = append(out, kvdbsync.Pair{Key: key})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(to)) {
+		if !bytes.Equal(from[key], to[key]) {
+			out = append(out, kvdbsync.Pair{Key: key, Value: to[key]})
+		}
+	}
+	return out
+}
+
+// rest waits until it is time to read again.
+func (t Table) rest(ctx context.Context, s kvdbsync.Session) error {
+	if !pause(ctx, s, t.Soon) {
+		return errLost
+	}
+	timer := time.NewTimer(t.Period - t.Soon)
+	defer timer.Stop()
+	select {
+	case <-t.News:
+	case <-timer.C:
+	case <-s.Lost():
+		return errLost
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// pause lets time pass; false: the session has been lost, or ctx has ended.
+func pause(ctx context.Context, s kvdbsync.Session, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-s.Lost():
+	case <-ctx.Done():
+	}
+	return false
+}

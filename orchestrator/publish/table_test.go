@@ -1,0 +1,134 @@
+package publish_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
+	"github.com/keyplane/keyplane/orchestrator/publish"
+)
+
+const below = "state/"
+
+// A table is what is published, and the store that it is published into.
+type table struct {
+	*testing.T
+	conformance.Memory
+	news chan struct{}
+	stop func()
+
+	mu    sync.Mutex // guards what follows
+	rows  map[string][]byte
+	fails error
+	reads int
+}
+
+func inTable(t *testing.T, test func(w *table)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &table{T: t, news: make(chan struct{}, 1), rows: map[string][]byte{}}
+		if err := w.Put(t.Context(), root+below+"left", []byte("1")); err != nil {
+			t.Fatal(err)
+		}
+		w.stop = running(t, publish.Table{Options: publish.Options{Name: "memory", Store: w, Root: root}, Below: below, Read: w.read, News: w.news}.Run)
+		defer w.stop()
+		test(w)
+	})
+}
+
+func (w *table) read(context.Context) (map[string][]byte, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reads++
+	return maps.Clone(w.rows), w.fails
+}
+
+// set changes rows, "a=1 b-", and tells of it.
+func (w *table) set(words string, fails error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fails = fails
+	for word := range strings.FieldsSeq(words) {
+		if key, value, ok := strings.Cut(word, "="); ok {
+			w.rows[key] = []byte(value)
+		} else {
+			delete(w.rows, strings.TrimSuffix(word, "-"))
+		}
+	}
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+}
+
+func (w *table) expect(want string) {
+	w.Helper()
+	synctest.Wait()
+	pairs, err := w.List(w.Context(), root)
+	if err != nil {
+		w.Fatal(err)
+	}
+	var words []string
+	for _, p := range pairs {
+		words = append(words, strings.TrimPrefix(p.Key, root+below)+"="+string(p.Value))
+	}
+	if got := strings.Join(words, " "); got != want {
+		w.Errorf("the store has %q, want %q", got, want)
+	}
+}
+
+func TestTable(t *testing.T) {
+	inTable(t, func(w *table) {
+		w.expect("")
+		w.set("a=1 b=1", nil)
+		elapse(2 * time.Second)
+		w.expect("a=1 b=1")
+		w.set("a=2 b- c=1", nil)
+		elapse(2 * time.Second)
+		w.expect("a=2 c=1")
+		w.set("a-", errors.New("busy"))
+		elapse(time.Minute)
+		w.expect("a=2 c=1")
+		w.set("", nil)
+		elapse(2 * time.Second)
+		w.expect("c=1")
+		w.stop()
+		w.expect("")
+	})
+}
+
+func TestTableIsWrittenAgainInANewSession(t *testing.T) {
+	inTable(t, func(w *table) {
+		w.set("a=1", nil)
+		elapse(2 * time.Second)
+		w.Revoke()
+		elapse(time.Minute)
+		w.expect("a=1")
+		restore := w.Sever()
+		elapse(time.Minute)
+		w.set("a=2", nil)
+		elapse(time.Minute)
+		restore()
+		elapse(time.Minute)
+		w.expect("a=2")
+	})
+}
+
+func TestTableIsReadAtABoundedRate(t *testing.T) {
+	inTable(t, func(w *table) {
+		for range 1000 {
+			w.set("", nil)
+			elapse(10 * time.Millisecond)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.reads < 5 || w.reads > 12 {
+			t.Errorf("it was read %d times in 10 s with news all the time, want about once a second", w.reads)
+		}
+	})
+}
