@@ -128,6 +128,8 @@ func TestBridgeDomainConforms(t *testing.T) {
 				interfaces: { name: "x" bridged_virtual_interface: true } arp_termination_table: {}`),
 				Fields: []string{"name", "mac_age", "interfaces[0].name", "interfaces[0].split_horizon_group", "interfaces[2].name",
 					"interfaces[2].bridged_virtual_interface", "arp_termination_table[0].ip_address", "arp_termination_table[0].phys_address"}},
+			{Name: "zone", Value: b(`name: "a" arp_termination_table: { ip_address: "fe80::1%if1" phys_address: "02:00:00:00:00:0a" }`),
+				Fields: []string{"arp_termination_table[0].ip_address"}},
 			{Name: "long name", Value: &l2.BridgeDomain{Name: strings.Repeat("x", 64)}, Fields: []string{"name"}},
 		},
 	})
@@ -174,6 +176,7 @@ func TestFIBConforms(t *testing.T) {
 		},
 		Invalid: []conformance.Invalid[*l2.FIBEntry]{
 			{Name: "all at once", Value: &l2.FIBEntry{PhysAddress: "x"}, Fields: []string{"phys_address", "bridge_domain", "outgoing_interface"}},
+			{Name: "address of 8 bytes", Value: e("02:00:00:00:00:00:00:01", `action: DROP`), Fields: []string{"phys_address"}},
 			{Name: "no such action", Value: e(mac, `action: 7`), Fields: []string{"action"}},
 			{Name: "dropped by an interface", Value: e(mac, `action: DROP outgoing_interface: "if1"`), Fields: []string{"outgoing_interface"}},
 		},

@@ -202,6 +202,7 @@ func TestL3XConnectConforms(t *testing.T) {
 			{Name: "nothing", Value: &l3.L3XConnect{Protocol: 7}, Fields: []string{"interface", "protocol", "paths"}},
 			{Name: "all of a path", Value: v(`paths: { next_hop_addr: "fd00::1" weight: 256 preference: 256 }`),
 				Fields: []string{"paths[0].outgoing_interface", "paths[0].next_hop_addr", "paths[0].weight", "paths[0].preference"}},
+			{Name: "zone", Value: v(`protocol: IPV6 paths: { outgoing_interface: "if1" next_hop_addr: "fe80::1%if1" }`), Fields: []string{"paths[0].next_hop_addr"}},
 		},
 	})
 }
