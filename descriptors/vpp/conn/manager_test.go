@@ -209,6 +209,9 @@ func TestReconnects(t *testing.T) {
 		next(t, l.ready)
 		ended := make(chan error, 1)
 		go func() { ended <- loopback(t.Context(), l) }()
+		for sim.Counts()["create_loopback"] == 0 { // a call that is late is one on the next connection
+			runtime.Gosched()
+		}
 		sim.Drop()
 		if err := next(t, ended); !errors.Is(err, conn.ErrLost) {
 			t.Fatal(err)
