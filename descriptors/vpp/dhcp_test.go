@@ -2,6 +2,7 @@ package vpp_test
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/prototext"
@@ -17,7 +18,7 @@ import (
 func TestDHCP(t *testing.T) {
 	onEachRelease(t, func(t *testing.T, sim *vppsim.Sim, socket string) {
 		if sim.Release() == "22.02" {
-			dhcpIsNotThere(t, socket)
+			dhcpIsNotThere(t, sim, socket)
 			return
 		}
 		addressesByDHCP(t, sim, socket)
@@ -38,7 +39,7 @@ func withDHCP() []string {
 	}
 }
 
-func dhcpIsNotThere(t *testing.T, socket string) {
+func dhcpIsNotThere(t *testing.T, sim *vppsim.Sim, socket string) {
 	a := startAgent(t, socket)
 	awaitReady(t, a)
 	if _, err := a.declare(false, withDHCP()...); err == nil {
@@ -46,6 +47,15 @@ func dhcpIsNotThere(t *testing.T, socket string) {
 	}
 	a.expectState(loopKey, kvscheduler.ValueState_CONFIGURED)
 	a.expectState(clientKey, kvscheduler.ValueState_UNIMPLEMENTED)
+	// Its VRF is not held up by what cannot be there.
+	declared := withDHCP()
+	if _, err := a.declare(true, append(declared[:2:2], declared[4:]...)...); err == nil {
+		t.Error("nothing is wrong without the borrower")
+	}
+	a.want(true, declared[:2]...)
+	if tables := sim.Show("show ip table"); strings.Contains(tables, "ipv4-VRF:5") {
+		t.Errorf("the VRF is left:\n%s", tables)
+	}
 }
 
 func addressesByDHCP(t *testing.T, sim *vppsim.Sim, socket string) {

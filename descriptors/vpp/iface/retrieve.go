@@ -230,7 +230,13 @@ func (h *handler) lookAt(ctx context.Context, f *found) error {
 		if err := h.API.Call(ctx, &vppif.SwInterfaceGetTable{SwIfIndex: f.details.SwIfIndex, IsIPv6: ipv6}, table); err != nil {
 			return err
 		}
-		if f.value.GetUnnumbered() == nil && table.VrfID != 0 {
+		switch {
+		case f.value.GetUnnumbered() != nil || table.VrfID == 0:
+		case !ipv6 && h.inVain(f):
+			if err := h.setTable(ctx, f.meta, ipv6, 0); err != nil {
+				return err
+			}
+		default:
 			f.value.Vrf = table.VrfID
 		}
 	}
