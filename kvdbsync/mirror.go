@@ -14,7 +14,7 @@ import (
 // consumer knows it.
 type mirror struct {
 	items   map[string]*item
-	pending []*item             // those with had != nil, in the order of their first change
+	pending []waiting           // those with had != nil, in the order of their first change
 	live    int                 // items that are not gone
 	listing uint64              // number of complete listings
 	touched map[string]struct{} // keys that changes named since watchTouches; nil: nobody asks
@@ -27,8 +27,13 @@ type item struct {
 	now     state
 	rev     int64
 	had     *state // what the consumer has; nil: that is now
-	ahead   *any   // what the consumer has made of now beforehand; nil: nothing
 	listing uint64 // the last complete listing with this key
+}
+
+// A waiting item is one that the consumer has not as it is now.
+type waiting struct {
+	*item
+	listed *Event // of which the consumer may have made something beforehand; nil: none
 }
 
 // A state is what is under a key; the zero state is nothing.
@@ -50,6 +55,9 @@ func (s state) same(o state) bool {
 	return s.err == nil && o.err == nil &&
 		(s.value == nil) == (o.value == nil) && bytes.Equal(s.value, o.value)
 }
+
+// sameBytes tells that both are one piece of memory.
+func sameBytes(a, b []byte) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
 func newMirror() *mirror { return &mirror{items: map[string]*item{}} }
 
@@ -74,7 +82,7 @@ func (m *mirror) set(e *Event) *item {
 	}
 	m.queue(it)
 	m.live += count(now) - count(it.now)
-	it.now, it.ahead = now, nil
+	it.now = now
 	return it
 }
 
@@ -90,7 +98,7 @@ func (m *mirror) queue(it *item) {
 	if it.had != nil {
 		return
 	}
-	m.pending = append(m.pending, it)
+	m.pending = append(m.pending, waiting{item: it})
 	if it.now.gone() {
 		it.had = &m.nothing
 		return
@@ -109,8 +117,13 @@ func (m *mirror) replace(l *listing) {
 	}
 	for _, part := range l.parts {
 		for i := range part {
-			if it := m.set(&part[i]); it != nil {
-				it.listing, it.ahead = m.listing, &part[i].Ahead
+			it, last := m.set(&part[i]), len(m.pending)-1
+			if it == nil {
+				continue
+			}
+			it.listing = m.listing
+			if last >= 0 && m.pending[last].item == it {
+				m.pending[last].listed = &part[i]
 			}
 		}
 	}
@@ -150,8 +163,8 @@ func (m *mirror) take() []Event {
 			continue
 		}
 		e := Event{Key: it.key, Value: it.now.value, Rev: it.rev, Origin: it.now.origin, Err: it.now.err}
-		if it.ahead != nil {
-			e.Ahead, it.ahead = *it.ahead, nil
+		if it.listed != nil && sameBytes(it.listed.Value, it.now.value) {
+			e.Ahead = it.listed.Ahead
 		}
 		events = append(events, e)
 	}

@@ -110,7 +110,8 @@ func NewSource(o Options) *Source {
 }
 
 // Ahead has f look at each event of the first listing while the rest is being listed,
-// on all processors, and puts what it returns into the event. It is called before Run.
+// on all processors, and puts what it returns into the event, unless that was overtaken by
+// another of its key. It is called before Run.
 func (s *Source) Ahead(f func(Event) any) { s.ahead = f }
 
 // Ready yields a token when there may be something to take.

@@ -140,7 +140,7 @@ func TestAFirstListingIsLookedAtAhead(t *testing.T) {
 		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "2"), put("c", "1")}, Synced: true}}
 		synctest.Wait()
 		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("c", "2"), put("d", "1")}}}
-		if got, want := ahead(), "a=2: a is 2, b=1: b is 1, c=2: <nil>, d=1: <nil>"; got != want {
+		if got, want := ahead(), "a=2: <nil>, b=1: b is 1, c=2: <nil>, d=1: <nil>"; got != want {
 			t.Errorf("took %s\nwant %s", got, want)
 		}
 		steps <- step{err: errDown}
