@@ -11,6 +11,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/scratch"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
@@ -52,9 +53,7 @@ func onEachRelease(t *testing.T, story func(t *testing.T, sim *vppsim.Sim, socke
 	for _, release := range simulated.Releases() {
 		t.Run(release, func(t *testing.T) {
 			vpp := simulated.Start(t, release)
-			if vpp.Sim == nil {
-				t.Skip("it needs what a simulated VPP can be told: try it on one")
-			}
+			testkit.Need(t, "a simulated VPP, which can be told what to do", vpp.Sim != nil)
 			story(t, vpp.Sim, vpp.Socket)
 		})
 	}

@@ -7,6 +7,8 @@ import (
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/ethernet_types"
 	vppif "go.fd.io/govpp/binapi/interface"
+
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 func interfaceRows() []row {
@@ -109,9 +111,7 @@ func interfaceRows() []row {
 }
 
 func newHasLocal0(v *vpp) {
-	if !v.fresh {
-		v.Skip("needs a new VPP: VPP=binary")
-	}
+	testkit.Need(v, "a new VPP (VPP=binary instead of VPP_SOCKET)", v.fresh)
 	all := dump[vppif.SwInterfaceDetails](v, &vppif.SwInterfaceDump{SwIfIndex: none})
 	if len(all) != 1 || all[0].InterfaceName != "local0" || all[0].InterfaceDevType != "local" || all[0].Flags != 0 || all[0].LinkMtu != 0 {
 		v.Errorf("it has %+v", all)

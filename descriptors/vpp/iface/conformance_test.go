@@ -17,6 +17,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/scratch"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -255,8 +256,8 @@ func TestKindsConform(t *testing.T) {
 			if !tried {
 				t.Fatal("it is tried nowhere: give it a line in lives")
 			}
-			if l.device && slices.Contains(simulated.Releases(), simulated.Real) {
-				t.Skip("it needs hardware: try it on the simulated VPP")
+			if l.device {
+				testkit.Need(t, "hardware, or a simulated VPP", !slices.Contains(simulated.Releases(), simulated.Real))
 			}
 			onEach(t, (*handler).descriptor, l.suite(t, kind))
 		})

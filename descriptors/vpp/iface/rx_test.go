@@ -7,6 +7,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -67,9 +68,7 @@ func TestRxModesConform(t *testing.T) {
 }
 
 func TestRxPlacementConforms(t *testing.T) {
-	if slices.Contains(simulated.Releases(), simulated.Real) {
-		t.Skip("it needs workers: try it on the simulated VPP")
-	}
+	testkit.Need(t, "a VPP with workers, or a simulated one", !slices.Contains(simulated.Releases(), simulated.Real))
 	p := func(text string) *interfaces.Interface_RxPlacement {
 		return parse[*interfaces.Interface_RxPlacement](t, text)
 	}
