@@ -1,10 +1,12 @@
 package conn
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"go.fd.io/govpp/api"
@@ -13,71 +15,89 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
-// A call waits for its reply.
+// A call waits for its answers.
 type call struct {
-	frames  []byte // of its requests
-	request api.Message
-	reply   api.Message
-	replyID uint16
-	retval  bool
-	// Of a dump, each message that comes before the reply.
-	detailID uint16
-	detail   func(message []byte) error
-	taking   sync.Mutex // held while detail is called
-	// clientFirst: these details have a client before the context, as requests do.
-	clientFirst bool
-	done        chan error
+	frames []byte // of its requests
+	awaits []await
+	at     int        // the first whose answer has not come to its end
+	err    error      // of the first that was refused
+	taking sync.Mutex // held while an answer is taken behind which others come
+	done   chan error
 }
 
-func newCall() *call { return &call{done: make(chan error, 1)} }
+// An await is what one request of a call is answered by: a reply, or any number of details.
+type await struct {
+	request api.Message
+	reply   api.Message                // nil: details
+	detail  api.Message                // with take
+	take    func(message []byte) error // called with each
+	id      uint16
+	retval  bool
+	// clientFirst: these details have a client before the context, as requests do.
+	clientFirst bool
+	step        *Step // nil: nobody asks how it ended
+}
+
+// idleCall is a call that awaits nothing; rest is to be called with it in the end.
+func (c *Conn) idleCall() *call {
+	if one, ok := c.idle.Get().(*call); ok {
+		return one
+	}
+	return &call{done: make(chan error, 1)}
+}
+
+func (c *Conn) rest(one *call) {
+	clear(one.awaits)
+	one.frames, one.awaits, one.at, one.err = one.frames[:0], one.awaits[:0], 0, nil
+	c.idle.Put(one)
+}
 
 // Call sends request and waits for reply. A return value that is not zero is a *Refusal,
 // a message that VPP does not have *Missing. When ctx ends the answer is dropped; what
 // was asked may have been done.
 func (c *Conn) Call(ctx context.Context, request, reply api.Message) error {
-	k := c.kindOf(reply)
-	if !k.known {
-		return c.missing(request)
-	}
-	one, ok := c.idle.Get().(*call)
-	if !ok {
-		one = newCall()
-	}
-	one.request, one.reply, one.replyID, one.retval = request, reply, k.id, k.retval
-	err := c.do(ctx, one, request)
-	one.frames, one.request, one.reply = one.frames[:0], nil, nil
-	c.idle.Put(one) // nobody else knows of it any more
-	return err
+	one := c.idleCall()
+	defer c.rest(one)
+	one.awaits = append(one.awaits, await{request: request, reply: reply})
+	return c.do(ctx, one)
 }
 
 // Details sends a request that is answered by any number of details, and has take
 // called with each message, but not after it has returned. One of control_ping behind the request marks the end.
 func (c *Conn) Details(ctx context.Context, request, detail api.Message, take func(message []byte) error) error {
-	ping := c.kindOf(&memclnt.ControlPingReply{})
-	k := c.kindOf(detail)
-	if !k.known {
-		return c.missing(detail)
+	one := c.idleCall()
+	defer c.rest(one)
+	one.awaits = append(one.awaits,
+		await{request: request, detail: detail, take: take},
+		await{request: &memclnt.ControlPing{}, reply: &memclnt.ControlPingReply{}})
+	return c.do(ctx, one)
+}
+
+// Together implements API.
+func (c *Conn) Together(ctx context.Context, steps ...*Step) error {
+	if len(steps) == 0 {
+		return nil
 	}
-	one := newCall()
-	one.request, one.reply, one.replyID = request, &memclnt.ControlPingReply{}, ping.id
-	one.detailID, one.detail, one.clientFirst = k.id, take, detail.GetMessageType() == api.RequestMessage
-	err := c.do(ctx, one, request, &memclnt.ControlPing{})
-	one.taking.Lock() // what is being taken is taken to the end
-	defer one.taking.Unlock()
+	one := c.idleCall()
+	defer c.rest(one)
+	for _, s := range steps {
+		one.awaits = append(one.awaits, await{request: s.Request, reply: s.Reply, detail: s.Detail, take: s.Take, step: s})
+	}
+	err := c.do(ctx, one)
+	for _, s := range steps[one.at:] {
+		s.Err = err
+	}
 	return err
 }
 
-// do sends the requests of a call, all with its context, and waits for its end.
-func (c *Conn) do(ctx context.Context, one *call, requests ...api.Message) (err error) {
+// do sends the requests of a call, all with its context, and waits for its end. Nothing is taken
+// after it has returned.
+func (c *Conn) do(ctx context.Context, one *call) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	for _, m := range requests {
-		k := c.kindOf(m)
-		if !k.known {
-			return c.missing(m)
-		}
-		if one.frames, err = vppwire.Append(one.frames, k.id, m, c.client, 0); err != nil {
+	for i := range one.awaits {
+		if err := c.encode(one, &one.awaits[i]); err != nil {
 			return err
 		}
 	}
@@ -86,14 +106,31 @@ func (c *Conn) do(ctx context.Context, one *call, requests ...api.Message) (err 
 		return err
 	}
 	select {
-	case err := <-one.done:
-		return err
+	case err = <-one.done:
 	case <-ctx.Done():
+		if err = ctx.Err(); !c.abandon(number) {
+			err = <-one.done
+		}
 	}
-	if c.abandon(number) {
-		return ctx.Err()
+	one.taking.Lock() // what is being taken is taken to the end
+	defer one.taking.Unlock()
+	return err
+}
+
+// encode appends a request to the frames of its call.
+func (c *Conn) encode(one *call, a *await) (err error) {
+	by := a.reply
+	if by == nil {
+		by = a.detail
+		a.clientFirst = by.GetMessageType() == api.RequestMessage
 	}
-	return <-one.done
+	request, answer := c.kindOf(a.request), c.kindOf(by)
+	if !request.known || !answer.known {
+		return c.missing(a.request)
+	}
+	a.id, a.retval = answer.id, answer.retval
+	one.frames, err = vppwire.Append(one.frames, request.id, a.request, c.client, 0)
+	return err
 }
 
 // begin queues the requests, and writes what is queued unless somebody does.
@@ -158,25 +195,23 @@ func (c *Conn) dispatch(message []byte) {
 	}
 	c.mu.Lock()
 	number, one := c.callOf(id, message)
-	detail := one != nil && one.detail != nil && id == one.detailID
-	if detail {
-		one.taking.Lock()
-	} else if one != nil {
+	last := one != nil && one.endsWith(id)
+	if last {
 		delete(c.calls, number)
+	} else if one != nil {
+		one.taking.Lock()
 	}
 	c.mu.Unlock()
 	switch {
 	case one == nil:
-	case detail:
-		err := one.detail(message)
+	case last:
+		one.done <- one.end(id, message)
+	default:
+		err := one.answer(id, message)
 		one.taking.Unlock()
 		if err != nil && c.abandon(number) {
 			one.done <- err
 		}
-	case id == one.replyID:
-		one.done <- one.end(message)
-	default:
-		one.done <- fmt.Errorf("%w: message %d answers %s", ErrProtocol, id, one.request.GetMessageName())
 	}
 }
 
@@ -187,21 +222,70 @@ func (c *Conn) callOf(id uint16, message []byte) (number uint32, one *call) {
 		return number, one
 	}
 	number = binary.BigEndian.Uint32(message[6:])
-	if one = c.calls[number]; one != nil && one.clientFirst && one.detailID == id {
+	if one = c.calls[number]; one != nil && slices.ContainsFunc(one.awaits, func(a await) bool { return a.clientFirst && a.id == id }) {
 		return number, one
 	}
 	return number, nil
 }
 
-// end takes the reply.
-func (one *call) end(message []byte) error {
-	if err := vppwire.Decode(message, one.reply); err != nil {
-		return fmt.Errorf("%w: %w", ErrProtocol, err)
-	}
-	if one.retval {
-		if retval := int32(binary.BigEndian.Uint32(message[6:])); retval != 0 {
-			return &Refusal{Request: one.request, Retval: retval}
+// endsWith tells whether a message is the last answer that is awaited.
+func (one *call) endsWith(id uint16) bool {
+	last := len(one.awaits) - 1
+	return one.awaits[last].id == id && one.awaits[last].take == nil && one.next(id) == last
+}
+
+// next is the request that a message answers, when those before it have been answered: details
+// end with what comes behind them. It is len(one.awaits) if none is answered so.
+func (one *call) next(id uint16) int {
+	for i, a := range one.awaits[one.at:] {
+		if a.id == id {
+			return one.at + i
+		}
+		if a.take == nil {
+			break
 		}
 	}
+	return len(one.awaits)
+}
+
+// end takes the last answer.
+func (one *call) end(id uint16, message []byte) error {
+	if err := one.answer(id, message); err != nil {
+		return err
+	}
+	return one.err
+}
+
+// answer takes a message that answers one of the requests. An error ends the call.
+func (one *call) answer(id uint16, message []byte) error {
+	n := one.next(id)
+	if n == len(one.awaits) {
+		return fmt.Errorf("%w: message %d answers %s", ErrProtocol, id, one.awaits[one.at].request.GetMessageName())
+	}
+	for ; one.at < n; one.at++ {
+		one.awaits[one.at].ended(nil)
+	}
+	a := &one.awaits[n]
+	if a.take != nil {
+		return a.take(message)
+	}
+	if err := vppwire.Decode(message, a.reply); err != nil {
+		return fmt.Errorf("%w: %w", ErrProtocol, err)
+	}
+	var refusal error
+	if a.retval {
+		if retval := int32(binary.BigEndian.Uint32(message[6:])); retval != 0 {
+			refusal = &Refusal{Request: a.request, Retval: retval}
+		}
+	}
+	a.ended(refusal)
+	one.err = cmp.Or(one.err, refusal)
+	one.at++
 	return nil
+}
+
+func (a *await) ended(err error) {
+	if a.step != nil {
+		a.step.Err = err
+	}
 }

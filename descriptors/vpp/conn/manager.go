@@ -227,6 +227,17 @@ func (m *Manager) Call(ctx context.Context, request, reply api.Message) error {
 	return ErrLost
 }
 
+// Together implements API.
+func (m *Manager) Together(ctx context.Context, steps ...*Step) error {
+	if c := m.now.Load(); c != nil {
+		return c.Together(ctx, steps...)
+	}
+	for _, s := range steps {
+		s.Err = ErrLost
+	}
+	return ErrLost
+}
+
 // Details implements API.
 func (m *Manager) Details(ctx context.Context, request, detail api.Message, take func(message []byte) error) error {
 	if c := m.now.Load(); c != nil {

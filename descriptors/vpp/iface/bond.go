@@ -20,6 +20,7 @@ func bondKind() kind {
 		link:     "bond",
 		validate: validateBond,
 		sameLink: func(old, new *interfaces.Interface) bool { return bondOf(old) == bondOf(new) },
+		anew:     true,
 		create:   createBond,
 		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
 			return h.API.Call(ctx, &bond.BondDelete{SwIfIndex: meta.SwIfIndex()}, &bond.BondDeleteReply{})

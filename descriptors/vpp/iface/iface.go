@@ -159,6 +159,8 @@ type handler struct {
 	clients map[uint32]string
 	awaited map[string]bool   // parents, by name, which sub-interfaces wait for to be enabled
 	entered map[string]string // key of a VRF by interface: those that were entered, and not left
+	// newcomers are those that were just made, by name: they are in no VRF but 0.
+	newcomers map[string]bool
 	// autoconf is what was set by name, where VPP does not tell.
 	autoconf map[string]*interfaces.Interface_IP6ND
 	rxModes  map[string][]*interfaces.Interface_RxMode // that were set, by name

@@ -36,6 +36,8 @@ type kind struct {
 	configured func(ctx context.Context, h *handler, index uint32, v *interfaces.Interface) error
 	// update changes what sameLink tells apart and recreate does not. Optional.
 	update func(ctx context.Context, h *handler, meta Meta, old, new *interfaces.Interface) error
+	// anew: what create returns is always an interface that nothing was asked of yet.
+	anew bool
 	// hides: VPP does not delete such interfaces, but hides them, and gives them to the next
 	// of the kind as they are.
 	hides bool
@@ -101,6 +103,7 @@ type found struct {
 // loopback is the kind of SOFTWARE_LOOPBACK.
 func loopback() kind {
 	return kind{
+		anew: true,
 		create: func(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
 			request := &vppif.CreateLoopback{}
 			if mac, ok := parseMAC(v.GetPhysAddress()); ok {

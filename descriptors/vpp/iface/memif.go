@@ -34,6 +34,7 @@ func memifKind() kind {
 		link:     "memif",
 		validate: validateMemif,
 		sameLink: func(old, new *interfaces.Interface) bool { return memifOf(old) == memifOf(new) },
+		anew:     true,
 		create:   createMemif,
 		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
 			return h.API.Call(ctx, &memif.MemifDelete{SwIfIndex: meta.SwIfIndex()}, &memif.MemifDeleteReply{})

@@ -212,36 +212,45 @@ func lenderOf(borrower *found, all map[uint32]*found, index uint32) string {
 	return name
 }
 
+// lookAt asks for the addresses of an interface, and which VRF it is in.
 func (h *handler) lookAt(ctx context.Context, f *found) error {
-	for _, ipv6 := range []bool{false, true} {
-		addresses, err := h.addressesOf(ctx, f.meta, ipv6)
-		if err != nil {
-			return err
-		}
-		for _, p := range addresses {
-			text := h.spelled(p, f.wanted)
-			declared := slices.Contains(f.wanted.GetIpAddresses(), text)
-			if p == f.leased || !declared && f.configuresItself() && ofMAC(p) {
-				continue // it comes and goes by itself
-			}
-			f.value.IpAddresses = append(f.value.IpAddresses, text)
-		}
-		table := &vppif.SwInterfaceGetTableReply{}
-		if err := h.API.Call(ctx, &vppif.SwInterfaceGetTable{SwIfIndex: f.details.SwIfIndex, IsIPv6: ipv6}, table); err != nil {
-			return err
-		}
-		switch {
-		case f.value.GetUnnumbered() != nil || table.VrfID == 0:
+	var addresses [2][]ip.IPAddressDetails
+	var tables [2]vppif.SwInterfaceGetTableReply
+	var steps []*conn.Step
+	for i, ipv6 := range []bool{false, true} {
+		steps = append(steps,
+			conn.List(&ip.IPAddressDump{SwIfIndex: f.details.SwIfIndex, IsIPv6: ipv6}, &addresses[i]),
+			conn.Ask(&vppif.SwInterfaceGetTable{SwIfIndex: f.details.SwIfIndex, IsIPv6: ipv6}, &tables[i]))
+	}
+	if err := h.API.Together(ctx, steps...); err != nil {
+		return err
+	}
+	for i, ipv6 := range []bool{false, true} {
+		h.hasAddresses(f, prefixesOf(addresses[i]))
+		switch id := tables[i].VrfID; {
+		case f.value.GetUnnumbered() != nil || id == 0:
 		case !ipv6 && h.inVain(f):
 			if err := h.setTable(ctx, f.meta, ipv6, 0); err != nil {
 				return err
 			}
 		default:
-			f.value.Vrf = table.VrfID
+			f.value.Vrf = id
 		}
 	}
 	f.meta.VRF = f.value.GetVrf()
 	return nil
+}
+
+// hasAddresses adds to an interface what it has, but for what comes and goes by itself.
+func (h *handler) hasAddresses(f *found, addresses []netip.Prefix) {
+	for _, p := range addresses {
+		text := h.spelled(p, f.wanted)
+		declared := slices.Contains(f.wanted.GetIpAddresses(), text)
+		if p == f.leased || !declared && f.configuresItself() && ofMAC(p) {
+			continue
+		}
+		f.value.IpAddresses = append(f.value.IpAddresses, text)
+	}
 }
 
 // addressesOf are the addresses of an interface that are not link-local.
@@ -250,11 +259,15 @@ func (h *handler) addressesOf(ctx context.Context, meta Meta, ipv6 bool) ([]neti
 	if err != nil {
 		return nil, err
 	}
+	return prefixesOf(details), nil
+}
+
+func prefixesOf(details []ip.IPAddressDetails) []netip.Prefix {
 	out := make([]netip.Prefix, len(details))
 	for i, d := range details {
 		out[i] = vppwire.PrefixOf(d.Prefix)
 	}
-	return out, nil
+	return out
 }
 
 // spelled is an address as the value that is declared spells it.
@@ -273,6 +286,7 @@ func (h *handler) rememberAll(all []*found) {
 	defer h.mu.Unlock()
 	h.made, h.owners = make(map[string]uint32, len(all)), make(map[uint32]string, len(all))
 	clear(h.left)
+	clear(h.newcomers)
 	for _, f := range all {
 		if f.details.Tag != "" {
 			h.made[f.details.Tag], h.owners[f.meta.Index] = f.meta.Index, f.details.Tag

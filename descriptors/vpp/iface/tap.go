@@ -44,6 +44,7 @@ func tap() kind {
 		validate:     validateTAP,
 		sameLink:     sameTAP,
 		dependencies: tapDependencies,
+		anew:         true,
 		create:       createTAP,
 		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
 			return h.API.Call(ctx, &tapv2.TapDeleteV2{SwIfIndex: meta.SwIfIndex()}, &tapv2.TapDeleteV2Reply{})

@@ -1,12 +1,12 @@
 package iface
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"go.fd.io/govpp/api"
-	"go.fd.io/govpp/binapi/ethernet_types"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
 
@@ -31,12 +31,10 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	}
 	h.owns(v.GetName(), index)
 	meta := Meta{Index: index, VRF: v.GetVrf(), TAPHost: tapHost(v)}
+	settings := h.settings(meta, v)
 	err = h.endClient(ctx, index)
 	if err == nil {
-		err = h.setTag(ctx, meta, v.GetName())
-	}
-	if err == nil {
-		meta, err = h.described(ctx, meta)
+		meta, err = h.introduce(ctx, meta, v, settings)
 	}
 	if err != nil {
 		gone := k.delete(ctx, h, v, meta)
@@ -46,29 +44,71 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 		return Meta{}, errors.Join(err, gone)
 	}
 	h.remember(v.GetName(), index)
-	return meta, h.configure(ctx, meta, v)
+	if k.anew {
+		h.comes(v.GetName())
+	}
+	return meta, h.settled(ctx, meta, v, settings)
+}
+
+// introduce gives an interface that was just made its name, and completes what is known of
+// it; an error is about that. The settings go with it.
+func (h *handler) introduce(ctx context.Context, meta Meta, v *interfaces.Interface, settings []*conn.Step) (Meta, error) {
+	var details []vppif.SwInterfaceDetails
+	look := conn.List(&vppif.SwInterfaceDump{SwIfIndex: meta.SwIfIndex()}, &details)
+	tag := conn.Ask(tagging(meta, v.GetName()), &vppif.SwInterfaceTagAddDelReply{})
+	_ = h.API.Together(ctx, append([]*conn.Step{look, tag}, settings...)...) // each step says how it ended
+	if err := cmp.Or(look.Err, tag.Err); err != nil {
+		return meta, err
+	}
+	if len(details) != 1 {
+		return meta, fmt.Errorf("%w: VPP has no interface %d any more", ErrNotThere, meta.Index)
+	}
+	out := metaOf(details[0])
+	out.VRF, out.TAPHost = meta.VRF, meta.TAPHost
+	return out, nil
 }
 
 // configure gives the interface all that does not go with its creation, and has it
 // up or down in the end.
 func (h *handler) configure(ctx context.Context, meta Meta, v *interfaces.Interface) error {
+	settings := h.settings(meta, v)
+	_ = h.API.Together(ctx, settings...) // each step says how it ended
+	return h.settled(ctx, meta, v, settings)
+}
+
+// settings are what an interface is given. If there is nothing else that is that it is up or down,
+// which comes last.
+func (h *handler) settings(meta Meta, v *interfaces.Interface) (out []*conn.Step) {
 	k := h.kindOf(v)
 	if mac, ok := parseMAC(v.GetPhysAddress()); ok && !k.noMAC && !k.madeWithMAC {
-		if err := h.setMAC(ctx, meta, mac); err != nil {
-			return err
-		}
+		out = append(out, conn.Ask(&vppif.SwInterfaceSetMacAddress{SwIfIndex: meta.SwIfIndex(), MacAddress: mac}, &vppif.SwInterfaceSetMacAddressReply{}))
 	}
+	// The MTU of the software interface: that of the hardware cannot be changed on most types.
 	if mtu := h.mtu(v); mtu != 0 && !k.noMTU {
-		if err := h.setMTU(ctx, meta, mtu); err != nil {
-			return err
+		out = append(out, conn.Ask(&vppif.SwInterfaceSetMtu{SwIfIndex: meta.SwIfIndex(), Mtu: []uint32{mtu, 0, 0, 0}}, &vppif.SwInterfaceSetMtuReply{}))
+	}
+	if len(out) == 0 && k.configured == nil {
+		out = append(out, conn.Ask(enabling(meta, v.GetEnabled()), &vppif.SwInterfaceSetFlagsReply{}))
+	}
+	return out
+}
+
+// settled completes what an interface is given, when VPP has answered to its settings.
+func (h *handler) settled(ctx context.Context, meta Meta, v *interfaces.Interface, settings []*conn.Step) error {
+	for _, s := range settings {
+		if _, last := s.Request.(*vppif.SwInterfaceSetFlags); last {
+			return h.enabled(ctx, v, s.Err)
+		}
+		if s.Err != nil {
+			return s.Err
 		}
 	}
-	if k.configured != nil {
+	if k := h.kindOf(v); k.configured != nil {
 		if err := k.configured(ctx, h, meta.Index, v); err != nil {
 			return err
 		}
 	}
-	return h.enable(ctx, meta, v)
+	return h.enabled(ctx, v, h.setEnabled(ctx, meta, v.GetEnabled()))
 }
 
 func (h *handler) update(ctx context.Context, _ string, old, new *interfaces.Interface, meta Meta) (Meta, error) {
@@ -115,25 +155,23 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 
 // setTag gives the interface its name; empty: it has none any more.
 func (h *handler) setTag(ctx context.Context, meta Meta, name string) error {
-	return h.API.Call(ctx, &vppif.SwInterfaceTagAddDel{IsAdd: name != "", SwIfIndex: meta.SwIfIndex(), Tag: name}, &vppif.SwInterfaceTagAddDelReply{})
+	return h.API.Call(ctx, tagging(meta, name), &vppif.SwInterfaceTagAddDelReply{})
 }
 
-func (h *handler) setMAC(ctx context.Context, meta Meta, mac ethernet_types.MacAddress) error {
-	return h.API.Call(ctx, &vppif.SwInterfaceSetMacAddress{SwIfIndex: meta.SwIfIndex(), MacAddress: mac}, &vppif.SwInterfaceSetMacAddressReply{})
-}
-
-// setMTU sets the MTU of the software interface: that of the hardware cannot be
-// changed on most types.
-func (h *handler) setMTU(ctx context.Context, meta Meta, mtu uint32) error {
-	return h.API.Call(ctx, &vppif.SwInterfaceSetMtu{SwIfIndex: meta.SwIfIndex(), Mtu: []uint32{mtu, 0, 0, 0}}, &vppif.SwInterfaceSetMtuReply{})
+func tagging(meta Meta, name string) *vppif.SwInterfaceTagAddDel {
+	return &vppif.SwInterfaceTagAddDel{IsAdd: name != "", SwIfIndex: meta.SwIfIndex(), Tag: name}
 }
 
 func (h *handler) setEnabled(ctx context.Context, meta Meta, enabled bool) error {
+	return h.API.Call(ctx, enabling(meta, enabled), &vppif.SwInterfaceSetFlagsReply{})
+}
+
+func enabling(meta Meta, enabled bool) *vppif.SwInterfaceSetFlags {
 	var flags interface_types.IfStatusFlags
 	if enabled {
 		flags = adminUp
 	}
-	return h.API.Call(ctx, &vppif.SwInterfaceSetFlags{SwIfIndex: meta.SwIfIndex(), Flags: flags}, &vppif.SwInterfaceSetFlagsReply{})
+	return &vppif.SwInterfaceSetFlags{SwIfIndex: meta.SwIfIndex(), Flags: flags}
 }
 
 // standing looks whether an interface of that name, which is known to have stood,
@@ -150,20 +188,6 @@ func (h *handler) standing(ctx context.Context, name string) (Meta, bool) {
 		return Meta{}, false
 	}
 	return metaOf(all[0]), true
-}
-
-// described completes what is known of an interface that was just made.
-func (h *handler) described(ctx context.Context, meta Meta) (Meta, error) {
-	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: meta.SwIfIndex()})
-	if err != nil {
-		return meta, err
-	}
-	if len(all) != 1 {
-		return meta, fmt.Errorf("%w: VPP has no interface %d any more", ErrNotThere, meta.Index)
-	}
-	out := metaOf(all[0])
-	out.VRF, out.TAPHost = meta.VRF, meta.TAPHost
-	return out, nil
 }
 
 func metaOf(d vppif.SwInterfaceDetails) Meta {
@@ -226,5 +250,6 @@ func (h *handler) forget(name string) {
 	}
 	delete(h.made, name)
 	delete(h.last, name)
+	delete(h.newcomers, name)
 	delete(h.autoconf, name)
 }

@@ -3,7 +3,6 @@ package iface
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"go.fd.io/govpp/api"
 	vppif "go.fd.io/govpp/binapi/interface"
@@ -53,8 +52,9 @@ func vrfDependencies(key string, _ *emptypb.Empty) (deps []scheduler.Dependency)
 func (h *handler) enterVRF(ctx context.Context, key string) error {
 	v, _ := keys.ParseVRF(key)
 	h.enters(v.Interface, key)
+	anew := h.takeNewcomer(v.Interface)
 	if v.From == "" {
-		return h.setTables(ctx, v)
+		return h.setTables(ctx, v, anew)
 	}
 	meta, ok := h.index.Get(v.Interface)
 	if !ok {
@@ -75,6 +75,25 @@ func (h *handler) enterVRF(ctx context.Context, key string) error {
 		}
 	}
 	return nil
+}
+
+// comes notes that an interface was just made: nothing was asked of it about VRFs yet.
+func (h *handler) comes(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.newcomers == nil {
+		h.newcomers = map[string]bool{}
+	}
+	h.newcomers[name] = true
+}
+
+// takeNewcomer tells whether an interface was just made. From then on it was not.
+func (h *handler) takeNewcomer(name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	is := h.newcomers[name]
+	delete(h.newcomers, name)
+	return is
 }
 
 // enters notes which VRF an interface has entered last.
@@ -107,23 +126,28 @@ func (h *handler) leaveVRF(ctx context.Context, key string) error {
 		v.IPv4, v.IPv6 = true, true
 	}
 	v.ID = 0
-	err := h.setTables(ctx, v)
+	err := h.setTables(ctx, v, false)
 	if errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere) {
 		return nil
 	}
 	return err
 }
 
-func (h *handler) setTables(ctx context.Context, v keys.VRF) error {
+// setTables puts the interface into tables.
+func (h *handler) setTables(ctx context.Context, v keys.VRF, anew bool) error {
 	meta, ok := h.index.Get(v.Interface)
 	if !ok {
-		return fmt.Errorf("%s: %w", v.Interface, ErrNotThere)
+		return notThere(v.Interface)
+	}
+	set := h.setTable
+	if anew {
+		set = h.setFirstTable
 	}
 	for _, ipv6 := range []bool{false, true} {
 		if ipv6 && !v.IPv6 || !ipv6 && !v.IPv4 {
 			continue
 		}
-		if err := h.setTable(ctx, meta, ipv6, v.ID); err != nil {
+		if err := set(ctx, meta, ipv6, v.ID); err != nil {
 			return err
 		}
 	}
@@ -137,6 +161,19 @@ func (h *handler) setTable(ctx context.Context, meta Meta, ipv6 bool, id uint32)
 	if err := h.API.Call(ctx, &vppif.SwInterfaceGetTable{SwIfIndex: meta.SwIfIndex(), IsIPv6: ipv6}, now); err != nil || now.VrfID == id {
 		return err
 	}
+	return h.bind(ctx, meta, ipv6, id)
+}
+
+// setFirstTable is setTable of an interface that was just made, and is in VRF 0 (VPP
+// ip4_forward.c, ip4_sw_interface_add_del; the same for IPv6).
+func (h *handler) setFirstTable(ctx context.Context, meta Meta, ipv6 bool, id uint32) error {
+	if id == 0 {
+		return nil
+	}
+	return h.bind(ctx, meta, ipv6, id)
+}
+
+func (h *handler) bind(ctx context.Context, meta Meta, ipv6 bool, id uint32) error {
 	return h.API.Call(ctx, &vppif.SwInterfaceSetTable{SwIfIndex: meta.SwIfIndex(), IsIPv6: ipv6, VrfID: id}, &vppif.SwInterfaceSetTableReply{})
 }
 
@@ -193,11 +230,11 @@ func borrowerOf(key string) string { return key[len(keys.Unnumbereds):] }
 func (h *handler) setUnnumbered(ctx context.Context, key string, v *interfaces.Interface_Unnumbered, on bool) error {
 	borrower, ok := h.index.Get(borrowerOf(key))
 	if !ok {
-		return fmt.Errorf("%s: %w", borrowerOf(key), ErrNotThere)
+		return notThere(borrowerOf(key))
 	}
 	lender, ok := h.index.Get(v.GetInterfaceWithIp())
 	if !ok && on {
-		return fmt.Errorf("%s: %w", v.GetInterfaceWithIp(), ErrNotThere)
+		return notThere(v.GetInterfaceWithIp())
 	}
 	if !ok {
 		lender = borrower // VPP wants one that there is, and does not look which

@@ -1,0 +1,98 @@
+package conn_test
+
+import (
+	"errors"
+	"testing"
+
+	"go.fd.io/govpp/api"
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/ip"
+	"go.fd.io/govpp/binapi/l2"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/internal/vppsim"
+)
+
+func tables(of interface_types.InterfaceIndex, reply *vppif.SwInterfaceGetTableReply) *conn.Step {
+	return conn.Ask(&vppif.SwInterfaceGetTable{SwIfIndex: of}, reply)
+}
+
+// TestTogether has requests sent at once, of which some are dumps and one is refused: all are answered.
+func TestTogether(t *testing.T) {
+	sim, socket := start(t, vppsim.Options{})
+	c := dial(t, socket)
+	var loop vppif.CreateLoopbackReply
+	if err := c.Call(t.Context(), &vppif.CreateLoopback{}, &loop); err != nil {
+		t.Fatal(err)
+	}
+	var all, one, nobody []vppif.SwInterfaceDetails
+	var none []ip.IPAddressDetails
+	list := func(index interface_types.InterfaceIndex, into *[]vppif.SwInterfaceDetails) *conn.Step {
+		return conn.List(&vppif.SwInterfaceDump{SwIfIndex: index}, into)
+	}
+	steps := []*conn.Step{
+		list(^interface_types.InterfaceIndex(0), &all),
+		conn.List(&ip.IPAddressDump{SwIfIndex: loop.SwIfIndex}, &none),
+		conn.Ask(&vppif.SwInterfaceTagAddDel{IsAdd: true, SwIfIndex: loop.SwIfIndex, Tag: "a"}, &vppif.SwInterfaceTagAddDelReply{}),
+		list(loop.SwIfIndex, &one),
+		tables(9, &vppif.SwInterfaceGetTableReply{}),
+		list(9, &nobody),
+		tables(loop.SwIfIndex, &vppif.SwInterfaceGetTableReply{}),
+	}
+	sim.Counts()
+	if err := c.Together(t.Context(), steps...); !errors.Is(err, api.INVALID_SW_IF_INDEX) {
+		t.Errorf("the error is %v", err)
+	}
+	for i, s := range steps {
+		if want := i == 4; errors.Is(s.Err, api.INVALID_SW_IF_INDEX) != want || !want && s.Err != nil {
+			t.Errorf("step %d: %v", i, s.Err)
+		}
+	}
+	if len(all) != 2 || len(none) != 0 || len(one) != 1 || one[0].Tag != "a" || len(nobody) != 0 {
+		t.Errorf("details are %v, %v, %v, %v", all, none, one, nobody)
+	}
+	if n := sim.Counts()["control_ping"]; n != 0 {
+		t.Errorf("VPP was pinged %d times", n)
+	}
+	if err := c.Together(t.Context()); err != nil {
+		t.Errorf("nothing is asked: %v", err)
+	}
+}
+
+// TestTogetherIsCut has the connection end at each of some requests in turn: of what may have been
+// answered each step says whether it was.
+func TestTogetherIsCut(t *testing.T) {
+	sim, socket := start(t, vppsim.Options{})
+	for n := range 3 {
+		c := dial(t, socket)
+		steps := make([]*conn.Step, 3)
+		for i := range steps {
+			steps[i] = tables(0, &vppif.SwInterfaceGetTableReply{})
+		}
+		sim.DropAt(n+1, true)
+		if err := c.Together(t.Context(), steps...); !errors.Is(err, conn.ErrCut) {
+			t.Errorf("cut at %d: %v", n, err)
+		}
+		for i, s := range steps {
+			if answered := s.Err == nil; answered && i >= n || !answered && !errors.Is(s.Err, conn.ErrCut) {
+				t.Errorf("cut at %d, step %d: %v", n, i, s.Err)
+			}
+		}
+	}
+}
+
+// TestTogetherWithoutAMessage asks for something that VPP lacks: nothing is asked.
+func TestTogetherWithoutAMessage(t *testing.T) {
+	sim, socket := start(t, vppsim.Options{Release: "22.02"})
+	c := dial(t, socket)
+	first := tables(0, &vppif.SwInterfaceGetTableReply{})
+	newer := conn.Ask(&l2.BridgeDomainAddDelV2{}, &l2.BridgeDomainAddDelV2Reply{})
+	var missing *conn.Missing
+	if err := c.Together(t.Context(), first, newer); !errors.As(err, &missing) || !errors.As(first.Err, &missing) || !errors.As(newer.Err, &missing) {
+		t.Errorf("the error is %v, of the steps %v and %v", err, first.Err, newer.Err)
+	}
+	if asked := sim.Counts(); len(asked) != 0 {
+		t.Errorf("asked was %v", asked)
+	}
+}
