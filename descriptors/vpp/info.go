@@ -1,6 +1,8 @@
 package vpp
 
 import (
+	"context"
+
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/af_packet"
 	"go.fd.io/govpp/binapi/bond"
@@ -36,14 +38,16 @@ type Capability struct {
 	Has     bool
 }
 
-// Info is how VPP is, as the connection knows.
+// Info is how VPP is.
 type Info struct {
 	conn.Info
-	Capabilities []Capability // none while VPP is not connected
+	Capabilities []Capability // none while VPP is not connected, nor Loaded
+	Loaded       []Loaded
+	LoadedErr    error // why it is not known what is loaded
 }
 
-// Info tells how VPP is.
-func (p *Plugin) Info() Info {
+// Info tells how VPP is. Only for what is loaded is it asked.
+func (p *Plugin) Info(ctx context.Context) Info {
 	out := Info{Info: p.manager.Info()}
 	if !out.Connected {
 		return out
@@ -57,6 +61,7 @@ func (p *Plugin) Info() Info {
 		one.Message = vppwire.Name(message)
 		out.Capabilities = append(out.Capabilities, one)
 	}
+	out.Loaded, out.LoadedErr = p.loaded(ctx)
 	return out
 }
 

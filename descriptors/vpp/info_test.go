@@ -1,12 +1,17 @@
 package vpp_test
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"go.fd.io/govpp/api"
+
 	"github.com/keyplane/keyplane/descriptors/vpp"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -22,7 +27,7 @@ func TestInfo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i := plugin.Info(); i.Connected || i.Connections != 0 || i.Socket != socket {
+	if i := plugin.Info(t.Context()); i.Connected || i.Connections != 0 || i.Socket != socket {
 		t.Errorf("before it runs: %+v", i)
 	}
 	ended := make(chan error, 1)
@@ -34,9 +39,9 @@ func TestInfo(t *testing.T) {
 	})
 	connected := func(want bool, connections int) vpp.Info {
 		t.Helper()
-		until(t, func() bool { i := plugin.Info(); return i.Connected == want && i.Connections == connections },
+		until(t, func() bool { i := plugin.Info(t.Context()); return i.Connected == want && i.Connections == connections },
 			func() string { return "it is not so" })
-		return plugin.Info()
+		return plugin.Info(t.Context())
 	}
 	if err := sim.Start(); err != nil {
 		t.Fatal(err)
@@ -62,5 +67,54 @@ func TestInfo(t *testing.T) {
 	sim.Kill()
 	if i := connected(false, 2); i.Err == nil || len(i.Capabilities) != 0 || i.About.Version == "" {
 		t.Errorf("when it is gone: %+v", i)
+	}
+}
+
+// TestLoaded has VPP say which plugins it has loaded.
+func TestLoaded(t *testing.T) {
+	onEachVPP(t, func(t *testing.T, of *simulated.VPP) {
+		testLoaded(t, of, nil)
+	})
+}
+
+// TestLoadedIsNotKnown has a VPP that cannot, or does not, say what it has loaded.
+func TestLoadedIsNotKnown(t *testing.T) {
+	of := simulated.StartWith(t, vppsim.Options{Without: []string{"vlib"}})
+	testLoaded(t, of, scheduler.ErrUnimplemented)
+	of = simulated.Start(t, "")
+	of.Sim.Fail("cli_inband", vppsim.Fault{Retval: int32(api.UNSPECIFIED)})
+	testLoaded(t, of, api.UNSPECIFIED)
+}
+
+func testLoaded(t *testing.T, of *simulated.VPP, want error) {
+	t.Helper()
+	plugin, err := vpp.Register(scheduler.New(scheduler.Options{}), vpp.Options{Connection: vpp.Config{Socket: of.Socket}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- plugin.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	until(t, func() bool { return plugin.Info(t.Context()).Connected }, func() string { return "VPP is not connected" })
+	i := plugin.Info(t.Context())
+	if want != nil {
+		if !errors.Is(i.LoadedErr, want) || len(i.Loaded) != 0 {
+			t.Errorf("it is %+v, %v, want %v", i.Loaded, i.LoadedErr, want)
+		}
+		return
+	}
+	n := slices.IndexFunc(i.Loaded, func(l vpp.Loaded) bool { return l.Name == "memif_plugin.so" })
+	if i.LoadedErr != nil || n < 0 {
+		t.Fatalf("it is %+v, %v", i.Loaded, i.LoadedErr)
+	}
+	release, _, _ := strings.Cut(i.About.Version, "-")
+	if l := i.Loaded[n]; !strings.HasPrefix(l.Version, release) || !strings.HasPrefix(l.Description, "Packet Memory Interface (memif)") {
+		t.Errorf("memif is %+v, want %s", l, release)
 	}
 }

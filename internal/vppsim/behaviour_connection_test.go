@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"go.fd.io/govpp/binapi/bond"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/memclnt"
+	"go.fd.io/govpp/binapi/vlib"
 
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
@@ -105,6 +108,16 @@ func connectionRows() []row {
 				if name, _, _ := strings.Cut(e.Name, "\x00"); !regexp.MustCompile(`^[a-z0-9_]+_[0-9a-f]{8}$`).MatchString(name) || e.Index == 0 {
 					v.Errorf("%d %q", e.Index, name)
 				}
+			}
+		}},
+		{"its plugins, by its command line", func(v *vpp) {
+			var r vlib.CliInbandReply
+			v.call("show plugins", 0, &vlib.CliInband{Cmd: "show plugins"}, &r)
+			lines := strings.Split(r.Reply, "\n")
+			head := fmt.Sprintf("     %-41s%-33s%s", "Plugin", "Version", "Description")
+			one := regexp.MustCompile(`^ {0,2}[0-9]+\. (memif_plugin\.so {25}) [0-9.a-z~-]+ +Packet Memory Interface \(memif\)`)
+			if len(lines) < 4 || !strings.HasPrefix(lines[0], " Plugin path is: ") || lines[1] != "" || lines[2] != head || !slices.ContainsFunc(lines, one.MatchString) {
+				v.Errorf("it says\n%s", r.Reply)
 			}
 		}},
 		{"what is no request gets no answer, and harms nothing", func(v *vpp) {

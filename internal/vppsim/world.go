@@ -70,8 +70,11 @@ func (w *world) want(name string, enable bool, pid uint32) errno {
 	return ok
 }
 
+// version is what VPP calls its version.
+func (w *world) version() string { return w.sim.o.Release + "-simulated" }
+
 func showVersion(w *world, _ *vpe.ShowVersion, r *vpe.ShowVersionReply) errno {
-	r.Program, r.Version, r.BuildDate, r.BuildDirectory = "vpe", w.sim.o.Release+"-simulated", "", ""
+	r.Program, r.Version, r.BuildDate, r.BuildDirectory = "vpe", w.version(), "", ""
 	return ok
 }
 
@@ -80,7 +83,7 @@ func cliInband(w *world, q *vlib.CliInband, r *vlib.CliInbandReply) errno {
 	return ok
 }
 
-// show is what a command of VPP's own command line would show, in a form of ours.
+// show is what a command of VPP's own command line would show, in a form of ours, but for its plugins.
 func (w *world) show(command string) string {
 	pages := map[string]func(*world) string{
 		"show arp proxy":          (*world).showProxies,
@@ -96,6 +99,7 @@ func (w *world) show(command string) string {
 		"show ip6 nd":             (*world).showAutoconfs,
 		"show l2fib":              (*world).showL2FIB,
 		"show l3xc":               (*world).showL3XCs,
+		"show plugins":            (*world).showPlugins,
 		"show teib":               (*world).showTEIB,
 		"show vrrp vr":            (*world).showRouters,
 	}

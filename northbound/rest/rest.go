@@ -22,6 +22,7 @@ package rest
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -43,7 +44,7 @@ type Options struct {
 	Retry   scheduler.Retry
 	Version wire.Version
 	// VPP tells how VPP is. Defaults to there being none.
-	VPP func() wire.VPP
+	VPP func(ctx context.Context) wire.VPP
 	Log *slog.Logger // Defaults to discarding
 }
 
@@ -75,7 +76,7 @@ func (h *handler) endpoints() []endpoint {
 		{"GET", "/", "", "this list", h.index},
 		{"GET", "/info/version", "", "which build this is", h.version},
 		{"GET", "/sources", "key= or key-prefix=", "how the sources of what is declared are; for keys: which sources have them, and which of them wins", h.sources},
-		{"GET", "/vpp/info", "", "whether VPP is connected, which one it is, what it can do", h.vpp},
+		{"GET", "/vpp/info", "", "whether VPP is connected, which one it is, what it can do, its plugins", h.vpp},
 		{"GET", "/scheduler/dump", "descriptor= or key-prefix=, view=SB|NB|cached", "the values of a descriptor; without arguments: what can be dumped", h.dump},
 		{"GET", "/scheduler/status", "key= or descriptor= or key-prefix=", "the state of values", h.status},
 		{"GET", "/scheduler/txn-history", "seq-num= or since=, until= (UNIX ns); format=json|text", "transactions: what was to be done, and what came of it", h.history},

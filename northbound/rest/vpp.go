@@ -6,9 +6,9 @@ import (
 )
 
 // vpp answers how VPP is.
-func (h *handler) vpp(w http.ResponseWriter, _ *http.Request, _ query) error {
+func (h *handler) vpp(w http.ResponseWriter, r *http.Request, _ query) error {
 	if h.VPP == nil {
 		return notFound(errors.New("this agent has no VPP"))
 	}
-	return replyJSON(w, h.VPP())
+	return replyJSON(w, h.VPP(r.Context()))
 }

@@ -151,11 +151,12 @@ func network(ts *testscript.TestScript, _ bool, _ []string) {
 }
 
 // oldVPP is one that lacks something.
-func oldVPP() wire.VPP {
+func oldVPP(context.Context) wire.VPP {
 	return wire.VPP{
 		Connected: true, Since: time.Now().Add(-time.Minute), Socket: "/run/vpp/api.sock", Version: "22.02-release", BuildDate: "2022-02-23",
 		PID: 77, Messages: 1600, Connections: 2, LastError: "VPP is not connected: EOF", LastErrorAt: time.Now().Add(-2 * time.Minute),
 		Capabilities: []wire.Capability{{Feature: "loopback", Message: "create_loopback_42bb5d22", Has: true}, {Feature: "DHCP client", Message: "dhcp_client_details_x"}},
+		Plugins:      []wire.Plugin{{Name: "memif_plugin.so", Version: "22.02-release", Description: "Packet Memory Interface"}},
 	}
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -26,8 +27,8 @@ func (a *app) vppInfo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info",
 		Short: "Says whether VPP is connected, which one it is, and what it can do",
-		Long: "Info says whether VPP is connected, since when, which version it is, and which message of VPP each feature uses.\n" +
-			"What needs a message that VPP has not is UNIMPLEMENTED.",
+		Long: "Info says whether VPP is connected, since when, which version it is, which message of VPP each feature uses, and which plugins\n" +
+			"it has. What needs a message that VPP has not is UNIMPLEMENTED.",
 		Args: want(),
 	}
 	f := formatFlag(cmd)
@@ -58,6 +59,9 @@ func vppTable(out io.Writer, v wire.VPP) error {
 	if v.LastError != "" {
 		lines = append(lines, [2]string{"Last error", v.LastError + ", " + ago(v.LastErrorAt)})
 	}
+	if v.NoPlugins != "" {
+		lines = append(lines, [2]string{"Plugins", "not known: " + v.NoPlugins})
+	}
 	for _, l := range lines {
 		if l[1] == "" {
 			continue
@@ -66,16 +70,34 @@ func vppTable(out io.Writer, v wire.VPP) error {
 			return err
 		}
 	}
-	if len(v.Capabilities) == 0 {
+	return errors.Join(capabilityTable(out, v.Capabilities), pluginTable(out, v.Plugins))
+}
+
+func capabilityTable(out io.Writer, all []wire.Capability) error {
+	if len(all) == 0 {
 		return nil
 	}
 	t := newTable(out, "FEATURE", "THERE", "MESSAGE")
-	for _, c := range v.Capabilities {
+	for _, c := range all {
 		there := "no"
 		if c.Has {
 			there = "yes"
 		}
 		t.row(c.Feature, there, c.Message)
+	}
+	return t.end()
+}
+
+func pluginTable(out io.Writer, all []wire.Plugin) error {
+	if len(all) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(out); err != nil {
+		return err
+	}
+	t := newTable(out, "PLUGIN", "VERSION", "DESCRIPTION")
+	for _, p := range all {
+		t.row(p.Name, p.Version, p.Description)
 	}
 	return t.end()
 }
