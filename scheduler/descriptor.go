@@ -38,6 +38,7 @@ type Descriptor[V proto.Message, M any] struct {
 	Recreate     func(key string, old, new V, m M) bool // the change needs Delete and Create. Defaults to Update == nil
 	Dependencies func(key string, v V) []Dependency     // all must stand before the value
 	Derived      func(key string, v V) []KeyValue       // parts with a life of their own, and properties
+	Claims       func(key string, v V) []Claim          // what no other value can have
 
 	// Verbs: what touches the system. A value of a descriptor without Create and
 	// Delete is only noticed, by Retrieve and Observe.

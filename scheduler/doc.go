@@ -46,6 +46,9 @@
 // depend on it. What a descriptor without verbs has is only noticed. What is
 // Foreign is depended on but never touched.
 //
+// Values that cannot stand at once say so by a [Claim] on what both want. Who has it
+// follows from the keys alone, so that it does not matter which came first.
+//
 // What Create learns is the value's metadata, such as the number that the system
 // gave it. The other verbs are given it back; who else needs it finds it in the
 // [Index] that Register returns: it has what stands, before anything is created
@@ -64,7 +67,8 @@
 //
 //	RETRYING       a verb failed; it is called again after a back-off, or when the value is declared anew
 //	FAILED         a verb failed; it is called again when the value is declared anew or somebody says Retry or TryAgain
-//	INVALID        Validate refuses what is wanted; what was valid before may stand
+//	INVALID        Validate refuses what is wanted; what was valid before may stand. Or another
+//	               value has what it claims: then nothing stands
 //	UNIMPLEMENTED  no descriptor has the key, or a verb says that the system lacks what it takes
 //	MISSING        what stood has vanished by itself, and is not back yet
 //	DISCOVERED     stands and is ours, but nobody wants it (yet); removed from the first Replace on

@@ -33,6 +33,7 @@ type descriptor struct {
 	recreate     func(key string, old, new proto.Message, meta any) bool
 	dependencies func(key string, v proto.Message) []Dependency
 	derived      func(key string, v proto.Message) []KeyValue
+	claimed      func(key string, v proto.Message) []Claim // nil: values claim nothing
 
 	create   func(ctx context.Context, key string, v proto.Message) (any, error)
 	update   func(ctx context.Context, key string, old, new proto.Message, meta any) (any, error)
@@ -137,6 +138,9 @@ func eraseMeaning[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	}
 	if d.Dependencies != nil {
 		e.dependencies = func(key string, v proto.Message) []Dependency { return d.Dependencies(key, v.(V)) }
+	}
+	if d.Claims != nil {
+		e.claimed = func(key string, v proto.Message) []Claim { return d.Claims(key, v.(V)) }
 	}
 	if d.Derived != nil {
 		e.derived = func(key string, v proto.Message) []KeyValue { return d.Derived(key, v.(V)) }

@@ -77,6 +77,9 @@ func (x *explainer) explain(key string) Explanation {
 			e.Because = append(e.Because, x.unmet(d))
 		}
 	}
+	for _, key := range rivals(st.Err) {
+		e.Because = append(e.Because, x.explain(key))
+	}
 	return e
 }
 

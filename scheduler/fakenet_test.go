@@ -138,7 +138,7 @@ func (f *fakeNet) descriptors(t *testing.T, s *scheduler.Scheduler) *scheduler.I
 			return nil
 		},
 		Equivalent: func(_ string, old, new *interfaces.Interface) bool {
-			return old.Mtu == new.Mtu && old.Type == new.Type && old.GetVeth().GetPeerIfName() == new.GetVeth().GetPeerIfName()
+			return old.Mtu == new.Mtu && old.HostIfName == new.HostIfName && old.VrfMasterInterface == new.VrfMasterInterface && old.Type == new.Type && old.GetVeth().GetPeerIfName() == new.GetVeth().GetPeerIfName()
 		},
 		Recreate: func(_ string, old, new *interfaces.Interface, _ int) bool { return old.Type != new.Type },
 		Dependencies: func(_ string, v *interfaces.Interface) []scheduler.Dependency {
@@ -146,6 +146,17 @@ func (f *fakeNet) descriptors(t *testing.T, s *scheduler.Scheduler) *scheduler.I
 				return nil
 			}
 			return []scheduler.Dependency{{Label: "veth-peer-exists", Key: ifs.KeyOf(v.GetVeth().PeerIfName)}}
+		},
+		Claims: func(_ string, v *interfaces.Interface) (out []scheduler.Claim) {
+			if host := v.GetHostIfName(); host != "" {
+				out = append(out, scheduler.Claim{Of: "host/" + host, Field: "host_if_name", Value: host, Want: "a name of its own"})
+			}
+			if on := v.GetVrfMasterInterface(); on != "" {
+				out = append(out,
+					scheduler.Claim{Of: "below/" + v.Name, Field: "vrf_master_interface", Value: on, Want: "none"},
+					scheduler.Claim{Of: "below/" + on, Field: "vrf_master_interface", Value: on, Want: "one that is on none", Yields: true})
+			}
+			return out
 		},
 		Derived: func(_ string, v *interfaces.Interface) (out []scheduler.KeyValue) {
 			for _, a := range v.IpAddresses {
@@ -254,6 +265,10 @@ func message(name string, args []string) proto.Message {
 			v.IpAddresses = append(v.IpAddresses, arg)
 		case "peer":
 			v.Link = &interfaces.Interface_Veth{Veth: &interfaces.VethLink{PeerIfName: arg}}
+		case "host":
+			v.HostIfName = arg
+		case "on":
+			v.VrfMasterInterface = arg
 		case "tap":
 			v.Type = interfaces.Interface_TAP_TO_VPP
 		}

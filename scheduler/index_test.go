@@ -123,3 +123,19 @@ func TestValidateTellsAll(t *testing.T) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 }
+
+func TestValidateTellsWhatTwoClaim(t *testing.T) {
+	s := scheduler.New(scheduler.Options{})
+	net := &fakeNet{}
+	net.descriptors(t, s)
+	named := func(name string) scheduler.KeyValue {
+		return scheduler.KeyValue{Key: key(name), Value: message(name, []string{"host=eth0"})}
+	}
+	err := s.Validate(named("if2"), named("if1"))
+	if got, want := fmt.Sprint(err), key("if2")+`: invalid value: host_if_name: "eth0": want a name of its own (see `+key("if1")+")"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if err := s.Validate(named("if2")); err != nil {
+		t.Error(err)
+	}
+}

@@ -77,6 +77,10 @@ func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) *Record {
 		return s.complete(r)
 	}
 	s.intendAll(txn)
+	if r.rec.Executed = s.conflicts(txn); r.rec.Executed != nil {
+		s.graph.Undo()
+		return s.complete(r)
+	}
 	s.execute(ctx, r)
 	if !r.broken() {
 		s.graph.Commit()
@@ -100,6 +104,17 @@ func refusals(txn Txn) (out []Operation) {
 			state = unimplementedState
 		}
 		out = append(out, Operation{Verb: validate, Key: c.Key, Noop: true, NewState: state, NewErr: c.Err})
+	}
+	return out
+}
+
+// conflicts are the changes of txn that claim what others have.
+func (s *Scheduler) conflicts(txn Txn) (out []Operation) {
+	s.graph.Judge()
+	for _, c := range txn.Changes {
+		if n := s.graph.Node(c.Key); n != nil && c.Value != nil && n.Loses() {
+			out = append(out, Operation{Verb: validate, Key: c.Key, Noop: true, NewState: invalidState, NewErr: errOf(n)})
+		}
 	}
 	return out
 }

@@ -31,7 +31,7 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 		return state
 	}
 	st := &Status{
-		Key: n.Key(), State: state, Err: n.Err(), Last: verbs[n.Last()],
+		Key: n.Key(), State: state, Err: errOf(n), Last: verbs[n.Last()],
 		Want: message(n.Want()), Have: message(n.Have()), Meta: n.Meta(), Since: now, slot: n.Slot,
 	}
 	st.Details, st.Waits = details(n, state)

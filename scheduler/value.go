@@ -51,17 +51,27 @@ func (s *Scheduler) Value(key string, message proto.Message) (Value, error) {
 	return Value{v}, v.Err
 }
 
-// Validate checks values as Value does, and those derived from them, without
-// any southbound. The error joins a *ValueError for each value that is wrong.
+// Validate checks values as Value does, those derived from them, and that none
+// claims what another of them has, without any southbound. The error joins a
+// *ValueError for each value that is wrong.
 func (s *Scheduler) Validate(values ...KeyValue) error {
 	var errs []error
+	all := graph.New()
 	for _, kv := range values {
 		d := s.registry.of(kv.Key)
 		if d == nil {
 			errs = append(errs, &ValueError{Key: kv.Key, Err: ErrUnimplemented})
 			continue
 		}
-		errs = append(errs, faults(s.prepare(d, kv.Key, kv.Value), "")...)
+		v := s.prepare(d, kv.Key, kv.Value)
+		errs = append(errs, faults(v, "")...)
+		all.Want(v)
+	}
+	all.Judge()
+	for n := range all.Touched() {
+		if err := errOf(n); n.Loses() {
+			errs = append(errs, &ValueError{Key: n.Key(), Err: err})
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -106,6 +116,9 @@ func (s *Scheduler) prepare(d *descriptor, key string, m proto.Message) (v *grap
 	}
 	if err := d.validate(key, m); err != nil {
 		v.Err = &invalidError{err}
+	}
+	if v.Err == nil {
+		v.Claims = d.claims(key, m)
 	}
 	v.Deps = d.dependencies(key, m)
 	for _, kv := range d.derived(key, m) {

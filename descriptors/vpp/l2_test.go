@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	vppl2 "go.fd.io/govpp/binapi/l2"
+
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/l2"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
@@ -106,30 +108,64 @@ func bridgeDomainInAnyOrder(t *testing.T, vpp *simulated.VPP) {
 	expectOnlyReads(t, vpp)
 }
 
-// TestInterfaceIsSwitchedOneWay has an interface in a bridge domain declared for a cross-connect
-// too, and for another bridge domain: VPP would move it, and say nothing.
+// TestInterfaceIsSwitchedOneWay has an interface declared for a cross-connect and for two bridge
+// domains: one has it, and VPP, which would move it and say nothing, is asked for no other.
 func TestInterfaceIsSwitchedOneWay(t *testing.T) { onEachVPP(t, interfaceIsSwitchedOneWay) }
 
 func interfaceIsSwitchedOneWay(t *testing.T, vpp *simulated.VPP) {
 	const (
 		configured = kvscheduler.ValueState_CONFIGURED
+		invalid    = kvscheduler.ValueState_INVALID
+		pending    = kvscheduler.ValueState_PENDING
 		xconnect   = "config/vpp/l2/v2/xconnect/loop1"
 		otherKey   = "config/vpp/l2/v2/bridge-domain/bd2"
-		stands     = " normal shg 3"
+		other      = "vpp/bd/bd2/interface/loop1"
 	)
 	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
-	a.want(true, append(bridged(), "config/vpp/v2/interfaces/loop2", `{"name":"loop2","type":"SOFTWARE_LOOPBACK"}`)...)
-	awaits(t, vpp, "show bridge-domain", stands)
-	_, err := a.declare(false, xconnect, `{"receive_interface":"loop1","transmit_interface":"loop2"}`, otherKey, `{"name":"bd2","interfaces":[{"name":"loop1"}]}`)
-	if !errors.Is(err, l2.ErrTaken) || strings.Count(err.Error(), "is in bridge domain bd1 already") != 2 {
+	_, err := a.declare(true, append(bridged(), "config/vpp/v2/interfaces/loop2", `{"name":"loop2","type":"SOFTWARE_LOOPBACK"}`,
+		otherKey, `{"name":"bd2","interfaces":[{"name":"loop1","bridged_virtual_interface":true},{"name":"loop2"}]}`)...)
+	const wrong = `name: "loop1": want an interface that is in no other bridge domain or cross-connect (see `
+	if !errors.Is(err, scheduler.ErrInvalid) || !strings.Contains(err.Error(), wrong+memberKey+")") {
 		t.Errorf("it says %v", err)
 	}
-	awaits(t, vpp, "show bridge-domain", stands)
+	a.expectState(memberKey, configured)
+	a.expectState(other, invalid)
+	a.expectState("vpp/bd/bd2/interface/loop2", configured)
+	awaits(t, vpp, "show bridge-domain", "loop0 normal shg 3")
 
-	a.unwant(bridgeKey, otherKey)
-	if _, err := a.sched.TryAgain(t.Context(), xconnect, scheduler.Retry{}); err != nil {
-		t.Error(err)
+	_, err = a.declare(false, xconnect, `{"receive_interface":"loop1","transmit_interface":"loop2"}`)
+	if !errors.Is(err, scheduler.ErrInvalid) {
+		t.Errorf("it says %v", err)
 	}
 	a.expectState(xconnect, configured)
+	a.expectState(memberKey, invalid)
+	a.expectState(fibKey, pending)
+
+	a.unwant(bridgeKey)
+	a.unwant(xconnect)
+	a.expectState(other, configured)
+	awaits(t, vpp, "show bridge-domain", "loop0 bvi shg 0")
+}
+
+// TestInterfaceStaysWhereSomebodyHasPutIt has an interface of ours that somebody else has put into
+// a bridge domain of his own.
+func TestInterfaceStaysWhereSomebodyHasPutIt(t *testing.T) {
+	onEachVPP(t, interfaceStaysWhereSomebodyHasPutIt)
+}
+
+func interfaceStaysWhereSomebodyHasPutIt(t *testing.T, vpp *simulated.VPP) {
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	all := bridged()
+	a.want(true, all[4:]...)
+	hand := vpp.Dial()
+	vpp.Ask(hand, &vppl2.BridgeDomainAddDel{BdID: 77, IsAdd: true}, &vppl2.BridgeDomainAddDelReply{})
+	vpp.Ask(hand, &vppl2.SwInterfaceSetL2Bridge{RxSwIfIndex: 1, BdID: 77, Enable: true}, &vppl2.SwInterfaceSetL2BridgeReply{})
+	if _, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.declare(false, all[:4]...); !errors.Is(err, l2.ErrTaken) || !strings.Contains(err.Error(), "is in bridge domain UNTAGGED-77 already") {
+		t.Errorf("it says %v", err)
+	}
 }

@@ -59,6 +59,9 @@ func meaningFaults() []fault {
 		{"derives nothing under a key", "derived values have keys of their own", func(_ *table, d *descriptor) {
 			d.Derived = func(string, route) []scheduler.KeyValue { return []scheduler.KeyValue{{Key: "x", Value: route(nil)}} }
 		}},
+		{"claims without saying by which field", "claims say what is claimed and by which field", func(_ *table, d *descriptor) {
+			d.Claims = func(key string, _ route) []scheduler.Claim { return []scheduler.Claim{{Of: key, Want: "another"}} }
+		}},
 		{"takes every version for another", "changes are followed as declared", func(_ *table, d *descriptor) {
 			d.Equivalent = func(string, route, route) bool { return false }
 		}},

@@ -19,6 +19,7 @@ func runMeaning[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
 		{"Validate names every invalid field", invalid[V, M]},
 		{"dependencies are labelled and distinct", dependencies[V, M]},
 		{"derived values have keys of their own", derived[V, M]},
+		{"claims say what is claimed and by which field", claims[V, M]},
 		{"changes are followed as declared", followed[V, M]},
 		{"pure functions change nothing", pure[V, M]},
 		{"pure functions take any message", total[V, M]},
@@ -117,6 +118,19 @@ func (b *bench[V, M]) derived(w scheduler.Wanted[V]) []scheduler.KeyValue {
 		return nil
 	}
 	return b.d.Derived(w.Key, w.Value)
+}
+
+func claims[V proto.Message, M any](b *bench[V, M]) {
+	if b.d.Claims == nil {
+		return
+	}
+	for _, w := range b.versions() {
+		for _, c := range b.d.Claims(w.Key, w.Value) {
+			if c.Of == "" || c.Field == "" || c.Want == "" {
+				b.Errorf("%s: %+v: want Of, Field and Want", w.Key, c)
+			}
+		}
+	}
 }
 
 // versions are all valid values of the suite.

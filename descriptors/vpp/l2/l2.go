@@ -116,6 +116,7 @@ func (h *handler) memberDescriptor() scheduler.Descriptor[*l2.BridgeDomain_Inter
 
 		Recreate:     recreateMember,
 		Dependencies: memberDependencies,
+		Claims:       memberClaims,
 
 		Create: h.createMember,
 		Update: h.updateMember,
@@ -148,6 +149,7 @@ func (h *handler) xconnectDescriptor() scheduler.Descriptor[*l2.XConnectPair, XC
 
 		Validate:     validateXConnect,
 		Dependencies: xconnectDependencies,
+		Claims:       xconnectClaims,
 
 		Create:        h.createXConnect,
 		Delete:        h.deleteXConnect,

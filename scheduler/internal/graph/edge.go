@@ -7,6 +7,7 @@ type edge struct {
 	dep   *Dep    // nil: on the base, of a derived value
 	to    *Node   // nil: any of many, and none was ever there
 	spots *[]spot // in buckets, while it is any of many and unmet
+	stake *stake  // of a claim
 	pos   int32   // in to.in
 	met   bool
 	ring  bool // met only because to is about to come, in a ring with us
@@ -28,6 +29,8 @@ func (g *Graph) setWant(n *Node, v *version) {
 	n.retry()
 	g.hold(v)
 	g.drop(old)
+	g.contest(old)
+	g.contest(v)
 	g.moved(n)
 }
 
@@ -44,6 +47,8 @@ func (g *Graph) place(n *Node, v *version, meta any, going bool) {
 		g.use(v, +1)
 	}
 	g.drop(old)
+	g.contest(old)
+	g.contest(v)
 	n.meta = meta
 	n.going, n.giveUp = going, false
 	if v != nil {
@@ -124,7 +129,7 @@ func (g *Graph) freed(n *Node) {
 
 func (g *Graph) link(v *version) {
 	n := v.node
-	size := len(v.Deps)
+	size := len(v.Deps) + len(v.claims())
 	if n.base != nil {
 		size++
 	}
@@ -133,6 +138,9 @@ func (g *Graph) link(v *version) {
 	}
 	for i := range v.Deps {
 		v.edges[i] = edge{v: v, dep: &v.Deps[i]}
+	}
+	if v.Claims != nil {
+		v.stakes(v.edges[len(v.Deps):])
 	}
 	if n.base != nil {
 		v.edges[size-1] = edge{v: v}
@@ -144,7 +152,7 @@ func (g *Graph) link(v *version) {
 		if to != nil {
 			g.attach(e, to)
 		}
-		if e.met = to != nil && to.up(); !e.met {
+		if e.met = e.stake != nil || to != nil && to.up(); !e.met {
 			v.unmet++
 			g.listen(e)
 		}

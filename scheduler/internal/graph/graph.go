@@ -46,7 +46,8 @@ type Value struct {
 	Kind    Kind // nil: a property, which stands whenever its base does
 	Deps    []Dep
 	Derived []*Value
-	Err     error // why the value cannot stand at all; nil: it can
+	Err     error    // why the value cannot stand at all; nil: it can
+	Claims  *[]Claim // nil: it claims nothing
 }
 
 // A Dep must be met before a value can stand: by Key, or by any key with one
@@ -70,6 +71,7 @@ type Graph struct {
 	deletes  queue // may be deleted
 	comes    queue // may be created or updated
 	parked   []*Node
+	disputed []*Node // what is claimed, where it is to be decided who has it
 	rings    []*ring
 	touched  []*Node
 	deleting int // in flight
@@ -184,9 +186,9 @@ func (g *Graph) Found(v *Value, meta any, foreign bool) {
 	g.save(n)
 	n.foreign = foreign && n.want == nil
 	g.foundDerived(n, v)
-	if n.foreign && len(v.Deps) > 0 {
+	if n.foreign && (len(v.Deps) > 0 || v.Claims != nil) {
 		alone := *v
-		alone.Deps = nil
+		alone.Deps, alone.Claims = nil, nil
 		v = &alone
 	}
 	if n.have != nil && same(n.have.Value, v) {

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the stories show into their files")
 
-// kind is that of the stories' values: "text[,dep=key][,any=prefix][,derive=key][,recreate]".
+// kind is that of the stories' values: "text[,dep=key][,any=prefix][,derive=key][,recreate][,claim=what][,yield=what]".
 // Values that differ in case only are equivalent.
 type kind struct{ gate *Gate }
 
@@ -47,11 +47,21 @@ func value(key, text string) *Value {
 		case "derive":
 			k, t, _ := strings.Cut(arg, ":")
 			v.Derived = append(v.Derived, value(k, t))
+		case "claim", "yield":
+			v.Claims = claimed(v.claims(), name, arg)
 		case "invalid":
 			v.Err = errors.New("invalid")
 		}
 	}
 	return v
+}
+
+func claimed(all []Claim, name, of string) *[]Claim {
+	all = append(all, Claim{
+		Of: "claim " + of, Label: of + "-is-free", Yields: name == "yield",
+		Taken: func(by string) error { return fmt.Errorf("%s has %s", by, of) },
+	})
+	return &all
 }
 
 // A story is a graph, driven by text.

@@ -45,6 +45,7 @@ func (g *Graph) Rollback() {
 		n.base = m.base
 		g.place(n, m.have, m.meta, m.going)
 	}
+	g.judge()
 	for i := range g.journal.list { // it has grown: what came back told its neighbours to try again
 		g.journal.list[i].restore()
 	}

@@ -61,6 +61,10 @@ func anyText(t *rapid.T, key string) string {
 	if rapid.Bool().Draw(t, "derived") {
 		text = append(text, "derive=d/"+key+":"+rapid.SampledFrom([]string{"x", "y"}).Draw(t, "part"))
 	}
+	for range rapid.IntRange(0, 2).Draw(t, "claims") {
+		sort := rapid.SampledFrom([]string{"claim", "claim", "yield"}).Draw(t, "sort")
+		text = append(text, sort+"="+rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "what"))
+	}
 	if rapid.IntRange(0, 3).Draw(t, "recreate") == 0 {
 		text = append(text, "recreate")
 	}
@@ -271,6 +275,11 @@ func (m *model) needs(op Op) {
 			m.t.Fatalf("%v %s while %s does not stand", op.Verb, op.Node.Key(), d.Label)
 		}
 	}
+	for _, n := range m.g.nodes {
+		if n != op.Node && n.have != nil && rivals(op.New, n.have.Value) {
+			m.t.Fatalf("%v %s while %s has what it claims", op.Verb, op.Node.Key(), n.key)
+		}
+	}
 	if b := op.Node.base; b != nil && !m.stands[b.key] {
 		m.t.Fatalf("%v %s while its base does not stand", op.Verb, op.Node.Key())
 	}
@@ -355,7 +364,63 @@ func (m *model) mend() {
 	m.run(m.t)
 }
 
-// possible is the largest set of wanted values whose dependencies are in it.
+// rivals says that a and b cannot both stand.
+func rivals(a, b *Value) bool {
+	for _, x := range a.claims() {
+		for _, y := range b.claims() {
+			if x.Of == y.Of && !(x.Yields && y.Yields) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// withoutLosers drops those whose claims others have: first who yields, then in the order of keys.
+func withoutLosers(in map[string]string) {
+	wins := map[string]*Value{}
+	for _, key := range slices.Sorted(maps.Keys(in)) {
+		v := value(key, in[key])
+		loses := yieldsTo(v, in)
+		for _, w := range wins {
+			loses = loses || greedyRivals(v, w)
+		}
+		if !loses {
+			wins[key] = v
+		}
+	}
+	maps.DeleteFunc(in, func(key, _ string) bool { return wins[key] == nil })
+}
+
+func yieldsTo(v *Value, in map[string]string) bool {
+	for _, c := range v.claims() {
+		for key, text := range in {
+			if key == v.Key || !c.Yields {
+				continue
+			}
+			for _, d := range value(key, text).claims() {
+				if d.Of == c.Of && !d.Yields {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func greedyRivals(a, b *Value) bool {
+	for _, x := range a.claims() {
+		for _, y := range b.claims() {
+			if x.Of == y.Of && !x.Yields && !y.Yields {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// possible is the largest set of wanted values whose dependencies are in it, and that
+// get what they claim.
 func (m *model) possible() map[string]string {
 	in := map[string]string{}
 	bases := map[string]string{}
@@ -365,6 +430,7 @@ func (m *model) possible() map[string]string {
 			in[d.Key], bases[d.Key] = d.Data.(string), key
 		}
 	}
+	withoutLosers(in)
 	for before := -1; before != len(in); {
 		before = len(in)
 		maps.DeleteFunc(in, func(key, text string) bool {

@@ -25,6 +25,10 @@ type Op struct {
 	version *version
 }
 
+// Judge decides who has what is claimed, as Next does before anything else, so that State
+// is right before anything is done.
+func (g *Graph) Judge() { g.judge() }
+
 // Next returns an operation that can run now. When there is none, either others
 // are in flight, or all that is possible has been done.
 func (g *Graph) Next() (Op, bool) {
@@ -90,6 +94,7 @@ func (g *Graph) count(v Verb, by int) {
 // drain evaluates every node that something happened to.
 func (g *Graph) drain() {
 	for {
+		g.judge()
 		n := g.dirty.pop()
 		if n == nil {
 			if g.rehome() {
@@ -163,7 +168,7 @@ func (g *Graph) lot(n *Node) lot {
 		return waits
 	case n.going:
 		return leaves
-	case n.want == nil || n.want == n.have || n.want.Err != nil:
+	case n.want == nil || n.want == n.have || n.hopeless():
 		return idle
 	case !n.settled() && (n.have == nil || n.have.unmet == 0):
 		return idle
@@ -182,6 +187,8 @@ func (g *Graph) mustGo(n *Node) bool {
 		return true
 	case n.want == nil:
 		return g.removable(n)
+	case n.Loses():
+		return true
 	case n.want == n.have || n.want.Err != nil:
 		return n.have.unmet > 0
 	case n.have.Kind != nil && n.have.Kind.Recreate(n.key, n.have.Data, n.want.Data, n.meta):

@@ -34,6 +34,7 @@ type Node struct {
 	parked   bool
 	fresh    bool // parked, and not looked at since
 	dropped  bool
+	disputed bool // it is to be decided who has it
 
 	own     version // for the first value, so that most nodes are one piece of memory
 	ownEdge [1]edge // for own
@@ -145,10 +146,17 @@ func (n *Node) Err() error {
 		return n.rejected
 	case n.err != nil:
 		return n.err
-	case n.want != nil:
-		return n.want.Err
+	case n.want == nil || n.want.Err != nil || n.want.Claims == nil:
+		return n.want.err()
 	}
-	return nil
+	return n.taken()
+}
+
+func (v *version) err() error {
+	if v == nil {
+		return nil
+	}
+	return v.Err
 }
 
 // Unmet are the dependencies that what is wanted waits for.
@@ -160,8 +168,12 @@ func (n *Node) Unmet() (out []Dep) {
 		out = append(out, Dep{Label: n.gate().reason})
 	}
 	for i := range n.want.edges {
-		if e := &n.want.edges[i]; !e.met && e.dep != nil {
+		switch e := &n.want.edges[i]; {
+		case e.met || e.dep == nil:
+		case e.stake == nil:
 			out = append(out, *e.dep)
+		case !e.stake.lost:
+			out = append(out, Dep{Label: e.dep.Label, Key: e.stake.rival.key})
 		}
 	}
 	return out
@@ -199,6 +211,8 @@ func (n *Node) State() State {
 		return Rejected
 	case n.err != nil:
 		return Failed
+	case n.Loses():
+		return Rejected
 	case n.want == nil && n.have == nil:
 		return Nonexistent
 	case n.foreign:
