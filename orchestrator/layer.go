@@ -109,7 +109,8 @@ func (o *Orchestrator) reportRefusals(l *layer, events []kvdbsync.Event, ds []de
 
 // report logs what failed in a transaction.
 func (o *Orchestrator) report(r *scheduler.Record) {
-	for _, op := range r.Executed {
+	for i := range r.Executed {
+		op := &r.Executed[i]
 		if op.NewErr != nil && !op.Noop {
 			o.log.Warn("operation failed", "key", op.Key, "operation", op.Verb, "state", op.NewState, "err", op.NewErr)
 		}

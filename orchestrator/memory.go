@@ -87,22 +87,31 @@ func readMemory(all iter.Seq2[string, []byte], sources map[string]bool) (past ma
 	return past, strays
 }
 
+// A lesson is what the Memory is to learn of a key of a source: the newest event, why it
+// is refused, if it is, and whether what was there before was not valid.
+type lesson struct {
+	source string
+	event  *kvdbsync.Event
+	err    error
+	faulty bool
+}
+
 // notes are changes for the Memory.
 type notes map[string][]byte
 
-// take notes what an event that was decoded leaves under its key; faulty says that
-// what was there before was not valid.
-func (n notes) take(source string, e kvdbsync.Event, err error, faulty bool) {
-	if faulty {
-		n[memoryKey(source, refused, e.Key)] = nil
-		n[memoryKey(source, unreadable, e.Key)] = nil
+// take notes what an event leaves under its key.
+func (n notes) take(l lesson) {
+	e := l.event
+	if l.faulty {
+		n[memoryKey(l.source, refused, e.Key)] = nil
+		n[memoryKey(l.source, unreadable, e.Key)] = nil
 	}
 	switch {
 	case e.Err != nil:
-		n[memoryKey(source, unreadable, e.Key)] = []byte(e.Err.Error())
-	case e.Value != nil && err != nil:
-		n[memoryKey(source, refused, e.Key)] = e.Value
+		n[memoryKey(l.source, unreadable, e.Key)] = []byte(e.Err.Error())
+	case e.Value != nil && l.err != nil:
+		n[memoryKey(l.source, refused, e.Key)] = e.Value
 	default:
-		n[memoryKey(source, lastValid, e.Key)] = e.Value
+		n[memoryKey(l.source, lastValid, e.Key)] = e.Value
 	}
 }

@@ -60,12 +60,13 @@ func (o *Orchestrator) merge(l *layer, events []kvdbsync.Event) (out []scheduler
 		l.entries = make(map[string]*entry, len(events))
 		out = make([]scheduler.Change, 0, len(events))
 	}
-	for i, e := range events {
-		next, news := o.next(l, e, said[i])
+	o.learned = slices.Grow(o.learned, len(events))
+	for i := range events {
+		next, news := o.next(l, &events[i], said[i])
 		if !news {
 			continue
 		}
-		if c, changed := o.put(l, e.Key, next); changed {
+		if c, changed := o.put(l, events[i].Key, next); changed {
 			out = append(out, c)
 		}
 	}

@@ -111,7 +111,7 @@ type Orchestrator struct {
 	known    bool                        // every layer has delivered a complete snapshot
 	complete bool                        // and none had a problem: what nobody declares has been removed
 	held     map[string]*scheduler.Value // removals that wait until all is known, with what stays till then
-	learned  notes                       // for the memory, since it was last told
+	learned  []lesson                    // for the memory, since it was last told
 
 	asked   chan func() // questions for Run's goroutine
 	stopped chan struct{}

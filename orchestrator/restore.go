@@ -34,33 +34,38 @@ func (o *Orchestrator) recollect() {
 			l.past = nil
 		}
 	}
-	o.learned = strays
-	o.tell()
+	o.save(strays)
 }
 
-// tell gives the memory what was learned.
+// tell gives the memory what was learned. That is put into notes only here, so that
+// nobody waits for it while a transaction is prepared.
 func (o *Orchestrator) tell() {
-	if len(o.learned) == 0 {
-		return
-	}
-	if err := o.memory.Save(o.learned); err != nil {
-		o.log.Error("what sources declare is not remembered", "keys", len(o.learned), "err", err)
+	learned := make(notes, len(o.learned))
+	for _, one := range o.learned {
+		learned.take(one)
 	}
 	o.learned = nil
+	o.save(learned)
+}
+
+func (o *Orchestrator) save(learned notes) {
+	if len(learned) == 0 {
+		return
+	}
+	if err := o.memory.Save(learned); err != nil {
+		o.log.Error("what sources declare is not remembered", "keys", len(learned), "err", err)
+	}
 }
 
 // next is the entry that an event makes, nil being nothing, and whether it is
 // another than the one that is there.
-func (o *Orchestrator) next(l *layer, e kvdbsync.Event, d decoded) (next *entry, news bool) {
+func (o *Orchestrator) next(l *layer, e *kvdbsync.Event, d decoded) (next *entry, news bool) {
 	old, past := l.entries[e.Key], l.past[e.Key]
 	delete(l.past, e.Key)
-	if known := past.says(e); known && past.entry != nil {
+	if known := past.says(*e); known && past.entry != nil {
 		return nil, false
 	} else if !known && o.memory != nil {
-		if o.learned == nil {
-			o.learned = notes{}
-		}
-		o.learned.take(l.Name, e, d.err, past.faulty() || old != nil && old.err != nil)
+		o.learned = append(o.learned, lesson{l.Name, e, d.err, past.faulty() || old != nil && old.err != nil})
 	}
 	switch {
 	case e.Value == nil && e.Err == nil:

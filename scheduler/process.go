@@ -145,7 +145,7 @@ func (s *Scheduler) complete(r *run) *Record {
 	if r.skipped { // what had not begun when the scheduler stopped
 		r.rec.Executed = slices.DeleteFunc(r.rec.Executed, func(o Operation) bool { return o.NewState == nonexistent })
 	}
-	s.remember(r)
+	s.completed = append(s.completed, r)
 	r.rec.Stop = time.Now()
 	s.report(r)
 	s.stats.transaction(r.rec.Type)
@@ -160,7 +160,8 @@ func (s *Scheduler) report(r *run) {
 	if r.rec.Type == Northbound {
 		return
 	}
-	for _, op := range r.rec.Executed {
+	for i := range r.rec.Executed {
+		op := &r.rec.Executed[i]
 		if op.NewErr != nil && (op.OldErr == nil || op.OldErr.Error() != op.NewErr.Error()) {
 			s.log.Warn("operation failed", "key", op.Key, "operation", op.Verb, "state", op.NewState, "err", op.NewErr)
 		}

@@ -59,7 +59,8 @@ type Record struct {
 // Err returns a *TxnError if operations of the transaction failed.
 func (r *Record) Err() error {
 	var failed []KeyError
-	for _, op := range r.Executed {
+	for i := range r.Executed {
+		op := &r.Executed[i]
 		if op.NewErr != nil && !op.Revert {
 			failed = append(failed, KeyError{op.Key, op.Verb, op.NewErr})
 		}

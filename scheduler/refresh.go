@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 
@@ -46,14 +47,13 @@ func (s *Scheduler) refresh(ctx context.Context, r *run, ds []*descriptor, comin
 
 func (s *Scheduler) retrieve(ctx context.Context, r *run, d *descriptor, fresh []*graph.Value) error {
 	nodes := s.graph.Of(d)
-	coming := make(map[string]*graph.Value, len(fresh))
+	coming := lookup(fresh)
 	ws := make([]wanted, 0, len(fresh)+len(nodes))
 	for _, v := range fresh {
-		coming[v.Key] = v
 		ws = append(ws, wanted{v.Key, message(v)})
 	}
 	for _, n := range nodes {
-		if v := n.Want(); v != nil && v.Err == nil && coming[n.Key()] == nil {
+		if v := n.Want(); v != nil && v.Err == nil && coming()[n.Key()] == nil {
 			ws = append(ws, wanted{n.Key(), message(v)})
 		}
 	}
@@ -76,10 +76,22 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, d *descriptor, fresh [
 		if r.verbose {
 			s.log.Info("read back", "descriptor", d.name, "key", it.key, "ours", !it.foreign, "value", messageText(it.value))
 		}
-		s.graph.Found(s.valueOf(d, it, coming[it.key]), it.meta, it.foreign)
+		s.graph.Found(s.valueOf(d, it, coming()[it.key]), it.meta, it.foreign)
 		d.remember(s.graph.Node(it.key)) // for those that retrieve after d
 	}
 	return nil
+}
+
+// lookup is values by their keys, made when first asked for: where nothing stands yet,
+// nobody asks.
+func lookup(values []*graph.Value) func() map[string]*graph.Value {
+	return sync.OnceValue(func() map[string]*graph.Value {
+		byKey := make(map[string]*graph.Value, len(values))
+		for _, v := range values {
+			byKey[v.Key] = v
+		}
+		return byKey
+	})
 }
 
 // valueOf is what was found, as the graph has it: prepared before, if it is the message

@@ -15,7 +15,7 @@ import (
 // A Memory remembers across restarts what was applied. With one, a value that
 // Retrieve finds without knowing whose it is counts as ours if it is remembered,
 // and values of descriptors without Retrieve are known to stand. What a
-// transaction applied is remembered at its end, before Commit returns. Package
+// transaction applied is saved when it has ended, before the next one begins. Package
 // memory has one in a file.
 type Memory interface {
 	// Load yields all that is remembered.
@@ -93,6 +93,15 @@ func (s *Scheduler) ours(d *descriptor, f found, key string) bool {
 		return s.remembered.has(key)
 	}
 	return true
+}
+
+// rememberAll saves what the runs have done that are completed.
+func (s *Scheduler) rememberAll() {
+	for _, r := range s.completed {
+		s.remember(r)
+	}
+	clear(s.completed)
+	s.completed = s.completed[:0]
 }
 
 // remember saves what a run has applied and removed.

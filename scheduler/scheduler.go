@@ -60,6 +60,9 @@ type Scheduler struct {
 	graph   *graph.Graph
 	seq     uint64
 	retries retries
+	// completed are the runs that the memory is still to be told of: who waits for one
+	// does not wait for that.
+	completed []*run
 
 	remembered remembered
 }
@@ -184,6 +187,7 @@ func (s *Scheduler) loop(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
+		s.rememberAll()
 		timer.Reset(s.retries.wait())
 		select {
 		case <-ctx.Done():

@@ -53,11 +53,11 @@ type announcing struct {
 func (a announcing) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error) {
 	record, err := a.Scheduler.Commit(ctx, txn)
 	if txn.Replace && record != nil {
-		a.taken()
 		select {
 		case a.standing <- struct{}{}:
 		default:
 		}
+		a.taken()
 	}
 	return record, err
 }
