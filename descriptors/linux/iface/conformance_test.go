@@ -39,14 +39,14 @@ func (k known) All() map[string]Meta         { return k }
 
 func TestInterfaceConforms(t *testing.T) {
 	a := func(more string) *value {
-		return parse(t, `name: "a" type: VETH veth { peer_if_name: "z" } namespace { type: NSID reference: "red" } `+more)
+		return testkit.Parse[*value](t, `name: "a" type: VETH veth { peer_if_name: "z" } namespace { type: NSID reference: "red" } `+more)
 	}
 	conformance.Run(t, conformance.Suite[*value, Meta]{
 		New: func(t *testing.T) scheduler.Descriptor[*value, Meta] { return apart(t, known{}).descriptor() },
 		Values: []scheduler.Wanted[*value]{
 			{Value: a(`enabled: true`)},
-			{Value: parse(t, `name: "lo1" type: LOOPBACK enabled: true`)},
-			{Value: parse(t, `name: "b" type: VETH veth { peer_if_name: "y" }`)},
+			{Value: testkit.Parse[*value](t, `name: "lo1" type: LOOPBACK enabled: true`)},
+			{Value: testkit.Parse[*value](t, `name: "b" type: VETH veth { peer_if_name: "y" }`)},
 		},
 		Changes: []conformance.Change[*value]{
 			{Name: "up", From: a(``), To: a(`enabled: true`), How: conformance.Updated},
@@ -55,10 +55,10 @@ func TestInterfaceConforms(t *testing.T) {
 			{Name: "MAC", From: a(``), To: a(`phys_address: "02:fe:00:00:00:01"`), How: conformance.Updated},
 			{Name: "host name", From: a(``), To: a(`host_if_name: "other"`), How: conformance.Updated},
 			{Name: "link only", From: a(``), To: a(`link_only: true`), How: conformance.Recreated},
-			{Name: "namespace", From: a(``), To: parse(t, `name: "a" type: VETH veth { peer_if_name: "z" }`), How: conformance.Recreated},
+			{Name: "namespace", From: a(``), To: testkit.Parse[*value](t, `name: "a" type: VETH veth { peer_if_name: "z" }`), How: conformance.Recreated},
 		},
 		Invalid: []conformance.Invalid[*value]{
-			{Name: "all at once", Value: parse(t, `name: "bad name" type: VETH mtu: 5 ip_addresses: "x"`),
+			{Name: "all at once", Value: testkit.Parse[*value](t, `name: "bad name" type: VETH mtu: 5 ip_addresses: "x"`),
 				Fields: []string{"name", "mtu", "ip_addresses[0]", "veth.peer_if_name"}},
 		},
 	})
@@ -73,7 +73,7 @@ func TestAddressConforms(t *testing.T) {
 		New: func(t *testing.T) scheduler.Descriptor[*value, struct{}] {
 			index := known{}
 			h := apart(t, index)
-			lo := parse(t, `name: "lo1" type: LOOPBACK enabled: true namespace { type: NSID reference: "red" }`)
+			lo := testkit.Parse[*value](t, `name: "lo1" type: LOOPBACK enabled: true namespace { type: NSID reference: "red" }`)
 			meta, err := h.create(t.Context(), keyOf("lo1"), lo)
 			if err != nil {
 				t.Fatal(err)

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
-	"google.golang.org/protobuf/encoding/prototext"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/fakelinux"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // The stories in testdata have lines "lacks KIND...", "create VALUE" and
@@ -94,10 +94,7 @@ func (s *story) step(line string) {
 }
 
 func (s *story) create(text string) error {
-	v := &value{}
-	if err := prototext.Unmarshal([]byte(text), v); err != nil {
-		s.t.Fatal(err)
-	}
+	v := testkit.Parse[*value](s.t, text)
 	if err := s.h.validate("", v); err != nil {
 		return err
 	}

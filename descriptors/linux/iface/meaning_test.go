@@ -6,21 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/encoding/prototext"
-
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
-
-// parse reads a value in the text format of protobuf.
-func parse(t testing.TB, text string) *value {
-	t.Helper()
-	v := &value{}
-	if err := prototext.Unmarshal([]byte(text), v); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return v
-}
 
 func TestValidate(t *testing.T) {
 	const ok = `name: "a" type: VETH veth { peer_if_name: "z" } `
@@ -78,7 +67,7 @@ func TestValidate(t *testing.T) {
 	}
 	h := &handler{Options: Options{Label: "test"}}
 	for _, tt := range tests {
-		err := h.validate("", parse(t, tt.value))
+		err := h.validate("", testkit.Parse[*value](t, tt.value))
 		if got := strings.Join(models.Fields(err), " "); got != tt.invalid {
 			t.Errorf("%s\ninvalid are %q, want %q: %v", tt.value, got, tt.invalid, err)
 		}
@@ -119,7 +108,7 @@ func TestEquivalentAndRecreate(t *testing.T) {
 		{existing + `host_if_name: "eth0"`, existing, "recreate"},
 	}
 	for _, tt := range tests {
-		old, new := parse(t, tt.old), parse(t, tt.new)
+		old, new := testkit.Parse[*value](t, tt.old), testkit.Parse[*value](t, tt.new)
 		got := "update"
 		if recreate("", old, new, Meta{}) {
 			got = "recreate"
@@ -162,7 +151,7 @@ func TestDependenciesAndDerived(t *testing.T) {
 		}},
 	}
 	for _, tt := range tests {
-		v := parse(t, tt.value)
+		v := testkit.Parse[*value](t, tt.value)
 		var got []string
 		for _, d := range dependencies("", v) {
 			got = append(got, fmt.Sprint("needs ", d.Label, " ", d.Key))

@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-	"google.golang.org/protobuf/encoding/prototext"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/linux/iface"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
@@ -34,17 +32,6 @@ func try(t testing.TB, errs ...error) {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// parse reads a value in the text format of protobuf.
-func parse[V proto.Message](t testing.TB, text string) V {
-	t.Helper()
-	var v V
-	v = v.ProtoReflect().New().Interface().(V)
-	if err := prototext.Unmarshal([]byte(text), v); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return v
 }
 
 // links is an index of interfaces.
@@ -87,7 +74,7 @@ func inNamed(t testing.TB) (handler, *netns.Space, links, string) {
 	return handler{Options{Spaces: spaces, Watch: watch, Interfaces: index, Log: log}}, red, index, other
 }
 
-func route(t testing.TB, text string) *l3.Route { return parse[*l3.Route](t, text) }
+func route(t testing.TB, text string) *l3.Route { return testkit.Parse[*l3.Route](t, text) }
 
 func TestLifeOfARoute(t *testing.T) {
 	h, _, _ := inRed(t)
@@ -150,8 +137,8 @@ func TestAnotherAgentOnAnExistingInterface(t *testing.T) {
 	routes := &verbs.Bench[*l3.Route, RouteMeta]{D: h.routeDescriptor()}
 	arps := &verbs.Bench[*l3.ARPEntry, ARPMeta]{D: h.arpDescriptor()}
 	r, theirs := route(t, `dst_network: "10.9.0.0/16" outgoing_interface: "if1"`), route(t, `dst_network: "10.8.0.0/16" outgoing_interface: "if1"`)
-	n := parse[*l3.ARPEntry](t, `interface: "if1" ip_address: "10.1.0.9" hw_address: "02:fe:00:00:00:09"`)
-	their := parse[*l3.ARPEntry](t, `interface: "if1" ip_address: "10.1.0.8" hw_address: "02:fe:00:00:00:08"`)
+	n := testkit.Parse[*l3.ARPEntry](t, `interface: "if1" ip_address: "10.1.0.9" hw_address: "02:fe:00:00:00:09"`)
+	their := testkit.Parse[*l3.ARPEntry](t, `interface: "if1" ip_address: "10.1.0.8" hw_address: "02:fe:00:00:00:08"`)
 	routes.Create(t, r)
 	routes.Create(t, theirs)
 	arps.Create(t, n)
@@ -204,7 +191,7 @@ func TestDeleteWhatIsGone(t *testing.T) {
 	routes := &verbs.Bench[*l3.Route, RouteMeta]{D: h.routeDescriptor()}
 	arps := &verbs.Bench[*l3.ARPEntry, ARPMeta]{D: h.arpDescriptor()}
 	r := route(t, `dst_network: "10.9.0.0/16" outgoing_interface: "if1" gw_addr: "10.1.0.2"`)
-	n := parse[*l3.ARPEntry](t, `interface: "if1" ip_address: "10.1.0.9" hw_address: "02:fe:00:00:00:09"`)
+	n := testkit.Parse[*l3.ARPEntry](t, `interface: "if1" ip_address: "10.1.0.9" hw_address: "02:fe:00:00:00:09"`)
 	routes.Create(t, r)
 	arps.Create(t, n)
 	try(t, red.DelLink(index["if1"].Index))
@@ -252,7 +239,7 @@ func TestLifeOfANeighbour(t *testing.T) {
 func TestNeighbourInTheWay(t *testing.T) {
 	h, red, index := inRed(t)
 	b := &verbs.Bench[*l3.ARPEntry, ARPMeta]{D: h.arpDescriptor()}
-	v := parse[*l3.ARPEntry](t, `interface: "if1" ip_address: "10.1.0.9" hw_address: "02:fe:00:00:00:09"`)
+	v := testkit.Parse[*l3.ARPEntry](t, `interface: "if1" ip_address: "10.1.0.9" hw_address: "02:fe:00:00:00:09"`)
 	theirs, err := kernelNeighbour(v, index["if1"].Index)
 	theirs.Protocol, theirs.MAC = 0, []byte{2, 0, 0, 0, 0, 1}
 	try(t, err, red.AddNeighbour(theirs, false))
@@ -295,7 +282,7 @@ func TestValidate(t *testing.T) {
 		{`interface: "if1" ip_address: "alloc:net" hw_address: "02:fe:00:00:00:09"`, "ip_address"},
 	}
 	for _, tt := range arps {
-		err := validateARP("", parse[*l3.ARPEntry](t, tt.value))
+		err := validateARP("", testkit.Parse[*l3.ARPEntry](t, tt.value))
 		if got := strings.Join(models.Fields(err), " "); got != tt.invalid {
 			t.Errorf("%s\ninvalid are %q, want %q: %v", tt.value, got, tt.invalid, err)
 		}

@@ -10,8 +10,6 @@ import (
 
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/ip"
-	"google.golang.org/protobuf/encoding/prototext"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
@@ -26,17 +24,6 @@ import (
 
 // TestMain gives a real VPP a network of its own.
 func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
-
-// parse reads a value in the text format of protobuf.
-func parse[V proto.Message](t testing.TB, text string) V {
-	t.Helper()
-	var v V
-	v = v.ProtoReflect().New().Interface().(V)
-	if err := prototext.Unmarshal([]byte(text), v); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return v
-}
 
 // an index knows what stands, by name.
 type links map[string]Meta
@@ -266,12 +253,12 @@ func TestKindsConform(t *testing.T) {
 
 func (l life) suite(t *testing.T, kind form) conformance.Suite[*interfaces.Interface, Meta] {
 	v := func(name, more string) *interfaces.Interface {
-		return parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: %s %s", name, kind.of, more))
+		return testkit.Parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: %s %s", name, kind.of, more))
 	}
 	name := cmp.Or(l.name, "if1")
 	another := v("if2", l.another)
 	if l.another == "" {
-		another = parse[*interfaces.Interface](t, `name: "if2" type: SOFTWARE_LOOPBACK`)
+		another = testkit.Parse[*interfaces.Interface](t, `name: "if2" type: SOFTWARE_LOOPBACK`)
 	}
 	s := conformance.Suite[*interfaces.Interface, Meta]{
 		Values: []scheduler.Wanted[*interfaces.Interface]{{Value: v(name, up+l.value)}, {Value: another}},
@@ -293,7 +280,7 @@ func (l life) suite(t *testing.T, kind form) conformance.Suite[*interfaces.Inter
 	add(conformance.Unchanged, l.equal)
 	if len(l.recreated) == 0 { // it cannot but become another type
 		s.Changes = append(s.Changes, conformance.Change[*interfaces.Interface]{
-			Name: "type", From: v(name, l.value), To: parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: TAP tap: {}", name)), How: conformance.Recreated,
+			Name: "type", From: v(name, l.value), To: testkit.Parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: TAP tap: {}", name)), How: conformance.Recreated,
 		})
 	}
 	return s
@@ -365,11 +352,11 @@ func TestUnnumberedConforms(t *testing.T) {
 func TestBondMemberConforms(t *testing.T) {
 	m := func(name, more string) scheduler.Wanted[*interfaces.BondLink_BondedInterface] {
 		return scheduler.Wanted[*interfaces.BondLink_BondedInterface]{
-			Key: keys.BondMember("bond1", name), Value: parse[*interfaces.BondLink_BondedInterface](t, fmt.Sprintf("name: %q %s", name, more)),
+			Key: keys.BondMember("bond1", name), Value: testkit.Parse[*interfaces.BondLink_BondedInterface](t, fmt.Sprintf("name: %q %s", name, more)),
 		}
 	}
 	onEach(t, func(h *handler) scheduler.Descriptor[*interfaces.BondLink_BondedInterface, struct{}] {
-		v := parse[*interfaces.Interface](t, `name: "bond1" type: BOND_INTERFACE bond: { mode: LACP }`)
+		v := testkit.Parse[*interfaces.Interface](t, `name: "bond1" type: BOND_INTERFACE bond: { mode: LACP }`)
 		meta, err := h.create(t.Context(), "", v)
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -34,7 +35,7 @@ func TestPluginsThatAreNotLoaded(t *testing.T) {
 		{of: interfaces.Interface_WIREGUARD_TUNNEL}:        "wireguard_interface_create",
 	} {
 		l := lives()[kind]
-		v := parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: %s %s", cmp.Or(l.name, "if1"), kind.of, l.value))
+		v := testkit.Parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: %s %s", cmp.Or(l.name, "if1"), kind.of, l.value))
 		_, err := h.create(t.Context(), "", v)
 		var missing *conn.Missing
 		if !errors.As(err, &missing) || !errors.Is(err, scheduler.ErrUnimplemented) || !strings.HasPrefix(missing.Message, message+"_") {

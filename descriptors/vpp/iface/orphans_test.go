@@ -17,6 +17,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
@@ -187,7 +188,7 @@ func TestManyAreLostAtOnce(t *testing.T) {
 		all = append(all, v)
 	}
 	for i := range 10 {
-		all = append(all, parse[*interfaces.Interface](t, fmt.Sprintf(`name: "loop%d" type: SOFTWARE_LOOPBACK`, i)))
+		all = append(all, testkit.Parse[*interfaces.Interface](t, fmt.Sprintf(`name: "loop%d" type: SOFTWARE_LOOPBACK`, i)))
 	}
 	for n := 1; n < 2*len(all); n += 3 {
 		r.vpp.Sim.DropAt(n, true)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -33,8 +34,8 @@ func TestRequestsOfAnInterface(t *testing.T) {
 		}
 	}
 	vpp.Counts()
-	a := parse[*interfaces.Interface](t, `name: "a" type: SOFTWARE_LOOPBACK enabled: true ip_addresses: "10.1.0.1/24"`)
-	b := parse[*interfaces.Interface](t, `name: "b" type: SOFTWARE_LOOPBACK enabled: true ip_addresses: "10.1.0.1/24" vrf: 5 mtu: 1500`)
+	a := testkit.Parse[*interfaces.Interface](t, `name: "a" type: SOFTWARE_LOOPBACK enabled: true ip_addresses: "10.1.0.1/24"`)
+	b := testkit.Parse[*interfaces.Interface](t, `name: "b" type: SOFTWARE_LOOPBACK enabled: true ip_addresses: "10.1.0.1/24" vrf: 5 mtu: 1500`)
 	come(a, "vpp/interface/a/vrf/0/ip-version/v4")
 	asked("one comes", map[string]int{
 		"create_loopback": 1, "sw_interface_dump": 1, "sw_interface_tag_add_del": 1, "sw_interface_set_flags": 1, "sw_interface_add_del_address": 1,

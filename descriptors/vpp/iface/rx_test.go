@@ -24,7 +24,7 @@ func TestHowItReceivesIsChecked(t *testing.T) {
 		`type: DPDK rx_modes: [{ mode: POLLING }, { queue: 1 mode: DEFAULT }, { queue: 2 mode: INTERRUPT }]`: {"rx_modes[2].mode"},
 		`type: DPDK rx_placements: [{ queue: 1 }, { queue: 2 }, { queue: 1 main_thread: true }]`:             {"rx_placements[2].queue"},
 	} {
-		v := parse[*interfaces.Interface](t, `name: "if1" `+text)
+		v := testkit.Parse[*interfaces.Interface](t, `name: "if1" `+text)
 		if got := models.Fields(h.validate("", v)); !slices.Equal(got, want) {
 			t.Errorf("%s: wrong are %q, want %q", text, got, want)
 		}
@@ -35,7 +35,7 @@ func TestHowItReceivesIsChecked(t *testing.T) {
 func withTAPs[V scheduler.Message](t *testing.T, of func(h *handler) scheduler.Descriptor[V, struct{}]) func(h *handler) scheduler.Descriptor[V, struct{}] {
 	return func(h *handler) scheduler.Descriptor[V, struct{}] {
 		for _, name := range []string{"tap1", "tap2"} {
-			meta, err := h.create(t.Context(), "", parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: TAP enabled: true tap: {}", name)))
+			meta, err := h.create(t.Context(), "", testkit.Parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: TAP enabled: true tap: {}", name)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -47,7 +47,7 @@ func withTAPs[V scheduler.Message](t *testing.T, of func(h *handler) scheduler.D
 
 func TestRxModesConform(t *testing.T) {
 	m := func(name, modes string) *interfaces.Interface {
-		return parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: TAP rx_modes: [%s]", name, modes))
+		return testkit.Parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: TAP rx_modes: [%s]", name, modes))
 	}
 	one, other := keys.RxModes("tap1"), keys.RxModes("tap2")
 	from := m("tap1", "{ mode: POLLING }")
@@ -70,7 +70,7 @@ func TestRxModesConform(t *testing.T) {
 func TestRxPlacementConforms(t *testing.T) {
 	testkit.Need(t, "a VPP with workers, or a simulated one", !slices.Contains(simulated.Releases(), simulated.Real))
 	p := func(text string) *interfaces.Interface_RxPlacement {
-		return parse[*interfaces.Interface_RxPlacement](t, text)
+		return testkit.Parse[*interfaces.Interface_RxPlacement](t, text)
 	}
 	one, other := keys.RxPlacement("tap1", 0), keys.RxPlacement("tap2", 0)
 	onEach(t, withTAPs(t, (*handler).rxPlacementDescriptor), conformance.Suite[*interfaces.Interface_RxPlacement, struct{}]{

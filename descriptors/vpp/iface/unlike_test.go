@@ -7,6 +7,7 @@ import (
 	vppif "go.fd.io/govpp/binapi/interface"
 	vppl2 "go.fd.io/govpp/binapi/l2"
 
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -19,7 +20,7 @@ func TestWhatNoValueCanBe(t *testing.T) {
 	var bvi vppl2.BviCreateReply
 	vpp.Ask(c, &vppl2.BviCreate{UserInstance: ^uint32(0)}, &bvi)
 	vpp.Ask(c, &vppif.SwInterfaceTagAddDel{IsAdd: true, SwIfIndex: bvi.SwIfIndex, Tag: "theirs"}, &vppif.SwInterfaceTagAddDelReply{})
-	declared := []scheduler.Wanted[*interfaces.Interface]{{Value: parse[*interfaces.Interface](t, `name: "theirs" type: SOFTWARE_LOOPBACK`)}}
+	declared := []scheduler.Wanted[*interfaces.Interface]{{Value: testkit.Parse[*interfaces.Interface](t, `name: "theirs" type: SOFTWARE_LOOPBACK`)}}
 	for _, wanted := range [][]scheduler.Wanted[*interfaces.Interface]{nil, declared} {
 		seen := false
 		for f, err := range h.retrieve(t.Context(), wanted) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
@@ -17,7 +18,7 @@ func TestTablesOfVXLANGPE(t *testing.T) {
 	} {
 		h := &handler{kinds: kinds()}
 		var got []string
-		for _, dep := range h.dependencies("", parse[*interfaces.Interface](t, `name: "if1" type: VXLAN_TUNNEL `+text)) {
+		for _, dep := range h.dependencies("", testkit.Parse[*interfaces.Interface](t, `name: "if1" type: VXLAN_TUNNEL `+text)) {
 			got = append(got, dep.Key)
 		}
 		if !slices.Equal(got, want) {

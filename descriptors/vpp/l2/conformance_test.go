@@ -5,28 +5,16 @@ import (
 	"testing"
 
 	vppl2 "go.fd.io/govpp/binapi/l2"
-	"google.golang.org/protobuf/encoding/prototext"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/conformance"
 )
-
-// parse reads a value in the text format of protobuf.
-func parse[V proto.Message](t testing.TB, text string) V {
-	t.Helper()
-	var v V
-	v = v.ProtoReflect().New().Interface().(V)
-	if err := prototext.Unmarshal([]byte(text), v); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return v
-}
 
 // an index knows what stands, by name.
 type index[M any] map[string]M
@@ -102,7 +90,7 @@ func TestSpanConforms(t *testing.T) {
 }
 
 func TestBridgeDomainConforms(t *testing.T) {
-	b := func(text string) *l2.BridgeDomain { return parse[*l2.BridgeDomain](t, text) }
+	b := func(text string) *l2.BridgeDomain { return testkit.Parse[*l2.BridgeDomain](t, text) }
 	const answer = `arp_termination_table: { ip_address: "10.0.0.9" phys_address: "02:00:00:00:00:09" } `
 	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*l2.BridgeDomain, BridgeMeta] {
 		h, _ := onVPP(t, release)
@@ -138,7 +126,7 @@ func TestBridgeDomainConforms(t *testing.T) {
 func TestMemberConforms(t *testing.T) {
 	m := func(name, more string) scheduler.Wanted[*l2.BridgeDomain_Interface] {
 		return scheduler.Wanted[*l2.BridgeDomain_Interface]{
-			Key: keys.BridgeInterface("bd1", name), Value: parse[*l2.BridgeDomain_Interface](t, `name: "`+name+`" `+more),
+			Key: keys.BridgeInterface("bd1", name), Value: testkit.Parse[*l2.BridgeDomain_Interface](t, `name: "`+name+`" `+more),
 		}
 	}
 	change := func(name, from, to string, how conformance.How) conformance.Change[*l2.BridgeDomain_Interface] {
@@ -158,7 +146,7 @@ func TestMemberConforms(t *testing.T) {
 func TestFIBConforms(t *testing.T) {
 	const mac = "02:FE:00:00:00:09"
 	e := func(mac, more string) *l2.FIBEntry {
-		return parse[*l2.FIBEntry](t, `bridge_domain: "bd1" phys_address: "`+mac+`" `+more)
+		return testkit.Parse[*l2.FIBEntry](t, `bridge_domain: "bd1" phys_address: "`+mac+`" `+more)
 	}
 	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*l2.FIBEntry, FIBMeta] {
 		return bridged(t, release).fibDescriptor()

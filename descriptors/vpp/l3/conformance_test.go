@@ -6,27 +6,15 @@ import (
 	"testing"
 
 	"go.fd.io/govpp/binapi/ip"
-	"google.golang.org/protobuf/encoding/prototext"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/conformance"
 )
-
-// parse reads a value in the text format of protobuf.
-func parse[V proto.Message](t testing.TB, text string) V {
-	t.Helper()
-	var v V
-	v = v.ProtoReflect().New().Interface().(V)
-	if err := prototext.Unmarshal([]byte(text), v); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return v
-}
 
 // links is an index of interfaces.
 type links map[string]iface.Meta
@@ -77,22 +65,22 @@ func onEach[V scheduler.Message, M any](t *testing.T, descriptor func(h handler)
 
 func TestRouteConforms(t *testing.T) {
 	r := func(more string) *l3.Route {
-		return parse[*l3.Route](t, `dst_network: "10.9.0.0/16" outgoing_interface: "if1" next_hop_addr: "10.1.0.2" `+more)
+		return testkit.Parse[*l3.Route](t, `dst_network: "10.9.0.0/16" outgoing_interface: "if1" next_hop_addr: "10.1.0.2" `+more)
 	}
 	onEach(t, handler.routeDescriptor, conformance.Suite[*l3.Route, struct{}]{
 		Values: []scheduler.Wanted[*l3.Route]{
 			{Value: r(``)},
-			{Value: parse[*l3.Route](t, `dst_network: "10.9.0.0/16" outgoing_interface: "if2" next_hop_addr: "10.1.0.3" weight: 3`)},
-			{Value: parse[*l3.Route](t, `dst_network: "0.0.0.0/0" outgoing_interface: "if2"`)},
-			{Value: parse[*l3.Route](t, `dst_network: "10.7.0.0/24" next_hop_addr: "10.1.0.4"`)},
-			{Value: parse[*l3.Route](t, `vrf_id: 5 dst_network: "10.7.0.0/24" next_hop_addr: "10.1.0.4"`)},
-			{Value: parse[*l3.Route](t, `dst_network: "10.6.0.0/24" type: DROP`)},
-			{Value: parse[*l3.Route](t, `dst_network: "10.5.0.0/24" type: INTER_VRF via_vrf_id: 5`)},
-			{Value: parse[*l3.Route](t, `vrf_id: 5 dst_network: "10.4.0.0/24" type: INTER_VRF next_hop_addr: "10.1.0.5"`)},
-			{Value: parse[*l3.Route](t, `vrf_id: 5 dst_network: "fd09::/64" outgoing_interface: "if2" next_hop_addr: "FD02:0::2"`)},
-			{Value: parse[*l3.Route](t, `dst_network: "fd08::/64" type: INTER_VRF via_vrf_id: 5`)},
-			{Value: parse[*l3.Route](t, `dst_network: "alloc:net1/if1" outgoing_interface: "if2" next_hop_addr: "alloc:net1/if1/GW"`)},
-			{Value: parse[*l3.Route](t, `vrf_id: 5 dst_network: "alloc:net6/if2" outgoing_interface: "if1"`)},
+			{Value: testkit.Parse[*l3.Route](t, `dst_network: "10.9.0.0/16" outgoing_interface: "if2" next_hop_addr: "10.1.0.3" weight: 3`)},
+			{Value: testkit.Parse[*l3.Route](t, `dst_network: "0.0.0.0/0" outgoing_interface: "if2"`)},
+			{Value: testkit.Parse[*l3.Route](t, `dst_network: "10.7.0.0/24" next_hop_addr: "10.1.0.4"`)},
+			{Value: testkit.Parse[*l3.Route](t, `vrf_id: 5 dst_network: "10.7.0.0/24" next_hop_addr: "10.1.0.4"`)},
+			{Value: testkit.Parse[*l3.Route](t, `dst_network: "10.6.0.0/24" type: DROP`)},
+			{Value: testkit.Parse[*l3.Route](t, `dst_network: "10.5.0.0/24" type: INTER_VRF via_vrf_id: 5`)},
+			{Value: testkit.Parse[*l3.Route](t, `vrf_id: 5 dst_network: "10.4.0.0/24" type: INTER_VRF next_hop_addr: "10.1.0.5"`)},
+			{Value: testkit.Parse[*l3.Route](t, `vrf_id: 5 dst_network: "fd09::/64" outgoing_interface: "if2" next_hop_addr: "FD02:0::2"`)},
+			{Value: testkit.Parse[*l3.Route](t, `dst_network: "fd08::/64" type: INTER_VRF via_vrf_id: 5`)},
+			{Value: testkit.Parse[*l3.Route](t, `dst_network: "alloc:net1/if1" outgoing_interface: "if2" next_hop_addr: "alloc:net1/if1/GW"`)},
+			{Value: testkit.Parse[*l3.Route](t, `vrf_id: 5 dst_network: "alloc:net6/if2" outgoing_interface: "if1"`)},
 		},
 		Changes: []conformance.Change[*l3.Route]{
 			{Name: "weight", From: r(``), To: r(`weight: 5`), How: conformance.Recreated},
@@ -116,7 +104,7 @@ func TestRouteConforms(t *testing.T) {
 }
 
 func TestVRFConforms(t *testing.T) {
-	v := func(text string) *l3.VrfTable { return parse[*l3.VrfTable](t, text) }
+	v := func(text string) *l3.VrfTable { return testkit.Parse[*l3.VrfTable](t, text) }
 	onEach(t, func(h handler) scheduler.Descriptor[*l3.VrfTable, struct{}] {
 		for _, ipv6 := range []bool{false, true} {
 			_ = h.API.Call(t.Context(), &ip.IPTableAddDel{Table: ip.IPTable{TableID: 5, IsIP6: ipv6}}, &ip.IPTableAddDelReply{})
@@ -164,7 +152,7 @@ func TestARPConforms(t *testing.T) {
 }
 
 func TestTEIBConforms(t *testing.T) {
-	v := func(text string) *l3.TeibEntry { return parse[*l3.TeibEntry](t, `interface: "if1" `+text) }
+	v := func(text string) *l3.TeibEntry { return testkit.Parse[*l3.TeibEntry](t, `interface: "if1" `+text) }
 	const peer = `peer_addr: "10.1.0.7" `
 	onEach(t, handler.teibDescriptor, conformance.Suite[*l3.TeibEntry, struct{}]{
 		Values: []scheduler.Wanted[*l3.TeibEntry]{
@@ -184,13 +172,13 @@ func TestTEIBConforms(t *testing.T) {
 }
 
 func TestL3XConnectConforms(t *testing.T) {
-	v := func(text string) *l3.L3XConnect { return parse[*l3.L3XConnect](t, `interface: "if1" `+text) }
+	v := func(text string) *l3.L3XConnect { return testkit.Parse[*l3.L3XConnect](t, `interface: "if1" `+text) }
 	const one, two = `paths: { outgoing_interface: "if1" next_hop_addr: "10.1.0.3" } `, `paths: { outgoing_interface: "if2" next_hop_addr: "10.2.0.3" weight: 3 preference: 2 } `
 	onEach(t, handler.l3xcDescriptor, conformance.Suite[*l3.L3XConnect, struct{}]{
 		Values: []scheduler.Wanted[*l3.L3XConnect]{
 			{Value: v(one + two)},
 			{Value: v(`protocol: IPV6 paths: { outgoing_interface: "if2" next_hop_addr: "FD02:0::3" }`)},
-			{Value: parse[*l3.L3XConnect](t, `interface: "if2" paths: { outgoing_interface: "if1" }`)},
+			{Value: testkit.Parse[*l3.L3XConnect](t, `interface: "if2" paths: { outgoing_interface: "if1" }`)},
 		},
 		Changes: []conformance.Change[*l3.L3XConnect]{
 			{Name: "one path less", From: v(one + two), To: v(two), How: conformance.Updated},
@@ -209,12 +197,12 @@ func TestL3XConnectConforms(t *testing.T) {
 
 func TestVRRPConforms(t *testing.T) {
 	const router, ipv4 = `interface: "if1" vr_id: 7 `, `priority: 100 interval: 1000 ip_addresses: "10.1.0.5" ip_addresses: "10.1.0.6" `
-	v := func(text string) *l3.VRRPEntry { return parse[*l3.VRRPEntry](t, router+text) }
+	v := func(text string) *l3.VRRPEntry { return testkit.Parse[*l3.VRRPEntry](t, router+text) }
 	onEach(t, handler.vrrpDescriptor, conformance.Suite[*l3.VRRPEntry, struct{}]{
 		Values: []scheduler.Wanted[*l3.VRRPEntry]{
 			{Value: v(ipv4 + `preempt: true accept: true enabled: true`)},
-			{Value: parse[*l3.VRRPEntry](t, `interface: "if1" vr_id: 8 priority: 1 interval: 65535 ip_addresses: "FD00:0::5" enabled: true`)},
-			{Value: parse[*l3.VRRPEntry](t, `interface: "if2" vr_id: 7 priority: 254 interval: 10 ip_addresses: "10.1.0.5" unicast: true`)},
+			{Value: testkit.Parse[*l3.VRRPEntry](t, `interface: "if1" vr_id: 8 priority: 1 interval: 65535 ip_addresses: "FD00:0::5" enabled: true`)},
+			{Value: testkit.Parse[*l3.VRRPEntry](t, `interface: "if2" vr_id: 7 priority: 254 interval: 10 ip_addresses: "10.1.0.5" unicast: true`)},
 		},
 		Changes: []conformance.Change[*l3.VRRPEntry]{
 			{Name: "start", From: v(ipv4), To: v(ipv4 + `enabled: true`), How: conformance.Updated},
@@ -225,7 +213,7 @@ func TestVRRPConforms(t *testing.T) {
 		},
 		Invalid: []conformance.Invalid[*l3.VRRPEntry]{
 			{Name: "nothing", Value: &l3.VRRPEntry{}, Fields: []string{"interface", "vr_id", "priority", "interval", "ip_addresses"}},
-			{Name: "too much", Value: parse[*l3.VRRPEntry](t, `vr_id: 256 priority: 256 interval: 65536 ip_addresses: "10.0.0.1" ip_addresses: "x" ip_addresses: "fd00::1"`),
+			{Name: "too much", Value: testkit.Parse[*l3.VRRPEntry](t, `vr_id: 256 priority: 256 interval: 65536 ip_addresses: "10.0.0.1" ip_addresses: "x" ip_addresses: "fd00::1"`),
 				Fields: []string{"interface", "vr_id", "priority", "interval", "ip_addresses[1]", "ip_addresses[2]"}},
 		},
 	})
@@ -233,7 +221,7 @@ func TestVRRPConforms(t *testing.T) {
 
 // TestOwnerWaitsForItsAddresses: VPP refuses a router of the highest priority without.
 func TestOwnerWaitsForItsAddresses(t *testing.T) {
-	owner := parse[*l3.VRRPEntry](t, `interface: "if1" vr_id: 7 priority: 255 interval: 1000 ip_addresses: "10.1.0.5" ip_addresses: "10.88.0.1"`)
+	owner := testkit.Parse[*l3.VRRPEntry](t, `interface: "if1" vr_id: 7 priority: 255 interval: 1000 ip_addresses: "10.1.0.5" ip_addresses: "10.88.0.1"`)
 	h, _ := onVPP(t, "")
 	deps := h.vrrpDependencies("", owner)
 	if len(deps) != 3 {
@@ -252,7 +240,7 @@ func TestOwnerWaitsForItsAddresses(t *testing.T) {
 }
 
 func TestDHCPProxyConforms(t *testing.T) {
-	v := func(text string) *l3.DHCPProxy { return parse[*l3.DHCPProxy](t, text) }
+	v := func(text string) *l3.DHCPProxy { return testkit.Parse[*l3.DHCPProxy](t, text) }
 	const one, two = `servers: { ip_address: "10.8.0.1" } `, `servers: { vrf_id: 5 ip_address: "10.8.0.2" } `
 	onEach(t, handler.dhcpProxyDescriptor, conformance.Suite[*l3.DHCPProxy, struct{}]{
 		Values: []scheduler.Wanted[*l3.DHCPProxy]{

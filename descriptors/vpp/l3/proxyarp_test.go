@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
@@ -20,7 +21,7 @@ func TestLifeOfProxyARP(t *testing.T) {
 		`ranges: { first_ip_addr: "10.0.0.5" last_ip_addr: "10.0.0.9" } ranges: { first_ip_addr: "10.0.0.1" last_ip_addr: "10.0.0.9" }`,
 		`ranges: { first_ip_addr: "10.0.0.5" last_ip_addr: "10.0.0.9" vrf_id: 5 } ranges: { first_ip_addr: "10.0.0.6" last_ip_addr: "10.0.0.6" vrf_id: 5 }`,
 	} {
-		v := parse[*l3.ProxyARP](t, text)
+		v := testkit.Parse[*l3.ProxyARP](t, text)
 		for range 2 {
 			var err error
 			if old == nil {
@@ -64,7 +65,7 @@ func standing[V scheduler.Message](t *testing.T, d scheduler.Descriptor[V, struc
 }
 
 func TestMeaningOfProxyARP(t *testing.T) {
-	bad := parse[*l3.ProxyARP](t, `interfaces: {} interfaces: { name: "if1" } interfaces: { name: "if1" }
+	bad := testkit.Parse[*l3.ProxyARP](t, `interfaces: {} interfaces: { name: "if1" } interfaces: { name: "if1" }
 		ranges: { first_ip_addr: "fd00::1" last_ip_addr: "x" } ranges: { first_ip_addr: "10.0.0.2" last_ip_addr: "10.0.0.1" vrf_id: 4294967295 }`)
 	got := models.Fields(validateProxy("", bad))
 	slices.Sort(got)
@@ -73,12 +74,12 @@ func TestMeaningOfProxyARP(t *testing.T) {
 		t.Errorf("refused: %q, want %q", got, want)
 	}
 
-	two := parse[*l3.ProxyARP](t, `interfaces: { name: "if1" } interfaces: { name: "if2" }
+	two := testkit.Parse[*l3.ProxyARP](t, `interfaces: { name: "if1" } interfaces: { name: "if2" }
 		ranges: { first_ip_addr: "10.0.0.1" last_ip_addr: "10.0.0.2" vrf_id: 5 } ranges: { first_ip_addr: "10.0.0.8" last_ip_addr: "10.0.0.9" vrf_id: 5 }`)
 	if deps := proxyDependencies("", two); len(deps) != 1 || deps[0].Key != "config/vpp/v2/vrf-table/id/5/protocol/IPV4" {
 		t.Errorf("depends on %+v, want the one table", deps)
 	}
-	turned := parse[*l3.ProxyARP](t, `interfaces: { name: "if2" } interfaces: { name: "if1" }
+	turned := testkit.Parse[*l3.ProxyARP](t, `interfaces: { name: "if2" } interfaces: { name: "if1" }
 		ranges: { first_ip_addr: "10.0.0.8" last_ip_addr: "10.0.0.9" vrf_id: 5 } ranges: { first_ip_addr: "10.0.0.1" last_ip_addr: "10.0.0.2" vrf_id: 5 }`)
 	if !equivalentProxy("", two, turned) {
 		t.Error("the order counts")

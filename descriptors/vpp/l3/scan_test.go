@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 )
@@ -24,7 +25,7 @@ func TestLifeOfIPScan(t *testing.T) {
 				{`mode: DISABLED`, fresh},
 				{`mode: BOTH`, "ip4 limit 50000 age 240 recycle false\nip6 limit 50000 age 240 recycle false\n"},
 			} {
-				v := parse[*l3.IPScanNeighbor](t, step.value)
+				v := testkit.Parse[*l3.IPScanNeighbor](t, step.value)
 				for range 2 {
 					if _, err := d.Update(t.Context(), "", old, v, struct{}{}); err != nil {
 						t.Fatal(err)
