@@ -48,7 +48,7 @@ type Conn struct {
 	idle    sync.Pool // of *call
 
 	born    time.Time
-	spoke   atomic.Int64 // when the last message came, nanoseconds since born
+	spoke   atomic.Int64 // when something came last, nanoseconds since born
 	release string
 	pid     uint32 // of VPP's process
 
@@ -76,9 +76,10 @@ func Dial(ctx context.Context, socket, name string) (*Conn, error) {
 		return nil, err
 	}
 	c := &Conn{
-		born: time.Now(), sock: sock, reader: bufio.NewReaderSize(sock, 64<<10), numbers: map[string]uint16{},
+		born: time.Now(), sock: sock, numbers: map[string]uint16{},
 		events: map[uint16]func([]byte){}, calls: map[uint32]*call{},
 	}
+	c.reader = bufio.NewReaderSize(ear{c}, 64<<10)
 	stop := context.AfterFunc(ctx, func() { sock.Close() })
 	defer stop()
 	if err := c.introduce(name); err != nil {
@@ -116,7 +117,6 @@ func (c *Conn) introduce(name string) error {
 		known, _, _ := strings.Cut(entry.Name, "\x00")
 		c.numbers[known] = entry.Index
 	}
-	c.heard()
 	return nil
 }
 
@@ -141,7 +141,6 @@ func (c *Conn) Run(ctx context.Context) error {
 			c.Close(err)
 			return c.ended()
 		}
-		c.heard()
 		c.dispatch(message)
 		buf = message
 	}
@@ -168,9 +167,18 @@ func (c *Conn) ended() error {
 	return c.err
 }
 
-func (c *Conn) heard() { c.spoke.Store(int64(time.Since(c.born))) }
+// An ear reads what VPP says, and notes when that was.
+type ear struct{ *Conn }
 
-// Silent is how long ago the last message came.
+func (e ear) Read(p []byte) (int, error) {
+	n, err := e.sock.Read(p)
+	if n > 0 {
+		e.spoke.Store(int64(time.Since(e.born)))
+	}
+	return n, err
+}
+
+// Silent is how long ago something came.
 func (c *Conn) Silent() time.Duration { return time.Since(c.born) - time.Duration(c.spoke.Load()) }
 
 // Has tells whether VPP has all these messages as we know them.

@@ -19,11 +19,38 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
 )
+
+// BenchmarkCreateRoute is the verb of a route, 64 at a time, on a VPP that does nothing.
+func BenchmarkCreateRoute(b *testing.B) {
+	c, err := conn.Dial(b.Context(), simulated.Consenting(b), "benchmark")
+	if err != nil {
+		b.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = c.Run(context.Background()); close(ended) }()
+	defer func() { c.Close(errors.New("the benchmark is over")); <-ended }()
+	h := handler{Options: Options{API: c, Interfaces: links{"loop": iface.Meta{Index: 7}}}, changes: &changes{}}
+	b.ReportAllocs()
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for g := range 64 {
+		wg.Go(func() {
+			v := &l3.Route{DstNetwork: fmt.Sprintf("11.0.%d.0/24", g), NextHopAddr: "10.0.0.2", OutgoingInterface: "loop"}
+			for n := g; n < b.N; n += 64 {
+				if _, err := h.createRoute(b.Context(), "", v); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
 
 // BenchmarkVPPRetrieve100k reads back 100,000 routes that stand as declared, beside a bare
 // program that decodes them; of a simulated VPP in a process of its own, or with
@@ -83,7 +110,7 @@ func withRoutes(b *testing.B, socket string, n int) (handler, []scheduler.Wanted
 	if err := c.Call(b.Context(), &vppif.CreateLoopback{}, &loop); err != nil {
 		b.Fatal(err)
 	}
-	h := handler{Options: Options{API: c, Interfaces: links{"loop": iface.Meta{Index: uint32(loop.SwIfIndex)}}}, replacing: &sync.RWMutex{}}
+	h := handler{Options: Options{API: c, Interfaces: links{"loop": iface.Meta{Index: uint32(loop.SwIfIndex)}}}, changes: &changes{}}
 	wanted := make([]scheduler.Wanted[*l3.Route], n)
 	for i := range wanted {
 		v := &l3.Route{DstNetwork: fmt.Sprintf("11.%d.%d.%d/32", i>>16, i>>8&255, i&255), NextHopAddr: "10.0.0.2", OutgoingInterface: "loop"}

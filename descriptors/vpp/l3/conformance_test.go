@@ -2,7 +2,6 @@ package l3
 
 import (
 	"net/netip"
-	"sync"
 	"testing"
 
 	"go.fd.io/govpp/binapi/ip"
@@ -46,7 +45,7 @@ func onVPP(t testing.TB, release string) (handler, *simulated.VPP) {
 	return handler{Options{API: c, Interfaces: index, Life: life, Allocations: book{
 		"network/net1/interface/if1": {Address: netip.MustParsePrefix("10.88.0.1/16"), Gateway: netip.MustParsePrefix("10.88.0.9/32")},
 		"network/net6/interface/if2": {Address: netip.MustParsePrefix("fd88::1/64")},
-	}}, &lastAges{}, &dynamics{on: map[string]bool{}}, &sync.RWMutex{}}, vpp
+	}}, &lastAges{}, &dynamics{on: map[string]bool{}}, &changes{}}, vpp
 }
 
 // onEach runs a suite on each release; with has to make the descriptor.

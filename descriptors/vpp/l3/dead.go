@@ -29,8 +29,8 @@ func (h handler) dropDead(ctx context.Context, v *l3.Route, by uint32) error {
 	if err != nil {
 		return ErrUnallocated
 	}
-	h.replacing.Lock()
-	defer h.replacing.Unlock()
+	h.changes.Lock()
+	defer h.changes.Unlock()
 	var has ip.IPRouteLookupV2Reply
 	err = h.API.Call(ctx, &ip.IPRouteLookupV2{TableID: v.GetVrfId(), Exact: 1, Prefix: vppwire.Prefix(dst.Masked())}, &has)
 	if errors.Is(err, api.NO_SUCH_ENTRY) {

@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"sync"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
@@ -62,15 +61,13 @@ type handler struct {
 	Options
 	last    *lastAges
 	dynamic *dynamics
-	// replacing is held by whoever adds or deletes a path; for writing by whoever replaces
-	// all paths of a prefix.
-	replacing *sync.RWMutex
+	changes *changes
 }
 
 // Register adds the descriptors to s. What it returns is to be told the interfaces whose
 // links have changed.
 func Register(s *scheduler.Scheduler, o Options) (linkChanged func(name string), err error) {
-	h := handler{o, &lastAges{}, &dynamics{on: map[string]bool{}}, &sync.RWMutex{}}
+	h := handler{o, &lastAges{}, &dynamics{on: map[string]bool{}}, &changes{}}
 	linkChanged = func(name string) {
 		if h.dynamic.has(name) {
 			s.Refresh(ARPName)

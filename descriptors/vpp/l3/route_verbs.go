@@ -19,8 +19,30 @@ import (
 // none is an interface that is none.
 const none = ^uint32(0)
 
-// wireRoute is v as VPP is given it: one path of a prefix, by the interface of that index.
-func wireRoute(v *l3.Route, by uint32) (ip.IPRoute, error) {
+// changes are what is under way with the paths of routes. It is held by whoever adds or deletes one; for
+// writing by whoever replaces all of a prefix.
+type changes struct {
+	sync.RWMutex
+	idle sync.Pool // of *change
+}
+
+// A change adds a path or deletes it.
+type change struct {
+	request ip.IPRouteAddDel
+	path    [1]fib_types.FibPath
+	reply   ip.IPRouteAddDelReply
+}
+
+func (c *changes) next() *change {
+	if one, ok := c.idle.Get().(*change); ok {
+		return one
+	}
+	return &change{request: ip.IPRouteAddDel{IsMultipath: true}}
+}
+
+// wireRoute is v as VPP is given it: one path of a prefix, by the interface of that index. The
+// path is appended to paths.
+func wireRoute(v *l3.Route, by uint32, paths []fib_types.FibPath) (ip.IPRoute, error) {
 	dst, err := netip.ParsePrefix(v.GetDstNetwork())
 	if err != nil {
 		return ip.IPRoute{}, ErrUnallocated
@@ -41,7 +63,7 @@ func wireRoute(v *l3.Route, by uint32) (ip.IPRoute, error) {
 	default:
 		path.TableID = v.GetVrfId()
 	}
-	return ip.IPRoute{TableID: v.GetVrfId(), Prefix: vppwire.Prefix(dst.Masked()), Paths: []fib_types.FibPath{path}}, nil
+	return ip.IPRoute{TableID: v.GetVrfId(), Prefix: vppwire.Prefix(dst.Masked()), Paths: append(paths, path)}, nil
 }
 
 // createRoute adds a path to the prefix. VPP keeps the weight that a path had before: so a
@@ -96,13 +118,19 @@ func (h handler) indexOf(name string) (uint32, bool) {
 }
 
 func (h handler) changeRoute(ctx context.Context, v *l3.Route, by uint32, add bool) error {
-	route, err := wireRoute(h.withoutReferences(v), by)
+	one := h.changes.next()
+	route, err := wireRoute(h.withoutReferences(v), by, one.path[:0])
 	if err != nil {
 		return err
 	}
-	h.replacing.RLock()
-	defer h.replacing.RUnlock()
-	return h.API.Call(ctx, &ip.IPRouteAddDel{IsAdd: add, IsMultipath: true, Route: route}, &ip.IPRouteAddDelReply{})
+	one.request.IsAdd, one.request.Route = add, route
+	h.changes.RLock()
+	defer h.changes.RUnlock()
+	err = h.API.Call(ctx, &one.request, &one.reply)
+	if err == nil { // otherwise the error has the request
+		h.changes.idle.Put(one)
+	}
+	return err
 }
 
 // retrieveRoutes yields each path of each route that came over the API, where VPP tells;
