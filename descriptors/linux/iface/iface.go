@@ -132,6 +132,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 		Recreate:     recreate,
 		Dependencies: dependencies,
 		Derived:      derived,
+		Claims:       claims,
 
 		Create:        h.create,
 		Update:        h.update,

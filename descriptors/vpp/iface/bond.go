@@ -121,6 +121,7 @@ func (h *handler) memberDescriptor() scheduler.Descriptor[*interfaces.BondLink_B
 			_, member, _ := keys.ParseBondMember(key)
 			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(member)}}
 		},
+		Claims: bondMemberClaims,
 		Create: h.joinBond,
 		Delete: h.leaveBond,
 	}

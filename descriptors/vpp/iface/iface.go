@@ -220,6 +220,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 		Recreate:     h.recreate,
 		Dependencies: h.dependencies,
 		Derived:      h.derived,
+		Claims:       claims,
 
 		Create:   h.create,
 		Update:   h.update,

@@ -206,6 +206,7 @@ func (h *handler) unnumberedDescriptor() scheduler.Descriptor[*interfaces.Interf
 				{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.VRFs(borrowerOf(key))}},
 			}
 		},
+		Claims: unnumberedClaims,
 		Create: func(ctx context.Context, key string, v *interfaces.Interface_Unnumbered) (struct{}, error) {
 			return struct{}{}, h.setUnnumbered(ctx, key, v, true)
 		},

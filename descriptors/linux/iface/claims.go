@@ -1,0 +1,26 @@
+package iface
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// claims are on the name in the kernel, of what is given one.
+func claims(_ string, v *interfaces.Interface) []scheduler.Claim {
+	if v.GetType() == interfaces.Interface_EXISTING || v.GetType() == interfaces.Interface_LOOPBACK {
+		return nil
+	}
+	field, name := "host_if_name", cmp.Or(v.GetHostIfName(), v.GetName())
+	if v.GetHostIfName() == "" {
+		field = "name"
+	}
+	where := netns.Text(v.GetNamespace())
+	return []scheduler.Claim{{
+		Of: fmt.Sprintf("linux-link/%s/%s", where, name), Field: field, Value: name,
+		Want: "a name that no other interface has in " + where,
+	}}
+}

@@ -1,0 +1,131 @@
+package iface
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// claims are on what VPP, or Linux, gives to one interface alone, by whatever name.
+func claims(_ string, v *interfaces.Interface) []scheduler.Claim {
+	var c scheduler.Claim
+	switch v.GetType() {
+	case interfaces.Interface_SUB_INTERFACE:
+		c = subClaim(v.GetSub())
+	case interfaces.Interface_TAP:
+		c = tapClaim(v)
+	case interfaces.Interface_MEMIF:
+		c = memifClaim(v.GetMemif())
+	case interfaces.Interface_AF_PACKET:
+		c = afPacketClaim(v.GetAfpacket())
+	case interfaces.Interface_BOND_INTERFACE:
+		id := v.GetBond().GetId()
+		c = scheduler.Claim{Of: fmt.Sprint("vpp-bond/", id), Field: "bond.id", Value: id, Want: "an ID that no other bond has"}
+	case interfaces.Interface_VXLAN_TUNNEL:
+		c = vxlanClaim(v)
+	case interfaces.Interface_GTPU_TUNNEL:
+		c = gtpuClaim(v.GetGtpu())
+	case interfaces.Interface_GRE_TUNNEL:
+		c = greClaim(v.GetGre())
+	case interfaces.Interface_IPIP_TUNNEL:
+		c = ipipClaim(v)
+	default:
+		return nil
+	}
+	return []scheduler.Claim{c}
+}
+
+func subClaim(s *interfaces.SubInterface) scheduler.Claim {
+	return scheduler.Claim{
+		Of:    fmt.Sprintf("vpp-vlan/%s/%d", s.GetParentName(), s.GetSubId()),
+		Field: "sub.sub_id", Value: s.GetSubId(), Want: "a VLAN that no other sub-interface of " + s.GetParentName() + " has",
+	}
+}
+
+// tapClaim: where a TAP is for a container its Linux side goes there.
+func tapClaim(v *interfaces.Interface) scheduler.Claim {
+	return scheduler.Claim{
+		Of:    fmt.Sprintf("vpp-tap/%s/%s", v.GetTap().GetToMicroservice(), hostOf(v)),
+		Field: "tap.host_if_name", Value: hostOf(v), Want: "a name that no other TAP has in Linux",
+	}
+}
+
+func memifClaim(m *interfaces.MemifLink) scheduler.Claim {
+	return scheduler.Claim{
+		Of:    fmt.Sprintf("vpp-memif/%s/%d", socketOf(m), m.GetId()),
+		Field: "memif.id", Value: m.GetId(), Want: "an ID that no other memif of this socket has",
+	}
+}
+
+func afPacketClaim(a *interfaces.AfpacketLink) scheduler.Claim {
+	field, link := "afpacket.host_if_name", a.GetHostIfName()
+	if linux := a.GetLinuxInterface(); linux != "" {
+		field, link = "afpacket.linux_interface", linux
+	}
+	return scheduler.Claim{Of: "vpp-" + field + "/" + link, Field: field, Value: link, Want: "a link that no other AF_PACKET interface is on"}
+}
+
+// vxlanClaim: VPP tells VXLAN-GPE tunnels apart without their table (vxlan_gpe.c,
+// vnet_vxlan_gpe_add_del_tunnel).
+func vxlanClaim(v *interfaces.Interface) scheduler.Claim {
+	x, table := v.GetVxlan(), v.GetVrf()
+	if formOf(v).gpe {
+		table = 0
+	}
+	return scheduler.Claim{
+		Of:    fmt.Sprintf("vpp-%s/%s/%s/%d/%d", formOf(v), canonical(x.GetSrcAddress()), canonical(x.GetDstAddress()), table, x.GetVni()),
+		Field: "vxlan.vni", Value: x.GetVni(), Want: "a VNI that no other tunnel between these ends has",
+	}
+}
+
+// gtpuClaim: VPP tells tunnels apart by the other end and their own ID (VPP gtpu.c,
+// vnet_gtpu_add_mod_del_tunnel).
+func gtpuClaim(g *interfaces.GtpuLink) scheduler.Claim {
+	return scheduler.Claim{
+		Of:    fmt.Sprintf("vpp-gtpu/%s/%d", canonical(g.GetDstAddr()), g.GetTeid()),
+		Field: "gtpu.teid", Value: g.GetTeid(), Want: "an ID that no other tunnel to " + g.GetDstAddr() + " has",
+	}
+}
+
+func greClaim(g *interfaces.GreLink) scheduler.Claim {
+	return scheduler.Claim{
+		Of:    fmt.Sprintf("vpp-gre/%s/%s/%s/%d/%d", g.GetTunnelType(), canonical(g.GetSrcAddr()), canonical(g.GetDstAddr()), g.GetOuterFibId(), g.GetSessionId()),
+		Field: "gre.dst_addr", Value: g.GetDstAddr(), Want: "other ends than those of another GRE tunnel",
+	}
+}
+
+func ipipClaim(v *interfaces.Interface) scheduler.Claim {
+	p := v.GetIpip()
+	return scheduler.Claim{
+		Of:    fmt.Sprintf("vpp-ipip/%s/%s/%d", canonical(p.GetSrcAddr()), cmp.Or(canonical(p.GetDstAddr()), "many"), v.GetVrf()),
+		Field: "ipip.dst_addr", Value: p.GetDstAddr(), Want: "other ends than those of another IPIP tunnel",
+	}
+}
+
+// canonical is an address, however it is spelled.
+func canonical(text string) string {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return a.String()
+	}
+	return text
+}
+
+func bondMemberClaims(key string, _ *interfaces.BondLink_BondedInterface) []scheduler.Claim {
+	_, name, _ := keys.ParseBondMember(key)
+	return []scheduler.Claim{{Of: "vpp-bonded/" + name, Field: "name", Value: name, Want: "an interface that is in no other bond"}}
+}
+
+// unnumberedClaims: many may borrow from an interface, unless it borrows itself. So what
+// borrows in a circle is refused.
+func unnumberedClaims(key string, v *interfaces.Interface_Unnumbered) []scheduler.Claim {
+	const field, want = "interface_with_ip", "an interface that has an address of its own"
+	lender := v.GetInterfaceWithIp()
+	return []scheduler.Claim{
+		{Of: "vpp-borrowing/" + borrowerOf(key), Field: field, Value: lender, Want: want},
+		{Of: "vpp-borrowing/" + lender, Field: field, Value: lender, Want: want, Yields: true},
+	}
+}
