@@ -12,7 +12,8 @@ import (
 // prefix: it finds the model, parses the JSON, and makes sure that the content
 // makes exactly this key. Errors are [ErrNoModel], [ErrTooLarge], [ErrNotJSON],
 // [ErrKeyMismatch], and a [FieldError] for each field found wrong; the text is for people,
-// of bounded length, and the same every time.
+// of bounded length, and the same every time. Where only the key is wrong, or the fields
+// that it is made of, the message is returned too, so that the others can be looked at.
 func Decode(key string, data []byte) (proto.Message, error) {
 	m, _, ok := ByKey(key)
 	if !ok {
@@ -24,10 +25,10 @@ func Decode(key string, data []byte) (proto.Message, error) {
 	}
 	made, err := m.Key(v)
 	if err != nil {
-		return nil, err
+		return v, err
 	}
 	if made != key {
-		return nil, m.mismatch(key, made, v)
+		return v, m.mismatch(key, made, v)
 	}
 	return v, nil
 }

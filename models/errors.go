@@ -46,20 +46,44 @@ func (f *Faults) Add(field string, value any, want string, args ...any) {
 func (f Faults) Err() error { return errors.Join(f...) }
 
 // Fields returns the paths of the invalid fields in err, in order.
-func Fields(err error) []string {
-	var out []string
+func Fields(err error) (out []string) {
+	for _, e := range fieldsOf(err) {
+		out = append(out, e.Field)
+	}
+	return out
+}
+
+func fieldsOf(err error) (out []*FieldError) {
 	switch e := err.(type) { //nolint:errorlint // it unwraps what it meets itself
 	case nil:
 	case *FieldError:
-		out = append(out, e.Field)
+		out = append(out, e)
 	case interface{ Unwrap() []error }:
 		for _, one := range e.Unwrap() {
-			out = append(out, Fields(one)...)
+			out = append(out, fieldsOf(one)...)
 		}
 	default:
-		out = Fields(errors.Unwrap(err))
+		out = fieldsOf(errors.Unwrap(err))
 	}
 	return out
+}
+
+// Also is err and what more says of other fields; neither is nil.
+func Also(err, more error) error {
+	said := map[string]bool{}
+	for _, field := range Fields(err) {
+		said[field] = true
+	}
+	all := fieldErrors{err}
+	for _, e := range fieldsOf(more) {
+		if !said[e.Field] {
+			all = append(all, e)
+		}
+	}
+	if len(all) == 1 {
+		return err
+	}
+	return all
 }
 
 // fieldErrors are one or more errors about fields, on one line.

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/keyplane/keyplane/kvdbsync"
-	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -59,14 +58,7 @@ func (o *Orchestrator) decode(e kvdbsync.Event) (out decoded) {
 	if e.Err != nil || e.Value == nil {
 		return decoded{err: e.Err}
 	}
-	message, err := models.Decode(e.Key, e.Value)
-	if errors.Is(err, models.ErrNoModel) {
-		return decoded{err: fmt.Errorf("%w: %w", scheduler.ErrUnimplemented, err)}
-	}
-	if err != nil {
-		return decoded{err: err}
-	}
-	v, err := o.sched.Value(e.Key, message)
+	v, err := o.sched.Decode(e.Key, e.Value)
 	if err != nil {
 		return decoded{err: err}
 	}

@@ -18,11 +18,11 @@ type faulty struct {
 	txns chan scheduler.Txn
 }
 
-func (f faulty) Value(key string, m scheduler.Message) (scheduler.Value, error) {
+func (f faulty) Decode(key string, data []byte) (scheduler.Value, error) {
 	if strings.HasSuffix(key, "if2") {
 		panic("no idea")
 	}
-	return f.Scheduler.Value(key, m)
+	return f.Scheduler.Decode(key, data)
 }
 
 func (f faulty) Commit(_ context.Context, txn scheduler.Txn) (*scheduler.Record, error) {

@@ -77,7 +77,7 @@ type Layer struct {
 
 // A Committer takes transactions; *scheduler.Scheduler is one.
 type Committer interface {
-	Value(key string, message scheduler.Message) (scheduler.Value, error)
+	Decode(key string, data []byte) (scheduler.Value, error)
 	Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
@@ -49,6 +50,26 @@ func (s *Scheduler) Value(key string, message proto.Message) (Value, error) {
 	}
 	v := s.prepare(d, key, message)
 	return Value{v}, v.Err
+}
+
+// Decode prepares what a store holds under key, as Value does: see [models.Decode]. Where
+// key and value disagree it says what else is wrong with the value, too.
+func (s *Scheduler) Decode(key string, data []byte) (Value, error) {
+	message, err := models.Decode(key, data)
+	switch {
+	case errors.Is(err, models.ErrNoModel):
+		return Value{}, fmt.Errorf("%w: %w", ErrUnimplemented, err)
+	case message == nil:
+		return Value{}, err
+	}
+	v, invalid := s.Value(key, message)
+	switch {
+	case err == nil:
+		return v, invalid
+	case invalid == nil:
+		return Value{}, err
+	}
+	return Value{}, models.Also(err, invalid)
 }
 
 // Validate checks values as Value does, those derived from them, and that none

@@ -77,14 +77,7 @@ func (h *handler) change(it structured.Item) (scheduler.Change, error) {
 	if it.Value == nil {
 		return scheduler.Unwant(key), nil
 	}
-	message, err := models.Decode(key, it.Value)
-	if errors.Is(err, models.ErrNoModel) {
-		err = fmt.Errorf("%w: %w", scheduler.ErrUnimplemented, err)
-	}
-	if err != nil {
-		return scheduler.Change{}, err
-	}
-	v, err := h.sched.Value(key, message)
+	v, err := h.sched.Decode(key, it.Value)
 	if err != nil {
 		return scheduler.Change{}, err
 	}

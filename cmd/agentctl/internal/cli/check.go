@@ -19,8 +19,9 @@ const patience = 2 * time.Second
 // by what the one that can be reached says. Where there is none, that says nothing.
 func (a *app) check(ctx context.Context, key string, value []byte) error {
 	_, short, _ := strings.Cut(strings.TrimPrefix(key, allAgents), "/")
-	if _, err := models.Decode(short, value); err != nil {
-		return err
+	message, wrong := models.Decode(short, value)
+	if wrong != nil && message == nil {
+		return wrong
 	}
 	body, err := json.Marshal([]map[string]any{{"key": short, "value": json.RawMessage(value)}})
 	if err != nil {
@@ -34,7 +35,7 @@ func (a *app) check(ctx context.Context, key string, value []byte) error {
 	defer cancel()
 	var invalid []wire.Invalid
 	if a.ask(ctx, http.MethodPost, "/scheduler/validate", nil, body, &invalid) != nil || len(invalid) == 0 {
-		return nil
+		return wrong
 	}
 	return errors.New(invalid[0].Error)
 }

@@ -1,0 +1,42 @@
+package scheduler_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+func TestDecodeTellsAll(t *testing.T) {
+	s := scheduler.New(scheduler.Options{})
+	(&fakeNet{}).descriptors(t, s)
+	for _, c := range []struct {
+		key, value string
+		is         error
+		fields     []string
+	}{
+		{"if1", `{"name":"if1","type":"DUMMY","mtu":1500}`, nil, nil},
+		{"if1", `{"name":"if1","type":"DUMMY","mtu":9999}`, scheduler.ErrInvalid, []string{"mtu"}},
+		{"if1", `{"name":"if2","type":"DUMMY"}`, models.ErrKeyMismatch, []string{"name"}},
+		{"if1", `{"name":"if2","type":"DUMMY","mtu":9999}`, models.ErrKeyMismatch, []string{"name", "mtu"}},
+		{"route/10.0.0.0/8/if1", `{"dst_network":"x","outgoing_interface":"if1"}`, nil, []string{"dst_network"}},
+		{"arp/x/y", `{"interface":"z","ip_address":"y"}`, models.ErrKeyMismatch, []string{"interface"}},
+		{"if1", `{"name":`, models.ErrNotJSON, nil},
+		{"config/nothing", `{}`, scheduler.ErrUnimplemented, nil},
+	} {
+		v, err := s.Decode(key(c.key), []byte(c.value))
+		if good := c.is == nil && c.fields == nil; good != (err == nil) || good && v.Key() != key(c.key) {
+			t.Errorf("%s %s: %v", c.key, c.value, err)
+		}
+		if got := models.Fields(err); !slices.Equal(got, c.fields) || c.is != nil && !errors.Is(err, c.is) {
+			t.Errorf("%s %s: %v: fields %q, want %q, and %v", c.key, c.value, err, got, c.fields, c.is)
+		}
+	}
+	_, err := s.Decode(key("if1"), []byte(`{"name":"if2","type":"DUMMY","mtu":9999}`))
+	want := `key and value disagree: key "` + key("if1") + `", but the value makes "` + key("if2") + `": name: "if2": want what the key says; mtu: 9999: want at most 9216`
+	if err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
