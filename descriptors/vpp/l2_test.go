@@ -123,6 +123,7 @@ func interfaceIsSwitchedOneWay(t *testing.T, vpp *simulated.VPP) {
 	)
 	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
+	a.want(true, bridged()...) // so that loop1 is VPP's loop0
 	_, err := a.declare(true, append(bridged(), "config/vpp/v2/interfaces/loop2", `{"name":"loop2","type":"SOFTWARE_LOOPBACK"}`,
 		otherKey, `{"name":"bd2","interfaces":[{"name":"loop1","bridged_virtual_interface":true},{"name":"loop2"}]}`)...)
 	const wrong = `name: "loop1": want an interface that is in no other bridge domain or cross-connect (see `

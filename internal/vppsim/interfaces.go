@@ -357,11 +357,14 @@ func (w *world) showInterfaces() string {
 		if i.flags&adminUp != 0 {
 			state = "up"
 		}
-		addresses := make([]string, len(i.addresses))
-		for n, a := range i.addresses {
-			addresses[n] = a.String()
+		var words []string
+		for _, a := range i.addresses {
+			words = append(words, a.String())
 		}
-		fmt.Fprintf(&b, "%-6d %-24s %-24s %-10s %-6d %s\n", i.index, i.name, i.tag, state, i.table[0], strings.Join(addresses, " "))
+		if op := w.l2.rewrites[i.index].op; op != 0 {
+			words = append(words, fmt.Sprint("rewrites ", op))
+		}
+		fmt.Fprintf(&b, "%-6d %-24s %-24s %-10s %-6d %s\n", i.index, i.name, i.tag, state, i.table[0], strings.Join(words, " "))
 	}
 	return b.String()
 }

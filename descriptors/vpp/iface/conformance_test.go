@@ -32,6 +32,7 @@ func (l links) Get(name string) (Meta, bool) { m, ok := l[name]; return m, ok }
 func (l links) All() map[string]Meta         { return l }
 func (l links) Last(string) (uint32, bool)   { return 0, false }
 func (l links) Names() map[uint32]string     { return NamesByIndex(l) }
+func (l links) Remains() *Remains            { return &Remains{} }
 
 // base and other are loopbacks that somebody else has made.
 const (

@@ -8,6 +8,7 @@ import (
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/dhcp"
+	"go.fd.io/govpp/binapi/interface_types"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
@@ -66,8 +67,27 @@ func (h *handler) setClient(ctx context.Context, name string, on bool) error {
 		err = errors.Join(config(false), config(true))
 	}
 	if err == nil {
-		h.clientRuns(meta.Index, name, on)
+		h.noteClient(meta.Index, name, on)
 		h.leases.wake()
+	}
+	return err
+}
+
+// noteClient notes whether a client runs on an index. VPP has it run on whoever gets that next.
+func (h *handler) noteClient(index uint32, name string, on bool) {
+	if on {
+		h.remains.Note(index, name, clientMark, h.endClient)
+	} else {
+		h.remains.Ended(index, clientMark)
+	}
+}
+
+const clientMark = "DHCP client"
+
+func (h *handler) endClient(ctx context.Context, at interface_types.InterfaceIndex) error {
+	err := h.API.Call(ctx, &dhcp.DHCPClientConfig{Client: dhcp.DHCPClient{SwIfIndex: at}}, &dhcp.DHCPClientConfigReply{})
+	if errors.Is(err, api.INVALID_VALUE) {
+		return nil // none runs
 	}
 	return err
 }

@@ -104,6 +104,8 @@ type Index interface {
 	// Names are the names of interfaces by index, for reading back: also of those that are
 	// gone by themselves, of which VPP keeps much, unless another of ours has the index.
 	Names() map[uint32]string
+	// Remains are where what outlives an interface is noted.
+	Remains() *Remains
 }
 
 // A directory is the Index of a handler.
@@ -125,6 +127,8 @@ func (d directory) Get(name string) (Meta, bool) {
 }
 
 func (d directory) Last(name string) (uint32, bool) { return d.h.lastIndex(name) }
+
+func (d directory) Remains() *Remains { return &d.h.remains }
 
 func (d directory) Names() map[uint32]string {
 	all := d.All()
@@ -148,15 +152,14 @@ type handler struct {
 	observe func(...scheduler.Observed) // may be nil
 
 	orphans orphans
+	remains Remains
 	sockets sync.Mutex // held while the number of a memif socket is looked for
 
-	mu     sync.Mutex        // guards what follows
-	made   map[string]uint32 // index by name, of what stood when it was last looked at
-	last   map[string]uint32 // the same, and of what was gone by itself then
-	owners map[uint32]string // names by index, of what stood when it was last looked at
-	left   map[string]uint32 // index by name, of what we have deleted
-	// clients are the names of interfaces by the index on which they had a DHCP client.
-	clients map[uint32]string
+	mu      sync.Mutex        // guards what follows
+	made    map[string]uint32 // index by name, of what stood when it was last looked at
+	last    map[string]uint32 // the same, and of what was gone by itself then
+	owners  map[uint32]string // names by index, of what stood when it was last looked at
+	left    map[string]uint32 // index by name, of what we have deleted
 	awaited map[string]bool   // parents, by name, which sub-interfaces wait for to be enabled
 	entered map[string]string // key of a VRF by interface: those that were entered, and not left
 	// newcomers are those that were just made, by name: they are in no VRF but 0.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/rd_cp"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
@@ -45,15 +46,33 @@ func (h *handler) setAutoconf(ctx context.Context, key string, v *interfaces.Int
 	if !ok {
 		return notThere(name)
 	}
-	err := h.API.Call(ctx, &rd_cp.IP6NdAddressAutoconfig{
-		SwIfIndex: meta.SwIfIndex(), Enable: v.GetAddressAutoconfig(), InstallDefaultRoutes: v.GetInstallDefaultRoutes(),
-	}, &rd_cp.IP6NdAddressAutoconfigReply{})
-	if err == nil {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.autoconf[name] = v
+	if err := h.autoconfigure(ctx, meta.SwIfIndex(), v); err != nil {
+		return err
 	}
-	return err
+	h.noteAutoconf(meta.Index, name, v)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.autoconf[name] = v
+	return nil
+}
+
+func (h *handler) autoconfigure(ctx context.Context, at interface_types.InterfaceIndex, v *interfaces.Interface_IP6ND) error {
+	return h.API.Call(ctx, &rd_cp.IP6NdAddressAutoconfig{
+		SwIfIndex: at, Enable: v.GetAddressAutoconfig(), InstallDefaultRoutes: v.GetInstallDefaultRoutes(),
+	}, &rd_cp.IP6NdAddressAutoconfigReply{})
+}
+
+// noteAutoconf notes what is set on an index. VPP has it for whoever gets that next, and takes
+// it for done there when it is set again (VPP rd_cp.c, rd_cp_set_address_autoconfig).
+func (h *handler) noteAutoconf(index uint32, name string, v *interfaces.Interface_IP6ND) {
+	const what = "autoconfiguration"
+	if v == nil {
+		h.remains.Ended(index, what)
+		return
+	}
+	h.remains.Note(index, name, what, func(ctx context.Context, at interface_types.InterfaceIndex) error {
+		return h.autoconfigure(ctx, at, nil)
+	})
 }
 
 // autoconfOf is what was set on an interface; nil: nothing, as far as is known.

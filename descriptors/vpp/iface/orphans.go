@@ -88,13 +88,14 @@ func (o *orphans) seenAll(all []*found) {
 }
 
 // connected is called with each new connection, before anything is asked: a VPP that was
-// started anew has none of ours.
-func (o *orphans) connected(pid uint32) {
+// started anew has none of ours. It tells whether it may be one.
+func (o *orphans) connected(pid uint32) (other bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.pid != pid {
+	if other = o.pid != pid; other {
 		o.pid, o.byName, o.known = pid, nil, nil
 	}
+	return other
 }
 
 // couldBe are the interfaces that may be orphans, by index.

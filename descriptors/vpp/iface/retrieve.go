@@ -51,7 +51,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*inter
 
 // look asks VPP for all interfaces and what is on them, sorted by index.
 func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interfaces.Interface]) ([]*found, error) {
-	lost := h.orphans.all()
+	lost, noted := h.orphans.all(), h.remains.all()
 	details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: everything})
 	if err != nil {
 		return nil, err
@@ -77,7 +77,10 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interface
 			f.wanted = byName[f.value.GetName()]
 		}
 	}
-	for _, f := range all {
+	for index, f := range all {
+		if err := h.remains.sweep(ctx, index, noted[index], f.value.GetName()); err != nil {
+			return nil, err
+		}
 		f.value.Ip6Nd = h.autoconfOf(f.value.GetName())
 	}
 	if err := h.lookAtLinks(ctx, all); err != nil {
@@ -169,13 +172,12 @@ func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*found) error 
 		f := all[uint32(c.Client.SwIfIndex)]
 		switch {
 		case f == nil:
-			continue
-		case f.details.Tag == "":
-			if err := h.endClient(ctx, f.meta.Index); err != nil {
+			if err := h.remains.Left(ctx, h.API, uint32(c.Client.SwIfIndex), clientMark, h.endClient); err != nil {
 				return err
 			}
-		default:
-			h.clientRuns(f.meta.Index, f.details.Tag, true)
+			continue
+		case f.details.Tag != "":
+			h.noteClient(f.meta.Index, f.details.Tag, true)
 		}
 		f.value.SetDhcpClient, f.leased = true, leased(c.Lease)
 	}

@@ -99,7 +99,24 @@ func rewriteTags(ctx context.Context, h *handler, index uint32, v *interfaces.In
 	if s.GetPushDot1Q() {
 		request.PushDot1q = 1
 	}
-	return h.API.Call(ctx, request, &l2.L2InterfaceVlanTagRewriteReply{})
+	err := h.API.Call(ctx, request, &l2.L2InterfaceVlanTagRewriteReply{})
+	if err == nil {
+		h.noteRewrite(index, v.GetName(), request.VtrOp)
+	}
+	return err
+}
+
+// noteRewrite notes how the tags of packets are rewritten on an index. VPP goes on with it on
+// whoever gets that next.
+func (h *handler) noteRewrite(index uint32, name string, op uint32) {
+	const what = "rewriting of tags"
+	if op == 0 {
+		h.remains.Ended(index, what)
+		return
+	}
+	h.remains.Note(index, name, what, func(ctx context.Context, at interface_types.InterfaceIndex) error {
+		return rewriteTags(ctx, h, uint32(at), nil)
+	})
 }
 
 // deleteSub rewrites no tags before, as whoever gets the index next would go on with it.
@@ -117,6 +134,9 @@ func retrieveSubs(_ context.Context, h *handler, all map[uint32]*found) error {
 		d := f.details
 		if d.Type != interface_types.IF_API_TYPE_SUB {
 			continue
+		}
+		if d.Tag != "" {
+			h.noteRewrite(f.meta.Index, d.Tag, d.VtrOp)
 		}
 		link := &interfaces.SubInterface{
 			SubId: d.SubID, TagRwOption: interfaces.SubInterface_TagRewriteOptions(d.VtrOp), PushDot1Q: d.VtrPushDot1q != 0,

@@ -32,7 +32,7 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	h.owns(v.GetName(), index)
 	meta := Meta{Index: index, VRF: v.GetVrf(), TAPHost: tapHost(v)}
 	settings := h.settings(meta, v)
-	err = h.endClient(ctx, index)
+	err = h.remains.sweep(ctx, index, h.remains.of(index), "")
 	if err == nil {
 		meta, err = h.introduce(ctx, meta, v, settings)
 	}
@@ -62,6 +62,11 @@ func (h *handler) introduce(ctx context.Context, meta Meta, v *interfaces.Interf
 	}
 	if len(details) != 1 {
 		return meta, fmt.Errorf("%w: VPP has no interface %d any more", ErrNotThere, meta.Index)
+	}
+	if details[0].VtrOp != 0 { // of one that had the index before
+		if err := rewriteTags(ctx, h, meta.Index, nil); err != nil {
+			return meta, err
+		}
 	}
 	out := metaOf(details[0])
 	out.VRF, out.TAPHost = meta.VRF, meta.TAPHost

@@ -27,6 +27,7 @@ type links struct{ index[iface.Meta] }
 
 func (l links) Last(string) (uint32, bool) { return 0, false }
 func (l links) Names() map[uint32]string   { return iface.NamesByIndex(l.index) }
+func (l links) Remains() *iface.Remains    { return &iface.Remains{} }
 
 // onVPP returns a handler for a VPP that has the loopbacks if1, if2 and if3.
 func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {

@@ -39,17 +39,17 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 		},
 
 		Create: func(ctx context.Context, _ string, v *l3.ARPEntry) (struct{}, error) {
-			return struct{}{}, h.changeNeighbour(ctx, v, true)
+			return struct{}{}, h.addNeighbour(ctx, v)
 		},
 		Update: func(ctx context.Context, _ string, _, v *l3.ARPEntry, _ struct{}) (struct{}, error) {
-			return struct{}{}, h.changeNeighbour(ctx, v, true)
+			return struct{}{}, h.addNeighbour(ctx, v)
 		},
 		Delete: func(ctx context.Context, _ string, v *l3.ARPEntry, _ struct{}) error {
-			err := h.changeNeighbour(ctx, v, false)
-			if errors.Is(err, api.NO_SUCH_ENTRY) || errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere) {
-				return nil // VPP lets neighbours go with their interface
+			address, err := netip.ParseAddr(v.GetIpAddress())
+			if err != nil {
+				return err
 			}
-			return err
+			return h.end(ctx, v.GetInterface(), h.neighbour(address))
 		},
 		Retrieve:      h.neighbours().Retrieve,
 		RetrieveAfter: []string{iface.Name},
@@ -90,7 +90,7 @@ func validateARP(_ string, v *l3.ARPEntry) error {
 	return f.Err()
 }
 
-func (h handler) changeNeighbour(ctx context.Context, v *l3.ARPEntry, add bool) error {
+func (h handler) addNeighbour(ctx context.Context, v *l3.ARPEntry) error {
 	meta, err := h.interfaceNamed(v.GetInterface())
 	if err != nil {
 		return err
@@ -109,7 +109,20 @@ func (h handler) changeNeighbour(ctx context.Context, v *l3.ARPEntry, add bool) 
 	} else {
 		h.dynamic.note(v.GetInterface())
 	}
-	return h.API.Call(ctx, &ip_neighbor.IPNeighborAddDel{IsAdd: add, Neighbor: n}, &ip_neighbor.IPNeighborAddDelReply{})
+	return h.API.Call(ctx, &ip_neighbor.IPNeighborAddDel{IsAdd: true, Neighbor: n}, &ip_neighbor.IPNeighborAddDelReply{})
+}
+
+// neighbour is a neighbour of an address, to be ended.
+func (h handler) neighbour(address netip.Addr) ending {
+	return ending{"neighbour " + address.String(), func(ctx context.Context, at interface_types.InterfaceIndex) error {
+		err := h.API.Call(ctx, &ip_neighbor.IPNeighborAddDel{
+			Neighbor: ip_neighbor.IPNeighbor{SwIfIndex: at, IPAddress: vppwire.Address(address)},
+		}, &ip_neighbor.IPNeighborAddDelReply{})
+		if errors.Is(err, api.NO_SUCH_ENTRY) {
+			return nil
+		}
+		return err
+	}}
 }
 
 // neighbours reads back those that are declared, and others that somebody has made or
@@ -135,7 +148,12 @@ func (h handler) readNeighbours(ctx context.Context) ([]*l3.ARPEntry, error) {
 			return nil, err
 		}
 		for _, d := range all {
-			if name := names[uint32(d.Neighbor.SwIfIndex)]; name != "" {
+			name := names[uint32(d.Neighbor.SwIfIndex)]
+			if name == "" {
+				if err := h.outlives(ctx, d.Neighbor.SwIfIndex, h.neighbour(vppwire.Addr(d.Neighbor.IPAddress))); err != nil {
+					return nil, err
+				}
+			} else {
 				out = append(out, &l3.ARPEntry{
 					Interface: name, IpAddress: vppwire.Addr(d.Neighbor.IPAddress).String(), PhysAddress: d.Neighbor.MacAddress.String(),
 					Static: d.Neighbor.Flags&ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC != 0,

@@ -22,6 +22,7 @@ func (l links) Get(name string) (iface.Meta, bool) { m, ok := l[name]; return m,
 func (l links) All() map[string]iface.Meta         { return l }
 func (l links) Last(string) (uint32, bool)         { return 0, false }
 func (l links) Names() map[uint32]string           { return iface.NamesByIndex(l) }
+func (l links) Remains() *iface.Remains            { return &iface.Remains{} }
 
 // book is a book of allocations.
 type book map[string]alloc.Allocation

@@ -13,6 +13,7 @@ import (
 	"go.fd.io/govpp/binapi/ip"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 )
@@ -60,16 +61,56 @@ func isOf(p fib_types.FibPath, v *l3.Route, by uint32) bool {
 func (h handler) alive(ctx context.Context, paths []fib_types.FibPath) (out []fib_types.FibPath, err error) {
 	for _, p := range paths {
 		if p.SwIfIndex != none && p.SwIfIndex != 0 {
-			index := interface_types.InterfaceIndex(p.SwIfIndex)
-			all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: index})
+			stands, err := h.stands(ctx, interface_types.InterfaceIndex(p.SwIfIndex))
 			if err != nil {
 				return nil, err
 			}
-			if len(all) == 0 {
+			if !stands {
 				continue
 			}
 		}
 		out = append(out, p)
 	}
 	return out, nil
+}
+
+// stands tells whether VPP has an interface of that index.
+func (h handler) stands(ctx context.Context, index interface_types.InterfaceIndex) (bool, error) {
+	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: index})
+	return len(all) > 0, err
+}
+
+// An ending is what may outlive an interface, and how it is ended.
+type ending struct {
+	what string // among all on an interface
+	end  iface.End
+}
+
+// end ends something that is on an interface, or on who has got its index. If nobody has, it
+// is ended when somebody gets it.
+func (h handler) end(ctx context.Context, name string, e ending) error {
+	index, known := h.indexOf(name)
+	if !known {
+		return nil
+	}
+	at := interface_types.InterfaceIndex(index)
+	err := e.end(ctx, at)
+	if errors.Is(err, api.INVALID_SW_IF_INDEX) {
+		h.mayOutlive(at, "", e)
+		return h.Interfaces.Remains().Sweep(ctx, h.API, index) // somebody may have got it meanwhile
+	}
+	if err == nil {
+		h.Interfaces.Remains().Ended(index, e.what)
+	}
+	return err
+}
+
+// outlives notes what was found to be left of an interface that is gone.
+func (h handler) outlives(ctx context.Context, at interface_types.InterfaceIndex, e ending) error {
+	return h.Interfaces.Remains().Left(ctx, h.API, uint32(at), e.what, e.end)
+}
+
+// mayOutlive notes what will be left of an interface that stands.
+func (h handler) mayOutlive(at interface_types.InterfaceIndex, name string, e ending) {
+	h.Interfaces.Remains().Note(uint32(at), name, e.what, e.end)
 }

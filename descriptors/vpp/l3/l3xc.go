@@ -45,15 +45,7 @@ func (h handler) l3xcDescriptor() scheduler.Descriptor[*l3.L3XConnect, struct{}]
 			return struct{}{}, h.setL3XC(ctx, v)
 		},
 		Delete: func(ctx context.Context, _ string, v *l3.L3XConnect, _ struct{}) error {
-			meta, err := h.interfaceNamed(v.GetInterface())
-			if err != nil {
-				return nil // VPP lets it go with the interface
-			}
-			err = h.API.Call(ctx, &l3xc.L3xcDel{SwIfIndex: meta.SwIfIndex(), IsIP6: v.GetProtocol() == l3.L3XConnect_IPV6}, &l3xc.L3xcDelReply{})
-			if errors.Is(err, api.INVALID_VALUE) || errors.Is(err, api.INVALID_SW_IF_INDEX) {
-				return nil
-			}
-			return err
+			return h.end(ctx, v.GetInterface(), h.crossConnect(v.GetProtocol()))
 		},
 		Retrieve:      h.crossConnects().Retrieve,
 		RetrieveAfter: []string{iface.Name},
@@ -156,13 +148,29 @@ func (h handler) setL3XC(ctx context.Context, v *l3.L3XConnect) error {
 	return h.API.Call(ctx, &l3xc.L3xcUpdate{L3xc: x}, &l3xc.L3xcUpdateReply{})
 }
 
+// crossConnect is that of an IP version, to be ended.
+func (h handler) crossConnect(of l3.L3XConnect_Protocol) ending {
+	return ending{"cross-connect " + of.String(), func(ctx context.Context, at interface_types.InterfaceIndex) error {
+		err := h.API.Call(ctx, &l3xc.L3xcDel{SwIfIndex: at, IsIP6: of == l3.L3XConnect_IPV6}, &l3xc.L3xcDelReply{})
+		if errors.Is(err, api.INVALID_VALUE) {
+			return nil // there is none
+		}
+		return err
+	}}
+}
+
 func (h handler) crossConnects() readback.Of[*l3.L3XConnect] {
 	return readback.Of[*l3.L3XConnect]{
 		Read: func(ctx context.Context) (out []*l3.L3XConnect, err error) {
 			all, err := conn.Dump[l3xc.L3xcDetails](ctx, h.API, &l3xc.L3xcDump{SwIfIndex: interface_types.InterfaceIndex(none)})
 			names := h.namesByIndex()
 			for _, d := range all {
-				if v := l3xcOf(d.L3xc, names); v != nil {
+				v := l3xcOf(d.L3xc, names)
+				if v.GetInterface() == "" {
+					if err := h.outlives(ctx, d.L3xc.SwIfIndex, h.crossConnect(v.GetProtocol())); err != nil {
+						return nil, err
+					}
+				} else {
 					out = append(out, v)
 				}
 			}
@@ -172,14 +180,10 @@ func (h handler) crossConnects() readback.Of[*l3.L3XConnect] {
 	}
 }
 
-// l3xcOf is a cross-connect as a value; nil: its interface is gone. A path by an
-// interface that is gone has no name there. Paths have the IP version: VPP does not fill
+// l3xcOf is a cross-connect as a value. An interface that is gone has no name there. Paths have the IP version: VPP does not fill
 // in that of the cross-connect (VPP l3xc_api.c, l3xc_send_details).
 func l3xcOf(x l3xc.L3xc, names map[uint32]string) *l3.L3XConnect {
 	v := &l3.L3XConnect{Interface: names[uint32(x.SwIfIndex)]}
-	if v.Interface == "" {
-		return nil
-	}
 	ipv6 := slices.ContainsFunc(x.Paths, func(p fib_types.FibPath) bool { return p.Proto == fib_types.FIB_API_PATH_NH_PROTO_IP6 })
 	if ipv6 {
 		v.Protocol = l3.L3XConnect_IPV6

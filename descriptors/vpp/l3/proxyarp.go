@@ -10,6 +10,7 @@ import (
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/arp"
+	"go.fd.io/govpp/binapi/interface_types"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
@@ -160,26 +161,38 @@ func (h handler) retrieveProxy(ctx context.Context, wanted []scheduler.Wanted[*l
 			yield(found{}, err)
 			return
 		}
-		on, err := conn.Dump[arp.ProxyArpIntfcDetails](ctx, h.API, &arp.ProxyArpIntfcDump{})
-		if err != nil {
+		v := &l3.ProxyARP{}
+		if v.Interfaces, err = h.readAnswering(ctx); err != nil {
 			yield(found{}, err)
 			return
 		}
-		v, names := &l3.ProxyARP{}, h.namesByIndex()
 		for _, d := range ranges {
 			v.Ranges = append(v.Ranges, &l3.ProxyARP_Range{
 				FirstIpAddr: netip.AddrFrom4(d.Proxy.Low).String(), LastIpAddr: netip.AddrFrom4(d.Proxy.Hi).String(), VrfId: d.Proxy.TableID,
 			})
 		}
-		for _, d := range on {
-			if name := names[d.SwIfIndex]; name != "" {
-				v.Interfaces = append(v.Interfaces, &l3.ProxyARP_Interface{Name: name})
-			}
-		}
 		if !proto.Equal(v, &l3.ProxyARP{}) {
 			yield(found{Value: v, Unknown: len(wanted) == 0}, nil)
 		}
 	}
+}
+
+// readAnswering are the interfaces that answer for others.
+func (h handler) readAnswering(ctx context.Context) (out []*l3.ProxyARP_Interface, err error) {
+	all, err := conn.Dump[arp.ProxyArpIntfcDetails](ctx, h.API, &arp.ProxyArpIntfcDump{})
+	names := h.namesByIndex()
+	for _, d := range all {
+		at, name := interface_types.InterfaceIndex(d.SwIfIndex), names[d.SwIfIndex]
+		if name == "" {
+			if err := h.outlives(ctx, at, h.answering()); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		h.mayOutlive(at, name, h.answering())
+		out = append(out, &l3.ProxyARP_Interface{Name: name})
+	}
+	return out, err
 }
 
 // proxyInterfaceDescriptor has VPP answer ARP on an interface.
@@ -193,22 +206,32 @@ func (h handler) proxyInterfaceDescriptor() scheduler.Descriptor[*l3.ProxyARP_In
 			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(key[len(keys.ProxyARPs):])}}
 		},
 		Create: func(ctx context.Context, _ string, v *l3.ProxyARP_Interface) (struct{}, error) {
-			return struct{}{}, h.setProxy(ctx, v.GetName(), true)
+			return struct{}{}, h.enableProxy(ctx, v.GetName())
 		},
 		Delete: func(ctx context.Context, _ string, v *l3.ProxyARP_Interface, _ struct{}) error {
-			err := h.setProxy(ctx, v.GetName(), false)
-			if errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere) {
-				return nil
-			}
-			return err
+			return h.end(ctx, v.GetName(), h.answering())
 		},
 	}
 }
 
-func (h handler) setProxy(ctx context.Context, name string, on bool) error {
+func (h handler) enableProxy(ctx context.Context, name string) error {
 	meta, err := h.interfaceNamed(name)
 	if err != nil {
 		return err
 	}
-	return h.API.Call(ctx, &arp.ProxyArpIntfcEnableDisable{SwIfIndex: meta.SwIfIndex(), Enable: on}, &arp.ProxyArpIntfcEnableDisableReply{})
+	err = h.setProxy(ctx, meta.SwIfIndex(), true)
+	if err == nil {
+		h.mayOutlive(meta.SwIfIndex(), name, h.answering())
+	}
+	return err
+}
+
+func (h handler) setProxy(ctx context.Context, at interface_types.InterfaceIndex, on bool) error {
+	return h.API.Call(ctx, &arp.ProxyArpIntfcEnableDisable{SwIfIndex: at, Enable: on}, &arp.ProxyArpIntfcEnableDisableReply{})
+}
+
+// answering is that an interface answers for others, to be ended. VPP takes it for done on the
+// next of the index, which does not do it (VPP arp_proxy.c, arp_proxy_enable).
+func (h handler) answering() ending {
+	return ending{"proxy ARP", func(ctx context.Context, at interface_types.InterfaceIndex) error { return h.setProxy(ctx, at, false) }}
 }

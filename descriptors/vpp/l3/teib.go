@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/teib"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
@@ -33,18 +34,14 @@ func (h handler) teibDescriptor() scheduler.Descriptor[*l3.TeibEntry, struct{}] 
 		Dependencies: teibDependencies,
 
 		Create: func(ctx context.Context, _ string, v *l3.TeibEntry) (struct{}, error) {
-			err := h.changeTEIB(ctx, v, true)
+			err := h.addTEIB(ctx, v)
 			if errors.Is(err, api.ENTRY_ALREADY_EXISTS) {
-				err = errors.Join(h.changeTEIB(ctx, v, false), h.changeTEIB(ctx, v, true)) // it may be another
+				err = errors.Join(h.deleteTEIB(ctx, v), h.addTEIB(ctx, v)) // it may be another
 			}
 			return struct{}{}, err
 		},
 		Delete: func(ctx context.Context, _ string, v *l3.TeibEntry, _ struct{}) error {
-			err := h.changeTEIB(ctx, v, false)
-			if errors.Is(err, api.NO_SUCH_ENTRY) || errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere) {
-				return nil
-			}
-			return err
+			return h.deleteTEIB(ctx, v)
 		},
 		Retrieve:      h.teibEntries().Retrieve,
 		RetrieveAfter: []string{iface.Name},
@@ -81,7 +78,7 @@ func teibDependencies(_ string, v *l3.TeibEntry) []scheduler.Dependency {
 	return deps
 }
 
-func (h handler) changeTEIB(ctx context.Context, v *l3.TeibEntry, add bool) error {
+func (h handler) addTEIB(ctx context.Context, v *l3.TeibEntry) error {
 	meta, err := h.interfaceNamed(v.GetInterface())
 	if err != nil {
 		return err
@@ -91,13 +88,29 @@ func (h handler) changeTEIB(ctx context.Context, v *l3.TeibEntry, add bool) erro
 	if err := errors.Join(errPeer, errNext); err != nil {
 		return err
 	}
-	request := &teib.TeibEntryAddDel{Entry: teib.TeibEntry{
+	request := &teib.TeibEntryAddDel{IsAdd: 1, Entry: teib.TeibEntry{
 		SwIfIndex: meta.SwIfIndex(), Peer: vppwire.Address(peer), Nh: vppwire.Address(next), NhTableID: v.GetVrfId(),
 	}}
-	if add {
-		request.IsAdd = 1
-	}
 	return h.API.Call(ctx, request, &teib.TeibEntryAddDelReply{})
+}
+
+func (h handler) deleteTEIB(ctx context.Context, v *l3.TeibEntry) error {
+	peer, err := netip.ParseAddr(v.GetPeerAddr())
+	if err != nil {
+		return err
+	}
+	return h.end(ctx, v.GetInterface(), h.endpoint(peer))
+}
+
+// endpoint is the entry of a peer, to be ended.
+func (h handler) endpoint(peer netip.Addr) ending {
+	return ending{"endpoint " + peer.String(), func(ctx context.Context, at interface_types.InterfaceIndex) error {
+		err := h.API.Call(ctx, &teib.TeibEntryAddDel{Entry: teib.TeibEntry{SwIfIndex: at, Peer: vppwire.Address(peer)}}, &teib.TeibEntryAddDelReply{})
+		if errors.Is(err, api.NO_SUCH_ENTRY) {
+			return nil
+		}
+		return err
+	}}
 }
 
 func (h handler) teibEntries() readback.Of[*l3.TeibEntry] {
@@ -106,7 +119,12 @@ func (h handler) teibEntries() readback.Of[*l3.TeibEntry] {
 			all, err := conn.Dump[teib.TeibDetails](ctx, h.API, &teib.TeibDump{})
 			names := h.namesByIndex()
 			for _, d := range all {
-				if name := names[uint32(d.Entry.SwIfIndex)]; name != "" {
+				name := names[uint32(d.Entry.SwIfIndex)]
+				if name == "" {
+					if err := h.outlives(ctx, d.Entry.SwIfIndex, h.endpoint(vppwire.Addr(d.Entry.Peer))); err != nil {
+						return nil, err
+					}
+				} else {
 					out = append(out, &l3.TeibEntry{
 						Interface: name, PeerAddr: vppwire.Addr(d.Entry.Peer).String(),
 						NextHopAddr: vppwire.Addr(d.Entry.Nh).String(), VrfId: d.Entry.NhTableID,

@@ -132,9 +132,9 @@ func (h handler) vrrpDependencies(_ string, v *l3.VRRPEntry) []scheduler.Depende
 
 // createVRRP replaces what is there under the same number: it may be another one.
 func (h handler) createVRRP(ctx context.Context, _ string, v *l3.VRRPEntry) (struct{}, error) {
-	err := h.changeVRRP(ctx, v, true)
+	err := h.addVRRP(ctx, v)
 	if errors.Is(err, api.ENTRY_ALREADY_EXISTS) {
-		err = errors.Join(h.deleteVRRP(ctx, v), h.changeVRRP(ctx, v, true))
+		err = errors.Join(h.deleteVRRP(ctx, v), h.addVRRP(ctx, v))
 	}
 	if err != nil || !v.GetEnabled() {
 		return struct{}{}, err
@@ -147,23 +147,42 @@ func (h handler) createVRRP(ctx context.Context, _ string, v *l3.VRRPEntry) (str
 
 // deleteVRRP stops the router first: VPP would leave its MAC address behind.
 func (h handler) deleteVRRP(ctx context.Context, v *l3.VRRPEntry) error {
-	err := h.startVRRP(ctx, v, false)
-	if err == nil {
-		err = h.changeVRRP(ctx, v, false)
-	}
-	if errors.Is(err, api.NO_SUCH_ENTRY) || errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere) {
-		return nil
-	}
-	return err
+	return h.end(ctx, v.GetInterface(), h.router(v))
 }
 
-func (h handler) changeVRRP(ctx context.Context, v *l3.VRRPEntry, add bool) error {
+// router is a virtual router, to be ended. VPP would stop one without looking whether there is
+// an interface that has its MAC address.
+func (h handler) router(v *l3.VRRPEntry) ending {
+	return ending{fmt.Sprint("router ", v.GetVrId(), isIPv6Router(v)), func(ctx context.Context, at interface_types.InterfaceIndex) error {
+		stands, err := h.stands(ctx, at)
+		if err == nil && !stands {
+			err = api.INVALID_SW_IF_INDEX
+		}
+		if err == nil {
+			err = h.startAt(ctx, at, v, false)
+		}
+		if err == nil {
+			err = h.changeVRRP(ctx, at, v, false)
+		}
+		if errors.Is(err, api.NO_SUCH_ENTRY) {
+			return nil
+		}
+		return err
+	}}
+}
+
+// addVRRP makes a router that is not started.
+func (h handler) addVRRP(ctx context.Context, v *l3.VRRPEntry) error {
 	meta, err := h.interfaceNamed(v.GetInterface())
 	if err != nil {
 		return err
 	}
+	return h.changeVRRP(ctx, meta.SwIfIndex(), v, true)
+}
+
+func (h handler) changeVRRP(ctx context.Context, at interface_types.InterfaceIndex, v *l3.VRRPEntry, add bool) error {
 	request := &vrrp.VrrpVrAddDel{
-		SwIfIndex: meta.SwIfIndex(), VrID: uint8(v.GetVrId()), Priority: uint8(v.GetPriority()), Interval: uint16(v.GetInterval() / 10),
+		SwIfIndex: at, VrID: uint8(v.GetVrId()), Priority: uint8(v.GetPriority()), Interval: uint16(v.GetInterval() / 10),
 	}
 	if add {
 		request.IsAdd = 1
@@ -192,7 +211,11 @@ func (h handler) startVRRP(ctx context.Context, v *l3.VRRPEntry, start bool) err
 	if err != nil {
 		return err
 	}
-	request := &vrrp.VrrpVrStartStop{SwIfIndex: meta.SwIfIndex(), VrID: uint8(v.GetVrId())}
+	return h.startAt(ctx, meta.SwIfIndex(), v, start)
+}
+
+func (h handler) startAt(ctx context.Context, at interface_types.InterfaceIndex, v *l3.VRRPEntry, start bool) error {
+	request := &vrrp.VrrpVrStartStop{SwIfIndex: at, VrID: uint8(v.GetVrId())}
 	if isIPv6Router(v) {
 		request.IsIPv6 = 1
 	}
@@ -208,8 +231,12 @@ func (h handler) routers() readback.Of[*l3.VRRPEntry] {
 			all, err := conn.Dump[vrrp.VrrpVrDetails](ctx, h.API, &vrrp.VrrpVrDump{SwIfIndex: interface_types.InterfaceIndex(none)})
 			names := h.namesByIndex()
 			for _, d := range all {
-				if v := routerOf(d); names[uint32(d.Config.SwIfIndex)] != "" {
-					v.Interface = names[uint32(d.Config.SwIfIndex)]
+				v := routerOf(d)
+				if v.Interface = names[uint32(d.Config.SwIfIndex)]; v.Interface == "" {
+					if err := h.outlives(ctx, d.Config.SwIfIndex, h.router(v)); err != nil {
+						return nil, err
+					}
+				} else {
 					out = append(out, v)
 				}
 			}
