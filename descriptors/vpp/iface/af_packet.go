@@ -38,8 +38,8 @@ func validateAFPacket(f *findings, v *interfaces.Interface) {
 		f.Add("afpacket.host_if_name", "", "a link of the host, or linux_interface")
 	case host != "" && linux != "":
 		f.Add("afpacket.linux_interface", linux, "nothing, as host_if_name is set")
-	case len(host) > longestHostName:
-		f.Add("afpacket.host_if_name", host, "a name of Linux, at most %d bytes", longestHostName)
+	default:
+		f.hostName("afpacket.host_if_name", host)
 	}
 }
 

@@ -14,6 +14,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
+// anyID has VPP choose the ID of a bond.
+const anyID = ^uint32(0)
+
 // bondKind is the kind of BOND_INTERFACE. Its members are derived.
 func bondKind() kind {
 	return kind{
@@ -33,6 +36,9 @@ func validateBond(f *findings, v *interfaces.Interface) {
 	b := v.GetBond()
 	if b.GetMode() == interfaces.BondLink_UNKNOWN || interfaces.BondLink_Mode_name[int32(b.GetMode())] == "" {
 		f.Add("bond.mode", b.GetMode().String(), "ROUND_ROBIN, ACTIVE_BACKUP, XOR, BROADCAST or LACP")
+	}
+	if b.GetId() == anyID {
+		f.Add("bond.id", b.GetId(), "a number below %d, which VPP takes for any", anyID)
 	}
 	if interfaces.BondLink_LoadBalance_name[int32(b.GetLb())] == "" {
 		f.Add("bond.lb", int32(b.GetLb()), "L2, L34, L23, RR, BC or AB")

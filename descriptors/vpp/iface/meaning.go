@@ -1,8 +1,6 @@
 package iface
 
 import (
-	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -13,108 +11,9 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/internal/vppwire"
-	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
-
-// longestName is what VPP keeps of a tag (VPP interface.api, string tag[64]).
-const longestName = 63
-
-// mostMTU is the limit of the model.
-const mostMTU = 9216
-
-// noVRF is an ID that VPP means no VRF by.
-const noVRF = ^uint32(0)
-
-// findings collects what is wrong.
-type findings struct{ models.Faults }
-
-func (h *handler) validate(_ string, v *interfaces.Interface) error {
-	var f findings
-	switch name := v.GetName(); {
-	case name == "":
-		f.Add("name", name, "a name")
-	case len(name) > longestName:
-		f.Add("name", name, "at most %d bytes (it has %d): it is the interface's tag in VPP", longestName, len(name))
-	}
-	f.kind(h.kinds, v)
-	f.addresses(v)
-	f.rx(v)
-	if _, ok := parseMAC(v.GetPhysAddress()); !ok && v.GetPhysAddress() != "" {
-		f.Add("phys_address", v.GetPhysAddress(), `a MAC address, such as "02:00:00:00:00:01"`)
-	}
-	if v.GetMtu() > mostMTU {
-		f.Add("mtu", v.GetMtu(), "at most %d", mostMTU)
-	}
-	if v.GetVrf() == noVRF {
-		f.Add("vrf", v.GetVrf(), "a number below 4294967295")
-	}
-	return f.Err()
-}
-
-// kind checks that there is a type, and that the link is that of the type.
-func (f *findings) kind(kinds map[form]kind, v *interfaces.Interface) {
-	link := linkName(v)
-	k, known := kinds[formOf(v)]
-	switch {
-	case v.GetType() == interfaces.Interface_UNDEFINED_TYPE:
-		f.Add("type", v.GetType().String(), "the type of the interface, such as SOFTWARE_LOOPBACK")
-		return
-	case !known:
-		f.Add("type", v.GetType().String(), "a type that this release has")
-		return
-	case k.link == "" && link != "":
-		f.Add(link, "", "nothing: an interface of type %s has no link", v.GetType())
-	case link != "" && link != k.link:
-		f.Add(link, "", "%s, as the type is %s", k.link, v.GetType())
-	case link == "" && k.link != "":
-		f.Add(k.link, "", "this field, as the type is %s", v.GetType())
-	}
-	if k.validate != nil && link == k.link {
-		k.validate(f, v)
-	}
-}
-
-// linkName is the name of the field of the oneof that is set.
-func linkName(v *interfaces.Interface) string {
-	m := v.ProtoReflect()
-	field := m.WhichOneof(m.Descriptor().Oneofs().ByName("link"))
-	if field == nil {
-		return ""
-	}
-	return string(field.Name())
-}
-
-func (f *findings) addresses(v *interfaces.Interface) {
-	if v.GetUnnumbered() != nil {
-		if len(v.GetIpAddresses()) > 0 {
-			f.Add("ip_addresses", strings.Join(v.GetIpAddresses(), " "), "no addresses of its own, as unnumbered is set")
-		}
-		if from := v.GetUnnumbered().GetInterfaceWithIp(); from == "" || from == v.GetName() {
-			f.Add("unnumbered.interface_with_ip", from, "the name of another interface")
-		}
-	}
-	seen := map[netip.Prefix]int{}
-	for i, addr := range v.GetIpAddresses() {
-		field := fmt.Sprintf("ip_addresses[%d]", i)
-		if alloc.Is(addr) {
-			if ref, ok := alloc.Parse(addr); !ok || ref.Gateway || ref.InterfaceOr(v.GetName()) != v.GetName() {
-				f.Add(field, addr, `"alloc:NETWORK", a reference to an address of this interface`)
-			}
-			continue
-		}
-		p, err := netip.ParsePrefix(addr)
-		if err != nil {
-			f.Add(field, addr, `an address with prefix length, such as "10.0.0.1/24" or "fd00::1/64"`)
-			continue
-		}
-		if first, twice := seen[p]; twice {
-			f.Add(field, addr, "each address once, it is also ip_addresses[%d]", first)
-		}
-		seen[p] = i
-	}
-}
 
 func parseMAC(text string) (ethernet_types.MacAddress, bool) {
 	mac, err := vppwire.MAC(text)

@@ -52,11 +52,11 @@ func validateMemif(f *findings, v *interfaces.Interface) {
 	if m.GetBufferSize() > 1<<16-1 {
 		f.Add("memif.buffer_size", m.GetBufferSize(), "at most 65535")
 	}
-	if file := m.GetSocketFilename(); len(file) > longestSocket {
-		f.Add("memif.socket_filename", file, "at most %d bytes (it has %d)", longestSocket, len(file))
+	if file := m.GetSocketFilename(); len(file) > longestSocket || strings.ContainsRune(file, 0) {
+		f.Add("memif.socket_filename", file, "at most %d bytes (it has %d), none of them zero", longestSocket, len(file))
 	}
-	if len(m.GetSecret()) > longestSecret {
-		f.Add("memif.secret", "(secret)", "at most %d bytes", longestSecret)
+	if len(m.GetSecret()) > longestSecret || strings.ContainsRune(m.GetSecret(), 0) {
+		f.Add("memif.secret", "(secret)", "at most %d bytes, none of them zero", longestSecret)
 	}
 	for _, q := range []struct {
 		field string

@@ -38,9 +38,10 @@ func rdmaKind() kind {
 
 func validateRDMA(f *findings, v *interfaces.Interface) {
 	r := v.GetRdma()
-	if host := r.GetHostIfName(); host == "" || len(host) > longestHostName {
-		f.Add("rdma.host_if_name", host, "a link of the host, at most %d bytes", longestHostName)
+	if r.GetHostIfName() == "" {
+		f.Add("rdma.host_if_name", "", "a link of the host")
 	}
+	f.hostName("rdma.host_if_name", r.GetHostIfName())
 	if interfaces.RDMALink_Mode_name[int32(r.GetMode())] == "" {
 		f.Add("rdma.mode", int32(r.GetMode()), "AUTO, IBV or DV")
 	}

@@ -58,9 +58,7 @@ func validateTAP(f *findings, v *interfaces.Interface) {
 	if t.GetVersion() > 2 {
 		f.Add("tap.version", t.GetVersion(), "2, or nothing")
 	}
-	if len(t.GetHostIfName()) > longestHostName {
-		f.Add("tap.host_if_name", t.GetHostIfName(), "a name of Linux, at most %d bytes", longestHostName)
-	}
+	f.hostName("tap.host_if_name", t.GetHostIfName())
 	f.ring("tap.rx_ring_size", t.GetRxRingSize())
 	f.ring("tap.tx_ring_size", t.GetTxRingSize())
 }

@@ -28,9 +28,18 @@ func (f *findings) end(field, text string) netip.Addr {
 	return a
 }
 
+// own checks the end of a tunnel that is here.
+func (f *findings) own(field, text string) netip.Addr {
+	a := f.end(field, text)
+	if a.IsMulticast() {
+		f.Add(field, text, "an address of this host, not of a group")
+	}
+	return a
+}
+
 // ends checks both ends: of one IP version, and different.
 func (f *findings) ends(link, srcField, src, dstField, dst string) {
-	a, b := f.end(link+"."+srcField, src), f.end(link+"."+dstField, dst)
+	a, b := f.own(link+"."+srcField, src), f.end(link+"."+dstField, dst)
 	switch {
 	case !a.IsValid() || !b.IsValid():
 	case a == b:
@@ -167,7 +176,7 @@ func ipipKind() kind {
 				f.Add("ipip.tunnel_mode", int32(p.GetTunnelMode()), "POINT_TO_POINT or POINT_TO_MULTIPOINT")
 			}
 			if p.GetTunnelMode() == interfaces.IPIPLink_POINT_TO_MULTIPOINT && p.GetDstAddr() == "" {
-				f.end("ipip.src_addr", p.GetSrcAddr())
+				f.own("ipip.src_addr", p.GetSrcAddr())
 				return
 			}
 			f.ends("ipip", "src_addr", p.GetSrcAddr(), "dst_addr", p.GetDstAddr())

@@ -26,7 +26,7 @@ func wireguardKind() kind {
 			if w.GetPort() > 1<<16-1 {
 				f.Add("wireguard.port", w.GetPort(), "at most 65535")
 			}
-			f.end("wireguard.src_addr", w.GetSrcAddr())
+			f.own("wireguard.src_addr", w.GetSrcAddr())
 		},
 		sameLink: func(old, new *interfaces.Interface) bool {
 			a, b := old.GetWireguard(), new.GetWireguard()

@@ -232,27 +232,55 @@ func ParseRxPlacement(key string) (iface string, queue uint32, ok bool) {
 }
 
 // BondMember is the key of a member of a bond, both by name. It ends with a slash.
-func BondMember(bond, iface string) string { return Bonds + or(bond) + "/interface/" + or(iface) + "/" }
+func BondMember(bond, iface string) string { return Bonds + or(bond) + members + or(iface) + "/" }
 
 // ParseBondMember reads a key of BondMember.
 func ParseBondMember(key string) (bond, iface string, ok bool) {
-	bond, tail, ok := around(key, Bonds, "/interface/")
+	bond, tail, ok := around(key, Bonds, members)
 	iface, slash := strings.CutSuffix(tail, "/")
 	return bond, iface, ok && slash && iface != ""
 }
 
 // BridgeInterface is the key of an interface in a bridge domain.
 func BridgeInterface(bd, iface string) string {
-	return BridgeParts + or(bd) + "/interface/" + or(iface)
+	return BridgeParts + or(bd) + members + or(iface)
 }
 
 // ParseBridgeInterface reads a key of BridgeInterface.
 func ParseBridgeInterface(key string) (bd, iface string, ok bool) {
-	return around(key, BridgeParts, "/interface/")
+	return around(key, BridgeParts, members)
 }
 
 // ProxyARP is the key of proxy ARP on an interface.
 func ProxyARP(iface string) string { return ProxyARPs + iface }
+
+// PartIn is what in the name of an interface keeps the keys of its parts from being read;
+// empty: nothing does.
+func PartIn(name string) string {
+	for _, prefix := range []string{Unnumbereds, DHCPClients, DHCPLeases, IP6NDs} {
+		if start := strings.TrimPrefix(prefix, part); strings.HasPrefix(name, start) {
+			return start
+		}
+	}
+	for _, marker := range []string{"/address/", "/vrf/", "/link-state/", rxQueue} {
+		if strings.Contains(name+"/", marker) {
+			return marker
+		}
+	}
+	return ""
+}
+
+// members stands between a bridge domain, or a bond, and an interface in it.
+const members = "/interface/"
+
+// MembersIn is what in the name of a bridge domain, or of a bond, keeps the keys of its
+// members from being read; empty: nothing does.
+func MembersIn(name string) string {
+	if strings.Contains(name+"/", members) {
+		return members
+	}
+	return ""
+}
 
 // around cuts the prefix and splits at the first marker. Neither side may be empty.
 func around(key, prefix, marker string) (before, after string, ok bool) {

@@ -1,6 +1,11 @@
 package keys
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
 
 // FuzzParse checks that what a parser accepts, its builder makes again.
 func FuzzParse(f *testing.F) {
@@ -62,4 +67,31 @@ func TestEachKeyHasOneParser(t *testing.T) {
 			t.Errorf("%s is read as %v", key, got)
 		}
 	}
+}
+
+// TestPartIn has names made of all that could be mistaken: either they are refused, or the
+// keys of all parts are read back.
+func TestPartIn(t *testing.T) {
+	pieces := []string{"a", "vrf", "address", "link-state", "rx-placement", "queue", "rx-modes", "has-IP-address", "unnumbered", "dhcp-client", "dhcp-lease", "ip6nd", "interface", ""}
+	rapid.Check(t, func(t *rapid.T) {
+		name := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 4).Draw(t, "pieces"), "/")
+		if name == "" {
+			return
+		}
+		if PartIn(name) == "" {
+			a, okA := ParseAddress(Address{Interface: name, Source: Static, Addr: "10.0.0.1/24"}.Key())
+			v, okV := ParseVRF(VRF{Interface: name, ID: 7, IPv4: true}.Key())
+			l, _, okL := ParseLinkState(LinkState(name, true))
+			p, _, okP := ParseRxPlacement(RxPlacement(name, 3))
+			if !okA || !okV || !okL || !okP || a.Interface != name || v.Interface != name || l != name || p != name {
+				t.Errorf("%q: %v %v %q %q", name, a, v, l, p)
+			}
+		}
+		if MembersIn(name) == "" {
+			bd, member, ok := ParseBridgeInterface(BridgeInterface(name, "x/interface/y"))
+			if !ok || bd != name || member != "x/interface/y" {
+				t.Errorf("%q: %q %q", name, bd, member)
+			}
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"go.fd.io/govpp/binapi/ethernet_types"
 	"google.golang.org/protobuf/proto"
@@ -29,6 +30,10 @@ func validateBridge(_ string, v *l2.BridgeDomain) error {
 		f.Add("name", name, "a name")
 	case len(name) > longestName:
 		f.Add("name", name, "at most %d bytes (it has %d): it is the bridge domain's tag in VPP", longestName, len(name))
+	case strings.ContainsRune(name, 0):
+		f.Add("name", name, "a name without zero bytes: it is the bridge domain's tag in VPP")
+	case keys.MembersIn(name) != "":
+		f.Add("name", name, "a name without %q, which the keys of its members are read by", keys.MembersIn(name))
 	}
 	if v.GetMacAge() > mostByte {
 		f.Add("mac_age", v.GetMacAge(), "minutes, at most 255, or 0 for ever")

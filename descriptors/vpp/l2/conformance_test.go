@@ -119,6 +119,8 @@ func TestBridgeDomainConforms(t *testing.T) {
 					"interfaces[2].bridged_virtual_interface", "arp_termination_table[0].ip_address", "arp_termination_table[0].phys_address"}},
 			{Name: "zone", Value: b(`name: "a" arp_termination_table: { ip_address: "fe80::1%if1" phys_address: "02:00:00:00:00:0a" }`),
 				Fields: []string{"arp_termination_table[0].ip_address"}},
+			{Name: "zero byte", Value: &l2.BridgeDomain{Name: "a\x00b"}, Fields: []string{"name"}},
+			{Name: "name like a key", Value: &l2.BridgeDomain{Name: "a/interface"}, Fields: []string{"name"}},
 			{Name: "long name", Value: &l2.BridgeDomain{Name: strings.Repeat("x", 64)}, Fields: []string{"name"}},
 		},
 	})

@@ -96,6 +96,7 @@ func TestRouteConforms(t *testing.T) {
 			{Name: "nowhere", Value: &l3.Route{DstNetwork: "10.1.0.0/16"}, Fields: []string{"outgoing_interface"}},
 			{Name: "into itself", Value: &l3.Route{DstNetwork: "10.1.0.0/16", Type: l3.Route_INTER_VRF, OutgoingInterface: "if1"},
 				Fields: []string{"via_vrf_id", "outgoing_interface"}},
+			{Name: "by a group", Value: &l3.Route{DstNetwork: "10.1.0.0/16", NextHopAddr: "224.0.0.1"}, Fields: []string{"next_hop_addr"}},
 			{Name: "no such type", Value: &l3.Route{DstNetwork: "10.1.0.0/16", Type: 9}, Fields: []string{"type"}},
 			{Name: "gateway of no interface", Value: &l3.Route{DstNetwork: "10.1.0.0/16", NextHopAddr: "alloc:net/GW"}, Fields: []string{"next_hop_addr"}},
 			{Name: "references", Value: &l3.Route{DstNetwork: "alloc:net", NextHopAddr: "alloc:net/if"}, Fields: []string{"dst_network", "next_hop_addr"}},
@@ -123,6 +124,7 @@ func TestVRFConforms(t *testing.T) {
 			{Name: "default label of IPv6", From: v(`id: 8 protocol: IPV6 label: "ipv6-VRF:8"`), To: v(`id: 8 protocol: IPV6`), How: conformance.Unchanged},
 		},
 		Invalid: []conformance.Invalid[*l3.VrfTable]{
+			{Name: "zero byte", Value: &l3.VrfTable{Id: 1, Label: "a\x00b"}, Fields: []string{"label"}},
 			{Name: "all at once", Value: &l3.VrfTable{Id: 1<<32 - 1, Protocol: 7, Label: string(make([]byte, 64))}, Fields: []string{"id", "protocol", "label"}},
 		},
 	})

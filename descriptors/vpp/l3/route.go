@@ -66,6 +66,8 @@ func (f *faults) nextHop(v *l3.Route) {
 		f.Add("next_hop_addr", gw, `an address, such as "10.1.0.1" or "fd00::1"`)
 	case toErr == nil && to.Addr().Is4() != via.Is4():
 		f.Add("next_hop_addr", gw, "an address of the same IP version as dst_network")
+	case via.IsMulticast():
+		f.Add("next_hop_addr", gw, "the address of one host, not of a group")
 	}
 }
 

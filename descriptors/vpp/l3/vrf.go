@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/ip"
@@ -30,8 +31,8 @@ func validateVRF(_ string, v *l3.VrfTable) error {
 	if l3.VrfTable_Protocol_name[int32(v.GetProtocol())] == "" {
 		f.Add("protocol", int32(v.GetProtocol()), "IPV4 or IPV6")
 	}
-	if len(v.GetLabel()) > longestLabel {
-		f.Add("label", v.GetLabel(), "at most %d bytes", longestLabel)
+	if len(v.GetLabel()) > longestLabel || strings.ContainsRune(v.GetLabel(), 0) {
+		f.Add("label", v.GetLabel(), "at most %d bytes (it has %d), none of them zero", longestLabel, len(v.GetLabel()))
 	}
 	return f.Err()
 }

@@ -1,0 +1,188 @@
+package iface
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"strings"
+	"unicode"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+)
+
+// longestName is what VPP keeps of a tag (VPP interface.api, string tag[64]).
+const longestName = 63
+
+// mostMTU is the limit of the model.
+const mostMTU = 9216
+
+// noVRF is an ID that VPP means no VRF by.
+const noVRF = ^uint32(0)
+
+// findings collects what is wrong.
+type findings struct{ models.Faults }
+
+func (h *handler) validate(_ string, v *interfaces.Interface) error {
+	var f findings
+	f.name(v)
+	f.kind(h.kinds, v)
+	f.unnumbered(v)
+	f.addresses(v)
+	f.rx(v)
+	f.mac(v.GetPhysAddress(), h.kindOf(v).noMAC)
+	if v.GetMtu() > mostMTU {
+		f.Add("mtu", v.GetMtu(), "at most %d", mostMTU)
+	}
+	if v.GetVrf() == noVRF {
+		f.Add("vrf", v.GetVrf(), "a number below 4294967295")
+	}
+	return f.Err()
+}
+
+func (f *findings) name(v *interfaces.Interface) {
+	name := v.GetName()
+	switch part := cmp.Or(keys.PartIn(name), membersIn(v)); {
+	case name == "":
+		f.Add("name", name, "a name")
+	case len(name) > longestName:
+		f.Add("name", name, "at most %d bytes (it has %d): it is the interface's tag in VPP", longestName, len(name))
+	case strings.ContainsRune(name, 0):
+		f.Add("name", name, "a name without zero bytes: it is the interface's tag in VPP")
+	case part != "":
+		f.Add("name", name, "a name without %q, which the keys of its parts are read by", part)
+	}
+}
+
+func membersIn(v *interfaces.Interface) string {
+	if v.GetType() != interfaces.Interface_BOND_INTERFACE {
+		return ""
+	}
+	return keys.MembersIn(v.GetName())
+}
+
+// mac checks a MAC address; one that is not used may be of a group.
+func (f *findings) mac(text string, unused bool) {
+	if text == "" {
+		return
+	}
+	switch mac, ok := parseMAC(text); {
+	case !ok:
+		f.Add("phys_address", text, `a MAC address, such as "02:00:00:00:00:01"`)
+	case mac[0]&1 != 0 && !unused:
+		f.Add("phys_address", text, "the MAC address of one device, with an even first byte")
+	}
+}
+
+// hostName checks the name of a link of the host (Linux net/core/dev.c, dev_valid_name).
+func (f *findings) hostName(field, name string) {
+	bad := func(r rune) bool { return r == '/' || r == ':' || unicode.IsSpace(r) || r == 0 }
+	switch {
+	case len(name) > longestHostName:
+		f.Add(field, name, "a name of Linux, at most %d bytes (it has %d)", longestHostName, len(name))
+	case strings.ContainsFunc(name, bad) || name == "." || name == "..":
+		f.Add(field, name, "a name of Linux, without slash, colon or space")
+	}
+}
+
+// kind checks that there is a type, and that the link is that of the type.
+func (f *findings) kind(kinds map[form]kind, v *interfaces.Interface) {
+	link := linkName(v)
+	k, known := kinds[formOf(v)]
+	switch {
+	case v.GetType() == interfaces.Interface_UNDEFINED_TYPE:
+		f.untyped(kinds, v, link)
+		return
+	case !known:
+		f.Add("type", v.GetType().String(), "a type that this release has")
+		return
+	case k.link == "" && link != "":
+		f.Add(link, "", "nothing: an interface of type %s has no link", v.GetType())
+	case link != "" && link != k.link:
+		f.Add(link, "", "%s, as the type is %s", k.link, v.GetType())
+	case link == "" && k.link != "":
+		f.Add(k.link, "", "this field, as the type is %s", v.GetType())
+	}
+	if k.validate != nil && link == k.link {
+		k.validate(f, v)
+	}
+}
+
+// untyped takes an interface without a type for one of the type that its link is of.
+func (f *findings) untyped(kinds map[form]kind, v *interfaces.Interface, link string) {
+	for of, k := range kinds {
+		if link != "" && k.link == link && of.gpe == (v.GetVxlan().GetGpe() != nil) {
+			f.Add("type", v.GetType().String(), "%s, as there is %s", of.of, link)
+			k.validate(f, v)
+			return
+		}
+	}
+	f.Add("type", v.GetType().String(), "the type of the interface, such as SOFTWARE_LOOPBACK")
+}
+
+// linkName is the name of the field of the oneof that is set.
+func linkName(v *interfaces.Interface) string {
+	m := v.ProtoReflect()
+	field := m.WhichOneof(m.Descriptor().Oneofs().ByName("link"))
+	if field == nil {
+		return ""
+	}
+	return string(field.Name())
+}
+
+// unnumbered checks that who borrows an address has none: VPP would forget it.
+func (f *findings) unnumbered(v *interfaces.Interface) {
+	if v.GetUnnumbered() == nil {
+		return
+	}
+	if len(v.GetIpAddresses()) > 0 {
+		f.Add("ip_addresses", strings.Join(v.GetIpAddresses(), " "), "no addresses of its own, as unnumbered is set")
+	}
+	if v.GetSetDhcpClient() {
+		f.Add("set_dhcp_client", true, "false, as unnumbered is set")
+	}
+	if from := v.GetUnnumbered().GetInterfaceWithIp(); from == "" || from == v.GetName() {
+		f.Add("unnumbered.interface_with_ip", from, "the name of another interface")
+	}
+}
+
+func (f *findings) addresses(v *interfaces.Interface) {
+	var all []netip.Prefix
+	for i, addr := range v.GetIpAddresses() {
+		field := fmt.Sprintf("ip_addresses[%d]", i)
+		if alloc.Is(addr) {
+			if ref, ok := alloc.Parse(addr); !ok || ref.Gateway || ref.InterfaceOr(v.GetName()) != v.GetName() {
+				f.Add(field, addr, `"alloc:NETWORK", a reference to an address of this interface`)
+			}
+			continue
+		}
+		p, err := netip.ParsePrefix(addr)
+		if err != nil {
+			f.Add(field, addr, `an address with prefix length, such as "10.0.0.1/24" or "fd00::1/64"`)
+			continue
+		}
+		f.overlap(field, p, all)
+		all = append(all, p)
+		if p.Addr().IsLinkLocalUnicast() && p.Addr().Is6() && !p.IsSingleIP() {
+			f.Add(field, addr, "the prefix length 128, as it is link-local: %s/128", p.Addr())
+		}
+	}
+}
+
+// overlap checks an address against those before it: VPP has two of one network on an
+// interface, but none whose networks are within each other (VPP ip4_forward.c,
+// ip4_add_del_interface_address_internal).
+func (f *findings) overlap(field string, p netip.Prefix, before []netip.Prefix) {
+	for _, q := range before {
+		switch {
+		case p == q:
+			f.Add(field, p.String(), "each address once")
+			return
+		case p.Overlaps(q) && p.Masked() != q.Masked():
+			f.Add(field, p.String(), "an address whose network is that of %s, or apart from it", q)
+			return
+		}
+	}
+}
