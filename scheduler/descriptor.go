@@ -43,8 +43,12 @@ type Descriptor[V proto.Message, M any] struct {
 	// Verbs: what touches the system. A value of a descriptor without Create and
 	// Delete is only noticed, by Retrieve and Observe.
 	Create func(ctx context.Context, key string, v V) (M, error)
-	Update func(ctx context.Context, key string, old, new V, m M) (M, error)
-	Delete func(ctx context.Context, key string, v V, m M) error
+	// CreateAll, optional, is Create of several values, which do not depend on each other, in
+	// one go: for what takes requests one behind the other more quickly than one by one. It
+	// returns what became of each, in their order.
+	CreateAll func(ctx context.Context, values []Wanted[V]) []Created[M]
+	Update    func(ctx context.Context, key string, old, new V, m M) (M, error)
+	Delete    func(ctx context.Context, key string, v V, m M) error
 	// Retrieve yields what really stands, of this sort; wanted is what should.
 	// An error ends it, and what was known of this sort stays as it was. What stands
 	// as wanted costs least with the key and the very message that wanted has.
@@ -64,6 +68,12 @@ type KeyValue struct {
 type Wanted[V proto.Message] struct {
 	Key   string
 	Value V
+}
+
+// Created is what became of one value.
+type Created[M any] struct {
+	Meta M
+	Err  error
 }
 
 // Found is a value that Retrieve saw.

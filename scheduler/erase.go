@@ -25,6 +25,7 @@ type descriptor struct {
 	index      *index
 	gate       *graph.Gate
 	around     func(key string, value proto.Message, verb func() error) error // nil: verbs are called as they are
+	aroundAll  func(values []KeyValue, verbs func() []error) bool             // of createAll; nil: it is called as it is
 
 	accepts      func(proto.Message) error
 	keyOf        func(proto.Message) (string, error)
@@ -35,10 +36,12 @@ type descriptor struct {
 	derived      func(key string, v proto.Message) []KeyValue
 	claimed      func(key string, v proto.Message) []Claim // nil: values claim nothing
 
-	create   func(ctx context.Context, key string, v proto.Message) (any, error)
-	update   func(ctx context.Context, key string, old, new proto.Message, meta any) (any, error)
-	delete   func(ctx context.Context, key string, v proto.Message, meta any) error
-	retrieve func(ctx context.Context, wanted []wanted) iter.Seq2[found, error]
+	create func(ctx context.Context, key string, v proto.Message) (any, error)
+	// createAll creates the new values of tasks, and puts meta and err into each; nil: there is none.
+	createAll func(ctx context.Context, tasks []*task)
+	update    func(ctx context.Context, key string, old, new proto.Message, meta any) (any, error)
+	delete    func(ctx context.Context, key string, v proto.Message, meta any) error
+	retrieve  func(ctx context.Context, wanted []wanted) iter.Seq2[found, error]
 }
 
 type wanted struct {
@@ -92,6 +95,8 @@ func check[V proto.Message, M any](d Descriptor[V, M]) error {
 		return fmt.Errorf("prefix %q does not end with a slash", d.Prefix)
 	case (d.Create == nil) != (d.Delete == nil):
 		return errors.New("there is one of Create and Delete without the other")
+	case d.Create == nil && d.CreateAll != nil:
+		return errors.New("there is CreateAll without Create")
 	}
 	return nil
 }
@@ -155,6 +160,18 @@ func eraseVerbs[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 		}
 		e.delete = func(ctx context.Context, key string, v proto.Message, m any) error {
 			return d.Delete(ctx, key, v.(V), meta[M](m))
+		}
+	}
+	if d.CreateAll != nil {
+		e.createAll = func(ctx context.Context, tasks []*task) {
+			values := make([]Wanted[V], len(tasks))
+			for i, t := range tasks {
+				values[i] = Wanted[V]{t.op.Node.Key(), t.op.New.Data.(V)}
+			}
+			created := d.CreateAll(ctx, values)
+			for i, t := range tasks {
+				t.meta, t.err = boxed(created[i].Meta), created[i].Err
+			}
 		}
 	}
 	if d.Update != nil {

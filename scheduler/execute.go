@@ -106,6 +106,10 @@ func (b *southbound) work(ctx context.Context) {
 func (b *southbound) run(ctx context.Context, p *patience, chunk []*task) time.Duration {
 	begun := time.Now()
 	start := begun
+	if len(chunk) > 1 && alike(chunk) == len(chunk) && ctx.Err() == nil && createAll(p.at(begun), chunk) {
+		b.results.add(chunk)
+		return time.Since(start)
+	}
 	for _, t := range chunk {
 		if t.skipped = ctx.Err() != nil; t.skipped {
 			continue
@@ -150,12 +154,13 @@ func (p *patience) end() { p.cancel() }
 func (b *southbound) pop(size int) []*task {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	size = min(size, (len(b.queue)+b.limit-1)/b.limit)
-	if size == 0 {
+	fair := (len(b.queue) + b.limit - 1) / b.limit
+	if fair == 0 {
 		b.workers--
 		b.queue = nil
 		return nil
 	}
+	size = max(min(size, fair), alike(b.queue[:min(fair, mostAlike)]))
 	chunk := b.queue[:size:size]
 	b.queue = b.queue[size:]
 	return chunk

@@ -21,7 +21,8 @@ type Group struct {
 	name string
 	gate graph.Gate // owned by Run's goroutine
 
-	around func(key string, value proto.Message, verb func() error) error
+	around    func(key string, value proto.Message, verb func() error) error
+	aroundAll func(values []KeyValue, verbs func() []error) bool
 }
 
 // ErrNotConnected is the first reason why a group is lost.
@@ -44,6 +45,13 @@ func (s *Scheduler) Group(name string) *Group {
 // Delete, to go. It must be called before the descriptors are registered.
 func (g *Group) Around(f func(key string, value proto.Message, verb func() error) error) {
 	g.around = f
+}
+
+// AroundAll has every CreateAll of the group called by way of f: f calls verbs, which
+// returns the error of each value, in their order; or it returns false, and they are created one
+// by one. It must be called before the descriptors are registered, with Around.
+func (g *Group) AroundAll(f func(values []KeyValue, verbs func() []error) bool) {
+	g.aroundAll = f
 }
 
 func (g *Group) reason(err error) string { return g.name + ": " + err.Error() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"runtime"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
@@ -95,8 +96,12 @@ func (s *Scheduler) ours(d *descriptor, f found, key string) bool {
 	return true
 }
 
-// rememberAll saves what the runs have done that are completed.
+// rememberAll saves what the runs have done that are completed. Who waits for one of them
+// goes first.
 func (s *Scheduler) rememberAll() {
+	if len(s.completed) > 0 {
+		runtime.Gosched()
+	}
 	for _, r := range s.completed {
 		s.remember(r)
 	}

@@ -22,7 +22,8 @@ type Options struct {
 	// PrintLimit is how many values and operations of one transaction are
 	// written to Out, before counts take over. Defaults to 50; negative: all.
 	PrintLimit int
-	// Concurrency is how many verbs of one southbound may run at once. Defaults to 64.
+	// Concurrency is how many verbs of one southbound may run at once; a CreateAll is one.
+	// Defaults to 64.
 	Concurrency int
 	// Limits are other limits than Concurrency, by name of a southbound.
 	Limits map[string]int
@@ -116,7 +117,10 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 	}
 	d.southbound = s.bounds[name]
 	if g := s.groups[name]; g != nil {
-		d.gate, d.around = &g.gate, g.around
+		d.gate, d.around, d.aroundAll = &g.gate, g.around, g.aroundAll
+		if g.around != nil && g.aroundAll == nil {
+			d.createAll = nil
+		}
 	}
 	return nil
 }

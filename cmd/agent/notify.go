@@ -45,7 +45,7 @@ func (n notifier) Close() {
 type announcing struct {
 	*scheduler.Scheduler
 	standing chan struct{} // holds a token when it is time to say so
-	taken    func()        // is called then, too
+	taken    func()        // is called when it has been said
 }
 
 // Commit is the scheduler's. Only the transaction after all sources are complete
@@ -57,7 +57,6 @@ func (a announcing) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.R
 		case a.standing <- struct{}{}:
 		default:
 		}
-		a.taken()
 	}
 	return record, err
 }
@@ -74,6 +73,7 @@ func (a announcing) announce(tell notifier) task {
 			if a.Flush(ctx) == nil {
 				tell.Tell("STATUS=the network stands as declared")
 			}
+			a.taken()
 		}
 	}
 }

@@ -127,6 +127,7 @@ func startBenchAgent(b *testing.B, e *testkit.Etcd, socket string) *benchAgent {
 			b.Error(err)
 		}
 		known.Close()
+		standing.taken()
 	}
 	return &benchAgent{sched, source, standing.standing, stop}
 }

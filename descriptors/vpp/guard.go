@@ -75,6 +75,29 @@ func (g *guard) do(key string, value proto.Message, verb func() error) error {
 	return err
 }
 
+// doAll calls verbs of several values, or refuses: while anything is suspected, each is to be
+// judged by itself.
+func (g *guard) doAll(values []scheduler.KeyValue, verbs func() []error) bool {
+	if g.suspicious() {
+		return false
+	}
+	g.alone.RLock()
+	errs := verbs()
+	g.alone.RUnlock()
+	for i, err := range errs {
+		if errors.Is(err, conn.ErrCut) {
+			g.tried(values[i].Key, values[i].Value, true)
+		}
+	}
+	return true
+}
+
+func (g *guard) suspicious() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.suspects.byKey) > 0
+}
+
 func (g *guard) judge(key string, value proto.Message) (is verdict, deaths int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

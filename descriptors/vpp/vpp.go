@@ -72,6 +72,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	group, guard := s.Group(Southbound), newGuard(o.Memory, o.Log)
 	group.Around(guard.do)
+	group.AroundAll(guard.doAll)
 	p := &Plugin{
 		sched: s, log: o.Log,
 		statsSocket: cmp.Or(o.Connection.StatsSocket, "/run/vpp/stats.sock"),

@@ -129,6 +129,11 @@ func verbFaults() []fault {
 				return s.delete(ctx, key, v, h)
 			}
 		}},
+		{"leaves one out of many", "CreateAll is Create of each", func(s *table, d *descriptor) {
+			d.CreateAll = func(ctx context.Context, values []scheduler.Wanted[route]) []scheduler.Created[handle] {
+				return append(s.createAll(ctx, values[1:]), scheduler.Created[handle]{})
+			}
+		}},
 		{"does one thing at a time", "values come and go at once", func(s *table, d *descriptor) {
 			var mu sync.Mutex
 			var both sync.WaitGroup

@@ -44,6 +44,14 @@ func (s *table) create(_ context.Context, key string, v route) (handle, error) {
 	return h, nil
 }
 
+func (s *table) createAll(ctx context.Context, values []scheduler.Wanted[route]) []scheduler.Created[handle] {
+	out := make([]scheduler.Created[handle], len(values))
+	for i, w := range values {
+		out[i].Meta, out[i].Err = s.create(ctx, w.Key, w.Value)
+	}
+	return out
+}
+
 func (s *table) update(_ context.Context, key string, _, v route, h handle) (handle, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +108,7 @@ func (s *table) descriptor() scheduler.Descriptor[route, handle] {
 		Derived: func(_ string, v route) []scheduler.KeyValue {
 			return []scheduler.KeyValue{{Key: "reachable/" + v.DstNetwork, Value: v}}
 		},
-		Create: s.create, Update: s.update, Delete: s.delete, Retrieve: s.retrieve,
+		Create: s.create, CreateAll: s.createAll, Update: s.update, Delete: s.delete, Retrieve: s.retrieve,
 	}
 }
 
@@ -143,7 +151,7 @@ func TestTable(t *testing.T) {
 func TestNoticed(t *testing.T) {
 	s := suite(func(s *table, d *scheduler.Descriptor[route, handle]) {
 		s.routes["x"] = found{Value: to("10.9.0.0/16", nil)}
-		d.Create, d.Update, d.Delete, d.Equivalent = nil, nil, nil, nil
+		d.Create, d.CreateAll, d.Update, d.Delete, d.Equivalent = nil, nil, nil, nil, nil
 	})
 	s.Changes = nil
 	conformance.Run(t, s)

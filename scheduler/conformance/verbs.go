@@ -20,6 +20,44 @@ func runVerbs[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
 		{"Delete does not miss what is gone", deleteTwice[V, M]},
 		{"values come and go at once", atOnce[V, M]},
 	})
+	if s.New(t).CreateAll != nil {
+		run(t, s, []testCase[V, M]{{"CreateAll is Create of each", createTogether[V, M]}})
+	}
+}
+
+func createTogether[V proto.Message, M any](b *bench[V, M]) {
+	b.createTogether()
+	b.deleteAll(b.createTogether()) // it finds what it made
+	b.deleteAll(b.createTogether())
+}
+
+// createTogether creates all values, and expects them to stand.
+func (b *bench[V, M]) createTogether() []scheduler.Created[M] {
+	b.Helper()
+	var messages []proto.Message
+	for _, w := range b.suite.Values {
+		messages = append(messages, w.Value)
+	}
+	changed := lend(messages...)
+	created := b.d.CreateAll(b.Context(), b.suite.Values)
+	if err := changed(); err != nil || len(created) != len(b.suite.Values) {
+		b.Fatalf("CreateAll of %d values returns %d results: %v", len(b.suite.Values), len(created), err)
+	}
+	for i, w := range b.suite.Values {
+		if created[i].Err != nil {
+			b.Fatalf("CreateAll of %s: %v", w.Key, created[i].Err)
+		}
+	}
+	b.expect(b.suite.Values...)
+	return created
+}
+
+func (b *bench[V, M]) deleteAll(created []scheduler.Created[M]) {
+	b.Helper()
+	for i, w := range b.suite.Values {
+		b.delete(w, created[i].Meta)
+	}
+	b.expect()
 }
 
 func lifecycle[V proto.Message, M any](b *bench[V, M]) {

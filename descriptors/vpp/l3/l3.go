@@ -120,6 +120,7 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, struct{}] {
 		Dependencies: routeDependencies,
 
 		Create:        h.createRoute,
+		CreateAll:     h.createRoutes,
 		Delete:        h.deleteRoute,
 		Retrieve:      h.retrieveRoutes,
 		RetrieveAfter: []string{alloc.Descriptor, iface.Name, VRFName},

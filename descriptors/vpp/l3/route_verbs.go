@@ -11,6 +11,7 @@ import (
 	"go.fd.io/govpp/binapi/fib_types"
 	"go.fd.io/govpp/binapi/ip"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
@@ -23,7 +24,8 @@ const none = ^uint32(0)
 // writing by whoever replaces all of a prefix.
 type changes struct {
 	sync.RWMutex
-	idle sync.Pool // of *change
+	idle    sync.Pool // of *change
+	idleAll sync.Pool // of *several
 }
 
 // A change adds a path or deletes it.
@@ -31,6 +33,26 @@ type change struct {
 	request ip.IPRouteAddDel
 	path    [1]fib_types.FibPath
 	reply   ip.IPRouteAddDelReply
+	step    conn.Step // of those made with others
+}
+
+// several are changes that VPP is told together: those in sent.
+type several struct {
+	list []change
+	sent []*conn.Step
+}
+
+// several returns room for so many.
+func (c *changes) several(n int) *several {
+	all, ok := c.idleAll.Get().(*several)
+	if !ok {
+		all = &several{}
+	}
+	if cap(all.list) < n {
+		all.list = make([]change, n)
+	}
+	all.list, all.sent = all.list[:n], all.sent[:0]
+	return all
 }
 
 func (c *changes) next() *change {
@@ -69,22 +91,76 @@ func wireRoute(v *l3.Route, by uint32, paths []fib_types.FibPath) (ip.IPRoute, e
 // createRoute adds a path to the prefix. VPP keeps the weight that a path had before: so a
 // route of another weight is deleted first, there is no Update.
 func (h handler) createRoute(ctx context.Context, _ string, v *l3.Route) (struct{}, error) {
-	by := none
-	if out := v.GetOutgoingInterface(); out != "" {
-		meta, err := h.interfaceNamed(out)
-		if err != nil {
-			return struct{}{}, err
+	by, err := h.outgoing(v)
+	if err == nil {
+		err = h.changeRoute(ctx, v, by, true)
+	}
+	if err == nil {
+		err = h.confirm(ctx, v, by)
+	}
+	return struct{}{}, err
+}
+
+// createRoutes is createRoute of several values, which VPP is told together.
+func (h handler) createRoutes(ctx context.Context, values []scheduler.Wanted[*l3.Route]) []scheduler.Created[struct{}] {
+	out := make([]scheduler.Created[struct{}], len(values))
+	all := h.changes.several(len(values))
+	for i, w := range values {
+		out[i].Err = h.add(all, i, w.Value)
+	}
+	h.changes.RLock()
+	_ = h.API.Together(ctx, all.sent...) // each step has its own
+	h.changes.RUnlock()
+	whole := true
+	for i, w := range values {
+		one := &all.list[i]
+		if out[i].Err == nil {
+			out[i].Err = one.step.Err
+			whole = whole && one.step.Err == nil // otherwise the error has the request
 		}
-		by = meta.Index
+		if out[i].Err == nil {
+			out[i].Err = h.confirm(ctx, w.Value, one.path[0].SwIfIndex)
+		}
 	}
-	err := h.changeRoute(ctx, v, by, true)
-	if err != nil || by == none {
-		return struct{}{}, err
+	if whole {
+		h.changes.idleAll.Put(all)
 	}
-	if meta, err := h.interfaceNamed(v.GetOutgoingInterface()); err != nil || meta.Index != by { // somebody has deleted it, and another has got its index
-		return struct{}{}, errors.Join(notThere(v.GetOutgoingInterface()), h.changeRoute(ctx, v, by, false))
+	return out
+}
+
+// add makes v the change of that number among several.
+func (h handler) add(all *several, number int, v *l3.Route) error {
+	by, err := h.outgoing(v)
+	if err != nil {
+		return err
 	}
-	return struct{}{}, nil
+	one := &all.list[number]
+	route, err := wireRoute(h.withoutReferences(v), by, one.path[:0])
+	if err != nil {
+		return err
+	}
+	one.request.IsAdd, one.request.IsMultipath, one.request.Route = true, true, route
+	one.step = conn.Step{Request: &one.request, Reply: &one.reply}
+	all.sent = append(all.sent, &one.step)
+	return nil
+}
+
+// outgoing is the index of the interface that v leaves by, or none.
+func (h handler) outgoing(v *l3.Route) (uint32, error) {
+	if v.GetOutgoingInterface() == "" {
+		return none, nil
+	}
+	meta, err := h.interfaceNamed(v.GetOutgoingInterface())
+	return meta.Index, err
+}
+
+// confirm makes sure that the interface of a route that was added is still the same: somebody may
+// have deleted it, and another have got its index.
+func (h handler) confirm(ctx context.Context, v *l3.Route, by uint32) error {
+	if now, err := h.outgoing(v); err != nil || now != by {
+		return errors.Join(notThere(v.GetOutgoingInterface()), h.changeRoute(ctx, v, by, false))
+	}
+	return nil
 }
 
 // deleteRoute takes away the path alone: others may have the same prefix. One by an
