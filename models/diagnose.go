@@ -90,7 +90,7 @@ func (f *finder) oneof(path string, fd protoreflect.FieldDescriptor, seen map[pr
 func (f *finder) field(path string, m protoreflect.Message, fd protoreflect.FieldDescriptor, raw []byte) {
 	switch {
 	case fd.IsList() && raw[0] != '[':
-		f.report(path, shown(raw), "a list: [...]")
+		f.report(path, shownOf(fd, raw), "a list: [...]")
 	case fd.IsList():
 		elements := m.NewField(fd).List()
 		for i, raw := range items(raw) {
@@ -108,7 +108,7 @@ func (f *finder) element(path string, m protoreflect.Message, fd protoreflect.Fi
 	case fd.Message() != nil && !fd.IsMap() && raw[0] == '{':
 		f.message(path, fresh().Message(), raw)
 	case !parses(m, fd, raw):
-		f.report(path, shown(raw), wanted(fd, raw))
+		f.report(path, shownOf(fd, raw), wanted(fd, raw))
 	}
 }
 

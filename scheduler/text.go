@@ -244,12 +244,12 @@ func moreText(b *strings.Builder, indent string, n int, what string) {
 	}
 }
 
-// messageText is the message on one line, with stable spacing.
+// messageText is the message on one line, with stable spacing, and without its secrets.
 func messageText(m proto.Message) string {
 	if m == nil {
 		return "<NIL>"
 	}
-	text, err := models.Text(m, false)
+	text, err := models.Text(models.Redacted(m), false)
 	switch {
 	case err != nil:
 		return "<" + err.Error() + ">"

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -83,7 +84,7 @@ func (h *handler) nodes(c *chronicle, t time.Time) iter.Seq[wire.Node] {
 func (h *handler) node(c *chronicle, key string, r *revision, t time.Time) wire.Node {
 	a := h.sched.Anatomy(key, r.value)
 	n := wire.Node{
-		Since: r.since, Until: r.until, Key: key, Label: a.Name, Value: wire.MessageOf(r.value),
+		Since: r.since, Until: r.until, Key: key, Label: a.Name, Value: wire.MessageOf(models.Redacted(r.value)),
 		Flags: flagsOf(r, a), Targets: []wire.Target{},
 	}
 	for _, d := range a.Dependencies {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
@@ -24,7 +25,7 @@ func recordOf(r *scheduler.Record) wire.Record {
 	for _, c := range r.Values {
 		kv := wire.KeyValue{Key: c.Key, Origin: origin}
 		if c.Value != nil {
-			kv.Value = wire.MessageOf(c.Value.Message())
+			kv.Value = wire.MessageOf(models.Redacted(c.Value.Message()))
 		}
 		out.Values = append(out.Values, kv)
 	}
@@ -51,8 +52,8 @@ func operationsOf(ops []scheduler.Operation) []wire.Operation {
 	for _, o := range ops {
 		out = append(out, wire.Operation{
 			Operation: o.Verb.String(), Key: o.Key,
-			NewState: stateName(o.NewState), NewValue: wire.MessageOf(o.New), NewErrMsg: text(o.NewErr),
-			PrevState: stateName(o.OldState), PrevValue: wire.MessageOf(o.Old), PrevErrMsg: text(o.OldErr),
+			NewState: stateName(o.NewState), NewValue: wire.MessageOf(models.Redacted(o.New)), NewErrMsg: text(o.NewErr),
+			PrevState: stateName(o.OldState), PrevValue: wire.MessageOf(models.Redacted(o.Old)), PrevErrMsg: text(o.OldErr),
 			NOOP: o.Noop, IsDerived: o.Derived, IsProperty: o.Property,
 			IsRevert: o.Revert, IsRetry: o.Retry, IsRecreate: o.Recreate,
 		})

@@ -2788,13 +2788,13 @@ const file_ligato_vpp_interfaces_interface_proto_rawDesc = "" +
 	"\vTRANSLATE11\x10\x05\x12\x0f\n" +
 	"\vTRANSLATE12\x10\x06\x12\x0f\n" +
 	"\vTRANSLATE21\x10\a\x12\x0f\n" +
-	"\vTRANSLATE22\x10\b\"\xe0\x02\n" +
+	"\vTRANSLATE22\x10\b\"\xe5\x02\n" +
 	"\tMemifLink\x12>\n" +
 	"\x04mode\x18\x01 \x01(\x0e2*.ligato.vpp.interfaces.MemifLink.MemifModeR\x04mode\x12\x16\n" +
 	"\x06master\x18\x02 \x01(\bR\x06master\x12\x0e\n" +
 	"\x02id\x18\x03 \x01(\rR\x02id\x12'\n" +
-	"\x0fsocket_filename\x18\x04 \x01(\tR\x0esocketFilename\x12\x16\n" +
-	"\x06secret\x18\x05 \x01(\tR\x06secret\x12\x1b\n" +
+	"\x0fsocket_filename\x18\x04 \x01(\tR\x0esocketFilename\x12\x1b\n" +
+	"\x06secret\x18\x05 \x01(\tB\x03\x80\x01\x01R\x06secret\x12\x1b\n" +
 	"\tring_size\x18\x06 \x01(\rR\bringSize\x12\x1f\n" +
 	"\vbuffer_size\x18\a \x01(\rR\n" +
 	"bufferSize\x12\x1b\n" +
@@ -2837,7 +2837,7 @@ const file_ligato_vpp_interfaces_interface_proto_rawDesc = "" +
 	"txRingSize\x12\x1d\n" +
 	"\n" +
 	"enable_gso\x18\x06 \x01(\bR\tenableGso\x12#\n" +
-	"\renable_tunnel\x18\a \x01(\bR\fenableTunnel\"\xb4\x05\n" +
+	"\renable_tunnel\x18\a \x01(\bR\fenableTunnel\"\xc0\x05\n" +
 	"\tIPSecLink\x12F\n" +
 	"\vtunnel_mode\x18\x01 \x01(\x0e2%.ligato.vpp.interfaces.IPSecLink.ModeR\n" +
 	"tunnelMode\x12\x14\n" +
@@ -2850,13 +2850,13 @@ const file_ligato_vpp_interfaces_interface_proto_rawDesc = "" +
 	"\n" +
 	"remote_spi\x18\a \x01(\rB\x02\x18\x01R\tremoteSpi\x12>\n" +
 	"\n" +
-	"crypto_alg\x18\b \x01(\x0e2\x1b.ligato.vpp.ipsec.CryptoAlgB\x02\x18\x01R\tcryptoAlg\x12,\n" +
-	"\x10local_crypto_key\x18\t \x01(\tB\x02\x18\x01R\x0elocalCryptoKey\x12.\n" +
+	"crypto_alg\x18\b \x01(\x0e2\x1b.ligato.vpp.ipsec.CryptoAlgB\x02\x18\x01R\tcryptoAlg\x12/\n" +
+	"\x10local_crypto_key\x18\t \x01(\tB\x05\x18\x01\x80\x01\x01R\x0elocalCryptoKey\x121\n" +
 	"\x11remote_crypto_key\x18\n" +
-	" \x01(\tB\x02\x18\x01R\x0fremoteCryptoKey\x12;\n" +
-	"\tinteg_alg\x18\v \x01(\x0e2\x1a.ligato.vpp.ipsec.IntegAlgB\x02\x18\x01R\bintegAlg\x12*\n" +
-	"\x0flocal_integ_key\x18\f \x01(\tB\x02\x18\x01R\rlocalIntegKey\x12,\n" +
-	"\x10remote_integ_key\x18\r \x01(\tB\x02\x18\x01R\x0eremoteIntegKey\x12,\n" +
+	" \x01(\tB\x05\x18\x01\x80\x01\x01R\x0fremoteCryptoKey\x12;\n" +
+	"\tinteg_alg\x18\v \x01(\x0e2\x1a.ligato.vpp.ipsec.IntegAlgB\x02\x18\x01R\bintegAlg\x12-\n" +
+	"\x0flocal_integ_key\x18\f \x01(\tB\x05\x18\x01\x80\x01\x01R\rlocalIntegKey\x12/\n" +
+	"\x10remote_integ_key\x18\r \x01(\tB\x05\x18\x01\x80\x01\x01R\x0eremoteIntegKey\x12,\n" +
 	"\x10enable_udp_encap\x18\x0e \x01(\bB\x02\x18\x01R\x0eenableUdpEncap\"3\n" +
 	"\x04Mode\x12\x12\n" +
 	"\x0ePOINT_TO_POINT\x10\x00\x12\x17\n" +
@@ -2929,9 +2929,9 @@ const file_ligato_vpp_interfaces_interface_proto_rawDesc = "" +
 	"\bdst_addr\x18\x03 \x01(\tB\x05\x82}\x02\b\x01R\adstAddr\"3\n" +
 	"\x04Mode\x12\x12\n" +
 	"\x0ePOINT_TO_POINT\x10\x00\x12\x17\n" +
-	"\x13POINT_TO_MULTIPOINT\x10\x01\"q\n" +
-	"\rWireguardLink\x12\x1f\n" +
-	"\vprivate_key\x18\x02 \x01(\tR\n" +
+	"\x13POINT_TO_MULTIPOINT\x10\x01\"v\n" +
+	"\rWireguardLink\x12$\n" +
+	"\vprivate_key\x18\x02 \x01(\tB\x03\x80\x01\x01R\n" +
 	"privateKey\x12\x1d\n" +
 	"\x04port\x18\x03 \x01(\rB\t\x82}\x06\x12\x04\x10\xff\xff\x03R\x04port\x12 \n" +
 	"\bsrc_addr\x18\x04 \x01(\tB\x05\x82}\x02\b\x01R\asrcAddr\"\xd8\x01\n" +

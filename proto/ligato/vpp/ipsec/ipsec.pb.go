@@ -1057,19 +1057,19 @@ const file_ligato_vpp_ipsec_ipsec_proto_rawDesc = "" +
 	"\x06BYPASS\x10\x00\x12\v\n" +
 	"\aDISCARD\x10\x01\x12\v\n" +
 	"\aRESOLVE\x10\x02\x12\v\n" +
-	"\aPROTECT\x10\x03\"\xb1\x05\n" +
+	"\aPROTECT\x10\x03\"\xc0\x05\n" +
 	"\x13SecurityAssociation\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\rR\x05index\x12\x10\n" +
 	"\x03spi\x18\x02 \x01(\rR\x03spi\x12O\n" +
 	"\bprotocol\x18\x03 \x01(\x0e23.ligato.vpp.ipsec.SecurityAssociation.IPSecProtocolR\bprotocol\x12:\n" +
 	"\n" +
-	"crypto_alg\x18\x04 \x01(\x0e2\x1b.ligato.vpp.ipsec.CryptoAlgR\tcryptoAlg\x12\x1d\n" +
+	"crypto_alg\x18\x04 \x01(\x0e2\x1b.ligato.vpp.ipsec.CryptoAlgR\tcryptoAlg\x12\"\n" +
 	"\n" +
-	"crypto_key\x18\x05 \x01(\tR\tcryptoKey\x12\x1f\n" +
-	"\vcrypto_salt\x18\x0f \x01(\rR\n" +
+	"crypto_key\x18\x05 \x01(\tB\x03\x80\x01\x01R\tcryptoKey\x12$\n" +
+	"\vcrypto_salt\x18\x0f \x01(\rB\x03\x80\x01\x01R\n" +
 	"cryptoSalt\x127\n" +
-	"\tinteg_alg\x18\x06 \x01(\x0e2\x1a.ligato.vpp.ipsec.IntegAlgR\bintegAlg\x12\x1b\n" +
-	"\tinteg_key\x18\a \x01(\tR\bintegKey\x12\x17\n" +
+	"\tinteg_alg\x18\x06 \x01(\x0e2\x1a.ligato.vpp.ipsec.IntegAlgR\bintegAlg\x12 \n" +
+	"\tinteg_key\x18\a \x01(\tB\x03\x80\x01\x01R\bintegKey\x12\x17\n" +
 	"\ause_esn\x18\b \x01(\bR\x06useEsn\x12&\n" +
 	"\x0fuse_anti_replay\x18\t \x01(\bR\ruseAntiReplay\x12-\n" +
 	"\x0ftunnel_src_addr\x18\n" +

@@ -1,0 +1,80 @@
+package models
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+)
+
+// hidden stands for a secret.
+const hidden = "(secret)"
+
+// Redacted is m without its secrets, which are the fields with the option debug_redact: for
+// logs, and whatever else lasts or is passed on. Texts read "(secret)", numbers are left
+// out. It is m itself where there are none.
+func Redacted(m proto.Message) proto.Message {
+	if m == nil {
+		return nil
+	}
+	any := false
+	secrets(m.ProtoReflect(), func(protoreflect.Message, protoreflect.FieldDescriptor) { any = true })
+	if !any {
+		return m
+	}
+	out := proto.Clone(m)
+	secrets(out.ProtoReflect(), hide)
+	return out
+}
+
+// secrets calls found for each secret that m, or a message in it, holds.
+func secrets(m protoreflect.Message, found func(m protoreflect.Message, fd protoreflect.FieldDescriptor)) {
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case isSecret(fd):
+			found(m, fd)
+		case fd.IsMap() && fd.MapValue().Message() != nil:
+			v.Map().Range(func(_ protoreflect.MapKey, one protoreflect.Value) bool {
+				secrets(one.Message(), found)
+				return true
+			})
+		case fd.IsList() && fd.Message() != nil:
+			for i := range v.List().Len() {
+				secrets(v.List().Get(i).Message(), found)
+			}
+		case fd.Message() != nil && !fd.IsMap():
+			secrets(v.Message(), found)
+		}
+		return true
+	})
+}
+
+func isSecret(fd protoreflect.FieldDescriptor) bool {
+	options, ok := fd.Options().(*descriptorpb.FieldOptions)
+	return ok && options.GetDebugRedact()
+}
+
+// shownOf is what of raw, which cannot be the value of fd, an error shows: no secrets.
+func shownOf(fd protoreflect.FieldDescriptor, raw []byte) any {
+	if isSecret(fd) || fd.Message() != nil && slices.ContainsFunc(fieldsIn(fd.Message()), isSecret) {
+		return nil
+	}
+	return shown(raw)
+}
+
+func fieldsIn(m protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
+	out := make([]protoreflect.FieldDescriptor, m.Fields().Len())
+	for i := range out {
+		out[i] = m.Fields().Get(i)
+	}
+	return out
+}
+
+func hide(m protoreflect.Message, fd protoreflect.FieldDescriptor) {
+	if fd.Kind() == protoreflect.StringKind && !fd.IsList() {
+		m.Set(fd, protoreflect.ValueOfString(hidden))
+		return
+	}
+	m.Clear(fd)
+}
