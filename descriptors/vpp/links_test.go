@@ -11,6 +11,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
@@ -78,5 +79,36 @@ func borrower(t *testing.T, vpp *simulated.VPP) {
 			t.Errorf("left behind:\n%s", left)
 		}
 		a.want(false, base+"lo2", own+"}")
+	}
+}
+
+// TestVRFOfNoAddress has an interface, and one that is to borrow its address, in a VRF before
+// there is an address: they leave it when it goes, also if that is noticed as all is read back.
+func TestVRFOfNoAddress(t *testing.T) { onEachVPP(t, vrfOfNoAddress) }
+
+func vrfOfNoAddress(t *testing.T, vpp *simulated.VPP) {
+	const base = "config/vpp/v2/interfaces/"
+	declared := []string{
+		base + "lo1", `{"name":"lo1","type":"SOFTWARE_LOOPBACK","enabled":true,"vrf":5,"ip_addresses":["alloc:net1"]}`,
+		base + "lo2", `{"name":"lo2","type":"SOFTWARE_LOOPBACK","enabled":true,"unnumbered":{"interface_with_ip":"lo1"}}`,
+		"config/vpp/v2/vrf-table/id/5/protocol/IPV4", `{"id":5}`,
+		"config/vpp/v2/vrf-table/id/5/protocol/IPV6", `{"id":5,"protocol":"IPV6"}`,
+	}
+	notes := notebook{}
+	a := startAgentWith(t, vpp.Socket, nil, notes)
+	awaitReady(t, a)
+	for _, restart := range []bool{false, true} {
+		a.want(true, declared...)
+		a.expectState(keys.VRF{Interface: "lo2", From: "lo1"}.Key(), kvscheduler.ValueState_CONFIGURED)
+		awaits(t, vpp, "show interface", "lo1 up 5", "lo2 up 5")
+		if restart {
+			a.stop()
+			a = startAgentWith(t, vpp.Socket, nil, notes)
+		}
+		a.want(true, declared[:4]...)
+		awaits(t, vpp, "show interface", "lo1 up 0", "lo2 up 0")
+		if left := vpp.Show("show ip table"); strings.Contains(left, "VRF:5") {
+			t.Errorf("the VRF is left:\n%s", left)
+		}
 	}
 }

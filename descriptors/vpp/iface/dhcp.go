@@ -100,12 +100,6 @@ func dhcpClients(ctx context.Context, a conn.API) ([]dhcp.DHCPClientDetails, err
 	return conn.Dump[dhcp.DHCPClientDetails](ctx, a, &dhcp.DHCPClientDump{})
 }
 
-// inVain tells that an interface is in a table for nothing but a DHCP client, of a VPP that
-// cannot tell which it has, and so gets none: nothing that is read back would say why.
-func (h *handler) inVain(f *found) bool {
-	return f.wanted.GetSetDhcpClient() && len(f.wanted.GetIpAddresses())+len(f.value.GetIpAddresses()) == 0 && !h.API.Has(&dhcp.DHCPClientDetails{})
-}
-
 // leased is the address that VPP has given to the interface; the zero Prefix: none.
 func leased(l dhcp.DHCPLease) netip.Prefix {
 	if a := vppwire.Addr(l.HostAddress); !a.IsUnspecified() {

@@ -227,12 +227,18 @@ func (h *handler) lookAt(ctx context.Context, f *found) error {
 	if err := h.API.Together(ctx, steps...); err != nil {
 		return err
 	}
+	for _, some := range addresses {
+		h.hasAddresses(f, prefixesOf(some))
+	}
 	for i, ipv6 := range []bool{false, true} {
-		h.hasAddresses(f, prefixesOf(addresses[i]))
 		switch id := tables[i].VrfID; {
 		case f.value.GetUnnumbered() != nil || id == 0:
-		case !ipv6 && h.inVain(f):
-			if err := h.setTable(ctx, f.meta, ipv6, 0); err != nil {
+		case len(addresses[i]) == 0 && h.inVain(f, ipv6):
+			err := h.setTable(ctx, f.meta, ipv6, 0)
+			if errors.Is(err, api.ADDRESS_FOUND_FOR_INTERFACE) { // one that VPP does not show
+				f.value.Vrf, err = id, nil
+			}
+			if err != nil {
 				return err
 			}
 		default:

@@ -177,6 +177,14 @@ func (h *handler) bind(ctx context.Context, meta Meta, ipv6 bool, id uint32) err
 	return h.API.Call(ctx, &vppif.SwInterfaceSetTable{SwIfIndex: meta.SwIfIndex(), IsIPv6: ipv6, VrfID: id}, &vppif.SwInterfaceSetTableReply{})
 }
 
+// inVain tells that an interface is in a table of an IP version of which it has nothing: its
+// address, or whose it was to borrow, or a DHCP client has never come, or is gone. What is read
+// back would not say that it is there, so it leaves: the VRF could not go.
+func (h *handler) inVain(f *found, ipv6 bool) bool {
+	has4, has6 := h.versionsOf(f.value)
+	return ipv6 && !has6 || !ipv6 && !has4
+}
+
 func (h *handler) hasAddressDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}] {
 	nothing := func(context.Context, string, *emptypb.Empty) (struct{}, error) { return struct{}{}, nil }
 	return scheduler.Descriptor[*emptypb.Empty, struct{}]{
