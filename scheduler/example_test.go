@@ -226,6 +226,29 @@ func Example_derived() {
 	// delete volume/v1
 }
 
+// What one value alone can have is claimed: that with the lowest key has it, and the
+// others say who, and come when it is free.
+func Example_claims() {
+	disks := volumes()
+	disks.Claims = func(_ string, v text) []scheduler.Claim {
+		return []scheduler.Claim{{Of: "disk/" + v.Value, Field: "value", Value: v.Value, Want: "a disk of its own"}}
+	}
+	s := storage(disks)
+	ctx, stop := running(s)
+	defer stop()
+
+	commit(ctx, s, want(s, "volume/v1", "sda"))
+	commit(ctx, s, want(s, "volume/v2", "sda"))
+	state(s, "volume/v2")
+	commit(ctx, s, want(s, "volume/v1", "sdb"))
+	// Output:
+	// create volume/v1 sda
+	// KeyErrors: [volume/v2 (VALIDATE): invalid value: value: "sda": want a disk of its own (see volume/v1)]
+	// volume/v2 INVALID [value]
+	// update volume/v1 sda -> sdb
+	// create volume/v2 sda
+}
+
 // Plan says what Commit would do, by the same loop, and does nothing.
 func ExampleScheduler_Plan() {
 	s := storage(volumes(), mounts())

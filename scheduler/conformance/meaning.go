@@ -121,16 +121,20 @@ func (b *bench[V, M]) derived(w scheduler.Wanted[V]) []scheduler.KeyValue {
 }
 
 func claims[V proto.Message, M any](b *bench[V, M]) {
-	if b.d.Claims == nil {
-		return
-	}
 	for _, w := range b.versions() {
-		for _, c := range b.d.Claims(w.Key, w.Value) {
+		for _, c := range b.claims(w) {
 			if c.Of == "" || c.Field == "" || c.Want == "" {
 				b.Errorf("%s: %+v: want Of, Field and Want", w.Key, c)
 			}
 		}
 	}
+}
+
+func (b *bench[V, M]) claims(w scheduler.Wanted[V]) []scheduler.Claim {
+	if b.d.Claims == nil {
+		return nil
+	}
+	return b.d.Claims(w.Key, w.Value)
 }
 
 // versions are all valid values of the suite.
@@ -169,7 +173,7 @@ func (b *bench[V, M]) think(w scheduler.Wanted[V]) string {
 	var none M
 	other := b.suite.Values[0].Value
 	return fmt.Sprint(b.validate(w.Key, w.Value), b.equivalent(w.Key, w.Value, other), b.recreate(w.Key, w.Value, other, none),
-		labels(b.dependencies(w)), b.derived(w))
+		labels(b.dependencies(w)), b.derived(w), b.claims(w))
 }
 
 // labels are what of dependencies can be compared.

@@ -113,7 +113,7 @@ func (f *findings) kind(kinds map[form]kind, v *interfaces.Interface) {
 // untyped takes an interface without a type for one of the type that its link is of.
 func (f *findings) untyped(kinds map[form]kind, v *interfaces.Interface, link string) {
 	for of, k := range kinds {
-		if link != "" && k.link == link && of.gpe == (v.GetVxlan().GetGpe() != nil) {
+		if k.validate != nil && k.link != "" && k.link == link && of.gpe == (v.GetVxlan().GetGpe() != nil) {
 			f.Add("type", v.GetType().String(), "%s, as there is %s", of.of, link)
 			k.validate(f, v)
 			return

@@ -16,6 +16,9 @@
 // missing, and leave together, one member at a time. Among operations that do
 // not depend on each other the order is that of the intent.
 //
+// What values claim is a node too, which never stands: its edges are from those that
+// compete for it, and one of them is met.
+//
 // Cost follows the change: each dependency is an edge with a flag, each version
 // counts its unmet ones, and only nodes next to a change are looked at. A
 // dependency on any of many keys is one edge to one witness; it looks for
