@@ -147,7 +147,6 @@ func routeDependencies(_ string, v *l3.Route) (deps []scheduler.Dependency) {
 	add := func(label, key string) {
 		deps = append(deps, scheduler.Dependency{Label: label, Key: key})
 	}
-	ipv6 := isIPv6Route(v)
 	if out := v.GetOutgoingInterface(); out != "" {
 		add("interface-exists", keys.InterfaceKey(out))
 	}
@@ -157,7 +156,7 @@ func routeDependencies(_ string, v *l3.Route) (deps []scheduler.Dependency) {
 		case alloc.Is(v.GetDstNetwork()): // of which IP version, the allocation says
 			deps = append(deps, scheduler.Dependency{Label: label, Prefixes: []string{keys.VRFTables(id)}})
 		default:
-			add(label, keys.VRFTable(id, ipv6))
+			add(label, keys.VRFTable(id, isIPv6Route(v)))
 		}
 	}
 	table("vrf-table-exists", v.GetVrfId())
