@@ -90,9 +90,14 @@ func (s *Scheduler) Validate(values ...KeyValue) error {
 	}
 	all.Judge()
 	for n := range all.Touched() {
-		if err := errOf(n); n.Loses() {
-			errs = append(errs, &ValueError{Key: n.Key(), Err: err})
+		if !n.Loses() {
+			continue
 		}
+		wrong := &ValueError{Key: n.Key(), Err: errOf(n)}
+		if n.Base() != nil {
+			wrong.Base = n.Base().Key()
+		}
+		errs = append(errs, wrong)
 	}
 	return errors.Join(errs...)
 }

@@ -203,6 +203,23 @@ func TestValidate(t *testing.T) {
 	})
 }
 
+// Of two that claim one thing the second is wrong, and says where it is.
+func TestValidateTellsConflicts(t *testing.T) {
+	const body = `
+- {key: config/linux/interfaces/v2/interface/b, value: {name: b, host_if_name: eth0}}
+- {key: config/linux/interfaces/v2/interface/a, value: {name: a, host_if_name: eth0}}
+- {key: config/linux/interfaces/v2/interface/c, value: {name: c, host_if_name: eth1}}
+`
+	inWorld(t, func(w *world) {
+		_, answer := w.ask("POST", "/scheduler/validate", body)
+		var got []wire.Invalid
+		w.must(json.Unmarshal([]byte(answer), &got))
+		if len(got) != 1 || got[0].Key != ifPrefix+"b" || got[0].Line != 2 || strings.Join(got[0].Fields, " ") != "host_if_name" || !strings.Contains(got[0].Error, "(see "+ifPrefix+"a)") {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 // A plan changes nothing, and says nothing once it has been carried out.
 func TestPlanOnlyPlans(t *testing.T) {
 	const body = `[{"key":"config/linux/interfaces/v2/interface/if1","value":{"name":"if1","type":"DUMMY"}}]`

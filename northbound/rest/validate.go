@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 
@@ -10,14 +11,15 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// validate answers which values of the body are wrong in themselves, whatever else there
-// is. It takes no turn between transactions.
+// validate answers which values of the body are wrong in themselves, or claim what another
+// of them has, whatever else there is. It takes no turn between transactions.
 func (h *handler) validate(w http.ResponseWriter, r *http.Request, _ query) error {
 	items, err := bodyOf(w, r)
 	if err != nil {
 		return err
 	}
-	_, invalid := h.changes(items, h.checked)
+	changes, invalid := h.changes(items, h.checked)
+	invalid = append(invalid, h.conflicts(items, changes)...)
 	return replyJSON(w, append([]wire.Invalid{}, invalid...))
 }
 
@@ -32,4 +34,30 @@ func (h *handler) checked(it structured.Item) (scheduler.Change, error) {
 		err = h.sched.Validate(scheduler.KeyValue{Key: c.Key, Value: c.Value.Message()})
 	}
 	return c, err
+}
+
+// conflicts are what of the valid items claims what another of them has.
+func (h *handler) conflicts(items []structured.Item, changes []scheduler.Change) (out []wire.Invalid) {
+	var values []scheduler.KeyValue
+	for _, c := range changes {
+		if c.Value != nil {
+			values = append(values, scheduler.KeyValue{Key: c.Key, Value: c.Value.Message()})
+		}
+	}
+	all, _ := h.sched.Validate(values...).(interface{ Unwrap() []error })
+	if all == nil {
+		return nil
+	}
+	lines := map[string]int{}
+	for _, it := range items {
+		lines[h.short(it.Key)] = it.Line
+	}
+	for _, err := range all.Unwrap() {
+		of, ok := errors.AsType[*scheduler.ValueError](err)
+		if _, conflict := errors.AsType[*scheduler.ConflictError](err); ok && conflict {
+			declared := cmp.Or(of.Base, of.Key)
+			out = append(out, wire.Invalid{Key: declared, Line: lines[declared], Error: err.Error(), Fields: models.Fields(err)})
+		}
+	}
+	return out
 }

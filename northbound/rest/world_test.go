@@ -107,6 +107,12 @@ func (w *world) register() {
 			}
 			return nil
 		},
+		Claims: func(_ string, v *interfaces.Interface) []scheduler.Claim {
+			if v.HostIfName == "" {
+				return nil
+			}
+			return []scheduler.Claim{{Of: "host/" + v.HostIfName, Field: "host_if_name", Value: v.HostIfName, Want: "a name of its own"}}
+		},
 		Derived: func(_ string, v *interfaces.Interface) (out []scheduler.KeyValue) {
 			for _, a := range v.IpAddresses {
 				out = append(out, scheduler.KeyValue{Key: "linux/interface/" + v.Name + "/address/" + a, Value: &emptypb.Empty{}})
