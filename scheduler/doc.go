@@ -121,7 +121,7 @@
 // All other methods may be called from any goroutine, but not from a verb if
 // they wait for the loop:
 //
-//	pure                 Value, Validate, Descriptors, and the functions of a Descriptor that are not verbs
+//	pure                 Value, Decode, Validate, Descriptors, and the functions of a Descriptor that are not verbs
 //	wait for the loop    Commit, Plan, TryAgain, Wait; Submit until its transaction begins
 //	leave word           Observe, Refresh, Retry, Group.Lost, Group.Ready; of one key the newest counts, none is lost
 //	read snapshots       Status, Statuses, Explain, History, Stats, Index; no transaction waits for them

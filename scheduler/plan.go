@@ -78,7 +78,9 @@ func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) *Record {
 	}
 	s.intendAll(txn)
 	if r.rec.Executed = s.conflicts(txn); r.rec.Executed != nil {
+		r.reverting = true
 		s.graph.Undo()
+		s.pursue(ctx, r)
 		return s.complete(r)
 	}
 	s.execute(ctx, r)
