@@ -35,7 +35,7 @@ func interfacesOfEachType(t *testing.T, vpp *simulated.VPP) {
 		{"gtpu1", `{"name":"gtpu1","type":"GTPU_TUNNEL","gtpu":{"src_addr":"10.0.0.1","dst_addr":"10.0.0.2","teid":7}}`, "gtpu_tunnel0 gtpu1 down"},
 		{"gre1", `{"name":"gre1","type":"GRE_TUNNEL","enabled":true,"gre":{"tunnel_type":"TEB","src_addr":"10.0.0.1","dst_addr":"10.0.0.2"}}`, "gre0 gre1 up"},
 		{"ipip1", `{"name":"ipip1","type":"IPIP_TUNNEL","ipip":{"src_addr":"FD00::1","dst_addr":"fd00::2"}}`, "ipip0 ipip1 down"},
-		{"ipsec1", `{"name":"ipsec1","type":"IPSEC_TUNNEL","enabled":true,"ipsec":{}}`, "ipsec0 ipsec1 up"},
+		{"ipsec1", `{"name":"ipsec1","type":"IPSEC_TUNNEL","enabled":true,"ipsec":{}}`, "ipsec1 up"},
 		{"wg1", `{"name":"wg1","type":"WIREGUARD_TUNNEL","enabled":true,"wireguard":{"private_key":"AAECAwQFBgcICQoLDA0ODw8ODQwLCgkIBwYFBAMCAQA=","port":51820,"src_addr":"10.0.0.1"}}`, "wg0 wg1 up"},
 		{"rdma1", `{"name":"rdma1","type":"RDMA","enabled":true,"rdma":{"host_if_name":"lo"}}`, ""},
 		{"bond1", `{"name":"bond1","type":"BOND_INTERFACE","enabled":true,"bond":{"id":5,"mode":"ROUND_ROBIN","bonded_interfaces":[{"name":"memif1"}]}}`, "BondEthernet5 bond1 up"},

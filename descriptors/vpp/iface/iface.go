@@ -25,6 +25,7 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -88,6 +89,9 @@ type Options struct {
 	LinkChanged func(name string)
 	// Allocations are what references of addresses refer to. Defaults to none.
 	Allocations alloc.Book
+	// Host tells interfaces of this host from those of the same name elsewhere, for the MAC
+	// addresses of those that declare none. Defaults to the name of the host.
+	Host string
 	// MTU of interfaces that declare none; 0: what VPP gives them.
 	MTU uint32
 	// Leases is how often those of DHCP clients are read, besides when VPP tells of one.
@@ -160,6 +164,7 @@ type handler struct {
 	last    map[string]uint32 // the same, and of what was gone by itself then
 	owners  map[uint32]string // names by index, of what stood when it was last looked at
 	left    map[string]uint32 // index by name, of what we have deleted
+	strays  map[uint32]*found // by index, as they were last looked at
 	awaited map[string]bool   // parents, by name, which sub-interfaces wait for to be enabled
 	entered map[string]string // key of a VRF by interface: those that were entered, and not left
 	// newcomers are those that were just made, by name: they are in no VRF but 0.
@@ -181,6 +186,9 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 	}
 	if o.RaiseLink == nil {
 		o.RaiseLink = func(string) error { return nil }
+	}
+	if o.Host == "" {
+		o.Host, _ = os.Hostname() // without one they have the same
 	}
 	h := &handler{
 		Options: o, kinds: kinds(), observe: s.Observe, made: map[string]uint32{}, last: map[string]uint32{}, owners: map[uint32]string{}, left: map[string]uint32{}, autoconf: map[string]*interfaces.Interface_IP6ND{},

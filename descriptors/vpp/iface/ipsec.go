@@ -2,6 +2,11 @@ package iface
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+
+	"go.fd.io/govpp/api"
 
 	"go.fd.io/govpp/binapi/ipsec"
 	"go.fd.io/govpp/binapi/tunnel_types"
@@ -23,12 +28,9 @@ func ipsecKind() kind {
 		},
 		sameLink: func(old, new *interfaces.Interface) bool { return ipsecMode(old) == ipsecMode(new) },
 		// VPP numbers modes as the model does.
-		create: func(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
-			reply := &ipsec.IpsecItfCreateReply{}
-			err := h.API.Call(ctx, &ipsec.IpsecItfCreate{
-				Itf: ipsec.IpsecItf{UserInstance: ^uint32(0), Mode: tunnel_types.TunnelMode(ipsecMode(v)), SwIfIndex: everything},
-			}, reply)
-			return uint32(reply.SwIfIndex), err
+		create: createIPsec,
+		marked: func(_ *handler, f *found, v *interfaces.Interface) bool {
+			return f.details.InterfaceName == fmt.Sprint("ipsec", ipsecNumber(v))
 		},
 		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
 			return h.API.Call(ctx, &ipsec.IpsecItfDelete{SwIfIndex: meta.SwIfIndex()}, &ipsec.IpsecItfDeleteReply{})
@@ -39,6 +41,31 @@ func ipsecKind() kind {
 
 func ipsecMode(v *interfaces.Interface) interfaces.IPSecLink_Mode {
 	return v.GetIpsec().GetTunnelMode() //nolint:staticcheck // the link is deprecated for what else it has
+}
+
+// ipsecNumber is the number that an interface is made with, of its name: one of the upper half of
+// those that VPP has (VPP ipsec_itf.c), which who asks for any does not get.
+func ipsecNumber(v *interfaces.Interface) uint32 {
+	const half = 8 * 1024
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(v.GetName()))
+	return half + sum.Sum32()%half
+}
+
+// createIPsec takes any number where another one has that of the name.
+func createIPsec(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
+	create := func(number uint32) (uint32, error) {
+		reply := &ipsec.IpsecItfCreateReply{}
+		err := h.API.Call(ctx, &ipsec.IpsecItfCreate{
+			Itf: ipsec.IpsecItf{UserInstance: number, Mode: tunnel_types.TunnelMode(ipsecMode(v)), SwIfIndex: everything},
+		}, reply)
+		return uint32(reply.SwIfIndex), err
+	}
+	index, err := create(ipsecNumber(v))
+	if errors.Is(err, api.INVALID_REGISTRATION) {
+		return create(^uint32(0))
+	}
+	return index, err
 }
 
 func retrieveIPsecs(ctx context.Context, h *handler, all map[uint32]*found) error {

@@ -32,6 +32,9 @@ type kind struct {
 	// create makes the interface, and nothing else. Interfaces of the kind that
 	// are there already are found by their tag before.
 	create func(ctx context.Context, h *handler, v *interfaces.Interface) (index uint32, err error)
+	// marked tells whether an interface, which has the link of v, was made by v, as it has a mark
+	// of its name. Optional: where the link tells.
+	marked func(h *handler, f *found, v *interfaces.Interface) bool
 	// configured is called after create, when the interface has its name. Optional.
 	configured func(ctx context.Context, h *handler, index uint32, v *interfaces.Interface) error
 	// update changes what sameLink tells apart and recreate does not. Optional.
@@ -103,14 +106,11 @@ type found struct {
 // loopback is the kind of SOFTWARE_LOOPBACK.
 func loopback() kind {
 	return kind{
-		anew: true,
+		anew:   true,
+		marked: byMAC,
 		create: func(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
-			request := &vppif.CreateLoopback{}
-			if mac, ok := parseMAC(v.GetPhysAddress()); ok {
-				request.MacAddress = mac
-			}
 			reply := &vppif.CreateLoopbackReply{}
-			err := h.API.Call(ctx, request, reply)
+			err := h.API.Call(ctx, &vppif.CreateLoopback{MacAddress: h.mark(v)}, reply)
 			return uint32(reply.SwIfIndex), err
 		},
 		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {

@@ -148,7 +148,7 @@ func (h *handler) nameThose(ctx context.Context, all map[uint32]*found, strays [
 		return err
 	}
 	for _, f := range strays {
-		if f.details.Tag != "" || f.wanted == nil || named(all, f.wanted.GetName()) || h.recreate("", f.value, f.wanted, f.meta) {
+		if f.details.Tag != "" || f.wanted == nil || named(all, f.wanted.GetName()) || !h.madeBy(f, f.wanted) {
 			continue
 		}
 		if err := h.setTag(ctx, f.meta, f.wanted.GetName()); err != nil {

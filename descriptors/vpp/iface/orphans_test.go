@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,19 +31,30 @@ type rig struct {
 	*testing.T
 	vpp   *simulated.VPP
 	sched *scheduler.Scheduler
+	stop  func()
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{T: t, vpp: simulated.StartWith(t, vppsim.Options{Hardware: []string{nic}}), sched: scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})}
-	other := r.vpp.Dial()
+	vpp := simulated.StartWith(t, vppsim.Options{Hardware: []string{nic}})
+	other := vpp.Dial()
 	for range 2 {
-		r.vpp.Loopback(other, "")
+		vpp.Loopback(other, "")
 	}
+	for _, ipv6 := range []bool{false, true} {
+		vpp.Ask(other, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: 5, IsIP6: ipv6}}, &ip.IPTableAddDelReply{})
+	}
+	return startRig(t, vpp, time.Millisecond)
+}
+
+// startRig starts a scheduler on a VPP, which it looks for again after a time if it loses it.
+func startRig(t *testing.T, vpp *simulated.VPP, again time.Duration) *rig {
+	t.Helper()
+	r := &rig{T: t, vpp: vpp, sched: scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})}
 	group := r.sched.Group("vpp")
 	var events *Events
 	manager := conn.NewManager(conn.Options{
-		Socket: r.vpp.Socket, MinBackoff: time.Millisecond, ProbeInterval: time.Minute,
+		Socket: r.vpp.Socket, MinBackoff: again, MaxBackoff: max(again, time.Second), ProbeInterval: time.Minute,
 		Log: slog.New(slog.DiscardHandler), Ready: func(conn.About) { group.Ready() }, Lost: group.Lost,
 		Events: map[api.Message]func([]byte){&vppif.SwInterfaceEvent{}: func(m []byte) { events.Take(m) }},
 		Begin:  func(ctx context.Context, c *conn.Conn) error { return events.Subscribe(ctx, c) },
@@ -50,9 +62,6 @@ func newRig(t *testing.T) *rig {
 	_, events, err := Register(r.sched, Options{API: manager, Southbound: "vpp"})
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, ipv6 := range []bool{false, true} {
-		r.vpp.Ask(other, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: 5, IsIP6: ipv6}}, &ip.IPTableAddDelReply{})
 	}
 	r.stand("host", "linux/interface/host-name/", "linux/interface/host-name/lo")
 	r.stand("table", "config/vpp/v2/vrf-table/", keys.VRFTable(5, false), keys.VRFTable(5, true))
@@ -77,7 +86,7 @@ func (r *rig) run(tasks ...func(context.Context) error) {
 	for _, task := range tasks {
 		go func() { ended <- task(ctx) }()
 	}
-	r.Cleanup(func() {
+	r.stop = sync.OnceFunc(func() {
 		cancel()
 		for range tasks {
 			if err := <-ended; err != nil {
@@ -85,13 +94,29 @@ func (r *rig) run(tasks ...func(context.Context) error) {
 			}
 		}
 	})
+	r.Cleanup(r.stop)
 }
 
 // declare declares just these values, and waits until all is settled.
 func (r *rig) declare(values ...*interfaces.Interface) {
 	r.Helper()
+	names := r.commit(values...)
+	late := time.After(20 * time.Second)
+	for _, key := range names {
+		for st, _ := r.sched.Status(key); st.State != kvscheduler.ValueState_CONFIGURED; st, _ = r.sched.Status(key) {
+			select {
+			case <-late:
+				r.Fatalf("%s is %s: %v\n%s", key, st.State, st.Err, r.page())
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+}
+
+// commit declares just these values, and returns their keys.
+func (r *rig) commit(values ...*interfaces.Interface) (names []string) {
+	r.Helper()
 	txn := scheduler.Txn{Replace: true}
-	var names []string
 	for _, v := range values {
 		value, err := r.sched.Value("config/vpp/v2/interfaces/"+v.GetName(), v)
 		if err != nil {
@@ -103,16 +128,7 @@ func (r *rig) declare(values ...*interfaces.Interface) {
 	if _, err := r.sched.Commit(r.Context(), txn); err != nil && !errors.Is(err, conn.ErrLost) {
 		r.Fatal(err)
 	}
-	late := time.After(20 * time.Second)
-	for _, key := range names {
-		for st, _ := r.sched.Status(key); st.State != kvscheduler.ValueState_CONFIGURED; st, _ = r.sched.Status(key) {
-			select {
-			case <-late:
-				r.Fatalf("%s is %s: %v\n%s", key, st.State, st.Err, r.page())
-			case <-time.After(time.Millisecond):
-			}
-		}
-	}
+	return names
 }
 
 // expect waits until VPP shows these interfaces, whatever their indexes are.
@@ -171,6 +187,58 @@ func TestConnectionBreaksAtAnyMessage(t *testing.T) {
 				r.expect(bare)
 			}
 		})
+	}
+}
+
+// TestAgentEndsAtAnyMessage has an interface of each type come and go, with the agent ending at
+// each message in turn, and another one in its place that remembers nothing: the interface is
+// there once, or not at all.
+func TestAgentEndsAtAnyMessage(t *testing.T) {
+	lives := lives()
+	for kind, k := range kinds() {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			v := lives[kind].suite(t, kind).Values[0].Value
+			r := newRig(t)
+			r.declare()
+			bare := r.page()
+			come := r.messages(func() { r.declare(v) })
+			made := r.page()
+			leave := r.messages(func() { r.declare(); r.expect(bare) })
+			for n := range 2 * max(come, leave) {
+				r.endsAt(n/2+1, n%2 == 1, v)
+				r.declare(v)
+				r.expect(made)
+				r.endsAt(n/2+1, n%2 == 1)
+				if k.hides {
+					r.declare(v) // it may have no name: undeclared, it would be nobody's
+				}
+				r.declare()
+				r.expect(bare)
+			}
+		})
+	}
+}
+
+// endsAt has the agent end at the n-th message of what declares the values, if there are as many,
+// before VPP does what it asks for or after; and starts another one.
+func (r *rig) endsAt(n int, done bool, values ...*interfaces.Interface) {
+	r.Helper()
+	r.stop()
+	*r = *startRig(r.T, r.vpp, time.Hour)
+	r.ready()
+	r.vpp.Sim.DropAt(n, done)
+	r.commit(values...)
+	r.stop()
+	r.vpp.Sim.DropAt(0, false)
+	*r = *startRig(r.T, r.vpp, time.Hour)
+	r.ready()
+}
+
+// ready waits until what stands in VPP was read.
+func (r *rig) ready() {
+	for len(r.sched.History()) == 0 {
+		<-time.After(time.Millisecond)
 	}
 }
 

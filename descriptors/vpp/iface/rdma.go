@@ -29,6 +29,7 @@ func rdmaKind() kind {
 			return []scheduler.Dependency{{Label: "rdma-host-interface-exists", Key: hostLink + v.GetRdma().GetHostIfName()}}
 		},
 		create: createRDMA,
+		marked: byName,
 		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
 			return unlessNotOne(h.API.Call(ctx, &rdma.RdmaDelete{SwIfIndex: meta.SwIfIndex()}, &rdma.RdmaDeleteReply{}))
 		},

@@ -14,15 +14,18 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
-// create makes the interface, or takes up one of that name which an earlier try has
-// left. What fails half-way is taken back, so that nothing stays that has no name.
+// create makes the interface, or takes up one which an earlier try has left, of that name or
+// without any. What fails half-way is taken back, so that nothing stays that has no name.
 func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface) (Meta, error) {
 	if meta, ok := h.standing(ctx, v.GetName()); ok {
 		meta.VRF, meta.TAPHost = v.GetVrf(), tapHost(v)
 		return meta, h.configure(ctx, meta, v)
 	}
 	k := h.kindOf(v)
-	index, err := k.create(ctx, h, v)
+	index, old, err := h.takeUp(ctx, v)
+	if err == nil && !old {
+		index, err = k.create(ctx, h, v)
+	}
 	if uncertain(err) {
 		h.orphans.add(v, index)
 	}
@@ -44,7 +47,7 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 		return Meta{}, errors.Join(err, gone)
 	}
 	h.remember(v.GetName(), index)
-	if k.anew {
+	if k.anew && !old {
 		h.comes(v.GetName())
 	}
 	return meta, h.settled(ctx, meta, v, settings)

@@ -37,6 +37,7 @@ func vmxnet3Kind() kind {
 				cmp.Or(a.GetTxqSize(), vmxnet3Ring) == cmp.Or(b.GetTxqSize(), vmxnet3Ring)
 		},
 		create: createVmxnet3,
+		marked: byName,
 		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
 			return unlessNotOne(h.API.Call(ctx, &vmxnet3.Vmxnet3Delete{SwIfIndex: meta.SwIfIndex()}, &vmxnet3.Vmxnet3DeleteReply{}))
 		},
