@@ -3,6 +3,7 @@ package vpp_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // A typeStory is an interface of a type, and how it is listed once it stands; empty: it waits.
@@ -118,4 +120,20 @@ func TestTypesThatVPPLacks(t *testing.T) {
 		t.Errorf("it says %q", text)
 	}
 	awaits(t, vpp, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
+}
+
+// TestLinksGoWithTheirInterfaces has interfaces come and go: VPP tells that each goes down
+// before it does.
+func TestLinksGoWithTheirInterfaces(t *testing.T) { onEachVPP(t, linksGoWithTheirInterfaces) }
+
+func linksGoWithTheirInterfaces(t *testing.T, vpp *simulated.VPP) {
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	for i := range 20 {
+		name := fmt.Sprint("passing", i)
+		a.want(false, interfacesPrefix+name, `{"name":"`+name+`","type":"SOFTWARE_LOOPBACK","enabled":true}`)
+		a.unwant(interfacesPrefix + name)
+	}
+	left := func() []*scheduler.Status { return a.sched.Statuses("vpp/interface/passing") }
+	until(t, func() bool { return len(left()) == 0 }, func() string { return fmt.Sprintf("left behind: %d, such as %s", len(left()), left()[0].Key) })
 }

@@ -195,6 +195,7 @@ func (e *Events) tell(ctx context.Context) {
 	}
 	if len(out) > 0 {
 		e.observe(out...)
+		e.unsay(ctx, said)
 	}
 	if gone {
 		e.again() // what was done meanwhile may have met who got the index
@@ -207,6 +208,19 @@ func (e *Events) tell(ctx context.Context) {
 	}
 	if len(doubted) > 0 {
 		e.change(func() {}) // what is told of those who have their indexes now
+	}
+}
+
+// unsay takes back what was said of links whose interfaces we have deleted meanwhile: VPP tells
+// that they go down before.
+func (e *Events) unsay(ctx context.Context, said map[uint32]namedEvent) {
+	for index, one := range said {
+		if !e.hasLeft(one.name, index) {
+			continue
+		}
+		if stands, err := hasName(ctx, e.api, interface_types.InterfaceIndex(index), one.name); err == nil && !stands {
+			e.observe(linkGone(one.name)...)
+		}
 	}
 }
 
