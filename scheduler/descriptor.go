@@ -40,6 +40,11 @@ type Descriptor[V proto.Message, M any] struct {
 	Derived      func(key string, v V) []KeyValue       // parts with a life of their own, and properties
 	Claims       func(key string, v V) []Claim          // what no other value can have
 
+	// Plain is v as Retrieve finds it when nothing is declared that says how it is spelled: what
+	// v refers to in place of references, as they are now; v itself if it has none. A Memory
+	// remembers both keys, as what a reference refers to may change. Optional.
+	Plain func(key string, v V) V
+
 	// Verbs: what touches the system. A value of a descriptor without Create and
 	// Delete is only noticed, by Retrieve and Observe.
 	Create func(ctx context.Context, key string, v V) (M, error)

@@ -34,7 +34,8 @@ type descriptor struct {
 	recreate     func(key string, old, new proto.Message, meta any) bool
 	dependencies func(key string, v proto.Message) []Dependency
 	derived      func(key string, v proto.Message) []KeyValue
-	claimed      func(key string, v proto.Message) []Claim // nil: values claim nothing
+	claimed      func(key string, v proto.Message) []Claim       // nil: values claim nothing
+	plain        func(key string, v proto.Message) proto.Message // nil: there is none but v
 
 	create func(ctx context.Context, key string, v proto.Message) (any, error)
 	// createAll creates the new values of tasks, and puts meta and err into each; nil: there is none.
@@ -146,6 +147,9 @@ func eraseMeaning[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	}
 	if d.Claims != nil {
 		e.claimed = func(key string, v proto.Message) []Claim { return d.Claims(key, v.(V)) }
+	}
+	if d.Plain != nil {
+		e.plain = func(key string, v proto.Message) proto.Message { return d.Plain(key, v.(V)) }
 	}
 	if d.Derived != nil {
 		e.derived = func(key string, v proto.Message) []KeyValue { return d.Derived(key, v.(V)) }

@@ -28,29 +28,47 @@ type Memory interface {
 
 // remembered are the keys in a Memory.
 type remembered struct {
-	mu   sync.RWMutex // guards keys
-	keys map[string]bool
+	mu    sync.RWMutex      // guards what follows
+	keys  map[string]string // and the plain key of each; empty: it is the same
+	plain map[string]string // those that are not, and what they are the plain keys of
 }
 
 func (r *remembered) has(key string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.keys[key]
+	_, has := r.keys[key]
+	return has || r.plain[key] != ""
 }
 
-// follow takes in what a Memory was told.
-func (r *remembered) follow(changes map[string][]byte) {
+// asPlain is the key that a plain key is of; empty: it is none.
+func (r *remembered) asPlain(key string) string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.plain[key]
+}
+
+// follow takes in what a Memory was told, with plain keys.
+func (r *remembered) follow(changes map[string][]byte, plain map[string]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.keys) == 0 {
-		r.keys = make(map[string]bool, len(changes))
+		r.keys = make(map[string]string, len(changes))
 	}
 	for key, data := range changes {
+		if before := r.keys[key]; r.plain[before] == key {
+			delete(r.plain, before)
+		}
 		if data == nil {
 			delete(r.keys, key)
 		} else {
-			r.keys[key] = true
+			r.keys[key] = plain[key]
 		}
+	}
+	if r.plain == nil && len(plain) > 0 {
+		r.plain = map[string]string{}
+	}
+	for key, as := range plain {
+		r.plain[as] = key
 	}
 }
 
@@ -59,8 +77,8 @@ func (s *Scheduler) recall(context.Context) {
 	if s.opts.Memory == nil {
 		return
 	}
-	known := map[string][]byte{}
-	defer func() { s.remembered.follow(known) }()
+	known, plain := map[string][]byte{}, map[string]string{}
+	defer func() { s.remembered.follow(known, plain) }()
 	for key, data := range s.opts.Memory.Load() {
 		d := s.registry.of(key)
 		if d == nil {
@@ -68,6 +86,9 @@ func (s *Scheduler) recall(context.Context) {
 		}
 		known[key] = []byte{}
 		if !d.mustRecall() {
+			if len(data) > 0 {
+				plain[key] = string(data)
+			}
 			continue
 		}
 		m, err := unpack(data)
@@ -114,7 +135,7 @@ func (s *Scheduler) remember(r *run) {
 	if s.opts.Memory == nil {
 		return
 	}
-	changes := make(map[string][]byte, len(r.rec.Executed))
+	changes, plain := make(map[string][]byte, len(r.rec.Executed)), map[string]string{}
 	for i := range r.rec.Executed {
 		op := &r.rec.Executed[i]
 		if op.Noop || op.Derived || op.NewErr != nil {
@@ -123,25 +144,52 @@ func (s *Scheduler) remember(r *run) {
 		n := s.graph.Node(op.Key)
 		if n == nil || n.Have() == nil {
 			changes[op.Key] = nil
+			if of := s.remembered.asPlain(op.Key); of != "" && !s.stands(of) {
+				changes[of] = nil
+			}
 			continue
 		}
-		data := []byte{}
-		if d := descriptorOf(n); d != nil && d.mustRecall() {
-			var err error
-			if data, err = pack(n.Have()); err != nil {
-				s.log.Error("value cannot be remembered", "key", op.Key, "err", err)
-				continue
-			}
+		data, err := toRemember(n)
+		if err != nil {
+			s.log.Error("value cannot be remembered", "key", op.Key, "err", err)
+			continue
 		}
-		changes[op.Key] = data
+		if changes[op.Key] = data; len(data) > 0 && !descriptorOf(n).mustRecall() {
+			plain[op.Key] = string(data)
+		}
 	}
 	if len(changes) == 0 {
 		return
 	}
-	s.remembered.follow(changes)
+	s.remembered.follow(changes, plain)
 	if err := s.opts.Memory.Save(changes); err != nil {
 		s.log.Error("what was applied is not remembered", "values", len(changes), "err", err)
 	}
+}
+
+// stands says whether a value does.
+func (s *Scheduler) stands(key string) bool {
+	n := s.graph.Node(key)
+	return n != nil && n.Have() != nil
+}
+
+// toRemember is what is remembered of a value beside its key: all of it if it must be recalled,
+// else its plain key, if that is another.
+func toRemember(n *graph.Node) ([]byte, error) {
+	d := descriptorOf(n)
+	switch {
+	case d == nil:
+		return []byte{}, nil
+	case d.mustRecall():
+		return pack(n.Have())
+	case d.plain == nil:
+		return []byte{}, nil
+	}
+	key, err := d.keyOf(d.plain(n.Key(), message(n.Have())))
+	if err != nil || key == n.Key() {
+		return []byte{}, nil //nolint:nilerr // who cannot be named cannot be found either
+	}
+	return []byte(key), nil
 }
 
 func pack(v *graph.Value) ([]byte, error) {

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -90,4 +91,75 @@ func unreadable(t *testing.T, s *scheduler.Scheduler, net *fakeNet) {
 		},
 	})
 	must(t, err)
+}
+
+// TestMemoryOfReferences restarts a scheduler while what a reference refers to changes, over a
+// southbound that does not say whose its values are: what was applied is known to be ours.
+func TestMemoryOfReferences(t *testing.T) {
+	const reference = "alloc:net1"
+	refersTo, stands, memory := "", map[string]bool{"10.0.0.9": true}, notebook{}
+	life := func(address string, want ...string) {
+		refersTo = address
+		synctest.Test(t, func(t *testing.T) {
+			s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Memory: memory})
+			plain := func(v *l3.ARPEntry) *l3.ARPEntry {
+				if v.GetIpAddress() != reference {
+					return v
+				}
+				return &l3.ARPEntry{Interface: v.GetInterface(), IpAddress: refersTo}
+			}
+			_, err := scheduler.Register(s, scheduler.Descriptor[*l3.ARPEntry, struct{}]{
+				Name: "arp", Model: models.For[*l3.ARPEntry](),
+				Plain: func(_ string, v *l3.ARPEntry) *l3.ARPEntry { return plain(v) },
+				Create: func(_ context.Context, _ string, v *l3.ARPEntry) (struct{}, error) {
+					stands[plain(v).GetIpAddress()] = true
+					return struct{}{}, nil
+				},
+				Delete: func(_ context.Context, _ string, v *l3.ARPEntry, _ struct{}) error {
+					delete(stands, plain(v).GetIpAddress())
+					return nil
+				},
+				Retrieve: func(_ context.Context, wanted []scheduler.Wanted[*l3.ARPEntry]) iter.Seq2[scheduler.Found[*l3.ARPEntry, struct{}], error] {
+					return func(yield func(scheduler.Found[*l3.ARPEntry, struct{}], error) bool) {
+						for _, address := range slices.Sorted(maps.Keys(stands)) {
+							f := scheduler.Found[*l3.ARPEntry, struct{}]{Value: &l3.ARPEntry{Interface: "if1", IpAddress: address}, Unknown: true}
+							for _, w := range wanted {
+								if plain(w.Value).GetIpAddress() == address {
+									f.Value, f.Unknown = w.Value, false
+								}
+							}
+							yield(f, nil)
+						}
+					}
+				},
+			})
+			must(t, err)
+			defer begin(t, s)()
+			txn := scheduler.Txn{Refresh: true, Replace: true}
+			for _, ip := range want {
+				v, err := s.Value("config/linux/l3/v2/arp/if1/"+ip, &l3.ARPEntry{Interface: "if1", IpAddress: ip})
+				must(t, err)
+				txn.Changes = append(txn.Changes, scheduler.Want(v))
+			}
+			mustCommit(t, s, txn)
+		})
+	}
+	expect := func(want ...string) {
+		t.Helper()
+		if got := slices.Sorted(maps.Keys(stands)); !slices.Equal(got, want) {
+			t.Errorf("there are %v, want %v", got, want)
+		}
+	}
+	life("10.0.0.1", reference)
+	expect("10.0.0.1", "10.0.0.9")
+	life("10.0.0.2", reference)
+	expect("10.0.0.2", "10.0.0.9")
+	life("10.0.0.2", reference, "10.0.0.7")
+	life("10.0.0.3", "10.0.0.7")
+	expect("10.0.0.7", "10.0.0.9")
+	life("10.0.0.3")
+	expect("10.0.0.9")
+	if len(memory) != 0 {
+		t.Errorf("still remembered: %v", memory)
+	}
 }

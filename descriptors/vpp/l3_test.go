@@ -1,6 +1,8 @@
 package vpp_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	vppif "go.fd.io/govpp/binapi/interface"
@@ -95,4 +97,42 @@ func dynamicNeighbourOutlivesItsLink(t *testing.T, vpp *simulated.VPP) {
 			awaits(t, vpp, "show ip neighbors", neighbour)
 		}
 	}
+}
+
+// TestAllocationChangesMeanwhile has the address of an allocation be another one when the agent is
+// started again: no route to the old network is left, nor one that is not declared any more.
+func TestAllocationChangesMeanwhile(t *testing.T) { onEachVPP(t, allocationChangesMeanwhile) }
+
+func allocationChangesMeanwhile(t *testing.T, vpp *simulated.VPP) {
+	notes := notebook{}
+	life := func(address string, route bool) {
+		t.Helper()
+		declared := []string{
+			"config/netalloc/v1/ip/network/net1/interface/lo1", `{"network_name":"net1","interface_name":"lo1","address":"` + address + `"}`,
+			"config/vpp/v2/interfaces/lo1", `{"name":"lo1","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":["10.9.0.1/24"]}`,
+		}
+		if route {
+			declared = append(declared, "config/vpp/v2/route/if/lo1/vrf/0/dst/alloc:net1/lo1/gw/10.9.0.2",
+				`{"dst_network":"alloc:net1/lo1","next_hop_addr":"10.9.0.2","outgoing_interface":"lo1"}`)
+		}
+		a := startAgentWith(t, vpp.Socket, nil, notes)
+		defer a.stop()
+		awaitReady(t, a)
+		a.want(true, declared...)
+	}
+	has := func(want ...string) {
+		t.Helper()
+		page := strings.Join(strings.Fields(vpp.Show("show ip fib")), " ")
+		for _, network := range []string{"10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/16"} {
+			if got := strings.Contains(page, network+" via 10.9.0.2"); got != slices.Contains(want, network) {
+				t.Errorf("%s: %t, want just %v", network, got, want)
+			}
+		}
+	}
+	life("10.1.0.1/16", true)
+	has("10.1.0.0/16")
+	life("10.2.0.1/16", true)
+	has("10.2.0.0/16")
+	life("10.3.0.1/16", false)
+	has()
 }

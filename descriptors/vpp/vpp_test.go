@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/keyplane/keyplane/descriptors/netalloc"
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/scratch"
@@ -81,8 +82,12 @@ func startAgent(t *testing.T, socket string) *agent {
 func startAgentWith(t *testing.T, socket string, deaths, applied scheduler.Memory) *agent {
 	t.Helper()
 	s := scheduler.New(scheduler.Options{Out: t.Output(), Memory: applied})
+	book, err := netalloc.Register(s)
+	if err != nil {
+		t.Fatal(err)
+	}
 	plugin, err := vpp.Register(s, vpp.Options{
-		Connection: vpp.Config{Socket: socket, StatsSocket: filepath.Join(filepath.Dir(socket), "stats.sock")}, Memory: deaths,
+		Connection: vpp.Config{Socket: socket, StatsSocket: filepath.Join(filepath.Dir(socket), "stats.sock")}, Memory: deaths, Allocations: book,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -118,6 +118,7 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, struct{}] {
 		Validate:     validateRoute,
 		Equivalent:   equivalentRoute,
 		Dependencies: routeDependencies,
+		Plain:        func(_ string, v *l3.Route) *l3.Route { return h.withoutReferences(v) },
 
 		Create:        h.createRoute,
 		CreateAll:     h.createRoutes,
