@@ -2,9 +2,7 @@ package kvdbsync
 
 import (
 	"context"
-	"slices"
 	"strings"
-	"sync"
 )
 
 // A listing gathers what a watch yields until it is synced. Nothing of it counts
@@ -15,7 +13,7 @@ type listing struct {
 	parts    [][]Event // in order, with relative keys; a key may come more than once
 	rev      int64
 	problems []error
-	looking  *sync.WaitGroup // at the events, ahead
+	ahead    *foresight // of the first listing
 }
 
 func (s *Source) gather(l *listing, b Batch) {
@@ -28,23 +26,11 @@ func (s *Source) gather(l *listing, b Batch) {
 	}
 	l.parts = append(l.parts, part)
 	if l.first && s.ahead != nil {
-		l.lookAhead(part, s.ahead)
+		l.ahead.add(part)
 	}
 	l.rev = max(l.rev, b.Rev)
 	if b.Problems != nil {
 		l.problems = b.Problems
-	}
-}
-
-// lookAhead has f look at events while the listing goes on.
-func (l *listing) lookAhead(events []Event, f func(Event) any) {
-	const atOnce = 512
-	for some := range slices.Chunk(events, atOnce) {
-		l.looking.Go(func() {
-			for i := range some {
-				some[i].Ahead = f(some[i])
-			}
-		})
 	}
 }
 

@@ -33,7 +33,9 @@ func (s *Source) watch(ctx context.Context) error {
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer stop(nil)
-	l := &listing{first: !s.synced, looking: &beside}
+	ahead := foresight{look: s.ahead}
+	defer ahead.end()
+	l := &listing{first: !s.synced, ahead: &ahead}
 	synced := false
 	for b, err := range s.o.Connector.Watch(ctx, s.prefix) {
 		if err != nil {

@@ -175,7 +175,7 @@ func (s *Source) replace(l *listing) {
 	first := newMirror()
 	if l.first {
 		first.replace(l) // while its events are still being looked at
-		l.looking.Wait()
+		l.ahead.finish()
 	}
 	s.mu.Lock()
 	if l.first {

@@ -10,7 +10,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Pause is how long Run rests after it has written.
+// Pause is how long Run waits before it writes: what is saved is seldom all, and a start has
+// better things to do.
 const Pause = time.Second
 
 // longest is how long it rests when that fails again and again.
@@ -78,12 +79,12 @@ func (f *File) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		rest = f.attempt(rest)
 		select {
 		case <-time.After(rest):
 		case <-ctx.Done():
 			return nil
 		}
+		rest = f.attempt(rest)
 	}
 }
 
