@@ -53,24 +53,41 @@ func (w *watch) listAll(ctx context.Context) (err error) {
 	return cmp.Or(err, <-listed)
 }
 
-// listNode hands on the pairs of one master.
+// listNode hands on the pairs of one master: the keys of the next page are asked for while
+// the values of one are taken in.
 func (w *watch) listNode(ctx context.Context, n *node, pages chan<- []kvdbsync.Event) error {
 	read := w.read
 	if w.cluster != nil {
 		read = fromNode(n.data, w.cluster)
 	}
-	return scan(ctx, n.data, w.prefix, func(keys []string) error {
-		events, err := read(ctx, keys)
-		if err != nil {
-			return err
-		}
-		select {
-		case pages <- events:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	both, ctx := errgroup.WithContext(ctx)
+	found := make(chan []string)
+	both.Go(func() error {
+		defer close(found)
+		return scan(ctx, n.data, w.prefix, func(keys []string) error { return handOn(ctx, found, keys) })
 	})
+	both.Go(func() error {
+		for keys := range found {
+			events, err := read(ctx, keys)
+			if err == nil {
+				err = handOn(ctx, pages, events)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return both.Wait()
+}
+
+func handOn[T any](ctx context.Context, to chan<- T, one T) error {
+	select {
+	case to <- one:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // finish completes the listing with what has changed while it was made.
