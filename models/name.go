@@ -2,6 +2,7 @@ package models
 
 import (
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 )
@@ -18,6 +19,9 @@ const allocPrefix = "alloc:"
 func network(cidr string) string {
 	if strings.HasPrefix(cidr, allocPrefix) {
 		return cidr
+	}
+	if p, err := netip.ParsePrefix(cidr); err == nil && p.Addr().Is4() && p == p.Masked() {
+		return cidr // in the only spelling there is
 	}
 	_, n, err := net.ParseCIDR(cidr)
 	if err != nil {
