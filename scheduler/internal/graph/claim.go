@@ -52,8 +52,9 @@ func (g *Graph) contest(v *version) {
 	}
 }
 
+// dispute leaves out what all yield: all have that, however many they are.
 func (g *Graph) dispute(of *Node) {
-	if of != nil && !of.disputed {
+	if of != nil && of.coveted && !of.disputed {
 		of.disputed = true
 		g.disputed = append(g.disputed, of)
 	}
@@ -65,9 +66,10 @@ func (g *Graph) judge() {
 	for len(g.disputed) > 0 {
 		of := g.disputed[0]
 		g.disputed = g.disputed[1:]
-		of.disputed = false
+		of.disputed, of.coveted = false, false
 		var all claimants
 		for _, e := range of.in {
+			of.coveted = of.coveted || !e.stake.Yields
 			all.add(e)
 		}
 		for _, e := range of.in {

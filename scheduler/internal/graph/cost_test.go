@@ -29,6 +29,41 @@ func TestNothingIsKeptOfWhatIsGone(t *testing.T) {
 	}
 }
 
+// TestNobodyIsJudgedWhereAllYield has many yield one thing, which costs each nothing, until
+// somebody claims it for himself, and again when that one is gone.
+func TestNobodyIsJudgedWhereAllYield(t *testing.T) {
+	g := New()
+	run := func() (judged int) {
+		for op, ok := g.Next(); ok; op, ok = g.Next() {
+			g.Done(op, nil, nil)
+			judged += len(g.disputed)
+		}
+		for range g.Touched() {
+		}
+		return judged
+	}
+	for i := range 10 {
+		g.Want(value(fmt.Sprintf("k/%d", i), "x,yield=x"))
+	}
+	if n := len(g.disputed) + run(); n != 0 {
+		t.Errorf("%d times it was to be judged who has it", n)
+	}
+	g.Want(value("a", "x,claim=x"))
+	run()
+	if !g.Node("k/0").Loses() {
+		t.Error("k/0 has what a claims")
+	}
+	g.Unwant("a")
+	run()
+	if g.Node("k/0").State() != Configured {
+		t.Errorf("k/0 is %s when nobody claims what it yields", stateNames[g.Node("k/0").State()])
+	}
+	g.Unwant("k/0")
+	if n := len(g.disputed) + run(); n != 0 {
+		t.Errorf("%d times it was to be judged who has it, then", n)
+	}
+}
+
 // looked counts how often dependencies are matched.
 func looked(n int) (count int) {
 	g := New()

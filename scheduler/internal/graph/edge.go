@@ -185,6 +185,7 @@ func (g *Graph) attach(e *edge, to *Node) {
 	e.to = to
 	e.pos = int32(len(to.in))
 	to.in = append(to.in, e)
+	to.coveted = to.coveted || e.stake != nil && !e.stake.Yields
 	if e.uses() {
 		to.users++
 	}

@@ -35,6 +35,7 @@ type Node struct {
 	fresh    bool // parked, and not looked at since
 	dropped  bool
 	disputed bool // it is to be decided who has it
+	coveted  bool // claimed by one that does not yield, when that was last decided or since
 
 	own     version // for the first value, so that most nodes are one piece of memory
 	ownEdge [1]edge // for own
