@@ -72,6 +72,9 @@ func (f *findings) hostName(v *interfaces.Interface) {
 func (f *findings) addresses(v *interfaces.Interface) {
 	seen := map[netip.Prefix]int{}
 	for i, addr := range v.GetIpAddresses() {
+		if slices.Contains(v.GetIpAddresses()[:i], addr) {
+			continue // said twice is said
+		}
 		field := fmt.Sprintf("ip_addresses[%d]", i)
 		if alloc.Is(addr) {
 			f.reference(field, addr, v)

@@ -7,6 +7,7 @@ import (
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/bond"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
@@ -22,7 +23,8 @@ func bondKind() kind {
 	return kind{
 		link:     "bond",
 		validate: validateBond,
-		sameLink: func(old, new *interfaces.Interface) bool { return bondOf(old) == bondOf(new) },
+		sameLink: sameBond,
+		marked:   func(_ *handler, _ *found, v *interfaces.Interface) bool { return v.GetBond().GetId() != anyID },
 		anew:     true,
 		create:   createBond,
 		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
@@ -37,9 +39,6 @@ func validateBond(f *findings, v *interfaces.Interface) {
 	if b.GetMode() == interfaces.BondLink_UNKNOWN || interfaces.BondLink_Mode_name[int32(b.GetMode())] == "" {
 		f.Add("bond.mode", b.GetMode().String(), "ROUND_ROBIN, ACTIVE_BACKUP, XOR, BROADCAST or LACP")
 	}
-	if b.GetId() == anyID {
-		f.Add("bond.id", b.GetId(), "a number below %d, which VPP takes for any", anyID)
-	}
 	if interfaces.BondLink_LoadBalance_name[int32(b.GetLb())] == "" {
 		f.Add("bond.lb", int32(b.GetLb()), "L2, L34, L23, RR, BC or AB")
 	}
@@ -49,8 +48,8 @@ func validateBond(f *findings, v *interfaces.Interface) {
 		if m.GetName() == "" || m.GetName() == v.GetName() {
 			f.Add(field, m.GetName(), "the name of another interface")
 		}
-		if first, twice := seen[m.GetName()]; twice {
-			f.Add(field, m.GetName(), "each interface once, it is also bonded_interfaces[%d]", first)
+		if first, twice := seen[m.GetName()]; twice && !proto.Equal(m, b.GetBondedInterfaces()[first]) {
+			f.Add(field, m.GetName(), "each interface once, it is bonded_interfaces[%d] too, in another way", first)
 		}
 		seen[m.GetName()] = i
 	}
@@ -71,6 +70,15 @@ func bondOf(v *interfaces.Interface) bondLink {
 		out.lb = b.GetLb()
 	}
 	return out
+}
+
+// sameBond compares what bonds are made with; any ID is that which it has.
+func sameBond(old, new *interfaces.Interface) bool {
+	a, b := bondOf(old), bondOf(new)
+	if b.id == anyID {
+		b.id = a.id
+	}
+	return a == b
 }
 
 // createBond: VPP numbers modes as the model does.

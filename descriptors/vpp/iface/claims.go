@@ -24,6 +24,9 @@ func claims(_ string, v *interfaces.Interface) []scheduler.Claim {
 		c = afPacketClaim(v.GetAfpacket())
 	case interfaces.Interface_BOND_INTERFACE:
 		id := v.GetBond().GetId()
+		if id == anyID {
+			return nil
+		}
 		c = scheduler.Claim{Of: fmt.Sprint("vpp-bond/", id), Field: "bond.id", Value: id, Want: "an ID that no other bond has"}
 	case interfaces.Interface_VXLAN_TUNNEL:
 		c = vxlanClaim(v)
@@ -101,7 +104,7 @@ func greClaim(g *interfaces.GreLink) scheduler.Claim {
 func ipipClaim(v *interfaces.Interface) scheduler.Claim {
 	p := v.GetIpip()
 	return scheduler.Claim{
-		Of:    fmt.Sprintf("vpp-ipip/%s/%s/%d", canonical(p.GetSrcAddr()), cmp.Or(canonical(p.GetDstAddr()), "many"), v.GetVrf()),
+		Of:    fmt.Sprintf("vpp-ipip/%s/%s/%s/%d", p.GetTunnelMode(), canonical(p.GetSrcAddr()), cmp.Or(canonical(p.GetDstAddr()), "many"), v.GetVrf()),
 		Field: "ipip.dst_addr", Value: p.GetDstAddr(), Want: "other ends than those of another IPIP tunnel",
 	}
 }

@@ -33,6 +33,7 @@ func TestClaims(t *testing.T) {
 		{`type: AF_PACKET afpacket { linux_interface: "eth0" }`, `type: AF_PACKET afpacket { host_if_name: "eth0" }`, ""},
 		{`type: BOND_INTERFACE bond { mode: XOR }`, `type: BOND_INTERFACE bond { mode: LACP }`, "bond.id"},
 		{`type: BOND_INTERFACE bond { mode: XOR }`, `type: BOND_INTERFACE bond { mode: XOR id: 1 }`, ""},
+		{`type: BOND_INTERFACE bond { mode: XOR id: 4294967295 }`, `type: BOND_INTERFACE bond { mode: XOR id: 4294967295 }`, ""},
 		{vxlan, `type: VXLAN_TUNNEL vxlan { src_address: "10.0.0.1" dst_address: "::ffff:10.0.0.2" vni: 5 }`, ""},
 		{vxlan, vxlan, "vxlan.vni"},
 		{vxlan, vxlan + `vrf: 1`, ""},
@@ -43,6 +44,7 @@ func TestClaims(t *testing.T) {
 		{gre, `type: GRE_TUNNEL gre { tunnel_type: TEB src_addr: "10.0.0.1" dst_addr: "10.0.0.2" }`, ""},
 		{ipip, ipip + `enabled: true`, "ipip.dst_addr"},
 		{ipip, ipip + `vrf: 1`, ""},
+		{ipip, `type: IPIP_TUNNEL ipip { tunnel_mode: POINT_TO_MULTIPOINT src_addr: "10.0.0.1" dst_addr: "10.0.0.2" } `, ""},
 		{`type: SOFTWARE_LOOPBACK`, `type: SOFTWARE_LOOPBACK`, ""},
 		{`type: DPDK`, `type: DPDK`, ""},
 	} {

@@ -99,7 +99,7 @@ func lives() map[form]life {
 			value: `phys_address: "02:00:00:00:00:0a" mtu: 1500`, another: ``,
 			updated: []string{`phys_address: "02:00:00:00:00:0b"`, `mtu: 1400`},
 			equal:   []string{``, `phys_address: "02:00:00:00:00:0A" mtu: 1500`},
-			invalid: `sub: {} mtu: 9217 phys_address: "x" ip_addresses: ["1", "10.0.0.1/24", "10.0.0.1/24", "alloc:x/GW"]`,
+			invalid: `sub: {} mtu: 9217 phys_address: "x" ip_addresses: ["1", "10.0.0.1/24", "10.0.0.1/16", "alloc:x/GW"]`,
 			fields:  []string{"sub", "mtu", "phys_address", "ip_addresses[0]", "ip_addresses[2]", "ip_addresses[3]"},
 		},
 		{of: interfaces.Interface_SUB_INTERFACE}: {
@@ -229,7 +229,7 @@ func lives() map[form]life {
 			updated:   []string{`phys_address: "02:00:00:00:00:0b" bond: { id: 5 mode: LACP lb: L34 }`},
 			recreated: []string{`bond: { id: 5 mode: LACP lb: L2 }`, `bond: { id: 5 mode: XOR lb: L34 }`, `bond: { id: 7 mode: LACP lb: L34 }`},
 			equal:     []string{`bond: { id: 5 mode: LACP lb: L34 }`},
-			invalid:   `bond: { lb: 77 bonded_interfaces: {} bonded_interfaces: { name: "a" } bonded_interfaces: { name: "a" } }`,
+			invalid:   `bond: { lb: 77 bonded_interfaces: {} bonded_interfaces: { name: "a" } bonded_interfaces: { name: "a" is_passive: true } }`,
 			fields:    []string{"bond.mode", "bond.lb", "bond.bonded_interfaces[0].name", "bond.bonded_interfaces[2].name"},
 		},
 	}

@@ -27,15 +27,17 @@ func (h *handler) equivalent(_ string, old, new *interfaces.Interface) bool {
 		h.sameMAC(old, new) && h.sameMTU(old, new) && h.sameLink(old, new) && h.sameParts(old, new)
 }
 
-// sameParts compares what only makes derived values.
+// sameParts compares what only makes derived values, of which each counts once.
 func (h *handler) sameParts(old, new *interfaces.Interface) bool {
-	sorted := func(v *interfaces.Interface) []string { return slices.Sorted(slices.Values(v.GetIpAddresses())) }
-	members := func(v *interfaces.Interface) []*interfaces.BondLink_BondedInterface {
-		return slices.SortedFunc(slices.Values(v.GetBond().GetBondedInterfaces()), func(a, b *interfaces.BondLink_BondedInterface) int {
-			return strings.Compare(a.GetName(), b.GetName())
-		})
+	sorted := func(v *interfaces.Interface) []string {
+		return slices.Compact(slices.Sorted(slices.Values(v.GetIpAddresses())))
 	}
 	same := func(a, b *interfaces.BondLink_BondedInterface) bool { return proto.Equal(a, b) }
+	members := func(v *interfaces.Interface) []*interfaces.BondLink_BondedInterface {
+		return slices.CompactFunc(slices.SortedFunc(slices.Values(v.GetBond().GetBondedInterfaces()), func(a, b *interfaces.BondLink_BondedInterface) int {
+			return strings.Compare(a.GetName(), b.GetName())
+		}), same)
+	}
 	return h.vrfOf(old) == h.vrfOf(new) && slices.EqualFunc(members(old), members(new), same) && slices.Equal(sorted(old), sorted(new)) &&
 		proto.Equal(old.GetUnnumbered(), new.GetUnnumbered()) && old.GetSetDhcpClient() == new.GetSetDhcpClient() &&
 		proto.Equal(old.GetIp6Nd(), new.GetIp6Nd())

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -32,7 +33,7 @@ func (h *handler) validate(_ string, v *interfaces.Interface) error {
 	f.unnumbered(v)
 	f.addresses(v)
 	f.rx(v)
-	f.mac(v.GetPhysAddress(), h.kindOf(v).noMAC)
+	f.mac(v.GetPhysAddress())
 	if v.GetMtu() > mostMTU {
 		f.Add("mtu", v.GetMtu(), "at most %d", mostMTU)
 	}
@@ -63,16 +64,10 @@ func membersIn(v *interfaces.Interface) string {
 	return keys.MembersIn(v.GetName())
 }
 
-// mac checks a MAC address; one that is not used may be of a group.
-func (f *findings) mac(text string, unused bool) {
-	if text == "" {
-		return
-	}
-	switch mac, ok := parseMAC(text); {
-	case !ok:
+// mac checks a MAC address. VPP takes any, even that of a group.
+func (f *findings) mac(text string) {
+	if _, ok := parseMAC(text); !ok && text != "" {
 		f.Add("phys_address", text, `a MAC address, such as "02:00:00:00:00:01"`)
-	case mac[0]&1 != 0 && !unused:
-		f.Add("phys_address", text, "the MAC address of one device, with an even first byte")
 	}
 }
 
@@ -151,6 +146,9 @@ func (f *findings) unnumbered(v *interfaces.Interface) {
 func (f *findings) addresses(v *interfaces.Interface) {
 	var all []netip.Prefix
 	for i, addr := range v.GetIpAddresses() {
+		if slices.Contains(v.GetIpAddresses()[:i], addr) {
+			continue // said twice is said
+		}
 		field := fmt.Sprintf("ip_addresses[%d]", i)
 		if alloc.Is(addr) {
 			if ref, ok := alloc.Parse(addr); !ok || ref.Gateway || ref.InterfaceOr(v.GetName()) != v.GetName() {

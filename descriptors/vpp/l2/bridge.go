@@ -54,11 +54,14 @@ func (f *faults) members(all []*l2.BridgeDomain_Interface) {
 	for i, m := range all {
 		field := fmt.Sprintf("interfaces[%d].", i)
 		first, twice := seen[m.GetName()]
+		if twice && proto.Equal(m, all[first]) {
+			continue // said twice is said
+		}
 		switch {
 		case m.GetName() == "":
 			f.Add(field+"name", "", "the name of an interface")
 		case twice:
-			f.Add(field+"name", m.GetName(), "each interface once, it is also interfaces[%d]", first)
+			f.Add(field+"name", m.GetName(), "each interface once, it is interfaces[%d] too, in another way", first)
 		}
 		seen[m.GetName()] = i
 		if m.GetSplitHorizonGroup() > mostByte {
@@ -98,14 +101,15 @@ func recreateBridge(_ string, old, new *l2.BridgeDomain, _ BridgeMeta) bool {
 	return flagsOf(old) != flagsOf(new)
 }
 
-// sameMembers ignores the order.
+// sameMembers ignores the order, and who is said twice.
 func sameMembers(old, new *l2.BridgeDomain) bool {
+	same := func(a, b *l2.BridgeDomain_Interface) bool { return proto.Equal(a, b) }
 	sorted := func(v *l2.BridgeDomain) []*l2.BridgeDomain_Interface {
-		return slices.SortedFunc(slices.Values(v.GetInterfaces()), func(a, b *l2.BridgeDomain_Interface) int {
+		return slices.CompactFunc(slices.SortedFunc(slices.Values(v.GetInterfaces()), func(a, b *l2.BridgeDomain_Interface) int {
 			return cmp.Compare(a.GetName(), b.GetName())
-		})
+		}), same)
 	}
-	return slices.EqualFunc(sorted(old), sorted(new), func(a, b *l2.BridgeDomain_Interface) bool { return proto.Equal(a, b) })
+	return slices.EqualFunc(sorted(old), sorted(new), same)
 }
 
 // An arpEntry is an answer that a bridge domain gives to ARP by itself.

@@ -114,7 +114,7 @@ func TestBridgeDomainConforms(t *testing.T) {
 		},
 		Invalid: []conformance.Invalid[*l2.BridgeDomain]{
 			{Name: "all at once", Value: b(`mac_age: 256 interfaces: { split_horizon_group: 256 } interfaces: { name: "x" bridged_virtual_interface: true }
-				interfaces: { name: "x" bridged_virtual_interface: true } arp_termination_table: {}`),
+				interfaces: { name: "x" bridged_virtual_interface: true split_horizon_group: 1 } arp_termination_table: {}`),
 				Fields: []string{"name", "mac_age", "interfaces[0].name", "interfaces[0].split_horizon_group", "interfaces[2].name",
 					"interfaces[2].bridged_virtual_interface", "arp_termination_table[0].ip_address", "arp_termination_table[0].phys_address"}},
 			{Name: "zone", Value: b(`name: "a" arp_termination_table: { ip_address: "fe80::1%if1" phys_address: "02:00:00:00:00:0a" }`),

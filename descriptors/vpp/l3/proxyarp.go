@@ -64,16 +64,10 @@ func validateProxy(_ string, v *l3.ProxyARP) error {
 			f.Add(field+"last_ip_addr", r.GetLastIpAddr(), "no lower address than first_ip_addr")
 		}
 	}
-	seen := map[string]int{}
 	for i, one := range v.GetInterfaces() {
-		field, name := fmt.Sprintf("interfaces[%d].name", i), one.GetName()
-		if name == "" {
-			f.Add(field, "", "the name of an interface")
+		if one.GetName() == "" {
+			f.Add(fmt.Sprintf("interfaces[%d].name", i), "", "the name of an interface")
 		}
-		if first, twice := seen[name]; twice {
-			f.Add(field, name, "each interface once, it is also interfaces[%d]", first)
-		}
-		seen[name] = i
 	}
 	return f.Err()
 }
@@ -95,7 +89,7 @@ func rangesOf(v *l3.ProxyARP) []arp.ProxyArp {
 	return out
 }
 
-// equivalentProxy ignores orders.
+// equivalentProxy ignores orders, and what is said twice.
 func equivalentProxy(_ string, old, new *l3.ProxyARP) bool {
 	names := func(v *l3.ProxyARP) []string {
 		var out []string
@@ -103,7 +97,7 @@ func equivalentProxy(_ string, old, new *l3.ProxyARP) bool {
 			out = append(out, one.GetName())
 		}
 		slices.Sort(out)
-		return out
+		return slices.Compact(out)
 	}
 	a, b := rangesOf(old), rangesOf(new)
 	return len(without(a, b)) == 0 && len(without(b, a)) == 0 && slices.Equal(names(old), names(new))
