@@ -88,7 +88,7 @@ func (e *Events) TakeLease([]byte) { e.leases.wake() }
 // all is read anew.
 func (e *Events) Subscribe(ctx context.Context, c *conn.Conn) error {
 	if e.orphans.connected(c.PID()) {
-		e.links.h.remains.forget()
+		e.links.h.startedAnew()
 	}
 	e.change(func() { clear(e.news) })
 	return c.Call(ctx, &vppif.WantInterfaceEvents{EnableDisable: 1}, &vppif.WantInterfaceEventsReply{})

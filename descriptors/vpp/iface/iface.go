@@ -165,6 +165,8 @@ type handler struct {
 	owners  map[uint32]string // names by index, of what stood when it was last looked at
 	left    map[string]uint32 // index by name, of what we have deleted
 	strays  map[uint32]*found // by index, as they were last looked at
+	seen    bool              // since VPP was started or we were, interfaces have been looked at
+	old     bool              // some had names then: VPP was used before
 	awaited map[string]bool   // parents, by name, which sub-interfaces wait for to be enabled
 	entered map[string]string // key of a VRF by interface: those that were entered, and not left
 	// newcomers are those that were just made, by name: they are in no VRF but 0.

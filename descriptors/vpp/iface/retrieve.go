@@ -293,6 +293,9 @@ func (h *handler) spelled(p netip.Prefix, wanted *interfaces.Interface) string {
 func (h *handler) rememberAll(all []*found) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if !h.seen {
+		h.seen, h.old = true, slices.ContainsFunc(all, func(f *found) bool { return f.details.Tag != "" })
+	}
 	h.made, h.owners = make(map[string]uint32, len(all)), make(map[uint32]string, len(all))
 	clear(h.left)
 	clear(h.newcomers)

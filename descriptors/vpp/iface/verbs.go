@@ -35,6 +35,7 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	h.owns(v.GetName(), index)
 	meta := Meta{Index: index, VRF: v.GetVrf(), TAPHost: tapHost(v)}
 	settings := h.settings(meta, v)
+	h.doubtAutoconf(index)
 	err = h.remains.sweep(ctx, index, h.remains.of(index), "")
 	if err == nil {
 		meta, err = h.introduce(ctx, meta, v, settings)
@@ -240,6 +241,14 @@ func (h *handler) owns(name string, index uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.owners[index] = name
+}
+
+// startedAnew forgets what VPP has forgotten.
+func (h *handler) startedAnew() {
+	h.remains.forget()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen, h.old = false, false
 }
 
 // lastIndex is the index that an interface has or, if it is gone by itself, had.

@@ -91,7 +91,8 @@ func placeOf(v *l2.FIBEntry) string {
 	return v.GetBridgeDomain() + "/" + mac.String()
 }
 
-// entryOf is an entry as a value; nil: its bridge domain or its interface is gone.
+// entryOf is an entry as a value; nil: its bridge domain is gone. An interface that is gone has no
+// name.
 func entryOf(d vppl2.L2FibTableDetails, bridges, names map[uint32]string) *l2.FIBEntry {
 	v := &l2.FIBEntry{
 		PhysAddress: d.Mac.String(), BridgeDomain: bridges[d.BdID],
@@ -104,9 +105,7 @@ func entryOf(d vppl2.L2FibTableDetails, bridges, names map[uint32]string) *l2.FI
 		v.Action = l2.FIBEntry_DROP
 		return v
 	}
-	if v.OutgoingInterface = names[uint32(d.SwIfIndex)]; v.OutgoingInterface == "" {
-		return nil
-	}
+	v.OutgoingInterface = names[uint32(d.SwIfIndex)]
 	return v
 }
 

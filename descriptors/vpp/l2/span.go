@@ -3,6 +3,7 @@ package l2
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/span"
@@ -100,8 +101,25 @@ func (h *handler) readSpans(ctx context.Context) ([]*interfaces.Span, error) {
 			from, to := names[uint32(d.SwIfIndexFrom)], names[uint32(d.SwIfIndexTo)]
 			if from != "" && to != "" {
 				out = append(out, &interfaces.Span{InterfaceFrom: from, InterfaceTo: to, Direction: interfaces.Span_Direction(d.State), IsL2: d.IsL2})
+			} else if err := h.mirrorStays(ctx, d, from == ""); err != nil {
+				return nil, err
 			}
 		}
 	}
 	return out, nil
+}
+
+// mirrorStays notes a mirror from an interface that is gone, or to one: it ends when another has
+// got the index.
+func (h *handler) mirrorStays(ctx context.Context, d span.SwInterfaceSpanDetails, from bool) error {
+	gone := d.SwIfIndexTo
+	if from {
+		gone = d.SwIfIndexFrom
+	}
+	what := fmt.Sprint("mirror ", d.SwIfIndexFrom, " ", d.SwIfIndexTo, " ", d.IsL2)
+	return h.Interfaces.Remains().Left(ctx, h.API, uint32(gone), what, func(ctx context.Context, _ interface_types.InterfaceIndex) error {
+		return h.API.Call(ctx, &span.SwInterfaceSpanEnableDisable{
+			SwIfIndexFrom: d.SwIfIndexFrom, SwIfIndexTo: d.SwIfIndexTo, State: span.SPAN_STATE_API_DISABLED, IsL2: d.IsL2,
+		}, &span.SwInterfaceSpanEnableDisableReply{})
+	})
 }

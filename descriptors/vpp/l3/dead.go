@@ -19,7 +19,9 @@ import (
 )
 
 // VPP keeps a path by an interface that somebody has deleted, and gives it to the interface
-// that gets the index next; and it refuses whatever names an interface that it does not have.
+// that gets the index next; and it refuses whatever names an interface that it does not have. It dies of a path that is taken
+// away alone while another of its prefix is by an index that nobody has (VPP fib_path.c,
+// fib_path_resolve): so none is that may be among such.
 
 // dropDead takes away the path of a route by the interface that had an index, and those by
 // others that VPP has no more. The prefix is given its other paths anew, or goes if there
@@ -48,6 +50,37 @@ func (h handler) dropDead(ctx context.Context, v *l3.Route, by uint32) error {
 		}
 	}
 	return h.API.Call(ctx, &ip.IPRouteAddDel{IsAdd: len(route.Paths) > 0, Route: route}, &ip.IPRouteAddDelReply{})
+}
+
+// dropAllDead takes away the paths by interfaces that are gone, whosever they are, and returns the
+// others. Interfaces are to have been read back.
+func (h handler) dropAllDead(ctx context.Context, all []path) ([]path, error) {
+	gone := map[uint32]bool{none: false}
+	for _, meta := range h.Interfaces.All() {
+		gone[meta.Index] = false
+	}
+	var dead []path
+	for _, p := range all {
+		if _, known := gone[p.out]; !known {
+			stands, err := h.stands(ctx, interface_types.InterfaceIndex(p.out))
+			if err != nil {
+				return nil, err
+			}
+			gone[p.out] = !stands
+		}
+		if gone[p.out] {
+			dead = append(dead, p)
+		}
+	}
+	for _, p := range dead {
+		if err := h.dropDead(ctx, p.value(map[uint32]string{p.out: "gone"}), p.out); err != nil {
+			return nil, err
+		}
+	}
+	if len(dead) > 0 {
+		all = slices.DeleteFunc(all, func(p path) bool { return gone[p.out] })
+	}
+	return all, nil
 }
 
 // isOf tells whether a path is that of a route by the interface of an index; none: of none.

@@ -166,14 +166,15 @@ func (h handler) confirm(ctx context.Context, v *l3.Route, by uint32) error {
 // deleteRoute takes away the path alone: others may have the same prefix. One by an
 // interface that somebody has deleted is still there.
 func (h handler) deleteRoute(ctx context.Context, _ string, v *l3.Route, _ struct{}) error {
-	by, known := none, true
+	by, stands := none, true
 	if out := v.GetOutgoingInterface(); out != "" {
-		if by, known = h.indexOf(out); !known {
-			by = none
+		_, stands = h.Interfaces.Get(out)
+		if index, known := h.indexOf(out); known {
+			by = index
 		}
 	}
 	err := error(api.NO_MATCHING_INTERFACE)
-	if known {
+	if stands {
 		err = h.changeRoute(ctx, v, by, false)
 	}
 	if errors.Is(err, api.NO_MATCHING_INTERFACE) {
@@ -223,8 +224,12 @@ func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Wanted[*
 			yield(found{}, err)
 			return
 		}
-		names := h.namesByIndex()
 		ahead.Wait()
+		if all, err = h.dropAllDead(ctx, all); err != nil {
+			yield(found{}, err)
+			return
+		}
+		names := h.namesByIndex()
 		for _, p := range all {
 			if f, ok := known.found(p, names); ok && !yield(f, nil) {
 				return

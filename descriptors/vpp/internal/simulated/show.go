@@ -105,7 +105,7 @@ func (r *reader) dhcpClients() (lines []string) {
 		if d.Lease.MaskWidth != 0 {
 			state = fmt.Sprintf("addr %s/%d gw %s", vppwire.Addr(d.Lease.HostAddress), d.Lease.MaskWidth, vppwire.Addr(d.Lease.RouterAddress))
 		}
-		lines = append(lines, names[uint32(d.Client.SwIfIndex)]+" "+state)
+		lines = append(lines, named(names, uint32(d.Client.SwIfIndex))+" "+state)
 	}
 	return lines
 }
