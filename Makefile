@@ -35,7 +35,7 @@ test: needs ## all tests; what the machine lacks skips loudly, and fails when CI
 test-vpp: ## what the simulated VPP is held to and what rests on it, on a real one: VPP=binary (as in PATH); or VPP_SOCKET of one that runs
 	@export VPP="$${VPP:-$$(command -v vpp)}"; if [ -n "$$VPP_SOCKET" ]; then \
 		VPP= go test -count=1 -timeout 20m ./internal/vppsim -run '^TestBehaviour$$'; elif [ -n "$$VPP" ]; then \
-		go test -count=1 -p 1 -timeout 30m ./internal/vppsim ./descriptors/vpp/iface ./descriptors/vpp/l2 ./descriptors/vpp/l3 ./descriptors/vpp && \
+		go test -count=1 -p 1 -timeout 30m ./internal/vppsim ./descriptors/vpp/conn ./descriptors/vpp/iface ./descriptors/vpp/l2 ./descriptors/vpp/l3 ./descriptors/vpp && \
 		go test -count=1 ./cmd/agent -run '^TestScripts$$/^(dhcp|afpacket)$$'; else \
 		echo "SKIPPED: there is no vpp in PATH; give VPP=/path/of/vpp, or VPP_SOCKET=/run/vpp/api.sock"; fi
 

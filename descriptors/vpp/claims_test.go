@@ -17,7 +17,7 @@ const interfacesPrefix = "config/vpp/v2/interfaces/"
 func TestOneOfTwoHasIt(t *testing.T) { onEachVPP(t, oneOfTwoHasIt) }
 
 func oneOfTwoHasIt(t *testing.T, vpp *simulated.VPP) {
-	pairs := map[string]string{ // by what is asked for, where the simulated one tells
+	pairs := map[string]string{ // by what is asked for
 		"tap_create_v3":        `"type":"TAP","tap":{"version":2,"host_if_name":"kp-claimed"}`,
 		"create_vlan_subif":    `"type":"SUB_INTERFACE","sub":{"parent_name":"parent","sub_id":7}`,
 		"gre_tunnel_add_del":   `"type":"GRE_TUNNEL","gre":{"tunnel_type":"L3","src_addr":"10.0.0.1","dst_addr":"10.0.0.2"}`,
@@ -41,7 +41,7 @@ func oneOfTwoHasIt(t *testing.T, vpp *simulated.VPP) {
 		if !errors.Is(err, scheduler.ErrInvalid) || !strings.Contains(err.Error(), "(see "+first+")") {
 			t.Errorf("%s: it says %v", asked, err)
 		}
-		if n := requests(vpp, asked); vpp.Sim != nil && n != 1 {
+		if n := requests(vpp, asked); n != 1 {
 			t.Errorf("VPP is asked %d times for %s", n, asked)
 		}
 		a.expectState(first, kvscheduler.ValueState_CONFIGURED)

@@ -1,15 +1,12 @@
 package vpp_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	vppif "go.fd.io/govpp/binapi/interface"
 
-	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
@@ -76,31 +73,22 @@ func interfacesOfEachType(t *testing.T, vpp *simulated.VPP) {
 }
 
 // TestWhatOthersDeleteComesBack has somebody else set an interface down, and delete it.
-func TestWhatOthersDeleteComesBack(t *testing.T) {
-	sim, socket := startSim(t)
-	a := startAgent(t, socket)
+func TestWhatOthersDeleteComesBack(t *testing.T) { onEachVPP(t, whatOthersDeleteComesBack) }
+
+func whatOthersDeleteComesBack(t *testing.T, vpp *simulated.VPP) {
+	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
 	a.want(false, network()...)
-	awaits(t, sim, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
+	awaits(t, vpp, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
 	a.awaitState("vpp/interface/loop1/link-state/UP", kvscheduler.ValueState_OBTAINED)
 
-	other, err := conn.Dial(t.Context(), socket, "other")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- other.Run(context.Background()) }()
-	defer func() { other.Close(errors.New("the test is over")); <-ended }()
-	if err := other.Call(t.Context(), &vppif.SwInterfaceSetFlags{SwIfIndex: 1}, &vppif.SwInterfaceSetFlagsReply{}); err != nil {
-		t.Fatal(err)
-	}
+	other := vpp.Dial()
+	vpp.Ask(other, &vppif.SwInterfaceSetFlags{SwIfIndex: 1}, &vppif.SwInterfaceSetFlagsReply{})
 	a.awaitState("vpp/interface/loop1/link-state/DOWN", kvscheduler.ValueState_OBTAINED)
 
-	if err := other.Call(t.Context(), &vppif.DeleteLoopback{SwIfIndex: 1}, &vppif.DeleteLoopbackReply{}); err != nil {
-		t.Fatal(err)
-	}
-	awaits(t, sim, "show interface", "1 loop0 loop1 up 5 10.1.0.1/24")
-	awaits(t, sim, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
+	vpp.Ask(other, &vppif.DeleteLoopback{SwIfIndex: 1}, &vppif.DeleteLoopbackReply{})
+	awaits(t, vpp, "show interface", "1 loop0 loop1 up 5 10.1.0.1/24")
+	awaits(t, vpp, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
 	a.awaitState("vpp/interface/loop1/link-state/UP", kvscheduler.ValueState_OBTAINED)
 }
 

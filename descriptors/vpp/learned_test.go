@@ -12,8 +12,9 @@ import (
 
 // TestWhatVPPHasByItselfIsInNobodysWay has VPP know more than what is declared: the FIB
 // entry of a BVI, a neighbour that it has learned. Interfaces go all the same.
-func TestWhatVPPHasByItselfIsInNobodysWay(t *testing.T) {
-	vpp := simulated.Start(t, "")
+func TestWhatVPPHasByItselfIsInNobodysWay(t *testing.T) { onEachVPP(t, whatVPPHasByItselfIsInNobodysWay) }
+
+func whatVPPHasByItselfIsInNobodysWay(t *testing.T, vpp *simulated.VPP) {
 	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
 	values := []string{
@@ -27,8 +28,8 @@ func TestWhatVPPHasByItselfIsInNobodysWay(t *testing.T) {
 	a.want(true, values...)
 	a.want(false, loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK"}`)
 	a.want(true)
-	awaits(t, vpp.Sim, "show interface", "addresses 0 local0 down 0")
-	if left := vpp.Sim.Show("show bridge-domain"); left != "" {
+	awaits(t, vpp, "show interface", "addresses 0 local0 down 0")
+	if left := vpp.Show("show bridge-domain"); left != "" {
 		t.Errorf("left behind:\n%s", left)
 	}
 }

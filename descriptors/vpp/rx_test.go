@@ -50,6 +50,7 @@ func howInterfacesReceive(t *testing.T, vpp *simulated.VPP) {
 		}, func() string { return fmt.Sprintf("its queues are %+v, want thread %d, %s", got, thread, mode) })
 	}
 
+	vpp.Watch()
 	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
 	a.want(true, key, declared("true", rx))
@@ -94,6 +95,7 @@ func TestNoWorkers(t *testing.T) {
 	for _, release := range simulated.Releases() {
 		t.Run(release, func(t *testing.T) {
 			vpp := simulated.Start(t, release)
+			vpp.Watch()
 			a := startAgent(t, vpp.Socket)
 			awaitReady(t, a)
 			const key, base = "config/vpp/v2/interfaces/tap1", "vpp/interface/tap1/rx-placement/queue/0"

@@ -63,7 +63,11 @@ func onEachRelease(t *testing.T, story func(t *testing.T, sim *vppsim.Sim, socke
 // onEachVPP tells a story to a simulated VPP of each release, or to the real one.
 func onEachVPP(t *testing.T, story func(t *testing.T, vpp *simulated.VPP)) {
 	for _, release := range simulated.Releases() {
-		t.Run(release, func(t *testing.T) { story(t, simulated.Start(t, release)) })
+		t.Run(release, func(t *testing.T) {
+			vpp := simulated.Start(t, release)
+			vpp.Watch()
+			story(t, vpp)
+		})
 	}
 }
 
@@ -221,7 +225,7 @@ func restartOfTheAgentDoesNothing(t *testing.T, vpp *simulated.VPP) {
 	expectOnlyReads(t, vpp)
 }
 
-// expectOnlyReads checks that nothing was asked of the simulated VPP since its counts
+// expectOnlyReads checks that nothing was asked of a VPP since its counts
 // were last taken that changes it.
 func expectOnlyReads(t *testing.T, sim shown) {
 	t.Helper()

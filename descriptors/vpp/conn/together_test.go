@@ -11,6 +11,7 @@ import (
 	"go.fd.io/govpp/binapi/l2"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/vppsim"
 )
 
@@ -20,8 +21,9 @@ func tables(of interface_types.InterfaceIndex, reply *vppif.SwInterfaceGetTableR
 
 // TestTogether has requests sent at once, of which some are dumps and one is refused: all are answered.
 func TestTogether(t *testing.T) {
-	sim, socket := start(t, vppsim.Options{})
-	c := dial(t, socket)
+	vpp := simulated.Start(t, simulated.Newest())
+	vpp.Watch()
+	c := dial(t, vpp.Socket)
 	var loop vppif.CreateLoopbackReply
 	if err := c.Call(t.Context(), &vppif.CreateLoopback{}, &loop); err != nil {
 		t.Fatal(err)
@@ -40,7 +42,7 @@ func TestTogether(t *testing.T) {
 		list(9, &nobody),
 		tables(loop.SwIfIndex, &vppif.SwInterfaceGetTableReply{}),
 	}
-	sim.Counts()
+	vpp.Counts()
 	if err := c.Together(t.Context(), steps...); !errors.Is(err, api.INVALID_SW_IF_INDEX) {
 		t.Errorf("the error is %v", err)
 	}
@@ -52,7 +54,7 @@ func TestTogether(t *testing.T) {
 	if len(all) != 2 || len(none) != 0 || len(one) != 1 || one[0].Tag != "a" || len(nobody) != 0 {
 		t.Errorf("details are %v, %v, %v, %v", all, none, one, nobody)
 	}
-	if n := sim.Counts()["control_ping"]; n != 0 {
+	if n := vpp.Counts()["control_ping"]; n != 0 {
 		t.Errorf("VPP was pinged %d times", n)
 	}
 	if err := c.Together(t.Context()); err != nil {
@@ -63,14 +65,15 @@ func TestTogether(t *testing.T) {
 // TestTogetherIsCut has the connection end at each of some requests in turn: of what may have been
 // answered each step says whether it was.
 func TestTogetherIsCut(t *testing.T) {
-	sim, socket := start(t, vppsim.Options{})
+	vpp := simulated.Start(t, simulated.Newest())
+	vpp.Watch()
 	for n := range 3 {
-		c := dial(t, socket)
+		c := dial(t, vpp.Socket)
 		steps := make([]*conn.Step, 3)
 		for i := range steps {
 			steps[i] = tables(0, &vppif.SwInterfaceGetTableReply{})
 		}
-		sim.DropAt(n+1, true)
+		vpp.DropAt(n+1, true)
 		if err := c.Together(t.Context(), steps...); !errors.Is(err, conn.ErrCut) {
 			t.Errorf("cut at %d: %v", n, err)
 		}

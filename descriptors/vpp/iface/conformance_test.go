@@ -244,9 +244,7 @@ func TestKindsConform(t *testing.T) {
 			if !tried {
 				t.Fatal("it is tried nowhere: give it a line in lives")
 			}
-			if l.device {
-				testkit.Need(t, "hardware, or a simulated VPP", !slices.Contains(simulated.Releases(), simulated.Real))
-			}
+			l.need(t)
 			onEach(t, (*handler).descriptor, l.suite(t, kind))
 		})
 	}
@@ -287,6 +285,12 @@ func (l life) suite(t *testing.T, kind form) conformance.Suite[*interfaces.Inter
 	return s
 }
 
+// need skips what is on hardware where VPP is a real one.
+func (l life) need(t *testing.T) {
+	t.Helper()
+	testkit.Need(t, "hardware, or a simulated VPP", !l.device || !slices.Contains(simulated.Releases(), simulated.Real))
+}
+
 // missing is the link, if there is to be one.
 func (l life) missing(kind form) []string {
 	if link := kinds()[kind].link; link != "" {
@@ -322,7 +326,7 @@ func TestMembershipInVRFConforms(t *testing.T) {
 
 // TestInheritedVRF has the lender in a VRF with IPv6 alone.
 func TestInheritedVRF(t *testing.T) {
-	h, vpp := onVPP(t, "")
+	h, vpp := onVPP(t, simulated.Newest())
 	d := h.vrfDescriptor()
 	for _, v := range []keys.VRF{{Interface: base, ID: 5, IPv6: true}, {Interface: other, From: base}} {
 		if _, err := d.Create(t.Context(), v.Key(), &emptypb.Empty{}); err != nil {

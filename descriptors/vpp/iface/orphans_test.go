@@ -36,7 +36,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	vpp := simulated.StartWith(t, vppsim.Options{Hardware: []string{nic}})
+	vpp := simulated.StartWith(t, vppsim.Options{Release: simulated.Newest(), Hardware: []string{nic}})
 	other := vpp.Dial()
 	for range 2 {
 		vpp.Loopback(other, "")
@@ -44,6 +44,7 @@ func newRig(t *testing.T) *rig {
 	for _, ipv6 := range []bool{false, true} {
 		vpp.Ask(other, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: 5, IsIP6: ipv6}}, &ip.IPTableAddDelReply{})
 	}
+	vpp.Watch()
 	return startRig(t, vpp, time.Millisecond)
 }
 
@@ -147,7 +148,7 @@ func (r *rig) expect(want string) {
 // page is what VPP shows of interfaces, without their indexes.
 func (r *rig) page() string {
 	var b strings.Builder
-	for line := range strings.Lines(r.vpp.Sim.Show("show interface")) {
+	for line := range strings.Lines(r.vpp.Show("show interface")) {
 		b.WriteString(strings.Join(strings.Fields(line)[1:], " ") + "\n")
 	}
 	return b.String()
@@ -155,9 +156,9 @@ func (r *rig) page() string {
 
 // messages is how many messages VPP gets while something is done.
 func (r *rig) messages(do func()) (n int) {
-	r.vpp.Sim.Counts()
+	r.vpp.Counts()
 	do()
-	for _, count := range r.vpp.Sim.Counts() {
+	for _, count := range r.vpp.Counts() {
 		n += count
 	}
 	return n
@@ -171,6 +172,7 @@ func TestConnectionBreaksAtAnyMessage(t *testing.T) {
 	for kind := range kinds() {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
+			lives[kind].need(t)
 			v := lives[kind].suite(t, kind).Values[0].Value
 			r := newRig(t)
 			r.declare()
@@ -179,10 +181,10 @@ func TestConnectionBreaksAtAnyMessage(t *testing.T) {
 			made := r.page()
 			leave := r.messages(func() { r.declare(); r.expect(bare) })
 			for n := range 2 * max(come, leave) {
-				r.vpp.Sim.DropAt(n/2+1, n%2 == 1)
+				r.vpp.DropAt(n/2+1, n%2 == 1)
 				r.declare(v)
 				r.expect(made)
-				r.vpp.Sim.DropAt(n/2+1, n%2 == 1)
+				r.vpp.DropAt(n/2+1, n%2 == 1)
 				r.declare()
 				r.expect(bare)
 			}
@@ -198,6 +200,7 @@ func TestAgentEndsAtAnyMessage(t *testing.T) {
 	for kind, k := range kinds() {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
+			lives[kind].need(t)
 			v := lives[kind].suite(t, kind).Values[0].Value
 			r := newRig(t)
 			r.declare()
@@ -227,10 +230,10 @@ func (r *rig) endsAt(n int, done bool, values ...*interfaces.Interface) {
 	r.stop()
 	*r = *startRig(r.T, r.vpp, time.Hour)
 	r.ready()
-	r.vpp.Sim.DropAt(n, done)
+	r.vpp.DropAt(n, done)
 	r.commit(values...)
 	r.stop()
-	r.vpp.Sim.DropAt(0, false)
+	r.vpp.DropAt(0, false)
 	*r = *startRig(r.T, r.vpp, time.Hour)
 	r.ready()
 }
@@ -248,7 +251,11 @@ func TestManyAreLostAtOnce(t *testing.T) {
 	r.declare()
 	bare := r.page()
 	var all []*interfaces.Interface
+	real := r.vpp.Sim == nil
 	for kind, life := range lives() {
+		if life.device && real {
+			continue
+		}
 		v := life.suite(t, kind).Values[0].Value
 		if v.GetName() == "if1" { // others have names that say more
 			v.Name = strings.ReplaceAll(kind.String(), " ", "_")
@@ -259,7 +266,7 @@ func TestManyAreLostAtOnce(t *testing.T) {
 		all = append(all, testkit.Parse[*interfaces.Interface](t, fmt.Sprintf(`name: "loop%d" type: SOFTWARE_LOOPBACK`, i)))
 	}
 	for n := 1; n < 2*len(all); n += 3 {
-		r.vpp.Sim.DropAt(n, true)
+		r.vpp.DropAt(n, true)
 		r.declare(all...)
 		names := map[string]int{}
 		for line := range strings.Lines(r.page()) {
@@ -270,11 +277,14 @@ func TestManyAreLostAtOnce(t *testing.T) {
 				t.Errorf("%s is there %d times", v.GetName(), names[v.GetName()])
 			}
 		}
-		made := len(all) - 1 // hardware was there
+		made := len(all)
+		if !real {
+			made-- // hardware was there
+		}
 		if got, want := strings.Count(r.page(), "\n"), strings.Count(bare, "\n")+made; got != want {
 			t.Errorf("VPP has %d lines, want %d:\n%s", got, want, r.page())
 		}
-		r.vpp.Sim.DropAt(0, false)
+		r.vpp.DropAt(0, false)
 		r.declare()
 		r.expect(bare)
 	}

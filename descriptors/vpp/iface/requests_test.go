@@ -4,6 +4,7 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -12,7 +13,9 @@ import (
 // TestRequestsOfAnInterface counts what VPP is asked for an interface with all that is derived from
 // it, to read it back, and when it moves.
 func TestRequestsOfAnInterface(t *testing.T) {
-	h, vpp := onVPP(t, "")
+	h, vpp := onVPP(t, simulated.Newest())
+	vpp.Watch()
+	h.API = vpp.Dial()
 	asked := func(what string, want map[string]int) {
 		t.Helper()
 		if got := vpp.Counts(); !maps.Equal(got, want) {

@@ -7,6 +7,7 @@ import (
 	vppif "go.fd.io/govpp/binapi/interface"
 	vppl2 "go.fd.io/govpp/binapi/l2"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -15,7 +16,7 @@ import (
 // TestWhatNoValueCanBe has somebody make and tag an interface of a sort that is none of ours:
 // it is theirs, and who declares its name is told why it cannot be replaced.
 func TestWhatNoValueCanBe(t *testing.T) {
-	h, vpp := onVPP(t, "")
+	h, vpp := onVPP(t, simulated.Newest())
 	c := vpp.Dial()
 	var bvi vppl2.BviCreateReply
 	vpp.Ask(c, &vppl2.BviCreate{UserInstance: ^uint32(0)}, &bvi)

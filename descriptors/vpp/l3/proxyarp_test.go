@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
@@ -13,7 +14,7 @@ import (
 // TestLifeOfProxyARP has each version follow the one before, and the last one go. Each
 // verb is called twice, as after an answer that was lost.
 func TestLifeOfProxyARP(t *testing.T) {
-	h, _ := onVPP(t, "")
+	h, _ := onVPP(t, simulated.Newest())
 	d := h.proxyDescriptor()
 	var old *l3.ProxyARP
 	for _, text := range []string{

@@ -29,12 +29,19 @@ func Releases() []string {
 	return []string{"22.02", "23.06", "24.10", "25.10", "26.06"}
 }
 
+// Newest is the newest of Releases.
+func Newest() string {
+	all := Releases()
+	return all[len(all)-1]
+}
+
 // A VPP is a simulated one, or the real one. Its methods end the test when they fail.
 type VPP struct {
 	testing.TB
 	Sim    *vppsim.Sim // nil: it is real
 	Socket string
 	real   *testkit.VPP
+	line   *line // to the real one; nil: there is none
 }
 
 // Start starts a VPP that poses as release, or the real one; empty: the newest simulated one.
@@ -83,13 +90,40 @@ func (v *VPP) Kill() {
 	}
 }
 
-// Counts are how often each message was asked for since they were last taken; a real VPP
-// does not tell.
-func (v *VPP) Counts() map[string]int {
-	if v.Sim != nil {
-		return v.Sim.Counts()
+// Watch has what goes to a real VPP by Socket be counted from now on, so that it can be cut.
+func (v *VPP) Watch() {
+	v.Helper()
+	if v.Sim == nil {
+		v.line, v.Socket = startLine(v, v.real.Socket)
 	}
-	return nil
+}
+
+// DropAt closes the connection by which the n-th message from now on comes, before it is
+// served or, if done, after; 0 ends that. A real VPP has to be watched.
+func (v *VPP) DropAt(n int, done bool) {
+	if v.Sim != nil {
+		v.Sim.DropAt(n, done)
+		return
+	}
+	v.line.mu.Lock()
+	defer v.line.mu.Unlock()
+	v.line.cutAt, v.line.done = n, done
+}
+
+// Counts are how often each message was asked for since they were last taken; of a real VPP
+// that is not watched nobody knows.
+func (v *VPP) Counts() map[string]int {
+	switch {
+	case v.Sim != nil:
+		return v.Sim.Counts()
+	case v.line == nil:
+		return nil
+	}
+	v.line.mu.Lock()
+	defer v.line.mu.Unlock()
+	out := v.line.counts
+	v.line.counts = map[string]int{}
+	return out
 }
 
 // Show is a page of what VPP has, as the simulated one shows it.
@@ -98,7 +132,7 @@ func (v *VPP) Show(page string) string {
 	if v.Sim != nil {
 		return v.Sim.Show(page)
 	}
-	c, err := conn.Dial(context.Background(), v.Socket, "show")
+	c, err := conn.Dial(context.Background(), v.real.Socket, "show")
 	if err != nil {
 		return err.Error() // it may be about to start
 	}
