@@ -1,9 +1,11 @@
 package vpp_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
 
@@ -32,5 +34,33 @@ func saidTwiceIsSaid(t *testing.T, vpp *simulated.VPP) {
 	again := startAgent(t, vpp.Socket)
 	awaitReady(t, again)
 	again.want(true, all...)
+	expectOnlyReads(t, vpp)
+}
+
+// TestLinkLocalAddresses has one that VPP takes and does not list, and one that it refuses: for that
+// the interface need not go.
+func TestLinkLocalAddresses(t *testing.T) { onEachVPP(t, linkLocalAddresses) }
+
+func linkLocalAddresses(t *testing.T, vpp *simulated.VPP) {
+	const good, bad = "vpp/interface/good/address/static/fe80::5/128", "vpp/interface/bad/address/static/fe80::6/64"
+	all := []string{
+		interfacesPrefix + "good", `{"name":"good","type":"SOFTWARE_LOOPBACK","ip_addresses":["fd00:1::1/64","fe80::5/128"]}`,
+		interfacesPrefix + "bad", `{"name":"bad","type":"SOFTWARE_LOOPBACK","ip_addresses":["fd00:2::1/64","fe80::6/64"]}`,
+	}
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	_, err := a.declare(true, all...)
+	if fields := models.Fields(err); !slices.Equal(fields, []string{"ip_addresses"}) {
+		t.Errorf("it says %v", err)
+	}
+	a.expectState(good, kvscheduler.ValueState_CONFIGURED)
+	a.expectState(bad, kvscheduler.ValueState_INVALID)
+	a.expectState("vpp/interface/bad/address/static/fd00:2::1/64", kvscheduler.ValueState_CONFIGURED)
+	a.stop()
+	vpp.Counts()
+	again := startAgent(t, vpp.Socket)
+	awaitReady(t, again)
+	again.declare(true, all...)
+	again.expectState(good, kvscheduler.ValueState_CONFIGURED)
 	expectOnlyReads(t, vpp)
 }

@@ -25,6 +25,7 @@ func addressMessages() []entry {
 			}
 			return errno
 		}),
+		on(func(q *ip.SwInterfaceIP6GetLinkLocalAddress) index { return q.SwIfIndex }, linkLocalOf),
 		call(setUnnumbered),
 		dump(func(w *world, q *ip.IPUnnumberedDump, yield func(ip.IPUnnumberedDetails)) {
 			for _, i := range w.interfaces.sorted() {
@@ -85,6 +86,22 @@ func (i *iface) changeLinkLocal(p netip.Prefix, add bool) errno {
 		return api.ADDRESS_LENGTH_MISMATCH
 	}
 	i.linkLocal = p.Addr()
+	return ok
+}
+
+// linkLocalOf: one that has an address of IPv6, but was given none of the link, makes that of its MAC address
+// (VPP ip6_link.c, ip6_link_enable).
+func linkLocalOf(_ *world, i *iface, _ *ip.SwInterfaceIP6GetLinkLocalAddress, r *ip.SwInterfaceIP6GetLinkLocalAddressReply) errno {
+	has := func(p netip.Prefix) bool { return p.Addr().Is6() }
+	switch {
+	case i.linkLocal.IsValid():
+		r.IP = i.linkLocal.As16()
+	case !slices.ContainsFunc(i.addresses, has):
+		return api.IP6_NOT_ENABLED
+	default:
+		m := i.mac
+		r.IP = [16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]}
+	}
 	return ok
 }
 

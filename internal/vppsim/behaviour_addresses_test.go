@@ -1,6 +1,7 @@
 package vppsim_test
 
 import (
+	"net/netip"
 	"slices"
 
 	"go.fd.io/govpp/api"
@@ -70,9 +71,16 @@ func addressRows() []row {
 		}},
 		{"the address of the link", func(v *vpp) {
 			i := v.loop()
+			its := &ip.SwInterfaceIP6GetLinkLocalAddressReply{}
+			v.call("before", api.IP6_NOT_ENABLED, &ip.SwInterfaceIP6GetLinkLocalAddress{SwIfIndex: i}, its)
+			v.call("of none", api.INVALID_SW_IF_INDEX, &ip.SwInterfaceIP6GetLinkLocalAddress{SwIfIndex: 9999}, its)
 			v.is("length", v.address(i, true, "fe80::5/64"), api.ADDRESS_LENGTH_MISMATCH)
 			v.is("first", v.address(i, true, "fe80::5/128"), 0)
 			v.is("second", v.address(i, true, "fe80::6/128"), 0)
+			v.call("now", 0, &ip.SwInterfaceIP6GetLinkLocalAddress{SwIfIndex: i}, its)
+			if got := netip.AddrFrom16(its.IP).String(); got != "fe80::6" {
+				v.Errorf("it is %s", got)
+			}
 			v.is("delete the first", v.address(i, false, "fe80::5/128"), api.ADDRESS_NOT_FOUND_FOR_INTERFACE)
 			v.is("delete the second", v.address(i, false, "fe80::6/128"), api.ADDRESS_NOT_DELETABLE)
 			if got := v.addresses(i, true); len(got) > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"go.fd.io/govpp/api"
 	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/ip"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
@@ -40,9 +41,44 @@ func (h *handler) addressDescriptor() scheduler.Descriptor[*emptypb.Empty, struc
 	}
 }
 
+// validateAddress refuses what VPP does, for which alone the interface need not go.
 func validateAddress(key string, _ *emptypb.Empty) error {
-	if a, ok := keys.ParseAddress(key); !ok || a.Interface == keys.Invalid || a.Addr == keys.Invalid {
+	a, ok := keys.ParseAddress(key)
+	if !ok || a.Interface == keys.Invalid || a.Addr == keys.Invalid {
 		return fmt.Errorf("%w: %s", errKey, key)
+	}
+	var f findings
+	if isRefused(a.Addr) {
+		f.Add("ip_addresses", a.Addr, "the prefix length 128, as it is link-local")
+	}
+	return f.Err()
+}
+
+// isRefused tells whether VPP refuses an address for its prefix length.
+func isRefused(addr string) bool {
+	p, err := netip.ParsePrefix(addr)
+	return err == nil && ofLink(p) && !p.IsSingleIP()
+}
+
+// ofLink tells whether an address is a link-local one of IPv6. Of those an interface has one.
+func ofLink(p netip.Prefix) bool { return p.Addr().Is6() && p.Addr().IsLinkLocalUnicast() }
+
+// hasAddressOfLink adds that address to what an interface has, if it is declared: VPP does not list it.
+func (h *handler) hasAddressOfLink(ctx context.Context, f *found) error {
+	for _, addr := range f.wanted.GetIpAddresses() {
+		p, err := netip.ParsePrefix(addr)
+		if err != nil || !ofLink(p) || !p.IsSingleIP() {
+			continue
+		}
+		its := &ip.SwInterfaceIP6GetLinkLocalAddressReply{}
+		err = h.API.Call(ctx, &ip.SwInterfaceIP6GetLinkLocalAddress{SwIfIndex: f.details.SwIfIndex}, its)
+		if errors.Is(err, api.IP6_NOT_ENABLED) || err == nil && netip.AddrFrom16(its.IP) != p.Addr() {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		f.value.IpAddresses = append(f.value.IpAddresses, addr)
 	}
 	return nil
 }
@@ -69,7 +105,7 @@ func (h *handler) changeAddress(ctx context.Context, key string, add bool) error
 	if !ok {
 		return fmt.Errorf("%s: %w", a.Interface, ErrNotThere)
 	}
-	if !add && p.Addr().Is6() && p.Addr().IsLinkLocalUnicast() {
+	if !add && ofLink(p) {
 		return nil // it goes with the interface: VPP does not delete it
 	}
 	err = h.API.Call(ctx, &vppif.SwInterfaceAddDelAddress{SwIfIndex: meta.SwIfIndex(), IsAdd: add, Prefix: vppwire.AddressWithPrefix(p)}, &vppif.SwInterfaceAddDelAddressReply{})

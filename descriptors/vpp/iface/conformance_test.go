@@ -312,6 +312,7 @@ func TestAddressConforms(t *testing.T) {
 		Values: []scheduler.Wanted[*emptypb.Empty]{a(base, "10.0.0.1/24"), a(base, "10.0.0.2/24"), a(other, "fd00::1/64"), a(other, "fe80::1/128")},
 		Invalid: []conformance.Invalid[*emptypb.Empty]{
 			{Name: "no interface", Key: a("", "10.0.0.1/24").Key, Value: &emptypb.Empty{}},
+			{Name: "link-local", Key: a(base, "fe80::1/64").Key, Value: &emptypb.Empty{}, Fields: []string{"ip_addresses"}},
 		},
 	})
 }

@@ -30,7 +30,9 @@ func (h *handler) equivalent(_ string, old, new *interfaces.Interface) bool {
 // sameParts compares what only makes derived values, of which each counts once.
 func (h *handler) sameParts(old, new *interfaces.Interface) bool {
 	sorted := func(v *interfaces.Interface) []string {
-		return slices.Compact(slices.Sorted(slices.Values(v.GetIpAddresses())))
+		possible := slices.DeleteFunc(slices.Clone(v.GetIpAddresses()), isRefused)
+		slices.Sort(possible)
+		return slices.Compact(possible)
 	}
 	same := func(a, b *interfaces.BondLink_BondedInterface) bool { return proto.Equal(a, b) }
 	members := func(v *interfaces.Interface) []*interfaces.BondLink_BondedInterface {

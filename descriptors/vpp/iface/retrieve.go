@@ -231,6 +231,9 @@ func (h *handler) lookAt(ctx context.Context, f *found) error {
 	for _, some := range addresses {
 		h.hasAddresses(f, prefixesOf(some))
 	}
+	if err := h.hasAddressOfLink(ctx, f); err != nil {
+		return err
+	}
 	for i, ipv6 := range []bool{false, true} {
 		switch id := tables[i].VrfID; {
 		case f.value.GetUnnumbered() != nil || id == 0:

@@ -163,9 +163,6 @@ func (f *findings) addresses(v *interfaces.Interface) {
 		}
 		f.overlap(field, p, all)
 		all = append(all, p)
-		if p.Addr().IsLinkLocalUnicast() && p.Addr().Is6() && !p.IsSingleIP() {
-			f.Add(field, addr, "the prefix length 128, as it is link-local: %s/128", p.Addr())
-		}
 	}
 }
 
