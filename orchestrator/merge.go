@@ -60,7 +60,9 @@ func (o *Orchestrator) merge(l *layer, events []kvdbsync.Event) (out []scheduler
 		l.entries = make(map[string]*entry, len(events))
 		out = make([]scheduler.Change, 0, len(events))
 	}
-	o.learned = slices.Grow(o.learned, len(events))
+	if o.memory != nil && len(l.past) == 0 {
+		o.learned = slices.Grow(o.learned, len(events))
+	}
 	for i := range events {
 		next, news := o.next(l, &events[i], said[i])
 		if !news {
