@@ -100,6 +100,7 @@ func southbounds(sched *scheduler.Scheduler, conf configuration, label string, l
 	conf.vpp.Log = log
 	conf.vpp.LinuxHost = func(name string) (string, bool) { return host.HostName(name) }
 	conf.vpp.RaiseLink = func(name string) error { return host.RaiseLink(name) }
+	conf.vpp.HasLink = func(name string) bool { return host.HasLink(name) }
 	if plane, err = vpp.Register(sched, conf.vpp); err != nil {
 		return nil, nil, err
 	}

@@ -132,6 +132,17 @@ func (p *Plugin) RaiseLink(host string) error {
 	return nil
 }
 
+// HasLink tells whether the agent's own namespace has a link of that name.
+func (p *Plugin) HasLink(host string) bool {
+	own, err := p.spaces.Own()
+	if err != nil {
+		return false
+	}
+	defer own.Close()
+	_, err = own.LinkByName(host)
+	return err == nil
+}
+
 // Run watches until ctx ends. Without it everything works, but what others do in
 // the kernel goes unnoticed.
 func (p *Plugin) Run(ctx context.Context) error {

@@ -18,7 +18,6 @@ func TestOneOfTwoHasIt(t *testing.T) { onEachVPP(t, oneOfTwoHasIt) }
 
 func oneOfTwoHasIt(t *testing.T, vpp *simulated.VPP) {
 	pairs := map[string]string{ // by what is asked for
-		"tap_create_v3":        `"type":"TAP","tap":{"version":2,"host_if_name":"kp-claimed"}`,
 		"create_vlan_subif":    `"type":"SUB_INTERFACE","sub":{"parent_name":"parent","sub_id":7}`,
 		"gre_tunnel_add_del":   `"type":"GRE_TUNNEL","gre":{"tunnel_type":"L3","src_addr":"10.0.0.1","dst_addr":"10.0.0.2"}`,
 		"bond_create2":         `"type":"BOND_INTERFACE","bond":{"mode":"XOR","id":5}`,

@@ -51,6 +51,9 @@ type Options struct {
 	// RaiseLink puts up a link of the host, if there is one of that name. Defaults to
 	// doing nothing.
 	RaiseLink func(host string) error
+	// HasLink tells whether the host has a link of that name, in the agent's own namespace. Defaults
+	// to that it has none.
+	HasLink func(host string) bool
 	// Allocations are what references to allocated addresses refer to. Defaults to none.
 	Allocations alloc.Book
 }
@@ -93,7 +96,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	var linkChanged func(name string) // there before anything runs
 	var err error
 	p.links, p.events, err = iface.Register(s, iface.Options{
-		API: p.manager, Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, RaiseLink: o.RaiseLink,
+		API: p.manager, Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, RaiseLink: o.RaiseLink, HasLink: o.HasLink,
 		LinkChanged: func(name string) { linkChanged(name); p.linkChanged() }, Allocations: o.Allocations,
 	})
 	if err != nil {

@@ -10,14 +10,12 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// claims are on what VPP, or Linux, gives to one interface alone, by whatever name.
+// claims are on what VPP gives to one interface alone, by whatever name.
 func claims(_ string, v *interfaces.Interface) []scheduler.Claim {
 	var c scheduler.Claim
 	switch v.GetType() {
 	case interfaces.Interface_SUB_INTERFACE:
 		c = subClaim(v.GetSub())
-	case interfaces.Interface_TAP:
-		c = tapClaim(v)
 	case interfaces.Interface_MEMIF:
 		c = memifClaim(v.GetMemif())
 	case interfaces.Interface_AF_PACKET:
@@ -46,14 +44,6 @@ func subClaim(s *interfaces.SubInterface) scheduler.Claim {
 	return scheduler.Claim{
 		Of:    fmt.Sprintf("vpp-vlan/%s/%d", s.GetParentName(), s.GetSubId()),
 		Field: "sub.sub_id", Value: s.GetSubId(), Want: "a VLAN that no other sub-interface of " + s.GetParentName() + " has",
-	}
-}
-
-// tapClaim: where a TAP is for a container its Linux side goes there.
-func tapClaim(v *interfaces.Interface) scheduler.Claim {
-	return scheduler.Claim{
-		Of:    fmt.Sprintf("vpp-tap/%s/%s", v.GetTap().GetToMicroservice(), hostOf(v)),
-		Field: "tap.host_if_name", Value: hostOf(v), Want: "a name that no other TAP has in Linux",
 	}
 }
 

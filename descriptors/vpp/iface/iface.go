@@ -85,6 +85,9 @@ type Options struct {
 	// RaiseLink puts up a link of the host, if there is one of that name. Defaults to
 	// doing nothing.
 	RaiseLink func(host string) error
+	// HasLink tells whether the host has a link of that name, in the agent's own namespace. Defaults
+	// to that it has none.
+	HasLink func(host string) bool
 	// LinkChanged is told the interfaces whose links have changed. Defaults to telling nobody.
 	LinkChanged func(name string)
 	// Allocations are what references of addresses refer to. Defaults to none.
@@ -155,9 +158,10 @@ type handler struct {
 	kinds   map[form]kind
 	observe func(...scheduler.Observed) // may be nil
 
-	orphans orphans
-	remains Remains
-	sockets sync.Mutex // held while the number of a memif socket is looked for
+	orphans  orphans
+	remains  Remains
+	tapHosts tapHosts
+	sockets  sync.Mutex // held while the number of a memif socket is looked for
 
 	mu      sync.Mutex        // guards what follows
 	made    map[string]uint32 // index by name, of what stood when it was last looked at
@@ -188,6 +192,9 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 	}
 	if o.RaiseLink == nil {
 		o.RaiseLink = func(string) error { return nil }
+	}
+	if o.HasLink == nil {
+		o.HasLink = func(string) bool { return false }
 	}
 	if o.Host == "" {
 		o.Host, _ = os.Hostname() // without one they have the same

@@ -40,6 +40,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*inter
 		h.rememberAll(all)
 		h.orphans.seenAll(all)
 		h.strayed(all)
+		h.tapHosts.seen(all)
 		for _, f := range all {
 			unlike := f.details.Tag == "" || f.value.GetType() == interfaces.Interface_UNDEFINED_TYPE
 			foreign := unlike && f.wanted == nil

@@ -46,8 +46,12 @@ func tap() kind {
 		dependencies: tapDependencies,
 		anew:         true,
 		create:       createTAP,
-		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
-			return h.API.Call(ctx, &tapv2.TapDeleteV2{SwIfIndex: meta.SwIfIndex()}, &tapv2.TapDeleteV2Reply{})
+		delete: func(ctx context.Context, h *handler, v *interfaces.Interface, meta Meta) error {
+			err := h.API.Call(ctx, &tapv2.TapDeleteV2{SwIfIndex: meta.SwIfIndex()}, &tapv2.TapDeleteV2Reply{})
+			if err == nil {
+				h.tapHosts.forget(hostOf(v), v.GetName())
+			}
+			return err
 		},
 		retrieve: retrieveTAPs,
 	}
@@ -107,7 +111,7 @@ func createTAP(ctx context.Context, h *handler, v *interfaces.Interface) (uint32
 		request.TapFlags |= tapv2.TAP_API_FLAG_TUN
 	}
 	reply := &tapv2.TapCreateV3Reply{}
-	err := h.API.Call(ctx, request, reply)
+	err := h.tapHosts.take(request.HostIfName, v.GetName(), h.HasLink, func() error { return h.API.Call(ctx, request, reply) })
 	return uint32(reply.SwIfIndex), err
 }
 

@@ -1,0 +1,60 @@
+package iface
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+)
+
+// TestTAPsOfOneName makes TAPs for two containers with one name, which each link has until it is moved.
+func TestTAPsOfOneName(t *testing.T) {
+	h, _ := onVPP(t, "")
+	moved := false
+	h.HasLink = func(host string) bool { return host == "eth0" && !moved }
+	first := testkit.Parse[*interfaces.Interface](t, `name: "first" type: TAP tap { host_if_name: "eth0" to_microservice: "a" }`)
+	second := testkit.Parse[*interfaces.Interface](t, `name: "second" type: TAP tap { host_if_name: "eth0" to_microservice: "b" }`)
+	firstMeta, err := h.create(t.Context(), "", first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.create(t.Context(), "", second); !errors.Is(err, ErrLinkTaken) {
+		t.Errorf("it is made on the link of the first: %v", err)
+	}
+	h.tapHosts.forget("eth0", "first")
+	for _, err := range h.retrieve(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.create(t.Context(), "", second); !errors.Is(err, ErrLinkTaken) {
+		t.Errorf("the next agent makes it on the link of the first: %v", err)
+	}
+	moved = true
+	if _, err := h.create(t.Context(), "", second); err != nil {
+		t.Errorf("it is moved: %v", err)
+	}
+	moved = false // somebody else has a link of that name
+	if err := h.delete(t.Context(), "", first, firstMeta); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.create(t.Context(), "", first); !errors.Is(err, ErrLinkTaken) {
+		t.Errorf("it is made on the link of the second: %v", err)
+	}
+}
+
+// TestTAPsOfOneNameAtOnce has two be made at the same time.
+func TestTAPsOfOneNameAtOnce(t *testing.T) {
+	var hosts tapHosts
+	none := func(string) bool { return false }
+	err := hosts.take("eth0", "a", none, func() error {
+		if err := hosts.take("eth0", "b", none, func() error { return nil }); !errors.Is(err, ErrLinkTaken) {
+			t.Errorf("both are made: %v", err)
+		}
+		return hosts.take("eth1", "b", none, func() error { return nil })
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
