@@ -100,7 +100,7 @@ func (g *Graph) open(nodes []*Node) bool {
 // needs are the nodes that n waits for before it can come. A nil stands for
 // something that will not come by itself.
 func (g *Graph) needs(n *Node) (out []*Node) {
-	if n.busy || n.going || g.lot(n) != waits {
+	if n.busy || n.going || g.lot(n) != waits || !n.settled() {
 		return []*Node{nil}
 	}
 	for i := range n.want.edges {
