@@ -10,9 +10,12 @@ import (
 )
 
 // A Claim is on something that one value alone can have, whatever its key: a name in
-// the kernel, the ends of a tunnel. Of the values that want it the one with the lowest
-// key has it; the others are INVALID, nothing is called for them, and they do not stand,
-// until it is theirs. A value that does not get all that it claims takes nothing.
+// the kernel, the ends of a tunnel. The value that has it keeps it for as long as it is
+// declared to have it, also while it is made anew or waits for what it depends on; of those
+// that come new to it the one with the lowest key gets it. The others are INVALID, nothing
+// is called for them, and they do not stand, until it is theirs. A value that does not get
+// all that it claims takes nothing. A value that vanished, or that could not be created, is
+// as new as others; so all are when a system has restarted.
 type Claim struct {
 	Of    string // what is claimed, for all descriptors: "host-name/tap0"
 	Field string // the field that says so

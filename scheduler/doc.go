@@ -46,8 +46,9 @@
 // depend on it. What a descriptor without verbs has is only noticed. What is
 // Foreign is depended on but never touched.
 //
-// Values that cannot stand at once say so by a [Claim] on what both want. Who has it
-// follows from the keys alone, so that it does not matter which came first.
+// Values that cannot stand at once say so by a [Claim] on what both want. Who has it keeps
+// it, so that what works does not go for what is declared by mistake; where nobody has it,
+// it is for the lowest key.
 //
 // What Create learns is the value's metadata, such as the number that the system
 // gave it. The other verbs are given it back; who else needs it finds it in the

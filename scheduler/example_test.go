@@ -226,8 +226,8 @@ func Example_derived() {
 	// delete volume/v1
 }
 
-// What one value alone can have is claimed: that with the lowest key has it, and the
-// others say who, and come when it is free.
+// What one value alone can have is claimed: that which has it keeps it, and the others say
+// who, and come when it is free.
 func Example_claims() {
 	disks := volumes()
 	disks.Claims = func(_ string, v text) []scheduler.Claim {
@@ -237,16 +237,16 @@ func Example_claims() {
 	ctx, stop := running(s)
 	defer stop()
 
-	commit(ctx, s, want(s, "volume/v1", "sda"))
 	commit(ctx, s, want(s, "volume/v2", "sda"))
-	state(s, "volume/v2")
-	commit(ctx, s, want(s, "volume/v1", "sdb"))
+	commit(ctx, s, want(s, "volume/v1", "sda"))
+	state(s, "volume/v1")
+	commit(ctx, s, want(s, "volume/v2", "sdb"))
 	// Output:
-	// create volume/v1 sda
-	// KeyErrors: [volume/v2 (VALIDATE): invalid value: value: "sda": want a disk of its own (see volume/v1)]
-	// volume/v2 INVALID [value]
-	// update volume/v1 sda -> sdb
 	// create volume/v2 sda
+	// KeyErrors: [volume/v1 (VALIDATE): invalid value: value: "sda": want a disk of its own (see volume/v2)]
+	// volume/v1 INVALID [value]
+	// update volume/v2 sda -> sdb
+	// create volume/v1 sda
 }
 
 // Plan says what Commit would do, by the same loop, and does nothing.

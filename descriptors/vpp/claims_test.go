@@ -61,6 +61,71 @@ func requests(vpp *simulated.VPP, message string) (n int) {
 	return n
 }
 
+// TestWhoHasItKeepsIt declares, beside what works, a bridge domain and a memif with lower keys that
+// want the same: nothing happens to what works, nor when it is made anew or the agent restarts.
+func TestWhoHasItKeepsIt(t *testing.T) { onEachVPP(t, whoHasItKeepsIt) }
+
+func whoHasItKeepsIt(t *testing.T, vpp *simulated.VPP) {
+	const (
+		wrongBridge = "config/vpp/l2/v2/bridge-domain/bd0"
+		wrongMember = "vpp/bd/bd0/interface/loop1"
+		memifKey    = interfacesPrefix + "memif1"
+		wrongMemif  = interfacesPrefix + "memif0"
+	)
+	bridge := func(name, more string) string {
+		return `{"name":"` + name + `",` + more + `"interfaces":[{"name":"loop1","bridged_virtual_interface":true}]}`
+	}
+	memif := func(name, more string) string {
+		return `{"name":"` + name + `","type":"MEMIF","memif":{` + more + `"id":7}}`
+	}
+	right := []string{loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK"}`, bridgeKey, bridge("bd1", ""), memifKey, memif("memif1", "")}
+	wrong := []string{wrongBridge, bridge("bd0", ""), wrongMemif, memif("memif0", "")}
+	a := startAgent(t, vpp.Socket)
+	stays := func() {
+		t.Helper()
+		a.expectState(memberKey, kvscheduler.ValueState_CONFIGURED)
+		a.expectState(memifKey, kvscheduler.ValueState_CONFIGURED)
+		a.expectState(wrongMember, kvscheduler.ValueState_INVALID)
+		a.expectState(wrongMemif, kvscheduler.ValueState_INVALID)
+	}
+	awaitReady(t, a)
+	a.want(true, right...)
+	vpp.Counts()
+	_, err := a.declare(false, wrong...)
+	if !errors.Is(err, scheduler.ErrInvalid) || !strings.Contains(err.Error(), "(see "+memberKey+")") || !strings.Contains(err.Error(), "(see "+memifKey+")") {
+		t.Errorf("it says %v", err)
+	}
+	for asked := range vpp.Counts() {
+		if strings.HasPrefix(asked, "sw_interface_set_l2_bridge") || strings.HasPrefix(asked, "memif_") {
+			t.Errorf("VPP is asked for %s", asked)
+		}
+	}
+	stays()
+
+	right[3], right[5] = bridge("bd1", `"mac_age":5,`), memif("memif1", `"ring_size":512,`)
+	a.want(false, right...)
+	if n := requests(vpp, "memif_create"); n != 1 {
+		t.Errorf("VPP is asked %d times for a memif", n)
+	}
+	stays()
+	a.unwant(loopKey)
+	a.want(false, right[:2]...)
+	stays()
+
+	a.stop()
+	a = startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	vpp.Counts()
+	if _, err = a.declare(true, append(right, wrong...)...); !errors.Is(err, scheduler.ErrInvalid) {
+		t.Errorf("it says %v", err)
+	}
+	expectOnlyReads(t, vpp)
+	stays()
+	a.unwant(bridgeKey, memifKey)
+	a.expectState(wrongMember, kvscheduler.ValueState_CONFIGURED)
+	a.expectState(wrongMemif, kvscheduler.ValueState_CONFIGURED)
+}
+
 // TestNobodyBorrowsInACircle has interfaces borrow addresses of each other: the explanation names
 // all of them, and one that gets an address of its own ends it.
 func TestNobodyBorrowsInACircle(t *testing.T) { onEachVPP(t, nobodyBorrowsInACircle) }

@@ -139,12 +139,12 @@ func interfaceIsSwitchedOneWay(t *testing.T, vpp *simulated.VPP) {
 	if !errors.Is(err, scheduler.ErrInvalid) {
 		t.Errorf("it says %v", err)
 	}
-	a.expectState(xconnect, configured)
-	a.expectState(memberKey, invalid)
-	a.expectState(fibKey, pending)
+	a.expectState(xconnect, invalid)
+	a.expectState(memberKey, configured)
+	a.expectState(fibKey, configured)
 
-	a.unwant(bridgeKey)
-	a.unwant(xconnect)
+	a.unwant(bridgeKey, xconnect)
+	a.expectState(fibKey, pending)
 	a.expectState(other, configured)
 	awaits(t, vpp, "show bridge-domain", "loop0 bvi shg 0")
 }

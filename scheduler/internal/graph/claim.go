@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A Claim is on something that one value alone can have. Of those that want it the one
-// with the lowest key has it, whichever came first. A value that does not get all
-// that it claims cannot stand, and takes nothing from others.
+// A Claim is on something that one value alone can have. Who has it keeps it for as long
+// as it is wanted to; of those that come new to it the one with the lowest key gets it. A
+// value that does not get all that it claims cannot stand, and takes nothing from others.
 type Claim struct {
 	Of    string // what is claimed: the same for those that compete. No key is like it
 	Label string // for people, who see it while somebody else still stands on it
@@ -42,7 +42,8 @@ func (v *version) stakes(edges []edge) {
 	}
 }
 
-// contest has what v claims judged anew: v has come, or gone, or is wanted, or stands.
+// contest has what v claims judged anew: v has come, or gone, or is wanted, or stands, or
+// its node's tenure has changed.
 func (g *Graph) contest(v *version) {
 	if v == nil || v.Claims == nil {
 		return
@@ -61,8 +62,10 @@ func (g *Graph) dispute(of *Node) {
 }
 
 // judge decides who has what is disputed. Who loses one thing takes no part in what else
-// it claims, so that this may go on; but only towards higher keys.
+// it claims, so that this may go on; but only towards those that come later in an order
+// (see before) that does not change meanwhile.
 func (g *Graph) judge() {
+	var losers []*Node
 	for len(g.disputed) > 0 {
 		of := g.disputed[0]
 		g.disputed = g.disputed[1:]
@@ -74,9 +77,13 @@ func (g *Graph) judge() {
 		}
 		for _, e := range of.in {
 			g.decide(e, &all)
+			if n := e.v.node; n.tenure != newcomer && n.have == nil && e.stake.lost {
+				losers = append(losers, n)
+			}
 		}
 	}
 	g.disputed = nil
+	g.retire(losers)
 }
 
 // claimants are those who compete for one thing.
@@ -88,9 +95,9 @@ type claimants struct {
 
 func (all *claimants) add(e *edge) {
 	n := e.v.node
-	if e.v == n.want && n.want.Err == nil && !e.stake.Yields {
+	if e.v == n.contender() && !e.stake.Yields {
 		all.greedy.add(n)
-		if !e.losesElsewhere() && (all.first == nil || n.key < all.first.key) {
+		if !e.losesElsewhere() && (all.first == nil || n.before(all.first)) {
 			all.first = n
 		}
 	}
@@ -120,7 +127,7 @@ func (all *claimants) winner(e *edge) *Node {
 		return all.greedy.besides(n)
 	case all.first == nil || all.first == n:
 		return nil
-	case e.v == n.want && n.key < all.first.key:
+	case e.v == n.contender() && n.before(all.first):
 		return nil
 	}
 	return all.first
@@ -185,7 +192,7 @@ func (n *Node) hopeless() bool { return n.want.Err != nil || n.Loses() }
 
 // Loses says that others have what n claims.
 func (n *Node) Loses() bool {
-	if n.want == nil || n.want.Claims == nil {
+	if n.want == nil || n.want.Claims == nil || n.want.Err != nil {
 		return false
 	}
 	return slices.ContainsFunc(n.want.edges, edge.isLost)

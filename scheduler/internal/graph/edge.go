@@ -25,12 +25,18 @@ func (g *Graph) setWant(n *Node, v *version) {
 	old := n.want
 	g.file(n, v)
 	n.want = v
+	if n.have != nil {
+		n.tenure = n.contender().tenureAfter(n.have)
+	} else {
+		n.tenure = min(n.tenure, n.contender().tenureAfter(old))
+	}
 	n.err, n.recreate = nil, false
 	n.retry()
 	g.hold(v)
 	g.drop(old)
 	g.contest(old)
 	g.contest(v)
+	g.contest(n.have)
 	g.moved(n)
 }
 
@@ -46,9 +52,13 @@ func (g *Graph) place(n *Node, v *version, meta any, going bool) {
 		n.have = v
 		g.use(v, +1)
 	}
+	if v != nil {
+		n.tenure = n.contender().tenureAfter(v)
+	}
 	g.drop(old)
 	g.contest(old)
 	g.contest(v)
+	g.contest(n.want)
 	n.meta = meta
 	n.going, n.giveUp = going, false
 	if v != nil {

@@ -16,6 +16,7 @@ func (g *Graph) Shut(gate *Gate, reason string) {
 	gate.shut, gate.reason = true, reason
 	for _, n := range g.behind(gate) {
 		g.Lost(n.key)
+		g.forfeit(n)
 		g.excuse(n)
 	}
 }

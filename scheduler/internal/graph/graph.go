@@ -216,6 +216,7 @@ func (g *Graph) Lost(key string) {
 	n.missing = n.want != nil
 	n.rest, n.err = false, nil // whatever failed, it was about what stood
 	g.setHave(n, nil, nil)
+	g.forfeit(n)
 }
 
 // foundDerived brings what stands of n's derived values in line with v's.

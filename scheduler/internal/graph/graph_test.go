@@ -14,8 +14,9 @@ import (
 
 var update = flag.Bool("update", false, "write what the stories show into their files")
 
-// kind is that of the stories' values: "text[,dep=key][,any=prefix][,derive=key][,recreate][,claim=what][,yield=what]".
-// Values that differ in case only are equivalent.
+// kind is that of the stories' values: "text[,dep=key][,any=prefix][,derive=key:text][,recreate][,claim=what][,yield=what]".
+// The fields of a derived one's text are separated by semicolons. Values that differ in case
+// only are equivalent.
 type kind struct{ gate *Gate }
 
 func (kind) Equivalent(_ string, old, new any) bool {
@@ -46,7 +47,7 @@ func value(key, text string) *Value {
 			v.Deps = append(v.Deps, Dep{Label: arg + "*", Prefixes: strings.Split(arg, "|")})
 		case "derive":
 			k, t, _ := strings.Cut(arg, ":")
-			v.Derived = append(v.Derived, value(k, t))
+			v.Derived = append(v.Derived, value(k, strings.ReplaceAll(t, ";", ",")))
 		case "claim", "yield":
 			v.Claims = claimed(v.claims(), name, arg)
 		case "invalid":
@@ -127,7 +128,7 @@ func (s *story) show() {
 			fmt.Fprintf(&s.out, " -%s", d.Label)
 		}
 		if err := n.Err(); err != nil {
-			fmt.Fprintf(&s.out, " (%v)", err)
+			fmt.Fprintf(&s.out, " (%s)", strings.ReplaceAll(err.Error(), "\n", ", "))
 		}
 		s.out.WriteByte('\n')
 	}

@@ -18,6 +18,7 @@ type memento struct {
 	missing       bool
 	going         bool
 	spoiler       bool
+	tenure        tenure
 }
 
 // Begin starts a journal, to be ended by Commit, Rollback or Undo. All that is
@@ -44,6 +45,7 @@ func (g *Graph) Rollback() {
 		g.setWant(n, m.want)
 		n.base = m.base
 		g.place(n, m.have, m.meta, m.going)
+		n.tenure = m.tenure
 	}
 	g.judge()
 	for i := range g.journal.list { // it has grown: what came back told its neighbours to try again
@@ -81,7 +83,7 @@ func (g *Graph) unqueue() (out []*Node) {
 
 // Undo ends the journal and wants again what was wanted before, in the reverse
 // of the order of what was changed. What was done stays known; Next says what
-// it takes to undo it.
+// it takes to undo it. Who had what he claims has it again.
 func (g *Graph) Undo() {
 	list := g.journal.list
 	g.complete = g.journal.complete
@@ -94,6 +96,7 @@ func (g *Graph) Undo() {
 		n.rejected = m.rejected
 		n.release = m.release || m.have == nil
 		g.setWant(n, m.want)
+		n.tenure = m.tenure
 	}
 	for _, n := range queued {
 		g.push(n)
@@ -108,6 +111,6 @@ func (g *Graph) save(n *Node) {
 	n.saved = true
 	g.journal.list = append(g.journal.list, memento{
 		node: n, want: n.want, have: n.have, meta: n.meta, base: n.base, err: n.err, rejected: n.rejected,
-		last: n.last, rest: n.rest, foreign: n.foreign, release: n.release, missing: n.missing, going: n.going, spoiler: n.spoiler,
+		last: n.last, rest: n.rest, foreign: n.foreign, release: n.release, missing: n.missing, going: n.going, spoiler: n.spoiler, tenure: n.tenure,
 	})
 }

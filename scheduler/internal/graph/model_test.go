@@ -15,7 +15,7 @@ import (
 // eight operations at once, and holds it to what the package promises.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &model{t: t, g: New(), wanted: map[string]string{}, stands: map[string]bool{}, broken: map[string]bool{}}
+		m := &model{t: t, g: New(), wanted: map[string]string{}, stands: map[string]bool{}, broken: map[string]bool{}, had: map[string]*Value{}, stood: map[string]bool{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"want":     m.want,
 			"unwant":   m.unwant,
@@ -59,7 +59,7 @@ func anyText(t *rapid.T, key string) string {
 		text = append(text, fmt.Sprintf("any=g%d/", rapid.IntRange(0, group-1).Draw(t, "lower")))
 	}
 	if rapid.Bool().Draw(t, "derived") {
-		text = append(text, "derive=d/"+key+":"+rapid.SampledFrom([]string{"x", "y"}).Draw(t, "part"))
+		text = append(text, "derive=d/"+key+":"+rapid.SampledFrom([]string{"x", "y", "x;claim=x", "y;claim=y"}).Draw(t, "part"))
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "claims") {
 		sort := rapid.SampledFrom([]string{"claim", "claim", "yield"}).Draw(t, "sort")
@@ -77,6 +77,8 @@ type model struct {
 	wanted map[string]string // base values
 	stands map[string]bool   // in the southbound
 	broken map[string]bool
+	had    map[string]*Value // what stood last, where all that it claims is claimed since
+	stood  map[string]bool   // and where some is
 }
 
 func (m *model) want(t *rapid.T) {
@@ -85,6 +87,7 @@ func (m *model) want(t *rapid.T) {
 	m.wanted[key] = text
 	t.Logf("## want %s %s", key, text)
 	m.g.Want(value(key, text))
+	m.edited()
 }
 
 func (m *model) unwant(t *rapid.T) {
@@ -92,12 +95,13 @@ func (m *model) unwant(t *rapid.T) {
 	delete(m.wanted, key)
 	t.Logf("## unwant %s", key)
 	m.g.Unwant(key)
+	m.edited()
 }
 
 func (m *model) lost(t *rapid.T) {
 	key := anyKey(t)
-	delete(m.stands, key)
-	delete(m.stands, "d/"+key)
+	m.vanish(key)
+	m.vanish("d/" + key)
 	t.Logf("## lost %s", key)
 	m.g.Lost(key)
 }
@@ -107,9 +111,11 @@ func (m *model) found(t *rapid.T) {
 	v := value(key, anyText(t, key))
 	t.Logf("## found %s %s", key, v.Data)
 	m.stands[key] = true
-	delete(m.stands, "d/"+key)
+	m.has(v)
+	m.vanish("d/" + key)
 	for _, d := range v.Derived {
 		m.stands[d.Key] = true
+		m.has(d)
 	}
 	m.g.Found(v, nil, false)
 }
@@ -126,6 +132,7 @@ func (m *model) run(t *rapid.T) {
 			m.mayRun(op, flight)
 			flight = append(flight, op)
 		}
+		m.nobodyIsOusted()
 		if len(flight) == 0 {
 			break
 		}
@@ -163,12 +170,14 @@ func (m *model) plan(t *rapid.T) {
 	}
 	m.counts()
 	m.change(wants)
+	m.edited()
 	maps.Copy(m.wanted, wants)
 	maps.DeleteFunc(m.wanted, func(_, text string) bool { return text == "" })
 	m.all(func(op Op) {
 		m.mayRun(op, nil)
 		m.southbound(op)
 	})
+	m.nobodyIsOusted()
 	if done := m.states(); planned != done {
 		t.Fatalf("planned\n%s\ndone\n%s", planned, done)
 	}
@@ -201,7 +210,7 @@ func (m *model) states() string {
 // dump is all that a graph knows, sorted.
 func (m *model) dump() string {
 	return m.lines(func(n *Node) string {
-		return fmt.Sprintf(" err=%v rest=%v release=%v missing=%v last=%v", n.err, n.rest, n.release, n.missing, n.last)
+		return fmt.Sprintf(" err=%v rest=%v release=%v missing=%v last=%v tenure=%v", n.err, n.rest, n.release, n.missing, n.last, n.tenure)
 	})
 }
 
@@ -226,8 +235,10 @@ func (m *model) lines(more func(*Node) string) string {
 func (m *model) southbound(op Op) {
 	if op.Verb == Delete {
 		delete(m.stands, op.Node.Key())
+		m.review(op.Node)
 	} else {
 		m.stands[op.Node.Key()] = true
+		m.has(op.New)
 	}
 }
 
@@ -235,6 +246,9 @@ func (m *model) finish(op Op) {
 	key := op.Node.Key()
 	m.t.Logf("##   %v %s broken=%v", op.Verb, key, m.broken[key])
 	if m.broken[key] {
+		if op.Verb == Create {
+			m.forget(key)
+		}
 		m.g.Done(op, nil, errors.New("broken"))
 		return
 	}
@@ -338,6 +352,8 @@ func (m *model) counts() {
 // wanted to stand.
 func (m *model) end() {
 	m.mend()
+	m.deserved()
+	m.maximal()
 	possible := m.possible()
 	for key := range m.stands {
 		if _, ok := possible[key]; !ok {
@@ -376,8 +392,138 @@ func rivals(a, b *Value) bool {
 	return false
 }
 
-// withoutLosers drops those whose claims others have: first who yields, then in the order of keys.
-func withoutLosers(in map[string]string) {
+// withoutLosers drops those that lose what they claim.
+func (m *model) withoutLosers(in map[string]string) {
+	losers := losersOf(m.g)
+	maps.DeleteFunc(in, func(key, _ string) bool { return losers[key] })
+}
+
+func losersOf(g *Graph) map[string]bool {
+	out := map[string]bool{}
+	for key, n := range g.nodes {
+		if n.Loses() {
+			out[key] = true
+		}
+	}
+	return out
+}
+
+func (m *model) has(v *Value) {
+	m.had[v.Key] = v
+	m.stood[v.Key] = true
+}
+
+func (m *model) vanish(key string) {
+	if m.stands[key] {
+		m.forget(key)
+	}
+	delete(m.stands, key)
+}
+
+func (m *model) forget(key string) {
+	delete(m.had, key)
+	delete(m.stood, key)
+}
+
+// edited looks again at who was taken down for a while.
+func (m *model) edited() {
+	for key := range m.stood {
+		if n := m.g.nodes[key]; n == nil {
+			m.forget(key)
+		} else if n.have == nil {
+			m.review(n)
+		}
+	}
+}
+
+// review forgets what n had, if it does not stand and is wanted to claim something else.
+func (m *model) review(n *Node) {
+	switch {
+	case n.want == nil:
+		m.forget(n.key)
+	case !m.holds(n) || len(n.want.claims()) != len(m.had[n.key].claims()):
+		delete(m.had, n.key)
+	}
+}
+
+// holds says that n had all that it claims.
+func (m *model) holds(n *Node) bool {
+	had := m.had[n.key]
+	if had == nil {
+		return false
+	}
+	for _, c := range n.want.claims() {
+		if !slices.ContainsFunc(had.claims(), func(h Claim) bool { return h.Of == c.Of && (c.Yields || !h.Yields) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// nobodyIsOusted checks that who loses has not had what he claims, unless the winner has too;
+// and that the winner claims it, and loses nothing himself.
+func (m *model) nobodyIsOusted() {
+	for _, n := range m.g.nodes {
+		if !n.Loses() {
+			continue
+		}
+		for _, e := range n.want.edges {
+			if !e.isLost() {
+				continue
+			}
+			r := e.stake.rival
+			if r.want == nil || !greedyFor(e.stake.Of, r) {
+				m.t.Fatalf("%s loses %s to %s, which does not claim it", n.key, e.stake.Of, r.key)
+			}
+			if e.stake.Yields {
+				continue
+			}
+			if r.Loses() {
+				m.t.Fatalf("%s loses %s to %s, which loses", n.key, e.stake.Of, r.key)
+			}
+			if m.holds(n) && !m.stood[r.key] {
+				m.t.Fatalf("%s loses %s to %s, which is new to it", n.key, e.stake.Of, r.key)
+			}
+		}
+		if n.have == nil {
+			m.forget(n.key)
+		}
+	}
+}
+
+func greedyFor(of string, n *Node) bool {
+	return slices.ContainsFunc(n.want.claims(), func(c Claim) bool { return c.Of == of && !c.Yields })
+}
+
+// maximal checks that no two have the same, and that who loses could not have it all.
+func (m *model) maximal() {
+	losers := losersOf(m.g)
+	for key, n := range m.g.nodes {
+		var rival bool
+		for other, o := range m.g.nodes {
+			if o == n || n.want == nil || o.want == nil || losers[other] && !yieldsToOne(n.want.Value, o.want.Value) {
+				continue
+			}
+			rival = rival || greedyRivals(n.want.Value, o.want.Value) || yieldsToOne(n.want.Value, o.want.Value)
+		}
+		if rival != losers[key] {
+			m.t.Errorf("%s loses=%v, but has a rival that does not: %v", key, losers[key], rival)
+		}
+	}
+}
+
+// deserved checks that of those that all claim anew the lowest keys win.
+func (m *model) deserved() {
+	g := New()
+	in := map[string]string{}
+	for key, text := range m.wanted { // in no order
+		v := value(key, text)
+		g.Want(v)
+		for _, v := range append(v.Derived, v) {
+			in[v.Key] = v.Data.(string)
+		}
+	}
+	g.Judge()
 	wins := map[string]*Value{}
 	for _, key := range slices.Sorted(maps.Keys(in)) {
 		v := value(key, in[key])
@@ -388,20 +534,27 @@ func withoutLosers(in map[string]string) {
 		if !loses {
 			wins[key] = v
 		}
+		if g.nodes[key].Loses() != loses {
+			m.t.Errorf("from scratch %s loses=%v, want %v", key, !loses, loses)
+		}
 	}
-	maps.DeleteFunc(in, func(key, _ string) bool { return wins[key] == nil })
 }
 
 func yieldsTo(v *Value, in map[string]string) bool {
-	for _, c := range v.claims() {
-		for key, text := range in {
-			if key == v.Key || !c.Yields {
-				continue
-			}
-			for _, d := range value(key, text).claims() {
-				if d.Of == c.Of && !d.Yields {
-					return true
-				}
+	for key, text := range in {
+		if key != v.Key && yieldsToOne(v, value(key, text)) {
+			return true
+		}
+	}
+	return false
+}
+
+// yieldsToOne says that a wants only together with others what b wants alone.
+func yieldsToOne(a, b *Value) bool {
+	for _, x := range a.claims() {
+		for _, y := range b.claims() {
+			if x.Of == y.Of && x.Yields && !y.Yields {
+				return true
 			}
 		}
 	}
@@ -430,7 +583,7 @@ func (m *model) possible() map[string]string {
 			in[d.Key], bases[d.Key] = d.Data.(string), key
 		}
 	}
-	withoutLosers(in)
+	m.withoutLosers(in)
 	for before := -1; before != len(in); {
 		before = len(in)
 		maps.DeleteFunc(in, func(key, text string) bool {

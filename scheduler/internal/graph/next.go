@@ -67,6 +67,9 @@ func (g *Graph) Done(op Op, meta any, err error) {
 		g.spoil(n)
 		g.touch(n)
 		g.push(n)
+		if op.Verb == Create {
+			g.forfeit(n)
+		}
 		return
 	}
 	n.foreign = false

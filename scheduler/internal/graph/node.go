@@ -17,6 +17,7 @@ type Node struct {
 	place      int32  // in shelf
 	Slot       int32  // for the graph's owner; 0 at first
 	last       Verb
+	tenure     tenure
 
 	busy     bool // an operation is in flight
 	going    bool // stands, but must go
