@@ -185,7 +185,12 @@ func toRemember(n *graph.Node) ([]byte, error) {
 	case d.plain == nil:
 		return []byte{}, nil
 	}
-	key, err := d.keyOf(d.plain(n.Key(), message(n.Have())))
+	v := message(n.Have())
+	plain := d.plain(n.Key(), v)
+	if plain == v {
+		return []byte{}, nil
+	}
+	key, err := d.keyOf(plain)
 	if err != nil || key == n.Key() {
 		return []byte{}, nil //nolint:nilerr // who cannot be named cannot be found either
 	}
