@@ -11,14 +11,16 @@ import (
 )
 
 // TestWhatVPPHasByItselfIsInNobodysWay has VPP know more than what is declared: the FIB
-// entry of a BVI, a neighbour that it has learned. Interfaces go all the same.
+// entry of a BVI, a neighbour that it has learned. Interfaces go all the same; and the entry stays
+// as long as the BVI, also for an agent that once had one of its own in that place.
 func TestWhatVPPHasByItselfIsInNobodysWay(t *testing.T) { onEachVPP(t, whatVPPHasByItselfIsInNobodysWay) }
 
 func whatVPPHasByItselfIsInNobodysWay(t *testing.T, vpp *simulated.VPP) {
-	a := startAgent(t, vpp.Socket)
+	const entry = "config/vpp/l2/v2/fib/bd1/mac/02:00:00:00:00:01"
+	a := startAgentWith(t, vpp.Socket, nil, notebook{entry: {}})
 	awaitReady(t, a)
 	values := []string{
-		loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true}`,
+		loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"phys_address":"02:00:00:00:00:01"}`,
 		bridgeKey, `{"name":"bd1","interfaces":[{"name":"loop1","bridged_virtual_interface":true}]}`,
 	}
 	a.want(true, values...)
@@ -26,6 +28,10 @@ func whatVPPHasByItselfIsInNobodysWay(t *testing.T, vpp *simulated.VPP) {
 		SwIfIndex: 1, IPAddress: vppwire.Address(netip.MustParseAddr("10.1.0.7")),
 	}}, &ip_neighbor.IPNeighborAddDelReply{})
 	a.want(true, values...)
+	awaits(t, vpp, "show l2fib", "bd1 02:00:00:00:00:01 loop0 static true bvi true")
+	if _, known := a.sched.Status(entry); known {
+		t.Error("the entry of the BVI is a value")
+	}
 	a.want(false, loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK"}`)
 	a.want(true)
 	awaits(t, vpp, "show interface", "addresses 0 local0 down 0")

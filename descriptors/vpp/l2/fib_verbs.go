@@ -54,7 +54,7 @@ func (h *handler) setFIB(ctx context.Context, v *l2.FIBEntry, meta FIBMeta, add 
 
 // retrieveFIBs yields the entries of bridge domains and interfaces that have names. A
 // declared one is ours; of others VPP does not know whose they are, nor whether it has
-// learned them itself.
+// learned them itself. That of the BVI is VPP's own, unless it is declared.
 func (h *handler) retrieveFIBs(ctx context.Context, wanted []scheduler.Wanted[*l2.FIBEntry]) iter.Seq2[scheduler.Found[*l2.FIBEntry, FIBMeta], error] {
 	type found = scheduler.Found[*l2.FIBEntry, FIBMeta]
 	return func(yield func(found, error) bool) {
@@ -74,6 +74,9 @@ func (h *handler) retrieveFIBs(ctx context.Context, wanted []scheduler.Wanted[*l
 				continue
 			}
 			spelled, ours := declared[placeOf(v)]
+			if d.BviMac && !ours {
+				continue
+			}
 			if ours {
 				v.PhysAddress = spelled
 			}
