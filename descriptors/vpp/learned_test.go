@@ -13,7 +13,9 @@ import (
 // TestWhatVPPHasByItselfIsInNobodysWay has VPP know more than what is declared: the FIB
 // entry of a BVI, a neighbour that it has learned. Interfaces go all the same; and the entry stays
 // as long as the BVI, also for an agent that once had one of its own in that place.
-func TestWhatVPPHasByItselfIsInNobodysWay(t *testing.T) { onEachVPP(t, whatVPPHasByItselfIsInNobodysWay) }
+func TestWhatVPPHasByItselfIsInNobodysWay(t *testing.T) {
+	onEachVPP(t, whatVPPHasByItselfIsInNobodysWay)
+}
 
 func whatVPPHasByItselfIsInNobodysWay(t *testing.T, vpp *simulated.VPP) {
 	const entry = "config/vpp/l2/v2/fib/bd1/mac/02:00:00:00:00:01"
