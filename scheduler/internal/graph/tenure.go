@@ -31,7 +31,7 @@ func (n *Node) contender() *version {
 	return n.want
 }
 
-// tenureAfter is the tenure of v where had stood, or was the contender of who has one.
+// tenureAfter is the tenure of who had had, and now claims what v does.
 func (v *version) tenureAfter(had *version) tenure {
 	if v == nil || had == nil || v.Claims == nil || had.Claims == nil {
 		return newcomer
@@ -64,8 +64,8 @@ func (g *Graph) forfeit(n *Node) {
 	g.contest(n.want)
 }
 
-// retire ends the tenure of those that others have won against, unless they still stand:
-// as it is, nothing follows from it.
+// retire ends the tenure of those that do not stand and lose. Who has won comes before them
+// anyway, so that nothing has to be judged anew.
 func (g *Graph) retire(losers []*Node) {
 	for _, n := range losers {
 		if n.Loses() {
