@@ -135,6 +135,7 @@ func (g *Graph) evaluate(n *Node) {
 	if n.missing && n.want != nil && n.want.unmet > 0 {
 		g.save(n)
 		n.missing = false // from now on it waits like any other
+		g.touch(n)
 	}
 	if n.have != n.want && equivalent(n) {
 		g.setHave(n, n.want, n.meta)
