@@ -70,10 +70,7 @@ func (f *fakeNet) set(line []string) {
 	case "mend":
 		delete(f.broken, name)
 	case "vanish":
-		delete(f.stands, key(name))
-		maps.DeleteFunc(f.stands, func(k string, _ proto.Message) bool {
-			return strings.HasPrefix(k, addressPrefix+name+"/address/") // they go with their interface
-		})
+		f.drop(key(name))()
 	default:
 		f.stands[key(name)] = message(name, line[2:])
 		f.foreign[key(name)] = line[0] == "foreign"
@@ -84,7 +81,17 @@ func (f *fakeNet) put(key string, m proto.Message) func() {
 	return func() { f.stands[key] = m }
 }
 
-func (f *fakeNet) drop(key string) func() { return func() { delete(f.stands, key) } }
+// drop removes what stands under key; the addresses of an interface go with it.
+func (f *fakeNet) drop(key string) func() {
+	return func() {
+		if v, ok := f.stands[key].(*interfaces.Interface); ok {
+			maps.DeleteFunc(f.stands, func(k string, _ proto.Message) bool {
+				return strings.HasPrefix(k, addressPrefix+v.GetName()+"/address/")
+			})
+		}
+		delete(f.stands, key)
+	}
+}
 
 // seen is what stands under key: an interface with the addresses that it has.
 func (f *fakeNet) seen(key string) proto.Message {

@@ -443,6 +443,8 @@ func (m *model) review(n *Node) {
 		m.forget(n.key)
 	case !m.holds(n) || len(n.want.claims()) != len(m.had[n.key].claims()):
 		delete(m.had, n.key)
+	default:
+		m.had[n.key] = n.want.Value // and no more than it claims now
 	}
 }
 
