@@ -265,7 +265,10 @@ func (s *redisStore) loseLeader() (back func()) {
 	was.Kill()
 	s.replicas = 0
 	s.until("another master", func() bool { return s.leader() != was })
-	return was.Start
+	return func() {
+		was.Start()
+		s.grant() // it has forgotten who the agent is, and may come to lead again
+	}
 }
 
 func (s *redisStore) until(what string, ok func() bool) {
