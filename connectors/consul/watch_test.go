@@ -217,9 +217,6 @@ func storeThatIsNotThere(t *testing.T, s *server) {
 // A server that hangs keeps its connections open; so does a line that swallows
 // everything.
 func TestSilenceIsNoticed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes 15 seconds")
-	}
 	silences := map[string]struct{ begin, end func(*server) }{
 		"server stopped": {func(s *server) { s.consul.Pause() }, func(s *server) { s.consul.Continue() }},
 		"black hole":     {func(s *server) { s.line.Set(testkit.BlackHole) }, func(s *server) { s.line.Set(testkit.Pass) }},
@@ -249,9 +246,6 @@ func TestSilenceIsNoticed(t *testing.T) {
 
 // A server that is cut off from the others would let a watch wait for minutes.
 func TestServerWithoutLeader(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes 15 seconds")
-	}
 	t.Parallel()
 	servers := testkit.StartConsulCluster(t, 3, testkit.ConsulOptions{})
 	s := join(t, servers[0])

@@ -35,12 +35,7 @@ func whatIsAlikeIsLeftAlone(t *testing.T, vpp *simulated.VPP) {
 	vpp.Counts()
 	a.want(true, all...)
 	expectOnlyReads(t, vpp)
-	a.stop()
-	vpp.Counts()
-	again := startAgent(t, vpp.Socket)
-	awaitReady(t, again)
-	again.want(true, all...)
-	expectOnlyReads(t, vpp)
+	expectRestartReads(t, vpp, a, all...)
 }
 
 // TestAddressesOfAutoconfStay has an interface the address that VPP gives to it when a router

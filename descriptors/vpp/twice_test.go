@@ -29,12 +29,7 @@ func saidTwiceIsSaid(t *testing.T, vpp *simulated.VPP) {
 	} {
 		a.expectState(key, kvscheduler.ValueState_CONFIGURED)
 	}
-	a.stop()
-	vpp.Counts()
-	again := startAgent(t, vpp.Socket)
-	awaitReady(t, again)
-	again.want(true, all...)
-	expectOnlyReads(t, vpp)
+	expectRestartReads(t, vpp, a, all...)
 }
 
 // TestLinkLocalAddresses has one that VPP takes and does not list, and one that it refuses: for that

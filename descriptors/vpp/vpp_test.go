@@ -236,6 +236,17 @@ func expectOnlyReads(t *testing.T, sim shown) {
 	}
 }
 
+// expectRestartReads fails if an agent in a's place, with the same declared, does anything but read.
+func expectRestartReads(t *testing.T, vpp *simulated.VPP, a *agent, all ...string) {
+	t.Helper()
+	a.stop()
+	vpp.Counts()
+	again := startAgent(t, vpp.Socket)
+	awaitReady(t, again)
+	again.want(true, all...)
+	expectOnlyReads(t, vpp)
+}
+
 // awaitReady waits until what stands in VPP was read.
 func awaitReady(t *testing.T, a *agent) {
 	t.Helper()

@@ -175,12 +175,8 @@ func TestConnectionBreaksAtAnyMessage(t *testing.T) {
 			lives[kind].need(t)
 			v := lives[kind].suite(t, kind).Values[0].Value
 			r := newRig(t)
-			r.declare()
-			bare := r.page()
-			come := r.messages(func() { r.declare(v) })
-			made := r.page()
-			leave := r.messages(func() { r.declare(); r.expect(bare) })
-			for n := range 2 * max(come, leave) {
+			bare, made, messages := r.comeAndGo(v)
+			for n := range 2 * messages {
 				r.vpp.DropAt(n/2+1, n%2 == 1)
 				r.declare(v)
 				r.expect(made)
@@ -203,12 +199,8 @@ func TestAgentEndsAtAnyMessage(t *testing.T) {
 			lives[kind].need(t)
 			v := lives[kind].suite(t, kind).Values[0].Value
 			r := newRig(t)
-			r.declare()
-			bare := r.page()
-			come := r.messages(func() { r.declare(v) })
-			made := r.page()
-			leave := r.messages(func() { r.declare(); r.expect(bare) })
-			for n := range 2 * max(come, leave) {
+			bare, made, messages := r.comeAndGo(v)
+			for n := range 2 * messages {
 				r.endsAt(n/2+1, n%2 == 1, v)
 				r.declare(v)
 				r.expect(made)
@@ -221,6 +213,18 @@ func TestAgentEndsAtAnyMessage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// comeAndGo has a value come and go: what VPP shows before and between, and by how many messages
+// it comes or goes, whichever takes more.
+func (r *rig) comeAndGo(v *interfaces.Interface) (bare, made string, messages int) {
+	r.Helper()
+	r.declare()
+	bare = r.page()
+	come := r.messages(func() { r.declare(v) })
+	made = r.page()
+	leave := r.messages(func() { r.declare(); r.expect(bare) })
+	return bare, made, max(come, leave)
 }
 
 // endsAt has the agent end at the n-th message of what declares the values, if there are as many,

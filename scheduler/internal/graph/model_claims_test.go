@@ -1,0 +1,201 @@
+package graph
+
+import (
+	"maps"
+	"slices"
+)
+
+// rivals says that a and b cannot both stand.
+func rivals(a, b *Value) bool {
+	for _, x := range a.claims() {
+		for _, y := range b.claims() {
+			if x.Of == y.Of && !(x.Yields && y.Yields) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// withoutLosers drops those that lose what they claim.
+func (m *model) withoutLosers(in map[string]string) {
+	losers := losersOf(m.g)
+	maps.DeleteFunc(in, func(key, _ string) bool { return losers[key] })
+}
+
+func losersOf(g *Graph) map[string]bool {
+	out := map[string]bool{}
+	for key, n := range g.nodes {
+		if n.Loses() {
+			out[key] = true
+		}
+	}
+	return out
+}
+
+func (m *model) has(v *Value) {
+	m.had[v.Key] = v
+	m.stood[v.Key] = true
+}
+
+func (m *model) vanish(key string) {
+	if m.stands[key] {
+		m.forget(key)
+	}
+	delete(m.stands, key)
+}
+
+func (m *model) forget(key string) {
+	delete(m.had, key)
+	delete(m.stood, key)
+}
+
+// edited looks again at who was taken down for a while.
+func (m *model) edited() {
+	for key := range m.stood {
+		if n := m.g.nodes[key]; n == nil {
+			m.forget(key)
+		} else if n.have == nil {
+			m.review(n)
+		}
+	}
+}
+
+// review forgets what n had, if it does not stand and is wanted to claim something else.
+func (m *model) review(n *Node) {
+	switch {
+	case n.want == nil:
+		m.forget(n.key)
+	case !m.holds(n) || len(n.want.claims()) != len(m.had[n.key].claims()):
+		delete(m.had, n.key)
+	default:
+		m.had[n.key] = n.want.Value // and no more than it claims now
+	}
+}
+
+// holds says that n had all that it claims.
+func (m *model) holds(n *Node) bool {
+	had := m.had[n.key]
+	if had == nil {
+		return false
+	}
+	for _, c := range n.want.claims() {
+		if !slices.ContainsFunc(had.claims(), func(h Claim) bool { return h.Of == c.Of && (c.Yields || !h.Yields) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// nobodyIsOusted checks that who loses has not had what he claims, unless the winner has too
+// or he yields something; and that the winner claims it, and loses nothing himself.
+func (m *model) nobodyIsOusted() {
+	for _, n := range m.g.nodes {
+		if !n.Loses() {
+			continue
+		}
+		yields := slices.ContainsFunc(n.want.edges, func(e edge) bool { return e.isLost() && e.stake.Yields })
+		for _, e := range n.want.edges {
+			if !e.isLost() {
+				continue
+			}
+			r := e.stake.rival
+			if r.want == nil || !greedyFor(e.stake.Of, r) {
+				m.t.Fatalf("%s loses %s to %s, which does not claim it", n.key, e.stake.Of, r.key)
+			}
+			if e.stake.Yields {
+				continue
+			}
+			if r.Loses() {
+				m.t.Fatalf("%s loses %s to %s, which loses", n.key, e.stake.Of, r.key)
+			}
+			if !yields && m.holds(n) && !m.stood[r.key] {
+				m.t.Fatalf("%s loses %s to %s, which is new to it", n.key, e.stake.Of, r.key)
+			}
+		}
+		if n.have == nil {
+			m.forget(n.key)
+		}
+	}
+}
+
+func greedyFor(of string, n *Node) bool {
+	return slices.ContainsFunc(n.want.claims(), func(c Claim) bool { return c.Of == of && !c.Yields })
+}
+
+// maximal checks that no two have the same, and that who loses could not have it all.
+func (m *model) maximal() {
+	losers := losersOf(m.g)
+	for key, n := range m.g.nodes {
+		var rival bool
+		for other, o := range m.g.nodes {
+			if o == n || n.want == nil || o.want == nil || losers[other] && !yieldsToOne(n.want.Value, o.want.Value) {
+				continue
+			}
+			rival = rival || greedyRivals(n.want.Value, o.want.Value) || yieldsToOne(n.want.Value, o.want.Value)
+		}
+		if rival != losers[key] {
+			m.t.Errorf("%s loses=%v, but has a rival that does not: %v", key, losers[key], rival)
+		}
+	}
+}
+
+// deserved checks that of those that all claim anew the lowest keys win.
+func (m *model) deserved() {
+	g := New()
+	in := map[string]string{}
+	for key, text := range m.wanted { // in no order
+		v := value(key, text)
+		g.Want(v)
+		for _, v := range append(v.Derived, v) {
+			in[v.Key] = v.Data.(string)
+		}
+	}
+	g.Judge()
+	wins := map[string]*Value{}
+	for _, key := range slices.Sorted(maps.Keys(in)) {
+		v := value(key, in[key])
+		loses := yieldsTo(v, in)
+		for _, w := range wins {
+			loses = loses || greedyRivals(v, w)
+		}
+		if !loses {
+			wins[key] = v
+		}
+		if g.nodes[key].Loses() != loses {
+			m.t.Errorf("from scratch %s loses=%v, want %v", key, !loses, loses)
+		}
+	}
+}
+
+func yieldsTo(v *Value, in map[string]string) bool {
+	for key, text := range in {
+		if key != v.Key && yieldsToOne(v, value(key, text)) {
+			return true
+		}
+	}
+	return false
+}
+
+// yieldsToOne says that a wants only together with others what b wants alone.
+func yieldsToOne(a, b *Value) bool {
+	for _, x := range a.claims() {
+		for _, y := range b.claims() {
+			if x.Of == y.Of && x.Yields && !y.Yields {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func greedyRivals(a, b *Value) bool {
+	for _, x := range a.claims() {
+		for _, y := range b.claims() {
+			if x.Of == y.Of && !x.Yields && !y.Yields {
+				return true
+			}
+		}
+	}
+	return false
+}
