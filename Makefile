@@ -3,6 +3,9 @@
 
 SHELL     := /bin/bash -o pipefail
 LINT      := .cache/bin/golangci-lint
+SERVERS   := .cache/testservers
+# A package may take longer than go test's ten minutes where the machine is busy.
+GOTEST    := go test -timeout 30m
 FUZZTIME  ?= 10s
 BENCHTIME ?= 1s
 # Packages that need no server, no file system and no kernel come first: when
@@ -14,41 +17,54 @@ LIVES     := ./scheduler ./scheduler/internal/graph -run '^(TestLife|TestModel)$
 DRAWS     := 5000
 SOAK      ?= 1000000
 
-.PHONY: help run build needs test test-vpp race race-pure soak faults fuzz bench lint cover generate clean
+.PHONY: help run build packages servers test test-vpp race race-pure soak faults fuzz bench lint cover generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: build ## the agent with a small example, in a scratch network namespace; Ctrl-C ends it
+run: build ## run the agent with a small example in a scratch network namespace; Ctrl-C ends it
 	@.bin/first-light run
 
-build: ## agent, agentctl and first-light into .bin
+build: ## build agent, agentctl and first-light into .bin
+	@[ -e .bin/agent ] || echo "building the agent; the first time takes a minute or two"
 	@mkdir -p .bin && go build -o .bin/ ./cmd/... ./examples/...
 
-needs: # where it cannot be had, the tests of it skip
-	@command -v redis-server >/dev/null || [ "$$(id -u)" != 0 ] || { apt-get -qq update && \
+# As root, install redis-server if it is missing. Without it the tests of Redis skip.
+packages:
+	@command -v redis-server >/dev/null || [ "$$(id -u)" != 0 ] || { echo "installing redis-server (apt-get)"; apt-get -qq update && \
 		DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends -y redis-server >/dev/null; } || true
 
-test: needs ## all tests; what the machine lacks skips loudly, and fails when CI=true
-	go test $(PURE) && go test $(LIVES) -rapid.checks=$(DRAWS) && go test ./...
+servers: $(addprefix $(SERVERS)/,etcd etcdctl consul) ## build the etcd and Consul servers that tests use, once, into .cache
 
-test-vpp: ## what the simulated VPP is held to and what rests on it, on a real one: VPP=binary (as in PATH); or VPP_SOCKET of one that runs
+$(SERVERS)/etcd:    PACKAGE = go.etcd.io/etcd/server/v3
+$(SERVERS)/etcdctl: PACKAGE = go.etcd.io/etcd/etcdctl/v3
+$(SERVERS)/consul:  PACKAGE = github.com/hashicorp/consul
+$(SERVERS)/etcd $(SERVERS)/etcdctl: internal/testservers/go.sum
+$(SERVERS)/consul: internal/testservers/consul/go.sum
+$(SERVERS)/%:
+	@mkdir -p $(@D) && echo "building $(@F) for the tests; this takes some minutes and happens once"
+	@cd $(<D) && go build -o $(CURDIR)/$@ $(PACKAGE) && touch $(CURDIR)/$@ || echo "$(@F) could not be built; its tests will be skipped"
+
+test: packages servers ## run all tests; what the machine lacks is skipped loudly, and fails when CI=true
+	$(GOTEST) $(PURE) && $(GOTEST) $(LIVES) -rapid.checks=$(DRAWS) && $(GOTEST) ./...
+
+test-vpp: ## run the VPP tests against a real VPP: VPP=binary (default: vpp in PATH), or VPP_SOCKET=its API socket
 	@export VPP="$${VPP:-$$(command -v vpp)}"; if [ -n "$$VPP_SOCKET" ]; then \
 		VPP= go test -count=1 -timeout 20m ./internal/vppsim -run '^TestBehaviour$$'; elif [ -n "$$VPP" ]; then \
 		go test -count=1 -p 1 -timeout 30m ./internal/vppsim ./descriptors/vpp/conn ./descriptors/vpp/iface ./descriptors/vpp/l2 ./descriptors/vpp/l3 ./descriptors/vpp && \
 		go test -count=1 ./cmd/agent -run '^TestScripts$$/^(dhcp|afpacket)$$'; else \
 		echo "SKIPPED: there is no vpp in PATH; give VPP=/path/of/vpp, or VPP_SOCKET=/run/vpp/api.sock"; fi
 
-race: needs ## all tests under the race detector
-	go test -race ./...
+race: packages servers ## run all tests under the race detector
+	$(GOTEST) -race ./...
 
 race-pure: ## the tests that need no server, no file system and no kernel, under the race detector
-	go test -race $(PURE)
+	$(GOTEST) -race $(PURE)
 
 soak: ## SOAK (1000000) random lives of the scheduler
 	go test -timeout 0 $(LIVES) -rapid.checks=$(SOAK)
 
-faults: ## everything that may happen to a store, in full size; writes the table in docs/faults.md
+faults: packages servers ## everything that may happen to a store, in full size; writes the table in docs/faults.md
 	go test -timeout 2h ./internal/faults -run '^TestMatrix$$' -args -faults.full -faults.table=$(CURDIR)/docs/faults.md; \
 		status=$$?; sed -n '/^| /,/^<!-- end/{/^|/p}' docs/faults.md; exit $$status
 
@@ -56,7 +72,7 @@ fuzz: ## every fuzz test for FUZZTIME (10s)
 	@go test -list '^Fuzz' ./... | awk '/^Fuzz/ {f[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, f[i]; n = 0}' | \
 		while read -r pkg name; do go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null || exit 1; done
 
-bench: ## every benchmark for BENCHTIME (1s)
+bench: packages servers ## every benchmark for BENCHTIME (1s)
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
 
 lint: $(LINT) ## golangci-lint, built once into .cache
@@ -65,7 +81,7 @@ lint: $(LINT) ## golangci-lint, built once into .cache
 $(LINT): tools/go.mod
 	@mkdir -p $(@D) && echo "building golangci-lint, once" && cd tools && go build -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
-cover: ## how much of the code the tests run
+cover: packages servers ## how much of the code the tests run
 	go test -coverpkg=./... -coverprofile=.cache/cover.out ./... && go tool cover -func=.cache/cover.out | tail -n 1
 
 generate: ## generated code from its sources

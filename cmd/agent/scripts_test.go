@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,31 +13,7 @@ import (
 	"github.com/keyplane/keyplane/internal/testkit/session"
 )
 
-// What the tests build comes from these packages; the scratch network has no
-// way out to fetch what they need.
-const (
-	etcdServer    = "go.etcd.io/etcd/server/v3"
-	etcdctl       = "go.etcd.io/etcd/etcdctl/v3"
-	consulProgram = "github.com/hashicorp/consul"
-)
-
-func TestMain(m *testing.M) {
-	if !scratch.Inside() {
-		fetch("../../internal/testservers", etcdServer, etcdctl)
-		fetch("../../internal/testservers/consul", consulProgram)
-	}
-	os.Exit(scratch.Main(m.Run))
-}
-
-// fetch gets what packages of a module are made of.
-func fetch(module string, packages ...string) {
-	list := exec.Command("go", append([]string{"list", "-deps"}, packages...)...)
-	list.Dir = module
-	list.Stderr = os.Stderr
-	if err := list.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "modules of the test servers:", err)
-	}
-}
+func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 
 // The scripts in testdata run the built agent against a real etcd, Redis and Consul,
 // real files and the real kernel.
@@ -94,7 +69,7 @@ func etcdCommand(ts *testscript.TestScript, neg bool, args []string) {
 		s.Wipe()
 	default:
 		args[1] = "/vnf-agent/vpp1/" + args[1]
-		tool := testkit.Tool(s.t, "etcdctl", etcdctl)
+		tool := testkit.Tool(s.t, "etcdctl")
 		out, err := exec.Command(tool, append([]string{"--endpoints", s.Addr}, args...)...).CombinedOutput()
 		if err != nil {
 			ts.Fatalf("etcdctl: %v\n%s", err, out)

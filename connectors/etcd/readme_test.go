@@ -14,7 +14,7 @@ import (
 func TestReadme(t *testing.T) {
 	t.Run("session", func(t *testing.T) {
 		s, bin := start(t), t.TempDir()
-		if err := os.Symlink(testkit.Tool(t, "etcdctl", "go.etcd.io/etcd/etcdctl/v3"), bin+"/etcdctl"); err != nil {
+		if err := os.Symlink(testkit.Tool(t, "etcdctl"), bin+"/etcdctl"); err != nil {
 			t.Fatal(err)
 		}
 		conformance.RunConsole(t, s.connector(), root, bin, "ETCDCTL_ENDPOINTS="+s.etcd.Addr)

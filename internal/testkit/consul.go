@@ -61,7 +61,7 @@ func StartConsulCluster(t testing.TB, servers int, o ConsulOptions) []*Consul {
 // ConsulProgram is the path of consul, which is server and command-line tool.
 func ConsulProgram(t testing.TB) string {
 	t.Helper()
-	return Tool(t, "consul", "github.com/hashicorp/consul")
+	return Tool(t, "consul")
 }
 
 func startServers(cluster []*Consul) error {

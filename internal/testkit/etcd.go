@@ -37,7 +37,7 @@ func StartEtcd(t testing.TB, o EtcdOptions) *Etcd {
 // StartEtcdCluster starts a cluster and waits until all its members serve.
 func StartEtcdCluster(t testing.TB, members int, o EtcdOptions) []*Etcd {
 	t.Helper()
-	program := Tool(t, "etcd", "go.etcd.io/etcd/server/v3")
+	program := Tool(t, "etcd")
 	var err error
 	for range 3 { // another process may take a port that was free
 		cluster := planCluster(t, program, members, o)
