@@ -19,7 +19,7 @@ import (
 // cannot do harm: nothing of the listing that led to it goes into the mirror.
 func (s *Source) check(ctx context.Context, stop context.CancelCauseFunc) {
 	for s.awaitCheck(ctx) {
-		lost, err := s.compare(ctx)
+		l, lost, err := s.compare(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -29,7 +29,7 @@ func (s *Source) check(ctx context.Context, stop context.CancelCauseFunc) {
 			stop(fmt.Errorf("%w: %d keys, such as %s", ErrDrifted, len(lost), lost[0]))
 			return
 		default:
-			s.confirm()
+			s.confirm(l)
 		}
 	}
 }
@@ -52,22 +52,22 @@ func (s *Source) awaitCheck(ctx context.Context) bool {
 	}
 }
 
-// compare returns the keys that the watch has lost.
-func (s *Source) compare(ctx context.Context) (lost []string, err error) {
+// compare lists the store and returns the keys that the watch has lost.
+func (s *Source) compare(ctx context.Context) (about Listing, lost []string, err error) {
 	s.locked(s.mirror.watchTouches)
 	defer s.locked(s.mirror.forgetTouches)
 	l, err := s.list(ctx)
 	if err != nil {
-		return nil, err
+		return Listing{}, nil, err
 	}
 	listed := l.states()
 	if lost = s.differing(listed); len(lost) == 0 {
-		return nil, nil
+		return l.about, nil, nil
 	}
 	if !sleep(ctx, s.o.Grace) {
-		return nil, nil
+		return Listing{}, nil, ctx.Err()
 	}
-	return s.differing(listed), nil
+	return l.about, s.differing(listed), nil
 }
 
 func (s *Source) differing(listed map[string]state) (keys []string) {

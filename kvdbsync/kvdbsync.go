@@ -37,6 +37,11 @@ type Event struct {
 	// Err says that the store has something under Key that is no value, such as
 	// an entry that does not parse. Value is nil then, and the key is not gone.
 	Err error
+	// Absent says that the removal is an inference: the key was missing from a
+	// listing or was evicted; nobody is known to have deleted it. A Source sets it for
+	// keys that a listing lacks. A connector sets it for keys that the store lost by
+	// itself. It means nothing unless Value and Err are nil.
+	Absent bool
 }
 
 // A Batch is what a store changed at once.
@@ -49,6 +54,16 @@ type Batch struct {
 	// Problems are faults of the store's content that belong to no key, such as a
 	// file that cannot be parsed. nil means unchanged, empty means none (any more).
 	Problems []error
+	// Identity names the data set that a listing read: an etcd cluster ID, a Redis
+	// replication ID, the device and inode of a file. A store that was replaced by
+	// another one has another identity. A store of several parts has one word for
+	// each part, separated by spaces. One batch of each listing has it. Empty means
+	// unknown. The connector guarantees only that equal data sets have equal words;
+	// the agent remembers the words across restarts.
+	Identity string
+	// Former are words that Identity had before, in the store's own opinion: after a
+	// failover, Redis names the replication ID that its data descends from.
+	Former string
 }
 
 // A Connector watches one store.
@@ -74,4 +89,10 @@ var (
 	ErrEnded = errors.New("the watch ended without saying why")
 	// ErrDrifted is the reason when a listing showed changes that the watch had lost.
 	ErrDrifted = errors.New("the watch lost changes")
+	// ErrOtherStore says that a listing read another data set than the one before.
+	ErrOtherStore = errors.New("the store's identity changed")
+	// ErrWentBack says that a listing read an older revision than was seen before.
+	ErrWentBack = errors.New("the store's revision went back")
+	// ErrLostKeys says that a store lost keys that nobody deleted.
+	ErrLostKeys = errors.New("the store lost keys that nobody deleted")
 )

@@ -2,16 +2,46 @@ package kvdbsync
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
+	"time"
 )
+
+// A Listing describes a complete listing of a store: when it was made, and of what.
+type Listing struct {
+	Began    time.Time // nothing that the listing shows is older than this
+	Identity string    // of the store; see Batch
+	Former   string    // see Batch
+	Rev      int64     // the store's revision; 0 where it has none
+	Keys     int       // that the store holds
+}
+
+// Succeeds returns nil if the listing can be a later state of the data that before
+// describes. Otherwise it returns ErrOtherStore or ErrWentBack, wrapped.
+func (l Listing) Succeeds(before Listing) error {
+	known := append(strings.Fields(l.Identity), strings.Fields(l.Former)...)
+	if l.Identity != "" {
+		for _, part := range strings.Fields(before.Identity) {
+			if !slices.Contains(known, part) {
+				return fmt.Errorf("%w from %s to %s", ErrOtherStore, before.Identity, l.Identity)
+			}
+		}
+	}
+	if l.Rev != 0 && l.Rev < before.Rev {
+		return fmt.Errorf("%w from %d to %d", ErrWentBack, before.Rev, l.Rev)
+	}
+	return nil
+}
 
 // A listing gathers what a watch yields until it is synced. Nothing of it counts
 // before that: a watch that ends too early says nothing about the keys it did
 // not get to, nor has it seen all of a transaction made while it was listing.
 type listing struct {
+	about    Listing
+	lost     bool      // the store lost keys by itself meanwhile
 	first    bool      // nothing is known before it
 	parts    [][]Event // in order, with relative keys; a key may come more than once
-	rev      int64
 	problems []error
 	ahead    *foresight // of the first listing
 }
@@ -22,13 +52,17 @@ func (s *Source) gather(l *listing, b Batch) {
 	for _, e := range b.Events {
 		if e, ok := s.relative(e); ok {
 			part = append(part, e)
+			l.lost = l.lost || e.Absent
 		}
 	}
 	l.parts = append(l.parts, part)
 	if l.first && s.ahead != nil {
 		l.ahead.add(part)
 	}
-	l.rev = max(l.rev, b.Rev)
+	l.about.Rev = max(l.about.Rev, b.Rev)
+	if b.Identity != "" {
+		l.about.Identity, l.about.Former = b.Identity, b.Former
+	}
 	if b.Problems != nil {
 		l.problems = b.Problems
 	}
@@ -54,7 +88,7 @@ func (l *listing) states() map[string]state {
 
 // list reads the store once, by a watch that ends as soon as it is complete.
 func (s *Source) list(ctx context.Context) (*listing, error) {
-	l := &listing{}
+	l := &listing{about: Listing{Began: time.Now()}}
 	for b, err := range s.o.Connector.Watch(ctx, s.prefix) {
 		if err != nil {
 			return nil, err

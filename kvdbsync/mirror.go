@@ -25,6 +25,7 @@ type mirror struct {
 type item struct {
 	key     string
 	now     state
+	absent  bool // it is gone, and nobody is known to have deleted it
 	rev     int64
 	had     *state // what the consumer has; nil: that is now
 	listing uint64 // the last complete listing with this key
@@ -78,8 +79,10 @@ func (m *mirror) set(e *Event) *item {
 	}
 	it.rev = e.Rev
 	if it.now.same(now) {
-		return it // and keeps the bytes that the consumer has
+		it.absent = it.absent && e.Absent // somebody deleted it after all
+		return it                         // and keeps the bytes that the consumer has
 	}
+	it.absent = e.Absent && now.gone()
 	m.queue(it)
 	m.live += count(now) - count(it.now)
 	it.now = now
@@ -128,7 +131,7 @@ func (m *mirror) replace(l *listing) {
 		}
 	}
 	if !fresh {
-		m.vanish(l.rev)
+		m.vanish(l.about.Rev)
 	}
 }
 
@@ -142,7 +145,7 @@ func (m *mirror) vanish(rev int64) {
 	}
 	slices.Sort(vanished)
 	for _, key := range vanished {
-		m.set(&Event{Key: key, Rev: rev})
+		m.set(&Event{Key: key, Rev: rev, Absent: true})
 	}
 }
 
@@ -162,7 +165,7 @@ func (m *mirror) take() []Event {
 			it.now = had
 			continue
 		}
-		e := Event{Key: it.key, Value: it.now.value, Rev: it.rev, Origin: it.now.origin, Err: it.now.err}
+		e := Event{Key: it.key, Value: it.now.value, Rev: it.rev, Origin: it.now.origin, Err: it.now.err, Absent: it.absent}
 		if it.listed != nil && sameBytes(it.listed.Value, it.now.value) {
 			e.Ahead = it.listed.Ahead
 		}

@@ -10,8 +10,8 @@ import (
 // A mirrorStep is one line of a story: what the store does, or "take".
 type mirrorStep struct{ do, want string }
 
-// Events read "key=value", "key-" for one that goes and "key!reason" for one
-// that is no value; "list:" puts a complete listing in place.
+// Events read "key=value", "key-" for a deleted key, "key?" for an absent one and
+// "key!reason" for one that is no value; "list:" puts a complete listing in place.
 func TestMirror(t *testing.T) {
 	stories := map[string][]mirrorStep{
 		"newest value of each key, in the order of their first change": {
@@ -30,7 +30,19 @@ func TestMirror(t *testing.T) {
 			{"a=1", ""}, {"take", "a=1"}, {"a- a=2", ""}, {"take", "a=2"}, {"a-", ""}, {"take", "a-"}, {"a=2", ""}, {"take", "a=2"},
 		},
 		"a listing deletes what it does not have": {
-			{"a=1 b=1 c=1", ""}, {"take", "a=1 b=1 c=1"}, {"list: b=2 d=1", ""}, {"take", "b=2 d=1 a- c-"},
+			{"a=1 b=1 c=1", ""}, {"take", "a=1 b=1 c=1"}, {"list: b=2 d=1", ""}, {"take", "b=2 d=1 a? c?"},
+		},
+		"a key that is absent and returns is nothing new": {
+			{"a=1 b=1", ""}, {"take", "a=1 b=1"}, {"list:", ""}, {"a=1", ""}, {"take", "b?"},
+		},
+		"a deleted key stays deleted when a listing lacks it": {
+			{"a=1", ""}, {"take", "a=1"}, {"a-", ""}, {"list:", ""}, {"take", "a-"},
+		},
+		"a key that a listing lacks, that returns and is deleted, is deleted": {
+			{"a=1", ""}, {"take", "a=1"}, {"list:", ""}, {"a=1 a-", ""}, {"take", "a-"},
+		},
+		"a connector says that a key is absent": {
+			{"a=1 b=1", ""}, {"take", "a=1 b=1"}, {"a? b?", ""}, {"list:", ""}, {"b-", ""}, {"take", "a? b-"},
 		},
 		"what a listing itself takes back is not there": {
 			{"a=1", ""}, {"take", "a=1"}, {"list: a=2 b=1 a- b-", ""}, {"take", "a-"},
@@ -76,6 +88,8 @@ func parseEvents(text string) []Event {
 			events = append(events, Event{Key: key, Value: []byte(value)})
 		} else if key, reason, ok := strings.Cut(word, "!"); ok {
 			events = append(events, Event{Key: key, Err: errors.New(reason)})
+		} else if key, ok := strings.CutSuffix(word, "?"); ok {
+			events = append(events, Event{Key: key, Absent: true})
 		} else {
 			events = append(events, Event{Key: strings.TrimSuffix(word, "-")})
 		}
@@ -89,6 +103,8 @@ func show(events []Event) string {
 		switch {
 		case e.Err != nil:
 			words = append(words, e.Key+"!"+e.Err.Error())
+		case e.Value == nil && e.Absent:
+			words = append(words, e.Key+"?")
 		case e.Value == nil:
 			words = append(words, e.Key+"-")
 		default:

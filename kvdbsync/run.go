@@ -35,7 +35,7 @@ func (s *Source) watch(ctx context.Context) error {
 	defer stop(nil)
 	ahead := foresight{look: s.ahead}
 	defer ahead.end()
-	l := &listing{first: !s.synced, ahead: &ahead}
+	l := &listing{about: Listing{Began: time.Now()}, first: !s.synced, ahead: &ahead}
 	synced := false
 	for b, err := range s.o.Connector.Watch(ctx, s.prefix) {
 		if err != nil {

@@ -1,6 +1,7 @@
 package kvdbsync
 
 import (
+	"cmp"
 	"log/slog"
 	"slices"
 	"sync"
@@ -65,6 +66,13 @@ type Change struct {
 	// Resynced says that a complete listing of the store went into this change, or
 	// has confirmed what was there: at the first sync, after a gap, by anti-entropy.
 	Resynced bool
+	// Listing is the newest of these listings; only with Resynced.
+	Listing Listing
+	// Distrust is why the keys that are absent in Events may still be wanted: since the
+	// Change before, a listing read another data set (ErrOtherStore) or an older
+	// one (ErrWentBack), or the store lost keys by itself (ErrLostKeys). nil means
+	// that nothing but the number of absent keys speaks against it.
+	Distrust error
 	// Problems are the faults of the store's content, as of this change, that
 	// belong to no key.
 	Problems []error
@@ -89,7 +97,9 @@ type Source struct {
 	mirror   *mirror
 	rev      int64
 	synced   bool
-	resynced bool // since the last Take
+	listing  Listing // the newest complete one
+	resynced bool    // since the last Take
+	distrust error   // since the last Take
 	problems []error
 	news     bool          // there is something to take besides pending events
 	came     time.Time     // when the oldest pending event came; zero: none is
@@ -131,9 +141,12 @@ func (s *Source) Take() (Change, bool) {
 	}
 	c := Change{
 		Source: s.o.Name, Events: events, Rev: s.rev,
-		Synced: s.synced, Resynced: s.resynced, Problems: s.problems,
+		Synced: s.synced, Resynced: s.resynced, Distrust: s.distrust, Problems: s.problems,
 	}
-	s.resynced, s.news = false, false
+	if c.Resynced {
+		c.Listing = s.listing
+	}
+	s.resynced, s.distrust, s.news = false, nil, false
 	return c, true
 }
 
@@ -184,14 +197,31 @@ func (s *Source) replace(l *listing) {
 		s.mirror.replace(l)
 	}
 	s.clock()
-	s.rev = l.rev
+	s.follow(l.about)
+	if l.lost {
+		s.distrust = cmp.Or(s.distrust, ErrLostKeys)
+	}
+	s.rev = l.about.Rev
 	s.problems = l.problems
 	s.synced, s.resynced, s.news = true, true, true
 	keys := s.mirror.live
 	s.mu.Unlock()
-	s.health.update(l.rev, keys, len(l.problems))
+	s.health.update(l.about.Rev, keys, len(l.problems))
 	s.health.synced()
 	s.signal()
+}
+
+// follow notes the newest listing, and whether it can succeed what was known before.
+// The caller holds mu.
+func (s *Source) follow(now Listing) {
+	before := s.listing
+	before.Rev = max(before.Rev, s.rev)
+	s.distrust = cmp.Or(s.distrust, now.Succeeds(before))
+	if now.Identity == "" {
+		now.Identity = before.Identity
+	}
+	now.Keys = s.mirror.live
+	s.listing = now
 }
 
 // apply takes over one change of the store.
@@ -199,7 +229,9 @@ func (s *Source) apply(b Batch) {
 	s.mu.Lock()
 	for _, e := range b.Events {
 		if e, ok := s.relative(e); ok {
-			s.mirror.set(&e)
+			if it := s.mirror.set(&e); it != nil && it.absent && e.Absent {
+				s.distrust = cmp.Or(s.distrust, ErrLostKeys)
+			}
 		}
 	}
 	s.clock()
@@ -217,9 +249,11 @@ func (s *Source) apply(b Batch) {
 }
 
 // confirm notes that a complete listing found the mirror as it should be.
-func (s *Source) confirm() {
+func (s *Source) confirm(l Listing) {
 	s.mu.Lock()
-	s.resynced, s.news = true, true
+	l.Keys = s.mirror.live
+	l.Identity = cmp.Or(l.Identity, s.listing.Identity)
+	s.listing, s.resynced, s.news = l, true, true
 	s.mu.Unlock()
 	s.signal()
 }

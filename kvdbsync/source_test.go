@@ -43,7 +43,8 @@ func elapse(d time.Duration) { <-time.After(d) }
 
 func put(key, value string) kvdbsync.Event { return kvdbsync.Event{Key: key, Value: []byte(value)} }
 
-// taken is what the next Take yields, once nothing moves any more: "a=1 b-".
+// taken is what the next Take yields, once nothing moves any more: "a=1 b- c?", where b
+// was deleted and c is absent.
 func taken(s *kvdbsync.Source) string {
 	synctest.Wait()
 	c, ok := s.Take()
@@ -55,6 +56,8 @@ func taken(s *kvdbsync.Source) string {
 		switch {
 		case e.Err != nil:
 			words = append(words, e.Key+"!"+e.Err.Error())
+		case e.Value == nil && e.Absent:
+			words = append(words, e.Key+"?")
 		case e.Value == nil:
 			words = append(words, e.Key+"-")
 		default:
@@ -112,7 +115,7 @@ func TestAGapDeletesOnlyAtTheEndOfAListing(t *testing.T) {
 		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "3")}}}
 		expect(t, s, "nothing")
 		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("c", "1")}, Synced: true}}
-		expect(t, s, "a=3 b- resynced")
+		expect(t, s, "a=3 b? resynced")
 	})
 }
 
