@@ -45,6 +45,11 @@ func (f *Faults) Add(field string, value any, want string, args ...any) {
 // Err joins them; nil: there is none.
 func (f Faults) Err() error { return errors.Join(f...) }
 
+// Ignored is a warning: a field of a value has no effect, and why. The text begins with the path.
+func Ignored(field string, value any, why string, args ...any) string {
+	return fmt.Sprintf("%s: %s is ignored: %s", field, show(value), fmt.Sprintf(why, args...))
+}
+
 // Fields returns the paths of the invalid fields in err, in order.
 func Fields(err error) (out []string) {
 	for _, e := range fieldsOf(err) {

@@ -32,6 +32,16 @@ type Descriptor[V proto.Message, M any] struct {
 	// limit of concurrency. Defaults to Name.
 	Southbound string
 
+	// Normalize returns the meaning of a declared value in the one spelling that Retrieve and all
+	// other functions of the descriptor use, and a warning for each field that it ignores. The other
+	// functions only get normalized values. It accepts invalid values, and never changes v: it
+	// returns v itself if there is nothing to normalize. The key is that of the declared value.
+	// Normalizing twice gives the same value. Optional.
+	//
+	// A warning begins with the path of the field; see models.Ignored. The scheduler logs warnings
+	// once per change of the value, and shows them in Status.Details and in explanations.
+	Normalize func(key string, v V) (normalized V, warnings []string)
+
 	// Meaning: pure functions of the value. All are optional.
 	Validate     func(key string, v V) error            // every invalid field: *models.FieldError, joined
 	Equivalent   func(key string, old, new V) bool      // Defaults to proto.Equal

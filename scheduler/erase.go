@@ -29,6 +29,7 @@ type descriptor struct {
 
 	accepts      func(proto.Message) error
 	keyOf        func(proto.Message) (string, error)
+	normalize    func(key string, v proto.Message) (proto.Message, []string) // nil: values mean what they say
 	validate     func(key string, v proto.Message) error
 	equivalent   func(key string, old, new proto.Message) bool
 	recreate     func(key string, old, new proto.Message, meta any) bool
@@ -131,6 +132,9 @@ func erase[V proto.Message, M any](d Descriptor[V, M]) *descriptor {
 }
 
 func eraseMeaning[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
+	if d.Normalize != nil {
+		e.normalize = func(key string, v proto.Message) (proto.Message, []string) { return d.Normalize(key, v.(V)) }
+	}
 	if d.Validate != nil {
 		e.validate = func(key string, v proto.Message) error { return d.Validate(key, v.(V)) }
 	}

@@ -62,6 +62,9 @@ func (x *explainer) explain(key string) Explanation {
 	if st.Err != nil {
 		e.Text += ": " + firstLine(st.Err)
 	}
+	for _, w := range warnings(st.value) {
+		e.Text += "; " + w
+	}
 	switch {
 	case x.path[key]:
 		e.Text = key + " waits for itself: a ring"

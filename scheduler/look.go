@@ -51,7 +51,7 @@ func (s *Scheduler) Look(ctx context.Context, name string) ([]Seen, error) {
 	var ws []wanted
 	s.board.each(func(st *Status) {
 		if st.Descriptor == d.name && st.Want != nil && st.Base == "" {
-			ws = append(ws, wanted{st.Key, st.Want})
+			ws = append(ws, wanted{st.Key, message(st.value)})
 		}
 	})
 	items, _, err := s.collect(ctx, d, ws)

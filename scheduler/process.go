@@ -51,6 +51,7 @@ func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn)
 		r.rec.Simulated = true
 		r.rec.Planned = s.simulate(txn)
 	}
+	s.warn(txn)
 	if txn.Revert {
 		return s.attempt(ctx, r, txn)
 	}

@@ -32,7 +32,7 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 	}
 	st := &Status{
 		Key: n.Key(), State: state, Err: errOf(n), Last: verbs[n.Last()],
-		Want: message(n.Want()), Have: message(n.Have()), Meta: n.Meta(), Since: now, slot: n.Slot,
+		Want: declared(n.Want()), Have: message(n.Have()), Meta: n.Meta(), Since: now, slot: n.Slot,
 	}
 	st.Details, st.Waits = details(n, state)
 	if st.value = n.Want(); st.value == nil {
@@ -113,7 +113,7 @@ func (s *Scheduler) stateOf(n *graph.Node) State {
 	return kvscheduler.ValueState_NONEXISTENT
 }
 
-// details are what n waits for, or the fields that are invalid.
+// details are what n waits for, the fields that are invalid, or otherwise its warnings.
 func details(n *graph.Node, state State) (labels []string, waits []Dependency) {
 	switch state {
 	case kvscheduler.ValueState_PENDING:
@@ -123,6 +123,8 @@ func details(n *graph.Node, state State) (labels []string, waits []Dependency) {
 		}
 	case kvscheduler.ValueState_INVALID:
 		labels = models.Fields(n.Err())
+	default:
+		labels = warnings(n.Want())
 	}
 	return labels, waits
 }

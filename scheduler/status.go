@@ -16,12 +16,12 @@ type Status struct {
 	State      State
 	Last       Verb // the last operation done, VALIDATE if the newest intent was refused
 	Err        error
-	Details    []string  // PENDING: labels of unmet dependencies; INVALID: paths of invalid fields
-	Since      time.Time // of State
-	Want, Have proto.Message
-	Waits      []Dependency // PENDING: the unmet dependencies
-	Base       string       // of a derived value: the key it is derived from
-	Descriptor string       // empty: none
+	Details    []string      // PENDING: labels of unmet dependencies; INVALID: paths of invalid fields; else warnings of Want
+	Since      time.Time     // of State
+	Want, Have proto.Message // Want is as declared; Have is normalized
+	Waits      []Dependency  // PENDING: the unmet dependencies
+	Base       string        // of a derived value: the key it is derived from
+	Descriptor string        // empty: none
 	Meta       any
 
 	value *graph.Value // what is wanted, else what stands

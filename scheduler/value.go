@@ -19,8 +19,11 @@ type Value struct{ v *graph.Value }
 // Key is the value's key.
 func (v Value) Key() string { return v.v.Key }
 
-// Message is what stands under the key. Nobody changes it.
-func (v Value) Message() proto.Message { return v.v.Data.(proto.Message) }
+// Message is the value as it was declared, before Normalize. Nobody changes it.
+func (v Value) Message() proto.Message { return declared(v.v) }
+
+// Warnings name the fields that the descriptor ignores; see Descriptor.Normalize.
+func (v Value) Warnings() []string { return warnings(v.v) }
 
 var (
 	// ErrUnimplemented is why a key is UNIMPLEMENTED: no descriptor has it. A verb that
@@ -140,6 +143,8 @@ func (s *Scheduler) prepare(d *descriptor, key string, m proto.Message) (v *grap
 		v.Err = &invalidError{err}
 		return v
 	}
+	m, v.Declared = normalized(d, key, m)
+	v.Data = m
 	if err := d.validate(key, m); err != nil {
 		v.Err = &invalidError{err}
 	}

@@ -46,6 +46,8 @@ type Suite[V proto.Message, M any] struct {
 	// Invalid are values that Validate refuses. Defaults to none, where there is
 	// no Validate.
 	Invalid []Invalid[V]
+
+	declared []scheduler.Wanted[V] // all of the above and an empty value, before Normalize
 }
 
 // A Change of a value from one version to another, both valid. Key defaults to
@@ -115,6 +117,20 @@ func (s *Suite[V, M]) complete(t *testing.T, d scheduler.Descriptor[V, M]) {
 	}
 	for i, v := range s.Invalid {
 		s.Invalid[i].Key = cmp.Or(v.Key, s.Values[0].Key)
+	}
+	s.declared = s.everything()
+	if d.Normalize == nil {
+		return
+	}
+	normal := func(key string, v V) V { v, _ = d.Normalize(key, v); return v }
+	for i, w := range s.Values {
+		s.Values[i].Value = normal(w.Key, w.Value)
+	}
+	for i, c := range s.Changes {
+		s.Changes[i].From, s.Changes[i].To = normal(c.Key, c.From), normal(c.Key, c.To)
+	}
+	for i, v := range s.Invalid {
+		s.Invalid[i].Value = normal(s.Invalid[i].Key, v.Value)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/conformance"
@@ -37,6 +39,19 @@ func meaningFaults() []fault {
 		{"has no name", "it can be registered and has the keys", func(_ *table, d *descriptor) { d.Name = "" }},
 		{"has other keys", "it can be registered and has the keys", func(_ *table, d *descriptor) {
 			d.Match = func(string) bool { return false }
+		}},
+		{"writes to what it normalizes", "normalizing twice gives the same", func(_ *table, d *descriptor) {
+			d.Normalize = func(_ string, v route) (route, []string) { v.Metric = 7; return v, nil }
+		}},
+		{"warns without ignoring anything", "normalizing twice gives the same", func(_ *table, d *descriptor) {
+			d.Normalize = func(_ string, v route) (route, []string) { return v, []string{"metric: ignored"} }
+		}},
+		{"never ends to normalize", "normalizing twice gives the same", func(_ *table, d *descriptor) {
+			d.Normalize = func(_ string, v route) (route, []string) {
+				v = proto.CloneOf(v)
+				v.Metric++
+				return v, nil
+			}
 		}},
 		{"refuses what is valid", "values are valid", func(_ *table, d *descriptor) {
 			d.Validate = func(string, route) error { return errors.New("no") }

@@ -15,6 +15,7 @@ import (
 func runMeaning[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
 	run(t, s, []testCase[V, M]{
 		{"it can be registered and has the keys", registered[V, M]},
+		{"normalizing twice gives the same", normalized[V, M]},
 		{"values are valid", valid[V, M]},
 		{"Validate names every invalid field", invalid[V, M]},
 		{"dependencies are labelled and distinct", dependencies[V, M]},
@@ -31,6 +32,27 @@ func registered[V proto.Message, M any](b *bench[V, M]) {
 	for _, w := range b.suite.Values {
 		if _, err := s.Value(w.Key, w.Value); err != nil {
 			b.Errorf("%s: %v", w.Key, err)
+		}
+	}
+}
+
+// normalized matters because what was found is normalized too: a second pass that changes it would
+// make every value differ from itself.
+func normalized[V proto.Message, M any](b *bench[V, M]) {
+	if b.d.Normalize == nil {
+		return
+	}
+	for _, w := range b.suite.declared {
+		changed := lend(w.Value)
+		once, warnings := b.d.Normalize(w.Key, w.Value)
+		if err := changed(); err != nil {
+			b.Errorf("%s: %v", w.Key, err)
+		}
+		if len(warnings) > 0 && proto.Equal(once, w.Value) {
+			b.Errorf("%s: warnings %q, but nothing of %v is ignored", w.Key, warnings, w.Value)
+		}
+		if twice, more := b.d.Normalize(w.Key, once); !proto.Equal(once, twice) || len(more) > 0 {
+			b.Errorf("%s: normalized once it is %v, twice %v, with warnings %q", w.Key, once, twice, more)
 		}
 	}
 }
@@ -138,9 +160,11 @@ func (b *bench[V, M]) claims(w scheduler.Wanted[V]) []scheduler.Claim {
 }
 
 // versions are all valid values of the suite.
-func (b *bench[V, M]) versions() []scheduler.Wanted[V] {
-	out := slices.Clone(b.suite.Values)
-	for _, c := range b.suite.Changes {
+func (b *bench[V, M]) versions() []scheduler.Wanted[V] { return b.suite.versions() }
+
+func (s *Suite[V, M]) versions() []scheduler.Wanted[V] {
+	out := slices.Clone(s.Values)
+	for _, c := range s.Changes {
 		out = append(out, version(c, c.From), version(c, c.To))
 	}
 	return out
@@ -213,12 +237,14 @@ func total[V proto.Message, M any](b *bench[V, M]) {
 }
 
 // everything is every value of the suite, invalid ones and an empty one too.
-func (b *bench[V, M]) everything() []scheduler.Wanted[V] {
-	out := b.versions()
-	for _, v := range b.suite.Invalid {
+func (b *bench[V, M]) everything() []scheduler.Wanted[V] { return b.suite.everything() }
+
+func (s *Suite[V, M]) everything() []scheduler.Wanted[V] {
+	out := s.versions()
+	for _, v := range s.Invalid {
 		out = append(out, scheduler.Wanted[V]{Key: v.Key, Value: v.Value})
 	}
-	first := b.suite.Values[0]
+	first := s.Values[0]
 	empty := first.Value.ProtoReflect().New().Interface().(V)
 	return append(out, scheduler.Wanted[V]{Key: first.Key, Value: empty})
 }

@@ -81,7 +81,7 @@ type ValueStatus struct {
 	State         string   `json:"state"`
 	Error         string   `json:"error,omitempty"`
 	LastOperation string   `json:"last_operation,omitempty"`
-	Details       []string `json:"details,omitempty"` // PENDING: what it waits for; INVALID: paths of the fields
+	Details       []string `json:"details,omitempty"` // PENDING: what it waits for; INVALID: paths of the fields; else warnings
 }
 
 // A Plan is what would be done.

@@ -51,6 +51,14 @@ type Value struct {
 	Derived []*Value
 	Err     error    // why the value cannot stand at all; nil: it can
 	Claims  *[]Claim // nil: it claims nothing
+	// Declared is how the graph's owner got the value, where that is not all in Data.
+	Declared *Declared
+}
+
+// Declared is a value as somebody wrote it. The graph only compares it.
+type Declared struct {
+	Data     any
+	Warnings []string // about what is in Declared.Data but not in Value.Data
 }
 
 // A Dep must be met before a value can stand: by Key, or by any key with one
@@ -242,7 +250,7 @@ func (g *Graph) foundDerived(n *Node, v *Value) {
 
 func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
 	g.save(n)
-	if n.want != nil && n.base == base && same(n.want.Value, v) {
+	if n.want != nil && n.base == base && same(n.want.Value, v) && sameDeclared(n.want.Declared, v.Declared) {
 		n.retry()
 		g.push(n)
 		return

@@ -1,6 +1,10 @@
 package graph
 
-import "google.golang.org/protobuf/proto"
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+)
 
 // A Node is what the graph knows of one key.
 type Node struct {
@@ -101,12 +105,24 @@ func same(a, b *Value) bool {
 	if a.Key != b.Key || a.Kind != b.Kind || (a.Err == nil) != (b.Err == nil) {
 		return false
 	}
-	am, ok := a.Data.(proto.Message)
+	return sameData(a.Data, b.Data)
+}
+
+func sameData(a, b any) bool {
+	am, ok := a.(proto.Message)
 	if !ok {
-		return a.Data == b.Data
+		return a == b
 	}
-	bm, ok := b.Data.(proto.Message)
+	bm, ok := b.(proto.Message)
 	return ok && proto.Equal(am, bm)
+}
+
+// sameDeclared says that two values were declared alike to the letter.
+func sameDeclared(a, b *Declared) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return sameData(a.Data, b.Data) && slices.Equal(a.Warnings, b.Warnings)
 }
 
 // Key is the node's key.

@@ -1,0 +1,54 @@
+package scheduler
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+)
+
+// normalized returns the meaning of m, which the descriptor works with, and how m was declared;
+// the second is nil if m says just what it means.
+func normalized(d *descriptor, key string, m proto.Message) (proto.Message, *graph.Declared) {
+	if d.normalize == nil {
+		return m, nil
+	}
+	meaning, warnings := d.normalize(key, m)
+	if meaning == m && len(warnings) == 0 {
+		return m, nil
+	}
+	return meaning, &graph.Declared{Data: m, Warnings: warnings}
+}
+
+// declared returns the message of v before it was normalized.
+func declared(v *graph.Value) proto.Message {
+	if v == nil || v.Declared == nil {
+		return message(v)
+	}
+	return v.Declared.Data.(proto.Message)
+}
+
+// warnings returns what the descriptor ignores of v.
+func warnings(v *graph.Value) []string {
+	if v == nil || v.Declared == nil {
+		return nil
+	}
+	return v.Declared.Warnings
+}
+
+// warn logs the warnings of values that txn changes. A value that is declared again with the same
+// warnings is not logged again.
+func (s *Scheduler) warn(txn Txn) {
+	for _, c := range txn.Changes {
+		if c.Value == nil || len(c.Value.Warnings()) == 0 {
+			continue
+		}
+		if n := s.graph.Node(c.Key); n != nil && slices.Equal(warnings(n.Want()), c.Value.Warnings()) {
+			continue
+		}
+		for _, w := range c.Value.Warnings() {
+			s.log.Warn("part of a value is ignored", "key", c.Key, "ignored", w)
+		}
+	}
+}
