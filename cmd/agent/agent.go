@@ -62,8 +62,8 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	standing := announcing{sched, make(chan struct{}, 1), takeIn(os.LookupEnv)}
-	orch := orchestrator.New(standing, conf.orchestrator.options(stores.layers(), known, conf.scheduler.retry(), log))
+	applied := announcer{sched, make(chan struct{}, 1), allowHeapGrowth(os.LookupEnv)}
+	orch := orchestrator.New(applied, conf.orchestrator.options(stores.layers(), known, conf.scheduler.retry(), log))
 
 	// Who may look: whoever reaches the loopback, or may use the socket.
 	web := rest.Server{Config: conf.http, Options: rest.Options{
@@ -76,7 +76,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	told = append(told, stores.watchers(s.root(), conf.vpp.Interfaces.StatusPublishers, plane, log)...)
 
 	below := slices.Concat(told, known.tasks(), []task{sched.Run, host.Run, plane.Run, socket.Run})
-	above := append(stores.tasks(), orch.Run, web.Run, standing.announce(tell))
+	above := append(stores.tasks(), orch.Run, web.Run, applied.announce(tell))
 	log.Info("agent runs", "label", s.Label, "stores", stores.names(), "pid", os.Getpid())
 	tell.Tell("READY=1")
 	defer tell.Tell("STOPPING=1")

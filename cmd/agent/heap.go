@@ -1,27 +1,54 @@
 package main
 
 import (
+	"context"
 	"runtime/debug"
 	"sync"
 	"time"
 )
 
 const (
-	// startGC is GOGC while the agent takes in what is declared: nearly all of that stays,
-	// so that looking for garbage would be a third of the work, and in vain.
+	// startGC is GOGC while the agent takes in the declared configuration. Nearly all of
+	// that memory stays in use, so collecting garbage would cost a third of the work for
+	// little gain.
 	startGC = 400
-	// longestStart is when a start is over at the latest, whatever became of it.
+	// longestStart bounds the start when a source never becomes complete.
 	longestStart = time.Minute
+	// quietTime is how long no operation may run before the start counts as over. Links
+	// report that they are up some milliseconds after their creation, and only then their
+	// routes are created.
+	quietTime = time.Second
 )
 
-// takeIn lets the heap grow until the function that it returns is called. Who has set
-// GOGC knows better.
-func takeIn(env func(string) (string, bool)) (done func()) {
-	if _, said := env("GOGC"); said {
-		return func() {}
+// allowHeapGrowth lets the heap grow until done is called, or longestStart has passed. Then
+// the usual limit applies again, and memory that only the start needed goes back to the
+// system. A user's GOGC is left alone.
+func allowHeapGrowth(env func(string) (string, bool)) (done func()) {
+	restore := func() {}
+	if _, set := env("GOGC"); !set {
+		before := debug.SetGCPercent(startGC)
+		restore = func() { debug.SetGCPercent(before) }
 	}
-	before := debug.SetGCPercent(startGC)
-	done = sync.OnceFunc(func() { debug.SetGCPercent(before) })
+	done = sync.OnceFunc(func() {
+		restore()
+		debug.FreeOSMemory()
+	})
 	time.AfterFunc(longestStart, done)
 	return done
+}
+
+// awaitQuiet returns when the count of operations has not changed for quietTime, or ctx ends.
+func awaitQuiet(ctx context.Context, operations func() uint64) {
+	quiet := time.NewTicker(quietTime)
+	defer quiet.Stop()
+	for before, now := uint64(0), operations(); ; before, now = now, operations() {
+		if now == before {
+			return
+		}
+		select {
+		case <-quiet.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }

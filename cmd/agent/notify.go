@@ -41,39 +41,48 @@ func (n notifier) Close() {
 	}
 }
 
-// announcing notices when all that is declared has been seen to.
-type announcing struct {
+// An announcer is a scheduler that reports when the declared network has been applied.
+type announcer struct {
 	*scheduler.Scheduler
-	standing chan struct{} // holds a token when it is time to say so
-	taken    func()        // is called when it has been said
+	complete chan struct{} // holds a token after the transaction that all sources went into
+	started  func()        // called when the start is over
 }
 
-// Commit is the scheduler's. Only the transaction after all sources are complete
-// replaces what is wanted.
-func (a announcing) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error) {
+// Commit commits, and notes the transaction that replaces the desired state as a whole. The
+// orchestrator makes it when all sources are complete.
+func (a announcer) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error) {
 	record, err := a.Scheduler.Commit(ctx, txn)
 	if txn.Replace && record != nil {
 		select {
-		case a.standing <- struct{}{}:
+		case a.complete <- struct{}{}:
 		default:
 		}
 	}
 	return record, err
 }
 
-// announce tells it, once the transaction log has said so too.
-func (a announcing) announce(tell notifier) task {
+// announce reports it, after the transaction log has done so.
+func (a announcer) announce(tell notifier) task {
 	return func(ctx context.Context) error {
 		for {
 			select {
-			case <-a.standing:
+			case <-a.complete:
 			case <-ctx.Done():
 				return nil
 			}
 			if a.Flush(ctx) == nil {
 				tell.Tell("STATUS=the network stands as declared")
 			}
-			a.taken()
+			awaitQuiet(ctx, a.operations)
+			a.started()
 		}
 	}
+}
+
+// operations is how many operations have run.
+func (a announcer) operations() (n uint64) {
+	for _, count := range a.Stats().Operations {
+		n += count
+	}
+	return n
 }

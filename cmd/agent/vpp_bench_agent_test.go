@@ -113,7 +113,7 @@ func startBenchAgent(b *testing.B, e *testkit.Etcd, socket string) *benchAgent {
 		Name: "etcd", Root: benchRoot, Prefix: "config/", Log: log,
 		Connector: etcd.New(etcd.Config{Endpoints: []string{e.Addr}}, log),
 	})
-	standing := announcing{sched, make(chan struct{}, 1), takeIn(os.LookupEnv)}
+	standing := announcer{sched, make(chan struct{}, 1), allowHeapGrowth(os.LookupEnv)}
 	orch := orchestrator.New(standing, conf.orchestrator.options([]orchestrator.Layer{{Name: "etcd", Input: source}}, known, conf.scheduler.retry(), log))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -127,7 +127,7 @@ func startBenchAgent(b *testing.B, e *testkit.Etcd, socket string) *benchAgent {
 			b.Error(err)
 		}
 		known.Close()
-		standing.taken()
+		standing.started()
 	}
-	return &benchAgent{sched, source, standing.standing, stop}
+	return &benchAgent{sched, source, standing.complete, stop}
 }
