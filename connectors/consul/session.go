@@ -29,6 +29,10 @@ type session struct {
 
 // Session implements kvdbsync.Publisher. Without a ttl it is Consul's shortest, 20 s.
 func (c *Connector) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Session, error) {
+	return c.session(ctx, ttl)
+}
+
+func (c *Connector) session(ctx context.Context, ttl time.Duration) (*session, error) {
 	client, err := Dial(c.cfg)
 	if err != nil {
 		return nil, err

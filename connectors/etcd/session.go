@@ -24,6 +24,10 @@ type session struct {
 // Session implements kvdbsync.Publisher. etcd counts in seconds, and grants no
 // less than one and a half times its election timeout.
 func (c *Connector) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Session, error) {
+	return c.session(ctx, ttl)
+}
+
+func (c *Connector) session(ctx context.Context, ttl time.Duration) (*session, error) {
 	if ttl <= 0 {
 		ttl = time.Duration(c.cfg.SessionTTL) * time.Second
 	}

@@ -74,6 +74,10 @@ type session struct {
 // Session implements kvdbsync.Publisher. Its keys expire in Redis unless they are
 // renewed, which happens three times in ttl, with a command for each key.
 func (c *Connector) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Session, error) {
+	return c.session(ctx, ttl)
+}
+
+func (c *Connector) session(ctx context.Context, ttl time.Duration) (*session, error) {
 	client, err := Dial(ctx, c.cfg)
 	if err != nil {
 		return nil, err

@@ -99,6 +99,11 @@ func (s *memorySession) Apply(ctx context.Context, changes []kvdbsync.Pair) erro
 	case !s.sessions[s]:
 		return kvdbsync.ErrSessionOver
 	}
+	return s.writeLocked(ctx, changes)
+}
+
+// writeLocked makes the keys this session's. The caller holds mu.
+func (s *memorySession) writeLocked(ctx context.Context, changes []kvdbsync.Pair) error {
 	if err := s.applyLocked(ctx, changes); err != nil {
 		return err
 	}

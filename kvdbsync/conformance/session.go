@@ -13,6 +13,8 @@ func sessionCases() []testCase {
 	publishes := func(h Harness) bool { return h.Publisher != nil }
 	needsHolder := func(h Harness) bool { return h.Publisher != nil && h.Sever != nil }
 	revokes := func(h Harness) bool { return h.Publisher != nil && h.Revoke != nil }
+	leases := func(h Harness) bool { _, ok := h.Publisher.(kvdbsync.Leaser); return ok }
+	leaseEnds := func(h Harness) bool { return leases(h) && h.Sever != nil }
 	return []testCase{
 		{"a session writes, lists and deletes", publishes, sessionWrites},
 		{"what a session wrote vanishes when it is closed", publishes, sessionCloses},
@@ -23,6 +25,10 @@ func sessionCases() []testCase {
 		{"a short loss of the store does a session no harm", needsHolder, shortLoss},
 		{"a session that the store ends is lost", revokes, sessionIsRevoked},
 		{"a session leaves nothing running", publishes, sessionLeavesNothing},
+		{"a key is claimed by one holder", leases, claimOnce},
+		{"of many that claim a key at once one has it", leases, claimRace},
+		{"a claimed key is free after its holder", leases, claimFree},
+		{"a claimed key is free after its holder has lost the store", leaseEnds, claimExpires},
 	}
 }
 

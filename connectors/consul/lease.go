@@ -1,0 +1,61 @@
+package consul
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// Lease implements kvdbsync.Leaser.
+func (c *Connector) Lease(ctx context.Context, ttl time.Duration) (kvdbsync.Lease, error) {
+	return c.session(ctx, ttl)
+}
+
+// TTL implements kvdbsync.Lease. Consul may take twice the time of the session to end it.
+func (s *session) TTL() time.Duration { return 2 * s.ttl }
+
+// Claim implements kvdbsync.Lease: the transaction checks that the key is as it was
+// read, and locks it.
+func (s *session) Claim(ctx context.Context, key string, old, value []byte) ([]byte, error) {
+	if err := s.Over(); err != nil {
+		return nil, err
+	}
+	now, err := s.get(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("claiming %s in consul: %w", key, err)
+	}
+	if (now == nil) != (old == nil) || now != nil && !bytes.Equal(now.Value, old) {
+		return holding(now), nil
+	}
+	ops := api.KVTxnOps{{Verb: api.KVCheckNotExists, Key: storeKey(key)}}
+	if now != nil { // Consul does not hand a lock over
+		ops = api.KVTxnOps{{Verb: api.KVDeleteCAS, Key: storeKey(key), Index: now.ModifyIndex}}
+	}
+	ops = append(ops, &api.KVTxnOp{Verb: api.KVLock, Key: storeKey(key), Value: value, Session: s.id})
+	refused := s.change(ctx, []kvdbsync.Pair{{Key: key, Value: value}}, ops)
+	if refused == nil {
+		return value, nil
+	}
+	if errors.Is(refused, kvdbsync.ErrSessionOver) {
+		s.Lose()
+		return nil, refused
+	}
+	later, err := s.get(ctx, key)
+	if err != nil || bytes.Equal(holding(later), holding(now)) { // so nobody else was the reason
+		return nil, errors.Join(refused, err)
+	}
+	return holding(later), nil
+}
+
+func holding(p *api.KVPair) []byte {
+	if p == nil {
+		return nil
+	}
+	return append([]byte{}, p.Value...)
+}

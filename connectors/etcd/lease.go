@@ -1,0 +1,51 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// Lease implements kvdbsync.Leaser.
+func (c *Connector) Lease(ctx context.Context, ttl time.Duration) (kvdbsync.Lease, error) {
+	return c.session(ctx, ttl)
+}
+
+// TTL implements kvdbsync.Lease.
+func (s *session) TTL() time.Duration { return s.ttl }
+
+// Claim implements kvdbsync.Lease, in one transaction.
+func (s *session) Claim(ctx context.Context, key string, old, value []byte) ([]byte, error) {
+	if err := s.Over(); err != nil {
+		return nil, err
+	}
+	unchanged := clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
+	if old != nil {
+		unchanged = clientv3.Compare(clientv3.Value(key), "=", string(old))
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	answer, err := s.client.Txn(ctx).If(unchanged).
+		Then(clientv3.OpPut(key, string(value), clientv3.WithLease(s.lease))).
+		Else(clientv3.OpGet(key)).Commit()
+	switch {
+	case errors.Is(err, rpctypes.ErrLeaseNotFound):
+		s.Lose()
+		return nil, fmt.Errorf("claiming %s in etcd: %w: %w", key, kvdbsync.ErrSessionOver, err)
+	case err != nil:
+		return nil, fmt.Errorf("claiming %s in etcd: %w", key, err)
+	case answer.Succeeded:
+		return value, nil
+	}
+	found := answer.Responses[0].GetResponseRange().Kvs
+	if len(found) == 0 {
+		return nil, nil
+	}
+	return putEvent(found[0]).Value, nil
+}

@@ -1,0 +1,69 @@
+package redis
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// Lease implements kvdbsync.Leaser.
+func (c *Connector) Lease(ctx context.Context, ttl time.Duration) (kvdbsync.Lease, error) {
+	return c.session(ctx, ttl)
+}
+
+// TTL implements kvdbsync.Lease.
+func (s *session) TTL() time.Duration { return s.ttl }
+
+// Claim implements kvdbsync.Lease: WATCH makes Redis refuse the write if somebody else
+// writes the key after it was read.
+func (s *session) Claim(ctx context.Context, key string, old, value []byte) (holds []byte, err error) {
+	if err := s.held.take(ctx); err != nil {
+		return nil, err
+	}
+	defer s.held.leave()
+	if err := s.Over(); err != nil {
+		return nil, err
+	}
+	for {
+		holds, err = s.claim(ctx, key, old, value)
+		if !errors.Is(err, goredis.TxFailedErr) {
+			break
+		}
+	}
+	if s.noted(ctx, err) != nil {
+		return nil, fmt.Errorf("claiming %s in redis: %w", key, err)
+	}
+	if bytes.Equal(holds, value) {
+		s.held.of[key] = s
+	}
+	return holds, nil
+}
+
+func (s *session) claim(ctx context.Context, key string, old, value []byte) (holds []byte, err error) {
+	err = s.client.Watch(ctx, func(tx *goredis.Tx) error {
+		now, err := tx.Get(ctx, key).Bytes()
+		absent := errors.Is(err, goredis.Nil)
+		if err != nil && !absent {
+			return err
+		}
+		if !absent {
+			holds = notNil(now)
+		}
+		if absent != (old == nil) || !bytes.Equal(now, old) {
+			return nil
+		}
+		_, err = tx.TxPipelined(ctx, func(pipe goredis.Pipeliner) error {
+			pipe.Set(ctx, key, value, s.ttl)
+			return nil
+		})
+		holds = value
+		return err
+	}, key)
+	return holds, err
+}

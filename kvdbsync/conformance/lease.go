@@ -1,0 +1,112 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+func lease(t *testing.T, h Harness) kvdbsync.Lease {
+	t.Helper()
+	l, err := h.Publisher.(kvdbsync.Leaser).Lease(t.Context(), h.TTL)
+	write(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), h.Patience)
+		defer cancel()
+		_ = l.Close(ctx) // a second time in most cases
+	})
+	return l
+}
+
+// claims checks what a claim returns, and that the store agrees.
+func claims(t *testing.T, h Harness, l kvdbsync.Lease, old, value, want []byte) {
+	t.Helper()
+	holds, err := l.Claim(t.Context(), h.ownerKey(), old, value)
+	write(t, err)
+	if !bytes.Equal(holds, want) || !bytes.Equal(h.Get(h.ownerKey()), want) {
+		t.Fatalf("the claim returned %q, the store has %q, want %q", holds, h.Get(h.ownerKey()), want)
+	}
+}
+
+func (h Harness) ownerKey() string { return h.Prefix + "owner" }
+
+func claimOnce(t *testing.T, h Harness) {
+	first, second := lease(t, h), lease(t, h)
+	a, b := value("a"), value("b")
+	if first.TTL() < h.TTL/2 {
+		t.Errorf("ttl is %v, asked for %v", first.TTL(), h.TTL)
+	}
+	if holds, err := first.Claim(t.Context(), h.ownerKey(), b, a); holds != nil || err != nil {
+		t.Fatalf("a claim of what is not there any more returned %q, %v", holds, err)
+	}
+	claims(t, h, first, nil, a, a)
+	claims(t, h, second, nil, b, a)
+	claims(t, h, second, b, b, a)
+	claims(t, h, first, a, a, a)
+	claims(t, h, second, a, b, b)
+	write(t, first.Close(t.Context()))
+	if got := h.Get(h.ownerKey()); !bytes.Equal(got, b) {
+		t.Errorf("the end of the first holder left %q of what the second has", got)
+	}
+	claims(t, h, second, b, a, a)
+}
+
+func claimRace(t *testing.T, h Harness) {
+	const many = 5
+	var wg sync.WaitGroup
+	won := make(chan []byte, many)
+	for i := range many {
+		l, me := lease(t, h), value(fmt.Sprint("holder-", i))
+		wg.Go(func() {
+			holds, err := l.Claim(t.Context(), h.ownerKey(), nil, me)
+			switch {
+			case err != nil:
+				t.Error(err)
+			case bytes.Equal(holds, me):
+				won <- me
+			case holds == nil:
+				t.Error("a claim was refused, and nobody has the key")
+			}
+		})
+	}
+	wg.Wait()
+	if len(won) != 1 {
+		t.Fatalf("%d holders of one key", len(won))
+	}
+	if winner := <-won; !bytes.Equal(h.Get(h.ownerKey()), winner) {
+		t.Errorf("the store has %q, the winner is %q", h.Get(h.ownerKey()), winner)
+	}
+}
+
+func claimFree(t *testing.T, h Harness) {
+	first, second := lease(t, h), lease(t, h)
+	claims(t, h, first, nil, value("a"), value("a"))
+	write(t, first.Close(t.Context()))
+	h.await(t, "the key is free", func() bool { return h.Get(h.ownerKey()) == nil })
+	claims(t, h, second, nil, value("b"), value("b"))
+	if _, err := first.Claim(t.Context(), h.ownerKey(), nil, value("a")); err == nil {
+		t.Error("a closed lease claimed a key")
+	}
+}
+
+func claimExpires(t *testing.T, h Harness) {
+	first := lease(t, h)
+	claims(t, h, first, nil, value("a"), value("a"))
+	restore := h.Sever()
+	h.await(t, "the key is free", func() bool { return h.Get(h.ownerKey()) == nil })
+	select {
+	case <-first.Lost():
+	case <-time.After(h.Patience):
+		t.Fatal("the holder does not know that its lease is lost")
+	}
+	restore()
+	claims(t, h, lease(t, h), nil, value("b"), value("b"))
+	if _, err := first.Claim(t.Context(), h.ownerKey(), value("b"), value("a")); err == nil {
+		t.Error("a lost lease claimed a key")
+	}
+}

@@ -1,0 +1,24 @@
+package kvdbsync
+
+import (
+	"context"
+	"time"
+)
+
+// A Leaser is a store in which a key can have one holder at a time.
+type Leaser interface {
+	// Lease begins a session like Publisher.Session, which can also claim keys.
+	Lease(ctx context.Context, ttl time.Duration) (Lease, error)
+}
+
+// A Lease is a Session that can take a key only if nobody else has it.
+type Lease interface {
+	Session
+	// Claim stores value under key in this session, if the key holds old, or is absent
+	// where old is nil. The comparison and the write are one step. It returns what the
+	// key holds after the call: value if the claim succeeded, nil if the key is absent.
+	Claim(ctx context.Context, key string, old, value []byte) (holds []byte, err error)
+	// TTL is how long a claimed key may outlive its holder. It is the time that the
+	// store needs, which may be longer than what was asked for.
+	TTL() time.Duration
+}
