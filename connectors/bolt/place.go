@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -43,6 +44,16 @@ func (db *DB) opener(opened *os.FileInfo) func(string, int, os.FileMode) (*os.Fi
 		}
 		return file, nil
 	}
+}
+
+// identity tells a file from one that replaced it: its device and inode. Empty means
+// unknown.
+func identity(info os.FileInfo) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%x-%x", st.Dev, st.Ino)
 }
 
 // A place wakes a watch when another file may lie at its path. Where the kernel

@@ -11,6 +11,7 @@ import (
 
 	"github.com/keyplane/keyplane/connectors/bolt"
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
 )
 
 // makeFile makes a Bolt file with one key.
@@ -72,8 +73,12 @@ func TestAWatchNoticesThatItsFileIsReplaced(t *testing.T) {
 			}
 			s := follow(t, db)
 			s.await("k", "1")
+			before := conformance.ListingOf(t, db, "")
 			replace(t, path)
 			s.await("k", "2")
+			if err := conformance.ListingOf(t, db, "").Succeeds(before); !errors.Is(err, kvdbsync.ErrOtherStore) {
+				t.Errorf("the listing of another file: %v", err)
+			}
 			if err := db.Put(t.Context(), "k", []byte("3")); err != nil {
 				t.Fatal(err)
 			}

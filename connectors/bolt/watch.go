@@ -88,6 +88,7 @@ func (db *DB) begin(ctx context.Context, w *watch) (kvdbsync.Batch, error) {
 	b := kvdbsync.Batch{Synced: true}
 	err := db.view(ctx, func(bucket *bbolt.Bucket) error {
 		b.Rev = int64(bucket.Tx().ID())
+		b.Identity = identity(db.info)
 		b.Events = make([]kvdbsync.Event, 0, count(bucket, w.prefix))
 		each(bucket, w.prefix, func(key string, value []byte) {
 			b.Events = append(b.Events, kvdbsync.Event{Key: key, Value: value})

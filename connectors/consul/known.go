@@ -41,11 +41,12 @@ func (k *known) differing(a *answer, whole bool) (events []kvdbsync.Event, err e
 	if err != nil || here == len(k.versions) {
 		return events, err
 	}
-	return append(events, k.vanished(int64(a.index))...), nil //nolint:gosec // Consul counts from one
+	return append(events, k.vanished(int64(a.index), whole)...), nil //nolint:gosec // Consul counts from one
 }
 
-// vanished forgets the keys that the answer did not have.
-func (k *known) vanished(rev int64) (events []kvdbsync.Event) {
+// vanished forgets the keys that the answer did not have. In a whole answer they are
+// absent: Consul may have lost them. Otherwise somebody deleted them.
+func (k *known) vanished(rev int64, whole bool) (events []kvdbsync.Event) {
 	var gone []string
 	for key, v := range k.versions {
 		if v.answer != k.answer {
@@ -55,7 +56,7 @@ func (k *known) vanished(rev int64) (events []kvdbsync.Event) {
 	}
 	slices.Sort(gone)
 	for _, key := range gone {
-		events = append(events, kvdbsync.Event{Key: "/" + key, Rev: rev})
+		events = append(events, kvdbsync.Event{Key: "/" + key, Rev: rev, Absent: whole})
 	}
 	return events
 }

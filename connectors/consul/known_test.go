@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/consul/api"
 	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 func answerOf(t rapid.TB, index uint64, pairs api.KVPairs) *answer {
@@ -76,6 +79,24 @@ func TestNothingDiffersOnceSeen(t *testing.T) {
 		events, err := k.differing(answerOf(t, 2, pairs), false)
 		if err != nil || len(events) != want {
 			t.Errorf("answer %d: %d events, %v; want %d", round, len(events), err, want)
+		}
+	}
+}
+
+// A key that Consul no longer has was deleted, unless Consul's index went back meanwhile.
+func TestDeletedOrAbsent(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		k := newKnown()
+		if _, err := k.differing(answerOf(t, 9, api.KVPairs{{Key: "a", ModifyIndex: 1}, {Key: "b", ModifyIndex: 2}}), true); err != nil {
+			t.Fatal(err)
+		}
+		events, err := k.differing(answerOf(t, 10, api.KVPairs{{Key: "b", ModifyIndex: 2}}), whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone := slices.DeleteFunc(events, func(e kvdbsync.Event) bool { return e.Value != nil })
+		if len(gone) != 1 || gone[0].Key != "/a" || gone[0].Absent != whole {
+			t.Errorf("listed again: %v: %+v", whole, gone)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -58,6 +59,7 @@ func (w *watch) list(ctx context.Context) error {
 			return fmt.Errorf("listing %s in etcd: %w", w.prefix, err)
 		}
 		b := kvdbsync.Batch{Rev: w.at.rev, Synced: !page.More, Events: make([]kvdbsync.Event, 0, len(page.Kvs))}
+		b.Identity = strconv.FormatUint(w.at.cluster, 16)
 		for _, kv := range page.Kvs {
 			b.Events = append(b.Events, putEvent(kv))
 		}

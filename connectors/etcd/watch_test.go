@@ -58,10 +58,14 @@ func TestAnotherClusterBehindTheSameAddress(t *testing.T) {
 	two.put(root+"b", "1")
 	m := follow(t, one.connector())
 	m.Await("a", "1")
+	before := conformance.ListingOf(t, one.connector(), root)
 	one.line.Retarget(two.etcd.Addr)
 	one.line.Set(testkit.Reset)
 	one.line.Set(testkit.Pass)
 	m.Await("b", "1")
+	if err := conformance.ListingOf(t, one.connector(), root).Succeeds(before); !errors.Is(err, kvdbsync.ErrOtherStore) {
+		t.Errorf("the listing of another cluster: %v", err)
+	}
 }
 
 // Between the listing and the watch the server dies and comes back with less, or

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -20,6 +21,8 @@ import (
 type snapshot struct {
 	files map[string]file
 	dirs  map[string]watch // what to watch
+	// folders tells the configured folders from others in their places.
+	folders string
 	// problems are faults of places; those of files are with the files.
 	problems []error
 	// whole is when everything was last looked at.
@@ -44,7 +47,7 @@ func (db *DB) look(why reason) *snapshot {
 	if why.everything || db.walk == nil || !db.lookAtSome(why.files) {
 		db.lookAtAll()
 	}
-	s := &snapshot{files: db.files, dirs: db.walk.dirs, whole: db.whole}
+	s := &snapshot{files: db.files, dirs: db.walk.dirs, whole: db.whole, folders: strings.Join(db.walk.folders, " ")}
 	for _, f := range s.files {
 		s.unsettled = s.unsettled || f.unsettled()
 		if !f.until.IsZero() && (s.wake.IsZero() || f.until.Before(s.wake)) {

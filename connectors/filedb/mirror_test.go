@@ -2,6 +2,8 @@ package filedb_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -56,18 +58,32 @@ func (m *mirror) synced() bool { return len(m.batches) > 0 }
 
 func (m *mirror) run(ctx context.Context, db *filedb.DB) {
 	defer close(m.ended)
-	for b, err := range db.Watch(ctx, root) {
-		m.mu.Lock()
-		m.take(b, err)
-		close(m.changed)
-		m.changed = make(chan struct{})
-		m.mu.Unlock()
+	for again := true; again; {
+		again = false
+		for b, err := range db.Watch(ctx, root) {
+			if again = errors.Is(err, filedb.ErrVanished); again {
+				continue // the next listing says what is gone
+			}
+			m.mu.Lock()
+			m.take(b, err)
+			close(m.changed)
+			m.changed = make(chan struct{})
+			m.mu.Unlock()
+		}
 	}
 }
 
 func (m *mirror) take(b kvdbsync.Batch, err error) {
 	m.batches = append(m.batches, b)
 	m.err = err
+	if b.Synced {
+		for key := range m.events {
+			if !slices.ContainsFunc(b.Events, func(e kvdbsync.Event) bool { return e.Key == key }) {
+				delete(m.events, key)
+				m.deleted[key]++
+			}
+		}
+	}
 	for _, e := range b.Events {
 		m.events[e.Key] = e
 		if e.Value == nil && e.Err == nil {

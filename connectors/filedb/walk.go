@@ -22,6 +22,8 @@ type walk struct {
 	problems []error
 	lost     []string
 	absent   []string // configured, and not there
+	// folders are the devices and inodes of the configured folders.
+	folders []string
 
 	walked map[identity]bool // directories, so that links cannot lead in circles
 }
@@ -46,6 +48,7 @@ func explore(c Config) *walk {
 			w.problems = append(w.problems, unreadable(path, err))
 			w.lost = append(w.lost, path)
 		case info.IsDir():
+			w.folder(path)
 			w.directory(path, info)
 		default:
 			w.file(path, info)
@@ -55,6 +58,15 @@ func explore(c Config) *walk {
 		}
 	}
 	return w
+}
+
+// folder notes which folder a configured path is. A link is left out: whoever makes it
+// lead elsewhere says that other files count.
+func (w *walk) folder(path string) {
+	if info, err := os.Lstat(path); err == nil && info.IsDir() {
+		id := identify(info)
+		w.folders = append(w.folders, fmt.Sprintf("%x-%x", id.dev, id.ino))
+	}
 }
 
 // holds tells whether a path that was not found may be there all the same.

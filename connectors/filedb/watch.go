@@ -36,8 +36,16 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 				return
 			}
 			v.had = len(s.files) > 0
+			var vanished bool
+			s.files, vanished = v.depart(s)
 			b, changed := v.update(s)
-			b.Synced = first
+			if vanished && removes(b) {
+				yield(kvdbsync.Batch{}, ErrVanished)
+				return
+			}
+			if b.Synced = first; first {
+				b.Identity = s.folders
+			}
 			if (changed || first) && !yield(b, nil) {
 				return
 			}
@@ -91,6 +99,7 @@ func (db *DB) settle(ctx context.Context, n *notifier, why reason, first bool) (
 type view struct {
 	*merger
 	had      bool    // there were files
+	folders  string  // in which the files were that have not vanished
 	problems []error // nil: nothing has been yielded yet
 }
 

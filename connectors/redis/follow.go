@@ -99,7 +99,11 @@ func (w *watch) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.emit(kvdbsync.Batch{Events: events, Synced: true})
+	b := kvdbsync.Batch{Events: events, Synced: true}
+	if b.Identity, b.Former, err = w.identity(ctx); err != nil {
+		return err
+	}
+	return w.emit(b)
 }
 
 // follow emits what changes, until the watch must end.

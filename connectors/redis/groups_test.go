@@ -82,6 +82,30 @@ func TestSentinelFailoverByCommand(t *testing.T) {
 	m.Await("a", "2")
 }
 
+// A replica that becomes a master has the data that its master had.
+func TestAPromotedReplicaIsTheSameStore(t *testing.T) {
+	t.Parallel()
+	g := testkit.StartRedisGroup(t, testkit.RedisOptions{})
+	c := redis.New(redis.Config{Endpoint: g.Replica.Addr}, discard())
+	before := conformance.ListingOf(t, c, root)
+	if before.Identity == "" {
+		t.Error("a replica does not say whose data it has")
+	}
+	if err := bareClient(t, g.Replica.Addr).ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	after := conformance.ListingOf(t, c, root)
+	if err := after.Succeeds(before); err != nil || after.Identity == before.Identity {
+		t.Errorf("%+v after %+v: %v; want another replication ID that names the one before", after, before, err)
+	}
+	g.Replica.Kill()
+	g.Replica.Wipe()
+	g.Replica.Start()
+	if err := conformance.ListingOf(t, c, root).Succeeds(after); !errors.Is(err, kvdbsync.ErrOtherStore) {
+		t.Errorf("after it lost its data: %v", err)
+	}
+}
+
 func expectUnknownMaster(t *testing.T, cfg redis.Config) {
 	t.Helper()
 	cfg.MasterName = "nobody"

@@ -128,6 +128,7 @@ func cases() []testCase {
 	hasCut := func(h Harness) bool { return h.Cut != nil }
 	return []testCase{
 		{"an empty store is synced", nil, emptyStore},
+		{"a store has one identity", nil, oneIdentity},
 		{"the first listing is complete", nil, firstListing},
 		{"put, update and delete arrive in order", nil, inOrder},
 		{"a key never goes back in time", nil, neverBack},

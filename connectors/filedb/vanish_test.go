@@ -1,0 +1,107 @@
+package filedb_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/keyplane/keyplane/connectors/filedb"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/kvdbsync/conformance"
+)
+
+// TestFilesThatVanish takes files away. A file that vanishes alone says that its key was
+// deleted. Of files that vanish together, or with their folder, the watch says nothing:
+// it ends, and the next listing lacks them.
+func TestFilesThatVanish(t *testing.T) {
+	remove := func(names ...string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			for _, name := range names {
+				if err := os.Remove(filepath.Join(dir, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		what    string
+		do      func(t *testing.T, dir string)
+		deleted string
+		ended   error
+		lists   int
+		other   bool // the listing is of another store
+	}{
+		{what: "one", do: remove("0.json"), deleted: "0", lists: 4},
+		{what: "some at once", do: remove("0.json", "1.json"), ended: filedb.ErrVanished, lists: 3},
+		{what: "all at once", do: remove("0.json", "1.json", "2.json", "3.json", "4.json"), ended: filedb.ErrVanished},
+		{what: "the folder, for one with one file less", do: func(t *testing.T, dir string) {
+			if err := os.Rename(dir, dir+".old"); err != nil {
+				t.Fatal(err)
+			}
+			fill(t, dir, 1, 5)
+		}, ended: filedb.ErrVanished, lists: 4, other: true},
+		{what: "the folder", do: func(t *testing.T, dir string) {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+		}, ended: filedb.ErrGone},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "network")
+			fill(t, dir, 0, 5)
+			db, err := filedb.New(filedb.Config{Paths: []string{dir}}, "/x/", slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := conformance.ListingOf(t, db, "/x/")
+			deleted, ended := firstRemoval(t, db, func() { c.do(t, dir) })
+			if deleted != c.deleted || !errors.Is(ended, c.ended) {
+				t.Errorf("%q was deleted, and the watch ended with %v; want %q and %v", deleted, ended, c.deleted, c.ended)
+			}
+			after := conformance.ListingOf(t, db, "/x/")
+			if after.Keys != c.lists || errors.Is(after.Succeeds(before), kvdbsync.ErrOtherStore) != c.other {
+				t.Errorf("then %d keys are listed, %v; want %d", after.Keys, after.Succeeds(before), c.lists)
+			}
+		})
+	}
+}
+
+// fill makes a folder with a file for each number.
+func fill(t *testing.T, dir string, from, to int) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := from; i < to; i++ {
+		write(t, filepath.Join(dir, fmt.Sprintf("%d.json", i)), fmt.Sprintf(`{"data":[{"key":"/x/config/%d","value":{}}]}`, i))
+	}
+}
+
+// firstRemoval watches, calls do once the watch is synced, and returns the keys that the
+// first removal names, or why the watch ended before.
+func firstRemoval(t *testing.T, db *filedb.DB, do func()) (keys string, ended error) {
+	t.Helper()
+	for b, err := range db.Watch(t.Context(), "/x/config/") {
+		if err != nil {
+			return "", err
+		}
+		if b.Synced {
+			do()
+			continue
+		}
+		gone := slices.DeleteFunc(b.Events, func(e kvdbsync.Event) bool { return e.Value != nil })
+		for _, e := range gone {
+			keys += strings.TrimPrefix(e.Key, "/x/config/")
+		}
+		if keys != "" {
+			return keys, nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,48 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// identity names the data of the masters: their replication IDs, and the IDs that
+// their data had before. A promoted replica keeps its master's ID as the former one;
+// a server that lost its data has a new ID and no former one. A master that does not
+// tell its IDs leaves both unknown.
+func (w *watch) identity(ctx context.Context) (ids, former string, err error) {
+	var now, before []string
+	for _, n := range w.nodes {
+		text, err := n.data.Info(ctx, "replication").Result()
+		if err != nil && !refused(err) {
+			return "", "", fmt.Errorf("%w: %s: %w", ErrLost, n.addr, err)
+		}
+		id, older := replicationIDs(text)
+		if id == "" {
+			return "", "", nil
+		}
+		now = append(now, id)
+		if older != "" {
+			before = append(before, older)
+		}
+	}
+	return strings.Join(now, " "), strings.Join(before, " "), nil
+}
+
+// replicationIDs finds the current and the former replication ID in what INFO says.
+// A server without a former one says so with zeros.
+func replicationIDs(info string) (id, former string) {
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch name {
+		case "master_replid":
+			id = value
+		case "master_replid2":
+			former = strings.Trim(value, "0")
+			if former != "" {
+				former = value
+			}
+		}
+	}
+	return id, former
+}
