@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -69,6 +70,45 @@ func TestProxyModes(t *testing.T) {
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Fatalf("after a drop: %v", err)
 	}
+}
+
+// One connection is silent: what is sent on it is taken, and nothing comes back.
+func TestProxySilencesOneConnection(t *testing.T) {
+	p := StartProxy(t, echoServer(t))
+	waiting, other := dial(t, p), dial(t, p)
+	echo(t, waiting, "waiting")
+	echo(t, other, "other")
+	if n := p.Silence("wait"); n != 1 {
+		t.Fatalf("%d connections are silent, want 1", n)
+	}
+	for range 100 { // more than any buffer in between holds
+		if _, err := waiting.Write(make([]byte, 64<<10)); err != nil {
+			t.Fatalf("a silent connection takes no more: %v", err)
+		}
+	}
+	if err := waiting.SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := waiting.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("through a silent connection: %d bytes, %v", n, err)
+	}
+	echo(t, other, "more")
+	echo(t, dial(t, p), "later")
+}
+
+// A slow line carries everything, in order, and no faster than told.
+func TestProxySlow(t *testing.T) {
+	p := StartProxy(t, echoServer(t))
+	const perSecond, bytes = 100 << 10, 20 << 10
+	p.Slow(perSecond)
+	c := dial(t, p)
+	begun := time.Now()
+	echo(t, c, strings.Repeat("abc", bytes/3))
+	if took, least := time.Since(begun), time.Second*(bytes-perSecond/50-3)/perSecond; took < least {
+		t.Errorf("%d bytes took %v, want at least %v", bytes, took, least)
+	}
+	p.Slow(0)
+	echo(t, c, "fast again")
 }
 
 func TestProxyLeadsElsewhere(t *testing.T) {
