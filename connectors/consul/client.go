@@ -8,18 +8,18 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/consul/api"
 )
 
-// How a dead connection is noticed. The kernel's probes find a host that is gone
-// and cost an idle agent nothing; ours find a server that hangs or has no leader.
+// The kernel's probes find a host that is gone and cost an idle agent nothing. What they
+// do not find, probe.go does.
 const (
 	tcpProbeAfter = 3 * time.Second
 	tcpProbeEvery = time.Second
 	tcpProbes     = 3
-	probeEvery    = 10 * time.Second
 )
 
 // A client asks Consul. Each request brings the token that counts then.
@@ -30,6 +30,7 @@ type client struct {
 	base *api.Config
 	// lists is for listings. It has one connection, and the library others.
 	lists *http.Client
+	heard atomic.Int64 // when a byte of a listing came last, in ns since the Unix epoch
 }
 
 // newClient returns a client that nobody else uses. It does not connect.
@@ -41,7 +42,7 @@ func newClient(cfg Config) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("consul configuration: %w", err)
 	}
-	lists := transport(base.Transport.TLSClientConfig, base.Address)
+	lists := transport(base.Transport.TLSClientConfig, base.Address, cfg.ProbeInterval)
 	lists.MaxConnsPerHost = 1
 	library, err := api.NewClient(base)
 	if err != nil {
@@ -69,7 +70,7 @@ func (c Config) base() (*api.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.Transport = transport(security, b.Address)
+	b.Transport = transport(security, b.Address, c.ProbeInterval)
 	b.HttpClient = &http.Client{Transport: announcing{b.Transport}}
 	b.Token, err = c.token()
 	b.TokenFile = "" // it is ours to read
@@ -94,7 +95,7 @@ func tlsConfig(from *api.TLSConfig) (*tls.Config, error) {
 
 // transport asks for no compression: it costs the server more time than it saves,
 // above all where that is the agent of Consul on the same host.
-func transport(security *tls.Config, address string) *http.Transport {
+func transport(security *tls.Config, address string, probeEvery time.Duration) *http.Transport {
 	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: tcpProbeAfter, Interval: tcpProbeEvery, Count: tcpProbes,
 	}}
@@ -128,35 +129,4 @@ func (a announcing) RoundTrip(r *http.Request) (*http.Response, error) {
 func (c *client) close() {
 	c.lists.CloseIdleConnections()
 	c.base.HttpClient.CloseIdleConnections()
-}
-
-// probe asks from time to time whether the server is there and has a leader, and
-// ends the watch when it is not.
-func (c *client) probe(ctx context.Context, stop context.CancelCauseFunc) {
-	tick := time.NewTicker(probeEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if err := c.leader(ctx); err != nil {
-			stop(err)
-			return
-		}
-	}
-}
-
-func (c *client) leader(ctx context.Context) error {
-	r, err := c.begun(ctx)
-	if err != nil {
-		return err
-	}
-	defer r.end()
-	leader, err := c.api.Status().LeaderWithQueryOptions(r.read())
-	if err == nil && leader == "" {
-		return ErrNoLeader
-	}
-	return r.explain(err)
 }

@@ -35,9 +35,13 @@ type Config struct {
 	CAFile       string `yaml:"ca-file"`
 	ServerName   string `yaml:"tls-server-name"` // in the server's certificate. Defaults to CONSUL_TLS_SERVER_NAME, or the host
 
-	// OperationTimeout is for one request. A listing may take longer, once it has
-	// begun to arrive. Defaults to 10 s.
+	// OperationTimeout is for one request. A listing may take longer: of that it bounds
+	// the time until it begins to arrive, and each time in which nothing arrives.
+	// Defaults to 10 s.
 	OperationTimeout time.Duration `yaml:"operation-timeout"`
+	// ProbeInterval is how often a watch makes sure that the server is there, has a
+	// leader, and has told of all changes. Defaults to 10 s.
+	ProbeInterval time.Duration `yaml:"probe-interval"`
 	// WaitTime is how long Consul waits for a change before it answers all the same.
 	// Defaults to 5 min; Consul takes no more than 10 min.
 	WaitTime time.Duration `yaml:"wait-time"`
@@ -51,6 +55,7 @@ const maxWait = 10 * time.Minute
 
 func (c Config) withDefaults() Config {
 	c.OperationTimeout = cmp.Or(c.OperationTimeout, 10*time.Second)
+	c.ProbeInterval = cmp.Or(c.ProbeInterval, 10*time.Second)
 	c.WaitTime = cmp.Or(c.WaitTime, 5*time.Minute)
 	return c
 }
@@ -69,6 +74,7 @@ func (c Config) Validate() error {
 	refuse((c.CertFile == "") != (c.KeyFile == ""), "cert-file %q, key-file %q: want both or neither", c.CertFile, c.KeyFile)
 	refuse(c.Token != "" && c.TokenFile != "", "token-file %q: want no token beside it", c.TokenFile)
 	refuse(c.OperationTimeout < 0, "operation-timeout: %v: want a time that is not negative", c.OperationTimeout)
+	refuse(c.ProbeInterval < 0, "probe-interval: %v: want a time that is not negative", c.ProbeInterval)
 	refuse(c.WaitTime < 0 || c.WaitTime > maxWait, "wait-time: %v: want a time up to %v", c.WaitTime, maxWait)
 	return errors.Join(errs...)
 }

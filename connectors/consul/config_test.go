@@ -19,7 +19,7 @@ func TestSampleFileSaysEveryKeyAndItsDefault(t *testing.T) {
 	if err != nil || len(unknown) > 0 {
 		t.Fatalf("unknown keys %v, error %v", unknown, err)
 	}
-	want := consul.Config{Address: "localhost:8500", OperationTimeout: 10 * time.Second, WaitTime: 5 * time.Minute}
+	want := consul.Config{Address: "localhost:8500", OperationTimeout: 10 * time.Second, ProbeInterval: 10 * time.Second, WaitTime: 5 * time.Minute}
 	if cfg != want {
 		t.Errorf("the sample says %+v,\nthe defaults are %+v", cfg, want)
 	}

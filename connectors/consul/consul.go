@@ -11,6 +11,11 @@
 // consistent one; so is the answer after Consul's index went back, which is
 // yielded whole. How often is asked depends on how large the answers are.
 //
+// A question may wait for minutes, and an HTTP connection says nothing meanwhile.
+// So a watch asks from time to time, over another connection, at which index the
+// prefix is. If the store has moved on and the answer does not come, the
+// connection is silent and the watch ends.
+//
 // Keys are whole keys, with the leading slash that Consul itself does without.
 //
 // Each watch, and each session, has a client of its own, made from the
@@ -43,6 +48,9 @@ var (
 	// ErrReconnected says that the connection broke, and that what answers now need not
 	// be what answered before.
 	ErrReconnected = errors.New("the connection to Consul broke")
+	// ErrSilent says that the store has changed, and that the connection which waits for
+	// changes has not told of it.
+	ErrSilent = errors.New("the connection that waits for changes is silent")
 	// ErrNoLeader says that the server has lost the others, and would not tell of changes.
 	ErrNoLeader = errors.New("the server of Consul knows no leader")
 )
@@ -74,8 +82,9 @@ func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync
 	var probes sync.WaitGroup
 	defer probes.Wait()
 	defer stop(nil)
-	probes.Go(func() { client.probe(ctx, stop) })
-	return newWatch(client, c.log, prefix, emit).run(ctx)
+	w := newWatch(client, c.log, prefix, emit)
+	probes.Go(func() { w.probe(ctx, stop) })
+	return w.run(ctx)
 }
 
 // storeKey is a key as Consul has it.

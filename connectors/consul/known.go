@@ -19,9 +19,13 @@ type version struct {
 
 func newKnown() known { return known{versions: map[string]version{}} }
 
+// pageSize is how many pairs of a first listing are handed on at a time.
+const pageSize = 1000
+
 // differing takes over an answer and returns what is not as in the one before.
 // Of a whole one every pair counts: its indexes may not be comparable.
-func (k *known) differing(a *answer, whole bool) (events []kvdbsync.Event, err error) {
+// With page, it hands on what there is whenever that makes a page, and returns the rest.
+func (k *known) differing(a *answer, whole bool, page func([]kvdbsync.Event) error) (events []kvdbsync.Event, err error) {
 	k.answer++
 	here := 0
 	err = a.each(func(p *pair) error {
@@ -36,6 +40,9 @@ func (k *known) differing(a *answer, whole bool) (events []kvdbsync.Event, err e
 		key := "/" + p.Key
 		k.versions[key[1:]] = now
 		events = append(events, kvdbsync.Event{Key: key, Value: value, Rev: int64(p.ModifyIndex)}) //nolint:gosec // Consul counts from one
+		if err == nil && page != nil && len(events) == pageSize {
+			err, events = page(events), nil
+		}
 		return err
 	})
 	if err != nil || here == len(k.versions) {

@@ -50,7 +50,7 @@ func TestDiffering(t *testing.T) {
 			for _, p := range store {
 				pairs = append(pairs, &p)
 			}
-			events, err := k.differing(answerOf(t, index, pairs), whole)
+			events, err := k.differing(answerOf(t, index, pairs), whole, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -76,7 +76,7 @@ func TestNothingDiffersOnceSeen(t *testing.T) {
 	pairs := api.KVPairs{{Key: "a", ModifyIndex: 1, Value: []byte("1")}, {Key: "b", ModifyIndex: 2}}
 	k := newKnown()
 	for round, want := range []int{2, 0, 0} {
-		events, err := k.differing(answerOf(t, 2, pairs), false)
+		events, err := k.differing(answerOf(t, 2, pairs), false, nil)
 		if err != nil || len(events) != want {
 			t.Errorf("answer %d: %d events, %v; want %d", round, len(events), err, want)
 		}
@@ -87,10 +87,10 @@ func TestNothingDiffersOnceSeen(t *testing.T) {
 func TestDeletedOrAbsent(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		k := newKnown()
-		if _, err := k.differing(answerOf(t, 9, api.KVPairs{{Key: "a", ModifyIndex: 1}, {Key: "b", ModifyIndex: 2}}), true); err != nil {
+		if _, err := k.differing(answerOf(t, 9, api.KVPairs{{Key: "a", ModifyIndex: 1}, {Key: "b", ModifyIndex: 2}}), true, nil); err != nil {
 			t.Fatal(err)
 		}
-		events, err := k.differing(answerOf(t, 10, api.KVPairs{{Key: "b", ModifyIndex: 2}}), whole)
+		events, err := k.differing(answerOf(t, 10, api.KVPairs{{Key: "b", ModifyIndex: 2}}), whole, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func BenchmarkUnchanged(b *testing.B) {
 	k := newKnown()
 	b.ReportAllocs()
 	for b.Loop() {
-		events, err := k.differing(&answer{index: keys, body: io.NopCloser(strings.NewReader(string(text)))}, false)
+		events, err := k.differing(&answer{index: keys, body: io.NopCloser(strings.NewReader(string(text)))}, false, nil)
 		if err != nil || len(events)%keys > 0 {
 			b.Fatal(len(events), err)
 		}
@@ -131,7 +131,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(`[{"Key":"a"}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		k := newKnown()
-		events, err := k.differing(&answer{body: io.NopCloser(strings.NewReader(text))}, true)
+		events, err := k.differing(&answer{body: io.NopCloser(strings.NewReader(text))}, true, nil)
 		if err != nil {
 			return
 		}
@@ -150,7 +150,7 @@ func TestReadErrorIsHandedOn(t *testing.T) {
 	broken := errors.New("connection reset")
 	k := newKnown()
 	body := io.MultiReader(strings.NewReader(`[{"Key":"a","ModifyIndex":1,"Value":"MQ=="},`), failing{broken})
-	if _, err := k.differing(&answer{body: io.NopCloser(body)}, true); !errors.Is(err, broken) {
+	if _, err := k.differing(&answer{body: io.NopCloser(body)}, true, nil); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 }

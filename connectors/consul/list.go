@@ -60,7 +60,7 @@ func (c *client) list(ctx context.Context, q question) (*answer, error) {
 		cancel(nil)
 		return nil, err
 	}
-	a.end = cancel
+	a.body, a.end = c.patiently(ctx, cancel, a.body), cancel
 	return a, nil
 }
 

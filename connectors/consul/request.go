@@ -42,11 +42,18 @@ func (r request) explain(err error) error {
 }
 
 // noAnswer is why a request ended that took too long.
-func noAnswer(within time.Duration) error { return &timeoutError{within} }
+func noAnswer(within time.Duration) error {
+	return &timeoutError{"no answer within " + within.String()}
+}
 
-type timeoutError struct{ within time.Duration }
+// noByte is why an answer ended that stopped coming.
+func noByte(within time.Duration) error {
+	return &timeoutError{"the answer stopped: no byte for " + within.String()}
+}
 
-func (e *timeoutError) Error() string { return "no answer within " + e.within.String() }
+type timeoutError struct{ text string }
+
+func (e *timeoutError) Error() string { return e.text }
 
 // Unwrap tells programs what Error tells people.
 func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }

@@ -2,6 +2,7 @@ package consul
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -17,8 +18,11 @@ type watch struct {
 	emit   func(kvdbsync.Batch) error
 	index  uint64 // Consul's, as of the last answer; 0: the next answer counts whole
 	same   bool   // the next question goes the way that the last answer came
+	synced bool   // the first answer was emitted
 	known  known
 	pace   pace
+
+	waiting waiting // what probes may see
 }
 
 func newWatch(c *client, log *slog.Logger, prefix string, emit func(kvdbsync.Batch) error) *watch {
@@ -45,25 +49,61 @@ func (w *watch) run(ctx context.Context) error {
 // next asks once, and tells how large the answer was.
 func (w *watch) next(ctx context.Context) (bytes int, err error) {
 	begun := time.Now()
-	a, err := w.client.list(ctx, question{
-		prefix: storeKey(w.prefix), after: w.index, wait: w.client.cfg.WaitTime, same: w.same,
-	})
+	a, err := w.ask(ctx)
+	if errors.Is(err, errIndexBack) {
+		w.startOver(err)
+		return 0, nil
+	}
 	if err != nil {
 		return 0, err
 	}
 	defer a.close()
 	if wentBack(w.index, a.index, time.Since(begun) < w.client.cfg.WaitTime) {
-		w.log.Info("consul's index went back; listing again", "prefix", w.prefix, "from", w.index, "to", a.index)
-		w.index, w.same = 0, false
+		w.startOver(fmt.Errorf("%w: to %d from %d", errIndexBack, a.index, w.index))
 		return 0, nil
 	}
 	b := kvdbsync.Batch{Rev: int64(a.index), Synced: w.index == 0} //nolint:gosec // Consul counts from one
-	b.Events, err = w.known.differing(a, w.index == 0)
+	b.Events, err = w.known.differing(a, w.index == 0, w.pages(b.Rev))
 	if err != nil {
 		return a.bytes, err
 	}
-	w.index, w.same = max(a.index, 1), !a.last // an index of 0 would not wait
+	w.index, w.same, w.synced = max(a.index, 1), !a.last, true // an index of 0 would not wait
 	return a.bytes, w.emit(b)
+}
+
+// ask asks the next question. A probe may withdraw it.
+func (w *watch) ask(ctx context.Context) (*answer, error) {
+	ctx, withdraw := context.WithCancelCause(ctx)
+	w.waiting.begin(w.index, len(w.known.versions) == 0, withdraw)
+	defer w.waiting.end()
+	a, err := w.client.list(ctx, question{
+		prefix: storeKey(w.prefix), after: w.index, wait: w.client.cfg.WaitTime, same: w.same,
+	})
+	if err != nil {
+		withdraw(nil)
+		return nil, err
+	}
+	end := a.end
+	a.end = func(why error) {
+		end(why)
+		withdraw(nil)
+	}
+	return a, nil
+}
+
+// startOver has the next answer count whole.
+func (w *watch) startOver(why error) {
+	w.log.Info("listing consul again", "prefix", w.prefix, "why", why)
+	w.index, w.same = 0, false
+}
+
+// pages emits parts of the first answer as they come; nil for others, which are one
+// change and so one batch.
+func (w *watch) pages(rev int64) func([]kvdbsync.Event) error {
+	if w.synced {
+		return nil
+	}
+	return func(page []kvdbsync.Event) error { return w.emit(kvdbsync.Batch{Rev: rev, Events: page}) }
 }
 
 // wentBack tells that the indexes of what is known mean nothing any more. A lower

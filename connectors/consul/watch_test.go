@@ -70,6 +70,9 @@ func TestWatch(t *testing.T) {
 		{"a snapshot is restored", snapshotRestored},
 		{"another server behind the same address", anotherServer},
 		{"a server that lost its data", serverThatLostItsData},
+		{"one silent connection", oneSilentConnection},
+		{"a slow line", slowLine},
+		{"a listing that stops", listingThatStops},
 		{"a store that is not there", storeThatIsNotThere},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -228,7 +231,7 @@ func TestSilenceIsNoticed(t *testing.T) {
 			s := start(t)
 			s.put(root+"a", "1")
 			cfg := s.config()
-			cfg.OperationTimeout = 2 * time.Second
+			cfg.OperationTimeout, cfg.ProbeInterval = 2*time.Second, time.Second
 			m := follow(t, connect(cfg))
 			m.Await("a", "1")
 			s.put(root+"a", "2")
@@ -242,6 +245,80 @@ func TestSilenceIsNoticed(t *testing.T) {
 			m.Await("a", "3")
 		})
 	}
+}
+
+// A load balancer goes on to acknowledge what comes on the connection that waits, and hands
+// nothing on. All other connections work.
+func oneSilentConnection(t *testing.T, s *server) {
+	s.put(root+"a", "1")
+	cfg := s.config()
+	cfg.ProbeInterval = 200 * time.Millisecond
+	m := follow(t, connect(cfg))
+	m.Await("a", "1")
+	s.put(root+"a", "2")
+	m.Await("a", "2") // the connection waits
+	if n := s.line.Silence("index="); n != 1 {
+		t.Fatalf("%d connections wait, want 1", n)
+	}
+	s.put(root+"a", "3")
+	if err := m.AwaitLost(conformance.Any); !errors.Is(err, consul.ErrSilent) {
+		t.Errorf("lost for %v, want %v", err, consul.ErrSilent)
+	}
+	m.Await("a", "3")
+}
+
+// fill puts n keys of about a kilobyte, and returns them as Await wants them.
+func (s *server) fill(n int) (pairs []string) {
+	s.t.Helper()
+	value := strings.Repeat("x", 1<<10)
+	for i := range n {
+		key := fmt.Sprintf("k%04d", i)
+		s.put(root+key, value)
+		pairs = append(pairs, key, value)
+	}
+	return pairs
+}
+
+// The listing takes many times what a request may take.
+func slowLine(t *testing.T, s *server) {
+	pairs := s.fill(300) // about 450 kB of JSON
+	s.line.Slow(400 << 10)
+	defer s.line.Slow(0)
+	cfg := s.config()
+	cfg.OperationTimeout, cfg.ProbeInterval = 300*time.Millisecond, 100*time.Millisecond
+	m := follow(t, connect(cfg))
+	m.Await(pairs...)
+}
+
+// In the middle of the listing its connection falls silent, and new connections work.
+func listingThatStops(t *testing.T, s *server) {
+	var want []string
+	for i := range 32 {
+		var group []kvdbsync.Event
+		for j := range kvdbsync.MaxApply - 4 {
+			key := fmt.Sprintf("k%04d", 100*i+j)
+			group = append(group, kvdbsync.Event{Key: root + key, Value: []byte("x")})
+			want = append(want, key, "x")
+		}
+		s.txn(group)
+	}
+	s.line.Slow(200 << 10)
+	defer s.line.Slow(0)
+	cfg := s.config()
+	cfg.OperationTimeout = 300 * time.Millisecond
+	pull, stop := iter.Pull2(connect(cfg).Watch(s.ctx(), root))
+	defer stop()
+	if b, err, _ := pull(); err != nil || b.Synced || len(b.Events) == 0 {
+		t.Fatalf("the first page has %d events, synced: %v, %v", len(b.Events), b.Synced, err)
+	}
+	if n := s.line.Silence("consistent"); n != 1 {
+		t.Fatalf("%d connections list, want 1", n)
+	}
+	if _, err, _ := pull(); err == nil || !strings.Contains(err.Error(), "no byte for 300ms") {
+		t.Errorf("ended with %v, want that no byte came for 300ms", err)
+	}
+	s.line.Slow(0)
+	follow(t, connect(cfg)).Await(want...)
 }
 
 // A server that is cut off from the others would let a watch wait for minutes.

@@ -1,0 +1,32 @@
+package consul
+
+import "testing"
+
+// What a probe finds is compared with what the waiting question was told.
+func TestJudge(t *testing.T) {
+	waits := func(after uint64) asked { return asked{number: 1, after: after} }
+	waitsEmpty := func(after uint64) asked { return asked{number: 1, after: after, empty: true} }
+	for name, test := range map[string]struct {
+		q    asked
+		now  standing
+		was  uint64
+		want verdict
+	}{
+		"nobody wrote since the last probe":           {waits(7), standing{table: 9}, 9, upToDate},
+		"others wrote":                                {waits(7), standing{table: 12, prefix: 7}, 9, upToDate},
+		"the prefix was written":                      {waits(7), standing{table: 12, prefix: 11}, 9, behind},
+		"the prefix was written, at the first probe":  {waits(7), standing{table: 12, prefix: 11}, 0, behind},
+		"the last key was deleted":                    {waits(7), standing{table: 12, prefix: 12, empty: true}, 9, behind},
+		"an empty prefix has the index of all keys":   {waitsEmpty(7), standing{table: 12, prefix: 12, empty: true}, 9, upToDate},
+		"the first key of an empty prefix":            {waitsEmpty(7), standing{table: 12, prefix: 12}, 9, behind},
+		"the table is before the question":            {waits(7), standing{table: 5, prefix: 4}, 9, wentAway},
+		"the table is before the last probe":          {waits(7), standing{table: 8, prefix: 7}, 9, wentAway},
+		"an empty prefix, the table is before":        {waitsEmpty(7), standing{table: 5, prefix: 5, empty: true}, 9, wentAway},
+		"consul has forgotten the latest deletion":    {waits(7), standing{table: 12, prefix: 6}, 9, wentAway},
+		"nothing is under the prefix, and was before": {waitsEmpty(7), standing{table: 7, prefix: 7, empty: true}, 0, upToDate},
+	} {
+		if got := judge(test.q, test.now, test.was); got != test.want {
+			t.Errorf("%s: verdict %d, want %d", name, got, test.want)
+		}
+	}
+}
