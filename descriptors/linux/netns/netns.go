@@ -110,22 +110,34 @@ func (s *Set) Open(ns *namespace.NetNamespace) (*Space, error) {
 	if err != nil {
 		return nil, s.explain(ns, err)
 	}
+	named := ns.GetType() == namespace.NetNamespace_NSID
+	if space, ok := s.find(id, named); ok {
+		return space, nil
+	}
+	// The lock is not held here: a path on a dead file server can block for ever, and must
+	// not keep others from their namespaces.
+	k, id, err := s.opts.Host.Open(path)
+	if err != nil {
+		return nil, s.explain(ns, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.use(s.keep(k, id), named), nil
+}
+
+// find opens a space that is open already.
+func (s *Set) find(id kernel.ID, named bool) (*Space, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	space := s.open[id]
 	if space == nil {
-		k, id, err := s.opts.Host.Open(path)
-		if err != nil {
-			return nil, s.explain(ns, err)
-		}
-		space = s.keep(k, id)
+		return nil, false
 	}
-	space.named = space.named || ns.GetType() == namespace.NetNamespace_NSID
-	return s.use(space), nil
+	return s.use(space, named), true
 }
 
-// keep remembers k, opened as id, which may be open already: the path may have
-// got another namespace since it was looked at.
+// keep remembers k, opened as id. Another caller may have opened the same namespace at the
+// same time, and the path may lead to another one than before.
 func (s *Set) keep(k kernel.Kernel, id kernel.ID) *Space {
 	if space := s.open[id]; space != nil {
 		s.close(k)
@@ -136,22 +148,15 @@ func (s *Set) keep(k kernel.Kernel, id kernel.ID) *Space {
 	return space
 }
 
-func (s *Set) use(space *Space) *Space {
+func (s *Set) use(space *Space, named bool) *Space {
 	space.users++
+	space.named = space.named || named
 	s.unused = slices.DeleteFunc(s.unused, func(o *Space) bool { return o == space })
 	return space
 }
 
-// ByID opens a namespace that is open already, such as one in which something stands.
-func (s *Set) ByID(id kernel.ID) (*Space, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	space := s.open[id]
-	if space == nil {
-		return nil, false
-	}
-	return s.use(space), true
-}
+// ByID opens a namespace that is open already, such as one that contains a link.
+func (s *Set) ByID(id kernel.ID) (*Space, bool) { return s.find(id, false) }
 
 // Close ends the use of the space by one who opened it.
 func (sp *Space) Close() {

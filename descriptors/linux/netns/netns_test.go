@@ -104,6 +104,34 @@ func TestNotThere(t *testing.T) {
 	}
 }
 
+// A reference of type FD may name any file of the host. None of them is opened unless it is
+// a network namespace: the open of a FIFO would block for ever.
+func TestFilesThatAreNoNamespaceAreNotOpened(t *testing.T) {
+	testkit.Netns(t)
+	set := netns.New(netns.Options{})
+	dir := t.TempDir()
+	fifo, link, plain := filepath.Join(dir, "fifo"), filepath.Join(dir, "link"), filepath.Join(dir, "plain")
+	if err := errors.Join(unix.Mkfifo(fifo, 0o600), os.Symlink(fifo, link), os.WriteFile(plain, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Open(fifo, unix.O_RDWR|unix.O_NONBLOCK, 0) // releases a reader that blocks
+	for _, path := range []string{fifo, link, plain, dir, "/dev/null", "/proc/self/ns/uts"} {
+		refused := make(chan error, 1)
+		go func() {
+			_, err := set.Open(ref(namespace.NetNamespace_FD, path))
+			refused <- err
+		}()
+		select {
+		case err := <-refused:
+			if want := "namespace at " + path + ": " + path + ": not a network namespace"; err == nil || err.Error() != want {
+				t.Errorf("got  %v\nwant %s", err, want)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("opening %s blocks", path)
+		}
+	}
+}
+
 // A name given to a new namespace leads there; the old one works as long as
 // somebody has it, and is gone after that.
 func TestReplaced(t *testing.T) {

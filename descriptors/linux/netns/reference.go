@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
 )
@@ -97,7 +98,7 @@ func (s *Set) explain(ns *namespace.NetNamespace, err error) error {
 	switch {
 	case ns.GetType() == namespace.NetNamespace_MICROSERVICE:
 		return fmt.Errorf("%s: %w: want a container that runs with that label", Text(ns), ErrNotFound)
-	case ns.GetType() == namespace.NetNamespace_NSID && (missing || errors.Is(err, unix.EINVAL)):
+	case ns.GetType() == namespace.NetNamespace_NSID && (missing || errors.Is(err, kernel.ErrNoNamespace)):
 		return fmt.Errorf("%s: %w: make it with: ip netns add %s", Text(ns), ErrNotFound, ns.GetReference())
 	case missing:
 		return fmt.Errorf("%s: %w", Text(ns), ErrNotFound)

@@ -11,6 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ErrNoNamespace says that a path names something other than a network namespace.
+var ErrNoNamespace = errors.New("not a network namespace")
+
 // This is the host that the process runs on.
 type This struct{}
 
@@ -25,7 +28,7 @@ func (This) Stat(path string) (ID, error) {
 
 // Open implements Host.
 func (This) Open(path string) (Kernel, ID, error) {
-	file, err := os.Open(path)
+	file, err := openNamespace(path)
 	if err != nil {
 		return nil, ID{}, err
 	}
@@ -35,6 +38,39 @@ func (This) Open(path string) (Kernel, ID, error) {
 		return nil, ID{}, fmt.Errorf("%s as a network namespace: %w", path, err)
 	}
 	return k, id, nil
+}
+
+// openNamespace opens path only if it is a network namespace. The path comes from a value and
+// may name anything: to open a FIFO would block for ever, and to open a device such as
+// /dev/watchdog has effects. So the file is first opened with O_PATH, which does neither, and
+// opened for real when the kernel says that it belongs to nsfs.
+func openNamespace(path string) (*os.File, error) {
+	at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(at)
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(at, &fs); err != nil {
+		return nil, &os.PathError{Op: "statfs", Path: path, Err: err}
+	}
+	if fs.Type != unix.NSFS_MAGIC {
+		return nil, fmt.Errorf("%s: %w", path, ErrNoNamespace)
+	}
+	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", at), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	file := os.NewFile(uintptr(fd), path)
+	kind, err := unix.IoctlRetInt(fd, unix.NS_GET_NSTYPE)
+	if err == nil && kind != unix.CLONE_NEWNET {
+		err = ErrNoNamespace
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return file, nil
 }
 
 func open(file *os.File) (*real, ID, error) {
