@@ -15,6 +15,11 @@
 // the sessions, and the next use reads the new one. A file that was there and is gone is
 // waited for, and not made anew: whoever took it away may be about to put another there.
 //
+// A file that another program writes while it is open (truncates it, copies over it) is
+// found changed at the next use or notification: it is closed, looked through without
+// being written, and used again if it is whole. Otherwise every use returns ErrDamaged
+// until a good file lies there. Nothing here waits for a damaged file.
+//
 // Each transaction is one batch, and its revision is the transaction's number in
 // the file. Transactions go to watches in the order in which they were made, before
 // the call that made them returns. A watch that does not keep up ends with an error,
@@ -47,6 +52,8 @@ var (
 	ErrDamaged = errors.New("is damaged or no Bolt database")
 	// ErrReplaced ends the watches of a file in whose place there is another, or none.
 	ErrReplaced = errors.New("is another file than it was")
+	// ErrChanged ends the watches of a file that another program has written.
+	ErrChanged = errors.New("was written by another program while it was open")
 	// ErrGone says that the file has been there, and no longer is.
 	ErrGone = errors.New("is gone")
 	// ErrClosed ends the watches of a DB that is closed.
@@ -89,9 +96,11 @@ func (m *FileMode) UnmarshalYAML(n *yaml.Node) error {
 type DB struct {
 	cfg Config
 
-	mu       sync.Mutex  // guards what follows; held while the file is written
+	mu       sync.Mutex  // guards what follows; held while the file is used
 	file     *bbolt.DB   // nil: not open
-	info     os.FileInfo // of the file that was opened last; nil: none was
+	handle   *os.File    // of file, or of the attempt to open it; file owns it unless it is abandoned
+	info     os.FileInfo // of the file as it was after this DB opened or wrote it last; nil: never
+	suspect  bool        // the file is looked through before it is used again
 	watches  map[*watch]struct{}
 	sessions map[*session]struct{}
 	owners   map[string]*session // of keys that sessions wrote
@@ -130,7 +139,7 @@ func (db *DB) shut(reason error) error {
 		return nil
 	}
 	file := db.file
-	db.file = nil
+	db.file, db.handle = nil, nil
 	if err := file.Close(); err != nil {
 		return fmt.Errorf("closing %s: %w", db.cfg.Path, err)
 	}

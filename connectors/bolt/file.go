@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -44,15 +45,55 @@ func (db *DB) open(ctx context.Context) error {
 		}
 	}
 	return db.guarded(func() error {
-		var info os.FileInfo
-		file, err := db.lock(ctx, db.opener(&info))
+		if err := db.inspect(ctx); err != nil {
+			return err
+		}
+		file, err := db.lock(ctx, false)
 		if err != nil {
 			return err
 		}
 		if err := prepare(file); err != nil {
 			return errors.Join(err, file.Close())
 		}
-		db.file, db.info = file, info
+		db.file, db.suspect = file, false
+		db.note()
+		return nil
+	})
+}
+
+// inspect reads all of a file that may be damaged, and writes nothing. A file that
+// is not there is no fault here.
+func (db *DB) inspect(ctx context.Context) error {
+	if err := db.peek(); err != nil || !db.suspect {
+		return err
+	}
+	file, err := db.lock(ctx, true)
+	if err != nil {
+		return err
+	}
+	err = file.View(func(tx *bbolt.Tx) error { return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error { return walk(b) }) })
+	return errors.Join(err, file.Close())
+}
+
+// peek learns from the header whether the file has to be inspected.
+func (db *DB) peek() error {
+	file, err := os.Open(db.cfg.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.admit(file), file.Close())
+}
+
+// walk touches every page of a bucket.
+func walk(b *bbolt.Bucket) error {
+	return b.ForEach(func(k, v []byte) error {
+		if v == nil {
+			return walk(b.Bucket(k))
+		}
+		_, _ = crc32.ChecksumIEEE(k), crc32.ChecksumIEEE(v) // reads every byte
 		return nil
 	})
 }
@@ -75,12 +116,12 @@ func prepare(file *bbolt.DB) error {
 
 // lock opens the file as soon as no other process has it, in steps short enough to
 // notice the end of ctx.
-func (db *DB) lock(ctx context.Context, open func(string, int, os.FileMode) (*os.File, error)) (*bbolt.DB, error) {
+func (db *DB) lock(ctx context.Context, readOnly bool) (*bbolt.DB, error) {
 	const step = 100 * time.Millisecond
 	deadline := time.Now().Add(db.cfg.LockTimeout)
 	for {
 		o := *bbolt.DefaultOptions
-		o.OpenFile = open
+		o.OpenFile, o.ReadOnly = db.opener, readOnly
 		o.Timeout = min(step, max(time.Millisecond, time.Until(deadline)))
 		file, err := bbolt.Open(db.cfg.Path, os.FileMode(db.cfg.FileMode), &o)
 		switch {
@@ -94,14 +135,16 @@ func (db *DB) lock(ctx context.Context, open func(string, int, os.FileMode) (*os
 	}
 }
 
-// guarded runs what touches the file, and gives its errors the path. The library
-// panics where it finds nonsense in a file, and a file that has become shorter is a
-// fault of memory: both are errors here.
+// guarded runs what uses the file, and gives its errors the path. The library panics
+// where it finds nonsense in a file, and memory behind the end of a mapped file
+// cannot be read: both are errors here, and the open file is abandoned.
 func (db *DB) guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%s: %w: %v", db.cfg.Path, ErrDamaged, p)
+			damage := fmt.Errorf("%w: %s; %s", ErrDamaged, panicText(p), cure)
+			db.abandon(damage)
+			err = fmt.Errorf("%s: %w", db.cfg.Path, damage)
 		}
 	}()
 	err = f()
@@ -110,13 +153,26 @@ func (db *DB) guarded(f func() error) (err error) {
 	case err == nil:
 		return nil
 	case db.info != nil && errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: %w: put it back; or start the agent anew, which makes an empty one", db.cfg.Path, ErrGone)
+		return fmt.Errorf("%s: %w: put it back; or restart the agent, which makes an empty one", db.cfg.Path, ErrGone)
 	case errors.As(err, &path):
 		return err
+	case errors.Is(err, ErrDamaged):
+		return fmt.Errorf("%s: %w; %s", db.cfg.Path, err, cure)
 	case isDamage(err):
-		return fmt.Errorf("%s: %w: %w; move it away, or put a good copy in its place", db.cfg.Path, ErrDamaged, err)
+		return fmt.Errorf("%s: %w: %w; %s", db.cfg.Path, ErrDamaged, err, cure)
 	}
 	return fmt.Errorf("%s: %w", db.cfg.Path, err)
+}
+
+// cure says what a person can do about a damaged file.
+const cure = "move it away, or put a good copy in its place"
+
+// panicText describes a panic of the library. A fault of memory has no text of use.
+func panicText(p any) string {
+	if fault, ok := p.(interface{ Addr() uintptr }); ok && fault.Addr() != 0 {
+		return "part of it cannot be read"
+	}
+	return fmt.Sprint(p)
 }
 
 func isDamage(err error) bool {

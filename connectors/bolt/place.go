@@ -11,38 +11,29 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// verify shuts the file if it is no longer the one that lies at the path. The mutex
-// is held.
+// verify closes the file if it is no longer the one that lies at the path, or if
+// another program has written it. The mutex is held.
 func (db *DB) verify() error {
 	if db.file == nil {
 		return nil
 	}
 	now, err := os.Stat(db.cfg.Path)
-	if err == nil && os.SameFile(now, db.info) {
-		return nil
+	switch {
+	case err != nil || !os.SameFile(now, db.info):
+		db.endSessions()
+		return db.shut(ErrReplaced)
+	case now.Size() != db.info.Size() || !now.ModTime().Equal(db.info.ModTime()):
+		db.suspect = true
+		db.endSessions()
+		return db.shut(ErrChanged)
 	}
-	db.endSessions()
-	return db.shut(ErrReplaced)
+	return nil
 }
 
-// opener returns os.OpenFile that tells which file it opened, and does not make one
-// where there was one before.
-func (db *DB) opener(opened *os.FileInfo) func(string, int, os.FileMode) (*os.File, error) {
-	return func(path string, flag int, mode os.FileMode) (*os.File, error) {
-		if db.info != nil {
-			flag &^= os.O_CREATE
-		}
-		file, err := os.OpenFile(path, flag, mode)
-		if err != nil {
-			return nil, err
-		}
-		if *opened, err = file.Stat(); err == nil && db.info != nil && (*opened).Size() == 0 {
-			err = fmt.Errorf("%w: it is empty, as if it were about to be written", ErrDamaged)
-		}
-		if err != nil {
-			return nil, errors.Join(err, file.Close())
-		}
-		return file, nil
+// note remembers how this DB left the file, to tell when others write it.
+func (db *DB) note() {
+	if info, err := db.handle.Stat(); err == nil {
+		db.info = info
 	}
 }
 
@@ -54,6 +45,45 @@ func identity(info os.FileInfo) string {
 		return ""
 	}
 	return fmt.Sprintf("%x-%x", st.Dev, st.Ino)
+}
+
+// opener returns an os.OpenFile that keeps what it opened in handle, and does not make
+// a file where there was one before. It refuses a file that has lost its end.
+func (db *DB) opener(path string, flag int, mode os.FileMode) (*os.File, error) {
+	if db.info != nil {
+		flag &^= os.O_CREATE
+	}
+	file, err := os.OpenFile(path, flag, mode)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.admit(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	db.handle = file
+	return file, nil
+}
+
+// admit says whether the library may open the file.
+func (db *DB) admit(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() == 0 {
+		if db.info != nil {
+			return fmt.Errorf("%w: it is empty, as if it were about to be written", ErrDamaged)
+		}
+		return nil
+	}
+	h, err := checkSize(file, info.Size())
+	if err != nil {
+		return err
+	}
+	if h.readable && !h.freelist {
+		db.suspect = true // the library would walk through it in a goroutine whose panics nobody recovers
+	}
+	return nil
 }
 
 // A place wakes a watch when another file may lie at its path. Where the kernel
@@ -85,9 +115,10 @@ func (p *place) add(path string) error {
 	return p.notifier.Add(filepath.Dir(path))
 }
 
-// concerns leaves out what happens to the file itself, at each transaction.
+// concerns leaves out what happens to other files. Each transaction of the DB itself
+// writes the file too.
 func (p *place) concerns(e fsnotify.Event) bool {
-	return p.names[e.Name] && e.Op&(fsnotify.Create|fsnotify.Remove|fsnotify.Rename) != 0
+	return p.names[e.Name] && e.Op&(fsnotify.Create|fsnotify.Remove|fsnotify.Rename|fsnotify.Write) != 0
 }
 
 func (p *place) events() <-chan fsnotify.Event {

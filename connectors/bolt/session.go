@@ -60,6 +60,7 @@ func (s *session) Lost() <-chan struct{} { return s.lost }
 func (s *session) Close(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	_ = s.verify() // which may find that the session is lost; another file is not touched
 	if _, lives := s.sessions[s]; !lives {
 		return nil
 	}

@@ -76,6 +76,7 @@ func (db *DB) writeLocked(ctx context.Context, f func(*bbolt.Bucket) ([]kvdbsync
 	}
 	var batch kvdbsync.Batch
 	err := db.guarded(func() error {
+		defer db.note() // also a transaction that fails may have written
 		return db.file.Update(func(tx *bbolt.Tx) (err error) {
 			batch.Rev = int64(tx.ID())
 			batch.Events, err = f(tx.Bucket([]byte(bucket)))

@@ -20,7 +20,7 @@ type Fault struct {
 // faults is the table of them.
 func faults() []Fault {
 	var all []Fault
-	for _, part := range [][]Fault{serverFaults(), cutFaults(), accessFaults(), volumeFaults(), childFaults(), fileFaults(), diskFaults()} {
+	for _, part := range [][]Fault{serverFaults(), cutFaults(), accessFaults(), volumeFaults(), childFaults(), fileFaults(), diskFaults(), damageFaults()} {
 		all = append(all, part...)
 	}
 	return all

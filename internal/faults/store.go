@@ -33,6 +33,7 @@ const (
 	Garbage                           // values are any bytes
 	Many                              // holds a million keys, and can be followed then
 	Children                          // a child process can use it, too: Config
+	OwnFile                           // the agent's own file: Save, Damage, Mend
 )
 
 // CutAny is each way to part the agent from the store.
@@ -69,6 +70,8 @@ type Store struct {
 	Heal                               func()
 	Compact                            func()
 	Save, Restore                      func() // Restore may kill and start
+	Damage                             func(how string)
+	Mend                               func() // puts the copy in the place of what is damaged
 	Revoke, Grant                      func()
 	Rotate                             func()
 	MoveLeader                         func()

@@ -1,8 +1,10 @@
 package faults
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -18,7 +20,7 @@ import (
 
 // The server of a Bolt file is the agent itself: what is killed and cut off is
 // another program's turn with the file.
-const boltCan = Emptied | Copies | CutTaken | Groups | Garbage | Many | Children | SmallDisk
+const boltCan = Emptied | Copies | CutTaken | Groups | Garbage | Many | Children | SmallDisk | OwnFile
 
 func connectBolt(config json.RawMessage) (kvdbsync.Connector, error) {
 	var cfg bolt.Config
@@ -63,7 +65,7 @@ func (s *boltStore) store(dir string) *Store {
 		AtOnce: 1000, MaxValue: models.MaxSize, MaxName: bbolt.MaxKeySize - len(keyOf("")),
 		Kill: s.take, Wipe: s.wipe, Start: s.give,
 		Cut: func(string) { s.take() }, Heal: s.give, Save: s.save, Restore: s.restore,
-		Lend: s.close,
+		Lend: s.close, Damage: s.damage, Mend: s.mend,
 	}
 }
 
@@ -165,4 +167,40 @@ func (s *boltStore) replace(content []byte) {
 		s.Fatal(err)
 	}
 	s.raw = next
+}
+
+// damage writes the file while the agent has it open.
+func (s *boltStore) damage(how string) {
+	s.Helper()
+	f, err := os.OpenFile(s.cfg.Path, os.O_WRONLY, 0)
+	if err != nil {
+		s.Fatal(err)
+	}
+	info, err := f.Stat()
+	if err == nil {
+		size := info.Size()
+		switch how {
+		case "emptied":
+			err = f.Truncate(0)
+		case "cut":
+			err = f.Truncate(size / 4)
+		case "scribbled":
+			_, err = f.Write(bytes.Repeat([]byte{0xa5}, int(size)))
+		}
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// mend renames the copy to the place of the file.
+func (s *boltStore) mend() {
+	s.Helper()
+	err := os.WriteFile(s.cfg.Path+".good", s.copy, 0o600)
+	if err == nil {
+		err = os.Rename(s.cfg.Path+".good", s.cfg.Path)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
 }
