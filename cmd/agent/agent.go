@@ -67,9 +67,11 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 
 	// Who may look: whoever reaches the loopback, or may use the socket.
 	web := rest.Server{Config: conf.http, Options: rest.Options{
-		Scheduler: sched, Sources: orch, Label: s.Label, Retry: conf.scheduler.retry(), Version: about(), VPP: vppInfo(plane), Log: log,
+		Scheduler: sched, Sources: orch, Label: s.Label, Retry: conf.scheduler.retry(), Version: about(), VPP: vppInfo(plane), MaxBody: conf.http.MaxBodyBytes, Log: log,
 	}}
-	socket.Beside = rest.Handler(web.Options)
+	own := web.Options
+	own.Secrets = true // only the agent's user can open the socket
+	socket.Beside = rest.Handler(own)
 
 	// Who is told: whoever reads the stores that status is published into.
 	told := stores.publishers(s.root(), conf.orchestrator.publishing(s.PublishStatus), sched, log)

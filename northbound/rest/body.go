@@ -12,15 +12,12 @@ import (
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
-// maxBody is the most bytes that a body may have.
-const maxBody = 64 << 20
-
 // bodyOf reads the values of a request's body. Its errors are the fault of the one
 // who asks.
-func bodyOf(w http.ResponseWriter, r *http.Request) ([]structured.Item, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) ([]structured.Item, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxBody))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, statusError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body is too large: want at most %d bytes", tooLarge.Limit)}
+		return nil, statusError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body is too large; the maximum is %d bytes", tooLarge.Limit)}
 	}
 	if err != nil {
 		return nil, bad(fmt.Errorf("reading the body: %w", err))

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -16,11 +17,13 @@ const DefaultEndpoint = "127.0.0.1:9191"
 type Config struct {
 	Disabled          bool          `yaml:"disabled"`
 	Endpoint          string        `yaml:"endpoint"`          // Defaults to DefaultEndpoint
-	ReadTimeout       time.Duration `yaml:"readtimeout"`       // of a whole request. Defaults to none
+	ReadTimeout       time.Duration `yaml:"readtimeout"`       // of a whole request. Defaults to 1 min; negative: none
 	ReadHeaderTimeout time.Duration `yaml:"readheadertimeout"` // Defaults to 10 s
-	WriteTimeout      time.Duration `yaml:"writetimeout"`      // of a whole answer. Defaults to none
+	WriteTimeout      time.Duration `yaml:"writetimeout"`      // of a whole answer. Defaults to 2 min; negative: none
 	IdleTimeout       time.Duration `yaml:"idletimeout"`       // Defaults to 1 min
 	MaxHeaderBytes    int           `yaml:"maxheaderbytes"`    // Defaults to 1 MiB
+	MaxConnections    int           `yaml:"max-connections"`   // at once. Defaults to 64
+	MaxBodyBytes      int64         `yaml:"max-body-bytes"`    // of a request. Defaults to 8 MiB
 	AllowedHosts      []string      `yaml:"allowed-hosts"`     // names that requests may be for, besides localhost. Defaults to that of Endpoint
 
 	// Whoever says these relies on being protected, which this release cannot do.
@@ -42,12 +45,12 @@ func (c *Config) Complete() error {
 	if c.Endpoint == "" {
 		c.Endpoint = DefaultEndpoint
 	}
-	if c.ReadHeaderTimeout == 0 {
-		c.ReadHeaderTimeout = 10 * time.Second
-	}
-	if c.IdleTimeout == 0 {
-		c.IdleTimeout = time.Minute
-	}
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, time.Minute)
+	c.ReadHeaderTimeout = cmp.Or(c.ReadHeaderTimeout, 10*time.Second)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, 2*time.Minute)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, time.Minute)
+	c.MaxConnections = cmp.Or(c.MaxConnections, 64)
+	c.MaxBodyBytes = cmp.Or(c.MaxBodyBytes, defaultMaxBody)
 	return errors.Join(c.protection(), c.endpoint(), c.limits())
 }
 
@@ -85,15 +88,21 @@ func (c *Config) limits() error {
 		key   string
 		value time.Duration
 	}{
-		{"readtimeout", c.ReadTimeout}, {"readheadertimeout", c.ReadHeaderTimeout},
-		{"writetimeout", c.WriteTimeout}, {"idletimeout", c.IdleTimeout},
+		{"readheadertimeout", c.ReadHeaderTimeout}, {"idletimeout", c.IdleTimeout},
 	} {
 		if k.value < 0 {
-			errs = append(errs, fmt.Errorf("%s: %v: want a duration of at least zero, such as 30s", k.key, k.value))
+			errs = append(errs, fmt.Errorf("%s is %v; it must not be negative", k.key, k.value))
 		}
 	}
-	if c.MaxHeaderBytes < 0 {
-		errs = append(errs, fmt.Errorf("maxheaderbytes: %d: want a number of bytes, such as 65536", c.MaxHeaderBytes))
+	for _, k := range []struct {
+		key   string
+		value int64
+	}{
+		{"maxheaderbytes", int64(c.MaxHeaderBytes)}, {"max-connections", int64(c.MaxConnections)}, {"max-body-bytes", c.MaxBodyBytes},
+	} {
+		if k.value < 0 {
+			errs = append(errs, fmt.Errorf("%s is %d; it must not be negative", k.key, k.value))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -24,7 +24,7 @@ func TestSample(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := c, defaults; got.Endpoint != want.Endpoint || got.ReadHeaderTimeout != want.ReadHeaderTimeout ||
-		got.IdleTimeout != want.IdleTimeout || got.ReadTimeout != want.ReadTimeout || got.WriteTimeout != want.WriteTimeout {
+		got.IdleTimeout != want.IdleTimeout || got.MaxConnections != want.MaxConnections || got.MaxBodyBytes != want.MaxBodyBytes || got.ReadTimeout != want.ReadTimeout || got.WriteTimeout != want.WriteTimeout {
 		t.Errorf("the sample says %+v, want the defaults %+v", got, want)
 	}
 }
@@ -40,8 +40,9 @@ func TestConfig(t *testing.T) {
 		{"IPv6", Config{Endpoint: "[::1]:80"}, nil},
 		{"no port", Config{Endpoint: "localhost"}, []string{`endpoint: "localhost"`, DefaultEndpoint}},
 		{"bad port", Config{Endpoint: "localhost:x"}, []string{"endpoint"}},
-		{"time before now", Config{ReadTimeout: -time.Second, IdleTimeout: -1}, []string{"readtimeout: -1s", "idletimeout"}},
-		{"bytes", Config{MaxHeaderBytes: -1}, []string{"maxheaderbytes: -1"}},
+		{"no limit of time", Config{ReadTimeout: -1, WriteTimeout: -1}, nil},
+		{"negative times", Config{ReadHeaderTimeout: -time.Second, IdleTimeout: -1}, []string{"readheadertimeout is -1s", "idletimeout"}},
+		{"negative numbers", Config{MaxHeaderBytes: -1, MaxConnections: -2, MaxBodyBytes: -3}, []string{"maxheaderbytes is -1", "max-connections is -2", "max-body-bytes is -3"}},
 		{"protection", Config{BasicAuth: []string{"u:secret"}, ServerCert: "c"}, []string{"client-basic-auth", "server-cert-file", "disabled: true"}},
 		{"protection of nothing", Config{EnableTokenAuth: true, Disabled: true}, nil},
 	}

@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
@@ -40,13 +43,21 @@ func (h *handler) dump(w http.ResponseWriter, r *http.Request, q query) error {
 		if err != nil {
 			return err
 		}
-		return replyArray(w, each(seen, seenEntry))
+		return replyArray(w, each(seen, h.seenEntry))
 	}
 	statuses := h.sched.Statuses("")
 	if view == viewNB {
-		return replyArray(w, each(wanted(statuses, d.Name), wantedEntry))
+		return replyArray(w, each(wanted(statuses, d.Name), h.wantedEntry))
 	}
-	return replyArray(w, each(standing(statuses, d.Name), standingEntry))
+	return replyArray(w, each(standing(statuses, d.Name), h.standingEntry))
+}
+
+// message is m as a dump shows it.
+func (h *handler) message(m proto.Message) *wire.Message {
+	if !h.Secrets {
+		m = models.Redacted(m)
+	}
+	return wire.MessageOf(m)
 }
 
 func (h *handler) dumpable() wire.DumpIndex {
@@ -91,20 +102,20 @@ func standing(statuses []*scheduler.Status, descriptor string) []*scheduler.Stat
 	})
 }
 
-func seenEntry(s scheduler.Seen) wire.DumpEntry {
-	e := wire.DumpEntry{Key: s.Key, Value: wire.MessageOf(s.Value), Origin: wire.FromNB, Metadata: metadata(s.Meta)}
+func (h *handler) seenEntry(s scheduler.Seen) wire.DumpEntry {
+	e := wire.DumpEntry{Key: s.Key, Value: h.message(s.Value), Origin: wire.FromNB, Metadata: metadata(s.Meta)}
 	if s.Foreign {
 		e.Origin = wire.FromSB
 	}
 	return e
 }
 
-func wantedEntry(st *scheduler.Status) wire.DumpEntry {
-	return wire.DumpEntry{Key: st.Key, Value: wire.MessageOf(st.Want), Origin: wire.FromNB, Metadata: metadata(nil)}
+func (h *handler) wantedEntry(st *scheduler.Status) wire.DumpEntry {
+	return wire.DumpEntry{Key: st.Key, Value: h.message(st.Want), Origin: wire.FromNB, Metadata: metadata(nil)}
 }
 
-func standingEntry(st *scheduler.Status) wire.DumpEntry {
-	e := wire.DumpEntry{Key: st.Key, Value: wire.MessageOf(st.Have), Origin: wire.FromNB, Metadata: metadata(st.Meta)}
+func (h *handler) standingEntry(st *scheduler.Status) wire.DumpEntry {
+	e := wire.DumpEntry{Key: st.Key, Value: h.message(st.Have), Origin: wire.FromNB, Metadata: metadata(st.Meta)}
 	if st.State == kvscheduler.ValueState_OBTAINED {
 		e.Origin = wire.FromSB
 	}

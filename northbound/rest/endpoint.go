@@ -16,6 +16,7 @@ type endpoint struct {
 	arguments    string // as people write them; others are refused
 	about        string
 	serve        func(w http.ResponseWriter, r *http.Request, q query) error
+	expensive    bool // few of these are served at once
 }
 
 // pattern is the path as ServeMux has it.

@@ -24,7 +24,7 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q query) error {
 	if err != nil {
 		return bad(err)
 	}
-	items, err := bodyOf(w, r)
+	items, err := h.bodyOf(w, r)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,8 @@
 //
 // Answers are made from snapshots, so no transaction waits for them, however long
 // they are; they are written item by item. Only plans, resyncs and retries take their
-// turn between transactions.
+// turn between transactions. The number of connections, the time of a request, the size of
+// a body and the number of expensive answers at once are bounded; see Config.
 //
 // The server owns nothing but its connections. Tests run a real Scheduler with
 // descriptors in memory under synctest, and compare with golden files.
@@ -45,21 +46,32 @@ type Options struct {
 	Version wire.Version
 	// VPP tells how VPP is. Defaults to there being none.
 	VPP func(ctx context.Context) wire.VPP
-	Log *slog.Logger // Defaults to discarding
+	// Secrets says that dumps show secrets, such as the keys of WireGuard and IPsec. It is for
+	// listeners that only the agent's own user can reach. Elsewhere they read "(secret)".
+	Secrets bool
+	// MaxBody is the largest body of a request, in bytes. Defaults to 8 MiB.
+	MaxBody int64
+	Log     *slog.Logger // Defaults to discarding
 }
+
+// defaultMaxBody is the default of Options.MaxBody, in bytes.
+const defaultMaxBody = 8 << 20
 
 type handler struct {
 	Options
 	sched *scheduler.Scheduler
+	turns chan struct{} // holds a token for each expensive request that is served
 }
 
 // Handler serves all paths.
 func Handler(o Options) http.Handler {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	h := &handler{o, o.Scheduler}
+	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
+	h := &handler{o, o.Scheduler, make(chan struct{}, mostExpensive)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", h.nowhere)
 	for _, e := range h.endpoints() {
+		e = h.limited(e)
 		mux.HandleFunc(e.method+" "+e.pattern(), e.answer)
 		mux.HandleFunc(e.pattern(), e.misused)
 	}
@@ -73,22 +85,22 @@ func Handler(o Options) http.Handler {
 
 func (h *handler) endpoints() []endpoint {
 	return []endpoint{
-		{"GET", "/", "", "this list", h.index},
-		{"GET", "/info/version", "", "which build this is", h.version},
-		{"GET", "/sources", "key= or key-prefix=", "how the sources of what is declared are; for keys: which sources have them, and which of them wins", h.sources},
-		{"GET", "/vpp/info", "", "whether VPP is connected, which one it is, what it can do, its plugins", h.vpp},
-		{"GET", "/scheduler/dump", "descriptor= or key-prefix=, view=SB|NB|cached", "the values of a descriptor; without arguments: what can be dumped", h.dump},
-		{"GET", "/scheduler/status", "key= or descriptor= or key-prefix=", "the state of values", h.status},
-		{"GET", "/scheduler/txn-history", "seq-num= or since=, until= (UNIX ns); format=json|text", "transactions: what was to be done, and what came of it", h.history},
-		{"GET", "/scheduler/key-timeline", "key=, time= (UNIX ns)", "what became of a key", h.timeline},
-		{"GET", "/scheduler/graph-snapshot", "time= (UNIX ns)", "all values and their relations", h.snapshot},
-		{"GET", "/scheduler/flag-stats", "flag=, prefix= (many)", "how often a flag has which value", h.flagStats},
-		{"GET", "/scheduler/graph", "txn=, format=svg|png|dot|raw", "a picture of the values and their relations", h.graph},
-		{"GET", "/scheduler/stats", "", "counts and times of what was done", h.stats},
-		{"GET", "/scheduler/explain", "key=, format=json|text", "why a value is not applied", h.explain},
-		{"POST", "/scheduler/plan", "format=json|text, replace=1", "what would be done if these values were declared; nothing is changed", h.plan},
-		{"POST", "/scheduler/validate", "", "what is wrong with these values in themselves", h.validate},
-		{"POST", "/scheduler/retry", "key=", "try a value again that has failed, and what is derived from it", h.tryAgain},
-		{"POST", "/scheduler/downstream-resync", "retry=1, verbose=1", "read back what stands, and mend it", h.resync},
+		{"GET", "/", "", "this list", h.index, false},
+		{"GET", "/info/version", "", "which build this is", h.version, false},
+		{"GET", "/sources", "key= or key-prefix=", "how the sources of what is declared are; for keys: which sources have them, and which of them wins", h.sources, false},
+		{"GET", "/vpp/info", "", "whether VPP is connected, which one it is, what it can do, its plugins", h.vpp, false},
+		{"GET", "/scheduler/dump", "descriptor= or key-prefix=, view=SB|NB|cached", "the values of a descriptor; without arguments: what can be dumped", h.dump, true},
+		{"GET", "/scheduler/status", "key= or descriptor= or key-prefix=", "the state of values", h.status, false},
+		{"GET", "/scheduler/txn-history", "seq-num= or since=, until= (UNIX ns); format=json|text", "transactions: what was to be done, and what came of it", h.history, true},
+		{"GET", "/scheduler/key-timeline", "key=, time= (UNIX ns)", "what became of a key", h.timeline, true},
+		{"GET", "/scheduler/graph-snapshot", "time= (UNIX ns)", "all values and their relations", h.snapshot, true},
+		{"GET", "/scheduler/flag-stats", "flag=, prefix= (many)", "how often a flag has which value", h.flagStats, true},
+		{"GET", "/scheduler/graph", "txn=, format=svg|png|dot|raw", "a picture of the values and their relations", h.graph, true},
+		{"GET", "/scheduler/stats", "", "counts and times of what was done", h.stats, false},
+		{"GET", "/scheduler/explain", "key=, format=json|text", "why a value is not applied", h.explain, false},
+		{"POST", "/scheduler/plan", "format=json|text, replace=1", "what would be done if these values were declared; nothing is changed", h.plan, true},
+		{"POST", "/scheduler/validate", "", "what is wrong with these values in themselves", h.validate, true},
+		{"POST", "/scheduler/retry", "key=", "try a value again that has failed, and what is derived from it", h.tryAgain, false},
+		{"POST", "/scheduler/downstream-resync", "retry=1, verbose=1", "read back what stands, and mend it", h.resync, false},
 	}
 }

@@ -44,7 +44,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/scheduler/plan", "{[", 400, "line 1: "},
 		{"POST", "/scheduler/plan", "just text", 400, "line 1: found"},
 		{"POST", "/scheduler/plan", "[\xff]", 400, "line 1: not a text file"},
-		{"POST", "/scheduler/plan", strings.Repeat(" ", maxBody+1), 413, "at most 67108864 bytes"},
+		{"POST", "/scheduler/plan", strings.Repeat(" ", defaultMaxBody+1), 413, "the maximum is 8388608 bytes"},
 		{"GET", "/scheduler/status?key=%zz", "", 400, "invalid URL escape"},
 		{"GET", "/scheduler/status?prefix=a", "", 400, "unknown argument prefix: want key= or descriptor= or key-prefix="},
 		{"GET", "/scheduler/txn-history?formt=text", "", 400, "did you mean format?"},

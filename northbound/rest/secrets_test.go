@@ -5,11 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// TestRecordsTellNoSecrets has transactions with a secret; who dumps values sees it.
+// TestRecordsTellNoSecrets has transactions with a secret. Dumps show it to the agent's own user.
 func TestRecordsTellNoSecrets(t *testing.T) {
 	v := &interfaces.Interface{Name: "a", Link: &interfaces.Interface_Memif{Memif: &interfaces.MemifLink{Secret: "topsecret"}}}
 	r := &scheduler.Record{
@@ -23,8 +24,15 @@ func TestRecordsTellNoSecrets(t *testing.T) {
 	if text := r.Text(-1); strings.Contains(text, "topsecret") || !strings.Contains(text, "(secret)") {
 		t.Errorf("the transaction log is\n%s", text)
 	}
-	entry, err := json.Marshal(wantedEntry(&scheduler.Status{Key: "a", Want: v}))
-	if err != nil || !strings.Contains(string(entry), "topsecret") {
-		t.Errorf("the dump is %s (%v)", entry, err)
+	for shown, want := range map[bool]string{true: "topsecret", false: "(secret)"} {
+		h := handler{Options: Options{Secrets: shown}}
+		for _, entry := range []wire.DumpEntry{
+			h.wantedEntry(&scheduler.Status{Key: "a", Want: v}), h.standingEntry(&scheduler.Status{Key: "a", Have: v}), h.seenEntry(scheduler.Seen{Key: "a", Value: v}),
+		} {
+			text, err := json.Marshal(entry)
+			if err != nil || !strings.Contains(string(text), `"secret":"`+want+`"`) {
+				t.Errorf("with Secrets %v the dump is %s (%v)", shown, text, err)
+			}
+		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
 
 // A Server serves a Handler.
@@ -65,14 +67,15 @@ func (s *Server) listen(ctx context.Context, log *slog.Logger) net.Listener {
 func (s *Server) serve(ctx context.Context, l net.Listener, log *slog.Logger) error {
 	web := &http.Server{
 		Handler:           s.Config.ours(Handler(s.Options)),
-		ReadTimeout:       s.Config.ReadTimeout,
+		ReadTimeout:       max(0, s.Config.ReadTimeout),
 		ReadHeaderTimeout: s.Config.ReadHeaderTimeout,
-		WriteTimeout:      s.Config.WriteTimeout,
+		WriteTimeout:      max(0, s.Config.WriteTimeout),
 		IdleTimeout:       s.Config.IdleTimeout,
 		MaxHeaderBytes:    s.Config.MaxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	served := make(chan error, 1)
+	l = netutil.LimitListener(l, connectionLimit(s.Config.MaxConnections))
 	go func() { served <- web.Serve(l) }()
 	select {
 	case err := <-served:

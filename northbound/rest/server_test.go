@@ -54,8 +54,11 @@ func (l *lines) await(t *testing.T, what string) {
 
 // serve runs a server until the test ends, or stop is called.
 func serve(t *testing.T, endpoint string) (log *lines, ready chan net.Addr, stop func()) {
+	return serveWith(t, Config{Endpoint: endpoint})
+}
+
+func serveWith(t *testing.T, c Config) (log *lines, ready chan net.Addr, stop func()) {
 	log = &lines{more: make(chan struct{}, 1)}
-	c := Config{Endpoint: endpoint}
 	if err := c.Complete(); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // validate answers which values of the body are wrong in themselves, or claim what another
 // of them has, whatever else there is. It takes no turn between transactions.
 func (h *handler) validate(w http.ResponseWriter, r *http.Request, _ query) error {
-	items, err := bodyOf(w, r)
+	items, err := h.bodyOf(w, r)
 	if err != nil {
 		return err
 	}

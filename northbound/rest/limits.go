@@ -1,0 +1,60 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// mostExpensive is how many answers that need much memory or time are made at once. Each
+	// can take tens of megabytes until its client has read it.
+	mostExpensive = 4
+	// expensiveWait is how long such a request waits for its turn.
+	expensiveWait = 30 * time.Second
+)
+
+var errBusy = errors.New("too many requests of this kind at once; try again later")
+
+// limited returns the endpoint's function, or one that first waits for its turn.
+func (h *handler) limited(e endpoint) endpoint {
+	if !e.expensive {
+		return e
+	}
+	serve := e.serve
+	e.serve = func(w http.ResponseWriter, r *http.Request, q query) error {
+		if err := h.takeTurn(r.Context()); err != nil {
+			return err
+		}
+		defer func() { <-h.turns }()
+		return serve(w, r, q)
+	}
+	return e
+}
+
+func (h *handler) takeTurn(ctx context.Context) error {
+	timer := time.NewTimer(expensiveWait)
+	defer timer.Stop()
+	select {
+	case h.turns <- struct{}{}:
+		return nil
+	case <-timer.C:
+		return statusError{http.StatusServiceUnavailable, errBusy}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// connectionLimit is the number of connections that the server accepts at once: at most a
+// quarter of the process's file descriptors, so that stores, namespaces and VPP can still be
+// opened however many clients there are.
+func connectionLimit(configured int) int {
+	var files unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) != nil {
+		return configured
+	}
+	return int(max(1, min(uint64(configured), files.Cur/4)))
+}

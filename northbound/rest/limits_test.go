@@ -1,0 +1,85 @@
+package rest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Expensive requests take turns. One that waits too long is told so, and cheap ones never wait.
+func TestExpensiveRequestsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &handler{turns: make(chan struct{}, mostExpensive)}
+		running, most := 0, 0
+		e := h.limited(endpoint{expensive: true, serve: func(http.ResponseWriter, *http.Request, query) error {
+			running++
+			most = max(most, running)
+			time.Sleep(expensiveWait - time.Second) //nolint:forbidigo // virtual time
+			running--
+			return nil
+		}})
+		status := make(chan int, 3*mostExpensive)
+		for range cap(status) {
+			go func() {
+				w := httptest.NewRecorder()
+				e.answer(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+				status <- w.Code
+			}()
+		}
+		count := map[int]int{}
+		for range cap(status) {
+			count[<-status]++
+		}
+		if most != mostExpensive || count[200] != 2*mostExpensive || count[503] != mostExpensive {
+			t.Errorf("%d at once, answers %v; want %d, and %d of 200, %d of 503", most, count, mostExpensive, 2*mostExpensive, mostExpensive)
+		}
+	})
+}
+
+// Connections that are never used do not keep others out for ever, and no more than the limit
+// are accepted.
+func TestConnectionsAreLimited(t *testing.T) {
+	const limit = 3
+	_, ready, _ := serveWith(t, Config{Endpoint: "127.0.0.1:0", MaxConnections: limit, ReadHeaderTimeout: time.Second})
+	addr := <-ready
+	var idle []net.Conn
+	for range 2 * limit {
+		conn, err := net.Dial("tcp", addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		idle = append(idle, conn)
+	}
+	last := idle[len(idle)-1]
+	fmt.Fprintf(last, "GET /info/version HTTP/1.1\r\nHost: %s\r\n\r\n", addr)
+	answer, err := http.ReadResponse(bufio.NewReader(last), nil)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("after idle connections: %v, %v", answer, err)
+	}
+	answer.Body.Close()
+	for _, conn := range idle[:limit] { // the answer came only after these had been closed
+		if err := conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("more than %d connections at once: %v", limit, err)
+		}
+	}
+}
+
+func TestConnectionsLeaveFilesToTheAgent(t *testing.T) {
+	if got := connectionLimit(1 << 40); got >= 1<<40 || got < 1 {
+		t.Errorf("limit %d, want at most a quarter of the limit of open files", got)
+	}
+	if got := connectionLimit(2); got != 2 {
+		t.Errorf("limit %d, want 2", got)
+	}
+}
