@@ -121,6 +121,7 @@ func (g *Graph) listen(e *edge) {
 		b.list = append(b.list, &spots[i])
 	}
 	e.spots = &spots
+	g.log(step{edge: e, spots: e.spots, added: true})
 }
 
 func (g *Graph) bucket(folder string) *bucket {
@@ -136,15 +137,20 @@ func (g *Graph) deafen(e *edge) {
 	if e.spots == nil {
 		return
 	}
+	g.log(step{edge: e, spots: e.spots})
 	for i := range *e.spots {
-		s := &(*e.spots)[i]
-		last := len(s.b.list) - 1
-		s.b.list[s.pos] = s.b.list[last]
-		s.b.list[s.pos].pos = s.pos
-		s.b.list[last] = nil
-		if s.b.list = s.b.list[:last]; last == 0 {
-			delete(g.buckets, s.b.folder)
-		}
+		g.leave(&(*e.spots)[i])
 	}
 	e.spots = nil
+}
+
+// leave takes s out of its bucket.
+func (g *Graph) leave(s *spot) {
+	last := len(s.b.list) - 1
+	s.b.list[s.pos] = s.b.list[last]
+	s.b.list[s.pos].pos = s.pos
+	s.b.list[last] = nil
+	if s.b.list = s.b.list[:last]; last == 0 {
+		delete(g.buckets, s.b.folder)
+	}
 }

@@ -20,7 +20,12 @@ type Claim struct {
 // claimed: that one never stands, but knows by its edges who competes.
 type stake struct {
 	*Claim
-	dep   Dep   // as the edge has it
+	dep Dep // as the edge has it
+	verdict
+}
+
+// A verdict says who has what is claimed.
+type verdict struct {
 	rival *Node // who has it; nil: nobody else
 	lost  bool  // rival has it for good; else it is about to leave
 }
@@ -56,6 +61,7 @@ func (g *Graph) contest(v *version) {
 // dispute leaves out what all yield: all have that, however many they are.
 func (g *Graph) dispute(of *Node) {
 	if of != nil && of.coveted && !of.disputed {
+		g.note(of)
 		of.disputed = true
 		g.disputed = append(g.disputed, of)
 	}
@@ -69,6 +75,7 @@ func (g *Graph) judge() {
 	for len(g.disputed) > 0 {
 		of := g.disputed[0]
 		g.disputed = g.disputed[1:]
+		g.note(of)
 		of.disputed, of.coveted = false, false
 		var all claimants
 		for _, e := range of.in {
@@ -146,24 +153,29 @@ func (all *claimants) standsOn(e *edge) *Node {
 }
 
 func (g *Graph) decide(e *edge, all *claimants) {
-	s, was := e.stake, *e.stake
-	s.rival = all.winner(e)
-	if s.lost = s.rival != nil; !s.lost {
-		s.rival = all.standsOn(e)
-	}
-	if s.lost == was.lost && s.rival == was.rival {
+	is, was := all.verdict(e), e.stake.verdict
+	if is == was {
 		return
 	}
-	if s.rival == nil {
+	g.keep(e.v)
+	e.stake.verdict = is
+	if is.rival == nil {
 		g.meet(e)
 	} else {
 		g.unmeet(e)
 	}
 	g.touch(e.v.node)
 	g.push(e.v.node)
-	if s.lost != was.lost {
+	if is.lost != was.lost {
 		g.contest(e.v)
 	}
+}
+
+func (all *claimants) verdict(e *edge) verdict {
+	if by := all.winner(e); by != nil {
+		return verdict{by, true}
+	}
+	return verdict{all.standsOn(e), false}
 }
 
 // two are the two nodes with the lowest keys of many.

@@ -3,7 +3,15 @@ package graph
 import (
 	"fmt"
 	"testing"
+	"unsafe"
 )
+
+// TestNodeFitsItsMemory: Go gives out memory in pieces of certain sizes, and the next is 288.
+func TestNodeFitsItsMemory(t *testing.T) {
+	if size := unsafe.Sizeof(Node{}); size > 256 {
+		t.Errorf("a node takes %d bytes, want at most 256", size)
+	}
+}
 
 // TestNothingIsKeptOfWhatIsGone makes and removes many values.
 func TestNothingIsKeptOfWhatIsGone(t *testing.T) {

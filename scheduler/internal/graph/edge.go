@@ -60,7 +60,7 @@ func (g *Graph) place(n *Node, v *version, meta any, going bool) {
 	g.contest(v)
 	g.contest(n.want)
 	n.meta = meta
-	n.going, n.giveUp = going, false
+	n.going, n.stay = going, certain
 	if v != nil {
 		n.missing = false
 	}
@@ -103,6 +103,7 @@ func (g *Graph) hold(v *version) {
 	if v == nil {
 		return
 	}
+	g.keep(v)
 	if v.refs++; v.refs == 1 {
 		g.link(v)
 	}
@@ -112,6 +113,7 @@ func (g *Graph) drop(v *version) {
 	if v == nil {
 		return
 	}
+	g.keep(v)
 	if v.refs--; v.refs == 0 {
 		g.unlink(v)
 	}
@@ -124,6 +126,7 @@ func (g *Graph) use(v *version, by int32) {
 	}
 	for i := range v.edges {
 		if to := v.edges[i].to; to != nil {
+			g.note(to)
 			to.users += by
 			g.freed(to)
 		}
@@ -192,6 +195,8 @@ func (g *Graph) unlink(v *version) {
 }
 
 func (g *Graph) attach(e *edge, to *Node) {
+	g.note(to)
+	g.log(step{edge: e, to: to, added: true})
 	e.to = to
 	e.pos = int32(len(to.in))
 	to.in = append(to.in, e)
@@ -203,12 +208,14 @@ func (g *Graph) attach(e *edge, to *Node) {
 
 func (g *Graph) detach(e *edge) {
 	to := e.to
+	g.note(to)
+	g.log(step{edge: e, to: to, pos: e.pos})
 	last := len(to.in) - 1
 	to.in[e.pos] = to.in[last]
 	to.in[e.pos].pos = e.pos
 	to.in[last] = nil
 	to.in = to.in[:last]
-	e.to = nil
+	e.to, e.pos = nil, 0
 	if e.uses() {
 		to.users--
 		g.freed(to)
@@ -223,21 +230,30 @@ func (g *Graph) turned(n *Node, was bool) {
 	if n.up() == was {
 		return
 	}
+	g.indexUp(n, was)
 	if was {
-		if g.ups != nil {
-			g.ups.Delete(n.key)
-		}
 		g.down(n)
 		return
 	}
-	if g.ups != nil {
-		g.ups.Set(n.key, n)
-	}
 	for _, e := range n.in {
-		e.ring = false
+		if e.ring {
+			g.keep(e.v)
+			e.ring = false
+		}
 		g.meet(e)
 	}
 	g.announce(n)
+}
+
+// indexUp keeps ups in line with n, which was up or not.
+func (g *Graph) indexUp(n *Node, was bool) {
+	switch {
+	case g.ups == nil || n.up() == was:
+	case was:
+		g.ups.Delete(n.key)
+	default:
+		g.ups.Set(n.key, n)
+	}
 }
 
 func (g *Graph) down(n *Node) {
@@ -254,6 +270,7 @@ func (g *Graph) meet(e *edge) {
 	if e.met {
 		return
 	}
+	g.keep(e.v)
 	e.met = true
 	g.deafen(e)
 	e.v.unmet--
@@ -266,11 +283,11 @@ func (g *Graph) meet(e *edge) {
 }
 
 func (g *Graph) unmeet(e *edge) {
-	e.ring = false
 	if !e.met {
 		return
 	}
-	e.met = false
+	g.keep(e.v)
+	e.met, e.ring = false, false
 	e.v.unmet++
 	g.listen(e)
 	g.touch(e.v.node)

@@ -208,7 +208,7 @@ func (g *Graph) Found(v *Value, meta any, foreign bool) {
 	}
 	n.missing = false
 	n.release = g.complete
-	g.setHave(n, n.adoptable(v), meta)
+	g.setHave(n, g.adoptable(n, v), meta)
 }
 
 // Lost says that nothing stands under key any more.
@@ -257,7 +257,7 @@ func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
 	}
 	old := n.want
 	n.base, n.foreign = base, false
-	g.setWant(n, newVersion(n, v))
+	g.setWant(n, g.newVersion(n, v))
 	for _, d := range v.Derived {
 		g.wantNode(g.node(d.Key), d, n)
 	}
@@ -298,6 +298,9 @@ func (g *Graph) node(key string) *Node {
 	if n == nil {
 		n = &Node{key: key}
 		g.nodes[key] = n
+		if g.journal != nil {
+			g.journal.created = append(g.journal.created, n)
+		}
 	}
 	return n
 }
@@ -348,6 +351,9 @@ func (g *Graph) ChangedLen() int { return len(g.touched) }
 func (g *Graph) Changed(after int) iter.Seq[*Node] { return slices.Values(g.touched[after:]) }
 
 func (g *Graph) touch(n *Node) {
+	if g.journal != nil && !n.News {
+		g.journal.awoken = append(g.journal.awoken, n)
+	}
 	n.News = true
 	if !n.touched {
 		n.touched = true
@@ -357,13 +363,13 @@ func (g *Graph) touch(n *Node) {
 
 // sweep forgets n if nothing is wanted, stands, is in flight or hangs on it.
 func (g *Graph) sweep(n *Node) {
-	if n.busy || n.queued || n.saved {
+	if n.busy || n.queued || n.saved != unsaved {
 		return
 	}
-	if n.own.refs == 0 {
+	if n.own.refs == 0 && !n.own.saved {
 		n.own = version{}
 	}
-	if n.want != nil || n.have != nil || n.rejected != nil || len(n.in) > 0 {
+	if !n.silent() {
 		return
 	}
 	delete(g.nodes, n.key)

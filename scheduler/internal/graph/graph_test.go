@@ -92,9 +92,10 @@ func (s *story) run(width int) {
 	}
 }
 
-// plan says what run would do.
-func (s *story) plan() {
+// plan says what run would do after a change, which may be none.
+func (s *story) plan(change string) {
 	s.g.Begin()
+	s.line(change)
 	broken := s.broken
 	s.broken = nil
 	s.run(1)
@@ -152,6 +153,8 @@ func (s *story) line(line string) {
 		s.g.Lost(f[1])
 	case "complete":
 		s.g.Complete()
+	case "retry":
+		s.g.Retry(f[1])
 	case "break":
 		s.broken[f[1]] = true
 	case "mend":
@@ -162,7 +165,7 @@ func (s *story) line(line string) {
 	case "open":
 		s.g.Open(gate)
 	case "plan":
-		s.plan()
+		s.plan(strings.TrimPrefix(line, "plan"))
 	case "begin":
 		s.g.Begin()
 	case "undo":

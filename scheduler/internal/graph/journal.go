@@ -1,72 +1,151 @@
 package graph
 
-// A journal has the nodes as they were when each was first changed since Begin.
+import "slices"
+
+// A journal can take back all that was done to a graph since Begin.
+//
+// The state of a node and of a version is one struct, which is copied whole before
+// its first change. Lists of edges may be long: of those each change is noted, and
+// undone in reverse, so that everything is in its former order again.
+//
+// Rollback uses all of this. Undo keeps what was done, and uses only what was wanted.
 type journal struct {
-	list     []memento
+	nodes    []nodeMemento
+	versions []versionMemento
+	steps    []step
+	filed    []*Node // put on their shelves
+	created  []*Node
+	awoken   []*Node // had no News
+
+	dirty    queue
+	disputed []*Node
+	orphans  []*edge
+	touched  int // how many were
+	indexed  bool
 	complete bool
 }
 
-type memento struct {
-	node          *Node
-	want, have    *version
-	meta          any
-	base          *Node
-	err, rejected error
-	last          Verb
-	rest, foreign bool
-	release       bool
-	missing       bool
-	going         bool
-	spoiler       bool
-	tenure        tenure
+// A nodeMemento is a node as it was.
+type nodeMemento struct {
+	node  *Node
+	state nodeState
+	// own: something of the node itself changed, and not only edges that end there.
+	own bool
 }
 
-// Begin starts a journal, to be ended by Commit, Rollback or Undo. All that is
-// possible must have been done.
-func (g *Graph) Begin() { g.journal = &journal{complete: g.complete} }
+// A versionMemento is a version as it was, with its edges and what they have at stake.
+type versionMemento struct {
+	version *version
+	state   versionState
+	edges   []edge
+	stakes  []stake
+}
+
+// saving says how much of a node is in the journal.
+type saving uint8
+
+const (
+	unsaved saving = iota
+	noted          // before edges that end there changed
+	saved          // before the node itself changed
+)
+
+// Begin starts a journal, to be ended by Commit, Rollback or Undo. No operation may
+// be in flight, and since the last one Next must have said that there is nothing more.
+func (g *Graph) Begin() {
+	g.journal = &journal{
+		dirty: g.dirty.clone(), disputed: g.disputed, orphans: g.orphans, touched: len(g.touched),
+		indexed: g.ups != nil, complete: g.complete,
+	}
+}
 
 // Commit ends the journal and keeps what was done.
 func (g *Graph) Commit() {
-	for _, m := range g.journal.list {
-		m.node.saved = false
-		g.touch(m.node)
+	j := g.closeJournal()
+	for i := range j.nodes {
+		if n := j.nodes[i].node; n.silent() {
+			g.touch(n) // it could not be forgotten before
+		}
 	}
+}
+
+func (g *Graph) closeJournal() *journal {
+	j := g.journal
 	g.journal = nil
+	for i := range j.nodes {
+		j.nodes[i].node.saved = unsaved
+	}
+	for i := range j.versions {
+		j.versions[i].version.saved = false
+	}
+	return j
 }
 
-// Rollback ends the journal and puts everything back as it was: what was done
-// since Begin was only thought.
+// Rollback ends the journal and puts everything back as it was: what was done since
+// Begin was only planned. Touched must not have been called since.
 func (g *Graph) Rollback() {
-	list := g.journal.list
-	for i := len(list) - 1; i >= 0; i-- {
-		m := &list[i]
-		n := m.node
-		n.base = m.base
-		g.setWant(n, m.want)
-		n.base = m.base
-		g.place(n, m.have, m.meta, m.going)
-		n.tenure = m.tenure
+	j := g.closeJournal()
+	g.clearQueues()
+	for _, s := range slices.Backward(j.steps) {
+		s.undo(g)
 	}
-	g.judge()
-	for i := range g.journal.list { // it has grown: what came back told its neighbours to try again
-		g.journal.list[i].restore()
+	for i := range j.versions {
+		j.versions[i].restore()
 	}
-	g.complete = g.journal.complete
-	g.Commit()
-	for _, n := range g.unqueue() {
-		g.push(n)
+	for i := range slices.Backward(j.nodes) {
+		g.restore(&j.nodes[i])
 	}
-	g.drain() // so that the order of what comes next is its own
+	for _, n := range slices.Backward(j.filed) {
+		g.unfile(n)
+	}
+	for _, n := range j.created {
+		delete(g.nodes, n.key)
+		n.dropped = true
+	}
+	if !j.indexed {
+		g.ups = nil
+	}
+	g.complete = j.complete
+	g.restoreLists(j)
 }
 
-func (m *memento) restore() {
+func (g *Graph) restore(m *nodeMemento) {
 	n := m.node
-	n.base, n.err, n.rejected, n.last = m.base, m.err, m.rejected, m.last
-	n.rest, n.foreign, n.release, n.missing, n.spoiler = m.rest, m.foreign, m.release, m.missing, m.spoiler
+	was := n.up()
+	n.nodeState = m.state
+	g.indexUp(n, was)
 }
 
-// unqueue takes all nodes out of all queues.
-func (g *Graph) unqueue() (out []*Node) {
+func (m *versionMemento) restore() {
+	m.version.versionState = m.state
+	stakes := m.stakes
+	for i := range m.edges {
+		e, was := &m.state.edges[i], m.edges[i]
+		was.to, was.pos, was.spots = e.to, e.pos, e.spots // the steps have put them back
+		if *e = was; e.stake != nil {
+			*e.stake, stakes = stakes[0], stakes[1:]
+		}
+	}
+}
+
+// restoreLists puts the graph's own lists back, and what the nodes know of them.
+func (g *Graph) restoreLists(j *journal) {
+	g.dirty, g.disputed, g.orphans = j.dirty, j.disputed, j.orphans
+	for _, n := range g.dirty.list[g.dirty.head:] {
+		n.queued = true
+	}
+	for _, n := range j.awoken {
+		n.News = false
+	}
+	for _, n := range g.touched[j.touched:] {
+		n.touched = false
+	}
+	clear(g.touched[j.touched:])
+	g.touched = g.touched[:j.touched]
+}
+
+// clearQueues takes all nodes out of the queues and rings, and returns them.
+func (g *Graph) clearQueues() (out []*Node) {
 	for _, q := range []*queue{&g.dirty, &g.deletes, &g.comes} {
 		for n := q.pop(); n != nil; n = q.pop() {
 			n.queued = false
@@ -74,10 +153,16 @@ func (g *Graph) unqueue() (out []*Node) {
 		}
 	}
 	for _, n := range g.parked {
-		n.parked = false
+		n.parking = away
+		out = append(out, n)
 	}
 	g.parked = nil
-	g.endRings()
+	for _, r := range g.rings {
+		for _, n := range r.members {
+			n.ring = nil
+		}
+	}
+	g.rings = nil
 	return out
 }
 
@@ -85,32 +170,70 @@ func (g *Graph) unqueue() (out []*Node) {
 // of the order of what was changed. What was done stays known; Next says what
 // it takes to undo it. Who had what he claims has it again.
 func (g *Graph) Undo() {
-	list := g.journal.list
-	g.complete = g.journal.complete
-	g.Commit()
-	queued := g.unqueue()
-	for i := len(list) - 1; i >= 0; i-- {
-		m := &list[i]
+	complete := g.journal.complete
+	j := g.closeJournal()
+	g.complete = complete
+	g.endRings()
+	queued := g.clearQueues()
+	for _, m := range slices.Backward(j.nodes) {
+		if !m.own {
+			continue
+		}
 		n := m.node
-		n.base = m.base
-		n.rejected = m.rejected
-		n.release = m.release || m.have == nil
-		g.setWant(n, m.want)
-		n.tenure = m.tenure
+		n.base = m.state.base
+		n.rejected = m.state.rejected
+		n.release = m.state.release || m.state.have == nil
+		g.setWant(n, m.state.want)
+		n.tenure = m.state.tenure
 	}
 	for _, n := range queued {
 		g.push(n)
 	}
 }
 
-// save notes n as it is, if it was not changed since Begin.
+// save, note and keep are called before each change, and cost next to nothing where
+// there is no journal.
+
+// save copies n as it is, if it was not changed since Begin.
 func (g *Graph) save(n *Node) {
-	if g.journal == nil || n.saved {
-		return
+	if g.journal != nil && n.saved != saved {
+		g.journal.add(n, saved)
 	}
-	n.saved = true
-	g.journal.list = append(g.journal.list, memento{
-		node: n, want: n.want, have: n.have, meta: n.meta, base: n.base, err: n.err, rejected: n.rejected,
-		last: n.last, rest: n.rest, foreign: n.foreign, release: n.release, missing: n.missing, going: n.going, spoiler: n.spoiler, tenure: n.tenure,
-	})
+}
+
+// note copies n as it is, before edges that end there change.
+func (g *Graph) note(n *Node) {
+	if g.journal != nil && n.saved == unsaved {
+		g.journal.add(n, noted)
+	}
+}
+
+// keep copies v as it is, if it was not changed since Begin.
+func (g *Graph) keep(v *version) {
+	if g.journal != nil && !v.saved {
+		g.journal.keep(v)
+	}
+}
+
+// log notes a change of a list.
+func (g *Graph) log(s step) {
+	if g.journal != nil {
+		g.journal.steps = append(g.journal.steps, s)
+	}
+}
+
+func (j *journal) add(n *Node, as saving) {
+	n.saved = as
+	j.nodes = append(j.nodes, nodeMemento{n, n.nodeState, as == saved})
+}
+
+func (j *journal) keep(v *version) {
+	m := versionMemento{version: v, state: v.versionState, edges: slices.Clone(v.edges)}
+	for _, e := range v.edges {
+		if e.stake != nil {
+			m.stakes = append(m.stakes, *e.stake)
+		}
+	}
+	j.versions = append(j.versions, m)
+	v.saved = true
 }

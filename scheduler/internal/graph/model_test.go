@@ -20,10 +20,12 @@ func TestModel(t *testing.T) {
 			"want":     m.want,
 			"unwant":   m.unwant,
 			"break":    func(t *rapid.T) { m.broken[anyKey(t)] = true },
+			"mend":     m.mendOne,
 			"lost":     m.lost,
 			"found":    m.found,
 			"run":      m.run,
 			"plan":     m.plan,
+			"do":       m.planAndDo,
 			"complete": func(*rapid.T) { m.g.Complete() },
 			"":         func(*rapid.T) {},
 		})
@@ -79,6 +81,34 @@ type model struct {
 	broken map[string]bool
 	had    map[string]*Value // what stood last, where all that it claims is claimed since
 	stood  map[string]bool   // and where some is
+	doubts map[string]bool   // what had to go before the run, and did not
+	came   map[string]*Value // what came in the run
+}
+
+// inDoubt notes what had to go and did not, when a run begins.
+func (m *model) inDoubt() {
+	m.doubts, m.came = map[string]bool{}, map[string]*Value{}
+	for key, n := range m.g.nodes {
+		m.doubts[key] = n.going
+	}
+}
+
+// comesForGood checks that nothing comes on what had to go before, only to leave again with it.
+func (m *model) comesForGood(op Op) {
+	key := op.Node.Key()
+	if op.Verb == Create {
+		m.came[key] = op.New
+	}
+	doubted := m.doubts[key]
+	delete(m.doubts, key) // it has been decided
+	if op.Verb != Delete || !doubted {
+		return
+	}
+	for user, v := range m.came {
+		if slices.ContainsFunc(v.Deps, func(d Dep) bool { return d.Key == key }) {
+			m.t.Fatalf("%s came and left again, as %s has to go after all", user, key)
+		}
+	}
 }
 
 func (m *model) want(t *rapid.T) {
@@ -120,9 +150,16 @@ func (m *model) found(t *rapid.T) {
 	m.g.Found(v, nil, false)
 }
 
+func (m *model) mendOne(t *rapid.T) {
+	key := anyKey(t)
+	delete(m.broken, key)
+	m.g.Retry(key)
+}
+
 func (m *model) run(t *rapid.T) {
 	width := rapid.IntRange(1, 8).Draw(t, "width")
 	var flight []Op
+	m.inDoubt()
 	for {
 		for len(flight) < width {
 			op, ok := m.g.Next()
@@ -130,6 +167,7 @@ func (m *model) run(t *rapid.T) {
 				break
 			}
 			m.mayRun(op, flight)
+			m.comesForGood(op)
 			flight = append(flight, op)
 		}
 		m.nobodyIsOusted()
@@ -143,44 +181,77 @@ func (m *model) run(t *rapid.T) {
 	if op, ok := m.g.Next(); ok {
 		t.Fatalf("after the end: %v %s", op.Verb, op.Node.Key())
 	}
-	for range m.g.Touched() {
+	for n := range m.g.Touched() {
+		n.News = false
 	}
 	m.sameAsSouthbound()
 }
 
-// plan thinks of a change, which must leave no trace, and then makes it: it ends
-// as planned, if nothing fails.
+// plan plans a change at whatever point the graph is, with all that has failed. It must
+// leave no trace, even if something fails meanwhile.
 func (m *model) plan(t *rapid.T) {
+	wants := m.anyChange(t)
+	refused, again := anyKey(t), anyKey(t)
+	before := wholeState(m.g)
+	m.g.Begin()
+	m.change(wants)
+	m.g.Reject(refused, errors.New("refused"))
+	m.g.Retry(again)
+	if rapid.Bool().Draw(t, "complete") {
+		m.g.Complete()
+	}
+	for op, ok := m.g.Next(); ok; op, ok = m.g.Next() {
+		var err error
+		if op.Node.Key() == again {
+			err = errors.New("broken")
+		}
+		m.g.Done(op, 1, err)
+	}
+	m.g.Rollback()
+	if after := wholeState(m.g); after != before {
+		t.Fatalf("planning changed the graph:\n%s", difference(before, after))
+	}
+}
+
+// planAndDo plans a change and then makes it: it ends as planned, if nothing fails.
+func (m *model) planAndDo(t *rapid.T) {
 	m.mend()
-	wants := map[string]string{} // empty: nothing
+	wants := m.anyChange(t)
+	m.g.Begin()
+	m.change(wants)
+	var planned []string
+	m.all(func(op Op) { planned = append(planned, op.Verb.String()+" "+op.Node.Key()) })
+	inTheEnd := m.states()
+	m.g.Rollback()
+	m.change(wants)
+	m.edited()
+	maps.Copy(m.wanted, wants)
+	maps.DeleteFunc(m.wanted, func(_, text string) bool { return text == "" })
+	var done []string
+	m.all(func(op Op) {
+		m.mayRun(op, nil)
+		m.southbound(op)
+		done = append(done, op.Verb.String()+" "+op.Node.Key())
+	})
+	m.nobodyIsOusted()
+	if !slices.Equal(planned, done) {
+		t.Fatalf("planned\n%q\ndone\n%q", planned, done)
+	}
+	if states := m.states(); states != inTheEnd {
+		t.Fatalf("planned\n%s\ndone\n%s", inTheEnd, states)
+	}
+}
+
+// anyChange is what is to be wanted under some keys; empty: nothing.
+func (m *model) anyChange(t *rapid.T) map[string]string {
+	wants := map[string]string{}
 	for range rapid.IntRange(1, 5).Draw(t, "changes") {
 		key := anyKey(t)
 		if wants[key] = ""; rapid.Bool().Draw(t, "wanted") {
 			wants[key] = anyText(t, key)
 		}
 	}
-	before := m.dump()
-	m.g.Begin()
-	m.change(wants)
-	m.all(func(Op) {})
-	planned := m.states()
-	m.g.Rollback()
-	if after := m.dump(); after != before {
-		t.Fatalf("planning changed\n%s\ninto\n%s", before, after)
-	}
-	m.counts()
-	m.change(wants)
-	m.edited()
-	maps.Copy(m.wanted, wants)
-	maps.DeleteFunc(m.wanted, func(_, text string) bool { return text == "" })
-	m.all(func(op Op) {
-		m.mayRun(op, nil)
-		m.southbound(op)
-	})
-	m.nobodyIsOusted()
-	if done := m.states(); planned != done {
-		t.Fatalf("planned\n%s\ndone\n%s", planned, done)
-	}
+	return wants
 }
 
 func (m *model) change(wants map[string]string) {
@@ -204,23 +275,12 @@ func (m *model) all(do func(Op)) {
 
 // states is what people see of a graph, sorted.
 func (m *model) states() string {
-	return m.lines(func(n *Node) string { return "" })
-}
-
-// dump is all that a graph knows, sorted.
-func (m *model) dump() string {
-	return m.lines(func(n *Node) string {
-		return fmt.Sprintf(" err=%v rest=%v release=%v missing=%v last=%v tenure=%v", n.err, n.rest, n.release, n.missing, n.last, n.tenure)
-	})
-}
-
-func (m *model) lines(more func(*Node) string) string {
 	var out []string
 	for key, n := range m.g.nodes {
-		if n.want == nil && n.have == nil && n.rejected == nil {
+		if n.State() == Nonexistent {
 			continue
 		}
-		line := key + " " + stateNames[n.State()] + more(n)
+		line := key + " " + stateNames[n.State()]
 		for _, v := range []*Value{n.Want(), n.Have()} {
 			if v != nil {
 				line += fmt.Sprintf(" %v", v.Data)

@@ -1,5 +1,7 @@
 package graph
 
+import "slices"
+
 // A Verb is what an operation does to its key.
 type Verb uint8
 
@@ -140,7 +142,7 @@ func (g *Graph) evaluate(n *Node) {
 	if n.have != n.want && equivalent(n) {
 		g.setHave(n, n.want, n.meta)
 	}
-	g.setGoing(n, g.mustGo(n))
+	g.setGoing(n, g.goes(n))
 	if n.err != nil && n.moot() {
 		g.excuse(n)
 	}
@@ -168,10 +170,10 @@ func (g *Graph) lot(n *Node) lot {
 	switch {
 	case n.rest || n.shut():
 		return idle
-	case n.going && n.users > 0 && !n.leavesInRing():
-		return waits
-	case n.going:
+	case n.going && n.mayLeave():
 		return leaves
+	case n.going:
+		return waits
 	case n.want == nil || n.want == n.have || n.hopeless():
 		return idle
 	case !n.settled() && (n.have == nil || n.have.unmet == 0):
@@ -182,8 +184,28 @@ func (g *Graph) lot(n *Node) lot {
 	return comes
 }
 
-// mustGo says whether what stands has to be taken down.
-func (g *Graph) mustGo(n *Node) bool {
+// goes is mustGo of n, and brings up to date how it is decided whether n stays.
+func (g *Graph) goes(n *Node) bool {
+	cannot := g.cannotStay(n)
+	if n.stay == certain && (cannot || !n.going || n.err == nil) {
+		return cannot
+	}
+	g.save(n)
+	if !cannot && n.stay == certain { // its removal has failed
+		n.stay = doubtful
+	}
+	if cannot || !n.mayNotStay() {
+		n.stay = certain
+	}
+	return cannot || n.stay != certain
+}
+
+// mustGo says whether what stands has to be taken down. Until it is, it meets no
+// dependencies.
+func (g *Graph) mustGo(n *Node) bool { return g.cannotStay(n) || n.mayNotStay() }
+
+// cannotStay says whether what stands has to be taken down whatever its new version waits for.
+func (g *Graph) cannotStay(n *Node) bool {
 	switch {
 	case n.have == nil || n.foreign:
 		return false
@@ -198,7 +220,20 @@ func (g *Graph) mustGo(n *Node) bool {
 	case n.have.Kind != nil && n.have.Kind.Recreate(n.key, n.have.Data, n.want.Data, n.meta):
 		return true
 	}
-	return n.giveUp && (n.want.unmet > 0 || !n.settled())
+	return false
+}
+
+// mayNotStay says that what stands has to be taken down, or is in doubt, for its new version.
+func (n *Node) mayNotStay() bool {
+	switch {
+	case n.stay == certain:
+		return false
+	case n.have == nil || n.want == nil || n.want == n.have || n.want.Err != nil || n.foreign:
+		return false
+	case n.stay == doubtful:
+		return n.waitsInVain()
+	}
+	return n.stay == over && (n.want.unmet > 0 || !n.settled())
 }
 
 // removable says whether an unwanted node may be removed: it was wanted before,
@@ -250,7 +285,8 @@ func (g *Graph) launch(n *Node) Op {
 	switch {
 	case n.going:
 		op.Verb = Delete
-		n.recreate = n.want != nil && n.want != n.have && !n.giveUp
+		g.save(n)
+		n.recreate = n.want != nil && n.want != n.have && n.stay != over
 	case n.have == nil:
 		op.Verb = Create
 	default:
@@ -275,6 +311,8 @@ type queue struct {
 }
 
 func (q *queue) len() int { return len(q.list) - q.head }
+
+func (q *queue) clone() queue { return queue{slices.Clone(q.list), q.head} }
 
 func (q *queue) push(n *Node) { q.list = append(q.list, n) }
 

@@ -6,73 +6,84 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A Node is what the graph knows of one key.
+// A Node is what the graph knows of one key. A test holds it to 256 bytes, which is
+// what the memory for it comes in.
 type Node struct {
-	key        string
-	want, have *version
-	meta       any
-	base       *Node   // the node that this one is derived from
-	in         []*edge // edges that end here
-	ring       *ring
-	shelf      *shelf // of its kind; nil: it never had a value
-	err        error  // why the last operation failed
-	rejected   error  // why the newest intent cannot be followed
-	users      int32  // edges in in of versions that stand
-	place      int32  // in shelf
-	Slot       int32  // for the graph's owner; 0 at first
-	last       Verb
-	tenure     tenure
+	key string
+	nodeState
+	in    []*edge // edges that end here; each change is a step in the journal
+	ring  *ring
+	shelf *shelf // of its kind; nil: it never had a value
+	place int32  // in shelf
+	Slot  int32  // for the graph's owner; 0 at first
 
-	busy     bool // an operation is in flight
-	going    bool // stands, but must go
-	rest     bool // failed, and is not tried again until retried or changed
-	spoiler  bool // failed as a member of a ring, which waits for it
-	giveUp   bool // its new version cannot come in place
-	foreign  bool // what stands is not ours
-	release  bool // when unwanted, it may be removed
-	recreate bool // is being taken down and put up again
-	missing  bool // what stood vanished by itself
-	saved    bool // in the journal
-	touched  bool
-	News     bool // touched since the graph's owner set it to false
-	queued   bool // in one of the graph's queues
-	parked   bool
-	fresh    bool // parked, and not looked at since
-	dropped  bool
-	disputed bool // it is to be decided who has it
-	coveted  bool // claimed by one that does not yield, when that was last decided or since
+	busy    bool // an operation is in flight
+	saved   saving
+	touched bool
+	News    bool // touched since the graph's owner set it to false
+	queued  bool // in one of the graph's queues
+	parking parking
+	dropped bool
 
 	own     version // for the first value, so that most nodes are one piece of memory
 	ownEdge [1]edge // for own
 }
 
+// A nodeState is all of a node that a plan must not change. The journal copies it whole.
+type nodeState struct {
+	want, have *version
+	meta       any
+	base       *Node // the node that this one is derived from
+	err        error // why the last operation failed
+	rejected   error // why the newest intent cannot be followed
+	users      int32 // edges in in of versions that stand
+	last       Verb
+	tenure     tenure
+	stay       stay
+
+	going    bool // stands, but must go
+	rest     bool // failed, and is not tried again until retried or changed
+	spoiler  bool // failed as a member of a ring, which waits for it
+	foreign  bool // what stands is not ours
+	release  bool // when unwanted, it may be removed
+	recreate bool // is being taken down and put up again
+	missing  bool // what stood vanished by itself
+	disputed bool // it is to be decided who has it
+	coveted  bool // claimed by one that does not yield, when that was last decided or since
+}
+
 // A version is a Value under a node, with its edges while it is wanted or stands.
-type version struct {
+type version struct{ versionState }
+
+// A versionState is copied whole by the journal, with what edges has.
+type versionState struct {
 	*Value
 	node  *Node
 	edges []edge
 	unmet int32
 	refs  int8 // 1 for wanted, 1 for standing
+	saved bool // in the journal
 }
 
 // newVersion returns v as a version of n. When nothing refers to it any more Touched
 // takes the one of n's own back.
-func newVersion(n *Node, v *Value) *version {
+func (g *Graph) newVersion(n *Node, v *Value) *version {
 	w := &n.own
 	if w.node != nil {
 		w = &version{}
 	}
+	g.keep(w)
 	w.Value, w.node = v, n
 	return w
 }
 
 // adoptable returns the version under which v stands: the wanted one if v is
 // just that.
-func (n *Node) adoptable(v *Value) *version {
+func (g *Graph) adoptable(n *Node, v *Value) *version {
 	if n.want != nil && same(n.want.Value, v) {
 		return n.want
 	}
-	return newVersion(n, v)
+	return g.newVersion(n, v)
 }
 
 // up says that n stands and does not have to go: that it meets a dependency.
@@ -81,7 +92,19 @@ func (n *Node) up() bool { return n.have != nil && !n.going }
 // refused says that n, or what it is derived from, has intent that cannot be followed.
 func (n *Node) refused() bool { return n.rejected != nil || n.base != nil && n.base.rejected != nil }
 
-func (n *Node) retry() { n.rest, n.spoiler, n.giveUp = false, false, false }
+// silent says that nothing is wanted, stands or hangs on n.
+func (n *Node) silent() bool {
+	return n.want == nil && n.have == nil && n.rejected == nil && len(n.in) == 0
+}
+
+// retry lets n be tried again. If what stands had to go and did not, that is to be
+// decided again; until then it stays down, so that no dependent comes only to go again.
+func (n *Node) retry() {
+	n.rest, n.spoiler, n.stay = false, false, certain
+	if n.going {
+		n.stay = doubtful
+	}
+}
 
 // parts are the nodes derived from n that stand.
 func (n *Node) parts() (out []*Node) {

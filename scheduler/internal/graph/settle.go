@@ -13,40 +13,60 @@ type ring struct {
 	leaving bool
 }
 
+// parking says whether a node is among the parked ones, which wait.
+type parking uint8
+
+const (
+	away    parking = iota
+	parked          // a ring was looked for, and not found
+	arrived         // not looked at yet
+)
+
 func (g *Graph) park(n *Node) {
-	n.fresh = true
-	if !n.parked {
-		n.parked = true
+	if n.parking == away {
 		g.parked = append(g.parked, n)
 	}
+	n.parking = arrived
 }
 
 // settle is called when nothing can move, and looks for what may move after
 // all; it says whether it found something.
 func (g *Graph) settle() bool {
-	parked := g.parked
+	if g.endRings() || g.form(g.needs, false) || g.form(g.users, true) || g.giveUp() {
+		return true
+	}
+	for _, n := range g.parked {
+		n.parking = away
+	}
 	g.parked = nil
-	for _, n := range parked {
-		n.parked = false
+	return false
+}
+
+// A stay says whether what stands may stay while a new version waits that cannot come
+// in place of it. Only what certainly stays meets the dependencies of others.
+type stay uint8
+
+const (
+	certain  stay = iota // until nothing else can move
+	doubtful             // it had to go and did not, and since then that may have changed
+	over
+)
+
+// waitsInVain says that what stands is not what is wanted, which cannot come in place.
+func (n *Node) waitsInVain() bool {
+	if !n.settled() {
+		return n.have.unmet > 0
 	}
-	found := g.endRings() || g.form(parked, g.needs, false) || g.form(parked, g.users, true) || g.giveUp(parked)
-	if found {
-		for _, n := range parked {
-			if !n.parked {
-				n.parked = true
-				g.parked = append(g.parked, n)
-			}
-		}
-	}
-	return found
+	return n.want.unmet > 0
 }
 
 // giveUp takes down what stands in a version that is no longer wanted and
 // cannot be updated in place.
-func (g *Graph) giveUp(parked []*Node) (found bool) {
-	for _, n := range parked {
-		if n.have != nil && !n.going && !n.giveUp && g.lot(n) == waits {
-			n.giveUp, found = true, true
+func (g *Graph) giveUp() (found bool) {
+	for _, n := range g.parked {
+		if n.have != nil && n.stay != over && (!n.going || n.stay == doubtful) && g.lot(n) == waits {
+			g.save(n)
+			n.stay, found = over, true
 			g.push(n)
 		}
 	}
@@ -54,13 +74,13 @@ func (g *Graph) giveUp(parked []*Node) (found bool) {
 }
 
 // form finds rings among nodes that wait, by what each of them waits for.
-func (g *Graph) form(parked []*Node, next waitsFor, leaving bool) (found bool) {
+func (g *Graph) form(next waitsFor, leaving bool) (found bool) {
 	var roots []*Node
-	for _, n := range parked {
-		if !n.fresh || n.going != leaving {
+	for _, n := range g.parked {
+		if n.parking != arrived || n.leaves() != leaving {
 			continue
 		}
-		n.fresh = false
+		n.parking = parked
 		if !n.busy && g.lot(n) == waits && !g.open(next(n)) {
 			roots = append(roots, n)
 		}
@@ -119,7 +139,7 @@ func (g *Graph) needs(n *Node) (out []*Node) {
 // users are the nodes that stand on n, which has to go; nil for one that will
 // not go.
 func (g *Graph) users(n *Node) (out []*Node) {
-	if n.busy || !n.going || n.rest {
+	if n.busy || !n.leaves() || n.rest {
 		return []*Node{nil}
 	}
 	for _, e := range n.in {
@@ -134,7 +154,7 @@ func (g *Graph) users(n *Node) (out []*Node) {
 func (g *Graph) assume(n *Node) {
 	for i := range n.want.edges {
 		if e := &n.want.edges[i]; !e.met && e.to.ring == n.ring {
-			g.meet(e)
+			g.meet(e) // which saves e, too
 			e.ring = true
 		}
 	}
@@ -177,6 +197,14 @@ func (g *Graph) endRing(n *Node) {
 		g.push(m)
 	}
 	r.waiting = nil
+}
+
+// leaves says that n is to be taken down as soon as nothing stands on it.
+func (n *Node) leaves() bool { return n.going && n.stay != doubtful }
+
+// mayLeave says that n, which has to go, may be taken down now.
+func (n *Node) mayLeave() bool {
+	return n.stay != doubtful && (n.users == 0 || n.leavesInRing())
 }
 
 // leavesInRing says that all that stands on n leaves with it.
