@@ -41,20 +41,33 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	}
 	defer stores.Close()
 
-	// Who may edit: agentctl, on this host. The socket is also what only one agent
-	// of a label can have, from before anything is planned until all is done.
-	socket := kvdb.Server{Socket: cmp.Or(s.Socket, kvdb.DefaultSocket(s.Label)), Stores: stores.editable(), Log: log}
+	// Who owns the label: one agent, from before anything is planned until all is done. The
+	// socket, through which agentctl edits the stores, is also a part of that.
+	socket := kvdb.Server{Socket: cmp.Or(s.Socket, kvdb.DefaultSocket(s.Label)), Label: s.Label, Stores: stores.editable(), Log: log}
 	if err := socket.Listen(ctx); err != nil {
 		return err
 	}
 	defer socket.Close()
+	folder := conf.orchestrator.stateDir(s.Label)
+	mine, err := own(ctx, folder, s.Label, log)
+	if err != nil {
+		return err
+	}
+	defer mine.Close()
+	var sched *scheduler.Scheduler
+	pause := func(ctx context.Context) func() { return sched.Pause(ctx) }
+	stores.watch(s.root(), mine.self, conf.orchestrator.AntiEntropy, pause, log)
+	defer stores.letGo()
+	if err := stores.take(ctx); err != nil {
+		return err
+	}
 
 	// What is known of earlier runs.
-	known := openState(conf.orchestrator.stateDir(s.Label), log)
+	known := openState(folder, log)
 	defer known.Close()
 
 	// What is done: descriptors teach the scheduler what there is.
-	sched := scheduler.New(conf.scheduler.options(known, log, out))
+	sched = scheduler.New(conf.scheduler.options(known, log, out))
 	if known.deaths != nil {
 		conf.vpp.Memory = known.deaths
 	}
@@ -77,7 +90,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	told := stores.publishers(s.root(), conf.orchestrator.publishing(s.PublishStatus), sched, log)
 	told = append(told, stores.watchers(s.root(), conf.vpp.Interfaces.StatusPublishers, plane, log)...)
 
-	below := slices.Concat(told, known.tasks(), []task{sched.Run, host.Run, plane.Run, socket.Run})
+	below := slices.Concat(told, known.tasks(), stores.keepers(), []task{sched.Run, host.Run, plane.Run, socket.Run, mine.guard.Run})
 	above := append(stores.tasks(), orch.Run, web.Run, applied.announce(tell))
 	log.Info("agent runs", "label", s.Label, "stores", stores.names(), "pid", os.Getpid())
 	tell.Tell("READY=1")

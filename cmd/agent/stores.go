@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/keyplane/keyplane/connectors/bolt"
 	"github.com/keyplane/keyplane/connectors/consul"
@@ -13,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/connectors/filedb"
 	"github.com/keyplane/keyplane/connectors/initfile"
 	"github.com/keyplane/keyplane/connectors/redis"
+	"github.com/keyplane/keyplane/internal/owner"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/orchestrator"
 )
@@ -142,8 +144,10 @@ type redisStore struct {
 type store struct {
 	name      string
 	connector kvdbsync.Connector
-	source    *kvdbsync.Source
 	priority  int
+
+	source *kvdbsync.Source // set by watch
+	keeper *owner.Keeper    // set by watch; nil: the store has no leases
 }
 
 type stores []store
@@ -166,15 +170,28 @@ func openStores(s *settings, f files, oc orchestratorConfig, log *slog.Logger) (
 		if connector == nil {
 			continue
 		}
-		source := kvdbsync.NewSource(kvdbsync.Options{
-			Name: kind.name, Connector: connector, Root: root, Prefix: "config/", AntiEntropy: oc.AntiEntropy, Log: log,
-		})
-		out = append(out, store{kind.name, connector, source, oc.priority(kind)})
+		out = append(out, store{name: kind.name, connector: connector, priority: oc.priority(kind)})
 	}
 	if len(out) == 0 {
 		return nil, noStore(s)
 	}
 	return out, nil
+}
+
+// watch makes what follows each store and, where that can be, holds the label in it.
+func (s stores) watch(root string, self owner.Holder, antiEntropy time.Duration, pause func(context.Context) func(), log *slog.Logger) {
+	for i := range s {
+		one, watched := &s[i], s[i].connector
+		if leaser, ok := one.connector.(kvdbsync.Leaser); ok {
+			one.keeper = owner.NewKeeper(owner.Options{
+				Store: one.name, Leaser: leaser, Key: owner.Key(root), Self: self, Pause: pause, Log: log,
+			})
+			watched = owner.Admitting(watched, one.keeper)
+		}
+		one.source = kvdbsync.NewSource(kvdbsync.Options{
+			Name: one.name, Connector: watched, Root: root, Prefix: "config/", AntiEntropy: antiEntropy, Log: log,
+		})
+	}
 }
 
 func noStore(s *settings) error {

@@ -35,9 +35,19 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Stores returns the names of the agent's stores, sorted.
 func (c *Client) Stores(ctx context.Context) ([]string, error) {
-	var out struct{ Stores []string }
-	err := c.do(ctx, "GET", "/v1/stores", nil, nil, decode(&out))
+	out, err := c.about(ctx)
 	return out.Stores, err
+}
+
+// Label returns the label of the agent. It is empty where the agent does not say.
+func (c *Client) Label(ctx context.Context) (string, error) {
+	out, err := c.about(ctx)
+	return out.Label, err
+}
+
+func (c *Client) about(ctx context.Context) (out about, err error) {
+	err = c.do(ctx, "GET", "/v1/stores", nil, nil, decode(&out))
+	return out, err
 }
 
 // Get returns the value of a key, or kvdbsync.ErrNotFound.

@@ -14,9 +14,14 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// Handler serves stores by their names. The map is not changed afterwards.
-func Handler(stores map[string]kvdbsync.Store) http.Handler {
-	h := handler(stores)
+// allAgents begins the keys of all agents.
+const allAgents = "/vnf-agent/"
+
+// Handler serves the stores of the agent of a label by their names. The map is not
+// changed afterwards. Short keys ("config/...") are completed with the label; without one
+// all keys are taken as they come.
+func Handler(label string, stores map[string]kvdbsync.Store) http.Handler {
+	h := handler{label, stores}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/stores", h.names)
 	mux.HandleFunc("GET /v1/stores/{store}/keys", h.list)
@@ -26,18 +31,21 @@ func Handler(stores map[string]kvdbsync.Store) http.Handler {
 	return mux
 }
 
-type handler map[string]kvdbsync.Store
+type handler struct {
+	label  string
+	stores map[string]kvdbsync.Store
+}
 
 func (h handler) names(w http.ResponseWriter, _ *http.Request) {
-	reply(w, http.StatusOK, map[string][]string{"stores": slices.Sorted(maps.Keys(h))})
+	reply(w, http.StatusOK, about{Label: h.label, Stores: slices.Sorted(maps.Keys(h.stores))})
 }
 
 // store finds what a request is for, or replies that it is not there.
 func (h handler) store(w http.ResponseWriter, r *http.Request) (kvdbsync.Store, bool) {
 	name := r.PathValue("store")
-	s, ok := h[name]
+	s, ok := h.stores[name]
 	if !ok {
-		names := strings.Join(slices.Sorted(maps.Keys(h)), ", ")
+		names := strings.Join(slices.Sorted(maps.Keys(h.stores)), ", ")
 		fail(w, fmt.Errorf("%w: %q: the agent has %s", ErrNoStore, name, orNone(names)))
 	}
 	return s, ok
@@ -56,10 +64,18 @@ func (h handler) keyed(w http.ResponseWriter, r *http.Request) (s kvdbsync.Store
 		return nil, "", false
 	}
 	if key = r.FormValue("key"); key == "" {
-		fail(w, fmt.Errorf("%w: parameter key is empty: want a whole key", errBadRequest))
+		fail(w, fmt.Errorf("%w: parameter key is empty: want a key", errBadRequest))
 		return nil, "", false
 	}
-	return s, key, true
+	return s, h.whole(key), true
+}
+
+// whole completes a short key.
+func (h handler) whole(key string) string {
+	if h.label == "" || strings.HasPrefix(key, allAgents) {
+		return key
+	}
+	return allAgents + h.label + "/" + strings.TrimPrefix(key, "/")
 }
 
 func (h handler) list(w http.ResponseWriter, r *http.Request) {

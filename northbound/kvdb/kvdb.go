@@ -12,11 +12,14 @@
 // it returns, errors that callers tell apart included. The wire is HTTP with JSON, so
 // that curl can do it too:
 //
-//	GET    /v1/stores                                      {"stores": ["bolt", ...]}
+//	GET    /v1/stores                                      {"label": "vpp1", "stores": ["bolt", ...]}
 //	GET    /v1/stores/{store}/keys?prefix=P[&keys_only=1]  a line for each key: {"key": "...", "value": "<base64>"}
 //	GET    /v1/stores/{store}/key?key=K                    the value's bytes
 //	PUT    /v1/stores/{store}/key?key=K                    the value's bytes as body
 //	DELETE /v1/stores/{store}/key?key=K                    {"existed": true}
+//
+// A short key, which does not begin with /vnf-agent/, is completed with the label of the
+// agent. A prefix is taken as it comes.
 //
 // What else the agent answers may be served beside: [Server].Beside.
 //

@@ -78,6 +78,33 @@ func TestManyKeys(t *testing.T) {
 	}
 }
 
+// Short keys are those of the agent behind the socket, whatever label a client has in mind.
+func TestShortKeysAreTheAgents(t *testing.T) {
+	ctx, db := t.Context(), newBolt(t)
+	socket := filepath.Join(t.TempDir(), "s")
+	start(t, &kvdb.Server{Socket: socket, Label: "edge", Stores: map[string]kvdbsync.Store{"bolt": db}})
+	c := client(t, socket, "bolt")
+	if label, err := c.Label(ctx); label != "edge" || err != nil {
+		t.Errorf("label %q, %v", label, err)
+	}
+	for key, want := range map[string]string{
+		"config/a": "/vnf-agent/edge/config/a", "/config/b": "/vnf-agent/edge/config/b", "/vnf-agent/other/config/c": "/vnf-agent/other/config/c",
+	} {
+		if err := c.Put(ctx, key, []byte(key)); err != nil {
+			t.Fatal(err)
+		}
+		if stored, err := db.Get(ctx, want); string(stored) != key || err != nil {
+			t.Errorf("%s: %s has %q, %v", key, want, stored, err)
+		}
+		if got, err := c.Get(ctx, key); string(got) != key || err != nil {
+			t.Errorf("%s: got %q, %v", key, got, err)
+		}
+		if existed, err := c.Delete(ctx, key); !existed || err != nil {
+			t.Errorf("%s: deleted: %v, %v", key, existed, err)
+		}
+	}
+}
+
 func TestErrorsCrossTheSocket(t *testing.T) {
 	socket := serve(t, map[string]kvdbsync.Store{"fixed": fixed{}})
 	ctx := t.Context()
@@ -94,7 +121,7 @@ func TestErrorsCrossTheSocket(t *testing.T) {
 	if _, err := client(t, socket, "etcd").Get(ctx, "k"); !errors.Is(err, kvdb.ErrNoStore) || err.Error() != `no such store: "etcd": the agent has fixed` {
 		t.Errorf("no store: %v", err)
 	}
-	if err := c.Put(ctx, "", nil); err == nil || err.Error() != "bad request: parameter key is empty: want a whole key" {
+	if err := c.Put(ctx, "", nil); err == nil || err.Error() != "bad request: parameter key is empty: want a key" {
 		t.Errorf("no key: %v", err)
 	}
 	if err := c.Put(ctx, "k", make([]byte, kvdb.MaxValue+1)); err == nil || err.Error() != "value: too large: want at most 67108864 bytes" {
@@ -146,7 +173,8 @@ func TestWhatIsAtThePlaceOfTheSocket(t *testing.T) {
 
 	run(t, socket) // replaces it
 	living := kvdb.Server{Socket: socket}
-	if err := living.Run(t.Context()); !errors.Is(err, kvdb.ErrInUse) || !strings.Contains(err.Error(), socket) {
+	if err := living.Run(t.Context()); !errors.Is(err, kvdb.ErrInUse) || !strings.Contains(err.Error(), socket) ||
+		!strings.Contains(err.Error(), fmt.Sprint("pid ", os.Getpid())) {
 		t.Errorf("two at once: %v", err)
 	}
 	if _, err := client(t, socket, "none").Stores(t.Context()); err != nil {

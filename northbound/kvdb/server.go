@@ -21,6 +21,9 @@ import (
 // A Server serves stores on a socket.
 type Server struct {
 	Socket string
+	// Label is that of the agent. Short keys are completed with it. Defaults to none: all
+	// keys are taken as they come.
+	Label  string
 	Stores map[string]kvdbsync.Store
 	// Beside serves all paths that are not of the stores. Defaults to nothing.
 	Beside http.Handler
@@ -87,7 +90,7 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (s *Server) handler() http.Handler {
-	stores := Handler(s.Stores)
+	stores := Handler(s.Label, s.Stores)
 	if s.Beside == nil {
 		return stores
 	}
@@ -153,11 +156,26 @@ func removeRemains(ctx context.Context, socket string) error {
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err == nil {
-		conn.Close()
-		return ErrInUse
+		defer conn.Close()
+		return fmt.Errorf("%w%s", ErrInUse, processOf(conn))
 	}
 	if !errors.Is(err, unix.ECONNREFUSED) {
 		return err
 	}
 	return os.Remove(socket)
+}
+
+// processOf says which process listens at the other end, where the kernel knows it.
+func processOf(conn net.Conn) string {
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return ""
+	}
+	var peer *unix.Ucred
+	var failed error
+	err = raw.Control(func(fd uintptr) { peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if errors.Join(err, failed) != nil || peer.Pid == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": the process with pid %d", peer.Pid)
 }

@@ -9,6 +9,10 @@ import (
 
 // What goes over the wire besides plain values.
 type (
+	about struct {
+		Label  string   `json:"label,omitempty"`
+		Stores []string `json:"stores"`
+	}
 	pair struct {
 		Key   string `json:"key"`
 		Value []byte `json:"value"` // null where only keys are asked for

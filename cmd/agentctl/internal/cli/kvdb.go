@@ -19,7 +19,7 @@ func (a *app) kvdb() *cobra.Command {
 		Aliases: []string{"kv"},
 		Short:   "Lists, gets, puts and deletes keys of a store",
 		Long: "Kvdb lists, gets, puts and deletes keys: of etcd directly, of other stores through the socket of the agent that uses them.\n\n" +
-			"A key that does not begin with " + allAgents + " is short, and completed with the label of the agent.",
+			"A key that does not begin with " + allAgents + " is short, and completed with the label of the agent: through a socket, that of the agent there.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -81,7 +81,11 @@ func (a *app) kvdbGet() *cobra.Command {
 		Short:   "Prints the value of a key",
 		Args:    want("KEY"),
 		RunE: a.run(func(ctx context.Context, s kvdbsync.Store, args []string) error {
-			value, err := s.Get(ctx, wholeKey(args[0], a.Label))
+			key, err := a.wholeKey(ctx, s, args[0])
+			if err != nil {
+				return err
+			}
+			value, err := s.Get(ctx, key)
 			if err != nil {
 				return err
 			}
@@ -102,30 +106,28 @@ func (a *app) kvdbPut() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "write the value even if the agent would refuse it")
 	cmd.RunE = a.run(func(ctx context.Context, s kvdbsync.Store, args []string) error {
-		key, value := wholeKey(args[0], a.Label), []byte(args[1])
+		key, err := a.wholeKey(ctx, s, args[0])
+		if err != nil {
+			return err
+		}
+		value := []byte(args[1])
 		if args[1] == "-" {
-			var err error
 			if value, err = io.ReadAll(a.In); err != nil {
 				return fmt.Errorf("standard input: %w", err)
 			}
 			value = bytes.TrimSuffix(value, []byte("\n"))
 		}
-		if force {
-			return a.put(ctx, s, key, value)
+		if !force {
+			if err := a.check(ctx, key, value); err != nil {
+				return fmt.Errorf("not written, the agent would refuse it (--force writes it all the same): %w", err)
+			}
 		}
-		if err := a.check(ctx, key, value); err != nil {
-			return fmt.Errorf("not written, the agent would refuse it (--force writes it all the same): %w", err)
+		if err := s.Put(ctx, key, value); err != nil {
+			return err
 		}
-		return a.put(ctx, s, key, value)
+		return a.done("written", args[0], key)
 	})
 	return cmd
-}
-
-func (a *app) put(ctx context.Context, s kvdbsync.Store, key string, value []byte) error {
-	if err := s.Put(ctx, key, value); err != nil {
-		return err
-	}
-	return a.done()
 }
 
 func (a *app) kvdbDel() *cobra.Command {
@@ -135,7 +137,10 @@ func (a *app) kvdbDel() *cobra.Command {
 		Short:   "Deletes a key",
 		Args:    want("KEY"),
 		RunE: a.run(func(ctx context.Context, s kvdbsync.Store, args []string) error {
-			key := wholeKey(args[0], a.Label)
+			key, err := a.wholeKey(ctx, s, args[0])
+			if err != nil {
+				return err
+			}
 			existed, err := s.Delete(ctx, key)
 			if err != nil {
 				return err
@@ -143,12 +148,17 @@ func (a *app) kvdbDel() *cobra.Command {
 			if !existed {
 				return fmt.Errorf("%w: %s", kvdbsync.ErrNotFound, key)
 			}
-			return a.done()
+			return a.done("deleted", args[0], key)
 		}),
 	}
 }
 
-func (a *app) done() error {
+// done says that it is done and, of a short key, to which label.
+func (a *app) done(what, said, key string) error {
+	if !isWhole(said) {
+		label, _, _ := strings.Cut(strings.TrimPrefix(key, allAgents), "/")
+		fmt.Fprintf(a.Err, "%s for label %s\n", what, label)
+	}
 	_, err := fmt.Fprintln(a.Out, "OK")
 	return err
 }

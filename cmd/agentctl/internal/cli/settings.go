@@ -44,11 +44,12 @@ type settings struct {
 
 	file, dir string // where the configuration file is
 	bySocket  bool   // the agent is looked at through its socket
+	labelled  bool   // somebody has said which label is meant
 }
 
 func (a *app) flags(f *pflag.FlagSet) {
 	f.StringSliceP("etcd-endpoints", "e", nil, "etcd servers (env ETCD_ENDPOINTS, default 127.0.0.1:2379)")
-	f.String("service-label", "", "agent whose keys are meant (env MICROSERVICE_LABEL, default vpp1)")
+	f.String("service-label", "", "agent whose keys are meant (env MICROSERVICE_LABEL, default: that of the agent behind the socket, else vpp1)")
 	f.String("store", "", "where the keys are: etcd, or bolt, consul, filedb or redis of the agent (default etcd if its servers are given, else bolt)")
 	f.String("socket", "", "socket of the agent, for all commands if no host and no port is given (default: "+kvdb.DefaultSocket("LABEL")+")")
 	f.StringP("host", "H", "", "where the agent is, for commands that look at it (env AGENT_HOST, default 127.0.0.1)")
@@ -125,6 +126,7 @@ func (s *settings) complete() error {
 		s.Endpoints = []string{"127.0.0.1:2379"}
 	}
 	s.bySocket = s.Socket != "" && s.Host == "" && s.HTTPPort == 0
+	s.labelled = s.Label != ""
 	s.Label = cmp.Or(s.Label, "vpp1")
 	s.Host = cmp.Or(s.Host, "127.0.0.1")
 	s.HTTPPort = cmp.Or(s.HTTPPort, 9191)

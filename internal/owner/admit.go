@@ -1,0 +1,36 @@
+package owner
+
+import (
+	"context"
+	"iter"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// Admitting is a Connector whose watches yield nothing before the label is held in its
+// store, or cannot be held. So an agent applies nothing from a store that names another
+// owner, however late it reaches the store.
+func Admitting(c kvdbsync.Connector, k *Keeper) kvdbsync.Connector { return admitting{c, k} }
+
+type admitting struct {
+	kvdbsync.Connector
+	keeper *Keeper
+}
+
+// Watch implements kvdbsync.Connector.
+func (a admitting) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
+	return func(yield func(kvdbsync.Batch, error) bool) {
+		admitted := false
+		for b, err := range a.Connector.Watch(ctx, prefix) {
+			if err == nil && !admitted {
+				if a.keeper.Admit(ctx) != nil {
+					return // ctx has ended, and with it the watch
+				}
+				admitted = true
+			}
+			if !yield(b, err) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,322 @@
+package owner
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// Options are those of a Keeper. Store, Leaser, Key and Self are required.
+type Options struct {
+	Store  string // its name, for people
+	Leaser kvdbsync.Leaser
+	Key    string // see Key
+	Self   Holder
+
+	// TTL is how long the key outlives an agent that has died. Defaults to 10 s.
+	TTL time.Duration
+	// Timeout is how long the store may take for one request. Defaults to 3 s.
+	Timeout time.Duration
+	// Pause has the agent do nothing until release is called. It is called when the
+	// store names another agent of which it is not known whether it lives. Defaults to
+	// doing nothing.
+	Pause func(ctx context.Context) (release func())
+	// Runs tells whether a process of this PID namespace runs that began at a certain
+	// time, in clock ticks since boot. Defaults to what /proc says.
+	Runs func(pid int, started uint64) bool
+	Log  *slog.Logger // Defaults to discarding
+}
+
+func (o Options) withDefaults() Options {
+	for at, or := range map[*time.Duration]time.Duration{&o.TTL: 10 * time.Second, &o.Timeout: 3 * time.Second} {
+		if *at <= 0 {
+			*at = or
+		}
+	}
+	if o.Pause == nil {
+		o.Pause = func(context.Context) func() { return func() {} }
+	}
+	if o.Runs == nil {
+		o.Runs = running
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Log = o.Log.With("source", o.Store, "key", o.Key)
+	return o
+}
+
+const (
+	// slack is how much later than it should a store may end a lease.
+	slack = 3 * time.Second
+	// poll is how often a lease is looked at whose end is waited for.
+	poll = 250 * time.Millisecond
+	// closing is how long the release of the key may hold up the end of the agent.
+	closing = time.Second
+)
+
+// A Keeper holds the label in one store.
+type Keeper struct {
+	o     Options
+	asked chan chan struct{}
+
+	// Owned by the goroutine of Take and Run.
+	lease  kvdbsync.Lease // nil: there is none
+	value  []byte         // of the key, while it is held: another for each lease
+	term   int            // how many leases there were
+	held   bool
+	told   bool // the label was held before
+	warned bool
+	retry  kvdbsync.Backoff
+}
+
+// NewKeeper returns a Keeper that does nothing until Take or Run.
+func NewKeeper(o Options) *Keeper {
+	return &Keeper{
+		o: o.withDefaults(), asked: make(chan chan struct{}),
+		retry: kvdbsync.Backoff{Min: time.Second, Max: 30 * time.Second},
+	}
+}
+
+// Take takes the label before anything is done. The error is a *TakenError if another
+// agent has it. Of one that may be dead it waits for the end of the lease. A store that
+// does not answer within patience, or refuses, is left to Run.
+func (k *Keeper) Take(ctx context.Context, patience time.Duration) error {
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	rival, err := k.claim(bounded)
+	cancel()
+	switch {
+	case errors.Is(err, ErrTaken):
+		return err
+	case err != nil:
+		k.o.Log.Debug("the label is not held yet in this store", "err", err)
+		return nil
+	case rival != nil:
+		return k.outlast(ctx, *rival)
+	}
+	return nil
+}
+
+// Run holds the label until ctx ends, and releases it then. What is lost is taken again.
+// It ends before that only with a *TakenError.
+func (k *Keeper) Run(ctx context.Context) error {
+	defer k.drop(ctx)
+	var asker chan struct{} // waits for the result of the next attempt
+	for ctx.Err() == nil {
+		if !k.held {
+			if err := k.obtain(ctx, asker != nil); err != nil {
+				return err
+			}
+		}
+		if asker != nil {
+			close(asker)
+		}
+		asker = k.wait(ctx)
+	}
+	return nil
+}
+
+// Admit waits until the label is held, or cannot be held in this store for the time being.
+// It is for whoever has just reached the store, and is to apply what the store says. While
+// another agent has the label it waits until ctx ends. Run must be running.
+func (k *Keeper) Admit(ctx context.Context) error {
+	asker := make(chan struct{})
+	select {
+	case k.asked <- asker:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-asker:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// wait waits until the label is lost or is to be looked at, or somebody asks for it.
+func (k *Keeper) wait(ctx context.Context) (asker chan struct{}) {
+	pause := k.o.TTL / 2
+	var lost <-chan struct{}
+	if k.held {
+		lost = k.lease.Lost()
+	} else {
+		pause = k.retry.Next()
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-timer.C:
+		k.look(ctx)
+		return nil
+	case <-lost:
+		k.drop(ctx)
+		return nil
+	case asker = <-k.asked:
+	}
+	select {
+	case <-lost:
+		k.drop(ctx)
+	default:
+	}
+	return asker
+}
+
+// look notices that the key was deleted or given to another: by hand, by a copy of this
+// installation, or after it had expired.
+func (k *Keeper) look(ctx context.Context) {
+	if !k.held {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, k.o.Timeout)
+	defer cancel()
+	pairs, err := k.lease.List(ctx, k.o.Key)
+	if err != nil {
+		return // the lease says itself when it is lost
+	}
+	for _, p := range pairs {
+		if p.Key == k.o.Key && bytes.Equal(p.Value, k.value) {
+			return
+		}
+	}
+	k.o.Log.Info("the key of the label's owner is gone or changed")
+	k.held = false
+}
+
+// obtain makes one attempt. reachable says that the store answers others now, so that a
+// failure is not that the store is away.
+func (k *Keeper) obtain(ctx context.Context, reachable bool) error {
+	rival, err := k.claim(ctx)
+	if err == nil && rival != nil {
+		release := k.o.Pause(ctx)
+		err = k.outlast(ctx, *rival)
+		release()
+	}
+	switch {
+	case errors.Is(err, ErrTaken):
+		return err
+	case err == nil || ctx.Err() != nil:
+	case reachable && !k.warned:
+		k.warned = true
+		k.o.Log.Warn("no lease in this store keeps a second agent of the label away", "err", err,
+			"hint", "the user of the store needs the right to write this key")
+	default:
+		k.o.Log.Debug("the label is not held in this store", "err", err)
+	}
+	return nil
+}
+
+// claim tries to get the key. rival is an agent that has it and may be dead; the error is
+// a *TakenError if it lives.
+func (k *Keeper) claim(ctx context.Context) (rival *Holder, err error) {
+	ctx, cancel := context.WithTimeout(ctx, k.o.Timeout)
+	defer cancel()
+	if k.lease == nil {
+		if k.lease, err = k.o.Leaser.Lease(ctx, k.o.TTL); err != nil {
+			k.lease = nil
+			return nil, err
+		}
+		self := k.o.Self
+		k.term++
+		self.Term, self.Expires = k.term, int((k.lease.TTL()+time.Second-1)/time.Second)
+		k.value = self.bytes()
+	}
+	rival, err = k.claimIn(ctx)
+	if err != nil {
+		k.drop(ctx)
+	}
+	return rival, err
+}
+
+func (k *Keeper) claimIn(ctx context.Context) (*Holder, error) {
+	var old []byte
+	for {
+		holds, err := k.lease.Claim(ctx, k.o.Key, old, k.value)
+		switch {
+		case err != nil:
+			return nil, err
+		case bytes.Equal(holds, k.value):
+			k.got()
+			return nil, nil
+		case holds == nil:
+			old = nil
+			continue
+		}
+		other, ok := parse(holds)
+		if ok {
+			switch judge(other, k.o.Self, k.o.Runs) {
+			case living:
+				return nil, &TakenError{Holder: other, Where: k.where()}
+			case unknown:
+				return &other, nil
+			}
+		}
+		old = holds // of nobody that lives
+	}
+}
+
+func (k *Keeper) where() string { return "the key " + k.o.Key + " in " + k.o.Store }
+
+func (k *Keeper) got() {
+	k.held = true
+	k.retry.Reset()
+	if k.told {
+		k.o.Log.Info("the label is held again in this store")
+	} else {
+		k.o.Log.Debug("the label is held in this store", "ttl", k.lease.TTL())
+	}
+	k.told, k.warned = true, false
+}
+
+// outlast waits for the end of the lease of an agent that may be dead. If the lease does
+// not end in time that agent lives.
+func (k *Keeper) outlast(ctx context.Context, rival Holder) error {
+	ttl := cmp.Or(time.Duration(rival.Expires)*time.Second, k.o.TTL)
+	k.o.Log.Info("another agent has the label and may be dead: waiting for the end of its lease", "owner", rival.String(), "at_most", ttl+slack)
+	end := time.Now().Add(ttl + slack)
+	timer := time.NewTimer(poll)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+		}
+		next, err := k.claim(ctx)
+		switch {
+		case errors.Is(err, ErrTaken), err == nil && next == nil:
+			return err
+		case next != nil && next.Life != rival.Life:
+			return &TakenError{Holder: *next, Where: k.where()} // it has just taken it
+		case err != nil && time.Now().After(end):
+			return err // the store is away: nobody can tell
+		case time.Now().After(end):
+			return &TakenError{Holder: rival, Where: k.where()}
+		}
+		timer.Reset(poll)
+	}
+}
+
+// drop ends the lease. What it held vanishes at once, or with its time.
+func (k *Keeper) drop(ctx context.Context) {
+	lease := k.lease
+	k.lease, k.held = nil, false
+	if lease == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	defer cancel()
+	if err := lease.Close(ctx); err != nil {
+		k.o.Log.Debug("a lease is left to its time", "err", err)
+	}
+}
+
+// Close releases the label, where Run has not been called.
+func (k *Keeper) Close() { k.drop(context.Background()) }

@@ -1,0 +1,119 @@
+// Package owner sees to it that one agent owns a label. Three things enforce it, each
+// where the others cannot:
+//
+//	folder, err := owner.OpenFolder(dir, label, log) // the state folder: a lock, and the installation's id
+//	self := owner.Self(label, folder.Installation)
+//	folder.Name(self)
+//	guard, err := owner.Listen(ctx, self, log) // the network namespace: a name in the kernel
+//	keeper := owner.NewKeeper(owner.Options{Store: "etcd", Leaser: etcd, Key: owner.Key(root), Self: self})
+//	err = keeper.Take(ctx, patience)           // a store: a key that vanishes with its holder
+//	go guard.Run(ctx)
+//	err = keeper.Run(ctx)
+//
+// Each of them returns a *TakenError when another agent lives that has the label. What
+// cannot be had (no folder, a store that is down or may not be written) stops nobody.
+//
+// judge.go decides whether the holder that a store names is ours, dead or living, and is
+// pure. A Keeper is owned by the goroutine that calls Take and then Run; Admit may be
+// called by others. Tests: judge with a table, the Keeper in synthetic time with a store
+// in memory, the real stores in internal/faults.
+package owner
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// ErrTaken says that another agent owns the label.
+var ErrTaken = errors.New("another agent owns the label")
+
+// A TakenError names the agent that owns the label, and where that is recorded.
+type TakenError struct {
+	Holder Holder
+	Where  string
+}
+
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("%v: label %s belongs to %v, as %s says. Stop that agent, or give this one another -microservice-label",
+		ErrTaken, e.Holder.Label, e.Holder, e.Where)
+}
+
+func (e *TakenError) Unwrap() error { return ErrTaken }
+
+// A Holder is an agent that owns a label, or wants to. It is what the lock file and the
+// stores hold, as JSON.
+type Holder struct {
+	Label        string    `json:"label"`
+	Installation string    `json:"installation"`
+	Host         string    `json:"host"`
+	PID          int       `json:"pid"`
+	Since        time.Time `json:"since"`
+	// Life is different for each process.
+	Life string `json:"life"`
+	// Boot, Space and Started tell processes apart: the start of the machine, the
+	// namespace that the PID belongs to, and when the process began.
+	Boot    string `json:"boot_id,omitempty"`
+	Space   string `json:"pid_namespace,omitempty"`
+	Started uint64 `json:"started,omitempty"`
+	// Term counts the leases of one life in one store.
+	Term int `json:"term,omitempty"`
+	// Expires is after how many seconds its lease ends when it has died.
+	Expires int `json:"expires,omitempty"`
+}
+
+func (h Holder) String() string {
+	if h.PID == 0 {
+		return "another process"
+	}
+	out := fmt.Sprintf("the agent with pid %d", h.PID)
+	if h.Host != "" {
+		out += " on host " + h.Host
+	}
+	if h.Installation != "" {
+		out += ", installation " + h.Installation
+	}
+	if !h.Since.IsZero() {
+		out += ", since " + h.Since.Format(time.RFC3339)
+	}
+	return out
+}
+
+// Self is this process as the holder of a label.
+func Self(label, installation string) Holder {
+	host, _ := os.Hostname() // without a name the others tell enough
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	space, _ := os.Readlink("/proc/self/ns/pid")
+	started, _ := startOf(os.Getpid())
+	return Holder{
+		Label: label, Installation: installation, Host: host, PID: os.Getpid(), Since: time.Now().UTC().Truncate(time.Second),
+		Life: NewID(), Boot: strings.TrimSpace(string(boot)), Space: space, Started: started,
+	}
+}
+
+// NewID is 16 random hexadecimal digits.
+func NewID() string {
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+}
+
+// Key is where in a store the holder of a label stands. root begins the label's keys:
+// "/vnf-agent/vpp1/".
+func Key(root string) string { return root + "owner" }
+
+func (h Holder) bytes() []byte {
+	out, _ := json.Marshal(h) // which has nothing that could fail
+	return out
+}
+
+// parse is what bytes made; ok is false for anything else.
+func parse(b []byte) (h Holder, ok bool) {
+	err := json.Unmarshal(b, &h)
+	return h, err == nil && h.Life != ""
+}
