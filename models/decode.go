@@ -21,7 +21,7 @@ func Decode(key string, data []byte) (proto.Message, error) {
 	}
 	v, err := m.Unmarshal(data)
 	if err != nil {
-		return nil, err
+		return v, err
 	}
 	made, err := m.Key(v)
 	if err != nil {

@@ -1,6 +1,8 @@
 package models
 
 import (
+	"unicode"
+
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"pgregory.net/rapid"
@@ -68,6 +70,6 @@ func drawText(t *rapid.T, name string) string {
 			"fd00::1", "fd00::1/64", "::/0", "fe80::1%eth0/64", "alloc:net1", "alloc:net1/if1", "alloc:net1/if1/GW",
 			"62:89:C6:A3:6D:5C", `quo"ted`, "<b>", invalid,
 		}),
-		rapid.String(),
+		rapid.StringOf(rapid.Rune().Filter(func(r rune) bool { return !unicode.IsControl(r) })),
 	).Draw(t, name)
 }

@@ -45,7 +45,8 @@ func JSON(v proto.Message) ([]byte, error) {
 // Unmarshal parses a value from JSON: fields by proto name or in lowerCamelCase,
 // enums by name or number, 64-bit numbers as text or number, null as absent.
 // Unknown fields are errors. Errors are [ErrTooLarge], [ErrNotJSON], and a [FieldError]
-// for each of the first few fields found wrong. It keeps nothing of data.
+// for each of the first few fields found wrong. Where the only fault is control characters
+// in texts (see [Printable]), the message is returned too. It keeps nothing of data.
 func (m *Model) Unmarshal(data []byte) (proto.Message, error) {
 	if len(data) > MaxSize {
 		return nil, fmt.Errorf("%w: %d bytes: want at most %d", ErrTooLarge, len(data), MaxSize)
@@ -53,6 +54,9 @@ func (m *Model) Unmarshal(data []byte) (proto.Message, error) {
 	v := m.New()
 	if err := protojson.Unmarshal(data, v); err != nil {
 		return nil, diagnose(data, m.message, err)
+	}
+	if mayHoldControls(data) {
+		return v, Printable(v)
 	}
 	return v, nil
 }
