@@ -48,7 +48,7 @@ func (s *Scheduler) warn(txn Txn) {
 			continue
 		}
 		for _, w := range c.Value.Warnings() {
-			s.log.Warn("part of a value is ignored", "key", c.Key, "ignored", w)
+			s.log.Warn("part of a value is ignored", "key", c.Key, "warning", w)
 		}
 	}
 }

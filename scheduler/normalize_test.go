@@ -65,6 +65,36 @@ func TestNormalize(t *testing.T) {
 	})
 }
 
+// TestNormalizedValueIsRemembered restarts while a value is removed whose normalized form makes
+// another key. Its southbound does not say whose its values are, and finds it under that key.
+func TestNormalizedValueIsRemembered(t *testing.T) {
+	var stands *l3.ARPEntry
+	memory := notebook{}
+	life := func(ips ...string) {
+		synctest.Test(t, func(t *testing.T) {
+			s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Memory: memory})
+			_, err := scheduler.Register(s, neighbours(&stands))
+			must(t, err)
+			defer begin(t, s)()
+			txn := scheduler.Txn{Refresh: true, Replace: true}
+			for _, ip := range ips {
+				v, err := s.Value("config/linux/l3/v2/arp/if1/"+ip, &l3.ARPEntry{Interface: "if1", IpAddress: ip})
+				must(t, err)
+				txn.Changes = append(txn.Changes, scheduler.Want(v))
+			}
+			mustCommit(t, s, txn)
+		})
+	}
+	life("10.0.0.1/24")
+	life()
+	if stands != nil {
+		t.Errorf("%v is left behind", stands)
+	}
+	if len(memory) != 0 {
+		t.Errorf("still remembered: %v", memory)
+	}
+}
+
 // neighbours is a descriptor that ignores prefix lengths, over a southbound with one place.
 func neighbours(stands **l3.ARPEntry) scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 	type found = scheduler.Found[*l3.ARPEntry, struct{}]
@@ -89,8 +119,12 @@ func neighbours(stands **l3.ARPEntry) scheduler.Descriptor[*l3.ARPEntry, struct{
 		},
 		Retrieve: func(_ context.Context, wanted []scheduler.Wanted[*l3.ARPEntry]) iter.Seq2[found, error] {
 			return func(yield func(found, error) bool) {
-				if *stands != nil {
+				switch {
+				case *stands == nil:
+				case len(wanted) > 0:
 					yield(found{Key: wanted[0].Key, Value: proto.CloneOf(*stands)}, nil)
+				default:
+					yield(found{Value: proto.CloneOf(*stands), Unknown: true}, nil)
 				}
 			}
 		},

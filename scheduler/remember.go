@@ -182,12 +182,13 @@ func toRemember(n *graph.Node) ([]byte, error) {
 		return []byte{}, nil
 	case d.mustRecall():
 		return pack(n.Have())
-	case d.plain == nil:
-		return []byte{}, nil
 	}
 	v := message(n.Have())
-	plain := d.plain(n.Key(), v)
-	if plain == v {
+	plain := v
+	if d.plain != nil {
+		plain = d.plain(n.Key(), v)
+	}
+	if plain == v && n.Have().Declared == nil {
 		return []byte{}, nil
 	}
 	key, err := d.keyOf(plain)
