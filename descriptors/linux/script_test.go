@@ -44,6 +44,7 @@ const patience = time.Second
 //	reach NS ADDR [NS2]      sends a datagram from NS to ADDR, which is in NS2
 //	restart                  ends the scheduler and begins anew, with nothing known
 //	resync                   has everything read back, and what was put is all that is wanted
+//	unchanged                expects that the last resync called no verb
 func TestScripts(t *testing.T) {
 	testkit.Netns(t)
 	_, err := exec.LookPath("ip")
@@ -70,7 +71,7 @@ func params(script string) testscript.Params {
 			"netns": command((*agent).netns), "put": command((*agent).put), "del": command((*agent).del),
 			"commit": command((*agent).commit), "invalid": command((*agent).invalid), "state": command((*agent).state),
 			"stays": command((*agent).stays), "reach": command((*agent).reach), "restart": command((*agent).restart),
-			"resync": command((*agent).resync), "soon": command((*agent).soon),
+			"resync": command((*agent).resync), "unchanged": command((*agent).unchanged), "soon": command((*agent).soon),
 		},
 		Condition: canMake,
 	}
@@ -84,6 +85,8 @@ type agent struct {
 	stop    func()
 	wanted  map[string]proto.Message
 	changes []scheduler.Change
+
+	resynced *scheduler.Record // of the last resync
 }
 
 func newAgent() *agent { return &agent{wanted: map[string]proto.Message{}} }
@@ -191,8 +194,18 @@ func (a *agent) resync([]string) error {
 		}
 		txn.Changes = append(txn.Changes, scheduler.Want(v))
 	}
-	_, err := a.s.Commit(context.Background(), txn)
+	var err error
+	a.resynced, err = a.s.Commit(context.Background(), txn)
 	return err
+}
+
+func (a *agent) unchanged([]string) error {
+	for _, op := range a.resynced.Executed {
+		if !op.Noop {
+			return fmt.Errorf("the resync did: %v %s", op.Verb, op.Key)
+		}
+	}
+	return nil
 }
 
 func (a *agent) invalid(args []string) error {

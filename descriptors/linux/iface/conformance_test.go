@@ -51,6 +51,10 @@ func TestInterfaceConforms(t *testing.T) {
 		Changes: []conformance.Change[*value]{
 			{Name: "up", From: a(``), To: a(`enabled: true`), How: conformance.Updated},
 			{Name: "MTU", From: a(``), To: a(`mtu: 9000`), How: conformance.Updated},
+			{Name: "largest MTU of a VETH", From: a(``), To: a(`mtu: 65535`), How: conformance.Updated},
+			{Name: "address without length", From: a(`ip_addresses: "10.0.0.1/32"`), To: a(`ip_addresses: "10.0.0.1"`), How: conformance.Unchanged},
+			{Name: "name of a loopback", Key: keyOf("lo1"), From: testkit.Parse[*value](t, `name: "lo1" type: LOOPBACK`),
+				To: testkit.Parse[*value](t, `name: "lo1" type: LOOPBACK host_if_name: "dummy"`), How: conformance.Unchanged},
 			{Name: "default MTU", From: a(``), To: a(`mtu: 1500`), How: conformance.Unchanged},
 			{Name: "MAC", From: a(``), To: a(`phys_address: "02:fe:00:00:00:01"`), How: conformance.Updated},
 			{Name: "host name", From: a(``), To: a(`host_if_name: "other"`), How: conformance.Updated},

@@ -127,6 +127,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 		Model:      models.For[*interfaces.Interface](),
 		Southbound: h.Southbound,
 
+		Normalize:    normalize,
 		Validate:     h.validate,
 		Equivalent:   equivalent,
 		Recreate:     recreate,

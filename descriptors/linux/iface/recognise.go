@@ -113,7 +113,7 @@ func (h *handler) describe(s *seen, want *interfaces.Interface, masters map[at]s
 	if want != nil && !want.GetEnabled() && !setsDown(want) {
 		v.Enabled = false // up is not ours to undo
 	}
-	if s.link.MTU != mtu(v) { // some defaults are more than a value may ask for
+	if s.link.MTU != mtu(v) {
 		v.Mtu = uint32(s.link.MTU)
 	}
 	if v.Type != interfaces.Interface_VRF_DEVICE && v.Type != interfaces.Interface_LOOPBACK {

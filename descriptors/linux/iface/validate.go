@@ -16,13 +16,13 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
-// The limits of the kernel (linux/if.h, net/ip.h, RFC 8200) and of the model.
+// The limits of the kernel (linux/if.h, net/ip.h, RFC 8200). The largest MTU depends on the driver
+// of the link, so the kernel checks it.
 const (
 	longestName  = unix.IFNAMSIZ - 1
 	longestAlias = 255
 	leastMTU     = 68
 	leastMTUv6   = 1280
-	mostMTU      = 9216
 )
 
 // findings collects what is wrong.
@@ -51,10 +51,7 @@ func (h *handler) validate(_ string, v *interfaces.Interface) error {
 func (f *findings) hostName(v *interfaces.Interface) {
 	name, field := v.GetHostIfName(), "host_if_name"
 	if v.GetType() == interfaces.Interface_LOOPBACK {
-		if name != "" && name != loopback {
-			f.Add(field, name, "%q or nothing for a LOOPBACK", loopback)
-		}
-		return
+		return // normalize has removed any other name than that of the loopback
 	}
 	hint := ""
 	if name == "" {
@@ -129,8 +126,8 @@ func (f *findings) mtu(v *interfaces.Interface) {
 	if mtu == 0 {
 		return
 	}
-	if mtu < leastMTU || mtu > mostMTU {
-		f.Add("mtu", mtu, "0 (the default of the kind) or %d to %d", leastMTU, mostMTU)
+	if mtu < leastMTU {
+		f.Add("mtu", mtu, "0 (the default of the kind), or at least %d", leastMTU)
 		return
 	}
 	for _, addr := range v.GetIpAddresses() {

@@ -13,6 +13,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // tries is how often a verb starts over when a link vanishes under its hands,
@@ -64,7 +65,7 @@ func (h *handler) bring(space *netns.Space, v *interfaces.Interface) (kernel.Lin
 }
 
 // find looks for the link of v in its namespace. It is an error if a link that
-// is not its has its name.
+// is not its has its name, unless that is the TAP that v is about to adopt.
 func (h *handler) find(space *netns.Space, v *interfaces.Interface) (l kernel.Link, found bool, err error) {
 	l, err = space.LinkByName(hostName(v))
 	switch {
@@ -72,10 +73,26 @@ func (h *handler) find(space *netns.Space, v *interfaces.Interface) (l kernel.Li
 		return kernel.Link{}, false, nil
 	case err != nil:
 		return kernel.Link{}, false, err
+	case !h.is(l, v) && h.adoptable(space, l, v):
+		return kernel.Link{}, false, nil
 	case !h.is(l, v):
 		return kernel.Link{}, false, h.inTheWay(l, v)
 	}
 	return l, true, nil
+}
+
+// adoptable says that a link is the host side of the TAP that v names, still where VPP made it. It
+// may already have the name that v gives it.
+func (h *handler) adoptable(space *netns.Space, l kernel.Link, v *interfaces.Interface) bool {
+	if v.GetType() != interfaces.Interface_TAP_TO_VPP || l.Kind != "tun" || h.ours(l) || l.Name != h.TAPHost(v.GetTap().GetVppTapIfName()) {
+		return false
+	}
+	own, err := h.Spaces.Own()
+	if err != nil {
+		return false
+	}
+	defer own.Close()
+	return own.ID == space.ID
 }
 
 // inTheWay says who has the name that v needs.
@@ -124,7 +141,11 @@ func (h *handler) configure(space *netns.Space, l kernel.Link, v *interfaces.Int
 		return l, nil
 	}
 	if want := mtu(v); l.MTU != want && setsMTU(v) {
-		if err := space.SetMTU(l.Index, want); err != nil {
+		err := space.SetMTU(l.Index, want)
+		if errors.Is(err, unix.EINVAL) {
+			err = scheduler.Terminal(fmt.Errorf("the driver of link %s does not accept mtu %d: %w", l.Name, want, err))
+		}
+		if err != nil {
 			return l, err
 		}
 	}

@@ -81,7 +81,8 @@ func TestLifeOfALoopback(t *testing.T) {
 	h, b := realHandler(t, "red")
 	lo := &value{Name: "my-lo", Type: interfaces.Interface_LOOPBACK, Enabled: true, Namespace: red()}
 	down := clone(lo)
-	down.Enabled, down.Mtu = false, 9000
+	down.Enabled, down.Mtu = false, 65537
+	down.HostIfName = "ignored"
 	b.Life(t, lo, down, lo)
 
 	b.Create(t, lo)
@@ -147,7 +148,9 @@ func TestLifeOfATAP(t *testing.T) {
 	renamed.HostIfName, renamed.PhysAddress, renamed.Mtu = "tap-now", "02:fe:00:00:00:02", 1400
 	own1 := clone(renamed)
 	own1.Namespace = nil
-	b.Life(t, tap, renamed, own1, tap)
+	unmoved := clone(own1)
+	unmoved.HostIfName = defaultTAPHost("vpp-tap")
+	b.Life(t, unmoved, tap, renamed, own1, unmoved, tap)
 	l, err := own.LinkByName(defaultTAPHost("vpp-tap"))
 	if err != nil || l.Alias != unconfigured {
 		t.Fatalf("a TAP given back is %+v, %v", l, err)

@@ -152,18 +152,18 @@ func (h handler) deleteARP(_ context.Context, _ string, _ *l3.ARPEntry, was ARPM
 }
 
 // retrieveARPs lists the permanent neighbours of our protocol on interfaces that
-// stand, with addresses spelled as in wanted ones; of EXISTING interfaces those that
-// are wanted.
+// stand, with the key and the spelling of declared ones; of EXISTING interfaces only those that
+// are declared.
 func (h handler) retrieveARPs(_ context.Context, wanted []scheduler.Wanted[*l3.ARPEntry]) iter.Seq2[scheduler.Found[*l3.ARPEntry, ARPMeta], error] {
 	type place struct {
 		name string
 		ip   netip.Addr
 	}
 	return func(yield func(scheduler.Found[*l3.ARPEntry, ARPMeta], error) bool) {
-		spelled := map[place]string{}
+		declared := map[place]scheduler.Wanted[*l3.ARPEntry]{}
 		for _, w := range wanted {
 			if ip, err := netip.ParseAddr(h.withAddress(w.Value).GetIpAddress()); err == nil {
-				spelled[place{w.Value.GetInterface(), ip.Unmap()}] = w.Value.GetIpAddress()
+				declared[place{w.Value.GetInterface(), ip.Unmap()}] = w
 			}
 		}
 		for space, links := range h.spaces() {
@@ -174,12 +174,12 @@ func (h handler) retrieveARPs(_ context.Context, wanted []scheduler.Wanted[*l3.A
 			}
 			for _, n := range have {
 				on := links[n.Link]
-				ip, want := spelled[place{on.name, n.IP}]
+				w, want := declared[place{on.name, n.IP}]
 				if n.Protocol != kernel.Protocol || on.name == "" || on.existing && !want {
 					continue
 				}
-				v := &l3.ARPEntry{Interface: on.name, IpAddress: cmp.Or(ip, n.IP.String()), HwAddress: n.MAC.String()}
-				key := models.For[*l3.ARPEntry]().KeyOf(on.name + "/" + v.IpAddress)
+				v := &l3.ARPEntry{Interface: on.name, IpAddress: cmp.Or(w.Value.GetIpAddress(), n.IP.String()), HwAddress: n.MAC.String()}
+				key := cmp.Or(w.Key, models.For[*l3.ARPEntry]().KeyOf(on.name+"/"+v.IpAddress))
 				h.Watch.Saw(space, standing.Neighbour(space.ID, n), entryOfARP(key, n))
 				if !yield(scheduler.Found[*l3.ARPEntry, ARPMeta]{Key: key, Value: v, Meta: ARPMeta{space.ID, n}}, nil) {
 					return

@@ -19,6 +19,9 @@ func TestRouteConforms(t *testing.T) {
 		},
 		Values: []scheduler.Wanted[*l3.Route]{
 			{Value: r(`gw_addr: "10.1.0.2"`)},
+			{Value: route(t, `dst_network: "10.7.0.0/16" outgoing_interface: "if1" gw_addr: "10.1.0.2/24"`)},
+			{Value: route(t, `dst_network: "10.6.0.0/16" outgoing_interface: "if1" gw_addr: "0.0.0.0"`)},
+			{Value: route(t, `dst_network: "fd06::/32" outgoing_interface: "if1" gw_addr: "::/0"`)},
 			{Value: route(t, `dst_network: "10.8.0.0/16" outgoing_interface: "if2"`)},
 			{Value: route(t, `dst_network: "::/0" outgoing_interface: "if2" gw_addr: "fd02::2"`)},
 		},
@@ -26,6 +29,8 @@ func TestRouteConforms(t *testing.T) {
 			{Name: "gateway", From: r(`gw_addr: "10.1.0.2"`), To: r(`gw_addr: "10.1.0.3"`), How: conformance.Updated},
 			{Name: "scope", From: r(``), To: r(`scope: HOST`), How: conformance.Updated},
 			{Name: "metric", From: r(``), To: r(`metric: 1`), How: conformance.Recreated},
+			{Name: "gateway 0.0.0.0", From: r(``), To: r(`gw_addr: "0.0.0.0" scope: LINK`), How: conformance.Unchanged},
+			{Name: "gateway with length", From: r(`gw_addr: "10.1.0.2"`), To: r(`gw_addr: "10.1.0.2/24"`), How: conformance.Unchanged},
 			{Name: "default scope", From: r(``), To: r(`scope: LINK`), How: conformance.Unchanged},
 		},
 		Invalid: []conformance.Invalid[*l3.Route]{
@@ -45,7 +50,7 @@ func TestARPConforms(t *testing.T) {
 			h, _, _ := inRed(t)
 			return h.arpDescriptor()
 		},
-		Values: []scheduler.Wanted[*l3.ARPEntry]{{Value: n("10.1.0.9", mac)}, {Value: n("fd01::9", mac)}},
+		Values: []scheduler.Wanted[*l3.ARPEntry]{{Value: n("10.1.0.9", mac)}, {Value: n("fd01::9", mac)}, {Value: n("10.1.0.8/24", mac)}},
 		Changes: []conformance.Change[*l3.ARPEntry]{
 			{Name: "MAC", From: n("10.1.0.9", mac), To: n("10.1.0.9", "02:fe:00:00:00:0a"), How: conformance.Updated},
 			{Name: "spelling", From: n("10.1.0.9", mac), To: n("10.1.0.9", "02-FE-00-00-00-09"), How: conformance.Unchanged},

@@ -82,6 +82,7 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, RouteMeta] {
 		Model:      models.For[*l3.Route](),
 		Southbound: h.Southbound,
 
+		Normalize:    normalizeRoute,
 		Validate:     validateRoute,
 		Equivalent:   equivalentRoute,
 		Recreate:     recreateRoute,
@@ -102,6 +103,7 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, ARPMeta] {
 		Model:      models.For[*l3.ARPEntry](),
 		Southbound: h.Southbound,
 
+		Normalize:    normalizeARP,
 		Validate:     validateARP,
 		Equivalent:   equivalentARP,
 		Dependencies: arpDependencies,

@@ -260,16 +260,17 @@ func TestValidate(t *testing.T) {
 		{`dst_network: "::/0" outgoing_interface: "if1" gw_addr: "fd01::2"`, ""},
 		{`dst_network: "alloc:net/x" outgoing_interface: "if1" gw_addr: "alloc:net/GW"`, ""},
 		{``, "outgoing_interface dst_network"},
-		{`dst_network: "10.9.0.0" outgoing_interface: "if1" gw_addr: "10.1.0.2/24"`, "dst_network gw_addr"},
+		{`dst_network: "10.9.0.0" outgoing_interface: "if1" gw_addr: "10.1.0.2/33"`, "dst_network gw_addr"},
 		{`dst_network: "alloc:net" outgoing_interface: "if1" gw_addr: "alloc:net/x"`, "dst_network gw_addr"},
 		{`dst_network: "10.9.0.0/16" outgoing_interface: "if1" gw_addr: "fd01::2"`, "gw_addr"},
-		{`dst_network: "10.9.0.0/16" outgoing_interface: "if1" gw_addr: "0.0.0.0"`, "gw_addr"},
+		{`dst_network: "10.9.0.0/16" outgoing_interface: "if1" gw_addr: "0.0.0.0" scope: LINK`, ""},
 		{`dst_network: "fd09::/16" outgoing_interface: "if1" gw_addr: "fe80::1%if1"`, "gw_addr"},
 		{`dst_network: "10.9.0.0/16" outgoing_interface: "if1" gw_addr: "10.1.0.2" scope: LINK`, "scope"},
 		{`dst_network: "10.9.0.0/16" outgoing_interface: "if1" scope: 9`, "scope"},
 	}
 	for _, tt := range routes {
-		err := validateRoute("", route(t, tt.value))
+		v, _ := normalizeRoute("", route(t, tt.value))
+		err := validateRoute("", v)
 		if got := strings.Join(models.Fields(err), " "); got != tt.invalid {
 			t.Errorf("%s\ninvalid are %q, want %q: %v", tt.value, got, tt.invalid, err)
 		}

@@ -56,8 +56,6 @@ func (f *faults) gateway(gw, dst string) {
 	switch {
 	case err != nil || via.Zone() != "":
 		f.Add("gw_addr", gw, `an address, such as "10.1.0.1" or "fd00::1"`)
-	case via.IsUnspecified():
-		f.Add("gw_addr", gw, "the address of a gateway, or nothing")
 	case toErr == nil && to.Addr().Is4() != via.Is4():
 		f.Add("gw_addr", gw, "an address of the same IP version as dst_network")
 	}

@@ -31,12 +31,20 @@ func (b *Bench[V, M]) Key(t testing.TB, v V) string {
 	t.Helper()
 	key, err := b.D.Model.Key(v)
 	if err == nil && b.D.Validate != nil {
-		err = b.D.Validate(key, v)
+		err = b.D.Validate(key, b.normal(key, v))
 	}
 	if err != nil {
 		t.Fatalf("%v: %v", v, err)
 	}
 	return key
+}
+
+// normal is v as the scheduler hands it to the descriptor.
+func (b *Bench[V, M]) normal(key string, v V) V {
+	if b.D.Normalize != nil {
+		v, _ = b.D.Normalize(key, v)
+	}
+	return v
 }
 
 func (b *Bench[V, M]) name(t testing.TB, v V) string {
@@ -51,7 +59,8 @@ func (b *Bench[V, M]) name(t testing.TB, v V) string {
 // Create creates v.
 func (b *Bench[V, M]) Create(t testing.TB, v V) {
 	t.Helper()
-	m, err := b.D.Create(t.Context(), b.Key(t, v), v)
+	key := b.Key(t, v)
+	m, err := b.D.Create(t.Context(), key, b.normal(key, v))
 	if err != nil {
 		t.Fatalf("creating %v: %v", v, err)
 	}
@@ -66,6 +75,7 @@ func (b *Bench[V, M]) Create(t testing.TB, v V) {
 func (b *Bench[V, M]) Change(t testing.TB, old, new V) (inPlace bool) {
 	t.Helper()
 	key, meta := b.Key(t, new), b.metas[b.name(t, old)]
+	old, new = b.normal(key, old), b.normal(key, new)
 	if b.D.Update == nil || b.D.Recreate != nil && b.D.Recreate(key, old, new, meta) {
 		b.Delete(t, old)
 		b.Create(t, new)
@@ -82,7 +92,8 @@ func (b *Bench[V, M]) Change(t testing.TB, old, new V) (inPlace bool) {
 // Delete deletes v.
 func (b *Bench[V, M]) Delete(t testing.TB, v V) {
 	t.Helper()
-	if err := b.D.Delete(context.WithoutCancel(t.Context()), b.Key(t, v), v, b.metas[b.name(t, v)]); err != nil {
+	key := b.Key(t, v)
+	if err := b.D.Delete(context.WithoutCancel(t.Context()), key, b.normal(key, v), b.metas[b.name(t, v)]); err != nil {
 		t.Fatalf("deleting %v: %v", v, err)
 	}
 	delete(b.metas, b.name(t, v))
@@ -93,7 +104,8 @@ func (b *Bench[V, M]) Retrieve(t testing.TB, wanted ...V) map[string]scheduler.F
 	t.Helper()
 	var ws []scheduler.Wanted[V]
 	for _, v := range wanted {
-		ws = append(ws, scheduler.Wanted[V]{Key: b.Key(t, v), Value: v})
+		key := b.Key(t, v)
+		ws = append(ws, scheduler.Wanted[V]{Key: key, Value: b.normal(key, v)})
 	}
 	out := map[string]scheduler.Found[V, M]{}
 	for f, err := range b.D.Retrieve(t.Context(), ws) {
@@ -118,6 +130,7 @@ func (b *Bench[V, M]) Stands(t testing.TB, wanted ...V) {
 	found := b.Retrieve(t, wanted...)
 	for _, v := range wanted {
 		key := b.Key(t, v)
+		v = b.normal(key, v)
 		f, ok := found[key]
 		switch {
 		case !ok:

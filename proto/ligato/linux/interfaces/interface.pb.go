@@ -157,12 +157,13 @@ type Interface struct {
 	// Whether the interface is administratively up.
 	Enabled bool `protobuf:"varint,5,opt,name=enabled,proto3" json:"enabled,omitempty"`
 	// Addresses with prefix length, such as "10.1.0.1/24" or "fd00::1/64", or references to
-	// allocated addresses, "alloc:NETWORK" or "alloc:NETWORK/INTERFACE".
+	// allocated addresses, "alloc:NETWORK" or "alloc:NETWORK/INTERFACE". An address without
+	// prefix length has that of a single host, /32 or /128.
 	IpAddresses []string `protobuf:"bytes,6,rep,name=ip_addresses,json=ipAddresses,proto3" json:"ip_addresses,omitempty"`
 	// MAC address. Default: the kernel chooses.
 	PhysAddress string `protobuf:"bytes,7,opt,name=phys_address,json=physAddress,proto3" json:"phys_address,omitempty"`
-	// Largest packet in bytes, 0 to 9216. 0: the default of the interface's kind is left in
-	// place.
+	// Largest packet in bytes. 0: the default of the interface's kind is left in place. The
+	// kernel decides which other values its kind accepts; the option below is not enforced.
 	Mtu uint32 `protobuf:"varint,8,opt,name=mtu,proto3" json:"mtu,omitempty"`
 	// What only some kinds of interface have. LOOPBACK, EXISTING and DUMMY have nothing here.
 	//

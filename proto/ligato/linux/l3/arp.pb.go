@@ -29,8 +29,8 @@ type ARPEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Logical name of the interface the neighbour is behind. Mandatory, part of the key.
 	Interface string `protobuf:"bytes,1,opt,name=interface,proto3" json:"interface,omitempty"`
-	// Address of the neighbour, without prefix length, or a reference "alloc:NETWORK/INTERFACE".
-	// Mandatory, part of the key as written.
+	// Address of the neighbour, or a reference "alloc:NETWORK/INTERFACE". A prefix length is
+	// ignored. Mandatory, part of the key as written.
 	IpAddress string `protobuf:"bytes,2,opt,name=ip_address,json=ipAddress,proto3" json:"ip_address,omitempty"`
 	// MAC address of the neighbour. Mandatory.
 	HwAddress     string `protobuf:"bytes,3,opt,name=hw_address,json=hwAddress,proto3" json:"hw_address,omitempty"`

@@ -96,8 +96,8 @@ type Route struct {
 	// "alloc:NETWORK/INTERFACE". Mandatory. In the key the bits below the prefix length are
 	// cleared.
 	DstNetwork string `protobuf:"bytes,3,opt,name=dst_network,json=dstNetwork,proto3" json:"dst_network,omitempty"`
-	// Address of the next hop, without prefix length, or a reference
-	// "alloc:NETWORK/INTERFACE/GW". Default: none, the destination is on the link.
+	// Address of the next hop, or a reference "alloc:NETWORK/INTERFACE/GW". A prefix length is
+	// ignored. Default: none, the destination is on the link; 0.0.0.0 and :: mean the same.
 	GwAddr string `protobuf:"bytes,4,opt,name=gw_addr,json=gwAddr,proto3" json:"gw_addr,omitempty"`
 	// Priority among routes to one destination; lower wins. Default: 0, which for IPv6 the kernel
 	// makes 1024.

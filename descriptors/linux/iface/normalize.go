@@ -1,0 +1,26 @@
+package iface
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/internal/spelling"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+)
+
+// normalize gives every address a prefix length, and removes a name that a loopback cannot have.
+func normalize(_ string, v *interfaces.Interface) (*interfaces.Interface, []string) {
+	addrs, more := spelling.Interface(v.GetIpAddresses())
+	named := v.GetType() == interfaces.Interface_LOOPBACK && v.GetHostIfName() != "" && v.GetHostIfName() != loopback
+	if !more && !named {
+		return v, nil
+	}
+	v = proto.CloneOf(v)
+	v.IpAddresses = addrs
+	if !named {
+		return v, nil
+	}
+	warnings := []string{models.Ignored("host_if_name", v.GetHostIfName(), "the loopback of a namespace is always called %s", loopback)}
+	v.HostIfName = ""
+	return v, warnings
+}

@@ -1,0 +1,82 @@
+// Package spelling reads addresses that are spelled more loosely than a model asks for.
+//
+//	addr, changed := spelling.WithLength("10.0.0.1")      // 10.0.0.1/32
+//	addr, changed := spelling.WithoutLength("10.0.0.1/24") // 10.0.0.1
+//
+// Text that is no address, such as a reference, is returned as it is. Nothing is kept between calls.
+package spelling
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/keyplane/keyplane/models"
+)
+
+// WithLength adds the prefix length of a single host to an address that has none.
+func WithLength(text string) (out string, changed bool) {
+	if strings.Contains(text, "/") {
+		return text, false
+	}
+	a, err := netip.ParseAddr(text)
+	if err != nil || a.Zone() != "" {
+		return text, false
+	}
+	if a.Is4() {
+		return text + "/32", true
+	}
+	return text + "/128", true
+}
+
+// WithoutLength removes the prefix length of an address.
+func WithoutLength(text string) (out string, changed bool) {
+	addr, _, cut := strings.Cut(text, "/")
+	if !cut {
+		return text, false
+	}
+	if _, err := netip.ParsePrefix(text); err != nil {
+		return text, false
+	}
+	return addr, true
+}
+
+// Interface returns the addresses of an interface, each with a prefix length; the slice itself if
+// all of them have one.
+func Interface(addrs []string) (out []string, changed bool) {
+	for i, addr := range addrs {
+		full, more := WithLength(addr)
+		if more && !changed {
+			out, changed = append(out, addrs[:i]...), true
+		}
+		if changed {
+			out = append(out, full)
+		}
+	}
+	if !changed {
+		return addrs, false
+	}
+	return out, true
+}
+
+// Host removes the prefix length of the address of one host, such as a gateway, in place, and
+// returns a warning about it; none if it has no length.
+func Host(field string, addr *string) (warnings []string) {
+	host, cut := WithoutLength(*addr)
+	if !cut {
+		return nil
+	}
+	length := (*addr)[len(host):]
+	*addr = host
+	return []string{models.Ignored(field, length, "%s is the address of one host, without prefix length", host)}
+}
+
+// HasLength says that Host would change the address.
+func HasLength(addr string) bool { _, cut := WithoutLength(addr); return cut }
+
+// Canonical returns an address in the spelling of RFC 5952, and other text as it is.
+func Canonical(text string) string {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return a.String()
+	}
+	return text
+}
