@@ -101,7 +101,9 @@ func (all *routes) flush() {
 // leadTo tells whether a path leads into the table.
 func (all *routes) leadTo(t *fib) bool {
 	for _, r := range all.byPrefix {
-		if c := r.claims[byAPI]; c != nil && slices.ContainsFunc(c.paths, func(p fib_types.FibPath) bool { return all.ipv6 == t.ipv6 && p.TableID == t.id }) {
+		if c := r.claims[byAPI]; c != nil && slices.ContainsFunc(c.paths, func(p fib_types.FibPath) bool {
+			return p.TableID == t.id && (p.Proto == fib_types.FIB_API_PATH_NH_PROTO_IP6) == t.ipv6
+		}) {
 			return true
 		}
 	}

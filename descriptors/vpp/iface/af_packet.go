@@ -36,8 +36,6 @@ func validateAFPacket(f *findings, v *interfaces.Interface) {
 	switch {
 	case host == "" && linux == "":
 		f.Add("afpacket.host_if_name", "", "a link of the host, or linux_interface")
-	case host != "" && linux != "":
-		f.Add("afpacket.linux_interface", linux, "nothing, as host_if_name is set")
 	default:
 		f.hostName("afpacket.host_if_name", host)
 	}

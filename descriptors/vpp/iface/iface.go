@@ -235,6 +235,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 		Model:      models.For[*interfaces.Interface](),
 		Southbound: h.Southbound,
 
+		Normalize:    normalize,
 		Validate:     h.validate,
 		Equivalent:   h.equivalent,
 		Recreate:     h.recreate,

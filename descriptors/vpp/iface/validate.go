@@ -17,9 +17,6 @@ import (
 // longestName is what VPP keeps of a tag (VPP interface.api, string tag[64]).
 const longestName = 63
 
-// mostMTU is the limit of the model.
-const mostMTU = 9216
-
 // noVRF is an ID that VPP means no VRF by.
 const noVRF = ^uint32(0)
 
@@ -34,9 +31,6 @@ func (h *handler) validate(_ string, v *interfaces.Interface) error {
 	f.addresses(v)
 	f.rx(v)
 	f.mac(v.GetPhysAddress())
-	if v.GetMtu() > mostMTU {
-		f.Add("mtu", v.GetMtu(), "at most %d", mostMTU)
-	}
 	if v.GetVrf() == noVRF {
 		f.Add("vrf", v.GetVrf(), "a number below 4294967295")
 	}

@@ -33,14 +33,15 @@ func TestValidate(t *testing.T) {
 		// types and links
 		{`name: "a"`, "type"},
 		{`name: "a" type: 99`, "type"},
-		{`name: "a" type: TAP`, "tap"},
+		{`name: "a" type: TAP`, ""},
+		{`name: "a" type: MEMIF`, "memif"},
 		{`name: "a" type: TAP memif {}`, "memif"},
 		{loop + `tap {}`, "tap"},
 		{`name: "a" tap { rx_ring_size: 3 version: 7 }`, "type tap.version tap.rx_ring_size"},
 		{`name: "a" vxlan { src_address: "x" dst_address: "10.0.0.1" vni: 16777216 }`, "type vxlan.src_address vxlan.vni"},
 		{`name: "a" vxlan { src_address: "10.0.0.2" dst_address: "10.0.0.1" gpe {} }`, "type vxlan.gpe.protocol"},
-		{`phys_address: "x" mtu: 9217 vrf: 4294967295 unnumbered {} ip_addresses: "y" set_dhcp_client: true rx_modes {} rx_placements { queue: 1 } rx_placements { queue: 1 }`,
-			"name type ip_addresses set_dhcp_client unnumbered.interface_with_ip ip_addresses[0] rx_modes[0].mode rx_placements[1].queue phys_address mtu vrf"},
+		{`phys_address: "x" mtu: 4294967295 vrf: 4294967295 unnumbered {} ip_addresses: "y" set_dhcp_client: true rx_modes {} rx_placements { queue: 1 } rx_placements { queue: 1 }`,
+			"name type ip_addresses set_dhcp_client unnumbered.interface_with_ip ip_addresses[0] rx_modes[0].mode rx_placements[1].queue phys_address vrf"},
 
 		// MAC addresses
 		{loop + `phys_address: "02:00:00:00:00:01"`, ""},
@@ -48,11 +49,13 @@ func TestValidate(t *testing.T) {
 		{loop + `phys_address: "02:00:00:00:00"`, "phys_address"},
 		{loop + `phys_address: "02:00:00:00:00:01:02:03"`, "phys_address"},
 		{loop + `phys_address: "01:00:5e:00:00:01"`, ""},
-		{loop + `mtu: 9216`, ""},
+		{loop + `mtu: 65536`, ""},
 
 		// addresses
 		{loop + `ip_addresses: ["10.0.0.1/24", "10.0.0.2/24", "fd00::1/64", "fe80::5/128", "alloc:net", "224.0.0.1/24", "10.0.0.0/24"]`, ""},
-		{loop + `ip_addresses: ["10.0.0.1", "10.0.0.1/33", "x/24", ""]`, "ip_addresses[0] ip_addresses[1] ip_addresses[2] ip_addresses[3]"},
+		{loop + `ip_addresses: ["10.0.0.1", "fd00::1", "10.0.0.1/32"]`, ""},
+		{loop + `ip_addresses: ["10.0.0.1", "10.0.0.0/24"]`, "ip_addresses[1]"},
+		{loop + `ip_addresses: ["10.0.0.", "10.0.0.1/33", "x/24", ""]`, "ip_addresses[0] ip_addresses[1] ip_addresses[2] ip_addresses[3]"},
 		{loop + `ip_addresses: ["10.0.0.1/24", "10.0.0.1/24", "10.0.0.9/25", "10.0.1.1/24", "10.0.1.9/32"]`, "ip_addresses[2] ip_addresses[4]"},
 		{loop + `ip_addresses: ["fd00::1/64", "fd00::2/48", "fe80::5/64", "fd00:0::1/64"]`, "ip_addresses[1] ip_addresses[3]"},
 		{loop + `ip_addresses: ["alloc:", "alloc:net/GW", "alloc:net/b"]`, "ip_addresses[0] ip_addresses[1] ip_addresses[2]"},
@@ -94,13 +97,16 @@ func TestValidate(t *testing.T) {
 		{`name: "a" type: IPIP_TUNNEL ipip { tunnel_mode: POINT_TO_MULTIPOINT src_addr: "ff02::1" }`, "ipip.src_addr"},
 		{`name: "a" type: VXLAN_TUNNEL vxlan { src_address: "10.0.0.1" dst_address: "224.0.0.1" vni: 16777215 multicast: "m" }`, ""},
 		{`name: "a" type: VXLAN_TUNNEL vxlan { src_address: "224.0.0.2" dst_address: "224.0.0.1" vni: 16777216 }`, "vxlan.src_address vxlan.multicast vxlan.vni"},
-		{`name: "a" type: GTPU_TUNNEL gtpu { src_addr: "10.0.0.1" dst_addr: "10.0.0.2" multicast: "m" decap_next: 9 }`, "gtpu.multicast gtpu.decap_next"},
+		{`name: "a" type: GTPU_TUNNEL gtpu { src_addr: "10.0.0.1" dst_addr: "10.0.0.2" multicast: "m" decap_next: 9 }`, "gtpu.decap_next"},
+		{`name: "a" type: VXLAN_TUNNEL vxlan { src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 7 multicast: "m" }`, ""},
+		{`name: "a" type: AF_PACKET afpacket { host_if_name: "16-bytes-is-more" linux_interface: "l" }`, ""},
 		{`name: "a" type: WIREGUARD_TUNNEL wireguard { private_key: "` + long[:44] + `" port: 65536 src_addr: "224.0.0.1" }`, "wireguard.private_key wireguard.port wireguard.src_addr"},
 		{`name: "vmxnet3-0/b/0/0" type: VMXNET3_INTERFACE vmx_net3 { rxq_size: 65 txq_size: 4160 }`, "vmx_net3.rxq_size vmx_net3.txq_size"},
 		{`name: "eth0" type: VMXNET3_INTERFACE vmx_net3 {}`, "name"},
 	} {
 		h := &handler{kinds: kinds()}
-		err := h.validate("", testkit.Parse[*interfaces.Interface](t, c.value))
+		v, _ := normalize("", testkit.Parse[*interfaces.Interface](t, c.value))
+		err := h.validate("", v)
 		if got := strings.Join(models.Fields(err), " "); got != c.invalid {
 			t.Errorf("%s:\n%q is wrong, want %q: %v", c.value, got, c.invalid, err)
 		}

@@ -48,10 +48,10 @@ func validateVXLAN(f *findings, v *interfaces.Interface) {
 	}
 }
 
-// multicast checks the interface that a tunnel sends by whose other end is a group.
+// multicast checks that there is an interface for multicast if the other end of a tunnel is a group.
 func (f *findings) multicast(field, by, dstField, dst string) {
-	if a, err := netip.ParseAddr(dst); err == nil && a.IsMulticast() != (by != "") {
-		f.Add(field, by, "an interface if %s is a multicast address, and only then", dstField)
+	if a, err := netip.ParseAddr(dst); err == nil && a.IsMulticast() && by == "" {
+		f.Add(field, by, "an interface, as %s is a multicast address", dstField)
 	}
 }
 

@@ -167,9 +167,6 @@ func validateFIB(_ string, v *l2.FIBEntry) error {
 			f.Add("outgoing_interface", "", "the name of an interface, or action DROP")
 		}
 	case l2.FIBEntry_DROP:
-		if v.GetOutgoingInterface() != "" {
-			f.Add("outgoing_interface", v.GetOutgoingInterface(), "nothing, as the action is DROP")
-		}
 	default:
 		f.Add("action", int32(v.GetAction()), "FORWARD or DROP")
 	}

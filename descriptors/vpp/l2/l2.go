@@ -94,6 +94,7 @@ func (h *handler) bridgeDescriptor() scheduler.Descriptor[*l2.BridgeDomain, Brid
 		Model:      models.For[*l2.BridgeDomain](),
 		Southbound: h.Southbound,
 
+		Normalize:  normalizeBridge,
 		Validate:   validateBridge,
 		Equivalent: equivalentBridge,
 		Recreate:   recreateBridge,
@@ -130,6 +131,7 @@ func (h *handler) fibDescriptor() scheduler.Descriptor[*l2.FIBEntry, FIBMeta] {
 		Model:      models.For[*l2.FIBEntry](),
 		Southbound: h.Southbound,
 
+		Normalize:    normalizeFIB,
 		Validate:     validateFIB,
 		Equivalent:   equivalentFIB,
 		Dependencies: fibDependencies,

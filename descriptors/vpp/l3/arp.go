@@ -28,7 +28,8 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 		Model:      models.For[*l3.ARPEntry](),
 		Southbound: h.Southbound,
 
-		Validate: validateARP,
+		Normalize: normalizeARP,
+		Validate:  validateARP,
 		Equivalent: func(_ string, old, new *l3.ARPEntry) bool {
 			return old.GetStatic() == new.GetStatic() && vppwire.SameMAC(old.GetPhysAddress(), new.GetPhysAddress())
 		},
@@ -132,7 +133,7 @@ func (h handler) neighbours() readback.Of[*l3.ARPEntry] {
 		Read:  h.readNeighbours,
 		Place: func(v *l3.ARPEntry) string { return v.GetInterface() + " " + canonical(v.GetIpAddress()) },
 		Spell: func(v, declared *l3.ARPEntry) {
-			if v.IpAddress = declared.GetIpAddress(); !declared.GetStatic() {
+			if !declared.GetStatic() {
 				h.dynamic.note(v.GetInterface())
 			}
 		},

@@ -115,6 +115,7 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, struct{}] {
 		Model:      models.For[*l3.Route](),
 		Southbound: h.Southbound,
 
+		Normalize:    normalizeRoute,
 		Validate:     validateRoute,
 		Equivalent:   equivalentRoute,
 		Dependencies: routeDependencies,

@@ -32,7 +32,8 @@ func (h handler) l3xcDescriptor() scheduler.Descriptor[*l3.L3XConnect, struct{}]
 		Model:      models.For[*l3.L3XConnect](),
 		Southbound: h.Southbound,
 
-		Validate: validateL3XC,
+		Normalize: normalizeL3XC,
+		Validate:  validateL3XC,
 		Equivalent: func(_ string, old, new *l3.L3XConnect) bool {
 			return slices.EqualFunc(pathsOf(old), pathsOf(new), samePath)
 		},

@@ -64,8 +64,8 @@ func (f *faults) nextHop(v *l3.Route) {
 	switch {
 	case err != nil || via.Zone() != "":
 		f.Add("next_hop_addr", gw, `an address, such as "10.1.0.1" or "fd00::1"`)
-	case toErr == nil && to.Addr().Is4() != via.Is4():
-		f.Add("next_hop_addr", gw, "an address of the same IP version as dst_network")
+	case toErr == nil && to.Addr().Is6() && via.Is4():
+		f.Add("next_hop_addr", gw, "an IPv6 address, as dst_network is one of IPv6")
 	case via.IsMulticast():
 		f.Add("next_hop_addr", gw, "the address of one host, not of a group")
 	}
@@ -74,9 +74,6 @@ func (f *faults) nextHop(v *l3.Route) {
 func (f *faults) kind(v *l3.Route) {
 	switch v.GetType() {
 	case l3.Route_INTRA_VRF:
-		if v.GetViaVrfId() != 0 {
-			f.Add("via_vrf_id", v.GetViaVrfId(), "nothing, or type INTER_VRF")
-		}
 		if v.GetOutgoingInterface() == "" && v.GetNextHopAddr() == "" {
 			f.Add("outgoing_interface", "", "an interface, or next_hop_addr")
 		}
@@ -85,13 +82,7 @@ func (f *faults) kind(v *l3.Route) {
 		if v.GetViaVrfId() == v.GetVrfId() {
 			f.Add("via_vrf_id", v.GetViaVrfId(), "another VRF than vrf_id")
 		}
-		if v.GetOutgoingInterface() != "" {
-			f.Add("outgoing_interface", v.GetOutgoingInterface(), "nothing, as the type is INTER_VRF")
-		}
 	case l3.Route_DROP:
-		if v.GetOutgoingInterface() != "" {
-			f.Add("outgoing_interface", v.GetOutgoingInterface(), "nothing, as the type is DROP")
-		}
 	default:
 		f.Add("type", int32(v.GetType()), "INTRA_VRF, INTER_VRF or DROP")
 	}
@@ -150,18 +141,25 @@ func routeDependencies(_ string, v *l3.Route) (deps []scheduler.Dependency) {
 	if out := v.GetOutgoingInterface(); out != "" {
 		add("interface-exists", keys.InterfaceKey(out))
 	}
-	table := func(label string, id uint32) {
+	table := func(label string, id uint32, ipv6 bool) {
 		switch {
 		case id == 0:
 		case alloc.Is(v.GetDstNetwork()): // of which IP version, the allocation says
 			deps = append(deps, scheduler.Dependency{Label: label, Prefixes: []string{keys.VRFTables(id)}})
 		default:
-			add(label, keys.VRFTable(id, isIPv6Route(v)))
+			add(label, keys.VRFTable(id, ipv6))
 		}
 	}
-	table("vrf-table-exists", v.GetVrfId())
-	if v.GetType() == l3.Route_INTER_VRF {
-		table("via-vrf-table-exists", v.GetViaVrfId())
+	// VPP looks for the next hop in the table of the next hop's IP version.
+	ipv6 := isIPv6Route(v)
+	next, err := netip.ParseAddr(v.GetNextHopAddr())
+	nextIPv6 := ipv6 || err == nil && next.Is6()
+	table("vrf-table-exists", v.GetVrfId(), ipv6)
+	switch {
+	case v.GetType() == l3.Route_INTER_VRF:
+		table("via-vrf-table-exists", v.GetViaVrfId(), nextIPv6)
+	case nextIPv6 != ipv6 && v.GetOutgoingInterface() == "":
+		table("next-hop-vrf-table-exists", v.GetVrfId(), nextIPv6)
 	}
 	if ref, ok := alloc.Parse(v.GetDstNetwork()); ok {
 		add("dst_network-"+v.GetDstNetwork(), ref.Key(v.GetOutgoingInterface()))

@@ -74,7 +74,7 @@ func wireRoute(v *l3.Route, by uint32, paths []fib_types.FibPath) (ip.IPRoute, e
 		return ip.IPRoute{}, err
 	}
 	path := fib_types.FibPath{
-		SwIfIndex: by, Weight: uint8(max(v.GetWeight(), 1)), Preference: uint8(v.GetPreference()), Proto: protocolOf(dst.Addr().Is6()),
+		SwIfIndex: by, Weight: uint8(max(v.GetWeight(), 1)), Preference: uint8(v.GetPreference()), Proto: protocolOf(next.Is6()),
 	}
 	path.Nh.Address = vppwire.Address(next).Un
 	switch v.GetType() {

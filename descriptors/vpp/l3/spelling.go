@@ -36,7 +36,7 @@ type path struct {
 
 // pathOf is false for what no value can say.
 func pathOf(t ip.IPTable, r ip.IPRoute, p fib_types.FibPath) (out path, ok bool) {
-	next := vppwire.AddrIn(p.Nh.Address, t.IsIP6)
+	next := vppwire.AddrIn(p.Nh.Address, t.IsIP6 || p.Proto == fib_types.FIB_API_PATH_NH_PROTO_IP6)
 	out = path{
 		place: placeAt(t.TableID, p.SwIfIndex, vppwire.PrefixOf(r.Prefix).Masked(), next),
 		ipv6:  t.IsIP6, weight: p.Weight, preference: p.Preference,
@@ -54,16 +54,25 @@ func pathOf(t ip.IPTable, r ip.IPRoute, p fib_types.FibPath) (out path, ok bool)
 
 // is tells whether a value that is declared at the path's place says all the same.
 func (p path) is(v *l3.Route) bool {
-	return p.kind == v.GetType() && p.viaVRF == v.GetViaVrfId() && uint32(p.weight) == max(v.GetWeight(), 1) && uint32(p.preference) == v.GetPreference()
+	return p.sameKind(v) && uint32(p.weight) == max(v.GetWeight(), 1) && uint32(p.preference) == v.GetPreference()
+}
+
+// sameKind says that the path is of the type of v. VPP does not keep the table of a path that
+// leaves by an interface.
+func (p path) sameKind(v *l3.Route) bool {
+	if p.out != none && v.GetType() == l3.Route_INTER_VRF {
+		return p.kind == l3.Route_INTRA_VRF
+	}
+	return p.kind == v.GetType() && p.viaVRF == v.GetViaVrfId()
 }
 
 // value is the path as a value; nil: its interface is gone, which has no name then.
 func (p path) value(names map[uint32]string) *l3.Route {
 	v := &l3.Route{
 		VrfId: p.vrf, Type: p.kind, ViaVrfId: p.viaVRF, Weight: uint32(p.weight), Preference: uint32(p.preference),
-		DstNetwork: netip.PrefixFrom(p.address(p.dst), int(p.bits)).String(),
+		DstNetwork: netip.PrefixFrom(p.destination(), int(p.bits)).String(),
 	}
-	if next := p.address(p.next); !next.IsUnspecified() {
+	if next := netip.AddrFrom16(p.next).Unmap(); !next.IsUnspecified() {
 		v.NextHopAddr = next.String()
 	}
 	if p.out != none {
@@ -74,11 +83,11 @@ func (p path) value(names map[uint32]string) *l3.Route {
 	return v
 }
 
-func (p path) address(a [16]byte) netip.Addr {
+func (p path) destination() netip.Addr {
 	if p.ipv6 {
-		return netip.AddrFrom16(a)
+		return netip.AddrFrom16(p.dst)
 	}
-	return netip.AddrFrom16(a).Unmap()
+	return netip.AddrFrom16(p.dst).Unmap()
 }
 
 // declared finds the routes that should stand by their place. The key of a route has its

@@ -27,7 +27,8 @@ func (h handler) teibDescriptor() scheduler.Descriptor[*l3.TeibEntry, struct{}] 
 		Model:      models.For[*l3.TeibEntry](),
 		Southbound: h.Southbound,
 
-		Validate: validateTEIB,
+		Normalize: normalizeTEIB,
+		Validate:  validateTEIB,
 		Equivalent: func(_ string, old, new *l3.TeibEntry) bool {
 			return old.GetVrfId() == new.GetVrfId() && sameAddress(old.GetNextHopAddr(), new.GetNextHopAddr())
 		},
@@ -134,6 +135,5 @@ func (h handler) teibEntries() readback.Of[*l3.TeibEntry] {
 			return out, err
 		},
 		Place: func(v *l3.TeibEntry) string { return v.GetInterface() + " " + canonical(v.GetPeerAddr()) },
-		Spell: func(v, declared *l3.TeibEntry) { v.PeerAddr = declared.GetPeerAddr() },
 	}
 }

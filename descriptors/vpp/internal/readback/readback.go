@@ -1,5 +1,5 @@
 // Package readback reads back values of which VPP does not know whose they are: a declared
-// one is ours, however it is spelled, and of others a Memory may know.
+// one is ours and has the key under which it was declared, and of others a Memory may know.
 package readback
 
 import (
@@ -31,16 +31,16 @@ func (o Of[V]) Retrieve(ctx context.Context, wanted []scheduler.Wanted[V]) iter.
 			yield(scheduler.Found[V, struct{}]{}, err)
 			return
 		}
-		declared := make(map[string]V, len(wanted))
+		declared := make(map[string]scheduler.Wanted[V], len(wanted))
 		for _, w := range wanted {
-			declared[o.Place(w.Value)] = w.Value
+			declared[o.Place(w.Value)] = w
 		}
 		for _, v := range all {
 			w, ours := declared[o.Place(v)]
 			if ours && o.Spell != nil {
-				o.Spell(v, w)
+				o.Spell(v, w.Value)
 			}
-			if !yield(scheduler.Found[V, struct{}]{Value: v, Unknown: !ours}, nil) {
+			if !yield(scheduler.Found[V, struct{}]{Key: w.Key, Value: v, Unknown: !ours}, nil) {
 				return
 			}
 		}

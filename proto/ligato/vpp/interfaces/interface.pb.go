@@ -775,8 +775,8 @@ type Interface struct {
 	// MAC address. Default: VPP chooses.
 	PhysAddress string `protobuf:"bytes,4,opt,name=phys_address,json=physAddress,proto3" json:"phys_address,omitempty"`
 	// Addresses with prefix length, such as "10.1.0.1/24" or "fd00::1/64", or references to
-	// allocated addresses, "alloc:NETWORK" or "alloc:NETWORK/INTERFACE". None if unnumbered is
-	// set.
+	// allocated addresses, "alloc:NETWORK" or "alloc:NETWORK/INTERFACE". An address without
+	// prefix length has that of a single host, /32 or /128. None if unnumbered is set.
 	IpAddresses []string `protobuf:"bytes,5,rep,name=ip_addresses,json=ipAddresses,proto3" json:"ip_addresses,omitempty"`
 	// Number of the VRF table the interface belongs to. Default: 0. Not used if unnumbered is
 	// set.
@@ -785,7 +785,8 @@ type Interface struct {
 	SetDhcpClient bool `protobuf:"varint,7,opt,name=set_dhcp_client,json=setDhcpClient,proto3" json:"set_dhcp_client,omitempty"`
 	// IPv6 autoconfiguration.
 	Ip6Nd *Interface_IP6ND `protobuf:"bytes,14,opt,name=ip6_nd,json=ip6Nd,proto3" json:"ip6_nd,omitempty"`
-	// Largest packet in bytes, 0 to 9216. 0: the agent's default, or else VPP's, which is 9216.
+	// Largest packet in bytes. 0: the agent's default, or else VPP's. VPP decides which other
+	// values it accepts; the option below is not enforced.
 	Mtu uint32 `protobuf:"varint,8,opt,name=mtu,proto3" json:"mtu,omitempty"`
 	// Use the addresses of another interface.
 	Unnumbered *Interface_Unnumbered `protobuf:"bytes,9,opt,name=unnumbered,proto3" json:"unnumbered,omitempty"`
@@ -1372,7 +1373,7 @@ type VxlanLink struct {
 	// Number of the virtual network, 0 to 16777215.
 	Vni uint32 `protobuf:"varint,3,opt,name=vni,proto3" json:"vni,omitempty"`
 	// Logical name of the interface that leads to the multicast group. Mandatory if dst_address
-	// is one.
+	// is one, ignored otherwise.
 	Multicast string `protobuf:"bytes,4,opt,name=multicast,proto3" json:"multicast,omitempty"`
 	// Use VXLAN-GPE, which carries more than Ethernet. Default: VXLAN.
 	Gpe           *VxlanLink_Gpe `protobuf:"bytes,5,opt,name=gpe,proto3" json:"gpe,omitempty"`
@@ -2031,7 +2032,7 @@ type GtpuLink struct {
 	// Address of the other end, or of a multicast group. Mandatory.
 	DstAddr string `protobuf:"bytes,2,opt,name=dst_addr,json=dstAddr,proto3" json:"dst_addr,omitempty"`
 	// Logical name of the interface that leads to the multicast group. Mandatory if dst_addr is
-	// one.
+	// one, ignored otherwise.
 	Multicast string `protobuf:"bytes,3,opt,name=multicast,proto3" json:"multicast,omitempty"`
 	// Number of the tunnel (TEID) at this end.
 	Teid uint32 `protobuf:"varint,4,opt,name=teid,proto3" json:"teid,omitempty"`

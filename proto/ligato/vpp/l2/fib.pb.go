@@ -81,7 +81,8 @@ type FIBEntry struct {
 	BridgeDomain string `protobuf:"bytes,2,opt,name=bridge_domain,json=bridgeDomain,proto3" json:"bridge_domain,omitempty"`
 	// What becomes of the frames.
 	Action FIBEntry_Action `protobuf:"varint,3,opt,name=action,proto3,enum=ligato.vpp.l2.FIBEntry_Action" json:"action,omitempty"`
-	// Logical name of the interface frames leave by, one of the domain. Mandatory for FORWARD.
+	// Logical name of the interface frames leave by, one of the domain. Mandatory for FORWARD,
+	// ignored by DROP.
 	OutgoingInterface string `protobuf:"bytes,4,opt,name=outgoing_interface,json=outgoingInterface,proto3" json:"outgoing_interface,omitempty"`
 	// Whether learning may not move the address to another interface.
 	StaticConfig bool `protobuf:"varint,5,opt,name=static_config,json=staticConfig,proto3" json:"static_config,omitempty"`

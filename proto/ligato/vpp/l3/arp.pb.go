@@ -29,7 +29,8 @@ type ARPEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Logical name of the interface the neighbour is behind. Mandatory, part of the key.
 	Interface string `protobuf:"bytes,1,opt,name=interface,proto3" json:"interface,omitempty"`
-	// Address of the neighbour, without prefix length. Mandatory, part of the key as written.
+	// Address of the neighbour. A prefix length is ignored. Mandatory, part of the key as
+	// written.
 	IpAddress string `protobuf:"bytes,2,opt,name=ip_address,json=ipAddress,proto3" json:"ip_address,omitempty"`
 	// MAC address of the neighbour. Mandatory.
 	PhysAddress string `protobuf:"bytes,3,opt,name=phys_address,json=physAddress,proto3" json:"phys_address,omitempty"`

@@ -87,17 +87,17 @@ type Route struct {
 	// Destination network, such as "10.2.0.0/16", with no bits set below the prefix length.
 	// Mandatory, part of the key.
 	DstNetwork string `protobuf:"bytes,3,opt,name=dst_network,json=dstNetwork,proto3" json:"dst_network,omitempty"`
-	// Address of the next hop. Default: none, the destination is on the link. Part of the key if
-	// set.
+	// Address of the next hop, also one of IPv6 to an IPv4 network. A prefix length is ignored.
+	// Default: none, the destination is on the link. Part of the key if set, as written.
 	NextHopAddr string `protobuf:"bytes,4,opt,name=next_hop_addr,json=nextHopAddr,proto3" json:"next_hop_addr,omitempty"`
 	// Logical name of the interface packets leave by. Default: the one that leads to the next
-	// hop. Part of the key if set.
+	// hop. Ignored by type DROP. Part of the key if set.
 	OutgoingInterface string `protobuf:"bytes,5,opt,name=outgoing_interface,json=outgoingInterface,proto3" json:"outgoing_interface,omitempty"`
 	// Share of packets among paths with the same preference. Default: 1.
 	Weight uint32 `protobuf:"varint,6,opt,name=weight,proto3" json:"weight,omitempty"`
 	// Lower wins. Default: 0.
 	Preference uint32 `protobuf:"varint,7,opt,name=preference,proto3" json:"preference,omitempty"`
-	// Number of the VRF table where INTER_VRF goes on.
+	// Number of the VRF table where INTER_VRF goes on. Ignored by the other types.
 	ViaVrfId      uint32 `protobuf:"varint,8,opt,name=via_vrf_id,json=viaVrfId,proto3" json:"via_vrf_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
