@@ -8,10 +8,11 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 // The kernel's probes find a host that is gone and cost an idle agent nothing. What they
@@ -30,7 +31,7 @@ type client struct {
 	base *api.Config
 	// lists is for listings. It has one connection, and the library others.
 	lists *http.Client
-	heard atomic.Int64 // when a byte of a listing came last, in ns since the Unix epoch
+	heard kvdbsync.Pulse // bytes of listings
 }
 
 // newClient returns a client that nobody else uses. It does not connect.

@@ -40,7 +40,7 @@ func (w *watch) probe(ctx context.Context, stop context.CancelCauseFunc) {
 // hears tells that a probe failed for lack of time only, while a listing went on to
 // arrive: the line is slow, and the server lives.
 func (c *client) hears(since time.Time, err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) && c.heard.Load() > since.UnixNano()
+	return errors.Is(err, context.DeadlineExceeded) && c.heard.After(since)
 }
 
 func (c *client) leader(ctx context.Context) error {

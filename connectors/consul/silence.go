@@ -31,7 +31,7 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.late.Stop()
 	if n > 0 {
-		b.client.heard.Store(time.Now().UnixNano())
+		b.client.heard.Beat()
 	}
 	if cause := context.Cause(b.ctx); err != nil && cause != nil {
 		err = cause

@@ -10,23 +10,26 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// receive returns what the next response says, put together from the fragments
-// that etcd makes of a large one. etcd does not spread a revision over more than
-// one response.
+// receive returns the next response, put together from the fragments that etcd makes of a
+// large one, and calls hear with each of them. etcd does not spread a revision over more
+// than one response.
 func receive(stream interface {
 	Recv() (*pb.WatchResponse, error)
-}) (events []*mvccpb.Event, header *pb.ResponseHeader, err error) {
+}, hear func(*pb.WatchResponse)) (*pb.WatchResponse, error) {
+	var events []*mvccpb.Event
 	for {
 		r, err := stream.Recv()
 		if err != nil {
-			return nil, nil, rpctypes.Error(err)
+			return nil, rpctypes.Error(err)
 		}
+		hear(r)
 		if err := failure(r); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		events = append(events, r.Events...)
 		if !r.Fragment {
-			return events, r.Header, nil
+			r.Events = events
+			return r, nil
 		}
 	}
 }

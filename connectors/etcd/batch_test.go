@@ -57,14 +57,16 @@ func TestFragmentsArePutTogether(t *testing.T) {
 		{Header: &pb.ResponseHeader{Revision: 7}, Events: []*mvccpb.Event{put("c", "1", 7)}},
 		{Header: &pb.ResponseHeader{Revision: 8}},
 	}
-	events, header, err := receive(stream)
-	if err != nil || header.Revision != 7 || len(batches(events, 7)) != 1 || len(events) != 3 {
-		t.Errorf("%d events at %d, %v", len(events), header.Revision, err)
+	heard := 0
+	hear := func(*pb.WatchResponse) { heard++ }
+	r, err := receive(stream, hear)
+	if err != nil || r.Header.Revision != 7 || len(batches(r.Events, 7)) != 1 || len(r.Events) != 3 || heard != 3 {
+		t.Errorf("%+v of %d fragments, %v", r, heard, err)
 	}
-	if events, header, err := receive(stream); err != nil || header.Revision != 8 || len(events) != 0 {
-		t.Errorf("then %d events at %d, %v", len(events), header.Revision, err)
+	if r, err := receive(stream, hear); err != nil || r.Header.Revision != 8 || len(r.Events) != 0 {
+		t.Errorf("then %+v, %v", r, err)
 	}
-	if _, _, err := receive(stream); !errors.Is(err, io.EOF) {
+	if _, err := receive(stream, hear); !errors.Is(err, io.EOF) {
 		t.Errorf("at the end: %v", err)
 	}
 }
@@ -81,7 +83,7 @@ func TestEveryWayAServerEndsAWatchIsAnError(t *testing.T) {
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
-			if _, _, err := receive(&responses{end.last}); !errors.Is(err, end.want) {
+			if _, err := receive(&responses{end.last}, func(*pb.WatchResponse) {}); !errors.Is(err, end.want) {
 				t.Errorf("got %v, want %v", err, end.want)
 			}
 		})
@@ -101,7 +103,7 @@ func TestPosition(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if err := at.check(test.header); !errors.Is(err, test.want) {
+			if err := at.checkHeader(test.header); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 		})

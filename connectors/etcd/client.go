@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net"
 	"strings"
 	"time"
 
@@ -25,9 +24,15 @@ const (
 	grpcPingWithin = 3 * time.Second
 )
 
+// A client talks to a cluster by a line that is nobody else's.
+type client struct {
+	*clientv3.Client
+	line *line
+}
+
 // newClient returns a client that nobody else uses. With a password it has
 // authenticated; otherwise the first request connects.
-func newClient(ctx context.Context, cfg Config) (*clientv3.Client, error) {
+func newClient(ctx context.Context, cfg Config) (*client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("etcd configuration: %w", err)
 	}
@@ -39,7 +44,8 @@ func newClient(ctx context.Context, cfg Config) (*clientv3.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd configuration: %w", err)
 	}
-	client, err := clientv3.New(clientv3.Config{
+	l := &line{conns: map[*heardConn]bool{}}
+	c, err := clientv3.New(clientv3.Config{
 		Context:              ctx,
 		Endpoints:            cfg.endpoints(),
 		DialTimeout:          cfg.DialTimeout,
@@ -51,14 +57,14 @@ func newClient(ctx context.Context, cfg Config) (*clientv3.Client, error) {
 		MaxUnaryRetries:      2, // the second with a new token
 		Logger:               zap.NewNop(),
 		DialOptions: []grpc.DialOption{
-			grpc.WithContextDialer(dial),
+			grpc.WithContextDialer(l.dial),
 			grpc.WithChainUnaryInterceptor(failFast),
 		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to etcd at %s: %w", strings.Join(cfg.Endpoints, ","), err)
 	}
-	return client, nil
+	return &client{Client: c, line: l}, nil
 }
 
 // endpoints are those to connect to: insecure-transport overrules a URL.
@@ -71,18 +77,6 @@ func (c Config) endpoints() []string {
 		plain = append(plain, strings.Replace(e, "https://", "http://", 1))
 	}
 	return plain
-}
-
-// dial opens one connection, with the kernel's probes on.
-func dial(ctx context.Context, addr string) (net.Conn, error) {
-	network := "tcp"
-	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
-		network, addr = "unix", strings.TrimPrefix(path, "//")
-	}
-	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
-		Enable: true, Idle: tcpProbeAfter, Interval: tcpProbeEvery, Count: tcpProbes,
-	}}
-	return d.DialContext(ctx, network, addr)
 }
 
 // failFast makes a request fail with the reason when no endpoint can be reached,

@@ -18,8 +18,10 @@ type Config struct {
 	// of ETCD_ENDPOINTS or ETCDV3_ENDPOINTS, with commas between, or 127.0.0.1:2379.
 	Endpoints []string `yaml:"endpoints"`
 
-	DialTimeout      time.Duration `yaml:"dial-timeout"`      // to authenticate. Defaults to 1 s
-	OperationTimeout time.Duration `yaml:"operation-timeout"` // for one request. Defaults to 3 s
+	DialTimeout time.Duration `yaml:"dial-timeout"` // to authenticate. Defaults to 1 s
+	// OperationTimeout is how long nothing may come while an answer is due. A large answer
+	// may take longer. Defaults to 3 s.
+	OperationTimeout time.Duration `yaml:"operation-timeout"`
 
 	// Username and one source of a password, for a cluster with authentication.
 	// They default to ETCD_USERNAME and ETCD_PASSWORD. The file is read for each

@@ -12,6 +12,10 @@
 // restarted cluster from one that was restored from a backup and has since moved
 // on past our revision.
 //
+// A listing goes on where it was interrupted, at the same revision, if the same cluster
+// answers. A watch that says nothing is asked, on its own stream, how far the server has
+// come, since the rest of the connection may work without it.
+//
 // Each watch, and each session, has a client of its own, made from the configuration as it is then:
 // tokens, certificates and password files are never older than the watch.
 // Nothing is shared, no goroutine outlives the watch or the session's Close.
@@ -25,6 +29,8 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"sync/atomic"
+	"time"
 
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -39,16 +45,17 @@ var (
 	ErrClosed = errors.New("etcd ended the watch")
 )
 
-// A Connector watches one etcd cluster. It has no state: any number of watches
-// may run.
+// A Connector watches one etcd cluster. Any number of watches may run.
 type Connector struct {
-	cfg Config
-	log *slog.Logger
+	cfg      Config
+	log      *slog.Logger
+	askAfter time.Duration
+	answers  atomic.Bool // the servers tell a silent watch how far they have come
 }
 
 // New returns a Connector. It does not connect.
 func New(cfg Config, log *slog.Logger) *Connector {
-	return &Connector{cfg: cfg.withDefaults(), log: log}
+	return &Connector{cfg: cfg.withDefaults(), log: log, askAfter: askAfter}
 }
 
 // Watch implements kvdbsync.Connector. Keys are whole keys, as etcd has them.
@@ -65,7 +72,8 @@ func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync
 	if c.cfg.ExpandEnv {
 		emit = expanding(emit)
 	}
-	w := watch{client: client, timeout: c.cfg.OperationTimeout, prefix: prefix, emit: emit}
+	w := watch{client: client, log: c.log, timeout: c.cfg.OperationTimeout, alone: true, prefix: prefix, emit: emit}
+	w.vigil = vigil{after: c.askAfter, timeout: c.cfg.OperationTimeout, answers: &c.answers}
 	if err := w.list(ctx); err != nil {
 		return err
 	}

@@ -1,9 +1,13 @@
 package etcd
 
 import (
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
 func TestNextPage(t *testing.T) {
@@ -24,5 +28,40 @@ func TestNextPage(t *testing.T) {
 		if got := nextPage(page); got != tt.want {
 			t.Errorf("after %d pairs of %d bytes %d, want %d", tt.pairs, tt.bytes, got, tt.want)
 		}
+	}
+}
+
+// A silence halves the pages, and whatever a listing can survive does not end it unless it
+// comes too often in a row.
+func TestInterruptedListing(t *testing.T) {
+	quiet := fmt.Errorf("page: %w", &silence{time.Second})
+	for name, test := range map[string]struct {
+		err      error
+		hasPages bool
+		times    int // that the listing goes on
+		size     int64
+	}{
+		"silence at first":            {quiet, false, mostFirstTries, firstPage >> (mostFirstTries + 1)},
+		"silence later":               {quiet, true, mostTries, firstPage >> (mostTries + 1)},
+		"unreachable at first":        {rpctypes.ErrNoLeader, false, 0, firstPage},
+		"unreachable later":           {rpctypes.ErrNoLeader, true, mostTries, firstPage},
+		"compacted":                   {rpctypes.ErrCompacted, true, 0, firstPage},
+		"another cluster":             {ErrOtherCluster, true, 0, firstPage},
+		"something that nobody knows": {errors.New("what"), true, 0, firstPage},
+	} {
+		p := newPager()
+		times := 0
+		for p.interrupted(test.err, test.hasPages) {
+			times++
+		}
+		if times != test.times || p.size != test.size {
+			t.Errorf("%s: went on %d times, then asks for %d; want %d, %d", name, times, p.size, test.times, test.size)
+		}
+	}
+	p := newPager()
+	p.interrupted(quiet, true)
+	p.got([]*mvccpb.KeyValue{{Key: []byte("k")}})
+	if p.size != firstPage/2 || p.tries != 0 {
+		t.Errorf("after a page that came it asks for %d, after %d tries; want %d, 0", p.size, p.tries, firstPage/2)
 	}
 }

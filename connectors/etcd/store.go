@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ import (
 // called at the same time. It reconnects by itself, and authenticates again when
 // its token has run out.
 type Client struct {
-	client  *clientv3.Client
+	client  *client
 	timeout time.Duration
 }
 
@@ -46,11 +47,11 @@ func (c *Client) Close() error {
 
 // Get implements kvdbsync.Store.
 func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
+	ctx, end := c.client.line.bounded(ctx, c.timeout)
+	defer end()
 	answer, err := c.client.Get(ctx, key)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s in etcd: %w", key, err)
+		return nil, fmt.Errorf("reading %s in etcd: %w", key, because(ctx, err))
 	}
 	if len(answer.Kvs) == 0 {
 		return nil, fmt.Errorf("%s: %w", key, kvdbsync.ErrNotFound)
@@ -61,7 +62,7 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 // List implements kvdbsync.Store.
 func (c *Client) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
 	var pairs []kvdbsync.Pair
-	w := watch{client: c.client, timeout: c.timeout, prefix: prefix, emit: func(b kvdbsync.Batch) error {
+	w := watch{client: c.client, log: slog.New(slog.DiscardHandler), timeout: c.timeout, prefix: prefix, emit: func(b kvdbsync.Batch) error {
 		for _, e := range b.Events {
 			pairs = append(pairs, kvdbsync.Pair{Key: e.Key, Value: e.Value})
 		}
@@ -80,11 +81,11 @@ func (c *Client) Put(ctx context.Context, key string, value []byte) error {
 
 // Delete implements kvdbsync.Store.
 func (c *Client) Delete(ctx context.Context, key string) (existed bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
+	ctx, end := c.client.line.bounded(ctx, c.timeout)
+	defer end()
 	answer, err := c.client.Delete(ctx, key)
 	if err != nil {
-		return false, fmt.Errorf("deleting %s in etcd: %w", key, err)
+		return false, fmt.Errorf("deleting %s in etcd: %w", key, because(ctx, err))
 	}
 	return answer.Deleted > 0, nil
 }
@@ -115,11 +116,11 @@ func (c *Client) change(ctx context.Context, changes []kvdbsync.Pair, lease clie
 			ops[i] = clientv3.OpPut(p.Key, string(p.Value), clientv3.WithLease(lease))
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
+	ctx, end := c.client.line.bounded(ctx, c.timeout)
+	defer end()
 	answer, err := c.client.Txn(ctx).If(conditions...).Then(ops...).Commit()
 	if err != nil {
-		return false, refused(changes, err)
+		return false, refused(changes, because(ctx, err))
 	}
 	return answer.Succeeded, nil
 }

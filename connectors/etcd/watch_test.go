@@ -262,6 +262,107 @@ func TestSilenceIsNoticed(t *testing.T) {
 	}
 }
 
+// A load balancer holds the watch and has lost it on its other side. It answers gRPC's pings
+// itself, and all other calls work.
+func TestOneSilentWatch(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	line := testkit.StartGRPCProxy(t, s.etcd.Addr)
+	c := etcd.New(etcd.Config{Endpoints: []string{line.Addr}, OperationTimeout: 500 * time.Millisecond}, slog.New(slog.DiscardHandler))
+	c.AskAfter(50 * time.Millisecond)
+	s.put(root+"a", "1")
+	m := follow(t, c)
+	m.Await("a", "1")
+	s.put(root+"a", "2")
+	m.Await("a", "2")
+	line.AwaitHeard(t, watchMethod, 3) // created, the change, and the answer to a question
+	if n := line.Silence(watchMethod); n != 1 {
+		t.Fatalf("%d watches are silent, want 1", n)
+	}
+	s.put(root+"a", "3")
+	if err := m.AwaitLost(conformance.Any); !errors.Is(err, etcd.ErrSilent) {
+		t.Errorf("lost for %v, want %v", err, etcd.ErrSilent)
+	}
+	m.Await("a", "3")
+}
+
+const watchMethod = "/etcdserverpb.Watch/Watch"
+
+// fill puts n keys with values of some bytes, and returns them as Await wants them.
+func (s *server) fill(n, bytes int) (pairs []string) {
+	s.t.Helper()
+	value := strings.Repeat("x", bytes)
+	for i := range n / 100 {
+		var group []kvdbsync.Event
+		for j := range 100 {
+			key := fmt.Sprintf("k%05d", 100*i+j)
+			group = append(group, kvdbsync.Event{Key: root + key, Value: []byte(value)})
+			pairs = append(pairs, key, value)
+		}
+		s.txn(group)
+	}
+	return pairs
+}
+
+// One page takes many times what a request may take.
+func TestSlowLine(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	pairs := s.fill(500, 1000)
+	s.line.Slow(400 << 10)
+	cfg := etcd.Config{Endpoints: []string{s.line.Addr}, OperationTimeout: 400 * time.Millisecond}
+	m := follow(t, etcd.New(cfg, slog.New(slog.DiscardHandler)))
+	m.Await(pairs...)
+	listed, err := s.dial(cfg).List(s.ctx(), root)
+	if err != nil || len(listed) != len(pairs)/2 {
+		t.Errorf("by hand %d pairs, %v", len(listed), err)
+	}
+	s.line.Slow(0)
+}
+
+// The connection breaks, or falls silent, while pages are read: the listing goes on where
+// it was, at the same revision, and reads no key twice.
+func TestInterruptedListingGoesOn(t *testing.T) {
+	t.Parallel()
+	e := testkit.StartEtcd(t, testkit.EtcdOptions{})
+	for name, interrupt := range map[string]func(*server){
+		"reset":             func(s *server) { s.line.Set(testkit.Reset); s.line.Set(testkit.Pass) },
+		"silent connection": func(s *server) { s.line.Silence("") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := join(t, e)
+			s.fill(2500, 1000)
+			cfg := etcd.Config{Endpoints: []string{s.line.Addr}, OperationTimeout: 300 * time.Millisecond}
+			seen := map[string]int{}
+			pages := 0
+			for b, err := range etcd.New(cfg, slog.New(slog.DiscardHandler)).Watch(s.ctx(), root) {
+				if err != nil {
+					t.Fatalf("after %d pages: %v", pages, err)
+				}
+				if pages++; pages == 1 {
+					s.put(root+"later", "1") // of a later revision
+					interrupt(s)
+				}
+				for _, e := range b.Events {
+					seen[e.Key]++
+				}
+				if b.Synced {
+					break
+				}
+			}
+			if len(seen) != 2500 || pages < 2 {
+				t.Errorf("%d keys on %d pages, want 2500 on several", len(seen), pages)
+			}
+			for key, times := range seen {
+				if times != 1 {
+					t.Fatalf("%s came %d times", key, times)
+				}
+			}
+			s.delete(root + "later")
+		})
+	}
+}
+
 func TestDeadEndpointBesideALivingOne(t *testing.T) {
 	s := start(t)
 	s.put(root+"a", "1")

@@ -1,0 +1,195 @@
+package testkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+)
+
+// A GRPCProxy is a gRPC line to a server, such as a load balancer or a sidecar. It ends
+// the HTTP/2 connections of its clients, so it answers their pings itself. It hands on each
+// call as a call of its own, and a test can silence the calls that are open.
+type GRPCProxy struct {
+	Addr string // host:port to connect to
+
+	far *grpc.ClientConn
+
+	mu    sync.Mutex // guards calls and said
+	calls map[*call]bool
+	said  map[string]int // messages that the server has said, by method
+}
+
+// A call is one that is open.
+type call struct {
+	method string
+	silent bool // guarded by the mutex of the proxy
+}
+
+// StartGRPCProxy opens a line to target, a host:port without TLS. The test closes it.
+func StartGRPCProxy(t testing.TB, target string) *GRPCProxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("listening for the gRPC proxy: %v", err)
+	}
+	far, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(frames{}), grpc.MaxCallRecvMsgSize(1<<30)))
+	if err != nil {
+		t.Fatalf("gRPC proxy to %s: %v", target, err)
+	}
+	p := &GRPCProxy{Addr: l.Addr().String(), far: far, calls: map[*call]bool{}, said: map[string]int{}}
+	server := grpc.NewServer(grpc.ForceServerCodec(frames{}), grpc.MaxRecvMsgSize(1<<30), grpc.UnknownServiceHandler(p.handle),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(l) })
+	t.Cleanup(func() {
+		server.Stop()
+		far.Close()
+		serving.Wait()
+	})
+	return p
+}
+
+// Silence silences, for good, the calls of a method that are open, and returns how many
+// these are. Neither side hears of the other any more. Later calls are not silent.
+func (p *GRPCProxy) Silence(method string) (silenced int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.calls {
+		if c.method == method {
+			c.silent = true
+			silenced++
+		}
+	}
+	return silenced
+}
+
+func (p *GRPCProxy) begin(method string) (c *call, end func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c = &call{method: method}
+	p.calls[c] = true
+	return c, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.calls, c)
+	}
+}
+
+func (p *GRPCProxy) count(c *call) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.said[c.method]++
+}
+
+// AwaitHeard waits until n messages that the server has said in calls of a method have
+// been handed on.
+func (p *GRPCProxy) AwaitHeard(t testing.TB, method string, n int) {
+	t.Helper()
+	said := func() int {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.said[method]
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(startTime); said() < n; {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("%d messages of %s were handed on, want %d", said(), method, n)
+		}
+	}
+}
+
+func (p *GRPCProxy) isSilent(c *call) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return c.silent
+}
+
+// handle is one call.
+func (p *GRPCProxy) handle(_ any, near grpc.ServerStream) error {
+	method, _ := grpc.Method(near.Context())
+	c, end := p.begin(method)
+	defer end()
+	about, _ := metadata.FromIncomingContext(near.Context())
+	ctx, cancel := context.WithCancel(metadata.NewOutgoingContext(near.Context(), about.Copy()))
+	defer cancel()
+	far, err := p.far.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
+	if err != nil {
+		return err
+	}
+	go func() {
+		for {
+			var f frame
+			if near.RecvMsg(&f) != nil {
+				_ = far.CloseSend()
+				return
+			}
+			if !p.isSilent(c) && far.SendMsg(&f) != nil {
+				return
+			}
+		}
+	}()
+	err = p.answer(c, near, far)
+	if p.isSilent(c) {
+		<-near.Context().Done()
+	}
+	return err
+}
+
+// answer hands on what the server says, until it has ended the call.
+func (p *GRPCProxy) answer(c *call, near grpc.ServerStream, far grpc.ClientStream) error {
+	for {
+		var f frame
+		if err := far.RecvMsg(&f); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		if p.isSilent(c) {
+			continue
+		}
+		if err := near.SendMsg(&f); err != nil {
+			return err
+		}
+		p.count(c)
+	}
+}
+
+// A frame is a message that nobody has looked into.
+type frame []byte
+
+// frames is the codec of messages that stay as they are.
+type frames struct{}
+
+func (frames) Name() string { return "frames" }
+
+func (frames) Marshal(v any) ([]byte, error) {
+	f, ok := v.(*frame)
+	if !ok {
+		return nil, fmt.Errorf("message is a %T; only frames are carried", v)
+	}
+	return *f, nil
+}
+
+func (frames) Unmarshal(data []byte, v any) error {
+	f, ok := v.(*frame)
+	if !ok {
+		return fmt.Errorf("message is a %T; only frames are carried", v)
+	}
+	*f = append(frame{}, data...)
+	return nil
+}
