@@ -36,6 +36,7 @@ type Health struct {
 	Since    time.Time // when it became synced; otherwise since when it is not
 	Rev      int64     // the store's revision; 0 where it has none
 	Keys     int       // that the store holds
+	Listed   int       // events of the listing under way, which are its keys so far; 0 unless State is Syncing
 	Problems int       // faults of the store's content that belong to no key
 	Failures int       // attempts that failed since the store was synced
 	Err      error     // why the store is not synced; nil when it is
@@ -90,6 +91,9 @@ func (h *health) yielded(b Batch) {
 	if b.Synced {
 		h.now.Listings++
 	}
+	if h.now.State == Syncing {
+		h.now.Listed += len(b.Events)
+	}
 }
 
 func (h *health) listing() {
@@ -103,6 +107,7 @@ func (h *health) synced() {
 	defer h.mu.Unlock()
 	h.was = true
 	h.now.State, h.now.Since, h.now.Failures, h.now.Err = Synced, time.Now(), 0, nil
+	h.now.Listed = 0
 }
 
 // lost tells whether this is news: the first failure, or another one than before.
@@ -110,6 +115,7 @@ func (h *health) lost(err error) (news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now.LastErr, h.now.LastErrAt = err, time.Now()
+	h.now.Listed = 0
 	if h.now.State == Synced {
 		h.now.Since = h.now.LastErrAt
 		h.now.Gaps++

@@ -1,7 +1,9 @@
 package kvdbsync_test
 
 import (
+	"context"
 	"errors"
+	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +39,60 @@ func TestHealthTellsWhatWaits(t *testing.T) {
 		expect(t, s, "a=3 b=2")
 		expectWaiting(0, 0, 2*time.Second)
 	})
+}
+
+// While a store is listed, page by page, its source tells how far that has come.
+func TestHealthTellsHowFarAListingHasCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pages := make(chan kvdbsync.Batch)
+		cut := errors.New("cut")
+		s := run(t, kvdbsync.Options{AntiEntropy: -1, Connector: watching(func(yield func(kvdbsync.Batch, error) bool) {
+			for b := range pages {
+				if b.Rev < 0 {
+					yield(kvdbsync.Batch{}, cut)
+					return
+				}
+				if !yield(b, nil) {
+					return
+				}
+			}
+		})})
+		page := func(rev int64, synced bool, keys ...string) {
+			b := kvdbsync.Batch{Rev: rev, Synced: synced}
+			for _, key := range keys {
+				b.Events = append(b.Events, put(key, "1"))
+			}
+			pages <- b
+			synctest.Wait()
+		}
+		expect := func(state kvdbsync.State, listed, keys int) {
+			t.Helper()
+			if h := s.Health(); h.State != state || h.Listed != listed || h.Keys != keys {
+				t.Errorf("%v, %d listed, %d keys; want %v, %d, %d", h.State, h.Listed, h.Keys, state, listed, keys)
+			}
+		}
+		defer close(pages)
+		page(1, false, "a", "b")
+		expect(kvdbsync.Syncing, 2, 0)
+		page(1, false, "c")
+		expect(kvdbsync.Syncing, 3, 0)
+		pages <- kvdbsync.Batch{Rev: -1}
+		synctest.Wait()
+		expect(kvdbsync.Connecting, 0, 0)
+		page(1, false, "a")
+		expect(kvdbsync.Syncing, 1, 0)
+		page(1, true, "b")
+		expect(kvdbsync.Synced, 0, 2)
+		page(2, false, "c")
+		expect(kvdbsync.Synced, 0, 3)
+	})
+}
+
+// watching is a connector whose watches are f.
+type watching func(yield func(kvdbsync.Batch, error) bool)
+
+func (f watching) Watch(context.Context, string) iter.Seq2[kvdbsync.Batch, error] {
+	return iter.Seq2[kvdbsync.Batch, error](f)
 }
 
 func TestHealthCounts(t *testing.T) {

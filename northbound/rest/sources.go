@@ -42,7 +42,7 @@ func (h *handler) sources(w http.ResponseWriter, r *http.Request, q query) error
 
 func sourceOf(h orchestrator.Health) wire.Source {
 	return wire.Source{
-		Name: h.Source, Priority: h.Priority, State: h.State.String(), Since: h.Since, Complete: h.Complete, Revision: h.Rev, Keys: h.Keys,
+		Name: h.Source, Priority: h.Priority, State: h.State.String(), Since: h.Since, Complete: h.Complete, Revision: h.Rev, Keys: h.Keys, Listed: h.Listed,
 		Refused: h.Refused, Remembered: h.Remembered, Doubted: h.Doubted, Problems: h.Problems, Faults: h.Faults,
 		Error: text(h.Err), Failures: h.Failures, LastError: text(h.LastErr), LastErrorAt: h.LastErrAt,
 		Waiting: h.Waiting, Lag: h.Lag,

@@ -13,7 +13,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// knownSources are two stores, one of which is not there.
+// knownSources are three stores: one is synced, one is not there, one is being listed.
 type knownSources struct{ since time.Time }
 
 func (s knownSources) Health() []orchestrator.Health {
@@ -21,6 +21,7 @@ func (s knownSources) Health() []orchestrator.Health {
 	return []orchestrator.Health{
 		{Health: kvdbsync.Health{Source: "filedb", State: kvdbsync.Synced, Since: s.since, Keys: 3, Problems: 1}, Priority: 20, Complete: true, Refused: 1, Faults: []string{"lan.yaml:3: no mapping"}},
 		{Health: kvdbsync.Health{Source: "etcd", State: kvdbsync.Lost, Since: s.since.Add(time.Hour), Rev: 712, Keys: 2, Failures: 7, Err: refused, LastErr: refused, LastErrAt: s.since.Add(2 * time.Hour)}, Priority: 10, Remembered: 2},
+		{Health: kvdbsync.Health{Source: "redis", State: kvdbsync.Syncing, Since: s.since, Listed: 4000}, Priority: 5},
 	}
 }
 

@@ -11,6 +11,7 @@ type Source struct {
 	Complete bool  // it has shown all that it has, at least once
 	Revision int64 `json:",omitempty"` // of the store
 	Keys     int   // that the store holds
+	Listed   int   `json:",omitempty"` // keys of the listing under way that have come so far, while State is syncing
 
 	Refused    int      `json:",omitempty"` // keys whose newest value is not followed
 	Remembered int      `json:",omitempty"` // keys of an earlier run, until the store is there

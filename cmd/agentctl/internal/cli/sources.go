@@ -62,13 +62,21 @@ func sourcesTable(out io.Writer, sources []wire.Source) error {
 		if !s.Since.IsZero() {
 			since = short(time.Since(s.Since)) + " ago"
 		}
-		t.row(s.Name, strconv.Itoa(s.Priority), s.State, since, strconv.Itoa(s.Keys),
+		t.row(s.Name, strconv.Itoa(s.Priority), sourceState(s), since, strconv.Itoa(s.Keys),
 			count(s.Refused), count(s.Remembered), count(s.Doubted), count(s.Problems), s.Error)
 	}
 	if err := t.end(); err != nil {
 		return err
 	}
 	return faults(out, sources)
+}
+
+// sourceState is the state, with how far a listing has come.
+func sourceState(s wire.Source) string {
+	if s.Listed == 0 {
+		return s.State
+	}
+	return fmt.Sprintf("%s, %d keys so far", s.State, s.Listed)
 }
 
 // faults prints what is wrong in each source with more than a key.

@@ -10,7 +10,8 @@ import (
 	"github.com/keyplane/keyplane/orchestrator"
 )
 
-// twoSources have what the scripts show: one store that is there, one that is not.
+// twoSources have what the scripts show: one store that is there, one that is not, and a
+// third that is being listed and has shown nothing that counts yet.
 type twoSources struct{}
 
 func (twoSources) Health() []orchestrator.Health {
@@ -18,6 +19,7 @@ func (twoSources) Health() []orchestrator.Health {
 		{Health: kvdbsync.Health{Source: "filedb", State: kvdbsync.Synced, Keys: 3, Problems: 2}, Priority: 20, Complete: true, Refused: 1,
 			Faults: []string{"lan.yaml:2: unknown field \"interfces\": did you mean interfaces?"}},
 		{Health: kvdbsync.Health{Source: "etcd", State: kvdbsync.Connecting, Err: errors.New("connection refused")}, Priority: 10, Remembered: 1},
+		{Health: kvdbsync.Health{Source: "redis", State: kvdbsync.Syncing, Listed: 4000}, Priority: 5},
 	}
 }
 
