@@ -66,7 +66,8 @@
 //	    +--- Unwant: Delete ------------------------------------+
 //	         (REMOVED, as Watch says)
 //
-//	RETRYING       a verb failed; it is called again after a back-off, or when the value is declared anew
+//	RETRYING       a verb failed; it is called again after a back-off, or when the value is declared anew;
+//	               or somebody else removes it again and again (ErrContested)
 //	FAILED         a verb failed; it is called again when the value is declared anew or somebody says Retry or TryAgain
 //	INVALID        Validate refuses what is wanted; what was valid before may stand. Or another
 //	               value has what it claims: then nothing stands

@@ -135,7 +135,7 @@ func (s *Scheduler) observed(ctx context.Context, seen []Observed) {
 	for _, o := range seen {
 		if o.Value == nil {
 			r.rec.Values = append(r.rec.Values, Change{Key: o.Key})
-			s.graph.Lost(o.Key)
+			s.vanish(o.Key)
 			continue
 		}
 		d := s.registry.of(o.Key)
@@ -152,6 +152,7 @@ func (s *Scheduler) observed(ctx context.Context, seen []Observed) {
 // any number of it. What the run itself has changed is shown in its end.
 func (s *Scheduler) notice(r *run) {
 	const obtained = kvscheduler.ValueState_OBTAINED
+	s.contain(r)
 	for n := range s.graph.Changed(r.known) {
 		old := s.board.at(n.Slot)
 		state := s.publish(r.rec.Start, n, old)

@@ -69,12 +69,12 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, d *descriptor, fresh [
 	}
 	slices.Sort(lost)
 	for _, key := range lost {
-		s.graph.Lost(key)
+		s.vanish(key)
 		d.index.drop(d.nameIn(key))
 	}
 	for _, it := range items {
 		if r.verbose {
-			s.log.Info("read back", "descriptor", d.name, "key", it.key, "ours", !it.foreign, "value", messageText(it.value))
+			s.log.Info("read back", "descriptor", d.name, "key", it.key, "foreign", it.foreign, "value", messageText(it.value))
 		}
 		s.graph.Found(s.valueOf(d, it, coming()[it.key]), it.meta, it.foreign)
 		d.remember(s.graph.Node(it.key)) // for those that retrieve after d

@@ -26,6 +26,14 @@ type retry struct {
 
 func (rs *retries) has(key string) bool { return rs.byKey[key] != nil }
 
+// put plans a retry instead of the one that the key has.
+func (rs *retries) put(key string, r *retry) {
+	if len(rs.byKey) == 0 || r.due.Before(rs.next) {
+		rs.next = r.due
+	}
+	rs.byKey[key] = r
+}
+
 func (rs *retries) drop(key string) { delete(rs.byKey, key) }
 
 // wait is the time until a retry may be due.
@@ -71,10 +79,7 @@ func (s *Scheduler) scheduleRetry(r *run, key string, err error) {
 	delay := p.delay(next.attempt)
 	next.delay = delay
 	next.due = time.Now().Add(delay + time.Duration(r.jitter*float64(delay)))
-	if len(s.retries.byKey) == 0 || next.due.Before(s.retries.next) {
-		s.retries.next = next.due
-	}
-	s.retries.byKey[key] = next
+	s.retries.put(key, next)
 }
 
 // retryDue tries again what is due.

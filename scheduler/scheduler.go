@@ -61,6 +61,9 @@ type Scheduler struct {
 	graph   *graph.Graph
 	seq     uint64
 	retries retries
+	// vanished are the keys that were found gone by the run under way.
+	vanished []string
+	contests contests
 	// completed are the runs that the memory is still to be told of: who waits for one
 	// does not wait for that.
 	completed []*run

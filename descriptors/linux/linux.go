@@ -183,12 +183,25 @@ const mostLogged = 10
 
 // lost tells the scheduler what somebody else has taken away.
 func (p *Plugin) lost(keys []string) {
-	p.log.Info("somebody removed what is ours: putting it back", "count", len(keys), "keys", keys[:min(len(keys), mostLogged)])
+	if declared := p.declared(keys); len(declared) > 0 {
+		p.log.Info("somebody removed what is declared: putting it back", "count", len(declared), "keys", declared[:min(len(declared), mostLogged)])
+	}
 	seen := make([]scheduler.Observed, len(keys))
 	for i, key := range keys {
 		seen[i].Key = key
 	}
 	p.sched.Observe(seen...)
+}
+
+// declared are those keys whose values somebody declares. Others are leftovers, or belong to
+// links that others made.
+func (p *Plugin) declared(keys []string) (out []string) {
+	for _, key := range keys {
+		if st, known := p.sched.Status(key); known && st.Want != nil {
+			out = append(out, key)
+		}
+	}
+	return out
 }
 
 func (p *Plugin) refresh() { p.sched.Refresh(p.names...) }

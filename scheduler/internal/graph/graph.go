@@ -227,6 +227,18 @@ func (g *Graph) Lost(key string) {
 	g.forfeit(n)
 }
 
+// Hold has what is wanted under key, and does not stand, rest as failed with err until it is
+// retried or changed.
+func (g *Graph) Hold(key string, err error) {
+	n := g.nodes[key]
+	if n == nil || n.want == nil || n.have != nil || n.busy {
+		return
+	}
+	g.save(n)
+	n.err, n.rest = err, true
+	g.touch(n)
+}
+
 // foundDerived brings what stands of n's derived values in line with v's.
 func (g *Graph) foundDerived(n *Node, v *Value) {
 	found := make(map[string]bool, len(v.Derived))

@@ -1,0 +1,88 @@
+package scheduler_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// Two controllers that undo each other's work do not burn the machine: what the other one
+// removes at once is created with pauses, the log says so once, and so does Explain.
+func TestWhatIsRemovedAgainAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		var created atomic.Int32
+		plain(t, s, func(string) error { created.Add(1); return nil })
+		defer begin(t, s)()
+		change := interfacesNamed(t, s, 1)
+		key := change[0].Key
+		mustCommit(t, s, scheduler.Txn{Changes: change})
+
+		end := time.After(time.Hour)
+		for other := true; other; {
+			s.Observe(scheduler.Observed{Key: key}) // the other controller has removed it
+			synctest.Wait()
+			if st, _ := s.Status(key); st.State == kvscheduler.ValueState_CONFIGURED {
+				if created.Load() > 100 {
+					t.Fatal("created again without end")
+				}
+				continue // it was created at once
+			}
+			seen := created.Load()
+			if text := s.Explain(key).Text; !strings.Contains(text, "RETRYING") || !strings.Contains(text, "somebody else removes it again and again") {
+				t.Fatalf("explained as %q", text)
+			}
+			for created.Load() == seen && other {
+				select {
+				case <-end:
+					other = false
+				case <-time.After(time.Second):
+				}
+			}
+		}
+		if n := created.Load(); n < 30 || n > 80 {
+			t.Errorf("created %d times in an hour: want one a minute in the end", n)
+		}
+		if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), key) {
+			t.Errorf("%d warnings, want one:\n%s", n, &log)
+		}
+		<-time.After(2 * time.Minute) // the other controller has ended
+		if st, _ := s.Status(key); st.State != kvscheduler.ValueState_CONFIGURED {
+			t.Errorf("%v in the end: %v", st.State, st.Err)
+		}
+	})
+}
+
+// While the scheduler is paused nothing is done; what came meanwhile follows.
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		var created atomic.Int32
+		plain(t, s, func(string) error { created.Add(1); return nil })
+		end := begin(t, s)
+		release := s.Pause(t.Context())
+		committed := make(chan error, 1)
+		go func() {
+			_, err := s.Commit(t.Context(), scheduler.Txn{Changes: interfacesNamed(t, s, 1)})
+			committed <- err
+		}()
+		<-time.After(time.Hour)
+		if n := created.Load(); n != 0 {
+			t.Errorf("%d verbs while paused", n)
+		}
+		release()
+		must(t, <-committed)
+		release()
+		s.Pause(t.Context())
+		end()                // also while it is paused
+		s.Pause(t.Context()) // nothing is left to be paused
+	})
+}
