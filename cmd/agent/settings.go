@@ -56,7 +56,7 @@ func (s *settings) sections() []section {
 			{"on-exit", "leave|remove", "what happens to the network when the agent is told to stop", choice(&s.OnExit, "leave", "remove")},
 		}},
 		{"Where it is declared (a store is used if its file is there; one is enough)", []entry{
-			{"config-dir", "FOLDER", "where the configuration files below are, unless they are paths", text(&s.ConfigDir, ".")},
+			{"config-dir", "FOLDER", "where the configuration files below are; a FILE with a slash is a path of its own", text(&s.ConfigDir, ".")},
 			{"etcd-config", "FILE", "etcd: endpoints, TLS, user", text(&s.EtcdConfig, "etcd.conf")},
 			{"redis-config", "FILE", "Redis: a server, Sentinels or a Cluster, TLS, user", text(&s.RedisConfig, "redis.conf")},
 			{"consul-config", "FILE", "Consul: address, ACL token, TLS", text(&s.ConsulConfig, "consul.conf")},

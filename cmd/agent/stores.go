@@ -14,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/connectors/filedb"
 	"github.com/keyplane/keyplane/connectors/initfile"
 	"github.com/keyplane/keyplane/connectors/redis"
+	"github.com/keyplane/keyplane/internal/config"
 	"github.com/keyplane/keyplane/internal/owner"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/orchestrator"
@@ -54,6 +55,7 @@ type opener struct {
 	log  *slog.Logger
 	// load reads the configuration, and tells whether there is one.
 	load func(into any) (bool, error)
+	dir  string // of configuration files
 }
 
 func openBolt(o opener) (kvdbsync.Connector, error) {
@@ -108,6 +110,9 @@ func openInitfile(o opener) (kvdbsync.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
+	if path, found := config.Find(cfg.Path, o.dir); found {
+		cfg.Path = path
+	}
 	file, err := initfile.New(cfg, o.root)
 	if errors.Is(err, initfile.ErrNone) {
 		if found {
@@ -161,7 +166,7 @@ func openStores(s *settings, f files, oc orchestratorConfig, log *slog.Logger) (
 	var out stores
 	root := s.root()
 	for _, kind := range s.storeKinds() {
-		connector, err := kind.open(opener{root: root, log: log.With("source", kind.name), load: func(into any) (bool, error) {
+		connector, err := kind.open(opener{root: root, log: log.With("source", kind.name), dir: f.dir, load: func(into any) (bool, error) {
 			return f.load(kind.flag, kind.file, into)
 		}})
 		if err != nil {

@@ -28,8 +28,9 @@ import (
 type Config struct {
 	// Disabled turns all of it off.
 	Disabled bool `yaml:"disable-initial-configuration"`
-	// Path is the file; a relative one starts where the agent was started. Without
-	// such a file there is no such store. Defaults to initial-config.yaml.
+	// Path is the file. The agent looks for a name without a slash in its folder of
+	// configuration files. Without the file there is no such store. Defaults to
+	// initial-config.yaml.
 	Path string `yaml:"initial-configuration-file-path"`
 }
 

@@ -24,6 +24,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
+	"strings"
 	"syscall"
 
 	"go.yaml.in/yaml/v3"
@@ -45,13 +47,19 @@ func (u Unknown) String() string {
 	return s
 }
 
-// Find returns where the file that a flag names is: at value itself, or below
-// dir. false: nowhere. What is there and cannot be read is found: Load tells why.
+// Find returns where the file that a flag names is: a name without a slash is below dir; a
+// path is itself, or below dir. The current directory is only searched where the user says
+// so, by a path or as dir: files that others put there must not configure the agent. false:
+// the file does not exist. A file that cannot be read is found: Load returns the error.
 func Find(value, dir string) (path string, found bool) {
 	if value == "" {
 		return "", false
 	}
-	for _, place := range []string{value, filepath.Join(dir, value)} {
+	places := []string{filepath.Join(dir, value)}
+	if strings.ContainsRune(value, filepath.Separator) {
+		places = slices.Insert(places, 0, value)
+	}
+	for _, place := range places {
 		info, err := os.Stat(place)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

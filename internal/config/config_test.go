@@ -162,10 +162,14 @@ func TestFind(t *testing.T) {
 		t.Errorf("as a path: %q, %v", path, ok)
 	}
 	write(t, "etcd.conf")
-	if path, ok := config.Find("etcd.conf", dir); !ok || path != "etcd.conf" {
+	if path, ok := config.Find("etcd.conf", dir); !ok || path != inDir {
+		t.Errorf("the current directory was searched: %q, %v", path, ok)
+	}
+	if path, ok := config.Find("./etcd.conf", dir); !ok || path != "./etcd.conf" {
 		t.Errorf("a path comes first: %q, %v", path, ok)
 	}
-	for _, value := range []string{"", "none.conf"} {
+	write(t, "redis.conf")
+	for _, value := range []string{"", "none.conf", "redis.conf"} {
 		if path, ok := config.Find(value, dir); ok {
 			t.Errorf("%q: found %q", value, path)
 		}
@@ -183,12 +187,15 @@ func TestFolderWhereAFileIsExpected(t *testing.T) {
 	if _, err := config.Load(path, new(sample)); !ok || err == nil || !strings.Contains(err.Error(), folder+": a folder: want a file") {
 		t.Errorf("found %q, %v; loading it: %v", path, ok, err)
 	}
-	if err := os.Mkdir("bolt.conf", 0o700); err != nil {
+	if err := os.MkdirAll("stores/bolt.conf", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, "bolt.conf")
+	file := filepath.Join(dir, "stores/bolt.conf")
+	if err := os.Mkdir(filepath.Join(dir, "stores"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	write(t, file)
-	if path, ok := config.Find("bolt.conf", dir); !ok || path != file {
+	if path, ok := config.Find("stores/bolt.conf", dir); !ok || path != file {
 		t.Errorf("a file counts more than a folder: %q, %v", path, ok)
 	}
 }

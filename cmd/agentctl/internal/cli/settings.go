@@ -58,7 +58,7 @@ func (a *app) flags(f *pflag.FlagSet) {
 	f.Bool("insecure-tls", false, "use TLS, with HTTP and etcd servers whose certificates nobody vouches for, too")
 	f.Duration("timeout", 0, "how long a command may take (default 2m)")
 	f.StringVar(&a.file, "config", "", "configuration file, in YAML")
-	f.StringVar(&a.dir, "config-dir", "", "folder of the configuration file, whose name is config.yaml there (default: here, then ~/.agentctl)")
+	f.StringVar(&a.dir, "config-dir", "", "folder of the configuration file, whose name is config.yaml there (default: ~/.agentctl)")
 	f.Int("grpc-port", 0, "")
 	f.BoolP("debug", "D", false, "")
 	f.StringP("log-level", "l", "", "")
@@ -164,7 +164,7 @@ func (a *app) loadFile() error {
 }
 
 func (a *app) findFile() string {
-	dirs := []string{a.dir, "."}
+	dirs := []string{a.dir}
 	if home, ok := a.env("HOME"); ok {
 		dirs = append(dirs, filepath.Join(home, ".agentctl"))
 	}
