@@ -25,12 +25,26 @@ func (s *Scheduler) Plan(ctx context.Context, txn Txn) (*Record, error) {
 	return rec, nil
 }
 
-// simulate thinks txn through: the same loop, in which everything succeeds.
-func (s *Scheduler) simulate(txn Txn) (ops []Operation) {
-	g := s.graph
-	g.Begin()
-	defer g.Rollback()
+// simulate plans txn: the same loop, in which everything succeeds.
+func (s *Scheduler) simulate(txn Txn) []Operation {
+	s.graph.Begin()
+	defer s.graph.Rollback()
 	s.intendAll(txn)
+	return s.planned()
+}
+
+// foresee plans what is about to be executed without any new intent, if that is asked for.
+func (s *Scheduler) foresee(r *Record) {
+	if s.opts.Simulate && !r.Simulated {
+		s.graph.Begin()
+		defer s.graph.Rollback()
+		r.Simulated, r.Planned = true, s.planned()
+	}
+}
+
+// planned are the operations that come next, if each of them succeeds.
+func (s *Scheduler) planned() (ops []Operation) {
+	g := s.graph
 	told := map[*graph.Node]shown{}
 	was := func(n *graph.Node) shown {
 		if sh, ok := told[n]; ok {

@@ -3,9 +3,12 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // Flush waits for a slow output, and gives up with its context.
@@ -35,6 +38,149 @@ func TestFlush(t *testing.T) {
 		}
 	})
 }
+
+// TestTransactionsAreLeftOutWhole commits many transactions while nobody reads. Afterwards
+// each is written from its beginning to its end, or not at all, and counted.
+func TestTransactionsAreLeftOutWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out, log := &gatedWriter{open: make(chan struct{})}, &strings.Builder{}
+		s := New(Options{Out: out, Log: slog.New(slog.NewTextHandler(log, nil))})
+		stop := runs(t, s)
+		const all = mostPages
+		for range all {
+			if _, err := s.Commit(t.Context(), Txn{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lost := int(s.Stats().Output.Transactions)
+		if lost == 0 {
+			t.Error("none was left out while nobody read")
+		}
+		close(out.open)
+		synctest.Wait()
+		if _, err := s.Commit(t.Context(), Txn{Description: "the last"}); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		text := out.String()
+		begun, ended := strings.Count(text, "transaction arguments:"), strings.Count(text, "executed operations:")
+		if begun != ended || begun+lost != all+1 {
+			t.Errorf("of %d transactions %d begin and %d end in the output, and %d were left out", all+1, begun, ended, lost)
+		}
+		for _, want := range []string{"are not shown", "the last"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the output lacks %q", want)
+			}
+		}
+		for _, want := range []string{"too slow", "transactions_left_out="} {
+			if strings.Count(log.String(), want) != 1 {
+				t.Errorf("the log has not once %q: %s", want, log)
+			}
+		}
+	})
+}
+
+// TestPlanIsWrittenFirst: at the first verb the plan is in the output.
+func TestPlanIsWrittenFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &strings.Builder{}
+		s := New(Options{Out: out, Simulate: true})
+		defer runs(t, s)()
+		if err := s.ask(t.Context(), func(context.Context) {
+			s.printer.begin(&Record{Type: Northbound, Simulated: true})
+			if !strings.Contains(out.String(), "planned operations") {
+				t.Errorf("written when verbs may begin: %q", out)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestSlowOutputDelaysOnce: a transaction waits for a second for its plan to be written.
+// Others do not, until something is written.
+func TestSlowOutputDelaysOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &gatedWriter{open: make(chan struct{})}
+		s := New(Options{Out: out, Simulate: true, Log: slog.New(slog.DiscardHandler)})
+		defer runs(t, s)()
+		begun := time.Now()
+		for range 10 {
+			if _, err := s.Commit(t.Context(), Txn{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(begun); took != planPatience {
+			t.Errorf("10 transactions take %v while nobody reads, want %v", took, planPatience)
+		}
+		if late := s.Stats().Output.Plans; late != 10 {
+			t.Errorf("%d plans were late, want 10", late)
+		}
+		close(out.open)
+		synctest.Wait()
+		if _, err := s.Commit(t.Context(), Txn{}); err != nil {
+			t.Fatal(err)
+		}
+		if late := s.Stats().Output.Plans; late != 10 {
+			t.Errorf("%d plans were late when somebody reads again, want 10", late)
+		}
+	})
+}
+
+// TestBrokenOutputIsCounted: a transaction of which only the beginning can be written, and one
+// of which only the end could, count as lost.
+func TestBrokenOutputIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &faultyWriter{faults: []bool{false, true, true, false}}
+		s := New(Options{Out: out, Log: slog.New(slog.DiscardHandler)})
+		stop := runs(t, s)
+		for range 3 {
+			if _, err := s.Commit(t.Context(), Txn{}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if lost := s.Stats().Output.Transactions; lost != 2 {
+			t.Errorf("%d transactions lost, want 2", lost)
+		}
+		if n := strings.Count(out.String(), "executed operations:"); n != 1 {
+			t.Errorf("%d transactions have an end in the output, want 1: %s", n, out)
+		}
+		if err := stop(); err == nil {
+			t.Error("Run does not say that the output broke")
+		}
+	})
+}
+
+// runs has s run until it is stopped.
+func runs(t *testing.T, s *Scheduler) (stop func() error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	return func() error {
+		cancel()
+		return <-ended
+	}
+}
+
+// faultyWriter fails at some of its writes.
+type faultyWriter struct {
+	faults []bool
+	strings.Builder
+}
+
+func (w *faultyWriter) Write(p []byte) (int, error) {
+	if len(w.faults) > 0 {
+		fault := w.faults[0]
+		if w.faults = w.faults[1:]; fault {
+			return 0, io.ErrShortWrite
+		}
+	}
+	return w.Builder.Write(p)
+}
+
+// WriteString keeps io.WriteString from going past Write.
+func (w *faultyWriter) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
 
 type gatedWriter struct {
 	open chan struct{}

@@ -124,6 +124,7 @@ func (s *Scheduler) unwantOthers(changes []Change) {
 
 // finish runs all that can be run, and completes the record.
 func (s *Scheduler) finish(ctx context.Context, r *run) *Record {
+	s.foresee(r.rec)
 	s.printer.begin(r.rec)
 	s.pursue(ctx, r)
 	return s.complete(r)

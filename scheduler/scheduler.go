@@ -17,7 +17,8 @@ import (
 // Options are those of a Scheduler; the zero value works.
 type Options struct {
 	Log *slog.Logger // Defaults to slog.Default
-	// Out gets the text of each transaction. Defaults to nowhere.
+	// Out gets the text of each transaction. What it is too slow for is left out; Stats
+	// counts that. Defaults to nowhere.
 	Out io.Writer
 	// PrintLimit is how many values and operations of one transaction are
 	// written to Out, before counts take over. Defaults to 50; negative: all.
@@ -29,7 +30,9 @@ type Options struct {
 	Limits map[string]int
 	// VerbTimeout is when the context of a verb ends. Defaults to 30 s.
 	VerbTimeout time.Duration
-	// Simulate plans every transaction before it is executed, for the record.
+	// Simulate plans every transaction, notification and retry before it is executed, for the
+	// record. The plan is written to Out before the first verb is called, unless Out takes
+	// more than a second; Stats counts that.
 	Simulate bool
 	// Memory remembers across restarts what was applied. Defaults to none.
 	Memory Memory

@@ -14,6 +14,7 @@ type Stats struct {
 	Operations   map[Verb]uint64            // executed, those that called nothing included
 	Failures     uint64                     // of operations
 	Verbs        map[string]map[Verb]Timing // by name of the descriptor
+	Output       OutputLoss
 }
 
 // Timing says how long calls took.
@@ -67,7 +68,7 @@ func (s *Scheduler) Stats() Stats {
 	st := &s.stats
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	out := Stats{Transactions: map[TxnType]uint64{}, Operations: map[Verb]uint64{}, Failures: st.failures, Verbs: map[string]map[Verb]Timing{}}
+	out := Stats{Transactions: map[TxnType]uint64{}, Operations: map[Verb]uint64{}, Failures: st.failures, Verbs: map[string]map[Verb]Timing{}, Output: s.printer.lost()}
 	for t, n := range st.transactions {
 		out.Transactions[TxnType(t)] = n
 	}

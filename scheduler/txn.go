@@ -18,7 +18,7 @@ type Txn struct {
 	// Replace says that Changes are all that is wanted. From then on whatever
 	// else of ours stands is removed.
 	Replace bool
-	// Simulate plans the transaction before it is executed, for the record.
+	// Simulate plans the transaction before it is executed: see Options.Simulate.
 	Simulate bool
 	// Revert undoes all of the transaction when anything in it is invalid or
 	// fails; then nothing of it is retried. Commit returns why it failed; what

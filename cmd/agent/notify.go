@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -61,7 +62,10 @@ func (a announcer) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Re
 	return record, err
 }
 
-// announce reports it, after the transaction log has done so.
+// logPatience is how long the report waits for the transaction log, which somebody reads.
+const logPatience = 5 * time.Second
+
+// announce reports it, after the transaction log has done so if that is not too slow.
 func (a announcer) announce(tell notifier) task {
 	return func(ctx context.Context) error {
 		for {
@@ -70,9 +74,13 @@ func (a announcer) announce(tell notifier) task {
 			case <-ctx.Done():
 				return nil
 			}
-			if a.Flush(ctx) == nil {
-				tell.Tell("STATUS=the network stands as declared")
+			flushing, cancel := context.WithTimeout(ctx, logPatience)
+			_ = a.Flush(flushing)
+			cancel()
+			if ctx.Err() != nil {
+				return nil
 			}
+			tell.Tell("STATUS=the network stands as declared")
 			awaitQuiet(ctx, a.operations)
 			a.started()
 		}

@@ -20,6 +20,7 @@ func statsOf(st scheduler.Stats, statuses []*scheduler.Status, records []*schedu
 		TxnStats: wire.TxnStats{
 			OperationCount: map[string]uint64{}, ValueStateCount: map[string]uint64{},
 			ErrorCount: st.Failures, Methods: transactions(records),
+			Unwritten: st.Output.Transactions, LatePlans: st.Output.Plans,
 		},
 		GraphMethods: []wire.Method{},
 		Descriptors:  map[string][]wire.Method{},

@@ -15,6 +15,11 @@ type TxnStats struct {
 	ValueStateCount map[string]uint64 // how many values are in a state now
 	ErrorCount      uint64            // of operations that failed
 	Methods         []Method          // transactions by type, of those that the history still has
+	// Unwritten are the transactions that are missing in the transaction log, in whole or in
+	// part, and LatePlans those that were executed before their plan was written to it:
+	// whoever reads it is too slow.
+	Unwritten uint64 `json:",omitempty"`
+	LatePlans uint64 `json:",omitempty"`
 }
 
 // A Method says how long something took, in seconds.

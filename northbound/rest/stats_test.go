@@ -1,0 +1,15 @@
+package rest
+
+import (
+	"testing"
+
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// TestStatsTellWhatTheTransactionLogLacks: the counts of the scheduler are in the answer.
+func TestStatsTellWhatTheTransactionLogLacks(t *testing.T) {
+	got := statsOf(scheduler.Stats{Output: scheduler.OutputLoss{Transactions: 3, Plans: 2}}, nil, nil).TxnStats
+	if got.Unwritten != 3 || got.LatePlans != 2 {
+		t.Errorf("%d unwritten and %d late, want 3 and 2", got.Unwritten, got.LatePlans)
+	}
+}
