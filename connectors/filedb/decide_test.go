@@ -66,8 +66,14 @@ func TestWhatCountsOfAFile(t *testing.T) {
 			{time.Second, sight{id: at(0), content: one}, one, settled, 0, true},
 			{2 * time.Second, sight{id: at(2 * time.Second), err: errBusy}, one, busy, 2001 * time.Millisecond, true},
 			{2040 * time.Millisecond, sight{id: at(2 * time.Second), err: errBusy}, one, busy, 2050 * time.Millisecond, true},
-			{9 * time.Second, sight{id: at(2 * time.Second), err: errBusy}, one, busy, 9100 * time.Millisecond, true},
+			{9 * time.Second, sight{id: at(2 * time.Second), err: errBusy}, one, busy, 10 * time.Second, true},
 			{10 * time.Second, sight{id: at(9 * time.Second), content: two}, two, settled, 0, true},
+		}},
+		{"a file that is empty when its writer closes it keeps what it said, for a grace", []step{
+			{time.Second, sight{id: at(0), content: one}, one, settled, 0, true},
+			{2 * time.Second, sight{id: at(2 * time.Second), err: errBusy}, one, busy, 2001 * time.Millisecond, true},
+			{60 * time.Second, sight{id: at(2 * time.Second), content: empty}, one, blank, 62 * time.Second, true},
+			{62 * time.Second, sight{id: at(2 * time.Second), content: empty}, empty, settled, 0, true},
 		}},
 		{"what cannot be read or parsed keeps what it said", []step{
 			{time.Second, sight{id: at(0), content: one}, one, settled, 0, true},
@@ -108,5 +114,37 @@ func TestAFileReadInTheSameTickIsReadAgain(t *testing.T) {
 	f, _ = f.sees(sight{id: id, content: &content{}}, now.Add(time.Second), Config{})
 	if f.changed(id) {
 		t.Error("a file is read again and again")
+	}
+}
+
+// A file that was half written has a fault until it says something whole: nobody may
+// conclude from a fault that is gone that all is well.
+func TestHalfAFileIsNeverWithoutAFault(t *testing.T) {
+	cfg := Config{Grace: 2 * time.Second, VanishGrace: 300 * time.Millisecond}
+	start := time.Unix(1_000_000, 0)
+	at := func(d time.Duration) identity { return identity{ino: 1, status: start.Add(d)} }
+	broken := errors.New("does not parse")
+	f, now := file{}, time.Duration(0)
+	look := func(after time.Duration, s sight) {
+		now += after
+		f, _ = f.sees(s, start.Add(now), cfg)
+	}
+	look(time.Second, sight{id: at(0), content: &content{}})
+	for range 4 { // it is written again and again, a piece each time
+		look(time.Second, sight{id: at(now), err: errBusy})
+	}
+	for _, s := range []sight{
+		{id: at(now), err: errBusy},
+		{id: at(now), fault: broken},
+		{id: at(now), err: errBusy}, // a writer that mends it
+		{id: at(now), content: &content{blank: true}},
+		{id: at(now), err: errBusy},
+	} {
+		if look(10*time.Millisecond, s); f.fault == nil {
+			t.Errorf("no fault after %+v", s)
+		}
+	}
+	if look(time.Second, sight{id: at(now), content: &content{}}); f.fault != nil {
+		t.Errorf("a whole file has the fault %v", f.fault)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"time"
+
+	"github.com/keyplane/keyplane/models/structured/document"
 )
 
 // A file is what is known of one path. It is a value: deciding makes a new one.
@@ -17,6 +19,8 @@ type file struct {
 	read  sight     // what was last read
 	state state
 	until time.Time // when to look at it again; zero: when it changes
+	busy  time.Time // since when it is found open for writing; zero: it is not
+	freed time.Time // when it was last found to be open no more
 }
 
 type state int
@@ -24,8 +28,8 @@ type state int
 const (
 	settled state = iota // as good as it gets until it changes
 	racy                 // read so soon after a change that the next may carry the same time
-	busy                 // someone is writing it
-	blank                // empty; perhaps for a moment only
+	busy                 // someone has it open for writing
+	blank                // empty, or perhaps not complete; perhaps for a moment only
 	gone                 // not there; perhaps for a moment only
 )
 
@@ -43,6 +47,7 @@ type sight struct {
 	content *content // what it says
 	fault   error    // or why that cannot be parsed
 	sum     [sha256.Size]byte
+	unsure  bool // somebody may have been writing it
 }
 
 // raciness covers the coarsest clock of a file system.
@@ -52,23 +57,23 @@ const raciness = 100 * time.Millisecond
 func (f file) changed(now identity) bool { return f.state != settled || f.id != now }
 
 // sees returns what is known of the file after a look at it, and whether it is to
-// be kept. What it said last goes on counting while it cannot be read or parsed,
-// and for a grace while it is empty or gone.
+// be kept. What it said last goes on counting while it is open for writing, while it
+// cannot be read or parsed or looks cut off, and for a grace while it is empty or gone. Until
+// it says something whole, it is not without a fault if it had one before.
 func (f file) sees(s sight, now time.Time, c Config) (next file, keep bool) {
 	next = f.at(s.id, now)
-	next.fault, next.until = nil, time.Time{}
+	next.until = time.Time{}
+	if errors.Is(s.err, errBusy) {
+		return next.isBusy(s.err, now, c), true
+	}
+	if !f.busy.IsZero() {
+		next.busy, next.freed = time.Time{}, now
+	}
 	age := next.age(now)
 	switch {
 	case errors.Is(s.err, fs.ErrNotExist):
-		next.state, next.until = gone, next.since.Add(c.VanishGrace)
+		next.state, next.fault, next.until = gone, nil, next.since.Add(c.VanishGrace)
 		return next, f.good != nil && now.Before(next.until)
-	case errors.Is(s.err, errBusy):
-		next.state = busy
-		next.until = now.Add(min(max(age/4, time.Millisecond), 100*time.Millisecond))
-		if age > c.Grace {
-			next.fault = s.err
-		}
-		return next, true
 	case s.err != nil:
 		next.state, next.fault = racy, s.err
 		return next, true
@@ -77,15 +82,37 @@ func (f file) sees(s sight, now time.Time, c Config) (next file, keep bool) {
 	if now.Sub(s.id.status) < raciness {
 		next.state = racy
 	}
-	switch {
-	case s.fault != nil:
+	if s.fault != nil {
 		next.fault = s.fault
-	case s.content.blank && age < c.Grace:
+		return next, true
+	}
+	if s.doubtful() && age < c.Grace {
 		next.state, next.until = blank, now.Add(c.Grace-age)
-	case f.good == nil || f.good.said() != s.content:
+		return next, true
+	}
+	if next.fault = s.content.cutFrom(f.good, s.unsure); next.fault == nil && (f.good == nil || f.good.said() != s.content) {
 		next.good = s.content.orOf(f.good)
 	}
 	return next, true
+}
+
+// isBusy is the file while somebody has it open for writing. The writer may hold it
+// for as long as it likes; the kernel tells nobody when it is closed.
+func (f file) isBusy(why error, now time.Time, c Config) file {
+	if f.state = busy; f.busy.IsZero() {
+		f.busy = now
+	}
+	held := now.Sub(f.busy)
+	f.until = now.Add(min(max(held/4, time.Millisecond), time.Second))
+	if held > c.Grace {
+		f.fault = why
+	}
+	return f
+}
+
+// doubtful tells that the next moment may show more.
+func (s sight) doubtful() bool {
+	return s.content.blank || s.unsure && s.content.ending == document.EndsInLine
 }
 
 // at is the file as it is known, when id lies there now.
@@ -97,12 +124,14 @@ func (f file) at(id identity, now time.Time) file {
 }
 
 // age is how long the file has been as it is: as it says itself, or as has been seen.
+// While somebody has it open, it has no age.
 func (f file) age(now time.Time) time.Duration {
-	return max(now.Sub(f.id.status), now.Sub(f.since))
+	age := max(now.Sub(f.id.status), now.Sub(f.since))
+	if f.freed.IsZero() {
+		return age
+	}
+	return min(age, now.Sub(f.freed))
 }
-
-// stalled tells that whoever has the file open has long stopped writing it.
-func (f file) stalled(now time.Time, c Config) bool { return f.age(now) >= c.stall() }
 
 // unsettled tells that waiting a moment may show what the file says for the first time.
 func (f file) unsettled() bool {

@@ -60,8 +60,7 @@ type Config struct {
 	Poll time.Duration `yaml:"poll-interval"`
 }
 
-// stall is how long a writer may pause with its file open, and how long the first
-// batch waits for files that are being written.
+// stall is how long the first batch waits for files that are being written.
 func (c Config) stall() time.Duration { return 5 * c.Grace }
 
 // A DB is the content of the files. Its methods may be called at the same time.

@@ -201,14 +201,41 @@ func TestForeignFileMustBeQuiet(t *testing.T) {
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK); err == nil {
 		t.Fatal("a lease on a foreign file was given")
 	}
-	m := mirrored(t, newDB(t, filedb.Config{Paths: []string{dir}}))
+	m := mirrored(t, newDB(t, filedb.Config{Paths: []string{dir}, Grace: 300 * time.Millisecond}))
 	m.holds(t, "config/a", "1")
 	for i := range 20 {
-		write(t, dir+"/a.yaml", fmt.Sprintf("data: [{key: config/a, value: %d}]", i))
+		write(t, dir+"/a.yaml", fmt.Sprintf("data: [{key: config/a, value: %d}]\n", i))
 		m.holds(t, "config/a", fmt.Sprint(i))
+	}
+
+	// The end of the file is missing: half of it, or meant so.
+	write(t, dir+"/a.yaml", "data:\n- {key: config/a, value: 1}\n- {key: config/b, value: 1}\n")
+	m.holds(t, "config/b", "1")
+	for _, half := range []string{"data:\n- {key: config/a, value: 2}\n", "# nothing but a head\n", ""} {
+		write(t, dir+"/a.yaml", half)
+		want := dir + "/a.yaml: " + root + "config/b is missing, which was the last entry; this file system does not tell whether somebody is still writing the file: " +
+			"if it is complete, add a last line \"...\"; what the file said before still counts"
+		m.until(t, want, func() bool { return len(m.problems) == 1 && m.problems[0].Error() == want })
 	}
 	if len(m.deleted) > 0 {
 		t.Errorf("gone in between: %v", m.deleted)
+	}
+	write(t, dir+"/a.yaml", "data:\n- {key: config/a, value: 2}\n...\n")
+	m.holds(t, "config/a", "2")
+	m.until(t, "the end of config/b", func() bool { _, there := m.events[root+"config/b"]; return !there && len(m.problems) == 0 })
+
+	// Half a line is waited for.
+	write(t, dir+"/a.yaml", "data:\n- key: config/c\n  value: 10.1.0.1/2")
+	write(t, dir+"/sync.yaml", "data: [{key: sync, value: 1}]\n")
+	m.holds(t, "sync", "1")
+	write(t, dir+"/a.yaml", "data:\n- key: config/c\n  value: 10.1.0.1/24\n...\n")
+	m.holds(t, "config/c", `"10.1.0.1/24"`)
+	for _, b := range m.batches {
+		for _, e := range b.Events {
+			if string(e.Value) == `"10.1.0.1/2"` {
+				t.Error("half a line counted")
+			}
+		}
 	}
 }
 

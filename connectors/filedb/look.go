@@ -158,12 +158,13 @@ func (db *DB) lookAt(path string, l *look) (f file, keep bool) {
 		return l.before.sees(sight{err: fs.ErrNotExist}, now, db.cfg)
 	}
 	s := sight{id: l.id}
-	data, read, err := read(path, l.before.at(l.id, now).stalled(now, db.cfg))
-	if read != (identity{}) {
-		s.id = read
+	text, err := read(path)
+	if text.id != (identity{}) {
+		s.id = text.id
 	}
 	if s.err = err; err == nil {
-		s = db.parsed(path, data, s.id, l.before.read)
+		s = db.parsed(path, text.data, s.id, l.before.read)
+		s.unsure = text.unsure
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		s.id = identity{}

@@ -20,8 +20,11 @@ type content struct {
 	problems []error // faults that belong to no key
 	// nameless tells that the problems are also of entries whose key is not known.
 	nameless bool
-	blank    bool     // no document at all: nothing, or comments only
-	own      *content // what the file says itself, where entries come from before; nil: this
+	blank    bool // no document at all: nothing, or comments only
+	ending   document.Ending
+	// unfinished is a sign that the end is missing; nil: there is none.
+	unfinished error
+	own        *content // what the file says itself, where entries come from before; nil: this
 }
 
 // An entry is what a file says about a key.
@@ -55,12 +58,15 @@ func parseSlowly(path string, data []byte, root string, format document.Format) 
 	if err != nil {
 		return nil, fmt.Errorf("%s:%w", path, err)
 	}
-	p := parser{path: path, file: unique.Make(path), root: root, content: &content{blank: len(docs) == 0}}
+	p := parser{path: path, file: unique.Make(path), root: root, content: &content{blank: len(docs) == 0, ending: document.EndingOf(data, format)}}
 	if len(bytes.TrimSpace(data)) == 0 {
 		p.problems = []error{fmt.Errorf("%s: is empty, so what it said counts no more: if that is meant, remove the file", path)}
 	}
 	for _, doc := range docs {
 		p.document(doc)
+	}
+	if format == document.YAML {
+		p.end(data, docs)
 	}
 	return p.content, nil
 }

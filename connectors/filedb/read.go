@@ -11,67 +11,62 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/internal/filelease"
 )
 
-// errBusy says that someone has the file open for writing.
+// errBusy says that somebody is writing the file.
 var errBusy = errors.New("is still being written")
 
 const (
 	// mostBytes is the size beyond which a file is no configuration.
 	mostBytes = 64 << 20
-	// quiet is how long a file must not have changed where the file system cannot
-	// tell whether someone is writing it.
+	// quiet is how long a file must not have changed where it cannot be known whether
+	// someone is writing it.
 	quiet = 20 * time.Millisecond
 )
 
-// read returns the whole content of a file at a moment when nobody is writing it.
-// Errors begin with the path, and tell errBusy and fs.ErrNotExist.
-//
-// A read lease (fcntl(2), F_SETLEASE) is refused while anyone has the file open for
-// writing, and while it is held, whoever opens the file for writing waits. So a
-// file is never seen between truncation and the last write, however slow the writer,
-// and no delay is needed. Who is neither the owner nor has CAP_LEASE is refused too, as
-// is everybody on some file systems; then the file must have been quiet for a moment.
-// With anyway, the file is read as it is.
-func read(path string, anyway bool) (data []byte, id identity, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, id, unreadable(path, err)
-	}
-	defer f.Close() // and with it the lease
-	lease := setLease(f)
-	info, err := f.Stat()
-	if err != nil {
-		return nil, id, unreadable(path, err)
-	}
-	id = identify(info)
-	switch {
-	case !info.Mode().IsRegular():
-		return nil, id, fmt.Errorf("%s: is %s: want a file", path, kind(info.Mode()))
-	case info.Size() > mostBytes:
-		return nil, id, fmt.Errorf("%s: has %d bytes: want at most %d", path, info.Size(), mostBytes)
-	case anyway:
-	case errors.Is(lease, unix.EAGAIN), lease != nil && time.Since(id.status).Abs() < quiet:
-		return nil, id, fmt.Errorf("%s: %w", path, errBusy)
-	}
-	text := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
-	if _, err = text.ReadFrom(io.LimitReader(f, mostBytes)); err != nil {
-		return nil, id, unreadable(path, err)
-	}
-	return text.Bytes(), id, nil
+// A text is the whole content of a file, at one moment.
+type text struct {
+	data []byte
+	id   identity // also if the file cannot be read
+	// unsure tells that somebody may have been writing the file at that moment.
+	unsure bool
 }
 
-// setLease uses no f.Fd, which would make reads of f block a thread.
-func setLease(f *os.File) error {
-	raw, err := f.SyscallConn()
+// read returns the content of a file at a moment when nobody has it open for writing, so
+// never between truncation and the last write, however slow the writer is; see package
+// filelease. Where the writers of a file cannot be known, the file must have been quiet for
+// a moment, and the text is unsure. Errors begin with the path, and tell errBusy and
+// fs.ErrNotExist.
+func read(path string) (t text, err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return err
+		return t, unreadable(path, err)
 	}
-	var leased error
-	err = raw.Control(func(fd uintptr) {
-		_, leased = unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_RDLCK)
-	})
-	return errors.Join(err, leased)
+	defer f.Close() // and with it the lease
+	writer := filelease.Take(f)
+	info, err := f.Stat()
+	if err != nil {
+		return t, unreadable(path, err)
+	}
+	t.id, t.unsure = identify(info), writer == filelease.Unknown
+	switch {
+	case !info.Mode().IsRegular():
+		return t, fmt.Errorf("%s: is %s: want a file", path, kind(info.Mode()))
+	case info.Size() > mostBytes:
+		return t, fmt.Errorf("%s: has %d bytes: want at most %d", path, info.Size(), mostBytes)
+	case writer == filelease.Writing:
+		return t, fmt.Errorf("%s: %w: another process has it open for writing", path, errBusy)
+	case t.unsure && time.Since(t.id.status).Abs() < quiet:
+		return t, fmt.Errorf("%s: %w", path, errBusy)
+	}
+	content := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	if _, err = content.ReadFrom(io.LimitReader(f, mostBytes)); err != nil {
+		return t, unreadable(path, err)
+	}
+	t.data = content.Bytes()
+	return t, nil
 }
 
 func identify(info fs.FileInfo) identity {

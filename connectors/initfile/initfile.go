@@ -10,15 +10,20 @@
 package initfile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"os"
 	"strings"
+	"syscall"
+	"time"
 	"unique"
 
+	"github.com/keyplane/keyplane/internal/filelease"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
@@ -32,6 +37,9 @@ type Config struct {
 	// configuration files. Without the file there is no such store. Defaults to
 	// initial-config.yaml.
 	Path string `yaml:"initial-configuration-file-path"`
+	// WriterTimeout is how long to wait while another process has the file open for
+	// writing. Defaults to 10 s.
+	WriterTimeout time.Duration `yaml:"writer-timeout"`
 }
 
 // Defaults are what holds without a configuration.
@@ -43,13 +51,20 @@ type File struct{ events []kvdbsync.Event }
 // ErrNone is what New returns when the file is not there, or turned off.
 var ErrNone = errors.New("no initial configuration")
 
-// New reads the file. root, "/vnf-agent/<label>/", goes before the keys. Its error
-// lists every fault with its line.
+// ErrBusy is what New returns when another process holds the file open for writing for
+// longer than Config.WriterTimeout.
+var ErrBusy = errors.New("is still being written: another process has it open for writing")
+
+// New reads the file as soon as nobody has it open for writing. root,
+// "/vnf-agent/<label>/", goes before the keys. Its error lists every fault with its line.
 func New(cfg Config, root string) (*File, error) {
 	if cfg.Disabled {
 		return nil, ErrNone
 	}
-	data, err := os.ReadFile(cfg.Path)
+	if cfg.WriterTimeout < 0 {
+		return nil, fmt.Errorf("writer-timeout: %v: want a duration above zero, such as 10s", cfg.WriterTimeout)
+	}
+	data, err := awaitWriter(cfg.Path, cmp.Or(cfg.WriterTimeout, 10*time.Second))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %w", ErrNone, err)
 	}
@@ -59,9 +74,38 @@ func New(cfg Config, root string) (*File, error) {
 	return parse(cfg.Path, data, root)
 }
 
+// awaitWriter reads the file at a moment when nobody has it open for writing.
+func awaitWriter(path string, patience time.Duration) (data []byte, err error) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.Now().Add(patience); ; <-tick.C {
+		data, err = read(path)
+		if !errors.Is(err, ErrBusy) || time.Now().After(late) {
+			return data, err
+		}
+	}
+}
+
+func read(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // and with it the lease
+	if filelease.Take(f) == filelease.Writing {
+		return nil, fmt.Errorf("%s: %w", path, ErrBusy)
+	}
+	return io.ReadAll(f)
+}
+
 func parse(path string, data []byte, root string) (*File, error) {
 	format, _ := document.FormatOf(path)
 	items, errs := structured.Parse(data, format)
+	if docs, err := document.Read(data, format); err == nil && format == document.YAML {
+		if err := document.Unfinished(data, docs); err != nil {
+			errs = append(errs, err)
+		}
+	}
 	out, file := &File{}, unique.Make(path)
 	lines := map[string]int{}
 	for _, it := range items {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/keyplane/keyplane/connectors/initfile"
 	"github.com/keyplane/keyplane/internal/config"
@@ -132,5 +133,46 @@ func TestAnEmptyFileDeclaresNothing(t *testing.T) {
 	}
 	if b := first(t, f, root); len(b.Events) > 0 || !b.Synced {
 		t.Errorf("%+v", b)
+	}
+}
+
+// Half of a file is never read: a start waits for its writer, within reason.
+func TestAFileThatIsBeingWritten(t *testing.T) {
+	cfg := write(t, "")
+	writer, err := os.Create(cfg.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := writer.WriteString("linuxConfig:\n  interfaces:\n  - {name: one, type: LOOPBACK}\n"); err != nil {
+		t.Fatal(err)
+	}
+	cfg.WriterTimeout = time.Millisecond
+	if _, err := initfile.New(cfg, root); !errors.Is(err, initfile.ErrBusy) || !strings.Contains(err.Error(), cfg.Path) {
+		t.Errorf("held open: %v", err)
+	}
+	cfg.WriterTimeout = time.Minute
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f, err := initfile.New(cfg, root)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if b := first(t, f, root); len(b.Events) != 2 {
+			t.Errorf("it says %+v", b.Events)
+		}
+	}()
+	_, err = writer.WriteString("  - {name: two, type: LOOPBACK}\n")
+	if err = errors.Join(err, writer.Close()); err != nil {
+		t.Error(err)
+	}
+	<-done
+}
+
+func TestAFileWhoseEndIsMissing(t *testing.T) {
+	_, err := initfile.New(write(t, "linuxConfig:\n  interfaces:\n  - {name: one, type: LOOPBACK}\n  routes:\n"), root)
+	if err == nil || !strings.Contains(err.Error(), `initial-config.yaml:4:3: ends with "routes", which has no value`) {
+		t.Error(err)
 	}
 }

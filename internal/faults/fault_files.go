@@ -1,6 +1,8 @@
 package faults
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,6 +27,8 @@ func fileFaults() []Fault {
 		saved("switched as a ConfigMap", saveAsConfigMap),
 		{Name: "folder removed and made again", Needs: FilesOfPeople, Do: folderRemoved},
 		{Name: "file notifications lost (overflow)", Needs: FilesOfPeople, Do: overflown},
+		{Name: "files half written, and held open", Needs: FilesOfPeople | BlockYAML, Do: stalledWriter},
+		{Name: "files half written by a writer that died", Needs: FilesOfPeople | BlockYAML, Do: deadWriter},
 		{Name: "a file that is no JSON, and back", Needs: FilesOfPeople, Do: brokenFile},
 	}
 }
@@ -182,4 +186,62 @@ func brokenFile(r *Run) {
 		r.Fatal(err)
 	}
 	r.churn(10)
+}
+
+// stalledWriter truncates a file, writes half of it and stops, with the file open, for
+// far longer than an empty file counts as what it said before. Half of the file is
+// valid, and is not to be followed.
+func stalledWriter(r *Run) {
+	r.churn(10)
+	r.await("whole files")
+	r.Store.SaveAs(func(path string, content []byte) error {
+		f, err := os.Create(path)
+		if err != nil {
+			return err
+		}
+		half := bytes.LastIndex(content[:len(content)/2], []byte("- key"))
+		if _, err := f.Write(content[:half]); err != nil {
+			return errors.Join(err, f.Close())
+		}
+		r.linger()
+		r.unmoved("half a file that is held open")
+		_, err = f.Write(content[half:])
+		return errors.Join(err, f.Close())
+	})
+	r.Put(r.name(0))
+	r.heal()
+	r.Store.SaveAs(saveByRename)
+	r.churn(10)
+}
+
+// deadWriter closes the file in the middle of a line, and behind a key.
+func deadWriter(r *Run) {
+	r.churn(10)
+	for _, last := range []string{"- key: conf", "value:"} {
+		r.await("whole files")
+		r.Store.SaveAs(func(path string, content []byte) error {
+			begin := len(content) / 2
+			half := begin + bytes.Index(content[begin:], []byte(last)) + len(last)
+			if err := os.WriteFile(path, content[:half], 0o600); err != nil {
+				return err
+			}
+			r.linger()
+			r.unmoved("half a file")
+			return saveByRename(path, content)
+		})
+		r.Put(r.name(0))
+	}
+	r.heal()
+	r.Store.SaveAs(saveByRename)
+	r.churn(10)
+}
+
+// unmoved makes sure that what the store held is in force, and that the source tells
+// of a problem.
+func (r *Run) unmoved(what string) {
+	r.Helper()
+	r.await(what)
+	if h := r.Agent.Source.Health(); h.Problems == 0 {
+		r.Errorf("%s is no problem: %+v", what, h)
+	}
 }

@@ -34,6 +34,7 @@ const (
 	Many                              // holds a million keys, and can be followed then
 	Children                          // a child process can use it, too: Config
 	OwnFile                           // the agent's own file: Save, Damage, Mend
+	BlockYAML                         // opened with files in YAML, half of which may be valid, and with a short grace
 )
 
 // CutAny is each way to part the agent from the store.
@@ -83,7 +84,7 @@ type Store struct {
 }
 
 // opened are the abilities that a store has only if it is opened for them.
-const opened = Users | Tokens | Certificates | SmallDisk
+const opened = Users | Tokens | Certificates | SmallDisk | BlockYAML
 
 // kinds is the table of stores.
 func kinds() []Kind {

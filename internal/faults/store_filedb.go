@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/keyplane/keyplane/connectors/filedb"
 	"github.com/keyplane/keyplane/internal/faults/history"
@@ -18,7 +21,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 )
 
-const filedbCan = FilesOfPeople | Groups | Many | Children
+const filedbCan = FilesOfPeople | Groups | Many | Children | BlockYAML
 
 // fileHomes is how many files there are. What is saved at once is one file.
 const fileHomes = 4
@@ -37,14 +40,31 @@ type fileStore struct {
 	dir  string
 	has  map[string]map[string]string // by home, text by name
 	save func(path string, content []byte) error
+	form fileForm
 }
 
-func openFiledb(t testing.TB, _ Ability) *Store {
-	s := &fileStore{TB: t, dir: filepath.Join(t.TempDir(), "network"), has: map[string]map[string]string{}, save: saveByRename}
+// A fileForm is how files are written.
+type fileForm struct {
+	suffix  string
+	content func(texts map[string]string) []byte
+	parse   func([]byte, any) error
+}
+
+func jsonForm() fileForm { return fileForm{".json", content, json.Unmarshal} }
+
+func yamlForm() fileForm {
+	return fileForm{".yaml", yamlContent, yaml.Unmarshal}
+}
+
+func openFiledb(t testing.TB, extra Ability) *Store {
+	s := &fileStore{TB: t, dir: filepath.Join(t.TempDir(), "network"), has: map[string]map[string]string{}, save: saveByRename, form: jsonForm()}
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	cfg := filedb.Config{Paths: []string{s.dir}}
+	if extra&BlockYAML != 0 {
+		s.form, cfg.Grace = yamlForm(), 100*time.Millisecond
+	}
 	db, err := filedb.New(cfg, root, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -71,11 +91,11 @@ func (s *fileStore) write(_ context.Context, changes ...history.Change) error {
 			delete(s.has[home], c.Key)
 		}
 	}
-	return s.save(s.path(home), content(s.has[home]))
+	return s.save(s.path(home), s.form.content(s.has[home]))
 }
 
 func (s *fileStore) path(home string) string {
-	return filepath.Join(s.dir, strings.Trim(home, "{}")+".json")
+	return filepath.Join(s.dir, strings.Trim(home, "{}")+s.form.suffix)
 }
 
 // content is a file that says texts.
@@ -87,6 +107,15 @@ func content(texts map[string]string) []byte {
 	return fmt.Appendf(nil, `{"data":[%s]}`, strings.Join(lines, ",\n"))
 }
 
+// yamlContent is the same in lines of which each part of the file may be the end.
+func yamlContent(texts map[string]string) []byte {
+	out := []byte("data:\n")
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		out = fmt.Appendf(out, "- key: %s\n  value: %s\n", keyPrefix()+name, valueOf(name, texts[name]))
+	}
+	return out
+}
+
 func (s *fileStore) list(ctx context.Context) (map[string]string, error) {
 	pairs, err := s.pairs(ctx)
 	return textsOf(pairs), err
@@ -94,7 +123,7 @@ func (s *fileStore) list(ctx context.Context) (map[string]string, error) {
 
 // pairs reads the files with nothing of filedb's.
 func (s *fileStore) pairs(context.Context) ([]kvdbsync.Pair, error) {
-	paths, err := filepath.Glob(filepath.Join(s.dir, "*.json"))
+	paths, err := filepath.Glob(filepath.Join(s.dir, "*"+s.form.suffix))
 	var pairs []kvdbsync.Pair
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
@@ -104,14 +133,18 @@ func (s *fileStore) pairs(context.Context) ([]kvdbsync.Pair, error) {
 		var file struct {
 			Data []struct {
 				Key   string
-				Value json.RawMessage
+				Value map[string]any
 			}
 		}
-		if err := json.Unmarshal(text, &file); err != nil {
+		if err := s.form.parse(text, &file); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		for _, e := range file.Data {
-			pairs = append(pairs, kvdbsync.Pair{Key: e.Key, Value: e.Value})
+			value, err := json.Marshal(e.Value)
+			if err != nil {
+				return nil, err
+			}
+			pairs = append(pairs, kvdbsync.Pair{Key: e.Key, Value: value})
 		}
 	}
 	return pairs, err

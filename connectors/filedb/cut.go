@@ -1,0 +1,69 @@
+package filedb
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/keyplane/keyplane/models/structured/document"
+)
+
+// end looks for signs that the end of a YAML file is missing, as it is if its writer died
+// or the disk was full. A key or a dash without a value is a sure sign: what the file said
+// before counts, or if that is not known, its entries but the last. A last entry that
+// is no value is a weak sign: the other entries count, and nothing is removed.
+func (p *parser) end(data []byte, docs []*yaml.Node) {
+	last := p.lastEntry(docs)
+	if err := document.Unfinished(data, docs); err != nil {
+		p.lost(err)
+		p.unfinished = p.problems[len(p.problems)-1]
+		if last != nil && last.err == nil {
+			last.value, last.err = nil, fmt.Errorf("%s:%w", p.path, err)
+		}
+		return
+	}
+	if last != nil && last.err != nil && p.ending != document.EndsComplete {
+		p.nameless = true
+		p.problems = append(p.problems, fmt.Errorf("%s: the last entry of the file is faulty, as if the file were cut off there: nothing that it said before is removed until that is put right", last.origin))
+	}
+}
+
+// lastEntry returns the entry with which the text ends; nil: it ends with something else.
+func (p *parser) lastEntry(docs []*yaml.Node) *entry {
+	if len(docs) == 0 || len(p.entries) == 0 {
+		return nil
+	}
+	last := &p.entries[len(p.entries)-1]
+	begins := func(n *yaml.Node) bool { return n.Kind == yaml.MappingNode && n.Line == last.origin.Line }
+	if !slices.ContainsFunc(document.Tail(docs[len(docs)-1]), begins) {
+		return nil
+	}
+	return last
+}
+
+// cutFrom says why what a file says looks like an older content that has lost its
+// end; nil: it does not. In a file that nobody is writing, this takes a last line without
+// its line feed. In one that somebody may be writing, the last entry is missing.
+func (c *content) cutFrom(old *content, unsure bool) error {
+	if old == nil || len(old.entries) == 0 || old.said() == c || c.ending == document.EndsComplete {
+		return nil
+	}
+	if c.unfinished != nil {
+		return c.unfinished
+	}
+	last := &old.entries[len(old.entries)-1]
+	at := slices.IndexFunc(c.entries, func(e entry) bool { return e.key == last.key })
+	inLine := c.ending == document.EndsInLine && old.said().ending != document.EndsInLine
+	const missing = "%s: %s is missing, which was the last entry"
+	switch {
+	case at < 0 && unsure:
+		return fmt.Errorf(missing+"; this file system does not tell whether somebody is still writing the file: if it is complete, add a last line \"...\"", last.path(), last.key)
+	case at < 0 && inLine:
+		return fmt.Errorf(missing+", and the last line has no line feed, as if the file were cut off: if it is complete, add one", last.path(), last.key)
+	case at >= 0 && at == len(c.entries)-1 && inLine && !bytes.Equal(c.entries[at].value, last.value):
+		return fmt.Errorf("%s: the last line has no line feed, as if the file were cut off in %s: if it is complete, add one", last.path(), last.key)
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package document
+
+import (
+	"bytes"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Tail returns the nodes that lead from the root of a document to its last node.
+func Tail(doc *yaml.Node) (tail []*yaml.Node) {
+	for n := doc; ; n = n.Content[len(n.Content)-1] {
+		tail = append(tail, n)
+		if len(n.Content) == 0 {
+			return tail
+		}
+	}
+}
+
+// Unfinished returns an *Error if a YAML text ends with a key or a dash that has no
+// value, or with the "---" before a document: so does a file of which a part is
+// missing. A comment behind the last key, or a last line "...", says that nothing is missing.
+// docs is what Read returned.
+func Unfinished(data []byte, docs []*yaml.Node) error {
+	last, line := lastLine(data)
+	if string(last) == "---" {
+		return &Error{Line: line, Column: 1, Msg: `ends with "---", as if it were cut off there`}
+	}
+	if len(docs) == 0 || !bytes.HasSuffix(last, []byte(":")) && !bytes.HasSuffix(last, []byte("-")) {
+		return nil
+	}
+	tail := Tail(docs[len(docs)-1])
+	inBrackets := slices.ContainsFunc(tail, func(n *yaml.Node) bool { return n.Style&yaml.FlowStyle != 0 })
+	leaf := tail[len(tail)-1]
+	if len(tail) < 2 || inBrackets || leaf.Kind != yaml.ScalarNode || leaf.ShortTag() != "!!null" || leaf.Value != "" {
+		return nil
+	}
+	parent := tail[len(tail)-2]
+	if parent.Kind != yaml.MappingNode {
+		return &Error{Line: line, Msg: `ends with a "-" that has no value, as if it were cut off there: want a value, or null`}
+	}
+	key := parent.Content[len(parent.Content)-2]
+	return At(key, "ends with %s, which has no value, as if it were cut off there: want a value, [], {} or null", Quote(key.Value))
+}
+
+// lastLine returns the last line that is not blank, without the space around it, and its number.
+func lastLine(data []byte) (text []byte, number int) {
+	data = bytes.TrimRight(data, " \t\r\n")
+	begin := bytes.LastIndexByte(data, '\n') + 1
+	return bytes.TrimSpace(data[begin:]), 1 + bytes.Count(data[:begin], []byte("\n"))
+}
+
+// An Ending says how a text ends.
+type Ending int
+
+const (
+	// EndsComplete is JSON, which cannot be cut without a fault, and YAML with a last line "...".
+	EndsComplete Ending = iota
+	// EndsLine is YAML that ends with a line feed, and a text of nothing.
+	EndsLine
+	// EndsInLine is YAML whose last line has no line feed.
+	EndsInLine
+)
+
+// EndingOf returns how a text ends.
+func EndingOf(data []byte, f Format) Ending {
+	last, _ := lastLine(data)
+	switch {
+	case len(last) == 0:
+		return EndsLine
+	case f == JSONText || string(last) == "...":
+		return EndsComplete
+	case data[len(data)-1] == '\n':
+		return EndsLine
+	}
+	return EndsInLine
+}
