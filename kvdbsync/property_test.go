@@ -15,8 +15,10 @@ import (
 )
 
 // TestTheConsumerEndsAsTheStore plays random histories: transactions, lost
-// changes, cut lines, slow consumers. Each transaction writes its number under
-// both keys of a pair, so a torn one shows.
+// changes, cut lines, stores that lose their data or are replaced, slow consumers. Each
+// transaction writes its number under both keys of a pair, so a torn one shows. A
+// model of what the source has seen says which removals the consumer may take for
+// deletes, and which changes it must distrust.
 func TestTheConsumerEndsAsTheStore(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(t *testing.T) { playHistory(t, rt) })
@@ -37,8 +39,16 @@ func playHistory(t *testing.T, rt *rapid.T) {
 	}()
 
 	store, has := map[string]string{}, map[string]string{}
+	seen := &witness{s: s, has: map[string]bool{}, deleted: map[string]bool{}}
 	take := func() {
 		c, ok := s.Take()
+		if want := seen.replaced && ok; (c.Distrust != nil) != want {
+			rt.Fatalf("distrust is %v; another store or an older revision was listed: %v", c.Distrust, want)
+		}
+		seen.replaced = seen.replaced && !ok
+		if c.Resynced && (c.Listing.Keys > 6 || c.Listing.Began.IsZero() || c.Listing.Identity == "") {
+			rt.Fatalf("listing is %+v", c.Listing)
+		}
 		for _, e := range c.Events {
 			before, had := has[e.Key]
 			if e.Value == nil && !had || had && before == string(e.Value) && e.Value != nil {
@@ -46,6 +56,9 @@ func playHistory(t *testing.T, rt *rapid.T) {
 			}
 			if e.Value == nil {
 				delete(has, e.Key)
+				if e.Absent == seen.deleted[e.Key] {
+					rt.Fatalf("%s is absent: %v; its delete was seen: %v", e.Key, e.Absent, seen.deleted[e.Key])
+				}
 			} else {
 				has[e.Key] = string(e.Value)
 			}
@@ -76,11 +89,23 @@ func playHistory(t *testing.T, rt *rapid.T) {
 		}
 		how(events...)
 	}
+	txn := func(events ...kvdbsync.Event) {
+		seen.tell(events)
+		m.Txn(events...)
+	}
 	for i := range rapid.IntRange(1, 60).Draw(rt, "steps") {
-		switch rapid.IntRange(0, 9).Draw(rt, "what") {
+		synctest.Wait()
+		seen.look(store)
+		switch rapid.IntRange(0, 11).Draw(rt, "what") {
 		default:
-			change(m.Txn, i)
+			change(txn, i)
+		case 10, 11:
+			same := rapid.Bool().Draw(rt, "same")
+			seen.wipe(same)
+			clear(store)
+			m.Replace(same, errDown)
 		case 4:
+			seen.revision++
 			change(m.Lose, i)
 		case 5:
 			m.Fail(errDown)
@@ -96,8 +121,68 @@ func playHistory(t *testing.T, rt *rapid.T) {
 	m.Fail(nil)
 	elapse(15 * time.Minute)
 	synctest.Wait()
+	seen.look(store)
 	take()
 	if !maps.Equal(has, store) {
 		rt.Fatalf("the consumer has %v, the store %v", has, store)
+	}
+}
+
+// A witness is what a source has seen of its store.
+type witness struct {
+	s       *kvdbsync.Source
+	since   time.Time       // when the source was last found to have synced
+	has     map[string]bool // keys
+	deleted map[string]bool // keys, of those that went: it saw the delete
+
+	identity, revision int  // of the store, counted by whoever changes it
+	known, reached     int  // of the store as it was last seen
+	replaced           bool // it has seen another store or an older revision since the last look
+}
+
+// look notes whether the source has listed the store since the last look. The store has
+// not changed meanwhile.
+func (w *witness) look(store map[string]string) {
+	h := w.s.Health()
+	if h.State != kvdbsync.Synced || h.Since.Equal(w.since) {
+		return
+	}
+	first := w.since.IsZero()
+	w.since = h.Since
+	w.replaced = w.replaced || !first && (w.known != w.identity || w.revision < w.reached)
+	w.known, w.reached = w.identity, w.revision
+	for key := range w.has {
+		if store[key] == "" {
+			delete(w.has, key)
+			w.deleted[key] = false
+		}
+	}
+	for key := range store {
+		w.has[key] = true
+	}
+}
+
+// tell notes a transaction, which the source sees if it is synced.
+func (w *witness) tell(events []kvdbsync.Event) {
+	w.revision++
+	if w.s.Health().State != kvdbsync.Synced {
+		return
+	}
+	w.reached = w.revision
+	for _, e := range events {
+		if e.Value == nil {
+			delete(w.has, e.Key)
+			w.deleted[e.Key] = true
+		} else {
+			w.has[e.Key] = true
+		}
+	}
+}
+
+// wipe notes that the store loses all, or another one comes in its place.
+func (w *witness) wipe(same bool) {
+	w.revision = 1
+	if !same {
+		w.identity++
 	}
 }

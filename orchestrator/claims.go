@@ -22,8 +22,8 @@ type Claim struct {
 	// Remembered says that an earlier run has left it, and that the source has not
 	// said otherwise yet.
 	Remembered bool
-	// Doubted says that the last listing of the source did not show it, nor anything
-	// else, and that the next one decides.
+	// Doubted says that the key is missing from the source but may not have been
+	// deleted, and that a listing after the grace time decides.
 	Doubted bool
 }
 
@@ -75,7 +75,7 @@ func (o *Orchestrator) claims(key string) (out []Claim) {
 		out = append(out, Claim{
 			Key: key, Source: l.Name, Priority: l.Priority,
 			Wins: !decided && e.valid != nil, Err: e.err, HasValid: e.valid != nil,
-			Remembered: past != nil && past.entry == e, Doubted: l.doubted[key],
+			Remembered: past != nil && past.entry == e, Doubted: l.isDoubted(key),
 		})
 		decided = decided || e.valid != nil
 	}

@@ -13,7 +13,9 @@ type Health struct {
 	Complete        bool // it has delivered a complete snapshot
 	Refused         int  // keys whose newest value is not followed
 	Remembered      int  // keys of an earlier run that the source has not spoken of yet
-	Doubted         int  // keys that go if the next listing does not show them, either
+	// Doubted are keys that are missing but may not have been deleted. Their items stay
+	// until a listing that begins after the grace time does not show them, either.
+	Doubted int
 
 	Faults []string // of the store's content that belong to no key, as texts, the first few
 }
@@ -63,7 +65,7 @@ func (l *layer) publish() {
 	l.told.keys.Store(int64(len(l.entries)))
 	l.told.refused.Store(int64(l.refused))
 	l.told.remembered.Store(int64(remembered))
-	l.told.doubted.Store(int64(len(l.doubted)))
+	l.told.doubted.Store(int64(l.doubtedKeys()))
 	l.told.faults.Store(texts(l.problems))
 }
 

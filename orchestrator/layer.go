@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/scheduler"
@@ -18,12 +19,16 @@ type layer struct {
 	refused  int // entries with an error
 	synced   bool
 	problems []error
-	doubted  map[string]bool // keys that are gone if a second listing says so, too
+	doubts   []*doubt  // none is empty; the earliest deadline first
+	asked    time.Time // when a listing was last asked for because of them
 
 	// past is what is remembered until nothing can be missing any more of what the
 	// source has now; less what something has come for.
 	past     map[string]*recollection
-	restored bool // it was made entries, at least once
+	restored bool  // it was made entries, at least once
+	had      int   // keys that were remembered
+	data     data  // which the source was last known to have
+	distrust error // why its first listing may be of other data
 
 	told told
 }

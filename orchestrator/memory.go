@@ -24,6 +24,7 @@ const (
 	lastValid  = 'v' // JSON
 	refused    = 'r' // the bytes as they are
 	unreadable = 'e' // the text of the event's Err
+	dataOf     = 'd' // of no key: which data the source has
 )
 
 // A recollection is what is remembered of a key.
@@ -57,12 +58,16 @@ func memoryKey(source string, what byte, key string) string {
 
 // readMemory sorts what is remembered by sources and keys. What belongs to no source
 // is returned apart, to be forgotten.
-func readMemory(all iter.Seq2[string, []byte], sources map[string]bool) (past map[string]map[string]*recollection, strays notes) {
-	past, strays = map[string]map[string]*recollection{}, notes{}
+func readMemory(all iter.Seq2[string, []byte], sources map[string]bool) (past map[string]map[string]*recollection, known map[string]data, strays notes) {
+	past, known, strays = map[string]map[string]*recollection{}, map[string]data{}, notes{}
 	for at, value := range all {
 		source, rest, ok := strings.Cut(at, "\x00")
 		if !ok || rest == "" || !sources[source] {
 			strays[at] = nil
+			continue
+		}
+		if rest == string(dataOf) {
+			known[source] = data(value)
 			continue
 		}
 		keys := past[source]
@@ -84,7 +89,7 @@ func readMemory(all iter.Seq2[string, []byte], sources map[string]bool) (past ma
 			r.fault = string(value)
 		}
 	}
-	return past, strays
+	return past, known, strays
 }
 
 // A lesson is what the Memory is to learn of a key of a source: the newest event, why it

@@ -21,8 +21,10 @@
 // they can all become known. Nothing is removed from the network
 // before every layer has delivered one complete snapshot; then, as soon as no
 // layer has a problem that might hide something, what nobody declares goes. A
-// layer of which a new listing suddenly shows nothing is doubted, not obeyed, until
-// a second listing has shown the same. Everything that a layer changed at once is
+// removal that a store reports is obeyed at once. A removal that only a listing implies
+// is put in doubt if the listing is not credible: it lacks many keys at once, or
+// shows other data than before. A listing after the grace time decides then. Values
+// of the same listing are applied at once. Everything that a layer changed at once is
 // one transaction.
 //
 // With a [Memory] it knows after a restart what each layer last declared. A layer that
@@ -88,9 +90,14 @@ type Options struct {
 	// Patience is how long to wait at the start for every layer's first snapshot
 	// before what is there is applied. Defaults to 100 ms.
 	Patience time.Duration
-	// Grace is how long a layer is doubted of which a new listing shows nothing any
-	// more, before it is listed again. Defaults to 10 s.
+	// Grace is how long a removal waits that only a listing tells of, if the listing
+	// is not credible: a listing that begins later decides. Defaults to 10 s.
 	Grace time.Duration
+	// GracePercent is the share of the keys that a layer had: a listing that lacks so
+	// many of them at once is not credible. GraceKeys is how many keys that must be at
+	// least. A listing without any key is not credible, nor is one of other data
+	// than before, whatever its size. They default to 33 and to 5.
+	GracePercent, GraceKeys int
 	// Memory is what layers had when the agent last ran, and learns what they have.
 	// Defaults to none.
 	Memory Memory
@@ -105,7 +112,9 @@ type Orchestrator struct {
 	memory Memory
 	layers []*layer // the highest first
 
-	grace    time.Duration
+	grace                   time.Duration
+	gracePercent, graceKeys int
+
 	patience time.Duration               // left; only before anything was committed
 	began    bool                        // something was committed
 	known    bool                        // every layer has delivered a complete snapshot
@@ -124,6 +133,7 @@ func New(sched Committer, opts Options) *Orchestrator {
 	o := &Orchestrator{
 		sched: sched, retry: opts.Retry, log: cmp.Or(opts.Log, slog.Default()), memory: opts.Memory,
 		patience: cmp.Or(opts.Patience, 100*time.Millisecond), grace: cmp.Or(opts.Grace, 10*time.Second),
+		gracePercent: cmp.Or(opts.GracePercent, 33), graceKeys: cmp.Or(opts.GraceKeys, 5),
 		held: map[string]*scheduler.Value{}, asked: make(chan func()), stopped: make(chan struct{}),
 	}
 	for _, l := range opts.Layers {
@@ -147,16 +157,19 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	o.recollect()
 	patience, begun := time.NewTimer(o.patience), time.Now()
 	defer patience.Stop()
+	doubts := newAlarm()
+	defer doubts.stop()
 	receive := func(ch any) reflect.SelectCase {
 		return reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)}
 	}
-	cases := []reflect.SelectCase{receive(ctx.Done()), receive(patience.C), receive(o.asked)}
+	cases := []reflect.SelectCase{receive(ctx.Done()), receive(patience.C), receive(o.asked), receive(doubts.timer.C)}
 	others := len(cases)
 	for _, l := range o.layers {
 		l.publish()
 		cases = append(cases, receive(l.ready()))
 	}
 	for {
+		doubts.set(o.nextDue())
 		switch chosen, got, _ := reflect.Select(cases); chosen {
 		case 0:
 			return nil
@@ -166,6 +179,8 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 			}
 		case 2:
 			got.Interface().(func())()
+		case 3:
+			o.relist(time.Now())
 		default:
 			o.attend(ctx, o.layers[chosen-others])
 		}
@@ -202,19 +217,19 @@ func (o *Orchestrator) impatient(ctx context.Context, waited time.Duration) (aga
 
 // follow brings a layer up to date and commits what that changes.
 func (o *Orchestrator) follow(ctx context.Context, l *layer, c kvdbsync.Change) {
-	var changes []scheduler.Change
 	if c.Synced && !l.synced {
-		changes = o.awaken(l, &c)
+		l.distrust = c.Listing.Succeeds(l.data.listing())
 	}
-	o.doubt(l, &c)
+	o.doubtful(l, &c)
 	fresh := !slices.ContainsFunc(o.layers, func(l *layer) bool { return len(l.entries) > 0 })
 	merged, said := o.merge(l, c.Events)
 	o.reportRefusals(l, c.Events, said)
-	changes = append(append(changes, merged...), o.outgrow(l, c)...)
+	changes := slices.Concat(merged, o.outgrow(l, c))
 	l.reportProblems(o.log, c.Problems)
 	l.synced = l.synced || c.Synced
 	l.publish()
 	o.commit(ctx, l.Name, changes, fresh)
+	o.learnData(l, c)
 	o.tell()
 }
 

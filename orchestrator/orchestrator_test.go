@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -91,41 +90,6 @@ func TestWhatWasValidBeforeARestartStays(t *testing.T) {
 			t.Errorf("mended, %q stand", got)
 		}
 	})
-}
-
-func TestASourceThatIsSuddenlyEmptyIsDoubted(t *testing.T) {
-	full := kvdbsync.Change{Synced: true, Resynced: true, Events: events("if1=1 if2=2")}
-	empty := kvdbsync.Change{Synced: true, Resynced: true, Events: events("if1= if2=")}
-	confirmed := kvdbsync.Change{Synced: true, Resynced: true}
-	for _, c := range []struct {
-		what    string
-		changes []kvdbsync.Change
-		stands  string
-		relists int
-	}{
-		{"an empty listing", []kvdbsync.Change{full, empty}, "if1=1 if2=2", 1},
-		{"confirmed by a second", []kvdbsync.Change{full, empty, confirmed}, "", 1},
-		{"refilled in part before the second", []kvdbsync.Change{full, empty, {Events: events("if2=3")}, confirmed}, "if2=3", 1},
-		{"empty to the watch", []kvdbsync.Change{full, {Events: events("if1= if2=")}}, "", 0},
-		{"not quite empty", []kvdbsync.Change{full, {Resynced: true, Events: events("if1=")}}, "if2=2", 0},
-	} {
-		t.Run(c.what, func(t *testing.T) {
-			bubble(t, map[string]int{"etcd": 1}, "", func(t *testing.T, r *rig) {
-				for _, change := range c.changes {
-					change.Events = slices.Clone(change.Events)
-					r.give("etcd", change)
-				}
-				<-time.After(time.Minute)
-				synctest.Wait()
-				if got := r.standing(); got != c.stands {
-					t.Errorf("stands %q, want %q", got, c.stands)
-				}
-				if got := r.inputs["etcd"].relists.Load(); int(got) != c.relists {
-					t.Errorf("listed again %d times, want %d", got, c.relists)
-				}
-			})
-		})
-	}
 }
 
 func TestProblemsAreLoggedOnce(t *testing.T) {

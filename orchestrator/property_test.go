@@ -21,14 +21,25 @@ type shop struct {
 	mirror  map[string]string // what the orchestrator was given
 	up      bool
 	problem bool
+	store   int  // how often it was replaced by another store
+	other   bool // since the source last had news
 }
 
-// news is what the source has to tell.
+// news is what the source has to tell: what a listing shows, or what a watch tells.
 func (s *shop) news(listing bool) kvdbsync.Change {
 	c := kvdbsync.Change{Synced: true, Resynced: listing}
+	gone := ""
+	if listing {
+		gone = "?"
+		c.Listing.Identity = fmt.Sprint(s.store)
+		if s.other && s.mirror != nil {
+			c.Distrust = kvdbsync.ErrOtherStore
+		}
+		s.other = false
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.mirror)) {
 		if _, is := s.content[name]; !is {
-			c.Events = append(c.Events, event(name, ""))
+			c.Events = append(c.Events, event(name, gone))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.content)) {
@@ -55,8 +66,8 @@ func order() []string { return []string{"c", "b", "a"} } // the highest first
 
 func isValid(mtu string) bool { return mtu != "" && mtu != "10000" && mtu != "{" }
 
-// live is one life of the agent: it ends with all shops having been listed twice, so
-// that no doubt is left, if orderly.
+// live is one life of the agent: it ends with all shops having been listed after the
+// deadline of every doubt, if orderly.
 func (w *town) live(t *testing.T, acts []act, orderly bool) {
 	life(t, map[string]int{"a": 1, "b": 2, "c": 3}, w.stands, w.memory, func(_ *testing.T, r *rig) {
 		seen := map[string]bool{}
@@ -103,7 +114,7 @@ func acts(rt *rapid.T) (out []act) {
 	for range rapid.IntRange(0, 20).Draw(rt, "steps") {
 		a := act{
 			shop: rapid.SampledFrom(order()).Draw(rt, "shop"),
-			what: rapid.SampledFrom([]string{"change", "change", "change", "wipe", "up", "up", "down", "problem", "time"}).Draw(rt, "what"),
+			what: rapid.SampledFrom([]string{"change", "change", "change", "wipe", "replace", "up", "up", "down", "problem", "time"}).Draw(rt, "what"),
 			wait: rapid.Bool().Draw(rt, "wait"),
 			puts: map[string]string{},
 		}
@@ -127,6 +138,10 @@ func (w *town) act(r *rig, a act, seen map[string]bool) {
 		maps.DeleteFunc(s.content, func(_, mtu string) bool { return mtu == "" })
 	case "wipe":
 		clear(s.content)
+	case "replace":
+		clear(s.content)
+		s.store++
+		s.up, s.other = false, true
 	case "up":
 		s.up, seen[a.shop] = true, true
 		r.inputs[a.shop].give(s.news(true))
@@ -136,7 +151,7 @@ func (w *town) act(r *rig, a act, seen map[string]bool) {
 	case "problem":
 		s.problem = !s.problem
 	case "time":
-		<-time.After(time.Second)
+		<-time.After(4 * time.Second)
 	}
 	if s.up {
 		r.inputs[a.shop].give(s.news(false))
@@ -145,11 +160,13 @@ func (w *town) act(r *rig, a act, seen map[string]bool) {
 
 // settle ends all trouble.
 func (w *town) settle(r *rig) {
-	for _, name := range order() {
-		s := w.shops[name]
-		s.up, s.problem = true, false
-		r.inputs[name].give(s.news(true))
-		r.inputs[name].give(s.news(true))
+	for range 2 {
+		for _, name := range order() {
+			s := w.shops[name]
+			s.up, s.problem = true, false
+			r.inputs[name].give(s.news(true))
+		}
+		<-time.After(20 * time.Second) // the latest deadline is two times the grace time away
 	}
 }
 

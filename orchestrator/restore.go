@@ -26,9 +26,10 @@ func (o *Orchestrator) recollect() {
 	for _, l := range o.layers {
 		sources[l.Name] = true
 	}
-	past, strays := readMemory(o.memory.Load(), sources)
+	past, known, strays := readMemory(o.memory.Load(), sources)
 	for _, l := range o.layers {
-		l.past = past[l.Name]
+		l.past, l.data = past[l.Name], known[l.Name]
+		l.had = len(l.past)
 		if l.Local != nil {
 			o.restore(l, "it is kept nowhere else")
 			l.past = nil
@@ -119,20 +120,8 @@ func (o *Orchestrator) recalled(key string, r *recollection, valid decoded) *ent
 	return &entry{valid: valid.value, err: newest.err}
 }
 
-// awaken readies a layer for its first complete snapshot. One that shows nothing
-// of what is remembered is like one of a store that was emptied, and is doubted.
-func (o *Orchestrator) awaken(l *layer, c *kvdbsync.Change) []scheduler.Change {
-	if !c.Resynced || len(c.Events)+len(c.Problems) > 0 || len(l.past) == 0 {
-		return nil
-	}
-	changes := o.restore(l, "it suddenly shows nothing")
-	c.Events = removals(l.past)
-	l.past = nil
-	return changes
-}
-
-// outgrow drops what is remembered of a layer and is not in its complete snapshot.
-// As long as a problem may hide it there, it counts.
+// outgrow drops what is remembered of a layer and is not in its complete snapshot, if
+// that is credible. As long as a problem may hide it there, it counts.
 func (o *Orchestrator) outgrow(l *layer, c kvdbsync.Change) []scheduler.Change {
 	if !c.Synced || len(l.past) == 0 {
 		return nil
@@ -140,7 +129,23 @@ func (o *Orchestrator) outgrow(l *layer, c kvdbsync.Change) []scheduler.Change {
 	if len(c.Problems) > 0 {
 		return o.restore(l, "it has problems")
 	}
-	changes, _ := o.merge(l, removals(l.past))
+	missing := slices.Sorted(maps.Keys(l.past))
+	others := len(l.entries)
+	for _, key := range missing {
+		if l.entries[key] != nil {
+			others--
+		}
+	}
+	why := o.disbelieve(finding{
+		distrust: l.distrust, had: l.had, absent: len(missing), waiting: l.doubtedKeys(), shown: others,
+	})
+	if why == "" {
+		changes, _ := o.merge(l, removals(l.past))
+		l.past = nil
+		return changes
+	}
+	changes := o.restore(l, why)
+	o.putInDoubt(l, missing, l.had, why)
 	l.past = nil
 	return changes
 }

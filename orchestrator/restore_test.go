@@ -92,13 +92,14 @@ func TestRestarts(t *testing.T) {
 		}},
 		{"a store that is empty is doubted", []step{
 			{"files", listed("if1=1"), 0, "old=1"},
-			{"etcd", listed(""), 0, "if1=1 if3=3"},
+			{"etcd", listed(""), 9 * second, "if1=1 if3=3"},
+			{"etcd", listed(""), second, "if1=1 if3=3"},
 			{"etcd", listed(""), 0, "if1=1"},
 		}},
 		{"even when it comes late", []step{
 			{after: second, stands: "if1=1 if2=2 if3=3 old=1"},
 			{"etcd", listed(""), 0, "if1=1 if2=2 if3=3 old=1"},
-			{"files", listed("if1=1"), 0, "if1=1 if3=3"},
+			{"files", listed("if1=1"), 10 * second, "if1=1 if3=3"},
 			{"etcd", listed(""), 0, "if1=1"},
 		}},
 		{"what a problem may hide stays", []step{

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -60,9 +61,13 @@ func (in *input) Take() (kvdbsync.Change, bool) {
 	return c, true
 }
 
+// give hands on a change. A listing in it begins now, unless it says when.
 func (in *input) give(c kvdbsync.Change) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if c.Resynced && c.Listing.Began.IsZero() {
+		c.Listing.Began = time.Now()
+	}
 	if in.queue = append(in.queue, c); len(in.queue) == 1 {
 		in.ready <- struct{}{}
 	}
@@ -77,6 +82,7 @@ type rig struct {
 	log    bytes.Buffer // written only while the test waits
 	mu     sync.Mutex
 	stands map[string]string // interface name -> MTU
+	verbs  int               // calls that changed something
 }
 
 // bubble runs f with a rig of the given layers, in virtual time; grpc is a Local. After
@@ -133,6 +139,7 @@ func (r *rig) give(layer string, c kvdbsync.Change) {
 func (r *rig) set(name, mtu string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.verbs++
 	if mtu == "" {
 		delete(r.stands, name)
 	} else {
@@ -187,8 +194,8 @@ func (r *rig) standing() string {
 	return strings.Join(out, " ")
 }
 
-// events reads "if1=1500 if2=": puts and deletes. A value that is no number is
-// put as it is.
+// events reads "if1=1500 if2= if3=?": a put, a delete, and a key that is absent. A value
+// that is no number is put as it is.
 func events(text string) (out []kvdbsync.Event) {
 	for _, f := range strings.Fields(text) {
 		name, mtu, _ := strings.Cut(f, "=")
@@ -201,6 +208,8 @@ func event(name, mtu string) kvdbsync.Event {
 	e := kvdbsync.Event{Key: prefix + name}
 	switch {
 	case mtu == "":
+	case mtu == "?":
+		e.Absent = true
 	case strings.Trim(mtu, "0123456789") != "":
 		e.Value = []byte(mtu)
 	default:

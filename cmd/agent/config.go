@@ -93,13 +93,15 @@ type orchestratorConfig struct {
 	AntiEntropy time.Duration  `yaml:"anti-entropy"`
 	Patience    time.Duration  `yaml:"start-patience"`
 	Grace       time.Duration  `yaml:"grace-time"`
+	GraceShare  int            `yaml:"grace-percent"`
+	GraceKeys   int            `yaml:"grace-keys"`
 	StateDir    *string        `yaml:"state-dir"`      // with a folder for each label. nil: the usual place; empty: none
 	Publish     []string       `yaml:"publish-status"` // names of stores
 	PublishRate int            `yaml:"publish-status-rate"`
 }
 
 func defaultOrchestrator() orchestratorConfig {
-	return orchestratorConfig{AntiEntropy: 10 * time.Minute, Patience: 100 * time.Millisecond, Grace: 10 * time.Second, Publish: []string{}, PublishRate: 20}
+	return orchestratorConfig{AntiEntropy: 10 * time.Minute, Patience: 100 * time.Millisecond, Grace: 10 * time.Second, GraceShare: 33, GraceKeys: 5, Publish: []string{}, PublishRate: 20}
 }
 
 // Validate tells everything that cannot be meant.
@@ -108,6 +110,8 @@ func (c orchestratorConfig) Validate() error {
 		refuse(c.AntiEntropy == 0, "anti-entropy", c.AntiEntropy, "a duration above zero, such as 10m, or a negative one for never"),
 		refuse(c.Patience <= 0, "start-patience", c.Patience, "a duration above zero, such as 100ms"),
 		refuse(c.Grace <= 0, "grace-time", c.Grace, "a duration above zero, such as 10s"),
+		refuse(c.GraceShare < 1 || c.GraceShare > 100, "grace-percent", c.GraceShare, "a number from 1 to 100"),
+		refuse(c.GraceKeys < 1, "grace-keys", c.GraceKeys, "a number above zero"),
 	}
 	errs = append(errs, refuse(c.PublishRate < 1, "publish-status-rate", c.PublishRate, "a number of writes a second, such as 20"))
 	known := storeNames()
@@ -135,7 +139,8 @@ func (c orchestratorConfig) stateDir(label string) string {
 }
 
 func (c orchestratorConfig) options(layers []orchestrator.Layer, known state, retry scheduler.Retry, log *slog.Logger) orchestrator.Options {
-	o := orchestrator.Options{Layers: layers, Retry: retry, Patience: c.Patience, Grace: c.Grace, Log: log}
+	o := orchestrator.Options{Layers: layers, Retry: retry, Patience: c.Patience, Log: log}
+	o.Grace, o.GracePercent, o.GraceKeys = c.Grace, c.GraceShare, c.GraceKeys
 	if known.intent != nil {
 		o.Memory = known.intent
 	}

@@ -23,6 +23,9 @@ func TestConfigurationThatCannotBeMeant(t *testing.T) {
 		{"orchestrator.conf", "anti-entropy: 0s", "anti-entropy: 0s: want a duration above zero, such as 10m, or a negative one"},
 		{"orchestrator.conf", "start-patience: -1s", "start-patience: -1s: want a duration above zero"},
 		{"orchestrator.conf", "grace-time: 0", "grace-time: 0s: want a duration above zero"},
+		{"orchestrator.conf", "grace-percent: 0", "grace-percent: 0: want a number from 1 to 100"},
+		{"orchestrator.conf", "grace-percent: 101", "grace-percent: 101: want a number from 1 to 100"},
+		{"orchestrator.conf", "grace-keys: 0", "grace-keys: 0: want a number above zero"},
 		{"orchestrator.conf", "priorities: {etdc: 5}", "priorities.etdc: 5: want only names of stores: " + strings.Join(storeNames(), ", ")},
 		{"orchestrator.conf", "publish-status: [etcd, file]", "publish-status[1]: file: want names of stores: " + strings.Join(storeNames(), ", ")},
 		{"orchestrator.conf", "publish-status-rate: 0", "publish-status-rate: 0: want a number of writes a second"},
@@ -41,7 +44,7 @@ func TestConfigurationThatCannotBeMeant(t *testing.T) {
 func TestConfigurationAtItsBounds(t *testing.T) {
 	for file, text := range map[string]string{
 		"kvscheduler.conf":  "{print-txn-limit: -1, concurrency: 1, operation-timeout: 1, history-count: 1, history-bytes: 1, retry-period: 1m, retry-count: 0}",
-		"orchestrator.conf": "{anti-entropy: -1s, start-patience: 1, priorities: {etcd: 0, bolt: -1}, publish-status: [], publish-status-rate: 1}",
+		"orchestrator.conf": "{anti-entropy: -1s, start-patience: 1, grace-time: 1, grace-percent: 100, grace-keys: 1, priorities: {etcd: 0, bolt: -1}, publish-status: [], publish-status-rate: 1}",
 	} {
 		if err := configure(t, file, text); err != nil {
 			t.Error(err)

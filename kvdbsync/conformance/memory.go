@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -16,6 +17,7 @@ import (
 type Memory struct {
 	mu       sync.Mutex // guards what follows
 	rev      int64
+	replaced int // times that another store came in its place
 	pairs    map[string]kvdbsync.Event
 	watchers map[*memoryWatch]bool
 	down     error
@@ -61,7 +63,7 @@ func (m *Memory) begin(prefix string) *memoryWatch {
 	defer m.mu.Unlock()
 	w := &memoryWatch{prefix: prefix, failed: m.down, more: make(chan struct{}, 1)}
 	if m.down == nil {
-		w.todo = []kvdbsync.Batch{{Events: m.under(prefix), Rev: m.rev, Synced: true}}
+		w.todo = []kvdbsync.Batch{{Events: m.under(prefix), Rev: m.rev, Synced: true, Identity: fmt.Sprint("memory-", m.replaced)}}
 	}
 	if m.watchers == nil {
 		m.watchers = map[*memoryWatch]bool{}
@@ -146,6 +148,22 @@ func (w *memoryWatch) wake() {
 	select {
 	case w.more <- struct{}{}:
 	default:
+	}
+}
+
+// Replace puts an empty store in the place of this one, and ends the running watches
+// with err. With same it is the same store, which has lost its data.
+func (m *Memory) Replace(same bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !same {
+		m.replaced++
+	}
+	m.rev = 1
+	clear(m.pairs)
+	for w := range m.watchers {
+		w.failed = err
+		w.wake()
 	}
 }
 

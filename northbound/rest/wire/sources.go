@@ -15,7 +15,7 @@ type Source struct {
 
 	Refused    int      `json:",omitempty"` // keys whose newest value is not followed
 	Remembered int      `json:",omitempty"` // keys of an earlier run, until the store is there
-	Doubted    int      `json:",omitempty"` // keys that go if the next listing does not show them, either
+	Doubted    int      `json:",omitempty"` // keys that are missing, and go if a listing after the grace time does not show them, either
 	Problems   int      `json:",omitempty"` // faults of the store's content that belong to no key
 	Faults     []string `json:",omitempty"` // the first 20 of these, as texts
 
@@ -35,6 +35,6 @@ type Claim struct {
 	State      string // valid, refused, unimplemented
 	Wins       bool   // its value counts; of a refused one that is what was valid before
 	Remembered bool   `json:",omitempty"`
-	Doubted    bool   `json:",omitempty"`
+	Doubted    bool   `json:",omitempty"` // the key is missing, and goes if a listing after the grace time does not show it, either
 	Error      string `json:",omitempty"` // why the newest value is not followed
 }
