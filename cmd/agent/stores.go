@@ -120,7 +120,13 @@ func openInitfile(o opener) (kvdbsync.Connector, error) {
 		}
 		return nil, nil
 	}
-	return file, err
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range file.Warnings {
+		o.log.Warn("a file is read leniently", "warning", w)
+	}
+	return file, nil
 }
 
 func openRedis(o opener) (kvdbsync.Connector, error) {

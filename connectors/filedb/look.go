@@ -180,5 +180,10 @@ func (db *DB) parsed(path string, data []byte, id identity, before sight) sight 
 		return s
 	}
 	s.content, s.fault = parse(path, data, db.root)
+	if s.content != nil {
+		for _, w := range s.content.warnings {
+			db.log.Warn("a file is read leniently", "warning", w)
+		}
+	}
 	return s
 }

@@ -18,6 +18,7 @@ import (
 type content struct {
 	entries  []entry
 	problems []error // faults that belong to no key
+	warnings []error // about what was read leniently; each begins with path and line
 	// nameless tells that the problems are also of entries whose key is not known.
 	nameless bool
 	blank    bool // no document at all: nothing, or comments only
@@ -90,7 +91,7 @@ func (p *parser) document(doc *yaml.Node) {
 		}
 		items, errs := structured.Group(f, "data")
 		for _, it := range items {
-			p.add(p.wholeKey(it.Key), it.Value, it.Line, it.Err)
+			p.add(p.wholeKey(it.Key), it)
 		}
 		for _, err := range errs {
 			p.lost(err)
@@ -108,7 +109,7 @@ func (p *parser) pairs(f document.Field) {
 		if it.Err == nil && it.Value == nil {
 			it.Err = &document.Error{Line: it.Line, Column: it.Column, Msg: "entry without a value: want {key, value}; to remove the key, remove the entry"}
 		}
-		p.add(p.wholeKey(it.Key), it.Value, it.Line, it.Err)
+		p.add(p.wholeKey(it.Key), it)
 	}
 }
 
@@ -121,7 +122,11 @@ func (p *parser) wholeKey(key string) string {
 	return p.root + strings.TrimPrefix(key, "/")
 }
 
-func (p *parser) add(key string, value []byte, line int, err error) {
+func (p *parser) add(key string, it structured.Item) {
+	for _, w := range it.Warnings {
+		p.warnings = append(p.warnings, fmt.Errorf("%s:%w", p.path, w))
+	}
+	value, err := it.Value, it.Err
 	if err != nil {
 		if key == "" {
 			p.lost(err)
@@ -129,7 +134,7 @@ func (p *parser) add(key string, value []byte, line int, err error) {
 		}
 		value, err = nil, fmt.Errorf("%s:%w", p.path, err)
 	}
-	p.entries = append(p.entries, entry{key, value, kvdbsync.Origin{File: p.file, Line: line}, err})
+	p.entries = append(p.entries, entry{key, value, kvdbsync.Origin{File: p.file, Line: it.Line}, err})
 }
 
 // lost notes a fault behind which there may be entries.

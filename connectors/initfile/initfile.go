@@ -46,7 +46,12 @@ type Config struct {
 func Defaults() Config { return Config{Path: "initial-config.yaml"} }
 
 // A File is what the file said.
-type File struct{ events []kvdbsync.Event }
+type File struct {
+	// Warnings are about what was read leniently. Each begins with path and line.
+	Warnings []error
+
+	events []kvdbsync.Event
+}
 
 // ErrNone is what New returns when the file is not there, or turned off.
 var ErrNone = errors.New("no initial configuration")
@@ -117,6 +122,9 @@ func parse(path string, data []byte, root string) (*File, error) {
 			errs = append(errs, fmt.Errorf("%d: %s: is in line %d already: want it once", it.Line, it.Key, first))
 		}
 		lines[it.Key] = it.Line
+		for _, w := range it.Warnings {
+			out.Warnings = append(out.Warnings, fmt.Errorf("%s:%w", path, w))
+		}
 		out.events = append(out.events, kvdbsync.Event{Key: root + it.Key, Value: it.Value, Origin: kvdbsync.Origin{File: file, Line: it.Line}})
 	}
 	for i, err := range errs {

@@ -34,7 +34,7 @@ func pair(n *yaml.Node) Item {
 		return it
 	}
 	for _, f := range fields {
-		it.Err = cmp.Or(it.Err, it.part(f))
+		it.Err = cmp.Or(it.Err, it.part(f, fields))
 	}
 	if it.Err == nil && it.Key == "" {
 		it.Err = document.At(n, "entry without a key: want {key, value}")
@@ -45,8 +45,8 @@ func pair(n *yaml.Node) Item {
 	return it
 }
 
-// part takes the key or the value of a pair.
-func (it *Item) part(f document.Field) (err error) {
+// part takes the key or the value of a pair, which has all these fields.
+func (it *Item) part(f document.Field, all []document.Field) (err error) {
 	v := document.Resolve(f.Value)
 	switch {
 	case f.Name == "key" && v.Kind == yaml.ScalarNode && !isNull(v):
@@ -54,7 +54,7 @@ func (it *Item) part(f document.Field) (err error) {
 	case f.Name == "key":
 		err = document.At(f.Value, "key: found %s: want text", document.Kind(v))
 	case f.Name == "value" && !isNull(v):
-		it.Value, err = document.JSON(f.Value)
+		err = it.read(f.Value, modelIn(all))
 	case f.Name != "value":
 		err = document.At(f.At, "unknown field %s: want key and value", document.Quote(f.Name))
 	}

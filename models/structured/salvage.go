@@ -16,21 +16,17 @@ func salvage(m *models.Model, fields []document.Field) string {
 		return m.Prefix()
 	}
 	names := m.KeyFields()
-	known := m.New().ProtoReflect().Descriptor().Fields()
 	var object bytes.Buffer
 	sep := byte('{')
 	for _, f := range fields {
-		fd := known.ByTextName(f.Name)
-		if fd == nil {
-			fd = known.ByJSONName(f.Name)
-		}
+		fd := shapeOf(m).field(f.Name)
 		if fd == nil && models.Nearest(f.Name, names) != "" {
 			return "" // a field of the key, misspelled
 		}
 		if fd == nil || !slices.Contains(names, string(fd.Name())) {
 			continue
 		}
-		value, err := document.JSON(f.Value)
+		value, _, err := document.JSONOf(f.Value, shapeOf(m).Field(f.Name))
 		if err != nil {
 			return ""
 		}

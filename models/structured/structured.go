@@ -36,6 +36,8 @@ type Item struct {
 	Column int
 	// Err is why the value is no value of Model, an *document.Error.
 	Err error
+	// Warnings are what was read leniently, each a *document.Error.
+	Warnings []error
 }
 
 // Parse reads the values of a document, or of several in one text. The errors
@@ -117,7 +119,7 @@ func item(m *models.Model, n *yaml.Node) Item {
 		it.Err = err
 		return it
 	}
-	if it.Value, err = document.JSON(n); err != nil {
+	if err = it.read(n, m); err != nil {
 		it.Key, it.Err = salvage(m, fields), err
 		return it
 	}

@@ -104,6 +104,69 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestOldBooleans has the words that are booleans in YAML 1.1 alone. Where text is expected, and where
+// they are quoted, they are text.
+func TestOldBooleans(t *testing.T) {
+	items, errs := structured.Parse([]byte(`linuxConfig:
+  interfaces:
+    - {name: yes, type: DUMMY, enabled: yes}
+    - {name: &on ON, type: DUMMY, enabled: *on, linkOnly: Off}
+    - {name: n, type: DUMMY, enabled: y, link_only: NO, <<: {set_dhcp_client: on}}
+    - {name: d, type: DUMMY, enabled: "yes"}
+    - {name: e, type: DUMMY, enabled: yEs}
+vppConfig:
+  interfaces:
+    - {name: f, type: DPDK, enabled: true, sub: {push_dot1q: on}}
+`), document.YAML)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	want := []struct {
+		value    string
+		warnings []string
+		fails    bool
+	}{
+		{`{"name":"yes","type":"DUMMY","enabled":true}`, []string{"3:41: yes is taken for true, as in YAML 1.1; write true"}, false},
+		{`{"name":"ON","type":"DUMMY","enabled":true,"linkOnly":false}`, []string{"4:14: ON", "4:59: Off is taken for false, as in YAML 1.1; write false"}, false},
+		{`{"name":"n","type":"DUMMY","enabled":true,"link_only":false,"set_dhcp_client":"on"}`, []string{"5:39: y", "5:53: NO"}, true},
+		{`{"name":"d","type":"DUMMY","enabled":"yes"}`, nil, true},
+		{`{"name":"e","type":"DUMMY","enabled":"yEs"}`, nil, true},
+		{`{"name":"f","type":"DPDK","enabled":true,"sub":{"push_dot1q":true}}`, []string{"10:62: on"}, false},
+	}
+	for i, it := range items {
+		if string(it.Value) != want[i].value || (it.Err != nil) != want[i].fails || len(it.Warnings) != len(want[i].warnings) {
+			t.Errorf("value %d: %s %v, warnings %v", i, it.Value, it.Err, it.Warnings)
+			continue
+		}
+		for j, w := range it.Warnings {
+			if !strings.HasPrefix(w.Error(), want[i].warnings[j]) {
+				t.Errorf("value %d: warning %v, want %s", i, w, want[i].warnings[j])
+			}
+		}
+	}
+}
+
+// TestOldBooleansInPairs has one under a key that says which fields are booleans.
+func TestOldBooleansInPairs(t *testing.T) {
+	docs, err := document.Read([]byte(`- value: {name: veth1, enabled: yes}
+  key: /vnf-agent/vpp1/config/linux/interfaces/v2/interface/veth1
+- {key: config/elsewhere, value: {enabled: yes}}
+`), document.YAML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, err := structured.Pairs(docs[0])
+	if err != nil || len(items) != 2 {
+		t.Fatal(items, err)
+	}
+	if string(items[0].Value) != `{"name":"veth1","enabled":true}` || len(items[0].Warnings) != 1 {
+		t.Errorf("%s %v", items[0].Value, items[0].Warnings)
+	}
+	if string(items[1].Value) != `{"enabled":"yes"}` || len(items[1].Warnings) != 0 {
+		t.Errorf("a key of no model: %s %v", items[1].Value, items[1].Warnings)
+	}
+}
+
 func TestOneBadValueLeavesTheOthers(t *testing.T) {
 	items, errs := structured.Parse([]byte(strings.Replace(office, "veth: {peer_if_name: veth2}", "mtu: lots", 1)), document.YAML)
 	if len(items) != 4 || len(errs) != 0 || items[0].Err == nil || items[0].Key == "" {

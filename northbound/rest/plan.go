@@ -28,20 +28,24 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q query) error {
 	if err != nil {
 		return err
 	}
-	changes, invalid := h.changes(items, h.change)
+	changes, invalid, warnings := h.changes(items, h.change)
 	record, err := h.sched.Plan(r.Context(), scheduler.Txn{Changes: changes, Replace: replace})
 	if err != nil {
 		return err
 	}
 	if format == "text" {
-		return replyText(w, slices.Values([]string{record.PlanText(-1), invalidText(invalid)}))
+		return replyText(w, slices.Values([]string{record.PlanText(-1), warningText(warnings) + invalidText(invalid)}))
 	}
-	return replyJSON(w, wire.Plan{Operations: append([]wire.Operation{}, operationsOf(record.Planned)...), Invalid: append([]wire.Invalid{}, invalid...)})
+	return replyJSON(w, wire.Plan{
+		Operations: append([]wire.Operation{}, operationsOf(record.Planned)...), Invalid: append([]wire.Invalid{}, invalid...), Warnings: warnings,
+	})
 }
 
-// changes are what the valid items ask for, as change has it of each. Of a key that comes
-// more than once the first counts.
-func (h *handler) changes(items []structured.Item, change func(structured.Item) (scheduler.Change, error)) (out []scheduler.Change, invalid []wire.Invalid) {
+// changes are what the valid items ask for, as change has it of each, and what is ignored of them.
+// Of a key that comes more than once the first counts.
+func (h *handler) changes(items []structured.Item, change func(structured.Item) (scheduler.Change, error)) (
+	out []scheduler.Change, invalid []wire.Invalid, warnings []wire.Warning,
+) {
 	lines := map[string]int{}
 	for _, it := range items {
 		c, err := change(it)
@@ -54,8 +58,38 @@ func (h *handler) changes(items []structured.Item, change func(structured.Item) 
 		}
 		lines[c.Key] = it.Line
 		out = append(out, c)
+		warnings = append(warnings, warningsOf(c, it)...)
 	}
-	return out, invalid
+	return out, invalid, warnings
+}
+
+// warningsOf are those about how the item is spelled, and about fields of it that have no effect.
+func warningsOf(c scheduler.Change, it structured.Item) (out []wire.Warning) {
+	for _, w := range it.Warnings {
+		line := it.Line
+		if at, ok := errors.AsType[*document.Error](w); ok {
+			line = at.Line
+		}
+		out = append(out, wire.Warning{Key: c.Key, Line: line, Text: placeless(w)})
+	}
+	if c.Value != nil {
+		for _, text := range c.Value.Warnings() {
+			out = append(out, wire.Warning{Key: c.Key, Line: it.Line, Text: text})
+		}
+	}
+	return out
+}
+
+func warningText(warnings []wire.Warning) string {
+	if len(warnings) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("  * warnings:\n")
+	for _, w := range warnings {
+		fmt.Fprintf(&b, "      - line %d: %s: %s\n", w.Line, w.Key, w.Text)
+	}
+	return b.String()
 }
 
 // placeless is the text of err without the place, which an Invalid has by itself.

@@ -242,6 +242,21 @@ func TestPlanOnlyPlans(t *testing.T) {
 	})
 }
 
+func TestPlanListsWarnings(t *testing.T) {
+	const body = "linuxConfig:\n  interfaces:\n    - {name: if1, type: DUMMY, enabled: yes}\n"
+	inWorld(t, func(w *world) {
+		_, answer := w.ask("POST", "/scheduler/plan", body)
+		var p wire.Plan
+		w.must(json.Unmarshal([]byte(answer), &p))
+		if len(p.Invalid) != 0 || len(p.Warnings) != 1 || p.Warnings[0].Line != 3 || !strings.Contains(p.Warnings[0].Text, "yes is taken for true") {
+			t.Errorf("%s", answer)
+		}
+		if _, answer := w.ask("POST", "/scheduler/plan?format=text", body); !strings.Contains(answer, "  * warnings:\n      - line 3: config/linux/interfaces/v2/interface/if1: yes is taken") {
+			t.Errorf("%s", answer)
+		}
+	})
+}
+
 func TestPlanListsWhatIsInvalid(t *testing.T) {
 	const body = `
 data:

@@ -18,7 +18,7 @@ func (h *handler) validate(w http.ResponseWriter, r *http.Request, _ query) erro
 	if err != nil {
 		return err
 	}
-	changes, invalid := h.changes(items, h.checked)
+	changes, invalid, _ := h.changes(items, h.checked)
 	invalid = append(invalid, h.conflicts(items, changes)...)
 	return replyJSON(w, append([]wire.Invalid{}, invalid...))
 }

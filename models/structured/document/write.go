@@ -13,20 +13,28 @@ import (
 // they stand (hexadecimal and octal ones in decimal), dates and binary data as
 // text. What JSON cannot say is an *Error.
 func JSON(n *yaml.Node) ([]byte, error) {
+	out, _, err := JSONOf(n, nil)
+	return out, err
+}
+
+// JSONOf is JSON of a node of which the shape is known. Where a boolean is expected it also takes
+// one of YAML 1.1, such as yes, and returns a warning about it.
+func JSONOf(n *yaml.Node, shape Shape) (out []byte, warnings []*Error, err error) {
 	var w writer
-	if err := w.value(n, 0); err != nil {
-		return nil, err
+	if err := w.value(n, 0, shape); err != nil {
+		return nil, nil, err
 	}
-	return w.out, nil
+	return w.out, w.warnings, nil
 }
 
 type writer struct {
-	out     []byte
-	aliases budget
-	inAlias bool // the node at hand is below an alias
+	warnings []*Error
+	out      []byte
+	aliases  budget
+	inAlias  bool // the node at hand is below an alias
 }
 
-func (w *writer) value(n *yaml.Node, depth int) error {
+func (w *writer) value(n *yaml.Node, depth int, shape Shape) error {
 	if n.Kind == yaml.AliasNode && !w.inAlias {
 		w.inAlias = true
 		defer func() { w.inAlias = false }()
@@ -41,15 +49,15 @@ func (w *writer) value(n *yaml.Node, depth int) error {
 	}
 	switch n := Resolve(n); n.Kind {
 	case yaml.MappingNode:
-		return w.mapping(n, depth)
+		return w.mapping(n, depth, shape)
 	case yaml.SequenceNode:
-		return w.list(n, depth)
+		return w.list(n, depth, shape)
 	default:
-		return w.scalar(n)
+		return w.scalar(n, shape)
 	}
 }
 
-func (w *writer) mapping(n *yaml.Node, depth int) error {
+func (w *writer) mapping(n *yaml.Node, depth int, shape Shape) error {
 	fields, err := w.aliases.fields(n, depth)
 	if err != nil {
 		return err
@@ -61,7 +69,7 @@ func (w *writer) mapping(n *yaml.Node, depth int) error {
 		}
 		w.string(f.Name)
 		w.out = append(w.out, ':')
-		if err := w.value(f.Value, depth+1); err != nil {
+		if err := w.value(f.Value, depth+1, fieldOf(shape, f.Name)); err != nil {
 			return err
 		}
 	}
@@ -69,13 +77,13 @@ func (w *writer) mapping(n *yaml.Node, depth int) error {
 	return nil
 }
 
-func (w *writer) list(n *yaml.Node, depth int) error {
+func (w *writer) list(n *yaml.Node, depth int, shape Shape) error {
 	w.out = append(w.out, '[')
 	for i, one := range n.Content {
 		if i > 0 {
 			w.out = append(w.out, ',')
 		}
-		if err := w.value(one, depth+1); err != nil {
+		if err := w.value(one, depth+1, shape); err != nil {
 			return err
 		}
 	}
@@ -83,7 +91,12 @@ func (w *writer) list(n *yaml.Node, depth int) error {
 	return nil
 }
 
-func (w *writer) scalar(n *yaml.Node) error {
+func (w *writer) scalar(n *yaml.Node, shape Shape) error {
+	if b, old := oldBool(n); old && shape != nil && shape.Bool() {
+		w.out = strconv.AppendBool(w.out, b)
+		w.warnings = append(w.warnings, At(n, "%s is taken for %t, as in YAML 1.1; write %t", n.Value, b, b))
+		return nil
+	}
 	switch n.ShortTag() {
 	case "!!null":
 		w.out = append(w.out, "null"...)

@@ -88,6 +88,14 @@ type ValueStatus struct {
 type Plan struct {
 	Operations []Operation
 	Invalid    []Invalid // what is not part of the plan, as nobody could do it
+	Warnings   []Warning `json:",omitempty"` // what was ignored or read leniently
+}
+
+// A Warning is about a part of a value that has no effect, or has another spelling.
+type Warning struct {
+	Key  string
+	Line int `json:",omitempty"` // of the body, from 1
+	Text string
 }
 
 // An Invalid is a value that would be refused, or a fault that belongs to no value.
