@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -49,7 +50,19 @@ func newClient(cfg Config) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("consul configuration: %w", err)
 	}
-	return &client{cfg: cfg, api: library, base: base, lists: &http.Client{Transport: lists}}, nil
+	return &client{cfg: cfg, api: library, base: base, lists: &http.Client{Transport: lists, CheckRedirect: sameHost}}, nil
+}
+
+// sameHost refuses redirects to another host or to clear text: requests carry the token.
+func sameHost(next *http.Request, via []*http.Request) error {
+	first := via[0].URL
+	if next.URL.Host != first.Host || next.URL.Scheme != first.Scheme {
+		return fmt.Errorf("not following a redirect to %s://%s: requests carry the ACL token", next.URL.Scheme, next.URL.Host)
+	}
+	if len(via) >= 10 {
+		return errors.New("stopped after 10 redirects")
+	}
+	return nil
 }
 
 // base puts the configuration over what the environment says.
@@ -59,7 +72,7 @@ func (c Config) base() (*api.Config, error) {
 	b.Datacenter = c.Datacenter
 	b.Namespace = cmp.Or(c.Namespace, b.Namespace)
 	b.Partition = cmp.Or(c.Partition, b.Partition)
-	if c.CertFile != "" || c.CAFile != "" {
+	if c.CertFile != "" || c.CAFile != "" || c.InsecureSkip {
 		b.Scheme = "https"
 	}
 	b.TLSConfig.CertFile = cmp.Or(c.CertFile, b.TLSConfig.CertFile)
@@ -72,7 +85,7 @@ func (c Config) base() (*api.Config, error) {
 		return nil, err
 	}
 	b.Transport = transport(security, b.Address, c.ProbeInterval)
-	b.HttpClient = &http.Client{Transport: announcing{b.Transport}}
+	b.HttpClient = &http.Client{Transport: announcing{b.Transport}, CheckRedirect: sameHost}
 	b.Token, err = c.token()
 	b.TokenFile = "" // it is ours to read
 	return b, err

@@ -26,8 +26,8 @@ type Config struct {
 	Token     string `yaml:"token"`
 	TokenFile string `yaml:"token-file"`
 
-	// TLS, 1.2 or newer, is used if a file is named, the address begins with https://,
-	// or CONSUL_HTTP_SSL says so. The files default to CONSUL_CLIENT_CERT,
+	// TLS, 1.2 or newer, is used if a file is named, InsecureSkip is set, the address begins
+	// with https://, or CONSUL_HTTP_SSL says so. The files default to CONSUL_CLIENT_CERT,
 	// CONSUL_CLIENT_KEY and CONSUL_CACERT.
 	InsecureSkip bool   `yaml:"insecure-skip-tls-verify"`
 	CertFile     string `yaml:"cert-file"`
@@ -71,6 +71,8 @@ func (c Config) Validate() error {
 	scheme, _, hasScheme := strings.Cut(c.Address, "://")
 	refuse(hasScheme && scheme != "http" && scheme != "https" && scheme != "unix",
 		"address: %q: want host:port, http://, https:// or unix://", c.Address)
+	refuse(scheme == "http" && (c.CertFile != "" || c.CAFile != "" || c.InsecureSkip),
+		"address is %s, which is not encrypted, but a TLS setting is given (ca-file, cert-file or insecure-skip-tls-verify); write https://", c.Address)
 	refuse((c.CertFile == "") != (c.KeyFile == ""), "cert-file %q, key-file %q: want both or neither", c.CertFile, c.KeyFile)
 	refuse(c.Token != "" && c.TokenFile != "", "token-file %q: want no token beside it", c.TokenFile)
 	refuse(c.OperationTimeout < 0, "operation-timeout: %v: want a time that is not negative", c.OperationTimeout)

@@ -67,16 +67,23 @@ func newClient(ctx context.Context, cfg Config) (*client, error) {
 	return &client{Client: c, line: l}, nil
 }
 
-// endpoints are those to connect to: insecure-transport overrules a URL.
-func (c Config) endpoints() []string {
-	if !c.InsecureTransport {
-		return c.Endpoints
+// endpoints are those to connect to, each with its scheme: the client takes the scheme of the
+// first one for all. insecure-transport overrules a URL.
+func (c Config) endpoints() (out []string) {
+	scheme := "http://"
+	if c.secure() {
+		scheme = "https://"
 	}
-	var plain []string
 	for _, e := range c.Endpoints {
-		plain = append(plain, strings.Replace(e, "https://", "http://", 1))
+		switch {
+		case c.InsecureTransport:
+			e = strings.Replace(e, "https://", "http://", 1)
+		case !strings.Contains(e, "://"):
+			e = scheme + e
+		}
+		out = append(out, e)
 	}
-	return plain
+	return out
 }
 
 // failFast makes a request fail with the reason when no endpoint can be reached,

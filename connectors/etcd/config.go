@@ -30,17 +30,20 @@ type Config struct {
 	Password     string `yaml:"password"`
 	PasswordFile string `yaml:"password-file"`
 
-	// TLS, 1.2 or newer, is used if a file is named or an endpoint begins with
-	// https://, and InsecureTransport does not forbid it.
+	// TLS, 1.2 or newer, is used if a file is named, if InsecureSkip is set or if an
+	// endpoint begins with https://, unless InsecureTransport forbids it.
 	InsecureTransport bool   `yaml:"insecure-transport"`
 	InsecureSkip      bool   `yaml:"insecure-skip-tls-verify"`
 	CertFile          string `yaml:"cert-file"`
 	KeyFile           string `yaml:"key-file"`
 	CAFile            string `yaml:"ca-file"`
 
-	// ExpandEnv replaces $NAME and ${NAME} in values, where the agent's environment
-	// has NAME. Defaults to whether ETCD_EXPAND_ENV_VARS says something.
+	// ExpandEnv replaces $NAME and ${NAME} in values, where NAME is one of ExpandNames and
+	// the agent's environment has it. Defaults to whether ETCD_EXPAND_ENV_VARS is set.
 	ExpandEnv bool `yaml:"expand-env-variables"`
+	// ExpandNames are the variables that values may use. Writers of values see their
+	// content, so it names no secret. A name may end with *, for all that begin like it.
+	ExpandNames []string `yaml:"expand-env-names"`
 
 	// AutoCompact is how often AutoCompact compacts the whole cluster, which is not
 	// only the agent's. Defaults to never.
@@ -88,10 +91,17 @@ func (c Config) Validate() error {
 	if c.Username == "" && os.Getenv("ETCD_USERNAME") == "" && (c.Password != "" || c.PasswordFile != "") {
 		errs = append(errs, errors.New("username: want one for the password"))
 	}
-	for _, e := range c.Endpoints {
-		if strings.TrimSpace(e) == "" {
-			errs = append(errs, errors.New("endpoints: an empty one; want host:port or a URL"))
+	full := c.withDefaults()
+	for i, e := range full.Endpoints {
+		switch {
+		case strings.TrimSpace(e) == "":
+			errs = append(errs, fmt.Errorf("endpoints[%d] is empty; it must be host:port or a URL", i))
+		case full.secure() && (strings.HasPrefix(e, "http://") || strings.HasPrefix(e, "unix://")):
+			errs = append(errs, fmt.Errorf("endpoints[%d] is %s, which is not encrypted, but %s; write https://, or set insecure-transport: true", i, e, full.whySecure()))
 		}
+	}
+	if full.ExpandEnv && len(full.ExpandNames) == 0 {
+		errs = append(errs, errors.New("expand-env-variables needs expand-env-names: the environment variables that values may use"))
 	}
 	errs = append(errs,
 		notNegative("dial-timeout", c.DialTimeout),
@@ -120,13 +130,30 @@ func (c Config) password() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// tls returns nil for a connection without.
-func (c Config) tls() (*tls.Config, error) {
-	https := false
-	for _, e := range c.Endpoints {
-		https = https || strings.HasPrefix(e, "https://")
+// secure tells whether connections are encrypted. All of them are, or none.
+func (c Config) secure() bool { return !c.InsecureTransport && c.whySecure() != "" }
+
+// whySecure is the setting that asks for TLS; empty if there is none.
+func (c Config) whySecure() string {
+	switch {
+	case c.CertFile != "":
+		return "cert-file asks for TLS"
+	case c.CAFile != "":
+		return "ca-file asks for TLS"
+	case c.InsecureSkip:
+		return "insecure-skip-tls-verify asks for TLS"
 	}
-	if c.InsecureTransport || c.CertFile == "" && c.CAFile == "" && !https {
+	for _, e := range c.Endpoints {
+		if strings.HasPrefix(e, "https://") || strings.HasPrefix(e, "unixs://") {
+			return e + " asks for TLS"
+		}
+	}
+	return ""
+}
+
+// tls returns nil for connections without TLS.
+func (c Config) tls() (*tls.Config, error) {
+	if !c.secure() {
 		return nil, nil
 	}
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.InsecureSkip}

@@ -20,7 +20,7 @@ func TestSampleFileSaysEveryKeyAndItsDefault(t *testing.T) {
 	if err != nil || len(unknown) > 0 {
 		t.Fatalf("unknown keys %v, error %v", unknown, err)
 	}
-	want := etcd.Config{Endpoints: []string{"127.0.0.1:2379"}, DialTimeout: time.Second, OperationTimeout: 3 * time.Second, SessionTTL: 5}
+	want := etcd.Config{Endpoints: []string{"127.0.0.1:2379"}, DialTimeout: time.Second, OperationTimeout: 3 * time.Second, ExpandNames: []string{}, SessionTTL: 5}
 	if !reflect.DeepEqual(cfg, want) {
 		t.Errorf("the sample says %+v,\nthe defaults are %+v", cfg, want)
 	}
@@ -47,7 +47,11 @@ func TestBadConfiguration(t *testing.T) {
 		"certificate without key": {etcd.Config{CertFile: "c.pem"}, `cert-file "c.pem", key-file "": want both or neither`},
 		"two passwords":           {etcd.Config{Username: "u", Password: "p", PasswordFile: "f"}, `password-file "f": want no password beside it`},
 		"password without user":   {etcd.Config{Password: "p"}, `username: want one for the password`},
-		"empty endpoint":          {etcd.Config{Endpoints: []string{"a:1", " "}}, `endpoints: an empty one; want host:port or a URL`},
+		"empty endpoint":          {etcd.Config{Endpoints: []string{"a:1", " "}}, `endpoints[1] is empty; it must be host:port or a URL`},
+		"CA, but clear text":      {etcd.Config{Endpoints: []string{"http://a:1"}, CAFile: "ca.pem"}, `endpoints[0] is http://a:1, which is not encrypted, but ca-file asks for TLS; write https://, or set insecure-transport: true`},
+		"mixed schemes":           {etcd.Config{Endpoints: []string{"https://a:1", "b:1", "http://c:1"}}, `endpoints[2] is http://c:1, which is not encrypted, but https://a:1 asks for TLS`},
+		"unverified, clear text":  {etcd.Config{Endpoints: []string{"http://a:1"}, InsecureSkip: true}, `but insecure-skip-tls-verify asks for TLS`},
+		"whole environment":       {etcd.Config{ExpandEnv: true}, `expand-env-variables needs expand-env-names`},
 		"negative timeout":        {etcd.Config{DialTimeout: -time.Second}, `dial-timeout: -1s: want a time that is not negative`},
 		"password file missing":   {etcd.Config{Username: "u", PasswordFile: "/nowhere/p"}, `password-file: open /nowhere/p: no such file`},
 		"CA missing":              {etcd.Config{CAFile: "/nowhere/ca"}, `ca-file: open /nowhere/ca: no such file`},
@@ -76,7 +80,7 @@ func TestEnvironment(t *testing.T) {
 	for _, name := range []string{"ETCDV3_ENDPOINTS", "ETCD_ENDPOINTS"} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, "127.0.0.1:1, "+s.etcd.Addr)
-			m := follow(t, etcd.New(etcd.Config{}, slog.New(slog.DiscardHandler)))
+			m := follow(t, etcd.New(etcd.Config{ExpandNames: []string{"KEYPLANE_TEST_VALUE"}}, slog.New(slog.DiscardHandler)))
 			m.Await("a", `"expanded"`)
 		})
 	}

@@ -70,7 +70,7 @@ func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync
 	}
 	defer client.Close()
 	if c.cfg.ExpandEnv {
-		emit = expanding(emit)
+		emit = expanding(c.cfg.ExpandNames, emit)
 	}
 	w := watch{client: client, log: c.log, timeout: c.cfg.OperationTimeout, alone: true, prefix: prefix, emit: emit}
 	w.vigil = vigil{after: c.askAfter, timeout: c.cfg.OperationTimeout, answers: &c.answers}

@@ -4,25 +4,41 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// expanding emits batches with the environment put into their values.
-func expanding(emit func(kvdbsync.Batch) error) func(kvdbsync.Batch) error {
+// expanding emits batches whose values have the allowed variables of the environment replaced.
+func expanding(allowed []string, emit func(kvdbsync.Batch) error) func(kvdbsync.Batch) error {
+	lookup := func(name string) (string, bool) {
+		if !allows(allowed, name) {
+			return "", false
+		}
+		return os.LookupEnv(name)
+	}
 	variable := regexp.MustCompile(`\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})`)
 	return func(b kvdbsync.Batch) error {
 		b.Events = slices.Clone(b.Events)
 		for i, e := range b.Events {
 			if e.Value != nil {
-				b.Events[i].Value = expand(e.Value, variable, os.LookupEnv)
+				b.Events[i].Value = expand(e.Value, variable, lookup)
 			}
 		}
 		return emit(b)
 	}
 }
 
-// expand leaves a variable that is not set as it stands, where it can be seen.
+// allows tells whether a list of names, which may end with *, has name.
+func allows(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(one string) bool {
+		prefix, any := strings.CutSuffix(one, "*")
+		return one == name || any && strings.HasPrefix(name, prefix)
+	})
+}
+
+// expand leaves a variable that is not set or not allowed as it is written, so that people
+// can see it.
 func expand(value []byte, variable *regexp.Regexp, lookup func(string) (string, bool)) []byte {
 	if !variable.Match(value) {
 		return value

@@ -8,16 +8,20 @@ import (
 
 func TestExpand(t *testing.T) {
 	t.Setenv("KEYPLANE_TEST_ADDR", "10.0.0.1")
+	t.Setenv("KEYPLANE_SECRET", "s3cret")
+	t.Setenv("OTHER", "10.0.0.2")
 	tests := map[string]string{
-		`{"ip":"$KEYPLANE_TEST_ADDR/24"}`:    `{"ip":"10.0.0.1/24"}`,
-		`{"ip":"${KEYPLANE_TEST_ADDR}1"}`:    `{"ip":"10.0.0.11"}`,
-		`$KEYPLANE_TEST_UNSET ${also_unset}`: `$KEYPLANE_TEST_UNSET ${also_unset}`,
-		`$ $1 ${ ${} $$ 5$`:                  `$ $1 ${ ${} $$ 5$`,
-		``:                                   ``,
+		`{"ip":"$KEYPLANE_TEST_ADDR/24"}`:     `{"ip":"10.0.0.1/24"}`,
+		`{"ip":"${KEYPLANE_TEST_ADDR}1"}`:     `{"ip":"10.0.0.11"}`,
+		`$KEYPLANE_TEST_UNSET ${also_unset}`:  `$KEYPLANE_TEST_UNSET ${also_unset}`,
+		`$KEYPLANE_SECRET ${KEYPLANE_SECRET}`: `$KEYPLANE_SECRET ${KEYPLANE_SECRET}`,
+		`$OTHER`:                              `10.0.0.2`,
+		`$ $1 ${ ${} $$ 5$`:                   `$ $1 ${ ${} $$ 5$`,
+		``:                                    ``,
 	}
 	for text, want := range tests {
 		var got kvdbsync.Batch
-		emit := expanding(func(b kvdbsync.Batch) error { got = b; return nil })
+		emit := expanding([]string{"KEYPLANE_TEST_*", "OTHER"}, func(b kvdbsync.Batch) error { got = b; return nil })
 		if err := emit(kvdbsync.Batch{Events: []kvdbsync.Event{{Key: "a", Value: []byte(text)}, {Key: "$gone"}}}); err != nil {
 			t.Fatal(err)
 		}
