@@ -74,7 +74,7 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, d *descriptor, fresh [
 	}
 	for _, it := range items {
 		if r.verbose {
-			s.log.Info("read back", "descriptor", d.name, "key", it.key, "foreign", it.foreign, "value", messageText(it.value))
+			s.log.Info("read back", "descriptor", d.name, "key", it.key, "ours", !it.foreign, "value", messageText(it.value))
 		}
 		s.graph.Found(s.valueOf(d, it, coming()[it.key]), it.meta, it.foreign)
 		d.remember(s.graph.Node(it.key)) // for those that retrieve after d
