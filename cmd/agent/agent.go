@@ -12,6 +12,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/descriptors/netalloc"
 	"github.com/keyplane/keyplane/descriptors/vpp"
+	"github.com/keyplane/keyplane/internal/owner"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/orchestrator"
@@ -71,7 +72,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	if known.deaths != nil {
 		conf.vpp.Memory = known.deaths
 	}
-	host, plane, err := southbounds(sched, conf, s.Label, log)
+	host, plane, err := southbounds(sched, conf, mine.self, log)
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 
 // southbounds teaches the scheduler allocated addresses, Linux and VPP, each of which asks
 // the other for the names of what they share.
-func southbounds(sched *scheduler.Scheduler, conf configuration, label string, log *slog.Logger) (host *linux.Plugin, plane *vpp.Plugin, err error) {
+func southbounds(sched *scheduler.Scheduler, conf configuration, self owner.Holder, log *slog.Logger) (host *linux.Plugin, plane *vpp.Plugin, err error) {
 	book, err := netalloc.Register(sched)
 	if err != nil {
 		return nil, nil, err
@@ -119,7 +120,7 @@ func southbounds(sched *scheduler.Scheduler, conf configuration, label string, l
 	if plane, err = vpp.Register(sched, conf.vpp); err != nil {
 		return nil, nil, err
 	}
-	conf.linux.Label, conf.linux.Log, conf.linux.TAPHost = label, log, plane.TAPHost
+	conf.linux.Label, conf.linux.Installation, conf.linux.Log, conf.linux.TAPHost = self.Label, self.Installation, log, plane.TAPHost
 	host, err = linux.Register(sched, conf.linux)
 	return host, plane, err
 }

@@ -38,6 +38,9 @@ const Southbound = "linux"
 type Options struct {
 	// Label is the agent's microservice label: with it, what is ours is marked.
 	Label string
+	// Installation is the id of this agent's installation, 16 hexadecimal digits: with it,
+	// what another agent of the label has made is told apart. Defaults to none.
+	Installation string
 	// Log defaults to slog.Default.
 	Log *slog.Logger
 	// What the configuration files say; see config.go.
@@ -73,7 +76,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	p.spaces = netns.New(netns.Options{Host: o.Host, Disabled: o.Namespaces.Disabled, Log: o.Log})
 	hosts := iface.NewHostNames(p.spaces, o.Log, s.Observe)
 	p.watch = standing.New(standing.Options{
-		Spaces: p.spaces, Log: o.Log, Own: hosts,
+		Spaces: p.spaces, Log: o.Log, Own: hosts, Installation: o.Installation,
 		Lost:    p.lost,
 		Changed: func() { s.Refresh(iface.Name) },
 		Missed:  p.refresh,
@@ -85,7 +88,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		return nil, fmt.Errorf("linux: %w", err)
 	}
 	links, err := iface.Register(s, iface.Options{
-		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Southbound: Southbound,
+		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Installation: o.Installation, Southbound: Southbound,
 		Readers: o.Interfaces.Readers, TAPHost: o.TAPHost, Allocations: o.Allocations, Flushed: p.refresh,
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
@@ -11,10 +12,16 @@ import (
 const unconfigured = "unconfigured"
 
 // mark begins the alias of every link that is ours.
-func (h *handler) mark() string { return "/vnf-agent/" + h.Label + "/" }
+func (h *handler) mark() string { return agentMark + h.Label + "/" }
 
-// ours tells whether a link carries our mark.
-func (h *handler) ours(l kernel.Link) bool { return strings.HasPrefix(l.Alias, h.mark()) }
+// agentMark begins the alias of every link of any agent.
+const agentMark = "/vnf-agent/"
+
+// ours tells whether a link carries our mark, or that of an installation of our label that
+// does not live.
+func (h *handler) ours(space *netns.Space, l kernel.Link) bool {
+	return strings.HasPrefix(l.Alias, h.mark()) && !h.otherLives(space, l)
+}
 
 // aliasOf is the mark, the logical name, and what is needed to find the rest
 // again: the peer of a VETH; of a TAP the interface of VPP and the name that the
@@ -30,12 +37,13 @@ func (h *handler) aliasOf(v *interfaces.Interface, original string) string {
 	return alias
 }
 
-// is tells whether the link was marked for v.
-func (h *handler) is(l kernel.Link, v *interfaces.Interface) bool {
+// is tells whether the link was marked for v, by this agent or one whose place it takes.
+func (h *handler) is(space *netns.Space, l kernel.Link, v *interfaces.Interface) bool {
+	alias := h.aliasOf(v, "")
 	if v.GetType() == interfaces.Interface_TAP_TO_VPP {
-		return strings.HasPrefix(l.Alias, h.aliasOf(v, ""))
+		return strings.HasPrefix(l.Alias, alias) && !h.otherLives(space, l)
 	}
-	return l.Alias == h.aliasOf(v, "")
+	return l.Alias == alias && !h.otherLives(space, l)
 }
 
 // original is the name that a TAP had before it was ours.

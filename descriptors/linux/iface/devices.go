@@ -3,6 +3,7 @@ package iface
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -18,7 +19,7 @@ func (h *handler) bringLoopback(space *netns.Space, v *interfaces.Interface) (ke
 	if err != nil {
 		return l, err
 	}
-	if l.Alias != "" && l.Alias != unconfigured && !h.is(l, v) {
+	if l.Alias != "" && l.Alias != unconfigured && !h.is(space, l, v) {
 		return l, scheduler.Terminal(fmt.Errorf("the loopback of %s: %w by whoever gave it the alias %q: want one LOOPBACK for each namespace",
 			netns.Text(v.GetNamespace()), ErrInTheWay, l.Alias))
 	}
@@ -86,11 +87,11 @@ func (h *handler) bringTAP(space *netns.Space, v *interfaces.Interface) (kernel.
 	if l, err = own.LinkByName(host); err != nil {
 		return l, fmt.Errorf("host side of %s, a TAP of VPP: %w", v.GetTap().GetVppTapIfName(), err)
 	}
-	if l.Kind != "tun" || h.ours(l) && !h.is(l, v) {
-		return l, h.inTheWay(l, v)
+	if l.Kind != "tun" || strings.HasPrefix(l.Alias, agentMark) && !h.is(own, l, v) {
+		return l, h.inTheWay(own, l, v)
 	}
 	alias := h.aliasOf(v, l.Name)
-	if err := own.SetAlias(l.Index, alias); err != nil {
+	if err := h.setAlias(own, l.Index, alias); err != nil {
 		return l, err
 	}
 	if l, err = move(own, space, l); err != nil {
@@ -102,7 +103,7 @@ func (h *handler) bringTAP(space *netns.Space, v *interfaces.Interface) (kernel.
 // movedTAP finds a TAP that an earlier try has moved, and not renamed.
 func (h *handler) movedTAP(space *netns.Space, host string, v *interfaces.Interface) (kernel.Link, error) {
 	l, err := space.LinkByName(host)
-	if err == nil && !h.is(l, v) {
+	if err == nil && !h.is(space, l, v) {
 		err = fmt.Errorf("link %s: %w", host, unix.ENODEV)
 	}
 	return l, err

@@ -75,6 +75,9 @@ type Options struct {
 	Log         *slog.Logger
 	// Label of the agent; it is part of the mark on what is ours.
 	Label string
+	// Installation of the agent, 16 hexadecimal digits. It is part of the mark too. Defaults
+	// to none.
+	Installation string
 	// Southbound is the name under which the verbs share a limit.
 	Southbound string
 	// Readers is how many namespaces Retrieve reads at once. Defaults to 10.
@@ -98,6 +101,8 @@ type handler struct {
 	Options
 	index Index
 	pairs sync.Mutex // held while a VETH pair is made or undone
+
+	others others
 }
 
 // Register adds the descriptors to s. The index has every interface that stands.

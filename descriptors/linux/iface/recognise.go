@@ -42,7 +42,8 @@ func (h *handler) recognise(places []*place, wanted []*interfaces.Interface) (ou
 	paired := func(alias string) bool { return aliases[alias] }
 	for _, p := range places {
 		for _, l := range p.links {
-			if h.ours(l) && kindOf(l) != interfaces.Interface_UNDEFINED {
+			if h.ours(p.space, l) && kindOf(l) != interfaces.Interface_UNDEFINED {
+				h.takeOver(p.space, l)
 				v := h.read(l, byAlias, paired)
 				out = append(out, seen{p, l, v})
 			}

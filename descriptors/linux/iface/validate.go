@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/models"
@@ -32,8 +33,8 @@ func (h *handler) validate(_ string, v *interfaces.Interface) error {
 	var f findings
 	if v.GetName() == "" {
 		f.Add("name", v.GetName(), "a name")
-	} else if a := h.aliasOf(v, ""); len(a) > longestAlias {
-		f.Add("name", v.GetName(), "at most %d bytes less, as the alias of the link is %q", len(a)-longestAlias, a)
+	} else if a := h.aliasOf(v, ""); len(a) > h.longestAlias() {
+		f.Add("name", v.GetName(), "at most %d bytes less, as the alias of the link is %q", len(a)-h.longestAlias(), a)
 	}
 	if err := netns.Validate("namespace", v.GetNamespace()); err != nil {
 		f.Faults = append(f.Faults, err)
@@ -209,3 +210,6 @@ func (f *findings) veth(v *interfaces.Interface) {
 		}
 	}
 }
+
+// longestAlias is how long an alias may be without the installation.
+func (h *handler) longestAlias() int { return longestAlias - len(kernel.JoinAlias("", h.Installation)) }

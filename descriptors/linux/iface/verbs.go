@@ -26,6 +26,7 @@ func (h *handler) create(_ context.Context, key string, v *interfaces.Interface)
 		return Meta{}, err
 	}
 	defer space.Close()
+	h.Watch.Enter(space)
 	for range tries {
 		var l kernel.Link
 		if l, err = h.bring(space, v); err == nil {
@@ -73,10 +74,10 @@ func (h *handler) find(space *netns.Space, v *interfaces.Interface) (l kernel.Li
 		return kernel.Link{}, false, nil
 	case err != nil:
 		return kernel.Link{}, false, err
-	case !h.is(l, v) && h.adoptable(space, l, v):
+	case !h.is(space, l, v) && h.adoptable(space, l, v):
 		return kernel.Link{}, false, nil
-	case !h.is(l, v):
-		return kernel.Link{}, false, h.inTheWay(l, v)
+	case !h.is(space, l, v):
+		return kernel.Link{}, false, h.inTheWay(space, l, v)
 	}
 	return l, true, nil
 }
@@ -84,7 +85,7 @@ func (h *handler) find(space *netns.Space, v *interfaces.Interface) (l kernel.Li
 // adoptable says that a link is the host side of the TAP that v names, still where VPP made it. It
 // may already have the name that v gives it.
 func (h *handler) adoptable(space *netns.Space, l kernel.Link, v *interfaces.Interface) bool {
-	if v.GetType() != interfaces.Interface_TAP_TO_VPP || l.Kind != "tun" || h.ours(l) || l.Name != h.TAPHost(v.GetTap().GetVppTapIfName()) {
+	if v.GetType() != interfaces.Interface_TAP_TO_VPP || l.Kind != "tun" || strings.HasPrefix(l.Alias, agentMark) || l.Name != h.TAPHost(v.GetTap().GetVppTapIfName()) {
 		return false
 	}
 	own, err := h.Spaces.Own()
@@ -96,19 +97,15 @@ func (h *handler) adoptable(space *netns.Space, l kernel.Link, v *interfaces.Int
 }
 
 // inTheWay says who has the name that v needs.
-func (h *handler) inTheWay(l kernel.Link, v *interfaces.Interface) error {
-	owner := "a link that is not ours"
-	if h.ours(l) {
-		owner = "another link of ours"
-	}
+func (h *handler) inTheWay(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
 	return fmt.Errorf("host name %s in %s: %w by %s (index %d, kind %q, alias %q): want it removed or renamed, or another host_if_name",
-		l.Name, netns.Text(v.GetNamespace()), ErrInTheWay, owner, l.Index, l.Kind, l.Alias)
+		l.Name, netns.Text(v.GetNamespace()), ErrInTheWay, h.ownerOf(space, l), l.Index, l.Kind, l.Alias)
 }
 
 // adopt gives a link the name and mark of v.
 func (h *handler) adopt(space *netns.Space, l kernel.Link, v *interfaces.Interface, alias string) (kernel.Link, error) {
-	if l.Alias != alias {
-		if err := space.SetAlias(l.Index, alias); err != nil {
+	if l.Alias != alias || l.Owner != h.Installation {
+		if err := h.setAlias(space, l.Index, alias); err != nil {
 			return kernel.Link{}, err
 		}
 	}
@@ -231,7 +228,7 @@ func (h *handler) update(_ context.Context, key string, _, v *interfaces.Interfa
 	h.Watch.Unmade(standing.Interface(meta.NS, meta.Index))
 	if v.GetType() != interfaces.Interface_EXISTING {
 		alias := l.Alias
-		if !h.is(l, v) {
+		if !h.is(space, l, v) {
 			alias = h.aliasOf(v, l.Name)
 		}
 		if l, err = h.adopt(space, l, v, alias); err != nil {
@@ -252,7 +249,7 @@ func (h *handler) delete(_ context.Context, _ string, v *interfaces.Interface, m
 	}
 	defer space.Close()
 	l, err := space.LinkByIndex(meta.Index)
-	if err == nil && v.GetType() != interfaces.Interface_EXISTING && h.ours(l) {
+	if err == nil && v.GetType() != interfaces.Interface_EXISTING && h.ours(space, l) {
 		err = h.undo(space, l, v)
 	}
 	if errors.Is(err, unix.ENODEV) {

@@ -42,7 +42,7 @@ func newHandler(host kernel.Host) (*handler, *bench) {
 	spaces := netns.New(netns.Options{Host: host})
 	watch := standing.New(standing.Options{Spaces: spaces, Log: slog.New(slog.DiscardHandler)})
 	h := &handler{Options: Options{
-		Spaces: spaces, Watch: watch, Label: "test", Readers: 2, TAPHost: defaultTAPHost, Flushed: func() {},
+		Spaces: spaces, Watch: watch, Log: slog.New(slog.DiscardHandler), Label: "test", Readers: 2, TAPHost: defaultTAPHost, Flushed: func() {},
 	}}
 	b := &bench{D: h.descriptor()}
 	h.index = b

@@ -56,8 +56,8 @@ func (h *handler) bringVETH(space *netns.Space, v *interfaces.Interface) (kernel
 // where there is none.
 func (h *handler) waitingEnd(space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
 	l, err := space.LinkByName(tempName(v.GetName()))
-	if err == nil && (l.Kind != "veth" || l.Alias != "" && !h.is(l, v)) {
-		return l, h.inTheWay(l, v)
+	if err == nil && (l.Kind != "veth" || l.Alias != "" && !h.is(space, l, v)) {
+		return l, h.inTheWay(space, l, v)
 	}
 	return l, err
 }
@@ -94,7 +94,7 @@ func (h *handler) dropLost(own *netns.Space, v *interfaces.Interface) error {
 	defer space.Close()
 	l, err := space.LinkByIndex(meta.Index)
 	switch {
-	case errors.Is(err, unix.ENODEV) || err == nil && !h.is(l, other):
+	case errors.Is(err, unix.ENODEV) || err == nil && !h.is(space, l, other):
 		return nil
 	case err != nil:
 		return err
@@ -125,7 +125,8 @@ func (h *handler) markEnd(own *netns.Space, v *interfaces.Interface) (kernel.Lin
 		return l, err
 	}
 	l.Alias = h.aliasOf(v, "")
-	return l, own.SetAlias(l.Index, l.Alias)
+	l.Owner = h.Installation
+	return l, h.setAlias(own, l.Index, l.Alias)
 }
 
 // returnVETH has an end wait again, or removes the pair if the other one waits.

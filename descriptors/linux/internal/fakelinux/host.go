@@ -36,7 +36,7 @@ func New(paths ...string) *Host {
 	h := &Host{spaces: map[string]*space{}, lacks: map[string]bool{}, next: 2}
 	for i, p := range paths {
 		lo := &link{Link: kernel.Link{Index: 1, Name: "lo", MTU: 65536}}
-		h.spaces[p] = &space{host: h, id: kernel.ID{Ino: uint64(i + 1)}, links: map[int]*link{1: lo}, sysctls: map[string]string{}}
+		h.spaces[p] = &space{host: h, id: kernel.ID{Ino: uint64(i + 1)}, links: map[int]*link{1: lo}, sysctls: map[string]string{}, announced: map[string]bool{}}
 	}
 	return h
 }

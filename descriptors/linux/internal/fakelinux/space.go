@@ -3,6 +3,7 @@ package fakelinux
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/netip"
@@ -21,6 +22,8 @@ type space struct {
 	id      kernel.ID
 	links   map[int]*link
 	sysctls map[string]string
+
+	announced map[string]bool // installations
 }
 
 type link struct {
@@ -129,7 +132,10 @@ func (s *space) SetName(index int, name string) error {
 }
 
 func (s *space) SetAlias(index int, alias string) error {
-	return s.change(index, func(l *link) error { l.Alias = alias; return nil })
+	return s.change(index, func(l *link) error {
+		l.Alias, l.Owner = kernel.SplitAlias(alias)
+		return nil
+	})
 }
 
 func (s *space) SetUp(index int, up bool) error {
@@ -200,6 +206,30 @@ func (s *space) Sysctl(name, value string) error {
 	defer s.host.mu.Unlock()
 	s.sysctls[name] = value
 	return nil
+}
+
+func (s *space) Announce(installation string) (io.Closer, error) {
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	if s.announced[installation] {
+		return nil, fmt.Errorf("announcing %s: %w", installation, unix.EADDRINUSE)
+	}
+	s.announced[installation] = true
+	return closer(func() {
+		s.host.mu.Lock()
+		defer s.host.mu.Unlock()
+		delete(s.announced, installation)
+	}), nil
+}
+
+type closer func()
+
+func (c closer) Close() error { c(); return nil }
+
+func (s *space) Announced(installation string) bool {
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	return s.announced[installation]
 }
 
 // Subscribe gives a subscription on which nothing comes.

@@ -15,6 +15,7 @@
 package kernel
 
 import (
+	"io"
 	"net"
 	"net/netip"
 )
@@ -38,6 +39,11 @@ type Kernel interface {
 	L3
 	// Sysctl writes a value under /proc/sys/net, such as "ipv6/conf/lo/disable_ipv6".
 	Sysctl(name, value string) error
+	// Announce has the installation of an agent be seen in the namespace until the closer is
+	// closed, or the process ends.
+	Announce(installation string) (io.Closer, error)
+	// Announced tells whether an installation is seen, so that its agent lives.
+	Announced(installation string) bool
 	// Subscribe opens the notifications of the namespace.
 	Subscribe() (Events, error)
 	// Close releases what is open. The namespace goes when nobody else has it.
@@ -90,8 +96,9 @@ type Link struct {
 	Index  int
 	Name   string
 	Kind   string // "veth", "dummy", "vrf", "tun"; empty for a device of hardware and for lo
-	Alias  string
-	Up     bool // administratively
+	Alias  string // without Owner
+	Owner  string // the installation in the alias; SetAlias is given both, see JoinAlias
+	Up     bool   // administratively
 	MTU    int
 	MAC    net.HardwareAddr
 	Master int    // index of the link it is under; 0: none

@@ -66,9 +66,10 @@ func missing(err error) error {
 func linkOf(l netlink.Link) Link {
 	a := l.Attrs()
 	out := Link{
-		Index: a.Index, Name: a.Name, Kind: l.Type(), Alias: a.Alias,
+		Index: a.Index, Name: a.Name, Kind: l.Type(),
 		Up: a.RawFlags&unix.IFF_UP != 0, MTU: a.MTU, MAC: a.HardwareAddr, Master: a.MasterIndex,
 	}
+	out.Alias, out.Owner = SplitAlias(a.Alias)
 	switch l := l.(type) {
 	case *netlink.Device:
 		out.Kind = ""

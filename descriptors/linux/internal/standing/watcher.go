@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -39,7 +40,7 @@ const (
 	burst  = 2 * time.Millisecond
 )
 
-// Options are those of a Watcher. All are needed.
+// Options are those of a Watcher. All are needed, but for Installation.
 type Options struct {
 	Spaces *netns.Set
 	Log    *slog.Logger
@@ -49,6 +50,8 @@ type Options struct {
 	Changed func()
 	// Missed is called when notifications were lost: anything may be gone.
 	Missed func()
+	// Installation is announced in each namespace where something stands. Defaults to none.
+	Installation string
 	// Own follows the agent's own namespace.
 	Own Follower
 }
@@ -78,11 +81,15 @@ type Watcher struct {
 
 // watched is a namespace that is held open and subscribed to.
 type watched struct {
-	space  *netns.Space
-	events kernel.Events
+	space    *netns.Space
+	events   kernel.Events
+	presence io.Closer // nil: it is not announced
 }
 
 func (w *watched) close() {
+	if w.presence != nil {
+		w.presence.Close()
+	}
 	w.events.Close()
 	w.space.Close()
 }
@@ -100,6 +107,17 @@ func New(o Options) *Watcher {
 		opts: o, wake: make(chan struct{}, 1), news: make(chan news),
 		book: newBook(), spaces: map[kernel.ID]*watched{},
 	}
+}
+
+// Enter has other agents of the label see that this one is about to make something in a
+// namespace.
+func (w *Watcher) Enter(space *netns.Space) {
+	if w.opts.Installation == "" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_ = w.watch(space.ID) // Made reports the error
 }
 
 // Made notes that t stands, in the given space.
@@ -167,7 +185,13 @@ func (w *Watcher) watch(ns kernel.ID) error {
 		space.Close()
 		return err
 	}
-	one := &watched{space, events}
+	one := &watched{space: space, events: events}
+	if w.opts.Installation != "" {
+		if one.presence, err = space.Announce(w.opts.Installation); err != nil {
+			w.opts.Log.Warn("another agent of this label may take what stands in a network namespace", "err", err)
+			one.presence = nil
+		}
+	}
 	w.spaces[ns] = one
 	w.unread = append(w.unread, one)
 	w.poke()

@@ -1,0 +1,106 @@
+package iface
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/fakelinux"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+)
+
+// Installations of one label.
+const (
+	instA = "aaaaaaaaaaaaaaaa"
+	instB = "bbbbbbbbbbbbbbbb"
+)
+
+func agentOn(host *fakelinux.Host, label, installation string) (*handler, *bench) {
+	h, b := newHandler(host)
+	h.Label, h.Installation = label, installation
+	return h, b
+}
+
+// A link of another agent that lives is never changed or removed, and a value that needs
+// its name is refused with the owner's name.
+func TestLinksOfAnotherAgentThatLives(t *testing.T) {
+	host := fakelinux.New("/proc/thread-self/ns/net", "/run/netns/red")
+	a, benchA := agentOn(host, "vpp1", instA)
+	v := &value{Name: "d", Type: interfaces.Interface_DUMMY, Namespace: red(), HostIfName: "d0", Enabled: true}
+	benchA.Create(t, v)
+	space, err := a.Spaces.Open(red())
+	if err != nil {
+		t.Fatal(err)
+	}
+	presence, err := space.Announce(instA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := host.String()
+
+	b, benchB := agentOn(host, "vpp1", instB)
+	if found := benchB.Retrieve(t, v); len(found) > 0 {
+		t.Errorf("B takes for its own %v", found)
+	}
+	_, err = b.create(t.Context(), keyOf("d"), v)
+	if !errors.Is(err, ErrInTheWay) || !strings.Contains(err.Error(), "label vpp1, installation "+instA) {
+		t.Errorf("B creates what A has: %v", err)
+	}
+	c, _ := agentOn(host, "vpp2", instB)
+	if _, err = c.create(t.Context(), keyOf("d"), v); !errors.Is(err, ErrInTheWay) || !strings.Contains(err.Error(), "label vpp1, installation "+instA) {
+		t.Errorf("an agent of another label creates what A has: %v", err)
+	}
+	if err := b.delete(t.Context(), keyOf("d"), v, benchA.All()["d"]); err != nil {
+		t.Error(err)
+	}
+	presence.Close() // A is down for a moment
+	if found := benchB.Retrieve(t); len(found) > 0 {
+		t.Errorf("B takes for its own, while A is down, %v", found)
+	}
+	if after := host.String(); after != before || !strings.Contains(linkOwner(t, a, "d0"), instA) {
+		t.Errorf("the host is\n%s\nwas\n%s\nowner %s", after, before, linkOwner(t, a, "d0"))
+	}
+}
+
+// What an earlier installation has left, or an older release, which knew no installations,
+// is adopted and marked.
+func TestLinksOfAnInstallationThatDoesNotLive(t *testing.T) {
+	for _, earlier := range []string{instA, ""} {
+		host := fakelinux.New("/proc/thread-self/ns/net", "/run/netns/red")
+		_, benchA := agentOn(host, "vpp1", earlier)
+		v := &value{Name: "d", Type: interfaces.Interface_DUMMY, Namespace: red(), HostIfName: "d0", Enabled: true}
+		left := &value{Name: "e", Type: interfaces.Interface_DUMMY, Namespace: red(), HostIfName: "e0", Enabled: true}
+		benchA.Create(t, v)
+		benchA.Create(t, left)
+
+		other, benchOther := agentOn(host, "vpp2", instB)
+		if found := benchOther.Retrieve(t, v); len(found) > 0 {
+			t.Errorf("an agent of another label takes for its own %v", found)
+		}
+		b, benchB := agentOn(host, "vpp1", instB)
+		found := benchB.Retrieve(t, v)
+		if len(found) != 2 || linkOwner(t, b, "d0") != instB || linkOwner(t, b, "e0") != instB {
+			t.Errorf("found %v, owners %q and %q; want both, marked", found, linkOwner(t, b, "d0"), linkOwner(t, b, "e0"))
+		}
+		if err := other.delete(t.Context(), keyOf("e"), left, benchA.All()["e"]); err != nil || linkOwner(t, b, "e0") != instB {
+			t.Errorf("an agent of another label removed it: %v", err)
+		}
+		if err := b.delete(t.Context(), keyOf("e"), left, benchA.All()["e"]); err != nil || strings.Contains(host.String(), "e0") {
+			t.Errorf("it is not removed: %v\n%s", err, host)
+		}
+	}
+}
+
+func linkOwner(t *testing.T, h *handler, name string) string {
+	t.Helper()
+	space, err := h.Spaces.Open(red())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer space.Close()
+	l, err := space.LinkByName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.Owner
+}
