@@ -10,16 +10,14 @@ import (
 // Run watches the store until ctx ends, and then returns nil; no store is so
 // broken that it gives up before. It is called once.
 func (s *Source) Run(ctx context.Context) error {
-	retry := Backoff{Min: s.o.MinBackoff, Max: s.o.MaxBackoff}
+	pace := newPacer(s.o.MinBackoff, s.o.MaxBackoff)
 	for {
 		err := s.watch(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if h := s.health.get(); h.State == Synced && time.Since(h.Since) >= s.o.MaxBackoff {
-			retry.Reset()
-		}
-		wait := retry.Next()
+		h := s.health.get()
+		wait := pace.next(h.State, time.Since(h.Since))
 		s.reportLost(err, wait)
 		if !sleep(ctx, wait) {
 			return nil

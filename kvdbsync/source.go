@@ -18,11 +18,13 @@ type Options struct {
 	// Prefix, below Root, is what is watched: "config/". Defaults to all of Root.
 	Prefix string
 
-	// A watch that failed is begun again after a random time below a bound that
-	// starts at MinBackoff, doubles with each failure up to MaxBackoff, and starts
-	// anew after a watch that was synced for as long as that: one that breaks as soon
-	// as it has listed the store is no reason to list it more often. Default to 100 ms
-	// and 30 s.
+	// A watch that failed is begun again after a random time below a bound. The bound
+	// starts at MinBackoff and doubles with each failure up to MaxBackoff. While the
+	// store does not answer, it stays below one second for as long as MaxBackoff. It
+	// starts over after a watch that was synced; but if that happens more than ten times
+	// in a row within MaxBackoff, it does so once in ten times MaxBackoff, so
+	// that a store that breaks after each listing is not listed all the time. They
+	// default to 100 ms and 30 s.
 	MinBackoff, MaxBackoff time.Duration
 	// AntiEntropy is how often, give or take a quarter, the store is listed to
 	// see whether the watch has lost anything. Defaults to 10 minutes; negative: never.

@@ -200,24 +200,75 @@ func TestBackOff(t *testing.T) {
 }
 
 func TestBackOffStartsAnewAfterASync(t *testing.T) {
+	for _, synced := range []time.Duration{0, time.Second, time.Minute} {
+		t.Run(synced.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var m conformance.Memory
+				m.Fail(errDown)
+				watches := &counting{Connector: &m}
+				s := run(t, kvdbsync.Options{Connector: watches})
+				elapse(time.Hour)
+				m.Fail(nil)
+				<-s.Ready()
+				elapse(synced)
+				expect(t, s, "resynced")
+				before := len(watches.times())
+				m.Fail(errDown)
+				synctest.Wait()
+				m.Fail(nil)
+				elapse(101 * time.Millisecond)
+				if after := len(watches.times()); after != before+1 {
+					t.Errorf("%d new attempts within the first bound", after-before)
+				}
+			})
+		})
+	}
+}
+
+// Three members are restarted one after the other: each time the store is away for a few
+// seconds, and then again as soon as it has been listed.
+func TestAStoreThatIsBackIsFoundSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m conformance.Memory
-		m.Fail(errDown)
-		watches := &counting{Connector: &m}
-		s := run(t, kvdbsync.Options{Connector: watches})
-		elapse(time.Hour)
-		m.Fail(nil)
-		elapse(time.Minute)
+		s := run(t, kvdbsync.Options{Connector: &m})
+		<-s.Ready()
 		expect(t, s, "resynced")
-		before := len(watches.times())
-		m.Fail(errDown)
-		synctest.Wait()
-		m.Fail(nil)
-		elapse(101 * time.Millisecond)
-		if after := len(watches.times()); after != before+1 {
-			t.Errorf("%d new attempts within the first bound", after-before)
+		for range 5 {
+			m.Fail(errDown)
+			elapse(10 * time.Second)
+			m.Fail(nil)
+			back := time.Now()
+			<-s.Ready()
+			expect(t, s, "resynced")
+			if after := time.Since(back); after > time.Second {
+				t.Errorf("found after %v", after)
+			}
 		}
 	})
+}
+
+// A listing that is interrupted costs the store as much as one that is not.
+func TestAListingThatNeverCompletesIsBackedOffFrom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		watches := &counting{Connector: halfway{}}
+		run(t, kvdbsync.Options{Connector: watches})
+		elapse(30 * time.Second)
+		synctest.Wait()
+		if n := len(watches.times()); n > 20 {
+			t.Errorf("%d listings in 30 s", n)
+		}
+	})
+}
+
+// halfway lists half of a store, and then can do no more.
+type halfway struct{}
+
+func (halfway) Watch(context.Context, string) iter.Seq2[kvdbsync.Batch, error] {
+	return func(yield func(kvdbsync.Batch, error) bool) {
+		if yield(kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "1")}}, nil) {
+			yield(kvdbsync.Batch{}, errDown)
+		}
+	}
 }
 
 func TestAWatchThatBreaksOnceItIsSyncedIsBackedOffFrom(t *testing.T) {
