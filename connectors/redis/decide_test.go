@@ -2,9 +2,11 @@ package redis
 
 import (
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
@@ -122,4 +124,32 @@ func FuzzInfoField(f *testing.F) {
 			t.Errorf("found %q, not what is there", got)
 		}
 	})
+}
+
+// A command that waits for the one connection that reads must wait as long as the answer
+// before it takes, which may be minutes on a slow line.
+func TestReadingWaitsForItsTurn(t *testing.T) {
+	a := access{Config{}.withDefaults()}
+	n := newNode(t.Context(), a, "127.0.0.1:1", "", newInbox(), newMemory(), slog.New(slog.DiscardHandler))
+	defer n.close()
+	if o := n.data.Options(); o.PoolSize != 1 || o.PoolTimeout < time.Hour {
+		t.Errorf("%d connections, waited for %v; want 1, and an hour at least", o.PoolSize, o.PoolTimeout)
+	}
+}
+
+// Which counts of evicted keys are news.
+func TestEvictedKeysAreCounted(t *testing.T) {
+	m := newMemory()
+	for i, step := range []struct {
+		addr         string
+		count, grown int64
+	}{
+		{"a", 7, 0},                                        // before the agent came
+		{"a", 9, 2}, {"a", 9, 0}, {"b", 5, 0}, {"a", 3, 0}, // started again
+		{"a", 4, 1}, {"b", 6, 1},
+	} {
+		if grown := m.counted(step.addr, step.count); grown != step.grown {
+			t.Errorf("step %d: %d new, want %d", i, grown, step.grown)
+		}
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 // How the kernel finds a host that is gone, where nothing is sent.
@@ -49,14 +51,38 @@ func once(dial dialFunc) dialFunc {
 	}
 }
 
-// A boundConn is bound to a life. With patience it takes a deadline for an answer
-// as one for each part of it, so that a large answer on a slow line is not taken
-// for none.
+// hearing notes what comes on the connections.
+func hearing(dial dialFunc, heard *kvdbsync.Pulse) dialFunc {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return heardConn{conn, heard}, nil
+	}
+}
+
+type heardConn struct {
+	net.Conn
+	heard *kvdbsync.Pulse
+}
+
+func (c heardConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.heard.Beat()
+	}
+	return n, err
+}
+
+// A boundConn is bound to a life. It takes a deadline for an answer as one for each part of
+// the answer, so that a large answer on a slow line is not taken for none. A deadline
+// that is nearer than patience is that of a caller who has no more time, and stays.
 type boundConn struct {
 	net.Conn
 	forget   func() bool // leaves the life
 	patience time.Duration
-	hurried  bool // reading has a deadline; set and read by the one who reads
+	hurried  bool // each part of an answer has a deadline; set and read by the one who reads
 }
 
 func (c *boundConn) Close() error {
@@ -65,7 +91,7 @@ func (c *boundConn) Close() error {
 }
 
 func (c *boundConn) SetReadDeadline(t time.Time) error {
-	c.hurried = !t.IsZero()
+	c.hurried = !t.IsZero() && time.Until(t) > c.patience*9/10
 	return c.Conn.SetReadDeadline(t)
 }
 

@@ -159,46 +159,181 @@ func TestNotificationsOff(t *testing.T) {
 	m.Await("a", "2") // since somebody looks
 }
 
-func TestEvictionIsAlarm(t *testing.T) {
-	s := start(t, "--maxmemory-policy", "allkeys-random", "--maxmemory", "8mb")
-	var log lockedBuffer
-	m := follow(t, redis.New(redis.Config{Endpoint: s.line.Addr}, slog.New(slog.NewTextHandler(&log, nil))))
-	for i := range 50 {
-		s.put(fmt.Sprintf("%skey%d", root, i), "1")
+// A page of the listing takes many times what the server may be silent, and so do the
+// names of what changes meanwhile.
+func TestSlowLine(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	const keys = 1024 // nearly all on the first page, and some on a second
+	value := strings.Repeat("x", 400)
+	var want []string
+	pipe := s.client.Pipeline()
+	for i := range keys {
+		key := fmt.Sprintf("k%04d", i)
+		pipe.Set(s.ctx(), root+key, value, 0)
+		want = append(want, key, value)
 	}
-	m.Until(func() bool { return len(m.Has) == 50 })
-	if !strings.Contains(log.String(), "level=WARN msg=\"redis may evict keys") {
-		t.Errorf("no warning: %s", log.String())
+	if _, err := pipe.Exec(s.ctx()); err != nil {
+		t.Fatal(err)
 	}
-	s.do("DEBUG", "POPULATE", 10_000, "filler", 1000)
-	m.Until(func() bool { return len(m.Has) < 50 })
-	retry(t, func() error { // as it is said after the keys have gone
-		if !strings.Contains(log.String(), "level=ERROR msg=\"redis evicts keys") {
-			return fmt.Errorf("no alarm: %s", log.String())
-		}
-		return nil
-	})
+	s.line.Slow(250 << 10)
+	cfg := redis.Config{Endpoint: s.line.Addr, ReadTimeout: 300 * time.Millisecond}
+	m := follow(t, redis.New(cfg, discard()))
+	m.Await(want...)
+	s.line.Slow(600 << 10)
+	client, err := redis.Dial(s.ctx(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	pairs, err := client.List(s.ctx(), root)
+	if err != nil || len(pairs) != keys {
+		t.Errorf("by hand %d pairs, %v", len(pairs), err)
+	}
 }
 
-// Without tracking, eviction can be told from deletion, and takes nothing away.
-func TestEvictionKnownAsSuch(t *testing.T) {
-	s := start(t)
-	s.do("ACL", "SETUSER", "old", "on", ">secret", "~*", "&*", "+@all", "-client|tracking")
-	var log lockedBuffer
-	c := redis.New(redis.Config{Endpoint: s.line.Addr, Username: "old", Password: "secret"}, slog.New(slog.NewTextHandler(&log, nil)))
-	m := follow(t, c)
-	s.put(root+"a", "1")
-	m.Await("a", "1")
+// Of the two connections one falls silent, and the line goes on to acknowledge.
+func TestOneSilentConnection(t *testing.T) {
+	for name, said := range map[string]string{"that is told what changes": "tracking", "that reads": "scan"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			s.put(root+"a", "1")
+			m := follow(t, redis.New(redis.Config{Endpoint: s.line.Addr, ReadTimeout: 500 * time.Millisecond}, discard()))
+			m.Await("a", "1")
+			if n := s.line.Silence(said) + s.line.Silence(strings.ToUpper(said)); n != 1 {
+				t.Fatalf("%d connections are silent, want 1", n)
+			}
+			s.put(root+"a", "2")
+			m.AwaitLost(conformance.Any)
+			m.Await("a", "2")
+		})
+	}
+}
+
+// followed reads a watch batch by batch, whose listing has been read.
+func (s *server) followed(c *redis.Connector) (next func() kvdbsync.Batch) {
+	s.t.Helper()
+	pull, stop := iter.Pull2(c.Watch(s.ctx(), root))
+	s.t.Cleanup(stop)
+	next = func() kvdbsync.Batch {
+		s.t.Helper()
+		b, err, ok := pull()
+		if err != nil || !ok {
+			s.t.Fatalf("the watch ended: %v", err)
+		}
+		return b
+	}
+	for !next().Synced {
+	}
+	return next
+}
+
+// evict sets limits while the agent is connected, and writes until the server has evicted
+// all of the keys.
+func (s *server) evict(keys ...string) {
+	s.t.Helper()
 	s.do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
 	s.do("CONFIG", "SET", "maxmemory", "1")
-	for s.client.Exists(s.ctx(), root+"a").Val() == 1 {
+	for s.client.Exists(s.ctx(), keys...).Val() > 0 {
 		_ = s.client.Set(s.ctx(), "more", "1", 0).Err() // refused once nothing is left to evict
 	}
 	s.do("CONFIG", "SET", "maxmemory", "0")
-	s.put(root+"b", "1")
-	m.Await("a", "1", "b", "1")
-	if !strings.Contains(log.String(), "redis has evicted a key") {
-		t.Errorf("nothing was said: %s", log.String())
+}
+
+// Whichever way the server names what changes: keys that it evicts are absent, not deleted,
+// also when its limits were set while the agent was connected. The source has a problem
+// until they are back.
+func TestEviction(t *testing.T) {
+	const keys = 20
+	for name, rules := range map[string]string{"tracking": "+@all", "notifications": "-client|tracking", "notifications only": "-client|tracking -info"} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t)
+			s.do("ACL", "SETUSER", "agent", "on", ">secret", "~*", "&*", "+@all")
+			for _, rule := range strings.Fields(rules) {
+				s.do("ACL", "SETUSER", "agent", rule)
+			}
+			var log lockedBuffer
+			c := redis.New(redis.Config{Endpoint: s.line.Addr, Username: "agent", Password: "secret"}, slog.New(slog.NewTextHandler(&log, nil)))
+			var all []string
+			for i := range keys {
+				all = append(all, fmt.Sprintf("%skey%d", root, i))
+				s.put(all[i], "1")
+			}
+			s.put(root+"deleted", "1")
+			next := s.followed(c)
+			s.delete(root + "deleted")
+			if b := next(); len(b.Events) != 1 || b.Events[0].Absent || b.Problems != nil {
+				t.Errorf("a deletion came as %+v", b)
+			}
+			s.evict(all...)
+			absent := map[string]bool{}
+			var problems []error
+			for len(absent) < keys {
+				b := next()
+				for _, e := range b.Events {
+					if e.Value != nil || !e.Absent {
+						t.Fatalf("an eviction came as %+v", e)
+					}
+					absent[e.Key] = true
+				}
+				problems = b.Problems
+			}
+			if len(problems) != 1 || !errors.Is(problems[0], redis.ErrEvicted) || !strings.Contains(problems[0].Error(), fmt.Sprintf("%d of the agent's are gone, such as %s", keys, root)) {
+				t.Errorf("the source has the problems %v", problems)
+			}
+			if !strings.Contains(log.String(), "level=WARN msg=\"redis evicted keys;") || !strings.Contains(log.String(), "key="+root+"key") {
+				t.Errorf("no warning: %s", log.String())
+			}
+			back := kvdbsync.Batch{}
+			for _, key := range all {
+				s.put(key, "2")
+			}
+			for back.Problems == nil {
+				back = next()
+			}
+			for len(back.Problems) > 0 {
+				back = next()
+			}
+			s.delete(all[0])
+			if b := next(); len(b.Events) != 1 || b.Events[0].Absent {
+				t.Errorf("a deletion after all came back came as %+v", b)
+			}
+		})
+	}
+}
+
+// Limits are looked at with each listing, and said when they are new. What was evicted
+// between two watches is said by the second.
+func TestEvictionBetweenWatches(t *testing.T) {
+	s := start(t)
+	var log lockedBuffer
+	c := redis.New(redis.Config{Endpoint: s.line.Addr}, slog.New(slog.NewTextHandler(&log, nil)))
+	list := func() (keys int, problems []error) {
+		for b, err := range c.Watch(s.ctx(), root) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if keys += len(b.Events); b.Synced {
+				return keys, b.Problems
+			}
+		}
+		return 0, nil
+	}
+	s.put(root+"a", "1")
+	if keys, problems := list(); keys != 1 || len(problems) > 0 || strings.Contains(log.String(), "WARN") {
+		t.Errorf("%d keys, %v, %s", keys, problems, log.String())
+	}
+	s.evict(root + "a")
+	s.do("CONFIG", "SET", "maxmemory", "100mb")
+	for i := range 3 {
+		_, problems := list()
+		if first := i == 0; first != (len(problems) > 0) || first && !errors.Is(problems[0], redis.ErrEvicted) {
+			t.Errorf("listing %d has the problems %v", i, problems)
+		}
+		if n := strings.Count(log.String(), "level=WARN msg=\"redis may evict keys"); n != 1 {
+			t.Errorf("the limits were said %d times by listing %d: %s", n, i, log.String())
+		}
 	}
 }
 

@@ -32,8 +32,15 @@ func (w *watch) list(ctx context.Context) error {
 // listAll emits the pairs of all masters, which are read at the same time, and the
 // next page while one is emitted.
 func (w *watch) listAll(ctx context.Context) (err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() { // a listing may take long, and is worth nothing without the other connection
+		select {
+		case <-w.box.lost:
+			cancel(w.box.failure())
+		case <-ctx.Done():
+		}
+	}()
 	all, each := errgroup.WithContext(ctx)
 	pages, listed := make(chan []kvdbsync.Event), make(chan error, 1)
 	for _, n := range w.nodes {
@@ -46,7 +53,7 @@ func (w *watch) listAll(ctx context.Context) (err error) {
 	for events := range pages {
 		if err == nil {
 			if err = w.emit(kvdbsync.Batch{Events: events}); err != nil {
-				cancel()
+				cancel(err)
 			}
 		}
 	}
@@ -99,7 +106,11 @@ func (w *watch) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b := kvdbsync.Batch{Events: events, Synced: true}
+	problems, err := w.doubtEvicted(ctx, events)
+	if err != nil {
+		return err
+	}
+	b := kvdbsync.Batch{Events: events, Problems: append(problems, w.missedEvictions()...), Synced: true}
 	if b.Identity, b.Former, err = w.identity(ctx); err != nil {
 		return err
 	}
@@ -139,10 +150,11 @@ func (w *watch) pass(ctx context.Context) error {
 	if err != nil || len(events) == 0 {
 		return err
 	}
-	if err := w.emit(kvdbsync.Batch{Events: events}); err != nil {
+	problems, err := w.doubtEvicted(ctx, events)
+	if err != nil {
 		return err
 	}
-	return w.alarm(ctx, events)
+	return w.emit(kvdbsync.Batch{Events: events, Problems: problems})
 }
 
 // scattered tells whether keys that changed together may be named one after the
@@ -196,10 +208,8 @@ func (w *watch) fence(ctx context.Context) error {
 			return err
 		}
 	}
-	late := time.NewTimer(w.access.ReadTimeout)
-	defer late.Stop()
 	for _, n := range w.nodes {
-		if err := n.answer(ctx, late.C); err != nil {
+		if err := n.answer(ctx, w.access.ReadTimeout); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 // An inbox is what the servers have said and the watch has not yet looked into:
@@ -13,13 +15,14 @@ type inbox struct {
 	some chan struct{} // has a token when keys came in, or will at the next fence
 	lost chan struct{} // closed when the watch must end
 
-	mu    sync.Mutex // guards what follows
-	named map[string]struct{}
-	why   error
+	mu       sync.Mutex // guards what follows
+	named    map[string]struct{}
+	suspects map[string]struct{} // that were evicted, if they are gone
+	why      error
 }
 
 func newInbox() *inbox {
-	return &inbox{some: make(chan struct{}, 1), lost: make(chan struct{}), named: map[string]struct{}{}}
+	return &inbox{some: make(chan struct{}, 1), lost: make(chan struct{}), named: map[string]struct{}{}, suspects: map[string]struct{}{}}
 }
 
 // add notes keys that changed.
@@ -32,6 +35,38 @@ func (b *inbox) add(keys ...string) {
 	if len(keys) > 0 {
 		b.wake()
 	}
+}
+
+// suspect notes a key that a server says it has evicted.
+func (b *inbox) suspect(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.suspects[key] = struct{}{}
+}
+
+// suspectNamed notes that all keys that were named may have been evicted.
+func (b *inbox) suspectNamed() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.Copy(b.suspects, b.named)
+}
+
+// clear returns the suspects among events, which have been read, and forgets them. Those
+// that have been named again meanwhile stay suspects.
+func (b *inbox) clear(events []kvdbsync.Event) map[string]struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found := map[string]struct{}{}
+	for _, e := range events {
+		if _, ok := b.suspects[e.Key]; !ok {
+			continue
+		}
+		found[e.Key] = struct{}{}
+		if _, again := b.named[e.Key]; !again {
+			delete(b.suspects, e.Key)
+		}
+	}
+	return found
 }
 
 // wake says that there is, or will be, something to take.

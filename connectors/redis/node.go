@@ -11,6 +11,8 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 // A node is one master that is watched, by two connections: on one the server
@@ -27,14 +29,17 @@ type node struct {
 	greeted greeting
 	pongs   chan struct{}       // has a token when a PING on sub was answered
 	heard   map[string]struct{} // keys of notifications since the last such answer; owned by receive
-	evicted string              // how many keys the server has evicted, when last asked
+	said    kvdbsync.Pulse      // bytes on the connection of sub
+	memory  *memory
+	evicted int64 // how many keys the server has evicted, when last asked
+	missed  int64 // how many of them since the watch before this one
 }
 
 // newNode makes a node that is not connected to. Its connections end when life does.
-func newNode(life context.Context, a access, addr, prefix string, box *inbox, log *slog.Logger) *node {
-	n := &node{addr: addr, prefix: prefix, box: box, log: log.With("server", addr), pongs: make(chan struct{}, 1), heard: map[string]struct{}{}}
+func newNode(life context.Context, a access, addr, prefix string, box *inbox, mem *memory, log *slog.Logger) *node {
+	n := &node{addr: addr, prefix: prefix, box: box, memory: mem, log: log.With("server", addr), pongs: make(chan struct{}, 1), heard: map[string]struct{}{}}
 	dial := dialer(life, a.TLS, a.ReadTimeout)
-	listen := a.node(addr, once(dial))
+	listen := a.node(addr, once(hearing(dial, &n.said)))
 	listen.Protocol = 3
 	listen.OnConnect = func(ctx context.Context, cn *goredis.Conn) (err error) {
 		n.greeted, err = greet(ctx, cn, prefix)
@@ -44,10 +49,14 @@ func newNode(life context.Context, a access, addr, prefix string, box *inbox, lo
 	n.told = goredis.NewClient(listen)
 	n.sub = n.told.Subscribe(context.Background()) // to nothing, so that it does not connect yet
 	read := a.node(addr, once(dial))
-	read.PoolSize = 1
+	read.PoolSize, read.PoolTimeout = 1, waitForTurn
 	n.data = goredis.NewClient(read)
 	return n
 }
+
+// waitForTurn is how long a command may wait for the one connection that reads. The
+// command before it may take long on a slow line; if it falls silent, both end.
+const waitForTurn = 24 * time.Hour
 
 // subscribe makes a server that does not track tell what changes all the same.
 func (n *node) subscribe(ctx context.Context) error {
@@ -80,15 +89,13 @@ func (n *node) receive(ctx context.Context) {
 	}
 }
 
-// hear takes a keyspace notification. Any means that the key is to be read again,
-// except eviction: that is the server's trouble, not anybody's intent. Those of
+// hear takes a keyspace notification. Any means that the key is to be read again. Those of
 // one transaction come one by one, but an answer to a PING is never between them,
 // so the next one makes what was heard complete.
 func (n *node) hear(m *goredis.Message) {
 	_, key, _ := strings.Cut(m.Channel, "__:")
 	if m.Payload == "evicted" {
-		n.log.Error("redis has evicted a key, which stays configured until the next listing; want maxmemory-policy noeviction", "key", key)
-		return
+		n.box.suspect(key)
 	}
 	n.heard[key] = struct{}{}
 	n.box.wake()
@@ -103,17 +110,18 @@ func (n *node) ask(ctx context.Context) error {
 	return nil
 }
 
-// answer waits for what was asked: all that was told before is then in the inbox.
-func (n *node) answer(ctx context.Context, late <-chan time.Time) error {
+// answer waits for what was asked: all that was told before is then in the inbox. The
+// answer may take as long as the line needs, but the line may not be silent for patience.
+func (n *node) answer(ctx context.Context, patience time.Duration) error {
+	ctx, end := n.said.Bound(ctx, patience, fmt.Errorf("%w: %s", ErrSilent, n.addr))
+	defer end()
 	select {
 	case <-n.pongs:
 		return nil
 	case <-n.box.lost:
 		return n.box.failure()
-	case <-late:
-		return fmt.Errorf("%w: %s", ErrSilent, n.addr)
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 }
 

@@ -59,14 +59,15 @@ var (
 // A Connector watches one Redis, and is where sessions begin. Any number of
 // watches and sessions may run.
 type Connector struct {
-	cfg  Config
-	log  *slog.Logger
-	held *holdings // by the sessions
+	cfg    Config
+	log    *slog.Logger
+	held   *holdings // by the sessions
+	memory *memory   // of the servers
 }
 
 // New returns a Connector. It does not connect.
 func New(cfg Config, log *slog.Logger) *Connector {
-	return &Connector{cfg: cfg.withDefaults(), log: log, held: newHoldings()}
+	return &Connector{cfg: cfg.withDefaults(), log: log, held: newHoldings(), memory: newMemory()}
 }
 
 // Watch implements kvdbsync.Connector. Keys are whole keys, as Redis has them.
@@ -75,7 +76,7 @@ func (c *Connector) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync
 }
 
 func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync.Batch) error) error {
-	w, err := begin(ctx, c.cfg, c.log, prefix, emit)
+	w, err := begin(ctx, c, prefix, emit)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func Dial(_ context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	dial := dialer(context.Background(), a.TLS, 0)
+	dial := dialer(context.Background(), a.TLS, a.ReadTimeout)
 	if a.cluster() {
 		o := a.toCluster(dial)
 		o.PoolSize, o.PoolTimeout, o.ConnMaxIdleTime = a.Pool.MaxConnections, a.Pool.BusyTimeout, a.Pool.IdleTimeout

@@ -28,21 +28,26 @@ type watch struct {
 	nodes   []*node
 	cluster *goredis.ClusterClient // nil: it is none
 	read    reader
+	memory  *memory
+	lost    eviction
 
 	stop context.CancelFunc // ends the goroutines
 	all  sync.WaitGroup     // of them
 }
 
 // begin returns a watch to which all masters tell what changes, to be closed.
-func begin(ctx context.Context, cfg Config, log *slog.Logger, prefix string, emit func(kvdbsync.Batch) error) (*watch, error) {
-	a, err := cfg.access()
+func begin(ctx context.Context, c *Connector, prefix string, emit func(kvdbsync.Batch) error) (*watch, error) {
+	a, err := c.cfg.access()
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{access: a, log: log, prefix: prefix, emit: emit, box: newInbox()}
+	w := &watch{access: a, log: c.log, prefix: prefix, emit: emit, box: newInbox(), memory: c.memory}
+	w.lost.gone = map[string]struct{}{}
 	ctx, w.stop = context.WithCancel(ctx)
 	if a.cluster() {
-		w.cluster = goredis.NewClusterClient(a.toCluster(dialer(ctx, a.TLS, a.ReadTimeout)))
+		o := a.toCluster(dialer(ctx, a.TLS, a.ReadTimeout))
+		o.PoolTimeout = waitForTurn
+		w.cluster = goredis.NewClusterClient(o)
 		w.read = oneByOne(w.cluster)
 	}
 	if err := w.open(ctx); err != nil {
@@ -59,7 +64,7 @@ func (w *watch) open(ctx context.Context) error {
 		return err
 	}
 	for _, addr := range addrs {
-		if err := w.add(ctx, newNode(ctx, w.access, addr, w.prefix, w.box, w.log)); err != nil {
+		if err := w.add(ctx, newNode(ctx, w.access, addr, w.prefix, w.box, w.memory, w.log)); err != nil {
 			return err
 		}
 	}
@@ -77,13 +82,13 @@ func (w *watch) add(ctx context.Context, n *node) error {
 		return err
 	}
 	w.all.Go(func() { n.receive(ctx) })
-	if err := n.answer(ctx, time.After(w.access.ReadTimeout)); err != nil {
+	if err := n.answer(ctx, w.access.ReadTimeout); err != nil {
 		return err
 	}
 	if w.access.sentinels() && n.greeted.replica {
 		return fmt.Errorf("%w: the Sentinels name %s, which is a replica", ErrMoved, n.addr)
 	}
-	if err := n.noteEvictions(ctx); err != nil {
+	if err := n.checkMemory(ctx); err != nil {
 		return err
 	}
 	return n.subscribe(ctx)
