@@ -68,6 +68,10 @@ type Descriptor[V proto.Message, M any] struct {
 	// An error ends it, and what was known of this sort stays as it was. What stands
 	// as wanted costs least with the key and the very message that wanted has.
 	Retrieve func(ctx context.Context, wanted []Wanted[V]) iter.Seq2[Found[V, M], error]
+	// RetrieveSome, optional, is Retrieve of these keys alone, where that costs less than to read
+	// all; wanted is what should stand under them. It is called after a verb of theirs has failed.
+	// Without it Retrieve is called with all that is wanted, and other keys are ignored.
+	RetrieveSome func(ctx context.Context, keys []string, wanted []Wanted[V]) iter.Seq2[Found[V, M], error]
 	// RetrieveAfter names descriptors whose Retrieve must have run before.
 	RetrieveAfter []string
 }

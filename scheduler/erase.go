@@ -44,6 +44,8 @@ type descriptor struct {
 	update    func(ctx context.Context, key string, old, new proto.Message, meta any) (any, error)
 	delete    func(ctx context.Context, key string, v proto.Message, meta any) error
 	retrieve  func(ctx context.Context, wanted []wanted) iter.Seq2[found, error]
+	// retrieveSome reads back these keys alone; nil: retrieve reads all.
+	retrieveSome func(ctx context.Context, keys []string, wanted []wanted) iter.Seq2[found, error]
 }
 
 type wanted struct {
@@ -72,6 +74,17 @@ func (d *descriptor) Recreate(key string, old, new, meta any) bool {
 
 func (d *descriptor) Gate() *graph.Gate { return d.gate }
 
+// Evidence says how a read-back decides whether a derived value of d stands.
+func (d *descriptor) Evidence() graph.Evidence {
+	switch {
+	case d.retrieve != nil:
+		return graph.ReadAlone
+	case d.passive():
+		return graph.FollowsBase
+	}
+	return graph.ShownByBase
+}
+
 // Register adds d to s. It must be called before Run. The Index that it
 // returns looks up the metadata of the values that stand.
 func Register[V proto.Message, M any](s *Scheduler, d Descriptor[V, M]) (*Index[M], error) {
@@ -99,6 +112,8 @@ func check[V proto.Message, M any](d Descriptor[V, M]) error {
 		return errors.New("there is one of Create and Delete without the other")
 	case d.Create == nil && d.CreateAll != nil:
 		return errors.New("there is CreateAll without Create")
+	case d.Retrieve == nil && d.RetrieveSome != nil:
+		return errors.New("there is RetrieveSome without Retrieve")
 	}
 	return nil
 }
@@ -190,16 +205,29 @@ func eraseVerbs[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	}
 	if d.Retrieve != nil {
 		e.retrieve = func(ctx context.Context, ws []wanted) iter.Seq2[found, error] {
-			return func(yield func(found, error) bool) {
-				typed := make([]Wanted[V], len(ws))
-				for i, w := range ws {
-					typed[i] = Wanted[V]{w.key, w.value.(V)}
-				}
-				for f, err := range d.Retrieve(ctx, typed) {
-					if !yield(found{f.Key, f.Value, boxed(f.Meta), f.Foreign, f.Unknown}, err) {
-						return
-					}
-				}
+			return eraseFound(func() iter.Seq2[Found[V, M], error] { return d.Retrieve(ctx, typed[V](ws)) })
+		}
+	}
+	if d.RetrieveSome != nil {
+		e.retrieveSome = func(ctx context.Context, keys []string, ws []wanted) iter.Seq2[found, error] {
+			return eraseFound(func() iter.Seq2[Found[V, M], error] { return d.RetrieveSome(ctx, keys, typed[V](ws)) })
+		}
+	}
+}
+
+func typed[V proto.Message](ws []wanted) []Wanted[V] {
+	out := make([]Wanted[V], len(ws))
+	for i, w := range ws {
+		out[i] = Wanted[V]{w.key, w.value.(V)}
+	}
+	return out
+}
+
+func eraseFound[V proto.Message, M any](read func() iter.Seq2[Found[V, M], error]) iter.Seq2[found, error] {
+	return func(yield func(found, error) bool) {
+		for f, err := range read() {
+			if !yield(found{f.Key, f.Value, boxed(f.Meta), f.Foreign, f.Unknown}, err) {
+				return
 			}
 		}
 	}

@@ -31,7 +31,8 @@ type fakeNet struct {
 	foreign map[string]bool
 	unknown bool              // what stands does not say whose it is
 	broken  map[string]string // "", "terminal", "lacking", "panic", "half": does it, and says no
-	indexes int
+	indexes map[string]int    // of interfaces that stand, by key
+	last    int               // the newest index
 }
 
 func (f *fakeNet) do(verb, key string, change func()) error {
@@ -81,6 +82,28 @@ func (f *fakeNet) put(key string, m proto.Message) func() {
 	return func() { f.stands[key] = m }
 }
 
+// index is the one that an interface has while it stands.
+func (f *fakeNet) index(key string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.indexOf(key)
+}
+
+// indexOf is index; f.mu is held.
+func (f *fakeNet) indexOf(key string) int {
+	if f.stands[key] == nil {
+		return 0
+	}
+	if f.indexes[key] == 0 {
+		f.last++
+		if f.indexes == nil {
+			f.indexes = map[string]int{}
+		}
+		f.indexes[key] = f.last
+	}
+	return f.indexes[key]
+}
+
 // drop removes what stands under key; the addresses of an interface go with it.
 func (f *fakeNet) drop(key string) func() {
 	return func() {
@@ -90,17 +113,19 @@ func (f *fakeNet) drop(key string) func() {
 			})
 		}
 		delete(f.stands, key)
+		delete(f.indexes, key)
 	}
 }
 
-// seen is what stands under key: an interface with the addresses that it has.
+// seen is what stands under key: an interface with the addresses that it has, and a MAC address
+// that nobody declares.
 func (f *fakeNet) seen(key string) proto.Message {
 	v, ok := f.stands[key].(*interfaces.Interface)
 	if !ok {
 		return f.stands[key]
 	}
 	v = proto.CloneOf(v)
-	v.IpAddresses = nil
+	v.IpAddresses, v.PhysAddress = nil, "02:00:00:00:00:01"
 	for _, k := range slices.Sorted(maps.Keys(f.stands)) {
 		if address, ok := strings.CutPrefix(k, addressPrefix+v.Name+"/address/"); ok {
 			v.IpAddresses = append(v.IpAddresses, address)
@@ -110,7 +135,7 @@ func (f *fakeNet) seen(key string) proto.Message {
 }
 
 // retrieve yields what stands under prefix.
-func retrieve[V proto.Message, M any](f *fakeNet, prefix string, meta M) func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
+func retrieve[V proto.Message, M any](f *fakeNet, prefix string, meta func(key string) M) func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
 	return func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
 		return func(yield func(scheduler.Found[V, M], error) bool) {
 			f.mu.Lock()
@@ -120,7 +145,7 @@ func retrieve[V proto.Message, M any](f *fakeNet, prefix string, meta M) func(co
 				return
 			}
 			for _, key := range slices.Sorted(maps.Keys(f.stands)) {
-				if strings.HasPrefix(key, prefix) && !yield(scheduler.Found[V, M]{Key: key, Value: f.seen(key).(V), Meta: meta, Foreign: f.foreign[key], Unknown: f.unknown}, nil) {
+				if strings.HasPrefix(key, prefix) && !yield(scheduler.Found[V, M]{Key: key, Value: f.seen(key).(V), Meta: meta(key), Foreign: f.foreign[key], Unknown: f.unknown}, nil) {
 					return
 				}
 			}
@@ -134,6 +159,7 @@ const addressPrefix = "linux/interface/"
 // of routes over them, and of host interfaces that are only noticed.
 func (f *fakeNet) descriptors(t *testing.T, s *scheduler.Scheduler) *scheduler.Index[int] {
 	type none = struct{}
+	nothing := func(string) none { return none{} }
 	ifs := models.For[*interfaces.Interface]()
 	routes := models.For[*l3.Route]()
 	index, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, int]{
@@ -172,11 +198,8 @@ func (f *fakeNet) descriptors(t *testing.T, s *scheduler.Scheduler) *scheduler.I
 			return append(out, scheduler.KeyValue{Key: "linux/interface/state/" + v.Name + "/UP", Value: &emptypb.Empty{}})
 		},
 		Create: func(_ context.Context, key string, v *interfaces.Interface) (int, error) {
-			f.mu.Lock()
-			f.indexes++
-			index := f.indexes
-			f.mu.Unlock()
-			return index, f.do("create", key, f.put(key, v))
+			err := f.do("create", key, f.put(key, v))
+			return f.index(key), err
 		},
 		Update: func(_ context.Context, key string, _, v *interfaces.Interface, m int) (int, error) {
 			return m, f.do("update", key, f.put(key, v))
@@ -184,12 +207,19 @@ func (f *fakeNet) descriptors(t *testing.T, s *scheduler.Scheduler) *scheduler.I
 		Delete: func(_ context.Context, key string, _ *interfaces.Interface, _ int) error {
 			return f.do("delete", key, f.drop(key))
 		},
-		Retrieve: retrieve[*interfaces.Interface](f, ifs.Prefix(), 7),
+		Retrieve: retrieve[*interfaces.Interface](f, ifs.Prefix(), f.indexOf),
 	})
 	must(t, err)
 	_, err = scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, none]{
 		Name: "address", Prefix: addressPrefix, Southbound: "net",
 		Match: func(key string) bool { return strings.Contains(key, "/address/") },
+		// A /32 is borrowed from if3.
+		Dependencies: func(key string, _ *emptypb.Empty) []scheduler.Dependency {
+			if !strings.HasSuffix(key, "/32") {
+				return nil
+			}
+			return []scheduler.Dependency{{Label: "lender-exists", Key: ifs.KeyOf("if3")}}
+		},
 		Create: func(_ context.Context, key string, v *emptypb.Empty) (none, error) {
 			return none{}, f.do("create", key, f.put(key, v))
 		},
@@ -213,12 +243,12 @@ func (f *fakeNet) descriptors(t *testing.T, s *scheduler.Scheduler) *scheduler.I
 		Delete: func(_ context.Context, key string, _ *l3.Route, _ none) error {
 			return f.do("delete", key, f.drop(key))
 		},
-		Retrieve: retrieve[*l3.Route](f, routes.Prefix(), none{}),
+		Retrieve: retrieve[*l3.Route](f, routes.Prefix(), nothing),
 	})
 	must(t, err)
 	_, err = scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, none]{
 		Name: "host", Prefix: "linux/interface/host-name/",
-		Retrieve: retrieve[*emptypb.Empty](f, "linux/interface/host-name/", none{}),
+		Retrieve: retrieve[*emptypb.Empty](f, "linux/interface/host-name/", nothing),
 	})
 	must(t, err)
 	return index
@@ -281,6 +311,13 @@ func message(name string, args []string) proto.Message {
 		}
 	}
 	return v
+}
+
+// log is what was done so far.
+func (f *fakeNet) log() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.out.String()
 }
 
 func (f *fakeNet) write(text string) {

@@ -153,7 +153,7 @@ func (s *Scheduler) regrouped(ctx context.Context, g *Group, news groupNews) {
 		s.log.Info("southbound ready", "southbound", g.name)
 		r.rec.Description, r.rec.Refresh = g.name+": ready", true
 		s.graph.Open(&g.gate)
-		s.refresh(ctx, r, s.members(g), nil)
+		s.refresh(ctx, r, s.everything(s.members(g)), nil)
 	}
 	s.finish(ctx, r)
 }

@@ -2,11 +2,13 @@ package scheduler_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,7 +44,7 @@ type step struct {
 
 // values are what the steps want, by name; some cannot stand without others.
 var lifeValues = map[string][][]string{
-	"if1":                   {{}, {"mtu=1"}, {"addr=10.0.0.1/24"}, {"peer=if2"}, {"tap"}, {"addr=10.0.0.1/24", "addr=10.0.0.2/24"}},
+	"if1":                   {{}, {"mtu=1"}, {"addr=10.0.0.1/24"}, {"peer=if2"}, {"tap"}, {"addr=10.0.0.2/24", "addr=10.0.0.1/24"}, {"addr=10.0.0.9/32"}},
 	"if2":                   {{}, {"peer=if1"}, {"peer=if3"}, {"addr=10.0.0.3/24"}},
 	"if3":                   {{"peer=if1"}, {"peer=if2"}, {"peer=if3"}, {"mtu=2"}},
 	"route/10.2.0.0/16/if1": {{}, {"gw"}},
@@ -77,6 +79,7 @@ func TestLife(t *testing.T) {
 				l.step(s)
 			}
 			l.settle()
+			l.resync(rt)
 			got := picture(l.net, l.sched)
 			if l.alone {
 				l.replay(rt)
@@ -222,6 +225,38 @@ func (l *life) settle() {
 	l.sched.Retry()
 	<-time.After(10 * time.Minute)
 	synctest.Wait()
+}
+
+// resync reads back what is in sync, and expects that this does not show anywhere.
+func (l *life) resync(rt *rapid.T) {
+	before, verbs := shown(l.sched), l.net.log()
+	w := l.sched.Watch("")
+	defer w.Close()
+	r, err := l.sched.Commit(l.t.Context(), scheduler.Txn{Refresh: true})
+	must(l.t, err)
+	for _, op := range r.Executed {
+		rt.Errorf("a resync in sync: %s %s [%s] %s -> %s", op.Verb, short(op.Key), strings.Join(op.Flags(), " "), op.OldState, op.NewState)
+	}
+	ctx, cancel := context.WithTimeout(l.t.Context(), time.Second)
+	defer cancel()
+	if news, err := w.Next(ctx); err == nil {
+		rt.Errorf("a resync in sync publishes %s as %s, and %d more", short(news[0].Key), news[0].State, len(news)-1)
+	}
+	if after := shown(l.sched); after != before {
+		rt.Errorf("a resync in sync changes\n%s\ninto\n%s", before, after)
+	}
+	if done := strings.TrimPrefix(l.net.log(), verbs); done != "" {
+		rt.Errorf("a resync in sync calls verbs:\n%s", done)
+	}
+}
+
+// shown is all that people can see of values.
+func shown(s *scheduler.Scheduler) string {
+	var b strings.Builder
+	for _, st := range s.Statuses("") {
+		fmt.Fprintf(&b, "%s %s %s %v %q %v %v %v %v\n", short(st.Key), st.State, st.Last, st.Err, st.Details, st.Since, st.Want, st.Have, st.Meta)
+	}
+	return b.String()
 }
 
 // fresh is the picture of a scheduler that has only ever known what is wanted now.

@@ -54,7 +54,7 @@ func (s *Scheduler) Look(ctx context.Context, name string) ([]Seen, error) {
 			ws = append(ws, wanted{st.Key, message(st.value)})
 		}
 	})
-	items, _, err := s.collect(ctx, d, ws)
+	items, _, err := s.collect(ctx, reading{d: d}, ws)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.name, err)
 	}

@@ -99,7 +99,7 @@ func (s *Scheduler) notified(ctx context.Context, in notes) {
 	if in.refresh.asked {
 		r := s.begin(Notification)
 		r.rec.Refresh = true
-		s.refresh(ctx, r, s.registry.named(in.refresh.set()), nil)
+		s.refresh(ctx, r, s.everything(s.registry.named(in.refresh.set())), nil)
 		s.finish(ctx, r)
 	}
 	if in.retry.asked {

@@ -103,7 +103,7 @@ func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) *Record {
 		return s.complete(r)
 	}
 	r.reverting = true
-	s.refresh(ctx, r, unique(r.failed), nil)
+	s.refresh(ctx, r, s.around(r.failed), nil)
 	s.graph.Undo()
 	s.pursue(ctx, r)
 	return s.complete(r)
@@ -130,17 +130,6 @@ func (s *Scheduler) conflicts(txn Txn) (out []Operation) {
 	for _, c := range txn.Changes {
 		if n := s.graph.Node(c.Key); n != nil && c.Value != nil && n.Loses() {
 			out = append(out, Operation{Verb: validate, Key: c.Key, Noop: true, NewState: invalidState, NewErr: errOf(n)})
-		}
-	}
-	return out
-}
-
-func unique(ds []*descriptor) (out []*descriptor) {
-	seen := map[*descriptor]bool{}
-	for _, d := range ds {
-		if d != nil && !seen[d] {
-			seen[d] = true
-			out = append(out, d)
 		}
 	}
 	return out

@@ -20,7 +20,7 @@ type run struct {
 	verbose   bool          // log what is read back
 	known     int           // changed nodes that notice does not look at any more
 	skipped   bool          // some operations were not begun
-	failed    []*descriptor // whose verbs failed
+	failed    []*graph.Node // whose verbs failed
 	// jitter is the part by which retries come later: the same for all that fails
 	// together, so that it is retried together.
 	jitter float64
@@ -39,7 +39,7 @@ func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn)
 	r.rec.describe(txn)
 	if txn.Refresh {
 		reading, cancel := until(ctx, nobody)
-		s.refresh(reading, r, s.registry.order, txn.Changes)
+		s.refresh(reading, r, s.everything(s.registry.order), txn.Changes)
 		cancel()
 		for _, key := range s.failedOf(nil) {
 			if retriable(s.graph.Node(key).Err()) {
@@ -130,12 +130,12 @@ func (s *Scheduler) finish(ctx context.Context, r *run) *Record {
 	return s.complete(r)
 }
 
-// pursue executes, and reads back what failed: a verb may have done half of it.
+// pursue executes, and reads back the keys that failed: a verb may have done half of it.
 func (s *Scheduler) pursue(ctx context.Context, r *run) {
 	before := len(r.failed)
 	s.execute(ctx, r)
 	if failed := r.failed[before:]; len(failed) > 0 && ctx.Err() == nil {
-		s.refresh(ctx, r, unique(failed), nil)
+		s.refresh(ctx, r, s.around(failed), nil)
 		s.execute(ctx, r)
 	}
 }
@@ -224,10 +224,7 @@ func (s *Scheduler) done(r *run, t *task) {
 	s.stats.operation(t)
 	s.graph.Done(t.op, t.meta, t.err)
 	if t.err != nil {
-		r.failed = append(r.failed, t.d)
-		if b := n.Base(); b != nil {
-			r.failed = append(r.failed, descriptorOf(b)) // whose Retrieve tells what stands of its parts
-		}
+		r.failed = append(r.failed, n)
 		s.scheduleRetry(r, n.Key(), t.err)
 	} else {
 		s.retries.drop(n.Key())

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"sync"
 
@@ -12,16 +14,78 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
+// A reading is what is to be read back of one descriptor.
+type reading struct {
+	d *descriptor
+	// keys are the only ones that are judged; nil: all of the descriptor.
+	keys map[string]bool
+}
+
+// everything reads back all that these descriptors retrieve, and what is derived from their values
+// and is read back by itself.
+func (s *Scheduler) everything(ds []*descriptor) []reading {
+	wanted := map[*descriptor]bool{}
+	for _, d := range ds {
+		wanted[d] = true
+	}
+	if len(ds) < len(s.registry.order) {
+		for _, d := range ds {
+			for _, n := range s.graph.Of(d) {
+				for part := range s.graph.Parts(n) {
+					wanted[descriptorOf(part)] = true
+				}
+			}
+		}
+	}
+	var out []reading
+	for _, d := range s.registry.order {
+		if wanted[d] {
+			out = append(out, reading{d: d})
+		}
+	}
+	return out
+}
+
+// around reads back what failed verbs may have changed: of each node its own key and what is
+// derived from it. A derived value that cannot be read back by itself is read with its base.
+func (s *Scheduler) around(failed []*graph.Node) []reading {
+	keys := map[*descriptor]map[string]bool{}
+	var add func(n *graph.Node)
+	add = func(n *graph.Node) {
+		if d := descriptorOf(n); d != nil && d.retrieve != nil {
+			if keys[d] == nil {
+				keys[d] = map[string]bool{}
+			}
+			keys[d][n.Key()] = true
+		}
+		for part := range s.graph.Parts(n) {
+			add(part)
+		}
+	}
+	for _, n := range failed {
+		for n.Base() != nil && (descriptorOf(n) == nil || descriptorOf(n).retrieve == nil) {
+			n = n.Base()
+		}
+		add(n)
+	}
+	var out []reading
+	for _, d := range s.registry.order {
+		if keys[d] != nil {
+			out = append(out, reading{d, keys[d]})
+		}
+	}
+	return out
+}
+
 // refresh corrects what is known to stand by what the descriptors retrieve, in
 // the order in which they ask for each other's results. A descriptor whose
 // Retrieve fails leaves what was known of its values as it was. coming is intent
 // that is about to be followed, and counts as wanted.
-func (s *Scheduler) refresh(ctx context.Context, r *run, ds []*descriptor, coming []Change) {
+func (s *Scheduler) refresh(ctx context.Context, r *run, readings []reading, coming []Change) {
+	readings = slices.DeleteFunc(readings, func(rd reading) bool { return rd.d.retrieve == nil || rd.d.gate.Shut() })
 	fresh := map[graph.Kind][]*graph.Value{}
-	for _, d := range ds {
-		if d.retrieve != nil && !d.gate.Shut() {
-			fresh[d] = nil
-		}
+	for _, rd := range readings {
+		fresh[rd.d] = nil
 	}
 	for _, c := range coming {
 		if c.Value == nil || c.Value.v.Err != nil {
@@ -32,44 +96,46 @@ func (s *Scheduler) refresh(ctx context.Context, r *run, ds []*descriptor, comin
 			fresh[v.Kind] = append(vs, v)
 		}
 	}
-	for _, d := range ds {
-		if _, retrieved := fresh[d]; !retrieved {
-			continue
-		}
-		if err := s.retrieve(ctx, r, d, fresh[d]); err != nil {
-			err = fmt.Errorf("%s: %w", d.name, err)
-			s.log.Error("cannot read back what stands", "descriptor", d.name, "err", err)
+	for _, rd := range readings {
+		if err := s.retrieve(ctx, r, rd, fresh[rd.d]); err != nil {
+			err = fmt.Errorf("%s: %w", rd.d.name, err)
+			s.log.Error("cannot read back what stands", "descriptor", rd.d.name, "err", err)
 			r.rec.Unrefreshed = append(r.rec.Unrefreshed, err)
 		}
 	}
 	s.notice(r)
 }
 
-func (s *Scheduler) retrieve(ctx context.Context, r *run, d *descriptor, fresh []*graph.Value) error {
-	nodes := s.graph.Of(d)
+func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*graph.Value) error {
+	d, nodes := rd.d, s.judged(rd)
 	coming := lookup(fresh)
 	ws := make([]wanted, 0, len(fresh)+len(nodes))
 	for _, v := range fresh {
 		ws = append(ws, wanted{v.Key, message(v)})
 	}
-	for _, n := range nodes {
+	asked := nodes
+	if rd.keys != nil && d.retrieveSome == nil {
+		asked = s.graph.Of(d) // Retrieve is to know all that is wanted
+	}
+	for _, n := range asked {
 		if v := n.Want(); v != nil && v.Err == nil && coming()[n.Key()] == nil {
 			ws = append(ws, wanted{n.Key(), message(v)})
 		}
 	}
-	items, found, err := s.collect(ctx, d, ws)
+	items, found, err := s.collect(ctx, rd, ws)
 	if err != nil {
 		return err
 	}
 	var lost []string
 	for _, n := range nodes {
-		if !found[n.Key()] && n.Have() != nil && n.Base() == nil {
+		if !found[n.Key()] && n.Have() != nil {
 			lost = append(lost, n.Key())
 		}
 	}
 	slices.Sort(lost)
 	for _, key := range lost {
-		s.vanish(key)
+		s.graph.NotFound(key)
+		s.vanished = append(s.vanished, key)
 		d.index.drop(d.nameIn(key))
 	}
 	for _, it := range items {
@@ -80,6 +146,20 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, d *descriptor, fresh [
 		d.remember(s.graph.Node(it.key)) // for those that retrieve after d
 	}
 	return nil
+}
+
+// judged are the nodes about which a reading decides whether they stand.
+func (s *Scheduler) judged(rd reading) []*graph.Node {
+	if rd.keys == nil {
+		return s.graph.Of(rd.d)
+	}
+	out := make([]*graph.Node, 0, len(rd.keys))
+	for _, key := range slices.Sorted(maps.Keys(rd.keys)) {
+		if n := s.graph.Node(key); n != nil {
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 // lookup is values by their keys, made when first asked for: where nothing stands yet,
@@ -116,8 +196,9 @@ type item struct {
 	foreign bool
 }
 
-// collect reads back what stands of d's values; found are the keys.
-func (s *Scheduler) collect(ctx context.Context, d *descriptor, ws []wanted) (items []item, found map[string]bool, err error) {
+// collect reads back what stands of the values that rd is about; found are the keys.
+func (s *Scheduler) collect(ctx context.Context, rd reading, ws []wanted) (items []item, found map[string]bool, err error) {
+	d := rd.d
 	ctx, cancel := context.WithTimeout(ctx, s.opts.VerbTimeout)
 	defer cancel()
 	defer func() {
@@ -126,7 +207,7 @@ func (s *Scheduler) collect(ctx context.Context, d *descriptor, ws []wanted) (it
 		}
 	}()
 	found = map[string]bool{}
-	for f, err := range d.retrieve(ctx, ws) {
+	for f, err := range rd.retrieve(ctx, ws) {
 		if err != nil {
 			return nil, nil, err
 		}
@@ -138,6 +219,9 @@ func (s *Scheduler) collect(ctx context.Context, d *descriptor, ws []wanted) (it
 			s.log.Warn("retrieved something that cannot be kept", "descriptor", d.name, "key", f.key, "err", err)
 			continue
 		}
+		if rd.keys != nil && !rd.keys[key] {
+			continue
+		}
 		if found[key] {
 			s.log.Warn("retrieved twice, the first counts", "descriptor", d.name, "key", key)
 			continue
@@ -146,6 +230,14 @@ func (s *Scheduler) collect(ctx context.Context, d *descriptor, ws []wanted) (it
 		items = append(items, item{key, f.value, f.meta, !s.ours(d, f, key)})
 	}
 	return items, found, ctx.Err()
+}
+
+// retrieve calls the verb that reads least.
+func (rd reading) retrieve(ctx context.Context, ws []wanted) iter.Seq2[found, error] {
+	if rd.keys == nil || rd.d.retrieveSome == nil {
+		return rd.d.retrieve(ctx, ws)
+	}
+	return rd.d.retrieveSome(ctx, slices.Sorted(maps.Keys(rd.keys)), ws)
 }
 
 func foundKey(d *descriptor, f found) (string, error) {

@@ -40,6 +40,7 @@ type Kind interface {
 	Equivalent(key string, old, new any) bool
 	Recreate(key string, old, new, meta any) bool
 	Gate() *Gate // nil: nothing ever stands between it and the southbound
+	Evidence() Evidence
 }
 
 // A Value is what is wanted or stands under a key. It is never changed.
@@ -190,43 +191,6 @@ func (g *Graph) Retry(key string) {
 	}
 }
 
-// Found says that v stands, as the southbound shows it; foreign: it is not ours, and is
-// never changed or removed. So nothing has to stay for its sake.
-func (g *Graph) Found(v *Value, meta any, foreign bool) {
-	n := g.node(v.Key)
-	g.save(n)
-	n.foreign = foreign && n.want == nil
-	g.foundDerived(n, v)
-	if n.foreign && (len(v.Deps) > 0 || v.Claims != nil) {
-		alone := *v
-		alone.Deps, alone.Claims = nil, nil
-		v = &alone
-	}
-	if n.have != nil && same(n.have.Value, v) {
-		n.meta = meta
-		return
-	}
-	n.missing = false
-	n.release = g.complete
-	g.setHave(n, g.adoptable(n, v), meta)
-}
-
-// Lost says that nothing stands under key any more.
-func (g *Graph) Lost(key string) {
-	n := g.nodes[key]
-	if n == nil || n.have == nil {
-		return
-	}
-	g.save(n)
-	for _, d := range n.parts() {
-		g.Lost(d.key)
-	}
-	n.missing = n.want != nil
-	n.rest, n.err = false, nil // whatever failed, it was about what stood
-	g.setHave(n, nil, nil)
-	g.forfeit(n)
-}
-
 // Hold has what is wanted under key, and does not stand, rest as failed with err until it is
 // retried or changed.
 func (g *Graph) Hold(key string, err error) {
@@ -237,27 +201,6 @@ func (g *Graph) Hold(key string, err error) {
 	g.save(n)
 	n.err, n.rest = err, true
 	g.touch(n)
-}
-
-// foundDerived brings what stands of n's derived values in line with v's.
-func (g *Graph) foundDerived(n *Node, v *Value) {
-	found := make(map[string]bool, len(v.Derived))
-	for _, d := range v.Derived {
-		found[d.Key] = true
-		dn := g.node(d.Key)
-		g.save(dn)
-		if dn.base == nil {
-			dn.base = n
-		}
-		if dn.base == n {
-			g.Found(d, dn.meta, n.foreign)
-		}
-	}
-	for _, d := range n.parts() {
-		if !found[d.key] {
-			g.Lost(d.key)
-		}
-	}
 }
 
 func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
@@ -275,6 +218,10 @@ func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
 	}
 	if old != nil {
 		g.unwantDerived(n, old.Derived)
+		return
+	}
+	for _, d := range n.parts() { // those that were found, and that v does not derive, may go now
+		g.push(d)
 	}
 }
 

@@ -17,16 +17,29 @@ var update = flag.Bool("update", false, "write what the stories show into their 
 // kind is that of the stories' values: "text[,dep=key][,any=prefix][,derive=key:text][,recreate][,claim=what][,yield=what]".
 // The fields of a derived one's text are separated by semicolons. Values that differ in case
 // only are equivalent.
-type kind struct{ gate *Gate }
+// What is only derived does not tell values apart. Keys that begin with "alone" are read back by
+// themselves; those that begin with "note" have no verbs.
+type kind struct {
+	gate     *Gate
+	evidence Evidence
+}
 
 func (kind) Equivalent(_ string, old, new any) bool {
-	return strings.EqualFold(old.(string), new.(string))
+	return strings.EqualFold(itself(old.(string)), itself(new.(string)))
 }
+
+// itself is a text without what it derives.
+func itself(text string) string {
+	return strings.Join(slices.DeleteFunc(fields(text), func(f string) bool { return strings.HasPrefix(f, "derive=") }), ",")
+}
+
 func (kind) Recreate(_ string, _, new, _ any) bool {
 	return slices.Contains(fields(new.(string)), "recreate")
 }
 
 func (k kind) Gate() *Gate { return k.gate }
+
+func (k kind) Evidence() Evidence { return k.evidence }
 
 func fields(s string) []string { return strings.Split(s, ",") }
 
@@ -35,8 +48,13 @@ var gate = &Gate{}
 
 func value(key, text string) *Value {
 	v := &Value{Key: key, Data: text, Kind: kind{}}
-	if strings.HasPrefix(key, "gated") {
-		v.Kind = kind{gate}
+	switch {
+	case strings.HasPrefix(key, "gated"):
+		v.Kind = kind{gate: gate}
+	case strings.HasPrefix(key, "alone"):
+		v.Kind = kind{evidence: ReadAlone}
+	case strings.HasPrefix(key, "note"):
+		v.Kind = kind{evidence: FollowsBase}
 	}
 	for _, f := range fields(text) {
 		name, arg, _ := strings.Cut(f, "=")
@@ -135,6 +153,13 @@ func (s *story) show() {
 	}
 }
 
+// changed names what has changed since it was last asked for or shown.
+func (s *story) changed() {
+	for n := range s.g.Touched() {
+		fmt.Fprintf(&s.out, "  %s %s\n", n.key, stateNames[n.State()])
+	}
+}
+
 func (s *story) line(line string) {
 	f := strings.Fields(line)
 	if len(f) == 0 || f[0] == "#" {
@@ -151,6 +176,8 @@ func (s *story) line(line string) {
 		s.g.Found(value(f[1], f[2]), nil, f[0] == "foreign")
 	case "lost":
 		s.g.Lost(f[1])
+	case "not-found":
+		s.g.NotFound(f[1])
 	case "complete":
 		s.g.Complete()
 	case "retry":
@@ -176,6 +203,8 @@ func (s *story) line(line string) {
 		s.run(8)
 	case "show":
 		s.show()
+	case "changed":
+		s.changed()
 	default:
 		panic("unknown command " + line)
 	}

@@ -26,6 +26,7 @@ func TestModel(t *testing.T) {
 			"run":      m.run,
 			"plan":     m.plan,
 			"do":       m.planAndDo,
+			"resync":   m.resync,
 			"complete": func(*rapid.T) { m.g.Complete() },
 			"":         func(*rapid.T) {},
 		})

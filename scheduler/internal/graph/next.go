@@ -244,11 +244,15 @@ func (g *Graph) removable(n *Node) bool {
 
 // equivalent says that what stands will do for what is wanted.
 func equivalent(n *Node) bool {
-	h, w := n.have, n.want
-	if h == nil || w == nil || w.Err != nil || h.Kind != w.Kind {
+	return n.have != nil && n.want != nil && alike(n.key, n.have.Value, n.want.Value)
+}
+
+// alike says that what stands, or was found, will do for a value.
+func alike(key string, stands, v *Value) bool {
+	if v.Err != nil || stands.Kind != v.Kind {
 		return false
 	}
-	return w.Kind == nil || w.Kind.Equivalent(n.key, h.Data, w.Data)
+	return v.Kind == nil || v.Kind.Equivalent(key, stands.Data, v.Data)
 }
 
 // start gives the next operation from the queues. Nothing comes while

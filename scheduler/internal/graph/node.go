@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"iter"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -77,15 +78,6 @@ func (g *Graph) newVersion(n *Node, v *Value) *version {
 	return w
 }
 
-// adoptable returns the version under which v stands: the wanted one if v is
-// just that.
-func (g *Graph) adoptable(n *Node, v *Value) *version {
-	if n.want != nil && same(n.want.Value, v) {
-		return n.want
-	}
-	return g.newVersion(n, v)
-}
-
 // up says that n stands and does not have to go: that it meets a dependency.
 func (n *Node) up() bool { return n.have != nil && !n.going }
 
@@ -114,6 +106,24 @@ func (n *Node) parts() (out []*Node) {
 		}
 	}
 	return out
+}
+
+// Parts yields the nodes derived from n that are wanted or stand.
+func (g *Graph) Parts(n *Node) iter.Seq[*Node] {
+	return func(yield func(*Node) bool) {
+		if n.want != nil {
+			for _, d := range n.want.Derived {
+				if dn := g.nodes[d.Key]; dn != nil && dn.base == n && !yield(dn) {
+					return
+				}
+			}
+		}
+		for _, dn := range n.parts() {
+			if dn.want == nil && !yield(dn) {
+				return
+			}
+		}
+	}
 }
 
 // settled says that n, if derived, stands on the version of its base that
