@@ -103,7 +103,7 @@ func (s *Scheduler) notified(ctx context.Context, in notes) {
 		s.finish(ctx, r)
 	}
 	if in.retry.asked {
-		s.retry(ctx, s.failedOf(in.retry.set()), Retry{})
+		s.retry(ctx, s.failedOf(in.retry.set()), s.opts.Retry)
 	}
 }
 

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"math"
@@ -14,7 +15,8 @@ import (
 // A run is one pass of the loop, with its record.
 type run struct {
 	rec       *Record
-	policy    Retry
+	policy    Retry           // of what it concerns
+	keys      map[string]bool // of what it concerns; nil: not known yet
 	retry     bool
 	reverting bool
 	verbose   bool          // log what is read back
@@ -35,7 +37,7 @@ func (s *Scheduler) begin(t TxnType) *run {
 // commit processes txn; what it reads back ends when nobody waits any more.
 func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn) *Record {
 	r := s.begin(Northbound)
-	r.policy, r.verbose = txn.Retry, txn.Verbose
+	r.policy, r.verbose = cmp.Or(txn.Retry, s.opts.Retry), txn.Verbose
 	r.rec.describe(txn)
 	if txn.Refresh {
 		reading, cancel := until(ctx, nobody)
@@ -225,7 +227,7 @@ func (s *Scheduler) done(r *run, t *task) {
 	s.graph.Done(t.op, t.meta, t.err)
 	if t.err != nil {
 		r.failed = append(r.failed, n)
-		s.scheduleRetry(r, n.Key(), t.err)
+		s.scheduleRetry(r, n, t.err)
 	} else {
 		s.retries.drop(n.Key())
 	}

@@ -13,6 +13,9 @@ import (
 func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 	n.News = false
 	state := s.stateOf(n)
+	if st := n.State(); st != graph.Failed && st != graph.Rejected {
+		s.retries.drop(n.Key())
+	}
 	d := descriptorOf(n)
 	if d != nil {
 		d.remember(n)
@@ -100,7 +103,7 @@ func (s *Scheduler) stateOf(n *graph.Node) State {
 		if errors.Is(n.Err(), ErrUnimplemented) {
 			return kvscheduler.ValueState_UNIMPLEMENTED
 		}
-		if s.retries.has(n.Key()) {
+		if s.retries.pending(n.Key()) != nil {
 			return kvscheduler.ValueState_RETRYING
 		}
 		return kvscheduler.ValueState_FAILED

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// retries are the failed values that are to be tried again.
+// retries say of the failed values when they are tried again.
 type retries struct {
 	byKey map[string]*retry
 	next  time.Time // no retry is due before
@@ -22,13 +23,20 @@ type retry struct {
 	due     time.Time
 	delay   time.Duration
 	txn     uint64 // in which the value failed first
+	over    bool   // there is no attempt to come
 }
 
-func (rs *retries) has(key string) bool { return rs.byKey[key] != nil }
+// pending returns the retry of key that is to come, or nil.
+func (rs *retries) pending(key string) *retry {
+	if r := rs.byKey[key]; r != nil && !r.over {
+		return r
+	}
+	return nil
+}
 
 // put plans a retry instead of the one that the key has.
 func (rs *retries) put(key string, r *retry) {
-	if len(rs.byKey) == 0 || r.due.Before(rs.next) {
+	if !r.over && (rs.next.IsZero() || r.due.Before(rs.next)) {
 		rs.next = r.due
 	}
 	rs.byKey[key] = r
@@ -38,7 +46,7 @@ func (rs *retries) drop(key string) { delete(rs.byKey, key) }
 
 // wait is the time until a retry may be due.
 func (rs *retries) wait() time.Duration {
-	if len(rs.byKey) == 0 {
+	if len(rs.byKey) == 0 || rs.next.IsZero() {
 		return time.Hour
 	}
 	return max(0, time.Until(rs.next))
@@ -48,6 +56,9 @@ func (rs *retries) wait() time.Duration {
 func (rs *retries) due(now time.Time) (keys []string) {
 	rs.next = now.Add(time.Hour)
 	for key, r := range rs.byKey {
+		if r.over {
+			continue
+		}
 		if !r.due.After(now.Add(r.delay / 10)) { // together with what is due about then
 			keys = append(keys, key)
 		} else if r.due.Before(rs.next) {
@@ -64,27 +75,48 @@ func retriable(err error) bool {
 	return !errors.As(err, &t) && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrUnimplemented)
 }
 
-// scheduleRetry plans the next attempt at a key that failed in r.
-func (s *Scheduler) scheduleRetry(r *run, key string, err error) {
-	last := s.retries.byKey[key]
-	next := &retry{policy: r.policy, attempt: 1, txn: r.rec.Seq}
-	if r.retry && last != nil {
+// scheduleRetry plans the next attempt at a node that failed in r. A run that did not declare
+// the value, such as a resync, neither ends its retries nor adds to them.
+func (s *Scheduler) scheduleRetry(r *run, n *graph.Node, err error) {
+	last, own := s.retries.byKey[n.Key()], r.concerns(n)
+	if last != nil && !own {
+		last.over = last.over || !retriable(err)
+		return
+	}
+	next := &retry{policy: s.opts.Retry, attempt: 1, txn: r.rec.Seq}
+	if own {
+		next.policy = r.policy
+	}
+	if r.retry && last != nil && !last.over {
 		next.policy, next.attempt, next.txn = last.policy, last.attempt+1, last.txn
 	}
 	p := next.policy
-	if p.Never || !retriable(err) || p.Count > 0 && next.attempt > p.Count {
-		s.retries.drop(key)
-		return
+	if next.over = p.Never || !retriable(err) || p.Count > 0 && next.attempt > p.Count; !next.over {
+		next.delay = p.delay(next.attempt)
+		next.due = time.Now().Add(next.delay + time.Duration(r.jitter*float64(next.delay)))
 	}
-	delay := p.delay(next.attempt)
-	next.delay = delay
-	next.due = time.Now().Add(delay + time.Duration(r.jitter*float64(delay)))
-	s.retries.put(key, next)
+	s.retries.put(n.Key(), next)
+}
+
+// concerns says that r declared n or the value that n is derived from, or was to try it again.
+func (r *run) concerns(n *graph.Node) bool {
+	if r.keys == nil {
+		r.keys = map[string]bool{}
+		for _, c := range r.rec.Values {
+			r.keys[c.Key] = r.rec.Type == Northbound
+		}
+	}
+	for ; n != nil; n = n.Base() {
+		if r.keys[n.Key()] || r.rec.Replace && n.Want() == nil && n.Base() == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // retryDue tries again what is due.
 func (s *Scheduler) retryDue(ctx context.Context) {
-	s.retry(ctx, s.retries.due(time.Now()), Retry{})
+	s.retry(ctx, s.retries.due(time.Now()), s.opts.Retry)
 }
 
 // retry tries keys again. The policy is for those that have none: they were not to be
@@ -94,9 +126,10 @@ func (s *Scheduler) retry(ctx context.Context, keys []string, policy Retry) *Rec
 		return nil
 	}
 	r := s.begin(RetryFailed)
-	r.retry, r.policy = true, policy
+	r.retry, r.policy, r.keys = true, policy, map[string]bool{}
 	for _, key := range keys {
-		if last := s.retries.byKey[key]; last != nil {
+		r.keys[key] = true
+		if last := s.retries.pending(key); last != nil {
 			r.rec.RetryOf, r.rec.Attempt = last.txn, last.attempt
 		} else if st := s.board.at(s.graph.Node(key).Slot); st != nil && r.rec.Attempt == 0 {
 			r.rec.RetryOf, r.rec.Attempt = uint64(st.txn-1), 1
@@ -112,10 +145,10 @@ var ErrNothingFailed = errors.New("nothing of it has failed")
 // TryAgain tries the value under key again, and what is derived from it, as far as that
 // has failed: at once, and whatever the error was. It waits for the end of that. The
 // error is a *TxnError if something fails again; policy says how that is tried later,
-// unless it was RETRYING and has a policy already.
+// unless it was RETRYING and has a policy already. It defaults to Options.Retry.
 func (s *Scheduler) TryAgain(ctx context.Context, key string, policy Retry) (*Record, error) {
 	var rec *Record
-	err := s.ask(ctx, func(run context.Context) { rec = s.retry(run, s.failedBelow(key), policy) })
+	err := s.ask(ctx, func(run context.Context) { rec = s.retry(run, s.failedBelow(key), cmp.Or(policy, s.opts.Retry)) })
 	switch {
 	case err != nil:
 		return nil, err

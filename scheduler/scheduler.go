@@ -30,6 +30,9 @@ type Options struct {
 	Limits map[string]int
 	// VerbTimeout is when the context of a verb ends. Defaults to 30 s.
 	VerbTimeout time.Duration
+	// Retry is how values that fail are tried again, unless the transaction that declared them says
+	// otherwise. Defaults to that of the zero Retry.
+	Retry Retry
 	// Simulate plans every transaction, notification and retry before it is executed, for the
 	// record. The plan is written to Out before the first verb is called, unless Out takes
 	// more than a second; Stats counts that.

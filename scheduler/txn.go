@@ -24,7 +24,9 @@ type Txn struct {
 	// fails; then nothing of it is retried. Commit returns why it failed; what
 	// failed while it was undone is in the record, among the operations that revert.
 	Revert bool
-	// Retry says how values that fail are tried again.
+	// Retry says how values that Changes name are tried again if they fail in this transaction. It
+	// defaults to Options.Retry. Other values keep the retries that they have, and get those of
+	// Options.Retry if they have none.
 	Retry Retry
 }
 

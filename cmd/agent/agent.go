@@ -81,7 +81,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 
 	// Who may look: whoever reaches the loopback, or may use the socket.
 	web := rest.Server{Config: conf.http, Options: rest.Options{
-		Scheduler: sched, Sources: orch, Label: s.Label, Retry: conf.scheduler.retry(), Version: about(), VPP: vppInfo(plane), MaxBody: conf.http.MaxBodyBytes, Log: log,
+		Scheduler: sched, Sources: orch, Label: s.Label, Version: about(), VPP: vppInfo(plane), MaxBody: conf.http.MaxBodyBytes, Log: log,
 	}}
 	own := web.Options
 	own.Secrets = true // only the agent's user can open the socket

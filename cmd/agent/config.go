@@ -73,7 +73,7 @@ func (c schedulerConfig) options(known state, log *slog.Logger, out io.Writer) s
 		out = nil
 	}
 	o := scheduler.Options{
-		Log: log, Out: out, PrintLimit: c.PrintLimit, Simulate: c.Simulate,
+		Log: log, Out: out, PrintLimit: c.PrintLimit, Simulate: c.Simulate, Retry: c.retry(),
 		Concurrency: c.Concurrency, VerbTimeout: c.OperationTimeout,
 		HistoryCount: c.HistoryCount, HistoryBytes: c.HistoryBytes,
 	}

@@ -81,19 +81,14 @@ func each[T, U any](items []T, f func(T) U) iter.Seq[U] {
 
 // resync has what stands read back and mended.
 func (h *handler) resync(w http.ResponseWriter, r *http.Request, q query) error {
-	retry, err := q.yes("retry")
-	if err != nil {
+	if _, err := q.yes("retry"); err != nil { // it says nothing any more: what fails is always tried again
 		return err
 	}
 	verbose, err := q.yes("verbose")
 	if err != nil {
 		return err
 	}
-	txn := scheduler.Txn{Description: "downstream resync by request", Refresh: true, Retry: scheduler.Retry{Never: true}}
-	if retry {
-		txn.Retry = h.Retry
-	}
-	record, err := h.sched.Commit(r.Context(), txn)
+	record, err := h.sched.Commit(r.Context(), scheduler.Txn{Description: "downstream resync by request", Refresh: true})
 	if verbose && record != nil {
 		h.say(record)
 	}

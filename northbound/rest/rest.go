@@ -39,10 +39,7 @@ type Options struct {
 	Sources Sources
 	// Label is that of the agent: keys below /vnf-agent/LABEL/ are understood as
 	// well as those without. Defaults to none.
-	Label string
-	// Retry is how values are tried again that fail in a resync, if it asks for that, or
-	// when somebody has them tried.
-	Retry   scheduler.Retry
+	Label   string
 	Version wire.Version
 	// VPP tells how VPP is. Defaults to there being none.
 	VPP func(ctx context.Context) wire.VPP

@@ -15,7 +15,7 @@ func (h *handler) tryAgain(w http.ResponseWriter, r *http.Request, q query) erro
 		return bad(err)
 	}
 	key = h.short(key)
-	record, err := h.sched.TryAgain(r.Context(), key, h.Retry)
+	record, err := h.sched.TryAgain(r.Context(), key, scheduler.Retry{})
 	if errors.Is(err, scheduler.ErrNothingFailed) {
 		return h.nothingFailed(key, err)
 	}

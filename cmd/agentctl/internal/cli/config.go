@@ -32,7 +32,7 @@ func (a *app) configResync() *cobra.Command {
 		Long:  "Resync has the agent read back what stands and mend what is not as declared. It prints the transaction.",
 		Args:  want(),
 	}
-	cmd.Flags().BoolVar(&retry, "retry", false, "try again later what fails")
+	cmd.Flags().BoolVar(&retry, "retry", false, "accepted for compatibility: what fails is always tried again later")
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "have the agent log what it finds")
 	f := formatFlag(cmd)
 	cmd.RunE = a.looking(func(ctx context.Context, _ []string) error {
