@@ -102,6 +102,17 @@ func (s *memorySession) Apply(ctx context.Context, changes []kvdbsync.Pair) erro
 	return s.writeLocked(ctx, changes)
 }
 
+// List implements kvdbsync.Session.
+func (s *memorySession) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
+	s.mu.Lock()
+	severed := s.severed
+	s.mu.Unlock()
+	if severed {
+		return nil, errSevered
+	}
+	return s.Memory.List(ctx, prefix)
+}
+
 // writeLocked makes the keys this session's. The caller holds mu.
 func (s *memorySession) writeLocked(ctx context.Context, changes []kvdbsync.Pair) error {
 	if err := s.applyLocked(ctx, changes); err != nil {

@@ -11,6 +11,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
+// refusalPause is the time from one attempt to write a row that the store refuses to the next.
+const refusalPause = time.Minute
+
 // A ledger has what is known of each declared value, and what the store has of
 // it. It says what to write next, so that the store follows. It touches nothing, and
 // is told the time.
@@ -24,7 +27,10 @@ type ledger struct {
 	left   []string  // keys that the store has and nobody knows
 	rests  []resting // in the order in which they were written
 	failed int       // rows whose last write failed
-	seed   maphash.Seed
+	// refusals are the rows that the store does not take, in the order of their last attempt.
+	refusals []resting
+	refused  int // rows in refusals, and those that are tried again now
+	seed     maphash.Seed
 }
 
 // A row is one key of the store.
@@ -40,6 +46,7 @@ type row struct {
 	written uint64 // hash of what this session has written; 0: nothing that is sure
 	removed bool   // what it has written is that the value is removed
 	failed  bool
+	refused bool // by the store, which works otherwise
 }
 
 // resting is a row that is not written again before its time.
@@ -162,9 +169,7 @@ func (l *ledger) settle(out []write, r *row) []write {
 
 // clear forgets a row that neither side knows.
 func (l *ledger) clear(r *row) {
-	if r.failed {
-		l.failed--
-	}
+	l.recovered(r)
 	delete(l.rows, r.key)
 }
 
@@ -176,10 +181,7 @@ func (l *ledger) done(now time.Time, writes []write) {
 		if w.Value != nil {
 			r.written = l.hash(w.Value)
 		}
-		if r.failed {
-			r.failed = false
-			l.failed--
-		}
+		l.recovered(r)
 		r.dirty, r.resting = w.removed, true
 		l.rests = append(l.rests, resting{r, now.Add(l.o.Period)})
 	}
@@ -198,8 +200,41 @@ func (l *ledger) undone(writes []write) {
 	}
 }
 
+// refuse notes that the store works but does not take w. The row is tried again later, and
+// does not hold up others.
+func (l *ledger) refuse(now time.Time, w write) {
+	r := w.row
+	l.recovered(r)
+	r.refused, r.resting = true, true
+	l.refused++
+	l.refusals = append(l.refusals, resting{r, now.Add(refusalPause)})
+}
+
+// recovered forgets that writes of the row failed.
+func (l *ledger) recovered(r *row) {
+	if r.failed {
+		r.failed = false
+		l.failed--
+	}
+	if r.refused {
+		r.refused = false
+		l.refused--
+	}
+}
+
+// wakeRefused ends the rest of refused rows whose time has come.
+func (l *ledger) wakeRefused(now time.Time) {
+	for len(l.refusals) > 0 && !l.refusals[0].until.After(now) {
+		r := l.refusals[0].row
+		l.refusals = l.refusals[1:]
+		r.resting = false
+		l.soil(r)
+	}
+}
+
 // wake ends the rest of those whose time has come.
 func (l *ledger) wake(now time.Time) {
+	l.wakeRefused(now)
 	for len(l.rests) > 0 && !l.rests[0].until.After(now) {
 		r := l.rests[0].row
 		l.rests = l.rests[1:]
@@ -222,15 +257,25 @@ func (l *ledger) wake(now time.Time) {
 
 // due returns when there may be something to write; zero: not until there are news.
 func (l *ledger) due(now time.Time) time.Time {
-	switch {
-	case len(l.urgent) > 0 || len(l.rest) > 0:
+	if len(l.urgent) > 0 || len(l.rest) > 0 {
 		return now
-	case len(l.rests) > 0 && (len(l.left) == 0 || l.rests[0].until.Before(l.until)):
-		return l.rests[0].until
-	case len(l.left) > 0:
-		return l.until
 	}
-	return time.Time{}
+	var first time.Time
+	sooner := func(t time.Time) {
+		if first.IsZero() || t.Before(first) {
+			first = t
+		}
+	}
+	if len(l.rests) > 0 {
+		sooner(l.rests[0].until)
+	}
+	if len(l.refusals) > 0 {
+		sooner(l.refusals[0].until)
+	}
+	if len(l.left) > 0 {
+		sooner(l.until)
+	}
+	return first
 }
 
 // hash of a text, which is never 0.

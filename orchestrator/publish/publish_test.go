@@ -24,7 +24,7 @@ type world struct {
 	conformance.Memory
 	journal
 
-	refuse  atomic.Value // a key that the store does not take
+	refuse  atomic.Value // a prefix of keys that the store does not take
 	hangs   atomic.Bool  // Apply does not return before its time
 	takes   atomic.Int64 // nanoseconds, Apply
 	mu      sync.Mutex   // guards batches
@@ -65,6 +65,14 @@ type session struct {
 	w *world
 }
 
+func (s session) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
+	if s.w.hangs.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.Session.List(ctx, prefix)
+}
+
 func (s session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	if s.w.hangs.Load() {
 		<-ctx.Done()
@@ -73,7 +81,7 @@ func (s session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	elapse(time.Duration(s.w.takes.Load()))
 	s.w.note(len(changes))
 	for _, c := range changes {
-		if c.Key == s.w.refuse.Load() {
+		if bad, _ := s.w.refuse.Load().(string); bad != "" && strings.HasPrefix(c.Key, bad) {
 			return errRefused
 		}
 	}
@@ -113,6 +121,9 @@ func (w *world) expectLog(t *testing.T, want ...string) {
 const (
 	up   = "INFO status is published"
 	down = "WARN status cannot be published"
+
+	refused = "WARN the store refuses the status of a key; it is tried again every minute"
+	taken   = "INFO the store takes the status of all keys"
 )
 
 func TestStates(t *testing.T) {
@@ -257,7 +268,7 @@ func TestOneKeyIsRefused(t *testing.T) {
 		commit(t, w.Scheduler, "a=ok", "b=ok", "c=ok")
 		elapse(10 * time.Minute)
 		w.expect(t, "a=CONFIGURED c=CONFIGURED")
-		w.expectLog(t, up, down)
+		w.expectLog(t, up, refused)
 		if !strings.Contains(w.String(), "permission denied") {
 			t.Errorf("no reason: %s", &w.Buffer)
 		}
@@ -265,8 +276,27 @@ func TestOneKeyIsRefused(t *testing.T) {
 		elapse(time.Minute)
 		w.expect(t, "a=CONFIGURED c=CONFIGURED d=CONFIGURED")
 		w.refuse.Store("")
-		elapse(time.Minute)
-		w.expectLog(t, up, down, up)
+		elapse(2 * time.Minute)
+		w.expectLog(t, up, refused, taken)
+	})
+}
+
+// Many keys that the store refuses, and that come first, do not keep others from being written.
+func TestManyKeysAreRefused(t *testing.T) {
+	in(t, publish.Options{}, func(t *testing.T, w *world) {
+		w.refuse.Store(of + "bad")
+		var words, want []string
+		for i := range 200 {
+			words = append(words, fmt.Sprintf("bad%03d=invalid", i))
+		}
+		for i := range 20 {
+			words = append(words, fmt.Sprintf("good%02d=ok", i))
+			want = append(want, fmt.Sprintf("good%02d=CONFIGURED", i))
+		}
+		commit(t, w.Scheduler, words...)
+		elapse(30 * time.Second)
+		w.expect(t, strings.Join(want, " "))
+		w.expectLog(t, up, refused)
 	})
 }
 

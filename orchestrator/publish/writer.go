@@ -23,6 +23,8 @@ type writer struct {
 	free   time.Time // when the store may be written to again
 	size   int       // of the next batch, at most
 	health health
+	// refuses says that a refusal of single keys was logged.
+	refuses bool
 }
 
 // health is what has been told of the store.
@@ -126,9 +128,8 @@ func (w *writer) write(ctx context.Context, s kvdbsync.Session, writes []write) 
 	began := time.Now()
 	if err := s.Apply(limited, pairs); err != nil {
 		w.ledger.undone(writes)
-		w.size = max(1, w.size/2) // one that the store refuses is not to hold up the others
 		if ctx.Err() == nil {
-			w.fail(fmt.Errorf("writing %d keys, %s the first: %w", len(pairs), pairs[0].Key, err))
+			w.failed(ctx, s, writes, fmt.Errorf("writing %d keys, %s the first: %w", len(pairs), pairs[0].Key, err))
 		}
 		return
 	}
@@ -137,6 +138,36 @@ func (w *writer) write(ctx context.Context, s kvdbsync.Session, writes []write) 
 	w.size = min(2*w.size, kvdbsync.MaxApply)
 	w.free = now.Add(max(w.Every, 4*now.Sub(began)))
 	w.settled()
+}
+
+// failed finds out whether the store is away or refuses one of the keys. A key that it refuses
+// must not keep the others from being written.
+func (w *writer) failed(ctx context.Context, s kvdbsync.Session, writes []write, err error) {
+	began := time.Now()
+	if !w.answers(ctx, s) {
+		w.fail(err)
+		return
+	}
+	now := time.Now()
+	w.free = now.Add(max(w.Every, 4*now.Sub(began)))
+	if len(writes) > 1 {
+		w.size = len(writes) / 2
+		return
+	}
+	w.ledger.refuse(now, writes[0])
+	level := slog.LevelDebug
+	if !w.refuses {
+		w.refuses, level = true, slog.LevelWarn
+	}
+	w.Log.Log(ctx, level, "the store refuses the status of a key; it is tried again every minute", "source", w.Name, "err", err)
+}
+
+// answers tells whether the store takes requests.
+func (w *writer) answers(ctx context.Context, s kvdbsync.Session) bool {
+	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	_, err := s.List(ctx, w.prefix()+"-") // no key begins so
+	return err == nil
 }
 
 // wait takes in news, or else waits until some time (zero: for ever), or for lost or
@@ -169,6 +200,10 @@ func (w *writer) settled() {
 		return
 	}
 	w.retry.Reset()
+	if w.refuses && w.ledger.refused == 0 {
+		w.refuses = false
+		w.Log.Info("the store takes the status of all keys", "source", w.Name)
+	}
 	if w.health != working {
 		w.Log.Info("status is published", "source", w.Name, "below", w.prefix())
 		w.health = working
