@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,15 +13,15 @@ import (
 
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"
-	"github.com/keyplane/keyplane/scheduler/memory"
+	"github.com/keyplane/keyplane/statestore"
 )
 
 // BenchmarkRestore100k starts over a memory of 100,000 values whose store is down, and
 // tells when all of them stand, patience included.
 func BenchmarkRestore100k(b *testing.B) {
 	const keys = 100_000
-	path := filepath.Join(b.TempDir(), "intent.db")
-	file, err := memory.Open(path, nil)
+	path := filepath.Join(b.TempDir(), "intent")
+	file, err := statestore.Open(path, statestore.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func BenchmarkRestore100k(b *testing.B) {
 		e := event(fmt.Sprintf("if%d", i), "1500")
 		changes["etcd\x00v"+e.Key] = e.Value
 	}
-	if err := file.Save(changes); err != nil {
+	if err := file.Save(maps.All(changes)); err != nil {
 		b.Fatal(err)
 	}
 	if err := file.Close(); err != nil {
@@ -53,7 +54,7 @@ func restored(b *testing.B, path string, keys int) time.Duration {
 		b.Fatal(err)
 	}
 	begun := time.Now()
-	file, err := memory.Open(path, log)
+	file, err := statestore.Open(path, statestore.Options{Log: log})
 	if err != nil {
 		b.Fatal(err)
 	}

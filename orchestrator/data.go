@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -36,5 +37,5 @@ func (o *Orchestrator) learnData(l *layer, c kvdbsync.Change) {
 		return
 	}
 	l.data = now
-	o.save(notes{memoryKey(l.Name, dataOf, ""): []byte(now)})
+	o.save(maps.All(map[string][]byte{memoryKey(l.Name, dataOf, ""): []byte(now)}))
 }

@@ -63,10 +63,15 @@ func (l *layer) ready() <-chan struct{} {
 	return l.Input.Ready()
 }
 
-// listing tells that the layer's source is reading its store.
-func (l *layer) listing() bool {
+// arriving tells that the layer's source may be there at any moment: it is reading its
+// store, or nothing has kept it from its store yet.
+func (l *layer) arriving() bool {
 	source, ok := l.Input.(healthy)
-	return ok && source.Health().State == kvdbsync.Syncing
+	if !ok {
+		return false
+	}
+	h := source.Health()
+	return h.State == kvdbsync.Syncing || h.State == kvdbsync.Connecting && h.Err == nil
 }
 
 // reportProblems logs the problems that are new.

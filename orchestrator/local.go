@@ -139,6 +139,11 @@ func (o *Orchestrator) serve(ctx context.Context, l *layer) {
 		return
 	}
 	events := r.events(l)
+	if err := o.record(l, events); err != nil {
+		r.err = err
+		close(r.done)
+		return
+	}
 	changes, said := o.merge(l, events)
 	for i, d := range said {
 		if d.err != nil {
@@ -148,7 +153,26 @@ func (o *Orchestrator) serve(ctx context.Context, l *layer) {
 	l.publish()
 	o.waiting = append(o.waiting, r)
 	o.commit(ctx, l.Name, changes, false)
-	o.tell()
+}
+
+// ErrNotRecorded is why a request is refused that the next start would not know.
+var ErrNotRecorded = errors.New("the request is refused, as it cannot be recorded for the next start")
+
+// record has the memory know what a request changes, before that is applied.
+func (o *Orchestrator) record(l *layer, events []kvdbsync.Event) error {
+	if o.memory == nil {
+		return nil
+	}
+	decoded := o.decodeAll(len(events), func(i int) kvdbsync.Event { return events[i] })
+	lessons := make([]lesson, len(events))
+	for i := range events {
+		events[i].Ahead = decoded[i]
+		lessons[i] = l.learn(&events[i], decoded[i].err)
+	}
+	if err := o.memory.Record(all(lessons)); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotRecorded, err)
+	}
+	return nil
 }
 
 // answer tells those who wait what became of their requests.

@@ -8,14 +8,23 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A Memory keeps what layers had across restarts; *memory.File of
-// scheduler/memory is one. Its keys are the Orchestrator's own.
+// A Memory keeps what layers had across restarts; *statestore.Store is one. Its keys are
+// the Orchestrator's own.
 type Memory interface {
 	// Load yields all that is remembered.
 	Load() iter.Seq2[string, []byte]
-	// Save remembers the values that are not nil, and forgets the others. Nobody
-	// changes them any more, and the map is the Memory's. It does not wait for a disk.
-	Save(map[string][]byte) error
+	// Save remembers the values that are not nil, and forgets the others; of a key that
+	// comes twice, the last counts. When it returns, either a kill of the process does not
+	// lose them, or the next start will be told by Stale. It does not wait for a disk. The
+	// values are not changed any more; changes is only good until Save returns.
+	Save(changes iter.Seq2[string, []byte]) error
+	// Record is Save, but what cannot be written is an error, and nothing of it is kept.
+	Record(changes iter.Seq2[string, []byte]) error
+	// Stale says why Load may yield less or older values than were saved; nil: it does not.
+	// What Record was given is there in any case, unless a file was damaged.
+	Stale() error
+	// Renew says that what is remembered now is right, whatever Stale said.
+	Renew() error
 }
 
 // What is remembered of a key of a layer, each under a key of its own: the bytes
@@ -58,8 +67,8 @@ func memoryKey(source string, what byte, key string) string {
 
 // readMemory sorts what is remembered by sources and keys. What belongs to no source
 // is returned apart, to be forgotten.
-func readMemory(all iter.Seq2[string, []byte], sources map[string]bool) (past map[string]map[string]*recollection, known map[string]data, strays notes) {
-	past, known, strays = map[string]map[string]*recollection{}, map[string]data{}, notes{}
+func readMemory(all iter.Seq2[string, []byte], sources map[string]bool) (past map[string]map[string]*recollection, known map[string]data, strays map[string][]byte) {
+	past, known, strays = map[string]map[string]*recollection{}, map[string]data{}, map[string][]byte{}
 	for at, value := range all {
 		source, rest, ok := strings.Cut(at, "\x00")
 		if !ok || rest == "" || !sources[source] {
@@ -101,22 +110,28 @@ type lesson struct {
 	faulty bool
 }
 
-// notes are changes for the Memory.
-type notes map[string][]byte
+// all yields what the Memory is to learn of lessons.
+func all(lessons []lesson) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		for i := range lessons {
+			if !lessons[i].each(yield) {
+				return
+			}
+		}
+	}
+}
 
-// take notes what an event leaves under its key.
-func (n notes) take(l lesson) {
+// each yields what an event leaves under its key.
+func (l *lesson) each(yield func(string, []byte) bool) bool {
 	e := l.event
-	if l.faulty {
-		n[memoryKey(l.source, refused, e.Key)] = nil
-		n[memoryKey(l.source, unreadable, e.Key)] = nil
+	if l.faulty && !(yield(memoryKey(l.source, refused, e.Key), nil) && yield(memoryKey(l.source, unreadable, e.Key), nil)) {
+		return false
 	}
 	switch {
 	case e.Err != nil:
-		n[memoryKey(l.source, unreadable, e.Key)] = []byte(e.Err.Error())
+		return yield(memoryKey(l.source, unreadable, e.Key), []byte(e.Err.Error()))
 	case e.Value != nil && l.err != nil:
-		n[memoryKey(l.source, refused, e.Key)] = e.Value
-	default:
-		n[memoryKey(l.source, lastValid, e.Key)] = e.Value
+		return yield(memoryKey(l.source, refused, e.Key), e.Value)
 	}
+	return yield(memoryKey(l.source, lastValid, e.Key), e.Value)
 }

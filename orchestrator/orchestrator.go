@@ -27,13 +27,17 @@
 // of the same listing are applied at once. Everything that a layer changed at once is
 // one transaction.
 //
-// With a [Memory] it knows after a restart what each layer last declared. A layer that
-// is not there when patience ends is followed as remembered, until its first complete
-// snapshot replaces that; what it no longer has goes then, by the rules above. What
-// was last valid under a key stays in force across restarts, too.
+// With a [Memory] it knows after a restart what each layer last declared. What a layer
+// declares is remembered before it is applied, so a kill at any moment brings back no older
+// value and nothing that was removed. A layer that is not there when patience ends is
+// followed as remembered, until its first complete snapshot replaces that; what it no longer
+// has goes then, by the rules above. What was last valid under a key stays in force across
+// restarts, too. A memory that missed changes is not used for sources: what stands stays
+// until they are there.
 //
 // What programs declare, by gRPC or in the process, is a layer too, a [Local], which tells
-// each caller what became of the request.
+// each caller what became of the request. With a Memory, a request that cannot be remembered
+// is refused, as its layer is kept nowhere else.
 //
 // Health tells how each source is, and [Orchestrator.Claims] which of them hold a key
 // and who wins.
@@ -88,7 +92,8 @@ type Options struct {
 	Layers []Layer
 	Retry  scheduler.Retry
 	// Patience is how long to wait at the start for every layer's first snapshot
-	// before what is there is applied. Defaults to 100 ms.
+	// before what is there is applied. A remembered layer whose source is being listed, or
+	// connects for the first time, is waited for 3 s. Defaults to 100 ms.
 	Patience time.Duration
 	// Grace is how long a removal waits that only a listing tells of, if the listing
 	// is not credible: a listing that begins later decides. Defaults to 10 s.
@@ -175,7 +180,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 			return nil
 		case 1:
 			if o.impatient(ctx, time.Since(begun)) {
-				patience.Reset(listingPatience / 10)
+				patience.Reset(arrivalPatience / 10)
 			}
 		case 2:
 			got.Interface().(func())()
@@ -204,7 +209,7 @@ func (o *Orchestrator) impatient(ctx context.Context, waited time.Duration) (aga
 	for _, l := range o.layers {
 		switch {
 		case l.synced || len(l.past) == 0:
-		case waited < listingPatience && l.listing():
+		case waited < arrivalPatience && l.arriving():
 			again = true
 		default:
 			changes = append(changes, o.restore(l, "it is not there yet")...)
@@ -228,9 +233,9 @@ func (o *Orchestrator) follow(ctx context.Context, l *layer, c kvdbsync.Change) 
 	l.reportProblems(o.log, c.Problems)
 	l.synced = l.synced || c.Synced
 	l.publish()
-	o.commit(ctx, l.Name, changes, fresh)
-	o.learnData(l, c)
 	o.tell()
+	o.learnData(l, c)
+	o.commit(ctx, l.Name, changes, fresh)
 }
 
 // commit hands on what changed; or all there is, when it is the first time, when

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"errors"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -11,20 +12,21 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// listingPatience is how long a layer that is just being listed is waited for
+// arrivalPatience is how long a layer that may be there at any moment is waited for
 // before what is remembered of it counts.
-const listingPatience = 3 * time.Second
+const arrivalPatience = 3 * time.Second
 
-// recollect reads the memory. What it has of a layer is only looked at if that is
-// needed: the store may be there at once. A source that is no longer configured is
-// forgotten.
+// recollect reads the memory. A layer's content is made of it only if that is needed: the
+// store may be there at once. A source that is no longer configured is forgotten.
 func (o *Orchestrator) recollect() {
 	if o.memory == nil {
 		return
 	}
+	stale := o.memory.Stale()
 	sources := map[string]bool{}
 	for _, l := range o.layers {
-		sources[l.Name] = true
+		// A source says again what it declares. Old values of it could undo what was applied.
+		sources[l.Name] = stale == nil || l.Local != nil
 	}
 	past, known, strays := readMemory(o.memory.Load(), sources)
 	for _, l := range o.layers {
@@ -35,38 +37,49 @@ func (o *Orchestrator) recollect() {
 			l.past = nil
 		}
 	}
-	o.save(strays)
-}
-
-// tell gives the memory what was learned. That is put into notes only here, so that
-// nobody waits for it while a transaction is prepared.
-func (o *Orchestrator) tell() {
-	learned := make(notes, len(o.learned))
-	for _, one := range o.learned {
-		learned.take(one)
-	}
-	o.learned = nil
-	o.save(learned)
-}
-
-func (o *Orchestrator) save(learned notes) {
-	if len(learned) == 0 {
+	o.save(maps.All(strays))
+	if stale == nil {
 		return
 	}
-	if err := o.memory.Save(learned); err != nil {
-		o.log.Error("what sources declare is not remembered", "keys", len(learned), "err", err)
+	o.log.Warn("what sources declared before the restart is not used, as newer changes of it were lost; what stands stays until they are there", "keys", len(strays), "err", stale)
+	if err := o.memory.Renew(); err != nil {
+		o.log.Error("state cannot be marked as good again; the next start will not use it", "err", err)
 	}
+}
+
+// tell gives the memory what was learned. It is called before that is applied: what the
+// next start knows must not be older than what was applied.
+func (o *Orchestrator) tell() {
+	o.save(all(o.learned))
+	o.learned = nil
+}
+
+func (o *Orchestrator) save(changes iter.Seq2[string, []byte]) {
+	if o.memory == nil {
+		return
+	}
+	if err := o.memory.Save(changes); err != nil {
+		o.log.Error("what sources declare is not remembered", "err", err)
+	}
+}
+
+// learn is what the memory is to learn of an event.
+func (l *layer) learn(e *kvdbsync.Event, err error) lesson {
+	old, past := l.entries[e.Key], l.past[e.Key]
+	return lesson{l.Name, e, err, past.faulty() || old != nil && old.err != nil}
 }
 
 // next is the entry that an event makes, nil being nothing, and whether it is
 // another than the one that is there.
 func (o *Orchestrator) next(l *layer, e *kvdbsync.Event, d decoded) (next *entry, news bool) {
 	old, past := l.entries[e.Key], l.past[e.Key]
+	known := past.says(*e)
+	if !known && o.memory != nil && l.Local == nil {
+		o.learned = append(o.learned, l.learn(e, d.err))
+	}
 	delete(l.past, e.Key)
-	if known := past.says(*e); known && past.entry != nil {
+	if known && past.entry != nil {
 		return nil, false
-	} else if !known && o.memory != nil {
-		o.learned = append(o.learned, lesson{l.Name, e, d.err, past.faulty() || old != nil && old.err != nil})
 	}
 	switch {
 	case e.Value == nil && e.Err == nil:

@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"context"
 	"errors"
 	"iter"
 	"maps"
@@ -12,22 +13,43 @@ import (
 
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A notebook is a Memory that counts.
+// A notebook is a Memory that counts, and may be stale or refuse.
 type notebook struct {
 	keys  map[string][]byte
 	saved int // keys that were saved
+	stale error
+	full  error         // why Record refuses
+	saves chan<- string // nil, or is sent "saved" whenever something is
 }
 
 func newNotebook() *notebook { return &notebook{keys: map[string][]byte{}} }
 
 func (n *notebook) Load() iter.Seq2[string, []byte] { return maps.All(maps.Clone(n.keys)) }
 
-func (n *notebook) Save(changes map[string][]byte) error {
-	n.saved += len(changes)
-	maps.Copy(n.keys, changes)
+func (n *notebook) Stale() error { return n.stale }
+
+func (n *notebook) Renew() error { n.stale = nil; return nil }
+
+func (n *notebook) Record(changes iter.Seq2[string, []byte]) error {
+	if n.full != nil {
+		return n.full
+	}
+	return n.Save(changes)
+}
+
+func (n *notebook) Save(changes iter.Seq2[string, []byte]) error {
+	before := n.saved
+	for key, value := range changes {
+		n.saved++
+		n.keys[key] = value
+	}
 	maps.DeleteFunc(n.keys, func(_ string, v []byte) bool { return v == nil })
+	if n.saves != nil && n.saved > before {
+		n.saves <- "saved"
+	}
 	return nil
 }
 
@@ -196,13 +218,21 @@ func TestWhatWasLastValidStaysInForceAcrossRestarts(t *testing.T) {
 	})
 }
 
-// A source that reads its store is about to be there, so its memory can wait.
-func TestASourceThatListsIsWaitedFor(t *testing.T) {
+// A source that reads its store, or connects for the first time, may be there at any moment,
+// so its memory can wait.
+func TestASourceThatMayBeThereIsWaitedFor(t *testing.T) {
 	layers := map[string]int{"etcd": 1, "files": 1}
 	memory := newNotebook()
 	life(t, layers, "", memory, func(_ *testing.T, r *rig) { r.give("etcd", listed("if1=1 if2=2")) })
 	life(t, layers, "", memory, func(t *testing.T, r *rig) {
 		r.inputs["etcd"].health.Store(int32(kvdbsync.Syncing))
+		r.steps(t, []step{
+			{"files", listed("if5=5"), second, "if5=5"},
+			{"etcd", listed("if1=1"), second, "if1=1 if5=5"},
+		})
+	})
+	life(t, layers, "", memory, func(t *testing.T, r *rig) {
+		r.inputs["etcd"].trying.Store(true)
 		r.steps(t, []step{
 			{"files", listed("if5=5"), second, "if5=5"},
 			{"etcd", listed("if1=1"), second, "if1=1 if5=5"},
@@ -248,4 +278,87 @@ func TestWhatIsAsRememberedCostsNothing(t *testing.T) {
 	if memory.saved != 0 {
 		t.Errorf("%d keys saved", memory.saved)
 	}
+}
+
+// What a source declares is remembered before it is applied, and what a program declares
+// before that is told. A kill in between so brings back nothing old.
+func TestWhatIsAppliedWasRememberedBefore(t *testing.T) {
+	memory := newNotebook()
+	steps := make(chan string, 100)
+	memory.saves = steps
+	life(t, map[string]int{"etcd": 1, "grpc": 2}, "", memory, func(t *testing.T, r *rig) {
+		r.told = steps
+		expect := func(want string) {
+			t.Helper()
+			synctest.Wait()
+			var got []string
+			for len(steps) > 0 {
+				got = append(got, <-steps)
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("the order is %v, want %s", got, want)
+			}
+		}
+		r.give("etcd", listed("if1=1 if2=2"))
+		expect("saved if1=1 if2=2")
+		r.give("etcd", kvdbsync.Change{Events: events("if1=5")})
+		expect("saved if1=5")
+		r.give("etcd", kvdbsync.Change{Events: events("if2=")})
+		expect("saved if2=")
+		if _, err := r.local.Apply(t.Context(), []kvdbsync.Pair{{Key: prefix + "if1", Value: []byte(`{"name":"if1","mtu":9}`)}}); err != nil {
+			t.Error(err)
+		}
+		expect("saved if1=9")
+	})
+}
+
+// A stale memory may be older than what was applied: nothing of a source is taken from it, and
+// nothing is removed until the source is there. What programs declared is taken, as it cannot
+// be stale.
+func TestAStaleMemory(t *testing.T) {
+	layers := map[string]int{"etcd": 1, "grpc": 2}
+	memory := newNotebook()
+	life(t, layers, "", memory, func(t *testing.T, r *rig) {
+		r.give("etcd", listed("if1=1 if2=2"))
+		if _, err := r.local.Apply(t.Context(), []kvdbsync.Pair{{Key: prefix + "if8", Value: []byte(`{"name":"if8","mtu":8}`)}}); err != nil {
+			t.Error(err)
+		}
+	})
+	memory.stale = errors.New("the disk was full")
+	life(t, layers, "if1=7 if3=3 if8=8", memory, func(t *testing.T, r *rig) {
+		r.steps(t, []step{
+			{after: 5 * second, stands: "if1=7 if3=3 if8=8"},
+			{"etcd", listed("if1=6"), 0, "if1=6 if8=8"},
+		})
+		if want := `level=WARN msg="what sources declared before the restart is not used`; !strings.Contains(r.log.String(), want) {
+			t.Errorf("the log does not say %s:\n%s", want, &r.log)
+		}
+	})
+	if memory.stale != nil {
+		t.Error("the memory is still stale")
+	}
+	life(t, layers, "", memory, func(t *testing.T, r *rig) {
+		r.steps(t, []step{{after: 5 * second, stands: "if1=6 if8=8"}})
+	})
+}
+
+// A request that cannot be recorded is refused, and changes nothing. Stores are followed.
+func TestARequestThatCannotBeRecorded(t *testing.T) {
+	memory := newNotebook()
+	full := errors.New("no space left on device")
+	memory.full = full
+	life(t, map[string]int{"etcd": 1, "grpc": 2}, "", memory, func(t *testing.T, r *rig) {
+		r.give("etcd", listed("if1=1"))
+		for _, do := range []func(context.Context, []kvdbsync.Pair) (*scheduler.Record, error){r.local.Apply, r.local.Replace} {
+			if _, err := do(t.Context(), []kvdbsync.Pair{{Key: prefix + "if1", Value: []byte(`{"name":"if1","mtu":9}`)}}); !errors.Is(err, orchestrator.ErrNotRecorded) || !errors.Is(err, full) {
+				t.Errorf("the answer is %v", err)
+			}
+		}
+		r.steps(t, []step{{stands: "if1=1"}})
+		memory.full = nil
+		if _, err := r.local.Apply(t.Context(), []kvdbsync.Pair{{Key: prefix + "if1", Value: []byte(`{"name":"if1","mtu":9}`)}}); err != nil {
+			t.Error(err)
+		}
+		r.steps(t, []step{{stands: "if1=9"}})
+	})
 }

@@ -3,6 +3,7 @@ package orchestrator_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -35,11 +36,18 @@ type input struct {
 
 	relists atomic.Int32
 	health  atomic.Int32 // a kvdbsync.State
+	trying  atomic.Bool  // nothing has failed yet
 }
 
 func (in *input) Health() kvdbsync.Health {
-	return kvdbsync.Health{State: kvdbsync.State(in.health.Load())}
+	h := kvdbsync.Health{State: kvdbsync.State(in.health.Load())}
+	if h.State == kvdbsync.Connecting && !in.trying.Load() {
+		h.Err = errAway
+	}
+	return h
 }
+
+var errAway = errors.New("connection refused")
 
 func (in *input) Relist() { in.relists.Add(1) }
 
@@ -83,6 +91,7 @@ type rig struct {
 	mu     sync.Mutex
 	stands map[string]string // interface name -> MTU
 	verbs  int               // calls that changed something
+	told   chan<- string     // nil, or is sent each of them: "if1=1500", "if1="
 }
 
 // bubble runs f with a rig of the given layers, in virtual time; grpc is a Local. After
@@ -137,6 +146,9 @@ func (r *rig) give(layer string, c kvdbsync.Change) {
 }
 
 func (r *rig) set(name, mtu string) {
+	if r.told != nil {
+		r.told <- name + "=" + mtu
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.verbs++

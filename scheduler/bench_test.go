@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"log/slog"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/statestore"
 )
 
 // start runs a scheduler whose verbs do nothing, with everything else as
@@ -174,6 +177,33 @@ func benchCommit(b *testing.B, n int) {
 func BenchmarkCommit100k(b *testing.B) { benchCommit(b, 100_000) }
 
 func BenchmarkCommit1M(b *testing.B) { benchCommit(b, 1_000_000) }
+
+// BenchmarkCommitRemembered100k is BenchmarkCommit100k with a memory on disk.
+func BenchmarkCommitRemembered100k(b *testing.B) {
+	const n = 100_000
+	ms := network(n)
+	keys := keysOf(b, ms)
+	for b.Loop() {
+		b.StopTimer()
+		store, err := statestore.Open(filepath.Join(b.TempDir(), "applied"), statestore.Options{Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		s := scheduler.New(scheduler.Options{Out: io.Discard, Memory: store})
+		register(b, s)
+		stop := begin(b, s)
+		runtime.GC()
+		b.StartTimer()
+		mustCommit(b, s, scheduler.Txn{Changes: wantAll(b, s, keys, ms)})
+		b.StopTimer()
+		stop()
+		if err := store.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "values/s")
+}
 
 // BenchmarkPending100k commits the routes, which wait, and then the interfaces.
 func BenchmarkPending100k(b *testing.B) {

@@ -22,6 +22,7 @@ type run struct {
 	verbose   bool          // log what is read back
 	known     int           // changed nodes that notice does not look at any more
 	skipped   bool          // some operations were not begun
+	quiet     []string      // keys without an operation of which the memory may be wrong
 	failed    []*graph.Node // whose verbs failed
 	// jitter is the part by which retries come later: the same for all that fails
 	// together, so that it is retried together.
@@ -179,18 +180,8 @@ func (s *Scheduler) execute(ctx context.Context, r *run) {
 	defer func() { r.known = s.graph.ChangedLen() }()
 	running := 0
 	for {
-		for ctx.Err() == nil && !r.broken() {
-			op, ok := s.graph.Next()
-			if !ok {
-				break
-			}
-			t := s.issue(r, op)
-			if t.d == nil || t.d.passive() {
-				s.done(r, t)
-				continue
-			}
-			running++
-			t.d.southbound.push(ctx, t)
+		for begun := s.launch(ctx, r); begun > 0; begun = s.launch(ctx, r) {
+			running += begun
 		}
 		if running == 0 {
 			return
@@ -201,6 +192,40 @@ func (s *Scheduler) execute(ctx context.Context, r *run) {
 		}
 		s.followGroups()
 	}
+}
+
+// mostTogether is how many operations are remembered in one write before they begin.
+const mostTogether = 256
+
+// launch begins operations that can begin now, once the memory has what may be ours from
+// then on, and returns how many; 0: none can.
+func (s *Scheduler) launch(ctx context.Context, r *run) int {
+	together := s.together[:0]
+	for len(together) < mostTogether && ctx.Err() == nil && !r.broken() {
+		op, ok := s.graph.Next()
+		if !ok {
+			break
+		}
+		t := s.issue(r, op)
+		if t.d == nil || t.d.passive() {
+			s.done(r, t)
+			continue
+		}
+		together = append(together, t)
+		if s.opts.Memory == nil {
+			break
+		}
+	}
+	if s.opts.Memory != nil {
+		s.recordAhead(together)
+	}
+	for _, t := range together {
+		t.d.southbound.push(ctx, t)
+	}
+	begun := len(together)
+	clear(together)
+	s.together = together[:0]
+	return begun
 }
 
 // issue begins the record of an operation: operations are recorded in the order
@@ -253,6 +278,9 @@ func (s *Scheduler) note(r *run, n *graph.Node) {
 	state := s.publish(r.rec.Start, n, old)
 	if old != nil && old.txn == r.mark() {
 		return
+	}
+	if s.misremembered(n) {
+		r.quiet = append(r.quiet, n.Key())
 	}
 	r.tell(n, old, state)
 }

@@ -145,6 +145,9 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*g
 		s.graph.Found(s.valueOf(d, it, coming()[it.key]), it.meta, it.foreign)
 		d.remember(s.graph.Node(it.key)) // for those that retrieve after d
 	}
+	if rd.keys == nil {
+		s.reckon(d)
+	}
 	return nil
 }
 

@@ -23,8 +23,8 @@ type notebook map[string][]byte
 
 func (n notebook) Load() iter.Seq2[string, []byte] { return maps.All(maps.Clone(n)) }
 
-func (n notebook) Save(changes map[string][]byte) error {
-	maps.Copy(n, changes)
+func (n notebook) Save(changes iter.Seq2[string, []byte]) error {
+	maps.Insert(n, changes)
 	maps.DeleteFunc(n, func(_ string, v []byte) bool { return v == nil })
 	return nil
 }

@@ -75,6 +75,8 @@ type Scheduler struct {
 	completed []*run
 
 	remembered remembered
+	notes      []note // room for those that are just being made
+	together   []*task
 }
 
 // New returns a Scheduler that knows no descriptors and does nothing before Run.

@@ -2,67 +2,99 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/keyplane/keyplane/scheduler/memory"
+	"github.com/keyplane/keyplane/statestore"
 )
 
 // state is what the agent knows of its earlier runs: what stores last declared, what it
 // has applied, and what VPP has died of. A part of it that cannot be had is nil.
 type state struct {
-	intent, applied, deaths *memory.File
+	intent, applied, deaths *statestore.Store
 	log                     *slog.Logger
 }
 
-// openState opens the files in a folder, which is made; empty: there is none. That it
+// A statePart is one Store in the folder, and what it means to lose it.
+type statePart struct {
+	name    string
+	into    **statestore.Store
+	affects string
+}
+
+func (s *state) parts() []statePart {
+	return []statePart{
+		{"intent", &s.intent, "a restart does not know what a store declared until the store is there, and leaves in place what stands; what programs declared may be missing"},
+		{"applied", &s.applied, "a restart leaves in place what nobody declares any more, if its kind does not show whose it is (such as VPP routes and L2 FIB entries)"},
+		{"deaths", &s.deaths, "a restart may try once more what VPP has died of"},
+	}
+}
+
+// openState opens the parts in a folder, which is made; empty: there is none. That a part
 // cannot be had is no reason not to start.
 func openState(dir string, log *slog.Logger) state {
 	s := state{log: log.With("state_dir", dir)}
 	if dir == "" {
 		return s
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		s.lost(err)
-		return s
-	}
-	for name, into := range map[string]**memory.File{"intent.db": &s.intent, "applied.db": &s.applied, "deaths.db": &s.deaths} {
-		file, err := memory.Open(filepath.Join(dir, name), log)
+	for _, part := range s.parts() {
+		store, err := openPart(dir, part, log)
 		if err != nil {
-			s.lost(err)
+			s.log.Error("state is not kept", "part", part.name, "affects", part.affects, "err", err)
 		}
-		*into = file
+		*part.into = store
+	}
+	for _, store := range []*statestore.Store{s.applied, s.deaths} {
+		// What a stale one still has is right. What is missing nothing can tell; what is
+		// declared is added when it is found.
+		if store != nil && store.Stale() != nil {
+			if err := store.Renew(); err != nil {
+				s.log.Error("state cannot be marked as good again", "err", err)
+			}
+		}
 	}
 	return s
 }
 
-func (s state) lost(err error) {
-	s.log.Error("state is not kept: a restart will know only what its stores say then", "err", err)
+// openPart opens a part, with what an earlier version has left of it.
+func openPart(dir string, part statePart, log *slog.Logger) (*statestore.Store, error) {
+	store, err := statestore.Open(filepath.Join(dir, part.name), statestore.Options{Log: log, Affects: part.affects})
+	if err != nil {
+		return nil, err
+	}
+	if err := store.TakeOver(filepath.Join(dir, part.name+".db")); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return store, nil
 }
 
-func (s state) files() (out []*memory.File) {
-	for _, f := range []*memory.File{s.intent, s.applied, s.deaths} {
-		if f != nil {
-			out = append(out, f)
+func (s *state) stores() (out []*statestore.Store) {
+	for _, part := range s.parts() {
+		if *part.into != nil {
+			out = append(out, *part.into)
 		}
 	}
 	return out
 }
 
-func (s state) tasks() (out []task) {
-	for _, f := range s.files() {
-		out = append(out, f.Run)
+func (s *state) tasks() (out []task) {
+	for _, store := range s.stores() {
+		out = append(out, store.Run)
 	}
 	return out
 }
 
 // Close writes what is not written yet.
-func (s state) Close() {
-	for _, f := range s.files() {
-		if err := f.Close(); err != nil {
-			s.lost(err)
+func (s *state) Close() {
+	for _, part := range s.parts() {
+		if *part.into == nil {
+			continue
+		}
+		if err := (*part.into).Close(); err != nil {
+			s.log.Error("state could not be written to the end", "part", part.name, "affects", part.affects, "err", err)
 		}
 	}
 }

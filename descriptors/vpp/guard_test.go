@@ -109,7 +109,7 @@ type notebook map[string][]byte
 
 func (n notebook) Load() iter.Seq2[string, []byte] { return maps.All(n) }
 
-func (n notebook) Save(changes map[string][]byte) error {
+func (n notebook) Save(changes iter.Seq2[string, []byte]) error {
 	for key, data := range changes {
 		if n[key] = data; data == nil {
 			delete(n, key)

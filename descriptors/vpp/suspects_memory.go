@@ -2,6 +2,7 @@ package vpp
 
 import (
 	"encoding/json"
+	"maps"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -39,7 +40,7 @@ func (g *guard) remember(key string) {
 		data, err = one.pack()
 	}
 	if err == nil {
-		err = g.memory.Save(map[string][]byte{key: data})
+		err = g.memory.Save(maps.All(map[string][]byte{key: data}))
 	}
 	if err != nil {
 		g.log.Error("what VPP died of is not remembered", "key", key, "err", err)

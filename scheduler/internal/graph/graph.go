@@ -52,6 +52,9 @@ type Value struct {
 	Derived []*Value
 	Err     error    // why the value cannot stand at all; nil: it can
 	Claims  *[]Claim // nil: it claims nothing
+	// Doubt says of what stands that it may have been changed or removed since: it is
+	// taken down before what is wanted comes, even if that is the same.
+	Doubt bool
 	// Declared is how the graph's owner got the value, where that is not all in Data.
 	Declared *Declared
 }

@@ -217,7 +217,7 @@ func (g *Graph) cannotStay(n *Node) bool {
 		return true
 	case n.want == n.have || n.want.Err != nil:
 		return n.have.unmet > 0
-	case n.have.Kind != nil && n.have.Kind.Recreate(n.key, n.have.Data, n.want.Data, n.meta):
+	case n.have.Doubt || n.have.Kind != nil && n.have.Kind.Recreate(n.key, n.have.Data, n.want.Data, n.meta):
 		return true
 	}
 	return false
@@ -249,7 +249,7 @@ func equivalent(n *Node) bool {
 
 // alike says that what stands, or was found, will do for a value.
 func alike(key string, stands, v *Value) bool {
-	if v.Err != nil || stands.Kind != v.Kind {
+	if v.Err != nil || stands.Kind != v.Kind || stands.Doubt {
 		return false
 	}
 	return v.Kind == nil || v.Kind.Equivalent(key, stands.Data, v.Data)

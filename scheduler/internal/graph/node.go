@@ -135,7 +135,7 @@ func same(a, b *Value) bool {
 	if a == b {
 		return true
 	}
-	if a.Key != b.Key || a.Kind != b.Kind || (a.Err == nil) != (b.Err == nil) {
+	if a.Key != b.Key || a.Kind != b.Kind || (a.Err == nil) != (b.Err == nil) || a.Doubt != b.Doubt {
 		return false
 	}
 	return sameData(a.Data, b.Data)

@@ -1,0 +1,103 @@
+package statestore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// TakeOver replaces what the Store has by the content of a bbolt file, in which earlier
+// versions kept it, and removes that file. A kill at any moment leaves it to be done again.
+// A file that is damaged is renamed to PATH.broken, and the Store is stale then. It is no
+// error if there is no file.
+func (s *Store) TakeOver(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	old, err := readBolt(path)
+	var at *fs.PathError
+	switch {
+	case errors.Is(err, ErrInUse), errors.As(err, &at):
+		return fmt.Errorf("taking over %s: %w", path, err)
+	case err != nil:
+		return s.refuseBolt(path, err)
+	}
+	for key := range s.Load() {
+		if _, keeps := old[key]; !keeps {
+			old[key] = nil
+		}
+	}
+	err = s.Record(maps.All(old))
+	if err == nil {
+		err = s.syncNow()
+	}
+	if err == nil {
+		err = s.Renew()
+	}
+	if err == nil {
+		err = os.Remove(path)
+	}
+	if err != nil {
+		return fmt.Errorf("taking over %s: %w", path, err)
+	}
+	s.log.Info("state of an earlier version is taken over", "file", path, "keys", len(old))
+	return nil
+}
+
+func (s *Store) refuseBolt(path string, damage error) error {
+	aside := path + brokenSuffix
+	if err := os.Rename(path, aside); err != nil {
+		return fmt.Errorf("setting a damaged file aside: %w", err)
+	}
+	s.log.Warn("file is damaged and set aside", "file", aside, "err", damage, "bytes_used", 0)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stale = fmt.Errorf("%s: %w", path, damage)
+	return s.unmark()
+}
+
+func (s *Store) syncNow() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.journal == nil {
+		return ErrClosed
+	}
+	return s.journal.sync()
+}
+
+// readBolt returns all that is in a file of an earlier version.
+func readBolt(path string) (all map[string][]byte, err error) {
+	// The library panics, or reads where nothing is, if a file is damaged.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("damaged: %v", p)
+		}
+	}()
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: 2 * time.Second})
+	if errors.Is(err, berrors.ErrTimeout) {
+		return nil, ErrInUse
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	all = map[string][]byte{}
+	return all, db.View(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte("applied")) // of all files
+		if b == nil {
+			return nil
+		}
+		return b.ForEach(func(key, value []byte) error {
+			all[string(key)] = append([]byte{}, value...)
+			return nil
+		})
+	})
+}

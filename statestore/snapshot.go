@@ -1,0 +1,137 @@
+package statestore
+
+import (
+	"bufio"
+	"errors"
+	"hash/maphash"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+)
+
+// WriteFile replaces a small file atomically: at any moment, also after a loss of power, it
+// has either the old content or the new. Its mode is 0600.
+func WriteFile(path string, content []byte) error {
+	return replace(path, func(out *os.File) error {
+		_, err := out.Write(content)
+		return err
+	})
+}
+
+// replace has write make the new content of a file, and puts that in the place of the old.
+func replace(path string, write func(out *os.File) error) error {
+	dir := filepath.Dir(path)
+	out, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir), renameio.WithStaticPermissions(0o600))
+	if err != nil {
+		return err
+	}
+	if err := write(out.File); err != nil {
+		return errors.Join(err, out.Cleanup())
+	}
+	if err := out.CloseAtomicallyReplace(); err != nil {
+		return errors.Join(err, out.Cleanup())
+	}
+	return syncDir(dir)
+}
+
+// syncDir has the names in dir survive a loss of power.
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// writeSnapshot makes a snapshot of a generation from all that parts say, and returns its
+// size. It reads the parts twice rather than having their values in memory.
+func writeSnapshot(dir string, generation uint64, parts []*part) (size int64, err error) {
+	last, err := lastChanges(parts)
+	if err != nil {
+		return 0, err
+	}
+	err = replace(filepath.Join(dir, snapshotName), func(out *os.File) error {
+		size, err = copyLast(out, generation, parts, last)
+		return err
+	})
+	return size, err
+}
+
+// A lookup tells which change of each key is the last one: the n-th of all. Keys are
+// known by a hash of 128 bits.
+type lookup struct {
+	seeds [2]maphash.Seed
+	last  map[[2]uint64]uint64
+}
+
+func (l *lookup) hash(key []byte) [2]uint64 {
+	return [2]uint64{maphash.Bytes(l.seeds[0], key), maphash.Bytes(l.seeds[1], key)}
+}
+
+func lastChanges(parts []*part) (*lookup, error) {
+	l := &lookup{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, last: map[[2]uint64]uint64{}}
+	err := eachChange(parts, func(n uint64, key, value []byte) {
+		if value == nil {
+			delete(l.last, l.hash(key))
+		} else {
+			l.last[l.hash(key)] = n
+		}
+	})
+	return l, err
+}
+
+// eachChange goes through the changes of all parts, which it numbers.
+func eachChange(parts []*part, do func(n uint64, key, value []byte)) error {
+	n := uint64(0)
+	for _, p := range parts {
+		_, err := readFile(p.path, false, func(content []byte) {
+			for key, value := range changes(content) {
+				n++
+				do(n, key, value)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyLast writes the snapshot, with what holds in the end.
+func copyLast(out *os.File, generation uint64, parts []*part, l *lookup) (size int64, err error) {
+	in := bufio.NewWriterSize(out, 1<<16)
+	size = headerSize
+	if _, err := in.Write(header{generation: generation}.bytes()); err != nil {
+		return 0, err
+	}
+	var failed error
+	buf := openRecord(nil)
+	flush := func() {
+		if len(buf) == recordHead || failed != nil {
+			return
+		}
+		closeRecord(buf, 0, 0)
+		_, failed = in.Write(buf)
+		size += int64(len(buf))
+		buf = openRecord(buf[:0])
+	}
+	err = eachChange(parts, func(n uint64, key, value []byte) {
+		if value != nil && l.last[l.hash(key)] == n {
+			if buf = appendChange(buf, string(key), value); len(buf) > recordSize {
+				flush()
+			}
+		}
+	})
+	flush()
+	if err := errors.Join(err, failed, in.Flush()); err != nil {
+		return 0, err
+	}
+	// That the file is shorter than this shows that it was damaged.
+	if _, err := out.Seek(0, io.SeekStart); err != nil {
+		return 0, err
+	}
+	_, err = out.Write(header{generation: generation, length: size}.bytes())
+	return size, err
+}

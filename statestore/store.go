@@ -1,0 +1,321 @@
+package statestore
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Options are those of a Store; the zero value works.
+type Options struct {
+	Log *slog.Logger // Defaults to slog.Default
+	// Affects says what it means if this state is lost or stale, for the log. Defaults to
+	// nothing.
+	Affects string
+	// CompactAt is how many bytes the journals may have at least before they are merged
+	// into a new snapshot. Defaults to 4 MiB.
+	CompactAt int64
+}
+
+// A Store is a folder of state; see the package documentation.
+type Store struct {
+	dir       string
+	log       *slog.Logger
+	compactAt int64
+	folder    *os.File // holds the lock
+	ready     chan struct{}
+
+	mu      sync.Mutex // guards what follows
+	journal *journal   // what is appended to; nil: closed
+	base    int64      // bytes of the snapshot
+	sealed  int64      // bytes of the journals before journal
+	patient int64      // no snapshot is tried before the journals have so many bytes
+	dirty   bool       // something is not synced yet
+	stale   error      // why what was found may be older than what was saved; nil: it is not
+	failure error      // why pending could not be written; nil: it was
+	pending map[string][]byte
+	buf     []byte
+}
+
+var (
+	// ErrInUse says that another process has the folder.
+	ErrInUse = errors.New("another process uses this folder; each agent needs a folder of its own")
+	// ErrStale says that state could not be written before the last end.
+	ErrStale = errors.New("the last changes could not be written")
+	// ErrClosed says that Close was called.
+	ErrClosed = errors.New("the state is closed")
+)
+
+// Open opens the Store in dir, and makes dir with mode 0700 if it is absent. It fails if
+// the folder cannot be used, not if files in it are damaged; Stale tells that.
+func Open(dir string, opts Options) (*Store, error) {
+	s := &Store{
+		dir: dir, log: cmp.Or(opts.Log, slog.Default()).With("state", dir),
+		compactAt: cmp.Or(opts.CompactAt, 4<<20), ready: make(chan struct{}, 1), pending: map[string][]byte{},
+	}
+	if opts.Affects != "" {
+		s.log = s.log.With("affects", opts.Affects)
+	}
+	if err := s.open(); err != nil {
+		return nil, fmt.Errorf("state %s: %w", dir, errors.Join(err, s.release()))
+	}
+	return s, nil
+}
+
+func (s *Store) open() error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	if err := s.lock(2 * time.Second); err != nil {
+		return err
+	}
+	found, err := look(s.dir)
+	if err == nil {
+		err = found.examine()
+	}
+	if err != nil {
+		return err
+	}
+	s.stale = found.stale()
+	switch {
+	case found.empty():
+		s.log.Info("there is no state of an earlier run")
+	case s.stale != nil:
+		s.log.Warn("state of the earlier run is stale", "err", s.stale)
+	}
+	if s.stale != nil {
+		if err := s.unmark(); err != nil {
+			return err
+		}
+	}
+	if err := s.takeUp(found); err != nil || s.stale != nil {
+		return err
+	}
+	return s.mark()
+}
+
+// lock takes the folder, and waits a moment for a process that is just ending.
+func (s *Store) lock(patience time.Duration) (err error) {
+	if s.folder, err = os.Open(s.dir); err != nil {
+		return err
+	}
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for late := time.Now().Add(patience); ; <-again.C {
+		err = unix.Flock(int(s.folder.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, unix.EWOULDBLOCK):
+			return &os.PathError{Op: "flock", Path: s.dir, Err: err}
+		case time.Now().After(late):
+			return ErrInUse
+		}
+	}
+}
+
+func (s *Store) release() error {
+	if s.folder == nil {
+		return nil
+	}
+	return s.folder.Close()
+}
+
+// Stale says why what Load yields may be older than what was saved last, or incomplete;
+// nil: it is neither. What is there is what was saved at some time.
+func (s *Store) Stale() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stale
+}
+
+// Renew says that what the Store has now is right, whatever Stale said.
+func (s *Store) Renew() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stale = nil
+	if s.failure != nil {
+		return nil // it is marked as soon as all is written
+	}
+	return s.mark()
+}
+
+// Load yields all that is remembered. The values are the caller's.
+func (s *Store) Load() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		all, err := s.load()
+		if err != nil {
+			s.log.Error("state cannot be read", "err", err)
+		}
+		for key, value := range all {
+			if !yield(key, value) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) load() (map[string][]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string][]byte{}
+	found, err := look(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range found.files() {
+		_, err := readFile(one.path, true, func(content []byte) {
+			for key, value := range changes(content) {
+				change(all, string(key), value)
+			}
+		})
+		if err != nil {
+			return all, err
+		}
+	}
+	for key, value := range s.pending {
+		change(all, key, value)
+	}
+	return all, nil
+}
+
+func change(all map[string][]byte, key string, value []byte) {
+	if value == nil {
+		delete(all, key)
+	} else {
+		all[key] = value
+	}
+}
+
+// Save remembers the values that are not nil, and forgets the others; of a key that comes
+// twice, the last counts. When it returns, a kill of the process does not lose them. It does
+// not wait for a disk. If they cannot be written the Store is marked as stale, keeps them in
+// memory, and tries again; that is no error. The values are not changed any more.
+func (s *Store) Save(changes iter.Seq2[string, []byte]) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.journal == nil {
+		return ErrClosed
+	}
+	if s.failure == nil {
+		err := s.append(changes)
+		if err == nil {
+			return nil
+		}
+		s.fail(err)
+	}
+	maps.Insert(s.pending, changes)
+	return nil
+}
+
+// Record is Save, but what cannot be written is an error, and nothing of it is kept.
+func (s *Store) Record(changes iter.Seq2[string, []byte]) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.journal == nil {
+		return ErrClosed
+	}
+	if err := s.recover(); err != nil {
+		return err
+	}
+	return s.append(changes)
+}
+
+// append writes changes to the journal, all or none. It is called with mu held.
+func (s *Store) append(changes iter.Seq2[string, []byte]) (err error) {
+	s.buf, err = s.journal.append(s.buf, changes)
+	if cap(s.buf) > 4*recordSize {
+		s.buf = nil
+	}
+	if err != nil {
+		return err
+	}
+	s.soon()
+	return nil
+}
+
+// soon has Run sync what was written. It is called with mu held.
+func (s *Store) soon() {
+	s.dirty = true
+	select {
+	case s.ready <- struct{}{}:
+	default:
+	}
+}
+
+// fail begins to keep in memory what cannot be written, and marks the Store as stale. It
+// is called with mu held.
+func (s *Store) fail(err error) {
+	s.failure = err
+	s.log.Error("state cannot be written, is marked as stale, and is tried again", "err", err)
+	if err := s.unmark(); err != nil {
+		s.log.Error("state cannot be marked as stale: a restart may use what was written before the failure", "err", err)
+	}
+	s.soon()
+}
+
+// recover writes what could not be written. It is called with mu held.
+func (s *Store) recover() error {
+	if s.failure == nil {
+		return nil
+	}
+	err := s.append(maps.All(s.pending))
+	if err == nil {
+		err = s.journal.sync()
+	}
+	if err == nil && s.stale == nil {
+		err = s.mark()
+	}
+	if err != nil {
+		return err
+	}
+	s.pending, s.failure = map[string][]byte{}, nil
+	s.log.Info("state is written again")
+	return nil
+}
+
+func (s *Store) snapshot() string { return filepath.Join(s.dir, snapshotName) }
+
+// complete is the file that says that the others have everything.
+func (s *Store) complete() string { return filepath.Join(s.dir, completeName) }
+
+func (s *Store) mark() error {
+	f, err := os.OpenFile(s.complete(), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func (s *Store) unmark() error { return removeIfThere(s.complete()) }
+
+// Close writes what could not be written, syncs, and ends the use of the folder.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.journal == nil {
+		return nil
+	}
+	err := s.recover()
+	if err == nil {
+		err = s.journal.sync()
+	}
+	err = errors.Join(err, s.journal.Close(), s.folder.Sync(), s.release())
+	s.journal = nil
+	if err != nil {
+		return fmt.Errorf("state %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+var _ io.Closer = (*Store)(nil)
