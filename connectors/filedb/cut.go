@@ -17,8 +17,8 @@ import (
 func (p *parser) end(data []byte, docs []*yaml.Node) {
 	last := p.lastEntry(docs)
 	if err := document.Unfinished(data, docs); err != nil {
-		p.lost(err)
-		p.unfinished = p.problems[len(p.problems)-1]
+		p.nameless, p.unfinished = true, fmt.Errorf("%s:%w", p.path, err)
+		p.problems = append(p.problems, p.unfinished)
 		if last != nil && last.err == nil {
 			last.value, last.err = nil, fmt.Errorf("%s:%w", p.path, err)
 		}

@@ -10,7 +10,7 @@
 // them changed, what they say now. So it does not matter what happened, in what order, or
 // how often; what was never told is found when everything is looked at again,
 // now and then. The steps are a file each: walk.go finds the files, read.go
-// reads one that nobody is writing, parse.go makes entries of it (quick.go, of
+// reads one that nobody is writing, bounds.go says how much there may be, parse.go makes entries of it (quick.go, of
 // what programs wrote), file.go decides (without touching anything) what counts of
 // it, merge.go makes one store of all files, watch.go says what changed, notify.go
 // waits for the next reason to look.
@@ -35,6 +35,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Config is what filedb.conf holds.
@@ -58,6 +60,27 @@ type Config struct {
 	// Poll is how often to look where the kernel has no watches left to give.
 	// Defaults to 1 s.
 	Poll time.Duration `yaml:"poll-interval"`
+	// FollowLinks follows symbolic links that lead out of Paths, within the file system
+	// that they lead to. Links within Paths, as a ConfigMap mounts them, and the elements of
+	// Paths themselves are followed in any case.
+	FollowLinks bool `yaml:"follow-links"`
+	// MaxFiles is how many YAML and JSON files one of Paths may hold. This and the other
+	// bounds hold for each of Paths by itself. What is beyond a bound is not read, with a problem
+	// that names the bound, and nothing that was read before is removed as long as a bound
+	// is exceeded. Defaults to 10,000.
+	MaxFiles int `yaml:"max-files"`
+	// MaxEntries is how many names of any sort are looked at. Defaults to 100,000.
+	MaxEntries int `yaml:"max-entries"`
+	// MaxDepth is how many folders below the configured one are entered. Defaults to 16.
+	MaxDepth int `yaml:"max-depth"`
+	// MaxFileSize is the size of the largest file. Defaults to 64 MiB.
+	MaxFileSize Size `yaml:"max-file-size"`
+	// MaxYAMLSize is the size of the largest file that is YAML, or JSON in another than the
+	// key/value form. To read one takes about 60 times its size of memory for a moment;
+	// of several such files, no more than this is read at once. Defaults to 8 MiB.
+	MaxYAMLSize Size `yaml:"max-yaml-size"`
+	// MaxTotalSize is the size of all files together. Defaults to 256 MiB.
+	MaxTotalSize Size `yaml:"max-total-size"`
 }
 
 // stall is how long the first batch waits for files that are being written.
@@ -75,6 +98,7 @@ type DB struct {
 	whole time.Time // when it was
 
 	status *status
+	trees  *semaphore.Weighted // bytes that are being made trees of nodes
 }
 
 // New makes a DB of the configuration. root, "/vnf-agent/<label>/", goes before keys
@@ -106,9 +130,15 @@ func New(cfg Config, root string, log *slog.Logger) (*DB, error) {
 			return nil, fmt.Errorf("%s: %v: want a duration above zero, such as 2s", name, d)
 		}
 	}
+	if err := cfg.bound(); err != nil {
+		return nil, err
+	}
 	cfg.Grace = cmp.Or(cfg.Grace, 2*time.Second)
 	cfg.VanishGrace = cmp.Or(cfg.VanishGrace, 300*time.Millisecond)
 	cfg.Rescan = cmp.Or(cfg.Rescan, time.Minute)
 	cfg.Poll = cmp.Or(cfg.Poll, time.Second)
-	return &DB{cfg: cfg, root: root, log: log, files: map[string]file{}, status: published}, nil
+	return &DB{
+		cfg: cfg, root: root, log: log, files: map[string]file{}, status: published,
+		trees: semaphore.NewWeighted(int64(cfg.MaxYAMLSize)),
+	}, nil
 }

@@ -297,7 +297,7 @@ func TestLargeValue(t *testing.T) {
 	if err := os.Truncate(dir+"/large.json", 65<<20); err != nil {
 		t.Fatal(err)
 	}
-	want := filepath.Join(dir, "large.json") + ": has 68157440 bytes: want at most 67108864; what the file said before still counts"
+	want := filepath.Join(dir, "large.json") + ": has 68157440 bytes, more than max-file-size allows (64MiB): split it, or raise max-file-size in filedb.conf; what the file said before still counts"
 	m.until(t, want, func() bool { return len(m.problems) == 1 && m.problems[0].Error() == want })
 	m.holds(t, "config/large", large)
 }

@@ -1,8 +1,10 @@
 package filedb
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -40,12 +42,16 @@ type reason struct {
 	files      map[string]bool // by path, as configured and listed
 }
 
-// look finds out what the files say now.
-func (db *DB) look(why reason) *snapshot {
+// look finds out what the files say now. Its error is that of ctx: then nothing is
+// known that was not known before.
+func (db *DB) look(ctx context.Context, why reason) (*snapshot, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if why.everything || db.walk == nil || !db.lookAtSome(why.files) {
-		db.lookAtAll()
+	if why.everything || db.walk == nil || !db.lookAtSome(ctx, why.files) {
+		db.lookAtAll(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
 	s := &snapshot{files: db.files, dirs: db.walk.dirs, whole: db.whole, folders: strings.Join(db.walk.folders, " ")}
 	for _, f := range s.files {
@@ -55,15 +61,15 @@ func (db *DB) look(why reason) *snapshot {
 		}
 	}
 	s.problems = append(slices.Clip(db.walk.problems), db.walk.absences(s.files)...)
-	return s
+	return s, nil
 }
 
 // lookAtAll finds the files, and reads those that there is reason to read, as many at
 // once as there are processors.
-func (db *DB) lookAtAll() {
-	db.whole, db.walk = time.Now(), explore(db.cfg)
+func (db *DB) lookAtAll(ctx context.Context) {
+	begun, walk := time.Now(), explore(ctx, db.cfg)
 	next, looks := map[string]file{}, map[string]*look{}
-	for path, id := range db.walk.files {
+	for path, id := range walk.files {
 		if f := db.files[path]; f.changed(id) {
 			looks[path] = &look{before: f, id: id}
 		} else {
@@ -71,21 +77,23 @@ func (db *DB) lookAtAll() {
 		}
 	}
 	for path, f := range db.files {
-		if _, found := db.walk.files[path]; found {
+		if _, found := walk.files[path]; found {
 			continue
 		}
-		if db.walk.holds(path) {
+		if walk.holds(path) {
 			next[path] = f
 			continue
 		}
 		looks[path] = &look{before: f, absent: true}
 	}
-	db.carryOut(looks, next)
+	if db.carryOut(ctx, looks, next) {
+		db.whole, db.walk = begun, walk
+	}
 }
 
 // lookAtSome looks at the files at paths, and at those whose time has come. False: it
 // takes a look at everything, and nothing is done.
-func (db *DB) lookAtSome(paths map[string]bool) bool {
+func (db *DB) lookAtSome(ctx context.Context, paths map[string]bool) bool {
 	now, looks := time.Now(), map[string]*look{}
 	for path, f := range db.files {
 		if !f.until.IsZero() && !now.Before(f.until) {
@@ -103,9 +111,13 @@ func (db *DB) lookAtSome(paths map[string]bool) bool {
 		l.absent = l.id == identity{}
 		if _, ok := document.FormatOf(path); !ok || !l.absent && !l.before.changed(l.id) {
 			delete(looks, path)
+			continue
+		}
+		if l.absent && db.walk.exceeded() || !l.absent && !db.walk.still(path, l.id) {
+			return false
 		}
 	}
-	db.carryOut(looks, maps.Clone(db.files))
+	db.carryOut(ctx, looks, maps.Clone(db.files))
 	return true
 }
 
@@ -133,37 +145,55 @@ type look struct {
 }
 
 // carryOut takes the looks, and makes next, with what they find, the state of the files.
-func (db *DB) carryOut(looks map[string]*look, next map[string]file) {
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for path, l := range looks {
-		g.Go(func() error {
-			l.after, l.keep = db.lookAt(path, l)
-			return nil
-		})
+// False: ctx ended before, and nothing is changed. A file that is just being parsed is not
+// waited for then.
+func (db *DB) carryOut(ctx context.Context, looks map[string]*look, next map[string]file) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var g errgroup.Group
+		g.SetLimit(runtime.GOMAXPROCS(0))
+		for path, l := range looks {
+			if ctx.Err() != nil {
+				break
+			}
+			g.Go(func() error {
+				l.after, l.keep = db.lookAt(ctx, path, l)
+				return nil
+			})
+		}
+		_ = g.Wait() // what cannot be read is in what was found
+	}()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-done:
 	}
-	_ = g.Wait() // what cannot be read is in what was found
+	if ctx.Err() != nil {
+		return false
+	}
 	for path, l := range looks {
 		if delete(next, path); l.keep {
 			next[path] = l.after
 		}
 	}
 	db.files = next
+	return true
 }
 
 // lookAt reads the file at path.
-func (db *DB) lookAt(path string, l *look) (f file, keep bool) {
+func (db *DB) lookAt(ctx context.Context, path string, l *look) (f file, keep bool) {
 	now := time.Now()
 	if l.absent {
 		return l.before.sees(sight{err: fs.ErrNotExist}, now, db.cfg)
 	}
 	s := sight{id: l.id}
-	text, err := read(path)
+	text, err := read(path, db.cfg)
 	if text.id != (identity{}) {
 		s.id = text.id
 	}
 	if s.err = err; err == nil {
-		s = db.parsed(path, text.data, s.id, l.before.read)
+		s = db.parsed(ctx, path, text.data, s.id, l.before.read)
 		s.unsure = text.unsure
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -173,17 +203,37 @@ func (db *DB) lookAt(path string, l *look) (f file, keep bool) {
 }
 
 // parsed is the sight of data, which may well be what was read before.
-func (db *DB) parsed(path string, data []byte, id identity, before sight) sight {
+func (db *DB) parsed(ctx context.Context, path string, data []byte, id identity, before sight) sight {
 	s := sight{id: id, sum: sha256.Sum256(data)}
 	if s.sum == before.sum {
 		s.content, s.fault = before.content, before.fault
 		return s
 	}
-	s.content, s.fault = parse(path, data, db.root)
+	s.content, s.fault = db.parse(ctx, path, data)
 	if s.content != nil {
 		for _, w := range s.content.warnings {
 			db.log.Warn("a file is read leniently", "warning", w)
 		}
 	}
 	return s
+}
+
+// parse reads what a file says: quickly, or as a tree of nodes, as soon as there is
+// room for that.
+func (db *DB) parse(ctx context.Context, path string, data []byte) (*content, error) {
+	format, _ := document.FormatOf(path)
+	if format == document.JSONText {
+		if c, ok := quick(path, data, db.root); ok {
+			return c, nil
+		}
+	}
+	size := int64(len(data))
+	if size > int64(db.cfg.MaxYAMLSize) {
+		return nil, fmt.Errorf("%s: has %d bytes; YAML, and JSON in another than the key/value form, may have %v: split it, or raise max-yaml-size in filedb.conf", path, size, db.cfg.MaxYAMLSize)
+	}
+	if err := db.trees.Acquire(ctx, size); err != nil {
+		return nil, err
+	}
+	defer db.trees.Release(size)
+	return parseSlowly(path, data, db.root, format)
 }

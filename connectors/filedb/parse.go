@@ -42,18 +42,8 @@ func (e *entry) event() kvdbsync.Event {
 	return kvdbsync.Event{Key: e.key, Value: e.value, Origin: e.origin, Err: e.err}
 }
 
-// parse reads a file. It fails only where nothing of it can be read; a fault of one
-// entry leaves the others. Every error begins with path and line.
-func parse(path string, data []byte, root string) (*content, error) {
-	format, _ := document.FormatOf(path)
-	if format == document.JSONText {
-		if c, ok := quick(path, data, root); ok {
-			return c, nil
-		}
-	}
-	return parseSlowly(path, data, root, format)
-}
-
+// parseSlowly reads a file that is not for quick. It fails only where nothing of it can be
+// read; a fault of one entry leaves the others. Every error begins with path and line.
 func parseSlowly(path string, data []byte, root string, format document.Format) (*content, error) {
 	docs, err := document.Read(data, format)
 	if err != nil {
@@ -66,14 +56,21 @@ func parseSlowly(path string, data []byte, root string, format document.Format) 
 	for _, doc := range docs {
 		p.document(doc)
 	}
+	if p.more > 0 {
+		p.problems = append(p.problems, fmt.Errorf("%s: and %d problems more", path, p.more))
+	}
 	if format == document.YAML {
 		p.end(data, docs)
 	}
 	return p.content, nil
 }
 
+// mostFaults is how many faults without a key are told of one file.
+const mostFaults = 20
+
 type parser struct {
 	path, root string
+	more       int                   // faults that are not told
 	file       unique.Handle[string] // path
 	*content
 }
@@ -140,7 +137,11 @@ func (p *parser) add(key string, it structured.Item) {
 // lost notes a fault behind which there may be entries.
 func (p *parser) lost(err error) {
 	p.nameless = true
-	p.problems = append(p.problems, fmt.Errorf("%s:%w", p.path, err))
+	if len(p.problems) < mostFaults {
+		p.problems = append(p.problems, fmt.Errorf("%s:%w", p.path, err))
+		return
+	}
+	p.more++
 }
 
 // orOf returns c, and with it the entries of old that may still be in c but that

@@ -2,7 +2,9 @@ package filedb
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
@@ -53,6 +55,15 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q: %v", data, c.problems)
 		}
 	})
+}
+
+// parse reads a file as a DB does.
+func parse(path string, data []byte, root string) (*content, error) {
+	db, err := New(Config{Paths: []string{"/conf"}}, root, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	return db.parse(context.Background(), path, data)
 }
 
 // sayTheSame fails if the quick way says something, and not what the slow one does.

@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -18,13 +20,9 @@ import (
 // errBusy says that somebody is writing the file.
 var errBusy = errors.New("is still being written")
 
-const (
-	// mostBytes is the size beyond which a file is no configuration.
-	mostBytes = 64 << 20
-	// quiet is how long a file must not have changed where it cannot be known whether
-	// someone is writing it.
-	quiet = 20 * time.Millisecond
-)
+// quiet is how long a file must not have changed where it cannot be known whether
+// someone is writing it.
+const quiet = 20 * time.Millisecond
 
 // A text is the whole content of a file, at one moment.
 type text struct {
@@ -39,7 +37,7 @@ type text struct {
 // filelease. Where the writers of a file cannot be known, the file must have been quiet for
 // a moment, and the text is unsure. Errors begin with the path, and tell errBusy and
 // fs.ErrNotExist.
-func read(path string) (t text, err error) {
+func read(path string, c Config) (t text, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return t, unreadable(path, err)
@@ -54,19 +52,43 @@ func read(path string) (t text, err error) {
 	switch {
 	case !info.Mode().IsRegular():
 		return t, fmt.Errorf("%s: is %s: want a file", path, kind(info.Mode()))
-	case info.Size() > mostBytes:
-		return t, fmt.Errorf("%s: has %d bytes: want at most %d", path, info.Size(), mostBytes)
+	case info.Size() > int64(c.MaxFileSize):
+		return t, fmt.Errorf("%s: has %d bytes, more than max-file-size allows (%v): split it, or raise max-file-size in filedb.conf", path, info.Size(), c.MaxFileSize)
+	case !c.FollowLinks && stray(f, path, c.Paths):
+		return t, strayLink(path)
 	case writer == filelease.Writing:
 		return t, fmt.Errorf("%s: %w: another process has it open for writing", path, errBusy)
 	case t.unsure && time.Since(t.id.status).Abs() < quiet:
 		return t, fmt.Errorf("%s: %w", path, errBusy)
 	}
 	content := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
-	if _, err = content.ReadFrom(io.LimitReader(f, mostBytes)); err != nil {
+	if _, err = content.ReadFrom(io.LimitReader(f, int64(c.MaxFileSize))); err != nil {
 		return t, unreadable(path, err)
 	}
 	t.data = content.Bytes()
 	return t, nil
+}
+
+// stray tells whether the file that was opened lies outside of the places, since a link
+// was made to lead there after the walk. Which files there are is not known for sure
+// without /proc, and is left to the walk then.
+func stray(f *os.File, path string, places []string) bool {
+	raw, err := f.SyscallConn()
+	if err != nil || slices.Contains(places, path) {
+		return false
+	}
+	var real string
+	err = raw.Control(func(fd uintptr) { real, _ = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)) })
+	if err != nil || !filepath.IsAbs(real) {
+		return false
+	}
+	return !slices.ContainsFunc(places, func(place string) bool {
+		if within(real, place) {
+			return true
+		}
+		root, err := filepath.EvalSymlinks(place)
+		return err == nil && within(real, root)
+	})
 }
 
 func identify(info fs.FileInfo) identity {

@@ -43,9 +43,12 @@ type sessionKey struct{}
 
 func of(ts *testscript.TestScript) *session { return ts.Value(sessionKey{}).(*session) }
 
-// watch [-grace D] [-vanish D] [-rescan D] PATH...: begins to watch.
+// watch [-follow] [-grace D] [-vanish D] [-rescan D] PATH...: begins to watch.
 func cmdWatch(ts *testscript.TestScript, _ bool, args []string) {
 	cfg := filedb.Config{Grace: time.Minute, VanishGrace: 200 * time.Millisecond}
+	if args[0] == "-follow" {
+		cfg.FollowLinks, args = true, args[1:]
+	}
 	for len(args) > 1 && strings.HasPrefix(args[0], "-") {
 		d, _ := time.ParseDuration(args[1])
 		switch args[0] {

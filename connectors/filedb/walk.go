@@ -1,13 +1,16 @@
 package filedb
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/keyplane/keyplane/models/structured/document"
@@ -25,7 +28,20 @@ type walk struct {
 	// folders are the devices and inodes of the configured folders.
 	folders []string
 
+	cfg    Config
+	places []*place
+	roots  []string          // where the configured paths really are
 	walked map[identity]bool // directories, so that links cannot lead in circles
+	queue  []folder          // to be entered, nearer ones first: they come before what a bound leaves out
+}
+
+// A folder is one on the way through a place.
+type folder struct {
+	path  string
+	info  fs.FileInfo
+	place *place
+	depth int  // below the place
+	away  bool // a link out of the configured paths led here: other file systems are not entered
 }
 
 // A watch is what of a directory is worth waking for.
@@ -35,29 +51,46 @@ type watch struct {
 	names  map[string]bool // what other places hang on: links, and places that are configured
 }
 
-// explore finds all files of a configuration.
-func explore(c Config) *walk {
-	w := &walk{files: map[string]identity{}, dirs: map[string]watch{}, walked: map[identity]bool{}}
+// explore finds all files of a configuration. It ends early, and is of no use then,
+// when ctx ends.
+func explore(ctx context.Context, c Config) *walk {
+	w := &walk{files: map[string]identity{}, dirs: map[string]watch{}, walked: map[identity]bool{}, cfg: c}
 	for _, path := range c.Paths {
-		w.await(path, 0)
-		info, err := os.Stat(path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			w.absent = append(w.absent, path)
-		case err != nil:
-			w.problems = append(w.problems, unreadable(path, err))
-			w.lost = append(w.lost, path)
-		case info.IsDir():
-			w.folder(path)
-			w.directory(path, info)
-		default:
-			w.file(path, info)
-			if _, ok := document.FormatOf(path); !ok {
-				w.problems = append(w.problems, fmt.Errorf("%s: want a name that ends in .yaml, .yml or .json", path))
-			}
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			w.roots = append(w.roots, real)
 		}
+		w.places = append(w.places, &place{path: path})
+	}
+	for _, p := range w.places {
+		w.place(ctx, p)
 	}
 	return w
+}
+
+// place finds the files of one configured path.
+func (w *walk) place(ctx context.Context, p *place) {
+	w.await(p.path, 0)
+	info, err := os.Stat(p.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		w.absent = append(w.absent, p.path)
+	case err != nil:
+		w.problems = append(w.problems, unreadable(p.path, err))
+		w.lost = append(w.lost, p.path)
+	case info.IsDir():
+		w.folder(p.path)
+		w.queue = []folder{{path: p.path, info: info, place: p}}
+		for len(w.queue) > 0 && !p.full && ctx.Err() == nil {
+			next := w.queue[0]
+			w.queue = w.queue[1:]
+			w.directory(ctx, next)
+		}
+	default:
+		w.file(p, p.path, info)
+		if _, ok := document.FormatOf(p.path); !ok {
+			w.problems = append(w.problems, fmt.Errorf("%s: want a name that ends in .yaml, .yml or .json", p.path))
+		}
+	}
 }
 
 // folder notes which folder a configured path is. A link is left out: whoever makes it
@@ -92,53 +125,132 @@ func (w *walk) absences(files map[string]file) (out []error) {
 }
 
 // within tells whether path is place, or lies below it.
-func within(path, place string) bool { return path == place || strings.HasPrefix(path, place+"/") }
+func within(path, place string) bool {
+	return path == place || strings.HasPrefix(path, strings.TrimSuffix(place, "/")+"/")
+}
 
-func (w *walk) directory(dir string, info fs.FileInfo) {
-	place := identity{dev: identify(info).dev, ino: identify(info).ino}
-	if w.walked[place] {
+func (w *walk) directory(ctx context.Context, f folder) {
+	at := identity{dev: identify(f.info).dev, ino: identify(f.info).ino}
+	if w.walked[at] {
 		return
 	}
-	w.walked[place] = true
-	w.watch(dir, "")
-	entries, err := os.ReadDir(dir)
+	w.walked[at] = true
+	w.watch(f.path, "")
+	entries, err := w.list(ctx, f)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		w.problems = append(w.problems, unreadable(dir, err))
-		w.lost = append(w.lost, dir)
+		w.problems = append(w.problems, unreadable(f.path, err))
+		w.lost = append(w.lost, f.path)
 	}
 	for _, e := range entries {
+		if ctx.Err() != nil || f.place.full {
+			return
+		}
 		if !strings.HasPrefix(e.Name(), ".") {
-			w.entry(filepath.Join(dir, e.Name()), e)
+			w.entry(f, filepath.Join(f.path, e.Name()), e)
 		}
 	}
 }
 
-func (w *walk) entry(path string, e fs.DirEntry) {
+// list returns what is in a folder, sorted by name, as far as the place may have it.
+func (w *walk) list(ctx context.Context, f folder) (entries []fs.DirEntry, err error) {
+	dir, err := os.Open(f.path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	for ctx.Err() == nil {
+		some, err := dir.ReadDir(min(256, 1+w.cfg.MaxEntries-f.place.entries))
+		entries = append(entries, some...)
+		f.place.entries += len(some)
+		if f.place.entries > w.cfg.MaxEntries {
+			f.place.full = true
+			w.exceed(f.place, "max-entries", strconv.Itoa(w.cfg.MaxEntries), "has too many files and folders of any sort, the last seen in "+f.path)
+			break
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return entries, err
+		}
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, nil
+}
+
+func (w *walk) entry(f folder, path string, e fs.DirEntry) {
 	_, known := document.FormatOf(path)
 	link := e.Type()&fs.ModeSymlink != 0
 	if !known && !link && !e.IsDir() {
 		return
 	}
 	info, err := os.Stat(path)
-	switch {
-	case err == nil && info.IsDir():
-		w.directory(path, info)
-	case !known:
+	isDir := err == nil && info.IsDir()
+	if !isDir && !known {
 		return
-	case errors.Is(err, fs.ErrNotExist):
-		w.files[path] = identity{}
-	case err != nil:
-		w.problems = append(w.problems, unreadable(path, err))
+	}
+	away := link && err == nil && !w.inside(path)
+	switch {
+	case away && !w.cfg.FollowLinks:
+		w.problems = append(w.problems, strayLink(path))
 		w.lost = append(w.lost, path)
+		w.watch(f.path, e.Name()) // notices when it goes
+		return
+	case isDir:
+		w.enter(folder{path: path, info: info, place: f.place, depth: f.depth + 1, away: f.away || away}, f)
 	default:
-		w.file(path, info)
+		w.candidate(f.place, path, info, err)
 	}
 	if link {
 		w.await(path, 0)
 	}
 }
 
-func (w *walk) file(path string, info fs.FileInfo) { w.files[path] = identify(info) }
+// candidate is a file whose name says that it counts, or why nothing is known of it.
+func (w *walk) candidate(p *place, path string, info fs.FileInfo, err error) {
+	switch {
+	case err == nil:
+		w.file(p, path, info)
+	case !errors.Is(err, fs.ErrNotExist):
+		w.problems = append(w.problems, unreadable(path, err))
+		w.lost = append(w.lost, path)
+	case w.takes(p, path, 0):
+		w.files[path] = identity{}
+	}
+}
+
+// enter has a folder looked at later, unless that leads too far.
+func (w *walk) enter(next, from folder) {
+	switch {
+	case next.depth > w.cfg.MaxDepth:
+		w.exceed(next.place, "max-depth", strconv.Itoa(w.cfg.MaxDepth), "has folders that are nested too deep, such as "+next.path)
+	case from.away && identify(next.info).dev != identify(from.info).dev:
+		w.problems = append(w.problems, fmt.Errorf("%s: lies on another file system than the folder that a link led to: not followed; add it to configuration-paths if it is meant", next.path))
+		w.lost = append(w.lost, next.path)
+	default:
+		w.queue = append(w.queue, next)
+	}
+}
+
+// inside tells whether a path that is a link leads to a place within the configured ones.
+func (w *walk) inside(path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	return err == nil && slices.ContainsFunc(w.roots, func(root string) bool { return within(real, root) })
+}
+
+func strayLink(path string) error {
+	where, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		where = "elsewhere"
+	}
+	return fmt.Errorf("%s: is a link to %s, which is outside of configuration-paths: not followed; add that to configuration-paths, or set follow-links in filedb.conf", path, where)
+}
+
+func (w *walk) file(p *place, path string, info fs.FileInfo) {
+	if id := identify(info); w.takes(p, path, Size(id.size)) {
+		w.files[path] = id
+	}
+}
 
 // await sees to it that it is noticed when something appears or changes at path:
 // there, at the nearest place above that there is, and where a link leads to.

@@ -3,6 +3,7 @@ package filedb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"iter"
 	"maps"
@@ -79,7 +80,10 @@ func (db *DB) settle(ctx context.Context, n *notifier, why reason, first bool) (
 	limit := time.Now().Add(db.cfg.stall())
 	for ctx.Err() == nil {
 		begun := time.Now()
-		s := db.look(why)
+		s, err := db.look(ctx, why)
+		if err != nil {
+			return nil, begun, err
+		}
 		ended := time.Now()
 		switch {
 		case n.follow(s.dirs):
@@ -123,9 +127,16 @@ func (s *snapshot) allProblems() []error {
 	}
 	out := append([]error{}, s.problems...)
 	for _, path := range slices.Sorted(maps.Keys(faulty)) {
+		if len(out) >= mostProblems {
+			return append(out, fmt.Errorf("%s: this file and those that sort after it have problems that are not listed here", path))
+		}
 		out = append(out, faulty[path]...)
 	}
 	return out
 }
+
+// mostProblems is how many are told, give or take those of one file: thousands of files
+// that are not meant for the agent should not fill its log.
+const mostProblems = 500
 
 func sameText(a, b error) bool { return a.Error() == b.Error() }
