@@ -25,22 +25,36 @@ const askAfter = 8 * time.Second
 // with the revision that the watch began at; before, it does not answer.
 const firstAskAfter = time.Second
 
-// firstAsks is how often a server is asked that has never answered. etcd's own gRPC proxy
-// does not hand the question on.
-const firstAsks = 3
+// What has never answered may be silent, or unable to answer: etcd's own gRPC proxy does
+// not hand the question on. So a watch on which that often nothing was answered ends,
+// as a silent one, and after that many of them the question is given up.
+const (
+	firstAsks    = 2
+	firstWatches = 2
+)
+
+// A talent is whether the servers answer such questions, as the watches of a Connector
+// have learned.
+type talent struct {
+	answers    atomic.Bool
+	unanswered atomic.Int32 // watches that ended without an answer, while none was ever answered
+}
+
+// lacking tells that the servers do not answer.
+func (t *talent) lacking() bool { return !t.answers.Load() && t.unanswered.Load() >= firstWatches }
 
 // A vigil makes sure that a watch is not silent.
 type vigil struct {
-	after   time.Duration  // askAfter
-	timeout time.Duration  // to answer
-	answers *atomic.Bool   // the servers answer at all; set by whoever receives
+	after   time.Duration // askAfter
+	timeout time.Duration // to answer
+	talent  *talent
 	heard   kvdbsync.Pulse // what the watch says
 }
 
 // hear notes that the watch said something.
 func (v *vigil) hear(r *pb.WatchResponse) {
 	if asked(r) {
-		v.answers.Store(true)
+		v.talent.answers.Store(true)
 	}
 	v.heard.Beat()
 }
@@ -56,8 +70,8 @@ const noWatch = -1
 // listing from time to time finds a silent watch.
 func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCauseFunc) {
 	began := time.Now()
-	for tries := 0; tries < firstAsks; {
-		knows := v.answers.Load()
+	for tries := 0; !v.talent.lacking(); {
+		knows := v.talent.answers.Load()
 		pause := v.after
 		if !knows {
 			pause = min(firstAskAfter, v.after)
@@ -76,10 +90,14 @@ func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCause
 		case knows && !v.heard.After(asked):
 			end(fmt.Errorf("%w: no answer within %v", ErrSilent, v.timeout))
 			return
-		case v.answers.Load():
+		case v.talent.answers.Load():
 			tries = 0
 		default:
-			tries++
+			if tries++; tries == firstAsks {
+				v.talent.unanswered.Add(1)
+				end(fmt.Errorf("%w: it does not say how far it has come", ErrSilent))
+				return
+			}
 		}
 	}
 }

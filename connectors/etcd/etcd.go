@@ -29,7 +29,6 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -50,7 +49,7 @@ type Connector struct {
 	cfg      Config
 	log      *slog.Logger
 	askAfter time.Duration
-	answers  atomic.Bool // the servers tell a silent watch how far they have come
+	talent   talent
 }
 
 // New returns a Connector. It does not connect.
@@ -73,7 +72,7 @@ func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync
 		emit = expanding(c.cfg.ExpandNames, emit)
 	}
 	w := watch{client: client, log: c.log, timeout: c.cfg.OperationTimeout, alone: true, prefix: prefix, emit: emit}
-	w.vigil = vigil{after: c.askAfter, timeout: c.cfg.OperationTimeout, answers: &c.answers}
+	w.vigil = vigil{after: c.askAfter, timeout: c.cfg.OperationTimeout, talent: &c.talent}
 	if err := w.list(ctx); err != nil {
 		return err
 	}

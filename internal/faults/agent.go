@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -71,6 +72,15 @@ func (a *Agent) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
+// changesBeside are the changes but for what is absent while the store has problems, as after
+// an eviction: that says nothing about what was written.
+func changesBeside(problems []error, events []kvdbsync.Event) []history.Change {
+	if len(problems) > 0 {
+		events = slices.DeleteFunc(slices.Clone(events), func(e kvdbsync.Event) bool { return e.Absent })
+	}
+	return changesOf(events)
+}
+
 func changesOf(events []kvdbsync.Event) []history.Change {
 	out := make([]history.Change, 0, len(events))
 	for _, e := range events {
@@ -116,7 +126,7 @@ func (c *seenWatches) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsy
 			switch {
 			case err != nil:
 			case synced:
-				c.see(who, false, func() []history.Change { return changesOf(b.Events) })
+				c.see(who, false, func() []history.Change { return changesBeside(b.Problems, b.Events) })
 			case b.Synced:
 				synced = true
 				c.begun.Store(begun)
@@ -159,7 +169,7 @@ type seenTakes struct {
 func (s seenTakes) Take() (kvdbsync.Change, bool) {
 	c, ok := s.Source.Take()
 	if len(c.Events) > 0 {
-		s.see("source", false, func() []history.Change { return changesOf(c.Events) })
+		s.see("source", false, func() []history.Change { return changesBeside(c.Problems, c.Events) })
 	}
 	return c, ok
 }

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"testing"
 	"time"
 )
@@ -8,9 +9,10 @@ import (
 // A Fault is what may happen. It is a line in faults.
 type Fault struct {
 	Name  string
-	Needs Ability // all of these
-	OneOf Ability // and of these at least one; 0: no matter
-	Large bool    // only in make faults
+	Needs Ability       // all of these
+	OneOf Ability       // and of these at least one; 0: no matter
+	Large bool          // only in make faults
+	Grace time.Duration // of the orchestrator; 0: that of the scale
 	// Do makes the fault happen and ends it, and changes the store as it goes.
 	Do func(*Run)
 	// Alone, instead of Do, is a whole life of another sort.
@@ -20,7 +22,7 @@ type Fault struct {
 // faults is the table of them.
 func faults() []Fault {
 	var all []Fault
-	for _, part := range [][]Fault{serverFaults(), cutFaults(), accessFaults(), volumeFaults(), childFaults(), fileFaults(), diskFaults(), damageFaults()} {
+	for _, part := range [][]Fault{serverFaults(), cutFaults(), lineFaults(), accessFaults(), volumeFaults(), childFaults(), fileFaults(), diskFaults(), damageFaults()} {
 		all = append(all, part...)
 	}
 	return all
@@ -33,6 +35,7 @@ func (f Fault) applies(k Kind) bool {
 
 // play is one cell of the matrix: how long it took until all was right again.
 func play(t testing.TB, k Kind, f Fault, scale Scale, seed uint64) time.Duration {
+	scale.Grace = cmp.Or(f.Grace, scale.Grace)
 	r := newRun(t, k, f.Needs&opened, scale, seed)
 	r.Put(r.names(r.Scale.Keys)...)
 	if f.Alone != nil {

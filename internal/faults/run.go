@@ -22,15 +22,21 @@ type Scale struct {
 	Kills   int           // of the agent
 	Many    int           // keys, of the fault that is about their number
 	Grace   time.Duration // of the orchestrator; 0: its default
-	Bound   time.Duration // within which all must be right again
+
+	SlowKeys, SlowBytes int // keys that are listed over a slow line, and bytes of their values
+	SlowRate            int // of that line, bytes per second
+
+	Bound time.Duration // within which all must be right again
 }
 
 func small() Scale {
-	return Scale{Keys: 100, Stop: 2 * time.Second, Pending: 3000, Flood: 500, Kills: 4, Grace: time.Second, Bound: time.Minute}
+	return Scale{Keys: 100, Stop: 2 * time.Second, Pending: 3000, Flood: 500, Kills: 4, Grace: time.Second, Bound: time.Minute,
+		SlowKeys: 400, SlowBytes: 1200, SlowRate: 120 << 10}
 }
 
 func full() Scale {
-	return Scale{Keys: 1000, Stop: 30 * time.Second, Pending: 100_000, Flood: 50_000, Kills: 30, Many: 1_000_000, Bound: 2 * time.Minute}
+	return Scale{Keys: 1000, Stop: 30 * time.Second, Pending: 100_000, Flood: 50_000, Kills: 30, Many: 1_000_000, Bound: 2 * time.Minute,
+		SlowKeys: 20_000, SlowRate: 100_000}
 }
 
 // A Run is one life: a store, its one writer, and an agent that follows.
@@ -171,6 +177,20 @@ func groupwise(h history.History) history.History {
 	}
 	h.Seen = seen
 	return h
+}
+
+// until waits until ok, which nobody tells of.
+func (r *Run) until(what string, ok func() bool) {
+	r.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(r.Scale.Bound); !ok(); {
+		select {
+		case <-tick.C:
+		case <-late:
+			r.Fatalf("after %v still not: %s; health: %+v", r.Scale.Bound, what, r.Agent.Source.Health())
+		}
+	}
 }
 
 // heal says that the fault is over now.

@@ -33,6 +33,9 @@ const (
 	Garbage                           // values are any bytes
 	Many                              // holds a million keys, and can be followed then
 	Children                          // a child process can use it, too: Config
+	OneSilent                         // opened with a line that silences one connection: Silence
+	SlowLine                          // opened with a line that can be slow: Slow
+	Evicting                          // Evict
 	OwnFile                           // the agent's own file: Save, Damage, Mend
 	BlockYAML                         // opened with files in YAML, half of which may be valid, and with a short grace
 )
@@ -80,11 +83,14 @@ type Store struct {
 	Reshard                            func()
 	Dir                                string
 	Lend                               func()                                             // lets a child have what only one process can
+	Silence                            func() int                                         // silences the connection that waits for changes
+	Slow                               func(bytesPerSecond int)                           // 0: as fast as it can
+	Evict                              func()                                             // has the server drop keys for lack of memory, all there are
 	SaveAs                             func(save func(path string, content []byte) error) // how Write saves a file
 }
 
 // opened are the abilities that a store has only if it is opened for them.
-const opened = Users | Tokens | Certificates | SmallDisk | BlockYAML
+const opened = Users | Tokens | Certificates | SmallDisk | OneSilent | SlowLine | BlockYAML
 
 // kinds is the table of stores.
 func kinds() []Kind {

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	consulCan        = Servers | Emptied | Copies | CutDrop | CutReset | CutSilent | Users | Certificates | Groups | Garbage | Children
-	consulClusterCan = CutDrop | LeaderLoss | Groups | Garbage | Children
+	consulCan        = Servers | Emptied | Copies | CutDrop | CutReset | CutSilent | Users | Certificates | Groups | Garbage | Children | OneSilent | SlowLine
+	consulClusterCan = CutDrop | LeaderLoss | Groups | Garbage | Children | OneSilent | SlowLine
 )
 
 func connectConsul(config json.RawMessage) (kvdbsync.Connector, error) {
@@ -66,6 +66,9 @@ func openConsul(servers int) func(testing.TB, Ability) *Store {
 			cfg.Token = agentToken
 			s.grant()
 		}
+		if extra&OneSilent != 0 {
+			cfg.ProbeInterval = 2 * time.Second // what is waited for, and nothing else
+		}
 		return s.store(cfg)
 	}
 }
@@ -78,8 +81,9 @@ func (s *consulStore) store(cfg consul.Config) *Store {
 		Write: s.write, List: s.list, AtOnce: 64, MaxValue: 512 << 10, MaxName: 1 << 10,
 		Kill: first.Kill, Start: first.Start, Wipe: first.Wipe, Pause: first.Pause, Continue: first.Continue,
 		Cut:  func(how string) { s.line.Set(modes[how]) },
-		Heal: func() { s.line.Set(testkit.Pass) },
-		Save: s.save, Restore: s.restore, Revoke: s.revoke, Grant: s.grant, Rotate: s.rotate, LoseLeader: s.loseLeader,
+		Heal: func() { s.line.Set(testkit.Pass) }, Slow: s.line.Slow,
+		Silence: func() int { return s.line.Silence("index=") },
+		Save:    s.save, Restore: s.restore, Revoke: s.revoke, Grant: s.grant, Rotate: s.rotate, LoseLeader: s.loseLeader,
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-const etcdCan = Servers | Emptied | CutDrop | CutReset | CutSilent | Groups | Garbage | Children
+const etcdCan = Servers | Emptied | CutDrop | CutReset | CutSilent | Groups | Garbage | Children | OneSilent | SlowLine
 
 func connectEtcd(config json.RawMessage) (kvdbsync.Connector, error) {
 	var cfg etcd.Config
@@ -32,6 +32,7 @@ type etcdStore struct {
 	testing.TB
 	members []*testkit.Etcd
 	lines   []*testkit.Proxy
+	calls   []*testkit.GRPCProxy // instead, where the silence of one call is asked for
 	client  *clientv3.Client
 	certs   *testkit.Certificates // nil: no TLS
 	copies  []string              // of the members' data
@@ -52,6 +53,11 @@ func openEtcd(members int) func(testing.TB, Ability) *Store {
 		s.members = testkit.StartEtcdCluster(t, members, o)
 		var cfg etcd.Config
 		for _, m := range s.members {
+			if extra&OneSilent != 0 {
+				s.calls = append(s.calls, testkit.StartGRPCProxy(t, m.Addr))
+				cfg.Endpoints = append(cfg.Endpoints, s.calls[len(s.calls)-1].Addr)
+				continue
+			}
 			line := testkit.StartProxy(t, m.Addr)
 			s.lines = append(s.lines, line)
 			cfg.Endpoints = append(cfg.Endpoints, line.Addr)
@@ -80,6 +86,22 @@ func (s *etcdStore) store(cfg etcd.Config) *Store {
 		Compact: s.compact, Save: s.save, Restore: s.restore,
 		Revoke: s.revoke, Grant: s.grant, Rotate: s.rotate,
 		MoveLeader: s.moveLeader, LoseLeader: s.loseLeader,
+		Silence: s.silence, Slow: s.slow,
+	}
+}
+
+// silence silences the watch, and no other call. A connection of gRPC carries all calls, so
+// this is what a load balancer does, which answers pings itself.
+func (s *etcdStore) silence() (silenced int) {
+	for _, line := range s.calls {
+		silenced += line.Silence("/etcdserverpb.Watch/Watch")
+	}
+	return silenced
+}
+
+func (s *etcdStore) slow(bytesPerSecond int) {
+	for _, line := range s.lines {
+		line.Slow(bytesPerSecond)
 	}
 }
 

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	redisCan         = Servers | Emptied | Copies | CutDrop | CutReset | CutSilent | Users | Certificates | Garbage | Many | Children
-	redisSentinelCan = Many | CutDrop | Leaders | LeaderLoss | Garbage | Children
-	redisClusterCan  = Many | Servers | CutDrop | Resharding | Garbage | Children
+	redisCan         = Servers | Emptied | Copies | CutDrop | CutReset | CutSilent | Users | Certificates | Garbage | Many | Children | OneSilent | SlowLine | Evicting
+	redisSentinelCan = Many | CutDrop | Leaders | LeaderLoss | Garbage | Children | OneSilent | SlowLine | Evicting
+	redisClusterCan  = Many | Servers | CutDrop | Resharding | Garbage | Children | OneSilent | SlowLine | Evicting
 )
 
 func connectRedis(config json.RawMessage) (kvdbsync.Connector, error) {
@@ -34,6 +34,7 @@ type redisStore struct {
 	testing.TB
 	nodes    []*testkit.Redis // that have data
 	line     *testkit.Proxy   // of a single server
+	lines    []*testkit.Proxy // for all clients of it, or of a master of several
 	group    *testkit.RedisGroup
 	certs    *testkit.Certificates
 	client   goredis.UniversalClient
@@ -48,7 +49,7 @@ func openRedis(t testing.TB, extra Ability) *Store {
 	}
 	node := testkit.StartRedis(t, testkit.RedisOptions{TLS: s.certs})
 	s.nodes = []*testkit.Redis{node}
-	s.line = testkit.StartProxy(t, node.Addr)
+	s.line = s.lineTo(node.Addr)
 	cfg := redis.Config{Endpoint: s.line.Addr}
 	if s.certs != nil {
 		cfg.TLS = redis.TLS{Enabled: true, CAFile: s.certs.CA, CertFile: s.certs.Client.Cert, KeyFile: s.certs.Client.Key}
@@ -67,9 +68,14 @@ func openRedis(t testing.TB, extra Ability) *Store {
 }
 
 // openRedisSentinel starts a master with a replica, and the Sentinels that look after them.
-func openRedisSentinel(t testing.TB, _ Ability) *Store {
-	g := testkit.StartRedisGroup(t, testkit.RedisOptions{})
-	s := &redisStore{TB: t, group: g, nodes: []*testkit.Redis{g.Master, g.Replica}, replicas: 1}
+func openRedisSentinel(t testing.TB, extra Ability) *Store {
+	s := &redisStore{TB: t, replicas: 1}
+	var o testkit.RedisOptions
+	if extra&(OneSilent|SlowLine) != 0 {
+		o.Told = func(addr string) string { return s.lineTo(addr).Addr }
+	}
+	g := testkit.StartRedisGroup(t, o)
+	s.group, s.nodes = g, []*testkit.Redis{g.Master, g.Replica}
 	cfg := redis.Config{MasterName: testkit.SentinelMaster, Username: "agent", Password: "secret", ReadTimeout: time.Second, DialTimeout: time.Second}
 	for _, one := range g.Sentinels {
 		cfg.Endpoints = append(cfg.Endpoints, one.Addr)
@@ -80,11 +86,16 @@ func openRedisSentinel(t testing.TB, _ Ability) *Store {
 	return s.store(cfg)
 }
 
-func openRedisCluster(t testing.TB, _ Ability) *Store {
+func openRedisCluster(t testing.TB, extra Ability) *Store {
 	s := &redisStore{TB: t, nodes: testkit.StartRedisCluster(t, 3, testkit.RedisOptions{})}
 	cfg := redis.Config{Username: "agent", Password: "secret", ReadTimeout: time.Second, DialTimeout: time.Second}
 	for _, n := range s.nodes {
-		cfg.Endpoints = append(cfg.Endpoints, n.Addr)
+		told := n.Addr
+		if extra&(OneSilent|SlowLine) != 0 {
+			told = s.lineTo(n.Addr).Addr
+			n.Announce(s.nodes, told)
+		}
+		cfg.Endpoints = append(cfg.Endpoints, told)
 	}
 	s.client = goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: cfg.Endpoints})
 	t.Cleanup(func() { s.client.Close() })
@@ -105,7 +116,44 @@ func (s *redisStore) store(cfg redis.Config) *Store {
 		Cut:      func(string) { s.shutOut() }, Heal: s.grant,
 		Save: s.save, Restore: s.restore, Revoke: s.revoke, Grant: s.grant, Rotate: s.rotate,
 		MoveLeader: s.moveLeader, LoseLeader: s.loseLeader,
+		Silence: s.silence, Slow: s.slow, Evict: s.evict,
 	}
+}
+
+// lineTo makes a line to a server.
+func (s *redisStore) lineTo(addr string) *testkit.Proxy {
+	s.Helper()
+	line := testkit.StartProxy(s.TB, addr)
+	s.lines = append(s.lines, line)
+	return line
+}
+
+// silence silences the connection on which one master tells what changes.
+func (s *redisStore) silence() int {
+	for _, line := range s.lines {
+		if n := line.Silence("tracking") + line.Silence("TRACKING"); n > 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+func (s *redisStore) slow(bytesPerSecond int) {
+	for _, line := range s.lines {
+		line.Slow(bytesPerSecond)
+	}
+}
+
+// evict has each master drop all keys: a server looks at its memory with each command.
+func (s *redisStore) evict() {
+	s.Helper()
+	s.everywhere("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+	s.everywhere("CONFIG", "SET", "maxmemory", "1")
+	s.until("no key is left", func() bool {
+		left, err := s.list(s.Context())
+		return err == nil && len(left) == 0
+	})
+	s.everywhere("CONFIG", "SET", "maxmemory", "0")
 }
 
 func (s *redisStore) each(do func(*testkit.Redis)) {

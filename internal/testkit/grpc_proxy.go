@@ -24,9 +24,8 @@ type GRPCProxy struct {
 
 	far *grpc.ClientConn
 
-	mu    sync.Mutex // guards calls and said
+	mu    sync.Mutex // guards calls
 	calls map[*call]bool
-	said  map[string]int // messages that the server has said, by method
 }
 
 // A call is one that is open.
@@ -47,7 +46,7 @@ func StartGRPCProxy(t testing.TB, target string) *GRPCProxy {
 	if err != nil {
 		t.Fatalf("gRPC proxy to %s: %v", target, err)
 	}
-	p := &GRPCProxy{Addr: l.Addr().String(), far: far, calls: map[*call]bool{}, said: map[string]int{}}
+	p := &GRPCProxy{Addr: l.Addr().String(), far: far, calls: map[*call]bool{}}
 	server := grpc.NewServer(grpc.ForceServerCodec(frames{}), grpc.MaxRecvMsgSize(1<<30), grpc.UnknownServiceHandler(p.handle),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
 	var serving sync.WaitGroup
@@ -83,32 +82,6 @@ func (p *GRPCProxy) begin(method string) (c *call, end func()) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.calls, c)
-	}
-}
-
-func (p *GRPCProxy) count(c *call) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.said[c.method]++
-}
-
-// AwaitHeard waits until n messages that the server has said in calls of a method have
-// been handed on.
-func (p *GRPCProxy) AwaitHeard(t testing.TB, method string, n int) {
-	t.Helper()
-	said := func() int {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.said[method]
-	}
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for late := time.After(startTime); said() < n; {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("%d messages of %s were handed on, want %d", said(), method, n)
-		}
 	}
 }
 
@@ -165,7 +138,6 @@ func (p *GRPCProxy) answer(c *call, near grpc.ServerStream, far grpc.ClientStrea
 		if err := near.SendMsg(&f); err != nil {
 			return err
 		}
-		p.count(c)
 	}
 }
 

@@ -17,6 +17,9 @@ import (
 type RedisOptions struct {
 	Args []string      // further arguments: "--requirepass", "secret"
 	TLS  *Certificates // only TLS is served, to clients who show a certificate; nil: plain
+	// Told is where the Sentinels of a group reach a master at addr, and tell clients to:
+	// at a line to it. Defaults to addr itself.
+	Told func(addr string) string
 }
 
 // Redis is one Redis server with its data, on the loopback interface. What is

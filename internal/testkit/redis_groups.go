@@ -21,17 +21,21 @@ type RedisGroup struct {
 const SentinelMaster = "network"
 
 // StartRedisGroup starts a master, its replica and three Sentinels, which fail over
-// when the master is silent for half a second.
+// when the master is silent for half a second, or for 30 seconds where they reach it by a line.
 func StartRedisGroup(t testing.TB, o RedisOptions) *RedisGroup {
 	t.Helper()
 	g := &RedisGroup{Master: StartRedis(t, o)}
-	host, port, _ := net.SplitHostPort(g.Master.Addr)
+	told := g.Master.Addr
+	if o.Told != nil {
+		told = o.Told(told)
+	}
+	host, port, _ := net.SplitHostPort(told)
 	g.Replica = StartRedis(t, RedisOptions{TLS: o.TLS, Args: append([]string{
 		"--replicaof", host, port, "--repl-diskless-sync-delay", "0",
 	}, o.Args...)})
 	g.Replica.awaitSaid("master_link_status:up", "INFO", "replication")
 	for range 3 {
-		g.Sentinels = append(g.Sentinels, startSentinel(t, host, port, o.TLS))
+		g.Sentinels = append(g.Sentinels, startSentinel(t, host, port, o))
 	}
 	for _, s := range g.Sentinels {
 		s.awaitSaid("num-other-sentinels\n2\n", "SENTINEL", "MASTER", SentinelMaster)
@@ -45,13 +49,17 @@ func StartRedisGroup(t testing.TB, o RedisOptions) *RedisGroup {
 
 // startSentinel starts a Redis server as a Sentinel, which keeps what it knows in
 // its configuration file.
-func startSentinel(t testing.TB, host, port string, certs *Certificates) *Redis {
+func startSentinel(t testing.TB, host, port string, o RedisOptions) *Redis {
 	t.Helper()
+	certs, patience, infoPeriod := o.TLS, "500", "100"
+	if o.Told != nil { // the line may be slow
+		patience, infoPeriod = "30000", "1000"
+	}
 	own := strconv.Itoa(freePorts(t, 1)[0])
 	s := &Redis{Addr: net.JoinHostPort("127.0.0.1", own), Data: t.TempDir(), certs: certs}
 	file := filepath.Join(s.Data, "sentinel.conf")
-	text := fmt.Sprintf("sentinel monitor %s %s %s 2\nsentinel down-after-milliseconds %[1]s 500\nsentinel failover-timeout %[1]s 3000\n",
-		SentinelMaster, host, port)
+	text := fmt.Sprintf("sentinel monitor %s %s %s 2\nsentinel down-after-milliseconds %[1]s %[4]s\nsentinel failover-timeout %[1]s 3000\n",
+		SentinelMaster, host, port, patience)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatalf("configuration of a Sentinel: %v", err)
 	}
@@ -60,7 +68,7 @@ func startSentinel(t testing.TB, host, port string, certs *Certificates) *Redis 
 	t.Cleanup(s.Kill)
 	s.Start()
 	s.publishEvery("100") // by which they find each other
-	s.RedisCLI("SENTINEL", "DEBUG", "INFO-PERIOD", "100")
+	s.RedisCLI("SENTINEL", "DEBUG", "INFO-PERIOD", infoPeriod)
 	return s
 }
 
@@ -86,6 +94,17 @@ func StartRedisCluster(t testing.TB, masters int, o RedisOptions) []*Redis {
 		n.awaitSaid("cluster_state:ok", "CLUSTER", "INFO")
 	}
 	return nodes
+}
+
+// Announce has a node of a Cluster tell clients, and the other nodes, that it serves clients at
+// addr: a line to it on the same host.
+func (r *Redis) Announce(all []*Redis, addr string) {
+	r.t.Helper()
+	_, port, _ := net.SplitHostPort(addr)
+	r.RedisCLI("CONFIG", "SET", "cluster-announce-port", port)
+	for _, n := range all {
+		n.awaitSaid(":"+port+"@", "CLUSTER", "NODES")
+	}
 }
 
 // clusterSlots is how many slots a Cluster has.

@@ -1,0 +1,76 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// questions counts what is asked, and answers as told.
+type questions struct {
+	asked  int
+	answer func()
+}
+
+func (q *questions) Send(*pb.WatchRequest) error {
+	q.asked++
+	if q.answer != nil {
+		q.answer()
+	}
+	return nil
+}
+
+// watchFor keeps a vigil for a time, and returns why it ended the watch, if it did.
+func watchFor(t *testing.T, v *vigil, q *questions, d time.Duration) error {
+	t.Helper()
+	ctx, end := context.WithCancelCause(t.Context())
+	late, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	v.keep(late, q, end)
+	return context.Cause(ctx)
+}
+
+// A line on which nothing is ever answered may be silent, or unable to answer. Two watches
+// end; from then on nothing is asked, and nothing ends.
+func TestLineThatNeverAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var known talent
+		for i := range 4 {
+			var q questions
+			err := watchFor(t, &vigil{after: askAfter, timeout: 3 * time.Second, talent: &known}, &q, time.Hour)
+			if silent := i < firstWatches; silent != errors.Is(err, ErrSilent) || silent != (q.asked == firstAsks) {
+				t.Errorf("watch %d was asked %d times, and ended with %v", i, q.asked, err)
+			}
+		}
+	})
+}
+
+// A line that has answered is asked while it is silent, and has to go on to answer.
+func TestLineThatFallsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var known talent
+		v := &vigil{after: askAfter, timeout: 3 * time.Second, talent: &known}
+		var q questions
+		q.answer = func() {
+			go func() {
+				if time.Sleep(time.Second); q.asked < 10 { //nolint:forbidigo // synthetic time
+					v.hear(&pb.WatchResponse{WatchId: noWatch})
+				}
+			}()
+		}
+		begun := time.Now()
+		err := watchFor(t, v, &q, time.Hour)
+		if !errors.Is(err, ErrSilent) || q.asked != 10 || time.Since(begun) > 10*(askAfter+4*time.Second) {
+			t.Errorf("ended after %d questions and %v with %v", q.asked, time.Since(begun), err)
+		}
+		// One that never answered before is not given up once another has.
+		q = questions{}
+		if err := watchFor(t, &vigil{after: askAfter, timeout: 3 * time.Second, talent: &known}, &q, time.Hour); !errors.Is(err, ErrSilent) || q.asked != 1 {
+			t.Errorf("the next watch ended after %d questions with %v", q.asked, err)
+		}
+	})
+}
