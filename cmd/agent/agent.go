@@ -56,8 +56,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	}
 	defer mine.Close()
 	var sched *scheduler.Scheduler
-	pause := func(ctx context.Context) func() { return sched.Pause(ctx) }
-	stores.watch(s.root(), mine.self, conf.orchestrator.AntiEntropy, pause, log)
+	stores.watch(s.root(), mine.self, conf.orchestrator.AntiEntropy, func(ctx context.Context) func() { return sched.Pause(ctx) }, log)
 	defer stores.letGo()
 	if err := stores.take(ctx); err != nil {
 		return err
@@ -113,7 +112,8 @@ func southbounds(sched *scheduler.Scheduler, conf configuration, self owner.Hold
 		return nil, nil, err
 	}
 	conf.linux.Allocations, conf.vpp.Allocations = book, book
-	conf.vpp.Log = log
+	conf.vpp.Log, conf.vpp.Label, conf.vpp.Installation = log, self.Label, self.Installation
+	conf.vpp.Lives = func(installation string) bool { return host.Lives(installation) }
 	conf.vpp.LinuxHost = func(name string) (string, bool) { return host.HostName(name) }
 	conf.vpp.RaiseLink = func(name string) error { return host.RaiseLink(name) }
 	conf.vpp.HasLink = func(name string) bool { return host.HasLink(name) }

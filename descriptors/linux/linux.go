@@ -65,6 +65,7 @@ type Plugin struct {
 	links  iface.Index // nil: interfaces are disabled
 	named  bool        // whether namespaces but our own may be used
 	names  []string    // of the descriptors that are registered
+	lives  func(installation string) bool
 }
 
 // Register adds the descriptors to s. It is to be called before s runs.
@@ -72,7 +73,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	p := &Plugin{log: o.Log, sched: s, named: !o.Namespaces.Disabled}
+	p := &Plugin{lives: func(string) bool { return false }, log: o.Log, sched: s, named: !o.Namespaces.Disabled}
 	p.spaces = netns.New(netns.Options{Host: o.Host, Disabled: o.Namespaces.Disabled, Log: o.Log})
 	hosts := iface.NewHostNames(p.spaces, o.Log, s.Observe)
 	p.watch = standing.New(standing.Options{
@@ -87,14 +88,14 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	if err := hosts.Register(s, Southbound); err != nil {
 		return nil, fmt.Errorf("linux: %w", err)
 	}
-	links, err := iface.Register(s, iface.Options{
+	links, others, err := iface.Register(s, iface.Options{
 		Spaces: p.spaces, Watch: p.watch, Log: o.Log, Label: o.Label, Installation: o.Installation, Southbound: Southbound,
 		Readers: o.Interfaces.Readers, TAPHost: o.TAPHost, Allocations: o.Allocations, Flushed: p.refresh,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("linux: %w", err)
 	}
-	p.links = links
+	p.links, p.lives = links, others
 	p.names = []string{iface.WatcherName, iface.Name, iface.AddressName, iface.VRFName}
 	if o.L3.Disabled {
 		return p, nil
@@ -145,6 +146,10 @@ func (p *Plugin) HasLink(host string) bool {
 	_, err = own.LinkByName(host)
 	return err == nil
 }
+
+// Lives tells whether an installation was seen to live: in the agent's own namespace or,
+// before, in another one.
+func (p *Plugin) Lives(installation string) bool { return p.lives(installation) }
 
 // Run watches until ctx ends. Without it everything works, but what others do in
 // the kernel goes unnoticed.

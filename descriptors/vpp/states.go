@@ -43,7 +43,7 @@ type change struct {
 func (p *Plugin) States() *States {
 	s := &States{
 		Turned: make(chan struct{}, 1),
-		api:    p.manager, links: p.links, sched: p.sched, model: models.For[*interfaces.Interface]().Model, log: p.log,
+		api:    p.api, links: p.links, sched: p.sched, model: models.For[*interfaces.Interface]().Model, log: p.log,
 		counter: func() (map[uint32]*stats.Counters, error) { return stats.Interfaces(p.statsSocket) },
 	}
 	p.states = append(p.states, s)

@@ -19,6 +19,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/dhcp"
@@ -27,6 +28,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
 	"github.com/keyplane/keyplane/descriptors/vpp/l2"
 	"github.com/keyplane/keyplane/descriptors/vpp/l3"
 	"github.com/keyplane/keyplane/internal/alloc"
@@ -38,6 +40,11 @@ const Southbound = "vpp"
 
 // Options are those of the VPP descriptors; the zero value works.
 type Options struct {
+	// Label and Installation are those of the agent: the tags in VPP say so. Default to none,
+	// and tags are names.
+	Label, Installation string
+	// Lives tells whether an installation is that of a living agent. Defaults to that none is.
+	Lives func(installation string) bool
 	// Log defaults to slog.Default.
 	Log *slog.Logger
 	// What the configuration files say; see config.go.
@@ -63,6 +70,7 @@ type Plugin struct {
 	sched   *scheduler.Scheduler
 	log     *slog.Logger
 	manager *conn.Manager
+	api     conn.API // of the manager, with names for tags
 	links   iface.Index
 	events  *iface.Events
 
@@ -93,23 +101,36 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		},
 		Begin: func(ctx context.Context, c *conn.Conn) error { return p.events.Subscribe(ctx, c) },
 	})
+	owner := ownership.New(ownership.Options{Label: o.Label, Installation: o.Installation, Lives: o.Lives})
+	p.api = ownership.Over(p.manager, owner)
 	var linkChanged func(name string) // there before anything runs
 	var err error
 	p.links, p.events, err = iface.Register(s, iface.Options{
-		API: p.manager, Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, RaiseLink: o.RaiseLink, HasLink: o.HasLink,
+		API: p.api, Tags: owner, Host: hostOf(o.Label), Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, RaiseLink: o.RaiseLink, HasLink: o.HasLink,
 		LinkChanged: func(name string) { linkChanged(name); p.linkChanged() }, Allocations: o.Allocations,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
-	if err := l2.Register(s, l2.Options{API: p.manager, Interfaces: p.links, Southbound: Southbound}); err != nil {
+	if err := l2.Register(s, l2.Options{API: p.api, Tags: owner, Interfaces: p.links, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
-	linkChanged, err = l3.Register(s, l3.Options{API: p.manager, Interfaces: p.links, Allocations: o.Allocations, Life: guard.life, Southbound: Southbound})
+	linkChanged, err = l3.Register(s, l3.Options{API: p.api, Interfaces: p.links, Allocations: o.Allocations, Life: guard.life, Southbound: Southbound})
 	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	return p, nil
+}
+
+// hostOf tells interfaces of this agent from those of the same name elsewhere, and of other
+// agents on this host. The default label does not count, so that MAC addresses stay what they
+// were before labels counted.
+func hostOf(label string) string {
+	host, _ := os.Hostname() // without one they have the same
+	if label != "" && label != "vpp1" {
+		host += "\x00" + label
+	}
+	return host
 }
 
 // TAPHost tells which name the Linux side of a TAP that stands has; empty: there is none.

@@ -71,7 +71,7 @@ func (s *Sim) Lease(tag string, address netip.Prefix, router netip.Addr) error {
 	w := s.world
 	for _, i := range w.interfaces.byIndex {
 		d := w.dhcpClients[i.index]
-		if i.tag != tag || d == nil {
+		if name, _ := nameIn(i.tag); name != tag || d == nil {
 			continue
 		}
 		w.endLease(i, d)

@@ -364,7 +364,11 @@ func (w *world) showInterfaces() string {
 		if op := w.l2.rewrites[i.index].op; op != 0 {
 			words = append(words, fmt.Sprint("rewrites ", op))
 		}
-		fmt.Fprintf(&b, "%-6d %-24s %-24s %-10s %-6d %s\n", i.index, i.name, i.tag, state, i.table[0], strings.Join(words, " "))
+		name, owner := nameIn(i.tag)
+		if owner != "" {
+			words = append(words, "of "+owner)
+		}
+		fmt.Fprintf(&b, "%-6d %-24s %-24s %-10s %-6d %s\n", i.index, i.name, name, state, i.table[0], strings.Join(words, " "))
 	}
 	return b.String()
 }

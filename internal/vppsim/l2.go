@@ -360,7 +360,12 @@ func (w *world) nameAt(index uint32) string {
 func (w *world) showBridges() string {
 	var b strings.Builder
 	for _, one := range w.l2.bridges() {
-		fmt.Fprintf(&b, "%d %s flags %d age %d\n", one.id, one.tag, one.flags, one.macAge)
+		name, owner := nameIn(one.tag)
+		fmt.Fprintf(&b, "%d %s flags %d age %d", one.id, name, one.flags, one.macAge)
+		if owner != "" {
+			b.WriteString(" of " + owner)
+		}
+		b.WriteByte('\n')
 		for _, m := range one.members {
 			fmt.Fprintf(&b, "  %s %s shg %d\n", w.nameAt(m.index), [...]string{"normal", "bvi", "uu-fwd"}[m.port], m.shg)
 		}
@@ -380,7 +385,8 @@ func (w *world) showL2FIB() string {
 		for mac, e := range f.entries {
 			bd := "deleted"
 			if f.owner != nil {
-				bd = fmt.Sprintf("%d %s", f.owner.id, f.owner.tag)
+				name, _ := nameIn(f.owner.tag)
+				bd = fmt.Sprintf("%d %s", f.owner.id, name)
 			}
 			where := "drop"
 			if !e.FilterMac {

@@ -2,7 +2,7 @@
 // TAPs, loopbacks, dummies, VRFs, and the addresses and VRFs of interfaces that
 // somebody else makes.
 //
-//	links, err := iface.Register(s, iface.Options{...})
+//	links, lives, err := iface.Register(s, iface.Options{...})
 //	meta, ok := links.Get("veth1") // index, namespace, ...
 //
 // Four descriptors work together: linux-interface for the interface itself;
@@ -105,8 +105,9 @@ type handler struct {
 	others others
 }
 
-// Register adds the descriptors to s. The index has every interface that stands.
-func Register(s *scheduler.Scheduler, o Options) (Index, error) {
+// Register adds the descriptors to s. The index has every interface that stands; lives tells
+// whether an installation was seen to live, in the agent's own namespace or in another one.
+func Register(s *scheduler.Scheduler, o Options) (links Index, lives func(installation string) bool, err error) {
 	if o.Readers <= 0 {
 		o.Readers = 10
 	}
@@ -116,14 +117,14 @@ func Register(s *scheduler.Scheduler, o Options) (Index, error) {
 	h := &handler{Options: o}
 	index, err := scheduler.Register(s, h.descriptor())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	h.index = index
 	if _, err := scheduler.Register(s, h.addressDescriptor()); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	_, err = scheduler.Register(s, h.vrfDescriptor())
-	return index, err
+	return index, h.lives, err
 }
 
 func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta] {

@@ -59,6 +59,24 @@ func (h *handler) otherLives(space *netns.Space, l kernel.Link) bool {
 	return true
 }
 
+// lives tells whether an installation was seen to live: in the agent's own namespace or,
+// before, in another one.
+func (h *handler) lives(installation string) bool {
+	if h.others.has(installation) {
+		return true
+	}
+	own, err := h.Spaces.Own()
+	if err != nil {
+		return false
+	}
+	defer own.Close()
+	if !own.Announced(installation) {
+		return false
+	}
+	h.others.add(installation)
+	return true
+}
+
 // setAlias marks a link with an alias and our installation.
 func (h *handler) setAlias(space *netns.Space, index int, alias string) error {
 	return space.SetAlias(index, kernel.JoinAlias(alias, h.Installation))

@@ -54,7 +54,17 @@ type message[T any] interface {
 func Dump[T any, P message[T]](ctx context.Context, a API, request api.Message) ([]T, error) {
 	var out []T
 	err := a.Details(ctx, request, P(new(T)), collect[T, P](&out))
+	if t, ok := a.(Translator); ok {
+		for i := range out {
+			t.Translate(P(&out[i]))
+		}
+	}
 	return out, err
+}
+
+// A Translator is an API that changes what Dump returns.
+type Translator interface {
+	Translate(detail api.Message)
 }
 
 // collect decodes details into a list.

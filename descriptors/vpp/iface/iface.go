@@ -9,9 +9,10 @@
 // address, the VRF, ...) has a descriptor of its own. What sets one type of interface
 // apart is a kind: one file for each, and one line in kinds.
 //
-// The name of an interface is its tag in VPP, so that it is known again after a restart
-// of the agent. What has no tag was made by somebody else: it is seen under
-// the name UNTAGGED-<name in VPP>, and never touched. One whose creation was cut short by a
+// The name of an interface is in its tag in VPP, with its owner (package ownership), so that it is
+// known again after a restart of the agent. An interface without a tag was made by somebody
+// else: it is seen under the name UNTAGGED-<name in VPP>, and never touched. So is one with the
+// tag of another agent, which is its name here. One whose creation was cut short by a
 // break of the connection is found again: orphans.go.
 //
 // VPP keeps much of what names an interface when that is deleted, and gives its index to
@@ -33,6 +34,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
@@ -76,7 +78,9 @@ func (m Meta) SwIfIndex() interface_types.InterfaceIndex {
 // Options are those of the descriptors. API is required.
 type Options struct {
 	API conn.API
-	Log *slog.Logger // Defaults to slog.Default
+	// Tags says whose interfaces are. Defaults to that all with a tag are this agent's.
+	Tags *ownership.Owner
+	Log  *slog.Logger // Defaults to slog.Default
 	// Southbound is the name under which the verbs share a limit.
 	Southbound string
 	// LinuxHost tells which name a Linux interface that stands has in the kernel.

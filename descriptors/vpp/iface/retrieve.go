@@ -43,8 +43,10 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*inter
 		h.tapHosts.seen(all)
 		for _, f := range all {
 			unlike := f.details.Tag == "" || f.value.GetType() == interfaces.Interface_UNDEFINED_TYPE
-			foreign := unlike && f.wanted == nil
-			if !yield(scheduler.Found[*interfaces.Interface, Meta]{Value: f.value, Meta: f.meta, Foreign: foreign}, nil) {
+			one := scheduler.Found[*interfaces.Interface, Meta]{Value: f.value, Meta: f.meta}
+			one.Foreign = unlike && f.wanted == nil || h.Tags.Foreign(f.details.Tag)
+			one.Unknown = f.wanted == nil && h.Tags.Unsigned(f.details.Tag)
+			if !yield(one, nil) {
 				return
 			}
 		}
@@ -54,13 +56,14 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*inter
 // look asks VPP for all interfaces and what is on them, sorted by index.
 func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interfaces.Interface]) ([]*found, error) {
 	lost, noted := h.orphans.all(), h.remains.all()
-	details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: everything})
-	if err != nil {
-		return nil, err
-	}
 	byName := make(map[string]*interfaces.Interface, len(wanted))
 	for _, w := range wanted {
 		byName[w.Value.GetName()] = w.Value
+		h.Tags.Expect(w.Value.GetName())
+	}
+	details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: everything})
+	if err != nil {
+		return nil, err
 	}
 	all := make(map[uint32]*found, len(details))
 	tags := tagsOf(details)
@@ -85,6 +88,9 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interface
 		}
 		f.value.Ip6Nd = h.autoconfOf(f.value.GetName())
 	}
+	if err := h.signOlder(ctx, all); err != nil {
+		return nil, err
+	}
 	if err := h.lookAtLinks(ctx, all); err != nil {
 		return nil, err
 	}
@@ -96,6 +102,22 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interface
 	}
 	h.orphans.settle(lost)
 	return sorted(all), nil
+}
+
+// signOlder has the tags of wanted interfaces say that they are this agent's: those of an
+// earlier installation, and those of older releases, which say nothing of an owner.
+func (h *handler) signOlder(ctx context.Context, all map[uint32]*found) error {
+	var steps []*conn.Step
+	for _, f := range all {
+		if f.wanted != nil && f.details.Tag != "" && h.Tags.Older(f.details.Tag) {
+			steps = append(steps, conn.Ask(tagging(f.meta, f.details.Tag), &vppif.SwInterfaceTagAddDelReply{}))
+		}
+	}
+	err := h.API.Together(ctx, steps...)
+	if errors.Is(err, api.INVALID_SW_IF_INDEX) {
+		return nil // it has just gone
+	}
+	return err
 }
 
 // lookAtLinks fills in types and links.

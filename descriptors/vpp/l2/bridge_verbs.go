@@ -153,9 +153,14 @@ func (h *handler) dump(ctx context.Context, id uint32) ([]vppl2.BridgeDomainDeta
 
 // retrieveBridges yields every bridge domain. Members whose interface has no name are
 // left out: they are gone.
-func (h *handler) retrieveBridges(ctx context.Context, _ []scheduler.Wanted[*l2.BridgeDomain]) iter.Seq2[scheduler.Found[*l2.BridgeDomain, BridgeMeta], error] {
+func (h *handler) retrieveBridges(ctx context.Context, wanted []scheduler.Wanted[*l2.BridgeDomain]) iter.Seq2[scheduler.Found[*l2.BridgeDomain, BridgeMeta], error] {
 	type found = scheduler.Found[*l2.BridgeDomain, BridgeMeta]
 	return func(yield func(found, error) bool) {
+		declared := make(map[string]bool, len(wanted))
+		for _, w := range wanted {
+			declared[w.Value.GetName()] = true
+			h.Tags.Expect(w.Value.GetName())
+		}
 		all, err := h.dump(ctx, every)
 		if err != nil {
 			yield(found{}, err)
@@ -175,7 +180,10 @@ func (h *handler) retrieveBridges(ctx context.Context, _ []scheduler.Wanted[*l2.
 				members[m.GetName()] = use{inBridge, v.GetName()}
 			}
 			v.ArpTerminationTable = answers[d.BdID]
-			if !yield(found{Value: v, Meta: BridgeMeta{ID: d.BdID}, Foreign: d.BdTag == ""}, nil) {
+			one := found{Value: v, Meta: BridgeMeta{ID: d.BdID}}
+			one.Foreign = d.BdTag == "" || h.Tags.Foreign(d.BdTag)
+			one.Unknown = !declared[d.BdTag] && h.Tags.Unsigned(d.BdTag)
+			if !yield(one, nil) {
 				return
 			}
 		}

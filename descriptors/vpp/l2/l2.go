@@ -19,6 +19,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
@@ -41,6 +42,8 @@ var ErrNotThere = errors.New("not there")
 type Options struct {
 	API        conn.API
 	Interfaces iface.Index
+	// Tags says whose bridge domains are. Defaults to that all with a tag are this agent's.
+	Tags       *ownership.Owner
 	Southbound string
 }
 
