@@ -61,6 +61,10 @@ func (cs *contests) lost(key string, now time.Time) (pause time.Duration, begun 
 	return c.pause, true
 }
 
+// forget has a value begin anew: it was removed by the agent itself, so what happens to it
+// later has other reasons.
+func (cs *contests) forget(key string) { delete(cs.byKey, key) }
+
 // over says that the value has stood for long enough since its last loss.
 func (c *contest) over(now time.Time) bool { return now.Sub(c.last) >= c.pause+contestedWithin }
 

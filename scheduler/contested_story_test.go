@@ -86,3 +86,25 @@ func TestPause(t *testing.T) {
 		s.Pause(t.Context()) // nothing is left to be paused
 	})
 }
+
+// What the agent itself has removed in between begins anew: only what it keeps is contested.
+func TestWhatIsDeclaredAnewIsNotContested(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		plain(t, s, func(string) error { return nil })
+		defer begin(t, s)()
+		change := interfacesNamed(t, s, 1)
+		key := change[0].Key
+		for range 5 {
+			mustCommit(t, s, scheduler.Txn{Changes: change})
+			for range 3 {
+				s.Observe(scheduler.Observed{Key: key})
+				synctest.Wait()
+				if st, _ := s.Status(key); st.State != kvscheduler.ValueState_CONFIGURED {
+					t.Fatalf("%v: %v", st.State, st.Err)
+				}
+			}
+			mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{scheduler.Unwant(key)}})
+		}
+	})
+}

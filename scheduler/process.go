@@ -101,6 +101,7 @@ func (s *Scheduler) intend(c Change) {
 		s.graph.Want(c.Value.v)
 	case c.Err == nil || s.graph.Wants(c.Key):
 		s.graph.Unwant(c.Key)
+		s.contests.forget(c.Key)
 	default:
 		s.graph.Spare(c.Key)
 	}
@@ -255,6 +256,9 @@ func (s *Scheduler) done(r *run, t *task) {
 		s.scheduleRetry(r, n, t.err)
 	} else {
 		s.retries.drop(n.Key())
+		if t.op.Verb == graph.Delete {
+			s.contests.forget(n.Key())
+		}
 	}
 	old := s.board.at(n.Slot)
 	o.NewState = s.publish(r.rec.Start, n, old)

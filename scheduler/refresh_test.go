@@ -31,8 +31,8 @@ func TestVerboseLogsWhatIsReadBack(t *testing.T) {
 		}
 		mustCommit(t, s, scheduler.Txn{Refresh: true, Verbose: true})
 		for _, want := range []string{
-			`descriptor=interface key=` + key("if1") + ` foreign=false value="{ name:\"if1\" type:DUMMY phys_address:\"02:00:00:00:00:01\" mtu:9000 }"`,
-			`descriptor=interface key=` + key("eth0") + ` foreign=true`,
+			`descriptor=interface key=` + key("if1") + ` ours=true value="{ name:\"if1\" type:DUMMY phys_address:\"02:00:00:00:00:01\" mtu:9000 }"`,
+			`descriptor=interface key=` + key("eth0") + ` ours=false`,
 		} {
 			if n := strings.Count(log.String(), want); n != 1 {
 				t.Errorf("%d times %s in\n%s", n, want, &log)
