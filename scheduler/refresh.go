@@ -145,9 +145,7 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*g
 		s.graph.Found(s.valueOf(d, it, coming()[it.key]), it.meta, it.foreign)
 		d.remember(s.graph.Node(it.key)) // for those that retrieve after d
 	}
-	if rd.keys == nil {
-		s.reckon(d)
-	}
+	s.reckon(rd)
 	return nil
 }
 

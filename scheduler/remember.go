@@ -336,10 +336,12 @@ func (s *Scheduler) misremembered(n *graph.Node) bool {
 	return s.remembered.hasOwn(n.Key()) != stands && (n.Want() != nil) == stands
 }
 
-// reckon forgets keys whose items do not stand, now that their descriptor was read back.
-func (s *Scheduler) reckon(d *descriptor) {
+// reckon forgets keys whose items do not stand, now that all of their descriptor's were read
+// back.
+func (s *Scheduler) reckon(rd reading) {
+	d := rd.d
 	unsure := s.remembered.unsure[d]
-	if len(unsure) == 0 {
+	if rd.keys != nil || len(unsure) == 0 {
 		return
 	}
 	notes := s.notes[:0]

@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/statestore"
 )
 
 // An Agent is all that is between a store and a southbound, watched at each step.
@@ -25,9 +27,22 @@ type Agent struct {
 	Source *kvdbsync.Source
 	South  *Southbound
 
-	sched   *scheduler.Scheduler
-	orch    *orchestrator.Orchestrator
-	watches *seenWatches
+	sched    *scheduler.Scheduler
+	orch     *orchestrator.Orchestrator
+	watches  *seenWatches
+	memories *memories // nil: none
+}
+
+// memories are what an Agent has on disk.
+type memories struct{ intent, applied *statestore.Store }
+
+func openMemories(dir string, log *slog.Logger) (*memories, error) {
+	intent, err := statestore.Open(filepath.Join(dir, "intent"), statestore.Options{Log: log})
+	if err != nil {
+		return nil, err
+	}
+	applied, err := statestore.Open(filepath.Join(dir, "applied"), statestore.Options{Log: log})
+	return &memories{intent, applied}, err
 }
 
 // seeing is told of what an observer sees. It asks for the changes only if it looks.
@@ -41,6 +56,8 @@ type agentOptions struct {
 	see       seeing        // nil: nobody looks
 	grace     time.Duration // of the orchestrator; 0: its default
 	log       *slog.Logger
+	memories  *memories // nil: it remembers nothing
+	committed func()    // is told of each transaction that has ended; may be nil
 }
 
 func newAgent(o agentOptions) (*Agent, error) {
@@ -48,7 +65,12 @@ func newAgent(o agentOptions) (*Agent, error) {
 		o.see = func(string, bool, func() []history.Change) {}
 	}
 	a := &Agent{South: o.south}
-	a.sched = scheduler.New(scheduler.Options{Log: o.log, Out: io.Discard})
+	schedule, orchestrate := scheduler.Options{Log: o.log, Out: io.Discard}, orchestrator.Options{Log: o.log, Grace: o.grace}
+	if o.memories != nil {
+		a.memories = o.memories
+		schedule.Memory, orchestrate.Memory = o.memories.applied, o.memories.intent
+	}
+	a.sched = scheduler.New(schedule)
 	if err := o.south.register(a.sched); err != nil {
 		return nil, err
 	}
@@ -56,17 +78,19 @@ func newAgent(o agentOptions) (*Agent, error) {
 	a.Source = kvdbsync.NewSource(kvdbsync.Options{
 		Name: "store", Connector: a.watches, Root: cmp.Or(o.root, root), Prefix: "config/", Log: o.log,
 	})
-	a.orch = orchestrator.New(seenTxns{a.sched, o.see}, orchestrator.Options{
-		Log: o.log, Grace: o.grace,
-		Layers: []orchestrator.Layer{{Name: "store", Input: seenTakes{a.Source, o.see}}},
-	})
+	orchestrate.Layers = []orchestrator.Layer{{Name: "store", Input: seenTakes{a.Source, o.see}}}
+	a.orch = orchestrator.New(seenTxns{a.sched, o.see, o.committed}, orchestrate)
 	return a, nil
 }
 
 // Run is the agent's life.
 func (a *Agent) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	for _, run := range []func(context.Context) error{a.sched.Run, a.Source.Run, a.orch.Run} {
+	tasks := []func(context.Context) error{a.sched.Run, a.Source.Run, a.orch.Run}
+	if a.memories != nil {
+		tasks = append(tasks, a.memories.intent.Run, a.memories.applied.Run)
+	}
+	for _, run := range tasks {
 		g.Go(func() error { return run(ctx) })
 	}
 	return g.Wait()
@@ -177,11 +201,15 @@ func (s seenTakes) Take() (kvdbsync.Change, bool) {
 // seenTxns looks at what the orchestrator hands on.
 type seenTxns struct {
 	orchestrator.Committer
-	see seeing
+	see       seeing
+	committed func() // may be nil
 }
 
 func (s seenTxns) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error) {
 	s.see("orchestrator", txn.Replace, func() []history.Change { return changesIn(txn) })
+	if s.committed != nil {
+		defer s.committed()
+	}
 	return s.Committer.Commit(ctx, txn)
 }
 

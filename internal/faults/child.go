@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,7 +30,18 @@ type Life struct {
 	// NoWatches has the kernel refuse to watch files; the child is root of a user
 	// namespace then.
 	NoWatches bool
+	// State is the folder that survives the child, too; empty: it remembers nothing, and the
+	// southbound shows whose its items are. While the file "away" is in it, the store cannot
+	// be reached. The child makes the file
+	// "committed" after each transaction.
+	State string
 }
+
+// The files of Life.State.
+const (
+	awayName      = "away"
+	committedName = "committed"
+)
 
 // lifeVariable holds a Life in the environment of a child.
 const lifeVariable = "KEYPLANE_FAULTS_LIFE"
@@ -102,7 +115,32 @@ func revive(life Life, connector kvdbsync.Connector) (*Agent, error) {
 		_, err = journal.Write(append(line, '\n'))
 		return err
 	})
-	return newAgent(agentOptions{connector: connector, south: south, grace: life.Grace, log: slog.New(slog.DiscardHandler)})
+	o := agentOptions{connector: connector, south: south, grace: life.Grace, log: slog.New(slog.DiscardHandler)}
+	if life.State == "" {
+		return newAgent(o)
+	}
+	south.unknown, south.answers = true, 5*time.Millisecond
+	o.connector = awayWhile{connector, filepath.Join(life.State, awayName)}
+	o.committed = func() { _ = os.WriteFile(filepath.Join(life.State, committedName), nil, 0o600) } // the test waits for it
+	if o.memories, err = openMemories(life.State, o.log); err != nil {
+		return nil, err
+	}
+	return newAgent(o)
+}
+
+// awayWhile cannot reach its store while a file is there.
+type awayWhile struct {
+	kvdbsync.Connector
+	path string
+}
+
+var errAway = errors.New("the store is away")
+
+func (c awayWhile) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
+	if _, err := os.Stat(c.path); err == nil {
+		return func(yield func(kvdbsync.Batch, error) bool) { yield(kvdbsync.Batch{}, errAway) }
+	}
+	return c.Connector.Watch(ctx, prefix)
 }
 
 // readJournal returns the whole lines from an offset on, and where the last of them

@@ -36,6 +36,15 @@ type child struct {
 // spawn makes a child and starts it. attr may be nil.
 func (r *Run) spawn(noWatches bool, attr *syscall.SysProcAttr) *child {
 	r.Helper()
+	c := r.unborn(attr)
+	c.life.NoWatches = noWatches
+	c.start()
+	return c
+}
+
+// unborn makes a child that is to be started. attr may be nil.
+func (r *Run) unborn(attr *syscall.SysProcAttr) *child {
+	r.Helper()
 	config, err := json.Marshal(r.Store.Config)
 	if err != nil {
 		r.Fatal(err)
@@ -51,9 +60,8 @@ func (r *Run) spawn(noWatches bool, attr *syscall.SysProcAttr) *child {
 	attr.Pdeathsig = syscall.SIGKILL
 	c := &child{
 		r: r, attr: attr, has: map[string]string{},
-		life: Life{Kind: r.Kind.Name, Config: config, Journal: journal, Grace: r.Scale.Grace, NoWatches: noWatches},
+		life: Life{Kind: r.Kind.Name, Config: config, Journal: journal, Grace: r.Scale.Grace},
 	}
-	c.start()
 	r.Cleanup(c.kill)
 	return c
 }
@@ -84,6 +92,9 @@ func (c *child) start() {
 
 // kill ends the child as SIGKILL does.
 func (c *child) kill() {
+	if c.cmd == nil {
+		return
+	}
 	_ = c.cmd.Process.Kill() // it may have ended
 	_ = c.cmd.Wait()         // how is known
 }

@@ -1,11 +1,13 @@
 package faults
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"syscall"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/faults/history"
 	"github.com/keyplane/keyplane/internal/testkit"
 )
 
@@ -14,6 +16,7 @@ import (
 func childFaults() []Fault {
 	return []Fault{
 		{Name: "agent killed (SIGKILL) at random moments", Needs: Children, Alone: agentKilled},
+		{Name: "agent killed (SIGKILL) in a flood", Needs: Children, Alone: killedInFlood},
 		{Name: "right to read a file lost, and given back", Needs: FilesOfPeople | Children, Alone: rightsLost},
 		{Name: "kernel gives no file watches (inotify limit)", Needs: FilesOfPeople | Children, Alone: noWatches},
 	}
@@ -31,21 +34,89 @@ func agentKilled(r *Run) time.Duration {
 	}
 	c.await()
 	for range r.Scale.Kills {
-		running, over := c.cmd.Process, make(chan struct{})
-		moment := time.Duration(r.Rand.Int64N(int64(200 * time.Millisecond)))
-		time.AfterFunc(moment, func() { _ = running.Kill(); close(over) })
-		for alive := true; alive; {
-			r.churn(1)
-			select {
-			case <-over:
-				alive = false
-			default:
-			}
-		}
+		c.killAmid(func() { r.churn(1) })
 		c.restart()
 	}
 	r.heal()
 	return c.settle()
+}
+
+// killedInFlood kills the agent at random moments in a flood of puts and deletes. Its
+// southbound does not show whose an item is. What was put last is deleted before it starts
+// again, with its store, or without it until that is back. No item goes back to an older value
+// or returns after it was deleted, which settle judges over all lives, and none is left over.
+func killedInFlood(r *Run) time.Duration {
+	if r.Store.Lend != nil {
+		r.Store.Lend()
+	}
+	c := r.unborn(nil)
+	c.life.State = r.TempDir()
+	c.start()
+	if r.Store.Lend != nil {
+		r.Store.Write = c.write
+	}
+	c.await()
+	fresh := r.Scale.Keys
+	for i := range r.Scale.Kills {
+		c.killAmid(func() {
+			r.churn(1)
+			r.Write(history.Change{Key: r.name(fresh), Text: r.text()})
+			fresh++
+		})
+		c.kill()
+		if r.Store.Lend == nil { // else only the agent can write
+			r.Delete(r.names(fresh)[max(r.Scale.Keys, fresh-10):]...)
+		}
+		if i%2 == 0 {
+			c.start()
+		} else {
+			c.startAway()
+			c.comeBack()
+		}
+		c.await()
+	}
+	r.heal()
+	return c.settle()
+}
+
+// killAmid does something again and again, and kills the child at a random moment.
+func (c *child) killAmid(do func()) {
+	running, over := c.cmd.Process, make(chan struct{})
+	moment := time.Duration(c.r.Rand.Int64N(int64(200 * time.Millisecond)))
+	time.AfterFunc(moment, func() { _ = running.Kill(); close(over) })
+	for alive := true; alive; {
+		do()
+		select {
+		case <-over:
+			alive = false
+		default:
+		}
+	}
+}
+
+// startAway starts the child while its store is away, and waits until it has applied what
+// it remembers.
+func (c *child) startAway() {
+	c.r.Helper()
+	if err := os.WriteFile(filepath.Join(c.life.State, awayName), nil, 0o600); err != nil {
+		c.r.Fatal(err)
+	}
+	applied := filepath.Join(c.life.State, committedName)
+	if err := os.Remove(applied); err != nil {
+		c.r.Fatal(err)
+	}
+	c.start()
+	if err := c.r.tryUntil(func(context.Context) error { _, err := os.Stat(applied); return err }); err != nil {
+		c.r.Fatalf("what is remembered is not applied: %v", err)
+	}
+}
+
+// comeBack ends the absence of the store.
+func (c *child) comeBack() {
+	c.r.Helper()
+	if err := os.Remove(filepath.Join(c.life.State, awayName)); err != nil {
+		c.r.Fatal(err)
+	}
 }
 
 // rightsLost keeps an agent without an administrator's rights from files and from

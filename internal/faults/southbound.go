@@ -17,6 +17,9 @@ import (
 // not as expected, so that waiting costs nothing however much there is.
 type Southbound struct {
 	record func(history.Change) error // of each verb, before it is done
+	// unknown says that it does not show whose an item is, as much of VPP does not.
+	unknown bool
+	answers time.Duration // how long after its work a verb answers
 
 	mu    sync.Mutex // guards what follows
 	has   map[string]string
@@ -54,7 +57,7 @@ func (s *Southbound) register(sched *scheduler.Scheduler) error {
 		Retrieve: func(context.Context, []scheduler.Wanted[item]) iter.Seq2[scheduler.Found[item, none], error] {
 			return func(yield func(scheduler.Found[item, none], error) bool) {
 				for name, text := range s.Has() {
-					if !yield(scheduler.Found[item, none]{Value: messageOf(name, text)}, nil) {
+					if !yield(scheduler.Found[item, none]{Value: messageOf(name, text), Unknown: s.unknown}, nil) {
 						return
 					}
 				}
@@ -67,6 +70,9 @@ func (s *Southbound) register(sched *scheduler.Scheduler) error {
 // do is every verb.
 func (s *Southbound) do(c history.Change) error {
 	s.await()
+	if s.answers > 0 {
+		defer func() { <-time.After(s.answers) }()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.record(c); err != nil {
