@@ -112,5 +112,8 @@ func (g *Guard) Close() error {
 	if g.listener == nil {
 		return nil
 	}
-	return g.listener.Close()
+	if err := g.listener.Close(); !errors.Is(err, net.ErrClosed) { // Run closes it too
+		return err
+	}
+	return nil
 }

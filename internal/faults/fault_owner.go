@@ -1,0 +1,125 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/owner"
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// ownerFaults are what a second agent of the label does.
+func ownerFaults() []Fault {
+	return []Fault{{Name: "second agent of the label", Do: secondAgent}}
+}
+
+// secondAgent starts another agent of the label while the first one runs, with nothing in
+// common but the store: it ends, names the first, and has touched nothing. Stores without
+// leases have only agents of one network namespace.
+func secondAgent(r *Run) {
+	label := "faults-" + owner.NewID() // no other run's
+	first, second := owner.Self(label, owner.NewID()), owner.Self(label, owner.NewID())
+	if _, leases := r.Store.Connector.(kvdbsync.Leaser); !leases {
+		r.secondGuard(first, second)
+		r.churn(10)
+		return
+	}
+	holds := r.keeper(first)
+	if err := holds.Take(r.ctx, r.Scale.Bound); err != nil {
+		r.Fatal(err)
+	}
+	end := r.run(holds)
+	defer end()
+	r.churn(10)
+	late := r.keeper(second)
+	err := late.Take(r.ctx, r.Scale.Bound)
+	late.Close()
+	r.named(first, err)
+
+	// One that learns it only while it runs, as its store was away when it began.
+	if n, err := r.liveBeside(second); n > 0 {
+		r.Errorf("the second agent did %d things", n)
+	} else {
+		r.named(first, err)
+	}
+	r.churn(10)
+}
+
+func (r *Run) keeper(self owner.Holder) *owner.Keeper {
+	return owner.NewKeeper(owner.Options{
+		Store: r.Kind.Name, Leaser: r.Store.Connector.(kvdbsync.Leaser), Key: owner.Key(root), Self: self, Timeout: r.Scale.Bound,
+	})
+}
+
+// run holds the label until end is called.
+func (r *Run) run(k *owner.Keeper) (end func()) {
+	ctx, cancel := context.WithCancel(r.ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- k.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-ended; err != nil {
+			r.Errorf("the first agent ended with %v", err)
+		}
+	}
+}
+
+// liveBeside is the life of a second agent that is not asked at its start: how many verbs it
+// called, and what ended it.
+func (r *Run) liveBeside(self owner.Holder) (verbs int, ended error) {
+	var called atomic.Int32
+	south := newSouthbound(map[string]string{}, func(history.Change) error { called.Add(1); return nil })
+	k := r.keeper(self)
+	agent, err := newAgent(agentOptions{
+		connector: owner.Admitting(r.Store.Connector, k), south: south, grace: r.Scale.Grace, log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, r.Scale.Bound)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return agent.Run(ctx) })
+	g.Go(func() error { return k.Run(ctx) })
+	ended = g.Wait()
+	return int(called.Load()), ended
+}
+
+// named checks that an error names an agent.
+func (r *Run) named(who owner.Holder, err error) {
+	r.Helper()
+	var taken *owner.TakenError
+	if !errors.As(err, &taken) || taken.Holder.Installation != who.Installation || taken.Holder.PID != who.PID {
+		r.Errorf("the second agent ended with %v: want the name of the first, %v", err, who)
+	}
+}
+
+// secondGuard has two agents meet in one network namespace.
+func (r *Run) secondGuard(first, second owner.Holder) {
+	ctx, cancel := context.WithCancel(r.ctx)
+	guard, err := owner.Listen(ctx, first, slog.New(slog.DiscardHandler))
+	if err != nil {
+		r.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- guard.Run(ctx) }()
+	begun := time.Now()
+	for { // on a busy machine the first may take its time to answer with more than its number
+		_, err = owner.Listen(r.ctx, second, slog.New(slog.DiscardHandler))
+		var taken *owner.TakenError
+		if !errors.As(err, &taken) || taken.Holder.Installation != "" || time.Since(begun) > r.Scale.Bound {
+			break
+		}
+	}
+	r.named(first, err)
+	cancel()
+	if err := errors.Join(<-ended, guard.Close()); err != nil {
+		r.Error(err)
+	}
+}
