@@ -45,6 +45,13 @@ func TestFilesThatVanish(t *testing.T) {
 			}
 			fill(t, dir, 1, 5)
 		}, ended: filedb.ErrVanished, lists: 4, other: true},
+		{what: "the folder, for one with something else in a file", do: func(t *testing.T, dir string) {
+			if err := os.RemoveAll(dir); err != nil { // whose inode may be used again
+				t.Fatal(err)
+			}
+			fill(t, dir, 1, 5)
+			write(t, filepath.Join(dir, "0.json"), `{"data":[{"key":"/x/config/9","value":{}}]}`)
+		}, ended: filedb.ErrVanished, lists: 5, other: true},
 		{what: "the folder", do: func(t *testing.T, dir string) {
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)

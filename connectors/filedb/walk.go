@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
@@ -96,10 +98,14 @@ func (w *walk) place(ctx context.Context, p *place) {
 // folder notes which folder a configured path is. A link is left out: whoever makes it
 // lead elsewhere says that other files count.
 func (w *walk) folder(path string) {
-	if info, err := os.Lstat(path); err == nil && info.IsDir() {
-		id := identify(info)
-		w.folders = append(w.folders, fmt.Sprintf("%x-%x", id.dev, id.ino))
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_TYPE|unix.STATX_INO|unix.STATX_BTIME, &st)
+	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return
 	}
+	// A folder that is made anew may have the inode of the old one. It has another time of
+	// birth, on file systems that know it; on others that is zero.
+	w.folders = append(w.folders, fmt.Sprintf("%x.%x-%x-%x.%x", st.Dev_major, st.Dev_minor, st.Ino, st.Btime.Sec, st.Btime.Nsec))
 }
 
 // holds tells whether a path that was not found may be there all the same.

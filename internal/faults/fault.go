@@ -22,7 +22,7 @@ type Fault struct {
 // faults is the table of them.
 func faults() []Fault {
 	var all []Fault
-	for _, part := range [][]Fault{serverFaults(), cutFaults(), lineFaults(), accessFaults(), volumeFaults(), childFaults(), fileFaults(), diskFaults(), damageFaults(), ownerFaults()} {
+	for _, part := range [][]Fault{serverFaults(), cutFaults(), lineFaults(), accessFaults(), volumeFaults(), childFaults(), fileFaults(), diskFaults(), damageFaults(), ownerFaults(), doubtFaults()} {
 		all = append(all, part...)
 	}
 	return all

@@ -26,6 +26,7 @@ type Scale struct {
 	SlowKeys, SlowBytes int // keys that are listed over a slow line, and bytes of their values
 	SlowRate            int // of that line, bytes per second
 
+	Swift time.Duration // within which a change is applied while a store is upgraded; 0: no matter
 	Bound time.Duration // within which all must be right again
 }
 
@@ -35,7 +36,7 @@ func small() Scale {
 }
 
 func full() Scale {
-	return Scale{Keys: 1000, Stop: 30 * time.Second, Pending: 100_000, Flood: 50_000, Kills: 30, Many: 1_000_000, Bound: 2 * time.Minute,
+	return Scale{Keys: 1000, Stop: 30 * time.Second, Pending: 100_000, Flood: 50_000, Kills: 30, Many: 1_000_000, Swift: 3 * time.Second, Bound: 2 * time.Minute,
 		SlowKeys: 20_000, SlowRate: 100_000}
 }
 

@@ -37,6 +37,7 @@ const (
 	SlowLine                          // opened with a line that can be slow: Slow
 	Evicting                          // Evict
 	OwnFile                           // the agent's own file: Save, Damage, Mend
+	Rolling                           // Members
 	BlockYAML                         // opened with files in YAML, half of which may be valid, and with a short grace
 )
 
@@ -81,6 +82,7 @@ type Store struct {
 	MoveLeader                         func()
 	LoseLeader                         func() (back func())
 	Reshard                            func()
+	Members                            []Member // of which the store can spare any one
 	Dir                                string
 	Lend                               func()                                             // lets a child have what only one process can
 	Silence                            func() int                                         // silences the connection that waits for changes
@@ -89,6 +91,10 @@ type Store struct {
 	SaveAs                             func(save func(path string, content []byte) error) // how Write saves a file
 }
 
+// A Member is one server of several, which is stopped and started as for an upgrade:
+// without loss for the store's clients. Start returns once it serves.
+type Member struct{ Stop, Start func() }
+
 // opened are the abilities that a store has only if it is opened for them.
 const opened = Users | Tokens | Certificates | SmallDisk | OneSilent | SlowLine | BlockYAML
 
@@ -96,7 +102,7 @@ const opened = Users | Tokens | Certificates | SmallDisk | OneSilent | SlowLine 
 func kinds() []Kind {
 	return []Kind{
 		{"etcd", etcdCan | Many | Copies | Compaction | Users | Tokens | Certificates, openEtcd(1), connectEtcd},
-		{"etcd, 3 members", etcdCan | Leaders | LeaderLoss | Many, openEtcd(3), connectEtcd},
+		{"etcd, 3 members", etcdCan | Leaders | LeaderLoss | Rolling | Many, openEtcd(3), connectEtcd},
 		{"Redis", redisCan, openRedis, connectRedis},
 		{"Redis, Sentinel", redisSentinelCan, openRedisSentinel, connectRedis},
 		{"Redis, Cluster", redisClusterCan, openRedisCluster, connectRedis},

@@ -21,7 +21,7 @@ import (
 
 const (
 	consulCan        = Servers | Emptied | Copies | CutDrop | CutReset | CutSilent | Users | Certificates | Groups | Garbage | Children | OneSilent | SlowLine
-	consulClusterCan = CutDrop | LeaderLoss | Groups | Garbage | Children | OneSilent | SlowLine
+	consulClusterCan = CutDrop | LeaderLoss | Rolling | Groups | Garbage | Children | OneSilent | SlowLine
 )
 
 func connectConsul(config json.RawMessage) (kvdbsync.Connector, error) {
@@ -84,7 +84,22 @@ func (s *consulStore) store(cfg consul.Config) *Store {
 		Heal: func() { s.line.Set(testkit.Pass) }, Slow: s.line.Slow,
 		Silence: func() int { return s.line.Silence("index=") },
 		Save:    s.save, Restore: s.restore, Revoke: s.revoke, Grant: s.grant, Rotate: s.rotate, LoseLeader: s.loseLeader,
+		Members: s.rolling(),
 	}
+}
+
+// rolling has who used the server that stops use the next one.
+func (s *consulStore) rolling() (out []Member) {
+	for i, server := range s.servers {
+		next := s.servers[(i+1)%len(s.servers)]
+		stop := func() {
+			s.serveBy(next)
+			s.line.Retarget(next.Addr)
+			server.Stop()
+		}
+		out = append(out, Member{Stop: stop, Start: server.Start})
+	}
+	return out
 }
 
 // serveBy has the test's client talk to a server.

@@ -86,7 +86,7 @@ func (s *etcdStore) store(cfg etcd.Config) *Store {
 		Compact: s.compact, Save: s.save, Restore: s.restore,
 		Revoke: s.revoke, Grant: s.grant, Rotate: s.rotate,
 		MoveLeader: s.moveLeader, LoseLeader: s.loseLeader,
-		Silence: s.silence, Slow: s.slow,
+		Silence: s.silence, Slow: s.slow, Members: s.rolling(),
 	}
 }
 
@@ -103,6 +103,13 @@ func (s *etcdStore) slow(bytesPerSecond int) {
 	for _, line := range s.lines {
 		line.Slow(bytesPerSecond)
 	}
+}
+
+func (s *etcdStore) rolling() (out []Member) {
+	for _, m := range s.members {
+		out = append(out, Member{Stop: m.Stop, Start: m.Start})
+	}
+	return out
 }
 
 // connect makes a client of the members themselves.

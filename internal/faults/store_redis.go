@@ -19,7 +19,7 @@ import (
 
 const (
 	redisCan         = Servers | Emptied | Copies | CutDrop | CutReset | CutSilent | Users | Certificates | Garbage | Many | Children | OneSilent | SlowLine | Evicting
-	redisSentinelCan = Many | CutDrop | Leaders | LeaderLoss | Garbage | Children | OneSilent | SlowLine | Evicting
+	redisSentinelCan = Many | CutDrop | Leaders | LeaderLoss | Rolling | Garbage | Children | OneSilent | SlowLine | Evicting
 	redisClusterCan  = Many | Servers | CutDrop | Resharding | Garbage | Children | OneSilent | SlowLine | Evicting
 )
 
@@ -116,7 +116,7 @@ func (s *redisStore) store(cfg redis.Config) *Store {
 		Cut:      func(string) { s.shutOut() }, Heal: s.grant,
 		Save: s.save, Restore: s.restore, Revoke: s.revoke, Grant: s.grant, Rotate: s.rotate,
 		MoveLeader: s.moveLeader, LoseLeader: s.loseLeader,
-		Silence: s.silence, Slow: s.slow, Evict: s.evict,
+		Silence: s.silence, Slow: s.slow, Evict: s.evict, Members: s.rolling(),
 	}
 }
 
@@ -154,6 +154,31 @@ func (s *redisStore) evict() {
 		return err == nil && len(left) == 0
 	})
 	s.everywhere("CONFIG", "SET", "maxmemory", "0")
+}
+
+// rolling has the Sentinels make another node the master before the master stops.
+func (s *redisStore) rolling() (out []Member) {
+	if s.group == nil {
+		return nil
+	}
+	for _, n := range s.nodes {
+		stop := func() {
+			if s.leader() == n {
+				s.moveLeader()
+			}
+			s.replicas = 0
+			n.Kill() // it follows another now, and has nothing of its own
+		}
+		start := func() {
+			n.Start()
+			s.grant()
+			n.RedisCLI(append([]string{"REPLICAOF"}, strings.Split(s.leader().Addr, ":")...)...) // as its own configuration would say
+			s.until("it follows", func() bool { return strings.Contains(n.RedisCLI("INFO", "replication"), "master_link_status:up") })
+			s.replicas = 1
+		}
+		out = append(out, Member{Stop: stop, Start: start})
+	}
+	return out
 }
 
 func (s *redisStore) each(do func(*testkit.Redis)) {
