@@ -43,6 +43,7 @@ const patience = time.Second
 //	soon COMMAND REGEXP      runs the command until its output matches
 //	reach NS ADDR [NS2]      sends a datagram from NS to ADDR, which is in NS2
 //	restart                  ends the scheduler and begins anew, with nothing known
+//	insync                   expects that a resync does, records and publishes nothing
 //	resync                   has everything read back, and what was put is all that is wanted
 //	unchanged                expects that the last resync called no verb
 func TestScripts(t *testing.T) {
@@ -71,7 +72,7 @@ func params(script string) testscript.Params {
 			"netns": command((*agent).netns), "put": command((*agent).put), "del": command((*agent).del),
 			"commit": command((*agent).commit), "invalid": command((*agent).invalid), "state": command((*agent).state),
 			"stays": command((*agent).stays), "reach": command((*agent).reach), "restart": command((*agent).restart),
-			"resync": command((*agent).resync), "unchanged": command((*agent).unchanged), "soon": command((*agent).soon),
+			"resync": command((*agent).resync), "insync": command((*agent).insync), "unchanged": command((*agent).unchanged), "soon": command((*agent).soon),
 		},
 		Condition: canMake,
 	}
@@ -206,6 +207,25 @@ func (a *agent) unchanged([]string) error {
 		}
 	}
 	return nil
+}
+
+func (a *agent) insync([]string) error {
+	w := a.s.Watch("")
+	defer w.Close()
+	record, err := a.s.Commit(context.Background(), scheduler.Txn{Refresh: true})
+	if err != nil {
+		return err
+	}
+	for _, op := range record.Executed {
+		err = errors.Join(err, fmt.Errorf("%s %s: %s -> %s", op.Verb, op.Key, op.OldState, op.NewState))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond) // what was published is there already
+	defer cancel()
+	news, _ := w.Next(ctx)
+	for _, st := range news {
+		err = errors.Join(err, fmt.Errorf("published %s %s", st.Key, st.State))
+	}
+	return err
 }
 
 func (a *agent) invalid(args []string) error {

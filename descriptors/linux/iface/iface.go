@@ -62,7 +62,7 @@ type Meta struct {
 	NS        kernel.ID               // the namespace itself
 	Existing  bool                    // EXISTING: others use the link too
 	TAP       string                  // TAP_TO_VPP: logical name of the interface in VPP
-	VRF       string                  // logical name of the VRF it is in
+	VRF       string                  // logical name of the VRF it is in now; filled in by the Index
 	Table     uint32                  // VRF_DEVICE: its routing table
 }
 
@@ -96,11 +96,33 @@ type Index interface {
 	All() map[string]Meta
 }
 
+// A directory is the Index of a handler. It adds the VRF, which changes without the interface.
+type directory struct {
+	*scheduler.Index[Meta]
+	members *members
+}
+
+func (d directory) Get(name string) (Meta, bool) {
+	m, ok := d.Index.Get(name)
+	m.VRF = d.members.of(name)
+	return m, ok
+}
+
+func (d directory) All() map[string]Meta {
+	all := d.Index.All()
+	for name, m := range all {
+		m.VRF = d.members.of(name)
+		all[name] = m
+	}
+	return all
+}
+
 // handler has what the verbs need.
 type handler struct {
 	Options
-	index Index
-	pairs sync.Mutex // held while a VETH pair is made or undone
+	index   Index
+	members members
+	pairs   sync.Mutex // held while a VETH pair is made or undone
 
 	others others
 }
@@ -119,12 +141,12 @@ func Register(s *scheduler.Scheduler, o Options) (links Index, lives func(instal
 	if err != nil {
 		return nil, nil, err
 	}
-	h.index = index
+	h.index = directory{index, &h.members}
 	if _, err := scheduler.Register(s, h.addressDescriptor()); err != nil {
 		return nil, nil, err
 	}
 	_, err = scheduler.Register(s, h.vrfDescriptor())
-	return index, h.lives, err
+	return h.index, h.lives, err
 }
 
 func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta] {

@@ -59,13 +59,10 @@ func offloads(setting interfaces.VethLink_ChecksumOffloading) bool {
 	return setting != interfaces.VethLink_CHKSM_OFFLOAD_DISABLED
 }
 
-// equivalent leaves out what is derived: the addresses have a life of their own.
+// equivalent leaves out what is derived, the addresses and the VRF: they have a life of their own.
 // Of an EXISTING interface everything but its identity is somebody else's.
 func equivalent(_ string, old, new *interfaces.Interface) bool {
 	if recreate("", old, new, Meta{}) {
-		return false
-	}
-	if old.GetVrfMasterInterface() != new.GetVrfMasterInterface() {
 		return false
 	}
 	if new.GetType() == interfaces.Interface_EXISTING {

@@ -93,7 +93,7 @@ func TestEquivalentAndRecreate(t *testing.T) {
 		{veth + `mtu: 9000`, veth, "update"},
 		{veth + `enabled: true`, veth, "update"},
 		{veth + `host_if_name: "b"`, veth, "update"},
-		{veth + `vrf_master_interface: "v"`, veth, "update"},
+		{veth + `vrf_master_interface: "v"`, veth, "same"},
 		{`name: "a" type: VETH veth { peer_if_name: "z" rx_checksum_offloading: CHKSM_OFFLOAD_ENABLED }`, veth, "same"},
 		{`name: "a" type: VETH veth { peer_if_name: "z" tx_checksum_offloading: CHKSM_OFFLOAD_DISABLED }`, veth, "update"},
 		{`name: "a" type: VETH veth { peer_if_name: "y" }`, veth, "recreate"},

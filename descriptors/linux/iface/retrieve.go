@@ -40,6 +40,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*inter
 		}
 		for _, one := range h.recognise(places, values) {
 			h.saw(one, byName[one.value.GetName()])
+			h.members.enter(one.value.GetName(), one.value.GetVrfMasterInterface())
 			if !yield(found{Value: one.value, Meta: metaOf(one.place.space, one.link, one.value)}, nil) {
 				return
 			}

@@ -211,7 +211,7 @@ func metaOf(space *netns.Space, l kernel.Link, v *interfaces.Interface) Meta {
 	return Meta{
 		Index: l.Index, HostName: l.Name, Namespace: v.GetNamespace(), NS: space.ID,
 		Existing: v.GetType() == interfaces.Interface_EXISTING,
-		TAP:      v.GetTap().GetVppTapIfName(), VRF: v.GetVrfMasterInterface(), Table: v.GetVrfDev().GetRoutingTable(),
+		TAP:      v.GetTap().GetVppTapIfName(), Table: v.GetVrfDev().GetRoutingTable(),
 	}
 }
 

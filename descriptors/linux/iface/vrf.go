@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -13,6 +14,39 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
+
+// members are the VRFs that interfaces are in, by name. The zero value has none.
+type members struct {
+	mu  sync.Mutex
+	vrf map[string]string
+}
+
+func (m *members) of(name string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.vrf[name]
+}
+
+// enter notes that an interface is in a VRF; empty: in none.
+func (m *members) enter(name, vrf string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.vrf == nil {
+		m.vrf = map[string]string{}
+	}
+	if m.vrf[name] = vrf; vrf == "" {
+		delete(m.vrf, name)
+	}
+}
+
+// leave notes that an interface is not in that VRF any more.
+func (m *members) leave(name, vrf string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.vrf[name] == vrf {
+		delete(m.vrf, name)
+	}
+}
 
 func validateVRF(key string, _ *interfaces.Interface) error {
 	name, vrf, ok := keys.ParseVRF(key)
@@ -66,12 +100,14 @@ func (h *handler) createVRF(_ context.Context, key string, v *interfaces.Interfa
 			return none, err
 		}
 	}
+	h.members.enter(name, vrf)
 	h.Watch.Made(space, standing.Membership(space.ID, meta.Index), standing.Entry{Key: key, Link: meta.Index, Master: master.Index})
 	return none, nil
 }
 
 func (h *handler) deleteVRF(_ context.Context, key string, v *interfaces.Interface, _ struct{}) error {
-	name, _, _ := keys.ParseVRF(key)
+	name, vrf, _ := keys.ParseVRF(key)
+	h.members.leave(name, vrf)
 	meta, space, err := h.standingAt(name)
 	if err != nil {
 		return nil //nolint:nilerr // with the interface or its namespace went the membership

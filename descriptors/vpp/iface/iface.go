@@ -66,7 +66,6 @@ type Meta struct {
 	Parent       uint32 // the index of what it is a sub-interface of; else its own
 	InternalName string // in VPP: "loop0"
 	DevType      string // "Loopback"
-	VRF          uint32
 	TAPHost      string // of a TAP: the name of its Linux side
 }
 

@@ -1,11 +1,9 @@
 package iface
 
 import (
-	"slices"
 	"strings"
 
 	"go.fd.io/govpp/binapi/ethernet_types"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
@@ -20,38 +18,12 @@ func parseMAC(text string) (ethernet_types.MacAddress, bool) {
 	return mac, err == nil
 }
 
-// equivalent compares what VPP is told of the interface itself. What is derived from it
-// is compared there.
-func (h *handler) equivalent(_ string, old, new *interfaces.Interface) bool {
-	return formOf(old) == formOf(new) && old.GetEnabled() == new.GetEnabled() &&
-		h.sameMAC(old, new) && h.sameMTU(old, new) && h.sameLink(old, new) && h.sameParts(old, new)
-}
-
-// sameParts compares what only makes derived values, of which each counts once.
-func (h *handler) sameParts(old, new *interfaces.Interface) bool {
-	sorted := func(v *interfaces.Interface) []string {
-		possible := slices.DeleteFunc(slices.Clone(v.GetIpAddresses()), isRefused)
-		slices.Sort(possible)
-		return slices.Compact(possible)
-	}
-	same := func(a, b *interfaces.BondLink_BondedInterface) bool { return proto.Equal(a, b) }
-	members := func(v *interfaces.Interface) []*interfaces.BondLink_BondedInterface {
-		return slices.CompactFunc(slices.SortedFunc(slices.Values(v.GetBond().GetBondedInterfaces()), func(a, b *interfaces.BondLink_BondedInterface) int {
-			return strings.Compare(a.GetName(), b.GetName())
-		}), same)
-	}
-	return h.vrfOf(old) == h.vrfOf(new) && slices.EqualFunc(members(old), members(new), same) && slices.Equal(sorted(old), sorted(new)) &&
-		proto.Equal(old.GetUnnumbered(), new.GetUnnumbered()) && old.GetSetDhcpClient() == new.GetSetDhcpClient() &&
-		proto.Equal(old.GetIp6Nd(), new.GetIp6Nd())
-}
-
-// vrfOf is the VRF that an interface is put into: none as long as it has no address, or
-// that of whom it borrows one.
-func (h *handler) vrfOf(v *interfaces.Interface) uint32 {
-	if ipv4, ipv6 := h.versionsOf(v); v.GetUnnumbered() != nil || !ipv4 && !ipv6 {
-		return 0
-	}
-	return v.GetVrf()
+// equivalent compares what VPP is told of the interface itself. Fields that only make derived
+// values are left out: a derived value that waits is not read back, and the interface is in order
+// all the same.
+func (h *handler) equivalent(key string, old, new *interfaces.Interface) bool {
+	return !h.recreate(key, old, new, Meta{}) && old.GetEnabled() == new.GetEnabled() &&
+		h.sameMAC(old, new) && h.sameMTU(old, new) && h.sameLink(old, new)
 }
 
 // sameMAC: none in the new value is any.

@@ -272,7 +272,6 @@ func (h *handler) lookAt(ctx context.Context, f *found) error {
 			f.value.Vrf = id
 		}
 	}
-	f.meta.VRF = f.value.GetVrf()
 	return nil
 }
 

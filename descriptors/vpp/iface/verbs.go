@@ -18,7 +18,7 @@ import (
 // without any. What fails half-way is taken back, so that nothing stays that has no name.
 func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface) (Meta, error) {
 	if meta, ok := h.standing(ctx, v.GetName()); ok {
-		meta.VRF, meta.TAPHost = v.GetVrf(), tapHost(v)
+		meta.TAPHost = tapHost(v)
 		return meta, h.configure(ctx, meta, v)
 	}
 	k := h.kindOf(v)
@@ -33,7 +33,7 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 		return Meta{}, err
 	}
 	h.owns(v.GetName(), index)
-	meta := Meta{Index: index, VRF: v.GetVrf(), TAPHost: tapHost(v)}
+	meta := Meta{Index: index, TAPHost: tapHost(v)}
 	settings := h.settings(meta, v)
 	h.doubtAutoconf(index)
 	err = h.remains.sweep(ctx, index, h.remains.of(index), "")
@@ -73,7 +73,7 @@ func (h *handler) introduce(ctx context.Context, meta Meta, v *interfaces.Interf
 		}
 	}
 	out := metaOf(details[0])
-	out.VRF, out.TAPHost = meta.VRF, meta.TAPHost
+	out.TAPHost = meta.TAPHost
 	return out, nil
 }
 
@@ -127,7 +127,6 @@ func (h *handler) update(ctx context.Context, _ string, old, new *interfaces.Int
 			return meta, err
 		}
 	}
-	meta.VRF = new.GetVrf()
 	return meta, h.configure(ctx, meta, new)
 }
 

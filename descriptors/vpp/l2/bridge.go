@@ -1,7 +1,6 @@
 package l2
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -93,23 +92,13 @@ func flagsOf(v *l2.BridgeDomain) flags {
 	return flags{v.GetFlood(), v.GetUnknownUnicastFlood(), v.GetForward(), v.GetLearn(), v.GetArpTermination(), v.GetMacAge()}
 }
 
+// equivalentBridge leaves out the members: they are derived values, and may wait.
 func equivalentBridge(_ string, old, new *l2.BridgeDomain) bool {
-	return flagsOf(old) == flagsOf(new) && slices.Equal(arpEntries(old), arpEntries(new)) && sameMembers(old, new)
+	return flagsOf(old) == flagsOf(new) && slices.Equal(arpEntries(old), arpEntries(new))
 }
 
 func recreateBridge(_ string, old, new *l2.BridgeDomain, _ BridgeMeta) bool {
 	return flagsOf(old) != flagsOf(new)
-}
-
-// sameMembers ignores the order, and who is said twice.
-func sameMembers(old, new *l2.BridgeDomain) bool {
-	same := func(a, b *l2.BridgeDomain_Interface) bool { return proto.Equal(a, b) }
-	sorted := func(v *l2.BridgeDomain) []*l2.BridgeDomain_Interface {
-		return slices.CompactFunc(slices.SortedFunc(slices.Values(v.GetInterfaces()), func(a, b *l2.BridgeDomain_Interface) int {
-			return cmp.Compare(a.GetName(), b.GetName())
-		}), same)
-	}
-	return slices.EqualFunc(sorted(old), sorted(new), same)
 }
 
 // An arpEntry is an answer that a bridge domain gives to ARP by itself.

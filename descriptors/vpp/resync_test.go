@@ -1,0 +1,107 @@
+package vpp_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// TestResyncInSync reads back values of every descriptor, with parts that wait, while they are in
+// sync: nothing is done, recorded or published.
+func TestResyncInSync(t *testing.T) { onEachVPP(t, resyncInSync) }
+
+func resyncInSync(t *testing.T, vpp *simulated.VPP) {
+	all := append(network(), waiting()...)
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	a.want(true, all...)
+	var base, part bool
+	for _, st := range a.sched.Statuses("") {
+		base = base || st.State == kvscheduler.ValueState_PENDING && st.Base == ""
+		part = part || st.State == kvscheduler.ValueState_PENDING && st.Base != ""
+	}
+	if !base || !part {
+		t.Fatalf("values wait: %v, parts wait: %v; want both", base, part)
+	}
+	a.resyncsInSync(vpp)
+}
+
+// waiting are values that stand while parts of them wait, and others that wait.
+func waiting() []string {
+	const ifs = "config/vpp/v2/interfaces/"
+	return []string{
+		ifs + "loop2", `{"name":"loop2","type":"SOFTWARE_LOOPBACK","enabled":true}`,
+		ifs + "tap1", `{"name":"tap1","type":"TAP","enabled":true,"tap":{"version":2,"host_if_name":"resync1"}}`,
+		ifs + "nowhere", `{"name":"nowhere","type":"SOFTWARE_LOOPBACK","vrf":77,"ip_addresses":["10.7.0.1/24"]}`,
+		ifs + "borrower", `{"name":"borrower","type":"SOFTWARE_LOOPBACK","unnumbered":{"interface_with_ip":"absent"}}`,
+		ifs + "borrows", `{"name":"borrows","type":"SOFTWARE_LOOPBACK","unnumbered":{"interface_with_ip":"loop1"}}`,
+		ifs + "sub1", `{"name":"sub1","type":"SUB_INTERFACE","enabled":true,"sub":{"parent_name":"loop2","sub_id":7}}`,
+		ifs + "subwaits", `{"name":"subwaits","type":"SUB_INTERFACE","sub":{"parent_name":"absent","sub_id":7}}`,
+		ifs + "bond1", `{"name":"bond1","type":"BOND_INTERFACE","bond":{"id":5,"mode":"ROUND_ROBIN","bonded_interfaces":[{"name":"absent"}]}}`,
+		ifs + "leased", `{"name":"leased","type":"SOFTWARE_LOOPBACK","enabled":true,"vrf":77,"set_dhcp_client":true}`,
+		ifs + "auto", `{"name":"auto","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":["fd01::1/64"],"ip6_nd":{"address_autoconfig":true}}`,
+		ifs + "rx", `{"name":"rx","type":"MEMIF","memif":{"id":9},"rx_modes":[{"default_mode":true,"mode":"INTERRUPT"},{"queue":7,"mode":"POLLING"}],"rx_placements":[{"queue":0,"worker":1}]}`,
+		"config/netalloc/v1/ip/network/net1/interface/alloc", `{"network_name":"net1","interface_name":"alloc","address":"10.8.0.1/24","gw":"10.8.0.254"}`,
+		ifs + "alloc", `{"name":"alloc","type":"SOFTWARE_LOOPBACK","ip_addresses":["alloc:net1","alloc:net2"]}`,
+		"config/vpp/l2/v2/bridge-domain/bd1", `{"name":"bd1","forward":true,"learn":true,"interfaces":[{"name":"loop2","bridged_virtual_interface":true},{"name":"absent"}],"arp_termination_table":[{"ip_address":"10.1.0.9","phys_address":"02:00:00:00:00:09"}]}`,
+		"config/vpp/l2/v2/fib/bd1/mac/02:00:00:00:00:0a", `{"bridge_domain":"bd1","phys_address":"02:00:00:00:00:0a","outgoing_interface":"loop2","static_config":true}`,
+		"config/vpp/l2/v2/fib/bd1/mac/02:00:00:00:00:0b", `{"bridge_domain":"bd1","phys_address":"02:00:00:00:00:0b","outgoing_interface":"absent"}`,
+		"config/vpp/l2/v2/xconnect/tap1", `{"receive_interface":"tap1","transmit_interface":"absent"}`,
+		"config/vpp/v2/span/loop1/to/tap1", `{"interface_from":"loop1","interface_to":"tap1","direction":"BOTH"}`,
+		"config/vpp/v2/vrf-table/id/9/protocol/IPV6", `{"id":9,"protocol":"IPV6"}`,
+		"config/vpp/v2/route/vrf/5/dst/10.3.0.0/16/gw/10.1.0.3", `{"vrf_id":5,"dst_network":"10.3.0.0/16","next_hop_addr":"10.1.0.3"}`,
+		"config/vpp/v2/route/if/absent/vrf/0/dst/10.4.0.0/16/gw/10.1.0.4", `{"dst_network":"10.4.0.0/16","next_hop_addr":"10.1.0.4","outgoing_interface":"absent"}`,
+		"config/vpp/v2/ipscanneigh-global", `{"mode":"BOTH","scan_interval":1}`,
+	}
+}
+
+// resyncsInSync fails if a resync does, records or publishes anything.
+func (a *agent) resyncsInSync(vpp *simulated.VPP) {
+	a.Helper()
+	// The first one also finds what VPP tells by itself, such as link states.
+	if _, err := a.sched.Commit(a.Context(), scheduler.Txn{Refresh: true}); err != nil {
+		a.Fatal(err)
+	}
+	w := a.sched.Watch("")
+	defer w.Close()
+	vpp.Counts()
+	record, err := a.sched.Commit(a.Context(), scheduler.Txn{Refresh: true})
+	if err != nil {
+		a.Fatal(err)
+	}
+	for _, op := range record.Executed {
+		a.Errorf("resync: %s %s %v %s -> %s", op.Verb, op.Key, op.Flags(), op.OldState, op.NewState)
+	}
+	if len(record.Unrefreshed) > 0 {
+		a.Errorf("not read back: %v", record.Unrefreshed)
+	}
+	ctx, cancel := context.WithTimeout(a.Context(), 20*time.Millisecond)
+	defer cancel()
+	if news, err := w.Next(ctx); err == nil {
+		for _, st := range news {
+			a.Errorf("resync: published %s %s", st.Key, st.State)
+		}
+	}
+	expectOnlyReads(a.T, vpp)
+}
+
+// TestResyncCoversEveryDescriptor keeps the values of TestResyncInSync complete.
+func TestResyncCoversEveryDescriptor(t *testing.T) {
+	_, socket := startSim(t)
+	a := startAgent(t, socket)
+	awaitReady(t, a)
+	a.want(true, append(network(), waiting()...)...)
+	has := map[string]bool{}
+	for _, st := range a.sched.Statuses("") {
+		has[st.Descriptor] = true
+	}
+	for _, d := range a.sched.Descriptors() {
+		if !has[d.Name] && d.Name != "vpp-dhcp-lease" { // that needs a server
+			t.Errorf("there is no value of %s", d.Name)
+		}
+	}
+}
