@@ -105,6 +105,8 @@ type Found[V proto.Message, M any] struct {
 }
 
 // A Dependency is what must stand before a value can: the value under Key, or
-// any with one of Prefixes whose key Match accepts (nil: all). Label is for
+// any with one of Prefixes whose key Match accepts (nil: all). Without Prefixes Match is
+// asked about every key that there is, and about each that comes. A value is INVALID
+// if a dependency of it has none of Key, Prefixes and Match, or Key and one of the others. Label is for
 // people, who see it while the dependency is not met: "outgoing-interface-is-up".
 type Dependency = graph.Dep

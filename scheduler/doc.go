@@ -100,6 +100,9 @@
 //     and puts it up again.
 //   - A dependency on any of many keys holds as long as one of them stands. It
 //     moves from one to another without an operation.
+//   - A value that had to go and whose Delete failed meets no dependency, until it is
+//     clear that it stays. So its dependents do not come only to go again.
+//   - A plan changes nothing, whenever it is made.
 //   - There is at most one verb of a key at a time. Operations that do not depend
 //     on each other begin in the order of the intent, and run concurrently, up to
 //     a limit for each southbound.
@@ -113,10 +116,11 @@
 //
 // # Ownership
 //
-// Register and Group come before Run, which starts what goroutines there are, and
+// Register and Group come before Run, which can be called once. It starts what goroutines there are, and
 // waits for them: its own owns the graph and calls Retrieve, while no verb runs;
 // those of each southbound call verbs, and last while there is work; one writes
-// to Options.Out, which no transaction waits for. When the context of Run ends so
+// to Options.Out, which no transaction waits for but one whose plan is to be written
+// first: see Options.Simulate. When the context of Run ends so
 // do those of the verbs in flight; Run waits for them, and returns. Look calls
 // Retrieve too, on the goroutine of its caller, whatever else runs.
 //
@@ -129,6 +133,10 @@
 //	read snapshots       Status, Statuses, Explain, History, Stats, Index; no transaction waits for them
 //	read the system      Look; no transaction waits for it
 //	wait for changes     Watch, Index.Watch; a slow reader gets the newest of each key, and misses none
+//
+// A call that cannot be right is refused with an error that names the mistake: a Value of
+// another Scheduler, a Change whose key is not its Value's, Register after Run, an unknown
+// name. Those errors are listed with [ErrRunning]. Nothing of such a call is done.
 //
 // No queue can be full: what waits to be read, of observations, of changes or of
 // what was asked for, is bounded by the number of keys and not by how often they

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -28,6 +29,8 @@ type descriptor struct {
 	aroundAll  func(values []KeyValue, verbs func() []error) bool             // of createAll; nil: it is called as it is
 
 	accepts      func(proto.Message) error
+	isMeta       func(any) bool // says whether it is metadata of the descriptor's type
+	learns       bool           // there is metadata
 	keyOf        func(proto.Message) (string, error)
 	normalize    func(key string, v proto.Message) (proto.Message, []string) // nil: values mean what they say
 	validate     func(key string, v proto.Message) error
@@ -130,6 +133,11 @@ func erase[V proto.Message, M any](d Descriptor[V, M]) *descriptor {
 			}
 			return nil
 		},
+		isMeta: func(m any) bool {
+			_, is := m.(M)
+			return is
+		},
+		learns:       reflect.TypeFor[M]() != reflect.TypeFor[struct{}](),
 		keyOf:        func(proto.Message) (string, error) { return "", errors.New("no key given") },
 		validate:     func(string, proto.Message) error { return nil },
 		equivalent:   func(_ string, old, new proto.Message) bool { return proto.Equal(old, new) },

@@ -339,7 +339,10 @@ func ExampleIndex() {
 // none of its verbs is called.
 func ExampleGroup() {
 	s := scheduler.New(scheduler.Options{})
-	server := s.Group("storage") // before the descriptors whose Southbound it is
+	server, err := s.Group("storage") // before the descriptors whose Southbound it is
+	if err != nil {
+		panic(err)
+	}
 	if _, err := scheduler.Register(s, volumes()); err != nil {
 		panic(err)
 	}

@@ -97,6 +97,8 @@ func (x *explainer) unmet(d Dependency) Explanation {
 		e := x.explain(key)
 		e.Text = d.Label + ": " + e.Text
 		return e
+	case len(d.Prefixes) == 0 && d.Match != nil:
+		return Explanation{Text: d.Label + ": needs any value with a key that it accepts, and there is none"}
 	case len(d.Prefixes) == 0:
 		return Explanation{Text: d.Label}
 	}

@@ -263,6 +263,14 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// group makes the southbound of that name one that is reached by a connection.
+func group(t *testing.T, s *scheduler.Scheduler, name string) *scheduler.Group {
+	t.Helper()
+	g, err := s.Group(name)
+	must(t, err)
+	return g
+}
+
 func short(key string) string {
 	key = strings.TrimPrefix(key, "config/linux/interfaces/v2/interface/")
 	return strings.TrimPrefix(key, "config/linux/l3/v2/")

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -28,30 +29,54 @@ type Group struct {
 // ErrNotConnected is the first reason why a group is lost.
 var ErrNotConnected = errors.New("not connected yet")
 
-// Group makes the southbound of that name one that is reached by a connection.
-// It must be called before the descriptors of that southbound are registered.
-func (s *Scheduler) Group(name string) *Group {
+// Group makes the southbound of that name one that is reached by a connection. It
+// must be called before the descriptors of that southbound are registered and before Run:
+// see ErrRegistered and ErrRunning. A second call returns the same Group.
+func (s *Scheduler) Group(name string) (*Group, error) {
 	g := s.groups[name]
-	if g == nil {
-		g = &Group{s: s, name: name}
-		s.groups[name] = g
-		s.graph.Shut(&g.gate, g.reason(ErrNotConnected))
+	switch {
+	case g != nil:
+		return g, nil
+	case name == "":
+		return nil, errors.New("group: the name of a southbound is required")
+	case s.begun.Load():
+		return nil, fmt.Errorf("group %q: %w: Group comes before it", name, ErrRunning)
+	case s.bounds[name] != nil:
+		return nil, fmt.Errorf("group %q: %w", name, ErrRegistered)
 	}
-	return g
+	g = &Group{s: s, name: name}
+	s.groups[name] = g
+	s.graph.Shut(&g.gate, g.reason(ErrNotConnected))
+	return g, nil
 }
 
 // Around has every verb of the group called by way of f: f calls verb and returns its
 // error, or refuses with one of its own. The value is the one that is to stand or, of
-// Delete, to go. It must be called before the descriptors are registered.
-func (g *Group) Around(f func(key string, value proto.Message, verb func() error) error) {
+// Delete, to go. It must be called before the descriptors are registered: see ErrRegistered.
+func (g *Group) Around(f func(key string, value proto.Message, verb func() error) error) error {
+	if err := g.unregistered(); err != nil {
+		return err
+	}
 	g.around = f
+	return nil
+}
+
+func (g *Group) unregistered() error {
+	if g.s.bounds[g.name] != nil {
+		return fmt.Errorf("group %q: %w", g.name, ErrRegistered)
+	}
+	return nil
 }
 
 // AroundAll has every CreateAll of the group called by way of f: f calls verbs, which
 // returns the error of each value, in their order; or it returns false, and they are created one
 // by one. It must be called before the descriptors are registered, with Around.
-func (g *Group) AroundAll(f func(values []KeyValue, verbs func() []error) bool) {
+func (g *Group) AroundAll(f func(values []KeyValue, verbs func() []error) bool) error {
+	if err := g.unregistered(); err != nil {
+		return err
+	}
 	g.aroundAll = f
+	return nil
 }
 
 func (g *Group) reason(err error) string { return g.name + ": " + err.Error() }

@@ -101,7 +101,7 @@ func newFakeNet() *fakeNet {
 // begin starts a scheduler that is connected and knows all intent.
 func (l *life) begin() {
 	l.sched = scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Memory: l.memory})
-	l.group = l.sched.Group("net")
+	l.group = group(l.t, l.sched, "net")
 	l.net.descriptors(l.t, l.sched)
 	l.stop = begin(l.t, l.sched)
 	l.group.Ready()
@@ -153,7 +153,7 @@ func (l *life) step(s step) {
 			l.sched.Observe(scheduler.Observed{Key: key(s.name)})
 		}
 	case "refresh":
-		l.sched.Refresh()
+		must(l.t, l.sched.Refresh())
 	case "lost":
 		l.alone = false
 		l.group.Lost(errors.New("lost"))
@@ -221,8 +221,7 @@ func (l *life) settle() {
 	}
 	clear(l.bad)
 	l.commit("commit")
-	l.sched.Refresh()
-	l.sched.Retry()
+	must(l.t, errors.Join(l.sched.Refresh(), l.sched.Retry()))
 	<-time.After(10 * time.Minute)
 	synctest.Wait()
 }

@@ -2,12 +2,13 @@ package scheduler
 
 import (
 	"context"
+	"fmt"
+	"reflect"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
-	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
 // Observed is what the southbound did by itself: under Key stands Value now, or
@@ -15,23 +16,42 @@ import (
 type Observed struct {
 	Key   string
 	Value proto.Message
+	// Meta is the metadata, of the descriptor's type M. Nil: what is known stays; if nothing
+	// stood before and the descriptor has Retrieve, it is asked instead of Value.
+	Meta any
 }
 
 // Observe tells the scheduler what changed by itself in the southbound. For a
 // key of a descriptor with verbs, a nil Value says that what was made is gone:
 // it will be made again, with all that stands on it. What is told at once is seen
-// at once. It never blocks; of a key that changes often the newest counts.
+// at once. It never blocks; of a key that changes often the newest counts. An observation
+// with a key that no descriptor has, or with a Value or Meta of another type than the
+// descriptor's, is logged as an error and not followed.
 func (s *Scheduler) Observe(seen ...Observed) {
 	s.seen.putAll(func(o Observed) string { return o.Key }, seen...)
 }
 
 // Refresh has the scheduler soon read again what the descriptors with these
-// names retrieve (none: all). It never blocks.
-func (s *Scheduler) Refresh(descriptors ...string) { s.inbox.refresh.add(s.inbox, descriptors) }
+// names retrieve (none: all). It never blocks. The error is ErrUnknownDescriptor if
+// one of the names is; then nothing is read.
+func (s *Scheduler) Refresh(descriptors ...string) error {
+	if err := s.registry.know(descriptors); err != nil {
+		return fmt.Errorf("refresh: %w", err)
+	}
+	s.inbox.refresh.add(s.inbox, descriptors)
+	return nil
+}
 
 // Retry has the scheduler try failed values of these descriptors (none: all)
-// again now, without waiting for their back-off. It never blocks.
-func (s *Scheduler) Retry(descriptors ...string) { s.inbox.retry.add(s.inbox, descriptors) }
+// again now, without waiting for their back-off. It never blocks. The error is
+// ErrUnknownDescriptor if one of the names is; then nothing is tried.
+func (s *Scheduler) Retry(descriptors ...string) error {
+	if err := s.registry.know(descriptors); err != nil {
+		return fmt.Errorf("retry: %w", err)
+	}
+	s.inbox.retry.add(s.inbox, descriptors)
+	return nil
+}
 
 // inbox holds what others asked for and Run has not yet taken.
 type inbox struct {
@@ -110,16 +130,11 @@ func (s *Scheduler) notified(ctx context.Context, in notes) {
 // news are those observations that say something else than is known.
 func (s *Scheduler) news(seen []Observed) (out []Observed) {
 	for _, o := range seen {
-		key := o.Key
-		var have *graph.Value
-		if n := s.graph.Node(key); n != nil {
-			have = n.Have()
-		}
-		if o.Value == nil && have == nil || o.Value != nil && have != nil && proto.Equal(o.Value, message(have)) {
+		if s.isKnown(o) {
 			continue
 		}
-		if s.registry.of(key) == nil {
-			s.log.Warn("observed a key that no descriptor has", "key", key)
+		if err := s.acceptable(o); err != nil {
+			s.log.Error("observation cannot be followed", "key", o.Key, "err", err)
 			continue
 		}
 		out = append(out, o)
@@ -127,11 +142,34 @@ func (s *Scheduler) news(seen []Observed) (out []Observed) {
 	return out
 }
 
+func (s *Scheduler) isKnown(o Observed) bool {
+	n := s.graph.Node(o.Key)
+	if n == nil || n.Have() == nil {
+		return o.Value == nil
+	}
+	return o.Value != nil && proto.Equal(o.Value, message(n.Have())) && (o.Meta == nil || reflect.DeepEqual(o.Meta, n.Meta()))
+}
+
+// acceptable says what is wrong with an observation as such.
+func (s *Scheduler) acceptable(o Observed) error {
+	d := s.registry.of(o.Key)
+	switch {
+	case d == nil:
+		return ErrUnimplemented
+	case o.Value == nil:
+		return nil
+	case o.Meta != nil && !d.isMeta(o.Meta):
+		return fmt.Errorf("metadata is a %T, which is not that of descriptor %q", o.Meta, d.name)
+	}
+	return d.accepts(o.Value)
+}
+
 func (s *Scheduler) observed(ctx context.Context, seen []Observed) {
 	if len(seen) == 0 {
 		return
 	}
 	r := s.begin(Notification)
+	var unclear []*descriptor // to be asked what stands
 	for _, o := range seen {
 		if o.Value == nil {
 			r.rec.Values = append(r.rec.Values, Change{Key: o.Key})
@@ -139,12 +177,36 @@ func (s *Scheduler) observed(ctx context.Context, seen []Observed) {
 			continue
 		}
 		d := s.registry.of(o.Key)
+		meta, known := s.metaOf(d, o)
+		if !known && d.retrieve != nil {
+			unclear = append(unclear, d)
+			continue
+		}
+		if !known {
+			s.log.Warn("observed a value without its metadata: other verbs are given none", "key", o.Key)
+		}
 		v := s.prepare(d, o.Key, o.Value)
-		r.rec.Values = append(r.rec.Values, Change{Key: o.Key, Value: &Value{v}})
-		s.graph.Found(v, nil, d.passive())
+		r.rec.Values = append(r.rec.Values, Change{Key: o.Key, Value: &Value{v, s}})
+		s.graph.Found(v, meta, d.passive())
 	}
 	s.notice(r)
+	if len(unclear) > 0 {
+		s.refresh(ctx, r, s.everything(unclear), nil)
+	}
 	s.finish(ctx, r)
+}
+
+// metaOf is the metadata of an observed value: what it carries, else what is known;
+// false: verbs of it need metadata, and it is not known.
+func (s *Scheduler) metaOf(d *descriptor, o Observed) (meta any, known bool) {
+	n := s.graph.Node(o.Key)
+	switch {
+	case o.Meta != nil:
+		return o.Meta, true
+	case n != nil && n.Have() != nil:
+		return n.Meta(), true
+	}
+	return nil, d.passive() || !d.learns
 }
 
 // notice shows what was found to have changed by itself, before anything is

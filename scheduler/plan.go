@@ -12,6 +12,9 @@ import (
 // would execute now, provided that each succeeds. Nothing is changed and no verb
 // is called; txn.Refresh is not followed.
 func (s *Scheduler) Plan(ctx context.Context, txn Txn) (*Record, error) {
+	if err := s.check(txn); err != nil {
+		return nil, err
+	}
 	rec := &Record{Type: Northbound, Start: time.Now(), Simulated: true}
 	rec.describe(txn)
 	err := s.ask(ctx, func(context.Context) {

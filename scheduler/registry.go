@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,9 +12,6 @@ type registry struct {
 	order    []*descriptor // as they are to retrieve; set by Run
 	byPrefix map[string][]*descriptor
 }
-
-// ErrTaken is what Register returns for a name or keys that another descriptor has.
-var ErrTaken = errors.New("another descriptor has this name or these keys")
 
 func (r *registry) add(d *descriptor) error {
 	for _, o := range r.all {
@@ -86,10 +82,12 @@ func (r *registry) sort() error {
 		}
 		entered[d.name] = true
 		for _, name := range d.after {
-			if before := byName[name]; before != nil {
-				if err := visit(before, path); err != nil {
-					return err
-				}
+			before := byName[name]
+			if before == nil {
+				return fmt.Errorf("descriptor %q: RetrieveAfter: %q: %w", d.name, name, ErrUnknownDescriptor)
+			}
+			if err := visit(before, path); err != nil {
+				return err
 			}
 		}
 		out = append(out, d)
@@ -101,6 +99,16 @@ func (r *registry) sort() error {
 		}
 	}
 	r.order = out
+	return nil
+}
+
+// know says whether there is a descriptor of each of these names.
+func (r *registry) know(names []string) error {
+	for _, name := range names {
+		if !slices.ContainsFunc(r.all, func(d *descriptor) bool { return d.name == name }) {
+			return fmt.Errorf("%q: %w", name, ErrUnknownDescriptor)
+		}
+	}
 	return nil
 }
 

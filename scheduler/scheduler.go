@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -59,6 +60,7 @@ type Scheduler struct {
 	inbox    *inbox
 	watchers watchers
 	groups   map[string]*Group
+	begun    atomic.Bool // Run was called
 	printer  *printer
 	asked    chan func(context.Context)
 	stopped  chan struct{}
@@ -114,6 +116,9 @@ func positive[N int | time.Duration](n, otherwise N) N {
 }
 
 func (s *Scheduler) add(d *descriptor, name string) error {
+	if s.begun.Load() {
+		return fmt.Errorf("%w: Register comes before it", ErrRunning)
+	}
 	if err := s.registry.add(d); err != nil {
 		return err
 	}
@@ -140,10 +145,14 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 var ErrStopped = errors.New("the scheduler has stopped")
 
 // Commit has txn processed and waits for the end of it. The error is a
-// *TxnError if verbs failed; the record says all. When ctx ends, Commit stops
+// *TxnError if verbs failed; the record says all. Without a record txn was not
+// processed, or it is not known whether it was. When ctx ends, Commit stops
 // waiting and the reading back ends, but the rest of a transaction that has
 // begun goes on.
 func (s *Scheduler) Commit(ctx context.Context, txn Txn) (*Record, error) {
+	if err := s.check(txn); err != nil {
+		return nil, err
+	}
 	var rec *Record
 	if err := s.ask(ctx, func(run context.Context) { rec = s.commit(run, ctx.Done(), txn) }); err != nil {
 		return nil, err
@@ -154,6 +163,9 @@ func (s *Scheduler) Commit(ctx context.Context, txn Txn) (*Record, error) {
 // Submit has txn processed and waits only until it begins. The history and the
 // status of its values say what became of it.
 func (s *Scheduler) Submit(ctx context.Context, txn Txn) error {
+	if err := s.check(txn); err != nil {
+		return err
+	}
 	select {
 	case s.asked <- func(ctx context.Context) { s.commit(ctx, nil, txn) }:
 		return nil
@@ -183,9 +195,15 @@ func (s *Scheduler) ask(ctx context.Context, do func(context.Context)) error {
 }
 
 // Run processes transactions, notifications and retries until ctx ends. What
-// verbs have begun then is waited for.
+// verbs have begun then is waited for. It can be called once: see ErrRunning. It fails
+// at once with ErrUnknownDescriptor if a descriptor is to be retrieved after one that is
+// not registered.
 func (s *Scheduler) Run(ctx context.Context) error {
+	if s.begun.Swap(true) {
+		return fmt.Errorf("%w: a Scheduler runs once", ErrRunning)
+	}
 	if err := s.registry.sort(); err != nil {
+		close(s.stopped)
 		return err
 	}
 	var g errgroup.Group

@@ -57,9 +57,13 @@ func (s *story) line(f []string) {
 	case "see":
 		s.sched.Observe(scheduler.Observed{Key: key(f[1]), Value: s.net.stands[key(f[1])]})
 	case "refresh":
-		s.sched.Refresh(f[1:]...)
+		if err := s.sched.Refresh(f[1:]...); err != nil {
+			s.print("error: " + err.Error())
+		}
 	case "retry":
-		s.sched.Retry(f[1:]...)
+		if err := s.sched.Retry(f[1:]...); err != nil {
+			s.print("error: " + err.Error())
+		}
 	case "again":
 		if _, err := s.sched.TryAgain(s.t.Context(), key(f[1]), scheduler.Retry{Never: true}); err != nil {
 			s.print("error: " + err.Error())
@@ -204,7 +208,7 @@ func tell(t *testing.T, text string) string {
 	s := &story{t: t, net: net}
 	s.sched = scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Concurrency: 1})
 	if strings.HasPrefix(text, "# connected\n") {
-		s.group = s.sched.Group("net")
+		s.group = group(t, s.sched, "net")
 	}
 	s.watch = s.sched.Watch("config/")
 	defer s.watch.Close()

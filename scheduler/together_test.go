@@ -129,9 +129,9 @@ func TestAroundVerbsThatAreCalledTogether(t *testing.T) {
 				defer mu.Unlock()
 				seen += n
 			}
-			g := s.Group("kernel")
-			g.Around(func(_ string, _ scheduler.Message, verb func() error) error { see(1); return verb() })
-			g.AroundAll(func(values []scheduler.KeyValue, verbs func() []error) bool {
+			g := group(t, s, "kernel")
+			must(t, g.Around(func(_ string, _ scheduler.Message, verb func() error) error { see(1); return verb() }))
+			must(t, g.AroundAll(func(values []scheduler.KeyValue, verbs func() []error) bool {
 				if allowed {
 					see(len(values))
 					if errs := verbs(); len(errs) != len(values) || errors.Join(errs...) != nil {
@@ -139,7 +139,7 @@ func TestAroundVerbsThatAreCalledTogether(t *testing.T) {
 					}
 				}
 				return allowed
-			})
+			}))
 			south.register(t, s)
 			defer begin(t, s)()
 			g.Ready()

@@ -31,6 +31,8 @@ type Txn struct {
 }
 
 // A Change is what a transaction says of one key. Want, Unwant and Reject make one.
+// A transaction with a Change that has an empty or another Scheduler's Value, or another
+// Key than its Value, is refused as a whole: see ErrNoValue, ErrOtherScheduler, ErrWrongKey.
 type Change struct {
 	Key   string
 	Value *Value // what should stand; nil: nothing

@@ -14,10 +14,19 @@ import (
 
 // A Value is a message under a key, validated, with its dependencies and
 // derived values worked out. It is immutable. Only [Scheduler.Value] makes one.
-type Value struct{ v *graph.Value }
+// The zero Value has no key, and no transaction takes it.
+type Value struct {
+	v  *graph.Value
+	by *Scheduler
+}
 
 // Key is the value's key.
-func (v Value) Key() string { return v.v.Key }
+func (v Value) Key() string {
+	if v.v == nil {
+		return ""
+	}
+	return v.v.Key
+}
 
 // Message is the value as it was declared, before Normalize. Nobody changes it.
 func (v Value) Message() proto.Message { return declared(v.v) }
@@ -52,7 +61,7 @@ func (s *Scheduler) Value(key string, message proto.Message) (Value, error) {
 		return Value{}, ErrUnimplemented
 	}
 	v := s.prepare(d, key, message)
-	return Value{v}, v.Err
+	return Value{v, s}, v.Err
 }
 
 // Decode prepares what a store holds under key, as Value does: see [models.Decode]. Where
@@ -152,8 +161,26 @@ func (s *Scheduler) prepare(d *descriptor, key string, m proto.Message) (v *grap
 		v.Claims = d.claims(key, m)
 	}
 	v.Deps = d.dependencies(key, m)
+	if err := ambiguous(v.Deps); err != nil && v.Err == nil {
+		v.Err = &invalidError{err}
+	}
 	for _, kv := range d.derived(key, m) {
 		v.Derived = append(v.Derived, s.prepare(s.registry.of(kv.Key), kv.Key, kv.Value))
 	}
 	return v
+}
+
+// ambiguous says which of the dependencies do not say what meets them.
+func ambiguous(deps []Dependency) error {
+	var errs []error
+	for _, d := range deps {
+		any := len(d.Prefixes) > 0 || d.Match != nil
+		switch {
+		case d.Key == "" && !any:
+			errs = append(errs, fmt.Errorf("dependency %q has none of Key, Prefixes and Match", d.Label))
+		case d.Key != "" && any:
+			errs = append(errs, fmt.Errorf("dependency %q has Key %q and also Prefixes or Match", d.Label, d.Key))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -79,7 +79,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	p.watch = standing.New(standing.Options{
 		Spaces: p.spaces, Log: o.Log, Own: hosts, Installation: o.Installation,
 		Lost:    p.lost,
-		Changed: func() { s.Refresh(iface.Name) },
+		Changed: func() { _ = s.Refresh(iface.Name) },
 		Missed:  p.refresh,
 	})
 	if o.Interfaces.Disabled {
@@ -182,7 +182,7 @@ func (p *Plugin) namespaces(c netns.Change) {
 		p.watch.NamespacesGone(c.Gone)
 	}
 	if len(c.Appeared) > 0 {
-		p.sched.Retry(p.names...)
+		_ = p.sched.Retry(p.names...) // they are registered
 	}
 }
 
@@ -212,4 +212,4 @@ func (p *Plugin) declared(keys []string) (out []string) {
 	return out
 }
 
-func (p *Plugin) refresh() { p.sched.Refresh(p.names...) }
+func (p *Plugin) refresh() { _ = p.sched.Refresh(p.names...) }

@@ -17,6 +17,7 @@ package vpp
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -81,9 +82,14 @@ type Plugin struct {
 // Register adds the descriptors to s. It is to be called before s runs.
 func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
-	group, guard := s.Group(Southbound), newGuard(o.Memory, o.Log)
-	group.Around(guard.do)
-	group.AroundAll(guard.doAll)
+	guard := newGuard(o.Memory, o.Log)
+	group, err := s.Group(Southbound)
+	if err != nil {
+		return nil, fmt.Errorf("vpp: %w", err)
+	}
+	if err := errors.Join(group.Around(guard.do), group.AroundAll(guard.doAll)); err != nil {
+		return nil, fmt.Errorf("vpp: %w", err)
+	}
 	p := &Plugin{
 		sched: s, log: o.Log,
 		statsSocket: cmp.Or(o.Connection.StatsSocket, "/run/vpp/stats.sock"),
@@ -104,7 +110,6 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	owner := ownership.New(ownership.Options{Label: o.Label, Installation: o.Installation, Lives: o.Lives})
 	p.api = ownership.Over(p.manager, owner)
 	var linkChanged func(name string) // there before anything runs
-	var err error
 	p.links, p.events, err = iface.Register(s, iface.Options{
 		API: p.api, Tags: owner, Host: hostOf(o.Label), Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, RaiseLink: o.RaiseLink, HasLink: o.HasLink,
 		LinkChanged: func(name string) { linkChanged(name); p.linkChanged() }, Allocations: o.Allocations,

@@ -30,7 +30,11 @@ func newLab(out io.Writer, dials, log bool) (*lab, error) {
 	}
 	l := &lab{memory: m, sched: scheduler.New(opts)}
 	if dials {
-		l.line = l.sched.Group(southbound)
+		line, err := l.sched.Group(southbound)
+		if err != nil {
+			return nil, err
+		}
+		l.line = line
 	}
 	for _, register := range []func(*scheduler.Scheduler, *memory) error{
 		registerInterfaces, registerBridgeDomains, registerFIB, registerRoutes,

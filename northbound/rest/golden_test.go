@@ -34,7 +34,9 @@ func (w *world) life() {
 		&interfaces.Interface{Name: "if2", Type: dummy}, &interfaces.Interface{Name: "if3", Type: dummy, Mtu: 10000}) == nil {
 		w.t.Fatal("nothing failed")
 	}
-	w.sched.Retry()
+	if err := w.sched.Retry(); err != nil {
+		w.t.Fatal(err)
+	}
 	synctest.Wait()
 	w.sched.Observe(scheduler.Observed{Key: "linux/interface/host-name/eth0", Value: &emptypb.Empty{}})
 	<-time.After(time.Hour)

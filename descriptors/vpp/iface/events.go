@@ -51,8 +51,8 @@ type event struct{ there, up, deleted bool }
 func newEvents(h *handler, links directory, s *scheduler.Scheduler) *Events {
 	return &Events{
 		api: h.API, links: links, orphans: &h.orphans, leases: h.leases, observe: s.Observe, changed: h.LinkChanged, hasLeft: h.hasLeft,
-		again: func() { s.Refresh(beside(s, h.Southbound)...) }, newcome: func(ctx context.Context, index uint32) error { return h.remains.Sweep(ctx, h.API, index) }, log: h.Log,
-		awaited: h.isAwaited, enable: func() { s.Refresh(Name) },
+		again: func() { _ = s.Refresh(beside(s, h.Southbound)...) }, newcome: func(ctx context.Context, index uint32) error { return h.remains.Sweep(ctx, h.API, index) }, log: h.Log,
+		awaited: h.isAwaited, enable: func() { _ = s.Refresh(Name) },
 		news: map[uint32]event{}, names: map[uint32]string{}, indexes: map[string]uint32{}, doubted: map[string]uint32{},
 		parents: map[uint32]uint32{}, subs: map[uint32]map[uint32]bool{}, ready: make(chan struct{}, 1),
 	}

@@ -52,7 +52,10 @@ func newRig(t *testing.T) *rig {
 func startRig(t *testing.T, vpp *simulated.VPP, again time.Duration) *rig {
 	t.Helper()
 	r := &rig{T: t, vpp: vpp, sched: scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})}
-	group := r.sched.Group("vpp")
+	group, err := r.sched.Group("vpp")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var events *Events
 	manager := conn.NewManager(conn.Options{
 		Socket: r.vpp.Socket, MinBackoff: again, MaxBackoff: max(again, time.Second), ProbeInterval: time.Minute,
@@ -60,7 +63,7 @@ func startRig(t *testing.T, vpp *simulated.VPP, again time.Duration) *rig {
 		Events: map[api.Message]func([]byte){&vppif.SwInterfaceEvent{}: func(m []byte) { events.Take(m) }},
 		Begin:  func(ctx context.Context, c *conn.Conn) error { return events.Subscribe(ctx, c) },
 	})
-	_, events, err := Register(r.sched, Options{API: manager, Southbound: "vpp"})
+	_, events, err = Register(r.sched, Options{API: manager, Southbound: "vpp"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func Register(s *scheduler.Scheduler, o Options) (linkChanged func(name string),
 	h := handler{o, &lastAges{}, &dynamics{on: map[string]bool{}}, &changes{}}
 	linkChanged = func(name string) {
 		if h.dynamic.has(name) {
-			s.Refresh(ARPName)
+			_ = s.Refresh(ARPName) // it is registered
 		}
 	}
 	return linkChanged, errors.Join(

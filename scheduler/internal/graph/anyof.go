@@ -22,7 +22,7 @@ type spot struct {
 
 // witness finds a node that meets an any-of dependency.
 func (g *Graph) witness(d *Dep) *Node {
-	for _, prefix := range d.Prefixes {
+	for _, prefix := range d.beginnings() {
 		for n := range g.under(prefix) {
 			if d.Match == nil || d.Match(n.key) {
 				return n
@@ -47,12 +47,20 @@ func (g *Graph) under(prefix string) iter.Seq[*Node] {
 	}
 }
 
+// beginnings are the prefixes of the keys that d is matched with.
+func (d *Dep) beginnings() []string {
+	if len(d.Prefixes) == 0 && d.Match != nil {
+		return []string{""}
+	}
+	return d.Prefixes
+}
+
 // MetBy says whether key is one that meets d.
 func (d *Dep) MetBy(key string) bool {
 	if d.Key != "" {
 		return key == d.Key
 	}
-	for _, prefix := range d.Prefixes {
+	for _, prefix := range d.beginnings() {
 		if strings.HasPrefix(key, prefix) {
 			return d.Match == nil || d.Match(key)
 		}
@@ -114,8 +122,9 @@ func (g *Graph) listen(e *edge) {
 	if !e.anyOf() || e.spots != nil {
 		return
 	}
-	spots := make([]spot, len(e.dep.Prefixes))
-	for i, prefix := range e.dep.Prefixes {
+	prefixes := e.dep.beginnings()
+	spots := make([]spot, len(prefixes))
+	for i, prefix := range prefixes {
 		b := g.bucket(prefix[:strings.LastIndexByte(prefix, '/')+1])
 		spots[i] = spot{e: e, b: b, pos: len(b.list)}
 		b.list = append(b.list, &spots[i])

@@ -66,7 +66,8 @@ type Declared struct {
 }
 
 // A Dep must be met before a value can stand: by Key, or by any key with one
-// of Prefixes that Match accepts (nil: all).
+// of Prefixes (none: whatever it begins with) that Match accepts (nil: all). One with
+// nothing but a Label is never met.
 type Dep struct {
 	Label    string
 	Key      string

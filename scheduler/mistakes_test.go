@@ -1,0 +1,154 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// TestWrongChangesAreRefused: a transaction with a change that cannot be right is refused by
+// whatever takes it, with an error that names the mistake, and the scheduler goes on.
+func TestWrongChangesAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, other := scheduler.New(scheduler.Options{}), scheduler.New(scheduler.Options{})
+		plain(t, s, func(string) error { return nil })
+		plain(t, other, func(string) error { return nil })
+		defer begin(t, s)()
+		good, foreign := interfacesNamed(t, s, 2), interfacesNamed(t, other, 1)[0]
+		mislabelled := good[0]
+		mislabelled.Key = good[1].Key
+		refused := scheduler.Reject(key("if1"), errInvalid, foreign.Value)
+		for name, c := range map[string]struct {
+			change scheduler.Change
+			want   error
+		}{
+			"value of another scheduler": {foreign, scheduler.ErrOtherScheduler},
+			"and what was valid before":  {refused, scheduler.ErrOtherScheduler},
+			"zero value":                 {scheduler.Want(scheduler.Value{}), scheduler.ErrNoValue},
+			"no key":                     {scheduler.Unwant(""), scheduler.ErrWrongKey},
+			"key of another value":       {mislabelled, scheduler.ErrWrongKey},
+		} {
+			txn := scheduler.Txn{Changes: []scheduler.Change{good[1], c.change}}
+			_, committed := s.Commit(t.Context(), txn)
+			_, planned := s.Plan(t.Context(), txn)
+			for how, err := range map[string]error{"Commit": committed, "Plan": planned, "Submit": s.Submit(t.Context(), txn)} {
+				if !errors.Is(err, c.want) || !strings.Contains(err.Error(), "change 2") {
+					t.Errorf("%s of %s returns %v, want %v of change 2", how, name, err, c.want)
+				}
+			}
+		}
+		if n := len(s.Statuses("")); n != 0 {
+			t.Errorf("%d values stand after what was refused", n)
+		}
+		mustCommit(t, s, scheduler.Txn{Changes: good})
+	})
+}
+
+// TestWrongOrderIsRefused: what must come before something else is an error after it.
+func TestWrongOrderIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := scheduler.New(scheduler.Options{})
+		g := group(t, s, "net")
+		register := func(name, southbound string) error {
+			_, err := scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, struct{}]{Name: name, Prefix: name + "/", Southbound: southbound})
+			return err
+		}
+		must(t, register("a", "net"))
+		must(t, register("b", "disk"))
+		wants := func(what string, err, want error) {
+			t.Helper()
+			if !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", what, err, want)
+			}
+		}
+		if again := group(t, s, "net"); again != g {
+			t.Error("a second Group is another one")
+		}
+		_, err := s.Group("disk")
+		wants("Group after Register", err, scheduler.ErrRegistered)
+		wants("Around after Register", g.Around(nil), scheduler.ErrRegistered)
+		wants("AroundAll after Register", g.AroundAll(nil), scheduler.ErrRegistered)
+		defer begin(t, s)()
+		mustCommit(t, s, scheduler.Txn{})
+		wants("second Run", s.Run(t.Context()), scheduler.ErrRunning)
+		wants("Register after Run", register("c", ""), scheduler.ErrRunning)
+		_, err = s.Group("late")
+		wants("Group after Run", err, scheduler.ErrRunning)
+		wants("Refresh", s.Refresh("a", "z"), scheduler.ErrUnknownDescriptor)
+		wants("Retry", s.Retry("z"), scheduler.ErrUnknownDescriptor)
+		must(t, errors.Join(s.Refresh("a"), s.Retry(), s.Refresh()))
+		mustCommit(t, s, scheduler.Txn{})
+	})
+}
+
+// TestRetrieveAfterNobody: Run fails, and so does what would wait for it.
+func TestRetrieveAfterNobody(t *testing.T) {
+	s := scheduler.New(scheduler.Options{})
+	_, err := scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, struct{}]{Name: "a", Prefix: "a/", RetrieveAfter: []string{"nobody"}})
+	must(t, err)
+	if err := s.Run(t.Context()); !errors.Is(err, scheduler.ErrUnknownDescriptor) || !strings.Contains(err.Error(), `"nobody"`) {
+		t.Errorf("Run returns %v", err)
+	}
+	if _, err := s.Commit(t.Context(), scheduler.Txn{}); !errors.Is(err, scheduler.ErrStopped) {
+		t.Errorf("Commit returns %v", err)
+	}
+}
+
+// TestWaitTellsWhy waits for values of which none will be applied.
+func TestWaitTellsWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newFakeNet()
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		net.descriptors(t, s)
+		defer begin(t, s)()
+		net.set([]string{"break", "failed", "terminal"})
+		net.set([]string{"break", "lacking", "lacking"})
+		net.set([]string{"break", "retrying"})
+		txn := scheduler.Txn{Changes: []scheduler.Change{scheduler.Reject(key("invalid"), errInvalid, nil)}}
+		for _, name := range []string{"good", "failed", "lacking", "retrying"} {
+			v, err := s.Value(key(name), message(name, nil))
+			must(t, err)
+			txn.Changes = append(txn.Changes, scheduler.Want(v))
+		}
+		pending, err := s.Value(key("pending"), message("pending", []string{"peer=nobody"}))
+		must(t, err)
+		txn.Changes = append(txn.Changes, scheduler.Want(pending))
+		if _, err := s.Commit(t.Context(), txn); err == nil {
+			t.Fatal("nothing failed")
+		}
+		must(t, s.Refresh("interface"))
+		must(t, s.Wait(t.Context(), key("good"), key("eth0")))
+		for name, want := range map[string]string{
+			"failed":   "FAILED: kernel lacks it",
+			"lacking":  "UNIMPLEMENTED: kernel lacks it: " + scheduler.ErrUnimplemented.Error(),
+			"invalid":  "INVALID: invalid value: of its time",
+			"typo":     "does not exist: nobody declares it, and it was not found",
+			"retrying": "RETRYING: broken",
+			"pending":  "PENDING: it waits for veth-peer-exists",
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			begun := time.Now()
+			err := s.Wait(ctx, key("good"), key(name))
+			cancel()
+			waits := name == "retrying" || name == "pending"
+			if !errors.Is(err, scheduler.ErrNotApplied) || errors.Is(err, context.DeadlineExceeded) != waits {
+				t.Errorf("Wait for %s returns %v", name, err)
+			}
+			if took := time.Since(begun); waits != (took > 0) {
+				t.Errorf("Wait for %s takes %v", name, took)
+			}
+			var not *scheduler.NotAppliedError
+			if !errors.As(err, &not) || len(not.Values) != 1 || not.Values[0].Key != key(name) || !strings.Contains(err.Error(), want) {
+				t.Errorf("Wait for %s returns %v, want one value that is %s", name, err, want)
+			}
+		}
+	})
+}
