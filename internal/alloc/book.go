@@ -15,6 +15,15 @@ type Book interface {
 	Get(name string) (Allocation, bool)
 }
 
+// After is what is read back before values with references that b resolves, followed by
+// others; b may be nil, and then there is no such descriptor.
+func After(b Book, others ...string) []string {
+	if b == nil {
+		return others
+	}
+	return append([]string{Descriptor}, others...)
+}
+
 // find is what text, in a value of the given interface, refers to; b may be nil.
 func find(b Book, text, iface string) (netip.Prefix, bool) {
 	ref, ok := Parse(text)

@@ -167,7 +167,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 		Update:        h.update,
 		Delete:        h.delete,
 		Retrieve:      h.retrieve,
-		RetrieveAfter: []string{alloc.Descriptor},
+		RetrieveAfter: alloc.After(h.Allocations),
 	}
 }
 

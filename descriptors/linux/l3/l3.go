@@ -93,7 +93,7 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, RouteMeta] {
 		Update:        h.updateRoute,
 		Delete:        h.deleteRoute,
 		Retrieve:      h.retrieveRoutes,
-		RetrieveAfter: []string{alloc.Descriptor, iface.Name},
+		RetrieveAfter: alloc.After(h.Allocations, iface.Name),
 	}
 }
 
@@ -112,7 +112,7 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, ARPMeta] {
 		Update:        h.updateARP,
 		Delete:        h.deleteARP,
 		Retrieve:      h.retrieveARPs,
-		RetrieveAfter: []string{alloc.Descriptor, iface.Name},
+		RetrieveAfter: alloc.After(h.Allocations, iface.Name),
 	}
 }
 

@@ -251,6 +251,6 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 		Delete:   h.delete,
 		Retrieve: h.retrieve,
 
-		RetrieveAfter: []string{alloc.Descriptor},
+		RetrieveAfter: alloc.After(h.Allocations),
 	}
 }

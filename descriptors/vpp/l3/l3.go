@@ -125,7 +125,7 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, struct{}] {
 		CreateAll:     h.createRoutes,
 		Delete:        h.deleteRoute,
 		Retrieve:      h.retrieveRoutes,
-		RetrieveAfter: []string{alloc.Descriptor, iface.Name, VRFName},
+		RetrieveAfter: alloc.After(h.Allocations, iface.Name, VRFName),
 	}
 }
 
