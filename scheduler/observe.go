@@ -210,15 +210,16 @@ func (s *Scheduler) metaOf(d *descriptor, o Observed) (meta any, known bool) {
 }
 
 // notice shows what was found to have changed by itself, before anything is
-// done about it. What is not ours is recorded, except by a resync, which may find
-// any number of it. What the run itself has changed is shown in its end.
+// done about it. A value that was found as it is wanted is recorded. What is not ours is
+// recorded too, except by a resync, which may find any number of it. What the run itself has
+// changed is shown in its end.
 func (s *Scheduler) notice(r *run) {
-	const obtained = kvscheduler.ValueState_OBTAINED
+	const obtained, configured = kvscheduler.ValueState_OBTAINED, kvscheduler.ValueState_CONFIGURED
 	s.contain(r)
 	for n := range s.graph.Changed(r.known) {
 		old := s.board.at(n.Slot)
 		state := s.publish(r.rec.Start, n, old)
-		if !r.rec.Refresh && (state == obtained || old.shown().state == obtained) {
+		if state == configured && !r.didTo(old) || !r.rec.Refresh && (state == obtained || old.shown().state == obtained) {
 			r.tell(n, old, state)
 		}
 	}

@@ -275,19 +275,21 @@ func (r *run) mark() uint32 { return uint32(r.rec.Seq%math.MaxUint32) + 1 }
 
 // note records what became of a node for which nothing was executed.
 func (s *Scheduler) note(r *run, n *graph.Node) {
+	old := s.board.at(n.Slot)
+	done := r.didTo(old)
+	if !done && s.misremembered(n) { // also where notice has shown already that it was found
+		r.quiet = append(r.quiet, n.Key())
+	}
 	if !n.News {
 		return
 	}
-	old := s.board.at(n.Slot)
-	state := s.publish(r.rec.Start, n, old)
-	if old != nil && old.txn == r.mark() {
-		return
+	if state := s.publish(r.rec.Start, n, old); !done {
+		r.tell(n, old, state)
 	}
-	if s.misremembered(n) {
-		r.quiet = append(r.quiet, n.Key())
-	}
-	r.tell(n, old, state)
 }
+
+// didTo says that r has executed an operation of the value that was shown as st.
+func (r *run) didTo(st *Status) bool { return st != nil && st.txn == r.mark() }
 
 // tell records what became of a node without any operation.
 func (r *run) tell(n *graph.Node, old *Status, state State) {

@@ -197,3 +197,36 @@ func commitRefresh(t *testing.T, s *scheduler.Scheduler) error {
 	}
 	return err
 }
+
+// A value that is found standing while it waits for the connection is ours: it is remembered, and
+// the history says that it stands, but no verb is called.
+func TestFoundWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net, memory := newFakeNet(), notebook{}
+		net.unknown = true
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Memory: memory})
+		group, err := s.Group("net")
+		must(t, err)
+		net.descriptors(t, s)
+		defer begin(t, s)()
+		v, err := s.Value(key("if1"), message("if1", nil))
+		must(t, err)
+		mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}})
+		net.set([]string{"stands", "if1"})
+		group.Ready()
+		synctest.Wait()
+		h := s.History()
+		var ops []string
+		for _, op := range h[len(h)-1].Executed {
+			ops = append(ops, fmt.Sprint(op.Verb, " ", short(op.Key), " ", op.OldState, " ", op.NewState, " ", op.Noop))
+		}
+		if want := []string{"UPDATE if1 PENDING CONFIGURED true", "UPDATE linux/interface/state/if1/UP NONEXISTENT CONFIGURED true"}; !slices.Equal(ops, want) {
+			t.Errorf("recorded %q, want %q", ops, want)
+		}
+		must(t, s.Wait(t.Context(), key("if1")))
+		mustCommit(t, s, scheduler.Txn{}) // what went before has been remembered
+		if _, remembered := memory[key("if1")]; !remembered || net.log() != "" {
+			t.Errorf("remembered: %v; verbs: %q", remembered, net.log())
+		}
+	})
+}

@@ -38,7 +38,11 @@ func belongs[V proto.Message, M any](b *bench[V, M]) {
 		b.createAll()
 	}
 	s := b.scheduler()
-	for key, f := range b.standing(b.suite.Values...) {
+	found := b.standing(b.suite.Values...)
+	if len(found) == 0 {
+		b.Error("Retrieve finds nothing: New should return a descriptor of something that stands, as there is no Create")
+	}
+	for key, f := range found {
 		if _, err := s.Value(key, f.Value); err != nil {
 			b.Errorf("Retrieve finds %s as %v: %v", key, f.Value, err)
 		}
