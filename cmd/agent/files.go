@@ -27,7 +27,7 @@ func (f files) load(flag, name string, into any) (found bool, err error) {
 	path, found := config.Find(name, f.dir)
 	if !found {
 		if f.given[flag] {
-			f.log.Warn("configuration file not found", "flag", flag, "file", name, "config_dir", f.dir)
+			f.log.Warn("configuration file not found; a file in the current directory is ./NAME", "flag", flag, "file", name, "config_dir", f.dir)
 		}
 		return false, nil
 	}

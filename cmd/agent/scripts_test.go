@@ -31,15 +31,10 @@ func TestScripts(t *testing.T) {
 	session.Run(t, "testdata", build(t), setup, map[string]session.Command{"etcd": etcdCommand, "redis": redisCommand, "consul": consulCommand})
 }
 
-// build makes the programs and returns the folder they are in.
+// build builds the programs and returns the folder that they are in.
 func build(t testing.TB) string {
 	t.Helper()
-	bin := t.TempDir()
-	out, err := exec.Command("go", "build", "-o", bin, "../agent", "../agentctl", "../vppsim").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return bin
+	return session.Build(t, "../agent", "../agentctl", "../vppsim")
 }
 
 type serverKey struct{}

@@ -13,6 +13,7 @@ import (
 )
 
 func TestSampleFileSaysEveryKeyAndItsDefault(t *testing.T) {
+	t.Parallel()
 	const sample = "../../conf/consul.conf"
 	var cfg consul.Config
 	unknown, err := config.Load(sample, &cfg)
@@ -33,6 +34,7 @@ func TestSampleFileSaysEveryKeyAndItsDefault(t *testing.T) {
 }
 
 func TestBadConfiguration(t *testing.T) {
+	t.Parallel()
 	garbage := filepath.Join(t.TempDir(), "garbage")
 	must(t, garbage, os.WriteFile(garbage, []byte("no certificate"), 0o600))
 	tests := map[string]struct {

@@ -19,6 +19,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	c := testkit.StartConsul(t, testkit.ConsulOptions{Config: map[string]any{"session_ttl_min": "100ms"}})
 	var number atomic.Int64
 	conformance.Run(t, func(t *testing.T) conformance.Harness {

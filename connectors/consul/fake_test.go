@@ -125,6 +125,7 @@ func describe(b kvdbsync.Batch) string {
 // The first question is consistent and does not wait; each other one waits for
 // more than the last answer had.
 func TestQuestions(t *testing.T) {
+	t.Parallel()
 	cfg, asked := fake(t, reached(7, map[string]pairAt{"a": {"1", 7}}), reached(9, map[string]pairAt{"a": {"2", 9}}))
 	cfg.WaitTime, cfg.Datacenter, cfg.Namespace, cfg.Partition = 3*time.Minute, "dc2", "ns1", "part1"
 	for i, b := range batches(t, cfg, 2) {
@@ -150,6 +151,7 @@ func TestQuestions(t *testing.T) {
 // After the index went back everything is listed anew, and everything counts:
 // the same index may stand for something else.
 func TestIndexGoesBack(t *testing.T) {
+	t.Parallel()
 	before := map[string]pairAt{"same": {"1", 5}, "other": {"1", 6}, "gone": {"1", 9}}
 	after := map[string]pairAt{"same": {"1", 5}, "other": {"2", 6}}
 	cfg, asked := fake(t, reached(9, before), reached(6, after), reached(6, after), reached(7, map[string]pairAt{"same": {"2", 7}, "other": {"2", 6}}))
@@ -167,6 +169,7 @@ func TestIndexGoesBack(t *testing.T) {
 // An answer before its time with the index of the question says that the server
 // has other data now.
 func TestSameIndexBeforeTheWaitIsOver(t *testing.T) {
+	t.Parallel()
 	cfg, asked := fake(t, reached(9, map[string]pairAt{"a": {"1", 9}}), reached(9, map[string]pairAt{"a": {"1", 9}}), reached(4, map[string]pairAt{"a": {"0", 4}}))
 	if got := describe(batches(t, cfg, 2)[1]); got != "a=0" {
 		t.Errorf("after it came %s", got)
@@ -178,6 +181,7 @@ func TestSameIndexBeforeTheWaitIsOver(t *testing.T) {
 
 // An index of 0 would make every question come back at once.
 func TestIndexZero(t *testing.T) {
+	t.Parallel()
 	cfg, asked := fake(t, reached(0, nil), reached(2, map[string]pairAt{"a": {"1", 2}}))
 	if got := describe(batches(t, cfg, 2)[1]); got != "a=1" {
 		t.Errorf("got %s", got)
@@ -189,6 +193,7 @@ func TestIndexZero(t *testing.T) {
 
 // What is no answer of Consul ends the watch; none of it may look like an empty store.
 func TestAnswersThatAreNone(t *testing.T) {
+	t.Parallel()
 	good := reached(7, map[string]pairAt{"a": {"1", 7}})
 	tests := map[string]struct {
 		reply reply
@@ -232,6 +237,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 
 // What stands in between may close the connection after each answer.
 func TestConnectionForEachAnswer(t *testing.T) {
+	t.Parallel()
 	var replies []reply
 	for i := range uint64(3) {
 		r := reached(7+i, map[string]pairAt{"a": {fmt.Sprint(i), 7 + i}})
@@ -246,6 +252,7 @@ func TestConnectionForEachAnswer(t *testing.T) {
 
 // A server that takes the question and never answers.
 func TestNoAnswer(t *testing.T) {
+	t.Parallel()
 	for name, replies := range map[string][]reply{
 		"to the listing": {{}},
 		"to the waiting": {reached(7, nil), {}},
@@ -267,6 +274,7 @@ func TestNoAnswer(t *testing.T) {
 
 // An answer that comes in the sixteenth that Consul may add is in time.
 func TestAnswerWithJitter(t *testing.T) {
+	t.Parallel()
 	late := reached(8, map[string]pairAt{"a": {"1", 8}})
 	late.after = 850 * time.Millisecond
 	cfg, _ := fake(t, reached(7, nil), late)

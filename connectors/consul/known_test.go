@@ -28,6 +28,7 @@ func answerOf(t rapid.TB, index uint64, pairs api.KVPairs) *answer {
 // However the store changes, and however its indexes go back, what is known of it
 // after each answer is what the answer held.
 func TestDiffering(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		store, seen := map[string]api.KVPair{}, map[string]string{}
 		k := newKnown()
@@ -73,6 +74,7 @@ func TestDiffering(t *testing.T) {
 }
 
 func TestNothingDiffersOnceSeen(t *testing.T) {
+	t.Parallel()
 	pairs := api.KVPairs{{Key: "a", ModifyIndex: 1, Value: []byte("1")}, {Key: "b", ModifyIndex: 2}}
 	k := newKnown()
 	for round, want := range []int{2, 0, 0} {
@@ -85,6 +87,7 @@ func TestNothingDiffersOnceSeen(t *testing.T) {
 
 // A key that Consul no longer has was deleted, unless Consul's index went back meanwhile.
 func TestDeletedOrAbsent(t *testing.T) {
+	t.Parallel()
 	for _, whole := range []bool{false, true} {
 		k := newKnown()
 		if _, err := k.differing(answerOf(t, 9, api.KVPairs{{Key: "a", ModifyIndex: 1}, {Key: "b", ModifyIndex: 2}}), true, nil); err != nil {
@@ -147,6 +150,7 @@ func FuzzAnswer(f *testing.F) {
 }
 
 func TestReadErrorIsHandedOn(t *testing.T) {
+	t.Parallel()
 	broken := errors.New("connection reset")
 	k := newKnown()
 	body := io.MultiReader(strings.NewReader(`[{"Key":"a","ModifyIndex":1,"Value":"MQ=="},`), failing{broken})

@@ -50,6 +50,7 @@ func TestPace(t *testing.T) {
 }
 
 func TestPaceEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := newPace().wait(ctx, 1<<40); err == nil {

@@ -4,6 +4,7 @@ import "testing"
 
 // What a probe finds is compared with what the waiting question was told.
 func TestJudge(t *testing.T) {
+	t.Parallel()
 	waits := func(after uint64) asked { return asked{number: 1, after: after} }
 	waitsEmpty := func(after uint64) asked { return asked{number: 1, after: after, empty: true} }
 	for name, test := range map[string]struct {

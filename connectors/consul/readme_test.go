@@ -12,6 +12,7 @@ import (
 
 // TestReadme runs the session of README.md, and parses its configuration.
 func TestReadme(t *testing.T) {
+	t.Parallel()
 	t.Run("session", func(t *testing.T) {
 		s, bin := start(t), t.TempDir()
 		must(t, bin, os.Symlink(testkit.ConsulProgram(t), bin+"/consul"))

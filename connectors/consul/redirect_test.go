@@ -12,6 +12,7 @@ import (
 
 // A redirect to another host would hand the ACL token to it.
 func TestRedirectsToOtherHostsAreNotFollowed(t *testing.T) {
+	t.Parallel()
 	var reached atomic.Bool
 	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
 	t.Cleanup(thief.Close)

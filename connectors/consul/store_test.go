@@ -22,7 +22,7 @@ var (
 	_ kvdbsync.Writer    = (*consul.Client)(nil)
 )
 
-func TestStore(t *testing.T) {
+func TestStore(t *testing.T) { // not in parallel: it sets the environment
 	c := testkit.StartConsul(t, testkit.ConsulOptions{})
 	for name, run := range map[string]func(*testing.T, *server){
 		"limits": limits, "shortest session": shortestSession, "unix socket": unixSocket, "environment": environment,
@@ -117,6 +117,7 @@ func environment(t *testing.T, s *server) {
 }
 
 func TestStoreThatCannotBeReached(t *testing.T) {
+	t.Parallel()
 	client, err := consul.Dial(consul.Config{Address: "127.0.0.1:1"})
 	defer must(t, client, err).Close()
 	key := root + "a"
@@ -135,6 +136,7 @@ func TestStoreThatCannotBeReached(t *testing.T) {
 }
 
 func TestStoreThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	cfg, _ := fake(t)
 	cfg.OperationTimeout = 20_000_000
 	client, err := consul.Dial(cfg)

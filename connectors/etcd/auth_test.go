@@ -48,7 +48,7 @@ func allowAgent(t *testing.T, c *clientv3.Client) {
 }
 
 func (s *server) configFor(user, password string) etcd.Config {
-	return etcd.Config{Endpoints: []string{s.line.Addr}, Username: user, Password: password}
+	return etcd.Config{Endpoints: []string{s.line.Addr}, Username: user, Password: password, DialTimeout: time.Minute}
 }
 
 func TestAuthentication(t *testing.T) {
@@ -91,6 +91,7 @@ func TestAuthentication(t *testing.T) {
 
 // A restarted server knows no token that it gave out before.
 func TestTokenThatRanOut(t *testing.T) {
+	t.Parallel()
 	s := startWithUsers(t)
 	s.put(root+"a", "1")
 	m := follow(t, etcd.New(s.configFor("agent", "secret"), slog.New(slog.DiscardHandler)))
@@ -110,6 +111,7 @@ func TestTokenThatRanOut(t *testing.T) {
 
 // A token that lives for a second only is replaced by whoever has one.
 func TestTokenThatExpires(t *testing.T) {
+	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("signs tokens"), 0o600); err != nil {
 		t.Fatal(err)
@@ -146,6 +148,7 @@ func TestTokenThatExpires(t *testing.T) {
 
 // What was known stays while the permission is missing, and changes made meanwhile come with it.
 func TestPermissionRevokedAndGranted(t *testing.T) {
+	t.Parallel()
 	s := startWithUsers(t)
 	s.put(root+"a", "1")
 	s.put(root+"b", "1")
@@ -184,6 +187,7 @@ func awaitPut(ctx context.Context, t *testing.T, client *etcd.Client, key, value
 
 // A user who is deleted sees no more, and one who comes back does.
 func TestPermissionThatComesLater(t *testing.T) {
+	t.Parallel()
 	s := startWithUsers(t)
 	s.put(root+"a", "1")
 	m := follow(t, etcd.New(s.configFor("late", "secret"), slog.New(slog.DiscardHandler)))
@@ -201,6 +205,7 @@ func TestPermissionThatComesLater(t *testing.T) {
 
 // An authority, and all that it signed, is exchanged by another while the agent runs.
 func TestCertificatesThatAreExchanged(t *testing.T) {
+	t.Parallel()
 	files, newer := testkit.MakeCertificates(t), testkit.MakeCertificates(t)
 	e := testkit.StartEtcd(t, testkit.EtcdOptions{TLS: true, Args: []string{
 		"--cert-file=" + files.Server.Cert, "--key-file=" + files.Server.Key,
@@ -236,6 +241,7 @@ func TestCertificatesThatAreExchanged(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	files := testkit.MakeCertificates(t)
 	e := testkit.StartEtcd(t, testkit.EtcdOptions{TLS: true, Args: []string{
 		"--cert-file=" + files.Server.Cert, "--key-file=" + files.Server.Key,

@@ -22,6 +22,7 @@ func gone(key string, rev int64) *mvccpb.Event {
 }
 
 func TestEachRevisionIsOneBatch(t *testing.T) {
+	t.Parallel()
 	unset := put("empty", "", 9)
 	unset.Kv.Value = nil // as protobuf delivers it
 	got := batches([]*mvccpb.Event{put("a", "1", 7), gone("b", 7), put("a", "2", 8), unset}, 12)
@@ -51,6 +52,7 @@ func (r *responses) Recv() (*pb.WatchResponse, error) {
 }
 
 func TestFragmentsArePutTogether(t *testing.T) {
+	t.Parallel()
 	stream := &responses{
 		{Fragment: true, Header: &pb.ResponseHeader{Revision: 7}, Events: []*mvccpb.Event{put("a", "1", 7)}},
 		{Fragment: true, Header: &pb.ResponseHeader{Revision: 7}, Events: []*mvccpb.Event{put("b", "1", 7)}},
@@ -72,6 +74,7 @@ func TestFragmentsArePutTogether(t *testing.T) {
 }
 
 func TestEveryWayAServerEndsAWatchIsAnError(t *testing.T) {
+	t.Parallel()
 	ends := map[string]struct {
 		last *pb.WatchResponse
 		want error
@@ -91,6 +94,7 @@ func TestEveryWayAServerEndsAWatchIsAnError(t *testing.T) {
 }
 
 func TestPosition(t *testing.T) {
+	t.Parallel()
 	at := position{cluster: 1, rev: 10}
 	tests := map[string]struct {
 		header *pb.ResponseHeader
@@ -111,6 +115,7 @@ func TestPosition(t *testing.T) {
 }
 
 func TestEventsThatComeAgainEndTheWatch(t *testing.T) {
+	t.Parallel()
 	var emitted []int64
 	w := watch{prefix: "/p/", seen: 7, emit: func(b kvdbsync.Batch) error {
 		emitted = append(emitted, b.Rev)

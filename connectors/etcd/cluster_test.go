@@ -17,6 +17,7 @@ import (
 
 // A member that is cut off from the others would let a watch wait for ever.
 func TestMemberWithoutLeader(t *testing.T) {
+	t.Parallel()
 	members := testkit.StartEtcdCluster(t, 3, testkit.EtcdOptions{})
 	client := bareClient(t, clientv3.Config{Endpoints: []string{members[0].Endpoint}})
 	put := func(value string) {
@@ -41,6 +42,7 @@ func TestMemberWithoutLeader(t *testing.T) {
 
 // The watch moves to a member that lives.
 func TestMemberDies(t *testing.T) {
+	t.Parallel()
 	members := testkit.StartEtcdCluster(t, 3, testkit.EtcdOptions{})
 	var endpoints []string
 	for _, e := range members {

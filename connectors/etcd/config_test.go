@@ -15,6 +15,7 @@ import (
 )
 
 func TestSampleFileSaysEveryKeyAndItsDefault(t *testing.T) {
+	t.Parallel()
 	var cfg etcd.Config
 	unknown, err := config.Load("../../conf/etcd.conf", &cfg)
 	if err != nil || len(unknown) > 0 {
@@ -36,6 +37,7 @@ func TestSampleFileSaysEveryKeyAndItsDefault(t *testing.T) {
 }
 
 func TestBadConfiguration(t *testing.T) {
+	t.Parallel()
 	garbage := filepath.Join(t.TempDir(), "garbage")
 	if err := os.WriteFile(garbage, []byte("no certificate"), 0o600); err != nil {
 		t.Fatal(err)

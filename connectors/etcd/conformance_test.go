@@ -18,6 +18,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	e := testkit.StartEtcd(t, testkit.EtcdOptions{})
 	cuts := map[string]func(*server) func(func()){
 		"connection reset": func(s *server) func(func()) {

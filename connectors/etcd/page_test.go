@@ -11,6 +11,7 @@ import (
 )
 
 func TestNextPage(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		pairs, bytes int // of the page before
 		want         int64
@@ -34,6 +35,7 @@ func TestNextPage(t *testing.T) {
 // A silence halves the pages, and whatever a listing can survive does not end it unless it
 // comes too often in a row.
 func TestInterruptedListing(t *testing.T) {
+	t.Parallel()
 	quiet := fmt.Errorf("page: %w", &silence{time.Second})
 	for name, test := range map[string]struct {
 		err      error

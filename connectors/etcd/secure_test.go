@@ -14,6 +14,7 @@ import (
 
 // A server may want a certificate and a user, both of them.
 func TestCertificateAndUser(t *testing.T) {
+	t.Parallel()
 	files := testkit.MakeCertificates(t)
 	e := testkit.StartEtcd(t, testkit.EtcdOptions{TLS: true, Args: []string{
 		"--cert-file=" + files.Server.Cert, "--key-file=" + files.Server.Key,

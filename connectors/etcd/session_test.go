@@ -34,6 +34,7 @@ func expectLost(t *testing.T, session kvdbsync.Session, within time.Duration) {
 
 // A server that comes back with its data has the lease still.
 func TestSessionSurvivesARestartOfTheServer(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	session, err := s.connector().Session(s.ctx(), 10*time.Second)
 	if err != nil {
@@ -66,6 +67,7 @@ func TestSessionSurvivesARestartOfTheServer(t *testing.T) {
 
 // A server that lost its data has lost the lease, and a session that writes hears of it.
 func TestSessionIsLostWithTheData(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	session := s.session(root + "status")
 	s.etcd.Kill()
@@ -82,6 +84,7 @@ func TestSessionIsLostWithTheData(t *testing.T) {
 
 // A server that hangs renews nothing, and says nothing.
 func TestSessionOfAServerThatHangs(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	session := s.session(root + "status")
 	s.etcd.Pause()
@@ -93,6 +96,7 @@ func TestSessionOfAServerThatHangs(t *testing.T) {
 }
 
 func TestSessionThatCannotBegin(t *testing.T) {
+	t.Parallel()
 	if _, err := etcd.New(etcd.Config{Endpoints: []string{"127.0.0.1:1"}}, nil).Session(t.Context(), 0); err == nil ||
 		!strings.HasPrefix(err.Error(), "beginning a session in etcd: ") || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("got %v", err)

@@ -22,6 +22,7 @@ var (
 )
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	client, err := etcd.Dial(t.Context(), etcd.Config{Endpoints: []string{s.etcd.Addr}})
 	if err != nil {
@@ -49,6 +50,7 @@ func TestStore(t *testing.T) {
 }
 
 func TestStoreListsByPrefixInOrder(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	for i := range 21 { // 2100 keys: two pages
 		var group []kvdbsync.Event
@@ -74,6 +76,7 @@ func TestStoreListsByPrefixInOrder(t *testing.T) {
 }
 
 func TestStoreThatCannotBeReached(t *testing.T) {
+	t.Parallel()
 	client, err := etcd.Dial(t.Context(), etcd.Config{Endpoints: []string{"127.0.0.1:1"}})
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +95,7 @@ func TestStoreThatCannotBeReached(t *testing.T) {
 
 // What etcd does not take is told with its key, its size and the limit.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	client := s.dial(etcd.Config{Endpoints: []string{s.etcd.Addr}})
 	pairs := func(n, size int) (all []kvdbsync.Pair) {
@@ -120,6 +124,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestAutoCompact(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.put(root+"a", "1")
 	s.put(root+"a", "2")
@@ -145,6 +150,7 @@ func TestAutoCompact(t *testing.T) {
 }
 
 func TestAutoCompactIsOffByDefault(t *testing.T) {
+	t.Parallel()
 	if err := etcd.New(etcd.Config{}, nil).AutoCompact(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -33,6 +33,7 @@ func saying(text string) func(error) bool {
 }
 
 func TestServerThatLostItsData(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	for i := range 10 {
 		s.put(root+"a", fmt.Sprint(i))
@@ -53,6 +54,7 @@ func TestServerThatLostItsData(t *testing.T) {
 }
 
 func TestAnotherClusterBehindTheSameAddress(t *testing.T) {
+	t.Parallel()
 	one, two := start(t), start(t)
 	one.put(root+"a", "1")
 	two.put(root+"b", "1")
@@ -71,6 +73,7 @@ func TestAnotherClusterBehindTheSameAddress(t *testing.T) {
 // Between the listing and the watch the server dies and comes back with less, or
 // as another one: the watch would wait for a revision that is years away.
 func TestServerReplacedBetweenListingAndWatch(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	for i := range 10 {
 		s.put(root+"a", fmt.Sprint(i))
@@ -113,6 +116,7 @@ func isUnavailable(err error) bool {
 }
 
 func TestCompactionWhileListing(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	for i := range 25 {
 		var group []kvdbsync.Event
@@ -138,6 +142,7 @@ func TestCompactionWhileListing(t *testing.T) {
 
 // All pages are read at the revision of the first, whatever happens meanwhile.
 func TestPagesAreOneSnapshot(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	const keys = 2500
 	for i := range keys / 100 {
@@ -182,6 +187,7 @@ func TestPagesAreOneSnapshot(t *testing.T) {
 }
 
 func TestOneTransactionOf10000KeysIsOneBatch(t *testing.T) {
+	t.Parallel()
 	s := start(t, "--max-txn-ops=20000", "--max-request-bytes=8000000")
 	next, stop := iter.Pull2(s.connector().Watch(s.ctx(), root))
 	defer stop()
@@ -204,6 +210,7 @@ func TestOneTransactionOf10000KeysIsOneBatch(t *testing.T) {
 // A watch that has to catch up gets more than fits into one message. etcd cuts it
 // where it likes, also in the middle of a transaction.
 func TestTransactionsSurviveFragments(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	ctx, cancel := context.WithCancel(s.ctx())
 	defer cancel()
@@ -363,6 +370,7 @@ func TestInterruptedListingGoesOn(t *testing.T) {
 }
 
 func TestDeadEndpointBesideALivingOne(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.put(root+"a", "1")
 	dead := testkit.StartProxy(t, s.etcd.Addr)
@@ -377,6 +385,7 @@ func TestDeadEndpointBesideALivingOne(t *testing.T) {
 }
 
 func TestStoreThatIsNotThereSaysWhy(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.put(root+"a", "1")
 	s.etcd.Stop()
@@ -396,6 +405,7 @@ func TestStoreThatIsNotThereSaysWhy(t *testing.T) {
 
 // Where nothing changes below the prefix, the server tells how far it has come.
 func TestProgress(t *testing.T) {
+	t.Parallel()
 	s := start(t, "--watch-progress-notify-interval=100ms")
 	m := follow(t, s.connector())
 	m.Await()
@@ -416,6 +426,7 @@ func TestProgress(t *testing.T) {
 
 // A consumer that takes nothing while much changes finds the newest of all at once.
 func TestSlowConsumer(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	m := follow(t, s.connector())
 	m.Await()
@@ -456,6 +467,7 @@ func TestSlowConsumer(t *testing.T) {
 }
 
 func TestAnEmptyValueIsNotADeletion(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.put(root+"listed", "")
 	m := follow(t, s.connector())
@@ -465,6 +477,7 @@ func TestAnEmptyValueIsNotADeletion(t *testing.T) {
 }
 
 func TestExpiredLeaseTakesItsKeys(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	lease, err := s.client.Grant(s.ctx(), 60)
 	if err != nil {

@@ -37,6 +37,7 @@ func (s *server) configFor(user, password string) redis.Config {
 }
 
 func TestAuthentication(t *testing.T) {
+	t.Parallel()
 	s := startWithUsers(t)
 	s.put(root+"a", "1")
 	file := filepath.Join(t.TempDir(), "password")
@@ -72,6 +73,7 @@ func TestAuthentication(t *testing.T) {
 
 // A password that is changed, in the server and in the file, goes on being right.
 func TestPasswordThatChanges(t *testing.T) {
+	t.Parallel()
 	s := startWithUsers(t)
 	s.do("ACL", "SETUSER", "agent", "+set")
 	cfg := s.configFor("agent", "")
@@ -97,6 +99,7 @@ func TestPasswordThatChanges(t *testing.T) {
 
 // A user who is deleted sees no more, keeps what was, and who comes back follows.
 func TestPermissionThatComesAndGoes(t *testing.T) {
+	t.Parallel()
 	s := startWithUsers(t)
 	s.put(root+"a", "1")
 	m := follow(t, redis.New(s.configFor("late", "secret"), discard()))

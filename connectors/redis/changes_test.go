@@ -31,6 +31,7 @@ func modes(t *testing.T, test func(t *testing.T, s *server, c *redis.Connector),
 
 // Whatever command changes a key, the change is seen.
 func TestEveryCommandThatWrites(t *testing.T) {
+	t.Parallel()
 	a, b := root+"a", root+"b"
 	steps := []struct {
 		command []any
@@ -86,6 +87,7 @@ func TestExpiry(t *testing.T) {
 }
 
 func TestFlush(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	m := follow(t, s.connector())
 	for _, flush := range []string{"FLUSHALL", "FLUSHDB"} {
@@ -107,6 +109,7 @@ func TestFlush(t *testing.T) {
 
 // A key of another type is told of, and is not taken for gone.
 func TestKeyThatIsNoString(t *testing.T) {
+	t.Parallel()
 	modes(t, func(t *testing.T, s *server, c *redis.Connector) {
 		s.do("HSET", root+"listed", "name", "x")
 		s.put(root+"good", "1")
@@ -122,6 +125,7 @@ func TestKeyThatIsNoString(t *testing.T) {
 
 // What a pattern would take for special is only text.
 func TestPrefixIsText(t *testing.T) {
+	t.Parallel()
 	modes(t, func(t *testing.T, s *server, c *redis.Connector) {
 		for _, prefix := range []string{`/a*/`, `/a?/`, `/[ab]/`, `/a\*/`, `/a]^-/`, ``} {
 			mine, foreign := prefix+"x", "/ab/x"
@@ -156,6 +160,7 @@ func TestPrefixIsText(t *testing.T) {
 // Money that transactions move about is never seen to be more or less, though the
 // keys are read after they have changed, and change while they are read.
 func TestTransactionsStayTogether(t *testing.T) {
+	t.Parallel()
 	modes(t, func(t *testing.T, s *server, c *redis.Connector) {
 		const accounts, transfers = 8, 1000
 		var has [accounts]int
@@ -217,6 +222,7 @@ func transfer(s *server, has []int, times int) error {
 
 // A listing is complete though keys are added, changed and deleted meanwhile.
 func TestChangesDuringTheListing(t *testing.T) {
+	t.Parallel()
 	modes(t, func(t *testing.T, s *server, c *redis.Connector) {
 		want := map[string]string{}
 		var group []kvdbsync.Event

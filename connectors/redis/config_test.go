@@ -14,6 +14,7 @@ import (
 )
 
 func TestSampleFileSaysEveryKeyAndItsDefault(t *testing.T) {
+	t.Parallel()
 	var cfg redis.Config
 	unknown, err := config.Load("../../conf/redis.conf", &cfg)
 	if err != nil || len(unknown) > 0 {
@@ -41,6 +42,7 @@ func TestSampleFileSaysEveryKeyAndItsDefault(t *testing.T) {
 
 // Files of existing deployments are understood, with the key as it was misspelled.
 func TestHistoricFiles(t *testing.T) {
+	t.Parallel()
 	files := map[string]redis.Config{
 		"endpoint: 10.0.0.1:6379\ndb: 1\nenable-query-on-slave: true\npassword: p\ntls: {enabled: true, skip-verify: true}\npool: {max-connections: 5, idle-check-frequency: 60000000000}": {
 			Endpoint: "10.0.0.1:6379", DB: 1, ReadReplicas: true, Password: "p",
@@ -63,6 +65,7 @@ func TestHistoricFiles(t *testing.T) {
 }
 
 func TestBadConfiguration(t *testing.T) {
+	t.Parallel()
 	garbage := filepath.Join(t.TempDir(), "garbage")
 	if err := os.WriteFile(garbage, []byte("no certificate"), 0o600); err != nil {
 		t.Fatal(err)

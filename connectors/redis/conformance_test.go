@@ -3,7 +3,6 @@ package redis_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
@@ -20,8 +19,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	testkit.RunManyAtOnce()
 	redis.LogTo(discard())
-	_ = flag.Set("test.parallel", "8") // most of the time tests wait for servers
 	os.Exit(m.Run())
 }
 

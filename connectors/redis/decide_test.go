@@ -13,6 +13,7 @@ import (
 )
 
 func TestNewestNamingCounts(t *testing.T) {
+	t.Parallel()
 	down := naming{err: errors.New("down")}
 	tests := map[string]struct {
 		said []naming
@@ -35,6 +36,7 @@ func TestNewestNamingCounts(t *testing.T) {
 }
 
 func TestOnlyOwnSlotsCount(t *testing.T) {
+	t.Parallel()
 	node := func(id string) []goredis.ClusterNode { return []goredis.ClusterNode{{ID: id}, {ID: "replica"}} }
 	served := make([]bool, 10)
 	serve(served, []goredis.ClusterSlot{
@@ -47,6 +49,7 @@ func TestOnlyOwnSlotsCount(t *testing.T) {
 }
 
 func TestWhichEventsSuffice(t *testing.T) {
+	t.Parallel()
 	for have, want := range map[string]bool{
 		"": false, "AK": true, "AKE": true, "AE": false, "K": false, "g$xeK": true, "g$xK": false, "Kg$lshzxet": true,
 	} {
@@ -64,6 +67,7 @@ func containsAll(merged, have string) bool {
 }
 
 func TestNamesOfInvalidation(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		said []any
 		want []string
@@ -86,6 +90,7 @@ func TestNamesOfInvalidation(t *testing.T) {
 
 // What must be read again is told from what need not be.
 func TestOverlaps(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.StringMatching(`[a-e]`)
 		read := rapid.SliceOfDistinct(key, rapid.ID).Draw(t, "read")
@@ -129,6 +134,7 @@ func FuzzInfoField(f *testing.F) {
 // A command that waits for the one connection that reads must wait as long as the answer
 // before it takes, which may be minutes on a slow line.
 func TestReadingWaitsForItsTurn(t *testing.T) {
+	t.Parallel()
 	a := access{Config{}.withDefaults()}
 	n := newNode(t.Context(), a, "127.0.0.1:1", "", newInbox(), newMemory(), slog.New(slog.DiscardHandler))
 	defer n.close()
@@ -139,6 +145,7 @@ func TestReadingWaitsForItsTurn(t *testing.T) {
 
 // Which counts of evicted keys are news.
 func TestEvictedKeysAreCounted(t *testing.T) {
+	t.Parallel()
 	m := newMemory()
 	for i, step := range []struct {
 		addr         string

@@ -19,6 +19,7 @@ import (
 )
 
 func TestServerThatLostItsData(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.put(root+"a", "1")
 	s.put(root+"b", "1")
@@ -32,6 +33,7 @@ func TestServerThatLostItsData(t *testing.T) {
 }
 
 func TestAnotherServerBehindTheSameAddress(t *testing.T) {
+	t.Parallel()
 	one, two := start(t), start(t)
 	one.put(root+"a", "1")
 	two.put(root+"b", "1")
@@ -107,6 +109,7 @@ func TestEitherConnectionKilled(t *testing.T) {
 // What a slow consumer has not taken waits as names of keys here, and not as
 // output in the server, which would cut the connection.
 func TestSlowConsumer(t *testing.T) {
+	t.Parallel()
 	modes(t, func(t *testing.T, s *server, c *redis.Connector) {
 		next, stop := iter.Pull2(c.Watch(s.ctx(), root))
 		defer stop()
@@ -245,6 +248,7 @@ func (s *server) evict(keys ...string) {
 // also when its limits were set while the agent was connected. The source has a problem
 // until they are back.
 func TestEviction(t *testing.T) {
+	t.Parallel()
 	const keys = 20
 	for name, rules := range map[string]string{"tracking": "+@all", "notifications": "-client|tracking", "notifications only": "-client|tracking -info"} {
 		t.Run(name, func(t *testing.T) {
@@ -306,6 +310,7 @@ func TestEviction(t *testing.T) {
 // Limits are looked at with each listing, and said when they are new. What was evicted
 // between two watches is said by the second.
 func TestEvictionBetweenWatches(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	var log lockedBuffer
 	c := redis.New(redis.Config{Endpoint: s.line.Addr}, slog.New(slog.NewTextHandler(&log, nil)))
@@ -339,6 +344,7 @@ func TestEvictionBetweenWatches(t *testing.T) {
 
 // A server that still loads its data says nothing about it.
 func TestServerLoads(t *testing.T) {
+	t.Parallel()
 	s := start(t, "--loading-process-events-interval-bytes", "1024", "--key-load-delay", "500")
 	want := []string{}
 	for i := range 1000 {
@@ -362,6 +368,7 @@ func TestServerLoads(t *testing.T) {
 }
 
 func TestServerThatCannotBeReached(t *testing.T) {
+	t.Parallel()
 	for b, err := range redis.New(redis.Config{Endpoint: "127.0.0.1:1"}, discard()).Watch(t.Context(), root) {
 		if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || !strings.Contains(err.Error(), "connection refused") {
 			t.Errorf("%+v, %v", b, err)
@@ -371,6 +378,7 @@ func TestServerThatCannotBeReached(t *testing.T) {
 
 // The end of the context ends a watch at once, whatever it waits for.
 func TestEndWhileTheServerHangs(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.redis.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

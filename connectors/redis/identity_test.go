@@ -6,6 +6,7 @@ import (
 )
 
 func TestReplicationIDs(t *testing.T) {
+	t.Parallel()
 	const id = "8371b4fb1155b71f4a04d3e1bc3e18c4a990aeeb"
 	for _, c := range []struct{ info, id, former string }{
 		{"# Replication\r\nrole:master\r\nmaster_replid:" + id + "\r\nmaster_replid2:" + strings.Repeat("0", 40) + "\r\n", id, ""},

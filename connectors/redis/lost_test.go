@@ -66,6 +66,7 @@ func watchFake(ofCluster bool) (s *fakeStore, seen map[string]string, settle fun
 // The last put comes out, however many readings it and those before it overtake:
 // also as many as a watch is ready to do over.
 func TestPutDuringEachReading(t *testing.T) {
+	t.Parallel()
 	for _, ofCluster := range []bool{false, true} {
 		for overtaken := range 3 * maxReadings {
 			s, seen, settle := watchFake(ofCluster)
@@ -85,6 +86,7 @@ func TestPutDuringEachReading(t *testing.T) {
 
 // In the end what was seen is what is there, whatever was put when.
 func TestPutsWhileReading(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s, seen, settle := watchFake(rapid.Bool().Draw(t, "of a cluster"))
 		keys := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 4)

@@ -14,6 +14,7 @@ import (
 
 // TestReadme runs the session of README.md, and parses its configuration.
 func TestReadme(t *testing.T) {
+	t.Parallel()
 	t.Run("session", func(t *testing.T) {
 		s, bin := start(t), t.TempDir()
 		host, port, _ := net.SplitHostPort(s.redis.Addr)

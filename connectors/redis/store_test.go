@@ -17,6 +17,7 @@ var (
 )
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	client := dial(t, redis.Config{Endpoint: s.redis.Addr})
 	testStore(t, client)
@@ -75,6 +76,7 @@ func testStore(t *testing.T, client *redis.Client) {
 }
 
 func TestStoreThatCannotBeReached(t *testing.T) {
+	t.Parallel()
 	client := dial(t, redis.Config{Endpoint: "127.0.0.1:1"})
 	key := root + "a"
 	_, getErr := client.Get(t.Context(), key)

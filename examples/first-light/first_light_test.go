@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -49,11 +48,7 @@ func TestOneAtATime(t *testing.T) {
 
 func runScripts(t *testing.T, dir string) {
 	testkit.Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
-	bin := t.TempDir()
-	out, err := exec.Command("go", "build", "-o", bin, ".", "../../cmd/agent", "../../cmd/agentctl", "../../cmd/vppsim").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	bin := session.Build(t, ".", "../../cmd/agent", "../../cmd/agentctl", "../../cmd/vppsim")
 	// Whoever the script starts programs as may find them, and write.
 	setup := func(env *testscript.Env) error {
 		return errors.Join(os.Chmod(filepath.Dir(bin), 0o755), os.Chmod(bin, 0o755),

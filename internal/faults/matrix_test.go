@@ -14,6 +14,7 @@ import (
 
 	"github.com/keyplane/keyplane/connectors/redis"
 	"github.com/keyplane/keyplane/internal/scratch"
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -24,10 +25,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	redis.LogTo(slog.New(slog.DiscardHandler))
-	// Most of what these tests do is wait for servers.
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
+	testkit.RunManyAtOnce()
 	os.Exit(scratch.Main(m.Run))
 }
 

@@ -12,8 +12,10 @@
 //	[!] prints REGEXP PROGRAM ARGUMENT...  runs it until it prints (no) such line
 //	[!] netns NAME                   makes, or with ! deletes, a named namespace
 //
-// Whatever a script starts is killed at its end. Scripts run one after the
-// other, as they share the network of the test.
+// Whatever a script starts is killed at its end. Scripts that share a network run one
+// after the other. Where the test is in a scratch network, several copies of it run
+// the scripts side by side, each copy in a scratch network of its own: most of the time
+// a script waits.
 package session
 
 import (
@@ -24,6 +26,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/keyplane/keyplane/internal/scratch"
 )
 
 // patience is how long a script waits for anything, on a busy machine.
@@ -32,12 +36,17 @@ const patience = 30 * time.Second
 // Run runs the scripts in dir. PATH begins with bin, where the programs are;
 // setup and more may be nil.
 func Run(t *testing.T, dir, bin string, setup func(*testscript.Env) error, more map[string]Command) {
+	t.Helper()
+	if shard() == "" && scratch.Inside() {
+		runShards(t, bin)
+		return
+	}
 	commands := map[string]Command{
 		"start": start, "await": await, "said": said, "signal": signal, "ended": ended, "kernel": kernel, "prints": prints, "netns": namespace,
 	}
 	maps.Copy(commands, more)
 	testscript.RunT(inTurn{t}, testscript.Params{
-		Dir: dir,
+		Files: ofShard(t, dir),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+":"+env.Getenv("PATH"))
 			env.Setenv("STATE_DIRECTORY", filepath.Join(env.WorkDir, "state"))

@@ -1,0 +1,13 @@
+package consul_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/keyplane/keyplane/internal/testkit"
+)
+
+func TestMain(m *testing.M) {
+	testkit.RunManyAtOnce()
+	os.Exit(m.Run())
+}
