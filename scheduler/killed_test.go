@@ -191,3 +191,37 @@ func TestWhatIsAdoptedIsRemembered(t *testing.T) {
 		t.Errorf("left over: %v", m.stands)
 	}
 }
+
+// shownFirst is a memory that notes whether a value was shown before it was told of it.
+type shownFirst struct {
+	notebook
+	key   string
+	sched *scheduler.Scheduler
+	shown bool
+}
+
+func (f *shownFirst) Save(changes iter.Seq2[string, []byte]) error {
+	if st, known := f.sched.Status(f.key); known && st.State.String() == "CONFIGURED" {
+		f.shown = true
+	}
+	return f.notebook.Save(changes)
+}
+
+// Whoever sees that an adopted item is CONFIGURED may rely on it: it is remembered already.
+func TestWhatIsAdoptedIsRememberedBeforeItIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		key := models.For[*interfaces.Interface]().Prefix() + "if1"
+		m := &mortal{stands: map[string]string{key: "1500"}}
+		memory := &shownFirst{notebook: notebook{}, key: key}
+		memory.sched = scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Memory: memory})
+		m.register(t, memory.sched)
+		defer begin(t, memory.sched)()
+		v, err := memory.sched.Value(key, mortalValue(key, "1500"))
+		must(t, err)
+		_, err = memory.sched.Commit(t.Context(), scheduler.Txn{Refresh: true, Replace: true, Changes: []scheduler.Change{scheduler.Want(v)}})
+		must(t, err)
+		if m.calls > 0 || memory.notebook[key] == nil || memory.shown {
+			t.Errorf("%d verbs, remembered %v, shown before that: %v; want none, true, false", m.calls, memory.notebook[key] != nil, memory.shown)
+		}
+	})
+}

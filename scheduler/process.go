@@ -145,6 +145,7 @@ func (s *Scheduler) pursue(ctx context.Context, r *run) {
 }
 
 func (s *Scheduler) complete(r *run) *Record {
+	s.recordAdopted()
 	for n := range s.graph.Touched() {
 		s.note(r, n)
 	}

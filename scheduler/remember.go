@@ -204,6 +204,21 @@ func (s *Scheduler) recordAhead(tasks []*task) {
 	s.save(notes)
 }
 
+// recordAdopted remembers the items that are ours because they were found as declared, before
+// their state is shown.
+func (s *Scheduler) recordAdopted() {
+	if s.opts.Memory == nil {
+		return
+	}
+	notes := s.notes[:0]
+	for n := range s.graph.PeekTouched() {
+		if n.News && n.Have() != nil && s.misremembered(n) {
+			notes = s.noteStanding(notes, n, true)
+		}
+	}
+	s.save(notes)
+}
+
 // noteDoubt notes that what stands under a key that must be recalled is about to change.
 func (s *Scheduler) noteDoubt(notes []note, t *task) []note {
 	v := t.op.New

@@ -37,8 +37,9 @@ const patience = 30 * time.Second
 // setup and more may be nil.
 func Run(t *testing.T, dir, bin string, setup func(*testscript.Env) error, more map[string]Command) {
 	t.Helper()
-	if shard() == "" && scratch.Inside() {
-		runShards(t, bin)
+	scripts := scriptsIn(t, dir)
+	if len(scripts) > 1 && shard() == "" && scratch.Inside() {
+		runShards(t, bin, len(scripts))
 		return
 	}
 	commands := map[string]Command{
@@ -46,7 +47,7 @@ func Run(t *testing.T, dir, bin string, setup func(*testscript.Env) error, more 
 	}
 	maps.Copy(commands, more)
 	testscript.RunT(inTurn{t}, testscript.Params{
-		Files: ofShard(t, dir),
+		Files: ofShard(scripts),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+":"+env.Getenv("PATH"))
 			env.Setenv("STATE_DIRECTORY", filepath.Join(env.WorkDir, "state"))

@@ -41,14 +41,19 @@ func Build(t testing.TB, packages ...string) (bin string) {
 	return bin
 }
 
-// ofShard are the scripts of dir that this copy runs.
-func ofShard(t *testing.T, dir string) (out []string) {
+// scriptsIn are the scripts in a folder.
+func scriptsIn(t *testing.T, dir string) []string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err != nil || len(all) == 0 {
 		t.Fatalf("no scripts in %s (%v)", dir, err)
 	}
-	for i, file := range all {
+	return all
+}
+
+// ofShard are those scripts that this copy runs.
+func ofShard(scripts []string) (out []string) {
+	for i, file := range scripts {
 		if shard() == "" || shard() == fmt.Sprint(i%shards) {
 			out = append(out, file)
 		}
@@ -56,11 +61,11 @@ func ofShard(t *testing.T, dir string) (out []string) {
 	return out
 }
 
-// runShards runs the test again in several scratch networks at once.
-func runShards(t *testing.T, bin string) {
+// runShards runs the test again, in up to n scratch networks at once.
+func runShards(t *testing.T, bin string, n int) {
 	t.Helper()
 	var all sync.WaitGroup
-	for i := range shards {
+	for i := range min(n, shards) {
 		all.Go(func() { runShard(t, bin, i) })
 	}
 	all.Wait()

@@ -288,6 +288,9 @@ func (g *Graph) Nodes() iter.Seq[*Node] {
 	}
 }
 
+// PeekTouched yields the same nodes as Touched, which yields them again.
+func (g *Graph) PeekTouched() iter.Seq[*Node] { return slices.Values(g.touched) }
+
 // Touched yields each node that changed since it was last asked, once, in the
 // order in which they first changed, and then forgets those that say nothing
 // any more.
