@@ -18,10 +18,10 @@ func TestBadInput(t *testing.T) { onEachVPP(t, badInput) }
 func badInput(t *testing.T, vpp *simulated.VPP) {
 	long := strings.Repeat("x", 64)
 	bad := []struct{ what, key, value, fields string }{
-		{"no type", "config/vpp/v2/interfaces/a", `{"name":"a","mtu":9999}`, "type mtu"},
+		{"no type", "config/vpp/v2/interfaces/a", `{"name":"a","phys_address":"x"}`, "type phys_address"},
 		{"another link", "config/vpp/v2/interfaces/a", `{"name":"a","type":"TAP","memif":{"id":1},"vrf":4294967295}`, "memif vrf"},
 		{"no parent", "config/vpp/v2/interfaces/a", `{"name":"a","type":"SUB_INTERFACE","sub":{"sub_id":5000}}`, "sub.parent_name sub.sub_id"},
-		{"no CIDR", "config/vpp/v2/interfaces/a", `{"name":"a","type":"DPDK","ip_addresses":["10.0.0.1","x"]}`, "ip_addresses[0] ip_addresses[1]"},
+		{"no CIDR", "config/vpp/v2/interfaces/a", `{"name":"a","type":"DPDK","ip_addresses":["10.0.0.1/33","x"]}`, "ip_addresses[0] ip_addresses[1]"},
 		{"no MAC", "config/vpp/v2/interfaces/a", `{"name":"a","type":"DPDK","phys_address":"garbage"}`, "phys_address"},
 		{"long tag", "config/vpp/v2/interfaces/" + long, `{"name":"` + long + `","type":"VXLAN_TUNNEL","vxlan":{"vni":16777216}}`, "name vxlan.src_address vxlan.dst_address vxlan.vni"},
 		{"borrows from itself", "config/vpp/v2/interfaces/a", `{"name":"a","type":"DPDK","unnumbered":{"interface_with_ip":"a"},"set_dhcp_client":true}`, "set_dhcp_client unnumbered.interface_with_ip"},

@@ -21,7 +21,7 @@ var (
 )
 
 // A guard keeps a value that VPP does not survive from taking it down forever: what was
-// under way when VPP died is done last and alone, and after the third time not at all.
+// under way when VPP died is done last and alone, and after the second time not at all.
 type guard struct {
 	alone sync.RWMutex // held for writing by the verb of a suspect, for reading by all others
 

@@ -16,7 +16,7 @@ type suspect struct {
 }
 
 // mostDeaths of VPP are those that a value is allowed.
-const mostDeaths = 3
+const mostDeaths = 2
 
 // A verdict is what may be done with a value now.
 type verdict int

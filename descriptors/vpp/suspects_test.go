@@ -35,10 +35,10 @@ func TestSuspects(t *testing.T) {
 	for range mostDeaths {
 		dies()
 	}
-	expect("three times", bad, quarantined)
+	expect("twice", bad, quarantined)
 	expect("somebody asks for it", bad, alone)
 	dies()
-	expect("a fourth time", bad, quarantined)
+	expect("a third time", bad, quarantined)
 	s.life++
 	expect("VPP comes anew by itself", bad, quarantined)
 	expect("changed", better, free)

@@ -36,6 +36,16 @@ func (p *process) Start() {
 	}
 }
 
+// Running tells whether the server has not ended.
+func (p *process) Running() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
 func (p *process) start() error {
 	if p.output == "" {
 		p.output = filepath.Join(p.t.TempDir(), "output")

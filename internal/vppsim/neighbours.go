@@ -137,6 +137,8 @@ func changeNeighbour(w *world, q *ip_neighbor.IPNeighborAddDel, r *ip_neighbor.I
 	switch {
 	case !q.IsAdd && !has:
 		return api.NO_SUCH_ENTRY
+	case q.IsAdd != has && w.besideDead(key.index, key.address):
+		return crash
 	case !q.IsAdd:
 		delete(w.neighbours, key)
 		return ok
@@ -175,6 +177,8 @@ func changeTEIB(w *world, i *iface, q *teib.TeibEntryAddDel, _ *teib.TeibEntryAd
 		return api.NO_SUCH_FIB
 	case q.IsAdd == 0 && !has:
 		return api.NO_SUCH_ENTRY
+	case (q.IsAdd != 0) != has && w.besideDead(key.index, key.peer):
+		return crash
 	case q.IsAdd == 0:
 		delete(w.teib, key)
 		return ok
@@ -183,6 +187,33 @@ func changeTEIB(w *world, i *iface, q *teib.TeibEntryAddDel, _ *teib.TeibEntryAd
 	}
 	w.teib[key] = q.Entry
 	return ok
+}
+
+// besideDead says that a neighbour or TEIB entry of an interface comes or goes whose address is also that
+// of one on an index that nobody has. Both are paths of one prefix, and VPP resolves all of its paths
+// again when one changes: it does not survive to look up the table of an index without interface
+// (VPP ip_path_mtu.c, ip_pmtu_adj_delegate_adj_created). An interface that is deleted goes to table 0
+// before, with its neighbours and TEIB entries.
+func (w *world) besideDead(index uint32, address netip.Addr) bool {
+	family := 0
+	if address.Is6() {
+		family = 1
+	}
+	if address.IsLinkLocalUnicast() || w.interfaces.byIndex[index].table[family] != 0 {
+		return false // a table of its own, or another one
+	}
+	dead := func(other uint32) bool { return w.interfaces.byIndex[other] == nil }
+	for key := range w.neighbours {
+		if key.address == address && dead(key.index) {
+			return true
+		}
+	}
+	for key := range w.teib {
+		if key.peer == address && dead(key.index) {
+			return true
+		}
+	}
+	return false
 }
 
 func changeL3XC(w *world, i *iface, q *l3xc.L3xcUpdate, _ *l3xc.L3xcUpdateReply) errno {

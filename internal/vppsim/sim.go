@@ -50,6 +50,7 @@ type Sim struct {
 
 	mu      sync.Mutex // the main thread: guards the world and what follows
 	world   *world
+	ending  bool // being killed: no client is taken
 	clients map[*client]bool
 	last    uint32 // index of a client
 	pid     uint32
@@ -100,6 +101,7 @@ func (s *Sim) start() error {
 	s.sock = sock
 	s.mu.Lock()
 	s.pid++
+	s.ending = false
 	s.world = newWorld(s)
 	s.mu.Unlock()
 	s.all.Go(func() { s.accept(sock) })
@@ -117,6 +119,9 @@ func (s *Sim) kill() {
 	if s.sock == nil {
 		return
 	}
+	s.mu.Lock()
+	s.ending = true // a connection that is just being accepted is not kept
+	s.mu.Unlock()
 	s.sock.Close()
 	s.Drop()
 	s.all.Wait()
@@ -199,8 +204,15 @@ func (s *Sim) accept(sock net.Listener) {
 		}
 		c := newClient(s, conn)
 		s.mu.Lock()
-		s.clients[c] = true
+		ending := s.ending
+		if !ending {
+			s.clients[c] = true
+		}
 		s.mu.Unlock()
+		if ending {
+			conn.Close()
+			continue
+		}
 		s.all.Go(c.read)
 		s.all.Go(c.write)
 	}

@@ -3,6 +3,7 @@ package iface
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 
@@ -22,6 +23,8 @@ type End func(ctx context.Context, at interface_types.InterfaceIndex) error
 // word of its own is noted when it is set. The zero value has none.
 type Remains struct {
 	ending sync.Mutex // held by who ends: an interface is not used before
+
+	reclaiming sync.Mutex // held by Reclaim
 
 	mu      sync.Mutex // guards byIndex
 	byIndex map[uint32]map[string]*remnant
@@ -110,20 +113,22 @@ func (r *Remains) Sweep(ctx context.Context, a conn.API, index uint32) error {
 func (r *Remains) sweep(ctx context.Context, index uint32, noted map[string]*remnant, name string) error {
 	r.ending.Lock()
 	defer r.ending.Unlock()
+	var errs []error
 	for what, one := range noted {
 		if one.owner == name && name != "" || r.of(index)[what] != one {
 			continue
 		}
 		err := one.end(ctx, interface_types.InterfaceIndex(index))
-		if errors.Is(err, api.INVALID_SW_IF_INDEX) {
+		switch {
+		case errors.Is(err, api.INVALID_SW_IF_INDEX):
 			return nil // it is gone again
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s: %w", what, err)) // the others are ended all the same
+		default:
+			r.Ended(index, what)
 		}
-		if err != nil {
-			return err
-		}
-		r.Ended(index, what)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // hasName tells whether VPP has an interface of that index and name.

@@ -142,24 +142,37 @@ func (h handler) neighbours() readback.Of[*l3.ARPEntry] {
 
 func (h handler) readNeighbours(ctx context.Context) ([]*l3.ARPEntry, error) {
 	var out []*l3.ARPEntry
-	names := h.namesByIndex()
+	names, left := h.namesByIndex(), false
+	all, err := h.dumpNeighbours(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range all {
+		name := names[uint32(n.SwIfIndex)]
+		if name == "" {
+			left = true
+			continue
+		}
+		out = append(out, &l3.ARPEntry{
+			Interface: name, IpAddress: vppwire.Addr(n.IPAddress).String(), PhysAddress: n.MacAddress.String(),
+			Static: n.Flags&ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC != 0,
+		})
+	}
+	if left {
+		err = h.reclaim(ctx)
+	}
+	return out, err
+}
+
+// dumpNeighbours returns those of both IP versions.
+func (h handler) dumpNeighbours(ctx context.Context) (out []ip_neighbor.IPNeighbor, err error) {
 	for _, af := range []ip_types.AddressFamily{ip_types.ADDRESS_IP4, ip_types.ADDRESS_IP6} {
 		all, err := conn.Dump[ip_neighbor.IPNeighborDetails](ctx, h.API, &ip_neighbor.IPNeighborDump{SwIfIndex: interface_types.InterfaceIndex(none), Af: af})
 		if err != nil {
 			return nil, err
 		}
 		for _, d := range all {
-			name := names[uint32(d.Neighbor.SwIfIndex)]
-			if name == "" {
-				if err := h.outlives(ctx, d.Neighbor.SwIfIndex, h.neighbour(vppwire.Addr(d.Neighbor.IPAddress))); err != nil {
-					return nil, err
-				}
-			} else {
-				out = append(out, &l3.ARPEntry{
-					Interface: name, IpAddress: vppwire.Addr(d.Neighbor.IPAddress).String(), PhysAddress: d.Neighbor.MacAddress.String(),
-					Static: d.Neighbor.Flags&ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC != 0,
-				})
-			}
+			out = append(out, d.Neighbor)
 		}
 	}
 	return out, nil

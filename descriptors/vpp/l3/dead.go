@@ -11,11 +11,13 @@ import (
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/ip"
+	"go.fd.io/govpp/binapi/teib"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // VPP keeps a path by an interface that somebody has deleted, and gives it to the interface
@@ -130,12 +132,45 @@ func (h handler) end(ctx context.Context, name string, e ending) error {
 	err := e.end(ctx, at)
 	if errors.Is(err, api.INVALID_SW_IF_INDEX) {
 		h.mayOutlive(at, "", e)
-		return h.Interfaces.Remains().Sweep(ctx, h.API, index) // somebody may have got it meanwhile
+		err := h.Interfaces.Remains().Sweep(ctx, h.API, index) // somebody may have got it meanwhile
+		return errors.Join(err, h.reclaim(ctx))
 	}
 	if err == nil {
 		h.Interfaces.Remains().Ended(index, e.what)
 	}
 	return err
+}
+
+// reclaim ends the neighbours and TEIB entries on indexes that no interface has, and all else that
+// is noted there.
+func (h handler) reclaim(ctx context.Context) error {
+	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(none)})
+	if err != nil {
+		return err
+	}
+	stands := make(map[interface_types.InterfaceIndex]bool, len(all))
+	for _, d := range all {
+		stands[d.SwIfIndex] = true
+	}
+	neighbours, err := h.dumpNeighbours(ctx)
+	if err != nil {
+		return err
+	}
+	entries, err := conn.Dump[teib.TeibDetails](ctx, h.API, &teib.TeibDump{})
+	if err != nil && !errors.Is(err, scheduler.ErrUnimplemented) {
+		return err
+	}
+	for _, n := range neighbours {
+		if !stands[n.SwIfIndex] {
+			h.mayOutlive(n.SwIfIndex, "", h.neighbour(vppwire.Addr(n.IPAddress)))
+		}
+	}
+	for _, d := range entries {
+		if !stands[d.Entry.SwIfIndex] {
+			h.mayOutlive(d.Entry.SwIfIndex, "", h.endpoint(vppwire.Addr(d.Entry.Peer)))
+		}
+	}
+	return h.Interfaces.Remains().Reclaim(ctx, h.API)
 }
 
 // outlives notes what was found to be left of an interface that is gone.

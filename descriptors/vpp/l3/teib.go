@@ -118,19 +118,20 @@ func (h handler) teibEntries() readback.Of[*l3.TeibEntry] {
 	return readback.Of[*l3.TeibEntry]{
 		Read: func(ctx context.Context) (out []*l3.TeibEntry, err error) {
 			all, err := conn.Dump[teib.TeibDetails](ctx, h.API, &teib.TeibDump{})
-			names := h.namesByIndex()
+			names, left := h.namesByIndex(), false
 			for _, d := range all {
 				name := names[uint32(d.Entry.SwIfIndex)]
 				if name == "" {
-					if err := h.outlives(ctx, d.Entry.SwIfIndex, h.endpoint(vppwire.Addr(d.Entry.Peer))); err != nil {
-						return nil, err
-					}
-				} else {
-					out = append(out, &l3.TeibEntry{
-						Interface: name, PeerAddr: vppwire.Addr(d.Entry.Peer).String(),
-						NextHopAddr: vppwire.Addr(d.Entry.Nh).String(), VrfId: d.Entry.NhTableID,
-					})
+					left = true
+					continue
 				}
+				out = append(out, &l3.TeibEntry{
+					Interface: name, PeerAddr: vppwire.Addr(d.Entry.Peer).String(),
+					NextHopAddr: vppwire.Addr(d.Entry.Nh).String(), VrfId: d.Entry.NhTableID,
+				})
+			}
+			if left {
+				err = errors.Join(err, h.reclaim(ctx))
 			}
 			return out, err
 		},

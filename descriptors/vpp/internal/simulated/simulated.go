@@ -42,6 +42,7 @@ type VPP struct {
 	Socket string
 	real   *testkit.VPP
 	line   *line // to the real one; nil: there is none
+	deaths int   // of the simulated one, that Revive knows of
 }
 
 // Start starts a VPP that poses as release, or the real one; empty: the newest simulated one.
@@ -79,6 +80,23 @@ func (v *VPP) Restart() error {
 	v.real.Kill()
 	v.real.Start()
 	return nil
+}
+
+// Revive starts VPP again if it has died, and tells whether it had.
+func (v *VPP) Revive() (died bool) {
+	v.Helper()
+	if v.Sim != nil {
+		deaths := v.Sim.Deaths()
+		died, v.deaths = deaths > v.deaths, deaths
+	} else {
+		died = !v.real.Running()
+	}
+	if died {
+		if err := v.Restart(); err != nil {
+			v.Fatal(err)
+		}
+	}
+	return died
 }
 
 // Kill ends VPP at once.
