@@ -18,6 +18,9 @@ const (
 	// report that they are up some milliseconds after their creation, and only then their
 	// routes are created.
 	quietTime = time.Second
+	// mergeTime is how long after the start the journals of the state folder have been merged,
+	// which takes memory for a moment.
+	mergeTime = 20 * time.Second
 )
 
 // allowHeapGrowth lets the heap grow until done is called, or longestStart has passed. Then
@@ -32,6 +35,7 @@ func allowHeapGrowth(env func(string) (string, bool)) (done func()) {
 	done = sync.OnceFunc(func() {
 		restore()
 		debug.FreeOSMemory()
+		time.AfterFunc(mergeTime, debug.FreeOSMemory)
 	})
 	time.AfterFunc(longestStart, done)
 	return done
