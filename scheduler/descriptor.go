@@ -42,7 +42,8 @@ type Descriptor[V proto.Message, M any] struct {
 	// once per change of the value, and shows them in Status.Details and in explanations.
 	Normalize func(key string, v V) (normalized V, warnings []string)
 
-	// Meaning: pure functions of the value. All are optional.
+	// Meaning: pure functions of the value. All are optional. Equivalent also compares what Retrieve
+	// found (old) with what is wanted (new), and leaves out fields that only make derived values.
 	Validate     func(key string, v V) error            // every invalid field: *models.FieldError, joined
 	Equivalent   func(key string, old, new V) bool      // Defaults to proto.Equal
 	Recreate     func(key string, old, new V, m M) bool // the change needs Delete and Create. Defaults to Update == nil
@@ -66,7 +67,9 @@ type Descriptor[V proto.Message, M any] struct {
 	Delete    func(ctx context.Context, key string, v V, m M) error
 	// Retrieve yields what really stands, of this sort; wanted is what should.
 	// An error ends it, and what was known of this sort stays as it was. What stands
-	// as wanted costs least with the key and the very message that wanted has.
+	// as wanted costs least with the key and the very message that wanted has. It shows all
+	// fields from which Derived makes values that have verbs and no Retrieve of their own: those
+	// that it does not show are taken for lost.
 	Retrieve func(ctx context.Context, wanted []Wanted[V]) iter.Seq2[Found[V, M], error]
 	// RetrieveSome, optional, is Retrieve of these keys alone, where that costs less than to read
 	// all; wanted is what should stand under them. It is called after a verb of theirs has failed.

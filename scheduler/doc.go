@@ -81,6 +81,28 @@
 // its bad fields, those of a PENDING one the labels of what it waits for;
 // [Status.Waits] has the dependencies themselves.
 //
+// Who declares a value says how it is tried again. A resync, or any other transaction that does
+// not name the value, neither ends its retries nor adds to them.
+//
+// # Reading back
+//
+// Retrieve is called for all values in a refresh, and when a connection is ready. After a failed
+// verb only its key and the keys derived from it are judged, by RetrieveSome where there is one.
+// To read back a base value is to read back its derived values too. What is found counts as what
+// is wanted if it is Equivalent to that. So a resync of a system in sync calls no verb, changes no
+// state and publishes nothing, also while values and derived values wait.
+//
+// How a derived value is judged depends on its descriptor:
+//
+//	Retrieve                      by that alone, whatever is found of its base
+//	verbs, but no Retrieve        it stands if Derived of the base, as it was found, has its key
+//	no verbs, or no descriptor    it stands while its base stands as wanted
+//
+// Two rules follow. Retrieve of a base shows all fields from which Derived makes values of the
+// second sort; what it does not show is taken for lost, and is created again with all that depends
+// on it. And Equivalent of a base leaves out fields that only make derived values: one that waits
+// is not found, and the base would be updated by every resync. Package conformance checks both.
+//
 // # Order
 //
 // A descriptor may rely on this:

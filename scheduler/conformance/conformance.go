@@ -43,6 +43,12 @@ type Suite[V proto.Message, M any] struct {
 	// Changes are of one value each: at least one of each sort that the
 	// descriptor tells apart.
 	Changes []Change[V]
+	// Parts creates the derived values of a value that was created, as their own descriptors would,
+	// in the southbound of the descriptor that New returned last. Required where derived values
+	// have verbs and no Retrieve; defaults to doing nothing.
+	Parts func(t *testing.T, base scheduler.Wanted[V], meta M, parts []scheduler.KeyValue)
+	// Alone tells the derived values that have a Retrieve of their own. Defaults to none.
+	Alone func(key string) bool
 	// Invalid are values that Validate refuses. Defaults to none, where there is
 	// no Validate.
 	Invalid []Invalid[V]

@@ -172,6 +172,29 @@ func retrieveFaults() []fault {
 			f.Key = "config/linux/l3/v2/arp/eth0/10.0.0.1"
 			return f, true
 		})},
+		{"finds more than it was told", "a resync of what stands changes nothing", finds(func(f found, _ []scheduler.Wanted[route]) (found, bool) {
+			f.Value = to(f.Value.DstNetwork, func(r route) { r.Metric = f.Value.Metric + 1 })
+			return f, true
+		})},
+		{"tells values apart by their parts", "a resync of what stands changes nothing", func(s *table, d *descriptor) {
+			d.Derived = func(key string, v route) []scheduler.KeyValue {
+				if v.GwAddr == "" {
+					return nil
+				}
+				return []scheduler.KeyValue{{Key: "gateway/" + v.GwAddr, Value: v}}
+			}
+			d.Equivalent = func(_ string, a, b route) bool {
+				return a.Metric == b.Metric && a.Scope == b.Scope && a.GwAddr == b.GwAddr
+			}
+			finds(func(f found, _ []scheduler.Wanted[route]) (found, bool) {
+				f.Value = to(f.Value.DstNetwork, func(r route) { r.Metric, r.Scope = f.Value.Metric, f.Value.Scope }) // the gateway waits
+				return f, true
+			})(s, d)
+		}},
+		{"does not show what it derives", "Derived of what is found is Derived of what was created", finds(func(f found, _ []scheduler.Wanted[route]) (found, bool) {
+			f.Value = to("", func(r route) { r.Metric, r.Scope = f.Value.Metric, f.Value.Scope })
+			return f, true
+		})},
 		{"finds no metadata", "what Retrieve learns is enough to go on", finds(func(f found, _ []scheduler.Wanted[route]) (found, bool) {
 			f.Meta = 0
 			return f, true

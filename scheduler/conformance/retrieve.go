@@ -17,6 +17,8 @@ func runRetrieve[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
 	}
 	run(t, s, []testCase[V, M]{
 		{"what is found belongs to the descriptor", belongs[V, M]},
+		{"a resync of what stands changes nothing", inSync[V, M]},
+		{"Derived of what is found is Derived of what was created", foundParts[V, M]},
 		{"what Retrieve learns is enough to go on", afterRestart[V, M]},
 		{"who reads may stop early", stopsEarly[V, M]},
 		{"reading changes nothing", readsOnly[V, M]},

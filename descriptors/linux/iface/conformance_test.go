@@ -41,11 +41,26 @@ func TestInterfaceConforms(t *testing.T) {
 	a := func(more string) *value {
 		return testkit.Parse[*value](t, `name: "a" type: VETH veth { peer_if_name: "z" } namespace { type: NSID reference: "red" } `+more)
 	}
+	var h *handler
 	conformance.Run(t, conformance.Suite[*value, Meta]{
-		New: func(t *testing.T) scheduler.Descriptor[*value, Meta] { return apart(t, known{}).descriptor() },
+		New: func(t *testing.T) scheduler.Descriptor[*value, Meta] {
+			h = apart(t, known{})
+			return h.descriptor()
+		},
+		Parts: func(t *testing.T, base scheduler.Wanted[*value], meta Meta, parts []scheduler.KeyValue) {
+			h.index.(known)[base.Value.GetName()] = meta
+			for _, kv := range parts {
+				if _, ok := keys.ParseAddress(kv.Key); !ok {
+					continue
+				}
+				if _, err := h.createAddress(t.Context(), kv.Key, kv.Value.(*value)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
 		Values: []scheduler.Wanted[*value]{
 			{Value: a(`enabled: true`)},
-			{Value: testkit.Parse[*value](t, `name: "lo1" type: LOOPBACK enabled: true`)},
+			{Value: testkit.Parse[*value](t, `name: "lo1" type: LOOPBACK enabled: true ip_addresses: ["10.9.0.1/24", "fd09::1/64"]`)},
 			{Value: testkit.Parse[*value](t, `name: "b" type: VETH veth { peer_if_name: "y" }`)},
 		},
 		Changes: []conformance.Change[*value]{

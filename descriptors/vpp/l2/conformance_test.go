@@ -93,11 +93,21 @@ func TestSpanConforms(t *testing.T) {
 func TestBridgeDomainConforms(t *testing.T) {
 	b := func(text string) *l2.BridgeDomain { return testkit.Parse[*l2.BridgeDomain](t, text) }
 	const answer = `arp_termination_table: { ip_address: "10.0.0.9" phys_address: "02:00:00:00:00:09" } `
+	var h *handler
 	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*l2.BridgeDomain, BridgeMeta] {
-		h, _ := onVPP(t, release)
+		h, _ = onVPP(t, release)
 		return h.bridgeDescriptor()
 	}, conformance.Suite[*l2.BridgeDomain, BridgeMeta]{
+		Parts: func(t *testing.T, base scheduler.Wanted[*l2.BridgeDomain], meta BridgeMeta, parts []scheduler.KeyValue) {
+			h.bridges.(index[BridgeMeta])[base.Value.GetName()] = meta
+			for _, kv := range parts {
+				if _, err := h.createMember(t.Context(), kv.Key, kv.Value.(*l2.BridgeDomain_Interface)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
 		Values: []scheduler.Wanted[*l2.BridgeDomain]{
+			{Value: b(`name: "members" forward: true interfaces: { name: "if1" split_horizon_group: 2 } interfaces: { name: "if2" bridged_virtual_interface: true }`)},
 			{Value: b(`name: "a" flood: true learn: true forward: true mac_age: 255 ` + answer)},
 			{Value: b(`name: "b" unknown_unicast_flood: true arp_termination: true`)},
 			{Value: b(`name: "` + strings.Repeat("c", 63) + `"`)},
