@@ -20,9 +20,25 @@ const mostPlaceholders = 4096
 // to whoever gets the index next: VPP 25.10 dies when a neighbour or TEIB entry comes or goes whose
 // address is also that of one on such an index. For the same reason all indexes get their
 // interface before anything is ended.
-func (r *Remains) Reclaim(ctx context.Context, a conn.API) (err error) {
+func (r *Remains) Reclaim(ctx context.Context, a conn.API) error {
 	r.reclaiming.Lock()
 	defer r.reclaiming.Unlock()
+	return r.reclaim(ctx, a)
+}
+
+// Clear ends what others have left on an index, which an interface without a name has now. What is
+// left on indexes that no interface has is ended before, for the reason that Reclaim gives.
+func (r *Remains) Clear(ctx context.Context, a conn.API, index uint32) error {
+	r.reclaiming.Lock()
+	defer r.reclaiming.Unlock()
+	if len(r.of(index)) == 0 {
+		return nil
+	}
+	return errors.Join(r.reclaim(ctx, a), r.sweep(ctx, index, r.of(index), ""))
+}
+
+// reclaim is Reclaim with reclaiming held.
+func (r *Remains) reclaim(ctx context.Context, a conn.API) (err error) {
 	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, a, &vppif.SwInterfaceDump{SwIfIndex: everything})
 	if err != nil {
 		return err

@@ -82,6 +82,11 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interface
 			f.wanted = byName[f.value.GetName()]
 		}
 	}
+	if len(noted) > 0 {
+		if err := h.remains.Reclaim(ctx, h.API); err != nil {
+			return nil, err
+		}
+	}
 	for index, f := range all {
 		if err := h.remains.sweep(ctx, index, noted[index], f.value.GetName()); err != nil {
 			return nil, err

@@ -24,7 +24,9 @@ type End func(ctx context.Context, at interface_types.InterfaceIndex) error
 type Remains struct {
 	ending sync.Mutex // held by who ends: an interface is not used before
 
-	reclaiming sync.Mutex // held by Reclaim
+	// reclaiming is held by Reclaim, and by who ends what is left on one index: not before Reclaim has
+	// given every index its interface.
+	reclaiming sync.Mutex
 
 	mu      sync.Mutex // guards byIndex
 	byIndex map[uint32]map[string]*remnant
@@ -97,9 +99,14 @@ func (r *Remains) all() map[uint32]map[string]*remnant {
 // Sweep ends what the interface that has an index, if there is one, has of others, which had
 // it before.
 func (r *Remains) Sweep(ctx context.Context, a conn.API, index uint32) error {
+	r.reclaiming.Lock()
+	defer r.reclaiming.Unlock()
 	noted := r.of(index) // before the name: what comes by then is of who has the name
 	if len(noted) == 0 {
 		return nil
+	}
+	if err := r.reclaim(ctx, a); err != nil {
+		return err
 	}
 	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, a, &vppif.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(index)})
 	if err != nil || len(all) != 1 {

@@ -36,7 +36,7 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	meta := Meta{Index: index, TAPHost: tapHost(v)}
 	settings := h.settings(meta, v)
 	h.doubtAutoconf(index)
-	err = h.remains.sweep(ctx, index, h.remains.of(index), "")
+	err = h.remains.Clear(ctx, h.API, index)
 	if err == nil {
 		meta, err = h.introduce(ctx, meta, v, settings)
 	}
