@@ -2,6 +2,8 @@ package faults
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -102,7 +104,7 @@ func (c *child) startAway() {
 		c.r.Fatal(err)
 	}
 	applied := filepath.Join(c.life.State, committedName)
-	if err := os.Remove(applied); err != nil {
+	if err := os.Remove(applied); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.r.Fatal(err)
 	}
 	c.start()

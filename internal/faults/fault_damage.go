@@ -18,6 +18,7 @@ func damageFaults() []Fault {
 // damagedFile damages the file in each way. Every use of it is refused at once, the
 // source says so, and what was applied stays until a good copy lies there.
 func damagedFile(r *Run) {
+	r.distrusted = true
 	for _, how := range []string{"emptied", "cut", "scribbled"} {
 		r.save()
 		r.churn(10)

@@ -34,6 +34,7 @@ func killedAgain(r *Run) {
 }
 
 func killedEmptied(r *Run) {
+	r.distrusted = true
 	r.churn(20)
 	begun := time.Now()
 	r.Store.Kill()
@@ -53,6 +54,7 @@ func stopped(r *Run) {
 }
 
 func restored(r *Run) {
+	r.distrusted = true
 	r.save()
 	r.churn(30)
 	r.await("before the copy comes back")
@@ -60,6 +62,7 @@ func restored(r *Run) {
 }
 
 func restoredAndOn(r *Run) {
+	r.distrusted = true
 	r.save()
 	r.churn(20)
 	r.await("before the copy comes back")

@@ -56,7 +56,9 @@ type Run struct {
 	saved  map[string]string // what it held when it was saved
 	texts  int               // written until now
 	blind  bool              // nobody looks at the agent: it is measured
-	healed time.Time         // zero: when the fault's function returns
+	// distrusted: the fault makes another store of it, so that removals wait.
+	distrusted bool
+	healed     time.Time // zero: when the fault's function returns
 }
 
 func newRun(t testing.TB, kind Kind, extra Ability, scale Scale, seed uint64) *Run {
@@ -150,6 +152,7 @@ func (r *Run) compareBooks() {
 func (r *Run) judge() {
 	r.Helper()
 	h := r.record.History()
+	h.Distrusted = r.distrusted
 	bad := append(history.Ordered(h), history.NoPhantom(h)...)
 	if r.Kind.Can&Groups != 0 {
 		bad = append(bad, history.Atomic(groupwise(h))...)

@@ -25,7 +25,7 @@ func Atomic(h History) (out []Violation) {
 					continue
 				}
 				asked[g] = true
-				if bad := v.torn(h.Writes[g], g, wiped[g], s.At); bad != nil {
+				if bad := v.torn(h.Writes[g], g, wiped[g], s.At, h.Distrusted); bad != nil {
 					bad.At, bad.Who = s.At, s.Who
 					out = append(out, *bad)
 				}
@@ -64,7 +64,8 @@ func wipes(writes []Write) []int {
 // torn tells that one key of the write has surely been seen as it left it, or
 // later, and another surely only as it was before. Seen as it was after the store was
 // wiped says nothing: who doubts that may never see the write, and keep what was before.
-func (v *view) torn(w Write, made, wiped int, at time.Duration) *Violation {
+// So does a key that was removed since, where removals may be distrusted.
+func (v *view) torn(w Write, made, wiped int, at time.Duration, distrusted bool) *Violation {
 	var after, before string
 	for _, c := range w.Changes {
 		line := v.lines[c.Key]
@@ -72,7 +73,7 @@ func (v *view) torn(w Write, made, wiped int, at time.Duration) *Violation {
 			return nil
 		} else if seen >= made {
 			after = c.Key
-		} else if line[v.last(c.Key, at)].made < made {
+		} else if line[v.last(c.Key, at)].made < made && !(distrusted && v.removedSince(c.Key, made, at)) {
 			before = c.Key
 		}
 	}

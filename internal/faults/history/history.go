@@ -40,6 +40,9 @@ type Seen struct {
 type History struct {
 	Writes []Write
 	Seen   []Seen
+	// Distrusted says that the store became another one, such as a restored copy. Then the
+	// removal of a key that a listing lacks waits, and may be seen after the rest of its group.
+	Distrusted bool
 }
 
 // A Violation is what no correct agent could have seen.

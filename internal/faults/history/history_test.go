@@ -148,3 +148,20 @@ func differences(old, new map[string]string) (out []history.Change) {
 	}
 	return out
 }
+
+// Where the store became another one, a removal may be seen after the rest of its group, and a
+// value may not.
+func TestDistrustedRemovalsMayBeLate(t *testing.T) {
+	for text, want := range map[string]int{
+		"w a=1 b=1\nx a=1 b=1\nw a=2 b-\nx a=2":               0,
+		"w a=1 b=1\nx a=1 b=1\nw a=2 b=2\nw b-\nx a=2":        0,
+		"w a=1 b=1\nx a=1 b=1\nw a=2 b=2\nx a=2":              1,
+		"w a=1 b=1\nx a=1 b=1\nw a=2 b=2\nx a=2\nw b-\nx a=2": 1,
+	} {
+		h := told(t, text)
+		h.Distrusted = true
+		if got := history.Atomic(h); len(got) != want {
+			t.Errorf("%q: %v, want %d violations", text, got, want)
+		}
+	}
+}

@@ -130,6 +130,11 @@ func (v *view) last(key string, at time.Duration) int {
 	return best
 }
 
+// removedSince tells whether the write made, or one after it up to a time, removed the key.
+func (v *view) removedSince(key string, made int, at time.Duration) bool {
+	return slices.ContainsFunc(v.lines[key], func(p point) bool { return p.made >= made && p.text == "" && p.from <= at })
+}
+
 // resume goes on after a violation, from wherever what was seen fits.
 func (v *view) resume(c Change) {
 	i := slices.IndexFunc(v.lines[c.Key], func(p point) bool { return p.text == c.Text })
