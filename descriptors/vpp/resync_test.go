@@ -2,10 +2,12 @@ package vpp_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -103,5 +105,27 @@ func TestResyncCoversEveryDescriptor(t *testing.T) {
 		if !has[d.Name] && d.Name != "vpp-dhcp-lease" { // that needs a server
 			t.Errorf("there is no value of %s", d.Name)
 		}
+	}
+}
+
+// TestFailureReadsItsOwn has one interface fail beside many: VPP is not asked for the addresses of
+// the others.
+func TestFailureReadsItsOwn(t *testing.T) {
+	vpp := simulated.StartWith(t, vppsim.Options{Release: "24.10", Without: []string{"gtpu"}})
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	var all []string
+	for i := range 50 {
+		name := fmt.Sprint("many", i)
+		all = append(all, interfacesPrefix+name, `{"name":"`+name+`","type":"SOFTWARE_LOOPBACK","ip_addresses":["10.5.`+fmt.Sprint(i)+`.1/24"]}`)
+	}
+	a.want(true, all...)
+	vpp.Counts()
+	if _, err := a.declare(false, interfacesPrefix+"gtp1", `{"name":"gtp1","type":"GTPU_TUNNEL","gtpu":{"src_addr":"10.0.0.1","dst_addr":"10.0.0.2","teid":7}}`); err == nil {
+		t.Fatal("it was done")
+	}
+	counts := vpp.Counts()
+	if counts["sw_interface_dump"] == 0 || counts["ip_address_dump"] > 2 {
+		t.Errorf("VPP was asked %v", counts)
 	}
 }

@@ -202,6 +202,11 @@ func retrieveFaults() []fault {
 		{"finds only what is wanted", "reading changes nothing", finds(func(f found, wanted []scheduler.Wanted[route]) (found, bool) {
 			return f, slices.ContainsFunc(wanted, func(w scheduler.Wanted[route]) bool { return w.Key == f.Key })
 		})},
+		{"finds none of some", "RetrieveSome is Retrieve of some", func(_ *table, d *descriptor) {
+			d.RetrieveSome = func(context.Context, []string, []scheduler.Wanted[route]) iter.Seq2[found, error] {
+				return func(func(found, error) bool) {}
+			}
+		}},
 		{"cannot read while it writes", "values may be read while they come and go", func(s *table, d *descriptor) {
 			var writing atomic.Int32
 			var once sync.Once

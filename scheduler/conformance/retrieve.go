@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"reflect"
 	"sync"
 	"testing"
 
@@ -24,6 +25,45 @@ func runRetrieve[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
 		{"reading changes nothing", readsOnly[V, M]},
 		{"values may be read while they come and go", readsAlong[V, M]},
 	})
+	if s.New(t).RetrieveSome != nil {
+		run(t, s, []testCase[V, M]{{"RetrieveSome is Retrieve of some", readsSome[V, M]}})
+	}
+}
+
+// readsSome is what happens after a verb has failed.
+func readsSome[V proto.Message, M any](b *bench[V, M]) {
+	metas := b.createAll()
+	all := b.standing(b.suite.Values...)
+	one := b.suite.Values[0]
+	f, ok := b.some(one.Key, one)[one.Key]
+	if !ok {
+		b.Fatalf("RetrieveSome does not find %s", one.Key)
+	}
+	if want := all[one.Key]; !proto.Equal(f.Value, want.Value) || !reflect.DeepEqual(f.Meta, want.Meta) {
+		b.Errorf("RetrieveSome finds %+v, but Retrieve %+v", f, want)
+	}
+	b.delete(one, metas[0])
+	if _, ok := b.some(one.Key)[one.Key]; ok {
+		b.Errorf("RetrieveSome finds %s, which was deleted", one.Key)
+	}
+}
+
+// some is what RetrieveSome finds of ours, asked for key, while wanted should stand.
+func (b *bench[V, M]) some(key string, wanted ...scheduler.Wanted[V]) map[string]scheduler.Found[V, M] {
+	b.Helper()
+	out := map[string]scheduler.Found[V, M]{}
+	for f, err := range b.d.RetrieveSome(b.Context(), []string{key}, wanted) {
+		if err != nil {
+			b.Fatalf("RetrieveSome: %v", err)
+		}
+		if f.Key == "" {
+			f.Key = keyOf(b.T, b.d, "", f.Value)
+		}
+		if !f.Foreign {
+			out[f.Key] = f
+		}
+	}
+	return out
 }
 
 func (b *bench[V, M]) createAll() []M {

@@ -85,6 +85,24 @@ func (s *table) retrieve(context.Context, []scheduler.Wanted[route]) iter.Seq2[f
 	}
 }
 
+func (s *table) retrieveSome(_ context.Context, keys []string, _ []scheduler.Wanted[route]) iter.Seq2[found, error] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var some []found
+	for _, key := range keys {
+		if f, ok := s.routes[key]; ok {
+			some = append(some, f)
+		}
+	}
+	return func(yield func(found, error) bool) {
+		for _, f := range some {
+			if !yield(f, nil) {
+				return
+			}
+		}
+	}
+}
+
 func validate(_ string, v route) error {
 	var wrong []error
 	if v.GetOutgoingInterface() == "" {
@@ -108,7 +126,7 @@ func (s *table) descriptor() scheduler.Descriptor[route, handle] {
 		Derived: func(_ string, v route) []scheduler.KeyValue {
 			return []scheduler.KeyValue{{Key: "reachable/" + v.DstNetwork, Value: v}}
 		},
-		Create: s.create, CreateAll: s.createAll, Update: s.update, Delete: s.delete, Retrieve: s.retrieve,
+		Create: s.create, CreateAll: s.createAll, Update: s.update, Delete: s.delete, Retrieve: s.retrieve, RetrieveSome: s.retrieveSome,
 	}
 }
 
@@ -159,7 +177,7 @@ func TestNoticed(t *testing.T) {
 
 // What cannot be read back is checked for the rest.
 func TestBlind(t *testing.T) {
-	conformance.Run(t, suite(func(_ *table, d *scheduler.Descriptor[route, handle]) { d.Retrieve = nil }))
+	conformance.Run(t, suite(func(_ *table, d *scheduler.Descriptor[route, handle]) { d.Retrieve, d.RetrieveSome = nil, nil }))
 }
 
 // Keys that no model describes are given.

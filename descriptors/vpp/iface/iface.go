@@ -249,7 +249,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 		Create:   h.create,
 		Update:   h.update,
 		Delete:   h.delete,
-		Retrieve: h.retrieve,
+		Retrieve: h.retrieve, RetrieveSome: h.retrieveSome,
 
 		RetrieveAfter: alloc.After(h.Allocations),
 	}

@@ -101,6 +101,7 @@ type found struct {
 	wanted  *interfaces.Interface // what is declared under its name; nil: nothing
 	gone    bool                  // it was deleted while it was looked at
 	leased  netip.Prefix          // what DHCP has given to it
+	skipped bool                  // only others were asked for
 }
 
 // loopback is the kind of SOFTWARE_LOOPBACK.

@@ -42,7 +42,7 @@ func TestPluginsThatAreNotLoaded(t *testing.T) {
 			t.Errorf("%s: %v; want that %s is missing", kind, err, message)
 		}
 	}
-	all, err := h.look(t.Context(), nil)
+	all, err := h.look(t.Context(), nil, nil)
 	if err != nil || len(all) != 2 || all[1].value.GetName() != "loop1" {
 		t.Errorf("read back is %v, %v", all, err)
 	}

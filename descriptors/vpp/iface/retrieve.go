@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"go.fd.io/govpp/api"
 	vppif "go.fd.io/govpp/binapi/interface"
@@ -19,6 +20,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/internal/vppwire"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -31,17 +33,37 @@ const Untagged = "UNTAGGED-"
 
 // retrieve yields every interface that VPP has.
 func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*interfaces.Interface]) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
+	return h.read(ctx, wanted, nil)
+}
+
+// retrieveSome yields the interfaces of these keys. Addresses and VRFs are what VPP is asked for
+// interface by interface, so it is not asked for those of others.
+func (h *handler) retrieveSome(ctx context.Context, keys []string, wanted []scheduler.Wanted[*interfaces.Interface]) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
+	only, prefix := make(map[string]bool, len(keys)), models.For[*interfaces.Interface]().Prefix()
+	for _, key := range keys {
+		only[strings.TrimPrefix(key, prefix)] = true
+	}
+	return h.read(ctx, wanted, only)
+}
+
+// read yields the interfaces with these names; nil: all.
+func (h *handler) read(ctx context.Context, wanted []scheduler.Wanted[*interfaces.Interface], only map[string]bool) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
 	return func(yield func(scheduler.Found[*interfaces.Interface, Meta], error) bool) {
-		all, err := h.look(ctx, wanted)
+		all, err := h.look(ctx, wanted, only)
 		if err != nil {
 			yield(scheduler.Found[*interfaces.Interface, Meta]{}, err)
 			return
 		}
 		h.rememberAll(all)
 		h.orphans.seenAll(all)
-		h.strayed(all)
+		if only == nil { // else it is not known which of the others are wanted
+			h.strayed(all)
+		}
 		h.tapHosts.seen(all)
 		for _, f := range all {
+			if f.skipped {
+				continue
+			}
 			unlike := f.details.Tag == "" || f.value.GetType() == interfaces.Interface_UNDEFINED_TYPE
 			one := scheduler.Found[*interfaces.Interface, Meta]{Value: f.value, Meta: f.meta}
 			one.Foreign = unlike && f.wanted == nil || h.Tags.Foreign(f.details.Tag)
@@ -53,8 +75,9 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*inter
 	}
 }
 
-// look asks VPP for all interfaces and what is on them, sorted by index.
-func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interfaces.Interface]) ([]*found, error) {
+// look asks VPP for all interfaces and what is on them, sorted by index. Of those that only does
+// not name it leaves out the parts, unless only is nil.
+func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interfaces.Interface], only map[string]bool) ([]*found, error) {
 	lost, noted := h.orphans.all(), h.remains.all()
 	byName := make(map[string]*interfaces.Interface, len(wanted))
 	for _, w := range wanted {
@@ -72,7 +95,9 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interface
 		f.wanted = byName[f.value.GetName()]
 		all[f.meta.Index] = f
 	}
-	h.forgetAwaited()
+	if only == nil {
+		h.forgetAwaited()
+	}
 	adopted, err := h.adopt(ctx, all, lost)
 	if err != nil {
 		return nil, err
@@ -88,6 +113,7 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interface
 		}
 	}
 	for index, f := range all {
+		f.skipped = only != nil && !only[f.value.GetName()]
 		if err := h.remains.sweep(ctx, index, noted[index], f.value.GetName()); err != nil {
 			return nil, err
 		}
@@ -213,7 +239,7 @@ func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*found) error 
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for _, f := range all {
-		if f.details.Tag != "" || f.wanted != nil {
+		if !f.skipped && (f.details.Tag != "" || f.wanted != nil) {
 			group.Go(func() error {
 				err := h.lookAt(ctx, f)
 				if f.gone = errors.Is(err, api.INVALID_SW_IF_INDEX); f.gone {
