@@ -119,17 +119,10 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interface
 		}
 		f.value.Ip6Nd = h.autoconfOf(f.value.GetName())
 	}
-	if err := h.signOlder(ctx, all); err != nil {
-		return nil, err
-	}
-	if err := h.lookAtLinks(ctx, all); err != nil {
-		return nil, err
-	}
-	if err := h.lookAtParts(ctx, all); err != nil {
-		return nil, err
-	}
-	if err := h.lookAtRx(ctx, all); err != nil {
-		return nil, err
+	for _, step := range []func(context.Context, map[uint32]*found) error{h.signOlder, h.lookAtLinks, h.lookAtParts, h.lookAtRx} {
+		if err := step(ctx, all); err != nil {
+			return nil, err
+		}
 	}
 	h.orphans.settle(lost)
 	return sorted(all), nil
