@@ -57,6 +57,34 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
+// BenchmarkMemory is the resident memory of the built agent after a cold start from etcd with a
+// simulated VPP, when its journals have been merged too: a tenth of the keys at most are
+// interfaces, the others routes.
+func BenchmarkMemory(b *testing.B) {
+	testkit.Need(b, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
+	bin := build(b)
+	for name, n := range map[string]benchNetwork{"10k": {loops: 500, routes: 9_500}, "50k": {loops: 500, routes: 49_500}} {
+		b.Run(name, func(b *testing.B) {
+			e, v, dir := testkit.StartEtcd(b, testkit.EtcdOptions{}), startVPP(b), b.TempDir()
+			declare(b, etcdClient(b, e), n)
+			write(b, filepath.Join(dir, "etcd.conf"), "endpoints: ["+e.Addr+"]\n")
+			write(b, filepath.Join(dir, "govpp.conf"), "binapi-socket-path: "+v.socket+"\n")
+			write(b, filepath.Join(dir, "orchestrator.conf"), "state-dir: "+b.TempDir()+"\n")
+			for b.Loop() {
+				agent := startUntilStanding(b, filepath.Join(bin, "agent"), dir, "-microservice-label=bench")
+				<-time.After(quietTime + mergeTime + 5*time.Second)
+				status := fmt.Sprintf("/proc/%d/status", agent.Process.Pid)
+				b.ReportMetric(field(b, status, "VmRSS:")/1000, "MB")
+				b.ReportMetric(field(b, status, "VmHWM:")/1000, "MB-peak")
+				if err := agent.Process.Signal(syscall.SIGTERM); err != nil {
+					b.Fatal(err)
+				}
+				_ = agent.Wait() // it removes the network
+			}
+		})
+	}
+}
+
 func write(b *testing.B, path, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		b.Fatal(err)
@@ -64,7 +92,7 @@ func write(b *testing.B, path, text string) {
 }
 
 // startUntilStanding waits for the agent's word on NOTIFY_SOCKET.
-func startUntilStanding(b *testing.B, program, dir string) *exec.Cmd {
+func startUntilStanding(b *testing.B, program, dir string, flags ...string) *exec.Cmd {
 	path := filepath.Join(b.TempDir(), "notify")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
@@ -74,7 +102,7 @@ func startUntilStanding(b *testing.B, program, dir string) *exec.Cmd {
 	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		b.Fatal(err)
 	}
-	cmd := exec.Command(program, "-config-dir="+dir, "-on-exit=remove")
+	cmd := exec.Command(program, append(flags, "-config-dir="+dir, "-on-exit=remove")...)
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+path)
 	cmd.Stderr = os.Stderr
 	if !testing.Verbose() {
