@@ -102,17 +102,16 @@ func (t Table) write(ctx context.Context, s kvdbsync.Session, written, now map[s
 		for i := range pairs {
 			pairs[i].Key = t.Root + t.Below + pairs[i].Key
 		}
-		limited, cancel := context.WithTimeout(ctx, t.Timeout)
-		err := s.Apply(limited, pairs)
-		cancel()
+		taken, err := t.apply(ctx, s, pairs)
 		if err != nil {
-			return fmt.Errorf("writing %d keys, %s the first: %w", len(pairs), pairs[0].Key, err)
+			return err
 		}
-		for _, p := range batch {
+		for _, p := range taken {
+			key := strings.TrimPrefix(p.Key, t.Root+t.Below)
 			if p.Value == nil {
-				delete(written, p.Key)
+				delete(written, key)
 			} else {
-				written[p.Key] = p.Value
+				written[key] = p.Value
 			}
 		}
 		if !pause(ctx, s, t.Every) {
@@ -120,6 +119,31 @@ func (t Table) write(ctx context.Context, s kvdbsync.Session, written, now map[s
 		}
 	}
 	return nil
+}
+
+// apply writes pairs, and returns those that the store took. One that it refuses must not keep
+// the others from being written; it is tried again with the next reading.
+func (t Table) apply(ctx context.Context, s kvdbsync.Session, pairs []kvdbsync.Pair) (taken []kvdbsync.Pair, err error) {
+	limited, cancel := context.WithTimeout(ctx, t.Timeout)
+	defer cancel()
+	err = s.Apply(limited, pairs)
+	switch {
+	case err == nil:
+		return pairs, nil
+	case ctx.Err() != nil || !t.answers(ctx, s, t.Root+t.Below):
+		return nil, fmt.Errorf("writing %d keys, %s the first: %w", len(pairs), pairs[0].Key, err)
+	case len(pairs) == 1:
+		t.Log.Debug("the store refuses a key", "source", t.Name, "key", pairs[0].Key, "err", err)
+		return nil, nil
+	}
+	for _, half := range [][]kvdbsync.Pair{pairs[:len(pairs)/2], pairs[len(pairs)/2:]} {
+		some, err := t.apply(ctx, s, half)
+		if err != nil {
+			return nil, err
+		}
+		taken = append(taken, some...)
+	}
+	return taken, nil
 }
 
 // differences are the changes that make one the other, sorted by key.

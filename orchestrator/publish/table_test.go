@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/kvdbsync/conformance"
 	"github.com/keyplane/keyplane/orchestrator/publish"
 )
@@ -99,6 +100,35 @@ func TestTable(t *testing.T) {
 		w.expect("c=1")
 		w.stop()
 		w.expect("")
+	})
+}
+
+// picky is a session with a store that refuses keys that begin like "bad".
+type picky struct{ kvdbsync.Session }
+
+func (p picky) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
+	for _, c := range changes {
+		if strings.HasPrefix(c.Key, root+below+"bad") {
+			return errRefused
+		}
+	}
+	return p.Session.Apply(ctx, changes)
+}
+
+// Session implements kvdbsync.Publisher.
+func (w *table) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Session, error) {
+	s, err := w.Memory.Session(ctx, ttl)
+	return picky{s}, err
+}
+
+func TestTableHasKeysThatAreRefused(t *testing.T) {
+	inTable(t, func(w *table) {
+		w.set("bad1=1 bad2=1 good=1 other=1", nil)
+		elapse(2 * time.Second)
+		w.expect("good=1 other=1")
+		w.set("good-", nil)
+		elapse(2 * time.Second)
+		w.expect("other=1")
 	})
 }
 

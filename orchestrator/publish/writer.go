@@ -144,7 +144,7 @@ func (w *writer) write(ctx context.Context, s kvdbsync.Session, writes []write) 
 // must not keep the others from being written.
 func (w *writer) failed(ctx context.Context, s kvdbsync.Session, writes []write, err error) {
 	began := time.Now()
-	if !w.answers(ctx, s) {
+	if !w.answers(ctx, s, w.prefix()) {
 		w.fail(err)
 		return
 	}
@@ -162,11 +162,11 @@ func (w *writer) failed(ctx context.Context, s kvdbsync.Session, writes []write,
 	w.Log.Log(ctx, level, "the store refuses the status of a key; it is tried again every minute", "source", w.Name, "err", err)
 }
 
-// answers tells whether the store takes requests.
-func (w *writer) answers(ctx context.Context, s kvdbsync.Session) bool {
-	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+// answers tells whether the store takes requests: about keys that do not exist.
+func (o Options) answers(ctx context.Context, s kvdbsync.Session, prefix string) bool {
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	_, err := s.List(ctx, w.prefix()+"-") // no key begins so
+	_, err := s.List(ctx, prefix+"-") // no key begins so
 	return err == nil
 }
 
