@@ -125,6 +125,7 @@ func TestWaitTellsWhy(t *testing.T) {
 			t.Fatal("nothing failed")
 		}
 		must(t, s.Refresh("interface"))
+		synctest.Wait() // Refresh only leaves word
 		must(t, s.Wait(t.Context(), key("good"), key("eth0")))
 		for name, want := range map[string]string{
 			"failed":   "FAILED: kernel lacks it",
