@@ -64,7 +64,7 @@ func (s *Source) compare(ctx context.Context) (about Listing, lost []string, err
 	if lost = s.differing(listed); len(lost) == 0 {
 		return l.about, nil, nil
 	}
-	if !sleep(ctx, s.o.Grace) {
+	if !Sleep(ctx, s.o.Grace) {
 		return Listing{}, nil, ctx.Err()
 	}
 	return l.about, s.differing(listed), nil

@@ -39,7 +39,7 @@ func (p *Pulse) Bound(ctx context.Context, limit time.Duration, why error) (boun
 	begun := time.Now()
 	go func() {
 		for left := limit; left > 0; left = limit - p.Quiet(begun) {
-			if !sleep(ctx, left) {
+			if !Sleep(ctx, left) {
 				return
 			}
 		}

@@ -19,7 +19,7 @@ func (s *Source) Run(ctx context.Context) error {
 		h := s.health.get()
 		wait := pace.next(h.State, time.Since(h.Since))
 		s.reportLost(err, wait)
-		if !sleep(ctx, wait) {
+		if !Sleep(ctx, wait) {
 			return nil
 		}
 	}
@@ -73,16 +73,4 @@ func (s *Source) reportLost(err error, retryIn time.Duration) {
 		level = slog.LevelWarn
 	}
 	s.o.Log.Log(context.Background(), level, "store watch ended", "source", s.o.Name, "err", err, "retry_in", retryIn)
-}
-
-// sleep tells whether the time passed, rather than ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -83,7 +83,7 @@ func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCause
 		if stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{}}) != nil {
 			return // the receiver learns why
 		}
-		if !sleep(ctx, v.timeout) {
+		if !kvdbsync.Sleep(ctx, v.timeout) {
 			return
 		}
 		switch {
@@ -112,20 +112,8 @@ func (v *vigil) awaitSilence(ctx context.Context, began time.Time, pause time.Du
 		if left <= 0 {
 			return true
 		}
-		if !sleep(ctx, left) {
+		if !kvdbsync.Sleep(ctx, left) {
 			return false
 		}
-	}
-}
-
-// sleep tells whether the time passed, rather than ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -87,7 +87,7 @@ func (w *watch) list(ctx context.Context) error {
 			}
 			w.log.Warn("the listing of etcd was interrupted; it goes on", "prefix", w.prefix, "keys", listed, "err", err)
 			w.renew(pages.tries)
-			sleep(ctx, retry.Next())
+			kvdbsync.Sleep(ctx, retry.Next())
 			continue
 		}
 		b := kvdbsync.Batch{Rev: w.at.rev, Synced: !page.More, Events: make([]kvdbsync.Event, 0, len(page.Kvs))}
