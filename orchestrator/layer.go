@@ -104,7 +104,7 @@ func (o *Orchestrator) reportRefusals(l *layer, events []kvdbsync.Event, ds []de
 		}
 		log, text := o.log.Error, "value refused, what was valid before stays in force"
 		if errors.Is(d.err, scheduler.ErrUnimplemented) {
-			log, text = o.log.Warn, "value is not implemented"
+			log, text = o.log.Warn, "no descriptor handles this key; its state is UNIMPLEMENTED"
 		}
 		args := []any{"source", l.Name, "key", events[i].Key, "err", d.err}
 		if at := events[i].Origin.String(); at != "" {
