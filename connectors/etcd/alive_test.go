@@ -57,7 +57,8 @@ func TestLineThatFallsSilent(t *testing.T) {
 		var q questions
 		q.answer = func() {
 			go func() {
-				if time.Sleep(time.Second); q.asked < 10 { //nolint:forbidigo // synthetic time
+				<-time.After(time.Second)
+				if q.asked < 10 {
 					v.hear(&pb.WatchResponse{WatchId: noWatch})
 				}
 			}()

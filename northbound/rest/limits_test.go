@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,12 +18,18 @@ import (
 func TestExpensiveRequestsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{turns: make(chan struct{}, mostExpensive)}
+		var mu sync.Mutex // guards running and most
 		running, most := 0, 0
-		e := h.limited(endpoint{expensive: true, serve: func(http.ResponseWriter, *http.Request, query) error {
-			running++
+		change := func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			running += n
 			most = max(most, running)
-			time.Sleep(expensiveWait - time.Second) //nolint:forbidigo // virtual time
-			running--
+		}
+		e := h.limited(endpoint{expensive: true, serve: func(http.ResponseWriter, *http.Request, query) error {
+			change(1)
+			<-time.After(expensiveWait - time.Second)
+			change(-1)
 			return nil
 		}})
 		status := make(chan int, 3*mostExpensive)
