@@ -55,7 +55,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 		return err
 	}
 	defer mine.Close()
-	var sched *scheduler.Scheduler
+	var sched *scheduler.Scheduler // made below: keepers pause it, but only once they run
 	stores.watch(s.root(), mine.self, conf.orchestrator.AntiEntropy, func(ctx context.Context) func() { return sched.Pause(ctx) }, log)
 	defer stores.letGo()
 	if err := stores.take(ctx); err != nil {
