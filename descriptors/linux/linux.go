@@ -23,8 +23,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/keyplane/keyplane/descriptors/linux/iface"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
-	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
 	"github.com/keyplane/keyplane/descriptors/linux/l3"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
@@ -60,7 +60,7 @@ type Options struct {
 type Plugin struct {
 	log    *slog.Logger
 	spaces *netns.Set
-	watch  *standing.Watcher
+	watch  *drift.Watcher
 	sched  *scheduler.Scheduler
 	links  iface.Index // nil: interfaces are disabled
 	named  bool        // whether namespaces but our own may be used
@@ -76,7 +76,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	p := &Plugin{lives: func(string) bool { return false }, log: o.Log, sched: s, named: !o.Namespaces.Disabled}
 	p.spaces = netns.New(netns.Options{Host: o.Host, Disabled: o.Namespaces.Disabled, Log: o.Log})
 	hosts := iface.NewHostNames(p.spaces, o.Log, s.Observe)
-	p.watch = standing.New(standing.Options{
+	p.watch = drift.New(drift.Options{
 		Spaces: p.spaces, Log: o.Log, Own: hosts, Installation: o.Installation,
 		Lost:    p.lost,
 		Changed: func() { _ = s.Refresh(iface.Name) },

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
-	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
@@ -77,7 +77,7 @@ func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Int
 			return none, err
 		}
 	}
-	h.Watch.Made(space, standing.Address(space.ID, addr), standing.Entry{Key: key, Link: meta.Index})
+	h.Watch.Created(space, drift.Address(space.ID, addr), drift.Entry{Key: key, Link: meta.Index})
 	return none, nil
 }
 
@@ -144,7 +144,7 @@ func (h *handler) deleteAddress(_ context.Context, key string, _ *interfaces.Int
 	}
 	defer space.Close()
 	addr := kernel.Addr{Link: meta.Index, Prefix: p}
-	h.Watch.Unmade(standing.Address(space.ID, addr))
+	h.Watch.Forget(drift.Address(space.ID, addr))
 	err = space.DelAddr(addr)
 	if errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENODEV) {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -25,7 +25,7 @@ func apart(t *testing.T, index Index) *handler {
 	}
 	log := slog.New(slog.DiscardHandler)
 	spaces := netns.New(netns.Options{Own: filepath.Join(dir, own), Dir: names})
-	watch := standing.New(standing.Options{Spaces: spaces, Log: log})
+	watch := drift.New(drift.Options{Spaces: spaces, Log: log})
 	return &handler{index: index, Options: Options{
 		Spaces: spaces, Watch: watch, Log: log, Label: "test", Readers: 2, TAPHost: defaultTAPHost, Flushed: func() {},
 	}}

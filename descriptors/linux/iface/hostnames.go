@@ -12,8 +12,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
-	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/scheduler"
@@ -24,7 +24,7 @@ import (
 // announced at once. What is no longer so is withdrawn at once with its link, and
 // else only after a while: a link that gets another name bounces.
 //
-// It is a standing.Follower; the goroutine that calls it as one owns it. The
+// It is a drift.Follower; the goroutine that calls it as one owns it. The
 // descriptor's Retrieve reads the kernel by itself.
 type HostNames struct {
 	spaces  *netns.Set
@@ -108,7 +108,7 @@ func (n *HostNames) keysOf(index int) map[string]bool {
 	return out
 }
 
-// Reload implements standing.Follower.
+// Reload implements drift.Follower.
 func (n *HostNames) Reload(now time.Time) {
 	if err := n.load(); err != nil {
 		n.log.Error("cannot read the links of the agent's own namespace", "err", fmt.Errorf("%s: %w", WatcherName, err))
@@ -122,7 +122,7 @@ func (n *HostNames) Reload(now time.Time) {
 	}
 }
 
-// Apply implements standing.Follower.
+// Apply implements drift.Follower.
 func (n *HostNames) Apply(events []kernel.Event, now time.Time) {
 	for _, e := range events {
 		switch what := e.What.(type) {
@@ -187,7 +187,7 @@ func (n *HostNames) announce(index int, now time.Time) {
 	case !there:
 		n.withdraw(index)
 	case n.due[index].IsZero():
-		n.due[index] = now.Add(standing.Settle)
+		n.due[index] = now.Add(drift.Debounce)
 	}
 }
 
@@ -222,7 +222,7 @@ func (n *HostNames) stands(key string) bool {
 	return false
 }
 
-// Due implements standing.Follower.
+// Due implements drift.Follower.
 func (n *HostNames) Due(now time.Time) (next time.Time) {
 	for index, due := range n.due {
 		if !due.After(now) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
-	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/scheduler"
@@ -68,24 +68,24 @@ func TestHostNamesFollowEvents(t *testing.T) {
 	h.expect(t, "+eth0", "+eth0/address/10.0.0.1/24")
 
 	tell(false, link("eth0", false, 0))
-	later(standing.Settle / 2)
+	later(drift.Debounce / 2)
 	h.expect(t) // it may bounce
 	tell(false, link("eth1", false, 0))
 	tell(false, link("eth1", true, 0))
 	h.expect(t, "+eth1", "+eth1/address/10.0.0.1/24")
-	later(standing.Settle / 2)
+	later(drift.Debounce / 2)
 	h.expect(t, "-eth0", "-eth0/address/10.0.0.1/24")
 
 	tell(false, kernel.Link{Index: 9, Name: "blue", Kind: "vrf", Up: true})
 	tell(false, link("eth1", true, 9))
 	h.expect(t, "+blue", "+eth1/vrf-host-name/blue")
 	tell(false, kernel.Link{Index: 9, Name: "green", Kind: "vrf", Up: true})
-	later(standing.Settle)
+	later(drift.Debounce)
 	slices.Sort(h.news)
 	h.expect(t, "+eth1/vrf-host-name/green", "+green", "-blue", "-eth1/vrf-host-name/blue")
 
 	tell(true, addr)
-	later(standing.Settle)
+	later(drift.Debounce)
 	h.expect(t, "-eth1/address/10.0.0.1/24")
 	tell(true, link("eth1", false, 9))
 	h.expect(t, "-eth1", "-eth1/vrf-host-name/green") // gone is gone, at once
@@ -104,7 +104,7 @@ func TestHostNameTakenOver(t *testing.T) {
 	} {
 		n.Apply([]kernel.Event{{What: l}}, now)
 	}
-	n.Due(now.Add(standing.Settle))
+	n.Due(now.Add(drift.Debounce))
 	h.expect(t, "+eth0", "+old")
 }
 
@@ -120,9 +120,9 @@ func TestHostNameReadWhileItBounces(t *testing.T) {
 	h.expect(t, "+eth0")
 	tell(false)
 	clear(h.known) // Retrieve shows nothing
-	now = now.Add(standing.Settle / 2)
+	now = now.Add(drift.Debounce / 2)
 	tell(true)
-	n.Due(now.Add(standing.Settle))
+	n.Due(now.Add(drift.Debounce))
 	h.expect(t, "+eth0")
 }
 

@@ -28,8 +28,8 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
-	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
@@ -69,7 +69,7 @@ type Meta struct {
 // Options are those of the descriptors.
 type Options struct {
 	Spaces *netns.Set
-	Watch  *standing.Watcher
+	Watch  *drift.Watcher
 	// Allocations are what references of addresses refer to. Defaults to none.
 	Allocations alloc.Book
 	Log         *slog.Logger

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
-	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
@@ -132,17 +132,17 @@ func (p *place) ref(want *interfaces.Interface) *namespace.NetNamespace {
 func (h *handler) saw(s seen, want *interfaces.Interface) {
 	space, at := s.place.space, s.link.Index
 	if s.value.GetType() != interfaces.Interface_EXISTING {
-		h.Watch.Saw(space, standing.Interface(space.ID, at), entryOf(keyOf(s.value.GetName()), s.link, cmp.Or(want, s.value)))
+		h.Watch.Retrieved(space, drift.Interface(space.ID, at), entryOf(keyOf(s.value.GetName()), s.link, cmp.Or(want, s.value)))
 	}
 	for _, kv := range derived("", s.value) {
 		if a, ok := keys.ParseAddress(kv.Key); ok && a.Source != keys.Existing {
 			if p, ok := h.prefix(a); ok {
 				addr := kernel.Addr{Link: at, Prefix: p}
-				h.Watch.Saw(space, standing.Address(space.ID, addr), standing.Entry{Key: kv.Key, Link: at})
+				h.Watch.Retrieved(space, drift.Address(space.ID, addr), drift.Entry{Key: kv.Key, Link: at})
 			}
 		}
 		if _, _, ok := keys.ParseVRF(kv.Key); ok {
-			h.Watch.Saw(space, standing.Membership(space.ID, at), standing.Entry{Key: kv.Key, Link: at, Master: s.link.Master})
+			h.Watch.Retrieved(space, drift.Membership(space.ID, at), drift.Entry{Key: kv.Key, Link: at, Master: s.link.Master})
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
-	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -26,7 +26,7 @@ func (h *handler) create(_ context.Context, key string, v *interfaces.Interface)
 		return Meta{}, err
 	}
 	defer space.Close()
-	h.Watch.Enter(space)
+	h.Watch.Announce(space)
 	for range tries {
 		var l kernel.Link
 		if l, err = h.bring(space, v); err == nil {
@@ -193,14 +193,14 @@ func setOffload(space *netns.Space, l kernel.Link, veth *interfaces.VethLink) er
 // EXISTING one, HostNames tells when it goes.
 func (h *handler) made(space *netns.Space, key string, l kernel.Link, v *interfaces.Interface) Meta {
 	if v.GetType() != interfaces.Interface_EXISTING {
-		h.Watch.Made(space, standing.Interface(space.ID, l.Index), entryOf(key, l, v))
+		h.Watch.Created(space, drift.Interface(space.ID, l.Index), entryOf(key, l, v))
 	}
 	return metaOf(space, l, v)
 }
 
 // entryOf is what the link should look like.
-func entryOf(key string, l kernel.Link, v *interfaces.Interface) standing.Entry {
-	e := standing.Entry{Key: key, Link: l.Index, Name: l.Name, Up: v.GetEnabled(), MTU: int(v.GetMtu())}
+func entryOf(key string, l kernel.Link, v *interfaces.Interface) drift.Entry {
+	e := drift.Entry{Key: key, Link: l.Index, Name: l.Name, Up: v.GetEnabled(), MTU: int(v.GetMtu())}
 	if mac, set := macOf(v); set {
 		e.MAC = mac.String()
 	}
@@ -225,7 +225,7 @@ func (h *handler) update(_ context.Context, key string, _, v *interfaces.Interfa
 	if err != nil {
 		return Meta{}, err
 	}
-	h.Watch.Unmade(standing.Interface(meta.NS, meta.Index))
+	h.Watch.Forget(drift.Interface(meta.NS, meta.Index))
 	if v.GetType() != interfaces.Interface_EXISTING {
 		alias := l.Alias
 		if !h.is(space, l, v) {
@@ -242,7 +242,7 @@ func (h *handler) update(_ context.Context, key string, _, v *interfaces.Interfa
 }
 
 func (h *handler) delete(_ context.Context, _ string, v *interfaces.Interface, meta Meta) error {
-	h.Watch.Unmade(standing.Interface(meta.NS, meta.Index))
+	h.Watch.Forget(drift.Interface(meta.NS, meta.Index))
 	space, ok := h.Spaces.ByID(meta.NS)
 	if !ok {
 		return nil // with the namespace went the link

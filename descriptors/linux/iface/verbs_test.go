@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
-	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/verbs"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
@@ -40,7 +40,7 @@ func red() *namespace.NetNamespace {
 // newHandler works on a host, or on the real one.
 func newHandler(host kernel.Host) (*handler, *bench) {
 	spaces := netns.New(netns.Options{Host: host})
-	watch := standing.New(standing.Options{Spaces: spaces, Log: slog.New(slog.DiscardHandler)})
+	watch := drift.New(drift.Options{Spaces: spaces, Log: slog.New(slog.DiscardHandler)})
 	h := &handler{Options: Options{
 		Spaces: spaces, Watch: watch, Log: slog.New(slog.DiscardHandler), Label: "test", Readers: 2, TAPHost: defaultTAPHost, Flushed: func() {},
 	}}

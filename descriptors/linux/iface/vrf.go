@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
@@ -101,7 +101,7 @@ func (h *handler) createVRF(_ context.Context, key string, v *interfaces.Interfa
 		}
 	}
 	h.members.enter(name, vrf)
-	h.Watch.Made(space, standing.Membership(space.ID, meta.Index), standing.Entry{Key: key, Link: meta.Index, Master: master.Index})
+	h.Watch.Created(space, drift.Membership(space.ID, meta.Index), drift.Entry{Key: key, Link: meta.Index, Master: master.Index})
 	return none, nil
 }
 
@@ -113,7 +113,7 @@ func (h *handler) deleteVRF(_ context.Context, key string, v *interfaces.Interfa
 		return nil //nolint:nilerr // with the interface or its namespace went the membership
 	}
 	defer space.Close()
-	h.Watch.Unmade(standing.Membership(space.ID, meta.Index))
+	h.Watch.Forget(drift.Membership(space.ID, meta.Index))
 	if v.GetType() == interfaces.Interface_EXISTING {
 		return nil
 	}

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
-	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
@@ -80,7 +80,7 @@ func (h handler) createARP(_ context.Context, key string, v *l3.ARPEntry) (ARPMe
 }
 
 func (h handler) updateARP(_ context.Context, key string, _, v *l3.ARPEntry, was ARPMeta) (ARPMeta, error) {
-	h.Watch.Unmade(standing.Neighbour(was.NS, was.Neighbour))
+	h.Watch.Forget(drift.Neighbour(was.NS, was.Neighbour))
 	return h.putARP(key, v, func(space *netns.Space, n kernel.Neighbour) error { return space.AddNeighbour(n, true) })
 }
 
@@ -129,16 +129,16 @@ func (h handler) addARP(space *netns.Space, n kernel.Neighbour) error {
 }
 
 func (h handler) madeARP(space *netns.Space, key string, n kernel.Neighbour) ARPMeta {
-	h.Watch.Made(space, standing.Neighbour(space.ID, n), entryOfARP(key, n))
+	h.Watch.Created(space, drift.Neighbour(space.ID, n), entryOfARP(key, n))
 	return ARPMeta{NS: space.ID, Neighbour: n}
 }
 
-func entryOfARP(key string, n kernel.Neighbour) standing.Entry {
-	return standing.Entry{Key: key, Link: n.Link, MAC: n.MAC.String()}
+func entryOfARP(key string, n kernel.Neighbour) drift.Entry {
+	return drift.Entry{Key: key, Link: n.Link, MAC: n.MAC.String()}
 }
 
 func (h handler) deleteARP(_ context.Context, _ string, _ *l3.ARPEntry, was ARPMeta) error {
-	h.Watch.Unmade(standing.Neighbour(was.NS, was.Neighbour))
+	h.Watch.Forget(drift.Neighbour(was.NS, was.Neighbour))
 	space, ok := h.Spaces.ByID(was.NS)
 	if !ok {
 		return nil // with the namespace went the neighbour
@@ -180,7 +180,7 @@ func (h handler) retrieveARPs(_ context.Context, wanted []scheduler.Wanted[*l3.A
 				}
 				v := &l3.ARPEntry{Interface: on.name, IpAddress: cmp.Or(w.Value.GetIpAddress(), n.IP.String()), HwAddress: n.MAC.String()}
 				key := cmp.Or(w.Key, models.For[*l3.ARPEntry]().KeyOf(on.name+"/"+v.IpAddress))
-				h.Watch.Saw(space, standing.Neighbour(space.ID, n), entryOfARP(key, n))
+				h.Watch.Retrieved(space, drift.Neighbour(space.ID, n), entryOfARP(key, n))
 				if !yield(scheduler.Found[*l3.ARPEntry, ARPMeta]{Key: key, Value: v, Meta: ARPMeta{space.ID, n}}, nil) {
 					return
 				}

@@ -18,8 +18,8 @@ import (
 	"log/slog"
 
 	"github.com/keyplane/keyplane/descriptors/linux/iface"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
-	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/models"
@@ -45,7 +45,7 @@ var (
 // Options are those of the descriptors. All are needed, but Allocations.
 type Options struct {
 	Spaces     *netns.Set
-	Watch      *standing.Watcher
+	Watch      *drift.Watcher
 	Interfaces iface.Index
 	Log        *slog.Logger
 	Southbound string

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/keyplane/keyplane/descriptors/linux/iface"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
-	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/verbs"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/scratch"
@@ -70,7 +70,7 @@ func inNamed(t testing.TB) (handler, *netns.Space, links, string) {
 		}
 		index[name] = iface.Meta{Index: l.Index, HostName: name, Namespace: ns, NS: red.ID}
 	}
-	watch := standing.New(standing.Options{Spaces: spaces, Log: log})
+	watch := drift.New(drift.Options{Spaces: spaces, Log: log})
 	return handler{Options{Spaces: spaces, Watch: watch, Interfaces: index, Log: log}}, red, index, other
 }
 

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/linux/iface"
+	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
-	"github.com/keyplane/keyplane/descriptors/linux/internal/standing"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/models"
@@ -36,7 +36,7 @@ func (h handler) createRoute(_ context.Context, key string, v *l3.Route) (RouteM
 	if errors.Is(err, unix.EEXIST) {
 		err = sameRouteIsThere(space, r)
 	}
-	if errors.Is(err, ErrInTheWay) && h.Watch.Taken(standing.Route(space.ID, r), key) {
+	if errors.Is(err, ErrInTheWay) && h.Watch.Replaced(drift.Route(space.ID, r), key) {
 		err = space.ReplaceRoute(r)
 	}
 	if err != nil {
@@ -81,12 +81,12 @@ func linkName(space *netns.Space, index int) string {
 }
 
 func (h handler) madeRoute(space *netns.Space, key string, r kernel.Route) RouteMeta {
-	h.Watch.Made(space, standing.Route(space.ID, r), entryOfRoute(key, r))
+	h.Watch.Created(space, drift.Route(space.ID, r), entryOfRoute(key, r))
 	return RouteMeta{NS: space.ID, Route: r}
 }
 
-func entryOfRoute(key string, r kernel.Route) standing.Entry {
-	return standing.Entry{Key: key, Link: r.Link, Route: r}
+func entryOfRoute(key string, r kernel.Route) drift.Entry {
+	return drift.Entry{Key: key, Link: r.Link, Route: r}
 }
 
 func (h handler) updateRoute(_ context.Context, key string, _, v *l3.Route, was RouteMeta) (RouteMeta, error) {
@@ -99,7 +99,7 @@ func (h handler) updateRoute(_ context.Context, key string, _, v *l3.Route, was 
 	if err != nil {
 		return RouteMeta{}, err
 	}
-	h.Watch.Unmade(standing.Route(was.NS, was.Route))
+	h.Watch.Forget(drift.Route(was.NS, was.Route))
 	if err := space.ReplaceRoute(r); err != nil {
 		return RouteMeta{}, err
 	}
@@ -107,7 +107,7 @@ func (h handler) updateRoute(_ context.Context, key string, _, v *l3.Route, was 
 }
 
 func (h handler) deleteRoute(_ context.Context, _ string, _ *l3.Route, was RouteMeta) error {
-	h.Watch.Unmade(standing.Route(was.NS, was.Route))
+	h.Watch.Forget(drift.Route(was.NS, was.Route))
 	space, ok := h.Spaces.ByID(was.NS)
 	if !ok {
 		return nil // with the namespace went the route
@@ -140,7 +140,7 @@ func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Wanted[*l3
 				if on.existing && !declared {
 					continue
 				}
-				h.Watch.Saw(space, standing.Route(space.ID, r), entryOfRoute(key, r))
+				h.Watch.Retrieved(space, drift.Route(space.ID, r), entryOfRoute(key, r))
 				if !yield(scheduler.Found[*l3.Route, RouteMeta]{Key: key, Value: v, Meta: RouteMeta{space.ID, r}}, nil) {
 					return
 				}

@@ -1,4 +1,4 @@
-package standing
+package drift
 
 import (
 	"net"
@@ -11,7 +11,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 )
 
-func TestJudge(t *testing.T) {
+func TestCheck(t *testing.T) {
 	ns := kernel.ID{Ino: 1}
 	mac := net.HardwareAddr{2, 0, 0, 0, 0, 1}
 	veth := kernel.Link{Index: 3, Name: "veth1", Up: true, MTU: 1500, MAC: mac, Master: 9}
@@ -31,7 +31,7 @@ func TestJudge(t *testing.T) {
 		event   kernel.Event
 		lost    []string
 		changed bool
-		left    int // things
+		left    int // objects
 	}{
 		{"same link", kernel.Event{What: veth}, nil, false, 5},
 		{"link gone", kernel.Event{Gone: true, What: veth}, []string{"link"}, false, 0},
@@ -54,31 +54,31 @@ func TestJudge(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			b := newBook()
+			b := newRecord()
 			b.add(Interface(ns, 3), Entry{Key: "link", Name: "veth1", Up: true, MTU: 1500, MAC: mac.String()})
 			b.add(Membership(ns, 3), Entry{Key: "member", Master: 9})
 			b.add(Address(ns, addr), Entry{Key: "addr"})
 			b.add(Route(ns, route), Entry{Key: "route", Link: 3, Route: route})
 			b.add(Neighbour(ns, neigh), Entry{Key: "neigh", MAC: mac.String()})
-			v := b.judge(thingOf(ns, tt.event.What), tt.event)
-			lost := b.lose(v.lost)
-			if !slices.Equal(lost, tt.lost) || v.changed != tt.changed || len(b.things) != tt.left {
-				t.Errorf("lost %v, changed %v, %d left, want %v, %v, %d", lost, v.changed, len(b.things), tt.lost, tt.changed, tt.left)
+			v := b.check(objectOf(ns, tt.event.What), tt.event)
+			lost := b.removeLost(v.lost)
+			if !slices.Equal(lost, tt.lost) || v.changed != tt.changed || len(b.objects) != tt.left {
+				t.Errorf("lost %v, changed %v, %d left, want %v, %v, %d", lost, v.changed, len(b.objects), tt.lost, tt.changed, tt.left)
 			}
-			if b.in[ns] != tt.left {
-				t.Errorf("counts %d in the namespace, has %d", b.in[ns], tt.left)
+			if b.count[ns] != tt.left {
+				t.Errorf("counts %d in the namespace, has %d", b.count[ns], tt.left)
 			}
 		})
 	}
 }
 
-// An interface that is wanted down may be down, and what is not ours to set may
-// have any look.
-func TestJudgeWhatIsNotOurs(t *testing.T) {
+// An interface that is not enabled may be up or down, and unmanaged attributes may have
+// any value.
+func TestUnmanagedAttributesAreIgnored(t *testing.T) {
 	ns := kernel.ID{Ino: 1}
-	b := newBook()
+	b := newRecord()
 	b.add(Interface(ns, 3), Entry{Key: "link"})
-	if v := b.judge(Interface(ns, 3), kernel.Event{What: kernel.Link{Index: 3, Name: "any", MTU: 70}}); !v.fine() {
+	if v := b.check(Interface(ns, 3), kernel.Event{What: kernel.Link{Index: 3, Name: "any", MTU: 70}}); !v.clean() {
 		t.Errorf("%+v", v)
 	}
 }

@@ -1,4 +1,4 @@
-package standing
+package drift
 
 import (
 	"context"
@@ -18,20 +18,20 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
 )
 
-// host has namespaces whose notifications the test makes.
+// host has namespaces whose notifications the test sends.
 type host map[string]*space
 
 type space struct {
 	kernel.Kernel // not needed
 	id            kernel.ID
-	news          chan any // []kernel.Event or error
+	events        chan any // []kernel.Event or error
 	closed        int
 
 	mu  sync.Mutex // guards now
 	now *kernel.Link
 }
 
-// set says what there is of link 3.
+// set sets the actual state of link 3; nil means that it does not exist.
 func (s *space) set(l *kernel.Link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s subscription) Close() error { close(s.ended); return nil }
 
 func (s subscription) Next() ([]kernel.Event, error) {
 	select {
-	case n := <-s.news:
+	case n := <-s.events:
 		if err, ok := n.(error); ok {
 			return nil, err
 		}
@@ -73,14 +73,14 @@ func (s subscription) Next() ([]kernel.Event, error) {
 	}
 }
 
-// follower counts what it is told.
+// follower counts its calls.
 type follower struct{ reloads, events int }
 
 func (f *follower) Reload(time.Time)                         { f.reloads++ }
 func (f *follower) Apply(events []kernel.Event, _ time.Time) { f.events += len(events) }
 func (f *follower) Due(time.Time) time.Time                  { return time.Time{} }
 
-// watching is a watcher of two namespaces, in the first of which link 3 stands.
+// watching is a watcher of two namespaces; link 3 of the second one is recorded.
 type watching struct {
 	*Watcher
 	own, red        *space
@@ -94,9 +94,9 @@ type watching struct {
 
 func watch(t *testing.T, story func(*watching)) {
 	synctest.Test(t, func(t *testing.T) {
-		own := &space{id: kernel.ID{Ino: 1}, news: make(chan any)}
+		own := &space{id: kernel.ID{Ino: 1}, events: make(chan any)}
 		up := link3(true)
-		red := &space{id: kernel.ID{Ino: 2}, news: make(chan any), now: &up}
+		red := &space{id: kernel.ID{Ino: 2}, events: make(chan any), now: &up}
 		set := netns.New(netns.Options{Host: host{"/own": own, "/names/red": red}, Own: "/own", Dir: "/names", Idle: 1})
 		w := &watching{own: own, red: red, set: set}
 		w.Watcher = New(Options{
@@ -116,11 +116,11 @@ func watch(t *testing.T, story func(*watching)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.Made(at, Interface(red.id, 3), Entry{Key: "link", Link: 3, Up: true})
+		w.Created(at, Interface(red.id, 3), Entry{Key: "link", Link: 3, Up: true})
 		at.Close()
 		<-time.After(time.Second)
 		synctest.Wait()
-		w.expect(t) // it was looked at, and is there
+		w.expect(t) // the first check found it
 		story(w)
 		cancel()
 		if err := <-ended; err != nil {
@@ -129,7 +129,7 @@ func watch(t *testing.T, story func(*watching)) {
 	})
 }
 
-// still runs f while nothing changes in the book.
+// still runs f while the record cannot change.
 func (w *watching) still(f func()) {
 	w.Watcher.mu.Lock()
 	defer w.Watcher.mu.Unlock()
@@ -148,11 +148,11 @@ func (w *watching) expect(t *testing.T, lost ...string) {
 
 func link3(up bool) kernel.Link { return kernel.Link{Index: 3, Up: up} }
 
-func TestLossCountsAfterAWhile(t *testing.T) {
+func TestLossIsReportedAfterDebounce(t *testing.T) {
 	watch(t, func(w *watching) {
 		w.red.set(nil)
-		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}}
-		<-time.After(Settle)
+		w.red.events <- []kernel.Event{{Gone: true, What: link3(false)}}
+		<-time.After(Debounce)
 		synctest.Wait()
 		w.expect(t)
 		<-time.After(burst)
@@ -161,12 +161,12 @@ func TestLossCountsAfterAWhile(t *testing.T) {
 	})
 }
 
-// What is set down is still there: it is read again, and set up.
-func TestWhatIsSetDownHasChanged(t *testing.T) {
+// A link that is set down still exists: it is reported as changed, not as lost.
+func TestLinkSetDownIsChanged(t *testing.T) {
 	watch(t, func(w *watching) {
 		down := link3(false)
 		w.red.set(&down)
-		w.red.news <- []kernel.Event{{What: down}}
+		w.red.events <- []kernel.Event{{What: down}}
 		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t)
@@ -176,12 +176,12 @@ func TestWhatIsSetDownHasChanged(t *testing.T) {
 	})
 }
 
-// The kernel is ahead of what was heard of it.
+// The kernel's state wins over older events.
 func TestEventsAreHints(t *testing.T) {
 	watch(t, func(w *watching) {
-		w.red.news <- []kernel.Event{{What: link3(false)}}
+		w.red.events <- []kernel.Event{{What: link3(false)}}
 		<-time.After(time.Second)
-		w.red.news <- []kernel.Event{{Gone: true, What: link3(true)}}
+		w.red.events <- []kernel.Event{{Gone: true, What: link3(true)}}
 		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t)
@@ -191,10 +191,10 @@ func TestEventsAreHints(t *testing.T) {
 	})
 }
 
-func TestWhatBouncesIsLetBe(t *testing.T) {
+func TestFlapIsIgnored(t *testing.T) {
 	watch(t, func(w *watching) {
-		w.red.news <- []kernel.Event{{What: link3(false)}}
-		w.red.news <- []kernel.Event{{What: link3(true)}}
+		w.red.events <- []kernel.Event{{What: link3(false)}}
+		w.red.events <- []kernel.Event{{What: link3(true)}}
 		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t)
@@ -204,15 +204,15 @@ func TestWhatBouncesIsLetBe(t *testing.T) {
 	})
 }
 
-// What was changed just before it was in the book is found, without any event.
-func TestWhatIsFreshIsLookedAt(t *testing.T) {
+// A change just before an object was recorded is detected without any event.
+func TestCreatedInterfaceIsChecked(t *testing.T) {
 	watch(t, func(w *watching) {
 		w.red.set(nil)
 		at, err := w.set.Open(nsRed())
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.Made(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, Up: true})
+		w.Created(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, Up: true})
 		at.Close()
 		<-time.After(time.Second)
 		synctest.Wait()
@@ -220,36 +220,36 @@ func TestWhatIsFreshIsLookedAt(t *testing.T) {
 	})
 }
 
-// One who reads is behind those who make: what they said stays, and what was read
-// and has gone leaves the book by itself.
-func TestWhatIsReadIsDoubted(t *testing.T) {
+// Retrieve does not replace the entry of a verb. A retrieved object that has vanished
+// leaves the record without an event.
+func TestRetrievedObjectIsChecked(t *testing.T) {
 	watch(t, func(w *watching) {
 		at, err := w.set.Open(nsRed())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer at.Close()
-		w.Saw(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3})
+		w.Retrieved(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3})
 		w.still(func() {
-			if !w.book.things[Interface(w.red.id, 3)].Up {
-				t.Error("what was read replaced what was made")
+			if !w.record.objects[Interface(w.red.id, 3)].Up {
+				t.Error("Retrieved replaced the entry of Created")
 			}
 		})
-		w.Unmade(Interface(w.red.id, 3))
+		w.Forget(Interface(w.red.id, 3))
 		w.red.set(nil)
-		w.Saw(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3})
+		w.Retrieved(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3})
 		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t, "link")
 		w.still(func() {
-			if len(w.book.things) > 0 || len(w.spaces) != 1 {
-				t.Errorf("the book has %v, of %d namespaces", w.book.things, len(w.spaces))
+			if len(w.record.objects) > 0 || len(w.spaces) != 1 {
+				t.Errorf("the record has %v, of %d namespaces", w.record.objects, len(w.spaces))
 			}
 		})
 	})
 }
 
-func TestMembershipIsDoubted(t *testing.T) {
+func TestMembershipIsChecked(t *testing.T) {
 	watch(t, func(w *watching) {
 		at, err := w.set.Open(nsRed())
 		if err != nil {
@@ -260,31 +260,31 @@ func TestMembershipIsDoubted(t *testing.T) {
 			in := link3(true)
 			in.Master = master
 			w.red.set(&in)
-			w.Saw(at, Membership(w.red.id, 3), Entry{Key: "member", Link: 3, Master: 9})
+			w.Retrieved(at, Membership(w.red.id, 3), Entry{Key: "member", Link: 3, Master: 9})
 			<-time.After(time.Second)
 			synctest.Wait()
 			w.expect(t, lost...)
-			w.Unmade(Membership(w.red.id, 3))
+			w.Forget(Membership(w.red.id, 3))
 		}
 	})
 }
 
-func TestOurOwnDoingsAreNoLoss(t *testing.T) {
+func TestOwnRemovalIsNoLoss(t *testing.T) {
 	watch(t, func(w *watching) {
-		w.Unmade(Interface(w.red.id, 3))
+		w.Forget(Interface(w.red.id, 3))
 		w.red.set(nil)
-		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}}
+		w.red.events <- []kernel.Event{{Gone: true, What: link3(false)}}
 		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t)
 	})
 }
 
-// When nothing stands in a namespace any more, it is let go.
-func TestNamespacesAreLetGo(t *testing.T) {
+// A namespace without recorded objects is closed.
+func TestUnusedNamespaceIsClosed(t *testing.T) {
 	watch(t, func(w *watching) {
 		w.red.set(nil)
-		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}}
+		w.red.events <- []kernel.Event{{Gone: true, What: link3(false)}}
 		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t, "link")
@@ -307,30 +307,31 @@ func TestNamespacesGone(t *testing.T) {
 
 func TestLostNotifications(t *testing.T) {
 	watch(t, func(w *watching) {
-		w.red.news <- kernel.ErrLost
+		w.red.events <- kernel.ErrLost
 		synctest.Wait()
 		if w.missed != 1 || w.follower.reloads != 1 {
 			t.Errorf("of red: %d missed, %d reloads, want 1 and that of the start", w.missed, w.follower.reloads)
 		}
-		w.own.news <- kernel.ErrLost
+		w.own.events <- kernel.ErrLost
 		synctest.Wait()
 		if w.missed != 2 || w.follower.reloads != 2 {
 			t.Errorf("of our own: %d missed, %d reloads, want 2 each", w.missed, w.follower.reloads)
 		}
 		w.red.set(nil)
-		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}} // they go on
+		w.red.events <- []kernel.Event{{Gone: true, What: link3(false)}} // the subscription continues
 		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t, "link")
 	})
 }
 
-// Whoever reads again after a loss finds out what is gone: it is not told once more.
-func TestWhatIsGoneAtALossIsForgotten(t *testing.T) {
+// The refresh after lost notifications finds vanished objects, so they are not reported
+// twice.
+func TestMissedNotificationsForgetVanished(t *testing.T) {
 	watch(t, func(w *watching) {
 		w.red.set(nil)
-		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}}
-		w.red.news <- kernel.ErrLost
+		w.red.events <- []kernel.Event{{Gone: true, What: link3(false)}}
+		w.red.events <- kernel.ErrLost
 		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t)
@@ -340,10 +341,10 @@ func TestWhatIsGoneAtALossIsForgotten(t *testing.T) {
 	})
 }
 
-// A subscription that ends by itself is opened again with the next that is made.
+// A subscription that ended is opened again when the next object is created.
 func TestSubscriptionEnds(t *testing.T) {
 	watch(t, func(w *watching) {
-		w.red.news <- errors.New("broken")
+		w.red.events <- errors.New("broken")
 		synctest.Wait()
 		if w.missed != 1 {
 			t.Fatalf("%d missed", w.missed)
@@ -352,10 +353,10 @@ func TestSubscriptionEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.Made(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, Up: true})
+		w.Created(at, Interface(w.red.id, 3), Entry{Key: "link", Link: 3, Up: true})
 		at.Close()
 		w.red.set(nil)
-		w.red.news <- []kernel.Event{{Gone: true, What: link3(false)}}
+		w.red.events <- []kernel.Event{{Gone: true, What: link3(false)}}
 		<-time.After(time.Second)
 		synctest.Wait()
 		w.expect(t, "link")

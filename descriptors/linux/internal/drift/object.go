@@ -1,0 +1,95 @@
+package drift
+
+import (
+	"net/netip"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+)
+
+// An Object is the identity of an object in the kernel: the attributes that no
+// two objects of one kind share.
+//
+//	kind         NS, Kind and
+//	interface    Link
+//	membership   Link
+//	address      Link, Prefix
+//	route        Prefix, Table, Metric
+//	neighbour    Link, Prefix
+type Object struct {
+	NS   kernel.ID
+	Kind Kind
+	// Link is the interface itself, or the one that the object is on. It is 0 for
+	// a route: a route replaces another even if their links differ.
+	Link int
+	// Prefix of an address or route, or the IP of a neighbour.
+	Prefix netip.Prefix
+	// Table and Metric of a route.
+	Table, Metric uint32
+}
+
+// A Kind of objects. Objects are checked in the order of their kinds.
+type Kind uint8
+
+// The kinds of objects.
+const (
+	KindInterface  Kind = iota
+	KindMembership      // of a link in a VRF
+	KindAddress
+	KindRoute
+	KindNeighbour
+)
+
+// Interface identifies a link by its index.
+func Interface(ns kernel.ID, link int) Object { return Object{NS: ns, Kind: KindInterface, Link: link} }
+
+// Membership identifies the membership of a link in a VRF.
+func Membership(ns kernel.ID, link int) Object {
+	return Object{NS: ns, Kind: KindMembership, Link: link}
+}
+
+// Address identifies an address of a link.
+func Address(ns kernel.ID, a kernel.Addr) Object {
+	return Object{NS: ns, Kind: KindAddress, Link: a.Link, Prefix: a.Prefix}
+}
+
+// Route identifies a route. Its link and gateway are not part of the identity.
+func Route(ns kernel.ID, r kernel.Route) Object {
+	return Object{NS: ns, Kind: KindRoute, Prefix: r.Dst, Table: r.Table, Metric: r.Metric}
+}
+
+// Neighbour identifies a static neighbour.
+func Neighbour(ns kernel.ID, n kernel.Neighbour) Object {
+	return Object{NS: ns, Kind: KindNeighbour, Link: n.Link, Prefix: netip.PrefixFrom(n.IP, n.IP.BitLen())}
+}
+
+// objectOf returns the object that an event describes.
+func objectOf(ns kernel.ID, what any) Object {
+	switch what := what.(type) {
+	case kernel.Link:
+		return Interface(ns, what.Index)
+	case kernel.Addr:
+		return Address(ns, what)
+	case kernel.Route:
+		return Route(ns, what)
+	case kernel.Neighbour:
+		return Neighbour(ns, what)
+	}
+	return Object{}
+}
+
+// gone returns the event that reports t as missing. For a route its link is 0,
+// which means that no link has the route.
+func (t Object) gone() kernel.Event {
+	e := kernel.Event{Gone: true}
+	switch t.Kind {
+	case KindInterface, KindMembership:
+		e.What = kernel.Link{Index: t.Link}
+	case KindAddress:
+		e.What = kernel.Addr{Link: t.Link, Prefix: t.Prefix}
+	case KindRoute:
+		e.What = kernel.Route{Dst: t.Prefix, Table: t.Table, Metric: t.Metric}
+	case KindNeighbour:
+		e.What = kernel.Neighbour{Link: t.Link, IP: t.Prefix.Addr()}
+	}
+	return e
+}

@@ -1,0 +1,317 @@
+// Package drift records the objects that the agent has created in the kernel, and detects
+// when another program removes or changes them.
+//
+//	caller                                calls
+//	a verb that has created an object     Created
+//	a verb before it changes or removes   Forget
+//	Retrieve, for each object it finds    Retrieved
+//
+// The record therefore never contains an object that the agent itself is changing, and
+// events about the agent's own changes have no effect. A recorded object that vanishes or
+// differs was changed by another program.
+//
+// An event is only a hint, because later events may not have been received yet. The
+// Watcher waits some milliseconds, so that short flaps are ignored. Then it reads the
+// actual state from the kernel and reports confirmed losses only.
+//
+// A Watcher keeps each namespace open that has recorded objects, and subscribes to its
+// notifications. Created, Retrieved, Forget and NamespacesGone may be called by any
+// goroutine. Callbacks run on the goroutine of Run, or on the caller's goroutine of
+// NamespacesGone.
+//
+// The comparison of events with the record is pure and has a table test. The packages of
+// the descriptors test the rest with the real kernel.
+package drift
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
+	"github.com/keyplane/keyplane/descriptors/linux/netns"
+)
+
+// Debounce is the minimum delay between an event and its check. Objects that are due
+// within burst are checked together, since the removal of an interface causes a burst of
+// events.
+const (
+	Debounce = 10 * time.Millisecond
+	burst    = 2 * time.Millisecond
+)
+
+// Options configure a Watcher. All are required except Installation.
+type Options struct {
+	Spaces *netns.Set
+	Log    *slog.Logger
+	// Lost is called with the sorted keys of vanished objects.
+	Lost func(keys []string)
+	// Changed is called when attributes of interfaces differ from the record.
+	Changed func()
+	// Missed is called when notifications were lost, so any object may have vanished.
+	Missed func()
+	// Installation is announced in each namespace with recorded objects, so that
+	// another agent with the same label leaves them alone. Defaults to none.
+	Installation string
+	// Own receives the events of the agent's own namespace.
+	Own Follower
+}
+
+// A Follower receives all events of a namespace. Only Run's goroutine calls it.
+type Follower interface {
+	// Reload is called at the start, and when events were lost.
+	Reload(now time.Time)
+	// Apply is called with each batch of events, in the order of the changes.
+	Apply(events []kernel.Event, now time.Time)
+	// Due performs the work that was deferred until now. It returns the next
+	// deadline, or zero if there is none until the next event.
+	Due(now time.Time) time.Time
+}
+
+// A Watcher holds the record and the subscriptions. New returns one.
+type Watcher struct {
+	opts          Options
+	wake          chan struct{} // holds a token when unread or fresh is not empty
+	notifications chan notification
+
+	mu     sync.Mutex // guards the fields below
+	record record
+	spaces map[kernel.ID]*watched
+	unread []*watched // subscriptions without a reader yet
+	fresh  []Object   // objects that need a first check
+}
+
+// watched is a namespace with a subscription. It keeps the namespace open.
+type watched struct {
+	space    *netns.Space
+	events   kernel.Events
+	presence io.Closer // nil: the installation is not announced
+}
+
+func (w *watched) close() {
+	if w.presence != nil {
+		w.presence.Close()
+	}
+	w.events.Close()
+	w.space.Close()
+}
+
+// A notification is a batch of events, or an error, of one subscription.
+type notification struct {
+	from   *watched
+	events []kernel.Event
+	err    error
+}
+
+// New returns a Watcher. It records at once, and detects changes while Run runs.
+func New(o Options) *Watcher {
+	return &Watcher{
+		opts: o, wake: make(chan struct{}, 1), notifications: make(chan notification),
+		record: newRecord(), spaces: map[kernel.ID]*watched{},
+	}
+}
+
+// Announce makes the installation visible to other agents in a namespace. Verbs
+// call it before they create the first object there.
+func (w *Watcher) Announce(space *netns.Space) {
+	if w.opts.Installation == "" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_ = w.watch(space.ID) // Created reports the error
+}
+
+// Created records that the agent has created t in the given namespace. An
+// interface is checked once more: another program may have changed it before
+// it was recorded.
+func (w *Watcher) Created(space *netns.Space, t Object, e Entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.note(space, t, e) && t.Kind == KindInterface {
+		w.recheck(t)
+	}
+}
+
+// Retrieved records that Retrieve has found t. Verbs may run at the same time,
+// so an entry that they recorded is kept. A new entry is checked, since t may
+// have vanished after it was read.
+func (w *Watcher) Retrieved(space *netns.Space, t Object, e Entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	known := w.spaces[space.ID] != nil && w.record.objects[t].Key == e.Key
+	if !known && w.note(space, t, e) {
+		w.recheck(t)
+	}
+}
+
+// note records t and reports success. Without a subscription it records
+// nothing, because a record that is not updated would report false losses.
+func (w *Watcher) note(space *netns.Space, t Object, e Entry) bool {
+	if err := w.watch(space.ID); err != nil {
+		w.opts.Log.Warn("cannot watch a network namespace; removals by others will not be noticed", "key", e.Key, "err", err)
+		return false
+	}
+	w.record.add(t, e)
+	return true
+}
+
+// recheck queues a check of t.
+func (w *Watcher) recheck(t Object) {
+	w.fresh = append(w.fresh, t)
+	w.wakeUp()
+}
+
+// Forget removes t from the record. Verbs call it before they change or remove t.
+func (w *Watcher) Forget(t Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.record.remove(t)
+}
+
+// Replaced reports whether another program replaced the route that was created
+// for key. The descriptor may then replace that route in turn.
+func (w *Watcher) Replaced(t Object, key string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	of, replaced := w.record.replaced[t]
+	return replaced && of == key
+}
+
+// watch subscribes to an open namespace, if it is not watched yet.
+func (w *Watcher) watch(ns kernel.ID) error {
+	if w.spaces[ns] != nil {
+		return nil
+	}
+	space, ok := w.opts.Spaces.ByID(ns)
+	if !ok {
+		return netns.ErrNotFound
+	}
+	events, err := space.Subscribe()
+	if err != nil {
+		space.Close()
+		return err
+	}
+	one := &watched{space: space, events: events}
+	if w.opts.Installation != "" {
+		if one.presence, err = space.Announce(w.opts.Installation); err != nil {
+			w.opts.Log.Warn("cannot announce this agent in a network namespace; another agent with this label may remove its objects", "err", err)
+			one.presence = nil
+		}
+	}
+	w.spaces[ns] = one
+	w.unread = append(w.unread, one)
+	w.wakeUp()
+	return nil
+}
+
+// wakeUp never blocks: one token is enough, since the loop takes all that waits.
+func (w *Watcher) wakeUp() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// NamespacesGone reports that namespaces have lost their names. Their objects
+// count as lost, and the namespaces are closed.
+func (w *Watcher) NamespacesGone(ids []kernel.ID) {
+	w.mu.Lock()
+	var lost []string
+	for _, ns := range ids {
+		lost = append(lost, w.record.removeLost(w.record.interfaces(ns))...)
+		if one := w.spaces[ns]; one != nil {
+			delete(w.spaces, ns)
+			one.close()
+		}
+		w.opts.Spaces.Drop(ns)
+	}
+	w.mu.Unlock()
+	w.lost(lost)
+}
+
+// lost reports lost keys. The mutex must not be held, since callbacks may call
+// the Watcher.
+func (w *Watcher) lost(keys []string) {
+	if len(keys) > 0 {
+		slices.Sort(keys)
+		w.opts.Lost(keys)
+	}
+}
+
+// Run detects changes until ctx ends. It fails only if the agent's own namespace
+// cannot be watched.
+func (w *Watcher) Run(ctx context.Context) error {
+	own, err := w.opts.Spaces.Own()
+	if err != nil {
+		return fmt.Errorf("watching links: %w", err)
+	}
+	defer own.Close()
+	w.mu.Lock()
+	err = w.watch(own.ID)
+	w.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("watching links: %w", err)
+	}
+	readers, ctx := errgroup.WithContext(ctx)
+	defer func() { _ = readers.Wait() }()
+	defer w.closeAll()
+	l := loop{w: w, own: own.ID, last: map[Object]kernel.Event{}}
+	return l.run(ctx, readers)
+}
+
+// forward passes the notifications of one subscription to the loop until it ends.
+func (w *Watcher) forward(ctx context.Context, one *watched) {
+	for {
+		events, err := one.events.Next()
+		select {
+		case w.notifications <- notification{one, events, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil && !errors.Is(err, kernel.ErrLost) {
+			return
+		}
+	}
+}
+
+// unwatch closes a subscription that has ended. It reports false if the
+// subscription was closed before.
+func (w *Watcher) unwatch(one *watched) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.spaces[one.space.ID] != one {
+		return false
+	}
+	delete(w.spaces, one.space.ID)
+	one.close()
+	return true
+}
+
+// releaseUnused closes the namespaces without recorded objects, except the own
+// one. An open namespace would outlive its deletion.
+func (w *Watcher) releaseUnused(own kernel.ID) {
+	for ns, one := range w.spaces {
+		if w.record.count[ns] == 0 && ns != own {
+			delete(w.spaces, ns)
+			one.close()
+		}
+	}
+}
+
+// closeAll ends all subscriptions, and with them the readers.
+func (w *Watcher) closeAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, one := range w.spaces {
+		one.close()
+	}
+	clear(w.spaces)
+}
