@@ -62,7 +62,7 @@ func (l *Life) hold(ctx context.Context, end time.Time) {
 func (l *Life) renewed(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return l.renew(ctx)
+	return Guarded(func() error { return l.renew(ctx) })
 }
 
 // Lost is closed once the life is over: see Session.

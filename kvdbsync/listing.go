@@ -44,12 +44,21 @@ type listing struct {
 	parts    [][]Event // in order, with relative keys; a key may come more than once
 	problems []error
 	ahead    *foresight // of the first listing
+	tally    Tally
 }
 
-func (s *Source) gather(l *listing, b Batch) {
+// gather adds a batch. It returns an error once the listing exceeds the bounds.
+func (s *Source) gather(l *listing, b Batch) error {
 	s.health.yielded(b)
+	if err := l.tally.Page(); err != nil {
+		return err
+	}
 	part := b.Events[:0]
 	for _, e := range b.Events {
+		e = s.bounded(e)
+		if err := l.tally.Pair(e.Key, len(e.Value)); err != nil {
+			return err
+		}
 		if e, ok := s.relative(e); ok {
 			part = append(part, e)
 			l.lost = l.lost || e.Absent
@@ -66,6 +75,7 @@ func (s *Source) gather(l *listing, b Batch) {
 	if b.Problems != nil {
 		l.problems = b.Problems
 	}
+	return nil
 }
 
 func (l *listing) len() (n int) {
@@ -88,12 +98,14 @@ func (l *listing) states() map[string]state {
 
 // list reads the store once, by a watch that ends as soon as it is complete.
 func (s *Source) list(ctx context.Context) (*listing, error) {
-	l := &listing{about: Listing{Began: time.Now()}}
+	l := &listing{about: Listing{Began: time.Now()}, tally: NewTally(s.o.Bounds)}
 	for b, err := range s.o.Connector.Watch(ctx, s.prefix) {
 		if err != nil {
 			return nil, err
 		}
-		s.gather(l, b)
+		if err := s.gather(l, b); err != nil {
+			return nil, err
+		}
 		if b.Synced {
 			return l, nil
 		}

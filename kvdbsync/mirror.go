@@ -16,6 +16,7 @@ type mirror struct {
 	items   map[string]*item
 	pending []waiting           // those with had != nil, in the order of their first change
 	live    int                 // items that are not gone
+	bytes   int64               // of them, with what each costs besides; see PairCost
 	listing uint64              // number of complete listings
 	touched map[string]struct{} // keys that changes named since watchTouches; nil: nobody asks
 	nothing state               // what the consumer has of a key that is new to it
@@ -85,8 +86,17 @@ func (m *mirror) set(e *Event) *item {
 	it.absent = e.Absent && now.gone()
 	m.queue(it)
 	m.live += count(now) - count(it.now)
+	m.bytes += cost(e.Key, now) - cost(e.Key, it.now)
 	it.now = now
 	return it
+}
+
+// cost is the bytes of a pair, as a Tally counts them.
+func cost(key string, s state) int64 {
+	if s.gone() {
+		return 0
+	}
+	return int64(len(key)+len(s.value)) + PairCost
 }
 
 func count(s state) int {

@@ -12,7 +12,7 @@ import (
 func (s *Source) Run(ctx context.Context) error {
 	pace := newPacer(s.o.MinBackoff, s.o.MaxBackoff)
 	for {
-		err := s.watch(ctx)
+		err := Guarded(func() error { return s.watch(ctx) })
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -37,7 +37,7 @@ func (s *Source) watch(ctx context.Context) error {
 	defer stop(nil)
 	ahead := foresight{look: s.ahead}
 	defer ahead.end()
-	l := &listing{about: Listing{Began: time.Now()}, first: !s.synced, ahead: &ahead}
+	l := &listing{about: Listing{Began: time.Now()}, first: !s.synced, ahead: &ahead, tally: NewTally(s.o.Bounds)}
 	synced := false
 	for b, err := range s.o.Connector.Watch(ctx, s.prefix) {
 		if err != nil {
@@ -45,18 +45,26 @@ func (s *Source) watch(ctx context.Context) error {
 		}
 		if synced {
 			s.health.yielded(b)
-			s.apply(b)
+			if err := s.apply(b); err != nil {
+				return err
+			}
 			continue
 		}
 		s.health.listing()
-		s.gather(l, b)
+		if err := s.gather(l, b); err != nil {
+			return err
+		}
 		if !b.Synced {
 			continue
 		}
 		s.replace(l)
 		s.reportSynced()
 		l, synced = nil, true
-		beside.Go(func() { s.check(ctx, stop) })
+		beside.Go(func() {
+			if err := Guarded(func() error { s.check(ctx, stop); return nil }); err != nil {
+				stop(err)
+			}
+		})
 	}
 	return endedBy(ctx)
 }
@@ -71,6 +79,9 @@ func (s *Source) reportLost(err error, retryIn time.Duration) {
 	level := slog.LevelDebug
 	if s.health.lost(err) {
 		level = slog.LevelWarn
+	}
+	if stack := FaultStack(err); stack != "" {
+		s.o.Log.Log(context.Background(), level, "a watch panicked", "source", s.o.Name, "stack", stack)
 	}
 	s.o.Log.Log(context.Background(), level, "store watch ended", "source", s.o.Name, "err", err, "retry_in", retryIn)
 }

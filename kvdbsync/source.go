@@ -2,6 +2,7 @@ package kvdbsync
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -33,6 +34,8 @@ type Options struct {
 	// through the watch before it counts as lost. Defaults to 5 seconds.
 	Grace time.Duration
 
+	Bounds Bounds // of what the store may hold
+
 	Log *slog.Logger // Defaults to discarding
 }
 
@@ -49,6 +52,7 @@ func (o Options) withDefaults() Options {
 	if o.Grace <= 0 {
 		o.Grace = 5 * time.Second
 	}
+	o.Bounds = o.Bounds.WithDefaults()
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -226,11 +230,12 @@ func (s *Source) follow(now Listing) {
 	s.listing = now
 }
 
-// apply takes over one change of the store.
-func (s *Source) apply(b Batch) {
+// apply takes over one change of the store. It returns an error if the store then
+// holds more than the bounds allow.
+func (s *Source) apply(b Batch) error {
 	s.mu.Lock()
 	for _, e := range b.Events {
-		if e, ok := s.relative(e); ok {
+		if e, ok := s.relative(s.bounded(e)); ok {
 			if it := s.mirror.set(&e); it != nil && it.absent && e.Absent {
 				s.distrust = cmp.Or(s.distrust, ErrLostKeys)
 			}
@@ -242,12 +247,25 @@ func (s *Source) apply(b Batch) {
 		s.problems, s.news = b.Problems, true
 	}
 	rev, keys, problems := s.rev, s.mirror.live, len(s.problems)
+	bytes := s.mirror.bytes
 	signal := s.news || len(s.mirror.pending) > 0
 	s.mu.Unlock()
 	s.health.update(rev, keys, problems)
 	if signal {
 		s.signal()
 	}
+	if limit := s.o.Bounds.Listing; bytes > limit {
+		return fmt.Errorf("%w: the store has more bytes than max-listing-size allows, %d, in %d keys", ErrTooMuch, limit, keys)
+	}
+	return nil
+}
+
+// bounded replaces a value that is too large by an error.
+func (s *Source) bounded(e Event) Event {
+	if err := s.o.Bounds.CheckValue(int64(len(e.Value))); err != nil {
+		e.Value, e.Err = nil, err
+	}
+	return e
 }
 
 // confirm notes that a complete listing found the mirror as it should be.

@@ -177,7 +177,11 @@ func (k *Keeper) look(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.o.Timeout)
 	defer cancel()
-	pairs, err := k.lease.List(ctx, k.o.Key)
+	var pairs []kvdbsync.Pair
+	err := kvdbsync.Guarded(func() (err error) {
+		pairs, err = k.lease.List(ctx, k.o.Key)
+		return err
+	})
 	if err != nil {
 		return // the lease says itself when it is lost
 	}
@@ -219,7 +223,11 @@ func (k *Keeper) claim(ctx context.Context) (rival *Holder, err error) {
 	ctx, cancel := context.WithTimeout(ctx, k.o.Timeout)
 	defer cancel()
 	if k.lease == nil {
-		if k.lease, err = k.o.Leaser.Lease(ctx, k.o.TTL); err != nil {
+		err = kvdbsync.Guarded(func() (err error) {
+			k.lease, err = k.o.Leaser.Lease(ctx, k.o.TTL)
+			return err
+		})
+		if err != nil {
 			k.lease = nil
 			return nil, err
 		}
@@ -228,7 +236,10 @@ func (k *Keeper) claim(ctx context.Context) (rival *Holder, err error) {
 		self.Term, self.Expires = k.term, int((k.lease.TTL()+time.Second-1)/time.Second)
 		k.value = self.bytes()
 	}
-	rival, err = k.claimIn(ctx)
+	err = kvdbsync.Guarded(func() (err error) {
+		rival, err = k.claimIn(ctx)
+		return err
+	})
 	if err != nil {
 		k.drop(ctx)
 	}
@@ -313,7 +324,7 @@ func (k *Keeper) drop(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer cancel()
-	if err := lease.Close(ctx); err != nil {
+	if err := kvdbsync.Guarded(func() error { return lease.Close(ctx) }); err != nil {
 		k.o.Log.Debug("a lease is left to its time", "err", err)
 	}
 }

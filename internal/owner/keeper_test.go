@@ -303,6 +303,31 @@ func TestStoreThatMayNotBeWritten(t *testing.T) {
 	})
 }
 
+// A store whose answers make the agent panic stops nothing but the lease.
+func TestStoreThatMakesTheLeasePanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, store := range []kvdbsync.Leaser{panicking{}, lent{panickingLease{}}} {
+			a := newAgent(store, holderOn("alpha", "i1"), nil)
+			mustTake(t, a)
+			a.run(t)
+			wait(time.Hour)
+			a.runs(t)
+			a.end(t)
+		}
+	})
+}
+
+type panicking struct{}
+
+func (panicking) Lease(context.Context, time.Duration) (kvdbsync.Lease, error) {
+	panic("an answer without a header")
+}
+
+// A panickingLease has no methods that can be called but TTL.
+type panickingLease struct{ kvdbsync.Lease }
+
+func (panickingLease) TTL() time.Duration { return time.Minute }
+
 type forbidden struct{}
 
 func (forbidden) Lease(context.Context, time.Duration) (kvdbsync.Lease, error) {

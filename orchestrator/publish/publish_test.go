@@ -27,6 +27,7 @@ type world struct {
 	refuse  atomic.Value // a prefix of keys that the store does not take
 	hangs   atomic.Bool  // Apply does not return before its time
 	takes   atomic.Int64 // nanoseconds, Apply
+	panics  atomic.Bool  // at the next Apply
 	mu      sync.Mutex   // guards batches
 	batches []int        // changes of each Apply
 	stop    func()       // the Publisher
@@ -74,6 +75,9 @@ func (s session) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, erro
 }
 
 func (s session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
+	if s.w.panics.CompareAndSwap(true, false) {
+		panic("an answer without a header")
+	}
 	if s.w.hangs.Load() {
 		<-ctx.Done()
 		return ctx.Err()
@@ -228,6 +232,16 @@ func TestTheStoreIsAwayForAMoment(t *testing.T) {
 		if got := w.written(); len(got) < 2 || slices.Max(got) > 1 {
 			t.Errorf("batches of %v: what was written is written again", got)
 		}
+	})
+}
+
+// An answer that the session cannot stand ends the session, and not the process.
+func TestASessionPanics(t *testing.T) {
+	in(t, publish.Options{}, func(t *testing.T, w *world) {
+		w.panics.Store(true)
+		commit(t, w.Scheduler, "a=ok")
+		elapse(time.Minute)
+		w.expect(t, "a=CONFIGURED")
 	})
 }
 

@@ -40,7 +40,7 @@ const (
 // for status.
 func (w *writer) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := w.session(ctx)
+		err := kvdbsync.Guarded(func() error { return w.session(ctx) })
 		switch {
 		case errors.Is(err, kvdbsync.ErrReadOnly):
 			w.Log.Warn("status cannot be published into this store", "source", w.Name, "err", err)
@@ -92,7 +92,7 @@ func (o Options) begin(ctx context.Context) (s kvdbsync.Session, end func(), err
 		defer cancel()
 		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), closing)
 		defer done()
-		if err := s.Close(ctx); err != nil {
+		if err := kvdbsync.Guarded(func() error { return s.Close(ctx) }); err != nil {
 			o.Log.Debug("published status is left to its time to live", "source", o.Name, "err", err, "ttl", o.TTL)
 		}
 	}, nil
