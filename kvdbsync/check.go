@@ -45,7 +45,7 @@ func (s *Source) awaitCheck(ctx context.Context) bool {
 	select {
 	case <-due:
 		return true
-	case <-s.relist:
+	case <-s.relist.C():
 		return true
 	case <-ctx.Done():
 		return false

@@ -28,7 +28,7 @@ func (s *Source) Run(ctx context.Context) error {
 // watch is one watch from its beginning to its end. It always tells why it ended.
 func (s *Source) watch(ctx context.Context) error {
 	select {
-	case <-s.relist: // this watch begins with a listing
+	case <-s.relist.C(): // this watch begins with a listing
 	default:
 	}
 	ctx, stop := context.WithCancelCause(ctx)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/wake"
 )
 
 // Options are the choices of a Source. Name and Connector are required.
@@ -94,8 +96,8 @@ type Change struct {
 type Source struct {
 	o      Options
 	prefix string // Root and Prefix
-	ready  chan struct{}
-	relist chan struct{}
+	ready  wake.Signal
+	relist wake.Signal
 	health health
 	ahead  func(Event) any
 
@@ -117,8 +119,8 @@ func NewSource(o Options) *Source {
 	s := &Source{
 		o:      o.withDefaults(),
 		prefix: o.Root + o.Prefix,
-		ready:  make(chan struct{}, 1),
-		relist: make(chan struct{}, 1),
+		ready:  wake.New(),
+		relist: wake.New(),
 		mirror: newMirror(),
 	}
 	s.health.begin(o.Name)
@@ -131,7 +133,7 @@ func NewSource(o Options) *Source {
 func (s *Source) Ahead(f func(Event) any) { s.ahead = f }
 
 // Ready yields a token when there may be something to take.
-func (s *Source) Ready() <-chan struct{} { return s.ready }
+func (s *Source) Ready() <-chan struct{} { return s.ready.C() }
 
 // Take returns everything that changed since the last Take, and whether there
 // was anything.
@@ -159,10 +161,7 @@ func (s *Source) Take() (Change, bool) {
 // Relist asks for an anti-entropy listing now. A Change with Resynced follows
 // once it is complete. While the store is not synced, the next sync is the answer.
 func (s *Source) Relist() {
-	select {
-	case s.relist <- struct{}{}:
-	default:
-	}
+	s.relist.Set()
 }
 
 // Health returns how the source is.
@@ -279,10 +278,7 @@ func (s *Source) confirm(l Listing) {
 }
 
 func (s *Source) signal() {
-	select {
-	case s.ready <- struct{}{}:
-	default:
-	}
+	s.ready.Set()
 }
 
 func sameText(a, b error) bool { return a.Error() == b.Error() }

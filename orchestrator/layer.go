@@ -58,7 +58,7 @@ func (l *layer) set(key string, old, e *entry) {
 // ready yields a token when the layer has something.
 func (l *layer) ready() <-chan struct{} {
 	if l.Local != nil {
-		return l.Local.ready
+		return l.Local.ready.C()
 	}
 	return l.Input.Ready()
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
@@ -22,7 +23,7 @@ import (
 // Requests are followed one after the other, each as one transaction. Methods may be
 // called from any goroutine, but not from a verb.
 type Local struct {
-	ready   chan struct{} // holds a token while there are requests
+	ready   wake.Signal // set when there are requests
 	stopped chan struct{}
 
 	mu       sync.Mutex // guards requests
@@ -31,7 +32,7 @@ type Local struct {
 
 // NewLocal returns a Local for Layer.Local.
 func NewLocal() *Local {
-	return &Local{ready: make(chan struct{}, 1), stopped: make(chan struct{})}
+	return &Local{ready: wake.New(), stopped: make(chan struct{})}
 }
 
 // A request is a change that somebody waits for.
@@ -81,10 +82,7 @@ func (l *Local) put(r *request) {
 }
 
 func (l *Local) signal() {
-	select {
-	case l.ready <- struct{}{}:
-	default:
-	}
+	l.ready.Set()
 }
 
 func (l *Local) withdraw(r *request) (waited bool) {

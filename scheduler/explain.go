@@ -36,12 +36,12 @@ func (e Explanation) write(b *strings.Builder, indent string) {
 // transaction waits for it.
 func (s *Scheduler) Explain(key string) Explanation {
 	x := explainer{byKey: map[string]*Status{}, derives: map[string]*Status{}, path: map[string]bool{}, told: map[string]bool{}}
-	s.board.each(func(st *Status) {
+	for st := range s.board.All() {
 		x.byKey[st.Key] = st
 		for _, d := range st.Derived() {
 			x.derives[d] = st
 		}
-	})
+	}
 	return x.explain(key)
 }
 

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+
+	"github.com/keyplane/keyplane/internal/mailbox"
 )
 
 // Index looks up the metadata of one descriptor's values by the name of a value:
@@ -64,18 +66,18 @@ type Meta[M any] struct {
 // its reader is too slow for is replaced, never lost.
 type IndexWatch[M any] struct {
 	x   *index
-	box mailbox[Meta[any]]
+	box *mailbox.Box[Meta[any]]
 }
 
 // Watch begins to watch the index, with what is in it. Close ends it.
 func (x *Index[M]) Watch() *IndexWatch[M] {
-	w := &IndexWatch[M]{x: x.x, box: newMailbox[Meta[any]]()}
+	w := &IndexWatch[M]{x: x.x, box: mailbox.New[Meta[any]]()}
 	x.x.mu.Lock()
 	defer x.x.mu.Unlock()
 	for name, m := range x.x.byName {
-		w.box.put(name, Meta[any]{Name: name, Meta: m})
+		w.box.Put(name, Meta[any]{Name: name, Meta: m})
 	}
-	x.x.watches = append(x.x.watches, &w.box)
+	x.x.watches = append(x.x.watches, w.box)
 	return w
 }
 
@@ -83,12 +85,12 @@ func (x *Index[M]) Watch() *IndexWatch[M] {
 func (w *IndexWatch[M]) Close() {
 	w.x.mu.Lock()
 	defer w.x.mu.Unlock()
-	w.x.watches = slices.DeleteFunc(w.x.watches, func(b *mailbox[Meta[any]]) bool { return b == &w.box })
+	w.x.watches = slices.DeleteFunc(w.x.watches, func(b *mailbox.Box[Meta[any]]) bool { return b == w.box })
 }
 
 // Next waits for changes and returns them.
 func (w *IndexWatch[M]) Next(ctx context.Context) ([]Meta[M], error) {
-	news, err := w.box.next(ctx)
+	news, err := w.box.Next(ctx)
 	var out []Meta[M]
 	for _, m := range news {
 		out = append(out, Meta[M]{m.Name, meta[M](m.Meta), m.Gone})
@@ -101,7 +103,7 @@ type index struct {
 	mu        sync.RWMutex
 	byName    map[string]any
 	secondary []*Secondary
-	watches   []*mailbox[Meta[any]]
+	watches   []*mailbox.Box[Meta[any]]
 }
 
 func (x *index) set(name string, m any) {
@@ -158,6 +160,6 @@ func (x *index) forget(name string) {
 
 func (x *index) tell(m Meta[any]) {
 	for _, box := range x.watches {
-		box.put(m.Name, m)
+		box.Put(m.Name, m)
 	}
 }

@@ -49,11 +49,11 @@ func (s *Scheduler) Look(ctx context.Context, name string) ([]Seen, error) {
 	}
 	d := s.registry.all[i]
 	var ws []wanted
-	s.board.each(func(st *Status) {
+	for st := range s.board.All() {
 		if st.Descriptor == d.name && st.Want != nil && st.Base == "" {
 			ws = append(ws, wanted{st.Key, message(st.value)})
 		}
-	})
+	}
 	items, _, err := s.collect(ctx, reading{d: d}, ws)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.name, err)

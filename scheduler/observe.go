@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
 
@@ -28,7 +29,7 @@ type Observed struct {
 // with a key that no descriptor has, or with a Value or Meta of another type than the
 // descriptor's, is logged as an error and not followed.
 func (s *Scheduler) Observe(seen ...Observed) {
-	s.seen.putAll(func(o Observed) string { return o.Key }, seen...)
+	s.seen.PutAll(func(o Observed) string { return o.Key }, seen...)
 }
 
 // Refresh has the scheduler soon read again what the descriptors with these
@@ -56,7 +57,7 @@ func (s *Scheduler) Retry(descriptors ...string) error {
 // inbox holds what others asked for and Run has not yet taken.
 type inbox struct {
 	mu    sync.Mutex
-	ready chan struct{} // holds a token while there is something
+	ready wake.Signal // set when notes are added
 	notes
 }
 
@@ -73,7 +74,7 @@ type names struct {
 	of    map[string]bool
 }
 
-func newInbox() *inbox { return &inbox{ready: make(chan struct{}, 1)} }
+func newInbox() *inbox { return &inbox{ready: wake.New()} }
 
 func (n *names) add(in *inbox, descriptors []string) {
 	in.mu.Lock()
@@ -97,10 +98,7 @@ func (n *names) set() map[string]bool {
 }
 
 func (in *inbox) wake() {
-	select {
-	case in.ready <- struct{}{}:
-	default:
-	}
+	in.ready.Set()
 }
 
 func (in *inbox) take() notes {
@@ -217,7 +215,7 @@ func (s *Scheduler) notice(r *run) {
 	const obtained, configured = kvscheduler.ValueState_OBTAINED, kvscheduler.ValueState_CONFIGURED
 	s.contain(r)
 	for n := range s.graph.Changed(r.known) {
-		old := s.board.at(n.Slot)
+		old := s.board.At(n.Slot)
 		state := s.publish(r.rec.Start, n, old)
 		if state == configured && !r.didTo(old) || !r.rec.Refresh && (state == obtained || old.shown().state == obtained) {
 			r.tell(n, old, state)

@@ -53,7 +53,7 @@ func (s *Scheduler) planned() (ops []Operation) {
 		if sh, ok := told[n]; ok {
 			return sh
 		}
-		return s.board.at(n.Slot).shown()
+		return s.board.At(n.Slot).shown()
 	}
 	for op, ok := g.Next(); ok; op, ok = g.Next() {
 		n := op.Node

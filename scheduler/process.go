@@ -234,7 +234,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run) int {
 // in which they began.
 func (s *Scheduler) issue(r *run, op graph.Op) *task {
 	t := &task{op: op, d: kindOf(op), index: len(r.rec.Executed)}
-	o := operation(op, t.d, s.board.at(op.Node.Slot).shown())
+	o := operation(op, t.d, s.board.At(op.Node.Slot).shown())
 	o.Revert, o.Retry = r.reverting, r.retry && o.OldErr != nil
 	r.rec.Executed = append(r.rec.Executed, o)
 	return t
@@ -261,12 +261,12 @@ func (s *Scheduler) done(r *run, t *task) {
 			s.contests.forget(n.Key())
 		}
 	}
-	old := s.board.at(n.Slot)
+	old := s.board.At(n.Slot)
 	o.NewState = s.publish(r.rec.Start, n, old)
 	if n.State() == graph.Rejected {
 		r.tell(n, old, o.NewState)
 	}
-	if st := s.board.at(n.Slot); st != nil {
+	if st := s.board.At(n.Slot); st != nil {
 		st.txn = r.mark()
 	}
 }
@@ -276,7 +276,7 @@ func (r *run) mark() uint32 { return uint32(r.rec.Seq%math.MaxUint32) + 1 }
 
 // note records what became of a node for which nothing was executed.
 func (s *Scheduler) note(r *run, n *graph.Node) {
-	old := s.board.at(n.Slot)
+	old := s.board.At(n.Slot)
 	done := r.didTo(old)
 	if !done && s.misremembered(n) { // also where notice has shown already that it was found
 		r.quiet = append(r.quiet, n.Key())

@@ -25,7 +25,7 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 			if d := s.registry.of(old.Key); d != nil && old.Meta != nil {
 				d.index.drop(d.nameIn(old.Key))
 			}
-			s.board.drop(n.Slot)
+			s.board.Drop(n.Slot)
 			n.Slot = 0
 			s.retries.drop(n.Key())
 			state = kvscheduler.ValueState_REMOVED
@@ -35,7 +35,7 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 	}
 	st := &Status{
 		Key: n.Key(), State: state, Err: errOf(n), Last: verbs[n.Last()],
-		Want: declared(n.Want()), Have: message(n.Have()), Meta: n.Meta(), Since: now, slot: n.Slot,
+		Want: declared(n.Want()), Have: message(n.Have()), Meta: n.Meta(), Since: now,
 	}
 	st.Details, st.Waits = details(n, state)
 	if st.value = n.Want(); st.value == nil {
@@ -56,8 +56,7 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 	if n.State() == graph.Rejected {
 		st.Last = kvscheduler.TxnOperation_VALIDATE
 	}
-	s.board.put(st)
-	n.Slot = st.slot
+	n.Slot = s.board.Put(n.Slot, st)
 	s.watchers.tell(st)
 	return state
 }

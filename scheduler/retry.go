@@ -131,7 +131,7 @@ func (s *Scheduler) retry(ctx context.Context, keys []string, policy Retry) *Rec
 		r.keys[key] = true
 		if last := s.retries.pending(key); last != nil {
 			r.rec.RetryOf, r.rec.Attempt = last.txn, last.attempt
-		} else if st := s.board.at(s.graph.Node(key).Slot); st != nil && r.rec.Attempt == 0 {
+		} else if st := s.board.At(s.graph.Node(key).Slot); st != nil && r.rec.Attempt == 0 {
 			r.rec.RetryOf, r.rec.Attempt = uint64(st.txn-1), 1
 		}
 		s.graph.Retry(key)

@@ -12,7 +12,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/keyplane/keyplane/internal/mailbox"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/table"
 )
 
 // Options are those of a Scheduler; the zero value works.
@@ -52,11 +54,10 @@ type Scheduler struct {
 	registry registry
 	bounds   map[string]*southbound
 	results  *results
-	board    board
-	finder   finder
+	board    *table.Table[Status]
 	history  history
 	stats    stats
-	seen     mailbox[Observed]
+	seen     *mailbox.Box[Observed]
 	inbox    *inbox
 	watchers watchers
 	groups   map[string]*Group
@@ -93,9 +94,9 @@ func New(opts Options) *Scheduler {
 		opts: opts, log: opts.Log,
 		bounds:  map[string]*southbound{},
 		results: newResults(),
-		board:   board{missed: true},
+		board:   table.New(func(st *Status) string { return st.Key }),
 		history: history{maxCount: opts.HistoryCount, maxBytes: opts.HistoryBytes},
-		seen:    newMailbox[Observed](),
+		seen:    mailbox.New[Observed](),
 		inbox:   newInbox(),
 		printer: newPrinter(opts.Out, opts.PrintLimit, opts.Log),
 		groups:  map[string]*Group{},
@@ -227,9 +228,9 @@ func (s *Scheduler) loop(ctx context.Context) {
 			return
 		case do := <-s.asked:
 			do(ctx)
-		case <-s.seen.ready:
-			s.observed(ctx, s.news(s.seen.take()))
-		case <-s.inbox.ready:
+		case <-s.seen.Ready():
+			s.observed(ctx, s.news(s.seen.Take()))
+		case <-s.inbox.ready.C():
 			s.notified(ctx, s.inbox.take())
 		case <-timer.C:
 			s.retryDue(ctx)

@@ -26,7 +26,6 @@ type Status struct {
 
 	value *graph.Value // what is wanted, else what stands
 	txn   uint32       // the last transaction that did something to it, or what fits of its number
-	slot  int32
 }
 
 // Dependencies are those of the value.
@@ -53,17 +52,17 @@ func (st *Status) Derived() []string {
 // key, all as of one moment. No transaction waits for it.
 func (s *Scheduler) Statuses(prefix string) []*Status {
 	var out []*Status
-	s.board.each(func(st *Status) {
+	for st := range s.board.All() {
 		if strings.HasPrefix(st.Key, prefix) {
 			out = append(out, st)
 		}
-	})
+	}
 	slices.SortFunc(out, func(a, b *Status) int { return strings.Compare(a.Key, b.Key) })
 	return out
 }
 
 // Status returns the status of the value under key, and whether there is any.
 func (s *Scheduler) Status(key string) (*Status, bool) {
-	st := s.finder.find(&s.board, key)
+	st := s.board.Find(key)
 	return st, st != nil
 }

@@ -87,7 +87,9 @@ func (s *Scheduler) Wait(ctx context.Context, keys ...string) error {
 	for _, key := range keys {
 		waiting[key] = nil
 	}
-	s.board.each(waiting.see)
+	for st := range s.board.All() {
+		waiting.see(st)
+	}
 	for !waiting.over() {
 		news, err := w.Next(ctx)
 		if err != nil {

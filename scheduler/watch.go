@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/keyplane/keyplane/internal/mailbox"
 )
 
 // A Watch yields each change of status, the newest of each value: one that its
@@ -12,7 +14,7 @@ import (
 type Watch struct {
 	prefix string
 	ws     *watchers
-	box    mailbox[*Status]
+	box    *mailbox.Box[*Status]
 }
 
 // watchers are the Watches that are open.
@@ -23,7 +25,7 @@ type watchers struct {
 
 // Watch begins to watch the values whose key has the prefix. Close ends it.
 func (s *Scheduler) Watch(prefix string) *Watch {
-	w := &Watch{prefix: prefix, ws: &s.watchers, box: newMailbox[*Status]()}
+	w := &Watch{prefix: prefix, ws: &s.watchers, box: mailbox.New[*Status]()}
 	w.ws.mu.Lock()
 	defer w.ws.mu.Unlock()
 	w.ws.all = append(w.ws.all, w)
@@ -39,14 +41,14 @@ func (w *Watch) Close() {
 
 // Next waits for changes and returns them, in the order in which they first
 // happened. A value that is gone is REMOVED.
-func (w *Watch) Next(ctx context.Context) ([]*Status, error) { return w.box.next(ctx) }
+func (w *Watch) Next(ctx context.Context) ([]*Status, error) { return w.box.Next(ctx) }
 
 func (ws *watchers) tell(st *Status) {
 	ws.mu.RLock()
 	defer ws.mu.RUnlock()
 	for _, w := range ws.all {
 		if strings.HasPrefix(st.Key, w.prefix) {
-			w.box.put(st.Key, st)
+			w.box.Put(st.Key, st)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (s *Store) Run(ctx context.Context) error {
 	rest := Pause
 	for {
 		select {
-		case <-s.ready:
+		case <-s.ready.C():
 		case <-ctx.Done():
 			return nil
 		}

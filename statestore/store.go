@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/internal/wake"
 )
 
 // Options are those of a Store; the zero value works.
@@ -33,7 +35,7 @@ type Store struct {
 	log       *slog.Logger
 	compactAt int64
 	folder    *os.File // holds the lock
-	ready     chan struct{}
+	ready     wake.Signal
 
 	mu      sync.Mutex // guards what follows
 	journal *journal   // what is appended to; nil: closed
@@ -61,7 +63,7 @@ var (
 func Open(dir string, opts Options) (*Store, error) {
 	s := &Store{
 		dir: dir, log: cmp.Or(opts.Log, slog.Default()).With("state", dir),
-		compactAt: cmp.Or(opts.CompactAt, 4<<20), ready: make(chan struct{}, 1), pending: map[string][]byte{},
+		compactAt: cmp.Or(opts.CompactAt, 4<<20), ready: wake.New(), pending: map[string][]byte{},
 	}
 	if opts.Affects != "" {
 		s.log = s.log.With("affects", opts.Affects)
@@ -247,10 +249,7 @@ func (s *Store) append(changes iter.Seq2[string, []byte]) (err error) {
 // soon has Run sync what was written. It is called with mu held.
 func (s *Store) soon() {
 	s.dirty = true
-	select {
-	case s.ready <- struct{}{}:
-	default:
-	}
+	s.ready.Set()
 }
 
 // fail begins to keep in memory what cannot be written, and marks the Store as stale. It

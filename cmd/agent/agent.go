@@ -13,6 +13,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/netalloc"
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/internal/owner"
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/orchestrator"
@@ -75,7 +76,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	applied := announcer{sched, make(chan struct{}, 1), allowHeapGrowth(os.LookupEnv)}
+	applied := announcer{sched, wake.New(), allowHeapGrowth(os.LookupEnv)}
 	orch := orchestrator.New(applied, conf.orchestrator.options(stores.layers(), known, conf.scheduler.retry(), log))
 
 	// Who may look: whoever reaches the loopback, or may use the socket.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -45,8 +46,8 @@ func (n notifier) Close() {
 // An announcer is a scheduler that reports when the declared network has been applied.
 type announcer struct {
 	*scheduler.Scheduler
-	complete chan struct{} // holds a token after the transaction that all sources went into
-	started  func()        // called when the start is over
+	complete wake.Signal // set after the transaction that all sources went into
+	started  func()      // called when the start is over
 }
 
 // Commit commits, and notes the transaction that replaces the desired state as a whole. The
@@ -54,10 +55,7 @@ type announcer struct {
 func (a announcer) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error) {
 	record, err := a.Scheduler.Commit(ctx, txn)
 	if txn.Replace && record != nil {
-		select {
-		case a.complete <- struct{}{}:
-		default:
-		}
+		a.complete.Set()
 	}
 	return record, err
 }
@@ -70,7 +68,7 @@ func (a announcer) announce(tell notifier) task {
 	return func(ctx context.Context) error {
 		for {
 			select {
-			case <-a.complete:
+			case <-a.complete.C():
 			case <-ctx.Done():
 				return nil
 			}

@@ -43,7 +43,7 @@ func (s stores) watchers(root string, names []string, plane *vpp.Plugin, log *sl
 		states := plane.States()
 		out = append(out, publish.Table{
 			Options: publish.Options{Name: name, Store: into, Root: root, Log: log},
-			Below:   interfaceStates, News: states.Turned,
+			Below:   interfaceStates, News: states.Turned.C(),
 			Read: func(ctx context.Context) (map[string][]byte, error) { return texts(states.Read(ctx)) },
 		}.Run)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/connectors/etcd"
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/orchestrator"
@@ -113,7 +114,7 @@ func startBenchAgent(b *testing.B, e *testkit.Etcd, socket string) *benchAgent {
 		Name: "etcd", Root: benchRoot, Prefix: "config/", Log: log,
 		Connector: etcd.New(etcd.Config{Endpoints: []string{e.Addr}}, log),
 	})
-	standing := announcer{sched, make(chan struct{}, 1), allowHeapGrowth(os.LookupEnv)}
+	standing := announcer{sched, wake.New(), allowHeapGrowth(os.LookupEnv)}
 	orch := orchestrator.New(standing, conf.orchestrator.options([]orchestrator.Layer{{Name: "etcd", Input: source}}, known, conf.scheduler.retry(), log))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -129,5 +130,5 @@ func startBenchAgent(b *testing.B, e *testkit.Etcd, socket string) *benchAgent {
 		known.Close()
 		standing.started()
 	}
-	return &benchAgent{sched, source, standing.complete, stop}
+	return &benchAgent{sched, source, standing.complete.C(), stop}
 }

@@ -8,6 +8,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -18,15 +19,15 @@ const mostWaiting = 4096
 type watch struct {
 	prefix string
 	queue  []kvdbsync.Batch
-	err    error         // why it has ended
-	more   chan struct{} // holds a token when there is something new in queue or err
+	err    error       // why it has ended
+	more   wake.Signal // set when queue or err changes
 }
 
 // Watch yields all pairs under prefix as one batch, then one batch for each
 // transaction that touched one.
 func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
 	return func(yield func(kvdbsync.Batch, error) bool) {
-		w := &watch{prefix: prefix, more: make(chan struct{}, 1)}
+		w := &watch{prefix: prefix, more: wake.New()}
 		first, err := db.begin(ctx, w)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -63,7 +64,7 @@ func (db *DB) wait(ctx context.Context, w *watch, p *place) bool {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-w.more:
+		case <-w.more.C():
 			return true
 		case e := <-p.events():
 			if !p.concerns(e) {
@@ -134,10 +135,7 @@ func (db *DB) end(w *watch, err error) {
 }
 
 func (w *watch) wake() {
-	select {
-	case w.more <- struct{}{}:
-	default:
-	}
+	w.more.Set()
 }
 
 func (db *DB) take(w *watch) ([]kvdbsync.Batch, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/stats"
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -21,7 +22,7 @@ import (
 // States reads how interfaces are. One goroutine owns it.
 type States struct {
 	// Turned holds a token when links have changed since it was last taken.
-	Turned  chan struct{}
+	Turned  wake.Signal
 	api     conn.API
 	links   iface.Index
 	sched   *scheduler.Scheduler
@@ -42,7 +43,7 @@ type change struct {
 // is to be called before Run.
 func (p *Plugin) States() *States {
 	s := &States{
-		Turned: make(chan struct{}, 1),
+		Turned: wake.New(),
 		api:    p.api, links: p.links, sched: p.sched, model: models.For[*interfaces.Interface]().Model, log: p.log,
 		counter: func() (map[uint32]*stats.Counters, error) { return stats.Interfaces(p.statsSocket) },
 	}
@@ -52,10 +53,7 @@ func (p *Plugin) States() *States {
 
 func (p *Plugin) linkChanged() {
 	for _, s := range p.states {
-		select {
-		case s.Turned <- struct{}{}:
-		default:
-		}
+		s.Turned.Set()
 	}
 }
 

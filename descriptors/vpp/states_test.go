@@ -39,7 +39,7 @@ func TestStates(t *testing.T) {
 			return s
 		}
 		loop("true")
-		<-a.states.Turned
+		<-a.states.Turned.C()
 		first := is(up)
 		if again := is(up); again.GetLastChange() != first.GetLastChange() {
 			t.Errorf("it changed at %d, and then at %d", first.GetLastChange(), again.GetLastChange())

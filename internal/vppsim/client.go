@@ -10,6 +10,7 @@ import (
 	"go.fd.io/govpp/binapi/memclnt"
 
 	"github.com/keyplane/keyplane/internal/vppwire"
+	"github.com/keyplane/keyplane/internal/wake"
 )
 
 // A client is one connection.
@@ -17,7 +18,7 @@ type client struct {
 	sim    *Sim
 	conn   net.Conn
 	reader *bufio.Reader
-	wake   chan struct{} // holds a token while there is something to write
+	wake   wake.Signal // set when there is something to write
 
 	// Guarded by sim.mu.
 	index  uint32 // 0: it has not introduced itself
@@ -34,7 +35,7 @@ type client struct {
 func newClient(s *Sim, conn net.Conn) *client {
 	return &client{
 		sim: s, conn: conn, reader: bufio.NewReaderSize(conn, 64<<10),
-		wake: make(chan struct{}, 1), wanted: map[string]uint32{},
+		wake: wake.New(), wanted: map[string]uint32{},
 	}
 }
 
@@ -199,16 +200,13 @@ func (c *client) sendEvents() {
 }
 
 func (c *client) flush() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
+	c.wake.Set()
 }
 
 // write writes what is queued until the connection is closed.
 func (c *client) write() {
 	var spare []byte
-	for range c.wake {
+	for range c.wake.C() {
 		c.mu.Lock()
 		batch := c.out
 		c.out = spare[:0]

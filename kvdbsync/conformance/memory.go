@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -30,7 +31,7 @@ type memoryWatch struct {
 	prefix string
 	todo   []kvdbsync.Batch
 	failed error
-	more   chan struct{} // a token when todo or failed changed
+	more   wake.Signal // set when todo or failed changes
 }
 
 // Watch implements kvdbsync.Connector.
@@ -50,7 +51,7 @@ func (m *Memory) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Ba
 				return
 			}
 			select {
-			case <-w.more:
+			case <-w.more.C():
 			case <-ctx.Done():
 				return
 			}
@@ -61,7 +62,7 @@ func (m *Memory) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Ba
 func (m *Memory) begin(prefix string) *memoryWatch {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	w := &memoryWatch{prefix: prefix, failed: m.down, more: make(chan struct{}, 1)}
+	w := &memoryWatch{prefix: prefix, failed: m.down, more: wake.New()}
 	if m.down == nil {
 		w.todo = []kvdbsync.Batch{{Events: m.under(prefix), Rev: m.rev, Synced: true, Identity: fmt.Sprint("memory-", m.replaced)}}
 	}
@@ -145,10 +146,7 @@ func (w *memoryWatch) tell(b kvdbsync.Batch) {
 }
 
 func (w *memoryWatch) wake() {
-	select {
-	case w.more <- struct{}{}:
-	default:
-	}
+	w.more.Set()
 }
 
 // Replace puts an empty store in the place of this one, and ends the running watches

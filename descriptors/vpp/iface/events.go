@@ -14,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/vppwire"
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -40,7 +41,7 @@ type Events struct {
 	doubted map[string]uint32          // whose index another one has got, or which VPP says is free
 	parents map[uint32]uint32          // of those that are sub-interfaces
 	subs    map[uint32]map[uint32]bool // by their parent
-	ready   chan struct{}              // holds a token while there may be something to tell
+	ready   wake.Signal                // set when there may be events to report
 }
 
 // An event is how the interface of an index is; deleted: the one that had it before may be
@@ -54,7 +55,7 @@ func newEvents(h *handler, links directory, s *scheduler.Scheduler) *Events {
 		again: func() { _ = s.Refresh(beside(s, h.Southbound)...) }, newcome: func(ctx context.Context, index uint32) error { return h.remains.Sweep(ctx, h.API, index) }, log: h.Log,
 		awaited: h.isAwaited, enable: func() { _ = s.Refresh(Name) },
 		news: map[uint32]event{}, names: map[uint32]string{}, indexes: map[string]uint32{}, doubted: map[string]uint32{},
-		parents: map[uint32]uint32{}, subs: map[uint32]map[uint32]bool{}, ready: make(chan struct{}, 1),
+		parents: map[uint32]uint32{}, subs: map[uint32]map[uint32]bool{}, ready: wake.New(),
 	}
 }
 
@@ -98,10 +99,7 @@ func (e *Events) change(do func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	do()
-	select {
-	case e.ready <- struct{}{}:
-	default:
-	}
+	e.ready.Set()
 }
 
 // Run tells events until ctx ends. One of an interface that has no name yet waits for it.
@@ -112,7 +110,7 @@ func (e *Events) Run(ctx context.Context) error {
 	group.Go(func() error {
 		for {
 			select {
-			case <-e.ready:
+			case <-e.ready.C():
 				e.tell(ctx)
 			case <-ctx.Done():
 				return nil

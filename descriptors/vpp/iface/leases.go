@@ -7,6 +7,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -19,7 +20,7 @@ type leases struct {
 	every   time.Duration // while there are clients
 	api     conn.API
 	observe func(...scheduler.Observed)
-	news    chan struct{} // holds a token while there may be something to tell
+	news    wake.Signal // set when leases may have changed
 
 	mu      sync.Mutex // guards what follows
 	clients bool       // there are some
@@ -27,14 +28,11 @@ type leases struct {
 }
 
 func newLeases(every time.Duration, api conn.API, s *scheduler.Scheduler) *leases {
-	return &leases{every: every, api: api, observe: s.Observe, news: make(chan struct{}, 1)}
+	return &leases{every: every, api: api, observe: s.Observe, news: wake.New()}
 }
 
 func (l *leases) wake() {
-	select {
-	case l.news <- struct{}{}:
-	default:
-	}
+	l.news.Set()
 }
 
 // run tells of leases until ctx ends.
@@ -69,7 +67,7 @@ func (l *leases) wait(ctx context.Context) bool {
 		again = time.After(l.every)
 	}
 	select {
-	case <-l.news:
+	case <-l.news.C():
 	case <-again:
 	case <-ctx.Done():
 		return false

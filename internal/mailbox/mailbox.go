@@ -1,0 +1,77 @@
+// Package mailbox hands the newest item of each key to a reader that may be slow.
+package mailbox
+
+import (
+	"context"
+	"sync"
+
+	"github.com/keyplane/keyplane/internal/wake"
+)
+
+// A Box holds the newest item of each key until the reader takes it. A newer item
+// replaces an older one that was not taken. So the box is bounded by the number of
+// keys, the writer never waits, and the reader always gets the last state of a key.
+//
+// Any goroutine may write. One goroutine reads.
+type Box[T any] struct {
+	ready wake.Signal
+
+	mu    sync.Mutex
+	items map[string]T
+	order []string // keys of items, in the order in which they came
+}
+
+// New returns an empty box.
+func New[T any]() *Box[T] { return &Box[T]{ready: wake.New()} }
+
+// Put stores one item.
+func (b *Box[T]) Put(key string, item T) {
+	b.PutAll(func(T) string { return key }, item)
+}
+
+// PutAll stores items together: a reader that takes one of them takes all of them,
+// or the newer items that replaced them.
+func (b *Box[T]) PutAll(key func(T) string, items ...T) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.items == nil {
+		b.items = map[string]T{}
+	}
+	for _, item := range items {
+		if _, ok := b.items[key(item)]; !ok {
+			b.order = append(b.order, key(item))
+		}
+		b.items[key(item)] = item
+	}
+	b.ready.Set()
+}
+
+// Ready is the channel on which the reader waits before it calls Take.
+func (b *Box[T]) Ready() <-chan struct{} { return b.ready.C() }
+
+// Next waits until there are items, and takes all of them. It fails when ctx ends.
+func (b *Box[T]) Next(ctx context.Context) ([]T, error) {
+	for {
+		select {
+		case <-b.ready.C():
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if out := b.Take(); len(out) > 0 {
+			return out, nil
+		}
+	}
+}
+
+// Take empties the box without waiting. Items come in the order in which their keys
+// came first.
+func (b *Box[T]) Take() []T {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := make([]T, len(b.order))
+	for i, key := range b.order {
+		out[i] = b.items[key]
+	}
+	b.items, b.order = nil, nil
+	return out
+}

@@ -1,0 +1,29 @@
+package mailbox_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/keyplane/keyplane/internal/mailbox"
+)
+
+// TestPutAllIsTakenWhole checks that the reader never gets half of one PutAll.
+func TestPutAllIsTakenWhole(t *testing.T) {
+	box := mailbox.New[int]()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		for n := range 10_000 {
+			box.PutAll(func(i int) string { return []string{"even", "odd"}[i%2] }, 2*n, 2*n+1)
+		}
+	}()
+	for {
+		pair, err := box.Next(ctx)
+		if err != nil {
+			return
+		}
+		if len(pair) != 2 || pair[0]+1 != pair[1] {
+			t.Fatalf("got %v; want two numbers that were put together", pair)
+		}
+	}
+}

@@ -1,0 +1,24 @@
+// Package wake has the signal by which one goroutine tells another that there is work.
+//
+// The work itself is kept elsewhere, under a lock of its owner. The writer adds
+// work and then calls Set. The reader waits on C and then takes all work. A signal
+// that is set twice before the reader wakes counts once, so Set never blocks and no
+// work is missed. A reader may wake and find nothing: an earlier turn took it.
+package wake
+
+// A Signal is set or not set. Use New; the zero Signal never wakes anyone.
+type Signal struct{ c chan struct{} }
+
+// New returns a signal that is not set.
+func New() Signal { return Signal{make(chan struct{}, 1)} }
+
+// Set wakes the reader, now or when it waits next. It never blocks.
+func (s Signal) Set() {
+	select {
+	case s.c <- struct{}{}:
+	default:
+	}
+}
+
+// C is the channel on which the reader waits. Receiving from it clears the signal.
+func (s Signal) C() <-chan struct{} { return s.c }
