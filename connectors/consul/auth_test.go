@@ -41,6 +41,7 @@ const (
 )
 
 func TestACL(t *testing.T) {
+	t.Parallel()
 	s := startWithACL(t)
 	s.put(root+"a", "1")
 	reader, _ := s.token(mayRead)
@@ -51,18 +52,6 @@ func TestACL(t *testing.T) {
 
 	t.Run("token", func(t *testing.T) { follow(t, connect(s.configFor(reader))).Await("a", "1") })
 	t.Run("file", func(t *testing.T) { follow(t, connect(inFile)).Await("a", "1") })
-	t.Run("environment", func(t *testing.T) {
-		t.Setenv("CONSUL_HTTP_TOKEN", reader)
-		follow(t, connect(s.config())).Await("a", "1")
-	})
-	t.Run("file in the environment", func(t *testing.T) {
-		t.Setenv("CONSUL_HTTP_TOKEN_FILE", file)
-		follow(t, connect(s.config())).Await("a", "1")
-	})
-	t.Run("the configuration comes first", func(t *testing.T) {
-		t.Setenv("CONSUL_HTTP_TOKEN_FILE", "/nowhere/token")
-		follow(t, connect(s.configFor(reader))).Await("a", "1")
-	})
 	t.Run("unknown token", func(t *testing.T) {
 		err := ended(t, connect(s.configFor("11111111-1111-1111-1111-111111111111")), root)
 		var status api.StatusError
@@ -145,6 +134,7 @@ func accessor(t *testing.T, s *server, secret string) string {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	files := testkit.MakeCertificates(t)
 	c := testkit.StartConsul(t, testkit.ConsulOptions{TLS: files})
 	good := consul.Config{Address: c.AddrTLS, CAFile: files.CA, CertFile: files.Client.Cert, KeyFile: files.Client.Key}
@@ -161,14 +151,6 @@ func TestTLS(t *testing.T) {
 	unchecked.CAFile, unchecked.InsecureSkip = "", true
 	follow(t, connect(unchecked)).Await("a", "1")
 
-	t.Run("environment", func(t *testing.T) {
-		t.Setenv("CONSUL_HTTP_ADDR", c.AddrTLS)
-		t.Setenv("CONSUL_HTTP_SSL", "true")
-		t.Setenv("CONSUL_CACERT", files.CA)
-		t.Setenv("CONSUL_CLIENT_CERT", files.Client.Cert)
-		t.Setenv("CONSUL_CLIENT_KEY", files.Client.Key)
-		follow(t, connect(consul.Config{})).Await("a", "1")
-	})
 	refused := map[string]struct {
 		change func(*consul.Config)
 		want   string

@@ -22,10 +22,11 @@ var (
 	_ kvdbsync.Writer    = (*consul.Client)(nil)
 )
 
-func TestStore(t *testing.T) { // not in parallel: it sets the environment
+func TestStore(t *testing.T) {
+	t.Parallel()
 	c := testkit.StartConsul(t, testkit.ConsulOptions{})
 	for name, run := range map[string]func(*testing.T, *server){
-		"limits": limits, "shortest session": shortestSession, "unix socket": unixSocket, "environment": environment,
+		"limits": limits, "shortest session": shortestSession, "unix socket": unixSocket,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, join(t, c)) })
 	}
@@ -97,22 +98,6 @@ func unixSocket(t *testing.T, s *server) {
 	pairs, err := client.List(t.Context(), root+"a")
 	if must(t, pairs, err); len(pairs) != 1 {
 		t.Errorf("listed %v", pairs)
-	}
-}
-
-func environment(t *testing.T, s *server) {
-	t.Setenv("CONSUL_HTTP_ADDR", s.consul.Addr)
-	client, err := consul.Dial(consul.Config{})
-	defer must(t, client, err).Close()
-	must(t, client, client.Put(t.Context(), root+"a", []byte("1")))
-	t.Setenv("CONSUL_NAMESPACE", "other")
-	namespaced, err := consul.Dial(consul.Config{})
-	defer must(t, namespaced, err).Close()
-	_, listErr := namespaced.List(t.Context(), root)
-	for name, err := range map[string]error{"Put": namespaced.Put(t.Context(), root+"a", nil), "List": listErr} {
-		if err == nil || !strings.Contains(err.Error(), "Enterprise") {
-			t.Errorf("%s in a namespace: %v", name, err)
-		}
 	}
 }
 

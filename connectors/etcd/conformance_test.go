@@ -19,7 +19,6 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	e := testkit.StartEtcd(t, testkit.EtcdOptions{})
 	cuts := map[string]func(*server) func(func()){
 		"connection reset": func(s *server) func(func()) {
 			return func(during func()) { s.line.Set(testkit.Reset); during(); s.line.Set(testkit.Pass) }
@@ -40,6 +39,8 @@ func TestConformance(t *testing.T) {
 	var number atomic.Int64
 	for name, cut := range cuts {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := testkit.StartEtcd(t, testkit.EtcdOptions{})
 			conformance.Run(t, func(t *testing.T) conformance.Harness {
 				s := join(t, e)
 				h := conformance.Harness{

@@ -242,6 +242,7 @@ func TestTransactionsSurviveFragments(t *testing.T) {
 // A server that hangs keeps its connections open; so does a line that swallows
 // everything. gRPC's pings find out.
 func TestSilenceIsNoticed(t *testing.T) {
+	t.Parallel()
 	silences := map[string]struct{ begin, end func(*server) }{
 		"server stopped": {func(s *server) { s.etcd.Pause() }, func(s *server) { s.etcd.Continue() }},
 		"black hole":     {func(s *server) { s.line.Set(testkit.BlackHole) }, func(s *server) { s.line.Set(testkit.Pass) }},

@@ -47,6 +47,7 @@ func TestAnotherServerBehindTheSameAddress(t *testing.T) {
 
 // A connection that only looks alive is found out, and what was missed is made up.
 func TestSilence(t *testing.T) {
+	t.Parallel()
 	silences := map[string]func(s *server) (end func()){
 		"line swallows everything": func(s *server) func() {
 			s.line.Set(testkit.BlackHole)
@@ -197,6 +198,7 @@ func TestSlowLine(t *testing.T) {
 
 // Of the two connections one falls silent, and the line goes on to acknowledge.
 func TestOneSilentConnection(t *testing.T) {
+	t.Parallel()
 	for name, said := range map[string]string{"that is told what changes": "tracking", "that reads": "scan"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

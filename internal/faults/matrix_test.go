@@ -54,8 +54,14 @@ func TestMatrix(t *testing.T) {
 		})
 	}
 	chosen := selection(cmp.Or(*opts.seed, rand.Uint64()))
+	if !*opts.full {
+		t.Parallel()
+	}
 	for _, k := range kinds() {
 		t.Run(k.Name, func(t *testing.T) {
+			if !*opts.full { // else there are large faults, beside which no other store may run
+				t.Parallel()
+			}
 			for _, f := range faults() {
 				if f.applies(k) && (*opts.full || *opts.every && !f.Large || chosen[f.Name] == k.Name) {
 					t.Run(f.Name, func(t *testing.T) { cell(t, &results, k, f) })

@@ -12,6 +12,7 @@ import (
 
 // TestSeeds plays again what has once gone wrong: a file of testdata/seeds each.
 func TestSeeds(t *testing.T) {
+	t.Parallel()
 	paths, err := filepath.Glob("testdata/seeds/*.txt")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("%d seeds, %v", len(paths), err)
