@@ -16,10 +16,8 @@ import (
 // without paths, and only the first of it. So where it refuses a value, the value is
 // walked again, and protojson asked about one scalar after the other.
 
-const (
-	mostProblems = 8   // how many fields of one value are reported
-	mostShown    = 200 // how much of a value is shown, in bytes, more or less
-)
+// mostShown is how much of a value is shown, in bytes, more or less.
+const mostShown = 200
 
 // diagnose says why data does not parse as a message of type mt, which refused says it does not.
 func diagnose(data []byte, mt protoreflect.MessageType, refused error) error {

@@ -3,6 +3,7 @@ package models
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -34,16 +35,86 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("%s: %s: want %s", e.Field, show(e.Value), e.Want)
 }
 
-// Faults collects what is wrong with a value.
-type Faults []error
+// mostProblems is how many errors about one value are told, one by one.
+const mostProblems = 8
+
+// Faults collects the errors of a value. It keeps the first 8 and counts the others, so that
+// a list of 100,000 bad addresses costs no more memory than one of 8. The zero Faults is empty.
+type Faults struct {
+	found []error
+	more  int
+}
 
 // Add adds a FieldError; want is formatted with args.
 func (f *Faults) Add(field string, value any, want string, args ...any) {
-	*f = append(*f, &FieldError{Field: field, Value: value, Want: fmt.Sprintf(want, args...)})
+	if !f.Full() {
+		f.found = append(f.found, &FieldError{Field: field, Value: value, Want: fmt.Sprintf(want, args...)})
+		return
+	}
+	f.more++
 }
 
-// Err joins them; nil: there is none.
-func (f Faults) Err() error { return errors.Join(f...) }
+// AddError adds an error; nil adds none.
+func (f *Faults) AddError(err error) {
+	switch {
+	case err == nil:
+	case f.Full():
+		f.more++
+	default:
+		f.found = append(f.found, err)
+	}
+}
+
+// Full tells that further errors are only counted.
+func (f *Faults) Full() bool { return len(f.found) >= mostProblems }
+
+// Err joins the errors, with a last one that counts those left out. It is nil if there are none.
+func (f *Faults) Err() error {
+	if f.more == 0 {
+		return errors.Join(f.found...)
+	}
+	return errors.Join(append(slices.Clip(f.found), moreErrors(f.more))...)
+}
+
+// A moreErrors is the number of errors that are not told.
+type moreErrors int
+
+func (n moreErrors) Error() string { return "and " + thousands(int(n)) + " more" }
+
+// thousands writes a number with commas: 99,992.
+func thousands(n int) string {
+	digits := strconv.Itoa(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// Bounded returns err, or the first 8 of the errors that it joins and the number of the others.
+// Errors within those that are joined count one by one.
+func Bounded(err error) error {
+	var f Faults
+	f.addAll(err)
+	if f.more == 0 {
+		return err
+	}
+	return f.Err()
+}
+
+func (f *Faults) addAll(err error) {
+	if more, counted := err.(moreErrors); counted { //nolint:errorlint // an element of a join
+		f.more += int(more)
+		return
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		f.AddError(err)
+		return
+	}
+	for _, one := range joined.Unwrap() {
+		f.addAll(one)
+	}
+}
 
 // Ignored is a warning: a field of a value has no effect, and why. The text begins with the path.
 func Ignored(field string, value any, why string, args ...any) string {

@@ -125,17 +125,13 @@ func (m *Model) mismatch(key, made string, v proto.Message) error {
 
 // hasElement tells whether text, which is not empty, stands in name between slashes, dashes or ends.
 func hasElement(name, text string) bool {
-	for at := 0; ; at++ {
-		i := strings.Index(name[at:], text)
-		if i < 0 {
-			return false
-		}
-		at += i
-		end := at + len(text)
-		if (at == 0 || isBorder(name[at-1])) && (end == len(name) || isBorder(name[end])) {
-			return true
+	name = "/" + name + "/"
+	for _, before := range []string{"/", "-"} {
+		for _, after := range []string{"/", "-"} {
+			if strings.Contains(name, before+text+after) {
+				return true
+			}
 		}
 	}
+	return false
 }
-
-func isBorder(b byte) bool { return b == '/' || b == '-' }

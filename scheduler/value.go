@@ -155,7 +155,7 @@ func (s *Scheduler) prepare(d *descriptor, key string, m proto.Message) (v *grap
 	m, v.Declared = normalized(d, key, m)
 	v.Data = m
 	if err := d.validate(key, m); err != nil {
-		v.Err = &invalidError{err}
+		v.Err = &invalidError{models.Bounded(err)}
 	}
 	if v.Err == nil {
 		v.Claims = d.claims(key, m)

@@ -9,6 +9,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/internal/lists"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
@@ -184,18 +185,18 @@ func masterOf(s *seen, want *interfaces.Interface, masters map[at]string) string
 // Of links that others use too only wanted ones count; what the kernel makes by
 // itself never does, unless it is wanted.
 func (s *seen) addresses(want *interfaces.Interface, book alloc.Book) (out []string) {
-	have := s.place.addrs[s.link.Index]
+	have := lists.Set(s.place.addrs[s.link.Index])
 	for _, addr := range want.GetIpAddresses() {
-		if p, err := netip.ParsePrefix(alloc.Address(book, addr, want.GetName())); err == nil && slices.Contains(have, p) {
+		if p, err := netip.ParsePrefix(alloc.Address(book, addr, want.GetName())); err == nil && have[p] {
 			out = append(out, addr)
-			have = slices.DeleteFunc(slices.Clone(have), func(o netip.Prefix) bool { return o == p })
+			delete(have, p)
 		}
 	}
 	if s.value.GetType() == interfaces.Interface_EXISTING || s.value.GetLinkOnly() {
 		return out
 	}
-	for _, p := range have {
-		if !p.Addr().IsLinkLocalUnicast() && !p.Addr().IsLoopback() {
+	for _, p := range s.place.addrs[s.link.Index] {
+		if have[p] && !p.Addr().IsLinkLocalUnicast() && !p.Addr().IsLoopback() {
 			out = append(out, p.String())
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/internal/lists"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
@@ -36,9 +37,7 @@ func (h *handler) validate(_ string, v *interfaces.Interface) error {
 	} else if a := h.aliasOf(v, ""); len(a) > h.longestAlias() {
 		f.Add("name", v.GetName(), "at most %d bytes less, as the alias of the link is %q", len(a)-h.longestAlias(), a)
 	}
-	if err := netns.Validate("namespace", v.GetNamespace()); err != nil {
-		f.Faults = append(f.Faults, err)
-	}
+	f.AddError(netns.Validate("namespace", v.GetNamespace()))
 	f.hostName(v)
 	f.addresses(v)
 	f.mac(v)
@@ -69,10 +68,7 @@ func (f *findings) hostName(v *interfaces.Interface) {
 
 func (f *findings) addresses(v *interfaces.Interface) {
 	seen := map[netip.Prefix]int{}
-	for i, addr := range v.GetIpAddresses() {
-		if slices.Contains(v.GetIpAddresses()[:i], addr) {
-			continue // said twice is said
-		}
+	for i, addr := range lists.Firsts(v.GetIpAddresses()) { // said twice is said
 		field := fmt.Sprintf("ip_addresses[%d]", i)
 		if alloc.Is(addr) {
 			f.reference(field, addr, v)

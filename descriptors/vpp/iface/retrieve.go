@@ -301,9 +301,12 @@ func (h *handler) lookAt(ctx context.Context, f *found) error {
 
 // hasAddresses adds to an interface what it has, but for what comes and goes by itself.
 func (h *handler) hasAddresses(f *found, addresses []netip.Prefix) {
+	spelled := h.spelled(f.wanted)
 	for _, p := range addresses {
-		text := h.spelled(p, f.wanted)
-		declared := slices.Contains(f.wanted.GetIpAddresses(), text)
+		text, declared := spelled[p]
+		if !declared {
+			text = p.String()
+		}
 		if p == f.leased || !declared && f.configuresItself() && ofMAC(p) {
 			continue
 		}
@@ -328,14 +331,16 @@ func prefixesOf(details []ip.IPAddressDetails) []netip.Prefix {
 	return out
 }
 
-// spelled is an address as the value that is declared spells it.
-func (h *handler) spelled(p netip.Prefix, wanted *interfaces.Interface) string {
+// spelled are the addresses of a value as it spells them; of two spellings the first.
+func (h *handler) spelled(wanted *interfaces.Interface) map[netip.Prefix]string {
+	out := make(map[netip.Prefix]string, len(wanted.GetIpAddresses()))
 	for _, text := range wanted.GetIpAddresses() {
-		if same, err := netip.ParsePrefix(alloc.Address(h.Allocations, text, wanted.GetName())); err == nil && same == p {
-			return text
+		p, err := netip.ParsePrefix(alloc.Address(h.Allocations, text, wanted.GetName()))
+		if _, twice := out[p]; err == nil && !twice {
+			out[p] = text
 		}
 	}
-	return p.String()
+	return out
 }
 
 // rememberAll replaces what is known to stand.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"go.fd.io/govpp/api"
 	vppif "go.fd.io/govpp/binapi/interface"
@@ -264,12 +263,15 @@ func (h *handler) lookAtRx(ctx context.Context, all map[uint32]*found) error {
 // modesAs are the modes of the queues that v has a mode for. VPP tells of no default: that is
 // the mode of queues without one of their own, if all of them have it.
 func (queues rxQueues) modesAs(v *interfaces.Interface) (out []*interfaces.Interface_RxMode) {
-	own := modesOf(v)
+	own, of := modesOf(v), map[int64]rxQueues{}
+	for _, d := range queues {
+		of[int64(d.QueueID)] = append(of[int64(d.QueueID)], d)
+		if _, has := own[int64(d.QueueID)]; !has {
+			of[allQueues] = append(of[allQueues], d)
+		}
+	}
 	for _, m := range v.GetRxModes() {
-		its := slices.DeleteFunc(slices.Clone(queues), func(d vppif.SwInterfaceRxPlacementDetails) bool {
-			_, has := own[int64(d.QueueID)]
-			return m.GetDefaultMode() && has || !m.GetDefaultMode() && d.QueueID != m.GetQueue()
-		})
+		its := of[queueOf(m)]
 		if len(its) == 0 && !m.GetDefaultMode() {
 			continue
 		}
@@ -292,11 +294,12 @@ func (queues rxQueues) modeAs(wanted interfaces.Interface_RxMode_Type) interface
 // placementsAs are the threads of the queues that v has a thread for. VPP counts the main
 // thread as 0; without workers that is their first one.
 func (queues rxQueues) placementsAs(v *interfaces.Interface, workers bool) (out []*interfaces.Interface_RxPlacement) {
+	of := map[uint32]rxQueues{}
+	for _, d := range queues {
+		of[d.QueueID] = append(of[d.QueueID], d)
+	}
 	for _, p := range v.GetRxPlacements() {
-		for _, d := range queues {
-			if d.QueueID != p.GetQueue() {
-				continue
-			}
+		for _, d := range of[p.GetQueue()] {
 			isMain := d.WorkerID == 0 && (workers || p.GetMainThread() || p.GetWorker() != 0)
 			out = append(out, &interfaces.Interface_RxPlacement{Queue: d.QueueID, MainThread: isMain, Worker: max(d.WorkerID, 1) - 1})
 		}

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/internal/lists"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
@@ -138,40 +138,25 @@ func (f *findings) unnumbered(v *interfaces.Interface) {
 }
 
 func (f *findings) addresses(v *interfaces.Interface) {
-	var all []netip.Prefix
-	for i, addr := range v.GetIpAddresses() {
-		if slices.Contains(v.GetIpAddresses()[:i], addr) {
-			continue // said twice is said
-		}
-		field := fmt.Sprintf("ip_addresses[%d]", i)
-		if alloc.Is(addr) {
+	addrs := v.GetIpAddresses()
+	prefixes := make([]netip.Prefix, len(addrs)) // the zero Prefix stands for other text, and for what was said before
+	for i, addr := range lists.Firsts(addrs) {
+		prefixes[i], _ = netip.ParsePrefix(addr)
+	}
+	rivals := rivalsOf(prefixes)
+	for i, addr := range lists.Firsts(addrs) {
+		field, p := fmt.Sprintf("ip_addresses[%d]", i), prefixes[i]
+		switch rival, has := rivals[i]; {
+		case alloc.Is(addr):
 			if ref, ok := alloc.Parse(addr); !ok || ref.Gateway || ref.InterfaceOr(v.GetName()) != v.GetName() {
 				f.Add(field, addr, `"alloc:NETWORK", a reference to an address of this interface`)
 			}
-			continue
-		}
-		p, err := netip.ParsePrefix(addr)
-		if err != nil {
+		case !p.IsValid():
 			f.Add(field, addr, `an address with prefix length, such as "10.0.0.1/24" or "fd00::1/64"`)
-			continue
-		}
-		f.overlap(field, p, all)
-		all = append(all, p)
-	}
-}
-
-// overlap checks an address against those before it: VPP has two of one network on an
-// interface, but none whose networks are within each other (VPP ip4_forward.c,
-// ip4_add_del_interface_address_internal).
-func (f *findings) overlap(field string, p netip.Prefix, before []netip.Prefix) {
-	for _, q := range before {
-		switch {
-		case p == q:
+		case has && prefixes[rival] == p:
 			f.Add(field, p.String(), "each address once")
-			return
-		case p.Overlaps(q) && p.Masked() != q.Masked():
-			f.Add(field, p.String(), "an address whose network is that of %s, or apart from it", q)
-			return
+		case has:
+			f.Add(field, p.String(), "an address whose network is that of %s, or apart from it", prefixes[rival])
 		}
 	}
 }

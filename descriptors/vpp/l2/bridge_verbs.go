@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/interface_types"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/lists"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
 	"github.com/keyplane/keyplane/scheduler"
@@ -88,18 +88,12 @@ func (h *handler) updateBridge(ctx context.Context, _ string, old, new *l2.Bridg
 // changeARP makes the ARP termination table of one value that of another.
 func (h *handler) changeARP(ctx context.Context, meta BridgeMeta, old, new *l2.BridgeDomain) error {
 	was, is := arpEntries(old), arpEntries(new)
-	for _, e := range was {
-		if slices.Contains(is, e) {
-			continue
-		}
+	for _, e := range lists.Without(was, is) {
 		if err := h.setARP(ctx, meta, e, false); err != nil && !errors.Is(err, api.UNSPECIFIED) { // that: it is not there
 			return err
 		}
 	}
-	for _, e := range is {
-		if slices.Contains(was, e) {
-			continue
-		}
+	for _, e := range lists.Without(is, was) {
 		if err := h.setARP(ctx, meta, e, true); err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
-	"slices"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/arp"
@@ -16,6 +15,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/lists"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
@@ -81,24 +81,16 @@ func rangesOf(v *l3.ProxyARP) []arp.ProxyArp {
 		if errFirst != nil || errLast != nil || !first.Is4() || !last.Is4() {
 			continue
 		}
-		one := arp.ProxyArp{TableID: r.GetVrfId(), Low: first.As4(), Hi: last.As4()}
-		if !slices.Contains(out, one) {
-			out = append(out, one)
-		}
+		out = append(out, arp.ProxyArp{TableID: r.GetVrfId(), Low: first.As4(), Hi: last.As4()})
 	}
-	return out
+	return lists.Unique(out)
 }
 
 // equivalentProxy ignores the order of ranges, and what is said twice. The interfaces are derived
 // values, which may wait.
 func equivalentProxy(_ string, old, new *l3.ProxyARP) bool {
 	a, b := rangesOf(old), rangesOf(new)
-	return len(without(a, b)) == 0 && len(without(b, a)) == 0
-}
-
-// without are the ranges of a that b has not.
-func without(a, b []arp.ProxyArp) []arp.ProxyArp {
-	return slices.DeleteFunc(slices.Clone(a), func(r arp.ProxyArp) bool { return slices.Contains(b, r) })
+	return len(lists.Without(a, b)) == 0 && len(lists.Without(b, a)) == 0
 }
 
 // proxyDependencies are the tables of the ranges, each once.
@@ -125,12 +117,12 @@ func (h handler) changeRanges(ctx context.Context, old, new []arp.ProxyArp) erro
 	change := func(r arp.ProxyArp, add bool) error {
 		return h.API.Call(ctx, &arp.ProxyArpAddDel{IsAdd: add, Proxy: r}, &arp.ProxyArpAddDelReply{})
 	}
-	for _, r := range without(old, new) {
+	for _, r := range lists.Without(old, new) {
 		if err := change(r, false); err != nil && !errors.Is(err, api.NO_SUCH_ENTRY) && !errors.Is(err, api.NO_SUCH_FIB) {
 			return err
 		}
 	}
-	for _, r := range without(new, old) {
+	for _, r := range lists.Without(new, old) {
 		if err := change(r, true); err != nil {
 			return err
 		}
