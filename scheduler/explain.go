@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
@@ -26,7 +27,7 @@ func (e Explanation) String() string {
 }
 
 func (e Explanation) write(b *strings.Builder, indent string) {
-	fmt.Fprintf(b, "%s%s\n", indent, printable(e.Text))
+	fmt.Fprintf(b, "%s%s\n", indent, printable.Line(e.Text))
 	for _, c := range e.Because {
 		c.write(b, indent+"  ")
 	}

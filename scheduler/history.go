@@ -3,11 +3,10 @@ package scheduler
 import (
 	"slices"
 	"sync"
-
-	"google.golang.org/protobuf/proto"
 )
 
-// history keeps the newest records, as many as fit its bounds.
+// history keeps the newest records, as many as fit its bounds. The newest is kept whatever
+// its size.
 type history struct {
 	maxCount, maxBytes int
 
@@ -17,10 +16,11 @@ type history struct {
 	bytes int
 }
 
+// add takes a record that is kept; see Record.kept.
 func (h *history) add(r *Record) {
+	size := r.size()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	size := r.size()
 	h.list, h.sizes = append(h.list, r), append(h.sizes, size)
 	h.bytes += size
 	old := 0
@@ -32,25 +32,9 @@ func (h *history) add(r *Record) {
 	h.list, h.sizes = h.list[old:], h.sizes[old:]
 }
 
-// size estimates the bytes that a record keeps: its own, and those of the
-// messages that were wanted or replaced in it.
-func (r *Record) size() int {
-	const record, value, operation = 256, 64, 128
-	n := record + value*len(r.Values) + operation*(len(r.Executed)+len(r.Planned))
-	for _, c := range r.Values {
-		if c.Value != nil {
-			n += proto.Size(c.Value.Message())
-		}
-	}
-	for i := range r.Executed {
-		if old := r.Executed[i].Old; old != nil {
-			n += proto.Size(old)
-		}
-	}
-	return n
-}
-
-// History returns the records that are kept, oldest first.
+// History returns the records that are kept, oldest first. Their errors are texts, without
+// what they wrapped. A text that is longer than 1 KiB, and a key that is longer than 4 KiB, is
+// cut and ends with "… (N bytes)".
 func (s *Scheduler) History() []*Record {
 	s.history.mu.Lock()
 	defer s.history.mu.Unlock()

@@ -24,7 +24,7 @@ type printer struct {
 
 	mu      sync.Mutex // guards what follows
 	queue   []page
-	omitted *Record // the transaction in progress, if it is left out
+	omitted *uint64 // the number of the transaction in progress, if it is left out
 	left    int     // how many were left out since the queue was last taken
 	stuck   bool    // a plan was waited for in vain, and nothing was written since
 	loss    OutputLoss
@@ -74,18 +74,18 @@ func newPrinter(out io.Writer, limit int, log *slog.Logger) *printer {
 
 // begin prints what is known before anything is executed.
 func (p *printer) begin(r *Record) {
-	if p.out != nil && !r.inOnePiece() && p.admit(page{rec: r}) && r.Simulated {
+	if p.out != nil && !r.inOnePiece() && p.admit(page{rec: r.kept()}) && r.Simulated {
 		p.awaitPlan(r)
 	}
 }
 
-// end prints what was done.
+// end prints what was done. r is kept; see Record.kept.
 func (p *printer) end(r *Record) {
 	switch {
 	case p.out == nil:
 	case r.inOnePiece():
 		p.admit(page{rec: r, done: true})
-	case r == p.omitted:
+	case p.omitted != nil && *p.omitted == r.Seq:
 		p.omitted = nil
 	default:
 		p.add(page{rec: r, done: true})
@@ -101,7 +101,8 @@ func (p *printer) admit(g page) bool {
 		p.left++
 		p.loss.Transactions++
 		if !g.done {
-			p.omitted = g.rec
+			seq := g.rec.Seq
+			p.omitted = &seq
 		}
 	}
 	p.mu.Unlock()
@@ -210,16 +211,17 @@ type writing struct {
 	*printer
 	failure error   // the first
 	failing bool    // the last write did
-	broken  *Record // of whose text something is missing
+	broken  *uint64 // the number of the transaction of whose text something is missing
 }
 
 func (w *writing) page(g page) {
 	switch {
 	case g.mark != nil:
 		close(g.mark)
-	case g.rec == w.broken: // without its beginning, its end says nothing
+	case w.broken != nil && *w.broken == g.rec.Seq: // without its beginning, its end says nothing
 	case w.text(g.text(w.limit)) != nil:
-		w.broken = g.rec
+		seq := g.rec.Seq
+		w.broken = &seq
 		w.mu.Lock()
 		w.loss.Transactions++
 		w.mu.Unlock()

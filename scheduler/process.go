@@ -156,8 +156,9 @@ func (s *Scheduler) complete(r *run) *Record {
 	r.rec.Stop = time.Now()
 	s.report(r)
 	s.stats.transaction(r.rec.Type)
-	s.history.add(r.rec)
-	s.printer.end(r.rec)
+	kept := r.rec.kept()
+	s.history.add(kept)
+	s.printer.end(kept)
 	return r.rec
 }
 

@@ -42,8 +42,9 @@ type Options struct {
 	Simulate bool
 	// Memory remembers across restarts what was applied. Defaults to none.
 	Memory Memory
-	// HistoryCount and HistoryBytes (an estimate) bound the history; what
-	// exceeds either goes, oldest first. Default to 10,000 and 256 MiB.
+	// HistoryCount and HistoryBytes (an estimate of the memory that the records hold, with
+	// values and texts) bound the history; what exceeds either goes, oldest first. The newest
+	// record is kept in any case. Default to 10,000 and 256 MiB.
 	HistoryCount, HistoryBytes int
 }
 

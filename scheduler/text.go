@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
@@ -66,7 +67,7 @@ func (r *Record) kindText() string {
 func (r *Record) argumentsText(b *strings.Builder, limit int) {
 	fmt.Fprintf(b, "  * transaction arguments:\n      - seqNum: %d\n      - type: %s\n", r.Seq, r.kindText())
 	if r.Description != "" {
-		fmt.Fprintf(b, "      - Description: %s\n", strings.ReplaceAll(r.Description, "\n", "\n                     "))
+		fmt.Fprintf(b, "      - Description: %s\n", strings.ReplaceAll(printable.Text(r.Description), "\n", "\n                     "))
 	}
 	if len(r.Values) == 0 {
 		if !r.Refresh {
@@ -77,7 +78,7 @@ func (r *Record) argumentsText(b *strings.Builder, limit int) {
 	b.WriteString("      - values:\n")
 	shown := bounded(len(r.Values), limit)
 	for _, c := range r.Values[:shown] {
-		fmt.Fprintf(b, "          - key: %s\n            val: %s\n", printable(c.Key), c.text())
+		fmt.Fprintf(b, "          - key: %s\n            val: %s\n", printable.Line(c.Key), c.text())
 	}
 	moreText(b, "          ", len(r.Values)-shown, "values")
 }
@@ -85,7 +86,7 @@ func (r *Record) argumentsText(b *strings.Builder, limit int) {
 func (c Change) text() string {
 	switch {
 	case c.Err != nil:
-		return "<REFUSED> " + c.Err.Error()
+		return "<REFUSED> " + errorLine(c.Err)
 	case c.Value == nil:
 		return "<NIL>"
 	}
@@ -105,7 +106,7 @@ func (r *Record) staleText() string {
 		return fmt.Sprintf("| #%d - %s (attempt #%d): nothing to be done\n", r.Seq, r.Type, r.Attempt)
 	}
 	return fmt.Sprintf("| #%d - %s (attempt #%d): %d still failing, one is %s: %s\n",
-		r.Seq, r.Type, r.Attempt, len(r.Executed), printable(r.Executed[0].Key), firstLine(r.Executed[0].NewErr))
+		r.Seq, r.Type, r.Attempt, len(r.Executed), printable.Line(r.Executed[0].Key), printable.Line(firstLine(r.Executed[0].NewErr)))
 }
 
 // endText is what a transaction did.
@@ -114,7 +115,7 @@ func (r *Record) endText(limit int) string {
 	bar := strings.Repeat("-", textWidth-2)
 	fmt.Fprintf(&b, "o%so\n", bar)
 	for _, err := range r.Unrefreshed {
-		fmt.Fprintf(&b, "  * not read back: %v\n", err)
+		fmt.Fprintf(&b, "  * not read back: %s\n", errorLine(err))
 	}
 	b.WriteString("  * executed operations")
 	if len(r.Executed) > 0 {
@@ -151,14 +152,19 @@ func countText(b *strings.Builder, rest []Operation) {
 	b.WriteString("\n")
 	for _, op := range rest {
 		if op.NewErr != nil {
-			fmt.Fprintf(b, "      - %s failed: %s\n", printable(op.Key), firstLine(op.NewErr))
+			fmt.Fprintf(b, "      - %s failed: %s\n", printable.Line(op.Key), printable.Line(firstLine(op.NewErr)))
 		}
 	}
 }
 
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
+	return cut(line, mostErrorText)
+}
+
+// errorLine is an error on one line, however many lines it has.
+func errorLine(err error) string {
+	return printable.Line(strings.ReplaceAll(cut(err.Error(), mostErrorText), "\n", "; "))
 }
 
 func (o *Operation) text(b *strings.Builder, number int) {
@@ -166,7 +172,7 @@ func (o *Operation) text(b *strings.Builder, number int) {
 	if flags != "" {
 		flags = " [" + flags + "]"
 	}
-	fmt.Fprintf(b, "      %d. %s%s:\n          - key: %s\n", number, o.Verb, flags, printable(o.Key))
+	fmt.Fprintf(b, "      %d. %s%s:\n          - key: %s\n", number, o.Verb, flags, printable.Line(o.Key))
 	switch {
 	case o.Verb == kvscheduler.TxnOperation_UPDATE:
 		fmt.Fprintf(b, "          - prev-value: %s\n          - new-value: %s\n", messageText(o.Old), messageText(o.New))
@@ -176,13 +182,13 @@ func (o *Operation) text(b *strings.Builder, number int) {
 		fmt.Fprintf(b, "          - value: %s\n", messageText(o.New))
 	}
 	if o.OldErr != nil {
-		fmt.Fprintf(b, "          - prev-error: %v\n", o.OldErr)
+		fmt.Fprintf(b, "          - prev-error: %s\n", errorLine(o.OldErr))
 	}
 	if o.NewErr != nil {
-		fmt.Fprintf(b, "          - error: %v\n", o.NewErr)
+		fmt.Fprintf(b, "          - error: %s\n", errorLine(o.NewErr))
 	}
 	if len(o.Waits) > 0 {
-		fmt.Fprintf(b, "          - waits for: %s\n", strings.Join(o.Waits, ", "))
+		fmt.Fprintf(b, "          - waits for: %s\n", printable.Line(strings.Join(o.Waits, ", ")))
 	}
 	fmt.Fprintf(b, "          - prev-state: %s\n          - new-state: %s\n", o.OldState, o.NewState)
 }
@@ -252,9 +258,9 @@ func messageText(m proto.Message) string {
 	text, err := models.Text(models.Redacted(m), false)
 	switch {
 	case err != nil:
-		return "<" + err.Error() + ">"
+		return "<" + errorLine(err) + ">"
 	case len(text) == 0:
 		return "<EMPTY>"
 	}
-	return "{ " + text + " }"
+	return "{ " + printable.Line(cut(text, mostValueText)) + " }"
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
@@ -87,7 +88,7 @@ func warningText(warnings []wire.Warning) string {
 	var b strings.Builder
 	b.WriteString("  * warnings:\n")
 	for _, w := range warnings {
-		fmt.Fprintf(&b, "      - line %d: %s: %s\n", w.Line, w.Key, w.Text)
+		fmt.Fprintf(&b, "      - line %d: %s: %s\n", w.Line, printable.Line(w.Key), printable.Line(w.Text))
 	}
 	return b.String()
 }
@@ -127,9 +128,9 @@ func invalidText(invalid []wire.Invalid) string {
 	for _, i := range invalid {
 		fmt.Fprintf(&b, "      - line %d: ", i.Line)
 		if i.Key != "" {
-			fmt.Fprintf(&b, "%s: ", i.Key)
+			fmt.Fprintf(&b, "%s: ", printable.Line(i.Key))
 		}
-		fmt.Fprintf(&b, "%s\n", strings.ReplaceAll(i.Error, "\n", "\n        "))
+		fmt.Fprintf(&b, "%s\n", printable.Line(strings.ReplaceAll(i.Error, "\n", "; ")))
 	}
 	return b.String()
 }
