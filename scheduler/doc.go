@@ -1,179 +1,181 @@
-// Package scheduler keeps a system as declared. What is declared are values
-// under keys; a [Descriptor] for each sort of value says what a value depends
-// on, what is derived from it, and how to create, update, delete and read it
-// back. The scheduler works out which of that has to be done, in which order,
-// and does it: best effort, with what fails tried again, and with what cannot
-// be yet done as soon as it can.
+// Package scheduler reconciles the actual state of a system with the desired state.
 //
-// It knows nothing of networks. Any system will do whose items can be named and
-// have the four verbs, and any [proto.Message] is a value.
+// The desired state is a set of values under keys. A [Descriptor] describes one kind
+// of value: its dependencies, its derived values, and the verbs that create, update,
+// delete and retrieve it. The scheduler computes the operations that are needed, orders
+// them, and runs them. It works best effort: it retries failed operations, and it keeps
+// a value pending until its dependencies exist.
+//
+// The package knows nothing about networks. It can program any system whose items have
+// names and the four verbs. Any [proto.Message] can be a value.
 //
 // # Use
 //
 //	s := scheduler.New(scheduler.Options{})
-//	links, err := scheduler.Register(s, linkDescriptor) // links finds metadata by name
+//	links, err := scheduler.Register(s, linkDescriptor) // links looks up metadata by name
 //	go func() { ended <- s.Run(ctx) }()
 //
-//	v, err := s.Value("config/.../eth1", message) // validated and prepared, by any goroutine
+//	v, err := s.Value("config/.../eth1", message) // validate and prepare, on any goroutine
 //	record, err := s.Commit(ctx, scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}})
 //
 //	s.Observe(scheduler.Observed{Key: "link/eth1", Value: up}) // the system changed by itself
-//	s.Refresh("link")                                          // it may have: read it back
+//	s.Refresh("link")                                          // it may have changed: read it back
 //
 // # Model
 //
-// Under each key something is wanted, or stands, or both. What is wanted comes
-// from transactions and, for derived values, from the base that they are derived
-// from. What stands is what verbs did, what Retrieve found, and what the system
-// was observed to do by itself. Whenever the two differ and the dependencies
-// allow it, the scheduler closes the gap. Everything is that one loop; what
-// happens differs only in what it changes before the loop runs:
+// Each key has a desired value, an actual value, or both. Desired values come from
+// transactions; a derived value comes from the desired value of its base. Actual values
+// come from the verbs that succeeded, from Retrieve, and from Observe. When the two
+// differ and the dependencies allow it, the scheduler runs the verb that closes the gap.
+// There is one loop for this. The events below differ only in the state that they change
+// before the loop runs:
 //
-//	transaction       what is wanted, under some keys
-//	Txn.Replace       what is wanted, as a whole (upstream resync)
-//	Txn.Refresh       what stands, as Retrieve finds it (downstream resync; with Replace, full)
-//	Observe           what stands, under some keys
-//	retry             what failed no longer rests
-//	Txn.Revert        after a failure: what was wanted before is wanted again
-//	Group.Lost        nothing stands behind that connection, and nothing there can run
-//	Group.Ready       it can; what stands there is read back
-//	Plan              as for the transaction, but every verb only succeeds, and then all is forgotten
+//	transaction       the desired values of some keys
+//	Txn.Replace       all desired values (upstream resync)
+//	Txn.Refresh       all actual values, as Retrieve reports them (downstream resync; with Replace, full)
+//	Observe           the actual values of some keys
+//	retry             failed operations may run again
+//	Txn.Revert        after a failure: the desired values from before the transaction
+//	Group.Lost        the connection is lost: its values are not actual, its verbs cannot run
+//	Group.Ready       the connection is back: its actual values are read back
+//	Plan              as a transaction, but each verb is assumed to succeed, and the changes are undone
 //
-// Values differ by where they come from. A base value is declared. A derived
-// value is a part of a base with a key, dependencies and a fate of its own: it
-// may wait or fail while its base stands. A derived value whose key no
-// descriptor has is a property: it stands when its base does, so that others can
-// depend on it. What a descriptor without verbs has is only noticed. What is
-// Foreign is depended on but never touched.
+// Kinds of values:
 //
-// Values that cannot stand at once say so by a [Claim] on what both want. Who has it keeps
-// it, so that what works does not go for what is declared by mistake; where nobody has it,
-// it is for the lowest key.
+//   - A base value is declared by a transaction.
+//   - A derived value is a part of a base value. It has its own key, dependencies and
+//     state: it can be pending or failed while its base is configured.
+//   - A property is a derived value without a descriptor. It exists while its base
+//     exists, so that other values can depend on it.
+//   - A value of a descriptor without verbs is only observed.
+//   - A Foreign value belongs to somebody else. Values can depend on it; the scheduler
+//     never changes it.
 //
-// What Create learns is the value's metadata, such as the number that the system
-// gave it. The other verbs are given it back; who else needs it finds it in the
-// [Index] that Register returns: it has what stands, before anything is created
-// that depends on it.
+// Two values conflict if both have a [Claim] on the same resource. The value that holds
+// the resource keeps it, so a mistaken declaration does not break a working value. A
+// resource without a holder goes to the lowest key.
+//
+// Create returns metadata, such as the index that the system assigned. The scheduler
+// passes it to the other verbs. Others look it up in the [Index] that Register returns.
+// The index has a value before any value that depends on it is created.
 //
 // # States
 //
-//	            Want              dependencies stand: Create
-//	(nothing) --------> PENDING -----------------------------> CONFIGURED --+
-//	    ^                  ^                                    |    ^      | Update
-//	    |                  +--- one of them leaves: Delete -----+    +------+
-//	    |                  +--- the group is lost --------------+
-//	    |                                                       |
-//	    +--- Unwant: Delete ------------------------------------+
-//	         (REMOVED, as Watch says)
+//	                Want              dependencies exist: Create
+//	    (nothing) --------> PENDING -----------------------------> CONFIGURED --+
+//	        ^                  ^                                    |    ^      | Update
+//	        |                  +--- a dependency leaves: Delete ----+    +------+
+//	        |                  +--- the connection is lost ---------+
+//	        |                                                       |
+//	        +--- Unwant: Delete ------------------------------------+
+//	             (Watch reports REMOVED)
 //
-//	RETRYING       a verb failed; it is called again after a back-off, or when the value is declared anew;
-//	               or somebody else removes it again and again (ErrContested)
-//	FAILED         a verb failed; it is called again when the value is declared anew or somebody says Retry or TryAgain
-//	INVALID        Validate refuses what is wanted; what was valid before may stand. Or another
-//	               value has what it claims: then nothing stands
-//	UNIMPLEMENTED  no descriptor has the key, or a verb says that the system lacks what it takes
-//	MISSING        what stood has vanished by itself, and is not back yet
-//	DISCOVERED     stands and is ours, but nobody wants it (yet); removed from the first Replace on
-//	OBTAINED       stands and is not ours: noticed, or Foreign
+//	RETRYING       a verb failed. It runs again after a back-off, or when the value is declared again.
+//	               Also: somebody else removes the value repeatedly (ErrContested)
+//	FAILED         a verb failed. It runs again when the value is declared again, or on Retry or TryAgain
+//	INVALID        Validate refuses the desired value; the last valid value may still be applied.
+//	               Or another value holds a resource that this one claims; then nothing is applied
+//	UNIMPLEMENTED  no descriptor has the key, or the system lacks a feature that the value needs
+//	MISSING        the actual value vanished by itself and is not back yet
+//	DISCOVERED     the actual value is ours but not desired (yet); the first Replace removes it
+//	OBTAINED       the actual value is not ours: it was observed, or is Foreign
 //
-// A failed value is FAILED instead of RETRYING if its error is [Terminal], or
-// the transaction's [Retry] says so. Details of an INVALID value are the paths of
-// its bad fields, those of a PENDING one the labels of what it waits for;
-// [Status.Waits] has the dependencies themselves.
+// A failed value is FAILED instead of RETRYING if its error is Terminal or the policy
+// of its transaction ends retries. The details of an INVALID value are the paths of its
+// bad fields. The details of a PENDING value are the labels of its unmet dependencies;
+// Status.Waits has these dependencies.
 //
-// Who declares a value says how it is tried again. A resync, or any other transaction that does
-// not name the value, neither ends its retries nor adds to them.
+// The transaction that declares a value sets its retry policy. Other transactions, such
+// as a resync, neither end the retries of that value nor add to them.
 //
 // # Reading back
 //
-// Retrieve is called for all values in a refresh, and when a connection is ready. After a failed
-// verb only its key and the keys derived from it are judged, by RetrieveSome where there is one.
-// To read back a base value is to read back its derived values too. What is found counts as what
-// is wanted if it is Equivalent to that. So a resync of a system in sync calls no verb, changes no
-// state and publishes nothing, also while values and derived values wait.
+// A refresh calls Retrieve for all values. So does a connection that becomes ready, for
+// its own values. After a failed verb, only its key and the keys derived from it are
+// read back, by RetrieveSome if the descriptor has it. Reading back a base value
+// includes its derived values. A retrieved value that is Equivalent to the desired value
+// counts as the desired value. So a resync of a system in sync calls no verb, changes no
+// state and publishes nothing, even while some values are pending.
 //
-// How a derived value is judged depends on its descriptor:
+// The actual state of a derived value depends on its descriptor:
 //
-//	Retrieve                      by that alone, whatever is found of its base
-//	verbs, but no Retrieve        it stands if Derived of the base, as it was found, has its key
-//	no verbs, or no descriptor    it stands while its base stands as wanted
+//	it has Retrieve                   Retrieve decides, whatever was retrieved of its base
+//	it has verbs, but no Retrieve     it exists if Derived of the retrieved base has its key
+//	no verbs, or no descriptor        it exists while its base exists as desired
 //
-// Two rules follow. Retrieve of a base shows all fields from which Derived makes values of the
-// second sort; what it does not show is taken for lost, and is created again with all that depends
-// on it. And Equivalent of a base leaves out fields that only make derived values: one that waits
-// is not found, and the base would be updated by every resync. Package conformance checks both.
+// This has two consequences. Retrieve of a base must report every field from which Derived
+// makes values of the second kind. A field that it leaves out counts as lost, and the
+// derived value is created again with all values that depend on it. And Equivalent of a
+// base must ignore fields that only make derived values. Otherwise each resync would
+// update the base while one of them is pending. Package conformance checks both.
 //
 // # Order
 //
-// A descriptor may rely on this:
+// A descriptor may rely on these rules:
 //
-//   - Create and Update of a value begin after those of all that it depends on
-//     have succeeded. Delete of a value begins after those of all that depends on
-//     it have succeeded; where one fails, what is below it stays. In a ring of
-//     values that need each other somebody has to be first: they come one after
-//     the other, when all are wanted and nothing else is missing, and leave
+//   - Create and Update of a value begin after all its dependencies were applied. Delete
+//     begins after all its dependents were deleted. If deleting a dependent fails, the
+//     value stays. Values that depend on each other in a cycle are created one after the
+//     other once all of them are desired and nothing else is missing; they are deleted
 //     together.
 //   - Derived values are created after their base and deleted before it.
-//   - What must go goes first, then the rest comes. But a value whose new version
-//     does not need what leaves is updated in place, after what it newly needs
-//     stands and before what it used leaves. Only when nothing else can move is it
-//     taken down instead.
-//   - A change that needs Delete and Create takes down what depends on the value,
-//     and puts it up again.
-//   - A dependency on any of many keys holds as long as one of them stands. It
-//     moves from one to another without an operation.
-//   - A value that had to go and whose Delete failed meets no dependency, until it is
-//     clear that it stays. So its dependents do not come only to go again.
-//   - A plan changes nothing, whenever it is made.
-//   - There is at most one verb of a key at a time. Operations that do not depend
-//     on each other begin in the order of the intent, and run concurrently, up to
-//     a limit for each southbound.
-//   - A value that is equivalent to what stands costs no operation.
-//   - Transactions, notifications and retries are processed one after the other;
-//     transactions in the order of Commit.
+//   - Deletions come first. But a value whose new version does not depend on a value that
+//     leaves is updated in place: after its new dependencies were applied and before its
+//     old ones leave. It is deleted and created again only if nothing else can proceed.
+//   - A change that needs Delete and Create also deletes the dependents and creates them
+//     again.
+//   - A dependency on any of several keys holds while one of them exists. It moves from
+//     one key to another without an operation.
+//   - A value whose Delete failed meets no dependency until reading it back shows that it
+//     stays. So its dependents are not created only to be deleted again.
+//   - A plan changes nothing.
+//   - At most one verb of a key runs at a time. Independent operations begin in the order
+//     of the transaction and run concurrently, up to a limit per connection.
+//   - A value that is equivalent to the actual value needs no operation.
+//   - Transactions, notifications and retries run one after the other; transactions run
+//     in the order of Commit.
 //
-// In return, verbs may be called again: Create after one whose answer was lost,
-// Delete of what has gone by itself. Neither is an error. A verb that panics has
-// failed, with the stack in its error, and the scheduler goes on.
+// In return, verbs must be repeatable: Create after a Create whose answer was lost, and
+// Delete of an item that is already gone, are not errors. A verb that panics has failed;
+// its error has the stack, and the scheduler goes on.
 //
-// # Ownership
+// # Goroutines
 //
-// Register and Group come before Run, which can be called once. It starts what goroutines there are, and
-// waits for them: its own owns the graph and calls Retrieve, while no verb runs;
-// those of each southbound call verbs, and last while there is work; one writes
-// to Options.Out, which no transaction waits for but one whose plan is to be written
-// first: see Options.Simulate. When the context of Run ends so
-// do those of the verbs in flight; Run waits for them, and returns. Look calls
-// Retrieve too, on the goroutine of its caller, whatever else runs.
+// Register and Group come before Run, and Run is called once. Run starts all goroutines
+// and waits for them. Its own goroutine owns the graph and calls Retrieve, while no verb
+// runs. Each connection has goroutines that call verbs; they live while there is work.
+// One goroutine writes to Options.Out. No transaction waits for it, except for a plan
+// that must be written first: see Options.Simulate. When the context of Run ends, so do
+// the contexts of the running verbs; Run waits for them and returns. Look calls Retrieve
+// on the goroutine of its caller, at any time.
 //
-// All other methods may be called from any goroutine, but not from a verb if
-// they wait for the loop:
+// All other methods may be called from any goroutine. A verb must not call the methods
+// that wait for the loop.
 //
-//	pure                 Value, Decode, Validate, Descriptors, and the functions of a Descriptor that are not verbs
+//	pure                 Value, Decode, Validate, Descriptors, and a Descriptor's functions that are not verbs
 //	wait for the loop    Commit, Plan, TryAgain, Wait; Submit until its transaction begins
-//	leave word           Observe, Refresh, Retry, Group.Lost, Group.Ready; of one key the newest counts, none is lost
-//	read snapshots       Status, Statuses, Explain, History, Stats, Index; no transaction waits for them
+//	leave a message      Observe, Refresh, Retry, Group.Lost, Group.Ready; the newest per key counts, none is lost
+//	read a snapshot      Status, Statuses, Explain, History, Stats, Index; no transaction waits for them
 //	read the system      Look; no transaction waits for it
-//	wait for changes     Watch, Index.Watch; a slow reader gets the newest of each key, and misses none
+//	wait for changes     Watch, Index.Watch; a slow reader gets the newest per key, and misses none
 //
-// A call that cannot be right is refused with an error that names the mistake: a Value of
-// another Scheduler, a Change whose key is not its Value's, Register after Run, an unknown
-// name. Those errors are listed with [ErrRunning]. Nothing of such a call is done.
+// A wrong call returns an error that names the mistake, and has no effect: a Value of
+// another Scheduler, a Change whose key is not that of its Value, Register after Run, an
+// unknown name. ErrRunning is documented with these errors.
 //
-// No queue can be full: what waits to be read, of observations, of changes or of
-// what was asked for, is bounded by the number of keys and not by how often they
-// change. Whoever watches a system that does drop notifications says Refresh.
+// No queue can overflow. Pending observations, changes and requests are bounded by the
+// number of keys, not by the rate of changes. A program that watches a system which
+// drops notifications calls Refresh.
 //
-// Messages belong to everyone once they have been given to Value, yielded by
-// Retrieve or observed: nobody changes them.
+// A message that was given to Value, yielded by Retrieve or observed is shared. Nobody
+// may change it.
 //
-// # Testing
+// # Tests
 //
-// The decisions are tested without goroutines in internal/graph: stories in
-// text, and random graphs against a model. Stories in testdata drive a whole
-// Scheduler. All time is that of package time, so testing/synctest controls it.
+// internal/graph tests the decisions without goroutines: scripts in text, and random
+// graphs compared with a model. The scripts in testdata drive a whole Scheduler. All
+// time comes from package time, so testing/synctest controls it.
 //
-// A descriptor of your own is tested with package conformance, and with a
-// Scheduler over a southbound in memory where its values meet others;
-// examples/skeleton has both.
+// Test your own descriptor with package conformance. Test its values together with
+// others on a Scheduler over a southbound in memory; examples/skeleton has both.
 package scheduler
