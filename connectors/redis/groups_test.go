@@ -67,7 +67,9 @@ func TestSentinelFailoverByCommand(t *testing.T) {
 	t.Parallel()
 	g := testkit.StartRedisGroup(t, testkit.RedisOptions{})
 	expectUnknownMaster(t, sentinelConfig(g))
-	old, replica := bareClient(t, g.Master.Addr), bareClient(t, g.Replica.Addr)
+	old := bareClient(t, g.Master.Addr)
+	replica := goredis.NewClient(&goredis.Options{Addr: g.Replica.Addr, MaxRetries: -1}) // it says at once that it is a replica
+	t.Cleanup(func() { replica.Close() })
 	m := follow(t, redis.New(sentinelConfig(g), discard()))
 	if err := old.Set(t.Context(), root+"a", "1", 0).Err(); err != nil {
 		t.Fatal(err)

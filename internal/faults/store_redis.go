@@ -321,16 +321,7 @@ func (s *redisStore) leader() *testkit.Redis {
 	return nil
 }
 
-func (s *redisStore) moveLeader() {
-	s.Helper()
-	was := s.leader()
-	s.until("a failover begins", func() bool {
-		return strings.HasPrefix(s.group.Sentinels[0].RedisCLI("SENTINEL", "FAILOVER", testkit.SentinelMaster), "OK")
-	})
-	s.until("another master", func() bool {
-		return s.leader() != was && strings.Contains(was.RedisCLI("INFO", "replication"), "master_link_status:up")
-	})
-}
+func (s *redisStore) moveLeader() { s.group.FailOver() }
 
 func (s *redisStore) loseLeader() (back func()) {
 	s.Helper()

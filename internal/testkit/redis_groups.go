@@ -41,10 +41,48 @@ func StartRedisGroup(t testing.TB, o RedisOptions) *RedisGroup {
 		s.awaitSaid("num-other-sentinels\n2\n", "SENTINEL", "MASTER", SentinelMaster)
 		s.awaitSaid("num-slaves\n1\n", "SENTINEL", "MASTER", SentinelMaster)
 	}
-	for _, s := range g.Sentinels {
-		s.publishEvery("2000") // a replica that takes over must be known to all within four times this, or is put back
-	}
+	g.publishEvery(publishPeriod)
 	return g
+}
+
+// publishPeriod is how often, in ms, a Sentinel tells the others what it knows. A replica that
+// takes over must be known to all Sentinels within four times this period, or is put back.
+const publishPeriod = "2000"
+
+// findPeriod is the same while nothing can be put back.
+const findPeriod = "100"
+
+// FailOver has the Sentinels make the other node the master, without loss. It returns when the
+// node that was the master, which must run, follows the new one. It is for groups without lines.
+func (g *RedisGroup) FailOver() {
+	first := g.Sentinels[0]
+	first.t.Helper()
+	was, other := g.Master, g.Replica
+	if said := strings.ReplaceAll(first.RedisCLI(askMaster...), "\r", ""); !strings.Contains(said, lineOfPort(was)) {
+		was, other = other, was
+	}
+	first.awaitSaid("OK\n", "SENTINEL", "FAILOVER", SentinelMaster) // not while it knows too little of the replica
+	for _, s := range g.Sentinels {
+		s.awaitSaid(lineOfPort(other), askMaster...)
+	}
+	g.publishEvery(findPeriod) // else the Sentinels leave the old master alone for four long periods
+	was.awaitSaid("master_link_status:up", "INFO", "replication")
+	g.publishEvery(publishPeriod)
+}
+
+var askMaster = []string{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", SentinelMaster}
+
+// lineOfPort is the line of the answer to askMaster that names the port of r.
+func lineOfPort(r *Redis) string {
+	_, port, _ := net.SplitHostPort(r.Addr)
+	return "\n" + port + "\n"
+}
+
+// publishEvery sets how often, in ms, the Sentinels tell each other what they know.
+func (g *RedisGroup) publishEvery(ms string) {
+	for _, s := range g.Sentinels {
+		s.publishEvery(ms)
+	}
 }
 
 // startSentinel starts a Redis server as a Sentinel, which keeps what it knows in
@@ -67,7 +105,7 @@ func startSentinel(t testing.TB, host, port string, o RedisOptions) *Redis {
 	s.process = &process{t: t, path: redisProgram(t, "redis-server"), args: args, ready: s.answers}
 	t.Cleanup(s.Kill)
 	s.Start()
-	s.publishEvery("100") // by which they find each other
+	s.publishEvery(findPeriod) // by which they find each other
 	s.RedisCLI("SENTINEL", "DEBUG", "INFO-PERIOD", infoPeriod)
 	return s
 }
