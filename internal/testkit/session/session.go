@@ -13,9 +13,9 @@
 //	[!] netns NAME                   makes, or with ! deletes, a named namespace
 //
 // Whatever a script starts is killed at its end. Scripts that share a network run one
-// after the other. Where the test is in a scratch network, several copies of it run
-// the scripts side by side, each copy in a scratch network of its own: most of the time
-// a script waits.
+// after the other. Where the test is in a scratch network, a copy of it runs each script,
+// in a scratch network of its own. Several copies run side by side: most of the time a
+// script waits.
 package session
 
 import (
@@ -38,8 +38,11 @@ const patience = 30 * time.Second
 func Run(t *testing.T, dir, bin string, setup func(*testscript.Env) error, more map[string]Command) {
 	t.Helper()
 	scripts := scriptsIn(t, dir)
-	if len(scripts) > 1 && shard() == "" && scratch.Inside() {
-		runShards(t, bin, len(scripts))
+	switch own := ownScript(); {
+	case own != "":
+		scripts = []string{own}
+	case len(scripts) > 1 && scratch.Inside():
+		runCopies(t, bin, scripts)
 		return
 	}
 	commands := map[string]Command{
@@ -47,7 +50,7 @@ func Run(t *testing.T, dir, bin string, setup func(*testscript.Env) error, more 
 	}
 	maps.Copy(commands, more)
 	testscript.RunT(inTurn{t}, testscript.Params{
-		Files: ofShard(scripts),
+		Files: scripts,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+":"+env.Getenv("PATH"))
 			env.Setenv("STATE_DIRECTORY", filepath.Join(env.WorkDir, "state"))

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,18 +15,19 @@ import (
 )
 
 const (
-	// shards is how many copies of a test run its scripts.
-	shards = 4
-	// shardVariable tells a copy which one it is, from 0.
-	shardVariable = "KEYPLANE_SHARD"
+	// copies is how many copies of a test run at once.
+	copies = 4
+	// scriptVariable names the script that a copy runs.
+	scriptVariable = "KEYPLANE_SCRIPT"
 	// binVariable is where a copy finds the programs, so that they are built once.
 	binVariable = "KEYPLANE_BIN"
 )
 
-func shard() string { return os.Getenv(shardVariable) }
+// ownScript is the script that this copy runs. It is empty for the test itself.
+func ownScript() string { return os.Getenv(scriptVariable) }
 
 // Build builds the programs of some packages and returns the folder that they are in. Only
-// the first copy of a test builds them.
+// the test itself builds them, not its copies.
 func Build(t testing.TB, packages ...string) (bin string) {
 	t.Helper()
 	if bin := os.Getenv(binVariable); bin != "" {
@@ -51,38 +51,38 @@ func scriptsIn(t *testing.T, dir string) []string {
 	return all
 }
 
-// ofShard are those scripts that this copy runs.
-func ofShard(scripts []string) (out []string) {
-	for i, file := range scripts {
-		if shard() == "" || shard() == fmt.Sprint(i%shards) {
-			out = append(out, file)
-		}
-	}
-	return out
-}
-
-// runShards runs the test again, in up to n scratch networks at once.
-func runShards(t *testing.T, bin string, n int) {
+// runCopies runs each script in a copy of the test, in a scratch network of its own. Several
+// copies run at once. Whichever ends takes the next script, because scripts differ in length.
+func runCopies(t *testing.T, bin string, scripts []string) {
 	t.Helper()
+	next := make(chan string)
 	var all sync.WaitGroup
-	for i := range min(n, shards) {
-		all.Go(func() { runShard(t, bin, i) })
+	for range copies {
+		all.Go(func() {
+			for script := range next {
+				runCopy(t, bin, script)
+			}
+		})
 	}
+	for _, script := range scripts {
+		next <- script
+	}
+	close(next)
 	all.Wait()
 }
 
-func runShard(t *testing.T, bin string, number int) {
+func runCopy(t *testing.T, bin, script string) {
 	run := flag.Lookup("test.run").Value.String()
 	if !strings.Contains(run, "/") {
 		run = "^" + t.Name() + "$"
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "/proc/self/exe", "-test.v", "-test.run", run, "-test.timeout", "0")
-	cmd.Env = append(os.Environ(), fmt.Sprint(shardVariable, "=", number), binVariable+"="+bin)
+	cmd.Env = append(os.Environ(), scriptVariable+"="+script, binVariable+"="+bin)
 	cmd.SysProcAttr = scratch.Attr()
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Errorf("scripts: %v\n%s", err, out)
+		t.Errorf("%s: %v\n%s", script, err, out)
 		return
 	}
 	for line := range strings.Lines(string(out)) {
