@@ -41,9 +41,10 @@ $(SERVERS)/etcdctl: PACKAGE = go.etcd.io/etcd/etcdctl/v3
 $(SERVERS)/consul:  PACKAGE = github.com/hashicorp/consul
 $(SERVERS)/etcd $(SERVERS)/etcdctl: internal/testservers/go.sum
 $(SERVERS)/consul: internal/testservers/consul/go.sum
+# Tests that run meanwhile find the old server until the new one is complete.
 $(SERVERS)/%:
 	@mkdir -p $(@D) && echo "building $(@F) for the tests; this takes some minutes and happens once"
-	@cd $(<D) && go build -o $(CURDIR)/$@ $(PACKAGE) && touch $(CURDIR)/$@ || echo "$(@F) could not be built; its tests will be skipped"
+	@cd $(<D) && go build -o $(CURDIR)/$@.new $(PACKAGE) && mv $(CURDIR)/$@.new $(CURDIR)/$@ || echo "$(@F) could not be built; its tests will be skipped"
 
 test: packages servers ## run all tests; what the machine lacks is skipped loudly, and fails when CI=true
 	$(GOTEST) $(PURE) && $(GOTEST) $(LIVES) -rapid.checks=$(DRAWS) && $(GOTEST) ./...
