@@ -104,7 +104,7 @@ type Found[V proto.Message, M any] struct {
 	Value   V
 	Meta    M
 	Foreign bool // not ours: it counts as a dependency, but is never changed or removed
-	Unknown bool // it does not say whose it is: ours if a Memory says so, else foreign
+	Unknown bool // it does not say whose it is: a derived value is ours if its base is; else a Memory says it
 }
 
 // A Dependency is what must stand before a value can: the value under Key, or

@@ -181,6 +181,9 @@ func (s *Scheduler) ours(d *descriptor, f found, key string) bool {
 	case d.passive() || f.foreign:
 		return false
 	case f.unknown:
+		if n := s.graph.Node(key); n != nil && n.Base() != nil {
+			return !n.Base().Foreign() // a derived value is whose its base is
+		}
 		return s.remembered.has(key)
 	}
 	return true

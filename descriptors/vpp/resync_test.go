@@ -3,10 +3,17 @@ package vpp_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
@@ -89,6 +96,119 @@ func (a *agent) resyncsInSync(vpp *simulated.VPP) {
 		}
 	}
 	expectOnlyReads(a.T, vpp)
+}
+
+// TestResyncKeepsVRFsOfWaitingAddresses has interfaces of which some or all addresses wait, or which
+// borrow one that waits: what they have stays as it is, also when the agent is started again.
+func TestResyncKeepsVRFsOfWaitingAddresses(t *testing.T) {
+	onEachVPP(t, resyncKeepsVRFsOfWaitingAddresses)
+}
+
+func resyncKeepsVRFsOfWaitingAddresses(t *testing.T, vpp *simulated.VPP) {
+	const ifs = "config/vpp/v2/interfaces/"
+	all := []string{
+		"config/vpp/v2/vrf-table/id/5/protocol/IPV4", `{"id":5}`,
+		"config/vpp/v2/vrf-table/id/5/protocol/IPV6", `{"id":5,"protocol":"IPV6"}`,
+		ifs + "borrower", `{"name":"borrower","type":"SOFTWARE_LOOPBACK","unnumbered":{"interface_with_ip":"ref-vrf5"}}`,
+		ifs + "gtp7", `{"name":"gtp7","type":"GTPU_TUNNEL","vrf":7,"ip_addresses":["10.8.0.1/24"],"gtpu":{"src_addr":"10.1.0.1","dst_addr":"10.1.0.2","teid":8}}`,
+		ifs + "lo7", `{"name":"lo7","type":"SOFTWARE_LOOPBACK","vrf":7,"ip_addresses":["10.8.7.1/24"]}`,
+	}
+	addresses := map[string]string{
+		"ref": `"alloc:net9"`, "v4": `"10.%d.0.1/24"`, "v6": `"fd0%d::1/64"`, "ref-v4": `"alloc:net9","10.%d.1.1/24"`,
+		"ref-v6": `"fd1%d::1/64","alloc:net9"`, "both": `"10.%d.2.1/24","fd2%d::1/64"`, "none": ``,
+	}
+	expected := map[string][]string{}
+	for kind, text := range addresses {
+		for _, vrf := range []int{0, 5} {
+			name := fmt.Sprint(kind, "-vrf", vrf)
+			list := strings.ReplaceAll(text, "%d", fmt.Sprint(vrf))
+			all = append(all, ifs+name, fmt.Sprintf(`{"name":%q,"type":"SOFTWARE_LOOPBACK","enabled":true,"vrf":%d,"ip_addresses":[%s]}`, name, vrf, list))
+			version := map[string]string{"v4": "v4", "v6": "v6", "none": ""}[kind]
+			if version == "" && kind != "none" {
+				version = "both"
+			}
+			if kind != "none" {
+				expected[name] = []string{fmt.Sprintf("vpp/interface/%s/vrf/%d/ip-version/%s", name, vrf, version)}
+			}
+		}
+	}
+	notes := notebook{}
+	a := startAgentWith(t, vpp.Socket, nil, notes)
+	awaitReady(t, a)
+	a.want(true, all...)
+	for range 2 {
+		for name, vrfs := range expected {
+			var stand []string
+			for _, st := range a.sched.Statuses(keys.VRFs(name)) {
+				if st.State == kvscheduler.ValueState_CONFIGURED {
+					stand = append(stand, st.Key)
+				}
+			}
+			if !slices.Equal(stand, vrfs) {
+				t.Errorf("%s is in %q, want %q", name, stand, vrfs)
+			}
+		}
+		for range 3 {
+			a.resyncsInSync(vpp)
+		}
+		a.stop()
+		vpp.Counts()
+		a = startAgentWith(t, vpp.Socket, nil, notes)
+		awaitReady(t, a)
+		a.want(true, all...)
+		if n := vpp.Counts(); n["sw_interface_add_del_address"]+n["sw_interface_set_table"]+n["sw_interface_set_unnumbered"] > 0 {
+			t.Errorf("the agent that was started again has asked VPP for %v", n)
+		}
+	}
+}
+
+// TestResyncFindsOtherVRFs has somebody else bind interfaces to other tables: a resync puts them back.
+func TestResyncFindsOtherVRFs(t *testing.T) {
+	vpp := simulated.Start(t, "")
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	const ifs = "config/vpp/v2/interfaces/"
+	a.want(true,
+		"config/vpp/v2/vrf-table/id/5/protocol/IPV4", `{"id":5}`,
+		"config/vpp/v2/vrf-table/id/6/protocol/IPV4", `{"id":6}`,
+		"config/vpp/v2/vrf-table/id/6/protocol/IPV6", `{"id":6,"protocol":"IPV6"}`,
+		ifs+"lo1", `{"name":"lo1","type":"SOFTWARE_LOOPBACK","vrf":5,"ip_addresses":["10.1.0.1/24"]}`,
+		ifs+"lo2", `{"name":"lo2","type":"SOFTWARE_LOOPBACK"}`,
+		ifs+"lo3", `{"name":"lo3","type":"SOFTWARE_LOOPBACK","vrf":5,"ip_addresses":["10.3.0.1/24"]}`,
+	)
+	hands := vpp.Dial()
+	indexOf := func(name string) interface_types.InterfaceIndex {
+		all, err := conn.Dump[vppif.SwInterfaceDetails](t.Context(), hands, &vppif.SwInterfaceDump{SwIfIndex: ^interface_types.InterfaceIndex(0)})
+		i := slices.IndexFunc(all, func(d vppif.SwInterfaceDetails) bool { return d.Tag == name })
+		if err != nil || i < 0 {
+			t.Fatalf("%s does not stand: %v", name, err)
+		}
+		return all[i].SwIfIndex
+	}
+	lo1, lo2, lo3 := indexOf("lo1"), indexOf("lo2"), indexOf("lo3")
+	bind := func(index interface_types.InterfaceIndex, ipv6 bool, id uint32) {
+		vpp.Ask(hands, &vppif.SwInterfaceSetTable{SwIfIndex: index, IsIPv6: ipv6, VrfID: id}, &vppif.SwInterfaceSetTableReply{})
+	}
+	bind(lo1, true, 6)
+	bind(lo2, false, 6)
+	bind(lo2, true, 6)
+	vpp.Ask(hands, &vppif.SwInterfaceAddDelAddress{SwIfIndex: lo3, DelAll: true}, &vppif.SwInterfaceAddDelAddressReply{})
+	bind(lo3, false, 6)
+	if _, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		of     interface_types.InterfaceIndex
+		v4, v6 uint32
+	}{{lo1, 5, 0}, {lo2, 0, 0}, {lo3, 5, 0}} {
+		for ipv6, id := range map[bool]uint32{false: want.v4, true: want.v6} {
+			its := &vppif.SwInterfaceGetTableReply{}
+			if vpp.Ask(hands, &vppif.SwInterfaceGetTable{SwIfIndex: want.of, IsIPv6: ipv6}, its); its.VrfID != id {
+				t.Errorf("interface %d, IPv6 %v: in table %d, want %d", want.of, ipv6, its.VrfID, id)
+			}
+		}
+	}
+	a.resyncsInSync(vpp)
 }
 
 // TestResyncCoversEveryDescriptor keeps the values of TestResyncInSync complete.

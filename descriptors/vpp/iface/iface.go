@@ -176,6 +176,9 @@ type handler struct {
 	old     bool              // some had names then: VPP was used before
 	awaited map[string]bool   // parents, by name, which sub-interfaces wait for to be enabled
 	entered map[string]string // key of a VRF by interface: those that were entered, and not left
+	stuck   map[uint32]string // by index, names of interfaces that cannot leave their IPv6 VRF
+	// memberships are which VRFs interfaces may be in, by name, as they were last looked at.
+	memberships map[string]membership
 	// newcomers are those that were just made, by name: they are in no VRF but 0.
 	newcomers map[string]bool
 	// autoconf is what was set by name, where VPP does not tell.

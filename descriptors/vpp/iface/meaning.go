@@ -69,11 +69,11 @@ func (h *handler) derived(_ string, v *interfaces.Interface) []scheduler.KeyValu
 	var out []scheduler.KeyValue
 	add := func(key string) { out = append(out, scheduler.KeyValue{Key: key, Value: &emptypb.Empty{}}) }
 	name := v.GetName()
+	if key := h.vrfKeyOf(v); key != "" {
+		add(key)
+	}
 	if u := v.GetUnnumbered(); u != nil {
-		add(keys.VRF{Interface: name, From: u.GetInterfaceWithIp()}.Key())
 		out = append(out, scheduler.KeyValue{Key: keys.Unnumbered(name), Value: u})
-	} else if ipv4, ipv6 := h.versionsOf(v); ipv4 || ipv6 {
-		add(keys.VRF{Interface: name, ID: v.GetVrf(), IPv4: ipv4, IPv6: ipv6}.Key())
 	}
 	for _, m := range v.GetBond().GetBondedInterfaces() {
 		out = append(out, scheduler.KeyValue{Key: keys.BondMember(name, m.GetName()), Value: m})
@@ -91,6 +91,18 @@ func (h *handler) derived(_ string, v *interfaces.Interface) []scheduler.KeyValu
 		add(keys.HasAddress(name))
 	}
 	return append(out, rxParts(v)...)
+}
+
+// vrfKeyOf is the key of the membership of an interface in a VRF; empty: it needs none.
+func (h *handler) vrfKeyOf(v *interfaces.Interface) string {
+	if u := v.GetUnnumbered(); u != nil {
+		return keys.VRF{Interface: v.GetName(), From: u.GetInterfaceWithIp()}.Key()
+	}
+	ipv4, ipv6 := h.versionsOf(v)
+	if !ipv4 && !ipv6 {
+		return ""
+	}
+	return keys.VRF{Interface: v.GetName(), ID: v.GetVrf(), IPv4: ipv4, IPv6: ipv6}.Key()
 }
 
 // versionsOf is of which IP versions an interface is in a VRF: those of the ends of

@@ -55,6 +55,7 @@ func (h *handler) read(ctx context.Context, wanted []scheduler.Wanted[*interface
 			return
 		}
 		h.rememberAll(all)
+		h.rememberVRFs(all, only == nil)
 		h.orphans.seenAll(all)
 		if only == nil { // else it is not known which of the others are wanted
 			h.strayed(all)
@@ -64,15 +65,24 @@ func (h *handler) read(ctx context.Context, wanted []scheduler.Wanted[*interface
 			if f.skipped {
 				continue
 			}
-			unlike := f.details.Tag == "" || f.value.GetType() == interfaces.Interface_UNDEFINED_TYPE
 			one := scheduler.Found[*interfaces.Interface, Meta]{Value: f.value, Meta: f.meta}
-			one.Foreign = unlike && f.wanted == nil || h.Tags.Foreign(f.details.Tag)
-			one.Unknown = f.wanted == nil && h.Tags.Unsigned(f.details.Tag)
+			one.Foreign, one.Unknown = h.isForeign(f), h.isUnknown(f)
 			if !yield(one, nil) {
 				return
 			}
 		}
 	}
+}
+
+// isForeign tells that an interface is not ours.
+func (h *handler) isForeign(f *found) bool {
+	unlike := f.details.Tag == "" || f.value.GetType() == interfaces.Interface_UNDEFINED_TYPE
+	return unlike && f.wanted == nil || h.Tags.Foreign(f.details.Tag)
+}
+
+// isUnknown tells that an interface does not say whose it is.
+func (h *handler) isUnknown(f *found) bool {
+	return f.wanted == nil && h.Tags.Unsigned(f.details.Tag)
 }
 
 // look asks VPP for all interfaces and what is on them, sorted by index. Of those that only does
@@ -281,19 +291,10 @@ func (h *handler) lookAt(ctx context.Context, f *found) error {
 	if err := h.hasAddressOfLink(ctx, f); err != nil {
 		return err
 	}
-	for i, ipv6 := range []bool{false, true} {
-		switch id := tables[i].VrfID; {
-		case f.value.GetUnnumbered() != nil || id == 0:
-		case len(addresses[i]) == 0 && h.inVain(f, ipv6):
-			err := h.setTable(ctx, f.meta, ipv6, 0)
-			if errors.Is(err, api.ADDRESS_FOUND_FOR_INTERFACE) { // one that VPP does not show
-				f.value.Vrf, err = id, nil
-			}
-			if err != nil {
-				return err
-			}
-		default:
-			f.value.Vrf = id
+	for _, its := range tables {
+		// The value of a tunnel has the VRF of its outer packets.
+		if its.VrfID != 0 && f.value.GetUnnumbered() == nil && h.kindOf(f.value).versions == nil {
+			f.value.Vrf = its.VrfID
 		}
 	}
 	return nil

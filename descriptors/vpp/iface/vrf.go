@@ -30,6 +30,8 @@ func (h *handler) vrfDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}]
 		Delete: func(ctx context.Context, key string, _ *emptypb.Empty, _ struct{}) error {
 			return h.leaveVRF(ctx, key)
 		},
+		Retrieve: h.retrieveVRFs, RetrieveSome: h.retrieveSomeVRFs,
+		RetrieveAfter: []string{Name},
 	}
 }
 
@@ -106,31 +108,64 @@ func (h *handler) enters(name, key string) {
 	h.entered[name] = key
 }
 
-// exits notes that an interface leaves a VRF, and tells whether it has entered none since.
-func (h *handler) exits(name, key string) bool {
+// versions is v with the IP versions that count: both, if it inherits its VRF.
+func versions(v keys.VRF) keys.VRF {
+	if v.From != "" {
+		v.IPv4, v.IPv6 = true, true
+	}
+	return v
+}
+
+// exits notes that an interface leaves a VRF, and returns of which IP versions it does: not of those
+// for which it has entered another VRF since.
+func (h *handler) exits(v keys.VRF, key string) keys.VRF {
+	v = versions(v)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if last, known := h.entered[name]; known && last != key {
-		return false
+	last, known := h.entered[v.Interface]
+	if known && last != key {
+		now, _ := keys.ParseVRF(last)
+		now = versions(now)
+		v.IPv4, v.IPv6 = v.IPv4 && !now.IPv4, v.IPv6 && !now.IPv6
+		return v
 	}
-	delete(h.entered, name)
-	return true
+	delete(h.entered, v.Interface)
+	return v
 }
 
 func (h *handler) leaveVRF(ctx context.Context, key string) error {
 	v, _ := keys.ParseVRF(key)
-	if !h.exits(v.Interface, key) {
-		return nil
-	}
-	if v.From != "" {
-		v.IPv4, v.IPv6 = true, true
-	}
+	v = h.exits(v, key)
 	v.ID = 0
 	err := h.setTables(ctx, v, false)
-	if errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere) {
+	switch {
+	case errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere):
 		return nil
+	case errors.Is(err, api.ADDRESS_FOUND_FOR_INTERFACE):
+		return h.unlessOfLink(ctx, v.Interface, err)
 	}
 	return err
+}
+
+// unlessOfLink is err, unless the interface has no address but a link-local one, which VPP neither
+// lists nor deletes: it stays in its VRF as long as it stands.
+func (h *handler) unlessOfLink(ctx context.Context, name string, err error) error {
+	meta, ok := h.index.Get(name)
+	if !ok {
+		return nil
+	}
+	for _, ipv6 := range []bool{false, true} {
+		if has, lookErr := h.addressesOf(ctx, meta, ipv6); lookErr != nil || len(has) > 0 {
+			return errors.Join(err, lookErr)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stuck == nil {
+		h.stuck = map[uint32]string{}
+	}
+	h.stuck[meta.Index] = name
+	return nil
 }
 
 // setTables puts the interface into tables.
@@ -175,14 +210,6 @@ func (h *handler) setFirstTable(ctx context.Context, meta Meta, ipv6 bool, id ui
 
 func (h *handler) bind(ctx context.Context, meta Meta, ipv6 bool, id uint32) error {
 	return h.API.Call(ctx, &vppif.SwInterfaceSetTable{SwIfIndex: meta.SwIfIndex(), IsIPv6: ipv6, VrfID: id}, &vppif.SwInterfaceSetTableReply{})
-}
-
-// inVain tells that an interface is in a table of an IP version of which it has nothing: its
-// address, or whose it was to borrow, or a DHCP client has never come, or is gone. What is read
-// back would not say that it is there, so it leaves: the VRF could not go.
-func (h *handler) inVain(f *found, ipv6 bool) bool {
-	has4, has6 := h.versionsOf(f.value)
-	return ipv6 && !has6 || !ipv6 && !has4
 }
 
 func (h *handler) hasAddressDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}] {
@@ -253,9 +280,13 @@ func (h *handler) setUnnumbered(ctx context.Context, key string, v *interfaces.I
 			return err
 		}
 	}
-	return h.API.Call(ctx, &vppif.SwInterfaceSetUnnumbered{
+	err := h.API.Call(ctx, &vppif.SwInterfaceSetUnnumbered{
 		SwIfIndex: lender.SwIfIndex(), UnnumberedSwIfIndex: borrower.SwIfIndex(), IsAdd: on,
 	}, &vppif.SwInterfaceSetUnnumberedReply{})
+	if err == nil && !on {
+		h.returns(borrowerOf(key))
+	}
+	return err
 }
 
 // clearAddresses deletes all addresses of an interface, unless it borrows them.

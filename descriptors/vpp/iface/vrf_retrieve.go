@@ -1,0 +1,241 @@
+package iface
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+
+	"go.fd.io/govpp/api"
+	vppif "go.fd.io/govpp/binapi/interface"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// The key of a VRF membership says for which IP versions an interface is in the VRF. Those follow
+// from its declared addresses, of which some may wait and are not in VPP yet. So what stands is not
+// judged by the addresses that VPP has, but by the tables that the interface is bound to:
+//
+//	bound to                                   stands
+//	the tables of a declared membership        that membership
+//	a table that no declared membership has    a membership of that table, to be left
+//	table 0, none declared                     nothing
+
+// A foundVRF is a membership that stands.
+type foundVRF = scheduler.Found[*emptypb.Empty, struct{}]
+
+// A membership is which VRFs an interface may be in.
+type membership struct {
+	wanted string // the key of the declared membership; empty: none is declared
+	shown  string // the key that the interface in VPP would have if it were declared; empty: nothing is in VRF 0
+	// borrows tells that shown is the VRF of a lender, from whom it borrows an address.
+	borrows          bool
+	foreign, unknown bool // as the interface is
+}
+
+// rememberVRFs notes the memberships of interfaces that were looked at. all tells that there are
+// no others.
+func (h *handler) rememberVRFs(looked []*found, all bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if all || h.memberships == nil {
+		h.memberships = make(map[string]membership, len(looked))
+	}
+	for _, f := range looked {
+		if f.skipped || f.details.Tag == "" && f.wanted == nil {
+			continue
+		}
+		m := membership{borrows: f.value.GetUnnumbered() != nil, foreign: h.isForeign(f), unknown: h.isUnknown(f)}
+		if m.borrows || f.value.GetVrf() != 0 || len(f.value.GetIpAddresses()) > 0 {
+			m.shown = h.vrfKeyOf(f.value)
+		}
+		if f.wanted != nil {
+			m.wanted = h.vrfKeyOf(f.wanted)
+		}
+		h.memberships[f.value.GetName()] = m
+	}
+}
+
+// retrieveVRFs yields the memberships of the interfaces that the Retrieve of interfaces has just seen,
+// and of those that were made since.
+func (h *handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Wanted[*emptypb.Empty]) iter.Seq2[foundVRF, error] {
+	all := map[string]membership{}
+	for _, w := range wanted {
+		v, _ := keys.ParseVRF(w.Key)
+		all[v.Interface] = membership{wanted: w.Key}
+	}
+	h.mu.Lock()
+	for name := range h.entered {
+		all[name] = membership{wanted: all[name].wanted}
+	}
+	maps.Copy(all, h.memberships)
+	h.mu.Unlock()
+	return h.readVRFs(ctx, all)
+}
+
+// returns notes that an interface no longer borrows an address.
+func (h *handler) returns(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if m, known := h.memberships[name]; known {
+		m.borrows = false
+		h.memberships[name] = m
+	}
+}
+
+func (h *handler) retrieveSomeVRFs(ctx context.Context, of []string, wanted []scheduler.Wanted[*emptypb.Empty]) iter.Seq2[foundVRF, error] {
+	some := map[string]membership{}
+	h.mu.Lock()
+	for _, key := range of {
+		v, _ := keys.ParseVRF(key)
+		some[v.Interface] = h.memberships[v.Interface]
+	}
+	h.mu.Unlock()
+	for _, w := range wanted { // newer than the last look
+		v, _ := keys.ParseVRF(w.Key)
+		m := some[v.Interface]
+		m.wanted = w.Key
+		some[v.Interface] = m
+	}
+	return h.readVRFs(ctx, some)
+}
+
+// readVRFs yields the memberships that stand, of these interfaces.
+func (h *handler) readVRFs(ctx context.Context, of map[string]membership) iter.Seq2[foundVRF, error] {
+	return func(yield func(foundVRF, error) bool) {
+		tables, err := h.tablesOf(ctx, of)
+		if err != nil {
+			yield(foundVRF{}, err)
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			m := of[name]
+			if tables[name] == nil {
+				continue
+			}
+			for _, v := range h.membershipsOf(name, m, tables) {
+				if !yield(foundVRF{Key: v.Key(), Value: &emptypb.Empty{}, Foreign: m.foreign, Unknown: m.unknown}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// bound are the tables that an interface is bound to: that of IPv4 and that of IPv6.
+type bound [2]uint32
+
+// tablesOf asks for the tables of interfaces and of those whose VRFs they inherit, by name. One
+// that is not there has none.
+func (h *handler) tablesOf(ctx context.Context, of map[string]membership) (map[string]*bound, error) {
+	metas := map[string]Meta{}
+	for name, m := range of {
+		lender, _ := keys.ParseVRF(m.wanted)
+		for _, one := range []string{name, lender.From} {
+			if meta, ok := h.index.Get(one); ok {
+				metas[one] = meta
+			}
+		}
+	}
+	names := slices.Sorted(maps.Keys(metas))
+	var steps []*conn.Step
+	for _, name := range names {
+		for _, ipv6 := range []bool{false, true} {
+			steps = append(steps, conn.Ask(&vppif.SwInterfaceGetTable{SwIfIndex: metas[name].SwIfIndex(), IsIPv6: ipv6}, &vppif.SwInterfaceGetTableReply{}))
+		}
+	}
+	if err := h.API.Together(ctx, steps...); err != nil && !errors.Is(err, api.INVALID_SW_IF_INDEX) {
+		return nil, err
+	}
+	out := make(map[string]*bound, len(names))
+	for i, name := range names {
+		its := &bound{}
+		for version, s := range steps[2*i : 2*i+2] {
+			switch {
+			case errors.Is(s.Err, api.INVALID_SW_IF_INDEX): // it has just gone
+				its = nil
+			case s.Err != nil:
+				return nil, s.Err
+			case its != nil:
+				its[version] = s.Reply.(*vppif.SwInterfaceGetTableReply).VrfID
+			}
+		}
+		if its != nil {
+			out[name] = its
+		}
+	}
+	return out, nil
+}
+
+// membershipsOf are the memberships of an interface that stand.
+func (h *handler) membershipsOf(name string, m membership, tables map[string]*bound) (out []keys.VRF) {
+	rest := h.leavable(name, *tables[name]) // for which no membership was found yet
+	for _, key := range []string{m.wanted, m.shown, h.lastEntered(name)} {
+		v, ok := keys.ParseVRF(key)
+		if !ok || len(out) > 0 && !rest.needs(v) || !h.isIn(v, m, tables) {
+			continue
+		}
+		out, rest = append(out, v), rest.without(v)
+	}
+	return append(out, rest.memberships(name)...)
+}
+
+// isIn tells whether an interface is in a VRF.
+func (h *handler) isIn(v keys.VRF, m membership, tables map[string]*bound) bool {
+	its := tables[v.Interface]
+	if v.From == "" {
+		return (!v.IPv4 || its[0] == v.ID) && (!v.IPv6 || its[1] == v.ID)
+	}
+	if m.borrows && v.Key() == m.shown || h.lastEntered(v.Interface) == v.Key() {
+		return true
+	}
+	lender := tables[v.From]
+	return lender != nil && *its == *lender && *its != bound{}
+}
+
+func (h *handler) lastEntered(name string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.entered[name]
+}
+
+// leavable is b without the table that VPP does not let the interface leave.
+func (h *handler) leavable(name string, b bound) bound {
+	meta, _ := h.index.Get(name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stuck[meta.Index] == name {
+		b[1] = 0
+	}
+	return b
+}
+
+// needs tells whether v is a membership of one of the tables.
+func (b bound) needs(v keys.VRF) bool { return b != b.without(v) }
+
+// without is b without the tables of a membership.
+func (b bound) without(v keys.VRF) bound {
+	v = versions(v)
+	if v.IPv4 && (v.From != "" || b[0] == v.ID) {
+		b[0] = 0
+	}
+	if v.IPv6 && (v.From != "" || b[1] == v.ID) {
+		b[1] = 0
+	}
+	return b
+}
+
+// memberships are those of the tables but 0.
+func (b bound) memberships(name string) (out []keys.VRF) {
+	if b[0] != 0 {
+		out = append(out, keys.VRF{Interface: name, ID: b[0], IPv4: true, IPv6: b[0] == b[1]})
+	}
+	if b[1] != 0 && b[0] != b[1] {
+		out = append(out, keys.VRF{Interface: name, ID: b[1], IPv6: true})
+	}
+	return out
+}
