@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/codec"
@@ -96,11 +97,28 @@ func Read(r *bufio.Reader, buf []byte) ([]byte, error) {
 	if _, err := r.Discard(frameHeader); err != nil {
 		return nil, err
 	}
-	if cap(buf) < size {
-		buf = make([]byte, size)
+	if size <= max(cap(buf), readAhead) {
+		buf = slices.Grow(buf[:0], size)[:size]
+		_, err = io.ReadFull(r, buf)
+		return buf, err
 	}
-	_, err = io.ReadFull(r, buf[:size])
-	return buf[:size], err
+	return readLong(r, buf[:0], size)
+}
+
+// readAhead is the length of the longest message for which there is room before its bytes come.
+const readAhead = 1 << 20
+
+// readLong reads a long message. Its buffer grows with what comes, not with what was announced.
+func readLong(r *bufio.Reader, buf []byte, size int) ([]byte, error) {
+	for len(buf) < size {
+		from := len(buf)
+		step := min(size-from, max(from, readAhead))
+		buf = slices.Grow(buf, step)[:from+step]
+		if n, err := io.ReadFull(r, buf[from:]); err != nil {
+			return buf[:from+n], err
+		}
+	}
+	return buf, nil
 }
 
 // ID is the number of a message.
@@ -131,7 +149,9 @@ func Context(message []byte, m api.Message) uint32 {
 	return binary.BigEndian.Uint32(message[at:])
 }
 
-// Decode takes what message holds into m. A message that is too short is an error.
+// Decode takes what message holds into m, and makes strings in it valid UTF-8, in place. A message that
+// is too short, or that says it has more than it can hold (ErrCount), is an error; m is then to be
+// dropped. No message makes it use more memory than a small multiple of its length.
 func Decode(message []byte, m api.Message) (err error) {
 	body, ok := m.(codec.Unmarshaler)
 	if !ok {
@@ -142,5 +162,13 @@ func Decode(message []byte, m api.Message) (err error) {
 			err = fmt.Errorf("decoding %s of %d bytes: %v", m.GetMessageName(), len(message), r)
 		}
 	}()
-	return body.Unmarshal(message[HeaderLen(m):len(message):len(message)]) // never into what a larger message has left behind
+	holds := message[min(HeaderLen(m), len(message)):len(message):len(message)] // never into what a larger message has left behind
+	s, err := shapeOf(m)
+	if err == nil {
+		_, err = s.check(holds)
+	}
+	if err != nil {
+		return fmt.Errorf("decoding %s of %d bytes: %w", m.GetMessageName(), len(message), err)
+	}
+	return body.Unmarshal(holds)
 }
