@@ -24,7 +24,7 @@ func TestControlCharactersAreRefused(t *testing.T) {
 		if got := Fields(err); !slices.Equal(got, tt.fields) || m == nil {
 			t.Errorf("%s: fields %v of %v, want %v", name, got, err, tt.fields)
 		}
-		if err != nil && (!strings.Contains(err.Error(), "want text without control characters") || strings.ContainsAny(err.Error(), "\x00\x1b\x7f\n\t\u009b")) {
+		if err != nil && (!strings.Contains(err.Error(), "expected text without control characters") || strings.ContainsAny(err.Error(), "\x00\x1b\x7f\n\t\u009b")) {
 			t.Errorf("%s: the error is %q", name, err)
 		}
 	}

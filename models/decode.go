@@ -44,7 +44,7 @@ func (k unknownKey) Error() string {
 	if m, ok := meant(string(k)); ok {
 		return fmt.Sprintf("%v: key %q: did you mean %q?", ErrNoModel, string(k), hint(m))
 	}
-	return fmt.Sprintf("%v: key %q: want one that begins like %q", ErrNoModel, string(k), "config/linux/interfaces/v2/interface/")
+	return fmt.Sprintf("%v: key %q: expected one that begins like %q", ErrNoModel, string(k), "config/linux/interfaces/v2/interface/")
 }
 
 func (unknownKey) Unwrap() error { return ErrNoModel }

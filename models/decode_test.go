@@ -33,67 +33,67 @@ func TestDecodeErrors(t *testing.T) {
 			`no such model: key "/vnf-agent/vpp1/config/vpp/v2/interfaces/loop1": did you mean "config/vpp/v2/interfaces/<name>"?`,
 		}, {
 			"nothing like it", "foo", `{}`, ErrNoModel, nil,
-			`no such model: key "foo": want one that begins like "config/linux/interfaces/v2/interface/"`,
+			`no such model: key "foo": expected one that begins like "config/linux/interfaces/v2/interface/"`,
 		}, {
 			"other name", "config/vpp/v2/interfaces/loop1", `{"name":"loop2"}`, ErrKeyMismatch, []string{"name"},
 			`key and value disagree: key "config/vpp/v2/interfaces/loop1", but the value makes "config/vpp/v2/interfaces/loop2": ` +
-				`name: "loop2": want what the key says`,
+				`name is "loop2"; expected the value in the key`,
 		}, {
 			"other network", "config/linux/l3/v2/route/10.1.3.0/24/veth1", `{"dst_network":"10.1.3.0/25","outgoing_interface":"veth1"}`,
 			ErrKeyMismatch, []string{"dst_network"},
 			`key and value disagree: key "config/linux/l3/v2/route/10.1.3.0/24/veth1", but the value makes ` +
-				`"config/linux/l3/v2/route/10.1.3.0/25/veth1": dst_network: "10.1.3.0/25": want what the key says`,
+				`"config/linux/l3/v2/route/10.1.3.0/25/veth1": dst_network is "10.1.3.0/25"; expected the value in the key`,
 		}, {
 			"network not masked in the key", "config/linux/l3/v2/route/10.1.3.7/24/veth1", `{"dst_network":"10.1.3.7/24","outgoing_interface":"veth1"}`,
 			ErrKeyMismatch, []string{"dst_network"},
 			`key and value disagree: key "config/linux/l3/v2/route/10.1.3.7/24/veth1", but the value makes ` +
-				`"config/linux/l3/v2/route/10.1.3.0/24/veth1": dst_network: "10.1.3.7/24": want what the key says`,
+				`"config/linux/l3/v2/route/10.1.3.0/24/veth1": dst_network is "10.1.3.7/24"; expected the value in the key`,
 		}, {
 			"other network and no interface", "config/linux/l3/v2/route/10.3.0.0/24/veth1", `{"dst_network":"10.33.0.0/24"}`,
 			ErrKeyMismatch, []string{"dst_network"},
 			`key and value disagree: key "config/linux/l3/v2/route/10.3.0.0/24/veth1", but the value makes ` +
-				`"config/linux/l3/v2/route/10.33.0.0/24": dst_network: "10.33.0.0/24": want what the key says`,
+				`"config/linux/l3/v2/route/10.33.0.0/24": dst_network is "10.33.0.0/24"; expected the value in the key`,
 		}, {
 			"no interface", "config/linux/l3/v2/route/10.3.0.0/24/veth1", `{"dst_network":"10.3.0.0/24"}`,
 			ErrKeyMismatch, []string{"outgoing_interface"},
 			`key and value disagree: key "config/linux/l3/v2/route/10.3.0.0/24/veth1", but the value makes ` +
-				`"config/linux/l3/v2/route/10.3.0.0/24": outgoing_interface: "": want what the key says`,
+				`"config/linux/l3/v2/route/10.3.0.0/24": outgoing_interface is empty; expected the value in the key`,
 		}, {
 			"other network where a field may be empty", "config/vpp/v2/route/vrf/0/dst/10.1.0.0/24/gw/10.0.0.1",
 			`{"dst_network":"10.2.0.0/24","next_hop_addr":"10.0.0.1"}`, ErrKeyMismatch, []string{"dst_network"},
 			`key and value disagree: key "config/vpp/v2/route/vrf/0/dst/10.1.0.0/24/gw/10.0.0.1", but the value makes ` +
-				`"config/vpp/v2/route/vrf/0/dst/10.2.0.0/24/gw/10.0.0.1": dst_network: "10.2.0.0/24": want what the key says`,
+				`"config/vpp/v2/route/vrf/0/dst/10.2.0.0/24/gw/10.0.0.1": dst_network is "10.2.0.0/24"; expected the value in the key`,
 		}, {
 			"other number and enum", "config/vpp/v2/vrf-table/id/1/protocol/IPV4", `{"id":2,"protocol":"IPV6"}`,
 			ErrKeyMismatch, []string{"id", "protocol"},
 			`key and value disagree: key "config/vpp/v2/vrf-table/id/1/protocol/IPV4", but the value makes ` +
-				`"config/vpp/v2/vrf-table/id/2/protocol/IPV6": id: 2: want what the key says; protocol: IPV6: want what the key says`,
+				`"config/vpp/v2/vrf-table/id/2/protocol/IPV6": id is 2; expected the value in the key; protocol is IPV6; expected the value in the key`,
 		}, {
 			"fields in each other's place", "config/vpp/v2/span/a/to/b", `{"interface_from":"b","interface_to":"a"}`,
 			ErrKeyMismatch, []string{"interface_from", "interface_to"},
 			`key and value disagree: key "config/vpp/v2/span/a/to/b", but the value makes "config/vpp/v2/span/b/to/a": ` +
-				`interface_from: "b": want what the key says; interface_to: "a": want what the key says`,
+				`interface_from is "b"; expected the value in the key; interface_to is "a"; expected the value in the key`,
 		}, {
 			"key not clean", "config/vpp/v2/interfaces/a//b", `{"name":"a//b"}`, ErrKeyMismatch, []string{"name"},
 			`key and value disagree: key "config/vpp/v2/interfaces/a//b", but the value makes "config/vpp/v2/interfaces/a/b": ` +
-				`name: "a//b": want what the key says`,
+				`name is "a//b"; expected the value in the key`,
 		}, {
 			"no prefix length", "config/linux/l3/v2/route/10.1.3.0/veth1", `{"dst_network":"10.1.3.0","outgoing_interface":"veth1"}`,
-			nil, []string{"dst_network"}, `dst_network: "10.1.3.0": want a network with prefix length, such as "10.0.0.0/24"`,
+			nil, []string{"dst_network"}, `dst_network is "10.1.3.0"; expected a network with prefix length, such as "10.0.0.0/24"`,
 		}, {
 			"no network, other optional fields empty", "config/vpp/v2/route/vrf/0/dst/x/", `{}`,
-			nil, []string{"dst_network"}, `dst_network: "": want a network with prefix length, such as "10.0.0.0/24"`,
+			nil, []string{"dst_network"}, `dst_network is empty; expected a network with prefix length, such as "10.0.0.0/24"`,
 		}, {
 			"no address", "config/vpp/v2/dhcp-proxy/IPv4/rx-vrf/0", `{"source_ip_address":"10.0.0"}`,
-			nil, []string{"source_ip_address"}, `source_ip_address: "10.0.0": want an address, such as "10.0.0.1"`,
+			nil, []string{"source_ip_address"}, `source_ip_address is "10.0.0"; expected an address, such as "10.0.0.1"`,
 		}, {
-			"name empty", "config/vpp/v2/interfaces/loop1", `{}`, nil, []string{"name"}, `name: "": want something: it is part of the key`,
+			"name empty", "config/vpp/v2/interfaces/loop1", `{}`, nil, []string{"name"}, `name is required`,
 		}, {
 			"name leads upwards", "config/vpp/v2/interfaces/loop1", `{"name":"../route/x"}`, nil, []string{"name"},
-			`name: "../route/x": want something without "..": it is part of the key`,
+			`name is "../route/x"; expected a text without "..", since it is part of the key`,
 		}, {
 			"bad value", "config/vpp/v2/interfaces/loop1", `{"name":"loop1","mtu":{}}`, nil, []string{"mtu"},
-			`mtu: {}: want a whole number from 0 to 4294967295`,
+			`mtu is {}; expected a whole number from 0 to 4294967295`,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

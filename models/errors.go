@@ -21,18 +21,23 @@ var (
 	ErrTooLarge = errors.New("value too large")
 )
 
-// A FieldError says what is wrong with one field of a value and what would be right.
+// A FieldError reports an invalid field of a value, and the allowed values.
 type FieldError struct {
 	Field string // path with proto names: "ip_addresses[1]", "veth.peer_if_name"
 	Value any    // what the field holds; nil: nothing worth showing
-	Want  string // what would be right: `an address with prefix length, such as "10.0.0.1/24"`
+	Want  string // allowed values: `an address with prefix length, such as "10.0.0.1/24"`; empty: the field is required
 }
 
 func (e *FieldError) Error() string {
-	if e.Value == nil {
-		return fmt.Sprintf("%s: want %s", e.Field, e.Want)
+	switch {
+	case e.Want == "":
+		return e.Field + " is required"
+	case e.Value == nil:
+		return fmt.Sprintf("%s: expected %s", e.Field, e.Want)
+	case e.Value == "":
+		return fmt.Sprintf("%s is empty; expected %s", e.Field, e.Want)
 	}
-	return fmt.Sprintf("%s: %s: want %s", e.Field, show(e.Value), e.Want)
+	return fmt.Sprintf("%s is %s; expected %s", e.Field, show(e.Value), e.Want)
 }
 
 // mostProblems is how many errors about one value are told, one by one.

@@ -49,7 +49,7 @@ func JSON(v proto.Message) ([]byte, error) {
 // in texts (see [Printable]), the message is returned too. It keeps nothing of data.
 func (m *Model) Unmarshal(data []byte) (proto.Message, error) {
 	if len(data) > MaxSize {
-		return nil, fmt.Errorf("%w: %d bytes: want at most %d", ErrTooLarge, len(data), MaxSize)
+		return nil, fmt.Errorf("%w: %d bytes: expected at most %d", ErrTooLarge, len(data), MaxSize)
 	}
 	v := m.New()
 	if err := protojson.Unmarshal(data, v); err != nil {

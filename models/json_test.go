@@ -68,12 +68,12 @@ func TestMarshalRoundTrip(t *testing.T) {
 // every build.
 func TestUnmarshalErrors(t *testing.T) {
 	for _, tt := range []struct{ name, data, want string }{
-		{"empty", "", `not a JSON object: it is empty: want one such as {"name": ...}`},
-		{"blank", " \n", `not a JSON object: it is empty: want one such as {"name": ...}`},
-		{"null", "null", `not a JSON object: it is null: want one such as {"name": ...}`},
-		{"list", `[{"name":"veth1"}]`, `not a JSON object: it is a list: want one such as {"name": ...}`},
-		{"text", `"name"`, `not a JSON object: it is text: want one such as {"name": ...}`},
-		{"number", "-1", `not a JSON object: it is a number: want one such as {"name": ...}`},
+		{"empty", "", `not a JSON object: it is empty: expected one such as {"name": ...}`},
+		{"blank", " \n", `not a JSON object: it is empty: expected one such as {"name": ...}`},
+		{"null", "null", `not a JSON object: it is null: expected one such as {"name": ...}`},
+		{"list", `[{"name":"veth1"}]`, `not a JSON object: it is a list: expected one such as {"name": ...}`},
+		{"text", `"name"`, `not a JSON object: it is text: expected one such as {"name": ...}`},
+		{"number", "-1", `not a JSON object: it is a number: expected one such as {"name": ...}`},
 		{"binary", "\x7fELF\x02\x01\x00", `not a JSON object: line 1, column 1: '\x7f' cannot stand here`},
 		{"not UTF-8", "{\n \"name\": \"\xe4\"}", `not a JSON object: line 2, column 11: byte 0xe4 is no UTF-8 text`},
 		{"last comma", "{\n  \"name\": \"veth1\",\n}", `not a JSON object: line 3, column 1: '}' cannot stand here`},
@@ -82,31 +82,31 @@ func TestUnmarshalErrors(t *testing.T) {
 		{"cut off in text", `{"name": "ve`, `not a JSON object: line 1, column 13: it ends too early`},
 		{"two values", `{"name":"veth1"} {}`, `not a JSON object: line 1, column 18: '{' cannot stand here`},
 		{"yaml", "name: veth1", `not a JSON object: line 1, column 2: 'a' cannot stand here`},
-		{"unknown field", `{"ip_adresses":[]}`, `ip_adresses: want a known field; did you mean ip_addresses?`},
+		{"unknown field", `{"ip_adresses":[]}`, `ip_adresses: expected a known field; did you mean ip_addresses?`},
 		{"unknown field, nothing like it", `{"veth":{"colour":1}}`,
-			`veth.colour: want a known field: peer_if_name, rx_checksum_offloading, tx_checksum_offloading`},
+			`veth.colour: expected a known field: peer_if_name, rx_checksum_offloading, tx_checksum_offloading`},
 		{"unknown field, unprintable", "{\"veth\":{\"\\u0000\":1}}",
-			`veth."\x00": want a known field: peer_if_name, rx_checksum_offloading, tx_checksum_offloading`},
-		{"field twice", `{"host_if_name":"a","hostIfName":"b"}`, `host_if_name: want the field only once`},
-		{"two links", `{"veth":{},"tap":{}}`, `tap: want only one of veth, tap, vrf_dev`},
-		{"number for text", `{"name":1}`, `name: 1: want text in quotes`},
-		{"half a character", `{"name":"\ud800"}`, "name: \"\ufffd\": want text in quotes"},
-		{"text for bool", `{"enabled":"yes"}`, `enabled: "yes": want true or false`},
-		{"negative", `{"mtu":-1}`, `mtu: -1: want a whole number from 0 to 4294967295`},
-		{"too large", `{"mtu":4294967296}`, `mtu: 4294967296: want a whole number from 0 to 4294967295`},
-		{"fraction", `{"mtu":"1.5"}`, `mtu: "1.5": want a whole number from 0 to 4294967295`},
+			`veth."\x00": expected a known field: peer_if_name, rx_checksum_offloading, tx_checksum_offloading`},
+		{"field twice", `{"host_if_name":"a","hostIfName":"b"}`, `host_if_name: expected the field only once`},
+		{"two links", `{"veth":{},"tap":{}}`, `tap: expected only one of veth, tap, vrf_dev`},
+		{"number for text", `{"name":1}`, `name is 1; expected text in quotes`},
+		{"half a character", `{"name":"\ud800"}`, "name is \"\ufffd\"; expected text in quotes"},
+		{"text for bool", `{"enabled":"yes"}`, `enabled is "yes"; expected true or false`},
+		{"negative", `{"mtu":-1}`, `mtu is -1; expected a whole number from 0 to 4294967295`},
+		{"too large", `{"mtu":4294967296}`, `mtu is 4294967296; expected a whole number from 0 to 4294967295`},
+		{"fraction", `{"mtu":"1.5"}`, `mtu is "1.5"; expected a whole number from 0 to 4294967295`},
 		{"enum", `{"type":"VET"}`,
-			`type: "VET": want one of UNDEFINED, VETH, TAP_TO_VPP, LOOPBACK, EXISTING, VRF_DEVICE, DUMMY; did you mean VETH?`},
+			`type is "VET"; expected one of UNDEFINED, VETH, TAP_TO_VPP, LOOPBACK, EXISTING, VRF_DEVICE, DUMMY; did you mean VETH?`},
 		{"enum of wrong kind", `{"type":true}`,
-			`type: true: want one of UNDEFINED, VETH, TAP_TO_VPP, LOOPBACK, EXISTING, VRF_DEVICE, DUMMY`},
-		{"no list", `{"ip_addresses":"10.0.0.1/24"}`, `ip_addresses: "10.0.0.1/24": want a list: [...]`},
+			`type is true; expected one of UNDEFINED, VETH, TAP_TO_VPP, LOOPBACK, EXISTING, VRF_DEVICE, DUMMY`},
+		{"no list", `{"ip_addresses":"10.0.0.1/24"}`, `ip_addresses is "10.0.0.1/24"; expected a list: [...]`},
 		{"in a list", `{"ip_addresses":["10.0.0.1/24",null,{ "a" : 1 }]}`,
-			`ip_addresses[1]: null: want text in quotes; ip_addresses[2]: {"a":1}: want text in quotes`},
-		{"no object", `{"veth":"veth2"}`, `veth: "veth2": want an object: {...}`},
+			`ip_addresses[1] is null; expected text in quotes; ip_addresses[2] is {"a":1}; expected text in quotes`},
+		{"no object", `{"veth":"veth2"}`, `veth is "veth2"; expected an object: {...}`},
 		{"several", `{"mtu":"x","enabled":1,"veth":{"peer_if_name":[]}}`,
-			`mtu: "x": want a whole number from 0 to 4294967295; enabled: 1: want true or false; veth.peer_if_name: []: want text in quotes`},
+			`mtu is "x"; expected a whole number from 0 to 4294967295; enabled is 1; expected true or false; veth.peer_if_name is []; expected text in quotes`},
 		{"long text", `{"type":"` + strings.Repeat("x", 1000) + `"}`,
-			`type: "` + strings.Repeat("x", 80) + `…": want one of UNDEFINED, VETH, TAP_TO_VPP, LOOPBACK, EXISTING, VRF_DEVICE, DUMMY`},
+			`type is "` + strings.Repeat("x", 80) + `…"; expected one of UNDEFINED, VETH, TAP_TO_VPP, LOOPBACK, EXISTING, VRF_DEVICE, DUMMY`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, _ := ByName("linux.interfaces.interface")
@@ -139,7 +139,7 @@ func TestUnmarshalRefusesHugeValues(t *testing.T) {
 	m, _ := ByName("linux.interfaces.interface")
 	data := `{"name":"` + strings.Repeat("x", 10<<20) + `"}`
 	_, err := m.Unmarshal([]byte(data))
-	if want := "value too large: 10485771 bytes: want at most 4194304"; err == nil || err.Error() != want {
+	if want := "value too large: 10485771 bytes: expected at most 4194304"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

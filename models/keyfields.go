@@ -96,9 +96,9 @@ func (m *Model) noName(v proto.Message) error {
 	for _, f := range m.keyFields() {
 		switch text := f.text(v); {
 		case strings.Contains("/"+text+"/", "/../"):
-			upwards = append(upwards, f.wrong(v, `something without "..": it is part of the key`))
+			upwards = append(upwards, f.wrong(v, `a text without "..", since it is part of the key`))
 		case path.Clean("/"+text) == "/":
-			empty = append(empty, f.wrong(v, "something: it is part of the key"))
+			empty = append(empty, f.wrong(v, ""))
 		}
 	}
 	return cmp.Or(upwards.orNil(), empty.orNil())
@@ -110,7 +110,7 @@ func (m *Model) noName(v proto.Message) error {
 func (m *Model) mismatch(key, made string, v proto.Message) error {
 	var absent, empty, all fieldErrors
 	for _, f := range m.keyFields() {
-		err := f.wrong(v, "what the key says")
+		err := f.wrong(v, "the value in the key")
 		all = append(all, err)
 		switch text := path.Clean("/" + f.text(v))[1:]; {
 		case text == "":

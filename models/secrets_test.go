@@ -64,8 +64,8 @@ func marked(t *testing.T, m protoreflect.MessageDescriptor, seen map[protoreflec
 
 func TestErrorsOfParsingTellNoSecrets(t *testing.T) {
 	for value, want := range map[string]string{
-		`{"name":"a","memif":{"secret":4711}}`:     "memif.secret: want",
-		`{"name":"a","memif":[{"secret":"4711"}]}`: "memif: want",
+		`{"name":"a","memif":{"secret":4711}}`:     "memif.secret: expected",
+		`{"name":"a","memif":[{"secret":"4711"}]}`: "memif: expected",
 		`{"name":"a","memif":{"secret":"4711"}`:    "not a JSON object",
 	} {
 		_, err := models.Decode("config/vpp/v2/interfaces/a", []byte(value))

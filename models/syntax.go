@@ -13,7 +13,7 @@ import (
 // notObject says why data is no JSON object; nil where it is one. An object that
 // it wants has a field of md.
 func notObject(data []byte, md protoreflect.MessageDescriptor) error {
-	const want = `%w: it is %s: want one such as {"%s": ...}`
+	const want = `%w: it is %s: expected one such as {"%s": ...}`
 	text := bytes.TrimSpace(data)
 	if len(text) == 0 {
 		return fmt.Errorf(want, ErrNotJSON, "empty", md.Fields().Get(0).Name())

@@ -34,7 +34,7 @@ func TestWhatProgramsDeclare(t *testing.T) {
 		{"a removal uncovers the store's", false, "if1=", "if1=1 if2=2 if3=3", true, ""},
 		{"of a key twice the last counts", false, "if2=5 if2=6", "if1=1 if2=6 if3=3", true, ""},
 		{"what nobody has can be removed", false, "if7=", "if1=1 if2=6 if3=3", false, ""},
-		{"the bad is refused, the rest goes on", false, "if2=99999 if4=4", "if1=1 if2=6 if3=3 if4=4", true, "KeyErrors: [config/linux/interfaces/v2/interface/if2 (VALIDATE): invalid value: mtu: 99999: want at most 9216]"},
+		{"the bad is refused, the rest goes on", false, "if2=99999 if4=4", "if1=1 if2=6 if3=3 if4=4", true, "KeyErrors: [config/linux/interfaces/v2/interface/if2 (VALIDATE): invalid value: mtu is 99999; expected at most 9216]"},
 		{"all of it, as a whole", true, "if1=8 if5={", "if1=8 if3=3", true, "if5 (VALIDATE): "},
 		{"nothing", true, "", "if1=1 if3=3", true, ""},
 	}

@@ -35,7 +35,7 @@ func TestDecodeTellsAll(t *testing.T) {
 		}
 	}
 	_, err := s.Decode(key("if1"), []byte(`{"name":"if2","type":"DUMMY","mtu":9999}`))
-	want := `key and value disagree: key "` + key("if1") + `", but the value makes "` + key("if2") + `": name: "if2": want what the key says; mtu: 9999: want at most 9216`
+	want := `key and value disagree: key "` + key("if1") + `", but the value makes "` + key("if2") + `": name is "if2"; expected the value in the key; mtu is 9999; expected at most 9216`
 	if err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

@@ -243,7 +243,7 @@ func Example_claims() {
 	commit(ctx, s, want(s, "volume/v2", "sdb"))
 	// Output:
 	// create volume/v2 sda
-	// KeyErrors: [volume/v1 (VALIDATE): invalid value: value: "sda": want a disk of its own (see volume/v2)]
+	// KeyErrors: [volume/v1 (VALIDATE): invalid value: value is "sda"; expected a disk of its own (see volume/v2)]
 	// volume/v1 INVALID [value]
 	// update volume/v2 sda -> sdb
 	// create volume/v1 sda
@@ -300,7 +300,7 @@ func ExampleScheduler_Validate() {
 		scheduler.KeyValue{Key: "valume/v3", Value: wrapperspb.String("10G")},
 	))
 	// Output:
-	// volume/v1: invalid value: value: "10": want a size such as "10G"
+	// volume/v1: invalid value: value is "10"; expected a size such as "10G"
 	// valume/v3: no descriptor implements this key
 }
 

@@ -132,7 +132,7 @@ func TestValidateTellsWhatTwoClaim(t *testing.T) {
 		return scheduler.KeyValue{Key: key(name), Value: message(name, []string{"host=eth0"})}
 	}
 	err := s.Validate(named("if2"), named("if1"))
-	if got, want := fmt.Sprint(err), key("if2")+`: invalid value: host_if_name: "eth0": want a name of its own (see `+key("if1")+")"; got != want {
+	if got, want := fmt.Sprint(err), key("if2")+`: invalid value: host_if_name is "eth0"; expected a name of its own (see `+key("if1")+")"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if err := s.Validate(named("if2")); err != nil {

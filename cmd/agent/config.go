@@ -65,7 +65,7 @@ func refuse(wrong bool, key string, value any, want string) error {
 	if !wrong {
 		return nil
 	}
-	return fmt.Errorf("%s: %v: want %s", key, value, want)
+	return fmt.Errorf("%s: %v: expected %s", key, value, want)
 }
 
 func (c schedulerConfig) options(known state, log *slog.Logger, out io.Writer) scheduler.Options {

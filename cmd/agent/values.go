@@ -39,7 +39,7 @@ func label(at *string, def string) flag.Value {
 	v := text(at, def)
 	return value{show: v.String, set: func(s string) error {
 		if s == "" || strings.ContainsAny(s, "/ \t\n") {
-			return errors.New("want one element of a key, without slash or space, such as vpp1")
+			return errors.New("expected one element of a key, without slash or space, such as vpp1")
 		}
 		return v.Set(s)
 	}}
@@ -50,7 +50,7 @@ func choice(at *string, words ...string) flag.Value {
 	v := text(at, words[0])
 	return value{show: v.String, set: func(s string) error {
 		if !slices.Contains(words, s) {
-			return fmt.Errorf("want %s", strings.Join(words, " or "))
+			return fmt.Errorf("expected %s", strings.Join(words, " or "))
 		}
 		return v.Set(s)
 	}}
@@ -61,7 +61,7 @@ func port(at *string, def string) flag.Value {
 	v := text(at, def)
 	return value{show: v.String, set: func(s string) error {
 		if _, err := strconv.ParseUint(s, 10, 16); err != nil {
-			return errors.New("want a number from 0 to 65535")
+			return errors.New("expected a number from 0 to 65535")
 		}
 		return v.Set(s)
 	}}
@@ -75,7 +75,7 @@ func duration(at *time.Duration, def time.Duration) flag.Value {
 		set: func(s string) error {
 			d, err := time.ParseDuration(s)
 			if err != nil || d < 0 {
-				return errors.New("want a duration such as 5s or 1m30s")
+				return errors.New("expected a duration such as 5s or 1m30s")
 			}
 			*at = d
 			return nil
@@ -100,7 +100,7 @@ func level(at *slog.Level) flag.Value {
 			case "error", "fatal", "panic":
 				*at = slog.LevelError
 			default:
-				return errors.New("want debug, info, warn or error")
+				return errors.New("expected debug, info, warn or error")
 			}
 			return nil
 		},

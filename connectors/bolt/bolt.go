@@ -86,7 +86,7 @@ func (m *FileMode) UnmarshalYAML(n *yaml.Node) error {
 	}
 	v, err := strconv.ParseUint(strings.TrimPrefix(n.Value, "0o"), base, 32)
 	if n.Kind != yaml.ScalarNode || err != nil || v > 0o777 {
-		return fmt.Errorf("found %q: want octal digits in quotes, such as \"0600\"", n.Value)
+		return fmt.Errorf("found %q: expected octal digits in quotes, such as \"0600\"", n.Value)
 	}
 	*m = FileMode(v)
 	return nil
@@ -109,10 +109,10 @@ type DB struct {
 // New makes a DB, and touches nothing yet.
 func New(cfg Config) (*DB, error) {
 	if cfg.Path == "" {
-		return nil, errors.New("db-path: empty: want the path of a file")
+		return nil, errors.New("db-path: empty: expected the path of a file")
 	}
 	if cfg.LockTimeout < 0 {
-		return nil, fmt.Errorf("lock-timeout: %v: want a duration above zero, such as 5s", cfg.LockTimeout)
+		return nil, fmt.Errorf("lock-timeout: %v: expected a duration above zero, such as 5s", cfg.LockTimeout)
 	}
 	path, err := filepath.Abs(cfg.Path)
 	if err != nil {

@@ -41,12 +41,12 @@ func TestBadConfiguration(t *testing.T) {
 		cfg  consul.Config
 		want string
 	}{
-		"certificate without key": {consul.Config{CertFile: "c.pem"}, `cert-file "c.pem", key-file "": want both or neither`},
-		"two tokens":              {consul.Config{Token: "t", TokenFile: "f"}, `token-file "f": want no token beside it`},
-		"odd address":             {consul.Config{Address: "ftp://x"}, `address: "ftp://x": want host:port, http://, https:// or unix://`},
+		"certificate without key": {consul.Config{CertFile: "c.pem"}, `cert-file "c.pem", key-file "": expected both or neither`},
+		"two tokens":              {consul.Config{Token: "t", TokenFile: "f"}, `token-file "f": expected no token beside it`},
+		"odd address":             {consul.Config{Address: "ftp://x"}, `address: "ftp://x": expected host:port, http://, https:// or unix://`},
 		"CA, but clear text":      {consul.Config{Address: "http://x", CAFile: "ca.pem"}, `address is http://x, which is not encrypted, but a TLS setting is given`},
-		"negative timeout":        {consul.Config{OperationTimeout: -time.Second}, `operation-timeout: -1s: want a time that is not negative`},
-		"long wait":               {consul.Config{WaitTime: time.Hour}, `wait-time: 1h0m0s: want a time up to 10m0s`},
+		"negative timeout":        {consul.Config{OperationTimeout: -time.Second}, `operation-timeout: -1s: expected a time that is not negative`},
+		"long wait":               {consul.Config{WaitTime: time.Hour}, `wait-time: 1h0m0s: expected a time up to 10m0s`},
 		"CA missing":              {consul.Config{CAFile: "/nowhere/ca"}, `ca-file, cert-file and key-file: Error loading CA File: open /nowhere/ca: no such file`},
 		"CA that is none":         {consul.Config{CAFile: garbage}, `ca-file, cert-file and key-file: Error loading CA File: Couldn't parse PEM in: ` + garbage},
 		"key pair that is none":   {consul.Config{CertFile: garbage, KeyFile: garbage}, `ca-file, cert-file and key-file: tls: failed to find any PEM data`},

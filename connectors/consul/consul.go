@@ -44,7 +44,7 @@ var (
 	ErrNotConsul = errors.New("the answer has no X-Consul-Index: is this Consul?")
 	// ErrFiltered says that the token may not read all of what is watched. Consul
 	// leaves the rest out, as if it were not there.
-	ErrFiltered = errors.New("the ACL token may not read all keys: want key_prefix read, and the token in token or token-file")
+	ErrFiltered = errors.New("the ACL token may not read all keys: expected key_prefix read, and the token in token or token-file")
 	// ErrReconnected says that the connection broke, and that what answers now need not
 	// be what answered before.
 	ErrReconnected = errors.New("the connection to Consul broke")

@@ -206,7 +206,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 			reply: reply{status: 404, body: "404 page not found"}, is: consul.ErrNotConsul},
 		"a web page":          {reply: reply{status: 200, body: "<html>"}, is: consul.ErrNotConsul},
 		"a page with index":   {reply: reply{status: 200, index: "8", body: "<html>"}, says: "invalid character '<'"},
-		"an object":           {reply: reply{status: 200, index: "8", body: "{}"}, says: "want a list of pairs"},
+		"an object":           {reply: reply{status: 200, index: "8", body: "{}"}, says: "expected a list of pairs"},
 		"cut off":             {reply: reply{status: 200, index: "8", body: `[{"Key":"vnf-agent/vpp1/a","ModifyIndex":8,"Value":"MQ=="}`}, says: "EOF"},
 		"a value not base64":  {reply: reply{status: 200, index: "8", body: `[{"Key":"vnf-agent/vpp1/a","ModifyIndex":8,"Value":"?"}]`}, says: "value of vnf-agent/vpp1/a"},
 		"filtered":            {reply: reply{status: 404, index: "8", header: map[string]string{"X-Consul-Results-Filtered-By-ACLs": "true"}}, is: consul.ErrFiltered},

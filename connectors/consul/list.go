@@ -169,7 +169,7 @@ func (p *pair) isFolder() bool {
 func (a *answer) each(visit func(*pair) error) error {
 	in := json.NewDecoder(a)
 	if start, err := in.Token(); err != nil || start != json.Delim('[') {
-		return errors.Join(fmt.Errorf("the answer begins with %v: want a list of pairs", start), err)
+		return errors.Join(fmt.Errorf("the answer begins with %v: expected a list of pairs", start), err)
 	}
 	var p pair
 	for in.More() {

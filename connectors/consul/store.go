@@ -173,9 +173,9 @@ func unwritten(changes []kvdbsync.Pair, err error) error {
 	}
 	switch text := err.Error(); {
 	case strings.Contains(text, "too many operations"):
-		return fmt.Errorf("writing %s in consul: %w: %d changes: want at most %d", what, kvdbsync.ErrTooLarge, len(changes), kvdbsync.MaxApply)
+		return fmt.Errorf("writing %s in consul: %w: %d changes: expected at most %d", what, kvdbsync.ErrTooLarge, len(changes), kvdbsync.MaxApply)
 	case strings.Contains(text, "too large"), strings.Contains(text, "exceeds"):
-		return fmt.Errorf("writing %s in consul: %w: its value has %d bytes: want at most what the servers' kv_max_value_size says (txn_max_req_len for several), 512 kB if nothing: %w",
+		return fmt.Errorf("writing %s in consul: %w: its value has %d bytes: expected at most what the servers' kv_max_value_size says (txn_max_req_len for several), 512 kB if nothing: %w",
 			what, kvdbsync.ErrTooLarge, len(largest.Value), err)
 	}
 	return fmt.Errorf("writing %s in consul: %w", what, err)

@@ -83,13 +83,13 @@ func (c Config) withDefaults() Config {
 func (c Config) Validate() error {
 	var errs []error
 	if (c.CertFile == "") != (c.KeyFile == "") {
-		errs = append(errs, fmt.Errorf("cert-file %q, key-file %q: want both or neither", c.CertFile, c.KeyFile))
+		errs = append(errs, fmt.Errorf("cert-file %q, key-file %q: expected both or neither", c.CertFile, c.KeyFile))
 	}
 	if c.Password != "" && c.PasswordFile != "" {
-		errs = append(errs, fmt.Errorf("password-file %q: want no password beside it", c.PasswordFile))
+		errs = append(errs, fmt.Errorf("password-file %q: expected no password beside it", c.PasswordFile))
 	}
 	if c.Username == "" && os.Getenv("ETCD_USERNAME") == "" && (c.Password != "" || c.PasswordFile != "") {
-		errs = append(errs, errors.New("username: want one for the password"))
+		errs = append(errs, errors.New("username: expected one for the password"))
 	}
 	full := c.withDefaults()
 	for i, e := range full.Endpoints {
@@ -113,7 +113,7 @@ func (c Config) Validate() error {
 
 func notNegative(key string, d time.Duration) error {
 	if d < 0 {
-		return fmt.Errorf("%s: %v: want a time that is not negative", key, d)
+		return fmt.Errorf("%s: %v: expected a time that is not negative", key, d)
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func (c Config) tls() (*tls.Config, error) {
 	}
 	cfg.RootCAs = x509.NewCertPool()
 	if !cfg.RootCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("ca-file: %s has no certificate: want PEM", c.CAFile)
+		return nil, fmt.Errorf("ca-file: %s has no certificate: expected PEM", c.CAFile)
 	}
 	return cfg, nil
 }

@@ -46,18 +46,18 @@ func TestBadConfiguration(t *testing.T) {
 		cfg  etcd.Config
 		want string
 	}{
-		"certificate without key": {etcd.Config{CertFile: "c.pem"}, `cert-file "c.pem", key-file "": want both or neither`},
-		"two passwords":           {etcd.Config{Username: "u", Password: "p", PasswordFile: "f"}, `password-file "f": want no password beside it`},
-		"password without user":   {etcd.Config{Password: "p"}, `username: want one for the password`},
+		"certificate without key": {etcd.Config{CertFile: "c.pem"}, `cert-file "c.pem", key-file "": expected both or neither`},
+		"two passwords":           {etcd.Config{Username: "u", Password: "p", PasswordFile: "f"}, `password-file "f": expected no password beside it`},
+		"password without user":   {etcd.Config{Password: "p"}, `username: expected one for the password`},
 		"empty endpoint":          {etcd.Config{Endpoints: []string{"a:1", " "}}, `endpoints[1] is empty; it must be host:port or a URL`},
 		"CA, but clear text":      {etcd.Config{Endpoints: []string{"http://a:1"}, CAFile: "ca.pem"}, `endpoints[0] is http://a:1, which is not encrypted, but ca-file asks for TLS; write https://, or set insecure-transport: true`},
 		"mixed schemes":           {etcd.Config{Endpoints: []string{"https://a:1", "b:1", "http://c:1"}}, `endpoints[2] is http://c:1, which is not encrypted, but https://a:1 asks for TLS`},
 		"unverified, clear text":  {etcd.Config{Endpoints: []string{"http://a:1"}, InsecureSkip: true}, `but insecure-skip-tls-verify asks for TLS`},
 		"whole environment":       {etcd.Config{ExpandEnv: true}, `expand-env-variables needs expand-env-names`},
-		"negative timeout":        {etcd.Config{DialTimeout: -time.Second}, `dial-timeout: -1s: want a time that is not negative`},
+		"negative timeout":        {etcd.Config{DialTimeout: -time.Second}, `dial-timeout: -1s: expected a time that is not negative`},
 		"password file missing":   {etcd.Config{Username: "u", PasswordFile: "/nowhere/p"}, `password-file: open /nowhere/p: no such file`},
 		"CA missing":              {etcd.Config{CAFile: "/nowhere/ca"}, `ca-file: open /nowhere/ca: no such file`},
-		"CA that is none":         {etcd.Config{CAFile: garbage}, `has no certificate: want PEM`},
+		"CA that is none":         {etcd.Config{CAFile: garbage}, `has no certificate: expected PEM`},
 		"key pair that is none":   {etcd.Config{CertFile: garbage, KeyFile: garbage}, `cert-file and key-file: tls: failed to find any PEM data`},
 	}
 	for name, test := range tests {

@@ -134,9 +134,9 @@ func refused(changes []kvdbsync.Pair, err error) error {
 	}
 	switch {
 	case errors.Is(err, rpctypes.ErrTooManyOps):
-		return fmt.Errorf("writing %s in etcd: %w: %d changes: want at most what the server's --max-txn-ops says", what, kvdbsync.ErrTooLarge, len(changes))
+		return fmt.Errorf("writing %s in etcd: %w: %d changes: expected at most what the server's --max-txn-ops says", what, kvdbsync.ErrTooLarge, len(changes))
 	case errors.Is(err, rpctypes.ErrRequestTooLarge), status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max"):
-		return fmt.Errorf("writing %s in etcd: %w: its value has %d bytes: want at most what the server's --max-request-bytes says, 1.5 MiB if nothing", what, kvdbsync.ErrTooLarge, len(largest.Value))
+		return fmt.Errorf("writing %s in etcd: %w: its value has %d bytes: expected at most what the server's --max-request-bytes says, 1.5 MiB if nothing", what, kvdbsync.ErrTooLarge, len(largest.Value))
 	}
 	return fmt.Errorf("writing %s in etcd: %w", what, err)
 }

@@ -17,7 +17,7 @@ func (c *Config) bound() error {
 		"max-file-size": int64(c.MaxFileSize), "max-yaml-size": int64(c.MaxYAMLSize), "max-total-size": int64(c.MaxTotalSize),
 	} {
 		if n < 0 {
-			return fmt.Errorf("%s: %d: want a number above zero", name, n)
+			return fmt.Errorf("%s: %d: expected a number above zero", name, n)
 		}
 	}
 	c.MaxFiles, c.MaxEntries, c.MaxDepth = cmp.Or(c.MaxFiles, 10_000), cmp.Or(c.MaxEntries, 100_000), cmp.Or(c.MaxDepth, 16)
@@ -39,7 +39,7 @@ func (s *Size) UnmarshalYAML(n *yaml.Node) error {
 	}
 	v, err := strconv.ParseInt(text, 10, 64)
 	if n.Kind != yaml.ScalarNode || err != nil || v < 0 || v > (1<<50)/unit {
-		return fmt.Errorf("found %q: want a number of bytes, such as 67108864, 64MiB or 1GiB", n.Value)
+		return fmt.Errorf("found %q: expected a number of bytes, such as 67108864, 64MiB or 1GiB", n.Value)
 	}
 	*s = Size(v * unit)
 	return nil

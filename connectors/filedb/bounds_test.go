@@ -163,7 +163,7 @@ func TestSizes(t *testing.T) {
 	}
 	for _, text := range []string{"64MB", "-1", "[1]", "99999999GiB", "many"} {
 		var cfg filedb.Config
-		if err := yaml.Unmarshal([]byte("max-file-size: "+text), &cfg); err == nil || !strings.Contains(err.Error(), "want a number of bytes") {
+		if err := yaml.Unmarshal([]byte("max-file-size: "+text), &cfg); err == nil || !strings.Contains(err.Error(), "expected a number of bytes") {
 			t.Errorf("%s: %d, %v", text, cfg.MaxFileSize, err)
 		}
 	}
@@ -173,7 +173,7 @@ func TestSizes(t *testing.T) {
 		}
 	}
 	_, err := filedb.New(filedb.Config{Paths: []string{"/x"}, MaxDepth: -1}, root, slog.New(slog.DiscardHandler))
-	if err == nil || err.Error() != "max-depth: -1: want a number above zero" {
+	if err == nil || err.Error() != "max-depth: -1: expected a number above zero" {
 		t.Error(err)
 	}
 }

@@ -106,12 +106,12 @@ type DB struct {
 // read before the first Watch, Get or List.
 func New(cfg Config, root string, log *slog.Logger) (*DB, error) {
 	if len(cfg.Paths) == 0 {
-		return nil, errors.New("configuration-paths: empty: want at least one file or directory")
+		return nil, errors.New("configuration-paths: empty: expected at least one file or directory")
 	}
 	paths := make([]string, len(cfg.Paths))
 	for i, path := range cfg.Paths {
 		if path == "" {
-			return nil, fmt.Errorf("configuration-paths[%d]: empty: want a file or a directory", i)
+			return nil, fmt.Errorf("configuration-paths[%d]: empty: expected a file or a directory", i)
 		}
 		var err error
 		if paths[i], err = filepath.Abs(path); err != nil {
@@ -127,7 +127,7 @@ func New(cfg Config, root string, log *slog.Logger) (*DB, error) {
 		"grace": cfg.Grace, "vanish-grace": cfg.VanishGrace, "rescan-interval": cfg.Rescan, "poll-interval": cfg.Poll,
 	} {
 		if d < 0 {
-			return nil, fmt.Errorf("%s: %v: want a duration above zero, such as 2s", name, d)
+			return nil, fmt.Errorf("%s: %v: expected a duration above zero, such as 2s", name, d)
 		}
 	}
 	if err := cfg.bound(); err != nil {

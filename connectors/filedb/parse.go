@@ -104,7 +104,7 @@ func (p *parser) pairs(f document.Field) {
 	}
 	for _, it := range items {
 		if it.Err == nil && it.Value == nil {
-			it.Err = &document.Error{Line: it.Line, Column: it.Column, Msg: "entry without a value: want {key, value}; to remove the key, remove the entry"}
+			it.Err = &document.Error{Line: it.Line, Column: it.Column, Msg: "entry without a value: expected {key, value}; to remove the key, remove the entry"}
 		}
 		p.add(p.wholeKey(it.Key), it)
 	}

@@ -51,7 +51,7 @@ func read(path string, c Config) (t text, err error) {
 	t.id, t.unsure = identify(info), writer == filelease.Unknown
 	switch {
 	case !info.Mode().IsRegular():
-		return t, fmt.Errorf("%s: is %s: want a file", path, kind(info.Mode()))
+		return t, fmt.Errorf("%s: is %s: expected a file", path, kind(info.Mode()))
 	case info.Size() > int64(c.MaxFileSize):
 		return t, fmt.Errorf("%s: has %d bytes, more than max-file-size allows (%v): split it, or raise max-file-size in filedb.conf", path, info.Size(), c.MaxFileSize)
 	case !c.FollowLinks && stray(f, path, c.Paths):

@@ -81,15 +81,15 @@ func equal(a, b filedb.Config) bool {
 
 func TestConfigThatMakesNoSense(t *testing.T) {
 	for want, cfg := range map[string]filedb.Config{
-		"configuration-paths: empty: want at least one file or directory": {},
-		"status-path: /etc/a/status.json lies in /etc/a of configuration-paths: want one outside, such as /var/lib/keyplane/status.json": {
+		"configuration-paths: empty: expected at least one file or directory": {},
+		"status-path: /etc/a/status.json lies in /etc/a of configuration-paths: expected one outside, such as /var/lib/keyplane/status.json": {
 			Paths: []string{"/etc/b", "/etc/a/"}, StatusPath: "/etc/a/status.json",
 		},
-		"status-path: /etc/a.json lies in /etc/a.json of configuration-paths: want one outside, such as /var/lib/keyplane/status.json": {
+		"status-path: /etc/a.json lies in /etc/a.json of configuration-paths: expected one outside, such as /var/lib/keyplane/status.json": {
 			Paths: []string{"/etc/a.json"}, StatusPath: "/etc/b/../a.json",
 		},
-		"configuration-paths[1]: empty: want a file or a directory": {Paths: []string{"a", ""}},
-		"grace: -1s: want a duration above zero, such as 2s":        {Paths: []string{"a"}, Grace: -time.Second},
+		"configuration-paths[1]: empty: expected a file or a directory": {Paths: []string{"a", ""}},
+		"grace: -1s: expected a duration above zero, such as 2s":        {Paths: []string{"a"}, Grace: -time.Second},
 	} {
 		if _, err := filedb.New(cfg, root, nil); err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)

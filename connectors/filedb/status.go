@@ -43,7 +43,7 @@ func newStatus(path string, places []string) (*status, error) {
 	}
 	for _, place := range places {
 		if within(absolute, place) {
-			return nil, fmt.Errorf("status-path: %s lies in %s of configuration-paths: want one outside, such as /var/lib/keyplane/status.json", absolute, place)
+			return nil, fmt.Errorf("status-path: %s lies in %s of configuration-paths: expected one outside, such as /var/lib/keyplane/status.json", absolute, place)
 		}
 	}
 	if strings.HasSuffix(path, "/") {
@@ -73,7 +73,7 @@ func (st *status) change(changes []kvdbsync.Pair) error {
 		}
 		var value bytes.Buffer
 		if err := json.Compact(&value, c.Value); err != nil {
-			return fmt.Errorf("status-path: value of %s: want JSON: %w", c.Key, err)
+			return fmt.Errorf("status-path: value of %s: expected JSON: %w", c.Key, err)
 		}
 		compact[i].Value = value.Bytes()
 	}

@@ -103,7 +103,7 @@ func TestSessionsThatCannotWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = s.Apply(t.Context(), []kvdbsync.Pair{{Key: "/a", Value: []byte("{}")}, {Key: "/b", Value: []byte("CONFIGURED")}})
-	if err == nil || !strings.HasPrefix(err.Error(), "status-path: value of /b: want JSON: ") {
+	if err == nil || !strings.HasPrefix(err.Error(), "status-path: value of /b: expected JSON: ") {
 		t.Errorf("a value that is no JSON: %v", err)
 	}
 	if err := os.Mkdir(path, 0o755); err != nil {

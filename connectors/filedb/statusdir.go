@@ -78,7 +78,7 @@ const suffix = ".json"
 func (d statusDir) file(key string) (string, error) {
 	at := strings.LastIndexByte(key, '/')
 	if !strings.HasPrefix(key, "/") {
-		return "", fmt.Errorf("key %q: want a slash first", key)
+		return "", fmt.Errorf("key %q: expected a slash first", key)
 	}
 	return filepath.Join(d.path, dirOf(key[:at+1]), nameOf(key[at+1:])+suffix), nil
 }

@@ -90,7 +90,7 @@ func (w *walk) place(ctx context.Context, p *place) {
 	default:
 		w.file(p, p.path, info)
 		if _, ok := document.FormatOf(p.path); !ok {
-			w.problems = append(w.problems, fmt.Errorf("%s: want a name that ends in .yaml, .yml or .json", p.path))
+			w.problems = append(w.problems, fmt.Errorf("%s: expected a name that ends in .yaml, .yml or .json", p.path))
 		}
 	}
 }

@@ -67,7 +67,7 @@ func New(cfg Config, root string) (*File, error) {
 		return nil, ErrNone
 	}
 	if cfg.WriterTimeout < 0 {
-		return nil, fmt.Errorf("writer-timeout: %v: want a duration above zero, such as 10s", cfg.WriterTimeout)
+		return nil, fmt.Errorf("writer-timeout: %v: expected a duration above zero, such as 10s", cfg.WriterTimeout)
 	}
 	data, err := awaitWriter(cfg.Path, cmp.Or(cfg.WriterTimeout, 10*time.Second))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -119,7 +119,7 @@ func parse(path string, data []byte, root string) (*File, error) {
 		case it.Err != nil:
 			errs = append(errs, it.Err)
 		case twice:
-			errs = append(errs, fmt.Errorf("%d: %s: is in line %d already: want it once", it.Line, it.Key, first))
+			errs = append(errs, fmt.Errorf("%d: %s: is in line %d already: expected it once", it.Line, it.Key, first))
 		}
 		lines[it.Key] = it.Line
 		for _, w := range it.Warnings {

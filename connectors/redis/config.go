@@ -118,16 +118,16 @@ func (c Config) contradictions() (errs []error) {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	refuse(c.Endpoint != "" && len(c.Endpoints) > 0, "endpoint %q: want no endpoints beside it", c.Endpoint)
-	refuse(c.sentinels() && len(c.Endpoints) == 0, "master-name %q: want endpoints, those of the Sentinels", c.MasterName)
-	refuse(c.cluster() && c.DB != 0, "db %d: want 0, a Cluster has no other", c.DB)
-	refuse(c.Password != "" && c.PasswordFile != "", "password-file %q: want no password beside it", c.PasswordFile)
-	refuse(c.Username != "" && c.Password == "" && c.PasswordFile == "", "username %q: want a password for it", c.Username)
+	refuse(c.Endpoint != "" && len(c.Endpoints) > 0, "endpoint %q: expected no endpoints beside it", c.Endpoint)
+	refuse(c.sentinels() && len(c.Endpoints) == 0, "master-name %q: expected endpoints, those of the Sentinels", c.MasterName)
+	refuse(c.cluster() && c.DB != 0, "db %d: expected 0, a Cluster has no other", c.DB)
+	refuse(c.Password != "" && c.PasswordFile != "", "password-file %q: expected no password beside it", c.PasswordFile)
+	refuse(c.Username != "" && c.Password == "" && c.PasswordFile == "", "username %q: expected a password for it", c.Username)
 	refuse((c.TLS.CertFile == "") != (c.TLS.KeyFile == ""),
-		"tls.cert-file %q, tls.key-file %q: want both or neither", c.TLS.CertFile, c.TLS.KeyFile)
-	refuse(!c.TLS.Enabled && c.TLS != (TLS{}), "tls: want enabled: true for the other keys to have an effect")
+		"tls.cert-file %q, tls.key-file %q: expected both or neither", c.TLS.CertFile, c.TLS.KeyFile)
+	refuse(!c.TLS.Enabled && c.TLS != (TLS{}), "tls: expected enabled: true for the other keys to have an effect")
 	refuse(c.MaxRedirects != 0 && c.MaxRediects != 0 && c.MaxRedirects != c.MaxRediects,
-		"max-rediects %d, max-redirects %d: want one of them", c.MaxRediects, c.MaxRedirects)
+		"max-rediects %d, max-redirects %d: expected one of them", c.MaxRediects, c.MaxRedirects)
 	for _, e := range c.Endpoints {
 		refuse(strings.TrimSpace(e) == "", "endpoints: an empty one; want host:port")
 	}
@@ -136,7 +136,7 @@ func (c Config) contradictions() (errs []error) {
 
 func notNegative[T int | time.Duration](key string, n T) error {
 	if n < 0 {
-		return fmt.Errorf("%s: %v: want what is not negative", key, n)
+		return fmt.Errorf("%s: %v: must not be negative", key, n)
 	}
 	return nil
 }

@@ -74,20 +74,20 @@ func TestBadConfiguration(t *testing.T) {
 		cfg  redis.Config
 		want string
 	}{
-		"node or cluster":         {redis.Config{Endpoint: "a:1", Endpoints: []string{"b:1"}}, `endpoint "a:1": want no endpoints beside it`},
-		"master without Sentinel": {redis.Config{MasterName: "m"}, `master-name "m": want endpoints, those of the Sentinels`},
-		"database of a Cluster":   {redis.Config{Endpoints: []string{"a:1"}, DB: 2}, `db 2: want 0, a Cluster has no other`},
+		"node or cluster":         {redis.Config{Endpoint: "a:1", Endpoints: []string{"b:1"}}, `endpoint "a:1": expected no endpoints beside it`},
+		"master without Sentinel": {redis.Config{MasterName: "m"}, `master-name "m": expected endpoints, those of the Sentinels`},
+		"database of a Cluster":   {redis.Config{Endpoints: []string{"a:1"}, DB: 2}, `db 2: expected 0, a Cluster has no other`},
 		"empty endpoint":          {redis.Config{Endpoints: []string{"a:1", " "}}, `endpoints: an empty one; want host:port`},
-		"two passwords":           {redis.Config{Password: "p", PasswordFile: "f"}, `password-file "f": want no password beside it`},
-		"user without password":   {redis.Config{Username: "u"}, `username "u": want a password for it`},
-		"certificate without key": {redis.Config{TLS: redis.TLS{Enabled: true, CertFile: "c"}}, `tls.cert-file "c", tls.key-file "": want both or neither`},
-		"TLS not enabled":         {redis.Config{TLS: redis.TLS{CAFile: "c"}}, `tls: want enabled: true`},
-		"both spellings":          {redis.Config{MaxRedirects: 1, MaxRediects: 2}, `max-rediects 2, max-redirects 1: want one of them`},
-		"negative timeout":        {redis.Config{DialTimeout: -time.Second}, `dial-timeout: -1s: want what is not negative`},
-		"negative database":       {redis.Config{DB: -1}, `db: -1: want what is not negative`},
+		"two passwords":           {redis.Config{Password: "p", PasswordFile: "f"}, `password-file "f": expected no password beside it`},
+		"user without password":   {redis.Config{Username: "u"}, `username "u": expected a password for it`},
+		"certificate without key": {redis.Config{TLS: redis.TLS{Enabled: true, CertFile: "c"}}, `tls.cert-file "c", tls.key-file "": expected both or neither`},
+		"TLS not enabled":         {redis.Config{TLS: redis.TLS{CAFile: "c"}}, `tls: expected enabled: true`},
+		"both spellings":          {redis.Config{MaxRedirects: 1, MaxRediects: 2}, `max-rediects 2, max-redirects 1: expected one of them`},
+		"negative timeout":        {redis.Config{DialTimeout: -time.Second}, `dial-timeout: -1s: must not be negative`},
+		"negative database":       {redis.Config{DB: -1}, `db: -1: must not be negative`},
 		"password file missing":   {redis.Config{PasswordFile: "/nowhere/p"}, `password-file: open /nowhere/p: no such file`},
 		"CA missing":              {redis.Config{TLS: redis.TLS{Enabled: true, CAFile: "/nowhere/ca"}}, `tls.ca-file: open /nowhere/ca: no such file`},
-		"CA that is none":         {redis.Config{TLS: redis.TLS{Enabled: true, CAFile: garbage}}, `has no certificate: want PEM`},
+		"CA that is none":         {redis.Config{TLS: redis.TLS{Enabled: true, CAFile: garbage}}, `has no certificate: expected PEM`},
 		"key pair that is none":   {redis.Config{TLS: redis.TLS{Enabled: true, CertFile: garbage, KeyFile: garbage}}, `tls.cert-file and tls.key-file: tls: failed to find any PEM data`},
 	}
 	for name, test := range tests {

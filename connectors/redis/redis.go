@@ -51,7 +51,7 @@ var (
 	// nobody can tell which keys there are.
 	ErrUncovered = errors.New("redis cluster does not serve all slots")
 	// ErrNotString says that a key holds another type than a string.
-	ErrNotString = errors.New("not a string: want a value written with SET")
+	ErrNotString = errors.New("not a string: expected a value written with SET")
 	// ErrEventsOff says that the server announces no changes.
 	ErrEventsOff = errors.New("redis does not announce changes")
 )

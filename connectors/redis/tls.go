@@ -43,7 +43,7 @@ func (t TLS) config() (*tls.Config, error) {
 	}
 	cfg.RootCAs = x509.NewCertPool()
 	if !cfg.RootCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("tls.ca-file: %s has no certificate: want PEM", t.CAFile)
+		return nil, fmt.Errorf("tls.ca-file: %s has no certificate: expected PEM", t.CAFile)
 	}
 	return cfg, nil
 }

@@ -37,7 +37,7 @@ func (c *Client) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	switch err := c.noted(ctx, err); {
 	case errors.Is(err, goredis.ErrCrossSlot):
 		return fmt.Errorf("%w: %d keys, %s and others, are in several slots of the redis cluster, which changes only one at a time: "+
-			"want a {hash tag} that all share, or one change after the other", kvdbsync.ErrTooLarge, len(changes), changes[0].Key)
+			"expected a {hash tag} that all share, or one change after the other", kvdbsync.ErrTooLarge, len(changes), changes[0].Key)
 	case err != nil:
 		return fmt.Errorf("making %d changes at once in redis: %w", len(changes), err)
 	}

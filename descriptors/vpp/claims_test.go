@@ -142,14 +142,14 @@ func nobodyBorrowsInACircle(t *testing.T, vpp *simulated.VPP) {
 	kc, vc := borrows("c", "a")
 	vpp.Counts()
 	_, err := a.declare(true, ka, va, kb, vb, kc, vc)
-	if !errors.Is(err, scheduler.ErrInvalid) || strings.Count(err.Error(), "want an interface that has an address of its own") != 3 {
+	if !errors.Is(err, scheduler.ErrInvalid) || strings.Count(err.Error(), "expected an interface that has an address of its own") != 3 {
 		t.Errorf("it says %v", err)
 	}
 	if n := requests(vpp, "sw_interface_set_unnumbered"); n != 0 {
 		t.Errorf("VPP is asked %d times", n)
 	}
 	why := a.sched.Explain(unnumbered + "a").String()
-	for _, want := range []string{`interface_with_ip: "b"`, `interface_with_ip: "c"`, `interface_with_ip: "a"`, "waits for itself: a ring"} {
+	for _, want := range []string{`interface_with_ip is "b"`, `interface_with_ip is "c"`, `interface_with_ip is "a"`, "waits for itself: a ring"} {
 		if !strings.Contains(why, want) {
 			t.Errorf("the explanation does not say %s:\n%s", want, why)
 		}

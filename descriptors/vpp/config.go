@@ -40,7 +40,7 @@ func notNegative(key string, d time.Duration) error {
 	if d >= 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: %s: want a duration above zero, such as 1s", key, d)
+	return fmt.Errorf("%s: %s: expected a duration above zero, such as 1s", key, d)
 }
 
 // InterfacesConfig is the content of vpp-ifplugin.conf.

@@ -52,7 +52,7 @@ trace-enabled: false
 func TestConfigurationThatCannotBeMeant(t *testing.T) {
 	err := Config{ProbeInterval: -1, ProbeTimeout: -1, RetryTimeout: -1}.Validate()
 	for _, key := range []string{"health-check-probe-interval", "health-check-reply-timeout", "retry-connect-timeout"} {
-		if err == nil || !strings.Contains(err.Error(), key+": -1ns: want a duration above zero") {
+		if err == nil || !strings.Contains(err.Error(), key+": -1ns: expected a duration above zero") {
 			t.Errorf("%s is not refused: %v", key, err)
 		}
 	}

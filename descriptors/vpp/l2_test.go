@@ -126,7 +126,7 @@ func interfaceIsSwitchedOneWay(t *testing.T, vpp *simulated.VPP) {
 	a.want(true, bridged()...) // so that loop1 is VPP's loop0
 	_, err := a.declare(true, append(bridged(), "config/vpp/v2/interfaces/loop2", `{"name":"loop2","type":"SOFTWARE_LOOPBACK"}`,
 		otherKey, `{"name":"bd2","interfaces":[{"name":"loop1","bridged_virtual_interface":true},{"name":"loop2"}]}`)...)
-	const wrong = `name: "loop1": want an interface that is in no other bridge domain or cross-connect (see `
+	const wrong = `name is "loop1"; expected an interface that is in no other bridge domain or cross-connect (see `
 	if !errors.Is(err, scheduler.ErrInvalid) || !strings.Contains(err.Error(), wrong+memberKey+")") {
 		t.Errorf("it says %v", err)
 	}

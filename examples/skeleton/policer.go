@@ -61,7 +61,7 @@ func validate(key string, v *Policer) error {
 	const least, most = 8, 10_000_000
 	var wrong []error
 	if key != Prefix+v.GetName() {
-		wrong = append(wrong, &models.FieldError{Field: "name", Value: v.GetName(), Want: "what the key says"})
+		wrong = append(wrong, &models.FieldError{Field: "name", Value: v.GetName(), Want: "the value in the key"})
 	}
 	if v.GetPort() == "" {
 		wrong = append(wrong, &models.FieldError{Field: "port", Want: "the name of a port"})

@@ -76,7 +76,7 @@ func Find(value, dir string) (path string, found bool) {
 func Load(path string, into any) ([]Unknown, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, syscall.EISDIR) {
-		return nil, fmt.Errorf("configuration: %s: a folder: want a file", path)
+		return nil, fmt.Errorf("configuration: %s: a folder: expected a file", path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
@@ -109,7 +109,7 @@ func document(data []byte) (*yaml.Node, error) {
 		return nil, err
 	}
 	if err := in.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("line %d: a second document: want one only", max(more.Line, 1))
+		return nil, fmt.Errorf("line %d: a second document: expected one only", max(more.Line, 1))
 	}
 	return doc.Content[0], nil
 }

@@ -45,7 +45,7 @@ type mode int
 
 func (m *mode) UnmarshalYAML(n *yaml.Node) error {
 	if n.Value != "fast" {
-		return fmt.Errorf("mode %q: want fast", n.Value)
+		return fmt.Errorf("mode %q: expected fast", n.Value)
 	}
 	*m = 1
 	return nil
@@ -92,29 +92,29 @@ func TestWhatIsNotSaidStays(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	tests := map[string]struct{ file, want string }{
-		"duration":       {"\ndial-timeout: soon", `x.conf:2: dial-timeout: "soon": want a duration, such as "3s" or "500ms"`},
-		"number":         {"session-ttl: 1.5", `x.conf:1: session-ttl: "1.5": want a whole number`},
-		"too large":      {"port: 65536", `x.conf:1: port: "65536": want a whole number, not negative`},
-		"bool":           {"insecure-transport: 1", `x.conf:1: insecure-transport: "1": want true or false`},
-		"list":           {"endpoints: a:1", `x.conf:1: endpoints: "a:1": want a list, each entry text`},
-		"list entry":     {"waits:\n- 1s\n- never", `x.conf:3: waits[1]: "never": want a duration, such as "3s" or "500ms"`},
-		"text":           {"password: [a]", `x.conf:1: password: a list: want text`},
-		"structure":      {"tls: yes", `x.conf:1: tls: "yes": want keys with values, such as cert-file`},
-		"deep":           {"users:\n- name: {}", `x.conf:2: users[0].name: keys with values: want text`},
-		"map":            {"ranks: [a]", `x.conf:1: ranks: a list: want keys, each with a whole number`},
-		"map entry":      {"ranks:\n  a: 1\n  b: 1.5", `x.conf:3: ranks.b: "1.5": want a whole number`},
-		"own type":       {"mode: slow", `x.conf:1: mode: mode "slow": want fast`},
-		"no keys":        {"just text", `x.conf:1: "just text": want keys with values, such as dial-timeout, endpoints`},
+		"duration":       {"\ndial-timeout: soon", `x.conf:2: dial-timeout: "soon": expected a duration, such as "3s" or "500ms"`},
+		"number":         {"session-ttl: 1.5", `x.conf:1: session-ttl: "1.5": expected a whole number`},
+		"too large":      {"port: 65536", `x.conf:1: port: "65536": expected a whole number, not negative`},
+		"bool":           {"insecure-transport: 1", `x.conf:1: insecure-transport: "1": expected true or false`},
+		"list":           {"endpoints: a:1", `x.conf:1: endpoints: "a:1": expected a list, each entry text`},
+		"list entry":     {"waits:\n- 1s\n- never", `x.conf:3: waits[1]: "never": expected a duration, such as "3s" or "500ms"`},
+		"text":           {"password: [a]", `x.conf:1: password: a list: expected text`},
+		"structure":      {"tls: yes", `x.conf:1: tls: "yes": expected keys with values, such as cert-file`},
+		"deep":           {"users:\n- name: {}", `x.conf:2: users[0].name: keys with values: expected text`},
+		"map":            {"ranks: [a]", `x.conf:1: ranks: a list: expected keys, each with a whole number`},
+		"map entry":      {"ranks:\n  a: 1\n  b: 1.5", `x.conf:3: ranks.b: "1.5": expected a whole number`},
+		"own type":       {"mode: slow", `x.conf:1: mode: mode "slow": expected fast`},
+		"no keys":        {"just text", `x.conf:1: "just text": expected keys with values, such as dial-timeout, endpoints`},
 		"twice":          {"port: 1\nport: 2", `x.conf:2: port is on line 1 already`},
 		"twice in a map": {"ranks:\n  a: 1\n  a: 2", `x.conf:3: ranks.a is on line 2 already`},
-		"all of them":    {"port: a\nsession-ttl: b", "x.conf:1: port: \"a\": want a whole number, not negative\nx.conf:2: session-ttl: \"b\": want a whole number"},
+		"all of them":    {"port: a\nsession-ttl: b", "x.conf:1: port: \"a\": expected a whole number, not negative\nx.conf:2: session-ttl: \"b\": expected a whole number"},
 		"syntax":         {"a: 1\nb: [", `x.conf:2: `},
-		"two documents":  {"port: 1\n---\nport: 2", `x.conf:2: a second document: want one only`},
+		"two documents":  {"port: 1\n---\nport: 2", `x.conf:2: a second document: expected one only`},
 		"tab":            {"tls:\n\tcert-file: x", `x.conf:2: `},
 		"binary":         {"\x00\x01\x02", `x.conf: yaml: control characters are not allowed`},
 		"not UTF-8":      {"password: \xff", `x.conf: yaml: invalid`},
-		"long is cut":    {"session-ttl: " + strings.Repeat("x", 100), `"` + strings.Repeat("x", 60) + `…": want`},
-		"alias to wrong": {"password: &p [a]\nplain: *p", `x.conf:1: plain: a list: want text`},
+		"long is cut":    {"session-ttl: " + strings.Repeat("x", 100), `"` + strings.Repeat("x", 60) + `…": expected`},
+		"alias to wrong": {"password: &p [a]\nplain: *p", `x.conf:1: plain: a list: expected text`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestFolderWhereAFileIsExpected(t *testing.T) {
 		t.Fatal(err)
 	}
 	path, ok := config.Find("etcd.conf", dir)
-	if _, err := config.Load(path, new(sample)); !ok || err == nil || !strings.Contains(err.Error(), folder+": a folder: want a file") {
+	if _, err := config.Load(path, new(sample)); !ok || err == nil || !strings.Contains(err.Error(), folder+": a folder: expected a file") {
 		t.Errorf("found %q, %v; loading it: %v", path, ok, err)
 	}
 	if err := os.MkdirAll("stores/bolt.conf", 0o700); err != nil {

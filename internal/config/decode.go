@@ -126,7 +126,7 @@ func (d *decoder) wrong(path string, n *yaml.Node, want string) {
 	if path != "" {
 		where += path + ": "
 	}
-	d.errs = append(d.errs, fmt.Errorf("%s%s: want %s", where, show(n), want))
+	d.errs = append(d.errs, fmt.Errorf("%s%s: expected %s", where, show(n), want))
 }
 
 // fieldsOf maps the keys of a struct to the indices of its fields.

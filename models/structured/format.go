@@ -25,7 +25,7 @@ func Format(items []Item) ([]byte, error) {
 			return nil, fmt.Errorf("value of %s: %w", it.Model.Name(), err)
 		}
 		if len(nodes) != 1 {
-			return nil, fmt.Errorf("value of %s: %d JSON values: want one", it.Model.Name(), len(nodes))
+			return nil, fmt.Errorf("value of %s: %d JSON values: expected one", it.Model.Name(), len(nodes))
 		}
 		asTyped(nodes[0])
 		byField[[2]string{group, field}] = append(byField[[2]string{group, field}], nodes[0])

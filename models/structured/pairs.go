@@ -17,7 +17,7 @@ func Pairs(list *yaml.Node) ([]Item, error) {
 	}
 	n := document.Resolve(list)
 	if n.Kind != yaml.SequenceNode {
-		return nil, document.At(list, "found %s: want a list of {key, value}", document.Kind(n))
+		return nil, document.At(list, "found %s: expected a list of {key, value}", document.Kind(n))
 	}
 	var items []Item
 	for _, n := range n.Content {
@@ -37,7 +37,7 @@ func pair(n *yaml.Node) Item {
 		it.Err = cmp.Or(it.Err, it.part(f, fields))
 	}
 	if it.Err == nil && it.Key == "" {
-		it.Err = document.At(n, "entry without a key: want {key, value}")
+		it.Err = document.At(n, "entry without a key: expected {key, value}")
 	}
 	if it.Err != nil {
 		it.Value = nil
@@ -52,11 +52,11 @@ func (it *Item) part(f document.Field, all []document.Field) (err error) {
 	case f.Name == "key" && v.Kind == yaml.ScalarNode && !isNull(v):
 		it.Key = v.Value
 	case f.Name == "key":
-		err = document.At(f.Value, "key: found %s: want text", document.Kind(v))
+		err = document.At(f.Value, "key: found %s: expected text", document.Kind(v))
 	case f.Name == "value" && !isNull(v):
 		err = it.read(f.Value, modelIn(all))
 	case f.Name != "value":
-		err = document.At(f.At, "unknown field %s: want key and value", document.Quote(f.Name))
+		err = document.At(f.At, "unknown field %s: expected key and value", document.Quote(f.Name))
 	}
 	return err
 }

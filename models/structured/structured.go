@@ -105,7 +105,7 @@ func valuesOf(field document.Field, repeated bool) ([]*yaml.Node, error) {
 	case !repeated:
 		return []*yaml.Node{field.Value}, nil
 	case n.Kind != yaml.SequenceNode:
-		return nil, document.At(field.Value, "%s: found %s: want a list: \"- \" before each value", field.Name, document.Kind(n))
+		return nil, document.At(field.Value, "%s: found %s: expected a list: \"- \" before each value", field.Name, document.Kind(n))
 	default:
 		return n.Content, nil
 	}
@@ -188,7 +188,7 @@ func isNull(n *yaml.Node) bool {
 }
 
 func unknown(f document.Field, known []string) error {
-	err := fmt.Errorf("unknown field %s: want one of %s", document.Quote(f.Name), strings.Join(known, ", "))
+	err := fmt.Errorf("unknown field %s: expected one of %s", document.Quote(f.Name), strings.Join(known, ", "))
 	if near := models.Nearest(f.Name, known); near != "" {
 		err = fmt.Errorf("unknown field %s: did you mean %s?", document.Quote(f.Name), near)
 	}

@@ -64,7 +64,7 @@ func (h handler) keyed(w http.ResponseWriter, r *http.Request) (s kvdbsync.Store
 		return nil, "", false
 	}
 	if key = r.FormValue("key"); key == "" {
-		fail(w, fmt.Errorf("%w: parameter key is empty: want a key", errBadRequest))
+		fail(w, fmt.Errorf("%w: parameter key is empty: expected a key", errBadRequest))
 		return nil, "", false
 	}
 	return s, h.whole(key), true
@@ -150,7 +150,7 @@ func (h handler) delete(w http.ResponseWriter, r *http.Request) {
 func fail(w http.ResponseWriter, err error) {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
-		err = fmt.Errorf("value: %w: want at most %d bytes", errTooLarge, MaxValue)
+		err = fmt.Errorf("value: %w: expected at most %d bytes", errTooLarge, MaxValue)
 	}
 	status, code := statusOf(err)
 	reply(w, status, failure{err.Error(), code})

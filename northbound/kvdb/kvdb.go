@@ -70,7 +70,7 @@ func DefaultSocket(label string) string {
 func checkPath(socket string) error {
 	const most = 107 // unix(7): sun_path, without the final NUL
 	if len(socket) > most {
-		return fmt.Errorf("socket %s: path has %d bytes: want at most %d", socket, len(socket), most)
+		return fmt.Errorf("socket %s: path has %d bytes: expected at most %d", socket, len(socket), most)
 	}
 	return nil
 }

@@ -121,10 +121,10 @@ func TestErrorsCrossTheSocket(t *testing.T) {
 	if _, err := client(t, socket, "etcd").Get(ctx, "k"); !errors.Is(err, kvdb.ErrNoStore) || err.Error() != `no such store: "etcd": the agent has fixed` {
 		t.Errorf("no store: %v", err)
 	}
-	if err := c.Put(ctx, "", nil); err == nil || err.Error() != "bad request: parameter key is empty: want a key" {
+	if err := c.Put(ctx, "", nil); err == nil || err.Error() != "bad request: parameter key is empty: expected a key" {
 		t.Errorf("no key: %v", err)
 	}
-	if err := c.Put(ctx, "k", make([]byte, kvdb.MaxValue+1)); err == nil || err.Error() != "value: too large: want at most 67108864 bytes" {
+	if err := c.Put(ctx, "k", make([]byte, kvdb.MaxValue+1)); err == nil || err.Error() != "value: too large: expected at most 67108864 bytes" {
 		t.Errorf("too large: %v", err)
 	}
 
@@ -193,7 +193,7 @@ func TestWhatIsAtThePlaceOfTheSocket(t *testing.T) {
 		t.Errorf("the file became %q, %v", text, err)
 	}
 	long := kvdb.Server{Socket: "/tmp/" + strings.Repeat("x", 200)}
-	if err := long.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "want at most 107") {
+	if err := long.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "expected at most 107") {
 		t.Errorf("a long path: %v", err)
 	}
 }

@@ -38,7 +38,7 @@ func parse(body []byte) (items []structured.Item, err error) {
 		return nil, err
 	}
 	if len(docs) == 0 {
-		return nil, errors.New("the body is empty: want keys and values, in YAML or JSON")
+		return nil, errors.New("the body is empty: expected keys and values, in YAML or JSON")
 	}
 	for _, doc := range docs {
 		if document.Resolve(doc).Kind == yaml.SequenceNode {

@@ -77,7 +77,7 @@ func (c *Config) endpoint() error {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	if err != nil {
-		return fmt.Errorf("endpoint: %q: want an address and a port, such as %s", c.Endpoint, DefaultEndpoint)
+		return fmt.Errorf("endpoint: %q: expected an address and a port, such as %s", c.Endpoint, DefaultEndpoint)
 	}
 	return nil
 }

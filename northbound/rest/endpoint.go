@@ -53,11 +53,11 @@ func (e endpoint) query(u *url.URL) (query, error) {
 		if known[name] {
 			continue
 		}
-		want := "want none"
+		want := "expected none"
 		if near := models.Nearest(name, names); near != "" {
 			want = "did you mean " + near + "?"
 		} else if len(names) > 0 {
-			want = fmt.Sprintf("want %s", e.arguments)
+			want = fmt.Sprintf("expected %s", e.arguments)
 		}
 		return query{}, bad(fmt.Errorf("unknown argument %s: %s", name, want))
 	}
@@ -67,7 +67,7 @@ func (e endpoint) query(u *url.URL) (query, error) {
 // misused answers the methods that the path has not.
 func (e endpoint) misused(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Allow", e.method)
-	fail(w, statusError{http.StatusMethodNotAllowed, fmt.Errorf("%s %s: want %s", r.Method, e.path, e.method)})
+	fail(w, statusError{http.StatusMethodNotAllowed, fmt.Errorf("%s %s: expected %s", r.Method, e.path, e.method)})
 }
 
 // nowhere answers paths that there are not.

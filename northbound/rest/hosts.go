@@ -17,7 +17,7 @@ func (c *Config) ours(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := hostOf(r.Host)
 		if !c.allows(host) {
-			fail(w, statusError{http.StatusForbidden, fmt.Errorf("the request is for the host %q: want localhost, an address, or a name that allowed-hosts of http.conf has", host)})
+			fail(w, statusError{http.StatusForbidden, fmt.Errorf("the request is for the host %q: expected localhost, an address, or a name that allowed-hosts of http.conf has", host)})
 			return
 		}
 		next.ServeHTTP(w, r)

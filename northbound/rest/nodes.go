@@ -129,7 +129,7 @@ func (h *handler) flagStats(w http.ResponseWriter, _ *http.Request, q query) err
 		return err
 	}
 	if !slices.Contains(names, flag) {
-		return fmt.Errorf("argument flag=%q: want one of %s", flag, strings.Join(names, ", "))
+		return fmt.Errorf("argument flag=%q: expected one of %s", flag, strings.Join(names, ", "))
 	}
 	prefixes := q.Values["prefix"]
 	c := h.chronicle(func(key string) bool {

@@ -51,7 +51,7 @@ func (h *handler) changes(items []structured.Item, change func(structured.Item) 
 	for _, it := range items {
 		c, err := change(it)
 		if first, twice := lines[c.Key]; err == nil && twice {
-			err = fmt.Errorf("the key is in line %d already: want it once", first)
+			err = fmt.Errorf("the key is in line %d already: expected it once", first)
 		}
 		if err != nil {
 			invalid = append(invalid, wire.Invalid{Key: h.short(it.Key), Line: it.Line, Error: placeless(err), Fields: models.Fields(err)})
@@ -107,7 +107,7 @@ func (h *handler) change(it structured.Item) (scheduler.Change, error) {
 		return scheduler.Change{}, it.Err
 	}
 	if strings.HasPrefix(key, "/") {
-		return scheduler.Change{}, fmt.Errorf("the key is not one of this agent's: want one that begins with config/ or /vnf-agent/%s/config/", h.Label)
+		return scheduler.Change{}, fmt.Errorf("the key is not one of this agent's: expected one that begins with config/ or /vnf-agent/%s/config/", h.Label)
 	}
 	if it.Value == nil {
 		return scheduler.Unwant(key), nil

@@ -14,7 +14,7 @@ type query struct{ url.Values }
 // one returns an argument that may be given once.
 func (q query) one(name string) (string, error) {
 	if n := len(q.Values[name]); n > 1 {
-		return "", fmt.Errorf("argument %s is given %d times: want it once", name, n)
+		return "", fmt.Errorf("argument %s is given %d times: expected it once", name, n)
 	}
 	return q.Get(name), nil
 }
@@ -23,7 +23,7 @@ func (q query) one(name string) (string, error) {
 func (q query) required(name, want string) (string, error) {
 	s, err := q.one(name)
 	if err == nil && s == "" {
-		err = fmt.Errorf("argument %s is missing: want %s", name, want)
+		err = fmt.Errorf("argument %s is missing: expected %s", name, want)
 	}
 	return s, err
 }
@@ -39,7 +39,7 @@ func (q query) atMostOne(names ...string) (name, value string, err error) {
 			continue
 		}
 		if name != "" {
-			return "", "", fmt.Errorf("arguments %s and %s exclude each other: want one of %s", name, n, strings.Join(names, ", "))
+			return "", "", fmt.Errorf("arguments %s and %s exclude each other: expected one of %s", name, n, strings.Join(names, ", "))
 		}
 		name, value = n, v
 	}
@@ -57,7 +57,7 @@ func (q query) choice(name string, words ...string) (string, error) {
 			return w, nil
 		}
 	}
-	return "", fmt.Errorf("argument %s=%q: want one of %s", name, s, strings.Join(words, ", "))
+	return "", fmt.Errorf("argument %s=%q: expected one of %s", name, s, strings.Join(words, ", "))
 }
 
 // yes tells whether a switch is on.
@@ -73,7 +73,7 @@ func (q query) number(name string) (n uint64, given bool, err error) {
 		return 0, false, err
 	}
 	if n, err = strconv.ParseUint(s, 10, 64); err != nil {
-		err = fmt.Errorf("argument %s=%q: want a whole number of at least 0", name, s)
+		err = fmt.Errorf("argument %s=%q: expected a whole number of at least 0", name, s)
 	}
 	return n, true, err
 }
@@ -86,7 +86,7 @@ func (q query) moment(name string, otherwise time.Time) (time.Time, error) {
 	}
 	ns, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		return otherwise, fmt.Errorf("argument %s=%q: want nanoseconds since 1970", name, s)
+		return otherwise, fmt.Errorf("argument %s=%q: expected nanoseconds since 1970", name, s)
 	}
 	return time.Unix(0, ns), nil
 }

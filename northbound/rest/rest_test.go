@@ -22,7 +22,7 @@ func TestRefusals(t *testing.T) {
 		status            int
 		says              string
 	}{
-		{"GET", "/scheduler/dump?view=none", "", 500, `argument view=\"none\": want one of SB, NB, cached`},
+		{"GET", "/scheduler/dump?view=none", "", 500, `argument view=\"none\": expected one of SB, NB, cached`},
 		{"GET", "/scheduler/dump?descriptor=route&key-prefix=config/", "", 500, "exclude each other"},
 		{"GET", "/scheduler/dump?descriptor=none", "", 500, "no descriptor has it"},
 		{"GET", "/scheduler/dump?descriptor=host", "", 500, "cannot read back"},
@@ -47,18 +47,18 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/scheduler/plan", "[\xff]", 400, "line 1: not a text file"},
 		{"POST", "/scheduler/plan", strings.Repeat(" ", defaultMaxBody+1), 413, "the maximum is 8388608 bytes"},
 		{"GET", "/scheduler/status?key=%zz", "", 400, "invalid URL escape"},
-		{"GET", "/scheduler/status?prefix=a", "", 400, "unknown argument prefix: want key= or descriptor= or key-prefix="},
+		{"GET", "/scheduler/status?prefix=a", "", 400, "unknown argument prefix: expected key= or descriptor= or key-prefix="},
 		{"GET", "/scheduler/txn-history?formt=text", "", 400, "did you mean format?"},
-		{"GET", "/info/version?key=a", "", 400, "unknown argument key: want none"},
+		{"GET", "/info/version?key=a", "", 400, "unknown argument key: expected none"},
 		{"POST", "/scheduler/plan?replace=perhaps", "[]", 400, "true"},
 		{"GET", "/vpp/info", "", 404, "this agent has no VPP"},
 		{"POST", "/scheduler/retry", "", 400, "argument key is missing"},
 		{"POST", "/scheduler/retry?key=config/nothing", "", 404, "there is no such value"},
 		{"POST", "/scheduler/downstream-resync?retry=perhaps", "", 500, "true"},
-		{"GET", "/scheduler/plan", "", 405, "want POST"},
-		{"GET", "/scheduler/downstream-resync", "", 405, "want POST"},
-		{"DELETE", "/scheduler/dump", "", 405, "want GET"},
-		{"POST", "/", "", 405, "want GET"},
+		{"GET", "/scheduler/plan", "", 405, "expected POST"},
+		{"GET", "/scheduler/downstream-resync", "", 405, "expected POST"},
+		{"DELETE", "/scheduler/dump", "", 405, "expected GET"},
+		{"POST", "/", "", 405, "expected GET"},
 		{"GET", "/nothing", "", 404, "GET / lists"},
 		{"GET", "/sources?key=a&key-prefix=b", "", 400, "exclude each other"},
 		{"GET", "/scheduler/dumps", "", 404, "did you mean /scheduler/dump?"},
@@ -188,7 +188,7 @@ func TestValidate(t *testing.T) {
 	inWorld(t, func(w *world) {
 		for body, want := range map[string]string{
 			`[{key: config/linux/interfaces/v2/interface/a, value: {name: a, ip_addresses: [10.0.0.1/24]}}]`: "",
-			`[{key: config/linux/interfaces/v2/interface/a, value: {name: a, ip_addresses: [nowhere]}}]`:     "linux/interface/a/address/nowhere: invalid value: want an address",
+			`[{key: config/linux/interfaces/v2/interface/a, value: {name: a, ip_addresses: [nowhere]}}]`:     "linux/interface/a/address/nowhere: invalid value: expected an address",
 			`[{key: config/vpp/v2/interfaces/loop0, value: {name: loop0}}]`:                                  "",
 			`[{key: config/linux/interfaces/v2/interface/a, value: null}]`:                                   "",
 			`[{key: config/nothing, value: {}}]`:                                                             "no such model",

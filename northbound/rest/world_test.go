@@ -134,7 +134,7 @@ func (w *world) register() {
 		Match: func(key string) bool { return strings.Contains(key, "/address/") },
 		Validate: func(key string, _ *emptypb.Empty) error {
 			if strings.HasSuffix(key, "/nowhere") {
-				return errors.New("want an address")
+				return errors.New("expected an address")
 			}
 			return nil
 		},

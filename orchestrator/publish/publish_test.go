@@ -134,7 +134,7 @@ func TestStates(t *testing.T) {
 	in(t, publish.Options{}, func(t *testing.T, w *world) {
 		commit(t, w.Scheduler, "a=ok", "b=waits", "c=invalid", "d=fails", "e=half")
 		elapse(2 * time.Second) // what is derived may be told later
-		w.expect(t, "a=CONFIGURED b=PENDING[other-exists] c=INVALID(invalid value: value: invalid: want anything else) "+
+		w.expect(t, "a=CONFIGURED b=PENDING[other-exists] c=INVALID(invalid value: value: invalid: expected anything else) "+
 			"d=FAILED(no room) e=CONFIGURED[config/text/config/text/e is PENDING: other-exists]")
 		commit(t, w.Scheduler, "other=ok", "c=ok", "a-")
 		elapse(500 * time.Millisecond)

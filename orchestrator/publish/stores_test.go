@@ -75,7 +75,7 @@ func TestRealStores(t *testing.T) {
 				Name: name, Store: store, Root: root, Period: 100 * time.Millisecond, Patience: 200 * time.Millisecond,
 			}).Run)
 			commit(t, sched, "a=ok", "b=waits", "c=invalid")
-			until(t, look, `a=CONFIGURED b=PENDING[other-exists] c=INVALID(invalid value: value: invalid: want anything else)`)
+			until(t, look, `a=CONFIGURED b=PENDING[other-exists] c=INVALID(invalid value: value: invalid: expected anything else)`)
 			commit(t, sched, "other=ok", "c-", "a=half")
 			until(t, look, `a=CONFIGURED b=CONFIGURED other=CONFIGURED`)
 			stop()

@@ -32,7 +32,7 @@ func texts() scheduler.Descriptor[text, struct{}] {
 		Name: "text", Prefix: "config/text/",
 		Validate: func(_ string, v text) error {
 			if v.Value == "invalid" {
-				return errors.New("value: invalid: want anything else")
+				return errors.New("value: invalid: expected anything else")
 			}
 			return nil
 		},

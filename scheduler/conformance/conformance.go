@@ -149,15 +149,15 @@ func (s *Suite[V, M]) missing(d scheduler.Descriptor[V, M]) string {
 	}
 	switch {
 	case len(s.Values) < 2:
-		return "Values: want at least two"
+		return "Values: expected at least two"
 	case d.Validate != nil && len(s.Invalid) == 0:
-		return "Invalid: want some, the descriptor has Validate"
+		return "Invalid: expected some, the descriptor has Validate"
 	case d.Update != nil && !hows[Updated]:
-		return "Changes: want one that is Updated, the descriptor has Update"
+		return "Changes: expected one that is Updated, the descriptor has Update"
 	case d.Update != nil && d.Recreate != nil && !hows[Recreated]:
-		return "Changes: want one that is Recreated, the descriptor has Recreate"
+		return "Changes: expected one that is Recreated, the descriptor has Recreate"
 	case d.Equivalent != nil && !hows[Unchanged]:
-		return "Changes: want one that is Unchanged, the descriptor has Equivalent"
+		return "Changes: expected one that is Unchanged, the descriptor has Equivalent"
 	}
 	return ""
 }

@@ -24,12 +24,12 @@ func thin() map[string]func(*routeSuite) {
 		}
 	}
 	return map[string]func(*routeSuite){
-		"Values: want at least two":               func(s *routeSuite) { s.Values = s.Values[:1] },
-		"Invalid: want some":                      func(s *routeSuite) { s.Invalid = nil },
-		"Changes: want one that is Updated":       without(conformance.Updated),
-		"Changes: want one that is Recreated":     without(conformance.Recreated),
-		"Changes: want one that is Unchanged":     without(conformance.Unchanged),
-		"want a Key, the descriptor has no Model": func(s *routeSuite) { *s = withoutModel(); s.Values[1].Key = "" },
+		"Values: expected at least two":               func(s *routeSuite) { s.Values = s.Values[:1] },
+		"Invalid: expected some":                      func(s *routeSuite) { s.Invalid = nil },
+		"Changes: expected one that is Updated":       without(conformance.Updated),
+		"Changes: expected one that is Recreated":     without(conformance.Recreated),
+		"Changes: expected one that is Unchanged":     without(conformance.Unchanged),
+		"expected a Key, the descriptor has no Model": func(s *routeSuite) { *s = withoutModel(); s.Values[1].Key = "" },
 	}
 }
 

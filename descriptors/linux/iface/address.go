@@ -112,7 +112,7 @@ func (h *handler) sameIsThere(space *netns.Space, want kernel.Addr) error {
 			return nil
 		}
 		if have.Prefix.Addr() == want.Prefix.Addr() {
-			return fmt.Errorf("address %v: %w by %v on the same link: want one of them removed", want.Prefix, ErrInTheWay, have.Prefix)
+			return fmt.Errorf("address %v: %w by %v on the same link: expected one of them removed", want.Prefix, ErrInTheWay, have.Prefix)
 		}
 	}
 	return fmt.Errorf("address %v: %w", want.Prefix, ErrInTheWay)
@@ -123,7 +123,7 @@ func enableIPv6(space *netns.Space, host string) error {
 	for _, link := range []string{loopback, host} {
 		err := space.Sysctl("ipv6/conf/"+link+"/disable_ipv6", "0")
 		if errors.Is(err, fs.ErrNotExist) {
-			return scheduler.Terminal(fmt.Errorf("this kernel has no IPv6: want CONFIG_IPV6, and no ipv6.disable=1 on its command line: %w", err))
+			return scheduler.Terminal(fmt.Errorf("this kernel has no IPv6: expected CONFIG_IPV6, and no ipv6.disable=1 on its command line: %w", err))
 		}
 		if err != nil {
 			return fmt.Errorf("enabling IPv6 on %s: %w", link, err)

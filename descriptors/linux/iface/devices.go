@@ -20,7 +20,7 @@ func (h *handler) bringLoopback(space *netns.Space, v *interfaces.Interface) (ke
 		return l, err
 	}
 	if l.Alias != "" && l.Alias != unconfigured && !h.is(space, l, v) {
-		return l, scheduler.Terminal(fmt.Errorf("the loopback of %s: %w by whoever gave it the alias %q: want one LOOPBACK for each namespace",
+		return l, scheduler.Terminal(fmt.Errorf("the loopback of %s: %w by whoever gave it the alias %q: expected one LOOPBACK for each namespace",
 			netns.Text(v.GetNamespace()), ErrInTheWay, l.Alias))
 	}
 	return h.adopt(space, l, v, h.aliasOf(v, ""))
@@ -65,7 +65,7 @@ func lacks(kind string, err error) error {
 		return err
 	}
 	option := map[string]string{"veth": "CONFIG_VETH", "dummy": "CONFIG_DUMMY", "vrf": "CONFIG_NET_VRF"}[kind]
-	return scheduler.Terminal(fmt.Errorf("this kernel has no %s interfaces: want %s, with: modprobe %s: %w", kind, option, kind, err))
+	return scheduler.Terminal(fmt.Errorf("this kernel has no %s interfaces: expected %s, with: modprobe %s: %w", kind, option, kind, err))
 }
 
 // bringTAP fetches the host side of a TAP of VPP from the agent's own namespace.

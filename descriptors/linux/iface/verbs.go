@@ -98,7 +98,7 @@ func (h *handler) adoptable(space *netns.Space, l kernel.Link, v *interfaces.Int
 
 // inTheWay says who has the name that v needs.
 func (h *handler) inTheWay(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
-	return fmt.Errorf("host name %s in %s: %w by %s (index %d, kind %q, alias %q): want it removed or renamed, or another host_if_name",
+	return fmt.Errorf("host name %s in %s: %w by %s (index %d, kind %q, alias %q): expected it removed or renamed, or another host_if_name",
 		l.Name, netns.Text(v.GetNamespace()), ErrInTheWay, h.ownerOf(space, l), l.Index, l.Kind, l.Alias)
 }
 
@@ -126,7 +126,7 @@ func (h *handler) rename(space *netns.Space, l kernel.Link, name string) error {
 		err = errors.Join(space.SetUp(l.Index, false), space.SetName(l.Index, name), space.SetUp(l.Index, true))
 	}
 	if errors.Is(err, unix.EEXIST) {
-		return fmt.Errorf("%w: %w: want it removed or renamed, or another host_if_name", ErrInTheWay, err)
+		return fmt.Errorf("%w: %w: expected it removed or renamed, or another host_if_name", ErrInTheWay, err)
 	}
 	return err
 }

@@ -84,7 +84,7 @@ func (h *handler) createVRF(_ context.Context, key string, v *interfaces.Interfa
 		return none, fmt.Errorf("%s: %w", vrf, ErrNotThere)
 	}
 	if master.NS != meta.NS {
-		return none, fmt.Errorf("%s is in %s, but its VRF %s in %s: want both in one",
+		return none, fmt.Errorf("%s is in %s, but its VRF %s in %s: expected both in one",
 			name, netns.Text(meta.Namespace), vrf, netns.Text(master.Namespace))
 	}
 	l, err := space.LinkByIndex(meta.Index)
@@ -94,7 +94,7 @@ func (h *handler) createVRF(_ context.Context, key string, v *interfaces.Interfa
 	switch {
 	case l.Master == master.Index:
 	case v.GetType() == interfaces.Interface_EXISTING:
-		return none, fmt.Errorf("%s is not in VRF %s: want whoever made it to put it there", l.Name, vrf)
+		return none, fmt.Errorf("%s is not in VRF %s: expected whoever made it to put it there", l.Name, vrf)
 	default:
 		if err := space.SetMaster(meta.Index, master.Index); err != nil {
 			return none, err

@@ -122,7 +122,7 @@ func (h handler) addARP(space *netns.Space, n kernel.Neighbour) error {
 	}
 	for _, one := range have {
 		if one.Link == n.Link && one.IP == n.IP && one.Protocol != n.Protocol {
-			return fmt.Errorf("neighbour %v: %w: a permanent one with %v, of protocol %d: want it removed", n.IP, ErrInTheWay, one.MAC, one.Protocol)
+			return fmt.Errorf("neighbour %v: %w: a permanent one with %v, of protocol %d: expected it removed", n.IP, ErrInTheWay, one.MAC, one.Protocol)
 		}
 	}
 	return space.AddNeighbour(n, true)

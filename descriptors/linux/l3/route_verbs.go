@@ -69,7 +69,7 @@ func sameRouteIsThere(space *netns.Space, want kernel.Route) error {
 		}
 		by = fmt.Sprintf("one via %v on link %s, of protocol %d", r.Gateway, linkName(space, r.Link), r.Protocol)
 	}
-	return fmt.Errorf("route %v with metric %d in table %d: %w: %s: want it removed, or another metric",
+	return fmt.Errorf("route %v with metric %d in table %d: %w: %s: expected it removed, or another metric",
 		want.Dst, want.Metric, want.Table, ErrInTheWay, by)
 }
 

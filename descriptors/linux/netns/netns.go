@@ -104,7 +104,7 @@ func (s *Set) Own() (*Space, error) { return s.Open(nil) }
 func (s *Set) Open(ns *namespace.NetNamespace) (*Space, error) {
 	path := s.path(ns)
 	if s.opts.Disabled && path != s.opts.Own {
-		return nil, fmt.Errorf("%s: %w: want no namespace, or linux-nsplugin.conf without \"disabled: true\"", Text(ns), ErrDisabled)
+		return nil, fmt.Errorf("%s: %w: expected no namespace, or linux-nsplugin.conf without \"disabled: true\"", Text(ns), ErrDisabled)
 	}
 	id, err := s.opts.Host.Stat(path)
 	if err != nil {

@@ -97,7 +97,7 @@ func (s *Set) explain(ns *namespace.NetNamespace, err error) error {
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 	switch {
 	case ns.GetType() == namespace.NetNamespace_MICROSERVICE:
-		return fmt.Errorf("%s: %w: want a container that runs with that label", Text(ns), ErrNotFound)
+		return fmt.Errorf("%s: %w: expected a container that runs with that label", Text(ns), ErrNotFound)
 	case ns.GetType() == namespace.NetNamespace_NSID && (missing || errors.Is(err, kernel.ErrNoNamespace)):
 		return fmt.Errorf("%s: %w: make it with: ip netns add %s", Text(ns), ErrNotFound, ns.GetReference())
 	case missing:

@@ -37,10 +37,10 @@ func Unfinished(data []byte, docs []*yaml.Node) error {
 	}
 	parent := tail[len(tail)-2]
 	if parent.Kind != yaml.MappingNode {
-		return &Error{Line: line, Msg: `ends with a "-" that has no value, as if it were cut off there: want a value, or null`}
+		return &Error{Line: line, Msg: `ends with a "-" that has no value, as if it were cut off there: expected a value, or null`}
 	}
 	key := parent.Content[len(parent.Content)-2]
-	return At(key, "ends with %s, which has no value, as if it were cut off there: want a value, [], {} or null", Quote(key.Value))
+	return At(key, "ends with %s, which has no value, as if it were cut off there: expected a value, [], {} or null", Quote(key.Value))
 }
 
 // lastLine returns the last line that is not blank, without the space around it, and its number.

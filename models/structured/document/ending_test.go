@@ -8,14 +8,14 @@ import (
 
 func TestUnfinished(t *testing.T) {
 	for text, want := range map[string]string{
-		"a: 1\nb:\n":              `2:1: ends with "b", which has no value, as if it were cut off there: want a value, [], {} or null`,
-		"a:\n  - name: x\n    y:": `3:5: ends with "y", which has no value, as if it were cut off there: want a value, [], {} or null`,
-		"a:\n  - name:\n\n":       `2:5: ends with "name", which has no value, as if it were cut off there: want a value, [], {} or null`,
-		"a:\n  - 1\n  -\n":        `3: ends with a "-" that has no value, as if it were cut off there: want a value, or null`,
-		"a:":                      `1:1: ends with "a", which has no value, as if it were cut off there: want a value, [], {} or null`,
+		"a: 1\nb:\n":              `2:1: ends with "b", which has no value, as if it were cut off there: expected a value, [], {} or null`,
+		"a:\n  - name: x\n    y:": `3:5: ends with "y", which has no value, as if it were cut off there: expected a value, [], {} or null`,
+		"a:\n  - name:\n\n":       `2:5: ends with "name", which has no value, as if it were cut off there: expected a value, [], {} or null`,
+		"a:\n  - 1\n  -\n":        `3: ends with a "-" that has no value, as if it were cut off there: expected a value, or null`,
+		"a:":                      `1:1: ends with "a", which has no value, as if it were cut off there: expected a value, [], {} or null`,
 		"a: 1\n---\n":             `2:1: ends with "---", as if it were cut off there`,
 		"---\n":                   `1:1: ends with "---", as if it were cut off there`,
-		"---\na:\n":               `2:1: ends with "a", which has no value, as if it were cut off there: want a value, [], {} or null`,
+		"---\na:\n":               `2:1: ends with "a", which has no value, as if it were cut off there: expected a value, [], {} or null`,
 		"a: 1\nb:\n...\n":         "",
 		"a: 1\nb: # none\n":       "",
 		"a: 1\nb:\n  # - c\n":     "",

@@ -20,7 +20,7 @@ func Fields(n *yaml.Node) ([]Field, error) {
 func (b *budget) fields(n *yaml.Node, depth int) ([]Field, error) {
 	m := Resolve(n)
 	if m.Kind != yaml.MappingNode {
-		return nil, At(n, "found %s: want a mapping", Kind(n))
+		return nil, At(n, "found %s: expected a mapping", Kind(n))
 	}
 	if depth > mostDepth {
 		return nil, tooDeep(n)
@@ -31,7 +31,7 @@ func (b *budget) fields(n *yaml.Node, depth int) ([]Field, error) {
 	for i := 0; i < len(m.Content); i += 2 {
 		name, value := Resolve(m.Content[i]), m.Content[i+1]
 		if name.Kind != yaml.ScalarNode {
-			return nil, At(name, "found %s: want the name of a field", Kind(name))
+			return nil, At(name, "found %s: expected the name of a field", Kind(name))
 		}
 		if name.ShortTag() == "!!merge" {
 			sources = append(sources, mergeSources(value)...)

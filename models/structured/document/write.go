@@ -113,7 +113,7 @@ func (w *writer) scalar(n *yaml.Node, shape Shape) error {
 func (w *writer) bool(n *yaml.Node) error {
 	var b bool
 	if n.Decode(&b) != nil {
-		return At(n, "found %s: want true or false", Quote(n.Value))
+		return At(n, "found %s: expected true or false", Quote(n.Value))
 	}
 	w.out = strconv.AppendBool(w.out, b)
 	return nil
@@ -136,7 +136,7 @@ func (w *writer) number(n *yaml.Node) error {
 	case n.Decode(&float) == nil && !math.IsInf(float, 0) && !math.IsNaN(float):
 		w.out = strconv.AppendFloat(w.out, float, 'g', -1, 64)
 	default:
-		return At(n, "found %s: want a finite number", Quote(n.Value))
+		return At(n, "found %s: expected a finite number", Quote(n.Value))
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func (fs Flags) MarshalJSON() ([]byte, error) {
 func (fs *Flags) UnmarshalJSON(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
-		return errors.Join(errors.New("flags: want an object"), err)
+		return errors.Join(errors.New("flags: expected an object"), err)
 	}
 	*fs = nil
 	for d.More() {

@@ -32,7 +32,7 @@ func (c *choice) Type() string   { return "WORD" }
 // Set implements pflag.Value.
 func (c *choice) Set(word string) error {
 	if !slices.Contains(c.words, word) {
-		return errors.New("want " + c.list())
+		return errors.New("expected " + c.list())
 	}
 	c.value = word
 	return nil

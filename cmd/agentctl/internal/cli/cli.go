@@ -110,7 +110,7 @@ func want(names ...string) cobra.PositionalArgs {
 		case len(args) < required:
 			return fmt.Errorf("%s: %s is missing", cmd.CommandPath(), names[len(args)])
 		case len(args) > len(names):
-			return fmt.Errorf("%s: %q is too much: want %v", cmd.CommandPath(), args[len(names)], names)
+			return fmt.Errorf("%s: %q is too much: expected %v", cmd.CommandPath(), args[len(names)], names)
 		}
 		return nil
 	}

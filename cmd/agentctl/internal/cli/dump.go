@@ -38,7 +38,7 @@ func (a *app) dump() *cobra.Command {
 			"Views: cached is what the agent knows to stand, NB what is declared, SB what it reads back now.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errors.New("agentctl dump: MODEL is missing: want names, patterns such as linux.*, or all")
+				return errors.New("agentctl dump: MODEL is missing: expected names, patterns such as linux.*, or all")
 			}
 			for _, pattern := range args {
 				if _, err := modelsLike(pattern); err != nil {

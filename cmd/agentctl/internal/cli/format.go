@@ -34,7 +34,7 @@ func (f *format) Type() string   { return "FORMAT" }
 
 // Set implements pflag.Value.
 func (f *format) Set(text string) (err error) {
-	want := "want " + strings.Join(f.words, ", ") + " or a template such as '{{json .}}'"
+	want := "expected " + strings.Join(f.words, ", ") + " or a template such as '{{json .}}'"
 	switch {
 	case slices.Contains(f.words, text):
 	case !strings.Contains(text, "{{"):

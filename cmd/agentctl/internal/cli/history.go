@@ -27,7 +27,7 @@ func (a *app) configHistory() *cobra.Command {
 		Args: cobra.MatchAll(want("[REF]"), func(_ *cobra.Command, args []string) error {
 			for _, ref := range args {
 				if _, err := strconv.ParseUint(ref, 10, 64); err != nil {
-					return fmt.Errorf("REF: %q: want the number of a transaction", ref)
+					return fmt.Errorf("REF: %q: expected the number of a transaction", ref)
 				}
 			}
 			return nil

@@ -30,7 +30,7 @@ func (a *app) wholeKey(ctx context.Context, s kvdbsync.Store, key string) (strin
 			return "", err
 		case own == "": // an older agent
 		case a.labelled && own != label:
-			return "", fmt.Errorf("the agent at %s has the label %s, and --service-label or MICROSERVICE_LABEL says %s: want the same label, or the whole key %s",
+			return "", fmt.Errorf("the agent at %s has the label %s, and --service-label or MICROSERVICE_LABEL says %s: expected the same label, or the whole key %s",
 				a.Socket, own, label, completed(key, label))
 		default:
 			label = own

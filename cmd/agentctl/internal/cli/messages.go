@@ -59,7 +59,7 @@ func messagesOf(v any) ([]proto.Message, error) {
 	}
 	list := reflect.ValueOf(v)
 	if list.Kind() != reflect.Slice {
-		return nil, fmt.Errorf("%T is no message: want a value or its state", v)
+		return nil, fmt.Errorf("%T is no message: expected a value or its state", v)
 	}
 	var out []proto.Message
 	for i := range list.Len() {

@@ -19,7 +19,7 @@ func modelNamed(name string) (*models.Model, error) {
 	if near := models.Nearest(name, names); near != "" {
 		return nil, fmt.Errorf("no model is called %q: did you mean %s?", name, near)
 	}
-	return nil, fmt.Errorf("no model is called %q: want a name such as linux.interfaces.interface", name)
+	return nil, fmt.Errorf("no model is called %q: expected a name such as linux.interfaces.interface", name)
 }
 
 // modelsLike are those that a pattern names: a name, a glob, or all.
@@ -34,7 +34,7 @@ func modelsLike(pattern string) (out []*models.Model, err error) {
 	for _, m := range models.All() {
 		fits, err := path.Match(glob, m.Name())
 		if err != nil {
-			return nil, fmt.Errorf("%q: %w: want a name, a pattern such as linux.*, or all", pattern, err)
+			return nil, fmt.Errorf("%q: %w: expected a name, a pattern such as linux.*, or all", pattern, err)
 		}
 		if fits {
 			out = append(out, m)

@@ -134,15 +134,15 @@ func (s *settings) complete() error {
 	s.Socket = cmp.Or(s.Socket, kvdb.DefaultSocket(s.Label))
 	switch {
 	case strings.Contains(s.Label, "/"):
-		return fmt.Errorf("service-label: %q: want a name without slashes", s.Label)
+		return fmt.Errorf("service-label: %q: expected a name without slashes", s.Label)
 	case s.Timeout < 0:
-		return fmt.Errorf("timeout: %v: want a duration above zero, such as 30s", s.Timeout)
+		return fmt.Errorf("timeout: %v: expected a duration above zero, such as 30s", s.Timeout)
 	case s.HTTPPort < 0 || s.HTTPPort > 65535:
-		return fmt.Errorf("http-port: %d: want a number from 1 to 65535", s.HTTPPort)
+		return fmt.Errorf("http-port: %d: expected a number from 1 to 65535", s.HTTPPort)
 	case s.HTTPAuth != "" && !strings.Contains(s.HTTPAuth, ":"):
-		return errors.New("http-basic-auth: want USER:PASSWORD")
+		return errors.New("http-basic-auth: expected USER:PASSWORD")
 	case !slices.Contains([]string{"etcd", "bolt", "consul", "filedb", "redis"}, s.Store):
-		return fmt.Errorf("store: %q: want etcd, bolt, consul, filedb or redis", s.Store)
+		return fmt.Errorf("store: %q: expected etcd, bolt, consul, filedb or redis", s.Store)
 	}
 	return nil
 }

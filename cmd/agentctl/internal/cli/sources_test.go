@@ -31,7 +31,7 @@ func (s twoSources) Claims(ctx context.Context, key string) ([]orchestrator.Clai
 func (twoSources) ClaimsBelow(_ context.Context, prefix string) ([]orchestrator.Claim, error) {
 	const veth1, route = "config/linux/interfaces/v2/interface/veth1", "config/linux/l3/v2/route/10.1.0.0/16/veth1"
 	all := []orchestrator.Claim{
-		{Key: veth1, Source: "filedb", Priority: 20, Err: errors.New("mtu: 70000: want at most 65535")},
+		{Key: veth1, Source: "filedb", Priority: 20, Err: errors.New("mtu is 70000; expected at most 65535")},
 		{Key: veth1, Source: "etcd", Priority: 10, HasValid: true, Wins: true, Remembered: true},
 		{Key: route, Source: "filedb", Priority: 20, HasValid: true, Wins: true},
 	}

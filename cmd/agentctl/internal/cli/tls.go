@@ -25,7 +25,7 @@ type said struct{ given, is bool }
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (s *said) UnmarshalYAML(n *yaml.Node) error {
 	if err := n.Decode(&s.is); err != nil {
-		return errors.New("want true or false")
+		return errors.New("expected true or false")
 	}
 	s.given = true
 	return nil
@@ -46,7 +46,7 @@ func (t tlsSettings) config() (*tls.Config, error) {
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ca-file: %s: want certificates in PEM", t.CAFile)
+			return nil, fmt.Errorf("ca-file: %s: expected certificates in PEM", t.CAFile)
 		}
 	}
 	if t.CertFile == "" && t.KeyFile == "" {

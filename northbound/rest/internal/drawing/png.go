@@ -16,7 +16,7 @@ import (
 )
 
 // ErrTooLarge says that the drawing has more pixels than a PNG should.
-var ErrTooLarge = errors.New("the graph is too large for a PNG: want SVG")
+var ErrTooLarge = errors.New("the graph is too large for a PNG: expected SVG")
 
 const maxPixels = 50_000_000
 
