@@ -76,7 +76,7 @@ type Tally struct {
 }
 
 // NewTally returns a Tally of nothing.
-func NewTally(b Bounds) Tally { return Tally{bounds: b} }
+func NewTally(b Bounds) Tally { return Tally{bounds: b.WithDefaults()} }
 
 // Page counts a page.
 func (t *Tally) Page() error { return t.add(EmptyPageCost) }

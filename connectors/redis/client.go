@@ -76,14 +76,3 @@ func (a access) toCluster(dial dialFunc) *goredis.ClusterOptions {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 }
-
-// toMaster is a client that follows the master.
-func (a access) toMaster(dial dialFunc) *goredis.FailoverOptions {
-	return &goredis.FailoverOptions{
-		MasterName: a.MasterName, SentinelAddrs: slices.Clone(a.Endpoints),
-		SentinelUsername: a.SentinelUsername, SentinelPassword: a.SentinelPassword,
-		DB: a.DB, CredentialsProviderContext: a.credentials,
-		Dialer: dial, DialTimeout: a.DialTimeout, DialerRetries: 1,
-		ReadTimeout: a.ReadTimeout, WriteTimeout: a.WriteTimeout,
-	}
-}

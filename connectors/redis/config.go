@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 // A Config is the content of redis.conf. The zero value connects to a server on
@@ -48,6 +50,9 @@ type Config struct {
 	// Defaults to MaxRediects, which is how the key has long been spelled, or 16.
 	MaxRedirects int `yaml:"max-redirects"`
 	MaxRediects  int `yaml:"max-rediects"`
+
+	// Bounds limit what the agent takes of a server. The agent has one setting for all stores.
+	Bounds kvdbsync.Bounds `yaml:"-"`
 }
 
 // TLS says how connections are encrypted. Files are read for each connection.
@@ -79,6 +84,7 @@ func (c Config) withDefaults() Config {
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, c.ReadTimeout)
 	c.Pool.BusyTimeout = cmp.Or(c.Pool.BusyTimeout, c.ReadTimeout+time.Second)
 	c.Pool.IdleTimeout = cmp.Or(c.Pool.IdleTimeout, 5*time.Minute)
+	c.Bounds = c.Bounds.WithDefaults()
 	c.MaxRedirects = cmp.Or(c.MaxRedirects, c.MaxRediects, 16)
 	return c
 }
@@ -101,6 +107,7 @@ func (c Config) where() string {
 // Validate tells everything that cannot be meant.
 func (c Config) Validate() error {
 	return errors.Join(append(c.contradictions(),
+		c.Bounds.Validate(),
 		notNegative("db", c.DB),
 		notNegative("max-redirects", c.MaxRedirects),
 		notNegative("max-rediects", c.MaxRediects),

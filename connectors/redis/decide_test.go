@@ -10,6 +10,8 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
+
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 func TestNewestNamingCounts(t *testing.T) {
@@ -96,7 +98,7 @@ func TestOverlaps(t *testing.T) {
 		read := rapid.SliceOfDistinct(key, rapid.ID).Draw(t, "read")
 		named := rapid.SliceOf(key).Draw(t, "named")
 		slices.Sort(read)
-		b := newInbox()
+		b := newInbox(kvdbsync.Bounds{})
 		b.add(named...)
 		some, others := b.overlaps(read)
 		isRead := func(name string) bool { return slices.Contains(read, name) }
@@ -136,7 +138,7 @@ func FuzzInfoField(f *testing.F) {
 func TestReadingWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	a := access{Config{}.withDefaults()}
-	n := newNode(t.Context(), a, "127.0.0.1:1", "", newInbox(), newMemory(), slog.New(slog.DiscardHandler))
+	n := newNode(t.Context(), a, "127.0.0.1:1", "", newInbox(kvdbsync.Bounds{}), newMemory(), slog.New(slog.DiscardHandler))
 	defer n.close()
 	if o := n.data.Options(); o.PoolSize != 1 || o.PoolTimeout < time.Hour {
 		t.Errorf("%d connections, waited for %v; want 1, and an hour at least", o.PoolSize, o.PoolTimeout)

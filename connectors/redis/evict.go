@@ -118,6 +118,9 @@ func (w *watch) doubtEvicted(ctx context.Context, events []kvdbsync.Event) (prob
 	return nil, nil
 }
 
+// mostGone is how many evicted keys are remembered by name.
+const mostGone = 100_000
+
 // follow notes which keys are gone and may have been evicted, marks these, and drops those
 // that came back. all: any that is gone may have been.
 func (l *eviction) follow(events []kvdbsync.Event, suspects map[string]struct{}, all bool) (back bool, doubted int) {
@@ -131,7 +134,9 @@ func (l *eviction) follow(events []kvdbsync.Event, suspects map[string]struct{},
 			delete(l.gone, key)
 		case all || suspect:
 			events[i].Absent = true
-			l.gone[key], l.last = struct{}{}, key
+			if l.last = key; len(l.gone) < mostGone {
+				l.gone[key] = struct{}{}
+			}
 			doubted++
 		}
 	}

@@ -44,7 +44,9 @@ func (w *watch) listAll(ctx context.Context) (err error) {
 	all, each := errgroup.WithContext(ctx)
 	pages, listed := make(chan []kvdbsync.Event), make(chan error, 1)
 	for _, n := range w.nodes {
-		all.Go(func() error { return w.listNode(each, n, pages) })
+		all.Go(func() error {
+			return kvdbsync.Guarded(func() error { return w.listNode(each, n, pages) })
+		})
 	}
 	go func() {
 		listed <- all.Wait()
@@ -63,27 +65,28 @@ func (w *watch) listAll(ctx context.Context) (err error) {
 // listNode hands on the pairs of one master: the keys of the next page are asked for while
 // the values of one are taken in.
 func (w *watch) listNode(ctx context.Context, n *node, pages chan<- []kvdbsync.Event) error {
-	read := w.read
+	read := newPager(w.read.read)
 	if w.cluster != nil {
-		read = fromNode(n.data, w.cluster)
+		read = newPager(fromNode(n.data, w.cluster, w.access.Bounds))
 	}
 	both, ctx := errgroup.WithContext(ctx)
 	found := make(chan []string)
 	both.Go(func() error {
 		defer close(found)
-		return scan(ctx, n.data, w.prefix, func(keys []string) error { return handOn(ctx, found, keys) })
+		return kvdbsync.Guarded(func() error {
+			return scan(ctx, n.data, w.prefix, w.access.Bounds, func(keys []string) error { return handOn(ctx, found, keys) })
+		})
 	})
 	both.Go(func() error {
-		for keys := range found {
-			events, err := read(ctx, keys)
-			if err == nil {
-				err = handOn(ctx, pages, events)
+		return kvdbsync.Guarded(func() error {
+			for keys := range found {
+				err := read.each(ctx, keys, func(events []kvdbsync.Event) error { return handOn(ctx, pages, events) })
+				if err != nil {
+					return err
+				}
 			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+			return nil
+		})
 	})
 	return both.Wait()
 }
@@ -174,7 +177,7 @@ func (w *watch) changed(ctx context.Context) (events []kvdbsync.Event, err error
 		if len(keys) == 0 {
 			return nil, nil
 		}
-		if events, err = w.read(ctx, keys); err != nil {
+		if events, err = w.read.all(ctx, keys, w.access.Bounds); err != nil {
 			return nil, err
 		}
 		if err := w.fence(ctx); err != nil {

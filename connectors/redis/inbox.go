@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -12,28 +13,51 @@ import (
 // which keys changed, and why the watch must end. Goroutines that receive put
 // into it and never wait; the watch takes out.
 type inbox struct {
-	some chan struct{} // has a token when keys came in, or will at the next fence
-	lost chan struct{} // closed when the watch must end
+	some   chan struct{} // has a token when keys came in, or will at the next fence
+	lost   chan struct{} // closed when the watch must end
+	bounds kvdbsync.Bounds
 
 	mu       sync.Mutex // guards what follows
 	named    map[string]struct{}
+	cost     int64               // the bytes of named
 	suspects map[string]struct{} // that were evicted, if they are gone
 	why      error
 }
 
-func newInbox() *inbox {
-	return &inbox{some: make(chan struct{}, 1), lost: make(chan struct{}), named: map[string]struct{}{}, suspects: map[string]struct{}{}}
+func newInbox(bounds kvdbsync.Bounds) *inbox {
+	return &inbox{bounds: bounds.WithDefaults(), some: make(chan struct{}, 1), lost: make(chan struct{}), named: map[string]struct{}{}, suspects: map[string]struct{}{}}
 }
 
 // add notes keys that changed.
 func (b *inbox) add(keys ...string) {
 	b.mu.Lock()
 	for _, key := range keys {
-		b.named[key] = struct{}{}
+		if _, known := b.named[key]; !known {
+			b.cost += int64(len(key)) + kvdbsync.PairCost
+			b.named[key] = struct{}{}
+		}
 	}
+	over := b.cost > b.bounds.Listing
 	b.mu.Unlock()
+	if over {
+		b.fail(b.tooMany())
+	}
 	if len(keys) > 0 {
 		b.wake()
+	}
+}
+
+// tooMany is the error of a server that names more keys than a store may have.
+func (b *inbox) tooMany() error {
+	return fmt.Errorf("%w: the keys that redis names as changed have more bytes than max-listing-size allows, %d", kvdbsync.ErrTooMuch, b.bounds.Listing)
+}
+
+// guarded runs a goroutine of the watch. Its error, or panic, ends the watch.
+func (b *inbox) guarded(run func() error) func() {
+	return func() {
+		if err := kvdbsync.Guarded(run); err != nil {
+			b.fail(err)
+		}
 	}
 }
 
@@ -100,6 +124,7 @@ func (b *inbox) take() []string {
 	defer b.mu.Unlock()
 	keys := slices.Sorted(maps.Keys(b.named))
 	clear(b.named)
+	b.cost = 0
 	return keys
 }
 

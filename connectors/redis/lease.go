@@ -47,13 +47,17 @@ func (s *session) Claim(ctx context.Context, key string, old, value []byte) (hol
 
 func (s *session) claim(ctx context.Context, key string, old, value []byte) (holds []byte, err error) {
 	err = s.client.Watch(ctx, func(tx *goredis.Tx) error {
-		now, err := tx.Get(ctx, key).Bytes()
+		text, err := tx.Get(ctx, key).Result()
 		absent := errors.Is(err, goredis.Nil)
 		if err != nil && !absent {
 			return err
 		}
+		var now []byte
 		if !absent {
-			holds = notNil(now)
+			if now, err = whole(key, text, s.bounds); err != nil {
+				return err
+			}
+			holds = now
 		}
 		if absent != (old == nil) || !bytes.Equal(now, old) {
 			return nil

@@ -27,20 +27,20 @@ func (s *fakeStore) put(key string) {
 	s.box.add(key)
 }
 
-func (s *fakeStore) read(_ context.Context, keys []string) ([]kvdbsync.Event, error) {
+func (s *fakeStore) read(_ context.Context, keys []string) ([]kvdbsync.Event, []string, error) {
 	events := make([]kvdbsync.Event, len(keys))
 	for i, key := range keys {
 		events[i] = kvdbsync.Event{Key: key, Value: []byte(s.has[key])}
 	}
 	s.reading()
-	return events, nil
+	return events, nil, nil
 }
 
 // watchFake begins a watch of a fake store, and returns what follows it for as
 // long as there is something to take.
 func watchFake(ofCluster bool) (s *fakeStore, seen map[string]string, settle func() error) {
-	s, seen = &fakeStore{has: map[string]string{}, box: newInbox(), reading: func() {}}, map[string]string{}
-	w := &watch{box: s.box, read: s.read, emit: func(b kvdbsync.Batch) error {
+	s, seen = &fakeStore{has: map[string]string{}, box: newInbox(kvdbsync.Bounds{}), reading: func() {}}, map[string]string{}
+	w := &watch{box: s.box, read: newPager(s.read), emit: func(b kvdbsync.Batch) error {
 		for _, e := range b.Events {
 			seen[e.Key] = string(e.Value)
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 // sentinelPatience is how long a Sentinel may take to say who the master is. Any
@@ -21,7 +23,7 @@ const sentinelPatience = 2 * time.Second
 func (w *watch) masters(ctx context.Context) ([]string, error) {
 	switch {
 	case w.access.sentinels():
-		return w.namedBySentinels(ctx)
+		return w.access.namedBySentinels(ctx)
 	case w.access.cluster():
 		return w.namedByCluster(ctx)
 	}
@@ -37,28 +39,35 @@ type naming struct {
 
 // namedBySentinels asks them all, since one that was cut off from the others may
 // still name the old master.
-func (w *watch) namedBySentinels(ctx context.Context) ([]string, error) {
+func (a access) namedBySentinels(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, sentinelPatience)
 	defer cancel()
-	said := make([]naming, len(w.access.Endpoints))
+	said := make([]naming, len(a.Endpoints))
 	var all sync.WaitGroup
-	for i, addr := range w.access.Endpoints {
-		all.Go(func() { said[i] = w.namedBySentinel(ctx, addr) })
+	for i, addr := range a.Endpoints {
+		all.Go(func() { said[i] = a.namedBySentinel(ctx, addr) })
 	}
 	all.Wait()
 	addr, err := newest(said)
 	if err != nil {
-		return nil, fmt.Errorf("who is master %s: %w", w.access.MasterName, err)
+		return nil, fmt.Errorf("who is master %s: %w", a.MasterName, err)
 	}
 	return []string{addr}, nil
 }
 
-func (w *watch) namedBySentinel(ctx context.Context, addr string) naming {
-	o := w.access.sentinel(addr, dialer(ctx, w.access.TLS, 0))
+func (a access) namedBySentinel(ctx context.Context, addr string) naming {
+	o := a.sentinel(addr, guarding(dialer(ctx, a.TLS, 0), a.Bounds, false))
 	o.ContextTimeoutEnabled = true
 	client := goredis.NewSentinelClient(o)
 	defer client.Close()
-	about, err := client.Master(ctx, w.access.MasterName).Result()
+	var about map[string]string
+	err := kvdbsync.Guarded(func() (err error) {
+		about, err = client.Master(ctx, a.MasterName).Result()
+		if err == nil && (about["ip"] == "" || about["port"] == "") {
+			err = fmt.Errorf("%w: it names no address", ErrNotRedis)
+		}
+		return err
+	})
 	if err != nil {
 		return naming{err: fmt.Errorf("sentinel %s: %w", addr, err)}
 	}

@@ -23,32 +23,35 @@ type node struct {
 	box    *inbox
 	log    *slog.Logger
 
-	told    *goredis.Client // has one connection, that of sub
-	sub     *goredis.PubSub
-	data    *goredis.Client
-	greeted greeting
-	pongs   chan struct{}       // has a token when a PING on sub was answered
-	heard   map[string]struct{} // keys of notifications since the last such answer; owned by receive
-	said    kvdbsync.Pulse      // bytes on the connection of sub
-	memory  *memory
-	evicted int64 // how many keys the server has evicted, when last asked
-	missed  int64 // how many of them since the watch before this one
+	told      *goredis.Client // has one connection, that of sub
+	sub       *goredis.PubSub
+	data      *goredis.Client
+	greeted   greeting
+	pongs     chan struct{}       // has a token when a PING on sub was answered
+	heard     map[string]struct{} // keys of notifications since the last such answer; owned by receive
+	heardCost int64               // the bytes of them
+	said      kvdbsync.Pulse      // bytes on the connection of sub
+	memory    *memory
+	evicted   int64 // how many keys the server has evicted, when last asked
+	missed    int64 // how many of them since the watch before this one
 }
 
 // newNode makes a node that is not connected to. Its connections end when life does.
 func newNode(life context.Context, a access, addr, prefix string, box *inbox, mem *memory, log *slog.Logger) *node {
 	n := &node{addr: addr, prefix: prefix, box: box, memory: mem, log: log.With("server", addr), pongs: make(chan struct{}, 1), heard: map[string]struct{}{}}
 	dial := dialer(life, a.TLS, a.ReadTimeout)
-	listen := a.node(addr, once(hearing(dial, &n.said)))
+	listen := a.node(addr, once(guarding(hearing(dial, &n.said), a.Bounds, true)))
 	listen.Protocol = 3
-	listen.OnConnect = func(ctx context.Context, cn *goredis.Conn) (err error) {
-		n.greeted, err = greet(ctx, cn, prefix)
-		return err
+	listen.OnConnect = func(ctx context.Context, cn *goredis.Conn) error {
+		return kvdbsync.Guarded(func() (err error) {
+			n.greeted, err = greet(ctx, cn, prefix)
+			return err
+		})
 	}
 	listen.PushNotificationProcessor = n.pushes()
 	n.told = goredis.NewClient(listen)
 	n.sub = n.told.Subscribe(context.Background()) // to nothing, so that it does not connect yet
-	read := a.node(addr, once(dial))
+	read := a.node(addr, once(guarding(dial, a.Bounds, false)))
 	read.PoolSize, read.PoolTimeout = 1, waitForTurn
 	n.data = goredis.NewClient(read)
 	return n
@@ -71,20 +74,26 @@ func (n *node) subscribe(ctx context.Context) error {
 }
 
 // receive puts into the inbox what the server says, until the connection ends.
-func (n *node) receive(ctx context.Context) {
+func (n *node) receive(ctx context.Context) error {
 	for {
 		said, err := n.sub.Receive(ctx)
 		if err != nil {
-			n.box.fail(fmt.Errorf("%w: %s: %w", ErrLost, n.addr, err))
-			return
+			return fmt.Errorf("%w: %s: %w", ErrLost, n.addr, err)
 		}
 		switch said := said.(type) {
 		case *goredis.Message:
-			n.hear(said)
+			if err := n.hear(said); err != nil {
+				return err
+			}
 		case *goredis.Pong:
 			n.box.add(slices.Collect(maps.Keys(n.heard))...)
 			clear(n.heard)
-			n.pongs <- struct{}{} // one PING is under way at a time
+			n.heardCost = 0
+			select {
+			case n.pongs <- struct{}{}:
+			default: // one PING is under way at a time
+				return fmt.Errorf("%w: %s answers what nobody asked", ErrNotRedis, n.addr)
+			}
 		}
 	}
 }
@@ -92,13 +101,17 @@ func (n *node) receive(ctx context.Context) {
 // hear takes a keyspace notification. Any means that the key is to be read again. Those of
 // one transaction come one by one, but an answer to a PING is never between them,
 // so the next one makes what was heard complete.
-func (n *node) hear(m *goredis.Message) {
+func (n *node) hear(m *goredis.Message) error {
 	_, key, _ := strings.Cut(m.Channel, "__:")
+	if n.heardCost += int64(len(key)) + kvdbsync.PairCost; n.heardCost > n.box.bounds.Listing {
+		return n.box.tooMany()
+	}
 	if m.Payload == "evicted" {
 		n.box.suspect(key)
 	}
 	n.heard[key] = struct{}{}
 	n.box.wake()
+	return nil
 }
 
 // ask sends a PING on the connection that tells of changes, and makes that

@@ -1,9 +1,11 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -16,12 +18,17 @@ import (
 const pageSize = 1000
 
 // scan hands on all keys that begin with prefix, page by page, some of them
-// perhaps twice, and maybe not those that come or go meanwhile.
-func scan(ctx context.Context, client goredis.Cmdable, prefix string, page func(keys []string) error) error {
+// perhaps twice, and maybe not those that come or go meanwhile. A scan that does not end
+// within the bounds is an error.
+func scan(ctx context.Context, client goredis.Cmdable, prefix string, bounds kvdbsync.Bounds, page func(keys []string) error) error {
 	pattern, cursor := escape(prefix)+"*", uint64(0)
+	tally := kvdbsync.NewTally(bounds)
 	for {
 		keys, next, err := client.Scan(ctx, cursor, pattern, pageSize).Result()
 		if err != nil {
+			return fmt.Errorf("listing %s in redis: %w", prefix, err)
+		}
+		if err := checkKeys(&tally, keys); err != nil {
 			return fmt.Errorf("listing %s in redis: %w", prefix, err)
 		}
 		if len(keys) > 0 {
@@ -36,84 +43,132 @@ func scan(ctx context.Context, client goredis.Cmdable, prefix string, page func(
 	}
 }
 
+// checkKeys counts a page of names.
+func checkKeys(tally *kvdbsync.Tally, keys []string) error {
+	err := tally.Page()
+	for _, key := range keys {
+		if d, ok := droppedFrom(key); ok {
+			return fmt.Errorf("%w: the name of a key has %d bytes", kvdbsync.ErrTooMuch, d.size)
+		}
+		err = cmp.Or(err, tally.Pair(key, 0))
+	}
+	return err
+}
+
 // escape makes a pattern that matches just this text.
 func escape(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
 
-// A reader reads keys: an event for each, in their order.
-type reader func(ctx context.Context, keys []string) ([]kvdbsync.Event, error)
+// A reader reads keys, each once: events for those that fit into a page, in no certain
+// order, and the keys that are left.
+type reader func(ctx context.Context, keys []string) (events []kvdbsync.Event, left []string, err error)
 
-// atOnce reads all keys at one moment.
-func atOnce(client goredis.Cmdable) reader {
-	return func(ctx context.Context, keys []string) ([]kvdbsync.Event, error) {
-		values, err := client.MGet(ctx, keys...).Result()
-		if err != nil {
-			return nil, fmt.Errorf("reading %d keys in redis: %w", len(keys), err)
-		}
-		events := make([]kvdbsync.Event, len(keys))
-		var open []int // those that are gone, or no strings
-		for i, v := range values {
-			events[i].Key = keys[i]
-			if text, ok := v.(string); ok {
-				events[i].Value = []byte(text)
-			} else {
-				open = append(open, i)
-			}
-		}
-		return events, settleOpen(ctx, client, events, open)
-	}
+// A page gathers the events of some keys.
+type page struct {
+	bounds kvdbsync.Bounds
+	events []kvdbsync.Event
+	left   []string
+	moved  []string // keys that are to be asked for elsewhere, or in another way
 }
 
-// settleOpen reads some of the keys one by one.
-func settleOpen(ctx context.Context, client goredis.Cmdable, events []kvdbsync.Event, open []int) error {
-	if len(open) == 0 {
-		return nil
+func newPage(bounds kvdbsync.Bounds, keys []string) *page {
+	return &page{bounds: bounds, events: make([]kvdbsync.Event, 0, len(keys))}
+}
+
+// value notes the value of a key.
+func (p *page) value(key, text string) {
+	size := int64(len(text))
+	if d, ok := droppedFrom(text); ok {
+		if d.noRoom {
+			p.left = append(p.left, key)
+			return
+		}
+		size = d.size
 	}
-	keys := make([]string, len(open))
-	for i, at := range open {
-		keys[i] = events[at].Key
+	e := kvdbsync.Event{Key: key, Err: p.bounds.CheckValue(size)}
+	if e.Err == nil {
+		e.Value = []byte(text)
 	}
-	found, err := oneByOne(client)(ctx, keys)
-	for i := range found {
-		events[open[i]] = found[i]
+	p.events = append(p.events, e)
+}
+
+// answer notes the answer to a GET.
+func (p *page) answer(key string, answer *goredis.StringCmd) error {
+	text, err := answer.Result()
+	switch {
+	case err == nil:
+		p.value(key, text)
+	case errors.Is(err, goredis.Nil):
+		p.events = append(p.events, kvdbsync.Event{Key: key})
+	case goredis.HasErrorPrefix(err, "WRONGTYPE"):
+		p.events = append(p.events, kvdbsync.Event{Key: key, Err: ErrNotString})
+	default:
+		return fmt.Errorf("reading %s in redis: %w", key, err)
 	}
-	return err
+	return nil
+}
+
+// settle reads the keys that are still to be asked for.
+func (p *page) settle(ctx context.Context, read reader) ([]kvdbsync.Event, []string, error) {
+	if len(p.moved) == 0 {
+		return p.events, p.left, nil
+	}
+	events, left, err := read(ctx, p.moved)
+	return append(p.events, events...), append(p.left, left...), err
+}
+
+// atOnce reads all keys at one moment.
+func atOnce(client goredis.Cmdable, bounds kvdbsync.Bounds) reader {
+	return func(ctx context.Context, keys []string) ([]kvdbsync.Event, []string, error) {
+		values, err := client.MGet(ctx, keys...).Result()
+		if err == nil && len(values) != len(keys) {
+			err = fmt.Errorf("%w: %d values", ErrNotRedis, len(values))
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading %d keys in redis: %w", len(keys), err)
+		}
+		p := newPage(bounds, keys)
+		for i, v := range values {
+			if text, ok := v.(string); ok {
+				p.value(keys[i], text)
+			} else {
+				p.moved = append(p.moved, keys[i]) // it is gone, or no string
+			}
+		}
+		return p.settle(ctx, oneByOne(client, bounds))
+	}
 }
 
 // oneByOne reads keys wherever in a Cluster they are, in one go, but not at one
 // moment.
-func oneByOne(client goredis.Cmdable) reader {
-	return func(ctx context.Context, keys []string) ([]kvdbsync.Event, error) {
-		events := make([]kvdbsync.Event, len(keys))
+func oneByOne(client goredis.Cmdable, bounds kvdbsync.Bounds) reader {
+	return func(ctx context.Context, keys []string) ([]kvdbsync.Event, []string, error) {
+		p := newPage(bounds, keys)
 		for i, answer := range get(ctx, client, keys) {
-			var err error
-			if events[i], err = event(keys[i], answer); err != nil {
-				return nil, err
+			if err := p.answer(keys[i], answer); err != nil {
+				return nil, nil, err
 			}
 		}
-		return events, nil
+		return p.events, p.left, nil
 	}
 }
 
 // fromNode reads keys of a Cluster where they were seen, and wherever they are those
 // that have moved since.
-func fromNode(n *goredis.Client, cluster goredis.Cmdable) reader {
-	return func(ctx context.Context, keys []string) ([]kvdbsync.Event, error) {
-		events := make([]kvdbsync.Event, len(keys))
-		var moved []int
+func fromNode(n *goredis.Client, cluster goredis.Cmdable, bounds kvdbsync.Bounds) reader {
+	return func(ctx context.Context, keys []string) ([]kvdbsync.Event, []string, error) {
+		p := newPage(bounds, keys)
 		for i, answer := range get(ctx, n, keys) {
 			if err := answer.Err(); goredis.HasErrorPrefix(err, "MOVED") || goredis.HasErrorPrefix(err, "ASK") {
-				events[i].Key = keys[i]
-				moved = append(moved, i)
+				p.moved = append(p.moved, keys[i])
 				continue
 			}
-			var err error
-			if events[i], err = event(keys[i], answer); err != nil {
-				return nil, err
+			if err := p.answer(keys[i], answer); err != nil {
+				return nil, nil, err
 			}
 		}
-		return events, settleOpen(ctx, cluster, events, moved)
+		return p.settle(ctx, oneByOne(cluster, bounds))
 	}
 }
 
@@ -128,17 +183,75 @@ func get(ctx context.Context, client goredis.Cmdable, keys []string) []*goredis.
 	return answers
 }
 
-func event(key string, answer *goredis.StringCmd) (kvdbsync.Event, error) {
-	value, err := answer.Bytes()
-	switch {
-	case err == nil:
-		return kvdbsync.Event{Key: key, Value: notNil(value)}, nil
-	case errors.Is(err, goredis.Nil):
-		return kvdbsync.Event{Key: key}, nil
-	case goredis.HasErrorPrefix(err, "WRONGTYPE"):
-		return kvdbsync.Event{Key: key, Err: ErrNotString}, nil
+// A pager reads any number of keys, in as many pages as they take. It asks for no more
+// keys at once than fitted into the last page.
+type pager struct {
+	read reader
+	most int // keys to ask for
+}
+
+const mostKeys = 1 << 20
+
+func newPager(read reader) *pager { return &pager{read: read, most: mostKeys} }
+
+// each hands on the events page by page.
+func (p *pager) each(ctx context.Context, keys []string, take func([]kvdbsync.Event) error) error {
+	for len(keys) > 0 {
+		some := keys[:min(len(keys), p.most)]
+		events, left, err := p.read(ctx, some)
+		if err != nil {
+			return err
+		}
+		switch {
+		case len(left) == 0:
+			p.most = min(2*p.most, mostKeys)
+		case len(some) == 1:
+			return fmt.Errorf("%w: there is no room in an answer for the value of %s", kvdbsync.ErrTooMuch, some[0])
+		case len(events) > 0:
+			p.most = len(events)
+		default:
+			p.most = len(some) / 2
+		}
+		keys = append(left, keys[len(some):]...)
+		if len(events) == 0 {
+			continue
+		}
+		if err := take(events); err != nil {
+			return err
+		}
 	}
-	return kvdbsync.Event{}, fmt.Errorf("reading %s in redis: %w", key, err)
+	return nil
+}
+
+// all returns the events of all keys, sorted by key. More than the bounds allow are an error.
+func (p *pager) all(ctx context.Context, keys []string, bounds kvdbsync.Bounds) (all []kvdbsync.Event, err error) {
+	tally := kvdbsync.NewTally(bounds)
+	err = p.each(ctx, keys, func(events []kvdbsync.Event) error {
+		all = append(all, events...)
+		for _, e := range events {
+			if err := tally.Pair(e.Key, len(e.Value)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b kvdbsync.Event) int { return strings.Compare(a.Key, b.Key) })
+	return all, nil
+}
+
+// whole is a value that was read alone; notNil.
+func whole(key, text string, bounds kvdbsync.Bounds) ([]byte, error) {
+	size := int64(len(text))
+	if d, ok := droppedFrom(text); ok {
+		size = d.size
+	}
+	if err := bounds.CheckValue(size); err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return []byte(text), nil
 }
 
 // notNil keeps an empty value apart from none: the library does not.

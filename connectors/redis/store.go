@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 type Client struct {
 	client goredis.UniversalClient
 	read   reader
+	bounds kvdbsync.Bounds
 	reload func(context.Context) // asks a Cluster who has which slots; nil: it is none
 }
 
@@ -28,27 +30,34 @@ func Dial(_ context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	dial := dialer(context.Background(), a.TLS, a.ReadTimeout)
+	dial := guarding(dialer(context.Background(), a.TLS, a.ReadTimeout), a.Bounds, false)
 	if a.cluster() {
 		o := a.toCluster(dial)
 		o.PoolSize, o.PoolTimeout, o.ConnMaxIdleTime = a.Pool.MaxConnections, a.Pool.BusyTimeout, a.Pool.IdleTimeout
 		o.ReadOnly, o.RouteByLatency, o.ContextTimeoutEnabled = a.ReadReplicas, a.RouteByLatency, true
 		client := goredis.NewClusterClient(o)
-		return &Client{client: client, read: oneByOne(client), reload: client.ReloadState}, nil
+		return &Client{client: client, read: oneByOne(client, a.Bounds), bounds: a.Bounds, reload: client.ReloadState}, nil
 	}
 	client := a.dialOne(dial)
-	return &Client{client: client, read: atOnce(client)}, nil
+	return &Client{client: client, read: atOnce(client, a.Bounds), bounds: a.Bounds}, nil
 }
 
-// dialOne is for one server, be it the master of some.
+// dialOne is for one server, be it the master of some. The library's own client for a
+// master is not used: it believes each word of the Sentinels, in goroutines of its own. A
+// server that is no longer the master says so (READONLY), or its connections
+// break; then the library opens others, and the Sentinels are asked again.
 func (a access) dialOne(dial dialFunc) *goredis.Client {
-	if a.sentinels() {
-		o := a.toMaster(dial)
-		o.PoolSize, o.PoolTimeout, o.ConnMaxIdleTime = a.Pool.MaxConnections, a.Pool.BusyTimeout, a.Pool.IdleTimeout
-		o.ContextTimeoutEnabled = true
-		return goredis.NewFailoverClient(o)
-	}
 	o := a.node(a.Endpoint, dial)
+	if a.sentinels() {
+		o.Addr = a.where()
+		o.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			master, err := a.namedBySentinels(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return dial(ctx, network, master[0])
+		}
+	}
 	o.PoolSize, o.PoolTimeout, o.ConnMaxIdleTime = a.Pool.MaxConnections, a.Pool.BusyTimeout, a.Pool.IdleTimeout
 	o.ContextTimeoutEnabled, o.MaxRetries = true, 0
 	return goredis.NewClient(o)
@@ -68,7 +77,7 @@ func (c *Client) Close() error { return c.client.Close() }
 
 // Get implements kvdbsync.Store.
 func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
-	value, err := c.client.Get(ctx, key).Bytes()
+	text, err := c.client.Get(ctx, key).Result()
 	switch err := c.noted(ctx, err); {
 	case errors.Is(err, goredis.Nil):
 		return nil, fmt.Errorf("%s: %w", key, kvdbsync.ErrNotFound)
@@ -77,41 +86,56 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("reading %s in redis: %w", key, err)
 	}
-	return notNil(value), nil
+	return whole(key, text, c.bounds)
 }
 
-// List implements kvdbsync.Store. What holds no string is left out.
+// List implements kvdbsync.Store. What holds no string is left out. A value that is too
+// large is an error.
 func (c *Client) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
-	l := listing{read: c.read, pairs: map[string][]byte{}}
+	l := listing{bounds: c.bounds, tally: kvdbsync.NewTally(c.bounds), read: newPager(c.read), pairs: map[string][]byte{}}
 	collect := func(ctx context.Context, client *goredis.Client) error {
-		return scan(ctx, client, prefix, func(keys []string) error { return l.add(ctx, keys) })
+		return kvdbsync.Guarded(func() error {
+			return scan(ctx, client, prefix, c.bounds, func(keys []string) error { return l.add(ctx, keys) })
+		})
 	}
 	var err error
 	if cluster, ok := c.client.(*goredis.ClusterClient); ok {
 		err = cluster.ForEachMaster(ctx, collect)
 	} else {
-		err = scan(ctx, c.client, prefix, func(keys []string) error { return l.add(ctx, keys) })
+		err = scan(ctx, c.client, prefix, c.bounds, func(keys []string) error { return l.add(ctx, keys) })
 	}
-	return l.sorted(), c.noted(ctx, err)
+	if err := c.noted(ctx, err); err != nil {
+		return nil, err
+	}
+	return l.sorted(), nil
 }
 
 // A listing gathers pairs from several masters at the same time.
 type listing struct {
-	read  reader
-	mu    sync.Mutex // guards pairs
-	pairs map[string][]byte
+	bounds kvdbsync.Bounds
+	mu     sync.Mutex // guards what follows; held while keys are read
+	read   *pager
+	tally  kvdbsync.Tally
+	pairs  map[string][]byte
 }
 
 func (l *listing) add(ctx context.Context, keys []string) error {
-	events, err := l.read(ctx, keys)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, e := range events {
-		if e.Value != nil {
-			l.pairs[e.Key] = e.Value
+	return l.read.each(ctx, keys, func(events []kvdbsync.Event) error {
+		for _, e := range events {
+			if err := l.tally.Pair(e.Key, len(e.Value)); err != nil {
+				return err
+			}
+			if errors.Is(e.Err, kvdbsync.ErrTooMuch) {
+				return fmt.Errorf("%s: %w", e.Key, e.Err)
+			}
+			if e.Value != nil {
+				l.pairs[e.Key] = e.Value
+			}
 		}
-	}
-	return err
+		return nil
+	})
 }
 
 func (l *listing) sorted() (pairs []kvdbsync.Pair) {

@@ -6,6 +6,8 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/push"
+
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 // A greeting is what was agreed with a server when the connection was made.
@@ -66,6 +68,12 @@ func (i invalidation) HandlePushNotification(_ context.Context, _ push.Notificat
 	if !ok {
 		i.n.box.fail(fmt.Errorf("%w: %s", ErrFlushed, i.n.addr))
 		return nil
+	}
+	for _, key := range keys {
+		if d, ok := droppedFrom(key); ok {
+			i.n.box.fail(fmt.Errorf("%w: the name of a key has %d bytes", kvdbsync.ErrTooMuch, d.size))
+			return nil
+		}
 	}
 	i.n.box.add(keys...)
 	return nil

@@ -27,7 +27,7 @@ type watch struct {
 	box     *inbox
 	nodes   []*node
 	cluster *goredis.ClusterClient // nil: it is none
-	read    reader
+	read    *pager                 // of follow's goroutine
 	memory  *memory
 	lost    eviction
 
@@ -41,14 +41,14 @@ func begin(ctx context.Context, c *Connector, prefix string, emit func(kvdbsync.
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{access: a, log: c.log, prefix: prefix, emit: emit, box: newInbox(), memory: c.memory}
+	w := &watch{access: a, log: c.log, prefix: prefix, emit: emit, box: newInbox(c.cfg.Bounds), memory: c.memory}
 	w.lost.gone = map[string]struct{}{}
 	ctx, w.stop = context.WithCancel(ctx)
 	if a.cluster() {
-		o := a.toCluster(dialer(ctx, a.TLS, a.ReadTimeout))
+		o := a.toCluster(guarding(dialer(ctx, a.TLS, a.ReadTimeout), a.Bounds, false))
 		o.PoolTimeout = waitForTurn
 		w.cluster = goredis.NewClusterClient(o)
-		w.read = oneByOne(w.cluster)
+		w.read = newPager(oneByOne(w.cluster, a.Bounds))
 	}
 	if err := w.open(ctx); err != nil {
 		w.close()
@@ -69,9 +69,9 @@ func (w *watch) open(ctx context.Context) error {
 		}
 	}
 	if w.cluster == nil {
-		w.read = atOnce(w.nodes[0].data)
+		w.read = newPager(atOnce(w.nodes[0].data, w.access.Bounds))
 	}
-	w.all.Go(func() { w.followMasters(ctx, addrs) })
+	w.all.Go(w.box.guarded(func() error { return w.followMasters(ctx, addrs) }))
 	return w.fence(ctx)
 }
 
@@ -81,7 +81,7 @@ func (w *watch) add(ctx context.Context, n *node) error {
 	if err := n.ask(ctx); err != nil {
 		return err
 	}
-	w.all.Go(func() { n.receive(ctx) })
+	w.all.Go(w.box.guarded(func() error { return n.receive(ctx) }))
 	if err := n.answer(ctx, w.access.ReadTimeout); err != nil {
 		return err
 	}
@@ -106,14 +106,14 @@ func (w *watch) close() {
 	w.all.Wait()
 }
 
-// followMasters ends the watch when others are the masters.
-func (w *watch) followMasters(ctx context.Context, known []string) {
+// followMasters returns an error when others are the masters.
+func (w *watch) followMasters(ctx context.Context, known []string) error {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-tick.C:
 		}
 		now, err := w.masters(ctx)
@@ -121,8 +121,7 @@ func (w *watch) followMasters(ctx context.Context, known []string) {
 		case err != nil:
 			w.log.Debug("asking for the masters failed", "err", err)
 		case !slices.Equal(now, known):
-			w.box.fail(fmt.Errorf("%w: %v, no longer %v", ErrMoved, now, known))
-			return
+			return fmt.Errorf("%w: %v, no longer %v", ErrMoved, now, known)
 		}
 	}
 }

@@ -1,0 +1,280 @@
+package redis
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+// ErrNotRedis says that an answer is none that Redis gives.
+var ErrNotRedis = errors.New("the answer is not one of redis")
+
+// The library believes what a server sends: it allocates for the length that an answer
+// claims, and calls itself for each level of nesting. A guard therefore stands between the
+// connection and the library. It reads the protocol (RESP2 and RESP3), ends the connection
+// at anything that breaks the bounds, and replaces a string that is too large by a short
+// one, its mark. The bytes of such a string are read and dropped.
+
+const (
+	mostDepth   = 32       // of nested answers; COMMAND has 8
+	mostLine    = 64 << 10 // bytes
+	mostDropped = 4 << 30  // bytes of one string that is dropped
+	perElement  = 64       // what an element costs besides its bytes, about what the library allocates
+	ownAnswers  = 1 << 20  // bytes of one answer about the server itself, such as INFO
+)
+
+// A mark begins the string that stands for one that was dropped. It is random, so that
+// no value can be mistaken for it.
+var mark = "\x00dropped by the agent " + rand.Text() + " "
+
+// A dropped is a string that was not read.
+type dropped struct {
+	size   int64
+	noRoom bool // in its page; otherwise it is larger than a value may be
+}
+
+func (d dropped) mark() string { return fmt.Sprintf("%s%t %d", mark, d.noRoom, d.size) }
+
+// droppedFrom reads a mark; false: the text is not one.
+func droppedFrom(text string) (d dropped, ok bool) {
+	rest, ok := strings.CutPrefix(text, mark)
+	if !ok {
+		return d, false
+	}
+	_, err := fmt.Sscanf(rest, "%t %d", &d.noRoom, &d.size)
+	return d, err == nil
+}
+
+// guarding has connections guarded. alone says that each answer has a bound of its own: the
+// server speaks without being asked. Otherwise all answers to what was written at once
+// have one together.
+func guarding(dial dialFunc, bounds kvdbsync.Bounds, alone bool) dialFunc {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return newGuard(conn, bounds, alone), nil
+	}
+}
+
+// A guard is a connection of which only well-formed answers within the bounds are read.
+// One goroutine at a time reads; unless alone, the same one writes.
+type guard struct {
+	net.Conn
+	in     *bufio.Reader
+	bounds kvdbsync.Bounds
+	alone  bool
+
+	spent   int64   // of bounds.Page
+	pushed  int64   // bytes since the last answer that is no push; only if alone
+	nest    []int64 // elements to come, of the answer and those in it
+	out     []byte  // to be handed on before what comes
+	pass    int64   // bytes of a string, with its end, to be handed on
+	drop    int64   // bytes of a string, with its end, to be dropped
+	instead []byte  // to be handed on after them
+	err     error   // ends the connection
+}
+
+func newGuard(conn net.Conn, bounds kvdbsync.Bounds, alone bool) *guard {
+	return &guard{Conn: conn, in: bufio.NewReaderSize(conn, mostLine), bounds: bounds.WithDefaults(), alone: alone}
+}
+
+// Write implements net.Conn.
+func (g *guard) Write(p []byte) (int, error) {
+	if !g.alone {
+		g.spent = 0
+	}
+	return g.Conn.Write(p)
+}
+
+// Read implements net.Conn. It waits only if it has nothing to return.
+func (g *guard) Read(p []byte) (n int, err error) {
+	for n < len(p) {
+		switch {
+		case len(g.out) > 0:
+			some := copy(p[n:], g.out)
+			g.out = g.out[some:]
+			n += some
+		case g.err != nil:
+			return n, orNil(g.err, n)
+		case n > 0 && !g.ready():
+			return n, nil
+		case g.pass > 0:
+			some, failed := g.in.Read(p[n:min(int64(len(p)), int64(n)+g.pass)])
+			n += some
+			g.pass -= int64(some)
+			err = failed
+		case g.drop > 0:
+			some, failed := g.in.Discard(int(min(g.drop, mostLine)))
+			if g.drop -= int64(some); g.drop == 0 {
+				g.out = g.instead
+			}
+			err = failed
+		default:
+			err = g.next()
+		}
+		var slow net.Error
+		switch {
+		case errors.As(err, &slow) && slow.Timeout():
+			return n, orNil(err, n) // whoever asks again goes on
+		case err != nil:
+			g.err = err
+		}
+	}
+	return n, nil
+}
+
+// orNil keeps an error for later as long as there is something to return.
+func orNil(err error, n int) error {
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// ready tells that the next step will not wait.
+func (g *guard) ready() bool {
+	if g.in.Buffered() == 0 {
+		return false
+	}
+	if g.pass > 0 || g.drop > 0 {
+		return true
+	}
+	some, _ := g.in.Peek(g.in.Buffered()) // which never fails
+	return bytes.IndexByte(some, '\n') >= 0
+}
+
+// line reads a line. If that fails, nothing is lost of it.
+func (g *guard) line() ([]byte, error) {
+	for {
+		some, _ := g.in.Peek(g.in.Buffered()) // which never fails
+		if end := bytes.IndexByte(some, '\n'); end >= 0 {
+			_, err := g.in.Discard(end + 1)
+			return some[:end+1], err
+		}
+		if len(some) == mostLine {
+			return nil, fmt.Errorf("%w: a line has more than %d bytes", ErrNotRedis, mostLine)
+		}
+		if _, err := g.in.Peek(len(some) + 1); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// next takes the head of an element.
+func (g *guard) next() error {
+	line, err := g.line()
+	if err != nil {
+		return err
+	}
+	if len(line) < 3 || line[len(line)-2] != '\r' {
+		return fmt.Errorf("%w: it has the line %.40q", ErrNotRedis, line)
+	}
+	if len(g.nest) == 0 && g.alone {
+		g.spent = 0
+	}
+	if err := g.spend(int64(len(line)) + perElement); err != nil {
+		return err
+	}
+	kind, text := line[0], line[1:len(line)-2]
+	if len(g.nest) == 0 && kind != '>' {
+		g.pushed = 0
+	}
+	if strings.IndexByte("+-:,#(_", kind) >= 0 {
+		g.out = line
+		g.done()
+		return nil
+	}
+	return g.sized(line, kind, string(text))
+}
+
+// sized takes the head of an element that has a length.
+func (g *guard) sized(line []byte, kind byte, length string) error {
+	size, err := strconv.ParseInt(length, 10, 64)
+	isText := strings.IndexByte("$=!", kind) >= 0
+	switch {
+	case !isText && strings.IndexByte("*~>%", kind) < 0:
+		return fmt.Errorf("%w: it has an element %.40q", ErrNotRedis, line)
+	case length == "-1" && (kind == '$' || kind == '*'): // null
+		g.out = line
+		g.done()
+		return nil
+	case err != nil || size < 0:
+		return fmt.Errorf("%w: it has the length %.40q", ErrNotRedis, line)
+	case kind == '!' && size > mostLine:
+		return fmt.Errorf("%w: an error of it has %d bytes", ErrNotRedis, size)
+	case isText:
+		return g.text(line, size)
+	case kind == '%':
+		return g.open(line, size, 2)
+	}
+	return g.open(line, size, 1)
+}
+
+// text hands on a string, or its mark.
+func (g *guard) text(line []byte, size int64) error {
+	limit := max(g.bounds.Value, ownAnswers)
+	tooLarge := size > limit
+	if !tooLarge && g.spent+size <= g.bounds.Page {
+		g.spent, g.pushed = g.spent+size, g.pushed+size
+		g.out, g.pass = line, size+2
+		g.done()
+		return nil
+	}
+	if !tooLarge && g.alone {
+		return g.bounds.PageTooLarge()
+	}
+	if size > mostDropped {
+		return fmt.Errorf("%w: a string of %d bytes", kvdbsync.ErrTooMuch, size)
+	}
+	instead := dropped{size: size, noRoom: !tooLarge}.mark()
+	g.drop, g.instead = size+2, fmt.Appendf(nil, "$%d\r\n%s\r\n", len(instead), instead)
+	g.done()
+	return nil
+}
+
+// open begins an element of n times each others.
+func (g *guard) open(line []byte, n, each int64) error {
+	if n > g.bounds.Page/perElement/each || (g.bounds.Page-g.spent)/perElement < n*each {
+		return fmt.Errorf("%w, for %d elements", g.bounds.PageTooLarge(), n)
+	}
+	if len(g.nest) == mostDepth {
+		return fmt.Errorf("%w: it is nested more than %d levels deep", ErrNotRedis, mostDepth)
+	}
+	g.out = line
+	if n == 0 {
+		g.done()
+		return nil
+	}
+	g.nest = append(g.nest, n*each)
+	return nil
+}
+
+// done counts an element that is complete, but for its bytes.
+func (g *guard) done() {
+	for last := len(g.nest) - 1; last >= 0; last-- {
+		if g.nest[last]--; g.nest[last] > 0 {
+			return
+		}
+		g.nest = g.nest[:last]
+	}
+}
+
+func (g *guard) spend(bytes int64) error {
+	if g.spent += bytes; g.spent > g.bounds.Page {
+		return g.bounds.PageTooLarge()
+	}
+	if g.pushed += bytes; g.alone && g.pushed > g.bounds.Listing {
+		return fmt.Errorf("%w: what redis tells before it answers has more bytes than max-listing-size allows, %d", kvdbsync.ErrTooMuch, g.bounds.Listing)
+	}
+	return nil
+}
