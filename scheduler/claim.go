@@ -46,7 +46,7 @@ func (d *descriptor) claims(key string, m proto.Message) *[]graph.Claim {
 	}
 	out := make([]graph.Claim, len(claims))
 	for i, c := range claims {
-		out[i] = graph.Claim{Of: "claim on " + c.Of, Label: c.Of + "-is-free", Yields: c.Yields, Taken: c.takenBy}
+		out[i] = graph.Claim{Of: "claim on " + c.Of, Label: c.Of + "-is-free", Yields: c.Yields, Conflict: c.takenBy}
 	}
 	return &out
 }
@@ -59,7 +59,7 @@ func (c Claim) takenBy(key string) error {
 // errOf is what is wrong with n, as people are shown it.
 func errOf(n *graph.Node) error {
 	err := n.Err()
-	if taken, ok := err.(*graph.TakenError); ok { //nolint:errorlint // it is never wrapped
+	if taken, ok := err.(*graph.ClaimError); ok { //nolint:errorlint // it is never wrapped
 		return &invalidError{taken}
 	}
 	return err

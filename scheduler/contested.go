@@ -101,7 +101,7 @@ func (s *Scheduler) contain(r *run) {
 		if pause == 0 {
 			continue
 		}
-		s.graph.Hold(key, fmt.Errorf("%w: it is created again after a pause of %v", ErrContested, pause))
+		s.graph.Suspend(key, fmt.Errorf("%w: it is created again after a pause of %v", ErrContested, pause))
 		s.retries.put(key, &retry{attempt: 1, due: now.Add(pause), delay: pause, txn: r.rec.Seq})
 		if begun {
 			s.log.Warn("somebody else removes a value again and again: it is created with growing pauses from now on",
@@ -112,6 +112,6 @@ func (s *Scheduler) contain(r *run) {
 
 // vanishedAlone says that n could be created at once.
 func vanishedAlone(n *graph.Node) bool {
-	return n.Want() != nil && n.Have() == nil && n.State() == graph.Missing && len(n.Unmet()) == 0 &&
-		(n.Base() == nil || n.Base().Have() != nil)
+	return n.Desired() != nil && n.Actual() == nil && n.State() == graph.Missing && len(n.Unmet()) == 0 &&
+		(n.Base() == nil || n.Base().Actual() != nil)
 }

@@ -24,7 +24,7 @@ type descriptor struct {
 	southbound *southbound
 	after      []string
 	index      *index
-	gate       *graph.Gate
+	gate       *graph.Connection
 	around     func(key string, value proto.Message, verb func() error) error // nil: verbs are called as they are
 	aroundAll  func(values []KeyValue, verbs func() []error) bool             // of createAll; nil: it is called as it is
 
@@ -75,7 +75,7 @@ func (d *descriptor) Recreate(key string, old, new, meta any) bool {
 	return d.recreate(key, old.(proto.Message), new.(proto.Message), meta)
 }
 
-func (d *descriptor) Gate() *graph.Gate { return d.gate }
+func (d *descriptor) Connection() *graph.Connection { return d.gate }
 
 // Evidence says how a read-back decides whether a derived value of d stands.
 func (d *descriptor) Evidence() graph.Evidence {

@@ -20,7 +20,7 @@ import (
 type Group struct {
 	s    *Scheduler
 	name string
-	gate graph.Gate // owned by Run's goroutine
+	gate graph.Connection // owned by Run's goroutine
 
 	around    func(key string, value proto.Message, verb func() error) error
 	aroundAll func(values []KeyValue, verbs func() []error) bool
@@ -46,7 +46,7 @@ func (s *Scheduler) Group(name string) (*Group, error) {
 	}
 	g = &Group{s: s, name: name}
 	s.groups[name] = g
-	s.graph.Shut(&g.gate, g.reason(ErrNotConnected))
+	s.graph.Disconnect(&g.gate, g.reason(ErrNotConnected))
 	return g, nil
 }
 
@@ -145,7 +145,7 @@ func (s *Scheduler) followGroups() {
 // lose shuts the gate of a group.
 func (s *Scheduler) lose(g *Group, why error) {
 	s.log.Warn("southbound lost", "southbound", g.name, "err", why)
-	s.graph.Shut(&g.gate, g.reason(why))
+	s.graph.Disconnect(&g.gate, g.reason(why))
 	for n := range s.graph.Changed(0) {
 		if d := descriptorOf(n); d != nil && d.gate == &g.gate {
 			s.retries.drop(n.Key())
@@ -156,7 +156,7 @@ func (s *Scheduler) lose(g *Group, why error) {
 // stillLost has people shown why g is lost now. Nothing else changes.
 func (s *Scheduler) stillLost(g *Group, why error) {
 	s.log.Info("southbound is not there: what needs it waits", "southbound", g.name, "err", why)
-	s.graph.Shut(&g.gate, g.reason(why))
+	s.graph.Disconnect(&g.gate, g.reason(why))
 	r := &run{rec: &Record{Start: time.Now()}}
 	for n := range s.graph.Touched() {
 		s.note(r, n)
@@ -165,7 +165,7 @@ func (s *Scheduler) stillLost(g *Group, why error) {
 
 // regrouped follows what became of a group's connection.
 func (s *Scheduler) regrouped(ctx context.Context, g *Group, news groupNews) {
-	if news.lost != nil && !news.ready && g.gate.Shut() {
+	if news.lost != nil && !news.ready && g.gate.Down() {
 		s.stillLost(g, news.lost)
 		return
 	}
@@ -177,7 +177,7 @@ func (s *Scheduler) regrouped(ctx context.Context, g *Group, news groupNews) {
 	if news.ready {
 		s.log.Info("southbound ready", "southbound", g.name)
 		r.rec.Description, r.rec.Refresh = g.name+": ready", true
-		s.graph.Open(&g.gate)
+		s.graph.Connect(&g.gate)
 		s.refresh(ctx, r, s.everything(s.members(g)), nil)
 	}
 	s.finish(ctx, r)

@@ -44,7 +44,7 @@ func (s *Scheduler) warn(txn Txn) {
 		if c.Value == nil || len(c.Value.Warnings()) == 0 {
 			continue
 		}
-		if n := s.graph.Node(c.Key); n != nil && slices.Equal(warnings(n.Want()), c.Value.Warnings()) {
+		if n := s.graph.Node(c.Key); n != nil && slices.Equal(warnings(n.Desired()), c.Value.Warnings()) {
 			continue
 		}
 		for _, w := range c.Value.Warnings() {

@@ -142,10 +142,10 @@ func (s *Scheduler) news(seen []Observed) (out []Observed) {
 
 func (s *Scheduler) isKnown(o Observed) bool {
 	n := s.graph.Node(o.Key)
-	if n == nil || n.Have() == nil {
+	if n == nil || n.Actual() == nil {
 		return o.Value == nil
 	}
-	return o.Value != nil && proto.Equal(o.Value, message(n.Have())) && (o.Meta == nil || reflect.DeepEqual(o.Meta, n.Meta()))
+	return o.Value != nil && proto.Equal(o.Value, message(n.Actual())) && (o.Meta == nil || reflect.DeepEqual(o.Meta, n.Meta()))
 }
 
 // acceptable says what is wrong with an observation as such.
@@ -201,7 +201,7 @@ func (s *Scheduler) metaOf(d *descriptor, o Observed) (meta any, known bool) {
 	switch {
 	case o.Meta != nil:
 		return o.Meta, true
-	case n != nil && n.Have() != nil:
+	case n != nil && n.Actual() != nil:
 		return n.Meta(), true
 	}
 	return nil, d.passive() || !d.learns

@@ -51,7 +51,7 @@ func (st *Status) shown() shown {
 // now is what people are to be told of n.
 func now(n *graph.Node, state State) shown {
 	derived, described := n.Base() != nil, descriptorOf(n) != nil
-	return shown{state, errOf(n), message(n.Want()), message(n.Have()), derived && described, derived && !described}
+	return shown{state, errOf(n), message(n.Desired()), message(n.Actual()), derived && described, derived && !described}
 }
 
 // operation describes op before it is done.

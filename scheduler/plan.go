@@ -129,9 +129,9 @@ func refusals(txn Txn) (out []Operation) {
 
 // conflicts are the changes of txn that claim what others have.
 func (s *Scheduler) conflicts(txn Txn) (out []Operation) {
-	s.graph.Judge()
+	s.graph.ResolveClaims()
 	for _, c := range txn.Changes {
-		if n := s.graph.Node(c.Key); n != nil && c.Value != nil && n.Loses() {
+		if n := s.graph.Node(c.Key); n != nil && c.Value != nil && n.LosesClaim() {
 			out = append(out, Operation{Verb: validate, Key: c.Key, Noop: true, NewState: invalidState, NewErr: errOf(n)})
 		}
 	}

@@ -114,7 +114,7 @@ func (s *Scheduler) intend(c Change) {
 func (s *Scheduler) unwantOthers(changes []Change) {
 	others := map[string]bool{}
 	for n := range s.graph.Nodes() {
-		if n.Base() == nil && (n.Want() != nil || n.Err() != nil) {
+		if n.Base() == nil && (n.Desired() != nil || n.Err() != nil) {
 			others[n.Key()] = true
 		}
 	}

@@ -35,11 +35,11 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 	}
 	st := &Status{
 		Key: n.Key(), State: state, Err: errOf(n), Last: verbs[n.Last()],
-		Want: declared(n.Want()), Have: message(n.Have()), Meta: n.Meta(), Since: now,
+		Want: declared(n.Desired()), Have: message(n.Actual()), Meta: n.Meta(), Since: now,
 	}
 	st.Details, st.Waits = details(n, state)
-	if st.value = n.Want(); st.value == nil {
-		st.value = n.Have()
+	if st.value = n.Desired(); st.value == nil {
+		st.value = n.Actual()
 	}
 	if d != nil {
 		st.Descriptor = d.name
@@ -62,9 +62,9 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 }
 
 func descriptorOf(n *graph.Node) *descriptor {
-	v := n.Have()
+	v := n.Actual()
 	if v == nil {
-		v = n.Want()
+		v = n.Desired()
 	}
 	if v == nil {
 		return nil
@@ -76,7 +76,7 @@ func descriptorOf(n *graph.Node) *descriptor {
 // remember keeps n's metadata in the index, while it stands.
 func (d *descriptor) remember(n *graph.Node) {
 	switch {
-	case n.Have() == nil:
+	case n.Actual() == nil:
 		d.index.drop(d.nameIn(n.Key()))
 	case n.Meta() != nil:
 		d.index.set(d.nameIn(n.Key()), n.Meta())
@@ -84,7 +84,7 @@ func (d *descriptor) remember(n *graph.Node) {
 }
 
 func (s *Scheduler) stateOf(n *graph.Node) State {
-	if b := n.Base(); b != nil && n.Have() == nil && b.Have() == nil {
+	if b := n.Base(); b != nil && n.Actual() == nil && b.Actual() == nil {
 		return nonexistent // there is no base to derive it
 	}
 	switch n.State() {
@@ -126,7 +126,7 @@ func details(n *graph.Node, state State) (labels []string, waits []Dependency) {
 	case kvscheduler.ValueState_INVALID:
 		labels = models.Fields(n.Err())
 	default:
-		labels = warnings(n.Want())
+		labels = warnings(n.Desired())
 	}
 	return labels, waits
 }

@@ -31,7 +31,7 @@ func (s *Scheduler) everything(ds []*descriptor) []reading {
 	if len(ds) < len(s.registry.order) {
 		for _, d := range ds {
 			for _, n := range s.graph.Of(d) {
-				for part := range s.graph.Parts(n) {
+				for part := range s.graph.Derived(n) {
 					wanted[descriptorOf(part)] = true
 				}
 			}
@@ -58,7 +58,7 @@ func (s *Scheduler) around(failed []*graph.Node) []reading {
 			}
 			keys[d][n.Key()] = true
 		}
-		for part := range s.graph.Parts(n) {
+		for part := range s.graph.Derived(n) {
 			add(part)
 		}
 	}
@@ -82,7 +82,7 @@ func (s *Scheduler) around(failed []*graph.Node) []reading {
 // Retrieve fails leaves what was known of its values as it was. coming is intent
 // that is about to be followed, and counts as wanted.
 func (s *Scheduler) refresh(ctx context.Context, r *run, readings []reading, coming []Change) {
-	readings = slices.DeleteFunc(readings, func(rd reading) bool { return rd.d.retrieve == nil || rd.d.gate.Shut() })
+	readings = slices.DeleteFunc(readings, func(rd reading) bool { return rd.d.retrieve == nil || rd.d.gate.Down() })
 	fresh := map[graph.Kind][]*graph.Value{}
 	for _, rd := range readings {
 		fresh[rd.d] = nil
@@ -118,7 +118,7 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*g
 		asked = s.graph.Of(d) // Retrieve is to know all that is wanted
 	}
 	for _, n := range asked {
-		if v := n.Want(); v != nil && v.Err == nil && coming()[n.Key()] == nil {
+		if v := n.Desired(); v != nil && v.Err == nil && coming()[n.Key()] == nil {
 			ws = append(ws, wanted{n.Key(), message(v)})
 		}
 	}
@@ -128,7 +128,7 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*g
 	}
 	var lost []string
 	for _, n := range nodes {
-		if !found[n.Key()] && n.Have() != nil {
+		if !found[n.Key()] && n.Actual() != nil {
 			lost = append(lost, n.Key())
 		}
 	}
@@ -180,7 +180,7 @@ func lookup(values []*graph.Value) func() map[string]*graph.Value {
 func (s *Scheduler) valueOf(d *descriptor, it item, coming *graph.Value) *graph.Value {
 	if coming == nil {
 		if n := s.graph.Node(it.key); n != nil {
-			coming = n.Want()
+			coming = n.Desired()
 		}
 	}
 	if coming != nil && coming.Data == any(it.value) {

@@ -215,7 +215,7 @@ func (s *Scheduler) recordAdopted() {
 	}
 	notes := s.notes[:0]
 	for n := range s.graph.PeekTouched() {
-		if n.News && n.Have() != nil && s.misremembered(n) {
+		if n.News && n.Actual() != nil && s.misremembered(n) {
 			notes = s.noteStanding(notes, n, true)
 		}
 	}
@@ -284,13 +284,13 @@ func (s *Scheduler) remember(r *run) {
 // noteEnd notes what became of a key. unsure says that no verb has succeeded.
 func (s *Scheduler) noteEnd(notes []note, key string, unsure bool) []note {
 	n := s.graph.Node(key)
-	if n != nil && n.Have() != nil {
+	if n != nil && n.Actual() != nil {
 		return s.noteStanding(notes, n, unsure)
 	}
 	if of := s.remembered.asPlain(key); of != "" && !unsure && !s.stands(of) {
 		notes = append(notes, note{key: of})
 	}
-	if !s.remembered.hasOwn(key) || unsure && n != nil && n.Want() != nil {
+	if !s.remembered.hasOwn(key) || unsure && n != nil && n.Desired() != nil {
 		return notes // what is wanted stays remembered until it was tried again
 	}
 	if unsure {
@@ -309,13 +309,13 @@ func (s *Scheduler) noteStanding(notes []note, n *graph.Node, unsure bool) []not
 		return notes
 	}
 	if !d.mustRecall() {
-		plain := d.plainKey(n.Have())
+		plain := d.plainKey(n.Actual())
 		if now, has := s.remembered.keys[key]; has && now == plain {
 			return notes
 		}
 		return append(notes, note{key: key, data: []byte(plain)})
 	}
-	data, err := pack(n.Have())
+	data, err := pack(n.Actual())
 	if err != nil {
 		s.log.Error("value cannot be remembered", "key", key, "err", err)
 		return notes
@@ -350,8 +350,8 @@ func (s *Scheduler) misremembered(n *graph.Node) bool {
 	if s.opts.Memory == nil || n.Base() != nil || n.Foreign() {
 		return false
 	}
-	stands := n.Have() != nil
-	return s.remembered.hasOwn(n.Key()) != stands && (n.Want() != nil) == stands
+	stands := n.Actual() != nil
+	return s.remembered.hasOwn(n.Key()) != stands && (n.Desired() != nil) == stands
 }
 
 // reckon forgets keys whose items do not stand, now that all of their descriptor's were read
@@ -389,7 +389,7 @@ func (s *Scheduler) anyStands(plain string) bool {
 // stands says whether a value does.
 func (s *Scheduler) stands(key string) bool {
 	n := s.graph.Node(key)
-	return n != nil && n.Have() != nil
+	return n != nil && n.Actual() != nil
 }
 
 // plainKey is the key of what v is found as if nothing is declared; empty: it is v's own,

@@ -107,7 +107,7 @@ func (r *run) concerns(n *graph.Node) bool {
 		}
 	}
 	for ; n != nil; n = n.Base() {
-		if r.keys[n.Key()] || r.rec.Replace && n.Want() == nil && n.Base() == nil {
+		if r.keys[n.Key()] || r.rec.Replace && n.Desired() == nil && n.Base() == nil {
 			return true
 		}
 	}

@@ -100,9 +100,9 @@ func (s *Scheduler) Validate(values ...KeyValue) error {
 		errs = append(errs, faults(v, "")...)
 		all.Want(v)
 	}
-	all.Judge()
+	all.ResolveClaims()
 	for n := range all.Touched() {
-		if !n.Loses() {
+		if !n.LosesClaim() {
 			continue
 		}
 		wrong := &ValueError{Key: n.Key(), Err: errOf(n)}

@@ -7,23 +7,23 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// A bucket lists the unmet any-of edges with a prefix in one folder.
-type bucket struct {
-	folder string
-	list   []*spot
+// A waitlist has the unmet any-of edges of one folder.
+type waitlist struct {
+	folder  string
+	waiters []*waiter
 }
 
-// A spot is an edge's place in a bucket.
-type spot struct {
-	e   *edge
-	b   *bucket
-	pos int
+// A waiter is the entry of an edge in a waitlist.
+type waiter struct {
+	e    *edge
+	list *waitlist
+	pos  int
 }
 
-// witness finds a node that meets an any-of dependency.
-func (g *Graph) witness(d *Dep) *Node {
-	for _, prefix := range d.beginnings() {
-		for n := range g.under(prefix) {
+// provider returns an available node that meets an any-of dependency, or nil.
+func (g *Graph) provider(d *Dep) *Node {
+	for _, prefix := range d.prefixes() {
+		for n := range g.availableUnder(prefix) {
 			if d.Match == nil || d.Match(n.key) {
 				return n
 			}
@@ -32,52 +32,31 @@ func (g *Graph) witness(d *Dep) *Node {
 	return nil
 }
 
-// under yields the nodes that are up and whose key has the prefix, in order.
-func (g *Graph) under(prefix string) iter.Seq[*Node] {
-	if g.ups == nil {
-		g.ups = &btree.Map[string, *Node]{}
+// availableUnder yields the available nodes whose key has the prefix, in order.
+func (g *Graph) availableUnder(prefix string) iter.Seq[*Node] {
+	if g.available == nil {
+		g.available = &btree.Map[string, *Node]{}
 		for key, n := range g.nodes {
-			if n.up() {
-				g.ups.Set(key, n)
+			if n.available() {
+				g.available.Set(key, n)
 			}
 		}
 	}
 	return func(yield func(*Node) bool) {
-		g.ups.Ascend(prefix, func(k string, n *Node) bool { return strings.HasPrefix(k, prefix) && yield(n) })
+		g.available.Ascend(prefix, func(k string, n *Node) bool { return strings.HasPrefix(k, prefix) && yield(n) })
 	}
 }
 
-// beginnings are the prefixes of the keys that d is matched with.
-func (d *Dep) beginnings() []string {
-	if len(d.Prefixes) == 0 && d.Match != nil {
-		return []string{""}
-	}
-	return d.Prefixes
-}
-
-// MetBy says whether key is one that meets d.
-func (d *Dep) MetBy(key string) bool {
-	if d.Key != "" {
-		return key == d.Key
-	}
-	for _, prefix := range d.beginnings() {
-		if strings.HasPrefix(key, prefix) {
-			return d.Match == nil || d.Match(key)
-		}
-	}
-	return false
-}
-
-// rehome finds new witnesses for the edges whose own went down, once all that
-// goes down at the same time has; it says whether there were any.
-func (g *Graph) rehome() bool {
-	orphans := g.orphans
-	g.orphans = nil
+// replaceProviders finds new providers for edges that lost theirs, after all simultaneous
+// changes were made. It reports whether there were such edges.
+func (g *Graph) replaceProviders() bool {
+	orphans := g.lostProvider
+	g.lostProvider = nil
 	for _, e := range orphans {
-		if e.to == nil || e.to.up() || !e.met {
-			continue // unlinked or mended meanwhile
+		if e.to == nil || e.to.available() || !e.met {
+			continue // removed or met again meanwhile
 		}
-		if n := g.witness(e.dep); n != nil {
+		if n := g.provider(e.dep); n != nil {
 			g.detach(e)
 			g.attach(e, n)
 		} else {
@@ -87,25 +66,25 @@ func (g *Graph) rehome() bool {
 	return len(orphans) > 0
 }
 
-// announce offers n, which came up, to the any-of edges that have no witness.
+// announce offers n, which became available, to the edges without a provider.
 func (g *Graph) announce(n *Node) {
-	if len(g.buckets) == 0 {
+	if len(g.waitlists) == 0 {
 		return
 	}
-	g.offer(g.buckets[""], n)
+	g.offer(g.waitlists[""], n)
 	for i := range len(n.key) {
 		if n.key[i] == '/' {
-			g.offer(g.buckets[n.key[:i+1]], n)
+			g.offer(g.waitlists[n.key[:i+1]], n)
 		}
 	}
 }
 
-func (g *Graph) offer(b *bucket, n *Node) {
+func (g *Graph) offer(b *waitlist, n *Node) {
 	if b == nil {
 		return
 	}
-	for i := 0; i < len(b.list); {
-		e := b.list[i].e
+	for i := 0; i < len(b.waiters); {
+		e := b.waiters[i].e
 		if !e.dep.MetBy(n.key) {
 			i++
 			continue
@@ -114,52 +93,52 @@ func (g *Graph) offer(b *bucket, n *Node) {
 			g.detach(e)
 		}
 		g.attach(e, n)
-		g.meet(e) // takes e out of b
+		g.meet(e) // removes e from b
 	}
 }
 
-func (g *Graph) listen(e *edge) {
-	if !e.anyOf() || e.spots != nil {
+func (g *Graph) await(e *edge) {
+	if !e.anyOf() || e.waiters != nil {
 		return
 	}
-	prefixes := e.dep.beginnings()
-	spots := make([]spot, len(prefixes))
+	prefixes := e.dep.prefixes()
+	spots := make([]waiter, len(prefixes))
 	for i, prefix := range prefixes {
-		b := g.bucket(prefix[:strings.LastIndexByte(prefix, '/')+1])
-		spots[i] = spot{e: e, b: b, pos: len(b.list)}
-		b.list = append(b.list, &spots[i])
+		b := g.waitlist(prefix[:strings.LastIndexByte(prefix, '/')+1])
+		spots[i] = waiter{e: e, list: b, pos: len(b.waiters)}
+		b.waiters = append(b.waiters, &spots[i])
 	}
-	e.spots = &spots
-	g.log(step{edge: e, spots: e.spots, added: true})
+	e.waiters = &spots
+	g.logStep(step{edge: e, waiters: e.waiters, added: true})
 }
 
-func (g *Graph) bucket(folder string) *bucket {
-	b := g.buckets[folder]
+func (g *Graph) waitlist(folder string) *waitlist {
+	b := g.waitlists[folder]
 	if b == nil {
-		b = &bucket{folder: folder}
-		g.buckets[folder] = b
+		b = &waitlist{folder: folder}
+		g.waitlists[folder] = b
 	}
 	return b
 }
 
-func (g *Graph) deafen(e *edge) {
-	if e.spots == nil {
+func (g *Graph) stopAwaiting(e *edge) {
+	if e.waiters == nil {
 		return
 	}
-	g.log(step{edge: e, spots: e.spots})
-	for i := range *e.spots {
-		g.leave(&(*e.spots)[i])
+	g.logStep(step{edge: e, waiters: e.waiters})
+	for i := range *e.waiters {
+		g.removeWaiter(&(*e.waiters)[i])
 	}
-	e.spots = nil
+	e.waiters = nil
 }
 
-// leave takes s out of its bucket.
-func (g *Graph) leave(s *spot) {
-	last := len(s.b.list) - 1
-	s.b.list[s.pos] = s.b.list[last]
-	s.b.list[s.pos].pos = s.pos
-	s.b.list[last] = nil
-	if s.b.list = s.b.list[:last]; last == 0 {
-		delete(g.buckets, s.b.folder)
+// removeWaiter removes s from its waitlist.
+func (g *Graph) removeWaiter(s *waiter) {
+	last := len(s.list.waiters) - 1
+	s.list.waiters[s.pos] = s.list.waiters[last]
+	s.list.waiters[s.pos].pos = s.pos
+	s.list.waiters[last] = nil
+	if s.list.waiters = s.list.waiters[:last]; last == 0 {
+		delete(g.waitlists, s.list.folder)
 	}
 }

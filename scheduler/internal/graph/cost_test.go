@@ -32,8 +32,8 @@ func TestNothingIsKeptOfWhatIsGone(t *testing.T) {
 		run()
 	}
 	// The last witness is known for as long as nobody else comes.
-	if g.Len() > 2 || g.ups.Len() != 0 || len(g.orphans) != 0 || cap(g.touched) > 100 || cap(g.dirty.list) > 100 {
-		t.Errorf("%d nodes, %d up, %d orphans, room for %d touched and %d dirty", g.Len(), g.ups.Len(), len(g.orphans), cap(g.touched), cap(g.dirty.list))
+	if g.Len() > 2 || g.available.Len() != 0 || len(g.lostProvider) != 0 || cap(g.touched) > 100 || cap(g.dirty.list) > 100 {
+		t.Errorf("%d nodes, %d up, %d orphans, room for %d touched and %d dirty", g.Len(), g.available.Len(), len(g.lostProvider), cap(g.touched), cap(g.dirty.list))
 	}
 }
 
@@ -44,7 +44,7 @@ func TestNobodyIsJudgedWhereAllYield(t *testing.T) {
 	run := func() (judged int) {
 		for op, ok := g.Next(); ok; op, ok = g.Next() {
 			g.Done(op, nil, nil)
-			judged += len(g.disputed)
+			judged += len(g.unresolved)
 		}
 		for range g.Touched() {
 		}
@@ -53,12 +53,12 @@ func TestNobodyIsJudgedWhereAllYield(t *testing.T) {
 	for i := range 10 {
 		g.Want(value(fmt.Sprintf("k/%d", i), "x,yield=x"))
 	}
-	if n := len(g.disputed) + run(); n != 0 {
+	if n := len(g.unresolved) + run(); n != 0 {
 		t.Errorf("%d times it was to be judged who has it", n)
 	}
 	g.Want(value("a", "x,claim=x"))
 	run()
-	if !g.Node("k/0").Loses() {
+	if !g.Node("k/0").LosesClaim() {
 		t.Error("k/0 has what a claims")
 	}
 	g.Unwant("a")
@@ -67,7 +67,7 @@ func TestNobodyIsJudgedWhereAllYield(t *testing.T) {
 		t.Errorf("k/0 is %s when nobody claims what it yields", stateNames[g.Node("k/0").State()])
 	}
 	g.Unwant("k/0")
-	if n := len(g.disputed) + run(); n != 0 {
+	if n := len(g.unresolved) + run(); n != 0 {
 		t.Errorf("%d times it was to be judged who has it, then", n)
 	}
 }

@@ -2,64 +2,44 @@ package graph
 
 import "reflect"
 
-// Evidence says how a read-back decides whether a derived value stands.
-type Evidence uint8
-
-const (
-	// ShownByBase: it stands if Derived of the base value, as it was found, has it.
-	ShownByBase Evidence = iota
-	// FollowsBase: it stands while its base does, because it has no verbs.
-	FollowsBase
-	// ReadAlone: it is read back by itself, and what is found of its base says nothing about it.
-	ReadAlone
-)
-
-// evidence is that of a value of kind. A property has no kind.
-func evidence(kind Kind) Evidence {
-	if kind == nil {
-		return FollowsBase
-	}
-	return kind.Evidence()
-}
-
-// Found says that v stands, as the southbound shows it. A foreign value is not ours, and is
-// never changed or removed, so nothing has to stay for its sake.
+// Found reports the actual value of a key. A foreign value is not ours: it is never
+// changed or deleted, so its dependencies do not matter.
 //
-// A value that is equivalent to what is wanted counts as what is wanted, and one that is
-// equivalent to what is known to stand changes nothing: reading back a system that is in sync
-// leaves no trace.
+// A found value that is equivalent to the desired one counts as the desired one. A found
+// value that is equivalent to the known actual one changes nothing. So reading back a
+// system in sync has no effect.
 func (g *Graph) Found(v *Value, meta any, foreign bool) {
 	n := g.node(v.Key)
-	g.save(n)
-	g.setForeign(n, foreign && n.want == nil)
-	known := n.recognise(v)
+	g.saveNode(n)
+	g.setForeign(n, foreign && n.desired == nil)
+	known := n.matchFound(v)
 	g.foundDerived(n, v, known)
 	switch {
 	case known == nil:
-		known = g.newVersion(n, n.standalone(v))
-	case known == n.have:
+		known = g.newVersion(n, n.withoutDeps(v))
+	case known == n.actual:
 		g.setMeta(n, meta)
 		return
 	}
 	n.missing = false
-	n.release = g.complete
-	g.setHave(n, known, meta)
+	n.removable = g.complete
+	g.setActual(n, known, meta)
 }
 
-// recognise returns the version of n that v, which was found, is as good as; nil: v is
-// something else. What is not wanted is compared to the letter.
-func (n *Node) recognise(v *Value) *version {
+// matchFound returns the version of n that the found value v is equivalent to, or nil. A
+// value that is not desired must be identical.
+func (n *Node) matchFound(v *Value) *version {
 	switch {
-	case n.want != nil && (same(n.want.Value, v) || alike(n.key, v, n.want.Value)):
-		return n.want
-	case n.have != nil && (same(n.have.Value, v) || n.want != nil && alike(n.key, v, n.have.Value)):
-		return n.have
+	case n.desired != nil && (identical(n.desired.Value, v) || suffices(n.key, v, n.desired.Value)):
+		return n.desired
+	case n.actual != nil && (identical(n.actual.Value, v) || n.desired != nil && suffices(n.key, v, n.actual.Value)):
+		return n.actual
 	}
 	return nil
 }
 
-// standalone is v as a foreign node has it: without dependencies and claims.
-func (n *Node) standalone(v *Value) *Value {
+// withoutDeps returns v as a foreign node has it: without dependencies and claims.
+func (n *Node) withoutDeps(v *Value) *Value {
 	if !n.foreign || len(v.Deps) == 0 && v.Claims == nil {
 		return v
 	}
@@ -73,13 +53,13 @@ func (g *Graph) setForeign(n *Node, foreign bool) {
 		return
 	}
 	n.foreign = foreign
-	if n.have != nil {
+	if n.actual != nil {
 		g.touch(n)
 		g.push(n)
 	}
 }
 
-// setMeta replaces the metadata of what stands unchanged.
+// setMeta replaces the metadata of an unchanged actual value.
 func (g *Graph) setMeta(n *Node, meta any) {
 	if !reflect.DeepEqual(n.meta, meta) {
 		g.touch(n)
@@ -87,8 +67,8 @@ func (g *Graph) setMeta(n *Node, meta any) {
 	n.meta = meta
 }
 
-// foundDerived brings what stands of n's derived values in line with what was found of n, each
-// by its Evidence. known is the version of n that was recognised in v, or nil.
+// foundDerived updates the actual values derived from n after v was found, each by its
+// Evidence. known is the version that matched v, or nil.
 func (g *Graph) foundDerived(n *Node, v *Value, known *version) {
 	following := v
 	if known != nil {
@@ -106,19 +86,20 @@ func (g *Graph) foundDerived(n *Node, v *Value, known *version) {
 	}
 	for _, d := range following.Derived {
 		if evidence(d.Kind) == FollowsBase {
-			// One that can wait stands as far as it did.
+			// a value that can be pending keeps its state
 			waits := len(d.Deps) > 0 || d.Claims != nil
 			stands[d.Key] = waits && known != nil || g.foundPart(n, d)
 		}
 	}
-	for _, d := range n.parts() {
-		if !stands[d.key] && evidence(d.have.Kind) != ReadAlone {
-			g.lose(d, true)
+	for _, d := range n.actualParts() {
+		if !stands[d.key] && evidence(d.actual.Kind) != ReadAlone {
+			g.loseNode(d, true)
 		}
 	}
 }
 
-// foundPart says that d stands, which is derived from n; false: it is derived from another.
+// foundPart reports d, which is derived from n, as found. It returns false if d is derived
+// from another node.
 func (g *Graph) foundPart(n *Node, d *Value) bool {
 	dn := g.derivedNode(d.Key, n)
 	if dn.base != n {
@@ -128,47 +109,47 @@ func (g *Graph) foundPart(n *Node, d *Value) bool {
 	return true
 }
 
-// derivedNode is the node of a value that Derived of the standing value of base has. It becomes
-// part of base unless it is another's or is declared by itself.
+// derivedNode returns the node of a value that the actual value of base derives. The node
+// becomes a part of base, unless it has another base or is declared.
 func (g *Graph) derivedNode(key string, base *Node) *Node {
 	n := g.node(key)
-	g.save(n)
-	if n.base == nil && n.want == nil {
+	g.saveNode(n)
+	if n.base == nil && n.desired == nil {
 		n.base = base
-		if n.have != nil { // it was found by itself before
-			g.setHave(n, g.newVersion(n, n.have.Value), n.meta)
+		if n.actual != nil { // it was found before its base
+			g.setActual(n, g.newVersion(n, n.actual.Value), n.meta)
 		}
 	}
 	return n
 }
 
-// Lost says that nothing stands under key any more, nor under the keys derived from it.
+// Lost reports that key and its derived keys have no actual value any more.
 func (g *Graph) Lost(key string) {
 	if n := g.nodes[key]; n != nil {
-		g.lose(n, false)
+		g.loseNode(n, false)
 	}
 }
 
-// NotFound says that key was read back and nothing was found there. Its derived values are gone
-// with it, but for those that are read back by themselves.
+// NotFound reports that key was read back and has no actual value. Its derived values are
+// gone too, except those that are read back alone.
 func (g *Graph) NotFound(key string) {
 	if n := g.nodes[key]; n != nil {
-		g.lose(n, true)
+		g.loseNode(n, true)
 	}
 }
 
-func (g *Graph) lose(n *Node, readBack bool) {
-	if n.have == nil {
+func (g *Graph) loseNode(n *Node, readBack bool) {
+	if n.actual == nil {
 		return
 	}
-	g.save(n)
-	for _, d := range n.parts() {
-		if !readBack || evidence(d.have.Kind) != ReadAlone {
-			g.lose(d, readBack)
+	g.saveNode(n)
+	for _, d := range n.actualParts() {
+		if !readBack || evidence(d.actual.Kind) != ReadAlone {
+			g.loseNode(d, readBack)
 		}
 	}
-	n.missing = n.want != nil
-	n.rest, n.err = false, nil // whatever failed, it was about what stood
-	g.setHave(n, nil, nil)
-	g.forfeit(n)
+	n.missing = n.desired != nil
+	n.suspended, n.err = false, nil // the error was about the value that is gone
+	g.setActual(n, nil, nil)
+	g.resetRank(n)
 }

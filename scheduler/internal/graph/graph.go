@@ -1,29 +1,50 @@
-// Package graph decides what to do next, and nothing else: it has no lock, no
-// clock, no I/O and no goroutine, and one goroutine owns it.
+// Package graph decides the next operations of the scheduler. It has no lock, no clock, no
+// I/O and no goroutine; one goroutine owns a graph.
 //
-// A node is a key. It has what is wanted under it and what stands, each a
-// [Value] with its dependencies and derived values. Intent comes in by Want,
-// Unwant and Reject, reality by Found, Lost and Done. [Graph.Next] names the
-// operations that can run now; [Graph.Done] tells how one ended, which may make
-// others ready. Many operations may be in flight at once.
+// Each key is a node. A node has a desired and an actual [Value], each with its
+// dependencies and derived values. The owner reports desired values by Want, Unwant and
+// Reject, and actual values by Found, Lost and Done. [Graph.Next] returns the operations
+// that can run now. [Graph.Done] reports the end of an operation, which may make others
+// possible. Many operations may be in flight at once.
 //
-// Order. What must go goes first, dependents before what they depend on: what is
-// unwanted, what its new version cannot update in place, what loses a
-// dependency. Then the rest comes, dependencies first. A value whose new version
-// does not need what leaves is updated in place before that leaves; only when
-// nothing else can move is it taken down instead. Values that need each other
-// in a ring come when all of the ring is wanted and nothing outside it is
-// missing, and leave together, one member at a time. Among operations that do
-// not depend on each other the order is that of the intent.
+// # States
 //
-// What values claim is a node too, which never stands: its edges are from those that
-// compete for it, and one of them is met.
+//	state        desired                       actual                         changed by
+//	Nonexistent  none                          none                           Want, Found
+//	Pending      a value                       none, or another value         a dependency that becomes available: Create or Update
+//	Configured   a value                       the same value                 Want of another value, Unwant, Lost, Found of another value
+//	Missing      a value                       none; it vanished by itself    as Pending; an unmet dependency makes it Pending
+//	Discovered   none                          a value of ours                Want; Complete, which deletes it
+//	Obtained     none                          a value of somebody else       Want, Lost
+//	Failed       any                           any                            Retry, Want of another value; the last operation failed
+//	Rejected     invalid, or it loses a claim  the last valid value, or none  Want, another holder of the claim
 //
-// Cost follows the change: each dependency is an edge with a flag, each version
-// counts its unmet ones, and only nodes next to a change are looked at. A
-// dependency on any of many keys is one edge to one witness; it looks for
-// another only when that one leaves. Without one, it is matched with each key that
-// comes under its folder: n of them in a folder of n keys may match n*n times.
+// A node that must be deleted keeps its actual value until Delete is done, but it is no
+// longer available: it meets no dependency.
+//
+// # Order
+//
+// Deletes come first, dependents before their dependencies: values that are not desired,
+// that cannot be updated in place, or that lose a dependency. Creates and updates follow,
+// dependencies first. A value whose new version does not need the values that leave is
+// updated in place before they leave. It is deleted and created again only if nothing else
+// can run. Values that depend on each other in a cycle are created when all of them are
+// desired and nothing outside the cycle is missing. They are deleted together, one member
+// at a time. Independent operations run in the order of the owner's calls.
+//
+// # Claims
+//
+// A resource that values claim is a node too. It never has a value. Its incoming edges are
+// the competing claims; the edge of the holder is met.
+//
+// # Cost
+//
+// The cost follows the size of a change: each dependency is an edge with a flag, each
+// version counts its unmet edges, and only neighbours of a change are visited. A
+// dependency on any of several keys is one edge to one provider. It looks for another
+// provider when that one leaves. Without a provider it waits in the list of its folder,
+// and is matched with each key that appears there. So n such dependencies in a folder of n
+// keys may cost n*n matches.
 package graph
 
 import (
@@ -35,74 +56,33 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// A Kind is what the graph asks of a sort of value. Its functions are pure.
-type Kind interface {
-	Equivalent(key string, old, new any) bool
-	Recreate(key string, old, new, meta any) bool
-	Gate() *Gate // nil: nothing ever stands between it and the southbound
-	Evidence() Evidence
-}
-
-// A Value is what is wanted or stands under a key. It is never changed.
-type Value struct {
-	Key     string
-	Data    any
-	Kind    Kind // nil: a property, which stands whenever its base does
-	Deps    []Dep
-	Derived []*Value
-	Err     error    // why the value cannot stand at all; nil: it can
-	Claims  *[]Claim // nil: it claims nothing
-	// Doubt says of what stands that it may have been changed or removed since: it is
-	// taken down before what is wanted comes, even if that is the same.
-	Doubt bool
-	// Declared is how the graph's owner got the value, where that is not all in Data.
-	Declared *Declared
-}
-
-// Declared is a value as somebody wrote it. The graph only compares it.
-type Declared struct {
-	Data     any
-	Warnings []string // about what is in Declared.Data but not in Value.Data
-}
-
-// A Dep must be met before a value can stand: by Key, or by any key with one
-// of Prefixes (none: whatever it begins with) that Match accepts (nil: all). One with
-// nothing but a Label is never met.
-type Dep struct {
-	Label    string
-	Key      string
-	Prefixes []string
-	Match    func(key string) bool
-}
-
 // A Graph is owned by one goroutine.
 type Graph struct {
-	nodes   map[string]*Node
-	shelves map[Kind]*shelf
-	ups     *btree.Map[string, *Node] // those of nodes that are up; nil until something depends on any of many
-	orphans []*edge                   // any-of edges whose witness went down
-	buckets map[string]*bucket        // any-of dependencies without a witness, by folder
+	nodes        map[string]*Node
+	byKind       map[Kind]*kindNodes
+	available    *btree.Map[string, *Node] // available nodes, by key; nil until the first any-of dependency
+	lostProvider []*edge                   // any-of edges whose provider left
+	waitlists    map[string]*waitlist      // any-of edges without a provider, by folder
 
-	dirty    queue // to be evaluated
-	deletes  queue // may be deleted
-	comes    queue // may be created or updated
-	parked   []*Node
-	disputed []*Node // what is claimed, where it is to be decided who has it
-	rings    []*ring
-	touched  []*Node
-	deleting int // in flight
-	coming   int // in flight
-	complete bool
-	journal  *journal
+	dirty      queue // to be classified
+	deletes    queue // Delete can run
+	applies    queue // Create or Update can run
+	blocked    []*Node
+	unresolved []*Node // resources whose holder is not decided yet
+	cycles     []*cycle
+	touched    []*Node
+	deleting   int // deletes in flight
+	applying   int // creates and updates in flight
+	complete   bool
+	journal    *journal
 }
 
 // New returns an empty graph.
 func New() *Graph {
-	return &Graph{nodes: map[string]*Node{}, shelves: map[Kind]*shelf{}, buckets: map[string]*bucket{}}
+	return &Graph{nodes: map[string]*Node{}, byKind: map[Kind]*kindNodes{}, waitlists: map[string]*waitlist{}}
 }
 
-// Expect makes room for intent for n keys, so that taking it in moves nothing
-// about.
+// Expect makes room for n keys, so that adding them moves no memory.
 func (g *Graph) Expect(n int) {
 	if n > len(g.nodes) {
 		nodes := make(map[string]*Node, len(g.nodes)+n)
@@ -113,10 +93,10 @@ func (g *Graph) Expect(n int) {
 	g.dirty.list = slices.Grow(g.dirty.list, n)
 }
 
-// Want sets what should stand under v's key, and under those derived from it.
+// Want sets the desired value of v's key, and of its derived keys.
 func (g *Graph) Want(v *Value) {
 	n := g.node(v.Key)
-	g.save(n)
+	g.saveNode(n)
 	if n.rejected != nil {
 		n.rejected = nil
 		g.touch(n)
@@ -124,54 +104,53 @@ func (g *Graph) Want(v *Value) {
 	g.wantNode(n, v, nil)
 }
 
-// Unwant says that nothing should stand under key.
+// Unwant clears the desired value of key.
 func (g *Graph) Unwant(key string) {
 	n := g.nodes[key]
 	if n == nil || n.base != nil {
 		return
 	}
-	g.save(n)
+	g.saveNode(n)
 	n.rejected = nil
-	n.release = true
+	n.removable = true
 	g.unwantNode(n)
 }
 
-// Reject says that the newest intent for key cannot be followed. What is wanted
-// otherwise stays wanted; where nothing is, what stands stays.
+// Reject marks the newest desired value of key as refused. The last valid one stays
+// desired. If there is none, an actual value stays.
 func (g *Graph) Reject(key string, err error) {
 	n := g.node(key)
-	g.save(n)
+	g.saveNode(n)
 	n.rejected = err
 	g.touch(n)
 }
 
-// Spare says that what was found standing under key is not to be removed for
-// being unwanted.
+// Spare keeps the value that was found under key, although it is not desired.
 func (g *Graph) Spare(key string) {
 	n := g.node(key)
-	g.save(n)
-	n.release = false
-	for _, d := range n.parts() {
-		g.save(d)
-		d.release = false
+	g.saveNode(n)
+	n.removable = false
+	for _, d := range n.actualParts() {
+		g.saveNode(d)
+		d.removable = false
 	}
 }
 
-// Complete says that from now on everything that is wanted has been said: what
-// stands of ours without being wanted goes. What stands where the only intent
-// cannot be followed stays: it is what was valid before we were there.
+// Complete reports that all desired values are known. From now on, actual values of ours
+// that are not desired are deleted. An actual value whose only desired value was refused
+// stays: it may be the valid value from before a restart.
 func (g *Graph) Complete() {
 	g.complete = true
-	unwanted := func(n *Node) bool { return n.want == nil && n.have != nil && !n.foreign && !n.refused() }
+	unwanted := func(n *Node) bool { return n.desired == nil && n.actual != nil && !n.foreign && !n.rejectedOrBase() }
 	for _, n := range g.sortedBy(unwanted) {
-		g.save(n)
-		n.release = true
+		g.saveNode(n)
+		n.removable = true
 		g.push(n)
 	}
 }
 
-// sortedBy returns the nodes for which is holds, sorted by key, so that what is
-// done about them is done in an order that can be foretold.
+// sortedBy returns the matching nodes sorted by key, so that operations have a predictable
+// order.
 func (g *Graph) sortedBy(is func(*Node) bool) (out []*Node) {
 	for _, n := range g.nodes {
 		if is(n) {
@@ -186,37 +165,37 @@ func sortByKey(nodes []*Node) {
 	slices.SortFunc(nodes, func(a, b *Node) int { return strings.Compare(a.key, b.key) })
 }
 
-// Retry lets a failed key be tried again.
+// Retry allows the next attempt for a failed key.
 func (g *Graph) Retry(key string) {
-	if n := g.nodes[key]; n != nil && n.rest {
-		g.save(n)
+	if n := g.nodes[key]; n != nil && n.suspended {
+		g.saveNode(n)
 		n.retry()
 		g.push(n)
 	}
 }
 
-// Hold has what is wanted under key, and does not stand, rest as failed with err until it is
-// retried or changed.
-func (g *Graph) Hold(key string, err error) {
+// Suspend marks a desired value that is not actual as failed with err, until Retry or a
+// new value.
+func (g *Graph) Suspend(key string, err error) {
 	n := g.nodes[key]
-	if n == nil || n.want == nil || n.have != nil || n.busy {
+	if n == nil || n.desired == nil || n.actual != nil || n.inFlight {
 		return
 	}
-	g.save(n)
-	n.err, n.rest = err, true
+	g.saveNode(n)
+	n.err, n.suspended = err, true
 	g.touch(n)
 }
 
 func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
-	g.save(n)
-	if n.want != nil && n.base == base && same(n.want.Value, v) && sameDeclared(n.want.Declared, v.Declared) {
+	g.saveNode(n)
+	if n.desired != nil && n.base == base && identical(n.desired.Value, v) && identicalDeclared(n.desired.Declared, v.Declared) {
 		n.retry()
 		g.push(n)
 		return
 	}
-	old := n.want
+	old := n.desired
 	n.base, n.foreign = base, false
-	g.setWant(n, g.newVersion(n, v))
+	g.setDesired(n, g.newVersion(n, v))
 	for _, d := range v.Derived {
 		g.wantNode(g.node(d.Key), d, n)
 	}
@@ -224,38 +203,37 @@ func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
 		g.unwantDerived(n, old.Derived)
 		return
 	}
-	for _, d := range n.parts() { // those that were found, and that v does not derive, may go now
+	for _, d := range n.actualParts() { // found earlier, and not derived by v: they may be deleted now
 		g.push(d)
 	}
 }
 
 func (g *Graph) unwantNode(n *Node) {
-	old := n.want
-	g.setWant(n, nil)
+	old := n.desired
+	g.setDesired(n, nil)
 	if old != nil {
 		g.unwantDerived(n, old.Derived)
 	}
 }
 
-// unwantDerived drops those of was that base no longer derives.
+// unwantDerived clears the desired values in was that base no longer derives.
 func (g *Graph) unwantDerived(base *Node, was []*Value) {
 	still := make(map[string]bool)
-	if base.want != nil {
-		for _, d := range base.want.Derived {
+	if base.desired != nil {
+		for _, d := range base.desired.Derived {
 			still[d.Key] = true
 		}
 	}
 	for _, d := range was {
 		if dn := g.nodes[d.Key]; dn != nil && dn.base == base && !still[d.Key] {
-			g.save(dn)
-			dn.release = true
+			g.saveNode(dn)
+			dn.removable = true
 			g.unwantNode(dn)
 		}
 	}
 }
 
-// node returns the node of key; a new one says nothing yet, but can be an end
-// of edges.
+// node returns the node of key. A new node has no state, but edges can end there.
 func (g *Graph) node(key string) *Node {
 	n := g.nodes[key]
 	if n == nil {
@@ -271,13 +249,13 @@ func (g *Graph) node(key string) *Node {
 // Node returns the node of key, or nil.
 func (g *Graph) Node(key string) *Node { return g.nodes[key] }
 
-// Wants says that something is wanted under key.
-func (g *Graph) Wants(key string) bool { return g.nodes[key] != nil && g.nodes[key].want != nil }
+// Wants reports that key has a desired value.
+func (g *Graph) Wants(key string) bool { return g.nodes[key] != nil && g.nodes[key].desired != nil }
 
-// Len is the number of nodes, those included that are only depended on.
+// Len is the number of nodes, including those that are only dependencies.
 func (g *Graph) Len() int { return len(g.nodes) }
 
-// Nodes yields all nodes, in no order.
+// Nodes yields all nodes in no particular order.
 func (g *Graph) Nodes() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
 		for _, n := range g.nodes {
@@ -288,12 +266,11 @@ func (g *Graph) Nodes() iter.Seq[*Node] {
 	}
 }
 
-// PeekTouched yields the same nodes as Touched, which yields them again.
+// PeekTouched yields the nodes of the next Touched.
 func (g *Graph) PeekTouched() iter.Seq[*Node] { return slices.Values(g.touched) }
 
-// Touched yields each node that changed since it was last asked, once, in the
-// order in which they first changed, and then forgets those that say nothing
-// any more.
+// Touched yields each node that changed since the last call, in the order of their first
+// changes. Nodes that are unused are forgotten afterwards.
 func (g *Graph) Touched() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
 		for i := 0; i < len(g.touched); i++ {
@@ -303,22 +280,21 @@ func (g *Graph) Touched() iter.Seq[*Node] {
 				g.touched = append(g.touched[:0], g.touched[i+1:]...)
 				return
 			}
-			g.sweep(n)
+			g.forget(n)
 		}
-		g.touched = emptied(g.touched)
+		g.touched = cleared(g.touched)
 	}
 }
 
 // ChangedLen is the number of nodes that Touched would yield.
 func (g *Graph) ChangedLen() int { return len(g.touched) }
 
-// Changed yields the nodes that Touched would, but for the first so many, and
-// forgets nothing.
+// Changed yields the nodes of the next Touched, without the first ones.
 func (g *Graph) Changed(after int) iter.Seq[*Node] { return slices.Values(g.touched[after:]) }
 
 func (g *Graph) touch(n *Node) {
 	if g.journal != nil && !n.News {
-		g.journal.awoken = append(g.journal.awoken, n)
+		g.journal.newsNodes = append(g.journal.newsNodes, n)
 	}
 	n.News = true
 	if !n.touched {
@@ -327,18 +303,18 @@ func (g *Graph) touch(n *Node) {
 	}
 }
 
-// sweep forgets n if nothing is wanted, stands, is in flight or hangs on it.
-func (g *Graph) sweep(n *Node) {
-	if n.busy || n.queued || n.saved != unsaved {
+// forget removes n from the graph if it is unused and nothing refers to it.
+func (g *Graph) forget(n *Node) {
+	if n.inFlight || n.queued || n.saved != unsaved {
 		return
 	}
 	if n.own.refs == 0 && !n.own.saved {
 		n.own = version{}
 	}
-	if !n.silent() {
+	if !n.unused() {
 		return
 	}
 	delete(g.nodes, n.key)
-	g.unfile(n)
+	g.removeFromKind(n)
 	n.dropped = true
 }

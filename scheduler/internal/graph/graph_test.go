@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write what the stories show into their 
 // What is only derived does not tell values apart. Keys that begin with "alone" are read back by
 // themselves; those that begin with "note" have no verbs.
 type kind struct {
-	gate     *Gate
+	gate     *Connection
 	evidence Evidence
 }
 
@@ -37,14 +37,14 @@ func (kind) Recreate(_ string, _, new, _ any) bool {
 	return slices.Contains(fields(new.(string)), "recreate")
 }
 
-func (k kind) Gate() *Gate { return k.gate }
+func (k kind) Connection() *Connection { return k.gate }
 
 func (k kind) Evidence() Evidence { return k.evidence }
 
 func fields(s string) []string { return strings.Split(s, ",") }
 
 // gate is that of the keys that begin with "gated".
-var gate = &Gate{}
+var gate = &Connection{}
 
 func value(key, text string) *Value {
 	v := &Value{Key: key, Data: text, Kind: kind{}}
@@ -78,7 +78,7 @@ func value(key, text string) *Value {
 func claimed(all []Claim, name, of string) *[]Claim {
 	all = append(all, Claim{
 		Of: "claim " + of, Label: of + "-is-free", Yields: name == "yield",
-		Taken: func(by string) error { return fmt.Errorf("%s has %s", by, of) },
+		Conflict: func(by string) error { return fmt.Errorf("%s has %s", by, of) },
 	})
 	return &all
 }
@@ -188,9 +188,9 @@ func (s *story) line(line string) {
 		delete(s.broken, f[1])
 		s.g.Retry(f[1])
 	case "shut":
-		s.g.Shut(gate, f[1])
+		s.g.Disconnect(gate, f[1])
 	case "open":
-		s.g.Open(gate)
+		s.g.Connect(gate)
 	case "plan":
 		s.plan(strings.TrimPrefix(line, "plan"))
 	case "begin":

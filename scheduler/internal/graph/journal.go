@@ -2,69 +2,70 @@ package graph
 
 import "slices"
 
-// A journal can take back all that was done to a graph since Begin.
+// A journal can undo all changes of a graph since Begin.
 //
-// The state of a node and of a version is one struct, which is copied whole before
-// its first change. Lists of edges may be long: of those each change is noted, and
-// undone in reverse, so that everything is in its former order again.
+// The state of a node and of a version is one struct, which is copied whole before its
+// first change. Lists of edges can be long. So each change of a list is logged as a step.
+// Steps are undone in reverse order, which restores the order of the lists.
 //
-// Rollback uses all of this. Undo keeps what was done, and uses only what was wanted.
+// Rollback restores everything. Undo keeps the actual values and restores the desired
+// ones.
 type journal struct {
-	nodes    []nodeMemento
-	versions []versionMemento
-	steps    []step
-	filed    []*Node // put on their shelves
-	created  []*Node
-	awoken   []*Node // had no News
+	nodes     []nodeMemento
+	versions  []versionMemento
+	steps     []step
+	kinded    []*Node // added to the nodes of their kind
+	created   []*Node
+	newsNodes []*Node // News was false before
 
-	dirty    queue
-	disputed []*Node
-	orphans  []*edge
-	touched  int // how many were
-	indexed  bool
-	complete bool
+	dirty        queue
+	unresolved   []*Node
+	lostProvider []*edge
+	touched      int // length of the graph's list
+	indexed      bool
+	complete     bool
 }
 
-// A nodeMemento is a node as it was.
+// A nodeMemento is the earlier state of a node.
 type nodeMemento struct {
 	node  *Node
 	state nodeState
-	// own: something of the node itself changed, and not only edges that end there.
-	own bool
+	// direct: the node itself changed, not only its incoming edges.
+	direct bool
 }
 
-// A versionMemento is a version as it was, with its edges and what they have at stake.
+// A versionMemento is the earlier state of a version, its edges and its claims.
 type versionMemento struct {
 	version *version
 	state   versionState
 	edges   []edge
-	stakes  []stake
+	claims  []claimEdge
 }
 
-// saving says how much of a node is in the journal.
-type saving uint8
+// A savedState says how much of a node is in the journal.
+type savedState uint8
 
 const (
-	unsaved saving = iota
-	noted          // before edges that end there changed
-	saved          // before the node itself changed
+	unsaved       savedState = iota
+	incomingSaved            // saved before its incoming edges changed
+	nodeSaved                // saved before the node itself changed
 )
 
-// Begin starts a journal, to be ended by Commit, Rollback or Undo. No operation may
-// be in flight, and since the last one Next must have said that there is nothing more.
+// Begin starts a journal. Commit, Rollback or Undo ends it. No operation may be in flight,
+// and the last call of Next must have returned none.
 func (g *Graph) Begin() {
 	g.journal = &journal{
-		dirty: g.dirty.clone(), disputed: g.disputed, orphans: g.orphans, touched: len(g.touched),
-		indexed: g.ups != nil, complete: g.complete,
+		dirty: g.dirty.clone(), unresolved: g.unresolved, lostProvider: g.lostProvider, touched: len(g.touched),
+		indexed: g.available != nil, complete: g.complete,
 	}
 }
 
-// Commit ends the journal and keeps what was done.
+// Commit ends the journal and keeps all changes.
 func (g *Graph) Commit() {
 	j := g.closeJournal()
 	for i := range j.nodes {
-		if n := j.nodes[i].node; n.silent() {
-			g.touch(n) // it could not be forgotten before
+		if n := j.nodes[i].node; n.unused() {
+			g.touch(n) // it could not be forgotten while the journal had it
 		}
 	}
 }
@@ -81,8 +82,8 @@ func (g *Graph) closeJournal() *journal {
 	return j
 }
 
-// Rollback ends the journal and puts everything back as it was: what was done since
-// Begin was only planned. Touched must not have been called since.
+// Rollback ends the journal and undoes all changes: they were only planned. Touched must
+// not have been called since Begin.
 func (g *Graph) Rollback() {
 	j := g.closeJournal()
 	g.clearQueues()
@@ -95,15 +96,15 @@ func (g *Graph) Rollback() {
 	for i := range slices.Backward(j.nodes) {
 		g.restore(&j.nodes[i])
 	}
-	for _, n := range slices.Backward(j.filed) {
-		g.unfile(n)
+	for _, n := range slices.Backward(j.kinded) {
+		g.removeFromKind(n)
 	}
 	for _, n := range j.created {
 		delete(g.nodes, n.key)
 		n.dropped = true
 	}
 	if !j.indexed {
-		g.ups = nil
+		g.available = nil
 	}
 	g.complete = j.complete
 	g.restoreLists(j)
@@ -111,30 +112,30 @@ func (g *Graph) Rollback() {
 
 func (g *Graph) restore(m *nodeMemento) {
 	n := m.node
-	was := n.up()
+	was := n.available()
 	n.nodeState = m.state
-	g.indexUp(n, was)
+	g.indexAvailable(n, was)
 }
 
 func (m *versionMemento) restore() {
 	m.version.versionState = m.state
-	stakes := m.stakes
+	stakes := m.claims
 	for i := range m.edges {
 		e, was := &m.state.edges[i], m.edges[i]
-		was.to, was.pos, was.spots = e.to, e.pos, e.spots // the steps have put them back
-		if *e = was; e.stake != nil {
-			*e.stake, stakes = stakes[0], stakes[1:]
+		was.to, was.pos, was.waiters = e.to, e.pos, e.waiters // the steps have restored these
+		if *e = was; e.claim != nil {
+			*e.claim, stakes = stakes[0], stakes[1:]
 		}
 	}
 }
 
-// restoreLists puts the graph's own lists back, and what the nodes know of them.
+// restoreLists restores the lists of the graph, and the flags of the nodes in them.
 func (g *Graph) restoreLists(j *journal) {
-	g.dirty, g.disputed, g.orphans = j.dirty, j.disputed, j.orphans
+	g.dirty, g.unresolved, g.lostProvider = j.dirty, j.unresolved, j.lostProvider
 	for _, n := range g.dirty.list[g.dirty.head:] {
 		n.queued = true
 	}
-	for _, n := range j.awoken {
+	for _, n := range j.newsNodes {
 		n.News = false
 	}
 	for _, n := range g.touched[j.touched:] {
@@ -144,94 +145,94 @@ func (g *Graph) restoreLists(j *journal) {
 	g.touched = g.touched[:j.touched]
 }
 
-// clearQueues takes all nodes out of the queues and rings, and returns them.
+// clearQueues removes all nodes from queues and cycles and returns them.
 func (g *Graph) clearQueues() (out []*Node) {
-	for _, q := range []*queue{&g.dirty, &g.deletes, &g.comes} {
+	for _, q := range []*queue{&g.dirty, &g.deletes, &g.applies} {
 		for n := q.pop(); n != nil; n = q.pop() {
 			n.queued = false
 			out = append(out, n)
 		}
 	}
-	for _, n := range g.parked {
-		n.parking = away
+	for _, n := range g.blocked {
+		n.blocked = notBlocked
 		out = append(out, n)
 	}
-	g.parked = nil
-	for _, r := range g.rings {
+	g.blocked = nil
+	for _, r := range g.cycles {
 		for _, n := range r.members {
-			n.ring = nil
+			n.cycle = nil
 		}
 	}
-	g.rings = nil
+	g.cycles = nil
 	return out
 }
 
-// Undo ends the journal and wants again what was wanted before, in the reverse
-// of the order of what was changed. What was done stays known; Next says what
-// it takes to undo it. Who had what he claims has it again.
+// Undo ends the journal and restores the desired values, in reverse order of their
+// changes. Actual values stay as they are now; Next returns the operations that restore
+// them. Claim ranks are restored too.
 func (g *Graph) Undo() {
 	complete := g.journal.complete
 	j := g.closeJournal()
 	g.complete = complete
-	g.endRings()
+	g.dissolveCycles()
 	queued := g.clearQueues()
 	for _, m := range slices.Backward(j.nodes) {
-		if !m.own {
+		if !m.direct {
 			continue
 		}
 		n := m.node
 		n.base = m.state.base
 		n.rejected = m.state.rejected
-		n.release = m.state.release || m.state.have == nil
-		g.setWant(n, m.state.want)
-		n.tenure = m.state.tenure
+		n.removable = m.state.removable || m.state.actual == nil
+		g.setDesired(n, m.state.desired)
+		n.claimRank = m.state.claimRank
 	}
 	for _, n := range queued {
 		g.push(n)
 	}
 }
 
-// save, note and keep are called before each change, and cost next to nothing where
-// there is no journal.
+// saveNode, saveIncoming and saveVersion are called before each change. Without a journal
+// they cost almost nothing.
 
-// save copies n as it is, if it was not changed since Begin.
-func (g *Graph) save(n *Node) {
-	if g.journal != nil && n.saved != saved {
-		g.journal.add(n, saved)
+// saveNode copies n before its first change since Begin.
+func (g *Graph) saveNode(n *Node) {
+	if g.journal != nil && n.saved != nodeSaved {
+		g.journal.addNode(n, nodeSaved)
 	}
 }
 
-// note copies n as it is, before edges that end there change.
-func (g *Graph) note(n *Node) {
+// saveIncoming copies n before its incoming edges change.
+func (g *Graph) saveIncoming(n *Node) {
 	if g.journal != nil && n.saved == unsaved {
-		g.journal.add(n, noted)
+		g.journal.addNode(n, incomingSaved)
 	}
 }
 
-// keep copies v as it is, if it was not changed since Begin.
-func (g *Graph) keep(v *version) {
+// saveVersion copies v before its first change since Begin.
+func (g *Graph) saveVersion(v *version) {
 	if g.journal != nil && !v.saved {
-		g.journal.keep(v)
+		g.journal.addVersion(v)
 	}
 }
 
-// log notes a change of a list.
-func (g *Graph) log(s step) {
+// logStep logs a change of a list.
+func (g *Graph) logStep(s step) {
 	if g.journal != nil {
 		g.journal.steps = append(g.journal.steps, s)
 	}
 }
 
-func (j *journal) add(n *Node, as saving) {
+func (j *journal) addNode(n *Node, as savedState) {
 	n.saved = as
-	j.nodes = append(j.nodes, nodeMemento{n, n.nodeState, as == saved})
+	j.nodes = append(j.nodes, nodeMemento{n, n.nodeState, as == nodeSaved})
 }
 
-func (j *journal) keep(v *version) {
+func (j *journal) addVersion(v *version) {
 	m := versionMemento{version: v, state: v.versionState, edges: slices.Clone(v.edges)}
 	for _, e := range v.edges {
-		if e.stake != nil {
-			m.stakes = append(m.stakes, *e.stake)
+		if e.claim != nil {
+			m.claims = append(m.claims, *e.claim)
 		}
 	}
 	j.versions = append(j.versions, m)

@@ -26,7 +26,7 @@ func (m *model) withoutLosers(in map[string]string) {
 func losersOf(g *Graph) map[string]bool {
 	out := map[string]bool{}
 	for key, n := range g.nodes {
-		if n.Loses() {
+		if n.LosesClaim() {
 			out[key] = true
 		}
 	}
@@ -55,7 +55,7 @@ func (m *model) edited() {
 	for key := range m.stood {
 		if n := m.g.nodes[key]; n == nil {
 			m.forget(key)
-		} else if n.have == nil {
+		} else if n.actual == nil {
 			m.review(n)
 		}
 	}
@@ -64,12 +64,12 @@ func (m *model) edited() {
 // review forgets what n had, if it does not stand and is wanted to claim something else.
 func (m *model) review(n *Node) {
 	switch {
-	case n.want == nil:
+	case n.desired == nil:
 		m.forget(n.key)
-	case !m.holds(n) || len(n.want.claims()) != len(m.had[n.key].claims()):
+	case !m.holds(n) || len(n.desired.claims()) != len(m.had[n.key].claims()):
 		delete(m.had, n.key)
 	default:
-		m.had[n.key] = n.want.Value // and no more than it claims now
+		m.had[n.key] = n.desired.Value // and no more than it claims now
 	}
 }
 
@@ -79,7 +79,7 @@ func (m *model) holds(n *Node) bool {
 	if had == nil {
 		return false
 	}
-	for _, c := range n.want.claims() {
+	for _, c := range n.desired.claims() {
 		if !slices.ContainsFunc(had.claims(), func(h Claim) bool { return h.Of == c.Of && (c.Yields || !h.Yields) }) {
 			return false
 		}
@@ -91,36 +91,36 @@ func (m *model) holds(n *Node) bool {
 // or he yields something; and that the winner claims it, and loses nothing himself.
 func (m *model) nobodyIsOusted() {
 	for _, n := range m.g.nodes {
-		if !n.Loses() {
+		if !n.LosesClaim() {
 			continue
 		}
-		yields := slices.ContainsFunc(n.want.edges, func(e edge) bool { return e.isLost() && e.stake.Yields })
-		for _, e := range n.want.edges {
+		yields := slices.ContainsFunc(n.desired.edges, func(e edge) bool { return e.isLost() && e.claim.Yields })
+		for _, e := range n.desired.edges {
 			if !e.isLost() {
 				continue
 			}
-			r := e.stake.rival
-			if r.want == nil || !greedyFor(e.stake.Of, r) {
-				m.t.Fatalf("%s loses %s to %s, which does not claim it", n.key, e.stake.Of, r.key)
+			r := e.claim.holder
+			if r.desired == nil || !greedyFor(e.claim.Of, r) {
+				m.t.Fatalf("%s loses %s to %s, which does not claim it", n.key, e.claim.Of, r.key)
 			}
-			if e.stake.Yields {
+			if e.claim.Yields {
 				continue
 			}
-			if r.Loses() {
-				m.t.Fatalf("%s loses %s to %s, which loses", n.key, e.stake.Of, r.key)
+			if r.LosesClaim() {
+				m.t.Fatalf("%s loses %s to %s, which loses", n.key, e.claim.Of, r.key)
 			}
 			if !yields && m.holds(n) && !m.stood[r.key] {
-				m.t.Fatalf("%s loses %s to %s, which is new to it", n.key, e.stake.Of, r.key)
+				m.t.Fatalf("%s loses %s to %s, which is new to it", n.key, e.claim.Of, r.key)
 			}
 		}
-		if n.have == nil {
+		if n.actual == nil {
 			m.forget(n.key)
 		}
 	}
 }
 
 func greedyFor(of string, n *Node) bool {
-	return slices.ContainsFunc(n.want.claims(), func(c Claim) bool { return c.Of == of && !c.Yields })
+	return slices.ContainsFunc(n.desired.claims(), func(c Claim) bool { return c.Of == of && !c.Yields })
 }
 
 // maximal checks that no two have the same, and that who loses could not have it all.
@@ -129,10 +129,10 @@ func (m *model) maximal() {
 	for key, n := range m.g.nodes {
 		var rival bool
 		for other, o := range m.g.nodes {
-			if o == n || n.want == nil || o.want == nil || losers[other] && !yieldsToOne(n.want.Value, o.want.Value) {
+			if o == n || n.desired == nil || o.desired == nil || losers[other] && !yieldsToOne(n.desired.Value, o.desired.Value) {
 				continue
 			}
-			rival = rival || greedyRivals(n.want.Value, o.want.Value) || yieldsToOne(n.want.Value, o.want.Value)
+			rival = rival || greedyRivals(n.desired.Value, o.desired.Value) || yieldsToOne(n.desired.Value, o.desired.Value)
 		}
 		if rival != losers[key] {
 			m.t.Errorf("%s loses=%v, but has a rival that does not: %v", key, losers[key], rival)
@@ -151,7 +151,7 @@ func (m *model) deserved() {
 			in[v.Key] = v.Data.(string)
 		}
 	}
-	g.Judge()
+	g.ResolveClaims()
 	wins := map[string]*Value{}
 	for _, key := range slices.Sorted(maps.Keys(in)) {
 		v := value(key, in[key])
@@ -162,7 +162,7 @@ func (m *model) deserved() {
 		if !loses {
 			wins[key] = v
 		}
-		if g.nodes[key].Loses() != loses {
+		if g.nodes[key].LosesClaim() != loses {
 			m.t.Errorf("from scratch %s loses=%v, want %v", key, !loses, loses)
 		}
 	}

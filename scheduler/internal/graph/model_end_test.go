@@ -19,10 +19,10 @@ func (m *model) end() {
 	}
 	for key, text := range possible {
 		n := m.g.nodes[key]
-		if n == nil || n.have == nil || n.State() != Configured {
+		if n == nil || n.actual == nil || n.State() != Configured {
 			m.t.Errorf("%s does not stand, but could", key)
-		} else if n.have.Data != text {
-			m.t.Errorf("%s is %v, wanted %s", key, n.have.Data, text)
+		} else if n.actual.Data != text {
+			m.t.Errorf("%s is %v, wanted %s", key, n.actual.Data, text)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (m *model) resync(t *rapid.T) {
 // respelled is the text of what stands: its first letter in the other case, and without derived
 // values that do not stand.
 func (m *model) respelled(n *Node) string {
-	text := fields(n.have.Data.(string))
+	text := fields(n.actual.Data.(string))
 	if upper := strings.ToUpper(text[0]); upper != text[0] {
 		text[0] = upper
 	} else {

@@ -17,8 +17,8 @@ import (
 func wholeState(g *Graph) string {
 	w := &walk{seen: map[uintptr]bool{}}
 	w.object(reflect.ValueOf(g))
-	if g.ups != nil {
-		w.lines = append(w.lines, fmt.Sprint("ups ", g.ups.Keys()))
+	if g.available != nil {
+		w.lines = append(w.lines, fmt.Sprint("ups ", g.available.Keys()))
 	}
 	slices.Sort(w.lines)
 	return strings.Join(w.lines, "\n")

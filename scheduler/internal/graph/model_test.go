@@ -45,7 +45,7 @@ func anyKey(t *rapid.T) string {
 }
 
 // anyText draws a value for key: exact dependencies on its own and lower
-// groups, so that rings happen, any-of dependencies on lower groups, derived
+// groups, so that cycles happen, any-of dependencies on lower groups, derived
 // values, recreation.
 func anyText(t *rapid.T, key string) string {
 	group := int(key[1] - '0')
@@ -90,7 +90,7 @@ type model struct {
 func (m *model) inDoubt() {
 	m.doubts, m.came = map[string]bool{}, map[string]*Value{}
 	for key, n := range m.g.nodes {
-		m.doubts[key] = n.going
+		m.doubts[key] = n.toDelete
 	}
 }
 
@@ -282,7 +282,7 @@ func (m *model) states() string {
 			continue
 		}
 		line := key + " " + stateNames[n.State()]
-		for _, v := range []*Value{n.Want(), n.Have()} {
+		for _, v := range []*Value{n.Desired(), n.Actual()} {
 			if v != nil {
 				line += fmt.Sprintf(" %v", v.Data)
 			}
@@ -318,7 +318,7 @@ func (m *model) finish(op Op) {
 }
 
 // mayRun checks that an operation runs only while what it needs stands and
-// nothing that stands needs what it removes; members of a ring excepted.
+// nothing that stands needs what it removes; members of a cycle excepted.
 func (m *model) mayRun(op Op, flight []Op) {
 	key := op.Node.Key()
 	for _, other := range flight {
@@ -334,7 +334,7 @@ func (m *model) mayRun(op Op, flight []Op) {
 		return
 	}
 	for _, user := range op.Node.Dependents() {
-		if u := m.g.Node(user); u.ring == nil || u.ring != op.Node.ring {
+		if u := m.g.Node(user); u.cycle == nil || u.cycle != op.Node.cycle {
 			m.t.Fatalf("delete %s while %s stands on it", key, user)
 		}
 	}
@@ -346,12 +346,12 @@ func (m *model) needs(op Op) {
 		for key := range m.stands {
 			met = met || d.MetBy(key)
 		}
-		if to := m.g.Node(d.Key); !met && (to == nil || to.ring == nil || to.ring != op.Node.ring) {
+		if to := m.g.Node(d.Key); !met && (to == nil || to.cycle == nil || to.cycle != op.Node.cycle) {
 			m.t.Fatalf("%v %s while %s does not stand", op.Verb, op.Node.Key(), d.Label)
 		}
 	}
 	for _, n := range m.g.nodes {
-		if n != op.Node && n.have != nil && rivals(op.New, n.have.Value) {
+		if n != op.Node && n.actual != nil && rivals(op.New, n.actual.Value) {
 			m.t.Fatalf("%v %s while %s has what it claims", op.Verb, op.Node.Key(), n.key)
 		}
 	}
@@ -362,8 +362,8 @@ func (m *model) needs(op Op) {
 
 func (m *model) sameAsSouthbound() {
 	for key, n := range m.g.nodes {
-		if (n.have != nil) != m.stands[key] {
-			m.t.Fatalf("%s: graph says stands=%v, southbound %v", key, n.have != nil, m.stands[key])
+		if (n.actual != nil) != m.stands[key] {
+			m.t.Fatalf("%s: graph says stands=%v, southbound %v", key, n.actual != nil, m.stands[key])
 		}
 	}
 	for key := range m.stands {
@@ -382,17 +382,17 @@ func (m *model) counts() {
 			if e.to != n || int(e.pos) != i {
 				m.t.Fatalf("%s: edge %d says it is edge %d of %s", key, i, e.pos, e.to.key)
 			}
-			if e.uses() {
+			if e.ofActual() {
 				users++
 			}
 		}
-		if of := m.g.Of(kind{}); n.want != nil && of[n.place] != n {
+		if of := m.g.Of(kind{}); n.desired != nil && of[n.kindIndex] != n {
 			m.t.Fatalf("%s is not among those of its kind", key)
 		}
-		if users != n.users {
-			m.t.Fatalf("%s: %d users, counted %d", key, users, n.users)
+		if users != n.dependents {
+			m.t.Fatalf("%s: %d users, counted %d", key, users, n.dependents)
 		}
-		for _, v := range []*version{n.want, n.have} {
+		for _, v := range []*version{n.desired, n.actual} {
 			if v == nil {
 				continue
 			}

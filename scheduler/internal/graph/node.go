@@ -3,277 +3,151 @@ package graph
 import (
 	"iter"
 	"slices"
-
-	"google.golang.org/protobuf/proto"
 )
 
-// A Node is what the graph knows of one key. A test holds it to 256 bytes, which is
-// what the memory for it comes in.
+// A Node is the state of one key. A test limits it to 256 bytes, the size class in which
+// Go allocates it.
 type Node struct {
 	key string
 	nodeState
-	in    []*edge // edges that end here; each change is a step in the journal
-	ring  *ring
-	shelf *shelf // of its kind; nil: it never had a value
-	place int32  // in shelf
-	Slot  int32  // for the graph's owner; 0 at first
+	in        []*edge // edges that end here; the journal logs each change as a step
+	cycle     *cycle
+	kindNodes *kindNodes // nodes of the same kind; nil: the node never had a value
+	kindIndex int32      // index in kindNodes
+	Slot      int32      // for the owner of the graph; 0 at first
 
-	busy    bool // an operation is in flight
-	saved   saving
-	touched bool
-	News    bool // touched since the graph's owner set it to false
-	queued  bool // in one of the graph's queues
-	parking parking
-	dropped bool
+	inFlight bool // an operation of the node is running
+	saved    savedState
+	touched  bool
+	News     bool // touched since the owner of the graph cleared it
+	queued   bool // in one of the graph's queues
+	blocked  blockedState
+	dropped  bool
 
-	own     version // for the first value, so that most nodes are one piece of memory
-	ownEdge [1]edge // for own
+	own     version // the first version, so that most nodes need one allocation
+	ownEdge [1]edge // the edge of own
 }
 
-// A nodeState is all of a node that a plan must not change. The journal copies it whole.
+// A nodeState is everything in a node that a plan must not change. The journal copies it
+// whole.
 type nodeState struct {
-	want, have *version
-	meta       any
-	base       *Node // the node that this one is derived from
-	err        error // why the last operation failed
-	rejected   error // why the newest intent cannot be followed
-	users      int32 // edges in in of versions that stand
-	last       Verb
-	tenure     tenure
-	stay       stay
+	desired, actual *version
+	meta            any
+	base            *Node // the node from which this one is derived
+	err             error // why the last operation failed
+	rejected        error // why the newest desired value was refused
+	dependents      int32 // incoming edges of actual versions
+	last            Verb
+	claimRank       claimRank
+	retention       retention
 
-	going    bool // stands, but must go
-	rest     bool // failed, and is not tried again until retried or changed
-	spoiler  bool // failed as a member of a ring, which waits for it
-	foreign  bool // what stands is not ours
-	release  bool // when unwanted, it may be removed
-	recreate bool // is being taken down and put up again
-	missing  bool // what stood vanished by itself
-	disputed bool // it is to be decided who has it
-	coveted  bool // claimed by one that does not yield, when that was last decided or since
+	toDelete      bool // the actual value must be deleted
+	suspended     bool // the last operation failed; nothing runs until Retry or a new value
+	failedInCycle bool // the last operation failed as a member of a cycle, which waits for it
+	foreign       bool // the actual value is not ours
+	removable     bool // the actual value may be deleted when it is not desired
+	recreate      bool // Delete and Create replace an Update
+	missing       bool // the actual value vanished by itself
+	unresolved    bool // of a resource: its holder is not decided yet
+	exclusive     bool // of a resource: a claim on it does not yield
 }
 
-// A version is a Value under a node, with its edges while it is wanted or stands.
-type version struct{ versionState }
+// available reports that n meets the dependencies of other values: it has an actual value
+// that is not about to be deleted.
+func (n *Node) available() bool { return n.actual != nil && !n.toDelete }
 
-// A versionState is copied whole by the journal, with what edges has.
-type versionState struct {
-	*Value
-	node  *Node
-	edges []edge
-	unmet int32
-	refs  int8 // 1 for wanted, 1 for standing
-	saved bool // in the journal
+// rejectedOrBase reports that the newest value of n, or of its base, was refused.
+func (n *Node) rejectedOrBase() bool {
+	return n.rejected != nil || n.base != nil && n.base.rejected != nil
 }
 
-// newVersion returns v as a version of n. When nothing refers to it any more Touched
-// takes the one of n's own back.
-func (g *Graph) newVersion(n *Node, v *Value) *version {
-	w := &n.own
-	if w.node != nil {
-		w = &version{}
-	}
-	g.keep(w)
-	w.Value, w.node = v, n
-	return w
+// unused reports that n has no value, no error and no incoming edge.
+func (n *Node) unused() bool {
+	return n.desired == nil && n.actual == nil && n.rejected == nil && len(n.in) == 0
 }
 
-// up says that n stands and does not have to go: that it meets a dependency.
-func (n *Node) up() bool { return n.have != nil && !n.going }
-
-// refused says that n, or what it is derived from, has intent that cannot be followed.
-func (n *Node) refused() bool { return n.rejected != nil || n.base != nil && n.base.rejected != nil }
-
-// silent says that nothing is wanted, stands or hangs on n.
-func (n *Node) silent() bool {
-	return n.want == nil && n.have == nil && n.rejected == nil && len(n.in) == 0
-}
-
-// retry lets n be tried again. If what stands had to go and did not, that is to be
-// decided again; until then it stays down, so that no dependent comes only to go again.
+// retry allows the next attempt. If an earlier Delete failed, its reason may have ended;
+// until that is known n stays unavailable. Otherwise dependents would be created only to
+// be deleted again.
 func (n *Node) retry() {
-	n.rest, n.spoiler, n.stay = false, false, certain
-	if n.going {
-		n.stay = doubtful
+	n.suspended, n.failedInCycle, n.retention = false, false, retained
+	if n.toDelete {
+		n.retention = retentionUnclear
 	}
 }
 
-// parts are the nodes derived from n that stand.
-func (n *Node) parts() (out []*Node) {
+// actualParts returns the actual nodes derived from n.
+func (n *Node) actualParts() (out []*Node) {
 	for _, e := range n.in {
-		if e.dep == nil && e.uses() {
+		if e.dep == nil && e.ofActual() {
 			out = append(out, e.v.node)
 		}
 	}
 	return out
 }
 
-// Parts yields the nodes derived from n that are wanted or stand.
-func (g *Graph) Parts(n *Node) iter.Seq[*Node] {
+// Derived yields the desired and the actual nodes derived from n.
+func (g *Graph) Derived(n *Node) iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
-		if n.want != nil {
-			for _, d := range n.want.Derived {
+		if n.desired != nil {
+			for _, d := range n.desired.Derived {
 				if dn := g.nodes[d.Key]; dn != nil && dn.base == n && !yield(dn) {
 					return
 				}
 			}
 		}
-		for _, dn := range n.parts() {
-			if dn.want == nil && !yield(dn) {
+		for _, dn := range n.actualParts() {
+			if dn.desired == nil && !yield(dn) {
 				return
 			}
 		}
 	}
 }
 
-// settled says that n, if derived, stands on the version of its base that
-// wants it.
-func (n *Node) settled() bool { return n.base == nil || n.base.have == n.base.want }
+// baseCurrent reports that the base of n, if any, is applied in its desired version.
+func (n *Node) baseCurrent() bool { return n.base == nil || n.base.actual == n.base.desired }
 
-// same says that two values are alike to the letter.
-func same(a, b *Value) bool {
-	if a == b {
-		return true
-	}
-	if a.Key != b.Key || a.Kind != b.Kind || (a.Err == nil) != (b.Err == nil) || a.Doubt != b.Doubt {
-		return false
-	}
-	return sameData(a.Data, b.Data)
-}
-
-func sameData(a, b any) bool {
-	am, ok := a.(proto.Message)
-	if !ok {
-		return a == b
-	}
-	bm, ok := b.(proto.Message)
-	return ok && proto.Equal(am, bm)
-}
-
-// sameDeclared says that two values were declared alike to the letter.
-func sameDeclared(a, b *Declared) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return sameData(a.Data, b.Data) && slices.Equal(a.Warnings, b.Warnings)
-}
-
-// Key is the node's key.
+// Key is the key of the node.
 func (n *Node) Key() string { return n.key }
 
-// Want is what should stand, or nil.
-func (n *Node) Want() *Value { return n.want.value() }
+// Desired is the desired value, or nil.
+func (n *Node) Desired() *Value { return n.desired.value() }
 
-// Have is what stands, or nil.
-func (n *Node) Have() *Value { return n.have.value() }
+// Actual is the actual value, or nil.
+func (n *Node) Actual() *Value { return n.actual.value() }
 
-func (v *version) value() *Value {
-	if v == nil {
-		return nil
-	}
-	return v.Value
-}
-
-// Meta is what creating the value has taught.
+// Meta is the metadata of the actual value.
 func (n *Node) Meta() any { return n.meta }
 
-// Base is the node that this one is derived from, or nil.
+// Base is the node from which this one is derived, or nil.
 func (n *Node) Base() *Node { return n.base }
 
-// Foreign says that what stands is not ours.
+// Foreign reports that the actual value is not ours.
 func (n *Node) Foreign() bool { return n.foreign }
 
-// Gone says that the graph has forgotten the node.
+// Gone reports that the graph has forgotten the node.
 func (n *Node) Gone() bool { return n.dropped }
 
-// Last is the verb of the last operation that was done.
+// Last is the verb of the last operation.
 func (n *Node) Last() Verb { return n.last }
 
-// Err is why the newest intent cannot be followed, or why the last operation
-// failed.
-func (n *Node) Err() error {
-	switch {
-	case n.rejected != nil:
-		return n.rejected
-	case n.err != nil:
-		return n.err
-	case n.want == nil || n.want.Err != nil || n.want.Claims == nil:
-		return n.want.err()
-	}
-	return n.taken()
-}
-
-func (v *version) err() error {
-	if v == nil {
-		return nil
-	}
-	return v.Err
-}
-
-// Unmet are the dependencies that what is wanted waits for.
-func (n *Node) Unmet() (out []Dep) {
-	if n.want == nil || n.want == n.have {
-		return nil
-	}
-	if n.shut() {
-		out = append(out, Dep{Label: n.gate().reason})
-	}
-	for i := range n.want.edges {
-		switch e := &n.want.edges[i]; {
-		case e.met || e.dep == nil:
-		case e.stake == nil:
-			out = append(out, *e.dep)
-		case !e.stake.lost:
-			out = append(out, Dep{Label: e.dep.Label, Key: e.stake.rival.key})
-		}
-	}
-	return out
-}
-
-// Dependents yields the keys of the versions that stand on n.
+// Dependents returns the keys of the actual values that depend on n.
 func (n *Node) Dependents() []string {
 	var out []string
 	for _, e := range n.in {
-		if e.uses() {
+		if e.ofActual() {
 			out = append(out, e.v.node.key)
 		}
 	}
 	return out
 }
 
-// State is where a node stands between what is wanted and what is.
-type State uint8
-
-const (
-	Nonexistent State = iota
-	Configured        // stands as wanted
-	Pending           // waits for its dependencies
-	Missing           // vanished by itself, and was not put back yet
-	Discovered        // stands and is ours, but not (yet) wanted
-	Obtained          // stands and is not ours
-	Failed            // the last operation failed
-	Rejected          // the newest intent cannot be followed
-)
-
-// State returns n's.
-func (n *Node) State() State {
-	switch {
-	case n.rejected != nil, n.want != nil && n.want.Err != nil:
-		return Rejected
-	case n.err != nil:
-		return Failed
-	case n.Loses():
-		return Rejected
-	case n.want == nil && n.have == nil:
-		return Nonexistent
-	case n.foreign:
-		return Obtained
-	case n.want == nil:
-		return Discovered
-	case n.want == n.have:
-		return Configured
-	case n.missing && !n.shut():
-		return Missing
+// LosesClaim reports that another node holds a resource that n claims.
+func (n *Node) LosesClaim() bool {
+	if n.desired == nil || n.desired.Claims == nil || n.desired.Err != nil {
+		return false
 	}
-	return Pending
+	return slices.ContainsFunc(n.desired.edges, edge.isLost)
 }
+
+func (e edge) isLost() bool { return e.claim != nil && e.claim.lost }

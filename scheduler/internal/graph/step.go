@@ -1,13 +1,13 @@
 package graph
 
-// A step is one change of a list of edges, which can be taken back while nothing else
-// has changed in that list since.
+// A step is one change of a list of edges. It can be undone while the list has not changed
+// since.
 type step struct {
-	edge  *edge
-	to    *Node   // whose list of incoming edges changed; nil: those of buckets
-	spots *[]spot // in those
-	pos   int32   // where the edge was
-	added bool
+	edge    *edge
+	to      *Node     // its list of incoming edges changed; nil: waitlists changed
+	waiters *[]waiter // the entries in the waitlists
+	pos     int32     // where the edge was
+	added   bool
 }
 
 func (s step) undo(g *Graph) {
@@ -17,13 +17,13 @@ func (s step) undo(g *Graph) {
 	case s.to != nil:
 		s.attach()
 	case s.added:
-		s.deafen(g)
+		s.stopAwaiting(g)
 	default:
-		s.listen(g)
+		s.await(g)
 	}
 }
 
-// detach takes the edge off, which is the last.
+// detach removes the edge, which is the last in its list.
 func (s step) detach() {
 	last := len(s.to.in) - 1
 	s.to.in[last] = nil
@@ -31,7 +31,7 @@ func (s step) detach() {
 	s.edge.to, s.edge.pos = nil, 0
 }
 
-// attach puts the edge where it was. What is there was the last.
+// attach puts the edge back in its place. The edge that is there now was the last.
 func (s step) attach() {
 	s.to.in = append(s.to.in, s.edge)
 	last := int32(len(s.to.in) - 1)
@@ -40,22 +40,22 @@ func (s step) attach() {
 	s.edge.to, s.edge.pos = s.to, s.pos
 }
 
-func (s step) deafen(g *Graph) {
-	for i := len(*s.spots) - 1; i >= 0; i-- {
-		g.leave(&(*s.spots)[i])
+func (s step) stopAwaiting(g *Graph) {
+	for i := len(*s.waiters) - 1; i >= 0; i-- {
+		g.removeWaiter(&(*s.waiters)[i])
 	}
-	s.edge.spots = nil
+	s.edge.waiters = nil
 }
 
-func (s step) listen(g *Graph) {
-	for i := len(*s.spots) - 1; i >= 0; i-- {
-		spot := &(*s.spots)[i]
-		b := spot.b
-		g.buckets[b.folder] = b
-		b.list = append(b.list, spot)
-		last := len(b.list) - 1
-		b.list[last], b.list[spot.pos] = b.list[spot.pos], spot
-		b.list[last].pos = last
+func (s step) await(g *Graph) {
+	for i := len(*s.waiters) - 1; i >= 0; i-- {
+		spot := &(*s.waiters)[i]
+		b := spot.list
+		g.waitlists[b.folder] = b
+		b.waiters = append(b.waiters, spot)
+		last := len(b.waiters) - 1
+		b.waiters[last], b.waiters[spot.pos] = b.waiters[spot.pos], spot
+		b.waiters[last].pos = last
 	}
-	s.edge.spots = s.spots
+	s.edge.waiters = s.waiters
 }

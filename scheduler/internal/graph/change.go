@@ -1,0 +1,130 @@
+package graph
+
+// setDesired and setActual are the only functions that replace versions. They keep edges,
+// counts and queues up to date.
+func (g *Graph) setDesired(n *Node, v *version) {
+	g.saveNode(n)
+	old := n.desired
+	g.addToKind(n, v)
+	n.desired = v
+	if n.actual != nil {
+		n.claimRank = n.claimant().rankAfter(n.actual)
+	} else {
+		n.claimRank = min(n.claimRank, n.claimant().rankAfter(old))
+	}
+	n.err, n.recreate = nil, false
+	n.retry()
+	g.retain(v)
+	g.release(old)
+	g.reopenClaims(old)
+	g.reopenClaims(v)
+	g.reopenClaims(n.actual)
+	g.changed(n)
+}
+
+func (g *Graph) setActual(n *Node, v *version, meta any) { g.replaceActual(n, v, meta, false) }
+
+func (g *Graph) replaceActual(n *Node, v *version, meta any, going bool) {
+	g.saveNode(n)
+	old, was := n.actual, n.available()
+	g.addToKind(n, v)
+	g.retain(v)
+	if old != v {
+		g.countDependents(old, -1)
+		n.actual = v
+		g.countDependents(v, +1)
+	}
+	if v != nil {
+		n.claimRank = n.claimant().rankAfter(v)
+	}
+	g.release(old)
+	g.reopenClaims(old)
+	g.reopenClaims(v)
+	g.reopenClaims(n.desired)
+	n.meta = meta
+	n.toDelete, n.retention = going, retained
+	if v != nil {
+		n.missing = false
+	}
+	g.availabilityChanged(n, was)
+	g.changed(n)
+	if n.desired != nil {
+		g.recheckDerived(n.desired)
+	}
+}
+
+func (g *Graph) changed(n *Node) {
+	if n.desired == nil && n.actual == nil {
+		n.base = nil
+	}
+	g.touch(n)
+	g.push(n)
+}
+
+func (g *Graph) setToDelete(n *Node, going bool) {
+	if going == n.toDelete {
+		return
+	}
+	g.saveNode(n)
+	was := n.available()
+	n.toDelete = going
+	g.availabilityChanged(n, was)
+}
+
+// recheckDerived classifies the derived nodes of v again after their base changed.
+func (g *Graph) recheckDerived(v *version) {
+	for _, d := range v.Derived {
+		if dn := g.nodes[d.Key]; dn != nil {
+			g.touch(dn)
+			g.push(dn)
+		}
+	}
+}
+
+// availabilityChanged updates the dependents of n if it became available or stopped to be.
+func (g *Graph) availabilityChanged(n *Node, was bool) {
+	if n.available() == was {
+		return
+	}
+	g.indexAvailable(n, was)
+	if was {
+		g.becameUnavailable(n)
+		return
+	}
+	for _, e := range n.in {
+		if e.assumed {
+			g.saveVersion(e.v)
+			e.assumed = false
+		}
+		g.meet(e)
+	}
+	g.announce(n)
+}
+
+// indexAvailable keeps g.available up to date.
+func (g *Graph) indexAvailable(n *Node, was bool) {
+	switch {
+	case g.available == nil || n.available() == was:
+	case was:
+		g.available.Delete(n.key)
+	default:
+		g.available.Set(n.key, n)
+	}
+}
+
+func (g *Graph) becameUnavailable(n *Node) {
+	for _, e := range n.in {
+		if e.anyOf() && e.met {
+			g.lostProvider = append(g.lostProvider, e)
+		} else {
+			g.unmeet(e)
+		}
+	}
+}
+
+// clearFailure forgets the error of the last operation.
+func (g *Graph) clearFailure(n *Node) {
+	g.saveNode(n)
+	n.err, n.suspended = nil, false
+	g.touch(n)
+}

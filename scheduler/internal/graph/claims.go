@@ -1,0 +1,276 @@
+package graph
+
+import (
+	"errors"
+	"slices"
+)
+
+// A claimEdge is a Claim of a version. Its edge leads to the node of the resource. That
+// node never has a value; its incoming edges are the competing claims.
+type claimEdge struct {
+	*Claim
+	dep Dep // the dependency of the edge
+	claimResult
+}
+
+// A claimResult says which node holds a resource.
+type claimResult struct {
+	holder *Node // the other node that holds it; nil: none
+	lost   bool  // holder keeps it; false: holder is about to leave
+}
+
+// addClaimEdges makes the edges for the claims of v.
+func (v *version) addClaimEdges(edges []edge) {
+	claims := v.claims()
+	all := make([]claimEdge, len(claims))
+	for i := range all {
+		all[i] = claimEdge{Claim: &claims[i], dep: Dep{Label: claims[i].Label, Key: claims[i].Of}}
+		edges[i] = edge{v: v, dep: &all[i].dep, claim: &all[i]}
+	}
+}
+
+// reopenClaims marks the claims of v as unresolved. It is called when v becomes desired or
+// actual, or stops to be, and when the rank of its node changes.
+func (g *Graph) reopenClaims(v *version) {
+	if v == nil || v.Claims == nil {
+		return
+	}
+	for _, c := range *v.Claims {
+		g.reopenClaim(g.nodes[c.Of])
+	}
+}
+
+// reopenClaim marks one resource as unresolved. A resource with only yielding claims needs
+// no resolution: all of them share it.
+func (g *Graph) reopenClaim(of *Node) {
+	if of != nil && of.exclusive && !of.unresolved {
+		g.saveIncoming(of)
+		of.unresolved = true
+		g.unresolved = append(g.unresolved, of)
+	}
+}
+
+// resolveClaims assigns every unresolved resource. A node that loses one claim withdraws
+// its others, which may reopen those. This terminates: a withdrawal only helps nodes that
+// come later in a fixed order (see outranks).
+func (g *Graph) resolveClaims() {
+	var losers []*Node
+	for len(g.unresolved) > 0 {
+		of := g.unresolved[0]
+		g.unresolved = g.unresolved[1:]
+		g.saveIncoming(of)
+		of.unresolved, of.exclusive = false, false
+		var all claimants
+		for _, e := range of.in {
+			of.exclusive = of.exclusive || !e.claim.Yields
+			all.add(e)
+		}
+		for _, e := range of.in {
+			g.setResult(e, &all)
+			if n := e.v.node; n.claimRank != newcomer && n.actual == nil && e.claim.lost {
+				losers = append(losers, n)
+			}
+		}
+	}
+	g.unresolved = nil
+	g.resetRanks(losers)
+}
+
+// claimants are the nodes that compete for one resource.
+type claimants struct {
+	first                   *Node     // the node that holds it, among those that do not yield
+	exclusive               lowestTwo // nodes that desire it and do not yield
+	actual, actualExclusive lowestTwo
+}
+
+func (all *claimants) add(e *edge) {
+	n := e.v.node
+	if e.v == n.claimant() && !e.claim.Yields {
+		all.exclusive.add(n)
+		if !e.losesAnother() && (all.first == nil || n.outranks(all.first)) {
+			all.first = n
+		}
+	}
+	if !e.ofActual() {
+		return
+	}
+	all.actual.add(n)
+	if !e.claim.Yields {
+		all.actualExclusive.add(n)
+	}
+}
+
+func (e *edge) losesAnother() bool {
+	for i := range e.v.edges {
+		if o := &e.v.edges[i]; o != e && o.isLost() {
+			return true
+		}
+	}
+	return false
+}
+
+// winner returns the node that e loses to, or nil.
+func (all *claimants) winner(e *edge) *Node {
+	n := e.v.node
+	switch {
+	case e.claim.Yields:
+		return all.exclusive.except(n)
+	case all.first == nil || all.first == n:
+		return nil
+	case e.v == n.claimant() && n.outranks(all.first):
+		return nil
+	}
+	return all.first
+}
+
+// remainingUser returns another node whose actual value still uses the resource of e, or
+// nil.
+func (all *claimants) remainingUser(e *edge) *Node {
+	n := e.v.node
+	switch {
+	case e.ofActual():
+		return nil
+	case e.claim.Yields:
+		return all.actualExclusive.except(n)
+	}
+	return all.actual.except(n)
+}
+
+func (g *Graph) setResult(e *edge, all *claimants) {
+	is, was := all.result(e), e.claim.claimResult
+	if is == was {
+		return
+	}
+	g.saveVersion(e.v)
+	e.claim.claimResult = is
+	if is.holder == nil {
+		g.meet(e)
+	} else {
+		g.unmeet(e)
+	}
+	g.touch(e.v.node)
+	g.push(e.v.node)
+	if is.lost != was.lost {
+		g.reopenClaims(e.v)
+	}
+}
+
+func (all *claimants) result(e *edge) claimResult {
+	if by := all.winner(e); by != nil {
+		return claimResult{by, true}
+	}
+	return claimResult{all.remainingUser(e), false}
+}
+
+// lowestTwo keeps the two nodes with the lowest keys.
+type lowestTwo [2]*Node
+
+func (t *lowestTwo) add(n *Node) {
+	switch {
+	case t[0] == n || t[1] == n:
+	case t[0] == nil || n.key < t[0].key:
+		t[0], t[1] = n, t[0]
+	case t[1] == nil || n.key < t[1].key:
+		t[1] = n
+	}
+}
+
+// except returns the lowest node that is not n, or nil.
+func (t *lowestTwo) except(n *Node) *Node {
+	if t[0] == n {
+		return t[1]
+	}
+	return t[0]
+}
+
+// A ClaimError lists the claims of a value that other values hold.
+type ClaimError struct{ Reasons []error }
+
+func (e *ClaimError) Error() string { return errors.Join(e.Reasons...).Error() }
+
+func (e *ClaimError) Unwrap() []error { return e.Reasons }
+
+func (n *Node) claimError() error {
+	var reasons []error
+	for _, e := range n.desired.edges {
+		if e.isLost() {
+			reasons = append(reasons, e.claim.Conflict(e.claim.holder.key))
+		}
+	}
+	if reasons == nil {
+		return nil
+	}
+	return &ClaimError{reasons}
+}
+
+// A claimRank orders claimants. It survives re-creation and waiting for dependencies. It
+// ends when the actual value vanishes, when it cannot be created again, and when another
+// node wins.
+type claimRank uint8
+
+const (
+	newcomer      claimRank = iota // holds no resource that it claims
+	partialHolder                  // holds some of them
+	fullHolder
+)
+
+// outranks is the order in which nodes get resources: first by rank, then by key.
+func (n *Node) outranks(o *Node) bool {
+	if n.claimRank != o.claimRank {
+		return n.claimRank > o.claimRank
+	}
+	return n.key < o.key
+}
+
+// claimant returns the version of n that competes for resources: the desired one, or the
+// actual one while the desired one is invalid. It may be nil.
+func (n *Node) claimant() *version {
+	if n.desired != nil && n.desired.Err != nil {
+		return n.actual
+	}
+	return n.desired
+}
+
+// rankAfter returns the rank of a node that moves from version had to v.
+func (v *version) rankAfter(had *version) claimRank {
+	if v == nil || had == nil || v.Claims == nil || had.Claims == nil {
+		return newcomer
+	}
+	held := 0
+	for _, c := range *v.Claims {
+		if slices.ContainsFunc(*had.Claims, c.coveredBy) {
+			held++
+		}
+	}
+	switch held {
+	case 0:
+		return newcomer
+	case len(*v.Claims):
+		return fullHolder
+	}
+	return partialHolder
+}
+
+// coveredBy reports that a node which holds had also holds c.
+func (c Claim) coveredBy(had Claim) bool { return c.Of == had.Of && (c.Yields || !had.Yields) }
+
+// resetRank makes n a newcomer again.
+func (g *Graph) resetRank(n *Node) {
+	if n.claimRank == newcomer {
+		return
+	}
+	g.saveNode(n)
+	n.claimRank = newcomer
+	g.reopenClaims(n.desired)
+}
+
+// resetRanks makes those losers newcomers that have no actual value. Each winner outranks
+// them anyway, so nothing needs to be resolved again.
+func (g *Graph) resetRanks(losers []*Node) {
+	for _, n := range losers {
+		if n.LosesClaim() {
+			g.saveNode(n)
+			n.claimRank = newcomer
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package graph
+
+// An action is the next step for a node.
+type action uint8
+
+const (
+	actionNone    action = iota // the actual value is as desired, or no step can ever run
+	actionBlocked               // a step is needed but cannot run yet
+	actionDelete                // Delete can run
+	actionApply                 // Create or Update can run
+)
+
+func (g *Graph) push(n *Node) {
+	if !n.queued {
+		n.queued = true
+		g.dirty.push(n)
+	}
+}
+
+// drain classifies every node that changed, until no node is left.
+func (g *Graph) drain() {
+	for {
+		g.resolveClaims()
+		n := g.dirty.pop()
+		if n == nil {
+			if g.replaceProviders() {
+				continue
+			}
+			return
+		}
+		n.queued = false
+		if !n.inFlight {
+			g.classify(n)
+		}
+	}
+}
+
+// classify puts n into the queue of its action.
+func (g *Graph) classify(n *Node) {
+	n.queued = true // the changes that classify makes itself need no second visit
+	if n.missing && n.desired != nil && n.desired.unmet > 0 {
+		g.saveNode(n)
+		n.missing = false // from now on n is pending like any other node
+		g.touch(n)
+	}
+	if n.actual != n.desired && actualSuffices(n) {
+		g.setActual(n, n.desired, n.meta)
+	}
+	g.setToDelete(n, g.updateRetention(n))
+	if n.err != nil && n.failureObsolete() {
+		g.clearFailure(n)
+	}
+	next := g.actionOf(n)
+	n.queued = next == actionDelete || next == actionApply
+	switch next {
+	case actionBlocked:
+		g.addBlocked(n)
+	case actionDelete:
+		g.deletes.push(n)
+	case actionApply:
+		g.applies.push(n)
+	}
+}
+
+// failureObsolete reports that the failed operation is no longer needed, or not possible
+// yet.
+func (n *Node) failureObsolete() bool {
+	if n.actual == n.desired {
+		return !n.toDelete
+	}
+	return n.actual == nil && n.desired.unmet > 0 && !n.failedInCycle
+}
+
+func (g *Graph) actionOf(n *Node) action {
+	switch {
+	case n.suspended || n.disconnected():
+		return actionNone
+	case n.toDelete && n.mayDelete():
+		return actionDelete
+	case n.toDelete:
+		return actionBlocked
+	case n.desired == nil || n.desired == n.actual || n.cannotApply():
+		return actionNone
+	case !n.baseCurrent() && (n.actual == nil || n.actual.unmet == 0):
+		return actionNone
+	case !n.baseCurrent() || n.desired.unmet > 0:
+		return actionBlocked
+	}
+	return actionApply
+}
+
+// updateRetention brings n.retention up to date and reports whether the actual value must
+// be deleted.
+func (g *Graph) updateRetention(n *Node) bool {
+	cannot := g.cannotStay(n)
+	if n.retention == retained && (cannot || !n.toDelete || n.err == nil) {
+		return cannot
+	}
+	g.saveNode(n)
+	if !cannot && n.retention == retained { // its Delete failed
+		n.retention = retentionUnclear
+	}
+	if cannot || !n.outdated() {
+		n.retention = retained
+	}
+	return cannot || n.retention != retained
+}
+
+// needsDelete reports that the actual value must be deleted. Until then it meets no
+// dependency of another value.
+func (g *Graph) needsDelete(n *Node) bool { return g.cannotStay(n) || n.outdated() }
+
+// cannotStay reports that the actual value must be deleted, whatever its new version waits
+// for.
+func (g *Graph) cannotStay(n *Node) bool {
+	switch {
+	case n.actual == nil || n.foreign:
+		return false
+	case n.base != nil && !n.base.available():
+		return true
+	case n.desired == nil:
+		return g.mayRemove(n)
+	case n.LosesClaim():
+		return true
+	case n.desired == n.actual || n.desired.Err != nil:
+		return n.actual.unmet > 0
+	case n.actual.Doubt || n.actual.Kind != nil && n.actual.Kind.Recreate(n.key, n.actual.Data, n.desired.Data, n.meta):
+		return true
+	}
+	return false
+}
+
+// outdated reports that the actual value must be deleted, or may have to be, because its
+// new version cannot be applied in place.
+func (n *Node) outdated() bool {
+	switch {
+	case n.retention == retained:
+		return false
+	case n.actual == nil || n.desired == nil || n.desired == n.actual || n.desired.Err != nil || n.foreign:
+		return false
+	case n.retention == retentionUnclear:
+		return n.blockedForGood()
+	}
+	return n.retention == retentionEnded && (n.desired.unmet > 0 || !n.baseCurrent())
+}
+
+// mayRemove reports that an actual value which is not desired may be deleted: it was
+// desired before, or all desired values are known, or its base does not derive it any
+// more.
+func (g *Graph) mayRemove(n *Node) bool {
+	return n.removable || n.base != nil && n.base.desired != nil
+}
+
+// actualSuffices reports that the actual value is equivalent to the desired one.
+func actualSuffices(n *Node) bool {
+	return n.actual != nil && n.desired != nil && suffices(n.key, n.actual.Value, n.desired.Value)
+}
+
+// A retention says whether an actual value may stay while its new version is blocked and
+// cannot be applied in place. Only a retained value meets dependencies.
+type retention uint8
+
+const (
+	retained         retention = iota // it stays until nothing else can run
+	retentionUnclear                  // its Delete failed, and since then the reason for the Delete may have ended
+	retentionEnded
+)
+
+// blockedForGood reports that the actual value differs from the desired one, which cannot
+// be applied in place.
+func (n *Node) blockedForGood() bool {
+	if !n.baseCurrent() {
+		return n.actual.unmet > 0
+	}
+	return n.desired.unmet > 0
+}
+
+// isLeaving reports that n will be deleted as soon as it has no dependents.
+func (n *Node) isLeaving() bool { return n.toDelete && n.retention != retentionUnclear }
+
+// mayDelete reports that n, which must be deleted, can be deleted now.
+func (n *Node) mayDelete() bool {
+	return n.retention != retentionUnclear && (n.dependents == 0 || n.leavesWithCycle())
+}
+
+// leavesWithCycle reports that all dependents of n leave together with it.
+func (n *Node) leavesWithCycle() bool {
+	if n.cycle == nil || !n.cycle.deleting {
+		return false
+	}
+	for _, e := range n.in {
+		if m := e.v.node; e.ofActual() && (m.cycle != n.cycle || m.suspended) {
+			return false
+		}
+	}
+	return true
+}
+
+// cannotApply reports that the desired value cannot be applied, whatever happens to other
+// nodes.
+func (n *Node) cannotApply() bool { return n.desired.Err != nil || n.LosesClaim() }

@@ -1,0 +1,53 @@
+package graph
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestClosedComponents writes each graph as "a>b a>-": a waits for b and for a node
+// outside all components.
+func TestClosedComponents(t *testing.T) {
+	tests := []struct{ edges, want string }{
+		{"", ""},
+		{"a>b b>a", "ab"},
+		{"a>a", "a"},
+		{"a>b b>c c>a", "abc"},
+		{"a>b b>a a>-", ""},             // one member waits for an outsider
+		{"a>b b>a b>c", "c"},            // c waits for nobody, so a and b wait for an outsider
+		{"a>b b>a c>d d>c", "ab cd"},    // two components
+		{"a>b b>a c>a c>d d>c", "ab"},   // c and d wait for a
+		{"a>b b>a b>c c>d d>c", "cd"},   // a and b wait for c
+		{"a>b a>c b>d c>d d>a", "abcd"}, // two paths
+		{"a>b b>c c>b c>-", ""},         // the outsider is found behind a member
+		{"a>b b>a c>d d>e e>c e>a", "ab"},
+	}
+	for _, tt := range tests {
+		next := map[string][]string{}
+		var roots []string
+		for _, edge := range strings.Fields(tt.edges) {
+			from, to, _ := strings.Cut(edge, ">")
+			next[from] = append(next[from], strings.Trim(to, "-"))
+			roots = append(roots, from)
+		}
+		var got []string
+		for _, members := range closedComponents(roots, func(n string) []string { return next[n] }) {
+			slices.Sort(members)
+			got = append(got, strings.Join(members, ""))
+		}
+		slices.Sort(got)
+		if got := strings.Join(got, " "); got != tt.want {
+			t.Errorf("%s: got %q; want %q", tt.edges, got, tt.want)
+		}
+	}
+}
+
+// TestClosedComponentsOfLongChain walks a chain that would exhaust a recursive search.
+func TestClosedComponentsOfLongChain(t *testing.T) {
+	const n = 200_000
+	got := closedComponents([]int{1}, func(i int) []int { return []int{i%n + 1} })
+	if len(got) != 1 || len(got[0]) != n {
+		t.Errorf("got %d components; want one of %d nodes", len(got), n)
+	}
+}

@@ -1,0 +1,182 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A cycle is a set of nodes that depend on each other. Its members run one at a time.
+type cycle struct {
+	members  []*Node
+	waiting  []*Node
+	inFlight bool
+	deleting bool
+}
+
+// A blockedState says whether a node is in the list of blocked nodes.
+type blockedState uint8
+
+const (
+	notBlocked blockedState = iota
+	searched                // it was searched for a cycle without success
+	blockedNew              // it has not been searched yet
+)
+
+func (g *Graph) addBlocked(n *Node) {
+	if n.blocked == notBlocked {
+		g.blocked = append(g.blocked, n)
+	}
+	n.blocked = blockedNew
+}
+
+// breakDeadlock is called when no operation can run. It looks for operations that become
+// possible with a cycle or by deleting outdated values, and reports whether it found any.
+func (g *Graph) breakDeadlock() bool {
+	if g.dissolveCycles() || g.findCycles(g.waitsOn, false) || g.findCycles(g.dependentsOf, true) || g.deleteOutdated() {
+		return true
+	}
+	for _, n := range g.blocked {
+		n.blocked = notBlocked
+	}
+	g.blocked = nil
+	return false
+}
+
+// deleteOutdated lets outdated values be deleted that cannot be updated in place.
+func (g *Graph) deleteOutdated() (found bool) {
+	for _, n := range g.blocked {
+		if n.actual != nil && n.retention != retentionEnded && (!n.toDelete || n.retention == retentionUnclear) && g.actionOf(n) == actionBlocked {
+			g.saveNode(n)
+			n.retention, found = retentionEnded, true
+			g.push(n)
+		}
+	}
+	return found
+}
+
+// findCycles forms a cycle of each set of blocked nodes that only wait for each other.
+func (g *Graph) findCycles(next func(*Node) []*Node, leaving bool) (found bool) {
+	var roots []*Node
+	for _, n := range g.blocked {
+		if n.blocked != blockedNew || n.isLeaving() != leaving {
+			continue
+		}
+		n.blocked = searched
+		if !n.inFlight && g.actionOf(n) == actionBlocked && !g.hasOutsider(next(n)) {
+			roots = append(roots, n)
+		}
+	}
+	for _, members := range closedComponents(roots, next) {
+		found = true
+		slices.SortStableFunc(members, func(a, b *Node) int { // the member that failed last time comes first
+			return cmp.Compare(failures(b), failures(a))
+		})
+		r := &cycle{members: members, deleting: leaving}
+		g.cycles = append(g.cycles, r)
+		for _, n := range members {
+			n.cycle = r
+		}
+		for _, n := range members {
+			if !leaving {
+				g.assumeMet(n)
+			}
+			g.push(n)
+		}
+	}
+	return found
+}
+
+func failures(n *Node) int {
+	if n.err != nil {
+		return 1
+	}
+	return 0
+}
+
+// hasOutsider reports that one of the nodes cannot be in a cycle.
+func (g *Graph) hasOutsider(nodes []*Node) bool {
+	return slices.ContainsFunc(nodes, func(n *Node) bool { return n == nil || g.actionOf(n) != actionBlocked })
+}
+
+// waitsOn returns the nodes that must be applied before n. A nil stands for a node that
+// will not be applied by itself.
+func (g *Graph) waitsOn(n *Node) (out []*Node) {
+	if n.inFlight || n.toDelete || g.actionOf(n) != actionBlocked || !n.baseCurrent() {
+		return []*Node{nil}
+	}
+	for i := range n.desired.edges {
+		e := &n.desired.edges[i]
+		switch {
+		case e.met:
+		case e.anyOf() || e.to.actual != nil:
+			out = append(out, nil)
+		default:
+			out = append(out, e.to)
+		}
+	}
+	return out
+}
+
+// dependentsOf returns the nodes that must be deleted before n. A nil stands for a node
+// that will not be deleted.
+func (g *Graph) dependentsOf(n *Node) (out []*Node) {
+	if n.inFlight || !n.isLeaving() || n.suspended {
+		return []*Node{nil}
+	}
+	for _, e := range n.in {
+		if e.ofActual() {
+			out = append(out, e.v.node)
+		}
+	}
+	return out
+}
+
+// assumeMet counts dependencies of n on members of its cycle as met.
+func (g *Graph) assumeMet(n *Node) {
+	for i := range n.desired.edges {
+		if e := &n.desired.edges[i]; !e.met && e.to.cycle == n.cycle {
+			g.meet(e) // meet also saves e
+			e.assumed = true
+		}
+	}
+}
+
+// dissolveCycles ends all cycles. It retracts assumptions about members that were not
+// created, and reports whether there were any.
+func (g *Graph) dissolveCycles() (found bool) {
+	for _, r := range g.cycles {
+		for _, n := range r.members {
+			found = found || slices.ContainsFunc(n.in, func(e *edge) bool { return e.assumed })
+			g.retract(n)
+			if n.cycle == r {
+				n.cycle = nil
+			}
+		}
+	}
+	g.cycles = nil
+	return found
+}
+
+// retract marks dependencies on n that were assumed met within a cycle as unmet again,
+// after n failed. So no other member is created in vain.
+func (g *Graph) retract(n *Node) {
+	for _, e := range n.in {
+		if e.assumed {
+			g.unmeet(e)
+		}
+	}
+}
+
+// cycleStepDone lets the next member of the cycle of n run.
+func (g *Graph) cycleStepDone(n *Node) {
+	r := n.cycle
+	if r == nil {
+		return
+	}
+	r.inFlight = false
+	for _, m := range r.waiting {
+		m.queued = false
+		g.push(m)
+	}
+	r.waiting = nil
+}

@@ -1,0 +1,52 @@
+package graph
+
+import "slices"
+
+// kindNodes are the nodes of one kind. The first value of a node sets its kind, which
+// never changes.
+type kindNodes struct {
+	kind  Kind
+	nodes []*Node
+}
+
+// Of returns the nodes of kind in no particular order. The slice is valid until the graph
+// changes.
+func (g *Graph) Of(kind Kind) []*Node {
+	if s := g.byKind[kind]; s != nil {
+		return s.nodes
+	}
+	return nil
+}
+
+func (g *Graph) addToKind(n *Node, v *version) {
+	if n.kindNodes == nil && v != nil && v.Kind != nil {
+		g.addNewToKind(n, v)
+	}
+}
+
+func (g *Graph) addNewToKind(n *Node, v *version) {
+	n.kindNodes = g.byKind[v.Kind]
+	if n.kindNodes == nil {
+		n.kindNodes = &kindNodes{kind: v.Kind}
+		g.byKind[v.Kind] = n.kindNodes
+	}
+	n.kindIndex = int32(len(n.kindNodes.nodes))
+	n.kindNodes.nodes = append(n.kindNodes.nodes, n)
+	if g.journal != nil {
+		g.journal.kinded = append(g.journal.kinded, n)
+	}
+}
+
+func (g *Graph) removeFromKind(n *Node) {
+	if n.kindNodes == nil {
+		return
+	}
+	last := len(n.kindNodes.nodes) - 1
+	moved := n.kindNodes.nodes[last]
+	n.kindNodes.nodes[n.kindIndex], moved.kindIndex = moved, n.kindIndex
+	n.kindNodes.nodes = slices.Delete(n.kindNodes.nodes, last, last+1)
+	if last == 0 {
+		delete(g.byKind, n.kindNodes.kind)
+	}
+	n.kindNodes, n.kindIndex = nil, 0
+}

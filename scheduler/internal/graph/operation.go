@@ -1,0 +1,149 @@
+package graph
+
+// A Verb is the effect of an operation on its key.
+type Verb uint8
+
+const (
+	None Verb = iota
+	Create
+	Update
+	Delete
+)
+
+func (v Verb) String() string {
+	return [...]string{"NONE", "CREATE", "UPDATE", "DELETE"}[v]
+}
+
+// An Op is one operation. Next returns it; it is in flight until Done or Cancel takes it
+// back.
+type Op struct {
+	Verb     Verb
+	Node     *Node
+	Old, New *Value // New is nil for Delete; Old is nil for Create
+	Meta     any    // metadata of Old
+	Recreate bool   // a Delete and a Create replace an Update
+
+	version *version
+}
+
+// ResolveClaims assigns each contested claim. Next calls it first. Call it before reading
+// states while no operation has been asked for yet.
+func (g *Graph) ResolveClaims() { g.resolveClaims() }
+
+// Next returns an operation that can run now. If there is none, either operations are in
+// flight, or nothing more is possible.
+func (g *Graph) Next() (Op, bool) {
+	for {
+		g.drain()
+		if op, ok := g.start(); ok {
+			return op, true
+		}
+		if g.deleting+g.applying > 0 || !g.breakDeadlock() {
+			return Op{}, false
+		}
+	}
+}
+
+// InFlight is the number of operations that Next returned and Done has not taken back.
+func (g *Graph) InFlight() int { return g.deleting + g.applying }
+
+// Done reports the end of an operation, with the metadata or the error. After an error the
+// key is suspended until Retry or a new desired value.
+func (g *Graph) Done(op Op, meta any, err error) {
+	n := op.Node
+	g.saveNode(n)
+	n.inFlight = false
+	n.last = op.Verb
+	g.count(op.Verb, -1)
+	inRing := n.cycle != nil
+	g.cycleStepDone(n)
+	if n.disconnected() {
+		g.Lost(n.key) // the connection is gone, and with it the item, whatever the result was
+		g.push(n)
+		return
+	}
+	n.err = err
+	if err != nil {
+		n.suspended, n.failedInCycle = true, inRing
+		g.retract(n)
+		g.touch(n)
+		g.push(n)
+		if op.Verb == Create {
+			g.resetRank(n)
+		}
+		return
+	}
+	n.foreign = false
+	n.recreate = n.recreate && op.Verb == Delete
+	g.setActual(n, op.version, meta)
+}
+
+// Cancel takes back an operation that was not begun.
+func (g *Graph) Cancel(op Op) {
+	n := op.Node
+	n.inFlight = false
+	g.count(op.Verb, -1)
+	g.cycleStepDone(n)
+	g.push(n)
+}
+
+func (g *Graph) count(v Verb, by int) {
+	if v == Delete {
+		g.deleting += by
+	} else {
+		g.applying += by
+	}
+}
+
+// start returns the next operation from the queues. Nothing is created while a delete is
+// possible, so that shared resources are free first.
+func (g *Graph) start() (Op, bool) {
+	for {
+		q, next := &g.applies, actionApply
+		if g.deletes.len() > 0 {
+			q, next = &g.deletes, actionDelete
+		}
+		if next == actionDelete && g.applying > 0 || next == actionApply && g.deleting > 0 {
+			return Op{}, false
+		}
+		n := q.pop()
+		if n == nil {
+			return Op{}, false
+		}
+		n.queued = false
+		switch {
+		case n.toDelete != g.needsDelete(n) || g.actionOf(n) != next:
+			g.classify(n)
+		case n.cycle != nil && n.cycle.inFlight:
+			n.queued = true
+			n.cycle.waiting = append(n.cycle.waiting, n)
+		default:
+			return g.launch(n), true
+		}
+		g.drain()
+	}
+}
+
+func (g *Graph) launch(n *Node) Op {
+	op := Op{Node: n, Meta: n.meta, Old: n.actual.value()}
+	switch {
+	case n.toDelete:
+		op.Verb = Delete
+		g.saveNode(n)
+		n.recreate = n.desired != nil && n.desired != n.actual && n.retention != retentionEnded
+	case n.actual == nil:
+		op.Verb = Create
+	default:
+		op.Verb = Update
+	}
+	if op.Verb != Delete {
+		op.New, op.version = n.desired.Value, n.desired
+	}
+	op.Recreate = n.recreate
+	n.inFlight = true
+	if n.cycle != nil {
+		n.cycle.inFlight = true
+	}
+	g.count(op.Verb, +1)
+	return op
+}

@@ -1,0 +1,72 @@
+package graph
+
+// State compares the desired and the actual value of a node. See the table in the package
+// documentation.
+type State uint8
+
+const (
+	Nonexistent State = iota
+	Configured
+	Pending
+	Missing
+	Discovered
+	Obtained
+	Failed
+	Rejected
+)
+
+// State returns the state of n.
+func (n *Node) State() State {
+	switch {
+	case n.rejected != nil, n.desired != nil && n.desired.Err != nil:
+		return Rejected
+	case n.err != nil:
+		return Failed
+	case n.LosesClaim():
+		return Rejected
+	case n.desired == nil && n.actual == nil:
+		return Nonexistent
+	case n.foreign:
+		return Obtained
+	case n.desired == nil:
+		return Discovered
+	case n.desired == n.actual:
+		return Configured
+	case n.missing && !n.disconnected():
+		return Missing
+	}
+	return Pending
+}
+
+// Unmet are the unmet dependencies of the desired value.
+func (n *Node) Unmet() (out []Dep) {
+	if n.desired == nil || n.desired == n.actual {
+		return nil
+	}
+	if n.disconnected() {
+		out = append(out, Dep{Label: n.connection().reason})
+	}
+	for i := range n.desired.edges {
+		switch e := &n.desired.edges[i]; {
+		case e.met || e.dep == nil:
+		case e.claim == nil:
+			out = append(out, *e.dep)
+		case !e.claim.lost:
+			out = append(out, Dep{Label: e.dep.Label, Key: e.claim.holder.key})
+		}
+	}
+	return out
+}
+
+// Err is why the newest desired value was refused, or why the last operation failed.
+func (n *Node) Err() error {
+	switch {
+	case n.rejected != nil:
+		return n.rejected
+	case n.err != nil:
+		return n.err
+	case n.desired == nil || n.desired.Err != nil || n.desired.Claims == nil:
+		return n.desired.err()
+	}
+	return n.claimError()
+}

@@ -1,0 +1,144 @@
+package graph
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// A Kind has the functions of one kind of value that the graph needs. They are pure.
+type Kind interface {
+	Equivalent(key string, old, new any) bool
+	Recreate(key string, old, new, meta any) bool
+	Connection() *Connection // nil: its values are always reachable
+	Evidence() Evidence
+}
+
+// A Value is a desired or actual value of a key. It is immutable.
+type Value struct {
+	Key     string
+	Data    any
+	Kind    Kind // nil: a property, which exists while its base exists
+	Deps    []Dep
+	Derived []*Value
+	Err     error    // why the value can never be applied; nil: it can
+	Claims  *[]Claim // nil: none
+	// Doubt says that an actual value may have been changed or removed since it was read.
+	// It is deleted before the desired value is created, even if both are equal.
+	Doubt bool
+	// Declared is the value as it was declared, if that differs from Data.
+	Declared *Declared
+}
+
+// Declared is a value in the form in which it was declared. The graph only compares it.
+type Declared struct {
+	Data     any
+	Warnings []string // about fields that are in Declared.Data but not in Value.Data
+}
+
+// A Dep is a dependency of a value. It is met by Key, or by any key that has one of
+// Prefixes (none: any prefix) and that Match accepts (nil: all). A Dep with only a Label
+// is never met.
+type Dep struct {
+	Label    string
+	Key      string
+	Prefixes []string
+	Match    func(key string) bool
+}
+
+// MetBy reports that key meets d.
+func (d *Dep) MetBy(key string) bool {
+	if d.Key != "" {
+		return key == d.Key
+	}
+	for _, prefix := range d.prefixes() {
+		if strings.HasPrefix(key, prefix) {
+			return d.Match == nil || d.Match(key)
+		}
+	}
+	return false
+}
+
+// prefixes are the prefixes of the keys that d is matched with.
+func (d *Dep) prefixes() []string {
+	if len(d.Prefixes) == 0 && d.Match != nil {
+		return []string{""}
+	}
+	return d.Prefixes
+}
+
+// A Claim names a resource that only one value can have. The value that holds the resource
+// keeps it while it is desired. A free resource goes to the newcomer with the lowest key.
+// A value that loses one of its claims cannot be applied and takes no other resource.
+type Claim struct {
+	Of    string // the resource; competing claims have the same one. No key is equal to it
+	Label string // shown to people while another value still uses the resource
+	// Yields: any number of yielding claims share the resource, unless a claim exists that
+	// does not yield.
+	Yields   bool
+	Conflict func(by string) error // the error of a value that loses to the key by
+}
+
+func (v *Value) claims() []Claim {
+	if v.Claims == nil {
+		return nil
+	}
+	return *v.Claims
+}
+
+// identical compares two values exactly.
+func identical(a, b *Value) bool {
+	if a == b {
+		return true
+	}
+	if a.Key != b.Key || a.Kind != b.Kind || (a.Err == nil) != (b.Err == nil) || a.Doubt != b.Doubt {
+		return false
+	}
+	return identicalData(a.Data, b.Data)
+}
+
+func identicalData(a, b any) bool {
+	am, ok := a.(proto.Message)
+	if !ok {
+		return a == b
+	}
+	bm, ok := b.(proto.Message)
+	return ok && proto.Equal(am, bm)
+}
+
+// identicalDeclared compares two declarations exactly.
+func identicalDeclared(a, b *Declared) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return identicalData(a.Data, b.Data) && slices.Equal(a.Warnings, b.Warnings)
+}
+
+// suffices reports that an actual value needs no operation to become v.
+func suffices(key string, stands, v *Value) bool {
+	if v.Err != nil || stands.Kind != v.Kind || stands.Doubt {
+		return false
+	}
+	return v.Kind == nil || v.Kind.Equivalent(key, stands.Data, v.Data)
+}
+
+// Evidence says how a read-back decides whether a derived value exists.
+type Evidence uint8
+
+const (
+	// ShownByBase: it exists if Derived of the found base value has it.
+	ShownByBase Evidence = iota
+	// FollowsBase: it exists while its base exists, because it has no verbs.
+	FollowsBase
+	// ReadAlone: it is read back by itself; its base says nothing about it.
+	ReadAlone
+)
+
+// evidence returns the Evidence of a kind. A property has no kind.
+func evidence(kind Kind) Evidence {
+	if kind == nil {
+		return FollowsBase
+	}
+	return kind.Evidence()
+}
