@@ -76,7 +76,7 @@ func reconnect(b *testing.B, k Kind) {
 // again; the time is until all agents have applied theirs. The load is what
 // etcd counts of itself from its start until then.
 func BenchmarkHerd(b *testing.B) {
-	for _, away := range []time.Duration{0, 10 * time.Second} {
+	for _, away := range []time.Duration{0, 10 * time.Second, time.Minute} {
 		b.Run(fmt.Sprintf("away=%v", away), func(b *testing.B) {
 			for b.Loop() {
 				herd(b, away)
