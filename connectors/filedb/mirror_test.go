@@ -15,7 +15,7 @@ import (
 const root = "/vnf-agent/vpp1/"
 
 // patience is how long a test waits for what must come.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // A mirror is what a watch has told, and a log of it.
 type mirror struct {

@@ -316,7 +316,7 @@ func start(t *testing.T, s *kvdb.Server) (end func() error) {
 	case <-ready:
 	case err := <-ended:
 		t.Fatal(err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the server does not start")
 	}
 	end = func() error {

@@ -35,7 +35,7 @@ func (l *lines) Write(p []byte) (int, error) {
 
 func (l *lines) await(t *testing.T, what string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for {
 		l.mu.Lock()
