@@ -13,6 +13,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/printable"
 )
 
 // What the process ends with.
@@ -33,7 +35,7 @@ func run(args []string, env func(string) (string, bool), stdout, stderr io.Write
 		usage(stdout)
 		return exitOrderly
 	case err != nil:
-		fmt.Fprintln(stderr, "agent:", err)
+		fmt.Fprintln(stderr, "agent:", printable.Text(err.Error()))
 		return exitUsage
 	case s.Version:
 		fmt.Fprintln(stdout, version())
@@ -47,7 +49,7 @@ func run(args []string, env func(string) (string, bool), stdout, stderr io.Write
 	err = within(ctx, s.StopTimeout, func() error { return serve(ctx, s, log, stdout) })
 	switch {
 	case errors.Is(err, errConfig):
-		fmt.Fprintln(stderr, "agent:", err)
+		fmt.Fprintln(stderr, "agent:", printable.Text(err.Error()))
 		return exitUsage
 	case err != nil:
 		log.Error("agent failed", "err", err)

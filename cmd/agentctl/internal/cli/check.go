@@ -37,7 +37,7 @@ func (a *app) check(ctx context.Context, key string, value []byte) error {
 	if a.ask(ctx, http.MethodPost, "/scheduler/validate", nil, body, &invalid) != nil || len(invalid) == 0 {
 		return wrong
 	}
-	return errors.New(invalid[0].Error)
+	return errors.New(remote(invalid[0].Error))
 }
 
 // validator is the agent that the store belongs to, or whichever the settings name.

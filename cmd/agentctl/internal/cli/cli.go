@@ -15,9 +15,11 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -57,7 +59,7 @@ func Run(ctx context.Context, args []string, s Streams, env func(string) (string
 	if err == nil {
 		return ExitDone
 	}
-	fmt.Fprintln(s.Err, "agentctl:", err)
+	fmt.Fprintln(s.Err, "agentctl:", errorText(err))
 	switch {
 	case !a.begun:
 		fmt.Fprintf(s.Err, "For help: %s -h\n", cmd.CommandPath())
@@ -66,6 +68,16 @@ func Run(ctx context.Context, args []string, s Streams, env func(string) (string
 		return ExitNotFound
 	}
 	return ExitFailed
+}
+
+// errorText is an error for people. Lines after the first are indented, so that no part of it
+// looks like a message of its own.
+func errorText(err error) string {
+	lines := strings.Split(printable.Text(err.Error()), "\n")
+	for i := 1; i < len(lines); i++ {
+		lines[i] = "  " + strings.TrimLeft(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
 }
 
 func (a *app) command() *cobra.Command {

@@ -35,7 +35,7 @@ func (a *app) explain() *cobra.Command {
 // explained is an explanation as indented lines, the causes below what they cause.
 func explained(e wire.Explanation, indent string) string {
 	var b strings.Builder
-	b.WriteString(indent + e.Text + "\n")
+	b.WriteString(indent + oneLine(e.Text) + "\n")
 	for _, cause := range e.Because {
 		b.WriteString(explained(cause, indent+"  "))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
@@ -60,7 +61,7 @@ func (a *app) copyText(ctx context.Context, method, path string, query url.Value
 	if err := a.ask(ctx, method, path, query, body, &text); err != nil {
 		return err
 	}
-	_, err := io.WriteString(a.Out, text)
+	_, err := io.WriteString(a.Out, printable.Text(text)) // the agent has escaped the line feeds that are not its own
 	return err
 }
 
@@ -162,7 +163,7 @@ func joined(counts map[string]int, format, separator string) string {
 func failures(r wire.Record) (out []string) {
 	for _, op := range r.Executed {
 		if op.NewErrMsg != "" && !op.IsRevert {
-			out = append(out, op.Key+": "+op.NewErrMsg)
+			out = append(out, op.Key+": "+remote(op.NewErrMsg))
 		}
 	}
 	return append(out, r.NotReadBack...)

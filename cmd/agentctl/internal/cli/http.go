@@ -47,7 +47,7 @@ func (a *app) ask(ctx context.Context, method, path string, query url.Values, bo
 	}
 	answer, err := at.client.Do(request)
 	if err != nil {
-		return at.unanswered(err)
+		return remoteError{at.unanswered(err)}
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
@@ -76,7 +76,7 @@ func (at *agentAt) refusal(answer *http.Response) error {
 	}
 	var said struct{ Error, Message string }
 	if json.Unmarshal(text, &said) == nil && said.Error+said.Message != "" {
-		return errors.New(said.Error + said.Message)
+		return errors.New(remote(said.Error + said.Message))
 	}
 	if answer.StatusCode == http.StatusUnauthorized {
 		return errors.New("the agent asks who you are: expected --http-basic-auth USER:PASSWORD that it knows")
@@ -84,5 +84,15 @@ func (at *agentAt) refusal(answer *http.Response) error {
 	if strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") {
 		return fmt.Errorf("what listens at %s is no agent: %s", at.name, answer.Status)
 	}
-	return fmt.Errorf("%s: %s", answer.Status, bytes.TrimSpace(text))
+	return fmt.Errorf("%s: %s", oneLine(answer.Status), remote(string(bytes.TrimSpace(text))))
 }
+
+// A remoteError is an error with text from outside, on one line.
+type remoteError struct{ error }
+
+func (e remoteError) Error() string { return remote(e.error.Error()) }
+
+func (e remoteError) Unwrap() error { return e.error }
+
+// remote is an error from outside on one line: its line feeds may not be its own.
+func remote(text string) string { return oneLine(strings.ReplaceAll(text, "\n", "; ")) }

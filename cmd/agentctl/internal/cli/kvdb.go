@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 )
@@ -33,8 +34,9 @@ func (a *app) kvdbList() *cobra.Command {
 		Use:     "list [PREFIX]",
 		Aliases: []string{"ls", "l"},
 		Short:   "Prints keys with their values",
-		Long:    "List prints each key that begins with PREFIX, and its value below. A short PREFIX begins with the label of an agent.",
-		Args:    want("[PREFIX]"),
+		Long: "List prints each key that begins with PREFIX, and its value below, each on one line: characters that are not printable\n" +
+			"are escaped (get prints the bytes of a value). A short PREFIX begins with the label of an agent.",
+		Args: want("[PREFIX]"),
 	}
 	cmd.Flags().BoolVar(&keysOnly, "keys-only", false, "leave out the values")
 	cmd.RunE = a.run(func(ctx context.Context, s kvdbsync.Store, args []string) error {
@@ -47,7 +49,7 @@ func (a *app) kvdbList() *cobra.Command {
 			return err
 		}
 		if rest := strings.TrimPrefix(prefix, allAgents); len(pairs) == 0 && strings.HasPrefix(rest, "config/") {
-			fmt.Fprintf(a.Err, "Nothing begins with %s. For those of one agent: %s/%s\n", prefix, a.Label, rest)
+			fmt.Fprintf(a.Err, "Nothing begins with %s. For those of one agent: %s\n", oneLine(prefix), printable.Word(a.Label+"/"+rest))
 		}
 		return a.print(pairs, keysOnly)
 	})
@@ -65,13 +67,21 @@ func listOf(ctx context.Context, s kvdbsync.Store, prefix string, keysOnly bool)
 func (a *app) print(pairs []kvdbsync.Pair, keysOnly bool) error {
 	var out strings.Builder
 	for _, p := range pairs {
-		out.WriteString(p.Key + "\n")
+		out.WriteString(oneLine(p.Key) + "\n")
 		if !keysOnly {
-			out.Write(append(p.Value, '\n'))
+			out.WriteString(oneLine(compactLines(p.Value)) + "\n")
 		}
 	}
 	_, err := io.WriteString(a.Out, out.String())
 	return err
+}
+
+// compactLines brings JSON that has several lines onto one.
+func compactLines(value []byte) string {
+	if !bytes.Contains(value, []byte("\n")) {
+		return string(value)
+	}
+	return compact(value)
 }
 
 func (a *app) kvdbGet() *cobra.Command {
@@ -79,6 +89,7 @@ func (a *app) kvdbGet() *cobra.Command {
 		Use:     "get KEY",
 		Aliases: []string{"g"},
 		Short:   "Prints the value of a key",
+		Long:    "Get prints the value of KEY as its bytes are, and a line feed. On a terminal, characters that are not printable are escaped.",
 		Args:    want("KEY"),
 		RunE: a.run(func(ctx context.Context, s kvdbsync.Store, args []string) error {
 			key, err := a.wholeKey(ctx, s, args[0])
@@ -88,6 +99,9 @@ func (a *app) kvdbGet() *cobra.Command {
 			value, err := s.Get(ctx, key)
 			if err != nil {
 				return err
+			}
+			if isTerminal(a.Out) {
+				value = []byte(printable.Text(string(value)))
 			}
 			_, err = a.Out.Write(append(value, '\n'))
 			return err
@@ -157,7 +171,7 @@ func (a *app) kvdbDel() *cobra.Command {
 func (a *app) done(what, said, key string) error {
 	if !isWhole(said) {
 		label, _, _ := strings.Cut(strings.TrimPrefix(key, allAgents), "/")
-		fmt.Fprintf(a.Err, "%s for label %s\n", what, label)
+		fmt.Fprintf(a.Err, "%s for label %s\n", what, oneLine(label))
 	}
 	_, err := fmt.Fprintln(a.Out, "OK")
 	return err
@@ -170,9 +184,12 @@ func (a *app) run(f func(context.Context, kvdbsync.Store, []string) error) func(
 		defer cancel()
 		s, end, err := a.open(ctx)
 		if err != nil {
-			return a.explained(err)
+			return remoteError{a.explained(err)}
 		}
 		defer end()
-		return a.explained(f(ctx, s, args))
+		if err := f(ctx, s, args); err != nil {
+			return remoteError{a.explained(err)}
+		}
+		return nil
 	}
 }

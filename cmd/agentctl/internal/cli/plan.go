@@ -101,9 +101,9 @@ func refused(file string, invalid []wire.Invalid) error {
 	for _, i := range invalid {
 		fmt.Fprintf(&b, "\n  %s:%d: ", file, i.Line)
 		if i.Key != "" {
-			b.WriteString(i.Key + ": ")
+			b.WriteString(oneLine(i.Key) + ": ")
 		}
-		b.WriteString(i.Error)
+		b.WriteString(remote(i.Error))
 	}
 	return fmt.Errorf("not part of the plan:%s", &b)
 }

@@ -158,7 +158,7 @@ func (a *app) loadFile() error {
 	}
 	unknown, err := config.Load(path, &a.settings)
 	for _, u := range unknown {
-		fmt.Fprintln(a.Err, "agentctl:", u)
+		fmt.Fprintln(a.Err, "agentctl:", oneLine(u.String()))
 	}
 	return err
 }

@@ -44,12 +44,12 @@ func (a *app) claims(ctx context.Context, key string, f *format) error {
 	}
 	return f.write(a.Out, claims, func(out io.Writer) error {
 		if len(claims) == 0 {
-			_, err := fmt.Fprintf(out, "No source has %s.\n", key)
+			_, err := fmt.Fprintf(out, "No source has %s.\n", oneLine(key))
 			return err
 		}
 		t := newTable(out, "SOURCE", "PRIORITY", "STATE", "WINS", "ERROR")
 		for _, c := range claims {
-			t.row(c.Source, strconv.Itoa(c.Priority), claimState(c), yes(c.Wins), c.Error)
+			t.row(c.Source, strconv.Itoa(c.Priority), claimState(c), yes(c.Wins), remote(c.Error))
 		}
 		return t.end()
 	})
@@ -63,7 +63,7 @@ func sourcesTable(out io.Writer, sources []wire.Source) error {
 			since = short(time.Since(s.Since)) + " ago"
 		}
 		t.row(s.Name, strconv.Itoa(s.Priority), sourceState(s), since, strconv.Itoa(s.Keys),
-			count(s.Refused), count(s.Remembered), count(s.Doubted), count(s.Problems), s.Error)
+			count(s.Refused), count(s.Remembered), count(s.Doubted), count(s.Problems), remote(s.Error))
 	}
 	if err := t.end(); err != nil {
 		return err
@@ -83,12 +83,12 @@ func sourceState(s wire.Source) string {
 func faults(out io.Writer, sources []wire.Source) error {
 	for _, s := range sources {
 		for _, text := range s.Faults {
-			if _, err := fmt.Fprintf(out, "%s: %s\n", s.Name, text); err != nil {
+			if _, err := fmt.Fprintf(out, "%s: %s\n", oneLine(s.Name), oneLine(text)); err != nil {
 				return err
 			}
 		}
 		if more := s.Problems - len(s.Faults); more > 0 && len(s.Faults) > 0 {
-			if _, err := fmt.Fprintf(out, "%s: and %d more\n", s.Name, more); err != nil {
+			if _, err := fmt.Fprintf(out, "%s: and %d more\n", oneLine(s.Name), more); err != nil {
 				return err
 			}
 		}

@@ -4,10 +4,12 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/keyplane/keyplane/internal/printable"
 )
 
-// A table has columns of equal width; cells are one line each. It is written at
-// its end.
+// A table has columns of equal width; cells are one line each, and printable. It is
+// written at its end.
 type table struct {
 	*tabwriter.Writer
 	text *strings.Builder
@@ -40,6 +42,5 @@ func (t table) end() error {
 	return nil
 }
 
-func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\t' }), " ")
-}
+// oneLine is text from outside on one line.
+func oneLine(s string) string { return printable.Line(s) }

@@ -75,7 +75,7 @@ func valueRow(t table, st wire.ValueStatus, from map[string]string) {
 	if state == "OBTAINED" { // nobody declared it
 		state = "obtained"
 	}
-	cells := []string{model, name, state, strings.Join(st.Details, ", "), st.LastOperation, st.Error}
+	cells := []string{model, name, state, strings.Join(st.Details, ", "), st.LastOperation, remote(st.Error)}
 	if from != nil {
 		cells = append(cells, from[st.Key])
 	}
