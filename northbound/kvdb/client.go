@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"syscall"
 
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -24,10 +25,26 @@ type Client struct {
 
 // NewClient makes a client. Nothing is connected before the first call.
 func NewClient(socket, store string) *Client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return Dial(ctx, socket) }
 	return &Client{socket: socket, store: store, http: http.Client{Transport: &http.Transport{DialContext: dial}}}
+}
+
+// Dial connects to the socket of an agent. Unless this process is root's, it refuses (ErrUnsafe)
+// a socket where another user than its own and root listens: that is no agent to trust.
+func Dial(ctx context.Context, socket string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	peer, err := peerOf(conn)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("who listens cannot be known: %w", err), conn.Close())
+	}
+	if uid := os.Geteuid(); uid != 0 && peer.Uid != 0 && int(peer.Uid) != uid {
+		conn.Close()
+		return nil, fmt.Errorf("%w: a process of the user %d listens", ErrUnsafe, peer.Uid)
+	}
+	return conn, nil
 }
 
 // Close ends idle connections.

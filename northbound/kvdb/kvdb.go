@@ -54,7 +54,8 @@ const MaxValue = 64 << 20
 
 // DefaultSocket is where the agent of a label listens if nothing else is said:
 // below /run/keyplane for root, else below $XDG_RUNTIME_DIR/keyplane, or where there is
-// no such directory, in one of the user's own below that for temporary files.
+// no such directory, in one of the user's own below that for temporary files. Server.Listen
+// checks that other users cannot write there.
 func DefaultSocket(label string) string {
 	dir := "/run/keyplane"
 	if uid := os.Geteuid(); uid != 0 {

@@ -31,18 +31,20 @@ type Server struct {
 	// Ready, if set, is closed when the socket takes connections.
 	Ready chan<- struct{}
 
-	listener net.Listener // set by Listen
+	// Set by Listen.
+	listener net.Listener
+	lock     *placeLock // held until the socket is closed
 }
 
 // Listen takes the socket, so that nobody else gets it before Run serves there. What a
-// dead process left at its place is replaced; a living one is ErrInUse. Whoever
-// calls it calls Close in the end.
+// dead process left at its place is replaced; a living one is ErrInUse. A directory that
+// other users can write is ErrUnsafe. Whoever calls it calls Close in the end.
 func (s *Server) Listen(ctx context.Context) error {
-	l, err := listen(ctx, s.Socket)
+	l, lock, err := listen(ctx, s.Socket, s.Label)
 	if err != nil {
 		return err
 	}
-	s.listener = l
+	s.listener, s.lock = l, lock
 	return nil
 }
 
@@ -50,6 +52,7 @@ func (s *Server) Listen(ctx context.Context) error {
 func (s *Server) Close() {
 	if s.listener != nil {
 		s.listener.Close()
+		s.lock.Close()
 	}
 }
 
@@ -68,6 +71,7 @@ func (s *Server) Run(ctx context.Context) error {
 		IdleTimeout:       time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
+	defer s.lock.Close() // after the socket is removed
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(s.listener) }()
 	if s.Ready != nil {
@@ -100,17 +104,27 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// listen makes the socket. The directory is locked meanwhile, so that of two agents
-// that start at once and find the same remains, one gets the place.
-func listen(ctx context.Context, socket string) (net.Listener, error) {
+// listen makes the socket, whose place is locked. Of two agents that start at once and find
+// the same remains, one gets the place.
+func listen(ctx context.Context, socket, label string) (_ net.Listener, lock *placeLock, err error) {
 	if err := checkPath(socket); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	unlock, err := lockDirectory(filepath.Dir(socket))
+	if err := secureDirectory(filepath.Dir(socket)); err != nil {
+		return nil, nil, fmt.Errorf("socket %s: %w", socket, err)
+	}
+	if lock, err = lockSocket(socket, label); err != nil {
+		return nil, nil, fmt.Errorf("socket %s: %w", socket, err)
+	}
+	l, err := bind(ctx, socket)
 	if err != nil {
-		return nil, fmt.Errorf("socket %s: %w", socket, err)
+		lock.Close()
+		return nil, nil, err
 	}
-	defer unlock()
+	return l, lock, nil
+}
+
+func bind(ctx context.Context, socket string) (net.Listener, error) {
 	private := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		// The mode of the descriptor becomes that of the file, so there is no moment at
 		// which others may connect.
@@ -129,20 +143,6 @@ func listen(ctx context.Context, socket string) (net.Listener, error) {
 		return nil, fmt.Errorf("socket: %w", err)
 	}
 	return l, nil
-}
-
-func lockDirectory(dir string) (unlock func(), err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return func() { f.Close() }, nil
 }
 
 // removeRemains removes a socket that nobody listens on.
@@ -167,15 +167,20 @@ func removeRemains(ctx context.Context, socket string) error {
 
 // processOf says which process listens at the other end, where the kernel knows it.
 func processOf(conn net.Conn) string {
-	raw, err := conn.(*net.UnixConn).SyscallConn()
-	if err != nil {
-		return ""
-	}
-	var peer *unix.Ucred
-	var failed error
-	err = raw.Control(func(fd uintptr) { peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	if errors.Join(err, failed) != nil || peer.Pid == 0 {
+	peer, err := peerOf(conn)
+	if err != nil || peer.Pid == 0 {
 		return ""
 	}
 	return fmt.Sprintf(": the process with pid %d", peer.Pid)
+}
+
+// peerOf is the process at the other end of a unix socket.
+func peerOf(conn net.Conn) (peer *unix.Ucred, err error) {
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	return peer, errors.Join(err, failed)
 }

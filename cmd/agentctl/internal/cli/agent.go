@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/keyplane/keyplane/northbound/kvdb"
 )
 
 // An agentAt is how the agent is reached by commands that look at it.
@@ -45,7 +47,7 @@ func (s *settings) agent() (*agentAt, error) {
 
 func (s *settings) agentBehindSocket() *agentAt {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", s.Socket)
+		return kvdb.Dial(ctx, s.Socket)
 	}
 	return &agentAt{
 		url.URL{Scheme: "http", Host: "localhost"}, s.Socket, "is it running?",
