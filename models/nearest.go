@@ -1,6 +1,9 @@
 package models
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // Nearest returns the word that one who wrote given most likely meant, for errors
 // that ask "did you mean ...?", or "" where none is close. Case, underscores and
@@ -26,7 +29,12 @@ func Nearest(given string, words []string) string {
 }
 
 func plain(s string) string {
-	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s))
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, s)
 }
 
 // distance counts the bytes to insert, drop or replace to make b of a.

@@ -211,12 +211,18 @@ func (db *DB) parsed(ctx context.Context, path string, data []byte, id identity,
 	}
 	s.content, s.fault = db.parse(ctx, path, data)
 	if s.content != nil {
-		for _, w := range s.content.warnings {
+		for _, w := range s.content.warnings[:min(len(s.content.warnings), mostFaults)] {
 			db.log.Warn("a file is read leniently", "warning", w)
+		}
+		if more := len(s.content.warnings) - mostFaults; more > 0 {
+			db.log.Warn("a file is read leniently in more places", "path", path, "more", more)
 		}
 	}
 	return s
 }
+
+// bytesOfNode is how many bytes of ordinary text make a node.
+const bytesOfNode = 8
 
 // parse reads what a file says: quickly, or as a tree of nodes, as soon as there is
 // room for that.
@@ -231,9 +237,11 @@ func (db *DB) parse(ctx context.Context, path string, data []byte) (*content, er
 	if size > int64(db.cfg.MaxYAMLSize) {
 		return nil, fmt.Errorf("%s: has %d bytes; YAML, and JSON in another than the key/value form, may have %v: split it, or raise max-yaml-size in filedb.conf", path, size, db.cfg.MaxYAMLSize)
 	}
-	if err := db.trees.Acquire(ctx, size); err != nil {
+	// Of texts with many nodes one is read at a time, however short they are.
+	room := min(int64(db.cfg.MaxYAMLSize), max(size, int64(document.Nodes(data))*bytesOfNode))
+	if err := db.trees.Acquire(ctx, room); err != nil {
 		return nil, err
 	}
-	defer db.trees.Release(size)
-	return parseSlowly(path, data, db.root, format)
+	defer db.trees.Release(room)
+	return parseSlowly(ctx, path, data, db.root, format)
 }

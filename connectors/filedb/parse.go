@@ -2,6 +2,7 @@ package filedb
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,12 +45,12 @@ func (e *entry) event() kvdbsync.Event {
 
 // parseSlowly reads a file that is not for quick. It fails only where nothing of it can be
 // read; a fault of one entry leaves the others. Every error begins with path and line.
-func parseSlowly(path string, data []byte, root string, format document.Format) (*content, error) {
-	docs, err := document.Read(data, format)
+func parseSlowly(ctx context.Context, path string, data []byte, root string, format document.Format) (*content, error) {
+	docs, err := document.ReadContext(ctx, data, format)
 	if err != nil {
 		return nil, fmt.Errorf("%s:%w", path, err)
 	}
-	p := parser{path: path, file: unique.Make(path), root: root, content: &content{blank: len(docs) == 0, ending: document.EndingOf(data, format)}}
+	p := parser{budget: document.NewBudget(ctx), path: path, file: unique.Make(path), root: root, content: &content{blank: len(docs) == 0, ending: document.EndingOf(data, format)}}
 	if len(bytes.TrimSpace(data)) == 0 {
 		p.problems = []error{fmt.Errorf("%s: is empty, so what it said counts no more: if that is meant, remove the file", path)}
 	}
@@ -69,6 +70,7 @@ func parseSlowly(path string, data []byte, root string, format document.Format) 
 const mostFaults = 20
 
 type parser struct {
+	budget     *document.Budget
 	path, root string
 	more       int                   // faults that are not told
 	file       unique.Handle[string] // path
@@ -76,7 +78,7 @@ type parser struct {
 }
 
 func (p *parser) document(doc *yaml.Node) {
-	fields, err := document.Fields(doc)
+	fields, err := p.budget.Fields(doc)
 	if err != nil {
 		p.lost(err)
 		return
@@ -86,7 +88,7 @@ func (p *parser) document(doc *yaml.Node) {
 			p.pairs(f)
 			continue
 		}
-		items, errs := structured.Group(f, "data")
+		items, errs := structured.Group(p.budget, f, "data")
 		for _, it := range items {
 			p.add(p.wholeKey(it.Key), it)
 		}
@@ -98,7 +100,7 @@ func (p *parser) document(doc *yaml.Node) {
 
 // pairs reads the list of the key/value form.
 func (p *parser) pairs(f document.Field) {
-	items, err := structured.Pairs(f.Value)
+	items, err := structured.Pairs(p.budget, f.Value)
 	if err != nil {
 		p.lost(err)
 	}

@@ -74,7 +74,7 @@ func sayTheSame(t *testing.T, path string, data []byte) (quickly bool) {
 	if !quickly {
 		return false
 	}
-	want, err := parseSlowly(path, data, root, document.JSONText)
+	want, err := parseSlowly(context.Background(), path, data, root, document.JSONText)
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("%q: got %+v\nwant %+v, %v", data, got, want, err)
 	}

@@ -10,8 +10,8 @@ import (
 
 // Pairs reads a list of {key, value}, the other form of a document. Its items have
 // no Model, the Key as it is written, also where the rest is wrong, and no Value
-// where that is null or absent.
-func Pairs(list *yaml.Node) ([]Item, error) {
+// where that is null or absent. The budget is that of the whole text.
+func Pairs(budget *document.Budget, list *yaml.Node) ([]Item, error) {
 	if isNull(list) {
 		return nil, nil
 	}
@@ -21,20 +21,20 @@ func Pairs(list *yaml.Node) ([]Item, error) {
 	}
 	var items []Item
 	for _, n := range n.Content {
-		items = append(items, pair(n))
+		items = append(items, pair(budget, n))
 	}
 	return items, nil
 }
 
-func pair(n *yaml.Node) Item {
+func pair(budget *document.Budget, n *yaml.Node) Item {
 	it := Item{Line: n.Line, Column: n.Column}
-	fields, err := document.Fields(n)
+	fields, err := budget.Fields(n)
 	if err != nil {
 		it.Err = err
 		return it
 	}
 	for _, f := range fields {
-		it.Err = cmp.Or(it.Err, it.part(f, fields))
+		it.Err = cmp.Or(it.Err, it.part(budget, f, fields))
 	}
 	if it.Err == nil && it.Key == "" {
 		it.Err = document.At(n, "entry without a key: expected {key, value}")
@@ -46,7 +46,7 @@ func pair(n *yaml.Node) Item {
 }
 
 // part takes the key or the value of a pair, which has all these fields.
-func (it *Item) part(f document.Field, all []document.Field) (err error) {
+func (it *Item) part(budget *document.Budget, f document.Field, all []document.Field) (err error) {
 	v := document.Resolve(f.Value)
 	switch {
 	case f.Name == "key" && v.Kind == yaml.ScalarNode && !isNull(v):
@@ -54,7 +54,7 @@ func (it *Item) part(f document.Field, all []document.Field) (err error) {
 	case f.Name == "key":
 		err = document.At(f.Value, "key: found %s: expected text", document.Kind(v))
 	case f.Name == "value" && !isNull(v):
-		err = it.read(f.Value, modelIn(all))
+		err = it.read(budget, f.Value, modelIn(all))
 	case f.Name != "value":
 		err = document.At(f.At, "unknown field %s: expected key and value", document.Quote(f.Name))
 	}

@@ -11,7 +11,7 @@ import (
 // salvage returns the key of a value that does not parse, if what is wrong does
 // not touch the fields that make the key, and "" otherwise. With its key known, a
 // bad value is told from one that has been removed.
-func salvage(m *models.Model, fields []document.Field) string {
+func salvage(budget *document.Budget, m *models.Model, fields []document.Field) string {
 	if m.Singleton() {
 		return m.Prefix()
 	}
@@ -26,7 +26,7 @@ func salvage(m *models.Model, fields []document.Field) string {
 		if fd == nil || !slices.Contains(names, string(fd.Name())) {
 			continue
 		}
-		value, _, err := document.JSONOf(f.Value, shapeOf(m).Field(f.Name))
+		value, _, err := budget.JSONOf(f.Value, shapeOf(m).Field(f.Name))
 		if err != nil {
 			return ""
 		}

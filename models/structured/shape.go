@@ -52,12 +52,12 @@ func (fieldShape) Field(string) document.Shape { return nil }
 func (s fieldShape) Bool() bool { return s.of.Kind() == protoreflect.BoolKind }
 
 // read makes the value in n the item's, as one of m; nil: its model is not known.
-func (it *Item) read(n *yaml.Node, m *models.Model) error {
+func (it *Item) read(budget *document.Budget, n *yaml.Node, m *models.Model) error {
 	var shape document.Shape
 	if m != nil {
 		shape = shapeOf(m)
 	}
-	value, warnings, err := document.JSONOf(n, shape)
+	value, warnings, err := budget.JSONOf(n, shape)
 	it.Value = value
 	for _, w := range warnings {
 		it.Warnings = append(it.Warnings, w)

@@ -16,6 +16,7 @@
 package structured
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -47,16 +48,17 @@ func Parse(data []byte, f document.Format) ([]Item, []error) {
 	if err != nil {
 		return nil, []error{err}
 	}
+	budget := document.NewBudget(context.Background())
 	var items []Item
 	var errs []error
 	for _, doc := range docs {
-		fields, err := document.Fields(doc)
+		fields, err := budget.Fields(doc)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		for _, field := range fields {
-			more, moreErrs := Group(field)
+			more, moreErrs := Group(budget, field)
 			items = append(items, more...)
 			errs = append(errs, moreErrs...)
 		}
@@ -65,8 +67,9 @@ func Parse(data []byte, f document.Format) ([]Item, []error) {
 }
 
 // Group reads one field of the document's top level. A field that is no group is
-// an error that lists the groups, and others that the caller also knows.
-func Group(group document.Field, others ...string) ([]Item, []error) {
+// an error that lists the groups, and others that the caller also knows. The budget is that of
+// the whole text; when its context ends, the items that are left have its error.
+func Group(budget *document.Budget, group document.Field, others ...string) ([]Item, []error) {
 	known := models.ConfigFields(group.Name)
 	if len(known) == 0 {
 		return nil, []error{unknown(group, append(others, models.ConfigGroups()...))}
@@ -74,7 +77,7 @@ func Group(group document.Field, others ...string) ([]Item, []error) {
 	if isNull(group.Value) {
 		return nil, nil
 	}
-	fields, err := document.Fields(group.Value)
+	fields, err := budget.Fields(group.Value)
 	if err != nil {
 		return nil, []error{err}
 	}
@@ -91,7 +94,7 @@ func Group(group document.Field, others ...string) ([]Item, []error) {
 			errs = append(errs, err)
 		}
 		for _, n := range values {
-			items = append(items, item(m, n))
+			items = append(items, item(budget, m, n))
 		}
 	}
 	return items, errs
@@ -112,39 +115,39 @@ func valuesOf(field document.Field, repeated bool) ([]*yaml.Node, error) {
 }
 
 // item reads the value in n.
-func item(m *models.Model, n *yaml.Node) Item {
+func item(budget *document.Budget, m *models.Model, n *yaml.Node) Item {
 	it := Item{Model: m, Line: n.Line, Column: n.Column}
-	fields, err := document.Fields(n)
+	fields, err := budget.Fields(n)
 	if err != nil {
 		it.Err = err
 		return it
 	}
-	if err = it.read(n, m); err != nil {
-		it.Key, it.Err = salvage(m, fields), err
+	if err = it.read(budget, n, m); err != nil {
+		it.Key, it.Err = salvage(budget, m, fields), err
 		return it
 	}
 	v, err := m.Unmarshal(it.Value)
 	if err == nil {
 		it.Key, err = m.Key(v)
 	} else {
-		it.Key = salvage(m, fields)
+		it.Key = salvage(budget, m, fields)
 	}
 	if err != nil {
-		it.Err = document.Wrap(locate(n, err), err)
+		it.Err = document.Wrap(locate(budget, n, err), err)
 	}
 	return it
 }
 
 // locate returns the node that err is about: that of the first field it names, or
 // what is nearest above it.
-func locate(n *yaml.Node, err error) *yaml.Node {
+func locate(budget *document.Budget, n *yaml.Node, err error) *yaml.Node {
 	paths := models.Fields(err)
 	if len(paths) == 0 {
 		return n
 	}
 	at := n
 	for _, step := range strings.FieldsFunc(paths[0], func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
-		next := child(document.Resolve(n), step)
+		next := child(budget, document.Resolve(n), step)
 		if next == nil {
 			break
 		}
@@ -156,7 +159,7 @@ func locate(n *yaml.Node, err error) *yaml.Node {
 type place struct{ at, value *yaml.Node }
 
 // child is what a step of a path leads to: a field in either spelling, or an element.
-func child(n *yaml.Node, step string) *place {
+func child(budget *document.Budget, n *yaml.Node, step string) *place {
 	if n.Kind == yaml.SequenceNode {
 		i, err := strconv.Atoi(step)
 		if err != nil || i < 0 || i >= len(n.Content) {
@@ -164,7 +167,7 @@ func child(n *yaml.Node, step string) *place {
 		}
 		return &place{n.Content[i], n.Content[i]}
 	}
-	fields, err := document.Fields(n)
+	fields, err := budget.Fields(n)
 	if err != nil {
 		return nil
 	}

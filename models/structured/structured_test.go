@@ -155,7 +155,7 @@ func TestOldBooleansInPairs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	items, err := structured.Pairs(docs[0])
+	items, err := structured.Pairs(document.NewBudget(t.Context()), docs[0])
 	if err != nil || len(items) != 2 {
 		t.Fatal(items, err)
 	}

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,10 @@ func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) ([]structured.I
 	if err != nil {
 		return nil, bad(fmt.Errorf("reading the body: %w", err))
 	}
-	items, err := parse(body)
+	items, err := parse(r.Context(), body)
+	if r.Context().Err() != nil {
+		return nil, r.Context().Err()
+	}
 	if at, ok := errors.AsType[*document.Error](err); ok {
 		err = fmt.Errorf("line %d: %s", at.Line, at.Msg)
 	}
@@ -32,37 +36,38 @@ func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) ([]structured.I
 // parse reads a body in YAML or JSON: a list of {key, value}, or a mapping that has
 // such a list as data, or groups such as linuxConfig, or both. An item whose Value
 // is nil stands for removal. It fails only where nothing of it can be read.
-func parse(body []byte) (items []structured.Item, err error) {
-	docs, err := document.Read(body, document.YAML)
+func parse(ctx context.Context, body []byte) (items []structured.Item, err error) {
+	docs, err := document.ReadContext(ctx, body, document.YAML)
 	if err != nil {
 		return nil, err
 	}
 	if len(docs) == 0 {
 		return nil, errors.New("the body is empty: expected keys and values, in YAML or JSON")
 	}
+	budget := document.NewBudget(ctx)
 	for _, doc := range docs {
 		if document.Resolve(doc).Kind == yaml.SequenceNode {
-			pairs, err := structured.Pairs(doc)
+			pairs, err := structured.Pairs(budget, doc)
 			items = append(items, faulty(pairs, err)...)
 			continue
 		}
-		fields, err := document.Fields(doc)
+		fields, err := budget.Fields(doc)
 		if err != nil {
 			return nil, err
 		}
 		for _, f := range fields {
-			items = append(items, field(f)...)
+			items = append(items, field(budget, f)...)
 		}
 	}
 	return items, nil
 }
 
-func field(f document.Field) []structured.Item {
+func field(budget *document.Budget, f document.Field) []structured.Item {
 	if f.Name == "data" {
-		pairs, err := structured.Pairs(f.Value)
+		pairs, err := structured.Pairs(budget, f.Value)
 		return faulty(pairs, err)
 	}
-	items, errs := structured.Group(f, "data")
+	items, errs := structured.Group(budget, f, "data")
 	return faulty(items, errs...)
 }
 

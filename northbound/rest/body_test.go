@@ -1,7 +1,9 @@
 package rest
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 )
 
@@ -11,7 +13,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`[{"key": "config/a", "value": {"x": 1}}, {"key": "b", "value": null}]`))
 	f.Add([]byte("data: [{key: a, value: *x}, 1, {}]\nlinuxConfig: {routes: 1}\n---\n- {key: [a]}\n"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		items, err := parse(body)
+		items, err := parse(context.Background(), body)
 		if err != nil && items != nil {
 			t.Fatal("both items and an error")
 		}
@@ -27,4 +29,13 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestParseEndsWithItsRequest: a request that is gone costs no more time.
+func TestParseEndsWithItsRequest(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if items, err := parse(ctx, []byte(planned)); !errors.Is(err, context.Canceled) || items != nil {
+		t.Errorf("%d items, %v", len(items), err)
+	}
 }

@@ -4,6 +4,10 @@
 //	nodes, err := document.Read(data, document.YAML)
 //	value, err := document.JSON(nodes[0])
 //
+// What a text costs is bounded by its size. There is a largest number of nodes, and all aliases
+// of a text share one [Budget] of bytes, which ends with a context. Read, Fields and JSON take no
+// budget, for texts that one has made oneself.
+//
 // Both formats become the same nodes, so that what is made of them is written
 // once and every complaint can name a line and a column. Nothing is kept between
 // calls; a node belongs to who read it. Tests: tables of what is accepted and what
@@ -13,6 +17,7 @@ package document
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -69,17 +74,26 @@ func Wrap(n *yaml.Node, err error) *Error {
 	return &Error{Line: n.Line, Column: n.Column, Msg: err.Error(), Err: err}
 }
 
-// Read returns the roots of the documents in data, without those that hold
-// nothing. A fault of syntax is an *Error.
+// Read is ReadContext without an end of time.
 func Read(data []byte, f Format) ([]*yaml.Node, error) {
+	return ReadContext(context.Background(), data, f)
+}
+
+// ReadContext returns the roots of the documents in data, without those that hold
+// nothing. A fault of syntax is an *Error, and so is a text of more nodes than fit into memory.
+// When ctx ends, it returns the error of ctx.
+func ReadContext(ctx context.Context, data []byte, f Format) ([]*yaml.Node, error) {
 	if err := text(data); err != nil {
+		return nil, err
+	}
+	if err := tooMany(data); err != nil {
 		return nil, err
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if f == JSONText {
-		return readJSON(data)
+		return readJSON(ctx, data)
 	}
-	return readYAML(data)
+	return readYAML(ctx, data)
 }
 
 // text says where data is no text.

@@ -1,6 +1,10 @@
 package document
 
-import "go.yaml.in/yaml/v3"
+import (
+	"context"
+
+	"go.yaml.in/yaml/v3"
+)
 
 // A Field is one entry of a mapping.
 type Field struct {
@@ -13,11 +17,13 @@ type Field struct {
 // ("<<: *defaults") bring in after its own. Something that is no mapping, and a
 // name that comes twice, are an *Error.
 func Fields(n *yaml.Node) ([]Field, error) {
-	var b budget
-	return b.fields(n, 0)
+	return NewBudget(context.Background()).Fields(n)
 }
 
-func (b *budget) fields(n *yaml.Node, depth int) ([]Field, error) {
+// Fields is the function of that name, of a text whose budget this is.
+func (b *Budget) Fields(n *yaml.Node) ([]Field, error) { return b.fields(n, 0) }
+
+func (b *Budget) fields(n *yaml.Node, depth int) ([]Field, error) {
 	m := Resolve(n)
 	if m.Kind != yaml.MappingNode {
 		return nil, At(n, "found %s: expected a mapping", Kind(n))
@@ -53,17 +59,26 @@ func mergeSources(value *yaml.Node) []*yaml.Node {
 	return []*yaml.Node{value}
 }
 
+// mergedField is what a field that is merged costs, in bytes, besides its name and value.
+const mergedField = 4
+
 // merge appends the fields of other mappings that are not there yet.
-func (b *budget) merge(out []Field, seen map[string]*yaml.Node, sources []*yaml.Node, depth int) ([]Field, error) {
+func (b *Budget) merge(out []Field, seen map[string]*yaml.Node, sources []*yaml.Node, depth int) ([]Field, error) {
 	for _, source := range sources {
+		if err := b.spend(source, mergedField); err != nil {
+			return nil, err
+		}
 		fields, err := b.fields(source, depth+1)
 		if err != nil {
 			return nil, err
 		}
-		if err := b.spend(source, 1+len(fields)); err != nil {
+		if err := b.step(); err != nil {
 			return nil, err
 		}
 		for _, f := range fields {
+			if err := b.spend(source, len(f.Name)+mergedField); err != nil {
+				return nil, err
+			}
 			if seen[f.Name] == nil {
 				seen[f.Name] = f.At
 				out = append(out, f)

@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -11,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-func readJSON(data []byte) ([]*yaml.Node, error) {
-	r := jsonReader{data: data, dec: json.NewDecoder(bytes.NewReader(data)), places: newPlaces(data)}
+func readJSON(ctx context.Context, data []byte) ([]*yaml.Node, error) {
+	r := jsonReader{budget: NewBudget(ctx), data: data, dec: json.NewDecoder(bytes.NewReader(data)), places: newPlaces(data)}
 	r.dec.UseNumber()
 	var docs []*yaml.Node
 	for {
@@ -20,6 +21,8 @@ func readJSON(data []byte) ([]*yaml.Node, error) {
 		switch {
 		case errors.Is(err, io.EOF):
 			return docs, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
 		case err != nil:
 			return nil, r.wrap(err)
 		case n.ShortTag() != "!!null":
@@ -30,12 +33,16 @@ func readJSON(data []byte) ([]*yaml.Node, error) {
 
 // A jsonReader makes nodes of JSON tokens.
 type jsonReader struct {
+	budget *Budget
 	data   []byte
 	dec    *json.Decoder
 	places places
 }
 
 func (r *jsonReader) value(depth int) (*yaml.Node, error) {
+	if err := r.budget.step(); err != nil {
+		return nil, err
+	}
 	n := &yaml.Node{Kind: yaml.ScalarNode}
 	n.Line, n.Column = r.places.of(r.next())
 	token, err := r.dec.Token()

@@ -1,12 +1,15 @@
 package document
 
 import (
+	"context"
 	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/keyplane/keyplane/models"
 )
 
 // JSON writes a node as JSON without spaces: fields in their order, numbers as
@@ -20,7 +23,13 @@ func JSON(n *yaml.Node) ([]byte, error) {
 // JSONOf is JSON of a node of which the shape is known. Where a boolean is expected it also takes
 // one of YAML 1.1, such as yes, and returns a warning about it.
 func JSONOf(n *yaml.Node, shape Shape) (out []byte, warnings []*Error, err error) {
-	var w writer
+	return NewBudget(context.Background()).JSONOf(n, shape)
+}
+
+// JSONOf is the function of that name, of a text whose budget this is. A value of more than
+// models.MaxSize bytes is an *Error; writing ends there.
+func (b *Budget) JSONOf(n *yaml.Node, shape Shape) (out []byte, warnings []*Error, err error) {
+	w := writer{budget: b}
 	if err := w.value(n, 0, shape); err != nil {
 		return nil, nil, err
 	}
@@ -30,7 +39,7 @@ func JSONOf(n *yaml.Node, shape Shape) (out []byte, warnings []*Error, err error
 type writer struct {
 	warnings []*Error
 	out      []byte
-	aliases  budget
+	budget   *Budget
 	inAlias  bool // the node at hand is below an alias
 }
 
@@ -39,10 +48,8 @@ func (w *writer) value(n *yaml.Node, depth int, shape Shape) error {
 		w.inAlias = true
 		defer func() { w.inAlias = false }()
 	}
-	if w.inAlias {
-		if err := w.aliases.spend(n, 1); err != nil {
-			return err
-		}
+	if err := w.budget.step(); err != nil {
+		return err
 	}
 	if depth > mostDepth {
 		return tooDeep(n)
@@ -53,13 +60,30 @@ func (w *writer) value(n *yaml.Node, depth int, shape Shape) error {
 	case yaml.SequenceNode:
 		return w.list(n, depth, shape)
 	default:
+		if err := w.takes(n, len(n.Value)+len(`""`)); err != nil {
+			return err
+		}
 		return w.scalar(n, shape)
 	}
 }
 
+// takes counts bytes of the value that are about to be written.
+func (w *writer) takes(n *yaml.Node, size int) error {
+	if len(w.out)+size > models.MaxSize {
+		return At(n, "the value is too large; the maximum is %d bytes", models.MaxSize)
+	}
+	if w.inAlias {
+		return w.budget.spend(n, size)
+	}
+	return nil
+}
+
 func (w *writer) mapping(n *yaml.Node, depth int, shape Shape) error {
-	fields, err := w.aliases.fields(n, depth)
+	fields, err := w.budget.fields(n, depth)
 	if err != nil {
+		return err
+	}
+	if err := w.takes(n, len("{}")); err != nil {
 		return err
 	}
 	w.out = append(w.out, '{')
@@ -69,6 +93,9 @@ func (w *writer) mapping(n *yaml.Node, depth int, shape Shape) error {
 		}
 		w.string(f.Name)
 		w.out = append(w.out, ':')
+		if err := w.takes(n, len(f.Name)+len(`"":,`)); err != nil {
+			return err
+		}
 		if err := w.value(f.Value, depth+1, fieldOf(shape, f.Name)); err != nil {
 			return err
 		}
@@ -78,6 +105,9 @@ func (w *writer) mapping(n *yaml.Node, depth int, shape Shape) error {
 }
 
 func (w *writer) list(n *yaml.Node, depth int, shape Shape) error {
+	if err := w.takes(n, len("[]")+len(n.Content)); err != nil {
+		return err
+	}
 	w.out = append(w.out, '[')
 	for i, one := range n.Content {
 		if i > 0 {
@@ -143,9 +173,23 @@ func (w *writer) number(n *yaml.Node) error {
 
 // string leaves <, > and & as they are: values are read by people, not by browsers.
 func (w *writer) string(s string) {
+	if isPlain(s) {
+		w.out = append(append(append(w.out, '"'), s...), '"')
+		return
+	}
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	_ = e.Encode(s) // a Builder takes everything
 	w.out = append(w.out, strings.TrimSuffix(b.String(), "\n")...)
+}
+
+// isPlain tells whether text stands in JSON as it is.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }

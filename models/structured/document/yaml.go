@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,19 +13,22 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-func readYAML(data []byte) (docs []*yaml.Node, err error) {
+func readYAML(ctx context.Context, data []byte) (docs []*yaml.Node, err error) {
 	defer func() {
 		// The library means to return every fault of its input as an error.
 		if p := recover(); p != nil {
 			docs, err = nil, &Error{Line: 1, Msg: fmt.Sprintf("cannot be read as YAML: %v", p)}
 		}
 	}()
-	d := yaml.NewDecoder(bytes.NewReader(data))
+	d := yaml.NewDecoder(&ctxReader{ctx, bytes.NewReader(data)})
 	for {
 		var n yaml.Node
 		err := d.Decode(&n)
 		if errors.Is(err, io.EOF) {
 			return docs, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 		if err != nil {
 			return nil, yamlError(err)
@@ -33,6 +37,19 @@ func readYAML(data []byte) (docs []*yaml.Node, err error) {
 			docs = append(docs, root)
 		}
 	}
+}
+
+// A ctxReader fails when its context has ended, so that a long text is not read to its end.
+type ctxReader struct {
+	ctx context.Context //nolint:containedctx // it lives as long as one call
+	io.Reader
+}
+
+func (r *ctxReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
 }
 
 // yamlError finds the line in the library's text: "yaml: line 3: did not find ...".
