@@ -112,7 +112,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	var linkChanged func(name string) // there before anything runs
 	p.links, p.events, err = iface.Register(s, iface.Options{
 		API: p.api, Tags: owner, Host: hostOf(o.Label), Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, RaiseLink: o.RaiseLink, HasLink: o.HasLink,
-		LinkChanged: func(name string) { linkChanged(name); p.linkChanged() }, Allocations: o.Allocations,
+		LinkChanged: func(name string) { linkChanged(name); p.linkChanged() }, Drop: p.manager.Drop, Allocations: o.Allocations,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/memclnt"
@@ -35,7 +38,30 @@ type await struct {
 	retval  bool
 	// clientFirst: these details have a client before the context, as requests do.
 	clientFirst bool
-	step        *Step // nil: nobody asks how it ended
+	step        *Step  // nil: nobody asks how it ended
+	got         limits // so many details there were
+}
+
+// limits bound the details that answer one request: their count, and their bytes.
+type limits struct{ details, bytes int }
+
+// defaultLimits are above the largest tables of routes, and below the memory of a host.
+var defaultLimits = limits{details: 1 << 23, bytes: 1 << 30}
+
+// errEndless is why details end the connection: nothing else would end them.
+var errEndless = errors.New("too many details")
+
+// add counts one more of the details that answer request.
+func (l *limits) add(bytes int, most limits, request api.Message) error {
+	l.details++
+	l.bytes += bytes
+	switch {
+	case l.details > most.details:
+		return fmt.Errorf("%w: %w: more than %d details answer %s", ErrProtocol, errEndless, most.details, request.GetMessageName())
+	case l.bytes > most.bytes:
+		return fmt.Errorf("%w: %w: details of more than %d bytes answer %s", ErrProtocol, errEndless, most.bytes, request.GetMessageName())
+	}
+	return nil
 }
 
 // idleCall is a call that awaits nothing; rest is to be called with it in the end.
@@ -111,10 +137,25 @@ func (c *Conn) do(ctx context.Context, one *call) error {
 		if err = ctx.Err(); !c.abandon(number) {
 			err = <-one.done
 		}
+	case <-c.tooLate(ctx):
+		if err = fmt.Errorf("%w %s within %s", ErrHung, one.awaits[0].request.GetMessageName(), longestAnswer); !c.abandon(number) {
+			err = <-one.done
+		}
 	}
 	one.taking.Lock() // what is being taken is taken to the end
 	defer one.taking.Unlock()
 	return err
+}
+
+// longestAnswer is how long a call waits that has no deadline: VPP may answer others, and never this.
+const longestAnswer = 5 * time.Minute
+
+// tooLate tells when a call without a deadline has waited long enough; of others it never tells.
+func (c *Conn) tooLate(ctx context.Context) <-chan time.Time {
+	if _, has := ctx.Deadline(); has {
+		return nil
+	}
+	return time.After(longestAnswer)
 }
 
 // encode appends a request to the frames of its call.
@@ -181,17 +222,18 @@ func (c *Conn) abandon(number uint32) bool {
 	return waits
 }
 
-// dispatch hands a message to whom it is for. What nobody waits for any more is dropped.
-func (c *Conn) dispatch(message []byte) {
+// dispatch hands a message to whom it is for. What nobody waits for any more is dropped. An error ends
+// the connection.
+func (c *Conn) dispatch(message []byte) error {
 	id := vppwire.ID(message)
 	if event := c.events[id]; event != nil {
-		if c.ended() == nil { // otherwise the answer before it may have been dropped
-			event(message)
+		if c.ended() != nil { // the answer before it may have been dropped
+			return nil
 		}
-		return
+		return harmless(id, func() error { event(message); return nil })
 	}
 	if len(message) < 6 {
-		return
+		return nil
 	}
 	c.mu.Lock()
 	number, one := c.callOf(id, message)
@@ -204,15 +246,48 @@ func (c *Conn) dispatch(message []byte) {
 	c.mu.Unlock()
 	switch {
 	case one == nil:
+		return nil
 	case last:
-		one.done <- one.end(id, message)
-	default:
-		err := one.answer(id, message)
-		one.taking.Unlock()
-		if err != nil && c.abandon(number) {
-			one.done <- err
-		}
+		err := harmless(id, func() error { return one.end(id, message) })
+		one.done <- err
+		return ifPanic(err)
 	}
+	err := harmless(id, func() error { return one.answer(id, message, c.limits) })
+	one.taking.Unlock()
+	if err != nil && c.abandon(number) {
+		one.done <- err
+	}
+	return ifPanic(err)
+}
+
+// errPanic is why a message ends the connection, not only the call that it is for.
+var errPanic = errors.New("it cannot be taken")
+
+func ifPanic(err error) error {
+	if errors.Is(err, errPanic) || errors.Is(err, errEndless) {
+		return err
+	}
+	return nil
+}
+
+// harmless returns the error of take. A panic in it is one of VPP's message.
+func harmless(id uint16, take func() error) error {
+	err := Safely(take)
+	if errors.Is(err, errPanic) {
+		return fmt.Errorf("message %d: %w", id, err)
+	}
+	return err
+}
+
+// Safely returns the error of do, which works with answers of VPP. A panic in it is an ErrProtocol that
+// has the stack.
+func Safely(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %w: panic: %v\n%s", ErrProtocol, errPanic, p, debug.Stack())
+		}
+	}()
+	return do()
 }
 
 // callOf finds the call that a message answers, by its context. It is called with mu held.
@@ -250,14 +325,15 @@ func (one *call) next(id uint16) int {
 
 // end takes the last answer.
 func (one *call) end(id uint16, message []byte) error {
-	if err := one.answer(id, message); err != nil {
+	if err := one.answer(id, message, limits{}); err != nil {
 		return err
 	}
 	return one.err
 }
 
-// answer takes a message that answers one of the requests. An error ends the call.
-func (one *call) answer(id uint16, message []byte) error {
+// answer takes a message that answers one of the requests, of details as many as most. An error ends
+// the call.
+func (one *call) answer(id uint16, message []byte, most limits) error {
 	n := one.next(id)
 	if n == len(one.awaits) {
 		return fmt.Errorf("%w: message %d answers %s", ErrProtocol, id, one.awaits[one.at].request.GetMessageName())
@@ -267,6 +343,9 @@ func (one *call) answer(id uint16, message []byte) error {
 	}
 	a := &one.awaits[n]
 	if a.take != nil {
+		if err := a.got.add(len(message), most, a.request); err != nil {
+			return err
+		}
 		return a.take(message)
 	}
 	if err := vppwire.Decode(message, a.reply); err != nil {

@@ -51,6 +51,7 @@ type Conn struct {
 	spoke   atomic.Int64 // when something came last, nanoseconds since born
 	release string
 	pid     uint32 // of VPP's process
+	limits  limits
 
 	mu      sync.Mutex // guards what follows
 	out     []byte     // frames that wait to be written
@@ -77,7 +78,7 @@ func Dial(ctx context.Context, socket, name string) (*Conn, error) {
 	}
 	c := &Conn{
 		born: time.Now(), sock: sock, numbers: map[string]uint16{},
-		events: map[uint16]func([]byte){}, calls: map[uint32]*call{},
+		events: map[uint16]func([]byte){}, calls: map[uint32]*call{}, limits: defaultLimits,
 	}
 	c.reader = bufio.NewReaderSize(ear{c}, 64<<10)
 	stop := context.AfterFunc(ctx, func() { sock.Close() })
@@ -113,9 +114,21 @@ func (c *Conn) introduce(name string) error {
 		return fmt.Errorf("VPP does not want us: sockclnt_create: %w", api.VPPApiError(welcome.Response))
 	}
 	c.client = welcome.Index
-	for _, entry := range welcome.MessageTable {
-		known, _, _ := strings.Cut(entry.Name, "\x00")
-		c.numbers[known] = entry.Index
+	return c.number(welcome.MessageTable)
+}
+
+// number takes the numbers of the messages. Two messages of one number could not be told apart.
+func (c *Conn) number(table []memclnt.MessageTableEntry) error {
+	names := make(map[uint16]string, len(table))
+	for _, entry := range table {
+		name, _, _ := strings.Cut(entry.Name, "\x00")
+		if other, taken := names[entry.Index]; taken && other != name {
+			return fmt.Errorf("%w: %q and %q both have the number %d", ErrProtocol, other, name, entry.Index)
+		}
+		if number, again := c.numbers[name]; again && number != entry.Index {
+			return fmt.Errorf("%w: %q has the numbers %d and %d", ErrProtocol, name, number, entry.Index)
+		}
+		names[entry.Index], c.numbers[name] = name, entry.Index
 	}
 	return nil
 }
@@ -130,7 +143,8 @@ func (c *Conn) OnEvent(event api.Message, f func(message []byte)) bool {
 	return k.known
 }
 
-// Run serves calls until the connection ends or ctx does, and returns why.
+// Run serves calls until the connection ends or ctx does, and returns why. A message that nobody can
+// take, such as one at which a taker panics or details without end, ends the connection: ErrProtocol.
 func (c *Conn) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { c.Close(ctx.Err()) })
 	defer stop()
@@ -141,7 +155,10 @@ func (c *Conn) Run(ctx context.Context) error {
 			c.Close(err)
 			return c.ended()
 		}
-		c.dispatch(message)
+		if err := c.dispatch(message); err != nil {
+			c.Close(err)
+			return c.ended()
+		}
 		buf = message
 	}
 }

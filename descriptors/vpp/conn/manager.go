@@ -104,7 +104,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if was {
+		if was && !errors.Is(err, ErrProtocol) { // else the next one may end in the same way
 			backoff = m.o.MinBackoff
 		}
 		if was || err.Error() != reason {
@@ -140,7 +140,8 @@ func (m *Manager) live(ctx context.Context) (was bool, err error) {
 	}
 	ended := make(chan struct{})
 	go func() { _ = c.Run(ctx); close(ended) }() // why it ended, c keeps
-	if err := m.begin(ctx, c); err != nil {
+	if err := Safely(func() error { return m.begin(ctx, c) }); err != nil {
+		m.now.Store(nil)
 		c.Close(err)
 		<-ended
 		return false, c.ended()
@@ -151,6 +152,14 @@ func (m *Manager) live(ctx context.Context) (was bool, err error) {
 		m.hung = c.pid
 	}
 	return true, c.ended()
+}
+
+// Drop ends the connection of the moment, because of why; without one it does nothing. Run begins the
+// next.
+func (m *Manager) Drop(why error) {
+	if c := m.now.Load(); c != nil {
+		c.Close(fmt.Errorf("%w: %w", ErrProtocol, why))
+	}
 }
 
 // begin makes a connection one that others may use.

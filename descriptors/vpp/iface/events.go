@@ -32,6 +32,7 @@ type Events struct {
 	newcome func(ctx context.Context, index uint32) error // is called when an index has a new interface
 	awaited func(name string) bool                        // whether sub-interfaces wait for an interface
 	enable  func()                                        // enables those that can be
+	drop    func(why error)                               // ends the connection
 	log     *slog.Logger
 
 	mu      sync.Mutex
@@ -53,7 +54,7 @@ func newEvents(h *handler, links directory, s *scheduler.Scheduler) *Events {
 	return &Events{
 		api: h.API, links: links, orphans: &h.orphans, leases: h.leases, observe: s.Observe, changed: h.LinkChanged, hasLeft: h.hasLeft,
 		again: func() { _ = s.Refresh(beside(s, h.Southbound)...) }, newcome: func(ctx context.Context, index uint32) error { return h.remains.Sweep(ctx, h.API, index) }, log: h.Log,
-		awaited: h.isAwaited, enable: func() { _ = s.Refresh(Name) },
+		awaited: h.isAwaited, enable: func() { _ = s.Refresh(Name) }, drop: h.Drop,
 		news: map[uint32]event{}, names: map[uint32]string{}, indexes: map[string]uint32{}, doubted: map[string]uint32{},
 		parents: map[uint32]uint32{}, subs: map[uint32]map[uint32]bool{}, ready: wake.New(),
 	}
@@ -105,19 +106,35 @@ func (e *Events) change(do func()) {
 // Run tells events until ctx ends. One of an interface that has no name yet waits for it.
 func (e *Events) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return e.follow(ctx) })
-	group.Go(func() error { return e.leases.run(ctx, e.links) })
-	group.Go(func() error {
-		for {
-			select {
-			case <-e.ready.C():
-				e.tell(ctx)
-			case <-ctx.Done():
-				return nil
-			}
-		}
-	})
+	for _, run := range []func(context.Context) error{
+		e.follow, e.tellAll, func(ctx context.Context) error { return e.leases.run(ctx, e.links) },
+	} {
+		group.Go(func() error { return e.keep(ctx, run) })
+	}
 	return group.Wait()
+}
+
+// keep runs run until ctx ends. A panic in it ends the connection: with the next one all is read back.
+func (e *Events) keep(ctx context.Context, run func(context.Context) error) error {
+	for {
+		err := conn.Safely(func() error { return run(ctx) })
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		e.drop(err)
+	}
+}
+
+// tellAll tells events until ctx ends.
+func (e *Events) tellAll(ctx context.Context) error {
+	for {
+		select {
+		case <-e.ready.C():
+			e.tell(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // follow keeps the names of what stands.

@@ -93,6 +93,8 @@ type Options struct {
 	HasLink func(host string) bool
 	// LinkChanged is told the interfaces whose links have changed. Defaults to telling nobody.
 	LinkChanged func(name string)
+	// Drop ends the connection to VPP, after an answer that cannot be taken. Defaults to doing nothing.
+	Drop func(why error)
 	// Allocations are what references of addresses refer to. Defaults to none.
 	Allocations alloc.Book
 	// Host tells interfaces of this host from those of the same name elsewhere, for the MAC
@@ -192,6 +194,9 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	if o.LinkChanged == nil {
 		o.LinkChanged = func(string) {}
+	}
+	if o.Drop == nil {
+		o.Drop = func(error) {}
 	}
 	if o.LinuxHost == nil {
 		o.LinuxHost = func(string) (string, bool) { return "", false }

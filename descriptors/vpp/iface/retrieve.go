@@ -244,7 +244,7 @@ func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*found) error 
 	for _, f := range all {
 		if !f.skipped && (f.details.Tag != "" || f.wanted != nil) {
 			group.Go(func() error {
-				err := h.lookAt(ctx, f)
+				err := conn.Safely(func() error { return h.lookAt(ctx, f) })
 				if f.gone = errors.Is(err, api.INVALID_SW_IF_INDEX); f.gone {
 					return nil
 				}
@@ -286,7 +286,11 @@ func (h *handler) lookAt(ctx context.Context, f *found) error {
 		return err
 	}
 	for _, some := range addresses {
-		h.hasAddresses(f, prefixesOf(some))
+		prefixes, err := prefixesOf(some)
+		if err != nil {
+			return err
+		}
+		h.hasAddresses(f, prefixes)
 	}
 	if err := h.hasAddressOfLink(ctx, f); err != nil {
 		return err
@@ -321,15 +325,17 @@ func (h *handler) addressesOf(ctx context.Context, meta Meta, ipv6 bool) ([]neti
 	if err != nil {
 		return nil, err
 	}
-	return prefixesOf(details), nil
+	return prefixesOf(details)
 }
 
-func prefixesOf(details []ip.IPAddressDetails) []netip.Prefix {
+func prefixesOf(details []ip.IPAddressDetails) ([]netip.Prefix, error) {
 	out := make([]netip.Prefix, len(details))
 	for i, d := range details {
-		out[i] = vppwire.PrefixOf(d.Prefix)
+		if out[i] = vppwire.PrefixOf(d.Prefix); !out[i].IsValid() {
+			return nil, fmt.Errorf("%w: sw_if_index %d has the address %s with a prefix length of %d", conn.ErrProtocol, d.SwIfIndex, vppwire.Addr(d.Prefix.Address), d.Prefix.Len)
+		}
 	}
-	return out
+	return out, nil
 }
 
 // spelled are the addresses of a value as it spells them; of two spellings the first.
