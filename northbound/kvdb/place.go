@@ -38,7 +38,7 @@ func secureDirectory(dir string) error {
 	ownGroup := user.Uid == user.Gid
 	switch mode := info.Mode(); {
 	case !info.IsDir():
-		return fmt.Errorf("%s: a file; want a directory", dir)
+		return fmt.Errorf("%s: a file; expected a directory", dir)
 	case !ours(info):
 		return unsafeDirectory(dir, "belongs to "+ownerOf(info), "have that user or root remove it")
 	case mode.Perm()&0o002 != 0 || mode.Perm()&0o020 != 0 && !ownGroup:
@@ -48,7 +48,7 @@ func secureDirectory(dir string) error {
 }
 
 func unsafeDirectory(dir, why, remedy string) error {
-	return fmt.Errorf("%w: the directory %s %s; want one that only the user %d can write: %s, or choose another place for the socket",
+	return fmt.Errorf("%w: the directory %s %s; expected one that only the user %d can write: %s, or choose another place for the socket",
 		ErrUnsafe, dir, why, os.Geteuid(), remedy)
 }
 

@@ -84,7 +84,7 @@ func TestUserWithoutRuntimeDirectory(t *testing.T) {
 			target := place + "-target"
 			return errors.Join(os.Mkdir(target, 0o700), os.Chown(target, nobody, nobody), os.Symlink(target, place), os.Lchown(place, other, other))
 		}},
-		{"a file", "want a directory", func(place string) error { return os.WriteFile(place, nil, 0o644) }},
+		{"a file", "expected a directory", func(place string) error { return os.WriteFile(place, nil, 0o644) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tmp := shared(t)

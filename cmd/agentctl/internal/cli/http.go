@@ -79,7 +79,7 @@ func (at *agentAt) refusal(answer *http.Response) error {
 		return errors.New(remote(said.Error + said.Message))
 	}
 	if answer.StatusCode == http.StatusUnauthorized {
-		return errors.New("the agent asks who you are: expected --http-basic-auth USER:PASSWORD that it knows")
+		return errors.New("the agent asks who you are: expected --http-basic-auth-file FILE (or --http-basic-auth USER:PASSWORD) that it knows")
 	}
 	if strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") {
 		return fmt.Errorf("what listens at %s is no agent: %s", at.name, answer.Status)

@@ -34,6 +34,8 @@ type settings struct {
 	HTTPAuth string      `yaml:"http-basic-auth"` // user:password. Defaults to none
 	HTTPTLS  tlsSettings `yaml:"http-tls"`
 
+	HTTPAuthFile string `yaml:"http-basic-auth-file"` // holds user:password. Defaults to none
+
 	Insecure bool `yaml:"insecure-tls"` // TLS with whoever answers, for HTTP and etcd
 
 	// Accepted from the files and command lines of other clients, without effect in
@@ -54,7 +56,8 @@ func (a *app) flags(f *pflag.FlagSet) {
 	f.String("socket", "", "socket of the agent, for all commands if no host and no port is given (default: "+kvdb.DefaultSocket("LABEL")+")")
 	f.StringP("host", "H", "", "where the agent is, for commands that look at it (env AGENT_HOST, default 127.0.0.1)")
 	f.Int("http-port", 0, "port of its HTTP server (default 9191)")
-	f.String("http-basic-auth", "", "USER:PASSWORD for its HTTP server (env AGENTCTL_HTTP_BASIC_AUTH)")
+	f.String("http-basic-auth", "", "USER:PASSWORD for its HTTP server (env AGENTCTL_HTTP_BASIC_AUTH); the list of processes shows it, a file or the environment do not")
+	f.String("http-basic-auth-file", "", "file that holds USER:PASSWORD for its HTTP server (env AGENTCTL_HTTP_BASIC_AUTH_FILE)")
 	f.Bool("insecure-tls", false, "use TLS, with HTTP and etcd servers whose certificates nobody vouches for, too")
 	f.Duration("timeout", 0, "how long a command may take (default 2m)")
 	f.StringVar(&a.file, "config", "", "configuration file, in YAML")
@@ -81,9 +84,7 @@ func (a *app) load(f *pflag.FlagSet) error {
 	if host, ok := a.env("AGENT_HOST"); ok && host != "" && !f.Changed("socket") {
 		a.Host = host
 	}
-	if auth, ok := a.env("AGENTCTL_HTTP_BASIC_AUTH"); ok && auth != "" {
-		a.HTTPAuth = auth
-	}
+	a.authFromEnvironment()
 	if f.Changed("socket") {
 		a.Store = "bolt" // one who names the agent does not mean the environment's etcd
 	}
@@ -97,11 +98,11 @@ func (a *app) load(f *pflag.FlagSet) error {
 		given(f, "socket", &a.Socket, f.GetString),
 		given(f, "host", &a.Host, f.GetString),
 		given(f, "http-port", &a.HTTPPort, f.GetInt),
-		given(f, "http-basic-auth", &a.HTTPAuth, f.GetString),
+		a.authFromFlags(f),
 		given(f, "insecure-tls", &a.Insecure, f.GetBool),
 		given(f, "timeout", &a.Timeout, f.GetDuration),
 	)
-	return errors.Join(err, a.complete())
+	return errors.Join(err, a.readAuth(), a.complete())
 }
 
 // given takes the value of a flag that is on the command line.

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// The name and password for the agent's HTTP server come from a flag, the environment or the
+// configuration file, in this order, or from a file that one of them names. What comes first
+// replaces both the text and the file of what comes later.
+
+func (a *app) authFromEnvironment() {
+	text, _ := a.env("AGENTCTL_HTTP_BASIC_AUTH")
+	file, _ := a.env("AGENTCTL_HTTP_BASIC_AUTH_FILE")
+	if text != "" || file != "" {
+		a.HTTPAuth, a.HTTPAuthFile = text, file
+	}
+}
+
+func (a *app) authFromFlags(f *pflag.FlagSet) error {
+	if f.Changed("http-basic-auth") || f.Changed("http-basic-auth-file") {
+		a.HTTPAuth, a.HTTPAuthFile = "", ""
+	}
+	return errors.Join(
+		given(f, "http-basic-auth", &a.HTTPAuth, f.GetString),
+		given(f, "http-basic-auth-file", &a.HTTPAuthFile, f.GetString),
+	)
+}
+
+// readAuth reads the file of the name and password, if one is named. A file that all users of
+// this host can read keeps no secret, and is refused.
+func (s *settings) readAuth() error {
+	if s.HTTPAuthFile == "" {
+		return nil
+	}
+	if s.HTTPAuth != "" {
+		return errors.New("http-basic-auth and http-basic-auth-file exclude each other: expected one of them")
+	}
+	const most = 4 << 10
+	f, err := os.Open(s.HTTPAuthFile)
+	if err != nil {
+		return fmt.Errorf("http-basic-auth-file: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("http-basic-auth-file: %w", err)
+	}
+	if mode := info.Mode(); mode.IsRegular() && mode.Perm()&0o006 != 0 {
+		return fmt.Errorf("http-basic-auth-file: %s has the mode %04o, with which all users can read or write it: chmod o-rw it", s.HTTPAuthFile, mode.Perm())
+	}
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return fmt.Errorf("http-basic-auth-file: %w", err)
+	}
+	s.HTTPAuth = strings.TrimRight(string(text), "\r\n")
+	if !strings.Contains(s.HTTPAuth, ":") || strings.Contains(s.HTTPAuth, "\n") {
+		return fmt.Errorf("http-basic-auth-file: %s: expected one line, USER:PASSWORD", s.HTTPAuthFile)
+	}
+	return nil
+}
