@@ -17,7 +17,10 @@ LIVES     := ./scheduler ./scheduler/internal/graph -run '^(TestLife|TestModel)$
 DRAWS     := 5000
 SOAK      ?= 1000000
 
-.PHONY: help run build packages servers test test-vpp race race-pure soak faults fuzz bench lint cover generate clean
+# How long the attacks of make siege last; make test has 40 s of them.
+SIEGE     ?= 30m
+
+.PHONY: help run build packages servers test test-vpp race race-pure soak faults siege fuzz bench lint cover generate clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +71,9 @@ soak: ## SOAK (1000000) random lives of the scheduler
 faults: packages servers ## everything that may happen to a store, in full size; writes the table in docs/faults.md
 	go test -timeout 2h ./internal/faults -run '^TestMatrix$$' -args -faults.full -faults.table=$(CURDIR)/docs/faults.md; \
 		status=$$?; sed -n '/^| /,/^<!-- end/{/^|/p}' docs/faults.md; exit $$status
+
+siege: packages servers ## all attacks on running agents at once for SIEGE (30m): docs/siege.md says how to read the result
+	go test -timeout 0 -v ./internal/siege -args -siege.for=$(SIEGE) -siege.p99=1s
 
 fuzz: ## every fuzz test for FUZZTIME (10s)
 	@go test -list '^Fuzz' ./... | awk '/^Fuzz/ {f[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, f[i]; n = 0}' | \

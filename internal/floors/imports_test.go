@@ -44,6 +44,7 @@ func floors() []floor {
 		{"internal/owner", []string{"kvdbsync"}},
 		{"internal/printable", nil},
 		{"internal/scratch", nil},
+		{"internal/siege", []string{"internal/scratch", "internal/testkit", "internal/vppsim"}},
 		{"internal/spelling", []string{"models"}},
 		{"internal/testkit", []string{"internal/scratch"}},
 		{"internal/vppsim", []string{"internal/vppwire"}},

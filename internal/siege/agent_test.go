@@ -1,0 +1,148 @@
+package siege
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// mostMemory is how much resident memory, in bytes, an agent under attack may take.
+const mostMemory = 200 << 20
+
+// An agent is one process of the built program, which is started once.
+type agent struct {
+	testing.TB
+	label string
+	web   string // host:port of its HTTP server
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when the process has ended
+	said  *tail
+}
+
+// startAgent starts the program with these configuration files, by name.
+func startAgent(t testing.TB, program, label string, files map[string]string) *agent {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		writeFile(t, filepath.Join(dir, name), text)
+	}
+	port := freePort(t)
+	a := &agent{TB: t, label: label, web: net.JoinHostPort("127.0.0.1", port), ended: make(chan struct{}), said: &tail{}}
+	a.cmd = exec.Command(program, "-config-dir="+dir, "-microservice-label="+label, "-http-port="+port, "-stop-timeout=1m")
+	a.cmd.Env = append(os.Environ(), "STATE_DIRECTORY="+filepath.Join(dir, "state"))
+	a.cmd.Dir, a.cmd.Stdout, a.cmd.Stderr = dir, a.said, a.said
+	a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := a.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = a.cmd.Wait() // the exit code is read from the process's state
+		close(a.ended)
+	}()
+	t.Cleanup(func() {
+		_ = a.cmd.Process.Kill() // fails if it has ended
+		<-a.ended
+		if t.Failed() {
+			t.Logf("the agent's last words:\n%s", a.said)
+		}
+	})
+	return a
+}
+
+// running tells whether the process has not ended.
+func (a *agent) running() bool {
+	select {
+	case <-a.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// memory is how much resident memory the process has, and the most that it ever had, in bytes.
+func (a *agent) memory() (now, most int64, err error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", a.cmd.Process.Pid))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 2 {
+			continue
+		}
+		kilobytes, _ := strconv.ParseInt(fields[1], 10, 64) // 0 for other lines
+		switch fields[0] {
+		case "VmRSS:":
+			now = kilobytes << 10
+		case "VmHWM:":
+			most = kilobytes << 10
+		}
+	}
+	return now, most, nil
+}
+
+// stop ends the process in its orderly way.
+func (a *agent) stop() {
+	a.Helper()
+	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		a.Error(err)
+	}
+	select {
+	case <-a.ended:
+	case <-time.After(patience):
+		a.Fatalf("the agent did not end within %v of SIGTERM", patience)
+	}
+	if code := a.cmd.ProcessState.ExitCode(); code != 0 {
+		a.Errorf("the agent ended with %v, want exit code 0", a.cmd.ProcessState)
+	}
+}
+
+// A tail keeps the end of what is written: an agent under attack writes megabytes.
+type tail struct {
+	mu   sync.Mutex // guards what follows
+	text []byte
+}
+
+const mostKept = 8 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p[max(0, len(p)-mostKept):]...)
+	t.text = t.text[max(0, len(t.text)-mostKept):]
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}
+
+func writeFile(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// freePort is a TCP port of the loopback that nobody listens on.
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}

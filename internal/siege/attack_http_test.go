@@ -1,0 +1,124 @@
+package siege
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+)
+
+// idle opens 300 connections, of which some send a header very slowly and the others nothing.
+func idle(ctx context.Context, t *target) error {
+	const many = 300
+	conns := make([]net.Conn, many)
+	defer func() {
+		for _, c := range conns {
+			if c != nil {
+				c.Close()
+			}
+		}
+	}()
+	return t.every(ctx, time.Second, func(int) error {
+		for i, c := range conns {
+			if c == nil {
+				conns[i] = t.begin(ctx, i%3 == 0)
+				continue
+			}
+			if i%3 != 0 {
+				continue
+			}
+			if _, err := fmt.Fprintf(c, "X-%d: y\r\n", i); err != nil { // it was closed: a new one comes with the next strike
+				c.Close()
+				conns[i] = nil
+			}
+		}
+		return nil
+	})
+}
+
+// begin opens a connection and perhaps sends the first line of a request.
+func (t *target) begin(ctx context.Context, speak bool) net.Conn {
+	c := t.dial(ctx)
+	if c != nil && speak {
+		_, _ = fmt.Fprintf(c, "POST /scheduler/plan HTTP/1.1\r\n") // a refusal shows with the next line
+	}
+	return c
+}
+
+// unread asks for large answers, and does not read them.
+func unread(ctx context.Context, t *target) error {
+	plan := planOf(20_000)
+	requests := []string{
+		"GET /scheduler/graph?format=raw HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"GET /scheduler/graph-snapshot HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"GET /scheduler/txn-history HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"GET /scheduler/status HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		fmt.Sprintf("POST /scheduler/plan HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(plan), plan),
+	}
+	var conns []net.Conn
+	defer func() {
+		for _, c := range conns {
+			c.Close()
+		}
+	}()
+	return t.every(ctx, 2*time.Second, func(n int) error {
+		for i := range requests {
+			c := t.dial(ctx)
+			if c == nil {
+				continue
+			}
+			_ = c.(*net.TCPConn).SetReadBuffer(1024) // as small as the kernel allows
+			_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+			_, _ = fmt.Fprint(c, requests[(n+i)%len(requests)])
+			conns = append(conns, c)
+		}
+		for len(conns) > 40 {
+			conns[0].Close()
+			conns = conns[1:]
+		}
+		return nil
+	})
+}
+
+// planOf is a body with many items.
+func planOf(items int) []byte {
+	values := map[string]json.RawMessage{}
+	for i := range items {
+		it := dummy(fmt.Sprintf("plan%d", i), `,"enabled":true`)
+		values[it.key] = json.RawMessage(it.value)
+	}
+	return documentOf(values)
+}
+
+// expensive asks for what costs the agent most, on many connections at once.
+func expensive(ctx context.Context, t *target) error {
+	flags := "/scheduler/flag-stats?flag=last-update"
+	for i := range 5000 {
+		flags += fmt.Sprintf("&prefix=config/linux/%d", i)
+	}
+	pages := []string{
+		flags, "/scheduler/flag-stats?flag=value-state" + strings.Repeat("&prefix=config/", 20_000), "/scheduler/graph", "/scheduler/graph?format=png",
+		"/scheduler/dump?key-prefix=config/&view=cached", "/scheduler/txn-history?format=text", "/scheduler/status", "/sources", "/scheduler/dump?key-prefix=config/",
+		"/scheduler/explain?key=" + linux(strings.Repeat("k", 500_000)), "/scheduler/key-timeline?key=" + linux("a1"), "/" + strings.Repeat("p", 900_000),
+	}
+	plan := planOf(50_000)
+	worker := func(first int) func() error {
+		return func() error {
+			return t.every(ctx, 200*time.Millisecond, func(n int) error {
+				switch n += first; n % 8 {
+				case 0:
+					t.post(ctx, "/scheduler/plan?format=text", bytes.NewReader(plan))
+				case 4:
+					t.post(ctx, "/scheduler/downstream-resync?verbose=1", bytes.NewReader(nil))
+				default:
+					t.get(ctx, pages[n%len(pages)])
+				}
+				return nil
+			})
+		}
+	}
+	return together(worker(0), worker(1), worker(2), worker(3), worker(4), worker(5))
+}

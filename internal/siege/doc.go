@@ -1,0 +1,17 @@
+// Package siege attacks running agents from all sides at once, and measures what a user of
+// them notices. It has only tests:
+//
+//	make siege                                        # 30 minutes, with the bound of the latency
+//	go test ./internal/siege                          # 40 s, as a part of make test
+//	go test ./internal/siege -args -siege.only=http   # the attacks whose name matches
+//
+// There are two battlefields. On the first, the agent follows real stores, and the attackers
+// write bad values, bad files and bad requests. On the second, the stores and the VPP that the
+// agent connects to are hostile themselves. Each agent also has a source that no attacker can
+// reach. The [referee] changes good keys there all the time, and reads the time until each
+// change is in the kernel. It fails the test if a good value is lost, changed or removed, if
+// the agent ends, or if the agent takes more memory than it may.
+//
+// An [attack] is a name and a function, and each family of attacks has a file. An attack that
+// could not strike at all fails the test, so none of them can fall asleep unnoticed.
+package siege
