@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"go.fd.io/govpp/api"
@@ -211,7 +212,7 @@ func (f *field) check(b []byte, counts []uint64) (int, error) {
 	case list:
 		return f.of.checkAll(counts[f.count], b)
 	case text:
-		clean(untilNUL(b[:min(f.of.size, len(b))]))
+		clean(untilNUL(b[:min(f.of.size, len(b))]), false)
 		return f.of.size, nil
 	case sized:
 		return checkSized(b)
@@ -249,7 +250,7 @@ func checkSized(b []byte) (int, error) {
 	if n > uint64(len(b)-4) {
 		return 0, fmt.Errorf("%w: a string of %d bytes in %d bytes", ErrCount, n, len(b)-4)
 	}
-	clean(b[4 : 4+n])
+	clean(b[4:4+n], true)
 	return 4 + int(n), nil
 }
 
@@ -269,15 +270,22 @@ func untilNUL(b []byte) []byte {
 	return b
 }
 
-// clean puts a question mark in place of each byte that is not of UTF-8.
-func clean(b []byte) {
-	if utf8.Valid(b) {
-		return
-	}
+// Text is a string as Decode reads it from a field of fixed size.
+func Text(text string) string {
+	b := []byte(text)
+	clean(b, false)
+	return string(b)
+}
+
+// clean puts a question mark in place of each byte that is not of UTF-8 and, unless lines are allowed,
+// of each control character. Names are shown on terminals, and none that is declared has any.
+func clean(b []byte, lines bool) {
 	for len(b) > 0 {
 		r, n := utf8.DecodeRune(b)
-		if r == utf8.RuneError && n == 1 {
-			b[0] = '?'
+		if r == utf8.RuneError && n == 1 || !lines && unicode.IsControl(r) {
+			for i := range n {
+				b[i] = '?'
+			}
 		}
 		b = b[n:]
 	}

@@ -197,12 +197,12 @@ func TestLongFrameThatDoesNotCome(t *testing.T) {
 
 // Strings need no end, and are valid.
 func TestStrangeStrings(t *testing.T) {
-	m := &vppif.SwInterfaceDetails{InterfaceName: strings.Repeat("x", 64), Tag: "ok\xff\xfeé", Mtu: make([]uint32, 4)}
+	m := &vppif.SwInterfaceDetails{InterfaceName: strings.Repeat("x", 64), Tag: "ok\xff\xfeé\n\x1b[2J\u009bx", Mtu: make([]uint32, 4)}
 	var got vppif.SwInterfaceDetails
 	if err := vppwire.Decode(encoded(t, m), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.InterfaceName != m.InterfaceName || got.Tag != "ok??é" {
+	if got.InterfaceName != m.InterfaceName || got.Tag != "ok??é??[2J??x" {
 		t.Errorf("read are %q and %q", got.InterfaceName, got.Tag)
 	}
 	page := &vlib.CliInbandReply{Reply: "\xff\n"}

@@ -149,9 +149,10 @@ func Context(message []byte, m api.Message) uint32 {
 	return binary.BigEndian.Uint32(message[at:])
 }
 
-// Decode takes what message holds into m, and makes strings in it valid UTF-8, in place. A message that
-// is too short, or that says it has more than it can hold (ErrCount), is an error; m is then to be
-// dropped. No message makes it use more memory than a small multiple of its length.
+// Decode takes what message holds into m. In its strings it puts question marks in place of what no
+// text has; see Text. A message that is too short, or that says it has more than it can hold
+// (ErrCount), is an error; m is then to be dropped. No message makes it use more memory than a small
+// multiple of its length.
 func Decode(message []byte, m api.Message) (err error) {
 	body, ok := m.(codec.Unmarshaler)
 	if !ok {

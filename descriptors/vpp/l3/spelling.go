@@ -36,9 +36,13 @@ type path struct {
 
 // pathOf is false for what no value can say.
 func pathOf(t ip.IPTable, r ip.IPRoute, p fib_types.FibPath) (out path, ok bool) {
+	dst := vppwire.PrefixOf(r.Prefix)
+	if !dst.IsValid() {
+		return out, false
+	}
 	next := vppwire.AddrIn(p.Nh.Address, t.IsIP6 || p.Proto == fib_types.FIB_API_PATH_NH_PROTO_IP6)
 	out = path{
-		place: placeAt(t.TableID, p.SwIfIndex, vppwire.PrefixOf(r.Prefix).Masked(), next),
+		place: placeAt(t.TableID, p.SwIfIndex, dst.Masked(), next),
 		ipv6:  t.IsIP6, weight: p.Weight, preference: p.Preference,
 	}
 	switch {

@@ -66,3 +66,14 @@ func TestPathAsDeclared(t *testing.T) {
 		}
 	}
 }
+
+// TestPathOfNoPrefix has prefixes that are longer than their addresses.
+func TestPathOfNoPrefix(t *testing.T) {
+	for _, text := range []string{"10.0.0.0/32", "2001:db8::/128"} {
+		r := ip.IPRoute{Prefix: vppwire.Prefix(netip.MustParsePrefix(text))}
+		r.Prefix.Len++
+		if p, ok := pathOf(ip.IPTable{}, r, fib_types.FibPath{SwIfIndex: 1, Weight: 1}); ok {
+			t.Errorf("one bit more than %s: %+v", text, p)
+		}
+	}
+}

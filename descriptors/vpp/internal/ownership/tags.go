@@ -19,6 +19,8 @@ import (
 	"encoding/hex"
 	"strings"
 	"sync"
+
+	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
 const (
@@ -103,7 +105,7 @@ func (w *Owner) cutLocked(name string) string {
 		return name
 	}
 	cut := name[:room-hashLen-1] + "~" + hash(name)
-	w.names[cut] = name
+	w.names[cut], w.names[vppwire.Text(cut)] = name, name // it may end within a character
 	return cut
 }
 

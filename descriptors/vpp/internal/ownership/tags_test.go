@@ -3,6 +3,8 @@ package ownership
 import (
 	"strings"
 	"testing"
+
+	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
 const (
@@ -14,7 +16,7 @@ func TestTags(t *testing.T) {
 	long := strings.Repeat("n", 63)
 	for _, label := range []string{"vpp1", "a.b@c", strings.Repeat("label", 20)} {
 		a := New(Options{Label: label, Installation: instA})
-		for _, name := range []string{"a", "a@b.c", "@", "x/y z", long[:60], long, long[:62] + "m"} {
+		for _, name := range []string{"a", "a@b.c", "@", "x/y z", long[:60], long, long[:62] + "m", strings.Repeat("é", 40), "n" + strings.Repeat("é", 40)} {
 			tag := a.Tag(name)
 			if len(tag) > Longest || !strings.Contains(tag, instA) {
 				t.Errorf("%s: tag %q has %d bytes", name, tag, len(tag))
@@ -26,6 +28,9 @@ func TestTags(t *testing.T) {
 			again.Expect(name)
 			if got := again.Name(tag); got != name {
 				t.Errorf("%s: read after a restart as %q", name, got)
+			}
+			if got := again.Name(vppwire.Text(tag)); got != name {
+				t.Errorf("%s: read from a message as %q", name, got)
 			}
 			other := New(Options{Label: label + "x", Installation: instB})
 			if got := other.Name(tag); got != tag || !other.Foreign(got) {
