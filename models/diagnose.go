@@ -39,7 +39,8 @@ type finder struct {
 }
 
 func (f *finder) report(path string, value any, want string) {
-	if f.shown += len(show(value)); f.shown > mostShown {
+	f.shown += len(show(value))
+	if f.shown > mostShown {
 		value = nil
 	}
 	f.found = append(f.found, &FieldError{Field: path, Value: value, Want: want})

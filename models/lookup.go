@@ -54,7 +54,8 @@ func ByKey(key string) (m *Model, name string, ok bool) {
 		if n < minElements {
 			continue
 		}
-		if m, ok = byPrefix[key[:at]]; ok {
+		m, ok = byPrefix[key[:at]]
+		if ok {
 			return m, key[at:], at < len(key)
 		}
 	}

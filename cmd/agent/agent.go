@@ -118,7 +118,8 @@ func southbounds(sched *scheduler.Scheduler, conf configuration, self owner.Hold
 	conf.vpp.LinuxHost = func(name string) (string, bool) { return host.HostName(name) }
 	conf.vpp.RaiseLink = func(name string) error { return host.RaiseLink(name) }
 	conf.vpp.HasLink = func(name string) bool { return host.HasLink(name) }
-	if plane, err = vpp.Register(sched, conf.vpp); err != nil {
+	plane, err = vpp.Register(sched, conf.vpp)
+	if err != nil {
 		return nil, nil, err
 	}
 	conf.linux.Label, conf.linux.Installation, conf.linux.Log, conf.linux.TAPHost = self.Label, self.Installation, log, plane.TAPHost

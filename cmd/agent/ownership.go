@@ -33,7 +33,8 @@ func own(ctx context.Context, dir, label string, log *slog.Logger) (ownership, e
 	}
 	o := ownership{folder: folder, self: owner.Self(label, folder.Installation)}
 	folder.Name(o.self)
-	if o.guard, err = owner.Listen(ctx, o.self, log); err != nil {
+	o.guard, err = owner.Listen(ctx, o.self, log)
+	if err != nil {
 		return ownership{}, errors.Join(err, folder.Close())
 	}
 	return o, nil

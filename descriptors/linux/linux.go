@@ -1,16 +1,21 @@
-// Package linux keeps the network of a Linux host as declared, through netlink.
+// Package linux manages the network of a Linux host through netlink.
 //
 //	plugin, err := linux.Register(s, linux.Options{Label: "vpp1"})
 //	...
 //	go plugin.Run(ctx) // beside s.Run
 //
-// Register adds the descriptors of all domains: iface (interfaces, their
-// addresses and VRFs) and l3 (routes, neighbours); netns opens the namespaces that
-// they work in. Run watches the kernel: whatever of ours somebody else removes or
-// changes is told to the scheduler, which puts it back.
+//	package   task
+//	iface     descriptors of interfaces, their addresses and VRFs
+//	l3        descriptors of routes and neighbours
+//	netns     opens network namespaces and watches their names
+//	keys      keys of derived values and properties
 //
-// All verbs share the limit of the southbound "linux". The tests here go through
-// the scheduler to the real kernel; those of the domains test verb by verb.
+// Register adds the descriptors. Run watches the kernel: if another program removes or
+// changes an object of the agent, the scheduler is notified and restores it.
+//
+// All verbs share the concurrency limit of the southbound "linux". The tests in this
+// folder run the scheduler with the real kernel; the tests of the packages run single
+// verbs.
 package linux
 
 import (
@@ -34,41 +39,42 @@ import (
 // Southbound is the name under which all verbs share a limit of concurrency.
 const Southbound = "linux"
 
-// Options are those of the Linux descriptors; the zero value works.
+// Options configure the Linux descriptors; the zero value works.
 type Options struct {
-	// Label is the agent's microservice label: with it, what is ours is marked.
+	// Label is the agent's microservice label. It is part of the mark on objects of the
+	// agent.
 	Label string
-	// Installation is the id of this agent's installation, 16 hexadecimal digits: with it,
-	// what another agent of the label has made is told apart. Defaults to none.
+	// Installation identifies this installation of the agent by 16 hexadecimal digits, so
+	// that another agent with the same label is recognised. Defaults to none.
 	Installation string
 	// Log defaults to slog.Default.
 	Log *slog.Logger
-	// What the configuration files say; see config.go.
+	// Contents of the configuration files; see config.go.
 	Interfaces InterfacesConfig
 	L3         L3Config
 	Namespaces NamespacesConfig
-	// TAPHost tells which name the Linux side of a TAP of VPP has; empty: VPP has no
-	// such TAP. Defaults to the one that VPP interfaces give it which name none.
+	// TAPHost returns the name of the Linux side of a VPP TAP, or "" if VPP has no such
+	// TAP. Defaults to the name that a TAP gets if its value names none.
 	TAPHost func(vppInterface string) string
-	// Allocations are what references to allocated addresses refer to. Defaults to none.
+	// Allocations resolves references to allocated addresses. Defaults to none.
 	Allocations alloc.Book
-	// Host is where namespaces are opened. Defaults to this host.
+	// Host opens the namespaces. Defaults to this host.
 	Host kernel.Host
 }
 
-// A Plugin watches the kernel for the descriptors.
+// A Plugin watches the kernel for the descriptors. Register returns one.
 type Plugin struct {
 	log    *slog.Logger
 	spaces *netns.Set
 	watch  *drift.Watcher
 	sched  *scheduler.Scheduler
 	links  iface.Index // nil: interfaces are disabled
-	named  bool        // whether namespaces but our own may be used
-	names  []string    // of the descriptors that are registered
+	named  bool        // whether named namespaces may be used
+	names  []string    // names of the registered descriptors
 	lives  func(installation string) bool
 }
 
-// Register adds the descriptors to s. It is to be called before s runs.
+// Register adds the descriptors to s. Call it before s runs.
 func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -108,8 +114,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	return p, nil
 }
 
-// HostName tells which name an interface that stands in the agent's own namespace has
-// in the kernel.
+// HostName returns the name in the kernel of an interface in the agent's own namespace.
 func (p *Plugin) HostName(name string) (host string, ok bool) {
 	if p.links == nil {
 		return "", false
@@ -118,8 +123,7 @@ func (p *Plugin) HostName(name string) (host string, ok bool) {
 	return meta.HostName, ok && meta.Namespace == nil
 }
 
-// RaiseLink puts up a link of the agent's own namespace. That there is none of that name is no
-// error.
+// RaiseLink sets a link of the agent's own namespace up. A missing link is no error.
 func (p *Plugin) RaiseLink(host string) error {
 	own, err := p.spaces.Own()
 	if err != nil {
@@ -136,7 +140,7 @@ func (p *Plugin) RaiseLink(host string) error {
 	return nil
 }
 
-// HasLink tells whether the agent's own namespace has a link of that name.
+// HasLink reports whether the agent's own namespace has a link with that name.
 func (p *Plugin) HasLink(host string) bool {
 	own, err := p.spaces.Own()
 	if err != nil {
@@ -147,12 +151,12 @@ func (p *Plugin) HasLink(host string) bool {
 	return err == nil
 }
 
-// Lives tells whether an installation was seen to live: in the agent's own namespace or,
-// before, in another one.
+// Lives reports whether another installation was seen running: now in the agent's own
+// namespace, or earlier in another one.
 func (p *Plugin) Lives(installation string) bool { return p.lives(installation) }
 
-// Run watches until ctx ends. Without it everything works, but what others do in
-// the kernel goes unnoticed.
+// Run watches the kernel until ctx ends. Without it the descriptors work, but changes by
+// other programs are not noticed.
 func (p *Plugin) Run(ctx context.Context) error {
 	if len(p.names) == 0 {
 		return nil
@@ -168,15 +172,15 @@ func (p *Plugin) Run(ctx context.Context) error {
 	return nil
 }
 
-// watchNames follows named namespaces. Where they cannot be watched, for want of
-// inotify instances, retries take longer, and all else works.
+// watchNames follows the names of namespaces. If they cannot be watched, for lack of
+// inotify instances, only retries find new namespaces.
 func (p *Plugin) watchNames(ctx context.Context) {
 	if err := p.spaces.Watch(ctx, p.namespaces); err != nil {
-		p.log.Error("network namespaces that come or go will go unnoticed", "err", err)
+		p.log.Error("cannot watch network namespaces; values in new ones wait for a retry", "err", err)
 	}
 }
 
-// namespaces follows changes of the names of namespaces.
+// namespaces reacts to changes of the names of namespaces.
 func (p *Plugin) namespaces(c netns.Change) {
 	if len(c.Gone) > 0 {
 		p.watch.NamespacesGone(c.Gone)
@@ -186,13 +190,13 @@ func (p *Plugin) namespaces(c netns.Change) {
 	}
 }
 
-// mostLogged is how many keys one line of the log has.
+// mostLogged is the maximum number of keys in one log record.
 const mostLogged = 10
 
-// lost tells the scheduler what somebody else has taken away.
+// lost reports objects that other programs have removed to the scheduler.
 func (p *Plugin) lost(keys []string) {
 	if declared := p.declared(keys); len(declared) > 0 {
-		p.log.Info("somebody removed what is declared: putting it back", "count", len(declared), "keys", declared[:min(len(declared), mostLogged)])
+		p.log.Info("another program removed declared objects; restoring them", "count", len(declared), "keys", declared[:min(len(declared), mostLogged)])
 	}
 	seen := make([]scheduler.Observed, len(keys))
 	for i, key := range keys {
@@ -201,8 +205,8 @@ func (p *Plugin) lost(keys []string) {
 	p.sched.Observe(seen...)
 }
 
-// declared are those keys whose values somebody declares. Others are leftovers, or belong to
-// links that others made.
+// declared returns the keys with a declared value. Others are leftovers, or belong to
+// links of other programs.
 func (p *Plugin) declared(keys []string) (out []string) {
 	for _, key := range keys {
 		if st, known := p.sched.Status(key); known && st.Want != nil {
@@ -212,4 +216,5 @@ func (p *Plugin) declared(keys []string) (out []string) {
 	return out
 }
 
+// refresh makes the scheduler read the actual state again, after lost notifications.
 func (p *Plugin) refresh() { _ = p.sched.Refresh(p.names...) }

@@ -1,12 +1,12 @@
-// Package netalloc keeps the addresses that networks have given out, for values of Linux
-// and VPP to refer to: "alloc:net1".
+// Package netalloc stores the addresses that networks have allocated. Values of Linux and
+// VPP refer to them: "alloc:net1".
 //
 //	book, err := netalloc.Register(s)
 //	a, ok := book.Get("network/net1/interface/if1")
 //
-// An allocation is nothing in any system: it stands as soon as it is declared. What refers
-// to it depends on it, and is taken down and put up again when it changes. References are
-// read by package alloc.
+// An allocation exists in no southbound: it is applied as soon as it is declared. Values
+// that refer to it depend on it, and are re-created when it changes. Package alloc parses
+// references.
 package netalloc
 
 import (
@@ -25,9 +25,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// Register adds the descriptor to s, and returns the allocations that stand.
+// Register adds the descriptor to s, and returns the applied allocations.
 func Register(s *scheduler.Scheduler) (alloc.Book, error) {
-	h := &handler{standing: map[string]*netalloc.IPAllocation{}}
+	h := &handler{current: map[string]*netalloc.IPAllocation{}}
 	index, err := scheduler.Register(s, h.descriptor())
 	if err != nil {
 		return nil, fmt.Errorf("netalloc: %w", err)
@@ -36,8 +36,8 @@ func Register(s *scheduler.Scheduler) (alloc.Book, error) {
 }
 
 type handler struct {
-	mu       sync.Mutex // guards what follows
-	standing map[string]*netalloc.IPAllocation
+	mu      sync.Mutex // guards current
+	current map[string]*netalloc.IPAllocation
 }
 
 func (h *handler) descriptor() scheduler.Descriptor[*netalloc.IPAllocation, alloc.Allocation] {
@@ -63,14 +63,16 @@ func (h *handler) descriptor() scheduler.Descriptor[*netalloc.IPAllocation, allo
 func (h *handler) set(key string, v *netalloc.IPAllocation) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if delete(h.standing, key); v != nil {
-		h.standing[key] = v
+	delete(h.current, key)
+	if v != nil {
+		h.current[key] = v
 	}
 }
 
-// retrieve yields what is wanted, as it stands: a change of it is still to be followed by
-// what refers to it. What nobody has created yet in this life of the agent stands as it is
-// wanted, since what refers to it may stand already.
+// retrieve yields the desired allocations as they are applied. A changed one is yielded
+// with its old address, so that values that refer to it are re-created. One that was not
+// created since the start counts as applied, because values that refer to it may exist
+// already.
 func (h *handler) retrieve(_ context.Context, wanted []scheduler.Wanted[*netalloc.IPAllocation]) iter.Seq2[scheduler.Found[*netalloc.IPAllocation, alloc.Allocation], error] {
 	return func(yield func(scheduler.Found[*netalloc.IPAllocation, alloc.Allocation], error) bool) {
 		for _, w := range wanted {
@@ -82,16 +84,17 @@ func (h *handler) retrieve(_ context.Context, wanted []scheduler.Wanted[*netallo
 	}
 }
 
+// as returns the applied allocation of w.
 func (h *handler) as(w scheduler.Wanted[*netalloc.IPAllocation]) *netalloc.IPAllocation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.standing[w.Key] == nil {
-		h.standing[w.Key] = w.Value
+	if h.current[w.Key] == nil {
+		h.current[w.Key] = w.Value
 	}
-	return h.standing[w.Key]
+	return h.current[w.Key]
 }
 
-// faults collects what is wrong.
+// faults collects the errors of a value.
 type faults struct{ models.Faults }
 
 func validate(_ string, v *netalloc.IPAllocation) error {
@@ -117,7 +120,7 @@ func validate(_ string, v *netalloc.IPAllocation) error {
 	return f.Err()
 }
 
-// parse reads an address; without a length of its prefix it is one of a single host.
+// parse parses an address. One without a prefix length belongs to a single host.
 func parse(text string) (netip.Prefix, bool) {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return p, true
@@ -132,7 +135,7 @@ func allocation(v *netalloc.IPAllocation) alloc.Allocation {
 	return alloc.Allocation{Address: address, Gateway: gw}
 }
 
-// derived says that the gateway is a neighbour, where it is.
+// derived returns a property if the gateway is in the subnet of the address.
 func derived(_ string, v *netalloc.IPAllocation) []scheduler.KeyValue {
 	a := allocation(v)
 	if !a.Gateway.IsValid() || !a.Address.Masked().Contains(a.Gateway.Addr()) {

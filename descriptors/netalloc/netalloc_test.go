@@ -21,7 +21,7 @@ func give(address, gw string) *netalloc.IPAllocation {
 func TestAllocationConforms(t *testing.T) {
 	conformance.Run(t, conformance.Suite[*netalloc.IPAllocation, alloc.Allocation]{
 		New: func(*testing.T) scheduler.Descriptor[*netalloc.IPAllocation, alloc.Allocation] {
-			d := (&handler{standing: map[string]*netalloc.IPAllocation{}}).descriptor()
+			d := (&handler{current: map[string]*netalloc.IPAllocation{}}).descriptor()
 			d.Retrieve = nil // it finds what is wanted
 			return d
 		},
@@ -41,7 +41,7 @@ func TestAllocationConforms(t *testing.T) {
 
 // TestWhatStandsIsFound: an allocation stands as it was created, until that is deleted.
 func TestWhatStandsIsFound(t *testing.T) {
-	d := (&handler{standing: map[string]*netalloc.IPAllocation{}}).descriptor()
+	d := (&handler{current: map[string]*netalloc.IPAllocation{}}).descriptor()
 	old, changed := give("10.0.0.1/24", ""), give("10.0.0.2/24", "")
 	found := func() (out []string) {
 		for f, err := range d.Retrieve(t.Context(), []scheduler.Wanted[*netalloc.IPAllocation]{{Key: "k", Value: changed}}) {

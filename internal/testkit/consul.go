@@ -50,7 +50,8 @@ func StartConsulCluster(t testing.TB, servers int, o ConsulOptions) []*Consul {
 	var err error
 	for range 3 { // another process may take a port that was free
 		cluster := planConsul(t, program, servers, o)
-		if err = startServers(cluster); err == nil {
+		err = startServers(cluster)
+		if err == nil {
 			return cluster
 		}
 	}

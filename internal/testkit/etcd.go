@@ -41,7 +41,8 @@ func StartEtcdCluster(t testing.TB, members int, o EtcdOptions) []*Etcd {
 	var err error
 	for range 3 { // another process may take a port that was free
 		cluster := planCluster(t, program, members, o)
-		if err = startAll(cluster); err == nil {
+		err = startAll(cluster)
+		if err == nil {
 			return cluster
 		}
 	}

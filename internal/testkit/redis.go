@@ -39,7 +39,8 @@ func StartRedis(t testing.TB, o RedisOptions) *Redis {
 	for range 3 { // another process may take a port that was free
 		r := planRedis(t, o)
 		t.Cleanup(r.Kill)
-		if err = r.start(); err == nil {
+		err = r.start()
+		if err == nil {
 			return r
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
+// errKey reports a derived key that cannot be parsed, such as one with an invalid address.
 var errKey = errors.New("invalid key")
 
 func validateAddress(key string, _ *interfaces.Interface) error {
@@ -28,12 +29,13 @@ func validateAddress(key string, _ *interfaces.Interface) error {
 	return nil
 }
 
-// sameAddress: the key says it all, but what enters or leaves a VRF loses its
-// addresses.
+// sameAddress: the key contains the address. A change of the VRF re-creates it, since the
+// kernel drops addresses when a link enters or leaves a VRF.
 func sameAddress(_ string, old, new *interfaces.Interface) bool {
 	return old.GetVrfMasterInterface() == new.GetVrfMasterInterface()
 }
 
+// addressDependencies: an address is added after the VRF membership, for the same reason.
 func addressDependencies(key string, v *interfaces.Interface) (deps []scheduler.Dependency) {
 	a, _ := keys.ParseAddress(key)
 	if vrf := v.GetVrfMasterInterface(); vrf != "" {
@@ -48,6 +50,8 @@ func addressDependencies(key string, v *interfaces.Interface) (deps []scheduler.
 	return deps
 }
 
+// createAddress adds an address. An address of an EXISTING interface is only verified,
+// which its dependency has done.
 func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Interface) (struct{}, error) {
 	none := struct{}{}
 	a, _ := keys.ParseAddress(key)
@@ -56,9 +60,9 @@ func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Int
 	}
 	p, ok := h.prefix(a)
 	if !ok {
-		return none, fmt.Errorf("%s: no address is known for it", a.Addr)
+		return none, fmt.Errorf("%s: no address is allocated", a.Addr)
 	}
-	meta, space, err := h.standingAt(a.Interface)
+	meta, space, err := h.openInterface(a.Interface)
 	if err != nil {
 		return none, err
 	}
@@ -73,7 +77,7 @@ func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Int
 		if !errors.Is(err, unix.EEXIST) {
 			return none, err
 		}
-		if err := h.sameIsThere(space, addr); err != nil {
+		if err := h.checkExisting(space, addr); err != nil {
 			return none, err
 		}
 	}
@@ -81,17 +85,17 @@ func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Int
 	return none, nil
 }
 
-// prefix is the address itself, also of a reference to one that is known.
+// prefix returns the address, resolved if it is a reference to an allocated one.
 func (h *handler) prefix(a keys.Address) (netip.Prefix, bool) {
 	p, err := netip.ParsePrefix(alloc.Address(h.Allocations, a.Addr, a.Interface))
 	return p, err == nil
 }
 
-// standingAt opens the namespace of an interface that stands.
-func (h *handler) standingAt(name string) (Meta, *netns.Space, error) {
+// openInterface opens the namespace of an existing interface.
+func (h *handler) openInterface(name string) (Meta, *netns.Space, error) {
 	meta, ok := h.index.Get(name)
 	if !ok {
-		return Meta{}, nil, fmt.Errorf("%s: %w", name, ErrNotThere)
+		return Meta{}, nil, fmt.Errorf("%s: %w", name, ErrNotFound)
 	}
 	space, ok := h.Spaces.ByID(meta.NS)
 	if !ok {
@@ -100,9 +104,9 @@ func (h *handler) standingAt(name string) (Meta, *netns.Space, error) {
 	return meta, space, nil
 }
 
-// sameIsThere tells whether the address that exists is the one we want: IPv6 has
-// an address on a link once, whatever the prefix length.
-func (h *handler) sameIsThere(space *netns.Space, want kernel.Addr) error {
+// checkExisting returns nil if the address that the kernel reports as existing is the
+// desired one. IPv6 allows an address only once on a link, with any prefix length.
+func (h *handler) checkExisting(space *netns.Space, want kernel.Addr) error {
 	addrs, err := space.Addrs(want.Link)
 	if err != nil {
 		return err
@@ -112,18 +116,19 @@ func (h *handler) sameIsThere(space *netns.Space, want kernel.Addr) error {
 			return nil
 		}
 		if have.Prefix.Addr() == want.Prefix.Addr() {
-			return fmt.Errorf("address %v: %w by %v on the same link: expected one of them removed", want.Prefix, ErrInTheWay, have.Prefix)
+			return fmt.Errorf("address %v: %w with %v on the same link; remove one of them", want.Prefix, ErrConflict, have.Prefix)
 		}
 	}
-	return fmt.Errorf("address %v: %w", want.Prefix, ErrInTheWay)
+	return fmt.Errorf("address %v: %w", want.Prefix, ErrConflict)
 }
 
-// enableIPv6 lets a link have IPv6 addresses; the kernel routes those through lo.
+// enableIPv6 enables IPv6 on a link and on lo, through which the kernel routes local
+// addresses.
 func enableIPv6(space *netns.Space, host string) error {
 	for _, link := range []string{loopback, host} {
 		err := space.Sysctl("ipv6/conf/"+link+"/disable_ipv6", "0")
 		if errors.Is(err, fs.ErrNotExist) {
-			return scheduler.Terminal(fmt.Errorf("this kernel has no IPv6: expected CONFIG_IPV6, and no ipv6.disable=1 on its command line: %w", err))
+			return scheduler.Terminal(fmt.Errorf("this kernel has no IPv6: it needs CONFIG_IPV6 and no ipv6.disable=1 on its command line: %w", err))
 		}
 		if err != nil {
 			return fmt.Errorf("enabling IPv6 on %s: %w", link, err)
@@ -138,9 +143,9 @@ func (h *handler) deleteAddress(_ context.Context, key string, _ *interfaces.Int
 	if a.Source == keys.Existing || !ok {
 		return nil
 	}
-	meta, space, err := h.standingAt(a.Interface)
+	meta, space, err := h.openInterface(a.Interface)
 	if err != nil {
-		return nil //nolint:nilerr // with the interface or its namespace went the address
+		return nil //nolint:nilerr // the address vanished with the interface or its namespace
 	}
 	defer space.Close()
 	addr := kernel.Addr{Link: meta.Index, Prefix: p}

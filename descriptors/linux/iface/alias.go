@@ -8,24 +8,27 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
-// unconfigured is the alias of what was ours, and is somebody's again.
+// unconfigured is the alias of a link that the agent has released.
 const unconfigured = "unconfigured"
 
-// mark begins the alias of every link that is ours.
+// mark is the start of the alias of every link of this agent.
 func (h *handler) mark() string { return agentMark + h.Label + "/" }
 
-// agentMark begins the alias of every link of any agent.
+// agentMark is the start of the alias of every link of any agent.
 const agentMark = "/vnf-agent/"
 
-// ours tells whether a link carries our mark, or that of an installation of our label that
-// does not live.
+// ours reports whether a link belongs to this agent: it has our mark, or the mark of an
+// installation with our label that is not running.
 func (h *handler) ours(space *netns.Space, l kernel.Link) bool {
 	return strings.HasPrefix(l.Alias, h.mark()) && !h.otherLives(space, l)
 }
 
-// aliasOf is the mark, the logical name, and what is needed to find the rest
-// again: the peer of a VETH; of a TAP the interface of VPP and the name that the
-// link had before (original).
+// aliasOf returns the alias of a link. Retrieve rebuilds the value from it, so it contains
+// all that the kernel does not show otherwise.
+//
+//	VETH          mark NAME/PEER
+//	TAP_TO_VPP    mark NAME/VPP-TAP/ORIGINAL-NAME
+//	other types   mark NAME
 func (h *handler) aliasOf(v *interfaces.Interface, original string) string {
 	alias := h.mark() + v.GetName()
 	switch v.GetType() {
@@ -37,7 +40,7 @@ func (h *handler) aliasOf(v *interfaces.Interface, original string) string {
 	return alias
 }
 
-// is tells whether the link was marked for v, by this agent or one whose place it takes.
+// is reports whether the link was marked for v by this agent, or by one that it replaces.
 func (h *handler) is(space *netns.Space, l kernel.Link, v *interfaces.Interface) bool {
 	alias := h.aliasOf(v, "")
 	if v.GetType() == interfaces.Interface_TAP_TO_VPP {
@@ -46,10 +49,10 @@ func (h *handler) is(space *netns.Space, l kernel.Link, v *interfaces.Interface)
 	return l.Alias == alias && !h.otherLives(space, l)
 }
 
-// original is the name that a TAP had before it was ours.
+// original returns the name that a TAP had before the agent renamed it.
 func original(l kernel.Link) string { return l.Alias[strings.LastIndexByte(l.Alias, '/')+1:] }
 
-// kindOf is the type of interface that a link of ours is.
+// kindOf returns the interface type of a link of this agent.
 func kindOf(l kernel.Link) interfaces.Interface_Type {
 	switch {
 	case l.Name == loopback:
@@ -66,9 +69,9 @@ func kindOf(l kernel.Link) interfaces.Interface_Type {
 	return interfaces.Interface_UNDEFINED
 }
 
-// read makes of a link's alias the value it was marked for, without what the
-// kernel shows otherwise. Names may have slashes in them: known has every alias
-// whose value is known; paired tells of other aliases of VETHs whether they exist.
+// read rebuilds the value of a link from its alias. Names may contain slashes, so an alias
+// can be ambiguous. known holds the aliases of desired values; paired reports whether a
+// link with the alias of a possible VETH peer exists.
 func (h *handler) read(l kernel.Link, known map[string]*interfaces.Interface, paired func(alias string) bool) *interfaces.Interface {
 	v := &interfaces.Interface{Type: kindOf(l)}
 	logical := strings.TrimPrefix(l.Alias, h.mark())
@@ -91,8 +94,8 @@ func (h *handler) read(l kernel.Link, known map[string]*interfaces.Interface, pa
 	return v
 }
 
-// splitVETH finds where "name/peer" is to be split: as in the value that is known,
-// else so that there is a link "peer/name", else at the first slash.
+// splitVETH splits "name/peer". It prefers the split of the desired value, then a split
+// for which a link "peer/name" exists, then the first slash.
 func splitVETH(logical, mark string, known *interfaces.Interface, paired func(string) bool) (string, *interfaces.Interface_Veth) {
 	name, peer, _ := strings.Cut(logical, "/")
 	if known != nil {

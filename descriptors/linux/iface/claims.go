@@ -9,7 +9,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// claims are on the name in the kernel, of what is given one.
+// claims returns the claim on the host name within its namespace. EXISTING and LOOPBACK
+// claim nothing: they do not give a link a name.
 func claims(_ string, v *interfaces.Interface) []scheduler.Claim {
 	if v.GetType() == interfaces.Interface_EXISTING || v.GetType() == interfaces.Interface_LOOPBACK {
 		return nil

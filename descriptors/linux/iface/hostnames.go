@@ -19,13 +19,18 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// HostNames announces the links of the agent's own namespace that are up, with
-// their addresses and VRFs, as values of linux-interface-watcher. What appears is
-// announced at once. What is no longer so is withdrawn at once with its link, and
-// else only after a while: a link that gets another name bounces.
+// HostNames announces the links of the agent's own namespace that are up, with their
+// addresses and VRFs, as values of linux-interface-watcher.
 //
-// It is a drift.Follower; the goroutine that calls it as one owns it. The
-// descriptor's Retrieve reads the kernel by itself.
+//	event                         announced values
+//	a link or address appears     announced at once
+//	a link is deleted             withdrawn at once
+//	another value vanishes        withdrawn after drift.Debounce, if it is still missing
+//
+// The delay hides the short gap while a link is renamed.
+//
+// HostNames is a drift.Follower; the calling goroutine owns its state. The descriptor's
+// Retrieve reads the kernel independently, so it needs no lock.
 type HostNames struct {
 	spaces  *netns.Set
 	log     *slog.Logger
@@ -34,7 +39,7 @@ type HostNames struct {
 	links     map[int]kernel.Link
 	addrs     map[int]map[netip.Prefix]bool
 	announced map[int]map[string]bool // keys, by index of the link
-	due       map[int]time.Time       // when to look again whether something is to be withdrawn
+	due       map[int]time.Time       // when to withdraw vanished keys, by index of the link
 }
 
 // NewHostNames returns a HostNames that announces through observe.
@@ -67,7 +72,7 @@ func (n *HostNames) retrieve(context.Context, []scheduler.Wanted[*emptypb.Empty]
 	}
 }
 
-// load reads what there is.
+// load reads the links and addresses of the own namespace.
 func (n *HostNames) load() error {
 	own, err := n.spaces.Own()
 	if err != nil {
@@ -92,7 +97,7 @@ func (n *HostNames) load() error {
 	return nil
 }
 
-// keysOf are the keys of one link.
+// keysOf returns the keys of one link. A link that is down has none.
 func (n *HostNames) keysOf(index int) map[string]bool {
 	l, ok := n.links[index]
 	if !ok || !l.Up {
@@ -135,6 +140,7 @@ func (n *HostNames) Apply(events []kernel.Event, now time.Time) {
 	}
 }
 
+// link updates the state of a link. A new name of a VRF changes the keys of its members.
 func (n *HostNames) link(l kernel.Link, gone bool, now time.Time) {
 	before, known := n.links[l.Index]
 	if gone {
@@ -147,7 +153,7 @@ func (n *HostNames) link(l kernel.Link, gone bool, now time.Time) {
 	if l.Kind != "vrf" || known && !gone && before.Name == l.Name {
 		return
 	}
-	for index, member := range n.links { // their keys have its name
+	for index, member := range n.links { // the keys of members contain the name of the VRF
 		if member.Master == l.Index {
 			n.announce(index, now)
 		}
@@ -165,8 +171,8 @@ func (n *HostNames) address(a kernel.Addr, gone bool) {
 	n.addrs[a.Link][a.Prefix] = true
 }
 
-// announce says what is so of a link, and has withdrawn what is old. What was said
-// before is said again: the scheduler may have read meanwhile that it is not so.
+// announce publishes the keys of a link, and schedules the withdrawal of stale ones. It
+// publishes unchanged keys too: a concurrent Retrieve may have reported them as missing.
 func (n *HostNames) announce(index int, now time.Time) {
 	current := n.keysOf(index)
 	var so []scheduler.Observed
@@ -191,7 +197,7 @@ func (n *HostNames) announce(index int, now time.Time) {
 	}
 }
 
-// withdraw says what of a link is no longer so.
+// withdraw withdraws the stale keys of a link.
 func (n *HostNames) withdraw(index int) {
 	delete(n.due, index)
 	current := n.keysOf(index)
@@ -199,7 +205,7 @@ func (n *HostNames) withdraw(index int) {
 	for _, key := range slices.Sorted(maps.Keys(n.announced[index])) {
 		if !current[key] {
 			delete(n.announced[index], key)
-			if !n.stands(key) {
+			if !n.announcedElsewhere(key) {
 				old = append(old, scheduler.Observed{Key: key})
 			}
 		}
@@ -212,8 +218,8 @@ func (n *HostNames) withdraw(index int) {
 	}
 }
 
-// stands tells whether another link has the key, having taken over the name.
-func (n *HostNames) stands(key string) bool {
+// announcedElsewhere reports whether another link has the key, since it has the name now.
+func (n *HostNames) announcedElsewhere(key string) bool {
 	for _, has := range n.announced {
 		if has[key] {
 			return true

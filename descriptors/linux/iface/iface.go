@@ -1,26 +1,26 @@
-// Package iface keeps Linux interfaces as declared: VETH pairs, host sides of VPP
-// TAPs, loopbacks, dummies, VRFs, and the addresses and VRFs of interfaces that
-// somebody else makes.
+// Package iface manages Linux interfaces: VETH pairs, host sides of VPP TAPs, loopbacks,
+// dummies and VRFs, and the addresses and VRFs of interfaces that other programs create.
 //
 //	links, lives, err := iface.Register(s, iface.Options{...})
 //	meta, ok := links.Get("veth1") // index, namespace, ...
 //
-// Four descriptors work together: linux-interface for the interface itself;
-// linux-interface-address and linux-interface-vrf for what is derived from it;
-// linux-interface-watcher (see HostNames), which only notices the links of the
-// agent's own namespace.
+// Four descriptors work together:
 //
-// What is ours carries our mark in the kernel, the alias of the link (alias.go).
-// A link without it is never changed, but for what EXISTING, LOOPBACK and
-// TAP_TO_VPP say. Each verb may be called again after it failed half-way, and
-// finds what the first try left.
+//	linux-interface           the interface itself
+//	linux-interface-address   one address, derived from the interface
+//	linux-interface-vrf       the membership in a VRF, derived from the interface
+//	linux-interface-watcher   links of the agent's own namespace; read-only, see HostNames
 //
-// An end of a VETH pair is made, waits and is undone in the agent's own namespace
-// under a temporary name (veth.go), so that both ends may come and go in any
-// order, or at once.
+// Interfaces of the agent carry a mark in the kernel, the alias of the link (alias.go). A
+// link without the mark is never changed, except for the types EXISTING, LOOPBACK and
+// TAP_TO_VPP as far as they require it. Each verb may be repeated after a partial failure,
+// and continues from the state that the first attempt left.
 //
-// Tests: what values mean with tables, the verbs and Retrieve with the real kernel
-// in namespaces of their own, what this kernel may lack with package fakelinux.
+// The ends of a VETH pair are created, parked and removed in the agent's own namespace
+// under temporary names (veth.go). So both ends may come and go in any order, or at once.
+//
+// Tests: tables for the pure functions; the real kernel in private namespaces for the
+// verbs and Retrieve; package fakelinux for features that the test kernel may lack.
 package iface
 
 import (
@@ -48,55 +48,56 @@ const (
 )
 
 var (
-	// ErrInTheWay says that a link that is not ours has the name we need.
-	ErrInTheWay = errors.New("the name is taken")
-	// ErrNotThere says that an interface that is needed does not stand.
-	ErrNotThere = errors.New("interface is not there")
+	// ErrConflict reports that a link or address of another owner has the required name.
+	ErrConflict = errors.New("the name is taken")
+	// ErrNotFound reports that a required interface does not exist.
+	ErrNotFound = errors.New("interface does not exist")
 )
 
-// Meta is what is known of an interface that stands.
+// Meta is the metadata of an interface that exists.
 type Meta struct {
 	Index     int
 	HostName  string
-	Namespace *namespace.NetNamespace // as its value refers to it
+	Namespace *namespace.NetNamespace // as the value refers to it
 	NS        kernel.ID               // the namespace itself
-	Existing  bool                    // EXISTING: others use the link too
+	Existing  bool                    // EXISTING: other programs use the link too
 	TAP       string                  // TAP_TO_VPP: logical name of the interface in VPP
-	VRF       string                  // logical name of the VRF it is in now; filled in by the Index
+	VRF       string                  // logical name of its current VRF; filled in by the Index
 	Table     uint32                  // VRF_DEVICE: its routing table
 }
 
-// Options are those of the descriptors.
+// Options configure the descriptors.
 type Options struct {
 	Spaces *netns.Set
 	Watch  *drift.Watcher
-	// Allocations are what references of addresses refer to. Defaults to none.
+	// Allocations resolves references to allocated addresses. Defaults to none.
 	Allocations alloc.Book
 	Log         *slog.Logger
-	// Label of the agent; it is part of the mark on what is ours.
+	// Label of the agent. It is part of the mark.
 	Label string
-	// Installation of the agent, 16 hexadecimal digits. It is part of the mark too. Defaults
-	// to none.
+	// Installation of the agent, 16 hexadecimal digits. It is part of the mark, so that
+	// two agents with one label do not remove each other's links. Defaults to none.
 	Installation string
-	// Southbound is the name under which the verbs share a limit.
+	// Southbound is the name under which the verbs share a concurrency limit.
 	Southbound string
-	// Readers is how many namespaces Retrieve reads at once. Defaults to 10.
+	// Readers is the number of namespaces that Retrieve reads in parallel. Defaults to 10.
 	Readers int
-	// TAPHost tells which name the host side of a TAP of VPP has in the kernel; empty:
-	// VPP has no such TAP. Defaults to the name that a TAP has that is given none.
+	// TAPHost returns the name of the host side of a VPP TAP in the kernel, or "" if VPP
+	// has no such TAP. Defaults to the name that a TAP gets if its value names none.
 	TAPHost func(vppInterface string) string
-	// Flushed is called when we had to set a link down for a moment: the kernel
-	// may have dropped addresses and routes.
+	// Flushed is called after a link was set down for a moment: the kernel may have
+	// dropped its addresses and routes.
 	Flushed func()
 }
 
-// An Index looks up interfaces that stand, by logical name.
+// An Index looks up existing interfaces by logical name.
 type Index interface {
 	Get(name string) (Meta, bool)
 	All() map[string]Meta
 }
 
-// A directory is the Index of a handler. It adds the VRF, which changes without the interface.
+// A directory is the Index of a handler. It adds the VRF to the metadata, because the VRF
+// changes without an update of the interface.
 type directory struct {
 	*scheduler.Index[Meta]
 	members *members
@@ -117,18 +118,19 @@ func (d directory) All() map[string]Meta {
 	return all
 }
 
-// handler has what the verbs need.
+// handler holds the state that the verbs share.
 type handler struct {
 	Options
 	index   Index
 	members members
-	pairs   sync.Mutex // held while a VETH pair is made or undone
+	pairs   sync.Mutex // held while a VETH pair is created or removed
 
 	others others
 }
 
-// Register adds the descriptors to s. The index has every interface that stands; lives tells
-// whether an installation was seen to live, in the agent's own namespace or in another one.
+// Register adds the descriptors to s. links finds every existing interface. lives reports
+// whether another installation is running: it was seen in the own namespace, or before in
+// another one.
 func Register(s *scheduler.Scheduler, o Options) (links Index, lives func(installation string) bool, err error) {
 	if o.Readers <= 0 {
 		o.Readers = 10
@@ -149,6 +151,8 @@ func Register(s *scheduler.Scheduler, o Options) (links Index, lives func(instal
 	return h.index, h.lives, err
 }
 
+// descriptor handles the interface without its addresses and VRF. Those are derived values
+// with descriptors of their own, since they change and fail independently.
 func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta] {
 	return scheduler.Descriptor[*interfaces.Interface, Meta]{
 		Name:       Name,
@@ -171,6 +175,8 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 	}
 }
 
+// addressDescriptor handles one address. Its key contains the address, so it has no
+// Update.
 func (h *handler) addressDescriptor() scheduler.Descriptor[*interfaces.Interface, struct{}] {
 	return scheduler.Descriptor[*interfaces.Interface, struct{}]{
 		Name:       AddressName,
@@ -187,6 +193,7 @@ func (h *handler) addressDescriptor() scheduler.Descriptor[*interfaces.Interface
 	}
 }
 
+// vrfDescriptor handles the membership of an interface in a VRF.
 func (h *handler) vrfDescriptor() scheduler.Descriptor[*interfaces.Interface, struct{}] {
 	return scheduler.Descriptor[*interfaces.Interface, struct{}]{
 		Name:       VRFName,

@@ -8,7 +8,8 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
-// normalize gives every address a prefix length, and removes a name that a loopback cannot have.
+// normalize adds a missing prefix length to each address. It removes the host name of a
+// loopback with a warning, because the kernel does not rename it.
 func normalize(_ string, v *interfaces.Interface) (*interfaces.Interface, []string) {
 	addrs, more := spelling.Interface(v.GetIpAddresses())
 	named := v.GetType() == interfaces.Interface_LOOPBACK && v.GetHostIfName() != "" && v.GetHostIfName() != loopback

@@ -12,17 +12,20 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 )
 
-// The owner of a link is the label and the installation in its alias. A link of our label
-// is ours if
+// The alias of a link contains the label and the installation of its owner.
 //
-//   - its installation is ours, or it has none: an older release made it;
-//   - its installation is another one that does not live: the state folder was lost, or the
-//     agent was moved. It is adopted, and gets our installation.
+//	label    installation        owner
+//	other    any                 another agent; the link is left alone
+//	ours     ours, or none       this agent; an older release wrote no installation
+//	ours     another, running    another agent with our label; the link is left alone
+//	ours     another, stopped    this agent; it adopts the link and updates the alias
 //
-// An installation that lives announces itself in each namespace where it has something.
-// One that was seen to live stays another agent, also while it is down.
+// The last case occurs after the state folder was lost or the agent was moved. A running
+// installation announces itself in each namespace in which it has links. An installation
+// that was once seen running counts as another agent even while it is down.
 
-// others are the installations of our label that were seen to live. The zero value has none.
+// others is the set of installations with our label that were seen running. The zero value
+// is empty.
 type others struct {
 	mu   sync.Mutex // guards seen
 	seen map[string]bool
@@ -43,7 +46,7 @@ func (o *others) add(installation string) {
 	o.seen[installation] = true
 }
 
-// otherLives says that a link of our label is that of another agent.
+// otherLives reports whether a link with our label belongs to another running agent.
 func (h *handler) otherLives(space *netns.Space, l kernel.Link) bool {
 	if l.Owner == "" || l.Owner == h.Installation {
 		return false
@@ -55,12 +58,12 @@ func (h *handler) otherLives(space *netns.Space, l kernel.Link) bool {
 		return false
 	}
 	h.others.add(l.Owner)
-	h.Log.Warn("another agent of this label lives and has links here: they are left alone", "label", h.Label, "installation", l.Owner, "link", l.Name)
+	h.Log.Warn("another agent with this label is running; its links are left alone", "label", h.Label, "installation", l.Owner, "link", l.Name)
 	return true
 }
 
-// lives tells whether an installation was seen to live: in the agent's own namespace or,
-// before, in another one.
+// lives reports whether an installation was seen running: now in the agent's own
+// namespace, or earlier in another one.
 func (h *handler) lives(installation string) bool {
 	if h.others.has(installation) {
 		return true
@@ -77,32 +80,32 @@ func (h *handler) lives(installation string) bool {
 	return true
 }
 
-// setAlias marks a link with an alias and our installation.
+// setAlias writes an alias with our installation.
 func (h *handler) setAlias(space *netns.Space, index int, alias string) error {
 	return space.SetAlias(index, kernel.JoinAlias(alias, h.Installation))
 }
 
-// takeOver marks a link of ours that still carries an older mark.
-func (h *handler) takeOver(space *netns.Space, l kernel.Link) {
+// refreshMark writes our installation into the alias of an adopted link.
+func (h *handler) refreshMark(space *netns.Space, l kernel.Link) {
 	if l.Owner == h.Installation {
 		return
 	}
 	if err := h.setAlias(space, l.Index, l.Alias); err != nil && !errors.Is(err, unix.ENODEV) {
-		h.Log.Warn("a link keeps the mark of an earlier installation", "link", l.Name, "err", err)
+		h.Log.Warn("cannot update the mark of a link; it keeps its earlier installation", "link", l.Name, "err", err)
 	}
 }
 
-// ownerOf says whose a link is.
+// ownerOf describes the owner of a link in an error.
 func (h *handler) ownerOf(space *netns.Space, l kernel.Link) string {
 	rest, marked := strings.CutPrefix(l.Alias, agentMark)
 	label, _, whole := strings.Cut(rest, "/")
 	switch {
 	case h.ours(space, l):
-		return "another link of ours"
+		return "another link of this agent"
 	case !marked || !whole:
-		return "a link that is not ours"
+		return "a link of another owner"
 	case l.Owner == "":
-		return fmt.Sprintf("a link that is not ours but of the agent with label %s", label)
+		return fmt.Sprintf("a link of the agent with label %s", label)
 	}
-	return fmt.Sprintf("a link that is not ours but of the agent with label %s, installation %s", label, l.Owner)
+	return fmt.Sprintf("a link of the agent with label %s, installation %s", label, l.Owner)
 }

@@ -43,11 +43,11 @@ func TestLinksOfAnotherAgentThatLives(t *testing.T) {
 		t.Errorf("B takes for its own %v", found)
 	}
 	_, err = b.create(t.Context(), keyOf("d"), v)
-	if !errors.Is(err, ErrInTheWay) || !strings.Contains(err.Error(), "label vpp1, installation "+instA) {
+	if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "label vpp1, installation "+instA) {
 		t.Errorf("B creates what A has: %v", err)
 	}
 	c, _ := agentOn(host, "vpp2", instB)
-	if _, err = c.create(t.Context(), keyOf("d"), v); !errors.Is(err, ErrInTheWay) || !strings.Contains(err.Error(), "label vpp1, installation "+instA) {
+	if _, err = c.create(t.Context(), keyOf("d"), v); !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "label vpp1, installation "+instA) {
 		t.Errorf("an agent of another label creates what A has: %v", err)
 	}
 	if err := b.delete(t.Context(), keyOf("d"), v, benchA.All()["d"]); err != nil {

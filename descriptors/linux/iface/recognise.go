@@ -13,22 +13,22 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
-// Links that are ours, but that no value can stand for as they are, get names of
-// their own, so that they are removed.
+// Suffixes for links of this agent that match no value. The scheduler finds no desired
+// value with such a name, and removes the link.
 const (
 	missingPeer = "-MISSING_PEER"
 	duplicate   = "-DUPLICATE"
 )
 
-// seen is a link that is recognised, and the value that it stands for.
-type seen struct {
+// observed is a link of this agent and the value that was rebuilt from it.
+type observed struct {
 	place *place
 	link  kernel.Link
 	value *interfaces.Interface
 }
 
-// recognise makes values of the links that are ours.
-func (h *handler) recognise(places []*place, wanted []*interfaces.Interface) (out []seen) {
+// recognise rebuilds values from the dumped links of this agent.
+func (h *handler) recognise(places []*place, wanted []*interfaces.Interface) (out []observed) {
 	byName, byAlias := map[string]*interfaces.Interface{}, map[string]*interfaces.Interface{}
 	for _, v := range wanted {
 		byName[v.GetName()] = v
@@ -44,16 +44,16 @@ func (h *handler) recognise(places []*place, wanted []*interfaces.Interface) (ou
 	for _, p := range places {
 		for _, l := range p.links {
 			if h.ours(p.space, l) && kindOf(l) != interfaces.Interface_UNDEFINED {
-				h.takeOver(p.space, l)
+				h.refreshMark(p.space, l)
 				v := h.read(l, byAlias, paired)
-				out = append(out, seen{p, l, v})
+				out = append(out, observed{p, l, v})
 			}
 		}
 		if p.own {
 			out = append(out, existing(p, wanted)...)
 		}
 	}
-	out = settleVETHs(out)
+	out = resolveVETHs(out)
 	masters := mastersOf(out)
 	for i := range out {
 		h.describe(&out[i], byName[out[i].value.GetName()], masters)
@@ -61,31 +61,31 @@ func (h *handler) recognise(places []*place, wanted []*interfaces.Interface) (ou
 	return out
 }
 
-// existing finds the links that EXISTING values name.
-func existing(p *place, wanted []*interfaces.Interface) (out []seen) {
+// existing finds the links that desired values of type EXISTING name.
+func existing(p *place, wanted []*interfaces.Interface) (out []observed) {
 	for _, v := range wanted {
 		if v.GetType() != interfaces.Interface_EXISTING {
 			continue
 		}
 		for _, l := range p.links {
 			if l.Name == hostName(v) {
-				out = append(out, seen{p, l, &interfaces.Interface{Name: v.GetName(), Type: v.GetType(), LinkOnly: v.GetLinkOnly()}})
+				out = append(out, observed{p, l, &interfaces.Interface{Name: v.GetName(), Type: v.GetType(), LinkOnly: v.GetLinkOnly()}})
 			}
 		}
 	}
 	return out
 }
 
-// settleVETHs leaves out ends that wait for their value, and renames what has to
-// go: pairs of which both ends wait, ends without the other one, second links of
-// one name.
-func settleVETHs(all []seen) (out []seen) {
-	byName := map[string][]*seen{}
+// resolveVETHs drops parked ends if their peer is configured: such a value is pending. It
+// renames links that must be removed: pairs with both ends parked, ends without a peer,
+// and duplicates of a name.
+func resolveVETHs(all []observed) (out []observed) {
+	byName := map[string][]*observed{}
 	for i := range all {
 		name := all[i].value.GetName()
 		byName[name] = append(byName[name], &all[i])
 	}
-	waits := func(s *seen) bool { return s.place.own && s.link.Name == tempName(s.value.GetName()) }
+	waits := func(s *observed) bool { return s.place.own && s.link.Name == tempName(s.value.GetName()) }
 	for i := range all {
 		s := &all[i]
 		if s.value.GetType() != interfaces.Interface_VETH {
@@ -93,7 +93,7 @@ func settleVETHs(all []seen) (out []seen) {
 			continue
 		}
 		name, others := s.value.GetName(), byName[s.value.GetVeth().GetPeerIfName()]
-		configured := slices.ContainsFunc(others, func(o *seen) bool { return !waits(o) })
+		configured := slices.ContainsFunc(others, func(o *observed) bool { return !waits(o) })
 		switch n := slices.Index(byName[name], s); {
 		case n > 0:
 			s.value.Name = fmt.Sprint(name, duplicate, n-1)
@@ -107,13 +107,14 @@ func settleVETHs(all []seen) (out []seen) {
 	return out
 }
 
-// describe fills in what the link looks like.
-func (h *handler) describe(s *seen, want *interfaces.Interface, masters map[at]string) {
+// describe adds the state of the link to the value. Attributes that the agent does not set
+// are reported as desired, so that they cause no update.
+func (h *handler) describe(s *observed, want *interfaces.Interface, masters map[at]string) {
 	v := s.value
 	v.Namespace = s.place.ref(want)
 	v.HostIfName, v.Enabled = s.link.Name, s.link.Up
 	if want != nil && !want.GetEnabled() && !setsDown(want) {
-		v.Enabled = false // up is not ours to undo
+		v.Enabled = false // a loopback that another program set up stays up
 	}
 	if s.link.MTU != mtu(v) {
 		v.Mtu = uint32(s.link.MTU)
@@ -129,7 +130,7 @@ func (h *handler) describe(s *seen, want *interfaces.Interface, masters map[at]s
 		v.LinkOnly = want.GetLinkOnly()
 	}
 	if v.Type == interfaces.Interface_EXISTING {
-		v.Enabled = want.GetEnabled() // is not ours to set
+		v.Enabled = want.GetEnabled() // the agent does not set it
 	}
 	v.IpAddresses = s.addresses(want, h.Allocations)
 }
@@ -143,19 +144,19 @@ func describeOffload(space *netns.Space, l kernel.Link, veth *interfaces.VethLin
 	}
 	have, err := space.Offload(l.Name)
 	if err != nil {
-		return // the link has just gone or got another name, which its events tell
+		return // the link vanished or was renamed just now; its event follows
 	}
 	veth.RxChecksumOffloading, veth.TxChecksumOffloading = setting(have.RX), setting(have.TX)
 }
 
-// at is where a link is found.
+// at identifies a link: its dump and its index.
 type at struct {
 	place *place
 	index int
 }
 
-// mastersOf are the logical names of what others may be under.
-func mastersOf(all []seen) map[at]string {
+// mastersOf returns the logical names of links that may be masters.
+func mastersOf(all []observed) map[at]string {
 	out := map[at]string{}
 	for _, s := range all {
 		where := at{s.place, s.link.Index}
@@ -166,9 +167,9 @@ func mastersOf(all []seen) map[at]string {
 	return out
 }
 
-// masterOf is the logical name of the VRF that the link is in. Of an EXISTING
-// interface that VRF counts that its value names.
-func masterOf(s *seen, want *interfaces.Interface, masters map[at]string) string {
+// masterOf returns the logical name of the VRF of the link. For an EXISTING interface it
+// is the desired VRF, if the link has any master that the agent does not manage.
+func masterOf(s *observed, want *interfaces.Interface, masters map[at]string) string {
 	if s.link.Master == 0 {
 		return ""
 	}
@@ -181,10 +182,10 @@ func masterOf(s *seen, want *interfaces.Interface, masters map[at]string) string
 	return ""
 }
 
-// addresses are those of the link, spelled as wanted ones where they are the same.
-// Of links that others use too only wanted ones count; what the kernel makes by
-// itself never does, unless it is wanted.
-func (s *seen) addresses(want *interfaces.Interface, book alloc.Book) (out []string) {
+// addresses returns the addresses of the link. An address that equals a desired one is
+// reported in the desired notation. Other addresses are reported only if the agent owns
+// the link, and if the kernel did not create them by itself.
+func (s *observed) addresses(want *interfaces.Interface, book alloc.Book) (out []string) {
 	have := lists.Set(s.place.addrs[s.link.Index])
 	for _, addr := range want.GetIpAddresses() {
 		if p, err := netip.ParsePrefix(alloc.Address(book, addr, want.GetName())); err == nil && have[p] {

@@ -20,15 +20,15 @@ import (
 
 type found = scheduler.Found[*interfaces.Interface, Meta]
 
-// retrieve reads the agent's own namespace, those with names, and those that
-// wanted values refer to. What carries our mark is ours.
+// retrieve reads the agent's own namespace, named namespaces, and namespaces that desired
+// values refer to. It yields the links that carry the agent's mark.
 func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*interfaces.Interface]) iter.Seq2[found, error] {
 	return func(yield func(found, error) bool) {
 		values, byName := make([]*interfaces.Interface, len(wanted)), map[string]*interfaces.Interface{}
 		for i, w := range wanted {
 			values[i], byName[w.Value.GetName()] = w.Value, w.Value
 		}
-		places, err := h.look(ctx, values)
+		places, err := h.dump(ctx, values)
 		defer func() {
 			for _, p := range places {
 				p.space.Close()
@@ -39,7 +39,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*inter
 			return
 		}
 		for _, one := range h.recognise(places, values) {
-			h.saw(one, byName[one.value.GetName()])
+			h.record(one, byName[one.value.GetName()])
 			h.members.enter(one.value.GetName(), one.value.GetVrfMasterInterface())
 			if !yield(found{Value: one.value, Meta: metaOf(one.place.space, one.link, one.value)}, nil) {
 				return
@@ -48,17 +48,18 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*inter
 	}
 }
 
-// place is what one namespace showed.
+// place is the dump of one namespace.
 type place struct {
 	space *netns.Space
-	refs  []*namespace.NetNamespace // the ways in which we came there
+	refs  []*namespace.NetNamespace // all references that lead to this namespace
 	own   bool
 	links []kernel.Link
 	addrs map[int][]netip.Prefix // by index of the link
 }
 
-// look opens and reads all namespaces where something of ours may be.
-func (h *handler) look(ctx context.Context, wanted []*interfaces.Interface) ([]*place, error) {
+// dump opens and reads all namespaces that may contain links of this agent. The caller
+// closes the spaces, also after an error.
+func (h *handler) dump(ctx context.Context, wanted []*interfaces.Interface) ([]*place, error) {
 	places, err := h.places(wanted)
 	if err != nil {
 		return places, err
@@ -71,6 +72,8 @@ func (h *handler) look(ctx context.Context, wanted []*interfaces.Interface) ([]*
 	return places, g.Wait()
 }
 
+// places opens the namespaces without reading them. Several references may lead to the
+// same namespace; it is opened once.
 func (h *handler) places(wanted []*interfaces.Interface) (places []*place, err error) {
 	named, err := h.Spaces.Named()
 	if err != nil {
@@ -88,7 +91,7 @@ func (h *handler) places(wanted []*interfaces.Interface) (places []*place, err e
 		tried[netns.Text(ns)] = true
 		space, err := h.Spaces.Open(ns)
 		if errors.Is(err, netns.ErrNotFound) || errors.Is(err, netns.ErrDisabled) {
-			continue // so nothing of ours is there
+			continue // a missing namespace has no links
 		}
 		if err != nil {
 			return places, err
@@ -106,7 +109,8 @@ func (h *handler) places(wanted []*interfaces.Interface) (places []*place, err e
 }
 
 func (p *place) read() (err error) {
-	if p.links, err = p.space.Links(); err != nil {
+	p.links, err = p.space.Links()
+	if err != nil {
 		return err
 	}
 	addrs, err := p.space.Addrs(0)
@@ -117,7 +121,8 @@ func (p *place) read() (err error) {
 	return err
 }
 
-// ref is how to refer to the place: as the wanted value does, if that leads here.
+// ref returns a reference to the namespace: the desired one if it leads here, so that the
+// value does not differ by notation only.
 func (p *place) ref(want *interfaces.Interface) *namespace.NetNamespace {
 	for _, ref := range p.refs {
 		if want != nil && netns.Equal(ref, want.GetNamespace()) {
@@ -127,9 +132,9 @@ func (p *place) ref(want *interfaces.Interface) *namespace.NetNamespace {
 	return p.refs[0]
 }
 
-// saw notes what stands: the interface, which should look as is wanted, and what
-// is on it.
-func (h *handler) saw(s seen, want *interfaces.Interface) {
+// record passes the interface and its derived objects to the Watcher, with the desired
+// attributes: a difference is then detected as drift.
+func (h *handler) record(s observed, want *interfaces.Interface) {
 	space, at := s.place.space, s.link.Index
 	if s.value.GetType() != interfaces.Interface_EXISTING {
 		h.Watch.Retrieved(space, drift.Interface(space.ID, at), entryOf(keyOf(s.value.GetName()), s.link, cmp.Or(want, s.value)))

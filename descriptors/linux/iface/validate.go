@@ -18,8 +18,8 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
-// The limits of the kernel (linux/if.h, net/ip.h, RFC 8200). The largest MTU depends on the driver
-// of the link, so the kernel checks it.
+// Limits of the kernel (linux/if.h, net/ip.h, RFC 8200). The maximum MTU depends on the
+// driver of the link, so the kernel checks it.
 const (
 	longestName  = unix.IFNAMSIZ - 1
 	longestAlias = 255
@@ -27,9 +27,10 @@ const (
 	leastMTUv6   = 1280
 )
 
-// findings collects what is wrong.
+// findings collects the errors of a value.
 type findings struct{ models.Faults }
 
+// validate returns one error per invalid field, so that users can fix all of them at once.
 func (h *handler) validate(_ string, v *interfaces.Interface) error {
 	var f findings
 	if v.GetName() == "" {
@@ -51,7 +52,7 @@ func (h *handler) validate(_ string, v *interfaces.Interface) error {
 func (f *findings) hostName(v *interfaces.Interface) {
 	name, field := v.GetHostIfName(), "host_if_name"
 	if v.GetType() == interfaces.Interface_LOOPBACK {
-		return // normalize has removed any other name than that of the loopback
+		return // normalize has removed any other name
 	}
 	hint := ""
 	if name == "" {
@@ -68,7 +69,7 @@ func (f *findings) hostName(v *interfaces.Interface) {
 
 func (f *findings) addresses(v *interfaces.Interface) {
 	seen := map[netip.Prefix]int{}
-	for i, addr := range lists.Firsts(v.GetIpAddresses()) { // said twice is said
+	for i, addr := range lists.Firsts(v.GetIpAddresses()) { // an exact repetition is harmless
 		field := fmt.Sprintf("ip_addresses[%d]", i)
 		if alloc.Is(addr) {
 			f.reference(field, addr, v)
@@ -80,10 +81,10 @@ func (f *findings) addresses(v *interfaces.Interface) {
 			continue
 		}
 		if ip := p.Addr(); ip.IsUnspecified() || ip.IsMulticast() || ip.Is4In6() {
-			f.Add(field, addr, "the address of one host")
+			f.Add(field, addr, "a unicast address")
 		}
 		if first, twice := seen[p]; twice {
-			f.Add(field, addr, "each address once, it is also ip_addresses[%d]", first)
+			f.Add(field, addr, "each address once; ip_addresses[%d] is equal", first)
 		}
 		seen[p] = i
 	}
@@ -112,7 +113,7 @@ func (f *findings) mac(v *interfaces.Interface) {
 	case err != nil || len(parsed) != 6:
 		f.Add("phys_address", mac, `a MAC address, such as "02:fe:c0:00:00:01"`)
 	case parsed[0]&1 != 0:
-		f.Add("phys_address", mac, "the MAC address of one device, with an even first byte")
+		f.Add("phys_address", mac, "a unicast MAC address (the first byte is even)")
 	case !slices.ContainsFunc(parsed, func(b byte) bool { return b != 0 }):
 		f.Add("phys_address", mac, `a MAC address that is not all zero, such as "02:fe:c0:00:00:01", or nothing`)
 	}
@@ -135,7 +136,7 @@ func (f *findings) mtu(v *interfaces.Interface) {
 	}
 }
 
-// link says whether what only some kinds have is there for those, and for no other.
+// link checks that type-specific fields are set for their type only.
 func (f *findings) link(v *interfaces.Interface) {
 	const want = "nothing for type %s"
 	kind := v.GetType()
@@ -163,7 +164,7 @@ func (f *findings) vrf(v *interfaces.Interface) {
 	}
 }
 
-// kind says what each type asks for.
+// kind checks the fields that each type requires.
 func (f *findings) kind(v *interfaces.Interface) {
 	switch v.GetType() {
 	case interfaces.Interface_VETH:
@@ -207,5 +208,5 @@ func (f *findings) veth(v *interfaces.Interface) {
 	}
 }
 
-// longestAlias is how long an alias may be without the installation.
+// longestAlias returns the maximum length of an alias without the installation.
 func (h *handler) longestAlias() int { return longestAlias - len(kernel.JoinAlias("", h.Installation)) }

@@ -16,10 +16,10 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// tries is how often a verb starts over when a link vanishes under its hands,
-// such as one that somebody is just removing.
+// tries is the number of attempts of Create if a link vanishes meanwhile.
 const tries = 3
 
+// create finds or creates the link, configures it, and records it for drift detection.
 func (h *handler) create(_ context.Context, key string, v *interfaces.Interface) (meta Meta, err error) {
 	space, err := h.Spaces.Open(v.GetNamespace())
 	if err != nil {
@@ -29,11 +29,12 @@ func (h *handler) create(_ context.Context, key string, v *interfaces.Interface)
 	h.Watch.Announce(space)
 	for range tries {
 		var l kernel.Link
-		if l, err = h.bring(space, v); err == nil {
+		l, err = h.ensure(space, v)
+		if err == nil {
 			l, err = h.configure(space, l, v)
 		}
 		if err == nil {
-			return h.made(space, key, l, v), nil
+			return h.created(space, key, l, v), nil
 		}
 		if !errors.Is(err, unix.ENODEV) {
 			break
@@ -42,12 +43,11 @@ func (h *handler) create(_ context.Context, key string, v *interfaces.Interface)
 	return Meta{}, err
 }
 
-// bring finds or makes the link of v, in its namespace, under its name and with
-// our mark.
-func (h *handler) bring(space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
+// ensure finds or creates the link of v, in its namespace, with its name and our mark.
+func (h *handler) ensure(space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
 	switch v.GetType() {
 	case interfaces.Interface_LOOPBACK:
-		return h.bringLoopback(space, v)
+		return h.ensureLoopback(space, v)
 	case interfaces.Interface_EXISTING:
 		return space.LinkByName(hostName(v))
 	}
@@ -57,16 +57,16 @@ func (h *handler) bring(space *netns.Space, v *interfaces.Interface) (kernel.Lin
 	}
 	switch v.GetType() {
 	case interfaces.Interface_VETH:
-		return h.bringVETH(space, v)
+		return h.ensureVETH(space, v)
 	case interfaces.Interface_TAP_TO_VPP:
-		return h.bringTAP(space, v)
+		return h.ensureTAP(space, v)
 	default:
-		return h.bringDevice(space, v)
+		return h.ensureDevice(space, v)
 	}
 }
 
-// find looks for the link of v in its namespace. It is an error if a link that
-// is not its has its name, unless that is the TAP that v is about to adopt.
+// find finds the link of v in its namespace. It fails if a link of another owner has the
+// name, unless that link is the TAP that v is about to adopt.
 func (h *handler) find(space *netns.Space, v *interfaces.Interface) (l kernel.Link, found bool, err error) {
 	l, err = space.LinkByName(hostName(v))
 	switch {
@@ -77,13 +77,13 @@ func (h *handler) find(space *netns.Space, v *interfaces.Interface) (l kernel.Li
 	case !h.is(space, l, v) && h.adoptable(space, l, v):
 		return kernel.Link{}, false, nil
 	case !h.is(space, l, v):
-		return kernel.Link{}, false, h.inTheWay(space, l, v)
+		return kernel.Link{}, false, h.conflict(space, l, v)
 	}
 	return l, true, nil
 }
 
-// adoptable says that a link is the host side of the TAP that v names, still where VPP made it. It
-// may already have the name that v gives it.
+// adoptable reports whether a link is the host side of the TAP that v names, where VPP has
+// created it. It may already have the name that v requires.
 func (h *handler) adoptable(space *netns.Space, l kernel.Link, v *interfaces.Interface) bool {
 	if v.GetType() != interfaces.Interface_TAP_TO_VPP || l.Kind != "tun" || strings.HasPrefix(l.Alias, agentMark) || l.Name != h.TAPHost(v.GetTap().GetVppTapIfName()) {
 		return false
@@ -96,13 +96,14 @@ func (h *handler) adoptable(space *netns.Space, l kernel.Link, v *interfaces.Int
 	return own.ID == space.ID
 }
 
-// inTheWay says who has the name that v needs.
-func (h *handler) inTheWay(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
-	return fmt.Errorf("host name %s in %s: %w by %s (index %d, kind %q, alias %q): expected it removed or renamed, or another host_if_name",
-		l.Name, netns.Text(v.GetNamespace()), ErrInTheWay, h.ownerOf(space, l), l.Index, l.Kind, l.Alias)
+// conflict returns an error that names the owner of a link with the required name.
+func (h *handler) conflict(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
+	return fmt.Errorf("host name %s in %s: %w by %s (index %d, kind %q, alias %q): remove or rename that link, or set another host_if_name",
+		l.Name, netns.Text(v.GetNamespace()), ErrConflict, h.ownerOf(space, l), l.Index, l.Kind, l.Alias)
 }
 
-// adopt gives a link the name and mark of v.
+// adopt sets the mark and name of v. The mark comes first: if the agent stops in between,
+// Retrieve still finds the link.
 func (h *handler) adopt(space *netns.Space, l kernel.Link, v *interfaces.Interface, alias string) (kernel.Link, error) {
 	if l.Alias != alias || l.Owner != h.Installation {
 		if err := h.setAlias(space, l.Index, alias); err != nil {
@@ -115,7 +116,8 @@ func (h *handler) adopt(space *netns.Space, l kernel.Link, v *interfaces.Interfa
 	return space.LinkByIndex(l.Index)
 }
 
-// rename sets the name. Kernels before 6.2 want the link to be down meanwhile.
+// rename sets the name. Kernels before 6.2 require the link to be down meanwhile, which
+// drops its addresses and routes; Flushed reports that.
 func (h *handler) rename(space *netns.Space, l kernel.Link, name string) error {
 	if l.Name == name {
 		return nil
@@ -126,13 +128,13 @@ func (h *handler) rename(space *netns.Space, l kernel.Link, name string) error {
 		err = errors.Join(space.SetUp(l.Index, false), space.SetName(l.Index, name), space.SetUp(l.Index, true))
 	}
 	if errors.Is(err, unix.EEXIST) {
-		return fmt.Errorf("%w: %w: expected it removed or renamed, or another host_if_name", ErrInTheWay, err)
+		return fmt.Errorf("%w: %w: remove or rename that link, or set another host_if_name", ErrConflict, err)
 	}
 	return err
 }
 
-// configure brings the settings of a link in line with v. Only what differs is
-// touched.
+// configure applies the settings of v that differ. It does not touch other settings, since
+// some drivers reset the link for each write.
 func (h *handler) configure(space *netns.Space, l kernel.Link, v *interfaces.Interface) (kernel.Link, error) {
 	if v.GetType() == interfaces.Interface_EXISTING {
 		return l, nil
@@ -164,15 +166,15 @@ func (h *handler) configure(space *netns.Space, l kernel.Link, v *interfaces.Int
 	return space.LinkByIndex(l.Index)
 }
 
-// setsDown: a loopback serves all in its namespace, whoever set it up.
+// setsDown is false for a loopback: all programs in its namespace use it.
 func setsDown(v *interfaces.Interface) bool { return v.GetType() != interfaces.Interface_LOOPBACK }
 
-// setsMTU: without one in v, what the VRF driver has chosen stays.
+// setsMTU is false for a VRF device without an MTU in v: the driver's default stays.
 func setsMTU(v *interfaces.Interface) bool {
 	return v.GetMtu() != 0 || v.GetType() != interfaces.Interface_VRF_DEVICE
 }
 
-// macOf is the address that we set, if we do.
+// macOf returns the MAC address of v, and whether the agent sets it.
 func macOf(v *interfaces.Interface) (net.HardwareAddr, bool) {
 	if v.GetLinkOnly() || v.GetPhysAddress() == "" {
 		return nil, false
@@ -189,16 +191,16 @@ func setOffload(space *netns.Space, l kernel.Link, veth *interfaces.VethLink) er
 	return space.SetOffload(l.Name, want)
 }
 
-// made notes that the interface stands, and returns what is known of it. Of an
-// EXISTING one, HostNames tells when it goes.
-func (h *handler) made(space *netns.Space, key string, l kernel.Link, v *interfaces.Interface) Meta {
+// created records the interface for drift detection, and returns its metadata. EXISTING
+// interfaces are not recorded: HostNames reports their removal.
+func (h *handler) created(space *netns.Space, key string, l kernel.Link, v *interfaces.Interface) Meta {
 	if v.GetType() != interfaces.Interface_EXISTING {
 		h.Watch.Created(space, drift.Interface(space.ID, l.Index), entryOf(key, l, v))
 	}
 	return metaOf(space, l, v)
 }
 
-// entryOf is what the link should look like.
+// entryOf returns the desired attributes of the link for drift detection.
 func entryOf(key string, l kernel.Link, v *interfaces.Interface) drift.Entry {
 	e := drift.Entry{Key: key, Link: l.Index, Name: l.Name, Up: v.GetEnabled(), MTU: int(v.GetMtu())}
 	if mac, set := macOf(v); set {
@@ -215,6 +217,8 @@ func metaOf(space *netns.Space, l kernel.Link, v *interfaces.Interface) Meta {
 	}
 }
 
+// update changes the link in place. The link leaves the drift record first, so that our
+// own changes are not reported.
 func (h *handler) update(_ context.Context, key string, _, v *interfaces.Interface, meta Meta) (Meta, error) {
 	space, ok := h.Spaces.ByID(meta.NS)
 	if !ok {
@@ -231,26 +235,30 @@ func (h *handler) update(_ context.Context, key string, _, v *interfaces.Interfa
 		if !h.is(space, l, v) {
 			alias = h.aliasOf(v, l.Name)
 		}
-		if l, err = h.adopt(space, l, v, alias); err != nil {
+		l, err = h.adopt(space, l, v, alias)
+		if err != nil {
 			return Meta{}, err
 		}
 	}
-	if l, err = h.configure(space, l, v); err != nil {
+	l, err = h.configure(space, l, v)
+	if err != nil {
 		return Meta{}, err
 	}
-	return h.made(space, key, l, v), nil
+	return h.created(space, key, l, v), nil
 }
 
+// delete releases the link. It leaves a link alone that another agent has marked
+// meanwhile.
 func (h *handler) delete(_ context.Context, _ string, v *interfaces.Interface, meta Meta) error {
 	h.Watch.Forget(drift.Interface(meta.NS, meta.Index))
 	space, ok := h.Spaces.ByID(meta.NS)
 	if !ok {
-		return nil // with the namespace went the link
+		return nil // the link vanished with its namespace
 	}
 	defer space.Close()
 	l, err := space.LinkByIndex(meta.Index)
 	if err == nil && v.GetType() != interfaces.Interface_EXISTING && h.ours(space, l) {
-		err = h.undo(space, l, v)
+		err = h.release(space, l, v)
 	}
 	if errors.Is(err, unix.ENODEV) {
 		return nil
@@ -258,20 +266,21 @@ func (h *handler) delete(_ context.Context, _ string, v *interfaces.Interface, m
 	return err
 }
 
-// undo takes back what bring did.
-func (h *handler) undo(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
+// release reverts ensure: it deletes the link, or restores it for its other users.
+func (h *handler) release(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
 	switch {
 	case v.GetType() == interfaces.Interface_LOOPBACK:
-		return returnLoopback(space, l, v)
+		return restoreLoopback(space, l, v)
 	case v.GetType() == interfaces.Interface_TAP_TO_VPP:
-		return h.returnTAP(space, l)
+		return h.restoreTAP(space, l)
 	case v.GetType() == interfaces.Interface_VETH && !leftover(v):
-		return h.returnVETH(space, l, v)
+		return h.restoreVETH(space, l, v)
 	}
 	return space.DelLink(l.Index)
 }
 
-// leftover tells values that only Retrieve makes, for links that are to go.
+// leftover reports whether a value has a name that only Retrieve gives, for links to
+// remove.
 func leftover(v *interfaces.Interface) bool {
 	return strings.HasSuffix(v.GetName(), missingPeer) || strings.Contains(v.GetName(), duplicate)
 }

@@ -83,12 +83,12 @@ func TestLifeOfALoopback(t *testing.T) {
 	down := clone(lo)
 	down.Enabled, down.Mtu = false, 65537
 	down.HostIfName = "ignored"
-	b.Life(t, lo, down, lo)
+	b.Lifecycle(t, lo, down, lo)
 
 	b.Create(t, lo)
 	other := clone(lo)
 	other.Name = "other"
-	if _, err := h.create(t.Context(), keyOf("other"), other); !errors.Is(err, ErrInTheWay) {
+	if _, err := h.create(t.Context(), keyOf("other"), other); !errors.Is(err, ErrConflict) {
 		t.Errorf("a second owner: %v", err)
 	}
 	b.Delete(t, lo)
@@ -118,10 +118,10 @@ func TestLoopbackIsNeverSetDown(t *testing.T) {
 	up := clone(lo)
 	up.Enabled, up.Mtu = true, 9000
 	b.Create(t, lo)
-	b.Stands(t, lo)
+	b.Expect(t, lo)
 	for _, next := range []*value{up, lo, up} {
 		b.Change(t, map[bool]*value{true: lo, false: up}[next == up], next)
-		b.Stands(t, next)
+		b.Expect(t, next)
 		if !look().Up {
 			t.Fatalf("set down by %v", next)
 		}
@@ -150,7 +150,7 @@ func TestLifeOfATAP(t *testing.T) {
 	own1.Namespace = nil
 	unmoved := clone(own1)
 	unmoved.HostIfName = defaultTAPHost("vpp-tap")
-	b.Life(t, unmoved, tap, renamed, own1, unmoved, tap)
+	b.Lifecycle(t, unmoved, tap, renamed, own1, unmoved, tap)
 	l, err := own.LinkByName(defaultTAPHost("vpp-tap"))
 	if err != nil || l.Alias != unconfigured {
 		t.Fatalf("a TAP given back is %+v, %v", l, err)
@@ -179,13 +179,13 @@ func TestLifeOfAnExisting(t *testing.T) {
 	}
 	v := &value{Name: "ext", Type: interfaces.Interface_EXISTING, HostIfName: "theirs", Enabled: true, Mtu: 1400}
 	b.Create(t, v)
-	b.Stands(t, v)
+	b.Expect(t, v)
 	next := clone(v)
 	next.HostIfName = "theirs2"
 	if b.Change(t, v, next) {
 		t.Error("another link was taken in place")
 	}
-	b.Stands(t, next)
+	b.Expect(t, next)
 	b.Delete(t, next)
 	after, err := own.LinkByName("theirs")
 	if err != nil || after.MTU != before.MTU || after.Up != before.Up || after.Alias != before.Alias {
@@ -210,10 +210,10 @@ func TestForeignLinksAreNotTouched(t *testing.T) {
 	if err := space.SetAlias(theirs.Index, "/vnf-agent/another/a/x"); err != nil {
 		t.Fatal(err)
 	}
-	b.Stands(t)
+	b.Expect(t)
 	v := veth("a", "z", in(red()))
 	_, err = h.create(t.Context(), keyOf("a"), v)
-	if !errors.Is(err, ErrInTheWay) || !strings.Contains(err.Error(), `host name a in namespace red`) {
+	if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), `host name a in namespace red`) {
 		t.Errorf("a foreign link with the name: %v", err)
 	}
 	if _, err := space.LinkByIndex(theirs.Index); err != nil {
@@ -222,10 +222,10 @@ func TestForeignLinksAreNotTouched(t *testing.T) {
 	other := clone(v)
 	other.HostIfName = "free"
 	b.Create(t, other)
-	if _, err := h.update(t.Context(), keyOf("a"), other, v, b.All()["a"]); !errors.Is(err, ErrInTheWay) {
+	if _, err := h.update(t.Context(), keyOf("a"), other, v, b.All()["a"]); !errors.Is(err, ErrConflict) {
 		t.Errorf("taking the name later: %v", err)
 	}
-	b.Stands(t, other)
+	b.Expect(t, other)
 	b.Delete(t, other)
 }
 
@@ -235,7 +235,7 @@ func TestMissingNamespace(t *testing.T) {
 	if _, err := h.create(t.Context(), keyOf("a"), v); !errors.Is(err, netns.ErrNotFound) || !strings.Contains(err.Error(), "ip netns add red") {
 		t.Errorf("creating in a namespace that is not there: %v", err)
 	}
-	b.Stands(t)
+	b.Expect(t)
 }
 
 func TestAddresses(t *testing.T) {
@@ -251,9 +251,9 @@ func TestAddresses(t *testing.T) {
 			}
 		}
 		a.IpAddresses = append(a.IpAddresses, one)
-		b.Stands(t, a, z)
+		b.Expect(t, a, z)
 	}
-	if _, err := h.createAddress(t.Context(), addr("fd00::1/48"), a); !errors.Is(err, ErrInTheWay) {
+	if _, err := h.createAddress(t.Context(), addr("fd00::1/48"), a); !errors.Is(err, ErrConflict) {
 		t.Errorf("the same IPv6 address with another prefix length: %v", err)
 	}
 	for _, one := range a.IpAddresses {
@@ -264,9 +264,9 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 	a.IpAddresses = nil
-	b.Stands(t, a, z)
+	b.Expect(t, a, z)
 	b.Delete(t, a)
-	if _, err := h.createAddress(t.Context(), addr("10.0.0.1/24"), a); !errors.Is(err, ErrNotThere) {
+	if _, err := h.createAddress(t.Context(), addr("10.0.0.1/24"), a); !errors.Is(err, ErrNotFound) {
 		t.Errorf("without its interface: %v", err)
 	}
 	if err := h.deleteAddress(t.Context(), addr("10.0.0.1/24"), a, struct{}{}); err != nil {

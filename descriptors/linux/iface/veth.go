@@ -11,17 +11,18 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
-// An end of a VETH pair that is not configured waits for that, or for the end of
-// the other one, in the agent's own namespace under the name that tempName makes.
+// tempName returns the name of a parked VETH end. Both ends are created together, but
+// their values come and go separately. An end without its value is parked in the agent's
+// own namespace under this name.
 //
-//	          first end wanted        second end wanted
-//	(nothing) ---------------> waits ------------------> configured
+//	          first end desired       second end desired
+//	(no pair) ---------------> parked ------------------> configured
 //	   ^   \                   |   ^                         |
-//	   |    `-- other end -----'   `------ unwanted ---------'
-//	   '-- unwanted, and the other end waits --'
+//	   |    `-- other end -----'   `------ deleted ----------'
+//	   '-- deleted while the other end is parked --'
 func tempName(name string) string { return hash("veth-", name) }
 
-// end is the value of the other end, as far as its link can be known by it.
+// otherEnd returns the value of the peer, as far as needed to identify its link.
 func otherEnd(v *interfaces.Interface) *interfaces.Interface {
 	return &interfaces.Interface{
 		Name: v.GetVeth().GetPeerIfName(), Type: interfaces.Interface_VETH,
@@ -29,16 +30,15 @@ func otherEnd(v *interfaces.Interface) *interfaces.Interface {
 	}
 }
 
-// bringVETH takes the end that waits, or makes the pair, and moves the end where
-// it is wanted.
-func (h *handler) bringVETH(space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
+// ensureVETH takes the parked end or creates the pair, and moves the end to its namespace.
+func (h *handler) ensureVETH(space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
 	own, err := h.Spaces.Own()
 	if err != nil {
 		return kernel.Link{}, err
 	}
 	defer own.Close()
 	if space.ID != own.ID {
-		if l, err := h.waitingEnd(space, v); err == nil { // moved by an earlier try
+		if l, err := h.waitingEnd(space, v); err == nil { // moved by an earlier attempt
 			return h.adopt(space, l, v, h.aliasOf(v, ""))
 		}
 	}
@@ -46,22 +46,24 @@ func (h *handler) bringVETH(space *netns.Space, v *interfaces.Interface) (kernel
 	if err != nil {
 		return l, err
 	}
-	if l, err = move(own, space, l); err != nil {
+	l, err = move(own, space, l)
+	if err != nil {
 		return l, err
 	}
 	return h.adopt(space, l, v, h.aliasOf(v, ""))
 }
 
-// waitingEnd finds an end of v's under its temporary name. The error is ENODEV
-// where there is none.
+// waitingEnd finds a parked end of v. The error is ENODEV if there is none.
 func (h *handler) waitingEnd(space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
 	l, err := space.LinkByName(tempName(v.GetName()))
 	if err == nil && (l.Kind != "veth" || l.Alias != "" && !h.is(space, l, v)) {
-		return l, h.inTheWay(space, l, v)
+		return l, h.conflict(space, l, v)
 	}
 	return l, err
 }
 
+// endOfPair returns the parked end of v, or creates the pair. The mutex prevents that the
+// verbs of both ends create a pair each.
 func (h *handler) endOfPair(own *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
 	h.pairs.Lock()
 	defer h.pairs.Unlock()
@@ -75,9 +77,8 @@ func (h *handler) endOfPair(own *netns.Space, v *interfaces.Interface) (kernel.L
 	return h.makePair(own, v)
 }
 
-// dropLost removes an end whose other one, v's, is nowhere to be found: what is
-// left of a pair that somebody moved, or of one whose namespace has no name any
-// more.
+// dropLost removes a peer of which the other end, that of v, is missing. Such a pair
+// remains if a program moved one end, or if the namespace of one end lost its name.
 func (h *handler) dropLost(own *netns.Space, v *interfaces.Interface) error {
 	other := otherEnd(v)
 	if l, err := h.waitingEnd(own, other); err == nil {
@@ -102,12 +103,13 @@ func (h *handler) dropLost(own *netns.Space, v *interfaces.Interface) error {
 	return space.DelLink(l.Index)
 }
 
+// makePair creates both ends under temporary names, and marks both.
 func (h *handler) makePair(own *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
 	other := otherEnd(v)
 	name, otherName := tempName(v.GetName()), tempName(other.GetName())
 	if err := own.AddLink(kernel.Link{Name: name, Kind: "veth"}, otherName); err != nil {
 		if errors.Is(err, unix.EEXIST) {
-			return kernel.Link{}, fmt.Errorf("a VETH pair with temporary names %s and %s: %w: %w", name, otherName, ErrInTheWay, err)
+			return kernel.Link{}, fmt.Errorf("cannot create a VETH pair with the temporary names %s and %s: %w: %w", name, otherName, ErrConflict, err)
 		}
 		return kernel.Link{}, lacks("veth", err)
 	}
@@ -129,8 +131,8 @@ func (h *handler) markEnd(own *netns.Space, v *interfaces.Interface) (kernel.Lin
 	return l, h.setAlias(own, l.Index, l.Alias)
 }
 
-// returnVETH has an end wait again, or removes the pair if the other one waits.
-func (h *handler) returnVETH(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
+// restoreVETH parks an end again, or removes the pair if the other end is parked.
+func (h *handler) restoreVETH(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
 	h.pairs.Lock()
 	defer h.pairs.Unlock()
 	own, err := h.Spaces.Own()

@@ -32,7 +32,7 @@ func TestLifeOfAVETH(t *testing.T) {
 	v := veth("a", "a-peer", in(red()))
 	b.Create(t, v)
 	b.Create(t, v)
-	b.Stands(t, v, peer)
+	b.Expect(t, v, peer)
 	changes := []struct {
 		name    string
 		change  func(*value)
@@ -63,16 +63,16 @@ func TestLifeOfAVETH(t *testing.T) {
 		if inPlace := b.Change(t, v, next); inPlace != c.inPlace {
 			t.Errorf("%s: changed in place: %v, want %v", c.name, inPlace, c.inPlace)
 		}
-		b.Stands(t, next, peer)
+		b.Expect(t, next, peer)
 		if t.Failed() {
 			t.Fatalf("after the change of: %s", c.name)
 		}
 		v = next
 	}
 	b.Delete(t, v)
-	b.Stands(t, peer)
+	b.Expect(t, peer)
 	b.Delete(t, peer)
-	b.Stands(t)
+	b.Expect(t)
 }
 
 // Whichever end comes or goes first, and wherever it is.
@@ -81,16 +81,16 @@ func TestEndsComeAndGoInAnyOrder(t *testing.T) {
 	a, z := veth("a", "z", in(red())), veth("z", "a", in(red()))
 	for range 2 {
 		b.Create(t, a)
-		b.Stands(t, a)
+		b.Expect(t, a)
 		b.Create(t, z)
-		b.Stands(t, a, z)
+		b.Expect(t, a, z)
 		b.Delete(t, a)
-		b.Stands(t, z)
+		b.Expect(t, z)
 		b.Create(t, a)
-		b.Stands(t, a, z)
+		b.Expect(t, a, z)
 		b.Delete(t, z)
 		b.Delete(t, a)
-		b.Stands(t)
+		b.Expect(t)
 		a, z = z, a
 	}
 }
@@ -110,13 +110,13 @@ func TestPairsAtOnce(t *testing.T) {
 				t.Errorf("creating %s: %v", v.Name, err)
 			}
 		})
-		b.Stands(t, values...)
+		b.Expect(t, values...)
 		each(values, func(i int, v *value) {
 			if err := h.delete(t.Context(), keyOf(v.Name), v, metas[i]); err != nil {
 				t.Errorf("deleting %s: %v", v.Name, err)
 			}
 		})
-		b.Stands(t)
+		b.Expect(t)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestLeftovers(t *testing.T) {
 		}
 		b.Create(t, a)
 		b.Create(t, z)
-		b.Stands(t, a, z)
+		b.Expect(t, a, z)
 	})
 	t.Run("an end that was moved, and not renamed", func(t *testing.T) {
 		space, _ := h.Spaces.Open(red())
@@ -154,7 +154,7 @@ func TestLeftovers(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Create(t, a)
-		b.Stands(t, a, z)
+		b.Expect(t, a, z)
 	})
 	t.Run("an end that somebody moved away", func(t *testing.T) {
 		l, err := own.LinkByName("z")
@@ -165,7 +165,7 @@ func TestLeftovers(t *testing.T) {
 		}
 		b.Create(t, z) // removes the end that is left, and with it the pair
 		b.Create(t, a)
-		b.Stands(t, a, z)
+		b.Expect(t, a, z)
 	})
 	t.Run("a pair that nobody wants", func(t *testing.T) {
 		b.Delete(t, a)
@@ -174,7 +174,7 @@ func TestLeftovers(t *testing.T) {
 			t.Fatal(err)
 		}
 		removeFound(t, h, b)
-		b.Stands(t)
+		b.Expect(t)
 	})
 	t.Run("an end without the other", func(t *testing.T) {
 		if err := own.AddLink(kernel.Link{Kind: "veth", Name: "x"}, "y"); err != nil {
@@ -187,7 +187,7 @@ func TestLeftovers(t *testing.T) {
 		if found := removeFound(t, h, b); !slices.Equal(found, []string{"a" + missingPeer}) {
 			t.Errorf("found %v", found)
 		}
-		b.Stands(t)
+		b.Expect(t)
 	})
 	t.Run("two of one name", func(t *testing.T) {
 		b.Create(t, a)
@@ -207,7 +207,7 @@ func TestLeftovers(t *testing.T) {
 		if err := h.delete(t.Context(), "", f.Value, f.Meta); err != nil {
 			t.Fatal(err)
 		}
-		b.Stands(t, a, z)
+		b.Expect(t, a, z)
 		b.Delete(t, a)
 		b.Delete(t, z)
 	})
@@ -233,7 +233,7 @@ func TestNamesWithSlashes(t *testing.T) {
 	z := veth("pod/z", "pod/a", func(v *value) { v.HostIfName = "z" })
 	b.Create(t, a)
 	b.Create(t, z)
-	b.Stands(t, a, z)
+	b.Expect(t, a, z)
 	if found := b.Retrieve(t); len(found) != 2 {
 		t.Errorf("found, when nothing is known of them: %v", found)
 	} else {

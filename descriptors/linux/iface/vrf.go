@@ -15,9 +15,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// members are the VRFs that interfaces are in, by name. The zero value has none.
+// members maps interfaces to their VRFs, by name. The zero value is empty.
 type members struct {
-	mu  sync.Mutex
+	mu  sync.Mutex // guards vrf
 	vrf map[string]string
 }
 
@@ -27,19 +27,20 @@ func (m *members) of(name string) string {
 	return m.vrf[name]
 }
 
-// enter notes that an interface is in a VRF; empty: in none.
+// enter records that an interface is in a VRF; "" means none.
 func (m *members) enter(name, vrf string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.vrf == nil {
 		m.vrf = map[string]string{}
 	}
-	if m.vrf[name] = vrf; vrf == "" {
+	m.vrf[name] = vrf
+	if vrf == "" {
 		delete(m.vrf, name)
 	}
 }
 
-// leave notes that an interface is not in that VRF any more.
+// leave removes the record, unless the interface has entered another VRF meanwhile.
 func (m *members) leave(name, vrf string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,7 +57,7 @@ func validateVRF(key string, _ *interfaces.Interface) error {
 	return nil
 }
 
-// sameVRF: the key says it all.
+// sameVRF: the key contains the interface and the VRF.
 func sameVRF(string, *interfaces.Interface, *interfaces.Interface) bool { return true }
 
 func vrfDependencies(key string, v *interfaces.Interface) []scheduler.Dependency {
@@ -69,22 +70,22 @@ func vrfDependencies(key string, v *interfaces.Interface) []scheduler.Dependency
 	return deps
 }
 
-// createVRF puts the interface into its VRF. An EXISTING one is put there by
-// somebody else, which is only verified.
+// createVRF adds the interface to its VRF. For an EXISTING interface it only verifies the
+// membership.
 func (h *handler) createVRF(_ context.Context, key string, v *interfaces.Interface) (struct{}, error) {
 	none := struct{}{}
 	name, vrf, _ := keys.ParseVRF(key)
-	meta, space, err := h.standingAt(name)
+	meta, space, err := h.openInterface(name)
 	if err != nil {
 		return none, err
 	}
 	defer space.Close()
 	master, ok := h.index.Get(vrf)
 	if !ok {
-		return none, fmt.Errorf("%s: %w", vrf, ErrNotThere)
+		return none, fmt.Errorf("%s: %w", vrf, ErrNotFound)
 	}
 	if master.NS != meta.NS {
-		return none, fmt.Errorf("%s is in %s, but its VRF %s in %s: expected both in one",
+		return none, fmt.Errorf("%s is in %s, but its VRF %s is in %s; both must be in the same namespace",
 			name, netns.Text(meta.Namespace), vrf, netns.Text(master.Namespace))
 	}
 	l, err := space.LinkByIndex(meta.Index)
@@ -94,7 +95,7 @@ func (h *handler) createVRF(_ context.Context, key string, v *interfaces.Interfa
 	switch {
 	case l.Master == master.Index:
 	case v.GetType() == interfaces.Interface_EXISTING:
-		return none, fmt.Errorf("%s is not in VRF %s: expected whoever made it to put it there", l.Name, vrf)
+		return none, fmt.Errorf("%s is not in VRF %s: the agent does not add an EXISTING interface to a VRF", l.Name, vrf)
 	default:
 		if err := space.SetMaster(meta.Index, master.Index); err != nil {
 			return none, err
@@ -108,9 +109,9 @@ func (h *handler) createVRF(_ context.Context, key string, v *interfaces.Interfa
 func (h *handler) deleteVRF(_ context.Context, key string, v *interfaces.Interface, _ struct{}) error {
 	name, vrf, _ := keys.ParseVRF(key)
 	h.members.leave(name, vrf)
-	meta, space, err := h.standingAt(name)
+	meta, space, err := h.openInterface(name)
 	if err != nil {
-		return nil //nolint:nilerr // with the interface or its namespace went the membership
+		return nil //nolint:nilerr // the membership vanished with the interface or its namespace
 	}
 	defer space.Close()
 	h.Watch.Forget(drift.Membership(space.ID, meta.Index))

@@ -2,28 +2,27 @@ package keys
 
 import "strings"
 
-// A Source tells where an address of an interface comes from.
+// A Source is the origin of an address of an interface.
 type Source string
 
 // The sources of addresses.
 const (
 	Undefined Source = "undefined"
-	Static    Source = "static"    // the value of the interface has it
+	Static    Source = "static"    // part of the interface's value
 	FromDHCP  Source = "from_dhcp" // a lease
 	AllocRef  Source = "alloc_ref" // a reference to an allocated address
-	Existing  Source = "existing"  // somebody else gave it to the interface
+	Existing  Source = "existing"  // another program added it to the interface
 	allocMark        = "alloc:"
 )
 
-// An Address is what the key of an address of an interface says.
+// An Address is the content of the key of an interface address.
 type Address struct {
 	Interface string // logical name
 	Source    Source
-	Addr      string // as the user spelled it: "10.0.0.1/24", "alloc:net1"
+	Addr      string // in the user's notation: "10.0.0.1/24", "alloc:net1"
 }
 
-// Key is the key of the address. The source of a reference is AllocRef, whatever
-// a says.
+// Key returns the key of the address. A reference always has the source AllocRef.
 func (a Address) Key() string {
 	if strings.HasPrefix(a.Addr, allocMark) {
 		a.Source = AllocRef
@@ -34,10 +33,10 @@ func (a Address) Key() string {
 	return Addresses(a.Interface) + string(a.Source) + "/" + or(a.Addr)
 }
 
-// Addresses begins the keys of all addresses of one interface.
+// Addresses returns the prefix of the keys of all addresses of one interface.
 func Addresses(iface string) string { return Interface + or(iface) + "/address/" }
 
-// ParseAddress reads the key of an address of an interface.
+// ParseAddress parses the key of an address of an interface.
 func ParseAddress(key string) (Address, bool) {
 	rest, ok := part(key)
 	if !ok || has(rest, "vrf") {

@@ -1,17 +1,17 @@
-// Package keys builds and reads the keys of Linux values that no model
-// describes: parts of an interface, notifications from the kernel, properties.
+// Package keys builds and parses the keys of Linux values without a model: parts of an
+// interface, notifications from the kernel, and properties.
 //
 // Users see these keys in dumps and in the transaction log, and values of other
-// descriptors depend on them, so their spelling is fixed. A builder puts Invalid
-// where a component is empty; a parser hands it back as it is, and the validation
-// of the value refuses it.
+// descriptors depend on them. Their format is therefore fixed. A builder writes Invalid in
+// place of an empty component; a parser returns it unchanged, and the validation of the
+// value rejects it.
 //
-// The parsers are fuzzed: whatever a parser accepts, its builder makes again.
+// The parsers are fuzzed: each key that a parser accepts is built again by its builder.
 package keys
 
 import "strings"
 
-// Where the keys begin.
+// Prefixes of the keys.
 const (
 	Interface     = "linux/interface/"
 	HostNames     = "linux/interface/host-name/"
@@ -29,13 +29,13 @@ func HostName(host string) string { return HostNames + or(host) }
 // HostAddress is the key of an address ("10.0.0.1/24") of a link that is up.
 func HostAddress(host, addr string) string { return HostNames + or(host) + "/address/" + or(addr) }
 
-// HostVRF is the key that tells to which VRF link a link that is up belongs.
+// HostVRF is the key of the membership of a host link that is up in a VRF link.
 func HostVRF(host, vrf string) string { return HostVRFs(host) + or(vrf) }
 
-// HostVRFs begins the keys of HostVRF for any VRF.
+// HostVRFs returns the prefix of the keys of HostVRF for any VRF.
 func HostVRFs(host string) string { return HostNames + or(host) + "/vrf-host-name/" }
 
-// State is the key that tells whether an interface is enabled.
+// State is the key of the enabled or disabled state of an interface.
 func State(iface string, up bool) string {
 	if up {
 		return States + iface + "/UP"
@@ -49,11 +49,11 @@ func VRF(iface, vrf string) string { return Interface + or(iface) + "/vrf/" + or
 // Microservice is the key of a container that runs, by its label.
 func Microservice(label string) string { return Microservices + label }
 
-// LinkLocalRoute is the key of a destination, spelled as in its route, that is
-// reached on the link itself.
+// LinkLocalRoute is the key of a destination on the link itself, in the notation of its
+// route.
 func LinkLocalRoute(iface, dst string) string { return LinkLocalRoutes(iface) + dst }
 
-// LinkLocalRoutes begins the keys of LinkLocalRoute for one interface.
+// LinkLocalRoutes returns the prefix of the keys of LinkLocalRoute for one interface.
 func LinkLocalRoutes(iface string) string { return LinkLocal + iface + "/dest-address/" }
 
 // ParseVRF reads a key of VRF.
@@ -104,7 +104,7 @@ func ParseLinkLocalRoute(key string) (iface, dst string, ok bool) {
 	return around(rest, "/dest-address/")
 }
 
-// part returns what follows the prefix in the key of a part of an interface.
+// part returns the rest of the key of a part of an interface, after the prefix.
 func part(key string) (string, bool) {
 	if strings.HasPrefix(key, HostNames) || strings.HasPrefix(key, States) {
 		return "", false
@@ -121,7 +121,7 @@ func around(s, marker string) (before, after string, ok bool) {
 	return before, after, true
 }
 
-// has tells whether element is one of the path elements of s.
+// has reports whether element is one of the path elements of s.
 func has(s, element string) bool {
 	for one := range strings.SplitSeq(s, "/") {
 		if one == element {

@@ -41,7 +41,7 @@ func validateARP(_ string, v *l3.ARPEntry) error {
 	return f.Err()
 }
 
-// equivalentARP compares MAC addresses, not their spelling.
+// equivalentARP compares the parsed addresses, not their notation.
 func equivalentARP(_ string, old, new *l3.ARPEntry) bool {
 	a, errA := kernelNeighbour(old, 0)
 	b, errB := kernelNeighbour(new, 0)
@@ -51,6 +51,8 @@ func equivalentARP(_ string, old, new *l3.ARPEntry) bool {
 	return a.IP == b.IP && a.MAC.String() == b.MAC.String()
 }
 
+// arpDependencies: the kernel accepts a neighbour only on a link that is up, and one
+// without an address could not be used.
 func arpDependencies(_ string, v *l3.ARPEntry) []scheduler.Dependency {
 	deps := []scheduler.Dependency{
 		{Label: "interface-is-up", Key: keys.State(v.GetInterface(), true)},
@@ -62,7 +64,7 @@ func arpDependencies(_ string, v *l3.ARPEntry) []scheduler.Dependency {
 	return deps
 }
 
-// kernelNeighbour is v for the kernel.
+// kernelNeighbour converts v for the kernel.
 func kernelNeighbour(v *l3.ARPEntry, link int) (kernel.Neighbour, error) {
 	ip, err := netip.ParseAddr(v.GetIpAddress())
 	if err != nil {
@@ -84,6 +86,7 @@ func (h handler) updateARP(_ context.Context, key string, _, v *l3.ARPEntry, was
 	return h.putARP(key, v, func(space *netns.Space, n kernel.Neighbour) error { return space.AddNeighbour(n, true) })
 }
 
+// putARP resolves the value, calls put, and records the neighbour for drift detection.
 func (h handler) putARP(key string, v *l3.ARPEntry, put func(*netns.Space, kernel.Neighbour) error) (ARPMeta, error) {
 	meta, space, err := h.at(v.GetInterface())
 	if err != nil {
@@ -97,10 +100,10 @@ func (h handler) putARP(key string, v *l3.ARPEntry, put func(*netns.Space, kerne
 	if err := put(space, n); err != nil {
 		return ARPMeta{}, err
 	}
-	return h.madeARP(space, key, n), nil
+	return h.createdARP(space, key, n), nil
 }
 
-// withAddress is v with an address in place of a reference to one that is known.
+// withAddress returns v with its reference resolved. An unknown reference stays.
 func (h handler) withAddress(v *l3.ARPEntry) *l3.ARPEntry {
 	if !alloc.Is(v.GetIpAddress()) {
 		return v
@@ -110,7 +113,8 @@ func (h handler) withAddress(v *l3.ARPEntry) *l3.ARPEntry {
 	return v
 }
 
-// addARP replaces what the kernel has learned, but not what somebody else has set.
+// addARP replaces an entry that the kernel has learned, but not a permanent one of another
+// program.
 func (h handler) addARP(space *netns.Space, n kernel.Neighbour) error {
 	err := space.AddNeighbour(n, false)
 	if !errors.Is(err, unix.EEXIST) {
@@ -122,13 +126,13 @@ func (h handler) addARP(space *netns.Space, n kernel.Neighbour) error {
 	}
 	for _, one := range have {
 		if one.Link == n.Link && one.IP == n.IP && one.Protocol != n.Protocol {
-			return fmt.Errorf("neighbour %v: %w: a permanent one with %v, of protocol %d: expected it removed", n.IP, ErrInTheWay, one.MAC, one.Protocol)
+			return fmt.Errorf("neighbour %v: %w: MAC address %v, protocol %d; remove it", n.IP, ErrConflict, one.MAC, one.Protocol)
 		}
 	}
 	return space.AddNeighbour(n, true)
 }
 
-func (h handler) madeARP(space *netns.Space, key string, n kernel.Neighbour) ARPMeta {
+func (h handler) createdARP(space *netns.Space, key string, n kernel.Neighbour) ARPMeta {
 	h.Watch.Created(space, drift.Neighbour(space.ID, n), entryOfARP(key, n))
 	return ARPMeta{NS: space.ID, Neighbour: n}
 }
@@ -141,7 +145,7 @@ func (h handler) deleteARP(_ context.Context, _ string, _ *l3.ARPEntry, was ARPM
 	h.Watch.Forget(drift.Neighbour(was.NS, was.Neighbour))
 	space, ok := h.Spaces.ByID(was.NS)
 	if !ok {
-		return nil // with the namespace went the neighbour
+		return nil // the neighbour vanished with its namespace
 	}
 	defer space.Close()
 	err := space.DelNeighbour(was.Neighbour)
@@ -151,9 +155,9 @@ func (h handler) deleteARP(_ context.Context, _ string, _ *l3.ARPEntry, was ARPM
 	return err
 }
 
-// retrieveARPs lists the permanent neighbours of our protocol on interfaces that
-// stand, with the key and the spelling of declared ones; of EXISTING interfaces only those that
-// are declared.
+// retrieveARPs yields the permanent neighbours of our protocol on existing interfaces. A
+// neighbour that is desired gets the desired key and notation. On an EXISTING interface
+// only desired neighbours count.
 func (h handler) retrieveARPs(_ context.Context, wanted []scheduler.Wanted[*l3.ARPEntry]) iter.Seq2[scheduler.Found[*l3.ARPEntry, ARPMeta], error] {
 	type place struct {
 		name string

@@ -1,14 +1,14 @@
-// Package l3 keeps Linux routes and static neighbours as declared.
+// Package l3 manages Linux routes and static neighbours.
 //
 //	err := l3.Register(s, l3.Options{...})
 //
-// Two descriptors, linux-route and linux-arp, both on interfaces of package iface.
-// What is ours carries kernel.Protocol, 151, in the kernel's own field for who made
-// a route or neighbour: "ip route show proto 151". Others are never changed, and
-// where one is in the way the error says so.
+// It has two descriptors, linux-route and linux-arp, for interfaces of package iface.
+// Routes and neighbours of the agent carry kernel.Protocol, 151, in the kernel's own field
+// for the creator: "ip route show proto 151". Others are never changed; an error names the
+// one that conflicts.
 //
-// Tests: what values mean with tables, verbs and Retrieve with the real kernel in
-// namespaces of their own; a benchmark holds them against ip -batch.
+// Tests: tables for the pure functions; the real kernel in private namespaces for the
+// verbs and Retrieve. A benchmark compares them with ip -batch.
 package l3
 
 import (
@@ -34,35 +34,35 @@ const (
 )
 
 var (
-	// ErrInTheWay says that there is a route or neighbour that is not ours.
-	ErrInTheWay = errors.New("something that is not ours is in the way")
-	// ErrNotThere says that the interface does not stand.
-	ErrNotThere = errors.New("interface is not there")
-	// ErrUnallocated says that no address is known for a reference.
-	ErrUnallocated = errors.New("no address is known for the reference")
+	// ErrConflict reports a route or neighbour of another owner with the same identity.
+	ErrConflict = errors.New("conflicts with an entry of another program")
+	// ErrNotFound reports that the interface does not exist.
+	ErrNotFound = errors.New("interface does not exist")
+	// ErrUnallocated reports a reference without an allocated address.
+	ErrUnallocated = errors.New("no address is allocated for the reference")
 )
 
-// Options are those of the descriptors. All are needed, but Allocations.
+// Options configure the descriptors. All are required except Allocations.
 type Options struct {
 	Spaces     *netns.Set
 	Watch      *drift.Watcher
 	Interfaces iface.Index
 	Log        *slog.Logger
 	Southbound string
-	// Allocations are what references refer to. May be nil, for none.
+	// Allocations resolves references. May be nil, for none.
 	Allocations alloc.Book
 }
 
-// handler has what the verbs need.
+// handler holds the options; the verbs keep no other state.
 type handler struct{ Options }
 
-// RouteMeta is the route as it was given to the kernel.
+// RouteMeta is the route as the agent has written it to the kernel.
 type RouteMeta struct {
 	NS    kernel.ID
 	Route kernel.Route
 }
 
-// ARPMeta is the neighbour as it was given to the kernel.
+// ARPMeta is the neighbour as the agent has written it to the kernel.
 type ARPMeta struct {
 	NS        kernel.ID
 	Neighbour kernel.Neighbour
@@ -76,6 +76,7 @@ func Register(s *scheduler.Scheduler, o Options) error {
 	return errors.Join(routes, arps)
 }
 
+// RetrieveAfter: routes refer to interfaces by index, so these must be known first.
 func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, RouteMeta] {
 	return scheduler.Descriptor[*l3.Route, RouteMeta]{
 		Name:       RouteName,
@@ -116,11 +117,11 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, ARPMeta] {
 	}
 }
 
-// at opens the namespace of the interface that a value is on.
+// at opens the namespace of the interface of a value.
 func (h handler) at(name string) (iface.Meta, *netns.Space, error) {
 	meta, ok := h.Interfaces.Get(name)
 	if !ok {
-		return iface.Meta{}, nil, fmt.Errorf("%s: %w", name, ErrNotThere)
+		return iface.Meta{}, nil, fmt.Errorf("%s: %w", name, ErrNotFound)
 	}
 	space, ok := h.Spaces.ByID(meta.NS)
 	if !ok {
@@ -129,14 +130,14 @@ func (h handler) at(name string) (iface.Meta, *netns.Space, error) {
 	return meta, space, nil
 }
 
-// device is an interface that stands.
+// device is an existing interface.
 type device struct {
 	name     string
-	existing bool // what is on it may be of other agents, and is ours only if it is wanted
+	existing bool // entries on it may belong to other agents; only desired ones count
 }
 
-// spaces yields each namespace in which interfaces stand, and those by index of
-// the link.
+// spaces yields each namespace with existing interfaces, and these by the index of the
+// link.
 func (h handler) spaces() iter.Seq2[*netns.Space, map[int]device] {
 	devices := map[kernel.ID]map[int]device{}
 	for name, meta := range h.Interfaces.All() {

@@ -107,7 +107,7 @@ func TestLifeOfARoute(t *testing.T) {
 		for _, text := range life[1:] {
 			others = append(others, route(t, text))
 		}
-		b.Life(t, route(t, life[0]), others...)
+		b.Lifecycle(t, route(t, life[0]), others...)
 		if t.Failed() {
 			t.Fatalf("in the life of %s", life[0])
 		}
@@ -143,8 +143,8 @@ func TestAnotherAgentOnAnExistingInterface(t *testing.T) {
 	routes.Create(t, theirs)
 	arps.Create(t, n)
 	arps.Create(t, their)
-	routes.Stands(t, r, theirs)
-	arps.Stands(t, n, their)
+	routes.Expect(t, r, theirs)
+	arps.Expect(t, n, their)
 	shared := index["if1"]
 	shared.Existing = true
 	index["if1"] = shared
@@ -153,8 +153,8 @@ func TestAnotherAgentOnAnExistingInterface(t *testing.T) {
 			t.Errorf("%d found to be ours, want 1", found)
 		}
 	}
-	routes.Stands(t, r, theirs) // both are, to whoever wants both
-	arps.Stands(t, n, their)
+	routes.Expect(t, r, theirs) // both are, to whoever wants both
+	arps.Expect(t, n, their)
 }
 
 // One destination by two interfaces: the metric tells the routes apart.
@@ -165,18 +165,18 @@ func TestRouteInTheWay(t *testing.T) {
 	second := route(t, `dst_network: "10.9.0.0/16" outgoing_interface: "if2" gw_addr: "10.2.0.2"`)
 	b.Create(t, first)
 	_, err := h.createRoute(t.Context(), "", second)
-	if !errors.Is(err, ErrInTheWay) || !strings.Contains(err.Error(), "via 10.1.0.2 on link if1") {
+	if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "via 10.1.0.2 on link if1") {
 		t.Errorf("the same destination and metric: %v", err)
 	}
 	second.Metric = 1
 	b.Create(t, second)
-	b.Stands(t, first, second)
+	b.Expect(t, first, second)
 
 	theirs := kernel.Route{Link: index["if1"].Index, Dst: netip.MustParsePrefix("10.8.0.0/16"), Scope: unix.RT_SCOPE_LINK, Table: 254, Protocol: unix.RTPROT_STATIC}
 	try(t, red.AddRoute(theirs))
-	b.Stands(t, first, second)
+	b.Expect(t, first, second)
 	_, err = h.createRoute(t.Context(), "", route(t, `dst_network: "10.8.0.0/16" outgoing_interface: "if1"`))
-	if !errors.Is(err, ErrInTheWay) || !strings.Contains(err.Error(), "protocol 4") {
+	if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "protocol 4") {
 		t.Errorf("a foreign route: %v", err)
 	}
 	have, err := red.Routes(func(r kernel.Route) bool { return r.Dst == theirs.Dst })
@@ -201,7 +201,7 @@ func TestDeleteWhatIsGone(t *testing.T) {
 		t.Error("created without the link")
 	}
 	delete(index, "if1")
-	if _, err := h.createRoute(t.Context(), "", r); !errors.Is(err, ErrNotThere) {
+	if _, err := h.createRoute(t.Context(), "", r); !errors.Is(err, ErrNotFound) {
 		t.Errorf("creating without the interface: %v", err)
 	}
 	if err := h.deleteRoute(t.Context(), "", r, RouteMeta{NS: kernel.ID{Ino: 1}}); err != nil {
@@ -221,7 +221,7 @@ func TestRouteOfAVRFUsesItsTable(t *testing.T) {
 	if err != nil || len(have) != 1 || have[0].Table != 77 {
 		t.Errorf("routes %+v, %v", have, err)
 	}
-	b.Stands(t, r)
+	b.Expect(t, r)
 	b.Delete(t, r)
 }
 
@@ -232,7 +232,7 @@ func TestLifeOfANeighbour(t *testing.T) {
 		entry := func(mac string) *l3.ARPEntry {
 			return &l3.ARPEntry{Interface: "if1", IpAddress: ip, HwAddress: mac}
 		}
-		b.Life(t, entry("02:fe:00:00:00:09"), entry("02:FE:00:00:00:0A"))
+		b.Lifecycle(t, entry("02:fe:00:00:00:09"), entry("02:FE:00:00:00:0A"))
 	}
 }
 
@@ -243,13 +243,13 @@ func TestNeighbourInTheWay(t *testing.T) {
 	theirs, err := kernelNeighbour(v, index["if1"].Index)
 	theirs.Protocol, theirs.MAC = 0, []byte{2, 0, 0, 0, 0, 1}
 	try(t, err, red.AddNeighbour(theirs, false))
-	b.Stands(t)
-	if _, err := h.createARP(t.Context(), "", v); !errors.Is(err, ErrInTheWay) {
+	b.Expect(t)
+	if _, err := h.createARP(t.Context(), "", v); !errors.Is(err, ErrConflict) {
 		t.Errorf("a foreign neighbour: %v", err)
 	}
 	try(t, red.DelNeighbour(theirs))
 	b.Create(t, v)
-	b.Stands(t, v)
+	b.Expect(t, v)
 	b.Delete(t, v)
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
 )
 
-// normalizeRoute removes a gateway that is all zero, which means that the destination is on the
-// link, and the prefix length of any other gateway.
+// normalizeRoute removes the prefix length of the gateway. An all-zero gateway means that
+// the destination is on the link, so it is removed.
 func normalizeRoute(_ string, v *l3.Route) (*l3.Route, []string) {
 	gw, _ := spelling.WithoutLength(v.GetGwAddr())
 	if a, err := netip.ParseAddr(gw); err == nil && a.IsUnspecified() {
@@ -25,7 +25,7 @@ func normalizeRoute(_ string, v *l3.Route) (*l3.Route, []string) {
 	return v, spelling.Host("gw_addr", &v.GwAddr)
 }
 
-// normalizeARP removes the prefix length of the neighbour.
+// normalizeARP removes the prefix length of the address.
 func normalizeARP(_ string, v *l3.ARPEntry) (*l3.ARPEntry, []string) {
 	if !spelling.HasLength(v.GetIpAddress()) {
 		return v, nil

@@ -14,10 +14,10 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// metricIPv6 is what the kernel makes of metric 0 (IP6_RT_PRIO_USER).
+// metricIPv6 is the metric that the kernel substitutes for 0 (IP6_RT_PRIO_USER).
 const metricIPv6 = 1024
 
-// faults collects what is wrong.
+// faults collects the errors of a value.
 type faults struct{ models.Faults }
 
 func validateRoute(_ string, v *l3.Route) error {
@@ -70,7 +70,7 @@ func (f *faults) scope(v *l3.Route) {
 	}
 }
 
-// scope is what v asks for or, without that, what ip-route(8) would choose.
+// scope returns the scope of v. The default is the one that ip-route(8) chooses.
 func scope(v *l3.Route) l3.Route_Scope {
 	switch {
 	case v.GetScope() != l3.Route_UNDEFINED:
@@ -81,7 +81,7 @@ func scope(v *l3.Route) l3.Route_Scope {
 	return l3.Route_GLOBAL
 }
 
-// kernelRoute is v for the kernel; link and table are those of its interface.
+// kernelRoute converts v for the kernel. link and table belong to its interface.
 func kernelRoute(v *l3.Route, link int, table uint32) (kernel.Route, error) {
 	dst, err := netip.ParsePrefix(v.GetDstNetwork())
 	if err != nil {
@@ -89,7 +89,8 @@ func kernelRoute(v *l3.Route, link int, table uint32) (kernel.Route, error) {
 	}
 	r := kernel.Route{Link: link, Dst: dst.Masked(), Metric: v.GetMetric(), Table: table, Protocol: kernel.Protocol}
 	if v.GetGwAddr() != "" {
-		if r.Gateway, err = netip.ParseAddr(v.GetGwAddr()); err != nil {
+		r.Gateway, err = netip.ParseAddr(v.GetGwAddr())
+		if err != nil {
 			return kernel.Route{}, ErrUnallocated
 		}
 	}
@@ -127,8 +128,8 @@ func scopeOf(number uint8) l3.Route_Scope {
 	}
 }
 
-// equivalentRoute compares what the kernel would be given. References are
-// compared as they are spelled.
+// equivalentRoute compares the routes that the kernel would get. References are compared
+// as text, since an address may not be allocated yet.
 func equivalentRoute(_ string, old, new *l3.Route) bool {
 	a, errA := kernelRoute(old, 0, 0)
 	b, errB := kernelRoute(new, 0, 0)
@@ -139,11 +140,13 @@ func equivalentRoute(_ string, old, new *l3.Route) bool {
 	return a == b
 }
 
-// recreateRoute: the kernel tells routes to one destination apart by metric.
+// recreateRoute: the metric is part of the identity of a route in the kernel.
 func recreateRoute(_ string, old, new *l3.Route, _ RouteMeta) bool {
 	return old.GetMetric() != new.GetMetric()
 }
 
+// routeDependencies: the kernel rejects a route if its link is down or its gateway is not
+// reachable.
 func (h handler) routeDependencies(_ string, v *l3.Route) []scheduler.Dependency {
 	out := v.GetOutgoingInterface()
 	deps := []scheduler.Dependency{
@@ -164,8 +167,8 @@ func (h handler) routeDependencies(_ string, v *l3.Route) []scheduler.Dependency
 	return append(deps, h.gatewayReachable(v))
 }
 
-// gatewayReachable: an address of the interface, or a route on its link, has the
-// gateway in its network.
+// gatewayReachable requires that the gateway is in the subnet of an address of the
+// interface, or in that of a route on its link.
 func (h handler) gatewayReachable(v *l3.Route) scheduler.Dependency {
 	gw, _ := netip.ParseAddr(v.GetGwAddr())
 	out := v.GetOutgoingInterface()
@@ -184,6 +187,8 @@ func (h handler) gatewayReachable(v *l3.Route) scheduler.Dependency {
 	}
 }
 
+// allocatedGatewayReachable is gatewayReachable for a reference, which may have no address
+// yet: netalloc derives a key if the gateway is a neighbour.
 func allocatedGatewayReachable(v *l3.Route, ref alloc.Ref) scheduler.Dependency {
 	out := v.GetOutgoingInterface()
 	neighbour := alloc.NeighGateway(ref.Network, ref.InterfaceOr(out))
@@ -195,7 +200,8 @@ func allocatedGatewayReachable(v *l3.Route, ref alloc.Ref) scheduler.Dependency 
 	}
 }
 
-// derivedOfRoute: gateways in a network that is on the link can be reached.
+// derivedOfRoute returns a property for a route on the link: it makes gateways in its
+// subnet reachable.
 func derivedOfRoute(_ string, v *l3.Route) []scheduler.KeyValue {
 	if scope(v) != l3.Route_LINK {
 		return nil

@@ -22,6 +22,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
+// createRoute adds a route. It replaces a route of another program only if that program
+// has replaced ours before.
 func (h handler) createRoute(_ context.Context, key string, v *l3.Route) (RouteMeta, error) {
 	meta, space, err := h.at(v.GetOutgoingInterface())
 	if err != nil {
@@ -34,18 +36,18 @@ func (h handler) createRoute(_ context.Context, key string, v *l3.Route) (RouteM
 	}
 	err = space.AddRoute(r)
 	if errors.Is(err, unix.EEXIST) {
-		err = sameRouteIsThere(space, r)
+		err = checkExistingRoute(space, r)
 	}
-	if errors.Is(err, ErrInTheWay) && h.Watch.Replaced(drift.Route(space.ID, r), key) {
+	if errors.Is(err, ErrConflict) && h.Watch.Replaced(drift.Route(space.ID, r), key) {
 		err = space.ReplaceRoute(r)
 	}
 	if err != nil {
 		return RouteMeta{}, err
 	}
-	return h.madeRoute(space, key, r), nil
+	return h.createdRoute(space, key, r), nil
 }
 
-// table is the routing table of an interface: that of its VRF, if it is in one.
+// table returns the routing table of an interface: that of its VRF, or the main table.
 func (h handler) table(meta iface.Meta) uint32 {
 	if meta.VRF == "" {
 		return kernel.MainTable
@@ -54,8 +56,8 @@ func (h handler) table(meta iface.Meta) uint32 {
 	return cmp.Or(vrf.Table, kernel.MainTable)
 }
 
-// sameRouteIsThere tells whether what exists is the route we want.
-func sameRouteIsThere(space *netns.Space, want kernel.Route) error {
+// checkExistingRoute returns nil if the existing route equals the desired one.
+func checkExistingRoute(space *netns.Space, want kernel.Route) error {
 	have, err := space.Routes(func(r kernel.Route) bool {
 		return r.Dst == want.Dst && r.Table == want.Table && r.Metric == want.Metric
 	})
@@ -69,10 +71,11 @@ func sameRouteIsThere(space *netns.Space, want kernel.Route) error {
 		}
 		by = fmt.Sprintf("one via %v on link %s, of protocol %d", r.Gateway, linkName(space, r.Link), r.Protocol)
 	}
-	return fmt.Errorf("route %v with metric %d in table %d: %w: %s: expected it removed, or another metric",
-		want.Dst, want.Metric, want.Table, ErrInTheWay, by)
+	return fmt.Errorf("route %v with metric %d in table %d: %w: %s; remove it, or set another metric",
+		want.Dst, want.Metric, want.Table, ErrConflict, by)
 }
 
+// linkName returns the name of a link for an error, or its index.
 func linkName(space *netns.Space, index int) string {
 	if l, err := space.LinkByIndex(index); err == nil {
 		return l.Name
@@ -80,7 +83,7 @@ func linkName(space *netns.Space, index int) string {
 	return strconv.Itoa(index)
 }
 
-func (h handler) madeRoute(space *netns.Space, key string, r kernel.Route) RouteMeta {
+func (h handler) createdRoute(space *netns.Space, key string, r kernel.Route) RouteMeta {
 	h.Watch.Created(space, drift.Route(space.ID, r), entryOfRoute(key, r))
 	return RouteMeta{NS: space.ID, Route: r}
 }
@@ -103,14 +106,14 @@ func (h handler) updateRoute(_ context.Context, key string, _, v *l3.Route, was 
 	if err := space.ReplaceRoute(r); err != nil {
 		return RouteMeta{}, err
 	}
-	return h.madeRoute(space, key, r), nil
+	return h.createdRoute(space, key, r), nil
 }
 
 func (h handler) deleteRoute(_ context.Context, _ string, _ *l3.Route, was RouteMeta) error {
 	h.Watch.Forget(drift.Route(was.NS, was.Route))
 	space, ok := h.Spaces.ByID(was.NS)
 	if !ok {
-		return nil // with the namespace went the route
+		return nil // the route vanished with its namespace
 	}
 	defer space.Close()
 	err := space.DelRoute(was.Route)
@@ -120,8 +123,8 @@ func (h handler) deleteRoute(_ context.Context, _ string, _ *l3.Route, was Route
 	return err
 }
 
-// retrieveRoutes lists the routes of our protocol that leave by interfaces that
-// stand; of EXISTING ones those that are wanted.
+// retrieveRoutes yields the routes of our protocol through existing interfaces. Through an
+// EXISTING interface only desired routes count.
 func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Wanted[*l3.Route]) iter.Seq2[scheduler.Found[*l3.Route, RouteMeta], error] {
 	return func(yield func(scheduler.Found[*l3.Route, RouteMeta], error) bool) {
 		values := make(map[string]scheduler.Wanted[*l3.Route], len(wanted))
@@ -149,9 +152,9 @@ func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Wanted[*l3
 	}
 }
 
-// readRoute is the value of a route, and its key: the wanted value itself where
-// the route is what that asks for, so that it is spelled the same. Declared is whether
-// one is wanted in its place.
+// readRoute returns the value and key of a route. It returns the desired value itself if
+// the kernel's route equals it, so that the notation does not differ. declared reports
+// whether a route is desired in this place.
 func (h handler) readRoute(r kernel.Route, name string, wanted map[string]scheduler.Wanted[*l3.Route]) (v *l3.Route, key string, declared bool) {
 	v = &l3.Route{OutgoingInterface: name, Scope: scopeOf(r.Scope), DstNetwork: r.Dst.String(), Metric: r.Metric}
 	if r.Gateway.IsValid() {
@@ -171,6 +174,8 @@ func (h handler) readRoute(r kernel.Route, name string, wanted map[string]schedu
 	return v, want.Key, true
 }
 
+// routeKey returns the key of a route. The prefix is masked, so that 10.1.0.7/16 and
+// 10.1.0.0/16 have one key.
 func routeKey(v *l3.Route) string {
 	dst := v.GetDstNetwork()
 	if p, err := netip.ParsePrefix(dst); err == nil {
@@ -179,7 +184,7 @@ func routeKey(v *l3.Route) string {
 	return models.For[*l3.Route]().KeyOf(dst + "/" + v.GetOutgoingInterface())
 }
 
-// withoutReferences is v with addresses in place of references to ones that are known.
+// withoutReferences returns v with its references resolved. Unknown references stay.
 func (h handler) withoutReferences(v *l3.Route) *l3.Route {
 	if !alloc.Is(v.GetDstNetwork()) && !alloc.Is(v.GetGwAddr()) {
 		return v

@@ -1,5 +1,5 @@
-// Package netns finds and opens the network namespaces that values refer to, and
-// notices when named ones come and go.
+// Package netns finds and opens the network namespaces that values refer to, and reports
+// named namespaces that appear or vanish.
 //
 //	set := netns.New(netns.Options{})
 //	space, err := set.Open(value.GetNamespace()) // nil: the agent's own
@@ -7,15 +7,16 @@
 //	defer space.Close()
 //	links, err := space.Links()
 //
-// A Space is a namespace, opened: sockets inside it, shared by all who opened it
-// and closed some time after the last of them. It belongs to the namespace, not
-// to the name: when a name is given to a new namespace, Open returns a new Space,
-// and the old one works until it is closed. An open Space keeps its namespace
-// alive, so whoever holds one for long gives it up when Watch says that the name
-// is gone.
+// A Space is an open namespace: sockets inside it, shared by all users. Some time after
+// the last user closes it, the sockets are closed. A Space belongs to the namespace, not
+// to its name: if a name is reused for a new namespace, Open returns a new Space, and the
+// old one works until it is closed.
 //
-// All of it is safe for use by any goroutine. Tests run with namespaces of their
-// own on the real kernel.
+// An open Space keeps its namespace alive. A user that holds a Space for a long time must
+// close it when Watch reports that the name is gone.
+//
+// All functions are safe for use by any goroutine. Tests use private namespaces of the
+// real kernel.
 package netns
 
 import (
@@ -34,33 +35,33 @@ import (
 )
 
 var (
-	// ErrNotFound says that there is no such namespace, now.
+	// ErrNotFound reports that the namespace does not exist now.
 	ErrNotFound = errors.New("network namespace does not exist")
-	// ErrDisabled says that only the agent's own namespace may be used.
+	// ErrDisabled reports that only the agent's own namespace may be used.
 	ErrDisabled = errors.New("network namespaces are disabled")
 )
 
-// Options are those of a Set; the zero value works.
+// Options configure a Set; the zero value works.
 type Options struct {
 	Host     kernel.Host  // Defaults to this host
 	Own      string       // the agent's own namespace. Defaults to that of the calling thread
-	Dir      string       // where named namespaces are. Defaults to /var/run/netns, which mostly is /run/netns
-	Idle     int          // how many spaces stay open that nobody uses. Defaults to 16
+	Dir      string       // folder of named namespaces. Defaults to /var/run/netns, which mostly is /run/netns
+	Idle     int          // maximum of open spaces without a user. Defaults to 16
 	Disabled bool         // Open fails for any namespace but the agent's own
 	Log      *slog.Logger // Defaults to slog.Default()
 }
 
-// ownPath is not /proc/self, which shows the first thread, and that may be in
-// another namespace for a moment (kernel.Kernel.Sysctl).
+// ownPath is the namespace of the calling thread. /proc/self shows the first thread, which
+// may be in another namespace for a moment (kernel.Kernel.Sysctl).
 const ownPath = "/proc/thread-self/ns/net"
 
 // A Set opens namespaces.
 type Set struct {
 	opts Options
 
-	mu     sync.Mutex // guards what follows, and the counters of each Space
+	mu     sync.Mutex // guards the fields below, and the counters of each Space
 	open   map[kernel.ID]*Space
-	unused []*Space // open, with no user; the longest unused first
+	unused []*Space // open spaces without a user; the longest unused first
 }
 
 // New returns a Set with nothing open.
@@ -75,8 +76,8 @@ func New(o Options) *Set {
 	return &Set{opts: o, open: map[kernel.ID]*Space{}}
 }
 
-// namesDir is where iproute2 keeps names, without symbolic links, which file
-// events do not follow.
+// namesDir returns the folder in which iproute2 keeps names. Symbolic links are resolved,
+// because inotify does not follow them.
 func namesDir() string {
 	run, err := filepath.EvalSymlinks("/var/run")
 	if err != nil {
@@ -85,7 +86,7 @@ func namesDir() string {
 	return filepath.Join(run, "netns")
 }
 
-// A Space is one namespace, opened.
+// A Space is one open namespace.
 type Space struct {
 	kernel.Kernel
 	ID kernel.ID
@@ -93,18 +94,18 @@ type Space struct {
 	set     *Set
 	users   int
 	named   bool // was opened by a name
-	dropped bool // not to be kept when nobody uses it
+	dropped bool // closed when its last user closes it
 }
 
 // Own opens the agent's own namespace.
 func (s *Set) Own() (*Space, error) { return s.Open(nil) }
 
-// Open opens the namespace that ns refers to now: nil or of type UNDEFINED, the
-// agent's own. The error is ErrNotFound where there is none.
+// Open opens the namespace that ns refers to now. nil, or type UNDEFINED, is the agent's
+// own namespace. The error is ErrNotFound if the namespace does not exist.
 func (s *Set) Open(ns *namespace.NetNamespace) (*Space, error) {
 	path := s.path(ns)
 	if s.opts.Disabled && path != s.opts.Own {
-		return nil, fmt.Errorf("%s: %w: expected no namespace, or linux-nsplugin.conf without \"disabled: true\"", Text(ns), ErrDisabled)
+		return nil, fmt.Errorf("%s: %w: remove the namespace, or \"disabled: true\" from linux-nsplugin.conf", Text(ns), ErrDisabled)
 	}
 	id, err := s.opts.Host.Stat(path)
 	if err != nil {
@@ -114,8 +115,8 @@ func (s *Set) Open(ns *namespace.NetNamespace) (*Space, error) {
 	if space, ok := s.find(id, named); ok {
 		return space, nil
 	}
-	// The lock is not held here: a path on a dead file server can block for ever, and must
-	// not keep others from their namespaces.
+	// The lock is not held here: a path on a dead file server can block forever, and must
+	// not block access to other namespaces.
 	k, id, err := s.opts.Host.Open(path)
 	if err != nil {
 		return nil, s.explain(ns, err)
@@ -125,7 +126,7 @@ func (s *Set) Open(ns *namespace.NetNamespace) (*Space, error) {
 	return s.use(s.keep(k, id), named), nil
 }
 
-// find opens a space that is open already.
+// find returns a space that is open already.
 func (s *Set) find(id kernel.ID, named bool) (*Space, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +137,8 @@ func (s *Set) find(id kernel.ID, named bool) (*Space, bool) {
 	return s.use(space, named), true
 }
 
-// keep remembers k, opened as id. Another caller may have opened the same namespace at the
-// same time, and the path may lead to another one than before.
+// keep stores k, opened as id. Another caller may have opened the same namespace
+// meanwhile; its space wins, and k is closed.
 func (s *Set) keep(k kernel.Kernel, id kernel.ID) *Space {
 	if space := s.open[id]; space != nil {
 		s.close(k)
@@ -148,6 +149,7 @@ func (s *Set) keep(k kernel.Kernel, id kernel.ID) *Space {
 	return space
 }
 
+// use counts a user. The mutex is held.
 func (s *Set) use(space *Space, named bool) *Space {
 	space.users++
 	space.named = space.named || named
@@ -158,7 +160,7 @@ func (s *Set) use(space *Space, named bool) *Space {
 // ByID opens a namespace that is open already, such as one that contains a link.
 func (s *Set) ByID(id kernel.ID) (*Space, bool) { return s.find(id, false) }
 
-// Close ends the use of the space by one who opened it.
+// Close ends one use of the space.
 func (sp *Space) Close() {
 	s := sp.set
 	s.mu.Lock()
@@ -174,7 +176,7 @@ func (sp *Space) Close() {
 	}
 }
 
-// trim closes what nobody has used for longest.
+// trim closes the spaces that were unused for longest.
 func (s *Set) trim() {
 	for len(s.unused) > s.opts.Idle {
 		oldest := s.unused[0]
@@ -184,8 +186,8 @@ func (s *Set) trim() {
 	}
 }
 
-// Drop forgets a namespace that has lost its name, so that it can go when its
-// last user closes it.
+// Drop forgets a namespace that has lost its name. The last user that closes it releases
+// it.
 func (s *Set) Drop(id kernel.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

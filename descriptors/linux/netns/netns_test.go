@@ -86,10 +86,10 @@ func TestNotThere(t *testing.T) {
 		ns   *namespace.NetNamespace
 		want string
 	}{
-		{nsid("red"), "namespace red: network namespace does not exist: make it with: ip netns add red"},
+		{nsid("red"), "namespace red: network namespace does not exist: create it with: ip netns add red"},
 		{ref(namespace.NetNamespace_PID, "2147483647"), "namespace of process 2147483647: network namespace does not exist"},
 		{ref(namespace.NetNamespace_FD, "/no/where"), "namespace at /no/where: network namespace does not exist"},
-		{ref(namespace.NetNamespace_MICROSERVICE, "m1"), "namespace of microservice m1: network namespace does not exist: expected a container that runs with that label"},
+		{ref(namespace.NetNamespace_MICROSERVICE, "m1"), "namespace of microservice m1: network namespace does not exist: no running container has that label"},
 	}
 	for _, tt := range tests {
 		_, err := set.Open(tt.ns)

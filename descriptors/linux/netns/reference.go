@@ -15,7 +15,7 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
 )
 
-// Validate says what is wrong with a reference that stands in the given field.
+// Validate returns a FieldError for an invalid reference in the given field, or nil.
 func Validate(field string, ns *namespace.NetNamespace) error {
 	kind, reference := ns.GetType(), ns.GetReference()
 	if _, known := namespace.NetNamespace_ReferenceType_name[int32(kind)]; !known {
@@ -33,7 +33,7 @@ func Validate(field string, ns *namespace.NetNamespace) error {
 	return nil
 }
 
-// wrong says what a reference of a kind should be, if it is not that.
+// wrong returns the allowed form of a reference if this one is invalid, or "".
 func wrong(kind namespace.NetNamespace_ReferenceType, reference string) (want string) {
 	if reference == "" {
 		return "a reference, as there is a type"
@@ -55,7 +55,7 @@ func wrong(kind namespace.NetNamespace_ReferenceType, reference string) (want st
 	return ""
 }
 
-// Text names a reference for people.
+// Text describes a reference in messages.
 func Text(ns *namespace.NetNamespace) string {
 	switch ns.GetType() {
 	case namespace.NetNamespace_NSID:
@@ -71,13 +71,12 @@ func Text(ns *namespace.NetNamespace) string {
 	}
 }
 
-// Equal tells whether two references are the same; one of type UNDEFINED is the
-// same as none.
+// Equal reports whether two references are equal; type UNDEFINED equals none.
 func Equal(a, b *namespace.NetNamespace) bool {
 	return a.GetType() == b.GetType() && a.GetReference() == b.GetReference()
 }
 
-// path is the file that stands for a namespace; empty for what no file does.
+// path returns the file of a namespace, or "" if it has none.
 func (s *Set) path(ns *namespace.NetNamespace) string {
 	switch ns.GetType() {
 	case namespace.NetNamespace_UNDEFINED:
@@ -92,14 +91,14 @@ func (s *Set) path(ns *namespace.NetNamespace) string {
 	return ""
 }
 
-// explain says what to do where opening ns failed.
+// explain turns an error of opening ns into one that names a remedy.
 func (s *Set) explain(ns *namespace.NetNamespace, err error) error {
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 	switch {
 	case ns.GetType() == namespace.NetNamespace_MICROSERVICE:
-		return fmt.Errorf("%s: %w: expected a container that runs with that label", Text(ns), ErrNotFound)
+		return fmt.Errorf("%s: %w: no running container has that label", Text(ns), ErrNotFound)
 	case ns.GetType() == namespace.NetNamespace_NSID && (missing || errors.Is(err, kernel.ErrNoNamespace)):
-		return fmt.Errorf("%s: %w: make it with: ip netns add %s", Text(ns), ErrNotFound, ns.GetReference())
+		return fmt.Errorf("%s: %w: create it with: ip netns add %s", Text(ns), ErrNotFound, ns.GetReference())
 	case missing:
 		return fmt.Errorf("%s: %w", Text(ns), ErrNotFound)
 	}

@@ -16,21 +16,21 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 )
 
-// A Change is what happened to the names of namespaces.
+// A Change describes names of namespaces that appeared or vanished.
 type Change struct {
-	Appeared []string    // names that lead to a namespace, as they did not before
-	Gone     []kernel.ID // namespaces that were opened by a name, and have none any more
+	Appeared []string    // names that lead to another namespace than before
+	Gone     []kernel.ID // namespaces that were opened by a name and have none any more
 }
 
-// A name is in the folder a moment before its namespace is bound to it, of which
-// no file event tells.
+// The file of a name appears shortly before its namespace is bound to it. inotify does not
+// report the binding, so an unbound file is read again after these delays.
 const (
-	firstLook = 5 * time.Millisecond
-	lastLook  = 2 * time.Second
+	firstRetry = 5 * time.Millisecond
+	lastRetry  = 2 * time.Second
 )
 
-// Watch calls changed for each change of the names of namespaces until ctx ends.
-// It starts with a call for those that have names already.
+// Watch calls changed for each change of the names of namespaces until ctx ends. The first
+// call reports the names that exist already.
 func (s *Set) Watch(ctx context.Context, changed func(Change)) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Set) Watch(ctx context.Context, changed func(Change)) error {
 		return err
 	}
 	known := map[string]kernel.ID{}
-	again, wait := time.NewTimer(0), firstLook
+	again, wait := time.NewTimer(0), firstRetry
 	defer again.Stop()
 	for {
 		select {
@@ -49,7 +49,7 @@ func (s *Set) Watch(ctx context.Context, changed func(Change)) error {
 			return nil
 		case e := <-w.Events:
 			if strings.HasPrefix(e.Name, s.opts.Dir) {
-				wait = firstLook
+				wait = firstRetry
 				again.Reset(0)
 			}
 		case err := <-w.Errors:
@@ -65,7 +65,7 @@ func (s *Set) Watch(ctx context.Context, changed func(Change)) error {
 				changed(c)
 			}
 			known = now
-			if unbound && wait < lastLook {
+			if unbound && wait < lastRetry {
 				again.Reset(wait)
 				wait *= 2
 			}
@@ -73,8 +73,7 @@ func (s *Set) Watch(ctx context.Context, changed func(Change)) error {
 	}
 }
 
-// follow watches the folder and, as it may be missing or be removed, the one
-// above it.
+// follow watches the folder and its parent, since the folder may be missing or be removed.
 func (s *Set) follow(w *fsnotify.Watcher) error {
 	above := filepath.Dir(s.opts.Dir)
 	if err := w.Add(above); err != nil {
@@ -86,7 +85,7 @@ func (s *Set) follow(w *fsnotify.Watcher) error {
 	return nil
 }
 
-// names tells which namespace each name leads to, and whether some lead to none.
+// names returns the namespace of each name, and whether some files are not bound yet.
 func (s *Set) names() (now map[string]kernel.ID, unbound bool) {
 	now = map[string]kernel.ID{}
 	dir, err := s.opts.Host.Stat(s.opts.Dir)
@@ -101,7 +100,7 @@ func (s *Set) names() (now map[string]kernel.ID, unbound bool) {
 		id, err := s.opts.Host.Stat(filepath.Join(s.opts.Dir, entry.Name()))
 		switch {
 		case err != nil:
-		case id.Dev == dir.Dev: // still the file itself
+		case id.Dev == dir.Dev: // not bound yet: still a plain file
 			unbound = true
 		default:
 			now[entry.Name()] = id
@@ -110,7 +109,7 @@ func (s *Set) names() (now map[string]kernel.ID, unbound bool) {
 	return now, unbound
 }
 
-// appeared are the names that lead elsewhere than before.
+// appeared returns the names that lead to another namespace than before.
 func appeared(before, now map[string]kernel.ID) (names []string) {
 	for name, id := range now {
 		if was, ok := before[name]; !ok || was != id {
@@ -120,9 +119,9 @@ func appeared(before, now map[string]kernel.ID) (names []string) {
 	return names
 }
 
-// nameless are the namespaces that are open by a name, and have none now. It does
-// not matter whether the name was ever seen here: it may come and go unseen. Our
-// own namespace needs no name.
+// nameless returns the namespaces that were opened by a name and have none now. It does
+// not need the earlier names: a name may come and go unnoticed. The own namespace needs no
+// name.
 func (s *Set) nameless(now map[string]kernel.ID) (gone []kernel.ID) {
 	named := map[kernel.ID]bool{}
 	for id := range maps.Values(now) {

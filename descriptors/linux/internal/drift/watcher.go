@@ -201,7 +201,8 @@ func (w *Watcher) watch(ns kernel.ID) error {
 	}
 	one := &watched{space: space, events: events}
 	if w.opts.Installation != "" {
-		if one.presence, err = space.Announce(w.opts.Installation); err != nil {
+		one.presence, err = space.Announce(w.opts.Installation)
+		if err != nil {
 			w.opts.Log.Warn("cannot announce this agent in a network namespace; another agent with this label may remove its objects", "err", err)
 			one.presence = nil
 		}

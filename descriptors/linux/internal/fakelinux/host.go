@@ -1,14 +1,14 @@
-// Package fakelinux is a Linux host in memory, for what the kernel of a test
-// machine lacks and for errors that it does not make.
+// Package fakelinux is a Linux host in memory. It simulates features that the test kernel
+// may lack, and errors that a real kernel does not produce on demand.
 //
 //	host := fakelinux.New("/proc/thread-self/ns/net", "/run/netns/red")
 //	host.Lacks("vrf")
 //	... use it as kernel.Host ...
-//	fmt.Print(host) // what there is, as text
+//	fmt.Print(host) // its state, as text
 //
-// It knows links, addresses, VRFs and sysctls, as far as the interface descriptors
-// use them, and refuses what the kernel refuses: names twice, links that are not
-// there. Safe for use by any goroutine.
+// It supports links, addresses, VRFs and sysctls, as far as the interface descriptors use
+// them. It rejects what the kernel rejects, such as duplicate names and missing links.
+// Safe for use by any goroutine.
 package fakelinux
 
 import (
@@ -25,7 +25,7 @@ import (
 
 // A Host is the fake.
 type Host struct {
-	mu     sync.Mutex // guards all that there is, in all namespaces
+	mu     sync.Mutex // guards the state of all namespaces
 	spaces map[string]*space
 	lacks  map[string]bool
 	next   int // index of the next link
@@ -41,7 +41,7 @@ func New(paths ...string) *Host {
 	return h
 }
 
-// Lacks has the host not know links of some kinds.
+// Lacks makes the host reject links of some kinds, as a kernel without the module does.
 func (h *Host) Lacks(kinds ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,7 +65,7 @@ func (h *Host) Open(p string) (kernel.Kernel, kernel.ID, error) {
 	return h.spaces[p], id, err
 }
 
-// String is what there is, but for loopbacks that nobody has touched.
+// String returns the state of the host, without unmodified loopbacks.
 func (h *Host) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 
 // space is one namespace.
 type space struct {
-	kernel.Kernel // what is not known: a call of it panics
+	kernel.Kernel // unsupported methods; a call panics
 
 	host    *Host
 	id      kernel.ID
@@ -32,7 +32,7 @@ type link struct {
 	peer  *link
 }
 
-// change calls f with the link, if it is there.
+// change calls f with the link. It returns ENODEV if the link does not exist.
 func (s *space) change(index int, f func(*link) error) error {
 	s.host.mu.Lock()
 	defer s.host.mu.Unlock()
@@ -78,6 +78,7 @@ func (s *space) LinkByIndex(index int) (out kernel.Link, err error) {
 	return out, err
 }
 
+// AddLink creates a link, or both ends of a veth; it never leaves one end alone.
 func (s *space) AddLink(want kernel.Link, peer string) error {
 	s.host.mu.Lock()
 	defer s.host.mu.Unlock()
@@ -90,7 +91,8 @@ func (s *space) AddLink(want kernel.Link, peer string) error {
 	}
 	other := want
 	other.Name = peer
-	if a.peer, err = s.add(other); err != nil {
+	a.peer, err = s.add(other)
+	if err != nil {
 		delete(s.links, a.Index)
 		return err
 	}
@@ -154,6 +156,7 @@ func (s *space) SetMaster(index, master int) error {
 	return s.change(index, func(l *link) error { l.Master = master; return nil })
 }
 
+// Move drops the addresses and sets the link down, as the kernel does.
 func (s *space) Move(index int, to kernel.Kernel) error {
 	return s.change(index, func(l *link) error {
 		delete(s.links, index)
@@ -232,7 +235,7 @@ func (s *space) Announced(installation string) bool {
 	return s.announced[installation]
 }
 
-// Subscribe gives a subscription on which nothing comes.
+// Subscribe returns a subscription without events.
 func (s *space) Subscribe() (kernel.Events, error) { return make(silence), nil }
 
 type silence chan struct{}

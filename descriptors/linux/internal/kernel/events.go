@@ -10,25 +10,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLost says that the kernel had more notifications than room for them: what
-// is known has to be read again. The notifications go on.
+// ErrLost reports that the socket buffer overflowed and notifications were lost. The
+// caller must read the state again. The subscription continues.
 var ErrLost = errors.New("notifications from the kernel were lost")
 
-// Events are the notifications of one namespace, in the order of the changes.
+// Events is a subscription to the notifications of one namespace, in the order of changes.
 type Events interface {
-	// Next waits for some. It fails with ErrLost, and with another error once
-	// the notifications have ended, which Close makes them.
+	// Next waits for notifications. It returns ErrLost after an overflow, and another
+	// error when the subscription has ended. Close ends it.
 	Next() ([]Event, error)
 	Close() error
 }
 
-// An Event is one change: what there is now, or what is gone.
+// An Event is one change: a new state, or a removal.
 type Event struct {
 	Gone bool
 	What any // Link, Addr, Route (unicast) or Neighbour (permanent)
 }
 
-// room is how many bytes of notifications the kernel may keep for us.
+// room is the size of the socket buffer in bytes.
 const room = 4 << 20
 
 // Subscribe implements Kernel.
@@ -42,15 +42,15 @@ func (k *real) Subscribe() (Events, error) {
 	if err != nil {
 		return nil, fmt.Errorf("subscribing to notifications: %w", err)
 	}
-	// More than the system's limit takes rights that root of a user namespace has
-	// not; then it is what the limit allows, and an overflow is noticed sooner.
+	// A size above the system's limit needs CAP_NET_ADMIN in the initial user namespace.
+	// Without it the limit applies, and an overflow occurs sooner.
 	err = s.SetReceiveBufferSize(room, true)
 	if errors.Is(err, unix.EPERM) {
 		err = s.SetReceiveBufferSize(room, false)
 	}
 	if err != nil {
 		s.Close()
-		return nil, fmt.Errorf("making room for notifications: %w", err)
+		return nil, fmt.Errorf("setting the buffer size for notifications: %w", err)
 	}
 	return events{s}, nil
 }
@@ -76,6 +76,7 @@ func (e events) Next() ([]Event, error) {
 	}
 }
 
+// parse parses the known messages of a datagram and skips all others.
 func parse(msgs []syscall.NetlinkMessage) (out []Event) {
 	for _, m := range msgs {
 		if e, ok := parseOne(m); ok {
@@ -93,8 +94,8 @@ func gone(kind uint16) bool {
 	return false
 }
 
-// parseOne reads a message of which the descriptors want to know. A neighbour of
-// ours that is permanent no more counts as gone.
+// parseOne parses a message of a kind that the descriptors use. A neighbour of the agent
+// that is not permanent any more counts as gone.
 func parseOne(m syscall.NetlinkMessage) (Event, bool) {
 	e, ok := Event{Gone: gone(m.Header.Type)}, false
 	switch m.Header.Type {
@@ -112,8 +113,8 @@ func parseOne(m syscall.NetlinkMessage) (Event, bool) {
 	return e, ok
 }
 
-// parseLink reads an ifinfomsg. Those of bridge ports are of another family and
-// concern the port, not the link.
+// parseLink parses an ifinfomsg. Messages of bridge ports have another family and describe
+// the port, not the link.
 func parseLink(m syscall.NetlinkMessage) (any, bool) {
 	if len(m.Data) < unix.SizeofIfInfomsg || m.Data[0] != unix.AF_UNSPEC {
 		return nil, false

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoNamespace says that a path names something other than a network namespace.
+// ErrNoNamespace reports that a path is not a network namespace.
 var ErrNoNamespace = errors.New("not a network namespace")
 
 // This is the host that the process runs on.
@@ -40,10 +40,10 @@ func (This) Open(path string) (Kernel, ID, error) {
 	return k, id, nil
 }
 
-// openNamespace opens path only if it is a network namespace. The path comes from a value and
-// may name anything: to open a FIFO would block for ever, and to open a device such as
-// /dev/watchdog has effects. So the file is first opened with O_PATH, which does neither, and
-// opened for real when the kernel says that it belongs to nsfs.
+// openNamespace opens path only if it is a network namespace. The path comes from a value
+// and may name any file: opening a FIFO would block forever, and opening a device such as
+// /dev/watchdog has side effects. So the file is first opened with O_PATH, which has
+// neither problem, and again when the kernel reports that it belongs to nsfs.
 func openNamespace(path string) (*os.File, error) {
 	at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -73,6 +73,7 @@ func openNamespace(path string) (*os.File, error) {
 	return file, nil
 }
 
+// open creates the sockets inside the namespace of file. On success it owns file.
 func open(file *os.File) (*real, ID, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
@@ -80,10 +81,12 @@ func open(file *os.File) (*real, ID, error) {
 	}
 	k := &real{file: file}
 	err := within(file, func() (err error) {
-		if k.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		k.nl, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+		if err != nil {
 			return err
 		}
-		if k.changes, err = openPipe(); err != nil {
+		k.changes, err = openPipe()
+		if err != nil {
 			k.nl.Close()
 		}
 		return err
@@ -93,11 +96,11 @@ func open(file *os.File) (*real, ID, error) {
 
 // real is one namespace of this host.
 type real struct {
-	file    *os.File // stands for the namespace
+	file    *os.File // keeps the namespace alive
 	nl      *netlink.Handle
-	changes *pipe // of routes and neighbours, of which there may be many
+	changes *pipe // carries changes of routes and neighbours, which may be many
 
-	lazy   sync.Mutex // guards what is opened at its first use
+	lazy   sync.Mutex // guards the fields below, which are opened at their first use
 	neigh  *nl.SocketHandle
 	ioctls *os.File
 }

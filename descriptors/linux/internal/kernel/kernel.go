@@ -1,17 +1,16 @@
-// Package kernel is what the Linux descriptors need of the kernel: the links,
-// addresses, routes and neighbours of one network namespace, in types of our own,
-// and the notifications of their changes.
+// Package kernel gives the Linux descriptors access to one network namespace: its links,
+// addresses, routes and neighbours, in types of this package, and notifications of
+// changes.
 //
-// A Host opens namespaces; a Kernel is one of them, opened: its sockets stay in
-// the namespace, so that no thread changes namespaces for an operation (but for a
-// sysctl, see locked.go). This host is Host{}; package fakelinux is one that lives
-// in memory.
+// A Host opens namespaces; a Kernel is an open one. Its sockets stay in the namespace, so
+// no thread changes namespaces for an operation (except for a sysctl, see locked.go).
+// This{} is this host; package fakelinux is one in memory.
 //
-// A Kernel is safe for use by any goroutine. Errors wrap the errno of rtnetlink(7):
-// ENODEV where a link is missing, EEXIST, ESRCH, EOPNOTSUPP and so on. A dump that
-// the kernel could not make consistent is repeated.
+// A Kernel is safe for use by any goroutine. Errors wrap the errno of rtnetlink(7): ENODEV
+// for a missing link, EEXIST, ESRCH, EOPNOTSUPP and so on. A dump that the kernel reports
+// as inconsistent is repeated.
 //
-// Tests run against the real kernel in namespaces of their own.
+// Tests use private namespaces of the real kernel.
 package kernel
 
 import (
@@ -20,33 +19,33 @@ import (
 	"net/netip"
 )
 
-// An ID tells network namespaces apart, by the inode that stands for each
-// (namespaces(7)). It is not used again while anybody has the namespace open.
+// An ID identifies a network namespace by its inode (namespaces(7)). The kernel does not
+// reuse an ID while the namespace is open anywhere.
 type ID struct{ Dev, Ino uint64 }
 
-// A Host opens network namespaces by the path of a file that stands for them,
-// such as /run/netns/red or /proc/1/ns/net.
+// A Host opens network namespaces by the path of their file, such as /run/netns/red or
+// /proc/1/ns/net.
 type Host interface {
-	// Stat tells which namespace the path leads to now.
+	// Stat returns the namespace that the path leads to now.
 	Stat(path string) (ID, error)
 	Open(path string) (Kernel, ID, error)
 }
 
-// A Kernel is the kernel as seen in one network namespace. A link is given by its
-// index.
+// A Kernel is an open network namespace. Links are identified by their index.
 type Kernel interface {
 	Links
 	L3
 	// Sysctl writes a value under /proc/sys/net, such as "ipv6/conf/lo/disable_ipv6".
 	Sysctl(name, value string) error
-	// Announce has the installation of an agent be seen in the namespace until the closer is
-	// closed, or the process ends.
+	// Announce makes the installation of an agent visible in the namespace, until the
+	// closer is closed or the process ends.
 	Announce(installation string) (io.Closer, error)
-	// Announced tells whether an installation is seen, so that its agent lives.
+	// Announced reports whether an installation is visible, which means that its agent
+	// runs.
 	Announced(installation string) bool
 	// Subscribe opens the notifications of the namespace.
 	Subscribe() (Events, error)
-	// Close releases what is open. The namespace goes when nobody else has it.
+	// Close closes all sockets. The kernel removes the namespace when no one else uses it.
 	Close() error
 }
 
@@ -55,8 +54,8 @@ type Links interface {
 	Links() ([]Link, error)
 	LinkByName(name string) (Link, error)
 	LinkByIndex(index int) (Link, error)
-	// AddLink makes a link of the kind, name and table of l; of a veth also the
-	// other end, named peer.
+	// AddLink creates a link with the kind, name and table of l. For a veth it also
+	// creates the other end, named peer.
 	AddLink(l Link, peer string) error
 	DelLink(index int) error
 	SetName(index int, name string) error
@@ -64,11 +63,11 @@ type Links interface {
 	SetUp(index int, up bool) error
 	SetMTU(index, mtu int) error
 	SetMAC(index int, mac net.HardwareAddr) error
-	// SetMaster puts the link under another, or under none (0).
+	// SetMaster sets the master of the link; 0 means none.
 	SetMaster(index, master int) error
-	// Move takes the link to another namespace, where its index may be another.
+	// Move moves the link to another namespace. Its index may change.
 	Move(index int, to Kernel) error
-	// Offload reads and SetOffload changes, by name, whether checksums are offloaded.
+	// Offload and SetOffload read and change checksum offloading, by the name of the link.
 	Offload(name string) (Offload, error)
 	SetOffload(name string, want Offload) error
 }
@@ -86,7 +85,8 @@ type L3 interface {
 	DelRoute(r Route) error
 	// Neighbours returns the permanent neighbours, of IPv4 and IPv6.
 	Neighbours() ([]Neighbour, error)
-	// AddNeighbour makes a permanent neighbour; with replace, also of one that is there.
+	// AddNeighbour creates a permanent neighbour. With replace, it overwrites an existing
+	// one.
 	AddNeighbour(n Neighbour, replace bool) error
 	DelNeighbour(n Neighbour) error
 }
@@ -97,23 +97,23 @@ type Link struct {
 	Name   string
 	Kind   string // "veth", "dummy", "vrf", "tun"; empty for a device of hardware and for lo
 	Alias  string // without Owner
-	Owner  string // the installation in the alias; SetAlias is given both, see JoinAlias
+	Owner  string // installation of the owner, from the alias; see JoinAlias
 	Up     bool   // administratively
 	MTU    int
 	MAC    net.HardwareAddr
-	Master int    // index of the link it is under; 0: none
+	Master int    // index of its master; 0: none
 	Peer   int    // index of the other end of a veth, in its namespace
 	Table  uint32 // routing table of a vrf
 }
 
-// An Offload tells whether the device checks received packets and fills in the
-// checksums of sent ones.
+// An Offload holds the state of checksum offloading: RX for received packets, TX for sent
+// ones.
 type Offload struct{ RX, TX bool }
 
 // An Addr is an address of a link.
 type Addr struct {
 	Link   int
-	Prefix netip.Prefix // host bits and all: 10.0.0.1/24
+	Prefix netip.Prefix // with host bits: 10.0.0.1/24
 }
 
 // A Route is a unicast route with one next hop.
@@ -135,7 +135,7 @@ type Neighbour struct {
 	Protocol uint8
 }
 
-// Protocol marks our routes and neighbours: who made them, in the numbers of
+// Protocol marks routes and neighbours of the agent. It is a number of
 // /etc/iproute2/rt_protos, where 151 is free. "ip route show proto 151" lists them.
 const Protocol = 151
 

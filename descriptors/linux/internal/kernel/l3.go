@@ -78,14 +78,15 @@ func (k *real) DelRoute(r Route) error {
 	return about(k.changes.do(routeMessage(unix.RTM_DELROUTE, 0, r)), "removing route %v", r.Dst)
 }
 
-// routeOf reads a route with one next hop; others are not ours.
+// routeOf converts a route with one next hop. Multipath routes are never the agent's.
 func routeOf(found netlink.Route) (Route, bool) {
 	r := Route{
 		Link: found.LinkIndex, Scope: uint8(found.Scope), Metric: uint32(found.Priority),
 		Table: uint32(found.Table), Protocol: uint8(found.Protocol),
 	}
 	var ok bool
-	if r.Dst, ok = prefixOf(found.Dst); !ok {
+	r.Dst, ok = prefixOf(found.Dst)
+	if !ok {
 		return Route{}, false
 	}
 	if gw, ok := netip.AddrFromSlice(found.Gw); ok {
@@ -98,6 +99,8 @@ func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
+// prefixOf converts a network of the netlink library, whose IPv4 addresses may have 16
+// bytes.
 func prefixOf(n *net.IPNet) (netip.Prefix, bool) {
 	if n == nil {
 		return netip.Prefix{}, false

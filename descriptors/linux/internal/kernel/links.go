@@ -9,14 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dumps is how often a dump is tried that the kernel interrupts, because what it
-// lists changes meanwhile.
+// dumps is the number of attempts of a dump. The kernel interrupts a dump if the dumped
+// objects change meanwhile (NLM_F_DUMP_INTR).
 const dumps = 10
 
 // dump repeats an interrupted dump.
 func dump[T any](list func() (T, error)) (out T, err error) {
 	for range dumps {
-		if out, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+		out, err = list()
+		if !errors.Is(err, netlink.ErrDumpInterrupted) {
 			break
 		}
 	}
@@ -54,7 +55,7 @@ func (k *real) LinkByIndex(index int) (Link, error) {
 	return linkOf(found), nil
 }
 
-// missing gives the library's way to say that there is no such link as errno.
+// missing converts the library's error for a missing link to ENODEV.
 func missing(err error) error {
 	var none netlink.LinkNotFoundError
 	if errors.As(err, &none) {
@@ -63,6 +64,7 @@ func missing(err error) error {
 	return err
 }
 
+// linkOf converts a link of the netlink library.
 func linkOf(l netlink.Link) Link {
 	a := l.Attrs()
 	out := Link{
@@ -157,12 +159,12 @@ func (k *real) Move(index int, to Kernel) error {
 	return about(err, "moving %v to another namespace", k.named(index))
 }
 
-// at names a link by its index.
+// at returns a link with this index, as the library requires it.
 func at(index int) netlink.Link {
 	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}}
 }
 
-// named is a link as people know it, looked up when it is printed.
+// named returns the name of a link, which is looked up when an error is printed.
 func (k *real) named(index int) fmt.Stringer { return named{k, index} }
 
 type named struct {
@@ -177,7 +179,7 @@ func (n named) String() string {
 	return fmt.Sprint("link ", n.index)
 }
 
-// about says in an error what was being done.
+// about adds the failed action to an error.
 func about(err error, format string, args ...any) error {
 	if err == nil {
 		return nil

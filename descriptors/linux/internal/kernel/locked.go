@@ -8,10 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// within calls f on a thread that is in the namespace of file. The files under
-// /proc/sys/net and new sockets show the namespace of the thread that opens them,
-// and there is no other way to them. A thread that cannot go back where it came
-// from ends with its goroutine.
+// within calls f on a thread inside the namespace of file. This is the only way to
+// /proc/sys/net and to new sockets of a namespace: both belong to the namespace of the
+// thread that opens them. If the thread cannot return to its own namespace, it stays
+// locked and ends with its goroutine, so that no other goroutine runs in the wrong
+// namespace.
 func within(file *os.File, f func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -23,7 +24,8 @@ func within(file *os.File, f func() error) error {
 			return
 		}
 		defer home.Close()
-		if err = unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err == nil {
+		err = unix.Setns(int(file.Fd()), unix.CLONE_NEWNET)
+		if err == nil {
 			err = f()
 		}
 		if unix.Setns(int(home.Fd()), unix.CLONE_NEWNET) == nil {

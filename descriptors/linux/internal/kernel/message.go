@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newMessage begins a netlink message that asks for an answer: the header
-// nlmsghdr, whose sequence number is the pipe's, and body.
+// newMessage returns the start of a netlink request that asks for an acknowledgement: the
+// nlmsghdr, and body. The pipe sets the sequence number.
 func newMessage(kind uint16, flags uint16, body ...byte) []byte {
 	m := make([]byte, unix.SizeofNlMsghdr, 96)
 	binary.NativeEndian.PutUint16(m[4:], kind)
@@ -20,7 +20,7 @@ func newMessage(kind uint16, flags uint16, body ...byte) []byte {
 	return append(m, body...)
 }
 
-// attribute adds an rtattr.
+// attribute appends an rtattr, padded to RTA_ALIGNTO.
 func attribute(m []byte, kind uint16, value ...byte) []byte {
 	m = binary.NativeEndian.AppendUint16(m, uint16(unix.SizeofRtAttr+len(value)))
 	m = binary.NativeEndian.AppendUint16(m, kind)
@@ -48,7 +48,7 @@ func family(ip netip.Addr) byte {
 	return unix.AF_INET6
 }
 
-// routeMessage is an rtmsg of rtnetlink(7).
+// routeMessage returns an rtmsg of rtnetlink(7).
 func routeMessage(kind, flags uint16, r Route) []byte {
 	m := newMessage(kind, flags,
 		family(r.Dst.Addr()), byte(r.Dst.Bits()), 0, 0, // table and type of service: 0
@@ -66,7 +66,7 @@ func routeMessage(kind, flags uint16, r Route) []byte {
 	return finish(m)
 }
 
-// neighbourMessage is an ndmsg of rtnetlink(7).
+// neighbourMessage returns an ndmsg of rtnetlink(7).
 func neighbourMessage(kind, flags uint16, n Neighbour) []byte {
 	m := newMessage(kind, flags, family(n.IP), 0, 0, 0)
 	m = binary.NativeEndian.AppendUint32(m, uint32(n.Link))
@@ -80,8 +80,8 @@ func neighbourMessage(kind, flags uint16, n Neighbour) []byte {
 	return finish(m)
 }
 
-// answers yields the sequence number of each acknowledgement in b and what it
-// says: nil, or the errno with the kernel's words for it.
+// answers yields the sequence number and the result of each acknowledgement in b. The
+// result is nil, or the errno with the kernel's message.
 func answers(b []byte) iter.Seq2[uint32, error] {
 	return func(yield func(uint32, error) bool) {
 		for len(b) >= unix.SizeofNlMsghdr {
@@ -98,8 +98,8 @@ func answers(b []byte) iter.Seq2[uint32, error] {
 	}
 }
 
-// answer reads an nlmsgerr: an errno, the header of the message, and more if flags
-// say so.
+// answer parses an nlmsgerr: an errno, the header of the request, and attributes if flags
+// announce them.
 func answer(b []byte, flags uint16) error {
 	errno := unix.Errno(-int32(number(b)))
 	if errno == 0 {

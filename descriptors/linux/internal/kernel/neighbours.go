@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// protocolAttr is NDA_PROTOCOL of linux/neighbour.h: who made the entry. The
-// library does not know it, so neighbours have requests of their own.
+// protocolAttr is NDA_PROTOCOL of linux/neighbour.h, the creator of an entry. The netlink
+// library does not support it, so this package has its own requests for neighbours.
 const protocolAttr = 12
 
 // Neighbours implements Kernel.
@@ -52,7 +52,7 @@ func (k *real) DelNeighbour(n Neighbour) error {
 	return about(k.changes.do(neighbourMessage(unix.RTM_DELNEIGH, 0, n)), "removing neighbour %v of %v", n.IP, k.named(n.Link))
 }
 
-// request is one on a socket that stays in the namespace.
+// request returns a request on a socket inside the namespace.
 func (k *real) request(kind, flags int) (*nl.NetlinkRequest, error) {
 	k.lazy.Lock()
 	defer k.lazy.Unlock()

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The commands of linux/ethtool.h for checksums.
+// Commands of linux/ethtool.h for checksum offloading.
 const (
 	getRX = 0x14
 	setRX = 0x15
@@ -35,8 +35,8 @@ func (k *real) SetOffload(name string, want Offload) error {
 	return err
 }
 
-// ethtool runs a command whose argument or result is one flag, as SIOCETHTOOL
-// takes it: struct ethtool_value behind struct ifreq.
+// ethtool runs a command with one flag as argument or result. SIOCETHTOOL takes an
+// ethtool_value behind an ifreq.
 func (k *real) ethtool(name string, command uint32, on bool) (bool, error) {
 	socket, err := k.ioctlSocket()
 	if err != nil {
@@ -59,7 +59,8 @@ func (k *real) ethtool(name string, command uint32, on bool) (bool, error) {
 	return value.data != 0, nil
 }
 
-// ioctlSocket is the socket that carries ioctls into the namespace it was opened in.
+// ioctlSocket returns a socket for ioctls. It belongs to the namespace in which it was
+// opened.
 func (k *real) ioctlSocket() (*os.File, error) {
 	k.lazy.Lock()
 	defer k.lazy.Unlock()

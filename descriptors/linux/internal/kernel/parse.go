@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// parseAddr reads an ifaddrmsg of rtnetlink(7) and what follows it.
+// parseAddr parses an ifaddrmsg of rtnetlink(7) and its attributes. IFA_LOCAL wins over
+// IFA_ADDRESS, which is the peer's address on point-to-point links.
 func parseAddr(m []byte) (Addr, bool) {
 	if len(m) < unix.SizeofIfAddrmsg {
 		return Addr{}, false
@@ -24,7 +25,8 @@ func parseAddr(m []byte) (Addr, bool) {
 	return Addr{Link: int(number(m[4:])), Prefix: p}, p.IsValid()
 }
 
-// parseRoute reads the rtmsg of a unicast route and what follows it.
+// parseRoute parses the rtmsg of a unicast route and its attributes. Cloned routes are
+// cache entries of the kernel.
 func parseRoute(m []byte) (Route, bool) {
 	if len(m) < unix.SizeofRtMsg || m[7] != unix.RTN_UNICAST || number(m[8:])&unix.RTM_F_CLONED != 0 {
 		return Route{}, false
@@ -52,7 +54,7 @@ func parseRoute(m []byte) (Route, bool) {
 	return r, r.Dst.IsValid()
 }
 
-// parseNeighbour reads an ndmsg and what follows it.
+// parseNeighbour parses an ndmsg and its attributes.
 func parseNeighbour(m []byte) (n Neighbour, permanent, ok bool) {
 	if len(m) < unix.SizeofNdMsg {
 		return Neighbour{}, false, false
@@ -72,7 +74,7 @@ func parseNeighbour(m []byte) (n Neighbour, permanent, ok bool) {
 	return n, permanent, n.IP.IsValid()
 }
 
-// attributes yields type and value of each rtattr in b, as far as they are whole.
+// attributes yields the type and value of each complete rtattr in b.
 func attributes(b []byte) iter.Seq2[uint16, []byte] {
 	return func(yield func(uint16, []byte) bool) {
 		for len(b) >= unix.SizeofRtAttr {
@@ -89,7 +91,7 @@ func attributes(b []byte) iter.Seq2[uint16, []byte] {
 	}
 }
 
-// number is the 32 bits that b begins with, or 0.
+// number returns the first 32 bits of b, or 0 if b is shorter.
 func number(b []byte) uint32 {
 	if len(b) < 4 {
 		return 0

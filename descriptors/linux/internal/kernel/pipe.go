@@ -9,45 +9,47 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostTogether is how many changes one datagram carries: their acknowledgements
-// fit into the socket's buffer many times over.
-const mostTogether = 64
+// maxBatch is the maximum number of changes in one datagram. Their acknowledgements fit
+// into the socket's buffer many times over.
+const maxBatch = 64
 
-// A pipe carries changes to the kernel, which answers each with an errno. Those
-// that come while others are on their way wait, and then go in one datagram; the
-// first of them carries it. It is safe for use by any goroutine.
+// A pipe sends changes to the kernel, which acknowledges each with an errno. Changes that
+// arrive while others are in flight wait, and then share one datagram. The goroutine of
+// the first waiting change sends it for all, so no goroutine is started. Safe for use by
+// any goroutine.
 type pipe struct {
 	socket int
 
-	mu      sync.Mutex // guards what follows
-	busy    bool       // somebody carries
+	mu      sync.Mutex // guards busy and waiting
+	busy    bool       // a goroutine is sending
 	waiting []*change
 
-	// Of whoever carries.
+	// Owned by the goroutine that is sending.
 	seq    uint32
 	out    []byte
 	answer [64 << 10]byte
 }
 
-// A change is a netlink message on its way.
+// A change is a netlink message and its result.
 type change struct {
 	message []byte
 	err     error
-	turn    chan bool // true: carry what waits; false: err is the answer
+	turn    chan bool // true: send the waiting changes; false: err is the result
 }
 
-// openPipe opens a pipe in the namespace that the thread is in.
+// openPipe opens a pipe in the namespace of the calling thread.
 func openPipe() (*pipe, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, err
 	}
-	// Short answers, and with them the kernel's own words for what is wrong. Older
-	// kernels have neither, and need neither.
+	// Request short acknowledgements with the kernel's error message. Kernels without
+	// these options work as well.
 	_ = unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_CAP_ACK, 1)
 	_ = unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_EXT_ACK, 1)
 	err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 10})
-	if err = errors.Join(err, unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})); err != nil {
+	err = errors.Join(err, unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}))
+	if err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
 	return &pipe{socket: fd}, nil
@@ -55,7 +57,7 @@ func openPipe() (*pipe, error) {
 
 func (p *pipe) close() error { return unix.Close(p.socket) }
 
-// do has the kernel make the change that message, of newMessage, asks for.
+// do sends a message of newMessage and waits for its result.
 func (p *pipe) do(message []byte) error {
 	c := &change{message: message, turn: make(chan bool, 1)}
 	p.mu.Lock()
@@ -69,10 +71,10 @@ func (p *pipe) do(message []byte) error {
 	return c.err
 }
 
-// carry exchanges what waits, its own change first, and then gives its turn away.
+// carry sends the waiting changes, its own first, and then passes the turn on.
 func (p *pipe) carry() {
 	p.mu.Lock()
-	n := min(len(p.waiting), mostTogether)
+	n := min(len(p.waiting), maxBatch)
 	batch := p.waiting[:n:n]
 	p.waiting = p.waiting[n:]
 	p.mu.Unlock()
@@ -92,7 +94,7 @@ func (p *pipe) carry() {
 	}
 }
 
-// exchange sends a batch and waits for the answer to each.
+// exchange sends a batch and waits for all acknowledgements.
 func (p *pipe) exchange(batch []*change) error {
 	first := p.seq + 1
 	p.seq += uint32(len(batch))

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownerSign is between the alias of a link and the installation of the agent that owns it.
+// ownerSign separates the alias of a link from the installation of its owner.
 const ownerSign = " #"
 
-// installationLen is how many hexadecimal digits an installation has.
+// installationLen is the number of hexadecimal digits of an installation.
 const installationLen = 16
 
-// SplitAlias parts an alias from the installation of the owner, which links that were
-// marked by older agents do not have.
+// SplitAlias splits an alias into the rest and the installation of the owner. Links of
+// older agents have no installation.
 func SplitAlias(alias string) (rest, installation string) {
 	i := strings.LastIndex(alias, ownerSign)
 	if i < 0 || len(alias)-i-len(ownerSign) != installationLen {
@@ -28,7 +28,7 @@ func SplitAlias(alias string) (rest, installation string) {
 	return alias[:i], alias[i+len(ownerSign):]
 }
 
-// JoinAlias is the alias of a link of an installation.
+// JoinAlias returns the alias of a link of an installation.
 func JoinAlias(alias, installation string) string {
 	if installation == "" {
 		return alias
@@ -36,7 +36,8 @@ func JoinAlias(alias, installation string) string {
 	return alias + ownerSign + installation
 }
 
-// presence is the abstract unix socket by which an installation is seen in a namespace.
+// presence is the address of the abstract Unix socket that makes an installation visible
+// in a namespace. The kernel closes it when the process ends, even after a crash.
 func presence(installation string) *unix.SockaddrUnix {
 	return &unix.SockaddrUnix{Name: "@keyplane/installation/" + installation}
 }
@@ -69,7 +70,7 @@ func (k *real) Announced(installation string) bool {
 	}
 	defer unix.Close(fd)
 	err = unix.Connect(fd, presence(installation))
-	return err == nil || errors.Is(err, unix.EAGAIN) // its queue is full: nobody accepts there
+	return err == nil || errors.Is(err, unix.EAGAIN) // the queue is full, since no one accepts connections
 }
 
 // A descriptor is an open file descriptor.

@@ -1,5 +1,5 @@
-// Package verbs runs the verbs of a descriptor by hand, for tests, and checks what
-// every descriptor owes the scheduler.
+// Package verbs calls the verbs of a descriptor directly, for tests, and checks the
+// guarantees that every descriptor gives the scheduler.
 package verbs
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A Bench has a descriptor and what its verbs have made. It is the index of what
-// stands, too.
+// A Bench holds a descriptor and the metadata of the values that its verbs have created.
+// It also serves as the index of these values.
 type Bench[V proto.Message, M any] struct {
 	D     scheduler.Descriptor[V, M]
 	metas map[string]M // by name
@@ -26,7 +26,7 @@ func (b *Bench[V, M]) Get(name string) (M, bool) { m, ok := b.metas[name]; retur
 // All returns the metadata of all values.
 func (b *Bench[V, M]) All() map[string]M { return maps.Clone(b.metas) }
 
-// Key is the key of v, which has to be valid.
+// Key returns the key of v, and fails the test if v is invalid.
 func (b *Bench[V, M]) Key(t testing.TB, v V) string {
 	t.Helper()
 	key, err := b.D.Model.Key(v)
@@ -39,7 +39,7 @@ func (b *Bench[V, M]) Key(t testing.TB, v V) string {
 	return key
 }
 
-// normal is v as the scheduler hands it to the descriptor.
+// normal returns v as the scheduler passes it to the descriptor.
 func (b *Bench[V, M]) normal(key string, v V) V {
 	if b.D.Normalize != nil {
 		v, _ = b.D.Normalize(key, v)
@@ -70,8 +70,8 @@ func (b *Bench[V, M]) Create(t testing.TB, v V) {
 	b.metas[b.name(t, v)] = m
 }
 
-// Change makes new of old: in place, or by Delete and Create if that is what the
-// descriptor asks for. It tells which.
+// Change turns old into new, in place or by Delete and Create, as the descriptor requires.
+// It reports whether the change was in place.
 func (b *Bench[V, M]) Change(t testing.TB, old, new V) (inPlace bool) {
 	t.Helper()
 	key, meta := b.Key(t, new), b.metas[b.name(t, old)]
@@ -99,11 +99,11 @@ func (b *Bench[V, M]) Delete(t testing.TB, v V) {
 	delete(b.metas, b.name(t, v))
 }
 
-// Retrieve returns what stands, by key.
-func (b *Bench[V, M]) Retrieve(t testing.TB, wanted ...V) map[string]scheduler.Found[V, M] {
+// Retrieve returns the retrieved values, by key.
+func (b *Bench[V, M]) Retrieve(t testing.TB, desired ...V) map[string]scheduler.Found[V, M] {
 	t.Helper()
 	var ws []scheduler.Wanted[V]
-	for _, v := range wanted {
+	for _, v := range desired {
 		key := b.Key(t, v)
 		ws = append(ws, scheduler.Wanted[V]{Key: key, Value: b.normal(key, v)})
 	}
@@ -123,33 +123,31 @@ func (b *Bench[V, M]) Retrieve(t testing.TB, wanted ...V) map[string]scheduler.F
 	return out
 }
 
-// Stands checks that of the wanted values all stand as they are wanted, and
-// nothing else does.
-func (b *Bench[V, M]) Stands(t testing.TB, wanted ...V) {
+// Expect checks that exactly the desired values exist, as desired.
+func (b *Bench[V, M]) Expect(t testing.TB, desired ...V) {
 	t.Helper()
-	found := b.Retrieve(t, wanted...)
-	for _, v := range wanted {
+	found := b.Retrieve(t, desired...)
+	for _, v := range desired {
 		key := b.Key(t, v)
 		v = b.normal(key, v)
 		f, ok := found[key]
 		switch {
 		case !ok:
-			t.Errorf("%s does not stand; retrieved %v", key, slices.Collect(maps.Keys(found)))
+			t.Errorf("%s does not exist; retrieved %v", key, slices.Collect(maps.Keys(found)))
 		case !b.D.Equivalent(key, f.Value, v):
-			t.Errorf("%s stands as\n%v, not as\n%v", key, f.Value, v)
+			t.Errorf("%s is\n%v\nwant\n%v", key, f.Value, v)
 		case b.D.Derived != nil:
-			b.derivedStands(t, key, f.Value, v)
+			b.expectDerived(t, key, f.Value, v)
 		}
 		delete(found, key)
 	}
 	for key, f := range found {
-		t.Errorf("%s stands, and should not: %v", key, f.Value)
+		t.Errorf("unexpected %s: %v", key, f.Value)
 	}
 }
 
-// derivedStands checks that what is derived from what was found is what is
-// derived from what is wanted.
-func (b *Bench[V, M]) derivedStands(t testing.TB, key string, found, wanted V) {
+// expectDerived checks that the retrieved and the desired value have equal derived values.
+func (b *Bench[V, M]) expectDerived(t testing.TB, key string, found, desired V) {
 	t.Helper()
 	keysOf := func(v V) (keys []string) {
 		for _, kv := range b.D.Derived(key, v) {
@@ -158,27 +156,27 @@ func (b *Bench[V, M]) derivedStands(t testing.TB, key string, found, wanted V) {
 		slices.Sort(keys)
 		return keys
 	}
-	if f, w := keysOf(found), keysOf(wanted); !slices.Equal(f, w) {
-		t.Errorf("%s: derived from what stands\n%v, from what is wanted\n%v", key, f, w)
+	if f, w := keysOf(found), keysOf(desired); !slices.Equal(f, w) {
+		t.Errorf("%s: derived from the retrieved value\n%v\nfrom the desired value\n%v", key, f, w)
 	}
 }
 
-// Life takes a value through all that the scheduler may do with it: created twice,
-// read back, changed to each of the others in turn, deleted twice.
-func (b *Bench[V, M]) Life(t testing.TB, first V, others ...V) {
+// Lifecycle runs a sequence that the scheduler may run with a value: create it twice, read
+// it back, change it to each of the others, delete it twice.
+func (b *Bench[V, M]) Lifecycle(t testing.TB, first V, others ...V) {
 	t.Helper()
 	b.Create(t, first)
 	b.Create(t, first)
-	b.Stands(t, first)
+	b.Expect(t, first)
 	v := first
 	for _, next := range others {
 		b.Change(t, v, next)
-		b.Stands(t, next)
+		b.Expect(t, next)
 		v = next
 	}
 	meta := b.metas[b.name(t, v)]
 	b.Delete(t, v)
-	b.Stands(t)
+	b.Expect(t)
 	b.metas[b.name(t, v)] = meta
 	b.Delete(t, v)
 }

@@ -25,7 +25,7 @@ const (
 	vrfMTU      = 65575 // 64 KiB and the longest IPv6 header, as drivers/net/vrf.c has it
 )
 
-// hostName is the name that the kernel shows.
+// hostName returns the name of the link in the kernel.
 func hostName(v *interfaces.Interface) string {
 	if v.GetType() == interfaces.Interface_LOOPBACK {
 		return loopback
@@ -33,7 +33,7 @@ func hostName(v *interfaces.Interface) string {
 	return cmp.Or(v.GetHostIfName(), v.GetName())
 }
 
-// mtu is what v asks for, or what an interface of its kind has by itself.
+// mtu returns the configured MTU, or the default of the interface type.
 func mtu(v *interfaces.Interface) int {
 	switch {
 	case v.GetMtu() != 0:
@@ -46,7 +46,8 @@ func mtu(v *interfaces.Interface) int {
 	return defaultMTU
 }
 
-// sameMTU: the VRF devices of kernels before 4.19 have the MTU of a loopback.
+// sameMTU compares MTUs. VRF devices of kernels before 4.19 have the MTU of a loopback by
+// default, so that value equals no MTU.
 func sameMTU(old, new *interfaces.Interface) bool {
 	legacy := func(a, b *interfaces.Interface) bool {
 		return a.GetType() == interfaces.Interface_VRF_DEVICE && mtu(a) == loopbackMTU && b.GetMtu() == 0
@@ -54,13 +55,13 @@ func sameMTU(old, new *interfaces.Interface) bool {
 	return mtu(old) == mtu(new) || legacy(old, new) || legacy(new, old)
 }
 
-// offloads tells a setting; the default is on.
+// offloads reports whether a setting enables offloading; the default is enabled.
 func offloads(setting interfaces.VethLink_ChecksumOffloading) bool {
 	return setting != interfaces.VethLink_CHKSM_OFFLOAD_DISABLED
 }
 
-// equivalent leaves out what is derived, the addresses and the VRF: they have a life of their own.
-// Of an EXISTING interface everything but its identity is somebody else's.
+// equivalent ignores addresses and the VRF, since derived values cover them. For an
+// EXISTING interface only the identity counts: other programs set its attributes.
 func equivalent(_ string, old, new *interfaces.Interface) bool {
 	if recreate("", old, new, Meta{}) {
 		return false
@@ -72,6 +73,7 @@ func equivalent(_ string, old, new *interfaces.Interface) bool {
 		sameMAC(old, new) && sameOffload(old.GetVeth(), new.GetVeth())
 }
 
+// sameMAC accepts any address if the desired value has none: the kernel chooses one then.
 func sameMAC(old, new *interfaces.Interface) bool {
 	return new.GetLinkOnly() || new.GetPhysAddress() == "" || strings.EqualFold(old.GetPhysAddress(), new.GetPhysAddress())
 }
@@ -81,7 +83,7 @@ func sameOffload(old, new *interfaces.VethLink) bool {
 		offloads(old.GetTxChecksumOffloading()) == offloads(new.GetTxChecksumOffloading())
 }
 
-// recreate: what cannot change while the link is there.
+// recreate reports changes that the kernel cannot apply to an existing link.
 func recreate(_ string, old, new *interfaces.Interface, _ Meta) bool {
 	return old.GetType() != new.GetType() || old.GetLinkOnly() != new.GetLinkOnly() ||
 		!netns.Equal(old.GetNamespace(), new.GetNamespace()) ||
@@ -91,9 +93,12 @@ func recreate(_ string, old, new *interfaces.Interface, _ Meta) bool {
 		new.GetType() == interfaces.Interface_EXISTING && hostName(old) != hostName(new)
 }
 
-// keyOf is the key of the interface with that name.
+// keyOf returns the key of the interface with that name.
 func keyOf(name string) string { return models.For[*interfaces.Interface]().KeyOf(name) }
 
+// dependencies: a VETH needs the value of its peer, so that no end is created alone; a TAP
+// needs the interface in VPP; EXISTING needs the host link; a namespace of a container
+// needs the container.
 func dependencies(_ string, v *interfaces.Interface) (deps []scheduler.Dependency) {
 	switch v.GetType() {
 	case interfaces.Interface_VETH:
@@ -110,7 +115,7 @@ func dependencies(_ string, v *interfaces.Interface) (deps []scheduler.Dependenc
 	return deps
 }
 
-// derived: the property that tells whether the interface is enabled, its VRF, its
+// derived returns the property with the enabled state, the VRF membership and the
 // addresses.
 func derived(_ string, v *interfaces.Interface) []scheduler.KeyValue {
 	out := []scheduler.KeyValue{{Key: keys.State(v.GetName(), v.GetEnabled()), Value: &emptypb.Empty{}}}
@@ -136,14 +141,14 @@ func addressKey(v *interfaces.Interface, source keys.Source, addr string) string
 	return keys.Address{Interface: v.GetName(), Source: source, Addr: addr}.Key()
 }
 
-// part is what the derived values know of their interface.
+// part returns the attributes of the interface that its derived values need.
 func part(v *interfaces.Interface) *interfaces.Interface {
 	return &interfaces.Interface{
 		Name: v.GetName(), Type: v.GetType(), HostIfName: hostName(v), VrfMasterInterface: v.GetVrfMasterInterface(),
 	}
 }
 
-// hash names something after a logical name, which may be longer than the kernel takes.
+// hash makes a short name from a logical name, which may exceed the kernel's 15 bytes.
 func hash(prefix, name string) string {
 	h := fnv.New32a()
 	h.Write([]byte(name))
