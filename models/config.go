@@ -6,28 +6,27 @@ import (
 	"unicode"
 )
 
-// The structured form is the other way to write values, which people prefer in
-// files: groups with a field for each model,
+// The structured form is the notation for files: groups with a field for each model,
 //
 //	vppConfig:
 //	  interfaces: [...]   # a list of the values of a model
 //	  nat44Global: {...}  # the value of a singleton
 //
-// A group is named after the first element of the module. Names of groups and
-// fields are read as shown, with underscores ("vpp_config", "nat44_global"), and
-// where a field is called otherwise in gRPC, by that name too ("wgPeers").
+// A group is named after the first element of the module. Names of groups and fields may
+// also be written with underscores ("vpp_config", "nat44_global"), and by the name that
+// gRPC uses if that differs ("wgPeers").
 
-// A configField is a field of a group, in one of its spellings.
+// A configField is a field of a group, in one of its notations.
 type configField struct{ group, field string }
 
-// ByConfigField returns the model that a field of the structured form holds
-// values of, and whether it holds a list of them.
+// ByConfigField returns the model of a field of the structured form, and whether the field
+// holds a list of values.
 func ByConfigField(group, field string) (m *Model, repeated, ok bool) {
 	m, ok = models().byField[configField{snake(group), field}]
 	return m, ok && !m.Singleton(), ok
 }
 
-// ConfigField returns where the structured form holds values of the model:
+// ConfigField returns the group and field of the model in the structured form:
 // "linuxConfig", "arpEntries". Both are empty for a model that is no configuration.
 func (m *Model) ConfigField() (group, field string) {
 	if len(m.config) == 0 {
@@ -40,8 +39,8 @@ func (m *Model) ConfigField() (group, field string) {
 // ConfigGroups returns the groups of the structured form, sorted: "vppConfig" and others.
 func ConfigGroups() []string { return slices.Clone(models().groups) }
 
-// ConfigFields returns the fields of a group, in the order of their models;
-// none for a group that is not there.
+// ConfigFields returns the fields of a group in the order of their models, or none for an
+// unknown group.
 func ConfigFields(group string) []string {
 	return slices.Clone(models().fields[snake(group)])
 }
@@ -76,8 +75,8 @@ func camel(name string) string {
 	return b.String()
 }
 
-// snake writes a name that begins with a small letter with underscores:
-// "vppConfig" as "vpp_config". Others stay: they are names of messages.
+// snake writes a name that begins with a small letter with underscores: "vppConfig" as
+// "vpp_config". Names with a capital are names of messages and stay.
 func snake(name string) string {
 	if name == "" || unicode.IsUpper(rune(name[0])) {
 		return name

@@ -10,18 +10,18 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Printable reports each text of m that has a control character. Names and other texts reach
-// link aliases, VPP tags, file names, commands and terminals. NUL cuts them off there, a line
-// feed forges a line of a log, and ESC controls the terminal of whoever looks. The error
-// joins a [FieldError] for each of the first few fields.
+// Printable reports each text of m that contains a control character. Names and other
+// texts reach link aliases, VPP tags, file names, commands and terminals. There NUL
+// truncates a text, a line feed forges a log line, and ESC controls the terminal of the
+// reader. The error joins a [FieldError] for each of the first few fields.
 func Printable(m proto.Message) error {
 	var f finder
 	f.controls("", m.ProtoReflect())
 	return f.found.orNil()
 }
 
-// mayHoldControls tells whether JSON text may stand for a control character. In valid JSON those
-// below U+0020 are escaped; DEL and U+0080 to U+009F may also stand for themselves.
+// mayHoldControls reports whether JSON text may contain a control character. Valid JSON
+// escapes those below U+0020; DEL and U+0080 to U+009F may be unescaped.
 func mayHoldControls(data []byte) bool {
 	return bytes.ContainsAny(data, "\\\x7f") || bytes.IndexByte(data, 0xc2) >= 0
 }
@@ -50,7 +50,7 @@ func (f *finder) controls(path string, m protoreflect.Message) {
 	})
 }
 
-// control looks at one value of fd: one text, or the texts in a message.
+// control checks one value of fd: one text, or the texts in a message.
 func (f *finder) control(path string, fd protoreflect.FieldDescriptor, v protoreflect.Value) {
 	switch {
 	case len(f.found) >= mostProblems:

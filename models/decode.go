@@ -8,12 +8,13 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Decode parses what a store holds under key, which is without the agent's own
-// prefix: it finds the model, parses the JSON, and makes sure that the content
-// makes exactly this key. Errors are [ErrNoModel], [ErrTooLarge], [ErrNotJSON],
-// [ErrKeyMismatch], and a [FieldError] for each field found wrong; the text is for people,
-// of bounded length, and the same every time. Where only the key is wrong, or the fields
-// that it is made of, the message is returned too, so that the others can be looked at.
+// Decode parses the value that a store holds under key, without the agent's prefix. It
+// finds the model, parses the JSON, and checks that the content makes exactly this key.
+//
+// Errors are [ErrNoModel], [ErrTooLarge], [ErrNotJSON], [ErrKeyMismatch], and a
+// [FieldError] for each invalid field. Their text is for people, bounded in length, and
+// deterministic. If only the key is wrong, or the fields that make it, the message is
+// returned too, so that the other fields can be validated.
 func Decode(key string, data []byte) (proto.Message, error) {
 	m, _, ok := ByKey(key)
 	if !ok {
@@ -33,11 +34,11 @@ func Decode(key string, data []byte) (proto.Message, error) {
 	return v, nil
 }
 
-// longestKey is how much of a key an error shows.
+// longestKey is the maximum length of a key in an error.
 const longestKey = 120
 
-// An unknownKey, cut to longestKey, is of no model. Which it could have meant takes
-// long to find out, so that waits until somebody reads it.
+// An unknownKey is the error for a key without a model. The search for a similar prefix is
+// slow, so it runs only when the error is printed.
 type unknownKey string
 
 func (k unknownKey) Error() string {
@@ -49,7 +50,7 @@ func (k unknownKey) Error() string {
 
 func (unknownKey) Unwrap() error { return ErrNoModel }
 
-// hint is what the keys of m look like.
+// hint returns an example of the keys of m.
 func hint(m *Model) string {
 	if m.Singleton() {
 		return m.prefix
@@ -57,8 +58,8 @@ func hint(m *Model) string {
 	return m.prefix + "<name>"
 }
 
-// meant finds the model whose prefix is like the beginning of key. A key that
-// still has an agent's prefix is looked at from where the class begins.
+// meant finds the model with a prefix similar to the start of key. For a key with an
+// agent's prefix, the search starts at the class.
 func meant(key string) (*Model, bool) {
 	if at := strings.Index(key, "config/"); at > 0 {
 		key = key[at:]

@@ -9,13 +9,12 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// MaxSize is the most bytes a value may have as JSON. It is several times what
-// the stores take, and keeps a stray file from being parsed.
+// MaxSize is the maximum size of a value as JSON, in bytes. It is several times the limit
+// of the stores, and prevents that a large unrelated file is parsed.
 const MaxSize = 4 << 20
 
-// Marshal returns v as the stores hold it: one line of JSON, fields by their
-// proto names, enums by name, 64-bit numbers as text, and what has its default left
-// out. The same value always gives the same bytes.
+// Marshal returns v as the stores hold it: one line of JSON, fields by their proto names,
+// enums by name, 64-bit numbers as text, without defaults. Equal values give equal bytes.
 func (m *Model) Marshal(v proto.Message) ([]byte, error) {
 	if !m.is(v) {
 		return nil, fmt.Errorf("%w: %T is not a value of %s", ErrNoModel, v, m.Name())
@@ -27,9 +26,9 @@ func (m *Model) Marshal(v proto.Message) ([]byte, error) {
 	return out, nil
 }
 
-// JSON returns v as [Model.Marshal] does, of whatever model it is, or of none.
+// JSON is [Model.Marshal] for a message of any model, or of none.
 func JSON(v proto.Message) ([]byte, error) {
-	// The order is that of the fields; only the space between them is random.
+	// protojson keeps the order of fields, but inserts random spaces.
 	spaced, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -42,11 +41,13 @@ func JSON(v proto.Message) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Unmarshal parses a value from JSON: fields by proto name or in lowerCamelCase,
-// enums by name or number, 64-bit numbers as text or number, null as absent.
-// Unknown fields are errors. Errors are [ErrTooLarge], [ErrNotJSON], and a [FieldError]
-// for each of the first few fields found wrong. Where the only fault is control characters
-// in texts (see [Printable]), the message is returned too. It keeps nothing of data.
+// Unmarshal parses a value from JSON: fields by proto name or in lowerCamelCase, enums by
+// name or number, 64-bit numbers as text or number, null as absent. Unknown fields are
+// errors.
+//
+// Errors are [ErrTooLarge], [ErrNotJSON], and a [FieldError] for each of the first few
+// invalid fields. If control characters in texts are the only problem (see [Printable]),
+// the message is returned too. It does not alias data.
 func (m *Model) Unmarshal(data []byte) (proto.Message, error) {
 	if len(data) > MaxSize {
 		return nil, fmt.Errorf("%w: %d bytes: expected at most %d", ErrTooLarge, len(data), MaxSize)

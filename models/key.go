@@ -8,9 +8,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// KeyOf returns the key of the value with the given name. Like a path the key is
-// cleaned: doubled slashes collapse, "." and ".." resolve, a last slash vanishes.
-// A singleton has one key, whatever the name.
+// KeyOf returns the key of the value with the given name. The key is cleaned like a path:
+// double slashes collapse, "." and ".." resolve, a trailing slash vanishes. A singleton
+// has one key for any name.
 func (m *Model) KeyOf(name string) string {
 	if m.Singleton() {
 		return m.prefix
@@ -18,7 +18,7 @@ func (m *Model) KeyOf(name string) string {
 	return path.Clean(m.prefix + name)
 }
 
-// NameOf returns the name in key, and whether key is of this model.
+// NameOf returns the name in key, and whether key belongs to this model.
 func (m *Model) NameOf(key string) (string, bool) {
 	if m.Singleton() {
 		return "", key == m.prefix
@@ -30,9 +30,9 @@ func (m *Model) NameOf(key string) (string, bool) {
 	return name, true
 }
 
-// Key returns the key that the content of v makes. The error is a [FieldError],
-// or several joined, where the fields that make the name are empty or do not
-// parse, and ErrNoModel where v is not of this model.
+// Key returns the key that the content of v makes. The error is a [FieldError], or several
+// joined, for fields of the name that are empty or invalid, and ErrNoModel if v does not
+// belong to this model.
 func (m *Model) Key(v proto.Message) (string, error) {
 	if !m.is(v) {
 		return "", fmt.Errorf("%w: %T is not a value of %s", ErrNoModel, v, m.Name())

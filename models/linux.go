@@ -6,7 +6,7 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
 )
 
-// linuxModels are what is applied in the Linux kernel.
+// linuxModels returns the models that are applied in the Linux kernel.
 func linuxModels() []*Model {
 	return []*Model{
 		keyed("linux.interfaces", "v2", "interface", `{{.Name}}`, "interfaces", (*interfaces.Interface).GetName),

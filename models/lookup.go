@@ -17,7 +17,7 @@ func ByName(name string) (*Model, bool) {
 	return m, ok
 }
 
-// For returns the model of message type V. It panics where there is none.
+// For returns the model of message type V. It panics if there is none.
 func For[V proto.Message]() Of[V] {
 	var v V
 	m, ok := ForMessage(v)
@@ -27,21 +27,21 @@ func For[V proto.Message]() Of[V] {
 	return Of[V]{m}
 }
 
-// ForMessage returns the model that v is a value of.
+// ForMessage returns the model of v.
 func ForMessage(v proto.Message) (*Model, bool) {
 	m, ok := models().byMessage[v.ProtoReflect().Descriptor().FullName()]
 	return m, ok
 }
 
-// Prefixes have from four to six elements, all but a singleton's with a slash at
-// their end: "config/vpp/v2/route/", "config/linux/l3/v2/route/".
+// Prefixes have four to six elements, and end with a slash except for singletons:
+// "config/vpp/v2/route/", "config/linux/l3/v2/route/".
 const (
 	minElements = 4
 	maxElements = 6
 )
 
-// ByKey returns the model that key is of, and the name in key: what follows the
-// prefix, empty for a singleton. The cost is that of reading the key's beginning.
+// ByKey returns the model and the name of key: the rest after the prefix, empty for a
+// singleton. The cost depends only on the length of the prefix.
 func ByKey(key string) (m *Model, name string, ok bool) {
 	byPrefix := models().byPrefix
 	for at, n := 0, 1; n <= maxElements; n++ {

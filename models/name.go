@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// invalid stands in a name for an address that does not parse.
+// invalid replaces an address that does not parse in a name.
 const invalid = "<invalid>"
 
-// allocPrefix begins a reference to an allocated address, "alloc:NETWORK/INTERFACE",
-// which stands where an address would.
+// allocPrefix is the start of a reference to an allocated address,
+// "alloc:NETWORK/INTERFACE", which may replace an address.
 const allocPrefix = "alloc:"
 
-// network is how a network stands in a name: masked, "10.1.2.3/16" as
-// "10.1.0.0/16". A reference to an allocated address stands as it is.
+// network returns a network as it appears in a name: masked, "10.1.2.3/16" as
+// "10.1.0.0/16". A reference to an allocated address is not changed.
 func network(cidr string) string {
 	if strings.HasPrefix(cidr, allocPrefix) {
 		return cidr
@@ -31,7 +31,8 @@ func network(cidr string) string {
 	return n.IP.String() + "/" + strconv.Itoa(ones)
 }
 
-// family is how an address stands in a name where only its family counts.
+// family returns the part of an address that counts in names which contain only the
+// family.
 func family(addr string) string {
 	ip := net.ParseIP(addr)
 	switch {
@@ -44,5 +45,5 @@ func family(addr string) string {
 	}
 }
 
-// number is how a number stands in a name.
+// number formats a number for a name.
 func number(n uint32) string { return strconv.FormatUint(uint64(n), 10) }

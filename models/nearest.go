@@ -5,9 +5,9 @@ import (
 	"unicode"
 )
 
-// Nearest returns the word that one who wrote given most likely meant, for errors
-// that ask "did you mean ...?", or "" where none is close. Case, underscores and
-// dashes do not count, and what is cut short is close.
+// Nearest returns the word that is most similar to given, for errors that ask "did you
+// mean ...?", or "" if none is similar. Case, underscores and dashes are ignored, and a
+// prefix counts as similar.
 func Nearest(given string, words []string) string {
 	const longest = 64 // no word is longer
 	if len(given) > longest {
@@ -37,7 +37,8 @@ func plain(s string) string {
 	}, s)
 }
 
-// distance counts the bytes to insert, drop or replace to make b of a.
+// distance returns the Levenshtein distance: insertions, deletions and replacements of
+// bytes.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -5,8 +5,8 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/netalloc"
 )
 
-// otherModels are allocated addresses, which values of Linux and VPP refer to, and figures
-// about the connection to VPP.
+// otherModels returns allocated addresses, which values of Linux and VPP refer to, and the
+// statistics of the connection to VPP.
 func otherModels() []*Model {
 	stats := singleton[*govppmux.Metrics]("govppmux", "v0", "stats", "")
 	stats.Class = "metrics"

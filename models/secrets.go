@@ -8,12 +8,12 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// hidden stands for a secret.
+// hidden replaces a secret.
 const hidden = "(secret)"
 
-// Redacted is m without its secrets, which are the fields with the option debug_redact: for
-// logs, and whatever else lasts or is passed on. Texts read "(secret)", numbers are left
-// out. It is m itself where there are none.
+// Redacted returns m without its secrets, the fields with the option debug_redact. Use it
+// for logs and for everything that is stored or sent. Texts become "(secret)", numbers are
+// removed. It returns m itself if there are none.
 func Redacted(m proto.Message) proto.Message {
 	if m == nil {
 		return nil
@@ -28,7 +28,7 @@ func Redacted(m proto.Message) proto.Message {
 	return out
 }
 
-// secrets calls found for each secret that m, or a message in it, holds.
+// secrets calls found for each secret in m or in a message below it.
 func secrets(m protoreflect.Message, found func(m protoreflect.Message, fd protoreflect.FieldDescriptor)) {
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
@@ -55,7 +55,8 @@ func isSecret(fd protoreflect.FieldDescriptor) bool {
 	return ok && options.GetDebugRedact()
 }
 
-// shownOf is what of raw, which cannot be the value of fd, an error shows: no secrets.
+// shownOf returns the part of raw, an invalid value of fd, that an error may show: no
+// secrets.
 func shownOf(fd protoreflect.FieldDescriptor, raw []byte) any {
 	if isSecret(fd) || fd.Message() != nil && slices.ContainsFunc(fieldsIn(fd.Message()), isSecret) {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// notObject says why data is no JSON object; nil where it is one. An object that
-// it wants has a field of md.
+// notObject returns an error if data is not a JSON object, or nil. The error gives an
+// example with a field of md.
 func notObject(data []byte, md protoreflect.MessageDescriptor) error {
 	const want = `%w: it is %s: expected one such as {"%s": ...}`
 	text := bytes.TrimSpace(data)
@@ -30,10 +30,10 @@ func notObject(data []byte, md protoreflect.MessageDescriptor) error {
 	return nil
 }
 
-// syntax says where data stops being JSON.
+// syntax returns the position of the first syntax error in data.
 func syntax(data []byte) error {
 	var bad *json.SyntaxError
-	// With a line feed at the end, JSON that ends too early has its error there.
+	// A trailing line feed gives truncated JSON an error position at its end.
 	if err := json.Unmarshal(append(bytes.Clone(data), '\n'), new(json.RawMessage)); !errors.As(err, &bad) {
 		return nil
 	}
@@ -45,7 +45,7 @@ func syntax(data []byte) error {
 	return fmt.Errorf("%w: %s: %q cannot stand here", ErrNotJSON, position(data, at), r)
 }
 
-// invalidUTF8 returns where data stops being UTF-8 text, or -1.
+// invalidUTF8 returns the offset of the first byte that is not UTF-8 text, or -1.
 func invalidUTF8(data []byte) int {
 	for at := 0; at < len(data); {
 		r, size := utf8.DecodeRune(data[at:])
@@ -57,7 +57,7 @@ func invalidUTF8(data []byte) int {
 	return -1
 }
 
-// position is where in data an offset is, for people.
+// position describes an offset in data as line and column.
 func position(data []byte, at int) string {
 	before := data[:at]
 	line := bytes.Count(before, []byte("\n")) + 1
@@ -65,7 +65,7 @@ func position(data []byte, at int) string {
 	return fmt.Sprintf("line %d, column %d", line, column)
 }
 
-// kind names the sort of JSON that text is.
+// kind names the JSON type of text.
 func kind(text []byte) string {
 	switch text[0] {
 	case '{':

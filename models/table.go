@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// A table holds all models, found by what people and messages call them.
+// A table holds all models, indexed by the names that people and messages use.
 type table struct {
 	all       []*Model // by name
 	byName    map[string]*Model
@@ -21,7 +21,7 @@ type table struct {
 	fields    map[string][]string // of a group, by its name with underscores
 }
 
-// models is the table; it is built when first asked for, and never changes.
+// models returns the table; it is built at the first use, and never changes.
 var models = sync.OnceValue(func() *table {
 	t := &table{
 		all:       slices.Concat(linuxModels(), vppModels(), vppServiceModels(), otherModels()),
@@ -42,9 +42,9 @@ var models = sync.OnceValue(func() *table {
 	return t
 })
 
-// keyed is a model with a value for each name. The name is given twice, as a
-// template to tell clients and as code to run; a test holds them together.
-// fields is how the structured form calls it, and other names it goes by there.
+// keyed returns a model with a value for each name. The name is defined twice, as a
+// template for clients and as code; a test compares both. fields lists the names of its
+// field in the structured form.
 func keyed[V proto.Message](module, version, typ, template, fields string, name func(V) string) *Model {
 	m := singleton[V](module, version, typ, fields)
 	m.prefix += "/"
@@ -53,7 +53,7 @@ func keyed[V proto.Message](module, version, typ, template, fields string, name 
 	return m
 }
 
-// singleton is a model with one value, under the prefix itself.
+// singleton returns a model with one value, under the prefix itself.
 func singleton[V proto.Message](module, version, typ, fields string) *Model {
 	var v V
 	return &Model{

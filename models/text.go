@@ -5,8 +5,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Text is m in the text format of Protocol Buffers, on one line or a field a line,
-// with stable spacing.
+// Text returns m in the text format of Protocol Buffers, on one line or one line per
+// field, with stable spacing.
 func Text(m proto.Message, multiline bool) (string, error) {
 	text, err := prototext.MarshalOptions{AllowPartial: true, Multiline: multiline}.Marshal(m)
 	if err != nil {
@@ -15,8 +15,8 @@ func Text(m proto.Message, multiline bool) (string, error) {
 	return squeeze(string(text)), nil
 }
 
-// squeeze makes one space of two that are neither within quotes nor at the
-// beginning of a line: prototext prints one or two, so that nobody relies on it.
+// squeeze replaces two spaces by one, except in quotes and at the start of a line.
+// prototext prints one or two at random, so that programs do not rely on its output.
 func squeeze(s string) string {
 	out := make([]byte, 0, len(s))
 	quoted, indent := false, true

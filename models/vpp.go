@@ -6,7 +6,7 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 )
 
-// vppModels are interfaces, bridging and routing in VPP.
+// vppModels returns interfaces, bridging and routing in VPP.
 func vppModels() []*Model {
 	return []*Model{
 		keyed("vpp", "v2", "interfaces", `{{.Name}}`, "interfaces", (*interfaces.Interface).GetName),

@@ -20,8 +20,15 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// serve is the agent: it makes the parts, gives each what it needs, and runs
-// them until ctx ends.
+// serve runs the agent: it creates the parts, connects them, and runs them until ctx ends.
+//
+//	part                  task
+//	stores                the desired state, one orchestrator layer each
+//	ownership             one agent per label, from before planning until the end
+//	state                 knowledge of earlier runs
+//	scheduler, plugins    the actual state
+//	web, socket           HTTP and agentctl
+//	publishers            status, written back into stores
 func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) error {
 	tell, err := newNotifier(os.Getenv("NOTIFY_SOCKET"))
 	if err != nil {
@@ -36,15 +43,15 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 		return err
 	}
 
-	// What is wanted: stores, each a layer of the orchestrator.
+	// The desired state: stores, each a layer of the orchestrator.
 	stores, err := openStores(s, conf.files, conf.orchestrator, log)
 	if err != nil {
 		return err
 	}
 	defer stores.Close()
 
-	// Who owns the label: one agent, from before anything is planned until all is done. The
-	// socket, through which agentctl edits the stores, is also a part of that.
+	// Ownership: one agent per label, from before planning until the end. The socket,
+	// through which agentctl edits the stores, also enforces it.
 	socket := kvdb.Server{Socket: cmp.Or(s.Socket, kvdb.DefaultSocket(s.Label)), Label: s.Label, Stores: stores.editable(), Log: log}
 	if err := socket.Listen(ctx); err != nil {
 		return err
@@ -58,16 +65,16 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	defer mine.Close()
 	var sched *scheduler.Scheduler // made below: keepers pause it, but only once they run
 	stores.watch(s.root(), mine.self, conf.orchestrator.AntiEntropy, func(ctx context.Context) func() { return sched.Pause(ctx) }, log)
-	defer stores.letGo()
+	defer stores.release()
 	if err := stores.take(ctx); err != nil {
 		return err
 	}
 
-	// What is known of earlier runs.
+	// Knowledge of earlier runs.
 	known := openState(folder, log)
 	defer known.Close()
 
-	// What is done: descriptors teach the scheduler what there is.
+	// The actual state: the plugins register their descriptors with the scheduler.
 	sched = scheduler.New(conf.scheduler.options(known, log, out))
 	if known.deaths != nil {
 		conf.vpp.Memory = known.deaths
@@ -79,7 +86,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	applied := announcer{sched, wake.New(), allowHeapGrowth(os.LookupEnv)}
 	orch := orchestrator.New(applied, conf.orchestrator.options(stores.layers(), known, conf.scheduler.retry(), log))
 
-	// Who may look: whoever reaches the loopback, or may use the socket.
+	// Read access: everyone who reaches the loopback, or may use the socket.
 	web := rest.Server{Config: conf.http, Options: rest.Options{
 		Scheduler: sched, Sources: orch, Label: s.Label, Version: about(), VPP: vppInfo(plane), MaxBody: conf.http.MaxBodyBytes, Log: log,
 	}}
@@ -87,7 +94,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	own.Secrets = true // only the agent's user can open the socket
 	socket.Beside = rest.Handler(own)
 
-	// Who is told: whoever reads the stores that status is published into.
+	// Publishers write status into stores.
 	told := stores.publishers(s.root(), conf.orchestrator.publishing(s.PublishStatus), sched, log)
 	told = append(told, stores.watchers(s.root(), conf.vpp.Interfaces.StatusPublishers, plane, log)...)
 
@@ -105,8 +112,8 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	})
 }
 
-// southbounds teaches the scheduler allocated addresses, Linux and VPP, each of which asks
-// the other for the names of what they share.
+// southbounds registers allocated addresses, Linux and VPP. The plugins resolve shared
+// names through each other: host is set before any of these functions runs.
 func southbounds(sched *scheduler.Scheduler, conf configuration, self owner.Holder, log *slog.Logger) (host *linux.Plugin, plane *vpp.Plugin, err error) {
 	book, err := netalloc.Register(sched)
 	if err != nil {
@@ -127,7 +134,7 @@ func southbounds(sched *scheduler.Scheduler, conf configuration, self owner.Hold
 	return host, plane, err
 }
 
-// removeAll takes away all that the agent has made.
+// removeAll removes everything that the agent has created.
 func removeAll(ctx context.Context, sched *scheduler.Scheduler, log *slog.Logger) error {
 	_, err := sched.Commit(ctx, scheduler.Txn{Description: "the agent ends", Replace: true, Retry: scheduler.Retry{Never: true}})
 	if err != nil {

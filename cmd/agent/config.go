@@ -33,7 +33,7 @@ type schedulerConfig struct {
 	RetryMaxPeriod   time.Duration `yaml:"retry-max-period"`
 	RetryCount       int           `yaml:"retry-count"`
 
-	// Accepted from the files of existing deployments, without effect.
+	// Accepted for compatibility with existing files, without effect.
 	RecordHistory   bool `yaml:"record-transaction-history"`
 	HistoryAgeLimit int  `yaml:"transaction-history-age-limit"`
 	InitPeriod      int  `yaml:"permanently-recorded-init-period"`
@@ -60,7 +60,7 @@ func (c schedulerConfig) Validate() error {
 	)
 }
 
-// refuse is an error, if wrong, of a key's value.
+// refuse returns an error about the value of a key if wrong is set, or nil.
 func refuse(wrong bool, key string, value any, want string) error {
 	if !wrong {
 		return nil
@@ -68,6 +68,7 @@ func refuse(wrong bool, key string, value any, want string) error {
 	return fmt.Errorf("%s: %v: expected %s", key, value, want)
 }
 
+// options converts the file to options. known holds the memory of earlier runs.
 func (c schedulerConfig) options(known state, log *slog.Logger, out io.Writer) scheduler.Options {
 	if !c.Print {
 		out = nil
@@ -89,13 +90,13 @@ func (c schedulerConfig) retry() scheduler.Retry {
 
 // An orchestratorConfig is the content of orchestrator.conf.
 type orchestratorConfig struct {
-	Priorities  map[string]int `yaml:"priorities"` // by store; those not named have their own
+	Priorities  map[string]int `yaml:"priorities"` // by store; others keep their default
 	AntiEntropy time.Duration  `yaml:"anti-entropy"`
 	Patience    time.Duration  `yaml:"start-patience"`
 	Grace       time.Duration  `yaml:"grace-time"`
 	GraceShare  int            `yaml:"grace-percent"`
 	GraceKeys   int            `yaml:"grace-keys"`
-	StateDir    *string        `yaml:"state-dir"`      // with a folder for each label. nil: the usual place; empty: none
+	StateDir    *string        `yaml:"state-dir"`      // contains a folder per label. nil: the default; empty: none
 	Publish     []string       `yaml:"publish-status"` // names of stores
 	PublishRate int            `yaml:"publish-status-rate"`
 }
@@ -126,8 +127,8 @@ func (c orchestratorConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// stateDir is where the agent of a label keeps its state; empty: nowhere. No two labels
-// share a place.
+// stateDir returns the folder of the state of a label, or "" for none. Each label has its
+// own folder.
 func (c orchestratorConfig) stateDir(label string) string {
 	switch {
 	case c.StateDir == nil:
@@ -151,7 +152,7 @@ func (c orchestratorConfig) publishing(all bool) publishing {
 	return publishing{all: all, stores: c.Publish, rate: c.PublishRate}
 }
 
-// priority is that of a store, which may be zero or less.
+// priority returns the priority of a store. It may be zero or negative.
 func (c orchestratorConfig) priority(kind storeKind) int {
 	if p, said := c.Priorities[kind.name]; said {
 		return p
@@ -159,7 +160,7 @@ func (c orchestratorConfig) priority(kind storeKind) int {
 	return kind.priority
 }
 
-// A configuration is what all files but those of stores say.
+// A configuration is the content of all files except those of stores.
 type configuration struct {
 	files        files
 	scheduler    schedulerConfig
@@ -169,6 +170,8 @@ type configuration struct {
 	http         rest.Config
 }
 
+// readConfig reads all files. A missing file leaves the defaults; an invalid one is an
+// error, so that a typing error does not silently change the network.
 func readConfig(s *settings, log *slog.Logger) (configuration, error) {
 	c := configuration{
 		files:        files{dir: s.ConfigDir, given: s.Given, log: log},

@@ -8,21 +8,21 @@ import (
 	"github.com/keyplane/keyplane/internal/config"
 )
 
-// errConfig says that the agent cannot start with the configuration it has.
+// errConfig reports a configuration with which the agent cannot start.
 var errConfig = errors.New("configuration")
 
 // files reads configuration files.
 type files struct {
-	dir   string          // where those are that are no paths
+	dir   string          // folder of files whose name is not a path
 	given map[string]bool // the flags that name one explicitly
 	log   *slog.Logger
 }
 
-// A validator tells everything that cannot be meant, each by its key.
+// A validator returns an error for each invalid key.
 type validator interface{ Validate() error }
 
-// load reads the file that a flag names into a struct that holds the defaults,
-// and tells whether it is there. What cannot be meant is an error.
+// load reads the file that a flag names into a struct that holds the defaults. It reports
+// whether the file exists. Invalid values are errors; unknown keys are only logged.
 func (f files) load(flag, name string, into any) (found bool, err error) {
 	path, found := config.Find(name, f.dir)
 	if !found {

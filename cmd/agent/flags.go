@@ -10,14 +10,14 @@ import (
 )
 
 var (
-	// errHelp says that the help was asked for.
+	// errHelp reports that help was requested.
 	errHelp = errors.New("help requested")
-	// errUsage says that the command line or the environment makes no sense.
+	// errUsage reports an invalid command line or environment.
 	errUsage = errors.New("see agent -h")
 )
 
-// parse reads the command line and, for the flags it does not give, the
-// environment. Its error is errHelp, or errUsage with what is wrong.
+// parse parses the command line, and the environment for flags that it does not set. The
+// error is errHelp, or errUsage with details.
 func parse(args []string, env func(string) (string, bool)) (*settings, error) {
 	s := &settings{}
 	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
@@ -48,6 +48,7 @@ func parse(args []string, env func(string) (string, bool)) (*settings, error) {
 	return s, nil
 }
 
+// declare adds all flags, with their defaults, to the flag set.
 func (s *settings) declare(flags *flag.FlagSet) {
 	for _, section := range s.sections() {
 		for _, e := range section.flags {
@@ -62,9 +63,9 @@ func (s *settings) declare(flags *flag.FlagSet) {
 	flags.BoolVar(&s.Version, "V", false, "")
 }
 
-// fromEnvironment sets the flags that the command line has not.
+// fromEnvironment sets the flags that are missing on the command line.
 func fromEnvironment(flags *flag.FlagSet, env func(string) (string, bool)) error {
-	given := map[string]bool{"version": true, "V": true} // only the command line asks for it
+	given := map[string]bool{"version": true, "V": true} // set on the command line only
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	var errs []error
 	flags.VisitAll(func(f *flag.Flag) {
@@ -79,7 +80,7 @@ func fromEnvironment(flags *flag.FlagSet, env func(string) (string, bool)) error
 	return errors.Join(errs...)
 }
 
-// envName is how a flag is called in the environment: ETCD_CONFIG.
+// envName returns the environment variable of a flag: ETCD_CONFIG.
 func envName(flag string) string {
 	return strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }

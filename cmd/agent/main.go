@@ -1,6 +1,6 @@
-// Agent keeps the network of this host as keys and values declare it: it reads
-// them from stores, works out what has to be done, and does it. serve, in
-// agent.go, wires all of it; `agent -h` is for the person who runs it.
+// Agent configures the network of this host from keys and values: it reads them from
+// stores, plans the operations, and executes them. serve, in agent.go, connects all parts;
+// `agent -h` is for operators.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/keyplane/keyplane/internal/printable"
 )
 
-// What the process ends with.
+// Exit codes of the process.
 const (
 	exitOrderly = 0
 	exitFailed  = 1
@@ -28,6 +28,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 }
 
+// run is main without global state, so that tests can call it.
 func run(args []string, env func(string) (string, bool), stdout, stderr io.Writer) int {
 	s, err := parse(args, env)
 	switch {
@@ -44,7 +45,7 @@ func run(args []string, env func(string) (string, bool), stdout, stderr io.Write
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: s.LogLevel}))
 	ctx, restore := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer restore()
-	context.AfterFunc(ctx, restore) // from then on a signal ends the process at once
+	context.AfterFunc(ctx, restore) // a second signal ends the process at once
 
 	err = within(ctx, s.StopTimeout, func() error { return serve(ctx, s, log, stdout) })
 	switch {
@@ -58,11 +59,11 @@ func run(args []string, env func(string) (string, bool), stdout, stderr io.Write
 	return exitOrderly
 }
 
-// errSlow is what within returns when time is up.
-var errSlow = errors.New("did not end in order in time")
+// errSlow reports that the agent did not stop in time.
+var errSlow = errors.New("did not stop in time")
 
-// within calls do, which is to end when ctx does, and stops waiting for it some
-// time after that.
+// within calls do and waits for it. After ctx has ended it waits for the grace time only,
+// so that a hanging southbound cannot prevent the exit.
 func within(ctx context.Context, grace time.Duration, do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()

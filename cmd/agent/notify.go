@@ -10,9 +10,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A notifier tells whoever started the agent how it is, by the protocol of
-// sd_notify(3): a datagram to the socket that NOTIFY_SOCKET names. Without that
-// it says nothing.
+// A notifier reports the state of the agent to the service manager by the protocol of
+// sd_notify(3): datagrams to the socket in NOTIFY_SOCKET. Without that variable it does
+// nothing.
 type notifier struct {
 	conn net.Conn
 }
@@ -28,15 +28,15 @@ func newNotifier(socket string) (notifier, error) {
 	return notifier{conn}, nil
 }
 
-// Tell sends states such as "READY=1". Nobody listening any more is no fault
-// of the agent's.
+// Tell sends states such as "READY=1". Errors are ignored: the service manager may be
+// gone.
 func (n notifier) Tell(state string) {
 	if n.conn != nil {
 		_, _ = n.conn.Write([]byte(state + "\n"))
 	}
 }
 
-// Close lets the socket go.
+// Close closes the socket.
 func (n notifier) Close() {
 	if n.conn != nil {
 		n.conn.Close()
@@ -60,10 +60,10 @@ func (a announcer) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Re
 	return record, err
 }
 
-// logPatience is how long the report waits for the transaction log, which somebody reads.
-const logPatience = 5 * time.Second
+// logTimeout limits the wait for the transaction log, whose reader may be slow.
+const logTimeout = 5 * time.Second
 
-// announce reports it, after the transaction log has done so if that is not too slow.
+// announce reports the applied network, after the transaction log has been written.
 func (a announcer) announce(tell notifier) task {
 	return func(ctx context.Context) error {
 		for {
@@ -72,20 +72,20 @@ func (a announcer) announce(tell notifier) task {
 			case <-ctx.Done():
 				return nil
 			}
-			flushing, cancel := context.WithTimeout(ctx, logPatience)
+			flushing, cancel := context.WithTimeout(ctx, logTimeout)
 			_ = a.Flush(flushing)
 			cancel()
 			if ctx.Err() != nil {
 				return nil
 			}
-			tell.Tell("STATUS=the network stands as declared")
+			tell.Tell("STATUS=the declared network is applied")
 			awaitQuiet(ctx, a.operations)
 			a.started()
 		}
 	}
 }
 
-// operations is how many operations have run.
+// operations returns the number of executed operations.
 func (a announcer) operations() (n uint64) {
 	for _, count := range a.Stats().Operations {
 		n += count

@@ -11,21 +11,20 @@ import (
 	"github.com/keyplane/keyplane/internal/owner"
 )
 
-// leasePatience is how long a store may take at the start to say whose the label is. One
-// that is silent for longer is asked again while the agent runs, before anything that it
-// says is applied.
-const leasePatience = time.Second
+// leaseTimeout limits the wait for a store's lease at the start. A slower store is asked
+// again while the agent runs, before any of its values is applied.
+const leaseTimeout = time.Second
 
-// ownership is what makes this agent the only one of its label, besides the socket and
-// the keepers of the stores.
+// ownership makes this agent the only one with its label, together with the socket and the
+// keepers of the stores.
 type ownership struct {
 	folder *owner.Folder
 	guard  *owner.Guard
 	self   owner.Holder
 }
 
-// own takes the state folder and the network namespace for a label. The error is a
-// *owner.TakenError if another agent has one of them.
+// own claims the state folder and the network namespace for a label. The error is a
+// *owner.TakenError if another agent holds one of them.
 func own(ctx context.Context, dir, label string, log *slog.Logger) (ownership, error) {
 	folder, err := owner.OpenFolder(dir, label, log)
 	if err != nil {
@@ -40,21 +39,21 @@ func own(ctx context.Context, dir, label string, log *slog.Logger) (ownership, e
 	return o, nil
 }
 
-// Close lets the label go.
+// Close releases the label.
 func (o ownership) Close() error { return errors.Join(o.guard.Close(), o.folder.Close()) }
 
-// take takes the label in all stores that have leases.
+// take claims the label in all stores that support leases.
 func (s stores) take(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, one := range s {
 		if one.keeper != nil {
-			g.Go(func() error { return one.keeper.Take(ctx, leasePatience) })
+			g.Go(func() error { return one.keeper.Take(ctx, leaseTimeout) })
 		}
 	}
 	return g.Wait()
 }
 
-// keepers are the tasks that hold the label.
+// keepers returns the tasks that renew the leases.
 func (s stores) keepers() (out []task) {
 	for _, one := range s {
 		if one.keeper != nil {
@@ -64,8 +63,8 @@ func (s stores) keepers() (out []task) {
 	return out
 }
 
-// letGo releases the label, where no task has.
-func (s stores) letGo() {
+// release releases the leases that no task has released.
+func (s stores) release() {
 	for _, one := range s {
 		if one.keeper != nil {
 			one.keeper.Close()

@@ -11,14 +11,14 @@ import (
 	"github.com/keyplane/keyplane/statestore"
 )
 
-// state is what the agent knows of its earlier runs: what stores last declared, what it
-// has applied, and what VPP has died of. A part of it that cannot be had is nil.
+// state is the agent's knowledge of earlier runs: the last declared values of each store,
+// the applied values, and values that crashed VPP. A part that cannot be opened is nil.
 type state struct {
 	intent, applied, deaths *statestore.Store
 	log                     *slog.Logger
 }
 
-// A statePart is one Store in the folder, and what it means to lose it.
+// A statePart is one Store in the folder, and the consequence of its loss.
 type statePart struct {
 	name    string
 	into    **statestore.Store
@@ -27,14 +27,14 @@ type statePart struct {
 
 func (s *state) parts() []statePart {
 	return []statePart{
-		{"intent", &s.intent, "a restart does not know what a store declared until the store is there, and leaves in place what stands; what programs declared may be missing"},
-		{"applied", &s.applied, "a restart leaves in place what nobody declares any more, if its kind does not show whose it is (such as VPP routes and L2 FIB entries)"},
-		{"deaths", &s.deaths, "a restart may try once more what VPP has died of"},
+		{"intent", &s.intent, "after a restart the values of a store are unknown until it is reachable; applied values stay, and values of programs (gRPC) may be missing"},
+		{"applied", &s.applied, "after a restart undeclared objects stay if the system does not show their owner (such as VPP routes and L2 FIB entries)"},
+		{"deaths", &s.deaths, "after a restart values that crashed VPP may be tried once more"},
 	}
 }
 
-// openState opens the parts in a folder, which is made; empty: there is none. That a part
-// cannot be had is no reason not to start.
+// openState opens the parts in a folder, which it creates; "" means none. The agent also
+// starts without a part that cannot be opened.
 func openState(dir string, log *slog.Logger) state {
 	s := state{log: log.With("state_dir", dir)}
 	if dir == "" {
@@ -43,23 +43,23 @@ func openState(dir string, log *slog.Logger) state {
 	for _, part := range s.parts() {
 		store, err := openPart(dir, part, log)
 		if err != nil {
-			s.log.Error("state is not kept", "part", part.name, "affects", part.affects, "err", err)
+			s.log.Error("cannot open state; it is not saved", "part", part.name, "affects", part.affects, "err", err)
 		}
 		*part.into = store
 	}
 	for _, store := range []*statestore.Store{s.applied, s.deaths} {
-		// What a stale one still has is right. What is missing nothing can tell; what is
-		// declared is added when it is found.
+		// The entries of a stale store are correct, but some may be missing. Declared
+		// values are added again when the actual state is read.
 		if store != nil && store.Stale() != nil {
 			if err := store.Renew(); err != nil {
-				s.log.Error("state cannot be marked as good again", "err", err)
+				s.log.Error("cannot mark the state as valid again", "err", err)
 			}
 		}
 	}
 	return s
 }
 
-// openPart opens a part, with what an earlier version has left of it.
+// openPart opens a part, and imports the file of an earlier version.
 func openPart(dir string, part statePart, log *slog.Logger) (*statestore.Store, error) {
 	store, err := statestore.Open(filepath.Join(dir, part.name), statestore.Options{Log: log, Affects: part.affects})
 	if err != nil {
@@ -87,21 +87,20 @@ func (s *state) tasks() (out []task) {
 	return out
 }
 
-// Close writes what is not written yet.
+// Close writes pending changes.
 func (s *state) Close() {
 	for _, part := range s.parts() {
 		if *part.into == nil {
 			continue
 		}
 		if err := (*part.into).Close(); err != nil {
-			s.log.Error("state could not be written to the end", "part", part.name, "affects", part.affects, "err", err)
+			s.log.Error("cannot write the last changes of the state", "part", part.name, "affects", part.affects, "err", err)
 		}
 	}
 }
 
-// stateDir is where the state of a label is kept unless the configuration says
-// otherwise: where the service manager wants it, or else the system's or the user's
-// place for such things. Empty: there is none.
+// stateDir returns the default folder of the state of a label: that of the service
+// manager, else that of the system or the user. It is "" if there is none.
 func stateDir(label string, env func(string) string) string {
 	if given, _, _ := strings.Cut(env("STATE_DIRECTORY"), ":"); given != "" {
 		return filepath.Join(given, label)

@@ -16,28 +16,27 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// publishing is into which stores status is published, and how often each of them
-// is written to in a second.
+// publishing selects the stores for status, and limits the writes per second into each.
 type publishing struct {
 	all    bool
 	stores []string
 	rate   int
 }
 
-// interfaceStates is where the states of VPP's interfaces stand, below the agent's root.
+// interfaceStates is the prefix of the states of VPP interfaces, below the agent's root.
 const interfaceStates = "vpp/status/v2/interface/"
 
-// watchers are a task for each store that the states of VPP's interfaces are published into.
+// watchers returns a task for each store that receives the states of VPP interfaces.
 func (s stores) watchers(root string, names []string, plane *vpp.Plugin, log *slog.Logger) (out []task) {
 	for _, name := range names {
 		at := slices.IndexFunc(s, func(one store) bool { return one.name == name })
 		if at < 0 {
-			log.Warn("states of interfaces are not published into a store that is not used", "source", name)
+			log.Warn("cannot publish states of interfaces: the store is not configured", "source", name)
 			continue
 		}
 		into, able := s[at].connector.(kvdbsync.Publisher)
 		if !able {
-			log.Warn("states of interfaces cannot be published into this store", "source", name)
+			log.Warn("cannot publish states of interfaces: the store does not support it", "source", name)
 			continue
 		}
 		states := plane.States()
@@ -50,7 +49,7 @@ func (s stores) watchers(root string, names []string, plane *vpp.Plugin, log *sl
 	return out
 }
 
-// texts are messages as the stores hold them.
+// texts converts messages to the JSON that stores hold.
 func texts[V proto.Message](all map[string]V, err error) (map[string][]byte, error) {
 	out := make(map[string][]byte, len(all))
 	for key, v := range all {
@@ -60,7 +59,7 @@ func texts[V proto.Message](all map[string]V, err error) (map[string][]byte, err
 	return out, err
 }
 
-// publishers are a task for each store that status is published into.
+// publishers returns a task for each store that receives status.
 func (s stores) publishers(root string, p publishing, sched *scheduler.Scheduler, log *slog.Logger) (out []task) {
 	for _, one := range s {
 		into, able := one.connector.(kvdbsync.Publisher)
@@ -70,12 +69,12 @@ func (s stores) publishers(root string, p publishing, sched *scheduler.Scheduler
 				Name: one.name, Store: into, Root: root, Every: time.Second / time.Duration(p.rate), Log: log,
 			}).Run)
 		case named:
-			log.Warn("status cannot be published into this store", "source", one.name)
+			log.Warn("cannot publish status: the store does not support it", "source", one.name)
 		}
 	}
 	for _, name := range p.stores {
 		if !slices.Contains(s.names(), name) {
-			log.Warn("status is not published into a store that is not used", "source", name)
+			log.Warn("cannot publish status: the store is not configured", "source", name)
 		}
 	}
 	return out

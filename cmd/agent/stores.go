@@ -20,17 +20,18 @@ import (
 	"github.com/keyplane/keyplane/orchestrator"
 )
 
-// A storeKind is a sort of store that can declare the network.
+// A storeKind is a kind of store that can declare the network.
 type storeKind struct {
 	name     string
 	flag     string
-	file     string // its configuration; the store is used if that is there
-	priority int    // of the same key in several stores, the highest counts
-	// open reads the configuration and makes the connector; nil: there is none.
+	file     string // its configuration; the store is used if the file exists
+	priority int    // if several stores have a key, the highest priority wins
+	// open reads the configuration and creates the connector, or returns nil without one.
 	open func(o opener) (kvdbsync.Connector, error)
 }
 
-// storeKinds is the table of them all. What is nearer to the host comes first.
+// storeKinds returns the table of all kinds. Stores closer to the host have a higher
+// priority, so that an operator on the host can override a central store.
 func (s *settings) storeKinds() []storeKind {
 	return []storeKind{
 		{"bolt", "bolt-config", s.BoltConfig, 30, openBolt},
@@ -49,11 +50,11 @@ func storeNames() (out []string) {
 	return out
 }
 
-// An opener is what a store may need to be opened.
+// An opener holds the parameters of opening a store.
 type opener struct {
 	root string // of the agent's keys: "/vnf-agent/vpp1/"
 	log  *slog.Logger
-	// load reads the configuration, and tells whether there is one.
+	// load reads the configuration, and reports whether it exists.
 	load func(into any) (bool, error)
 	dir  string // of configuration files
 }
@@ -103,7 +104,7 @@ type consulStore struct {
 	*consul.Client
 }
 
-// openInitfile differs from the others: without a configuration its defaults hold.
+// openInitfile uses its defaults if it has no configuration, unlike the others.
 func openInitfile(o opener) (kvdbsync.Connector, error) {
 	cfg := initfile.Defaults()
 	found, err := o.load(&cfg)
@@ -116,7 +117,7 @@ func openInitfile(o opener) (kvdbsync.Connector, error) {
 	file, err := initfile.New(cfg, o.root)
 	if errors.Is(err, initfile.ErrNone) {
 		if found {
-			o.log.Info("nothing is declared at the start", "why", err)
+			o.log.Info("no initial file; no values are declared at the start", "why", err)
 		}
 		return nil, nil
 	}
@@ -124,7 +125,7 @@ func openInitfile(o opener) (kvdbsync.Connector, error) {
 		return nil, err
 	}
 	for _, w := range file.Warnings {
-		o.log.Warn("a file is read leniently", "warning", w)
+		o.log.Warn("accepted an invalid part of a file", "warning", w)
 	}
 	return file, nil
 }
@@ -151,7 +152,7 @@ type redisStore struct {
 	*redis.Client
 }
 
-// A store is one that is used.
+// A store is a configured store.
 type store struct {
 	name      string
 	connector kvdbsync.Connector
@@ -163,11 +164,11 @@ type store struct {
 
 type stores []store
 
-// errNoStore says that nothing declares a network.
+// errNoStore reports that no store is configured.
 var errNoStore = errors.New("no store to read the network from")
 
-// openStores opens each store whose configuration is there. None is connected
-// to yet, so it does not matter which of them are up.
+// openStores opens each configured store. It connects to none of them, so that the agent
+// starts even if some are down.
 func openStores(s *settings, f files, oc orchestratorConfig, log *slog.Logger) (stores, error) {
 	var out stores
 	root := s.root()
@@ -189,7 +190,8 @@ func openStores(s *settings, f files, oc orchestratorConfig, log *slog.Logger) (
 	return out, nil
 }
 
-// watch makes what follows each store and, where that can be, holds the label in it.
+// watch creates the source of each store, and the keeper of its lease if it supports
+// leases.
 func (s stores) watch(root string, self owner.Holder, antiEntropy time.Duration, pause func(context.Context) func(), log *slog.Logger) {
 	for i := range s {
 		one, watched := &s[i], s[i].connector
@@ -210,9 +212,9 @@ func noStore(s *settings) error {
 	for _, kind := range s.storeKinds() {
 		text += fmt.Sprintf("\n  %-9s -%s, now %s", kind.name, kind.flag, kind.file)
 	}
-	return fmt.Errorf("%w: %w: none of these files is there, neither as a path nor in the folder %s:%s\n"+
-		"The smallest is one line, in a file filedb.conf: configuration-paths: [FOLDER]\n"+
-		"with YAML files in FOLDER. conf/ has documented samples of all", errConfig, errNoStore, s.ConfigDir, text)
+	return fmt.Errorf("%w: %w: none of these files exists, neither as a path nor in the folder %s:%s\n"+
+		"The shortest configuration is one line in a file filedb.conf: configuration-paths: [FOLDER]\n"+
+		"with YAML files in FOLDER. conf/ contains documented samples of all files", errConfig, errNoStore, s.ConfigDir, text)
 }
 
 func (s stores) names() (out []string) {
@@ -239,7 +241,7 @@ func (s stores) tasks() (out []task) {
 	return out
 }
 
-// editable are the stores that can be read, and perhaps written, by key.
+// editable returns the stores that can be read, and perhaps written, by key.
 func (s stores) editable() map[string]kvdbsync.Store {
 	out := map[string]kvdbsync.Store{}
 	for _, one := range s {
@@ -250,7 +252,7 @@ func (s stores) editable() map[string]kvdbsync.Store {
 	return out
 }
 
-// Close lets the stores go.
+// Close closes the connectors.
 func (s stores) Close() error {
 	var errs []error
 	for _, one := range s {

@@ -7,11 +7,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A task runs until its context ends, or fails before.
+// A task runs until its context ends, or returns an error earlier.
 type task func(ctx context.Context) error
 
-// runTasks runs all tasks until ctx ends or one of them fails. Those above end
-// first; then last is done, unless something failed; then those below end.
+// runTasks runs all tasks until ctx ends or one of them fails. They stop in this order:
+//
+//  1. tasks above, which produce transactions
+//  2. last runs, unless a task has failed
+//  3. tasks below, which execute and report transactions
 func runTasks(ctx context.Context, below, above []task, last task) error {
 	lowCtx, endLow := context.WithCancel(context.WithoutCancel(ctx))
 	defer endLow()

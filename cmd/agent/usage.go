@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-const usageHead = `agent keeps the network of this host as keys and values declare it.
+const usageHead = `agent configures the network of this host from declared keys and values.
 
   agent [flags]
 
-A flag may have one dash or two. Each can be given in the environment too, under
-the name in capitals; the command line wins.
+A flag may have one dash or two. Each can also be set in the environment, under
+the name in capitals. The command line wins.
 `
 
 const usageTail = `
@@ -19,21 +19,21 @@ About
   -h, -help
   -V, -version
 
-The transaction log (what is planned and done) goes to standard output, messages
-go to standard error. SIGTERM or SIGINT end the agent in order, a second one at
-once. With NOTIFY_SOCKET (as under systemd) it tells when the network first stands.
-With ENABLE_STATUS_PUBLISHING it writes into every store what became of each key;
-orchestrator.conf can do it store by store.
+The transaction log (planned and executed operations) goes to standard output,
+messages go to standard error. SIGTERM or SIGINT stop the agent in order, a second
+one at once. With NOTIFY_SOCKET (as under systemd) it reports when the network is applied.
+With ENABLE_STATUS_PUBLISHING it writes the status of each key into every store;
+orchestrator.conf selects single stores.
 
 Exit codes
-  0  it ended as it was told to
-  1  it failed, or did not end in order within stop-timeout
+  0  it stopped as requested
+  1  it failed, or did not stop within stop-timeout
   2  it cannot start: flags, environment, configuration, or no store
 
-Accepted, without effect in this release
+Accepted for compatibility, without effect in this release
 `
 
-// usage prints help for a person.
+// usage prints the help.
 func usage(out io.Writer) {
 	fmt.Fprint(out, usageHead)
 	for _, section := range (&settings{}).sections() {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A value is a flag.Value made of a way to read it and a way to show it.
+// A value is a flag.Value made of a function that parses and one that prints.
 type value struct {
 	set  func(string) error
 	show func() string
@@ -34,18 +34,18 @@ func text(at *string, def string) flag.Value {
 	}
 }
 
-// label is one element of a key.
+// label accepts one element of a key.
 func label(at *string, def string) flag.Value {
 	v := text(at, def)
 	return value{show: v.String, set: func(s string) error {
 		if s == "" || strings.ContainsAny(s, "/ \t\n") {
-			return errors.New("expected one element of a key, without slash or space, such as vpp1")
+			return errors.New("expected a name without slash or space, such as vpp1")
 		}
 		return v.Set(s)
 	}}
 }
 
-// choice is one of several words; the first is the default.
+// choice accepts one of several words; the first is the default.
 func choice(at *string, words ...string) flag.Value {
 	v := text(at, words[0])
 	return value{show: v.String, set: func(s string) error {
@@ -56,7 +56,7 @@ func choice(at *string, words ...string) flag.Value {
 	}}
 }
 
-// port is a number of a TCP port; 0 is any that is free.
+// port accepts a TCP port; 0 means any free port.
 func port(at *string, def string) flag.Value {
 	v := text(at, def)
 	return value{show: v.String, set: func(s string) error {
@@ -67,7 +67,7 @@ func port(at *string, def string) flag.Value {
 	}}
 }
 
-// duration is a Go duration, which is never negative.
+// duration accepts a Go duration that is not negative.
 func duration(at *time.Duration, def time.Duration) flag.Value {
 	*at = def
 	return value{
@@ -83,8 +83,7 @@ func duration(at *time.Duration, def time.Duration) flag.Value {
 	}
 }
 
-// level is the least severe that is logged. Names that other agents use stand
-// for the nearest one.
+// level accepts the minimum log level. Names of other agents map to the nearest level.
 func level(at *slog.Level) flag.Value {
 	*at = slog.LevelInfo
 	return value{

@@ -10,7 +10,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
-// version says which build this is: what `agent -V` prints.
+// version describes this build: the output of `agent -V`.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -19,7 +19,7 @@ func version() string {
 	return describeBuild(info)
 }
 
-// about is version for programs.
+// about returns the version for programs.
 func about() wire.Version {
 	out := wire.Version{App: "agent", Version: "unknown", GoVersion: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, OSType: runtime.GOOS}
 	info, ok := debug.ReadBuildInfo()

@@ -7,7 +7,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
-// vppInfo is how VPP is, as programs are told.
+// vppInfo returns a function that reports the state of VPP to programs.
 func vppInfo(plane *vpp.Plugin) func(context.Context) wire.VPP {
 	return func(ctx context.Context) wire.VPP {
 		i := plane.Info(ctx)

@@ -8,7 +8,7 @@ import (
 )
 
 // standing is how the agent says that all that is declared has been seen to.
-const standing = "STATUS=the network stands as declared"
+const standing = "STATUS=the declared network is applied"
 
 // A statusSocket hears how the agent is, by the protocol of sd_notify(3).
 type statusSocket struct {
