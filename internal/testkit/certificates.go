@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Certificates are files in PEM: those of an authority, and of one whom it has
-// certified for each side of a connection to 127.0.0.1.
+// Certificates are PEM files of an authority, and of a key pair for each side of a
+// connection to 127.0.0.1.
 type Certificates struct {
 	CA             string
 	Server, Client KeyPair
@@ -26,7 +26,7 @@ type Certificates struct {
 // A KeyPair is a certificate and its private key.
 type KeyPair struct{ Cert, Key string }
 
-// MakeCertificates makes an authority of its own for each call.
+// MakeCertificates creates a new authority with each call.
 func MakeCertificates(t testing.TB) *Certificates {
 	t.Helper()
 	a := authority{t: t, dir: t.TempDir()}

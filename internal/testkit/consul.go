@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// ConsulOptions are the choices of StartConsul; the zero value is a plain server.
+// ConsulOptions configure StartConsul; the zero value is a plain server.
 type ConsulOptions struct {
-	// ACL denies what no token allows; ConsulToken allows everything.
+	// ACL denies all requests that no token allows; ConsulToken allows all.
 	ACL bool
-	// TLS serves https at AddrTLS besides, to clients with a certificate only.
+	// TLS adds an https listener at AddrTLS, for clients with a certificate only.
 	TLS *Certificates
-	// Config is put over what the server would be configured with: "session_ttl_min".
+	// Config overrides single keys of the server's configuration: "session_ttl_min".
 	Config map[string]any
 }
 
-// ConsulToken may do everything on a server with ACL.
+// ConsulToken has all rights on a server with ACL.
 const ConsulToken = "6f2b0c53-8a6a-4a63-9b1e-0f3f7d0b7a11"
 
 // Consul is one Consul server with its data, on the loopback interface.
@@ -70,13 +70,13 @@ func startServers(cluster []*Consul) error {
 	var all sync.WaitGroup
 	for i, c := range cluster {
 		c.t.Cleanup(c.Kill)
-		all.Go(func() { errs[i] = c.start() }) // a server alone has no leader, and does not serve
+		all.Go(func() { errs[i] = c.start() }) // a single server has no leader and does not serve
 	}
 	all.Wait()
 	return errors.Join(errs...)
 }
 
-// The ports of a server, as they lie in the list of free ones.
+// Indexes of the ports of a server in the list of free ports.
 const (
 	portHTTP = iota
 	portTLS
@@ -150,8 +150,8 @@ func writeJSON(t testing.TB, folder string, content any) (path string) {
 	return path
 }
 
-// consulServes asks for what only a leader can tell, and for the server's node,
-// without which there are no sessions.
+// consulServes reports whether the server has a leader and its own node is registered.
+// Sessions need both.
 func consulServes(url string) bool {
 	for _, path := range []string{"/v1/kv/probe?keys&consistent", "/v1/catalog/nodes"} {
 		status, text := askConsul(url + path)
@@ -167,7 +167,7 @@ func askConsul(url string) (status int, text string) {
 	if err != nil {
 		return 0, err.Error()
 	}
-	request.Header.Set("X-Consul-Token", ConsulToken) // means nothing without ACL
+	request.Header.Set("X-Consul-Token", ConsulToken) // has no effect without ACL
 	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Do(request)
 	if err != nil {
@@ -181,7 +181,7 @@ func askConsul(url string) (status int, text string) {
 	return answer.StatusCode, string(body)
 }
 
-// Wipe removes the data of a server that does not run: it will start empty.
+// Wipe removes the data of a stopped server, which starts empty again.
 func (c *Consul) Wipe() {
 	c.t.Helper()
 	if err := os.RemoveAll(c.data); err != nil {

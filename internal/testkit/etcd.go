@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// EtcdOptions are the choices of StartEtcd; the zero value is a plain server.
+// EtcdOptions configure StartEtcd; the zero value is a plain server.
 type EtcdOptions struct {
 	Args []string // further flags: "--auth-token=jwt,..."
 	TLS  bool     // clients must use TLS: Args then name the certificates
@@ -50,8 +50,7 @@ func StartEtcdCluster(t testing.TB, members int, o EtcdOptions) []*Etcd {
 	return nil
 }
 
-// StartAll starts the members of a cluster, again if they have run before, and
-// waits until all of them serve.
+// StartAll starts the members of a cluster, or restarts them, and waits until all serve.
 func StartAll(t testing.TB, cluster []*Etcd) {
 	t.Helper()
 	if err := startAll(cluster); err != nil {
@@ -63,7 +62,7 @@ func startAll(cluster []*Etcd) error {
 	errs := make([]error, len(cluster))
 	var all sync.WaitGroup
 	for i, e := range cluster {
-		all.Go(func() { errs[i] = e.start() }) // a member alone has no leader, and does not serve
+		all.Go(func() { errs[i] = e.start() }) // a single member has no leader and does not serve
 	}
 	all.Wait()
 	return errors.Join(errs...)
@@ -112,8 +111,8 @@ func planMember(t testing.TB, o EtcdOptions, cluster, addr, peerAddr, metricsAdd
 	}
 }
 
-// Wipe removes the data of a server that does not run: it will start empty, at
-// the first revision, and with the same cluster ID.
+// Wipe removes the data of a stopped server. It starts empty again, at the first revision
+// and with the same cluster ID.
 func (e *Etcd) Wipe() {
 	e.t.Helper()
 	if err := os.RemoveAll(e.Data); err != nil {
@@ -121,7 +120,7 @@ func (e *Etcd) Wipe() {
 	}
 }
 
-// answersOK asks a health page.
+// answersOK reports whether a health page answers with 200.
 func answersOK(page string) bool {
 	client := http.Client{Timeout: time.Second}
 	answer, err := client.Get(page)
@@ -133,7 +132,7 @@ func answersOK(page string) bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// freePorts finds n TCP ports that nobody listens on.
+// freePorts returns n TCP ports without a listener.
 func freePorts(t testing.TB, n int) []int {
 	t.Helper()
 	var ports []int

@@ -16,9 +16,9 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// A GRPCProxy is a gRPC line to a server, such as a load balancer or a sidecar. It ends
-// the HTTP/2 connections of its clients, so it answers their pings itself. It hands on each
-// call as a call of its own, and a test can silence the calls that are open.
+// A GRPCProxy forwards gRPC to a server, like a load balancer or a sidecar. It terminates
+// the HTTP/2 connections of clients, so it answers their pings itself. It forwards each
+// call as a call of its own, and a test can silence open calls.
 type GRPCProxy struct {
 	Addr string // host:port to connect to
 
@@ -28,13 +28,13 @@ type GRPCProxy struct {
 	calls map[*call]bool
 }
 
-// A call is one that is open.
+// A call is an open call.
 type call struct {
 	method string
 	silent bool // guarded by the mutex of the proxy
 }
 
-// StartGRPCProxy opens a line to target, a host:port without TLS. The test closes it.
+// StartGRPCProxy starts a proxy for target, a host:port without TLS. The test closes it.
 func StartGRPCProxy(t testing.TB, target string) *GRPCProxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -59,8 +59,8 @@ func StartGRPCProxy(t testing.TB, target string) *GRPCProxy {
 	return p
 }
 
-// Silence silences, for good, the calls of a method that are open, and returns how many
-// these are. Neither side hears of the other any more. Later calls are not silent.
+// Silence permanently silences the open calls of a method, and returns their number.
+// Neither side receives messages of the other any more. Later calls are not affected.
 func (p *GRPCProxy) Silence(method string) (silenced int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +91,7 @@ func (p *GRPCProxy) isSilent(c *call) bool {
 	return c.silent
 }
 
-// handle is one call.
+// handle forwards one call.
 func (p *GRPCProxy) handle(_ any, near grpc.ServerStream) error {
 	method, _ := grpc.Method(near.Context())
 	c, end := p.begin(method)
@@ -122,7 +122,7 @@ func (p *GRPCProxy) handle(_ any, near grpc.ServerStream) error {
 	return err
 }
 
-// answer hands on what the server says, until it has ended the call.
+// answer forwards the messages of the server until it ends the call.
 func (p *GRPCProxy) answer(c *call, near grpc.ServerStream, far grpc.ClientStream) error {
 	for {
 		var f frame
@@ -141,10 +141,10 @@ func (p *GRPCProxy) answer(c *call, near grpc.ServerStream, far grpc.ClientStrea
 	}
 }
 
-// A frame is a message that nobody has looked into.
+// A frame is a message in its encoded form.
 type frame []byte
 
-// frames is the codec of messages that stay as they are.
+// frames is a codec that does not decode messages.
 type frames struct{}
 
 func (frames) Name() string { return "frames" }

@@ -1,6 +1,6 @@
-// Package testkit is what tests of several packages share: servers of the real
-// kind, a TCP connection that can be cut, and one way to say that a test cannot
-// run here.
+// Package testkit contains helpers for the tests of several packages: real servers,
+// proxies that can break connections, and Need, which skips a test on an unsuitable
+// machine.
 //
 //	func TestSomething(t *testing.T) {
 //		etcd := testkit.StartEtcd(t, testkit.EtcdOptions{})
@@ -11,8 +11,8 @@
 //		etcd.Start()
 //	}
 //
-// Whatever is started belongs to the test and ends with it. A helper that cannot
-// do its work fails the test, so nothing here returns an error.
+// All processes belong to the test and end with it. A helper that fails ends the test, so
+// none returns an error.
 package testkit
 
 import (
@@ -20,8 +20,8 @@ import (
 	"testing"
 )
 
-// Need skips the test unless ok, naming what is missing. Where the environment
-// has CI=true nothing may be missing, and the test fails instead.
+// Need skips the test unless ok, and names the missing requirement. With CI=true in the
+// environment the test fails instead, so that CI never skips a test silently.
 func Need(t testing.TB, what string, ok bool) {
 	t.Helper()
 	switch {

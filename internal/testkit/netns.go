@@ -8,8 +8,8 @@ import (
 	"github.com/keyplane/keyplane/internal/scratch"
 )
 
-// Netns makes network namespaces with these names, which go with the test, and
-// returns the folder they are in. The test package runs in scratch.Main.
+// Netns creates network namespaces with these names and returns their folder. The test
+// removes them at its end. The test package must run in scratch.Main.
 func Netns(t testing.TB, names ...string) (dir string) {
 	t.Helper()
 	Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())

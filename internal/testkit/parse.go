@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Parse reads a value in the text format of Protocol Buffers.
+// Parse parses a value in the text format of Protocol Buffers.
 func Parse[V proto.Message](t testing.TB, text string) V {
 	t.Helper()
 	var none V

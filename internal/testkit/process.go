@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// startTime is how long a server may take to serve, on a busy machine.
+// startTime is the time limit for the start of a server, on a busy machine.
 const startTime = time.Minute
 
 // A process is a server that a test starts, stops, kills, pauses and starts
@@ -21,14 +21,14 @@ type process struct {
 	args  []string
 	ready func() bool
 
-	namespaces uintptr // new ones, of its own
+	namespaces uintptr // clone flags of its private namespaces
 
 	cmd    *exec.Cmd
 	ended  chan struct{}
-	output string // path of a file with what all runs have said
+	output string // path of a file with the output of all runs
 }
 
-// Start starts the server, again if it has run before, and waits until it serves.
+// Start starts or restarts the server and waits until it serves.
 func (p *process) Start() {
 	p.t.Helper()
 	if err := p.start(); err != nil {
@@ -36,7 +36,7 @@ func (p *process) Start() {
 	}
 }
 
-// Running tells whether the server has not ended.
+// Running reports whether the server is running.
 func (p *process) Running() bool {
 	select {
 	case <-p.ended:
@@ -56,20 +56,20 @@ func (p *process) start() error {
 	}
 	defer output.Close()
 	p.cmd = exec.Command(p.path, p.args...)
-	p.cmd.Stdout, p.cmd.Stderr = output, output // a file, so that no goroutine has to copy
+	p.cmd.Stdout, p.cmd.Stderr = output, output // a file needs no copying goroutine
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: p.namespaces}
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}
 	p.ended = make(chan struct{})
 	go func(cmd *exec.Cmd, ended chan struct{}) {
-		_ = cmd.Wait() // how it ended is in its output
+		_ = cmd.Wait() // the output explains a failure
 		close(ended)
 	}(p.cmd, p.ended)
 	return p.await()
 }
 
-// await polls, as a server has no other way to say that it serves.
+// await polls until the server serves; there is no common way to be notified.
 func (p *process) await() error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -87,7 +87,7 @@ func (p *process) await() error {
 	return nil
 }
 
-// said is all output, of which nothing matters but that it may explain a failure.
+// said returns all output, to explain a failure.
 func (p *process) said() string {
 	text, err := os.ReadFile(p.output)
 	if err != nil {
@@ -96,13 +96,13 @@ func (p *process) said() string {
 	return string(text)
 }
 
-// Stop ends the server in its own orderly way.
+// Stop ends the server in an orderly way.
 func (p *process) Stop() { p.signal(syscall.SIGTERM); <-p.ended }
 
 // Kill ends the server at once; it may have ended already.
 func (p *process) Kill() {
 	if p.ended == nil {
-		return // never started
+		return // it was never started
 	}
 	p.signal(syscall.SIGKILL)
 	<-p.ended
@@ -114,5 +114,5 @@ func (p *process) Pause() { p.signal(syscall.SIGSTOP) }
 // Continue lets a paused server run on.
 func (p *process) Continue() { p.signal(syscall.SIGCONT) }
 
-// signal ignores the error: all it can say is that the process has ended.
+// signal ignores the error: the process can only have ended.
 func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// A Mode is what a Proxy does to the connections through it.
+// A Mode is the behaviour of a Proxy towards its connections.
 type Mode int
 
 const (
@@ -20,29 +20,29 @@ const (
 	BlackHole             // holds everything back; after Pass it flows on
 )
 
-// A Proxy is a TCP line to a server. A test can cut it, make it slow, and silence
-// single connections of it.
+// A Proxy forwards TCP connections to a server. A test can interrupt it, slow it down, and
+// silence single connections.
 type Proxy struct {
 	Addr string // host:port to connect to
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	mode   Mode
-	change *sync.Cond // mode, or the set of connections, is another
+	change *sync.Cond // signals a change of mode or of the set of connections
 	target string
 	conns  map[*net.TCPConn]*link
-	slow   *rate.Limiter // of bytes from the server to all clients; nil: as fast as they come
+	slow   *rate.Limiter // limits bytes from the server to all clients; nil: no limit
 }
 
 // A link is one connection through a Proxy. The Proxy's mutex guards it.
 type link struct {
-	sent   []byte // what the client has sent, up to sentKept bytes
+	sent   []byte // the first sentKept bytes from the client
 	silent bool
 }
 
-// sentKept is how much of what a client sends is kept for Silence.
+// sentKept is the number of bytes from a client that are kept for Silence.
 const sentKept = 16 << 10
 
-// StartProxy opens a line to target, a host:port. The test closes it.
+// StartProxy starts a proxy for target, a host:port. The test closes it.
 func StartProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -61,7 +61,7 @@ func StartProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Set changes what happens to the connections.
+// Set changes the mode of the proxy and of its open connections.
 func (p *Proxy) Set(m Mode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,10 +75,10 @@ func (p *Proxy) Set(m Mode) {
 	}
 }
 
-// Silence silences, for good, the connections on which the client has sent text near the
-// beginning, and returns how many these are. The line goes on to acknowledge what comes
-// on them, as a load balancer does whose other side hangs, but hands nothing on.
-// Connections that come later are not silent.
+// Silence permanently silences the connections on which the client has sent text near the
+// beginning, and returns their number. The proxy still acknowledges data on them but
+// forwards nothing, like a load balancer whose other side hangs. Later connections are not
+// affected.
 func (p *Proxy) Silence(text string) (silenced int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,8 +91,7 @@ func (p *Proxy) Silence(text string) (silenced int) {
 	return len(seen)
 }
 
-// Slow bounds the bytes per second that all connections together carry from the
-// server to its clients; 0: no bound.
+// Slow limits the bytes per second from the server to all clients together; 0: no limit.
 func (p *Proxy) Slow(bytesPerSecond int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,10 +101,11 @@ func (p *Proxy) Slow(bytesPerSecond int) {
 	}
 }
 
-// slowPart is how many bytes a slow line carries at a time: of all connections in turn.
+// slowPart returns the number of bytes that a slow proxy forwards at a time, so that all
+// connections get their share.
 func slowPart(bytesPerSecond int) int { return max(bytesPerSecond/50, 1) }
 
-// Retarget leads the connections that come to another server.
+// Retarget sends later connections to another server.
 func (p *Proxy) Retarget(target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *Proxy) accept(l net.Listener, all *sync.WaitGroup) {
 	}
 }
 
-// serve carries one connection until either side ends it.
+// serve forwards one connection until either side ends it.
 func (p *Proxy) serve(near *net.TCPConn, all *sync.WaitGroup) {
 	l := &link{}
 	target, ok := p.admit(near, l)
@@ -145,14 +145,14 @@ func (p *Proxy) serve(near *net.TCPConn, all *sync.WaitGroup) {
 	p.carry(near, far, p.trickle)
 }
 
-// note keeps what the client of a connection sends.
+// note keeps the beginning of the data from the client.
 func (p *Proxy) note(l *link, part []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l.sent = append(l.sent, part[:min(len(part), sentKept-len(l.sent))]...)
 }
 
-// trickle returns when a slow line may carry a part.
+// trickle waits until a slow proxy may forward a part.
 func (p *Proxy) trickle(part []byte) {
 	p.mu.Lock()
 	slow := p.slow
@@ -162,8 +162,8 @@ func (p *Proxy) trickle(part []byte) {
 	}
 }
 
-// carry copies one direction, and calls before with each part of it; when it ends, so does
-// the connection.
+// carry copies one direction and calls before with each part. When it ends, it closes the
+// connection.
 func (p *Proxy) carry(to, from *net.TCPConn, before func(part []byte)) {
 	defer p.remove(to)
 	defer p.remove(from)
@@ -187,7 +187,7 @@ func (p *Proxy) carry(to, from *net.TCPConn, before func(part []byte)) {
 	}
 }
 
-// part is how much is read at a time.
+// part returns the maximum number of bytes to read at a time.
 func (p *Proxy) part(most int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,8 +197,8 @@ func (p *Proxy) part(most int) int {
 	return most
 }
 
-// mayPass holds the caller back while the line is a black hole. It tells whether to
-// deliver what was read; not ok: the connection is closed.
+// mayPass blocks while the proxy is a black hole. It reports whether to deliver the data;
+// not ok means that the connection is closed.
 func (p *Proxy) mayPass(c *net.TCPConn) (deliver, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,8 +209,7 @@ func (p *Proxy) mayPass(c *net.TCPConn) (deliver, ok bool) {
 	return l != nil && !l.silent, l != nil
 }
 
-// admit takes a connection into the set, and tells where it leads, unless the
-// line is cut.
+// admit adds a connection to the set and returns its target, unless the proxy is cut.
 func (p *Proxy) admit(c *net.TCPConn, l *link) (target string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

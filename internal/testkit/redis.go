@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// RedisOptions are the choices of StartRedis; the zero value is a plain server.
+// RedisOptions configure StartRedis; the zero value is a plain server.
 type RedisOptions struct {
 	Args []string      // further arguments: "--requirepass", "secret"
-	TLS  *Certificates // only TLS is served, to clients who show a certificate; nil: plain
-	// Told is where the Sentinels of a group reach a master at addr, and tell clients to:
-	// at a line to it. Defaults to addr itself.
+	TLS  *Certificates // serves only TLS, to clients with a certificate; nil: no TLS
+	// Told returns the address at which the Sentinels of a group reach a master at addr,
+	// and which they tell clients: that of a proxy. Defaults to addr.
 	Told func(addr string) string
 }
 
-// Redis is one Redis server with its data, on the loopback interface. What is
-// written is on disk before it is acknowledged.
+// Redis is one Redis server with its data, on the loopback interface. Writes are on disk
+// before they are acknowledged.
 type Redis struct {
 	Addr string // host:port for clients; the same after a restart
 	Data string // the folder of its data
@@ -60,7 +60,7 @@ func planRedis(t testing.TB, o RedisOptions) *Redis {
 	return r
 }
 
-// redisListens are the arguments that make a server, or a Sentinel, listen.
+// redisListens returns the arguments that make a server, or a Sentinel, listen.
 func redisListens(port string, certs *Certificates) []string {
 	args := []string{"--bind", "127.0.0.1"}
 	if certs == nil {
@@ -70,8 +70,8 @@ func redisListens(port string, certs *Certificates) []string {
 		"--tls-ca-cert-file", certs.CA, "--tls-cert-file", certs.Server.Cert, "--tls-key-file", certs.Server.Key)
 }
 
-// redisProgram finds a program of Redis; redis-server is all that Debian's package
-// of the servers has to have, it is a Sentinel too.
+// redisProgram finds a program of Redis. Debian's server package may contain redis-server
+// only, which can also run as a Sentinel.
 func redisProgram(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -79,7 +79,7 @@ func redisProgram(t testing.TB, name string) string {
 	return path
 }
 
-// RedisCLI runs redis-cli on a server and returns what it prints.
+// RedisCLI runs redis-cli on a server and returns its output.
 func (r *Redis) RedisCLI(args ...string) string {
 	r.t.Helper()
 	host, port, _ := net.SplitHostPort(r.Addr)
@@ -95,7 +95,7 @@ func (r *Redis) RedisCLI(args ...string) string {
 	return string(out)
 }
 
-// Wipe removes the data of a server that does not run.
+// Wipe removes the data of a stopped server.
 func (r *Redis) Wipe() {
 	r.t.Helper()
 	entries, err := os.ReadDir(r.Data)
@@ -109,8 +109,8 @@ func (r *Redis) Wipe() {
 	}
 }
 
-// answers asks whether the server has loaded its data. One that wants a password
-// has.
+// answers reports whether the server has loaded its data. A server that requires a
+// password has.
 func (r *Redis) answers() bool {
 	c, err := net.DialTimeout("tcp", r.Addr, time.Second)
 	if err != nil || r.certs != nil {

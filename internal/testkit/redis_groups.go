@@ -11,17 +11,18 @@ import (
 	"time"
 )
 
-// RedisGroup is a master, a replica, and the Sentinels that look after them.
+// RedisGroup is a master, a replica, and the Sentinels that monitor them.
 type RedisGroup struct {
-	Master, Replica *Redis // as they began
+	Master, Replica *Redis // their initial roles
 	Sentinels       []*Redis
 }
 
-// SentinelMaster is what the Sentinels of a RedisGroup call its master.
+// SentinelMaster is the name of the master of a RedisGroup in its Sentinels.
 const SentinelMaster = "network"
 
-// StartRedisGroup starts a master, its replica and three Sentinels, which fail over
-// when the master is silent for half a second, or for 30 seconds where they reach it by a line.
+// StartRedisGroup starts a master, its replica and three Sentinels. They fail over when
+// the master is silent for half a second, or for 30 seconds if they reach it through a
+// proxy.
 func StartRedisGroup(t testing.TB, o RedisOptions) *RedisGroup {
 	t.Helper()
 	g := &RedisGroup{Master: StartRedis(t, o)}
@@ -110,7 +111,8 @@ func startSentinel(t testing.TB, host, port string, o RedisOptions) *Redis {
 	return s
 }
 
-// publishEvery sets how often, in ms, a Sentinel tells the others what it knows.
+// publishEvery sets the interval, in ms, in which a Sentinel publishes its state to the
+// others.
 func (r *Redis) publishEvery(ms string) { r.RedisCLI("SENTINEL", "DEBUG", "PUBLISH-PERIOD", ms) }
 
 // StartRedisCluster starts a Cluster of masters that share all slots.
@@ -134,8 +136,8 @@ func StartRedisCluster(t testing.TB, masters int, o RedisOptions) []*Redis {
 	return nodes
 }
 
-// Announce has a node of a Cluster tell clients, and the other nodes, that it serves clients at
-// addr: a line to it on the same host.
+// Announce makes a node of a Cluster announce addr, a proxy on the same host, to clients
+// and to the other nodes.
 func (r *Redis) Announce(all []*Redis, addr string) {
 	r.t.Helper()
 	_, port, _ := net.SplitHostPort(addr)
@@ -145,7 +147,7 @@ func (r *Redis) Announce(all []*Redis, addr string) {
 	}
 }
 
-// clusterSlots is how many slots a Cluster has.
+// clusterSlots is the number of slots of a Cluster.
 const clusterSlots = 16384
 
 // StartRedisNode starts a server that can join a Cluster.
@@ -161,8 +163,8 @@ func StartRedisNode(t testing.TB, o RedisOptions) *Redis {
 	return r
 }
 
-// JoinCluster makes a node, of StartRedisNode, a master without slots in the
-// Cluster of member, or with an ID of a master there its replica.
+// JoinCluster adds a node of StartRedisNode to the Cluster of member: as a master without
+// slots, or as a replica of the master with the given ID.
 func (r *Redis) JoinCluster(member *Redis, replicaOf string) {
 	r.t.Helper()
 	args := []string{"--cluster", "add-node", r.Addr, member.Addr}
@@ -178,7 +180,7 @@ func (r *Redis) JoinCluster(member *Redis, replicaOf string) {
 	}
 }
 
-// ClusterID is how a node is called in its Cluster.
+// ClusterID returns the ID of a node in its Cluster.
 func (r *Redis) ClusterID() string {
 	r.t.Helper()
 	return strings.TrimSpace(r.RedisCLI("CLUSTER", "MYID"))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Tool returns the path of a program that `make servers` has built: etcd, etcdctl
-// or consul. Tests never build one, since that can take longer than a test may.
+// Tool returns the path of a program that `make servers` has built: etcd, etcdctl or
+// consul. Tests never build one, since that may exceed the time limit of a test.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(repoRoot(t), ".cache", "testservers", name)

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// OrdinaryUser returns somebody without rights, as whom a test that has all of
-// them can start processes. A user namespace, where only its own user is known,
-// has nobody else.
+// OrdinaryUser returns the credentials of a user without privileges, for processes of a
+// privileged test. The test is skipped in a user namespace that contains no other user.
 func OrdinaryUser(t testing.TB) *syscall.Credential {
 	t.Helper()
 	const nobody = 65534

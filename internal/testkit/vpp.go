@@ -11,20 +11,21 @@ import (
 	"testing"
 )
 
-// VPP is one VPP with nothing but its API: no devices, no workers, nothing configured.
+// VPP is a VPP without devices, workers and configuration; only its API is enabled.
 type VPP struct {
 	Socket string // of the API; the same after a restart
 	*process
 }
 
-// StartVPP starts a VPP program in a network of its own, as VPP takes the host's interfaces
-// down that it lets go of, and waits until it serves. The test ends it.
+// StartVPP starts a VPP program in a private network namespace and waits until it serves.
+// VPP sets host interfaces down when it releases them, so it must not run in the host's.
+// The test ends it.
 func StartVPP(t testing.TB, program string) *VPP {
 	t.Helper()
 	return startVPP(t, program, syscall.CLONE_NEWNET)
 }
 
-// StartVPPHere starts it in the network of the test, which has to be one of its own.
+// StartVPPHere starts VPP in the network namespace of the test, which must be private.
 func StartVPPHere(t testing.TB, program string) *VPP {
 	t.Helper()
 	return startVPP(t, program, 0)
@@ -52,7 +53,7 @@ func startVPP(t testing.TB, program string, namespaces uintptr) *VPP {
 	return v.run(t, namespaces, program, config)
 }
 
-// StartVPPSim builds the program that simulates a VPP, cmd/vppsim, and starts it likewise.
+// StartVPPSim builds and starts cmd/vppsim, a simulated VPP, like StartVPP.
 func StartVPPSim(t testing.TB) *VPP {
 	t.Helper()
 	dir := t.TempDir()
@@ -73,7 +74,7 @@ func (v *VPP) run(t testing.TB, namespaces uintptr, program string, args ...stri
 	return v
 }
 
-// accepts tells whether somebody listens on a socket.
+// accepts reports whether a process listens on a socket.
 func accepts(socket string) bool {
 	c, err := net.Dial("unix", socket)
 	if err != nil {

@@ -41,7 +41,7 @@ func Build(t testing.TB, packages ...string) (bin string) {
 	return bin
 }
 
-// scriptsIn are the scripts in a folder.
+// scriptsIn returns the scripts in a folder.
 func scriptsIn(t *testing.T, dir string) []string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(dir, "*.txtar"))

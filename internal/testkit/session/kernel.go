@@ -11,14 +11,14 @@ import (
 	"github.com/keyplane/keyplane/internal/scratch"
 )
 
-// kernel waits for a line of what scratch.Show prints.
+// kernel waits for a line in the output of scratch.Show.
 func kernel(ts *testscript.TestScript, neg bool, args []string) {
 	arguments(ts, len(args) == 2, "[!] kernel NETNS REGEXP")
 	re := pattern(ts, args[1])
 	var last bytes.Buffer
 	ok := Until(func() bool {
 		last.Reset()
-		// A namespace that changes while it is read is read again.
+		// A dump that was interrupted by a change is repeated.
 		err := scratch.Show(&last, args[0])
 		return err == nil && re.Match(last.Bytes()) != neg
 	})

@@ -28,7 +28,8 @@ func (p *program) ended() bool {
 	}
 }
 
-// A log collects what a program prints, up to where a script has read it.
+// A log collects the output of a program, and the position up to which a script has read
+// it.
 type log struct {
 	mu   sync.Mutex
 	text []byte
@@ -42,7 +43,7 @@ func (l *log) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// advance moves past what find says of the part not read yet.
+// advance moves the position past the match that find returns for the unread part.
 func (l *log) advance(find func([]byte) []int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +101,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	p, re := named(ts, args[0]), pattern(ts, args[1])
 	matched := false
 	Until(func() bool {
-		over := p.ended() // asked first: what it printed at the end is in the log then
+		over := p.ended() // asked first, so that the log contains its last output
 		matched = p.log.advance(re.FindIndex)
 		return matched || over
 	})
@@ -128,7 +129,7 @@ func prints(ts *testscript.TestScript, neg bool, args []string) {
 	ok := Until(func() bool {
 		cmd := exec.Command(path, args[2:]...)
 		cmd.Dir, cmd.Env = ts.MkAbs("."), environment(ts)
-		out, err = cmd.CombinedOutput() // one that fails prints why
+		out, err = cmd.CombinedOutput() // a failing program prints the reason
 		return re.Match(out) != neg
 	})
 	if !ok {
@@ -159,8 +160,8 @@ func ended(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// environment is the script's, with the marks of the scratch place that the
-// script itself does not see.
+// environment returns the script's environment with the variables of the scratch network,
+// which scripts do not see.
 func environment(ts *testscript.TestScript) []string {
 	env := os.Environ()
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "ETCD_ENDPOINTS", "CONSUL_HTTP_ADDR", "STATE_DIRECTORY"} {

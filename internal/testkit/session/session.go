@@ -1,16 +1,15 @@
-// Package session runs test scripts that read like what a user does: programs
-// in the background whose output is awaited, files that are edited while they
-// run, signals, and what the kernel then has. It adds to the commands of
-// testscript:
+// Package session runs test scripts that read like a user's session: programs in the
+// background, edited files, signals, and the resulting state of the kernel. It adds these
+// commands to testscript:
 //
 //	start NAME PROGRAM ARGUMENT...   starts a program; its output is NAME's log
-//	await NAME REGEXP                waits until the log goes on with a match
-//	[!] said NAME REGEXP             tells whether its whole log has (no) match by now
-//	signal NAME INT|TERM|KILL
+//	await NAME REGEXP                waits until the rest of the log contains a match
+//	[!] said NAME REGEXP             checks that the whole log has (no) match by now
+//	signal NAME INT|TERM|KILL        sends a signal
 //	ended NAME [CODE]                waits until it has ended, with this exit code (0)
 //	[!] kernel NETNS REGEXP          waits until the namespace shows (no) such line
-//	[!] prints REGEXP PROGRAM ARGUMENT...  runs it until it prints (no) such line
-//	[!] netns NAME                   makes, or with ! deletes, a named namespace
+//	[!] prints REGEXP PROGRAM ARGUMENT...  repeats it until it prints (no) such line
+//	[!] netns NAME                   creates, or with ! deletes, a named namespace
 //
 // Whatever a script starts is killed at its end. Scripts that share a network run one
 // after the other. Where the test is in a scratch network, a copy of it runs each script,
@@ -30,11 +29,11 @@ import (
 	"github.com/keyplane/keyplane/internal/scratch"
 )
 
-// patience is how long a script waits for anything, on a busy machine.
+// patience is the time limit of each wait in a script, on a busy machine.
 const patience = 30 * time.Second
 
-// Run runs the scripts in dir. PATH begins with bin, where the programs are;
-// setup and more may be nil.
+// Run runs the scripts in dir. PATH begins with bin, the folder of the programs; setup and
+// more may be nil.
 func Run(t *testing.T, dir, bin string, setup func(*testscript.Env) error, more map[string]Command) {
 	t.Helper()
 	scripts := scriptsIn(t, dir)
@@ -64,10 +63,10 @@ func Run(t *testing.T, dir, bin string, setup func(*testscript.Env) error, more 
 	})
 }
 
-// A Command is one that a script can use.
+// A Command is a command of scripts.
 type Command = func(ts *testscript.TestScript, neg bool, args []string)
 
-// inTurn is a testscript.T whose scripts do not run at once.
+// inTurn is a testscript.T that runs scripts one after the other.
 type inTurn struct{ *testing.T }
 
 func (inTurn) Parallel() {}
@@ -78,8 +77,7 @@ func (t inTurn) Run(name string, f func(testscript.T)) {
 	t.T.Run(name, func(t *testing.T) { f(inTurn{t}) })
 }
 
-// Until polls until ok says so. What it waits for is the doing of other
-// processes, which have no other way to tell.
+// Until polls until ok returns true. Other processes give no notification.
 func Until(ok func() bool) bool {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
