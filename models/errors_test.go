@@ -20,7 +20,7 @@ func ExampleFaults() {
 	fmt.Println(lines[0])
 	fmt.Println(len(lines), lines[8])
 	// Output:
-	// ip_addresses[0]: "x": want an address
+	// ip_addresses[0] is "x"; expected an address
 	// 9 and 99,992 more
 }
 
