@@ -50,7 +50,7 @@ func hostile(t *testing.T, says answers) redis.Config {
 		l.Close()
 		all.Wait()
 	})
-	return redis.Config{Endpoint: l.Addr().String(), ReadTimeout: 10 * time.Second, Bounds: tightBounds}
+	return redis.Config{Endpoint: l.Addr().String(), ReadTimeout: time.Minute, Bounds: tightBounds}
 }
 
 var tightBounds = kvdbsync.Bounds{Value: 1 << 20, Page: 8 << 20, Listing: 16 << 20}
@@ -123,6 +123,7 @@ func readCommand(in *bufio.Reader) (words []string, err error) {
 // No answer ends the process, or has it hold more than the bounds allow. It ends the watch,
 // with an error that says why.
 func TestHostileServer(t *testing.T) {
+	t.Parallel()
 	untracked := "-ERR no tracking\r\n"
 	says := map[string]struct {
 		answers answers
@@ -151,11 +152,16 @@ func TestHostileServer(t *testing.T) {
 	}
 	for name, test := range says {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
+			cfg := hostile(t, test.answers)
+			if strings.HasPrefix(name, "push without") { // after which the server says nothing
+				cfg.ReadTimeout = time.Second
+			}
 			var last error
 			err := kvdbsync.Guarded(func() error {
-				for _, err := range redis.New(hostile(t, test.answers), discard()).Watch(ctx, root) {
+				for _, err := range redis.New(cfg, discard()).Watch(ctx, root) {
 					if last = err; err != nil {
 						return nil
 					}
@@ -171,6 +177,7 @@ func TestHostileServer(t *testing.T) {
 
 // Sentinels and nodes of a Cluster are no better.
 func TestHostileGroup(t *testing.T) {
+	t.Parallel()
 	slots := func(text string) answers {
 		return answers{"CLUSTER": {text}, "COMMAND": {"*0\r\n"}}
 	}

@@ -97,6 +97,7 @@ func planMember(t testing.TB, o EtcdOptions, cluster, addr, peerAddr, metricsAdd
 	data := filepath.Join(t.TempDir(), "etcd")
 	args := []string{
 		"--data-dir=" + data, "--log-level=warn", "--unsafe-no-fsync",
+		"--bcrypt-cost=4", // the lowest: a busy machine takes seconds to check a password at the usual cost
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=" + cluster, "--listen-metrics-urls=" + metrics,

@@ -12,7 +12,7 @@ import (
 // listing is not complete within 30 seconds.
 func ListingOf(t testing.TB, c kvdbsync.Connector, prefix string) (l kvdbsync.Listing) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	l.Began = time.Now()
 	for b, err := range c.Watch(ctx, prefix) {

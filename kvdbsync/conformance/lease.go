@@ -36,6 +36,7 @@ func claims(t *testing.T, h Harness, l kvdbsync.Lease, old, value, want []byte) 
 func (h Harness) ownerKey() string { return h.Prefix + "owner" }
 
 func claimOnce(t *testing.T, h Harness) {
+	h.TTL = unhurried
 	first, second := lease(t, h), lease(t, h)
 	a, b := value("a"), value("b")
 	if first.TTL() < h.TTL/2 {
@@ -57,6 +58,7 @@ func claimOnce(t *testing.T, h Harness) {
 }
 
 func claimRace(t *testing.T, h Harness) {
+	h.TTL = unhurried
 	const many = 5
 	var wg sync.WaitGroup
 	won := make(chan []byte, many)
@@ -84,6 +86,7 @@ func claimRace(t *testing.T, h Harness) {
 }
 
 func claimFree(t *testing.T, h Harness) {
+	h.TTL = unhurried
 	first, second := lease(t, h), lease(t, h)
 	claims(t, h, first, nil, value("a"), value("a"))
 	write(t, first.Close(t.Context()))
