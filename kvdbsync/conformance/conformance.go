@@ -64,7 +64,7 @@ type Harness struct {
 	LargeValue int
 	// ManyKeys is how many keys the largest listing has. Defaults to 10,000.
 	ManyKeys int
-	// Patience is how long a change may take to be seen. Defaults to 30 seconds.
+	// Patience is how long a change may take to be seen. Defaults to 2 minutes, for busy machines.
 	Patience time.Duration
 }
 
@@ -85,7 +85,7 @@ func (h Harness) withDefaults() Harness {
 		h.TTL = time.Second
 	}
 	if h.Patience == 0 {
-		h.Patience = 30 * time.Second
+		h.Patience = 2 * time.Minute
 	}
 	return h
 }
