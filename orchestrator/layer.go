@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -74,13 +73,24 @@ func (l *layer) arriving() bool {
 	return h.State == kvdbsync.Syncing || h.State == kvdbsync.Connecting && h.Err == nil
 }
 
-// reportProblems logs the problems that are new.
+// reportProblems logs the first problems that are new, and the number of all.
 func (l *layer) reportProblems(log *slog.Logger, problems []error) {
+	known := map[string]bool{}
+	for _, p := range l.problems {
+		known[p.Error()] = true
+	}
+	told, fresh := 0, 0
 	for _, p := range problems {
-		known := func(k error) bool { return k.Error() == p.Error() }
-		if !slices.ContainsFunc(l.problems, known) {
+		if known[p.Error()] {
+			continue
+		}
+		if fresh++; told < mostFaults {
+			told++
 			log.Error("source has a problem", "source", l.Name, "err", p)
 		}
+	}
+	if fresh > told {
+		log.Error("source has more problems", "source", l.Name, "more", fresh-told, "problems", len(problems))
 	}
 	if len(problems) == 0 && len(l.problems) > 0 {
 		log.Info("source has no problem any more", "source", l.Name)

@@ -19,13 +19,16 @@ const mostConflicts = 5
 // all others. What it costs follows the files that changed, and those with conflicts.
 type merger struct {
 	prefix string
-	files  map[string]file     // what is merged
-	counts map[string]*entry   // by key
-	rivals map[string][]*entry // of the keys that are there more than once: all, the one that counts first
+	files  map[string]file   // what is merged
+	counts map[string]*entry // by key
+	// rivals are of the keys that several files have: of each file the first entry, the one that counts first.
+	rivals map[string][]*entry
+	// repeats are the files that have a key more than once.
+	repeats map[string]bool
 }
 
 func newMerger(prefix string) *merger {
-	return &merger{prefix: prefix, rivals: map[string][]*entry{}}
+	return &merger{prefix: prefix, rivals: map[string][]*entry{}, repeats: map[string]bool{}}
 }
 
 // update takes over what the files say now, and returns the events that lead there.
@@ -38,6 +41,7 @@ func (m *merger) update(files map[string]file) []kvdbsync.Event {
 	for path, f := range old {
 		if now, there := files[path]; !there || !f.countsAs(now) {
 			m.each(f, func(e *entry) { m.touch(before, e.key); m.remove(e) })
+			delete(m.repeats, path)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
@@ -101,6 +105,10 @@ func (m *merger) add(e *entry) {
 	for at > 0 && m.precedes(e, all[at-1]) {
 		at--
 	}
+	if at > 0 && all[at-1].origin.File == e.origin.File {
+		m.repeats[e.path()] = true
+		return
+	}
 	all = slices.Insert(all, at, e)
 	m.rivals[e.key], m.counts[e.key] = all, all[0]
 }
@@ -108,10 +116,15 @@ func (m *merger) add(e *entry) {
 func (m *merger) remove(e *entry) {
 	all := m.rivals[e.key]
 	if all == nil {
-		delete(m.counts, e.key)
+		if m.counts[e.key] == e {
+			delete(m.counts, e.key)
+		}
 		return
 	}
 	at := slices.Index(all, e)
+	if at < 0 {
+		return // it is not the first of its file
+	}
 	all = slices.Delete(all, at, at+1)
 	m.rivals[e.key], m.counts[e.key] = all, all[0]
 	if len(all) == 1 {
@@ -160,6 +173,9 @@ func (m *merger) since(before map[string]*entry) []kvdbsync.Event {
 // files that are gone are none.
 func (m *merger) conflicts() (out []error) {
 	beaten := map[string]bool{}
+	for path := range m.repeats {
+		beaten[path] = m.files[path].state != gone
+	}
 	for _, all := range m.rivals {
 		for _, e := range all[1:] {
 			beaten[e.path()] = m.files[e.path()].state != gone

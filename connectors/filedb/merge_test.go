@@ -119,7 +119,7 @@ func TestMergingChangesIsMergingAnew(t *testing.T) {
 			if len(m.counts) != len(want) || len(mirror) != len(want) {
 				t.Fatalf("%d keys count, and %d were told; want %d", len(m.counts), len(mirror), len(want))
 			}
-			if got, want := m.conflicts(), merged(files, "/").conflicts(); !slices.EqualFunc(got, want, sameText) {
+			if got, want := m.conflicts(), merged(files, "/").conflicts(); sumOf(got) != sumOf(want) {
 				t.Fatalf("conflicts %v, want %v", got, want)
 			}
 		}
@@ -189,5 +189,52 @@ func TestADirectoryMadeAgainIsWatchedAgain(t *testing.T) {
 	}
 	if !n.follow(dirs) {
 		t.Error("the directory is not watched any more")
+	}
+}
+
+// TestAKeyManyTimesInOneFile has only the first entry of a file kept as a rival, so that a change
+// of the file costs what its length is, and the conflict goes with its entries.
+func TestAKeyManyTimesInOneFile(t *testing.T) {
+	const key = "/vnf-agent/vpp1/config/a"
+	many := func(path string, n int) file {
+		entries := make([]entry, n)
+		for i := range entries {
+			entries[i] = entry{key: key, value: []byte("1"), origin: at(path, i+1)}
+		}
+		return fileOf(settled, entries...)
+	}
+	m := newMerger("/vnf-agent/vpp1/")
+	b := many("b", 50_000)
+	for _, n := range []int{50_000, 40_000, 1, 30_000} {
+		m.update(map[string]file{"a": many("a", n), "b": b})
+		if e := m.counts[key]; e == nil || e.origin.String() != "a:1" || len(m.rivals[key]) != 2 {
+			t.Fatalf("%v counts, of %d rivals", e, len(m.rivals[key]))
+		}
+		if got, want := len(m.conflicts()), 6+min(6, n-1); got != want {
+			t.Errorf("%d times: %d conflicts, want %d", n, got, want)
+		}
+	}
+	m.update(map[string]file{"b": many("b", 1)})
+	if e := m.counts[key]; e == nil || e.origin.String() != "b:1" || len(m.rivals) != 0 || len(m.conflicts()) != 0 {
+		t.Errorf("%v counts, conflicts %v", e, m.conflicts())
+	}
+	m.update(map[string]file{})
+	if len(m.counts)+len(m.rivals)+len(m.repeats) != 0 {
+		t.Errorf("of no files it keeps %v, %v, %v", m.counts, m.rivals, m.repeats)
+	}
+}
+
+// TestProblemsAreComparedByHash yields problems again only when a text has changed.
+func TestProblemsAreComparedByHash(t *testing.T) {
+	v := view{merger: newMerger("/")}
+	s := &snapshot{files: map[string]file{}}
+	for _, step := range []struct {
+		problems []error
+		told     bool
+	}{{nil, true}, {nil, false}, {[]error{errBusy}, true}, {[]error{errBusy}, false}, {[]error{errBusy, errBusy}, true}, {nil, true}} {
+		s.problems = step.problems
+		if b, changed := v.update(s); changed != step.told || changed && len(b.Problems) != len(step.problems) {
+			t.Errorf("%v: told %v, problems %v", step.problems, changed, b.Problems)
+		}
 	}
 }

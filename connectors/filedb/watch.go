@@ -2,6 +2,7 @@ package filedb
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -102,17 +103,17 @@ func (db *DB) settle(ctx context.Context, n *notifier, why reason, first bool) (
 // A view is what one watch has yielded.
 type view struct {
 	*merger
-	had      bool    // there were files
-	folders  string  // in which the files were that have not vanished
-	problems []error // nil: nothing has been yielded yet
+	had      bool              // there were files
+	folders  string            // in which the files were that have not vanished
+	problems [sha256.Size]byte // hash of those yielded last; zero: nothing has been yielded yet
 }
 
 // update returns what a snapshot changes for who watches, if anything.
 func (v *view) update(s *snapshot) (b kvdbsync.Batch, changed bool) {
 	b.Events = v.merger.update(s.files)
 	problems := append(s.allProblems(), v.conflicts()...)
-	if v.problems == nil || !slices.EqualFunc(v.problems, problems, sameText) {
-		v.problems, b.Problems = problems, problems
+	if sum := sumOf(problems); sum != v.problems {
+		v.problems, b.Problems = sum, problems
 	}
 	return b, len(b.Events) > 0 || b.Problems != nil
 }
@@ -139,4 +140,13 @@ func (s *snapshot) allProblems() []error {
 // that are not meant for the agent should not fill its log.
 const mostProblems = 500
 
-func sameText(a, b error) bool { return a.Error() == b.Error() }
+// sumOf is a hash of the texts of errors.
+func sumOf(problems []error) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for _, p := range problems {
+		text := p.Error()
+		fmt.Fprintf(h, "%d %s", len(text), text)
+	}
+	h.Sum(sum[:0])
+	return sum
+}
