@@ -3,6 +3,7 @@ package filedb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
@@ -20,7 +21,8 @@ type notifier struct {
 	log  *slog.Logger
 	kern *fsnotify.Watcher // nil: not asked for yet, or the kernel gives none
 	dirs map[string]watch  // what is followed, by real path
-	poor bool              // the kernel has no more watches to give
+	poor error             // why the kernel gives no more watches; nil: it does
+	add  func(kern *fsnotify.Watcher, path string) error
 }
 
 // mostAtOnce is how many notifications may lead to one look, besides those that come while
@@ -28,7 +30,7 @@ type notifier struct {
 const mostAtOnce = 512
 
 func newNotifier(cfg Config, log *slog.Logger) *notifier {
-	return &notifier{cfg: cfg, log: log, dirs: map[string]watch{}}
+	return &notifier{cfg: cfg, log: log, dirs: map[string]watch{}, add: (*fsnotify.Watcher).Add}
 }
 
 func (n *notifier) close() {
@@ -54,7 +56,7 @@ func (n *notifier) follow(dirs map[string]watch) (more bool) {
 			n.dirs[path] = d
 			continue
 		}
-		switch err := n.kern.Add(path); {
+		switch err := n.add(n.kern, path); {
 		case err == nil:
 			n.dirs[path] = d
 			more = true
@@ -64,8 +66,10 @@ func (n *notifier) follow(dirs map[string]watch) (more bool) {
 			n.log.Warn("directory cannot be watched: changes are seen late", "path", path, "rescan_interval", n.cfg.Rescan, "err", err)
 		}
 	}
-	if n.poor = n.poor && scarce != nil; scarce != nil {
-		n.impoverished(scarce)
+	if scarce != nil {
+		n.impoverished(fmt.Errorf("%d of %d folders are not watched: %w", len(dirs)-len(n.dirs), len(dirs), scarce))
+	} else {
+		n.poor = nil
 	}
 	return more
 }
@@ -87,12 +91,21 @@ func (n *notifier) open() bool {
 }
 
 func (n *notifier) impoverished(err error) {
-	if n.poor {
-		return
+	first := n.poor == nil
+	if n.poor = err; first {
+		n.log.Warn("kernel has no file watches left: files are polled; "+moreWatches, "poll_interval", n.cfg.Poll, "err", err)
 	}
-	n.poor = true
-	n.log.Warn("kernel has no file watches left: files are polled; raise fs.inotify.max_user_watches and fs.inotify.max_user_instances (sysctl)",
-		"poll_interval", n.cfg.Poll, "err", err)
+}
+
+// moreWatches is what to do when the kernel gives no more watches.
+const moreWatches = "raise fs.inotify.max_user_watches and fs.inotify.max_user_instances (sysctl), or take folders out of configuration-paths"
+
+// problems are why changes are seen late, if they are.
+func (n *notifier) problems() []error {
+	if n.poor == nil {
+		return nil
+	}
+	return []error{fmt.Errorf("kernel has no file watches left: files are polled every %v; %s: %w", n.cfg.Poll, moreWatches, n.poor)}
 }
 
 // wait returns when it is time to look, and why: after a notification, but not before
@@ -137,7 +150,7 @@ func (n *notifier) patience(s *snapshot) time.Duration {
 
 // due is when to look at everything.
 func (n *notifier) due(s *snapshot) time.Time {
-	if n.poor {
+	if n.poor != nil {
 		return s.whole.Add(n.cfg.Poll)
 	}
 	return s.whole.Add(n.cfg.Rescan)

@@ -40,7 +40,7 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 			v.had = len(s.files) > 0
 			var vanished bool
 			s.files, vanished = v.depart(s)
-			b, changed := v.update(s)
+			b, changed := v.update(s, n.problems()...)
 			if vanished && removes(b) {
 				yield(kvdbsync.Batch{}, ErrVanished)
 				return
@@ -108,10 +108,11 @@ type view struct {
 	problems [sha256.Size]byte // hash of those yielded last; zero: nothing has been yielded yet
 }
 
-// update returns what a snapshot changes for who watches, if anything.
-func (v *view) update(s *snapshot) (b kvdbsync.Batch, changed bool) {
+// update returns what a snapshot changes for who watches, if anything. More are problems of
+// the watch itself. Problems that are gone are told as an empty list, which is not nil.
+func (v *view) update(s *snapshot, more ...error) (b kvdbsync.Batch, changed bool) {
 	b.Events = v.merger.update(s.files)
-	problems := append(s.allProblems(), v.conflicts()...)
+	problems := append(append([]error{}, more...), append(s.allProblems(), v.conflicts()...)...)
 	if sum := sumOf(problems); sum != v.problems {
 		v.problems, b.Problems = sum, problems
 	}
