@@ -12,11 +12,12 @@ import (
 
 // receive returns the next response, put together from the fragments that etcd makes of a
 // large one, and calls hear with each of them. etcd does not spread a revision over more
-// than one response.
+// than one response. Fragments that do not end within the bounds are an error.
 func receive(stream interface {
 	Recv() (*pb.WatchResponse, error)
-}, hear func(*pb.WatchResponse)) (*pb.WatchResponse, error) {
+}, hear func(*pb.WatchResponse), bounds kvdbsync.Bounds) (*pb.WatchResponse, error) {
 	var events []*mvccpb.Event
+	tally := kvdbsync.NewTally(bounds)
 	for {
 		r, err := stream.Recv()
 		if err != nil {
@@ -26,12 +27,37 @@ func receive(stream interface {
 		if err := failure(r); err != nil {
 			return nil, err
 		}
+		if err := checkEvents(r, &tally); err != nil {
+			return nil, err
+		}
 		events = append(events, r.Events...)
 		if !r.Fragment {
 			r.Events = events
 			return r, nil
 		}
 	}
+}
+
+// checkEvents makes sure that a response has all that is used of it, and counts its bytes.
+func checkEvents(r *pb.WatchResponse, tally *kvdbsync.Tally) error {
+	if r.Header == nil {
+		return fmt.Errorf("%w: it has no header", ErrNotEtcd)
+	}
+	if err := tally.Page(); err != nil {
+		return err
+	}
+	for _, e := range r.Events {
+		switch {
+		case e == nil || e.Kv == nil:
+			return fmt.Errorf("%w: an event has no key", ErrNotEtcd)
+		case e.Type != mvccpb.Event_PUT && e.Type != mvccpb.Event_DELETE:
+			return fmt.Errorf("%w: the event of %.200q has the type %d", ErrNotEtcd, e.Kv.Key, e.Type)
+		}
+		if err := tally.Pair(string(e.Kv.Key), len(e.Kv.Value)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // failure is why the server ended the watch; nil: it did not.
@@ -49,7 +75,7 @@ func failure(r *pb.WatchResponse) error {
 
 // batches makes one Batch of each revision. Without events the server merely
 // told that nothing happened until now.
-func batches(events []*mvccpb.Event, now int64) []kvdbsync.Batch {
+func batches(events []*mvccpb.Event, now int64, bounds kvdbsync.Bounds) []kvdbsync.Batch {
 	if len(events) == 0 {
 		return []kvdbsync.Batch{{Rev: now}}
 	}
@@ -60,20 +86,24 @@ func batches(events []*mvccpb.Event, now int64) []kvdbsync.Batch {
 			all = append(all, kvdbsync.Batch{Rev: rev})
 		}
 		last := &all[len(all)-1]
-		last.Events = append(last.Events, event(e))
+		last.Events = append(last.Events, event(e, bounds))
 	}
 	return all
 }
 
-func event(e *mvccpb.Event) kvdbsync.Event {
+func event(e *mvccpb.Event, bounds kvdbsync.Bounds) kvdbsync.Event {
 	if e.Type == mvccpb.Event_DELETE {
 		return kvdbsync.Event{Key: string(e.Kv.Key), Rev: e.Kv.ModRevision}
 	}
-	return putEvent(e.Kv)
+	return putEvent(e.Kv, bounds)
 }
 
-// putEvent keeps an empty value apart from none: protobuf does not.
-func putEvent(kv *mvccpb.KeyValue) kvdbsync.Event {
+// putEvent keeps an empty value apart from none: protobuf does not. It drops a value that
+// is too large.
+func putEvent(kv *mvccpb.KeyValue, bounds kvdbsync.Bounds) kvdbsync.Event {
+	if err := bounds.CheckValue(int64(len(kv.Value))); err != nil {
+		return kvdbsync.Event{Key: string(kv.Key), Err: err, Rev: kv.ModRevision}
+	}
 	value := kv.Value
 	if value == nil {
 		value = []byte{}

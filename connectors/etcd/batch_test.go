@@ -25,7 +25,7 @@ func TestEachRevisionIsOneBatch(t *testing.T) {
 	t.Parallel()
 	unset := put("empty", "", 9)
 	unset.Kv.Value = nil // as protobuf delivers it
-	got := batches([]*mvccpb.Event{put("a", "1", 7), gone("b", 7), put("a", "2", 8), unset}, 12)
+	got := batches([]*mvccpb.Event{put("a", "1", 7), gone("b", 7), put("a", "2", 8), unset}, 12, usual)
 	want := []kvdbsync.Batch{
 		{Rev: 7, Events: []kvdbsync.Event{{Key: "a", Value: []byte("1"), Rev: 7}, {Key: "b", Rev: 7}}},
 		{Rev: 8, Events: []kvdbsync.Event{{Key: "a", Value: []byte("2"), Rev: 8}}},
@@ -34,7 +34,7 @@ func TestEachRevisionIsOneBatch(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	if got := batches(nil, 12); !reflect.DeepEqual(got, []kvdbsync.Batch{{Rev: 12}}) {
+	if got := batches(nil, 12, usual); !reflect.DeepEqual(got, []kvdbsync.Batch{{Rev: 12}}) {
 		t.Errorf("of a progress notice: %+v", got)
 	}
 }
@@ -61,14 +61,14 @@ func TestFragmentsArePutTogether(t *testing.T) {
 	}
 	heard := 0
 	hear := func(*pb.WatchResponse) { heard++ }
-	r, err := receive(stream, hear)
-	if err != nil || r.Header.Revision != 7 || len(batches(r.Events, 7)) != 1 || len(r.Events) != 3 || heard != 3 {
+	r, err := receive(stream, hear, usual)
+	if err != nil || r.Header.Revision != 7 || len(batches(r.Events, 7, usual)) != 1 || len(r.Events) != 3 || heard != 3 {
 		t.Errorf("%+v of %d fragments, %v", r, heard, err)
 	}
-	if r, err := receive(stream, hear); err != nil || r.Header.Revision != 8 || len(r.Events) != 0 {
+	if r, err := receive(stream, hear, usual); err != nil || r.Header.Revision != 8 || len(r.Events) != 0 {
 		t.Errorf("then %+v, %v", r, err)
 	}
-	if _, err := receive(stream, hear); !errors.Is(err, io.EOF) {
+	if _, err := receive(stream, hear, usual); !errors.Is(err, io.EOF) {
 		t.Errorf("at the end: %v", err)
 	}
 }
@@ -86,7 +86,7 @@ func TestEveryWayAServerEndsAWatchIsAnError(t *testing.T) {
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
-			if _, err := receive(&responses{end.last}, func(*pb.WatchResponse) {}); !errors.Is(err, end.want) {
+			if _, err := receive(&responses{end.last}, func(*pb.WatchResponse) {}, usual); !errors.Is(err, end.want) {
 				t.Errorf("got %v, want %v", err, end.want)
 			}
 		})
@@ -121,8 +121,8 @@ func TestEventsThatComeAgainEndTheWatch(t *testing.T) {
 		emitted = append(emitted, b.Rev)
 		return nil
 	}}
-	at := func(rev int64) kvdbsync.Batch { return batches([]*mvccpb.Event{put("a", "1", rev)}, rev)[0] }
-	for _, b := range []kvdbsync.Batch{at(8), batches(nil, 20)[0], at(9), at(12)} { // a server may tell that it is ahead
+	at := func(rev int64) kvdbsync.Batch { return batches([]*mvccpb.Event{put("a", "1", rev)}, rev, usual)[0] }
+	for _, b := range []kvdbsync.Batch{at(8), batches(nil, 20, usual)[0], at(9), at(12)} { // a server may tell that it is ahead
 		if err := w.next(b); err != nil {
 			t.Fatal(err)
 		}
@@ -136,3 +136,5 @@ func TestEventsThatComeAgainEndTheWatch(t *testing.T) {
 		t.Errorf("emitted %v, want %v", emitted, want)
 	}
 }
+
+var usual = kvdbsync.Bounds{}.WithDefaults()

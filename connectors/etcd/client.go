@@ -10,6 +10,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 // How a dead connection is noticed. The kernel's probes find a host that is gone
@@ -55,6 +57,7 @@ func newClient(ctx context.Context, cfg Config) (*client, error) {
 		Username:             cfg.Username,
 		Password:             password,
 		MaxUnaryRetries:      2, // the second with a new token
+		MaxCallRecvMsgSize:   messageSize(cfg.Bounds),
 		Logger:               zap.NewNop(),
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(l.dial),
@@ -92,8 +95,11 @@ func failFast(ctx context.Context, method string, req, reply any, cc *grpc.Clien
 	return invoke(ctx, method, req, reply, cc, append(opts, grpc.WaitForReady(false))...)
 }
 
-// streamOptions let any message through: etcd limits what it takes, and so what
-// it can send.
-func streamOptions() []grpc.CallOption {
-	return []grpc.CallOption{grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.WaitForReady(false)}
+// messageSize is the largest message that is taken. gRPC knows the size of a message
+// before it reads it.
+func messageSize(b kvdbsync.Bounds) int { return int(min(b.WithDefaults().Page, math.MaxInt32)) }
+
+// streamOptions bound the messages of a stream.
+func streamOptions(b kvdbsync.Bounds) []grpc.CallOption {
+	return []grpc.CallOption{grpc.MaxCallRecvMsgSize(messageSize(b)), grpc.WaitForReady(false)}
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 // A Config is the content of etcd.conf. The zero value connects to a server on
@@ -53,6 +55,9 @@ type Config struct {
 	// seconds. Defaults to 5.
 	SessionTTL int `yaml:"session-ttl"`
 
+	// Bounds limit what the agent takes of a server. The agent has one setting for all stores.
+	Bounds kvdbsync.Bounds `yaml:"-"`
+
 	// Accepted from the files of existing deployments, without effect: the agent
 	// always starts without its stores, tries again by itself, and lists the store
 	// whenever it was lost.
@@ -68,6 +73,7 @@ func (c Config) withDefaults() Config {
 			c.Endpoints = append(c.Endpoints, strings.TrimSpace(one))
 		}
 	}
+	c.Bounds = c.Bounds.WithDefaults()
 	c.DialTimeout = cmp.Or(c.DialTimeout, time.Second)
 	c.OperationTimeout = cmp.Or(c.OperationTimeout, 3*time.Second)
 	c.SessionTTL = cmp.Or(c.SessionTTL, 5)
@@ -104,6 +110,7 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("expand-env-variables needs expand-env-names: the environment variables that values may use"))
 	}
 	errs = append(errs,
+		c.Bounds.Validate(),
 		notNegative("dial-timeout", c.DialTimeout),
 		notNegative("operation-timeout", c.OperationTimeout),
 		notNegative("auto-compact", c.AutoCompact),

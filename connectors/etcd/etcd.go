@@ -40,6 +40,8 @@ var (
 	ErrWentBack = errors.New("etcd went back in time")
 	// ErrOtherCluster says that another cluster answers than did before.
 	ErrOtherCluster = errors.New("another etcd cluster answers")
+	// ErrNotEtcd says that an answer is none that etcd gives.
+	ErrNotEtcd = errors.New("the answer is not one of etcd")
 	// ErrClosed says that the server ended the watch and did not say why.
 	ErrClosed = errors.New("etcd ended the watch")
 )
@@ -71,7 +73,7 @@ func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync
 	if c.cfg.ExpandEnv {
 		emit = expanding(c.cfg.ExpandNames, emit)
 	}
-	w := watch{client: client, log: c.log, timeout: c.cfg.OperationTimeout, alone: true, prefix: prefix, emit: emit}
+	w := watch{client: client, log: c.log, timeout: c.cfg.OperationTimeout, alone: true, prefix: prefix, emit: emit, bounds: c.cfg.Bounds}
 	w.vigil = vigil{after: c.askAfter, timeout: c.cfg.OperationTimeout, talent: &c.talent}
 	if err := w.list(ctx); err != nil {
 		return err

@@ -43,9 +43,12 @@ func (s *session) Claim(ctx context.Context, key string, old, value []byte) ([]b
 	case answer.Succeeded:
 		return value, nil
 	}
+	if len(answer.Responses) != 1 || answer.Responses[0].GetResponseRange() == nil {
+		return nil, fmt.Errorf("claiming %s in etcd: %w: it does not say what the key holds", key, ErrNotEtcd)
+	}
 	found := answer.Responses[0].GetResponseRange().Kvs
 	if len(found) == 0 {
 		return nil, nil
 	}
-	return putEvent(found[0]).Value, nil
+	return only(key, found[0], s.bounds)
 }

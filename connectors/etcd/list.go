@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,20 @@ func (p *pager) got(page []*mvccpb.KeyValue) {
 	p.tries, p.size = 0, min(nextPage(page), p.most)
 }
 
+// smaller has the next page be half as large, and tells whether it can be.
+func (p *pager) smaller() bool {
+	if p.size == 1 {
+		return false
+	}
+	p.most = max(p.size/2, 1)
+	p.size = p.most
+	return true
+}
+
+// tooLarge tells that gRPC has refused a message for its size. What a server refuses to
+// send ends with the same code.
+func tooLarge(err error) bool { return status.Code(err) == codes.ResourceExhausted }
+
 // interrupted tells whether to ask again after err.
 func (p *pager) interrupted(err error, hasPages bool) (again bool) {
 	p.tries++
@@ -76,11 +91,17 @@ func unavailable(err error) bool {
 // list emits every pair. The first page says which revision all are read at, so a
 // listing that was interrupted can go on.
 func (w *watch) list(ctx context.Context) error {
-	key, end := w.bounds()
+	key, end := w.keys()
 	pages, listed := newPager(), 0
 	retry := kvdbsync.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 	for {
 		page, err := w.page(ctx, key, end, pages.size)
+		if tooLarge(err) {
+			if pages.smaller() {
+				continue
+			}
+			page, err = w.large(ctx, key, end)
+		}
 		if err != nil {
 			if ctx.Err() != nil || !pages.interrupted(err, w.at.rev != 0) {
 				return fmt.Errorf("listing %s in etcd: %w", w.prefix, err)
@@ -93,7 +114,7 @@ func (w *watch) list(ctx context.Context) error {
 		b := kvdbsync.Batch{Rev: w.at.rev, Synced: !page.More, Events: make([]kvdbsync.Event, 0, len(page.Kvs))}
 		b.Identity = strconv.FormatUint(w.at.cluster, 16)
 		for _, kv := range page.Kvs {
-			b.Events = append(b.Events, putEvent(kv))
+			b.Events = append(b.Events, w.listed(kv, page.large))
 		}
 		if err := w.emit(b); err != nil || b.Synced {
 			return err
@@ -113,16 +134,63 @@ func (w *watch) renew(tries int) {
 	}
 }
 
-func (w *watch) page(ctx context.Context, key, end string, size int64) (*clientv3.GetResponse, error) {
+// A page is a part of a listing.
+type page struct {
+	*clientv3.GetResponse
+	large bool // it has one key, whose value no answer has room for
+}
+
+func (w *watch) listed(kv *mvccpb.KeyValue, large bool) kvdbsync.Event {
+	if large {
+		return kvdbsync.Event{Key: string(kv.Key), Err: w.bounds.PageTooLarge(), Rev: kv.ModRevision}
+	}
+	return putEvent(kv, w.bounds)
+}
+
+// large is the page of a key whose value does not fit into an answer.
+func (w *watch) large(ctx context.Context, key, end string) (page, error) {
+	p, err := w.page(ctx, key, end, 1, clientv3.WithKeysOnly())
+	p.large = true
+	return p, err
+}
+
+func (w *watch) page(ctx context.Context, key, end string, size int64, also ...clientv3.OpOption) (page, error) {
 	ctx, cancel := w.client.line.bounded(ctx, w.timeout)
 	defer cancel()
-	page, err := w.client.Get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(size), clientv3.WithRev(w.at.rev))
+	got, err := w.client.Get(ctx, key, append(also, clientv3.WithRange(end), clientv3.WithLimit(size), clientv3.WithRev(w.at.rev))...)
 	if err != nil {
-		return nil, because(ctx, err)
+		return page{}, because(ctx, err)
+	}
+	if err := checkPage(got, key); err != nil {
+		return page{}, err
 	}
 	if w.at.rev == 0 {
-		w.at = position{cluster: page.Header.ClusterId, rev: page.Header.Revision}
+		w.at = position{cluster: got.Header.ClusterId, rev: got.Header.Revision}
 		w.seen = w.at.rev
 	}
-	return page, w.at.checkHeader(page.Header)
+	return page{GetResponse: got}, w.at.checkHeader(got.Header)
+}
+
+// checkPage makes sure that a page has all that is used of it, and that it leads on: its keys
+// ascend, from the one that was asked for.
+func checkPage(page *clientv3.GetResponse, from string) error {
+	switch {
+	case page.Header == nil:
+		return fmt.Errorf("%w: it has no header", ErrNotEtcd)
+	case page.Header.Revision < 1:
+		return fmt.Errorf("%w: its revision is %d", ErrNotEtcd, page.Header.Revision)
+	case page.More && len(page.Kvs) == 0:
+		return fmt.Errorf("%w: a page has no keys, and is not the last one", ErrNotEtcd)
+	}
+	next := []byte(from)
+	for _, kv := range page.Kvs {
+		if kv == nil {
+			return fmt.Errorf("%w: a page has an entry without a key", ErrNotEtcd)
+		}
+		if bytes.Compare(kv.Key, next) < 0 {
+			return fmt.Errorf("%w: the key %.200q comes after %.200q", ErrNotEtcd, kv.Key, next)
+		}
+		next = append(append(next[:0], kv.Key...), 0)
+	}
+	return nil
 }

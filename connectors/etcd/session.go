@@ -50,17 +50,23 @@ func (s *session) begin(ctx context.Context, ttl time.Duration) error {
 	if err != nil {
 		return err
 	}
+	if granted.TTL < 1 || granted.TTL > mostTTL {
+		return fmt.Errorf("%w: it grants a lease of %d seconds", ErrNotEtcd, granted.TTL)
+	}
 	s.lease, s.ttl = granted.ID, time.Duration(granted.TTL)*time.Second
 	s.Begin(ctx, s.ttl, asked, s.renew)
 	return nil
 }
+
+// mostTTL is the longest time in seconds that etcd gives a lease.
+const mostTTL = 9_000_000_000
 
 // renew asks once; each time another server of several. The client's own renewing
 // asks again and again without a pause where none listens.
 func (s *session) renew(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the stream
-	stream, err := pb.NewLeaseClient(s.client.ActiveConnection()).LeaseKeepAlive(ctx, streamOptions()...)
+	stream, err := pb.NewLeaseClient(s.client.ActiveConnection()).LeaseKeepAlive(ctx, streamOptions(s.bounds)...)
 	if err != nil {
 		return rpctypes.Error(err)
 	}

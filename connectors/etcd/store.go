@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
@@ -24,6 +25,7 @@ import (
 type Client struct {
 	client  *client
 	timeout time.Duration
+	bounds  kvdbsync.Bounds
 }
 
 // Dial returns a Client, to be closed. Where there is a password it authenticates;
@@ -34,7 +36,7 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{client: client, timeout: cfg.OperationTimeout}, nil
+	return &Client{client: client, timeout: cfg.OperationTimeout, bounds: cfg.Bounds}, nil
 }
 
 // Close ends the connection.
@@ -56,14 +58,33 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 	if len(answer.Kvs) == 0 {
 		return nil, fmt.Errorf("%s: %w", key, kvdbsync.ErrNotFound)
 	}
-	return putEvent(answer.Kvs[0]).Value, nil
+	return only(key, answer.Kvs[0], c.bounds)
+}
+
+// only is the value of a key that was asked for alone.
+func only(key string, kv *mvccpb.KeyValue, bounds kvdbsync.Bounds) ([]byte, error) {
+	if kv == nil {
+		return nil, fmt.Errorf("%s: %w: it has no key", key, ErrNotEtcd)
+	}
+	e := putEvent(kv, bounds)
+	if e.Err != nil {
+		return nil, fmt.Errorf("%s: %w", key, e.Err)
+	}
+	return e.Value, nil
 }
 
 // List implements kvdbsync.Store.
 func (c *Client) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
 	var pairs []kvdbsync.Pair
-	w := watch{client: c.client, log: slog.New(slog.DiscardHandler), timeout: c.timeout, prefix: prefix, emit: func(b kvdbsync.Batch) error {
+	tally := kvdbsync.NewTally(c.bounds)
+	w := watch{client: c.client, bounds: c.bounds, log: slog.New(slog.DiscardHandler), timeout: c.timeout, prefix: prefix, emit: func(b kvdbsync.Batch) error {
 		for _, e := range b.Events {
+			if e.Err != nil {
+				return fmt.Errorf("%s: %w", e.Key, e.Err)
+			}
+			if err := tally.Pair(e.Key, len(e.Value)); err != nil {
+				return err
+			}
 			pairs = append(pairs, kvdbsync.Pair{Key: e.Key, Value: e.Value})
 		}
 		return nil

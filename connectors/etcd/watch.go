@@ -25,10 +25,11 @@ type watch struct {
 	at      position
 	seen    int64 // the revision of what was emitted last
 	vigil   vigil
+	bounds  kvdbsync.Bounds
 }
 
-// bounds is the range of keys that begin with the prefix.
-func (w *watch) bounds() (key, end string) {
+// keys is the range of keys that begin with the prefix.
+func (w *watch) keys() (key, end string) {
 	if w.prefix == "" {
 		return "\x00", "\x00" // which means all keys
 	}
@@ -45,9 +46,13 @@ func (w *watch) follow(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watching %s in etcd: %w", w.prefix, err)
 	}
-	beside.Go(func() { w.vigil.keep(ctx, stream, cancel) })
+	beside.Go(func() {
+		if err := kvdbsync.Guarded(func() error { w.vigil.keep(ctx, stream, cancel); return nil }); err != nil {
+			cancel(err)
+		}
+	})
 	for {
-		r, err := receive(stream, w.vigil.hear)
+		r, err := receive(stream, w.vigil.hear, w.bounds)
 		if err == nil {
 			err = w.at.check(r)
 		}
@@ -58,7 +63,7 @@ func (w *watch) follow(ctx context.Context) error {
 			continue
 		}
 		w.at.rev = r.Header.Revision
-		for _, b := range batches(r.Events, r.Header.Revision) {
+		for _, b := range batches(r.Events, r.Header.Revision, w.bounds) {
 			if err := w.next(b); err != nil {
 				return err
 			}
@@ -93,11 +98,11 @@ func (w *watch) open(ctx context.Context, cancel context.CancelCauseFunc) (pb.Wa
 }
 
 func (w *watch) create(ctx context.Context) (pb.Watch_WatchClient, *pb.ResponseHeader, error) {
-	stream, err := pb.NewWatchClient(w.client.ActiveConnection()).Watch(ctx, streamOptions()...)
+	stream, err := pb.NewWatchClient(w.client.ActiveConnection()).Watch(ctx, streamOptions(w.bounds)...)
 	if err != nil {
 		return nil, nil, rpctypes.Error(err)
 	}
-	key, end := w.bounds()
+	key, end := w.keys()
 	request := &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
 		Key: []byte(key), RangeEnd: []byte(end), StartRevision: w.at.rev + 1,
 		ProgressNotify: true, Fragment: true,
@@ -105,7 +110,7 @@ func (w *watch) create(ctx context.Context) (pb.Watch_WatchClient, *pb.ResponseH
 	if err := stream.Send(&pb.WatchRequest{RequestUnion: request}); err != nil {
 		return nil, nil, rpctypes.Error(err)
 	}
-	r, err := receive(stream, w.vigil.hear)
+	r, err := receive(stream, w.vigil.hear, w.bounds)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -143,6 +148,9 @@ func (p position) check(r *pb.WatchResponse) error {
 
 // checkHeader compares the header of an answer with the position.
 func (p position) checkHeader(h *pb.ResponseHeader) error {
+	if h == nil {
+		return fmt.Errorf("%w: it has no header", ErrNotEtcd)
+	}
 	if h.ClusterId != p.cluster {
 		return fmt.Errorf("%w: %x, not %x", ErrOtherCluster, h.ClusterId, p.cluster)
 	}
