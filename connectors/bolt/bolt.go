@@ -42,6 +42,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 // Errors that callers tell apart.
@@ -73,6 +75,8 @@ type Config struct {
 	LockTimeout time.Duration `yaml:"lock-timeout"`
 	// FilterDuplicates keeps a Put of the value that is already there from watches.
 	FilterDuplicates bool `yaml:"filter-duplicate-notifications"`
+	// Bounds limit what the agent reads of the file. The agent has one setting for all stores.
+	Bounds kvdbsync.Bounds `yaml:"-"`
 }
 
 // A FileMode is written in octal as text, "0600", or as the number it is, 384.
@@ -114,6 +118,10 @@ func New(cfg Config) (*DB, error) {
 	if cfg.LockTimeout < 0 {
 		return nil, fmt.Errorf("lock-timeout: %v: expected a duration above zero, such as 5s", cfg.LockTimeout)
 	}
+	if err := cfg.Bounds.Validate(); err != nil {
+		return nil, err
+	}
+	cfg.Bounds = cfg.Bounds.WithDefaults()
 	path, err := filepath.Abs(cfg.Path)
 	if err != nil {
 		return nil, fmt.Errorf("db-path: %w", err)

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 
@@ -17,6 +18,9 @@ func (db *DB) Get(ctx context.Context, key string) (value []byte, err error) {
 		if stored == nil {
 			return fmt.Errorf("%w: %s", kvdbsync.ErrNotFound, key)
 		}
+		if err := db.cfg.Bounds.CheckValue(int64(len(stored))); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
 		value = clone(stored)
 		return nil
 	})
@@ -27,8 +31,13 @@ func (db *DB) Get(ctx context.Context, key string) (value []byte, err error) {
 func (db *DB) List(ctx context.Context, prefix string) (pairs []kvdbsync.Pair, err error) {
 	err = db.view(ctx, func(b *bbolt.Bucket) error {
 		pairs = []kvdbsync.Pair{}
-		each(b, prefix, func(key string, value []byte) { pairs = append(pairs, kvdbsync.Pair{Key: key, Value: value}) })
-		return nil
+		return each(b, prefix, db.cfg.Bounds, func(e kvdbsync.Event) error {
+			if e.Err != nil {
+				return fmt.Errorf("%s: %w", e.Key, e.Err)
+			}
+			pairs = append(pairs, kvdbsync.Pair{Key: e.Key, Value: e.Value})
+			return nil
+		})
 	})
 	return pairs, err
 }
@@ -98,12 +107,15 @@ func (db *DB) writeLocked(ctx context.Context, f func(*bbolt.Bucket) ([]kvdbsync
 func (db *DB) apply(b *bbolt.Bucket, pairs []kvdbsync.Pair) ([]kvdbsync.Event, error) {
 	var events []kvdbsync.Event
 	for _, p := range pairs {
-		before := clone(b.Get([]byte(p.Key)))
+		if err := db.cfg.Bounds.CheckValue(int64(len(p.Value))); err != nil {
+			return nil, fmt.Errorf("%w: key %.80q: %w", kvdbsync.ErrTooLarge, p.Key, err)
+		}
+		before := b.Get([]byte(p.Key)) // valid until the bucket is changed
+		repeated := p.Value != nil && before != nil && bytes.Equal(before, p.Value)
+		noChange := before == nil && p.Value == nil
 		if err := set(b, p); err != nil {
 			return nil, err
 		}
-		noChange := before == nil && p.Value == nil
-		repeated := p.Value != nil && before != nil && bytes.Equal(before, p.Value)
 		if noChange || repeated && db.cfg.FilterDuplicates {
 			continue
 		}
@@ -125,14 +137,24 @@ func set(b *bbolt.Bucket, p kvdbsync.Pair) error {
 	return nil
 }
 
-// each calls f with a copy of each pair under prefix.
-func each(b *bbolt.Bucket, prefix string, f func(key string, value []byte)) {
+// each calls f with an event of each pair under prefix. A value that is too large is not
+// copied; its event has an error. A listing beyond the bounds is an error.
+func each(b *bbolt.Bucket, prefix string, bounds kvdbsync.Bounds, f func(kvdbsync.Event) error) error {
+	tally := kvdbsync.NewTally(bounds)
 	c := b.Cursor()
 	for k, v := c.Seek([]byte(prefix)); k != nil && bytes.HasPrefix(k, []byte(prefix)); k, v = c.Next() {
-		if v != nil { // else a bucket of someone else's
-			f(string(k), clone(v))
+		if v == nil { // a bucket of someone else's
+			continue
+		}
+		e := kvdbsync.Event{Key: string(k), Err: bounds.CheckValue(int64(len(v)))}
+		if e.Err == nil {
+			e.Value = clone(v)
+		}
+		if err := cmp.Or(tally.Pair(e.Key, len(e.Value)), f(e)); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // count is how many pairs there are under a prefix, so that room is made once for them.

@@ -91,9 +91,13 @@ func (db *DB) begin(ctx context.Context, w *watch) (kvdbsync.Batch, error) {
 		b.Rev = int64(bucket.Tx().ID())
 		b.Identity = identity(db.info)
 		b.Events = make([]kvdbsync.Event, 0, count(bucket, w.prefix))
-		each(bucket, w.prefix, func(key string, value []byte) {
-			b.Events = append(b.Events, kvdbsync.Event{Key: key, Value: value})
+		err := each(bucket, w.prefix, db.cfg.Bounds, func(e kvdbsync.Event) error {
+			b.Events = append(b.Events, e)
+			return nil
 		})
+		if err != nil {
+			return err
+		}
 		db.watches[w] = struct{}{}
 		return nil
 	})
