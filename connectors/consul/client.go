@@ -85,7 +85,7 @@ func (c Config) base() (*api.Config, error) {
 		return nil, err
 	}
 	b.Transport = transport(security, b.Address, c.ProbeInterval)
-	b.HttpClient = &http.Client{Transport: announcing{b.Transport}, CheckRedirect: sameHost}
+	b.HttpClient = &http.Client{Transport: announcing{b.Transport, c.Bounds}, CheckRedirect: sameHost}
 	b.Token, err = c.token()
 	b.TokenFile = "" // it is ours to read
 	return b, err
@@ -127,7 +127,11 @@ func transport(security *tls.Config, address string, probeEvery time.Duration) *
 
 // announcing asks whether a large body is welcome before it sends it. Otherwise
 // Consul would cut off one that is too large, and the reason with it.
-type announcing struct{ *http.Transport }
+// It also bounds the answers, which the library reads whole.
+type announcing struct {
+	*http.Transport
+	bounds kvdbsync.Bounds
+}
 
 const largeBody = 128 << 10
 
@@ -137,7 +141,11 @@ func (a announcing) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		r.Header.Set("Expect", "100-continue")
 	}
-	return a.Transport.RoundTrip(r)
+	answer, err := a.Transport.RoundTrip(r)
+	if err == nil {
+		answer.Body = &boundedBody{answer.Body, a.bounds.Page, a.bounds}
+	}
+	return answer, err
 }
 
 func (c *client) close() {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 // A Config is the content of consul.conf. The zero value connects to the agent of
@@ -46,6 +48,9 @@ type Config struct {
 	// Defaults to 5 min; Consul takes no more than 10 min.
 	WaitTime time.Duration `yaml:"wait-time"`
 
+	// Bounds limit what the agent takes of a server. The agent has one setting for all stores.
+	Bounds kvdbsync.Bounds `yaml:"-"`
+
 	// Accepted from the files of existing deployments, without effect: the store is
 	// listed whenever it was lost.
 	ResyncAfterReconnect bool `yaml:"resync-after-reconnect"`
@@ -54,6 +59,7 @@ type Config struct {
 const maxWait = 10 * time.Minute
 
 func (c Config) withDefaults() Config {
+	c.Bounds = c.Bounds.WithDefaults()
 	c.OperationTimeout = cmp.Or(c.OperationTimeout, 10*time.Second)
 	c.ProbeInterval = cmp.Or(c.ProbeInterval, 10*time.Second)
 	c.WaitTime = cmp.Or(c.WaitTime, 5*time.Minute)
@@ -78,7 +84,7 @@ func (c Config) Validate() error {
 	refuse(c.OperationTimeout < 0, "operation-timeout: %v: expected a time that is not negative", c.OperationTimeout)
 	refuse(c.ProbeInterval < 0, "probe-interval: %v: expected a time that is not negative", c.ProbeInterval)
 	refuse(c.WaitTime < 0 || c.WaitTime > maxWait, "wait-time: %v: expected a time up to %v", c.WaitTime, maxWait)
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.Bounds.Validate())...)
 }
 
 // token is that of the file, if one is named.

@@ -41,7 +41,7 @@ import (
 var (
 	// ErrNotConsul says that what answers has no index: it is no Consul, or something
 	// stands in between that answers itself.
-	ErrNotConsul = errors.New("the answer has no X-Consul-Index: is this Consul?")
+	ErrNotConsul = errors.New("the answer is none of Consul, or has no X-Consul-Index: is this Consul?")
 	// ErrFiltered says that the token may not read all of what is watched. Consul
 	// leaves the rest out, as if it were not there.
 	ErrFiltered = errors.New("the ACL token may not read all keys: expected key_prefix read, and the token in token or token-file")
@@ -83,7 +83,11 @@ func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync
 	defer probes.Wait()
 	defer stop(nil)
 	w := newWatch(client, c.log, prefix, emit)
-	probes.Go(func() { w.probe(ctx, stop) })
+	probes.Go(func() {
+		if err := kvdbsync.Guarded(func() error { w.probe(ctx, stop); return nil }); err != nil {
+			stop(err)
+		}
+	})
 	return w.run(ctx)
 }
 

@@ -1,6 +1,7 @@
 package consul
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -36,10 +37,14 @@ func (k *known) differing(a *answer, whole bool, page func([]kvdbsync.Event) err
 			k.versions[p.Key] = now
 			return nil
 		}
-		value, err := p.value()
+		value, err := p.value(a.bounds)
 		key := "/" + p.Key
 		k.versions[key[1:]] = now
-		events = append(events, kvdbsync.Event{Key: key, Value: value, Rev: int64(p.ModifyIndex)}) //nolint:gosec // Consul counts from one
+		e := kvdbsync.Event{Key: key, Value: value, Rev: int64(p.ModifyIndex)} //nolint:gosec // each checks it
+		if errors.Is(err, kvdbsync.ErrTooMuch) {
+			e.Value, e.Err, err = nil, err, nil
+		}
+		events = append(events, e)
 		if err == nil && page != nil && len(events) == pageSize {
 			err, events = page(events), nil
 		}

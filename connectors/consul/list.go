@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
+	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 // A question is for all pairs under a prefix.
@@ -36,6 +39,8 @@ type answer struct {
 	bytes int  // of the body, as far as it has been read
 	last  bool // the server closes the connection after it
 	end   context.CancelCauseFunc
+
+	bounds kvdbsync.Bounds
 }
 
 // list asks. The library reads an answer whole before it decodes it, and a large
@@ -60,7 +65,7 @@ func (c *client) list(ctx context.Context, q question) (*answer, error) {
 		cancel(nil)
 		return nil, err
 	}
-	a.body, a.end = c.patiently(ctx, cancel, a.body), cancel
+	a.body, a.end, a.bounds = c.patiently(ctx, cancel, a.body), cancel, c.cfg.Bounds
 	return a, nil
 }
 
@@ -119,7 +124,7 @@ func head(r *http.Response, token string) (index uint64, err error) {
 		return 0, api.StatusError{Code: r.StatusCode, Body: strings.TrimSpace(string(text))}
 	}
 	index, err = strconv.ParseUint(r.Header.Get("X-Consul-Index"), 10, 64)
-	if err != nil {
+	if err != nil || index > math.MaxInt64 {
 		return 0, ErrNotConsul
 	}
 	// Without a token Consul does not say that it has left something out.
@@ -146,8 +151,17 @@ type pair struct {
 	Value       json.RawMessage // base64 in quotes, or null; valid until the next pair is read
 }
 
-func (p *pair) value() (value []byte, err error) {
+// value is the value, or an error that wraps kvdbsync.ErrTooMuch if that is too large.
+func (p *pair) value(bounds kvdbsync.Bounds) (value []byte, err error) {
+	bounds = bounds.WithDefaults()
 	text := bytes.Trim(p.Value, `"`)
+	if cut := bytes.IndexByte(text, '!'); cut >= 0 {
+		if length, err := strconv.ParseInt(string(text[cut+1:]), 10, 64); err == nil {
+			if err := bounds.CheckValue(length / 4 * 3); err != nil {
+				return nil, err
+			}
+		}
+	}
 	if string(text) == "null" {
 		return []byte{}, nil // empty is not gone
 	}
@@ -156,7 +170,7 @@ func (p *pair) value() (value []byte, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("value of %s: %w", p.Key, err)
 	}
-	return value[:n:n], nil
+	return value[:n:n], bounds.CheckValue(int64(n))
 }
 
 // isFolder tells what Consul's own web pages make of a folder: a key without a
@@ -167,7 +181,9 @@ func (p *pair) isFolder() bool {
 
 // each reads the pairs. An answer that was cut off is an error.
 func (a *answer) each(visit func(*pair) error) error {
-	in := json.NewDecoder(a)
+	from := newSieve(a, a.bounds)
+	in := json.NewDecoder(from)
+	tally := kvdbsync.NewTally(a.bounds)
 	if start, err := in.Token(); err != nil || start != json.Delim('[') {
 		return errors.Join(fmt.Errorf("the answer begins with %v: expected a list of pairs", start), err)
 	}
@@ -176,6 +192,12 @@ func (a *answer) each(visit func(*pair) error) error {
 		p = pair{Value: p.Value[:0]}
 		if err := in.Decode(&p); err != nil {
 			return fmt.Errorf("reading the answer: %w", err)
+		}
+		if p.ModifyIndex > math.MaxInt64 {
+			return fmt.Errorf("%w: %.200q has the index %d", ErrNotConsul, p.Key, p.ModifyIndex)
+		}
+		if err := tally.Pair(p.Key, len(p.Value)*3/4); err != nil {
+			return err
 		}
 		if p.isFolder() {
 			continue
@@ -186,7 +208,7 @@ func (a *answer) each(visit func(*pair) error) error {
 	}
 	_, err := in.Token()
 	if err == nil {
-		_, err = io.Copy(io.Discard, a) // or the connection could not be used again
+		_, err = io.Copy(io.Discard, from) // or the connection could not be used again
 	}
 	if err != nil {
 		return fmt.Errorf("reading the answer: %w", err)

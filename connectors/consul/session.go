@@ -72,6 +72,9 @@ func (s *session) create(ctx context.Context) error {
 		"LockDelay": "0s", "NodeChecks": []string{},
 	}, &made, r.write())
 	s.id = made.ID
+	if err == nil && s.id == "" {
+		return fmt.Errorf("%w: it names no session", ErrNotConsul)
+	}
 	return r.explain(err)
 }
 

@@ -41,6 +41,9 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 	if pair == nil {
 		return nil, fmt.Errorf("%s: %w", key, kvdbsync.ErrNotFound)
 	}
+	if err := c.cfg.Bounds.CheckValue(int64(len(pair.Value))); err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
 	return append([]byte{}, pair.Value...), nil // an empty value is not nil
 }
 
@@ -63,9 +66,12 @@ func (c *Client) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, erro
 	}
 	defer a.close()
 	err = a.each(func(p *pair) error {
-		value, err := p.value()
+		value, err := p.value(c.cfg.Bounds)
+		if err != nil {
+			return fmt.Errorf("/%s: %w", p.Key, err)
+		}
 		pairs = append(pairs, kvdbsync.Pair{Key: "/" + p.Key, Value: value})
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing %s in consul: %w", prefix, err)
@@ -141,7 +147,14 @@ func (c *Client) change(ctx context.Context, changes []kvdbsync.Pair, ops api.KV
 	if err != nil {
 		return unwritten(changes, r.explain(err))
 	}
-	for _, refused := range answer.Errors {
+	if answer == nil {
+		return unwritten(changes, fmt.Errorf("%w: it says nothing about the changes", ErrNotConsul))
+	}
+	if len(answer.Errors) > 0 {
+		refused := answer.Errors[0]
+		if refused == nil || refused.OpIndex < 0 || refused.OpIndex >= len(ops) {
+			return unwritten(changes, fmt.Errorf("%w: it refuses a change that nobody asked for", ErrNotConsul))
+		}
 		return fmt.Errorf("writing /%s in consul: %w", ops[refused.OpIndex].Key, reason(refused.What))
 	}
 	return nil

@@ -1,0 +1,119 @@
+package consul_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/keyplane/keyplane/connectors/consul"
+	"github.com/keyplane/keyplane/kvdbsync"
+)
+
+var tightBounds = kvdbsync.Bounds{Value: 1 << 10, Page: 64 << 10, Listing: 1 << 20}
+
+// A value that is too large is dropped while it is read; the others are read.
+func TestValueThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	cfg, _ := fake(t,
+		reached(7, map[string]pairAt{"a": {strings.Repeat("x", 10<<20), 7}, "b": {"1", 7}, "c": {strings.Repeat("x", 1025), 7}}),
+		reached(8, map[string]pairAt{"a": {"1", 8}, "b": {strings.Repeat("x", 3000), 8}, "c": {strings.Repeat("x", 1025), 7}}))
+	cfg.Bounds = tightBounds
+	large := func(size int) string {
+		return fmt.Sprintf("too large: the value has %d bytes; max-value-size allows 1024", size)
+	}
+	want := []map[string]string{
+		{"a": large(10<<20 + 2), "b": "1", "c": large(1025)}, // of base64, the size is known to within two bytes
+		{"a": "1", "b": large(3000)},
+	}
+	for i, b := range batches(t, cfg, 2) {
+		got := map[string]string{}
+		for _, e := range b.Events {
+			key := strings.TrimPrefix(e.Key, root)
+			if got[key] = string(e.Value); e.Err != nil {
+				got[key] = e.Err.Error()
+			}
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want[i]) {
+			t.Errorf("batch %d: %v\nwant %v", i, got, want[i])
+		}
+	}
+}
+
+// No answer ends the process, or has it hold more than the bounds allow. It ends the watch.
+func TestHostileAnswers(t *testing.T) {
+	t.Parallel()
+	index := func(index, body string) reply { return reply{status: 200, index: index, body: body} }
+	for name, test := range map[string]struct {
+		reply reply
+		want  error
+	}{
+		"index beyond 63 bits":     {index("18446744073709551615", "[]"), consul.ErrNotConsul},
+		"negative index":           {index("-1", "[]"), consul.ErrNotConsul},
+		"key index beyond 63 bits": {index("8", `[{"Key":"k","ModifyIndex":18446744073709551615}]`), consul.ErrNotConsul},
+		"nested":                   {index("8", strings.Repeat("[", 1_000_000)), consul.ErrNotConsul},
+		"one pair for ever":        {index("8", "["+strings.Repeat(`{"Key":"k"},`, 300_000)), kvdbsync.ErrTooMuch},
+		"space for ever":           {index("8", "["+strings.Repeat(" ", 300_000)), kvdbsync.ErrTooMuch},
+		"too many keys":            {index("8", "["+strings.Repeat(fmt.Sprintf(`{"Key":"k","Value":%q},`, base64.StdEncoding.EncodeToString(make([]byte, 1000))), 2000)), kvdbsync.ErrTooMuch},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, _ := fake(t, test.reply)
+			cfg.Bounds = tightBounds
+			if err := ended(t, connect(cfg), root); !errors.Is(err, test.want) {
+				t.Errorf("ended with %v, want %v", err, test.want)
+			}
+		})
+	}
+}
+
+// The answers to requests are bounded and checked, too.
+func TestHostileAnswersToRequests(t *testing.T) {
+	t.Parallel()
+	say := ""
+	status := http.StatusOK
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Consul-Index", "5")
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(say))
+	}))
+	t.Cleanup(s.Close)
+	client, err := consul.Dial(consul.Config{Address: s.URL, Bounds: tightBounds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	for _, text := range []string{
+		`{"Errors":[{"OpIndex":7,"What":"x"}]}`, `{"Errors":[{"OpIndex":-1,"What":"x"}]}`, `{"Errors":[null]}`,
+	} {
+		say, status = text, http.StatusConflict
+		err := client.Apply(t.Context(), []kvdbsync.Pair{{Key: root + "a", Value: []byte("1")}})
+		if !errors.Is(err, consul.ErrNotConsul) || !strings.Contains(err.Error(), root+"a") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	status = http.StatusOK
+	for _, text := range []string{"null", "{}", "[", `"x"`} {
+		say = text
+		_ = client.Apply(t.Context(), []kvdbsync.Pair{{Key: root + "a", Value: []byte("1")}})
+		_, _ = client.Get(t.Context(), root+"a")
+	}
+	say = `[null]`
+	if value, err := client.Get(t.Context(), root+"a"); err == nil {
+		t.Errorf("Get of a pair that is null: %q", value)
+	}
+	say = fmt.Sprintf(`[{"Key":"k","Value":%q}]`, base64.StdEncoding.EncodeToString(make([]byte, 100_000)))
+	if _, err := client.Get(t.Context(), root+"a"); !errors.Is(err, kvdbsync.ErrTooMuch) {
+		t.Errorf("Get of a large value: %v", err)
+	}
+	if _, err := client.List(t.Context(), root); !errors.Is(err, kvdbsync.ErrTooMuch) {
+		t.Errorf("List of a large value: %v", err)
+	}
+	say = `{}`
+	if _, err := consul.New(consul.Config{Address: s.URL}, nil).Session(t.Context(), time.Minute); !errors.Is(err, consul.ErrNotConsul) {
+		t.Errorf("a session without a name: %v", err)
+	}
+}
