@@ -64,7 +64,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	}
 	defer mine.Close()
 	var sched *scheduler.Scheduler // made below: keepers pause it, but only once they run
-	stores.watch(s.root(), mine.self, conf.orchestrator.AntiEntropy, func(ctx context.Context) func() { return sched.Pause(ctx) }, log)
+	stores.watch(s.root(), mine.self, conf.orchestrator.AntiEntropy, conf.orchestrator.bounds(), func(ctx context.Context) func() { return sched.Pause(ctx) }, log)
 	defer stores.release()
 	if err := stores.take(ctx); err != nil {
 		return err

@@ -13,8 +13,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/keyplane/keyplane/connectors/filedb"
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/descriptors/vpp"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"
@@ -99,10 +102,16 @@ type orchestratorConfig struct {
 	StateDir    *string        `yaml:"state-dir"`      // contains a folder per label. nil: the default; empty: none
 	Publish     []string       `yaml:"publish-status"` // names of stores
 	PublishRate int            `yaml:"publish-status-rate"`
+
+	// Of all stores that are not files.
+	MaxValue   filedb.Size `yaml:"max-value-size"`
+	MaxPage    filedb.Size `yaml:"max-page-size"`
+	MaxListing filedb.Size `yaml:"max-listing-size"`
 }
 
 func defaultOrchestrator() orchestratorConfig {
-	return orchestratorConfig{AntiEntropy: 10 * time.Minute, Patience: 100 * time.Millisecond, Grace: 10 * time.Second, GraceShare: 33, GraceKeys: 5, Publish: []string{}, PublishRate: 20}
+	return orchestratorConfig{AntiEntropy: 10 * time.Minute, Patience: 100 * time.Millisecond, Grace: 10 * time.Second, GraceShare: 33, GraceKeys: 5, Publish: []string{}, PublishRate: 20,
+		MaxValue: models.MaxSize, MaxPage: 64 << 20, MaxListing: 1 << 30}
 }
 
 // Validate tells everything that cannot be meant.
@@ -115,6 +124,9 @@ func (c orchestratorConfig) Validate() error {
 		refuse(c.GraceKeys < 1, "grace-keys", c.GraceKeys, "a number above zero"),
 	}
 	errs = append(errs, refuse(c.PublishRate < 1, "publish-status-rate", c.PublishRate, "a number of writes a second, such as 20"))
+	errs = append(errs,
+		refuse(c.MaxValue < 1 || c.MaxValue > models.MaxSize, "max-value-size", c.MaxValue, "a size up to "+filedb.Size(models.MaxSize).String()+", which no value may exceed"),
+		c.bounds().Validate())
 	known := storeNames()
 	for i, name := range c.Publish {
 		errs = append(errs, refuse(!slices.Contains(known, name), fmt.Sprintf("publish-status[%d]", i), name,
@@ -125,6 +137,11 @@ func (c orchestratorConfig) Validate() error {
 			"only names of stores: "+strings.Join(known, ", ")))
 	}
 	return errors.Join(errs...)
+}
+
+// bounds are those of what a store may hold.
+func (c orchestratorConfig) bounds() kvdbsync.Bounds {
+	return kvdbsync.Bounds{Value: int64(c.MaxValue), Page: int64(c.MaxPage), Listing: int64(c.MaxListing)}
 }
 
 // stateDir returns the folder of the state of a label, or "" for none. Each label has its

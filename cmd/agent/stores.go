@@ -57,6 +57,8 @@ type opener struct {
 	// load reads the configuration, and reports whether it exists.
 	load func(into any) (bool, error)
 	dir  string // of configuration files
+	// bounds are those of what the store may hold.
+	bounds kvdbsync.Bounds
 }
 
 func openBolt(o opener) (kvdbsync.Connector, error) {
@@ -64,6 +66,7 @@ func openBolt(o opener) (kvdbsync.Connector, error) {
 	if found, err := o.load(&cfg); !found || err != nil {
 		return nil, err
 	}
+	cfg.Bounds = o.bounds
 	return bolt.New(cfg)
 }
 
@@ -80,6 +83,7 @@ func openEtcd(o opener) (kvdbsync.Connector, error) {
 	if found, err := o.load(&cfg); !found || err != nil {
 		return nil, err
 	}
+	cfg.Bounds = o.bounds
 	return etcd.New(cfg, o.log), nil
 }
 
@@ -88,6 +92,7 @@ func openConsul(o opener) (kvdbsync.Connector, error) {
 	if found, err := o.load(&cfg); !found || err != nil {
 		return nil, err
 	}
+	cfg.Bounds = o.bounds
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -135,6 +140,7 @@ func openRedis(o opener) (kvdbsync.Connector, error) {
 	if found, err := o.load(&cfg); !found || err != nil {
 		return nil, err
 	}
+	cfg.Bounds = o.bounds
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -173,7 +179,7 @@ func openStores(s *settings, f files, oc orchestratorConfig, log *slog.Logger) (
 	var out stores
 	root := s.root()
 	for _, kind := range s.storeKinds() {
-		connector, err := kind.open(opener{root: root, log: log.With("source", kind.name), dir: f.dir, load: func(into any) (bool, error) {
+		connector, err := kind.open(opener{root: root, bounds: oc.bounds(), log: log.With("source", kind.name), dir: f.dir, load: func(into any) (bool, error) {
 			return f.load(kind.flag, kind.file, into)
 		}})
 		if err != nil {
@@ -192,7 +198,7 @@ func openStores(s *settings, f files, oc orchestratorConfig, log *slog.Logger) (
 
 // watch creates the source of each store, and the keeper of its lease if it supports
 // leases.
-func (s stores) watch(root string, self owner.Holder, antiEntropy time.Duration, pause func(context.Context) func(), log *slog.Logger) {
+func (s stores) watch(root string, self owner.Holder, antiEntropy time.Duration, bounds kvdbsync.Bounds, pause func(context.Context) func(), log *slog.Logger) {
 	for i := range s {
 		one, watched := &s[i], s[i].connector
 		if leaser, ok := one.connector.(kvdbsync.Leaser); ok {
@@ -202,7 +208,7 @@ func (s stores) watch(root string, self owner.Holder, antiEntropy time.Duration,
 			watched = owner.Admitting(watched, one.keeper)
 		}
 		one.source = kvdbsync.NewSource(kvdbsync.Options{
-			Name: one.name, Connector: watched, Root: root, Prefix: "config/", AntiEntropy: antiEntropy, Log: log,
+			Name: one.name, Connector: watched, Root: root, Prefix: "config/", AntiEntropy: antiEntropy, Bounds: bounds, Log: log,
 		})
 	}
 }
