@@ -308,7 +308,7 @@ func TestConfig(t *testing.T) {
 	}
 	for _, text := range []string{"file-mode: 600", `file-mode: "0999"`, "file-mode: rw", "file-mode: [6]", "file-mode: -1", `file-mode: "01777"`} {
 		var c bolt.Config
-		if err := yaml.Unmarshal([]byte(text), &c); err == nil || !strings.Contains(err.Error(), `want octal digits in quotes, such as "0600"`) {
+		if err := yaml.Unmarshal([]byte(text), &c); err == nil || !strings.Contains(err.Error(), `expected octal digits in quotes, such as "0600"`) {
 			t.Errorf("%s: %o, %v", text, c.FileMode, err)
 		}
 	}
