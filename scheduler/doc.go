@@ -80,8 +80,8 @@
 //	DISCOVERED     the actual value is ours but not desired (yet); the first Replace removes it
 //	OBTAINED       the actual value is not ours: it was observed, or is Foreign
 //
-// A failed value is FAILED instead of RETRYING if its error is Terminal or the policy
-// of its transaction ends retries. The details of an INVALID value are the paths of its
+// A failed value is FAILED instead of RETRYING if its error is Terminal, its verb was
+// abandoned (ErrNoAnswer), or the policy of its transaction ends retries. The details of an INVALID value are the paths of its
 // bad fields. The details of a PENDING value are the labels of its unmet dependencies;
 // Status.Waits has these dependencies.
 //
@@ -109,6 +109,29 @@
 // base must ignore fields that only make derived values. Otherwise each resync would
 // update the base while one of them is pending. Package conformance checks both.
 //
+// # Calls that hang
+//
+// A verb that does not return within Options.VerbTimeout and a tenth of it (at most 1 s) is
+// abandoned, even if it ignores its context. Its value is FAILED with ErrNoAnswer. All
+// other values proceed; its dependents wait as after any failure. While the verb is still
+// running, no other verb of its key begins, Retrieve and Observe do not change the key, and
+// a new desired value waits:
+//
+//	Create    the item may exist: it keeps its claims, and its dependencies are not deleted
+//	Update    the old value counts as the actual one
+//	Delete    the item may be gone: it meets no dependency
+//
+// When the verb returns, its result counts. Then the key is read back, if its descriptor
+// has Retrieve, and the loop runs. A verb that fails late is RETRYING as usual. Running and
+// Explain name a running verb and its age.
+//
+// A call of Retrieve or RetrieveSome that hangs has failed, and no other one begins while it
+// is running. When it returns, its descriptor is read back again.
+//
+// A descriptor with 8 abandoned verbs that are still running is stalled: its other verbs
+// fail with ErrStalled and are not called; they are retried as usual. So at most 7 of its
+// verbs hang, and as many more as its connection runs at once (Options.Concurrency).
+//
 // # Order
 //
 // A descriptor may rely on these rules:
@@ -129,7 +152,7 @@
 //   - A value whose Delete failed meets no dependency until reading it back shows that it
 //     stays. So its dependents are not created only to be deleted again.
 //   - A plan changes nothing.
-//   - At most one verb of a key runs at a time. Independent operations begin in the order
+//   - At most one verb of a key runs at a time, including abandoned ones. Independent operations begin in the order
 //     of the transaction and run concurrently, up to a limit per connection.
 //   - A value that is equivalent to the actual value needs no operation.
 //   - Transactions, notifications and retries run one after the other; transactions run
@@ -142,12 +165,12 @@
 // # Goroutines
 //
 // Register and Group come before Run, and Run is called once. Run starts all goroutines
-// and waits for them. Its own goroutine owns the graph and calls Retrieve, while no verb
-// runs. Each connection has goroutines that call verbs; they live while there is work.
+// and waits for them. Its own goroutine owns the graph and waits for Retrieve, while no
+// verb runs except abandoned ones. Each connection has goroutines that call verbs; they live while there is work.
 // One goroutine writes to Options.Out. No transaction waits for it, except for a plan
 // that must be written first: see Options.Simulate. When the context of Run ends, so do
-// the contexts of the running verbs; Run waits for them and returns. Look calls Retrieve
-// on the goroutine of its caller, at any time.
+// the contexts of the running verbs; Run waits at most 5 s for them, not for abandoned
+// ones, and returns. Look calls Retrieve at any time.
 //
 // All other methods may be called from any goroutine. A verb must not call the methods
 // that wait for the loop.
@@ -155,7 +178,7 @@
 //	pure                 Value, Decode, Validate, Descriptors, and a Descriptor's functions that are not verbs
 //	wait for the loop    Commit, Plan, TryAgain, Wait; Submit until its transaction begins
 //	leave a message      Observe, Refresh, Retry, Group.Lost, Group.Ready; the newest per key counts, none is lost
-//	read a snapshot      Status, Statuses, Explain, History, Stats, Index; no transaction waits for them
+//	read a snapshot      Status, Statuses, Explain, Running, History, Stats, Index; no transaction waits for them
 //	read the system      Look; no transaction waits for it
 //	wait for changes     Watch, Index.Watch; a slow reader gets the newest per key, and misses none
 //

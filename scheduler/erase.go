@@ -24,6 +24,8 @@ type descriptor struct {
 	southbound *southbound
 	after      []string
 	index      *index
+	hung       int // abandoned calls of verbs that are still running; owned by Run's goroutine
+	reads      reads
 	gate       *graph.Connection
 	around     func(key string, value proto.Message, verb func() error) error // nil: verbs are called as they are
 	aroundAll  func(values []KeyValue, verbs func() []error) bool             // of createAll; nil: it is called as it is

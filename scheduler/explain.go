@@ -33,10 +33,10 @@ func (e Explanation) write(b *strings.Builder, indent string) {
 	}
 }
 
-// Explain says why the value under key is not applied, as of one moment. No
-// transaction waits for it.
+// Explain says why the value under key is not applied, as of one moment, and which verb of it
+// or of a cause runs and for how long. No transaction waits for it.
 func (s *Scheduler) Explain(key string) Explanation {
-	x := explainer{byKey: map[string]*Status{}, derives: map[string]*Status{}, path: map[string]bool{}, told: map[string]bool{}}
+	x := explainer{running: s.Running, byKey: map[string]*Status{}, derives: map[string]*Status{}, path: map[string]bool{}, told: map[string]bool{}}
 	for st := range s.board.All() {
 		x.byKey[st.Key] = st
 		for _, d := range st.Derived() {
@@ -48,6 +48,7 @@ func (s *Scheduler) Explain(key string) Explanation {
 
 // explainer knows all statuses of one moment.
 type explainer struct {
+	running func(key string) (Running, bool)
 	byKey   map[string]*Status
 	derives map[string]*Status // by derived key: the base that has or will have it
 	path    map[string]bool    // on the way to where we are
@@ -65,6 +66,9 @@ func (x *explainer) explain(key string) Explanation {
 	}
 	for _, w := range warnings(st.value) {
 		e.Text += "; " + w
+	}
+	if r, ok := x.running(key); ok {
+		e.Text += "; " + r.String()
 	}
 	switch {
 	case x.path[key]:
@@ -133,6 +137,9 @@ func underAny(key string, prefixes []string) bool {
 
 // absent says why there is nothing under key.
 func (x *explainer) absent(key string) Explanation {
+	if r, ok := x.running(key); ok {
+		return Explanation{Key: key, Text: key + " is not there yet; " + r.String()}
+	}
 	if base := x.derives[key]; base != nil {
 		e := x.explain(base.Key)
 		return Explanation{Key: key, Text: fmt.Sprintf("%s will come with %s", key, base.Key), Because: []Explanation{e}}

@@ -29,16 +29,26 @@ type fakeNet struct {
 	out     *bytes.Buffer
 	stands  map[string]proto.Message
 	foreign map[string]bool
-	unknown bool              // what stands does not say whose it is
-	broken  map[string]string // "", "terminal", "lacking", "panic", "half": does it, and says no
-	indexes map[string]int    // of interfaces that stand, by key
-	last    int               // the newest index
+	unknown bool                 // what stands does not say whose it is
+	broken  map[string]string    // "", "terminal", "lacking", "panic", "half": does it, and says no; "hang": does it when it is mended
+	hung    map[string]chan bool // closed when mended; what comes from it says that the process was killed before
+	indexes map[string]int       // of interfaces that stand, by key
+	last    int                  // the newest index
 }
 
 func (f *fakeNet) do(verb, key string, change func()) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := short(key)
+	if f.broken[name] == "hang" {
+		c := f.hung[name]
+		f.mu.Unlock()
+		killed := <-c
+		f.mu.Lock()
+		if killed {
+			return errors.New("killed")
+		}
+	}
 	switch how, ok := f.broken[name]; {
 	case ok && how == "panic":
 		panic("verb of " + name)
@@ -67,14 +77,54 @@ func (f *fakeNet) set(line []string) {
 	name := line[1]
 	switch line[0] {
 	case "break":
+		f.mend(name)
 		f.broken[name] = strings.Join(line[2:], "")
+		if f.broken[name] == "hang" {
+			if f.hung == nil {
+				f.hung = map[string]chan bool{}
+			}
+			f.hung[name] = make(chan bool)
+		}
 	case "mend":
-		delete(f.broken, name)
+		f.mend(name)
 	case "vanish":
 		f.drop(key(name))()
 	default:
 		f.stands[key(name)] = message(name, line[2:])
 		f.foreign[key(name)] = line[0] == "foreign"
+	}
+}
+
+// mend has the verbs of name do what they are to do; f.mu is held.
+func (f *fakeNet) mend(name string) {
+	delete(f.broken, name)
+	if c := f.hung[name]; c != nil {
+		close(c)
+		delete(f.hung, name)
+	}
+}
+
+// mendAll mends what is broken.
+func (f *fakeNet) mendAll() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name := range maps.Clone(f.broken) {
+		f.mend(name)
+	}
+}
+
+// kill ends the verbs that hang, which do nothing any more.
+func (f *fakeNet) kill() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.hung {
+		for killed := false; !killed; {
+			select {
+			case c <- true:
+			default:
+				killed = true
+			}
+		}
 	}
 }
 

@@ -57,7 +57,7 @@ func anyStep(t *rapid.T) step {
 	s := step{
 		what: rapid.SampledFrom([]string{
 			"want", "want", "want", "want", "unwant", "commit", "commit", "commit", "atomic", "planned", "invalid", "break", "terminal",
-			"half", "half", "mend", "vanish", "vanish unseen", "refresh", "lost", "wiped", "ready", "restart", "sleep",
+			"half", "half", "hang", "hang", "hang", "mend", "vanish", "vanish unseen", "refresh", "lost", "wiped", "ready", "restart", "sleep",
 		}).Draw(t, "what"),
 		name: rapid.SampledFrom(names).Draw(t, "name"),
 	}
@@ -141,7 +141,7 @@ func (l *life) step(s step) {
 		l.stage(l.refused(s.name))
 	case "break":
 		l.net.set([]string{"break", s.verb})
-	case "terminal", "half":
+	case "terminal", "half", "hang":
 		l.alone = l.alone && s.what != "half"
 		l.net.set([]string{"break", s.verb, s.what})
 	case "mend":
@@ -167,6 +167,8 @@ func (l *life) step(s step) {
 		l.alone = false
 		l.commit("commit")
 		l.stop()
+		l.net.kill()
+		synctest.Wait()
 		l.begin()
 	case "sleep":
 		<-time.After(time.Minute)
@@ -208,9 +210,8 @@ func (l *life) wipe() {
 
 // settle mends everything and waits until nothing is left to be tried.
 func (l *life) settle() {
-	l.net.mu.Lock()
-	clear(l.net.broken)
-	l.net.mu.Unlock()
+	l.net.mendAll()
+	synctest.Wait()
 	l.group.Ready()
 	for _, name := range slices.Sorted(maps.Keys(l.bad)) {
 		if s, ok := l.wanted[name]; ok {

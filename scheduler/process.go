@@ -181,6 +181,7 @@ func (s *Scheduler) report(r *run) {
 func (s *Scheduler) execute(ctx context.Context, r *run) {
 	r.rec.Executed = slices.Grow(r.rec.Executed, s.graph.ChangedLen())
 	defer func() { r.known = s.graph.ChangedLen() }()
+	defer s.unwatch()
 	running := 0
 	for {
 		for begun := s.launch(ctx, r); begun > 0; begun = s.launch(ctx, r) {
@@ -189,7 +190,7 @@ func (s *Scheduler) execute(ctx context.Context, r *run) {
 		if running == 0 {
 			return
 		}
-		for _, t := range s.results.take() {
+		for _, t := range s.await(ctx) {
 			running--
 			s.done(r, t)
 		}
@@ -211,6 +212,10 @@ func (s *Scheduler) launch(ctx context.Context, r *run) int {
 		}
 		t := s.issue(r, op)
 		if t.d == nil || t.d.passive() {
+			s.done(r, t)
+			continue
+		}
+		if t.err = t.d.stalled(); t.err != nil {
 			s.done(r, t)
 			continue
 		}
@@ -252,7 +257,11 @@ func (s *Scheduler) done(r *run, t *task) {
 	o := &r.rec.Executed[t.index]
 	o.NewErr = t.err
 	s.stats.operation(t)
-	s.graph.Done(t.op, t.meta, t.err)
+	if t.abandoned {
+		s.graph.Abandon(t.op, t.err)
+	} else {
+		s.graph.Done(t.op, t.meta, t.err)
+	}
 	if t.err != nil {
 		r.failed = append(r.failed, n)
 		s.scheduleRetry(r, n, t.err)

@@ -63,6 +63,9 @@ func (s *Scheduler) around(failed []*graph.Node) []reading {
 		}
 	}
 	for _, n := range failed {
+		if n.Hung() || errors.Is(n.Err(), ErrStalled) {
+			continue // it is read back when its verb returns, and no verb has changed the other
+		}
 		for n.Base() != nil && (descriptorOf(n) == nil || descriptorOf(n).retrieve == nil) {
 			n = n.Base()
 		}
@@ -151,12 +154,15 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*g
 
 // judged are the nodes about which a reading decides whether they stand.
 func (s *Scheduler) judged(rd reading) []*graph.Node {
-	if rd.keys == nil {
+	if rd.keys == nil && rd.d.hung == 0 {
 		return s.graph.Of(rd.d)
+	}
+	if rd.keys == nil {
+		return slices.DeleteFunc(slices.Clone(s.graph.Of(rd.d)), (*graph.Node).Hung)
 	}
 	out := make([]*graph.Node, 0, len(rd.keys))
 	for _, key := range slices.Sorted(maps.Keys(rd.keys)) {
-		if n := s.graph.Node(key); n != nil {
+		if n := s.graph.Node(key); n != nil && !n.Hung() {
 			out = append(out, n)
 		}
 	}
@@ -197,11 +203,9 @@ type item struct {
 	foreign bool
 }
 
-// collect reads back what stands of the values that rd is about; found are the keys.
-func (s *Scheduler) collect(ctx context.Context, rd reading, ws []wanted) (items []item, found map[string]bool, err error) {
+// read yields what collect returns. It ends with ctx, if Retrieve heeds that.
+func (s *Scheduler) read(ctx context.Context, rd reading, ws []wanted) (items []item, found map[string]bool, err error) {
 	d := rd.d
-	ctx, cancel := context.WithTimeout(ctx, s.opts.VerbTimeout)
-	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)

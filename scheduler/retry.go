@@ -72,7 +72,7 @@ func (rs *retries) due(now time.Time) (keys []string) {
 // retriable says whether trying again may mend err.
 func retriable(err error) bool {
 	var t terminal
-	return !errors.As(err, &t) && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrUnimplemented)
+	return !errors.As(err, &t) && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrUnimplemented) && !errors.Is(err, ErrNoAnswer)
 }
 
 // scheduleRetry plans the next attempt at a node that failed in r. A run that did not declare
@@ -90,12 +90,31 @@ func (s *Scheduler) scheduleRetry(r *run, n *graph.Node, err error) {
 	if r.retry && last != nil && !last.over {
 		next.policy, next.attempt, next.txn = last.policy, last.attempt+1, last.txn
 	}
-	p := next.policy
-	if next.over = p.Never || !retriable(err) || p.Count > 0 && next.attempt > p.Count; !next.over {
-		next.delay = p.delay(next.attempt)
-		next.due = time.Now().Add(next.delay + time.Duration(r.jitter*float64(next.delay)))
-	}
+	next.plan(err, r.jitter)
 	s.retries.put(n.Key(), next)
+}
+
+// plan says when the attempt to come is due after err, if ever.
+func (r *retry) plan(err error, jitter float64) {
+	p := r.policy
+	if r.over = p.Never || !retriable(err) || p.Count > 0 && r.attempt > p.Count; !r.over {
+		r.delay = p.delay(r.attempt)
+		r.due = time.Now().Add(r.delay + time.Duration(jitter*float64(r.delay)))
+	}
+}
+
+// resume goes on with the retries of n, which ended when its verb was abandoned: it has
+// returned now. The policy is for a value that has none.
+func (rs *retries) resume(r *run, n *graph.Node, err error, policy Retry) {
+	if n.State() != graph.Failed {
+		return // what is wanted has changed since, or there was no error
+	}
+	next := &retry{policy: policy, attempt: 1, txn: r.rec.Seq}
+	if last := rs.byKey[n.Key()]; last != nil {
+		*next = *last
+	}
+	next.plan(err, r.jitter)
+	rs.put(n.Key(), next)
 }
 
 // concerns says that r declared n or the value that n is derived from, or was to try it again.
@@ -145,13 +164,21 @@ var ErrNothingFailed = errors.New("nothing of it has failed")
 // TryAgain tries the value under key again, and what is derived from it, as far as that
 // has failed: at once, and whatever the error was. It waits for the end of that. The
 // error is a *TxnError if something fails again; policy says how that is tried later,
-// unless it was RETRYING and has a policy already. It defaults to Options.Retry.
+// unless it was RETRYING and has a policy already. It defaults to Options.Retry. A value whose
+// verb was abandoned and still runs is not tried: see ErrNoAnswer.
 func (s *Scheduler) TryAgain(ctx context.Context, key string, policy Retry) (*Record, error) {
 	var rec *Record
-	err := s.ask(ctx, func(run context.Context) { rec = s.retry(run, s.failedBelow(key), cmp.Or(policy, s.opts.Retry)) })
+	hung := false
+	err := s.ask(ctx, func(run context.Context) {
+		n := s.graph.Node(key)
+		hung = n != nil && n.Hung()
+		rec = s.retry(run, s.failedBelow(key), cmp.Or(policy, s.opts.Retry))
+	})
 	switch {
 	case err != nil:
 		return nil, err
+	case rec == nil && hung:
+		return nil, fmt.Errorf("%s: %w: it is called again when it returns", key, ErrNoAnswer)
 	case rec == nil:
 		return nil, fmt.Errorf("%s: %w", key, ErrNothingFailed)
 	}
@@ -173,7 +200,7 @@ func (s *Scheduler) failedBelow(key string) []string {
 func (s *Scheduler) failedOf(names map[string]bool) (keys []string) {
 	for _, d := range s.registry.named(names) {
 		for _, n := range s.graph.Of(d) {
-			if n.State() == graph.Failed {
+			if n.State() == graph.Failed && !n.Hung() {
 				keys = append(keys, n.Key())
 			}
 		}

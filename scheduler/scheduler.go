@@ -31,7 +31,8 @@ type Options struct {
 	Concurrency int
 	// Limits are other limits than Concurrency, by name of a southbound.
 	Limits map[string]int
-	// VerbTimeout is when the context of a verb ends. Defaults to 30 s.
+	// VerbTimeout is when the context of a verb, of Retrieve and of RetrieveSome ends. A call
+	// that goes on for a tenth longer (at most 1 s) is abandoned: see ErrNoAnswer. Defaults to 30 s.
 	VerbTimeout time.Duration
 	// Retry is how values that fail are tried again, unless the transaction that declared them says
 	// otherwise. Defaults to that of the zero Retry.
@@ -55,6 +56,7 @@ type Scheduler struct {
 	registry registry
 	bounds   map[string]*southbound
 	results  *results
+	lates    *results // of abandoned verbs
 	board    *table.Table[Status]
 	history  history
 	stats    stats
@@ -68,9 +70,10 @@ type Scheduler struct {
 	stopped  chan struct{}
 
 	// Owned by Run's goroutine.
-	graph   *graph.Graph
-	seq     uint64
-	retries retries
+	graph    *graph.Graph
+	seq      uint64
+	retries  retries
+	watchdog watchdog
 	// vanished are the keys that were found gone by the run under way.
 	vanished []string
 	contests contests
@@ -95,6 +98,7 @@ func New(opts Options) *Scheduler {
 		opts: opts, log: opts.Log,
 		bounds:  map[string]*southbound{},
 		results: newResults(),
+		lates:   newResults(),
 		board:   table.New(func(st *Status) string { return st.Key }),
 		history: history{maxCount: opts.HistoryCount, maxBytes: opts.HistoryBytes},
 		seen:    mailbox.New[Observed](),
@@ -130,7 +134,8 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 			name:    name,
 			limit:   positive(s.opts.Limits[name], s.opts.Concurrency),
 			timeout: s.opts.VerbTimeout,
-			results: s.results,
+			results: s.results, returned: s.lates,
+			workers: map[*worker]struct{}{}, hung: map[*worker]struct{}{},
 		}
 	}
 	d.southbound = s.bounds[name]
@@ -197,7 +202,7 @@ func (s *Scheduler) ask(ctx context.Context, do func(context.Context)) error {
 }
 
 // Run processes transactions, notifications and retries until ctx ends. What
-// verbs have begun then is waited for. It can be called once: see ErrRunning. It fails
+// verbs have begun then is waited for, for 5 s at most. It can be called once: see ErrRunning. It fails
 // at once with ErrUnknownDescriptor if a descriptor is to be retrieved after one that is
 // not registered.
 func (s *Scheduler) Run(ctx context.Context) error {
@@ -233,6 +238,8 @@ func (s *Scheduler) loop(ctx context.Context) {
 			s.observed(ctx, s.news(s.seen.Take()))
 		case <-s.inbox.ready.C():
 			s.notified(ctx, s.inbox.take())
+		case <-s.lates.ready:
+			s.returned(ctx, s.lates.take())
 		case <-timer.C:
 			s.retryDue(ctx)
 		}

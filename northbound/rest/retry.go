@@ -19,6 +19,9 @@ func (h *handler) tryAgain(w http.ResponseWriter, r *http.Request, q query) erro
 	if errors.Is(err, scheduler.ErrNothingFailed) {
 		return h.nothingFailed(key, err)
 	}
+	if record == nil && errors.Is(err, scheduler.ErrNoAnswer) {
+		return statusError{http.StatusConflict, err}
+	}
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,10 @@ func (g *Graph) setDesired(n *Node, v *version) {
 	} else {
 		n.claimRank = min(n.claimRank, n.claimant().rankAfter(old))
 	}
-	n.err, n.recreate = nil, false
+	if !n.hung { // otherwise it stays failed, whatever is desired
+		n.err = nil
+	}
+	n.recreate = false
 	n.retry()
 	g.retain(v)
 	g.release(old)

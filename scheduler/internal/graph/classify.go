@@ -29,7 +29,7 @@ func (g *Graph) drain() {
 			return
 		}
 		n.queued = false
-		if !n.inFlight {
+		if !n.inFlight && !n.hung {
 			g.classify(n)
 		}
 	}
@@ -73,7 +73,7 @@ func (n *Node) failureObsolete() bool {
 
 func (g *Graph) actionOf(n *Node) action {
 	switch {
-	case n.suspended || n.disconnected():
+	case n.suspended || n.hung || n.disconnected():
 		return actionNone
 	case n.toDelete && n.mayDelete():
 		return actionDelete
@@ -189,7 +189,7 @@ func (n *Node) leavesWithCycle() bool {
 		return false
 	}
 	for _, e := range n.in {
-		if m := e.v.node; e.ofActual() && (m.cycle != n.cycle || m.suspended) {
+		if m := e.v.node; e.ofActual() && (m.cycle != n.cycle || m.suspended || m.hung) {
 			return false
 		}
 	}

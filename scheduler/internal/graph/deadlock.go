@@ -120,7 +120,7 @@ func (g *Graph) waitsOn(n *Node) (out []*Node) {
 // dependentsOf returns the nodes that must be deleted before n. A nil stands for a node
 // that will not be deleted.
 func (g *Graph) dependentsOf(n *Node) (out []*Node) {
-	if n.inFlight || !n.isLeaving() || n.suspended {
+	if n.inFlight || !n.isLeaving() || n.suspended || n.hung {
 		return []*Node{nil}
 	}
 	for _, e := range n.in {

@@ -10,6 +10,9 @@ import "reflect"
 // system in sync has no effect.
 func (g *Graph) Found(v *Value, meta any, foreign bool) {
 	n := g.node(v.Key)
+	if n.hung {
+		return // what was read may be older than the effect of the operation
+	}
 	g.saveNode(n)
 	g.setForeign(n, foreign && n.desired == nil)
 	known := n.matchFound(v)
@@ -139,7 +142,7 @@ func (g *Graph) NotFound(key string) {
 }
 
 func (g *Graph) loseNode(n *Node, readBack bool) {
-	if n.actual == nil {
+	if n.actual == nil || n.hung && !n.disconnected() {
 		return
 	}
 	g.saveNode(n)
@@ -148,7 +151,7 @@ func (g *Graph) loseNode(n *Node, readBack bool) {
 			g.loseNode(d, readBack)
 		}
 	}
-	n.missing = n.desired != nil
+	n.missing = n.desired != nil && !n.hung
 	n.suspended, n.err = false, nil // the error was about the value that is gone
 	g.setActual(n, nil, nil)
 	g.resetRank(n)

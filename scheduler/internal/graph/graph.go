@@ -178,7 +178,7 @@ func (g *Graph) Retry(key string) {
 // new value.
 func (g *Graph) Suspend(key string, err error) {
 	n := g.nodes[key]
-	if n == nil || n.desired == nil || n.actual != nil || n.inFlight {
+	if n == nil || n.desired == nil || n.actual != nil || n.inFlight || n.hung {
 		return
 	}
 	g.saveNode(n)
@@ -305,7 +305,7 @@ func (g *Graph) touch(n *Node) {
 
 // forget removes n from the graph if it is unused and nothing refers to it.
 func (g *Graph) forget(n *Node) {
-	if n.inFlight || n.queued || n.saved != unsaved {
+	if n.inFlight || n.hung || n.queued || n.saved != unsaved {
 		return
 	}
 	if n.own.refs == 0 && !n.own.saved {

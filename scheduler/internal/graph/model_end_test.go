@@ -30,6 +30,9 @@ func (m *model) end() {
 // mend leaves nothing that failed, or that nobody wants.
 func (m *model) mend() {
 	clear(m.broken)
+	m.returnAll()
+	m.calm = true
+	defer func() { m.calm = false }()
 	m.g.Complete()
 	for n := range maps.Clone(m.g.nodes) {
 		m.g.Retry(n)

@@ -15,7 +15,7 @@ import (
 // eight operations at once, and holds it to what the package promises.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &model{t: t, g: New(), wanted: map[string]string{}, stands: map[string]bool{}, broken: map[string]bool{}, had: map[string]*Value{}, stood: map[string]bool{}}
+		m := &model{t: t, g: New(), wanted: map[string]string{}, stands: map[string]bool{}, broken: map[string]bool{}, had: map[string]*Value{}, stood: map[string]bool{}, hung: map[string]Op{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"want":     m.want,
 			"unwant":   m.unwant,
@@ -24,6 +24,7 @@ func TestModel(t *testing.T) {
 			"lost":     m.lost,
 			"found":    m.found,
 			"run":      m.run,
+			"return":   m.returnOne,
 			"plan":     m.plan,
 			"do":       m.planAndDo,
 			"resync":   m.resync,
@@ -84,6 +85,8 @@ type model struct {
 	stood  map[string]bool   // and where some is
 	doubts map[string]bool   // what had to go before the run, and did not
 	came   map[string]*Value // what came in the run
+	hung   map[string]Op     // abandoned, and not returned
+	calm   bool              // nothing is abandoned
 }
 
 // inDoubt notes what had to go and did not, when a run begins.
@@ -131,6 +134,9 @@ func (m *model) unwant(t *rapid.T) {
 
 func (m *model) lost(t *rapid.T) {
 	key := anyKey(t)
+	if m.hangs(key) {
+		return // it does not count
+	}
 	m.vanish(key)
 	m.vanish("d/" + key)
 	t.Logf("## lost %s", key)
@@ -139,6 +145,9 @@ func (m *model) lost(t *rapid.T) {
 
 func (m *model) found(t *rapid.T) {
 	key := anyKey(t)
+	if m.hangs(key) {
+		return
+	}
 	v := value(key, anyText(t, key))
 	t.Logf("## found %s %s", key, v.Data)
 	m.stands[key] = true
@@ -176,7 +185,11 @@ func (m *model) run(t *rapid.T) {
 			break
 		}
 		i := rapid.IntRange(0, len(flight)-1).Draw(t, "done")
-		m.finish(flight[i])
+		if !m.calm && rapid.IntRange(0, 9).Draw(t, "hangs") == 0 {
+			m.abandon(flight[i])
+		} else {
+			m.finish(flight[i])
+		}
 		flight = slices.Delete(flight, i, i+1)
 	}
 	if op, ok := m.g.Next(); ok {
@@ -321,6 +334,9 @@ func (m *model) finish(op Op) {
 // nothing that stands needs what it removes; members of a cycle excepted.
 func (m *model) mayRun(op Op, flight []Op) {
 	key := op.Node.Key()
+	if other, hangs := m.hung[key]; hangs {
+		m.t.Fatalf("%v %s while %v of it still runs", op.Verb, key, other.Verb)
+	}
 	for _, other := range flight {
 		if other.Node.Key() == key {
 			m.t.Fatalf("%v %s while %v of it is in flight", op.Verb, key, other.Verb)
@@ -362,7 +378,7 @@ func (m *model) needs(op Op) {
 
 func (m *model) sameAsSouthbound() {
 	for key, n := range m.g.nodes {
-		if (n.actual != nil) != m.stands[key] {
+		if _, hung := m.hung[key]; !hung && (n.actual != nil) != m.stands[key] {
 			m.t.Fatalf("%s: graph says stands=%v, southbound %v", key, n.actual != nil, m.stands[key])
 		}
 	}

@@ -17,6 +17,7 @@ type Node struct {
 	Slot      int32      // for the owner of the graph; 0 at first
 
 	inFlight bool // an operation of the node is running
+	hung     bool // an abandoned operation of the node is still running
 	saved    savedState
 	touched  bool
 	News     bool // touched since the owner of the graph cleared it

@@ -46,6 +46,9 @@ func (n *Node) Unmet() (out []Dep) {
 	if n.disconnected() {
 		out = append(out, Dep{Label: n.connection().reason})
 	}
+	if n.hung {
+		out = append(out, Dep{Label: "the end of an operation that is still running"})
+	}
 	for i := range n.desired.edges {
 		switch e := &n.desired.edges[i]; {
 		case e.met || e.dep == nil:

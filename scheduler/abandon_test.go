@@ -1,0 +1,525 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+const (
+	configured = kvscheduler.ValueState_CONFIGURED
+	retrying   = kvscheduler.ValueState_RETRYING
+)
+
+// A tar is a southbound in memory, some calls of which do not return before they are released.
+// They know nothing of contexts.
+type tar struct {
+	mu     sync.Mutex
+	stands map[string]string
+	hangs  map[string]chan error // by call: released by a result, for all that wait
+	calls  []string
+	now    map[string]int // verbs that run, by key
+	twice  []string       // keys with two verbs at once
+	reads  bool           // there is Retrieve
+}
+
+func newTar() *tar {
+	return &tar{stands: map[string]string{}, hangs: map[string]chan error{}, now: map[string]int{}, reads: true}
+}
+
+// hang has a call, such as "create thing/a", wait until it is released.
+func (b *tar) hang(call string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hangs[call] = make(chan error)
+}
+
+// release lets the calls that wait return.
+func (b *tar) release(call string, err error) {
+	b.mu.Lock()
+	c := b.hangs[call]
+	delete(b.hangs, call)
+	b.mu.Unlock()
+	for {
+		select {
+		case c <- err:
+			synctest.Wait()
+		default:
+			synctest.Wait()
+			return
+		}
+	}
+}
+
+func (b *tar) call(verb, key string, do func()) error {
+	call := verb + " " + key
+	b.mu.Lock()
+	b.calls = append(b.calls, call)
+	if b.now[key]++; b.now[key] > 1 && verb != "retrieve" {
+		b.twice = append(b.twice, key)
+	}
+	c := b.hangs[call]
+	b.mu.Unlock()
+	var err error
+	if c != nil {
+		err = <-c
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now[key]--
+	if err == nil {
+		do()
+	}
+	return err
+}
+
+func (b *tar) took() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := strings.Join(b.calls, ", ")
+	b.calls = nil
+	return out
+}
+
+// descriptor is that of things below prefix, which need the thing that their text names after ">".
+func (b *tar) descriptor(prefix string) scheduler.Descriptor[note, struct{}] {
+	d := scheduler.Descriptor[note, struct{}]{
+		Name: strings.Trim(prefix, "/"), Prefix: prefix, Southbound: "tar",
+		Dependencies: func(_ string, m note) []scheduler.Dependency {
+			if _, on, ok := strings.Cut(m.GetValue(), ">"); ok {
+				return []scheduler.Dependency{{Label: "needs", Key: on}}
+			}
+			return nil
+		},
+		Claims: func(_ string, m note) []scheduler.Claim {
+			if _, name, ok := strings.Cut(m.GetValue(), "="); ok {
+				return []scheduler.Claim{{Of: "name/" + name, Field: "name", Value: name, Want: "another name"}}
+			}
+			return nil
+		},
+		Create: func(_ context.Context, key string, m note) (struct{}, error) {
+			return struct{}{}, b.call("create", key, func() { b.stands[key] = m.GetValue() })
+		},
+		Update: func(_ context.Context, key string, _, m note, _ struct{}) (struct{}, error) {
+			return struct{}{}, b.call("update", key, func() { b.stands[key] = m.GetValue() })
+		},
+		Delete: func(_ context.Context, key string, _ note, _ struct{}) error {
+			return b.call("delete", key, func() { delete(b.stands, key) })
+		},
+	}
+	if b.reads {
+		d.Retrieve = func(context.Context, []scheduler.Wanted[note]) iter.Seq2[noteFound, error] {
+			return func(yield func(noteFound, error) bool) {
+				if err := b.call("retrieve", prefix, func() {}); err != nil {
+					yield(noteFound{}, err)
+					return
+				}
+				b.mu.Lock()
+				stands := maps.Clone(b.stands)
+				b.mu.Unlock()
+				for _, key := range slices.Sorted(maps.Keys(stands)) {
+					if strings.HasPrefix(key, prefix) && !yield(noteFound{Key: key, Value: wrapperspb.String(stands[key])}, nil) {
+						return
+					}
+				}
+			}
+		}
+	}
+	return d
+}
+
+func (b *tar) begin(t *testing.T, o scheduler.Options) (*scheduler.Scheduler, func()) {
+	o.Log = slog.New(slog.DiscardHandler)
+	s := scheduler.New(o)
+	for _, prefix := range []string{"thing/", "other/"} {
+		_, err := scheduler.Register(s, b.descriptor(prefix))
+		must(t, err)
+	}
+	stop := begin(t, s)
+	return s, func() {
+		stop()
+		for _, call := range slices.Sorted(maps.Keys(b.hangs)) {
+			b.release(call, nil)
+		}
+		if len(b.twice) > 0 {
+			t.Errorf("two verbs at once of %q", b.twice)
+		}
+	}
+}
+
+// declare commits keys and their texts; empty: nothing is wanted.
+func declare(t *testing.T, s *scheduler.Scheduler, keysAndTexts ...string) error {
+	t.Helper()
+	var txn scheduler.Txn
+	for i := 0; i < len(keysAndTexts); i += 2 {
+		if keysAndTexts[i+1] == "" {
+			txn.Changes = append(txn.Changes, scheduler.Unwant(keysAndTexts[i]))
+			continue
+		}
+		v, err := s.Value(keysAndTexts[i], wrapperspb.String(keysAndTexts[i+1]))
+		must(t, err)
+		txn.Changes = append(txn.Changes, scheduler.Want(v))
+	}
+	_, err := s.Commit(t.Context(), txn)
+	return err
+}
+
+// states are those of all keys, with their errors.
+func states(s *scheduler.Scheduler) string {
+	var out []string
+	for _, st := range s.Statuses("") {
+		line := fmt.Sprintf("%s %s", st.Key, st.State)
+		if st.Err != nil {
+			line += " (" + st.Err.Error() + ")"
+		}
+		if st.Have != nil && st.State == configured {
+			line += " " + st.Have.(*wrapperspb.StringValue).GetValue()
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "; ")
+}
+
+func expect(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s is\n%s\nwanted\n%s", what, got, want)
+	}
+}
+
+// A Create that hangs fails its key after the limit. Other keys proceed, of the same descriptor
+// too; a key that depends on it waits.
+func TestCreateHangs(t *testing.T) {
+	for _, reads := range []bool{true, false} {
+		for _, late := range []error{nil, errors.New("too bad")} {
+			t.Run(fmt.Sprint(reads, late), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := newTar()
+					b.reads = reads
+					b.hang("create thing/a")
+					s, stop := b.begin(t, scheduler.Options{})
+					defer stop()
+					begun := time.Now()
+					err := declare(t, s, "thing/a", "1", "thing/b", "1", "thing/c", "1>thing/a", "other/d", "1")
+					if !errors.Is(err, scheduler.ErrNoAnswer) || time.Since(begun) > 31*time.Second {
+						t.Errorf("after %v: %v", time.Since(begun), err)
+					}
+					const hangs = "thing/a FAILED (no answer in 30 s); thing/b CONFIGURED 1; thing/c PENDING"
+					expect(t, "the state", states(s), "other/d CONFIGURED 1; "+hangs)
+					b.took()
+					<-time.After(9 * time.Second)
+					expect(t, "the explanation", s.Explain("thing/c").String(),
+						"thing/c is PENDING\n  needs: thing/a is FAILED: no answer in 30 s; create running for 40 s, abandoned\n")
+					must(t, declare(t, s, "other/d", "2"))
+					must(t, commitRefresh(t, s))
+					must(t, declare(t, s, "thing/a", "2"))
+					if _, err := s.TryAgain(t.Context(), "thing/a", scheduler.Retry{}); !errors.Is(err, scheduler.ErrNoAnswer) {
+						t.Errorf("to try again gives %v", err)
+					}
+					expect(t, "the state", states(s), "other/d CONFIGURED 2; "+hangs)
+					b.took()
+					b.release("create thing/a", late)
+					expect(t, "the state", states(s), "other/d CONFIGURED 2; thing/a CONFIGURED 2; thing/b CONFIGURED 1; thing/c CONFIGURED 1>thing/a")
+					want := "update thing/a, create thing/c"
+					if late != nil {
+						want = "create thing/a, create thing/c"
+					}
+					if reads {
+						want = "retrieve thing/, " + want
+					}
+					expect(t, "the calls", b.took(), want)
+					if _, running := s.Running("thing/a"); running {
+						t.Error("a verb still runs")
+					}
+				})
+			})
+		}
+	}
+}
+
+// What fails late is tried again with the back-off that it would have had; with success it stands.
+func TestLateResultOfWhatIsStillWanted(t *testing.T) {
+	for _, reads := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newTar()
+			b.reads = reads
+			b.hang("create thing/a")
+			b.hang("create thing/b")
+			s, stop := b.begin(t, scheduler.Options{})
+			defer stop()
+			_ = declare(t, s, "thing/a", "1", "thing/b", "1")
+			b.took()
+			b.release("create thing/a", errors.New("too bad"))
+			b.release("create thing/b", nil)
+			expect(t, "the state", states(s), "thing/a RETRYING (too bad); thing/b CONFIGURED 1")
+			<-time.After(2 * time.Second)
+			expect(t, "the state", states(s), "thing/a CONFIGURED 1; thing/b CONFIGURED 1")
+			if calls := b.took(); strings.Count(calls, "create") != 1 {
+				t.Errorf("the calls are %s", calls)
+			}
+		})
+	}
+}
+
+// A Create that nobody wants any more keeps what it depends on and what it claims until it returns.
+func TestCreateHangsUnwanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, stop := b.begin(t, scheduler.Options{})
+		defer stop()
+		must(t, declare(t, s, "thing/base", "1"))
+		b.hang("create thing/a")
+		_ = declare(t, s, "thing/a", "1=tap>thing/base")
+		b.took()
+		_ = declare(t, s, "thing/a", "", "thing/base", "", "thing/b", "1=tap>thing/base")
+		if calls := b.took(); calls != "" {
+			t.Errorf("the calls are %s", calls)
+		}
+		b.release("create thing/a", nil)
+		expect(t, "the calls", b.took(), "retrieve thing/, delete thing/a, delete thing/base")
+	})
+}
+
+// An Update and a Delete that hang.
+func TestUpdateAndDeleteHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, stop := b.begin(t, scheduler.Options{VerbTimeout: 10 * time.Second})
+		defer stop()
+		must(t, declare(t, s, "thing/a", "1", "thing/b", "1", "thing/c", "1>thing/a"))
+		b.hang("update thing/a")
+		b.hang("delete thing/b")
+		_ = declare(t, s, "thing/a", "2", "thing/b", "")
+		expect(t, "the state", states(s), "thing/a FAILED (no answer in 10 s); thing/b FAILED (no answer in 10 s); thing/c CONFIGURED 1>thing/a")
+		must(t, declare(t, s, "thing/a", "1", "thing/b", "1", "other/d", "1>thing/b"))
+		expect(t, "the state", states(s), "other/d PENDING; thing/a FAILED (no answer in 10 s); thing/b FAILED (no answer in 10 s); thing/c CONFIGURED 1>thing/a")
+		b.took()
+		b.release("update thing/a", nil)
+		expect(t, "the calls", b.took(), "retrieve thing/, update thing/a")
+		b.release("delete thing/b", nil)
+		expect(t, "the calls", b.took(), "retrieve thing/, create thing/b, create other/d")
+		expect(t, "the state", states(s), "other/d CONFIGURED 1>thing/b; thing/a CONFIGURED 1; thing/b CONFIGURED 1; thing/c CONFIGURED 1>thing/a")
+
+		b.hang("update thing/a")
+		b.hang("delete other/d")
+		_ = declare(t, s, "thing/a", "2", "other/d", "")
+		b.took()
+		b.release("update thing/a", errors.New("too bad"))
+		b.release("delete other/d", errors.New("too bad"))
+		expect(t, "the state", states(s), "other/d RETRYING (too bad); thing/a RETRYING (too bad); thing/b CONFIGURED 1; thing/c CONFIGURED 1>thing/a")
+		<-time.After(2 * time.Second)
+		expect(t, "the state", states(s), "thing/a CONFIGURED 2; thing/b CONFIGURED 1; thing/c CONFIGURED 1>thing/a")
+	})
+}
+
+// A Retrieve that hangs is one that fails; when it returns, all is read back.
+func TestRetrieveHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, stop := b.begin(t, scheduler.Options{})
+		defer stop()
+		must(t, declare(t, s, "thing/a", "1", "other/b", "1"))
+		b.mu.Lock()
+		clear(b.stands)
+		b.mu.Unlock()
+		b.hang("retrieve thing/")
+		for _, want := range []string{"thing: no answer in 30 s", "thing: no answer: a call of Retrieve was abandoned and has been running for 31 s"} {
+			b.took()
+			r, err := s.Commit(t.Context(), scheduler.Txn{Refresh: true})
+			must(t, err)
+			expect(t, "the error", fmt.Sprint(r.Unrefreshed), "["+want+"]")
+			if calls := b.took(); !strings.Contains(calls, "retrieve other/") {
+				t.Errorf("the calls are %s", calls)
+			}
+		}
+		if _, err := s.Look(t.Context(), "thing"); !errors.Is(err, scheduler.ErrNoAnswer) {
+			t.Errorf("to look gives %v", err)
+		}
+		expect(t, "what stands", fmt.Sprint(b.stands), "map[other/b:1]")
+		b.release("retrieve thing/", nil)
+		expect(t, "what stands", fmt.Sprint(b.stands), "map[other/b:1 thing/a:1]")
+	})
+}
+
+// A dump that hangs ends, and so does one that nobody waits for.
+func TestLookHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, stop := b.begin(t, scheduler.Options{})
+		defer stop()
+		b.hang("retrieve thing/")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := s.Look(ctx, "thing"); !errors.Is(err, scheduler.ErrNoAnswer) {
+			t.Errorf("a look that nobody waits for gives %v", err)
+		}
+		if _, err := s.Look(t.Context(), "thing"); err == nil || err.Error() != "thing: no answer in 30 s" {
+			t.Errorf("a look gives %v", err)
+		}
+	})
+}
+
+// Calls that hang do not pile up: the other keys of the descriptor fail, those of others do not.
+func TestStalledDescriptor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit, n = 4, 40
+		b := newTar()
+		s, stop := b.begin(t, scheduler.Options{Concurrency: limit})
+		defer stop()
+		var all []string
+		for i := range n {
+			key := fmt.Sprintf("thing/%02d", i)
+			b.hang("create " + key)
+			all = append(all, key, "1")
+		}
+		if err := declare(t, s, append(all, "other/a", "1")...); !errors.Is(err, scheduler.ErrStalled) {
+			t.Errorf("the error is %v", err)
+		}
+		if hung := strings.Count(b.took(), "create thing/"); hung < 8 || hung > 8-1+limit {
+			t.Errorf("%d calls hang", hung)
+		}
+		if st, _ := s.Status("thing/39"); st.State != retrying || !errors.Is(st.Err, scheduler.ErrStalled) {
+			t.Errorf("the last is %v: %v", st.State, st.Err)
+		}
+		if st, _ := s.Status("other/a"); st.State != configured {
+			t.Errorf("another descriptor's is %v: %v", st.State, st.Err)
+		}
+		for call := range maps.Clone(b.hangs) {
+			b.release(call, nil)
+		}
+		<-time.After(time.Minute)
+		for _, st := range s.Statuses("") {
+			if st.State != configured {
+				t.Errorf("%s is %v: %v", st.Key, st.State, st.Err)
+			}
+		}
+	})
+}
+
+// Run does not wait for a verb that was abandoned, and for others only a while.
+func TestRunEndsWhileVerbsHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, stop := b.begin(t, scheduler.Options{})
+		b.hang("create thing/a")
+		b.hang("create thing/b")
+		_ = declare(t, s, "thing/a", "1")
+		v, err := s.Value("thing/b", wrapperspb.String("1"))
+		must(t, err)
+		must(t, s.Submit(t.Context(), scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}}))
+		synctest.Wait()
+		begun := time.Now()
+		stop()
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// A transaction that is undone when something fails is undone but for what still runs, and that
+// follows when it returns.
+func TestAtomicTransactionHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, stop := b.begin(t, scheduler.Options{})
+		defer stop()
+		must(t, declare(t, s, "thing/b", "1"))
+		b.hang("create thing/a")
+		var txn scheduler.Txn
+		for key, text := range map[string]string{"thing/a": "1", "thing/b": "2"} {
+			v, err := s.Value(key, wrapperspb.String(text))
+			must(t, err)
+			txn.Changes = append(txn.Changes, scheduler.Want(v))
+		}
+		txn.Revert = true
+		if _, err := s.Commit(t.Context(), txn); !errors.Is(err, scheduler.ErrNoAnswer) {
+			t.Errorf("the error is %v", err)
+		}
+		expect(t, "the state", states(s), "thing/a FAILED (no answer in 30 s); thing/b CONFIGURED 1")
+		b.release("create thing/a", nil)
+		expect(t, "the state", states(s), "thing/b CONFIGURED 1")
+		expect(t, "what stands", fmt.Sprint(b.stands), "map[thing/b:1]")
+	})
+}
+
+// What a connection that was lost had to do ends with it, but no verb of its key begins before.
+func TestConnectionLostWhileVerbHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		g := group(t, s, "tar")
+		_, err := scheduler.Register(s, b.descriptor("thing/"))
+		must(t, err)
+		defer begin(t, s)()
+		g.Ready()
+		synctest.Wait()
+		b.hang("create thing/a")
+		_ = declare(t, s, "thing/a", "1", "thing/b", "1")
+		g.Lost(errors.New("gone"))
+		synctest.Wait()
+		expect(t, "the state", states(s), "thing/a PENDING; thing/b PENDING")
+		b.mu.Lock()
+		clear(b.stands)
+		b.mu.Unlock()
+		g.Ready()
+		synctest.Wait()
+		expect(t, "the state", states(s), "thing/a PENDING; thing/b CONFIGURED 1")
+		b.took()
+		b.release("create thing/a", errors.New("too bad"))
+		expect(t, "the calls", b.took(), "retrieve thing/, create thing/a")
+		expect(t, "the state", states(s), "thing/a CONFIGURED 1; thing/b CONFIGURED 1")
+	})
+}
+
+// What a hung CreateAll was about fails as a whole, and each has its own late result.
+func TestCreateAllHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		d := b.descriptor("thing/")
+		d.CreateAll = func(_ context.Context, values []scheduler.Wanted[note]) []scheduler.Created[struct{}] {
+			err := b.call("create all", "thing/", func() {})
+			out := make([]scheduler.Created[struct{}], len(values))
+			for i, v := range values {
+				if out[i].Err = err; err == nil {
+					b.mu.Lock()
+					b.stands[v.Key] = v.Value.GetValue()
+					b.mu.Unlock()
+				}
+			}
+			return out
+		}
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Concurrency: 1, Memory: notebook{}})
+		_, err := scheduler.Register(s, d)
+		must(t, err)
+		defer begin(t, s)()
+		b.hang("create all thing/")
+		b.hang("create thing/00")
+		var all []string
+		for i := range 30 {
+			all = append(all, fmt.Sprintf("thing/%02d", i), "1")
+		}
+		if err := declare(t, s, all...); !errors.Is(err, scheduler.ErrNoAnswer) {
+			t.Errorf("the error is %v", err)
+		}
+		b.release("create all thing/", nil)
+		b.release("create thing/00", nil)
+		synctest.Wait()
+		if st := states(s); strings.Count(st, configured.String()) != 30 {
+			t.Errorf("the state is %s", st)
+		}
+	})
+}
