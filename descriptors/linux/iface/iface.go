@@ -26,7 +26,6 @@ package iface
 import (
 	"errors"
 	"log/slog"
-	"sync"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/drift"
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
@@ -123,7 +122,7 @@ type handler struct {
 	Options
 	index   Index
 	members members
-	pairs   sync.Mutex // held while a VETH pair is created or removed
+	pairs   pairs // held while a VETH pair is created or removed
 
 	others others
 }

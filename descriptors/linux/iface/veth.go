@@ -65,8 +65,7 @@ func (h *handler) waitingEnd(space *netns.Space, v *interfaces.Interface) (kerne
 // endOfPair returns the parked end of v, or creates the pair. The mutex prevents that the
 // verbs of both ends create a pair each.
 func (h *handler) endOfPair(own *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
-	h.pairs.Lock()
-	defer h.pairs.Unlock()
+	defer h.pairs.hold(v)()
 	l, err := h.waitingEnd(own, v)
 	if !errors.Is(err, unix.ENODEV) {
 		return l, err
@@ -133,8 +132,7 @@ func (h *handler) markEnd(own *netns.Space, v *interfaces.Interface) (kernel.Lin
 
 // restoreVETH parks an end again, or removes the pair if the other end is parked.
 func (h *handler) restoreVETH(space *netns.Space, l kernel.Link, v *interfaces.Interface) error {
-	h.pairs.Lock()
-	defer h.pairs.Unlock()
+	defer h.pairs.hold(v)()
 	own, err := h.Spaces.Own()
 	if err != nil {
 		return err
