@@ -121,6 +121,35 @@ func flagsOf(r *revision, a scheduler.Anatomy) wire.Flags {
 	return fs
 }
 
+// mostPrefixes is how many prefixes one request may name.
+const mostPrefixes = 1000
+
+// underAny accepts the keys with one of the prefixes; none: all keys. It is asked about each
+// operation of the history, so its cost hardly grows with the number of prefixes.
+func (h *handler) underAny(prefixes []string) (keep func(key string) bool, err error) {
+	if n := len(prefixes); n > mostPrefixes {
+		return nil, fmt.Errorf("argument prefix is given %d times; at most %d are allowed", n, mostPrefixes)
+	}
+	if len(prefixes) == 0 {
+		return all, nil
+	}
+	sorted := make([]string, len(prefixes))
+	for i, p := range prefixes {
+		sorted[i] = h.short(p)
+	}
+	slices.Sort(sorted)
+	apart := sorted[:1] // none of them is a prefix of another
+	for _, p := range sorted[1:] {
+		if !strings.HasPrefix(p, apart[len(apart)-1]) {
+			apart = append(apart, p)
+		}
+	}
+	return func(key string) bool {
+		i, found := slices.BinarySearch(apart, key)
+		return found || i > 0 && strings.HasPrefix(key, apart[i-1])
+	}, nil
+}
+
 // flagStats counts a flag in all revisions.
 func (h *handler) flagStats(w http.ResponseWriter, _ *http.Request, q query) error {
 	names := wire.FlagNames()
@@ -131,10 +160,11 @@ func (h *handler) flagStats(w http.ResponseWriter, _ *http.Request, q query) err
 	if !slices.Contains(names, flag) {
 		return fmt.Errorf("argument flag=%q: expected one of %s", flag, strings.Join(names, ", "))
 	}
-	prefixes := q.Values["prefix"]
-	c := h.chronicle(func(key string) bool {
-		return len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, h.short(p)) })
-	})
+	keep, err := h.underAny(q.Values["prefix"])
+	if err != nil {
+		return bad(err)
+	}
+	c := h.chronicle(keep)
 	stats := wire.FlagStats{PerValueCount: map[string]int{}}
 	for _, key := range c.keys {
 		for _, r := range c.revisions[key] {
