@@ -31,9 +31,8 @@ type Event struct {
 	// Origin is where in the store the value stands.
 	// Empty where the key says it all.
 	Origin Origin
-	// Ahead is what the consumer's own function made of the event beforehand; see
-	// [Source.Ahead]. Connectors leave it alone.
-	Ahead any
+	// Decoded is the result of Options.Decode, or nil. Connectors do not set it.
+	Decoded any
 	// Err says that the store has something under Key that is no value, such as
 	// an entry that does not parse. Value is nil then, and the key is not gone.
 	Err error

@@ -43,7 +43,7 @@ type listing struct {
 	first    bool      // nothing is known before it
 	parts    [][]Event // in order, with relative keys; a key may come more than once
 	problems []error
-	ahead    *foresight // of the first listing
+	decoder  *predecoder // of the first listing
 	tally    Tally
 }
 
@@ -65,8 +65,8 @@ func (s *Source) gather(l *listing, b Batch) error {
 		}
 	}
 	l.parts = append(l.parts, part)
-	if l.first && s.ahead != nil {
-		l.ahead.add(part)
+	if l.first && s.o.Decode != nil {
+		l.decoder.add(part)
 	}
 	l.about.Rev = max(l.about.Rev, b.Rev)
 	if b.Identity != "" {

@@ -63,7 +63,7 @@ func sameBytes(a, b []byte) bool { return len(a) > 0 && len(a) == len(b) && &a[0
 
 func newMirror() *mirror { return &mirror{items: map[string]*item{}} }
 
-// set puts one event into the mirror, all of it but Ahead, which may be in the making.
+// set puts one event into the mirror, without Decoded, which a predecoder may still write.
 // It returns nil for a key that is not there.
 func (m *mirror) set(e *Event) *item {
 	now := stateOf(e)
@@ -177,7 +177,7 @@ func (m *mirror) take() []Event {
 		}
 		e := Event{Key: it.key, Value: it.now.value, Rev: it.rev, Origin: it.now.origin, Err: it.now.err, Absent: it.absent}
 		if it.listed != nil && sameBytes(it.listed.Value, it.now.value) {
-			e.Ahead = it.listed.Ahead
+			e.Decoded = it.listed.Decoded
 		}
 		events = append(events, e)
 	}

@@ -35,9 +35,9 @@ func (s *Source) watch(ctx context.Context) error {
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer stop(nil)
-	ahead := foresight{look: s.ahead}
-	defer ahead.end()
-	l := &listing{about: Listing{Began: time.Now()}, first: !s.synced, ahead: &ahead, tally: NewTally(s.o.Bounds)}
+	decoder := predecoder{decode: s.o.Decode}
+	defer decoder.stop()
+	l := &listing{about: Listing{Began: time.Now()}, first: !s.synced, decoder: &decoder, tally: NewTally(s.o.Bounds)}
 	synced := false
 	for b, err := range s.o.Connector.Watch(ctx, s.prefix) {
 		if err != nil {

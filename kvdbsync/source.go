@@ -38,6 +38,11 @@ type Options struct {
 
 	Bounds Bounds // of what the store may hold
 
+	// Decode decodes the events of the first listing while the rest is listed. Its result
+	// goes into Event.Decoded, unless the key changes before it is taken. It is called on
+	// several goroutines. Defaults to none.
+	Decode func(Event) any
+
 	Log *slog.Logger // Defaults to discarding
 }
 
@@ -99,7 +104,6 @@ type Source struct {
 	ready  wake.Signal
 	relist wake.Signal
 	health health
-	ahead  func(Event) any
 
 	mu       sync.Mutex // guards what follows
 	mirror   *mirror
@@ -126,11 +130,6 @@ func NewSource(o Options) *Source {
 	s.health.begin(o.Name)
 	return s
 }
-
-// Ahead has f look at each event of the first listing while the rest is being listed,
-// on all processors, and puts what it returns into the event, unless that was overtaken by
-// another of its key. It is called before Run.
-func (s *Source) Ahead(f func(Event) any) { s.ahead = f }
 
 // Ready yields a token when there may be something to take.
 func (s *Source) Ready() <-chan struct{} { return s.ready.C() }
@@ -193,7 +192,7 @@ func (s *Source) replace(l *listing) {
 	first := newMirror()
 	if l.first {
 		first.replace(l) // while its events are still being looked at
-		l.ahead.finish()
+		l.decoder.finish()
 	}
 	s.mu.Lock()
 	if l.first {

@@ -119,39 +119,40 @@ func TestAGapDeletesOnlyAtTheEndOfAListing(t *testing.T) {
 	})
 }
 
-func TestAFirstListingIsLookedAtAhead(t *testing.T) {
+func TestFirstListingIsDecodedInParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		steps := make(chan step)
-		var looked atomic.Int32
-		s := kvdbsync.NewSource(kvdbsync.Options{Name: "mem", Connector: script(steps)})
-		s.Ahead(func(e kvdbsync.Event) any { looked.Add(1); return e.Key + " is " + string(e.Value) })
+		var decoded atomic.Int32
+		s := kvdbsync.NewSource(kvdbsync.Options{Name: "mem", Connector: script(steps),
+			Decode: func(e kvdbsync.Event) any { decoded.Add(1); return e.Key + " is " + string(e.Value) },
+		})
 		go func() { _ = s.Run(t.Context()) }()
-		ahead := func() string {
+		take := func() string {
 			synctest.Wait()
 			var words []string
 			c, _ := s.Take()
 			for _, e := range c.Events {
-				words = append(words, fmt.Sprintf("%s=%s: %v", e.Key, e.Value, e.Ahead))
+				words = append(words, fmt.Sprintf("%s=%s: %v", e.Key, e.Value, e.Decoded))
 			}
 			return strings.Join(words, ", ")
 		}
 		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "1"), put("b", "1")}}}
 		synctest.Wait()
-		if n := looked.Load(); n != 2 {
-			t.Errorf("%d events were looked at while the listing goes on, want 2", n)
+		if n := decoded.Load(); n != 2 {
+			t.Errorf("%d events were decoded during the listing; want 2", n)
 		}
 		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "2"), put("c", "1")}, Synced: true}}
 		synctest.Wait()
 		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("c", "2"), put("d", "1")}}}
-		if got, want := ahead(), "a=2: <nil>, b=1: b is 1, c=2: <nil>, d=1: <nil>"; got != want {
+		if got, want := take(), "a=2: <nil>, b=1: b is 1, c=2: <nil>, d=1: <nil>"; got != want {
 			t.Errorf("took %s\nwant %s", got, want)
 		}
 		steps <- step{err: errDown}
 		steps <- step{b: kvdbsync.Batch{Events: []kvdbsync.Event{put("a", "3")}, Synced: true}}
-		if got, want := ahead(), "a=3: <nil>, b=: <nil>, c=: <nil>, d=: <nil>"; got != want {
+		if got, want := take(), "a=3: <nil>, b=: <nil>, c=: <nil>, d=: <nil>"; got != want {
 			t.Errorf("took %s\nwant %s", got, want)
 		}
-		if n := looked.Load(); n != 4 {
+		if n := decoded.Load(); n != 4 {
 			t.Errorf("%d events were looked at, want the 4 of the first listing", n)
 		}
 	})

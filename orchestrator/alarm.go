@@ -2,13 +2,13 @@ package orchestrator
 
 import "time"
 
-// An alarm is a timer that is set to moments.
+// An alarm is a timer for a point in time.
 type alarm struct {
 	timer *time.Timer
-	at    time.Time // zero: it is not set
+	at    time.Time // zero: the alarm is off
 }
 
-// newAlarm returns one that is not set. The caller stops it.
+// newAlarm returns an alarm that is off. The caller stops it.
 func newAlarm() *alarm {
 	a := &alarm{timer: time.NewTimer(time.Hour)}
 	a.timer.Stop()
@@ -17,7 +17,7 @@ func newAlarm() *alarm {
 
 func (a *alarm) stop() { a.timer.Stop() }
 
-// set has the timer fire at a moment, or not at all if that is zero.
+// set lets the timer fire at a time; zero turns it off.
 func (a *alarm) set(at time.Time) {
 	if at.Equal(a.at) {
 		return

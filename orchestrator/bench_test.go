@@ -60,7 +60,7 @@ func restored(b *testing.B, path string, keys int) time.Duration {
 	}
 	defer file.Close()
 	done := &finish{r.sched, make(chan struct{})}
-	o := orchestrator.New(done, orchestrator.Options{Log: log, Memory: file, Layers: []orchestrator.Layer{{Name: "etcd", Input: newInput()}}})
+	o := orchestrator.New(done, orchestrator.Options{Log: log, Memory: file, Sources: []orchestrator.Source{{Name: "etcd", Feed: newInput()}}})
 	var running errgroup.Group
 	running.Go(func() error { return r.sched.Run(ctx) })
 	running.Go(func() error { return o.Run(ctx) })

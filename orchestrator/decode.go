@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -11,18 +12,15 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// decoded is what the bytes of an event say.
+// decoded is the result of decoding an event.
 type decoded struct {
 	value *scheduler.Value
 	err   error
 }
 
-// ahead decodes what an input has before it is taken.
-func (o *Orchestrator) ahead(e kvdbsync.Event) any { return o.decode(e) }
-
-// decodeAll decodes n events, on all processors where there are many.
+// decodeAll decodes n events, on all CPUs if there are many.
 func (o *Orchestrator) decodeAll(n int, event func(int) kvdbsync.Event) []decoded {
-	const atLeast = 64 // events for a goroutine
+	const atLeast = 64 // events per goroutine
 	out := make([]decoded, n)
 	workers := max(1, min(runtime.GOMAXPROCS(0), n/atLeast))
 	size := (n + workers - 1) / workers
@@ -40,25 +38,33 @@ func (o *Orchestrator) decodeAll(n int, event func(int) kvdbsync.Event) []decode
 	return out
 }
 
-// errFault is why a value is refused that is not known to be bad.
-var errFault = errors.New("the agent has a fault, and cannot look at this value")
+// errInternal is the error of a value whose decoder panicked.
+var errInternal = errors.New("internal error of the agent; the value cannot be decoded")
 
-// decode turns the bytes of an event into a value, unless that was done ahead. One that a fault of ours cannot
-// stand is refused like any other that is bad.
-func (o *Orchestrator) decode(e kvdbsync.Event) (out decoded) {
-	if ahead, ok := e.Ahead.(decoded); ok {
-		return ahead
+// Decode decodes an event for kvdbsync.Options.Decode. So a Feed can decode events on
+// other CPUs while it still lists its store. c and log are those of the Orchestrator.
+func Decode(c Committer, log *slog.Logger, e kvdbsync.Event) any { return decode(c, log, e) }
+
+// decode returns the value of an event, unless the Feed has decoded it already.
+func (o *Orchestrator) decode(e kvdbsync.Event) decoded {
+	if done, ok := e.Decoded.(decoded); ok {
+		return done
 	}
+	return decode(o.sched, o.log, e)
+}
+
+// decode refuses a value if its decoder panics: one value must not stop the agent.
+func decode(c Committer, log *slog.Logger, e kvdbsync.Event) (out decoded) {
 	defer func() {
-		if fault := recover(); fault != nil {
-			o.log.Error("a value could not be looked at", "key", e.Key, "panic", fault, "stack", string(debug.Stack()))
-			out = decoded{err: fmt.Errorf("%w: %v", errFault, fault)}
+		if p := recover(); p != nil {
+			log.Error("decoding a value panicked", "key", e.Key, "panic", p, "stack", string(debug.Stack()))
+			out = decoded{err: fmt.Errorf("%w: %v", errInternal, p)}
 		}
 	}()
 	if e.Err != nil || e.Value == nil {
 		return decoded{err: e.Err}
 	}
-	v, err := o.sched.Decode(e.Key, e.Value)
+	v, err := c.Decode(e.Key, e.Value)
 	if err != nil {
 		return decoded{err: err}
 	}

@@ -35,7 +35,7 @@ func TestAFaultOfOursIsOneBadValue(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		in, sched := newInput(), faulty{scheduler.New(scheduler.Options{}), make(chan scheduler.Txn, 1)}
 		o := orchestrator.New(sched, orchestrator.Options{
-			Layers: []orchestrator.Layer{{Name: "etcd", Input: in}}, Log: slog.New(slog.DiscardHandler),
+			Sources: []orchestrator.Source{{Name: "etcd", Feed: in}}, Log: slog.New(slog.DiscardHandler),
 		})
 		ended := make(chan error, 1)
 		go func() { ended <- o.Run(ctx) }()

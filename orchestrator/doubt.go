@@ -9,40 +9,40 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A key that is missing from a listing was perhaps deleted; or the store was emptied, is
-// still being filled, or is another one. So a removal that nobody is known to have
-// asked for is obeyed only if the listing is credible, and otherwise put in doubt.
+// A key that is missing from a listing may have been deleted. Or the store was emptied, is
+// still being filled, or is another store. So a removal without a delete event is followed
+// only if the listing is credible. Otherwise the key is in doubt.
 //
-// A doubt has a deadline, the grace time after it began. It ends for each key that
-// returns, or that somebody deletes. For the others a listing decides that begins
-// after the deadline: it is asked for then, and again until one is complete. A listing
-// that began earlier decides nothing, however late it is complete. Keys that go
-// missing while others are in doubt are in doubt, too. They share a doubt of their own,
-// whose deadline is the grace time after the first one's. So each key has at least
-// the grace time and at most twice that, and one listing serves many keys.
+// A doubt has a deadline: the grace time after it began. A key that returns, or that is
+// deleted by an event, leaves the doubt. For the others a listing decides that begins
+// after the deadline. It is requested then, and again until one is complete. A listing
+// that began earlier decides nothing. Keys that go missing while others are in doubt are
+// in doubt too. They share a second doubt, whose deadline is one grace time after the
+// first. So each key stays for at least one and at most two grace times, and one listing
+// decides about many keys.
 type doubt struct {
 	until time.Time
 	keys  map[string]bool
 }
 
-// A finding is what a source lacks, as far as nobody is known to have deleted it.
-type finding struct {
-	distrust error // why what the source shows may be other data than before
+// An absence counts the keys that are missing from a source without a delete event.
+type absence struct {
+	distrust error // why the source may show another dataset
 	had      int   // keys that the source had
-	absent   int   // of these: keys that are missing, and were there before
-	waiting  int   // of these: keys that are missing, and in doubt already
-	shown    int   // keys that the source shows, or some of them
+	absent   int   // of these: newly missing keys
+	waiting  int   // of these: missing keys that are in doubt already
+	shown    int   // keys that the source shows, or a part of them
 }
 
-// doubtful takes removals that are not credible out of a change and puts their keys in
-// doubt, and adds the removals of those keys in doubt that its listing has decided about.
-func (o *Orchestrator) doubtful(l *layer, c *kvdbsync.Change) {
+// withholdDoubtful removes implausible removals from a change and puts their keys in
+// doubt. It adds the removals that the listing of the change has confirmed.
+func (o *Orchestrator) withholdDoubtful(l *source, c *kvdbsync.Change) {
 	var absent []string
-	found := finding{distrust: c.Distrust}
+	found := absence{distrust: c.Distrust}
 	for _, e := range c.Events {
 		switch {
 		case !isAbsent(e):
-			l.trust(e.Key)
+			l.endDoubt(e.Key)
 			found.shown += count(e)
 		case l.entries[e.Key] != nil && !l.isDoubted(e.Key):
 			absent = append(absent, e.Key)
@@ -51,21 +51,21 @@ func (o *Orchestrator) doubtful(l *layer, c *kvdbsync.Change) {
 	decided := l.decided(c)
 	found.had, found.absent, found.waiting = len(l.entries)-len(decided), len(absent), l.doubtedKeys()
 	found.shown += found.had - found.absent - found.waiting
-	if why := o.disbelieve(found); why != "" {
+	if why := o.reasonToDoubt(found); why != "" {
 		o.putInDoubt(l, absent, found.had, why)
 	}
 	if len(l.doubts) > 0 {
 		c.Events = slices.DeleteFunc(slices.Clone(c.Events), func(e kvdbsync.Event) bool { return isAbsent(e) && l.isDoubted(e.Key) })
 	}
 	if len(decided) > 0 {
-		o.log.Warn("keys of a source are still missing: their items are removed", "source", l.Name, "keys", len(decided))
+		o.log.Warn("source still lacks keys; removing their items", "source", l.Name, "keys", len(decided))
 		c.Events = append(c.Events, removals(decided)...)
 	}
 }
 
 func isAbsent(e kvdbsync.Event) bool { return e.Absent && e.Value == nil && e.Err == nil }
 
-// count is how many keys an event shows.
+// count is the number of keys that an event shows.
 func count(e kvdbsync.Event) int {
 	if e.Value == nil && e.Err == nil {
 		return 0
@@ -73,9 +73,8 @@ func count(e kvdbsync.Event) int {
 	return 1
 }
 
-// disbelieve returns why keys that are absent are not believed to be deleted; empty:
-// they are.
-func (o *Orchestrator) disbelieve(f finding) string {
+// reasonToDoubt returns why missing keys are not taken as deleted; empty: they are.
+func (o *Orchestrator) reasonToDoubt(f absence) string {
 	gone := f.absent + f.waiting
 	switch {
 	case f.absent == 0:
@@ -92,8 +91,8 @@ func (o *Orchestrator) disbelieve(f finding) string {
 	return ""
 }
 
-// putInDoubt has keys stay until a listing decides.
-func (o *Orchestrator) putInDoubt(l *layer, keys []string, had int, why string) {
+// putInDoubt keeps the keys until a listing decides.
+func (o *Orchestrator) putInDoubt(l *source, keys []string, had int, why string) {
 	now := time.Now()
 	until := l.deadline(now, o.grace)
 	at := slices.IndexFunc(l.doubts, func(d *doubt) bool { return d.until.Equal(until) })
@@ -104,13 +103,13 @@ func (o *Orchestrator) putInDoubt(l *layer, keys []string, had int, why string) 
 	for _, key := range keys {
 		l.doubts[at].keys[key] = true
 	}
-	o.log.Warn("keys of a source are missing, but may not have been deleted: their items stay for now",
+	o.log.Warn("source lacks keys that may not have been deleted; keeping their items for now",
 		"source", l.Name, "keys", len(keys), "of", had, "because", why, "for", until.Sub(now).Round(time.Millisecond))
 }
 
-// deadline is that of keys which are put in doubt now: between one and two times the
-// grace time away.
-func (l *layer) deadline(now time.Time, grace time.Duration) time.Time {
+// deadline is the deadline of keys that are put in doubt now: one to two grace times from
+// now.
+func (l *source) deadline(now time.Time, grace time.Duration) time.Time {
 	for _, d := range l.doubts {
 		if !d.until.Before(now.Add(grace)) {
 			return d.until
@@ -124,9 +123,9 @@ func (l *layer) deadline(now time.Time, grace time.Duration) time.Time {
 	return now.Add(grace)
 }
 
-// decided takes the keys out of doubt that a listing of the change has not shown, and that
-// it may decide about.
-func (l *layer) decided(c *kvdbsync.Change) map[string]bool {
+// decided removes the keys from doubt about which the listing of the change decides, and
+// returns them.
+func (l *source) decided(c *kvdbsync.Change) map[string]bool {
 	if !c.Resynced {
 		return nil
 	}
@@ -141,8 +140,8 @@ func (l *layer) decided(c *kvdbsync.Change) map[string]bool {
 	return out
 }
 
-// trust takes a key out of doubt.
-func (l *layer) trust(key string) {
+// endDoubt removes a key from its doubt.
+func (l *source) endDoubt(key string) {
 	for i, d := range l.doubts {
 		if delete(d.keys, key); len(d.keys) == 0 {
 			l.doubts = slices.Delete(l.doubts, i, i+1)
@@ -151,32 +150,32 @@ func (l *layer) trust(key string) {
 	}
 }
 
-func (l *layer) isDoubted(key string) bool {
+func (l *source) isDoubted(key string) bool {
 	return slices.ContainsFunc(l.doubts, func(d *doubt) bool { return d.keys[key] })
 }
 
-// doubtedKeys is how many keys are in doubt.
-func (l *layer) doubtedKeys() (n int) {
+// doubtedKeys is the number of keys in doubt.
+func (l *source) doubtedKeys() (n int) {
 	for _, d := range l.doubts {
 		n += len(d.keys)
 	}
 	return n
 }
 
-// due is when to ask for a listing because of the doubts; zero: they need none.
-func (l *layer) due(grace time.Duration) time.Time {
+// due is when to request a listing because of doubts; zero: never.
+func (l *source) due(grace time.Duration) time.Time {
 	switch {
 	case len(l.doubts) == 0:
 		return time.Time{}
 	case l.asked.Before(l.doubts[0].until):
 		return l.doubts[0].until
 	}
-	return l.asked.Add(grace) // the listing that was asked for may have failed
+	return l.asked.Add(grace) // the last requested listing may have failed
 }
 
-// nextDue is when the first of the layers is due; zero: none is.
+// nextDue is the earliest due time of all sources; zero: none.
 func (o *Orchestrator) nextDue() (next time.Time) {
-	for _, l := range o.layers {
+	for _, l := range o.sources {
 		if due := l.due(o.grace); !due.IsZero() && (next.IsZero() || due.Before(next)) {
 			next = due
 		}
@@ -184,14 +183,14 @@ func (o *Orchestrator) nextDue() (next time.Time) {
 	return next
 }
 
-// relist asks the layers that are due for a listing.
+// relist requests a listing from each source that is due.
 func (o *Orchestrator) relist(now time.Time) {
-	for _, l := range o.layers {
+	for _, l := range o.sources {
 		if due := l.due(o.grace); due.IsZero() || due.After(now) {
 			continue
 		}
 		l.asked = now
-		if source, ok := l.Input.(interface{ Relist() }); ok {
+		if source, ok := l.Feed.(interface{ Relist() }); ok {
 			source.Relist()
 		}
 	}

@@ -153,7 +153,7 @@ func (h *history) do(d doing) {
 		}
 		h.model.doubt(time.Now(), evicted...)
 		if len(text) > 0 {
-			c := told(strings.Join(text, " "))
+			c := published(strings.Join(text, " "))
 			if d.what == "evict" {
 				c.Distrust = kvdbsync.ErrLostKeys
 			}

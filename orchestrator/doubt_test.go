@@ -27,7 +27,7 @@ func listedAt(text string, ago time.Duration) kvdbsync.Change {
 }
 
 // told is what a watch tells.
-func told(text string) kvdbsync.Change { return kvdbsync.Change{Events: events(text)} }
+func published(text string) kvdbsync.Change { return kvdbsync.Change{Events: events(text)} }
 
 // distrusting is a listing or an event that is not to be believed, whatever its size.
 func distrusting(c kvdbsync.Change, why error) kvdbsync.Change {
@@ -109,7 +109,7 @@ func TestADoubtEndsWithItsDeadline(t *testing.T) {
 		all := many(1, 6, "1")
 		r.gives(listed(many(1, 6, "?")), all)
 		r.waits(5*time.Second, all)
-		r.gives(told(all), all)
+		r.gives(published(all), all)
 		r.doubts(0, 0)
 		r.waits(3*time.Second, all)
 		r.gives(listed(many(1, 6, "?")), all) // a doubt of its own, which ends after 18 s
@@ -126,7 +126,7 @@ func TestKeysThatReturnAreNotTouched(t *testing.T) {
 		all, verbs := many(1, 6, "1"), r.verbs
 		r.gives(listed(many(2, 6, "?")), all)
 		for i := 2; i <= 5; i++ {
-			r.gives(told(many(i, i, "1")), all)
+			r.gives(published(many(i, i, "1")), all)
 			r.doubts(6-i, 0)
 			r.waits(time.Second, all)
 		}
@@ -159,9 +159,9 @@ func TestWhichRemovalsWait(t *testing.T) {
 		{"most, but others come", 6, listed(many(1, 5, "?") + " " + many(7, 30, "1")), true},
 		{"one, of another store", 16, distrusting(listed("if1=?"), kvdbsync.ErrOtherStore), true},
 		{"one, of an older revision", 16, distrusting(listed("if1=?"), kvdbsync.ErrWentBack), true},
-		{"one that was evicted", 16, distrusting(told("if1=?"), kvdbsync.ErrLostKeys), true},
+		{"one that was evicted", 16, distrusting(published("if1=?"), kvdbsync.ErrLostKeys), true},
 		{"one that was deleted, of another store", 16, distrusting(listed("if1="), kvdbsync.ErrOtherStore), false},
-		{"all, by deletes", 16, told(many(1, 16, "")), false},
+		{"all, by deletes", 16, published(many(1, 16, "")), false},
 		{"nothing, of another store", 16, distrusting(listed(""), kvdbsync.ErrOtherStore), false},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -186,8 +186,8 @@ func TestWhichRemovalsWait(t *testing.T) {
 func TestWhatAListingChangesIsAppliedAtOnce(t *testing.T) {
 	etcdOf(t, func(r etcdRig) {
 		r.gives(listed("if1=7 if7=1 "+many(2, 6, "?")), "if1=7 "+many(2, 6, "1")+" if7=1")
-		r.gives(told("if2="), "if1=7 "+many(3, 6, "1")+" if7=1") // somebody deletes what is in doubt
-		r.gives(told("if3=3"), "if1=7 if3=3 "+many(4, 6, "1")+" if7=1")
+		r.gives(published("if2="), "if1=7 "+many(3, 6, "1")+" if7=1") // somebody deletes what is in doubt
+		r.gives(published("if3=3"), "if1=7 if3=3 "+many(4, 6, "1")+" if7=1")
 		r.doubts(3, 0)
 		r.waits(10*time.Second, "if1=7 if3=3 "+many(4, 6, "1")+" if7=1")
 		r.gives(listed(""), "if1=7 if3=3 if7=1")
@@ -199,7 +199,7 @@ func TestWhatAListingChangesIsAppliedAtOnce(t *testing.T) {
 func TestASecondDoubt(t *testing.T) {
 	etcdOf(t, func(r etcdRig) {
 		all := many(1, 6, "1")
-		evicted := func(name string) kvdbsync.Change { return distrusting(told(name+"=?"), kvdbsync.ErrLostKeys) }
+		evicted := func(name string) kvdbsync.Change { return distrusting(published(name+"=?"), kvdbsync.ErrLostKeys) }
 		r.gives(evicted("if1"), all)
 		r.waits(time.Second, all)
 		r.gives(evicted("if2"), all)

@@ -6,37 +6,38 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// Health is how a source and its layer were at one moment.
+// Health is the state of a source at one moment.
 type Health struct {
-	kvdbsync.Health      // of an Input that tells; of others only Source, State and Keys
-	Priority        int  // the highest wins
-	Complete        bool // it has delivered a complete snapshot
-	Refused         int  // keys whose newest value is not followed
-	Remembered      int  // keys of an earlier run that the source has not spoken of yet
-	// Doubted are keys that are missing but may not have been deleted. Their items stay
-	// until a listing that begins after the grace time does not show them, either.
+	kvdbsync.Health      // of a Feed with Health; otherwise only Source, State and Keys are set
+	Priority        int  // the highest takes effect
+	Complete        bool // it has delivered a complete listing
+	Refused         int  // keys whose newest value is refused
+	Remembered      int  // keys from before the restart that the source has not confirmed
+	// Doubted is the number of keys that are missing but may not have been deleted. Their
+	// items stay until a listing after the grace time decides.
 	Doubted int
 
-	Faults []string // of the store's content that belong to no key, as texts, the first few
+	Faults []string // the first problems of the store that belong to no key
 }
 
-// mostFaults is how many a Health has at most.
-const mostFaults = 20
+// maxFaults is the largest number of Faults.
+const maxFaults = 20
 
-// Health returns that of each source, the highest first. Nobody waits for it.
+// Health returns the state of each source, the highest priority first. It waits for no
+// transaction.
 func (o *Orchestrator) Health() []Health {
 	var out []Health
-	for _, l := range o.layers {
+	for _, l := range o.sources {
 		h := Health{
-			Priority: l.Priority, Complete: l.told.complete.Load(), Refused: int(l.told.refused.Load()),
-			Remembered: int(l.told.remembered.Load()), Doubted: int(l.told.doubted.Load()),
+			Priority: l.Priority, Complete: l.published.complete.Load(), Refused: int(l.published.refused.Load()),
+			Remembered: int(l.published.remembered.Load()), Doubted: int(l.published.doubted.Load()),
 		}
-		if faults := l.told.faults.Load(); faults != nil {
+		if faults := l.published.faults.Load(); faults != nil {
 			h.Faults = *faults
 		}
-		if source, ok := l.Input.(healthy); ok {
+		if source, ok := l.Feed.(healthReporter); ok {
 			h.Health = source.Health()
-		} else if h.Health = (kvdbsync.Health{Keys: int(l.told.keys.Load())}); h.Complete {
+		} else if h.Health = (kvdbsync.Health{Keys: int(l.published.keys.Load())}); h.Complete {
 			h.State = kvdbsync.Synced
 		}
 		h.Source = l.Name
@@ -45,33 +46,33 @@ func (o *Orchestrator) Health() []Health {
 	return out
 }
 
-// healthy is an Input that knows how it is; *kvdbsync.Source does.
-type healthy interface{ Health() kvdbsync.Health }
+// A healthReporter is a Feed that reports its health; *kvdbsync.Source is one.
+type healthReporter interface{ Health() kvdbsync.Health }
 
-// told is what others may see of a layer.
-type told struct {
+// published is the state of a source that other goroutines may read.
+type published struct {
 	complete                           atomic.Bool
 	keys, refused, remembered, doubted atomic.Int64
-	faults                             atomic.Pointer[[]string] // never changed
+	faults                             atomic.Pointer[[]string] // the slice is immutable
 }
 
-// publish shows how the layer is now.
-func (l *layer) publish() {
+// publish updates the published state.
+func (l *source) publish() {
 	remembered := 0
-	if l.restored {
-		remembered = len(l.past)
+	if l.usesSaved {
+		remembered = len(l.saved)
 	}
-	l.told.complete.Store(l.synced)
-	l.told.keys.Store(int64(len(l.entries)))
-	l.told.refused.Store(int64(l.refused))
-	l.told.remembered.Store(int64(remembered))
-	l.told.doubted.Store(int64(l.doubtedKeys()))
-	l.told.faults.Store(texts(l.problems))
+	l.published.complete.Store(l.synced)
+	l.published.keys.Store(int64(len(l.entries)))
+	l.published.refused.Store(int64(l.refused))
+	l.published.remembered.Store(int64(remembered))
+	l.published.doubted.Store(int64(l.doubtedKeys()))
+	l.published.faults.Store(texts(l.problems))
 }
 
 func texts(problems []error) *[]string {
 	var out []string
-	for _, p := range problems[:min(len(problems), mostFaults)] {
+	for _, p := range problems[:min(len(problems), maxFaults)] {
 		out = append(out, p.Error())
 	}
 	return &out

@@ -13,14 +13,13 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A Local is the content of a layer that programs make: those in this process, or
-// those that call it. It is complete from the beginning, and as it lives nowhere else, the
-// Memory has it for the next start.
+// A Local is the content of a source that programs declare, in this process or by calls.
+// It is complete from the start. The Memory is its only store.
 //
-// The agent's own are, the highest first: localclient, priority 50, for programs in its
-// process, and grpc, 40, for those that call it; both are above all stores.
+// The agent has two, which take effect over all stores: localclient (priority 50) for
+// programs in its process, and grpc (40) for callers.
 //
-// Requests are followed one after the other, each as one transaction. Methods may be
+// Requests are processed one after the other, each as one transaction. Methods may be
 // called from any goroutine, but not from a verb.
 type Local struct {
 	ready   wake.Signal // set when there are requests
@@ -30,31 +29,32 @@ type Local struct {
 	requests []*request
 }
 
-// NewLocal returns a Local for Layer.Local.
+// NewLocal returns a Local for Source.Local.
 func NewLocal() *Local {
 	return &Local{ready: wake.New(), stopped: make(chan struct{})}
 }
 
-// A request is a change that somebody waits for.
+// A request is a change whose caller waits for the result.
 type request struct {
 	pairs   []kvdbsync.Pair
 	replace bool
 	refused []scheduler.KeyError
 
-	done   chan struct{} // closed when what follows is set
+	done   chan struct{} // closed when the fields below are set
 	record *scheduler.Record
 	err    error
 }
 
-// Apply puts the pairs that have a value, and deletes the others, and returns when
-// that is done: with the transaction, which is nil where nothing of what holds changed,
-// and a *scheduler.TxnError if values were refused or verbs failed. When ctx ends, a request that has not begun is taken back; one
-// that has goes on, and nobody waits for it. Keys are relative to the agent's prefix.
+// Apply sets the pairs that have a value and deletes the others. It returns the record of
+// the transaction, which is nil if no effective value changed. The error is a
+// *scheduler.TxnError if values were refused or verbs failed. When ctx ends, a request
+// that has not begun is withdrawn; one that has begun goes on. Keys are relative to the
+// prefix of the agent.
 func (l *Local) Apply(ctx context.Context, pairs []kvdbsync.Pair) (*scheduler.Record, error) {
 	return l.do(ctx, &request{pairs: pairs, done: make(chan struct{})})
 }
 
-// Replace is Apply, but what is not among pairs is deleted.
+// Replace is Apply, and deletes all keys that are not in pairs.
 func (l *Local) Replace(ctx context.Context, pairs []kvdbsync.Pair) (*scheduler.Record, error) {
 	return l.do(ctx, &request{pairs: pairs, replace: true, done: make(chan struct{})})
 }
@@ -95,7 +95,7 @@ func (l *Local) withdraw(r *request) (waited bool) {
 	return i >= 0
 }
 
-// next takes the oldest request; nil: there is none.
+// next takes the oldest request, or nil.
 func (l *Local) next() *request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,8 +109,8 @@ func (l *Local) next() *request {
 	return r
 }
 
-// events are what a request changes in a layer; of a key that comes twice, the last.
-func (r *request) events(l *layer) []kvdbsync.Event {
+// events returns the changes of a request. The last pair of a key counts.
+func (r *request) events(l *source) []kvdbsync.Event {
 	named := make(map[string]bool, len(r.pairs))
 	var out []kvdbsync.Event
 	for _, p := range slices.Backward(r.pairs) {
@@ -130,8 +130,8 @@ func (r *request) events(l *layer) []kvdbsync.Event {
 	return out
 }
 
-// serve follows the next request of a layer.
-func (o *Orchestrator) serve(ctx context.Context, l *layer) {
+// serve processes the next request of a source.
+func (o *Orchestrator) serve(ctx context.Context, l *source) {
 	r := l.Local.next()
 	if r == nil {
 		return
@@ -153,27 +153,27 @@ func (o *Orchestrator) serve(ctx context.Context, l *layer) {
 	o.commit(ctx, l.Name, changes, false)
 }
 
-// ErrNotRecorded is why a request is refused that the next start would not know.
-var ErrNotRecorded = errors.New("the request is refused, as it cannot be recorded for the next start")
+// ErrNotRecorded is the error of a request that the next start would not know.
+var ErrNotRecorded = errors.New("the request is refused because it cannot be saved for the next start")
 
-// record has the memory know what a request changes, before that is applied.
-func (o *Orchestrator) record(l *layer, events []kvdbsync.Event) error {
+// record saves the changes of a request before they are applied.
+func (o *Orchestrator) record(l *source, events []kvdbsync.Event) error {
 	if o.memory == nil {
 		return nil
 	}
 	decoded := o.decodeAll(len(events), func(i int) kvdbsync.Event { return events[i] })
-	lessons := make([]lesson, len(events))
+	lessons := make([]unsavedEvent, len(events))
 	for i := range events {
-		events[i].Ahead = decoded[i]
-		lessons[i] = l.learn(&events[i], decoded[i].err)
+		events[i].Decoded = decoded[i]
+		lessons[i] = l.unsavedEvent(&events[i], decoded[i].err)
 	}
-	if err := o.memory.Record(all(lessons)); err != nil {
+	if err := o.memory.Record(unsavedPairs(lessons)); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotRecorded, err)
 	}
 	return nil
 }
 
-// answer tells those who wait what became of their requests.
+// answer gives the result of a transaction to the waiting callers.
 func (o *Orchestrator) answer(record *scheduler.Record, err error) {
 	for _, r := range o.waiting {
 		r.record, r.err = record, r.failure(err)
@@ -182,8 +182,8 @@ func (o *Orchestrator) answer(record *scheduler.Record, err error) {
 	o.waiting = nil
 }
 
-// failure adds to the error of a transaction what was refused and is not in it, as
-// another source counts more.
+// failure returns the error of a request: that of its transaction, and the refused values
+// that are not in it because another source is effective.
 func (r *request) failure(err error) error {
 	var all scheduler.TxnError
 	if failed, ok := errors.AsType[*scheduler.TxnError](err); ok {
@@ -203,10 +203,10 @@ func (r *request) failure(err error) error {
 	return &all
 }
 
-// stop ends the waiting of all, now and later.
+// stop ends all present and future waiting.
 func (o *Orchestrator) stop() {
 	close(o.stopped)
-	for _, l := range o.layers {
+	for _, l := range o.sources {
 		if l.Local != nil {
 			close(l.Local.stopped)
 		}

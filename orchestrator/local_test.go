@@ -128,7 +128,7 @@ func TestProgramsThatDoNotWait(t *testing.T) {
 	if _, err := idle.Apply(ctx, nil); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "not begun") {
 		t.Errorf("nobody there: %v", err)
 	}
-	o := orchestrator.New(scheduler.New(scheduler.Options{}), orchestrator.Options{Layers: []orchestrator.Layer{{Name: "grpc", Local: idle}}})
+	o := orchestrator.New(scheduler.New(scheduler.Options{}), orchestrator.Options{Sources: []orchestrator.Source{{Name: "grpc", Local: idle}}})
 	if err := o.Run(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -8,47 +8,46 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A Memory keeps what layers had across restarts; *statestore.Store is one. Its keys are
-// the Orchestrator's own.
+// A Memory keeps the content of sources across restarts; *statestore.Store is one. The
+// Orchestrator chooses its keys.
 type Memory interface {
-	// Load yields all that is remembered.
+	// Load yields all saved values.
 	Load() iter.Seq2[string, []byte]
-	// Save remembers the values that are not nil, and forgets the others; of a key that
-	// comes twice, the last counts. When it returns, either a kill of the process does not
-	// lose them, or the next start will be told by Stale. It does not wait for a disk. The
-	// values are not changed any more; changes is only good until Save returns.
+	// Save saves non-nil values and deletes the others. The last value of a key counts.
+	// After Save has returned, a kill of the process does not lose the values, or Stale
+	// reports it to the next start. It does not wait for a disk. The values are immutable;
+	// changes is valid until Save returns.
 	Save(changes iter.Seq2[string, []byte]) error
-	// Record is Save, but what cannot be written is an error, and nothing of it is kept.
+	// Record is Save, but it fails if a value cannot be written, and then saves none.
 	Record(changes iter.Seq2[string, []byte]) error
-	// Stale says why Load may yield less or older values than were saved; nil: it does not.
-	// What Record was given is there in any case, unless a file was damaged.
+	// Stale reports why Load may yield fewer or older values than were saved; nil: it does
+	// not. Values of Record are complete in any case, unless a file was damaged.
 	Stale() error
-	// Renew says that what is remembered now is right, whatever Stale said.
+	// Renew declares the saved values complete again.
 	Renew() error
 }
 
-// What is remembered of a key of a layer, each under a key of its own: the bytes
-// that were last valid, and the newest if they are not that.
+// Kinds of saved values. Each key has one of its own per kind.
 const (
-	lastValid  = 'v' // JSON
-	refused    = 'r' // the bytes as they are
-	unreadable = 'e' // the text of the event's Err
-	dataOf     = 'd' // of no key: which data the source has
+	lastValid  = 'v' // the last valid value, in JSON
+	refused    = 'r' // the newest value, if it was refused: the bytes
+	unreadable = 'e' // the newest event, if it had an error: its text
+	dataOf     = 'd' // without a key: the dataset of the source
 )
 
-// A recollection is what is remembered of a key.
-type recollection struct {
+// A savedKey is the saved content of a key.
+type savedKey struct {
 	valid  []byte
-	newest []byte // refused; nil: there is none, or fault is set
+	newest []byte // refused; nil: none, or fault is set
 	fault  string
-	entry  *entry // that it was made into; nil: it has not been yet
+	entry  *entry // made from this; nil: not used yet
 }
 
-// faulty tells that the newest was not valid.
-func (r *recollection) faulty() bool { return r != nil && (r.newest != nil || r.fault != "") }
+// faulty reports that the newest value was refused.
+func (r *savedKey) faulty() bool { return r != nil && (r.newest != nil || r.fault != "") }
 
-// says tells that an event brings what is remembered already.
-func (r *recollection) says(e kvdbsync.Event) bool {
+// matches reports that an event delivers the saved content.
+func (r *savedKey) matches(e kvdbsync.Event) bool {
 	switch {
 	case r == nil:
 		return false
@@ -60,15 +59,15 @@ func (r *recollection) says(e kvdbsync.Event) bool {
 	return e.Value != nil && bytes.Equal(r.valid, e.Value)
 }
 
-// memoryKey is where a Memory has what is remembered of a key.
+// memoryKey is the key of a saved value in the Memory.
 func memoryKey(source string, what byte, key string) string {
 	return source + "\x00" + string(what) + key
 }
 
-// readMemory sorts what is remembered by sources and keys. What belongs to no source
-// is returned apart, to be forgotten.
-func readMemory(all iter.Seq2[string, []byte], sources map[string]bool) (past map[string]map[string]*recollection, known map[string]data, strays map[string][]byte) {
-	past, known, strays = map[string]map[string]*recollection{}, map[string]data{}, map[string][]byte{}
+// readMemory groups the saved values by source and key. Values of unknown sources are
+// returned in strays, to be deleted.
+func readMemory(all iter.Seq2[string, []byte], sources map[string]bool) (past map[string]map[string]*savedKey, known map[string]dataset, strays map[string][]byte) {
+	past, known, strays = map[string]map[string]*savedKey{}, map[string]dataset{}, map[string][]byte{}
 	for at, value := range all {
 		source, rest, ok := strings.Cut(at, "\x00")
 		if !ok || rest == "" || !sources[source] {
@@ -76,17 +75,17 @@ func readMemory(all iter.Seq2[string, []byte], sources map[string]bool) (past ma
 			continue
 		}
 		if rest == string(dataOf) {
-			known[source] = data(value)
+			known[source] = dataset(value)
 			continue
 		}
 		keys := past[source]
 		if keys == nil {
-			keys = map[string]*recollection{}
+			keys = map[string]*savedKey{}
 			past[source] = keys
 		}
 		r := keys[rest[1:]]
 		if r == nil {
-			r = &recollection{}
+			r = &savedKey{}
 			keys[rest[1:]] = r
 		}
 		switch rest[0] {
@@ -101,17 +100,17 @@ func readMemory(all iter.Seq2[string, []byte], sources map[string]bool) (past ma
 	return past, known, strays
 }
 
-// A lesson is what the Memory is to learn of a key of a source: the newest event, why it
-// is refused, if it is, and whether what was there before was not valid.
-type lesson struct {
+// An unsavedEvent is a change that the Memory has to learn: the newest event of a key, its
+// error, and whether the saved value was refused.
+type unsavedEvent struct {
 	source string
 	event  *kvdbsync.Event
 	err    error
 	faulty bool
 }
 
-// all yields what the Memory is to learn of lessons.
-func all(lessons []lesson) iter.Seq2[string, []byte] {
+// unsavedPairs yields the changes of the Memory.
+func unsavedPairs(lessons []unsavedEvent) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		for i := range lessons {
 			if !lessons[i].each(yield) {
@@ -121,8 +120,8 @@ func all(lessons []lesson) iter.Seq2[string, []byte] {
 	}
 }
 
-// each yields what an event leaves under its key.
-func (l *lesson) each(yield func(string, []byte) bool) bool {
+// each yields the changes of one event.
+func (l *unsavedEvent) each(yield func(string, []byte) bool) bool {
 	e := l.event
 	if l.faulty && !(yield(memoryKey(l.source, refused, e.Key), nil) && yield(memoryKey(l.source, unreadable, e.Key), nil)) {
 		return false

@@ -9,13 +9,14 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A verdict is what holds for a key, and the entry that would if it were valid.
-type verdict struct {
+// A resolution is the effective value of a key, and the refused entry that would otherwise
+// be effective.
+type resolution struct {
 	value   *scheduler.Value
 	refused *entry
 }
 
-func (v verdict) change(key string) scheduler.Change {
+func (v resolution) change(key string) scheduler.Change {
 	out := scheduler.Change{Key: key, Value: v.value}
 	if v.refused != nil {
 		out.Err = v.refused.err
@@ -23,20 +24,20 @@ func (v verdict) change(key string) scheduler.Change {
 	return out
 }
 
-// effective is what holds for key, over all layers.
-func (o *Orchestrator) effective(key string) verdict { return over(o.stack(key)) }
+// resolve returns the resolution of key over all sources.
+func (o *Orchestrator) resolve(key string) resolution { return resolveStack(o.stack(key)) }
 
-// stack is what the layers have under key, the highest first. It is good until the
-// next one.
+// stack returns the entries of key, the highest priority first. The next call reuses the
+// slice.
 func (o *Orchestrator) stack(key string) []*entry {
 	o.stacked = o.stacked[:0]
-	for _, l := range o.layers {
+	for _, l := range o.sources {
 		o.stacked = append(o.stacked, l.entries[key])
 	}
 	return o.stacked
 }
 
-func over(stack []*entry) (out verdict) {
+func resolveStack(stack []*entry) (out resolution) {
 	for _, e := range stack {
 		if e == nil {
 			continue
@@ -52,95 +53,120 @@ func over(stack []*entry) (out verdict) {
 	return out
 }
 
-// merge takes events into their layer, and returns what they change in the
-// effective intent, and what each of them says.
-func (o *Orchestrator) merge(l *layer, events []kvdbsync.Event) (out []scheduler.Change, said []decoded) {
+// merge stores events in their source. It returns the changes of the desired state, and
+// the decoded events.
+func (o *Orchestrator) merge(l *source, events []kvdbsync.Event) (out []scheduler.Change, said []decoded) {
 	said = o.decodeAll(len(events), func(i int) kvdbsync.Event { return events[i] })
 	if len(l.entries) == 0 {
 		l.entries = make(map[string]*entry, len(events))
 		out = make([]scheduler.Change, 0, len(events))
 	}
-	if o.memory != nil && len(l.past) == 0 {
-		o.learned = slices.Grow(o.learned, len(events))
+	if o.memory != nil && len(l.saved) == 0 {
+		o.unsaved = slices.Grow(o.unsaved, len(events))
 	}
 	for i := range events {
-		next, news := o.next(l, &events[i], said[i])
+		next, news := o.nextEntry(l, &events[i], said[i])
 		if !news {
 			continue
 		}
-		if c, changed := o.put(l, events[i].Key, next); changed {
+		if c, changed := o.setEntry(l, events[i].Key, next); changed {
 			out = append(out, c)
 		}
 	}
 	return out, said
 }
 
-// put replaces what a layer has under a key, nil being nothing, and returns what
-// that changes. As long as not every layer is known, removals are held.
-func (o *Orchestrator) put(l *layer, key string, e *entry) (c scheduler.Change, changed bool) {
+// setEntry replaces the entry of a key in a source; nil deletes it. It returns the
+// resulting change. Before phase known, removals are deferred.
+func (o *Orchestrator) setEntry(l *source, key string, e *entry) (c scheduler.Change, changed bool) {
 	stack := o.stack(key)
-	before := over(stack)
+	before := resolveStack(stack)
 	l.set(key, stack[l.rank], e)
 	stack[l.rank] = e
-	after := over(stack)
+	after := resolveStack(stack)
 	if before == after {
 		return c, false
 	}
-	if !o.known {
-		after = o.hold(key, before, after)
+	if o.phase < known {
+		after = o.deferRemoval(key, before, after)
 	}
 	return after.change(key), before != after
 }
 
-// hold is what holds for key as long as not every layer is known: what was there
-// stays, be it of ours or, where nothing valid is known, as it was found.
-func (o *Orchestrator) hold(key string, before, after verdict) verdict {
+// deferRemoval returns the resolution of key before phase known. The previous value stays:
+// a declared one, or the actual one if no valid value is known.
+func (o *Orchestrator) deferRemoval(key string, before, after resolution) resolution {
 	if after.value != nil {
 		return after
 	}
 	if before.value != nil {
-		o.held[key] = before.value
+		o.deferred[key] = before.value
 	}
-	after.value = o.held[key]
-	if after == (verdict{}) {
-		o.held[key] = nil
+	after.value = o.deferred[key]
+	if after == (resolution{}) {
+		o.deferred[key] = nil
 		return before
 	}
 	return after
 }
 
-// released are the removals that were held, and that nothing has come to undo.
-func (o *Orchestrator) released() []scheduler.Change {
+// deferredRemovals returns the deferred removals that still apply.
+func (o *Orchestrator) deferredRemovals() []scheduler.Change {
 	var out []scheduler.Change
-	for _, key := range slices.Sorted(maps.Keys(o.held)) {
-		if o.effective(key) == (verdict{}) {
+	for _, key := range slices.Sorted(maps.Keys(o.deferred)) {
+		if o.resolve(key) == (resolution{}) {
 			out = append(out, scheduler.Unwant(key))
 		}
 	}
-	o.held = nil
+	o.deferred = nil
 	return out
 }
 
-// all is the whole of the effective intent, sorted by key.
+// all returns the whole desired state, sorted by key.
 func (o *Orchestrator) all() []scheduler.Change {
 	var out []scheduler.Change
-	for rank, l := range o.layers {
+	for rank, l := range o.sources {
 		out = slices.Grow(out, len(l.entries))
 		for key := range l.entries {
 			stack := o.stack(key)
 			if slices.IndexFunc(stack, func(e *entry) bool { return e != nil }) == rank {
-				out = append(out, over(stack).change(key))
+				out = append(out, resolveStack(stack).change(key))
 			}
 		}
 	}
 	return sorted(out)
 }
 
-// sorted is changes, sorted by key; what stores list often is.
+// sorted returns changes sorted by key. Listings are often sorted already.
 func sorted(changes []scheduler.Change) []scheduler.Change {
 	byKey := func(a, b scheduler.Change) int { return strings.Compare(a.Key, b.Key) }
 	if !slices.IsSortedFunc(changes, byKey) {
 		slices.SortFunc(changes, byKey)
 	}
 	return changes
+}
+
+// nextEntry returns the entry that an event makes (nil: none), and whether it differs from
+// the present one.
+func (o *Orchestrator) nextEntry(l *source, e *kvdbsync.Event, d decoded) (next *entry, news bool) {
+	old, past := l.entries[e.Key], l.saved[e.Key]
+	known := past.matches(*e)
+	if !known && o.memory != nil && l.Local == nil {
+		o.unsaved = append(o.unsaved, l.unsavedEvent(e, d.err))
+	}
+	delete(l.saved, e.Key)
+	if known && past.entry != nil {
+		return nil, false
+	}
+	switch {
+	case e.Value == nil && e.Err == nil:
+		return nil, true
+	case d.err == nil:
+		return &entry{valid: d.value}, true
+	case old == nil && past != nil && past.valid != nil:
+		return &entry{valid: o.decode(kvdbsync.Event{Key: e.Key, Value: past.valid}).value, err: d.err}, true
+	case old == nil:
+		return &entry{err: d.err}, true
+	}
+	return &entry{valid: old.valid, err: d.err}, true
 }

@@ -1,50 +1,64 @@
-// Package orchestrator merges what several sources declare into one intent, and
-// hands it to the scheduler. Bytes are on its left, typed values on its right;
-// it is the only place that turns one into the other.
+// Package orchestrator merges the values of several sources into one desired state and
+// commits it to the scheduler. It is the only package that turns bytes into typed values.
 //
-//	o := orchestrator.New(sched, orchestrator.Options{Layers: []orchestrator.Layer{
-//		{Name: "etcd", Priority: 20, Input: etcdSource},
-//		{Name: "filedb", Priority: 10, Input: fileSource},
+//	o := orchestrator.New(sched, orchestrator.Options{Sources: []orchestrator.Source{
+//		{Name: "etcd", Priority: 20, Feed: etcdSource},
+//		{Name: "filedb", Priority: 10, Feed: fileSource},
 //	}})
 //	err := o.Run(ctx)
 //
-// Each source is a [Layer]. The value of a key is the one in the highest layer
-// that has a valid one; deleting it there uncovers the next. So the same inputs
-// give the same result, however they were interleaved.
+// # Merging
 //
-// A value that does not parse, does not belong under its key, or is refused by
-// its descriptor is quarantined: its key is INVALID with the reason, what was
-// last valid in that layer stays in force, and everything else goes on. A key
-// that no descriptor has is UNIMPLEMENTED.
-//
-// What layers put is applied as it comes, but for a moment at the start in which
-// they can all become known. Nothing is removed from the network
-// before every layer has delivered one complete snapshot; then, as soon as no
-// layer has a problem that might hide something, what nobody declares goes. A
-// removal that a store reports is obeyed at once. A removal that only a listing implies
-// is put in doubt if the listing is not credible: it lacks many keys at once, or
-// shows other data than before. A listing after the grace time decides then. Values
-// of the same listing are applied at once. Everything that a layer changed at once is
+// The source with the highest priority that has a valid value for a key takes effect.
+// Deleting the key there makes the next source effective. So the same content gives the
+// same result, in whatever order it arrived. All changes that a source made together are
 // one transaction.
 //
-// With a [Memory] it knows after a restart what each layer last declared. What a layer
-// declares is remembered before it is applied, so a kill at any moment brings back no older
-// value and nothing that was removed. A layer that is not there when patience ends is
-// followed as remembered, until its first complete snapshot replaces that; what it no longer
-// has goes then, by the rules above. What was last valid under a key stays in force across
-// restarts, too. A memory that missed changes is not used for sources: what stands stays
-// until they are there.
+// A value is refused if it does not parse, does not belong under its key, or is invalid
+// for its descriptor. Its key is INVALID with the reason, the last valid value of that
+// source stays in effect, and all other keys proceed. A key without a descriptor is
+// UNIMPLEMENTED.
 //
-// What programs declare, by gRPC or in the process, is a layer too, a [Local], which tells
-// each caller what became of the request. With a Memory, a request that cannot be remembered
-// is refused, as its layer is kept nowhere else.
+// # Phases
 //
-// Health tells how each source is, and [Orchestrator.Claims] which of them hold a key
-// and who wins.
+//	phase      begins when                                          a transaction then
+//	starting   Run begins                                           waits: sources may be complete soon
+//	ready      the patience has ended, nothing was committed yet    reads the system back first, and has all keys
+//	partial    something was committed                              has the keys that changed; removals are deferred
+//	known      each source has delivered a complete listing         makes the deferred removals
+//	pruned     and no source has a problem that may hide keys       replaces the whole state once: undeclared values go
 //
-// Run's goroutine owns all of the state. Tests drive it with layers made of
-// channels, in virtual time; that the result does not depend on the order of the inputs,
-// nor on restarts between them, is tested with random lives.
+// A phase never ends before the next one begins, and phases may be skipped.
+//
+// # Removals
+//
+// A removal that a store reports is followed at once. A key that is only missing from a
+// listing may not have been deleted. If the listing is not credible, its missing keys are
+// in doubt: they stay until a listing that begins after the grace time decides. See
+// doubt.go.
+//
+// # Restarts
+//
+// A [Memory] keeps the content of each source. It learns a change before the change is
+// applied. So a kill at any moment brings back neither an older value nor a removed one.
+// If a source is not complete when the patience ends, its saved content is used until its
+// first complete listing. Keys that this listing lacks are removed by the rules above. The
+// last valid value of a key survives restarts too. A Memory that missed changes is not
+// used for sources: actual values stay until their sources are complete.
+//
+// # Programs
+//
+// Values that programs declare, by gRPC or in the process, are a source too: a [Local]. It
+// returns the result of each request. It has no other store, so a request that the Memory
+// cannot record is refused.
+//
+// # Ownership
+//
+// Run's goroutine owns all state. [Orchestrator.Health] reads a snapshot.
+// [Orchestrator.Declarations] asks that goroutine. A program may bring its own
+// [Committer]. Tests drive the package with feeds made of channels, in virtual time.
+// Random tests check that the result depends neither on the order of arrival nor on
+// restarts.
 package orchestrator
 
 import (
@@ -59,107 +73,100 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// An Input is where a layer's content comes from; *kvdbsync.Source is one. Its
-// keys are relative to the agent's own prefix.
-type Input interface {
-	// Ready holds a token whenever there is something to take.
+// A Feed delivers the content of a source; *kvdbsync.Source is one. Its keys are relative
+// to the prefix of the agent.
+type Feed interface {
+	// Ready has a token whenever Take has something.
 	Ready() <-chan struct{}
-	// Take returns what changed since the last time.
+	// Take returns the changes since the last call; false: there are none.
 	Take() (kvdbsync.Change, bool)
 }
 
-// A foreseeing Input can have its events decoded before they are taken.
-type foreseeing interface {
-	Ahead(decode func(kvdbsync.Event) any)
-}
-
-// A Layer is one source of intent.
-type Layer struct {
+// A Source is one source of desired values.
+type Source struct {
 	Name     string // unique
-	Priority int    // the highest wins; of equals the first by name
-	Input    Input
-	Local    *Local // instead of Input: what programs make
+	Priority int    // the highest takes effect; equal priorities are ordered by name
+	Feed     Feed
+	Local    *Local // instead of Feed: values that programs declare
 }
 
-// A Committer takes transactions; *scheduler.Scheduler is one.
+// A Committer applies transactions; *scheduler.Scheduler is one.
+//
+// Decode returns the value of a key from its bytes. An error that is
+// scheduler.ErrUnimplemented makes the key UNIMPLEMENTED; any other error makes it
+// INVALID. Decode must be safe for concurrent use. Commit returns a record if the
+// transaction was processed, even if operations failed.
 type Committer interface {
 	Decode(key string, data []byte) (scheduler.Value, error)
 	Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error)
 }
 
-// Options are those of an Orchestrator.
+// Options are the options of an Orchestrator.
 type Options struct {
-	Layers []Layer
-	Retry  scheduler.Retry
-	// Patience is how long to wait at the start for every layer's first snapshot
-	// before what is there is applied. A remembered layer whose source is being listed, or
-	// connects for the first time, is waited for 3 s. Defaults to 100 ms.
+	Sources []Source
+	Retry   scheduler.Retry
+	// Patience is how long the first transaction waits for complete listings of all
+	// sources. A source with saved content that is connecting or listing gets 3 s.
+	// Defaults to 100 ms.
 	Patience time.Duration
-	// Grace is how long a removal waits that only a listing tells of, if the listing
-	// is not credible: a listing that begins later decides. Defaults to 10 s.
+	// Grace is how long keys in doubt stay at least; a listing that begins later decides.
+	// Defaults to 10 s.
 	Grace time.Duration
-	// GracePercent is the share of the keys that a layer had: a listing that lacks so
-	// many of them at once is not credible. GraceKeys is how many keys that must be at
-	// least. A listing without any key is not credible, nor is one of other data
-	// than before, whatever its size. They default to 33 and to 5.
+	// A listing is not credible if at least GraceKeys keys and GracePercent of the keys of
+	// the source are missing from it at once. Nor is an empty listing, or a listing of
+	// another dataset. Default to 33 and 5.
 	GracePercent, GraceKeys int
-	// Memory is what layers had when the agent last ran, and learns what they have.
-	// Defaults to none.
+	// Memory keeps the content of sources across restarts. Defaults to none.
 	Memory Memory
 	Log    *slog.Logger // Defaults to slog.Default
 }
 
-// An Orchestrator merges layers; see the package documentation.
+// An Orchestrator merges sources; see the package documentation.
 type Orchestrator struct {
-	sched  Committer
-	retry  scheduler.Retry
-	log    *slog.Logger
-	memory Memory
-	layers []*layer // the highest first
+	sched   Committer
+	retry   scheduler.Retry
+	log     *slog.Logger
+	memory  Memory
+	sources []*source // the highest priority first
 
 	grace                   time.Duration
 	gracePercent, graceKeys int
 
-	patience time.Duration               // left; only before anything was committed
-	began    bool                        // something was committed
-	known    bool                        // every layer has delivered a complete snapshot
-	complete bool                        // and none had a problem: what nobody declares has been removed
-	held     map[string]*scheduler.Value // removals that wait until all is known, with what stays till then
-	learned  []lesson                    // for the memory, since it was last told
+	phase    phase
+	patience time.Duration
+	deferred map[string]*scheduler.Value // before phase known: removals, with the values that stay until then
+	unsaved  []unsavedEvent              // changes that Memory has not learned yet
 
 	asked   chan func() // questions for Run's goroutine
 	stopped chan struct{}
-	waiting []*request // of Locals, for the next transaction
-	stacked []*entry   // room for stack
+	waiting []*request // requests of Locals in the next transaction
+	stacked []*entry   // reused by stack
 }
 
-// New returns an Orchestrator of opts.Layers. It does nothing before Run.
+// New returns an Orchestrator of opts.Sources. It does nothing before Run.
 func New(sched Committer, opts Options) *Orchestrator {
 	o := &Orchestrator{
 		sched: sched, retry: opts.Retry, log: cmp.Or(opts.Log, slog.Default()), memory: opts.Memory,
 		patience: cmp.Or(opts.Patience, 100*time.Millisecond), grace: cmp.Or(opts.Grace, 10*time.Second),
 		gracePercent: cmp.Or(opts.GracePercent, 33), graceKeys: cmp.Or(opts.GraceKeys, 5),
-		held: map[string]*scheduler.Value{}, asked: make(chan func()), stopped: make(chan struct{}),
+		deferred: map[string]*scheduler.Value{}, asked: make(chan func()), stopped: make(chan struct{}),
 	}
-	for _, l := range opts.Layers {
-		if input, ok := l.Input.(foreseeing); ok {
-			input.Ahead(o.ahead)
-		}
-		o.layers = append(o.layers, &layer{Layer: l, entries: map[string]*entry{}, synced: l.Local != nil})
+	for _, l := range opts.Sources {
+		o.sources = append(o.sources, &source{Source: l, entries: map[string]*entry{}, synced: l.Local != nil})
 	}
-	slices.SortFunc(o.layers, func(a, b *layer) int {
+	slices.SortFunc(o.sources, func(a, b *source) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Name, b.Name))
 	})
-	for rank, l := range o.layers {
+	for rank, l := range o.sources {
 		l.rank = rank
 	}
 	return o
 }
 
-// Run follows the layers until ctx ends. It is called once.
+// Run merges the sources until ctx ends. It is called once.
 func (o *Orchestrator) Run(ctx context.Context) error {
 	defer o.stop()
-	o.recollect()
+	o.loadMemory()
 	patience, begun := time.NewTimer(o.patience), time.Now()
 	defer patience.Stop()
 	doubts := newAlarm()
@@ -169,7 +176,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	}
 	cases := []reflect.SelectCase{receive(ctx.Done()), receive(patience.C), receive(o.asked), receive(doubts.timer.C)}
 	others := len(cases)
-	for _, l := range o.layers {
+	for _, l := range o.sources {
 		l.publish()
 		cases = append(cases, receive(l.ready()))
 	}
@@ -179,40 +186,40 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 		case 0:
 			return nil
 		case 1:
-			if o.impatient(ctx, time.Since(begun)) {
-				patience.Reset(arrivalPatience / 10)
+			if o.patienceEnded(ctx, time.Since(begun)) {
+				patience.Reset(arrivalWait / 10)
 			}
 		case 2:
 			got.Interface().(func())()
 		case 3:
 			o.relist(time.Now())
 		default:
-			o.attend(ctx, o.layers[chosen-others])
+			o.handle(ctx, o.sources[chosen-others])
 		}
 	}
 }
 
-// attend sees to a layer that has something.
-func (o *Orchestrator) attend(ctx context.Context, l *layer) {
+// handle processes the next change of a source.
+func (o *Orchestrator) handle(ctx context.Context, l *source) {
 	if l.Local != nil {
 		o.serve(ctx, l)
-	} else if change, ok := l.Input.Take(); ok {
-		o.follow(ctx, l, change)
+	} else if change, ok := l.Feed.Take(); ok {
+		o.take(ctx, l, change)
 	}
 }
 
-// impatient goes on with what there is, and tells whether a layer is still to be
-// waited for before what is remembered of it counts.
-func (o *Orchestrator) impatient(ctx context.Context, waited time.Duration) (again bool) {
-	o.patience = 0
+// patienceEnded commits the content that is known so far. It reports whether a source gets
+// more time before its saved content is used.
+func (o *Orchestrator) patienceEnded(ctx context.Context, waited time.Duration) (again bool) {
+	o.phase = max(o.phase, ready)
 	var changes []scheduler.Change
-	for _, l := range o.layers {
+	for _, l := range o.sources {
 		switch {
-		case l.synced || len(l.past) == 0:
-		case waited < arrivalPatience && l.arriving():
+		case l.synced || len(l.saved) == 0:
+		case waited < arrivalWait && l.arriving():
 			again = true
 		default:
-			changes = append(changes, o.restore(l, "it is not there yet")...)
+			changes = append(changes, o.useSaved(l, "it is not complete yet")...)
 			l.publish()
 		}
 	}
@@ -220,63 +227,20 @@ func (o *Orchestrator) impatient(ctx context.Context, waited time.Duration) (aga
 	return again
 }
 
-// follow brings a layer up to date and commits what that changes.
-func (o *Orchestrator) follow(ctx context.Context, l *layer, c kvdbsync.Change) {
+// take merges a change of a source and commits the result.
+func (o *Orchestrator) take(ctx context.Context, l *source, c kvdbsync.Change) {
 	if c.Synced && !l.synced {
-		l.distrust = c.Listing.Succeeds(l.data.listing())
+		l.distrust = c.Listing.Succeeds(l.dataset.listing())
 	}
-	o.doubtful(l, &c)
-	fresh := !slices.ContainsFunc(o.layers, func(l *layer) bool { return len(l.entries) > 0 })
+	o.withholdDoubtful(l, &c)
+	fresh := !slices.ContainsFunc(o.sources, func(l *source) bool { return len(l.entries) > 0 })
 	merged, said := o.merge(l, c.Events)
 	o.reportRefusals(l, c.Events, said)
-	changes := slices.Concat(merged, o.outgrow(l, c))
+	changes := slices.Concat(merged, o.dropStale(l, c))
 	l.reportProblems(o.log, c.Problems)
 	l.synced = l.synced || c.Synced
 	l.publish()
-	o.tell()
-	o.learnData(l, c)
+	o.saveUnsaved()
+	o.saveDataset(l, c)
 	o.commit(ctx, l.Name, changes, fresh)
-}
-
-// commit hands on what changed; or all there is, when it is the first time, when
-// now every layer is known, and when now none has a problem. fresh says that before the
-// changes there was nothing.
-func (o *Orchestrator) commit(ctx context.Context, what string, changes []scheduler.Change, fresh bool) {
-	all := func() []scheduler.Change {
-		if fresh {
-			return sorted(changes)
-		}
-		return o.all()
-	}
-	known := len(o.layers) > 0 && !slices.ContainsFunc(o.layers, func(l *layer) bool { return !l.synced })
-	clean := known && !slices.ContainsFunc(o.layers, func(l *layer) bool { return len(l.problems) > 0 })
-	txn := scheduler.Txn{Description: what, Changes: changes, Retry: o.retry, Refresh: !o.began}
-	switch {
-	case clean && !o.complete:
-		o.known, o.complete = true, true
-		txn.Description = "all sources are complete"
-		txn.Changes, txn.Refresh, txn.Replace = all(), true, true
-	case known && !o.known:
-		o.known = true
-		txn.Description = "all sources are complete, but have problems: what nobody declares stays"
-		txn.Changes = append(all(), o.released()...)
-		o.log.Warn("what nobody declares stays in place while a source has problems")
-	case !o.began && o.patience > 0:
-		return
-	case !o.began:
-		txn.Description = o.incomplete()
-		txn.Changes = all()
-	}
-	if len(txn.Changes) == 0 && !txn.Replace {
-		o.answer(nil, nil)
-		return
-	}
-	o.began = true
-	record, err := o.sched.Commit(ctx, txn)
-	o.answer(record, err)
-	if record != nil {
-		o.report(record)
-	} else if ctx.Err() == nil {
-		o.log.Error("transaction not done", "what", txn.Description, "err", err)
-	}
 }

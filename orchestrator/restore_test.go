@@ -174,10 +174,10 @@ func TestWhatIsRememberedIsSaidToBe(t *testing.T) {
 	life(t, map[string]int{"etcd": 1, "files": 2}, "", memory, func(_ *testing.T, r *rig) { r.give("etcd", listed("if1=1")) })
 	life(t, map[string]int{"etcd": 1, "files": 2}, "", memory, func(t *testing.T, r *rig) {
 		r.steps(t, []step{{after: second, stands: "if1=1"}})
-		if got, want := r.sched.History()[0].Description, "not all sources are complete yet; as remembered: etcd"; got != want {
+		if got, want := r.sched.History()[0].Description, "not all sources are complete yet; using keys saved before the restart: etcd"; got != want {
 			t.Errorf("the transaction is called %q, want %q", got, want)
 		}
-		if want := `level=WARN msg="what a source declared before the restart counts for now" source=etcd keys=1`; !strings.Contains(r.log.String(), want) {
+		if want := `level=WARN msg="using keys saved before the restart" source=etcd keys=1`; !strings.Contains(r.log.String(), want) {
 			t.Errorf("the log does not say %s:\n%s", want, &r.log)
 		}
 	})
@@ -330,7 +330,7 @@ func TestAStaleMemory(t *testing.T) {
 			{after: 5 * second, stands: "if1=7 if3=3 if8=8"},
 			{"etcd", listed("if1=6"), 0, "if1=6 if8=8"},
 		})
-		if want := `level=WARN msg="what sources declared before the restart is not used`; !strings.Contains(r.log.String(), want) {
+		if want := `level=WARN msg="not using keys saved before the restart`; !strings.Contains(r.log.String(), want) {
 			t.Errorf("the log does not say %s:\n%s", want, &r.log)
 		}
 	})

@@ -117,15 +117,15 @@ func life(t *testing.T, layers map[string]int, standing string, memory orchestra
 		}
 		opts := orchestrator.Options{Log: log, Memory: memory}
 		for name, priority := range layers {
-			l := orchestrator.Layer{Name: name, Priority: priority}
+			l := orchestrator.Source{Name: name, Priority: priority}
 			if name == "grpc" {
 				r.local = orchestrator.NewLocal()
 				l.Local = r.local
 			} else {
 				r.inputs[name] = newInput()
-				l.Input = r.inputs[name]
+				l.Feed = r.inputs[name]
 			}
-			opts.Layers = append(opts.Layers, l)
+			opts.Sources = append(opts.Sources, l)
 		}
 		var running errgroup.Group
 		running.Go(func() error { return r.sched.Run(ctx) })

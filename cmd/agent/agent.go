@@ -14,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/internal/owner"
 	"github.com/keyplane/keyplane/internal/wake"
+	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/orchestrator"
@@ -63,8 +64,12 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 		return err
 	}
 	defer mine.Close()
-	var sched *scheduler.Scheduler // made below: keepers pause it, but only once they run
-	stores.watch(s.root(), mine.self, conf.orchestrator.AntiEntropy, conf.orchestrator.bounds(), func(ctx context.Context) func() { return sched.Pause(ctx) }, log)
+	var sched *scheduler.Scheduler // made below: keepers and sources use it, but only once they run
+	pause := func(ctx context.Context) func() { return sched.Pause(ctx) }
+	stores.watch(mine.self, pause, kvdbsync.Options{
+		Root: s.root(), Prefix: "config/", AntiEntropy: conf.orchestrator.AntiEntropy, Bounds: conf.orchestrator.bounds(), Log: log,
+		Decode: func(e kvdbsync.Event) any { return orchestrator.Decode(sched, log, e) },
+	})
 	defer stores.release()
 	if err := stores.take(ctx); err != nil {
 		return err

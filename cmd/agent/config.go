@@ -156,8 +156,8 @@ func (c orchestratorConfig) stateDir(label string) string {
 	return filepath.Join(*c.StateDir, label)
 }
 
-func (c orchestratorConfig) options(layers []orchestrator.Layer, known state, retry scheduler.Retry, log *slog.Logger) orchestrator.Options {
-	o := orchestrator.Options{Layers: layers, Retry: retry, Patience: c.Patience, Log: log}
+func (c orchestratorConfig) options(layers []orchestrator.Source, known state, retry scheduler.Retry, log *slog.Logger) orchestrator.Options {
+	o := orchestrator.Options{Sources: layers, Retry: retry, Patience: c.Patience, Log: log}
 	o.Grace, o.GracePercent, o.GraceKeys = c.Grace, c.GraceShare, c.GraceKeys
 	if known.intent != nil {
 		o.Memory = known.intent

@@ -121,8 +121,9 @@ func agentOver(b *testing.B, e *testkit.Etcd, client *clientv3.Client) <-chan ti
 	source := kvdbsync.NewSource(kvdbsync.Options{
 		Name: "etcd", Root: benchRoot, Prefix: "config/", Log: log,
 		Connector: etcd.New(etcd.Config{Endpoints: []string{e.Addr}}, log),
+		Decode:    func(e kvdbsync.Event) any { return orchestrator.Decode(sched, log, e) },
 	})
-	orch := orchestrator.New(sched, orchestrator.Options{Log: log, Layers: []orchestrator.Layer{{Name: "etcd", Input: source}}})
+	orch := orchestrator.New(sched, orchestrator.Options{Log: log, Sources: []orchestrator.Source{{Name: "etcd", Feed: source}}})
 	ctx, cancel := context.WithCancel(context.Background())
 	var g errgroup.Group
 	for _, run := range []func(context.Context) error{sched.Run, source.Run, orch.Run} {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"time"
 
 	"github.com/keyplane/keyplane/connectors/bolt"
 	"github.com/keyplane/keyplane/connectors/consul"
@@ -196,20 +195,19 @@ func openStores(s *settings, f files, oc orchestratorConfig, log *slog.Logger) (
 	return out, nil
 }
 
-// watch creates the source of each store, and the keeper of its lease if it supports
-// leases.
-func (s stores) watch(root string, self owner.Holder, antiEntropy time.Duration, bounds kvdbsync.Bounds, pause func(context.Context) func(), log *slog.Logger) {
+// watch creates the source of each store, with the options given but for Name and
+// Connector, and the keeper of its lease if it supports leases.
+func (s stores) watch(self owner.Holder, pause func(context.Context) func(), options kvdbsync.Options) {
 	for i := range s {
 		one, watched := &s[i], s[i].connector
 		if leaser, ok := one.connector.(kvdbsync.Leaser); ok {
 			one.keeper = owner.NewKeeper(owner.Options{
-				Store: one.name, Leaser: leaser, Key: owner.Key(root), Self: self, Pause: pause, Log: log,
+				Store: one.name, Leaser: leaser, Key: owner.Key(options.Root), Self: self, Pause: pause, Log: options.Log,
 			})
 			watched = owner.Admitting(watched, one.keeper)
 		}
-		one.source = kvdbsync.NewSource(kvdbsync.Options{
-			Name: one.name, Connector: watched, Root: root, Prefix: "config/", AntiEntropy: antiEntropy, Bounds: bounds, Log: log,
-		})
+		options.Name, options.Connector = one.name, watched
+		one.source = kvdbsync.NewSource(options)
 	}
 }
 
@@ -230,9 +228,9 @@ func (s stores) names() (out []string) {
 	return out
 }
 
-func (s stores) layers() (out []orchestrator.Layer) {
+func (s stores) layers() (out []orchestrator.Source) {
 	for _, one := range s {
-		out = append(out, orchestrator.Layer{Name: one.name, Priority: one.priority, Input: one.source})
+		out = append(out, orchestrator.Source{Name: one.name, Priority: one.priority, Feed: one.source})
 	}
 	return out
 }

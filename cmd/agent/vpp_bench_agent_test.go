@@ -113,9 +113,10 @@ func startBenchAgent(b *testing.B, e *testkit.Etcd, socket string) *benchAgent {
 	source := kvdbsync.NewSource(kvdbsync.Options{
 		Name: "etcd", Root: benchRoot, Prefix: "config/", Log: log,
 		Connector: etcd.New(etcd.Config{Endpoints: []string{e.Addr}}, log),
+		Decode:    func(e kvdbsync.Event) any { return orchestrator.Decode(sched, log, e) },
 	})
 	standing := announcer{sched, wake.New(), allowHeapGrowth(os.LookupEnv)}
-	orch := orchestrator.New(standing, conf.orchestrator.options([]orchestrator.Layer{{Name: "etcd", Input: source}}, known, conf.scheduler.retry(), log))
+	orch := orchestrator.New(standing, conf.orchestrator.options([]orchestrator.Source{{Name: "etcd", Feed: source}}, known, conf.scheduler.retry(), log))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {

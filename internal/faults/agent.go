@@ -77,8 +77,9 @@ func newAgent(o agentOptions) (*Agent, error) {
 	a.watches = &seenWatches{Connector: o.connector, see: o.see}
 	a.Source = kvdbsync.NewSource(kvdbsync.Options{
 		Name: "store", Connector: a.watches, Root: cmp.Or(o.root, root), Prefix: "config/", Log: o.log,
+		Decode: func(e kvdbsync.Event) any { return orchestrator.Decode(a.sched, o.log, e) },
 	})
-	orchestrate.Layers = []orchestrator.Layer{{Name: "store", Input: seenTakes{a.Source, o.see}}}
+	orchestrate.Sources = []orchestrator.Source{{Name: "store", Feed: seenTakes{a.Source, o.see}}}
 	a.orch = orchestrator.New(seenTxns{a.sched, o.see, o.committed}, orchestrate)
 	return a, nil
 }

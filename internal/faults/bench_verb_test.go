@@ -114,7 +114,7 @@ func bareProgram(b *testing.B, s benchStore, keys int) (bytes int64) {
 // heapOfSource is what a source keeps once it has all keys and they were taken.
 func heapOfSource(b *testing.B, s benchStore, keys int) int64 {
 	before := heap()
-	source := newBenchSource(s)
+	source := newBenchSource(s, nil)
 	ctx, cancel := context.WithCancel(b.Context())
 	var g errgroup.Group
 	g.Go(func() error { return source.Run(ctx) })
@@ -243,8 +243,8 @@ func startAgent(b *testing.B, s benchStore, called *countdown, keys int) (took t
 	log := slog.New(slog.DiscardHandler)
 	sched := scheduler.New(scheduler.Options{Log: log, Out: io.Discard})
 	registerCounting(b, sched, called)
-	source := newBenchSource(s)
-	orch := orchestrator.New(sched, orchestrator.Options{Log: log, Layers: []orchestrator.Layer{{Name: "store", Input: source}}})
+	source := newBenchSource(s, func(e kvdbsync.Event) any { return orchestrator.Decode(sched, log, e) })
+	orch := orchestrator.New(sched, orchestrator.Options{Log: log, Sources: []orchestrator.Source{{Name: "store", Feed: source}}})
 	ctx, cancel := context.WithCancel(context.Background())
 	g, ctx := errgroup.WithContext(ctx)
 	for _, run := range []func(context.Context) error{sched.Run, source.Run, orch.Run} {
@@ -259,9 +259,10 @@ func startAgent(b *testing.B, s benchStore, called *countdown, keys int) (took t
 	return (<-applied).Sub(begun), stop
 }
 
-func newBenchSource(s benchStore) *kvdbsync.Source {
+func newBenchSource(s benchStore, decode func(kvdbsync.Event) any) *kvdbsync.Source {
 	return kvdbsync.NewSource(kvdbsync.Options{
 		Name: "store", Connector: s.connect(), Root: root, Prefix: "config/", Log: slog.New(slog.DiscardHandler), AntiEntropy: -1,
+		Decode: decode,
 	})
 }
 

@@ -12,8 +12,8 @@ import (
 // Sources tell where what is declared comes from; *orchestrator.Orchestrator does.
 type Sources interface {
 	Health() []orchestrator.Health
-	Claims(ctx context.Context, key string) ([]orchestrator.Claim, error)
-	ClaimsBelow(ctx context.Context, prefix string) ([]orchestrator.Claim, error)
+	Declarations(ctx context.Context, key string) ([]orchestrator.Declaration, error)
+	DeclarationsUnder(ctx context.Context, prefix string) ([]orchestrator.Declaration, error)
 }
 
 // sources answers how the sources are or, for keys, which of them have what there.
@@ -25,14 +25,14 @@ func (h *handler) sources(w http.ResponseWriter, r *http.Request, q query) error
 	if h.Sources == nil {
 		return notFound(errors.New("this agent has no sources"))
 	}
-	var claims []orchestrator.Claim
+	var claims []orchestrator.Declaration
 	switch by {
 	case "":
 		return replyArray(w, each(h.Sources.Health(), sourceOf))
 	case "key":
-		claims, err = h.Sources.Claims(r.Context(), h.short(value))
+		claims, err = h.Sources.Declarations(r.Context(), h.short(value))
 	default:
-		claims, err = h.Sources.ClaimsBelow(r.Context(), h.short(value))
+		claims, err = h.Sources.DeclarationsUnder(r.Context(), h.short(value))
 	}
 	if err != nil {
 		return err
@@ -49,9 +49,9 @@ func sourceOf(h orchestrator.Health) wire.Source {
 	}
 }
 
-func claimOf(c orchestrator.Claim) wire.Claim {
+func claimOf(c orchestrator.Declaration) wire.Claim {
 	return wire.Claim{
-		Key: c.Key, Source: c.Source, Priority: c.Priority, State: c.State(), Wins: c.Wins,
+		Key: c.Key, Source: c.Source, Priority: c.Priority, State: c.State(), Wins: c.Effective,
 		Remembered: c.Remembered, Doubted: c.Doubted, Error: text(c.Err),
 	}
 }

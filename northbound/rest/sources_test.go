@@ -25,19 +25,19 @@ func (s knownSources) Health() []orchestrator.Health {
 	}
 }
 
-func (s knownSources) Claims(ctx context.Context, key string) ([]orchestrator.Claim, error) {
-	all, err := s.ClaimsBelow(ctx, key)
-	return slices.DeleteFunc(all, func(c orchestrator.Claim) bool { return c.Key != key }), err
+func (s knownSources) Declarations(ctx context.Context, key string) ([]orchestrator.Declaration, error) {
+	all, err := s.DeclarationsUnder(ctx, key)
+	return slices.DeleteFunc(all, func(c orchestrator.Declaration) bool { return c.Key != key }), err
 }
 
-func (knownSources) ClaimsBelow(_ context.Context, prefix string) ([]orchestrator.Claim, error) {
+func (knownSources) DeclarationsUnder(_ context.Context, prefix string) ([]orchestrator.Declaration, error) {
 	invalid := &models.FieldError{Field: "mtu", Value: 10000, Want: "at most 9216"}
-	all := []orchestrator.Claim{
+	all := []orchestrator.Declaration{
 		{Key: ifPrefix + "if1", Source: "filedb", Priority: 20, Err: invalid},
-		{Key: ifPrefix + "if1", Source: "etcd", Priority: 10, HasValid: true, Wins: true, Remembered: true},
-		{Key: ifPrefix + "if2", Source: "filedb", Priority: 20, HasValid: true, Wins: true},
+		{Key: ifPrefix + "if1", Source: "etcd", Priority: 10, HasValid: true, Effective: true, Remembered: true},
+		{Key: ifPrefix + "if2", Source: "filedb", Priority: 20, HasValid: true, Effective: true},
 		{Key: ifPrefix + "if2", Source: "etcd", Priority: 10, HasValid: true, Remembered: true, Doubted: true},
 		{Key: "config/vpp/v2/interfaces/if3", Source: "filedb", Priority: 20, Err: scheduler.ErrUnimplemented},
 	}
-	return slices.DeleteFunc(all, func(c orchestrator.Claim) bool { return !strings.HasPrefix(c.Key, prefix) }), nil
+	return slices.DeleteFunc(all, func(c orchestrator.Declaration) bool { return !strings.HasPrefix(c.Key, prefix) }), nil
 }

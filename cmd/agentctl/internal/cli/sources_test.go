@@ -23,17 +23,17 @@ func (twoSources) Health() []orchestrator.Health {
 	}
 }
 
-func (s twoSources) Claims(ctx context.Context, key string) ([]orchestrator.Claim, error) {
-	all, err := s.ClaimsBelow(ctx, key)
-	return slices.DeleteFunc(all, func(c orchestrator.Claim) bool { return c.Key != key }), err
+func (s twoSources) Declarations(ctx context.Context, key string) ([]orchestrator.Declaration, error) {
+	all, err := s.DeclarationsUnder(ctx, key)
+	return slices.DeleteFunc(all, func(c orchestrator.Declaration) bool { return c.Key != key }), err
 }
 
-func (twoSources) ClaimsBelow(_ context.Context, prefix string) ([]orchestrator.Claim, error) {
+func (twoSources) DeclarationsUnder(_ context.Context, prefix string) ([]orchestrator.Declaration, error) {
 	const veth1, route = "config/linux/interfaces/v2/interface/veth1", "config/linux/l3/v2/route/10.1.0.0/16/veth1"
-	all := []orchestrator.Claim{
+	all := []orchestrator.Declaration{
 		{Key: veth1, Source: "filedb", Priority: 20, Err: errors.New("mtu is 70000; expected at most 65535")},
-		{Key: veth1, Source: "etcd", Priority: 10, HasValid: true, Wins: true, Remembered: true},
-		{Key: route, Source: "filedb", Priority: 20, HasValid: true, Wins: true},
+		{Key: veth1, Source: "etcd", Priority: 10, HasValid: true, Effective: true, Remembered: true},
+		{Key: route, Source: "filedb", Priority: 20, HasValid: true, Effective: true},
 	}
-	return slices.DeleteFunc(all, func(c orchestrator.Claim) bool { return !strings.HasPrefix(c.Key, prefix) }), nil
+	return slices.DeleteFunc(all, func(c orchestrator.Declaration) bool { return !strings.HasPrefix(c.Key, prefix) }), nil
 }

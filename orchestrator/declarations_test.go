@@ -16,14 +16,14 @@ import (
 // claims are those below a prefix, a line each.
 func (r *rig) claims(t *testing.T, prefix string) string {
 	t.Helper()
-	all, err := r.orch.ClaimsBelow(t.Context(), prefix)
+	all, err := r.orch.DeclarationsUnder(t.Context(), prefix)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b strings.Builder
 	for _, c := range all {
 		fmt.Fprintf(&b, "%s %s %d %s", c.Key[strings.LastIndex(c.Key, "/")+1:], c.Source, c.Priority, c.State())
-		if c.Wins {
+		if c.Effective {
 			b.WriteString(" wins")
 		}
 		if c.Err != nil && c.HasValid {
@@ -66,7 +66,7 @@ v1 files 2 unimplemented
 		if got := r.claims(t, "config/"); got != want {
 			t.Errorf("claims\n%s\nwant\n%s", got, want)
 		}
-		one, err := r.orch.Claims(t.Context(), prefix+"if1")
+		one, err := r.orch.Declarations(t.Context(), prefix+"if1")
 		if err != nil || len(one) != 2 || !strings.Contains(fmt.Sprint(one[0].Err), "at most 9216") {
 			t.Errorf("%+v, %v", one, err)
 		}
@@ -98,13 +98,13 @@ func TestClaimsWhenNobodyAnswers(t *testing.T) {
 	o := orchestrator.New(nil, orchestrator.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := o.Claims(ctx, "x"); !errors.Is(err, context.Canceled) {
+	if _, err := o.Declarations(ctx, "x"); !errors.Is(err, context.Canceled) {
 		t.Errorf("before the beginning: %v", err)
 	}
 	if err := o.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.Claims(t.Context(), "x"); !errors.Is(err, orchestrator.ErrStopped) {
+	if _, err := o.Declarations(t.Context(), "x"); !errors.Is(err, orchestrator.ErrStopped) {
 		t.Errorf("after the end: %v", err)
 	}
 }

@@ -1,0 +1,97 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A Declaration is the entry of one source for a key.
+type Declaration struct {
+	Key       string
+	Source    string
+	Priority  int
+	Effective bool  // its value takes effect
+	Err       error // why the newest value is refused; nil: it is valid
+	HasValid  bool  // a valid value is known; with Err, an earlier one
+	// Remembered says that the entry comes from before the restart, and the source has not
+	// confirmed it yet.
+	Remembered bool
+	// Doubted says that the key is missing from the source but may not have been deleted.
+	// A listing after the grace time decides.
+	Doubted bool
+}
+
+// State is valid, refused or unimplemented.
+func (c Declaration) State() string {
+	switch {
+	case c.Err == nil:
+		return "valid"
+	case errors.Is(c.Err, scheduler.ErrUnimplemented):
+		return "unimplemented"
+	}
+	return "refused"
+}
+
+// ErrStopped is the error of Declarations and Local after Run has ended.
+var ErrStopped = errors.New("the orchestrator has stopped")
+
+// Declarations returns the entries of all sources for key, the highest priority first.
+// Run's goroutine answers between transactions.
+func (o *Orchestrator) Declarations(ctx context.Context, key string) ([]Declaration, error) {
+	return o.ask(ctx, func() []Declaration { return o.declarations(key) })
+}
+
+// DeclarationsUnder is Declarations for all keys with the prefix, sorted by key.
+func (o *Orchestrator) DeclarationsUnder(ctx context.Context, prefix string) ([]Declaration, error) {
+	return o.ask(ctx, func() (out []Declaration) {
+		seen := map[string]bool{}
+		for _, l := range o.sources {
+			for key := range l.entries {
+				if strings.HasPrefix(key, prefix) && !seen[key] {
+					seen[key] = true
+					out = append(out, o.declarations(key)...)
+				}
+			}
+		}
+		slices.SortStableFunc(out, func(a, b Declaration) int { return cmp.Compare(a.Key, b.Key) })
+		return out
+	})
+}
+
+func (o *Orchestrator) declarations(key string) (out []Declaration) {
+	decided := false
+	for _, l := range o.sources {
+		e := l.entries[key]
+		if e == nil {
+			continue
+		}
+		past := l.saved[key]
+		out = append(out, Declaration{
+			Key: key, Source: l.Name, Priority: l.Priority,
+			Effective: !decided && e.valid != nil, Err: e.err, HasValid: e.valid != nil,
+			Remembered: past != nil && past.entry == e, Doubted: l.isDoubted(key),
+		})
+		decided = decided || e.valid != nil
+	}
+	return out
+}
+
+// ask lets Run's goroutine answer a question.
+func (o *Orchestrator) ask(ctx context.Context, question func() []Declaration) (answer []Declaration, err error) {
+	done := make(chan struct{})
+	select {
+	case o.asked <- func() { answer = question(); close(done) }:
+		<-done
+		return answer, nil
+	case <-o.stopped:
+		return nil, ErrStopped
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the end of a transaction: %w", ctx.Err())
+	}
+}

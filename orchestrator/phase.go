@@ -1,0 +1,81 @@
+package orchestrator
+
+import (
+	"context"
+	"slices"
+
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A phase is a step of the start. The table in the package documentation says when each
+// begins and which transactions it has. Phases only go up.
+type phase uint8
+
+const (
+	starting phase = iota
+	ready
+	partial
+	known
+	pruned
+)
+
+// reached returns the phase that the sources have made possible.
+func (o *Orchestrator) reached() phase {
+	incomplete := func(l *source) bool { return !l.synced }
+	faulty := func(l *source) bool { return len(l.problems) > 0 }
+	switch {
+	case len(o.sources) == 0 || slices.ContainsFunc(o.sources, incomplete):
+		return o.phase
+	case o.phase == pruned || !slices.ContainsFunc(o.sources, faulty):
+		return pruned
+	}
+	return known
+}
+
+// commit commits changes, after the sources may have reached another phase. fresh says that
+// changes are the whole desired state.
+func (o *Orchestrator) commit(ctx context.Context, description string, changes []scheduler.Change, fresh bool) {
+	before := o.phase
+	o.phase = o.reached()
+	if o.phase == starting {
+		return // the callers of a Local wait, too
+	}
+	txn := scheduler.Txn{Description: description, Changes: changes, Retry: o.retry, Refresh: before < partial}
+	if before < partial || o.phase > before {
+		o.describePhase(&txn, before, fresh)
+	}
+	first := before < partial && o.phase >= known // reads the system back, even without a key
+	if len(txn.Changes) == 0 && !first && !txn.Replace {
+		o.answer(nil, nil)
+		return
+	}
+	o.phase = max(o.phase, partial)
+	record, err := o.sched.Commit(ctx, txn)
+	o.answer(record, err)
+	if record != nil {
+		o.report(record)
+	} else if ctx.Err() == nil {
+		o.log.Error("transaction not processed", "description", txn.Description, "err", err)
+	}
+}
+
+// describePhase makes txn the first transaction of the present phase: it has the whole
+// desired state.
+func (o *Orchestrator) describePhase(txn *scheduler.Txn, before phase, fresh bool) {
+	if fresh {
+		txn.Changes = sorted(txn.Changes)
+	} else {
+		txn.Changes = o.all()
+	}
+	switch {
+	case o.phase == pruned:
+		txn.Description = "all sources are complete"
+		txn.Refresh, txn.Replace = true, true
+	case o.phase == known && before < known:
+		txn.Description = "all sources are complete, but have problems: undeclared values stay"
+		txn.Changes = append(txn.Changes, o.deferredRemovals()...)
+		o.log.Warn("not pruning undeclared values while a source has problems")
+	default:
+		txn.Description = o.incomplete()
+	}
+}

@@ -1,0 +1,141 @@
+package orchestrator
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A source is a Source with its content.
+type source struct {
+	Source
+	rank     int // its index in Orchestrator.sources
+	entries  map[string]*entry
+	refused  int // number of entries with an error
+	synced   bool
+	problems []error
+	doubts   []*doubt  // sorted by deadline; none is empty
+	asked    time.Time // when a listing was last requested because of doubts
+
+	// saved is the content from before the restart, without the keys that the source has
+	// delivered since. It is nil after the first complete listing.
+	saved     map[string]*savedKey
+	usesSaved bool    // saved content was used as entries
+	savedKeys int     // number of saved keys at the start
+	dataset   dataset // the last known dataset
+	distrust  error   // why the first listing may show another dataset
+
+	published published
+}
+
+// An entry is the content of a source under one key: the last valid value, and the error
+// of the newest one if that is refused. It is immutable.
+type entry struct {
+	valid *scheduler.Value
+	err   error
+}
+
+// set replaces the entry of a key; nil deletes it.
+func (l *source) set(key string, old, e *entry) {
+	if old != nil && old.err != nil {
+		l.refused--
+	}
+	if e != nil && e.err != nil {
+		l.refused++
+	}
+	if e == nil {
+		delete(l.entries, key)
+	} else {
+		l.entries[key] = e
+	}
+}
+
+// ready has a token when the source has changes.
+func (l *source) ready() <-chan struct{} {
+	if l.Local != nil {
+		return l.Local.ready.C()
+	}
+	return l.Feed.Ready()
+}
+
+// arriving reports that the first listing of the source may be complete soon: it is being
+// read, or nothing has prevented the connection so far.
+func (l *source) arriving() bool {
+	source, ok := l.Feed.(healthReporter)
+	if !ok {
+		return false
+	}
+	h := source.Health()
+	return h.State == kvdbsync.Syncing || h.State == kvdbsync.Connecting && h.Err == nil
+}
+
+// reportProblems logs the first new problems, and the number of all.
+func (l *source) reportProblems(log *slog.Logger, problems []error) {
+	known := map[string]bool{}
+	for _, p := range l.problems {
+		known[p.Error()] = true
+	}
+	logged, fresh := 0, 0
+	for _, p := range problems {
+		if known[p.Error()] {
+			continue
+		}
+		if fresh++; logged < maxFaults {
+			logged++
+			log.Error("source has a problem", "source", l.Name, "err", p)
+		}
+	}
+	if fresh > logged {
+		log.Error("source has more problems", "source", l.Name, "more", fresh-logged, "problems", len(problems))
+	}
+	if len(problems) == 0 && len(l.problems) > 0 {
+		log.Info("source has no problems any more", "source", l.Name)
+	}
+	l.problems = problems
+}
+
+// maxLoggedRefusals is how many refused values of one change are logged one by one. Their
+// status shows all.
+const maxLoggedRefusals = 20
+
+// reportRefusals logs the refused values of a change.
+func (o *Orchestrator) reportRefusals(l *source, events []kvdbsync.Event, ds []decoded) {
+	refused := 0
+	for i, d := range ds {
+		if d.err == nil {
+			continue
+		}
+		if refused++; refused > maxLoggedRefusals {
+			continue
+		}
+		log, text := o.log.Error, "value refused; the last valid value stays in effect"
+		if errors.Is(d.err, scheduler.ErrUnimplemented) {
+			log, text = o.log.Warn, "no descriptor handles this key; its state is UNIMPLEMENTED"
+		}
+		args := []any{"source", l.Name, "key", events[i].Key, "err", d.err}
+		if at := events[i].Origin.String(); at != "" {
+			args = append(args, "at", at)
+		}
+		log(text, args...)
+	}
+	if refused > maxLoggedRefusals {
+		o.log.Error("more values refused; their status has the reasons", "source", l.Name, "more", refused-maxLoggedRefusals)
+	}
+}
+
+// report logs failed operations of a transaction.
+func (o *Orchestrator) report(r *scheduler.Record) {
+	for i := range r.Executed {
+		op := &r.Executed[i]
+		if op.NewErr != nil && !op.Noop {
+			o.log.Warn("operation failed", "key", op.Key, "operation", op.Verb, "state", op.NewState, "err", op.NewErr)
+		}
+	}
+	for _, err := range r.Unrefreshed {
+		o.log.Warn("not read back", "err", fmt.Errorf("transaction %d: %w", r.Seq, err))
+	}
+}
