@@ -38,7 +38,7 @@ func (s *Source) check(ctx context.Context, stop context.CancelCauseFunc) {
 func (s *Source) awaitCheck(ctx context.Context) bool {
 	var due <-chan time.Time
 	if period := s.o.AntiEntropy; period > 0 {
-		timer := time.NewTimer(period*3/4 + rand.N(period/2+1))
+		timer := time.NewTimer(period*3/4 + rand.N(period/2+1)) //nolint:gosec // spreads load; keeps no secret
 		defer timer.Stop()
 		due = timer.C
 	}

@@ -21,7 +21,7 @@ func newNotifier(socket string) (notifier, error) {
 	if socket == "" {
 		return notifier{}, nil
 	}
-	conn, err := net.Dial("unixgram", socket)
+	conn, err := net.Dial("unixgram", socket) //nolint:gosec // the service manager names its socket
 	if err != nil {
 		return notifier{}, fmt.Errorf("NOTIFY_SOCKET: %w", err)
 	}

@@ -40,7 +40,7 @@ func (db *DB) open(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if db.info == nil {
-		if err := os.MkdirAll(filepath.Dir(db.cfg.Path), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(db.cfg.Path), 0o700); err != nil {
 			return fmt.Errorf("opening %s: %w", db.cfg.Path, err)
 		}
 	}

@@ -96,7 +96,7 @@ func (c Config) token() (string, error) {
 	if file == "" {
 		return cmp.Or(c.Token, os.Getenv("CONSUL_HTTP_TOKEN")), nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(file) //nolint:gosec // the configuration or the environment names the file
 	if err != nil {
 		return "", fmt.Errorf("token-file: %w", err)
 	}

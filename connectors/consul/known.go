@@ -40,7 +40,7 @@ func (k *known) differing(a *answer, whole bool, page func([]kvdbsync.Event) err
 		value, err := p.value(a.bounds)
 		key := "/" + p.Key
 		k.versions[key[1:]] = now
-		e := kvdbsync.Event{Key: key, Value: value, Rev: int64(p.ModifyIndex)} //nolint:gosec // each checks it
+		e := kvdbsync.Event{Key: key, Value: value, Rev: int64(p.ModifyIndex)}
 		if errors.Is(err, kvdbsync.ErrTooMuch) {
 			e.Value, e.Err, err = nil, err, nil
 		}
@@ -53,7 +53,7 @@ func (k *known) differing(a *answer, whole bool, page func([]kvdbsync.Event) err
 	if err != nil || here == len(k.versions) {
 		return events, err
 	}
-	return append(events, k.vanished(int64(a.index), whole)...), nil //nolint:gosec // Consul counts from one
+	return append(events, k.vanished(int64(a.index), whole)...), nil
 }
 
 // vanished forgets the keys that the answer did not have. In a whole answer they are

@@ -62,7 +62,7 @@ func (w *watch) next(ctx context.Context) (bytes int, err error) {
 		w.startOver(fmt.Errorf("%w: to %d from %d", errIndexBack, a.index, w.index))
 		return 0, nil
 	}
-	b := kvdbsync.Batch{Rev: int64(a.index), Synced: w.index == 0} //nolint:gosec // Consul counts from one
+	b := kvdbsync.Batch{Rev: int64(a.index), Synced: w.index == 0}
 	b.Events, err = w.known.differing(a, w.index == 0, w.pages(b.Rev))
 	if err != nil {
 		return a.bytes, err

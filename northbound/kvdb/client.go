@@ -125,11 +125,11 @@ func (c *Client) key(ctx context.Context, method, key string, body io.Reader, re
 
 // do makes a request, and reads the answer with read if it is no failure.
 func (c *Client) do(ctx context.Context, method, path string, parameters url.Values, body io.Reader, read func(io.Reader) error) error {
-	r, err := http.NewRequestWithContext(ctx, method, "http://agent"+path+"?"+parameters.Encode(), body)
+	r, err := http.NewRequestWithContext(ctx, method, "http://agent"+path+"?"+parameters.Encode(), body) //nolint:gosec // the transport only reaches the socket
 	if err != nil {
 		return fmt.Errorf("request to %s: %w", c.socket, err)
 	}
-	answer, err := c.http.Do(r)
+	answer, err := c.http.Do(r) //nolint:gosec // the transport only reaches the socket
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("socket %s: %w: is the agent running, and with this label?", c.socket, ErrNoAgent)

@@ -113,7 +113,7 @@ func (m *Manager) Run(ctx context.Context) error {
 			m.o.Lost(err)
 		}
 		select {
-		case <-time.After(backoff/2 + rand.N(backoff/2)):
+		case <-time.After(backoff/2 + rand.N(backoff/2)): //nolint:gosec // spreads load; keeps no secret
 		case <-ctx.Done():
 			return nil
 		}
