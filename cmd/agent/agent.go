@@ -95,9 +95,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	web := rest.Server{Config: conf.http, Options: rest.Options{
 		Scheduler: sched, Sources: orch, Label: s.Label, Version: about(), VPP: vppInfo(plane), MaxBody: conf.http.MaxBodyBytes, Log: log,
 	}}
-	own := web.Options
-	own.Secrets = true // only the agent's user can open the socket
-	socket.Beside = rest.Handler(own)
+	socket.Beside = rest.Handler(withSecrets(web.Options)) // only the agent's user can open the socket
 
 	// Publishers write status into stores.
 	told := stores.publishers(s.root(), conf.orchestrator.publishing(s.PublishStatus), sched, log)
@@ -115,6 +113,11 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 		}
 		return removeAll(ctx, sched, log)
 	})
+}
+
+func withSecrets(o rest.Options) rest.Options {
+	o.Secrets = true
+	return o
 }
 
 // southbounds registers allocated addresses, Linux and VPP. The plugins resolve shared

@@ -198,8 +198,8 @@ func sessionIsHeld(t *testing.T, h Harness) {
 func (h Harness) staysHeld(t *testing.T, disturb func()) {
 	t.Helper()
 	short := h.TTL
-	for _, factor := range []time.Duration{1, 3, 10} {
-		h.TTL = factor * short
+	for _, factor := range []int{1, 3, 10} {
+		h.TTL = time.Duration(factor) * short
 		p := publish(t, h)
 		if p.isHeldFor(2*h.TTL+h.TTL/4, disturb) {
 			return

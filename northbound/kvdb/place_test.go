@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,7 +24,7 @@ import (
 // shared is a folder that everybody may write, like /tmp, below one that all can reach.
 func shared(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "kvdb")
+	dir, err := os.MkdirTemp("", "kvdb") //nolint:usetesting // another user must reach it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,7 @@ func shared(t *testing.T) string {
 func asChildOf(t *testing.T, test string, who *syscall.Credential, env ...string) string {
 	t.Helper()
 	child := exec.Command("/proc/self/exe", "-test.run=^"+test+"$", "-test.v")
-	child.Env = append(env, "KVDB_CHILD=1", "PATH="+os.Getenv("PATH"))
+	child.Env = append(slices.Clone(env), "KVDB_CHILD=1", "PATH="+os.Getenv("PATH"))
 	child.Dir = "/"
 	child.SysProcAttr = &syscall.SysProcAttr{Credential: who}
 	out, err := child.CombinedOutput()
@@ -59,7 +60,7 @@ func listenAt(socket string) error {
 // that another user has made or can write.
 func TestUserWithoutRuntimeDirectory(t *testing.T) {
 	if os.Getenv("KVDB_CHILD") != "" {
-		fmt.Println("RESULT", listenAt(kvdb.DefaultSocket("vpp1")))
+		fmt.Fprintln(os.Stdout, "RESULT", listenAt(kvdb.DefaultSocket("vpp1")))
 		return
 	}
 	who := testkit.OrdinaryUser(t)
@@ -111,10 +112,10 @@ func TestOthersCannotBlockTheStart(t *testing.T) {
 			if err == nil {
 				err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 			}
-			fmt.Println("LOCK", filepath.Base(path), err)
+			fmt.Fprintln(os.Stdout, "LOCK", filepath.Base(path), err)
 		}
 		if err := listenAt(filepath.Join(place, "s")); err == nil {
-			fmt.Println("SERVED")
+			fmt.Fprintln(os.Stdout, "SERVED")
 		}
 		_, _ = os.Stdin.Read(make([]byte, 1)) // until it is closed
 		return
@@ -185,7 +186,7 @@ func TestSecondAgentIsToldOfTheFirst(t *testing.T) {
 func TestClientTrustsItsOwnAgent(t *testing.T) {
 	if socket := os.Getenv("SOCKET"); socket != "" {
 		_, err := kvdb.NewClient(socket, "bolt").Label(context.Background())
-		fmt.Println("RESULT", err)
+		fmt.Fprintln(os.Stdout, "RESULT", err)
 		return
 	}
 	who := testkit.OrdinaryUser(t)

@@ -168,7 +168,7 @@ func keyOf[V proto.Message, M any](t *testing.T, d scheduler.Descriptor[V, M], k
 		return key
 	}
 	if d.Model.Model == nil {
-		t.Fatalf("%v: want a Key, the descriptor has no Model", v)
+		t.Fatalf("%v: expected a Key, the descriptor has no Model", v)
 	}
 	key, err := d.Model.Key(v)
 	if err != nil {

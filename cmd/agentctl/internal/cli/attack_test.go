@@ -156,7 +156,7 @@ func TestGetIsExact(t *testing.T) {
 
 // socketOf serves h on a socket.
 func socketOf(t *testing.T, h http.Handler) string {
-	dir, err := os.MkdirTemp("", "ctl") // the folder of a test may be too long for a socket
+	dir, err := os.MkdirTemp("", "ctl") //nolint:usetesting // the folder of a test may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
