@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -50,20 +49,17 @@ const (
 	number                  // an integer that is a count
 )
 
-// shapes are those of messages by reflect.Type.
-var shapes sync.Map
-
-// shapeOf is the shape of a message; it is worked out once for each type.
-func shapeOf(m api.Message) (*shape, error) {
+// shapeOf returns the shape of a message type. The Decoder works it out once for each type.
+func (d *Decoder) shapeOf(m api.Message) (*shape, error) {
 	t := reflect.TypeOf(m).Elem()
-	if s, ok := shapes.Load(t); ok {
+	if s, ok := d.shapes.Load(t); ok {
 		return s.(*shape), nil
 	}
 	s, err := structShape(t)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.GetMessageName(), err)
 	}
-	shapes.Store(t, s)
+	d.shapes.Store(t, s)
 	return s, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/codec"
@@ -149,22 +150,36 @@ func Context(message []byte, m api.Message) uint32 {
 	return binary.BigEndian.Uint32(message[at:])
 }
 
-// Decode takes what message holds into m. In its strings it puts question marks in place of what no
-// text has; see Text. A message that is too short, or that says it has more than it can hold
-// (ErrCount), is an error; m is then to be dropped. No message makes it use more memory than a small
-// multiple of its length.
-func Decode(message []byte, m api.Message) (err error) {
+// A Decoder decodes messages. It works out the layout of a message type once and keeps it, so a
+// program that decodes many messages keeps one Decoder for each connection or dump. The zero value
+// works, and any goroutine may use it. It must not be copied.
+type Decoder struct {
+	shapes sync.Map // reflect.Type to *shape
+}
+
+// Decode decodes one message by a Decoder of its own. See Decoder.Decode.
+func Decode(message []byte, m api.Message) error {
+	var d Decoder
+	return d.Decode(message, m)
+}
+
+// Decode reads the fields of m from a message. It replaces bytes that no text has by question
+// marks; see Text. A message that is too short is an error, and so is a count beyond the message's
+// length (ErrCount). After an error m is incomplete and must not be used. Decode needs at most
+// a small multiple of the message's length in memory.
+func (d *Decoder) Decode(message []byte, m api.Message) (err error) {
 	body, ok := m.(codec.Unmarshaler)
 	if !ok {
-		return fmt.Errorf("%s cannot be decoded: it is not of GoVPP's bindings", m.GetMessageName())
+		return fmt.Errorf("%s cannot be decoded: its type is not one of GoVPP's bindings", m.GetMessageName())
 	}
 	defer func() { // the bindings read past the end of a short message
 		if r := recover(); r != nil {
 			err = fmt.Errorf("decoding %s of %d bytes: %v", m.GetMessageName(), len(message), r)
 		}
 	}()
-	holds := message[min(HeaderLen(m), len(message)):len(message):len(message)] // never into what a larger message has left behind
-	s, err := shapeOf(m)
+	// The capacity ends with the message: a larger message may have left bytes behind it.
+	holds := message[min(HeaderLen(m), len(message)):len(message):len(message)]
+	s, err := d.shapeOf(m)
 	if err == nil {
 		_, err = s.check(holds)
 	}

@@ -69,9 +69,10 @@ type Translator interface {
 
 // collect decodes details into a list.
 func collect[T any, P message[T]](into *[]T) func([]byte) error {
+	var decoder vppwire.Decoder
 	return func(m []byte) error {
 		var one T
-		if err := vppwire.Decode(m, P(&one)); err != nil {
+		if err := decoder.Decode(m, P(&one)); err != nil {
 			return err
 		}
 		*into = append(*into, one)

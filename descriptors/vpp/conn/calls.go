@@ -26,6 +26,8 @@ type call struct {
 	err    error      // of the first that was refused
 	taking sync.Mutex // held while an answer is taken behind which others come
 	done   chan error
+
+	decoder *vppwire.Decoder // of the connection
 }
 
 // An await is what one request of a call is answered by: a reply, or any number of details.
@@ -69,7 +71,7 @@ func (c *Conn) idleCall() *call {
 	if one, ok := c.idle.Get().(*call); ok {
 		return one
 	}
-	return &call{done: make(chan error, 1)}
+	return &call{done: make(chan error, 1), decoder: &c.decoder}
 }
 
 func (c *Conn) rest(one *call) {
@@ -348,7 +350,7 @@ func (one *call) answer(id uint16, message []byte, most limits) error {
 		}
 		return a.take(message)
 	}
-	if err := vppwire.Decode(message, a.reply); err != nil {
+	if err := one.decoder.Decode(message, a.reply); err != nil {
 		return fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
 	var refusal error

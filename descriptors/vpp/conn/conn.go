@@ -46,6 +46,7 @@ type Conn struct {
 	kinds   sync.Map          // reflect.Type to kind
 	events  map[uint16]func(message []byte)
 	idle    sync.Pool // of *call
+	decoder vppwire.Decoder
 
 	born    time.Time
 	spoke   atomic.Int64 // when something came last, nanoseconds since born

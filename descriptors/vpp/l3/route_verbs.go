@@ -276,8 +276,9 @@ func (h handler) paths(ctx context.Context, begun func()) (out []path, err error
 // dumpAPIRoutes has VPP tell only what came over the API.
 func (h handler) dumpAPIRoutes(ctx context.Context, t ip.IPTable, add func(ip.IPRoute)) error {
 	var d ip.IPRouteV2Details
+	var decoder vppwire.Decoder
 	return h.API.Details(ctx, &ip.IPRouteV2Dump{Src: srcAPI, Table: t}, &d, func(message []byte) error {
-		if err := vppwire.Decode(message, &d); err != nil {
+		if err := decoder.Decode(message, &d); err != nil {
 			return err
 		}
 		add(ip.IPRoute{Prefix: d.Route.Prefix, Paths: d.Route.Paths})
@@ -287,8 +288,9 @@ func (h handler) dumpAPIRoutes(ctx context.Context, t ip.IPTable, add func(ip.IP
 
 func (h handler) dumpRoutes(ctx context.Context, t ip.IPTable, add func(ip.IPRoute)) error {
 	var d ip.IPRouteDetails
+	var decoder vppwire.Decoder
 	return h.API.Details(ctx, &ip.IPRouteDump{Table: t}, &d, func(message []byte) error {
-		if err := vppwire.Decode(message, &d); err != nil {
+		if err := decoder.Decode(message, &d); err != nil {
 			return err
 		}
 		if !ofVPP(d.Route) {
