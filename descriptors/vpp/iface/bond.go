@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -97,7 +98,7 @@ func retrieveBonds(ctx context.Context, h *handler, all map[uint32]*found) error
 	if !anyOf(all, "bond") {
 		return nil
 	}
-	details, err := conn.Dump[bond.SwBondInterfaceDetails](ctx, h.API, &bond.SwBondInterfaceDump{SwIfIndex: everything})
+	details, err := conn.Dump[bond.SwBondInterfaceDetails](ctx, h.API, &bond.SwBondInterfaceDump{SwIfIndex: ifindex.All})
 	if err != nil {
 		return err
 	}

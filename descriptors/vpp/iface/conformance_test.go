@@ -59,7 +59,7 @@ func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	}
 	index[Untagged+"local0"] = Meta{}
 	host := func(string) (string, bool) { return "lo", true }
-	return &handler{Options: Options{API: c, LinuxHost: host, RaiseLink: func(string) error { return nil }, HasLink: func(string) bool { return false }}, index: index, kinds: kinds(), made: map[string]uint32{}, last: map[string]uint32{}, owners: map[uint32]string{}, left: map[string]uint32{}, autoconf: map[string]*interfaces.Interface_IP6ND{}, leases: &leases{api: c, news: wake.New()}}, vpp
+	return &handler{Options: Options{API: c, LinuxHost: host, RaiseLink: func(string) error { return nil }, HasLink: func(string) bool { return false }}, index: index, kinds: kinds(), autoconf: map[string]*interfaces.Interface_IP6ND{}, leases: &leases{api: c, news: wake.New()}}, vpp
 }
 
 // onEach runs a suite on each release but some; with has to make the descriptor.

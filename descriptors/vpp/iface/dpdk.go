@@ -4,9 +4,9 @@ import (
 	"context"
 
 	vppif "go.fd.io/govpp/binapi/interface"
-	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -21,9 +21,9 @@ func dpdkKind() kind {
 			return []scheduler.Dependency{{Label: "dpdk-interface-exists", Prefixes: []string{keys.LinkStates(v.GetName())}}}
 		},
 		create: func(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
-			details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: everything})
+			details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: ifindex.All})
 			for _, d := range details {
-				if isHardware(d) && d.InterfaceName == v.GetName() {
+				if ifindex.IsHardware(d) && d.InterfaceName == v.GetName() {
 					return uint32(d.SwIfIndex), err
 				}
 			}
@@ -41,18 +41,11 @@ func dpdkKind() kind {
 		},
 		retrieve: func(_ context.Context, _ *handler, all map[uint32]*found) error {
 			for _, f := range all {
-				if isHardware(f.details) {
+				if ifindex.IsHardware(f.details) {
 					f.value.Type = interfaces.Interface_DPDK
 				}
 			}
 			return nil
 		},
 	}
-}
-
-// hardware is what VPP calls the device of such an interface.
-const hardware = "dpdk"
-
-func isHardware(d vppif.SwInterfaceDetails) bool {
-	return d.InterfaceDevType == hardware && d.Type == interface_types.IF_API_TYPE_HARDWARE
 }

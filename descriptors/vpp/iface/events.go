@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/internal/wake"
@@ -24,10 +25,10 @@ type Events struct {
 	api     conn.API
 	links   directory
 	orphans *orphans
+	table   *ifindex.Table
 	leases  *leases
 	observe func(...scheduler.Observed)
 	changed func(name string)
-	hasLeft func(name string, index uint32) bool          // whether we have deleted an interface
 	again   func()                                        // has all be read back
 	newcome func(ctx context.Context, index uint32) error // is called when an index has a new interface
 	awaited func(name string) bool                        // whether sub-interfaces wait for an interface
@@ -52,7 +53,7 @@ type event struct{ there, up, deleted bool }
 
 func newEvents(h *handler, links directory, s *scheduler.Scheduler) *Events {
 	return &Events{
-		api: h.API, links: links, orphans: &h.orphans, leases: h.leases, observe: s.Observe, changed: h.LinkChanged, hasLeft: h.hasLeft,
+		api: h.API, links: links, orphans: &h.orphans, table: &h.table, leases: h.leases, observe: s.Observe, changed: h.LinkChanged,
 		again: func() { _ = s.Refresh(beside(s, h.Southbound)...) }, newcome: func(ctx context.Context, index uint32) error { return h.remains.Sweep(ctx, h.API, index) }, log: h.Log,
 		awaited: h.isAwaited, enable: func() { _ = s.Refresh(Name) }, drop: h.Drop,
 		news: map[uint32]event{}, names: map[uint32]string{}, indexes: map[string]uint32{}, doubted: map[string]uint32{},
@@ -76,7 +77,7 @@ func (e *Events) Take(message []byte) {
 	if vppwire.Decode(message, &m) != nil {
 		return
 	}
-	e.orphans.seen(uint32(m.SwIfIndex), !m.Deleted)
+	e.table.Reported(uint32(m.SwIfIndex), !m.Deleted)
 	e.change(func() {
 		before := e.news[uint32(m.SwIfIndex)]
 		e.news[uint32(m.SwIfIndex)] = event{there: !m.Deleted, up: linkIsUp(m.Flags), deleted: before.deleted || m.Deleted}
@@ -230,7 +231,7 @@ func (e *Events) tell(ctx context.Context) {
 // that they go down before.
 func (e *Events) unsay(ctx context.Context, said map[uint32]namedEvent) {
 	for index, one := range said {
-		if !e.hasLeft(one.name, index) {
+		if !e.table.DeletedByUs(one.name, index) {
 			continue
 		}
 		if stands, err := hasName(ctx, e.api, interface_types.InterfaceIndex(index), one.name); err == nil && !stands {
@@ -294,7 +295,7 @@ func (e *Events) look(ctx context.Context, index uint32, one namedEvent) (up, kn
 		return true, true
 	}
 	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, e.api, &vppif.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(index)})
-	if err != nil || len(all) != 1 || tags(nil).nameOf(all[0]) != one.name {
+	if err != nil || len(all) != 1 || ifindex.Tags(nil).NameOf(all[0]) != one.name {
 		return false, false
 	}
 	return linkIsUp(all[0].Flags), true
@@ -304,7 +305,7 @@ func (e *Events) look(ctx context.Context, index uint32, one namedEvent) (up, kn
 // anew may have it. If so, it has no name for what comes.
 func (e *Events) isGone(ctx context.Context, name string, index uint32) bool {
 	meta, known := e.links.Index.Get(name)
-	if !known || meta.Index != index || e.hasLeft(name, index) {
+	if !known || meta.Index != index || e.table.DeletedByUs(name, index) {
 		return false
 	}
 	if stands, err := hasName(ctx, e.api, meta.SwIfIndex(), name); stands || err != nil {

@@ -7,6 +7,7 @@ import (
 	"go.fd.io/govpp/binapi/gtpu"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -90,7 +91,7 @@ func retrieveGTPUs(ctx context.Context, h *handler, all map[uint32]*found) error
 	if !anyOf(all, "GTPU") {
 		return nil
 	}
-	details, err := conn.Dump[gtpu.GtpuTunnelDetails](ctx, h.API, &gtpu.GtpuTunnelDump{SwIfIndex: everything})
+	details, err := conn.Dump[gtpu.GtpuTunnelDetails](ctx, h.API, &gtpu.GtpuTunnelDump{SwIfIndex: ifindex.All})
 	for _, d := range details {
 		f := all[uint32(d.SwIfIndex)]
 		if f == nil {

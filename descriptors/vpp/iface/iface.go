@@ -31,9 +31,8 @@ import (
 	"sync"
 	"time"
 
-	"go.fd.io/govpp/binapi/interface_types"
-
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/models"
@@ -60,19 +59,8 @@ const (
 // ErrNotThere says that an interface that is needed does not stand.
 var ErrNotThere = errors.New("interface is not there")
 
-// Meta is what is known of an interface that stands.
-type Meta struct {
-	Index        uint32 // sw_if_index
-	Parent       uint32 // the index of what it is a sub-interface of; else its own
-	InternalName string // in VPP: "loop0"
-	DevType      string // "Loopback"
-	TAPHost      string // of a TAP: the name of its Linux side
-}
-
-// SwIfIndex is the index as messages have it.
-func (m Meta) SwIfIndex() interface_types.InterfaceIndex {
-	return interface_types.InterfaceIndex(m.Index)
-}
+// Meta is the metadata of an interface that VPP has.
+type Meta = ifindex.Meta
 
 // Options are those of the descriptors. API is required.
 type Options struct {
@@ -132,22 +120,18 @@ func (d directory) Get(name string) (Meta, bool) {
 	if !ok {
 		return meta, false
 	}
-	d.h.mu.Lock()
-	defer d.h.mu.Unlock()
-	owner, known := d.h.owners[meta.Index]
-	return meta, !known || owner == name
+	holder := d.h.table.Holder(meta.Index)
+	return meta, holder == "" || holder == name
 }
 
-func (d directory) Last(name string) (uint32, bool) { return d.h.lastIndex(name) }
+func (d directory) Last(name string) (uint32, bool) { return d.h.table.Index(name) }
 
 func (d directory) Remains() *Remains { return &d.h.remains }
 
 func (d directory) Names() map[uint32]string {
 	all := d.All()
 	out := NamesByIndex(all)
-	d.h.mu.Lock()
-	defer d.h.mu.Unlock()
-	for name, index := range d.h.last {
+	for name, index := range d.h.table.Indexes() {
 		if _, stands := all[name]; !stands && (out[index] == "" || strings.HasPrefix(out[index], Untagged)) {
 			out[index] = name
 		}
@@ -163,26 +147,19 @@ type handler struct {
 	kinds   map[form]kind
 	observe func(...scheduler.Observed) // may be nil
 
+	table    ifindex.Table
 	orphans  orphans
 	remains  Remains
 	tapHosts tapHosts
 	sockets  sync.Mutex // held while the number of a memif socket is looked for
 
 	mu      sync.Mutex        // guards what follows
-	made    map[string]uint32 // index by name, of what stood when it was last looked at
-	last    map[string]uint32 // the same, and of what was gone by itself then
-	owners  map[uint32]string // names by index, of what stood when it was last looked at
-	left    map[string]uint32 // index by name, of what we have deleted
 	strays  map[uint32]*found // by index, as they were last looked at
-	seen    bool              // since VPP was started or we were, interfaces have been looked at
-	old     bool              // some had names then: VPP was used before
 	awaited map[string]bool   // parents, by name, which sub-interfaces wait for to be enabled
 	entered map[string]string // key of a VRF by interface: those that were entered, and not left
 	stuck   map[uint32]string // by index, names of interfaces that cannot leave their IPv6 VRF
 	// memberships are which VRFs interfaces may be in, by name, as they were last looked at.
 	memberships map[string]membership
-	// newcomers are those that were just made, by name: they are in no VRF but 0.
-	newcomers map[string]bool
 	// autoconf is what was set by name, where VPP does not tell.
 	autoconf map[string]*interfaces.Interface_IP6ND
 	rxModes  map[string][]*interfaces.Interface_RxMode // that were set, by name
@@ -211,7 +188,7 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 		o.Host, _ = os.Hostname() // without one they have the same
 	}
 	h := &handler{
-		Options: o, kinds: kinds(), observe: s.Observe, made: map[string]uint32{}, last: map[string]uint32{}, owners: map[uint32]string{}, left: map[string]uint32{}, autoconf: map[string]*interfaces.Interface_IP6ND{},
+		Options: o, kinds: kinds(), observe: s.Observe, autoconf: map[string]*interfaces.Interface_IP6ND{},
 		leases: newLeases(cmp.Or(o.Leases, 10*time.Second), o.API, s),
 	}
 	index, err := scheduler.Register(s, h.descriptor())

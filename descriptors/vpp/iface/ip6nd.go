@@ -78,12 +78,16 @@ func (h *handler) noteAutoconf(index uint32, name string, v *interfaces.Interfac
 // doubtAutoconf notes that an index, which an interface has just got, may have been one of another
 // before this agent was: VPP does not tell what that has left.
 func (h *handler) doubtAutoconf(index uint32) {
-	h.mu.Lock()
-	old := h.old
-	h.mu.Unlock()
-	if old && h.API.Has(&rd_cp.IP6NdAddressAutoconfig{}) {
+	if h.table.InUse() && h.API.Has(&rd_cp.IP6NdAddressAutoconfig{}) {
 		h.noteAutoconf(index, "", &interfaces.Interface_IP6ND{})
 	}
+}
+
+// forgetAutoconf forgets what was set on an interface.
+func (h *handler) forgetAutoconf(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.autoconf, name)
 }
 
 // autoconfOf is what was set on an interface; nil: nothing, as far as is known.

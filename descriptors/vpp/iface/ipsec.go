@@ -12,6 +12,7 @@ import (
 	"go.fd.io/govpp/binapi/tunnel_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
@@ -57,7 +58,7 @@ func createIPsec(ctx context.Context, h *handler, v *interfaces.Interface) (uint
 	create := func(number uint32) (uint32, error) {
 		reply := &ipsec.IpsecItfCreateReply{}
 		err := h.API.Call(ctx, &ipsec.IpsecItfCreate{
-			Itf: ipsec.IpsecItf{UserInstance: number, Mode: tunnel_types.TunnelMode(ipsecMode(v)), SwIfIndex: everything},
+			Itf: ipsec.IpsecItf{UserInstance: number, Mode: tunnel_types.TunnelMode(ipsecMode(v)), SwIfIndex: ifindex.All},
 		}, reply)
 		return uint32(reply.SwIfIndex), err
 	}
@@ -72,7 +73,7 @@ func retrieveIPsecs(ctx context.Context, h *handler, all map[uint32]*found) erro
 	if !anyOf(all, "IPSEC Tunnel") {
 		return nil
 	}
-	details, err := conn.Dump[ipsec.IpsecItfDetails](ctx, h.API, &ipsec.IpsecItfDump{SwIfIndex: everything})
+	details, err := conn.Dump[ipsec.IpsecItfDetails](ctx, h.API, &ipsec.IpsecItfDump{SwIfIndex: ifindex.All})
 	for _, d := range details {
 		if f := all[uint32(d.Itf.SwIfIndex)]; f != nil {
 			f.value.Type, f.value.Link = interfaces.Interface_IPSEC_TUNNEL, &interfaces.Interface_Ipsec{

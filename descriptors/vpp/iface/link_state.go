@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -28,15 +29,15 @@ func (h *handler) linkStateDescriptor() scheduler.Descriptor[*emptypb.Empty, str
 
 func (h *handler) retrieveLinkStates(ctx context.Context, _ []scheduler.Wanted[*emptypb.Empty]) iter.Seq2[scheduler.Found[*emptypb.Empty, struct{}], error] {
 	return func(yield func(scheduler.Found[*emptypb.Empty, struct{}], error) bool) {
-		details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: everything})
+		details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: ifindex.All})
 		if err != nil {
 			yield(scheduler.Found[*emptypb.Empty, struct{}]{}, err)
 			return
 		}
-		tags := tagsOf(details)
+		tags := ifindex.TagsOf(details)
 		for _, d := range details {
 			one := scheduler.Found[*emptypb.Empty, struct{}]{
-				Key: keys.LinkState(tags.nameOf(d), linkIsUp(d.Flags)), Value: &emptypb.Empty{}, Foreign: true,
+				Key: keys.LinkState(tags.NameOf(d), linkIsUp(d.Flags)), Value: &emptypb.Empty{}, Foreign: true,
 			}
 			if !yield(one, nil) {
 				return

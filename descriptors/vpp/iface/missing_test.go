@@ -23,7 +23,7 @@ func TestPluginsThatAreNotLoaded(t *testing.T) {
 	}})
 	c := vpp.Dial()
 	host := func(string) (string, bool) { return "lo", true }
-	h := &handler{Options: Options{API: c, LinuxHost: host, RaiseLink: func(string) error { return nil }, HasLink: func(string) bool { return false }}, index: links{}, kinds: kinds(), made: map[string]uint32{}, last: map[string]uint32{}, owners: map[uint32]string{}, left: map[string]uint32{}, autoconf: map[string]*interfaces.Interface_IP6ND{}}
+	h := &handler{Options: Options{API: c, LinuxHost: host, RaiseLink: func(string) error { return nil }, HasLink: func(string) bool { return false }}, index: links{}, kinds: kinds(), autoconf: map[string]*interfaces.Interface_IP6ND{}}
 	vpp.Loopback(c, "loop1")
 	for kind, message := range map[form]string{
 		{of: interfaces.Interface_AF_PACKET}:               "af_packet_create_v3",

@@ -26,7 +26,6 @@ type orphans struct {
 	mu     sync.Mutex        // guards what follows
 	pid    uint32            // of VPP
 	byName map[string]orphan // nil at first
-	known  map[uint32]bool   // indexes that interfaces have; nil at first
 }
 
 // uncertain tells whether err leaves open what VPP has done.
@@ -62,47 +61,19 @@ func (o *orphans) settle(looked map[string]orphan) {
 	}
 }
 
-// seen notes whether an interface has the index.
-func (o *orphans) seen(index uint32, there bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !there {
-		delete(o.known, index)
-		return
-	}
-	if o.known == nil {
-		o.known = map[uint32]bool{}
-	}
-	o.known[index] = true
-}
-
-// seenAll replaces what is known.
-func (o *orphans) seenAll(all []*found) {
-	known := make(map[uint32]bool, len(all))
-	for _, f := range all {
-		known[f.meta.Index] = true
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.known = known
-}
-
 // connected is called with each new connection, before anything is asked: a VPP that was
 // started anew has none of ours. It tells whether it may be one.
 func (o *orphans) connected(pid uint32) (other bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if other = o.pid != pid; other {
-		o.pid, o.byName, o.known = pid, nil, nil
+		o.pid, o.byName = pid, nil
 	}
 	return other
 }
 
 // couldBe are the interfaces that may be orphans, by index.
-func (o *orphans) couldBe(all map[uint32]*found, lost map[string]orphan) []*found {
-	o.mu.Lock()
-	known := maps.Clone(o.known)
-	o.mu.Unlock()
+func couldBe(all map[uint32]*found, lost map[string]orphan, known map[uint32]bool) []*found {
 	for _, one := range lost {
 		delete(known, one.index)
 	}
@@ -115,7 +86,7 @@ func (o *orphans) couldBe(all map[uint32]*found, lost map[string]orphan) []*foun
 // any. Each interface in question is held against each orphan: what VPP does not tell of
 // it is then what the orphan says.
 func (h *handler) adopt(ctx context.Context, all map[uint32]*found, lost map[string]orphan) (looked bool, err error) {
-	strays := h.orphans.couldBe(all, lost)
+	strays := couldBe(all, lost, h.table.ReportedIndexes())
 	if len(strays) == 0 {
 		return false, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 )
 
 // mostPlaceholders is how many interfaces Reclaim makes at once, at most.
@@ -39,7 +40,7 @@ func (r *Remains) Clear(ctx context.Context, a conn.API, index uint32) error {
 
 // reclaim is Reclaim with reclaiming held.
 func (r *Remains) reclaim(ctx context.Context, a conn.API) (err error) {
-	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, a, &vppif.SwInterfaceDump{SwIfIndex: everything})
+	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, a, &vppif.SwInterfaceDump{SwIfIndex: ifindex.All})
 	if err != nil {
 		return err
 	}

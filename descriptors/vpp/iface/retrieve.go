@@ -13,11 +13,11 @@ import (
 
 	"go.fd.io/govpp/api"
 	vppif "go.fd.io/govpp/binapi/interface"
-	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/ip"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/models"
@@ -28,8 +28,8 @@ import (
 // atOnce is how many interfaces are asked about at once.
 const atOnce = 64
 
-// Untagged begins the names of interfaces that have none, and are not ours.
-const Untagged = "UNTAGGED-"
+// Untagged begins the names of interfaces without a tag, which are not ours.
+const Untagged = ifindex.UntaggedPrefix
 
 // retrieve yields every interface that VPP has.
 func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*interfaces.Interface]) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
@@ -54,9 +54,8 @@ func (h *handler) read(ctx context.Context, wanted []scheduler.Wanted[*interface
 			yield(scheduler.Found[*interfaces.Interface, Meta]{}, err)
 			return
 		}
-		h.rememberAll(all)
+		h.replaceTable(all)
 		h.rememberVRFs(all, only == nil)
-		h.orphans.seenAll(all)
 		if only == nil { // else it is not known which of the others are wanted
 			h.strayed(all)
 		}
@@ -94,14 +93,14 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interface
 		byName[w.Value.GetName()] = w.Value
 		h.Tags.Expect(w.Value.GetName())
 	}
-	details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: everything})
+	details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: ifindex.All})
 	if err != nil {
 		return nil, err
 	}
 	all := make(map[uint32]*found, len(details))
-	tags := tagsOf(details)
+	tags := ifindex.TagsOf(details)
 	for _, d := range details {
-		f := &found{details: d, meta: metaOf(d), value: general(d, tags)}
+		f := &found{details: d, meta: ifindex.MetaOf(d), value: general(d, tags)}
 		f.wanted = byName[f.value.GetName()]
 		all[f.meta.Index] = f
 	}
@@ -164,8 +163,6 @@ func (h *handler) lookAtLinks(ctx context.Context, all map[uint32]*found) error 
 	return nil
 }
 
-const everything = interface_types.InterfaceIndex(^uint32(0))
-
 func sorted(all map[uint32]*found) []*found {
 	out := make([]*found, 0, len(all))
 	for _, f := range all {
@@ -175,33 +172,10 @@ func sorted(all map[uint32]*found) []*found {
 	return out
 }
 
-// tags are the names that interfaces have in VPP.
-type tags map[string]bool
-
-func tagsOf(all []vppif.SwInterfaceDetails) tags {
-	out := make(tags, len(all))
-	for _, d := range all {
-		out[d.Tag] = true
-	}
-	return out
-}
-
-// nameOf is the name of an interface: its tag; hardware that has none is called as VPP calls
-// it, unless another interface has taken that name.
-func (taken tags) nameOf(d vppif.SwInterfaceDetails) string {
-	switch {
-	case d.Tag != "":
-		return d.Tag
-	case isHardware(d) && !taken[d.InterfaceName]:
-		return d.InterfaceName
-	}
-	return Untagged + d.InterfaceName
-}
-
 // general is what all interfaces tell.
-func general(d vppif.SwInterfaceDetails, taken tags) *interfaces.Interface {
+func general(d vppif.SwInterfaceDetails, taken ifindex.Tags) *interfaces.Interface {
 	v := &interfaces.Interface{
-		Name: taken.nameOf(d), Enabled: d.Flags&adminUp != 0, PhysAddress: d.L2Address.String(),
+		Name: taken.NameOf(d), Enabled: d.Flags&adminUp != 0, PhysAddress: d.L2Address.String(),
 	}
 	if len(d.Mtu) > 0 {
 		v.Mtu = d.Mtu[0]
@@ -212,7 +186,7 @@ func general(d vppif.SwInterfaceDetails, taken tags) *interfaces.Interface {
 // lookAtParts fills in addresses, VRFs, who borrows an address and who gets one by DHCP.
 // What has gone meanwhile is left out.
 func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*found) error {
-	borrowed, err := conn.Dump[ip.IPUnnumberedDetails](ctx, h.API, &ip.IPUnnumberedDump{SwIfIndex: everything})
+	borrowed, err := conn.Dump[ip.IPUnnumberedDetails](ctx, h.API, &ip.IPUnnumberedDump{SwIfIndex: ifindex.All})
 	if err != nil {
 		return err
 	}
@@ -350,20 +324,11 @@ func (h *handler) spelled(wanted *interfaces.Interface) map[netip.Prefix]string 
 	return out
 }
 
-// rememberAll replaces what is known to stand.
-func (h *handler) rememberAll(all []*found) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.seen {
-		h.seen, h.old = true, slices.ContainsFunc(all, func(f *found) bool { return f.details.Tag != "" })
+// replaceTable brings the table of indexes in line with a dump.
+func (h *handler) replaceTable(all []*found) {
+	entries := make([]ifindex.Entry, len(all))
+	for i, f := range all {
+		entries[i] = ifindex.Entry{Name: f.details.Tag, Index: f.meta.Index}
 	}
-	h.made, h.owners = make(map[string]uint32, len(all)), make(map[uint32]string, len(all))
-	clear(h.left)
-	clear(h.newcomers)
-	for _, f := range all {
-		if f.details.Tag != "" {
-			h.made[f.details.Tag], h.owners[f.meta.Index] = f.meta.Index, f.details.Tag
-		}
-	}
-	maps.Copy(h.last, h.made)
+	h.table.Replace(entries)
 }

@@ -12,6 +12,7 @@ import (
 	"go.fd.io/govpp/binapi/vlib"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -243,7 +244,7 @@ func (h *handler) lookAtRx(ctx context.Context, all map[uint32]*found) error {
 	if len(asked) == 0 {
 		return nil
 	}
-	details, err := conn.Dump[vppif.SwInterfaceRxPlacementDetails](ctx, h.API, &vppif.SwInterfaceRxPlacementDump{SwIfIndex: everything})
+	details, err := conn.Dump[vppif.SwInterfaceRxPlacementDetails](ctx, h.API, &vppif.SwInterfaceRxPlacementDump{SwIfIndex: ifindex.All})
 	for _, d := range details {
 		if queues, is := asked[uint32(d.SwIfIndex)]; is {
 			asked[uint32(d.SwIfIndex)] = append(queues, d)

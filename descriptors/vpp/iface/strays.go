@@ -10,6 +10,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -24,7 +25,7 @@ import (
 func (h *handler) strayed(all []*found) {
 	strays := map[uint32]*found{}
 	for _, f := range all {
-		if f.details.Tag == "" && f.wanted == nil && f.meta.Index != 0 && !isHardware(f.details) {
+		if f.details.Tag == "" && f.wanted == nil && f.meta.Index != 0 && !ifindex.IsHardware(f.details) {
 			strays[f.meta.Index] = f
 		}
 	}
@@ -61,7 +62,7 @@ func (h *handler) takeUp(ctx context.Context, v *interfaces.Interface) (index ui
 		if len(details) != 1 || details[0].Tag != "" {
 			continue
 		}
-		f := &found{details: details[0], meta: metaOf(details[0]), value: general(details[0], nil), wanted: v}
+		f := &found{details: details[0], meta: ifindex.MetaOf(details[0]), value: general(details[0], nil), wanted: v}
 		all := map[uint32]*found{index: f}
 		if parent := f.details.SupSwIfIndex; parent != index {
 			all[parent] = &found{value: &interfaces.Interface{Name: h.index.Names()[parent]}}

@@ -12,6 +12,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 )
 
 // An End ends something that VPP has on the interface of an index.
@@ -112,7 +113,7 @@ func (r *Remains) Sweep(ctx context.Context, a conn.API, index uint32) error {
 	if err != nil || len(all) != 1 {
 		return err
 	}
-	return r.sweep(ctx, index, noted, tags(nil).nameOf(all[0]))
+	return r.sweep(ctx, index, noted, ifindex.Tags(nil).NameOf(all[0]))
 }
 
 // sweep ends what was noted on an index, unless the interface that has it now was its owner. One
@@ -141,5 +142,5 @@ func (r *Remains) sweep(ctx context.Context, index uint32, noted map[string]*rem
 // hasName tells whether VPP has an interface of that index and name.
 func hasName(ctx context.Context, a conn.API, index interface_types.InterfaceIndex, name string) (bool, error) {
 	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, a, &vppif.SwInterfaceDump{SwIfIndex: index})
-	return len(all) == 1 && tags(nil).nameOf(all[0]) == name, err
+	return len(all) == 1 && ifindex.Tags(nil).NameOf(all[0]) == name, err
 }

@@ -8,6 +8,7 @@ import (
 	"go.fd.io/govpp/binapi/tapv2"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -117,7 +118,7 @@ func createTAP(ctx context.Context, h *handler, v *interfaces.Interface) (uint32
 
 // retrieveTAPs: the container that a TAP is for is known by the value alone.
 func retrieveTAPs(ctx context.Context, h *handler, all map[uint32]*found) error {
-	details, err := conn.Dump[tapv2.SwInterfaceTapV2Details](ctx, h.API, &tapv2.SwInterfaceTapV2Dump{SwIfIndex: everything})
+	details, err := conn.Dump[tapv2.SwInterfaceTapV2Details](ctx, h.API, &tapv2.SwInterfaceTapV2Dump{SwIfIndex: ifindex.All})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"go.fd.io/govpp/binapi/tunnel_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
@@ -135,7 +136,7 @@ func wireGRE(g *interfaces.GreLink) gre.GreTunnel {
 	return gre.GreTunnel{
 		Type: gre.GreTunnelType(g.GetTunnelType() - interfaces.GreLink_L3), Mode: tunnel_types.TUNNEL_API_MODE_P2P,
 		SessionID: uint16(g.GetSessionId()), Instance: ^uint32(0), OuterTableID: g.GetOuterFibId(),
-		SwIfIndex: everything, Src: wireAddress(g.GetSrcAddr()), Dst: wireAddress(g.GetDstAddr()),
+		SwIfIndex: ifindex.All, Src: wireAddress(g.GetSrcAddr()), Dst: wireAddress(g.GetDstAddr()),
 	}
 }
 
@@ -143,7 +144,7 @@ func retrieveGREs(ctx context.Context, h *handler, all map[uint32]*found) error 
 	if !anyOf(all, "GRE tunnel device") {
 		return nil
 	}
-	details, err := conn.Dump[gre.GreTunnelDetails](ctx, h.API, &gre.GreTunnelDump{SwIfIndex: everything})
+	details, err := conn.Dump[gre.GreTunnelDetails](ctx, h.API, &gre.GreTunnelDump{SwIfIndex: ifindex.All})
 	for _, d := range details {
 		f := all[uint32(d.Tunnel.SwIfIndex)]
 		if f == nil {
@@ -204,7 +205,7 @@ func ipipKind() kind {
 // createIPIP: a tunnel to many has no other end, of the IP version of its own.
 func createIPIP(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
 	p := v.GetIpip()
-	t := ipip.IpipTunnel{Instance: ^uint32(0), SwIfIndex: everything, TableID: v.GetVrf(), Src: wireAddress(p.GetSrcAddr()), Dst: wireAddress(p.GetDstAddr())}
+	t := ipip.IpipTunnel{Instance: ^uint32(0), SwIfIndex: ifindex.All, TableID: v.GetVrf(), Src: wireAddress(p.GetSrcAddr()), Dst: wireAddress(p.GetDstAddr())}
 	if t.Dst.Af = t.Src.Af; p.GetTunnelMode() == interfaces.IPIPLink_POINT_TO_MULTIPOINT {
 		t.Mode = tunnel_types.TUNNEL_API_MODE_MP
 	}
@@ -217,7 +218,7 @@ func retrieveIPIPs(ctx context.Context, h *handler, all map[uint32]*found) error
 	if !anyOf(all, "IPIP tunnel device") {
 		return nil
 	}
-	details, err := conn.Dump[ipip.IpipTunnelDetails](ctx, h.API, &ipip.IpipTunnelDump{SwIfIndex: everything})
+	details, err := conn.Dump[ipip.IpipTunnelDetails](ctx, h.API, &ipip.IpipTunnelDump{SwIfIndex: ifindex.All})
 	for _, d := range details {
 		f := all[uint32(d.Tunnel.SwIfIndex)]
 		if f == nil {

@@ -11,6 +11,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
@@ -32,7 +33,7 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	if err != nil {
 		return Meta{}, err
 	}
-	h.owns(v.GetName(), index)
+	h.table.Claim(v.GetName(), index)
 	meta := Meta{Index: index, TAPHost: tapHost(v)}
 	settings := h.settings(meta, v)
 	h.doubtAutoconf(index)
@@ -47,10 +48,8 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 		}
 		return Meta{}, errors.Join(err, gone)
 	}
-	h.remember(v.GetName(), index)
-	if k.anew && !old {
-		h.comes(v.GetName())
-	}
+	h.table.Tagged(v.GetName(), index, k.anew && !old)
+	h.forgetAutoconf(v.GetName())
 	return meta, h.settled(ctx, meta, v, settings)
 }
 
@@ -72,7 +71,7 @@ func (h *handler) introduce(ctx context.Context, meta Meta, v *interfaces.Interf
 			return meta, err
 		}
 	}
-	out := metaOf(details[0])
+	out := ifindex.MetaOf(details[0])
 	out.TAPHost = meta.TAPHost
 	return out, nil
 }
@@ -137,7 +136,7 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 	if k.delete == nil {
 		return fmt.Errorf("%s: VPP has %s there, a %s, which no value can be: delete it in VPP, or take its tag away", v.GetName(), meta.InternalName, meta.DevType)
 	}
-	h.leaves(v.GetName(), meta.Index)
+	h.table.Deleting(v.GetName(), meta.Index)
 	err := h.setEnabled(ctx, meta, false)
 	if err == nil && k.hides {
 		err = h.setTag(ctx, meta, "")
@@ -149,13 +148,13 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 		if k.hides {
 			h.orphans.add(v, meta.Index) // it may have no name any more
 		}
-		h.stays(v.GetName())
+		h.table.Kept(v.GetName())
 		return err
 	}
 	h.raise(v)
-	h.forget(v.GetName())
-	h.orphans.seen(meta.Index, false)
-	if h.observe != nil && meta.DevType != hardware {
+	h.table.Deleted(v.GetName(), meta.Index)
+	h.forgetAutoconf(v.GetName())
+	if h.observe != nil && meta.DevType != ifindex.Hardware {
 		h.observe(linkGone(v.GetName())...) // of one that it hides VPP does not say so
 	}
 	return nil
@@ -185,9 +184,7 @@ func enabling(meta Meta, enabled bool) *vppif.SwInterfaceSetFlags {
 // standing looks whether an interface of that name, which is known to have stood,
 // stands still.
 func (h *handler) standing(ctx context.Context, name string) (Meta, bool) {
-	h.mu.Lock()
-	index, known := h.made[name]
-	h.mu.Unlock()
+	index, known := h.table.Index(name)
 	if !known {
 		return Meta{}, false
 	}
@@ -195,77 +192,14 @@ func (h *handler) standing(ctx context.Context, name string) (Meta, bool) {
 	if err != nil || len(all) != 1 || all[0].Tag != name {
 		return Meta{}, false
 	}
-	return metaOf(all[0]), true
-}
-
-func metaOf(d vppif.SwInterfaceDetails) Meta {
-	return Meta{Index: uint32(d.SwIfIndex), Parent: d.SupSwIfIndex, InternalName: d.InterfaceName, DevType: d.InterfaceDevType}
+	return ifindex.MetaOf(all[0]), true
 }
 
 // notThere names the interface that is missing.
 func notThere(name string) error { return fmt.Errorf("%s: %w", name, ErrNotThere) }
 
-// leaves says that we delete an interface, before VPP does.
-func (h *handler) leaves(name string, index uint32) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.left[name] = index
-}
-
-// stays says that it was not deleted after all.
-func (h *handler) stays(name string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.left, name)
-}
-
-// hasLeft tells whether it was we who deleted the interface of that name and index.
-func (h *handler) hasLeft(name string, index uint32) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	at, left := h.left[name]
-	return left && at == index
-}
-
-func (h *handler) remember(name string, index uint32) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.made[name], h.last[name] = index, index
-	delete(h.left, name)
-	delete(h.autoconf, name)
-}
-
-// owns notes that an interface has got an index: whoever had it before is gone.
-func (h *handler) owns(name string, index uint32) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.owners[index] = name
-}
-
 // startedAnew forgets what VPP has forgotten.
 func (h *handler) startedAnew() {
 	h.remains.forget()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.seen, h.old = false, false
-}
-
-// lastIndex is the index that an interface has or, if it is gone by itself, had.
-func (h *handler) lastIndex(name string) (uint32, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	index, known := h.last[name]
-	return index, known
-}
-
-func (h *handler) forget(name string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.owners[h.last[name]] == name {
-		delete(h.owners, h.last[name])
-	}
-	delete(h.made, name)
-	delete(h.last, name)
-	delete(h.newcomers, name)
-	delete(h.autoconf, name)
+	h.table.Restarted()
 }

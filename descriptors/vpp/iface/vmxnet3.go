@@ -8,6 +8,7 @@ import (
 	"go.fd.io/govpp/binapi/vmxnet3"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
@@ -82,7 +83,7 @@ func retrieveVmxnet3s(ctx context.Context, h *handler, all map[uint32]*found) er
 	if !anyOf(all, "VMXNET3 interface") {
 		return nil
 	}
-	details, err := conn.Dump[vmxnet3.SwVmxnet3InterfaceDetails](ctx, h.API, &vmxnet3.SwVmxnet3InterfaceDump{SwIfIndex: everything})
+	details, err := conn.Dump[vmxnet3.SwVmxnet3InterfaceDetails](ctx, h.API, &vmxnet3.SwVmxnet3InterfaceDump{SwIfIndex: ifindex.All})
 	for _, d := range details {
 		if f := all[uint32(d.SwIfIndex)]; f != nil {
 			f.value.Type, f.value.Link = interfaces.Interface_VMXNET3_INTERFACE, &interfaces.Interface_VmxNet3{VmxNet3: &interfaces.VmxNet3Link{

@@ -54,7 +54,7 @@ func vrfDependencies(key string, _ *emptypb.Empty) (deps []scheduler.Dependency)
 func (h *handler) enterVRF(ctx context.Context, key string) error {
 	v, _ := keys.ParseVRF(key)
 	h.enters(v.Interface, key)
-	anew := h.takeNewcomer(v.Interface)
+	anew := h.table.Used(v.Interface)
 	if v.From == "" {
 		return h.setTables(ctx, v, anew)
 	}
@@ -77,25 +77,6 @@ func (h *handler) enterVRF(ctx context.Context, key string) error {
 		}
 	}
 	return nil
-}
-
-// comes notes that an interface was just made: nothing was asked of it about VRFs yet.
-func (h *handler) comes(name string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.newcomers == nil {
-		h.newcomers = map[string]bool{}
-	}
-	h.newcomers[name] = true
-}
-
-// takeNewcomer tells whether an interface was just made. From then on it was not.
-func (h *handler) takeNewcomer(name string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	is := h.newcomers[name]
-	delete(h.newcomers, name)
-	return is
 }
 
 // enters notes which VRF an interface has entered last.

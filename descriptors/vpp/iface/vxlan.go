@@ -8,6 +8,7 @@ import (
 	"go.fd.io/govpp/binapi/vxlan"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -117,10 +118,10 @@ func (h *handler) changeVXLAN(ctx context.Context, v *interfaces.Interface, add 
 	return uint32(reply.SwIfIndex), err
 }
 
-// multicastBy is the interface that a tunnel sends to a group by; everything: it has none.
+// multicastBy is the interface that a tunnel sends to a group by; ifindex.All: it has none.
 func (h *handler) multicastBy(name string) (interface_types.InterfaceIndex, error) {
 	if name == "" {
-		return everything, nil
+		return ifindex.All, nil
 	}
 	meta, ok := h.index.Get(name)
 	if !ok {
@@ -142,7 +143,7 @@ func retrieveVXLANs(ctx context.Context, h *handler, all map[uint32]*found) erro
 	if !anyOf(all, "VXLAN") {
 		return nil
 	}
-	details, err := conn.Dump[vxlan.VxlanTunnelV2Details](ctx, h.API, &vxlan.VxlanTunnelV2Dump{SwIfIndex: everything})
+	details, err := conn.Dump[vxlan.VxlanTunnelV2Details](ctx, h.API, &vxlan.VxlanTunnelV2Dump{SwIfIndex: ifindex.All})
 	for _, d := range details {
 		f := all[uint32(d.SwIfIndex)]
 		if f == nil {

@@ -7,6 +7,7 @@ import (
 	"go.fd.io/govpp/binapi/vxlan_gpe"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -86,7 +87,7 @@ func retrieveGPEs(ctx context.Context, h *handler, all map[uint32]*found) error 
 	if !anyOf(all, "VXLAN_GPE") {
 		return nil
 	}
-	details, err := conn.Dump[vxlan_gpe.VxlanGpeTunnelV2Details](ctx, h.API, &vxlan_gpe.VxlanGpeTunnelV2Dump{SwIfIndex: everything})
+	details, err := conn.Dump[vxlan_gpe.VxlanGpeTunnelV2Details](ctx, h.API, &vxlan_gpe.VxlanGpeTunnelV2Dump{SwIfIndex: ifindex.All})
 	for _, d := range details {
 		f := all[uint32(d.SwIfIndex)]
 		if f == nil {

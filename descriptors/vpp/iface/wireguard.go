@@ -7,6 +7,7 @@ import (
 	"go.fd.io/govpp/binapi/wireguard"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
@@ -52,7 +53,7 @@ func createWireguard(ctx context.Context, h *handler, v *interfaces.Interface) (
 	}
 	reply := &wireguard.WireguardInterfaceCreateReply{}
 	err = h.API.Call(ctx, &wireguard.WireguardInterfaceCreate{Interface: wireguard.WireguardInterface{
-		UserInstance: ^uint32(0), SwIfIndex: everything, PrivateKey: key, PublicKey: make([]byte, keyBytes), Port: uint16(w.GetPort()), SrcIP: wireAddress(w.GetSrcAddr()),
+		UserInstance: ^uint32(0), SwIfIndex: ifindex.All, PrivateKey: key, PublicKey: make([]byte, keyBytes), Port: uint16(w.GetPort()), SrcIP: wireAddress(w.GetSrcAddr()),
 	}}, reply)
 	return uint32(reply.SwIfIndex), err
 }
@@ -61,7 +62,7 @@ func retrieveWireguards(ctx context.Context, h *handler, all map[uint32]*found) 
 	if !anyOf(all, "Wireguard Tunnel") {
 		return nil
 	}
-	details, err := conn.Dump[wireguard.WireguardInterfaceDetails](ctx, h.API, &wireguard.WireguardInterfaceDump{ShowPrivateKey: true, SwIfIndex: everything})
+	details, err := conn.Dump[wireguard.WireguardInterfaceDetails](ctx, h.API, &wireguard.WireguardInterfaceDump{ShowPrivateKey: true, SwIfIndex: ifindex.All})
 	for _, d := range details {
 		f := all[uint32(d.Interface.SwIfIndex)]
 		if f == nil {
