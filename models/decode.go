@@ -42,7 +42,7 @@ const longestKey = 120
 type unknownKey string
 
 func (k unknownKey) Error() string {
-	if m, ok := meant(string(k)); ok {
+	if m, ok := suggestion(string(k)); ok {
 		return fmt.Sprintf("%v: key %q: did you mean %q?", ErrNoModel, string(k), hint(m))
 	}
 	return fmt.Sprintf("%v: key %q: expected one that begins like %q", ErrNoModel, string(k), "config/linux/interfaces/v2/interface/")
@@ -60,7 +60,7 @@ func hint(m *Model) string {
 
 // meant finds the model with a prefix similar to the start of key. For a key with an
 // agent's prefix, the search starts at the class.
-func meant(key string) (*Model, bool) {
+func suggestion(key string) (*Model, bool) {
 	if at := strings.Index(key, "config/"); at > 0 {
 		key = key[at:]
 	}

@@ -43,7 +43,7 @@ func (f *finder) report(path string, value any, want string) {
 	if f.shown > mostShown {
 		value = nil
 	}
-	f.found = append(f.found, &FieldError{Field: path, Value: value, Want: want})
+	f.found = append(f.found, &FieldError{Field: path, Value: value, Expected: want})
 }
 
 // message looks at the object raw, whose fields are below path.
@@ -107,7 +107,7 @@ func (f *finder) element(path string, m protoreflect.Message, fd protoreflect.Fi
 	case fd.Message() != nil && !fd.IsMap() && raw[0] == '{':
 		f.message(path, fresh().Message(), raw)
 	case !parses(m, fd, raw):
-		f.report(path, shownOf(fd, raw), wanted(fd, raw))
+		f.report(path, shownOf(fd, raw), expected(fd, raw))
 	}
 }
 

@@ -25,19 +25,19 @@ var (
 type FieldError struct {
 	Field string // path with proto names: "ip_addresses[1]", "veth.peer_if_name"
 	Value any    // what the field holds; nil: nothing worth showing
-	Want  string // allowed values: `an address with prefix length, such as "10.0.0.1/24"`; empty: the field is required
+	Expected  string // allowed values: `an address with prefix length, such as "10.0.0.1/24"`; empty: the field is required
 }
 
 func (e *FieldError) Error() string {
 	switch {
-	case e.Want == "":
+	case e.Expected == "":
 		return e.Field + " is required"
 	case e.Value == nil:
-		return fmt.Sprintf("%s: expected %s", e.Field, e.Want)
+		return fmt.Sprintf("%s: expected %s", e.Field, e.Expected)
 	case e.Value == "":
-		return fmt.Sprintf("%s is empty; expected %s", e.Field, e.Want)
+		return fmt.Sprintf("%s is empty; expected %s", e.Field, e.Expected)
 	}
-	return fmt.Sprintf("%s is %s; expected %s", e.Field, show(e.Value), e.Want)
+	return fmt.Sprintf("%s is %s; expected %s", e.Field, show(e.Value), e.Expected)
 }
 
 // mostProblems is how many errors about one value are told, one by one.
@@ -53,7 +53,7 @@ type Faults struct {
 // Add adds a FieldError; want is formatted with args.
 func (f *Faults) Add(field string, value any, want string, args ...any) {
 	if !f.Full() {
-		f.found = append(f.found, &FieldError{Field: field, Value: value, Want: fmt.Sprintf(want, args...)})
+		f.found = append(f.found, &FieldError{Field: field, Value: value, Expected: fmt.Sprintf(want, args...)})
 		return
 	}
 	f.more++

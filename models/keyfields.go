@@ -72,7 +72,7 @@ func (f keyField) wrong(v proto.Message, want string) error {
 	if f.fd.Enum() != nil {
 		value = literal(f.text(v))
 	}
-	return &FieldError{Field: string(f.fd.Name()), Value: value, Want: want}
+	return &FieldError{Field: string(f.fd.Name()), Value: value, Expected: want}
 }
 
 // unparsed reports the fields whose addresses should be in the name of v and do not parse.

@@ -14,7 +14,7 @@ import (
 const mostNames = 8
 
 // wanted says what could stand where raw does, as one value of fd.
-func wanted(fd protoreflect.FieldDescriptor, raw []byte) string {
+func expected(fd protoreflect.FieldDescriptor, raw []byte) string {
 	switch fd.Kind() {
 	case protoreflect.BoolKind:
 		return "true or false"

@@ -166,7 +166,7 @@ func (r *rig) descriptor() scheduler.Descriptor[*interfaces.Interface, struct{}]
 		Name: "interface", Model: models.For[*interfaces.Interface](),
 		Validate: func(_ string, v *interfaces.Interface) error {
 			if v.Mtu > 9216 {
-				return &models.FieldError{Field: "mtu", Value: v.Mtu, Want: "at most 9216"}
+				return &models.FieldError{Field: "mtu", Value: v.Mtu, Expected: "at most 9216"}
 			}
 			return nil
 		},

@@ -53,7 +53,7 @@ func (d *descriptor) claims(key string, m proto.Message) *[]graph.Claim {
 
 func (c Claim) takenBy(key string) error {
 	want := fmt.Sprintf("%s (see %s)", c.Want, key)
-	return &ConflictError{By: key, err: &models.FieldError{Field: c.Field, Value: c.Value, Want: want}}
+	return &ConflictError{By: key, err: &models.FieldError{Field: c.Field, Value: c.Value, Expected: want}}
 }
 
 // errOf is what is wrong with n, as people are shown it.

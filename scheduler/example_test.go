@@ -288,7 +288,7 @@ func ExampleScheduler_Validate() {
 	sized := volumes()
 	sized.Validate = func(_ string, v text) error {
 		if !strings.HasSuffix(v.Value, "G") {
-			return &models.FieldError{Field: "value", Value: v.Value, Want: `a size such as "10G"`}
+			return &models.FieldError{Field: "value", Value: v.Value, Expected: `a size such as "10G"`}
 		}
 		return nil
 	}

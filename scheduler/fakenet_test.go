@@ -216,7 +216,7 @@ func (f *fakeNet) descriptors(t *testing.T, s *scheduler.Scheduler) *scheduler.I
 		Name: "interface", Model: ifs, Southbound: "net",
 		Validate: func(_ string, v *interfaces.Interface) error {
 			if v.Mtu > 9216 {
-				return &models.FieldError{Field: "mtu", Value: v.Mtu, Want: "at most 9216"}
+				return &models.FieldError{Field: "mtu", Value: v.Mtu, Expected: "at most 9216"}
 			}
 			return nil
 		},

@@ -87,8 +87,8 @@ func TestValidateTellsAll(t *testing.T) {
 		Name: "interface", Model: models.For[*interfaces.Interface](),
 		Validate: func(_ string, v *interfaces.Interface) error {
 			return errors.Join(
-				&models.FieldError{Field: "mtu", Value: v.Mtu, Want: "more"},
-				&models.FieldError{Field: "type", Value: v.Type, Want: "another"},
+				&models.FieldError{Field: "mtu", Value: v.Mtu, Expected: "more"},
+				&models.FieldError{Field: "type", Value: v.Type, Expected: "another"},
 			)
 		},
 		Derived: func(_ string, v *interfaces.Interface) []scheduler.KeyValue {

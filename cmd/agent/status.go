@@ -42,7 +42,7 @@ func (s stores) watchers(root string, names []string, plane *vpp.Plugin, log *sl
 		states := plane.States()
 		out = append(out, publish.Table{
 			Options: publish.Options{Name: name, Store: into, Root: root, Log: log},
-			Below:   interfaceStates, News: states.Turned.C(),
+			Below:   interfaceStates, Changed: states.Turned.C(),
 			Read: func(ctx context.Context) (map[string][]byte, error) { return texts(states.Read(ctx)) },
 		}.Run)
 	}
@@ -66,7 +66,7 @@ func (s stores) publishers(root string, p publishing, sched *scheduler.Scheduler
 		switch named := slices.Contains(p.stores, one.name); {
 		case able && (named || p.all):
 			out = append(out, publish.New(sched, publish.Options{
-				Name: one.name, Store: into, Root: root, Every: time.Second / time.Duration(p.rate), Log: log,
+				Name: one.name, Store: into, Root: root, BatchInterval: time.Second / time.Duration(p.rate), Log: log,
 			}).Run)
 		case named:
 			log.Warn("cannot publish status: the store does not support it", "source", one.name)

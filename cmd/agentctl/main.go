@@ -1,5 +1,5 @@
-// Agentctl is the command with which people look at the agent and edit its stores.
-// What it can do is in package cli; `agentctl -h` is for the person who runs it.
+// Agentctl is the command-line client of the agent: it shows the agent's state and edits its
+// stores. Package cli implements the commands; `agentctl -h` describes them for users.
 package main
 
 import (
@@ -11,6 +11,8 @@ import (
 	"github.com/keyplane/keyplane/cmd/agentctl/internal/cli"
 )
 
+// main runs one command. SIGINT and SIGTERM cancel it, so that requests end and sessions
+// close before the process exits.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	code := cli.Run(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.LookupEnv)

@@ -166,7 +166,7 @@ func interfaceStaysWhereSomebodyHasPutIt(t *testing.T, vpp *simulated.VPP) {
 	if _, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.declare(false, all[:4]...); !errors.Is(err, l2.ErrTaken) || !strings.Contains(err.Error(), "is in bridge domain UNTAGGED-77 already") {
+	if _, err := a.declare(false, all[:4]...); !errors.Is(err, l2.ErrAttached) || !strings.Contains(err.Error(), "is in bridge domain UNTAGGED-77 already") {
 		t.Errorf("it says %v", err)
 	}
 }

@@ -107,8 +107,8 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		},
 		Begin: func(ctx context.Context, c *conn.Conn) error { return p.events.Subscribe(ctx, c) },
 	})
-	owner := ownership.New(ownership.Options{Label: o.Label, Installation: o.Installation, Lives: o.Lives})
-	p.api = ownership.Over(p.manager, owner)
+	owner := ownership.New(ownership.Options{Label: o.Label, Installation: o.Installation, Alive: o.Lives})
+	p.api = ownership.WithTags(p.manager, owner)
 	var linkChanged func(name string) // there before anything runs
 	p.links, p.events, err = iface.Register(s, iface.Options{
 		API: p.api, Tags: owner, Host: hostOf(o.Label), Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, RaiseLink: o.RaiseLink, HasLink: o.HasLink,

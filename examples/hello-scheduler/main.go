@@ -31,15 +31,15 @@ func main() {
 }
 
 // A tale is a number of transactions, one after the other.
-type tale struct {
+type scenario struct {
 	title string
 	txns  [][]proto.Message
 }
 
-func tales() []tale {
+func scenarios() []scenario {
 	eth1 := &interfaces.Interface{Name: "eth1", Type: interfaces.Interface_DUMMY, Enabled: true}
 	route := &l3.Route{DstNetwork: "10.2.0.0/24", OutgoingInterface: "eth1"}
-	return []tale{
+	return []scenario{
 		{"1. both in one transaction", [][]proto.Message{{eth1, route}}},
 		{"2. both in one transaction, in reverse order", [][]proto.Message{{route, eth1}}},
 		{"3. the route first, in a transaction of its own, then the interface", [][]proto.Message{{route}, {eth1}}},
@@ -47,7 +47,7 @@ func tales() []tale {
 }
 
 func hello(ctx context.Context, out io.Writer) error {
-	for i, t := range tales() {
+	for i, t := range scenarios() {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
@@ -60,7 +60,7 @@ func hello(ctx context.Context, out io.Writer) error {
 }
 
 // tell starts a scheduler, commits, and shows what has become of the values.
-func (t tale) tell(ctx context.Context, out io.Writer) error {
+func (t scenario) tell(ctx context.Context, out io.Writer) error {
 	s := scheduler.New(scheduler.Options{})
 	if err := register(s, &paper{out: out}); err != nil {
 		return err
@@ -76,10 +76,10 @@ func (t tale) tell(ctx context.Context, out io.Writer) error {
 	return <-ended
 }
 
-func (t tale) commit(ctx context.Context, out io.Writer, s *scheduler.Scheduler) error {
+func (t scenario) commit(ctx context.Context, out io.Writer, s *scheduler.Scheduler) error {
 	for _, messages := range t.txns {
 		fmt.Fprintln(out, "   commit")
-		changes, err := want(s, messages)
+		changes, err := declare(s, messages)
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func waits(st *scheduler.Status) string {
 }
 
 // want prepares messages, each under the key that its content makes.
-func want(s *scheduler.Scheduler, messages []proto.Message) (out []scheduler.Change, err error) {
+func declare(s *scheduler.Scheduler, messages []proto.Message) (out []scheduler.Change, err error) {
 	for _, m := range messages {
 		model, ok := models.ForMessage(m)
 		if !ok {

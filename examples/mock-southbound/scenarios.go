@@ -38,7 +38,7 @@ func afPacket() scenario {
 	}
 	key := interfaceKey("afp1")
 	return scenario{name: "af-packet", about: "an interface on top of one of Linux, which comes and goes by itself", steps: []step{
-		want("afp1 uses eth0, which Linux does not have", afp1),
+		declare("afp1 uses eth0, which Linux does not have", afp1),
 		host("Linux has eth0 now", "eth0", true, key, configured),
 		host("eth0 is unplugged", "eth0", false, key, pending),
 		host("eth0 is back", "eth0", true, key, configured),
@@ -50,10 +50,10 @@ func bridgeDomain() scenario {
 	entry := &l2.FIBEntry{PhysAddress: "02:00:00:00:00:01", BridgeDomain: "bd1", Action: l2.FIBEntry_FORWARD, OutgoingInterface: "memif1"}
 	aging := &l2.BridgeDomain{Name: "bd1", Learn: true, MacAge: 5, Interfaces: bd1.Interfaces}
 	return scenario{name: "bridge-domain", about: "a bridge domain, one of whose interfaces comes late", steps: []step{
-		want("a FIB entry, its bridge domain, and one of the two interfaces", entry, bd1, loop("loop1")),
-		want("the other interface", memif1(1)),
-		want("learned addresses are to age, which disturbs nobody", aging),
-		unwant("that interface leaves", interfaceKey("memif1")),
+		declare("a FIB entry, its bridge domain, and one of the two interfaces", entry, bd1, loop("loop1")),
+		declare("the other interface", memif1(1)),
+		declare("learned addresses are to age, which disturbs nobody", aging),
+		withdraw("that interface leaves", interfaceKey("memif1")),
 	}}
 }
 
@@ -62,9 +62,9 @@ func recreate() scenario {
 	up := memif1(1)
 	up.Mtu = 9000
 	return scenario{name: "recreate", about: "a change that VPP cannot make in place, under a route", steps: []step{
-		want("a memif and a route by it", memif1(1), route),
-		want("another MTU, in place", up),
-		want("another memif id: anew, and the route with it", memif1(2)),
+		declare("a memif and a route by it", memif1(1), route),
+		declare("another MTU, in place", up),
+		declare("another memif id: anew, and the route with it", memif1(2)),
 	}}
 }
 
@@ -73,8 +73,8 @@ func retry() scenario {
 	again := scheduler.Txn{Retry: scheduler.Retry{Period: 100 * time.Millisecond}}
 	bd1 := &l2.BridgeDomain{Name: "bd1", Interfaces: []*l2.BridgeDomain_Interface{{Name: "loop1"}}}
 	return scenario{name: "retry", about: "an operation that fails twice, and what waits for it", steps: []step{
-		breaks(key, 2),
-		wantAs("an interface that VPP refuses, and a bridge domain with it", again, loop("loop1"), bd1),
+		failNext(key, 2),
+		declareAs("an interface that VPP refuses, and a bridge domain with it", again, loop("loop1"), bd1),
 		later("soon, and then after twice that", key, configured),
 	}}
 }
@@ -85,10 +85,10 @@ func revert() scenario {
 	faster.Mtu = 9000
 	whole := scheduler.Txn{Revert: true}
 	return scenario{name: "revert", about: "a transaction that is done as a whole or not at all", steps: []step{
-		want("what stands before", loop("loop1", "10.0.0.1/24")),
-		breaks(bridgeDomainKey("bd1"), 1),
-		wantAs("three changes, the last of which fails", whole, faster, memif1(1), bad),
-		wantAs("once more, and all goes well", whole, faster, memif1(1), bad),
+		declare("what stands before", loop("loop1", "10.0.0.1/24")),
+		failNext(bridgeDomainKey("bd1"), 1),
+		declareAs("three changes, the last of which fails", whole, faster, memif1(1), bad),
+		declareAs("once more, and all goes well", whole, faster, memif1(1), bad),
 	}}
 }
 
@@ -96,10 +96,10 @@ func unnumbered() scenario {
 	borrower := loop("loop2")
 	borrower.Unnumbered = &interfaces.Interface_Unnumbered{InterfaceWithIp: "loop1"}
 	return scenario{name: "unnumbered", about: "an interface that uses any address of another", steps: []step{
-		want("loop2 uses the addresses of loop1, which has none", borrower, loop("loop1")),
-		want("loop1 gets two", loop("loop1", "10.0.0.1/24", "10.0.0.2/24")),
-		want("loop1 loses one: the other will do", loop("loop1", "10.0.0.2/24")),
-		want("loop1 loses the last one", loop("loop1")),
+		declare("loop2 uses the addresses of loop1, which has none", borrower, loop("loop1")),
+		declare("loop1 gets two", loop("loop1", "10.0.0.1/24", "10.0.0.2/24")),
+		declare("loop1 loses one: the other will do", loop("loop1", "10.0.0.2/24")),
+		declare("loop1 loses the last one", loop("loop1")),
 	}}
 }
 
@@ -107,7 +107,7 @@ func lost() scenario {
 	route := &l3.Route{DstNetwork: "10.2.0.0/16", OutgoingInterface: "loop1"}
 	key := models.For[*l3.Route]().KeyOf("if/loop1/vrf/0/dst/10.2.0.0/16")
 	return scenario{name: "lost", about: "a southbound that is reached by a connection, which breaks", dials: true, steps: []step{
-		want("VPP has not been started yet", loop("loop1"), route),
+		declare("VPP has not been started yet", loop("loop1"), route),
 		connected("VPP is there", key, configured),
 		cut("the connection breaks", false, key, pending),
 		connected("it stands again, and so does everything else", key, configured),

@@ -14,12 +14,12 @@ import (
 type step func(ctx context.Context, l *lab) error
 
 // want is a transaction that puts messages.
-func want(about string, messages ...proto.Message) step {
-	return wantAs(about, scheduler.Txn{}, messages...)
+func declare(about string, messages ...proto.Message) step {
+	return declareAs(about, scheduler.Txn{}, messages...)
 }
 
 // wantAs is one with options.
-func wantAs(about string, txn scheduler.Txn, messages ...proto.Message) step {
+func declareAs(about string, txn scheduler.Txn, messages ...proto.Message) step {
 	return func(ctx context.Context, l *lab) error {
 		txn := txn
 		for _, m := range messages {
@@ -34,14 +34,14 @@ func wantAs(about string, txn scheduler.Txn, messages ...proto.Message) step {
 }
 
 // unwant is a transaction that deletes a key.
-func unwant(about, key string) step {
+func withdraw(about, key string) step {
 	return func(ctx context.Context, l *lab) error {
 		return l.commit(ctx, about, scheduler.Txn{Changes: []scheduler.Change{scheduler.Unwant(key)}})
 	}
 }
 
 // breaks has the next calls for key fail.
-func breaks(key string, times int) step {
+func failNext(key string, times int) step {
 	return func(_ context.Context, l *lab) error {
 		l.memory.breaks(key, times)
 		return nil

@@ -61,13 +61,13 @@ func validate(key string, v *Policer) error {
 	const least, most = 8, 10_000_000
 	var wrong []error
 	if key != Prefix+v.GetName() {
-		wrong = append(wrong, &models.FieldError{Field: "name", Value: v.GetName(), Want: "the value in the key"})
+		wrong = append(wrong, &models.FieldError{Field: "name", Value: v.GetName(), Expected: "the value in the key"})
 	}
 	if v.GetPort() == "" {
-		wrong = append(wrong, &models.FieldError{Field: "port", Want: "the name of a port"})
+		wrong = append(wrong, &models.FieldError{Field: "port", Expected: "the name of a port"})
 	}
 	if r := v.GetRateKbps(); r < least || r > most {
-		wrong = append(wrong, &models.FieldError{Field: "rate_kbps", Value: r, Want: "a rate from 8 to 10000000"})
+		wrong = append(wrong, &models.FieldError{Field: "rate_kbps", Value: r, Expected: "a rate from 8 to 10000000"})
 	}
 	return errors.Join(wrong...)
 }

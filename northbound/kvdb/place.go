@@ -27,7 +27,7 @@ func secureDirectory(dir string) error {
 	if err != nil {
 		return err
 	}
-	if link.Mode()&fs.ModeSymlink != 0 && !ours(link) {
+	if link.Mode()&fs.ModeSymlink != 0 && !ownedByUser(link) {
 		return unsafeDirectory(dir, "is a symbolic link of "+ownerOf(link), "remove it")
 	}
 	info, err := os.Stat(dir)
@@ -39,7 +39,7 @@ func secureDirectory(dir string) error {
 	switch mode := info.Mode(); {
 	case !info.IsDir():
 		return fmt.Errorf("%s: a file; expected a directory", dir)
-	case !ours(info):
+	case !ownedByUser(info):
 		return unsafeDirectory(dir, "belongs to "+ownerOf(info), "have that user or root remove it")
 	case mode.Perm()&0o002 != 0 || mode.Perm()&0o020 != 0 && !ownGroup:
 		return unsafeDirectory(dir, fmt.Sprintf("has the mode %04o", user.Mode&0o7777), "chmod go-w it")
@@ -53,7 +53,7 @@ func unsafeDirectory(dir, why, remedy string) error {
 }
 
 // ours tells whether a file belongs to this user or root.
-func ours(info fs.FileInfo) bool {
+func ownedByUser(info fs.FileInfo) bool {
 	uid := info.Sys().(*syscall.Stat_t).Uid
 	return uid == 0 || int(uid) == os.Geteuid()
 }
@@ -94,7 +94,7 @@ func lockSocket(socket, label string) (*placeLock, error) {
 		if err := takeLock(f); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
-		if !stands(f) { // an agent that has just ended has removed it
+		if !isHeld(f) { // an agent that has just ended has removed it
 			f.Close()
 			continue
 		}
@@ -108,7 +108,7 @@ func lockSocket(socket, label string) (*placeLock, error) {
 }
 
 // stands tells whether an open file is still the one of its name.
-func stands(f *os.File) bool {
+func isHeld(f *os.File) bool {
 	open, err := f.Stat()
 	if err != nil {
 		return false
@@ -122,7 +122,7 @@ func takeLock(f *os.File) error {
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() || !ours(info) {
+	if !info.Mode().IsRegular() || !ownedByUser(info) {
 		return fmt.Errorf("%w: the lock file %s belongs to %s or is no regular file: remove it", ErrUnsafe, f.Name(), ownerOf(info))
 	}
 	if info.Mode().Perm() != 0o600 {

@@ -134,7 +134,7 @@ func bind(ctx context.Context, socket string) (net.Listener, error) {
 	}}
 	l, err := private.Listen(ctx, "unix", socket)
 	if errors.Is(err, unix.EADDRINUSE) {
-		if err := removeRemains(ctx, socket); err != nil {
+		if err := removeStaleSocket(ctx, socket); err != nil {
 			return nil, fmt.Errorf("socket %s: %w", socket, err)
 		}
 		l, err = private.Listen(ctx, "unix", socket)
@@ -146,7 +146,7 @@ func bind(ctx context.Context, socket string) (net.Listener, error) {
 }
 
 // removeRemains removes a socket that nobody listens on.
-func removeRemains(ctx context.Context, socket string) error {
+func removeStaleSocket(ctx context.Context, socket string) error {
 	info, err := os.Lstat(socket)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) ([]structured.I
 		return nil, statusError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body is too large; the maximum is %d bytes", tooLarge.Limit)}
 	}
 	if err != nil {
-		return nil, bad(fmt.Errorf("reading the body: %w", err))
+		return nil, badRequest(fmt.Errorf("reading the body: %w", err))
 	}
 	items, err := parse(r.Context(), body)
 	if r.Context().Err() != nil {
@@ -30,7 +30,7 @@ func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) ([]structured.I
 	if at, ok := errors.AsType[*document.Error](err); ok {
 		err = fmt.Errorf("line %d: %s", at.Line, at.Msg)
 	}
-	return items, bad(err)
+	return items, badRequest(err)
 }
 
 // parse reads a body in YAML or JSON: a list of {key, value}, or a mapping that has
@@ -48,7 +48,7 @@ func parse(ctx context.Context, body []byte) (items []structured.Item, err error
 	for _, doc := range docs {
 		if document.Resolve(doc).Kind == yaml.SequenceNode {
 			pairs, err := structured.Pairs(budget, doc)
-			items = append(items, faulty(pairs, err)...)
+			items = append(items, withErrors(pairs, err)...)
 			continue
 		}
 		fields, err := budget.Fields(doc)
@@ -65,14 +65,14 @@ func parse(ctx context.Context, body []byte) (items []structured.Item, err error
 func field(budget *document.Budget, f document.Field) []structured.Item {
 	if f.Name == "data" {
 		pairs, err := structured.Pairs(budget, f.Value)
-		return faulty(pairs, err)
+		return withErrors(pairs, err)
 	}
 	items, errs := structured.Group(budget, f, "data")
-	return faulty(items, errs...)
+	return withErrors(items, errs...)
 }
 
 // faulty adds faults that belong to no item, each as an item that is none.
-func faulty(items []structured.Item, errs ...error) []structured.Item {
+func withErrors(items []structured.Item, errs ...error) []structured.Item {
 	for _, err := range errs {
 		if at, ok := errors.AsType[*document.Error](err); ok {
 			items = append(items, structured.Item{Line: at.Line, Err: err})

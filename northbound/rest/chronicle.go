@@ -13,7 +13,7 @@ import (
 
 // A chronicle is what became of keys, as far back as the history goes: each
 // operation begins a new revision of its key.
-type chronicle struct {
+type timelines struct {
 	keys      []string // sorted
 	revisions map[string][]revision
 }
@@ -22,7 +22,7 @@ type chronicle struct {
 type revision struct {
 	since, until time.Time // zero: from before the history; still
 	value        proto.Message
-	stands       bool
+	applied       bool
 	state        scheduler.State
 	err          error
 	txn          uint64 // in which it began
@@ -32,8 +32,8 @@ type revision struct {
 
 // chronicleOf tells of the keys that keep accepts. The statuses are of an earlier
 // moment than the records, so that nothing falls between.
-func chronicleOf(statuses []*scheduler.Status, records []*scheduler.Record, keep func(key string) bool) *chronicle {
-	c := &chronicle{revisions: map[string][]revision{}}
+func newTimelines(statuses []*scheduler.Status, records []*scheduler.Record, keep func(key string) bool) *timelines {
+	c := &timelines{revisions: map[string][]revision{}}
 	for _, r := range records {
 		for i := range r.Executed {
 			if op := &r.Executed[i]; keep(op.Key) {
@@ -43,7 +43,7 @@ func chronicleOf(statuses []*scheduler.Status, records []*scheduler.Record, keep
 	}
 	for _, st := range statuses {
 		if keep(st.Key) {
-			c.now(st)
+			c.addCurrent(st)
 		}
 	}
 	for key := range c.revisions {
@@ -54,21 +54,21 @@ func chronicleOf(statuses []*scheduler.Status, records []*scheduler.Record, keep
 }
 
 // add notes an operation.
-func (c *chronicle) add(r *scheduler.Record, op *scheduler.Operation) {
+func (c *timelines) add(r *scheduler.Record, op *scheduler.Operation) {
 	revs := c.revisions[op.Key]
 	if len(revs) == 0 && exists(op.OldState) {
-		revs = append(revs, revision{value: op.Old, stands: op.Old != nil, state: op.OldState, err: op.OldErr})
+		revs = append(revs, revision{value: op.Old, applied: op.Old != nil, state: op.OldState, err: op.OldErr})
 	}
-	next := revision{since: r.Stop, value: op.New, stands: standsIn(op), state: op.NewState, err: op.NewErr, txn: r.Seq, inTxn: true}
+	next := revision{since: r.Stop, value: op.New, applied: appliedAfter(op), state: op.NewState, err: op.NewErr, txn: r.Seq, inTxn: true}
 	if next.value == nil && exists(next.state) {
 		next.value = op.Old // taken down, and still wanted
 	}
-	c.revisions[op.Key] = begin(revs, next)
+	c.revisions[op.Key] = startRevision(revs, next)
 }
 
 // begin ends the last revision where next begins. Of one moment the last counts,
 // and what no longer exists only ends.
-func begin(revs []revision, next revision) []revision {
+func startRevision(revs []revision, next revision) []revision {
 	if n := len(revs); n > 0 {
 		last := &revs[n-1]
 		if last.until.IsZero() {
@@ -86,7 +86,7 @@ func begin(revs []revision, next revision) []revision {
 
 // now adds what only the present tells: of values that the history has forgotten,
 // of states that came without an operation, whose part a value is.
-func (c *chronicle) now(st *scheduler.Status) {
+func (c *timelines) addCurrent(st *scheduler.Status) {
 	revs := c.revisions[st.Key]
 	n := len(revs)
 	if n == 0 || revs[n-1].until.IsZero() && revs[n-1].state != st.State {
@@ -94,7 +94,7 @@ func (c *chronicle) now(st *scheduler.Status) {
 		if value == nil {
 			value = st.Want
 		}
-		revs = begin(revs, revision{since: st.Since, value: value, stands: st.Have != nil, state: st.State, err: st.Err})
+		revs = startRevision(revs, revision{since: st.Since, value: value, applied: st.Have != nil, state: st.State, err: st.Err})
 	}
 	for i := range revs {
 		revs[i].base = st.Base
@@ -107,7 +107,7 @@ func exists(s scheduler.State) bool {
 }
 
 // standsIn tells whether the value stands after the operation.
-func standsIn(op *scheduler.Operation) bool {
+func appliedAfter(op *scheduler.Operation) bool {
 	switch op.NewState {
 	case kvscheduler.ValueState_CONFIGURED, kvscheduler.ValueState_OBTAINED, kvscheduler.ValueState_DISCOVERED:
 		return true
@@ -120,7 +120,7 @@ func standsIn(op *scheduler.Operation) bool {
 }
 
 // at is the revision of key at a moment; nil: there was none.
-func (c *chronicle) at(key string, t time.Time) *revision {
+func (c *timelines) at(key string, t time.Time) *revision {
 	revs := c.revisions[key]
 	for i := range slices.Backward(revs) {
 		if r := &revs[i]; !r.since.After(t) && (r.until.IsZero() || r.until.After(t)) {
@@ -131,17 +131,17 @@ func (c *chronicle) at(key string, t time.Time) *revision {
 }
 
 // meeting are the keys that meet d and stood at a moment.
-func (c *chronicle) meeting(d scheduler.Dependency, t time.Time) []string {
+func (c *timelines) satisfying(d scheduler.Dependency, t time.Time) []string {
 	out := []string{}
 	for _, key := range c.candidates(d) {
-		if r := c.at(key, t); r != nil && r.stands && d.MetBy(key) {
+		if r := c.at(key, t); r != nil && r.applied && d.MetBy(key) {
 			out = append(out, key)
 		}
 	}
 	return out
 }
 
-func (c *chronicle) candidates(d scheduler.Dependency) (out []string) {
+func (c *timelines) candidates(d scheduler.Dependency) (out []string) {
 	if d.Key != "" {
 		return []string{d.Key}
 	}

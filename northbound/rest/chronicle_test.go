@@ -44,7 +44,7 @@ func story(revs []revision) string {
 			until = fmt.Sprint(r.until.Unix())
 		}
 		s := fmt.Sprintf("%s-%s %s %d", since, until, r.state, r.value.(*l3.Route).GetMetric())
-		if !r.stands {
+		if !r.applied {
 			s += " down"
 		}
 		out = append(out, s)
@@ -126,7 +126,7 @@ func TestRevisions(t *testing.T) {
 			if tt.now != nil {
 				now = append(now, tt.now)
 			}
-			c := chronicleOf(now, tt.records, func(k string) bool { return k == key })
+			c := newTimelines(now, tt.records, func(k string) bool { return k == key })
 			if got := story(c.revisions[key]); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
@@ -144,19 +144,19 @@ func TestRevisions(t *testing.T) {
 
 // What meets a dependency is told as of each moment.
 func TestMeeting(t *testing.T) {
-	c := chronicleOf(nil, []*scheduler.Record{
+	c := newTimelines(nil, []*scheduler.Record{
 		record(1, scheduler.Operation{Verb: created, Key: "a/1", New: metric(1), NewState: standsNow}),
 		record(2, scheduler.Operation{Verb: created, Key: "a/2", New: metric(1), NewState: standsNow}, scheduler.Operation{Verb: created, Key: "b/1", New: metric(1), NewState: waits}),
 		record(3, scheduler.Operation{Verb: deleted, Key: "a/1", Old: metric(1), OldState: standsNow, NewState: gone}),
 	}, all)
 	folder := scheduler.Dependency{Prefixes: []string{"a/", "b/", "a/"}}
 	for at, want := range map[int64]string{0: "[]", 1: "[a/1]", 2: "[a/1 a/2]", 3: "[a/2]"} {
-		if got := fmt.Sprint(c.meeting(folder, time.Unix(at, 0))); got != want {
+		if got := fmt.Sprint(c.satisfying(folder, time.Unix(at, 0))); got != want {
 			t.Errorf("at %d: %s, want %s", at, got, want)
 		}
 	}
 	only2 := scheduler.Dependency{Prefixes: []string{"a/"}, Match: func(key string) bool { return key == "a/2" }}
-	if got := fmt.Sprint(c.meeting(only2, time.Unix(2, 0))); got != "[a/2]" {
+	if got := fmt.Sprint(c.satisfying(only2, time.Unix(2, 0))); got != "[a/2]" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -43,13 +43,13 @@ func (h *handler) dump(w http.ResponseWriter, r *http.Request, q query) error {
 		if err != nil {
 			return err
 		}
-		return replyArray(w, each(seen, h.seenEntry))
+		return replyArray(w, mapped(seen, h.retrievedEntry))
 	}
 	statuses := h.sched.Statuses("")
 	if view == viewNB {
-		return replyArray(w, each(wanted(statuses, d.Name), h.wantedEntry))
+		return replyArray(w, mapped(declaredStatuses(statuses, d.Name), h.declaredEntry))
 	}
-	return replyArray(w, each(standing(statuses, d.Name), h.standingEntry))
+	return replyArray(w, mapped(appliedStatuses(statuses, d.Name), h.appliedEntry))
 }
 
 // message is m as a dump shows it.
@@ -64,13 +64,13 @@ func (h *handler) dumpable() wire.DumpIndex {
 	index := wire.DumpIndex{Descriptors: []string{}, KeyPrefixes: []string{}, Views: []string{viewSB, viewNB, viewCached}}
 	for _, d := range h.sched.Descriptors() {
 		index.Descriptors = append(index.Descriptors, d.Name)
-		index.KeyPrefixes = append(index.KeyPrefixes, declared(d))
+		index.KeyPrefixes = append(index.KeyPrefixes, declaredPrefix(d))
 	}
 	return index
 }
 
 // declared is the prefix of the keys that people declare for d, if they do.
-func declared(d scheduler.DescriptorInfo) string {
+func declaredPrefix(d scheduler.DescriptorInfo) string {
 	if !d.Modelled {
 		return ""
 	}
@@ -79,7 +79,7 @@ func declared(d scheduler.DescriptorInfo) string {
 
 func (h *handler) descriptor(by, value string) (scheduler.DescriptorInfo, error) {
 	for _, d := range h.sched.Descriptors() {
-		if by == "descriptor" && d.Name == value || by == "key-prefix" && declared(d) == h.short(value) {
+		if by == "descriptor" && d.Name == value || by == "key-prefix" && declaredPrefix(d) == h.short(value) {
 			return d, nil
 		}
 	}
@@ -90,19 +90,19 @@ func (h *handler) descriptor(by, value string) (scheduler.DescriptorInfo, error)
 	return scheduler.DescriptorInfo{}, err
 }
 
-func wanted(statuses []*scheduler.Status, descriptor string) []*scheduler.Status {
+func declaredStatuses(statuses []*scheduler.Status, descriptor string) []*scheduler.Status {
 	return slices.DeleteFunc(statuses, func(st *scheduler.Status) bool {
 		return st.Descriptor != descriptor || st.Want == nil || st.Base != ""
 	})
 }
 
-func standing(statuses []*scheduler.Status, descriptor string) []*scheduler.Status {
+func appliedStatuses(statuses []*scheduler.Status, descriptor string) []*scheduler.Status {
 	return slices.DeleteFunc(statuses, func(st *scheduler.Status) bool {
 		return st.Descriptor != descriptor || st.Have == nil
 	})
 }
 
-func (h *handler) seenEntry(s scheduler.Seen) wire.DumpEntry {
+func (h *handler) retrievedEntry(s scheduler.Seen) wire.DumpEntry {
 	e := wire.DumpEntry{Key: s.Key, Value: h.message(s.Value), Origin: wire.FromNB, Metadata: metadata(s.Meta)}
 	if s.Foreign {
 		e.Origin = wire.FromSB
@@ -110,11 +110,11 @@ func (h *handler) seenEntry(s scheduler.Seen) wire.DumpEntry {
 	return e
 }
 
-func (h *handler) wantedEntry(st *scheduler.Status) wire.DumpEntry {
+func (h *handler) declaredEntry(st *scheduler.Status) wire.DumpEntry {
 	return wire.DumpEntry{Key: st.Key, Value: h.message(st.Want), Origin: wire.FromNB, Metadata: metadata(nil)}
 }
 
-func (h *handler) standingEntry(st *scheduler.Status) wire.DumpEntry {
+func (h *handler) appliedEntry(st *scheduler.Status) wire.DumpEntry {
 	e := wire.DumpEntry{Key: st.Key, Value: h.message(st.Have), Origin: wire.FromNB, Metadata: metadata(st.Meta)}
 	if st.State == kvscheduler.ValueState_OBTAINED {
 		e.Origin = wire.FromSB

@@ -41,7 +41,7 @@ func (e endpoint) answer(w http.ResponseWriter, r *http.Request) {
 func (e endpoint) query(u *url.URL) (query, error) {
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return query{}, bad(fmt.Errorf("arguments: %w", err))
+		return query{}, badRequest(fmt.Errorf("arguments: %w", err))
 	}
 	known := map[string]bool{}
 	var names []string
@@ -59,19 +59,19 @@ func (e endpoint) query(u *url.URL) (query, error) {
 		} else if len(names) > 0 {
 			want = fmt.Sprintf("expected %s", e.arguments)
 		}
-		return query{}, bad(fmt.Errorf("unknown argument %s: %s", name, want))
+		return query{}, badRequest(fmt.Errorf("unknown argument %s: %s", name, want))
 	}
 	return query{values}, nil
 }
 
 // misused answers the methods that the path has not.
-func (e endpoint) misused(w http.ResponseWriter, r *http.Request) {
+func (e endpoint) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Allow", e.method)
 	fail(w, statusError{http.StatusMethodNotAllowed, fmt.Errorf("%s %s: expected %s", r.Method, e.path, e.method)})
 }
 
 // nowhere answers paths that there are not.
-func (h *handler) nowhere(w http.ResponseWriter, r *http.Request) {
+func (h *handler) unknownPath(w http.ResponseWriter, r *http.Request) {
 	var paths []string
 	for _, e := range h.endpoints() {
 		paths = append(paths, e.path)

@@ -11,15 +11,15 @@ import (
 func (h *handler) explain(w http.ResponseWriter, _ *http.Request, q query) error {
 	key, err := q.required("key", "that of a value, such as config/linux/interfaces/v2/interface/veth1")
 	if err != nil {
-		return bad(err)
+		return badRequest(err)
 	}
 	format, err := q.choice("format", "json", "text")
 	if err != nil {
-		return bad(err)
+		return badRequest(err)
 	}
 	e := h.sched.Explain(h.short(key))
 	if format == "text" {
-		return replyText(w, each([]scheduler.Explanation{e}, scheduler.Explanation.String))
+		return replyText(w, mapped([]scheduler.Explanation{e}, scheduler.Explanation.String))
 	}
 	return replyJSON(w, explanationOf(e))
 }

@@ -24,15 +24,15 @@ func (h *handler) graph(w http.ResponseWriter, _ *http.Request, q query) error {
 	if err != nil {
 		return err
 	}
-	s := sketch{index: map[string]int{}, drawn: map[drawing.Edge]bool{}}
+	s := graphBuilder{index: map[string]int{}, drawn: map[drawing.Edge]bool{}}
 	if one {
 		r, err := h.record(seq)
 		if err != nil {
 			return err
 		}
-		h.sketchOf(&s, r)
+		h.selectNodes(&s, r)
 	} else {
-		s.nodes = slices.Collect(h.nodes(h.chronicle(all), time.Now()))
+		s.nodes = slices.Collect(h.nodes(h.timelines(all), time.Now()))
 	}
 	return draw(w, s.graph(), format)
 }
@@ -61,12 +61,12 @@ func draw(w http.ResponseWriter, g drawing.Graph, format string) error {
 }
 
 // sketchOf takes what a record changed, and the neighbours of that.
-func (h *handler) sketchOf(s *sketch, r *scheduler.Record) {
+func (h *handler) selectNodes(s *graphBuilder, r *scheduler.Record) {
 	s.changed = map[string]bool{}
 	for _, op := range r.Executed {
 		s.changed[op.Key] = true
 	}
-	nodes := slices.Collect(h.nodes(h.chronicle(all), r.Stop))
+	nodes := slices.Collect(h.nodes(h.timelines(all), r.Stop))
 	near := map[string]bool{}
 	for _, n := range nodes {
 		for _, key := range neighbours(n) {
@@ -85,7 +85,7 @@ func neighbours(n wire.Node) (out []string) {
 }
 
 // A sketch is nodes on the way to a drawing.
-type sketch struct {
+type graphBuilder struct {
 	nodes   []wire.Node
 	changed map[string]bool // by a transaction
 	index   map[string]int  // of boxes, by key or by what is missing
@@ -93,7 +93,7 @@ type sketch struct {
 	g       drawing.Graph
 }
 
-func (s *sketch) graph() drawing.Graph {
+func (s *graphBuilder) graph() drawing.Graph {
 	for _, n := range s.nodes {
 		s.box(n.Key, boxOf(n, s.changed[n.Key]))
 	}
@@ -105,7 +105,7 @@ func (s *sketch) graph() drawing.Graph {
 	return s.g
 }
 
-func (s *sketch) box(name string, b drawing.Box) int {
+func (s *graphBuilder) box(name string, b drawing.Box) int {
 	i, ok := s.index[name]
 	if !ok {
 		i = len(s.g.Boxes)
@@ -116,7 +116,7 @@ func (s *sketch) box(name string, b drawing.Box) int {
 }
 
 // edge draws one arrow, even where there are several reasons for it.
-func (s *sketch) edge(e drawing.Edge) {
+func (s *graphBuilder) edge(e drawing.Edge) {
 	if !s.drawn[e] {
 		s.drawn[e] = true
 		s.g.Edges = append(s.g.Edges, e)
@@ -125,7 +125,7 @@ func (s *sketch) edge(e drawing.Edge) {
 
 // edges draws a relation to what meets it, or to what is missing. What is derived
 // points to its base, since it stands on it.
-func (s *sketch) edges(from int, t wire.Target) {
+func (s *graphBuilder) edges(from int, t wire.Target) {
 	if t.Relation == "derives" {
 		for _, key := range t.MatchingKeys {
 			if to, ok := s.index[key]; ok {

@@ -33,9 +33,9 @@ func (h *handler) history(w http.ResponseWriter, _ *http.Request, q query) error
 	}
 	records := between(h.sched.History(), since, until)
 	if format == "text" {
-		return replyText(w, each(records, wholeText))
+		return replyText(w, mapped(records, fullText))
 	}
-	return replyArray(w, each(records, recordOf))
+	return replyArray(w, mapped(records, recordOf))
 }
 
 func (h *handler) transaction(w http.ResponseWriter, format string, seq uint64) error {
@@ -44,7 +44,7 @@ func (h *handler) transaction(w http.ResponseWriter, format string, seq uint64) 
 		return err
 	}
 	if format == "text" {
-		return replyText(w, each([]*scheduler.Record{r}, wholeText))
+		return replyText(w, mapped([]*scheduler.Record{r}, fullText))
 	}
 	return replyJSON(w, recordOf(r))
 }
@@ -66,10 +66,10 @@ func between(records []*scheduler.Record, since, until time.Time) []*scheduler.R
 	})
 }
 
-func wholeText(r *scheduler.Record) string { return r.Text(-1) }
+func fullText(r *scheduler.Record) string { return r.Text(-1) }
 
 // each yields what f makes of the items, when it is asked for.
-func each[T, U any](items []T, f func(T) U) iter.Seq[U] {
+func mapped[T, U any](items []T, f func(T) U) iter.Seq[U] {
 	return func(yield func(U) bool) {
 		for _, it := range items {
 			if !yield(f(it)) {
@@ -81,16 +81,16 @@ func each[T, U any](items []T, f func(T) U) iter.Seq[U] {
 
 // resync has what stands read back and mended.
 func (h *handler) resync(w http.ResponseWriter, r *http.Request, q query) error {
-	if _, err := q.yes("retry"); err != nil { // it says nothing any more: what fails is always tried again
+	if _, err := q.boolean("retry"); err != nil { // it says nothing any more: what fails is always tried again
 		return err
 	}
-	verbose, err := q.yes("verbose")
+	verbose, err := q.boolean("verbose")
 	if err != nil {
 		return err
 	}
 	record, err := h.sched.Commit(r.Context(), scheduler.Txn{Description: "downstream resync by request", Refresh: true})
 	if verbose && record != nil {
-		h.say(record)
+		h.logResync(record)
 	}
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (h *handler) resync(w http.ResponseWriter, r *http.Request, q query) error 
 }
 
 // say logs what a resync found and did.
-func (h *handler) say(r *scheduler.Record) {
+func (h *handler) logResync(r *scheduler.Record) {
 	for _, err := range r.Unrefreshed {
 		h.Log.Info("resync could not read back", "txn", r.Seq, "err", err)
 	}

@@ -13,7 +13,7 @@ import (
 // an address, localhost, the host of the endpoint, or an allowed name. A page of
 // another site can make a browser believe that a name of that site is this
 // address, and then read what it answers; but it cannot do so with an address.
-func (c *Config) ours(next http.Handler) http.Handler {
+func (c *Config) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := hostOf(r.Host)
 		if !c.allows(host) {

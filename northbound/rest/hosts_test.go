@@ -20,7 +20,7 @@ func TestHosts(t *testing.T) {
 	}
 	for _, tt := range tests {
 		c := Config{Endpoint: tt.endpoint, AllowedHosts: tt.allowed}
-		h := c.ours(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		h := c.checkHost(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		for status, hosts := range map[int]string{http.StatusOK: tt.yes, http.StatusForbidden: tt.no} {
 			for host := range strings.FieldsSeq(hosts) {
 				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/info/version", nil)

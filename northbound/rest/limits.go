@@ -12,7 +12,7 @@ import (
 const (
 	// mostExpensive is how many answers that need much memory or time are made at once. Each
 	// can take tens of megabytes until its client has read it.
-	mostExpensive = 4
+	maxExpensive = 4
 	// expensiveWait is how long such a request waits for its turn.
 	expensiveWait = 30 * time.Second
 )

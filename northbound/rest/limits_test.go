@@ -17,7 +17,7 @@ import (
 // Expensive requests take turns. One that waits too long is told so, and cheap ones never wait.
 func TestExpensiveRequestsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &handler{turns: make(chan struct{}, mostExpensive)}
+		h := &handler{turns: make(chan struct{}, maxExpensive)}
 		var mu sync.Mutex // guards running and most
 		running, most := 0, 0
 		change := func(n int) {
@@ -32,7 +32,7 @@ func TestExpensiveRequestsTakeTurns(t *testing.T) {
 			change(-1)
 			return nil
 		}})
-		status := make(chan int, 3*mostExpensive)
+		status := make(chan int, 3*maxExpensive)
 		for range cap(status) {
 			go func() {
 				w := httptest.NewRecorder()
@@ -44,8 +44,8 @@ func TestExpensiveRequestsTakeTurns(t *testing.T) {
 		for range cap(status) {
 			count[<-status]++
 		}
-		if most != mostExpensive || count[200] != 2*mostExpensive || count[503] != mostExpensive {
-			t.Errorf("%d at once, answers %v; want %d, and %d of 200, %d of 503", most, count, mostExpensive, 2*mostExpensive, mostExpensive)
+		if most != maxExpensive || count[200] != 2*maxExpensive || count[503] != maxExpensive {
+			t.Errorf("%d at once, answers %v; want %d, and %d of 200, %d of 503", most, count, maxExpensive, 2*maxExpensive, maxExpensive)
 		}
 	})
 }

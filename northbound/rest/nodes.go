@@ -14,13 +14,13 @@ import (
 )
 
 // chronicle tells of the keys that keep accepts, up to now.
-func (h *handler) chronicle(keep func(key string) bool) *chronicle {
+func (h *handler) timelines(keep func(key string) bool) *timelines {
 	statuses := h.sched.Statuses("")
-	return chronicleOf(statuses, h.sched.History(), keep)
+	return newTimelines(statuses, h.sched.History(), keep)
 }
 
 // timeline answers the revisions of a key, or the one of a moment.
-func (h *handler) timeline(w http.ResponseWriter, _ *http.Request, q query) error {
+func (h *handler) keyTimeline(w http.ResponseWriter, _ *http.Request, q query) error {
 	key, err := q.required("key", "that of a value")
 	if err != nil {
 		return err
@@ -31,19 +31,19 @@ func (h *handler) timeline(w http.ResponseWriter, _ *http.Request, q query) erro
 	if err != nil {
 		return err
 	}
-	c := h.chronicleOfOne(key)
+	c := h.timelinesOf(key)
 	if !t.Equal(never) {
 		if r := c.at(key, t); r != nil {
 			return replyJSON(w, h.node(c, key, r, t))
 		}
 		return replyJSON(w, nil)
 	}
-	return replyArray(w, each(c.revisions[key], func(r revision) wire.Node { return h.node(c, key, &r, r.since) }))
+	return replyArray(w, mapped(c.revisions[key], func(r revision) wire.Node { return h.node(c, key, &r, r.since) }))
 }
 
 // chronicleOfOne tells of key and of all that its revisions relate to.
-func (h *handler) chronicleOfOne(key string) *chronicle {
-	own := h.chronicle(func(k string) bool { return k == key })
+func (h *handler) timelinesOf(key string) *timelines {
+	own := h.timelines(func(k string) bool { return k == key })
 	var deps []scheduler.Dependency
 	related := map[string]bool{key: true}
 	for _, r := range own.revisions[key] {
@@ -53,7 +53,7 @@ func (h *handler) chronicleOfOne(key string) *chronicle {
 			related[d] = true
 		}
 	}
-	return h.chronicle(func(k string) bool {
+	return h.timelines(func(k string) bool {
 		return related[k] || slices.ContainsFunc(deps, func(d scheduler.Dependency) bool { return d.MetBy(k) })
 	})
 }
@@ -64,13 +64,13 @@ func (h *handler) snapshot(w http.ResponseWriter, _ *http.Request, q query) erro
 	if err != nil {
 		return err
 	}
-	return replyArray(w, h.nodes(h.chronicle(all), t))
+	return replyArray(w, h.nodes(h.timelines(all), t))
 }
 
 func all(string) bool { return true }
 
 // nodes yields the nodes of a moment, sorted by key.
-func (h *handler) nodes(c *chronicle, t time.Time) iter.Seq[wire.Node] {
+func (h *handler) nodes(c *timelines, t time.Time) iter.Seq[wire.Node] {
 	return func(yield func(wire.Node) bool) {
 		for _, key := range c.keys {
 			if r := c.at(key, t); r != nil && !yield(h.node(c, key, r, t)) {
@@ -81,18 +81,18 @@ func (h *handler) nodes(c *chronicle, t time.Time) iter.Seq[wire.Node] {
 }
 
 // node is a revision as it is written, with the relations of a moment.
-func (h *handler) node(c *chronicle, key string, r *revision, t time.Time) wire.Node {
+func (h *handler) node(c *timelines, key string, r *revision, t time.Time) wire.Node {
 	a := h.sched.Anatomy(key, r.value)
 	n := wire.Node{
 		Since: r.since, Until: r.until, Key: key, Label: a.Name, Value: wire.MessageOf(models.Redacted(r.value)),
 		Flags: flagsOf(r, a), Targets: []wire.Target{},
 	}
 	for _, d := range a.Dependencies {
-		n.Targets = append(n.Targets, wire.Target{Relation: "depends-on", Label: d.Label, ExpectedKey: expected(d), MatchingKeys: c.meeting(d, t)})
+		n.Targets = append(n.Targets, wire.Target{Relation: "depends-on", Label: d.Label, ExpectedKey: expected(d), MatchingKeys: c.satisfying(d, t)})
 	}
 	for _, key := range a.Derived {
 		part := scheduler.Dependency{Key: key}
-		n.Targets = append(n.Targets, wire.Target{Relation: "derives", Label: key, ExpectedKey: key, MatchingKeys: c.meeting(part, t)})
+		n.Targets = append(n.Targets, wire.Target{Relation: "derives", Label: key, ExpectedKey: key, MatchingKeys: c.satisfying(part, t)})
 	}
 	return n
 }
@@ -115,20 +115,20 @@ func flagsOf(r *revision, a scheduler.Anatomy) wire.Flags {
 	add(r.inTxn, wire.LastUpdate, fmt.Sprintf("TXN-%d", r.txn))
 	add(r.err != nil, wire.Error, text(r.err))
 	add(true, wire.ValueState, r.state.String())
-	add(!r.stands, wire.Unavailable, "")
+	add(!r.applied, wire.Unavailable, "")
 	add(a.Descriptor != "", wire.Descriptor, a.Descriptor)
 	add(r.base != "", wire.Derived, r.base)
 	return fs
 }
 
 // mostPrefixes is how many prefixes one request may name.
-const mostPrefixes = 1000
+const maxPrefixes = 1000
 
 // underAny accepts the keys with one of the prefixes; none: all keys. It is asked about each
 // operation of the history, so its cost hardly grows with the number of prefixes.
 func (h *handler) underAny(prefixes []string) (keep func(key string) bool, err error) {
-	if n := len(prefixes); n > mostPrefixes {
-		return nil, fmt.Errorf("argument prefix is given %d times; at most %d are allowed", n, mostPrefixes)
+	if n := len(prefixes); n > maxPrefixes {
+		return nil, fmt.Errorf("argument prefix is given %d times; at most %d are allowed", n, maxPrefixes)
 	}
 	if len(prefixes) == 0 {
 		return all, nil
@@ -162,9 +162,9 @@ func (h *handler) flagStats(w http.ResponseWriter, _ *http.Request, q query) err
 	}
 	keep, err := h.underAny(q.Values["prefix"])
 	if err != nil {
-		return bad(err)
+		return badRequest(err)
 	}
-	c := h.chronicle(keep)
+	c := h.timelines(keep)
 	stats := wire.FlagStats{PerValueCount: map[string]int{}}
 	for _, key := range c.keys {
 		for _, r := range c.revisions[key] {

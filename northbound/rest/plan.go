@@ -19,11 +19,11 @@ import (
 func (h *handler) plan(w http.ResponseWriter, r *http.Request, q query) error {
 	format, err := q.choice("format", "json", "text")
 	if err != nil {
-		return bad(err)
+		return badRequest(err)
 	}
-	replace, err := q.yes("replace")
+	replace, err := q.boolean("replace")
 	if err != nil {
-		return bad(err)
+		return badRequest(err)
 	}
 	items, err := h.bodyOf(w, r)
 	if err != nil {
@@ -54,7 +54,7 @@ func (h *handler) changes(items []structured.Item, change func(structured.Item) 
 			err = fmt.Errorf("the key is in line %d already: expected it once", first)
 		}
 		if err != nil {
-			invalid = append(invalid, wire.Invalid{Key: h.short(it.Key), Line: it.Line, Error: placeless(err), Fields: models.Fields(err)})
+			invalid = append(invalid, wire.Invalid{Key: h.short(it.Key), Line: it.Line, Error: messageOnly(err), Fields: models.Fields(err)})
 			continue
 		}
 		lines[c.Key] = it.Line
@@ -71,7 +71,7 @@ func warningsOf(c scheduler.Change, it structured.Item) (out []wire.Warning) {
 		if at, ok := errors.AsType[*document.Error](w); ok {
 			line = at.Line
 		}
-		out = append(out, wire.Warning{Key: c.Key, Line: line, Text: placeless(w)})
+		out = append(out, wire.Warning{Key: c.Key, Line: line, Text: messageOnly(w)})
 	}
 	if c.Value != nil {
 		for _, text := range c.Value.Warnings() {
@@ -94,7 +94,7 @@ func warningText(warnings []wire.Warning) string {
 }
 
 // placeless is the text of err without the place, which an Invalid has by itself.
-func placeless(err error) string {
+func messageOnly(err error) string {
 	if at, ok := errors.AsType[*document.Error](err); ok {
 		return at.Msg
 	}

@@ -27,7 +27,7 @@ func TestUnderAny(t *testing.T) {
 
 // The number of prefixes is bounded, and the error says by what.
 func TestTooManyPrefixes(t *testing.T) {
-	_, err := (&handler{}).underAny(make([]string, mostPrefixes+1))
+	_, err := (&handler{}).underAny(make([]string, maxPrefixes+1))
 	if err == nil || err.Error() != "argument prefix is given 1001 times; at most 1000 are allowed" {
 		t.Errorf("the error is %v", err)
 	}
@@ -36,7 +36,7 @@ func TestTooManyPrefixes(t *testing.T) {
 // BenchmarkUnderAny asks about 10,000 keys under as many prefixes as one request may name.
 func BenchmarkUnderAny(b *testing.B) {
 	var prefixes, keys []string
-	for i := range mostPrefixes {
+	for i := range maxPrefixes {
 		prefixes = append(prefixes, fmt.Sprintf("/vnf-agent/vpp1/config/vpp/v2/route/if/loop%d/", i))
 	}
 	for i := range 10_000 {
@@ -57,7 +57,7 @@ func BenchmarkUnderAny(b *testing.B) {
 // BenchmarkUnderEach compares each key with each prefix.
 func BenchmarkUnderEach(b *testing.B) {
 	var prefixes, keys []string
-	for i := range mostPrefixes {
+	for i := range maxPrefixes {
 		prefixes = append(prefixes, fmt.Sprintf("/vnf-agent/vpp1/config/vpp/v2/route/if/loop%d/", i))
 	}
 	for i := range 10_000 {

@@ -61,7 +61,7 @@ func (q query) choice(name string, words ...string) (string, error) {
 }
 
 // yes tells whether a switch is on.
-func (q query) yes(name string) (bool, error) {
+func (q query) boolean(name string) (bool, error) {
 	s, err := q.choice(name, "0", "1", "true", "false")
 	return s == "1" || s == "true", err
 }

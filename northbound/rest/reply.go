@@ -22,7 +22,7 @@ func (e statusError) Unwrap() error { return e.error }
 func notFound(err error) error { return statusError{http.StatusNotFound, err} }
 
 // bad says that err, if any, is the fault of the one who asks.
-func bad(err error) error {
+func badRequest(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -66,7 +66,7 @@ func replyArray[T any](w http.ResponseWriter, items iter.Seq[T]) error {
 		if _, err := out.WriteString(separator); err != nil {
 			return nil
 		}
-		encode(lineless{out}, "  ", item)
+		encode(trimNewline{out}, "  ", item)
 		separator = ",\n  "
 	}
 	if separator[0] == '[' {
@@ -86,9 +86,9 @@ func encode(w io.Writer, prefix string, v any) {
 }
 
 // lineless leaves out the line feed after what Encode writes at once.
-type lineless struct{ w io.Writer }
+type trimNewline struct{ w io.Writer }
 
-func (l lineless) Write(p []byte) (int, error) {
+func (l trimNewline) Write(p []byte) (int, error) {
 	n, err := l.w.Write(p[:len(p)-1])
 	return n + 1, err
 }

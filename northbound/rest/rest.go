@@ -64,13 +64,13 @@ type handler struct {
 func Handler(o Options) http.Handler {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
-	h := &handler{o, o.Scheduler, make(chan struct{}, mostExpensive)}
+	h := &handler{o, o.Scheduler, make(chan struct{}, maxExpensive)}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/", h.nowhere)
+	mux.HandleFunc("/", h.unknownPath)
 	for _, e := range h.endpoints() {
 		e = h.limited(e)
 		mux.HandleFunc(e.method+" "+e.pattern(), e.answer)
-		mux.HandleFunc(e.pattern(), e.misused)
+		mux.HandleFunc(e.pattern(), e.methodNotAllowed)
 	}
 	// Pages of other sites that a browser shows have no business here.
 	guard := http.NewCrossOriginProtection()
@@ -89,7 +89,7 @@ func (h *handler) endpoints() []endpoint {
 		{"GET", "/scheduler/dump", "descriptor= or key-prefix=, view=SB|NB|cached", "the values of a descriptor; without arguments: what can be dumped", h.dump, true},
 		{"GET", "/scheduler/status", "key= or descriptor= or key-prefix=", "the state of values", h.status, false},
 		{"GET", "/scheduler/txn-history", "seq-num= or since=, until= (UNIX ns); format=json|text", "transactions: what was to be done, and what came of it", h.history, true},
-		{"GET", "/scheduler/key-timeline", "key=, time= (UNIX ns)", "what became of a key", h.timeline, true},
+		{"GET", "/scheduler/key-timeline", "key=, time= (UNIX ns)", "what became of a key", h.keyTimeline, true},
 		{"GET", "/scheduler/graph-snapshot", "time= (UNIX ns)", "all values and their relations", h.snapshot, true},
 		{"GET", "/scheduler/flag-stats", "flag=, prefix= (many)", "how often a flag has which value", h.flagStats, true},
 		{"GET", "/scheduler/graph", "txn=, format=svg|png|dot|raw", "a picture of the values and their relations", h.graph, true},
@@ -97,7 +97,7 @@ func (h *handler) endpoints() []endpoint {
 		{"GET", "/scheduler/explain", "key=, format=json|text", "why a value is not applied", h.explain, false},
 		{"POST", "/scheduler/plan", "format=json|text, replace=1", "what would be done if these values were declared; nothing is changed", h.plan, true},
 		{"POST", "/scheduler/validate", "", "what is wrong with these values in themselves", h.validate, true},
-		{"POST", "/scheduler/retry", "key=", "try a value again that has failed, and what is derived from it", h.tryAgain, false},
+		{"POST", "/scheduler/retry", "key=", "try a value again that has failed, and what is derived from it", h.retry, false},
 		{"POST", "/scheduler/downstream-resync", "retry=1, verbose=1", "read back what stands, and mend it", h.resync, false},
 	}
 }

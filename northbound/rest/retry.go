@@ -9,10 +9,10 @@ import (
 )
 
 // tryAgain has a failed value tried again, and answers the transaction.
-func (h *handler) tryAgain(w http.ResponseWriter, r *http.Request, q query) error {
+func (h *handler) retry(w http.ResponseWriter, r *http.Request, q query) error {
 	key, err := q.required("key", "that of a value")
 	if err != nil {
-		return bad(err)
+		return badRequest(err)
 	}
 	key = h.short(key)
 	record, err := h.sched.TryAgain(r.Context(), key, scheduler.Retry{})

@@ -66,7 +66,7 @@ func (s *Server) listen(ctx context.Context, log *slog.Logger) net.Listener {
 
 func (s *Server) serve(ctx context.Context, l net.Listener, log *slog.Logger) error {
 	web := &http.Server{
-		Handler:           s.Config.ours(Handler(s.Options)),
+		Handler:           s.Config.checkHost(Handler(s.Options)),
 		ReadTimeout:       max(0, s.Config.ReadTimeout),
 		ReadHeaderTimeout: s.Config.ReadHeaderTimeout,
 		WriteTimeout:      max(0, s.Config.WriteTimeout),

@@ -20,7 +20,7 @@ type Sources interface {
 func (h *handler) sources(w http.ResponseWriter, r *http.Request, q query) error {
 	by, value, err := q.atMostOne("key", "key-prefix")
 	if err != nil {
-		return bad(err)
+		return badRequest(err)
 	}
 	if h.Sources == nil {
 		return notFound(errors.New("this agent has no sources"))
@@ -28,7 +28,7 @@ func (h *handler) sources(w http.ResponseWriter, r *http.Request, q query) error
 	var claims []orchestrator.Declaration
 	switch by {
 	case "":
-		return replyArray(w, each(h.Sources.Health(), sourceOf))
+		return replyArray(w, mapped(h.Sources.Health(), sourceOf))
 	case "key":
 		claims, err = h.Sources.Declarations(r.Context(), h.short(value))
 	default:
@@ -37,7 +37,7 @@ func (h *handler) sources(w http.ResponseWriter, r *http.Request, q query) error
 	if err != nil {
 		return err
 	}
-	return replyArray(w, each(claims, claimOf))
+	return replyArray(w, mapped(claims, declarationOf))
 }
 
 func sourceOf(h orchestrator.Health) wire.Source {
@@ -49,8 +49,8 @@ func sourceOf(h orchestrator.Health) wire.Source {
 	}
 }
 
-func claimOf(c orchestrator.Declaration) wire.Claim {
-	return wire.Claim{
+func declarationOf(c orchestrator.Declaration) wire.Declaration {
+	return wire.Declaration{
 		Key: c.Key, Source: c.Source, Priority: c.Priority, State: c.State(), Wins: c.Effective,
 		Remembered: c.Remembered, Doubted: c.Doubted, Error: text(c.Err),
 	}

@@ -31,7 +31,7 @@ func (s knownSources) Declarations(ctx context.Context, key string) ([]orchestra
 }
 
 func (knownSources) DeclarationsUnder(_ context.Context, prefix string) ([]orchestrator.Declaration, error) {
-	invalid := &models.FieldError{Field: "mtu", Value: 10000, Want: "at most 9216"}
+	invalid := &models.FieldError{Field: "mtu", Value: 10000, Expected: "at most 9216"}
 	all := []orchestrator.Declaration{
 		{Key: ifPrefix + "if1", Source: "filedb", Priority: 20, Err: invalid},
 		{Key: ifPrefix + "if1", Source: "etcd", Priority: 10, HasValid: true, Effective: true, Remembered: true},

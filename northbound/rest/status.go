@@ -34,7 +34,7 @@ func (h *handler) status(w http.ResponseWriter, _ *http.Request, q query) error 
 	bases := slices.DeleteFunc(statuses, func(st *scheduler.Status) bool {
 		return st.Base != "" || by == "descriptor" && st.Descriptor != value || by == "key-prefix" && !strings.HasPrefix(st.Key, value)
 	})
-	return replyArray(w, each(bases, func(st *scheduler.Status) wire.BaseValueStatus {
+	return replyArray(w, mapped(bases, func(st *scheduler.Status) wire.BaseValueStatus {
 		return wire.BaseValueStatus{Value: valueStatus(st), DerivedValues: derived.below(st.Key)}
 	}))
 }

@@ -18,14 +18,14 @@ func (h *handler) validate(w http.ResponseWriter, r *http.Request, _ query) erro
 	if err != nil {
 		return err
 	}
-	changes, invalid, _ := h.changes(items, h.checked)
+	changes, invalid, _ := h.changes(items, h.checkedChange)
 	invalid = append(invalid, h.conflicts(items, changes)...)
 	return replyJSON(w, append([]wire.Invalid{}, invalid...))
 }
 
 // checked is change, and has what is derived from the value checked too. That nothing
 // implements a value is no fault of it.
-func (h *handler) checked(it structured.Item) (scheduler.Change, error) {
+func (h *handler) checkedChange(it structured.Item) (scheduler.Change, error) {
 	c, err := h.change(it)
 	if errors.Is(err, scheduler.ErrUnimplemented) && !errors.Is(err, models.ErrNoModel) {
 		return scheduler.Unwant(h.short(it.Key)), nil

@@ -16,7 +16,7 @@ func TestShapesAreReadAsTheyAreWritten(t *testing.T) {
 	for file, into := range map[string]any{
 		"version.json":           new(wire.Version),
 		"sources.json":           new([]wire.Source),
-		"sources-prefix.json":    new([]wire.Claim),
+		"sources-prefix.json":    new([]wire.Declaration),
 		"dump.json":              new(wire.DumpIndex),
 		"dump-sb.json":           new([]wire.DumpEntry),
 		"dump-none.json":         new(wire.Failure),

@@ -103,7 +103,7 @@ func (w *world) register() {
 		Name: "interface", Model: models.For[*interfaces.Interface](),
 		Validate: func(_ string, v *interfaces.Interface) error {
 			if v.Mtu > 9216 {
-				return &models.FieldError{Field: "mtu", Value: v.Mtu, Want: "at most 9216"}
+				return &models.FieldError{Field: "mtu", Value: v.Mtu, Expected: "at most 9216"}
 			}
 			return nil
 		},

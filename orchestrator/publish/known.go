@@ -9,16 +9,16 @@ import (
 )
 
 // known is the newest status of every value there is, by key.
-type known map[string]*node
+type statusIndex map[string]*node
 
 // A node is a value, and the keys of what is derived from it.
 type node struct {
 	status *scheduler.Status // nil: not known, or no longer
-	parts  map[string]bool
+	derived  map[string]bool
 }
 
 // set takes over a status, and returns the key of the declared value it is about.
-func (k known) set(st *scheduler.Status) (declared string) {
+func (k statusIndex) set(st *scheduler.Status) (declared string) {
 	k.forget(st.Key)
 	if st.State != kvscheduler.ValueState_REMOVED {
 		k.at(st.Key).status = st
@@ -26,10 +26,10 @@ func (k known) set(st *scheduler.Status) (declared string) {
 			k.at(st.Base).add(st.Key)
 		}
 	}
-	return k.declared(st)
+	return k.declaredKey(st)
 }
 
-func (k known) at(key string) *node {
+func (k statusIndex) at(key string) *node {
 	n := k[key]
 	if n == nil {
 		n = &node{}
@@ -39,21 +39,21 @@ func (k known) at(key string) *node {
 }
 
 func (n *node) add(part string) {
-	if n.parts == nil {
-		n.parts = map[string]bool{}
+	if n.derived == nil {
+		n.derived = map[string]bool{}
 	}
-	n.parts[part] = true
+	n.derived[part] = true
 }
 
 // forget takes out what was known of a value. Its parts have a status each, which
 // the scheduler tells by itself.
-func (k known) forget(key string) {
+func (k statusIndex) forget(key string) {
 	if !k.has(key) {
 		return
 	}
 	n := k[key]
 	if base := n.status.Base; base != "" {
-		delete(k[base].parts, key)
+		delete(k[base].derived, key)
 
 	}
 	n.status = nil
@@ -61,14 +61,14 @@ func (k known) forget(key string) {
 }
 
 // drop removes a node that says nothing.
-func (k known) drop(key string) {
-	if n := k[key]; n.status == nil && len(n.parts) == 0 {
+func (k statusIndex) drop(key string) {
+	if n := k[key]; n.status == nil && len(n.derived) == 0 {
 		delete(k, key)
 	}
 }
 
 // declared is the key of the value that st is of, or is derived from in the end.
-func (k known) declared(st *scheduler.Status) string {
+func (k statusIndex) declaredKey(st *scheduler.Status) string {
 	for st.Base != "" {
 		base := k[st.Base]
 		if base == nil || base.status == nil {
@@ -79,42 +79,42 @@ func (k known) declared(st *scheduler.Status) string {
 	return st.Key
 }
 
-func (k known) has(key string) bool { return k[key] != nil && k[key].status != nil }
+func (k statusIndex) has(key string) bool { return k[key] != nil && k[key].status != nil }
 
 // status is that of a declared value, with what its derived values lack as
 // further details; nil: there is no such value.
-func (k known) status(key string) *status {
+func (k statusIndex) status(key string) *status {
 	if !k.has(key) {
 		return nil
 	}
 	n := k[key]
 	out := statusOf(n.status)
-	out.Details = append(out.Details, k.lacking(n)...)
+	out.Details = append(out.Details, k.problemLines(n)...)
 	return out
 }
 
 // lacking tells, sorted, which of the values derived from n are not as declared.
-func (k known) lacking(n *node) (lines []string) {
-	for _, key := range slices.Sorted(maps.Keys(n.parts)) {
+func (k statusIndex) problemLines(n *node) (lines []string) {
+	for _, key := range slices.Sorted(maps.Keys(n.derived)) {
 		part := k[key]
-		if trouble(part.status.State) {
+		if isProblem(part.status.State) {
 			lines = append(lines, statusOf(part.status).line())
 		}
-		lines = append(lines, k.lacking(part)...)
+		lines = append(lines, k.problemLines(part)...)
 	}
 	return lines
 }
 
 // troubled tells whether a value, or one derived from it, is not as declared.
-func (k known) troubled(key string) bool {
+func (k statusIndex) hasProblem(key string) bool {
 	if !k.has(key) {
 		return false
 	}
 	n := k[key]
-	return trouble(n.status.State) || len(k.lacking(n)) > 0
+	return isProblem(n.status.State) || len(k.problemLines(n)) > 0
 }
 
-func trouble(s scheduler.State) bool {
+func isProblem(s scheduler.State) bool {
 	switch s {
 	case kvscheduler.ValueState_CONFIGURED, kvscheduler.ValueState_OBTAINED, kvscheduler.ValueState_DISCOVERED:
 		return false

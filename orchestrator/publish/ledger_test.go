@@ -21,14 +21,14 @@ const root = "/vnf-agent/test/"
 
 // A play is a ledger with a store, which changes only by what the ledger says.
 type play struct {
-	ledger *ledger
+	ledger *writeQueue
 	now    time.Time
 	store  map[string]string // state by key, without prefix
 }
 
 func newPlay() *play {
 	begin := time.Unix(1_000_000, 0)
-	return &play{newLedger(Options{Root: root}.withDefaults(), begin), begin, map[string]string{}}
+	return &play{newWriteQueue(Options{Root: root}.withDefaults(), begin), begin, map[string]string{}}
 }
 
 // do plays one line of a story, and returns what came of it:
@@ -52,7 +52,7 @@ func (p *play) do(line string) string {
 		d, _ := time.ParseDuration(args[0])
 		p.now = p.now.Add(d)
 	case "due":
-		if at := p.ledger.due(p.now); !at.IsZero() {
+		if at := p.ledger.nextTime(p.now); !at.IsZero() {
 			return at.Sub(p.now).String()
 		}
 		return "never"
@@ -67,7 +67,7 @@ func (p *play) begin(keys []string) {
 		p.store[key] = "OLD"
 		held = append(held, kvdbsync.Pair{Key: root + below + key, Value: []byte("OLD")})
 	}
-	p.ledger.begin(held)
+	p.ledger.beginSession(held)
 }
 
 func (p *play) note(words ...string) {
@@ -78,7 +78,7 @@ func (p *play) note(words ...string) {
 	if st.State == kvscheduler.ValueState_FAILED {
 		st.Err = errors.New("no")
 	}
-	p.ledger.note(st)
+	p.ledger.update(st)
 }
 
 // whole is the key of a declared value, or of one that is not.
@@ -97,9 +97,9 @@ func (p *play) write(n int, fail bool) string {
 		out = append(out, key+"="+p.apply(key, w.Value, fail))
 	}
 	if fail {
-		p.ledger.undone(writes)
+		p.ledger.noteFailed(writes)
 	} else {
-		p.ledger.done(p.now, writes)
+		p.ledger.noteWritten(p.now, writes)
 	}
 	return strings.Join(out, " ")
 }
@@ -340,8 +340,8 @@ func TestTheStoreFollows(t *testing.T) {
 				p.begin(rapid.SliceOfDistinct(key, rapid.ID).Draw(t, "held"))
 			}
 		}
-		p.now = p.now.Add(p.ledger.o.Patience)
-		for at := p.ledger.due(p.now); !at.IsZero(); at = p.ledger.due(p.now) {
+		p.now = p.now.Add(p.ledger.o.LeftoverGrace)
+		for at := p.ledger.nextTime(p.now); !at.IsZero(); at = p.ledger.nextTime(p.now) {
 			p.now = at
 			p.checked(t, 3, last)
 		}

@@ -51,12 +51,12 @@ type Options struct {
 	// Every is the time from one batch of at most kvdbsync.MaxApply keys to the next,
 	// at least; it is also at least four times as long as the store took for the first.
 	// Defaults to 50 ms.
-	Every time.Duration
+	BatchInterval time.Duration
 	// Period is the time from one write of a key to the next, at least. Defaults to 1 s.
 	Period time.Duration
 	// Patience is how long after the start a key of an earlier run stays that nobody
 	// knows. Defaults to 10 s.
-	Patience time.Duration
+	LeftoverGrace time.Duration
 	// Timeout is how long the store may take for one request. Defaults to 10 s.
 	Timeout time.Duration
 	// MinBackoff and MaxBackoff bound the wait after a failure, which is random below
@@ -68,7 +68,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	for at, or := range map[*time.Duration]time.Duration{
-		&o.Every: 50 * time.Millisecond, &o.Period: time.Second, &o.Patience: 10 * time.Second, &o.Timeout: 10 * time.Second,
+		&o.BatchInterval: 50 * time.Millisecond, &o.Period: time.Second, &o.LeftoverGrace: 10 * time.Second, &o.Timeout: 10 * time.Second,
 		&o.MinBackoff: 100 * time.Millisecond, &o.MaxBackoff: 30 * time.Second,
 	} {
 		if *at <= 0 {
@@ -101,10 +101,10 @@ func (p *Publisher) Run(ctx context.Context) error {
 	defer watch.Close()
 	now := time.Now()
 	w := &writer{
-		Options: p.o, ledger: newLedger(p.o, now), news: make(chan []*scheduler.Status), free: now, size: kvdbsync.MaxApply,
+		Options: p.o, queue: newWriteQueue(p.o, now), news: make(chan []*scheduler.Status), nextWrite: now, batchSize: kvdbsync.MaxApply,
 		retry: kvdbsync.Backoff{Min: p.o.MinBackoff, Max: p.o.MaxBackoff},
 	}
-	w.take(p.sched.Statuses(""))
+	w.update(p.sched.Statuses(""))
 	ctx, stop := context.WithCancel(ctx)
 	fed := make(chan struct{})
 	go func() {

@@ -161,7 +161,7 @@ func TestNewsAreWrittenAtOnce(t *testing.T) {
 }
 
 func TestTheRateIsBounded(t *testing.T) {
-	in(t, publish.Options{Every: 100 * time.Millisecond}, func(t *testing.T, w *world) {
+	in(t, publish.Options{BatchInterval: 100 * time.Millisecond}, func(t *testing.T, w *world) {
 		var words []string
 		for i := range 1000 {
 			words = append(words, fmt.Sprintf("%04d=ok", i))

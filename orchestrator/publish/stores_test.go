@@ -72,7 +72,7 @@ func TestRealStores(t *testing.T) {
 
 			sched, _ := newScheduler(t)
 			stop := running(t, publish.New(sched, publish.Options{
-				Name: name, Store: store, Root: root, Period: 100 * time.Millisecond, Patience: 200 * time.Millisecond,
+				Name: name, Store: store, Root: root, Period: 100 * time.Millisecond, LeftoverGrace: 200 * time.Millisecond,
 			}).Run)
 			commit(t, sched, "a=ok", "b=waits", "c=invalid")
 			until(t, look, `a=CONFIGURED b=PENDING[other-exists] c=INVALID(invalid value: value: invalid: expected anything else)`)

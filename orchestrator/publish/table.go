@@ -25,15 +25,15 @@ type Table struct {
 	Read func(context.Context) (map[string][]byte, error)
 	// News has it read before its time, which is Period after the last; but not sooner than
 	// Soon after. Defaults to never, and to one second. Period defaults to 10 s.
-	News <-chan struct{}
-	Soon time.Duration
+	Changed <-chan struct{}
+	MinInterval time.Duration
 }
 
 // Run publishes until ctx ends, then takes away what it has written, and returns nil; at
 // once if the store says kvdbsync.ErrReadOnly.
 func (t Table) Run(ctx context.Context) error {
 	t.Period = cmp.Or(t.Period, 10*time.Second)
-	t.Soon = cmp.Or(t.Soon, time.Second)
+	t.MinInterval = cmp.Or(t.MinInterval, time.Second)
 	t.Options = t.withDefaults()
 	retry := kvdbsync.Backoff{Min: t.MinBackoff, Max: t.MaxBackoff}
 	level := slog.LevelWarn // the first failure is news
@@ -64,7 +64,7 @@ func (t Table) session(ctx context.Context, worked func()) error {
 		return err
 	}
 	defer end()
-	written, err := t.left(ctx, s)
+	written, err := t.listLeftover(ctx, s)
 	if err != nil {
 		return fmt.Errorf("listing: %w", err)
 	}
@@ -77,14 +77,14 @@ func (t Table) session(ctx context.Context, worked func()) error {
 		} else {
 			t.Log.Debug("nothing new can be published", "source", t.Name, "below", t.Root+t.Below, "err", err)
 		}
-		if err := t.rest(ctx, s); err != nil {
+		if err := t.waitForNext(ctx, s); err != nil {
 			return err
 		}
 	}
 }
 
 // left has the keys that are there from before, as if nothing were written under them.
-func (t Table) left(ctx context.Context, s kvdbsync.Session) (map[string][]byte, error) {
+func (t Table) listLeftover(ctx context.Context, s kvdbsync.Session) (map[string][]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
 	pairs, err := s.List(ctx, t.Root+t.Below)
@@ -97,7 +97,7 @@ func (t Table) left(ctx context.Context, s kvdbsync.Session) (map[string][]byte,
 
 // write makes what is written what is now, by batches of a bounded rate.
 func (t Table) write(ctx context.Context, s kvdbsync.Session, written, now map[string][]byte) error {
-	for batch := range slices.Chunk(differences(written, now), kvdbsync.MaxApply) {
+	for batch := range slices.Chunk(diff(written, now), kvdbsync.MaxApply) {
 		pairs := slices.Clone(batch)
 		for i := range pairs {
 			pairs[i].Key = t.Root + t.Below + pairs[i].Key
@@ -114,7 +114,7 @@ func (t Table) write(ctx context.Context, s kvdbsync.Session, written, now map[s
 				written[key] = p.Value
 			}
 		}
-		if !pause(ctx, s, t.Every) {
+		if !sleep(ctx, s, t.BatchInterval) {
 			return errLost
 		}
 	}
@@ -130,7 +130,7 @@ func (t Table) apply(ctx context.Context, s kvdbsync.Session, pairs []kvdbsync.P
 	switch {
 	case err == nil:
 		return pairs, nil
-	case ctx.Err() != nil || !t.answers(ctx, s, t.Root+t.Below):
+	case ctx.Err() != nil || !t.storeResponds(ctx, s, t.Root+t.Below):
 		return nil, fmt.Errorf("writing %d keys, %s the first: %w", len(pairs), pairs[0].Key, err)
 	case len(pairs) == 1:
 		t.Log.Debug("the store refuses a key", "source", t.Name, "key", pairs[0].Key, "err", err)
@@ -147,7 +147,7 @@ func (t Table) apply(ctx context.Context, s kvdbsync.Session, pairs []kvdbsync.P
 }
 
 // differences are the changes that make one the other, sorted by key.
-func differences(from, to map[string][]byte) (out []kvdbsync.Pair) {
+func diff(from, to map[string][]byte) (out []kvdbsync.Pair) {
 	for _, key := range slices.Sorted(maps.Keys(from)) {
 		if to[key] == nil {
 			out = append(out, kvdbsync.Pair{Key: key})
@@ -162,14 +162,14 @@ func differences(from, to map[string][]byte) (out []kvdbsync.Pair) {
 }
 
 // rest waits until it is time to read again.
-func (t Table) rest(ctx context.Context, s kvdbsync.Session) error {
-	if !pause(ctx, s, t.Soon) {
+func (t Table) waitForNext(ctx context.Context, s kvdbsync.Session) error {
+	if !sleep(ctx, s, t.MinInterval) {
 		return errLost
 	}
-	timer := time.NewTimer(t.Period - t.Soon)
+	timer := time.NewTimer(t.Period - t.MinInterval)
 	defer timer.Stop()
 	select {
-	case <-t.News:
+	case <-t.Changed:
 	case <-timer.C:
 	case <-s.Lost():
 		return errLost
@@ -180,7 +180,7 @@ func (t Table) rest(ctx context.Context, s kvdbsync.Session) error {
 }
 
 // pause lets time pass; false: the session has been lost, or ctx has ended.
-func pause(ctx context.Context, s kvdbsync.Session, d time.Duration) bool {
+func sleep(ctx context.Context, s kvdbsync.Session, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

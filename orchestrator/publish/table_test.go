@@ -36,7 +36,7 @@ func inTable(t *testing.T, test func(w *table)) {
 		if err := w.Put(t.Context(), root+below+"left", []byte("1")); err != nil {
 			t.Fatal(err)
 		}
-		w.stop = running(t, publish.Table{Options: publish.Options{Name: "memory", Store: w, Root: root}, Below: below, Read: w.read, News: w.news}.Run)
+		w.stop = running(t, publish.Table{Options: publish.Options{Name: "memory", Store: w, Root: root}, Below: below, Read: w.read, Changed: w.news}.Run)
 		defer w.stop()
 		test(w)
 	})

@@ -17,21 +17,21 @@ var errLost = errors.New("the store ended the session")
 // A writer brings one store to what the ledger says.
 type writer struct {
 	Options
-	ledger *ledger
+	queue *writeQueue
 	news   chan []*scheduler.Status
 	retry  kvdbsync.Backoff
-	free   time.Time // when the store may be written to again
-	size   int       // of the next batch, at most
+	nextWrite   time.Time // when the store may be written to again
+	batchSize   int       // of the next batch, at most
 	health health
 	// refuses says that a refusal of single keys was logged.
-	refuses bool
+	refusalLogged bool
 }
 
 // health is what has been told of the store.
 type health int
 
 const (
-	untold health = iota
+	unknownHealth health = iota
 	working
 	failing
 )
@@ -46,10 +46,10 @@ func (w *writer) run(ctx context.Context) {
 			w.Log.Warn("status cannot be published into this store", "source", w.Name, "err", err)
 			return
 		case ctx.Err() == nil:
-			w.fail(err)
+			w.backOff(err)
 		}
-		for ctx.Err() == nil && time.Now().Before(w.free) {
-			w.wait(ctx, nil, w.free)
+		for ctx.Err() == nil && time.Now().Before(w.nextWrite) {
+			w.wait(ctx, nil, w.nextWrite)
 		}
 	}
 }
@@ -65,8 +65,8 @@ func (w *writer) session(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing: %w", err)
 	}
-	w.ledger.begin(held)
-	for !ended(ctx, s) {
+	w.queue.beginSession(held)
+	for !sessionEnded(ctx, s) {
 		w.step(ctx, s)
 	}
 	return errLost
@@ -90,7 +90,7 @@ func (o Options) begin(ctx context.Context) (s kvdbsync.Session, end func(), err
 	}
 	return s, func() {
 		defer cancel()
-		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), closing)
+		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer done()
 		if err := kvdbsync.Guarded(func() error { return s.Close(ctx) }); err != nil {
 			o.Log.Debug("published status is left to its time to live", "source", o.Name, "err", err, "ttl", o.TTL)
@@ -99,22 +99,22 @@ func (o Options) begin(ctx context.Context) (s kvdbsync.Session, end func(), err
 }
 
 // closing is how long the end of a session may hold up that of the agent.
-const closing = time.Second
+const closeTimeout = time.Second
 
 // step writes what may be written now, or waits for something to do.
 func (w *writer) step(ctx context.Context, s kvdbsync.Session) {
 	now := time.Now()
-	if now.Before(w.free) {
-		w.wait(ctx, s.Lost(), w.free)
+	if now.Before(w.nextWrite) {
+		w.wait(ctx, s.Lost(), w.nextWrite)
 		return
 	}
-	writes := w.ledger.next(now, w.size)
+	writes := w.queue.next(now, w.batchSize)
 	if len(writes) > 0 {
 		w.write(ctx, s, writes)
 		return
 	}
-	w.settled()
-	w.wait(ctx, s.Lost(), w.ledger.due(now))
+	w.logRecovered()
+	w.wait(ctx, s.Lost(), w.queue.nextTime(now))
 }
 
 // write makes one batch of changes.
@@ -127,43 +127,43 @@ func (w *writer) write(ctx context.Context, s kvdbsync.Session, writes []write) 
 	defer cancel()
 	began := time.Now()
 	if err := s.Apply(limited, pairs); err != nil {
-		w.ledger.undone(writes)
+		w.queue.noteFailed(writes)
 		if ctx.Err() == nil {
-			w.failed(ctx, s, writes, fmt.Errorf("writing %d keys, %s the first: %w", len(pairs), pairs[0].Key, err))
+			w.handleFailure(ctx, s, writes, fmt.Errorf("writing %d keys, %s the first: %w", len(pairs), pairs[0].Key, err))
 		}
 		return
 	}
 	now := time.Now()
-	w.ledger.done(now, writes)
-	w.size = min(2*w.size, kvdbsync.MaxApply)
-	w.free = now.Add(max(w.Every, 4*now.Sub(began)))
-	w.settled()
+	w.queue.noteWritten(now, writes)
+	w.batchSize = min(2*w.batchSize, kvdbsync.MaxApply)
+	w.nextWrite = now.Add(max(w.BatchInterval, 4*now.Sub(began)))
+	w.logRecovered()
 }
 
 // failed finds out whether the store is away or refuses one of the keys. A key that it refuses
 // must not keep the others from being written.
-func (w *writer) failed(ctx context.Context, s kvdbsync.Session, writes []write, err error) {
+func (w *writer) handleFailure(ctx context.Context, s kvdbsync.Session, writes []write, err error) {
 	began := time.Now()
-	if !w.answers(ctx, s, w.prefix()) {
-		w.fail(err)
+	if !w.storeResponds(ctx, s, w.prefix()) {
+		w.backOff(err)
 		return
 	}
 	now := time.Now()
-	w.free = now.Add(max(w.Every, 4*now.Sub(began)))
+	w.nextWrite = now.Add(max(w.BatchInterval, 4*now.Sub(began)))
 	if len(writes) > 1 {
-		w.size = len(writes) / 2
+		w.batchSize = len(writes) / 2
 		return
 	}
-	w.ledger.refuse(now, writes[0])
+	w.queue.noteRefused(now, writes[0])
 	level := slog.LevelDebug
-	if !w.refuses {
-		w.refuses, level = true, slog.LevelWarn
+	if !w.refusalLogged {
+		w.refusalLogged, level = true, slog.LevelWarn
 	}
 	w.Log.Log(ctx, level, "the store refuses the status of a key; it is tried again every minute", "source", w.Name, "err", err)
 }
 
 // answers tells whether the store takes requests: about keys that do not exist.
-func (o Options) answers(ctx context.Context, s kvdbsync.Session, prefix string) bool {
+func (o Options) storeResponds(ctx context.Context, s kvdbsync.Session, prefix string) bool {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	_, err := s.List(ctx, prefix+"-") // no key begins so
@@ -181,27 +181,27 @@ func (w *writer) wait(ctx context.Context, lost <-chan struct{}, until time.Time
 	}
 	select {
 	case news := <-w.news:
-		w.take(news)
+		w.update(news)
 	case <-alarm:
 	case <-lost:
 	case <-ctx.Done():
 	}
 }
 
-func (w *writer) take(news []*scheduler.Status) {
+func (w *writer) update(news []*scheduler.Status) {
 	for _, st := range news {
-		w.ledger.note(st)
+		w.queue.update(st)
 	}
 }
 
 // settled tells that all that failed has been made good, if that is news.
-func (w *writer) settled() {
-	if w.ledger.failed > 0 {
+func (w *writer) logRecovered() {
+	if w.queue.failed > 0 {
 		return
 	}
 	w.retry.Reset()
-	if w.refuses && w.ledger.refused == 0 {
-		w.refuses = false
+	if w.refusalLogged && w.queue.refusedRows == 0 {
+		w.refusalLogged = false
 		w.Log.Info("the store takes the status of all keys", "source", w.Name)
 	}
 	if w.health != working {
@@ -212,9 +212,9 @@ func (w *writer) settled() {
 
 // fail sees to it that the store is left alone for a while. The first failure is
 // news, more of them are for those who look closer.
-func (w *writer) fail(err error) {
+func (w *writer) backOff(err error) {
 	wait := w.retry.Next()
-	w.free = time.Now().Add(wait)
+	w.nextWrite = time.Now().Add(wait)
 	level := slog.LevelDebug
 	if w.health != failing {
 		level = slog.LevelWarn
@@ -223,7 +223,7 @@ func (w *writer) fail(err error) {
 	w.Log.Log(context.Background(), level, "status cannot be published", "source", w.Name, "err", err, "retry_in", wait)
 }
 
-func ended(ctx context.Context, s kvdbsync.Session) bool {
+func sessionEnded(ctx context.Context, s kvdbsync.Session) bool {
 	select {
 	case <-s.Lost():
 		return true

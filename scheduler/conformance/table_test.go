@@ -106,10 +106,10 @@ func (s *table) retrieveSome(_ context.Context, keys []string, _ []scheduler.Wan
 func validate(_ string, v route) error {
 	var wrong []error
 	if v.GetOutgoingInterface() == "" {
-		wrong = append(wrong, &models.FieldError{Field: "outgoing_interface", Want: "the name of an interface"})
+		wrong = append(wrong, &models.FieldError{Field: "outgoing_interface", Expected: "the name of an interface"})
 	}
 	if v.GetMetric() > 1000 {
-		wrong = append(wrong, &models.FieldError{Field: "metric", Value: v.GetMetric(), Want: "at most 1000"})
+		wrong = append(wrong, &models.FieldError{Field: "metric", Value: v.GetMetric(), Expected: "at most 1000"})
 	}
 	return errors.Join(wrong...)
 }

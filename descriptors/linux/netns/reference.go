@@ -19,16 +19,16 @@ import (
 func Validate(field string, ns *namespace.NetNamespace) error {
 	kind, reference := ns.GetType(), ns.GetReference()
 	if _, known := namespace.NetNamespace_ReferenceType_name[int32(kind)]; !known {
-		return &models.FieldError{Field: field + ".type", Value: int32(kind), Want: "NSID, PID, FD or MICROSERVICE"}
+		return &models.FieldError{Field: field + ".type", Value: int32(kind), Expected: "NSID, PID, FD or MICROSERVICE"}
 	}
 	if kind == namespace.NetNamespace_UNDEFINED {
 		if reference == "" {
 			return nil
 		}
-		return &models.FieldError{Field: field + ".type", Value: kind.String(), Want: "NSID, PID, FD or MICROSERVICE, as there is a reference"}
+		return &models.FieldError{Field: field + ".type", Value: kind.String(), Expected: "NSID, PID, FD or MICROSERVICE, as there is a reference"}
 	}
 	if want := wrong(kind, reference); want != "" {
-		return &models.FieldError{Field: field + ".reference", Value: reference, Want: want}
+		return &models.FieldError{Field: field + ".reference", Value: reference, Expected: want}
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 // BenchmarkCalls is what a connection takes for a call, 64 at a time, from request to reply, with a VPP
 // that does nothing: time of the processors besides what passes, as that is of two processes at once.
 func BenchmarkCalls(b *testing.B) {
-	c := dial(b, simulated.Consenting(b))
+	c := dial(b, simulated.RouteSink(b))
 	var wg sync.WaitGroup
 	before := processorTime(b)
 	b.ReportAllocs()

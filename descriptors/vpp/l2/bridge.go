@@ -17,9 +17,9 @@ import (
 
 const (
 	// longestName is what VPP keeps of a tag (VPP l2.api, string bd_tag[64]).
-	longestName = 63
+	maxNameLength = 63
 	// mostByte is the largest MAC age and split horizon group (VPP l2.api, u8).
-	mostByte = 255
+	maxByte = 255
 )
 
 func validateBridge(_ string, v *l2.BridgeDomain) error {
@@ -27,14 +27,14 @@ func validateBridge(_ string, v *l2.BridgeDomain) error {
 	switch name := v.GetName(); {
 	case name == "":
 		f.Add("name", name, "a name")
-	case len(name) > longestName:
-		f.Add("name", name, "at most %d bytes (it has %d): it is the bridge domain's tag in VPP", longestName, len(name))
+	case len(name) > maxNameLength:
+		f.Add("name", name, "at most %d bytes (it has %d): it is the bridge domain's tag in VPP", maxNameLength, len(name))
 	case strings.ContainsRune(name, 0):
 		f.Add("name", name, "a name without zero bytes: it is the bridge domain's tag in VPP")
 	case keys.MembersIn(name) != "":
 		f.Add("name", name, "a name without %q, which the keys of its members are read by", keys.MembersIn(name))
 	}
-	if v.GetMacAge() > mostByte {
+	if v.GetMacAge() > maxByte {
 		f.Add("mac_age", v.GetMacAge(), "minutes, at most 255, or 0 for ever")
 	}
 	f.members(v.GetInterfaces())
@@ -63,7 +63,7 @@ func (f *faults) members(all []*l2.BridgeDomain_Interface) {
 			f.Add(field+"name", m.GetName(), "each interface once, it is interfaces[%d] too, in another way", first)
 		}
 		seen[m.GetName()] = i
-		if m.GetSplitHorizonGroup() > mostByte {
+		if m.GetSplitHorizonGroup() > maxByte {
 			f.Add(field+"split_horizon_group", m.GetSplitHorizonGroup(), "at most 255")
 		}
 		if !m.GetBridgedVirtualInterface() {

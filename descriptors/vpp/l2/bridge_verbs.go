@@ -19,12 +19,12 @@ import (
 )
 
 // every is an ID or index that is none: all of them are meant.
-const every = ^uint32(0)
+const allIDs = ^uint32(0)
 
 // createBridge makes a bridge domain, or takes up the one of that name which an earlier
 // try has left.
 func (h *handler) createBridge(ctx context.Context, _ string, v *l2.BridgeDomain) (BridgeMeta, error) {
-	if meta, ok := h.standing(ctx, v); ok {
+	if meta, ok := h.existing(ctx, v); ok {
 		return meta, h.changeARP(ctx, meta, &l2.BridgeDomain{}, v)
 	}
 	f := flagsOf(v)
@@ -47,37 +47,37 @@ func (h *handler) createBridge(ctx context.Context, _ string, v *l2.BridgeDomain
 
 // standing looks whether a bridge domain of that name, which is known to have stood,
 // stands still, and is what v wants.
-func (h *handler) standing(ctx context.Context, v *l2.BridgeDomain) (BridgeMeta, bool) {
+func (h *handler) existing(ctx context.Context, v *l2.BridgeDomain) (BridgeMeta, bool) {
 	h.mu.Lock()
-	id, known := h.made[v.GetName()]
+	id, known := h.ids[v.GetName()]
 	h.mu.Unlock()
 	if !known {
 		return BridgeMeta{}, false
 	}
 	all, err := h.dump(ctx, id)
-	if err != nil || len(all) != 1 || all[0].BdTag != v.GetName() || flagsOf(valueOf(all[0], nil)) != flagsOf(v) {
+	if err != nil || len(all) != 1 || all[0].BdTag != v.GetName() || flagsOf(bridgeFromVPP(all[0], nil)) != flagsOf(v) {
 		return BridgeMeta{}, false
 	}
 	return BridgeMeta{ID: id}, true
 }
 
 // mostID is the largest number of a bridge domain.
-const mostID = 1<<24 - 1
+const maxBridgeID = 1<<24 - 1
 
 // nextID is a number that is likely to be free.
 func (h *handler) nextID() uint32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.last++; h.last > mostID {
-		h.last = 1
+	if h.lastID++; h.lastID > maxBridgeID {
+		h.lastID = 1
 	}
-	return h.last
+	return h.lastID
 }
 
 func (h *handler) remember(name string, id uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.made[name] = id
+	h.ids[name] = id
 }
 
 // updateBridge changes the ARP termination table; all else is derived, or makes a new one.
@@ -122,7 +122,7 @@ func (h *handler) deleteBridge(ctx context.Context, _ string, v *l2.BridgeDomain
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.made, v.GetName())
+	delete(h.ids, v.GetName())
 	return nil
 }
 
@@ -142,7 +142,7 @@ func (h *handler) empty(ctx context.Context, meta BridgeMeta) error {
 }
 
 func (h *handler) dump(ctx context.Context, id uint32) ([]vppl2.BridgeDomainDetails, error) {
-	return conn.Dump[vppl2.BridgeDomainDetails](ctx, h.API, &vppl2.BridgeDomainDump{BdID: id, SwIfIndex: interface_types.InterfaceIndex(every)})
+	return conn.Dump[vppl2.BridgeDomainDetails](ctx, h.API, &vppl2.BridgeDomainDump{BdID: id, SwIfIndex: interface_types.InterfaceIndex(allIDs)})
 }
 
 // retrieveBridges yields every bridge domain. Members whose interface has no name are
@@ -155,23 +155,23 @@ func (h *handler) retrieveBridges(ctx context.Context, wanted []scheduler.Wanted
 			declared[w.Value.GetName()] = true
 			h.Tags.Expect(w.Value.GetName())
 		}
-		all, err := h.dump(ctx, every)
+		all, err := h.dump(ctx, allIDs)
 		if err != nil {
 			yield(found{}, err)
 			return
 		}
-		answers, err := h.answers(ctx)
+		answers, err := h.arpTables(ctx)
 		if err != nil {
 			yield(found{}, err)
 			return
 		}
 		h.rememberAll(all)
-		names, members := h.interfaceNames(), map[string]use{}
-		defer h.uses.replace(inBridge, members)
+		names, members := h.interfaceNames(), map[string]attachment{}
+		defer h.attachments.replace(inBridge, members)
 		for _, d := range all {
-			v := valueOf(d, names)
+			v := bridgeFromVPP(d, names)
 			for _, m := range v.GetInterfaces() {
-				members[m.GetName()] = use{inBridge, v.GetName()}
+				members[m.GetName()] = attachment{inBridge, v.GetName()}
 			}
 			v.ArpTerminationTable = answers[d.BdID]
 			one := found{Value: v, Meta: BridgeMeta{ID: d.BdID}}
@@ -185,8 +185,8 @@ func (h *handler) retrieveBridges(ctx context.Context, wanted []scheduler.Wanted
 }
 
 // answers are the ARP termination tables, by bridge domain.
-func (h *handler) answers(ctx context.Context) (map[uint32][]*l2.BridgeDomain_ArpTerminationEntry, error) {
-	all, err := conn.Dump[vppl2.BdIPMacDetails](ctx, h.API, &vppl2.BdIPMacDump{BdID: every})
+func (h *handler) arpTables(ctx context.Context) (map[uint32][]*l2.BridgeDomain_ArpTerminationEntry, error) {
+	all, err := conn.Dump[vppl2.BdIPMacDetails](ctx, h.API, &vppl2.BdIPMacDump{BdID: allIDs})
 	out := map[uint32][]*l2.BridgeDomain_ArpTerminationEntry{}
 	for _, d := range all {
 		e := d.Entry
@@ -198,7 +198,7 @@ func (h *handler) answers(ctx context.Context) (map[uint32][]*l2.BridgeDomain_Ar
 }
 
 // valueOf is what VPP has as a value.
-func valueOf(d vppl2.BridgeDomainDetails, names map[uint32]string) *l2.BridgeDomain {
+func bridgeFromVPP(d vppl2.BridgeDomainDetails, names map[uint32]string) *l2.BridgeDomain {
 	v := &l2.BridgeDomain{
 		Name: d.BdTag, Flood: d.Flood, UnknownUnicastFlood: d.UuFlood, Forward: d.Forward, Learn: d.Learn,
 		ArpTermination: d.ArpTerm, MacAge: uint32(d.MacAge),
@@ -220,12 +220,12 @@ func valueOf(d vppl2.BridgeDomainDetails, names map[uint32]string) *l2.BridgeDom
 func (h *handler) rememberAll(all []vppl2.BridgeDomainDetails) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.made = map[string]uint32{}
-	h.last = 0
+	h.ids = map[string]uint32{}
+	h.lastID = 0
 	for _, d := range all {
-		h.last = max(h.last, d.BdID)
+		h.lastID = max(h.lastID, d.BdID)
 		if d.BdTag != "" {
-			h.made[d.BdTag] = d.BdID
+			h.ids[d.BdTag] = d.BdID
 		}
 	}
 }
@@ -240,7 +240,7 @@ func (h *handler) createMember(ctx context.Context, key string, v *l2.BridgeDoma
 	if err != nil {
 		return struct{}{}, err
 	}
-	if err := h.uses.take(name, use{inBridge, bd}); err != nil {
+	if err := h.attachments.add(name, attachment{inBridge, bd}); err != nil {
 		return struct{}{}, err
 	}
 	return struct{}{}, h.setMember(ctx, meta.Index, bridge, v)
@@ -252,7 +252,7 @@ func (h *handler) updateMember(ctx context.Context, key string, _, new *l2.Bridg
 
 func (h *handler) deleteMember(ctx context.Context, key string, _ *l2.BridgeDomain_Interface, _ struct{}) error {
 	bd, name, _ := keys.ParseBridgeInterface(key)
-	defer h.uses.end(name, use{inBridge, bd})
+	defer h.attachments.remove(name, attachment{inBridge, bd})
 	meta, ok := h.Interfaces.Get(name)
 	if !ok {
 		return nil // VPP lets it go with the interface

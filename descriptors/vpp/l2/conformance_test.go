@@ -38,7 +38,7 @@ func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	for _, name := range []string{"if1", "if2", "if3"} {
 		all[name] = iface.Meta{Index: uint32(vpp.Loopback(c, name))}
 	}
-	return &handler{Options: Options{API: c, Interfaces: links{all}}, bridges: index[BridgeMeta]{}, made: map[string]uint32{}}, vpp
+	return &handler{Options: Options{API: c, Interfaces: links{all}}, bridges: index[BridgeMeta]{}, ids: map[string]uint32{}}, vpp
 }
 
 // bridged is onVPP where the bridge domain bd1 stands, with if1 and if2, and bd2.

@@ -20,7 +20,7 @@ func (h *handler) createFIB(ctx context.Context, _ string, v *l2.FIBEntry) (FIBM
 	if err != nil {
 		return FIBMeta{}, err
 	}
-	meta := FIBMeta{Bridge: bridge.ID, Interface: every}
+	meta := FIBMeta{Bridge: bridge.ID, Interface: allIDs}
 	if v.GetAction() == l2.FIBEntry_FORWARD {
 		out, err := h.interfaceNamed(v.GetOutgoingInterface())
 		if err != nil {
@@ -58,7 +58,7 @@ func (h *handler) setFIB(ctx context.Context, v *l2.FIBEntry, meta FIBMeta, add 
 func (h *handler) retrieveFIBs(ctx context.Context, wanted []scheduler.Wanted[*l2.FIBEntry]) iter.Seq2[scheduler.Found[*l2.FIBEntry, FIBMeta], error] {
 	type found = scheduler.Found[*l2.FIBEntry, FIBMeta]
 	return func(yield func(found, error) bool) {
-		all, err := conn.Dump[vppl2.L2FibTableDetails](ctx, h.API, &vppl2.L2FibTableDump{BdID: every})
+		all, err := conn.Dump[vppl2.L2FibTableDetails](ctx, h.API, &vppl2.L2FibTableDump{BdID: allIDs})
 		if err != nil {
 			yield(found{}, err)
 			return
@@ -130,17 +130,17 @@ func (h *handler) createXConnect(ctx context.Context, _ string, v *l2.XConnectPa
 	if err != nil {
 		return XConnectMeta{}, err
 	}
-	if err := h.uses.take(v.GetReceiveInterface(), xconnectTo(v)); err != nil {
+	if err := h.attachments.add(v.GetReceiveInterface(), xconnectTo(v)); err != nil {
 		return XConnectMeta{}, err
 	}
 	return XConnectMeta{Receive: receive.Index}, h.setXConnect(ctx, receive.SwIfIndex(), transmit.SwIfIndex(), true)
 }
 
-func xconnectTo(v *l2.XConnectPair) use { return use{inXConnect, "to " + v.GetTransmitInterface()} }
+func xconnectTo(v *l2.XConnectPair) attachment { return attachment{inXConnect, "to " + v.GetTransmitInterface()} }
 
 // deleteXConnect needs no transmitting interface: the receiving one has but one.
 func (h *handler) deleteXConnect(ctx context.Context, _ string, v *l2.XConnectPair, meta XConnectMeta) error {
-	defer h.uses.end(v.GetReceiveInterface(), xconnectTo(v))
+	defer h.attachments.remove(v.GetReceiveInterface(), xconnectTo(v))
 	receive := interface_types.InterfaceIndex(meta.Receive)
 	err := h.setXConnect(ctx, receive, receive, false)
 	if errors.Is(err, api.INVALID_SW_IF_INDEX) {
@@ -171,8 +171,8 @@ func (h *handler) retrieveXConnects(ctx context.Context, wanted []scheduler.Want
 		for _, w := range wanted {
 			declared[w.Value.GetReceiveInterface()] = true
 		}
-		names, used := h.interfaceNames(), map[string]use{}
-		defer h.uses.replace(inXConnect, used)
+		names, used := h.interfaceNames(), map[string]attachment{}
+		defer h.attachments.replace(inXConnect, used)
 		for _, d := range all {
 			v := &l2.XConnectPair{ReceiveInterface: names[uint32(d.RxSwIfIndex)], TransmitInterface: names[uint32(d.TxSwIfIndex)]}
 			if v.ReceiveInterface == "" {

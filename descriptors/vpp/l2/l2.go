@@ -36,7 +36,7 @@ const (
 )
 
 // ErrNotThere says that an interface or a bridge domain that is needed does not stand.
-var ErrNotThere = errors.New("not there")
+var ErrNotFound = errors.New("not there")
 
 // Options are those of the descriptors. All are needed.
 type Options struct {
@@ -66,16 +66,16 @@ type bridgeIndex interface {
 type handler struct {
 	Options
 	bridges bridgeIndex
-	uses    uses
+	attachments    attachments
 
 	mu   sync.Mutex
-	made map[string]uint32 // number by name, of the bridge domains that stood when they were last looked at
-	last uint32            // number
+	ids map[string]uint32 // number by name, of the bridge domains that stood when they were last looked at
+	lastID uint32            // number
 }
 
 // Register adds the descriptors to s.
 func Register(s *scheduler.Scheduler, o Options) error {
-	h := &handler{Options: o, made: map[string]uint32{}}
+	h := &handler{Options: o, ids: map[string]uint32{}}
 	bridges, err := scheduler.Register(s, h.bridgeDescriptor())
 	h.bridges = bridges
 	return errors.Join(err,
@@ -170,7 +170,7 @@ type faults struct{ models.Faults }
 func (h *handler) interfaceNamed(name string) (iface.Meta, error) {
 	meta, ok := h.Interfaces.Get(name)
 	if !ok {
-		return meta, fmt.Errorf("interface %s: %w", name, ErrNotThere)
+		return meta, fmt.Errorf("interface %s: %w", name, ErrNotFound)
 	}
 	return meta, nil
 }
@@ -179,7 +179,7 @@ func (h *handler) interfaceNamed(name string) (iface.Meta, error) {
 func (h *handler) bridgeNamed(name string) (BridgeMeta, error) {
 	meta, ok := h.bridges.Get(name)
 	if !ok {
-		return meta, fmt.Errorf("bridge domain %s: %w", name, ErrNotThere)
+		return meta, fmt.Errorf("bridge domain %s: %w", name, ErrNotFound)
 	}
 	return meta, nil
 }

@@ -37,14 +37,14 @@ func (h *handler) spanDescriptor() scheduler.Descriptor[*interfaces.Span, struct
 		},
 		Delete: func(ctx context.Context, _ string, v *interfaces.Span, _ struct{}) error {
 			err := h.setSpan(ctx, v, span.SPAN_STATE_API_DISABLED)
-			if errors.Is(err, ErrNotThere) {
+			if errors.Is(err, ErrNotFound) {
 				return nil
 			}
 			return err
 		},
-		Retrieve: readback.Of[*interfaces.Span]{
+		Retrieve: readback.Retriever[*interfaces.Span]{
 			Read:  h.readSpans,
-			Place: func(v *interfaces.Span) string { return v.GetInterfaceFrom() + " " + v.GetInterfaceTo() },
+			ID: func(v *interfaces.Span) string { return v.GetInterfaceFrom() + " " + v.GetInterfaceTo() },
 		}.Retrieve,
 		RetrieveAfter: []string{iface.Name},
 	}
@@ -101,7 +101,7 @@ func (h *handler) readSpans(ctx context.Context) ([]*interfaces.Span, error) {
 			from, to := names[uint32(d.SwIfIndexFrom)], names[uint32(d.SwIfIndexTo)]
 			if from != "" && to != "" {
 				out = append(out, &interfaces.Span{InterfaceFrom: from, InterfaceTo: to, Direction: interfaces.Span_Direction(d.State), IsL2: d.IsL2})
-			} else if err := h.mirrorStays(ctx, d, from == ""); err != nil {
+			} else if err := h.noteOrphanedMirror(ctx, d, from == ""); err != nil {
 				return nil, err
 			}
 		}
@@ -111,7 +111,7 @@ func (h *handler) readSpans(ctx context.Context) ([]*interfaces.Span, error) {
 
 // mirrorStays notes a mirror from an interface that is gone, or to one: it ends when another has
 // got the index.
-func (h *handler) mirrorStays(ctx context.Context, d span.SwInterfaceSpanDetails, from bool) error {
+func (h *handler) noteOrphanedMirror(ctx context.Context, d span.SwInterfaceSpanDetails, from bool) error {
 	gone := d.SwIfIndexTo
 	if from {
 		gone = d.SwIfIndexFrom

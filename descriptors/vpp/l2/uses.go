@@ -8,10 +8,10 @@ import (
 )
 
 // ErrTaken says that an interface is switched otherwise already: VPP would silently end that.
-var ErrTaken = errors.New("VPP has an interface in one bridge domain or one cross-connect")
+var ErrAttached = errors.New("VPP has an interface in one bridge domain or one cross-connect")
 
 // A use is what an interface that is switched receives for.
-type use struct{ kind, name string }
+type attachment struct{ kind, name string }
 
 const (
 	inBridge   = "bridge domain"
@@ -19,31 +19,31 @@ const (
 )
 
 // uses are what the interfaces are switched by, by name.
-type uses struct {
+type attachments struct {
 	mu  sync.Mutex     // guards all
-	all map[string]use // nil at first
+	all map[string]attachment // nil at first
 }
 
 // take notes a use, unless there is another.
-func (u *uses) take(interfaceName string, to use) error {
+func (u *attachments) add(interfaceName string, to attachment) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if now, used := u.all[interfaceName]; used && now != to {
-		return fmt.Errorf("interface %s is in %s %s already: %w", interfaceName, now.kind, now.name, ErrTaken)
+		return fmt.Errorf("interface %s is in %s %s already: %w", interfaceName, now.kind, now.name, ErrAttached)
 	}
 	u.put(interfaceName, to)
 	return nil
 }
 
-func (u *uses) put(interfaceName string, to use) {
+func (u *attachments) put(interfaceName string, to attachment) {
 	if u.all == nil {
-		u.all = map[string]use{}
+		u.all = map[string]attachment{}
 	}
 	u.all[interfaceName] = to
 }
 
 // end forgets a use.
-func (u *uses) end(interfaceName string, of use) {
+func (u *attachments) remove(interfaceName string, of attachment) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.all[interfaceName] == of {
@@ -52,10 +52,10 @@ func (u *uses) end(interfaceName string, of use) {
 }
 
 // replace replaces all uses of a kind by what VPP has.
-func (u *uses) replace(kind string, by map[string]use) {
+func (u *attachments) replace(kind string, by map[string]attachment) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	maps.DeleteFunc(u.all, func(_ string, one use) bool { return one.kind == kind })
+	maps.DeleteFunc(u.all, func(_ string, one attachment) bool { return one.kind == kind })
 	for name, one := range by {
 		u.put(name, one)
 	}

@@ -50,7 +50,7 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 			if err != nil {
 				return err
 			}
-			return h.end(ctx, v.GetInterface(), h.neighbour(address))
+			return h.cleanUp(ctx, v.GetInterface(), h.neighbourCleanup(address))
 		},
 		Retrieve:      h.neighbours().Retrieve,
 		RetrieveAfter: []string{iface.Name},
@@ -60,18 +60,18 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 // dynamics are the interfaces on which neighbours were made that are not static. VPP lets
 // these go when an interface goes down, also if it is up again at once, and tells nobody
 // (VPP ip_neighbor.c, ip_neighbor_interface_admin_change): so then they are read back.
-type dynamics struct {
+type dynamicNeighbours struct {
 	mu sync.Mutex // guards on
 	on map[string]bool
 }
 
-func (d *dynamics) note(iface string) {
+func (d *dynamicNeighbours) add(iface string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.on[iface] = true
 }
 
-func (d *dynamics) has(iface string) bool {
+func (d *dynamicNeighbours) has(iface string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.on[iface]
@@ -108,14 +108,14 @@ func (h handler) addNeighbour(ctx context.Context, v *l3.ARPEntry) error {
 	if v.GetStatic() {
 		n.Flags = ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC
 	} else {
-		h.dynamic.note(v.GetInterface())
+		h.dynamic.add(v.GetInterface())
 	}
 	return h.API.Call(ctx, &ip_neighbor.IPNeighborAddDel{IsAdd: true, Neighbor: n}, &ip_neighbor.IPNeighborAddDelReply{})
 }
 
 // neighbour is a neighbour of an address, to be ended.
-func (h handler) neighbour(address netip.Addr) ending {
-	return ending{"neighbour " + address.String(), func(ctx context.Context, at interface_types.InterfaceIndex) error {
+func (h handler) neighbourCleanup(address netip.Addr) cleanup {
+	return cleanup{"neighbour " + address.String(), func(ctx context.Context, at interface_types.InterfaceIndex) error {
 		err := h.API.Call(ctx, &ip_neighbor.IPNeighborAddDel{
 			Neighbor: ip_neighbor.IPNeighbor{SwIfIndex: at, IPAddress: vppwire.Address(address)},
 		}, &ip_neighbor.IPNeighborAddDelReply{})
@@ -128,13 +128,13 @@ func (h handler) neighbour(address netip.Addr) ending {
 
 // neighbours reads back those that are declared, and others that somebody has made or
 // VPP has learned itself.
-func (h handler) neighbours() readback.Of[*l3.ARPEntry] {
-	return readback.Of[*l3.ARPEntry]{
+func (h handler) neighbours() readback.Retriever[*l3.ARPEntry] {
+	return readback.Retriever[*l3.ARPEntry]{
 		Read:  h.readNeighbours,
-		Place: func(v *l3.ARPEntry) string { return v.GetInterface() + " " + canonical(v.GetIpAddress()) },
-		Spell: func(v, declared *l3.ARPEntry) {
+		ID: func(v *l3.ARPEntry) string { return v.GetInterface() + " " + canonical(v.GetIpAddress()) },
+		AsDeclared: func(v, declared *l3.ARPEntry) {
 			if !declared.GetStatic() {
-				h.dynamic.note(v.GetInterface())
+				h.dynamic.add(v.GetInterface())
 			}
 		},
 	}
@@ -159,7 +159,7 @@ func (h handler) readNeighbours(ctx context.Context) ([]*l3.ARPEntry, error) {
 		})
 	}
 	if left {
-		err = h.reclaim(ctx)
+		err = h.reclaimOrphans(ctx)
 	}
 	return out, err
 }
@@ -167,7 +167,7 @@ func (h handler) readNeighbours(ctx context.Context) ([]*l3.ARPEntry, error) {
 // dumpNeighbours returns those of both IP versions.
 func (h handler) dumpNeighbours(ctx context.Context) (out []ip_neighbor.IPNeighbor, err error) {
 	for _, af := range []ip_types.AddressFamily{ip_types.ADDRESS_IP4, ip_types.ADDRESS_IP6} {
-		all, err := conn.Dump[ip_neighbor.IPNeighborDetails](ctx, h.API, &ip_neighbor.IPNeighborDump{SwIfIndex: interface_types.InterfaceIndex(none), Af: af})
+		all, err := conn.Dump[ip_neighbor.IPNeighborDetails](ctx, h.API, &ip_neighbor.IPNeighborDump{SwIfIndex: interface_types.InterfaceIndex(noInterface), Af: af})
 		if err != nil {
 			return nil, err
 		}

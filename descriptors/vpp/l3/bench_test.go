@@ -28,14 +28,14 @@ import (
 
 // BenchmarkCreateRoute is the verb of a route, 64 at a time, on a VPP that does nothing.
 func BenchmarkCreateRoute(b *testing.B) {
-	c, err := conn.Dial(b.Context(), simulated.Consenting(b), "benchmark")
+	c, err := conn.Dial(b.Context(), simulated.RouteSink(b), "benchmark")
 	if err != nil {
 		b.Fatal(err)
 	}
 	ended := make(chan struct{})
 	go func() { _ = c.Run(context.Background()); close(ended) }()
 	defer func() { c.Close(errors.New("the benchmark is over")); <-ended }()
-	h := handler{Options: Options{API: c, Interfaces: links{"loop": iface.Meta{Index: 7}}}, changes: &changes{}}
+	h := handler{Options: Options{API: c, Interfaces: links{"loop": iface.Meta{Index: 7}}}, changes: &routeChanges{}}
 	b.ReportAllocs()
 	b.ResetTimer()
 	var wg sync.WaitGroup
@@ -110,7 +110,7 @@ func withRoutes(b *testing.B, socket string, n int) (handler, []scheduler.Wanted
 	if err := c.Call(b.Context(), &vppif.CreateLoopback{}, &loop); err != nil {
 		b.Fatal(err)
 	}
-	h := handler{Options: Options{API: c, Interfaces: links{"loop": iface.Meta{Index: uint32(loop.SwIfIndex)}}}, changes: &changes{}}
+	h := handler{Options: Options{API: c, Interfaces: links{"loop": iface.Meta{Index: uint32(loop.SwIfIndex)}}}, changes: &routeChanges{}}
 	wanted := make([]scheduler.Wanted[*l3.Route], n)
 	for i := range wanted {
 		v := &l3.Route{DstNetwork: fmt.Sprintf("11.%d.%d.%d/32", i>>16, i>>8&255, i&255), NextHopAddr: "10.0.0.2", OutgoingInterface: "loop"}

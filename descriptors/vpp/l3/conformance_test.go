@@ -46,7 +46,7 @@ func onVPP(t testing.TB, release string) (handler, *simulated.VPP) {
 	return handler{Options{API: c, Interfaces: index, Life: life, Allocations: book{
 		"network/net1/interface/if1": {Address: netip.MustParsePrefix("10.88.0.1/16"), Gateway: netip.MustParsePrefix("10.88.0.9/32")},
 		"network/net6/interface/if2": {Address: netip.MustParsePrefix("fd88::1/64")},
-	}}, &lastAges{}, &dynamics{on: map[string]bool{}}, &changes{}}, vpp
+	}}, &ageRecord{}, &dynamicNeighbours{on: map[string]bool{}}, &routeChanges{}}, vpp
 }
 
 // onEach runs a suite on each release; with has to make the descriptor.
@@ -96,8 +96,8 @@ func TestRouteConforms(t *testing.T) {
 			{Name: "all at once", Value: &l3.Route{DstNetwork: "fd00::1/16", NextHopAddr: "10.0.0.1", Weight: 256, Preference: 256, ViaVrfId: 3},
 				Fields: []string{"dst_network", "next_hop_addr", "weight", "preference"}},
 			{Name: "neither", Value: &l3.Route{DstNetwork: "10.0.0.0", NextHopAddr: "x", OutgoingInterface: "if1"}, Fields: []string{"dst_network", "next_hop_addr"}},
-			{Name: "no tables", Value: &l3.Route{Type: l3.Route_INTER_VRF, VrfId: noTable, ViaVrfId: noTable - 1, DstNetwork: "10.1.0.0/16"}, Fields: []string{"vrf_id"}},
-			{Name: "via no table", Value: &l3.Route{Type: l3.Route_INTER_VRF, ViaVrfId: noTable, DstNetwork: "10.1.0.0/16"}, Fields: []string{"via_vrf_id"}},
+			{Name: "no tables", Value: &l3.Route{Type: l3.Route_INTER_VRF, VrfId: invalidTable, ViaVrfId: invalidTable - 1, DstNetwork: "10.1.0.0/16"}, Fields: []string{"vrf_id"}},
+			{Name: "via no table", Value: &l3.Route{Type: l3.Route_INTER_VRF, ViaVrfId: invalidTable, DstNetwork: "10.1.0.0/16"}, Fields: []string{"via_vrf_id"}},
 			{Name: "nowhere", Value: &l3.Route{DstNetwork: "10.1.0.0/16"}, Fields: []string{"outgoing_interface"}},
 			{Name: "into itself", Value: &l3.Route{DstNetwork: "10.1.0.0/16", Type: l3.Route_INTER_VRF, OutgoingInterface: "if1"},
 				Fields: []string{"via_vrf_id"}},
@@ -174,7 +174,7 @@ func TestTEIBConforms(t *testing.T) {
 			{Name: "spelling", From: v(peer + `next_hop_addr: "FD00:0::7"`), To: v(peer + `next_hop_addr: "fd00::7"`), How: conformance.Unchanged},
 		},
 		Invalid: []conformance.Invalid[*l3.TeibEntry]{
-			{Name: "all at once", Value: &l3.TeibEntry{PeerAddr: "x", VrfId: noTable}, Fields: []string{"interface", "peer_addr", "next_hop_addr", "vrf_id"}},
+			{Name: "all at once", Value: &l3.TeibEntry{PeerAddr: "x", VrfId: invalidTable}, Fields: []string{"interface", "peer_addr", "next_hop_addr", "vrf_id"}},
 		},
 	})
 }
@@ -263,7 +263,7 @@ func TestDHCPProxyConforms(t *testing.T) {
 			{Name: "order", From: v(`source_ip_address: "10.1.0.1" ` + one + two), To: v(`source_ip_address: "10.1.0.1" ` + two + one), How: conformance.Unchanged},
 		},
 		Invalid: []conformance.Invalid[*l3.DHCPProxy]{
-			{Name: "nothing", Value: &l3.DHCPProxy{RxVrfId: noTable}, Fields: []string{"source_ip_address", "rx_vrf_id", "servers"}},
+			{Name: "nothing", Value: &l3.DHCPProxy{RxVrfId: invalidTable}, Fields: []string{"source_ip_address", "rx_vrf_id", "servers"}},
 			{Name: "versions", Value: v(`source_ip_address: "10.1.0.1" servers: { ip_address: "fd00::1" } servers: { ip_address: "x" } servers: { ip_address: "0.0.0.0" }`),
 				Fields: []string{"servers[0].ip_address", "servers[1].ip_address", "servers[2].ip_address"}},
 		},

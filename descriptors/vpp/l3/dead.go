@@ -28,7 +28,7 @@ import (
 // dropDead takes away the path of a route by the interface that had an index, and those by
 // others that VPP has no more. The prefix is given its other paths anew, or goes if there
 // are none.
-func (h handler) dropDead(ctx context.Context, v *l3.Route, by uint32) error {
+func (h handler) deleteStalePath(ctx context.Context, v *l3.Route, by uint32) error {
 	v = h.withoutReferences(v)
 	dst, err := netip.ParsePrefix(v.GetDstNetwork())
 	if err != nil {
@@ -46,8 +46,8 @@ func (h handler) dropDead(ctx context.Context, v *l3.Route, by uint32) error {
 	}
 	route := ip.IPRoute{TableID: v.GetVrfId(), Prefix: has.Route.Prefix}
 	if has.Route.Src == srcAPI {
-		others := slices.DeleteFunc(slices.Clone(has.Route.Paths), func(p fib_types.FibPath) bool { return isOf(p, v, by) })
-		if route.Paths, err = h.alive(ctx, others); err != nil || len(route.Paths) == len(has.Route.Paths) {
+		others := slices.DeleteFunc(slices.Clone(has.Route.Paths), func(p fib_types.FibPath) bool { return isPathOf(p, v, by) })
+		if route.Paths, err = h.livePaths(ctx, others); err != nil || len(route.Paths) == len(has.Route.Paths) {
 			return err
 		}
 	}
@@ -56,15 +56,15 @@ func (h handler) dropDead(ctx context.Context, v *l3.Route, by uint32) error {
 
 // dropAllDead takes away the paths by interfaces that are gone, whosever they are, and returns the
 // others. Interfaces are to have been read back.
-func (h handler) dropAllDead(ctx context.Context, all []path) ([]path, error) {
-	gone := map[uint32]bool{none: false}
+func (h handler) deleteStalePaths(ctx context.Context, all []path) ([]path, error) {
+	gone := map[uint32]bool{noInterface: false}
 	for _, meta := range h.Interfaces.All() {
 		gone[meta.Index] = false
 	}
 	var dead []path
 	for _, p := range all {
 		if _, known := gone[p.out]; !known {
-			stands, err := h.stands(ctx, interface_types.InterfaceIndex(p.out))
+			stands, err := h.interfaceExists(ctx, interface_types.InterfaceIndex(p.out))
 			if err != nil {
 				return nil, err
 			}
@@ -75,7 +75,7 @@ func (h handler) dropAllDead(ctx context.Context, all []path) ([]path, error) {
 		}
 	}
 	for _, p := range dead {
-		if err := h.dropDead(ctx, p.value(map[uint32]string{p.out: "gone"}), p.out); err != nil {
+		if err := h.deleteStalePath(ctx, p.route(map[uint32]string{p.out: "gone"}), p.out); err != nil {
 			return nil, err
 		}
 	}
@@ -86,17 +86,17 @@ func (h handler) dropAllDead(ctx context.Context, all []path) ([]path, error) {
 }
 
 // isOf tells whether a path is that of a route by the interface of an index; none: of none.
-func isOf(p fib_types.FibPath, v *l3.Route, by uint32) bool {
+func isPathOf(p fib_types.FibPath, v *l3.Route, by uint32) bool {
 	dst, _ := netip.ParsePrefix(v.GetDstNetwork())
-	next, err := hopTo(dst, v)
-	return by != none && p.SwIfIndex == by && err == nil && vppwire.AddrIn(p.Nh.Address, next.Is6()) == next
+	next, err := nextHopTo(dst, v)
+	return by != noInterface && p.SwIfIndex == by && err == nil && vppwire.AddrIn(p.Nh.Address, next.Is6()) == next
 }
 
 // alive are the paths that are by no interface, or by one that VPP has.
-func (h handler) alive(ctx context.Context, paths []fib_types.FibPath) (out []fib_types.FibPath, err error) {
+func (h handler) livePaths(ctx context.Context, paths []fib_types.FibPath) (out []fib_types.FibPath, err error) {
 	for _, p := range paths {
-		if p.SwIfIndex != none && p.SwIfIndex != 0 {
-			stands, err := h.stands(ctx, interface_types.InterfaceIndex(p.SwIfIndex))
+		if p.SwIfIndex != noInterface && p.SwIfIndex != 0 {
+			stands, err := h.interfaceExists(ctx, interface_types.InterfaceIndex(p.SwIfIndex))
 			if err != nil {
 				return nil, err
 			}
@@ -110,41 +110,41 @@ func (h handler) alive(ctx context.Context, paths []fib_types.FibPath) (out []fi
 }
 
 // stands tells whether VPP has an interface of that index.
-func (h handler) stands(ctx context.Context, index interface_types.InterfaceIndex) (bool, error) {
+func (h handler) interfaceExists(ctx context.Context, index interface_types.InterfaceIndex) (bool, error) {
 	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: index})
 	return len(all) > 0, err
 }
 
 // An ending is what may outlive an interface, and how it is ended.
-type ending struct {
-	what string // among all on an interface
-	end  iface.End
+type cleanup struct {
+	name string // among all on an interface
+	run  iface.End
 }
 
 // end ends something that is on an interface, or on who has got its index. If nobody has, it
 // is ended when somebody gets it.
-func (h handler) end(ctx context.Context, name string, e ending) error {
+func (h handler) cleanUp(ctx context.Context, name string, e cleanup) error {
 	index, known := h.indexOf(name)
 	if !known {
 		return nil
 	}
 	at := interface_types.InterfaceIndex(index)
-	err := e.end(ctx, at)
+	err := e.run(ctx, at)
 	if errors.Is(err, api.INVALID_SW_IF_INDEX) {
-		h.mayOutlive(at, "", e)
+		h.noteCleanup(at, "", e)
 		err := h.Interfaces.Remains().Sweep(ctx, h.API, index) // somebody may have got it meanwhile
-		return errors.Join(err, h.reclaim(ctx))
+		return errors.Join(err, h.reclaimOrphans(ctx))
 	}
 	if err == nil {
-		h.Interfaces.Remains().Ended(index, e.what)
+		h.Interfaces.Remains().Ended(index, e.name)
 	}
 	return err
 }
 
 // reclaim ends the neighbours and TEIB entries on indexes that no interface has, and all else that
 // is noted there.
-func (h handler) reclaim(ctx context.Context) error {
-	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(none)})
+func (h handler) reclaimOrphans(ctx context.Context) error {
+	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(noInterface)})
 	if err != nil {
 		return err
 	}
@@ -162,23 +162,23 @@ func (h handler) reclaim(ctx context.Context) error {
 	}
 	for _, n := range neighbours {
 		if !stands[n.SwIfIndex] {
-			h.mayOutlive(n.SwIfIndex, "", h.neighbour(vppwire.Addr(n.IPAddress)))
+			h.noteCleanup(n.SwIfIndex, "", h.neighbourCleanup(vppwire.Addr(n.IPAddress)))
 		}
 	}
 	for _, d := range entries {
 		if !stands[d.Entry.SwIfIndex] {
-			h.mayOutlive(d.Entry.SwIfIndex, "", h.endpoint(vppwire.Addr(d.Entry.Peer)))
+			h.noteCleanup(d.Entry.SwIfIndex, "", h.teibCleanup(vppwire.Addr(d.Entry.Peer)))
 		}
 	}
 	return h.Interfaces.Remains().Reclaim(ctx, h.API)
 }
 
 // outlives notes what was found to be left of an interface that is gone.
-func (h handler) outlives(ctx context.Context, at interface_types.InterfaceIndex, e ending) error {
-	return h.Interfaces.Remains().Left(ctx, h.API, uint32(at), e.what, e.end)
+func (h handler) noteOrphaned(ctx context.Context, at interface_types.InterfaceIndex, e cleanup) error {
+	return h.Interfaces.Remains().Left(ctx, h.API, uint32(at), e.name, e.run)
 }
 
 // mayOutlive notes what will be left of an interface that stands.
-func (h handler) mayOutlive(at interface_types.InterfaceIndex, name string, e ending) {
-	h.Interfaces.Remains().Note(uint32(at), name, e.what, e.end)
+func (h handler) noteCleanup(at interface_types.InterfaceIndex, name string, e cleanup) {
+	h.Interfaces.Remains().Note(uint32(at), name, e.name, e.run)
 }

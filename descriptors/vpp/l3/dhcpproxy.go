@@ -129,8 +129,8 @@ func (h handler) changeDHCPProxy(ctx context.Context, v *l3.DHCPProxy, add bool)
 	return nil
 }
 
-func (h handler) dhcpProxies() readback.Of[*l3.DHCPProxy] {
-	return readback.Of[*l3.DHCPProxy]{
+func (h handler) dhcpProxies() readback.Retriever[*l3.DHCPProxy] {
+	return readback.Retriever[*l3.DHCPProxy]{
 		Read: func(ctx context.Context) ([]*l3.DHCPProxy, error) {
 			var out []*l3.DHCPProxy
 			for _, ipv6 := range []bool{false, true} {
@@ -144,7 +144,7 @@ func (h handler) dhcpProxies() readback.Of[*l3.DHCPProxy] {
 			}
 			return out, nil
 		},
-		Place: func(v *l3.DHCPProxy) string {
+		ID: func(v *l3.DHCPProxy) string {
 			source, _ := netip.ParseAddr(v.GetSourceIpAddress())
 			return fmt.Sprint(source.Is6(), v.GetRxVrfId())
 		},

@@ -59,15 +59,15 @@ type Options struct {
 // handler has what the verbs need.
 type handler struct {
 	Options
-	last    *lastAges
-	dynamic *dynamics
-	changes *changes
+	scanAges    *ageRecord
+	dynamic *dynamicNeighbours
+	changes *routeChanges
 }
 
 // Register adds the descriptors to s. What it returns is to be told the interfaces whose
 // links have changed.
 func Register(s *scheduler.Scheduler, o Options) (linkChanged func(name string), err error) {
-	h := handler{o, &lastAges{}, &dynamics{on: map[string]bool{}}, &changes{}}
+	h := handler{o, &ageRecord{}, &dynamicNeighbours{on: map[string]bool{}}, &routeChanges{}}
 	linkChanged = func(name string) {
 		if h.dynamic.has(name) {
 			_ = s.Refresh(ARPName) // it is registered
@@ -136,12 +136,12 @@ type faults struct{ models.Faults }
 func (h handler) interfaceNamed(name string) (iface.Meta, error) {
 	meta, ok := h.Interfaces.Get(name)
 	if !ok {
-		return meta, notThere(name)
+		return meta, notFound(name)
 	}
 	return meta, nil
 }
 
-func notThere(name string) error { return fmt.Errorf("%s: %w", name, ErrNotThere) }
+func notFound(name string) error { return fmt.Errorf("%s: %w", name, ErrNotThere) }
 
 // namesByIndex are the names of interfaces, for reading back.
 func (h handler) namesByIndex() map[uint32]string { return h.Interfaces.Names() }

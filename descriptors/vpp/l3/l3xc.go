@@ -46,7 +46,7 @@ func (h handler) l3xcDescriptor() scheduler.Descriptor[*l3.L3XConnect, struct{}]
 			return struct{}{}, h.setL3XC(ctx, v)
 		},
 		Delete: func(ctx context.Context, _ string, v *l3.L3XConnect, _ struct{}) error {
-			return h.end(ctx, v.GetInterface(), h.crossConnect(v.GetProtocol()))
+			return h.cleanUp(ctx, v.GetInterface(), h.l3xcCleanup(v.GetProtocol()))
 		},
 		Retrieve:      h.crossConnects().Retrieve,
 		RetrieveAfter: []string{iface.Name},
@@ -73,10 +73,10 @@ func validateL3XC(_ string, v *l3.L3XConnect) error {
 		if next, err := netip.ParseAddr(p.GetNextHopAddr()); p.GetNextHopAddr() != "" && (err != nil || next.Is6() != ipv6 || next.Zone() != "") {
 			f.Add(field+"next_hop_addr", p.GetNextHopAddr(), "an address of the IP version %s, or nothing", v.GetProtocol())
 		}
-		if p.GetWeight() > mostWeight {
+		if p.GetWeight() > maxWeight {
 			f.Add(field+"weight", p.GetWeight(), "at most 255")
 		}
-		if p.GetPreference() > mostWeight {
+		if p.GetPreference() > maxWeight {
 			f.Add(field+"preference", p.GetPreference(), "at most 255")
 		}
 	}
@@ -150,8 +150,8 @@ func (h handler) setL3XC(ctx context.Context, v *l3.L3XConnect) error {
 }
 
 // crossConnect is that of an IP version, to be ended.
-func (h handler) crossConnect(of l3.L3XConnect_Protocol) ending {
-	return ending{"cross-connect " + of.String(), func(ctx context.Context, at interface_types.InterfaceIndex) error {
+func (h handler) l3xcCleanup(of l3.L3XConnect_Protocol) cleanup {
+	return cleanup{"cross-connect " + of.String(), func(ctx context.Context, at interface_types.InterfaceIndex) error {
 		err := h.API.Call(ctx, &l3xc.L3xcDel{SwIfIndex: at, IsIP6: of == l3.L3XConnect_IPV6}, &l3xc.L3xcDelReply{})
 		if errors.Is(err, api.INVALID_VALUE) {
 			return nil // there is none
@@ -160,15 +160,15 @@ func (h handler) crossConnect(of l3.L3XConnect_Protocol) ending {
 	}}
 }
 
-func (h handler) crossConnects() readback.Of[*l3.L3XConnect] {
-	return readback.Of[*l3.L3XConnect]{
+func (h handler) crossConnects() readback.Retriever[*l3.L3XConnect] {
+	return readback.Retriever[*l3.L3XConnect]{
 		Read: func(ctx context.Context) (out []*l3.L3XConnect, err error) {
-			all, err := conn.Dump[l3xc.L3xcDetails](ctx, h.API, &l3xc.L3xcDump{SwIfIndex: interface_types.InterfaceIndex(none)})
+			all, err := conn.Dump[l3xc.L3xcDetails](ctx, h.API, &l3xc.L3xcDump{SwIfIndex: interface_types.InterfaceIndex(noInterface)})
 			names := h.namesByIndex()
 			for _, d := range all {
 				v := l3xcOf(d.L3xc, names)
 				if v.GetInterface() == "" {
-					if err := h.outlives(ctx, d.L3xc.SwIfIndex, h.crossConnect(v.GetProtocol())); err != nil {
+					if err := h.noteOrphaned(ctx, d.L3xc.SwIfIndex, h.l3xcCleanup(v.GetProtocol())); err != nil {
 						return nil, err
 					}
 				} else {
@@ -177,7 +177,7 @@ func (h handler) crossConnects() readback.Of[*l3.L3XConnect] {
 			}
 			return out, err
 		},
-		Place: func(v *l3.L3XConnect) string { return v.GetInterface() + " " + v.GetProtocol().String() },
+		ID: func(v *l3.L3XConnect) string { return v.GetInterface() + " " + v.GetProtocol().String() },
 	}
 }
 

@@ -141,7 +141,7 @@ func (h handler) retrieveProxy(ctx context.Context, wanted []scheduler.Wanted[*l
 			return
 		}
 		v := &l3.ProxyARP{}
-		if v.Interfaces, err = h.readAnswering(ctx); err != nil {
+		if v.Interfaces, err = h.readProxyInterfaces(ctx); err != nil {
 			yield(found{}, err)
 			return
 		}
@@ -157,18 +157,18 @@ func (h handler) retrieveProxy(ctx context.Context, wanted []scheduler.Wanted[*l
 }
 
 // readAnswering are the interfaces that answer for others.
-func (h handler) readAnswering(ctx context.Context) (out []*l3.ProxyARP_Interface, err error) {
+func (h handler) readProxyInterfaces(ctx context.Context) (out []*l3.ProxyARP_Interface, err error) {
 	all, err := conn.Dump[arp.ProxyArpIntfcDetails](ctx, h.API, &arp.ProxyArpIntfcDump{})
 	names := h.namesByIndex()
 	for _, d := range all {
 		at, name := interface_types.InterfaceIndex(d.SwIfIndex), names[d.SwIfIndex]
 		if name == "" {
-			if err := h.outlives(ctx, at, h.answering()); err != nil {
+			if err := h.noteOrphaned(ctx, at, h.proxyARPCleanup()); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		h.mayOutlive(at, name, h.answering())
+		h.noteCleanup(at, name, h.proxyARPCleanup())
 		out = append(out, &l3.ProxyARP_Interface{Name: name})
 	}
 	return out, err
@@ -188,7 +188,7 @@ func (h handler) proxyInterfaceDescriptor() scheduler.Descriptor[*l3.ProxyARP_In
 			return struct{}{}, h.enableProxy(ctx, v.GetName())
 		},
 		Delete: func(ctx context.Context, _ string, v *l3.ProxyARP_Interface, _ struct{}) error {
-			return h.end(ctx, v.GetName(), h.answering())
+			return h.cleanUp(ctx, v.GetName(), h.proxyARPCleanup())
 		},
 	}
 }
@@ -200,7 +200,7 @@ func (h handler) enableProxy(ctx context.Context, name string) error {
 	}
 	err = h.setProxy(ctx, meta.SwIfIndex(), true)
 	if err == nil {
-		h.mayOutlive(meta.SwIfIndex(), name, h.answering())
+		h.noteCleanup(meta.SwIfIndex(), name, h.proxyARPCleanup())
 	}
 	return err
 }
@@ -211,6 +211,6 @@ func (h handler) setProxy(ctx context.Context, at interface_types.InterfaceIndex
 
 // answering is that an interface answers for others, to be ended. VPP takes it for done on the
 // next of the index, which does not do it (VPP arp_proxy.c, arp_proxy_enable).
-func (h handler) answering() ending {
-	return ending{"proxy ARP", func(ctx context.Context, at interface_types.InterfaceIndex) error { return h.setProxy(ctx, at, false) }}
+func (h handler) proxyARPCleanup() cleanup {
+	return cleanup{"proxy ARP", func(ctx context.Context, at interface_types.InterfaceIndex) error { return h.setProxy(ctx, at, false) }}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // mostWeight is the largest weight and preference that a message can hold.
-const mostWeight = 255
+const maxWeight = 255
 
 func validateRoute(_ string, v *l3.Route) error {
 	var f faults
@@ -20,10 +20,10 @@ func validateRoute(_ string, v *l3.Route) error {
 	f.nextHop(v)
 	f.kind(v)
 	f.table("vrf_id", v.GetVrfId())
-	if v.GetWeight() > mostWeight {
+	if v.GetWeight() > maxWeight {
 		f.Add("weight", v.GetWeight(), "at most 255")
 	}
-	if v.GetPreference() > mostWeight {
+	if v.GetPreference() > maxWeight {
 		f.Add("preference", v.GetPreference(), "at most 255")
 	}
 	return f.Err()
@@ -93,33 +93,33 @@ func equivalentRoute(_ string, old, new *l3.Route) bool {
 	return old.GetType() == new.GetType() && old.GetOutgoingInterface() == new.GetOutgoingInterface() &&
 		old.GetVrfId() == new.GetVrfId() && old.GetViaVrfId() == new.GetViaVrfId() &&
 		max(old.GetWeight(), 1) == max(new.GetWeight(), 1) && old.GetPreference() == new.GetPreference() &&
-		sameText(old.GetDstNetwork(), new.GetDstNetwork()) && sameHop(old, new)
+		samePrefix(old.GetDstNetwork(), new.GetDstNetwork()) && sameNextHop(old, new)
 }
 
-func sameText(a, b string) bool {
+func samePrefix(a, b string) bool {
 	p, errP := netip.ParsePrefix(a)
 	q, errQ := netip.ParsePrefix(b)
 	return a == b || errP == nil && errQ == nil && p == q
 }
 
 // sameHop: none is the address that is all zero.
-func sameHop(a, b *l3.Route) bool {
+func sameNextHop(a, b *l3.Route) bool {
 	if a.GetNextHopAddr() == b.GetNextHopAddr() {
 		return true
 	}
-	p, errP := hop(a)
-	q, errQ := hop(b)
+	p, errP := nextHop(a)
+	q, errQ := nextHop(b)
 	return errP == nil && errQ == nil && p == q
 }
 
 // hop is the next hop as VPP has it.
-func hop(v *l3.Route) (netip.Addr, error) {
+func nextHop(v *l3.Route) (netip.Addr, error) {
 	dst, _ := netip.ParsePrefix(v.GetDstNetwork())
-	return hopTo(dst, v)
+	return nextHopTo(dst, v)
 }
 
 // hopTo is hop of a route to dst, which is invalid if it is not known.
-func hopTo(dst netip.Prefix, v *l3.Route) (netip.Addr, error) {
+func nextHopTo(dst netip.Prefix, v *l3.Route) (netip.Addr, error) {
 	switch {
 	case v.GetNextHopAddr() != "":
 		if a, err := netip.ParseAddr(v.GetNextHopAddr()); err == nil {

@@ -18,18 +18,18 @@ import (
 )
 
 // none is an interface that is none.
-const none = ^uint32(0)
+const noInterface = ^uint32(0)
 
 // changes are what is under way with the paths of routes. It is held by whoever adds or deletes one; for
 // writing by whoever replaces all of a prefix.
-type changes struct {
+type routeChanges struct {
 	sync.RWMutex
-	idle    sync.Pool // of *change
-	idleAll sync.Pool // of *several
+	pool    sync.Pool // of *change
+	batchPool sync.Pool // of *several
 }
 
 // A change adds a path or deletes it.
-type change struct {
+type routeChange struct {
 	request ip.IPRouteAddDel
 	path    [1]fib_types.FibPath
 	reply   ip.IPRouteAddDelReply
@@ -37,29 +37,29 @@ type change struct {
 }
 
 // several are changes that VPP is told together: those in sent.
-type several struct {
-	list []change
-	sent []*conn.Step
+type routeBatch struct {
+	list []routeChange
+	steps []*conn.Step
 }
 
 // several returns room for so many.
-func (c *changes) several(n int) *several {
-	all, ok := c.idleAll.Get().(*several)
+func (c *routeChanges) batch(n int) *routeBatch {
+	all, ok := c.batchPool.Get().(*routeBatch)
 	if !ok {
-		all = &several{}
+		all = &routeBatch{}
 	}
 	if cap(all.list) < n {
-		all.list = make([]change, n)
+		all.list = make([]routeChange, n)
 	}
-	all.list, all.sent = all.list[:n], all.sent[:0]
+	all.list, all.steps = all.list[:n], all.steps[:0]
 	return all
 }
 
-func (c *changes) next() *change {
-	if one, ok := c.idle.Get().(*change); ok {
+func (c *routeChanges) get() *routeChange {
+	if one, ok := c.pool.Get().(*routeChange); ok {
 		return one
 	}
-	return &change{request: ip.IPRouteAddDel{IsMultipath: true}}
+	return &routeChange{request: ip.IPRouteAddDel{IsMultipath: true}}
 }
 
 // wireRoute is v as VPP is given it: one path of a prefix, by the interface of that index. The
@@ -69,7 +69,7 @@ func wireRoute(v *l3.Route, by uint32, paths []fib_types.FibPath) (ip.IPRoute, e
 	if err != nil {
 		return ip.IPRoute{}, ErrUnallocated
 	}
-	next, err := hopTo(dst, v)
+	next, err := nextHopTo(dst, v)
 	if err != nil {
 		return ip.IPRoute{}, err
 	}
@@ -91,12 +91,12 @@ func wireRoute(v *l3.Route, by uint32, paths []fib_types.FibPath) (ip.IPRoute, e
 // createRoute adds a path to the prefix. VPP keeps the weight that a path had before: so a
 // route of another weight is deleted first, there is no Update.
 func (h handler) createRoute(ctx context.Context, _ string, v *l3.Route) (struct{}, error) {
-	by, err := h.outgoing(v)
+	by, err := h.outgoingIndex(v)
 	if err == nil {
 		err = h.changeRoute(ctx, v, by, true)
 	}
 	if err == nil {
-		err = h.confirm(ctx, v, by)
+		err = h.verifyInterface(ctx, v, by)
 	}
 	return struct{}{}, err
 }
@@ -104,12 +104,12 @@ func (h handler) createRoute(ctx context.Context, _ string, v *l3.Route) (struct
 // createRoutes is createRoute of several values, which VPP is told together.
 func (h handler) createRoutes(ctx context.Context, values []scheduler.Wanted[*l3.Route]) []scheduler.Created[struct{}] {
 	out := make([]scheduler.Created[struct{}], len(values))
-	all := h.changes.several(len(values))
+	all := h.changes.batch(len(values))
 	for i, w := range values {
-		out[i].Err = h.add(all, i, w.Value)
+		out[i].Err = h.addToBatch(all, i, w.Value)
 	}
 	h.changes.RLock()
-	_ = h.API.Together(ctx, all.sent...) // each step has its own
+	_ = h.API.Together(ctx, all.steps...) // each step has its own
 	h.changes.RUnlock()
 	whole := true
 	for i, w := range values {
@@ -119,18 +119,18 @@ func (h handler) createRoutes(ctx context.Context, values []scheduler.Wanted[*l3
 			whole = whole && one.step.Err == nil // otherwise the error has the request
 		}
 		if out[i].Err == nil {
-			out[i].Err = h.confirm(ctx, w.Value, one.path[0].SwIfIndex)
+			out[i].Err = h.verifyInterface(ctx, w.Value, one.path[0].SwIfIndex)
 		}
 	}
 	if whole {
-		h.changes.idleAll.Put(all)
+		h.changes.batchPool.Put(all)
 	}
 	return out
 }
 
 // add makes v the change of that number among several.
-func (h handler) add(all *several, number int, v *l3.Route) error {
-	by, err := h.outgoing(v)
+func (h handler) addToBatch(all *routeBatch, number int, v *l3.Route) error {
+	by, err := h.outgoingIndex(v)
 	if err != nil {
 		return err
 	}
@@ -141,14 +141,14 @@ func (h handler) add(all *several, number int, v *l3.Route) error {
 	}
 	one.request.IsAdd, one.request.IsMultipath, one.request.Route = true, true, route
 	one.step = conn.Step{Request: &one.request, Reply: &one.reply}
-	all.sent = append(all.sent, &one.step)
+	all.steps = append(all.steps, &one.step)
 	return nil
 }
 
 // outgoing is the index of the interface that v leaves by, or none.
-func (h handler) outgoing(v *l3.Route) (uint32, error) {
+func (h handler) outgoingIndex(v *l3.Route) (uint32, error) {
 	if v.GetOutgoingInterface() == "" {
-		return none, nil
+		return noInterface, nil
 	}
 	meta, err := h.interfaceNamed(v.GetOutgoingInterface())
 	return meta.Index, err
@@ -156,9 +156,9 @@ func (h handler) outgoing(v *l3.Route) (uint32, error) {
 
 // confirm makes sure that the interface of a route that was added is still the same: somebody may
 // have deleted it, and another have got its index.
-func (h handler) confirm(ctx context.Context, v *l3.Route, by uint32) error {
-	if now, err := h.outgoing(v); err != nil || now != by {
-		return errors.Join(notThere(v.GetOutgoingInterface()), h.changeRoute(ctx, v, by, false))
+func (h handler) verifyInterface(ctx context.Context, v *l3.Route, by uint32) error {
+	if now, err := h.outgoingIndex(v); err != nil || now != by {
+		return errors.Join(notFound(v.GetOutgoingInterface()), h.changeRoute(ctx, v, by, false))
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (h handler) confirm(ctx context.Context, v *l3.Route, by uint32) error {
 // deleteRoute takes away the path alone: others may have the same prefix. One by an
 // interface that somebody has deleted is still there.
 func (h handler) deleteRoute(ctx context.Context, _ string, v *l3.Route, _ struct{}) error {
-	by, stands := none, true
+	by, stands := noInterface, true
 	if out := v.GetOutgoingInterface(); out != "" {
 		_, stands = h.Interfaces.Get(out)
 		if index, known := h.indexOf(out); known {
@@ -178,7 +178,7 @@ func (h handler) deleteRoute(ctx context.Context, _ string, v *l3.Route, _ struc
 		err = h.changeRoute(ctx, v, by, false)
 	}
 	if errors.Is(err, api.NO_MATCHING_INTERFACE) {
-		err = h.dropDead(ctx, v, by)
+		err = h.deleteStalePath(ctx, v, by)
 	}
 	if errors.Is(err, api.NO_SUCH_FIB) {
 		return nil
@@ -195,7 +195,7 @@ func (h handler) indexOf(name string) (uint32, bool) {
 }
 
 func (h handler) changeRoute(ctx context.Context, v *l3.Route, by uint32, add bool) error {
-	one := h.changes.next()
+	one := h.changes.get()
 	route, err := wireRoute(h.withoutReferences(v), by, one.path[:0])
 	if err != nil {
 		return err
@@ -205,7 +205,7 @@ func (h handler) changeRoute(ctx context.Context, v *l3.Route, by uint32, add bo
 	defer h.changes.RUnlock()
 	err = h.API.Call(ctx, &one.request, &one.reply)
 	if err == nil { // otherwise the error has the request
-		h.changes.idle.Put(one)
+		h.changes.pool.Put(one)
 	}
 	return err
 }
@@ -218,20 +218,20 @@ func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Wanted[*
 	return func(yield func(found, error) bool) {
 		var ahead sync.WaitGroup
 		defer ahead.Wait()
-		var known declared
+		var known declaredIndex
 		all, err := h.paths(ctx, func() { ahead.Go(func() { known = h.declaredRoutes(wanted) }) })
 		if err != nil {
 			yield(found{}, err)
 			return
 		}
 		ahead.Wait()
-		if all, err = h.dropAllDead(ctx, all); err != nil {
+		if all, err = h.deleteStalePaths(ctx, all); err != nil {
 			yield(found{}, err)
 			return
 		}
 		names := h.namesByIndex()
 		for _, p := range all {
-			if f, ok := known.found(p, names); ok && !yield(f, nil) {
+			if f, ok := known.retrieved(p, names); ok && !yield(f, nil) {
 				return
 			}
 		}
@@ -293,7 +293,7 @@ func (h handler) dumpRoutes(ctx context.Context, t ip.IPTable, add func(ip.IPRou
 		if err := decoder.Decode(message, &d); err != nil {
 			return err
 		}
-		if !ofVPP(d.Route) {
+		if !madeByVPP(d.Route) {
 			add(d.Route)
 		}
 		return nil
@@ -301,11 +301,11 @@ func (h handler) dumpRoutes(ctx context.Context, t ip.IPTable, add func(ip.IPRou
 }
 
 // ofVPP tells the routes that VPP makes by itself.
-func ofVPP(r ip.IPRoute) bool {
+func madeByVPP(r ip.IPRoute) bool {
 	if len(r.Paths) != 1 {
 		return false
 	}
 	p := r.Paths[0]
 	drop := p.Type == fib_types.FIB_API_PATH_TYPE_DROP
-	return p.Type == fib_types.FIB_API_PATH_TYPE_LOCAL || drop && p.SwIfIndex == none && vppwire.PrefixOf(r.Prefix).Addr().IsMulticast()
+	return p.Type == fib_types.FIB_API_PATH_TYPE_LOCAL || drop && p.SwIfIndex == noInterface && vppwire.PrefixOf(r.Prefix).Addr().IsMulticast()
 }

@@ -42,9 +42,9 @@ func (h handler) scanDescriptor() scheduler.Descriptor[*l3.IPScanNeighbor, struc
 }
 
 const (
-	minute       = 60 // seconds
+	secondsPerMinute       = 60 // seconds
 	defaultStale = 4  // minutes
-	mostNumber   = 50000
+	defaultMaxNumber   = 50000
 )
 
 func validateScan(_ string, v *l3.IPScanNeighbor) error {
@@ -52,7 +52,7 @@ func validateScan(_ string, v *l3.IPScanNeighbor) error {
 	if l3.IPScanNeighbor_Mode_name[int32(v.GetMode())] == "" {
 		f.Add("mode", int32(v.GetMode()), "DISABLED, IPV4, IPV6 or BOTH")
 	}
-	if most := ^uint32(0) / minute; v.GetStaleThreshold() > most {
+	if most := ^uint32(0) / secondsPerMinute; v.GetStaleThreshold() > most {
 		f.Add("stale_threshold", v.GetStaleThreshold(), "at most %d minutes", most)
 	}
 	return f.Err()
@@ -62,7 +62,7 @@ func validateScan(_ string, v *l3.IPScanNeighbor) error {
 type ages [2]uint32
 
 func agesOf(v *l3.IPScanNeighbor) (out ages) {
-	age := cmp.Or(v.GetStaleThreshold(), defaultStale) * minute
+	age := cmp.Or(v.GetStaleThreshold(), defaultStale) * secondsPerMinute
 	if mode := v.GetMode(); mode == l3.IPScanNeighbor_IPV4 || mode == l3.IPScanNeighbor_BOTH {
 		out[0] = age
 	}
@@ -75,9 +75,9 @@ func agesOf(v *l3.IPScanNeighbor) (out ages) {
 var families = [2]ip_types.AddressFamily{ip_types.ADDRESS_IP4, ip_types.ADDRESS_IP6}
 
 // lastAges are what was set last, where VPP does not tell.
-type lastAges struct {
+type ageRecord struct {
 	mu   sync.Mutex // guards what follows
-	life int        // of the connection
+	connection int        // of the connection
 	ages ages
 }
 
@@ -85,7 +85,7 @@ type lastAges struct {
 // are in a fresh VPP.
 func (h handler) setAges(ctx context.Context, to ages) error {
 	for i, af := range families {
-		now := &ip_neighbor.IPNeighborConfigGetReply{MaxNumber: mostNumber}
+		now := &ip_neighbor.IPNeighborConfigGetReply{MaxNumber: defaultMaxNumber}
 		err := h.API.Call(ctx, &ip_neighbor.IPNeighborConfigGet{Af: af}, now)
 		if err != nil && !errors.Is(err, scheduler.ErrUnimplemented) {
 			return err
@@ -95,9 +95,9 @@ func (h handler) setAges(ctx context.Context, to ages) error {
 			return err
 		}
 	}
-	h.last.mu.Lock()
-	defer h.last.mu.Unlock()
-	h.last.life, h.last.ages = h.Life(), to
+	h.scanAges.mu.Lock()
+	defer h.scanAges.mu.Unlock()
+	h.scanAges.connection, h.scanAges.ages = h.Life(), to
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (h handler) readAges(ctx context.Context) (now ages, err error) {
 		reply := &ip_neighbor.IPNeighborConfigGetReply{}
 		err := h.API.Call(ctx, &ip_neighbor.IPNeighborConfigGet{Af: af}, reply)
 		if errors.Is(err, scheduler.ErrUnimplemented) {
-			return h.lastSet(), nil
+			return h.lastSetAges(), nil
 		}
 		if err != nil {
 			return ages{}, err
@@ -117,13 +117,13 @@ func (h handler) readAges(ctx context.Context) (now ages, err error) {
 	return now, nil
 }
 
-func (h handler) lastSet() ages {
-	h.last.mu.Lock()
-	defer h.last.mu.Unlock()
-	if h.last.life != h.Life() {
+func (h handler) lastSetAges() ages {
+	h.scanAges.mu.Lock()
+	defer h.scanAges.mu.Unlock()
+	if h.scanAges.connection != h.Life() {
 		return ages{}
 	}
-	return h.last.ages
+	return h.scanAges.ages
 }
 
 // retrieveScan finds what is declared, if VPP is set to that; or that VPP is not as a fresh
@@ -150,7 +150,7 @@ func (h handler) retrieveScan(ctx context.Context, wanted []scheduler.Wanted[*l3
 
 // scanOf is the nearest value there is.
 func scanOf(now ages) *l3.IPScanNeighbor {
-	v := &l3.IPScanNeighbor{StaleThreshold: max(now[0], now[1], minute) / minute}
+	v := &l3.IPScanNeighbor{StaleThreshold: max(now[0], now[1], secondsPerMinute) / secondsPerMinute}
 	if now[0] != 0 {
 		v.Mode |= l3.IPScanNeighbor_IPV4
 	}

@@ -36,11 +36,11 @@ func TestPathAsDeclared(t *testing.T) {
 	}{
 		{"IPv4", 0, "10.0.0.0/8", "", fib_types.FibPath{SwIfIndex: 1, Weight: 1}, "four", four, true},
 		{"IPv6", 0, "2001:db8::/48", "2001:db8::1", fib_types.FibPath{SwIfIndex: 2, Weight: 1, Preference: 7}, "six", six, true},
-		{"through another VRF", 3, "10.0.0.0/8", "", fib_types.FibPath{SwIfIndex: none, TableID: 4, Weight: 1}, "via", via, true},
-		{"dropped", 0, "::/0", "", fib_types.FibPath{Type: dropped, SwIfIndex: none, Weight: 1}, "drop", drop, true},
+		{"through another VRF", 3, "10.0.0.0/8", "", fib_types.FibPath{SwIfIndex: noInterface, TableID: 4, Weight: 1}, "via", via, true},
+		{"dropped", 0, "::/0", "", fib_types.FibPath{Type: dropped, SwIfIndex: noInterface, Weight: 1}, "drop", drop, true},
 		{"another weight", 0, "2001:db8::/48", "2001:db8::1", fib_types.FibPath{SwIfIndex: 2, Weight: 5}, "six",
 			&l3.Route{DstNetwork: six.DstNetwork, NextHopAddr: six.NextHopAddr, OutgoingInterface: "eth1", Weight: 5}, false},
-		{"dropped instead", 0, "10.0.0.0/8", "", fib_types.FibPath{Type: dropped, SwIfIndex: none, Weight: 1}, "",
+		{"dropped instead", 0, "10.0.0.0/8", "", fib_types.FibPath{Type: dropped, SwIfIndex: noInterface, Weight: 1}, "",
 			&l3.Route{Type: l3.Route_DROP, DstNetwork: "10.0.0.0/8", Weight: 1}, false},
 		{"another interface", 0, "10.0.0.0/8", "10.1.1.1", fib_types.FibPath{SwIfIndex: 2, Weight: 1}, "",
 			&l3.Route{DstNetwork: "10.0.0.0/8", NextHopAddr: "10.1.1.1", OutgoingInterface: "eth1", Weight: 1}, false},
@@ -56,7 +56,7 @@ func TestPathAsDeclared(t *testing.T) {
 		p, ok := pathOf(ip.IPTable{TableID: tt.vrf, IsIP6: dst.Addr().Is6()}, ip.IPRoute{Prefix: vppwire.Prefix(dst)}, tt.path)
 		var got scheduler.Found[*l3.Route, struct{}]
 		if ok {
-			got, ok = known.found(p, names)
+			got, ok = known.retrieved(p, names)
 		}
 		switch {
 		case ok != (tt.want != nil):

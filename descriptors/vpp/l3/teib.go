@@ -100,12 +100,12 @@ func (h handler) deleteTEIB(ctx context.Context, v *l3.TeibEntry) error {
 	if err != nil {
 		return err
 	}
-	return h.end(ctx, v.GetInterface(), h.endpoint(peer))
+	return h.cleanUp(ctx, v.GetInterface(), h.teibCleanup(peer))
 }
 
 // endpoint is the entry of a peer, to be ended.
-func (h handler) endpoint(peer netip.Addr) ending {
-	return ending{"endpoint " + peer.String(), func(ctx context.Context, at interface_types.InterfaceIndex) error {
+func (h handler) teibCleanup(peer netip.Addr) cleanup {
+	return cleanup{"endpoint " + peer.String(), func(ctx context.Context, at interface_types.InterfaceIndex) error {
 		err := h.API.Call(ctx, &teib.TeibEntryAddDel{Entry: teib.TeibEntry{SwIfIndex: at, Peer: vppwire.Address(peer)}}, &teib.TeibEntryAddDelReply{})
 		if errors.Is(err, api.NO_SUCH_ENTRY) {
 			return nil
@@ -114,8 +114,8 @@ func (h handler) endpoint(peer netip.Addr) ending {
 	}}
 }
 
-func (h handler) teibEntries() readback.Of[*l3.TeibEntry] {
-	return readback.Of[*l3.TeibEntry]{
+func (h handler) teibEntries() readback.Retriever[*l3.TeibEntry] {
+	return readback.Retriever[*l3.TeibEntry]{
 		Read: func(ctx context.Context) (out []*l3.TeibEntry, err error) {
 			all, err := conn.Dump[teib.TeibDetails](ctx, h.API, &teib.TeibDump{})
 			names, left := h.namesByIndex(), false
@@ -131,10 +131,10 @@ func (h handler) teibEntries() readback.Of[*l3.TeibEntry] {
 				})
 			}
 			if left {
-				err = errors.Join(err, h.reclaim(ctx))
+				err = errors.Join(err, h.reclaimOrphans(ctx))
 			}
 			return out, err
 		},
-		Place: func(v *l3.TeibEntry) string { return v.GetInterface() + " " + canonical(v.GetPeerAddr()) },
+		ID: func(v *l3.TeibEntry) string { return v.GetInterface() + " " + canonical(v.GetPeerAddr()) },
 	}
 }

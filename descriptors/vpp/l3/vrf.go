@@ -20,9 +20,9 @@ import (
 
 const (
 	// longestLabel is what VPP keeps of a table's name (VPP ip.api, string name[64]).
-	longestLabel = 63
+	maxLabelLength = 63
 	// noTable is an ID that VPP takes, and means none by.
-	noTable = ^uint32(0)
+	invalidTable = ^uint32(0)
 )
 
 func validateVRF(_ string, v *l3.VrfTable) error {
@@ -31,15 +31,15 @@ func validateVRF(_ string, v *l3.VrfTable) error {
 	if l3.VrfTable_Protocol_name[int32(v.GetProtocol())] == "" {
 		f.Add("protocol", int32(v.GetProtocol()), "IPV4 or IPV6")
 	}
-	if len(v.GetLabel()) > longestLabel || strings.ContainsRune(v.GetLabel(), 0) {
-		f.Add("label", v.GetLabel(), "at most %d bytes (it has %d), none of them zero", longestLabel, len(v.GetLabel()))
+	if len(v.GetLabel()) > maxLabelLength || strings.ContainsRune(v.GetLabel(), 0) {
+		f.Add("label", v.GetLabel(), "at most %d bytes (it has %d), none of them zero", maxLabelLength, len(v.GetLabel()))
 	}
 	return f.Err()
 }
 
 // table checks the ID of a table.
 func (f *faults) table(field string, id uint32) {
-	if id == noTable {
+	if id == invalidTable {
 		f.Add(field, id, "a number below 4294967295")
 	}
 }
@@ -47,7 +47,7 @@ func (f *faults) table(field string, id uint32) {
 func isIPv6(v *l3.VrfTable) bool { return v.GetProtocol() == l3.VrfTable_IPV6 }
 
 // label is the name of the table; without one it is the one that VPP gives it.
-func label(v *l3.VrfTable) string {
+func tableName(v *l3.VrfTable) string {
 	if v.GetLabel() == "" && isIPv6(v) {
 		return fmt.Sprintf("ipv6-VRF:%d", v.GetId())
 	}
@@ -61,13 +61,13 @@ func equivalentVRF(_ string, old, new *l3.VrfTable) bool {
 }
 
 // sameName: the name of table 0 cannot be changed.
-func sameName(old, new *l3.VrfTable) bool { return new.GetId() == 0 || label(old) == label(new) }
+func sameName(old, new *l3.VrfTable) bool { return new.GetId() == 0 || tableName(old) == tableName(new) }
 
 // recreateVRF: a table keeps the name that it was given first.
 func recreateVRF(_ string, old, new *l3.VrfTable, _ struct{}) bool { return !sameName(old, new) }
 
 func wireTable(v *l3.VrfTable) ip.IPTable {
-	return ip.IPTable{TableID: v.GetId(), IsIP6: isIPv6(v), Name: label(v)}
+	return ip.IPTable{TableID: v.GetId(), IsIP6: isIPv6(v), Name: tableName(v)}
 }
 
 func (h handler) createVRF(ctx context.Context, _ string, v *l3.VrfTable) (struct{}, error) {
@@ -152,16 +152,16 @@ func (h handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Wanted[*l3
 		}
 		declared := map[ip.IPTable]*l3.VrfTable{}
 		for _, w := range wanted {
-			declared[key(w.Value)] = w.Value
+			declared[tableKey(w.Value)] = w.Value
 		}
 		for _, t := range tables {
 			v := &l3.VrfTable{Id: t.TableID, Label: t.Name}
 			if t.IsIP6 {
 				v.Protocol = l3.VrfTable_IPV6
 			}
-			w := declared[key(v)]
+			w := declared[tableKey(v)]
 			v.FlowHashSettings = w.GetFlowHashSettings()
-			own := t.TableID == 0 || t.TableID == noTable
+			own := t.TableID == 0 || t.TableID == invalidTable
 			if !yield(found{Value: v, Foreign: own && w == nil, Unknown: !own && w == nil}, nil) {
 				return
 			}
@@ -170,7 +170,7 @@ func (h handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Wanted[*l3
 }
 
 // key tells a table from others.
-func key(v *l3.VrfTable) ip.IPTable { return ip.IPTable{TableID: v.GetId(), IsIP6: isIPv6(v)} }
+func tableKey(v *l3.VrfTable) ip.IPTable { return ip.IPTable{TableID: v.GetId(), IsIP6: isIPv6(v)} }
 
 func (h handler) tables(ctx context.Context) ([]ip.IPTable, error) {
 	details, err := conn.Dump[ip.IPTableDetails](ctx, h.API, &ip.IPTableDump{})

@@ -50,8 +50,8 @@ func (h handler) vrrpDescriptor() scheduler.Descriptor[*l3.VRRPEntry, struct{}] 
 
 // The limits of the model. The interval is in milliseconds.
 const (
-	mostInByte                     = 255
-	shortestInterval, mostInterval = 10, 65535
+	maxByte                     = 255
+	minInterval, maxInterval = 10, 65535
 	ownerPriority                  = 255 // of who has the addresses on its interface
 )
 
@@ -60,16 +60,16 @@ func validateVRRP(_ string, v *l3.VRRPEntry) error {
 	if v.GetInterface() == "" {
 		f.Add("interface", "", "the name of an interface")
 	}
-	if id := v.GetVrId(); id == 0 || id > mostInByte {
+	if id := v.GetVrId(); id == 0 || id > maxByte {
 		f.Add("vr_id", id, "a number from 1 to 255")
 	}
-	if p := v.GetPriority(); p == 0 || p > mostInByte {
+	if p := v.GetPriority(); p == 0 || p > maxByte {
 		f.Add("priority", p, "a number from 1 to 255")
 	}
-	if i := v.GetInterval(); i < shortestInterval || i > mostInterval {
+	if i := v.GetInterval(); i < minInterval || i > maxInterval {
 		f.Add("interval", i, "a time from 10 to 65535 ms")
 	}
-	if n := len(v.GetIpAddresses()); n == 0 || n > mostInByte {
+	if n := len(v.GetIpAddresses()); n == 0 || n > maxByte {
 		f.Add("ip_addresses", n, "from 1 to 255 addresses")
 	}
 	for i, text := range v.GetIpAddresses() {
@@ -147,14 +147,14 @@ func (h handler) createVRRP(ctx context.Context, _ string, v *l3.VRRPEntry) (str
 
 // deleteVRRP stops the router first: VPP would leave its MAC address behind.
 func (h handler) deleteVRRP(ctx context.Context, v *l3.VRRPEntry) error {
-	return h.end(ctx, v.GetInterface(), h.router(v))
+	return h.cleanUp(ctx, v.GetInterface(), h.vrrpCleanup(v))
 }
 
 // router is a virtual router, to be ended. VPP would stop one without looking whether there is
 // an interface that has its MAC address.
-func (h handler) router(v *l3.VRRPEntry) ending {
-	return ending{fmt.Sprint("router ", v.GetVrId(), isIPv6Router(v)), func(ctx context.Context, at interface_types.InterfaceIndex) error {
-		stands, err := h.stands(ctx, at)
+func (h handler) vrrpCleanup(v *l3.VRRPEntry) cleanup {
+	return cleanup{fmt.Sprint("router ", v.GetVrId(), isIPv6Router(v)), func(ctx context.Context, at interface_types.InterfaceIndex) error {
+		stands, err := h.interfaceExists(ctx, at)
 		if err == nil && !stands {
 			err = api.INVALID_SW_IF_INDEX
 		}
@@ -225,15 +225,15 @@ func (h handler) startAt(ctx context.Context, at interface_types.InterfaceIndex,
 	return h.API.Call(ctx, request, &vrrp.VrrpVrStartStopReply{})
 }
 
-func (h handler) routers() readback.Of[*l3.VRRPEntry] {
-	return readback.Of[*l3.VRRPEntry]{
+func (h handler) routers() readback.Retriever[*l3.VRRPEntry] {
+	return readback.Retriever[*l3.VRRPEntry]{
 		Read: func(ctx context.Context) (out []*l3.VRRPEntry, err error) {
-			all, err := conn.Dump[vrrp.VrrpVrDetails](ctx, h.API, &vrrp.VrrpVrDump{SwIfIndex: interface_types.InterfaceIndex(none)})
+			all, err := conn.Dump[vrrp.VrrpVrDetails](ctx, h.API, &vrrp.VrrpVrDump{SwIfIndex: interface_types.InterfaceIndex(noInterface)})
 			names := h.namesByIndex()
 			for _, d := range all {
 				v := routerOf(d)
 				if v.Interface = names[uint32(d.Config.SwIfIndex)]; v.Interface == "" {
-					if err := h.outlives(ctx, d.Config.SwIfIndex, h.router(v)); err != nil {
+					if err := h.noteOrphaned(ctx, d.Config.SwIfIndex, h.vrrpCleanup(v)); err != nil {
 						return nil, err
 					}
 				} else {
@@ -242,7 +242,7 @@ func (h handler) routers() readback.Of[*l3.VRRPEntry] {
 			}
 			return out, err
 		},
-		Place: func(v *l3.VRRPEntry) string { return fmt.Sprint(v.GetInterface(), " ", v.GetVrId()) },
+		ID: func(v *l3.VRRPEntry) string { return fmt.Sprint(v.GetInterface(), " ", v.GetVrId()) },
 	}
 }
 

@@ -28,7 +28,7 @@ type Source struct {
 }
 
 // A Claim is what a source has under a key.
-type Claim struct {
+type Declaration struct {
 	Key        string
 	Source     string
 	Priority   int

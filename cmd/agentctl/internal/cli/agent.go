@@ -16,28 +16,29 @@ import (
 	"github.com/keyplane/keyplane/northbound/kvdb"
 )
 
-// An agentAt is how the agent is reached by commands that look at it.
-type agentAt struct {
+// An agentClient sends requests to the agent's HTTP server, over TCP or over the agent's
+// Unix socket.
+type agentClient struct {
 	url.URL
-	name   string // for people
-	ask    string // what people are asked where nobody listens
-	client http.Client
+	name string // host and port, or the path of the socket; for messages
+	hint string // question for the user if no agent listens there
+	http http.Client
 }
 
-// agent says where the settings say that it is.
-func (s *settings) agent() (*agentAt, error) {
+// agent returns a client for the agent that the settings name. It does not connect.
+func (s *settings) agent() (*agentClient, error) {
 	if s.bySocket {
-		return s.agentBehindSocket(), nil
+		return s.agentBySocket(), nil
 	}
 	at := net.JoinHostPort(s.Host, strconv.Itoa(s.HTTPPort))
-	out := &agentAt{URL: url.URL{Scheme: "http", Host: at}, name: at, ask: "is it running, and is its http.conf the same?"}
-	if security := s.httpTLS(); security.wanted() {
+	out := &agentClient{URL: url.URL{Scheme: "http", Host: at}, name: at, hint: "is it running, and does its http.conf have this endpoint?"}
+	if security := s.httpTLS(); security.enabled() {
 		config, err := security.config()
 		if err != nil {
 			return nil, fmt.Errorf("http-tls: %w", err)
 		}
 		out.Scheme = "https"
-		out.client.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config}
+		out.http.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config}
 	}
 	if user, password, given := strings.Cut(s.HTTPAuth, ":"); given {
 		out.User = url.UserPassword(user, password)
@@ -45,38 +46,42 @@ func (s *settings) agent() (*agentAt, error) {
 	return out, nil
 }
 
-func (s *settings) agentBehindSocket() *agentAt {
+// agentBySocket returns a client for the agent behind the socket. The host in the URL is
+// arbitrary: each connection goes to the socket.
+func (s *settings) agentBySocket() *agentClient {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return kvdb.Dial(ctx, s.Socket)
 	}
-	return &agentAt{
+	return &agentClient{
 		url.URL{Scheme: "http", Host: "localhost"}, s.Socket, "is it running?",
 		http.Client{Transport: &http.Transport{DialContext: dial}},
 	}
 }
 
+// httpTLS returns the TLS settings for HTTP. The flag --insecure-tls overrides the
+// configuration file, also one that disables TLS.
 func (s *settings) httpTLS() tlsSettings {
 	out := s.HTTPTLS
 	if s.Insecure {
-		out.Disabled, out.SkipVerify = said{}, true
+		out.Disabled, out.SkipVerify = optionalBool{}, true
 	}
 	return out
 }
 
-// unanswered says who it was that did not answer, without the request, which says
-// nothing to people.
-func (at *agentAt) unanswered(err error) error {
+// requestError explains an error of the transport. It drops the method and URL, which
+// url.Error adds and which mean nothing to users, and names the agent instead.
+func (at *agentClient) requestError(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	_, foreign := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("no agent listens at %s: %s", at.name, at.ask)
+		return fmt.Errorf("no agent listens at %s: %s", at.name, at.hint)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("the agent at %s does not answer in time: %w", at.name, err)
 	case foreign || strings.Contains(err.Error(), "HTTP response to HTTPS client"):
-		return fmt.Errorf("what listens at %s knows no TLS: %w", at.name, err)
+		return fmt.Errorf("the server at %s does not speak TLS: %w", at.name, err)
 	}
 	return fmt.Errorf("agent at %s: %w", at.name, err)
 }

@@ -61,7 +61,7 @@ func hostile(attack string) http.Handler {
 			_, _ = io.WriteString(w, strings.ReplaceAll(evil("text"), "\n", " ")) // the agent escapes line feeds
 			return
 		case r.URL.Path == "/sources" && r.FormValue("key")+r.FormValue("key-prefix") != "":
-			answer = []wire.Claim{{Key: key, Source: evil("source"), State: evil("state"), Error: evil("error")}}
+			answer = []wire.Declaration{{Key: key, Source: evil("source"), State: evil("state"), Error: evil("error")}}
 		case r.URL.Path == "/sources":
 			answer = []wire.Source{{Name: evil("source"), State: evil("state"), Error: evil("error"), Problems: 2, Faults: []string{evil("fault")}}}
 		case r.URL.Path == "/scheduler/dump" && r.FormValue("key-prefix") == "":

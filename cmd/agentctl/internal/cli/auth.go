@@ -10,10 +10,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The name and password for the agent's HTTP server come from a flag, the environment or the
-// configuration file, in this order, or from a file that one of them names. What comes first
-// replaces both the text and the file of what comes later.
+// Name and password for the agent's HTTP server come from a flag, the environment or the
+// configuration file, in this order of precedence. Each of them can also name a file that
+// contains them. A place with higher precedence replaces both the text and the file of the
+// others: otherwise a file named in the configuration would contradict a password on the
+// command line.
 
+// authFromEnvironment overrides the configuration file.
 func (a *app) authFromEnvironment() {
 	text, _ := a.env("AGENTCTL_HTTP_BASIC_AUTH")
 	file, _ := a.env("AGENTCTL_HTTP_BASIC_AUTH_FILE")
@@ -22,6 +25,7 @@ func (a *app) authFromEnvironment() {
 	}
 }
 
+// authFromFlags overrides the environment and the configuration file.
 func (a *app) authFromFlags(f *pflag.FlagSet) error {
 	if f.Changed("http-basic-auth") || f.Changed("http-basic-auth-file") {
 		a.HTTPAuth, a.HTTPAuthFile = "", ""
@@ -32,8 +36,9 @@ func (a *app) authFromFlags(f *pflag.FlagSet) error {
 	)
 }
 
-// readAuth reads the file of the name and password, if one is named. A file that all users of
-// this host can read keeps no secret, and is refused.
+// readAuth reads the file with name and password, if one is named. It refuses a file that
+// all users of this host can read or write, because its content is no secret. Pipes and
+// devices are exempt: shells pass secrets through /dev/fd.
 func (s *settings) readAuth() error {
 	if s.HTTPAuthFile == "" {
 		return nil
@@ -41,6 +46,8 @@ func (s *settings) readAuth() error {
 	if s.HTTPAuth != "" {
 		return errors.New("http-basic-auth and http-basic-auth-file exclude each other: expected one of them")
 	}
+	// More than this is not one line with a password; the bound keeps a device such as
+	// /dev/zero from filling the memory.
 	const most = 4 << 10
 	f, err := os.Open(s.HTTPAuthFile)
 	if err != nil {

@@ -12,12 +12,16 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
-// patience is how long the agent may take to say what it would refuse.
-const patience = 2 * time.Second
+// validateTimeout bounds the question to the agent whether it would refuse a value. It is
+// short, because an agent that does not answer must not hold up an edit.
+const validateTimeout = 2 * time.Second
 
-// check tells why an agent would refuse value under key: by what any of them would, and
-// by what the one that can be reached says. Where there is none, that says nothing.
+// check returns the reason why an agent would refuse value under key, or nil. First it
+// checks the value against its model, as every agent does. Then it asks the agent, which
+// also knows its descriptors and their limits. If no agent answers, the first check alone
+// decides.
 func (a *app) check(ctx context.Context, key string, value []byte) error {
+	// The agent validates keys without its own prefix.
 	_, short, _ := strings.Cut(strings.TrimPrefix(key, allAgents), "/")
 	message, wrong := models.Decode(short, value)
 	if wrong != nil && message == nil {
@@ -27,23 +31,24 @@ func (a *app) check(ctx context.Context, key string, value []byte) error {
 	if err != nil {
 		return err
 	}
-	if a.at, err = a.validator(); err != nil {
+	if a.target, err = a.validator(); err != nil {
 		return err
 	}
-	defer a.at.client.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer a.target.http.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, validateTimeout)
 	defer cancel()
 	var invalid []wire.Invalid
-	if a.ask(ctx, http.MethodPost, "/scheduler/validate", nil, body, &invalid) != nil || len(invalid) == 0 {
+	if a.request(ctx, http.MethodPost, "/scheduler/validate", nil, body, &invalid) != nil || len(invalid) == 0 {
 		return wrong
 	}
 	return errors.New(remote(invalid[0].Error))
 }
 
-// validator is the agent that the store belongs to, or whichever the settings name.
-func (a *app) validator() (*agentAt, error) {
+// validator returns a client for the agent that uses the store, or the agent that the
+// settings name if the store is etcd.
+func (a *app) validator() (*agentClient, error) {
 	if a.Store != "etcd" {
-		return a.agentBehindSocket(), nil
+		return a.agentBySocket(), nil
 	}
 	return a.agent()
 }

@@ -8,19 +8,22 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A choice is a flag that is one of a few words.
+// A choice is a flag with a fixed set of values. It implements pflag.Value, so that cobra
+// refuses other values before the command runs.
 type choice struct {
-	value string
+	value string // the chosen word, or the default
 	words []string
 }
 
-// choiceFlag gives cmd a flag that is otherwise, or one of the words.
+// choiceFlag adds a flag to cmd that has the value otherwise unless the user gives one of
+// the words.
 func choiceFlag(cmd *cobra.Command, name, otherwise, help string, words ...string) *choice {
 	c := &choice{otherwise, words}
 	cmd.Flags().Var(c, name, help+": "+c.list())
 	return c
 }
 
+// list returns the words as English text: "NB, SB or unknown".
 func (c *choice) list() string {
 	last := len(c.words) - 1
 	return strings.Join(c.words[:last], ", ") + " or " + c.words[last]

@@ -1,12 +1,17 @@
-// Package cli is what agentctl does, apart from being a process.
+// Package cli implements the commands of agentctl.
 //
 //	code := cli.Run(ctx, args, streams, os.LookupEnv)
 //
-// A command is a file. It gets its settings, merged from flags, environment and
-// configuration file by settings.go, and a store opened by stores.go, or what the
-// agent's HTTP server answers, asked by http.go and printed by format.go. Nothing is
-// kept between runs. Tests: scripts in testdata, against a real Bolt file behind the
-// agent's socket, real files, a real etcd, and a scheduler behind its HTTP server.
+// Each command is a file. settings.go merges flags, environment and configuration file.
+// stores.go opens a store for the kvdb commands; http.go queries the agent for the others,
+// and format.go prints the answers. Nothing is kept between runs, and the package has no
+// global state: tests run many commands in one process.
+//
+// All text from outside (keys, errors, values) is made printable before it is printed, so
+// that a value cannot send control sequences to the user's terminal.
+//
+// Tests: the scripts in testdata, with a real Bolt file behind the agent's socket, real
+// files, a real etcd, and a real scheduler behind its HTTP server.
 package cli
 
 import (
@@ -23,31 +28,32 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// What a run ends with.
+// Exit codes of agentctl.
 const (
 	ExitDone     = 0
-	ExitFailed   = 1 // it was tried, and did not work
-	ExitUsage    = 2 // it made no sense
-	ExitNotFound = 3 // the key is not there
+	ExitFailed   = 1 // the command was executed and failed
+	ExitUsage    = 2 // the command line or the configuration file is invalid; nothing was executed
+	ExitNotFound = 3 // the key does not exist
 )
 
-// Streams are what a run reads and writes.
+// Streams are the standard streams of a run. The caller owns them.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 }
 
-// An app is one run.
+// An app is one run of agentctl.
 type app struct {
 	Streams
-	env func(string) (string, bool)
-	// begun tells that what was asked for made sense.
-	begun bool
-	at    *agentAt // set for commands that look at the agent
+	env func(string) (string, bool) // looks up an environment variable
+	// argsValid is set once arguments and settings are valid. It decides between ExitUsage and
+	// ExitFailed.
+	argsValid bool
+	target    *agentClient // set while a command runs that queries the agent
 	settings
 }
 
-// Run runs one command line and returns what the process is to end with.
+// Run executes one command line and returns the exit code. It prints errors to s.Err.
 func Run(ctx context.Context, args []string, s Streams, env func(string) (string, bool)) int {
 	a := &app{Streams: s, env: env}
 	root := a.command()
@@ -61,7 +67,7 @@ func Run(ctx context.Context, args []string, s Streams, env func(string) (string
 	}
 	fmt.Fprintln(s.Err, "agentctl:", errorText(err))
 	switch {
-	case !a.begun:
+	case !a.argsValid:
 		fmt.Fprintf(s.Err, "For help: %s -h\n", cmd.CommandPath())
 		return ExitUsage
 	case errors.Is(err, kvdbsync.ErrNotFound):
@@ -70,8 +76,8 @@ func Run(ctx context.Context, args []string, s Streams, env func(string) (string
 	return ExitFailed
 }
 
-// errorText is an error for people. Lines after the first are indented, so that no part of it
-// looks like a message of its own.
+// errorText returns the message of err for the terminal. Lines after the first are indented,
+// so that text from a store cannot pass for a message of agentctl.
 func errorText(err error) string {
 	lines := strings.Split(printable.Text(err.Error()), "\n")
 	for i := 1; i < len(lines); i++ {
@@ -80,28 +86,31 @@ func errorText(err error) string {
 	return strings.Join(lines, "\n")
 }
 
+// command builds the tree of commands. It is built for each run, because the commands refer
+// to a.
 func (a *app) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:               "agentctl",
-		Short:             "Looks at the agent and edits its stores",
+		Short:             "Shows the state of the agent and edits its stores",
 		Version:           version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			err := a.load(cmd.Flags())
-			a.begun = err == nil
+			a.argsValid = err == nil
 			return err
 		},
-		Long: "Agentctl looks at the agent and edits its stores.\n\n" +
-			"It ends with 0 when done, 1 when that failed, 2 when the command line made no sense,\n" +
-			"3 when the key is not there.",
+		Long: "Agentctl shows the state of the agent and edits its stores.\n\n" +
+			"Exit codes: 0 success, 1 the command failed, 2 the command line is invalid,\n" +
+			"3 the key does not exist.",
 	}
 	a.flags(root.PersistentFlags())
 	root.AddCommand(a.kvdb(), a.values(), a.sources(), a.dump(), a.config(), a.explain(), a.plan(), a.vpp())
 	return root
 }
 
+// version returns the version of the module that the binary was built from.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
@@ -109,8 +118,9 @@ func version() string {
 	return "unknown"
 }
 
-// want refuses any other number of arguments than those named.
-func want(names ...string) cobra.PositionalArgs {
+// expectArgs returns a check that the command line has one argument for each name. Names in
+// brackets are optional; they come last.
+func expectArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		required := 0
 		for _, name := range names {
@@ -122,7 +132,7 @@ func want(names ...string) cobra.PositionalArgs {
 		case len(args) < required:
 			return fmt.Errorf("%s: %s is missing", cmd.CommandPath(), names[len(args)])
 		case len(args) > len(names):
-			return fmt.Errorf("%s: %q is too much: expected %v", cmd.CommandPath(), args[len(names)], names)
+			return fmt.Errorf("%s: unexpected argument %q: expected %v", cmd.CommandPath(), args[len(names)], names)
 		}
 		return nil
 	}

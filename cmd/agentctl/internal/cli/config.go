@@ -13,10 +13,11 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
+// config returns the command for transactions and resyncs. By itself it prints its help.
 func (a *app) config() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Shows what became of the configuration, and has it brought about again",
+		Short: "Transaction history; repair differences",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -24,18 +25,19 @@ func (a *app) config() *cobra.Command {
 	return cmd
 }
 
+// configResync returns the command that makes the agent read back and repair its southbound.
 func (a *app) configResync() *cobra.Command {
 	var retry, verbose bool
 	cmd := &cobra.Command{
 		Use:   "resync",
-		Short: "Reads back what stands, and mends what is not as declared",
-		Long:  "Resync has the agent read back what stands and mend what is not as declared. It prints the transaction.",
-		Args:  want(),
+		Short: "Reads back the actual state and repairs differences",
+		Long:  "Resync makes the agent read back the actual state and repair differences from the declared values.\nIt prints the transaction.",
+		Args:  expectArgs(),
 	}
-	cmd.Flags().BoolVar(&retry, "retry", false, "accepted for compatibility: what fails is always tried again later")
-	cmd.Flags().BoolVar(&verbose, "verbose", false, "have the agent log what it finds")
+	cmd.Flags().BoolVar(&retry, "retry", false, "accepted for compatibility: failed operations are always retried later")
+	cmd.Flags().BoolVar(&verbose, "verbose", false, "make the agent log the differences")
 	f := formatFlag(cmd)
-	cmd.RunE = a.looking(func(ctx context.Context, _ []string) error {
+	cmd.RunE = a.withAgent(func(ctx context.Context, _ []string) error {
 		query := url.Values{}
 		for name, on := range map[string]bool{"retry": retry, "verbose": verbose} {
 			if on {
@@ -43,15 +45,16 @@ func (a *app) configResync() *cobra.Command {
 			}
 		}
 		var record wire.Record
-		if err := a.ask(ctx, http.MethodPost, "/scheduler/downstream-resync", query, nil, &record); err != nil {
+		if err := a.request(ctx, http.MethodPost, "/scheduler/downstream-resync", query, nil, &record); err != nil {
 			return err
 		}
+		// A record has no useful table: without -f it is printed as JSON.
 		return f.write(a.Out, record, func(out io.Writer) error { return (&format{text: "json"}).write(out, record, nil) })
 	})
 	return cmd
 }
 
-// compact is JSON without needless space.
+// compact removes insignificant white space from JSON. Other text is returned unchanged.
 func compact(data []byte) string {
 	var b bytes.Buffer
 	if json.Compact(&b, data) != nil {

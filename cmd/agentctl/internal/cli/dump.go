@@ -14,15 +14,18 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
-// A dumped is one value of a dump.
-type dumped struct {
+// A dumpRow is one value of a dump with the name of its model. Templates of -f see its
+// fields.
+type dumpRow struct {
 	Model string
 	wire.DumpEntry
 }
 
-// origins are the words for wire's numbers.
+// origins returns the words for the origins that package wire numbers, in that order.
 func origins() []string { return []string{"unknown", "NB", "SB"} }
 
+// originName returns the word for an origin; a number that this version does not know is
+// "unknown".
 func originName(n int) string {
 	if n < 0 || n >= len(origins()) {
 		n = wire.UnknownOrigin
@@ -30,12 +33,13 @@ func originName(n int) string {
 	return origins()[n]
 }
 
+// dump returns the command that prints values with their metadata.
 func (a *app) dump() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dump MODEL...",
-		Short: "Prints values as they are known, declared, or really stand",
+		Short: "Prints values: recorded, declared or read back now",
 		Long: "Dump prints the values of models: by name, by pattern such as linux.*, or all.\n" +
-			"Views: cached is what the agent knows to stand, NB what is declared, SB what it reads back now.",
+			"Views: cached is the actual state as the agent has recorded it, NB the declared values, SB the state that is read back now.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("agentctl dump: MODEL is missing: expected names, patterns such as linux.*, or all")
@@ -48,27 +52,28 @@ func (a *app) dump() *cobra.Command {
 			return nil
 		},
 	}
-	view := choiceFlag(cmd, "view", "cached", "what is shown", "cached", "NB", "SB")
-	origin := choiceFlag(cmd, "origin", "", "only values from there", "NB", "SB", "unknown")
+	view := choiceFlag(cmd, "view", "cached", "state to print", "cached", "NB", "SB")
+	origin := choiceFlag(cmd, "origin", "", "print only values of this origin", "NB", "SB", "unknown")
 	f := formatFlag(cmd, "proto")
-	cmd.RunE = a.looking(func(ctx context.Context, args []string) error {
+	cmd.RunE = a.withAgent(func(ctx context.Context, args []string) error {
 		all, err := a.dumpAll(ctx, args, view.value)
 		if err != nil {
 			return err
 		}
-		all = slices.DeleteFunc(all, func(d dumped) bool { return origin.value != "" && originName(d.Origin) != origin.value })
+		all = slices.DeleteFunc(all, func(d dumpRow) bool { return origin.value != "" && originName(d.Origin) != origin.value })
 		return f.write(a.Out, all, func(out io.Writer) error { return dumpTable(out, all) })
 	})
 	return cmd
 }
 
-// dumpAll asks for the models that the patterns name, each once.
-func (a *app) dumpAll(ctx context.Context, patterns []string, view string) ([]dumped, error) {
+// dumpAll dumps the models that the patterns match. A model that several patterns match is
+// dumped once. The agent needs one request per model.
+func (a *app) dumpAll(ctx context.Context, patterns []string, view string) ([]dumpRow, error) {
 	var index wire.DumpIndex
 	if err := a.get(ctx, "/scheduler/dump", nil, &index); err != nil {
 		return nil, err
 	}
-	out, done := []dumped{}, map[string]bool{}
+	out, done := []dumpRow{}, map[string]bool{}
 	for _, pattern := range patterns {
 		implemented, err := implementedBy(index, pattern)
 		if err != nil {
@@ -79,7 +84,8 @@ func (a *app) dumpAll(ctx context.Context, patterns []string, view string) ([]du
 				continue
 			}
 			done[m.Name()] = true
-			if out, err = a.dumpOne(ctx, out, m, view); err != nil {
+			out, err = a.dumpOne(ctx, out, m, view)
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -87,7 +93,8 @@ func (a *app) dumpAll(ctx context.Context, patterns []string, view string) ([]du
 	return out, nil
 }
 
-// implementedBy are the models like pattern whose values the agent can dump.
+// implementedBy returns the models that match pattern and that the agent can dump. It is an
+// error if there is none, unless the pattern is "all".
 func implementedBy(index wire.DumpIndex, pattern string) ([]*models.Model, error) {
 	found, err := modelsLike(pattern)
 	found = slices.DeleteFunc(found, func(m *models.Model) bool { return !slices.Contains(index.KeyPrefixes, m.Prefix()) })
@@ -97,18 +104,21 @@ func implementedBy(index wire.DumpIndex, pattern string) ([]*models.Model, error
 	return found, err
 }
 
-func (a *app) dumpOne(ctx context.Context, out []dumped, m *models.Model, view string) ([]dumped, error) {
+// dumpOne appends the values of one model to out.
+func (a *app) dumpOne(ctx context.Context, out []dumpRow, m *models.Model, view string) ([]dumpRow, error) {
 	var entries []wire.DumpEntry
 	if err := a.get(ctx, "/scheduler/dump", url.Values{"key-prefix": {m.Prefix()}, "view": {view}}, &entries); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Name(), err)
 	}
 	for _, e := range entries {
-		out = append(out, dumped{m.Name(), e})
+		out = append(out, dumpRow{m.Name(), e})
 	}
 	return out, nil
 }
 
-func dumpTable(out io.Writer, all []dumped) error {
+// dumpTable prints the values in columns. The key comes last, because it is the longest
+// cell.
+func dumpTable(out io.Writer, all []dumpRow) error {
 	t := newTable(out, "MODEL", "ORIGIN", "VALUE", "METADATA", "KEY")
 	for _, d := range all {
 		value, meta := "", string(d.Metadata)

@@ -11,33 +11,35 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
+// explain returns the command that explains the state of one value.
 func (a *app) explain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain KEY",
-		Short: "Says why a value is not applied",
-		Long:  "Explain says how a value is and, if it is not applied, why: below it what it waits for, down to what somebody can mend.",
-		Args:  want("KEY"),
+		Short: "Explains why a value is not applied",
+		Long: "Explain prints the state of a value. If the value is not applied, the lines below it name the cause,\n" +
+			"then the cause of that cause, down to one that a user can fix.",
+		Args: expectArgs("KEY"),
 	}
 	f := formatFlag(cmd)
-	cmd.RunE = a.looking(func(ctx context.Context, args []string) error {
+	cmd.RunE = a.withAgent(func(ctx context.Context, args []string) error {
 		var e wire.Explanation
 		if err := a.get(ctx, "/scheduler/explain", url.Values{"key": {args[0]}}, &e); err != nil {
 			return err
 		}
 		return f.write(a.Out, e, func(out io.Writer) error {
-			_, err := io.WriteString(out, explained(e, ""))
+			_, err := io.WriteString(out, explanationLines(e, ""))
 			return err
 		})
 	})
 	return cmd
 }
 
-// explained is an explanation as indented lines, the causes below what they cause.
-func explained(e wire.Explanation, indent string) string {
+// explanationLines returns the explanation as text. Each cause is indented below its effect.
+func explanationLines(e wire.Explanation, indent string) string {
 	var b strings.Builder
 	b.WriteString(indent + oneLine(e.Text) + "\n")
 	for _, cause := range e.Because {
-		b.WriteString(explained(cause, indent+"  "))
+		b.WriteString(explanationLines(cause, indent+"  "))
 	}
 	return b.String()
 }

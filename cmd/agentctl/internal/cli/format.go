@@ -14,18 +14,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A format is what -f says. It is a flag.Value, so what makes no sense is refused
-// before anything is done.
+// A format is the value of the flag -f: a word, or a Go template. It implements pflag.Value,
+// so that an invalid template is refused before the command runs.
 type format struct {
-	words    []string // that it may be, besides a template
+	words    []string // words that the command accepts besides templates
 	text     string
-	template *template.Template // nil: text is a word, or empty
+	template *template.Template // nil if text is a word or empty
 }
 
-// formatFlag gives cmd the flag -f, with more words than those for all.
+// formatFlag adds the flag -f to cmd. Every command accepts json and yaml; more are the
+// command's own words.
 func formatFlag(cmd *cobra.Command, more ...string) *format {
 	f := &format{words: append([]string{"json", "yaml"}, more...)}
-	cmd.Flags().VarP(f, "format", "f", strings.Join(f.words, ", ")+", or a Go template of what json shows, with the functions\njson, yaml, proto, protomulti, epoch, ago, dur and prefix")
+	cmd.Flags().VarP(f, "format", "f", strings.Join(f.words, ", ")+", or a Go template over the data that json prints, with the functions\njson, yaml, proto, protomulti, epoch, ago, dur and prefix")
 	return f
 }
 
@@ -34,21 +35,23 @@ func (f *format) Type() string   { return "FORMAT" }
 
 // Set implements pflag.Value.
 func (f *format) Set(text string) (err error) {
-	want := "expected " + strings.Join(f.words, ", ") + " or a template such as '{{json .}}'"
+	expected := "expected " + strings.Join(f.words, ", ") + " or a template such as '{{json .}}'"
 	switch {
 	case slices.Contains(f.words, text):
 	case !strings.Contains(text, "{{"):
-		return errors.New(want)
+		return errors.New(expected)
 	default:
-		if f.template, err = template.New("format").Funcs(functions()).Parse(text); err != nil {
-			return fmt.Errorf("%s: %w", want, err)
+		f.template, err = template.New("format").Funcs(functions()).Parse(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", expected, err)
 		}
 	}
 	f.text = text
 	return nil
 }
 
-// write writes v in the format; without one, table does.
+// write prints v in the format, or calls table if the user gave none. Output is built in
+// memory first: a template that fails must not leave half an answer on standard output.
 func (f *format) write(out io.Writer, v any, table func(io.Writer) error) error {
 	if f.text == "" {
 		return table(out)
@@ -75,7 +78,8 @@ func (f *format) write(out io.Writer, v any, table func(io.Writer) error) error 
 	return err
 }
 
-// functions are those of templates.
+// functions returns the functions of templates. Their names are part of the interface:
+// scripts use them.
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"json":       toJSON,
@@ -91,6 +95,8 @@ func functions() template.FuncMap {
 	}
 }
 
+// toJSON returns v as indented JSON. HTML characters are not escaped: the output goes to
+// terminals and scripts.
 func toJSON(v any) (string, error) {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -100,13 +106,14 @@ func toJSON(v any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
+// toYAML returns v as YAML with the field names of its JSON.
 func toYAML(v any) (string, error) {
 	data, err := yaml.Marshal(v)
 	return string(data), err
 }
 
-// short is a duration as people say it: the largest unit, or the two largest
-// where the first is small.
+// short returns a duration for people: the largest unit, or the two largest units if the
+// first is small.
 func short(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {

@@ -18,14 +18,15 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
+// configHistory returns the command that prints transactions.
 func (a *app) configHistory() *cobra.Command {
 	var details bool
 	cmd := &cobra.Command{
 		Use:   "history [REF]",
-		Short: "Prints transactions: what was to be done, and what came of it",
-		Long: "History prints the transactions that the agent remembers, or only the one with the number REF.\n" +
-			"The format log shows all that is known of them, as the agent logs it.",
-		Args: cobra.MatchAll(want("[REF]"), func(_ *cobra.Command, args []string) error {
+		Short: "Prints transactions: planned operations and their results",
+		Long: "History prints the transactions that the agent remembers, or only the transaction with the number REF.\n" +
+			"The format log prints all details, as the agent logs them.",
+		Args: cobra.MatchAll(expectArgs("[REF]"), func(_ *cobra.Command, args []string) error {
 			for _, ref := range args {
 				if _, err := strconv.ParseUint(ref, 10, 64); err != nil {
 					return fmt.Errorf("REF: %q: expected the number of a transaction", ref)
@@ -36,7 +37,7 @@ func (a *app) configHistory() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&details, "details", false, "print descriptions and errors too")
 	f := formatFlag(cmd, "log")
-	cmd.RunE = a.looking(func(ctx context.Context, args []string) error {
+	cmd.RunE = a.withAgent(func(ctx context.Context, args []string) error {
 		query := url.Values{}
 		if len(args) > 0 {
 			query.Set("seq-num", args[0])
@@ -54,17 +55,19 @@ func (a *app) configHistory() *cobra.Command {
 	return cmd
 }
 
-// copyText prints what the agent answers as text.
+// copyText prints an answer that the agent gives as text.
 func (a *app) copyText(ctx context.Context, method, path string, query url.Values, body []byte) error {
 	query.Set("format", "text")
 	var text string
-	if err := a.ask(ctx, method, path, query, body, &text); err != nil {
+	if err := a.request(ctx, method, path, query, body, &text); err != nil {
 		return err
 	}
-	_, err := io.WriteString(a.Out, printable.Text(text)) // the agent has escaped the line feeds that are not its own
+	_, err := io.WriteString(a.Out, printable.Text(text)) // the agent has escaped line feeds that belong to values
 	return err
 }
 
+// records queries the history. A query for one number answers an object, others answer an
+// array.
 func (a *app) records(ctx context.Context, query url.Values) ([]wire.Record, error) {
 	if !query.Has("seq-num") {
 		records := []wire.Record{}
@@ -76,6 +79,8 @@ func (a *app) records(ctx context.Context, query url.Values) ([]wire.Record, err
 	return []wire.Record{one}, err
 }
 
+// historyTable prints one transaction per line. With details it adds the description and the
+// errors.
 func historyTable(out io.Writer, records []wire.Record, details bool) error {
 	columns := []string{"SEQ", "TYPE", "START", "INPUT", "OPERATIONS", "RESULT", "SUMMARY"}
 	if details {
@@ -85,8 +90,8 @@ func historyTable(out io.Writer, records []wire.Record, details bool) error {
 	for _, r := range records {
 		errs := failures(r)
 		cells := []string{
-			strconv.FormatUint(r.SeqNum, 10), kind(r), short(time.Since(r.Start)) + " ago",
-			counted(len(r.Values), "value"), operations(r), result(errs), summary(r),
+			strconv.FormatUint(r.SeqNum, 10), transactionKind(r), short(time.Since(r.Start)) + " ago",
+			countNoun(len(r.Values), "value"), operations(r), result(errs), summary(r),
 		}
 		if details {
 			cells = append(cells, strings.Join(slices.DeleteFunc(append([]string{r.Description}, errs...), func(s string) bool { return s == "" }), "; "))
@@ -96,8 +101,9 @@ func historyTable(out io.Writer, records []wire.Record, details bool) error {
 	return t.end()
 }
 
-// kind says what made the transaction happen.
-func kind(r wire.Record) string {
+// transactionKind names the trigger of a transaction, in the words of earlier clients:
+// scripts compare them.
+func transactionKind(r wire.Record) string {
 	switch {
 	case r.TxnType == "RetryFailedOps":
 		return fmt.Sprintf("retry #%d for %d", r.RetryAttempt, r.RetryForTxn)
@@ -116,7 +122,8 @@ func kind(r wire.Record) string {
 	}
 }
 
-func counted(n int, what string) string {
+// countNoun returns a number with its noun: "-", "1 value", "2 values".
+func countNoun(n int, what string) string {
 	switch n {
 	case 0:
 		return "-"
@@ -127,16 +134,17 @@ func counted(n int, what string) string {
 	}
 }
 
-// operations counts them by name: "CREATE:2 DELETE:1".
+// operations counts the executed operations by name: "CREATE:2 DELETE:1".
 func operations(r wire.Record) string {
 	counts := map[string]int{}
 	for _, op := range r.Executed {
 		counts[op.Operation]++
 	}
-	return joined(counts, "%s:%d", " ")
+	return joinCounts(counts, "%s:%d", " ")
 }
 
-// summary counts the states in which the operations left their values.
+// summary counts the final states of the changed values: "2 CONFIGURED, 1 FAILED". A value
+// that was changed several times counts once.
 func summary(r wire.Record) string {
 	last := map[string]string{}
 	for _, op := range r.Executed {
@@ -146,10 +154,11 @@ func summary(r wire.Record) string {
 	for _, state := range last {
 		counts[state]++
 	}
-	return joined(counts, "%[2]d %[1]s", ", ")
+	return joinCounts(counts, "%[2]d %[1]s", ", ")
 }
 
-func joined(counts map[string]int, format, separator string) string {
+// joinCounts formats each count, sorted by name, or returns "-" if there is none.
+func joinCounts(counts map[string]int, format, separator string) string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		out = append(out, fmt.Sprintf(format, name, counts[name]))
@@ -160,6 +169,8 @@ func joined(counts map[string]int, format, separator string) string {
 	return strings.Join(out, separator)
 }
 
+// failures returns the errors of a transaction. Errors of reverted operations are left out:
+// a revert follows from the error that is listed already.
 func failures(r wire.Record) (out []string) {
 	for _, op := range r.Executed {
 		if op.NewErrMsg != "" && !op.IsRevert {
@@ -169,6 +180,7 @@ func failures(r wire.Record) (out []string) {
 	return append(out, r.NotReadBack...)
 }
 
+// result summarizes the errors of a transaction in one word.
 func result(errs []string) string {
 	switch len(errs) {
 	case 0:
@@ -176,6 +188,6 @@ func result(errs []string) string {
 	case 1:
 		return "error"
 	default:
-		return counted(len(errs), "error")
+		return countNoun(len(errs), "error")
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// looking is the frame of the commands that look at the agent: the way to it, and a
-// limit of time.
-func (a *app) looking(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+// withAgent wraps a command that queries the agent: it sets a.target, applies the timeout
+// and closes idle connections at the end.
+func (a *app) withAgent(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), a.Timeout)
 		defer cancel()
@@ -24,34 +24,34 @@ func (a *app) looking(f func(ctx context.Context, args []string) error) func(*co
 		if err != nil {
 			return err
 		}
-		defer at.client.CloseIdleConnections()
-		a.at = at
+		defer at.http.CloseIdleConnections()
+		a.target = at
 		return f(ctx, args)
 	}
 }
 
-// get asks the agent, and reads the JSON that it answers.
+// get queries the agent and decodes the JSON answer.
 func (a *app) get(ctx context.Context, path string, query url.Values, into any) error {
-	return a.ask(ctx, http.MethodGet, path, query, nil, into)
+	return a.request(ctx, http.MethodGet, path, query, nil, into)
 }
 
-// ask asks the agent. What it answers goes into a *string as it is, into anything
-// else as JSON.
-func (a *app) ask(ctx context.Context, method, path string, query url.Values, body []byte, into any) error {
-	at := a.at
+// request sends a request to the agent. A *string receives the answer as text, other values
+// of into as JSON. Text from the agent within errors is on one line.
+func (a *app) request(ctx context.Context, method, path string, query url.Values, body []byte, into any) error {
+	at := a.target
 	where := at.URL
 	where.Path, where.RawQuery = path, query.Encode()
 	request, err := http.NewRequestWithContext(ctx, method, where.String(), bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	answer, err := at.client.Do(request)
+	answer, err := at.http.Do(request)
 	if err != nil {
-		return remoteError{at.unanswered(err)}
+		return remoteError{at.requestError(err)}
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return at.refusal(answer)
+		return at.responseError(answer)
 	}
 	text, plain := into.(*string)
 	if plain {
@@ -62,37 +62,41 @@ func (a *app) ask(ctx context.Context, method, path string, query url.Values, bo
 		err = json.NewDecoder(answer.Body).Decode(into)
 	}
 	if err != nil {
-		return fmt.Errorf("what %s answers is not what an agent does: %w", at.name, err)
+		return fmt.Errorf("unexpected answer from %s: %w", at.name, err)
 	}
 	return nil
 }
 
-// refusal is what the agent says is wrong.
-func (at *agentAt) refusal(answer *http.Response) error {
+// responseError turns an answer with a status other than 200 into an error. Agents answer
+// JSON with a message. Other bodies come from a proxy or from another server on that port.
+func (at *agentClient) responseError(answer *http.Response) error {
 	const most = 64 << 10
 	text, err := io.ReadAll(io.LimitReader(answer.Body, most))
 	if err != nil {
 		return fmt.Errorf("%s: %w", answer.Status, err)
 	}
-	var said struct{ Error, Message string }
-	if json.Unmarshal(text, &said) == nil && said.Error+said.Message != "" {
-		return errors.New(remote(said.Error + said.Message))
+	var failure struct{ Error, Message string }
+	if json.Unmarshal(text, &failure) == nil && failure.Error+failure.Message != "" {
+		return errors.New(remote(failure.Error + failure.Message))
 	}
 	if answer.StatusCode == http.StatusUnauthorized {
-		return errors.New("the agent asks who you are: expected --http-basic-auth-file FILE (or --http-basic-auth USER:PASSWORD) that it knows")
+		return errors.New("the agent requires authentication: expected --http-basic-auth-file FILE (or --http-basic-auth USER:PASSWORD) with a user that it knows")
 	}
 	if strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") {
-		return fmt.Errorf("what listens at %s is no agent: %s", at.name, answer.Status)
+		return fmt.Errorf("the server at %s is not an agent: %s", at.name, answer.Status)
 	}
 	return fmt.Errorf("%s: %s", oneLine(answer.Status), remote(string(bytes.TrimSpace(text))))
 }
 
-// A remoteError is an error with text from outside, on one line.
+// A remoteError is an error that contains text from outside. Its message is on one line.
 type remoteError struct{ error }
 
+// Error implements error.
 func (e remoteError) Error() string { return remote(e.error.Error()) }
 
+// Unwrap returns the original error.
 func (e remoteError) Unwrap() error { return e.error }
 
-// remote is an error from outside on one line: its line feeds may not be its own.
+// remote returns text of an error from outside on one line, because its line feeds may come
+// from a value.
 func remote(text string) string { return oneLine(strings.ReplaceAll(text, "\n", "; ")) }

@@ -9,17 +9,17 @@ import (
 	"github.com/keyplane/keyplane/northbound/kvdb"
 )
 
-// allAgents is what the keys of every agent begin with.
+// allAgents is the common prefix of the keys of all agents.
 const allAgents = "/vnf-agent/"
 
-// isWhole says that a key names its agent itself.
-func isWhole(key string) bool { return strings.HasPrefix(key, allAgents) }
+// isFullKey reports whether a key contains the label of its agent.
+func isFullKey(key string) bool { return strings.HasPrefix(key, allAgents) }
 
-// wholeKey completes a short key, "config/...", with the label of the agent: that of the
-// one behind the socket, else what the settings say. A label that somebody has said and
-// that is not that agent's is an error, since nobody would read the key.
-func (a *app) wholeKey(ctx context.Context, s kvdbsync.Store, key string) (string, error) {
-	if isWhole(key) {
+// fullKey completes a short key, "config/...", with the label of an agent. Behind a socket
+// that is the label of the agent there, otherwise the configured one. A configured label
+// that contradicts the agent behind the socket is an error: no agent would read the key.
+func (a *app) fullKey(ctx context.Context, s kvdbsync.Store, key string) (string, error) {
+	if isFullKey(key) {
 		return key, nil
 	}
 	label := a.Label
@@ -28,24 +28,26 @@ func (a *app) wholeKey(ctx context.Context, s kvdbsync.Store, key string) (strin
 		switch {
 		case err != nil:
 			return "", err
-		case own == "": // an older agent
-		case a.labelled && own != label:
-			return "", fmt.Errorf("the agent at %s has the label %s, and --service-label or MICROSERVICE_LABEL says %s: expected the same label, or the whole key %s",
-				a.Socket, own, label, completed(key, label))
+		case own == "": // agents of earlier releases do not answer their label
+		case a.labelGiven && own != label:
+			return "", fmt.Errorf("the agent at %s has the label %s, but --service-label or MICROSERVICE_LABEL is %s: expected the same label, or the full key %s",
+				a.Socket, own, label, withLabel(key, label))
 		default:
 			label = own
 		}
 	}
-	return completed(key, label), nil
+	return withLabel(key, label), nil
 }
 
-func completed(key, label string) string {
+// withLabel returns a short key with the prefix of the agent with this label.
+func withLabel(key, label string) string {
 	return allAgents + label + "/" + strings.TrimPrefix(key, "/")
 }
 
-// wholePrefix completes a short prefix, "vpp1/config/...": it begins with a label.
-func wholePrefix(prefix string) string {
-	if isWhole(prefix) {
+// fullPrefix completes a short prefix, "vpp1/config/...". A short prefix begins with a
+// label, because list shows the keys of all agents by default.
+func fullPrefix(prefix string) string {
+	if isFullKey(prefix) {
 		return prefix
 	}
 	return allAgents + strings.TrimPrefix(prefix, "/")

@@ -14,13 +14,14 @@ import (
 	"github.com/keyplane/keyplane/northbound/kvdb"
 )
 
+// kvdb returns the command that edits the keys of a store.
 func (a *app) kvdb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "kvdb",
 		Aliases: []string{"kv"},
 		Short:   "Lists, gets, puts and deletes keys of a store",
-		Long: "Kvdb lists, gets, puts and deletes keys: of etcd directly, of other stores through the socket of the agent that uses them.\n\n" +
-			"A key that does not begin with " + allAgents + " is short, and completed with the label of the agent: through a socket, that of the agent there.",
+		Long: "Kvdb lists, gets, puts and deletes keys. It reaches etcd directly, and other stores through the socket of the agent that uses them.\n\n" +
+			"A key that does not begin with " + allAgents + " is completed with the label of the agent. With a socket, that is the agent that listens there.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -28,35 +29,38 @@ func (a *app) kvdb() *cobra.Command {
 	return cmd
 }
 
+// kvdbList returns the command that lists keys.
 func (a *app) kvdbList() *cobra.Command {
 	var keysOnly bool
 	cmd := &cobra.Command{
 		Use:     "list [PREFIX]",
 		Aliases: []string{"ls", "l"},
 		Short:   "Prints keys with their values",
-		Long: "List prints each key that begins with PREFIX, and its value below, each on one line: characters that are not printable\n" +
-			"are escaped (get prints the bytes of a value). A short PREFIX begins with the label of an agent.",
-		Args: want("[PREFIX]"),
+		Long: "List prints each key that begins with PREFIX, and its value on the next line. It escapes characters that are not printable\n" +
+			"(get prints the bytes of a value). A short PREFIX begins with the label of an agent.",
+		Args: expectArgs("[PREFIX]"),
 	}
 	cmd.Flags().BoolVar(&keysOnly, "keys-only", false, "leave out the values")
-	cmd.RunE = a.run(func(ctx context.Context, s kvdbsync.Store, args []string) error {
+	cmd.RunE = a.withStore(func(ctx context.Context, s kvdbsync.Store, args []string) error {
 		prefix := allAgents
 		if len(args) > 0 {
-			prefix = wholePrefix(args[0])
+			prefix = fullPrefix(args[0])
 		}
 		pairs, err := listOf(ctx, s, prefix, keysOnly)
 		if err != nil {
 			return err
 		}
+		// A prefix without a label matches nothing, and is a frequent mistake.
 		if rest := strings.TrimPrefix(prefix, allAgents); len(pairs) == 0 && strings.HasPrefix(rest, "config/") {
-			fmt.Fprintf(a.Err, "Nothing begins with %s. For those of one agent: %s\n", oneLine(prefix), printable.Word(a.Label+"/"+rest))
+			fmt.Fprintf(a.Err, "No key begins with %s. For the keys of one agent: %s\n", oneLine(prefix), printable.Word(a.Label+"/"+rest))
 		}
 		return a.print(pairs, keysOnly)
 	})
 	return cmd
 }
 
-// listOf leaves the values out on the way already, where the store can.
+// listOf lists keys. Where only keys are needed and the store is behind a socket, the values
+// are not transferred.
 func listOf(ctx context.Context, s kvdbsync.Store, prefix string, keysOnly bool) ([]kvdbsync.Pair, error) {
 	if c, ok := s.(*kvdb.Client); ok && keysOnly {
 		return c.Keys(ctx, prefix)
@@ -64,6 +68,7 @@ func listOf(ctx context.Context, s kvdbsync.Store, prefix string, keysOnly bool)
 	return s.List(ctx, prefix)
 }
 
+// print prints each pair on two lines, or each key on one.
 func (a *app) print(pairs []kvdbsync.Pair, keysOnly bool) error {
 	var out strings.Builder
 	for _, p := range pairs {
@@ -76,7 +81,8 @@ func (a *app) print(pairs []kvdbsync.Pair, keysOnly bool) error {
 	return err
 }
 
-// compactLines brings JSON that has several lines onto one.
+// compactLines makes JSON that spans several lines one line. Other values are returned
+// unchanged.
 func compactLines(value []byte) string {
 	if !bytes.Contains(value, []byte("\n")) {
 		return string(value)
@@ -84,15 +90,16 @@ func compactLines(value []byte) string {
 	return compact(value)
 }
 
+// kvdbGet returns the command that prints one value.
 func (a *app) kvdbGet() *cobra.Command {
 	return &cobra.Command{
 		Use:     "get KEY",
 		Aliases: []string{"g"},
 		Short:   "Prints the value of a key",
-		Long:    "Get prints the value of KEY as its bytes are, and a line feed. On a terminal, characters that are not printable are escaped.",
-		Args:    want("KEY"),
-		RunE: a.run(func(ctx context.Context, s kvdbsync.Store, args []string) error {
-			key, err := a.wholeKey(ctx, s, args[0])
+		Long:    "Get prints the bytes of the value of KEY, and a line feed. On a terminal, it escapes characters that are not printable.",
+		Args:    expectArgs("KEY"),
+		RunE: a.withStore(func(ctx context.Context, s kvdbsync.Store, args []string) error {
+			key, err := a.fullKey(ctx, s, args[0])
 			if err != nil {
 				return err
 			}
@@ -109,49 +116,54 @@ func (a *app) kvdbGet() *cobra.Command {
 	}
 }
 
+// kvdbPut returns the command that writes one value.
 func (a *app) kvdbPut() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:     "put KEY VALUE",
 		Aliases: []string{"p"},
 		Short:   "Writes a key",
-		Long:    "Put writes VALUE, or with - what it reads from standard input, without the line feed at its end. What the agent would refuse is not written; an agent that can be reached is asked, others refuse what has no valid form.",
-		Args:    want("KEY", "VALUE (- reads it from standard input)"),
+		Long: "Put writes VALUE; - reads it from standard input, without the final line feed. It refuses a value that the agent would refuse.\n" +
+			"For that it asks the agent. If no agent answers, it checks the value itself.",
+		Args: expectArgs("KEY", "VALUE (- reads it from standard input)"),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "write the value even if the agent would refuse it")
-	cmd.RunE = a.run(func(ctx context.Context, s kvdbsync.Store, args []string) error {
-		key, err := a.wholeKey(ctx, s, args[0])
+	cmd.RunE = a.withStore(func(ctx context.Context, s kvdbsync.Store, args []string) error {
+		key, err := a.fullKey(ctx, s, args[0])
 		if err != nil {
 			return err
 		}
 		value := []byte(args[1])
 		if args[1] == "-" {
-			if value, err = io.ReadAll(a.In); err != nil {
+			value, err = io.ReadAll(a.In)
+			if err != nil {
 				return fmt.Errorf("standard input: %w", err)
 			}
 			value = bytes.TrimSuffix(value, []byte("\n"))
 		}
 		if !force {
 			if err := a.check(ctx, key, value); err != nil {
-				return fmt.Errorf("not written, the agent would refuse it (--force writes it all the same): %w", err)
+				return fmt.Errorf("not written: the agent would refuse it (--force writes it anyway): %w", err)
 			}
 		}
 		if err := s.Put(ctx, key, value); err != nil {
 			return err
 		}
-		return a.done("written", args[0], key)
+		return a.printDone("written", args[0], key)
 	})
 	return cmd
 }
 
+// kvdbDel returns the command that deletes one key. A missing key is an error, so that
+// scripts notice a typing mistake.
 func (a *app) kvdbDel() *cobra.Command {
 	return &cobra.Command{
 		Use:     "del KEY",
 		Aliases: []string{"d"},
 		Short:   "Deletes a key",
-		Args:    want("KEY"),
-		RunE: a.run(func(ctx context.Context, s kvdbsync.Store, args []string) error {
-			key, err := a.wholeKey(ctx, s, args[0])
+		Args:    expectArgs("KEY"),
+		RunE: a.withStore(func(ctx context.Context, s kvdbsync.Store, args []string) error {
+			key, err := a.fullKey(ctx, s, args[0])
 			if err != nil {
 				return err
 			}
@@ -162,33 +174,35 @@ func (a *app) kvdbDel() *cobra.Command {
 			if !existed {
 				return fmt.Errorf("%w: %s", kvdbsync.ErrNotFound, key)
 			}
-			return a.done("deleted", args[0], key)
+			return a.printDone("deleted", args[0], key)
 		}),
 	}
 }
 
-// done says that it is done and, of a short key, to which label.
-func (a *app) done(what, said, key string) error {
-	if !isWhole(said) {
+// printDone prints OK. For a short key it also names the label that completed it, on
+// standard error.
+func (a *app) printDone(verb, given, key string) error {
+	if !isFullKey(given) {
 		label, _, _ := strings.Cut(strings.TrimPrefix(key, allAgents), "/")
-		fmt.Fprintf(a.Err, "%s for label %s\n", what, oneLine(label))
+		fmt.Fprintf(a.Err, "%s for label %s\n", verb, oneLine(label))
 	}
 	_, err := fmt.Fprintln(a.Out, "OK")
 	return err
 }
 
-// run is the frame of all commands: a store, and a limit of time.
-func (a *app) run(f func(context.Context, kvdbsync.Store, []string) error) func(*cobra.Command, []string) error {
+// withStore wraps a command that needs a store: it opens the store, applies the timeout, and
+// closes the store at the end.
+func (a *app) withStore(f func(context.Context, kvdbsync.Store, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), a.Timeout)
 		defer cancel()
 		s, end, err := a.open(ctx)
 		if err != nil {
-			return remoteError{a.explained(err)}
+			return remoteError{a.explainStoreError(err)}
 		}
 		defer end()
 		if err := f(ctx, s, args); err != nil {
-			return remoteError{a.explained(err)}
+			return remoteError{a.explainStoreError(err)}
 		}
 		return nil
 	}

@@ -15,18 +15,20 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
 
-// toProto is a message in the text format, on one line; of a list, a line for each.
+// toProto returns a message in the protobuf text format, on one line. A list has one line
+// per message.
 func toProto(v any) (string, error) {
 	out, err := textsOf(v, false)
 	return strings.Join(out, "\n"), err
 }
 
-// toProtoMulti is toProto with a field a line, and an empty line between messages.
+// toProtoMulti is toProto with one line per field, and an empty line between messages.
 func toProtoMulti(v any) (string, error) {
 	out, err := textsOf(v, true)
 	return strings.Join(out, "\n"), err
 }
 
+// textsOf returns the text of each message in v.
 func textsOf(v any, multiline bool) (out []string, err error) {
 	ms, err := messagesOf(v)
 	for _, m := range ms {
@@ -39,8 +41,8 @@ func textsOf(v any, multiline bool) (out []string, err error) {
 	return out, err
 }
 
-// messagesOf are the messages that v stands for: values, their states, or lists of
-// such.
+// messagesOf returns the protobuf messages that v contains. v is a value, the state of a
+// value, or a list of those.
 func messagesOf(v any) ([]proto.Message, error) {
 	switch v := v.(type) {
 	case *wire.Message:
@@ -48,7 +50,7 @@ func messagesOf(v any) ([]proto.Message, error) {
 			return nil, nil
 		}
 		return messageNamed(v.ProtoMsgName, v.ProtoMsgData)
-	case dumped:
+	case dumpRow:
 		return messagesOf(v.Value)
 	case wire.KeyValue:
 		return messagesOf(v.Value)
@@ -59,7 +61,7 @@ func messagesOf(v any) ([]proto.Message, error) {
 	}
 	list := reflect.ValueOf(v)
 	if list.Kind() != reflect.Slice {
-		return nil, fmt.Errorf("%T is no message: expected a value or its state", v)
+		return nil, fmt.Errorf("%T is no protobuf message: expected a value or its state", v)
 	}
 	var out []proto.Message
 	for i := range list.Len() {
@@ -72,23 +74,27 @@ func messagesOf(v any) ([]proto.Message, error) {
 	return out, nil
 }
 
+// messageNamed decodes a message by the name of its type. The type must be linked into
+// agentctl.
 func messageNamed(name string, data json.RawMessage) ([]proto.Message, error) {
 	kind, err := protoregistry.GlobalTypes.FindMessageByURL(name)
 	if err != nil {
 		return nil, err
 	}
 	m := kind.New().Interface()
-	return []proto.Message{m}, lenient().Unmarshal(data, m)
+	return []proto.Message{m}, unmarshaler().Unmarshal(data, m)
 }
 
-// messageLike reads what has the same form as m when it is JSON.
+// messageLike decodes v into m by way of JSON: their JSON forms have the same fields.
 func messageLike(m proto.Message, v any) ([]proto.Message, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	return []proto.Message{m}, lenient().Unmarshal(data, m)
+	return []proto.Message{m}, unmarshaler().Unmarshal(data, m)
 }
 
-// lenient reads what newer agents answer, too.
-func lenient() protojson.UnmarshalOptions { return protojson.UnmarshalOptions{DiscardUnknown: true} }
+// unmarshaler ignores unknown fields, which agents of later releases may send.
+func unmarshaler() protojson.UnmarshalOptions {
+	return protojson.UnmarshalOptions{DiscardUnknown: true}
+}

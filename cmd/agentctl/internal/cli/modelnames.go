@@ -7,7 +7,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 )
 
-// modelNamed finds a model, or says which one was probably meant.
+// modelNamed returns the model with this name. The error names the most similar one.
 func modelNamed(name string) (*models.Model, error) {
 	if m, ok := models.ByName(name); ok {
 		return m, nil
@@ -22,7 +22,7 @@ func modelNamed(name string) (*models.Model, error) {
 	return nil, fmt.Errorf("no model is called %q: expected a name such as linux.interfaces.interface", name)
 }
 
-// modelsLike are those that a pattern names: a name, a glob, or all.
+// modelsLike returns the models that a pattern matches: a name, a glob, or "all".
 func modelsLike(pattern string) (out []*models.Model, err error) {
 	if m, ok := models.ByName(pattern); ok {
 		return []*models.Model{m}, nil
@@ -46,8 +46,8 @@ func modelsLike(pattern string) (out []*models.Model, err error) {
 	return out, err
 }
 
-// modelAndName tell whose value a key is, and which; what no model describes, as
-// derived values, is all name.
+// modelAndName splits a key into model and name. Keys without a model, such as those of
+// derived values, have an empty model and are the name.
 func modelAndName(key string) (model, name string) {
 	m, name, ok := models.ByKey(key)
 	if !ok {

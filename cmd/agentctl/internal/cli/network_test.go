@@ -78,7 +78,7 @@ func (m *memory) register(s *scheduler.Scheduler) error {
 		Name: "interface", Model: ifs,
 		Validate: func(_ string, v *interfaces.Interface) error {
 			if v.Mtu > 9216 {
-				return &models.FieldError{Field: "mtu", Value: v.Mtu, Want: "at most 9216"}
+				return &models.FieldError{Field: "mtu", Value: v.Mtu, Expected: "at most 9216"}
 			}
 			return nil
 		},

@@ -14,20 +14,21 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
+// plan returns the command that shows the effect of a file without applying it.
 func (a *app) plan() *cobra.Command {
 	var replace bool
 	cmd := &cobra.Command{
 		Use:   "plan FILE",
-		Short: "Says what would be done if a file were declared",
-		Long: "Plan says what the agent would do if the values of FILE (- for standard input) were declared, in YAML or JSON:\n" +
-			"a list of {key, value}, where a null value stands for removal, or groups such as linuxConfig. Nothing is changed.\n" +
-			"The format log shows the operations with their values, as the agent logs them.\n\n" +
-			"It ends with 1 if values are invalid; the others are planned all the same.",
-		Args: want("FILE"),
+		Short: "Shows the operations that a file would cause",
+		Long: "Plan prints the operations that the agent would execute if the values of FILE (- for standard input) were declared.\n" +
+			"Nothing is changed. FILE is YAML or JSON: a list of {key, value}, where a null value means removal, or groups such as linuxConfig.\n" +
+			"The format log prints the operations with their values, as the agent logs them.\n\n" +
+			"The exit code is 1 if values are invalid; the valid ones are planned anyway.",
+		Args: expectArgs("FILE"),
 	}
-	cmd.Flags().BoolVar(&replace, "replace", false, "as if nothing else were declared")
+	cmd.Flags().BoolVar(&replace, "replace", false, "plan as if these were the only declared values")
 	f := formatFlag(cmd, "log")
-	cmd.RunE = a.looking(func(ctx context.Context, args []string) error {
+	cmd.RunE = a.withAgent(func(ctx context.Context, args []string) error {
 		body, err := a.read(args[0])
 		if err != nil {
 			return err
@@ -40,17 +41,18 @@ func (a *app) plan() *cobra.Command {
 			return a.copyText(ctx, http.MethodPost, "/scheduler/plan", query, body)
 		}
 		var p wire.Plan
-		if err := a.ask(ctx, http.MethodPost, "/scheduler/plan", query, body, &p); err != nil {
+		if err := a.request(ctx, http.MethodPost, "/scheduler/plan", query, body, &p); err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
 		if err := f.write(a.Out, p, func(out io.Writer) error { return planTable(out, p) }); err != nil {
 			return err
 		}
-		return refused(args[0], p.Invalid)
+		return invalidError(args[0], p.Invalid)
 	})
 	return cmd
 }
 
+// read returns the content of a file, or of standard input for "-".
 func (a *app) read(file string) ([]byte, error) {
 	if file == "-" {
 		return io.ReadAll(a.In)
@@ -58,6 +60,7 @@ func (a *app) read(file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
+// planTable prints the operations of a plan in the order of their execution.
 func planTable(out io.Writer, p wire.Plan) error {
 	if len(p.Operations) == 0 {
 		_, err := io.WriteString(out, "Nothing to do.\n")
@@ -66,6 +69,7 @@ func planTable(out io.Writer, p wire.Plan) error {
 	return operationsTable(out, p.Operations)
 }
 
+// operationsTable prints one operation per line, with the state before and after it.
 func operationsTable(out io.Writer, ops []wire.Operation) error {
 	t := newTable(out, "OPERATION", "STATE", "NOTE", "KEY")
 	for _, op := range ops {
@@ -78,7 +82,7 @@ func operationsTable(out io.Writer, ops []wire.Operation) error {
 	return t.end()
 }
 
-// note says what is special about an operation.
+// note lists the special properties of an operation.
 func note(op wire.Operation) string {
 	var out []string
 	for _, n := range []struct {
@@ -92,8 +96,9 @@ func note(op wire.Operation) string {
 	return strings.Join(out, ", ")
 }
 
-// refused lists what is invalid; nil: nothing.
-func refused(file string, invalid []wire.Invalid) error {
+// invalidError returns an error that lists the invalid values with file and line, or nil if
+// there are none.
+func invalidError(file string, invalid []wire.Invalid) error {
 	if len(invalid) == 0 {
 		return nil
 	}

@@ -11,18 +11,19 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
+// valuesRetry returns the command that retries one failed value.
 func (a *app) valuesRetry() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry KEY",
-		Short: "Has a failed value tried again",
-		Long: "Retry has the agent try the value KEY again, and what is derived from it, as far as that has failed: at once,\n" +
-			"and whatever the reason was. It prints what was done, and ends with 1 if that fails again.",
-		Args: want("KEY"),
+		Short: "Retries a failed value now",
+		Long: "Retry makes the agent retry the value KEY and the values derived from it, if they failed, without waiting for the next attempt.\n" +
+			"It prints the operations. The exit code is 1 if the value fails again.",
+		Args: expectArgs("KEY"),
 	}
 	f := formatFlag(cmd)
-	cmd.RunE = a.looking(func(ctx context.Context, args []string) error {
+	cmd.RunE = a.withAgent(func(ctx context.Context, args []string) error {
 		var record wire.Record
-		if err := a.ask(ctx, http.MethodPost, "/scheduler/retry", url.Values{"key": {args[0]}}, nil, &record); err != nil {
+		if err := a.request(ctx, http.MethodPost, "/scheduler/retry", url.Values{"key": {args[0]}}, nil, &record); err != nil {
 			return err
 		}
 		return f.write(a.Out, record, func(out io.Writer) error { return operationsTable(out, record.Executed) })

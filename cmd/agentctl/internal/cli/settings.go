@@ -16,8 +16,8 @@ import (
 	"github.com/keyplane/keyplane/northbound/kvdb"
 )
 
-// settings are what flags, the environment and the configuration file say, in this
-// order. The tags are the keys of the file.
+// settings are the merged flags, environment variables and configuration file, in this order
+// of precedence. The tags are the keys of the file.
 type settings struct {
 	Endpoints   []string      `yaml:"etcd-endpoints"`    // Defaults to 127.0.0.1:2379
 	DialTimeout time.Duration `yaml:"etcd-dial-timeout"` // Defaults to that of the connector
@@ -27,8 +27,8 @@ type settings struct {
 	Store       string        `yaml:"store"`         // Defaults to etcd if endpoints are given, else bolt
 	Socket      string        `yaml:"socket"`        // Defaults to kvdb.DefaultSocket
 
-	// Where the agent is for commands that look at it. If neither Host nor HTTPPort
-	// is said and Socket is, that is the socket.
+	// The address of the agent's HTTP server. If Socket is given and neither Host nor
+	// HTTPPort is, the socket is used instead.
 	Host     string      `yaml:"host"`            // Defaults to 127.0.0.1
 	HTTPPort int         `yaml:"http-port"`       // Defaults to 9191
 	HTTPAuth string      `yaml:"http-basic-auth"` // user:password. Defaults to none
@@ -36,32 +36,34 @@ type settings struct {
 
 	HTTPAuthFile string `yaml:"http-basic-auth-file"` // holds user:password. Defaults to none
 
-	Insecure bool `yaml:"insecure-tls"` // TLS with whoever answers, for HTTP and etcd
+	Insecure bool `yaml:"insecure-tls"` // use TLS without verifying certificates, for HTTP and etcd
 
-	// Accepted from the files and command lines of other clients, without effect in
-	// this release.
+	// Accepted from configuration files and command lines of other clients, without effect
+	// in this release.
 	APIVersion string      `yaml:"ligato-api-version"`
 	GRPCPort   int         `yaml:"grpc-port"`
 	GRPCTLS    tlsSettings `yaml:"grpc-tls"`
 
-	file, dir string // where the configuration file is
-	bySocket  bool   // the agent is looked at through its socket
-	labelled  bool   // somebody has said which label is meant
+	file, dir  string // location of the configuration file
+	bySocket   bool   // query the agent through its socket
+	labelGiven bool   // the user has chosen a label; it is not the default
 }
 
+// flags defines the flags of all commands. Their defaults are empty, and complete sets the
+// real ones: an empty flag must not hide the environment or the file.
 func (a *app) flags(f *pflag.FlagSet) {
 	f.StringSliceP("etcd-endpoints", "e", nil, "etcd servers (env ETCD_ENDPOINTS, default 127.0.0.1:2379)")
-	f.String("service-label", "", "agent whose keys are meant (env MICROSERVICE_LABEL, default: that of the agent behind the socket, else vpp1)")
-	f.String("store", "", "where the keys are: etcd, or bolt, consul, filedb or redis of the agent (default etcd if its servers are given, else bolt)")
-	f.String("socket", "", "socket of the agent, for all commands if no host and no port is given (default: "+kvdb.DefaultSocket("LABEL")+")")
-	f.StringP("host", "H", "", "where the agent is, for commands that look at it (env AGENT_HOST, default 127.0.0.1)")
-	f.Int("http-port", 0, "port of its HTTP server (default 9191)")
-	f.String("http-basic-auth", "", "USER:PASSWORD for its HTTP server (env AGENTCTL_HTTP_BASIC_AUTH); the list of processes shows it, a file or the environment do not")
-	f.String("http-basic-auth-file", "", "file that holds USER:PASSWORD for its HTTP server (env AGENTCTL_HTTP_BASIC_AUTH_FILE)")
-	f.Bool("insecure-tls", false, "use TLS, with HTTP and etcd servers whose certificates nobody vouches for, too")
-	f.Duration("timeout", 0, "how long a command may take (default 2m)")
+	f.String("service-label", "", "label of the agent that short keys belong to (env MICROSERVICE_LABEL, default: the agent behind the socket, else vpp1)")
+	f.String("store", "", "store of the keys: etcd, or bolt, consul, filedb or redis of the agent (default etcd if its servers are given, else bolt)")
+	f.String("socket", "", "socket of the agent, for all commands if neither host nor port is given (default: "+kvdb.DefaultSocket("LABEL")+")")
+	f.StringP("host", "H", "", "host of the agent, for commands that query it (env AGENT_HOST, default 127.0.0.1)")
+	f.Int("http-port", 0, "port of the agent's HTTP server (default 9191)")
+	f.String("http-basic-auth", "", "USER:PASSWORD for its HTTP server (env AGENTCTL_HTTP_BASIC_AUTH); visible in the list of processes, unlike a file or the environment")
+	f.String("http-basic-auth-file", "", "file with USER:PASSWORD for its HTTP server (env AGENTCTL_HTTP_BASIC_AUTH_FILE)")
+	f.Bool("insecure-tls", false, "use TLS for HTTP and etcd, and do not verify certificates")
+	f.Duration("timeout", 0, "timeout of the command (default 2m)")
 	f.StringVar(&a.file, "config", "", "configuration file, in YAML")
-	f.StringVar(&a.dir, "config-dir", "", "folder of the configuration file, whose name is config.yaml there (default: ~/.agentctl)")
+	f.StringVar(&a.dir, "config-dir", "", "folder with the configuration file config.yaml (default: ~/.agentctl)")
 	f.Int("grpc-port", 0, "")
 	f.BoolP("debug", "D", false, "")
 	f.StringP("log-level", "l", "", "")
@@ -70,7 +72,7 @@ func (a *app) flags(f *pflag.FlagSet) {
 	}
 }
 
-// load merges all that has been said.
+// load merges file, environment and flags, later ones last, and validates the result.
 func (a *app) load(f *pflag.FlagSet) error {
 	if err := a.loadFile(); err != nil {
 		return err
@@ -86,7 +88,7 @@ func (a *app) load(f *pflag.FlagSet) error {
 	}
 	a.authFromEnvironment()
 	if f.Changed("socket") {
-		a.Store = "bolt" // one who names the agent does not mean the environment's etcd
+		a.Store = "bolt" // a socket names one agent; the environment's etcd is not meant
 	}
 	if f.Changed("etcd-endpoints") {
 		a.Store = "etcd"
@@ -105,7 +107,8 @@ func (a *app) load(f *pflag.FlagSet) error {
 	return errors.Join(err, a.readAuth(), a.complete())
 }
 
-// given takes the value of a flag that is on the command line.
+// given stores the value of a flag that is on the command line. Other flags leave into
+// unchanged.
 func given[T any](f *pflag.FlagSet, name string, into *T, get func(string) (T, error)) error {
 	if !f.Changed(name) {
 		return nil
@@ -115,7 +118,7 @@ func given[T any](f *pflag.FlagSet, name string, into *T, get func(string) (T, e
 	return err
 }
 
-// complete sets what nobody has said, and refuses what makes no sense.
+// complete sets the defaults and refuses invalid settings.
 func (s *settings) complete() error {
 	if s.Store == "" {
 		s.Store = "bolt"
@@ -127,7 +130,7 @@ func (s *settings) complete() error {
 		s.Endpoints = []string{"127.0.0.1:2379"}
 	}
 	s.bySocket = s.Socket != "" && s.Host == "" && s.HTTPPort == 0
-	s.labelled = s.Label != ""
+	s.labelGiven = s.Label != ""
 	s.Label = cmp.Or(s.Label, "vpp1")
 	s.Host = cmp.Or(s.Host, "127.0.0.1")
 	s.HTTPPort = cmp.Or(s.HTTPPort, 9191)
@@ -148,14 +151,12 @@ func (s *settings) complete() error {
 	return nil
 }
 
-// loadFile reads the configuration file, if there is one, and says what in it
-// means nothing.
+// loadFile reads the configuration file, if there is one. It warns about unknown keys: they
+// are typing mistakes, or belong to another client.
 func (a *app) loadFile() error {
-	path := a.file
+	path := cmp.Or(a.file, a.findFile())
 	if path == "" {
-		if path = a.findFile(); path == "" {
-			return nil
-		}
+		return nil
 	}
 	unknown, err := config.Load(path, &a.settings)
 	for _, u := range unknown {
@@ -164,6 +165,9 @@ func (a *app) loadFile() error {
 	return err
 }
 
+// findFile returns the first configuration file in --config-dir or ~/.agentctl. The current
+// directory is not searched: a file that another user left there could redirect agentctl to
+// another agent.
 func (a *app) findFile() string {
 	dirs := []string{a.dir}
 	if home, ok := a.env("HOME"); ok {

@@ -15,18 +15,19 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
+// sources returns the command that prints the state of the sources.
 func (a *app) sources() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sources [KEY]",
-		Short: "Prints where what is declared comes from",
-		Long: "Sources prints how each source of what is declared is, those that count more first, and what is\n" +
-			"wrong in it with more than one key; for KEY, which of them have it, and which wins.",
-		Args: want("[KEY]"),
+		Short: "Prints the state of the sources of declared values",
+		Long: "Sources prints the state of each source, those with the highest priority first, and problems that concern more than one key.\n" +
+			"With KEY: which sources hold it, and which one takes effect.",
+		Args: expectArgs("[KEY]"),
 	}
 	f := formatFlag(cmd)
-	cmd.RunE = a.looking(func(ctx context.Context, args []string) error {
+	cmd.RunE = a.withAgent(func(ctx context.Context, args []string) error {
 		if len(args) > 0 {
-			return a.claims(ctx, args[0], f)
+			return a.declarations(ctx, args[0], f)
 		}
 		sources := []wire.Source{}
 		if err := a.get(ctx, "/sources", nil, &sources); err != nil {
@@ -37,8 +38,9 @@ func (a *app) sources() *cobra.Command {
 	return cmd
 }
 
-func (a *app) claims(ctx context.Context, key string, f *format) error {
-	claims := []wire.Claim{}
+// declarations prints the sources that hold a key.
+func (a *app) declarations(ctx context.Context, key string, f *format) error {
+	claims := []wire.Declaration{}
 	if err := a.get(ctx, "/sources", url.Values{"key": {key}}, &claims); err != nil {
 		return err
 	}
@@ -49,12 +51,14 @@ func (a *app) claims(ctx context.Context, key string, f *format) error {
 		}
 		t := newTable(out, "SOURCE", "PRIORITY", "STATE", "WINS", "ERROR")
 		for _, c := range claims {
-			t.row(c.Source, strconv.Itoa(c.Priority), claimState(c), yes(c.Wins), remote(c.Error))
+			t.row(c.Source, strconv.Itoa(c.Priority), declarationState(c), yesOrEmpty(c.Wins), remote(c.Error))
 		}
 		return t.end()
 	})
 }
 
+// sourcesTable prints one source per line. Counters that are zero are left empty, so that
+// the others stand out.
 func sourcesTable(out io.Writer, sources []wire.Source) error {
 	t := newTable(out, "SOURCE", "PRIORITY", "STATE", "SINCE", "KEYS", "REFUSED", "REMEMBERED", "DOUBTED", "PROBLEMS", "ERROR")
 	for _, s := range sources {
@@ -63,15 +67,16 @@ func sourcesTable(out io.Writer, sources []wire.Source) error {
 			since = short(time.Since(s.Since)) + " ago"
 		}
 		t.row(s.Name, strconv.Itoa(s.Priority), sourceState(s), since, strconv.Itoa(s.Keys),
-			count(s.Refused), count(s.Remembered), count(s.Doubted), count(s.Problems), remote(s.Error))
+			nonZero(s.Refused), nonZero(s.Remembered), nonZero(s.Doubted), nonZero(s.Problems), remote(s.Error))
 	}
 	if err := t.end(); err != nil {
 		return err
 	}
-	return faults(out, sources)
+	return printFaults(out, sources)
 }
 
-// sourceState is the state, with how far a listing has come.
+// sourceState returns the state of a source. While the source lists its keys, it includes
+// the progress.
 func sourceState(s wire.Source) string {
 	if s.Listed == 0 {
 		return s.State
@@ -79,8 +84,9 @@ func sourceState(s wire.Source) string {
 	return fmt.Sprintf("%s, %d keys so far", s.State, s.Listed)
 }
 
-// faults prints what is wrong in each source with more than a key.
-func faults(out io.Writer, sources []wire.Source) error {
+// printFaults prints the problems of each source that concern more than one key. The agent
+// sends only the first ones; the rest is counted.
+func printFaults(out io.Writer, sources []wire.Source) error {
 	for _, s := range sources {
 		for _, text := range s.Faults {
 			if _, err := fmt.Fprintf(out, "%s: %s\n", oneLine(s.Name), oneLine(text)); err != nil {
@@ -96,8 +102,10 @@ func faults(out io.Writer, sources []wire.Source) error {
 	return nil
 }
 
-// claimState is the state with what it is not sure of.
-func claimState(c wire.Claim) string {
+// declarationState returns the state of a declaration. "remembered" means that it was saved
+// before the restart and the source has not confirmed it yet; "doubted" that the last
+// listing lacked it.
+func declarationState(c wire.Declaration) string {
 	words := []string{c.State}
 	if c.Remembered {
 		words = append(words, "remembered")
@@ -108,25 +116,27 @@ func claimState(c wire.Claim) string {
 	return strings.Join(words, ", ")
 }
 
-func yes(b bool) string {
+// yesOrEmpty returns "yes" or an empty cell.
+func yesOrEmpty(b bool) string {
 	if b {
 		return "yes"
 	}
 	return ""
 }
 
-// count is a number that is seldom anything but zero.
-func count(n int) string {
+// nonZero returns the number, or an empty cell for zero.
+func nonZero(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return strconv.Itoa(n)
 }
 
-// holders are the sources that have keys below a prefix, by key, the one that wins
-// marked: "filedb!, etcd*".
-func (a *app) holders(ctx context.Context, prefix string) (map[string]string, error) {
-	var claims []wire.Claim
+// sourcesByKey returns for each key below a prefix the sources that hold it, the highest
+// priority first: "filedb!, etcd*". The mark * means that the source takes effect, ! that
+// its value is refused.
+func (a *app) sourcesByKey(ctx context.Context, prefix string) (map[string]string, error) {
+	var claims []wire.Declaration
 	if err := a.get(ctx, "/sources", url.Values{"key-prefix": {cmp.Or(prefix, "config/")}}, &claims); err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/kvdb"
 )
 
-// open returns the store that the settings name, and what ends its use.
+// open connects to the configured store. The caller calls end after use.
 func (a *app) open(ctx context.Context) (s kvdbsync.Store, end func(), err error) {
 	if a.Store != "etcd" {
 		c := kvdb.NewClient(a.Socket, a.Store)
@@ -28,11 +28,12 @@ func (a *app) open(ctx context.Context) (s kvdbsync.Store, end func(), err error
 	return c, func() { c.Close() }, nil
 }
 
+// etcd returns the configuration of the etcd client.
 func (s *settings) etcd() etcd.Config {
 	return etcd.Config{
-		Endpoints:         s.secured(s.Endpoints),
+		Endpoints:         s.tlsEndpoints(s.Endpoints),
 		DialTimeout:       s.DialTimeout,
-		InsecureTransport: s.TLS.Disabled.is && !s.Insecure,
+		InsecureTransport: s.TLS.Disabled.value && !s.Insecure,
 		InsecureSkip:      s.TLS.SkipVerify || s.Insecure,
 		CertFile:          s.TLS.CertFile,
 		KeyFile:           s.TLS.KeyFile,
@@ -40,9 +41,10 @@ func (s *settings) etcd() etcd.Config {
 	}
 }
 
-// secured are the endpoints as URLs that ask for TLS, if the settings do.
-func (s *settings) secured(endpoints []string) []string {
-	if !s.Insecure && !s.TLS.wanted() {
+// tlsEndpoints returns the endpoints as https URLs if TLS is enabled. The etcd client
+// chooses TLS by the scheme.
+func (s *settings) tlsEndpoints(endpoints []string) []string {
+	if !s.Insecure && !s.TLS.enabled() {
 		return endpoints
 	}
 	var out []string
@@ -55,10 +57,10 @@ func (s *settings) secured(endpoints []string) []string {
 	return out
 }
 
-// explained says who it was that did not answer, and how to ask somebody else.
-func (s *settings) explained(err error) error {
+// explainStoreError names the server that did not answer, and other ways to reach the store.
+func (s *settings) explainStoreError(err error) error {
 	if errors.Is(err, kvdb.ErrNoStore) {
-		return fmt.Errorf("%w: --store names another; --store etcd is reached without the agent", err)
+		return fmt.Errorf("%w: --store selects another; --store etcd needs no agent", err)
 	}
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -8,14 +8,15 @@ import (
 	"github.com/keyplane/keyplane/internal/printable"
 )
 
-// A table has columns of equal width; cells are one line each, and printable. It is
-// written at its end.
+// A table prints rows in aligned columns. It is buffered: nothing is printed before end.
+// Cells are made printable and one line each.
 type table struct {
 	*tabwriter.Writer
 	text *strings.Builder
 	out  io.Writer
 }
 
+// newTable returns a table with a header.
 func newTable(out io.Writer, columns ...string) table {
 	text := new(strings.Builder)
 	t := table{tabwriter.NewWriter(text, 0, 8, 2, ' ', 0), text, out}
@@ -23,13 +24,15 @@ func newTable(out io.Writer, columns ...string) table {
 	return t
 }
 
+// row adds one line. It modifies cells.
 func (t table) row(cells ...string) {
 	for i, c := range cells {
 		cells[i] = oneLine(c)
 	}
-	_, _ = io.WriteString(t, strings.Join(cells, "\t")+"\n") // a Builder takes everything
+	_, _ = io.WriteString(t, strings.Join(cells, "\t")+"\n") // a strings.Builder never fails
 }
 
+// end prints the table without trailing spaces.
 func (t table) end() error {
 	if err := t.Flush(); err != nil {
 		return err
@@ -42,5 +45,5 @@ func (t table) end() error {
 	return nil
 }
 
-// oneLine is text from outside on one line.
+// oneLine returns text from outside on one line, without control characters.
 func oneLine(s string) string { return printable.Line(s) }

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isTerminal tells whether people read w directly.
+// isTerminal reports whether w is a terminal, where control characters would be interpreted.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

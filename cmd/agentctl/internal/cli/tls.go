@@ -10,33 +10,34 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// tlsSettings are about TLS with one kind of server.
+// tlsSettings configure TLS to one kind of server. The zero value means no TLS.
 type tlsSettings struct {
-	Disabled   said   `yaml:"disabled"`
-	CertFile   string `yaml:"cert-file"`
-	KeyFile    string `yaml:"key-file"`
-	CAFile     string `yaml:"ca-file"`
-	SkipVerify bool   `yaml:"skip-verify"`
+	Disabled   optionalBool `yaml:"disabled"`
+	CertFile   string       `yaml:"cert-file"`
+	KeyFile    string       `yaml:"key-file"`
+	CAFile     string       `yaml:"ca-file"`
+	SkipVerify bool         `yaml:"skip-verify"`
 }
 
-// said is a bool that knows whether it was said.
-type said struct{ given, is bool }
+// optionalBool distinguishes false from absent: "disabled: false" alone enables TLS.
+type optionalBool struct{ set, value bool }
 
 // UnmarshalYAML implements yaml.Unmarshaler.
-func (s *said) UnmarshalYAML(n *yaml.Node) error {
-	if err := n.Decode(&s.is); err != nil {
+func (s *optionalBool) UnmarshalYAML(n *yaml.Node) error {
+	if err := n.Decode(&s.value); err != nil {
 		return errors.New("expected true or false")
 	}
-	s.given = true
+	s.set = true
 	return nil
 }
 
-// wanted tells whether anything asks for TLS and nothing forbids it.
-func (t tlsSettings) wanted() bool {
-	return t != tlsSettings{} && !t.Disabled.is
+// enabled reports whether some setting asks for TLS and none disables it.
+func (t tlsSettings) enabled() bool {
+	return t != tlsSettings{} && !t.Disabled.value
 }
 
-// config is what net/http needs.
+// config returns the client configuration, with the certificates loaded. Without a CA file
+// the CAs of this host are used.
 func (t tlsSettings) config() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: t.SkipVerify} //nolint:gosec // the user asks for it by name; the default is to verify
 	if t.CAFile != "" {

@@ -11,12 +11,13 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
+// values returns the command that prints the state of values.
 func (a *app) values() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "values [MODEL]",
 		Short: "Prints the state of values",
-		Long:  "Values prints the state of each declared value, of MODEL or of all, and below it of what is derived from it.",
-		Args: cobra.MatchAll(want("[MODEL]"), func(_ *cobra.Command, args []string) error {
+		Long:  "Values prints the state of each declared value, of MODEL or of all models, each followed by the values derived from it.",
+		Args: cobra.MatchAll(expectArgs("[MODEL]"), func(_ *cobra.Command, args []string) error {
 			for _, name := range args {
 				if _, err := modelNamed(name); err != nil {
 					return err
@@ -27,8 +28,8 @@ func (a *app) values() *cobra.Command {
 	}
 	cmd.AddCommand(a.valuesRetry())
 	f := formatFlag(cmd, "proto")
-	sources := cmd.Flags().Bool("sources", false, "a column with the sources that have the key, the highest first; * wins, ! is refused")
-	cmd.RunE = a.looking(func(ctx context.Context, args []string) error {
+	sources := cmd.Flags().Bool("sources", false, "add a column with the sources that hold the key, the highest priority first; * takes effect, ! is refused")
+	cmd.RunE = a.withAgent(func(ctx context.Context, args []string) error {
 		prefix := ""
 		if len(args) > 0 {
 			m, err := modelNamed(args[0])
@@ -44,7 +45,8 @@ func (a *app) values() *cobra.Command {
 		var from map[string]string
 		if *sources {
 			var err error
-			if from, err = a.holders(ctx, prefix); err != nil {
+			from, err = a.sourcesByKey(ctx, prefix)
+			if err != nil {
 				return err
 			}
 		}
@@ -53,7 +55,8 @@ func (a *app) values() *cobra.Command {
 	return cmd
 }
 
-// valuesTable has a column with the sources of each value unless from is nil.
+// valuesTable prints values and derived values. If from is not nil, the last column has the
+// sources of each value.
 func valuesTable(out io.Writer, statuses []wire.BaseValueStatus, from map[string]string) error {
 	columns := []string{"MODEL", "NAME", "STATE", "DETAILS", "LAST OP", "ERROR"}
 	if from != nil {
@@ -69,10 +72,12 @@ func valuesTable(out io.Writer, statuses []wire.BaseValueStatus, from map[string
 	return t.end()
 }
 
+// valueRow adds one value. The state OBTAINED is printed in lower case: nothing declared the
+// value, so it is no result.
 func valueRow(t table, st wire.ValueStatus, from map[string]string) {
 	model, name := modelAndName(st.Key)
 	state := st.State
-	if state == "OBTAINED" { // nobody declared it
+	if state == "OBTAINED" {
 		state = "obtained"
 	}
 	cells := []string{model, name, state, strings.Join(st.Details, ", "), st.LastOperation, remote(st.Error)}

@@ -12,10 +12,11 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
+// vpp returns the command about VPP. By itself it prints its help.
 func (a *app) vpp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vpp",
-		Short: "Looks at VPP",
+		Short: "Shows the state of VPP",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -23,16 +24,17 @@ func (a *app) vpp() *cobra.Command {
 	return cmd
 }
 
+// vppInfo returns the command that prints connection, version, features and plugins of VPP.
 func (a *app) vppInfo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info",
-		Short: "Says whether VPP is connected, which one it is, and what it can do",
-		Long: "Info says whether VPP is connected, since when, which version it is, which message of VPP each feature uses, and which plugins\n" +
-			"it has. What needs a message that VPP has not is UNIMPLEMENTED.",
-		Args: want(),
+		Short: "Prints connection, version, features and plugins of VPP",
+		Long: "Info prints whether and since when VPP is connected, its version and plugins, and the VPP message that each feature uses.\n" +
+			"Values that need a message which this VPP lacks are UNIMPLEMENTED.",
+		Args: expectArgs(),
 	}
 	f := formatFlag(cmd)
-	cmd.RunE = a.looking(func(ctx context.Context, _ []string) error {
+	cmd.RunE = a.withAgent(func(ctx context.Context, _ []string) error {
 		var v wire.VPP
 		if err := a.get(ctx, "/vpp/info", nil, &v); err != nil {
 			return err
@@ -42,6 +44,8 @@ func (a *app) vppInfo() *cobra.Command {
 	return cmd
 }
 
+// vppTable prints one property per line, then the features and plugins. Unknown properties
+// are left out.
 func vppTable(out io.Writer, v wire.VPP) error {
 	state := "not connected"
 	if v.Connected {
@@ -60,7 +64,7 @@ func vppTable(out io.Writer, v wire.VPP) error {
 		lines = append(lines, [2]string{"Last error", v.LastError + ", " + ago(v.LastErrorAt)})
 	}
 	if v.NoPlugins != "" {
-		lines = append(lines, [2]string{"Plugins", "not known: " + v.NoPlugins})
+		lines = append(lines, [2]string{"Plugins", "unknown: " + v.NoPlugins})
 	}
 	for _, l := range lines {
 		if l[1] == "" {
@@ -73,21 +77,24 @@ func vppTable(out io.Writer, v wire.VPP) error {
 	return errors.Join(capabilityTable(out, v.Capabilities), pluginTable(out, v.Plugins))
 }
 
+// capabilityTable prints for each feature whether this VPP supports it, and by which
+// message.
 func capabilityTable(out io.Writer, all []wire.Capability) error {
 	if len(all) == 0 {
 		return nil
 	}
-	t := newTable(out, "FEATURE", "THERE", "MESSAGE")
+	t := newTable(out, "FEATURE", "SUPPORTED", "MESSAGE")
 	for _, c := range all {
-		there := "no"
+		supported := "no"
 		if c.Has {
-			there = "yes"
+			supported = "yes"
 		}
-		t.row(c.Feature, there, c.Message)
+		t.row(c.Feature, supported, c.Message)
 	}
 	return t.end()
 }
 
+// pluginTable prints the plugins that VPP has loaded.
 func pluginTable(out io.Writer, all []wire.Plugin) error {
 	if len(all) == 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 )
 
 // Over is an API whose tags are names.
-func Over(a conn.API, w *Owner) conn.API {
+func WithTags(a conn.API, w *Owner) conn.API {
 	if !w.signs() {
 		return a
 	}

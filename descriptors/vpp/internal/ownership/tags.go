@@ -39,7 +39,7 @@ type Options struct {
 	// Installation of the agent, 16 hexadecimal digits.
 	Installation string
 	// Lives tells whether an installation is that of a living agent. Defaults to that none is.
-	Lives func(installation string) bool
+	Alive func(installation string) bool
 }
 
 // An Owner signs tags, and reads who has signed them. The zero value and nil sign nothing.
@@ -49,24 +49,24 @@ type Owner struct {
 
 	mu    sync.Mutex        // guards what follows
 	names map[string]string // by the cut name
-	older map[string]age    // of the tags that do not carry the sign of this installation, by name
+	otherSigns map[string]tagSign    // of the tags that do not carry the sign of this installation, by name
 }
 
 // An age says what sign a tag carries that is not that of this installation.
-type age int
+type tagSign int
 
 const (
-	current  age = iota
-	earlier      // that of an installation which does not live
+	ownSign  tagSign = iota
+	earlierInstallation      // that of an installation which does not live
 	unsigned     // none
 )
 
 // New returns an Owner.
 func New(o Options) *Owner {
-	if o.Lives == nil {
-		o.Lives = func(string) bool { return false }
+	if o.Alive == nil {
+		o.Alive = func(string) bool { return false }
 	}
-	w := &Owner{o: o, names: map[string]string{}, older: map[string]age{}}
+	w := &Owner{o: o, names: map[string]string{}, otherSigns: map[string]tagSign{}}
 	if o.Label != "" {
 		w.sign = labelText(o.Label) + "." + o.Installation + "@"
 	}
@@ -94,7 +94,7 @@ func (w *Owner) Tag(name string) string {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.older, name)
+	delete(w.otherSigns, name)
 	return w.sign + w.cutLocked(name)
 }
 
@@ -129,18 +129,18 @@ func (w *Owner) Name(tag string) string {
 	defer w.mu.Unlock()
 	switch {
 	case label == "":
-		w.older[tag] = unsigned
+		w.otherSigns[tag] = unsigned
 		return tag
-	case !ours || installation != w.o.Installation && w.o.Lives(installation):
+	case !ours || installation != w.o.Installation && w.o.Alive(installation):
 		return tag
 	}
 	if whole, known := w.names[name]; known {
 		name = whole
 	}
 	if installation == w.o.Installation {
-		delete(w.older, name)
+		delete(w.otherSigns, name)
 	} else {
-		w.older[name] = earlier
+		w.otherSigns[name] = earlierInstallation
 	}
 	return name
 }
@@ -169,16 +169,16 @@ func (w *Owner) Foreign(name string) bool {
 
 // Older says that the tag which was last read for a name does not carry the sign of this
 // installation, but none or that of an earlier one.
-func (w *Owner) Older(name string) bool { return w.age(name) != current }
+func (w *Owner) Older(name string) bool { return w.signOf(name) != ownSign }
 
 // Unsigned says that the tag which was last read for a name does not say whose it is.
-func (w *Owner) Unsigned(name string) bool { return w.age(name) == unsigned }
+func (w *Owner) Unsigned(name string) bool { return w.signOf(name) == unsigned }
 
-func (w *Owner) age(name string) age {
+func (w *Owner) signOf(name string) tagSign {
 	if !w.signs() {
-		return current
+		return ownSign
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.older[name]
+	return w.otherSigns[name]
 }

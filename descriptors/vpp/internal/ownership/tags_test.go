@@ -49,7 +49,7 @@ func TestTags(t *testing.T) {
 func TestTagsOfEarlierAgents(t *testing.T) {
 	dead := New(Options{Label: "vpp1", Installation: instA}).Tag("a")
 	lives := false
-	b := New(Options{Label: "vpp1", Installation: instB, Lives: func(id string) bool { return lives && id == instA }})
+	b := New(Options{Label: "vpp1", Installation: instB, Alive: func(id string) bool { return lives && id == instA }})
 	if got := b.Name(dead); got != "a" || !b.Older(got) || b.Unsigned(got) || b.Foreign(got) {
 		t.Errorf("of an installation that does not live: %q", got)
 	}

@@ -11,17 +11,17 @@ import (
 )
 
 // An Of is how values of one sort are read back.
-type Of[V scheduler.Message] struct {
+type Retriever[V scheduler.Message] struct {
 	// Read asks VPP. Where this VPP has no such messages there are no such values.
 	Read func(ctx context.Context) ([]V, error)
 	// Place is what tells a value from others.
-	Place func(v V) string
+	ID func(v V) string
 	// Spell spells v as the declared value in its place. Optional.
-	Spell func(v, declared V)
+	AsDeclared func(v, declared V)
 }
 
 // Retrieve is that of the descriptor.
-func (o Of[V]) Retrieve(ctx context.Context, wanted []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, struct{}], error] {
+func (o Retriever[V]) Retrieve(ctx context.Context, wanted []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, struct{}], error] {
 	return func(yield func(scheduler.Found[V, struct{}], error) bool) {
 		all, err := o.Read(ctx)
 		if errors.Is(err, scheduler.ErrUnimplemented) {
@@ -33,12 +33,12 @@ func (o Of[V]) Retrieve(ctx context.Context, wanted []scheduler.Wanted[V]) iter.
 		}
 		declared := make(map[string]scheduler.Wanted[V], len(wanted))
 		for _, w := range wanted {
-			declared[o.Place(w.Value)] = w
+			declared[o.ID(w.Value)] = w
 		}
 		for _, v := range all {
-			w, ours := declared[o.Place(v)]
-			if ours && o.Spell != nil {
-				o.Spell(v, w.Value)
+			w, ours := declared[o.ID(v)]
+			if ours && o.AsDeclared != nil {
+				o.AsDeclared(v, w.Value)
 			}
 			if !yield(scheduler.Found[V, struct{}]{Key: w.Key, Value: v, Unknown: !ours}, nil) {
 				return

@@ -15,7 +15,7 @@ import (
 
 // Consenting is the socket of a VPP that says yes to each route of one client, and does nothing: what is
 // measured beside it is the client.
-func Consenting(b *testing.B) (socket string) {
+func RouteSink(b *testing.B) (socket string) {
 	b.Helper()
 	const requestID, replyID = 100, 101
 	socket = filepath.Join(b.TempDir(), "api.sock")

@@ -17,7 +17,7 @@ import (
 
 // A line is a socket that leads to that of a real VPP. It counts the messages that go to VPP,
 // and can cut the connection at one of them, as a simulated one does by itself.
-type line struct {
+type relay struct {
 	target string // VPP's socket
 
 	mu     sync.Mutex     // guards what follows
@@ -28,7 +28,7 @@ type line struct {
 
 // startLine returns the line, and the socket where it begins, with that of VPP's counters
 // beside it. The test ends it.
-func startLine(t testing.TB, target string) (l *line, socket string) {
+func startRelay(t testing.TB, target string) (l *relay, socket string) {
 	t.Helper()
 	const stats = "stats.sock"
 	dir := t.TempDir()
@@ -41,7 +41,7 @@ func startLine(t testing.TB, target string) (l *line, socket string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l = &line{target: target, counts: map[string]int{}}
+	l = &relay{target: target, counts: map[string]int{}}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for client, err := listener.Accept(); err == nil; client, err = listener.Accept() {
@@ -56,13 +56,13 @@ func startLine(t testing.TB, target string) (l *line, socket string) {
 }
 
 // lead is one connection, until either end closes it or it is cut.
-func (l *line) lead(client net.Conn) {
+func (l *relay) lead(client net.Conn) {
 	defer client.Close()
 	vpp, err := net.Dial("unix", l.target)
 	if err != nil {
 		return
 	}
-	p := &passage{line: l, client: client, vpp: vpp, ended: make(chan struct{})}
+	p := &relayedConn{relay: l, client: client, vpp: vpp, ended: make(chan struct{})}
 	go func() { p.answers(); close(p.ended) }()
 	p.requests()
 	vpp.Close()
@@ -70,7 +70,7 @@ func (l *line) lead(client net.Conn) {
 }
 
 // take counts a message, and tells whether the connection is cut here.
-func (l *line) take(name string) (cut, done bool) {
+func (l *relay) take(name string) (cut, done bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counts[name]++
@@ -82,8 +82,8 @@ func (l *line) take(name string) (cut, done bool) {
 }
 
 // A passage is one connection by way of a line.
-type passage struct {
-	*line
+type relayedConn struct {
+	*relay
 	client, vpp net.Conn
 	ended       chan struct{} // closed when VPP says nothing more
 
@@ -96,7 +96,7 @@ type passage struct {
 const lastPing = 0xfffffff0
 
 // requests hands on what the client asks.
-func (p *passage) requests() {
+func (p *relayedConn) requests() {
 	in := bufio.NewReader(p.client)
 	for message, err := vppwire.Read(in, nil); err == nil; message, err = vppwire.Read(in, message) {
 		out := framed(message)
@@ -116,7 +116,7 @@ func (p *passage) requests() {
 }
 
 // finish has VPP do what is asked, and answer it to nobody.
-func (p *passage) finish(message []byte) {
+func (p *relayedConn) finish(message []byte) {
 	p.table.Lock()
 	p.silent = true
 	var ping uint16
@@ -136,7 +136,7 @@ func (p *passage) finish(message []byte) {
 }
 
 // answers hands on what VPP says.
-func (p *passage) answers() {
+func (p *relayedConn) answers() {
 	defer p.client.Close()
 	in := bufio.NewReader(p.vpp)
 	for message, err := vppwire.Read(in, nil); err == nil; message, err = vppwire.Read(in, message) {
@@ -159,7 +159,7 @@ func (p *passage) answers() {
 }
 
 // learn takes the names of messages from the table that VPP hands over.
-func (p *passage) learn(message []byte) {
+func (p *relayedConn) learn(message []byte) {
 	var welcome memclnt.SockclntCreateReply
 	if vppwire.Decode(message, &welcome) != nil {
 		return
@@ -174,7 +174,7 @@ func (p *passage) learn(message []byte) {
 	p.table.Unlock()
 }
 
-func (p *passage) name(id uint16) string {
+func (p *relayedConn) name(id uint16) string {
 	p.table.Lock()
 	defer p.table.Unlock()
 	return p.names[id]

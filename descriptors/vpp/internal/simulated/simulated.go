@@ -41,7 +41,7 @@ type VPP struct {
 	Sim    *vppsim.Sim // nil: it is real
 	Socket string
 	real   *testkit.VPP
-	line   *line // to the real one; nil: there is none
+	line   *relay // to the real one; nil: there is none
 	deaths int   // of the simulated one, that Revive knows of
 }
 
@@ -112,7 +112,7 @@ func (v *VPP) Kill() {
 func (v *VPP) Watch() {
 	v.Helper()
 	if v.Sim == nil {
-		v.line, v.Socket = startLine(v, v.real.Socket)
+		v.line, v.Socket = startRelay(v, v.real.Socket)
 	}
 }
 
