@@ -23,9 +23,9 @@ var (
 
 // A FieldError reports an invalid field of a value, and the allowed values.
 type FieldError struct {
-	Field string // path with proto names: "ip_addresses[1]", "veth.peer_if_name"
-	Value any    // what the field holds; nil: nothing worth showing
-	Expected  string // allowed values: `an address with prefix length, such as "10.0.0.1/24"`; empty: the field is required
+	Field    string // path with proto names: "ip_addresses[1]", "veth.peer_if_name"
+	Value    any    // what the field holds; nil: nothing worth showing
+	Expected string // allowed values: `an address with prefix length, such as "10.0.0.1/24"`; empty: the field is required
 }
 
 func (e *FieldError) Error() string {

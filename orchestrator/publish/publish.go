@@ -18,7 +18,7 @@
 // What an earlier run has left is replaced, and removed if nobody knows its key any
 // more. A store that is down is tried again until it is there.
 //
-// known.go is what is known, ledger.go decides what to write next, both pure; status.go
+// statuses.go indexes the statuses, queue.go decides what to write next, both pure; status.go
 // is how it is written; writer.go writes. One goroutine owns all of it. Tests: the
 // ledger by stories and random histories, the Publisher in synthetic time with a
 // store that fails, and with the real stores.

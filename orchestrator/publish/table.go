@@ -25,7 +25,7 @@ type Table struct {
 	Read func(context.Context) (map[string][]byte, error)
 	// News has it read before its time, which is Period after the last; but not sooner than
 	// Soon after. Defaults to never, and to one second. Period defaults to 10 s.
-	Changed <-chan struct{}
+	Changed     <-chan struct{}
 	MinInterval time.Duration
 }
 

@@ -17,12 +17,12 @@ var errLost = errors.New("the store ended the session")
 // A writer brings one store to what the ledger says.
 type writer struct {
 	Options
-	queue *writeQueue
-	news   chan []*scheduler.Status
-	retry  kvdbsync.Backoff
-	nextWrite   time.Time // when the store may be written to again
-	batchSize   int       // of the next batch, at most
-	health health
+	queue     *writeQueue
+	news      chan []*scheduler.Status
+	retry     kvdbsync.Backoff
+	nextWrite time.Time // when the store may be written to again
+	batchSize int       // of the next batch, at most
+	health    health
 	// refuses says that a refusal of single keys was logged.
 	refusalLogged bool
 }

@@ -136,7 +136,9 @@ func (h *handler) createXConnect(ctx context.Context, _ string, v *l2.XConnectPa
 	return XConnectMeta{Receive: receive.Index}, h.setXConnect(ctx, receive.SwIfIndex(), transmit.SwIfIndex(), true)
 }
 
-func xconnectTo(v *l2.XConnectPair) attachment { return attachment{inXConnect, "to " + v.GetTransmitInterface()} }
+func xconnectTo(v *l2.XConnectPair) attachment {
+	return attachment{inXConnect, "to " + v.GetTransmitInterface()}
+}
 
 // deleteXConnect needs no transmitting interface: the receiving one has but one.
 func (h *handler) deleteXConnect(ctx context.Context, _ string, v *l2.XConnectPair, meta XConnectMeta) error {

@@ -65,11 +65,11 @@ type bridgeIndex interface {
 // handler has what the verbs need.
 type handler struct {
 	Options
-	bridges bridgeIndex
-	attachments    attachments
+	bridges     bridgeIndex
+	attachments attachments
 
-	mu   sync.Mutex
-	ids map[string]uint32 // number by name, of the bridge domains that stood when they were last looked at
+	mu     sync.Mutex
+	ids    map[string]uint32 // number by name, of the bridge domains that stood when they were last looked at
 	lastID uint32            // number
 }
 

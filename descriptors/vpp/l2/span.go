@@ -43,8 +43,8 @@ func (h *handler) spanDescriptor() scheduler.Descriptor[*interfaces.Span, struct
 			return err
 		},
 		Retrieve: readback.Retriever[*interfaces.Span]{
-			Read:  h.readSpans,
-			ID: func(v *interfaces.Span) string { return v.GetInterfaceFrom() + " " + v.GetInterfaceTo() },
+			Read: h.readSpans,
+			ID:   func(v *interfaces.Span) string { return v.GetInterfaceFrom() + " " + v.GetInterfaceTo() },
 		}.Retrieve,
 		RetrieveAfter: []string{iface.Name},
 	}

@@ -130,8 +130,8 @@ func (h handler) neighbourCleanup(address netip.Addr) cleanup {
 // VPP has learned itself.
 func (h handler) neighbours() readback.Retriever[*l3.ARPEntry] {
 	return readback.Retriever[*l3.ARPEntry]{
-		Read:  h.readNeighbours,
-		ID: func(v *l3.ARPEntry) string { return v.GetInterface() + " " + canonical(v.GetIpAddress()) },
+		Read: h.readNeighbours,
+		ID:   func(v *l3.ARPEntry) string { return v.GetInterface() + " " + canonical(v.GetIpAddress()) },
 		AsDeclared: func(v, declared *l3.ARPEntry) {
 			if !declared.GetStatic() {
 				h.dynamic.add(v.GetInterface())

@@ -59,9 +59,9 @@ type Options struct {
 // handler has what the verbs need.
 type handler struct {
 	Options
-	scanAges    *ageRecord
-	dynamic *dynamicNeighbours
-	changes *routeChanges
+	scanAges *ageRecord
+	dynamic  *dynamicNeighbours
+	changes  *routeChanges
 }
 
 // Register adds the descriptors to s. What it returns is to be told the interfaces whose

@@ -24,7 +24,7 @@ const noInterface = ^uint32(0)
 // writing by whoever replaces all of a prefix.
 type routeChanges struct {
 	sync.RWMutex
-	pool    sync.Pool // of *change
+	pool      sync.Pool // of *change
 	batchPool sync.Pool // of *several
 }
 
@@ -38,7 +38,7 @@ type routeChange struct {
 
 // several are changes that VPP is told together: those in sent.
 type routeBatch struct {
-	list []routeChange
+	list  []routeChange
 	steps []*conn.Step
 }
 

@@ -42,9 +42,9 @@ func (h handler) scanDescriptor() scheduler.Descriptor[*l3.IPScanNeighbor, struc
 }
 
 const (
-	secondsPerMinute       = 60 // seconds
-	defaultStale = 4  // minutes
-	defaultMaxNumber   = 50000
+	secondsPerMinute = 60 // seconds
+	defaultStale     = 4  // minutes
+	defaultMaxNumber = 50000
 )
 
 func validateScan(_ string, v *l3.IPScanNeighbor) error {
@@ -76,9 +76,9 @@ var families = [2]ip_types.AddressFamily{ip_types.ADDRESS_IP4, ip_types.ADDRESS_
 
 // lastAges are what was set last, where VPP does not tell.
 type ageRecord struct {
-	mu   sync.Mutex // guards what follows
+	mu         sync.Mutex // guards what follows
 	connection int        // of the connection
-	ages ages
+	ages       ages
 }
 
 // setAges leaves the other settings as they are, where VPP tells them; otherwise as they

@@ -61,7 +61,9 @@ func equivalentVRF(_ string, old, new *l3.VrfTable) bool {
 }
 
 // sameName: the name of table 0 cannot be changed.
-func sameName(old, new *l3.VrfTable) bool { return new.GetId() == 0 || tableName(old) == tableName(new) }
+func sameName(old, new *l3.VrfTable) bool {
+	return new.GetId() == 0 || tableName(old) == tableName(new)
+}
 
 // recreateVRF: a table keeps the name that it was given first.
 func recreateVRF(_ string, old, new *l3.VrfTable, _ struct{}) bool { return !sameName(old, new) }

@@ -50,9 +50,9 @@ func (h handler) vrrpDescriptor() scheduler.Descriptor[*l3.VRRPEntry, struct{}] 
 
 // The limits of the model. The interval is in milliseconds.
 const (
-	maxByte                     = 255
+	maxByte                  = 255
 	minInterval, maxInterval = 10, 65535
-	ownerPriority                  = 255 // of who has the addresses on its interface
+	ownerPriority            = 255 // of who has the addresses on its interface
 )
 
 func validateVRRP(_ string, v *l3.VRRPEntry) error {

@@ -47,18 +47,18 @@ type Owner struct {
 	o    Options
 	sign string // "vpp1.0123456789abcdef@"
 
-	mu    sync.Mutex        // guards what follows
-	names map[string]string // by the cut name
-	otherSigns map[string]tagSign    // of the tags that do not carry the sign of this installation, by name
+	mu         sync.Mutex         // guards what follows
+	names      map[string]string  // by the cut name
+	otherSigns map[string]tagSign // of the tags that do not carry the sign of this installation, by name
 }
 
 // An age says what sign a tag carries that is not that of this installation.
 type tagSign int
 
 const (
-	ownSign  tagSign = iota
-	earlierInstallation      // that of an installation which does not live
-	unsigned     // none
+	ownSign             tagSign = iota
+	earlierInstallation         // that of an installation which does not live
+	unsigned                    // none
 )
 
 // New returns an Owner.

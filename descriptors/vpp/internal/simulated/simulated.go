@@ -42,7 +42,7 @@ type VPP struct {
 	Socket string
 	real   *testkit.VPP
 	line   *relay // to the real one; nil: there is none
-	deaths int   // of the simulated one, that Revive knows of
+	deaths int    // of the simulated one, that Revive knows of
 }
 
 // Start starts a VPP that poses as release, or the real one; empty: the newest simulated one.

@@ -13,8 +13,8 @@ type statusIndex map[string]*node
 
 // A node is a value, and the keys of what is derived from it.
 type node struct {
-	status *scheduler.Status // nil: not known, or no longer
-	derived  map[string]bool
+	status  *scheduler.Status // nil: not known, or no longer
+	derived map[string]bool
 }
 
 // set takes over a status, and returns the key of the declared value it is about.

@@ -43,7 +43,7 @@ func pathOf(t ip.IPTable, r ip.IPRoute, p fib_types.FibPath) (out path, ok bool)
 	next := vppwire.AddrIn(p.Nh.Address, t.IsIP6 || p.Proto == fib_types.FIB_API_PATH_NH_PROTO_IP6)
 	out = path{
 		pathID: newPathID(t.TableID, p.SwIfIndex, dst.Masked(), next),
-		ipv6:  t.IsIP6, weight: p.Weight, preference: p.Preference,
+		ipv6:   t.IsIP6, weight: p.Weight, preference: p.Preference,
 	}
 	switch {
 	case p.Type == fib_types.FIB_API_PATH_TYPE_DROP:
@@ -99,7 +99,7 @@ func (p path) destination() netip.Addr {
 // go from there.
 type declaredIndex struct {
 	desired []scheduler.Wanted[*l3.Route]
-	byID     map[pathID]int32
+	byID    map[pathID]int32
 }
 
 func (h handler) declaredRoutes(wanted []scheduler.Wanted[*l3.Route]) declaredIndex {

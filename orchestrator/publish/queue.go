@@ -18,19 +18,19 @@ const refusalPause = time.Minute
 // it. It says what to write next, so that the store follows. It touches nothing, and
 // is told the time.
 type writeQueue struct {
-	o      Options
-	leftoverUntil  time.Time // up to when what an earlier run has left may still become known
-	statuses  statusIndex
-	rows   map[string]*row // by key of a declared value
-	urgent []*row          // to be written, first those that are not as declared
-	normal   []*row
-	leftover   []string  // keys that the store has and nobody knows
-	delayed  []delayedRow // in the order in which they were written
-	failed int       // rows whose last write failed
+	o             Options
+	leftoverUntil time.Time // up to when what an earlier run has left may still become known
+	statuses      statusIndex
+	rows          map[string]*row // by key of a declared value
+	urgent        []*row          // to be written, first those that are not as declared
+	normal        []*row
+	leftover      []string     // keys that the store has and nobody knows
+	delayed       []delayedRow // in the order in which they were written
+	failed        int          // rows whose last write failed
 	// refusals are the rows that the store does not take, in the order of their last attempt.
-	refusals []delayedRow
-	refusedRows  int // rows in refusals, and those that are tried again now
-	seed     maphash.Seed
+	refusals    []delayedRow
+	refusedRows int // rows in refusals, and those that are tried again now
+	seed        maphash.Seed
 }
 
 // A row is one key of the store.
@@ -40,13 +40,13 @@ type row struct {
 	// it was written a moment ago.
 	dirty, delayed bool
 	inUrgent       bool
-	inNormal         bool
+	inNormal       bool
 
-	stored  bool   // the store may have the key
-	writtenHash uint64 // hash of what this session has written; 0: nothing that is sure
+	stored       bool   // the store may have the key
+	writtenHash  uint64 // hash of what this session has written; 0: nothing that is sure
 	wroteRemoved bool   // what it has written is that the value is removed
-	failed  bool
-	refused bool // by the store, which works otherwise
+	failed       bool
+	refused      bool // by the store, which works otherwise
 }
 
 // resting is a row that is not written again before its time.

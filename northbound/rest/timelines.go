@@ -22,7 +22,7 @@ type timelines struct {
 type revision struct {
 	since, until time.Time // zero: from before the history; still
 	value        proto.Message
-	applied       bool
+	applied      bool
 	state        scheduler.State
 	err          error
 	txn          uint64 // in which it began

@@ -20,7 +20,7 @@ const (
 
 // uses are what the interfaces are switched by, by name.
 type attachments struct {
-	mu  sync.Mutex     // guards all
+	mu  sync.Mutex            // guards all
 	all map[string]attachment // nil at first
 }
 
