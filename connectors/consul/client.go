@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
+	"github.com/keyplane/keyplane/internal/tlsfiles"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -91,17 +92,22 @@ func (c Config) base() (*api.Config, error) {
 	return b, err
 }
 
-// tlsConfig reads the client's certificate anew for each connection, since it may
-// have been renewed.
+// tlsConfig loads the files of the configuration and the environment. The library adds the
+// server's name and a folder of authorities (CONSUL_CAPATH). The client's certificate is
+// read for each connection, since it may have been renewed.
 func tlsConfig(from *api.TLSConfig) (*tls.Config, error) {
+	files := tlsfiles.Files{CA: from.CAFile, Cert: from.CertFile, Key: from.KeyFile}
+	if _, err := files.Load(); err != nil {
+		return nil, err
+	}
 	out, err := api.SetupTLSConfig(from)
 	if err != nil {
-		return nil, fmt.Errorf("ca-file, cert-file and key-file: %w", err)
+		return nil, fmt.Errorf("TLS: %w", err)
 	}
-	if from.CertFile != "" {
+	if files.Cert != "" {
 		out.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			cert, err := tls.LoadX509KeyPair(from.CertFile, from.KeyFile)
-			return &cert, err
+			pair, err := files.Pair()
+			return &pair, err
 		}
 	}
 	return out, nil

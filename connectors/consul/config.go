@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/tlsfiles"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -79,12 +80,11 @@ func (c Config) Validate() error {
 		"address: %q: expected host:port, http://, https:// or unix://", c.Address)
 	refuse(scheme == "http" && (c.CertFile != "" || c.CAFile != "" || c.InsecureSkip),
 		"address is %s, which is not encrypted, but a TLS setting is given (ca-file, cert-file or insecure-skip-tls-verify); write https://", c.Address)
-	refuse((c.CertFile == "") != (c.KeyFile == ""), "cert-file %q, key-file %q: expected both or neither", c.CertFile, c.KeyFile)
 	refuse(c.Token != "" && c.TokenFile != "", "token-file %q: expected no token beside it", c.TokenFile)
 	refuse(c.OperationTimeout < 0, "operation-timeout: %v: expected a time that is not negative", c.OperationTimeout)
 	refuse(c.ProbeInterval < 0, "probe-interval: %v: expected a time that is not negative", c.ProbeInterval)
 	refuse(c.WaitTime < 0 || c.WaitTime > maxWait, "wait-time: %v: expected a time up to %v", c.WaitTime, maxWait)
-	return errors.Join(append(errs, c.Bounds.Validate())...)
+	return errors.Join(append(errs, tlsfiles.Files{Cert: c.CertFile, Key: c.KeyFile}.Validate(), c.Bounds.Validate())...)
 }
 
 // token is that of the file, if one is named.

@@ -47,9 +47,9 @@ func TestBadConfiguration(t *testing.T) {
 		"CA, but clear text":      {consul.Config{Address: "http://x", CAFile: "ca.pem"}, `address is http://x, which is not encrypted, but a TLS setting is given`},
 		"negative timeout":        {consul.Config{OperationTimeout: -time.Second}, `operation-timeout: -1s: expected a time that is not negative`},
 		"long wait":               {consul.Config{WaitTime: time.Hour}, `wait-time: 1h0m0s: expected a time up to 10m0s`},
-		"CA missing":              {consul.Config{CAFile: "/nowhere/ca"}, `ca-file, cert-file and key-file: Error loading CA File: open /nowhere/ca: no such file`},
-		"CA that is none":         {consul.Config{CAFile: garbage}, `ca-file, cert-file and key-file: Error loading CA File: Couldn't parse PEM in: ` + garbage},
-		"key pair that is none":   {consul.Config{CertFile: garbage, KeyFile: garbage}, `ca-file, cert-file and key-file: tls: failed to find any PEM data`},
+		"CA missing":              {consul.Config{CAFile: "/nowhere/ca"}, `ca-file: open /nowhere/ca: no such file`},
+		"CA that is none":         {consul.Config{CAFile: garbage}, `ca-file: ` + garbage + ` has no certificate: expected PEM`},
+		"key pair that is none":   {consul.Config{CertFile: garbage, KeyFile: garbage}, `: tls: failed to find any PEM data`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

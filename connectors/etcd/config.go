@@ -3,13 +3,13 @@ package etcd
 import (
 	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/tlsfiles"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -88,9 +88,6 @@ func (c Config) withDefaults() Config {
 // Validate tells everything that cannot be meant.
 func (c Config) Validate() error {
 	var errs []error
-	if (c.CertFile == "") != (c.KeyFile == "") {
-		errs = append(errs, fmt.Errorf("cert-file %q, key-file %q: expected both or neither", c.CertFile, c.KeyFile))
-	}
 	if c.Password != "" && c.PasswordFile != "" {
 		errs = append(errs, fmt.Errorf("password-file %q: expected no password beside it", c.PasswordFile))
 	}
@@ -110,6 +107,7 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("expand-env-variables needs expand-env-names: the environment variables that values may use"))
 	}
 	errs = append(errs,
+		c.tlsFiles().Validate(),
 		c.Bounds.Validate(),
 		notNegative("dial-timeout", c.DialTimeout),
 		notNegative("operation-timeout", c.OperationTimeout),
@@ -158,29 +156,14 @@ func (c Config) whySecure() string {
 	return ""
 }
 
+func (c Config) tlsFiles() tlsfiles.Files {
+	return tlsfiles.Files{CA: c.CAFile, Cert: c.CertFile, Key: c.KeyFile, SkipVerify: c.InsecureSkip}
+}
+
 // tls returns nil for connections without TLS.
 func (c Config) tls() (*tls.Config, error) {
 	if !c.secure() {
 		return nil, nil
 	}
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.InsecureSkip} //nolint:gosec // the user asks for it by name; the default is to verify
-	if c.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("cert-file and key-file: %w", err)
-		}
-		cfg.Certificates = []tls.Certificate{cert}
-	}
-	if c.CAFile == "" {
-		return cfg, nil
-	}
-	text, err := os.ReadFile(c.CAFile)
-	if err != nil {
-		return nil, fmt.Errorf("ca-file: %w", err)
-	}
-	cfg.RootCAs = x509.NewCertPool()
-	if !cfg.RootCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("ca-file: %s has no certificate: expected PEM", c.CAFile)
-	}
-	return cfg, nil
+	return c.tlsFiles().Load()
 }

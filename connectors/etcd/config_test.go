@@ -58,7 +58,7 @@ func TestBadConfiguration(t *testing.T) {
 		"password file missing":   {etcd.Config{Username: "u", PasswordFile: "/nowhere/p"}, `password-file: open /nowhere/p: no such file`},
 		"CA missing":              {etcd.Config{CAFile: "/nowhere/ca"}, `ca-file: open /nowhere/ca: no such file`},
 		"CA that is none":         {etcd.Config{CAFile: garbage}, `has no certificate: expected PEM`},
-		"key pair that is none":   {etcd.Config{CertFile: garbage, KeyFile: garbage}, `cert-file and key-file: tls: failed to find any PEM data`},
+		"key pair that is none":   {etcd.Config{CertFile: garbage, KeyFile: garbage}, `: tls: failed to find any PEM data`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

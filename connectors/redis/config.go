@@ -107,6 +107,7 @@ func (c Config) where() string {
 // Validate tells everything that cannot be meant.
 func (c Config) Validate() error {
 	return errors.Join(append(c.contradictions(),
+		c.TLS.files().Validate(),
 		c.Bounds.Validate(),
 		notNegative("db", c.DB),
 		notNegative("max-redirects", c.MaxRedirects),
@@ -130,8 +131,6 @@ func (c Config) contradictions() (errs []error) {
 	refuse(c.cluster() && c.DB != 0, "db %d: expected 0, a Cluster has no other", c.DB)
 	refuse(c.Password != "" && c.PasswordFile != "", "password-file %q: expected no password beside it", c.PasswordFile)
 	refuse(c.Username != "" && c.Password == "" && c.PasswordFile == "", "username %q: expected a password for it", c.Username)
-	refuse((c.TLS.CertFile == "") != (c.TLS.KeyFile == ""),
-		"tls.cert-file %q, tls.key-file %q: expected both or neither", c.TLS.CertFile, c.TLS.KeyFile)
 	refuse(!c.TLS.Enabled && c.TLS != (TLS{}), "tls: expected enabled: true for the other keys to have an effect")
 	refuse(c.MaxRedirects != 0 && c.MaxRediects != 0 && c.MaxRedirects != c.MaxRediects,
 		"max-rediects %d, max-redirects %d: expected one of them", c.MaxRediects, c.MaxRedirects)

@@ -88,7 +88,7 @@ func TestBadConfiguration(t *testing.T) {
 		"password file missing":   {redis.Config{PasswordFile: "/nowhere/p"}, `password-file: open /nowhere/p: no such file`},
 		"CA missing":              {redis.Config{TLS: redis.TLS{Enabled: true, CAFile: "/nowhere/ca"}}, `tls.ca-file: open /nowhere/ca: no such file`},
 		"CA that is none":         {redis.Config{TLS: redis.TLS{Enabled: true, CAFile: garbage}}, `has no certificate: expected PEM`},
-		"key pair that is none":   {redis.Config{TLS: redis.TLS{Enabled: true, CertFile: garbage, KeyFile: garbage}}, `tls.cert-file and tls.key-file: tls: failed to find any PEM data`},
+		"key pair that is none":   {redis.Config{TLS: redis.TLS{Enabled: true, CertFile: garbage, KeyFile: garbage}}, `: tls: failed to find any PEM data`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

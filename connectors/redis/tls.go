@@ -3,10 +3,9 @@ package redis
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"fmt"
 	"net"
-	"os"
+
+	"github.com/keyplane/keyplane/internal/tlsfiles"
 )
 
 // dial opens a connection, with TLS if that is enabled.
@@ -26,24 +25,9 @@ func (t TLS) config() (*tls.Config, error) {
 	if !t.Enabled {
 		return nil, nil
 	}
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: t.SkipVerify} //nolint:gosec // the user asks for it by name; the default is to verify
-	if t.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("tls.cert-file and tls.key-file: %w", err)
-		}
-		cfg.Certificates = []tls.Certificate{cert}
-	}
-	if t.CAFile == "" {
-		return cfg, nil
-	}
-	text, err := os.ReadFile(t.CAFile)
-	if err != nil {
-		return nil, fmt.Errorf("tls.ca-file: %w", err)
-	}
-	cfg.RootCAs = x509.NewCertPool()
-	if !cfg.RootCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("tls.ca-file: %s has no certificate: expected PEM", t.CAFile)
-	}
-	return cfg, nil
+	return t.files().Load()
+}
+
+func (t TLS) files() tlsfiles.Files {
+	return tlsfiles.Files{CA: t.CAFile, Cert: t.CertFile, Key: t.KeyFile, SkipVerify: t.SkipVerify, Prefix: "tls."}
 }

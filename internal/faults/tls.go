@@ -2,11 +2,11 @@ package faults
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"os"
 	"testing"
 
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/internal/tlsfiles"
 )
 
 // rotateCertificates puts those of another authority in the place of all files.
@@ -30,15 +30,9 @@ func rotateCertificates(t testing.TB, c *testkit.Certificates) {
 // clientTLS is the configuration of a client that shows its certificate, as it is now.
 func clientTLS(t testing.TB, c *testkit.Certificates) *tls.Config {
 	t.Helper()
-	cert, err := tls.LoadX509KeyPair(c.Client.Cert, c.Client.Key)
+	config, err := tlsfiles.Files{CA: c.CA, Cert: c.Client.Cert, Key: c.Client.Key}.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ca, err := os.ReadFile(c.CA)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(ca)
-	return &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: roots, MinVersion: tls.VersionTLS12}
+	return config
 }

@@ -17,7 +17,9 @@ type floor struct {
 }
 
 // everywhere are packages that know nothing of keyplane; any package may import them.
-var everywhere = []string{"internal/mailbox", "internal/wake"}
+var everywhere = []string{
+	"internal/mailbox", "internal/tlsfiles", "internal/wake",
+}
 
 func floors() []floor {
 	return []floor{
@@ -47,6 +49,7 @@ func floors() []floor {
 		{"internal/siege", []string{"internal/scratch", "internal/testkit", "internal/vppsim"}},
 		{"internal/spelling", []string{"models"}},
 		{"internal/testkit", []string{"internal/scratch"}},
+		{"internal/tlsfiles", []string{"internal/testkit"}},
 		{"internal/vppsim", []string{"internal/vppwire"}},
 		{"internal/vppwire", nil},
 		{"internal/wake", nil},
