@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -127,7 +128,7 @@ func TestAPanicEndsOnlyItsWatch(t *testing.T) {
 				if got := taken(s); got != "a=1 resynced" {
 					t.Errorf("after the panic: %s", got)
 				}
-				if err := s.Health().LastErr; !errors.Is(err, kvdbsync.ErrFault) || !strings.Contains(kvdbsync.FaultStack(err), "bounds_test.go") {
+				if err := s.Health().LastErr; !errors.Is(err, guard.ErrPanic) || !strings.Contains(guard.Stack(err), "bounds_test.go") {
 					t.Errorf("the first watch ended with %v", err)
 				}
 			})

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/guard"
 )
 
 // A Life is what a Session of a store with keys that expire has: it lasts as long as
@@ -62,7 +64,7 @@ func (l *Life) hold(ctx context.Context, end time.Time) {
 func (l *Life) renewed(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return Guarded(func() error { return l.renew(ctx) })
+	return guard.Run(func() error { return l.renew(ctx) })
 }
 
 // Lost is closed once the life is over: see Session.

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/guard"
 )
 
 // Run watches the store until ctx ends, and then returns nil; no store is so
@@ -12,7 +14,7 @@ import (
 func (s *Source) Run(ctx context.Context) error {
 	pace := newPacer(s.o.MinBackoff, s.o.MaxBackoff)
 	for {
-		err := Guarded(func() error { return s.watch(ctx) })
+		err := guard.Run(func() error { return s.watch(ctx) })
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -61,7 +63,7 @@ func (s *Source) watch(ctx context.Context) error {
 		s.reportSynced()
 		l, synced = nil, true
 		beside.Go(func() {
-			if err := Guarded(func() error { s.check(ctx, stop); return nil }); err != nil {
+			if err := guard.Run(func() error { s.check(ctx, stop); return nil }); err != nil {
 				stop(err)
 			}
 		})
@@ -80,7 +82,7 @@ func (s *Source) reportLost(err error, retryIn time.Duration) {
 	if s.health.lost(err) {
 		level = slog.LevelWarn
 	}
-	if stack := FaultStack(err); stack != "" {
+	if stack := guard.Stack(err); stack != "" {
 		s.o.Log.Log(context.Background(), level, "a watch panicked", "source", s.o.Name, "stack", stack)
 	}
 	s.o.Log.Log(context.Background(), level, "store watch ended", "source", s.o.Name, "err", err, "retry_in", retryIn)

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
-	"runtime/debug"
 	"sync"
 
+	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -55,12 +55,19 @@ func (o *Orchestrator) decode(e kvdbsync.Event) decoded {
 
 // decode refuses a value if its decoder panics: one value must not stop the agent.
 func decode(c Committer, log *slog.Logger, e kvdbsync.Event) (out decoded) {
-	defer func() {
-		if p := recover(); p != nil {
-			log.Error("decoding a value panicked", "key", e.Key, "panic", p, "stack", string(debug.Stack()))
-			out = decoded{err: fmt.Errorf("%w: %v", errInternal, p)}
-		}
-	}()
+	err := guard.Run(func() error {
+		out = decodeEvent(c, e)
+		return nil
+	})
+	var bug *guard.Panic
+	if errors.As(err, &bug) {
+		log.Error("decoding a value panicked", "key", e.Key, "panic", bug.Value, "stack", bug.Stack)
+		return decoded{err: fmt.Errorf("%w: %v", errInternal, bug.Value)}
+	}
+	return out
+}
+
+func decodeEvent(c Committer, e kvdbsync.Event) decoded {
 	if e.Err != nil || e.Value == nil {
 		return decoded{err: e.Err}
 	}

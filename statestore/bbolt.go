@@ -6,11 +6,12 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/keyplane/keyplane/internal/guard"
 )
 
 // TakeOver replaces what the Store has by the content of a bbolt file, in which earlier
@@ -74,13 +75,19 @@ func (s *Store) syncNow() error {
 
 // readBolt returns all that is in a file of an earlier version.
 func readBolt(path string) (all map[string][]byte, err error) {
-	// The library panics, or reads where nothing is, if a file is damaged.
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("damaged: %v", p)
-		}
-	}()
+	// The library panics, or reads behind the end of the file, if a file is damaged.
+	err = guard.Mapped(func() error {
+		all, err = readBucket(path)
+		return err
+	})
+	var damage *guard.Panic
+	if errors.As(err, &damage) {
+		return nil, fmt.Errorf("damaged: %v", damage.Value)
+	}
+	return all, err
+}
+
+func readBucket(path string) (all map[string][]byte, err error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: 2 * time.Second})
 	if errors.Is(err, berrors.ErrTimeout) {
 		return nil, ErrInUse

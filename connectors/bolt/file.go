@@ -8,12 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/keyplane/keyplane/internal/guard"
 )
 
 // bucket is where all keys are.
@@ -138,20 +139,17 @@ func (db *DB) lock(ctx context.Context, readOnly bool) (*bbolt.DB, error) {
 // guarded runs what uses the file, and gives its errors the path. The library panics
 // where it finds nonsense in a file, and memory behind the end of a mapped file
 // cannot be read: both are errors here, and the open file is abandoned.
-func (db *DB) guarded(f func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			damage := fmt.Errorf("%w: %s; %s", ErrDamaged, panicText(p), cure)
-			db.abandon(damage)
-			err = fmt.Errorf("%s: %w", db.cfg.Path, damage)
-		}
-	}()
-	err = f()
+func (db *DB) guarded(f func() error) error {
+	err := guard.Mapped(f)
+	var bug *guard.Panic
 	var path *fs.PathError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &bug):
+		damage := fmt.Errorf("%w: %s; %s", ErrDamaged, panicText(bug), cure)
+		db.abandon(damage)
+		return fmt.Errorf("%s: %w", db.cfg.Path, damage)
 	case db.info != nil && errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: %w: put it back; or restart the agent, which makes an empty one", db.cfg.Path, ErrGone)
 	case errors.As(err, &path):
@@ -168,11 +166,11 @@ func (db *DB) guarded(f func() error) (err error) {
 const cure = "move it away, or put a good copy in its place"
 
 // panicText describes a panic of the library. A fault of memory has no text of use.
-func panicText(p any) string {
-	if fault, ok := p.(interface{ Addr() uintptr }); ok && fault.Addr() != 0 {
+func panicText(p *guard.Panic) string {
+	if p.BadAddress() {
 		return "part of it cannot be read"
 	}
-	return fmt.Sprint(p)
+	return fmt.Sprint(p.Value)
 }
 
 func isDamage(err error) bool {

@@ -35,6 +35,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -84,7 +85,7 @@ func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync
 	defer stop(nil)
 	w := newWatch(client, c.log, prefix, emit)
 	probes.Go(func() {
-		if err := kvdbsync.Guarded(func() error { w.probe(ctx, stop); return nil }); err != nil {
+		if err := guard.Run(func() error { w.probe(ctx, stop); return nil }); err != nil {
 			stop(err)
 		}
 	})

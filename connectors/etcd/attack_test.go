@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/keyplane/keyplane/connectors/etcd"
+	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -142,7 +143,7 @@ func TestHostileServer(t *testing.T) {
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
-			if last == nil || test.want != nil && !errors.Is(last, test.want) || errors.Is(last, kvdbsync.ErrFault) {
+			if last == nil || test.want != nil && !errors.Is(last, test.want) || errors.Is(last, guard.ErrPanic) {
 				t.Errorf("ended with %v, want %v", last, test.want)
 			}
 		})

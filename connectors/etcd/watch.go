@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -47,7 +48,7 @@ func (w *watch) follow(ctx context.Context) error {
 		return fmt.Errorf("watching %s in etcd: %w", w.prefix, err)
 	}
 	beside.Go(func() {
-		if err := kvdbsync.Guarded(func() error { w.vigil.keep(ctx, stream, cancel); return nil }); err != nil {
+		if err := guard.Run(func() error { w.vigil.keep(ctx, stream, cancel); return nil }); err != nil {
 			cancel(err)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/connectors/redis"
+	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/kvdbsync/conformance"
@@ -145,9 +146,9 @@ func TestHostileServer(t *testing.T) {
 		"keys named for ever":         {answers{"PING": {"", ">2\r\n+invalidate\r\n*1\r\n" + bulk(root+strings.Repeat("x", 10_000))}}, nil},
 		"push without a kind":         {answers{"CLIENT": {untracked}, "PING": {">1\r\n:1\r\n"}}, nil},
 		"push without elements":       {answers{"CLIENT": {untracked}, "PING": {">0\r\n"}}, nil},
-		"message without a payload":   {answers{"CLIENT": {untracked}, "PING": {">2\r\n+message\r\n+x\r\n"}}, kvdbsync.ErrFault},
-		"notification of numbers":     {answers{"CLIENT": {untracked}, "PING": {">4\r\n+pmessage\r\n:1\r\n:2\r\n:3\r\n"}}, kvdbsync.ErrFault},
-		"pong without a payload":      {answers{"CLIENT": {untracked}, "PING": {"*1\r\n+pong\r\n"}}, kvdbsync.ErrFault},
+		"message without a payload":   {answers{"CLIENT": {untracked}, "PING": {">2\r\n+message\r\n+x\r\n"}}, guard.ErrPanic},
+		"notification of numbers":     {answers{"CLIENT": {untracked}, "PING": {">4\r\n+pmessage\r\n:1\r\n:2\r\n:3\r\n"}}, guard.ErrPanic},
+		"pong without a payload":      {answers{"CLIENT": {untracked}, "PING": {"*1\r\n+pong\r\n"}}, guard.ErrPanic},
 		"pongs for ever":              {answers{"PING": {"", "+PONG\r\n"}}, nil},
 	}
 	for name, test := range says {
@@ -160,7 +161,7 @@ func TestHostileServer(t *testing.T) {
 				cfg.ReadTimeout = time.Second
 			}
 			var last error
-			err := kvdbsync.Guarded(func() error {
+			err := guard.Run(func() error {
 				for _, err := range redis.New(cfg, discard()).Watch(ctx, root) {
 					if last = err; err != nil {
 						return nil

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -45,7 +46,7 @@ func (w *watch) listAll(ctx context.Context) (err error) {
 	pages, listed := make(chan []kvdbsync.Event), make(chan error, 1)
 	for _, n := range w.nodes {
 		all.Go(func() error {
-			return kvdbsync.Guarded(func() error { return w.listNode(each, n, pages) })
+			return guard.Run(func() error { return w.listNode(each, n, pages) })
 		})
 	}
 	go func() {
@@ -73,12 +74,12 @@ func (w *watch) listNode(ctx context.Context, n *node, pages chan<- []kvdbsync.E
 	found := make(chan []string)
 	both.Go(func() error {
 		defer close(found)
-		return kvdbsync.Guarded(func() error {
+		return guard.Run(func() error {
 			return scan(ctx, n.data, w.prefix, w.access.Bounds, func(keys []string) error { return handOn(ctx, found, keys) })
 		})
 	})
 	both.Go(func() error {
-		return kvdbsync.Guarded(func() error {
+		return guard.Run(func() error {
 			for keys := range found {
 				err := read.each(ctx, keys, func(events []kvdbsync.Event) error { return handOn(ctx, pages, events) })
 				if err != nil {

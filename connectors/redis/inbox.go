@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -55,7 +56,7 @@ func (b *inbox) tooMany() error {
 // guarded runs a goroutine of the watch. Its error, or panic, ends the watch.
 func (b *inbox) guarded(run func() error) func() {
 	return func() {
-		if err := kvdbsync.Guarded(run); err != nil {
+		if err := guard.Run(run); err != nil {
 			b.fail(err)
 		}
 	}

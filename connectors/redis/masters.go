@@ -12,7 +12,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/internal/guard"
 )
 
 // sentinelPatience is how long a Sentinel may take to say who the master is. Any
@@ -56,12 +56,12 @@ func (a access) namedBySentinels(ctx context.Context) ([]string, error) {
 }
 
 func (a access) namedBySentinel(ctx context.Context, addr string) naming {
-	o := a.sentinel(addr, guarding(dialer(ctx, a.TLS, 0), a.Bounds, false))
+	o := a.sentinel(addr, limiting(dialer(ctx, a.TLS, 0), a.Bounds, false))
 	o.ContextTimeoutEnabled = true
 	client := goredis.NewSentinelClient(o)
 	defer client.Close()
 	var about map[string]string
-	err := kvdbsync.Guarded(func() (err error) {
+	err := guard.Run(func() (err error) {
 		about, err = client.Master(ctx, a.MasterName).Result()
 		if err == nil && (about["ip"] == "" || about["port"] == "") {
 			err = fmt.Errorf("%w: it names no address", ErrNotRedis)

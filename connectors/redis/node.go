@@ -12,6 +12,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -40,10 +41,10 @@ type node struct {
 func newNode(life context.Context, a access, addr, prefix string, box *inbox, mem *memory, log *slog.Logger) *node {
 	n := &node{addr: addr, prefix: prefix, box: box, memory: mem, log: log.With("server", addr), pongs: make(chan struct{}, 1), heard: map[string]struct{}{}}
 	dial := dialer(life, a.TLS, a.ReadTimeout)
-	listen := a.node(addr, once(guarding(hearing(dial, &n.said), a.Bounds, true)))
+	listen := a.node(addr, once(limiting(hearing(dial, &n.said), a.Bounds, true)))
 	listen.Protocol = 3
 	listen.OnConnect = func(ctx context.Context, cn *goredis.Conn) error {
-		return kvdbsync.Guarded(func() (err error) {
+		return guard.Run(func() (err error) {
 			n.greeted, err = greet(ctx, cn, prefix)
 			return err
 		})
@@ -51,7 +52,7 @@ func newNode(life context.Context, a access, addr, prefix string, box *inbox, me
 	listen.PushNotificationProcessor = n.pushes()
 	n.told = goredis.NewClient(listen)
 	n.sub = n.told.Subscribe(context.Background()) // to nothing, so that it does not connect yet
-	read := a.node(addr, once(guarding(dial, a.Bounds, false)))
+	read := a.node(addr, once(limiting(dial, a.Bounds, false)))
 	read.PoolSize, read.PoolTimeout = 1, waitForTurn
 	n.data = goredis.NewClient(read)
 	return n

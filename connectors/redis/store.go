@@ -11,6 +11,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -30,7 +31,7 @@ func Dial(_ context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	dial := guarding(dialer(context.Background(), a.TLS, a.ReadTimeout), a.Bounds, false)
+	dial := limiting(dialer(context.Background(), a.TLS, a.ReadTimeout), a.Bounds, false)
 	if a.cluster() {
 		o := a.toCluster(dial)
 		o.PoolSize, o.PoolTimeout, o.ConnMaxIdleTime = a.Pool.MaxConnections, a.Pool.BusyTimeout, a.Pool.IdleTimeout
@@ -94,7 +95,7 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 func (c *Client) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
 	l := listing{bounds: c.bounds, tally: kvdbsync.NewTally(c.bounds), read: newPager(c.read), pairs: map[string][]byte{}}
 	collect := func(ctx context.Context, client *goredis.Client) error {
-		return kvdbsync.Guarded(func() error {
+		return guard.Run(func() error {
 			return scan(ctx, client, prefix, c.bounds, func(keys []string) error { return l.add(ctx, keys) })
 		})
 	}

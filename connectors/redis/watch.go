@@ -45,7 +45,7 @@ func begin(ctx context.Context, c *Connector, prefix string, emit func(kvdbsync.
 	w.lost.gone = map[string]struct{}{}
 	ctx, w.stop = context.WithCancel(ctx)
 	if a.cluster() {
-		o := a.toCluster(guarding(dialer(ctx, a.TLS, a.ReadTimeout), a.Bounds, false))
+		o := a.toCluster(limiting(dialer(ctx, a.TLS, a.ReadTimeout), a.Bounds, false))
 		o.PoolTimeout = waitForTurn
 		w.cluster = goredis.NewClusterClient(o)
 		w.read = newPager(oneByOne(w.cluster, a.Bounds))

@@ -18,7 +18,7 @@ type floor struct {
 
 // everywhere are packages that know nothing of keyplane; any package may import them.
 var everywhere = []string{
-	"internal/mailbox", "internal/tlsfiles", "internal/wake",
+	"internal/guard", "internal/mailbox", "internal/tlsfiles", "internal/wake",
 }
 
 func floors() []floor {
@@ -41,6 +41,7 @@ func floors() []floor {
 		{"internal/faults/history", nil},
 		{"internal/filelease", nil},
 		{"internal/floors", nil},
+		{"internal/guard", nil},
 		{"internal/mailbox", nil},
 		{"internal/lists", nil},
 		{"internal/owner", []string{"kvdbsync"}},

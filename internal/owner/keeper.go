@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -178,7 +179,7 @@ func (k *Keeper) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, k.o.Timeout)
 	defer cancel()
 	var pairs []kvdbsync.Pair
-	err := kvdbsync.Guarded(func() (err error) {
+	err := guard.Run(func() (err error) {
 		pairs, err = k.lease.List(ctx, k.o.Key)
 		return err
 	})
@@ -223,7 +224,7 @@ func (k *Keeper) claim(ctx context.Context) (rival *Holder, err error) {
 	ctx, cancel := context.WithTimeout(ctx, k.o.Timeout)
 	defer cancel()
 	if k.lease == nil {
-		err = kvdbsync.Guarded(func() (err error) {
+		err = guard.Run(func() (err error) {
 			k.lease, err = k.o.Leaser.Lease(ctx, k.o.TTL)
 			return err
 		})
@@ -236,7 +237,7 @@ func (k *Keeper) claim(ctx context.Context) (rival *Holder, err error) {
 		self.Term, self.Expires = k.term, int((k.lease.TTL()+time.Second-1)/time.Second)
 		k.value = self.bytes()
 	}
-	err = kvdbsync.Guarded(func() (err error) {
+	err = guard.Run(func() (err error) {
 		rival, err = k.claimIn(ctx)
 		return err
 	})
@@ -324,7 +325,7 @@ func (k *Keeper) drop(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer cancel()
-	if err := kvdbsync.Guarded(func() error { return lease.Close(ctx) }); err != nil {
+	if err := guard.Run(func() error { return lease.Close(ctx) }); err != nil {
 		k.o.Log.Debug("a lease is left to its time", "err", err)
 	}
 }

@@ -17,6 +17,8 @@ import (
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/codec"
+
+	"github.com/keyplane/keyplane/internal/guard"
 )
 
 const (
@@ -167,16 +169,20 @@ func Decode(message []byte, m api.Message) error {
 // marks; see Text. A message that is too short is an error, and so is a count beyond the message's
 // length (ErrCount). After an error m is incomplete and must not be used. Decode needs at most
 // a small multiple of the message's length in memory.
-func (d *Decoder) Decode(message []byte, m api.Message) (err error) {
+func (d *Decoder) Decode(message []byte, m api.Message) error {
 	body, ok := m.(codec.Unmarshaler)
 	if !ok {
 		return fmt.Errorf("%s cannot be decoded: its type is not one of GoVPP's bindings", m.GetMessageName())
 	}
-	defer func() { // the bindings read past the end of a short message
-		if r := recover(); r != nil {
-			err = fmt.Errorf("decoding %s of %d bytes: %v", m.GetMessageName(), len(message), r)
-		}
-	}()
+	err := guard.Run(func() error { return d.decode(message, m, body) })
+	var short *guard.Panic
+	if errors.As(err, &short) { // the bindings read past the end of a short message
+		return fmt.Errorf("decoding %s of %d bytes: %v", m.GetMessageName(), len(message), short.Value)
+	}
+	return err
+}
+
+func (d *Decoder) decode(message []byte, m api.Message, body codec.Unmarshaler) error {
 	// The capacity ends with the message: a larger message may have left bytes behind it.
 	holds := message[min(HeaderLen(m), len(message)):len(message):len(message)]
 	s, err := d.shapeOf(m)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -40,7 +41,7 @@ const (
 // for status.
 func (w *writer) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := kvdbsync.Guarded(func() error { return w.session(ctx) })
+		err := guard.Run(func() error { return w.session(ctx) })
 		switch {
 		case errors.Is(err, kvdbsync.ErrReadOnly):
 			w.Log.Warn("status cannot be published into this store", "source", w.Name, "err", err)
@@ -92,7 +93,7 @@ func (o Options) begin(ctx context.Context) (s kvdbsync.Session, end func(), err
 		defer cancel()
 		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer done()
-		if err := kvdbsync.Guarded(func() error { return s.Close(ctx) }); err != nil {
+		if err := guard.Run(func() error { return s.Close(ctx) }); err != nil {
 			o.Log.Debug("published status is left to its time to live", "source", o.Name, "err", err, "ttl", o.TTL)
 		}
 	}, nil

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/memclnt"
 
+	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
@@ -262,11 +262,8 @@ func (c *Conn) dispatch(message []byte) error {
 	return ifPanic(err)
 }
 
-// errPanic is why a message ends the connection, not only the call that it is for.
-var errPanic = errors.New("it cannot be taken")
-
 func ifPanic(err error) error {
-	if errors.Is(err, errPanic) || errors.Is(err, errEndless) {
+	if errors.Is(err, guard.ErrPanic) || errors.Is(err, errEndless) {
 		return err
 	}
 	return nil
@@ -275,7 +272,7 @@ func ifPanic(err error) error {
 // harmless returns the error of take. A panic in it is one of VPP's message.
 func harmless(id uint16, take func() error) error {
 	err := Safely(take)
-	if errors.Is(err, errPanic) {
+	if errors.Is(err, guard.ErrPanic) {
 		return fmt.Errorf("message %d: %w", id, err)
 	}
 	return err
@@ -283,13 +280,13 @@ func harmless(id uint16, take func() error) error {
 
 // Safely returns the error of do, which works with answers of VPP. A panic in it is an ErrProtocol that
 // has the stack.
-func Safely(do func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %w: panic: %v\n%s", ErrProtocol, errPanic, p, debug.Stack())
-		}
-	}()
-	return do()
+func Safely(do func() error) error {
+	err := guard.Run(do)
+	var bug *guard.Panic
+	if errors.As(err, &bug) {
+		return fmt.Errorf("%w: %w\n%s", ErrProtocol, bug, bug.Stack)
+	}
+	return err
 }
 
 // callOf finds the call that a message answers, by its context. It is called with mu held.

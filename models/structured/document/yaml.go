@@ -11,15 +11,23 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/keyplane/keyplane/internal/guard"
 )
 
 func readYAML(ctx context.Context, data []byte) (docs []*yaml.Node, err error) {
-	defer func() {
-		// The library means to return every fault of its input as an error.
-		if p := recover(); p != nil {
-			docs, err = nil, &Error{Line: 1, Msg: fmt.Sprintf("cannot be read as YAML: %v", p)}
-		}
-	}()
+	err = guard.Run(func() error {
+		docs, err = decodeYAML(ctx, data)
+		return err
+	})
+	var bug *guard.Panic
+	if errors.As(err, &bug) {
+		return nil, &Error{Line: 1, Msg: fmt.Sprintf("cannot be read as YAML: %v", bug.Value)}
+	}
+	return docs, err
+}
+
+func decodeYAML(ctx context.Context, data []byte) (docs []*yaml.Node, err error) {
 	d := yaml.NewDecoder(&ctxReader{ctx, bytes.NewReader(data)})
 	for {
 		var n yaml.Node

@@ -5,12 +5,12 @@ package stats
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"go.fd.io/govpp/adapter"
 	"go.fd.io/govpp/adapter/statsclient"
 
+	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
@@ -20,13 +20,19 @@ type Counters = interfaces.InterfaceState_Statistics
 // Interfaces returns the counters of interfaces, by sw_if_index. The segment is mapped
 // for that long only: so one of a VPP that was restarted is never looked at.
 func Interfaces(socket string) (counters map[uint32]*Counters, err error) {
-	// VPP may move what is being read; then memory is looked at that is not there.
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			counters, err = nil, fmt.Errorf("stats segment of %s changed while it was read: %v", socket, p)
-		}
-	}()
+	// VPP may move the segment while it is read. The old addresses are then invalid.
+	err = guard.Mapped(func() error {
+		counters, err = read(socket)
+		return err
+	})
+	var moved *guard.Panic
+	if errors.As(err, &moved) {
+		return nil, fmt.Errorf("stats segment of %s changed while it was read: %v", socket, moved.Value)
+	}
+	return counters, err
+}
+
+func read(socket string) (counters map[uint32]*Counters, err error) {
 	segment := statsclient.NewStatsClient(socket, statsclient.SetSocketRetryTimeout(time.Millisecond))
 	if err := segment.Connect(); err != nil {
 		return nil, fmt.Errorf("stats segment: %w", err)

@@ -14,6 +14,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -36,7 +37,7 @@ func (talk) LocalAddr() net.Addr              { return &net.TCPAddr{} }
 var tight = kvdbsync.Bounds{Value: 2 << 20, Page: 8 << 20, Listing: 16 << 20}
 
 func guardedText(text io.Reader, alone bool) (string, error) {
-	got, err := io.ReadAll(newGuard(talk{Reader: text}, tight, alone))
+	got, err := io.ReadAll(newLimiter(talk{Reader: text}, tight, alone))
 	return string(got), err
 }
 
@@ -128,7 +129,7 @@ func TestATimeoutLosesNothing(t *testing.T) {
 		say = append(say, strings.NewReader(part), iotest.ErrReader(os.ErrDeadlineExceeded))
 	}
 	next := 0
-	g := newGuard(talk{Reader: readFunc(func(p []byte) (int, error) {
+	g := newLimiter(talk{Reader: readFunc(func(p []byte) (int, error) {
 		if next == len(say) {
 			return 0, io.EOF
 		}
@@ -156,7 +157,7 @@ type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// FuzzAnswers has the library read what a server says, through a guard. What comes through
+// FuzzAnswers has the library read what a server says, through a limiter. What comes through
 // is the same however the bytes arrive.
 func FuzzAnswers(f *testing.F) {
 	for _, text := range []string{
@@ -168,13 +169,13 @@ func FuzzAnswers(f *testing.F) {
 	}
 	bounds := kvdbsync.Bounds{Value: 100, Page: 16 << 10, Listing: 64 << 10}
 	f.Fuzz(func(t *testing.T, said []byte, command byte) {
-		whole, err := io.ReadAll(newGuard(talk{Reader: bytes.NewReader(said)}, bounds, false))
-		slow, err2 := io.ReadAll(newGuard(talk{Reader: iotest.OneByteReader(bytes.NewReader(said))}, bounds, false))
+		whole, err := io.ReadAll(newLimiter(talk{Reader: bytes.NewReader(said)}, bounds, false))
+		slow, err2 := io.ReadAll(newLimiter(talk{Reader: iotest.OneByteReader(bytes.NewReader(said))}, bounds, false))
 		if !bytes.Equal(whole, slow) || (err == nil) != (err2 == nil) {
 			t.Fatalf("at once %.100q, %v; byte by byte %.100q, %v", whole, err, slow, err2)
 		}
 		dial := func(context.Context, string, string) (net.Conn, error) {
-			return newGuard(talk{Reader: io.MultiReader(strings.NewReader("-ERR unknown command\r\n"), bytes.NewReader(said))}, bounds, false), nil
+			return newLimiter(talk{Reader: io.MultiReader(strings.NewReader("-ERR unknown command\r\n"), bytes.NewReader(said))}, bounds, false), nil
 		}
 		client := goredis.NewClient(&goredis.Options{Dialer: dial, MaxRetries: -1, DisableIdentity: true, PoolSize: 1})
 		defer client.Close()
@@ -197,7 +198,7 @@ func FuzzAnswers(f *testing.F) {
 		case 5:
 			n := &node{box: newInbox(bounds), heard: map[string]struct{}{}, pongs: make(chan struct{}, 1)}
 			n.sub = client.PSubscribe(ctx, "*")
-			_ = kvdbsync.Guarded(func() error { return n.receive(ctx) })
+			_ = guard.Run(func() error { return n.receive(ctx) })
 		}
 	})
 }

@@ -18,7 +18,7 @@ import (
 var ErrNotRedis = errors.New("the answer is not one of redis")
 
 // The library believes what a server sends: it allocates for the length that an answer
-// claims, and calls itself for each level of nesting. A guard therefore stands between the
+// claims, and calls itself for each level of nesting. A limiter therefore stands between the
 // connection and the library. It reads the protocol (RESP2 and RESP3), ends the connection
 // at anything that breaks the bounds, and replaces a string that is too large by a short
 // one, its mark. The bytes of such a string are read and dropped.
@@ -53,22 +53,22 @@ func droppedFrom(text string) (d dropped, ok bool) {
 	return d, err == nil
 }
 
-// guarding has connections guarded. alone says that each answer has a bound of its own: the
+// limiting limits the answers on connections. alone says that each answer has a bound of its own: the
 // server speaks without being asked. Otherwise all answers to what was written at once
 // have one together.
-func guarding(dial dialFunc, bounds kvdbsync.Bounds, alone bool) dialFunc {
+func limiting(dial dialFunc, bounds kvdbsync.Bounds, alone bool) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		return newGuard(conn, bounds, alone), nil
+		return newLimiter(conn, bounds, alone), nil
 	}
 }
 
-// A guard is a connection of which only well-formed answers within the bounds are read.
+// A limiter is a connection of which only well-formed answers within the bounds are read.
 // One goroutine at a time reads; unless alone, the same one writes.
-type guard struct {
+type limiter struct {
 	net.Conn
 	in     *bufio.Reader
 	bounds kvdbsync.Bounds
@@ -84,50 +84,50 @@ type guard struct {
 	err     error   // ends the connection
 }
 
-func newGuard(conn net.Conn, bounds kvdbsync.Bounds, alone bool) *guard {
-	return &guard{Conn: conn, in: bufio.NewReaderSize(conn, mostLine), bounds: bounds.WithDefaults(), alone: alone}
+func newLimiter(conn net.Conn, bounds kvdbsync.Bounds, alone bool) *limiter {
+	return &limiter{Conn: conn, in: bufio.NewReaderSize(conn, mostLine), bounds: bounds.WithDefaults(), alone: alone}
 }
 
 // Write implements net.Conn.
-func (g *guard) Write(p []byte) (int, error) {
-	if !g.alone {
-		g.spent = 0
+func (l *limiter) Write(p []byte) (int, error) {
+	if !l.alone {
+		l.spent = 0
 	}
-	return g.Conn.Write(p)
+	return l.Conn.Write(p)
 }
 
 // Read implements net.Conn. It waits only if it has nothing to return.
-func (g *guard) Read(p []byte) (n int, err error) {
+func (l *limiter) Read(p []byte) (n int, err error) {
 	for n < len(p) {
 		switch {
-		case len(g.out) > 0:
-			some := copy(p[n:], g.out)
-			g.out = g.out[some:]
+		case len(l.out) > 0:
+			some := copy(p[n:], l.out)
+			l.out = l.out[some:]
 			n += some
-		case g.err != nil:
-			return n, orNil(g.err, n)
-		case n > 0 && !g.ready():
+		case l.err != nil:
+			return n, orNil(l.err, n)
+		case n > 0 && !l.ready():
 			return n, nil
-		case g.pass > 0:
-			some, failed := g.in.Read(p[n:min(int64(len(p)), int64(n)+g.pass)])
+		case l.pass > 0:
+			some, failed := l.in.Read(p[n:min(int64(len(p)), int64(n)+l.pass)])
 			n += some
-			g.pass -= int64(some)
+			l.pass -= int64(some)
 			err = failed
-		case g.drop > 0:
-			some, failed := g.in.Discard(int(min(g.drop, mostLine)))
-			if g.drop -= int64(some); g.drop == 0 {
-				g.out = g.instead
+		case l.drop > 0:
+			some, failed := l.in.Discard(int(min(l.drop, mostLine)))
+			if l.drop -= int64(some); l.drop == 0 {
+				l.out = l.instead
 			}
 			err = failed
 		default:
-			err = g.next()
+			err = l.next()
 		}
 		var slow net.Error
 		switch {
 		case errors.As(err, &slow) && slow.Timeout():
 			return n, orNil(err, n) // whoever asks again goes on
 		case err != nil:
-			g.err = err
+			l.err = err
 		}
 	}
 	return n, nil
@@ -142,139 +142,139 @@ func orNil(err error, n int) error {
 }
 
 // ready tells that the next step will not wait.
-func (g *guard) ready() bool {
-	if g.in.Buffered() == 0 {
+func (l *limiter) ready() bool {
+	if l.in.Buffered() == 0 {
 		return false
 	}
-	if g.pass > 0 || g.drop > 0 {
+	if l.pass > 0 || l.drop > 0 {
 		return true
 	}
-	some, _ := g.in.Peek(g.in.Buffered()) // which never fails
+	some, _ := l.in.Peek(l.in.Buffered()) // which never fails
 	return bytes.IndexByte(some, '\n') >= 0
 }
 
 // line reads a line. If that fails, nothing is lost of it.
-func (g *guard) line() ([]byte, error) {
+func (l *limiter) line() ([]byte, error) {
 	for {
-		some, _ := g.in.Peek(g.in.Buffered()) // which never fails
+		some, _ := l.in.Peek(l.in.Buffered()) // which never fails
 		if end := bytes.IndexByte(some, '\n'); end >= 0 {
-			_, err := g.in.Discard(end + 1)
+			_, err := l.in.Discard(end + 1)
 			return some[:end+1], err
 		}
 		if len(some) == mostLine {
 			return nil, fmt.Errorf("%w: a line has more than %d bytes", ErrNotRedis, mostLine)
 		}
-		if _, err := g.in.Peek(len(some) + 1); err != nil {
+		if _, err := l.in.Peek(len(some) + 1); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // next takes the head of an element.
-func (g *guard) next() error {
-	line, err := g.line()
+func (l *limiter) next() error {
+	line, err := l.line()
 	if err != nil {
 		return err
 	}
 	if len(line) < 3 || line[len(line)-2] != '\r' {
 		return fmt.Errorf("%w: it has the line %.40q", ErrNotRedis, line)
 	}
-	if len(g.nest) == 0 && g.alone {
-		g.spent = 0
+	if len(l.nest) == 0 && l.alone {
+		l.spent = 0
 	}
-	if err := g.spend(int64(len(line)) + perElement); err != nil {
+	if err := l.spend(int64(len(line)) + perElement); err != nil {
 		return err
 	}
 	kind, text := line[0], line[1:len(line)-2]
-	if len(g.nest) == 0 && kind != '>' {
-		g.pushed = 0
+	if len(l.nest) == 0 && kind != '>' {
+		l.pushed = 0
 	}
 	if strings.IndexByte("+-:,#(_", kind) >= 0 {
-		g.out = line
-		g.done()
+		l.out = line
+		l.done()
 		return nil
 	}
-	return g.sized(line, kind, string(text))
+	return l.sized(line, kind, string(text))
 }
 
 // sized takes the head of an element that has a length.
-func (g *guard) sized(line []byte, kind byte, length string) error {
+func (l *limiter) sized(line []byte, kind byte, length string) error {
 	size, err := strconv.ParseInt(length, 10, 64)
 	isText := strings.IndexByte("$=!", kind) >= 0
 	switch {
 	case !isText && strings.IndexByte("*~>%", kind) < 0:
 		return fmt.Errorf("%w: it has an element %.40q", ErrNotRedis, line)
 	case length == "-1" && (kind == '$' || kind == '*'): // null
-		g.out = line
-		g.done()
+		l.out = line
+		l.done()
 		return nil
 	case err != nil || size < 0:
 		return fmt.Errorf("%w: it has the length %.40q", ErrNotRedis, line)
 	case kind == '!' && size > mostLine:
 		return fmt.Errorf("%w: an error of it has %d bytes", ErrNotRedis, size)
 	case isText:
-		return g.text(line, size)
+		return l.text(line, size)
 	case kind == '%':
-		return g.open(line, size, 2)
+		return l.open(line, size, 2)
 	}
-	return g.open(line, size, 1)
+	return l.open(line, size, 1)
 }
 
 // text hands on a string, or its mark.
-func (g *guard) text(line []byte, size int64) error {
-	limit := max(g.bounds.Value, ownAnswers)
+func (l *limiter) text(line []byte, size int64) error {
+	limit := max(l.bounds.Value, ownAnswers)
 	tooLarge := size > limit
-	if !tooLarge && g.spent+size <= g.bounds.Page {
-		g.spent, g.pushed = g.spent+size, g.pushed+size
-		g.out, g.pass = line, size+2
-		g.done()
+	if !tooLarge && l.spent+size <= l.bounds.Page {
+		l.spent, l.pushed = l.spent+size, l.pushed+size
+		l.out, l.pass = line, size+2
+		l.done()
 		return nil
 	}
-	if !tooLarge && g.alone {
-		return g.bounds.PageTooLarge()
+	if !tooLarge && l.alone {
+		return l.bounds.PageTooLarge()
 	}
 	if size > mostDropped {
 		return fmt.Errorf("%w: a string of %d bytes", kvdbsync.ErrTooMuch, size)
 	}
 	instead := dropped{size: size, noRoom: !tooLarge}.mark()
-	g.drop, g.instead = size+2, fmt.Appendf(nil, "$%d\r\n%s\r\n", len(instead), instead)
-	g.done()
+	l.drop, l.instead = size+2, fmt.Appendf(nil, "$%d\r\n%s\r\n", len(instead), instead)
+	l.done()
 	return nil
 }
 
 // open begins an element of n times each others.
-func (g *guard) open(line []byte, n, each int64) error {
-	if n > g.bounds.Page/perElement/each || (g.bounds.Page-g.spent)/perElement < n*each {
-		return fmt.Errorf("%w, for %d elements", g.bounds.PageTooLarge(), n)
+func (l *limiter) open(line []byte, n, each int64) error {
+	if n > l.bounds.Page/perElement/each || (l.bounds.Page-l.spent)/perElement < n*each {
+		return fmt.Errorf("%w, for %d elements", l.bounds.PageTooLarge(), n)
 	}
-	if len(g.nest) == mostDepth {
+	if len(l.nest) == mostDepth {
 		return fmt.Errorf("%w: it is nested more than %d levels deep", ErrNotRedis, mostDepth)
 	}
-	g.out = line
+	l.out = line
 	if n == 0 {
-		g.done()
+		l.done()
 		return nil
 	}
-	g.nest = append(g.nest, n*each)
+	l.nest = append(l.nest, n*each)
 	return nil
 }
 
 // done counts an element that is complete, but for its bytes.
-func (g *guard) done() {
-	for last := len(g.nest) - 1; last >= 0; last-- {
-		if g.nest[last]--; g.nest[last] > 0 {
+func (l *limiter) done() {
+	for last := len(l.nest) - 1; last >= 0; last-- {
+		if l.nest[last]--; l.nest[last] > 0 {
 			return
 		}
-		g.nest = g.nest[:last]
+		l.nest = l.nest[:last]
 	}
 }
 
-func (g *guard) spend(bytes int64) error {
-	if g.spent += bytes; g.spent > g.bounds.Page {
-		return g.bounds.PageTooLarge()
+func (l *limiter) spend(bytes int64) error {
+	if l.spent += bytes; l.spent > l.bounds.Page {
+		return l.bounds.PageTooLarge()
 	}
-	if g.pushed += bytes; g.alone && g.pushed > g.bounds.Listing {
-		return fmt.Errorf("%w: what redis tells before it answers has more bytes than max-listing-size allows, %d", kvdbsync.ErrTooMuch, g.bounds.Listing)
+	if l.pushed += bytes; l.alone && l.pushed > l.bounds.Listing {
+		return fmt.Errorf("%w: what redis tells before it answers has more bytes than max-listing-size allows, %d", kvdbsync.ErrTooMuch, l.bounds.Listing)
 	}
 	return nil
 }
