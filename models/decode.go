@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/internal/nearest"
 )
 
 // Decode parses the value that a store holds under key, without the agent's prefix. It
@@ -70,13 +72,13 @@ func suggestion(key string) (*Model, bool) {
 	for _, m := range models().all {
 		prefix := strings.TrimSuffix(m.prefix, "/")
 		n := min(strings.Count(prefix, "/")+1, len(elements))
-		if distance(plain(strings.Join(elements[:n], "/")), plain(prefix)) <= len(prefix)/8 {
+		if nearest.Distance(strings.Join(elements[:n], "/"), prefix) <= len(prefix)/8 {
 			words = append(words, prefix)
 			byWord[prefix] = m
 		}
 	}
 	slices.SortStableFunc(words, func(a, b string) int {
-		return distance(key, a) - distance(key, b)
+		return nearest.Distance(key, a) - nearest.Distance(key, b)
 	})
 	if len(words) == 0 {
 		return nil, false

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/keyplane/keyplane/internal/nearest"
 )
 
 // mostNames is how many names an error lists.
@@ -39,7 +41,7 @@ func expected(fd protoreflect.FieldDescriptor, raw []byte) string {
 // known says which fields there are where name is none.
 func known(md protoreflect.MessageDescriptor, name string) string {
 	names := fieldNames(md.Fields())
-	if near := Nearest(name, names); near != "" {
+	if near := nearest.Word(name, names); near != "" {
 		return "a known field; did you mean " + near + "?"
 	}
 	return "a known field: " + strings.Join(trim(names), ", ")
@@ -48,7 +50,7 @@ func known(md protoreflect.MessageDescriptor, name string) string {
 // oneOf lists names, and says which is meant by one that is close.
 func oneOf(given string, names []string) string {
 	list := "one of " + strings.Join(trim(names), ", ")
-	if near := Nearest(given, names); near != "" {
+	if near := nearest.Word(given, names); near != "" {
 		return list + "; did you mean " + near + "?"
 	}
 	return list

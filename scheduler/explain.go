@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keyplane/keyplane/internal/nearest"
 	"github.com/keyplane/keyplane/internal/printable"
-	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
 
@@ -175,7 +175,7 @@ func (x *explainer) nearestIn(folder, key string) string {
 		}
 	}
 	slices.Sort(words)
-	if near := models.Nearest(key[len(folder):], words); near != "" {
+	if near := nearest.Word(key[len(folder):], words); near != "" {
 		return folder + near
 	}
 	return ""

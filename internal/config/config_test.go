@@ -127,7 +127,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestUnknownKeys(t *testing.T) {
-	const file = "dail-timeout: 3s\ntls:\n  cert_file: x\nusers:\n- nom: a\nsomething-else: 1\nHidden: 1\nport: 80\n"
+	const file = "dail-timeout: 3s\ntls:\n  cert_file: x\nusers:\n- namme: a\nsomething-else: 1\nHidden: 1\nport: 80\n"
 	var got sample
 	unknown, err := config.Parse("x.conf", []byte(file), &got)
 	if err != nil || got.Port != 80 {
@@ -136,7 +136,7 @@ func TestUnknownKeys(t *testing.T) {
 	want := []string{
 		"x.conf:1: unknown key dail-timeout (did you mean dial-timeout?)",
 		"x.conf:3: unknown key tls.cert_file (did you mean cert-file?)",
-		"x.conf:5: unknown key users[0].nom (did you mean name?)",
+		"x.conf:5: unknown key users[0].namme (did you mean name?)",
 		"x.conf:6: unknown key something-else",
 		"x.conf:7: unknown key Hidden",
 	}

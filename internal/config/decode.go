@@ -2,12 +2,16 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/keyplane/keyplane/internal/nearest"
 )
 
 // A decoder fills a struct from a file and gathers what is wrong with it.
@@ -73,7 +77,7 @@ func (d *decoder) structure(path string, n *yaml.Node, into reflect.Value) {
 		field, ok := fields[name]
 		switch first := lines[name]; {
 		case !ok:
-			d.unknown = append(d.unknown, Unknown{d.file, key.Line, join(path, name), nearest(name, fields)})
+			d.unknown = append(d.unknown, Unknown{d.file, key.Line, join(path, name), nearest.Word(name, slices.Sorted(maps.Keys(fields)))})
 		case first != 0:
 			d.twice(path, key, first)
 		default:

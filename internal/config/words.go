@@ -47,39 +47,3 @@ func show(n *yaml.Node) string {
 	}
 	return fmt.Sprintf("%q", n.Value)
 }
-
-// nearest returns the known key that is most like one that is not; empty when
-// none is like it.
-func nearest(key string, fields map[string]int) string {
-	best, least := "", max(2, len(key)/3)+1
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if d := distance(strings.ToLower(key), name, least); d < least {
-			best, least = name, d
-		}
-	}
-	return best
-}
-
-// distance counts the letters to change, add or leave out to turn a into b; it
-// may return limit for any number that is not below it.
-func distance(a, b string, limit int) int {
-	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
-		return limit
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
-}

@@ -18,7 +18,7 @@ type floor struct {
 
 // everywhere are packages that know nothing of keyplane; any package may import them.
 var everywhere = []string{
-	"internal/guard", "internal/mailbox", "internal/tlsfiles", "internal/wake",
+	"internal/guard", "internal/mailbox", "internal/nearest", "internal/tlsfiles", "internal/wake",
 }
 
 func floors() []floor {
@@ -43,6 +43,7 @@ func floors() []floor {
 		{"internal/floors", nil},
 		{"internal/guard", nil},
 		{"internal/mailbox", nil},
+		{"internal/nearest", nil},
 		{"internal/lists", nil},
 		{"internal/owner", []string{"kvdbsync"}},
 		{"internal/printable", nil},

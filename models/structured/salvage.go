@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/keyplane/keyplane/internal/nearest"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured/document"
 )
@@ -20,7 +21,7 @@ func salvage(budget *document.Budget, m *models.Model, fields []document.Field) 
 	sep := byte('{')
 	for _, f := range fields {
 		fd := shapeOf(m).field(f.Name)
-		if fd == nil && models.Nearest(f.Name, names) != "" {
+		if fd == nil && nearest.Word(f.Name, names) != "" {
 			return "" // a field of the key, misspelled
 		}
 		if fd == nil || !slices.Contains(names, string(fd.Name())) {

@@ -23,6 +23,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/keyplane/keyplane/internal/nearest"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured/document"
 )
@@ -192,7 +193,7 @@ func isNull(n *yaml.Node) bool {
 
 func unknown(f document.Field, known []string) error {
 	err := fmt.Errorf("unknown field %s: expected one of %s", document.Quote(f.Name), strings.Join(known, ", "))
-	if near := models.Nearest(f.Name, known); near != "" {
+	if near := nearest.Word(f.Name, known); near != "" {
 		err = fmt.Errorf("unknown field %s: did you mean %s?", document.Quote(f.Name), near)
 	}
 	return document.Wrap(f.At, err)

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"regexp"
 
-	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/internal/nearest"
 )
 
 // An endpoint is one path. Its error becomes the answer; what is written before is
@@ -54,7 +54,7 @@ func (e endpoint) query(u *url.URL) (query, error) {
 			continue
 		}
 		want := "expected none"
-		if near := models.Nearest(name, names); near != "" {
+		if near := nearest.Word(name, names); near != "" {
 			want = "did you mean " + near + "?"
 		} else if len(names) > 0 {
 			want = fmt.Sprintf("expected %s", e.arguments)
@@ -77,7 +77,7 @@ func (h *handler) unknownPath(w http.ResponseWriter, r *http.Request) {
 		paths = append(paths, e.path)
 	}
 	hint := "GET / lists what there is"
-	if near := models.Nearest(r.URL.Path, paths); near != "" {
+	if near := nearest.Word(r.URL.Path, paths); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	fail(w, notFound(fmt.Errorf("no such path: %s: %s", r.URL.Path, hint)))

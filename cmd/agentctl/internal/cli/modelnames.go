@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 
+	"github.com/keyplane/keyplane/internal/nearest"
 	"github.com/keyplane/keyplane/models"
 )
 
@@ -16,7 +17,7 @@ func modelNamed(name string) (*models.Model, error) {
 	for _, m := range models.All() {
 		names = append(names, m.Name())
 	}
-	if near := models.Nearest(name, names); near != "" {
+	if near := nearest.Word(name, names); near != "" {
 		return nil, fmt.Errorf("no model is called %q: did you mean %s?", name, near)
 	}
 	return nil, fmt.Errorf("no model is called %q: expected a name such as linux.interfaces.interface", name)

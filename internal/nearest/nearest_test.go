@@ -1,4 +1,4 @@
-package models
+package nearest
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestNearest(t *testing.T) {
+func TestWord(t *testing.T) {
 	words := []string{"name", "type", "ip_addresses", "host_if_name", "mtu"}
 	for given, want := range map[string]string{
 		"ipAdresses":              "ip_addresses",
@@ -21,7 +21,7 @@ func TestNearest(t *testing.T) {
 		"":                        "",
 		strings.Repeat("mtu", 99): "",
 	} {
-		if got := Nearest(given, words); got != want {
+		if got := Word(given, words); got != want {
 			t.Errorf("%q: %q, want %q", given, got, want)
 		}
 	}

@@ -1,15 +1,20 @@
-package models
+// Package nearest finds the known word that is meant by a misspelled one, for messages
+// such as "did you mean mtu?".
+package nearest
 
 import (
 	"strings"
 	"unicode"
 )
 
-// Nearest returns the word that is most similar to given, for errors that ask "did you
-// mean ...?", or "" if none is similar. Case, underscores and dashes are ignored, and a
-// prefix counts as similar.
-func Nearest(given string, words []string) string {
-	const longest = 64 // no word is longer
+// longest is the length in bytes of the longest word that is compared. It bounds the cost
+// of input that is not trusted.
+const longest = 64
+
+// Word returns the word that is most similar to given, or "" if none is similar. Case,
+// underscores and dashes are ignored. A word that begins with given is similar. Of two
+// equally similar words the first is returned.
+func Word(given string, words []string) string {
 	if len(given) > longest {
 		return ""
 	}
@@ -28,6 +33,10 @@ func Nearest(given string, words []string) string {
 	return best
 }
 
+// Distance returns the number of bytes to insert, delete or replace to turn a into b. Case,
+// underscores and dashes are ignored.
+func Distance(a, b string) int { return distance(plain(a), plain(b)) }
+
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' {
@@ -37,8 +46,7 @@ func plain(s string) string {
 	}, s)
 }
 
-// distance returns the Levenshtein distance: insertions, deletions and replacements of
-// bytes.
+// distance is the Levenshtein distance.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
