@@ -104,7 +104,7 @@ type Committer interface {
 // Options are the options of an Orchestrator.
 type Options struct {
 	Sources []Source
-	Retry   scheduler.Retry
+	Retry   scheduler.RetryPolicy
 	// Patience is how long the first transaction waits for complete listings of all
 	// sources. A source with saved content that is connecting or listing gets 3 s.
 	// Defaults to 100 ms.
@@ -124,7 +124,7 @@ type Options struct {
 // An Orchestrator merges sources; see the package documentation.
 type Orchestrator struct {
 	sched   Committer
-	retry   scheduler.Retry
+	retry   scheduler.RetryPolicy
 	log     *slog.Logger
 	memory  Memory
 	sources []*source // the highest priority first

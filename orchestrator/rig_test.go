@@ -182,7 +182,7 @@ func (r *rig) descriptor() scheduler.Descriptor[*interfaces.Interface, struct{}]
 			r.set(v.Name, "")
 			return nil
 		},
-		Retrieve: func(context.Context, []scheduler.Wanted[*interfaces.Interface]) iter.Seq2[found, error] {
+		Retrieve: func(context.Context, []scheduler.Desired[*interfaces.Interface]) iter.Seq2[found, error] {
 			return func(yield func(found, error) bool) {
 				for name, mtu := range maps.Clone(r.stands) {
 					n, err := strconv.ParseUint(mtu, 10, 32)

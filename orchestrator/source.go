@@ -135,7 +135,7 @@ func (o *Orchestrator) report(r *scheduler.Record) {
 			o.log.Warn("operation failed", "key", op.Key, "operation", op.Verb, "state", op.NewState, "err", op.NewErr)
 		}
 	}
-	for _, err := range r.Unrefreshed {
+	for _, err := range r.RefreshErrors {
 		o.log.Warn("not read back", "err", fmt.Errorf("transaction %d: %w", r.Seq, err))
 	}
 }

@@ -212,7 +212,7 @@ func (d *descriptor) stalled() error {
 
 // returned follows what abandoned verbs have done, now that they have returned: it reads that
 // back, where that can be read, and brings what is wanted and what stands together again.
-func (s *Scheduler) returned(ctx context.Context, tasks []*task) {
+func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*task) {
 	r := s.begin(Notification)
 	r.rec.Description = "abandoned operations have returned"
 	var nodes []*graph.Node
@@ -222,18 +222,18 @@ func (s *Scheduler) returned(ctx context.Context, tasks []*task) {
 			t.d.hung--
 		}
 		s.log.Info("an abandoned verb has returned", "descriptor", t.d.name, "key", n.Key(), "operation", verbs[t.op.Verb], "took", t.took, "err", t.err)
-		o := operation(t.op, t.d, s.board.At(n.Slot).shown())
+		o := operation(t.op, t.d, s.statuses.At(n.Slot).shown())
 		o.NewErr = t.err
 		s.graph.Returned(t.op, t.meta, t.err)
 		s.retries.resume(r, n, t.err, s.opts.Retry)
-		old := s.board.At(n.Slot)
+		old := s.statuses.At(n.Slot)
 		o.NewState = s.publish(r.rec.Start, n, old)
-		if st := s.board.At(n.Slot); st != nil {
+		if st := s.statuses.At(n.Slot); st != nil {
 			st.txn = r.mark()
 		}
 		r.rec.Executed = append(r.rec.Executed, o)
 		nodes = append(nodes, n)
 	}
-	s.refresh(ctx, r, s.around(nodes), nil)
+	s.refresh(ctx, r, s.readingsFor(nodes), nil)
 	s.finish(ctx, r)
 }

@@ -98,7 +98,7 @@ func (b *tar) took() string {
 // descriptor is that of things below prefix, which need the thing that their text names after ">".
 func (b *tar) descriptor(prefix string) scheduler.Descriptor[note, struct{}] {
 	d := scheduler.Descriptor[note, struct{}]{
-		Name: strings.Trim(prefix, "/"), Prefix: prefix, Southbound: "tar",
+		Name: strings.Trim(prefix, "/"), Prefix: prefix, Connection: "tar",
 		Dependencies: func(_ string, m note) []scheduler.Dependency {
 			if _, on, ok := strings.Cut(m.GetValue(), ">"); ok {
 				return []scheduler.Dependency{{Label: "needs", Key: on}}
@@ -107,7 +107,7 @@ func (b *tar) descriptor(prefix string) scheduler.Descriptor[note, struct{}] {
 		},
 		Claims: func(_ string, m note) []scheduler.Claim {
 			if _, name, ok := strings.Cut(m.GetValue(), "="); ok {
-				return []scheduler.Claim{{Of: "name/" + name, Field: "name", Value: name, Want: "another name"}}
+				return []scheduler.Claim{{Resource: "name/" + name, Field: "name", Value: name, Want: "another name"}}
 			}
 			return nil
 		},
@@ -122,7 +122,7 @@ func (b *tar) descriptor(prefix string) scheduler.Descriptor[note, struct{}] {
 		},
 	}
 	if b.reads {
-		d.Retrieve = func(context.Context, []scheduler.Wanted[note]) iter.Seq2[noteFound, error] {
+		d.Retrieve = func(context.Context, []scheduler.Desired[note]) iter.Seq2[noteFound, error] {
 			return func(yield func(noteFound, error) bool) {
 				if err := b.call("retrieve", prefix, func() {}); err != nil {
 					yield(noteFound{}, err)
@@ -186,8 +186,8 @@ func states(s *scheduler.Scheduler) string {
 		if st.Err != nil {
 			line += " (" + st.Err.Error() + ")"
 		}
-		if st.Have != nil && st.State == configured {
-			line += " " + st.Have.(*wrapperspb.StringValue).GetValue()
+		if st.Actual != nil && st.State == configured {
+			line += " " + st.Actual.(*wrapperspb.StringValue).GetValue()
 		}
 		out = append(out, line)
 	}
@@ -227,7 +227,7 @@ func TestCreateHangs(t *testing.T) {
 					must(t, declare(t, s, "other/d", "2"))
 					must(t, commitRefresh(t, s))
 					must(t, declare(t, s, "thing/a", "2"))
-					if _, err := s.TryAgain(t.Context(), "thing/a", scheduler.Retry{}); !errors.Is(err, scheduler.ErrNoAnswer) {
+					if _, err := s.RetryKey(t.Context(), "thing/a", scheduler.RetryPolicy{}); !errors.Is(err, scheduler.ErrNoAnswer) {
 						t.Errorf("to try again gives %v", err)
 					}
 					expect(t, "the state", states(s), "other/d CONFIGURED 2; "+hangs)
@@ -341,12 +341,12 @@ func TestRetrieveHangs(t *testing.T) {
 			b.took()
 			r, err := s.Commit(t.Context(), scheduler.Txn{Refresh: true})
 			must(t, err)
-			expect(t, "the error", fmt.Sprint(r.Unrefreshed), "["+want+"]")
+			expect(t, "the error", fmt.Sprint(r.RefreshErrors), "["+want+"]")
 			if calls := b.took(); !strings.Contains(calls, "retrieve other/") {
 				t.Errorf("the calls are %s", calls)
 			}
 		}
-		if _, err := s.Look(t.Context(), "thing"); !errors.Is(err, scheduler.ErrNoAnswer) {
+		if _, err := s.Dump(t.Context(), "thing"); !errors.Is(err, scheduler.ErrNoAnswer) {
 			t.Errorf("to look gives %v", err)
 		}
 		expect(t, "what stands", fmt.Sprint(b.stands), "map[other/b:1]")
@@ -364,10 +364,10 @@ func TestLookHangs(t *testing.T) {
 		b.hang("retrieve thing/")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := s.Look(ctx, "thing"); !errors.Is(err, scheduler.ErrNoAnswer) {
+		if _, err := s.Dump(ctx, "thing"); !errors.Is(err, scheduler.ErrNoAnswer) {
 			t.Errorf("a look that nobody waits for gives %v", err)
 		}
-		if _, err := s.Look(t.Context(), "thing"); err == nil || err.Error() != "thing: no answer in 30 s" {
+		if _, err := s.Dump(t.Context(), "thing"); err == nil || err.Error() != "thing: no answer in 30 s" {
 			t.Errorf("a look gives %v", err)
 		}
 	})
@@ -490,7 +490,7 @@ func TestCreateAllHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTar()
 		d := b.descriptor("thing/")
-		d.CreateAll = func(_ context.Context, values []scheduler.Wanted[note]) []scheduler.Created[struct{}] {
+		d.CreateAll = func(_ context.Context, values []scheduler.Desired[note]) []scheduler.Created[struct{}] {
 			err := b.call("create all", "thing/", func() {})
 			out := make([]scheduler.Created[struct{}], len(values))
 			for i, v := range values {

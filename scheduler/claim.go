@@ -17,18 +17,18 @@ import (
 // all that it claims takes nothing. A value that vanished, or that could not be created, is
 // as new as others; so all are when a system has restarted.
 type Claim struct {
-	Of    string // what is claimed, for all descriptors: "host-name/tap0"
-	Field string // the field that says so
-	Value any    // what it holds
-	Want  string // what would be right: "a name that no other interface has"
+	Resource string // what is claimed, for all descriptors: "host-name/tap0"
+	Field    string // the field that says so
+	Value    any    // what it holds
+	Want     string // what would be right: "a name that no other interface has"
 	// Yields: any number may have it that yield, while none claims it that does not.
 	Yields bool
 }
 
 // A ConflictError says that another value has what a value claims.
 type ConflictError struct {
-	By  string // the key of the other value
-	err *models.FieldError
+	Holder string // the key of the other value
+	err    *models.FieldError
 }
 
 func (e *ConflictError) Error() string { return e.err.Error() }
@@ -46,14 +46,14 @@ func (d *descriptor) claims(key string, m proto.Message) *[]graph.Claim {
 	}
 	out := make([]graph.Claim, len(claims))
 	for i, c := range claims {
-		out[i] = graph.Claim{Of: "claim on " + c.Of, Label: c.Of + "-is-free", Yields: c.Yields, Conflict: c.takenBy}
+		out[i] = graph.Claim{Of: "claim on " + c.Resource, Label: c.Resource + "-is-free", Yields: c.Yields, Conflict: c.conflict}
 	}
 	return &out
 }
 
-func (c Claim) takenBy(key string) error {
+func (c Claim) conflict(key string) error {
 	want := fmt.Sprintf("%s (see %s)", c.Want, key)
-	return &ConflictError{By: key, err: &models.FieldError{Field: c.Field, Value: c.Value, Expected: want}}
+	return &ConflictError{Holder: key, err: &models.FieldError{Field: c.Field, Value: c.Value, Expected: want}}
 }
 
 // errOf is what is wrong with n, as people are shown it.
@@ -69,7 +69,7 @@ func errOf(n *graph.Node) error {
 func rivals(err error) (out []string) {
 	switch e := err.(type) { //nolint:errorlint // it unwraps what it meets itself
 	case *ConflictError:
-		out = append(out, e.By)
+		out = append(out, e.Holder)
 	case interface{ Unwrap() error }:
 		out = rivals(e.Unwrap())
 	case interface{ Unwrap() []error }:

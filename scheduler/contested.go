@@ -11,7 +11,7 @@ import (
 
 // ErrContested is the error of a value that somebody else removes again and again after it
 // was created.
-var ErrContested = errors.New("somebody else removes it again and again")
+var ErrContested = errors.New("somebody else removes it repeatedly")
 
 // A value is contested once it has vanished so often within so much time. From then on
 // there is a pause before it is created again, which doubles with each further loss. A
@@ -81,14 +81,14 @@ func (cs *contests) sweep(now time.Time) {
 }
 
 // vanish has the graph know that a value has vanished by itself.
-func (s *Scheduler) vanish(key string) {
+func (s *Scheduler) markVanished(key string) {
 	s.graph.Lost(key)
 	s.vanished = append(s.vanished, key)
 }
 
 // contain puts off the creation of what others remove again and again. What vanished with
 // something that it depends on is only a consequence, and waits for that anyway.
-func (s *Scheduler) contain(r *run) {
+func (s *Scheduler) delayContested(r *run) {
 	keys := s.vanished
 	s.vanished = nil
 	now := time.Now()
@@ -104,7 +104,7 @@ func (s *Scheduler) contain(r *run) {
 		s.graph.Suspend(key, fmt.Errorf("%w: it is created again after a pause of %v", ErrContested, pause))
 		s.retries.put(key, &retry{attempt: 1, due: now.Add(pause), delay: pause, txn: r.rec.Seq})
 		if begun {
-			s.log.Warn("somebody else removes a value again and again: it is created with growing pauses from now on",
+			s.log.Warn("somebody else removes a value repeatedly; it is created again after growing pauses",
 				"key", key, "times", contestedAfter, "within", contestedWithin, "longest_pause", longestPause)
 		}
 	}

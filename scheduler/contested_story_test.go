@@ -37,7 +37,7 @@ func TestWhatIsRemovedAgainAndAgain(t *testing.T) {
 				continue // it was created at once
 			}
 			seen := created.Load()
-			if text := s.Explain(key).Text; !strings.Contains(text, "RETRYING") || !strings.Contains(text, "somebody else removes it again and again") {
+			if text := s.Explain(key).Text; !strings.Contains(text, "RETRYING") || !strings.Contains(text, "somebody else removes it repeatedly") {
 				t.Fatalf("explained as %q", text)
 			}
 			for created.Load() == seen && other {

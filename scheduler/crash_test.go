@@ -80,6 +80,6 @@ func die(t *testing.T, call string) {
 		select {}
 	})
 	defer begin(t, s)()
-	_, _ = s.Commit(t.Context(), scheduler.Txn{Changes: interfacesNamed(t, s, 1), Retry: scheduler.Retry{Period: time.Millisecond}})
+	_, _ = s.Commit(t.Context(), scheduler.Txn{Changes: interfacesNamed(t, s, 1), Retry: scheduler.RetryPolicy{Period: time.Millisecond}})
 	select {}
 }

@@ -30,7 +30,7 @@ type Descriptor[V proto.Message, M any] struct {
 
 	// Southbound names what the verbs talk to; verbs of one southbound share its
 	// limit of concurrency. Defaults to Name.
-	Southbound string
+	Connection string
 
 	// Normalize returns the meaning of a declared value in the one spelling that Retrieve and all
 	// other functions of the descriptor use, and a warning for each field that it ignores. The other
@@ -54,7 +54,7 @@ type Descriptor[V proto.Message, M any] struct {
 	// Plain is v as Retrieve finds it when nothing is declared that says how it is spelled: what
 	// v refers to in place of references, as they are now; v itself if it has none. A Memory
 	// remembers both keys, as what a reference refers to may change. Optional.
-	Plain func(key string, v V) V
+	Resolve func(key string, v V) V
 
 	// Verbs: what touches the system. A value of a descriptor without Create and
 	// Delete is only noticed, by Retrieve and Observe.
@@ -62,7 +62,7 @@ type Descriptor[V proto.Message, M any] struct {
 	// CreateAll, optional, is Create of several values, which do not depend on each other, in
 	// one go: for what takes requests one behind the other more quickly than one by one. It
 	// returns what became of each, in their order.
-	CreateAll func(ctx context.Context, values []Wanted[V]) []Created[M]
+	CreateAll func(ctx context.Context, values []Desired[V]) []Created[M]
 	Update    func(ctx context.Context, key string, old, new V, m M) (M, error)
 	Delete    func(ctx context.Context, key string, v V, m M) error
 	// Retrieve yields what really stands, of this sort; wanted is what should.
@@ -70,11 +70,11 @@ type Descriptor[V proto.Message, M any] struct {
 	// as wanted costs least with the key and the very message that wanted has. It shows all
 	// fields from which Derived makes values that have verbs and no Retrieve of their own: those
 	// that it does not show are taken for lost.
-	Retrieve func(ctx context.Context, wanted []Wanted[V]) iter.Seq2[Found[V, M], error]
+	Retrieve func(ctx context.Context, wanted []Desired[V]) iter.Seq2[Found[V, M], error]
 	// RetrieveSome, optional, is Retrieve of these keys alone, where that costs less than to read
 	// all; wanted is what should stand under them. It is called after a verb of theirs has failed.
 	// Without it Retrieve is called with all that is wanted, and other keys are ignored.
-	RetrieveSome func(ctx context.Context, keys []string, wanted []Wanted[V]) iter.Seq2[Found[V, M], error]
+	RetrieveSome func(ctx context.Context, keys []string, wanted []Desired[V]) iter.Seq2[Found[V, M], error]
 	// RetrieveAfter names descriptors whose Retrieve must have run before.
 	RetrieveAfter []string
 }
@@ -87,7 +87,7 @@ type KeyValue struct {
 }
 
 // Wanted is a value that should stand.
-type Wanted[V proto.Message] struct {
+type Desired[V proto.Message] struct {
 	Key   string
 	Value V
 }
@@ -100,11 +100,11 @@ type Created[M any] struct {
 
 // Found is a value that Retrieve saw.
 type Found[V proto.Message, M any] struct {
-	Key     string // empty: what the model makes of Value
-	Value   V
-	Meta    M
-	Foreign bool // not ours: it counts as a dependency, but is never changed or removed
-	Unknown bool // it does not say whose it is: a derived value is ours if its base is; else a Memory says it
+	Key          string // empty: what the model makes of Value
+	Value        V
+	Meta         M
+	Foreign      bool // not ours: it counts as a dependency, but is never changed or removed
+	OwnerUnknown bool // it does not say whose it is: a derived value is ours if its base is; else a Memory says it
 }
 
 // A Dependency is what must stand before a value can: the value under Key, or

@@ -36,8 +36,8 @@
 //	Observe           the actual values of some keys
 //	retry             failed operations may run again
 //	Txn.Revert        after a failure: the desired values from before the transaction
-//	Group.Lost        the connection is lost: its values are not actual, its verbs cannot run
-//	Group.Ready       the connection is back: its actual values are read back
+//	Connection.Lost   the connection is lost: its values are not actual, its verbs cannot run
+//	Connection.Ready  the connection is back: its actual values are read back
 //	Plan              as a transaction, but each verb is assumed to succeed, and the changes are undone
 //
 // Kinds of values:
@@ -72,7 +72,7 @@
 //
 //	RETRYING       a verb failed. It runs again after a back-off, or when the value is declared again.
 //	               Also: somebody else removes the value repeatedly (ErrContested)
-//	FAILED         a verb failed. It runs again when the value is declared again, or on Retry or TryAgain
+//	FAILED         a verb failed. It runs again when the value is declared again, or on Retry or RetryKey
 //	INVALID        Validate refuses the desired value; the last valid value may still be applied.
 //	               Or another value holds a resource that this one claims; then nothing is applied
 //	UNIMPLEMENTED  no descriptor has the key, or the system lacks a feature that the value needs
@@ -164,22 +164,22 @@
 //
 // # Goroutines
 //
-// Register and Group come before Run, and Run is called once. Run starts all goroutines
+// Register and Connection come before Run, and Run is called once. Run starts all goroutines
 // and waits for them. Its own goroutine owns the graph and waits for Retrieve, while no
 // verb runs except abandoned ones. Each connection has goroutines that call verbs; they live while there is work.
 // One goroutine writes to Options.Out. No transaction waits for it, except for a plan
 // that must be written first: see Options.Simulate. When the context of Run ends, so do
 // the contexts of the running verbs; Run waits at most 5 s for them, not for abandoned
-// ones, and returns. Look calls Retrieve at any time.
+// ones, and returns. Dump calls Retrieve at any time.
 //
 // All other methods may be called from any goroutine. A verb must not call the methods
 // that wait for the loop.
 //
 //	pure                 Value, Decode, Validate, Descriptors, and a Descriptor's functions that are not verbs
-//	wait for the loop    Commit, Plan, TryAgain, Wait; Submit until its transaction begins
-//	leave a message      Observe, Refresh, Retry, Group.Lost, Group.Ready; the newest per key counts, none is lost
+//	wait for the loop    Commit, Plan, RetryKey, Wait; Submit until its transaction begins
+//	leave a message      Observe, Refresh, Retry, Connection.Lost, Connection.Ready; the newest per key counts, none is lost
 //	read a snapshot      Status, Statuses, Explain, Running, History, Stats, Index; no transaction waits for them
-//	read the system      Look; no transaction waits for it
+//	read the system      Dump; no transaction waits for it
 //	wait for changes     Watch, Index.Watch; a slow reader gets the newest per key, and misses none
 //
 // A wrong call returns an error that names the mistake, and has no effect: a Value of

@@ -10,9 +10,9 @@ var (
 	// ErrRunning is for what must come before Run, and for a second Run.
 	ErrRunning = errors.New("Run has been called")
 	// ErrRegistered is for what must come before the descriptors of a southbound are registered.
-	ErrRegistered = errors.New("a descriptor of this southbound is registered already")
+	ErrRegistered = errors.New("a descriptor of this connection is registered already")
 	// ErrTaken is for a name or keys that another descriptor has.
-	ErrTaken = errors.New("another descriptor has this name or these keys")
+	ErrDuplicate = errors.New("another descriptor has this name or these keys")
 	// ErrUnknownDescriptor is for a name under which no descriptor is registered.
 	ErrUnknownDescriptor = errors.New("no descriptor has this name")
 	// ErrNoValue is for the zero Value.

@@ -24,7 +24,7 @@ func printing(name, prefix string) scheduler.Descriptor[text, nothing] {
 	return scheduler.Descriptor[text, nothing]{
 		Name:       name,
 		Prefix:     prefix,
-		Southbound: "storage",
+		Connection: "storage",
 		Create: func(_ context.Context, key string, v text) (nothing, error) {
 			fmt.Println("create", key, v.Value)
 			return nothing{}, nil
@@ -231,7 +231,7 @@ func Example_derived() {
 func Example_claims() {
 	disks := volumes()
 	disks.Claims = func(_ string, v text) []scheduler.Claim {
-		return []scheduler.Claim{{Of: "disk/" + v.Value, Field: "value", Value: v.Value, Want: "a disk of its own"}}
+		return []scheduler.Claim{{Resource: "disk/" + v.Value, Field: "value", Value: v.Value, Want: "a disk of its own"}}
 	}
 	s := storage(disks)
 	ctx, stop := running(s)
@@ -339,7 +339,7 @@ func ExampleIndex() {
 // none of its verbs is called.
 func ExampleGroup() {
 	s := scheduler.New(scheduler.Options{})
-	server, err := s.Group("storage") // before the descriptors whose Southbound it is
+	server, err := s.Connection("storage") // before its descriptors are registered
 	if err != nil {
 		panic(err)
 	}

@@ -36,7 +36,7 @@ func (t *task) call(ctx context.Context) {
 			t.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	if t.d.around == nil {
+	if t.d.intercept == nil {
 		t.err = t.verb(ctx)
 		return
 	}
@@ -44,7 +44,7 @@ func (t *task) call(ctx context.Context) {
 	if t.op.Verb == graph.Delete {
 		v = t.op.Old
 	}
-	t.err = t.d.around(t.op.Node.Key(), v.Data.(proto.Message), func() error { return t.verb(ctx) })
+	t.err = t.d.intercept(t.op.Node.Key(), v.Data.(proto.Message), func() error { return t.verb(ctx) })
 }
 
 func (t *task) verb(ctx context.Context) (err error) {

@@ -80,7 +80,7 @@ func TestVerbIsToldToEnd(t *testing.T) {
 		slow(t, s, time.Hour, &begun, &most)
 		defer begin(t, s)()
 		begin := time.Now()
-		r, err := s.Commit(t.Context(), scheduler.Txn{Changes: interfacesNamed(t, s, 1), Retry: scheduler.Retry{Never: true}})
+		r, err := s.Commit(t.Context(), scheduler.Txn{Changes: interfacesNamed(t, s, 1), Retry: scheduler.RetryPolicy{Never: true}})
 		if took := time.Since(begin); took != time.Minute || err == nil {
 			t.Errorf("took %v, err %v, want an error after a minute", took, err)
 		}
@@ -155,7 +155,7 @@ func TestReadingBackEndsWhenNobodyWaits(t *testing.T) {
 		type found = scheduler.Found[*interfaces.Interface, struct{}]
 		_, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, struct{}]{
 			Name: "interface", Model: models.For[*interfaces.Interface](),
-			Retrieve: func(ctx context.Context, _ []scheduler.Wanted[*interfaces.Interface]) iter.Seq2[found, error] {
+			Retrieve: func(ctx context.Context, _ []scheduler.Desired[*interfaces.Interface]) iter.Seq2[found, error] {
 				return func(yield func(found, error) bool) {
 					<-ctx.Done()
 					yield(found{}, ctx.Err())

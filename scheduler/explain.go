@@ -37,7 +37,7 @@ func (e Explanation) write(b *strings.Builder, indent string) {
 // or of a cause runs and for how long. No transaction waits for it.
 func (s *Scheduler) Explain(key string) Explanation {
 	x := explainer{running: s.Running, byKey: map[string]*Status{}, derives: map[string]*Status{}, path: map[string]bool{}, told: map[string]bool{}}
-	for st := range s.board.All() {
+	for st := range s.statuses.All() {
 		x.byKey[st.Key] = st
 		for _, d := range st.Derived() {
 			x.derives[d] = st
@@ -48,7 +48,7 @@ func (s *Scheduler) Explain(key string) Explanation {
 
 // explainer knows all statuses of one moment.
 type explainer struct {
-	running func(key string) (Running, bool)
+	running func(key string) (RunningVerb, bool)
 	byKey   map[string]*Status
 	derives map[string]*Status // by derived key: the base that has or will have it
 	path    map[string]bool    // on the way to where we are

@@ -185,8 +185,8 @@ func (f *fakeNet) seen(key string) proto.Message {
 }
 
 // retrieve yields what stands under prefix.
-func retrieve[V proto.Message, M any](f *fakeNet, prefix string, meta func(key string) M) func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
-	return func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
+func retrieve[V proto.Message, M any](f *fakeNet, prefix string, meta func(key string) M) func(context.Context, []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, M], error] {
+	return func(context.Context, []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, M], error] {
 		return func(yield func(scheduler.Found[V, M], error) bool) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -195,7 +195,7 @@ func retrieve[V proto.Message, M any](f *fakeNet, prefix string, meta func(key s
 				return
 			}
 			for _, key := range slices.Sorted(maps.Keys(f.stands)) {
-				if strings.HasPrefix(key, prefix) && !yield(scheduler.Found[V, M]{Key: key, Value: f.seen(key).(V), Meta: meta(key), Foreign: f.foreign[key], Unknown: f.unknown}, nil) {
+				if strings.HasPrefix(key, prefix) && !yield(scheduler.Found[V, M]{Key: key, Value: f.seen(key).(V), Meta: meta(key), Foreign: f.foreign[key], OwnerUnknown: f.unknown}, nil) {
 					return
 				}
 			}
@@ -213,7 +213,7 @@ func (f *fakeNet) descriptors(t *testing.T, s *scheduler.Scheduler) *scheduler.I
 	ifs := models.For[*interfaces.Interface]()
 	routes := models.For[*l3.Route]()
 	index, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, int]{
-		Name: "interface", Model: ifs, Southbound: "net",
+		Name: "interface", Model: ifs, Connection: "net",
 		Validate: func(_ string, v *interfaces.Interface) error {
 			if v.Mtu > 9216 {
 				return &models.FieldError{Field: "mtu", Value: v.Mtu, Expected: "at most 9216"}
@@ -232,12 +232,12 @@ func (f *fakeNet) descriptors(t *testing.T, s *scheduler.Scheduler) *scheduler.I
 		},
 		Claims: func(_ string, v *interfaces.Interface) (out []scheduler.Claim) {
 			if host := v.GetHostIfName(); host != "" {
-				out = append(out, scheduler.Claim{Of: "host/" + host, Field: "host_if_name", Value: host, Want: "a name of its own"})
+				out = append(out, scheduler.Claim{Resource: "host/" + host, Field: "host_if_name", Value: host, Want: "a name of its own"})
 			}
 			if on := v.GetVrfMasterInterface(); on != "" {
 				out = append(out,
-					scheduler.Claim{Of: "below/" + v.Name, Field: "vrf_master_interface", Value: on, Want: "none"},
-					scheduler.Claim{Of: "below/" + on, Field: "vrf_master_interface", Value: on, Want: "one that is on none", Yields: true})
+					scheduler.Claim{Resource: "below/" + v.Name, Field: "vrf_master_interface", Value: on, Want: "none"},
+					scheduler.Claim{Resource: "below/" + on, Field: "vrf_master_interface", Value: on, Want: "one that is on none", Yields: true})
 			}
 			return out
 		},
@@ -261,7 +261,7 @@ func (f *fakeNet) descriptors(t *testing.T, s *scheduler.Scheduler) *scheduler.I
 	})
 	must(t, err)
 	_, err = scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, none]{
-		Name: "address", Prefix: addressPrefix, Southbound: "net",
+		Name: "address", Prefix: addressPrefix, Connection: "net",
 		Match: func(key string) bool { return strings.Contains(key, "/address/") },
 		// A /32 is borrowed from if3.
 		Dependencies: func(key string, _ *emptypb.Empty) []scheduler.Dependency {
@@ -279,7 +279,7 @@ func (f *fakeNet) descriptors(t *testing.T, s *scheduler.Scheduler) *scheduler.I
 	})
 	must(t, err)
 	_, err = scheduler.Register(s, scheduler.Descriptor[*l3.Route, none]{
-		Name: "route", Model: routes, Southbound: "net", RetrieveAfter: []string{"interface"},
+		Name: "route", Model: routes, Connection: "net", RetrieveAfter: []string{"interface"},
 		Dependencies: func(_ string, r *l3.Route) []scheduler.Dependency {
 			out := []scheduler.Dependency{{Label: "interface-is-up", Key: "linux/interface/state/" + r.OutgoingInterface + "/UP"}}
 			if r.GwAddr != "" {
@@ -314,9 +314,9 @@ func must(t *testing.T, err error) {
 }
 
 // group makes the southbound of that name one that is reached by a connection.
-func group(t *testing.T, s *scheduler.Scheduler, name string) *scheduler.Group {
+func group(t *testing.T, s *scheduler.Scheduler, name string) *scheduler.Connection {
 	t.Helper()
-	g, err := s.Group(name)
+	g, err := s.Connection(name)
 	must(t, err)
 	return g
 }

@@ -56,7 +56,7 @@ func (s *Secondary) Names(what string) []string {
 }
 
 // A Meta is the metadata of a value that began to stand or changed, or the end of it.
-type Meta[M any] struct {
+type IndexChange[M any] struct {
 	Name string
 	Meta M
 	Gone bool
@@ -66,16 +66,16 @@ type Meta[M any] struct {
 // its reader is too slow for is replaced, never lost.
 type IndexWatch[M any] struct {
 	x   *index
-	box *mailbox.Box[Meta[any]]
+	box *mailbox.Box[IndexChange[any]]
 }
 
 // Watch begins to watch the index, with what is in it. Close ends it.
 func (x *Index[M]) Watch() *IndexWatch[M] {
-	w := &IndexWatch[M]{x: x.x, box: mailbox.New[Meta[any]]()}
+	w := &IndexWatch[M]{x: x.x, box: mailbox.New[IndexChange[any]]()}
 	x.x.mu.Lock()
 	defer x.x.mu.Unlock()
 	for name, m := range x.x.byName {
-		w.box.Put(name, Meta[any]{Name: name, Meta: m})
+		w.box.Put(name, IndexChange[any]{Name: name, Meta: m})
 	}
 	x.x.watches = append(x.x.watches, w.box)
 	return w
@@ -85,15 +85,15 @@ func (x *Index[M]) Watch() *IndexWatch[M] {
 func (w *IndexWatch[M]) Close() {
 	w.x.mu.Lock()
 	defer w.x.mu.Unlock()
-	w.x.watches = slices.DeleteFunc(w.x.watches, func(b *mailbox.Box[Meta[any]]) bool { return b == w.box })
+	w.x.watches = slices.DeleteFunc(w.x.watches, func(b *mailbox.Box[IndexChange[any]]) bool { return b == w.box })
 }
 
 // Next waits for changes and returns them.
-func (w *IndexWatch[M]) Next(ctx context.Context) ([]Meta[M], error) {
+func (w *IndexWatch[M]) Next(ctx context.Context) ([]IndexChange[M], error) {
 	news, err := w.box.Next(ctx)
-	var out []Meta[M]
+	var out []IndexChange[M]
 	for _, m := range news {
-		out = append(out, Meta[M]{m.Name, meta[M](m.Meta), m.Gone})
+		out = append(out, IndexChange[M]{m.Name, meta[M](m.Meta), m.Gone})
 	}
 	return out, err
 }
@@ -103,7 +103,7 @@ type index struct {
 	mu        sync.RWMutex
 	byName    map[string]any
 	secondary []*Secondary
-	watches   []*mailbox.Box[Meta[any]]
+	watches   []*mailbox.Box[IndexChange[any]]
 }
 
 func (x *index) set(name string, m any) {
@@ -115,7 +115,7 @@ func (x *index) set(name string, m any) {
 	if (len(x.secondary) > 0 || len(x.watches) > 0) && reflect.DeepEqual(x.byName[name], m) {
 		return
 	}
-	x.forget(name)
+	x.removeSecondary(name)
 	x.byName[name] = m
 	for _, sec := range x.secondary {
 		for _, what := range sec.of(m) {
@@ -125,7 +125,7 @@ func (x *index) set(name string, m any) {
 			}
 		}
 	}
-	x.tell(Meta[any]{Name: name, Meta: m})
+	x.notify(IndexChange[any]{Name: name, Meta: m})
 }
 
 func (x *index) drop(name string) {
@@ -134,13 +134,13 @@ func (x *index) drop(name string) {
 	if _, ok := x.byName[name]; !ok {
 		return
 	}
-	x.forget(name)
+	x.removeSecondary(name)
 	delete(x.byName, name)
-	x.tell(Meta[any]{Name: name, Gone: true})
+	x.notify(IndexChange[any]{Name: name, Gone: true})
 }
 
 // forget takes name out of the secondary indexes.
-func (x *index) forget(name string) {
+func (x *index) removeSecondary(name string) {
 	m, ok := x.byName[name]
 	if !ok {
 		return
@@ -158,7 +158,7 @@ func (x *index) forget(name string) {
 	}
 }
 
-func (x *index) tell(m Meta[any]) {
+func (x *index) notify(m IndexChange[any]) {
 	for _, box := range x.watches {
 		box.Put(m.Name, m)
 	}

@@ -30,9 +30,9 @@ func (r *Record) kept() *Record {
 		}
 	}
 	k.Planned, k.Executed = keptOperations(k.Planned), keptOperations(k.Executed)
-	k.Unrefreshed = slices.Clone(k.Unrefreshed)
-	for i, err := range k.Unrefreshed {
-		k.Unrefreshed[i] = textOnly(err)
+	k.RefreshErrors = slices.Clone(k.RefreshErrors)
+	for i, err := range k.RefreshErrors {
+		k.RefreshErrors[i] = textOnly(err)
 	}
 	return &k
 }

@@ -47,7 +47,7 @@ func TestHistoryHoldsNoMoreThanItsBound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var attempts int
-			s := scheduler.New(scheduler.Options{HistoryBytes: bound, Log: slog.New(slog.DiscardHandler), Retry: scheduler.Retry{Never: true}})
+			s := scheduler.New(scheduler.Options{HistoryBytes: bound, Log: slog.New(slog.DiscardHandler), Retry: scheduler.RetryPolicy{Never: true}})
 			plain(t, s, func(name string) error {
 				attempts++
 				switch name {
@@ -114,7 +114,7 @@ func TestTransactionLogIsPrintable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			s := scheduler.New(scheduler.Options{Out: &out, Simulate: true, Log: slog.New(slog.DiscardHandler), Retry: scheduler.Retry{Never: true}})
+			s := scheduler.New(scheduler.Options{Out: &out, Simulate: true, Log: slog.New(slog.DiscardHandler), Retry: scheduler.RetryPolicy{Never: true}})
 			failing := errors.New("the server says" + attack)
 			_, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, struct{}]{
 				Name: "interface", Model: models.For[*interfaces.Interface](),

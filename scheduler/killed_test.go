@@ -110,13 +110,13 @@ func (m *mortal) register(t *testing.T, s *scheduler.Scheduler) {
 			return none{}, m.do(key, mtuOf(v))
 		},
 		Delete: func(_ context.Context, key string, _ *interfaces.Interface, _ none) error { return m.do(key, "") },
-		Retrieve: func(context.Context, []scheduler.Wanted[*interfaces.Interface]) iter.Seq2[found, error] {
+		Retrieve: func(context.Context, []scheduler.Desired[*interfaces.Interface]) iter.Seq2[found, error] {
 			return func(yield func(found, error) bool) {
 				m.mu.Lock()
 				stands := maps.Clone(m.stands)
 				m.mu.Unlock()
 				for key, text := range stands {
-					if v, ok := mortalValue(key, text).(*interfaces.Interface); ok && !yield(found{Value: v, Unknown: true}, nil) {
+					if v, ok := mortalValue(key, text).(*interfaces.Interface); ok && !yield(found{Value: v, OwnerUnknown: true}, nil) {
 						return
 					}
 				}

@@ -25,7 +25,7 @@ type life struct {
 	t      *testing.T
 	net    *fakeNet
 	sched  *scheduler.Scheduler
-	group  *scheduler.Group
+	group  *scheduler.Connection
 	stop   func()
 	memory notebook
 	wanted map[string]step // by name
@@ -254,7 +254,7 @@ func (l *life) resync(rt *rapid.T) {
 func shown(s *scheduler.Scheduler) string {
 	var b strings.Builder
 	for _, st := range s.Statuses("") {
-		fmt.Fprintf(&b, "%s %s %s %v %q %v %v %v %v\n", short(st.Key), st.State, st.Last, st.Err, st.Details, st.Since, st.Want, st.Have, st.Meta)
+		fmt.Fprintf(&b, "%s %s %s %v %q %v %v %v %v\n", short(st.Key), st.State, st.Last, st.Err, st.Details, st.Since, st.Desired, st.Actual, st.Meta)
 	}
 	return b.String()
 }

@@ -58,7 +58,7 @@ func TestWrongOrderIsRefused(t *testing.T) {
 		s := scheduler.New(scheduler.Options{})
 		g := group(t, s, "net")
 		register := func(name, southbound string) error {
-			_, err := scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, struct{}]{Name: name, Prefix: name + "/", Southbound: southbound})
+			_, err := scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, struct{}]{Name: name, Prefix: name + "/", Connection: southbound})
 			return err
 		}
 		must(t, register("a", "net"))
@@ -72,15 +72,15 @@ func TestWrongOrderIsRefused(t *testing.T) {
 		if again := group(t, s, "net"); again != g {
 			t.Error("a second Group is another one")
 		}
-		_, err := s.Group("disk")
+		_, err := s.Connection("disk")
 		wants("Group after Register", err, scheduler.ErrRegistered)
-		wants("Around after Register", g.Around(nil), scheduler.ErrRegistered)
-		wants("AroundAll after Register", g.AroundAll(nil), scheduler.ErrRegistered)
+		wants("Around after Register", g.Intercept(nil), scheduler.ErrRegistered)
+		wants("AroundAll after Register", g.InterceptAll(nil), scheduler.ErrRegistered)
 		defer begin(t, s)()
 		mustCommit(t, s, scheduler.Txn{})
 		wants("second Run", s.Run(t.Context()), scheduler.ErrRunning)
 		wants("Register after Run", register("c", ""), scheduler.ErrRunning)
-		_, err = s.Group("late")
+		_, err = s.Connection("late")
 		wants("Group after Run", err, scheduler.ErrRunning)
 		wants("Refresh", s.Refresh("a", "z"), scheduler.ErrUnknownDescriptor)
 		wants("Retry", s.Retry("z"), scheduler.ErrUnknownDescriptor)

@@ -43,7 +43,7 @@ func TestNormalize(t *testing.T) {
 			t.Errorf("the log has %d warnings, want one about ip_address:\n%s", warned(), &log)
 		}
 		st, _ := s.Status(key)
-		if want := st.Want.(*l3.ARPEntry).GetIpAddress(); want != "10.0.0.1/24" || len(st.Details) != 1 {
+		if want := st.Desired.(*l3.ARPEntry).GetIpAddress(); want != "10.0.0.1/24" || len(st.Details) != 1 {
 			t.Errorf("status shows %q with details %q, want what was declared and its warning", want, st.Details)
 		}
 		if e := s.Explain(key).String(); !strings.Contains(e, "prefix length") {
@@ -56,8 +56,8 @@ func TestNormalize(t *testing.T) {
 		if r := declare("10.0.0.1"); len(r.Executed) > 0 {
 			t.Errorf("declared in the normal spelling: operations %v", r.Executed)
 		}
-		if st, _ := s.Status(key); len(st.Details) > 0 || st.Want.(*l3.ARPEntry).GetIpAddress() != "10.0.0.1" {
-			t.Errorf("declared in the normal spelling, it still shows %v %q", st.Want, st.Details)
+		if st, _ := s.Status(key); len(st.Details) > 0 || st.Desired.(*l3.ARPEntry).GetIpAddress() != "10.0.0.1" {
+			t.Errorf("declared in the normal spelling, it still shows %v %q", st.Desired, st.Details)
 		}
 		if declare("10.0.0.1/24"); warned() != 2 {
 			t.Errorf("%d warnings after the value changed back, want 2", warned())
@@ -117,14 +117,14 @@ func neighbours(stands **l3.ARPEntry) scheduler.Descriptor[*l3.ARPEntry, struct{
 			*stands = nil
 			return nil
 		},
-		Retrieve: func(_ context.Context, wanted []scheduler.Wanted[*l3.ARPEntry]) iter.Seq2[found, error] {
+		Retrieve: func(_ context.Context, wanted []scheduler.Desired[*l3.ARPEntry]) iter.Seq2[found, error] {
 			return func(yield func(found, error) bool) {
 				switch {
 				case *stands == nil:
 				case len(wanted) > 0:
 					yield(found{Key: wanted[0].Key, Value: proto.CloneOf(*stands)}, nil)
 				default:
-					yield(found{Value: proto.CloneOf(*stands), Unknown: true}, nil)
+					yield(found{Value: proto.CloneOf(*stands), OwnerUnknown: true}, nil)
 				}
 			}
 		},

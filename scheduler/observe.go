@@ -29,14 +29,14 @@ type Observed struct {
 // with a key that no descriptor has, or with a Value or Meta of another type than the
 // descriptor's, is logged as an error and not followed.
 func (s *Scheduler) Observe(seen ...Observed) {
-	s.seen.PutAll(func(o Observed) string { return o.Key }, seen...)
+	s.observations.PutAll(func(o Observed) string { return o.Key }, seen...)
 }
 
 // Refresh has the scheduler soon read again what the descriptors with these
 // names retrieve (none: all). It never blocks. The error is ErrUnknownDescriptor if
 // one of the names is; then nothing is read.
 func (s *Scheduler) Refresh(descriptors ...string) error {
-	if err := s.registry.know(descriptors); err != nil {
+	if err := s.registry.checkNames(descriptors); err != nil {
 		return fmt.Errorf("refresh: %w", err)
 	}
 	s.inbox.refresh.add(s.inbox, descriptors)
@@ -47,7 +47,7 @@ func (s *Scheduler) Refresh(descriptors ...string) error {
 // again now, without waiting for their back-off. It never blocks. The error is
 // ErrUnknownDescriptor if one of the names is; then nothing is tried.
 func (s *Scheduler) Retry(descriptors ...string) error {
-	if err := s.registry.know(descriptors); err != nil {
+	if err := s.registry.checkNames(descriptors); err != nil {
 		return fmt.Errorf("retry: %w", err)
 	}
 	s.inbox.retry.add(s.inbox, descriptors)
@@ -62,9 +62,9 @@ type inbox struct {
 }
 
 type notes struct {
-	refresh names
-	retry   names
-	groups  map[*Group]groupNews
+	refresh     names
+	retry       names
+	connections map[*Connection]connectionChange
 }
 
 // names are those of descriptors; asked with none: all.
@@ -101,7 +101,7 @@ func (in *inbox) wake() {
 	in.ready.Set()
 }
 
-func (in *inbox) take() notes {
+func (in *inbox) drain() notes {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	out := in.notes
@@ -110,9 +110,9 @@ func (in *inbox) take() notes {
 }
 
 // notified follows what others asked for.
-func (s *Scheduler) notified(ctx context.Context, in notes) {
-	for g, news := range in.groups {
-		s.regrouped(ctx, g, news)
+func (s *Scheduler) handleInbox(ctx context.Context, in notes) {
+	for g, news := range in.connections {
+		s.handleConnection(ctx, g, news)
 	}
 	if in.refresh.asked {
 		r := s.begin(Notification)
@@ -126,12 +126,12 @@ func (s *Scheduler) notified(ctx context.Context, in notes) {
 }
 
 // news are those observations that say something else than is known.
-func (s *Scheduler) news(seen []Observed) (out []Observed) {
+func (s *Scheduler) changedObservations(seen []Observed) (out []Observed) {
 	for _, o := range seen {
-		if s.isKnown(o) {
+		if s.isCurrent(o) {
 			continue
 		}
-		if err := s.acceptable(o); err != nil {
+		if err := s.checkObservation(o); err != nil {
 			s.log.Error("observation cannot be followed", "key", o.Key, "err", err)
 			continue
 		}
@@ -140,7 +140,7 @@ func (s *Scheduler) news(seen []Observed) (out []Observed) {
 	return out
 }
 
-func (s *Scheduler) isKnown(o Observed) bool {
+func (s *Scheduler) isCurrent(o Observed) bool {
 	n := s.graph.Node(o.Key)
 	if n == nil || n.Actual() == nil {
 		return o.Value == nil
@@ -149,7 +149,7 @@ func (s *Scheduler) isKnown(o Observed) bool {
 }
 
 // acceptable says what is wrong with an observation as such.
-func (s *Scheduler) acceptable(o Observed) error {
+func (s *Scheduler) checkObservation(o Observed) error {
 	d := s.registry.of(o.Key)
 	switch {
 	case d == nil:
@@ -162,7 +162,7 @@ func (s *Scheduler) acceptable(o Observed) error {
 	return d.accepts(o.Value)
 }
 
-func (s *Scheduler) observed(ctx context.Context, seen []Observed) {
+func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 	if len(seen) == 0 {
 		return
 	}
@@ -171,7 +171,7 @@ func (s *Scheduler) observed(ctx context.Context, seen []Observed) {
 	for _, o := range seen {
 		if o.Value == nil {
 			r.rec.Values = append(r.rec.Values, Change{Key: o.Key})
-			s.vanish(o.Key)
+			s.markVanished(o.Key)
 			continue
 		}
 		d := s.registry.of(o.Key)
@@ -213,12 +213,12 @@ func (s *Scheduler) metaOf(d *descriptor, o Observed) (meta any, known bool) {
 // changed is shown in its end.
 func (s *Scheduler) notice(r *run) {
 	const obtained, configured = kvscheduler.ValueState_OBTAINED, kvscheduler.ValueState_CONFIGURED
-	s.contain(r)
+	s.delayContested(r)
 	for n := range s.graph.Changed(r.known) {
-		old := s.board.At(n.Slot)
+		old := s.statuses.At(n.Slot)
 		state := s.publish(r.rec.Start, n, old)
 		if state == configured && !r.didTo(old) || !r.rec.Refresh && (state == obtained || old.shown().state == obtained) {
-			r.tell(n, old, state)
+			r.recordNoop(n, old, state)
 		}
 	}
 	r.known = s.graph.ChangedLen()

@@ -37,7 +37,7 @@ func (n *numbering) register(t *testing.T, s *scheduler.Scheduler) *scheduler.In
 			n.given = append(n.given, fmt.Sprint("delete ", m))
 			return nil
 		},
-		Retrieve: func(context.Context, []scheduler.Wanted[*interfaces.Interface]) iter.Seq2[scheduler.Found[*interfaces.Interface, int], error] {
+		Retrieve: func(context.Context, []scheduler.Desired[*interfaces.Interface]) iter.Seq2[scheduler.Found[*interfaces.Interface, int], error] {
 			return func(yield func(scheduler.Found[*interfaces.Interface, int], error) bool) {
 				if n.stands != nil {
 					yield(scheduler.Found[*interfaces.Interface, int]{Value: n.stands, Meta: 9}, nil)

@@ -36,7 +36,7 @@ var verbs = [...]Verb{
 type shown struct {
 	state             State
 	err               error
-	want, have        proto.Message
+	desired, actual   proto.Message
 	derived, property bool
 }
 
@@ -45,7 +45,7 @@ func (st *Status) shown() shown {
 		return shown{}
 	}
 	derived := st.Base != ""
-	return shown{st.State, st.Err, st.Want, st.Have, derived && st.Descriptor != "", derived && st.Descriptor == ""}
+	return shown{st.State, st.Err, st.Desired, st.Actual, derived && st.Descriptor != "", derived && st.Descriptor == ""}
 }
 
 // now is what people are to be told of n.
@@ -70,7 +70,7 @@ func operation(op graph.Op, d *descriptor, was shown) Operation {
 func noop(n *graph.Node, was shown, state State) (Operation, bool) {
 	is := now(n, state)
 	o := Operation{
-		Verb: kvscheduler.TxnOperation_CREATE, Key: n.Key(), New: is.want,
+		Verb: kvscheduler.TxnOperation_CREATE, Key: n.Key(), New: is.desired,
 		OldState: was.state, OldErr: was.err, NewState: state, Noop: true,
 		Derived: is.derived || was.derived, Property: is.property || was.property,
 	}
@@ -83,15 +83,15 @@ func noop(n *graph.Node, was shown, state State) (Operation, bool) {
 		o.Waits, _ = details(n, state)
 		return o, changed
 	case kvscheduler.ValueState_CONFIGURED:
-		o.Verb, o.Old = kvscheduler.TxnOperation_UPDATE, is.have
+		o.Verb, o.Old = kvscheduler.TxnOperation_UPDATE, is.actual
 		return o, changed && was.state != kvscheduler.ValueState_DISCOVERED
 	case kvscheduler.ValueState_OBTAINED:
-		if o.New = is.have; !changed {
-			o.Verb, o.Old = kvscheduler.TxnOperation_UPDATE, was.have
+		if o.New = is.actual; !changed {
+			o.Verb, o.Old = kvscheduler.TxnOperation_UPDATE, was.actual
 		}
-		return o, changed || !proto.Equal(was.have, is.have)
+		return o, changed || !proto.Equal(was.actual, is.actual)
 	case nonexistent:
-		o.Verb, o.Old, o.NewState = kvscheduler.TxnOperation_DELETE, cmp.Or(was.want, was.have), removed
+		o.Verb, o.Old, o.NewState = kvscheduler.TxnOperation_DELETE, cmp.Or(was.desired, was.actual), removed
 		return o, changed
 	}
 	return o, false

@@ -17,7 +17,7 @@ func (s *Scheduler) Pause(ctx context.Context) (release func()) {
 		}
 	}
 	select {
-	case s.asked <- wait:
+	case s.requests <- wait:
 	case <-s.stopped:
 	case <-ctx.Done():
 	}

@@ -17,7 +17,7 @@ func (s *Scheduler) Plan(ctx context.Context, txn Txn) (*Record, error) {
 	}
 	rec := &Record{Type: Northbound, Start: time.Now(), Simulated: true}
 	rec.describe(txn)
-	err := s.ask(ctx, func(context.Context) {
+	err := s.runInLoop(ctx, func(context.Context) {
 		rec.Seq = s.seq
 		rec.Planned = s.simulate(txn)
 		rec.Stop = time.Now()
@@ -53,7 +53,7 @@ func (s *Scheduler) planned() (ops []Operation) {
 		if sh, ok := told[n]; ok {
 			return sh
 		}
-		return s.board.At(n.Slot).shown()
+		return s.statuses.At(n.Slot).shown()
 	}
 	for op, ok := g.Next(); ok; op, ok = g.Next() {
 		n := op.Node
@@ -85,7 +85,7 @@ func (r *run) undoable() bool { return r.rec.Revert && !r.reverting }
 // is read back, and what was wanted before is wanted again.
 func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) *Record {
 	r.rec.Revert = true
-	r.policy = Retry{Never: true}
+	r.policy = RetryPolicy{Never: true}
 	s.printer.begin(r.rec)
 	s.graph.Begin()
 	if refused := refusals(txn); refused != nil {
@@ -106,7 +106,7 @@ func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) *Record {
 		return s.complete(r)
 	}
 	r.reverting = true
-	s.refresh(ctx, r, s.around(r.failed), nil)
+	s.refresh(ctx, r, s.readingsFor(r.failed), nil)
 	s.graph.Undo()
 	s.pursue(ctx, r)
 	return s.complete(r)

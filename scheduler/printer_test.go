@@ -86,7 +86,7 @@ func TestPlanIsWrittenFirst(t *testing.T) {
 		out := &strings.Builder{}
 		s := New(Options{Out: out, Simulate: true})
 		defer runs(t, s)()
-		if err := s.ask(t.Context(), func(context.Context) {
+		if err := s.runInLoop(t.Context(), func(context.Context) {
 			s.printer.begin(&Record{Type: Northbound, Simulated: true})
 			if !strings.Contains(out.String(), "planned operations") {
 				t.Errorf("written when verbs may begin: %q", out)

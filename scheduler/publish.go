@@ -25,17 +25,17 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 			if d := s.registry.of(old.Key); d != nil && old.Meta != nil {
 				d.index.drop(d.nameIn(old.Key))
 			}
-			s.board.Drop(n.Slot)
+			s.statuses.Drop(n.Slot)
 			n.Slot = 0
 			s.retries.drop(n.Key())
 			state = kvscheduler.ValueState_REMOVED
-			s.watchers.tell(&Status{Key: old.Key, State: state, Last: verbs[graph.Delete], Since: now, Base: old.Base, Descriptor: old.Descriptor})
+			s.watchers.publish(&Status{Key: old.Key, State: state, Last: verbs[graph.Delete], Since: now, Base: old.Base, Descriptor: old.Descriptor})
 		}
 		return state
 	}
 	st := &Status{
 		Key: n.Key(), State: state, Err: errOf(n), Last: verbs[n.Last()],
-		Want: declared(n.Desired()), Have: message(n.Actual()), Meta: n.Meta(), Since: now,
+		Desired: declared(n.Desired()), Actual: message(n.Actual()), Meta: n.Meta(), Since: now,
 	}
 	st.Details, st.Waits = details(n, state)
 	if st.value = n.Desired(); st.value == nil {
@@ -56,8 +56,8 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 	if n.State() == graph.Rejected {
 		st.Last = kvscheduler.TxnOperation_VALIDATE
 	}
-	n.Slot = s.board.Put(n.Slot, st)
-	s.watchers.tell(st)
+	n.Slot = s.statuses.Put(n.Slot, st)
+	s.watchers.publish(st)
 	return state
 }
 

@@ -71,7 +71,7 @@ func (v *vague) found(prefix string, some []string) iter.Seq2[noteFound, error] 
 
 func (v *vague) descriptor(prefix string) scheduler.Descriptor[note, struct{}] {
 	return scheduler.Descriptor[note, struct{}]{
-		Name: strings.Trim(prefix, "/"), Prefix: prefix, Southbound: "vague",
+		Name: strings.Trim(prefix, "/"), Prefix: prefix, Connection: "vague",
 		Equivalent: func(string, note, note) bool { return true },
 		Create: func(_ context.Context, key string, m note) (struct{}, error) {
 			return v.do("create", key, func() { v.stands[key] = m })
@@ -94,16 +94,16 @@ func (v *vague) begin(t *testing.T, options ...string) (*scheduler.Scheduler, fu
 		}
 		return []scheduler.KeyValue{{Key: "part/" + m.GetValue(), Value: wrapperspb.String("")}, {Key: "property/" + m.GetValue(), Value: &emptypb.Empty{}}}
 	}
-	base.Retrieve = func(context.Context, []scheduler.Wanted[note]) iter.Seq2[noteFound, error] {
+	base.Retrieve = func(context.Context, []scheduler.Desired[note]) iter.Seq2[noteFound, error] {
 		return v.found("base/", nil)
 	}
 	if slices.Contains(options, "some") {
-		base.RetrieveSome = func(_ context.Context, keys []string, _ []scheduler.Wanted[note]) iter.Seq2[noteFound, error] {
+		base.RetrieveSome = func(_ context.Context, keys []string, _ []scheduler.Desired[note]) iter.Seq2[noteFound, error] {
 			return v.found("base/", keys)
 		}
 	}
 	if slices.Contains(options, "parts") {
-		part.Retrieve = func(context.Context, []scheduler.Wanted[note]) iter.Seq2[noteFound, error] {
+		part.Retrieve = func(context.Context, []scheduler.Desired[note]) iter.Seq2[noteFound, error] {
 			return v.found("part/", nil)
 		}
 	}
@@ -205,7 +205,7 @@ func TestFoundWhileItWaits(t *testing.T) {
 		net, memory := newFakeNet(), notebook{}
 		net.unknown = true
 		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler), Memory: memory})
-		group, err := s.Group("net")
+		group, err := s.Connection("net")
 		must(t, err)
 		net.descriptors(t, s)
 		defer begin(t, s)()

@@ -40,20 +40,20 @@ func (t TxnType) String() string {
 
 // A Record is what a transaction was to do and did. It is immutable.
 type Record struct {
-	Seq         uint64
-	Type        TxnType
-	Refresh     bool
-	Replace     bool
-	Description string
-	RetryOf     uint64 // the transaction in which the values failed, of a retry
-	Attempt     int    // of a retry, from 1
-	Start, Stop time.Time
-	Values      []Change
-	Simulated   bool // Planned says what was to be done if all went well
-	Planned     []Operation
-	Executed    []Operation
-	Revert      bool    // what was done is undone if anything failed
-	Unrefreshed []error // why some of what stands could not be read back
+	Seq           uint64
+	Type          TxnType
+	Refresh       bool
+	Replace       bool
+	Description   string
+	RetryOf       uint64 // the transaction in which the values failed, of a retry
+	Attempt       int    // of a retry, from 1
+	Start, Stop   time.Time
+	Values        []Change
+	Simulated     bool // Planned says what was to be done if all went well
+	Planned       []Operation
+	Executed      []Operation
+	Revert        bool    // what was done is undone if anything failed
+	RefreshErrors []error // why some of what stands could not be read back
 }
 
 // Err returns a *TxnError if operations of the transaction failed.

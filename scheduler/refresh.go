@@ -48,7 +48,7 @@ func (s *Scheduler) everything(ds []*descriptor) []reading {
 
 // around reads back what failed verbs may have changed: of each node its own key and what is
 // derived from it. A derived value that cannot be read back by itself is read with its base.
-func (s *Scheduler) around(failed []*graph.Node) []reading {
+func (s *Scheduler) readingsFor(failed []*graph.Node) []reading {
 	keys := map[*descriptor]map[string]bool{}
 	var add func(n *graph.Node)
 	add = func(n *graph.Node) {
@@ -85,7 +85,7 @@ func (s *Scheduler) around(failed []*graph.Node) []reading {
 // Retrieve fails leaves what was known of its values as it was. coming is intent
 // that is about to be followed, and counts as wanted.
 func (s *Scheduler) refresh(ctx context.Context, r *run, readings []reading, coming []Change) {
-	readings = slices.DeleteFunc(readings, func(rd reading) bool { return rd.d.retrieve == nil || rd.d.gate.Down() })
+	readings = slices.DeleteFunc(readings, func(rd reading) bool { return rd.d.retrieve == nil || rd.d.link.Down() })
 	fresh := map[graph.Kind][]*graph.Value{}
 	for _, rd := range readings {
 		fresh[rd.d] = nil
@@ -103,14 +103,14 @@ func (s *Scheduler) refresh(ctx context.Context, r *run, readings []reading, com
 		if err := s.retrieve(ctx, r, rd, fresh[rd.d]); err != nil {
 			err = fmt.Errorf("%s: %w", rd.d.name, err)
 			s.log.Error("cannot read back what stands", "descriptor", rd.d.name, "err", err)
-			r.rec.Unrefreshed = append(r.rec.Unrefreshed, err)
+			r.rec.RefreshErrors = append(r.rec.RefreshErrors, err)
 		}
 	}
 	s.notice(r)
 }
 
 func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*graph.Value) error {
-	d, nodes := rd.d, s.judged(rd)
+	d, nodes := rd.d, s.nodesOf(rd)
 	coming := lookup(fresh)
 	ws := make([]wanted, 0, len(fresh)+len(nodes))
 	for _, v := range fresh {
@@ -153,7 +153,7 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*g
 }
 
 // judged are the nodes about which a reading decides whether they stand.
-func (s *Scheduler) judged(rd reading) []*graph.Node {
+func (s *Scheduler) nodesOf(rd reading) []*graph.Node {
 	if rd.keys == nil && rd.d.hung == 0 {
 		return s.graph.Of(rd.d)
 	}

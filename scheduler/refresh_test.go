@@ -53,7 +53,7 @@ func TestFoundAsWanted(t *testing.T) {
 			Validate: func(string, item) error { looks++; return nil },
 			Create:   func(context.Context, string, item) (struct{}, error) { verbs++; return struct{}{}, nil },
 			Delete:   func(context.Context, string, item, struct{}) error { verbs++; return nil },
-			Retrieve: func(_ context.Context, wanted []scheduler.Wanted[item]) iter.Seq2[found, error] {
+			Retrieve: func(_ context.Context, wanted []scheduler.Desired[item]) iter.Seq2[found, error] {
 				return func(yield func(found, error) bool) {
 					for _, w := range wanted {
 						if copied {

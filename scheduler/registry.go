@@ -16,7 +16,7 @@ type registry struct {
 func (r *registry) add(d *descriptor) error {
 	for _, o := range r.all {
 		if o.name == d.name || o.prefix == d.prefix && (o.match == nil || d.match == nil) {
-			return fmt.Errorf("%w: %q", ErrTaken, o.name)
+			return fmt.Errorf("%w: %q", ErrDuplicate, o.name)
 		}
 	}
 	if r.byPrefix == nil {
@@ -29,21 +29,21 @@ func (r *registry) add(d *descriptor) error {
 
 // of returns the descriptor of key, or nil. The longest prefix wins.
 func (r *registry) of(key string) *descriptor {
-	if d := r.among(key, key); d != nil {
+	if d := r.match(key, key); d != nil {
 		return d
 	}
 	for i := len(key) - 1; i >= 0; i-- {
 		if key[i] != '/' {
 			continue
 		}
-		if d := r.among(key[:i+1], key); d != nil {
+		if d := r.match(key[:i+1], key); d != nil {
 			return d
 		}
 	}
 	return nil
 }
 
-func (r *registry) among(prefix, key string) *descriptor {
+func (r *registry) match(prefix, key string) *descriptor {
 	for _, d := range r.byPrefix[prefix] {
 		if d.has(key) {
 			return d
@@ -103,7 +103,7 @@ func (r *registry) sort() error {
 }
 
 // know says whether there is a descriptor of each of these names.
-func (r *registry) know(names []string) error {
+func (r *registry) checkNames(names []string) error {
 	for _, name := range names {
 		if !slices.ContainsFunc(r.all, func(d *descriptor) bool { return d.name == name }) {
 			return fmt.Errorf("%q: %w", name, ErrUnknownDescriptor)

@@ -18,7 +18,7 @@ type retries struct {
 }
 
 type retry struct {
-	policy  Retry
+	policy  RetryPolicy
 	attempt int // the one to come, from 1
 	due     time.Time
 	delay   time.Duration
@@ -105,7 +105,7 @@ func (r *retry) plan(err error, jitter float64) {
 
 // resume goes on with the retries of n, which ended when its verb was abandoned: it has
 // returned now. The policy is for a value that has none.
-func (rs *retries) resume(r *run, n *graph.Node, err error, policy Retry) {
+func (rs *retries) resume(r *run, n *graph.Node, err error, policy RetryPolicy) {
 	if n.State() != graph.Failed {
 		return // what is wanted has changed since, or there was no error
 	}
@@ -140,7 +140,7 @@ func (s *Scheduler) retryDue(ctx context.Context) {
 
 // retry tries keys again. The policy is for those that have none: they were not to be
 // tried any more.
-func (s *Scheduler) retry(ctx context.Context, keys []string, policy Retry) *Record {
+func (s *Scheduler) retry(ctx context.Context, keys []string, policy RetryPolicy) *Record {
 	if len(keys) == 0 {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (s *Scheduler) retry(ctx context.Context, keys []string, policy Retry) *Rec
 		r.keys[key] = true
 		if last := s.retries.pending(key); last != nil {
 			r.rec.RetryOf, r.rec.Attempt = last.txn, last.attempt
-		} else if st := s.board.At(s.graph.Node(key).Slot); st != nil && r.rec.Attempt == 0 {
+		} else if st := s.statuses.At(s.graph.Node(key).Slot); st != nil && r.rec.Attempt == 0 {
 			r.rec.RetryOf, r.rec.Attempt = uint64(st.txn-1), 1
 		}
 		s.graph.Retry(key)
@@ -158,18 +158,18 @@ func (s *Scheduler) retry(ctx context.Context, keys []string, policy Retry) *Rec
 	return s.finish(ctx, r)
 }
 
-// ErrNothingFailed is what TryAgain returns where there is nothing to be tried.
+// ErrNothingFailed is what RetryKey returns where there is nothing to be tried.
 var ErrNothingFailed = errors.New("nothing of it has failed")
 
-// TryAgain tries the value under key again, and what is derived from it, as far as that
+// RetryKey tries the value under key again, and what is derived from it, as far as that
 // has failed: at once, and whatever the error was. It waits for the end of that. The
 // error is a *TxnError if something fails again; policy says how that is tried later,
 // unless it was RETRYING and has a policy already. It defaults to Options.Retry. A value whose
 // verb was abandoned and still runs is not tried: see ErrNoAnswer.
-func (s *Scheduler) TryAgain(ctx context.Context, key string, policy Retry) (*Record, error) {
+func (s *Scheduler) RetryKey(ctx context.Context, key string, policy RetryPolicy) (*Record, error) {
 	var rec *Record
 	hung := false
-	err := s.ask(ctx, func(run context.Context) {
+	err := s.runInLoop(ctx, func(run context.Context) {
 		n := s.graph.Node(key)
 		hung = n != nil && n.Hung()
 		rec = s.retry(run, s.failedBelow(key), cmp.Or(policy, s.opts.Retry))

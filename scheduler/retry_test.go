@@ -14,14 +14,14 @@ import (
 func TestBackOff(t *testing.T) {
 	const retrying = kvscheduler.ValueState_RETRYING
 	for name, c := range map[string]struct {
-		policy       scheduler.Retry
+		policy       scheduler.RetryPolicy
 		period, most time.Duration // as it should be
 		attempts     int           // within an hour, at least
 		state        scheduler.State
 	}{
-		"of its transaction": {scheduler.Retry{Period: 100 * time.Millisecond, Max: 2 * time.Second, Count: 30}, 100 * time.Millisecond, 2 * time.Second, 31, failed},
-		"by default":         {scheduler.Retry{}, time.Second, time.Minute, 50, retrying},
-		"never":              {scheduler.Retry{Never: true}, time.Second, time.Minute, 1, failed},
+		"of its transaction": {scheduler.RetryPolicy{Period: 100 * time.Millisecond, Max: 2 * time.Second, Count: 30}, 100 * time.Millisecond, 2 * time.Second, 31, failed},
+		"by default":         {scheduler.RetryPolicy{}, time.Second, time.Minute, 50, retrying},
+		"never":              {scheduler.RetryPolicy{Never: true}, time.Second, time.Minute, 1, failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestBackOff(t *testing.T) {
 
 // failFor has a value fail for that long, and returns when its verb was called,
 // and the state it ends with.
-func failFor(t *testing.T, long time.Duration, policy scheduler.Retry) (times []time.Time, state scheduler.State) {
+func failFor(t *testing.T, long time.Duration, policy scheduler.RetryPolicy) (times []time.Time, state scheduler.State) {
 	s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
 	plain(t, s, func(string) error {
 		times = append(times, time.Now())

@@ -36,7 +36,7 @@ type Options struct {
 	VerbTimeout time.Duration
 	// Retry is how values that fail are tried again, unless the transaction that declared them says
 	// otherwise. Defaults to that of the zero Retry.
-	Retry Retry
+	Retry RetryPolicy
 	// Simulate plans every transaction, notification and retry before it is executed, for the
 	// record. The plan is written to Out before the first verb is called, unless Out takes
 	// more than a second; Stats counts that.
@@ -51,23 +51,23 @@ type Options struct {
 
 // A Scheduler keeps a system as declared; see the package documentation.
 type Scheduler struct {
-	opts     Options
-	log      *slog.Logger
-	registry registry
-	bounds   map[string]*southbound
-	results  *results
-	lates    *results // of abandoned verbs
-	board    *table.Table[Status]
-	history  history
-	stats    stats
-	seen     *mailbox.Box[Observed]
-	inbox    *inbox
-	watchers watchers
-	groups   map[string]*Group
-	begun    atomic.Bool // Run was called
-	printer  *printer
-	asked    chan func(context.Context)
-	stopped  chan struct{}
+	opts         Options
+	log          *slog.Logger
+	registry     registry
+	bounds       map[string]*southbound
+	results      *results
+	lates        *results // of abandoned verbs
+	statuses     *table.Table[Status]
+	history      history
+	stats        stats
+	observations *mailbox.Box[Observed]
+	inbox        *inbox
+	watchers     watchers
+	connections  map[string]*Connection
+	begun        atomic.Bool // Run was called
+	printer      *printer
+	requests     chan func(context.Context)
+	stopped      chan struct{}
 
 	// Owned by Run's goroutine.
 	graph    *graph.Graph
@@ -96,20 +96,20 @@ func New(opts Options) *Scheduler {
 	opts.HistoryBytes = positive(opts.HistoryBytes, 256<<20)
 	return &Scheduler{
 		opts: opts, log: opts.Log,
-		bounds:  map[string]*southbound{},
-		results: newResults(),
-		lates:   newResults(),
-		board:   table.New(func(st *Status) string { return st.Key }),
-		history: history{maxCount: opts.HistoryCount, maxBytes: opts.HistoryBytes},
-		seen:    mailbox.New[Observed](),
-		inbox:   newInbox(),
-		printer: newPrinter(opts.Out, opts.PrintLimit, opts.Log),
-		groups:  map[string]*Group{},
-		stats:   stats{verbs: map[*descriptor]*[4]Timing{}},
-		asked:   make(chan func(context.Context)),
-		stopped: make(chan struct{}),
-		graph:   graph.New(),
-		retries: retries{byKey: map[string]*retry{}},
+		bounds:       map[string]*southbound{},
+		results:      newResults(),
+		lates:        newResults(),
+		statuses:     table.New(func(st *Status) string { return st.Key }),
+		history:      history{maxCount: opts.HistoryCount, maxBytes: opts.HistoryBytes},
+		observations: mailbox.New[Observed](),
+		inbox:        newInbox(),
+		printer:      newPrinter(opts.Out, opts.PrintLimit, opts.Log),
+		connections:  map[string]*Connection{},
+		stats:        stats{verbs: map[*descriptor]*[4]Timing{}},
+		requests:     make(chan func(context.Context)),
+		stopped:      make(chan struct{}),
+		graph:        graph.New(),
+		retries:      retries{byKey: map[string]*retry{}},
 	}
 }
 
@@ -139,9 +139,9 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 		}
 	}
 	d.southbound = s.bounds[name]
-	if g := s.groups[name]; g != nil {
-		d.gate, d.around, d.aroundAll = &g.gate, g.around, g.aroundAll
-		if g.around != nil && g.aroundAll == nil {
+	if g := s.connections[name]; g != nil {
+		d.link, d.intercept, d.interceptAll = &g.link, g.intercept, g.interceptAll
+		if g.intercept != nil && g.interceptAll == nil {
 			d.createAll = nil
 		}
 	}
@@ -161,7 +161,7 @@ func (s *Scheduler) Commit(ctx context.Context, txn Txn) (*Record, error) {
 		return nil, err
 	}
 	var rec *Record
-	if err := s.ask(ctx, func(run context.Context) { rec = s.commit(run, ctx.Done(), txn) }); err != nil {
+	if err := s.runInLoop(ctx, func(run context.Context) { rec = s.commit(run, ctx.Done(), txn) }); err != nil {
 		return nil, err
 	}
 	return rec, rec.Err()
@@ -174,7 +174,7 @@ func (s *Scheduler) Submit(ctx context.Context, txn Txn) error {
 		return err
 	}
 	select {
-	case s.asked <- func(ctx context.Context) { s.commit(ctx, nil, txn) }:
+	case s.requests <- func(ctx context.Context) { s.commit(ctx, nil, txn) }:
 		return nil
 	case <-s.stopped:
 		return ErrStopped
@@ -184,10 +184,10 @@ func (s *Scheduler) Submit(ctx context.Context, txn Txn) error {
 }
 
 // ask has Run's goroutine do something, and waits for the end of it.
-func (s *Scheduler) ask(ctx context.Context, do func(context.Context)) error {
+func (s *Scheduler) runInLoop(ctx context.Context, do func(context.Context)) error {
 	done := make(chan struct{})
 	select {
-	case s.asked <- func(ctx context.Context) { do(ctx); close(done) }:
+	case s.requests <- func(ctx context.Context) { do(ctx); close(done) }:
 	case <-s.stopped:
 		return ErrStopped
 	case <-ctx.Done():
@@ -232,14 +232,14 @@ func (s *Scheduler) loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case do := <-s.asked:
+		case do := <-s.requests:
 			do(ctx)
-		case <-s.seen.Ready():
-			s.observed(ctx, s.news(s.seen.Take()))
+		case <-s.observations.Ready():
+			s.handleObservations(ctx, s.changedObservations(s.observations.Take()))
 		case <-s.inbox.ready.C():
-			s.notified(ctx, s.inbox.take())
+			s.handleInbox(ctx, s.inbox.drain())
 		case <-s.lates.ready:
-			s.returned(ctx, s.lates.take())
+			s.handleLateResults(ctx, s.lates.take())
 		case <-timer.C:
 			s.retryDue(ctx)
 		}

@@ -24,7 +24,7 @@ func (r *Record) size() int {
 			n += int(unsafe.Sizeof(*c.Value)) + seen.value(c.Value.v)
 		}
 	}
-	for _, err := range r.Unrefreshed {
+	for _, err := range r.RefreshErrors {
 		n += sizeOfError(err)
 	}
 	return n + seen.operations(r.Planned) + seen.operations(r.Executed)

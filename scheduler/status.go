@@ -12,17 +12,17 @@ import (
 
 // A Status is what is known of one value at one time. It is immutable.
 type Status struct {
-	Key        string
-	State      State
-	Last       Verb // the last operation done, VALIDATE if the newest intent was refused
-	Err        error
-	Details    []string      // PENDING: labels of unmet dependencies; INVALID: paths of invalid fields; else warnings of Want
-	Since      time.Time     // of State
-	Want, Have proto.Message // Want is as declared; Have is normalized
-	Waits      []Dependency  // PENDING: the unmet dependencies
-	Base       string        // of a derived value: the key it is derived from
-	Descriptor string        // empty: none
-	Meta       any
+	Key             string
+	State           State
+	Last            Verb // the last operation done, VALIDATE if the newest intent was refused
+	Err             error
+	Details         []string      // PENDING: labels of unmet dependencies; INVALID: paths of invalid fields; else warnings of Want
+	Since           time.Time     // of State
+	Desired, Actual proto.Message // Want is as declared; Have is normalized
+	Waits           []Dependency  // PENDING: the unmet dependencies
+	Base            string        // of a derived value: the key it is derived from
+	Descriptor      string        // empty: none
+	Meta            any
 
 	value *graph.Value // what is wanted, else what stands
 	txn   uint32       // the last transaction that did something to it, or what fits of its number
@@ -52,7 +52,7 @@ func (st *Status) Derived() []string {
 // key, all as of one moment. No transaction waits for it.
 func (s *Scheduler) Statuses(prefix string) []*Status {
 	var out []*Status
-	for st := range s.board.All() {
+	for st := range s.statuses.All() {
 		if strings.HasPrefix(st.Key, prefix) {
 			out = append(out, st)
 		}
@@ -63,6 +63,6 @@ func (s *Scheduler) Statuses(prefix string) []*Status {
 
 // Status returns the status of the value under key, and whether there is any.
 func (s *Scheduler) Status(key string) (*Status, bool) {
-	st := s.board.Find(key)
+	st := s.statuses.Find(key)
 	return st, st != nil
 }

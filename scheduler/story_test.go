@@ -30,7 +30,7 @@ type story struct {
 	net   *fakeNet
 	sched *scheduler.Scheduler
 	index *scheduler.Index[int]
-	group *scheduler.Group
+	group *scheduler.Connection
 	watch *scheduler.Watch
 	txn   scheduler.Txn
 }
@@ -65,7 +65,7 @@ func (s *story) line(f []string) {
 			s.print("error: " + err.Error())
 		}
 	case "again":
-		if _, err := s.sched.TryAgain(s.t.Context(), key(f[1]), scheduler.Retry{Never: true}); err != nil {
+		if _, err := s.sched.RetryKey(s.t.Context(), key(f[1]), scheduler.RetryPolicy{Never: true}); err != nil {
 			s.print("error: " + err.Error())
 		}
 	case "sleep":
@@ -134,7 +134,7 @@ func (s *story) commit(flags []string) {
 		line, _, _ := strings.Cut(err.Error(), "\n")
 		s.print("error: " + line)
 	}
-	for _, err := range r.Unrefreshed {
+	for _, err := range r.RefreshErrors {
 		s.print("not refreshed: " + err.Error())
 	}
 }

@@ -114,7 +114,7 @@ func (r *Record) endText(limit int) string {
 	var b strings.Builder
 	bar := strings.Repeat("-", textWidth-2)
 	fmt.Fprintf(&b, "o%so\n", bar)
-	for _, err := range r.Unrefreshed {
+	for _, err := range r.RefreshErrors {
 		fmt.Fprintf(&b, "  * not read back: %s\n", errorLine(err))
 	}
 	b.WriteString("  * executed operations")

@@ -27,7 +27,7 @@ type Txn struct {
 	// Retry says how values that Changes name are tried again if they fail in this transaction. It
 	// defaults to Options.Retry. Other values keep the retries that they have, and get those of
 	// Options.Retry if they have none.
-	Retry Retry
+	Retry RetryPolicy
 }
 
 // A Change is what a transaction says of one key. Want, Unwant and Reject make one.
@@ -57,14 +57,14 @@ func Reject(key string, err error, valid *Value) Change {
 // Retry is how a failed value is tried again: after Period, then after twice
 // that and so on up to Max, each up to a fifth longer by chance. What is due
 // about the same time is tried together.
-type Retry struct {
+type RetryPolicy struct {
 	Never  bool
 	Period time.Duration // Defaults to 1 s
 	Max    time.Duration // Defaults to 1 min
 	Count  int           // attempts; 0: no end
 }
 
-func (r Retry) delay(attempt int) time.Duration {
+func (r RetryPolicy) delay(attempt int) time.Duration {
 	d, most := r.Period, r.Max
 	if d <= 0 {
 		d = time.Second

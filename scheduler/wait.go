@@ -78,7 +78,7 @@ func (e *NotAppliedError) Unwrap() []error {
 // state that does not change by itself (INVALID, FAILED, UNIMPLEMENTED, DISCOVERED, or
 // unknown), or when ctx ends.
 func (s *Scheduler) Wait(ctx context.Context, keys ...string) error {
-	if err := s.ask(ctx, func(context.Context) {}); err != nil {
+	if err := s.runInLoop(ctx, func(context.Context) {}); err != nil {
 		return err
 	}
 	w := s.Watch("")
@@ -87,16 +87,16 @@ func (s *Scheduler) Wait(ctx context.Context, keys ...string) error {
 	for _, key := range keys {
 		waiting[key] = nil
 	}
-	for st := range s.board.All() {
-		waiting.see(st)
+	for st := range s.statuses.All() {
+		waiting.update(st)
 	}
-	for !waiting.over() {
+	for !waiting.decided() {
 		news, err := w.Next(ctx)
 		if err != nil {
 			return waiting.err(err)
 		}
 		for _, st := range news {
-			waiting.see(st)
+			waiting.update(st)
 		}
 	}
 	return waiting.err(nil)
@@ -105,14 +105,14 @@ func (s *Scheduler) Wait(ctx context.Context, keys ...string) error {
 // waited are the newest statuses of the keys that are waited for; nil: there is none.
 type waited map[string]*Status
 
-func (w waited) see(st *Status) {
+func (w waited) update(st *Status) {
 	if _, asked := w[st.Key]; asked {
 		w[st.Key] = st
 	}
 }
 
 // over says that waiting does not help, or is not needed any more.
-func (w waited) over() bool {
+func (w waited) decided() bool {
 	over := true
 	for _, st := range w {
 		switch {

@@ -43,7 +43,7 @@ func (w *Watch) Close() {
 // happened. A value that is gone is REMOVED.
 func (w *Watch) Next(ctx context.Context) ([]*Status, error) { return w.box.Next(ctx) }
 
-func (ws *watchers) tell(st *Status) {
+func (ws *watchers) publish(st *Status) {
 	ws.mu.RLock()
 	defer ws.mu.RUnlock()
 	for _, w := range ws.all {

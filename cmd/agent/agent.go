@@ -144,7 +144,7 @@ func southbounds(sched *scheduler.Scheduler, conf configuration, self owner.Hold
 
 // removeAll removes everything that the agent has created.
 func removeAll(ctx context.Context, sched *scheduler.Scheduler, log *slog.Logger) error {
-	_, err := sched.Commit(ctx, scheduler.Txn{Description: "the agent ends", Replace: true, Retry: scheduler.Retry{Never: true}})
+	_, err := sched.Commit(ctx, scheduler.Txn{Description: "the agent ends", Replace: true, Retry: scheduler.RetryPolicy{Never: true}})
 	if err != nil {
 		return fmt.Errorf("removing the network: %w", err)
 	}

@@ -87,8 +87,8 @@ func (c schedulerConfig) options(known state, log *slog.Logger, out io.Writer) s
 	return o
 }
 
-func (c schedulerConfig) retry() scheduler.Retry {
-	return scheduler.Retry{Period: c.RetryPeriod, Max: c.RetryMaxPeriod, Count: c.RetryCount}
+func (c schedulerConfig) retry() scheduler.RetryPolicy {
+	return scheduler.RetryPolicy{Period: c.RetryPeriod, Max: c.RetryMaxPeriod, Count: c.RetryCount}
 }
 
 // An orchestratorConfig is the content of orchestrator.conf.
@@ -156,7 +156,7 @@ func (c orchestratorConfig) stateDir(label string) string {
 	return filepath.Join(*c.StateDir, label)
 }
 
-func (c orchestratorConfig) options(layers []orchestrator.Source, known state, retry scheduler.Retry, log *slog.Logger) orchestrator.Options {
+func (c orchestratorConfig) options(layers []orchestrator.Source, known state, retry scheduler.RetryPolicy, log *slog.Logger) orchestrator.Options {
 	o := orchestrator.Options{Sources: layers, Retry: retry, Patience: c.Patience, Log: log}
 	o.Grace, o.GracePercent, o.GraceKeys = c.Grace, c.GraceShare, c.GraceKeys
 	if known.intent != nil {

@@ -40,7 +40,7 @@ func TestPrintTransactionsOrNot(t *testing.T) {
 	if got := (schedulerConfig{}).options(state{}, nil, out); got.Out != nil {
 		t.Error("transactions are printed though print-txn-summary is false")
 	}
-	if got := (schedulerConfig{RetryCount: 3}).retry(); got != (scheduler.Retry{Count: 3}) {
+	if got := (schedulerConfig{RetryCount: 3}).retry(); got != (scheduler.RetryPolicy{Count: 3}) {
 		t.Errorf("retry %+v", got)
 	}
 }

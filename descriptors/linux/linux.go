@@ -209,7 +209,7 @@ func (p *Plugin) lost(keys []string) {
 // links of other programs.
 func (p *Plugin) declared(keys []string) (out []string) {
 	for _, key := range keys {
-		if st, known := p.sched.Status(key); known && st.Want != nil {
+		if st, known := p.sched.Status(key); known && st.Desired != nil {
 			out = append(out, key)
 		}
 	}

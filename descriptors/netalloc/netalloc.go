@@ -73,7 +73,7 @@ func (h *handler) set(key string, v *netalloc.IPAllocation) {
 // with its old address, so that values that refer to it are re-created. One that was not
 // created since the start counts as applied, because values that refer to it may exist
 // already.
-func (h *handler) retrieve(_ context.Context, wanted []scheduler.Wanted[*netalloc.IPAllocation]) iter.Seq2[scheduler.Found[*netalloc.IPAllocation, alloc.Allocation], error] {
+func (h *handler) retrieve(_ context.Context, wanted []scheduler.Desired[*netalloc.IPAllocation]) iter.Seq2[scheduler.Found[*netalloc.IPAllocation, alloc.Allocation], error] {
 	return func(yield func(scheduler.Found[*netalloc.IPAllocation, alloc.Allocation], error) bool) {
 		for _, w := range wanted {
 			v := h.as(w)
@@ -85,7 +85,7 @@ func (h *handler) retrieve(_ context.Context, wanted []scheduler.Wanted[*netallo
 }
 
 // as returns the applied allocation of w.
-func (h *handler) as(w scheduler.Wanted[*netalloc.IPAllocation]) *netalloc.IPAllocation {
+func (h *handler) as(w scheduler.Desired[*netalloc.IPAllocation]) *netalloc.IPAllocation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.current[w.Key] == nil {

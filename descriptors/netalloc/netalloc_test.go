@@ -25,7 +25,7 @@ func TestAllocationConforms(t *testing.T) {
 			d.Retrieve = nil // it finds what is wanted
 			return d
 		},
-		Values: []scheduler.Wanted[*netalloc.IPAllocation]{
+		Values: []scheduler.Desired[*netalloc.IPAllocation]{
 			{Value: give("10.0.0.1/24", "10.0.0.254")},
 			{Value: &netalloc.IPAllocation{NetworkName: "net2", InterfaceName: "if1", Address: "fd00::1"}},
 		},
@@ -44,7 +44,7 @@ func TestWhatStandsIsFound(t *testing.T) {
 	d := (&handler{current: map[string]*netalloc.IPAllocation{}}).descriptor()
 	old, changed := give("10.0.0.1/24", ""), give("10.0.0.2/24", "")
 	found := func() (out []string) {
-		for f, err := range d.Retrieve(t.Context(), []scheduler.Wanted[*netalloc.IPAllocation]{{Key: "k", Value: changed}}) {
+		for f, err := range d.Retrieve(t.Context(), []scheduler.Desired[*netalloc.IPAllocation]{{Key: "k", Value: changed}}) {
 			if err != nil {
 				t.Fatal(err)
 			}

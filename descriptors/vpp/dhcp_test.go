@@ -118,7 +118,7 @@ func (a *agent) expectLease(text string) {
 	if err := prototext.Unmarshal([]byte(text), &want); err != nil {
 		a.Fatal(err)
 	}
-	if s, ok := a.sched.Status(leaseKey); !ok || !proto.Equal(s.Have, &want) {
+	if s, ok := a.sched.Status(leaseKey); !ok || !proto.Equal(s.Actual, &want) {
 		a.Errorf("the lease is %+v, want %v", s, &want)
 	}
 }

@@ -94,7 +94,7 @@ func TestDeathsAreRemembered(t *testing.T) {
 	}
 
 	sim.Sim.Fail("sw_interface_set_mtu", vppsim.Fault{})
-	if _, err := a.sched.TryAgain(t.Context(), loopKey, scheduler.Retry{}); err != nil {
+	if _, err := a.sched.RetryKey(t.Context(), loopKey, scheduler.RetryPolicy{}); err != nil {
 		t.Error(err)
 	}
 	a.awaitState(loopKey, configured)

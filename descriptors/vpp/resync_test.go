@@ -85,8 +85,8 @@ func (a *agent) resyncsInSync(vpp *simulated.VPP) {
 	for _, op := range record.Executed {
 		a.Errorf("resync: %s %s %v %s -> %s", op.Verb, op.Key, op.Flags(), op.OldState, op.NewState)
 	}
-	if len(record.Unrefreshed) > 0 {
-		a.Errorf("not read back: %v", record.Unrefreshed)
+	if len(record.RefreshErrors) > 0 {
+		a.Errorf("not read back: %v", record.RefreshErrors)
 	}
 	ctx, cancel := context.WithTimeout(a.Context(), 20*time.Millisecond)
 	defer cancel()

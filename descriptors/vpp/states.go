@@ -103,7 +103,7 @@ func (s *States) typeOf(name string) interfaces.Interface_Type {
 	if !ok {
 		return interfaces.Interface_UNDEFINED_TYPE
 	}
-	v, _ := st.Have.(*interfaces.Interface)
+	v, _ := st.Actual.(*interfaces.Interface)
 	return v.GetType()
 }
 

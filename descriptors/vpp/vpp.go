@@ -83,11 +83,11 @@ type Plugin struct {
 func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	guard := newGuard(o.Memory, o.Log)
-	group, err := s.Group(Southbound)
+	group, err := s.Connection(Southbound)
 	if err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
-	if err := errors.Join(group.Around(guard.do), group.AroundAll(guard.doAll)); err != nil {
+	if err := errors.Join(group.Intercept(guard.do), group.InterceptAll(guard.doAll)); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	p := &Plugin{

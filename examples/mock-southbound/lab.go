@@ -17,7 +17,7 @@ import (
 type lab struct {
 	memory *memory
 	sched  *scheduler.Scheduler
-	line   *scheduler.Group // nil: there is no connection that could be lost
+	line   *scheduler.Connection // nil: there is no connection that could be lost
 }
 
 func newLab(out io.Writer, dials, log bool) (*lab, error) {
@@ -30,7 +30,7 @@ func newLab(out io.Writer, dials, log bool) (*lab, error) {
 	}
 	l := &lab{memory: m, sched: scheduler.New(opts)}
 	if dials {
-		line, err := l.sched.Group(southbound)
+		line, err := l.sched.Connection(southbound)
 		if err != nil {
 			return nil, err
 		}

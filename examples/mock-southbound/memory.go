@@ -106,7 +106,7 @@ func (m *memory) list(prefix string) map[string]item {
 // keep gives d verbs over m, and registers it. Update is only given where
 // inPlace says that there is such a thing.
 func keep[V proto.Message](s *scheduler.Scheduler, m *memory, d scheduler.Descriptor[V, uint32], inPlace bool) error {
-	d.Southbound = southbound
+	d.Connection = southbound
 	d.Create = func(_ context.Context, key string, v V) (uint32, error) { return m.put(key, v) }
 	d.Delete = func(_ context.Context, key string, _ V, _ uint32) error { return m.drop(key) }
 	if inPlace {
@@ -118,7 +118,7 @@ func keep[V proto.Message](s *scheduler.Scheduler, m *memory, d scheduler.Descri
 	if d.Model.Model != nil {
 		prefix = d.Model.Prefix()
 	}
-	d.Retrieve = func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, uint32], error] {
+	d.Retrieve = func(context.Context, []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, uint32], error] {
 		return found[V](m.list(prefix), d.Match)
 	}
 	_, err := scheduler.Register(s, d)

@@ -70,7 +70,7 @@ func recreate() scenario {
 
 func retry() scenario {
 	key := interfaceKey("loop1")
-	again := scheduler.Txn{Retry: scheduler.Retry{Period: 100 * time.Millisecond}}
+	again := scheduler.Txn{Retry: scheduler.RetryPolicy{Period: 100 * time.Millisecond}}
 	bd1 := &l2.BridgeDomain{Name: "bd1", Interfaces: []*l2.BridgeDomain_Interface{{Name: "loop1"}}}
 	return scenario{name: "retry", about: "an operation that fails twice, and what waits for it", steps: []step{
 		failNext(key, 2),

@@ -43,7 +43,7 @@ func descriptor(d Device) scheduler.Descriptor[*Policer, uint32] {
 	return scheduler.Descriptor[*Policer, uint32]{
 		Name:       "example-policer",
 		Prefix:     Prefix,
-		Southbound: "example-device",
+		Connection: "example-device",
 
 		Validate:     validate,
 		Equivalent:   equivalent,

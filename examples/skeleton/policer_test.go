@@ -22,7 +22,7 @@ func TestDescriptor(t *testing.T) {
 	slow := &Policer{Name: "a", Port: "p1", RateKbps: 64}
 	conformance.Run(t, conformance.Suite[*Policer, uint32]{
 		New: func(*testing.T) scheduler.Descriptor[*Policer, uint32] { return descriptor(newMemory(foreign)) },
-		Values: []scheduler.Wanted[*Policer]{
+		Values: []scheduler.Desired[*Policer]{
 			{Key: Prefix + "a", Value: slow},
 			{Key: Prefix + "b", Value: &Policer{Name: "b", Port: "p1", RateKbps: 10_000_000, BurstBytes: 1500}},
 		},

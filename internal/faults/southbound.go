@@ -54,10 +54,10 @@ func (s *Southbound) register(sched *scheduler.Scheduler) error {
 		Delete: func(_ context.Context, _ string, v item, _ none) error {
 			return s.do(history.Change{Key: name(v)})
 		},
-		Retrieve: func(context.Context, []scheduler.Wanted[item]) iter.Seq2[scheduler.Found[item, none], error] {
+		Retrieve: func(context.Context, []scheduler.Desired[item]) iter.Seq2[scheduler.Found[item, none], error] {
 			return func(yield func(scheduler.Found[item, none], error) bool) {
 				for name, text := range s.Has() {
-					if !yield(scheduler.Found[item, none]{Value: messageOf(name, text), Unknown: s.unknown}, nil) {
+					if !yield(scheduler.Found[item, none]{Value: messageOf(name, text), OwnerUnknown: s.unknown}, nil) {
 						return
 					}
 				}

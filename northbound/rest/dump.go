@@ -39,7 +39,7 @@ func (h *handler) dump(w http.ResponseWriter, r *http.Request, q query) error {
 		return err
 	}
 	if view == viewSB {
-		seen, err := h.sched.Look(r.Context(), d.Name)
+		seen, err := h.sched.Dump(r.Context(), d.Name)
 		if err != nil {
 			return err
 		}
@@ -92,13 +92,13 @@ func (h *handler) descriptor(by, value string) (scheduler.DescriptorInfo, error)
 
 func declaredStatuses(statuses []*scheduler.Status, descriptor string) []*scheduler.Status {
 	return slices.DeleteFunc(statuses, func(st *scheduler.Status) bool {
-		return st.Descriptor != descriptor || st.Want == nil || st.Base != ""
+		return st.Descriptor != descriptor || st.Desired == nil || st.Base != ""
 	})
 }
 
 func appliedStatuses(statuses []*scheduler.Status, descriptor string) []*scheduler.Status {
 	return slices.DeleteFunc(statuses, func(st *scheduler.Status) bool {
-		return st.Descriptor != descriptor || st.Have == nil
+		return st.Descriptor != descriptor || st.Actual == nil
 	})
 }
 
@@ -111,11 +111,11 @@ func (h *handler) retrievedEntry(s scheduler.Seen) wire.DumpEntry {
 }
 
 func (h *handler) declaredEntry(st *scheduler.Status) wire.DumpEntry {
-	return wire.DumpEntry{Key: st.Key, Value: h.message(st.Want), Origin: wire.FromNB, Metadata: metadata(nil)}
+	return wire.DumpEntry{Key: st.Key, Value: h.message(st.Desired), Origin: wire.FromNB, Metadata: metadata(nil)}
 }
 
 func (h *handler) appliedEntry(st *scheduler.Status) wire.DumpEntry {
-	e := wire.DumpEntry{Key: st.Key, Value: h.message(st.Have), Origin: wire.FromNB, Metadata: metadata(st.Meta)}
+	e := wire.DumpEntry{Key: st.Key, Value: h.message(st.Actual), Origin: wire.FromNB, Metadata: metadata(st.Meta)}
 	if st.State == kvscheduler.ValueState_OBTAINED {
 		e.Origin = wire.FromSB
 	}

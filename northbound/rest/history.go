@@ -100,7 +100,7 @@ func (h *handler) resync(w http.ResponseWriter, r *http.Request, q query) error 
 
 // say logs what a resync found and did.
 func (h *handler) logResync(r *scheduler.Record) {
-	for _, err := range r.Unrefreshed {
+	for _, err := range r.RefreshErrors {
 		h.Log.Info("resync could not read back", "txn", r.Seq, "err", err)
 	}
 	for _, o := range operationsOf(r.Executed) {
@@ -108,7 +108,7 @@ func (h *handler) logResync(r *scheduler.Record) {
 	}
 	standing := 0
 	for _, st := range h.sched.Statuses("") {
-		if st.Have != nil {
+		if st.Actual != nil {
 			standing++
 		}
 	}

@@ -47,7 +47,7 @@ func (h *handler) timelinesOf(key string) *timelines {
 	var deps []scheduler.Dependency
 	related := map[string]bool{key: true}
 	for _, r := range own.revisions[key] {
-		a := h.sched.Anatomy(key, r.value)
+		a := h.sched.Inspect(key, r.value)
 		deps = append(deps, a.Dependencies...)
 		for _, d := range a.Derived {
 			related[d] = true
@@ -82,7 +82,7 @@ func (h *handler) nodes(c *timelines, t time.Time) iter.Seq[wire.Node] {
 
 // node is a revision as it is written, with the relations of a moment.
 func (h *handler) node(c *timelines, key string, r *revision, t time.Time) wire.Node {
-	a := h.sched.Anatomy(key, r.value)
+	a := h.sched.Inspect(key, r.value)
 	n := wire.Node{
 		Since: r.since, Until: r.until, Key: key, Label: a.Name, Value: wire.MessageOf(models.Redacted(r.value)),
 		Flags: flagsOf(r, a), Targets: []wire.Target{},
@@ -105,7 +105,7 @@ func expected(d scheduler.Dependency) string {
 	return strings.Join(d.Prefixes, "* | ") + "*"
 }
 
-func flagsOf(r *revision, a scheduler.Anatomy) wire.Flags {
+func flagsOf(r *revision, a scheduler.Inspection) wire.Flags {
 	fs := wire.Flags{}
 	add := func(is bool, name, value string) {
 		if is {
@@ -168,7 +168,7 @@ func (h *handler) flagStats(w http.ResponseWriter, _ *http.Request, q query) err
 	stats := wire.FlagStats{PerValueCount: map[string]int{}}
 	for _, key := range c.keys {
 		for _, r := range c.revisions[key] {
-			if value, ok := flagsOf(&r, h.sched.Anatomy(key, nil)).Get(flag); ok {
+			if value, ok := flagsOf(&r, h.sched.Inspect(key, nil)).Get(flag); ok {
 				stats.TotalCount++
 				stats.PerValueCount[value]++
 			}

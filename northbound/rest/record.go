@@ -30,7 +30,7 @@ func recordOf(r *scheduler.Record) wire.Record {
 		out.Values = append(out.Values, kv)
 	}
 	slices.SortFunc(out.Values, func(a, b wire.KeyValue) int { return strings.Compare(a.Key, b.Key) })
-	for _, err := range r.Unrefreshed {
+	for _, err := range r.RefreshErrors {
 		out.NotReadBack = append(out.NotReadBack, err.Error())
 	}
 	return out

@@ -15,7 +15,7 @@ func (h *handler) retry(w http.ResponseWriter, r *http.Request, q query) error {
 		return badRequest(err)
 	}
 	key = h.short(key)
-	record, err := h.sched.TryAgain(r.Context(), key, scheduler.Retry{})
+	record, err := h.sched.RetryKey(r.Context(), key, scheduler.RetryPolicy{})
 	if errors.Is(err, scheduler.ErrNothingFailed) {
 		return h.nothingFailed(key, err)
 	}

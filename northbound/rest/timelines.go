@@ -90,11 +90,11 @@ func (c *timelines) addCurrent(st *scheduler.Status) {
 	revs := c.revisions[st.Key]
 	n := len(revs)
 	if n == 0 || revs[n-1].until.IsZero() && revs[n-1].state != st.State {
-		value := st.Have
+		value := st.Actual
 		if value == nil {
-			value = st.Want
+			value = st.Desired
 		}
-		revs = startRevision(revs, revision{since: st.Since, value: value, applied: st.Have != nil, state: st.State, err: st.Err})
+		revs = startRevision(revs, revision{since: st.Since, value: value, applied: st.Actual != nil, state: st.State, err: st.Err})
 	}
 	for i := range revs {
 		revs[i].base = st.Base

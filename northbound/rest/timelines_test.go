@@ -62,7 +62,7 @@ func TestRevisions(t *testing.T) {
 	}{
 		{
 			"made, changed, gone, made again",
-			&scheduler.Status{Key: key, State: standsNow, Have: metric(3)},
+			&scheduler.Status{Key: key, State: standsNow, Actual: metric(3)},
 			[]*scheduler.Record{
 				record(1, scheduler.Operation{Verb: created, Key: key, New: metric(1), NewState: standsNow}),
 				record(2, scheduler.Operation{Verb: updated, Key: key, Old: metric(1), New: metric(2), OldState: standsNow, NewState: standsNow}),
@@ -105,12 +105,12 @@ func TestRevisions(t *testing.T) {
 		},
 		{
 			"forgotten by the history",
-			&scheduler.Status{Key: key, State: waits, Want: metric(1), Since: time.Unix(3, 0)}, nil,
+			&scheduler.Status{Key: key, State: waits, Desired: metric(1), Since: time.Unix(3, 0)}, nil,
 			"3- PENDING 1 down",
 		},
 		{
 			"changed without an operation",
-			&scheduler.Status{Key: key, State: kvscheduler.ValueState_MISSING, Want: metric(1), Since: time.Unix(9, 0)},
+			&scheduler.Status{Key: key, State: kvscheduler.ValueState_MISSING, Desired: metric(1), Since: time.Unix(9, 0)},
 			[]*scheduler.Record{record(1, scheduler.Operation{Verb: created, Key: key, New: metric(1), NewState: standsNow})},
 			"1-9 CONFIGURED 1; 9- MISSING 1 down",
 		},

@@ -76,8 +76,8 @@ func (w *world) put(key string, v proto.Message) error {
 
 func (w *world) drop(key string) error { return w.do(key, func() { delete(w.stands, key) }) }
 
-func found[V proto.Message, M any](w *world, name, prefix string, meta M) func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
-	return func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
+func found[V proto.Message, M any](w *world, name, prefix string, meta M) func(context.Context, []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, M], error] {
+	return func(context.Context, []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, M], error] {
 		return func(yield func(scheduler.Found[V, M], error) bool) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -111,7 +111,7 @@ func (w *world) register() {
 			if v.HostIfName == "" {
 				return nil
 			}
-			return []scheduler.Claim{{Of: "host/" + v.HostIfName, Field: "host_if_name", Value: v.HostIfName, Want: "a name of its own"}}
+			return []scheduler.Claim{{Resource: "host/" + v.HostIfName, Field: "host_if_name", Value: v.HostIfName, Want: "a name of its own"}}
 		},
 		Derived: func(_ string, v *interfaces.Interface) (out []scheduler.KeyValue) {
 			for _, a := range v.IpAddresses {
@@ -172,7 +172,7 @@ func (w *world) must(err error) {
 // commit declares values; their keys are those they make.
 func (w *world) commit(description string, values ...proto.Message) error {
 	w.t.Helper()
-	txn := scheduler.Txn{Description: description, Retry: scheduler.Retry{Count: 1}}
+	txn := scheduler.Txn{Description: description, Retry: scheduler.RetryPolicy{Count: 1}}
 	for _, m := range values {
 		model, _ := models.ForMessage(m)
 		key, err := model.Key(m)

@@ -39,19 +39,19 @@ func lend(messages ...proto.Message) (changed func() error) {
 	}
 }
 
-func (b *bench[V, M]) tryCreate(w scheduler.Wanted[V]) (M, error) {
+func (b *bench[V, M]) tryCreate(w scheduler.Desired[V]) (M, error) {
 	changed := lend(w.Value)
 	m, err := b.d.Create(b.Context(), w.Key, w.Value)
 	return m, errors.Join(err, changed())
 }
 
-func (b *bench[V, M]) tryDelete(w scheduler.Wanted[V], m M) error {
+func (b *bench[V, M]) tryDelete(w scheduler.Desired[V], m M) error {
 	changed := lend(w.Value)
 	err := b.d.Delete(b.Context(), w.Key, w.Value, m)
 	return errors.Join(err, changed())
 }
 
-func (b *bench[V, M]) create(w scheduler.Wanted[V]) M {
+func (b *bench[V, M]) create(w scheduler.Desired[V]) M {
 	b.Helper()
 	m, err := b.tryCreate(w)
 	if err != nil {
@@ -70,7 +70,7 @@ func (b *bench[V, M]) update(key string, old, new V, m M) M {
 	return m
 }
 
-func (b *bench[V, M]) delete(w scheduler.Wanted[V], m M) {
+func (b *bench[V, M]) delete(w scheduler.Desired[V], m M) {
 	b.Helper()
 	if err := b.tryDelete(w, m); err != nil {
 		b.Fatalf("Delete %s: %v", w.Key, err)
@@ -78,7 +78,7 @@ func (b *bench[V, M]) delete(w scheduler.Wanted[V], m M) {
 }
 
 // standing is what Retrieve finds of ours, by key, while wanted should stand.
-func (b *bench[V, M]) standing(wanted ...scheduler.Wanted[V]) map[string]scheduler.Found[V, M] {
+func (b *bench[V, M]) standing(wanted ...scheduler.Desired[V]) map[string]scheduler.Found[V, M] {
 	b.Helper()
 	out := map[string]scheduler.Found[V, M]{}
 	for f, err := range b.d.Retrieve(b.Context(), wanted) {
@@ -99,7 +99,7 @@ func (b *bench[V, M]) standing(wanted ...scheduler.Wanted[V]) map[string]schedul
 }
 
 // expect fails unless exactly wanted stands.
-func (b *bench[V, M]) expect(wanted ...scheduler.Wanted[V]) {
+func (b *bench[V, M]) expect(wanted ...scheduler.Desired[V]) {
 	b.Helper()
 	if b.d.Retrieve == nil {
 		return
@@ -148,6 +148,6 @@ func (b *bench[V, M]) scheduler() *scheduler.Scheduler {
 }
 
 // version is one of a change's two as a value of its own.
-func version[V proto.Message](c Change[V], v V) scheduler.Wanted[V] {
-	return scheduler.Wanted[V]{Key: c.Key, Value: v}
+func version[V proto.Message](c Change[V], v V) scheduler.Desired[V] {
+	return scheduler.Desired[V]{Key: c.Key, Value: v}
 }

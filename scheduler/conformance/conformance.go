@@ -3,7 +3,7 @@
 //	func TestDescriptor(t *testing.T) {
 //		conformance.Run(t, conformance.Suite[*Policer, uint32]{
 //			New:     func(t *testing.T) scheduler.Descriptor[*Policer, uint32] { return descriptor(newDevice()) },
-//			Values:  []scheduler.Wanted[*Policer]{{Key: "policer/a", Value: &Policer{Name: "a", Kbps: 64}}},
+//			Values:  []scheduler.Desired[*Policer]{{Key: "policer/a", Value: &Policer{Name: "a", Kbps: 64}}},
 //			Changes: []conformance.Change[*Policer]{{Name: "faster", ...}},
 //			Invalid: []conformance.Invalid[*Policer]{{Name: "no rate", ...}},
 //		})
@@ -39,21 +39,21 @@ type Suite[V proto.Message, M any] struct {
 	New func(t *testing.T) scheduler.Descriptor[V, M]
 	// Values are valid, at least two, and do not depend on each other. Key
 	// defaults to what the descriptor's model makes of Value.
-	Values []scheduler.Wanted[V]
+	Values []scheduler.Desired[V]
 	// Changes are of one value each: at least one of each sort that the
 	// descriptor tells apart.
 	Changes []Change[V]
 	// Parts creates the derived values of a value that was created, as their own descriptors would,
 	// in the southbound of the descriptor that New returned last. Required where derived values
 	// have verbs and no Retrieve; defaults to doing nothing.
-	Parts func(t *testing.T, base scheduler.Wanted[V], meta M, parts []scheduler.KeyValue)
+	Parts func(t *testing.T, base scheduler.Desired[V], meta M, parts []scheduler.KeyValue)
 	// Alone tells the derived values that have a Retrieve of their own. Defaults to none.
 	Alone func(key string) bool
 	// Invalid are values that Validate refuses. Defaults to none, where there is
 	// no Validate.
 	Invalid []Invalid[V]
 
-	declared []scheduler.Wanted[V] // all of the above and an empty value, before Normalize
+	declared []scheduler.Desired[V] // all of the above and an empty value, before Normalize
 }
 
 // A Change of a value from one version to another, both valid. Key defaults to

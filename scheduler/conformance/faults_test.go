@@ -75,7 +75,9 @@ func meaningFaults() []fault {
 			d.Derived = func(string, route) []scheduler.KeyValue { return []scheduler.KeyValue{{Key: "x", Value: route(nil)}} }
 		}},
 		{"claims without saying by which field", "claims say what is claimed and by which field", func(_ *table, d *descriptor) {
-			d.Claims = func(key string, _ route) []scheduler.Claim { return []scheduler.Claim{{Of: key, Want: "another"}} }
+			d.Claims = func(key string, _ route) []scheduler.Claim {
+				return []scheduler.Claim{{Resource: key, Want: "another"}}
+			}
 		}},
 		{"takes every version for another", "changes are followed as declared", func(_ *table, d *descriptor) {
 			d.Equivalent = func(string, route, route) bool { return false }
@@ -145,7 +147,7 @@ func verbFaults() []fault {
 			}
 		}},
 		{"leaves one out of many", "CreateAll is Create of each", func(s *table, d *descriptor) {
-			d.CreateAll = func(ctx context.Context, values []scheduler.Wanted[route]) []scheduler.Created[handle] {
+			d.CreateAll = func(ctx context.Context, values []scheduler.Desired[route]) []scheduler.Created[handle] {
 				return append(s.createAll(ctx, values[1:]), scheduler.Created[handle]{})
 			}
 		}},
@@ -168,11 +170,11 @@ func verbFaults() []fault {
 
 func retrieveFaults() []fault {
 	return []fault{
-		{"finds what is others'", "what is found belongs to the descriptor", finds(func(f found, _ []scheduler.Wanted[route]) (found, bool) {
+		{"finds what is others'", "what is found belongs to the descriptor", finds(func(f found, _ []scheduler.Desired[route]) (found, bool) {
 			f.Key = "config/linux/l3/v2/arp/eth0/10.0.0.1"
 			return f, true
 		})},
-		{"finds more than it was told", "a resync of what stands changes nothing", finds(func(f found, _ []scheduler.Wanted[route]) (found, bool) {
+		{"finds more than it was told", "a resync of what stands changes nothing", finds(func(f found, _ []scheduler.Desired[route]) (found, bool) {
 			f.Value = to(f.Value.DstNetwork, func(r route) { r.Metric = f.Value.Metric + 1 })
 			return f, true
 		})},
@@ -186,24 +188,24 @@ func retrieveFaults() []fault {
 			d.Equivalent = func(_ string, a, b route) bool {
 				return a.Metric == b.Metric && a.Scope == b.Scope && a.GwAddr == b.GwAddr
 			}
-			finds(func(f found, _ []scheduler.Wanted[route]) (found, bool) {
+			finds(func(f found, _ []scheduler.Desired[route]) (found, bool) {
 				f.Value = to(f.Value.DstNetwork, func(r route) { r.Metric, r.Scope = f.Value.Metric, f.Value.Scope }) // the gateway waits
 				return f, true
 			})(s, d)
 		}},
-		{"does not show what it derives", "Derived of what is found is Derived of what was created", finds(func(f found, _ []scheduler.Wanted[route]) (found, bool) {
+		{"does not show what it derives", "Derived of what is found is Derived of what was created", finds(func(f found, _ []scheduler.Desired[route]) (found, bool) {
 			f.Value = to("", func(r route) { r.Metric, r.Scope = f.Value.Metric, f.Value.Scope })
 			return f, true
 		})},
-		{"finds no metadata", "what Retrieve learns is enough to go on", finds(func(f found, _ []scheduler.Wanted[route]) (found, bool) {
+		{"finds no metadata", "what Retrieve learns is enough to go on", finds(func(f found, _ []scheduler.Desired[route]) (found, bool) {
 			f.Meta = 0
 			return f, true
 		})},
-		{"finds only what is wanted", "reading changes nothing", finds(func(f found, wanted []scheduler.Wanted[route]) (found, bool) {
-			return f, slices.ContainsFunc(wanted, func(w scheduler.Wanted[route]) bool { return w.Key == f.Key })
+		{"finds only what is wanted", "reading changes nothing", finds(func(f found, wanted []scheduler.Desired[route]) (found, bool) {
+			return f, slices.ContainsFunc(wanted, func(w scheduler.Desired[route]) bool { return w.Key == f.Key })
 		})},
 		{"finds none of some", "RetrieveSome is Retrieve of some", func(_ *table, d *descriptor) {
-			d.RetrieveSome = func(context.Context, []string, []scheduler.Wanted[route]) iter.Seq2[found, error] {
+			d.RetrieveSome = func(context.Context, []string, []scheduler.Desired[route]) iter.Seq2[found, error] {
 				return func(func(found, error) bool) {}
 			}
 		}},
@@ -217,7 +219,7 @@ func retrieveFaults() []fault {
 				<-seen
 				return s.create(ctx, key, v)
 			}
-			d.Retrieve = func(ctx context.Context, wanted []scheduler.Wanted[route]) iter.Seq2[found, error] {
+			d.Retrieve = func(ctx context.Context, wanted []scheduler.Desired[route]) iter.Seq2[found, error] {
 				if writing.Load() == 0 {
 					return s.retrieve(ctx, wanted)
 				}
@@ -226,7 +228,7 @@ func retrieveFaults() []fault {
 			}
 		}},
 		{"forgets what nobody read", "who reads may stop early", func(s *table, d *descriptor) {
-			d.Retrieve = func(ctx context.Context, wanted []scheduler.Wanted[route]) iter.Seq2[found, error] {
+			d.Retrieve = func(ctx context.Context, wanted []scheduler.Desired[route]) iter.Seq2[found, error] {
 				return func(yield func(found, error) bool) {
 					for f, err := range s.retrieve(ctx, wanted) {
 						if !yield(f, err) {
@@ -241,9 +243,9 @@ func retrieveFaults() []fault {
 }
 
 // finds breaks Retrieve by what it yields.
-func finds(change func(found, []scheduler.Wanted[route]) (found, bool)) func(*table, *descriptor) {
+func finds(change func(found, []scheduler.Desired[route]) (found, bool)) func(*table, *descriptor) {
 	return func(s *table, d *descriptor) {
-		d.Retrieve = func(ctx context.Context, wanted []scheduler.Wanted[route]) iter.Seq2[found, error] {
+		d.Retrieve = func(ctx context.Context, wanted []scheduler.Desired[route]) iter.Seq2[found, error] {
 			return func(yield func(found, error) bool) {
 				for f, err := range s.retrieve(ctx, wanted) {
 					if f, ok := change(f, wanted); ok && !yield(f, err) {

@@ -28,7 +28,7 @@ func inSync[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
-func (b *bench[V, M]) resync(s *scheduler.Scheduler, w scheduler.Wanted[V]) {
+func (b *bench[V, M]) resync(s *scheduler.Scheduler, w scheduler.Desired[V]) {
 	b.Helper()
 	v, err := s.Value(w.Key, w.Value)
 	if err == nil {
@@ -76,7 +76,7 @@ func foundParts[V proto.Message, M any](b *bench[V, M]) {
 		if !ok {
 			b.Fatalf("Retrieve does not find %s", w.Key)
 		}
-		got, want := b.texts(b.derived(scheduler.Wanted[V]{Key: w.Key, Value: f.Value})), b.texts(parts)
+		got, want := b.texts(b.derived(scheduler.Desired[V]{Key: w.Key, Value: f.Value})), b.texts(parts)
 		if !slices.Equal(got, want) {
 			b.Errorf("%s: Derived of what is found is\n%s\nwant\n%s", w.Key, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}

@@ -111,7 +111,7 @@ func dependencies[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
-func (b *bench[V, M]) dependencies(w scheduler.Wanted[V]) []scheduler.Dependency {
+func (b *bench[V, M]) dependencies(w scheduler.Desired[V]) []scheduler.Dependency {
 	if b.d.Dependencies == nil {
 		return nil
 	}
@@ -135,7 +135,7 @@ func derived[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
-func (b *bench[V, M]) derived(w scheduler.Wanted[V]) []scheduler.KeyValue {
+func (b *bench[V, M]) derived(w scheduler.Desired[V]) []scheduler.KeyValue {
 	if b.d.Derived == nil {
 		return nil
 	}
@@ -145,14 +145,14 @@ func (b *bench[V, M]) derived(w scheduler.Wanted[V]) []scheduler.KeyValue {
 func claims[V proto.Message, M any](b *bench[V, M]) {
 	for _, w := range b.versions() {
 		for _, c := range b.claims(w) {
-			if c.Of == "" || c.Field == "" || c.Want == "" {
+			if c.Resource == "" || c.Field == "" || c.Want == "" {
 				b.Errorf("%s: %+v: want Of, Field and Want", w.Key, c)
 			}
 		}
 	}
 }
 
-func (b *bench[V, M]) claims(w scheduler.Wanted[V]) []scheduler.Claim {
+func (b *bench[V, M]) claims(w scheduler.Desired[V]) []scheduler.Claim {
 	if b.d.Claims == nil {
 		return nil
 	}
@@ -160,9 +160,9 @@ func (b *bench[V, M]) claims(w scheduler.Wanted[V]) []scheduler.Claim {
 }
 
 // versions are all valid values of the suite.
-func (b *bench[V, M]) versions() []scheduler.Wanted[V] { return b.suite.versions() }
+func (b *bench[V, M]) versions() []scheduler.Desired[V] { return b.suite.versions() }
 
-func (s *Suite[V, M]) versions() []scheduler.Wanted[V] {
+func (s *Suite[V, M]) versions() []scheduler.Desired[V] {
 	out := slices.Clone(s.Values)
 	for _, c := range s.Changes {
 		out = append(out, version(c, c.From), version(c, c.To))
@@ -193,7 +193,7 @@ func followed[V proto.Message, M any](b *bench[V, M]) {
 }
 
 // think calls each pure function and returns what they say.
-func (b *bench[V, M]) think(w scheduler.Wanted[V]) string {
+func (b *bench[V, M]) think(w scheduler.Desired[V]) string {
 	var none M
 	other := b.suite.Values[0].Value
 	return fmt.Sprint(b.validate(w.Key, w.Value), b.equivalent(w.Key, w.Value, other), b.recreate(w.Key, w.Value, other, none),
@@ -237,14 +237,14 @@ func total[V proto.Message, M any](b *bench[V, M]) {
 }
 
 // everything is every value of the suite, invalid ones and an empty one too.
-func (b *bench[V, M]) everything() []scheduler.Wanted[V] { return b.suite.everything() }
+func (b *bench[V, M]) everything() []scheduler.Desired[V] { return b.suite.everything() }
 
-func (s *Suite[V, M]) everything() []scheduler.Wanted[V] {
+func (s *Suite[V, M]) everything() []scheduler.Desired[V] {
 	out := s.versions()
 	for _, v := range s.Invalid {
-		out = append(out, scheduler.Wanted[V]{Key: v.Key, Value: v.Value})
+		out = append(out, scheduler.Desired[V]{Key: v.Key, Value: v.Value})
 	}
 	first := s.Values[0]
 	empty := first.Value.ProtoReflect().New().Interface().(V)
-	return append(out, scheduler.Wanted[V]{Key: first.Key, Value: empty})
+	return append(out, scheduler.Desired[V]{Key: first.Key, Value: empty})
 }

@@ -49,7 +49,7 @@ func readsSome[V proto.Message, M any](b *bench[V, M]) {
 }
 
 // some is what RetrieveSome finds of ours, asked for key, while wanted should stand.
-func (b *bench[V, M]) some(key string, wanted ...scheduler.Wanted[V]) map[string]scheduler.Found[V, M] {
+func (b *bench[V, M]) some(key string, wanted ...scheduler.Desired[V]) map[string]scheduler.Found[V, M] {
 	b.Helper()
 	out := map[string]scheduler.Found[V, M]{}
 	for f, err := range b.d.RetrieveSome(b.Context(), []string{key}, wanted) {
@@ -162,12 +162,12 @@ func readsAlong[V proto.Message, M any](b *bench[V, M]) {
 		}
 	})
 	metas := make([]M, len(b.suite.Values))
-	b.together("Create", func(i int, w scheduler.Wanted[V]) (err error) {
+	b.together("Create", func(i int, w scheduler.Desired[V]) (err error) {
 		metas[i], err = b.tryCreate(w)
 		return err
 	})
 	b.expect(b.suite.Values...)
-	b.together("Delete", func(i int, w scheduler.Wanted[V]) error { return b.tryDelete(w, metas[i]) })
+	b.together("Delete", func(i int, w scheduler.Desired[V]) error { return b.tryDelete(w, metas[i]) })
 	close(stop)
 	reader.Wait()
 	b.expect()

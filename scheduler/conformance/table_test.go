@@ -44,7 +44,7 @@ func (s *table) create(_ context.Context, key string, v route) (handle, error) {
 	return h, nil
 }
 
-func (s *table) createAll(ctx context.Context, values []scheduler.Wanted[route]) []scheduler.Created[handle] {
+func (s *table) createAll(ctx context.Context, values []scheduler.Desired[route]) []scheduler.Created[handle] {
 	out := make([]scheduler.Created[handle], len(values))
 	for i, w := range values {
 		out[i].Meta, out[i].Err = s.create(ctx, w.Key, w.Value)
@@ -72,7 +72,7 @@ func (s *table) delete(_ context.Context, key string, _ route, h handle) error {
 	return nil
 }
 
-func (s *table) retrieve(context.Context, []scheduler.Wanted[route]) iter.Seq2[found, error] {
+func (s *table) retrieve(context.Context, []scheduler.Desired[route]) iter.Seq2[found, error] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := slices.Collect(maps.Values(s.routes))
@@ -85,7 +85,7 @@ func (s *table) retrieve(context.Context, []scheduler.Wanted[route]) iter.Seq2[f
 	}
 }
 
-func (s *table) retrieveSome(_ context.Context, keys []string, _ []scheduler.Wanted[route]) iter.Seq2[found, error] {
+func (s *table) retrieveSome(_ context.Context, keys []string, _ []scheduler.Desired[route]) iter.Seq2[found, error] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var some []found
@@ -148,7 +148,7 @@ func suite(spoil func(*table, *scheduler.Descriptor[route, handle])) conformance
 			spoil(s, &d)
 			return d
 		},
-		Values: []scheduler.Wanted[route]{{Value: to(dst, nil)}, {Value: to("10.2.0.0/16", nil)}},
+		Values: []scheduler.Desired[route]{{Value: to(dst, nil)}, {Value: to("10.2.0.0/16", nil)}},
 		Changes: []conformance.Change[route]{
 			{Name: "metric", From: to(dst, nil), To: to(dst, func(r route) { r.Metric = 5 })},
 			{Name: "scope", From: to(dst, nil), To: to(dst, func(r route) { r.Scope = l3.Route_LINK }), How: conformance.Recreated},

@@ -124,18 +124,18 @@ func deleteTwice[V proto.Message, M any](b *bench[V, M]) {
 
 func atOnce[V proto.Message, M any](b *bench[V, M]) {
 	metas := make([]M, len(b.suite.Values))
-	b.together("Create", func(i int, w scheduler.Wanted[V]) (err error) {
+	b.together("Create", func(i int, w scheduler.Desired[V]) (err error) {
 		metas[i], err = b.tryCreate(w)
 		return err
 	})
 	b.expect(b.suite.Values...)
-	b.together("Delete", func(i int, w scheduler.Wanted[V]) error { return b.tryDelete(w, metas[i]) })
+	b.together("Delete", func(i int, w scheduler.Desired[V]) error { return b.tryDelete(w, metas[i]) })
 	b.expect()
 }
 
 // together calls verb for all values at once. An error does not end the case, so
 // that what runs beside it can be ended.
-func (b *bench[V, M]) together(name string, verb func(i int, w scheduler.Wanted[V]) error) {
+func (b *bench[V, M]) together(name string, verb func(i int, w scheduler.Desired[V]) error) {
 	b.Helper()
 	errs := make([]error, len(b.suite.Values))
 	var all sync.WaitGroup

@@ -21,7 +21,7 @@ func claims(_ string, v *interfaces.Interface) []scheduler.Claim {
 	}
 	where := netns.Text(v.GetNamespace())
 	return []scheduler.Claim{{
-		Of: fmt.Sprintf("linux-link/%s/%s", where, name), Field: field, Value: name,
+		Resource: fmt.Sprintf("linux-link/%s/%s", where, name), Field: field, Value: name,
 		Want: "a name that no other interface has in " + where,
 	}}
 }

@@ -47,7 +47,7 @@ func TestInterfaceConforms(t *testing.T) {
 			h = apart(t, known{})
 			return h.descriptor()
 		},
-		Parts: func(t *testing.T, base scheduler.Wanted[*value], meta Meta, parts []scheduler.KeyValue) {
+		Parts: func(t *testing.T, base scheduler.Desired[*value], meta Meta, parts []scheduler.KeyValue) {
 			h.index.(known)[base.Value.GetName()] = meta
 			for _, kv := range parts {
 				if _, ok := keys.ParseAddress(kv.Key); !ok {
@@ -58,7 +58,7 @@ func TestInterfaceConforms(t *testing.T) {
 				}
 			}
 		},
-		Values: []scheduler.Wanted[*value]{
+		Values: []scheduler.Desired[*value]{
 			{Value: a(`enabled: true`)},
 			{Value: testkit.Parse[*value](t, `name: "lo1" type: LOOPBACK enabled: true ip_addresses: ["10.9.0.1/24", "fd09::1/64"]`)},
 			{Value: testkit.Parse[*value](t, `name: "b" type: VETH veth { peer_if_name: "y" }`)},
@@ -100,7 +100,7 @@ func TestAddressConforms(t *testing.T) {
 			index["lo1"] = meta
 			return h.addressDescriptor()
 		},
-		Values: []scheduler.Wanted[*value]{
+		Values: []scheduler.Desired[*value]{
 			{Key: key("10.0.0.1/24"), Value: v("10.0.0.1/24", "")},
 			{Key: key("fd00::1/64"), Value: v("fd00::1/64", "")},
 		},

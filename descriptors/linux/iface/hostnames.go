@@ -50,12 +50,12 @@ func NewHostNames(spaces *netns.Set, log *slog.Logger, observe func(...scheduler
 // Register adds linux-interface-watcher to s.
 func (n *HostNames) Register(s *scheduler.Scheduler, southbound string) error {
 	_, err := scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, struct{}]{
-		Name: WatcherName, Prefix: keys.HostNames, Southbound: southbound, Retrieve: n.retrieve,
+		Name: WatcherName, Prefix: keys.HostNames, Connection: southbound, Retrieve: n.retrieve,
 	})
 	return err
 }
 
-func (n *HostNames) retrieve(context.Context, []scheduler.Wanted[*emptypb.Empty]) iter.Seq2[scheduler.Found[*emptypb.Empty, struct{}], error] {
+func (n *HostNames) retrieve(context.Context, []scheduler.Desired[*emptypb.Empty]) iter.Seq2[scheduler.Found[*emptypb.Empty, struct{}], error] {
 	return func(yield func(scheduler.Found[*emptypb.Empty, struct{}], error) bool) {
 		now := HostNames{spaces: n.spaces}
 		if err := now.load(); err != nil {

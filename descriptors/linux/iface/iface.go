@@ -156,7 +156,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 	return scheduler.Descriptor[*interfaces.Interface, Meta]{
 		Name:       Name,
 		Model:      models.For[*interfaces.Interface](),
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Normalize:    normalize,
 		Validate:     h.validate,
@@ -181,7 +181,7 @@ func (h *handler) addressDescriptor() scheduler.Descriptor[*interfaces.Interface
 		Name:       AddressName,
 		Prefix:     keys.Interface,
 		Match:      func(key string) bool { _, ok := keys.ParseAddress(key); return ok },
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Validate:     validateAddress,
 		Equivalent:   sameAddress,
@@ -198,7 +198,7 @@ func (h *handler) vrfDescriptor() scheduler.Descriptor[*interfaces.Interface, st
 		Name:       VRFName,
 		Prefix:     keys.Interface,
 		Match:      func(key string) bool { _, _, ok := keys.ParseVRF(key); return ok },
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Validate:     validateVRF,
 		Equivalent:   sameVRF,

@@ -22,7 +22,7 @@ type found = scheduler.Found[*interfaces.Interface, Meta]
 
 // retrieve reads the agent's own namespace, named namespaces, and namespaces that desired
 // values refer to. It yields the links that carry the agent's mark.
-func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*interfaces.Interface]) iter.Seq2[found, error] {
+func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface]) iter.Seq2[found, error] {
 	return func(yield func(found, error) bool) {
 		values, byName := make([]*interfaces.Interface, len(wanted)), map[string]*interfaces.Interface{}
 		for i, w := range wanted {

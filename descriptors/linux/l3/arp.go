@@ -158,13 +158,13 @@ func (h handler) deleteARP(_ context.Context, _ string, _ *l3.ARPEntry, was ARPM
 // retrieveARPs yields the permanent neighbours of our protocol on existing interfaces. A
 // neighbour that is desired gets the desired key and notation. On an EXISTING interface
 // only desired neighbours count.
-func (h handler) retrieveARPs(_ context.Context, wanted []scheduler.Wanted[*l3.ARPEntry]) iter.Seq2[scheduler.Found[*l3.ARPEntry, ARPMeta], error] {
+func (h handler) retrieveARPs(_ context.Context, wanted []scheduler.Desired[*l3.ARPEntry]) iter.Seq2[scheduler.Found[*l3.ARPEntry, ARPMeta], error] {
 	type place struct {
 		name string
 		ip   netip.Addr
 	}
 	return func(yield func(scheduler.Found[*l3.ARPEntry, ARPMeta], error) bool) {
-		declared := map[place]scheduler.Wanted[*l3.ARPEntry]{}
+		declared := map[place]scheduler.Desired[*l3.ARPEntry]{}
 		for _, w := range wanted {
 			if ip, err := netip.ParseAddr(h.withAddress(w.Value).GetIpAddress()); err == nil {
 				declared[place{w.Value.GetInterface(), ip.Unmap()}] = w

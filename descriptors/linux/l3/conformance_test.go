@@ -17,7 +17,7 @@ func TestRouteConforms(t *testing.T) {
 			h, _, _ := inRed(t)
 			return h.routeDescriptor()
 		},
-		Values: []scheduler.Wanted[*l3.Route]{
+		Values: []scheduler.Desired[*l3.Route]{
 			{Value: r(`gw_addr: "10.1.0.2"`)},
 			{Value: route(t, `dst_network: "10.7.0.0/16" outgoing_interface: "if1" gw_addr: "10.1.0.2/24"`)},
 			{Value: route(t, `dst_network: "10.6.0.0/16" outgoing_interface: "if1" gw_addr: "0.0.0.0"`)},
@@ -50,7 +50,7 @@ func TestARPConforms(t *testing.T) {
 			h, _, _ := inRed(t)
 			return h.arpDescriptor()
 		},
-		Values: []scheduler.Wanted[*l3.ARPEntry]{{Value: n("10.1.0.9", mac)}, {Value: n("fd01::9", mac)}, {Value: n("10.1.0.8/24", mac)}},
+		Values: []scheduler.Desired[*l3.ARPEntry]{{Value: n("10.1.0.9", mac)}, {Value: n("fd01::9", mac)}, {Value: n("10.1.0.8/24", mac)}},
 		Changes: []conformance.Change[*l3.ARPEntry]{
 			{Name: "MAC", From: n("10.1.0.9", mac), To: n("10.1.0.9", "02:fe:00:00:00:0a"), How: conformance.Updated},
 			{Name: "spelling", From: n("10.1.0.9", mac), To: n("10.1.0.9", "02-FE-00-00-00-09"), How: conformance.Unchanged},

@@ -81,7 +81,7 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, RouteMeta] {
 	return scheduler.Descriptor[*l3.Route, RouteMeta]{
 		Name:       RouteName,
 		Model:      models.For[*l3.Route](),
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Normalize:    normalizeRoute,
 		Validate:     validateRoute,
@@ -102,7 +102,7 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, ARPMeta] {
 	return scheduler.Descriptor[*l3.ARPEntry, ARPMeta]{
 		Name:       ARPName,
 		Model:      models.For[*l3.ARPEntry](),
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Normalize:    normalizeARP,
 		Validate:     validateARP,

@@ -125,9 +125,9 @@ func (h handler) deleteRoute(_ context.Context, _ string, _ *l3.Route, was Route
 
 // retrieveRoutes yields the routes of our protocol through existing interfaces. Through an
 // EXISTING interface only desired routes count.
-func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Wanted[*l3.Route]) iter.Seq2[scheduler.Found[*l3.Route, RouteMeta], error] {
+func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Desired[*l3.Route]) iter.Seq2[scheduler.Found[*l3.Route, RouteMeta], error] {
 	return func(yield func(scheduler.Found[*l3.Route, RouteMeta], error) bool) {
-		values := make(map[string]scheduler.Wanted[*l3.Route], len(wanted))
+		values := make(map[string]scheduler.Desired[*l3.Route], len(wanted))
 		for _, w := range wanted {
 			values[routeKey(h.withoutReferences(w.Value))] = w
 		}
@@ -155,7 +155,7 @@ func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Wanted[*l3
 // readRoute returns the value and key of a route. It returns the desired value itself if
 // the kernel's route equals it, so that the notation does not differ. declared reports
 // whether a route is desired in this place.
-func (h handler) readRoute(r kernel.Route, name string, wanted map[string]scheduler.Wanted[*l3.Route]) (v *l3.Route, key string, declared bool) {
+func (h handler) readRoute(r kernel.Route, name string, wanted map[string]scheduler.Desired[*l3.Route]) (v *l3.Route, key string, declared bool) {
 	v = &l3.Route{OutgoingInterface: name, Scope: scopeOf(r.Scope), DstNetwork: r.Dst.String(), Metric: r.Metric}
 	if r.Gateway.IsValid() {
 		v.GwAddr = r.Gateway.String()

@@ -27,7 +27,7 @@ func (h *handler) addressDescriptor() scheduler.Descriptor[*emptypb.Empty, struc
 			a, ok := keys.ParseAddress(key)
 			return ok && a.Source != keys.FromDHCP
 		},
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Validate:     validateAddress,
 		Dependencies: addressDependencies,

@@ -130,7 +130,7 @@ func (h *handler) memberDescriptor() scheduler.Descriptor[*interfaces.BondLink_B
 		Name:       BondName,
 		Prefix:     keys.Bonds,
 		Match:      func(key string) bool { _, _, ok := keys.ParseBondMember(key); return ok },
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Dependencies: func(key string, _ *interfaces.BondLink_BondedInterface) []scheduler.Dependency {
 			_, member, _ := keys.ParseBondMember(key)

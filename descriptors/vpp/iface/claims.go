@@ -25,7 +25,7 @@ func claims(_ string, v *interfaces.Interface) []scheduler.Claim {
 		if id == anyID {
 			return nil
 		}
-		c = scheduler.Claim{Of: fmt.Sprint("vpp-bond/", id), Field: "bond.id", Value: id, Want: "an ID that no other bond has"}
+		c = scheduler.Claim{Resource: fmt.Sprint("vpp-bond/", id), Field: "bond.id", Value: id, Want: "an ID that no other bond has"}
 	case interfaces.Interface_VXLAN_TUNNEL:
 		c = vxlanClaim(v)
 	case interfaces.Interface_GTPU_TUNNEL:
@@ -42,15 +42,15 @@ func claims(_ string, v *interfaces.Interface) []scheduler.Claim {
 
 func subClaim(s *interfaces.SubInterface) scheduler.Claim {
 	return scheduler.Claim{
-		Of:    fmt.Sprintf("vpp-vlan/%s/%d", s.GetParentName(), s.GetSubId()),
-		Field: "sub.sub_id", Value: s.GetSubId(), Want: "a VLAN that no other sub-interface of " + s.GetParentName() + " has",
+		Resource: fmt.Sprintf("vpp-vlan/%s/%d", s.GetParentName(), s.GetSubId()),
+		Field:    "sub.sub_id", Value: s.GetSubId(), Want: "a VLAN that no other sub-interface of " + s.GetParentName() + " has",
 	}
 }
 
 func memifClaim(m *interfaces.MemifLink) scheduler.Claim {
 	return scheduler.Claim{
-		Of:    fmt.Sprintf("vpp-memif/%s/%d", socketOf(m), m.GetId()),
-		Field: "memif.id", Value: m.GetId(), Want: "an ID that no other memif of this socket has",
+		Resource: fmt.Sprintf("vpp-memif/%s/%d", socketOf(m), m.GetId()),
+		Field:    "memif.id", Value: m.GetId(), Want: "an ID that no other memif of this socket has",
 	}
 }
 
@@ -59,7 +59,7 @@ func afPacketClaim(a *interfaces.AfpacketLink) scheduler.Claim {
 	if linux := a.GetLinuxInterface(); linux != "" {
 		field, link = "afpacket.linux_interface", linux
 	}
-	return scheduler.Claim{Of: "vpp-" + field + "/" + link, Field: field, Value: link, Want: "a link that no other AF_PACKET interface is on"}
+	return scheduler.Claim{Resource: "vpp-" + field + "/" + link, Field: field, Value: link, Want: "a link that no other AF_PACKET interface is on"}
 }
 
 // vxlanClaim: VPP tells VXLAN-GPE tunnels apart without their table (vxlan_gpe.c,
@@ -70,8 +70,8 @@ func vxlanClaim(v *interfaces.Interface) scheduler.Claim {
 		table = 0
 	}
 	return scheduler.Claim{
-		Of:    fmt.Sprintf("vpp-%s/%s/%s/%d/%d", formOf(v), canonical(x.GetSrcAddress()), canonical(x.GetDstAddress()), table, x.GetVni()),
-		Field: "vxlan.vni", Value: x.GetVni(), Want: "a VNI that no other tunnel between these ends has",
+		Resource: fmt.Sprintf("vpp-%s/%s/%s/%d/%d", formOf(v), canonical(x.GetSrcAddress()), canonical(x.GetDstAddress()), table, x.GetVni()),
+		Field:    "vxlan.vni", Value: x.GetVni(), Want: "a VNI that no other tunnel between these ends has",
 	}
 }
 
@@ -79,23 +79,23 @@ func vxlanClaim(v *interfaces.Interface) scheduler.Claim {
 // vnet_gtpu_add_mod_del_tunnel).
 func gtpuClaim(g *interfaces.GtpuLink) scheduler.Claim {
 	return scheduler.Claim{
-		Of:    fmt.Sprintf("vpp-gtpu/%s/%d", canonical(g.GetDstAddr()), g.GetTeid()),
-		Field: "gtpu.teid", Value: g.GetTeid(), Want: "an ID that no other tunnel to " + g.GetDstAddr() + " has",
+		Resource: fmt.Sprintf("vpp-gtpu/%s/%d", canonical(g.GetDstAddr()), g.GetTeid()),
+		Field:    "gtpu.teid", Value: g.GetTeid(), Want: "an ID that no other tunnel to " + g.GetDstAddr() + " has",
 	}
 }
 
 func greClaim(g *interfaces.GreLink) scheduler.Claim {
 	return scheduler.Claim{
-		Of:    fmt.Sprintf("vpp-gre/%s/%s/%s/%d/%d", g.GetTunnelType(), canonical(g.GetSrcAddr()), canonical(g.GetDstAddr()), g.GetOuterFibId(), g.GetSessionId()),
-		Field: "gre.dst_addr", Value: g.GetDstAddr(), Want: "other ends than those of another GRE tunnel",
+		Resource: fmt.Sprintf("vpp-gre/%s/%s/%s/%d/%d", g.GetTunnelType(), canonical(g.GetSrcAddr()), canonical(g.GetDstAddr()), g.GetOuterFibId(), g.GetSessionId()),
+		Field:    "gre.dst_addr", Value: g.GetDstAddr(), Want: "other ends than those of another GRE tunnel",
 	}
 }
 
 func ipipClaim(v *interfaces.Interface) scheduler.Claim {
 	p := v.GetIpip()
 	return scheduler.Claim{
-		Of:    fmt.Sprintf("vpp-ipip/%s/%s/%s/%d", p.GetTunnelMode(), canonical(p.GetSrcAddr()), cmp.Or(canonical(p.GetDstAddr()), "many"), v.GetVrf()),
-		Field: "ipip.dst_addr", Value: p.GetDstAddr(), Want: "other ends than those of another IPIP tunnel",
+		Resource: fmt.Sprintf("vpp-ipip/%s/%s/%s/%d", p.GetTunnelMode(), canonical(p.GetSrcAddr()), cmp.Or(canonical(p.GetDstAddr()), "many"), v.GetVrf()),
+		Field:    "ipip.dst_addr", Value: p.GetDstAddr(), Want: "other ends than those of another IPIP tunnel",
 	}
 }
 
@@ -109,7 +109,7 @@ func canonical(text string) string {
 
 func bondMemberClaims(key string, _ *interfaces.BondLink_BondedInterface) []scheduler.Claim {
 	_, name, _ := keys.ParseBondMember(key)
-	return []scheduler.Claim{{Of: "vpp-bonded/" + name, Field: "name", Value: name, Want: "an interface that is in no other bond"}}
+	return []scheduler.Claim{{Resource: "vpp-bonded/" + name, Field: "name", Value: name, Want: "an interface that is in no other bond"}}
 }
 
 // unnumberedClaims: many may borrow from an interface, unless it borrows itself. So what
@@ -118,7 +118,7 @@ func unnumberedClaims(key string, v *interfaces.Interface_Unnumbered) []schedule
 	const field, want = "interface_with_ip", "an interface that has an address of its own"
 	lender := v.GetInterfaceWithIp()
 	return []scheduler.Claim{
-		{Of: "vpp-borrowing/" + borrowerOf(key), Field: field, Value: lender, Want: want},
-		{Of: "vpp-borrowing/" + lender, Field: field, Value: lender, Want: want, Yields: true},
+		{Resource: "vpp-borrowing/" + borrowerOf(key), Field: field, Value: lender, Want: want},
+		{Resource: "vpp-borrowing/" + lender, Field: field, Value: lender, Want: want, Yields: true},
 	}
 }

@@ -61,7 +61,7 @@ func TestClaims(t *testing.T) {
 // common is what both claim.
 func common(a, b []scheduler.Claim) (scheduler.Claim, bool) {
 	for _, c := range a {
-		if i := slices.IndexFunc(b, func(d scheduler.Claim) bool { return c.Of == d.Of }); i >= 0 {
+		if i := slices.IndexFunc(b, func(d scheduler.Claim) bool { return c.Resource == d.Resource }); i >= 0 {
 			return b[i], true
 		}
 	}

@@ -261,7 +261,7 @@ func (l life) suite(t *testing.T, kind form) conformance.Suite[*interfaces.Inter
 		another = testkit.Parse[*interfaces.Interface](t, `name: "if2" type: SOFTWARE_LOOPBACK`)
 	}
 	s := conformance.Suite[*interfaces.Interface, Meta]{
-		Values: []scheduler.Wanted[*interfaces.Interface]{{Value: v(name, up+l.value)}, {Value: another}},
+		Values: []scheduler.Desired[*interfaces.Interface]{{Value: v(name, up+l.value)}, {Value: another}},
 		Invalid: []conformance.Invalid[*interfaces.Interface]{
 			{Name: "all at once", Value: v(name, l.invalid), Fields: l.fields},
 			{Name: "no link, no name", Value: v(strings.Repeat("x", 64), `unnumbered: {} ip_addresses: "10.0.0.1/24"`), Fields: append(l.missing(kind), "name", "unnumbered.interface_with_ip", "ip_addresses")},
@@ -304,16 +304,16 @@ func (l life) missing(kind form) []string {
 }
 
 // an empty value under a key.
-func empty(key string) scheduler.Wanted[*emptypb.Empty] {
-	return scheduler.Wanted[*emptypb.Empty]{Key: key, Value: &emptypb.Empty{}}
+func empty(key string) scheduler.Desired[*emptypb.Empty] {
+	return scheduler.Desired[*emptypb.Empty]{Key: key, Value: &emptypb.Empty{}}
 }
 
 func TestAddressConforms(t *testing.T) {
-	a := func(name, addr string) scheduler.Wanted[*emptypb.Empty] {
+	a := func(name, addr string) scheduler.Desired[*emptypb.Empty] {
 		return empty(keys.Address{Interface: name, Source: keys.Static, Addr: addr}.Key())
 	}
 	onEach(t, (*handler).addressDescriptor, conformance.Suite[*emptypb.Empty, struct{}]{
-		Values: []scheduler.Wanted[*emptypb.Empty]{a(base, "10.0.0.1/24"), a(base, "10.0.0.2/24"), a(other, "fd00::1/64"), a(other, "fe80::1/128")},
+		Values: []scheduler.Desired[*emptypb.Empty]{a(base, "10.0.0.1/24"), a(base, "10.0.0.2/24"), a(other, "fd00::1/64"), a(other, "fe80::1/128")},
 		Invalid: []conformance.Invalid[*emptypb.Empty]{
 			{Name: "no interface", Key: a("", "10.0.0.1/24").Key, Value: &emptypb.Empty{}},
 			{Name: "link-local", Key: a(base, "fe80::1/64").Key, Value: &emptypb.Empty{}, Fields: []string{"ip_addresses"}},
@@ -323,7 +323,7 @@ func TestAddressConforms(t *testing.T) {
 
 func TestMembershipInVRFConforms(t *testing.T) {
 	onEach(t, (*handler).vrfDescriptor, conformance.Suite[*emptypb.Empty, struct{}]{
-		Values: []scheduler.Wanted[*emptypb.Empty]{
+		Values: []scheduler.Desired[*emptypb.Empty]{
 			empty(keys.VRF{Interface: base, ID: 5, IPv4: true, IPv6: true}.Key()), empty(keys.VRF{Interface: other, From: base}.Key()),
 		},
 	})
@@ -348,11 +348,11 @@ func TestInheritedVRF(t *testing.T) {
 }
 
 func TestUnnumberedConforms(t *testing.T) {
-	u := func(borrower, lender string) scheduler.Wanted[*interfaces.Interface_Unnumbered] {
-		return scheduler.Wanted[*interfaces.Interface_Unnumbered]{Key: keys.Unnumbered(borrower), Value: &interfaces.Interface_Unnumbered{InterfaceWithIp: lender}}
+	u := func(borrower, lender string) scheduler.Desired[*interfaces.Interface_Unnumbered] {
+		return scheduler.Desired[*interfaces.Interface_Unnumbered]{Key: keys.Unnumbered(borrower), Value: &interfaces.Interface_Unnumbered{InterfaceWithIp: lender}}
 	}
 	onEach(t, (*handler).unnumberedDescriptor, conformance.Suite[*interfaces.Interface_Unnumbered, struct{}]{
-		Values: []scheduler.Wanted[*interfaces.Interface_Unnumbered]{u(base, other), u(other, base)},
+		Values: []scheduler.Desired[*interfaces.Interface_Unnumbered]{u(base, other), u(other, base)},
 		Changes: []conformance.Change[*interfaces.Interface_Unnumbered]{
 			{Name: "lender", Key: u(base, other).Key, From: u(base, other).Value, To: u(base, Untagged+"local0").Value, How: conformance.Updated},
 		},
@@ -360,8 +360,8 @@ func TestUnnumberedConforms(t *testing.T) {
 }
 
 func TestBondMemberConforms(t *testing.T) {
-	m := func(name, more string) scheduler.Wanted[*interfaces.BondLink_BondedInterface] {
-		return scheduler.Wanted[*interfaces.BondLink_BondedInterface]{
+	m := func(name, more string) scheduler.Desired[*interfaces.BondLink_BondedInterface] {
+		return scheduler.Desired[*interfaces.BondLink_BondedInterface]{
 			Key: keys.BondMember("bond1", name), Value: testkit.Parse[*interfaces.BondLink_BondedInterface](t, fmt.Sprintf("name: %q %s", name, more)),
 		}
 	}
@@ -374,7 +374,7 @@ func TestBondMemberConforms(t *testing.T) {
 		h.index.(links)["bond1"] = meta
 		return h.memberDescriptor()
 	}, conformance.Suite[*interfaces.BondLink_BondedInterface, struct{}]{
-		Values: []scheduler.Wanted[*interfaces.BondLink_BondedInterface]{m(base, `is_passive: true`), m(other, ``)},
+		Values: []scheduler.Desired[*interfaces.BondLink_BondedInterface]{m(base, `is_passive: true`), m(other, ``)},
 		Changes: []conformance.Change[*interfaces.BondLink_BondedInterface]{
 			{Name: "passive", Key: m(base, "").Key, From: m(base, "").Value, To: m(base, "is_passive: true").Value, How: conformance.Recreated},
 		},

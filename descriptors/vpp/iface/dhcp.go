@@ -24,7 +24,7 @@ func (h *handler) clientDescriptor() scheduler.Descriptor[*emptypb.Empty, struct
 	return scheduler.Descriptor[*emptypb.Empty, struct{}]{
 		Name:       DHCPName,
 		Prefix:     keys.DHCPClients,
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Dependencies: func(key string, _ *emptypb.Empty) []scheduler.Dependency {
 			return []scheduler.Dependency{{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.VRFs(clientOf(key))}}}
@@ -129,7 +129,7 @@ func (h *handler) leaseDescriptor() scheduler.Descriptor[*interfaces.DHCPLease, 
 	return scheduler.Descriptor[*interfaces.DHCPLease, struct{}]{
 		Name:       LeaseName,
 		Prefix:     keys.DHCPLeases,
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Derived: func(_ string, v *interfaces.DHCPLease) []scheduler.KeyValue {
 			address := keys.Address{Interface: v.GetInterfaceName(), Source: keys.FromDHCP, Addr: v.GetHostIpAddress()}
@@ -140,7 +140,7 @@ func (h *handler) leaseDescriptor() scheduler.Descriptor[*interfaces.DHCPLease, 
 	}
 }
 
-func (h *handler) retrieveLeases(ctx context.Context, _ []scheduler.Wanted[*interfaces.DHCPLease]) iter.Seq2[scheduler.Found[*interfaces.DHCPLease, struct{}], error] {
+func (h *handler) retrieveLeases(ctx context.Context, _ []scheduler.Desired[*interfaces.DHCPLease]) iter.Seq2[scheduler.Found[*interfaces.DHCPLease, struct{}], error] {
 	type found = scheduler.Found[*interfaces.DHCPLease, struct{}]
 	return func(yield func(found, error) bool) {
 		leases, err := h.leases.read(ctx, h.index)

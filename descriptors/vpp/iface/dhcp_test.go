@@ -19,16 +19,16 @@ import (
 
 func TestDHCPClientConforms(t *testing.T) {
 	onEach(t, (*handler).clientDescriptor, conformance.Suite[*emptypb.Empty, struct{}]{
-		Values: []scheduler.Wanted[*emptypb.Empty]{empty(keys.DHCPClient(base)), empty(keys.DHCPClient(other))},
+		Values: []scheduler.Desired[*emptypb.Empty]{empty(keys.DHCPClient(base)), empty(keys.DHCPClient(other))},
 	}, "22.02")
 }
 
 func TestAutoconfConforms(t *testing.T) {
-	nd := func(name string, routes bool) scheduler.Wanted[*interfaces.Interface_IP6ND] {
-		return scheduler.Wanted[*interfaces.Interface_IP6ND]{Key: keys.IP6ND(name), Value: &interfaces.Interface_IP6ND{AddressAutoconfig: true, InstallDefaultRoutes: routes}}
+	nd := func(name string, routes bool) scheduler.Desired[*interfaces.Interface_IP6ND] {
+		return scheduler.Desired[*interfaces.Interface_IP6ND]{Key: keys.IP6ND(name), Value: &interfaces.Interface_IP6ND{AddressAutoconfig: true, InstallDefaultRoutes: routes}}
 	}
 	onEach(t, (*handler).autoconfDescriptor, conformance.Suite[*interfaces.Interface_IP6ND, struct{}]{
-		Values:  []scheduler.Wanted[*interfaces.Interface_IP6ND]{nd(base, true), nd(other, false)},
+		Values:  []scheduler.Desired[*interfaces.Interface_IP6ND]{nd(base, true), nd(other, false)},
 		Changes: []conformance.Change[*interfaces.Interface_IP6ND]{{Name: "routes", Key: nd(base, true).Key, From: nd(base, true).Value, To: nd(base, false).Value, How: conformance.Updated}},
 	})
 }

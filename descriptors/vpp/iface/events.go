@@ -64,7 +64,7 @@ func newEvents(h *handler, links directory, s *scheduler.Scheduler) *Events {
 // beside are the descriptors of a southbound.
 func beside(s *scheduler.Scheduler, southbound string) (names []string) {
 	for _, d := range s.Descriptors() {
-		if d.Southbound == southbound {
+		if d.Connection == southbound {
 			names = append(names, d.Name)
 		}
 	}
@@ -155,7 +155,7 @@ func (e *Events) follow(ctx context.Context) error {
 	}
 }
 
-func (e *Events) named(c scheduler.Meta[Meta]) {
+func (e *Events) named(c scheduler.IndexChange[Meta]) {
 	if was, known := e.indexes[c.Name]; known && e.names[was] == c.Name {
 		delete(e.names, was)
 		e.belongs(was, was)

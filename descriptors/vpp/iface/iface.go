@@ -221,7 +221,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 	return scheduler.Descriptor[*interfaces.Interface, Meta]{
 		Name:       Name,
 		Model:      models.For[*interfaces.Interface](),
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Normalize:    normalize,
 		Validate:     h.validate,

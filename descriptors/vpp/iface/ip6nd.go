@@ -21,7 +21,7 @@ func (h *handler) autoconfDescriptor() scheduler.Descriptor[*interfaces.Interfac
 	return scheduler.Descriptor[*interfaces.Interface_IP6ND, struct{}]{
 		Name:       IP6NDName,
 		Prefix:     keys.IP6NDs,
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Create: func(ctx context.Context, key string, v *interfaces.Interface_IP6ND) (struct{}, error) {
 			return struct{}{}, h.setAutoconf(ctx, key, v)

@@ -21,13 +21,13 @@ func (h *handler) linkStateDescriptor() scheduler.Descriptor[*emptypb.Empty, str
 		Name:          LinkStateName,
 		Prefix:        keys.Parts,
 		Match:         func(key string) bool { _, _, ok := keys.ParseLinkState(key); return ok },
-		Southbound:    h.Southbound,
+		Connection:    h.Southbound,
 		Retrieve:      h.retrieveLinkStates,
 		RetrieveAfter: []string{Name},
 	}
 }
 
-func (h *handler) retrieveLinkStates(ctx context.Context, _ []scheduler.Wanted[*emptypb.Empty]) iter.Seq2[scheduler.Found[*emptypb.Empty, struct{}], error] {
+func (h *handler) retrieveLinkStates(ctx context.Context, _ []scheduler.Desired[*emptypb.Empty]) iter.Seq2[scheduler.Found[*emptypb.Empty, struct{}], error] {
 	return func(yield func(scheduler.Found[*emptypb.Empty, struct{}], error) bool) {
 		details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: ifindex.All})
 		if err != nil {

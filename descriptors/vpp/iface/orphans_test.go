@@ -52,7 +52,7 @@ func newRig(t *testing.T) *rig {
 func startRig(t *testing.T, vpp *simulated.VPP, again time.Duration) *rig {
 	t.Helper()
 	r := &rig{T: t, vpp: vpp, sched: scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})}
-	group, err := r.sched.Group("vpp")
+	group, err := r.sched.Connection("vpp")
 	if err != nil {
 		t.Fatal(err)
 	}

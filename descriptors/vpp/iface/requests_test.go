@@ -52,7 +52,7 @@ func TestRequestsOfAnInterface(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked("it enters its VRF once more", map[string]int{"sw_interface_get_table": 1})
-	found := h.retrieve(t.Context(), []scheduler.Wanted[*interfaces.Interface]{{Key: "a", Value: a}, {Key: "b", Value: b}})
+	found := h.retrieve(t.Context(), []scheduler.Desired[*interfaces.Interface]{{Key: "a", Value: a}, {Key: "b", Value: b}})
 	for f, err := range found {
 		if err != nil || f.Value.GetName() == "b" && (f.Value.GetVrf() != 5 || f.Value.GetIpAddresses()[0] != "10.1.0.1/24") {
 			t.Fatalf("read back is %v, %v", f.Value, err)

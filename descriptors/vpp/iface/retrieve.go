@@ -32,13 +32,13 @@ const atOnce = 64
 const Untagged = ifindex.UntaggedPrefix
 
 // retrieve yields every interface that VPP has.
-func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Wanted[*interfaces.Interface]) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
+func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface]) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
 	return h.read(ctx, wanted, nil)
 }
 
 // retrieveSome yields the interfaces of these keys. Addresses and VRFs are what VPP is asked for
 // interface by interface, so it is not asked for those of others.
-func (h *handler) retrieveSome(ctx context.Context, keys []string, wanted []scheduler.Wanted[*interfaces.Interface]) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
+func (h *handler) retrieveSome(ctx context.Context, keys []string, wanted []scheduler.Desired[*interfaces.Interface]) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
 	only, prefix := make(map[string]bool, len(keys)), models.For[*interfaces.Interface]().Prefix()
 	for _, key := range keys {
 		only[strings.TrimPrefix(key, prefix)] = true
@@ -47,7 +47,7 @@ func (h *handler) retrieveSome(ctx context.Context, keys []string, wanted []sche
 }
 
 // read yields the interfaces with these names; nil: all.
-func (h *handler) read(ctx context.Context, wanted []scheduler.Wanted[*interfaces.Interface], only map[string]bool) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
+func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface], only map[string]bool) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
 	return func(yield func(scheduler.Found[*interfaces.Interface, Meta], error) bool) {
 		all, err := h.look(ctx, wanted, only)
 		if err != nil {
@@ -65,7 +65,7 @@ func (h *handler) read(ctx context.Context, wanted []scheduler.Wanted[*interface
 				continue
 			}
 			one := scheduler.Found[*interfaces.Interface, Meta]{Value: f.value, Meta: f.meta}
-			one.Foreign, one.Unknown = h.isForeign(f), h.isUnknown(f)
+			one.Foreign, one.OwnerUnknown = h.isForeign(f), h.isUnknown(f)
 			if !yield(one, nil) {
 				return
 			}
@@ -86,7 +86,7 @@ func (h *handler) isUnknown(f *found) bool {
 
 // look asks VPP for all interfaces and what is on them, sorted by index. Of those that only does
 // not name it leaves out the parts, unless only is nil.
-func (h *handler) look(ctx context.Context, wanted []scheduler.Wanted[*interfaces.Interface], only map[string]bool) ([]*found, error) {
+func (h *handler) look(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface], only map[string]bool) ([]*found, error) {
 	lost, noted := h.orphans.all(), h.remains.all()
 	byName := make(map[string]*interfaces.Interface, len(wanted))
 	for _, w := range wanted {

@@ -82,7 +82,7 @@ func (h *handler) rxModeDescriptor() scheduler.Descriptor[*interfaces.Interface,
 		Name:       RxModeName,
 		Prefix:     keys.Parts,
 		Match:      func(key string) bool { _, ok := keys.ParseRxModes(key); return ok },
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Equivalent: func(_ string, old, new *interfaces.Interface) bool { return maps.Equal(modesOf(old), modesOf(new)) },
 		Dependencies: func(key string, _ *interfaces.Interface) []scheduler.Dependency {
@@ -197,7 +197,7 @@ func (h *handler) rxPlacementDescriptor() scheduler.Descriptor[*interfaces.Inter
 		Name:       RxPlaceName,
 		Prefix:     keys.Parts,
 		Match:      func(key string) bool { _, _, ok := keys.ParseRxPlacement(key); return ok },
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Equivalent: func(_ string, old, new *interfaces.Interface_RxPlacement) bool {
 			return old.GetMainThread() == new.GetMainThread() && (new.GetMainThread() || old.GetWorker() == new.GetWorker())

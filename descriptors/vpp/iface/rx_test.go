@@ -55,7 +55,7 @@ func TestRxModesConform(t *testing.T) {
 		return conformance.Change[*interfaces.Interface]{Name: name, Key: one, From: from, To: m("tap1", modes), How: how}
 	}
 	onEach(t, withTAPs(t, (*handler).rxModeDescriptor), conformance.Suite[*interfaces.Interface, struct{}]{
-		Values: []scheduler.Wanted[*interfaces.Interface]{
+		Values: []scheduler.Desired[*interfaces.Interface]{
 			{Key: one, Value: m("tap1", "{ mode: POLLING default_mode: true }, { mode: INTERRUPT }")}, {Key: other, Value: m("tap2", "{ mode: ADAPTIVE }")},
 		},
 		Changes: []conformance.Change[*interfaces.Interface]{
@@ -74,7 +74,7 @@ func TestRxPlacementConforms(t *testing.T) {
 	}
 	one, other := keys.RxPlacement("tap1", 0), keys.RxPlacement("tap2", 0)
 	onEach(t, withTAPs(t, (*handler).rxPlacementDescriptor), conformance.Suite[*interfaces.Interface_RxPlacement, struct{}]{
-		Values: []scheduler.Wanted[*interfaces.Interface_RxPlacement]{{Key: one, Value: p("worker: 1")}, {Key: other, Value: p("main_thread: true")}},
+		Values: []scheduler.Desired[*interfaces.Interface_RxPlacement]{{Key: one, Value: p("worker: 1")}, {Key: other, Value: p("main_thread: true")}},
 		Changes: []conformance.Change[*interfaces.Interface_RxPlacement]{
 			{Name: "worker", Key: one, From: p("worker: 1"), To: p(""), How: conformance.Updated},
 			{Name: "main thread", Key: one, From: p("worker: 1"), To: p("worker: 1 main_thread: true"), How: conformance.Updated},

@@ -21,8 +21,8 @@ func TestWhatNoValueCanBe(t *testing.T) {
 	var bvi vppl2.BviCreateReply
 	vpp.Ask(c, &vppl2.BviCreate{UserInstance: ^uint32(0)}, &bvi)
 	vpp.Ask(c, &vppif.SwInterfaceTagAddDel{IsAdd: true, SwIfIndex: bvi.SwIfIndex, Tag: "theirs"}, &vppif.SwInterfaceTagAddDelReply{})
-	declared := []scheduler.Wanted[*interfaces.Interface]{{Value: testkit.Parse[*interfaces.Interface](t, `name: "theirs" type: SOFTWARE_LOOPBACK`)}}
-	for _, wanted := range [][]scheduler.Wanted[*interfaces.Interface]{nil, declared} {
+	declared := []scheduler.Desired[*interfaces.Interface]{{Value: testkit.Parse[*interfaces.Interface](t, `name: "theirs" type: SOFTWARE_LOOPBACK`)}}
+	for _, wanted := range [][]scheduler.Desired[*interfaces.Interface]{nil, declared} {
 		seen := false
 		for f, err := range h.retrieve(t.Context(), wanted) {
 			if err != nil {

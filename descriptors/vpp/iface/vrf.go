@@ -20,7 +20,7 @@ func (h *handler) vrfDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}]
 		Name:       VRFName,
 		Prefix:     keys.Parts,
 		Match:      func(key string) bool { _, ok := keys.ParseVRF(key); return ok },
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Dependencies: vrfDependencies,
 
@@ -206,7 +206,7 @@ func (h *handler) hasAddressDescriptor() scheduler.Descriptor[*emptypb.Empty, st
 		},
 		Create:     nothing,
 		Delete:     func(context.Context, string, *emptypb.Empty, struct{}) error { return nil },
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 	}
 }
 
@@ -214,7 +214,7 @@ func (h *handler) unnumberedDescriptor() scheduler.Descriptor[*interfaces.Interf
 	return scheduler.Descriptor[*interfaces.Interface_Unnumbered, struct{}]{
 		Name:       UnnumberedName,
 		Prefix:     keys.Unnumbereds,
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Dependencies: func(key string, v *interfaces.Interface_Unnumbered) []scheduler.Dependency {
 			return []scheduler.Dependency{

@@ -62,7 +62,7 @@ func (h *handler) rememberVRFs(looked []*found, all bool) {
 
 // retrieveVRFs yields the memberships of the interfaces that the Retrieve of interfaces has just seen,
 // and of those that were made since.
-func (h *handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Wanted[*emptypb.Empty]) iter.Seq2[foundVRF, error] {
+func (h *handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*emptypb.Empty]) iter.Seq2[foundVRF, error] {
 	all := map[string]membership{}
 	for _, w := range wanted {
 		v, _ := keys.ParseVRF(w.Key)
@@ -87,7 +87,7 @@ func (h *handler) returns(name string) {
 	}
 }
 
-func (h *handler) retrieveSomeVRFs(ctx context.Context, of []string, wanted []scheduler.Wanted[*emptypb.Empty]) iter.Seq2[foundVRF, error] {
+func (h *handler) retrieveSomeVRFs(ctx context.Context, of []string, wanted []scheduler.Desired[*emptypb.Empty]) iter.Seq2[foundVRF, error] {
 	some := map[string]membership{}
 	h.mu.Lock()
 	for _, key := range of {
@@ -118,7 +118,7 @@ func (h *handler) readVRFs(ctx context.Context, of map[string]membership) iter.S
 				continue
 			}
 			for _, v := range h.membershipsOf(name, m, tables) {
-				if !yield(foundVRF{Key: v.Key(), Value: &emptypb.Empty{}, Foreign: m.foreign, Unknown: m.unknown}, nil) {
+				if !yield(foundVRF{Key: v.Key(), Value: &emptypb.Empty{}, Foreign: m.foreign, OwnerUnknown: m.unknown}, nil) {
 					return
 				}
 			}

@@ -147,7 +147,7 @@ func (h *handler) dump(ctx context.Context, id uint32) ([]vppl2.BridgeDomainDeta
 
 // retrieveBridges yields every bridge domain. Members whose interface has no name are
 // left out: they are gone.
-func (h *handler) retrieveBridges(ctx context.Context, wanted []scheduler.Wanted[*l2.BridgeDomain]) iter.Seq2[scheduler.Found[*l2.BridgeDomain, BridgeMeta], error] {
+func (h *handler) retrieveBridges(ctx context.Context, wanted []scheduler.Desired[*l2.BridgeDomain]) iter.Seq2[scheduler.Found[*l2.BridgeDomain, BridgeMeta], error] {
 	type found = scheduler.Found[*l2.BridgeDomain, BridgeMeta]
 	return func(yield func(found, error) bool) {
 		declared := make(map[string]bool, len(wanted))
@@ -176,7 +176,7 @@ func (h *handler) retrieveBridges(ctx context.Context, wanted []scheduler.Wanted
 			v.ArpTerminationTable = answers[d.BdID]
 			one := found{Value: v, Meta: BridgeMeta{ID: d.BdID}}
 			one.Foreign = d.BdTag == "" || h.Tags.Foreign(d.BdTag)
-			one.Unknown = !declared[d.BdTag] && h.Tags.Unsigned(d.BdTag)
+			one.OwnerUnknown = !declared[d.BdTag] && h.Tags.Unsigned(d.BdTag)
 			if !yield(one, nil) {
 				return
 			}

@@ -19,7 +19,7 @@ func xconnectClaims(_ string, v *l2.XConnectPair) []scheduler.Claim {
 // claimOn is on what becomes of the packets that an interface receives.
 func claimOn(name, field string) scheduler.Claim {
 	return scheduler.Claim{
-		Of: "vpp-layer-2/" + name, Field: field, Value: name,
+		Resource: "vpp-layer-2/" + name, Field: field, Value: name,
 		Want: "an interface that is in no other bridge domain or cross-connect",
 	}
 }

@@ -76,7 +76,7 @@ func TestSpanConforms(t *testing.T) {
 		h, _ := onVPP(t, release)
 		return h.spanDescriptor()
 	}, conformance.Suite[*interfaces.Span, struct{}]{
-		Values: []scheduler.Wanted[*interfaces.Span]{
+		Values: []scheduler.Desired[*interfaces.Span]{
 			{Value: v("if1", "if2", interfaces.Span_BOTH, false)}, {Value: v("if2", "if1", interfaces.Span_RX, true)},
 		},
 		Changes: []conformance.Change[*interfaces.Span]{
@@ -98,7 +98,7 @@ func TestBridgeDomainConforms(t *testing.T) {
 		h, _ = onVPP(t, release)
 		return h.bridgeDescriptor()
 	}, conformance.Suite[*l2.BridgeDomain, BridgeMeta]{
-		Parts: func(t *testing.T, base scheduler.Wanted[*l2.BridgeDomain], meta BridgeMeta, parts []scheduler.KeyValue) {
+		Parts: func(t *testing.T, base scheduler.Desired[*l2.BridgeDomain], meta BridgeMeta, parts []scheduler.KeyValue) {
 			h.bridges.(index[BridgeMeta])[base.Value.GetName()] = meta
 			for _, kv := range parts {
 				if _, err := h.createMember(t.Context(), kv.Key, kv.Value.(*l2.BridgeDomain_Interface)); err != nil {
@@ -106,7 +106,7 @@ func TestBridgeDomainConforms(t *testing.T) {
 				}
 			}
 		},
-		Values: []scheduler.Wanted[*l2.BridgeDomain]{
+		Values: []scheduler.Desired[*l2.BridgeDomain]{
 			{Value: b(`name: "members" forward: true interfaces: { name: "if1" split_horizon_group: 2 } interfaces: { name: "if2" bridged_virtual_interface: true }`)},
 			{Value: b(`name: "a" flood: true learn: true forward: true mac_age: 255 ` + answer)},
 			{Value: b(`name: "b" unknown_unicast_flood: true arp_termination: true`)},
@@ -137,8 +137,8 @@ func TestBridgeDomainConforms(t *testing.T) {
 }
 
 func TestMemberConforms(t *testing.T) {
-	m := func(name, more string) scheduler.Wanted[*l2.BridgeDomain_Interface] {
-		return scheduler.Wanted[*l2.BridgeDomain_Interface]{
+	m := func(name, more string) scheduler.Desired[*l2.BridgeDomain_Interface] {
+		return scheduler.Desired[*l2.BridgeDomain_Interface]{
 			Key: keys.BridgeInterface("bd1", name), Value: testkit.Parse[*l2.BridgeDomain_Interface](t, `name: "`+name+`" `+more),
 		}
 	}
@@ -148,7 +148,7 @@ func TestMemberConforms(t *testing.T) {
 	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*l2.BridgeDomain_Interface, struct{}] {
 		return bridged(t, release).memberDescriptor()
 	}, conformance.Suite[*l2.BridgeDomain_Interface, struct{}]{
-		Values: []scheduler.Wanted[*l2.BridgeDomain_Interface]{m("if1", ""), m("if2", `bridged_virtual_interface: true`), m("if3", `split_horizon_group: 1`)},
+		Values: []scheduler.Desired[*l2.BridgeDomain_Interface]{m("if1", ""), m("if2", `bridged_virtual_interface: true`), m("if3", `split_horizon_group: 1`)},
 		Changes: []conformance.Change[*l2.BridgeDomain_Interface]{
 			change("group", ``, `split_horizon_group: 3`, conformance.Updated),
 			change("BVI", ``, `bridged_virtual_interface: true`, conformance.Recreated),
@@ -164,7 +164,7 @@ func TestFIBConforms(t *testing.T) {
 	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*l2.FIBEntry, FIBMeta] {
 		return bridged(t, release).fibDescriptor()
 	}, conformance.Suite[*l2.FIBEntry, FIBMeta]{
-		Values: []scheduler.Wanted[*l2.FIBEntry]{
+		Values: []scheduler.Desired[*l2.FIBEntry]{
 			{Value: e(mac, `outgoing_interface: "if1"`)},
 			{Value: e("02:fe:00:00:00:0a", `outgoing_interface: "if2" static_config: true`)},
 			{Value: e("02:fe:00:00:00:0b", `action: DROP`)},
@@ -192,7 +192,7 @@ func TestXConnectConforms(t *testing.T) {
 		h, _ := onVPP(t, release)
 		return h.xconnectDescriptor()
 	}, conformance.Suite[*l2.XConnectPair, XConnectMeta]{
-		Values: []scheduler.Wanted[*l2.XConnectPair]{{Value: x("if1", "if2")}, {Value: x("if2", "if1")}},
+		Values: []scheduler.Desired[*l2.XConnectPair]{{Value: x("if1", "if2")}, {Value: x("if2", "if1")}},
 		Changes: []conformance.Change[*l2.XConnectPair]{
 			{Name: "transmitter", From: x("if1", "if2"), To: x("if1", "if3"), How: conformance.Recreated},
 		},

@@ -55,7 +55,7 @@ func (h *handler) setFIB(ctx context.Context, v *l2.FIBEntry, meta FIBMeta, add 
 // retrieveFIBs yields the entries of bridge domains and interfaces that have names. A
 // declared one is ours; of others VPP does not know whose they are, nor whether it has
 // learned them itself. That of the BVI is VPP's own, unless it is declared.
-func (h *handler) retrieveFIBs(ctx context.Context, wanted []scheduler.Wanted[*l2.FIBEntry]) iter.Seq2[scheduler.Found[*l2.FIBEntry, FIBMeta], error] {
+func (h *handler) retrieveFIBs(ctx context.Context, wanted []scheduler.Desired[*l2.FIBEntry]) iter.Seq2[scheduler.Found[*l2.FIBEntry, FIBMeta], error] {
 	type found = scheduler.Found[*l2.FIBEntry, FIBMeta]
 	return func(yield func(found, error) bool) {
 		all, err := conn.Dump[vppl2.L2FibTableDetails](ctx, h.API, &vppl2.L2FibTableDump{BdID: allIDs})
@@ -81,7 +81,7 @@ func (h *handler) retrieveFIBs(ctx context.Context, wanted []scheduler.Wanted[*l
 				v.PhysAddress = spelled
 			}
 			meta := FIBMeta{Bridge: d.BdID, Interface: uint32(d.SwIfIndex)}
-			if !yield(found{Value: v, Meta: meta, Unknown: !ours}, nil) {
+			if !yield(found{Value: v, Meta: meta, OwnerUnknown: !ours}, nil) {
 				return
 			}
 		}
@@ -161,7 +161,7 @@ func (h *handler) setXConnect(ctx context.Context, receive, transmit interface_t
 
 // retrieveXConnects yields what stands between interfaces that have names. A declared
 // one is ours; of others VPP does not know whose they are.
-func (h *handler) retrieveXConnects(ctx context.Context, wanted []scheduler.Wanted[*l2.XConnectPair]) iter.Seq2[scheduler.Found[*l2.XConnectPair, XConnectMeta], error] {
+func (h *handler) retrieveXConnects(ctx context.Context, wanted []scheduler.Desired[*l2.XConnectPair]) iter.Seq2[scheduler.Found[*l2.XConnectPair, XConnectMeta], error] {
 	type found = scheduler.Found[*l2.XConnectPair, XConnectMeta]
 	return func(yield func(found, error) bool) {
 		all, err := conn.Dump[vppl2.L2XconnectDetails](ctx, h.API, &vppl2.L2XconnectDump{})
@@ -181,7 +181,7 @@ func (h *handler) retrieveXConnects(ctx context.Context, wanted []scheduler.Want
 				continue
 			}
 			used[v.ReceiveInterface] = xconnectTo(v)
-			one := found{Value: v, Meta: XConnectMeta{Receive: uint32(d.RxSwIfIndex)}, Unknown: !declared[v.ReceiveInterface]}
+			one := found{Value: v, Meta: XConnectMeta{Receive: uint32(d.RxSwIfIndex)}, OwnerUnknown: !declared[v.ReceiveInterface]}
 			if !yield(one, nil) {
 				return
 			}

@@ -95,7 +95,7 @@ func (h *handler) bridgeDescriptor() scheduler.Descriptor[*l2.BridgeDomain, Brid
 	return scheduler.Descriptor[*l2.BridgeDomain, BridgeMeta]{
 		Name:       BridgeName,
 		Model:      models.For[*l2.BridgeDomain](),
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Normalize:  normalizeBridge,
 		Validate:   validateBridge,
@@ -116,7 +116,7 @@ func (h *handler) memberDescriptor() scheduler.Descriptor[*l2.BridgeDomain_Inter
 		Name:       BridgeInterfaceName,
 		Prefix:     keys.BridgeParts,
 		Match:      func(key string) bool { _, _, ok := keys.ParseBridgeInterface(key); return ok },
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Recreate:     recreateMember,
 		Dependencies: memberDependencies,
@@ -132,7 +132,7 @@ func (h *handler) fibDescriptor() scheduler.Descriptor[*l2.FIBEntry, FIBMeta] {
 	return scheduler.Descriptor[*l2.FIBEntry, FIBMeta]{
 		Name:       FIBName,
 		Model:      models.For[*l2.FIBEntry](),
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Normalize:    normalizeFIB,
 		Validate:     validateFIB,
@@ -150,7 +150,7 @@ func (h *handler) xconnectDescriptor() scheduler.Descriptor[*l2.XConnectPair, XC
 	return scheduler.Descriptor[*l2.XConnectPair, XConnectMeta]{
 		Name:       XConnectName,
 		Model:      models.For[*l2.XConnectPair](),
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Validate:     validateXConnect,
 		Dependencies: xconnectDependencies,

@@ -22,7 +22,7 @@ func (h *handler) spanDescriptor() scheduler.Descriptor[*interfaces.Span, struct
 	return scheduler.Descriptor[*interfaces.Span, struct{}]{
 		Name:       SpanName,
 		Model:      models.For[*interfaces.Span](),
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Validate: validateSpan,
 		Dependencies: func(_ string, v *interfaces.Span) []scheduler.Dependency {

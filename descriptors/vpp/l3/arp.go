@@ -26,7 +26,7 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 	return scheduler.Descriptor[*l3.ARPEntry, struct{}]{
 		Name:       ARPName,
 		Model:      models.For[*l3.ARPEntry](),
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Normalize: normalizeARP,
 		Validate:  validateARP,

@@ -71,7 +71,7 @@ func BenchmarkVPPRetrieve100k(b *testing.B) {
 		begun = time.Now()
 		got := 0
 		for f, err := range h.retrieveRoutes(b.Context(), wanted) {
-			if err != nil || f.Unknown {
+			if err != nil || f.OwnerUnknown {
 				b.Fatalf("%+v: %v", f, err)
 			}
 			got++
@@ -98,7 +98,7 @@ func startVPP(b *testing.B) (socket string) {
 
 // withRoutes makes routes by way of one loopback. They are removed at the end, as VPP may
 // be somebody's.
-func withRoutes(b *testing.B, socket string, n int) (handler, []scheduler.Wanted[*l3.Route]) {
+func withRoutes(b *testing.B, socket string, n int) (handler, []scheduler.Desired[*l3.Route]) {
 	b.Helper()
 	c, err := conn.Dial(b.Context(), socket, "benchmark")
 	if err != nil {
@@ -111,10 +111,10 @@ func withRoutes(b *testing.B, socket string, n int) (handler, []scheduler.Wanted
 		b.Fatal(err)
 	}
 	h := handler{Options: Options{API: c, Interfaces: links{"loop": iface.Meta{Index: uint32(loop.SwIfIndex)}}}, changes: &routeChanges{}}
-	wanted := make([]scheduler.Wanted[*l3.Route], n)
+	wanted := make([]scheduler.Desired[*l3.Route], n)
 	for i := range wanted {
 		v := &l3.Route{DstNetwork: fmt.Sprintf("11.%d.%d.%d/32", i>>16, i>>8&255, i&255), NextHopAddr: "10.0.0.2", OutgoingInterface: "loop"}
-		wanted[i] = scheduler.Wanted[*l3.Route]{Key: h.routeDescriptor().Model.KeyOf(v.GetDstNetwork()), Value: v}
+		wanted[i] = scheduler.Desired[*l3.Route]{Key: h.routeDescriptor().Model.KeyOf(v.GetDstNetwork()), Value: v}
 	}
 	changeAll(b, h, wanted, true)
 	b.Cleanup(func() {
@@ -129,7 +129,7 @@ func withRoutes(b *testing.B, socket string, n int) (handler, []scheduler.Wanted
 	return h, wanted
 }
 
-func changeAll(b *testing.B, h handler, wanted []scheduler.Wanted[*l3.Route], add bool) {
+func changeAll(b *testing.B, h handler, wanted []scheduler.Desired[*l3.Route], add bool) {
 	b.Helper()
 	const atOnce = 64
 	var wg sync.WaitGroup

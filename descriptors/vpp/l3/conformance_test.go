@@ -68,7 +68,7 @@ func TestRouteConforms(t *testing.T) {
 		return testkit.Parse[*l3.Route](t, `dst_network: "10.9.0.0/16" outgoing_interface: "if1" next_hop_addr: "10.1.0.2" `+more)
 	}
 	onEach(t, handler.routeDescriptor, conformance.Suite[*l3.Route, struct{}]{
-		Values: []scheduler.Wanted[*l3.Route]{
+		Values: []scheduler.Desired[*l3.Route]{
 			{Value: r(``)},
 			{Value: testkit.Parse[*l3.Route](t, `dst_network: "10.9.0.0/16" outgoing_interface: "if2" next_hop_addr: "10.1.0.3" weight: 3`)},
 			{Value: testkit.Parse[*l3.Route](t, `dst_network: "0.0.0.0/0" outgoing_interface: "if2"`)},
@@ -117,7 +117,7 @@ func TestVRFConforms(t *testing.T) {
 		}
 		return h.vrfDescriptor()
 	}, conformance.Suite[*l3.VrfTable, struct{}]{
-		Values: []scheduler.Wanted[*l3.VrfTable]{
+		Values: []scheduler.Desired[*l3.VrfTable]{
 			{Value: v(`id: 7 label: "blue"`)},
 			{Value: v(`id: 7 protocol: IPV6`)},
 			{Value: v(`id: 4294967294`)},
@@ -141,7 +141,7 @@ func TestARPConforms(t *testing.T) {
 	}
 	const mac = "02:fe:00:00:00:09"
 	onEach(t, handler.arpDescriptor, conformance.Suite[*l3.ARPEntry, struct{}]{
-		Values: []scheduler.Wanted[*l3.ARPEntry]{
+		Values: []scheduler.Desired[*l3.ARPEntry]{
 			{Value: n("10.1.0.9", mac, true)},
 			{Value: n("10.1.0.10", mac, false)},
 			{Value: n("FD01:0::9", "02:FE:00:00:00:09", true)},
@@ -163,7 +163,7 @@ func TestTEIBConforms(t *testing.T) {
 	v := func(text string) *l3.TeibEntry { return testkit.Parse[*l3.TeibEntry](t, `interface: "if1" `+text) }
 	const peer = `peer_addr: "10.1.0.7" `
 	onEach(t, handler.teibDescriptor, conformance.Suite[*l3.TeibEntry, struct{}]{
-		Values: []scheduler.Wanted[*l3.TeibEntry]{
+		Values: []scheduler.Desired[*l3.TeibEntry]{
 			{Value: v(peer + `next_hop_addr: "10.9.0.7"`)},
 			{Value: v(`peer_addr: "10.1.0.8" next_hop_addr: "fd00::8" vrf_id: 5`)},
 			{Value: v(`peer_addr: "FD01:0::7/64" next_hop_addr: "10.9.0.8/24"`)},
@@ -183,7 +183,7 @@ func TestL3XConnectConforms(t *testing.T) {
 	v := func(text string) *l3.L3XConnect { return testkit.Parse[*l3.L3XConnect](t, `interface: "if1" `+text) }
 	const one, two = `paths: { outgoing_interface: "if1" next_hop_addr: "10.1.0.3" } `, `paths: { outgoing_interface: "if2" next_hop_addr: "10.2.0.3" weight: 3 preference: 2 } `
 	onEach(t, handler.l3xcDescriptor, conformance.Suite[*l3.L3XConnect, struct{}]{
-		Values: []scheduler.Wanted[*l3.L3XConnect]{
+		Values: []scheduler.Desired[*l3.L3XConnect]{
 			{Value: v(one + two)},
 			{Value: v(`protocol: IPV6 paths: { outgoing_interface: "if2" next_hop_addr: "FD02:0::3" }`)},
 			{Value: testkit.Parse[*l3.L3XConnect](t, `interface: "if2" paths: { outgoing_interface: "if1" }`)},
@@ -208,7 +208,7 @@ func TestVRRPConforms(t *testing.T) {
 	const router, ipv4 = `interface: "if1" vr_id: 7 `, `priority: 100 interval: 1000 ip_addresses: "10.1.0.5" ip_addresses: "10.1.0.6" `
 	v := func(text string) *l3.VRRPEntry { return testkit.Parse[*l3.VRRPEntry](t, router+text) }
 	onEach(t, handler.vrrpDescriptor, conformance.Suite[*l3.VRRPEntry, struct{}]{
-		Values: []scheduler.Wanted[*l3.VRRPEntry]{
+		Values: []scheduler.Desired[*l3.VRRPEntry]{
 			{Value: v(ipv4 + `preempt: true accept: true enabled: true`)},
 			{Value: testkit.Parse[*l3.VRRPEntry](t, `interface: "if1" vr_id: 8 priority: 1 interval: 65535 ip_addresses: "FD00:0::5" enabled: true`)},
 			{Value: testkit.Parse[*l3.VRRPEntry](t, `interface: "if2" vr_id: 7 priority: 254 interval: 10 ip_addresses: "10.1.0.5" unicast: true`)},
@@ -252,7 +252,7 @@ func TestDHCPProxyConforms(t *testing.T) {
 	v := func(text string) *l3.DHCPProxy { return testkit.Parse[*l3.DHCPProxy](t, text) }
 	const one, two = `servers: { ip_address: "10.8.0.1" } `, `servers: { vrf_id: 5 ip_address: "10.8.0.2" } `
 	onEach(t, handler.dhcpProxyDescriptor, conformance.Suite[*l3.DHCPProxy, struct{}]{
-		Values: []scheduler.Wanted[*l3.DHCPProxy]{
+		Values: []scheduler.Desired[*l3.DHCPProxy]{
 			{Value: v(`source_ip_address: "10.1.0.1" ` + one + two + one)},
 			{Value: v(`source_ip_address: "10.1.0.1" rx_vrf_id: 5 ` + two)},
 			{Value: v(`source_ip_address: "FD01:0::1" servers: { ip_address: "FD08:0::1" }`)},
@@ -271,10 +271,10 @@ func TestDHCPProxyConforms(t *testing.T) {
 }
 
 func TestProxyARPInterfaceConforms(t *testing.T) {
-	v := func(name string) scheduler.Wanted[*l3.ProxyARP_Interface] {
-		return scheduler.Wanted[*l3.ProxyARP_Interface]{Key: "vpp/proxyarp/interface/" + name, Value: &l3.ProxyARP_Interface{Name: name}}
+	v := func(name string) scheduler.Desired[*l3.ProxyARP_Interface] {
+		return scheduler.Desired[*l3.ProxyARP_Interface]{Key: "vpp/proxyarp/interface/" + name, Value: &l3.ProxyARP_Interface{Name: name}}
 	}
 	onEach(t, handler.proxyInterfaceDescriptor, conformance.Suite[*l3.ProxyARP_Interface, struct{}]{
-		Values: []scheduler.Wanted[*l3.ProxyARP_Interface]{v("if1"), v("if2")},
+		Values: []scheduler.Desired[*l3.ProxyARP_Interface]{v("if1"), v("if2")},
 	})
 }

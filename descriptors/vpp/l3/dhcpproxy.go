@@ -24,7 +24,7 @@ func (h handler) dhcpProxyDescriptor() scheduler.Descriptor[*l3.DHCPProxy, struc
 	return scheduler.Descriptor[*l3.DHCPProxy, struct{}]{
 		Name:       DHCPProxyName,
 		Model:      models.For[*l3.DHCPProxy](),
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Validate: validateDHCPProxy,
 		Equivalent: func(_ string, old, new *l3.DHCPProxy) bool {

@@ -96,7 +96,7 @@ func (h handler) vrfDescriptor() scheduler.Descriptor[*l3.VrfTable, struct{}] {
 	return scheduler.Descriptor[*l3.VrfTable, struct{}]{
 		Name:       VRFName,
 		Model:      models.For[*l3.VrfTable](),
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Validate:   validateVRF,
 		Equivalent: equivalentVRF,
@@ -113,13 +113,13 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, struct{}] {
 	return scheduler.Descriptor[*l3.Route, struct{}]{
 		Name:       RouteName,
 		Model:      models.For[*l3.Route](),
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Normalize:    normalizeRoute,
 		Validate:     validateRoute,
 		Equivalent:   equivalentRoute,
 		Dependencies: routeDependencies,
-		Plain:        func(_ string, v *l3.Route) *l3.Route { return h.withoutReferences(v) },
+		Resolve:      func(_ string, v *l3.Route) *l3.Route { return h.withoutReferences(v) },
 
 		Create:        h.createRoute,
 		CreateAll:     h.createRoutes,

@@ -30,7 +30,7 @@ func (h handler) l3xcDescriptor() scheduler.Descriptor[*l3.L3XConnect, struct{}]
 	return scheduler.Descriptor[*l3.L3XConnect, struct{}]{
 		Name:       L3XCName,
 		Model:      models.For[*l3.L3XConnect](),
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Normalize: normalizeL3XC,
 		Validate:  validateL3XC,

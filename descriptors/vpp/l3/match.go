@@ -98,11 +98,11 @@ func (p path) destination() netip.Addr {
 // spelling. One whose interface is gone is where that was: VPP keeps it there, and it has to
 // go from there.
 type declaredIndex struct {
-	desired []scheduler.Wanted[*l3.Route]
+	desired []scheduler.Desired[*l3.Route]
 	byID    map[pathID]int32
 }
 
-func (h handler) declaredRoutes(wanted []scheduler.Wanted[*l3.Route]) declaredIndex {
+func (h handler) declaredRoutes(wanted []scheduler.Desired[*l3.Route]) declaredIndex {
 	out := declaredIndex{wanted, make(map[pathID]int32, len(wanted))}
 	for i, w := range wanted {
 		v, index := h.withoutReferences(w.Value), noInterface
@@ -123,7 +123,7 @@ func (h handler) declaredRoutes(wanted []scheduler.Wanted[*l3.Route]) declaredIn
 
 // found is a path as Retrieve yields it: as it is declared, if it is.
 func (d declaredIndex) retrieved(p path, names map[uint32]string) (f scheduler.Found[*l3.Route, struct{}], ok bool) {
-	var w scheduler.Wanted[*l3.Route]
+	var w scheduler.Desired[*l3.Route]
 	at, ours := d.byID[p.pathID]
 	if ours {
 		w = d.desired[at]
@@ -140,7 +140,7 @@ func (d declaredIndex) retrieved(p path, names map[uint32]string) (f scheduler.F
 	case v == nil:
 		return f, false
 	}
-	return scheduler.Found[*l3.Route, struct{}]{Key: w.Key, Value: v, Unknown: !ours}, true
+	return scheduler.Found[*l3.Route, struct{}]{Key: w.Key, Value: v, OwnerUnknown: !ours}, true
 }
 
 // withoutReferences is v with addresses in place of references to ones that are known.

@@ -22,7 +22,7 @@ func TestPathAsDeclared(t *testing.T) {
 	via := &l3.Route{Type: l3.Route_INTER_VRF, VrfId: 3, DstNetwork: "10.0.0.0/8", ViaVrfId: 4}
 	drop := &l3.Route{Type: l3.Route_DROP, DstNetwork: "::/0"}
 	gone := &l3.Route{DstNetwork: "10.9.0.0/16", OutgoingInterface: "eth9"}
-	wanted := []scheduler.Wanted[*l3.Route]{{Key: "four", Value: four}, {Key: "six", Value: six}, {Key: "via", Value: via}, {Key: "drop", Value: drop}, {Key: "gone", Value: gone}}
+	wanted := []scheduler.Desired[*l3.Route]{{Key: "four", Value: four}, {Key: "six", Value: six}, {Key: "via", Value: via}, {Key: "drop", Value: drop}, {Key: "gone", Value: gone}}
 	known := handler{Options: Options{Interfaces: stand}}.declaredRoutes(wanted)
 	const dropped = fib_types.FIB_API_PATH_TYPE_DROP
 	for _, tt := range []struct {
@@ -61,7 +61,7 @@ func TestPathAsDeclared(t *testing.T) {
 		switch {
 		case ok != (tt.want != nil):
 			t.Errorf("%s: found %v", tt.name, got)
-		case ok && (got.Key != tt.key || !proto.Equal(got.Value, tt.want) || (got.Value == tt.want) != tt.declared || got.Unknown != (tt.key == "")):
+		case ok && (got.Key != tt.key || !proto.Equal(got.Value, tt.want) || (got.Value == tt.want) != tt.declared || got.OwnerUnknown != (tt.key == "")):
 			t.Errorf("%s: %+v, want %s %v", tt.name, got, tt.key, tt.want)
 		}
 	}

@@ -26,7 +26,7 @@ func (h handler) proxyDescriptor() scheduler.Descriptor[*l3.ProxyARP, struct{}] 
 	return scheduler.Descriptor[*l3.ProxyARP, struct{}]{
 		Name:       ProxyARPName,
 		Model:      models.For[*l3.ProxyARP](),
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Validate:     validateProxy,
 		Equivalent:   equivalentProxy,
@@ -132,7 +132,7 @@ func (h handler) changeRanges(ctx context.Context, old, new []arp.ProxyArp) erro
 
 // retrieveProxy yields nothing where there is nothing: VPP cannot tell no ranges from none
 // declared. What there is, is ours if anything is declared.
-func (h handler) retrieveProxy(ctx context.Context, wanted []scheduler.Wanted[*l3.ProxyARP]) iter.Seq2[scheduler.Found[*l3.ProxyARP, struct{}], error] {
+func (h handler) retrieveProxy(ctx context.Context, wanted []scheduler.Desired[*l3.ProxyARP]) iter.Seq2[scheduler.Found[*l3.ProxyARP, struct{}], error] {
 	type found = scheduler.Found[*l3.ProxyARP, struct{}]
 	return func(yield func(found, error) bool) {
 		ranges, err := conn.Dump[arp.ProxyArpDetails](ctx, h.API, &arp.ProxyArpDump{})
@@ -151,7 +151,7 @@ func (h handler) retrieveProxy(ctx context.Context, wanted []scheduler.Wanted[*l
 			})
 		}
 		if !proto.Equal(v, &l3.ProxyARP{}) {
-			yield(found{Value: v, Unknown: len(wanted) == 0}, nil)
+			yield(found{Value: v, OwnerUnknown: len(wanted) == 0}, nil)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func (h handler) proxyInterfaceDescriptor() scheduler.Descriptor[*l3.ProxyARP_In
 	return scheduler.Descriptor[*l3.ProxyARP_Interface, struct{}]{
 		Name:       ProxyARPInterfaceName,
 		Prefix:     keys.ProxyARPs,
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Dependencies: func(key string, _ *l3.ProxyARP_Interface) []scheduler.Dependency {
 			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(key[len(keys.ProxyARPs):])}}

@@ -52,12 +52,12 @@ func TestLifeOfProxyARP(t *testing.T) {
 // standing is the one value that Retrieve finds; nil: it finds none.
 func standing[V scheduler.Message](t *testing.T, d scheduler.Descriptor[V, struct{}], wanted ...V) (out V) {
 	t.Helper()
-	var all []scheduler.Wanted[V]
+	var all []scheduler.Desired[V]
 	for _, w := range wanted {
-		all = append(all, scheduler.Wanted[V]{Value: w})
+		all = append(all, scheduler.Desired[V]{Value: w})
 	}
 	for f, err := range d.Retrieve(t.Context(), all) {
-		if err != nil || f.Unknown != (len(wanted) == 0) {
+		if err != nil || f.OwnerUnknown != (len(wanted) == 0) {
 			t.Fatalf("%+v, %v", f, err)
 		}
 		out = f.Value

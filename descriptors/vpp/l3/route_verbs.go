@@ -102,7 +102,7 @@ func (h handler) createRoute(ctx context.Context, _ string, v *l3.Route) (struct
 }
 
 // createRoutes is createRoute of several values, which VPP is told together.
-func (h handler) createRoutes(ctx context.Context, values []scheduler.Wanted[*l3.Route]) []scheduler.Created[struct{}] {
+func (h handler) createRoutes(ctx context.Context, values []scheduler.Desired[*l3.Route]) []scheduler.Created[struct{}] {
 	out := make([]scheduler.Created[struct{}], len(values))
 	all := h.changes.batch(len(values))
 	for i, w := range values {
@@ -213,7 +213,7 @@ func (h handler) changeRoute(ctx context.Context, v *l3.Route, by uint32, add bo
 // retrieveRoutes yields each path of each route that came over the API, where VPP tells;
 // where it does not, those of addresses and of VPP itself are left out by their looks. A
 // declared one is ours; of others VPP does not know whose they are.
-func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Wanted[*l3.Route]) iter.Seq2[scheduler.Found[*l3.Route, struct{}], error] {
+func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired[*l3.Route]) iter.Seq2[scheduler.Found[*l3.Route, struct{}], error] {
 	type found = scheduler.Found[*l3.Route, struct{}]
 	return func(yield func(found, error) bool) {
 		var ahead sync.WaitGroup

@@ -23,7 +23,7 @@ func (h handler) scanDescriptor() scheduler.Descriptor[*l3.IPScanNeighbor, struc
 	return scheduler.Descriptor[*l3.IPScanNeighbor, struct{}]{
 		Name:       ScanName,
 		Model:      models.For[*l3.IPScanNeighbor](),
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Validate:   validateScan,
 		Equivalent: func(_ string, old, new *l3.IPScanNeighbor) bool { return agesOf(old) == agesOf(new) },
@@ -128,7 +128,7 @@ func (h handler) lastSetAges() ages {
 
 // retrieveScan finds what is declared, if VPP is set to that; or that VPP is not as a fresh
 // one, though nothing is declared.
-func (h handler) retrieveScan(ctx context.Context, wanted []scheduler.Wanted[*l3.IPScanNeighbor]) iter.Seq2[scheduler.Found[*l3.IPScanNeighbor, struct{}], error] {
+func (h handler) retrieveScan(ctx context.Context, wanted []scheduler.Desired[*l3.IPScanNeighbor]) iter.Seq2[scheduler.Found[*l3.IPScanNeighbor, struct{}], error] {
 	type found = scheduler.Found[*l3.IPScanNeighbor, struct{}]
 	return func(yield func(found, error) bool) {
 		now, err := h.readAges(ctx)
@@ -143,7 +143,7 @@ func (h handler) retrieveScan(ctx context.Context, wanted []scheduler.Wanted[*l3
 			}
 		}
 		if len(wanted) == 0 && now != (ages{}) {
-			yield(found{Value: scanOf(now), Unknown: true}, nil)
+			yield(found{Value: scanOf(now), OwnerUnknown: true}, nil)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (h handler) teibDescriptor() scheduler.Descriptor[*l3.TeibEntry, struct{}] 
 	return scheduler.Descriptor[*l3.TeibEntry, struct{}]{
 		Name:       TEIBName,
 		Model:      models.For[*l3.TeibEntry](),
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Normalize: normalizeTEIB,
 		Validate:  validateTEIB,

@@ -144,7 +144,7 @@ func (h handler) setFlowHash(ctx context.Context, v *l3.VrfTable) error {
 
 // retrieveVRFs yields all tables. A declared one is ours; of others VPP does not know whose
 // they are. Those with ID 0 and ~0 are VPP's own.
-func (h handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Wanted[*l3.VrfTable]) iter.Seq2[scheduler.Found[*l3.VrfTable, struct{}], error] {
+func (h handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*l3.VrfTable]) iter.Seq2[scheduler.Found[*l3.VrfTable, struct{}], error] {
 	type found = scheduler.Found[*l3.VrfTable, struct{}]
 	return func(yield func(found, error) bool) {
 		tables, err := h.tables(ctx)
@@ -164,7 +164,7 @@ func (h handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Wanted[*l3
 			w := declared[tableKey(v)]
 			v.FlowHashSettings = w.GetFlowHashSettings()
 			own := t.TableID == 0 || t.TableID == invalidTable
-			if !yield(found{Value: v, Foreign: own && w == nil, Unknown: !own && w == nil}, nil) {
+			if !yield(found{Value: v, Foreign: own && w == nil, OwnerUnknown: !own && w == nil}, nil) {
 				return
 			}
 		}

@@ -27,7 +27,7 @@ func (h handler) vrrpDescriptor() scheduler.Descriptor[*l3.VRRPEntry, struct{}] 
 	return scheduler.Descriptor[*l3.VRRPEntry, struct{}]{
 		Name:       VRRPName,
 		Model:      models.For[*l3.VRRPEntry](),
-		Southbound: h.Southbound,
+		Connection: h.Southbound,
 
 		Validate: validateVRRP,
 		Equivalent: func(_ string, old, new *l3.VRRPEntry) bool {

@@ -56,8 +56,8 @@ func (m *memory) drop(key string) error {
 	return nil
 }
 
-func retrieve[V proto.Message, M any](m *memory, prefix string, meta M) func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
-	return func(context.Context, []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, M], error] {
+func retrieve[V proto.Message, M any](m *memory, prefix string, meta M) func(context.Context, []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, M], error] {
+	return func(context.Context, []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, M], error] {
 		return func(yield func(scheduler.Found[V, M], error) bool) {
 			m.mu.Lock()
 			defer m.mu.Unlock()

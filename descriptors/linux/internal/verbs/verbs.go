@@ -102,10 +102,10 @@ func (b *Bench[V, M]) Delete(t testing.TB, v V) {
 // Retrieve returns the retrieved values, by key.
 func (b *Bench[V, M]) Retrieve(t testing.TB, desired ...V) map[string]scheduler.Found[V, M] {
 	t.Helper()
-	var ws []scheduler.Wanted[V]
+	var ws []scheduler.Desired[V]
 	for _, v := range desired {
 		key := b.Key(t, v)
-		ws = append(ws, scheduler.Wanted[V]{Key: key, Value: b.normal(key, v)})
+		ws = append(ws, scheduler.Desired[V]{Key: key, Value: b.normal(key, v)})
 	}
 	out := map[string]scheduler.Found[V, M]{}
 	for f, err := range b.D.Retrieve(t.Context(), ws) {

@@ -21,7 +21,7 @@ type Retriever[V scheduler.Message] struct {
 }
 
 // Retrieve is that of the descriptor.
-func (o Retriever[V]) Retrieve(ctx context.Context, wanted []scheduler.Wanted[V]) iter.Seq2[scheduler.Found[V, struct{}], error] {
+func (o Retriever[V]) Retrieve(ctx context.Context, wanted []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, struct{}], error] {
 	return func(yield func(scheduler.Found[V, struct{}], error) bool) {
 		all, err := o.Read(ctx)
 		if errors.Is(err, scheduler.ErrUnimplemented) {
@@ -31,7 +31,7 @@ func (o Retriever[V]) Retrieve(ctx context.Context, wanted []scheduler.Wanted[V]
 			yield(scheduler.Found[V, struct{}]{}, err)
 			return
 		}
-		declared := make(map[string]scheduler.Wanted[V], len(wanted))
+		declared := make(map[string]scheduler.Desired[V], len(wanted))
 		for _, w := range wanted {
 			declared[o.ID(w.Value)] = w
 		}
@@ -40,7 +40,7 @@ func (o Retriever[V]) Retrieve(ctx context.Context, wanted []scheduler.Wanted[V]
 			if ours && o.AsDeclared != nil {
 				o.AsDeclared(v, w.Value)
 			}
-			if !yield(scheduler.Found[V, struct{}]{Key: w.Key, Value: v, Unknown: !ours}, nil) {
+			if !yield(scheduler.Found[V, struct{}]{Key: w.Key, Value: v, OwnerUnknown: !ours}, nil) {
 				return
 			}
 		}

@@ -15,7 +15,7 @@ import (
 // A run is one pass of the loop, with its record.
 type run struct {
 	rec       *Record
-	policy    Retry           // of what it concerns
+	policy    RetryPolicy     // of what it concerns
 	keys      map[string]bool // of what it concerns; nil: not known yet
 	retry     bool
 	reverting bool
@@ -84,7 +84,7 @@ func (r *Record) describe(txn Txn) {
 
 func (s *Scheduler) intendAll(txn Txn) {
 	if txn.Replace {
-		s.unwantOthers(txn.Changes)
+		s.unwantAbsent(txn.Changes)
 	}
 	s.graph.Expect(len(txn.Changes))
 	for _, c := range txn.Changes {
@@ -111,7 +111,7 @@ func (s *Scheduler) intend(c Change) {
 }
 
 // unwantOthers drops what is wanted but not among changes.
-func (s *Scheduler) unwantOthers(changes []Change) {
+func (s *Scheduler) unwantAbsent(changes []Change) {
 	others := map[string]bool{}
 	for n := range s.graph.Nodes() {
 		if n.Base() == nil && (n.Desired() != nil || n.Err() != nil) {
@@ -139,7 +139,7 @@ func (s *Scheduler) pursue(ctx context.Context, r *run) {
 	before := len(r.failed)
 	s.execute(ctx, r)
 	if failed := r.failed[before:]; len(failed) > 0 && ctx.Err() == nil {
-		s.refresh(ctx, r, s.around(failed), nil)
+		s.refresh(ctx, r, s.readingsFor(failed), nil)
 		s.execute(ctx, r)
 	}
 }
@@ -194,7 +194,7 @@ func (s *Scheduler) execute(ctx context.Context, r *run) {
 			running--
 			s.done(r, t)
 		}
-		s.followGroups()
+		s.handleLosses()
 	}
 }
 
@@ -240,7 +240,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run) int {
 // in which they began.
 func (s *Scheduler) issue(r *run, op graph.Op) *task {
 	t := &task{op: op, d: kindOf(op), index: len(r.rec.Executed)}
-	o := operation(op, t.d, s.board.At(op.Node.Slot).shown())
+	o := operation(op, t.d, s.statuses.At(op.Node.Slot).shown())
 	o.Revert, o.Retry = r.reverting, r.retry && o.OldErr != nil
 	r.rec.Executed = append(r.rec.Executed, o)
 	return t
@@ -271,12 +271,12 @@ func (s *Scheduler) done(r *run, t *task) {
 			s.contests.forget(n.Key())
 		}
 	}
-	old := s.board.At(n.Slot)
+	old := s.statuses.At(n.Slot)
 	o.NewState = s.publish(r.rec.Start, n, old)
 	if n.State() == graph.Rejected {
-		r.tell(n, old, o.NewState)
+		r.recordNoop(n, old, o.NewState)
 	}
-	if st := s.board.At(n.Slot); st != nil {
+	if st := s.statuses.At(n.Slot); st != nil {
 		st.txn = r.mark()
 	}
 }
@@ -286,7 +286,7 @@ func (r *run) mark() uint32 { return uint32(r.rec.Seq%math.MaxUint32) + 1 }
 
 // note records what became of a node for which nothing was executed.
 func (s *Scheduler) note(r *run, n *graph.Node) {
-	old := s.board.At(n.Slot)
+	old := s.statuses.At(n.Slot)
 	done := r.didTo(old)
 	if !done && s.misremembered(n) { // also where notice has shown already that it was found
 		r.quiet = append(r.quiet, n.Key())
@@ -295,7 +295,7 @@ func (s *Scheduler) note(r *run, n *graph.Node) {
 		return
 	}
 	if state := s.publish(r.rec.Start, n, old); !done {
-		r.tell(n, old, state)
+		r.recordNoop(n, old, state)
 	}
 }
 
@@ -303,7 +303,7 @@ func (s *Scheduler) note(r *run, n *graph.Node) {
 func (r *run) didTo(st *Status) bool { return st != nil && st.txn == r.mark() }
 
 // tell records what became of a node without any operation.
-func (r *run) tell(n *graph.Node, old *Status, state State) {
+func (r *run) recordNoop(n *graph.Node, old *Status, state State) {
 	if state == removed {
 		state = nonexistent
 	}

@@ -173,7 +173,7 @@ func (s *Scheduler) recallValue(d *descriptor, key string, data []byte) {
 
 // mustRecall says that only the memory knows what stands: it is not read back, and
 // there is no southbound that may have forgotten it.
-func (d *descriptor) mustRecall() bool { return d.retrieve == nil && d.gate == nil }
+func (d *descriptor) mustRecall() bool { return d.retrieve == nil && d.link == nil }
 
 // ours says whether an item that was found is ours.
 func (s *Scheduler) ours(d *descriptor, f found, key string) bool {
@@ -397,8 +397,8 @@ func (s *Scheduler) stands(key string) bool {
 func (d *descriptor) plainKey(v *graph.Value) string {
 	m := message(v)
 	plain := m
-	if d.plain != nil {
-		plain = d.plain(v.Key, m)
+	if d.resolve != nil {
+		plain = d.resolve(v.Key, m)
 	}
 	if plain == m && v.Declared == nil {
 		return ""

@@ -82,7 +82,7 @@ func TestMemory(t *testing.T) {
 func unreadable(t *testing.T, s *scheduler.Scheduler, net *fakeNet) {
 	type none = struct{}
 	_, err := scheduler.Register(s, scheduler.Descriptor[*l3.ARPEntry, none]{
-		Name: "arp", Model: models.For[*l3.ARPEntry](), Southbound: "net",
+		Name: "arp", Model: models.For[*l3.ARPEntry](), Connection: "net",
 		Create: func(_ context.Context, key string, v *l3.ARPEntry) (none, error) {
 			return none{}, net.do("create", key, func() {})
 		},
@@ -110,7 +110,7 @@ func TestMemoryOfReferences(t *testing.T) {
 			}
 			_, err := scheduler.Register(s, scheduler.Descriptor[*l3.ARPEntry, struct{}]{
 				Name: "arp", Model: models.For[*l3.ARPEntry](),
-				Plain: func(_ string, v *l3.ARPEntry) *l3.ARPEntry { return plain(v) },
+				Resolve: func(_ string, v *l3.ARPEntry) *l3.ARPEntry { return plain(v) },
 				Create: func(_ context.Context, _ string, v *l3.ARPEntry) (struct{}, error) {
 					stands[plain(v).GetIpAddress()] = true
 					return struct{}{}, nil
@@ -119,13 +119,13 @@ func TestMemoryOfReferences(t *testing.T) {
 					delete(stands, plain(v).GetIpAddress())
 					return nil
 				},
-				Retrieve: func(_ context.Context, wanted []scheduler.Wanted[*l3.ARPEntry]) iter.Seq2[scheduler.Found[*l3.ARPEntry, struct{}], error] {
+				Retrieve: func(_ context.Context, wanted []scheduler.Desired[*l3.ARPEntry]) iter.Seq2[scheduler.Found[*l3.ARPEntry, struct{}], error] {
 					return func(yield func(scheduler.Found[*l3.ARPEntry, struct{}], error) bool) {
 						for _, address := range slices.Sorted(maps.Keys(stands)) {
-							f := scheduler.Found[*l3.ARPEntry, struct{}]{Value: &l3.ARPEntry{Interface: "if1", IpAddress: address}, Unknown: true}
+							f := scheduler.Found[*l3.ARPEntry, struct{}]{Value: &l3.ARPEntry{Interface: "if1", IpAddress: address}, OwnerUnknown: true}
 							for _, w := range wanted {
 								if plain(w.Value).GetIpAddress() == address {
-									f.Value, f.Unknown = w.Value, false
+									f.Value, f.OwnerUnknown = w.Value, false
 								}
 							}
 							yield(f, nil)

@@ -16,7 +16,7 @@ type DescriptorInfo struct {
 	Prefix     string // of its keys; the key itself where there is only one
 	Modelled   bool   // people declare its values, under a model's keys
 	Retrieves  bool   // what stands can be read back
-	Southbound string
+	Connection string
 }
 
 // Descriptors returns those registered, sorted by name.
@@ -42,15 +42,15 @@ var ErrNoRetrieve = errors.New("the descriptor cannot read back what stands")
 
 // Look reads back what really stands of a descriptor's values, sorted by key. It
 // changes nothing that the scheduler knows, and no transaction waits for it.
-func (s *Scheduler) Look(ctx context.Context, name string) ([]Seen, error) {
+func (s *Scheduler) Dump(ctx context.Context, name string) ([]Seen, error) {
 	i := slices.IndexFunc(s.registry.all, func(d *descriptor) bool { return d.name == name })
 	if i < 0 || s.registry.all[i].retrieve == nil {
 		return nil, fmt.Errorf("%q: %w", name, ErrNoRetrieve)
 	}
 	d := s.registry.all[i]
 	var ws []wanted
-	for st := range s.board.All() {
-		if st.Descriptor == d.name && st.Want != nil && st.Base == "" {
+	for st := range s.statuses.All() {
+		if st.Descriptor == d.name && st.Desired != nil && st.Base == "" {
 			ws = append(ws, wanted{st.Key, message(st.value)})
 		}
 	}

@@ -16,19 +16,19 @@ import (
 // descriptor is a Descriptor with its types erased: the shape the scheduler
 // works with. It is the graph's Kind of its values.
 type descriptor struct {
-	name       string
-	prefix     string
-	singleton  bool
-	modelled   bool
-	match      func(key string) bool
-	southbound *southbound
-	after      []string
-	index      *index
-	hung       int // abandoned calls of verbs that are still running; owned by Run's goroutine
-	reads      reads
-	gate       *graph.Connection
-	around     func(key string, value proto.Message, verb func() error) error // nil: verbs are called as they are
-	aroundAll  func(values []KeyValue, verbs func() []error) bool             // of createAll; nil: it is called as it is
+	name         string
+	prefix       string
+	singleton    bool
+	modelled     bool
+	match        func(key string) bool
+	southbound   *southbound
+	after        []string
+	index        *index
+	hung         int // abandoned calls of verbs that are still running; owned by Run's goroutine
+	reads        reads
+	link         *graph.Connection
+	intercept    func(key string, value proto.Message, verb func() error) error // nil: verbs are called as they are
+	interceptAll func(values []KeyValue, verbs func() []error) bool             // of createAll; nil: it is called as it is
 
 	accepts      func(proto.Message) error
 	isMeta       func(any) bool // says whether it is metadata of the descriptor's type
@@ -41,7 +41,7 @@ type descriptor struct {
 	dependencies func(key string, v proto.Message) []Dependency
 	derived      func(key string, v proto.Message) []KeyValue
 	claimed      func(key string, v proto.Message) []Claim       // nil: values claim nothing
-	plain        func(key string, v proto.Message) proto.Message // nil: there is none but v
+	resolve      func(key string, v proto.Message) proto.Message // nil: there is none but v
 
 	create func(ctx context.Context, key string, v proto.Message) (any, error)
 	// createAll creates the new values of tasks, and puts meta and err into each; nil: there is none.
@@ -77,7 +77,7 @@ func (d *descriptor) Recreate(key string, old, new, meta any) bool {
 	return d.recreate(key, old.(proto.Message), new.(proto.Message), meta)
 }
 
-func (d *descriptor) Connection() *graph.Connection { return d.gate }
+func (d *descriptor) Connection() *graph.Connection { return d.link }
 
 // Evidence says how a read-back decides whether a derived value of d stands.
 func (d *descriptor) Evidence() graph.Evidence {
@@ -97,7 +97,7 @@ func Register[V proto.Message, M any](s *Scheduler, d Descriptor[V, M]) (*Index[
 		return nil, fmt.Errorf("descriptor %q: %w", d.Name, err)
 	}
 	e := erase(d)
-	if err := s.add(e, d.Southbound); err != nil {
+	if err := s.add(e, d.Connection); err != nil {
 		return nil, fmt.Errorf("descriptor %q: %w", d.Name, err)
 	}
 	return &Index[M]{e.index}, nil
@@ -177,8 +177,8 @@ func eraseMeaning[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	if d.Claims != nil {
 		e.claimed = func(key string, v proto.Message) []Claim { return d.Claims(key, v.(V)) }
 	}
-	if d.Plain != nil {
-		e.plain = func(key string, v proto.Message) proto.Message { return d.Plain(key, v.(V)) }
+	if d.Resolve != nil {
+		e.resolve = func(key string, v proto.Message) proto.Message { return d.Resolve(key, v.(V)) }
 	}
 	if d.Derived != nil {
 		e.derived = func(key string, v proto.Message) []KeyValue { return d.Derived(key, v.(V)) }
@@ -197,9 +197,9 @@ func eraseVerbs[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	}
 	if d.CreateAll != nil {
 		e.createAll = func(ctx context.Context, tasks []*task) {
-			values := make([]Wanted[V], len(tasks))
+			values := make([]Desired[V], len(tasks))
 			for i, t := range tasks {
-				values[i] = Wanted[V]{t.op.Node.Key(), t.op.New.Data.(V)}
+				values[i] = Desired[V]{t.op.Node.Key(), t.op.New.Data.(V)}
 			}
 			created := d.CreateAll(ctx, values)
 			for i, t := range tasks {
@@ -225,10 +225,10 @@ func eraseVerbs[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	}
 }
 
-func typed[V proto.Message](ws []wanted) []Wanted[V] {
-	out := make([]Wanted[V], len(ws))
+func typed[V proto.Message](ws []wanted) []Desired[V] {
+	out := make([]Desired[V], len(ws))
 	for i, w := range ws {
-		out[i] = Wanted[V]{w.key, w.value.(V)}
+		out[i] = Desired[V]{w.key, w.value.(V)}
 	}
 	return out
 }
@@ -236,7 +236,7 @@ func typed[V proto.Message](ws []wanted) []Wanted[V] {
 func eraseFound[V proto.Message, M any](read func() iter.Seq2[Found[V, M], error]) iter.Seq2[found, error] {
 	return func(yield func(found, error) bool) {
 		for f, err := range read() {
-			if !yield(found{f.Key, f.Value, boxed(f.Meta), f.Foreign, f.Unknown}, err) {
+			if !yield(found{f.Key, f.Value, boxed(f.Meta), f.Foreign, f.OwnerUnknown}, err) {
 				return
 			}
 		}

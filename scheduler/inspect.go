@@ -1,21 +1,21 @@
 package scheduler
 
-// An Anatomy is what the descriptor of a key makes of a message.
-type Anatomy struct {
+// An Inspection is what the descriptor of a key makes of a message.
+type Inspection struct {
 	Descriptor   string // empty: none has the key
 	Name         string // the part of the key that tells it from its like
 	Dependencies []Dependency
 	Derived      []string // keys
 }
 
-// Anatomy takes the message m under key apart. Like Value it is pure, and may be
+// Inspect takes the message m under key apart. Like Value it is pure, and may be
 // called from any goroutine; m may also be a derived value, or an invalid one.
-func (s *Scheduler) Anatomy(key string, m Message) Anatomy {
+func (s *Scheduler) Inspect(key string, m Message) Inspection {
 	d := s.registry.of(key)
 	if d == nil {
-		return Anatomy{Name: key}
+		return Inspection{Name: key}
 	}
-	a := Anatomy{Descriptor: d.name, Name: d.nameIn(key)}
+	a := Inspection{Descriptor: d.name, Name: d.nameIn(key)}
 	if m == nil || d.accepts(m) != nil {
 		return a
 	}

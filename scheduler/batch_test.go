@@ -47,12 +47,12 @@ func (s *together) all() (names []string, most int) {
 
 func (s *together) register(t *testing.T, sched *scheduler.Scheduler) {
 	_, err := scheduler.Register(sched, scheduler.Descriptor[port, string]{
-		Name: "interface", Model: models.For[port](), Southbound: "kernel",
+		Name: "interface", Model: models.For[port](), Connection: "kernel",
 		Create: func(_ context.Context, _ string, v port) (string, error) {
 			s.note(v.GetName())
 			return v.GetName(), nil
 		},
-		CreateAll: func(_ context.Context, values []scheduler.Wanted[port]) []created {
+		CreateAll: func(_ context.Context, values []scheduler.Desired[port]) []created {
 			var names []string
 			out := make([]created, len(values))
 			for i, w := range values {
@@ -95,7 +95,7 @@ func TestValuesAreCreatedTogether(t *testing.T) {
 				south.register(t, s)
 				defer begin(t, s)()
 				changes := interfacesNamed(t, s, n)
-				_, err := s.Commit(t.Context(), scheduler.Txn{Changes: changes, Retry: scheduler.Retry{Never: true}})
+				_, err := s.Commit(t.Context(), scheduler.Txn{Changes: changes, Retry: scheduler.RetryPolicy{Never: true}})
 				names, most := south.all()
 				if len(names) != n || len(slices.Compact(names)) != n || most < 2 {
 					t.Errorf("%d were created, at most %d together: %v", len(names), most, names)
@@ -130,8 +130,8 @@ func TestAroundVerbsThatAreCalledTogether(t *testing.T) {
 				seen += n
 			}
 			g := group(t, s, "kernel")
-			must(t, g.Around(func(_ string, _ scheduler.Message, verb func() error) error { see(1); return verb() }))
-			must(t, g.AroundAll(func(values []scheduler.KeyValue, verbs func() []error) bool {
+			must(t, g.Intercept(func(_ string, _ scheduler.Message, verb func() error) error { see(1); return verb() }))
+			must(t, g.InterceptAll(func(values []scheduler.KeyValue, verbs func() []error) bool {
 				if allowed {
 					see(len(values))
 					if errs := verbs(); len(errs) != len(values) || errors.Join(errs...) != nil {

@@ -27,7 +27,7 @@ func alike(tasks []*task) (n int) {
 func createAll(ctx context.Context, tasks []*task) bool {
 	begun := time.Now()
 	verbs := func() []error { return callAll(ctx, tasks) }
-	if around := tasks[0].d.aroundAll; around == nil {
+	if around := tasks[0].d.interceptAll; around == nil {
 		verbs()
 	} else if !around(newValues(tasks), verbs) {
 		return false
