@@ -9,25 +9,25 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// A Claim is on something that one value alone can have, whatever its key: a name in
-// the kernel, the ends of a tunnel. The value that has it keeps it for as long as it is
-// declared to have it, also while it is made anew or waits for what it depends on; of those
-// that come new to it the one with the lowest key gets it. The others are INVALID, nothing
-// is called for them, and they do not stand, until it is theirs. A value that does not get
-// all that it claims takes nothing. A value that vanished, or that could not be created, is
-// as new as others; so all are when a system has restarted.
+// A Claim reserves a resource that only one value can have, such as a name in the kernel.
+// The holder keeps the resource while it declares the claim, also while it is recreated or
+// pending. If it becomes free, the value with the lowest key gets it. All other values
+// with this claim are INVALID and not applied. A value that does not get all its claims
+// holds none. A value that vanished or could not be created has no precedence. Neither has
+// any value after the system restarts.
 type Claim struct {
-	Resource string // what is claimed, for all descriptors: "host-name/tap0"
-	Field    string // the field that says so
-	Value    any    // what it holds
-	Want     string // what would be right: "a name that no other interface has"
-	// Yields: any number may have it that yield, while none claims it that does not.
+	Resource string // unique among all descriptors: "host-name/tap0"
+	Field    string // the field that makes the claim
+	Value    any    // the value of the field
+	Want     string // the allowed values: "a name that no other interface has"
+	// Yields makes the claim shared: any number of yielding values may hold the resource,
+	// while no other value claims it.
 	Yields bool
 }
 
-// A ConflictError says that another value has what a value claims.
+// A ConflictError means that another value holds a claimed resource.
 type ConflictError struct {
-	Holder string // the key of the other value
+	Holder string // key
 	err    *models.FieldError
 }
 
@@ -35,7 +35,7 @@ func (e *ConflictError) Error() string { return e.err.Error() }
 
 func (e *ConflictError) Unwrap() error { return e.err }
 
-// claims are those of a value, as the graph has them; nil: there are none.
+// claims returns the claims of a value for the graph; nil: none.
 func (d *descriptor) claims(key string, m proto.Message) *[]graph.Claim {
 	if d.claimed == nil {
 		return nil
@@ -56,7 +56,7 @@ func (c Claim) conflict(key string) error {
 	return &ConflictError{Holder: key, err: &models.FieldError{Field: c.Field, Value: c.Value, Expected: want}}
 }
 
-// errOf is what is wrong with n, as people are shown it.
+// errOf returns the error of n in its public form.
 func errOf(n *graph.Node) error {
 	err := n.Err()
 	if taken, ok := err.(*graph.ClaimError); ok { //nolint:errorlint // it is never wrapped
@@ -65,7 +65,7 @@ func errOf(n *graph.Node) error {
 	return err
 }
 
-// rivals are the keys of the values that err says have what somebody claims.
+// rivals returns the keys of the values that hold claimed resources, according to err.
 func rivals(err error) (out []string) {
 	switch e := err.(type) { //nolint:errorlint // it unwraps what it meets itself
 	case *ConflictError:

@@ -12,11 +12,10 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// A Group is a southbound that is reached by a connection. While the connection
-// is lost, as it is at first, nothing of the group stands, its values are
-// PENDING with that reason, and none of its verbs is called. Everything else
-// goes on. When it is ready again, what really stands is read back, and all is
-// brought about again.
+// A Connection is a link to a system that can be lost. While it is lost, as at the start,
+// its values are not actual; they are PENDING with that reason, and no verb of them is
+// called. Other values are not affected. When it becomes ready, its actual state is read
+// back and reconciled.
 type Connection struct {
 	s    *Scheduler
 	name string
@@ -26,12 +25,12 @@ type Connection struct {
 	interceptAll func(values []KeyValue, verbs func() []error) bool
 }
 
-// ErrNotConnected is the first reason why a group is lost.
+// ErrNotConnected is the first reason of a lost connection.
 var ErrNotConnected = errors.New("not connected yet")
 
-// Group makes the southbound of that name one that is reached by a connection. It
-// must be called before the descriptors of that southbound are registered and before Run:
-// see ErrRegistered and ErrRunning. A second call returns the same Group.
+// Connection declares that the descriptors with this connection name need a connection. It
+// must be called before they are registered and before Run; see ErrRegistered and
+// ErrRunning. A second call returns the same Connection.
 func (s *Scheduler) Connection(name string) (*Connection, error) {
 	g := s.connections[name]
 	switch {
@@ -50,9 +49,10 @@ func (s *Scheduler) Connection(name string) (*Connection, error) {
 	return g, nil
 }
 
-// Around has every verb of the group called by way of f: f calls verb and returns its
-// error, or refuses with one of its own. The value is the one that is to stand or, of
-// Delete, to go. It must be called before the descriptors are registered: see ErrRegistered.
+// Intercept sets a function that wraps every verb of the connection. f calls verb and
+// returns its error, or returns an error of its own without calling it. The value is the
+// new one or, for Delete, the old one. Intercept must be called before the descriptors are
+// registered; see ErrRegistered.
 func (g *Connection) Intercept(f func(key string, value proto.Message, verb func() error) error) error {
 	if err := g.checkUnregistered(); err != nil {
 		return err
@@ -68,9 +68,10 @@ func (g *Connection) checkUnregistered() error {
 	return nil
 }
 
-// AroundAll has every CreateAll of the group called by way of f: f calls verbs, which
-// returns the error of each value, in their order; or it returns false, and they are created one
-// by one. It must be called before the descriptors are registered, with Around.
+// InterceptAll sets a function that wraps every CreateAll of the connection. f calls
+// verbs, which returns one error per value in order, and returns true. If f returns false,
+// the values are created one by one. It must be called before the descriptors are
+// registered, together with Intercept.
 func (g *Connection) InterceptAll(f func(values []KeyValue, verbs func() []error) bool) error {
 	if err := g.checkUnregistered(); err != nil {
 		return err
@@ -81,20 +82,20 @@ func (g *Connection) InterceptAll(f func(values []KeyValue, verbs func() []error
 
 func (g *Connection) reason(err error) string { return g.name + ": " + err.Error() }
 
-// Lost says that the connection is gone, and why. It never blocks.
+// Lost reports that the connection is lost, and the reason. It never blocks.
 func (g *Connection) Lost(why error) { g.s.inbox.addConnection(g, connectionChange{lost: why}) }
 
-// Ready says that the connection stands. It never blocks.
+// Ready reports that the connection is established. It never blocks.
 func (g *Connection) Ready() { g.s.inbox.addConnection(g, connectionChange{ready: true}) }
 
-// groupNews is what became of a group's connection: it was lost (and why), and
-// is ready (again), or only one of the two.
+// connectionChange records that a connection was lost (with the reason), became ready, or
+// both in this order.
 type connectionChange struct {
 	lost  error
 	ready bool
 }
 
-// then is n followed by m.
+// merge returns the change n followed by the change m.
 func (n connectionChange) merge(m connectionChange) connectionChange {
 	if m.lost != nil {
 		return m
@@ -112,7 +113,7 @@ func (in *inbox) addConnection(g *Connection, news connectionChange) {
 	in.wake()
 }
 
-// lostGroups takes out the groups that were lost, while a run goes on.
+// takeLosses removes and returns the losses, while a run is in progress.
 func (in *inbox) takeLosses() map[*Connection]error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -134,15 +135,15 @@ func (in *inbox) takeLosses() map[*Connection]error {
 	return out
 }
 
-// followGroups follows what was lost while a run goes on. What is in flight
-// there will end by itself.
+// handleLosses handles lost connections while a run is in progress. Running verbs end by
+// themselves.
 func (s *Scheduler) handleLosses() {
 	for g, why := range s.inbox.takeLosses() {
 		s.disconnect(g, why)
 	}
 }
 
-// lose shuts the gate of a group.
+// disconnect marks the connection as lost. Its values are no longer retried.
 func (s *Scheduler) disconnect(g *Connection, why error) {
 	s.log.Warn("connection lost; its values wait", "connection", g.name, "err", why)
 	s.graph.Disconnect(&g.link, g.reason(why))
@@ -153,7 +154,7 @@ func (s *Scheduler) disconnect(g *Connection, why error) {
 	}
 }
 
-// stillLost has people shown why g is lost now. Nothing else changes.
+// updateReason publishes a new reason for a connection that is already lost.
 func (s *Scheduler) updateReason(g *Connection, why error) {
 	s.log.Info("connection is not available; its values wait", "connection", g.name, "err", why)
 	s.graph.Disconnect(&g.link, g.reason(why))
@@ -163,7 +164,7 @@ func (s *Scheduler) updateReason(g *Connection, why error) {
 	}
 }
 
-// regrouped follows what became of a group's connection.
+// handleConnection handles a change of a connection.
 func (s *Scheduler) handleConnection(ctx context.Context, g *Connection, news connectionChange) {
 	if news.lost != nil && !news.ready && g.link.Down() {
 		s.updateReason(g, news.lost)
@@ -183,7 +184,7 @@ func (s *Scheduler) handleConnection(ctx context.Context, g *Connection, news co
 	s.finish(ctx, r)
 }
 
-// members are the descriptors behind g's gate.
+// descriptorsOf returns the descriptors of the connection g.
 func (s *Scheduler) descriptorsOf(g *Connection) []*descriptor {
 	return slices.DeleteFunc(slices.Clone(s.registry.order), func(d *descriptor) bool { return d.link != &g.link })
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// ErrContested is the error of a value that somebody else removes again and again after it
-// was created.
+// ErrContested is the error of a value that somebody else removes repeatedly after its
+// creation.
 var ErrContested = errors.New("somebody else removes it repeatedly")
 
-// A value is contested once it has vanished so often within so much time. From then on
-// there is a pause before it is created again, which doubles with each further loss. A
-// value that stands for that long after its creation is not contested any more.
+// A value is contested after contestedAfter losses within contestedWithin. From then on
+// there is a pause before it is created again. Each further loss doubles the pause. A
+// value that then exists for contestedWithin after its pause is no longer contested.
 const (
 	contestedAfter  = 5
 	contestedWithin = time.Minute
@@ -23,8 +23,8 @@ const (
 	longestPause    = time.Minute
 )
 
-// contests are the values that have vanished lately. The zero value has none. It knows
-// only keys and times.
+// contests has the values that vanished recently. It knows only keys and times. The zero
+// value is empty.
 type contests struct {
 	byKey map[string]*contest
 	swept time.Time
@@ -32,12 +32,12 @@ type contests struct {
 
 type contest struct {
 	losses []time.Time   // of the last minute, while it is not contested
-	last   time.Time     // loss
-	pause  time.Duration // before it is created again; 0: it is not contested
+	last   time.Time     // time of the last loss
+	pause  time.Duration // before the next creation; 0: not contested
 }
 
-// lost notes that a value has vanished by itself. pause is how long to wait before it is
-// created again; begun says that it is contested from now on.
+// lost records that a value vanished by itself. pause is the time before it is created
+// again; begun reports that it is now contested.
 func (cs *contests) lost(key string, now time.Time) (pause time.Duration, begun bool) {
 	cs.sweep(now)
 	c := cs.byKey[key]
@@ -61,14 +61,13 @@ func (cs *contests) lost(key string, now time.Time) (pause time.Duration, begun 
 	return c.pause, true
 }
 
-// forget has a value begin anew: it was removed by the agent itself, so what happens to it
-// later has other reasons.
+// forget ends the contest of a value that the agent itself has removed.
 func (cs *contests) forget(key string) { delete(cs.byKey, key) }
 
-// over says that the value has stood for long enough since its last loss.
+// over reports whether the value has existed long enough since its last loss.
 func (c *contest) over(now time.Time) bool { return now.Sub(c.last) >= c.pause+contestedWithin }
 
-// sweep forgets, once a minute at most, what has stood for long.
+// sweep removes old contests, at most once a minute.
 func (cs *contests) sweep(now time.Time) {
 	if cs.byKey == nil {
 		cs.byKey = map[string]*contest{}
@@ -80,14 +79,14 @@ func (cs *contests) sweep(now time.Time) {
 	maps.DeleteFunc(cs.byKey, func(_ string, c *contest) bool { return c.over(now) })
 }
 
-// vanish has the graph know that a value has vanished by itself.
+// markVanished records in the graph that a value vanished by itself.
 func (s *Scheduler) markVanished(key string) {
 	s.graph.Lost(key)
 	s.vanished = append(s.vanished, key)
 }
 
-// contain puts off the creation of what others remove again and again. What vanished with
-// something that it depends on is only a consequence, and waits for that anyway.
+// delayContested delays the creation of contested values. A value that vanished together
+// with its dependency does not count: it waits for the dependency anyway.
 func (s *Scheduler) delayContested(r *run) {
 	keys := s.vanished
 	s.vanished = nil
@@ -110,7 +109,7 @@ func (s *Scheduler) delayContested(r *run) {
 	}
 }
 
-// vanishedAlone says that n could be created at once.
+// vanishedAlone reports whether n could be created at once.
 func vanishedAlone(n *graph.Node) bool {
 	return n.Desired() != nil && n.Actual() == nil && n.State() == graph.Missing && len(n.Unmet()) == 0 &&
 		(n.Base() == nil || n.Base().Actual() != nil)

@@ -10,16 +10,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A DescriptorInfo is what is publicly known of a descriptor.
+// A DescriptorInfo is the public description of a descriptor.
 type DescriptorInfo struct {
 	Name       string
-	Prefix     string // of its keys; the key itself where there is only one
-	Modelled   bool   // people declare its values, under a model's keys
-	Retrieves  bool   // what stands can be read back
+	Prefix     string // of its keys; the whole key if it has only one
+	Modelled   bool   // its values are declared under the keys of a model
+	Retrieves  bool   // its actual values can be read back
 	Connection string
 }
 
-// Descriptors returns those registered, sorted by name.
+// Descriptors returns the registered descriptors, sorted by name.
 func (s *Scheduler) Descriptors() []DescriptorInfo {
 	var out []DescriptorInfo
 	for _, d := range s.registry.all {
@@ -29,7 +29,7 @@ func (s *Scheduler) Descriptors() []DescriptorInfo {
 	return out
 }
 
-// Seen is a value that really stands.
+// Seen is an actual value.
 type Seen struct {
 	Key     string
 	Value   proto.Message
@@ -37,11 +37,11 @@ type Seen struct {
 	Foreign bool
 }
 
-// ErrNoRetrieve is what Look returns of values that cannot be read back.
-var ErrNoRetrieve = errors.New("the descriptor cannot read back what stands")
+// ErrNoRetrieve is returned by Dump if the descriptor has no Retrieve.
+var ErrNoRetrieve = errors.New("the descriptor has no Retrieve")
 
-// Look reads back what really stands of a descriptor's values, sorted by key. It
-// changes nothing that the scheduler knows, and no transaction waits for it.
+// Dump reads back the actual values of a descriptor, sorted by key. It changes no state of
+// the scheduler, and no transaction waits for it.
 func (s *Scheduler) Dump(ctx context.Context, name string) ([]Seen, error) {
 	i := slices.IndexFunc(s.registry.all, func(d *descriptor) bool { return d.name == name })
 	if i < 0 || s.registry.all[i].retrieve == nil {

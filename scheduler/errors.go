@@ -5,25 +5,27 @@ import (
 	"fmt"
 )
 
-// These errors are for mistakes in the use of a Scheduler. Nothing is done then.
+// These errors report mistakes in the use of a Scheduler. The call has no effect.
 var (
-	// ErrRunning is for what must come before Run, and for a second Run.
+	// ErrRunning is returned by calls that must come before Run, and by a second Run.
 	ErrRunning = errors.New("Run has been called")
-	// ErrRegistered is for what must come before the descriptors of a southbound are registered.
+	// ErrRegistered is returned by calls that must come before the descriptors of a
+	// connection are registered.
 	ErrRegistered = errors.New("a descriptor of this connection is registered already")
-	// ErrTaken is for a name or keys that another descriptor has.
+	// ErrDuplicate means that another descriptor has the name or the keys.
 	ErrDuplicate = errors.New("another descriptor has this name or these keys")
-	// ErrUnknownDescriptor is for a name under which no descriptor is registered.
+	// ErrUnknownDescriptor means that no registered descriptor has the name.
 	ErrUnknownDescriptor = errors.New("no descriptor has this name")
-	// ErrNoValue is for the zero Value.
+	// ErrNoValue is returned for the zero Value.
 	ErrNoValue = errors.New("the value is empty; only Scheduler.Value and Decode make values")
-	// ErrOtherScheduler is for a Value that another Scheduler has made.
+	// ErrOtherScheduler is returned for a Value of another Scheduler.
 	ErrOtherScheduler = errors.New("the value was made by another Scheduler")
-	// ErrWrongKey is for a Change without a key, or with another one than its Value.
-	ErrWrongKey = errors.New("the key of the change is not that of its value")
+	// ErrWrongKey is returned for a Change without a key, or with another key than its
+	// Value.
+	ErrWrongKey = errors.New("the key of the change differs from the key of its value")
 )
 
-// check says what is wrong with the changes of txn as such.
+// check validates the changes of txn themselves.
 func (s *Scheduler) check(txn Txn) error {
 	var errs []error
 	for i, c := range txn.Changes {
@@ -45,7 +47,7 @@ func (s *Scheduler) checkChange(c Change) error {
 	case c.Value.by != s:
 		return ErrOtherScheduler
 	case c.Value.Key() != c.Key:
-		return fmt.Errorf("%w, which is %q", ErrWrongKey, c.Value.Key())
+		return fmt.Errorf("%w; expected %q", ErrWrongKey, c.Value.Key())
 	}
 	return nil
 }

@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// history keeps the newest records, as many as fit its bounds. The newest is kept whatever
-// its size.
+// history keeps the newest records within its bounds, and always the newest one.
 type history struct {
 	maxCount, maxBytes int
 
@@ -16,7 +15,7 @@ type history struct {
 	bytes int
 }
 
-// add takes a record that is kept; see Record.kept.
+// add adds a record that Record.kept has made.
 func (h *history) add(r *Record) {
 	size := r.size()
 	h.mu.Lock()
@@ -32,9 +31,8 @@ func (h *history) add(r *Record) {
 	h.list, h.sizes = h.list[old:], h.sizes[old:]
 }
 
-// History returns the records that are kept, oldest first. Their errors are texts, without
-// what they wrapped. A text that is longer than 1 KiB, and a key that is longer than 4 KiB, is
-// cut and ends with "… (N bytes)".
+// History returns the kept records, oldest first. Their errors have the text only. A text
+// longer than 1 KiB or a key longer than 4 KiB is cut and ends with "… (N bytes)".
 func (s *Scheduler) History() []*Record {
 	s.history.mu.Lock()
 	defer s.history.mu.Unlock()

@@ -9,12 +9,11 @@ import (
 	"github.com/keyplane/keyplane/internal/mailbox"
 )
 
-// Index looks up the metadata of one descriptor's values by the name of a value:
-// the part of its key after the prefix. It has those that stand. Safe for use by
-// any goroutine.
+// An Index looks up the metadata of one descriptor's actual values by name. The name of a
+// value is its key without the prefix. Any goroutine may use it.
 type Index[M any] struct{ x *index }
 
-// Get returns the metadata of the value with the given name, if it stands.
+// Get returns the metadata of the value with the name, if the value exists.
 func (x *Index[M]) Get(name string) (M, bool) {
 	x.x.mu.RLock()
 	defer x.x.mu.RUnlock()
@@ -22,7 +21,7 @@ func (x *Index[M]) Get(name string) (M, bool) {
 	return meta[M](m), ok
 }
 
-// All returns the metadata of every value that stands, by name.
+// All returns the metadata of all existing values, by name.
 func (x *Index[M]) All() map[string]M {
 	x.x.mu.RLock()
 	defer x.x.mu.RUnlock()
@@ -33,43 +32,43 @@ func (x *Index[M]) All() map[string]M {
 	return out
 }
 
-// By makes a secondary index: of lists what a value can be found by. It must be
-// called before Run.
+// By adds a secondary index: of returns the terms by which a value can be found. By must
+// be called before Run.
 func (x *Index[M]) By(of func(M) []string) *Secondary {
 	sec := &Secondary{x: x.x, of: func(m any) []string { return of(meta[M](m)) }, names: map[string][]string{}}
 	x.x.secondary = append(x.x.secondary, sec)
 	return sec
 }
 
-// Secondary finds the names of values by something in their metadata.
+// A Secondary finds names of values by terms from their metadata.
 type Secondary struct {
 	x     *index
 	of    func(any) []string
 	names map[string][]string // guarded by x.mu
 }
 
-// Names returns the names of the values found by what, sorted.
+// Names returns the sorted names of the values with the term.
 func (s *Secondary) Names(what string) []string {
 	s.x.mu.RLock()
 	defer s.x.mu.RUnlock()
 	return slices.Clone(s.names[what])
 }
 
-// A Meta is the metadata of a value that began to stand or changed, or the end of it.
+// An IndexChange is new metadata of a value, or the end of the value.
 type IndexChange[M any] struct {
 	Name string
 	Meta M
 	Gone bool
 }
 
-// IndexWatch yields what changes in an index, the newest of each name: one that
-// its reader is too slow for is replaced, never lost.
+// An IndexWatch yields changes of an index. If its reader is slow, it yields the newest
+// change of each name and misses none.
 type IndexWatch[M any] struct {
 	x   *index
 	box *mailbox.Box[IndexChange[any]]
 }
 
-// Watch begins to watch the index, with what is in it. Close ends it.
+// Watch watches the index. It begins with the present content. Close ends it.
 func (x *Index[M]) Watch() *IndexWatch[M] {
 	w := &IndexWatch[M]{x: x.x, box: mailbox.New[IndexChange[any]]()}
 	x.x.mu.Lock()
@@ -98,7 +97,7 @@ func (w *IndexWatch[M]) Next(ctx context.Context) ([]IndexChange[M], error) {
 	return out, err
 }
 
-// index is an Index without its type.
+// index is the untyped part of an Index.
 type index struct {
 	mu        sync.RWMutex
 	byName    map[string]any
@@ -139,7 +138,7 @@ func (x *index) drop(name string) {
 	x.notify(IndexChange[any]{Name: name, Gone: true})
 }
 
-// forget takes name out of the secondary indexes.
+// removeSecondary removes name from the secondary indexes.
 func (x *index) removeSecondary(name string) {
 	m, ok := x.byName[name]
 	if !ok {

@@ -1,15 +1,15 @@
 package scheduler
 
-// An Inspection is what the descriptor of a key makes of a message.
+// An Inspection is a descriptor's view of a message.
 type Inspection struct {
-	Descriptor   string // empty: none has the key
-	Name         string // the part of the key that tells it from its like
+	Descriptor   string // empty: no descriptor has the key
+	Name         string // the key without the descriptor's prefix
 	Dependencies []Dependency
 	Derived      []string // keys
 }
 
-// Inspect takes the message m under key apart. Like Value it is pure, and may be
-// called from any goroutine; m may also be a derived value, or an invalid one.
+// Inspect returns the parts of the message m under key. Like Value it is pure, and any
+// goroutine may call it; m may also be a derived or an invalid value.
 func (s *Scheduler) Inspect(key string, m Message) Inspection {
 	d := s.registry.of(key)
 	if d == nil {

@@ -7,18 +7,18 @@ import (
 	"unicode/utf8"
 )
 
-// The longest texts of a record that is kept, in bytes. What is longer is cut.
+// Maximum lengths of texts in a kept record, in bytes. Longer texts are cut.
 const (
 	mostErrorText = 1 << 10
 	mostKeyText   = 4 << 10
 )
 
-// mostValueText is the longest text of a value in the transaction log, in bytes.
+// mostValueText is the maximum length of a value in the transaction log, in bytes.
 const mostValueText = 16 << 10
 
-// kept is the record for the history and the transaction log. Errors are replaced by their
-// texts, since an error may hold anything, and all texts are bounded. Values are whole. The
-// record that Commit returns is not changed.
+// kept returns a copy of the record for the history and the transaction log. Errors are
+// replaced by their texts, because an error may hold any memory. Texts are cut; values are
+// complete. The record that Commit returns does not change.
 func (r *Record) kept() *Record {
 	k := *r
 	k.Description = cut(k.Description, mostErrorText)
@@ -37,7 +37,7 @@ func (r *Record) kept() *Record {
 	return &k
 }
 
-// keptOperations are ops themselves if nothing in them needs to be replaced.
+// keptOperations returns ops itself if nothing in them must be replaced.
 func keptOperations(ops []Operation) []Operation {
 	if !slices.ContainsFunc(ops, func(o Operation) bool {
 		return o.OldErr != nil || o.NewErr != nil || len(o.Waits) > 0 || len(o.Key) > mostKeyText
@@ -56,7 +56,7 @@ func keptOperations(ops []Operation) []Operation {
 	return ops
 }
 
-// errorText is an error of which only the text is left.
+// errorText is the text of an error.
 type errorText string
 
 func (e errorText) Error() string { return string(e) }
@@ -67,13 +67,13 @@ func textOnly(err error) error {
 	}
 	text := err.Error()
 	if len(text) <= mostErrorText {
-		return errorText(strings.Clone(text)) // it may be a part of a longer one
+		return errorText(strings.Clone(text)) // it may share the memory of a longer text
 	}
 	return errorText(cut(text, mostErrorText))
 }
 
-// cut shortens text that is longer than most bytes, and says how long it was. What it
-// returns does not keep the memory of a longer text.
+// cut shortens text that is longer than most bytes, and appends its length. The result
+// does not keep the memory of the longer text.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -131,7 +131,7 @@ func TestWaitTellsWhy(t *testing.T) {
 			"failed":   "FAILED: kernel lacks it",
 			"lacking":  "UNIMPLEMENTED: kernel lacks it: " + scheduler.ErrUnimplemented.Error(),
 			"invalid":  "INVALID: invalid value: of its time",
-			"typo":     "does not exist: nobody declares it, and it was not found",
+			"typo":     "does not exist: it is neither declared nor found",
 			"retrying": "RETRYING: broken",
 			"pending":  "PENDING: it waits for veth-peer-exists",
 		} {

@@ -8,8 +8,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// normalized returns the meaning of m, which the descriptor works with, and how m was declared;
-// the second is nil if m says just what it means.
+// normalized returns the normalized form of m and the declared form. The latter is nil if
+// m is normalized already.
 func normalized(d *descriptor, key string, m proto.Message) (proto.Message, *graph.Declared) {
 	if d.normalize == nil {
 		return m, nil
@@ -29,7 +29,7 @@ func declared(v *graph.Value) proto.Message {
 	return v.Declared.Data.(proto.Message)
 }
 
-// warnings returns what the descriptor ignores of v.
+// warnings returns the descriptor's warnings about v.
 func warnings(v *graph.Value) []string {
 	if v == nil || v.Declared == nil {
 		return nil
@@ -37,8 +37,8 @@ func warnings(v *graph.Value) []string {
 	return v.Declared.Warnings
 }
 
-// warn logs the warnings of values that txn changes. A value that is declared again with the same
-// warnings is not logged again.
+// warn logs the warnings of the values that txn changes. Warnings that a value has already
+// are not logged again.
 func (s *Scheduler) warn(txn Txn) {
 	for _, c := range txn.Changes {
 		if c.Value == nil || len(c.Value.Warnings()) == 0 {

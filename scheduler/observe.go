@@ -12,29 +12,28 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
 
-// Observed is what the southbound did by itself: under Key stands Value now, or
-// nothing (nil).
+// An Observed is a change in the system: the actual value of Key is now Value, or none if
+// Value is nil.
 type Observed struct {
 	Key   string
 	Value proto.Message
-	// Meta is the metadata, of the descriptor's type M. Nil: what is known stays; if nothing
-	// stood before and the descriptor has Retrieve, it is asked instead of Value.
+	// Meta is the metadata, of the descriptor's type M. If Meta is nil, known metadata is
+	// kept. If none is known and the descriptor has Retrieve, the scheduler calls it
+	// instead of using Value.
 	Meta any
 }
 
-// Observe tells the scheduler what changed by itself in the southbound. For a
-// key of a descriptor with verbs, a nil Value says that what was made is gone:
-// it will be made again, with all that stands on it. What is told at once is seen
-// at once. It never blocks; of a key that changes often the newest counts. An observation
-// with a key that no descriptor has, or with a Value or Meta of another type than the
-// descriptor's, is logged as an error and not followed.
+// Observe reports changes in the system. For a descriptor with verbs, a nil Value means
+// that the item is gone; the scheduler creates it again, with its dependents. The changes
+// of one call are handled together. Observe never blocks; only the newest observation of a
+// key counts. An observation is logged as an error and ignored if no descriptor has its
+// key, or if Value or Meta has another type than the descriptor's.
 func (s *Scheduler) Observe(seen ...Observed) {
 	s.observations.PutAll(func(o Observed) string { return o.Key }, seen...)
 }
 
-// Refresh has the scheduler soon read again what the descriptors with these
-// names retrieve (none: all). It never blocks. The error is ErrUnknownDescriptor if
-// one of the names is; then nothing is read.
+// Refresh requests that the named descriptors (none: all) are read back soon. It never
+// blocks. It returns ErrUnknownDescriptor if a name is unknown; then nothing is read.
 func (s *Scheduler) Refresh(descriptors ...string) error {
 	if err := s.registry.checkNames(descriptors); err != nil {
 		return fmt.Errorf("refresh: %w", err)
@@ -43,9 +42,9 @@ func (s *Scheduler) Refresh(descriptors ...string) error {
 	return nil
 }
 
-// Retry has the scheduler try failed values of these descriptors (none: all)
-// again now, without waiting for their back-off. It never blocks. The error is
-// ErrUnknownDescriptor if one of the names is; then nothing is tried.
+// Retry requests that failed values of the named descriptors (none: all) are tried again
+// now, without waiting for their back-off. It never blocks. It returns
+// ErrUnknownDescriptor if a name is unknown; then nothing is tried.
 func (s *Scheduler) Retry(descriptors ...string) error {
 	if err := s.registry.checkNames(descriptors); err != nil {
 		return fmt.Errorf("retry: %w", err)
@@ -54,10 +53,10 @@ func (s *Scheduler) Retry(descriptors ...string) error {
 	return nil
 }
 
-// inbox holds what others asked for and Run has not yet taken.
+// inbox has the requests that Run has not yet handled.
 type inbox struct {
 	mu    sync.Mutex
-	ready wake.Signal // set when notes are added
+	ready wake.Signal // set when a request is added
 	notes
 }
 
@@ -67,7 +66,7 @@ type notes struct {
 	connections map[*Connection]connectionChange
 }
 
-// names are those of descriptors; asked with none: all.
+// names selects descriptors. It is empty unless asked is set.
 type names struct {
 	asked bool
 	all   bool
@@ -109,7 +108,7 @@ func (in *inbox) drain() notes {
 	return out
 }
 
-// notified follows what others asked for.
+// handleInbox handles requests of other goroutines.
 func (s *Scheduler) handleInbox(ctx context.Context, in notes) {
 	for g, news := range in.connections {
 		s.handleConnection(ctx, g, news)
@@ -125,14 +124,14 @@ func (s *Scheduler) handleInbox(ctx context.Context, in notes) {
 	}
 }
 
-// news are those observations that say something else than is known.
+// changedObservations returns the valid observations that differ from the known state.
 func (s *Scheduler) changedObservations(seen []Observed) (out []Observed) {
 	for _, o := range seen {
 		if s.isCurrent(o) {
 			continue
 		}
 		if err := s.checkObservation(o); err != nil {
-			s.log.Error("observation cannot be followed", "key", o.Key, "err", err)
+			s.log.Error("observation is ignored", "key", o.Key, "err", err)
 			continue
 		}
 		out = append(out, o)
@@ -148,7 +147,7 @@ func (s *Scheduler) isCurrent(o Observed) bool {
 	return o.Value != nil && proto.Equal(o.Value, message(n.Actual())) && (o.Meta == nil || reflect.DeepEqual(o.Meta, n.Meta()))
 }
 
-// acceptable says what is wrong with an observation as such.
+// checkObservation validates an observation itself.
 func (s *Scheduler) checkObservation(o Observed) error {
 	d := s.registry.of(o.Key)
 	switch {
@@ -157,7 +156,7 @@ func (s *Scheduler) checkObservation(o Observed) error {
 	case o.Value == nil:
 		return nil
 	case o.Meta != nil && !d.isMeta(o.Meta):
-		return fmt.Errorf("metadata is a %T, which is not that of descriptor %q", o.Meta, d.name)
+		return fmt.Errorf("metadata is a %T; descriptor %q has another type", o.Meta, d.name)
 	}
 	return d.accepts(o.Value)
 }
@@ -167,7 +166,7 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 		return
 	}
 	r := s.begin(Notification)
-	var unclear []*descriptor // to be asked what stands
+	var unclear []*descriptor // these must be read back
 	for _, o := range seen {
 		if o.Value == nil {
 			r.rec.Values = append(r.rec.Values, Change{Key: o.Key})
@@ -181,7 +180,7 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 			continue
 		}
 		if !known {
-			s.log.Warn("observed a value without its metadata: other verbs are given none", "key", o.Key)
+			s.log.Warn("observed a value without metadata; verbs get none", "key", o.Key)
 		}
 		v := s.prepare(d, o.Key, o.Value)
 		r.rec.Values = append(r.rec.Values, Change{Key: o.Key, Value: &Value{v, s}})
@@ -194,8 +193,8 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 	s.finish(ctx, r)
 }
 
-// metaOf is the metadata of an observed value: what it carries, else what is known;
-// false: verbs of it need metadata, and it is not known.
+// metaOf returns the metadata of an observed value: its own, else the known one. It
+// returns false if verbs need metadata and none is known.
 func (s *Scheduler) metaOf(d *descriptor, o Observed) (meta any, known bool) {
 	n := s.graph.Node(o.Key)
 	switch {
@@ -207,10 +206,10 @@ func (s *Scheduler) metaOf(d *descriptor, o Observed) (meta any, known bool) {
 	return nil, d.passive() || !d.learns
 }
 
-// notice shows what was found to have changed by itself, before anything is
-// done about it. A value that was found as it is wanted is recorded. What is not ours is
-// recorded too, except by a resync, which may find any number of it. What the run itself has
-// changed is shown in its end.
+// notice publishes changes that were found in the system, before anything is done about
+// them. It records values that were found as desired. It also records values of others,
+// except in a resync, which may find any number of them. Changes by the run itself are
+// published at its end.
 func (s *Scheduler) notice(r *run) {
 	const obtained, configured = kvscheduler.ValueState_OBTAINED, kvscheduler.ValueState_CONFIGURED
 	s.delayContested(r)

@@ -13,16 +13,16 @@ import (
 type Operation struct {
 	Verb               Verb
 	Key                string
-	Old, New           proto.Message // what stood, and what should; nil: nothing
+	Old, New           proto.Message // the actual values before and after; nil: none
 	OldState, NewState State
 	OldErr, NewErr     error
-	Noop               bool // nothing was called
-	Derived            bool // the value is derived, and has a descriptor
-	Property           bool // the value is derived, and has none
+	Noop               bool // no verb was called
+	Derived            bool // the value is derived and has a descriptor
+	Property           bool // the value is derived and has no descriptor
 	Revert             bool
 	Retry              bool
 	Recreate           bool
-	Waits              []string // labels of what it waits for, of one that is PENDING now
+	Waits              []string // of a value that is now PENDING: labels of its unmet dependencies
 }
 
 var verbs = [...]Verb{
@@ -32,7 +32,7 @@ var verbs = [...]Verb{
 	graph.Delete: kvscheduler.TxnOperation_DELETE,
 }
 
-// shown is what people were last told of a value.
+// shown is the published part of a status that operations refer to.
 type shown struct {
 	state             State
 	err               error
@@ -48,13 +48,13 @@ func (st *Status) shown() shown {
 	return shown{st.State, st.Err, st.Desired, st.Actual, derived && st.Descriptor != "", derived && st.Descriptor == ""}
 }
 
-// now is what people are to be told of n.
+// now returns the present state of n in this form.
 func now(n *graph.Node, state State) shown {
 	derived, described := n.Base() != nil, descriptorOf(n) != nil
 	return shown{state, errOf(n), message(n.Desired()), message(n.Actual()), derived && described, derived && !described}
 }
 
-// operation describes op before it is done.
+// operation describes op before it is executed.
 func operation(op graph.Op, d *descriptor, was shown) Operation {
 	derived := op.Node.Base() != nil
 	return Operation{
@@ -65,8 +65,8 @@ func operation(op graph.Op, d *descriptor, was shown) Operation {
 	}
 }
 
-// noop describes what became of a node without any operation; false: nothing
-// that is worth telling.
+// noop describes a change of a node without a verb. It returns false if there is nothing
+// to report.
 func noop(n *graph.Node, was shown, state State) (Operation, bool) {
 	is := now(n, state)
 	o := Operation{

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Pause waits for the end of what is under way, and has the scheduler begin nothing more
-// until release is called, or the scheduler ends. What is asked of it meanwhile waits.
-// When ctx ends before, nothing is paused.
+// Pause waits until the present transaction has ended, and prevents the next one until
+// release is called or the scheduler ends. Requests wait meanwhile. If ctx ends first,
+// nothing is paused.
 func (s *Scheduler) Pause(ctx context.Context) (release func()) {
 	resume := make(chan struct{})
 	wait := func(running context.Context) {

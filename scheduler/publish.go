@@ -9,7 +9,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// publish shows what is known of n now; old is what was shown before, or nil.
+// publish makes the new status of n public; old is its present status, or nil.
 func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 	n.News = false
 	state := s.stateOf(n)
@@ -73,7 +73,7 @@ func descriptorOf(n *graph.Node) *descriptor {
 	return d
 }
 
-// remember keeps n's metadata in the index, while it stands.
+// remember updates the metadata of n in the index.
 func (d *descriptor) remember(n *graph.Node) {
 	switch {
 	case n.Actual() == nil:
@@ -85,7 +85,7 @@ func (d *descriptor) remember(n *graph.Node) {
 
 func (s *Scheduler) stateOf(n *graph.Node) State {
 	if b := n.Base(); b != nil && n.Actual() == nil && b.Actual() == nil {
-		return nonexistent // there is no base to derive it
+		return nonexistent // it cannot be derived without its base
 	}
 	switch n.State() {
 	case graph.Configured:
@@ -115,7 +115,7 @@ func (s *Scheduler) stateOf(n *graph.Node) State {
 	return kvscheduler.ValueState_NONEXISTENT
 }
 
-// details are what n waits for, the fields that are invalid, or otherwise its warnings.
+// details returns the details of a status: unmet dependencies, invalid fields or warnings.
 func details(n *graph.Node, state State) (labels []string, waits []Dependency) {
 	switch state {
 	case kvscheduler.ValueState_PENDING:

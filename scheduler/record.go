@@ -8,13 +8,13 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
 
-// State is where a value stands between what is wanted and what is.
+// A State is the state of a value; see the package documentation.
 type State = kvscheduler.ValueState
 
-// Verb is what an operation does to its key.
+// A Verb is the kind of an operation.
 type Verb = kvscheduler.TxnOperation
 
-// Message is what stands under a key.
+// A Message is the content of a value.
 type Message = proto.Message
 
 const (
@@ -25,35 +25,35 @@ const (
 	validate           = kvscheduler.TxnOperation_VALIDATE
 )
 
-// TxnType is what made a transaction happen.
+// A TxnType is the cause of a transaction.
 type TxnType uint8
 
 const (
-	Notification TxnType = iota // the southbound changed by itself
-	Northbound                  // Commit
-	RetryFailed                 // the time has come to try again
+	Notification TxnType = iota // a change in the system
+	Northbound                  // Commit or Submit
+	RetryFailed                 // a due retry
 )
 
 func (t TxnType) String() string {
 	return [...]string{"SB Notification", "NB Transaction", "Retry Transaction"}[t]
 }
 
-// A Record is what a transaction was to do and did. It is immutable.
+// A Record describes a transaction and its outcome. It is immutable.
 type Record struct {
 	Seq           uint64
 	Type          TxnType
 	Refresh       bool
 	Replace       bool
 	Description   string
-	RetryOf       uint64 // the transaction in which the values failed, of a retry
+	RetryOf       uint64 // of a retry: the transaction in which the values failed
 	Attempt       int    // of a retry, from 1
 	Start, Stop   time.Time
 	Values        []Change
-	Simulated     bool // Planned says what was to be done if all went well
+	Simulated     bool // Planned has the operations of the plan
 	Planned       []Operation
 	Executed      []Operation
-	Revert        bool    // what was done is undone if anything failed
-	RefreshErrors []error // why some of what stands could not be read back
+	Revert        bool    // a failure undoes the transaction
+	RefreshErrors []error // of descriptors that could not be read back
 }
 
 // Err returns a *TxnError if operations of the transaction failed.
@@ -71,7 +71,7 @@ func (r *Record) Err() error {
 	return &TxnError{failed}
 }
 
-// Resync is the name of the transaction's kind of resync; empty: it is none.
+// Resync returns the kind of resync; empty: the transaction is none.
 func (r *Record) Resync() string {
 	switch {
 	case r.Refresh && r.Replace:

@@ -14,15 +14,15 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// A reading is what is to be read back of one descriptor.
+// A reading defines the values of one descriptor that are read back.
 type reading struct {
 	d *descriptor
-	// keys are the only ones that are judged; nil: all of the descriptor.
+	// keys limits the reading; nil: all values of the descriptor.
 	keys map[string]bool
 }
 
-// everything reads back all that these descriptors retrieve, and what is derived from their values
-// and is read back by itself.
+// everything reads back all values of these descriptors, and their derived values that
+// have a Retrieve of their own.
 func (s *Scheduler) everything(ds []*descriptor) []reading {
 	wanted := map[*descriptor]bool{}
 	for _, d := range ds {
@@ -46,8 +46,9 @@ func (s *Scheduler) everything(ds []*descriptor) []reading {
 	return out
 }
 
-// around reads back what failed verbs may have changed: of each node its own key and what is
-// derived from it. A derived value that cannot be read back by itself is read with its base.
+// readingsFor reads back the values that failed verbs may have changed: the key of each
+// node and its derived values. A derived value without Retrieve is read back with its
+// base.
 func (s *Scheduler) readingsFor(failed []*graph.Node) []reading {
 	keys := map[*descriptor]map[string]bool{}
 	var add func(n *graph.Node)
@@ -64,7 +65,7 @@ func (s *Scheduler) readingsFor(failed []*graph.Node) []reading {
 	}
 	for _, n := range failed {
 		if n.Hung() || errors.Is(n.Err(), ErrStalled) {
-			continue // it is read back when its verb returns, and no verb has changed the other
+			continue // a running verb is read back when it returns; a stalled one was not called
 		}
 		for n.Base() != nil && (descriptorOf(n) == nil || descriptorOf(n).retrieve == nil) {
 			n = n.Base()
@@ -80,10 +81,9 @@ func (s *Scheduler) readingsFor(failed []*graph.Node) []reading {
 	return out
 }
 
-// refresh corrects what is known to stand by what the descriptors retrieve, in
-// the order in which they ask for each other's results. A descriptor whose
-// Retrieve fails leaves what was known of its values as it was. coming is intent
-// that is about to be followed, and counts as wanted.
+// refresh replaces the known actual state by the result of Retrieve, in the order of
+// RetrieveAfter. If Retrieve of a descriptor fails, its known state is kept. coming has
+// changes of the current transaction, which count as desired.
 func (s *Scheduler) refresh(ctx context.Context, r *run, readings []reading, coming []Change) {
 	readings = slices.DeleteFunc(readings, func(rd reading) bool { return rd.d.retrieve == nil || rd.d.link.Down() })
 	fresh := map[graph.Kind][]*graph.Value{}
@@ -102,7 +102,7 @@ func (s *Scheduler) refresh(ctx context.Context, r *run, readings []reading, com
 	for _, rd := range readings {
 		if err := s.retrieve(ctx, r, rd, fresh[rd.d]); err != nil {
 			err = fmt.Errorf("%s: %w", rd.d.name, err)
-			s.log.Error("cannot read back what stands", "descriptor", rd.d.name, "err", err)
+			s.log.Error("cannot read back the actual state", "descriptor", rd.d.name, "err", err)
 			r.rec.RefreshErrors = append(r.rec.RefreshErrors, err)
 		}
 	}
@@ -118,7 +118,7 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*g
 	}
 	asked := nodes
 	if rd.keys != nil && d.retrieveSome == nil {
-		asked = s.graph.Of(d) // Retrieve is to know all that is wanted
+		asked = s.graph.Of(d) // Retrieve needs all desired values
 	}
 	for _, n := range asked {
 		if v := n.Desired(); v != nil && v.Err == nil && coming()[n.Key()] == nil {
@@ -146,13 +146,13 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*g
 			s.log.Info("read back", "descriptor", d.name, "key", it.key, "ours", !it.foreign, "value", messageText(it.value))
 		}
 		s.graph.Found(s.valueOf(d, it, coming()[it.key]), it.meta, it.foreign)
-		d.remember(s.graph.Node(it.key)) // for those that retrieve after d
+		d.remember(s.graph.Node(it.key)) // for descriptors with RetrieveAfter
 	}
 	s.reckon(rd)
 	return nil
 }
 
-// judged are the nodes about which a reading decides whether they stand.
+// nodesOf returns the nodes with an actual state that the reading decides.
 func (s *Scheduler) nodesOf(rd reading) []*graph.Node {
 	if rd.keys == nil && rd.d.hung == 0 {
 		return s.graph.Of(rd.d)
@@ -169,8 +169,7 @@ func (s *Scheduler) nodesOf(rd reading) []*graph.Node {
 	return out
 }
 
-// lookup is values by their keys, made when first asked for: where nothing stands yet,
-// nobody asks.
+// lookup returns a lazy map of values by key. In an empty system nobody needs it.
 func lookup(values []*graph.Value) func() map[string]*graph.Value {
 	return sync.OnceValue(func() map[string]*graph.Value {
 		byKey := make(map[string]*graph.Value, len(values))
@@ -181,8 +180,8 @@ func lookup(values []*graph.Value) func() map[string]*graph.Value {
 	})
 }
 
-// valueOf is what was found, as the graph has it: prepared before, if it is the message
-// of what is coming or wanted.
+// valueOf returns the graph's value for a retrieved item. It reuses the coming or the
+// desired value if it has the same message.
 func (s *Scheduler) valueOf(d *descriptor, it item, coming *graph.Value) *graph.Value {
 	if coming == nil {
 		if n := s.graph.Node(it.key); n != nil {
@@ -195,7 +194,7 @@ func (s *Scheduler) valueOf(d *descriptor, it item, coming *graph.Value) *graph.
 	return s.prepare(d, it.key, it.value)
 }
 
-// An item is something that stands.
+// An item is a retrieved value.
 type item struct {
 	key     string
 	value   proto.Message
@@ -203,7 +202,7 @@ type item struct {
 	foreign bool
 }
 
-// read yields what collect returns. It ends with ctx, if Retrieve heeds that.
+// read calls Retrieve and collects its valid items. It ends with ctx if Retrieve obeys it.
 func (s *Scheduler) read(ctx context.Context, rd reading, ws []wanted) (items []item, found map[string]bool, err error) {
 	d := rd.d
 	defer func() {
@@ -216,19 +215,19 @@ func (s *Scheduler) read(ctx context.Context, rd reading, ws []wanted) (items []
 		if err != nil {
 			return nil, nil, err
 		}
-		if len(items) == 0 { // there is something
+		if len(items) == 0 { // allocate only if needed
 			items, found = make([]item, 0, len(ws)), make(map[string]bool, len(ws))
 		}
 		key, err := foundKey(d, f)
 		if err != nil {
-			s.log.Warn("retrieved something that cannot be kept", "descriptor", d.name, "key", f.key, "err", err)
+			s.log.Warn("retrieved value is ignored", "descriptor", d.name, "key", f.key, "err", err)
 			continue
 		}
 		if rd.keys != nil && !rd.keys[key] {
 			continue
 		}
 		if found[key] {
-			s.log.Warn("retrieved twice, the first counts", "descriptor", d.name, "key", key)
+			s.log.Warn("retrieved twice; the first value counts", "descriptor", d.name, "key", key)
 			continue
 		}
 		found[key] = true
@@ -237,7 +236,7 @@ func (s *Scheduler) read(ctx context.Context, rd reading, ws []wanted) (items []
 	return items, found, ctx.Err()
 }
 
-// retrieve calls the verb that reads least.
+// retrieve calls the cheapest verb for the reading.
 func (rd reading) retrieve(ctx context.Context, ws []wanted) iter.Seq2[found, error] {
 	if rd.keys == nil || rd.d.retrieveSome == nil {
 		return rd.d.retrieve(ctx, ws)
@@ -257,7 +256,7 @@ func foundKey(d *descriptor, f found) (string, error) {
 		}
 	}
 	if !d.has(key) {
-		return "", fmt.Errorf("key %q is not one of %s", key, d.name)
+		return "", fmt.Errorf("key %q does not belong to descriptor %s", key, d.name)
 	}
 	return key, nil
 }

@@ -8,8 +8,8 @@ import (
 
 // registry finds the descriptor of a key.
 type registry struct {
-	all      []*descriptor // as registered
-	order    []*descriptor // as they are to retrieve; set by Run
+	all      []*descriptor // in order of registration
+	order    []*descriptor // in order of retrieval; set by Run
 	byPrefix map[string][]*descriptor
 }
 
@@ -61,8 +61,7 @@ func (d *descriptor) has(key string) bool {
 
 func (d *descriptor) nameIn(key string) string { return strings.TrimPrefix(key, d.prefix) }
 
-// sort finds the order in which Retrieve is to be called: after those that a
-// descriptor names, else by name.
+// sort computes the order of retrieval: by RetrieveAfter, else by name.
 func (r *registry) sort() error {
 	sorted := slices.SortedFunc(slices.Values(r.all), func(a, b *descriptor) int { return strings.Compare(a.name, b.name) })
 	byName := map[string]*descriptor{}
@@ -78,7 +77,7 @@ func (r *registry) sort() error {
 			return nil
 		}
 		if entered[d.name] {
-			return fmt.Errorf("descriptors retrieve after each other in a circle: %s", strings.Join(path, ", "))
+			return fmt.Errorf("descriptors retrieve after each other in a cycle: %s", strings.Join(path, ", "))
 		}
 		entered[d.name] = true
 		for _, name := range d.after {
@@ -102,7 +101,7 @@ func (r *registry) sort() error {
 	return nil
 }
 
-// know says whether there is a descriptor of each of these names.
+// checkNames returns ErrUnknownDescriptor if a name is unknown.
 func (r *registry) checkNames(names []string) error {
 	for _, name := range names {
 		if !slices.ContainsFunc(r.all, func(d *descriptor) bool { return d.name == name }) {
@@ -112,7 +111,7 @@ func (r *registry) checkNames(names []string) error {
 	return nil
 }
 
-// named are the descriptors with these names; nil: all.
+// named returns the descriptors with these names; nil: all.
 func (r *registry) named(names map[string]bool) []*descriptor {
 	if names == nil {
 		return r.order

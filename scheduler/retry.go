@@ -11,7 +11,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// retries say of the failed values when they are tried again.
+// retries has the retries of failed values.
 type retries struct {
 	byKey map[string]*retry
 	next  time.Time // no retry is due before
@@ -19,14 +19,14 @@ type retries struct {
 
 type retry struct {
 	policy  RetryPolicy
-	attempt int // the one to come, from 1
+	attempt int // the next one, from 1
 	due     time.Time
 	delay   time.Duration
-	txn     uint64 // in which the value failed first
-	over    bool   // there is no attempt to come
+	txn     uint64 // the transaction of the first failure
+	over    bool   // there is no next attempt
 }
 
-// pending returns the retry of key that is to come, or nil.
+// pending returns the scheduled retry of key, or nil.
 func (rs *retries) pending(key string) *retry {
 	if r := rs.byKey[key]; r != nil && !r.over {
 		return r
@@ -34,7 +34,7 @@ func (rs *retries) pending(key string) *retry {
 	return nil
 }
 
-// put plans a retry instead of the one that the key has.
+// put replaces the retry of a key.
 func (rs *retries) put(key string, r *retry) {
 	if !r.over && (rs.next.IsZero() || r.due.Before(rs.next)) {
 		rs.next = r.due
@@ -44,7 +44,7 @@ func (rs *retries) put(key string, r *retry) {
 
 func (rs *retries) drop(key string) { delete(rs.byKey, key) }
 
-// wait is the time until a retry may be due.
+// wait returns the time until a retry may be due.
 func (rs *retries) wait() time.Duration {
 	if len(rs.byKey) == 0 || rs.next.IsZero() {
 		return time.Hour
@@ -52,14 +52,14 @@ func (rs *retries) wait() time.Duration {
 	return max(0, time.Until(rs.next))
 }
 
-// due takes out the keys that are due, in order, and says when the next ones are.
+// due returns the keys that are due, sorted, and updates the next time.
 func (rs *retries) due(now time.Time) (keys []string) {
 	rs.next = now.Add(time.Hour)
 	for key, r := range rs.byKey {
 		if r.over {
 			continue
 		}
-		if !r.due.After(now.Add(r.delay / 10)) { // together with what is due about then
+		if !r.due.After(now.Add(r.delay / 10)) { // including those that are due soon
 			keys = append(keys, key)
 		} else if r.due.Before(rs.next) {
 			rs.next = r.due
@@ -69,14 +69,14 @@ func (rs *retries) due(now time.Time) (keys []string) {
 	return keys
 }
 
-// retriable says whether trying again may mend err.
+// retriable reports whether a retry may fix err.
 func retriable(err error) bool {
 	var t terminal
 	return !errors.As(err, &t) && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrUnimplemented) && !errors.Is(err, ErrNoAnswer)
 }
 
-// scheduleRetry plans the next attempt at a node that failed in r. A run that did not declare
-// the value, such as a resync, neither ends its retries nor adds to them.
+// scheduleRetry plans the next attempt for a node that failed in r. A run that did not
+// declare the value, such as a resync, neither ends its retries nor adds to them.
 func (s *Scheduler) scheduleRetry(r *run, n *graph.Node, err error) {
 	last, own := s.retries.byKey[n.Key()], r.concerns(n)
 	if last != nil && !own {
@@ -94,7 +94,7 @@ func (s *Scheduler) scheduleRetry(r *run, n *graph.Node, err error) {
 	s.retries.put(n.Key(), next)
 }
 
-// plan says when the attempt to come is due after err, if ever.
+// plan computes the time of the next attempt after err, if there is one.
 func (r *retry) plan(err error, jitter float64) {
 	p := r.policy
 	if r.over = p.Never || !retriable(err) || p.Count > 0 && r.attempt > p.Count; !r.over {
@@ -103,11 +103,11 @@ func (r *retry) plan(err error, jitter float64) {
 	}
 }
 
-// resume goes on with the retries of n, which ended when its verb was abandoned: it has
-// returned now. The policy is for a value that has none.
+// resume continues the retries of n after its abandoned verb has returned. The policy is
+// for a value without retries.
 func (rs *retries) resume(r *run, n *graph.Node, err error, policy RetryPolicy) {
 	if n.State() != graph.Failed {
-		return // what is wanted has changed since, or there was no error
+		return // no error, or a newer desired value
 	}
 	next := &retry{policy: policy, attempt: 1, txn: r.rec.Seq}
 	if last := rs.byKey[n.Key()]; last != nil {
@@ -117,7 +117,7 @@ func (rs *retries) resume(r *run, n *graph.Node, err error, policy RetryPolicy) 
 	rs.put(n.Key(), next)
 }
 
-// concerns says that r declared n or the value that n is derived from, or was to try it again.
+// concerns reports whether r declares or retries n or its base.
 func (r *run) concerns(n *graph.Node) bool {
 	if r.keys == nil {
 		r.keys = map[string]bool{}
@@ -133,13 +133,12 @@ func (r *run) concerns(n *graph.Node) bool {
 	return false
 }
 
-// retryDue tries again what is due.
+// retryDue runs the retries that are due.
 func (s *Scheduler) retryDue(ctx context.Context) {
 	s.retry(ctx, s.retries.due(time.Now()), s.opts.Retry)
 }
 
-// retry tries keys again. The policy is for those that have none: they were not to be
-// tried any more.
+// retry tries keys again. The policy is for keys without scheduled retries.
 func (s *Scheduler) retry(ctx context.Context, keys []string, policy RetryPolicy) *Record {
 	if len(keys) == 0 {
 		return nil
@@ -158,14 +157,14 @@ func (s *Scheduler) retry(ctx context.Context, keys []string, policy RetryPolicy
 	return s.finish(ctx, r)
 }
 
-// ErrNothingFailed is what RetryKey returns where there is nothing to be tried.
-var ErrNothingFailed = errors.New("nothing of it has failed")
+// ErrNothingFailed is returned by RetryKey if no value has failed.
+var ErrNothingFailed = errors.New("the value has not failed")
 
-// RetryKey tries the value under key again, and what is derived from it, as far as that
-// has failed: at once, and whatever the error was. It waits for the end of that. The
-// error is a *TxnError if something fails again; policy says how that is tried later,
-// unless it was RETRYING and has a policy already. It defaults to Options.Retry. A value whose
-// verb was abandoned and still runs is not tried: see ErrNoAnswer.
+// RetryKey tries the value under key and its derived values again, if they have failed: at
+// once, whatever their error is, even a Terminal one. It waits for the end of the
+// transaction. The error is a *TxnError if a verb fails again; then policy applies, except
+// for values that are RETRYING and keep their own policy. A zero policy means
+// Options.Retry. A value with a running abandoned verb is not tried; see ErrNoAnswer.
 func (s *Scheduler) RetryKey(ctx context.Context, key string, policy RetryPolicy) (*Record, error) {
 	var rec *Record
 	hung := false
@@ -178,14 +177,14 @@ func (s *Scheduler) RetryKey(ctx context.Context, key string, policy RetryPolicy
 	case err != nil:
 		return nil, err
 	case rec == nil && hung:
-		return nil, fmt.Errorf("%s: %w: it is called again when it returns", key, ErrNoAnswer)
+		return nil, fmt.Errorf("%s: %w: the value is retried when the verb returns", key, ErrNoAnswer)
 	case rec == nil:
 		return nil, fmt.Errorf("%s: %w", key, ErrNothingFailed)
 	}
 	return rec, rec.Err()
 }
 
-// failedBelow are the failed keys among key and those derived from it.
+// failedBelow returns the failed keys among key and its derived values.
 func (s *Scheduler) failedBelow(key string) []string {
 	return slices.DeleteFunc(s.failedOf(nil), func(failed string) bool {
 		n := s.graph.Node(failed)
@@ -196,7 +195,7 @@ func (s *Scheduler) failedBelow(key string) []string {
 	})
 }
 
-// failedOf are the failed keys of the descriptors with these names; none: of all.
+// failedOf returns the failed keys of the named descriptors; nil means all.
 func (s *Scheduler) failedOf(names map[string]bool) (keys []string) {
 	for _, d := range s.registry.named(names) {
 		for _, n := range s.graph.Of(d) {

@@ -15,17 +15,17 @@ import (
 // A run is one pass of the loop, with its record.
 type run struct {
 	rec       *Record
-	policy    RetryPolicy     // of what it concerns
-	keys      map[string]bool // of what it concerns; nil: not known yet
+	policy    RetryPolicy     // of the values in keys
+	keys      map[string]bool // the values that the run declares or retries; nil: not computed yet
 	retry     bool
 	reverting bool
-	verbose   bool          // log what is read back
-	known     int           // changed nodes that notice does not look at any more
+	verbose   bool          // log each value that is read back
+	known     int           // number of changed nodes that notice has handled
 	skipped   bool          // some operations were not begun
-	quiet     []string      // keys without an operation of which the memory may be wrong
-	failed    []*graph.Node // whose verbs failed
-	// jitter is the part by which retries come later: the same for all that fails
-	// together, so that it is retried together.
+	quiet     []string      // keys without an operation that may be outdated in the memory
+	failed    []*graph.Node // nodes with failed verbs
+	// jitter is the relative extension of retry delays. It is the same for all failures of
+	// a run, so that they are retried together.
 	jitter float64
 }
 
@@ -35,7 +35,7 @@ func (s *Scheduler) begin(t TxnType) *run {
 	return r
 }
 
-// commit processes txn; what it reads back ends when nobody waits any more.
+// commit processes txn. Reading back ends when the caller no longer waits.
 func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn) *Record {
 	r := s.begin(Northbound)
 	r.policy, r.verbose = cmp.Or(txn.Retry, s.opts.Retry), txn.Verbose
@@ -62,7 +62,7 @@ func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn)
 	return s.finish(ctx, r)
 }
 
-// until is ctx, ended also by a channel.
+// until returns a context that also ends when done is closed.
 func until(ctx context.Context, done <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if done != nil {
@@ -110,7 +110,7 @@ func (s *Scheduler) intend(c Change) {
 	}
 }
 
-// unwantOthers drops what is wanted but not among changes.
+// unwantAbsent removes the desired values that are not among changes.
 func (s *Scheduler) unwantAbsent(changes []Change) {
 	others := map[string]bool{}
 	for n := range s.graph.Nodes() {
@@ -126,7 +126,7 @@ func (s *Scheduler) unwantAbsent(changes []Change) {
 	}
 }
 
-// finish runs all that can be run, and completes the record.
+// finish executes all possible operations and completes the record.
 func (s *Scheduler) finish(ctx context.Context, r *run) *Record {
 	s.foresee(r.rec)
 	s.printer.begin(r.rec)
@@ -134,7 +134,8 @@ func (s *Scheduler) finish(ctx context.Context, r *run) *Record {
 	return s.complete(r)
 }
 
-// pursue executes, and reads back the keys that failed: a verb may have done half of it.
+// pursue executes operations. Then it reads back the keys that failed, because a failed
+// verb may have been partly effective.
 func (s *Scheduler) pursue(ctx context.Context, r *run) {
 	before := len(r.failed)
 	s.execute(ctx, r)
@@ -149,7 +150,7 @@ func (s *Scheduler) complete(r *run) *Record {
 	for n := range s.graph.Touched() {
 		s.note(r, n)
 	}
-	if r.skipped { // what had not begun when the scheduler stopped
+	if r.skipped { // not begun when the scheduler stopped
 		r.rec.Executed = slices.DeleteFunc(r.rec.Executed, func(o Operation) bool { return o.NewState == nonexistent })
 	}
 	s.completed = append(s.completed, r)
@@ -162,8 +163,8 @@ func (s *Scheduler) complete(r *run) *Record {
 	return r.rec
 }
 
-// report logs the failures of a transaction that nobody waits for. A retry
-// that fails as before says nothing new.
+// report logs the failures of a transaction without a waiting caller. It does not repeat
+// an error that a retry got again.
 func (s *Scheduler) report(r *run) {
 	if r.rec.Type == Northbound {
 		return
@@ -176,8 +177,8 @@ func (s *Scheduler) report(r *run) {
 	}
 }
 
-// execute runs what can be run until nothing can, or until the first failure
-// of a run that is to be undone then.
+// execute runs operations until none is possible, or until the first failure of a run that
+// is then undone.
 func (s *Scheduler) execute(ctx context.Context, r *run) {
 	r.rec.Executed = slices.Grow(r.rec.Executed, s.graph.ChangedLen())
 	defer func() { r.known = s.graph.ChangedLen() }()
@@ -198,11 +199,11 @@ func (s *Scheduler) execute(ctx context.Context, r *run) {
 	}
 }
 
-// mostTogether is how many operations are remembered in one write before they begin.
+// mostTogether is the maximum number of operations that are saved in the memory by one
+// write.
 const mostTogether = 256
 
-// launch begins operations that can begin now, once the memory has what may be ours from
-// then on, and returns how many; 0: none can.
+// launch saves the next operations in the memory, begins them, and returns their number.
 func (s *Scheduler) launch(ctx context.Context, r *run) int {
 	together := s.together[:0]
 	for len(together) < mostTogether && ctx.Err() == nil && !r.broken() {
@@ -236,8 +237,8 @@ func (s *Scheduler) launch(ctx context.Context, r *run) int {
 	return begun
 }
 
-// issue begins the record of an operation: operations are recorded in the order
-// in which they began.
+// issue begins the record of an operation. Operations are recorded in the order in which
+// they begin.
 func (s *Scheduler) issue(r *run, op graph.Op) *task {
 	t := &task{op: op, d: kindOf(op), index: len(r.rec.Executed)}
 	o := operation(op, t.d, s.statuses.At(op.Node.Slot).shown())
@@ -246,7 +247,7 @@ func (s *Scheduler) issue(r *run, op graph.Op) *task {
 	return t
 }
 
-// done takes the result of an operation back and records it.
+// done processes and records the result of an operation.
 func (s *Scheduler) done(r *run, t *task) {
 	n := t.op.Node
 	if t.skipped {
@@ -281,14 +282,14 @@ func (s *Scheduler) done(r *run, t *task) {
 	}
 }
 
-// mark tells r from other runs; it is not 0.
+// mark identifies r in a Status; it is not 0.
 func (r *run) mark() uint32 { return uint32(r.rec.Seq%math.MaxUint32) + 1 }
 
-// note records what became of a node for which nothing was executed.
+// note records the new state of a node without an operation.
 func (s *Scheduler) note(r *run, n *graph.Node) {
 	old := s.statuses.At(n.Slot)
 	done := r.didTo(old)
-	if !done && s.misremembered(n) { // also where notice has shown already that it was found
+	if !done && s.misremembered(n) { // also if notice has published it
 		r.quiet = append(r.quiet, n.Key())
 	}
 	if !n.News {
@@ -299,10 +300,10 @@ func (s *Scheduler) note(r *run, n *graph.Node) {
 	}
 }
 
-// didTo says that r has executed an operation of the value that was shown as st.
+// didTo reports whether r executed an operation of the value with status st.
 func (r *run) didTo(st *Status) bool { return st != nil && st.txn == r.mark() }
 
-// tell records what became of a node without any operation.
+// recordNoop records a change of a node without a verb.
 func (r *run) recordNoop(n *graph.Node, old *Status, state State) {
 	if state == removed {
 		state = nonexistent

@@ -17,39 +17,40 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/table"
 )
 
-// Options are those of a Scheduler; the zero value works.
+// Options configure a Scheduler. The zero value works.
 type Options struct {
 	Log *slog.Logger // Defaults to slog.Default
-	// Out gets the text of each transaction. What it is too slow for is left out; Stats
-	// counts that. Defaults to nowhere.
+	// Out receives the text of each transaction. Transactions are left out while Out is
+	// too slow; Stats counts them. Defaults to none.
 	Out io.Writer
-	// PrintLimit is how many values and operations of one transaction are
-	// written to Out, before counts take over. Defaults to 50; negative: all.
+	// PrintLimit bounds the values and the operations of one transaction in Out; the rest
+	// is counted. Defaults to 50. A negative number means no limit.
 	PrintLimit int
-	// Concurrency is how many verbs of one southbound may run at once; a CreateAll is one.
-	// Defaults to 64.
+	// Concurrency is the maximum number of verbs of one connection that run at once. One
+	// CreateAll counts as one. Defaults to 64.
 	Concurrency int
-	// Limits are other limits than Concurrency, by name of a southbound.
+	// Limits replaces Concurrency for single connections, by name.
 	Limits map[string]int
-	// VerbTimeout is when the context of a verb, of Retrieve and of RetrieveSome ends. A call
-	// that goes on for a tenth longer (at most 1 s) is abandoned: see ErrNoAnswer. Defaults to 30 s.
+	// VerbTimeout is the time after which the context of a verb, Retrieve or RetrieveSome
+	// ends. A call that runs a tenth longer (at most 1 s) is abandoned; see ErrNoAnswer.
+	// Defaults to 30 s.
 	VerbTimeout time.Duration
-	// Retry is how values that fail are tried again, unless the transaction that declared them says
-	// otherwise. Defaults to that of the zero Retry.
+	// Retry is the policy for failed values, unless the transaction that declares them has
+	// its own. Defaults to the zero RetryPolicy.
 	Retry RetryPolicy
-	// Simulate plans every transaction, notification and retry before it is executed, for the
-	// record. The plan is written to Out before the first verb is called, unless Out takes
-	// more than a second; Stats counts that.
+	// Simulate plans every transaction, notification and retry before it is executed, and
+	// records the plan. The plan is written to Out before the first verb is called, unless
+	// Out takes more than a second; Stats counts such plans.
 	Simulate bool
-	// Memory remembers across restarts what was applied. Defaults to none.
+	// Memory remembers applied values across restarts. Defaults to none.
 	Memory Memory
-	// HistoryCount and HistoryBytes (an estimate of the memory that the records hold, with
-	// values and texts) bound the history; what exceeds either goes, oldest first. The newest
-	// record is kept in any case. Default to 10,000 and 256 MiB.
+	// HistoryCount and HistoryBytes bound the history. HistoryBytes is an estimate of the
+	// memory of the records, their values and texts. The oldest records are removed first;
+	// the newest one is always kept. Default to 10,000 and 256 MiB.
 	HistoryCount, HistoryBytes int
 }
 
-// A Scheduler keeps a system as declared; see the package documentation.
+// A Scheduler reconciles a system with its desired state; see the package documentation.
 type Scheduler struct {
 	opts         Options
 	log          *slog.Logger
@@ -74,19 +75,19 @@ type Scheduler struct {
 	seq      uint64
 	retries  retries
 	watchdog watchdog
-	// vanished are the keys that were found gone by the run under way.
+	// vanished has the keys that the current run found missing.
 	vanished []string
 	contests contests
-	// completed are the runs that the memory is still to be told of: who waits for one
-	// does not wait for that.
+	// completed has the runs that are not yet saved in the memory. Their callers do not
+	// wait for that.
 	completed []*run
 
 	remembered remembered
-	notes      []note // room for those that are just being made
+	notes      []note // reused
 	together   []*task
 }
 
-// New returns a Scheduler that knows no descriptors and does nothing before Run.
+// New returns a Scheduler without descriptors. It does nothing before Run.
 func New(opts Options) *Scheduler {
 	opts.Log = cmp.Or(opts.Log, slog.Default())
 	opts.PrintLimit = cmp.Or(opts.PrintLimit, 50)
@@ -113,7 +114,7 @@ func New(opts Options) *Scheduler {
 	}
 }
 
-// positive is n, or what it defaults to.
+// positive returns n, or the default if n is not positive.
 func positive[N int | time.Duration](n, otherwise N) N {
 	if n > 0 {
 		return n
@@ -148,14 +149,13 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 	return nil
 }
 
-// ErrStopped is what Commit returns once Run has ended.
+// ErrStopped is returned by calls after Run has ended.
 var ErrStopped = errors.New("the scheduler has stopped")
 
-// Commit has txn processed and waits for the end of it. The error is a
-// *TxnError if verbs failed; the record says all. Without a record txn was not
-// processed, or it is not known whether it was. When ctx ends, Commit stops
-// waiting and the reading back ends, but the rest of a transaction that has
-// begun goes on.
+// Commit processes txn and waits until it has ended. The error is a *TxnError if verbs
+// failed; the record has the details. Without a record, txn was not processed, or its
+// outcome is unknown. When ctx ends, Commit stops waiting and the reading back ends. The
+// rest of a transaction that has begun continues.
 func (s *Scheduler) Commit(ctx context.Context, txn Txn) (*Record, error) {
 	if err := s.check(txn); err != nil {
 		return nil, err
@@ -167,8 +167,8 @@ func (s *Scheduler) Commit(ctx context.Context, txn Txn) (*Record, error) {
 	return rec, rec.Err()
 }
 
-// Submit has txn processed and waits only until it begins. The history and the
-// status of its values say what became of it.
+// Submit has txn processed and waits only until it begins. History and Status show its
+// outcome.
 func (s *Scheduler) Submit(ctx context.Context, txn Txn) error {
 	if err := s.check(txn); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (s *Scheduler) Submit(ctx context.Context, txn Txn) error {
 	}
 }
 
-// ask has Run's goroutine do something, and waits for the end of it.
+// runInLoop runs do on Run's goroutine and waits until it has ended.
 func (s *Scheduler) runInLoop(ctx context.Context, do func(context.Context)) error {
 	done := make(chan struct{})
 	select {
@@ -201,10 +201,9 @@ func (s *Scheduler) runInLoop(ctx context.Context, do func(context.Context)) err
 	}
 }
 
-// Run processes transactions, notifications and retries until ctx ends. What
-// verbs have begun then is waited for, for 5 s at most. It can be called once: see ErrRunning. It fails
-// at once with ErrUnknownDescriptor if a descriptor is to be retrieved after one that is
-// not registered.
+// Run processes transactions, notifications and retries until ctx ends. Then it waits at
+// most 5 s for running verbs. It can be called once; see ErrRunning. It fails at once with
+// ErrUnknownDescriptor if RetrieveAfter names a descriptor that is not registered.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if s.begun.Swap(true) {
 		return fmt.Errorf("%w: a Scheduler runs once", ErrRunning)

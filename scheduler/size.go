@@ -10,9 +10,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// size estimates the bytes of memory that a kept record holds: its own, those of its texts,
-// and those of the values that were wanted, made or replaced in it. A value that several
-// records have counts in each of them.
+// size estimates the memory of a kept record in bytes, including its texts and values. A
+// value in several records counts in each of them.
 func (r *Record) size() int {
 	seen := measured{}
 	n := int(unsafe.Sizeof(*r)) + len(r.Description)
@@ -30,7 +29,7 @@ func (r *Record) size() int {
 	return n + seen.operations(r.Planned) + seen.operations(r.Executed)
 }
 
-// measured are the messages that have been counted.
+// measured has the messages that were counted.
 type measured map[proto.Message]struct{}
 
 func (seen measured) operations(ops []Operation) int {
@@ -43,7 +42,7 @@ func (seen measured) operations(ops []Operation) int {
 	return n
 }
 
-// value counts a value with those derived from it.
+// value counts a value with its derived values.
 func (seen measured) value(v *graph.Value) int {
 	n := int(unsafe.Sizeof(*v)) + len(v.Key) + sizeOfError(v.Err) + seen.message(message(v))
 	if v.Declared != nil {
@@ -71,7 +70,7 @@ func (seen measured) message(m proto.Message) int {
 	return sizeOfMessage(m.ProtoReflect())
 }
 
-// sizeOfMessage counts the struct of a message and all that it points to.
+// sizeOfMessage counts the struct of a message and all memory that it references.
 func sizeOfMessage(m protoreflect.Message) int {
 	n := len(m.GetUnknown())
 	if t := reflect.TypeOf(m.Interface()); t.Kind() == reflect.Pointer {
@@ -80,14 +79,14 @@ func sizeOfMessage(m protoreflect.Message) int {
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
 		case fd.IsMap():
-			const entry = 48 // two words for each of key and value, and room to grow
+			const entry = 48 // two words each for key and value, and spare capacity
 			n += v.Map().Len() * entry
 			v.Map().Range(func(k protoreflect.MapKey, one protoreflect.Value) bool {
 				n += sizeOfField(fd.MapKey(), k.Value()) + sizeOfField(fd.MapValue(), one)
 				return true
 			})
 		case fd.IsList():
-			const element = 16 // the header of a text; twice that of a number, since lists have room to grow
+			const element = 16 // a string header; twice the size of a number, because lists have spare capacity
 			n += v.List().Len() * element
 			for i := range v.List().Len() {
 				n += sizeOfField(fd, v.List().Get(i))
@@ -100,7 +99,7 @@ func sizeOfMessage(m protoreflect.Message) int {
 	return n
 }
 
-// sizeOfField is what a field holds besides its place in the struct.
+// sizeOfField counts the memory of a field outside its struct.
 func sizeOfField(fd protoreflect.FieldDescriptor, v protoreflect.Value) int {
 	switch fd.Kind() {
 	case protoreflect.MessageKind, protoreflect.GroupKind:

@@ -8,16 +8,16 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// Stats counts what a Scheduler has done since New.
+// Stats counts the activity of a Scheduler since New.
 type Stats struct {
 	Transactions map[TxnType]uint64
-	Operations   map[Verb]uint64            // executed, those that called nothing included
-	Failures     uint64                     // of operations
+	Operations   map[Verb]uint64            // executed operations, including those without a verb
+	Failures     uint64                     // failed operations
 	Verbs        map[string]map[Verb]Timing // by name of the descriptor
 	Output       OutputLoss
 }
 
-// Timing says how long calls took.
+// Timing has the durations of calls.
 type Timing struct {
 	Count           uint64
 	Total, Min, Max time.Duration
@@ -30,7 +30,7 @@ func (t Timing) plus(d time.Duration) Timing {
 	return Timing{t.Count + 1, t.Total + d, t.Min, max(t.Max, d)}
 }
 
-// stats is Stats in the making.
+// stats collects Stats.
 type stats struct {
 	mu           sync.Mutex
 	transactions [3]uint64
@@ -63,7 +63,7 @@ func (st *stats) operation(t *task) {
 	timing[t.op.Verb] = timing[t.op.Verb].plus(t.took)
 }
 
-// Stats returns the counts as of now.
+// Stats returns the present counts.
 func (s *Scheduler) Stats() Stats {
 	st := &s.stats
 	st.mu.Lock()

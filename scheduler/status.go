@@ -10,25 +10,25 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// A Status is what is known of one value at one time. It is immutable.
+// A Status describes one value at one time. It is immutable.
 type Status struct {
 	Key             string
 	State           State
-	Last            Verb // the last operation done, VALIDATE if the newest intent was refused
+	Last            Verb // the last operation; VALIDATE if the newest intent was refused
 	Err             error
-	Details         []string      // PENDING: labels of unmet dependencies; INVALID: paths of invalid fields; else warnings of Want
+	Details         []string      // PENDING: labels of unmet dependencies; INVALID: paths of invalid fields; else warnings of Desired
 	Since           time.Time     // of State
-	Desired, Actual proto.Message // Want is as declared; Have is normalized
+	Desired, Actual proto.Message // Desired is as declared; Actual is normalized
 	Waits           []Dependency  // PENDING: the unmet dependencies
-	Base            string        // of a derived value: the key it is derived from
+	Base            string        // of a derived value: the key of its base
 	Descriptor      string        // empty: none
 	Meta            any
 
-	value *graph.Value // what is wanted, else what stands
-	txn   uint32       // the last transaction that did something to it, or what fits of its number
+	value *graph.Value // the desired value, else the actual one
+	txn   uint32       // the last transaction that changed it; see run.mark
 }
 
-// Dependencies are those of the value.
+// Dependencies returns the dependencies of the value.
 func (st *Status) Dependencies() []Dependency {
 	if st.value == nil {
 		return nil
@@ -36,7 +36,7 @@ func (st *Status) Dependencies() []Dependency {
 	return st.value.Deps
 }
 
-// Derived are the keys of the values that are derived from it while it stands.
+// Derived returns the keys of the values that are derived from it.
 func (st *Status) Derived() []string {
 	if st.value == nil {
 		return nil
@@ -48,8 +48,8 @@ func (st *Status) Derived() []string {
 	return out
 }
 
-// Statuses returns the status of each value whose key has the prefix, sorted by
-// key, all as of one moment. No transaction waits for it.
+// Statuses returns the statuses of all values with the key prefix, sorted by key. They
+// form one consistent snapshot. No transaction waits for it.
 func (s *Scheduler) Statuses(prefix string) []*Status {
 	var out []*Status
 	for st := range s.statuses.All() {
@@ -61,7 +61,7 @@ func (s *Scheduler) Statuses(prefix string) []*Status {
 	return out
 }
 
-// Status returns the status of the value under key, and whether there is any.
+// Status returns the status of the value under key, and whether there is one.
 func (s *Scheduler) Status(key string) (*Status, bool) {
 	st := s.statuses.Find(key)
 	return st, st != nil

@@ -6,62 +6,62 @@ import (
 	"time"
 )
 
-// A Txn is a change of what is wanted, done as one.
+// A Txn is an atomic change of the desired state.
 type Txn struct {
 	Description string
-	Changes     []Change // of one key the last counts; not changed any more once committed
-	// Refresh first reads back what really stands, and tries again what failed
-	// unless it was Terminal.
+	Changes     []Change // the last one of a key counts; must not change after Commit
+	// Refresh first reads back the actual state. It also retries failed values, except for
+	// Terminal errors.
 	Refresh bool
 	// Verbose logs each value that is read back.
 	Verbose bool
-	// Replace says that Changes are all that is wanted. From then on whatever
-	// else of ours stands is removed.
+	// Replace makes Changes the complete desired state. From then on, all other values of
+	// ours are removed.
 	Replace bool
-	// Simulate plans the transaction before it is executed: see Options.Simulate.
+	// Simulate plans the transaction before it is executed; see Options.Simulate.
 	Simulate bool
-	// Revert undoes all of the transaction when anything in it is invalid or
-	// fails; then nothing of it is retried. Commit returns why it failed; what
-	// failed while it was undone is in the record, among the operations that revert.
+	// Revert undoes the whole transaction if any change is invalid or any verb fails. Then
+	// it is not retried. Commit returns the cause. The record also has the failures of the
+	// undoing, among the operations with Revert.
 	Revert bool
-	// Retry says how values that Changes name are tried again if they fail in this transaction. It
-	// defaults to Options.Retry. Other values keep the retries that they have, and get those of
-	// Options.Retry if they have none.
+	// Retry is the policy for the values in Changes that fail in this transaction. It
+	// defaults to Options.Retry. Other values keep their retries; a value without retries
+	// gets Options.Retry.
 	Retry RetryPolicy
 }
 
-// A Change is what a transaction says of one key. Want, Unwant and Reject make one.
-// A transaction with a Change that has an empty or another Scheduler's Value, or another
-// Key than its Value, is refused as a whole: see ErrNoValue, ErrOtherScheduler, ErrWrongKey.
+// A Change is the new intent for one key. Want, Unwant and Reject make one. A transaction
+// is refused as a whole if one of its changes has an empty Value, a Value of another
+// Scheduler, or another Key than its Value. See ErrNoValue, ErrOtherScheduler and
+// ErrWrongKey.
 type Change struct {
 	Key   string
-	Value *Value // what should stand; nil: nothing
-	Err   error  // why the newest intent for the key is not what Value says
+	Value *Value // the desired value; nil: none
+	Err   error  // why the newest intent cannot be followed; then Value is the last valid one
 }
 
-// Want says that v should stand.
+// Want makes v the desired value of its key.
 func Want(v Value) Change { return Change{Key: v.Key(), Value: &v} }
 
-// Unwant says that nothing should stand under key.
+// Unwant removes the desired value of key.
 func Unwant(key string) Change { return Change{Key: key} }
 
-// Reject says that there is intent for key that cannot be followed, and that
-// valid, what was valid before, should stand instead. Where nothing is known to
-// have been valid (nil), what was wanted goes, but what was found standing stays:
-// it may be what was valid before a restart. The key is
-// INVALID, or UNIMPLEMENTED if err is ErrUnimplemented, until it changes.
+// Reject marks the newest intent for key as refused because of err, and makes valid, the
+// last valid value, the desired one. If valid is nil, the present desired value is
+// removed, but a retrieved actual value stays: it may have been valid before a restart.
+// The key is INVALID until it changes, or UNIMPLEMENTED if err is ErrUnimplemented.
 func Reject(key string, err error, valid *Value) Change {
 	return Change{Key: key, Value: valid, Err: err}
 }
 
-// Retry is how a failed value is tried again: after Period, then after twice
-// that and so on up to Max, each up to a fifth longer by chance. What is due
-// about the same time is tried together.
+// A RetryPolicy determines when a failed value is tried again: after Period, then after
+// twice that time, and so on up to Max. Each delay is randomly extended by at most a
+// fifth. Retries that are due at about the same time run together.
 type RetryPolicy struct {
 	Never  bool
 	Period time.Duration // Defaults to 1 s
 	Max    time.Duration // Defaults to 1 min
-	Count  int           // attempts; 0: no end
+	Count  int           // maximum number of attempts; 0: no limit
 }
 
 func (r RetryPolicy) delay(attempt int) time.Duration {
@@ -78,12 +78,12 @@ func (r RetryPolicy) delay(attempt int) time.Duration {
 	return min(d, most)
 }
 
-// A TxnError lists the values of a transaction that failed, or that it made fail.
+// A TxnError lists the values that failed in a transaction.
 type TxnError struct {
 	Failed []KeyError
 }
 
-// A KeyError says why a verb of a key failed.
+// A KeyError is the failure of one verb.
 type KeyError struct {
 	Key  string
 	Verb Verb
@@ -120,13 +120,13 @@ func (e *TxnError) Unwrap() []error {
 	return out
 }
 
-// terminal marks an error that trying again cannot mend.
+// terminal marks an error that a retry cannot fix.
 type terminal struct{ error }
 
 func (t terminal) Unwrap() error { return t.error }
 
-// Terminal marks an error of a verb that trying again cannot mend: the value
-// is FAILED until it changes.
+// Terminal marks an error of a verb that a retry cannot fix: the value is FAILED until it
+// changes.
 func Terminal(err error) error {
 	if err == nil {
 		return nil

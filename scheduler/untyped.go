@@ -13,8 +13,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// descriptor is a Descriptor with its types erased: the shape the scheduler
-// works with. It is the graph's Kind of its values.
+// descriptor is a Descriptor without its types. It is the graph's Kind of its values.
 type descriptor struct {
 	name         string
 	prefix       string
@@ -24,32 +23,32 @@ type descriptor struct {
 	southbound   *southbound
 	after        []string
 	index        *index
-	hung         int // abandoned calls of verbs that are still running; owned by Run's goroutine
+	hung         int // abandoned verbs that are still running; owned by Run's goroutine
 	reads        reads
 	link         *graph.Connection
-	intercept    func(key string, value proto.Message, verb func() error) error // nil: verbs are called as they are
-	interceptAll func(values []KeyValue, verbs func() []error) bool             // of createAll; nil: it is called as it is
+	intercept    func(key string, value proto.Message, verb func() error) error // wraps verbs; nil: none
+	interceptAll func(values []KeyValue, verbs func() []error) bool             // wraps createAll; nil: none
 
 	accepts      func(proto.Message) error
-	isMeta       func(any) bool // says whether it is metadata of the descriptor's type
-	learns       bool           // there is metadata
+	isMeta       func(any) bool // reports whether it has the descriptor's metadata type
+	learns       bool           // the descriptor has metadata
 	keyOf        func(proto.Message) (string, error)
-	normalize    func(key string, v proto.Message) (proto.Message, []string) // nil: values mean what they say
+	normalize    func(key string, v proto.Message) (proto.Message, []string) // nil: values are normalized
 	validate     func(key string, v proto.Message) error
 	equivalent   func(key string, old, new proto.Message) bool
 	recreate     func(key string, old, new proto.Message, meta any) bool
 	dependencies func(key string, v proto.Message) []Dependency
 	derived      func(key string, v proto.Message) []KeyValue
-	claimed      func(key string, v proto.Message) []Claim       // nil: values claim nothing
-	resolve      func(key string, v proto.Message) proto.Message // nil: there is none but v
+	claimed      func(key string, v proto.Message) []Claim       // nil: no claims
+	resolve      func(key string, v proto.Message) proto.Message // nil: no references
 
 	create func(ctx context.Context, key string, v proto.Message) (any, error)
-	// createAll creates the new values of tasks, and puts meta and err into each; nil: there is none.
+	// createAll creates the new values of tasks and sets meta and err of each; nil: none.
 	createAll func(ctx context.Context, tasks []*task)
 	update    func(ctx context.Context, key string, old, new proto.Message, meta any) (any, error)
 	delete    func(ctx context.Context, key string, v proto.Message, meta any) error
 	retrieve  func(ctx context.Context, wanted []wanted) iter.Seq2[found, error]
-	// retrieveSome reads back these keys alone; nil: retrieve reads all.
+	// retrieveSome reads back these keys only; nil: retrieve reads all.
 	retrieveSome func(ctx context.Context, keys []string, wanted []wanted) iter.Seq2[found, error]
 }
 
@@ -66,7 +65,7 @@ type found struct {
 	unknown bool
 }
 
-// passive says that values of d are only noticed.
+// passive reports whether values of d are only observed.
 func (d *descriptor) passive() bool { return d.create == nil }
 
 func (d *descriptor) Equivalent(key string, old, new any) bool {
@@ -79,7 +78,7 @@ func (d *descriptor) Recreate(key string, old, new, meta any) bool {
 
 func (d *descriptor) Connection() *graph.Connection { return d.link }
 
-// Evidence says how a read-back decides whether a derived value of d stands.
+// Evidence returns how a read-back decides whether a derived value of d exists.
 func (d *descriptor) Evidence() graph.Evidence {
 	switch {
 	case d.retrieve != nil:
@@ -90,8 +89,8 @@ func (d *descriptor) Evidence() graph.Evidence {
 	return graph.ShownByBase
 }
 
-// Register adds d to s. It must be called before Run. The Index that it
-// returns looks up the metadata of the values that stand.
+// Register adds d to s. It must be called before Run. The returned Index looks up the
+// metadata of the actual values.
 func Register[V proto.Message, M any](s *Scheduler, d Descriptor[V, M]) (*Index[M], error) {
 	if err := check(d); err != nil {
 		return nil, fmt.Errorf("descriptor %q: %w", d.Name, err)
@@ -106,24 +105,24 @@ func Register[V proto.Message, M any](s *Scheduler, d Descriptor[V, M]) (*Index[
 func check[V proto.Message, M any](d Descriptor[V, M]) error {
 	switch {
 	case d.Name == "":
-		return errors.New("no name")
+		return errors.New("name is required")
 	case d.Model.Model == nil && d.Prefix == "":
-		return errors.New("neither Model nor Prefix says which keys are its")
+		return errors.New("Model or Prefix is required")
 	case d.Model.Model != nil && d.Prefix != "":
-		return errors.New("both Model and Prefix say which keys are its")
+		return errors.New("Model and Prefix exclude each other")
 	case d.Prefix != "" && !strings.HasSuffix(d.Prefix, "/"):
 		return fmt.Errorf("prefix %q does not end with a slash", d.Prefix)
 	case (d.Create == nil) != (d.Delete == nil):
-		return errors.New("there is one of Create and Delete without the other")
+		return errors.New("Create and Delete require each other")
 	case d.Create == nil && d.CreateAll != nil:
-		return errors.New("there is CreateAll without Create")
+		return errors.New("CreateAll requires Create")
 	case d.Retrieve == nil && d.RetrieveSome != nil:
-		return errors.New("there is RetrieveSome without Retrieve")
+		return errors.New("RetrieveSome requires Retrieve")
 	}
 	return nil
 }
 
-// erase is the only place where types are dropped and taken up again.
+// erase removes the types of a Descriptor. Only its functions convert between types.
 func erase[V proto.Message, M any](d Descriptor[V, M]) *descriptor {
 	e := &descriptor{
 		name: d.Name, prefix: d.Prefix, match: d.Match, after: d.RetrieveAfter,
@@ -131,7 +130,7 @@ func erase[V proto.Message, M any](d Descriptor[V, M]) *descriptor {
 		accepts: func(v proto.Message) error {
 			if _, ok := v.(V); !ok {
 				var want V
-				return fmt.Errorf("value is a %s, not a %s", nameOf(v), nameOf(want))
+				return fmt.Errorf("value is a %s; expected a %s", nameOf(v), nameOf(want))
 			}
 			return nil
 		},
@@ -243,7 +242,7 @@ func eraseFound[V proto.Message, M any](read func() iter.Seq2[Found[V, M], error
 	}
 }
 
-// boxed is m as the scheduler keeps it: nil where there is nothing to keep.
+// boxed returns m in its stored form: nil for struct{}.
 func boxed[M any](m M) any {
 	if _, none := any(m).(struct{}); none {
 		return nil
@@ -251,7 +250,7 @@ func boxed[M any](m M) any {
 	return m
 }
 
-// meta is what Create returned, or M's zero value where nothing is known.
+// meta returns the metadata of type M, or the zero value if none is known.
 func meta[M any](x any) M {
 	m, _ := x.(M)
 	return m

@@ -12,15 +12,15 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// A Value is a message under a key, validated, with its dependencies and
-// derived values worked out. It is immutable. Only [Scheduler.Value] makes one.
-// The zero Value has no key, and no transaction takes it.
+// A Value is a validated message under a key, with its dependencies and derived values. It
+// is immutable. Only [Scheduler.Value] and [Scheduler.Decode] make one. The zero Value has
+// no key, and no transaction accepts it.
 type Value struct {
 	v  *graph.Value
 	by *Scheduler
 }
 
-// Key is the value's key.
+// Key returns the key of the value.
 func (v Value) Key() string {
 	if v.v == nil {
 		return ""
@@ -28,22 +28,22 @@ func (v Value) Key() string {
 	return v.v.Key
 }
 
-// Message is the value as it was declared, before Normalize. Nobody changes it.
+// Message returns the declared message, before Normalize. Nobody may change it.
 func (v Value) Message() proto.Message { return declared(v.v) }
 
-// Warnings name the fields that the descriptor ignores; see Descriptor.Normalize.
+// Warnings names the fields that the descriptor ignores; see Descriptor.Normalize.
 func (v Value) Warnings() []string { return warnings(v.v) }
 
 var (
-	// ErrUnimplemented is why a key is UNIMPLEMENTED: no descriptor has it. A verb that
-	// fails with it, because the system lacks what the value takes, is not called again
-	// until the value changes or the connection to the system comes anew.
+	// ErrUnimplemented is the reason for UNIMPLEMENTED: no descriptor has the key. A verb
+	// returns it if the system lacks a feature that the value needs. Then the verb is
+	// called again only after the value changes or the connection is established again.
 	ErrUnimplemented = errors.New("no descriptor implements this key")
-	// ErrInvalid is why a value is INVALID.
+	// ErrInvalid is the reason for INVALID.
 	ErrInvalid = errors.New("invalid value")
 )
 
-// invalidError is ErrInvalid with its reasons, on one line.
+// invalidError is ErrInvalid with its reasons on one line.
 type invalidError struct{ reasons error }
 
 func (e *invalidError) Error() string {
@@ -52,9 +52,9 @@ func (e *invalidError) Error() string {
 
 func (e *invalidError) Unwrap() []error { return []error{ErrInvalid, e.reasons} }
 
-// Value prepares message for use under key. It fails with ErrUnimplemented or
-// ErrInvalid, which wraps a *models.FieldError for each field that is wrong. It
-// is pure, and may be called from any goroutine once all is registered.
+// Value prepares message for use under key. It returns ErrUnimplemented or ErrInvalid.
+// ErrInvalid wraps a *models.FieldError for each invalid field. Value is pure; any
+// goroutine may call it after all descriptors are registered.
 func (s *Scheduler) Value(key string, message proto.Message) (Value, error) {
 	d := s.registry.of(key)
 	if d == nil {
@@ -64,8 +64,8 @@ func (s *Scheduler) Value(key string, message proto.Message) (Value, error) {
 	return Value{v, s}, v.Err
 }
 
-// Decode prepares what a store holds under key, as Value does: see [models.Decode]. Where
-// key and value disagree it says what else is wrong with the value, too.
+// Decode prepares the stored data of a key like Value; see [models.Decode]. If key and
+// value disagree, the error also has the other mistakes of the value.
 func (s *Scheduler) Decode(key string, data []byte) (Value, error) {
 	message, err := models.Decode(key, data)
 	switch {
@@ -84,9 +84,9 @@ func (s *Scheduler) Decode(key string, data []byte) (Value, error) {
 	return Value{}, models.Also(err, invalid)
 }
 
-// Validate checks values as Value does, those derived from them, and that none
-// claims what another of them has, without any southbound. The error joins a
-// *ValueError for each value that is wrong.
+// Validate checks values and their derived values like Value. It also checks that no two
+// of them claim one resource. It accesses no system. The error joins a *ValueError for
+// each wrong value.
 func (s *Scheduler) Validate(values ...KeyValue) error {
 	var errs []error
 	all := graph.New()
@@ -114,10 +114,10 @@ func (s *Scheduler) Validate(values ...KeyValue) error {
 	return errors.Join(errs...)
 }
 
-// A ValueError says what is wrong with one value.
+// A ValueError is the mistake of one value.
 type ValueError struct {
 	Key  string
-	Base string // of a derived value: the key it is derived from
+	Base string // of a derived value: the key of its base
 	Err  error
 }
 
@@ -135,8 +135,7 @@ func faults(v *graph.Value, base string) (out []error) {
 	return out
 }
 
-// prepare works out all that the graph has to know of a value of d (nil: a
-// property).
+// prepare computes the graph's view of a value of d; nil means a property.
 func (s *Scheduler) prepare(d *descriptor, key string, m proto.Message) (v *graph.Value) {
 	v = &graph.Value{Key: key, Data: m}
 	if d == nil {
@@ -170,7 +169,7 @@ func (s *Scheduler) prepare(d *descriptor, key string, m proto.Message) (v *grap
 	return v
 }
 
-// ambiguous says which of the dependencies do not say what meets them.
+// ambiguous returns an error for each dependency that does not say clearly how it is met.
 func ambiguous(deps []Dependency) error {
 	var errs []error
 	for _, d := range deps {

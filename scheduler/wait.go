@@ -10,29 +10,29 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
 
-// ErrNotApplied is what Wait returns, as a *NotAppliedError.
+// ErrNotApplied is the error of Wait, as a *NotAppliedError.
 var ErrNotApplied = errors.New("not applied")
 
-// A NotAppliedError lists the values that Wait waited for and that are neither CONFIGURED
-// nor OBTAINED. It is ErrNotApplied, the error of each value and, where Wait was ended by
-// its context, the context's error.
+// A NotAppliedError lists the values that are neither CONFIGURED nor OBTAINED. It wraps
+// ErrNotApplied, the error of each value and, if Wait was ended by its context, the error
+// of the context.
 type NotAppliedError struct {
 	Values []NotApplied // sorted by key
 	ended  error
 }
 
-// NotApplied is a value that is not applied.
+// A NotApplied is a value that is not applied.
 type NotApplied struct {
 	Key     string
-	State   State    // NONEXISTENT: nothing is known of the key
-	Err     error    // why it is INVALID, FAILED, RETRYING or UNIMPLEMENTED; else nil
-	Details []string // PENDING: the labels of what it waits for
+	State   State    // NONEXISTENT: the key is unknown
+	Err     error    // INVALID, FAILED, RETRYING or UNIMPLEMENTED: the reason; else nil
+	Details []string // PENDING: labels of unmet dependencies
 }
 
 func (v NotApplied) String() string {
 	switch {
 	case v.State == nonexistent:
-		return v.Key + " does not exist: nobody declares it, and it was not found"
+		return v.Key + " does not exist: it is neither declared nor found"
 	case v.Err != nil:
 		return fmt.Sprintf("%s is %s: %v", v.Key, v.State, v.Err)
 	case len(v.Details) > 0:
@@ -73,10 +73,10 @@ func (e *NotAppliedError) Unwrap() []error {
 	return out
 }
 
-// Wait waits until what was submitted before has been processed and each of the keys is
-// CONFIGURED or OBTAINED. It returns a *NotAppliedError as soon as one of them is in a
-// state that does not change by itself (INVALID, FAILED, UNIMPLEMENTED, DISCOVERED, or
-// unknown), or when ctx ends.
+// Wait waits until earlier Submits were processed and each of the keys is CONFIGURED or
+// OBTAINED. It returns a *NotAppliedError when ctx ends, or as soon as one of them is in a
+// state that does not change by itself: INVALID, FAILED, UNIMPLEMENTED, DISCOVERED, or
+// unknown.
 func (s *Scheduler) Wait(ctx context.Context, keys ...string) error {
 	if err := s.runInLoop(ctx, func(context.Context) {}); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (s *Scheduler) Wait(ctx context.Context, keys ...string) error {
 	return waiting.err(nil)
 }
 
-// waited are the newest statuses of the keys that are waited for; nil: there is none.
+// waited has the newest status of each key; nil: none.
 type waited map[string]*Status
 
 func (w waited) update(st *Status) {
@@ -111,7 +111,7 @@ func (w waited) update(st *Status) {
 	}
 }
 
-// over says that waiting does not help, or is not needed any more.
+// decided reports whether waiting is no longer useful or necessary.
 func (w waited) decided() bool {
 	over := true
 	for _, st := range w {
@@ -126,7 +126,7 @@ func (w waited) decided() bool {
 	return over
 }
 
-// err lists those that are not applied; nil: all are.
+// err lists the keys that are not applied; nil: all are applied.
 func (w waited) err(ended error) error {
 	e := &NotAppliedError{ended: ended}
 	for key, st := range w {
@@ -148,7 +148,7 @@ func applied(st *Status) bool {
 	return st != nil && (st.State == kvscheduler.ValueState_CONFIGURED || st.State == kvscheduler.ValueState_OBTAINED)
 }
 
-// mayApply says that the scheduler itself will try to have st applied.
+// mayApply reports whether the scheduler itself will try to apply st.
 func mayApply(st *Status) bool {
 	if st == nil {
 		return false

@@ -9,21 +9,21 @@ import (
 	"github.com/keyplane/keyplane/internal/mailbox"
 )
 
-// A Watch yields each change of status, the newest of each value: one that its
-// reader is too slow for is replaced, never lost.
+// A Watch yields changes of statuses. If its reader is slow, it yields the newest status
+// of each value and misses none.
 type Watch struct {
 	prefix string
 	ws     *watchers
 	box    *mailbox.Box[*Status]
 }
 
-// watchers are the Watches that are open.
+// watchers has the open Watches.
 type watchers struct {
 	mu  sync.RWMutex
 	all []*Watch
 }
 
-// Watch begins to watch the values whose key has the prefix. Close ends it.
+// Watch watches the values with the key prefix. Close ends it.
 func (s *Scheduler) Watch(prefix string) *Watch {
 	w := &Watch{prefix: prefix, ws: &s.watchers, box: mailbox.New[*Status]()}
 	w.ws.mu.Lock()
@@ -32,15 +32,15 @@ func (s *Scheduler) Watch(prefix string) *Watch {
 	return w
 }
 
-// Close ends the watch. What it has not yielded is dropped.
+// Close ends the watch and drops changes that it has not yielded.
 func (w *Watch) Close() {
 	w.ws.mu.Lock()
 	defer w.ws.mu.Unlock()
 	w.ws.all = slices.DeleteFunc(w.ws.all, func(o *Watch) bool { return o == w })
 }
 
-// Next waits for changes and returns them, in the order in which they first
-// happened. A value that is gone is REMOVED.
+// Next waits for changes and returns them, in the order of the first change of each value.
+// A removed value is REMOVED.
 func (w *Watch) Next(ctx context.Context) ([]*Status, error) { return w.box.Next(ctx) }
 
 func (ws *watchers) publish(st *Status) {

@@ -121,7 +121,7 @@ func TestRetry(t *testing.T) {
 		retry(w, 500, "out of memory")
 		delete(w.broken, key)
 		retry(w, 200, `"NewState": "CONFIGURED"`)
-		retry(w, 409, "nothing of it has failed: it is CONFIGURED")
+		retry(w, 409, "the value has not failed: it is CONFIGURED")
 	})
 }
 
