@@ -53,6 +53,7 @@ func (g *Graph) replaceProviders() bool {
 	orphans := g.lostProvider
 	g.lostProvider = nil
 	for _, e := range orphans {
+		g.Pace()
 		if e.to == nil || e.to.available() || !e.met {
 			continue // removed or met again meanwhile
 		}

@@ -56,6 +56,7 @@ func (g *Graph) reopenClaim(of *Node) {
 func (g *Graph) resolveClaims() {
 	var losers []*Node
 	for len(g.unresolved) > 0 {
+		g.Pace()
 		of := g.unresolved[0]
 		g.unresolved = g.unresolved[1:]
 		g.saveIncoming(of)

@@ -20,6 +20,7 @@ func (g *Graph) push(n *Node) {
 // drain classifies every node that changed, until no node is left.
 func (g *Graph) drain() {
 	for {
+		g.Pace()
 		g.resolveClaims()
 		n := g.dirty.pop()
 		if n == nil {

@@ -36,7 +36,7 @@ func (g *Graph) nodesOf(c *Connection) (out []*Node) {
 			out = append(out, shelf.nodes...)
 		}
 	}
-	sortByKey(out)
+	g.sortByKey(out)
 	return out
 }
 

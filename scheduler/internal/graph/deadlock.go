@@ -61,6 +61,7 @@ func (g *Graph) findCycles(next func(*Node) []*Node, leaving bool) (found bool) 
 		if n.blocked != blockedNew || n.isLeaving() != leaving {
 			continue
 		}
+		g.Pace()
 		n.blocked = searched
 		if !n.inFlight && g.actionOf(n) == actionBlocked && !g.hasOutsider(next(n)) {
 			roots = append(roots, n)
@@ -101,6 +102,7 @@ func (g *Graph) hasOutsider(nodes []*Node) bool {
 // waitsOn returns the nodes that must be applied before n. A nil stands for a node that
 // will not be applied by itself.
 func (g *Graph) waitsOn(n *Node) (out []*Node) {
+	g.Pace()
 	if n.inFlight || n.toDelete || g.actionOf(n) != actionBlocked || !n.baseCurrent() {
 		return []*Node{nil}
 	}
@@ -120,6 +122,7 @@ func (g *Graph) waitsOn(n *Node) (out []*Node) {
 // dependentsOf returns the nodes that must be deleted before n. A nil stands for a node
 // that will not be deleted.
 func (g *Graph) dependentsOf(n *Node) (out []*Node) {
+	g.Pace()
 	if n.inFlight || !n.isLeaving() || n.suspended || n.hung {
 		return []*Node{nil}
 	}

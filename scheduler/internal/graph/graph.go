@@ -153,16 +153,20 @@ func (g *Graph) Complete() {
 // order.
 func (g *Graph) sortedBy(is func(*Node) bool) (out []*Node) {
 	for _, n := range g.nodes {
+		g.Pace()
 		if is(n) {
 			out = append(out, n)
 		}
 	}
-	sortByKey(out)
+	g.sortByKey(out)
 	return out
 }
 
-func sortByKey(nodes []*Node) {
-	slices.SortFunc(nodes, func(a, b *Node) int { return strings.Compare(a.key, b.key) })
+func (g *Graph) sortByKey(nodes []*Node) {
+	slices.SortFunc(nodes, func(a, b *Node) int {
+		g.Pace()
+		return strings.Compare(a.key, b.key)
+	})
 }
 
 // Retry allows the next attempt for a failed key.

@@ -17,6 +17,7 @@ type journal struct {
 	kinded    []*Node // added to the nodes of their kind
 	created   []*Node
 	newsNodes []*Node // News was false before
+	pace      func()  // nil: none
 
 	dirty        queue
 	unresolved   []*Node
@@ -60,6 +61,27 @@ func (g *Graph) Begin() {
 	}
 }
 
+// BeginPlan is Begin for a plan that may be interrupted. The graph calls pace often, between
+// and within its steps. If pace panics, only Rollback may follow, and it restores everything.
+func (g *Graph) BeginPlan(pace func()) {
+	g.Begin()
+	g.journal.pace = pace
+}
+
+// Pace calls the function that BeginPlan was given, if a plan is being made. The owner calls
+// it in long loops of its own.
+func (g *Graph) Pace() {
+	if g.journal != nil {
+		g.journal.keepPace()
+	}
+}
+
+func (j *journal) keepPace() {
+	if j.pace != nil {
+		j.pace()
+	}
+}
+
 // Commit ends the journal and keeps all changes.
 func (g *Graph) Commit() {
 	j := g.closeJournal()
@@ -83,9 +105,11 @@ func (g *Graph) closeJournal() *journal {
 }
 
 // Rollback ends the journal and undoes all changes: they were only planned. Touched must
-// not have been called since Begin.
+// not have been called since Begin. An operation may be in flight if pace panicked.
 func (g *Graph) Rollback() {
-	j := g.closeJournal()
+	j := g.journal
+	g.journal = nil
+	g.deleting, g.applying = 0, 0
 	g.clearQueues()
 	for _, s := range slices.Backward(j.steps) {
 		s.undo(g)
@@ -114,11 +138,12 @@ func (g *Graph) restore(m *nodeMemento) {
 	n := m.node
 	was := n.available()
 	n.nodeState = m.state
+	n.saved, n.queued, n.inFlight = unsaved, false, false
 	g.indexAvailable(n, was)
 }
 
 func (m *versionMemento) restore() {
-	m.version.versionState = m.state
+	m.version.versionState = m.state // saved is false in it
 	stakes := m.claims
 	for i := range m.edges {
 		e, was := &m.state.edges[i], m.edges[i]
@@ -161,6 +186,10 @@ func (g *Graph) clearQueues() (out []*Node) {
 	for _, r := range g.cycles {
 		for _, n := range r.members {
 			n.cycle = nil
+		}
+		for _, n := range r.waiting {
+			n.queued = false
+			out = append(out, n)
 		}
 	}
 	g.cycles = nil
@@ -226,6 +255,7 @@ func (g *Graph) logStep(s step) {
 func (j *journal) addNode(n *Node, as savedState) {
 	n.saved = as
 	j.nodes = append(j.nodes, nodeMemento{n, n.nodeState, as == nodeSaved})
+	j.keepPace()
 }
 
 func (j *journal) addVersion(v *version) {
@@ -237,4 +267,5 @@ func (j *journal) addVersion(v *version) {
 	}
 	j.versions = append(j.versions, m)
 	v.saved = true
+	j.keepPace()
 }

@@ -202,29 +202,54 @@ func (m *model) run(t *rapid.T) {
 }
 
 // plan plans a change at whatever point the graph is, with all that has failed. It must
-// leave no trace, even if something fails meanwhile.
+// leave no trace, even if something fails meanwhile, or if it is interrupted.
 func (m *model) plan(t *rapid.T) {
 	wants := m.anyChange(t)
 	refused, again := anyKey(t), anyKey(t)
+	complete := rapid.Bool().Draw(t, "complete")
 	before := wholeState(m.g)
-	m.g.Begin()
-	m.change(wants)
-	m.g.Reject(refused, errors.New("refused"))
-	m.g.Retry(again)
-	if rapid.Bool().Draw(t, "complete") {
-		m.g.Complete()
-	}
-	for op, ok := m.g.Next(); ok; op, ok = m.g.Next() {
-		var err error
-		if op.Node.Key() == again {
-			err = errors.New("broken")
+	m.g.BeginPlan(interruption(t))
+	interruptible(func() {
+		m.change(wants)
+		m.g.Reject(refused, errors.New("refused"))
+		m.g.Retry(again)
+		if complete {
+			m.g.Complete()
 		}
-		m.g.Done(op, 1, err)
-	}
+		for op, ok := m.g.Next(); ok; op, ok = m.g.Next() {
+			var err error
+			if op.Node.Key() == again {
+				err = errors.New("broken")
+			}
+			m.g.Done(op, 1, err)
+		}
+	})
 	m.g.Rollback()
 	if after := wholeState(m.g); after != before {
 		t.Fatalf("planning changed the graph:\n%s", difference(before, after))
 	}
+}
+
+// An interrupt is the panic that ends a plan.
+type interrupt struct{}
+
+// interruption draws a pace function that panics at one of its calls, or never.
+func interruption(t *rapid.T) func() {
+	left := rapid.IntRange(0, 100).Draw(t, "steps before the interruption")
+	return func() {
+		if left--; left == 0 {
+			panic(interrupt{})
+		}
+	}
+}
+
+func interruptible(do func()) {
+	defer func() {
+		if p := recover(); p != nil && p != (interrupt{}) {
+			panic(p)
+		}
+	}()
+	do()
 }
 
 // planAndDo plans a change and then makes it: it ends as planned, if nothing fails.
