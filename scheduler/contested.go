@@ -64,6 +64,15 @@ func (cs *contests) lost(key string, now time.Time) (pause time.Duration, begun 
 // forget ends the contest of a value that the agent itself has removed.
 func (cs *contests) forget(key string) { delete(cs.byKey, key) }
 
+// endContests ends the contests of the values that changes remove.
+func (s *Scheduler) endContests(changes []Change) {
+	for _, c := range changes {
+		if c.Value == nil && (c.Err == nil || s.graph.Wants(c.Key)) {
+			s.contests.forget(c.Key)
+		}
+	}
+}
+
 // over reports whether the value has existed long enough since its last loss.
 func (c *contest) over(now time.Time) bool { return now.Sub(c.last) >= c.pause+contestedWithin }
 

@@ -61,6 +61,28 @@ func TestWhatIsRemovedAgainAndAgain(t *testing.T) {
 	})
 }
 
+// TestPlanEndsNoContest plans the removal of a contested value. It stays contested.
+func TestPlanEndsNoContest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		plain(t, s, func(string) error { return nil })
+		defer begin(t, s)()
+		change := interfacesNamed(t, s, 1)
+		key := change[0].Key
+		mustCommit(t, s, scheduler.Txn{Changes: change})
+		for range 5 {
+			if _, err := s.Plan(t.Context(), scheduler.Txn{Changes: unwantAll([]string{key})}); err != nil {
+				t.Fatal(err)
+			}
+			s.Observe(scheduler.Observed{Key: key})
+			synctest.Wait()
+		}
+		if st, _ := s.Status(key); st.State != kvscheduler.ValueState_RETRYING {
+			t.Errorf("it is %v after 5 losses; want RETRYING", st.State)
+		}
+	})
+}
+
 // While the scheduler is paused nothing is done; what came meanwhile follows.
 func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

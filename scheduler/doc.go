@@ -172,6 +172,10 @@
 // the contexts of the running verbs; Run waits at most 5 s for them, not for abandoned
 // ones, and returns. Dump calls Retrieve at any time.
 //
+// Run's goroutine owns the graph. Plan borrows it, on the goroutine of its caller, while
+// Run has nothing to do. When there is something to do, Plan undoes its changes, gives the
+// graph back, and begins again later.
+//
 // All other methods may be called from any goroutine. A verb must not call the methods
 // that wait for the loop.
 //

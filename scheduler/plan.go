@@ -3,29 +3,72 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
+// ErrUnsettled is what Plan returns if something else interrupted the plan too often.
+var ErrUnsettled = errors.New("the configuration changes too often for a plan of this size; try again later")
+
+// A plan that was interrupted is begun again after planPause, then after twice that and so
+// on. With the last of planAttempts it fails.
+const (
+	planAttempts = 5
+	planPause    = 100 * time.Millisecond
+)
+
 // Plan returns a record whose Planned are the operations that Commit of txn
 // would execute now, provided that each succeeds. Nothing is changed and no verb
 // is called; txn.Refresh is not followed.
+//
+// One plan is made at a time, while the scheduler has nothing else to do. Everything else
+// interrupts it, and then it is begun again; see ErrUnsettled. A plan that takes less
+// than 20 ms is not interrupted.
 func (s *Scheduler) Plan(ctx context.Context, txn Txn) (*Record, error) {
 	if err := s.check(txn); err != nil {
 		return nil, err
 	}
 	rec := &Record{Type: Northbound, Start: time.Now(), Simulated: true}
 	rec.describe(txn)
-	err := s.runInLoop(ctx, func(context.Context) {
-		rec.Seq = s.seq
-		rec.Planned = s.simulate(txn)
-		rec.Stop = time.Now()
-	})
-	if err != nil {
-		return nil, err
+	for pause := planPause; ; pause *= 2 {
+		seq, ops, err := s.tryPlan(ctx, txn)
+		if err == nil {
+			rec.Seq, rec.Planned, rec.Stop = seq, slices.Concat(ops...), time.Now()
+			return rec, nil
+		}
+		if !errors.Is(err, errInterrupted) {
+			return nil, err
+		}
+		if pause == planPause<<(planAttempts-1) {
+			return nil, fmt.Errorf("%w: interrupted %d times; it has %d changes", ErrUnsettled, planAttempts, len(txn.Changes))
+		}
+		select {
+		case <-time.After(pause):
+		case <-s.stopped:
+			return nil, ErrStopped
+		case <-ctx.Done():
+			return nil, fmt.Errorf("planning: %w", ctx.Err())
+		}
 	}
-	return rec, nil
+}
+
+// tryPlan plans txn, unless it is interrupted.
+func (s *Scheduler) tryPlan(ctx context.Context, txn Txn) (seq uint64, ops [][]Operation, err error) {
+	l, err := s.borrow(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer l.giveBack()
+	s.graph.BeginPlan(l.pace)
+	defer s.graph.Rollback()
+	err = l.until(func() {
+		s.intendAll(txn)
+		seq, ops = s.seq, s.planned()
+	})
+	return seq, ops, err
 }
 
 // simulate plans txn: the same loop, in which everything succeeds.
@@ -33,7 +76,7 @@ func (s *Scheduler) simulate(txn Txn) []Operation {
 	s.graph.Begin()
 	defer s.graph.Rollback()
 	s.intendAll(txn)
-	return s.planned()
+	return slices.Concat(s.planned()...)
 }
 
 // foresee plans what is about to be executed without any new intent, if that is asked for.
@@ -41,12 +84,21 @@ func (s *Scheduler) foresee(r *Record) {
 	if s.opts.Simulate && !r.Simulated {
 		s.graph.Begin()
 		defer s.graph.Rollback()
-		r.Simulated, r.Planned = true, s.planned()
+		r.Simulated, r.Planned = true, slices.Concat(s.planned()...)
 	}
 }
 
-// planned are the operations that come next, if each of them succeeds.
-func (s *Scheduler) planned() (ops []Operation) {
+// planned are the operations that come next, if each of them succeeds. They come in
+// pieces: to move a large list would take long.
+func (s *Scheduler) planned() (ops [][]Operation) {
+	add := func(o Operation) {
+		last := len(ops) - 1
+		if last < 0 || len(ops[last]) == cap(ops[last]) {
+			ops = append(ops, make([]Operation, 0, min(1024, 8<<min(len(ops), 7))))
+			last++
+		}
+		ops[last] = append(ops[last], o)
+	}
 	g := s.graph
 	told := map[*graph.Node]shown{}
 	was := func(n *graph.Node) shown {
@@ -63,14 +115,15 @@ func (s *Scheduler) planned() (ops []Operation) {
 			o.NewState = removed
 		}
 		told[n] = now(n, o.NewState)
-		ops = append(ops, o)
+		add(o)
 	}
 	for n := range g.Changed(0) {
+		g.Pace()
 		if _, ok := told[n]; ok {
 			continue
 		}
 		if o, ok := noop(n, was(n), s.stateOf(n)); ok {
-			ops = append(ops, o)
+			add(o)
 		}
 	}
 	return ops
@@ -93,6 +146,7 @@ func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) *Record {
 		s.graph.Commit()
 		return s.complete(r)
 	}
+	s.endContests(txn.Changes)
 	s.intendAll(txn)
 	if r.rec.Executed = s.conflicts(txn); r.rec.Executed != nil {
 		r.reverting = true

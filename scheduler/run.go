@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
@@ -58,6 +59,7 @@ func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn)
 	if txn.Revert {
 		return s.attempt(ctx, r, txn)
 	}
+	s.endContests(txn.Changes)
 	s.intendAll(txn)
 	return s.finish(ctx, r)
 }
@@ -88,6 +90,7 @@ func (s *Scheduler) intendAll(txn Txn) {
 	}
 	s.graph.Expect(len(txn.Changes))
 	for _, c := range txn.Changes {
+		s.graph.Pace()
 		s.intend(c)
 	}
 	if txn.Replace {
@@ -101,7 +104,6 @@ func (s *Scheduler) intend(c Change) {
 		s.graph.Want(c.Value.v)
 	case c.Err == nil || s.graph.Wants(c.Key):
 		s.graph.Unwant(c.Key)
-		s.contests.forget(c.Key)
 	default:
 		s.graph.Spare(c.Key)
 	}
@@ -114,14 +116,20 @@ func (s *Scheduler) intend(c Change) {
 func (s *Scheduler) unwantAbsent(changes []Change) {
 	others := map[string]bool{}
 	for n := range s.graph.Nodes() {
+		s.graph.Pace()
 		if n.Base() == nil && (n.Desired() != nil || n.Err() != nil) {
 			others[n.Key()] = true
 		}
 	}
 	for _, c := range changes {
+		s.graph.Pace()
 		delete(others, c.Key)
 	}
-	for _, key := range slices.Sorted(maps.Keys(others)) {
+	sorted := slices.SortedFunc(maps.Keys(others), func(a, b string) int {
+		s.graph.Pace()
+		return strings.Compare(a, b)
+	})
+	for _, key := range sorted {
 		s.graph.Unwant(key)
 	}
 }

@@ -68,6 +68,7 @@ type Scheduler struct {
 	begun        atomic.Bool // Run was called
 	printer      *printer
 	requests     chan func(context.Context)
+	loans        chan *loan
 	stopped      chan struct{}
 
 	// Owned by Run's goroutine.
@@ -108,6 +109,7 @@ func New(opts Options) *Scheduler {
 		connections:  map[string]*Connection{},
 		stats:        stats{verbs: map[*descriptor]*[4]Timing{}},
 		requests:     make(chan func(context.Context)),
+		loans:        make(chan *loan),
 		stopped:      make(chan struct{}),
 		graph:        graph.New(),
 		retries:      retries{byKey: map[string]*retry{}},
@@ -228,19 +230,10 @@ func (s *Scheduler) loop(ctx context.Context) {
 	for {
 		s.rememberAll()
 		timer.Reset(s.retries.wait())
-		select {
-		case <-ctx.Done():
+		do := s.next(ctx, timer.C)
+		if do == nil {
 			return
-		case do := <-s.requests:
-			do(ctx)
-		case <-s.observations.Ready():
-			s.handleObservations(ctx, s.changedObservations(s.observations.Take()))
-		case <-s.inbox.ready.C():
-			s.handleInbox(ctx, s.inbox.drain())
-		case <-s.lates.ready:
-			s.handleLateResults(ctx, s.lates.take())
-		case <-timer.C:
-			s.retryDue(ctx)
 		}
+		do(ctx)
 	}
 }

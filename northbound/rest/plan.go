@@ -31,6 +31,9 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q query) error {
 	}
 	changes, invalid, warnings := h.changes(items, h.change)
 	record, err := h.sched.Plan(r.Context(), scheduler.Txn{Changes: changes, Replace: replace})
+	if errors.Is(err, scheduler.ErrUnsettled) {
+		return statusError{http.StatusServiceUnavailable, err}
+	}
 	if err != nil {
 		return err
 	}

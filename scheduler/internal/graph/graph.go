@@ -82,8 +82,12 @@ func New() *Graph {
 	return &Graph{nodes: map[string]*Node{}, byKind: map[Kind]*kindNodes{}, waitlists: map[string]*waitlist{}}
 }
 
-// Expect makes room for n keys, so that adding them moves no memory.
+// Expect makes room for n keys, so that adding them moves no memory. A plan that can be
+// interrupted does not get room: to make it is one long step.
 func (g *Graph) Expect(n int) {
+	if g.journal != nil && g.journal.pace != nil {
+		return
+	}
 	if n > len(g.nodes) {
 		nodes := make(map[string]*Node, len(g.nodes)+n)
 		maps.Copy(nodes, g.nodes)

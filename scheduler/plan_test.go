@@ -1,0 +1,244 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A planned is a scheduler with values whose comparison takes time, so that a plan that
+// changes them does.
+type planned struct {
+	*testing.T
+	*scheduler.Scheduler
+	compared  atomic.Int32
+	comparing atomic.Pointer[func()] // called by each comparison; nil: nothing is
+}
+
+const plannedValues = 100
+
+// startPlanned runs a scheduler with plannedValues values in a bubble of synctest.
+func startPlanned(t *testing.T) (p *planned, stop func()) {
+	type none = struct{}
+	p = &planned{T: t, Scheduler: scheduler.New(scheduler.Options{})}
+	_, err := scheduler.Register(p.Scheduler, scheduler.Descriptor[*interfaces.Interface, none]{
+		Name: "interface", Model: models.For[*interfaces.Interface](),
+		Equivalent: func(_ string, a, b *interfaces.Interface) bool {
+			p.compared.Add(1)
+			if do := p.comparing.Load(); do != nil {
+				(*do)()
+			}
+			return a.Mtu == b.Mtu
+		},
+		Create: func(context.Context, string, *interfaces.Interface) (none, error) { return none{}, nil },
+		Update: func(context.Context, string, *interfaces.Interface, *interfaces.Interface, none) (none, error) {
+			return none{}, nil
+		},
+		Delete: func(context.Context, string, *interfaces.Interface, none) error { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop = begin(t, p.Scheduler)
+	mustCommit(t, p.Scheduler, p.txn(0))
+	return p, stop
+}
+
+// txn gives all values an MTU.
+func (p *planned) txn(mtu uint32) scheduler.Txn {
+	var txn scheduler.Txn
+	for i := range plannedValues {
+		txn.Changes = append(txn.Changes, p.change(fmt.Sprintf("if%d", i), mtu))
+	}
+	return txn
+}
+
+func (p *planned) change(name string, mtu uint32) scheduler.Change {
+	m := &interfaces.Interface{Name: name, Mtu: mtu}
+	v, err := p.Value(keyOf(p, m), m)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return scheduler.Want(v)
+}
+
+// takes has each comparison take d.
+func (p *planned) takes(d time.Duration) {
+	do := func() { <-time.After(d) }
+	p.comparing.Store(&do)
+}
+
+// TestTransactionInterruptsPlan commits while a plan is being made that takes 10 s. The
+// transaction waits for one step of the plan, which ends as if nothing had come between.
+func TestTransactionInterruptsPlan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, stop := startPlanned(t)
+		defer stop()
+		undisturbed, err := p.Plan(t.Context(), p.txn(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.takes(100 * time.Millisecond)
+		p.compared.Store(0)
+		done := make(chan *scheduler.Record)
+		go func() {
+			plan, err := p.Plan(t.Context(), p.txn(1))
+			if err != nil {
+				t.Error(err)
+			}
+			done <- plan
+		}()
+		for range 2 {
+			<-time.After(2050 * time.Millisecond)
+			begun := time.Now()
+			mustCommit(t, p.Scheduler, scheduler.Txn{Changes: []scheduler.Change{p.change("another", 0)}})
+			if waited := time.Since(begun); waited > 100*time.Millisecond {
+				t.Errorf("the transaction waited %v for a plan; expected at most one step of it, 100ms", waited)
+			}
+		}
+		plan := <-done
+		if n := p.compared.Load(); n <= plannedValues+20 {
+			t.Errorf("%d comparisons: the plan was not interrupted", n)
+		}
+		if !reflect.DeepEqual(plan.Planned, undisturbed.Planned) {
+			t.Errorf("planned %d operations after the interruptions, other than the %d without", len(plan.Planned), len(undisturbed.Planned))
+		}
+		if plan.Seq != undisturbed.Seq+2 {
+			t.Errorf("the plan is for transaction %d, want %d", plan.Seq, undisturbed.Seq+2)
+		}
+	})
+}
+
+// TestPlanGivesUp changes something in each attempt at a plan.
+func TestPlanGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, stop := startPlanned(t)
+		defer stop()
+		p.takes(100 * time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			for ctx.Err() == nil {
+				<-time.After(500 * time.Millisecond)
+				mustCommit(t, p.Scheduler, scheduler.Txn{Changes: []scheduler.Change{p.change("another", 0)}})
+			}
+		}()
+		_, err := p.Plan(t.Context(), p.txn(1))
+		if !errors.Is(err, scheduler.ErrUnsettled) {
+			t.Errorf("planned: %v; want ErrUnsettled", err)
+		}
+		cancel()
+		synctest.Wait()
+		p.comparing.Store(nil)
+		if plan, err := p.Plan(t.Context(), p.txn(1)); err != nil || len(plan.Planned) != plannedValues {
+			t.Errorf("when it is quiet again: %v", err)
+		}
+	})
+}
+
+// TestSmallPlanIsNotInterrupted has something to do all the time: a plan of 10 ms is made
+// nevertheless, at once.
+func TestSmallPlanIsNotInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, stop := startPlanned(t)
+		defer stop()
+		p.takes(10 * time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() {
+			for ctx.Err() == nil {
+				<-time.After(time.Millisecond)
+				mustCommit(t, p.Scheduler, scheduler.Txn{Changes: []scheduler.Change{p.change("another", 0)}})
+			}
+		}()
+		begun := time.Now()
+		_, err := p.Plan(t.Context(), scheduler.Txn{Changes: []scheduler.Change{p.change("if1", 1)}})
+		if took := time.Since(begun); err != nil || took > 20*time.Millisecond {
+			t.Errorf("planned in %v: %v", took, err)
+		}
+	})
+}
+
+// TestPlansEndWithTheirContext ends the contexts of one plan that is being made and of one
+// that waits for it, and then the scheduler.
+func TestPlansEndWithTheirContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, stop := startPlanned(t)
+		p.takes(100 * time.Millisecond)
+		errs := make(chan error)
+		plan := func(timeout time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
+			defer cancel()
+			_, err := p.Plan(ctx, p.txn(1))
+			errs <- err
+		}
+		begun := time.Now()
+		go plan(time.Second)
+		synctest.Wait()
+		go plan(500 * time.Millisecond)
+		for range 2 {
+			if err := <-errs; !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		}
+		if took := time.Since(begun); took > 1100*time.Millisecond {
+			t.Errorf("they ended after %v", took)
+		}
+		go plan(time.Hour)
+		<-time.After(time.Second)
+		stop()
+		if err := <-errs; !errors.Is(err, scheduler.ErrStopped) {
+			t.Error(err)
+		}
+	})
+}
+
+// BenchmarkPlanInterrupted measures how long a small transaction waits that comes while
+// 400 k values are planned.
+func BenchmarkPlanInterrupted(b *testing.B) {
+	const n = 400_000
+	ms := network(n)
+	keys := keysOf(b, ms)
+	for _, standing := range []bool{false, true} {
+		b.Run(fmt.Sprintf("standing=%v", standing), func(b *testing.B) {
+			s, stop := start(b)
+			defer stop()
+			plan := scheduler.Txn{Changes: wantAll(b, s, keys, ms)}
+			if standing {
+				mustCommit(b, s, plan)
+				plan = scheduler.Txn{Replace: true}
+			}
+			one := scheduler.Txn{Changes: wantAll(b, s, keys[:1], ms[:1])}
+			begun := time.Now()
+			if _, err := s.Plan(b.Context(), plan); err != nil {
+				b.Fatal(err)
+			}
+			whole := time.Since(begun)
+			var most time.Duration
+			for i := 0; b.Loop(); i++ {
+				ctx, cancel := context.WithCancel(b.Context())
+				done := make(chan struct{})
+				go func() {
+					_, _ = s.Plan(ctx, plan)
+					close(done)
+				}()
+				<-time.After(whole * time.Duration(1+i%9) / 10)
+				begun := time.Now()
+				mustCommit(b, s, one)
+				most = max(most, time.Since(begun))
+				cancel()
+				<-done
+			}
+			b.ReportMetric(float64(whole.Milliseconds()), "plan-ms")
+			b.ReportMetric(float64(most.Milliseconds()), "longest-wait-ms")
+		})
+	}
+}
