@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/backoff"
 )
 
 // check lists the store from time to time, beside the running watch, and ends
@@ -64,7 +66,7 @@ func (s *Source) compare(ctx context.Context) (about Listing, lost []string, err
 	if lost = s.differing(listed); len(lost) == 0 {
 		return l.about, nil, nil
 	}
-	if !Sleep(ctx, s.o.Grace) {
+	if !backoff.Sleep(ctx, s.o.Grace) {
 		return Listing{}, nil, ctx.Err()
 	}
 	return l.about, s.differing(listed), nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/backoff"
 )
 
 // A Pulse notes when something was last heard of a store, so that its silence can be
@@ -39,7 +41,7 @@ func (p *Pulse) Bound(ctx context.Context, limit time.Duration, why error) (boun
 	begun := time.Now()
 	go func() {
 		for left := limit; left > 0; left = limit - p.Quiet(begun) {
-			if !Sleep(ctx, left) {
+			if !backoff.Sleep(ctx, left) {
 				return
 			}
 		}

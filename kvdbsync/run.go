@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/backoff"
 	"github.com/keyplane/keyplane/internal/guard"
 )
 
@@ -21,7 +22,7 @@ func (s *Source) Run(ctx context.Context) error {
 		h := s.health.get()
 		wait := pace.next(h.State, time.Since(h.Since))
 		s.reportLost(err, wait)
-		if !Sleep(ctx, wait) {
+		if !backoff.Sleep(ctx, wait) {
 			return nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/keyplane/keyplane/internal/backoff"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -83,7 +84,7 @@ func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCause
 		if stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{}}) != nil {
 			return // the receiver learns why
 		}
-		if !kvdbsync.Sleep(ctx, v.timeout) {
+		if !backoff.Sleep(ctx, v.timeout) {
 			return
 		}
 		switch {
@@ -112,7 +113,7 @@ func (v *vigil) awaitSilence(ctx context.Context, began time.Time, pause time.Du
 		if left <= 0 {
 			return true
 		}
-		if !kvdbsync.Sleep(ctx, left) {
+		if !backoff.Sleep(ctx, left) {
 			return false
 		}
 	}

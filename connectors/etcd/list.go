@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/keyplane/keyplane/internal/backoff"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -93,7 +94,7 @@ func unavailable(err error) bool {
 func (w *watch) list(ctx context.Context) error {
 	key, end := w.keys()
 	pages, listed := newPager(), 0
-	retry := kvdbsync.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
+	retry := backoff.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 	for {
 		page, err := w.page(ctx, key, end, pages.size)
 		if tooLarge(err) {
@@ -108,7 +109,7 @@ func (w *watch) list(ctx context.Context) error {
 			}
 			w.log.Warn("the listing of etcd was interrupted; it goes on", "prefix", w.prefix, "keys", listed, "err", err)
 			w.renew(pages.tries)
-			kvdbsync.Sleep(ctx, retry.Next())
+			backoff.Sleep(ctx, retry.Next())
 			continue
 		}
 		b := kvdbsync.Batch{Rev: w.at.rev, Synced: !page.More, Events: make([]kvdbsync.Event, 0, len(page.Kvs))}

@@ -132,7 +132,7 @@ func (w *watch) follow(ctx context.Context) error {
 			return w.box.failure()
 		case <-tick.C:
 			err = w.probe(ctx)
-		case <-w.box.some:
+		case <-w.box.some.C():
 			err = w.pass(ctx)
 		}
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/keyplane/keyplane/internal/guard"
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -14,7 +15,7 @@ import (
 // which keys changed, and why the watch must end. Goroutines that receive put
 // into it and never wait; the watch takes out.
 type inbox struct {
-	some   chan struct{} // has a token when keys came in, or will at the next fence
+	some   wake.Signal   // set when keys came in, or will at the next fence
 	lost   chan struct{} // closed when the watch must end
 	bounds kvdbsync.Bounds
 
@@ -26,7 +27,7 @@ type inbox struct {
 }
 
 func newInbox(bounds kvdbsync.Bounds) *inbox {
-	return &inbox{bounds: bounds.WithDefaults(), some: make(chan struct{}, 1), lost: make(chan struct{}), named: map[string]struct{}{}, suspects: map[string]struct{}{}}
+	return &inbox{bounds: bounds.WithDefaults(), some: wake.New(), lost: make(chan struct{}), named: map[string]struct{}{}, suspects: map[string]struct{}{}}
 }
 
 // add notes keys that changed.
@@ -44,7 +45,7 @@ func (b *inbox) add(keys ...string) {
 		b.fail(b.tooMany())
 	}
 	if len(keys) > 0 {
-		b.wake()
+		b.some.Set()
 	}
 }
 
@@ -92,14 +93,6 @@ func (b *inbox) clear(events []kvdbsync.Event) map[string]struct{} {
 		}
 	}
 	return found
-}
-
-// wake says that there is, or will be, something to take.
-func (b *inbox) wake() {
-	select {
-	case b.some <- struct{}{}:
-	default:
-	}
 }
 
 // fail ends the watch; the first reason counts.

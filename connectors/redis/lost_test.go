@@ -52,7 +52,7 @@ func watchFake(ofCluster bool) (s *fakeStore, seen map[string]string, settle fun
 	return s, seen, func() error {
 		for {
 			select {
-			case <-s.box.some:
+			case <-s.box.some.C():
 			default:
 				return nil
 			}

@@ -111,7 +111,7 @@ func (n *node) hear(m *goredis.Message) error {
 		n.box.suspect(key)
 	}
 	n.heard[key] = struct{}{}
-	n.box.wake()
+	n.box.some.Set()
 	return nil
 }
 

@@ -18,7 +18,7 @@ type floor struct {
 
 // everywhere are packages that know nothing of keyplane; any package may import them.
 var everywhere = []string{
-	"internal/guard", "internal/mailbox", "internal/nearest", "internal/tlsfiles", "internal/wake",
+	"internal/backoff", "internal/guard", "internal/mailbox", "internal/nearest", "internal/tlsfiles", "internal/wake",
 }
 
 func floors() []floor {
@@ -36,6 +36,7 @@ func floors() []floor {
 		{"descriptors/vpp/internal/simulated", []string{"descriptors/vpp/conn", "internal/testkit", "internal/vppsim", "internal/vppwire"}},
 		{"northbound/*", []string{"internal/config", "internal/printable", "kvdbsync", "models", "orchestrator", "proto", "scheduler"}},
 		{"internal/alloc", nil},
+		{"internal/backoff", nil},
 		{"internal/config", nil},
 		{"internal/faults", []string{"connectors", "internal/owner", "internal/scratch", "internal/testkit", "kvdbsync", "models", "orchestrator", "proto", "scheduler", "statestore"}},
 		{"internal/faults/history", nil},

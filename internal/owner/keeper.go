@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/backoff"
 	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -73,14 +74,14 @@ type Keeper struct {
 	held   bool
 	told   bool // the label was held before
 	warned bool
-	retry  kvdbsync.Backoff
+	retry  backoff.Backoff
 }
 
 // NewKeeper returns a Keeper that does nothing until Take or Run.
 func NewKeeper(o Options) *Keeper {
 	return &Keeper{
 		o: o.withDefaults(), asked: make(chan chan struct{}),
-		retry: kvdbsync.Backoff{Min: time.Second, Max: 30 * time.Second},
+		retry: backoff.Backoff{Min: time.Second, Max: 30 * time.Second},
 	}
 }
 

@@ -29,6 +29,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/backoff"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -102,7 +103,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 	now := time.Now()
 	w := &writer{
 		Options: p.o, queue: newWriteQueue(p.o, now), news: make(chan []*scheduler.Status), nextWrite: now, batchSize: kvdbsync.MaxApply,
-		retry: kvdbsync.Backoff{Min: p.o.MinBackoff, Max: p.o.MaxBackoff},
+		retry: backoff.Backoff{Min: p.o.MinBackoff, Max: p.o.MaxBackoff},
 	}
 	w.update(p.sched.Statuses(""))
 	ctx, stop := context.WithCancel(ctx)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/backoff"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -35,7 +36,7 @@ func (t Table) Run(ctx context.Context) error {
 	t.Period = cmp.Or(t.Period, 10*time.Second)
 	t.MinInterval = cmp.Or(t.MinInterval, time.Second)
 	t.Options = t.withDefaults()
-	retry := kvdbsync.Backoff{Min: t.MinBackoff, Max: t.MaxBackoff}
+	retry := backoff.Backoff{Min: t.MinBackoff, Max: t.MaxBackoff}
 	level := slog.LevelWarn // the first failure is news
 	for {
 		err := t.session(ctx, func() { retry.Reset(); level = slog.LevelWarn })

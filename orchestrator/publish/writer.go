@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/backoff"
 	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/scheduler"
@@ -20,7 +21,7 @@ type writer struct {
 	Options
 	queue     *writeQueue
 	news      chan []*scheduler.Status
-	retry     kvdbsync.Backoff
+	retry     backoff.Backoff
 	nextWrite time.Time // when the store may be written to again
 	batchSize int       // of the next batch, at most
 	health    health

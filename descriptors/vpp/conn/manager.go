@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +14,8 @@ import (
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/memclnt"
 	"go.fd.io/govpp/binapi/vpe"
+
+	"github.com/keyplane/keyplane/internal/backoff"
 )
 
 // Options are those of a Manager; the zero value works.
@@ -98,31 +99,29 @@ func NewManager(o Options) *Manager {
 // Run keeps a connection until ctx ends, and then returns nil: that VPP is not there
 // is a normal state.
 func (m *Manager) Run(ctx context.Context) error {
-	reason, backoff := "", m.o.MinBackoff
+	reason := ""
+	retry := backoff.Backoff{Min: m.o.MinBackoff, Max: m.o.MaxBackoff}
 	for {
 		was, err := m.live(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if was && !errors.Is(err, ErrProtocol) { // else the next one may end in the same way
-			backoff = m.o.MinBackoff
+			retry.Reset()
 		}
 		if was || err.Error() != reason {
 			reason = err.Error()
 			m.isDown(err)
 			m.o.Lost(err)
 		}
-		select {
-		case <-time.After(backoff/2 + rand.N(backoff/2)): //nolint:gosec // spreads load; keeps no secret
-		case <-ctx.Done():
+		longest := retry.Longest()
+		if !backoff.Sleep(ctx, retry.Next()) {
 			return nil
 		}
-		if backoff == m.o.MaxBackoff && errors.Is(err, fs.ErrNotExist) {
+		if longest && errors.Is(err, fs.ErrNotExist) {
 			appears(ctx, m.o.Socket)
-			backoff = m.o.MinBackoff
-			continue
+			retry.Reset()
 		}
-		backoff = min(2*backoff, m.o.MaxBackoff)
 	}
 }
 

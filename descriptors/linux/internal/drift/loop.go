@@ -43,7 +43,7 @@ func (l *loop) run(ctx context.Context, readers *errgroup.Group) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-l.w.wake:
+		case <-l.w.wake.C():
 			l.wake(ctx, readers, time.Now())
 		case n := <-l.w.notifications:
 			l.receive(n, time.Now())

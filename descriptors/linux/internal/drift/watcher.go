@@ -37,6 +37,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/internal/wake"
 )
 
 // Debounce is the minimum delay between an event and its check. Objects that are due
@@ -78,7 +79,7 @@ type Follower interface {
 // A Watcher holds the record and the subscriptions. New returns one.
 type Watcher struct {
 	opts          Options
-	wake          chan struct{} // holds a token when unread or fresh is not empty
+	wake          wake.Signal // set when unread or fresh is not empty
 	notifications chan notification
 
 	mu     sync.Mutex // guards the fields below
@@ -113,7 +114,7 @@ type notification struct {
 // New returns a Watcher. It records at once, and detects changes while Run runs.
 func New(o Options) *Watcher {
 	return &Watcher{
-		opts: o, wake: make(chan struct{}, 1), notifications: make(chan notification),
+		opts: o, wake: wake.New(), notifications: make(chan notification),
 		record: newRecord(), spaces: map[kernel.ID]*watched{},
 	}
 }
@@ -166,7 +167,7 @@ func (w *Watcher) note(space *netns.Space, t Object, e Entry) bool {
 // recheck queues a check of t.
 func (w *Watcher) recheck(t Object) {
 	w.fresh = append(w.fresh, t)
-	w.wakeUp()
+	w.wake.Set()
 }
 
 // Forget removes t from the record. Verbs call it before they change or remove t.
@@ -209,16 +210,8 @@ func (w *Watcher) watch(ns kernel.ID) error {
 	}
 	w.spaces[ns] = one
 	w.unread = append(w.unread, one)
-	w.wakeUp()
+	w.wake.Set()
 	return nil
-}
-
-// wakeUp never blocks: one token is enough, since the loop takes all that waits.
-func (w *Watcher) wakeUp() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
 }
 
 // NamespacesGone reports that namespaces have lost their names. Their objects

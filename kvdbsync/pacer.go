@@ -1,32 +1,12 @@
 package kvdbsync
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/keyplane/keyplane/internal/backoff"
 )
-
-// A Backoff spreads attempts: exponential with full jitter, so that the agents
-// of a whole site do not come back to a store at the same moment.
-type Backoff struct {
-	Min, Max time.Duration
-	bound    time.Duration // of the next wait; 0: Min
-}
-
-// Next returns a time in [0, bound), where bound begins as Min and doubles each time
-// up to Max.
-func (b *Backoff) Next() time.Duration {
-	if b.bound == 0 {
-		b.bound = b.Min
-	}
-	wait := rand.N(b.bound) //nolint:gosec // spreads load; keeps no secret
-	b.bound = min(2*b.bound, b.Max)
-	return wait
-}
-
-// Reset begins anew.
-func (b *Backoff) Reset() { b.bound = 0 }
 
 const (
 	// eagerly is the longest bound of an attempt after another that the store did not
@@ -45,14 +25,14 @@ const (
 // comes each ten times the longest bound. So a store that breaks after each listing is
 // soon listed as rarely as one that does not answer.
 type pacer struct {
-	retry  Backoff
+	retry  backoff.Backoff
 	max    time.Duration
 	resets *rate.Limiter
 }
 
 func newPacer(least, most time.Duration) *pacer {
 	return &pacer{
-		retry: Backoff{Min: least}, max: most,
+		retry: backoff.Backoff{Min: least}, max: most,
 		resets: rate.NewLimiter(rate.Every(10*most), freeResets),
 	}
 }
