@@ -3,6 +3,7 @@ package scheduler
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"strings"
 
@@ -60,7 +61,10 @@ func (s *Scheduler) Value(key string, message proto.Message) (Value, error) {
 	if d == nil {
 		return Value{}, ErrUnimplemented
 	}
-	v := s.prepare(d, key, message)
+	v, known := s.examine(d, key, message)
+	if known && v.Err == nil { // nothing is derived from an invalid value: it may have 100,000 bad parts
+		s.derive(d, v, maxInvalidParts)
+	}
 	return Value{v, s}, v.Err
 }
 
@@ -96,7 +100,10 @@ func (s *Scheduler) Validate(values ...KeyValue) error {
 			errs = append(errs, &ValueError{Key: kv.Key, Err: ErrUnimplemented})
 			continue
 		}
-		v := s.prepare(d, kv.Key, kv.Value)
+		v, known := s.examine(d, kv.Key, kv.Value)
+		if known {
+			s.derive(d, v, maxInvalidParts)
+		}
 		errs = append(errs, faults(v, "")...)
 		all.Want(v)
 	}
@@ -135,38 +142,71 @@ func faults(v *graph.Value, base string) (out []error) {
 	return out
 }
 
-// prepare computes the graph's view of a value of d; nil means a property.
-func (s *Scheduler) prepare(d *descriptor, key string, m proto.Message) (v *graph.Value) {
+// prepare computes the graph's view of a value of d, whether it is valid or not; nil means a
+// property.
+func (s *Scheduler) prepare(d *descriptor, key string, m proto.Message) *graph.Value {
+	v, known := s.examine(d, key, m)
+	if known {
+		s.derive(d, v, math.MaxInt)
+	}
+	return v
+}
+
+// examine is prepare without derived values. It reports whether d can derive some.
+func (s *Scheduler) examine(d *descriptor, key string, m proto.Message) (v *graph.Value, known bool) {
 	v = &graph.Value{Key: key, Data: m}
 	if d == nil {
-		return v
+		return v, false
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			v.Err = fmt.Errorf("%w: panic: %v\n%s", ErrInvalid, p, debug.Stack())
-		}
-	}()
+	defer refusePanic(v)
 	v.Kind = d
 	if err := d.accepts(m); err != nil {
 		v.Err = &invalidError{err}
-		return v
+		return v, false
 	}
 	m, v.Declared = normalized(d, key, m)
 	v.Data = m
 	if err := d.validate(key, m); err != nil {
 		v.Err = &invalidError{models.Bounded(err)}
+		return v, true
 	}
-	if v.Err == nil {
-		v.Claims = d.claims(key, m)
-	}
+	v.Claims = d.claims(key, m)
 	v.Deps = d.dependencies(key, m)
-	if err := ambiguous(v.Deps); err != nil && v.Err == nil {
+	if err := ambiguous(v.Deps); err != nil {
 		v.Err = &invalidError{err}
 	}
-	for _, kv := range d.derived(key, m) {
-		v.Derived = append(v.Derived, s.prepare(s.registry.of(kv.Key), kv.Key, kv.Value))
+	return v, true
+}
+
+// maxInvalidParts is how many of the values derived from a declared one may be invalid by
+// themselves. If more are, the declared value is invalid as a whole.
+const maxInvalidParts = 1000
+
+// derive adds the values that d derives from v, unless more than limit of them are invalid.
+func (s *Scheduler) derive(d *descriptor, v *graph.Value, limit int) {
+	defer refusePanic(v)
+	invalid := 0
+	for _, kv := range d.derived(v.Key, v.Data.(proto.Message)) {
+		part := s.prepare(s.registry.of(kv.Key), kv.Key, kv.Value)
+		v.Derived = append(v.Derived, part)
+		if part.Err == nil {
+			continue
+		}
+		if invalid++; invalid > limit {
+			if v.Err == nil {
+				v.Err = &invalidError{fmt.Errorf("more than %d parts are invalid, such as %s: %w", limit, part.Key, part.Err)}
+			}
+			v.Derived = nil
+			return
+		}
 	}
-	return v
+}
+
+// refusePanic makes v invalid if a function of its descriptor panics.
+func refusePanic(v *graph.Value) {
+	if p := recover(); p != nil {
+		v.Err = fmt.Errorf("%w: panic: %v\n%s", ErrInvalid, p, debug.Stack())
+	}
 }
 
 // ambiguous returns an error for each dependency that does not say clearly how it is met.

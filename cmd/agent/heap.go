@@ -20,7 +20,7 @@ const (
 	startGarbage = 96 << 20
 	// usualMemory is the memory, in bytes, that the agent exceeds only if it needs more. It
 	// collects garbage more often instead.
-	usualMemory = 160 << 20
+	usualMemory = 140 << 20
 	// leastGarbage is how much garbage, in bytes, there may be beside the memory in use where
 	// usualMemory is nearly reached. Above that, the garbage may grow as the memory in use does.
 	leastGarbage = 40 << 20

@@ -10,6 +10,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
+	"github.com/keyplane/keyplane/internal/lists"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/linux/namespace"
@@ -129,7 +130,7 @@ func derived(_ string, v *interfaces.Interface) []scheduler.KeyValue {
 		}
 		source = keys.Existing
 	}
-	for _, addr := range v.GetIpAddresses() {
+	for _, addr := range lists.Firsts(v.GetIpAddresses()) {
 		value := part(v)
 		value.IpAddresses = []string{addr}
 		out = append(out, scheduler.KeyValue{Key: addressKey(v, source, addr), Value: value})

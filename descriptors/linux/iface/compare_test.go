@@ -186,3 +186,11 @@ func TestTemporaryNamesFit(t *testing.T) {
 		t.Errorf("a gets %s", got)
 	}
 }
+
+// A list that names one address 100,000 times makes one value of it.
+func TestAddressIsDerivedOnce(t *testing.T) {
+	v := &interfaces.Interface{Name: "if1", IpAddresses: slices.Repeat([]string{"10.0.0.1/24"}, 100_000)}
+	if got := len(derived("", v)); got != 2 {
+		t.Errorf("%d values are derived, want the state and one address", got)
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/internal/lists"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -78,7 +79,7 @@ func (h *handler) derived(_ string, v *interfaces.Interface) []scheduler.KeyValu
 	for _, m := range v.GetBond().GetBondedInterfaces() {
 		out = append(out, scheduler.KeyValue{Key: keys.BondMember(name, m.GetName()), Value: m})
 	}
-	for _, addr := range v.GetIpAddresses() {
+	for _, addr := range lists.Firsts(v.GetIpAddresses()) {
 		add(keys.Address{Interface: name, Source: keys.Static, Addr: addr}.Key())
 	}
 	if nd := v.GetIp6Nd(); nd != nil {
