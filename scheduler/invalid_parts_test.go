@@ -23,7 +23,7 @@ func TestInvalidPartsAreBounded(t *testing.T) {
 		Name: "interface", Model: models.For[*interfaces.Interface](),
 		Validate: func(_ string, v *interfaces.Interface) error {
 			if v.Mtu > 9000 {
-				return &models.FieldError{Field: "mtu", Value: v.Mtu, Want: "at most 9000"}
+				return &models.FieldError{Field: "mtu", Value: v.Mtu, Expected: "at most 9000"}
 			}
 			return nil
 		},

@@ -298,7 +298,7 @@ func TestValidate(t *testing.T) {
 		{ref(namespace.NetNamespace_FD, "red"), "namespace.reference"},
 		{ref(namespace.NetNamespace_UNDEFINED, "red"), "namespace.type"},
 		{ref(99, "red"), "namespace.type"},
-		{ref(namespace.NetNamespace_FD, "/" + strings.Repeat("a/", 3000)), "namespace.reference"},
+		{ref(namespace.NetNamespace_FD, "/"+strings.Repeat("a/", 3000)), "namespace.reference"},
 		{ref(namespace.NetNamespace_MICROSERVICE, strings.Repeat("m", 1<<20)), "namespace.reference"},
 	}
 	for _, tt := range tests {

@@ -33,16 +33,16 @@ func Validate(field string, ns *namespace.NetNamespace) error {
 	return nil
 }
 
-// mostReference is the length, in bytes, of the longest path that the kernel takes.
-const mostReference = unix.PathMax - 1
+// maxReference is the length, in bytes, of the longest path that the kernel takes.
+const maxReference = unix.PathMax - 1
 
 // wrong returns the allowed form of a reference if this one is invalid, or "".
 func wrong(kind namespace.NetNamespace_ReferenceType, reference string) (want string) {
 	if reference == "" {
 		return "a reference, as there is a type"
 	}
-	if len(reference) > mostReference {
-		return fmt.Sprintf("at most %d bytes", mostReference)
+	if len(reference) > maxReference {
+		return fmt.Sprintf("at most %d bytes", maxReference)
 	}
 	switch kind {
 	case namespace.NetNamespace_NSID:
