@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// The files of a first run: configuration of the agent, and the network. What is in
-// files/tap is of use only where TAPs can be made.
+// The files of a first run: configuration of the agent, and the network. files/tap is
+// only used if the machine can make TAPs.
 //
 //go:embed files
 var files embed.FS
 
-// writeFiles puts the files below dir. One that is there already stays as it
-// is: it is the user's.
+// writeFiles writes the files below dir. An existing file stays as it is: it belongs to
+// the user.
 func writeFiles(dir string) error {
 	return fs.WalkDir(files, "files", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -42,7 +42,7 @@ func writeFiles(dir string) error {
 	})
 }
 
-// mayMakeTAPs tells whether this user may use the kernel's device for TAPs.
+// mayMakeTAPs reports that this user may open the kernel's device for TAPs.
 func mayMakeTAPs() bool {
 	device, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
 	if err == nil {

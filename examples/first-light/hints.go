@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// whatToTry is printed when the network stands. Its commands can be copied to
-// another terminal in the same folder; the tests run them as they are.
+// whatToTry is printed when the network is complete. Its commands can be copied to another
+// terminal in the same folder. The tests run them unchanged.
 func whatToTry() string {
 	text := strings.NewReplacer("BIN", binDir(), "HOME", home).Replace(tryText)
 	if _, err := exec.LookPath("ip"); err == nil {
@@ -42,7 +42,7 @@ const healText = `
     BIN/first-light exec red ip link del eth0
 `
 
-// binDir is where the programs are, as short as it can be typed here.
+// binDir returns the folder of the programs, as short as it can be typed here.
 func binDir() string {
 	self, err := os.Executable()
 	if err != nil {

@@ -16,17 +16,18 @@ import (
 	"github.com/keyplane/keyplane/internal/scratch"
 )
 
-// insideVerb is the command that run starts this program with, inside.
+// insideVerb is the command with which run starts this program again, inside the scratch
+// network.
 const insideVerb = "become"
 
-// markInside tells a command, by the environment, that it is inside already.
+// markInside is the environment variable that marks a command as already inside.
 const markInside = "FIRST_LIGHT_INSIDE"
 
 func isInside() bool { return os.Getenv(markInside) != "" }
 
 func namespaces() []string { return []string{"red", "blue"} }
 
-// become readies the scratch network and turns this process into the agent.
+// become prepares the scratch network and replaces this process with the agent.
 func become(command []string) error {
 	if len(command) == 0 {
 		return errUsage
@@ -52,9 +53,9 @@ func become(command []string) error {
 	return fmt.Errorf("starting %s: %w", command[0], syscall.Exec(command[0], command, os.Environ()))
 }
 
-// endWithParent makes the kernel send SIGTERM when first-light ends, however it
-// does. It notes that of a thread, not of a process, and what remains after exec
-// is the thread that calls it; hence the lock, which outlives this function.
+// endWithParent makes the kernel send SIGTERM when first-light ends for any reason. The
+// kernel ties this to a thread, not to the process. Only the calling thread remains after
+// exec, so it stays locked.
 func endWithParent() error {
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGTERM), 0, 0, 0); err != nil {
@@ -63,8 +64,8 @@ func endWithParent() error {
 	return nil
 }
 
-// startVPP starts the simulated VPP. It ends with the thread that starts it, which
-// becomes the agent's.
+// startVPP starts the simulated VPP. It ends with the thread that starts it, which becomes
+// the agent.
 func startVPP() error {
 	vpp, err := beside("vppsim")
 	if err != nil {
@@ -79,10 +80,9 @@ func startVPP() error {
 	return nil
 }
 
-// enter starts this program again with the same arguments, in the namespaces of
-// the agent. A Go program has many threads and the kernel lets only a
-// single-threaded one enter a user namespace, so nsenter (of util-linux, which
-// every Debian has) does that step.
+// enter starts this program again with the same arguments, in the namespaces of the agent.
+// The kernel lets only single-threaded programs enter a user namespace, and a Go program
+// has many threads. So nsenter does that step (util-linux, part of every Debian).
 func enter(args []string) error {
 	pid, err := running()
 	if err != nil {
@@ -101,7 +101,8 @@ func enter(args []string) error {
 	return fmt.Errorf("starting %s: %w", nsenter, syscall.Exec(nsenter, command, append(os.Environ(), markInside+"=1")))
 }
 
-// userFlags enter the user namespace of the process too, if it has another one.
+// userFlags returns the flags that also enter the user namespace of the process, if it has
+// another one.
 func userFlags(pid int) []string {
 	ours, _ := os.Readlink("/proc/self/ns/user")
 	theirs, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/user")
@@ -111,7 +112,7 @@ func userFlags(pid int) []string {
 	return []string{"--user", "--preserve-credentials"}
 }
 
-// execIn turns this process into a command in a named namespace.
+// execIn replaces this process with a command in a named namespace.
 func execIn(namespace string, command []string) error {
 	path, err := exec.LookPath(command[0])
 	if err != nil {
@@ -126,7 +127,8 @@ func pingFrom(out io.Writer, namespace, address string) error {
 	return scratch.InNetns(namespace, func() error { return ping(out, address) })
 }
 
-// show prints what stands in the namespaces, for machines without iproute2, and in VPP.
+// show prints the actual state of the namespaces and of VPP, for machines without
+// iproute2.
 func show(out io.Writer) error {
 	for _, name := range namespaces() {
 		fmt.Fprintf(out, "%s:\n", name)
@@ -137,7 +139,7 @@ func show(out io.Writer) error {
 	return showVPP(out)
 }
 
-// showVPP prints what the simulated VPP keeps.
+// showVPP prints the configuration of the simulated VPP.
 func showVPP(out io.Writer) error {
 	vpp, err := beside("vppsim")
 	if err != nil {

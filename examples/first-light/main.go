@@ -1,12 +1,11 @@
-// First-light starts the agent with a small example, in a scratch network that
-// is gone when it ends: two network namespaces, a VETH pair between them,
-// addresses, a route and a static neighbour, and a simulated VPP with a bridge
-// domain. It needs neither root nor any tool
-// but itself, and leaves nothing behind but the files in .run, which are the
-// user's to edit. `make run` is `first-light run`; see README.md.
+// First-light starts the agent with a small example in a scratch network: two network
+// namespaces, a VETH pair between them, addresses, a route and a static neighbour, and a
+// simulated VPP with a bridge domain. It needs neither root nor other tools. When it ends,
+// it leaves only the files in .run, which the user may edit. `make run` is `first-light
+// run`; see README.md.
 //
-// Each command but run has two halves: outside, it enters the scratch network
-// and starts itself again there; inside, it does its work.
+// Each command except run has two halves. Outside, it enters the scratch network and
+// starts itself again there. Inside, it does its work.
 package main
 
 import (
@@ -27,7 +26,7 @@ const usage = `first-light: the agent with a small example, in a scratch network
 All but run are for another terminal, in the same folder, while it runs.
 `
 
-// errUsage says that the command line makes no sense.
+// errUsage is the error of a wrong command line.
 var errUsage = errors.New("usage")
 
 func main() {
@@ -39,7 +38,7 @@ func main() {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)
 	case errors.As(err, &exit) && exit.ExitCode() > 0:
-		os.Exit(exit.ExitCode()) // the agent has said why
+		os.Exit(exit.ExitCode()) // the agent has printed the reason
 	default:
 		fmt.Fprintln(os.Stderr, "first-light:", err)
 		os.Exit(1)

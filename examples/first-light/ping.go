@@ -17,10 +17,10 @@ import (
 // pingTimeout is how long ping waits for an answer.
 const pingTimeout = 2 * time.Second
 
-// A family is what differs between the two versions of ICMP.
+// A family has the differences between the two versions of ICMP.
 type family struct {
 	network, any   string
-	protocol       int // as IANA numbers it
+	protocol       int // the protocol number of IANA
 	request, reply icmp.Type
 }
 
@@ -31,8 +31,8 @@ func familyOf(addr netip.Addr) family {
 	return family{"ip6:ipv6-icmp", "::", 58, ipv6.ICMPTypeEchoRequest, ipv6.ICMPTypeEchoReply}
 }
 
-// ping sends one echo request from the namespace of this thread and waits for
-// the answer, for machines that have no ping.
+// ping sends one echo request from the namespace of this thread and waits for the answer.
+// It serves machines without a ping program.
 func ping(out io.Writer, address string) error {
 	addr, err := netip.ParseAddr(address)
 	if err != nil {
@@ -58,7 +58,7 @@ func ping(out io.Writer, address string) error {
 	return err
 }
 
-// identifier tells our echoes from those of other processes.
+// identifier distinguishes our echoes from those of other processes.
 func identifier() int { return os.Getpid() & 0xffff }
 
 func sendEcho(conn *icmp.PacketConn, f family, addr netip.Addr) error {

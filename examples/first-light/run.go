@@ -17,16 +17,16 @@ import (
 	"github.com/keyplane/keyplane/internal/scratch"
 )
 
-// Where things are, below the folder it was started in.
+// Paths below the folder in which first-light was started.
 const (
 	home    = ".run"
-	lockDir = home + "/conf" // not home: the agent locks that for a moment, for its socket
+	lockDir = home + "/conf" // not home: the agent locks that one briefly, for its socket
 	pidFile = home + "/pid"
 	socket  = home + "/agent.sock"
 )
 
-// run starts the agent in a scratch network, tells what to try when the network
-// stands, and ends when the agent does.
+// run starts the agent in a scratch network, prints hints when the network is complete,
+// and ends with the agent.
 func run(out io.Writer) error {
 	unlock, err := lock(lockDir)
 	if err != nil {
@@ -47,8 +47,8 @@ func run(out io.Writer) error {
 	return supervise(out, status)
 }
 
-// supervise owns the agent's process. The kernel ends that process when the
-// thread that started it ends (see endWithParent), hence the locked thread.
+// supervise owns the process of the agent. The kernel ends that process when the thread
+// that started it ends (see endWithParent), so this thread stays locked.
 func supervise(out io.Writer, status *statusSocket) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -71,7 +71,7 @@ func supervise(out io.Writer, status *statusSocket) error {
 	}()
 	go func() {
 		for s := range signals {
-			// It has ended already if this fails, and Wait says so.
+			// If this fails, the process has ended already, and Wait reports it.
 			_ = cmd.Process.Signal(s)
 		}
 	}()
@@ -84,9 +84,9 @@ func supervise(out io.Writer, status *statusSocket) error {
 	return err
 }
 
-// startInside starts this program again, in a scratch network, where it becomes
-// the agent. It gets a process group of its own, so that Ctrl-C reaches it once,
-// through here.
+// startInside starts this program again in a scratch network, where it becomes the agent.
+// The agent has a process group of its own, so Ctrl-C reaches it only once, through this
+// process.
 func startInside(statusPath string) (*exec.Cmd, error) {
 	agent, err := beside("agent")
 	if err != nil {
@@ -104,8 +104,8 @@ func startInside(statusPath string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// lock makes dir, if it is not there, and has it until unlock, or the end of the
-// process. Of several that start at once, one gets it.
+// lock creates dir if it is missing, and locks it until unlock or the end of the process.
+// If several processes start at once, one succeeds.
 func lock(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ It needs a network namespace of its own. Any of these gives it one:
   sysctl -w kernel.apparmor_restrict_unprivileged_userns=0   (Ubuntu 24.04 and later), or
   sysctl -w user.max_user_namespaces=10000                   (where it is 0)`
 
-// beside returns the path of a program that was built into the folder of this one.
+// beside returns the path of a program in the folder of this one.
 func beside(name string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -144,8 +144,8 @@ func beside(name string) (string, error) {
 	return path, nil
 }
 
-// running returns the process that runs here now. A process of another kind,
-// which has got the number of one long gone, is in our own network.
+// running returns the process of the first-light that runs in this folder. A process in
+// our own network only has the same number as an old one.
 func running() (int, error) {
 	text, err := os.ReadFile(pidFile)
 	if err != nil {

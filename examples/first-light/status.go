@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// standing is how the agent says that all that is declared has been seen to.
+// standing is the status by which the agent reports that the declared network is applied.
 const standing = "STATUS=the declared network is applied"
 
-// A statusSocket hears how the agent is, by the protocol of sd_notify(3).
+// A statusSocket receives the status of the agent, by the protocol of sd_notify(3).
 type statusSocket struct {
 	path string
 	conn *net.UnixConn
@@ -30,7 +30,7 @@ func listenStatus() (*statusSocket, error) {
 	return &statusSocket{path: path, conn: conn}, nil
 }
 
-// Wait returns nil when the network stands, and an error when the socket is closed.
+// Wait returns nil when the network is applied, and an error when the socket is closed.
 func (s *statusSocket) Wait() error {
 	buf := make([]byte, 4096)
 	for {

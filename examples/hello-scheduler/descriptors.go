@@ -10,7 +10,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// register adds interfaces, and routes that find them in the index.
+// register adds interfaces, and routes that look up interfaces in the index.
 func register(s *scheduler.Scheduler, p *paper) error {
 	index, err := scheduler.Register(s, interfaceDescriptor(p))
 	if err != nil {
@@ -20,7 +20,8 @@ func register(s *scheduler.Scheduler, p *paper) error {
 	return err
 }
 
-// interfaceDescriptor keeps interfaces; Create learns the number of each.
+// interfaceDescriptor creates interfaces. Create returns the number of each as its
+// metadata.
 func interfaceDescriptor(p *paper) scheduler.Descriptor[*interfaces.Interface, int] {
 	return scheduler.Descriptor[*interfaces.Interface, int]{
 		Name:  "hello-interface",
@@ -35,7 +36,7 @@ func interfaceDescriptor(p *paper) scheduler.Descriptor[*interfaces.Interface, i
 	}
 }
 
-// routeDescriptor keeps routes; each needs its interface, and its number.
+// routeDescriptor creates routes. Each depends on its interface and uses its number.
 func routeDescriptor(p *paper, index *scheduler.Index[int]) scheduler.Descriptor[*l3.Route, struct{}] {
 	links := models.For[*interfaces.Interface]()
 	return scheduler.Descriptor[*l3.Route, struct{}]{

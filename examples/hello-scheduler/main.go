@@ -1,11 +1,10 @@
-// Hello-scheduler shows the scheduler at its smallest: interfaces, routes over
-// them, and three ways to ask for the same. However it is asked, the interface
-// comes first.
+// Hello-scheduler is the smallest use of the scheduler: interfaces, routes over them, and
+// three ways to declare them. In each of them the interface is created first.
 //
 //	go run ./examples/hello-scheduler
 //
-// There is no store and no network: descriptors.go says what interfaces and
-// routes mean, and paper.go is a system that only prints what is done to it.
+// There is no store and no network. descriptors.go defines interfaces and routes. paper.go
+// is a system that only prints its operations.
 package main
 
 import (
@@ -30,7 +29,7 @@ func main() {
 	}
 }
 
-// A tale is a number of transactions, one after the other.
+// A scenario is a list of transactions.
 type scenario struct {
 	title string
 	txns  [][]proto.Message
@@ -59,7 +58,7 @@ func hello(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// tell starts a scheduler, commits, and shows what has become of the values.
+// tell starts a scheduler, commits the transactions, and prints the resulting values.
 func (t scenario) tell(ctx context.Context, out io.Writer) error {
 	s := scheduler.New(scheduler.Options{})
 	if err := register(s, &paper{out: out}); err != nil {
@@ -93,7 +92,7 @@ func (t scenario) commit(ctx context.Context, out io.Writer, s *scheduler.Schedu
 	return nil
 }
 
-// waits says what a pending value waits for.
+// waits returns the unmet dependencies of a pending value.
 func waits(st *scheduler.Status) string {
 	if len(st.Details) == 0 {
 		return ""
@@ -101,7 +100,7 @@ func waits(st *scheduler.Status) string {
 	return " until " + strings.Join(st.Details, ", ")
 }
 
-// want prepares messages, each under the key that its content makes.
+// declare prepares messages, each under the key of its content.
 func declare(s *scheduler.Scheduler, messages []proto.Message) (out []scheduler.Change, err error) {
 	for _, m := range messages {
 		model, ok := models.ForMessage(m)

@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// paper is a system of which nothing is left but what is written down.
+// paper is a system that prints its operations and keeps nothing.
 type paper struct {
-	mu   sync.Mutex // verbs may run at once
+	mu   sync.Mutex // verbs may run concurrently
 	out  io.Writer
 	last int
 }
 
-// number is that of a new interface.
+// number returns the number of a new interface.
 func (p *paper) number() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -21,7 +21,7 @@ func (p *paper) number() int {
 	return p.last
 }
 
-// did writes down what a verb did.
+// did prints the operation of a verb.
 func (p *paper) did(format string, args ...any) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,12 +12,12 @@ const bindingPrefix = "vpp/bd/"
 
 func bridgeDomainKey(name string) string { return models.For[*l2.BridgeDomain]().KeyOf(name) }
 
-// bindingKey is that of an interface in a bridge domain.
+// bindingKey is the key of an interface in a bridge domain.
 func bindingKey(domain, iface string) string { return bindingPrefix + domain + "/interface/" + iface }
 
-// registerBridgeDomains adds the domain itself, which needs nothing, and the
-// binding of each interface, which needs that interface: a domain does not wait
-// for the last of its interfaces.
+// registerBridgeDomains adds the domain itself, which has no dependency, and the binding
+// of each interface, which depends on that interface. So a domain does not wait for all of
+// its interfaces.
 func registerBridgeDomains(s *scheduler.Scheduler, m *memory) error {
 	err := keep(s, m, scheduler.Descriptor[*l2.BridgeDomain, uint32]{
 		Name:       "mock-bridge-domain",

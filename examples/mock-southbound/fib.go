@@ -6,7 +6,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// registerFIB adds entries of a bridge domain's table of MAC addresses.
+// registerFIB adds the entries in the MAC address table of a bridge domain.
 func registerFIB(s *scheduler.Scheduler, m *memory) error {
 	return keep(s, m, scheduler.Descriptor[*l2.FIBEntry, uint32]{
 		Name:         "mock-fib",
@@ -15,7 +15,8 @@ func registerFIB(s *scheduler.Scheduler, m *memory) error {
 	}, false)
 }
 
-// bridged is the domain and, to forward by it, an interface in that domain.
+// bridged returns the dependencies of an entry: its domain and, if it forwards, an
+// interface in that domain.
 func bridged(_ string, v *l2.FIBEntry) []scheduler.Dependency {
 	deps := []scheduler.Dependency{{Label: "bridge-domain-exists", Key: bridgeDomainKey(v.GetBridgeDomain())}}
 	if v.GetAction() == l2.FIBEntry_FORWARD {

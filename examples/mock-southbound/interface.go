@@ -11,7 +11,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// Keys of what is derived from interfaces, and of what Linux tells.
+// Keys of values derived from interfaces, and of Linux interfaces.
 const (
 	interfacePrefix  = "vpp/interface/"
 	unnumberedPrefix = "vpp/interface/unnumbered/"
@@ -20,7 +20,7 @@ const (
 
 func interfaceKey(name string) string { return models.For[*interfaces.Interface]().KeyOf(name) }
 
-// addressPrefix is what the keys of an interface's addresses begin with.
+// addressPrefix is the prefix of the keys of an interface's addresses.
 func addressPrefix(name string) string { return interfacePrefix + name + "/address/" }
 
 func registerInterfaces(s *scheduler.Scheduler, m *memory) error {
@@ -52,12 +52,12 @@ func registerInterfaces(s *scheduler.Scheduler, m *memory) error {
 	if err != nil {
 		return err
 	}
-	// What Linux has is only noticed: no verb, no Retrieve.
+	// Linux interfaces are only observed: there is no verb and no Retrieve.
 	_, err = scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, none]{Name: "mock-host", Prefix: hostPrefix})
 	return err
 }
 
-// sameInterface leaves out what is derived: that has descriptors of its own.
+// sameInterface ignores derived values, which have descriptors of their own.
 func sameInterface(_ string, old, new *interfaces.Interface) bool {
 	return proto.Equal(bare(old), bare(new))
 }
@@ -68,7 +68,7 @@ func bare(v *interfaces.Interface) *interfaces.Interface {
 	return v
 }
 
-// otherLink knows that VPP cannot turn one kind of interface into another.
+// otherLink reports a change of type, which VPP cannot make in place.
 func otherLink(_ string, old, new *interfaces.Interface, _ uint32) bool {
 	a, b := &interfaces.Interface{Type: old.GetType(), Link: old.GetLink()}, &interfaces.Interface{Type: new.GetType(), Link: new.GetLink()}
 	return !proto.Equal(a, b)
@@ -92,7 +92,7 @@ func partsOfInterface(_ string, v *interfaces.Interface) (out []scheduler.KeyVal
 	return out
 }
 
-// donor is any address of the interface that lends its own.
+// donor depends on any address of the interface that lends its address.
 func donor(_ string, v *interfaces.Interface_Unnumbered) []scheduler.Dependency {
 	return []scheduler.Dependency{{Label: "lender-has-address", Prefixes: []string{addressPrefix(v.GetInterfaceWithIp())}}}
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A lab is a scheduler over a memory, and tells what happens.
+// A lab is a scheduler over a memory. It prints all events.
 type lab struct {
 	memory *memory
 	sched  *scheduler.Scheduler
-	line   *scheduler.Connection // nil: there is no connection that could be lost
+	line   *scheduler.Connection // nil: the southbound has no connection
 }
 
 func newLab(out io.Writer, dials, log bool) (*lab, error) {
-	// One verb at a time, so that independent ones print in the same order each
-	// time; a real southbound would be given as many as it takes.
+	// One verb runs at a time, so independent operations are printed in the same order
+	// each time. A real southbound would allow more.
 	opts := scheduler.Options{Log: slog.New(slog.DiscardHandler), Limits: map[string]int{southbound: 1}}
 	m := newMemory(out)
 	if log {
@@ -46,10 +46,10 @@ func newLab(out io.Writer, dials, log bool) (*lab, error) {
 	return l, nil
 }
 
-// A scenario is a number of steps. After each, all values are shown.
+// A scenario is a list of steps. After each step, all values are printed.
 type scenario struct {
 	name, about string
-	dials       bool // the southbound is reached by a connection
+	dials       bool // the southbound has a connection
 	steps       []step
 }
 
@@ -73,7 +73,7 @@ func (s scenario) play(ctx context.Context, out io.Writer, log bool) error {
 	return err
 }
 
-// value prepares m, under the key that its content makes.
+// value prepares m under the key of its content.
 func (l *lab) value(m proto.Message) (scheduler.Value, error) {
 	model, ok := models.ForMessage(m)
 	if !ok {
@@ -86,8 +86,8 @@ func (l *lab) value(m proto.Message) (scheduler.Value, error) {
 	return l.sched.Value(key, m)
 }
 
-// commit tells of errors that verbs make, which the scenarios want them to, below
-// what the scheduler's own log says.
+// commit prints errors of verbs, which the scenarios provoke, below the log of the
+// scheduler.
 func (l *lab) commit(ctx context.Context, about string, txn scheduler.Txn) error {
 	l.memory.say("  %s", about)
 	txn.Description = about
@@ -105,7 +105,7 @@ func (l *lab) commit(ctx context.Context, about string, txn scheduler.Txn) error
 	return nil
 }
 
-// until waits for a state, and then for the end of the transaction that led to it.
+// until waits for a state, and then for the end of its transaction.
 func (l *lab) until(ctx context.Context, key string, state scheduler.State) error {
 	w := l.sched.Watch(key)
 	defer w.Close()
@@ -127,14 +127,14 @@ func (l *lab) until(ctx context.Context, key string, state scheduler.State) erro
 	return nil
 }
 
-// show tells how all values are.
+// show prints the state of all values.
 func (l *lab) show() {
 	for _, st := range l.sched.Statuses("") {
 		l.memory.say("    %s: %s%s", st.Key, st.State, why(st))
 	}
 }
 
-// why is what the value waits for, or what went wrong.
+// why returns the unmet dependencies or the error of a value.
 func why(st *scheduler.Status) string {
 	switch {
 	case len(st.Details) > 0:

@@ -1,13 +1,12 @@
-// Mock-southbound shows what the scheduler does when things come late, change,
-// fail and vanish: VPP's interfaces, bridge domains, FIB entries and routes, over
-// a VPP that is a map in memory and prints what is done to it.
+// Mock-southbound shows how the scheduler handles values that arrive late, change, fail
+// and vanish. The values are VPP's interfaces, bridge domains, FIB entries and routes. The
+// southbound is a map in memory that prints its operations.
 //
 //	go run ./examples/mock-southbound af-packet
 //
-// Each item has a file that says what it means (interface.go, bridge_domain.go,
-// fib.go, route.go); the verbs are the same for all (memory.go). A scenario is a
-// list of steps (scenarios.go, steps.go); the lab it runs in prints what happens
-// (lab.go).
+// Each kind of item has a file with its descriptor: interface.go, bridge_domain.go,
+// fib.go, route.go. All share the verbs in memory.go. A scenario is a list of steps
+// (scenarios.go, steps.go). The lab in lab.go runs it and prints the events.
 package main
 
 import (
@@ -19,7 +18,7 @@ import (
 	"os"
 )
 
-// errUsage says that the command line makes no sense.
+// errUsage is the error of a wrong command line.
 var errUsage = errors.New("usage")
 
 func main() {

@@ -16,13 +16,13 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// memory is the southbound: items with a number each, as VPP has them.
+// memory is the southbound: numbered items, as in VPP.
 type memory struct {
 	mu     sync.Mutex
 	out    io.Writer
 	items  map[string]item
 	last   uint32
-	faults map[string]int // by key: how many calls are still to fail
+	faults map[string]int // by key: how many more calls will fail
 }
 
 type item struct {
@@ -36,14 +36,14 @@ func newMemory(out io.Writer) *memory {
 	return &memory{out: out, items: map[string]item{}, faults: map[string]int{}}
 }
 
-// breaks has the next calls for key fail.
+// breaks makes the next calls for key fail.
 func (m *memory) breaks(key string, times int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults[key] = times
 }
 
-// forget is what happens when VPP dies.
+// forget drops all items, as a crash of VPP does.
 func (m *memory) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,7 +57,7 @@ func (m *memory) say(format string, args ...any) {
 	fmt.Fprintf(m.out, format+"\n", args...)
 }
 
-// Write prints what others say.
+// Write prints lines of other writers.
 func (m *memory) Write(text []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,8 +103,7 @@ func (m *memory) list(prefix string) map[string]item {
 	return out
 }
 
-// keep gives d verbs over m, and registers it. Update is only given where
-// inPlace says that there is such a thing.
+// keep gives d verbs over m and registers it. It has Update only if inPlace is set.
 func keep[V proto.Message](s *scheduler.Scheduler, m *memory, d scheduler.Descriptor[V, uint32], inPlace bool) error {
 	d.Connection = southbound
 	d.Create = func(_ context.Context, key string, v V) (uint32, error) { return m.put(key, v) }
@@ -125,7 +124,7 @@ func keep[V proto.Message](s *scheduler.Scheduler, m *memory, d scheduler.Descri
 	return err
 }
 
-// southbound is what all verbs here talk to.
+// southbound is the name of the connection of all verbs.
 const southbound = "mock"
 
 func found[V proto.Message](items map[string]item, match func(string) bool) iter.Seq2[scheduler.Found[V, uint32], error] {

@@ -10,15 +10,15 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A step is one thing that somebody does, or that happens.
+// A step is one action or one event.
 type step func(ctx context.Context, l *lab) error
 
-// want is a transaction that puts messages.
+// declare is a transaction that sets messages.
 func declare(about string, messages ...proto.Message) step {
 	return declareAs(about, scheduler.Txn{}, messages...)
 }
 
-// wantAs is one with options.
+// declareAs is a transaction with options.
 func declareAs(about string, txn scheduler.Txn, messages ...proto.Message) step {
 	return func(ctx context.Context, l *lab) error {
 		txn := txn
@@ -33,14 +33,14 @@ func declareAs(about string, txn scheduler.Txn, messages ...proto.Message) step 
 	}
 }
 
-// unwant is a transaction that deletes a key.
+// withdraw is a transaction that deletes a key.
 func withdraw(about, key string) step {
 	return func(ctx context.Context, l *lab) error {
 		return l.commit(ctx, about, scheduler.Txn{Changes: []scheduler.Change{scheduler.Unwant(key)}})
 	}
 }
 
-// breaks has the next calls for key fail.
+// failNext makes the next calls for key fail.
 func failNext(key string, times int) step {
 	return func(_ context.Context, l *lab) error {
 		l.memory.breaks(key, times)
@@ -48,8 +48,8 @@ func failNext(key string, times int) step {
 	}
 }
 
-// host is Linux telling that a host interface has come or gone; then key reaches
-// state by itself.
+// host reports that a Linux interface has appeared or vanished, and waits until key
+// reaches state by itself.
 func host(about, name string, there bool, key string, state scheduler.State) step {
 	return func(ctx context.Context, l *lab) error {
 		l.memory.say("  %s", about)
@@ -70,7 +70,7 @@ func later(about, key string, state scheduler.State) step {
 	}
 }
 
-// connected is the connection to VPP standing; then key reaches state by itself.
+// connected restores the connection to VPP, and waits until key reaches state by itself.
 func connected(about, key string, state scheduler.State) step {
 	return func(ctx context.Context, l *lab) error {
 		l.memory.say("  %s", about)
@@ -81,7 +81,7 @@ func connected(about, key string, state scheduler.State) step {
 
 var errClosed = errors.New("connection closed by peer")
 
-// cut is the connection to VPP lost, and VPP with it if it died; then key
+// cut loses the connection to VPP, and all items if VPP died. Then it waits until key
 // reaches state by itself.
 func cut(about string, died bool, key string, state scheduler.State) step {
 	return func(ctx context.Context, l *lab) error {

@@ -1,20 +1,18 @@
-// Package skeleton is a descriptor to start your own from: copy the folder, put
-// your item in place of the policer, and let the tests tell what is missing.
+// Package skeleton is a template for your own descriptor. Copy the folder, replace the
+// policer with your item, and let the tests show the missing parts.
 //
 //	policers, err := skeleton.Register(s, device)
-//	id, ok := policers.Get("uplink") // the number that the device gave it
+//	id, ok := policers.Get("uplink") // the number that the device assigned
 //
-// It keeps the policers of a [Device] as declared. policer.proto is what people
-// write, policer.go what that means, verbs.go how it is done, device.go what is
-// needed of the system. Whatever is decided is decided in policer.go, by pure
-// functions; the verbs only carry it out.
+// It keeps the policers of a [Device] as declared. policer.proto is the message that
+// people write. policer.go has the pure functions, which make all decisions. verbs.go
+// carries them out. device.go lists the calls to the system.
 //
-// What is ours carries our tag in the device, so that Retrieve tells it from what
-// others made, which is left alone. Each verb may be called again after its
-// answer was lost.
+// Our policers carry our tag in the device. So Retrieve distinguishes them from those of
+// others, which stay untouched. Each verb may be called again after its answer was lost.
 //
-// Tests: the descriptor conformance suite over a device in memory, and what the
-// scheduler makes of it.
+// Tests: the conformance suite for descriptors over a device in memory, and a scheduler
+// over the same device.
 package skeleton
 
 import (
@@ -26,14 +24,14 @@ import (
 
 //go:generate go -C ../../tools run ./protogen ../examples
 
-// What keys begin with. Ports are another descriptor's.
+// Prefixes of keys. Ports have another descriptor.
 const (
 	Prefix     = "config/example/v1/policer/"
 	PortPrefix = "config/example/v1/port/"
 )
 
-// Register adds the descriptor to s. The index has the number of each policer
-// that stands, by its name.
+// Register adds the descriptor to s. The index has the number of each actual policer, by
+// name.
 func Register(s *scheduler.Scheduler, d Device) (*scheduler.Index[uint32], error) {
 	return scheduler.Register(s, descriptor(d))
 }
@@ -72,21 +70,21 @@ func validate(key string, v *Policer) error {
 	return errors.Join(wrong...)
 }
 
-// equivalent tells versions apart by what the device would be told.
+// equivalent compares the entries that two versions need in the device.
 func equivalent(_ string, old, new *Policer) bool { return entryOf(old) == entryOf(new) }
 
-// recreate knows that the device cannot move a policer.
+// recreate reports a change of the port: the device cannot move a policer.
 func recreate(_ string, old, new *Policer, _ uint32) bool { return old.GetPort() != new.GetPort() }
 
 func dependencies(_ string, v *Policer) []scheduler.Dependency {
 	return []scheduler.Dependency{{Label: "port-exists", Key: PortPrefix + v.GetPort()}}
 }
 
-// burst is what the value says, or the default.
+// burst returns the declared burst, or the default.
 func burst(v *Policer) uint32 {
 	if v.GetBurstBytes() != 0 {
 		return v.GetBurstBytes()
 	}
-	const bytesPerKilobit, windows = 125, 10 // of 100 ms, in a second
+	const bytesPerKilobit, windows = 125, 10 // windows of 100 ms per second
 	return uint32(uint64(v.GetRateKbps()) * bytesPerKilobit / windows)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// handler has what the verbs need. It keeps no state: the scheduler knows what
-// stands, and the device is asked for the rest.
+// handler has the device of the verbs. It keeps no state: the scheduler knows the actual
+// values, and the device knows the rest.
 type handler struct{ device Device }
 
 func (h *handler) create(ctx context.Context, _ string, v *Policer) (uint32, error) {
@@ -20,8 +20,8 @@ func (h *handler) create(ctx context.Context, _ string, v *Policer) (uint32, err
 	return id, err
 }
 
-// adopt takes over what an earlier Create made, whose answer was lost. On
-// another port it is not of this version, and goes.
+// adopt takes over the policer of an earlier Create whose answer was lost. A policer on
+// another port belongs to another version and is removed.
 func (h *handler) adopt(ctx context.Context, v *Policer) (uint32, error) {
 	entries, err := h.device.List(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func (h *handler) update(ctx context.Context, _ string, _, v *Policer, id uint32
 func (h *handler) delete(ctx context.Context, _ string, _ *Policer, id uint32) error {
 	err := h.device.Remove(ctx, id)
 	if errors.Is(err, ErrNoPolicer) {
-		return nil // what should be gone is
+		return nil // it is gone already, as Delete requires
 	}
 	return err
 }
