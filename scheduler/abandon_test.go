@@ -18,6 +18,7 @@ import (
 
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/explain"
 )
 
 const (
@@ -222,7 +223,7 @@ func TestCreateHangs(t *testing.T) {
 					expect(t, "the state", states(s), "other/d CONFIGURED 1; "+hangs)
 					b.took()
 					<-time.After(9 * time.Second)
-					expect(t, "the explanation", s.Explain("thing/c").String(),
+					expect(t, "the explanation", explain.Key(s, "thing/c").String(),
 						"thing/c is PENDING\n  needs: thing/a is FAILED: no answer in 30 s; create running for 40 s, abandoned\n")
 					must(t, declare(t, s, "other/d", "2"))
 					must(t, commitRefresh(t, s))

@@ -16,6 +16,8 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/explain"
+	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
 // plain registers interfaces whose Create is the given one.
@@ -169,7 +171,7 @@ func TestExplainTellsEachValueOnce(t *testing.T) {
 		}
 	}
 	mustCommit(t, s, txn)
-	text := s.Explain("layer/0/0").String()
+	text := explain.Key(s, "layer/0/0").String()
 	if lines := strings.Count(text, "\n"); lines > 10*depth || !strings.Contains(text, "nobody declares") {
 		t.Errorf("%d lines", lines)
 	}
@@ -198,7 +200,7 @@ func (b *brokenPipe) Write(p []byte) (int, error) {
 }
 
 func TestOutputThatBreaksStopsNothing(t *testing.T) {
-	s := scheduler.New(scheduler.Options{Out: &brokenPipe{}, Log: slog.New(slog.DiscardHandler)})
+	s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: &brokenPipe{}, Log: slog.New(slog.DiscardHandler)})})
 	plain(t, s, func(string) error { return nil })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)

@@ -64,18 +64,3 @@ func errOf(n *graph.Node) error {
 	}
 	return err
 }
-
-// rivals returns the keys of the values that hold claimed resources, according to err.
-func rivals(err error) (out []string) {
-	switch e := err.(type) { //nolint:errorlint // it unwraps what it meets itself
-	case *ConflictError:
-		out = append(out, e.Holder)
-	case interface{ Unwrap() error }:
-		out = rivals(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, one := range e.Unwrap() {
-			out = append(out, rivals(one)...)
-		}
-	}
-	return out
-}

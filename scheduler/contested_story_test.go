@@ -11,6 +11,7 @@ import (
 
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/explain"
 )
 
 // Two controllers that undo each other's work do not burn the machine: what the other one
@@ -37,7 +38,7 @@ func TestWhatIsRemovedAgainAndAgain(t *testing.T) {
 				continue // it was created at once
 			}
 			seen := created.Load()
-			if text := s.Explain(key).Text; !strings.Contains(text, "RETRYING") || !strings.Contains(text, "somebody else removes it repeatedly") {
+			if text := explain.Key(s, key).Text; !strings.Contains(text, "RETRYING") || !strings.Contains(text, "somebody else removes it repeatedly") {
 				t.Fatalf("explained as %q", text)
 			}
 			for created.Load() == seen && other {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
 // deadly says to this program, started again, at which call its Create is to kill it.
@@ -69,7 +70,7 @@ func crash(t *testing.T, call string) string {
 
 func die(t *testing.T, call string) {
 	t.Helper()
-	s := scheduler.New(scheduler.Options{Out: os.Stdout, Simulate: true})
+	s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: os.Stdout}), Simulate: true})
 	left, err := strconv.Atoi(call)
 	must(t, err)
 	plain(t, s, func(string) error {

@@ -123,7 +123,7 @@
 //
 // When the verb returns, its result counts. Then the key is read back, if its descriptor
 // has Retrieve, and the loop runs. A verb that fails late is RETRYING as usual. Running and
-// Explain name a running verb and its age.
+// package explain name a running verb and its age.
 //
 // A call of Retrieve or RetrieveSome that hangs has failed, and no other one begins while it
 // is running. When it returns, its descriptor is read back again.
@@ -167,8 +167,8 @@
 // Register and Connection come before Run, and Run is called once. Run starts all goroutines
 // and waits for them. Its own goroutine owns the graph and waits for Retrieve, while no
 // verb runs except abandoned ones. Each connection has goroutines that call verbs; they live while there is work.
-// One goroutine writes to Options.Out. No transaction waits for it, except for a plan
-// that must be written first: see Options.Simulate. When the context of Run ends, so do
+// The transaction log has one goroutine. No transaction waits for it, except for a plan
+// that must be written first: see package txnlog. When the context of Run ends, so do
 // the contexts of the running verbs; Run waits at most 5 s for them, not for abandoned
 // ones, and returns. Dump calls Retrieve at any time.
 //
@@ -180,9 +180,9 @@
 // that wait for the loop.
 //
 //	pure                 Value, Decode, Validate, Descriptors, and a Descriptor's functions that are not verbs
-//	wait for the loop    Commit, Plan, RetryKey, Wait; Submit until its transaction begins
+//	wait for the loop    Commit, Plan, RetryKey, Wait, Pause; Submit until its transaction begins
 //	leave a message      Observe, Refresh, Retry, Connection.Lost, Connection.Ready; the newest per key counts, none is lost
-//	read a snapshot      Status, Statuses, Explain, Running, History, Stats, Index; no transaction waits for them
+//	read a snapshot      Status, Statuses, All, Running, History, Stats, Index; no transaction waits for them
 //	read the system      Dump; no transaction waits for it
 //	wait for changes     Watch, Index.Watch; a slow reader gets the newest per key, and misses none
 //

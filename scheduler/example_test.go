@@ -2,7 +2,9 @@ package scheduler_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -269,20 +271,6 @@ func ExampleScheduler_Plan() {
 	// 0 values
 }
 
-// Explain goes down to what somebody can do something about.
-func ExampleScheduler_Explain() {
-	s := storage(volumes(), mounts())
-	ctx, stop := running(s)
-	defer stop()
-
-	commit(ctx, s, want(s, "volume/v1", "10G"), want(s, "mount/home", "v11"))
-	fmt.Print(s.Explain("mount/home"))
-	// Output:
-	// create volume/v1 10G
-	// mount/home is PENDING
-	//   volume-exists: volume/v11, which nobody declares; the nearest that is declared: volume/v1
-}
-
 // Validate names what is wrong with any of many values, without a southbound.
 func ExampleScheduler_Validate() {
 	sized := volumes()
@@ -335,9 +323,8 @@ func ExampleIndex() {
 	// false
 }
 
-// While the connection of a group is lost its values wait with that reason, and
-// none of its verbs is called.
-func ExampleGroup() {
+// While the connection is lost, its values wait with that reason and no verb is called.
+func ExampleConnection() {
 	s := scheduler.New(scheduler.Options{})
 	server, err := s.Connection("storage") // before its descriptors are registered
 	if err != nil {
@@ -360,4 +347,83 @@ func ExampleGroup() {
 	// volume/v1 PENDING [storage: not connected yet]
 	// create volume/v1 10G
 	// volume/v1 CONFIGURED []
+}
+
+// Replace declares the complete desired state: other values are removed.
+func ExampleTxn_replace() {
+	s := storage(volumes())
+	ctx, stop := running(s)
+	defer stop()
+
+	commit(ctx, s, want(s, "volume/v1", "10G"), want(s, "volume/v2", "20G"))
+	_, err := s.Commit(ctx, scheduler.Txn{Replace: true, Changes: []scheduler.Change{want(s, "volume/v2", "20G")}})
+	fmt.Println(err)
+	// Output:
+	// create volume/v1 10G
+	// create volume/v2 20G
+	// delete volume/v1
+	// <nil>
+}
+
+// Revert undoes the whole transaction if one of its verbs fails.
+func ExampleTxn_revert() {
+	broken := mounts()
+	broken.Create = func(context.Context, string, text) (nothing, error) { return nothing{}, errors.New("no such folder") }
+	s := storage(volumes(), broken)
+	ctx, stop := running(s)
+	defer stop()
+
+	_, err := s.Commit(ctx, scheduler.Txn{Revert: true, Changes: []scheduler.Change{want(s, "volume/v1", "10G"), want(s, "mount/home", "v1")}})
+	fmt.Println(err)
+	_, exists := s.Status("volume/v1")
+	fmt.Println("volume/v1 exists:", exists)
+	// Output:
+	// create volume/v1 10G
+	// delete volume/v1
+	// KeyErrors: [mount/home (CREATE): no such folder]
+	// volume/v1 exists: false
+}
+
+// Retrieve reports the actual state. A resync with Refresh and Replace repairs it: here a
+// volume has the wrong size, and another one is not desired.
+func ExampleDescriptor_retrieve() {
+	actual := map[string]string{"volume/v1": "5G", "volume/v9": "1G"}
+	described := volumes()
+	described.Retrieve = func(context.Context, []scheduler.Desired[text]) iter.Seq2[scheduler.Found[text, nothing], error] {
+		return func(yield func(scheduler.Found[text, nothing], error) bool) {
+			for key, size := range actual {
+				if !yield(scheduler.Found[text, nothing]{Key: key, Value: wrapperspb.String(size)}, nil) {
+					return
+				}
+			}
+		}
+	}
+	s := storage(described)
+	ctx, stop := running(s)
+	defer stop()
+
+	_, err := s.Commit(ctx, scheduler.Txn{Refresh: true, Replace: true, Changes: []scheduler.Change{want(s, "volume/v1", "10G")}})
+	fmt.Println(err)
+	// Unordered output:
+	// delete volume/v9
+	// update volume/v1 5G -> 10G
+	// <nil>
+}
+
+// Wait returns when all keys are applied, or as soon as one of them cannot be.
+func ExampleScheduler_Wait() {
+	s := storage(volumes(), mounts())
+	ctx, stop := running(s)
+	defer stop()
+
+	if err := s.Submit(ctx, scheduler.Txn{Changes: []scheduler.Change{want(s, "volume/v1", "10G"), want(s, "mount/home", "v1")}}); err != nil {
+		panic(err)
+	}
+	fmt.Println(s.Wait(ctx, "volume/v1", "mount/home"))
+	fmt.Println(s.Wait(ctx, "volume/v2"))
+	// Output:
+	// create volume/v1 10G
+	// create mount/home v1
+	// <nil>
+	// volume/v2 does not exist: it is neither declared nor found
 }

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/explain"
+	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
 // FuzzKeys has one thing wait for another, come with it and leave again. What
@@ -43,7 +45,7 @@ func taleOf(t *testing.T, a, b string) (tale []string) {
 	commit := func(changes ...scheduler.Change) {
 		r := mustCommit(t, s, scheduler.Txn{Changes: changes})
 		for _, op := range r.Executed {
-			tale = append(tale, fmt.Sprint(op.Verb, " ", roles[op.Key], " ", op.Flags()))
+			tale = append(tale, fmt.Sprint(op.Verb, " ", roles[op.Key], " ", txnlog.Flags(&op)))
 		}
 		for _, name := range []string{a, b} {
 			key := "thing/" + name
@@ -54,7 +56,7 @@ func taleOf(t *testing.T, a, b string) (tale []string) {
 				tale = append(tale, fmt.Sprint(roles[meta], " is found"))
 			}
 		}
-		text := r.Text(-1) + s.Explain("thing/"+a).String()
+		text := txnlog.Text(r, -1) + explain.Key(s, "thing/"+a).String()
 		if i := strings.IndexFunc(text, func(c rune) bool { return c != '\n' && unicode.IsControl(c) }); i >= 0 {
 			t.Errorf("not for people: %q", text[i:])
 		}

@@ -15,6 +15,8 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/explain"
+	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
 // An evidentError has a short text, or a long one, and always holds much.
@@ -114,7 +116,7 @@ func TestTransactionLogIsPrintable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			s := scheduler.New(scheduler.Options{Out: &out, Simulate: true, Log: slog.New(slog.DiscardHandler), Retry: scheduler.RetryPolicy{Never: true}})
+			s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: &out}), Simulate: true, Log: slog.New(slog.DiscardHandler), Retry: scheduler.RetryPolicy{Never: true}})
 			failing := errors.New("the server says" + attack)
 			_, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, struct{}]{
 				Name: "interface", Model: models.For[*interfaces.Interface](),
@@ -142,10 +144,10 @@ func TestTransactionLogIsPrintable(t *testing.T) {
 			must(t, s.Flush(t.Context()))
 			text := out.String()
 			for _, r := range s.History() {
-				text += r.Text(-1) + r.Text(0) + r.PlanText(-1)
+				text += txnlog.Text(r, -1) + txnlog.Text(r, 0) + txnlog.PlanText(r, -1)
 			}
 			for _, key := range []string{"config/" + attack, key("fails"), key("waits"), "none" + attack} {
-				text += s.Explain(key).String()
+				text += explain.Key(s, key).String()
 			}
 			for line := range strings.Lines(text) {
 				line = strings.TrimSuffix(line, "\n")

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
 // A life is what happens to a scheduler and its southbound: transactions,
@@ -235,7 +236,7 @@ func (l *life) resync(rt *rapid.T) {
 	r, err := l.sched.Commit(l.t.Context(), scheduler.Txn{Refresh: true})
 	must(l.t, err)
 	for _, op := range r.Executed {
-		rt.Errorf("a resync in sync: %s %s [%s] %s -> %s", op.Verb, short(op.Key), strings.Join(op.Flags(), " "), op.OldState, op.NewState)
+		rt.Errorf("a resync in sync: %s %s [%s] %s -> %s", op.Verb, short(op.Key), strings.Join(txnlog.Flags(&op), " "), op.OldState, op.NewState)
 	}
 	ctx, cancel := context.WithTimeout(l.t.Context(), time.Second)
 	defer cancel()

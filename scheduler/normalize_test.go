@@ -14,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/explain"
 )
 
 // TestNormalize declares a value with a field that its descriptor ignores. Verbs and dependencies
@@ -46,7 +47,7 @@ func TestNormalize(t *testing.T) {
 		if want := st.Desired.(*l3.ARPEntry).GetIpAddress(); want != "10.0.0.1/24" || len(st.Details) != 1 {
 			t.Errorf("status shows %q with details %q, want what was declared and its warning", want, st.Details)
 		}
-		if e := s.Explain(key).String(); !strings.Contains(e, "prefix length") {
+		if e := explain.Key(s, key).String(); !strings.Contains(e, "prefix length") {
 			t.Errorf("the explanation has no warning: %s", e)
 		}
 

@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/explain"
 )
 
 // A numbering gives the first interface number 7, and notes the numbers that verbs are given.
@@ -151,7 +152,7 @@ func TestDependencyOnAnyKey(t *testing.T) {
 	}
 	mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v), two[0]}})
 	state("PENDING")
-	if text := s.Explain("layer/a").String(); !strings.Contains(text, "any-one: needs any value with a key that it accepts") {
+	if text := explain.Key(s, "layer/a").String(); !strings.Contains(text, "any-one: needs any value with a key that it accepts") {
 		t.Errorf("explained is %q", text)
 	}
 	mustCommit(t, s, scheduler.Txn{Changes: two[1:]})

@@ -139,7 +139,7 @@ func (r *run) undoable() bool { return r.rec.Revert && !r.reverting }
 func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) *Record {
 	r.rec.Revert = true
 	r.policy = RetryPolicy{Never: true}
-	s.printer.begin(r.rec)
+	s.logBegin(r.rec)
 	s.graph.Begin()
 	if refused := refusals(txn); refused != nil {
 		r.rec.Executed = refused

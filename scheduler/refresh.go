@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/valuetext"
 )
 
 // A reading defines the values of one descriptor that are read back.
@@ -143,7 +144,7 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*g
 	}
 	for _, it := range items {
 		if r.verbose {
-			s.log.Info("read back", "descriptor", d.name, "key", it.key, "ours", !it.foreign, "value", messageText(it.value))
+			s.log.Info("read back", "descriptor", d.name, "key", it.key, "ours", !it.foreign, "value", valuetext.Line(it.value))
 		}
 		s.graph.Found(s.valueOf(d, it, coming()[it.key]), it.meta, it.foreign)
 		d.remember(s.graph.Node(it.key)) // for descriptors with RetrieveAfter

@@ -137,7 +137,7 @@ func (s *Scheduler) unwantAbsent(changes []Change) {
 // finish executes all possible operations and completes the record.
 func (s *Scheduler) finish(ctx context.Context, r *run) *Record {
 	s.foresee(r.rec)
-	s.printer.begin(r.rec)
+	s.logBegin(r.rec)
 	s.pursue(ctx, r)
 	return s.complete(r)
 }
@@ -167,7 +167,7 @@ func (s *Scheduler) complete(r *run) *Record {
 	s.stats.transaction(r.rec.Type)
 	kept := r.rec.kept()
 	s.history.add(kept)
-	s.printer.end(kept)
+	s.logEnd(kept)
 	return r.rec
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -20,12 +19,8 @@ import (
 // Options configure a Scheduler. The zero value works.
 type Options struct {
 	Log *slog.Logger // Defaults to slog.Default
-	// Out receives the text of each transaction. Transactions are left out while Out is
-	// too slow; Stats counts them. Defaults to none.
-	Out io.Writer
-	// PrintLimit bounds the values and the operations of one transaction in Out; the rest
-	// is counted. Defaults to 50. A negative number means no limit.
-	PrintLimit int
+	// TransactionLog receives all transactions. Defaults to none. See package txnlog.
+	TransactionLog TransactionLog
 	// Concurrency is the maximum number of verbs of one connection that run at once. One
 	// CreateAll counts as one. Defaults to 64.
 	Concurrency int
@@ -39,8 +34,7 @@ type Options struct {
 	// its own. Defaults to the zero RetryPolicy.
 	Retry RetryPolicy
 	// Simulate plans every transaction, notification and retry before it is executed, and
-	// records the plan. The plan is written to Out before the first verb is called, unless
-	// Out takes more than a second; Stats counts such plans.
+	// records the plan.
 	Simulate bool
 	// Memory remembers applied values across restarts. Defaults to none.
 	Memory Memory
@@ -66,7 +60,6 @@ type Scheduler struct {
 	watchers     watchers
 	connections  map[string]*Connection
 	begun        atomic.Bool // Run was called
-	printer      *printer
 	requests     chan func(context.Context)
 	loans        chan *loan
 	stopped      chan struct{}
@@ -91,7 +84,6 @@ type Scheduler struct {
 // New returns a Scheduler without descriptors. It does nothing before Run.
 func New(opts Options) *Scheduler {
 	opts.Log = cmp.Or(opts.Log, slog.Default())
-	opts.PrintLimit = cmp.Or(opts.PrintLimit, 50)
 	opts.Concurrency = positive(opts.Concurrency, 64)
 	opts.VerbTimeout = positive(opts.VerbTimeout, 30*time.Second)
 	opts.HistoryCount = positive(opts.HistoryCount, 10_000)
@@ -105,7 +97,6 @@ func New(opts Options) *Scheduler {
 		history:      history{maxCount: opts.HistoryCount, maxBytes: opts.HistoryBytes},
 		observations: mailbox.New[Observed](),
 		inbox:        newInbox(),
-		printer:      newPrinter(opts.Out, opts.PrintLimit, opts.Log),
 		connections:  map[string]*Connection{},
 		stats:        stats{verbs: map[*descriptor]*[4]Timing{}},
 		requests:     make(chan func(context.Context)),
@@ -215,11 +206,14 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		return err
 	}
 	var g errgroup.Group
-	printing := make(chan struct{})
-	g.Go(func() error { return s.printer.run(printing) })
+	logging, endLog := context.WithCancel(context.WithoutCancel(ctx))
+	defer endLog()
+	if log := s.opts.TransactionLog; log != nil {
+		g.Go(func() error { return log.Run(logging) })
+	}
 	s.loop(ctx)
 	close(s.stopped)
-	close(printing)
+	endLog()
 	return g.Wait()
 }
 

@@ -68,7 +68,7 @@ func (s *Scheduler) Stats() Stats {
 	st := &s.stats
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	out := Stats{Transactions: map[TxnType]uint64{}, Operations: map[Verb]uint64{}, Failures: st.failures, Verbs: map[string]map[Verb]Timing{}, Output: s.printer.lost()}
+	out := Stats{Transactions: map[TxnType]uint64{}, Operations: map[Verb]uint64{}, Failures: st.failures, Verbs: map[string]map[Verb]Timing{}, Output: s.outputLoss()}
 	for t, n := range st.transactions {
 		out.Transactions[TxnType(t)] = n
 	}

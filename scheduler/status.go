@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -47,6 +48,12 @@ func (st *Status) Derived() []string {
 	}
 	return out
 }
+
+// Warnings names the fields of the desired value that its descriptor ignores.
+func (st *Status) Warnings() []string { return warnings(st.value) }
+
+// All returns a consistent snapshot of all statuses, in no order. No transaction waits for it.
+func (s *Scheduler) All() iter.Seq[*Status] { return s.statuses.All() }
 
 // Statuses returns the statuses of all values with the key prefix, sorted by key. They
 // form one consistent snapshot. No transaction waits for it.

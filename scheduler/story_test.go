@@ -20,6 +20,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/explain"
+	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
 var update = flag.Bool("update", false, "write what the stories show into their files")
@@ -73,7 +75,7 @@ func (s *story) line(f []string) {
 		must(s.t, err)
 		<-time.After(d)
 	case "explain":
-		s.print(s.sched.Explain(key(f[1])).String())
+		s.print(explain.Key(s.sched, key(f[1])).String())
 	case "plan":
 		s.plan()
 	case "lost":
@@ -92,7 +94,7 @@ func (s *story) line(f []string) {
 		s.status()
 	case "text":
 		h := s.sched.History()
-		s.print(clock.ReplaceAllString(h[len(h)-1].Text(-1), "TIME"))
+		s.print(clock.ReplaceAllString(txnlog.Text(h[len(h)-1], -1), "TIME"))
 	case "index":
 		for _, name := range slices.Sorted(maps.Keys(s.index.All())) {
 			m, _ := s.index.Get(name)
@@ -144,7 +146,7 @@ func (s *story) plan() {
 	must(s.t, err)
 	s.txn = scheduler.Txn{}
 	for _, op := range r.Planned {
-		s.print(strings.TrimRight(fmt.Sprintf("%s %s %s", op.Verb, short(op.Key), strings.Join(op.Flags(), " ")), " "))
+		s.print(strings.TrimRight(fmt.Sprintf("%s %s %s", op.Verb, short(op.Key), strings.Join(txnlog.Flags(&op), " ")), " "))
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
 // A schedulerConfig is the content of kvscheduler.conf.
@@ -73,13 +74,13 @@ func refuse(wrong bool, key string, value any, want string) error {
 
 // options converts the file to options. known holds the memory of earlier runs.
 func (c schedulerConfig) options(known state, log *slog.Logger, out io.Writer) scheduler.Options {
-	if !c.Print {
-		out = nil
-	}
 	o := scheduler.Options{
-		Log: log, Out: out, PrintLimit: c.PrintLimit, Simulate: c.Simulate, Retry: c.retry(),
+		Log: log, Simulate: c.Simulate, Retry: c.retry(),
 		Concurrency: c.Concurrency, VerbTimeout: c.OperationTimeout,
 		HistoryCount: c.HistoryCount, HistoryBytes: c.HistoryBytes,
+	}
+	if c.Print {
+		o.TransactionLog = txnlog.New(txnlog.Options{Out: out, Limit: c.PrintLimit, Log: log})
 	}
 	if known.applied != nil {
 		o.Memory = known.applied

@@ -19,6 +19,7 @@ import (
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
 const benchRoot = "/vnf-agent/bench/"
@@ -106,7 +107,7 @@ func agentOver(b *testing.B, e *testkit.Etcd, client *clientv3.Client) <-chan ti
 	type none = struct{}
 	created := make(chan time.Time, 20_000)
 	log := slog.New(slog.DiscardHandler)
-	sched := scheduler.New(scheduler.Options{Log: log, Out: io.Discard})
+	sched := scheduler.New(scheduler.Options{Log: log, TransactionLog: txnlog.New(txnlog.Options{Out: io.Discard})})
 	_, err := scheduler.Register(sched, scheduler.Descriptor[*interfaces.Interface, none]{
 		Name: "interface", Model: models.For[*interfaces.Interface](),
 		Create: func(context.Context, string, *interfaces.Interface) (none, error) {

@@ -34,10 +34,10 @@ func TestSamples(t *testing.T) {
 
 func TestPrintTransactionsOrNot(t *testing.T) {
 	out := t.Output()
-	if got := (schedulerConfig{Print: true}).options(state{}, nil, out); got.Out != out {
+	if got := (schedulerConfig{Print: true}).options(state{}, nil, out); got.TransactionLog == nil {
 		t.Error("transactions are not printed")
 	}
-	if got := (schedulerConfig{}).options(state{}, nil, out); got.Out != nil {
+	if got := (schedulerConfig{}).options(state{}, nil, out); got.TransactionLog != nil {
 		t.Error("transactions are printed though print-txn-summary is false")
 	}
 	if got := (schedulerConfig{RetryCount: 3}).retry(); got != (scheduler.RetryPolicy{Count: 3}) {

@@ -8,6 +8,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/explain"
 )
 
 const interfacesPrefix = "config/vpp/v2/interfaces/"
@@ -148,8 +149,8 @@ func nobodyBorrowsInACircle(t *testing.T, vpp *simulated.VPP) {
 	if n := requests(vpp, "sw_interface_set_unnumbered"); n != 0 {
 		t.Errorf("VPP is asked %d times", n)
 	}
-	why := a.sched.Explain(unnumbered + "a").String()
-	for _, want := range []string{`interface_with_ip is "b"`, `interface_with_ip is "c"`, `interface_with_ip is "a"`, "waits for itself: a ring"} {
+	why := explain.Key(a.sched, unnumbered+"a").String()
+	for _, want := range []string{`interface_with_ip is "b"`, `interface_with_ip is "c"`, `interface_with_ip is "a"`, "waits for itself: a cycle"} {
 		if !strings.Contains(why, want) {
 			t.Errorf("the explanation does not say %s:\n%s", want, why)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
 // TestResyncInSync reads back values of every descriptor, with parts that wait, while they are in
@@ -83,7 +84,7 @@ func (a *agent) resyncsInSync(vpp *simulated.VPP) {
 		a.Fatal(err)
 	}
 	for _, op := range record.Executed {
-		a.Errorf("resync: %s %s %v %s -> %s", op.Verb, op.Key, op.Flags(), op.OldState, op.NewState)
+		a.Errorf("resync: %s %s %v %s -> %s", op.Verb, op.Key, txnlog.Flags(&op), op.OldState, op.NewState)
 	}
 	if len(record.RefreshErrors) > 0 {
 		a.Errorf("not read back: %v", record.RefreshErrors)

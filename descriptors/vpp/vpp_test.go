@@ -17,6 +17,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
 // TestMain gives a real VPP a network of its own.
@@ -85,7 +86,7 @@ func startAgent(t *testing.T, socket string) *agent {
 // startAgentWith starts an agent that remembers what VPP has died of, and what it has applied.
 func startAgentWith(t *testing.T, socket string, deaths, applied scheduler.Memory) *agent {
 	t.Helper()
-	s := scheduler.New(scheduler.Options{Out: t.Output(), Memory: applied})
+	s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: t.Output()}), Memory: applied})
 	book, err := netalloc.Register(s)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
 // A lab is a scheduler over a memory. It prints all events.
@@ -26,7 +27,7 @@ func newLab(out io.Writer, dials, log bool) (*lab, error) {
 	opts := scheduler.Options{Log: slog.New(slog.DiscardHandler), Limits: map[string]int{southbound: 1}}
 	m := newMemory(out)
 	if log {
-		opts.Out = m
+		opts.TransactionLog = txnlog.New(txnlog.Options{Out: m})
 	}
 	l := &lab{memory: m, sched: scheduler.New(opts)}
 	if dials {

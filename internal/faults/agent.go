@@ -19,6 +19,7 @@ import (
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/txnlog"
 	"github.com/keyplane/keyplane/statestore"
 )
 
@@ -65,7 +66,7 @@ func newAgent(o agentOptions) (*Agent, error) {
 		o.see = func(string, bool, func() []history.Change) {}
 	}
 	a := &Agent{South: o.south}
-	schedule, orchestrate := scheduler.Options{Log: o.log, Out: io.Discard}, orchestrator.Options{Log: o.log, Grace: o.grace}
+	schedule, orchestrate := scheduler.Options{Log: o.log, TransactionLog: txnlog.New(txnlog.Options{Out: io.Discard, Log: o.log})}, orchestrator.Options{Log: o.log, Grace: o.grace}
 	if o.memories != nil {
 		a.memories = o.memories
 		schedule.Memory, orchestrate.Memory = o.memories.applied, o.memories.intent

@@ -21,6 +21,7 @@ import (
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
 // BenchmarkPutToVerb is the time from before one of 100 keys is put until its verb is
@@ -241,7 +242,7 @@ func startAgent(b *testing.B, s benchStore, called *countdown, keys int) (took t
 	applied := called.from(keys)
 	begun := time.Now()
 	log := slog.New(slog.DiscardHandler)
-	sched := scheduler.New(scheduler.Options{Log: log, Out: io.Discard})
+	sched := scheduler.New(scheduler.Options{Log: log, TransactionLog: txnlog.New(txnlog.Options{Out: io.Discard})})
 	registerCounting(b, sched, called)
 	source := newBenchSource(s, func(e kvdbsync.Event) any { return orchestrator.Decode(sched, log, e) })
 	orch := orchestrator.New(sched, orchestrator.Options{Log: log, Sources: []orchestrator.Source{{Name: "store", Feed: source}}})

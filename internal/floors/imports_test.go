@@ -25,7 +25,7 @@ func floors() []floor {
 	return []floor{
 		{"proto", nil},
 		{"models", []string{"proto"}},
-		{"scheduler/internal", []string{"models", "proto"}},
+		{"scheduler/internal", []string{"internal/printable", "models", "proto"}},
 		{"scheduler", []string{"internal/printable", "models", "proto", "scheduler/internal"}},
 		{"kvdbsync", []string{"models"}},
 		{"kvdbsync/conformance", []string{"kvdbsync"}},

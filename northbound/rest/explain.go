@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/keyplane/keyplane/northbound/rest/wire"
-	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/explain"
 )
 
 func (h *handler) explain(w http.ResponseWriter, _ *http.Request, q query) error {
@@ -17,14 +17,14 @@ func (h *handler) explain(w http.ResponseWriter, _ *http.Request, q query) error
 	if err != nil {
 		return badRequest(err)
 	}
-	e := h.sched.Explain(h.short(key))
+	e := explain.Key(h.sched, h.short(key))
 	if format == "text" {
-		return replyText(w, mapped([]scheduler.Explanation{e}, scheduler.Explanation.String))
+		return replyText(w, mapped([]explain.Explanation{e}, explain.Explanation.String))
 	}
 	return replyJSON(w, explanationOf(e))
 }
 
-func explanationOf(e scheduler.Explanation) wire.Explanation {
+func explanationOf(e explain.Explanation) wire.Explanation {
 	out := wire.Explanation{Key: e.Key, Text: e.Text}
 	if e.Key != "" {
 		out.State = e.State.String()

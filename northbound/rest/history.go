@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
 // history answers one transaction, or those of a time.
@@ -66,7 +67,7 @@ func between(records []*scheduler.Record, since, until time.Time) []*scheduler.R
 	})
 }
 
-func fullText(r *scheduler.Record) string { return r.Text(-1) }
+func fullText(r *scheduler.Record) string { return txnlog.Text(r, -1) }
 
 // each yields what f makes of the items, when it is asked for.
 func mapped[T, U any](items []T, f func(T) U) iter.Seq[U] {

@@ -13,6 +13,7 @@ import (
 	"github.com/keyplane/keyplane/models/structured/document"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
 // plan answers what would be done if the values of the body were declared.
@@ -38,7 +39,7 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q query) error {
 		return err
 	}
 	if format == "text" {
-		return replyText(w, slices.Values([]string{record.PlanText(-1), warningText(warnings) + invalidText(invalid)}))
+		return replyText(w, slices.Values([]string{txnlog.PlanText(record, -1), warningText(warnings) + invalidText(invalid)}))
 	}
 	return replyJSON(w, wire.Plan{
 		Operations: append([]wire.Operation{}, operationsOf(record.Planned)...), Invalid: append([]wire.Invalid{}, invalid...), Warnings: warnings,

@@ -13,6 +13,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
 // What makes no sense is refused, with words.
@@ -25,7 +26,7 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/scheduler/dump?view=none", "", 500, `argument view=\"none\": expected one of SB, NB, cached`},
 		{"GET", "/scheduler/dump?descriptor=route&key-prefix=config/", "", 500, "exclude each other"},
 		{"GET", "/scheduler/dump?descriptor=none", "", 500, "no descriptor has it"},
-		{"GET", "/scheduler/dump?descriptor=host", "", 500, "cannot read back"},
+		{"GET", "/scheduler/dump?descriptor=host", "", 500, "has no Retrieve"},
 		{"GET", "/scheduler/status?key=a&key=b", "", 500, "given 2 times"},
 		{"GET", "/scheduler/status?descriptor=none", "", 500, "no descriptor has it"},
 		{"GET", "/scheduler/txn-history?seq-num=one", "", 500, "whole number"},
@@ -151,8 +152,8 @@ func TestHistoryAsText(t *testing.T) {
 		w.life()
 		want := ""
 		for _, r := range w.sched.History() {
-			want += r.Text(-1)
-			if _, got := w.ask("GET", fmt.Sprintf("/scheduler/txn-history?format=text&seq-num=%d", r.Seq), ""); got != r.Text(-1) {
+			want += txnlog.Text(r, -1)
+			if _, got := w.ask("GET", fmt.Sprintf("/scheduler/txn-history?format=text&seq-num=%d", r.Seq), ""); got != txnlog.Text(r, -1) {
 				t.Errorf("#%d is\n%s", r.Seq, got)
 			}
 		}

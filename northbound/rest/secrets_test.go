@@ -8,6 +8,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
 // TestRecordsTellNoSecrets has transactions with a secret. Dumps show it to the agent's own user.
@@ -21,7 +22,7 @@ func TestRecordsTellNoSecrets(t *testing.T) {
 	if err != nil || strings.Contains(string(text), "topsecret") || strings.Count(string(text), "(secret)") != 4 {
 		t.Errorf("the record is %s (%v)", text, err)
 	}
-	if text := r.Text(-1); strings.Contains(text, "topsecret") || !strings.Contains(text, "(secret)") {
+	if text := txnlog.Text(r, -1); strings.Contains(text, "topsecret") || !strings.Contains(text, "(secret)") {
 		t.Errorf("the transaction log is\n%s", text)
 	}
 	for shown, want := range map[bool]string{true: "topsecret", false: "(secret)"} {

@@ -1,4 +1,11 @@
-package scheduler
+// Package explain finds the reasons why a value is not applied.
+//
+//	fmt.Print(explain.Key(s, "mount/home"))
+//
+// An explanation is a tree: the status of the value, below it the values that it waits for or
+// that hold its resources, and so on down to causes that somebody can remove. It is computed
+// from one snapshot of all statuses; no transaction waits for it.
+package explain
 
 import (
 	"fmt"
@@ -8,18 +15,18 @@ import (
 	"github.com/keyplane/keyplane/internal/nearest"
 	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
-// An Explanation says how a value is, and if it is not applied, why: down to
-// the causes that somebody can do something about.
+// An Explanation describes the status of one value and the causes of this status.
 type Explanation struct {
 	Key     string
-	State   State  // NONEXISTENT: nobody declares it
-	Text    string // one sentence about Key
+	State   scheduler.State // NONEXISTENT: the value is not declared
+	Text    string          // one sentence about Key
 	Because []Explanation
 }
 
-// String is the explanation as indented lines, the causes below what they cause.
+// String renders the explanation as lines; causes are indented below their effect.
 func (e Explanation) String() string {
 	var b strings.Builder
 	e.write(&b, "")
@@ -33,11 +40,13 @@ func (e Explanation) write(b *strings.Builder, indent string) {
 	}
 }
 
-// Explain says why the value under key is not applied, as of one moment, and which verb of it
-// or of a cause runs and for how long. No transaction waits for it.
-func (s *Scheduler) Explain(key string) Explanation {
-	x := explainer{running: s.Running, byKey: map[string]*Status{}, derives: map[string]*Status{}, path: map[string]bool{}, told: map[string]bool{}}
-	for st := range s.statuses.All() {
+// Key explains the value under key. It includes running verbs of the value and its causes.
+func Key(s *scheduler.Scheduler, key string) Explanation {
+	x := explainer{
+		running: s.Running, byKey: map[string]*scheduler.Status{}, derives: map[string]*scheduler.Status{},
+		path: map[string]bool{}, explained: map[string]bool{},
+	}
+	for st := range s.All() {
 		x.byKey[st.Key] = st
 		for _, d := range st.Derived() {
 			x.derives[d] = st
@@ -46,13 +55,13 @@ func (s *Scheduler) Explain(key string) Explanation {
 	return x.explain(key)
 }
 
-// explainer knows all statuses of one moment.
+// explainer has a snapshot of all statuses.
 type explainer struct {
-	running func(key string) (RunningVerb, bool)
-	byKey   map[string]*Status
-	derives map[string]*Status // by derived key: the base that has or will have it
-	path    map[string]bool    // on the way to where we are
-	told    map[string]bool    // explained already
+	running   func(key string) (scheduler.RunningVerb, bool)
+	byKey     map[string]*scheduler.Status
+	derives   map[string]*scheduler.Status // by derived key: the base
+	path      map[string]bool              // keys from the root to the present one
+	explained map[string]bool
 }
 
 func (x *explainer) explain(key string) Explanation {
@@ -64,7 +73,7 @@ func (x *explainer) explain(key string) Explanation {
 	if st.Err != nil {
 		e.Text += ": " + firstLine(st.Err)
 	}
-	for _, w := range warnings(st.value) {
+	for _, w := range st.Warnings() {
 		e.Text += "; " + w
 	}
 	if r, ok := x.running(key); ok {
@@ -72,27 +81,27 @@ func (x *explainer) explain(key string) Explanation {
 	}
 	switch {
 	case x.path[key]:
-		e.Text = key + " waits for itself: a ring"
+		e.Text = key + " waits for itself: a cycle"
 		return e
-	case x.told[key]:
+	case x.explained[key]:
 		e.Text += ", see above"
 		return e
 	}
-	x.path[key], x.told[key] = true, true
+	x.path[key], x.explained[key] = true, true
 	defer delete(x.path, key)
 	if st.State == kvscheduler.ValueState_PENDING || st.State == kvscheduler.ValueState_MISSING {
 		for _, d := range st.Waits {
 			e.Because = append(e.Because, x.unmet(d))
 		}
 	}
-	for _, key := range rivals(st.Err) {
+	for _, key := range holders(st.Err) {
 		e.Because = append(e.Because, x.explain(key))
 	}
 	return e
 }
 
-// unmet says why a dependency is not met.
-func (x *explainer) unmet(d Dependency) Explanation {
+// unmet explains an unmet dependency.
+func (x *explainer) unmet(d scheduler.Dependency) Explanation {
 	key := d.Key
 	if key == "" {
 		key = x.first(d.MetBy)
@@ -114,9 +123,9 @@ func (x *explainer) unmet(d Dependency) Explanation {
 	return Explanation{Text: fmt.Sprintf("%s: needs any value under %s*, and there is none", d.Label, prefixes)}
 }
 
-// first is the first key, of those that are there or will be derived, for which is holds.
+// first returns the first known or derived key that is accepts.
 func (x *explainer) first(is func(key string) bool) (out string) {
-	for _, keys := range []map[string]*Status{x.byKey, x.derives} {
+	for _, keys := range []map[string]*scheduler.Status{x.byKey, x.derives} {
 		for key := range keys {
 			if is(key) && (out == "" || key < out) {
 				out = key
@@ -135,7 +144,7 @@ func underAny(key string, prefixes []string) bool {
 	return false
 }
 
-// absent says why there is nothing under key.
+// absent explains a key without a status.
 func (x *explainer) absent(key string) Explanation {
 	if r, ok := x.running(key); ok {
 		return Explanation{Key: key, Text: key + " is not there yet; " + r.String()}
@@ -151,8 +160,8 @@ func (x *explainer) absent(key string) Explanation {
 	return Explanation{Key: key, Text: text}
 }
 
-// nearest is the key that differs least, in the same folder or else in the same
-// part of the key space.
+// nearest returns the most similar key, in the same folder or else in the same part of the
+// key space.
 func (x *explainer) nearest(key string) string {
 	folder := key[:strings.LastIndexByte(key, '/')+1]
 	if near := x.nearestIn(folder, key); near != "" {
@@ -167,7 +176,7 @@ func (x *explainer) nearest(key string) string {
 
 func (x *explainer) nearestIn(folder, key string) string {
 	var words []string
-	for _, keys := range []map[string]*Status{x.byKey, x.derives} {
+	for _, keys := range []map[string]*scheduler.Status{x.byKey, x.derives} {
 		for k := range keys {
 			if strings.HasPrefix(k, folder) {
 				words = append(words, k[len(folder):])
@@ -179,4 +188,27 @@ func (x *explainer) nearestIn(folder, key string) string {
 		return folder + near
 	}
 	return ""
+}
+
+// holders returns the keys of the values that hold claimed resources, according to err.
+func holders(err error) (out []string) {
+	switch e := err.(type) { //nolint:errorlint // it unwraps what it meets itself
+	case *scheduler.ConflictError:
+		out = append(out, e.Holder)
+	case interface{ Unwrap() error }:
+		out = holders(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			out = append(out, holders(one)...)
+		}
+	}
+	return out
+}
+
+// maxErrorText is the maximum length of an error, in bytes. Longer texts are cut.
+const maxErrorText = 1 << 10
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return printable.Cut(line, maxErrorText)
 }

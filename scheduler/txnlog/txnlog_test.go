@@ -1,4 +1,4 @@
-package scheduler
+package txnlog
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // Flush waits for a slow output, and gives up with its context.
@@ -16,10 +18,10 @@ func TestFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &gatedWriter{open: make(chan struct{})}
 		ctx, cancel := context.WithCancel(t.Context())
-		s := New(Options{Out: out})
+		s := scheduler.New(scheduler.Options{TransactionLog: New(Options{Out: out})})
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(ctx) }()
-		if _, err := s.Commit(ctx, Txn{Description: "one to be written"}); err != nil {
+		if _, err := s.Commit(ctx, scheduler.Txn{Description: "one to be written"}); err != nil {
 			t.Fatal(err)
 		}
 
@@ -44,11 +46,11 @@ func TestFlush(t *testing.T) {
 func TestTransactionsAreLeftOutWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out, log := &gatedWriter{open: make(chan struct{})}, &strings.Builder{}
-		s := New(Options{Out: out, Log: slog.New(slog.NewTextHandler(log, nil))})
+		s := scheduler.New(scheduler.Options{TransactionLog: New(Options{Out: out, Log: slog.New(slog.NewTextHandler(log, nil))})})
 		stop := runs(t, s)
-		const all = mostPages
+		const all = maxPages
 		for range all {
-			if _, err := s.Commit(t.Context(), Txn{}); err != nil {
+			if _, err := s.Commit(t.Context(), scheduler.Txn{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -58,7 +60,7 @@ func TestTransactionsAreLeftOutWhole(t *testing.T) {
 		}
 		close(out.open)
 		synctest.Wait()
-		if _, err := s.Commit(t.Context(), Txn{Description: "the last"}); err != nil {
+		if _, err := s.Commit(t.Context(), scheduler.Txn{Description: "the last"}); err != nil {
 			t.Fatal(err)
 		}
 		stop()
@@ -84,15 +86,17 @@ func TestTransactionsAreLeftOutWhole(t *testing.T) {
 func TestPlanIsWrittenFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &strings.Builder{}
-		s := New(Options{Out: out, Simulate: true})
-		defer runs(t, s)()
-		if err := s.runInLoop(t.Context(), func(context.Context) {
-			s.printer.begin(&Record{Type: Northbound, Simulated: true})
-			if !strings.Contains(out.String(), "planned operations") {
-				t.Errorf("written when verbs may begin: %q", out)
-			}
-		}); err != nil {
-			t.Fatal(err)
+		log := New(Options{Out: out})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- log.Run(ctx) }()
+		log.Begin(&scheduler.Record{Type: scheduler.Northbound, Simulated: true})
+		if !strings.Contains(out.String(), "planned operations") {
+			t.Errorf("written when verbs may begin: %q", out)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	})
 }
@@ -102,23 +106,23 @@ func TestPlanIsWrittenFirst(t *testing.T) {
 func TestSlowOutputDelaysOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &gatedWriter{open: make(chan struct{})}
-		s := New(Options{Out: out, Simulate: true, Log: slog.New(slog.DiscardHandler)})
+		s := scheduler.New(scheduler.Options{TransactionLog: New(Options{Out: out, Log: slog.New(slog.DiscardHandler)}), Simulate: true})
 		defer runs(t, s)()
 		begun := time.Now()
 		for range 10 {
-			if _, err := s.Commit(t.Context(), Txn{}); err != nil {
+			if _, err := s.Commit(t.Context(), scheduler.Txn{}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if took := time.Since(begun); took != planPatience {
-			t.Errorf("10 transactions take %v while nobody reads, want %v", took, planPatience)
+		if took := time.Since(begun); took != planTimeout {
+			t.Errorf("10 transactions take %v while nobody reads, want %v", took, planTimeout)
 		}
 		if late := s.Stats().Output.Plans; late != 10 {
 			t.Errorf("%d plans were late, want 10", late)
 		}
 		close(out.open)
 		synctest.Wait()
-		if _, err := s.Commit(t.Context(), Txn{}); err != nil {
+		if _, err := s.Commit(t.Context(), scheduler.Txn{}); err != nil {
 			t.Fatal(err)
 		}
 		if late := s.Stats().Output.Plans; late != 10 {
@@ -132,10 +136,10 @@ func TestSlowOutputDelaysOnce(t *testing.T) {
 func TestBrokenOutputIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &faultyWriter{faults: []bool{false, true, true, false}}
-		s := New(Options{Out: out, Log: slog.New(slog.DiscardHandler)})
+		s := scheduler.New(scheduler.Options{TransactionLog: New(Options{Out: out, Log: slog.New(slog.DiscardHandler)})})
 		stop := runs(t, s)
 		for range 3 {
-			if _, err := s.Commit(t.Context(), Txn{}); err != nil {
+			if _, err := s.Commit(t.Context(), scheduler.Txn{}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -153,7 +157,7 @@ func TestBrokenOutputIsCounted(t *testing.T) {
 }
 
 // runs has s run until it is stopped.
-func runs(t *testing.T, s *Scheduler) (stop func() error) {
+func runs(t *testing.T, s *scheduler.Scheduler) (stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()

@@ -1,0 +1,19 @@
+package printable
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// Cut shortens text that is longer than most bytes, and appends its length. The result
+// does not keep the memory of the longer text.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	end := most
+	for end > most-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s… (%d bytes)", text[:end], len(text))
+}

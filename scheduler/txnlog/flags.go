@@ -1,0 +1,53 @@
+package txnlog
+
+import (
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// Flags returns the words that mark the operation in the text.
+func Flags(o *scheduler.Operation) (out []string) {
+	add := func(is bool, flag string) {
+		if is {
+			out = append(out, flag)
+		}
+	}
+	add(o.Derived, "DERIVED")
+	add(o.Property, "PROPERTY")
+	add(o.Noop, "NOOP")
+	add(o.Revert, "REVERT")
+	add(o.Retry, "RETRY")
+	add(o.Recreate, "RECREATE")
+	const (
+		obtained      = kvscheduler.ValueState_OBTAINED
+		unimplemented = kvscheduler.ValueState_UNIMPLEMENTED
+		missing       = kvscheduler.ValueState_MISSING
+		removed       = kvscheduler.ValueState_REMOVED
+	)
+	was, is := o.OldState, o.NewState
+	add(is == obtained, "OBTAINED")
+	add(was == obtained && is != obtained, "WAS-OBTAINED")
+	add(is == unimplemented, "UNIMPLEMENTED")
+	add(was == unimplemented && is != unimplemented, "WAS-UNIMPLEMENTED")
+	add(was == missing && is == removed, "ALREADY-MISSING")
+	add(was == missing && is != removed, "WAS-MISSING")
+	add(was == kvscheduler.ValueState_DISCOVERED, "DISCOVERED")
+	add(pending(was) && pending(is), "STILL-PENDING")
+	add(pending(was) && !pending(is), "WAS-PENDING")
+	add(!pending(was) && pending(is), "IS-PENDING")
+	add(failed(was) && failed(is), "STILL-FAILING")
+	add(failed(was) && !failed(is), "FIXED")
+	add(!failed(was) && failed(is), "FAILED")
+	add(invalid(was) && invalid(is), "STILL-INVALID")
+	add(invalid(was) && !invalid(is), "FIXED")
+	add(!invalid(was) && invalid(is), "INVALID")
+	return out
+}
+
+func pending(s scheduler.State) bool { return s == kvscheduler.ValueState_PENDING }
+
+func invalid(s scheduler.State) bool { return s == kvscheduler.ValueState_INVALID }
+
+func failed(s scheduler.State) bool {
+	return s == kvscheduler.ValueState_FAILED || s == kvscheduler.ValueState_RETRYING
+}

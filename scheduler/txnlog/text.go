@@ -1,0 +1,220 @@
+package txnlog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/keyplane/keyplane/internal/printable"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/internal/valuetext"
+)
+
+const (
+	textWidth    = 120
+	maxErrorText = 1 << 10 // bytes; longer texts are cut
+)
+
+// Text renders the record with at most limit values and operations. A negative limit means
+// all.
+func Text(r *scheduler.Record, limit int) string {
+	return beginText(r, limit) + endText(r, limit)
+}
+
+// PlanText renders the planned operations of the record in the form of Text.
+func PlanText(r *scheduler.Record, limit int) string {
+	var b strings.Builder
+	planText(&b, r, limit)
+	return b.String()
+}
+
+func planText(b *strings.Builder, r *scheduler.Record, limit int) {
+	b.WriteString("  * planned operations:\n")
+	operationsText(b, r.Planned, limit)
+}
+
+// beginText renders the part of the record that is known before the first operation.
+func beginText(r *scheduler.Record, limit int) string {
+	var b strings.Builder
+	left := fmt.Sprintf("| #%d - %s", r.Seq, r.Type)
+	right := info(r) + " |"
+	bar := "+" + strings.Repeat("=", textWidth-2) + "+\n"
+	b.WriteString(bar)
+	fmt.Fprintf(&b, "%s%*s\n", left, max(textWidth-len(left), len(right)+1), right)
+	b.WriteString(bar)
+	argumentsText(&b, r, limit)
+	if r.Simulated {
+		planText(&b, r, limit)
+	}
+	return b.String()
+}
+
+func operationsText(b *strings.Builder, ops []scheduler.Operation, limit int) {
+	if len(ops) == 0 {
+		b.WriteString("      <NONE>\n")
+	}
+	shown := bounded(len(ops), limit)
+	for i, op := range ops[:shown] {
+		operationText(b, &op, i+1)
+	}
+	countText(b, ops[shown:])
+}
+
+func info(r *scheduler.Record) string {
+	if r.Type == scheduler.RetryFailed {
+		return fmt.Sprintf("retrying failed TXN #%d (attempt %d)", r.RetryOf, r.Attempt)
+	}
+	return r.Resync()
+}
+
+func kindText(r *scheduler.Record) string {
+	kind := map[string]string{"FullResync": ", Full Resync", "UpstreamResync": ", NB Sync", "DownstreamResync": ", SB Sync"}[r.Resync()]
+	if r.Type == scheduler.RetryFailed {
+		return fmt.Sprintf("%s (for txn #%d, attempt #%d)", r.Type, r.RetryOf, r.Attempt)
+	}
+	return r.Type.String() + kind
+}
+
+func argumentsText(b *strings.Builder, r *scheduler.Record, limit int) {
+	fmt.Fprintf(b, "  * transaction arguments:\n      - seqNum: %d\n      - type: %s\n", r.Seq, kindText(r))
+	if r.Description != "" {
+		fmt.Fprintf(b, "      - Description: %s\n", strings.ReplaceAll(printable.Text(r.Description), "\n", "\n                     "))
+	}
+	if len(r.Values) == 0 {
+		if !r.Refresh {
+			b.WriteString("      - values: NONE\n")
+		}
+		return
+	}
+	b.WriteString("      - values:\n")
+	shown := bounded(len(r.Values), limit)
+	for _, c := range r.Values[:shown] {
+		fmt.Fprintf(b, "          - key: %s\n            val: %s\n", printable.Line(c.Key), changeText(c))
+	}
+	moreText(b, "          ", len(r.Values)-shown, "values")
+}
+
+func changeText(c scheduler.Change) string {
+	switch {
+	case c.Err != nil:
+		return "<REFUSED> " + errorLine(c.Err)
+	case c.Value == nil:
+		return "<NIL>"
+	}
+	return valuetext.Line(c.Value.Message())
+}
+
+// stale reports whether the record is a retry with the same failures as before.
+func stale(r *scheduler.Record) bool {
+	return r.Type == scheduler.RetryFailed && !slices.ContainsFunc(r.Executed, func(o scheduler.Operation) bool {
+		return o.NewErr == nil || o.OldErr == nil || o.OldErr.Error() != o.NewErr.Error()
+	})
+}
+
+// staleText is one line for a stale retry.
+func staleText(r *scheduler.Record) string {
+	if len(r.Executed) == 0 {
+		return fmt.Sprintf("| #%d - %s (attempt #%d): nothing to be done\n", r.Seq, r.Type, r.Attempt)
+	}
+	return fmt.Sprintf("| #%d - %s (attempt #%d): %d still failing, one is %s: %s\n",
+		r.Seq, r.Type, r.Attempt, len(r.Executed), printable.Line(r.Executed[0].Key), printable.Line(firstLine(r.Executed[0].NewErr)))
+}
+
+// endText renders the executed part of the record.
+func endText(r *scheduler.Record, limit int) string {
+	var b strings.Builder
+	bar := strings.Repeat("-", textWidth-2)
+	fmt.Fprintf(&b, "o%so\n", bar)
+	for _, err := range r.RefreshErrors {
+		fmt.Fprintf(&b, "  * not read back: %s\n", errorLine(err))
+	}
+	b.WriteString("  * executed operations")
+	if len(r.Executed) > 0 {
+		fmt.Fprintf(&b, " (%s -> %s, dur: %s)", clock(r.Start), clock(r.Stop), took(r))
+	}
+	b.WriteString(":\n")
+	operationsText(&b, r.Executed, limit)
+	fmt.Fprintf(&b, "x%sx\n", bar)
+	left := fmt.Sprintf("| #%d - %s", r.Seq, r.Type)
+	right := fmt.Sprintf("took %s |", took(r))
+	fmt.Fprintf(&b, "%s%*s\nx%sx\n", left, max(textWidth-len(left), len(right)+1), right, bar)
+	return b.String()
+}
+
+func took(r *scheduler.Record) time.Duration { return r.Stop.Sub(r.Start).Round(time.Microsecond) }
+
+func clock(t time.Time) string { return t.Format("2006-01-02 15:04:05.000") }
+
+// countText counts the omitted operations by verb, and lists their failures.
+func countText(b *strings.Builder, rest []scheduler.Operation) {
+	if len(rest) == 0 {
+		return
+	}
+	counts := map[scheduler.Verb]int{}
+	for _, op := range rest {
+		counts[op.Verb]++
+	}
+	fmt.Fprintf(b, "      … and %d more operations:", len(rest))
+	for v := kvscheduler.TxnOperation_VALIDATE; v <= kvscheduler.TxnOperation_DELETE; v++ {
+		if counts[v] > 0 {
+			fmt.Fprintf(b, " %d %s", counts[v], v)
+		}
+	}
+	b.WriteString("\n")
+	for _, op := range rest {
+		if op.NewErr != nil {
+			fmt.Fprintf(b, "      - %s failed: %s\n", printable.Line(op.Key), printable.Line(firstLine(op.NewErr)))
+		}
+	}
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return printable.Cut(line, maxErrorText)
+}
+
+// errorLine renders an error on one line.
+func errorLine(err error) string {
+	return printable.Line(strings.ReplaceAll(printable.Cut(err.Error(), maxErrorText), "\n", "; "))
+}
+
+func operationText(b *strings.Builder, o *scheduler.Operation, number int) {
+	flags := strings.Join(Flags(o), " ")
+	if flags != "" {
+		flags = " [" + flags + "]"
+	}
+	fmt.Fprintf(b, "      %d. %s%s:\n          - key: %s\n", number, o.Verb, flags, printable.Line(o.Key))
+	switch {
+	case o.Verb == kvscheduler.TxnOperation_UPDATE:
+		fmt.Fprintf(b, "          - prev-value: %s\n          - new-value: %s\n", valuetext.Line(o.Old), valuetext.Line(o.New))
+	case o.Verb == kvscheduler.TxnOperation_DELETE:
+		fmt.Fprintf(b, "          - value: %s\n", valuetext.Line(o.Old))
+	default:
+		fmt.Fprintf(b, "          - value: %s\n", valuetext.Line(o.New))
+	}
+	if o.OldErr != nil {
+		fmt.Fprintf(b, "          - prev-error: %s\n", errorLine(o.OldErr))
+	}
+	if o.NewErr != nil {
+		fmt.Fprintf(b, "          - error: %s\n", errorLine(o.NewErr))
+	}
+	if len(o.Waits) > 0 {
+		fmt.Fprintf(b, "          - waits for: %s\n", printable.Line(strings.Join(o.Waits, ", ")))
+	}
+	fmt.Fprintf(b, "          - prev-state: %s\n          - new-state: %s\n", o.OldState, o.NewState)
+}
+
+func bounded(n, limit int) int {
+	if limit < 0 {
+		return n
+	}
+	return min(n, limit)
+}
+
+func moreText(b *strings.Builder, indent string, n int, items string) {
+	if n > 0 {
+		fmt.Fprintf(b, "%s… and %d more %s\n", indent, n, items)
+	}
+}

@@ -1,0 +1,265 @@
+// Package txnlog writes the transactions of a scheduler as text for people.
+//
+//	log := txnlog.New(txnlog.Options{Out: os.Stdout})
+//	s := scheduler.New(scheduler.Options{TransactionLog: log})
+//
+// The text of a transaction has two pages: the intent and the plan before the first
+// operation, and the executed operations at the end. The scheduler runs the log; a goroutine
+// of its own writes to Out, so that no transaction waits for a slow terminal. A transaction
+// without room in the queue is omitted as a whole and counted.
+//
+// A planned transaction waits until its plan is written, so that the log has the plan even
+// if an operation kills the process. It waits at most planTimeout, and not at all while the
+// output is stuck.
+//
+// Text and PlanText render a single record. All texts are bounded, printable and free of
+// secrets.
+package txnlog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// Options configure a Log.
+type Options struct {
+	Out io.Writer // required
+	// Limit bounds the values and the operations of one transaction; the rest is counted.
+	// Defaults to 50. A negative number means no limit.
+	Limit int
+	Log   *slog.Logger // of problems with Out. Defaults to slog.Default
+}
+
+// A Log writes transactions to an output. It is a scheduler.TransactionLog.
+type Log struct {
+	out   io.Writer
+	limit int
+	log   *slog.Logger
+	ready chan struct{} // holds a token while there is something to print
+
+	mu      sync.Mutex // guards what follows
+	queue   []page
+	omitted *uint64 // the number of the transaction in progress, if it is omitted
+	left    int     // transactions omitted since the last drain
+	stuck   bool    // a plan was late, and nothing was written since
+	loss    scheduler.OutputLoss
+}
+
+// A page is the first or the second half of a text, or a mark. A mark is closed when all
+// earlier pages are written.
+type page struct {
+	rec  *scheduler.Record
+	done bool
+	mark chan<- struct{}
+}
+
+func (g page) text(limit int) string {
+	switch {
+	case !g.done:
+		return beginText(g.rec, limit)
+	case singlePage(g.rec) && stale(g.rec):
+		return staleText(g.rec)
+	case singlePage(g.rec):
+		return Text(g.rec, limit)
+	}
+	return endText(g.rec, limit)
+}
+
+// singlePage reports whether the whole text is written at the end. Only then is it known
+// whether a retry has news.
+func singlePage(r *scheduler.Record) bool { return r.Type == scheduler.RetryFailed && !r.Simulated }
+
+const (
+	// maxPages is the number of waiting pages from which transactions are omitted.
+	maxPages = 1000
+	// planTimeout is the longest wait of a transaction for its plan.
+	planTimeout = time.Second
+)
+
+// New returns a Log. It writes nothing before Run.
+func New(opts Options) *Log {
+	return &Log{
+		out: opts.Out, limit: cmp.Or(opts.Limit, 50), log: cmp.Or(opts.Log, slog.Default()),
+		ready: make(chan struct{}, 1),
+	}
+}
+
+// Begin adds the first page of a transaction. If the transaction is planned, Begin waits
+// until the page is written, at most planTimeout.
+func (p *Log) Begin(r *scheduler.Record) {
+	if !singlePage(r) && p.admit(page{rec: r}) && r.Simulated {
+		p.awaitPlan(r)
+	}
+}
+
+// End adds the second page of a transaction.
+func (p *Log) End(r *scheduler.Record) {
+	switch {
+	case singlePage(r):
+		p.admit(page{rec: r, done: true})
+	case p.omitted != nil && *p.omitted == r.Seq:
+		p.omitted = nil
+	default:
+		p.add(page{rec: r, done: true})
+	}
+}
+
+// admit adds the first page of a transaction, if there is room.
+func (p *Log) admit(g page) bool {
+	p.mu.Lock()
+	full := len(p.queue) >= maxPages
+	first := full && p.left == 0
+	if full {
+		p.left++
+		p.loss.Transactions++
+		if !g.done {
+			seq := g.rec.Seq
+			p.omitted = &seq
+		}
+	}
+	p.mu.Unlock()
+	if first {
+		p.log.Warn("transaction log is too slow; transactions are left out until it has caught up", "transaction", g.rec.Seq)
+	}
+	if !full {
+		p.add(g)
+	}
+	return !full
+}
+
+func (p *Log) add(g page) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queue = append(p.queue, g)
+	select {
+	case p.ready <- struct{}{}:
+	default:
+	}
+}
+
+// awaitPlan waits until all pages are written, at most planTimeout.
+func (p *Log) awaitPlan(r *scheduler.Record) {
+	p.mu.Lock()
+	stuck := p.stuck
+	p.mu.Unlock()
+	if stuck {
+		p.countLatePlan()
+		return
+	}
+	written := make(chan struct{})
+	p.add(page{mark: written})
+	patience := time.NewTimer(planTimeout)
+	defer patience.Stop()
+	select {
+	case <-written:
+	case <-patience.C:
+		p.countLatePlan()
+		p.log.Warn("transaction log is too slow; transactions do not wait for their plans to be written until it has caught up", "transaction", r.Seq, "waited", planTimeout)
+	}
+}
+
+func (p *Log) countLatePlan() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stuck = true
+	p.loss.Plans++
+}
+
+// Flush waits until all ended transactions are written, or ctx ends.
+func (p *Log) Flush(ctx context.Context) error {
+	written := make(chan struct{})
+	p.add(page{mark: written})
+	select {
+	case <-written:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the transaction log: %w", ctx.Err())
+	}
+}
+
+// Loss returns the number of omitted transactions and late plans.
+func (p *Log) Loss() scheduler.OutputLoss {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.loss
+}
+
+func (p *Log) drain() ([]page, int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	queue, left := p.queue, p.left
+	p.queue, p.left = nil, 0
+	return queue, left
+}
+
+// Run writes pages until ctx ends and all pages are written. Then it returns the first write
+// error.
+func (p *Log) Run(ctx context.Context) error {
+	w := writing{Log: p}
+	for open := true; open; {
+		select {
+		case <-p.ready:
+		case <-ctx.Done():
+			open = false
+		}
+		queue, left := p.drain()
+		for _, g := range queue {
+			w.page(g)
+		}
+		if left > 0 {
+			p.log.Warn("transaction log has caught up", "transactions_left_out", left)
+			_ = w.text(fmt.Sprintf("… %d transactions are not shown: the output was too slow\n", left))
+		}
+	}
+	return w.failure
+}
+
+// writing is the state of the goroutine that writes.
+type writing struct {
+	*Log
+	failure error   // the first
+	failing bool    // the last write failed
+	broken  *uint64 // the number of the last incomplete transaction
+}
+
+func (w *writing) page(g page) {
+	switch {
+	case g.mark != nil:
+		close(g.mark)
+	case w.broken != nil && *w.broken == g.rec.Seq: // the end is useless without the beginning
+	case w.text(g.text(w.limit)) != nil:
+		seq := g.rec.Seq
+		w.broken = &seq
+		w.mu.Lock()
+		w.loss.Transactions++
+		w.mu.Unlock()
+	}
+}
+
+// text writes text. It logs the first failure and the recovery.
+func (w *writing) text(text string) error {
+	_, err := io.WriteString(w.out, text)
+	switch {
+	case err == nil && w.failing:
+		w.log.Info("transactions are written again")
+	case err != nil && !w.failing:
+		w.log.Error("transactions are not written any more", "err", err)
+	}
+	w.failing = err != nil
+	if err != nil && w.failure == nil {
+		w.failure = fmt.Errorf("writing the transaction log: %w", err)
+	}
+	if err == nil {
+		w.mu.Lock()
+		w.stuck = false
+		w.mu.Unlock()
+	}
+	return err
+}
