@@ -16,6 +16,8 @@ var (
 	// ErrSuspect is why a value waits that was being worked at when VPP died: all else is
 	// restored first.
 	ErrSuspect = errors.New("VPP died while this was done: it is tried again alone, after all else")
+	// errNotAlone is why a suspect could not be tried.
+	errNotAlone = fmt.Errorf("VPP died while this was done; it is to be tried alone, but other operations have not ended within %v", longestTurn)
 	// ErrQuarantined is why a value is not tried any more.
 	ErrQuarantined = errors.New("not tried again until it changes, or somebody says agentctl values retry KEY")
 )
@@ -23,7 +25,7 @@ var (
 // A guard keeps a value that VPP does not survive from taking it down forever: what was
 // under way when VPP died is done last and alone, and after the second time not at all.
 type guard struct {
-	alone sync.RWMutex // held for writing by the verb of a suspect, for reading by all others
+	turns turns // the verb of a suspect runs alone
 
 	memory scheduler.Memory // nil: none
 	log    *slog.Logger
@@ -34,7 +36,7 @@ type guard struct {
 
 // newGuard returns a guard that knows what the memory does.
 func newGuard(memory scheduler.Memory, log *slog.Logger) *guard {
-	g := &guard{memory: memory, log: log, suspects: suspects{byKey: map[string]*suspect{}}}
+	g := &guard{turns: newTurns(), memory: memory, log: log, suspects: suspects{byKey: map[string]*suspect{}}}
 	g.recall()
 	return g
 }
@@ -68,7 +70,12 @@ func (g *guard) do(key string, value proto.Message, verb func() error) error {
 	case quarantined:
 		return scheduler.Terminal(fmt.Errorf("VPP died %d times while this was done: %w", deaths, ErrQuarantined))
 	}
-	err := g.call(is == alone, verb)
+	end, ok := g.turns.take(is == alone)
+	defer end()
+	if !ok && is == alone {
+		return errNotAlone
+	}
+	err := verb() // if it has waited long enough for a suspect, without its turn
 	if died := errors.Is(err, conn.ErrCut); died || is == alone {
 		g.tried(key, value, died)
 	}
@@ -81,9 +88,9 @@ func (g *guard) doAll(values []scheduler.KeyValue, verbs func() []error) bool {
 	if g.suspicious() {
 		return false
 	}
-	g.alone.RLock()
+	end, _ := g.turns.take(false)
 	errs := verbs()
-	g.alone.RUnlock()
+	end()
 	for i, err := range errs {
 		if errors.Is(err, conn.ErrCut) {
 			g.tried(values[i].Key, values[i].Value, true)
@@ -114,15 +121,4 @@ func (g *guard) tried(key string, value proto.Message, died bool) {
 	defer g.mu.Unlock()
 	g.suspects.tried(key, value, died)
 	g.remember(key)
-}
-
-func (g *guard) call(alone bool, verb func() error) error {
-	if alone {
-		g.alone.Lock()
-		defer g.alone.Unlock()
-		return verb()
-	}
-	g.alone.RLock()
-	defer g.alone.RUnlock()
-	return verb()
 }
