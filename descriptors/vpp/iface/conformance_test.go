@@ -12,6 +12,7 @@ import (
 	"go.fd.io/govpp/binapi/ip"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/scratch"
@@ -29,11 +30,11 @@ func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 // an index knows what stands, by name.
 type links map[string]Meta
 
-func (l links) Get(name string) (Meta, bool) { m, ok := l[name]; return m, ok }
-func (l links) All() map[string]Meta         { return l }
-func (l links) Last(string) (uint32, bool)   { return 0, false }
-func (l links) Names() map[uint32]string     { return NamesByIndex(l) }
-func (l links) Remains() *Remains            { return &Remains{} }
+func (l links) Get(name string) (Meta, bool)   { m, ok := l[name]; return m, ok }
+func (l links) All() map[string]Meta           { return l }
+func (l links) Last(string) (uint32, bool)     { return 0, false }
+func (l links) Names() map[uint32]string       { return NamesByIndex(l) }
+func (l links) Leftovers() *leftovers.Registry { return &leftovers.Registry{} }
 
 // base and other are loopbacks that somebody else has made.
 const (

@@ -76,9 +76,9 @@ func (h *handler) setClient(ctx context.Context, name string, on bool) error {
 // noteClient notes whether a client runs on an index. VPP has it run on whoever gets that next.
 func (h *handler) noteClient(index uint32, name string, on bool) {
 	if on {
-		h.remains.Note(index, name, clientMark, h.endClient)
+		h.leftovers.Note(index, name, clientMark, h.endClient)
 	} else {
-		h.remains.Ended(index, clientMark)
+		h.leftovers.Ended(index, clientMark)
 	}
 }
 

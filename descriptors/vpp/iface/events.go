@@ -13,6 +13,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/internal/wake"
@@ -22,19 +23,19 @@ import (
 // Events tells the scheduler which links VPP says are up, which interfaces somebody
 // else has deleted, and what DHCP servers have given. Of one interface the newest event counts, and none is lost.
 type Events struct {
-	api     conn.API
-	links   directory
-	orphans *orphans
-	table   *ifindex.Table
-	leases  *leases
-	observe func(...scheduler.Observed)
-	changed func(name string)
-	again   func()                                        // has all be read back
-	newcome func(ctx context.Context, index uint32) error // is called when an index has a new interface
-	awaited func(name string) bool                        // whether sub-interfaces wait for an interface
-	enable  func()                                        // enables those that can be
-	drop    func(why error)                               // ends the connection
-	log     *slog.Logger
+	api         conn.API
+	links       directory
+	unconfirmed *leftovers.Unconfirmed
+	table       *ifindex.Table
+	leases      *leases
+	observe     func(...scheduler.Observed)
+	changed     func(name string)
+	again       func()                                        // has all be read back
+	newcome     func(ctx context.Context, index uint32) error // is called when an index has a new interface
+	awaited     func(name string) bool                        // whether sub-interfaces wait for an interface
+	enable      func()                                        // enables those that can be
+	drop        func(why error)                               // ends the connection
+	log         *slog.Logger
 
 	mu      sync.Mutex
 	news    map[uint32]event           // by sw_if_index; not told yet
@@ -53,8 +54,8 @@ type event struct{ there, up, deleted bool }
 
 func newEvents(h *handler, links directory, s *scheduler.Scheduler) *Events {
 	return &Events{
-		api: h.API, links: links, orphans: &h.orphans, table: &h.table, leases: h.leases, observe: s.Observe, changed: h.LinkChanged,
-		again: func() { _ = s.Refresh(beside(s, h.Southbound)...) }, newcome: func(ctx context.Context, index uint32) error { return h.remains.Sweep(ctx, h.API, index) }, log: h.Log,
+		api: h.API, links: links, unconfirmed: &h.unconfirmed, table: &h.table, leases: h.leases, observe: s.Observe, changed: h.LinkChanged,
+		again: func() { _ = s.Refresh(beside(s, h.Southbound)...) }, newcome: func(ctx context.Context, index uint32) error { return h.leftovers.Sweep(ctx, h.API, index) }, log: h.Log,
 		awaited: h.isAwaited, enable: func() { _ = s.Refresh(Name) }, drop: h.Drop,
 		news: map[uint32]event{}, names: map[uint32]string{}, indexes: map[string]uint32{}, doubted: map[string]uint32{},
 		parents: map[uint32]uint32{}, subs: map[uint32]map[uint32]bool{}, ready: wake.New(),
@@ -90,7 +91,7 @@ func (e *Events) TakeLease([]byte) { e.leases.wake() }
 // Subscribe asks for events on a new connection. What came on the one before is void:
 // all is read anew.
 func (e *Events) Subscribe(ctx context.Context, c *conn.Conn) error {
-	if e.orphans.connected(c.PID()) {
+	if e.unconfirmed.Connected(c.PID()) {
 		e.links.h.startedAnew()
 	}
 	e.change(func() { clear(e.news) })
@@ -330,4 +331,10 @@ func linkIs(name string, up bool) []scheduler.Observed {
 // linkGone says that there is no link.
 func linkGone(name string) []scheduler.Observed {
 	return []scheduler.Observed{{Key: keys.LinkState(name, true)}, {Key: keys.LinkState(name, false)}}
+}
+
+// hasName tells whether VPP has an interface of that index and name.
+func hasName(ctx context.Context, a conn.API, index interface_types.InterfaceIndex, name string) (bool, error) {
+	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, a, &vppif.SwInterfaceDump{SwIfIndex: index})
+	return len(all) == 1 && ifindex.Tags(nil).NameOf(all[0]) == name, err
 }

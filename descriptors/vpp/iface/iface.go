@@ -33,6 +33,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/models"
@@ -104,8 +105,8 @@ type Index interface {
 	// Names are the names of interfaces by index, for reading back: also of those that are
 	// gone by themselves, of which VPP keeps much, unless another of ours has the index.
 	Names() map[uint32]string
-	// Remains are where what outlives an interface is noted.
-	Remains() *Remains
+	// Leftovers notes state that outlives an interface.
+	Leftovers() *leftovers.Registry
 }
 
 // A directory is the Index of a handler.
@@ -126,7 +127,7 @@ func (d directory) Get(name string) (Meta, bool) {
 
 func (d directory) Last(name string) (uint32, bool) { return d.h.table.Index(name) }
 
-func (d directory) Remains() *Remains { return &d.h.remains }
+func (d directory) Leftovers() *leftovers.Registry { return &d.h.leftovers }
 
 func (d directory) Names() map[uint32]string {
 	all := d.All()
@@ -147,11 +148,11 @@ type handler struct {
 	kinds   map[form]kind
 	observe func(...scheduler.Observed) // may be nil
 
-	table    ifindex.Table
-	orphans  orphans
-	remains  Remains
-	tapHosts tapHosts
-	sockets  sync.Mutex // held while the number of a memif socket is looked for
+	table       ifindex.Table
+	unconfirmed leftovers.Unconfirmed
+	leftovers   leftovers.Registry
+	tapHosts    tapHosts
+	sockets     sync.Mutex // held while the number of a memif socket is looked for
 
 	mu      sync.Mutex        // guards what follows
 	strays  map[uint32]*found // by index, as they were last looked at

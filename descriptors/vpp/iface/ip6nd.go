@@ -67,10 +67,10 @@ func (h *handler) autoconfigure(ctx context.Context, at interface_types.Interfac
 func (h *handler) noteAutoconf(index uint32, name string, v *interfaces.Interface_IP6ND) {
 	const what = "autoconfiguration"
 	if v == nil {
-		h.remains.Ended(index, what)
+		h.leftovers.Ended(index, what)
 		return
 	}
-	h.remains.Note(index, name, what, func(ctx context.Context, at interface_types.InterfaceIndex) error {
+	h.leftovers.Note(index, name, what, func(ctx context.Context, at interface_types.InterfaceIndex) error {
 		return h.autoconfigure(ctx, at, nil)
 	})
 }

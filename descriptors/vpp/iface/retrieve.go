@@ -87,7 +87,7 @@ func (h *handler) isUnknown(f *found) bool {
 // look asks VPP for all interfaces and what is on them, sorted by index. Of those that only does
 // not name it leaves out the parts, unless only is nil.
 func (h *handler) look(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface], only map[string]bool) ([]*found, error) {
-	lost, noted := h.orphans.all(), h.remains.all()
+	lost, noted := h.unconfirmed.All(), h.leftovers.All()
 	byName := make(map[string]*interfaces.Interface, len(wanted))
 	for _, w := range wanted {
 		byName[w.Value.GetName()] = w.Value
@@ -117,13 +117,13 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Desired[*interfac
 		}
 	}
 	if len(noted) > 0 {
-		if err := h.remains.Reclaim(ctx, h.API); err != nil {
+		if err := h.leftovers.Reclaim(ctx, h.API); err != nil {
 			return nil, err
 		}
 	}
 	for index, f := range all {
 		f.skipped = only != nil && !only[f.value.GetName()]
-		if err := h.remains.sweep(ctx, index, noted[index], f.value.GetName()); err != nil {
+		if err := h.leftovers.EndOthers(ctx, index, noted[index], f.value.GetName()); err != nil {
 			return nil, err
 		}
 		f.value.Ip6Nd = h.autoconfOf(f.value.GetName())
@@ -133,7 +133,7 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Desired[*interfac
 			return nil, err
 		}
 	}
-	h.orphans.settle(lost)
+	h.unconfirmed.Settle(lost)
 	return sorted(all), nil
 }
 
@@ -204,7 +204,7 @@ func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*found) error 
 		f := all[uint32(c.Client.SwIfIndex)]
 		switch {
 		case f == nil:
-			if err := h.remains.Left(ctx, h.API, uint32(c.Client.SwIfIndex), clientMark, h.endClient); err != nil {
+			if err := h.leftovers.NoteOrphaned(ctx, h.API, uint32(c.Client.SwIfIndex), clientMark, h.endClient); err != nil {
 				return err
 			}
 			continue

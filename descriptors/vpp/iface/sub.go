@@ -111,10 +111,10 @@ func rewriteTags(ctx context.Context, h *handler, index uint32, v *interfaces.In
 func (h *handler) noteRewrite(index uint32, name string, op uint32) {
 	const what = "rewriting of tags"
 	if op == 0 {
-		h.remains.Ended(index, what)
+		h.leftovers.Ended(index, what)
 		return
 	}
-	h.remains.Note(index, name, what, func(ctx context.Context, at interface_types.InterfaceIndex) error {
+	h.leftovers.Note(index, name, what, func(ctx context.Context, at interface_types.InterfaceIndex) error {
 		return rewriteTags(ctx, h, uint32(at), nil)
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
@@ -27,8 +28,8 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	if err == nil && !old {
 		index, err = k.create(ctx, h, v)
 	}
-	if uncertain(err) {
-		h.orphans.add(v, index)
+	if leftovers.IsUncertain(err) {
+		h.unconfirmed.Add(v, index)
 	}
 	if err != nil {
 		return Meta{}, err
@@ -37,14 +38,14 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	meta := Meta{Index: index, TAPHost: tapHost(v)}
 	settings := h.settings(meta, v)
 	h.doubtAutoconf(index)
-	err = h.remains.Clear(ctx, h.API, index)
+	err = h.leftovers.Clear(ctx, h.API, index)
 	if err == nil {
 		meta, err = h.introduce(ctx, meta, v, settings)
 	}
 	if err != nil {
 		gone := k.delete(ctx, h, v, meta)
 		if gone != nil {
-			h.orphans.add(v, index)
+			h.unconfirmed.Add(v, index)
 		}
 		return Meta{}, errors.Join(err, gone)
 	}
@@ -146,7 +147,7 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 	}
 	if err != nil && !errors.Is(err, api.INVALID_SW_IF_INDEX) {
 		if k.hides {
-			h.orphans.add(v, meta.Index) // it may have no name any more
+			h.unconfirmed.Add(v, meta.Index) // it may have no name any more
 		}
 		h.table.Kept(v.GetName())
 		return err
@@ -200,6 +201,6 @@ func notThere(name string) error { return fmt.Errorf("%s: %w", name, ErrNotThere
 
 // startedAnew forgets what VPP has forgotten.
 func (h *handler) startedAnew() {
-	h.remains.forget()
+	h.leftovers.Restarted()
 	h.table.Restarted()
 }

@@ -7,6 +7,7 @@ import (
 	vppl2 "go.fd.io/govpp/binapi/l2"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -25,9 +26,9 @@ func (x index[M]) All() map[string]M         { return x }
 // links are interfaces that stand.
 type links struct{ index[iface.Meta] }
 
-func (l links) Last(string) (uint32, bool) { return 0, false }
-func (l links) Names() map[uint32]string   { return iface.NamesByIndex(l.index) }
-func (l links) Remains() *iface.Remains    { return &iface.Remains{} }
+func (l links) Last(string) (uint32, bool)     { return 0, false }
+func (l links) Names() map[uint32]string       { return iface.NamesByIndex(l.index) }
+func (l links) Leftovers() *leftovers.Registry { return &leftovers.Registry{} }
 
 // onVPP returns a handler for a VPP that has the loopbacks if1, if2 and if3.
 func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {

@@ -117,7 +117,7 @@ func (h *handler) noteOrphanedMirror(ctx context.Context, d span.SwInterfaceSpan
 		gone = d.SwIfIndexFrom
 	}
 	what := fmt.Sprint("mirror ", d.SwIfIndexFrom, " ", d.SwIfIndexTo, " ", d.IsL2)
-	return h.Interfaces.Remains().Left(ctx, h.API, uint32(gone), what, func(ctx context.Context, _ interface_types.InterfaceIndex) error {
+	return h.Interfaces.Leftovers().NoteOrphaned(ctx, h.API, uint32(gone), what, func(ctx context.Context, _ interface_types.InterfaceIndex) error {
 		return h.API.Call(ctx, &span.SwInterfaceSpanEnableDisable{
 			SwIfIndexFrom: d.SwIfIndexFrom, SwIfIndexTo: d.SwIfIndexTo, State: span.SPAN_STATE_API_DISABLED, IsL2: d.IsL2,
 		}, &span.SwInterfaceSpanEnableDisableReply{})

@@ -7,6 +7,7 @@ import (
 	"go.fd.io/govpp/binapi/ip"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -22,7 +23,7 @@ func (l links) Get(name string) (iface.Meta, bool) { m, ok := l[name]; return m,
 func (l links) All() map[string]iface.Meta         { return l }
 func (l links) Last(string) (uint32, bool)         { return 0, false }
 func (l links) Names() map[uint32]string           { return iface.NamesByIndex(l) }
-func (l links) Remains() *iface.Remains            { return &iface.Remains{} }
+func (l links) Leftovers() *leftovers.Registry     { return &leftovers.Registry{} }
 
 // book is a book of allocations.
 type book map[string]alloc.Allocation

@@ -14,7 +14,7 @@ import (
 	"go.fd.io/govpp/binapi/teib"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
-	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
@@ -118,7 +118,7 @@ func (h handler) interfaceExists(ctx context.Context, index interface_types.Inte
 // An ending is what may outlive an interface, and how it is ended.
 type cleanup struct {
 	name string // among all on an interface
-	run  iface.End
+	run  leftovers.End
 }
 
 // end ends something that is on an interface, or on who has got its index. If nobody has, it
@@ -132,11 +132,11 @@ func (h handler) cleanUp(ctx context.Context, name string, e cleanup) error {
 	err := e.run(ctx, at)
 	if errors.Is(err, api.INVALID_SW_IF_INDEX) {
 		h.noteCleanup(at, "", e)
-		err := h.Interfaces.Remains().Sweep(ctx, h.API, index) // somebody may have got it meanwhile
+		err := h.Interfaces.Leftovers().Sweep(ctx, h.API, index) // somebody may have got it meanwhile
 		return errors.Join(err, h.reclaimOrphans(ctx))
 	}
 	if err == nil {
-		h.Interfaces.Remains().Ended(index, e.name)
+		h.Interfaces.Leftovers().Ended(index, e.name)
 	}
 	return err
 }
@@ -170,15 +170,15 @@ func (h handler) reclaimOrphans(ctx context.Context) error {
 			h.noteCleanup(d.Entry.SwIfIndex, "", h.teibCleanup(vppwire.Addr(d.Entry.Peer)))
 		}
 	}
-	return h.Interfaces.Remains().Reclaim(ctx, h.API)
+	return h.Interfaces.Leftovers().Reclaim(ctx, h.API)
 }
 
 // outlives notes what was found to be left of an interface that is gone.
 func (h handler) noteOrphaned(ctx context.Context, at interface_types.InterfaceIndex, e cleanup) error {
-	return h.Interfaces.Remains().Left(ctx, h.API, uint32(at), e.name, e.run)
+	return h.Interfaces.Leftovers().NoteOrphaned(ctx, h.API, uint32(at), e.name, e.run)
 }
 
 // mayOutlive notes what will be left of an interface that stands.
 func (h handler) noteCleanup(at interface_types.InterfaceIndex, name string, e cleanup) {
-	h.Interfaces.Remains().Note(uint32(at), name, e.name, e.run)
+	h.Interfaces.Leftovers().Note(uint32(at), name, e.name, e.run)
 }

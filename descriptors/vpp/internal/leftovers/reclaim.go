@@ -1,0 +1,93 @@
+package leftovers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	vppif "go.fd.io/govpp/binapi/interface"
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
+)
+
+// maxPlaceholders is the maximum number of interfaces that Reclaim creates at once.
+const maxPlaceholders = 4096
+
+// Reclaim ends the noted state of indexes without an interface. VPP ends nothing on such an
+// index, so each index gets a placeholder interface, which is deleted afterwards.
+//
+// The state must not stay for the next interface with the index. VPP 25.10 crashes when a
+// neighbour or TEIB entry is added or deleted and an index without an interface has an entry
+// of the same address. For the same reason, all free indexes get their placeholders before
+// any state is ended.
+func (r *Registry) Reclaim(ctx context.Context, a conn.API) error {
+	r.reclaiming.Lock()
+	defer r.reclaiming.Unlock()
+	return r.reclaim(ctx, a)
+}
+
+// Clear ends the state that others left on an index, which a new interface without a tag
+// has. The state of free indexes is ended first, for the reason that Reclaim gives.
+func (r *Registry) Clear(ctx context.Context, a conn.API, index uint32) error {
+	r.reclaiming.Lock()
+	defer r.reclaiming.Unlock()
+	if len(r.of(index)) == 0 {
+		return nil
+	}
+	return errors.Join(r.reclaim(ctx, a), r.EndOthers(ctx, index, r.of(index), ""))
+}
+
+// reclaim is Reclaim with reclaiming held.
+func (r *Registry) reclaim(ctx context.Context, a conn.API) (err error) {
+	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, a, &vppif.SwInterfaceDump{SwIfIndex: ifindex.All})
+	if err != nil {
+		return err
+	}
+	free, largest := r.All(), uint32(0)
+	for _, d := range all {
+		delete(free, uint32(d.SwIfIndex))
+		largest = max(largest, uint32(d.SwIfIndex))
+	}
+	for index := range free {
+		largest = max(largest, index)
+	}
+	if len(free) == 0 {
+		return nil
+	}
+	var placeholders []interface_types.InterfaceIndex
+	defer func() { err = errors.Join(err, deletePlaceholders(ctx, a, placeholders)) }()
+	// VPP gives out free indexes before it makes new ones.
+	for missing := len(free); missing > 0 && len(placeholders) < maxPlaceholders; {
+		reply := &vppif.CreateLoopbackReply{}
+		if err := a.Call(ctx, &vppif.CreateLoopback{}, reply); err != nil {
+			return err
+		}
+		placeholders = append(placeholders, reply.SwIfIndex)
+		if _, wanted := free[uint32(reply.SwIfIndex)]; wanted {
+			missing--
+		}
+		if uint32(reply.SwIfIndex) > largest {
+			break // another client took the missing indexes
+		}
+	}
+	var errs []error
+	for _, index := range placeholders {
+		if err := r.EndOthers(ctx, uint32(index), r.of(uint32(index)), ""); err != nil {
+			errs = append(errs, fmt.Errorf("state of a deleted interface on sw_if_index %d was not ended: %w", index, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// deletePlaceholders deletes them in reverse order. VPP reuses the index that was freed
+// last, so it gives out the indexes in the same order as before.
+func deletePlaceholders(ctx context.Context, a conn.API, placeholders []interface_types.InterfaceIndex) error {
+	var errs []error
+	for _, index := range slices.Backward(placeholders) {
+		errs = append(errs, a.Call(ctx, &vppif.DeleteLoopback{SwIfIndex: index}, &vppif.DeleteLoopbackReply{}))
+	}
+	return errors.Join(errs...)
+}
