@@ -11,6 +11,7 @@ import (
 	"go.fd.io/govpp/binapi/ip"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/internal/vppwire"
@@ -64,21 +65,21 @@ func isRefused(addr string) bool {
 func ofLink(p netip.Prefix) bool { return p.Addr().Is6() && p.Addr().IsLinkLocalUnicast() }
 
 // hasAddressOfLink adds that address to what an interface has, if it is declared: VPP does not list it.
-func (h *handler) hasAddressOfLink(ctx context.Context, f *found) error {
-	for _, addr := range f.wanted.GetIpAddresses() {
+func (h *handler) hasAddressOfLink(ctx context.Context, f *kinds.Found) error {
+	for _, addr := range f.Desired.GetIpAddresses() {
 		p, err := netip.ParsePrefix(addr)
 		if err != nil || !ofLink(p) || !p.IsSingleIP() {
 			continue
 		}
 		its := &ip.SwInterfaceIP6GetLinkLocalAddressReply{}
-		err = h.API.Call(ctx, &ip.SwInterfaceIP6GetLinkLocalAddress{SwIfIndex: f.details.SwIfIndex}, its)
+		err = h.API.Call(ctx, &ip.SwInterfaceIP6GetLinkLocalAddress{SwIfIndex: f.Details.SwIfIndex}, its)
 		if errors.Is(err, api.IP6_NOT_ENABLED) || err == nil && netip.AddrFrom16(its.IP) != p.Addr() {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		f.value.IpAddresses = append(f.value.IpAddresses, addr)
+		f.Value.IpAddresses = append(f.Value.IpAddresses, addr)
 	}
 	return nil
 }
@@ -103,7 +104,7 @@ func (h *handler) changeAddress(ctx context.Context, key string, add bool) error
 	}
 	meta, ok := h.index.Get(a.Interface)
 	if !ok {
-		return fmt.Errorf("%s: %w", a.Interface, ErrNotThere)
+		return fmt.Errorf("%s: %w", a.Interface, kinds.ErrNotThere)
 	}
 	if !add && ofLink(p) {
 		return nil // it goes with the interface: VPP does not delete it

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
@@ -46,8 +47,8 @@ func TestClaims(t *testing.T) {
 		{`type: SOFTWARE_LOOPBACK`, `type: SOFTWARE_LOOPBACK`, ""},
 		{`type: DPDK`, `type: DPDK`, ""},
 	} {
-		a := claims("", testkit.Parse[*interfaces.Interface](t, `name: "a" `+c.a))
-		b := claims("", testkit.Parse[*interfaces.Interface](t, `name: "b" `+c.b))
+		a := kinds.Claims("", testkit.Parse[*interfaces.Interface](t, `name: "a" `+c.a))
+		b := kinds.Claims("", testkit.Parse[*interfaces.Interface](t, `name: "b" `+c.b))
 		field := ""
 		if of, same := common(a, b); same {
 			field = of.Field

@@ -12,13 +12,13 @@ import (
 	"go.fd.io/govpp/binapi/ip"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
-	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/conformance"
@@ -60,7 +60,7 @@ func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	}
 	index[Untagged+"local0"] = Meta{}
 	host := func(string) (string, bool) { return "lo", true }
-	return &handler{Options: Options{API: c, LinuxHost: host, RaiseLink: func(string) error { return nil }, HasLink: func(string) bool { return false }}, index: index, kinds: kinds(), autoconf: map[string]*interfaces.Interface_IP6ND{}, leases: &leases{api: c, news: wake.New()}}, vpp
+	return newHandler(Options{API: c, LinuxHost: host, RaiseLink: func(string) error { return nil }, HasLink: func(string) bool { return false }}, index), vpp
 }
 
 // onEach runs a suite on each release but some; with has to make the descriptor.
@@ -92,19 +92,19 @@ type life struct {
 	device                    bool // it is on hardware, which no real VPP can be expected to have
 }
 
-func lives() map[form]life {
+func lives() map[kinds.Form]life {
 	const memif, tunnel = `memif: { id: 3 master: true socket_filename: "/tmp/m.sock" `, `src_addr: "10.0.0.1" dst_addr: "10.0.0.2" `
 	const key = `private_key: "AAECAwQFBgcICQoLDA0ODw8ODQwLCgkIBwYFBAMCAQA=" `
 	const vtep = `src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 7`
-	return map[form]life{
-		{of: interfaces.Interface_SOFTWARE_LOOPBACK}: {
+	return map[kinds.Form]life{
+		{Type: interfaces.Interface_SOFTWARE_LOOPBACK}: {
 			value: `phys_address: "02:00:00:00:00:0a" mtu: 1500`, another: ``,
 			updated: []string{`phys_address: "02:00:00:00:00:0b"`, `mtu: 1400`, `mtu: 65536`},
 			equal:   []string{``, `phys_address: "02:00:00:00:00:0A" mtu: 1500`},
 			invalid: `sub: {} phys_address: "x" ip_addresses: ["1", "10.0.0.1/24", "10.0.0.1/16", "alloc:x/GW"]`,
 			fields:  []string{"sub", "phys_address", "ip_addresses[0]", "ip_addresses[2]", "ip_addresses[3]"},
 		},
-		{of: interfaces.Interface_SUB_INTERFACE}: {
+		{Type: interfaces.Interface_SUB_INTERFACE}: {
 			value: `sub: { parent_name: "` + base + `" sub_id: 100 }`, another: `sub: { parent_name: "` + base + `" sub_id: 101 }`,
 			updated: []string{
 				`sub: { parent_name: "` + base + `" sub_id: 100 tag_rw_option: POP1 tag1: 7 }`,
@@ -116,7 +116,7 @@ func lives() map[form]life {
 			invalid:   `sub: { sub_id: 4096 tag_rw_option: POP2 tag1: 4096 tag2: 4096 }`,
 			fields:    []string{"sub.parent_name", "sub.sub_id", "sub.tag_rw_option", "sub.tag1", "sub.tag2"},
 		},
-		{of: interfaces.Interface_TAP}: {
+		{Type: interfaces.Interface_TAP}: {
 			value: `tap: { version: 2 host_if_name: "lin1" rx_ring_size: 512 }`, another: ` `,
 			updated:   []string{`mtu: 1400 phys_address: "02:00:00:00:00:0a" tap: { host_if_name: "lin1" }`},
 			recreated: []string{`tap: { host_if_name: "lin2" }`, `tap: { host_if_name: "lin1" enable_gso: true }`, `tap: { host_if_name: "lin1" tx_ring_size: 1024 }`},
@@ -124,7 +124,7 @@ func lives() map[form]life {
 			invalid:   `tap: { version: 3 host_if_name: "1234567890123456" rx_ring_size: 1000 tx_ring_size: 65536 }`,
 			fields:    []string{"tap.version", "tap.host_if_name", "tap.rx_ring_size", "tap.tx_ring_size"},
 		},
-		{of: interfaces.Interface_MEMIF}: {
+		{Type: interfaces.Interface_MEMIF}: {
 			value: `` + memif + `secret: "x" }`, another: `memif: { id: 4 socket_filename: "m2.sock" }`,
 			updated:   []string{`mtu: 1400 ` + memif + `secret: "x" }`},
 			recreated: []string{memif + `}`, memif + `secret: "x" ring_size: 512 }`, `memif: { id: 3 }`, memif + `secret: "x" mode: IP }`},
@@ -132,14 +132,14 @@ func lives() map[form]life {
 			invalid:   `memif: { mode: 7 ring_size: 1000 buffer_size: 65536 secret: "123456789012345678901234" socket_filename: "` + strings.Repeat("x", 108) + `" rx_queues: 256 tx_queues: 256 }`,
 			fields:    []string{"memif.mode", "memif.ring_size", "memif.buffer_size", "memif.socket_filename", "memif.secret", "memif.rx_queues", "memif.tx_queues"},
 		},
-		{of: interfaces.Interface_AF_PACKET}: {
+		{Type: interfaces.Interface_AF_PACKET}: {
 			value:     `afpacket: { host_if_name: "lo" }`,
 			updated:   []string{`mtu: 1400 afpacket: { host_if_name: "lo" }`},
 			recreated: []string{`phys_address: "02:00:00:00:00:0a" afpacket: { host_if_name: "lo" }`, `afpacket: { linux_interface: "l" host_if_name: "ignored" }`},
 			equal:     []string{`afpacket: { host_if_name: "lo" }`},
 			invalid:   `afpacket: {}`, fields: []string{"afpacket.host_if_name"},
 		},
-		{of: interfaces.Interface_VXLAN_TUNNEL}: {
+		{Type: interfaces.Interface_VXLAN_TUNNEL}: {
 			value:   `vxlan: { src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 7 }`,
 			another: `vrf: 5 vxlan: { src_address: "FD00:0::1" dst_address: "ff02::2" vni: 7 multicast: "` + base + `" }`,
 			updated: []string{`phys_address: "02:00:00:00:00:0a" vxlan: { src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 7 }`},
@@ -151,7 +151,7 @@ func lives() map[form]life {
 			invalid: `vxlan: { src_address: "x" dst_address: "224.0.0.1" vni: 16777216 }`,
 			fields:  []string{"vxlan.src_address", "vxlan.multicast", "vxlan.vni"},
 		},
-		{of: interfaces.Interface_VXLAN_TUNNEL, gpe: true}: {
+		{Type: interfaces.Interface_VXLAN_TUNNEL, GPE: true}: {
 			value:   `vxlan: { ` + vtep + ` gpe: { protocol: IP4 decap_vrf_id: 5 } }`,
 			another: `vrf: 5 vxlan: { src_address: "FD00:0::1" dst_address: "ff02::2" vni: 7 multicast: "` + base + `" gpe: { protocol: IP6 decap_vrf_id: 5 } }`,
 			recreated: []string{
@@ -162,7 +162,7 @@ func lives() map[form]life {
 			invalid: `vxlan: { src_address: "x" dst_address: "224.0.0.1" vni: 16777216 gpe: { decap_vrf_id: 5 } }`,
 			fields:  []string{"vxlan.src_address", "vxlan.multicast", "vxlan.vni", "vxlan.gpe.protocol", "vxlan.gpe.decap_vrf_id"},
 		},
-		{of: interfaces.Interface_GTPU_TUNNEL}: {
+		{Type: interfaces.Interface_GTPU_TUNNEL}: {
 			value: `gtpu: { ` + tunnel + `teid: 7 decap_next: IP4 }`, another: `gtpu: { src_addr: "FD00:0::1" dst_addr: "ff02::2" multicast: "` + base + `" encap_vrf_id: 5 teid: 7 }`,
 			updated:   []string{`mtu: 1400 gtpu: { ` + tunnel + `teid: 7 decap_next: IP4 }`},
 			recreated: []string{`gtpu: { ` + tunnel + `teid: 8 decap_next: IP4 }`, `gtpu: { ` + tunnel + `teid: 7 }`, `gtpu: { ` + tunnel + `teid: 7 remote_teid: 8 decap_next: IP4 }`},
@@ -170,7 +170,7 @@ func lives() map[form]life {
 			invalid:   `gtpu: { src_addr: "10.0.0.1" dst_addr: "ff02::1" decap_next: 9 }`,
 			fields:    []string{"gtpu.dst_addr", "gtpu.multicast", "gtpu.decap_next"},
 		},
-		{of: interfaces.Interface_GRE_TUNNEL}: {
+		{Type: interfaces.Interface_GRE_TUNNEL}: {
 			value: `gre: { tunnel_type: L3 ` + tunnel + `}`, another: `gre: { tunnel_type: TEB src_addr: "FD00:0::1" dst_addr: "fd00::2" outer_fib_id: 5 }`,
 			updated:   []string{`mtu: 1400 gre: { tunnel_type: L3 ` + tunnel + `}`},
 			recreated: []string{`gre: { tunnel_type: TEB ` + tunnel + `}`, `gre: { tunnel_type: L3 outer_fib_id: 5 ` + tunnel + `}`},
@@ -178,20 +178,20 @@ func lives() map[form]life {
 			invalid:   `gre: { session_id: 1024 src_addr: "10.0.0.1" dst_addr: "10.0.0.1" }`,
 			fields:    []string{"gre.tunnel_type", "gre.session_id", "gre.dst_addr"},
 		},
-		{of: interfaces.Interface_IPIP_TUNNEL}: {
+		{Type: interfaces.Interface_IPIP_TUNNEL}: {
 			value: `ipip: { ` + tunnel + `}`, another: `vrf: 5 ipip: { tunnel_mode: POINT_TO_MULTIPOINT src_addr: "fd00::1" }`,
 			updated:   []string{`mtu: 1400 ipip: { ` + tunnel + `}`},
 			recreated: []string{`vrf: 5 ipip: { ` + tunnel + `}`, `ipip: { src_addr: "10.0.0.1" dst_addr: "10.0.0.3" }`},
 			equal:     []string{`ipip: { ` + tunnel + `}`},
 			invalid:   `ipip: { tunnel_mode: 7 src_addr: "10.0.0.1" dst_addr: "fd00::1" }`, fields: []string{"ipip.tunnel_mode", "ipip.dst_addr"},
 		},
-		{of: interfaces.Interface_IPSEC_TUNNEL}: {
+		{Type: interfaces.Interface_IPSEC_TUNNEL}: {
 			value: `ipsec: { local_spi: 7 remote_ip: "10.0.0.1" }`, another: `ipsec: { tunnel_mode: POINT_TO_MULTIPOINT }`,
 			recreated: []string{`ipsec: { tunnel_mode: POINT_TO_MULTIPOINT }`},
 			equal:     []string{`ipsec: {}`, `mtu: 1400 ipsec: { local_spi: 8 }`},
 			invalid:   `ipsec: { tunnel_mode: 7 }`, fields: []string{"ipsec.tunnel_mode"},
 		},
-		{of: interfaces.Interface_WIREGUARD_TUNNEL}: {
+		{Type: interfaces.Interface_WIREGUARD_TUNNEL}: {
 			value: `wireguard: { ` + key + `port: 51820 src_addr: "10.0.0.1" }`, another: `wireguard: { ` + key + `src_addr: "FD00:0::1" }`,
 			recreated: []string{
 				`wireguard: { ` + key + `port: 51821 src_addr: "10.0.0.1" }`, `wireguard: { ` + key + `port: 51820 src_addr: "10.0.0.2" }`,
@@ -200,14 +200,14 @@ func lives() map[form]life {
 			equal:   []string{`mtu: 1400 wireguard: { ` + key + `port: 51820 src_addr: "10.0.0.1" }`},
 			invalid: `wireguard: { private_key: "AAEC" port: 65536 }`, fields: []string{"wireguard.private_key", "wireguard.port", "wireguard.src_addr"},
 		},
-		{of: interfaces.Interface_DPDK}: {
+		{Type: interfaces.Interface_DPDK}: {
 			device: true,
 			name:   nic, value: `mtu: 1400`,
 			updated: []string{`mtu: 1500`},
 			equal:   []string{`phys_address: "02:00:00:00:00:0a"`},
 			invalid: `rdma: {}`, fields: []string{"rdma"},
 		},
-		{of: interfaces.Interface_RDMA}: {
+		{Type: interfaces.Interface_RDMA}: {
 			device: true,
 			value:  `rdma: { host_if_name: "lo" }`, another: `rdma: { host_if_name: "lo" mode: DV }`,
 			updated: []string{`mtu: 1400 phys_address: "02:00:00:00:00:0a" rdma: { host_if_name: "lo" }`},
@@ -218,7 +218,7 @@ func lives() map[form]life {
 			invalid: `rdma: { mode: 7 rxq_num: 65536 rxq_size: 128 txq_size: 1000 }`,
 			fields:  []string{"rdma.host_if_name", "rdma.mode", "rdma.rxq_num", "rdma.rxq_size", "rdma.txq_size"},
 		},
-		{of: interfaces.Interface_VMXNET3_INTERFACE}: {
+		{Type: interfaces.Interface_VMXNET3_INTERFACE}: {
 			device: true,
 			name:   "vmxnet3-0/b/0/0", value: `vmx_net3: { enable_elog: true }`,
 			updated:   []string{`mtu: 1400 phys_address: "02:00:00:00:00:0a" vmx_net3: {}`},
@@ -226,7 +226,7 @@ func lives() map[form]life {
 			equal:     []string{`vmx_net3: { rxq_size: 1024 txq_size: 1024 }`},
 			invalid:   `vmx_net3: { rxq_size: 100 txq_size: 8192 }`, fields: []string{"vmx_net3.rxq_size", "vmx_net3.txq_size"},
 		},
-		{of: interfaces.Interface_BOND_INTERFACE}: {
+		{Type: interfaces.Interface_BOND_INTERFACE}: {
 			value: `phys_address: "02:00:00:00:00:0a" bond: { id: 5 mode: LACP lb: L34 }`, another: `bond: { id: 6 mode: ROUND_ROBIN }`,
 			updated:   []string{`phys_address: "02:00:00:00:00:0b" bond: { id: 5 mode: LACP lb: L34 }`},
 			recreated: []string{`bond: { id: 5 mode: LACP lb: L2 }`, `bond: { id: 5 mode: XOR lb: L34 }`, `bond: { id: 7 mode: LACP lb: L34 }`},
@@ -240,7 +240,7 @@ func lives() map[form]life {
 // TestKindsConform has each type of interface pass the suite of descriptors, on each release.
 func TestKindsConform(t *testing.T) {
 	lives := lives()
-	for kind := range kinds() {
+	for kind := range kinds.All() {
 		t.Run(kind.String(), func(t *testing.T) {
 			l, tried := lives[kind]
 			if !tried {
@@ -252,9 +252,9 @@ func TestKindsConform(t *testing.T) {
 	}
 }
 
-func (l life) suite(t *testing.T, kind form) conformance.Suite[*interfaces.Interface, Meta] {
+func (l life) suite(t *testing.T, kind kinds.Form) conformance.Suite[*interfaces.Interface, Meta] {
 	v := func(name, more string) *interfaces.Interface {
-		return testkit.Parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: %s %s", name, kind.of, more))
+		return testkit.Parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: %s %s", name, kind.Type, more))
 	}
 	name := cmp.Or(l.name, "if1")
 	another := v("if2", l.another)
@@ -294,11 +294,11 @@ func (l life) need(t *testing.T) {
 }
 
 // missing is the link, if there is to be one.
-func (l life) missing(kind form) []string {
-	if kind.of == interfaces.Interface_TAP { // a TAP without link has all defaults
+func (l life) missing(kind kinds.Form) []string {
+	if kind.Type == interfaces.Interface_TAP { // a TAP without link has all defaults
 		return nil
 	}
-	if link := kinds()[kind].link; link != "" {
+	if link := kinds.All()[kind].Link; link != "" {
 		return []string{link}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
@@ -34,7 +35,7 @@ func (h *handler) clientDescriptor() scheduler.Descriptor[*emptypb.Empty, struct
 		},
 		Delete: func(ctx context.Context, key string, _ *emptypb.Empty, _ struct{}) error {
 			err := h.setClient(ctx, clientOf(key), false)
-			if errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere) {
+			if errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, kinds.ErrNotThere) {
 				return nil
 			}
 			return err
@@ -52,7 +53,7 @@ func (h *handler) setClient(ctx context.Context, name string, on bool) error {
 	}
 	meta, ok := h.index.Get(name)
 	if !ok {
-		return notThere(name)
+		return kinds.NotThere(name)
 	}
 	config := func(on bool) error {
 		client := dhcp.DHCPClient{SwIfIndex: meta.SwIfIndex(), Hostname: name, WantDHCPEvent: true}

@@ -56,7 +56,7 @@ func newEvents(h *handler, links directory, s *scheduler.Scheduler) *Events {
 	return &Events{
 		api: h.API, links: links, unconfirmed: &h.unconfirmed, table: &h.table, leases: h.leases, observe: s.Observe, changed: h.LinkChanged,
 		again: func() { _ = s.Refresh(beside(s, h.Southbound)...) }, newcome: func(ctx context.Context, index uint32) error { return h.leftovers.Sweep(ctx, h.API, index) }, log: h.Log,
-		awaited: h.isAwaited, enable: func() { _ = s.Refresh(Name) }, drop: h.Drop,
+		awaited: h.env.AwaitedParents.Has, enable: func() { _ = s.Refresh(Name) }, drop: h.Drop,
 		news: map[uint32]event{}, names: map[uint32]string{}, indexes: map[string]uint32{}, doubted: map[string]uint32{},
 		parents: map[uint32]uint32{}, subs: map[uint32]map[uint32]bool{}, ready: wake.New(),
 	}

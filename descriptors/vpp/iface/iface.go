@@ -32,10 +32,12 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
 	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -56,9 +58,6 @@ const (
 	LeaseName      = "vpp-dhcp-lease"
 	IP6NDName      = "vpp-ip6nd"
 )
-
-// ErrNotThere says that an interface that is needed does not stand.
-var ErrNotThere = errors.New("interface is not there")
 
 // Meta is the metadata of an interface that VPP has.
 type Meta = ifindex.Meta
@@ -140,31 +139,45 @@ func (d directory) Names() map[uint32]string {
 	return out
 }
 
-// handler has what the verbs need.
+// A handler carries out the verbs of all descriptors of interfaces.
 type handler struct {
 	Options
 	index   Index
 	leases  *leases
-	kinds   map[form]kind
+	kinds   map[kinds.Form]kinds.Kind
+	env     *kinds.Env
 	observe func(...scheduler.Observed) // may be nil
 
 	table       ifindex.Table
 	unconfirmed leftovers.Unconfirmed
 	leftovers   leftovers.Registry
-	tapHosts    tapHosts
-	sockets     sync.Mutex // held while the number of a memif socket is looked for
 
-	mu      sync.Mutex        // guards what follows
-	strays  map[uint32]*found // by index, as they were last looked at
-	awaited map[string]bool   // parents, by name, which sub-interfaces wait for to be enabled
-	entered map[string]string // key of a VRF by interface: those that were entered, and not left
-	stuck   map[uint32]string // by index, names of interfaces that cannot leave their IPv6 VRF
-	// memberships are which VRFs interfaces may be in, by name, as they were last looked at.
+	mu       sync.Mutex              // guards all fields below
+	untagged map[uint32]*kinds.Found // interfaces without a tag that the last full read found, by index
+	entered  map[string]string       // by interface: the key of the VRF that it entered last
+	stuck    map[uint32]string       // by index: interfaces that cannot leave their IPv6 VRF
+	// memberships are the VRFs that interfaces may be in, by name, according to the last read.
 	memberships map[string]membership
-	// autoconf is what was set by name, where VPP does not tell.
+	// autoconf is the IPv6 autoconfiguration that was set, by interface. VPP does not list it.
 	autoconf map[string]*interfaces.Interface_IP6ND
-	rxModes  map[string][]*interfaces.Interface_RxMode // that were set, by name
+	rxModes  map[string][]*interfaces.Interface_RxMode // that were set, by interface
 }
+
+// newHandler returns a handler. Register sets the index later, as it needs the descriptor.
+func newHandler(o Options, index Index) *handler {
+	h := &handler{
+		Options: o, kinds: kinds.All(), autoconf: map[string]*interfaces.Interface_IP6ND{},
+		leases: &leases{every: cmp.Or(o.Leases, 10*time.Second), api: o.API, news: wake.New()},
+	}
+	h.env = &kinds.Env{
+		API: o.API, Leftovers: &h.leftovers, Log: o.Log, Host: o.Host, LinuxHost: o.LinuxHost, RaiseLink: func(host string) error { return h.RaiseLink(host) },
+		HasLink: func(host string) bool { return h.HasLink(host) },
+	}
+	h.setIndex(index)
+	return h
+}
+
+func (h *handler) setIndex(index Index) { h.index, h.env.Interfaces = index, index }
 
 // Register adds the descriptors to s. The index has every interface that stands; the
 // events are to be taken from VPP, and to be run.
@@ -188,16 +201,14 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 	if o.Host == "" {
 		o.Host, _ = os.Hostname() // without one they have the same
 	}
-	h := &handler{
-		Options: o, kinds: kinds(), observe: s.Observe, autoconf: map[string]*interfaces.Interface_IP6ND{},
-		leases: newLeases(cmp.Or(o.Leases, 10*time.Second), o.API, s),
-	}
+	h := newHandler(o, nil)
+	h.observe, h.leases.observe = s.Observe, s.Observe
 	index, err := scheduler.Register(s, h.descriptor())
 	if err != nil {
 		return nil, nil, err
 	}
 	all := directory{index, h}
-	h.index = all
+	h.setIndex(all)
 	return all, newEvents(h, all, s), errors.Join(
 		register(s, h.clientDescriptor()),
 		register(s, h.leaseDescriptor()),
@@ -230,7 +241,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 		Recreate:     h.recreate,
 		Dependencies: h.dependencies,
 		Derived:      h.derived,
-		Claims:       claims,
+		Claims:       kinds.Claims,
 
 		Create:   h.create,
 		Update:   h.update,

@@ -9,6 +9,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/rd_cp"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -31,7 +32,7 @@ func (h *handler) autoconfDescriptor() scheduler.Descriptor[*interfaces.Interfac
 		},
 		Delete: func(ctx context.Context, key string, _ *interfaces.Interface_IP6ND, _ struct{}) error {
 			err := h.setAutoconf(ctx, key, nil)
-			if errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere) {
+			if errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, kinds.ErrNotThere) {
 				return nil
 			}
 			return err
@@ -44,7 +45,7 @@ func (h *handler) setAutoconf(ctx context.Context, key string, v *interfaces.Int
 	name := key[len(keys.IP6NDs):]
 	meta, ok := h.index.Get(name)
 	if !ok {
-		return notThere(name)
+		return kinds.NotThere(name)
 	}
 	if err := h.autoconfigure(ctx, meta.SwIfIndex(), v); err != nil {
 		return err
@@ -98,8 +99,8 @@ func (h *handler) autoconfOf(name string) *interfaces.Interface_IP6ND {
 }
 
 // configuresItself tells whether an interface takes IPv6 addresses from what routers advertise.
-func (f *found) configuresItself() bool {
-	return f.value.GetIp6Nd().GetAddressAutoconfig() || f.wanted.GetIp6Nd().GetAddressAutoconfig()
+func configuresItself(f *kinds.Found) bool {
+	return f.Value.GetIp6Nd().GetAddressAutoconfig() || f.Desired.GetIp6Nd().GetAddressAutoconfig()
 }
 
 // ofMAC tells whether an address is one that VPP takes so: of a prefix of 64 bits and the MAC

@@ -27,10 +27,6 @@ type leases struct {
 	known   map[string]*interfaces.DHCPLease
 }
 
-func newLeases(every time.Duration, api conn.API, s *scheduler.Scheduler) *leases {
-	return &leases{every: every, api: api, observe: s.Observe, news: wake.New()}
-}
-
 func (l *leases) wake() {
 	l.news.Set()
 }

@@ -3,9 +3,9 @@ package iface
 import (
 	"strings"
 
-	"go.fd.io/govpp/binapi/ethernet_types"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/internal/lists"
@@ -13,11 +13,6 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
-
-func parseMAC(text string) (ethernet_types.MacAddress, bool) {
-	mac, err := vppwire.MAC(text)
-	return mac, err == nil
-}
 
 // equivalent compares what VPP is told of the interface itself. Fields that only make derived
 // values are left out: a derived value that waits is not read back, and the interface is in order
@@ -29,7 +24,7 @@ func (h *handler) equivalent(key string, old, new *interfaces.Interface) bool {
 
 // sameMAC: none in the new value is any.
 func (h *handler) sameMAC(old, new *interfaces.Interface) bool {
-	return h.kindOf(new).noMAC || new.GetPhysAddress() == "" || vppwire.SameMAC(old.GetPhysAddress(), new.GetPhysAddress())
+	return h.kindOf(new).NoMAC || new.GetPhysAddress() == "" || vppwire.SameMAC(old.GetPhysAddress(), new.GetPhysAddress())
 }
 
 // mtu is what the interface is to have; 0: what VPP gives it.
@@ -42,11 +37,11 @@ func (h *handler) mtu(v *interfaces.Interface) uint32 {
 
 func (h *handler) sameMTU(old, new *interfaces.Interface) bool {
 	want := h.mtu(new)
-	return h.kindOf(new).noMTU || want == 0 || h.mtu(old) == want
+	return h.kindOf(new).NoMTU || want == 0 || h.mtu(old) == want
 }
 
 func (h *handler) sameLink(old, new *interfaces.Interface) bool {
-	same := h.kindOf(new).sameLink
+	same := h.kindOf(new).SameLink
 	return same == nil || same(old, new)
 }
 
@@ -54,12 +49,12 @@ func (h *handler) sameLink(old, new *interfaces.Interface) bool {
 // another link either.
 func (h *handler) recreate(_ string, old, new *interfaces.Interface, _ Meta) bool {
 	k := h.kindOf(new)
-	return formOf(old) != formOf(new) || k.update == nil && !h.sameLink(old, new) ||
-		k.madeWithMAC && !h.sameMAC(old, new) || k.recreate != nil && k.recreate(old, new)
+	return kinds.FormOf(old) != kinds.FormOf(new) || k.Update == nil && !h.sameLink(old, new) ||
+		k.CreatedWithMAC && !h.sameMAC(old, new) || k.Recreate != nil && k.Recreate(old, new)
 }
 
 func (h *handler) dependencies(_ string, v *interfaces.Interface) []scheduler.Dependency {
-	if of := h.kindOf(v).dependencies; of != nil {
+	if of := h.kindOf(v).Dependencies; of != nil {
 		return of(v)
 	}
 	return nil
@@ -109,7 +104,7 @@ func (h *handler) vrfKeyOf(v *interfaces.Interface) string {
 // versionsOf is of which IP versions an interface is in a VRF: those of the ends of
 // a tunnel, otherwise those of its addresses, of which DHCP gives one of IPv4.
 func (h *handler) versionsOf(v *interfaces.Interface) (ipv4, ipv6 bool) {
-	if of := h.kindOf(v).versions; of != nil {
+	if of := h.kindOf(v).Versions; of != nil {
 		return of(v)
 	}
 	ipv4 = v.GetSetDhcpClient()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
@@ -23,19 +24,19 @@ func TestPluginsThatAreNotLoaded(t *testing.T) {
 	}})
 	c := vpp.Dial()
 	host := func(string) (string, bool) { return "lo", true }
-	h := &handler{Options: Options{API: c, LinuxHost: host, RaiseLink: func(string) error { return nil }, HasLink: func(string) bool { return false }}, index: links{}, kinds: kinds(), autoconf: map[string]*interfaces.Interface_IP6ND{}}
+	h := newHandler(Options{API: c, LinuxHost: host, RaiseLink: func(string) error { return nil }, HasLink: func(string) bool { return false }}, links{})
 	vpp.Loopback(c, "loop1")
-	for kind, message := range map[form]string{
-		{of: interfaces.Interface_AF_PACKET}:               "af_packet_create_v3",
-		{of: interfaces.Interface_GTPU_TUNNEL}:             "gtpu_add_del_tunnel",
-		{of: interfaces.Interface_RDMA}:                    "rdma_create_v4",
-		{of: interfaces.Interface_VMXNET3_INTERFACE}:       "vmxnet3_create",
-		{of: interfaces.Interface_VXLAN_TUNNEL}:            "vxlan_add_del_tunnel_v3",
-		{of: interfaces.Interface_VXLAN_TUNNEL, gpe: true}: "vxlan_gpe_add_del_tunnel_v2",
-		{of: interfaces.Interface_WIREGUARD_TUNNEL}:        "wireguard_interface_create",
+	for kind, message := range map[kinds.Form]string{
+		{Type: interfaces.Interface_AF_PACKET}:               "af_packet_create_v3",
+		{Type: interfaces.Interface_GTPU_TUNNEL}:             "gtpu_add_del_tunnel",
+		{Type: interfaces.Interface_RDMA}:                    "rdma_create_v4",
+		{Type: interfaces.Interface_VMXNET3_INTERFACE}:       "vmxnet3_create",
+		{Type: interfaces.Interface_VXLAN_TUNNEL}:            "vxlan_add_del_tunnel_v3",
+		{Type: interfaces.Interface_VXLAN_TUNNEL, GPE: true}: "vxlan_gpe_add_del_tunnel_v2",
+		{Type: interfaces.Interface_WIREGUARD_TUNNEL}:        "wireguard_interface_create",
 	} {
 		l := lives()[kind]
-		v := testkit.Parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: %s %s", cmp.Or(l.name, "if1"), kind.of, l.value))
+		v := testkit.Parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: %s %s", cmp.Or(l.name, "if1"), kind.Type, l.value))
 		_, err := h.create(t.Context(), "", v)
 		var missing *conn.Missing
 		if !errors.As(err, &missing) || !errors.Is(err, scheduler.ErrUnimplemented) || !strings.HasPrefix(missing.Message, message+"_") {
@@ -43,7 +44,7 @@ func TestPluginsThatAreNotLoaded(t *testing.T) {
 		}
 	}
 	all, err := h.look(t.Context(), nil, nil)
-	if err != nil || len(all) != 2 || all[1].value.GetName() != "loop1" {
+	if err != nil || len(all) != 2 || all[1].Value.GetName() != "loop1" {
 		t.Errorf("read back is %v, %v", all, err)
 	}
 }
@@ -52,7 +53,7 @@ func TestPluginsThatAreNotLoaded(t *testing.T) {
 func TestEveryTypeHasAKind(t *testing.T) {
 	for n, name := range interfaces.Interface_Type_name {
 		of := interfaces.Interface_Type(n)
-		if _, has := kinds()[form{of: of}]; !has && of != interfaces.Interface_UNDEFINED_TYPE {
+		if _, has := kinds.All()[kinds.Form{Type: of}]; !has && of != interfaces.Interface_UNDEFINED_TYPE {
 			t.Errorf("%s has none", name)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -172,7 +173,7 @@ func (r *rig) messages(do func()) (n int) {
 // the interface is there once, or not at all.
 func TestConnectionBreaksAtAnyMessage(t *testing.T) {
 	lives := lives()
-	for kind := range kinds() {
+	for kind := range kinds.All() {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
 			lives[kind].need(t)
@@ -196,7 +197,7 @@ func TestConnectionBreaksAtAnyMessage(t *testing.T) {
 // there once, or not at all.
 func TestAgentEndsAtAnyMessage(t *testing.T) {
 	lives := lives()
-	for kind, k := range kinds() {
+	for kind, k := range kinds.All() {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
 			lives[kind].need(t)
@@ -208,7 +209,7 @@ func TestAgentEndsAtAnyMessage(t *testing.T) {
 				r.declare(v)
 				r.expect(made)
 				r.endsAt(n/2+1, n%2 == 1)
-				if k.hides {
+				if k.Hides {
 					r.declare(v) // it may have no name: undeclared, it would be nobody's
 				}
 				r.declare()

@@ -51,7 +51,7 @@ type network struct {
 	around, within int // of the first prefix of all networks that it is within, and that are within it
 }
 
-// relate finds out which networks are within others. Sorted by address and then by length, a
+// relate finds out which networks are within others. kinds.Sorted by address and then by length, a
 // network comes right behind those that it is within.
 func relate(networks map[netip.Prefix]*network) {
 	var open []*network // each within the one before

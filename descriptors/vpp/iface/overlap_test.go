@@ -51,7 +51,7 @@ func badAddresses(n int) *interfaces.Interface {
 }
 
 func TestManyBadAddresses(t *testing.T) {
-	h := &handler{kinds: kinds()}
+	h := newHandler(Options{}, nil)
 	text := h.validate("", badAddresses(100_000)).Error()
 	if lines := strings.Split(text, "\n"); len(lines) != 9 || lines[8] != "and 99,992 more" {
 		t.Errorf("it has %d lines:\n%.2000s", len(lines), text)
@@ -60,7 +60,7 @@ func TestManyBadAddresses(t *testing.T) {
 
 // What one address costs must not depend on how many there are: ns/op divided by the number.
 func BenchmarkValidateAddresses(b *testing.B) {
-	h := &handler{kinds: kinds()}
+	h := newHandler(Options{}, nil)
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		apart := &interfaces.Interface{Name: "a", Type: interfaces.Interface_SOFTWARE_LOOPBACK}
 		for i := range n {

@@ -1,14 +1,12 @@
 package iface
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"go.fd.io/govpp/api"
@@ -17,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/internal/vppwire"
@@ -59,12 +58,12 @@ func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfac
 		if only == nil { // else it is not known which of the others are wanted
 			h.strayed(all)
 		}
-		h.tapHosts.seen(all)
+		h.env.TAPHosts.Replace(all)
 		for _, f := range all {
-			if f.skipped {
+			if f.Skipped {
 				continue
 			}
-			one := scheduler.Found[*interfaces.Interface, Meta]{Value: f.value, Meta: f.meta}
+			one := scheduler.Found[*interfaces.Interface, Meta]{Value: f.Value, Meta: f.Meta}
 			one.Foreign, one.OwnerUnknown = h.isForeign(f), h.isUnknown(f)
 			if !yield(one, nil) {
 				return
@@ -74,19 +73,19 @@ func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfac
 }
 
 // isForeign tells that an interface is not ours.
-func (h *handler) isForeign(f *found) bool {
-	unlike := f.details.Tag == "" || f.value.GetType() == interfaces.Interface_UNDEFINED_TYPE
-	return unlike && f.wanted == nil || h.Tags.Foreign(f.details.Tag)
+func (h *handler) isForeign(f *kinds.Found) bool {
+	unlike := f.Details.Tag == "" || f.Value.GetType() == interfaces.Interface_UNDEFINED_TYPE
+	return unlike && f.Desired == nil || h.Tags.Foreign(f.Details.Tag)
 }
 
 // isUnknown tells that an interface does not say whose it is.
-func (h *handler) isUnknown(f *found) bool {
-	return f.wanted == nil && h.Tags.Unsigned(f.details.Tag)
+func (h *handler) isUnknown(f *kinds.Found) bool {
+	return f.Desired == nil && h.Tags.Unsigned(f.Details.Tag)
 }
 
 // look asks VPP for all interfaces and what is on them, sorted by index. Of those that only does
 // not name it leaves out the parts, unless only is nil.
-func (h *handler) look(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface], only map[string]bool) ([]*found, error) {
+func (h *handler) look(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface], only map[string]bool) ([]*kinds.Found, error) {
 	lost, noted := h.unconfirmed.All(), h.leftovers.All()
 	byName := make(map[string]*interfaces.Interface, len(wanted))
 	for _, w := range wanted {
@@ -97,15 +96,15 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Desired[*interfac
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[uint32]*found, len(details))
+	all := make(map[uint32]*kinds.Found, len(details))
 	tags := ifindex.TagsOf(details)
 	for _, d := range details {
-		f := &found{details: d, meta: ifindex.MetaOf(d), value: general(d, tags)}
-		f.wanted = byName[f.value.GetName()]
-		all[f.meta.Index] = f
+		f := &kinds.Found{Details: d, Meta: ifindex.MetaOf(d), Value: general(d, tags)}
+		f.Desired = byName[f.Value.GetName()]
+		all[f.Meta.Index] = f
 	}
 	if only == nil {
-		h.forgetAwaited()
+		h.env.AwaitedParents.Clear()
 	}
 	adopted, err := h.adopt(ctx, all, lost)
 	if err != nil {
@@ -113,7 +112,7 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Desired[*interfac
 	}
 	if adopted {
 		for _, f := range all {
-			f.wanted = byName[f.value.GetName()]
+			f.Desired = byName[f.Value.GetName()]
 		}
 	}
 	if len(noted) > 0 {
@@ -122,28 +121,28 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Desired[*interfac
 		}
 	}
 	for index, f := range all {
-		f.skipped = only != nil && !only[f.value.GetName()]
-		if err := h.leftovers.EndOthers(ctx, index, noted[index], f.value.GetName()); err != nil {
+		f.Skipped = only != nil && !only[f.Value.GetName()]
+		if err := h.leftovers.EndOthers(ctx, index, noted[index], f.Value.GetName()); err != nil {
 			return nil, err
 		}
-		f.value.Ip6Nd = h.autoconfOf(f.value.GetName())
+		f.Value.Ip6Nd = h.autoconfOf(f.Value.GetName())
 	}
-	for _, step := range []func(context.Context, map[uint32]*found) error{h.signOlder, h.lookAtLinks, h.lookAtParts, h.lookAtRx} {
+	for _, step := range []func(context.Context, map[uint32]*kinds.Found) error{h.signOlder, h.lookAtLinks, h.lookAtParts, h.lookAtRx} {
 		if err := step(ctx, all); err != nil {
 			return nil, err
 		}
 	}
 	h.unconfirmed.Settle(lost)
-	return sorted(all), nil
+	return kinds.Sorted(all), nil
 }
 
 // signOlder has the tags of wanted interfaces say that they are this agent's: those of an
 // earlier installation, and those of older releases, which say nothing of an owner.
-func (h *handler) signOlder(ctx context.Context, all map[uint32]*found) error {
+func (h *handler) signOlder(ctx context.Context, all map[uint32]*kinds.Found) error {
 	var steps []*conn.Step
 	for _, f := range all {
-		if f.wanted != nil && f.details.Tag != "" && h.Tags.Older(f.details.Tag) {
-			steps = append(steps, conn.Ask(tagging(f.meta, f.details.Tag), &vppif.SwInterfaceTagAddDelReply{}))
+		if f.Desired != nil && f.Details.Tag != "" && h.Tags.Older(f.Details.Tag) {
+			steps = append(steps, conn.Ask(kinds.Tagging(f.Meta, f.Details.Tag), &vppif.SwInterfaceTagAddDelReply{}))
 		}
 	}
 	err := h.API.Together(ctx, steps...)
@@ -154,28 +153,19 @@ func (h *handler) signOlder(ctx context.Context, all map[uint32]*found) error {
 }
 
 // lookAtLinks fills in types and links.
-func (h *handler) lookAtLinks(ctx context.Context, all map[uint32]*found) error {
+func (h *handler) lookAtLinks(ctx context.Context, all map[uint32]*kinds.Found) error {
 	for t, k := range h.kinds {
-		if err := k.retrieve(ctx, h, all); err != nil {
+		if err := k.Retrieve(ctx, h.env, all); err != nil {
 			return fmt.Errorf("interfaces of type %s: %w", t, err)
 		}
 	}
 	return nil
 }
 
-func sorted(all map[uint32]*found) []*found {
-	out := make([]*found, 0, len(all))
-	for _, f := range all {
-		out = append(out, f)
-	}
-	slices.SortFunc(out, func(a, b *found) int { return cmp.Compare(a.meta.Index, b.meta.Index) })
-	return out
-}
-
 // general is what all interfaces tell.
 func general(d vppif.SwInterfaceDetails, taken ifindex.Tags) *interfaces.Interface {
 	v := &interfaces.Interface{
-		Name: taken.NameOf(d), Enabled: d.Flags&adminUp != 0, PhysAddress: d.L2Address.String(),
+		Name: taken.NameOf(d), Enabled: d.Flags&kinds.AdminUp != 0, PhysAddress: d.L2Address.String(),
 	}
 	if len(d.Mtu) > 0 {
 		v.Mtu = d.Mtu[0]
@@ -185,7 +175,7 @@ func general(d vppif.SwInterfaceDetails, taken ifindex.Tags) *interfaces.Interfa
 
 // lookAtParts fills in addresses, VRFs, who borrows an address and who gets one by DHCP.
 // What has gone meanwhile is left out.
-func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*found) error {
+func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*kinds.Found) error {
 	borrowed, err := conn.Dump[ip.IPUnnumberedDetails](ctx, h.API, &ip.IPUnnumberedDump{SwIfIndex: ifindex.All})
 	if err != nil {
 		return err
@@ -193,7 +183,7 @@ func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*found) error 
 	for _, b := range borrowed {
 		if borrower := all[uint32(b.SwIfIndex)]; borrower != nil {
 			lender := lenderOf(borrower, all, uint32(b.IPSwIfIndex))
-			borrower.value.Unnumbered = &interfaces.Interface_Unnumbered{InterfaceWithIp: lender}
+			borrower.Value.Unnumbered = &interfaces.Interface_Unnumbered{InterfaceWithIp: lender}
 		}
 	}
 	clients, err := dhcpClients(ctx, h.API)
@@ -208,18 +198,18 @@ func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*found) error 
 				return err
 			}
 			continue
-		case f.details.Tag != "":
-			h.noteClient(f.meta.Index, f.details.Tag, true)
+		case f.Details.Tag != "":
+			h.noteClient(f.Meta.Index, f.Details.Tag, true)
 		}
-		f.value.SetDhcpClient, f.leased = true, leased(c.Lease)
+		f.Value.SetDhcpClient, f.Leased = true, leased(c.Lease)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for _, f := range all {
-		if !f.skipped && (f.details.Tag != "" || f.wanted != nil) {
+		if !f.Skipped && (f.Details.Tag != "" || f.Desired != nil) {
 			group.Go(func() error {
 				err := conn.Safely(func() error { return h.lookAt(ctx, f) })
-				if f.gone = errors.Is(err, api.INVALID_SW_IF_INDEX); f.gone {
+				if f.Gone = errors.Is(err, api.INVALID_SW_IF_INDEX); f.Gone {
 					return nil
 				}
 				return err
@@ -227,34 +217,34 @@ func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*found) error 
 		}
 	}
 	err = group.Wait()
-	maps.DeleteFunc(all, func(_ uint32, f *found) bool { return f.gone })
+	maps.DeleteFunc(all, func(_ uint32, f *kinds.Found) bool { return f.Gone })
 	return err
 }
 
 // lenderOf is the name of the interface of an index, of which another borrows an address. Where
 // the one that is declared does not stand it is that: VPP keeps what was borrowed from one
 // that is gone, and gives it to who gets its index.
-func lenderOf(borrower *found, all map[uint32]*found, index uint32) string {
+func lenderOf(borrower *kinds.Found, all map[uint32]*kinds.Found, index uint32) string {
 	name := fmt.Sprint(Untagged, index)
 	if f := all[index]; f != nil {
-		name = f.value.GetName()
+		name = f.Value.GetName()
 	}
-	declared := borrower.wanted.GetUnnumbered().GetInterfaceWithIp()
-	if f := all[index]; declared != "" && (f == nil || f.details.Tag == "") && !named(all, declared) {
+	declared := borrower.Desired.GetUnnumbered().GetInterfaceWithIp()
+	if f := all[index]; declared != "" && (f == nil || f.Details.Tag == "") && !named(all, declared) {
 		return declared
 	}
 	return name
 }
 
 // lookAt asks for the addresses of an interface, and which VRF it is in.
-func (h *handler) lookAt(ctx context.Context, f *found) error {
+func (h *handler) lookAt(ctx context.Context, f *kinds.Found) error {
 	var addresses [2][]ip.IPAddressDetails
 	var tables [2]vppif.SwInterfaceGetTableReply
 	var steps []*conn.Step
 	for i, ipv6 := range []bool{false, true} {
 		steps = append(steps,
-			conn.List(&ip.IPAddressDump{SwIfIndex: f.details.SwIfIndex, IsIPv6: ipv6}, &addresses[i]),
-			conn.Ask(&vppif.SwInterfaceGetTable{SwIfIndex: f.details.SwIfIndex, IsIPv6: ipv6}, &tables[i]))
+			conn.List(&ip.IPAddressDump{SwIfIndex: f.Details.SwIfIndex, IsIPv6: ipv6}, &addresses[i]),
+			conn.Ask(&vppif.SwInterfaceGetTable{SwIfIndex: f.Details.SwIfIndex, IsIPv6: ipv6}, &tables[i]))
 	}
 	if err := h.API.Together(ctx, steps...); err != nil {
 		return err
@@ -271,25 +261,25 @@ func (h *handler) lookAt(ctx context.Context, f *found) error {
 	}
 	for _, its := range tables {
 		// The value of a tunnel has the VRF of its outer packets.
-		if its.VrfID != 0 && f.value.GetUnnumbered() == nil && h.kindOf(f.value).versions == nil {
-			f.value.Vrf = its.VrfID
+		if its.VrfID != 0 && f.Value.GetUnnumbered() == nil && h.kindOf(f.Value).Versions == nil {
+			f.Value.Vrf = its.VrfID
 		}
 	}
 	return nil
 }
 
 // hasAddresses adds to an interface what it has, but for what comes and goes by itself.
-func (h *handler) hasAddresses(f *found, addresses []netip.Prefix) {
-	spelled := h.spelled(f.wanted)
+func (h *handler) hasAddresses(f *kinds.Found, addresses []netip.Prefix) {
+	spelled := h.spelled(f.Desired)
 	for _, p := range addresses {
 		text, declared := spelled[p]
 		if !declared {
 			text = p.String()
 		}
-		if p == f.leased || !declared && f.configuresItself() && ofMAC(p) {
+		if p == f.Leased || !declared && configuresItself(f) && ofMAC(p) {
 			continue
 		}
-		f.value.IpAddresses = append(f.value.IpAddresses, text)
+		f.Value.IpAddresses = append(f.Value.IpAddresses, text)
 	}
 }
 
@@ -325,10 +315,10 @@ func (h *handler) spelled(wanted *interfaces.Interface) map[netip.Prefix]string 
 }
 
 // replaceTable brings the table of indexes in line with a dump.
-func (h *handler) replaceTable(all []*found) {
+func (h *handler) replaceTable(all []*kinds.Found) {
 	entries := make([]ifindex.Entry, len(all))
 	for i, f := range all {
-		entries[i] = ifindex.Entry{Name: f.details.Tag, Index: f.meta.Index}
+		entries[i] = ifindex.Entry{Name: f.Details.Tag, Index: f.Meta.Index}
 	}
 	h.table.Replace(entries)
 }

@@ -12,6 +12,7 @@ import (
 	"go.fd.io/govpp/binapi/vlib"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
@@ -104,7 +105,7 @@ func (h *handler) rxModeDescriptor() scheduler.Descriptor[*interfaces.Interface,
 		},
 		Delete: func(ctx context.Context, _ string, v *interfaces.Interface, _ struct{}) error {
 			err := h.resetRxModes(ctx, v)
-			if err != nil && !errors.Is(err, ErrNotThere) && !errors.Is(err, api.INVALID_SW_IF_INDEX) {
+			if err != nil && !errors.Is(err, kinds.ErrNotThere) && !errors.Is(err, api.INVALID_SW_IF_INDEX) {
 				return err
 			}
 			h.rememberRx(v.GetName(), nil)
@@ -127,13 +128,13 @@ func (h *handler) rememberRx(name string, modes []*interfaces.Interface_RxMode) 
 
 // rxWords is what says how an interface that was found receives: what is declared, or as long
 // as that says nothing, the modes it was given.
-func (h *handler) rxWords(f *found) *interfaces.Interface {
-	if len(f.wanted.GetRxModes()) > 0 {
-		return f.wanted
+func (h *handler) rxWords(f *kinds.Found) *interfaces.Interface {
+	if len(f.Desired.GetRxModes()) > 0 {
+		return f.Desired
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return &interfaces.Interface{Type: f.value.GetType(), RxModes: h.rxModes[f.value.GetName()], RxPlacements: f.wanted.GetRxPlacements()}
+	return &interfaces.Interface{Type: f.Value.GetType(), RxModes: h.rxModes[f.Value.GetName()], RxPlacements: f.Desired.GetRxPlacements()}
 }
 
 // modesOf are the modes of queues.
@@ -174,7 +175,7 @@ func (h *handler) resetRxModes(ctx context.Context, v *interfaces.Interface) err
 func (h *handler) setRxModes(ctx context.Context, v *interfaces.Interface, modes []*interfaces.Interface_RxMode) error {
 	meta, ok := h.index.Get(v.GetName())
 	if !ok {
-		return notThere(v.GetName())
+		return kinds.NotThere(v.GetName())
 	}
 	for _, ofAll := range []bool{true, false} {
 		for _, m := range modes {
@@ -221,7 +222,7 @@ func (h *handler) place(ctx context.Context, key string, v *interfaces.Interface
 	name, queue, _ := keys.ParseRxPlacement(key)
 	meta, ok := h.index.Get(name)
 	if !ok {
-		return notThere(name)
+		return kinds.NotThere(name)
 	}
 	return h.API.Call(ctx, &vppif.SwInterfaceSetRxPlacement{
 		SwIfIndex: meta.SwIfIndex(), QueueID: queue, WorkerID: v.GetWorker(), IsMain: v.GetMainThread(),
@@ -233,11 +234,11 @@ type rxQueues []vppif.SwInterfaceRxPlacementDetails
 
 // lookAtRx fills in how interfaces receive of which something is declared about that, in the
 // words of what is declared. While a link is down nothing of that stands.
-func (h *handler) lookAtRx(ctx context.Context, all map[uint32]*found) error {
+func (h *handler) lookAtRx(ctx context.Context, all map[uint32]*kinds.Found) error {
 	words, asked := map[uint32]*interfaces.Interface{}, map[uint32]rxQueues{} // by index
 	for index, f := range all {
 		w := h.rxWords(f)
-		if linkIsUp(f.details.Flags) && len(w.GetRxModes())+len(w.GetRxPlacements()) > 0 {
+		if linkIsUp(f.Details.Flags) && len(w.GetRxModes())+len(w.GetRxPlacements()) > 0 {
 			words[index], asked[index] = w, nil
 		}
 	}
@@ -255,7 +256,7 @@ func (h *handler) lookAtRx(ctx context.Context, all map[uint32]*found) error {
 		err = h.API.Call(ctx, &vlib.ShowThreads{}, threads)
 	}
 	for index, queues := range asked {
-		v := all[index].value
+		v := all[index].Value
 		v.RxModes, v.RxPlacements = queues.modesAs(words[index]), queues.placementsAs(words[index], len(threads.ThreadData) > 1)
 	}
 	return err

@@ -15,7 +15,7 @@ import (
 )
 
 func TestHowItReceivesIsChecked(t *testing.T) {
-	h := &handler{kinds: kinds()}
+	h := newHandler(Options{}, nil)
 	for text, want := range map[string][]string{
 		`type: SOFTWARE_LOOPBACK rx_modes: [{ mode: POLLING default_mode: true }, { queue: 0 mode: INTERRUPT }, { queue: 1 mode: DEFAULT }] rx_placements: [{ queue: 0 }, { queue: 1 }]`: nil,
 		`type: SOFTWARE_LOOPBACK rx_modes: [{}, { mode: 9 queue: 1 }, { mode: POLLING queue: 1 }, { mode: POLLING default_mode: true }, { mode: POLLING default_mode: true queue: 1 }]`: {

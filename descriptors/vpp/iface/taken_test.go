@@ -29,7 +29,7 @@ func TestOneInterfaceIsOnALink(t *testing.T) {
 		if _, stands := h.standing(t.Context(), "a"); !stands {
 			t.Errorf("%s: the first has another name", release)
 		}
-		if err := h.setTag(t.Context(), meta, ""); err != nil {
+		if err := h.env.SetTag(t.Context(), meta, ""); err != nil {
 			t.Fatal(err)
 		}
 		if now, err := h.create(t.Context(), "", on("b")); err != nil || now.Index != meta.Index {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
@@ -19,16 +20,16 @@ func TestTAPsOfOneName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.create(t.Context(), "", second); !errors.Is(err, ErrLinkTaken) {
+	if _, err := h.create(t.Context(), "", second); !errors.Is(err, kinds.ErrLinkTaken) {
 		t.Errorf("it is made on the link of the first: %v", err)
 	}
-	h.tapHosts.forget("eth0", "first")
+	h.env.TAPHosts.Forget("eth0", "first")
 	for _, err := range h.retrieve(t.Context(), nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := h.create(t.Context(), "", second); !errors.Is(err, ErrLinkTaken) {
+	if _, err := h.create(t.Context(), "", second); !errors.Is(err, kinds.ErrLinkTaken) {
 		t.Errorf("the next agent makes it on the link of the first: %v", err)
 	}
 	moved = true
@@ -39,22 +40,7 @@ func TestTAPsOfOneName(t *testing.T) {
 	if err := h.delete(t.Context(), "", first, firstMeta); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.create(t.Context(), "", first); !errors.Is(err, ErrLinkTaken) {
+	if _, err := h.create(t.Context(), "", first); !errors.Is(err, kinds.ErrLinkTaken) {
 		t.Errorf("it is made on the link of the second: %v", err)
-	}
-}
-
-// TestTAPsOfOneNameAtOnce has two be made at the same time.
-func TestTAPsOfOneNameAtOnce(t *testing.T) {
-	var hosts tapHosts
-	none := func(string) bool { return false }
-	err := hosts.take("eth0", "a", none, func() error {
-		if err := hosts.take("eth0", "b", none, func() error { return nil }); !errors.Is(err, ErrLinkTaken) {
-			t.Errorf("both are made: %v", err)
-		}
-		return hosts.take("eth1", "b", none, func() error { return nil })
-	})
-	if err != nil {
-		t.Error(err)
 	}
 }

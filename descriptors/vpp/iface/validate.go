@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"unicode"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/internal/lists"
-	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
@@ -20,8 +19,8 @@ const longestName = 63
 // noVRF is an ID that VPP means no VRF by.
 const noVRF = ^uint32(0)
 
-// findings collects what is wrong.
-type findings struct{ models.Faults }
+// findings collects the faults of a value.
+type findings struct{ kinds.Findings }
 
 func (h *handler) validate(_ string, v *interfaces.Interface) error {
 	var f findings
@@ -60,65 +59,44 @@ func membersIn(v *interfaces.Interface) string {
 
 // mac checks a MAC address. VPP takes any, even that of a group.
 func (f *findings) mac(text string) {
-	if _, ok := parseMAC(text); !ok && text != "" {
+	if _, ok := kinds.ParseMAC(text); !ok && text != "" {
 		f.Add("phys_address", text, `a MAC address, such as "02:00:00:00:00:01"`)
 	}
 }
 
-// hostName checks the name of a link of the host (Linux net/core/dev.c, dev_valid_name).
-func (f *findings) hostName(field, name string) {
-	bad := func(r rune) bool { return r == '/' || r == ':' || unicode.IsSpace(r) || r == 0 }
-	switch {
-	case len(name) > longestHostName:
-		f.Add(field, name, "a name of Linux, at most %d bytes (it has %d)", longestHostName, len(name))
-	case strings.ContainsFunc(name, bad) || name == "." || name == "..":
-		f.Add(field, name, "a name of Linux, without slash, colon or space")
-	}
-}
-
 // kind checks that there is a type, and that the link is that of the type.
-func (f *findings) kind(kinds map[form]kind, v *interfaces.Interface) {
-	link := linkName(v)
-	k, known := kinds[formOf(v)]
+func (f *findings) kind(all map[kinds.Form]kinds.Kind, v *interfaces.Interface) {
+	link := kinds.LinkName(v)
+	k, known := all[kinds.FormOf(v)]
 	switch {
 	case v.GetType() == interfaces.Interface_UNDEFINED_TYPE:
-		f.untyped(kinds, v, link)
+		f.untyped(all, v, link)
 		return
 	case !known:
 		f.Add("type", v.GetType().String(), "a type that this release has")
 		return
-	case k.link == "" && link != "":
+	case k.Link == "" && link != "":
 		f.Add(link, "", "nothing: an interface of type %s has no link", v.GetType())
-	case link != "" && link != k.link:
-		f.Add(link, "", "%s, as the type is %s", k.link, v.GetType())
-	case link == "" && k.link != "":
-		f.Add(k.link, "", "this field, as the type is %s", v.GetType())
+	case link != "" && link != k.Link:
+		f.Add(link, "", "%s, as the type is %s", k.Link, v.GetType())
+	case link == "" && k.Link != "":
+		f.Add(k.Link, "", "this field, as the type is %s", v.GetType())
 	}
-	if k.validate != nil && link == k.link {
-		k.validate(f, v)
+	if k.Validate != nil && link == k.Link {
+		k.Validate(&f.Findings, v)
 	}
 }
 
 // untyped takes an interface without a type for one of the type that its link is of.
-func (f *findings) untyped(kinds map[form]kind, v *interfaces.Interface, link string) {
-	for of, k := range kinds {
-		if k.validate != nil && k.link != "" && k.link == link && of.gpe == (v.GetVxlan().GetGpe() != nil) {
-			f.Add("type", v.GetType().String(), "%s, as there is %s", of.of, link)
-			k.validate(f, v)
+func (f *findings) untyped(all map[kinds.Form]kinds.Kind, v *interfaces.Interface, link string) {
+	for of, k := range all {
+		if k.Validate != nil && k.Link != "" && k.Link == link && of.GPE == (v.GetVxlan().GetGpe() != nil) {
+			f.Add("type", v.GetType().String(), "%s, as there is %s", of.Type, link)
+			k.Validate(&f.Findings, v)
 			return
 		}
 	}
 	f.Add("type", v.GetType().String(), "the type of the interface, such as SOFTWARE_LOOPBACK")
-}
-
-// linkName is the name of the field of the oneof that is set.
-func linkName(v *interfaces.Interface) string {
-	m := v.ProtoReflect()
-	field := m.WhichOneof(m.Descriptor().Oneofs().ByName("link"))
-	if field == nil {
-		return ""
-	}
-	return string(field.Name())
 }
 
 // unnumbered checks that who borrows an address has none: VPP would forget it.

@@ -105,7 +105,7 @@ func TestValidate(t *testing.T) {
 		{`name: "vmxnet3-0/b/0/0" type: VMXNET3_INTERFACE vmx_net3 { rxq_size: 65 txq_size: 4160 }`, "vmx_net3.rxq_size vmx_net3.txq_size"},
 		{`name: "eth0" type: VMXNET3_INTERFACE vmx_net3 {}`, "name"},
 	} {
-		h := &handler{kinds: kinds()}
+		h := newHandler(Options{}, nil)
 		v, _ := normalize("", testkit.Parse[*interfaces.Interface](t, c.value))
 		err := h.validate("", v)
 		got := strings.Join(models.Fields(err), " ")
@@ -123,7 +123,7 @@ func TestValidate(t *testing.T) {
 // TestErrorsTellNoSecrets has secrets that are wrong.
 func TestErrorsTellNoSecrets(t *testing.T) {
 	const secret = "topsecret-and-far-too-long"
-	h := &handler{kinds: kinds()}
+	h := newHandler(Options{}, nil)
 	for _, value := range []string{
 		`name: "a" type: MEMIF memif { secret: "` + secret + `" }`, `name: "a" type: WIREGUARD_TUNNEL wireguard { private_key: "` + secret + `" }`,
 	} {

@@ -11,6 +11,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
@@ -20,13 +21,13 @@ import (
 // without any. What fails half-way is taken back, so that nothing stays that has no name.
 func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface) (Meta, error) {
 	if meta, ok := h.standing(ctx, v.GetName()); ok {
-		meta.TAPHost = tapHost(v)
+		meta.TAPHost = kinds.TAPHostOf(v)
 		return meta, h.configure(ctx, meta, v)
 	}
 	k := h.kindOf(v)
 	index, old, err := h.takeUp(ctx, v)
 	if err == nil && !old {
-		index, err = k.create(ctx, h, v)
+		index, err = k.Create(ctx, h.env, v)
 	}
 	if leftovers.IsUncertain(err) {
 		h.unconfirmed.Add(v, index)
@@ -35,7 +36,7 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 		return Meta{}, err
 	}
 	h.table.Claim(v.GetName(), index)
-	meta := Meta{Index: index, TAPHost: tapHost(v)}
+	meta := Meta{Index: index, TAPHost: kinds.TAPHostOf(v)}
 	settings := h.settings(meta, v)
 	h.doubtAutoconf(index)
 	err = h.leftovers.Clear(ctx, h.API, index)
@@ -43,13 +44,13 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 		meta, err = h.introduce(ctx, meta, v, settings)
 	}
 	if err != nil {
-		gone := k.delete(ctx, h, v, meta)
+		gone := k.Delete(ctx, h.env, v, meta)
 		if gone != nil {
 			h.unconfirmed.Add(v, index)
 		}
 		return Meta{}, errors.Join(err, gone)
 	}
-	h.table.Tagged(v.GetName(), index, k.anew && !old)
+	h.table.Tagged(v.GetName(), index, k.AlwaysNew && !old)
 	h.forgetAutoconf(v.GetName())
 	return meta, h.settled(ctx, meta, v, settings)
 }
@@ -59,16 +60,16 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 func (h *handler) introduce(ctx context.Context, meta Meta, v *interfaces.Interface, settings []*conn.Step) (Meta, error) {
 	var details []vppif.SwInterfaceDetails
 	look := conn.List(&vppif.SwInterfaceDump{SwIfIndex: meta.SwIfIndex()}, &details)
-	tag := conn.Ask(tagging(meta, v.GetName()), &vppif.SwInterfaceTagAddDelReply{})
+	tag := conn.Ask(kinds.Tagging(meta, v.GetName()), &vppif.SwInterfaceTagAddDelReply{})
 	_ = h.API.Together(ctx, append([]*conn.Step{look, tag}, settings...)...) // each step says how it ended
 	if err := cmp.Or(look.Err, tag.Err); err != nil {
 		return meta, err
 	}
 	if len(details) != 1 {
-		return meta, fmt.Errorf("%w: VPP has no interface %d any more", ErrNotThere, meta.Index)
+		return meta, fmt.Errorf("%w: VPP has no interface %d any more", kinds.ErrNotThere, meta.Index)
 	}
 	if details[0].VtrOp != 0 { // of one that had the index before
-		if err := rewriteTags(ctx, h, meta.Index, nil); err != nil {
+		if err := kinds.RewriteTags(ctx, h.env, meta.Index, nil); err != nil {
 			return meta, err
 		}
 	}
@@ -89,14 +90,14 @@ func (h *handler) configure(ctx context.Context, meta Meta, v *interfaces.Interf
 // which comes last.
 func (h *handler) settings(meta Meta, v *interfaces.Interface) (out []*conn.Step) {
 	k := h.kindOf(v)
-	if mac, ok := parseMAC(v.GetPhysAddress()); ok && !k.noMAC && !k.madeWithMAC {
+	if mac, ok := kinds.ParseMAC(v.GetPhysAddress()); ok && !k.NoMAC && !k.CreatedWithMAC {
 		out = append(out, conn.Ask(&vppif.SwInterfaceSetMacAddress{SwIfIndex: meta.SwIfIndex(), MacAddress: mac}, &vppif.SwInterfaceSetMacAddressReply{}))
 	}
 	// The MTU of the software interface: that of the hardware cannot be changed on most types.
-	if mtu := h.mtu(v); mtu != 0 && !k.noMTU {
+	if mtu := h.mtu(v); mtu != 0 && !k.NoMTU {
 		out = append(out, conn.Ask(&vppif.SwInterfaceSetMtu{SwIfIndex: meta.SwIfIndex(), Mtu: []uint32{mtu, 0, 0, 0}}, &vppif.SwInterfaceSetMtuReply{}))
 	}
-	if len(out) == 0 && k.configured == nil {
+	if len(out) == 0 && k.Configure == nil {
 		out = append(out, conn.Ask(enabling(meta, v.GetEnabled()), &vppif.SwInterfaceSetFlagsReply{}))
 	}
 	return out
@@ -112,8 +113,8 @@ func (h *handler) settled(ctx context.Context, meta Meta, v *interfaces.Interfac
 			return s.Err
 		}
 	}
-	if k := h.kindOf(v); k.configured != nil {
-		if err := k.configured(ctx, h, meta.Index, v); err != nil {
+	if k := h.kindOf(v); k.Configure != nil {
+		if err := k.Configure(ctx, h.env, meta.Index, v); err != nil {
 			return err
 		}
 	}
@@ -122,8 +123,8 @@ func (h *handler) settled(ctx context.Context, meta Meta, v *interfaces.Interfac
 
 func (h *handler) update(ctx context.Context, _ string, old, new *interfaces.Interface, meta Meta) (Meta, error) {
 	k := h.kindOf(new)
-	if k.update != nil && !h.sameLink(old, new) {
-		if err := k.update(ctx, h, meta, old, new); err != nil {
+	if k.Update != nil && !h.sameLink(old, new) {
+		if err := k.Update(ctx, h.env, meta, old, new); err != nil {
 			return meta, err
 		}
 	}
@@ -134,40 +135,31 @@ func (h *handler) update(ctx context.Context, _ string, old, new *interfaces.Int
 // One that is gone is no error.
 func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface, meta Meta) error {
 	k := h.kindOf(v)
-	if k.delete == nil {
+	if k.Delete == nil {
 		return fmt.Errorf("%s: VPP has %s there, a %s, which no value can be: delete it in VPP, or take its tag away", v.GetName(), meta.InternalName, meta.DevType)
 	}
 	h.table.Deleting(v.GetName(), meta.Index)
 	err := h.setEnabled(ctx, meta, false)
-	if err == nil && k.hides {
-		err = h.setTag(ctx, meta, "")
+	if err == nil && k.Hides {
+		err = h.env.SetTag(ctx, meta, "")
 	}
 	if err == nil {
-		err = k.delete(ctx, h, v, meta)
+		err = k.Delete(ctx, h.env, v, meta)
 	}
 	if err != nil && !errors.Is(err, api.INVALID_SW_IF_INDEX) {
-		if k.hides {
+		if k.Hides {
 			h.unconfirmed.Add(v, meta.Index) // it may have no name any more
 		}
 		h.table.Kept(v.GetName())
 		return err
 	}
-	h.raise(v)
+	h.env.RaiseLinkOf(v)
 	h.table.Deleted(v.GetName(), meta.Index)
 	h.forgetAutoconf(v.GetName())
 	if h.observe != nil && meta.DevType != ifindex.Hardware {
 		h.observe(linkGone(v.GetName())...) // of one that it hides VPP does not say so
 	}
 	return nil
-}
-
-// setTag gives the interface its name; empty: it has none any more.
-func (h *handler) setTag(ctx context.Context, meta Meta, name string) error {
-	return h.API.Call(ctx, tagging(meta, name), &vppif.SwInterfaceTagAddDelReply{})
-}
-
-func tagging(meta Meta, name string) *vppif.SwInterfaceTagAddDel {
-	return &vppif.SwInterfaceTagAddDel{IsAdd: name != "", SwIfIndex: meta.SwIfIndex(), Tag: name}
 }
 
 func (h *handler) setEnabled(ctx context.Context, meta Meta, enabled bool) error {
@@ -177,7 +169,7 @@ func (h *handler) setEnabled(ctx context.Context, meta Meta, enabled bool) error
 func enabling(meta Meta, enabled bool) *vppif.SwInterfaceSetFlags {
 	var flags interface_types.IfStatusFlags
 	if enabled {
-		flags = adminUp
+		flags = kinds.AdminUp
 	}
 	return &vppif.SwInterfaceSetFlags{SwIfIndex: meta.SwIfIndex(), Flags: flags}
 }
@@ -196,11 +188,11 @@ func (h *handler) standing(ctx context.Context, name string) (Meta, bool) {
 	return ifindex.MetaOf(all[0]), true
 }
 
-// notThere names the interface that is missing.
-func notThere(name string) error { return fmt.Errorf("%s: %w", name, ErrNotThere) }
-
 // startedAnew forgets what VPP has forgotten.
 func (h *handler) startedAnew() {
 	h.leftovers.Restarted()
 	h.table.Restarted()
 }
+
+// kindOf is the kind of v; the zero kind if there is none of its form.
+func (h *handler) kindOf(v *interfaces.Interface) kinds.Kind { return h.kinds[kinds.FormOf(v)] }

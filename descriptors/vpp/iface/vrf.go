@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -60,11 +61,11 @@ func (h *handler) enterVRF(ctx context.Context, key string) error {
 	}
 	meta, ok := h.index.Get(v.Interface)
 	if !ok {
-		return notThere(v.Interface)
+		return kinds.NotThere(v.Interface)
 	}
 	lender, ok := h.index.Get(v.From)
 	if !ok {
-		return notThere(v.From)
+		return kinds.NotThere(v.From)
 	}
 	for _, ipv6 := range []bool{false, true} {
 		its := &vppif.SwInterfaceGetTableReply{}
@@ -120,7 +121,7 @@ func (h *handler) leaveVRF(ctx context.Context, key string) error {
 	v.ID = 0
 	err := h.setTables(ctx, v, false)
 	switch {
-	case errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere):
+	case errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, kinds.ErrNotThere):
 		return nil
 	case errors.Is(err, api.ADDRESS_FOUND_FOR_INTERFACE):
 		return h.unlessOfLink(ctx, v.Interface, err)
@@ -153,7 +154,7 @@ func (h *handler) unlessOfLink(ctx context.Context, name string, err error) erro
 func (h *handler) setTables(ctx context.Context, v keys.VRF, anew bool) error {
 	meta, ok := h.index.Get(v.Interface)
 	if !ok {
-		return notThere(v.Interface)
+		return kinds.NotThere(v.Interface)
 	}
 	set := h.setTable
 	if anew {
@@ -231,7 +232,7 @@ func (h *handler) unnumberedDescriptor() scheduler.Descriptor[*interfaces.Interf
 		},
 		Delete: func(ctx context.Context, key string, v *interfaces.Interface_Unnumbered, _ struct{}) error {
 			err := h.setUnnumbered(ctx, key, v, false)
-			if errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, ErrNotThere) {
+			if errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, kinds.ErrNotThere) {
 				return nil
 			}
 			return err
@@ -247,11 +248,11 @@ func borrowerOf(key string) string { return key[len(keys.Unnumbereds):] }
 func (h *handler) setUnnumbered(ctx context.Context, key string, v *interfaces.Interface_Unnumbered, on bool) error {
 	borrower, ok := h.index.Get(borrowerOf(key))
 	if !ok {
-		return notThere(borrowerOf(key))
+		return kinds.NotThere(borrowerOf(key))
 	}
 	lender, ok := h.index.Get(v.GetInterfaceWithIp())
 	if !ok && on {
-		return notThere(v.GetInterfaceWithIp())
+		return kinds.NotThere(v.GetInterfaceWithIp())
 	}
 	if !ok {
 		lender = borrower // VPP wants one that there is, and does not look which
@@ -277,4 +278,15 @@ func (h *handler) clearAddresses(ctx context.Context, meta Meta) error {
 		return err
 	}
 	return h.API.Call(ctx, &vppif.SwInterfaceAddDelAddress{SwIfIndex: meta.SwIfIndex(), DelAll: true}, &vppif.SwInterfaceAddDelAddressReply{})
+}
+
+// unnumberedClaims: many may borrow from an interface, unless it borrows itself. So what
+// borrows in a circle is refused.
+func unnumberedClaims(key string, v *interfaces.Interface_Unnumbered) []scheduler.Claim {
+	const field, want = "interface_with_ip", "an interface that has an address of its own"
+	lender := v.GetInterfaceWithIp()
+	return []scheduler.Claim{
+		{Resource: "vpp-borrowing/" + borrowerOf(key), Field: field, Value: lender, Want: want},
+		{Resource: "vpp-borrowing/" + lender, Field: field, Value: lender, Want: want, Yields: true},
+	}
 }

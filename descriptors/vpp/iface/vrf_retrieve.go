@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -39,24 +40,24 @@ type membership struct {
 
 // rememberVRFs notes the memberships of interfaces that were looked at. all tells that there are
 // no others.
-func (h *handler) rememberVRFs(looked []*found, all bool) {
+func (h *handler) rememberVRFs(looked []*kinds.Found, all bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if all || h.memberships == nil {
 		h.memberships = make(map[string]membership, len(looked))
 	}
 	for _, f := range looked {
-		if f.skipped || f.details.Tag == "" && f.wanted == nil {
+		if f.Skipped || f.Details.Tag == "" && f.Desired == nil {
 			continue
 		}
-		m := membership{borrows: f.value.GetUnnumbered() != nil, foreign: h.isForeign(f), unknown: h.isUnknown(f)}
-		if m.borrows || f.value.GetVrf() != 0 || len(f.value.GetIpAddresses()) > 0 {
-			m.shown = h.vrfKeyOf(f.value)
+		m := membership{borrows: f.Value.GetUnnumbered() != nil, foreign: h.isForeign(f), unknown: h.isUnknown(f)}
+		if m.borrows || f.Value.GetVrf() != 0 || len(f.Value.GetIpAddresses()) > 0 {
+			m.shown = h.vrfKeyOf(f.Value)
 		}
-		if f.wanted != nil {
-			m.wanted = h.vrfKeyOf(f.wanted)
+		if f.Desired != nil {
+			m.wanted = h.vrfKeyOf(f.Desired)
 		}
-		h.memberships[f.value.GetName()] = m
+		h.memberships[f.Value.GetName()] = m
 	}
 }
 

@@ -16,7 +16,7 @@ func TestTablesOfVXLANGPE(t *testing.T) {
 		`vrf: 5 vxlan: { ` + ends4 + ` gpe: { protocol: IP4 decap_vrf_id: 6 } }`: {keys.VRFTable(5, false), keys.VRFTable(6, false)},
 		`vrf: 5 vxlan: { ` + ends6 + ` gpe: { protocol: IP6 decap_vrf_id: 6 } }`: {keys.VRFTable(5, true), keys.VRFTable(6, true), keys.VRFTable(5, false)},
 	} {
-		h := &handler{kinds: kinds()}
+		h := newHandler(Options{}, nil)
 		var got []string
 		for _, dep := range h.dependencies("", testkit.Parse[*interfaces.Interface](t, `name: "if1" type: VXLAN_TUNNEL `+text)) {
 			got = append(got, dep.Key)

@@ -1,4 +1,4 @@
-package iface
+package kinds
 
 import (
 	"cmp"
@@ -13,33 +13,33 @@ import (
 )
 
 // gtpuKind is the kind of GTPU_TUNNEL.
-func gtpuKind() kind {
-	return kind{
-		link:     "gtpu",
-		noMAC:    true,
-		hides:    true,
-		validate: validateGTPU,
-		sameLink: sameGTPU,
+func gtpuKind() Kind {
+	return Kind{
+		Link:     "gtpu",
+		NoMAC:    true,
+		Hides:    true,
+		Validate: validateGTPU,
+		SameLink: sameGTPU,
 
-		dependencies: func(v *interfaces.Interface) []scheduler.Dependency {
+		Dependencies: func(v *interfaces.Interface) []scheduler.Dependency {
 			g := v.GetGtpu()
 			_, ipv6 := gtpuVersions(v)
 			return append(tableDependency("vrf-table-for-gtpu-exists", g.GetEncapVrfId(), ipv6), multicastDependency("gtpu", g.GetMulticast())...)
 		},
-		versions: gtpuVersions,
+		Versions: gtpuVersions,
 
-		create: func(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
-			return h.changeGTPU(ctx, v, true)
+		Create: func(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
+			return e.changeGTPU(ctx, v, true)
 		},
-		delete: func(ctx context.Context, h *handler, v *interfaces.Interface, _ Meta) error {
-			_, err := h.changeGTPU(ctx, v, false)
+		Delete: func(ctx context.Context, e *Env, v *interfaces.Interface, _ ifindex.Meta) error {
+			_, err := e.changeGTPU(ctx, v, false)
 			return unlessTunnelGone(err)
 		},
-		retrieve: retrieveGTPUs,
+		Retrieve: retrieveGTPUs,
 	}
 }
 
-func validateGTPU(f *findings, v *interfaces.Interface) {
+func validateGTPU(f *Findings, v *interfaces.Interface) {
 	g := v.GetGtpu()
 	f.ends("gtpu", "src_addr", g.GetSrcAddr(), "dst_addr", g.GetDstAddr())
 	f.multicast("gtpu.multicast", g.GetMulticast(), "dst_addr", g.GetDstAddr())
@@ -73,32 +73,32 @@ func gtpuVersions(v *interfaces.Interface) (ipv4, ipv6 bool) {
 
 // changeGTPU has no use for version 2 of the message: the model has nothing of what that adds,
 // and VPP dies when it refuses one.
-func (h *handler) changeGTPU(ctx context.Context, v *interfaces.Interface, add bool) (uint32, error) {
+func (e *Env) changeGTPU(ctx context.Context, v *interfaces.Interface, add bool) (uint32, error) {
 	g := v.GetGtpu()
-	multicast, err := h.multicastBy(g.GetMulticast())
+	multicast, err := e.multicastBy(g.GetMulticast())
 	if err != nil && add {
 		return 0, err
 	}
 	reply := &gtpu.GtpuAddDelTunnelReply{}
-	err = h.API.Call(ctx, &gtpu.GtpuAddDelTunnel{
+	err = e.API.Call(ctx, &gtpu.GtpuAddDelTunnel{
 		IsAdd: add, SrcAddress: wireAddress(g.GetSrcAddr()), DstAddress: wireAddress(g.GetDstAddr()), McastSwIfIndex: multicast,
 		EncapVrfID: g.GetEncapVrfId(), DecapNextIndex: decapNext(g), Teid: g.GetTeid(), Tteid: remoteTEID(g),
 	}, reply)
 	return uint32(reply.SwIfIndex), err
 }
 
-func retrieveGTPUs(ctx context.Context, h *handler, all map[uint32]*found) error {
+func retrieveGTPUs(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	if !anyOf(all, "GTPU") {
 		return nil
 	}
-	details, err := conn.Dump[gtpu.GtpuTunnelDetails](ctx, h.API, &gtpu.GtpuTunnelDump{SwIfIndex: ifindex.All})
+	details, err := conn.Dump[gtpu.GtpuTunnelDetails](ctx, e.API, &gtpu.GtpuTunnelDump{SwIfIndex: ifindex.All})
 	for _, d := range details {
 		f := all[uint32(d.SwIfIndex)]
 		if f == nil {
 			continue
 		}
-		w := f.wanted.GetGtpu()
-		f.value.Type, f.value.Link = interfaces.Interface_GTPU_TUNNEL, &interfaces.Interface_Gtpu{Gtpu: &interfaces.GtpuLink{
+		w := f.Desired.GetGtpu()
+		f.Value.Type, f.Value.Link = interfaces.Interface_GTPU_TUNNEL, &interfaces.Interface_Gtpu{Gtpu: &interfaces.GtpuLink{
 			SrcAddr: addressText(d.SrcAddress, w.GetSrcAddr()), DstAddr: addressText(d.DstAddress, w.GetDstAddr()), Multicast: nameOf(all, d.McastSwIfIndex),
 			Teid: d.Teid, RemoteTeid: d.Tteid, EncapVrfId: d.EncapVrfID, DecapNextNode: d.DecapNextIndex,
 		}}

@@ -1,4 +1,4 @@
-package iface
+package kinds
 
 import (
 	"context"
@@ -18,29 +18,29 @@ import (
 const mostVNI = 1<<24 - 1
 
 // vxlanKind is the kind of VXLAN_TUNNEL.
-func vxlanKind() kind {
-	return kind{
-		link:     "vxlan",
-		noMTU:    true,
-		validate: validateVXLAN,
-		sameLink: sameVXLAN,
-		recreate: func(old, new *interfaces.Interface) bool { return old.GetVrf() != new.GetVrf() },
+func vxlanKind() Kind {
+	return Kind{
+		Link:     "vxlan",
+		NoMTU:    true,
+		Validate: validateVXLAN,
+		SameLink: sameVXLAN,
+		Recreate: func(old, new *interfaces.Interface) bool { return old.GetVrf() != new.GetVrf() },
 
-		dependencies: vxlanDependencies,
-		versions:     vxlanVersions,
+		Dependencies: vxlanDependencies,
+		Versions:     vxlanVersions,
 
-		create: func(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
-			return h.changeVXLAN(ctx, v, true)
+		Create: func(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
+			return e.changeVXLAN(ctx, v, true)
 		},
-		delete: func(ctx context.Context, h *handler, v *interfaces.Interface, _ Meta) error {
-			_, err := h.changeVXLAN(ctx, v, false)
+		Delete: func(ctx context.Context, e *Env, v *interfaces.Interface, _ ifindex.Meta) error {
+			_, err := e.changeVXLAN(ctx, v, false)
 			return unlessTunnelGone(err)
 		},
-		retrieve: retrieveVXLANs,
+		Retrieve: retrieveVXLANs,
 	}
 }
 
-func validateVXLAN(f *findings, v *interfaces.Interface) {
+func validateVXLAN(f *Findings, v *interfaces.Interface) {
 	x := v.GetVxlan()
 	f.ends("vxlan", "src_address", x.GetSrcAddress(), "dst_address", x.GetDstAddress())
 	f.multicast("vxlan.multicast", x.GetMulticast(), "dst_address", x.GetDstAddress())
@@ -50,7 +50,7 @@ func validateVXLAN(f *findings, v *interfaces.Interface) {
 }
 
 // multicast checks that there is an interface for multicast if the other end of a tunnel is a group.
-func (f *findings) multicast(field, by, dstField, dst string) {
+func (f *Findings) multicast(field, by, dstField, dst string) {
 	if a, err := netip.ParseAddr(dst); err == nil && a.IsMulticast() && by == "" {
 		f.Add(field, by, "an interface, as %s is a multicast address", dstField)
 	}
@@ -88,14 +88,14 @@ func multicastDependency(link, name string) []scheduler.Dependency {
 	}}
 }
 
-func (h *handler) changeVXLAN(ctx context.Context, v *interfaces.Interface, add bool) (uint32, error) {
+func (e *Env) changeVXLAN(ctx context.Context, v *interfaces.Interface, add bool) (uint32, error) {
 	x := v.GetVxlan()
-	multicast, err := h.multicastBy(x.GetMulticast())
+	multicast, err := e.multicastBy(x.GetMulticast())
 	if err != nil && add {
 		return 0, err
 	}
 	src, dst := wireAddress(x.GetSrcAddress()), wireAddress(x.GetDstAddress())
-	request, err := h.API.First(
+	request, err := e.API.First(
 		&vxlan.VxlanAddDelTunnelV3{
 			IsAdd: add, Instance: ^uint32(0), SrcAddress: src, DstAddress: dst, McastSwIfIndex: multicast,
 			EncapVrfID: v.GetVrf(), DecapNextIndex: ^uint32(0), Vni: x.GetVni(),
@@ -110,52 +110,52 @@ func (h *handler) changeVXLAN(ctx context.Context, v *interfaces.Interface, add 
 	}
 	if _, newer := request.(*vxlan.VxlanAddDelTunnelV3); newer {
 		reply := &vxlan.VxlanAddDelTunnelV3Reply{}
-		err = h.API.Call(ctx, request, reply)
+		err = e.API.Call(ctx, request, reply)
 		return uint32(reply.SwIfIndex), err
 	}
 	reply := &vxlan.VxlanAddDelTunnelV2Reply{}
-	err = h.API.Call(ctx, request, reply)
+	err = e.API.Call(ctx, request, reply)
 	return uint32(reply.SwIfIndex), err
 }
 
 // multicastBy is the interface that a tunnel sends to a group by; ifindex.All: it has none.
-func (h *handler) multicastBy(name string) (interface_types.InterfaceIndex, error) {
+func (e *Env) multicastBy(name string) (interface_types.InterfaceIndex, error) {
 	if name == "" {
 		return ifindex.All, nil
 	}
-	meta, ok := h.index.Get(name)
+	meta, ok := e.Interfaces.Get(name)
 	if !ok {
-		return 0, notThere(name)
+		return 0, NotThere(name)
 	}
 	return meta.SwIfIndex(), nil
 }
 
 // nameOf is the name of the interface with that index, which no tunnel sends by if it is 0
 // or none.
-func nameOf(all map[uint32]*found, index interface_types.InterfaceIndex) string {
+func nameOf(all map[uint32]*Found, index interface_types.InterfaceIndex) string {
 	if f := all[uint32(index)]; f != nil && index != 0 {
-		return f.value.GetName()
+		return f.Value.GetName()
 	}
 	return ""
 }
 
-func retrieveVXLANs(ctx context.Context, h *handler, all map[uint32]*found) error {
+func retrieveVXLANs(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	if !anyOf(all, "VXLAN") {
 		return nil
 	}
-	details, err := conn.Dump[vxlan.VxlanTunnelV2Details](ctx, h.API, &vxlan.VxlanTunnelV2Dump{SwIfIndex: ifindex.All})
+	details, err := conn.Dump[vxlan.VxlanTunnelV2Details](ctx, e.API, &vxlan.VxlanTunnelV2Dump{SwIfIndex: ifindex.All})
 	for _, d := range details {
 		f := all[uint32(d.SwIfIndex)]
 		if f == nil {
 			continue
 		}
-		w := f.wanted.GetVxlan()
+		w := f.Desired.GetVxlan()
 		link := &interfaces.VxlanLink{
 			SrcAddress: addressText(d.SrcAddress, w.GetSrcAddress()), DstAddress: addressText(d.DstAddress, w.GetDstAddress()), Vni: d.Vni,
 			Multicast: nameOf(all, d.McastSwIfIndex),
 		}
-		f.value.Vrf = d.EncapVrfID
-		f.value.Type, f.value.Link = interfaces.Interface_VXLAN_TUNNEL, &interfaces.Interface_Vxlan{Vxlan: link}
+		f.Value.Vrf = d.EncapVrfID
+		f.Value.Type, f.Value.Link = interfaces.Interface_VXLAN_TUNNEL, &interfaces.Interface_Vxlan{Vxlan: link}
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package iface
+package kinds
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"go.fd.io/govpp/binapi/l2"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -19,32 +20,32 @@ const mostVLAN = 4095
 
 // sub is the kind of SUB_INTERFACE: one VLAN of another interface. It has the MAC address
 // and the MTU of that.
-func sub() kind {
-	return kind{
-		link:  "sub",
-		noMAC: true, noMTU: true,
-		validate: validateSub,
-		sameLink: func(old, new *interfaces.Interface) bool {
+func subKind() Kind {
+	return Kind{
+		Link:  "sub",
+		NoMAC: true, NoMTU: true,
+		Validate: validateSub,
+		SameLink: func(old, new *interfaces.Interface) bool {
 			return proto.Equal(meant(old.GetSub()), meant(new.GetSub()))
 		},
-		recreate: func(old, new *interfaces.Interface) bool {
+		Recreate: func(old, new *interfaces.Interface) bool {
 			a, b := old.GetSub(), new.GetSub()
 			return a.GetParentName() != b.GetParentName() || a.GetSubId() != b.GetSubId()
 		},
-		dependencies: func(v *interfaces.Interface) []scheduler.Dependency {
+		Dependencies: func(v *interfaces.Interface) []scheduler.Dependency {
 			return []scheduler.Dependency{{Label: "parent-interface-exists", Key: keys.InterfaceKey(v.GetSub().GetParentName())}}
 		},
-		create:     createSub,
-		configured: rewriteTags,
-		update: func(context.Context, *handler, Meta, *interfaces.Interface, *interfaces.Interface) error {
+		Create:    createSub,
+		Configure: RewriteTags,
+		Update: func(context.Context, *Env, ifindex.Meta, *interfaces.Interface, *interfaces.Interface) error {
 			return nil // the tags are rewritten as the interface is configured
 		},
-		delete:   deleteSub,
-		retrieve: retrieveSubs,
+		Delete:   deleteSub,
+		Retrieve: retrieveSubs,
 	}
 }
 
-func validateSub(f *findings, v *interfaces.Interface) {
+func validateSub(f *Findings, v *interfaces.Interface) {
 	s := v.GetSub()
 	if s.GetParentName() == "" || s.GetParentName() == v.GetName() {
 		f.Add("sub.parent_name", s.GetParentName(), "the name of another interface")
@@ -79,19 +80,19 @@ func meant(s *interfaces.SubInterface) *interfaces.SubInterface {
 	return out
 }
 
-func createSub(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
-	parent, ok := h.index.Get(v.GetSub().GetParentName())
+func createSub(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
+	parent, ok := e.Interfaces.Get(v.GetSub().GetParentName())
 	if !ok {
 		return 0, fmt.Errorf("%s: %w", v.GetSub().GetParentName(), ErrNotThere)
 	}
 	reply := &vppif.CreateVlanSubifReply{}
-	err := h.API.Call(ctx, &vppif.CreateVlanSubif{SwIfIndex: parent.SwIfIndex(), VlanID: v.GetSub().GetSubId()}, reply)
+	err := e.API.Call(ctx, &vppif.CreateVlanSubif{SwIfIndex: parent.SwIfIndex(), VlanID: v.GetSub().GetSubId()}, reply)
 	return uint32(reply.SwIfIndex), err
 }
 
 // rewriteTags sets how the tags of packets are rewritten (VPP l2_vtr.h has the numbers of
 // the model). None is what a new interface has.
-func rewriteTags(ctx context.Context, h *handler, index uint32, v *interfaces.Interface) error {
+func RewriteTags(ctx context.Context, e *Env, index uint32, v *interfaces.Interface) error {
 	s := v.GetSub()
 	request := &l2.L2InterfaceVlanTagRewrite{
 		SwIfIndex: interface_types.InterfaceIndex(index), VtrOp: uint32(s.GetTagRwOption()), Tag1: s.GetTag1(), Tag2: s.GetTag2(),
@@ -99,54 +100,63 @@ func rewriteTags(ctx context.Context, h *handler, index uint32, v *interfaces.In
 	if s.GetPushDot1Q() {
 		request.PushDot1q = 1
 	}
-	err := h.API.Call(ctx, request, &l2.L2InterfaceVlanTagRewriteReply{})
+	err := e.API.Call(ctx, request, &l2.L2InterfaceVlanTagRewriteReply{})
 	if err == nil {
-		h.noteRewrite(index, v.GetName(), request.VtrOp)
+		e.noteRewrite(index, v.GetName(), request.VtrOp)
 	}
 	return err
 }
 
 // noteRewrite notes how the tags of packets are rewritten on an index. VPP goes on with it on
 // whoever gets that next.
-func (h *handler) noteRewrite(index uint32, name string, op uint32) {
+func (e *Env) noteRewrite(index uint32, name string, op uint32) {
 	const what = "rewriting of tags"
 	if op == 0 {
-		h.leftovers.Ended(index, what)
+		e.Leftovers.Ended(index, what)
 		return
 	}
-	h.leftovers.Note(index, name, what, func(ctx context.Context, at interface_types.InterfaceIndex) error {
-		return rewriteTags(ctx, h, uint32(at), nil)
+	e.Leftovers.Note(index, name, what, func(ctx context.Context, at interface_types.InterfaceIndex) error {
+		return RewriteTags(ctx, e, uint32(at), nil)
 	})
 }
 
 // deleteSub rewrites no tags before, as whoever gets the index next would go on with it.
-func deleteSub(ctx context.Context, h *handler, v *interfaces.Interface, meta Meta) error {
+func deleteSub(ctx context.Context, e *Env, v *interfaces.Interface, meta ifindex.Meta) error {
 	if v.GetSub().GetTagRwOption() != interfaces.SubInterface_DISABLED {
-		if err := rewriteTags(ctx, h, meta.Index, nil); err != nil {
+		if err := RewriteTags(ctx, e, meta.Index, nil); err != nil {
 			return err
 		}
 	}
-	return h.API.Call(ctx, &vppif.DeleteSubif{SwIfIndex: meta.SwIfIndex()}, &vppif.DeleteSubifReply{})
+	return e.API.Call(ctx, &vppif.DeleteSubif{SwIfIndex: meta.SwIfIndex()}, &vppif.DeleteSubifReply{})
 }
 
-func retrieveSubs(_ context.Context, h *handler, all map[uint32]*found) error {
+func retrieveSubs(_ context.Context, e *Env, all map[uint32]*Found) error {
 	for _, f := range all {
-		d := f.details
+		d := f.Details
 		if d.Type != interface_types.IF_API_TYPE_SUB {
 			continue
 		}
 		if d.Tag != "" {
-			h.noteRewrite(f.meta.Index, d.Tag, d.VtrOp)
+			e.noteRewrite(f.Meta.Index, d.Tag, d.VtrOp)
 		}
 		link := &interfaces.SubInterface{
 			SubId: d.SubID, TagRwOption: interfaces.SubInterface_TagRewriteOptions(d.VtrOp), PushDot1Q: d.VtrPushDot1q != 0,
 			Tag1: d.VtrTag1, Tag2: d.VtrTag2,
 		}
 		if parent := all[d.SupSwIfIndex]; parent != nil {
-			link.ParentName = parent.value.GetName()
-			h.wait(f, parent)
+			link.ParentName = parent.Value.GetName()
+			e.awaitParent(f, parent)
 		}
-		f.value.Type, f.value.Link = interfaces.Interface_SUB_INTERFACE, &interfaces.Interface_Sub{Sub: link}
+		f.Value.Type, f.Value.Link = interfaces.Interface_SUB_INTERFACE, &interfaces.Interface_Sub{Sub: link}
 	}
 	return nil
+}
+
+// awaitParent shows a sub-interface as enabled if only its parent keeps it from being so. VPP
+// does not enable a sub-interface while its parent is disabled.
+func (e *Env) awaitParent(f, parent *Found) {
+	if parent.Details.Flags&AdminUp == 0 && f.Desired.GetEnabled() {
+		f.Value.Enabled = true
+		e.AwaitedParents.Add(parent.Value.GetName())
+	}
 }

@@ -1,4 +1,4 @@
-package iface
+package kinds
 
 import (
 	"cmp"
@@ -22,31 +22,31 @@ const (
 
 // vmxnet3Kind is the kind of VMXNET3_INTERFACE. Its name says at which PCI address the device
 // is: that is what VPP calls it too.
-func vmxnet3Kind() kind {
-	return kind{
-		link: "vmx_net3",
-		validate: func(f *findings, v *interfaces.Interface) {
+func vmxnet3Kind() Kind {
+	return Kind{
+		Link: "vmx_net3",
+		Validate: func(f *Findings, v *interfaces.Interface) {
 			if _, err := pciAddress(v.GetName()); err != nil {
 				f.Add("name", v.GetName(), `the PCI address of the device in hexadecimal, such as "vmxnet3-0/b/0/0" (domain, bus, slot, function)`)
 			}
 			f.vmxnet3Ring("vmx_net3.rxq_size", v.GetVmxNet3().GetRxqSize())
 			f.vmxnet3Ring("vmx_net3.txq_size", v.GetVmxNet3().GetTxqSize())
 		},
-		sameLink: func(old, new *interfaces.Interface) bool {
+		SameLink: func(old, new *interfaces.Interface) bool {
 			a, b := old.GetVmxNet3(), new.GetVmxNet3()
 			return cmp.Or(a.GetRxqSize(), vmxnet3Ring) == cmp.Or(b.GetRxqSize(), vmxnet3Ring) &&
 				cmp.Or(a.GetTxqSize(), vmxnet3Ring) == cmp.Or(b.GetTxqSize(), vmxnet3Ring)
 		},
-		create: createVmxnet3,
-		marked: byName,
-		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
-			return unlessNotOne(h.API.Call(ctx, &vmxnet3.Vmxnet3Delete{SwIfIndex: meta.SwIfIndex()}, &vmxnet3.Vmxnet3DeleteReply{}))
+		Create: createVmxnet3,
+		Marked: byName,
+		Delete: func(ctx context.Context, e *Env, _ *interfaces.Interface, meta ifindex.Meta) error {
+			return unlessNotOne(e.API.Call(ctx, &vmxnet3.Vmxnet3Delete{SwIfIndex: meta.SwIfIndex()}, &vmxnet3.Vmxnet3DeleteReply{}))
 		},
-		retrieve: retrieveVmxnet3s,
+		Retrieve: retrieveVmxnet3s,
 	}
 }
 
-func (f *findings) vmxnet3Ring(field string, size uint32) {
+func (f *Findings) vmxnet3Ring(field string, size uint32) {
 	if size%vmxnet3Step != 0 || size > vmxnet3Most {
 		f.Add(field, size, "a multiple of %d up to %d, or nothing", vmxnet3Step, vmxnet3Most)
 	}
@@ -63,7 +63,7 @@ func pciAddress(name string) (uint32, error) {
 	return uint32(domain) | uint32(bus)<<16 | uint32(slot)<<24 | uint32(function)<<29, nil
 }
 
-func createVmxnet3(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
+func createVmxnet3(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 	address, err := pciAddress(v.GetName())
 	if err != nil {
 		return 0, err
@@ -74,20 +74,20 @@ func createVmxnet3(ctx context.Context, h *handler, v *interfaces.Interface) (ui
 		request.EnableElog = 1
 	}
 	reply := &vmxnet3.Vmxnet3CreateReply{}
-	err = h.API.Call(ctx, request, reply)
+	err = e.API.Call(ctx, request, reply)
 	return uint32(reply.SwIfIndex), err
 }
 
 // retrieveVmxnet3s: whether events are logged is known by the value alone.
-func retrieveVmxnet3s(ctx context.Context, h *handler, all map[uint32]*found) error {
+func retrieveVmxnet3s(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	if !anyOf(all, "VMXNET3 interface") {
 		return nil
 	}
-	details, err := conn.Dump[vmxnet3.SwVmxnet3InterfaceDetails](ctx, h.API, &vmxnet3.SwVmxnet3InterfaceDump{SwIfIndex: ifindex.All})
+	details, err := conn.Dump[vmxnet3.SwVmxnet3InterfaceDetails](ctx, e.API, &vmxnet3.SwVmxnet3InterfaceDump{SwIfIndex: ifindex.All})
 	for _, d := range details {
 		if f := all[uint32(d.SwIfIndex)]; f != nil {
-			f.value.Type, f.value.Link = interfaces.Interface_VMXNET3_INTERFACE, &interfaces.Interface_VmxNet3{VmxNet3: &interfaces.VmxNet3Link{
-				EnableElog: f.wanted.GetVmxNet3().GetEnableElog(), RxqSize: uint32(d.RxList[0].RxQsize), TxqSize: uint32(d.TxList[0].TxQsize),
+			f.Value.Type, f.Value.Link = interfaces.Interface_VMXNET3_INTERFACE, &interfaces.Interface_VmxNet3{VmxNet3: &interfaces.VmxNet3Link{
+				EnableElog: f.Desired.GetVmxNet3().GetEnableElog(), RxqSize: uint32(d.RxList[0].RxQsize), TxqSize: uint32(d.TxList[0].TxQsize),
 			}}
 		}
 	}

@@ -1,4 +1,4 @@
-package iface
+package kinds
 
 import (
 	"errors"
@@ -12,14 +12,14 @@ var ErrLinkTaken = errors.New("another TAP has the link")
 // tapHosts are which TAPs were made last with a name of Linux. Of two that go to different
 // namespaces the first has to be moved before the second is made: VPP would attach that to the
 // link of the first. The zero value knows none.
-type tapHosts struct {
+type TAPHosts struct {
 	mu   sync.Mutex        // guards what follows
 	of   map[string]string // the TAP, by the name of its link
 	busy map[string]bool   // the names of links with which one is being made
 }
 
 // take has a TAP be made with that link, unless another has it, as isThere tells.
-func (t *tapHosts) take(host, tap string, isThere func(host string) bool, create func() error) error {
+func (t *TAPHosts) take(host, tap string, isThere func(host string) bool, create func() error) error {
 	other, free := t.begin(host)
 	if !free {
 		return fmt.Errorf("%s: %w, which is just being made", host, ErrLinkTaken)
@@ -34,7 +34,7 @@ func (t *tapHosts) take(host, tap string, isThere func(host string) bool, create
 	return err
 }
 
-func (t *tapHosts) begin(host string) (other string, free bool) {
+func (t *TAPHosts) begin(host string) (other string, free bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.busy[host] {
@@ -47,7 +47,7 @@ func (t *tapHosts) begin(host string) (other string, free bool) {
 	return t.of[host], true
 }
 
-func (t *tapHosts) end(host, tap string, made bool) {
+func (t *TAPHosts) end(host, tap string, made bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.busy, host)
@@ -57,7 +57,7 @@ func (t *tapHosts) end(host, tap string, made bool) {
 }
 
 // forget forgets a TAP that is gone, and its link with it.
-func (t *tapHosts) forget(host, tap string) {
+func (t *TAPHosts) Forget(host, tap string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.of[host] == tap {
@@ -66,11 +66,11 @@ func (t *tapHosts) forget(host, tap string) {
 }
 
 // seen replaces what is known by what VPP has.
-func (t *tapHosts) seen(all []*found) {
+func (t *TAPHosts) Replace(all []*Found) {
 	of := map[string]string{}
 	for _, f := range all {
-		if f.meta.TAPHost != "" && f.details.Tag != "" {
-			of[f.meta.TAPHost] = f.details.Tag
+		if f.Meta.TAPHost != "" && f.Details.Tag != "" {
+			of[f.Meta.TAPHost] = f.Details.Tag
 		}
 	}
 	t.mu.Lock()

@@ -1,4 +1,4 @@
-package iface
+package kinds
 
 import (
 	"context"
@@ -13,33 +13,33 @@ import (
 )
 
 // gpeKind is the kind of VXLAN_TUNNEL with gpe: it carries IP packets, or frames, and says which.
-func gpeKind() kind {
-	return kind{
-		link:  "vxlan",
-		noMAC: true, noMTU: true,
-		hides:    true,
-		validate: validateGPE,
-		sameLink: func(old, new *interfaces.Interface) bool {
+func vxlanGPEKind() Kind {
+	return Kind{
+		Link:  "vxlan",
+		NoMAC: true, NoMTU: true,
+		Hides:    true,
+		Validate: validateGPE,
+		SameLink: func(old, new *interfaces.Interface) bool {
 			a, b := old.GetVxlan().GetGpe(), new.GetVxlan().GetGpe()
 			return sameVXLAN(old, new) && a.GetProtocol() == b.GetProtocol() && a.GetDecapVrfId() == b.GetDecapVrfId()
 		},
-		recreate: func(old, new *interfaces.Interface) bool { return old.GetVrf() != new.GetVrf() },
+		Recreate: func(old, new *interfaces.Interface) bool { return old.GetVrf() != new.GetVrf() },
 
-		dependencies: gpeDependencies,
-		versions:     vxlanVersions,
+		Dependencies: gpeDependencies,
+		Versions:     vxlanVersions,
 
-		create: func(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
-			return h.changeGPE(ctx, v, true)
+		Create: func(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
+			return e.changeGPE(ctx, v, true)
 		},
-		delete: func(ctx context.Context, h *handler, v *interfaces.Interface, _ Meta) error {
-			_, err := h.changeGPE(ctx, v, false)
+		Delete: func(ctx context.Context, e *Env, v *interfaces.Interface, _ ifindex.Meta) error {
+			_, err := e.changeGPE(ctx, v, false)
 			return unlessTunnelGone(err)
 		},
-		retrieve: retrieveGPEs,
+		Retrieve: retrieveGPEs,
 	}
 }
 
-func validateGPE(f *findings, v *interfaces.Interface) {
+func validateGPE(f *Findings, v *interfaces.Interface) {
 	validateVXLAN(f, v)
 	gpe := v.GetVxlan().GetGpe()
 	if gpe.GetProtocol() == interfaces.VxlanLink_Gpe_UNKNOWN || interfaces.VxlanLink_Gpe_Protocol_name[int32(gpe.GetProtocol())] == "" {
@@ -67,14 +67,14 @@ func gpeDependencies(v *interfaces.Interface) []scheduler.Dependency {
 }
 
 // changeGPE: VPP numbers protocols as the model does.
-func (h *handler) changeGPE(ctx context.Context, v *interfaces.Interface, add bool) (uint32, error) {
+func (e *Env) changeGPE(ctx context.Context, v *interfaces.Interface, add bool) (uint32, error) {
 	x := v.GetVxlan()
-	multicast, err := h.multicastBy(x.GetMulticast())
+	multicast, err := e.multicastBy(x.GetMulticast())
 	if err != nil && add {
 		return 0, err
 	}
 	reply := &vxlan_gpe.VxlanGpeAddDelTunnelV2Reply{}
-	err = h.API.Call(ctx, &vxlan_gpe.VxlanGpeAddDelTunnelV2{
+	err = e.API.Call(ctx, &vxlan_gpe.VxlanGpeAddDelTunnelV2{
 		IsAdd: add, Local: wireAddress(x.GetSrcAddress()), Remote: wireAddress(x.GetDstAddress()), McastSwIfIndex: multicast,
 		EncapVrfID: v.GetVrf(), DecapVrfID: x.GetGpe().GetDecapVrfId(), Protocol: ip_types.IPProto(x.GetGpe().GetProtocol()), Vni: x.GetVni(),
 	}, reply)
@@ -83,23 +83,23 @@ func (h *handler) changeGPE(ctx context.Context, v *interfaces.Interface, add bo
 
 // retrieveGPEs takes the table of what is inside from the value, unless that is IPv4: VPP tells
 // the right one of no other (vxlan_gpe_api.c).
-func retrieveGPEs(ctx context.Context, h *handler, all map[uint32]*found) error {
+func retrieveGPEs(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	if !anyOf(all, "VXLAN_GPE") {
 		return nil
 	}
-	details, err := conn.Dump[vxlan_gpe.VxlanGpeTunnelV2Details](ctx, h.API, &vxlan_gpe.VxlanGpeTunnelV2Dump{SwIfIndex: ifindex.All})
+	details, err := conn.Dump[vxlan_gpe.VxlanGpeTunnelV2Details](ctx, e.API, &vxlan_gpe.VxlanGpeTunnelV2Dump{SwIfIndex: ifindex.All})
 	for _, d := range details {
 		f := all[uint32(d.SwIfIndex)]
 		if f == nil {
 			continue
 		}
-		w := f.wanted.GetVxlan()
+		w := f.Desired.GetVxlan()
 		gpe := &interfaces.VxlanLink_Gpe{Protocol: interfaces.VxlanLink_Gpe_Protocol(d.Protocol), DecapVrfId: d.DecapVrfID}
 		if gpe.GetProtocol() != interfaces.VxlanLink_Gpe_IP4 {
 			gpe.DecapVrfId = w.GetGpe().GetDecapVrfId()
 		}
-		f.value.Vrf = d.EncapVrfID
-		f.value.Type, f.value.Link = interfaces.Interface_VXLAN_TUNNEL, &interfaces.Interface_Vxlan{Vxlan: &interfaces.VxlanLink{
+		f.Value.Vrf = d.EncapVrfID
+		f.Value.Type, f.Value.Link = interfaces.Interface_VXLAN_TUNNEL, &interfaces.Interface_Vxlan{Vxlan: &interfaces.VxlanLink{
 			SrcAddress: addressText(d.Local, w.GetSrcAddress()), DstAddress: addressText(d.Remote, w.GetDstAddress()), Vni: d.Vni,
 			Multicast: nameOf(all, d.McastSwIfIndex), Gpe: gpe,
 		}}

@@ -1,4 +1,4 @@
-package iface
+package kinds
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	"go.fd.io/govpp/binapi/memif"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
@@ -29,21 +30,21 @@ const longestSocket = 107
 const longestSecret = 23
 
 // memifKind is the kind of MEMIF.
-func memifKind() kind {
-	return kind{
-		link:     "memif",
-		validate: validateMemif,
-		sameLink: func(old, new *interfaces.Interface) bool { return memifOf(old) == memifOf(new) },
-		anew:     true,
-		create:   createMemif,
-		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
-			return h.API.Call(ctx, &memif.MemifDelete{SwIfIndex: meta.SwIfIndex()}, &memif.MemifDeleteReply{})
+func memifKind() Kind {
+	return Kind{
+		Link:      "memif",
+		Validate:  validateMemif,
+		SameLink:  func(old, new *interfaces.Interface) bool { return memifOf(old) == memifOf(new) },
+		AlwaysNew: true,
+		Create:    createMemif,
+		Delete: func(ctx context.Context, e *Env, _ *interfaces.Interface, meta ifindex.Meta) error {
+			return e.API.Call(ctx, &memif.MemifDelete{SwIfIndex: meta.SwIfIndex()}, &memif.MemifDeleteReply{})
 		},
-		retrieve: retrieveMemifs,
+		Retrieve: retrieveMemifs,
 	}
 }
 
-func validateMemif(f *findings, v *interfaces.Interface) {
+func validateMemif(f *Findings, v *interfaces.Interface) {
 	m := v.GetMemif()
 	if interfaces.MemifLink_MemifMode_name[int32(m.GetMode())] == "" {
 		f.Add("memif.mode", int32(m.GetMode()), "ETHERNET, IP or PUNT_INJECT")
@@ -93,9 +94,9 @@ func socketOf(m *interfaces.MemifLink) string {
 	return m.GetSocketFilename()
 }
 
-func createMemif(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
+func createMemif(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 	m := memifOf(v)
-	socket, err := h.memifSocket(ctx, m.socket)
+	socket, err := e.memifSocket(ctx, m.socket)
 	if err != nil {
 		return 0, err
 	}
@@ -106,10 +107,10 @@ func createMemif(ctx context.Context, h *handler, v *interfaces.Interface) (uint
 	if m.master {
 		q.Role = memif.MEMIF_ROLE_API_MASTER
 	}
-	if mac, ok := parseMAC(v.GetPhysAddress()); ok {
+	if mac, ok := ParseMAC(v.GetPhysAddress()); ok {
 		q.HwAddr = mac
 	}
-	request, err := h.API.First(q, &memif.MemifCreate{
+	request, err := e.API.First(q, &memif.MemifCreate{
 		Role: q.Role, Mode: q.Mode, RxQueues: q.RxQueues, TxQueues: q.TxQueues, ID: q.ID, SocketID: q.SocketID,
 		RingSize: q.RingSize, BufferSize: q.BufferSize, HwAddr: q.HwAddr, Secret: q.Secret,
 	})
@@ -118,23 +119,23 @@ func createMemif(ctx context.Context, h *handler, v *interfaces.Interface) (uint
 	}
 	if _, newer := request.(*memif.MemifCreateV2); newer {
 		reply := &memif.MemifCreateV2Reply{}
-		err = h.API.Call(ctx, request, reply)
+		err = e.API.Call(ctx, request, reply)
 		return uint32(reply.SwIfIndex), err
 	}
 	reply := &memif.MemifCreateReply{}
-	err = h.API.Call(ctx, request, reply)
+	err = e.API.Call(ctx, request, reply)
 	return uint32(reply.SwIfIndex), err
 }
 
 // memifSocket is the number of a socket's file. VPP is told of one that is new, under
 // the lowest number that is free. Interfaces come one at a time to this.
-func (h *handler) memifSocket(ctx context.Context, file string) (uint32, error) {
+func (e *Env) memifSocket(ctx context.Context, file string) (uint32, error) {
 	if file == "" {
 		return 0, nil
 	}
-	h.sockets.Lock()
-	defer h.sockets.Unlock()
-	known, err := h.memifSockets(ctx)
+	e.sockets.Lock()
+	defer e.sockets.Unlock()
+	known, err := e.memifSockets(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -147,7 +148,7 @@ func (h *handler) memifSocket(ctx context.Context, file string) (uint32, error) 
 		if known[id] != "" {
 			continue
 		}
-		err := h.API.Call(ctx, &memif.MemifSocketFilenameAddDel{IsAdd: true, SocketID: id, SocketFilename: file}, &memif.MemifSocketFilenameAddDelReply{})
+		err := e.API.Call(ctx, &memif.MemifSocketFilenameAddDel{IsAdd: true, SocketID: id, SocketFilename: file}, &memif.MemifSocketFilenameAddDelReply{})
 		if errors.Is(err, api.ENTRY_ALREADY_EXISTS) {
 			continue // somebody else has taken it since we looked
 		}
@@ -165,8 +166,8 @@ func sameSocket(name, wanted string) bool {
 }
 
 // memifSockets are the files of sockets by number.
-func (h *handler) memifSockets(ctx context.Context) (map[uint32]string, error) {
-	details, err := conn.Dump[memif.MemifSocketFilenameDetails](ctx, h.API, &memif.MemifSocketFilenameDump{})
+func (e *Env) memifSockets(ctx context.Context) (map[uint32]string, error) {
+	details, err := conn.Dump[memif.MemifSocketFilenameDetails](ctx, e.API, &memif.MemifSocketFilenameDump{})
 	out := make(map[uint32]string, len(details))
 	for _, d := range details {
 		out[d.SocketID] = d.SocketFilename
@@ -176,15 +177,15 @@ func (h *handler) memifSockets(ctx context.Context) (map[uint32]string, error) {
 
 // retrieveMemifs takes from the value what VPP does not tell, or not before there is
 // a peer: sizes, queues and the secret.
-func retrieveMemifs(ctx context.Context, h *handler, all map[uint32]*found) error {
-	if !slices.ContainsFunc(sorted(all), func(f *found) bool { return f.details.InterfaceDevType == "memif" }) {
+func retrieveMemifs(ctx context.Context, e *Env, all map[uint32]*Found) error {
+	if !slices.ContainsFunc(Sorted(all), func(f *Found) bool { return f.Details.InterfaceDevType == "memif" }) {
 		return nil
 	}
-	files, err := h.memifSockets(ctx)
+	files, err := e.memifSockets(ctx)
 	if err != nil {
 		return err
 	}
-	details, err := conn.Dump[memif.MemifDetails](ctx, h.API, &memif.MemifDump{})
+	details, err := conn.Dump[memif.MemifDetails](ctx, e.API, &memif.MemifDump{})
 	if err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func retrieveMemifs(ctx context.Context, h *handler, all map[uint32]*found) erro
 		if f == nil {
 			continue
 		}
-		w := f.wanted.GetMemif()
+		w := f.Desired.GetMemif()
 		link := &interfaces.MemifLink{
 			Mode: interfaces.MemifLink_MemifMode(d.Mode), Master: d.Role == memif.MEMIF_ROLE_API_MASTER, Id: d.ID,
 			Secret: w.GetSecret(), RingSize: w.GetRingSize(), BufferSize: w.GetBufferSize(), RxQueues: w.GetRxQueues(), TxQueues: w.GetTxQueues(),
@@ -204,7 +205,7 @@ func retrieveMemifs(ctx context.Context, h *handler, all map[uint32]*found) erro
 		if sameSocket(link.SocketFilename, w.GetSocketFilename()) {
 			link.SocketFilename = w.GetSocketFilename()
 		}
-		f.value.Type, f.value.Link = interfaces.Interface_MEMIF, &interfaces.Interface_Memif{Memif: link}
+		f.Value.Type, f.Value.Link = interfaces.Interface_MEMIF, &interfaces.Interface_Memif{Memif: link}
 	}
 	return nil
 }

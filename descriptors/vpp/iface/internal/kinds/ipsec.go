@@ -1,4 +1,4 @@
-package iface
+package kinds
 
 import (
 	"context"
@@ -18,25 +18,25 @@ import (
 
 // ipsecKind is the kind of IPSEC_TUNNEL: an interface that becomes a tunnel as security
 // associations protect it. Those were once fields of the link, which say nothing any more.
-func ipsecKind() kind {
-	return kind{
-		link:  "ipsec",
-		noMAC: true, noMTU: true,
-		validate: func(f *findings, v *interfaces.Interface) {
+func ipsecKind() Kind {
+	return Kind{
+		Link:  "ipsec",
+		NoMAC: true, NoMTU: true,
+		Validate: func(f *Findings, v *interfaces.Interface) {
 			if mode := ipsecMode(v); interfaces.IPSecLink_Mode_name[int32(mode)] == "" {
 				f.Add("ipsec.tunnel_mode", int32(mode), "POINT_TO_POINT or POINT_TO_MULTIPOINT")
 			}
 		},
-		sameLink: func(old, new *interfaces.Interface) bool { return ipsecMode(old) == ipsecMode(new) },
+		SameLink: func(old, new *interfaces.Interface) bool { return ipsecMode(old) == ipsecMode(new) },
 		// VPP numbers modes as the model does.
-		create: createIPsec,
-		marked: func(_ *handler, f *found, v *interfaces.Interface) bool {
-			return f.details.InterfaceName == fmt.Sprint("ipsec", ipsecNumber(v))
+		Create: createIPsec,
+		Marked: func(_ *Env, f *Found, v *interfaces.Interface) bool {
+			return f.Details.InterfaceName == fmt.Sprint("ipsec", ipsecNumber(v))
 		},
-		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
-			return h.API.Call(ctx, &ipsec.IpsecItfDelete{SwIfIndex: meta.SwIfIndex()}, &ipsec.IpsecItfDeleteReply{})
+		Delete: func(ctx context.Context, e *Env, _ *interfaces.Interface, meta ifindex.Meta) error {
+			return e.API.Call(ctx, &ipsec.IpsecItfDelete{SwIfIndex: meta.SwIfIndex()}, &ipsec.IpsecItfDeleteReply{})
 		},
-		retrieve: retrieveIPsecs,
+		Retrieve: retrieveIPsecs,
 	}
 }
 
@@ -54,10 +54,10 @@ func ipsecNumber(v *interfaces.Interface) uint32 {
 }
 
 // createIPsec takes any number where another one has that of the name.
-func createIPsec(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
+func createIPsec(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 	create := func(number uint32) (uint32, error) {
 		reply := &ipsec.IpsecItfCreateReply{}
-		err := h.API.Call(ctx, &ipsec.IpsecItfCreate{
+		err := e.API.Call(ctx, &ipsec.IpsecItfCreate{
 			Itf: ipsec.IpsecItf{UserInstance: number, Mode: tunnel_types.TunnelMode(ipsecMode(v)), SwIfIndex: ifindex.All},
 		}, reply)
 		return uint32(reply.SwIfIndex), err
@@ -69,14 +69,14 @@ func createIPsec(ctx context.Context, h *handler, v *interfaces.Interface) (uint
 	return index, err
 }
 
-func retrieveIPsecs(ctx context.Context, h *handler, all map[uint32]*found) error {
+func retrieveIPsecs(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	if !anyOf(all, "IPSEC Tunnel") {
 		return nil
 	}
-	details, err := conn.Dump[ipsec.IpsecItfDetails](ctx, h.API, &ipsec.IpsecItfDump{SwIfIndex: ifindex.All})
+	details, err := conn.Dump[ipsec.IpsecItfDetails](ctx, e.API, &ipsec.IpsecItfDump{SwIfIndex: ifindex.All})
 	for _, d := range details {
 		if f := all[uint32(d.Itf.SwIfIndex)]; f != nil {
-			f.value.Type, f.value.Link = interfaces.Interface_IPSEC_TUNNEL, &interfaces.Interface_Ipsec{
+			f.Value.Type, f.Value.Link = interfaces.Interface_IPSEC_TUNNEL, &interfaces.Interface_Ipsec{
 				Ipsec: &interfaces.IPSecLink{TunnelMode: interfaces.IPSecLink_Mode(d.Itf.Mode)}, //nolint:staticcheck // as above
 			}
 		}

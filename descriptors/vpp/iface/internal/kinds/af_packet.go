@@ -1,4 +1,4 @@
-package iface
+package kinds
 
 import (
 	"context"
@@ -13,25 +13,26 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
 // afPacket is the kind of AF_PACKET.
-func afPacket() kind {
-	return kind{
-		link:         "afpacket",
-		madeWithMAC:  true,
-		validate:     validateAFPacket,
-		sameLink:     func(old, new *interfaces.Interface) bool { return proto.Equal(old.GetAfpacket(), new.GetAfpacket()) },
-		dependencies: afPacketDependencies,
-		create:       createAFPacket,
-		delete:       deleteAFPacket,
-		retrieve:     retrieveAFPackets,
+func afPacketKind() Kind {
+	return Kind{
+		Link:           "afpacket",
+		CreatedWithMAC: true,
+		Validate:       validateAFPacket,
+		SameLink:       func(old, new *interfaces.Interface) bool { return proto.Equal(old.GetAfpacket(), new.GetAfpacket()) },
+		Dependencies:   afPacketDependencies,
+		Create:         createAFPacket,
+		Delete:         deleteAFPacket,
+		Retrieve:       retrieveAFPackets,
 	}
 }
 
-func validateAFPacket(f *findings, v *interfaces.Interface) {
+func validateAFPacket(f *Findings, v *interfaces.Interface) {
 	host, linux := v.GetAfpacket().GetHostIfName(), v.GetAfpacket().GetLinuxInterface()
 	switch {
 	case host == "" && linux == "":
@@ -53,12 +54,12 @@ func afPacketDependencies(v *interfaces.Interface) []scheduler.Dependency {
 }
 
 // linkOf is the link of the host that an AF_PACKET interface is on.
-func (h *handler) linkOf(v *interfaces.Interface) (string, error) {
+func (e *Env) linkOf(v *interfaces.Interface) (string, error) {
 	linux := v.GetAfpacket().GetLinuxInterface()
 	if linux == "" {
 		return v.GetAfpacket().GetHostIfName(), nil
 	}
-	if host, ok := h.LinuxHost(linux); ok {
+	if host, ok := e.LinuxHost(linux); ok {
 		return host, nil
 	}
 	return "", fmt.Errorf("interface %s of Linux: %w", linux, ErrNotThere)
@@ -66,13 +67,13 @@ func (h *handler) linkOf(v *interfaces.Interface) (string, error) {
 
 // createAFPacket takes up an interface that is on the link already, and has no other name: there
 // can be but one.
-func createAFPacket(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
-	host, err := h.linkOf(v)
+func createAFPacket(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
+	host, err := e.linkOf(v)
 	if err != nil {
 		return 0, err
 	}
-	mac, given := parseMAC(v.GetPhysAddress())
-	request, err := h.API.First(
+	mac, given := ParseMAC(v.GetPhysAddress())
+	request, err := e.API.First(
 		&af_packet.AfPacketCreateV3{
 			Mode: af_packet.AF_PACKET_API_MODE_ETHERNET, HostIfName: host, HwAddr: mac, UseRandomHwAddr: !given, NumRxQueues: 1, NumTxQueues: 1,
 		},
@@ -83,21 +84,21 @@ func createAFPacket(ctx context.Context, h *handler, v *interfaces.Interface) (u
 	}
 	if _, newer := request.(*af_packet.AfPacketCreateV3); newer {
 		reply := &af_packet.AfPacketCreateV3Reply{}
-		err = h.API.Call(ctx, request, reply)
-		return uint32(reply.SwIfIndex), h.unlessFree(ctx, v, reply.SwIfIndex, err)
+		err = e.API.Call(ctx, request, reply)
+		return uint32(reply.SwIfIndex), e.unlessFree(ctx, v, reply.SwIfIndex, err)
 	}
 	reply := &af_packet.AfPacketCreateV2Reply{}
-	err = h.API.Call(ctx, request, reply)
-	return uint32(reply.SwIfIndex), h.unlessFree(ctx, v, reply.SwIfIndex, err)
+	err = e.API.Call(ctx, request, reply)
+	return uint32(reply.SwIfIndex), e.unlessFree(ctx, v, reply.SwIfIndex, err)
 }
 
 // unlessFree is err, unless it says that there is an interface already, which v may have: that
 // of the index.
-func (h *handler) unlessFree(ctx context.Context, v *interfaces.Interface, index interface_types.InterfaceIndex, err error) error {
+func (e *Env) unlessFree(ctx context.Context, v *interfaces.Interface, index interface_types.InterfaceIndex, err error) error {
 	if !errors.Is(err, api.IF_ALREADY_EXISTS) {
 		return err
 	}
-	all, lookErr := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: index})
+	all, lookErr := conn.Dump[vppif.SwInterfaceDetails](ctx, e.API, &vppif.SwInterfaceDump{SwIfIndex: index})
 	switch {
 	case lookErr != nil || len(all) != 1:
 		return errors.Join(err, lookErr)
@@ -110,15 +111,15 @@ func (h *handler) unlessFree(ctx context.Context, v *interfaces.Interface, index
 // linkPrefix begins the names of AF_PACKET interfaces in VPP; the link follows.
 const linkPrefix = "host-"
 
-func deleteAFPacket(ctx context.Context, h *handler, v *interfaces.Interface, meta Meta) error {
+func deleteAFPacket(ctx context.Context, e *Env, v *interfaces.Interface, meta ifindex.Meta) error {
 	host, known := strings.CutPrefix(meta.InternalName, linkPrefix)
 	if !known {
 		var err error
-		if host, err = h.linkOf(v); err != nil {
+		if host, err = e.linkOf(v); err != nil {
 			return err
 		}
 	}
-	err := h.API.Call(ctx, &af_packet.AfPacketDelete{HostIfName: host}, &af_packet.AfPacketDeleteReply{})
+	err := e.API.Call(ctx, &af_packet.AfPacketDelete{HostIfName: host}, &af_packet.AfPacketDeleteReply{})
 	if errors.Is(err, api.SYSCALL_ERROR_1) {
 		return nil // it is not there
 	}
@@ -128,22 +129,22 @@ func deleteAFPacket(ctx context.Context, h *handler, v *interfaces.Interface, me
 // raise puts up the link of the host that v is on, which VPP puts down together with v (VPP
 // af_packet/device.c, af_packet_interface_admin_up_down): it is not VPP's, and v waits for it
 // to be up. One that is declared is kept as declared by who keeps Linux.
-func (h *handler) raise(v *interfaces.Interface) {
+func (e *Env) RaiseLinkOf(v *interfaces.Interface) {
 	host := v.GetAfpacket().GetHostIfName()
 	if host == "" {
 		return
 	}
-	if err := h.RaiseLink(host); err != nil {
-		h.Log.Warn("VPP has put down a link of the host, which stays so", "interface", v.GetName(), "link", host, "err", err)
+	if err := e.RaiseLink(host); err != nil {
+		e.Log.Warn("VPP has put down a link of the host, which stays so", "interface", v.GetName(), "link", host, "err", err)
 	}
 }
 
 // retrieveAFPackets says what a link is as the value does: VPP knows its name alone.
-func retrieveAFPackets(ctx context.Context, h *handler, all map[uint32]*found) error {
+func retrieveAFPackets(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	if !anyOf(all, "af-packet") {
 		return nil
 	}
-	details, err := conn.Dump[af_packet.AfPacketDetails](ctx, h.API, &af_packet.AfPacketDump{})
+	details, err := conn.Dump[af_packet.AfPacketDetails](ctx, e.API, &af_packet.AfPacketDump{})
 	if err != nil {
 		return err
 	}
@@ -153,13 +154,13 @@ func retrieveAFPackets(ctx context.Context, h *handler, all map[uint32]*found) e
 			continue
 		}
 		link := &interfaces.AfpacketLink{HostIfName: d.HostIfName}
-		if w := f.wanted.GetAfpacket(); w != nil {
-			if host, err := h.linkOf(f.wanted); err == nil && host == d.HostIfName {
+		if w := f.Desired.GetAfpacket(); w != nil {
+			if host, err := e.linkOf(f.Desired); err == nil && host == d.HostIfName {
 				link = w
 			}
 		}
-		f.value.Type = interfaces.Interface_AF_PACKET
-		f.value.Link = &interfaces.Interface_Afpacket{Afpacket: link}
+		f.Value.Type = interfaces.Interface_AF_PACKET
+		f.Value.Link = &interfaces.Interface_Afpacket{Afpacket: link}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package iface
+package kinds
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/rdma"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -20,24 +21,24 @@ const (
 )
 
 // rdmaKind is the kind of RDMA: a link of the host that both have.
-func rdmaKind() kind {
-	return kind{
-		link:     "rdma",
-		validate: validateRDMA,
-		sameLink: func(old, new *interfaces.Interface) bool { return rdmaOf(old) == rdmaOf(new) },
-		dependencies: func(v *interfaces.Interface) []scheduler.Dependency {
+func rdmaKind() Kind {
+	return Kind{
+		Link:     "rdma",
+		Validate: validateRDMA,
+		SameLink: func(old, new *interfaces.Interface) bool { return rdmaOf(old) == rdmaOf(new) },
+		Dependencies: func(v *interfaces.Interface) []scheduler.Dependency {
 			return []scheduler.Dependency{{Label: "rdma-host-interface-exists", Key: hostLink + v.GetRdma().GetHostIfName()}}
 		},
-		create: createRDMA,
-		marked: byName,
-		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
-			return unlessNotOne(h.API.Call(ctx, &rdma.RdmaDelete{SwIfIndex: meta.SwIfIndex()}, &rdma.RdmaDeleteReply{}))
+		Create: createRDMA,
+		Marked: byName,
+		Delete: func(ctx context.Context, e *Env, _ *interfaces.Interface, meta ifindex.Meta) error {
+			return unlessNotOne(e.API.Call(ctx, &rdma.RdmaDelete{SwIfIndex: meta.SwIfIndex()}, &rdma.RdmaDeleteReply{}))
 		},
-		retrieve: retrieveRDMAs,
+		Retrieve: retrieveRDMAs,
 	}
 }
 
-func validateRDMA(f *findings, v *interfaces.Interface) {
+func validateRDMA(f *Findings, v *interfaces.Interface) {
 	r := v.GetRdma()
 	if r.GetHostIfName() == "" {
 		f.Add("rdma.host_if_name", "", "a link of the host")
@@ -53,7 +54,7 @@ func validateRDMA(f *findings, v *interfaces.Interface) {
 	f.rdmaRing("rdma.txq_size", r.GetTxqSize())
 }
 
-func (f *findings) rdmaRing(field string, size uint32) {
+func (f *Findings) rdmaRing(field string, size uint32) {
 	if size != 0 && size < leastRDMARing || size&(size-1) != 0 || size > 1<<15 {
 		f.Add(field, size, "a power of two from %d to 32768, or nothing", leastRDMARing)
 	}
@@ -76,21 +77,21 @@ func rdmaOf(v *interfaces.Interface) rdmaLink {
 }
 
 // createRDMA: VPP numbers modes as the model does.
-func createRDMA(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
+func createRDMA(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 	r := rdmaOf(v)
 	q := rdma.RdmaCreateV3{HostIf: r.host, Name: v.GetName(), RxqNum: r.num, RxqSize: r.rxqs, TxqSize: r.txqs, Mode: rdma.RdmaMode(r.mode)}
 	newest := rdma.RdmaCreateV4(q)
-	request, err := h.API.First(&newest, &q)
+	request, err := e.API.First(&newest, &q)
 	if err != nil {
 		return 0, err
 	}
 	if _, newer := request.(*rdma.RdmaCreateV4); newer {
 		reply := &rdma.RdmaCreateV4Reply{}
-		err = h.API.Call(ctx, request, reply)
+		err = e.API.Call(ctx, request, reply)
 		return uint32(reply.SwIfIndex), err
 	}
 	reply := &rdma.RdmaCreateV3Reply{}
-	err = h.API.Call(ctx, request, reply)
+	err = e.API.Call(ctx, request, reply)
 	return uint32(reply.SwIfIndex), err
 }
 
@@ -103,10 +104,10 @@ func unlessNotOne(err error) error {
 }
 
 // retrieveRDMAs takes the link from the value: VPP tells nothing of it.
-func retrieveRDMAs(_ context.Context, _ *handler, all map[uint32]*found) error {
+func retrieveRDMAs(_ context.Context, _ *Env, all map[uint32]*Found) error {
 	for _, f := range all {
-		if f.details.InterfaceDevType == "RDMA interface" {
-			f.value.Type, f.value.Link = interfaces.Interface_RDMA, &interfaces.Interface_Rdma{Rdma: cmp.Or(f.wanted.GetRdma(), &interfaces.RDMALink{})}
+		if f.Details.InterfaceDevType == "RDMA interface" {
+			f.Value.Type, f.Value.Link = interfaces.Interface_RDMA, &interfaces.Interface_Rdma{Rdma: cmp.Or(f.Desired.GetRdma(), &interfaces.RDMALink{})}
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package iface
+package kinds
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 const longestHostName = 15
 
 // TAPHost is the name of the Linux side of a TAP whose value names none.
-func TAPHost(name string) string {
+func DefaultTAPHost(name string) string {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(name))
 	return fmt.Sprintf("tap-%d", sum.Sum32())
@@ -27,11 +27,11 @@ func hostOf(v *interfaces.Interface) string {
 	if host := v.GetTap().GetHostIfName(); host != "" {
 		return host
 	}
-	return TAPHost(v.GetName())
+	return DefaultTAPHost(v.GetName())
 }
 
 // tapHost is the name of the Linux side of v; empty: it is no TAP.
-func tapHost(v *interfaces.Interface) string {
+func TAPHostOf(v *interfaces.Interface) string {
 	if v.GetType() != interfaces.Interface_TAP {
 		return ""
 	}
@@ -39,26 +39,26 @@ func tapHost(v *interfaces.Interface) string {
 }
 
 // tap is the kind of TAP.
-func tap() kind {
-	return kind{
-		link:         "tap",
-		validate:     validateTAP,
-		sameLink:     sameTAP,
-		dependencies: tapDependencies,
-		anew:         true,
-		create:       createTAP,
-		delete: func(ctx context.Context, h *handler, v *interfaces.Interface, meta Meta) error {
-			err := h.API.Call(ctx, &tapv2.TapDeleteV2{SwIfIndex: meta.SwIfIndex()}, &tapv2.TapDeleteV2Reply{})
+func tapKind() Kind {
+	return Kind{
+		Link:         "tap",
+		Validate:     validateTAP,
+		SameLink:     sameTAP,
+		Dependencies: tapDependencies,
+		AlwaysNew:    true,
+		Create:       createTAP,
+		Delete: func(ctx context.Context, e *Env, v *interfaces.Interface, meta ifindex.Meta) error {
+			err := e.API.Call(ctx, &tapv2.TapDeleteV2{SwIfIndex: meta.SwIfIndex()}, &tapv2.TapDeleteV2Reply{})
 			if err == nil {
-				h.tapHosts.forget(hostOf(v), v.GetName())
+				e.TAPHosts.Forget(hostOf(v), v.GetName())
 			}
 			return err
 		},
-		retrieve: retrieveTAPs,
+		Retrieve: retrieveTAPs,
 	}
 }
 
-func validateTAP(f *findings, v *interfaces.Interface) {
+func validateTAP(f *Findings, v *interfaces.Interface) {
 	t := v.GetTap()
 	if t.GetVersion() > 2 {
 		f.Add("tap.version", t.GetVersion(), "2, or nothing")
@@ -69,7 +69,7 @@ func validateTAP(f *findings, v *interfaces.Interface) {
 }
 
 // ring checks the size of a ring: VPP takes powers of two that fit into 16 bits.
-func (f *findings) ring(field string, size uint32) {
+func (f *Findings) ring(field string, size uint32) {
 	if size&(size-1) != 0 || size > 1<<15 {
 		f.Add(field, size, "a power of two up to 32768, or nothing")
 	}
@@ -94,7 +94,7 @@ func tapDependencies(v *interfaces.Interface) []scheduler.Dependency {
 	return nil
 }
 
-func createTAP(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
+func createTAP(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 	t := v.GetTap()
 	request := &tapv2.TapCreateV3{
 		ID: ^uint32(0), UseRandomMac: true, NumRxQueues: 1, NumTxQueues: 1,
@@ -102,7 +102,7 @@ func createTAP(ctx context.Context, h *handler, v *interfaces.Interface) (uint32
 		HostIfNameSet: true, HostIfName: hostOf(v),
 		Tag: v.GetName() + "\x00", // VPP keeps it as it comes, and reads it up to a zero byte
 	}
-	if mac, ok := parseMAC(v.GetPhysAddress()); ok {
+	if mac, ok := ParseMAC(v.GetPhysAddress()); ok {
 		request.UseRandomMac, request.MacAddress = false, mac
 	}
 	if t.GetEnableGso() {
@@ -112,13 +112,13 @@ func createTAP(ctx context.Context, h *handler, v *interfaces.Interface) (uint32
 		request.TapFlags |= tapv2.TAP_API_FLAG_TUN
 	}
 	reply := &tapv2.TapCreateV3Reply{}
-	err := h.tapHosts.take(request.HostIfName, v.GetName(), h.HasLink, func() error { return h.API.Call(ctx, request, reply) })
+	err := e.TAPHosts.take(request.HostIfName, v.GetName(), e.HasLink, func() error { return e.API.Call(ctx, request, reply) })
 	return uint32(reply.SwIfIndex), err
 }
 
 // retrieveTAPs: the container that a TAP is for is known by the value alone.
-func retrieveTAPs(ctx context.Context, h *handler, all map[uint32]*found) error {
-	details, err := conn.Dump[tapv2.SwInterfaceTapV2Details](ctx, h.API, &tapv2.SwInterfaceTapV2Dump{SwIfIndex: ifindex.All})
+func retrieveTAPs(ctx context.Context, e *Env, all map[uint32]*Found) error {
+	details, err := conn.Dump[tapv2.SwInterfaceTapV2Details](ctx, e.API, &tapv2.SwInterfaceTapV2Dump{SwIfIndex: ifindex.All})
 	if err != nil {
 		return err
 	}
@@ -127,10 +127,10 @@ func retrieveTAPs(ctx context.Context, h *handler, all map[uint32]*found) error 
 		if f == nil {
 			continue
 		}
-		f.value.Type = interfaces.Interface_TAP
-		f.meta.TAPHost = d.HostIfName
-		f.value.Link = &interfaces.Interface_Tap{Tap: &interfaces.TapLink{
-			Version: 2, HostIfName: d.HostIfName, ToMicroservice: f.wanted.GetTap().GetToMicroservice(),
+		f.Value.Type = interfaces.Interface_TAP
+		f.Meta.TAPHost = d.HostIfName
+		f.Value.Link = &interfaces.Interface_Tap{Tap: &interfaces.TapLink{
+			Version: 2, HostIfName: d.HostIfName, ToMicroservice: f.Desired.GetTap().GetToMicroservice(),
 			RxRingSize: uint32(d.RxRingSz), TxRingSize: uint32(d.TxRingSz),
 			EnableGso: d.TapFlags&tapv2.TAP_API_FLAG_GSO != 0, EnableTunnel: d.TapFlags&tapv2.TAP_API_FLAG_TUN != 0,
 		}}

@@ -1,4 +1,4 @@
-package iface
+package kinds
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 const keyBytes = 32
 
 // wireguardKind is the kind of WIREGUARD_TUNNEL. Its peers are values of their own.
-func wireguardKind() kind {
-	return kind{
-		link:  "wireguard",
-		noMAC: true, noMTU: true,
-		validate: func(f *findings, v *interfaces.Interface) {
+func wireguardKind() Kind {
+	return Kind{
+		Link:  "wireguard",
+		NoMAC: true, NoMTU: true,
+		Validate: func(f *Findings, v *interfaces.Interface) {
 			w := v.GetWireguard()
 			if key, err := wireguardKey(w); err != nil || len(key) != keyBytes {
 				f.Add("wireguard.private_key", "(secret)", "a key of %d bytes in base64, which has 44 characters", keyBytes)
@@ -29,15 +29,15 @@ func wireguardKind() kind {
 			}
 			f.own("wireguard.src_addr", w.GetSrcAddr())
 		},
-		sameLink: func(old, new *interfaces.Interface) bool {
+		SameLink: func(old, new *interfaces.Interface) bool {
 			a, b := old.GetWireguard(), new.GetWireguard()
 			return a.GetPrivateKey() == b.GetPrivateKey() && a.GetPort() == b.GetPort() && sameEnd(a.GetSrcAddr(), b.GetSrcAddr())
 		},
-		create: createWireguard,
-		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
-			return h.API.Call(ctx, &wireguard.WireguardInterfaceDelete{SwIfIndex: meta.SwIfIndex()}, &wireguard.WireguardInterfaceDeleteReply{})
+		Create: createWireguard,
+		Delete: func(ctx context.Context, e *Env, _ *interfaces.Interface, meta ifindex.Meta) error {
+			return e.API.Call(ctx, &wireguard.WireguardInterfaceDelete{SwIfIndex: meta.SwIfIndex()}, &wireguard.WireguardInterfaceDeleteReply{})
 		},
-		retrieve: retrieveWireguards,
+		Retrieve: retrieveWireguards,
 	}
 }
 
@@ -45,32 +45,32 @@ func wireguardKey(w *interfaces.WireguardLink) ([]byte, error) {
 	return base64.StdEncoding.Strict().DecodeString(w.GetPrivateKey())
 }
 
-func createWireguard(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
+func createWireguard(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 	w := v.GetWireguard()
 	key, err := wireguardKey(w)
 	if err != nil {
 		return 0, err
 	}
 	reply := &wireguard.WireguardInterfaceCreateReply{}
-	err = h.API.Call(ctx, &wireguard.WireguardInterfaceCreate{Interface: wireguard.WireguardInterface{
+	err = e.API.Call(ctx, &wireguard.WireguardInterfaceCreate{Interface: wireguard.WireguardInterface{
 		UserInstance: ^uint32(0), SwIfIndex: ifindex.All, PrivateKey: key, PublicKey: make([]byte, keyBytes), Port: uint16(w.GetPort()), SrcIP: wireAddress(w.GetSrcAddr()),
 	}}, reply)
 	return uint32(reply.SwIfIndex), err
 }
 
-func retrieveWireguards(ctx context.Context, h *handler, all map[uint32]*found) error {
+func retrieveWireguards(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	if !anyOf(all, "Wireguard Tunnel") {
 		return nil
 	}
-	details, err := conn.Dump[wireguard.WireguardInterfaceDetails](ctx, h.API, &wireguard.WireguardInterfaceDump{ShowPrivateKey: true, SwIfIndex: ifindex.All})
+	details, err := conn.Dump[wireguard.WireguardInterfaceDetails](ctx, e.API, &wireguard.WireguardInterfaceDump{ShowPrivateKey: true, SwIfIndex: ifindex.All})
 	for _, d := range details {
 		f := all[uint32(d.Interface.SwIfIndex)]
 		if f == nil {
 			continue
 		}
-		f.value.Type, f.value.Link = interfaces.Interface_WIREGUARD_TUNNEL, &interfaces.Interface_Wireguard{Wireguard: &interfaces.WireguardLink{
+		f.Value.Type, f.Value.Link = interfaces.Interface_WIREGUARD_TUNNEL, &interfaces.Interface_Wireguard{Wireguard: &interfaces.WireguardLink{
 			PrivateKey: base64.StdEncoding.EncodeToString(d.Interface.PrivateKey), Port: uint32(d.Interface.Port),
-			SrcAddr: addressText(d.Interface.SrcIP, f.wanted.GetWireguard().GetSrcAddr()),
+			SrcAddr: addressText(d.Interface.SrcIP, f.Desired.GetWireguard().GetSrcAddr()),
 		}}
 	}
 	return err

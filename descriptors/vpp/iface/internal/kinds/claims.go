@@ -1,17 +1,16 @@
-package iface
+package kinds
 
 import (
 	"cmp"
 	"fmt"
 	"net/netip"
 
-	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
 // claims are on what VPP gives to one interface alone, by whatever name.
-func claims(_ string, v *interfaces.Interface) []scheduler.Claim {
+func Claims(_ string, v *interfaces.Interface) []scheduler.Claim {
 	var c scheduler.Claim
 	switch v.GetType() {
 	case interfaces.Interface_SUB_INTERFACE:
@@ -66,11 +65,11 @@ func afPacketClaim(a *interfaces.AfpacketLink) scheduler.Claim {
 // vnet_vxlan_gpe_add_del_tunnel).
 func vxlanClaim(v *interfaces.Interface) scheduler.Claim {
 	x, table := v.GetVxlan(), v.GetVrf()
-	if formOf(v).gpe {
+	if FormOf(v).GPE {
 		table = 0
 	}
 	return scheduler.Claim{
-		Resource: fmt.Sprintf("vpp-%s/%s/%s/%d/%d", formOf(v), canonical(x.GetSrcAddress()), canonical(x.GetDstAddress()), table, x.GetVni()),
+		Resource: fmt.Sprintf("vpp-%s/%s/%s/%d/%d", FormOf(v), canonical(x.GetSrcAddress()), canonical(x.GetDstAddress()), table, x.GetVni()),
 		Field:    "vxlan.vni", Value: x.GetVni(), Want: "a VNI that no other tunnel between these ends has",
 	}
 }
@@ -105,20 +104,4 @@ func canonical(text string) string {
 		return a.String()
 	}
 	return text
-}
-
-func bondMemberClaims(key string, _ *interfaces.BondLink_BondedInterface) []scheduler.Claim {
-	_, name, _ := keys.ParseBondMember(key)
-	return []scheduler.Claim{{Resource: "vpp-bonded/" + name, Field: "name", Value: name, Want: "an interface that is in no other bond"}}
-}
-
-// unnumberedClaims: many may borrow from an interface, unless it borrows itself. So what
-// borrows in a circle is refused.
-func unnumberedClaims(key string, v *interfaces.Interface_Unnumbered) []scheduler.Claim {
-	const field, want = "interface_with_ip", "an interface that has an address of its own"
-	lender := v.GetInterfaceWithIp()
-	return []scheduler.Claim{
-		{Resource: "vpp-borrowing/" + borrowerOf(key), Field: field, Value: lender, Want: want},
-		{Resource: "vpp-borrowing/" + lender, Field: field, Value: lender, Want: want, Yields: true},
-	}
 }

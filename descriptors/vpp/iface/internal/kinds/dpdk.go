@@ -1,4 +1,4 @@
-package iface
+package kinds
 
 import (
 	"context"
@@ -14,35 +14,35 @@ import (
 
 // dpdkKind is the kind of DPDK: hardware that VPP has found by itself, under the name that VPP
 // gave it. It cannot be made, so that it waits for it, nor deleted: it is taken down instead.
-func dpdkKind() kind {
-	return kind{
-		noMAC: true,
-		dependencies: func(v *interfaces.Interface) []scheduler.Dependency {
+func dpdkKind() Kind {
+	return Kind{
+		NoMAC: true,
+		Dependencies: func(v *interfaces.Interface) []scheduler.Dependency {
 			return []scheduler.Dependency{{Label: "dpdk-interface-exists", Prefixes: []string{keys.LinkStates(v.GetName())}}}
 		},
-		create: func(ctx context.Context, h *handler, v *interfaces.Interface) (uint32, error) {
-			details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: ifindex.All})
+		Create: func(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
+			details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, e.API, &vppif.SwInterfaceDump{SwIfIndex: ifindex.All})
 			for _, d := range details {
 				if ifindex.IsHardware(d) && d.InterfaceName == v.GetName() {
 					return uint32(d.SwIfIndex), err
 				}
 			}
 			if err == nil {
-				err = notThere(v.GetName())
+				err = NotThere(v.GetName())
 			}
 			return 0, err
 		},
 		// One that was seen before it was declared is updated, but has no name of ours yet.
-		configured: func(ctx context.Context, h *handler, index uint32, v *interfaces.Interface) error {
-			return h.setTag(ctx, Meta{Index: index}, v.GetName())
+		Configure: func(ctx context.Context, e *Env, index uint32, v *interfaces.Interface) error {
+			return e.SetTag(ctx, ifindex.Meta{Index: index}, v.GetName())
 		},
-		delete: func(ctx context.Context, h *handler, _ *interfaces.Interface, meta Meta) error {
-			return h.setTag(ctx, meta, "")
+		Delete: func(ctx context.Context, e *Env, _ *interfaces.Interface, meta ifindex.Meta) error {
+			return e.SetTag(ctx, meta, "")
 		},
-		retrieve: func(_ context.Context, _ *handler, all map[uint32]*found) error {
+		Retrieve: func(_ context.Context, _ *Env, all map[uint32]*Found) error {
 			for _, f := range all {
-				if ifindex.IsHardware(f.details) {
-					f.value.Type = interfaces.Interface_DPDK
+				if ifindex.IsHardware(f.Details) {
+					f.Value.Type = interfaces.Interface_DPDK
 				}
 			}
 			return nil

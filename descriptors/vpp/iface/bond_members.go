@@ -1,0 +1,80 @@
+package iface
+
+import (
+	"context"
+	"errors"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/bond"
+)
+
+// memberDescriptor has interfaces join bonds.
+func (h *handler) memberDescriptor() scheduler.Descriptor[*interfaces.BondLink_BondedInterface, struct{}] {
+	return scheduler.Descriptor[*interfaces.BondLink_BondedInterface, struct{}]{
+		Name:       BondName,
+		Prefix:     keys.Bonds,
+		Match:      func(key string) bool { _, _, ok := keys.ParseBondMember(key); return ok },
+		Connection: h.Southbound,
+
+		Dependencies: func(key string, _ *interfaces.BondLink_BondedInterface) []scheduler.Dependency {
+			_, member, _ := keys.ParseBondMember(key)
+			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(member)}}
+		},
+		Claims: bondMemberClaims,
+		Create: h.joinBond,
+		Delete: h.leaveBond,
+	}
+}
+
+func (h *handler) joinBond(ctx context.Context, key string, v *interfaces.BondLink_BondedInterface) (struct{}, error) {
+	name, member, _ := keys.ParseBondMember(key)
+	to, ok := h.index.Get(name)
+	if !ok {
+		return struct{}{}, kinds.NotThere(name)
+	}
+	meta, ok := h.index.Get(member)
+	if !ok {
+		return struct{}{}, kinds.NotThere(member)
+	}
+	err := h.API.Call(ctx, &bond.BondAddMember{
+		SwIfIndex: meta.SwIfIndex(), BondSwIfIndex: to.SwIfIndex(), IsPassive: v.GetIsPassive(), IsLongTimeout: v.GetIsLongTimeout(),
+	}, &bond.BondAddMemberReply{})
+	if errors.Is(err, api.VALUE_EXIST) {
+		return struct{}{}, h.unlessMember(ctx, to, meta, err)
+	}
+	return struct{}{}, err
+}
+
+// unlessMember is err, unless the interface is in just this bond.
+func (h *handler) unlessMember(ctx context.Context, to, meta Meta, err error) error {
+	members, dumpErr := conn.Dump[bond.SwMemberInterfaceDetails](ctx, h.API, &bond.SwMemberInterfaceDump{SwIfIndex: to.SwIfIndex()})
+	for _, m := range members {
+		if m.SwIfIndex == meta.SwIfIndex() {
+			return nil
+		}
+	}
+	return errors.Join(err, dumpErr)
+}
+
+func (h *handler) leaveBond(ctx context.Context, key string, _ *interfaces.BondLink_BondedInterface, _ struct{}) error {
+	_, member, _ := keys.ParseBondMember(key)
+	meta, ok := h.index.Get(member)
+	if !ok {
+		return nil
+	}
+	err := h.API.Call(ctx, &bond.BondDetachMember{SwIfIndex: meta.SwIfIndex()}, &bond.BondDetachMemberReply{})
+	if errors.Is(err, api.INVALID_INTERFACE) || errors.Is(err, api.INVALID_SW_IF_INDEX) {
+		return nil // it is in no bond
+	}
+	return err
+}
+
+func bondMemberClaims(key string, _ *interfaces.BondLink_BondedInterface) []scheduler.Claim {
+	_, name, _ := keys.ParseBondMember(key)
+	return []scheduler.Claim{{Resource: "vpp-bonded/" + name, Field: "name", Value: name, Want: "an interface that is in no other bond"}}
+}

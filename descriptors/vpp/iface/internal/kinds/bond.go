@@ -1,0 +1,121 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+
+	"go.fd.io/govpp/binapi/bond"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+)
+
+// anyID has VPP choose the ID of a bond.
+const anyID = ^uint32(0)
+
+// bondKind is the kind of BOND_INTERFACE. Its members are derived.
+func bondKind() Kind {
+	return Kind{
+		Link:      "bond",
+		Validate:  validateBond,
+		SameLink:  sameBond,
+		Marked:    func(_ *Env, _ *Found, v *interfaces.Interface) bool { return v.GetBond().GetId() != anyID },
+		AlwaysNew: true,
+		Create:    createBond,
+		Delete: func(ctx context.Context, e *Env, _ *interfaces.Interface, meta ifindex.Meta) error {
+			return e.API.Call(ctx, &bond.BondDelete{SwIfIndex: meta.SwIfIndex()}, &bond.BondDeleteReply{})
+		},
+		Retrieve: retrieveBonds,
+	}
+}
+
+func validateBond(f *Findings, v *interfaces.Interface) {
+	b := v.GetBond()
+	if b.GetMode() == interfaces.BondLink_UNKNOWN || interfaces.BondLink_Mode_name[int32(b.GetMode())] == "" {
+		f.Add("bond.mode", b.GetMode().String(), "ROUND_ROBIN, ACTIVE_BACKUP, XOR, BROADCAST or LACP")
+	}
+	if interfaces.BondLink_LoadBalance_name[int32(b.GetLb())] == "" {
+		f.Add("bond.lb", int32(b.GetLb()), "L2, L34, L23, RR, BC or AB")
+	}
+	seen := map[string]int{}
+	for i, m := range b.GetBondedInterfaces() {
+		field := fmt.Sprintf("bond.bonded_interfaces[%d].name", i)
+		if m.GetName() == "" || m.GetName() == v.GetName() {
+			f.Add(field, m.GetName(), "the name of another interface")
+		}
+		if first, twice := seen[m.GetName()]; twice && !proto.Equal(m, b.GetBondedInterfaces()[first]) {
+			f.Add(field, m.GetName(), "each interface once, it is bonded_interfaces[%d] too, in another way", first)
+		}
+		seen[m.GetName()] = i
+	}
+}
+
+// A bondLink is what a bond is made with.
+type bondLink struct {
+	id   uint32
+	mode interfaces.BondLink_Mode
+	lb   interfaces.BondLink_LoadBalance
+}
+
+// bondOf: how the load is spread is a choice with two modes; the others have one way.
+func bondOf(v *interfaces.Interface) bondLink {
+	b := v.GetBond()
+	out := bondLink{id: b.GetId(), mode: b.GetMode()}
+	if b.GetMode() == interfaces.BondLink_XOR || b.GetMode() == interfaces.BondLink_LACP {
+		out.lb = b.GetLb()
+	}
+	return out
+}
+
+// sameBond compares what bonds are made with; any ID is that which it has.
+func sameBond(old, new *interfaces.Interface) bool {
+	a, b := bondOf(old), bondOf(new)
+	if b.id == anyID {
+		b.id = a.id
+	}
+	return a == b
+}
+
+// createBond: VPP numbers modes as the model does.
+func createBond(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
+	b := v.GetBond()
+	request := &bond.BondCreate2{ID: b.GetId(), Mode: bond.BondMode(b.GetMode()), Lb: bond.BondLbAlgo(b.GetLb())}
+	if mac, ok := ParseMAC(v.GetPhysAddress()); ok {
+		request.UseCustomMac, request.MacAddress = true, mac
+	}
+	reply := &bond.BondCreate2Reply{}
+	err := e.API.Call(ctx, request, reply)
+	return uint32(reply.SwIfIndex), err
+}
+
+func retrieveBonds(ctx context.Context, e *Env, all map[uint32]*Found) error {
+	if !anyOf(all, "bond") {
+		return nil
+	}
+	details, err := conn.Dump[bond.SwBondInterfaceDetails](ctx, e.API, &bond.SwBondInterfaceDump{SwIfIndex: ifindex.All})
+	if err != nil {
+		return err
+	}
+	for _, d := range details {
+		f := all[uint32(d.SwIfIndex)]
+		if f == nil {
+			continue
+		}
+		link := &interfaces.BondLink{Id: d.ID, Mode: interfaces.BondLink_Mode(d.Mode), Lb: interfaces.BondLink_LoadBalance(d.Lb)}
+		members, err := conn.Dump[bond.SwMemberInterfaceDetails](ctx, e.API, &bond.SwMemberInterfaceDump{SwIfIndex: d.SwIfIndex})
+		if err != nil {
+			return err
+		}
+		for _, m := range members {
+			if one := all[uint32(m.SwIfIndex)]; one != nil {
+				link.BondedInterfaces = append(link.BondedInterfaces, &interfaces.BondLink_BondedInterface{
+					Name: one.Value.GetName(), IsPassive: m.IsPassive, IsLongTimeout: m.IsLongTimeout,
+				})
+			}
+		}
+		f.Value.Type, f.Value.Link = interfaces.Interface_BOND_INTERFACE, &interfaces.Interface_Bond{Bond: link}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package kinds
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	vppif "go.fd.io/govpp/binapi/interface"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
+)
+
+// An Env is the environment of the kinds. All exported fields are required.
+type Env struct {
+	API        conn.API
+	Interfaces Interfaces
+	Leftovers  *leftovers.Registry
+	Log        *slog.Logger
+	// Host distinguishes the interfaces of this host in MAC addresses.
+	Host string
+	// LinuxHost returns the kernel's name of a Linux interface.
+	LinuxHost func(name string) (host string, ok bool)
+	// RaiseLink enables a link of the host, if it exists.
+	RaiseLink func(host string) error
+	// HasLink tells whether the agent's network namespace has a link.
+	HasLink func(host string) bool
+
+	// TAPHosts are the names of the Linux sides of TAPs.
+	TAPHosts TAPHosts
+	// AwaitedParents are the disabled parents of enabled sub-interfaces.
+	AwaitedParents Names
+
+	sockets sync.Mutex // held while a number for a memif socket is chosen
+}
+
+// Interfaces looks up interfaces that exist.
+type Interfaces interface {
+	Get(name string) (ifindex.Meta, bool)
+}
+
+// SetTag sets the tag of an interface; an empty name removes it.
+func (e *Env) SetTag(ctx context.Context, meta ifindex.Meta, name string) error {
+	return e.API.Call(ctx, Tagging(meta, name), &vppif.SwInterfaceTagAddDelReply{})
+}
+
+// Tagging returns the message that SetTag sends.
+func Tagging(meta ifindex.Meta, name string) *vppif.SwInterfaceTagAddDel {
+	return &vppif.SwInterfaceTagAddDel{IsAdd: name != "", SwIfIndex: meta.SwIfIndex(), Tag: name}
+}
+
+// Names is a set of names; the zero value is empty.
+type Names struct {
+	mu  sync.Mutex // guards set
+	set map[string]bool
+}
+
+// Add adds a name.
+func (n *Names) Add(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.set == nil {
+		n.set = map[string]bool{}
+	}
+	n.set[name] = true
+}
+
+// Has tells whether a name was added.
+func (n *Names) Has(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.set[name]
+}
+
+// Clear removes all names.
+func (n *Names) Clear() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	clear(n.set)
+}

@@ -1,0 +1,22 @@
+package kinds
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/keyplane/keyplane/models"
+)
+
+// findings collects what is wrong.
+type Findings struct{ models.Faults }
+
+// hostName checks the name of a link of the host (Linux net/core/dev.c, dev_valid_name).
+func (f *Findings) hostName(field, name string) {
+	bad := func(r rune) bool { return r == '/' || r == ':' || unicode.IsSpace(r) || r == 0 }
+	switch {
+	case len(name) > longestHostName:
+		f.Add(field, name, "a name of Linux, at most %d bytes (it has %d)", longestHostName, len(name))
+	case strings.ContainsFunc(name, bad) || name == "." || name == "..":
+		f.Add(field, name, "a name of Linux, without slash, colon or space")
+	}
+}

@@ -1,0 +1,35 @@
+package kinds
+
+import (
+	"context"
+
+	vppif "go.fd.io/govpp/binapi/interface"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"go.fd.io/govpp/binapi/interface_types"
+)
+
+// loopback is the kind of SOFTWARE_LOOPBACK.
+func loopbackKind() Kind {
+	return Kind{
+		AlwaysNew: true,
+		Marked:    byMAC,
+		Create: func(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
+			reply := &vppif.CreateLoopbackReply{}
+			err := e.API.Call(ctx, &vppif.CreateLoopback{MacAddress: e.MarkMAC(v)}, reply)
+			return uint32(reply.SwIfIndex), err
+		},
+		Delete: func(ctx context.Context, e *Env, _ *interfaces.Interface, meta ifindex.Meta) error {
+			return e.API.Call(ctx, &vppif.DeleteLoopback{SwIfIndex: meta.SwIfIndex()}, &vppif.DeleteLoopbackReply{})
+		},
+		Retrieve: func(_ context.Context, _ *Env, all map[uint32]*Found) error {
+			for _, f := range all {
+				if f.Details.InterfaceDevType == "Loopback" && f.Details.Type != interface_types.IF_API_TYPE_SUB {
+					f.Value.Type = interfaces.Interface_SOFTWARE_LOOPBACK
+				}
+			}
+			return nil
+		},
+	}
+}

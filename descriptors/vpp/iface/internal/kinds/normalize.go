@@ -1,0 +1,35 @@
+package kinds
+
+import (
+	"net/netip"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+)
+
+// normalLink returns how the link of v is normalized; nil: it is normal.
+func NormalizeLink(v *interfaces.Interface) (change func(v *interfaces.Interface), warnings []string) {
+	af := v.GetAfpacket()
+	switch {
+	case v.GetType() == interfaces.Interface_TAP && v.GetLink() == nil:
+		return func(v *interfaces.Interface) {
+			v.Link = &interfaces.Interface_Tap{Tap: &interfaces.TapLink{Version: 2}}
+		}, nil
+	case af.GetHostIfName() != "" && af.GetLinuxInterface() != "":
+		change = func(v *interfaces.Interface) { v.GetAfpacket().HostIfName = "" }
+		return change, []string{models.Ignored("afpacket.host_if_name", af.GetHostIfName(), "linux_interface is set, which names the link")}
+	case unicastWith(v.GetVxlan().GetMulticast(), v.GetVxlan().GetDstAddress()):
+		change = func(v *interfaces.Interface) { v.GetVxlan().Multicast = "" }
+		return change, []string{models.Ignored("vxlan.multicast", v.GetVxlan().GetMulticast(), "dst_address is not a multicast address")}
+	case unicastWith(v.GetGtpu().GetMulticast(), v.GetGtpu().GetDstAddr()):
+		change = func(v *interfaces.Interface) { v.GetGtpu().Multicast = "" }
+		return change, []string{models.Ignored("gtpu.multicast", v.GetGtpu().GetMulticast(), "dst_addr is not a multicast address")}
+	}
+	return nil, nil
+}
+
+// unicastWith says that a tunnel to one host has an interface for multicast.
+func unicastWith(by, dst string) bool {
+	a, err := netip.ParseAddr(dst)
+	return by != "" && err == nil && !a.IsMulticast()
+}
