@@ -118,7 +118,11 @@ type Options struct {
 	GracePercent, GraceKeys int
 	// Memory keeps the content of sources across restarts. Defaults to none.
 	Memory Memory
-	Log    *slog.Logger // Defaults to slog.Default
+	// Complete is called once: after the first transaction of phase known or pruned, when
+	// everything that the sources declare has been applied or has failed. Run's goroutine
+	// calls it, so it must not block. Defaults to doing nothing.
+	Complete func()
+	Log      *slog.Logger // Defaults to slog.Default
 }
 
 // An Orchestrator merges sources; see the package documentation.
@@ -133,6 +137,7 @@ type Orchestrator struct {
 	gracePercent, graceKeys int
 
 	phase    phase
+	complete func() // nil: was called
 	patience time.Duration
 	deferred map[string]*scheduler.Value // before phase known: removals, with the values that stay until then
 	unsaved  []unsavedEvent              // changes that Memory has not learned yet
@@ -150,6 +155,10 @@ func New(sched Committer, opts Options) *Orchestrator {
 		patience: cmp.Or(opts.Patience, 100*time.Millisecond), grace: cmp.Or(opts.Grace, 10*time.Second),
 		gracePercent: cmp.Or(opts.GracePercent, 33), graceKeys: cmp.Or(opts.GraceKeys, 5),
 		deferred: map[string]*scheduler.Value{}, asked: make(chan func()), stopped: make(chan struct{}),
+	}
+	o.complete = opts.Complete
+	if o.complete == nil {
+		o.complete = func() {}
 	}
 	for _, l := range opts.Sources {
 		o.sources = append(o.sources, &source{Source: l, entries: map[string]*entry{}, synced: l.Local != nil})

@@ -79,6 +79,32 @@ func TestWhatNobodyDeclaresStaysWhileASourceHasProblems(t *testing.T) {
 	})
 }
 
+func TestCompleteIsCalledOnce(t *testing.T) {
+	bubble(t, map[string]int{"a": 1, "files": 2}, "", func(t *testing.T, r *rig) {
+		bad := []error{errors.New("routes.yaml: cannot be read")}
+		for i, step := range []struct {
+			source string
+			change kvdbsync.Change
+			calls  int
+		}{
+			{"a", kvdbsync.Change{Synced: true, Events: events("if1=1")}, 0},
+			{"files", kvdbsync.Change{Synced: true, Events: events("if2=2"), Problems: bad}, 1},
+			{"files", kvdbsync.Change{Synced: true}, 1},
+			{"a", kvdbsync.Change{Synced: true, Events: events("if1=2")}, 1},
+		} {
+			r.give(step.source, step.change)
+			<-time.After(time.Second)
+			synctest.Wait()
+			if r.done != step.calls {
+				t.Errorf("step %d: called %d times, want %d; standing: %s", i, r.done, step.calls, r.standing())
+			}
+			if step.calls > 0 && r.standing() == "" {
+				t.Errorf("step %d: called before anything was applied", i)
+			}
+		}
+	})
+}
+
 func TestWhatWasValidBeforeARestartStays(t *testing.T) {
 	bubble(t, map[string]int{"etcd": 1}, "if1=1500 if2=1500 old=1", func(t *testing.T, r *rig) {
 		r.give("etcd", kvdbsync.Change{Synced: true, Events: events("if1=99999 if2={")})

@@ -54,8 +54,17 @@ func (o *Orchestrator) commit(ctx context.Context, description string, changes [
 	o.answer(record, err)
 	if record != nil {
 		o.report(record)
+		o.reportComplete()
 	} else if ctx.Err() == nil {
 		o.log.Error("transaction not processed", "description", txn.Description, "err", err)
+	}
+}
+
+// reportComplete calls Options.Complete if the sources are complete for the first time.
+func (o *Orchestrator) reportComplete() {
+	if o.phase >= known && o.complete != nil {
+		o.complete()
+		o.complete = nil
 	}
 }
 

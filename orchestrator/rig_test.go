@@ -91,6 +91,7 @@ type rig struct {
 	mu     sync.Mutex
 	stands map[string]string // interface name -> MTU
 	verbs  int               // calls that changed something
+	done   int               // calls of Options.Complete
 	told   chan<- string     // nil, or is sent each of them: "if1=1500", "if1="
 }
 
@@ -115,7 +116,7 @@ func life(t *testing.T, layers map[string]int, standing string, memory orchestra
 		if _, err := scheduler.Register(r.sched, r.descriptor()); err != nil {
 			t.Fatal(err)
 		}
-		opts := orchestrator.Options{Log: log, Memory: memory}
+		opts := orchestrator.Options{Log: log, Memory: memory, Complete: func() { r.done++ }}
 		for name, priority := range layers {
 			l := orchestrator.Source{Name: name, Priority: priority}
 			if name == "grpc" {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 
+	"github.com/mdlayher/sdnotify"
+
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/descriptors/netalloc"
 	"github.com/keyplane/keyplane/descriptors/vpp"
@@ -31,11 +33,11 @@ import (
 //	web, socket           HTTP and agentctl
 //	publishers            status, written back into stores
 func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) error {
-	tell, err := newNotifier(os.Getenv("NOTIFY_SOCKET"))
+	manager, err := newNotifier()
 	if err != nil {
 		return err
 	}
-	defer tell.Close()
+	defer manager.Close()
 	if len(s.Idle) > 0 {
 		log.Warn("flags have no effect in this release", "flags", s.Idle)
 	}
@@ -88,8 +90,10 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	applied := announcer{sched, wake.New(), allowHeapGrowth(os.LookupEnv)}
-	orch := orchestrator.New(applied, conf.orchestrator.options(stores.layers(), known, conf.scheduler.retry(), log))
+	announcer := announcer{sched, wake.New(), allowHeapGrowth(os.LookupEnv)}
+	merging := conf.orchestrator.options(stores.layers(), known, conf.scheduler.retry(), log)
+	merging.Complete = announcer.complete.Set
+	orch := orchestrator.New(sched, merging)
 
 	// Read access: everyone who reaches the loopback, or may use the socket.
 	web := rest.Server{Config: conf.http, Options: rest.Options{
@@ -98,21 +102,25 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	socket.Beside = rest.Handler(withSecrets(web.Options)) // only the agent's user can open the socket
 
 	// Publishers write status into stores.
-	told := stores.publishers(s.root(), conf.orchestrator.publishing(s.PublishStatus), sched, log)
-	told = append(told, stores.watchers(s.root(), conf.vpp.Interfaces.StatusPublishers, plane, log)...)
+	publishers := stores.publishers(s.root(), conf.orchestrator.publishing(s.PublishStatus), sched, log)
+	publishers = append(publishers, stores.watchers(s.root(), conf.vpp.Interfaces.StatusPublishers, plane, log)...)
 
-	below := slices.Concat(told, known.tasks(), stores.keepers(), []task{sched.Run, host.Run, plane.Run, socket.Run, mine.guard.Run})
-	above := append(stores.tasks(), orch.Run, web.Run, applied.announce(tell))
+	below := slices.Concat(publishers, known.tasks(), stores.keepers(), []task{
+		{"scheduler", sched.Run}, {"linux", host.Run}, {"vpp", plane.Run}, {"socket", socket.Run}, {"ownership", mine.guard.Run},
+	})
+	above := append(stores.tasks(),
+		task{"orchestrator", orch.Run}, task{"http", web.Run},
+		task{"announcer", func(ctx context.Context) error { return announcer.announce(ctx, manager) }})
 	log.Info("agent runs", "label", s.Label, "stores", stores.names(), "pid", os.Getpid())
-	tell.Tell("READY=1")
-	defer tell.Tell("STOPPING=1")
-	return runTasks(ctx, below, above, func(ctx context.Context) error {
+	_ = manager.Notify(sdnotify.Ready)
+	defer func() { _ = manager.Notify(sdnotify.Stopping) }()
+	return runTasks(ctx, log, below, above, task{"exit", func(ctx context.Context) error {
 		if s.OnExit == "leave" {
 			log.Info("network left in place", "on_exit", s.OnExit)
 			return nil
 		}
 		return removeAll(ctx, sched, log)
-	})
+	}})
 }
 
 func withSecrets(o rest.Options) rest.Options {

@@ -118,7 +118,7 @@ func startUntilStanding(b *testing.B, program, dir string, flags ...string) *exe
 		if err != nil {
 			b.Fatal(err)
 		}
-		if strings.Contains(string(buf[:n]), "STATUS=the network stands") {
+		if strings.Contains(string(buf[:n]), "STATUS="+applied) {
 			return cmd
 		}
 	}

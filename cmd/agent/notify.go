@@ -2,92 +2,67 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
+	"os"
 	"time"
+
+	"github.com/mdlayher/sdnotify"
 
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A notifier reports the state of the agent to the service manager by the protocol of
-// sd_notify(3): datagrams to the socket in NOTIFY_SOCKET. Without that variable it does
-// nothing.
-type notifier struct {
-	conn net.Conn
-}
-
-func newNotifier(socket string) (notifier, error) {
-	if socket == "" {
-		return notifier{}, nil
+// newNotifier connects to the socket of the service manager, in NOTIFY_SOCKET. It returns
+// nil without that variable; the methods of a nil Notifier do nothing.
+func newNotifier() (*sdnotify.Notifier, error) {
+	if os.Getenv(sdnotify.Socket) == "" {
+		return nil, nil
 	}
-	conn, err := net.Dial("unixgram", socket) //nolint:gosec // the service manager names its socket
+	n, err := sdnotify.New()
 	if err != nil {
-		return notifier{}, fmt.Errorf("NOTIFY_SOCKET: %w", err)
+		return nil, fmt.Errorf("%s: %w", sdnotify.Socket, err)
 	}
-	return notifier{conn}, nil
+	return n, nil
 }
 
-// Tell sends states such as "READY=1". Errors are ignored: the service manager may be
-// gone.
-func (n notifier) Tell(state string) {
-	if n.conn != nil {
-		_, _ = n.conn.Write([]byte(state + "\n"))
-	}
-}
+// applied is the status after the first transaction with all sources. Programs that start
+// an agent wait for it.
+const applied = "the declared network is applied"
 
-// Close closes the socket.
-func (n notifier) Close() {
-	if n.conn != nil {
-		n.conn.Close()
-	}
-}
-
-// An announcer is a scheduler that reports when the declared network has been applied.
+// An announcer reports to the service manager that the declared network is applied.
 type announcer struct {
-	*scheduler.Scheduler
-	complete wake.Signal // set after the transaction that all sources went into
+	sched    *scheduler.Scheduler
+	complete wake.Signal // set by the orchestrator
 	started  func()      // called when the start is over
-}
-
-// Commit commits, and notes the transaction that replaces the desired state as a whole. The
-// orchestrator makes it when all sources are complete.
-func (a announcer) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error) {
-	record, err := a.Scheduler.Commit(ctx, txn)
-	if txn.Replace && record != nil {
-		a.complete.Set()
-	}
-	return record, err
 }
 
 // logTimeout limits the wait for the transaction log, whose reader may be slow.
 const logTimeout = 5 * time.Second
 
-// announce reports the applied network, after the transaction log has been written.
-func (a announcer) announce(tell notifier) task {
-	return func(ctx context.Context) error {
-		for {
-			select {
-			case <-a.complete.C():
-			case <-ctx.Done():
-				return nil
-			}
-			flushing, cancel := context.WithTimeout(ctx, logTimeout)
-			_ = a.Flush(flushing)
-			cancel()
-			if ctx.Err() != nil {
-				return nil
-			}
-			tell.Tell("STATUS=the declared network is applied")
-			awaitQuiet(ctx, a.operations)
-			a.started()
-		}
+// announce reports the applied network, after the transaction log has been written. An
+// error of the service manager has no effect: it may be gone.
+func (a announcer) announce(ctx context.Context, manager *sdnotify.Notifier) error {
+	select {
+	case <-a.complete.C():
+	case <-ctx.Done():
+		return nil
 	}
+	flushing, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	err := a.sched.Flush(flushing)
+	if ctx.Err() != nil || errors.Is(err, scheduler.ErrStopped) {
+		return nil
+	}
+	_ = manager.Notify(sdnotify.Statusf(applied))
+	awaitQuiet(ctx, a.operations)
+	a.started()
+	return nil
 }
 
 // operations returns the number of executed operations.
 func (a announcer) operations() (n uint64) {
-	for _, count := range a.Stats().Operations {
+	for _, count := range a.sched.Stats().Operations {
 		n += count
 	}
 	return n

@@ -57,7 +57,7 @@ func (s stores) take(ctx context.Context) error {
 func (s stores) keepers() (out []task) {
 	for _, one := range s {
 		if one.keeper != nil {
-			out = append(out, one.keeper.Run)
+			out = append(out, task{"lease in " + one.name, one.keeper.Run})
 		}
 	}
 	return out

@@ -81,8 +81,10 @@ func (s *state) stores() (out []*statestore.Store) {
 }
 
 func (s *state) tasks() (out []task) {
-	for _, store := range s.stores() {
-		out = append(out, store.Run)
+	for _, part := range s.parts() {
+		if *part.into != nil {
+			out = append(out, task{"state " + part.name, (*part.into).Run})
+		}
 	}
 	return out
 }

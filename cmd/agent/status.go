@@ -40,11 +40,11 @@ func (s stores) watchers(root string, names []string, plane *vpp.Plugin, log *sl
 			continue
 		}
 		states := plane.States()
-		out = append(out, publish.Table{
+		out = append(out, task{"interface states into " + name, publish.Table{
 			Options: publish.Options{Name: name, Store: into, Root: root, Log: log},
 			Below:   interfaceStates, Changed: states.Turned.C(),
 			Read: func(ctx context.Context) (map[string][]byte, error) { return texts(states.Read(ctx)) },
-		}.Run)
+		}.Run})
 	}
 	return out
 }
@@ -65,9 +65,9 @@ func (s stores) publishers(root string, p publishing, sched *scheduler.Scheduler
 		into, able := one.connector.(kvdbsync.Publisher)
 		switch named := slices.Contains(p.stores, one.name); {
 		case able && (named || p.all):
-			out = append(out, publish.New(sched, publish.Options{
+			out = append(out, task{"status into " + one.name, publish.New(sched, publish.Options{
 				Name: one.name, Store: into, Root: root, BatchInterval: time.Second / time.Duration(p.rate), Log: log,
-			}).Run)
+			}).Run})
 		case named:
 			log.Warn("cannot publish status: the store does not support it", "source", one.name)
 		}

@@ -237,9 +237,9 @@ func (s stores) layers() (out []orchestrator.Source) {
 
 func (s stores) tasks() (out []task) {
 	for _, one := range s {
-		out = append(out, one.source.Run)
+		out = append(out, task{"source " + one.name, one.source.Run})
 		if c, ok := one.connector.(interface{ AutoCompact(context.Context) error }); ok {
-			out = append(out, c.AutoCompact)
+			out = append(out, task{"compaction of " + one.name, c.AutoCompact})
 		}
 	}
 	return out

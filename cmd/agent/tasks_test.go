@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -24,19 +25,21 @@ func (d *diary) note(line string) {
 
 // untilEnd is a task that ends when it is told to, after a while.
 func (d *diary) untilEnd(name string, while time.Duration) task {
-	return func(ctx context.Context) error {
+	return task{name, func(ctx context.Context) error {
 		<-ctx.Done()
 		<-time.After(while)
 		d.note(name)
 		return nil
-	}
+	}}
 }
 
-func (d *diary) last(context.Context) error { d.note("last"); return nil }
+func (d *diary) last() task {
+	return task{"last", func(context.Context) error { d.note("last"); return nil }}
+}
 
 var errBroken = errors.New("broken")
 
-func broken(context.Context) error { return errBroken }
+func broken() task { return task{"part", func(context.Context) error { return errBroken }} }
 
 func TestTasksEndFromAbove(t *testing.T) {
 	tests := []struct {
@@ -50,9 +53,9 @@ func TestTasksEndFromAbove(t *testing.T) {
 			return []task{d.untilEnd("source", 2*time.Second), d.untilEnd("socket", time.Second)}
 		},
 			[]string{"socket", "source", "last", "scheduler"}, nil},
-		{"one above fails: nothing is removed", nil, func(d *diary) []task { return []task{d.untilEnd("source", time.Second), broken} },
+		{"one above fails: nothing is removed", nil, func(d *diary) []task { return []task{d.untilEnd("source", time.Second), broken()} },
 			[]string{"source", "scheduler"}, errBroken},
-		{"one below fails", []task{broken}, func(d *diary) []task { return []task{d.untilEnd("source", time.Second)} },
+		{"one below fails", []task{broken()}, func(d *diary) []task { return []task{d.untilEnd("source", time.Second)} },
 			[]string{"scheduler", "source"}, errBroken},
 	}
 	for _, tt := range tests {
@@ -61,9 +64,12 @@ func TestTasksEndFromAbove(t *testing.T) {
 				var d diary
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				err := runTasks(ctx, append(tt.below, d.untilEnd("scheduler", 0)), tt.above(&d), d.last)
+				err := runTasks(ctx, slog.New(slog.DiscardHandler), append(tt.below, d.untilEnd("scheduler", 0)), tt.above(&d), d.last())
 				if !errors.Is(err, tt.err) || tt.err == nil && err != nil {
 					t.Errorf("error %v, want %v", err, tt.err)
+				}
+				if err != nil && err.Error() != "part: broken" {
+					t.Errorf("error %q lacks the name of the task", err)
 				}
 				if !slices.Equal(d.lines, tt.want) {
 					t.Errorf("order %v, want %v", d.lines, tt.want)
@@ -79,9 +85,9 @@ func TestWithin(t *testing.T) {
 		do   func(ctx context.Context) error
 		want error
 	}{
-		{"it fails by itself", broken, errBroken},
-		{"it ends in time", (&diary{}).untilEnd("", 4*time.Second), nil},
-		{"it does not", (&diary{}).untilEnd("", 6*time.Second), errSlow},
+		{"it fails by itself", broken().run, errBroken},
+		{"it ends in time", (&diary{}).untilEnd("", 4*time.Second).run, nil},
+		{"it does not", (&diary{}).untilEnd("", 6*time.Second).run, errSlow},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

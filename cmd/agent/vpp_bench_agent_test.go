@@ -116,12 +116,14 @@ func startBenchAgent(b *testing.B, e *testkit.Etcd, socket string) *benchAgent {
 		Decode:    func(e kvdbsync.Event) any { return orchestrator.Decode(sched, log, e) },
 	})
 	standing := announcer{sched, wake.New(), allowHeapGrowth(os.LookupEnv)}
-	orch := orchestrator.New(standing, conf.orchestrator.options([]orchestrator.Source{{Name: "etcd", Feed: source}}, known, conf.scheduler.retry(), log))
+	merging := conf.orchestrator.options([]orchestrator.Source{{Name: "etcd", Feed: source}}, known, conf.scheduler.retry(), log)
+	merging.Complete = standing.complete.Set
+	orch := orchestrator.New(sched, merging)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		below := append(known.tasks(), sched.Run, plane.Run)
-		ended <- runTasks(ctx, below, []task{source.Run, orch.Run}, func(context.Context) error { return nil })
+		below := append(known.tasks(), task{"scheduler", sched.Run}, task{"vpp", plane.Run})
+		ended <- runTasks(ctx, log, below, []task{{"source", source.Run}, {"orchestrator", orch.Run}}, task{"exit", func(context.Context) error { return nil }})
 	}()
 	stop := func() {
 		cancel()

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v3"
 )
 
 // A format is the value of the flag -f: a word, or a Go template. It implements pflag.Value,
@@ -108,8 +108,20 @@ func toJSON(v any) (string, error) {
 
 // toYAML returns v as YAML with the field names of its JSON.
 func toYAML(v any) (string, error) {
-	data, err := yaml.Marshal(v)
-	return string(data), err
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	var fields any // JSON is YAML
+	if err := yaml.Unmarshal(data, &fields); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	e.CompactSeqIndent()
+	err = e.Encode(fields)
+	return b.String(), err
 }
 
 // short returns a duration for people: the largest unit, or the two largest units if the
