@@ -13,6 +13,9 @@ import (
 // DefaultEndpoint is where the server listens.
 const DefaultEndpoint = "127.0.0.1:9191"
 
+// defaultWriteTimeout is the default of Config.WriteTimeout.
+const defaultWriteTimeout = 2 * time.Minute
+
 // Config is the content of http.conf. The keys are those of existing deployments.
 type Config struct {
 	Disabled          bool          `yaml:"disabled"`
@@ -47,7 +50,7 @@ func (c *Config) Complete() error {
 	}
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, time.Minute)
 	c.ReadHeaderTimeout = cmp.Or(c.ReadHeaderTimeout, 10*time.Second)
-	c.WriteTimeout = cmp.Or(c.WriteTimeout, 2*time.Minute)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, defaultWriteTimeout)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, time.Minute)
 	c.MaxConnections = cmp.Or(c.MaxConnections, 64)
 	c.MaxBodyBytes = cmp.Or(c.MaxBodyBytes, defaultMaxBody)

@@ -10,11 +10,18 @@ import (
 )
 
 const (
-	// mostExpensive is how many answers that need much memory or time are made at once. Each
+	// maxExpensive is how many answers that need much memory or time are made at once. Each
 	// can take tens of megabytes until its client has read it.
-	maxExpensive = 4
+	maxExpensive = 2
+	// maxTrees is how many bodies are parsed at once. Each can take a hundred megabytes
+	// for a moment.
+	maxTrees = 1
+	// noTimeout stands for no limit of time.
+	noTimeout = 100 * 365 * 24 * time.Hour
 	// expensiveWait is how long such a request waits for its turn.
 	expensiveWait = 30 * time.Second
+	// maxUnread is for how long the client of such an answer may read nothing of it.
+	maxUnread = 10 * time.Second
 )
 
 var errBusy = errors.New("too many requests of this kind at once; try again later")
@@ -26,20 +33,41 @@ func (h *handler) limited(e endpoint) endpoint {
 	}
 	serve := e.serve
 	e.serve = func(w http.ResponseWriter, r *http.Request, q query) error {
-		if err := h.takeTurn(r.Context()); err != nil {
+		if err := takeTurn(r.Context(), h.turns); err != nil {
 			return err
 		}
 		defer func() { <-h.turns }()
-		return serve(w, r, q)
+		return serve(h.impatient(w), r, q)
 	}
 	return e
 }
 
-func (h *handler) takeTurn(ctx context.Context) error {
+// An impatient writer breaks off an answer if the client reads nothing of it for maxUnread, or
+// not all of it by the time end. Then the memory of the answer is free.
+type impatient struct {
+	http.ResponseWriter
+	end time.Time
+}
+
+func (h *handler) impatient(w http.ResponseWriter) *impatient {
+	return &impatient{w, time.Now().Add(h.answerTime)}
+}
+
+func (w *impatient) Write(p []byte) (int, error) {
+	deadline := time.Now().Add(maxUnread)
+	if deadline.After(w.end) {
+		deadline = w.end
+	}
+	// Writers without a connection, such as those of tests, have no deadline.
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(deadline)
+	return w.ResponseWriter.Write(p)
+}
+
+func takeTurn(ctx context.Context, turns chan<- struct{}) error {
 	timer := time.NewTimer(expensiveWait)
 	defer timer.Stop()
 	select {
-	case h.turns <- struct{}{}:
+	case turns <- struct{}{}:
 		return nil
 	case <-timer.C:
 		return statusError{http.StatusServiceUnavailable, errBusy}

@@ -41,10 +41,11 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q query) error {
 	if format == "text" {
 		return replyText(w, slices.Values([]string{txnlog.PlanText(record, -1), warningText(warnings) + invalidText(invalid)}))
 	}
-	return replyJSON(w, wire.Plan{
-		Operations: append([]wire.Operation{}, operationsOf(record.Planned)...), Invalid: append([]wire.Invalid{}, invalid...), Warnings: warnings,
-	})
+	return replyPlan(w, operations(record.Planned), invalid, warnings)
 }
+
+// maxInvalid is how many invalid items an answer names; the others are counted.
+const maxInvalid = 1000
 
 // changes are what the valid items ask for, as change has it of each, and what is ignored of them.
 // Of a key that comes more than once the first counts.
@@ -52,10 +53,15 @@ func (h *handler) changes(items []structured.Item, change func(structured.Item) 
 	out []scheduler.Change, invalid []wire.Invalid, warnings []wire.Warning,
 ) {
 	lines := map[string]int{}
+	more := 0
 	for _, it := range items {
 		c, err := change(it)
 		if first, twice := lines[c.Key]; err == nil && twice {
 			err = fmt.Errorf("the key is in line %d already: expected it once", first)
+		}
+		if err != nil && len(invalid) == maxInvalid {
+			more++
+			continue
 		}
 		if err != nil {
 			invalid = append(invalid, wire.Invalid{Key: h.short(it.Key), Line: it.Line, Error: messageOnly(err), Fields: models.Fields(err)})
@@ -64,6 +70,9 @@ func (h *handler) changes(items []structured.Item, change func(structured.Item) 
 		lines[c.Key] = it.Line
 		out = append(out, c)
 		warnings = append(warnings, warningsOf(c, it)...)
+	}
+	if more > 0 {
+		invalid = append(invalid, wire.Invalid{Error: fmt.Sprintf("and %d more are invalid", more)})
 	}
 	return out, invalid, warnings
 }

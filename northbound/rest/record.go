@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -47,18 +48,27 @@ func typeName(t scheduler.TxnType) string {
 	}
 }
 
-func operationsOf(ops []scheduler.Operation) []wire.Operation {
-	var out []wire.Operation
-	for _, o := range ops {
-		out = append(out, wire.Operation{
-			Operation: o.Verb.String(), Key: o.Key,
-			NewState: stateName(o.NewState), NewValue: wire.MessageOf(models.Redacted(o.New)), NewErrMsg: text(o.NewErr),
-			PrevState: stateName(o.OldState), PrevValue: wire.MessageOf(models.Redacted(o.Old)), PrevErrMsg: text(o.OldErr),
-			NOOP: o.Noop, IsDerived: o.Derived, IsProperty: o.Property,
-			IsRevert: o.Revert, IsRetry: o.Retry, IsRecreate: o.Recreate,
-		})
+func operationsOf(ops []scheduler.Operation) []wire.Operation { return slices.Collect(operations(ops)) }
+
+// operations yields operations as they are written.
+func operations(ops []scheduler.Operation) iter.Seq[wire.Operation] {
+	return func(yield func(wire.Operation) bool) {
+		for _, o := range ops {
+			if !yield(operationOf(o)) {
+				return
+			}
+		}
 	}
-	return out
+}
+
+func operationOf(o scheduler.Operation) wire.Operation {
+	return wire.Operation{
+		Operation: o.Verb.String(), Key: o.Key,
+		NewState: stateName(o.NewState), NewValue: wire.MessageOf(models.Redacted(o.New)), NewErrMsg: text(o.NewErr),
+		PrevState: stateName(o.OldState), PrevValue: wire.MessageOf(models.Redacted(o.Old)), PrevErrMsg: text(o.OldErr),
+		NOOP: o.Noop, IsDerived: o.Derived, IsProperty: o.Property,
+		IsRevert: o.Revert, IsRetry: o.Retry, IsRecreate: o.Recreate,
+	}
 }
 
 // stateName is the name of a state; empty where there is nothing.

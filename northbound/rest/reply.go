@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"slices"
 
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
@@ -61,21 +62,45 @@ func replyJSON(w http.ResponseWriter, v any) error {
 func replyArray[T any](w http.ResponseWriter, items iter.Seq[T]) error {
 	header(w, jsonType, http.StatusOK)
 	out := bufio.NewWriterSize(w, 64<<10)
-	separator := "[\n  "
-	for item := range items {
-		if _, err := out.WriteString(separator); err != nil {
-			return nil
-		}
-		encode(trimNewline{out}, "  ", item)
-		separator = ",\n  "
-	}
-	if separator[0] == '[' {
-		_, _ = out.WriteString("[]\n")
-	} else {
-		_, _ = out.WriteString("\n]\n")
-	}
+	writeArray(out, "", items)
+	_ = out.WriteByte('\n')
 	_ = out.Flush()
 	return nil
+}
+
+// replyPlan writes a wire.Plan item by item: it may have a hundred thousand operations.
+func replyPlan(w http.ResponseWriter, operations iter.Seq[wire.Operation], invalid []wire.Invalid, warnings []wire.Warning) error {
+	header(w, jsonType, http.StatusOK)
+	out := bufio.NewWriterSize(w, 64<<10)
+	_, _ = out.WriteString("{\n  \"Operations\": ")
+	writeArray(out, "  ", operations)
+	_, _ = out.WriteString(",\n  \"Invalid\": ")
+	writeArray(out, "  ", slices.Values(invalid))
+	if len(warnings) > 0 {
+		_, _ = out.WriteString(",\n  \"Warnings\": ")
+		writeArray(out, "  ", slices.Values(warnings))
+	}
+	_, _ = out.WriteString("\n}\n")
+	_ = out.Flush()
+	return nil
+}
+
+// writeArray writes items one by one, each on lines that begin with prefix. It ends early if the
+// client has gone.
+func writeArray[T any](out *bufio.Writer, prefix string, items iter.Seq[T]) {
+	separator := "[\n" + prefix + "  "
+	for item := range items {
+		if _, err := out.WriteString(separator); err != nil {
+			return
+		}
+		encode(trimNewline{out}, prefix+"  ", item)
+		separator = ",\n" + prefix + "  "
+	}
+	if separator[0] == '[' {
+		_, _ = out.WriteString("[]")
+		return
+	}
+	_, _ = out.WriteString("\n" + prefix + "]")
 }
 
 func encode(w io.Writer, prefix string, v any) {

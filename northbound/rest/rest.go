@@ -27,6 +27,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
@@ -49,6 +50,9 @@ type Options struct {
 	// MaxBody is the largest body of a request, in bytes. Defaults to 8 MiB.
 	MaxBody int64
 	Log     *slog.Logger // Defaults to discarding
+
+	// answerTime is how long an expensive answer may take. Defaults to 2 min; negative: no limit.
+	answerTime time.Duration
 }
 
 // defaultMaxBody is the default of Options.MaxBody, in bytes.
@@ -58,13 +62,17 @@ type handler struct {
 	Options
 	sched *scheduler.Scheduler
 	turns chan struct{} // holds a token for each expensive request that is served
+	trees chan struct{} // holds a token for each body that is parsed
 }
 
 // Handler serves all paths.
 func Handler(o Options) http.Handler {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
-	h := &handler{o, o.Scheduler, make(chan struct{}, maxExpensive)}
+	if o.answerTime = cmp.Or(o.answerTime, defaultWriteTimeout); o.answerTime < 0 {
+		o.answerTime = noTimeout
+	}
+	h := &handler{o, o.Scheduler, make(chan struct{}, maxExpensive), make(chan struct{}, maxTrees)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", h.unknownPath)
 	for _, e := range h.endpoints() {

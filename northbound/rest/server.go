@@ -65,11 +65,17 @@ func (s *Server) listen(ctx context.Context, log *slog.Logger) net.Listener {
 }
 
 func (s *Server) serve(ctx context.Context, l net.Listener, log *slog.Logger) error {
+	options := s.Options
+	options.answerTime = s.Config.WriteTimeout
+	writeTimeout := s.Config.WriteTimeout
+	if writeTimeout <= 0 {
+		writeTimeout = noTimeout // each request resets the deadline that the answer before has set
+	}
 	web := &http.Server{
-		Handler:           s.Config.checkHost(Handler(s.Options)),
+		Handler:           s.Config.checkHost(Handler(options)),
 		ReadTimeout:       max(0, s.Config.ReadTimeout),
 		ReadHeaderTimeout: s.Config.ReadHeaderTimeout,
-		WriteTimeout:      max(0, s.Config.WriteTimeout),
+		WriteTimeout:      writeTimeout,
 		IdleTimeout:       s.Config.IdleTimeout,
 		MaxHeaderBytes:    s.Config.MaxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),

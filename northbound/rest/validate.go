@@ -31,7 +31,7 @@ func (h *handler) checkedChange(it structured.Item) (scheduler.Change, error) {
 		return scheduler.Unwant(h.short(it.Key)), nil
 	}
 	if err == nil && c.Value != nil {
-		err = h.sched.Validate(scheduler.KeyValue{Key: c.Key, Value: c.Value.Message()})
+		err = models.Bounded(h.sched.Validate(scheduler.KeyValue{Key: c.Key, Value: c.Value.Message()}))
 	}
 	return c, err
 }

@@ -1,0 +1,122 @@
+package rest
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// A plan is written item by item, in the shape of the whole.
+func TestPlanIsWrittenAsAWhole(t *testing.T) {
+	operations := []wire.Operation{{Operation: "CREATE", Key: "config/a"}, {Operation: "DELETE", Key: "config/<b>"}}
+	for _, want := range []wire.Plan{
+		{Operations: []wire.Operation{}, Invalid: []wire.Invalid{}},
+		{Operations: operations, Invalid: []wire.Invalid{{Line: 3, Error: "bad"}}},
+		{Operations: operations[:1], Invalid: []wire.Invalid{}, Warnings: []wire.Warning{{Key: "config/a", Text: "ignored"}, {Key: "config/a", Line: 7, Text: "spelled"}}},
+	} {
+		w := httptest.NewRecorder()
+		if err := replyPlan(w, slices.Values(want.Operations), want.Invalid, want.Warnings); err != nil {
+			t.Fatal(err)
+		}
+		var whole bytes.Buffer
+		encode(&whole, "", want)
+		if w.Body.String() != whole.String() {
+			t.Errorf("the answer is\n%s\nwant\n%s", w.Body, &whole)
+		}
+	}
+}
+
+// The invalid values of a body are named up to a number.
+func TestInvalidItemsAreCounted(t *testing.T) {
+	body := strings.NewReader("data: [1" + strings.Repeat(",1", 5000) + "]")
+	inWorld(t, func(w *world) {
+		answer := httptest.NewRecorder()
+		w.handler.ServeHTTP(answer, httptest.NewRequestWithContext(w.t.Context(), http.MethodPost, "/scheduler/plan", body))
+		if n := strings.Count(answer.Body.String(), `"Error"`); n != maxInvalid+1 || !strings.Contains(answer.Body.String(), `"and 4001 more are invalid"`) {
+			w.t.Errorf("%d errors, want %d and the count of the others; the answer ends with %s", n, maxInvalid, answer.Body.Bytes()[max(0, answer.Body.Len()-200):])
+		}
+	})
+}
+
+// A client that reads nothing of an expensive answer soon loses it, and so does one that reads too
+// slowly. Then it is the turn of others.
+func TestUnreadAnswersAreBrokenOff(t *testing.T) {
+	for name, test := range map[string]struct {
+		pause, limit, want time.Duration // between readings, of an answer, until it is broken off
+	}{
+		"none is read":       {time.Hour, -1, maxUnread},
+		"some is read":       {maxUnread / 2, time.Minute, time.Minute},
+		"all the time it is": {time.Second, -1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				near, far := net.Pipe()
+				ended := make(chan time.Duration, 1)
+				h := &handler{Options: Options{answerTime: test.limit}, turns: make(chan struct{}, 1)}
+				if test.limit < 0 {
+					h.answerTime = noTimeout
+				}
+				e := h.limited(endpoint{expensive: true, serve: func(w http.ResponseWriter, _ *http.Request, _ query) error {
+					begun := time.Now()
+					for range 100 {
+						if _, err := w.Write(make([]byte, 4<<10)); err != nil {
+							ended <- time.Since(begun)
+							return nil
+						}
+					}
+					ended <- 0
+					return nil
+				}})
+				server := http.Server{Handler: http.HandlerFunc(e.answer), WriteTimeout: noTimeout}
+				l := &oneConn{conn: make(chan net.Conn, 1), closed: make(chan struct{})}
+				l.conn <- far
+				go func() { _ = server.Serve(l) }() // ends with Close
+				var reader sync.WaitGroup
+				reader.Go(func() {
+					fmt.Fprint(near, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+					for {
+						<-time.After(test.pause)
+						if _, err := near.Read(make([]byte, 4<<10)); err != nil {
+							return
+						}
+					}
+				})
+				if got := <-ended; got != test.want {
+					t.Errorf("the answer was broken off after %v, want %v", got, test.want)
+				}
+				server.Close()
+				near.Close()
+				reader.Wait()
+			})
+		})
+	}
+}
+
+// A oneConn is a listener to which one connection comes.
+type oneConn struct {
+	conn   chan net.Conn
+	closed chan struct{}
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conn:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *oneConn) Close() error { close(l.closed); return nil }
+
+func (l *oneConn) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
