@@ -69,7 +69,7 @@ func (h *handler) setClient(ctx context.Context, name string, on bool) error {
 	}
 	if err == nil {
 		h.noteClient(meta.Index, name, on)
-		h.leases.wake()
+		h.leases.Wake()
 	}
 	return err
 }
@@ -144,12 +144,12 @@ func (h *handler) leaseDescriptor() scheduler.Descriptor[*interfaces.DHCPLease, 
 func (h *handler) retrieveLeases(ctx context.Context, _ []scheduler.Desired[*interfaces.DHCPLease]) iter.Seq2[scheduler.Found[*interfaces.DHCPLease, struct{}], error] {
 	type found = scheduler.Found[*interfaces.DHCPLease, struct{}]
 	return func(yield func(found, error) bool) {
-		leases, err := h.leases.read(ctx, h.index)
+		leases, err := h.leases.Read(ctx)
 		if err != nil {
 			yield(found{}, err)
 			return
 		}
-		h.leases.wake() // to be read again, if there are clients
+		h.leases.Wake() // to be read again, if there are clients
 		for name, v := range leases {
 			if !yield(found{Key: keys.DHCPLease(name), Value: v, Foreign: true}, nil) {
 				return
@@ -165,4 +165,21 @@ func NamesByIndex(all map[string]Meta) map[uint32]string {
 		out[meta.Index] = name
 	}
 	return out
+}
+
+// listLeases asks VPP for the leases of interfaces that have names, and whether it runs clients.
+func (h *handler) listLeases(ctx context.Context) (leases map[string]*interfaces.DHCPLease, running bool, err error) {
+	clients, err := dhcpClients(ctx, h.API)
+	if err != nil {
+		return nil, false, err
+	}
+	names := NamesByIndex(h.index.All())
+	leases = map[string]*interfaces.DHCPLease{}
+	for _, c := range clients {
+		name := names[uint32(c.Client.SwIfIndex)]
+		if v := leaseOf(name, c.Lease); v != nil && name != "" {
+			leases[name] = v
+		}
+	}
+	return leases, len(clients) > 0, nil
 }

@@ -1,9 +1,7 @@
 package iface
 
 import (
-	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	"go.fd.io/govpp/binapi/ip"
@@ -28,23 +26,5 @@ func TestPrefixLengthsOfVPP(t *testing.T) {
 		if tt.fine != (err == nil) || err != nil && !errors.Is(err, conn.ErrProtocol) {
 			t.Errorf("family %d with /%d: %v", tt.af, tt.len, err)
 		}
-	}
-}
-
-// A panic of one who follows VPP ends the connection, and it follows the next one.
-func TestPanicOfAWatcher(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	var dropped []error
-	e := &Events{drop: func(why error) { dropped = append(dropped, why) }}
-	runs := 0
-	err := e.keep(ctx, func(context.Context) error {
-		if runs++; runs < 3 {
-			panic("an index")
-		}
-		cancel()
-		return nil
-	})
-	if err != nil || runs != 3 || len(dropped) != 2 || !errors.Is(dropped[0], conn.ErrProtocol) || !strings.Contains(dropped[0].Error(), "an index") {
-		t.Errorf("%d runs, dropped because of %v: %v", runs, dropped, err)
 	}
 }

@@ -32,12 +32,12 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/events"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
 	"github.com/keyplane/keyplane/internal/alloc"
-	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -143,7 +143,7 @@ func (d directory) Names() map[uint32]string {
 type handler struct {
 	Options
 	index   Index
-	leases  *leases
+	leases  *events.Leases
 	kinds   map[kinds.Form]kinds.Kind
 	env     *kinds.Env
 	observe func(...scheduler.Observed) // may be nil
@@ -167,8 +167,8 @@ type handler struct {
 func newHandler(o Options, index Index) *handler {
 	h := &handler{
 		Options: o, kinds: kinds.All(), autoconf: map[string]*interfaces.Interface_IP6ND{},
-		leases: &leases{every: cmp.Or(o.Leases, 10*time.Second), api: o.API, news: wake.New()},
 	}
+	h.leases = events.NewLeases(cmp.Or(o.Leases, 10*time.Second), h.listLeases, func(all ...scheduler.Observed) { h.observe(all...) })
 	h.env = &kinds.Env{
 		API: o.API, Leftovers: &h.leftovers, Log: o.Log, Host: o.Host, LinuxHost: o.LinuxHost, RaiseLink: func(host string) error { return h.RaiseLink(host) },
 		HasLink: func(host string) bool { return h.HasLink(host) },
@@ -178,6 +178,31 @@ func newHandler(o Options, index Index) *handler {
 }
 
 func (h *handler) setIndex(index Index) { h.index, h.env.Interfaces = index, index }
+
+// Events reports changes that VPP tells about; Run is its task.
+type Events = events.Events
+
+// newEvents returns the events of the interfaces in an index.
+func (h *handler) newEvents(index *scheduler.Index[Meta], s *scheduler.Scheduler) *Events {
+	return events.New(events.Options{
+		API: h.API, Links: index, Table: &h.table, Unconfirmed: &h.unconfirmed, Leftovers: &h.leftovers, Leases: h.leases, Observe: s.Observe,
+		LinkChanged:       h.LinkChanged,
+		RefreshAll:        func() { _ = s.Refresh(descriptorsOf(s, h.Southbound)...) },
+		RefreshInterfaces: func() { _ = s.Refresh(Name) },
+		Awaited:           h.env.AwaitedParents.Has,
+		Drop:              h.Drop, Log: h.Log,
+	})
+}
+
+// descriptorsOf returns the names of the descriptors of a connection.
+func descriptorsOf(s *scheduler.Scheduler, connection string) (names []string) {
+	for _, d := range s.Descriptors() {
+		if d.Connection == connection {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
 
 // Register adds the descriptors to s. The index has every interface that stands; the
 // events are to be taken from VPP, and to be run.
@@ -202,14 +227,14 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 		o.Host, _ = os.Hostname() // without one they have the same
 	}
 	h := newHandler(o, nil)
-	h.observe, h.leases.observe = s.Observe, s.Observe
+	h.observe = s.Observe
 	index, err := scheduler.Register(s, h.descriptor())
 	if err != nil {
 		return nil, nil, err
 	}
 	all := directory{index, h}
 	h.setIndex(all)
-	return all, newEvents(h, all, s), errors.Join(
+	return all, h.newEvents(index, s), errors.Join(
 		register(s, h.clientDescriptor()),
 		register(s, h.leaseDescriptor()),
 		register(s, h.autoconfDescriptor()),

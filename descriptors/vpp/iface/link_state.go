@@ -5,10 +5,10 @@ import (
 	"iter"
 
 	vppif "go.fd.io/govpp/binapi/interface"
-	"go.fd.io/govpp/binapi/interface_types"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/events"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/scheduler"
@@ -37,15 +37,11 @@ func (h *handler) retrieveLinkStates(ctx context.Context, _ []scheduler.Desired[
 		tags := ifindex.TagsOf(details)
 		for _, d := range details {
 			one := scheduler.Found[*emptypb.Empty, struct{}]{
-				Key: keys.LinkState(tags.NameOf(d), linkIsUp(d.Flags)), Value: &emptypb.Empty{}, Foreign: true,
+				Key: keys.LinkState(tags.NameOf(d), events.LinkIsUp(d.Flags)), Value: &emptypb.Empty{}, Foreign: true,
 			}
 			if !yield(one, nil) {
 				return
 			}
 		}
 	}
-}
-
-func linkIsUp(flags interface_types.IfStatusFlags) bool {
-	return flags&interface_types.IF_STATUS_API_FLAG_LINK_UP != 0
 }

@@ -12,6 +12,7 @@ import (
 	"go.fd.io/govpp/binapi/vlib"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/events"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
@@ -238,7 +239,7 @@ func (h *handler) lookAtRx(ctx context.Context, all map[uint32]*kinds.Found) err
 	words, asked := map[uint32]*interfaces.Interface{}, map[uint32]rxQueues{} // by index
 	for index, f := range all {
 		w := h.rxWords(f)
-		if linkIsUp(f.Details.Flags) && len(w.GetRxModes())+len(w.GetRxPlacements()) > 0 {
+		if events.LinkIsUp(f.Details.Flags) && len(w.GetRxModes())+len(w.GetRxPlacements()) > 0 {
 			words[index], asked[index] = w, nil
 		}
 	}

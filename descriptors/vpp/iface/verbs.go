@@ -11,6 +11,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/events"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
@@ -157,7 +158,7 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 	h.table.Deleted(v.GetName(), meta.Index)
 	h.forgetAutoconf(v.GetName())
 	if h.observe != nil && meta.DevType != ifindex.Hardware {
-		h.observe(linkGone(v.GetName())...) // of one that it hides VPP does not say so
+		h.observe(events.LinkGone(v.GetName())...) // of one that it hides VPP does not say so
 	}
 	return nil
 }
@@ -186,12 +187,6 @@ func (h *handler) standing(ctx context.Context, name string) (Meta, bool) {
 		return Meta{}, false
 	}
 	return ifindex.MetaOf(all[0]), true
-}
-
-// startedAnew forgets what VPP has forgotten.
-func (h *handler) startedAnew() {
-	h.leftovers.Restarted()
-	h.table.Restarted()
 }
 
 // kindOf is the kind of v; the zero kind if there is none of its form.
