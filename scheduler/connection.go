@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
@@ -40,7 +41,7 @@ func (s *Scheduler) Connection(name string) (*Connection, error) {
 		return nil, errors.New("connection: name is required")
 	case s.begun.Load():
 		return nil, fmt.Errorf("connection %q: %w: Connection comes before it", name, ErrRunning)
-	case s.bounds[name] != nil:
+	case s.executor.Has(name):
 		return nil, fmt.Errorf("connection %q: %w", name, ErrRegistered)
 	}
 	g = &Connection{s: s, name: name}
@@ -62,7 +63,7 @@ func (g *Connection) Intercept(f func(key string, value proto.Message, verb func
 }
 
 func (g *Connection) checkUnregistered() error {
-	if g.s.bounds[g.name] != nil {
+	if g.s.executor.Has(g.name) {
 		return fmt.Errorf("connection %q: %w", g.name, ErrRegistered)
 	}
 	return nil
@@ -78,6 +79,20 @@ func (g *Connection) InterceptAll(f func(values []KeyValue, verbs func() []error
 	}
 	g.interceptAll = f
 	return nil
+}
+
+// interceptTasks returns the executor's form of interceptAll.
+func (g *Connection) interceptTasks() func([]*executor.Task, func() []error) bool {
+	if g.interceptAll == nil {
+		return nil
+	}
+	return func(tasks []*executor.Task, verbs func() []error) bool {
+		values := make([]KeyValue, len(tasks))
+		for i, t := range tasks {
+			values[i] = KeyValue{t.Op.Node.Key(), message(t.Op.New)}
+		}
+		return g.interceptAll(values, verbs)
+	}
 }
 
 func (g *Connection) reason(err error) string { return g.name + ": " + err.Error() }

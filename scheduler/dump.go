@@ -23,7 +23,7 @@ type DescriptorInfo struct {
 func (s *Scheduler) Descriptors() []DescriptorInfo {
 	var out []DescriptorInfo
 	for _, d := range s.registry.all {
-		out = append(out, DescriptorInfo{d.name, d.prefix, d.modelled, d.retrieve != nil, d.southbound.name})
+		out = append(out, DescriptorInfo{d.name, d.prefix, d.modelled, d.retrieve != nil, d.pool.Connection})
 	}
 	slices.SortFunc(out, func(a, b DescriptorInfo) int { return strings.Compare(a.Name, b.Name) })
 	return out
@@ -54,12 +54,12 @@ func (s *Scheduler) Dump(ctx context.Context, name string) ([]Seen, error) {
 			ws = append(ws, wanted{st.Key, message(st.value)})
 		}
 	}
-	items, _, err := s.collect(ctx, reading{d: d}, ws)
+	got, err := s.collect(ctx, reading{d: d}, ws)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.name, err)
 	}
-	out := make([]Seen, len(items))
-	for i, it := range items {
+	out := make([]Seen, len(got.items))
+	for i, it := range got.items {
 		out[i] = Seen{it.key, it.value, it.meta, it.foreign}
 	}
 	slices.SortFunc(out, func(a, b Seen) int { return strings.Compare(a.Key, b.Key) })

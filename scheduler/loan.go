@@ -94,8 +94,8 @@ func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(con
 			return func(ctx context.Context) { s.handleObservations(ctx, s.changedObservations(s.observations.Take())) }
 		case <-s.inbox.ready.C():
 			return func(ctx context.Context) { s.handleInbox(ctx, s.inbox.drain()) }
-		case <-s.lates.ready:
-			return func(ctx context.Context) { s.handleLateResults(ctx, s.lates.take()) }
+		case <-s.executor.Late():
+			return func(ctx context.Context) { s.handleLateResults(ctx, s.executor.TakeLate()) }
 		case <-due:
 			return s.retryDue
 		case lent = <-loans:

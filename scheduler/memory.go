@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
@@ -191,16 +192,16 @@ func (s *Scheduler) ours(d *descriptor, f found, key string) bool {
 
 // recordAhead remembers what may be ours from now on, as tasks are about to begin: in one
 // write for all of them.
-func (s *Scheduler) recordAhead(tasks []*task) {
+func (s *Scheduler) recordAhead(tasks []*executor.Task) {
 	notes := s.notes[:0]
 	for _, t := range tasks {
-		if t.op.Node.Base() != nil {
+		if t.Op.Node.Base() != nil {
 			continue
 		}
 		switch {
-		case t.d.mustRecall():
+		case kindOf(t.Op).mustRecall():
 			notes = s.noteDoubt(notes, t)
-		case t.op.Verb != graph.Delete:
+		case t.Op.Verb != graph.Delete:
 			notes = s.noteComing(notes, t)
 		}
 	}
@@ -223,10 +224,10 @@ func (s *Scheduler) recordAdopted() {
 }
 
 // noteDoubt notes that what stands under a key that must be recalled is about to change.
-func (s *Scheduler) noteDoubt(notes []note, t *task) []note {
-	v := t.op.New
-	if t.op.Verb == graph.Delete {
-		v = t.op.Old
+func (s *Scheduler) noteDoubt(notes []note, t *executor.Task) []note {
+	v := t.Op.New
+	if t.Op.Verb == graph.Delete {
+		v = t.Op.Old
 	}
 	data, err := pack(v)
 	if err != nil {
@@ -237,8 +238,8 @@ func (s *Scheduler) noteDoubt(notes []note, t *task) []note {
 }
 
 // noteComing notes that a value is about to stand, perhaps as another plain value than before.
-func (s *Scheduler) noteComing(notes []note, t *task) []note {
-	key, plain := t.op.New.Key, t.d.plainKey(t.op.New)
+func (s *Scheduler) noteComing(notes []note, t *executor.Task) []note {
+	key, plain := t.Op.New.Key, kindOf(t.Op).plainKey(t.Op.New)
 	before, has := s.remembered.keys[key]
 	switch {
 	case has && before == plain:

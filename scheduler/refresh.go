@@ -8,9 +8,11 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/valuetext"
 )
@@ -126,13 +128,13 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*g
 			ws = append(ws, wanted{n.Key(), message(v)})
 		}
 	}
-	items, found, err := s.collect(ctx, rd, ws)
+	got, err := s.collect(ctx, rd, ws)
 	if err != nil {
 		return err
 	}
 	var lost []string
 	for _, n := range nodes {
-		if !found[n.Key()] && n.Actual() != nil {
+		if !got.keys[n.Key()] && n.Actual() != nil {
 			lost = append(lost, n.Key())
 		}
 	}
@@ -142,7 +144,7 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*g
 		s.vanished = append(s.vanished, key)
 		d.index.drop(d.nameIn(key))
 	}
-	for _, it := range items {
+	for _, it := range got.items {
 		if r.verbose {
 			s.log.Info("read back", "descriptor", d.name, "key", it.key, "ours", !it.foreign, "value", valuetext.Line(it.value))
 		}
@@ -155,7 +157,7 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*g
 
 // nodesOf returns the nodes with an actual state that the reading decides.
 func (s *Scheduler) nodesOf(rd reading) []*graph.Node {
-	if rd.keys == nil && rd.d.hung == 0 {
+	if rd.keys == nil && rd.d.verbs.Hung() == 0 {
 		return s.graph.Of(rd.d)
 	}
 	if rd.keys == nil {
@@ -201,6 +203,25 @@ type item struct {
 	value   proto.Message
 	meta    any
 	foreign bool
+}
+
+// A retrieved is the result of a reading: the items and their keys.
+type retrieved struct {
+	items []item
+	keys  map[string]bool
+}
+
+// collect reads back the values of rd. A call that does not return in time is abandoned; when
+// it returns, the descriptor is read back again.
+func (s *Scheduler) collect(ctx context.Context, rd reading, ws []wanted) (retrieved, error) {
+	read := func(ctx context.Context) (retrieved, error) {
+		items, found, err := s.read(ctx, rd, ws)
+		return retrieved{items, found}, err
+	}
+	return executor.Read(ctx, &rd.d.reads, s.opts.VerbTimeout, read, func(took time.Duration) {
+		s.log.Info("an abandoned call of Retrieve has returned", "descriptor", rd.d.name, "took", took)
+		s.inbox.refresh.add(s.inbox, []string{rd.d.name})
+	})
 }
 
 // read calls Retrieve and collects its valid items. It ends with ctx if Retrieve obeys it.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
@@ -190,7 +191,7 @@ func (s *Scheduler) report(r *run) {
 func (s *Scheduler) execute(ctx context.Context, r *run) {
 	r.rec.Executed = slices.Grow(r.rec.Executed, s.graph.ChangedLen())
 	defer func() { r.known = s.graph.ChangedLen() }()
-	defer s.unwatch()
+	defer s.executor.Idle()
 	running := 0
 	for {
 		for begun := s.launch(ctx, r); begun > 0; begun = s.launch(ctx, r) {
@@ -199,7 +200,7 @@ func (s *Scheduler) execute(ctx context.Context, r *run) {
 		if running == 0 {
 			return
 		}
-		for _, t := range s.await(ctx) {
+		for _, t := range s.executor.Await(ctx) {
 			running--
 			s.done(r, t)
 		}
@@ -219,12 +220,14 @@ func (s *Scheduler) launch(ctx context.Context, r *run) int {
 		if !ok {
 			break
 		}
-		t := s.issue(r, op)
-		if t.d == nil || t.d.passive() {
+		d := kindOf(op)
+		t := s.issue(r, op, d)
+		if d == nil || d.passive() {
 			s.done(r, t)
 			continue
 		}
-		if t.err = t.d.stalled(); t.err != nil {
+		t.Err = t.Verbs.Stalled()
+		if t.Err != nil {
 			s.done(r, t)
 			continue
 		}
@@ -237,7 +240,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run) int {
 		s.recordAhead(together)
 	}
 	for _, t := range together {
-		t.d.southbound.push(ctx, t)
+		kindOf(t.Op).pool.Push(ctx, t)
 	}
 	begun := len(together)
 	clear(together)
@@ -247,36 +250,39 @@ func (s *Scheduler) launch(ctx context.Context, r *run) int {
 
 // issue begins the record of an operation. Operations are recorded in the order in which
 // they begin.
-func (s *Scheduler) issue(r *run, op graph.Op) *task {
-	t := &task{op: op, d: kindOf(op), index: len(r.rec.Executed)}
-	o := operation(op, t.d, s.statuses.At(op.Node.Slot).shown())
+func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
+	t := &executor.Task{Op: op, Index: len(r.rec.Executed)}
+	if d != nil {
+		t.Verbs = &d.verbs
+	}
+	o := operation(op, d, s.statuses.At(op.Node.Slot).shown())
 	o.Revert, o.Retry = r.reverting, r.retry && o.OldErr != nil
 	r.rec.Executed = append(r.rec.Executed, o)
 	return t
 }
 
 // done processes and records the result of an operation.
-func (s *Scheduler) done(r *run, t *task) {
-	n := t.op.Node
-	if t.skipped {
-		s.graph.Cancel(t.op)
+func (s *Scheduler) done(r *run, t *executor.Task) {
+	n := t.Op.Node
+	if t.Skipped {
+		s.graph.Cancel(t.Op)
 		r.skipped = true
 		return
 	}
-	o := &r.rec.Executed[t.index]
-	o.NewErr = t.err
+	o := &r.rec.Executed[t.Index]
+	o.NewErr = t.Err
 	s.stats.operation(t)
-	if t.abandoned {
-		s.graph.Abandon(t.op, t.err)
+	if t.Abandoned {
+		s.graph.Abandon(t.Op, t.Err)
 	} else {
-		s.graph.Done(t.op, t.meta, t.err)
+		s.graph.Done(t.Op, t.Meta, t.Err)
 	}
-	if t.err != nil {
+	if t.Err != nil {
 		r.failed = append(r.failed, n)
-		s.scheduleRetry(r, n, t.err)
+		s.scheduleRetry(r, n, t.Err)
 	} else {
 		s.retries.drop(n.Key())
-		if t.op.Verb == graph.Delete {
+		if t.Op.Verb == graph.Delete {
 			s.contests.forget(n.Key())
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/keyplane/keyplane/internal/mailbox"
+	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/table"
 )
@@ -49,9 +50,7 @@ type Scheduler struct {
 	opts         Options
 	log          *slog.Logger
 	registry     registry
-	bounds       map[string]*southbound
-	results      *results
-	lates        *results // of abandoned verbs
+	executor     *executor.Executor
 	statuses     *table.Table[Status]
 	history      history
 	stats        stats
@@ -65,10 +64,9 @@ type Scheduler struct {
 	stopped      chan struct{}
 
 	// Owned by Run's goroutine.
-	graph    *graph.Graph
-	seq      uint64
-	retries  retries
-	watchdog watchdog
+	graph   *graph.Graph
+	seq     uint64
+	retries retries
 	// vanished has the keys that the current run found missing.
 	vanished []string
 	contests contests
@@ -78,7 +76,7 @@ type Scheduler struct {
 
 	remembered remembered
 	notes      []note // reused
-	together   []*task
+	together   []*executor.Task
 }
 
 // New returns a Scheduler without descriptors. It does nothing before Run.
@@ -90,9 +88,7 @@ func New(opts Options) *Scheduler {
 	opts.HistoryBytes = positive(opts.HistoryBytes, 256<<20)
 	return &Scheduler{
 		opts: opts, log: opts.Log,
-		bounds:       map[string]*southbound{},
-		results:      newResults(),
-		lates:        newResults(),
+		executor:     executor.New(opts.VerbTimeout, opts.Log),
 		statuses:     table.New(func(st *Status) string { return st.Key }),
 		history:      history{maxCount: opts.HistoryCount, maxBytes: opts.HistoryBytes},
 		observations: mailbox.New[Observed](),
@@ -123,20 +119,11 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 		return err
 	}
 	name = cmp.Or(name, d.name)
-	if s.bounds[name] == nil {
-		s.bounds[name] = &southbound{
-			name:    name,
-			limit:   positive(s.opts.Limits[name], s.opts.Concurrency),
-			timeout: s.opts.VerbTimeout,
-			results: s.results, returned: s.lates,
-			workers: map[*worker]struct{}{}, hung: map[*worker]struct{}{},
-		}
-	}
-	d.southbound = s.bounds[name]
+	d.pool = s.executor.Pool(name, positive(s.opts.Limits[name], s.opts.Concurrency))
 	if g := s.connections[name]; g != nil {
-		d.link, d.intercept, d.interceptAll = &g.link, g.intercept, g.interceptAll
+		d.link, d.verbs.Intercept, d.verbs.InterceptAll = &g.link, g.intercept, g.interceptTasks()
 		if g.intercept != nil && g.interceptAll == nil {
-			d.createAll = nil
+			d.verbs.CreateAll = nil
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
@@ -45,22 +46,23 @@ func (st *stats) transaction(t TxnType) {
 	st.transactions[t]++
 }
 
-func (st *stats) operation(t *task) {
+func (st *stats) operation(t *executor.Task) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.operations[t.op.Verb]++
-	if t.err != nil {
+	st.operations[t.Op.Verb]++
+	if t.Err != nil {
 		st.failures++
 	}
-	if t.took == 0 {
+	if t.Took == 0 {
 		return
 	}
-	timing := st.verbs[t.d]
+	d := kindOf(t.Op)
+	timing := st.verbs[d]
 	if timing == nil {
 		timing = new([4]Timing)
-		st.verbs[t.d] = timing
+		st.verbs[d] = timing
 	}
-	timing[t.op.Verb] = timing[t.op.Verb].plus(t.took)
+	timing[t.Op.Verb] = timing[t.Op.Verb].plus(t.Took)
 }
 
 // Stats returns the present counts.

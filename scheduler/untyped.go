@@ -10,24 +10,23 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
 // descriptor is a Descriptor without its types. It is the graph's Kind of its values.
 type descriptor struct {
-	name         string
-	prefix       string
-	singleton    bool
-	modelled     bool
-	match        func(key string) bool
-	southbound   *southbound
-	after        []string
-	index        *index
-	hung         int // abandoned verbs that are still running; owned by Run's goroutine
-	reads        reads
-	link         *graph.Connection
-	intercept    func(key string, value proto.Message, verb func() error) error // wraps verbs; nil: none
-	interceptAll func(values []KeyValue, verbs func() []error) bool             // wraps createAll; nil: none
+	name      string
+	prefix    string
+	singleton bool
+	modelled  bool
+	match     func(key string) bool
+	pool      *executor.Pool
+	after     []string
+	index     *index
+	reads     executor.Reads
+	verbs     executor.Verbs
+	link      *graph.Connection
 
 	accepts      func(proto.Message) error
 	isMeta       func(any) bool // reports whether it has the descriptor's metadata type
@@ -42,12 +41,7 @@ type descriptor struct {
 	claimed      func(key string, v proto.Message) []Claim       // nil: no claims
 	resolve      func(key string, v proto.Message) proto.Message // nil: no references
 
-	create func(ctx context.Context, key string, v proto.Message) (any, error)
-	// createAll creates the new values of tasks and sets meta and err of each; nil: none.
-	createAll func(ctx context.Context, tasks []*task)
-	update    func(ctx context.Context, key string, old, new proto.Message, meta any) (any, error)
-	delete    func(ctx context.Context, key string, v proto.Message, meta any) error
-	retrieve  func(ctx context.Context, wanted []wanted) iter.Seq2[found, error]
+	retrieve func(ctx context.Context, wanted []wanted) iter.Seq2[found, error]
 	// retrieveSome reads back these keys only; nil: retrieve reads all.
 	retrieveSome func(ctx context.Context, keys []string, wanted []wanted) iter.Seq2[found, error]
 }
@@ -66,7 +60,7 @@ type found struct {
 }
 
 // passive reports whether values of d are only observed.
-func (d *descriptor) passive() bool { return d.create == nil }
+func (d *descriptor) passive() bool { return d.verbs.Create == nil }
 
 func (d *descriptor) Equivalent(key string, old, new any) bool {
 	return d.equivalent(key, old.(proto.Message), new.(proto.Message))
@@ -125,7 +119,7 @@ func check[V proto.Message, M any](d Descriptor[V, M]) error {
 // erase removes the types of a Descriptor. Only its functions convert between types.
 func erase[V proto.Message, M any](d Descriptor[V, M]) *descriptor {
 	e := &descriptor{
-		name: d.Name, prefix: d.Prefix, match: d.Match, after: d.RetrieveAfter,
+		name: d.Name, verbs: executor.Verbs{Descriptor: d.Name}, prefix: d.Prefix, match: d.Match, after: d.RetrieveAfter,
 		index: &index{},
 		accepts: func(v proto.Message) error {
 			if _, ok := v.(V); !ok {
@@ -186,28 +180,28 @@ func eraseMeaning[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 
 func eraseVerbs[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	if d.Create != nil {
-		e.create = func(ctx context.Context, key string, v proto.Message) (any, error) {
+		e.verbs.Create = func(ctx context.Context, key string, v proto.Message) (any, error) {
 			m, err := d.Create(ctx, key, v.(V))
 			return boxed(m), err
 		}
-		e.delete = func(ctx context.Context, key string, v proto.Message, m any) error {
+		e.verbs.Delete = func(ctx context.Context, key string, v proto.Message, m any) error {
 			return d.Delete(ctx, key, v.(V), meta[M](m))
 		}
 	}
 	if d.CreateAll != nil {
-		e.createAll = func(ctx context.Context, tasks []*task) {
+		e.verbs.CreateAll = func(ctx context.Context, tasks []*executor.Task) {
 			values := make([]Desired[V], len(tasks))
 			for i, t := range tasks {
-				values[i] = Desired[V]{t.op.Node.Key(), t.op.New.Data.(V)}
+				values[i] = Desired[V]{t.Op.Node.Key(), t.Op.New.Data.(V)}
 			}
 			created := d.CreateAll(ctx, values)
 			for i, t := range tasks {
-				t.meta, t.err = boxed(created[i].Meta), created[i].Err
+				t.Meta, t.Err = boxed(created[i].Meta), created[i].Err
 			}
 		}
 	}
 	if d.Update != nil {
-		e.update = func(ctx context.Context, key string, old, new proto.Message, m any) (any, error) {
+		e.verbs.Update = func(ctx context.Context, key string, old, new proto.Message, m any) (any, error) {
 			nm, err := d.Update(ctx, key, old.(V), new.(V), meta[M](m))
 			return boxed(nm), err
 		}

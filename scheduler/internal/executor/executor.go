@@ -1,0 +1,159 @@
+// Package executor calls verbs: concurrently, with time limits, and without waiting for verbs
+// that hang.
+//
+// A [Pool] calls the verbs of one connection on a limited number of goroutines. They live
+// while there is work. [Executor.Await] returns finished tasks to the one goroutine that owns
+// the executor.
+//
+// A verb that takes too long is abandoned: Await returns its tasks with ErrNoAnswer, and its
+// goroutine no longer counts. When the verb returns, its tasks have their results and become
+// late results:
+//
+//	queued -> running -> finished              Await
+//	              \----> abandoned             Await, with ErrNoAnswer
+//	                         \----> returned   TakeLate
+//
+// A descriptor with too many abandoned verbs is stalled: none of its verbs begins.
+//
+// [Read] has the same rules for calls that read back the actual state.
+package executor
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+)
+
+// Verbs are the verbs of one descriptor. The zero value has none.
+type Verbs struct {
+	Descriptor string // name
+	Create     func(ctx context.Context, key string, v proto.Message) (any, error)
+	Update     func(ctx context.Context, key string, old, new proto.Message, meta any) (any, error)
+	Delete     func(ctx context.Context, key string, v proto.Message, meta any) error
+	// CreateAll creates the new values of tasks, and sets Meta and Err of each. Optional.
+	CreateAll func(ctx context.Context, tasks []*Task)
+
+	// Intercept wraps each verb; nil: none.
+	Intercept func(key string, value proto.Message, verb func() error) error
+	// InterceptAll wraps CreateAll; nil: none. It returns false to have the verbs called one
+	// by one.
+	InterceptAll func(tasks []*Task, verbs func() []error) bool
+
+	hung int // abandoned verbs that are still running; owned by the executor's goroutine
+}
+
+// Hung returns the number of abandoned verbs that are still running. Only the goroutine of
+// the executor may call it.
+func (v *Verbs) Hung() int { return v.hung }
+
+// A Task is an operation with its verb and, after Await or TakeLate, its result.
+type Task struct {
+	Op    graph.Op
+	Verbs *Verbs
+	Index int // for the caller
+
+	Took      time.Duration // 0: no verb was called
+	Abandoned bool          // the verb has not returned
+	Skipped   bool          // the verb was not called because the context had ended
+	Meta      any
+	Err       error
+
+	first bool // the first task of an abandoned verb
+}
+
+// An Executor has the pools of all connections. All methods but Running are for one
+// goroutine.
+type Executor struct {
+	timeout  time.Duration
+	log      *slog.Logger
+	pools    map[string]*Pool
+	finished *results
+	late     *results
+	watchdog watchdog
+}
+
+// New returns an Executor. timeout limits each verb.
+func New(timeout time.Duration, log *slog.Logger) *Executor {
+	return &Executor{timeout: timeout, log: log, pools: map[string]*Pool{}, finished: newResults(), late: newResults()}
+}
+
+// Has reports whether the connection has a pool.
+func (e *Executor) Has(connection string) bool { return e.pools[connection] != nil }
+
+// Pool returns the pool of a connection. The first call makes it with the limit of
+// concurrent verbs.
+func (e *Executor) Pool(connection string, limit int) *Pool {
+	p := e.pools[connection]
+	if p == nil {
+		p = &Pool{
+			Connection: connection, limit: limit, timeout: e.timeout, finished: e.finished, late: e.late,
+			workers: map[*worker]struct{}{}, hung: map[*worker]struct{}{},
+		}
+		e.pools[connection] = p
+	}
+	return p
+}
+
+// Late has a token while there are late results.
+func (e *Executor) Late() <-chan struct{} { return e.late.ready }
+
+// TakeLate returns the tasks of abandoned verbs that have returned since.
+func (e *Executor) TakeLate() []*Task {
+	tasks := e.late.take()
+	for _, t := range tasks {
+		if t.first {
+			t.Verbs.hung--
+		}
+	}
+	return tasks
+}
+
+// A Running is a verb that is running.
+type Running struct {
+	Verb      graph.Verb
+	Since     time.Time
+	Abandoned bool
+}
+
+// Running returns the running verb of key, if there is one. Any goroutine may call it after
+// all pools are made.
+func (e *Executor) Running(key string) (Running, bool) {
+	for _, p := range e.pools {
+		if r, ok := p.running(key); ok {
+			return r, true
+		}
+	}
+	return Running{}, false
+}
+
+func (p *Pool) running(key string) (Running, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for w := range p.workers {
+		if r, ok := w.running(key); ok {
+			return r, true
+		}
+	}
+	for w := range p.hung {
+		if r, ok := w.running(key); ok {
+			r.Abandoned = true
+			return r, true
+		}
+	}
+	return Running{}, false
+}
+
+func (w *worker) running(key string) (Running, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.chunk[w.done : w.done+w.active] {
+		if t.Op.Node.Key() == key {
+			return Running{Verb: t.Op.Verb, Since: w.begun}, true
+		}
+	}
+	return Running{}, false
+}

@@ -1,0 +1,43 @@
+package scheduler
+
+import (
+	"context"
+
+	"github.com/keyplane/keyplane/scheduler/internal/executor"
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+)
+
+var (
+	// ErrNoAnswer is the error of an abandoned verb: it has not returned within
+	// Options.VerbTimeout. The value is FAILED, and no other verb of its key is called until
+	// the verb returns.
+	ErrNoAnswer = executor.ErrNoAnswer
+	// ErrStalled is the error of a verb that is not called because too many abandoned verbs
+	// of its descriptor are still running. It is retried like any other failure.
+	ErrStalled = executor.ErrStalled
+)
+
+// handleLateResults processes the results of abandoned verbs that have returned. It reads
+// back their keys and reconciles them.
+func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Task) {
+	r := s.begin(Notification)
+	r.rec.Description = "abandoned operations have returned"
+	var nodes []*graph.Node
+	for _, t := range tasks {
+		n := t.Op.Node
+		s.log.Info("an abandoned verb has returned", "descriptor", t.Verbs.Descriptor, "key", n.Key(), "operation", verbs[t.Op.Verb], "took", t.Took, "err", t.Err)
+		o := operation(t.Op, kindOf(t.Op), s.statuses.At(n.Slot).shown())
+		o.NewErr = t.Err
+		s.graph.Returned(t.Op, t.Meta, t.Err)
+		s.retries.resume(r, n, t.Err, s.opts.Retry)
+		old := s.statuses.At(n.Slot)
+		o.NewState = s.publish(r.rec.Start, n, old)
+		if st := s.statuses.At(n.Slot); st != nil {
+			st.txn = r.mark()
+		}
+		r.rec.Executed = append(r.rec.Executed, o)
+		nodes = append(nodes, n)
+	}
+	s.refresh(ctx, r, s.readingsFor(nodes), nil)
+	s.finish(ctx, r)
+}
