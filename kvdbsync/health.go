@@ -111,7 +111,7 @@ func (h *health) synced() {
 }
 
 // lost tells whether this is news: the first failure, or another one than before.
-func (h *health) lost(err error) (news bool) {
+func (h *health) record(err error) (news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now.LastErr, h.now.LastErrAt = err, time.Now()

@@ -80,7 +80,7 @@ func (s *Source) reportSynced() {
 // reportLost warns of what is new; the same fault again is for those who look closer.
 func (s *Source) reportLost(err error, retryIn time.Duration) {
 	level := slog.LevelDebug
-	if s.health.lost(err) {
+	if s.health.record(err) {
 		level = slog.LevelWarn
 	}
 	if stack := guard.Stack(err); stack != "" {

@@ -105,17 +105,17 @@ type Source struct {
 	relist wake.Signal
 	health health
 
-	mu       sync.Mutex // guards what follows
-	mirror   *mirror
-	rev      int64
-	synced   bool
-	listing  Listing // the newest complete one
-	resynced bool    // since the last Take
-	distrust error   // since the last Take
-	problems []error
-	news     bool          // there is something to take besides pending events
-	came     time.Time     // when the oldest pending event came; zero: none is
-	waited   time.Duration // how long it had waited when last taken
+	mu          sync.Mutex // guards what follows
+	mirror      *mirror
+	rev         int64
+	synced      bool
+	listing     Listing // the newest complete one
+	resynced    bool    // since the last Take
+	distrust    error   // since the last Take
+	problems    []error
+	unannounced bool          // there is something to take besides pending events
+	came        time.Time     // when the oldest pending event came; zero: none is
+	waited      time.Duration // how long it had waited when last taken
 }
 
 // NewSource returns a Source that does nothing until it is run.
@@ -143,7 +143,7 @@ func (s *Source) Take() (Change, bool) {
 	if !s.came.IsZero() {
 		s.waited, s.came = s.lag(), time.Time{}
 	}
-	if len(events) == 0 && !s.news {
+	if len(events) == 0 && !s.unannounced {
 		return Change{}, false
 	}
 	c := Change{
@@ -153,7 +153,7 @@ func (s *Source) Take() (Change, bool) {
 	if c.Resynced {
 		c.Listing = s.listing
 	}
-	s.resynced, s.distrust, s.news = false, nil, false
+	s.resynced, s.distrust, s.unannounced = false, nil, false
 	return c, true
 }
 
@@ -207,7 +207,7 @@ func (s *Source) replace(l *listing) {
 	}
 	s.rev = l.about.Rev
 	s.problems = l.problems
-	s.synced, s.resynced, s.news = true, true, true
+	s.synced, s.resynced, s.unannounced = true, true, true
 	keys := s.mirror.live
 	s.mu.Unlock()
 	s.health.update(l.about.Rev, keys, len(l.problems))
@@ -242,11 +242,11 @@ func (s *Source) apply(b Batch) error {
 	s.clock()
 	s.rev = max(s.rev, b.Rev)
 	if b.Problems != nil && !slices.EqualFunc(s.problems, b.Problems, sameText) {
-		s.problems, s.news = b.Problems, true
+		s.problems, s.unannounced = b.Problems, true
 	}
 	rev, keys, problems := s.rev, s.mirror.live, len(s.problems)
 	bytes := s.mirror.bytes
-	signal := s.news || len(s.mirror.pending) > 0
+	signal := s.unannounced || len(s.mirror.pending) > 0
 	s.mu.Unlock()
 	s.health.update(rev, keys, problems)
 	if signal {
@@ -271,7 +271,7 @@ func (s *Source) confirm(l Listing) {
 	s.mu.Lock()
 	l.Keys = s.mirror.live
 	l.Identity = cmp.Or(l.Identity, s.listing.Identity)
-	s.listing, s.resynced, s.news = l, true, true
+	s.listing, s.resynced, s.unannounced = l, true, true
 	s.mu.Unlock()
 	s.signal()
 }

@@ -22,7 +22,7 @@ const shortestLife = 10 * time.Second
 // it ends, Consul deletes them.
 type session struct {
 	*Client
-	kvdbsync.Life
+	kvdbsync.Renewal
 	id  string
 	ttl time.Duration
 }

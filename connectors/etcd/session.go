@@ -16,7 +16,7 @@ import (
 // A session is a lease.
 type session struct {
 	*Client
-	kvdbsync.Life
+	kvdbsync.Renewal
 	lease clientv3.LeaseID
 	ttl   time.Duration // as the server has granted it
 }

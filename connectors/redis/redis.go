@@ -72,7 +72,7 @@ func New(cfg Config, log *slog.Logger) *Connector {
 
 // Watch implements kvdbsync.Connector. Keys are whole keys, as Redis has them.
 func (c *Connector) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
-	return kvdbsync.Emitting(ctx, func(emit func(kvdbsync.Batch) error) error { return c.watch(ctx, prefix, emit) })
+	return kvdbsync.Stream(ctx, func(emit func(kvdbsync.Batch) error) error { return c.watch(ctx, prefix, emit) })
 }
 
 func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync.Batch) error) error {

@@ -66,7 +66,7 @@ func (h *holdings) forget(s *session) {
 // A session writes keys that expire unless they are renewed.
 type session struct {
 	*Client
-	kvdbsync.Life
+	kvdbsync.Renewal
 	held *holdings
 	ttl  time.Duration
 }

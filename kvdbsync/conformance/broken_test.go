@@ -42,6 +42,20 @@ func watchFaults() []fault {
 			b.Events = slices.DeleteFunc(slices.Clone(b.Events), func(e kvdbsync.Event) bool { return e.Value == nil })
 			return []kvdbsync.Batch{b}
 		})},
+		{"loses every 7th batch", "no_change_is_lost_after_the_listing",
+			watching(func(ctx context.Context, m *conformance.Memory, prefix string) iter.Seq2[kvdbsync.Batch, error] {
+				return func(yield func(kvdbsync.Batch, error) bool) {
+					n := 0
+					for b, err := range m.Watch(ctx, prefix) {
+						if n++; n%7 == 0 && !b.Synced && err == nil {
+							continue
+						}
+						if !yield(b, err) {
+							return
+						}
+					}
+				}
+			})},
 		{"tears groups apart", "what_changes_at_once_is_one_batch", changed(func(b kvdbsync.Batch) []kvdbsync.Batch {
 			if b.Synced {
 				return []kvdbsync.Batch{b}

@@ -46,6 +46,26 @@ func inOrder(t *testing.T, h Harness) {
 	w.expectExactly(map[string][]byte{key: value("again")})
 }
 
+// losesNone writes many different keys after the listing. It waits for each of the first
+// ones, so each is in a batch of its own; the rest is written as fast as the store allows.
+// A key is written once, so a lost batch is never made up for by a later one.
+func losesNone(t *testing.T, h Harness) {
+	const oneByOne, together = 30, 200
+	w := startWatch(t, h)
+	w.sync()
+	want := map[string][]byte{}
+	for i := range oneByOne + together {
+		key := fmt.Sprintf("%sconfig/item/%03d", h.Prefix, i)
+		want[key] = value(key)
+		h.Put(key, want[key])
+		if i < oneByOne {
+			w.await(func() bool { return w.holds(key, want[key]) })
+		}
+	}
+	w.await(func() bool { return len(w.has) == len(want) })
+	w.expectExactly(want)
+}
+
 // neverBack writes faster than it reads: a connector may leave values out, but
 // what it yields is in the store's order.
 func neverBack(t *testing.T, h Harness) {

@@ -15,6 +15,7 @@ package conformance
 import (
 	"bytes"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,8 +110,8 @@ func run(t *testing.T, cases []testCase, open func(t *testing.T) Harness) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			h := open(t).withDefaults()
-			if c.needs != nil && !c.needs(h) {
-				t.Skip("the harness of this store has not what the case needs")
+			if missing := c.needs.missing(h); len(missing) > 0 {
+				t.Skipf("the harness of this store has no %s", strings.Join(missing, " and no "))
 			}
 			c.run(t, h)
 		})
@@ -119,20 +120,37 @@ func run(t *testing.T, cases []testCase, open func(t *testing.T) Harness) {
 
 type testCase struct {
 	name  string
-	needs func(Harness) bool // nil: nothing
+	needs needs
 	run   func(*testing.T, Harness)
 }
 
+// needs are the optional fields of a Harness without which a case cannot run.
+type needs []string
+
+// missing returns the needed fields that h leaves empty.
+func (n needs) missing(h Harness) (fields []string) {
+	_, leases := h.Publisher.(kvdbsync.Leaser)
+	has := map[string]bool{
+		"Txn": h.Txn != nil, "Cut": h.Cut != nil, "Writer": h.Writer != nil, "Refused": h.Refused.Key != "" || h.Refused.Value != nil,
+		"Publisher": h.Publisher != nil, "Publisher with leases": leases, "Sever": h.Sever != nil, "Revoke": h.Revoke != nil,
+	}
+	for _, field := range n {
+		if !has[field] {
+			fields = append(fields, field)
+		}
+	}
+	return fields
+}
+
 func cases() []testCase {
-	hasTxn := func(h Harness) bool { return h.Txn != nil }
-	hasCut := func(h Harness) bool { return h.Cut != nil }
 	return []testCase{
 		{"an empty store is synced", nil, emptyStore},
 		{"a store has one identity", nil, oneIdentity},
 		{"the first listing is complete", nil, firstListing},
 		{"put, update and delete arrive in order", nil, inOrder},
+		{"no change is lost after the listing", nil, losesNone},
 		{"a key never goes back in time", nil, neverBack},
-		{"what changes at once is one batch", hasTxn, atomicGroups},
+		{"what changes at once is one batch", needs{"Txn"}, atomicGroups},
 		{"only the prefix is watched", nil, exactPrefix},
 		{"values arrive byte by byte", nil, exactValues},
 		{"a large value arrives", nil, largeValue},
@@ -141,8 +159,8 @@ func cases() []testCase {
 		{"two watches do not disturb each other", nil, twoWatches},
 		{"the end of the context ends the watch", nil, contextEnds},
 		{"a reader that stops ends the watch", nil, readerStops},
-		{"a gap loses nothing", hasCut, gap},
-		{"all is gone after a gap", hasCut, gapDeletesAll},
+		{"a gap loses nothing", needs{"Cut"}, gap},
+		{"all is gone after a gap", needs{"Cut"}, gapDeletesAll},
 		{"a flood of one key is one event for a slow consumer", nil, flood},
 	}
 }

@@ -10,11 +10,11 @@ import (
 )
 
 func sessionCases() []testCase {
-	publishes := func(h Harness) bool { return h.Publisher != nil }
-	needsHolder := func(h Harness) bool { return h.Publisher != nil && h.Sever != nil }
-	revokes := func(h Harness) bool { return h.Publisher != nil && h.Revoke != nil }
-	leases := func(h Harness) bool { _, ok := h.Publisher.(kvdbsync.Leaser); return ok }
-	leaseEnds := func(h Harness) bool { return leases(h) && h.Sever != nil }
+	publishes := needs{"Publisher"}
+	needsHolder := needs{"Publisher", "Sever"}
+	revokes := needs{"Publisher", "Revoke"}
+	leases := needs{"Publisher with leases"}
+	leaseEnds := needs{"Publisher with leases", "Sever"}
 	return []testCase{
 		{"a session writes, lists and deletes", publishes, sessionWrites},
 		{"what a session wrote vanishes when it is closed", publishes, sessionCloses},

@@ -12,8 +12,8 @@ import (
 )
 
 func writerCases() []testCase {
-	writes := func(h Harness) bool { return h.Writer != nil }
-	refuses := func(h Harness) bool { return h.Writer != nil && (h.Refused.Key != "" || h.Refused.Value != nil) }
+	writes := needs{"Writer"}
+	refuses := needs{"Writer", "Refused"}
 	return []testCase{
 		{"what is written is read", writes, writtenIsRead},
 		{"listing is by prefix and in order", writes, listsInOrder},

@@ -13,7 +13,7 @@ import (
 
 // A lease is a life with a store that answers as it is told.
 type lease struct {
-	kvdbsync.Life
+	kvdbsync.Renewal
 	mu     sync.Mutex // guards answer
 	answer error
 }

@@ -11,7 +11,7 @@ import (
 
 // A Life is what a Session of a store with keys that expire has: it lasts as long as
 // it is renewed. Sessions embed it; Begin comes first.
-type Life struct {
+type Renewal struct {
 	ttl     time.Duration
 	renew   func(ctx context.Context) error
 	lost    chan struct{}
@@ -27,14 +27,14 @@ type Life struct {
 // the goroutine that renews it until End: three times in ttl, and more often while that
 // fails. It is lost when renew returns ErrSessionOver, or has failed for ttl. What
 // else ends ctx does not end the life.
-func (l *Life) Begin(ctx context.Context, ttl time.Duration, asked time.Time, renew func(ctx context.Context) error) {
+func (l *Renewal) Begin(ctx context.Context, ttl time.Duration, asked time.Time, renew func(ctx context.Context) error) {
 	l.ttl, l.renew, l.lost = ttl, renew, make(chan struct{})
 	l.lose = sync.OnceFunc(func() { close(l.lost) })
 	ctx, l.release = context.WithCancel(context.WithoutCancel(ctx))
 	l.held.Go(func() { l.hold(ctx, asked.Add(ttl)) })
 }
 
-func (l *Life) hold(ctx context.Context, end time.Time) {
+func (l *Renewal) hold(ctx context.Context, end time.Time) {
 	timer := time.NewTimer(l.ttl / 3)
 	defer timer.Stop()
 	for {
@@ -61,20 +61,20 @@ func (l *Life) hold(ctx context.Context, end time.Time) {
 	}
 }
 
-func (l *Life) renewed(ctx context.Context, patience time.Duration) error {
+func (l *Renewal) renewed(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return guard.Run(func() error { return l.renew(ctx) })
 }
 
 // Lost is closed once the life is over: see Session.
-func (l *Life) Lost() <-chan struct{} { return l.lost }
+func (l *Renewal) Lost() <-chan struct{} { return l.lost }
 
 // Lose says that the store has ended it.
-func (l *Life) Lose() { l.lose() }
+func (l *Renewal) Lose() { l.lose() }
 
 // Over is ErrSessionOver once the life is over.
-func (l *Life) Over() error {
+func (l *Renewal) Over() error {
 	select {
 	case <-l.lost:
 		return ErrSessionOver
@@ -84,7 +84,7 @@ func (l *Life) Over() error {
 }
 
 // End ends the renewing, and then calls end, once; later calls return what that did.
-func (l *Life) End(end func() error) error {
+func (l *Renewal) End(end func() error) error {
 	l.ending.Do(func() {
 		l.release()
 		l.held.Wait()
