@@ -157,7 +157,7 @@ func variant(name string) int {
 
 // lackingIn tells of each message in which releases it is not there as in 25.10.
 func lackingIn(t *testing.T) map[string]string {
-	text, err := os.ReadFile("../../internal/vppsim/releases.tsv")
+	text, err := os.ReadFile("../../internal/vppsim/core/releases.tsv")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,42 +1,58 @@
 package vppsim
 
 import (
-	"fmt"
-	"slices"
-	"strings"
+	"github.com/keyplane/keyplane/internal/vppsim/afpacket"
+	"github.com/keyplane/keyplane/internal/vppsim/bond"
+	"github.com/keyplane/keyplane/internal/vppsim/core"
+	"github.com/keyplane/keyplane/internal/vppsim/dhcp"
+	"github.com/keyplane/keyplane/internal/vppsim/gre"
+	"github.com/keyplane/keyplane/internal/vppsim/gtpu"
+	"github.com/keyplane/keyplane/internal/vppsim/iface"
+	"github.com/keyplane/keyplane/internal/vppsim/ip"
+	"github.com/keyplane/keyplane/internal/vppsim/ipip"
+	"github.com/keyplane/keyplane/internal/vppsim/ipsec"
+	"github.com/keyplane/keyplane/internal/vppsim/l2"
+	"github.com/keyplane/keyplane/internal/vppsim/l3xc"
+	"github.com/keyplane/keyplane/internal/vppsim/memif"
+	"github.com/keyplane/keyplane/internal/vppsim/neighbours"
+	"github.com/keyplane/keyplane/internal/vppsim/rdcp"
+	"github.com/keyplane/keyplane/internal/vppsim/rdma"
+	"github.com/keyplane/keyplane/internal/vppsim/span"
+	"github.com/keyplane/keyplane/internal/vppsim/tap"
+	"github.com/keyplane/keyplane/internal/vppsim/vmxnet3"
+	"github.com/keyplane/keyplane/internal/vppsim/vrrp"
+	"github.com/keyplane/keyplane/internal/vppsim/vxlan"
+	"github.com/keyplane/keyplane/internal/vppsim/vxlangpe"
+	"github.com/keyplane/keyplane/internal/vppsim/wireguard"
 )
 
-// A plugin is one of VPP's (25.10) of which we have messages: those of a package of the bindings.
-type plugin struct{ of, file, description string }
+// register makes all plugins of one VPP. A new plugin is one line here. It returns the DHCP clients, which Sim.Lease
+// needs.
+func register(vpp *core.VPP) *dhcp.Clients {
+	tables := ip.New(vpp)
+	switching := l2.New(vpp)
 
-func plugins() []plugin {
-	return []plugin{
-		{"af_packet", "af_packet_plugin.so", "af-packet"},
-		{"dhcp", "dhcp_plugin.so", "Dynamic Host Configuration Protocol (DHCP)"},
-		{"gre", "gre_plugin.so", "Generic Routing Encapsulation (GRE) plugin"},
-		{"gtpu", "gtpu_plugin.so", "GPRS Tunnelling Protocol, User Data (GTPv1-U)"},
-		{"l3xc", "l3xc_plugin.so", "L3 Cross-Connect (L3XC)"},
-		{"memif", "memif_plugin.so", "Packet Memory Interface (memif) -- Experimental"},
-		{"rdma", "rdma_plugin.so", "RDMA IBverbs Device Driver"},
-		{"vmxnet3", "vmxnet3_plugin.so", "VMWare Vmxnet3 Device Driver"},
-		{"vrrp", "vrrp_plugin.so", "VRRP v3 (RFC 5798)"},
-		{"vxlan", "vxlan_plugin.so", "VxLan Tunnels"},
-		{"vxlan_gpe", "vxlan-gpe_plugin.so", "VxLan GPE Tunnels"},
-		{"wireguard", "wireguard_plugin.so", "Wireguard Protocol"},
-	}
-}
+	iface.New(vpp)
+	neighbours.New(vpp, tables)
+	l3xc.New(vpp)
+	rdcp.New(vpp)
+	span.New(vpp)
+	vrrp.New(vpp)
 
-// showPlugins is the page of the real VPP (src/vlib/unix/plugin.c, vlib_plugins_show_cmd_fn).
-func (w *world) showPlugins() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, " Plugin path is: %s, plugins shown in load order\n\n", "none, as it is simulated")
-	fmt.Fprintf(&b, "     %-41s%-33s%s\n", "Plugin", "Version", "Description")
-	n := 0
-	for _, p := range plugins() {
-		if !slices.Contains(w.sim.o.Without, p.of) {
-			n++
-			fmt.Fprintf(&b, "%3d. %-40s %-32s %s\n", n, p.file, w.version(), p.description)
-		}
-	}
-	return b.String()
+	tap.New(vpp)
+	memif.New(vpp)
+	afpacket.New(vpp)
+	rdma.New(vpp)
+	vmxnet3.New(vpp)
+	bond.New(vpp)
+
+	vxlan.New(vpp, tables)
+	vxlangpe.New(vpp, tables, switching)
+	gtpu.New(vpp, tables, switching)
+	gre.New(vpp, tables)
+	ipip.New(vpp, tables)
+	ipsec.New(vpp)
+	wireguard.New(vpp)
+
+	return dhcp.New(vpp, tables)
 }

@@ -1,0 +1,137 @@
+// Package bond simulates bonds and their members. An interface is a member of one bond at most. Members are released
+// when their bond is deleted.
+package bond
+
+import (
+	"fmt"
+	"maps"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/bond"
+	"go.fd.io/govpp/binapi/ethernet_types"
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"github.com/keyplane/keyplane/internal/vppsim/core"
+)
+
+// A device is the device of a bond: the request that created it, with VPP's choices.
+type device struct{ request bond.BondCreate2 }
+
+// A member is an interface in a bond.
+type member struct {
+	bond          uint32
+	passive, long bool // the modes of LACP
+}
+
+type plugin struct {
+	vpp     *core.VPP
+	members map[uint32]member // by index of the member
+}
+
+type index = interface_types.InterfaceIndex
+
+// New adds the plugin. Deleting an interface that is no bond is refused with INVALID_SW_IF_INDEX.
+func New(vpp *core.VPP) {
+	p := &plugin{vpp, map[uint32]member{}}
+	vpp.Register(core.Plugin{
+		Messages: []core.Message{
+			core.Call(p.create),
+			core.Call(func(q *bond.BondDelete, _ *bond.BondDeleteReply) core.Errno {
+				return core.Delete[device](vpp, q.SwIfIndex, api.INVALID_SW_IF_INDEX)
+			}),
+			core.On(vpp, func(q *bond.BondAddMember) index { return q.SwIfIndex }, p.addMember),
+			core.Call(p.detach),
+			core.Dump(p.dumpBonds),
+			core.Dump(p.dumpMembers),
+		},
+		Removing: func(i *core.Interface) {
+			maps.DeleteFunc(p.members, func(at uint32, m member) bool { return at == i.Index || m.bond == i.Index })
+		},
+	})
+}
+
+// create makes a bond that is down, with its link up and a random MAC address unless the request has one. The mode
+// decides how VPP spreads the load, whatever the request says; only LACP and XOR leave the choice.
+func (p *plugin) create(q *bond.BondCreate2, r *bond.BondCreate2Reply) core.Errno {
+	r.SwIfIndex = index(core.None)
+	switch q.Mode {
+	case bond.BOND_API_MODE_ROUND_ROBIN:
+		q.Lb = bond.BOND_API_LB_ALGO_RR
+	case bond.BOND_API_MODE_ACTIVE_BACKUP:
+		q.Lb = bond.BOND_API_LB_ALGO_AB
+	case bond.BOND_API_MODE_BROADCAST:
+		q.Lb = bond.BOND_API_LB_ALGO_BC
+	case bond.BOND_API_MODE_XOR, bond.BOND_API_MODE_LACP:
+	default:
+		return api.INVALID_ARGUMENT
+	}
+	number, free := p.vpp.Number("bond", q.ID)
+	if !free {
+		return api.INSTANCE_IN_USE
+	}
+	q.ID = number.N
+	i := &core.Interface{
+		Name: fmt.Sprintf("BondEthernet%d", number.N), DevType: "bond", Device: device{*q}, Number: number, MAC: q.MacAddress,
+		Flags: core.LinkUp, LinkMTU: 9000, MTU: [4]uint32{9000},
+	}
+	r.SwIfIndex = p.vpp.Create(i)
+	if !q.UseCustomMac || i.MAC == (ethernet_types.MacAddress{}) {
+		i.MAC = core.RandomMAC(i.Index)
+	}
+	return core.OK
+}
+
+// addMember accepts any interface, also a loopback, but no member of another bond.
+func (p *plugin) addMember(i *core.Interface, q *bond.BondAddMember, _ *bond.BondAddMemberReply) core.Errno {
+	to := p.vpp.Interface(uint32(q.BondSwIfIndex))
+	if to == nil {
+		return api.INVALID_INTERFACE
+	}
+	if _, is := to.Device.(device); !is {
+		return api.INVALID_INTERFACE
+	}
+	if _, in := p.members[i.Index]; in {
+		return api.VALUE_EXIST
+	}
+	p.members[i.Index] = member{to.Index, q.IsPassive, q.IsLongTimeout}
+	return core.OK
+}
+
+// detach releases a member. An unknown index is refused like any other interface that is no member before 25.10.
+func (p *plugin) detach(q *bond.BondDetachMember, _ *bond.BondDetachMemberReply) core.Errno {
+	if _, errno := p.vpp.At(q.SwIfIndex); errno != core.OK && !p.vpp.Before("25.10") {
+		return errno
+	}
+	if _, is := p.members[uint32(q.SwIfIndex)]; !is {
+		return api.INVALID_INTERFACE
+	}
+	delete(p.members, uint32(q.SwIfIndex))
+	return core.OK
+}
+
+// dumpBonds lists one bond, or all for ~0.
+func (p *plugin) dumpBonds(q *bond.SwBondInterfaceDump, yield func(bond.SwBondInterfaceDetails)) {
+	for i, b := range core.Each[device](p.vpp, q.SwIfIndex) {
+		members := uint32(0)
+		for _, m := range p.members {
+			if m.bond == i.Index {
+				members++
+			}
+		}
+		yield(bond.SwBondInterfaceDetails{
+			SwIfIndex: index(i.Index), ID: b.request.ID, Mode: b.request.Mode, Lb: b.request.Lb, NumaOnly: b.request.NumaOnly,
+			Members: members, InterfaceName: i.Name,
+		})
+	}
+}
+
+// dumpMembers lists the members of one bond.
+func (p *plugin) dumpMembers(q *bond.SwMemberInterfaceDump, yield func(bond.SwMemberInterfaceDetails)) {
+	for _, i := range p.vpp.Interfaces() {
+		if m, is := p.members[i.Index]; is && m.bond == uint32(q.SwIfIndex) {
+			yield(bond.SwMemberInterfaceDetails{
+				SwIfIndex: index(i.Index), InterfaceName: i.Name, IsPassive: m.passive, IsLongTimeout: m.long,
+			})
+		}
+	}
+}

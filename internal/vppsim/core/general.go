@@ -1,0 +1,80 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.fd.io/govpp/binapi/memclnt"
+	"go.fd.io/govpp/binapi/vlib"
+	"go.fd.io/govpp/binapi/vpe"
+)
+
+// general serves the messages about the process itself.
+func general(vpp *VPP) Plugin {
+	return Plugin{
+		Messages: []Message{
+			// The reply's client_index stays 0 in the real VPP as well.
+			Call(func(_ *memclnt.ControlPing, r *memclnt.ControlPingReply) Errno {
+				r.VpePID = vpp.pid
+				return OK
+			}),
+			// VPP answers first and then closes the connection.
+			Call(func(_ *memclnt.SockclntDelete, r *memclnt.SockclntDeleteReply) Errno {
+				r.Response = 1
+				vpp.asking.leaves()
+				return OK
+			}),
+			Call(func(_ *vpe.ShowVersion, r *vpe.ShowVersionReply) Errno {
+				r.Program, r.Version = "vpe", vpp.version()
+				return OK
+			}),
+			Call(func(q *vlib.CliInband, r *vlib.CliInbandReply) Errno {
+				r.Reply = vpp.show(strings.Join(strings.Fields(q.Cmd), " "))
+				return OK
+			}),
+		},
+		Pages: map[string]func() string{"show plugins": vpp.showPlugins},
+	}
+}
+
+// version returns the version of show_version. Its suffix tells readers that this VPP is simulated.
+func (v *VPP) version() string { return v.Options.Release + "-simulated" }
+
+// A loadable is a plugin as "show plugins" of VPP 25.10 lists it. bindings is its package of GoVPP's bindings.
+type loadable struct{ bindings, file, description string }
+
+// loadables lists the plugins that are files of their own. ACL, NAT and SRv6 would be further lines. VPP's core
+// contains the others, for example bridge domains and bonds, so "show plugins" does not list those.
+func loadables() []loadable {
+	return []loadable{
+		{"af_packet", "af_packet_plugin.so", "af-packet"},
+		{"dhcp", "dhcp_plugin.so", "Dynamic Host Configuration Protocol (DHCP)"},
+		{"gre", "gre_plugin.so", "Generic Routing Encapsulation (GRE) plugin"},
+		{"gtpu", "gtpu_plugin.so", "GPRS Tunnelling Protocol, User Data (GTPv1-U)"},
+		{"l3xc", "l3xc_plugin.so", "L3 Cross-Connect (L3XC)"},
+		{"memif", "memif_plugin.so", "Packet Memory Interface (memif) -- Experimental"},
+		{"rdma", "rdma_plugin.so", "RDMA IBverbs Device Driver"},
+		{"vmxnet3", "vmxnet3_plugin.so", "VMWare Vmxnet3 Device Driver"},
+		{"vrrp", "vrrp_plugin.so", "VRRP v3 (RFC 5798)"},
+		{"vxlan", "vxlan_plugin.so", "VxLan Tunnels"},
+		{"vxlan_gpe", "vxlan-gpe_plugin.so", "VxLan GPE Tunnels"},
+		{"wireguard", "wireguard_plugin.so", "Wireguard Protocol"},
+	}
+}
+
+// showPlugins prints the page in the real VPP's format (VPP src/vlib/unix/plugin.c, vlib_plugins_show_cmd_fn).
+func (v *VPP) showPlugins() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, " Plugin path is: %s, plugins shown in load order\n\n", "none, as it is simulated")
+	fmt.Fprintf(&b, "     %-41s%-33s%s\n", "Plugin", "Version", "Description")
+	n := 0
+	for _, p := range loadables() {
+		if slices.Contains(v.Options.Without, p.bindings) {
+			continue
+		}
+		n++
+		fmt.Fprintf(&b, "%3d. %-40s %-32s %s\n", n, p.file, v.version(), p.description)
+	}
+	return b.String()
+}

@@ -1,0 +1,162 @@
+// Package vrrp simulates VPP's plugin for VRRP version 3. A virtual router outlives its interface (VPP vrrp.c). No
+// advertisement is sent or received, so a started router stays in the state that it takes first:
+//
+//	initial           not started
+//	interface down    started while its interface is down or deleted
+//	master            started with priority 255: the router owns the addresses
+//	backup            started with any other priority
+package vrrp
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/ip_types"
+	"go.fd.io/govpp/binapi/vrrp"
+
+	"github.com/keyplane/keyplane/internal/vppsim/core"
+	"github.com/keyplane/keyplane/internal/vppwire"
+)
+
+// ownerPriority is the priority of a router that owns the addresses (RFC 5798).
+const ownerPriority = 255
+
+// A key identifies a virtual router.
+type key struct {
+	index uint32
+	id    uint8
+	ipv6  bool
+}
+
+func (a key) compare(b key) int {
+	byVersion := 0
+	switch {
+	case a.ipv6 && !b.ipv6:
+		byVersion = 1
+	case b.ipv6 && !a.ipv6:
+		byVersion = -1
+	}
+	return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.id, b.id), byVersion)
+}
+
+type plugin struct {
+	vpp     *core.VPP
+	routers map[key]*vrrp.VrrpVrDetails
+}
+
+type index = interface_types.InterfaceIndex
+
+// New adds the plugin.
+func New(vpp *core.VPP) {
+	p := &plugin{vpp, map[key]*vrrp.VrrpVrDetails{}}
+	vpp.Register(core.Plugin{
+		Messages: []core.Message{
+			core.On(vpp, func(q *vrrp.VrrpVrAddDel) index { return q.SwIfIndex }, p.change),
+			core.Call(p.startStop),
+			core.Dump(p.dump),
+		},
+		Pages: map[string]func() string{"show vrrp vr": p.show},
+	})
+}
+
+// change adds or deletes a virtual router; an existing one cannot be changed. VPP checks priority, interval and ID in a
+// delete as well. The owner needs all addresses on its interface. Two routers of an interface cannot share an address.
+func (p *plugin) change(i *core.Interface, q *vrrp.VrrpVrAddDel, _ *vrrp.VrrpVrAddDelReply) core.Errno {
+	key := key{i.Index, q.VrID, q.Flags&vrrp.VRRP_API_VR_IPV6 != 0}
+	_, has := p.routers[key]
+	switch {
+	case q.Priority == 0 || q.Interval == 0 || q.VrID == 0:
+		return api.INVALID_VALUE
+	case q.IsAdd == 0 && !has:
+		return api.NO_SUCH_ENTRY
+	case q.IsAdd == 0:
+		delete(p.routers, key)
+		return core.OK
+	case has:
+		return api.ENTRY_ALREADY_EXISTS
+	case len(q.Addrs) == 0:
+		return api.INVALID_SRC_ADDRESS
+	case q.Priority == ownerPriority && !hasAll(i, q.Addrs):
+		return api.ADDRESS_NOT_FOUND_FOR_INTERFACE
+	case p.anyHas(i.Index, q.Addrs):
+		return api.ADDRESS_IN_USE
+	}
+	p.routers[key] = &vrrp.VrrpVrDetails{
+		Config: vrrp.VrrpVrConf{SwIfIndex: q.SwIfIndex, VrID: q.VrID, Priority: q.Priority, Interval: q.Interval, Flags: q.Flags},
+		Addrs:  q.Addrs,
+	}
+	return core.OK
+}
+
+// hasAll returns whether an interface has all addresses.
+func hasAll(i *core.Interface, addresses []ip_types.Address) bool {
+	for _, a := range addresses {
+		is := func(p netip.Prefix) bool { return p.Addr() == vppwire.Addr(a) }
+		if !slices.ContainsFunc(i.Addresses, is) {
+			return false
+		}
+	}
+	return true
+}
+
+// anyHas returns whether a router of an interface has one of the addresses.
+func (p *plugin) anyHas(index uint32, addresses []ip_types.Address) bool {
+	for key, r := range p.routers {
+		if key.index == index && slices.ContainsFunc(addresses, func(a ip_types.Address) bool { return slices.Contains(r.Addrs, a) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// startStop starts or stops a virtual router. Starting a started one changes nothing. A unicast router needs peers,
+// which no message here adds.
+func (p *plugin) startStop(q *vrrp.VrrpVrStartStop, _ *vrrp.VrrpVrStartStopReply) core.Errno {
+	r := p.routers[key{uint32(q.SwIfIndex), q.VrID, q.IsIPv6 != 0}]
+	i := p.vpp.Interface(uint32(q.SwIfIndex))
+	switch {
+	case r == nil:
+		return api.NO_SUCH_ENTRY
+	case q.IsStart == 0:
+		r.Runtime.State = vrrp.VRRP_API_VR_STATE_INIT
+	case r.Runtime.State != vrrp.VRRP_API_VR_STATE_INIT:
+	case r.Config.Flags&vrrp.VRRP_API_VR_UNICAST != 0:
+		return api.INIT_FAILED
+	case i == nil || !i.IsUp():
+		r.Runtime.State = vrrp.VRRP_API_VR_STATE_INTF_DOWN
+	case r.Config.Priority == ownerPriority:
+		r.Runtime.State = vrrp.VRRP_API_VR_STATE_MASTER
+	default:
+		r.Runtime.State = vrrp.VRRP_API_VR_STATE_BACKUP
+	}
+	return core.OK
+}
+
+// dump lists the routers of one interface, or of all for index 0 as well as for ~0.
+func (p *plugin) dump(q *vrrp.VrrpVrDump, yield func(vrrp.VrrpVrDetails)) {
+	for _, key := range slices.SortedFunc(maps.Keys(p.routers), key.compare) {
+		if q.SwIfIndex == 0 || uint32(q.SwIfIndex) == core.None || uint32(q.SwIfIndex) == key.index {
+			yield(*p.routers[key])
+		}
+	}
+}
+
+func (p *plugin) show() string {
+	var b strings.Builder
+	for _, key := range slices.SortedFunc(maps.Keys(p.routers), key.compare) {
+		r := p.routers[key]
+		started := r.Runtime.State != vrrp.VRRP_API_VR_STATE_INIT
+		fmt.Fprintf(&b, "%s vr %d priority %d started %t", p.vpp.NameOf(key.index), key.id, r.Config.Priority, started)
+		for _, a := range r.Addrs {
+			fmt.Fprintf(&b, " %s", vppwire.Addr(a))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
