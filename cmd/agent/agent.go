@@ -17,6 +17,7 @@ import (
 	"github.com/keyplane/keyplane/internal/owner"
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models/structured/document"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/orchestrator"
@@ -47,7 +48,8 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	}
 
 	// The desired state: stores, each a layer of the orchestrator.
-	stores, err := openStores(s, conf.files, conf.orchestrator, log)
+	gate := document.NewGate()
+	stores, err := openStores(s, conf.files, conf.orchestrator, gate, log)
 	if err != nil {
 		return err
 	}
@@ -97,7 +99,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 
 	// Read access: everyone who reaches the loopback, or may use the socket.
 	web := rest.Server{Config: conf.http, Options: rest.Options{
-		Scheduler: sched, Sources: orch, Label: s.Label, Version: about(), VPP: vppInfo(plane), MaxBody: conf.http.MaxBodyBytes, Log: log,
+		Scheduler: sched, Sources: orch, Label: s.Label, Version: about(), VPP: vppInfo(plane), MaxBody: conf.http.MaxBodyBytes, Gate: gate, Log: log,
 	}}
 	socket.Beside = rest.Handler(withSecrets(web.Options)) // only the agent's user can open the socket
 

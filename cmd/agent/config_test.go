@@ -90,7 +90,7 @@ func configure(t *testing.T, file, text string) error {
 	if err != nil {
 		return err
 	}
-	used, err := openStores(s, conf.files, conf.orchestrator, log)
+	used, err := openStores(s, conf.files, conf.orchestrator, nil, log)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/internal/config"
 	"github.com/keyplane/keyplane/internal/owner"
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models/structured/document"
 	"github.com/keyplane/keyplane/orchestrator"
 )
 
@@ -58,6 +59,7 @@ type opener struct {
 	dir  string // of configuration files
 	// bounds are those of what the store may hold.
 	bounds kvdbsync.Bounds
+	gate   *document.Gate // for large texts
 }
 
 func openBolt(o opener) (kvdbsync.Connector, error) {
@@ -74,6 +76,7 @@ func openFiledb(o opener) (kvdbsync.Connector, error) {
 	if found, err := o.load(&cfg); !found || err != nil {
 		return nil, err
 	}
+	cfg.Gate = o.gate
 	return filedb.New(cfg, o.root, o.log)
 }
 
@@ -174,11 +177,11 @@ var errNoStore = errors.New("no store to read the network from")
 
 // openStores opens each configured store. It connects to none of them, so that the agent
 // starts even if some are down.
-func openStores(s *settings, f files, oc orchestratorConfig, log *slog.Logger) (stores, error) {
+func openStores(s *settings, f files, oc orchestratorConfig, gate *document.Gate, log *slog.Logger) (stores, error) {
 	var out stores
 	root := s.root()
 	for _, kind := range s.storeKinds() {
-		connector, err := kind.open(opener{root: root, bounds: oc.bounds(), log: log.With("source", kind.name), dir: f.dir, load: func(into any) (bool, error) {
+		connector, err := kind.open(opener{root: root, bounds: oc.bounds(), gate: gate, log: log.With("source", kind.name), dir: f.dir, load: func(into any) (bool, error) {
 			return f.load(kind.flag, kind.file, into)
 		}})
 		if err != nil {

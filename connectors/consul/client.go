@@ -139,7 +139,12 @@ type announcing struct {
 	bounds kvdbsync.Bounds
 }
 
-const largeBody = 128 << 10
+const (
+	largeBody = 128 << 10
+	// answerSize is the size of the largest answer to the library beside one value in base64.
+	// It asks for one value at a time, and for names that are few.
+	answerSize = 1 << 20
+)
 
 // RoundTrip implements http.RoundTripper.
 func (a announcing) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -149,7 +154,8 @@ func (a announcing) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	answer, err := a.Transport.RoundTrip(r)
 	if err == nil {
-		answer.Body = &boundedBody{answer.Body, a.bounds.Page, a.bounds}
+		limit := min(a.bounds.Page, 2*a.bounds.Value+answerSize)
+		answer.Body = &boundedBody{answer.Body, limit, a.bounds}
 	}
 	return answer, err
 }

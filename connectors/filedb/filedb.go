@@ -37,6 +37,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/keyplane/keyplane/models/structured/document"
 )
 
 // Config is what filedb.conf holds.
@@ -81,6 +83,8 @@ type Config struct {
 	MaxYAMLSize Size `yaml:"max-yaml-size"`
 	// MaxTotalSize is the size of all files together. Defaults to 256 MiB.
 	MaxTotalSize Size `yaml:"max-total-size"`
+	// Gate is shared with others that read large texts. Defaults to none.
+	Gate *document.Gate `yaml:"-"`
 }
 
 // stall is how long the first batch waits for files that are being written.

@@ -243,5 +243,10 @@ func (db *DB) parse(ctx context.Context, path string, data []byte) (*content, er
 		return nil, err
 	}
 	defer db.trees.Release(room)
+	leave, err := db.cfg.Gate.Enter(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	return parseSlowly(ctx, path, data, db.root, format)
 }

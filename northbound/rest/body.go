@@ -23,10 +23,11 @@ func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) ([]structured.I
 	if err != nil {
 		return nil, badRequest(fmt.Errorf("reading the body: %w", err))
 	}
-	if err := takeTurn(r.Context(), h.trees); err != nil {
+	leave, err := h.Gate.Enter(r.Context(), body)
+	if err != nil {
 		return nil, err
 	}
-	defer func() { <-h.trees }()
+	defer leave()
 	items, err := parse(r.Context(), body)
 	if r.Context().Err() != nil {
 		return nil, r.Context().Err()

@@ -13,9 +13,6 @@ const (
 	// maxExpensive is how many answers that need much memory or time are made at once. Each
 	// can take tens of megabytes until its client has read it.
 	maxExpensive = 2
-	// maxTrees is how many bodies are parsed at once. Each can take a hundred megabytes
-	// for a moment.
-	maxTrees = 1
 	// noTimeout stands for no limit of time.
 	noTimeout = 100 * 365 * 24 * time.Hour
 	// expensiveWait is how long such a request waits for its turn.
@@ -33,7 +30,7 @@ func (h *handler) limited(e endpoint) endpoint {
 	}
 	serve := e.serve
 	e.serve = func(w http.ResponseWriter, r *http.Request, q query) error {
-		if err := takeTurn(r.Context(), h.turns); err != nil {
+		if err := h.takeTurn(r.Context()); err != nil {
 			return err
 		}
 		defer func() { <-h.turns }()
@@ -63,11 +60,11 @@ func (w *impatient) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-func takeTurn(ctx context.Context, turns chan<- struct{}) error {
+func (h *handler) takeTurn(ctx context.Context) error {
 	timer := time.NewTimer(expensiveWait)
 	defer timer.Stop()
 	select {
-	case turns <- struct{}{}:
+	case h.turns <- struct{}{}:
 		return nil
 	case <-timer.C:
 		return statusError{http.StatusServiceUnavailable, errBusy}

@@ -29,6 +29,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/keyplane/keyplane/models/structured/document"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -49,7 +50,9 @@ type Options struct {
 	Secrets bool
 	// MaxBody is the largest body of a request, in bytes. Defaults to 8 MiB.
 	MaxBody int64
-	Log     *slog.Logger // Defaults to discarding
+	// Gate is shared with others that read large texts. Defaults to one for the bodies of requests.
+	Gate *document.Gate
+	Log  *slog.Logger // Defaults to discarding
 
 	// answerTime is how long an expensive answer may take. Defaults to 2 min; negative: no limit.
 	answerTime time.Duration
@@ -62,17 +65,17 @@ type handler struct {
 	Options
 	sched *scheduler.Scheduler
 	turns chan struct{} // holds a token for each expensive request that is served
-	trees chan struct{} // holds a token for each body that is parsed
 }
 
 // Handler serves all paths.
 func Handler(o Options) http.Handler {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
+	o.Gate = cmp.Or(o.Gate, document.NewGate())
 	if o.answerTime = cmp.Or(o.answerTime, defaultWriteTimeout); o.answerTime < 0 {
 		o.answerTime = noTimeout
 	}
-	h := &handler{o, o.Scheduler, make(chan struct{}, maxExpensive), make(chan struct{}, maxTrees)}
+	h := &handler{o, o.Scheduler, make(chan struct{}, maxExpensive)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", h.unknownPath)
 	for _, e := range h.endpoints() {
