@@ -30,7 +30,7 @@ func (b Bounds) WithDefaults() Bounds {
 	}
 }
 
-// Validate says which bounds contradict each other.
+// Validate returns an error for bounds that contradict each other.
 func (b Bounds) Validate() error {
 	b = b.WithDefaults()
 	var errs []error
@@ -61,8 +61,8 @@ func (b Bounds) PageTooLarge() error {
 	return fmt.Errorf("%w: the answer has more bytes than max-page-size allows, %d", ErrTooMuch, b.Page)
 }
 
-// PairCost is what a pair costs besides the bytes of its key and value. So pairs without
-// bytes end at a bound, too.
+// PairCost is the cost of a pair besides the bytes of its key and value. Without it, pairs
+// without bytes would never reach a bound.
 const PairCost = 64
 
 // EmptyPageCost is what a page costs besides its pairs.

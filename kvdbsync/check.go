@@ -9,16 +9,14 @@ import (
 	"github.com/keyplane/keyplane/internal/backoff"
 )
 
-// check lists the store from time to time, beside the running watch, and ends
-// the watch when it has lost a change: a new watch then puts everything right.
+// check lists the store periodically, beside the running watch. It ends the watch if the
+// watch has lost a change. The next watch begins with a listing, which repairs the mirror.
 //
-// A key is lost when the listing has it otherwise than the mirror and the watch
-// has not named it since the listing began, nor within the grace time after.
-// The watch is allowed to be late: then it names the key within the grace time.
-// The listing is allowed to be old: then the watch has named the key since. Only
-// a change that the watch never delivers is left. Where the store is merely
-// slower than the grace time the verdict is wrong and costs one listing, but it
-// cannot do harm: nothing of the listing that led to it goes into the mirror.
+// A key is lost if the listing differs from the mirror, and the watch has not named the
+// key since the listing began, nor within the grace time after it. So a watch may be late,
+// and a listing may be old. If the store is slower than the grace time, the verdict is
+// wrong and costs one listing. It does no harm, because the mirror takes nothing from the
+// listing of a check.
 func (s *Source) check(ctx context.Context, stop context.CancelCauseFunc) {
 	for s.awaitCheck(ctx) {
 		l, lost, err := s.compare(ctx)
@@ -36,7 +34,7 @@ func (s *Source) check(ctx context.Context, stop context.CancelCauseFunc) {
 	}
 }
 
-// awaitCheck waits until a check is due or asked for; false: ctx ended.
+// awaitCheck waits until a check is due or requested. It returns false if ctx ended.
 func (s *Source) awaitCheck(ctx context.Context) bool {
 	var due <-chan time.Time
 	if period := s.o.AntiEntropy; period > 0 {

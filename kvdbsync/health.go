@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A State says how a Source stands to its store.
+// A State is the relation of a Source to its store.
 type State int
 
 const (
@@ -29,39 +29,40 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// Health is how a Source was at one moment. It is a copy, and costs little to ask for.
+// Health is the state of a Source at one moment. It is a copy and cheap to get.
 type Health struct {
 	Source   string
 	State    State
-	Since    time.Time // when it became synced; otherwise since when it is not
+	Since    time.Time // when it became synced; if it is not synced, when it lost the store
 	Rev      int64     // the store's revision; 0 where it has none
-	Keys     int       // that the store holds
+	Keys     int       // in the store
 	Listed   int       // events of the listing under way, which are its keys so far; 0 unless State is Syncing
-	Problems int       // faults of the store's content that belong to no key
+	Problems int       // of the store's content that belong to no key
 	Failures int       // attempts that failed since the store was synced
 	Err      error     // why the store is not synced; nil when it is
 
-	// LastErr is why a watch ended the last time, also when all is well again, and
-	// LastErrAt when; nil while none has.
+	// LastErr is the reason for the last end of a watch, and LastErrAt its time. They stay
+	// after the store is synced again. nil means that no watch has ended yet.
 	LastErr   error
 	LastErrAt time.Time
 
-	// Waiting is how many keys have changes that the consumer has not taken, and Lag
-	// how long the oldest of these has waited. Waited is what Lag was at the last Take.
+	// Waiting is the number of keys with changes that the consumer has not taken. Lag is
+	// the age of the oldest such change. Waited is the value of Lag at the last Take.
 	Waiting     int
 	Lag, Waited time.Duration
 
-	// What the connector has yielded since the Source was made.
+	// from the connector since the Source was made
 	Batches, Events uint64
 	Listings        uint64 // that were complete, those of anti-entropy included
 	Gaps            uint64 // times that it fell out of sync
 }
 
-// health keeps a Health, but for what waits. The source's goroutines write it.
+// health keeps a Health, except the waiting changes. The goroutines of the source write
+// it.
 type health struct {
 	mu  sync.Mutex // guards now and was
 	now Health
-	was bool // synced, some time
+	was bool // the source has been synced before
 }
 
 func (h *health) begin(source string) {
@@ -110,7 +111,8 @@ func (h *health) synced() {
 	h.now.Listed = 0
 }
 
-// lost tells whether this is news: the first failure, or another one than before.
+// record records the end of a watch. It returns true for the first failure, and for an
+// error that differs from the one before.
 func (h *health) record(err error) (news bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,20 +1,29 @@
-// Package kvdbsync is the contract between key-value stores and the rest of
-// the agent, and the part of watching a store that is the same for all of them.
+// Package kvdbsync is the contract between key-value stores and the rest of the agent. It
+// also implements the part of watching a store that is the same for all kinds.
 //
-// A [Connector] knows one kind of store. All it must do is yield what the store
-// holds and then what changes, and end with an error as soon as it can no
-// longer promise that it has missed nothing: compaction, a lost subscription,
-// an index that went backwards and an overflowed event queue all mean just
-// that. A [Source] is one configured connector; it does the rest once, for all:
-// it mirrors the store, drops duplicates, deletes what vanished during a gap,
-// coalesces what its consumer has not yet taken, backs off with jitter, lists
-// again from time to time, and tells its health.
+// A [Connector] knows one kind of store. It yields the content of the store and then its
+// changes. It ends with an error as soon as it may have missed a change. Reasons are a
+// compaction, a lost subscription, an index that went backwards, or a queue that
+// overflowed.
 //
-// Order: changes of one key are seen in the store's order, changes that one
-// store transaction made together stay together in one [Change].
+// A [Source] is one configured connector. It mirrors the store, drops duplicates, deletes
+// keys that vanished during a gap, and keeps only the newest change of a key until its
+// consumer takes it. It retries with back-off and jitter, lists the store again from time
+// to time, and reports its health.
 //
-// Tests: the mirror by stories, the Source in synthetic time and by random
-// histories with faults, each connector by the suite in kvdbsync/conformance.
+// Order: changes of one key are delivered in the store's order. Changes of one store
+// transaction stay together in one [Change].
+//
+//	State        begins when                                    the mirror
+//	Connecting   Run begins                                     is empty
+//	Syncing      the store answered; a listing is under way     is as before the listing
+//	Synced       the listing is complete                        follows the store
+//	Lost         the watch of a synced source has ended         keeps its content
+//
+// Run's goroutine changes the state. The consumer may take changes in every state.
+//
+// Tests: the mirror has stories. The Source is tested in virtual time and by random
+// histories with faults. Each connector is tested by the suite in kvdbsync/conformance.
 package kvdbsync
 
 import (
@@ -23,35 +32,34 @@ import (
 	"iter"
 )
 
-// An Event says what a store holds under a key.
+// An Event is the content of one key of a store.
 type Event struct {
 	Key   string // whole key, as the store has it
 	Value []byte // nil: the key is gone; owned by the receiver, never changed
 	Rev   int64  // the store's revision of this change; 0 where it has none
-	// Origin is where in the store the value stands.
-	// Empty where the key says it all.
+	// Origin is the place of the value in the store. It is empty if the key is the place.
 	Origin Origin
 	// Decoded is the result of Options.Decode, or nil. Connectors do not set it.
 	Decoded any
-	// Err says that the store has something under Key that is no value, such as
-	// an entry that does not parse. Value is nil then, and the key is not gone.
+	// Err says that the content under Key is not a value, such as an entry that does not
+	// parse. Value is nil then, and the key is not deleted.
 	Err error
-	// Absent says that the removal is an inference: the key was missing from a
-	// listing or was evicted; nobody is known to have deleted it. A Source sets it for
-	// keys that a listing lacks. A connector sets it for keys that the store lost by
-	// itself. It means nothing unless Value and Err are nil.
+	// Absent says that the removal is an inference: the key was missing from a listing, or
+	// it was evicted. A Source sets it for keys that a listing lacks. A connector sets it
+	// for keys that the store lost by itself. It has no meaning unless Value and Err are
+	// nil.
 	Absent bool
 }
 
-// A Batch is what a store changed at once.
+// A Batch is a set of changes that a store made at once.
 type Batch struct {
 	Events []Event
 	Rev    int64 // the store's revision after this batch; 0 where it has none
-	// Synced says that with this batch every pair that stood when the watch
-	// began has been yielded.
+	// Synced says that every pair that existed when the watch began has been yielded, in
+	// this batch or an earlier one.
 	Synced bool
-	// Problems are faults of the store's content that belong to no key, such as a
-	// file that cannot be parsed. nil means unchanged, empty means none (any more).
+	// Problems are errors in the store's content that belong to no key, such as a file
+	// that cannot be parsed. nil means unchanged, empty means none.
 	Problems []error
 	// Identity names the data set that a listing read: an etcd cluster ID, a Redis
 	// replication ID, the device and inode of a file. A store that was replaced by
@@ -67,24 +75,25 @@ type Batch struct {
 
 // A Connector watches one store.
 type Connector interface {
-	// Watch yields every pair under prefix in one or more Batches, which are the receiver's, the last of
-	// them marked Synced, then each change as it comes, in order; what the store
-	// changed at once is one Batch. It ends without error when ctx does, and with
-	// one as soon as it can no longer promise that it has missed nothing. Called
-	// again, it starts over.
+	// Watch yields every pair under prefix in one or more Batches, which belong to the
+	// receiver. The last of them is marked Synced. Then it yields each change in the
+	// store's order, and changes that the store made at once are one Batch. It ends
+	// without an error when ctx ends. It ends with an error as soon as it may have missed
+	// a change. A second call starts over.
 	Watch(ctx context.Context, prefix string) iter.Seq2[Batch, error]
 }
 
 var (
-	// ErrNotFound is what Get returns for a key that is not there.
+	// ErrNotFound is the error of Get for a missing key.
 	ErrNotFound = errors.New("no such key")
-	// ErrReadOnly is what a store that people write by other means says to Put and Delete.
+	// ErrReadOnly is the error of Put and Delete in a store that people write by other
+	// means.
 	ErrReadOnly = errors.New("store is read-only")
-	// ErrTooLarge is what Apply says to changes that the store cannot make at once.
+	// ErrTooLarge is the error of Apply for changes that the store cannot make at once.
 	ErrTooLarge = errors.New("too much for the store at once")
-	// ErrSessionOver is what Apply says in a session that is lost or closed.
+	// ErrSessionOver is the error of Apply in a session that is lost or closed.
 	ErrSessionOver = errors.New("session is over")
-	// ErrEnded is the reason, in Health, when a watch ended without giving one.
+	// ErrEnded is the reason in Health after a watch that ended without an error.
 	ErrEnded = errors.New("the watch ended without saying why")
 	// ErrDrifted is the reason when a listing showed changes that the watch had lost.
 	ErrDrifted = errors.New("the watch lost changes")
@@ -92,6 +101,6 @@ var (
 	ErrOtherStore = errors.New("the store's identity changed")
 	// ErrWentBack says that a listing read an older revision than was seen before.
 	ErrWentBack = errors.New("the store's revision went back")
-	// ErrLostKeys says that a store lost keys that nobody deleted.
+	// ErrLostKeys says that a store lost keys by itself, such as by eviction.
 	ErrLostKeys = errors.New("the store lost keys that nobody deleted")
 )

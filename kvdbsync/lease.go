@@ -11,14 +11,14 @@ type Leaser interface {
 	Lease(ctx context.Context, ttl time.Duration) (Lease, error)
 }
 
-// A Lease is a Session that can take a key only if nobody else has it.
+// A Lease is a Session that can take a key only if no other session has it.
 type Lease interface {
 	Session
 	// Claim stores value under key in this session, if the key holds old, or is absent
 	// where old is nil. The comparison and the write are one step. It returns what the
 	// key holds after the call: value if the claim succeeded, nil if the key is absent.
 	Claim(ctx context.Context, key string, old, value []byte) (holds []byte, err error)
-	// TTL is how long a claimed key may outlive its holder. It is the time that the
-	// store needs, which may be longer than what was asked for.
+	// TTL is the longest time for which a claimed key outlives its holder. It may be
+	// longer than the requested time, because stores have a minimum.
 	TTL() time.Duration
 }

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// A Listing describes a complete listing of a store: when it was made, and of what.
+// A Listing describes a complete listing of a store: its time and its data set.
 type Listing struct {
-	Began    time.Time // nothing that the listing shows is older than this
+	Began    time.Time // the listing shows nothing that is older than this
 	Identity string    // of the store; see Batch
 	Former   string    // see Batch
 	Rev      int64     // the store's revision; 0 where it has none
-	Keys     int       // that the store holds
+	Keys     int       // in the store
 }
 
 // Succeeds returns nil if the listing can be a later state of the data that before
@@ -34,13 +34,13 @@ func (l Listing) Succeeds(before Listing) error {
 	return nil
 }
 
-// A listing gathers what a watch yields until it is synced. Nothing of it counts
-// before that: a watch that ends too early says nothing about the keys it did
-// not get to, nor has it seen all of a transaction made while it was listing.
+// A listing gathers the batches of a watch until it is synced. It has no effect before
+// that. A watch that ends too early has not seen all keys, and may have seen a part of a
+// transaction.
 type listing struct {
 	about    Listing
 	lost     bool      // the store lost keys by itself meanwhile
-	first    bool      // nothing is known before it
+	first    bool      // the first listing of the Source
 	parts    [][]Event // in order, with relative keys; a key may come more than once
 	problems []error
 	decoder  *predecoder // of the first listing
@@ -85,7 +85,7 @@ func (l *listing) len() (n int) {
 	return n
 }
 
-// states is the listing by key.
+// states returns the listing by key.
 func (l *listing) states() map[string]state {
 	states := make(map[string]state, l.len())
 	for _, part := range l.parts {
@@ -113,7 +113,7 @@ func (s *Source) list(ctx context.Context) (*listing, error) {
 	return nil, endedBy(ctx)
 }
 
-// relative cuts Root off the key; false: the key is none that is watched.
+// relative cuts Root off the key. It returns false for a key that is not watched.
 func (s *Source) relative(e Event) (Event, bool) {
 	if !strings.HasPrefix(e.Key, s.prefix) {
 		return Event{}, false
@@ -122,7 +122,7 @@ func (s *Source) relative(e Event) (Event, bool) {
 	return e, true
 }
 
-// endedBy is why a watch ended that did not say why.
+// endedBy returns the reason for a watch that ended without an error.
 func endedBy(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

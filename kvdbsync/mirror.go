@@ -5,40 +5,39 @@ import (
 	"slices"
 )
 
-// A mirror is what a store holds, and what the consumer has not yet been told
-// of it. It knows no clock, lock or goroutine.
+// A mirror is the content of a store, and the changes that the consumer has not taken yet.
+// It knows no clock, lock or goroutine.
 //
-// Each item remembers what the consumer has of it, from the first change that
-// the consumer has not taken until it takes. What waits is therefore no more
-// than one entry a key, and nothing at all for a key that is back where the
-// consumer knows it.
+// From the first change until the consumer takes it, each item keeps the consumer's state
+// of the key. So at most one change per key is pending, and none if the key is back at
+// that state. Memory is bounded by the number of keys.
 type mirror struct {
 	items   map[string]*item
-	pending []waiting           // those with had != nil, in the order of their first change
-	live    int                 // items that are not gone
-	bytes   int64               // of them, with what each costs besides; see PairCost
+	pending []waiting           // items with had != nil, in the order of their first change
+	live    int                 // items that are not deleted
+	bytes   int64               // of live items; see PairCost
 	listing uint64              // number of complete listings
-	touched map[string]struct{} // keys that changes named since watchTouches; nil: nobody asks
-	nothing state               // what the consumer has of a key that is new to it
+	touched map[string]struct{} // keys that changes named since watchTouches; nil: not recorded
+	nothing state               // the consumer's state of a key that is new to it
 }
 
-// An item is one key. One that is gone stays until the consumer has taken that.
+// An item is one key. A deleted item stays until the consumer has taken the deletion.
 type item struct {
 	key     string
 	now     state
-	absent  bool // it is gone, and nobody is known to have deleted it
+	absent  bool // deleted, and the deletion is an inference; see Event.Absent
 	rev     int64
-	had     *state // what the consumer has; nil: that is now
+	had     *state // the consumer's state; nil: the present state
 	listing uint64 // the last complete listing with this key
 }
 
-// A waiting item is one that the consumer has not as it is now.
+// A waiting item has a state that the consumer has not taken.
 type waiting struct {
 	*item
-	listed *Event // of which the consumer may have made something beforehand; nil: none
+	listed *Event // the consumer may already have decoded it; nil: none
 }
 
-// A state is what is under a key; the zero state is nothing.
+// A state is the content of a key. The zero state is a missing key.
 type state struct {
 	value  []byte
 	origin Origin
@@ -49,7 +48,7 @@ func stateOf(e *Event) state { return state{value: e.Value, origin: e.Origin, er
 
 func (s state) gone() bool { return s.value == nil && s.err == nil }
 
-// same compares what matters to a consumer: not where the value stands.
+// same compares everything that matters to a consumer. The origin does not.
 func (s state) same(o state) bool {
 	if s.err != nil && o.err != nil {
 		return s.err.Error() == o.err.Error()
@@ -58,13 +57,13 @@ func (s state) same(o state) bool {
 		(s.value == nil) == (o.value == nil) && bytes.Equal(s.value, o.value)
 }
 
-// sameBytes tells that both are one piece of memory.
+// sameBytes reports whether both slices share their memory.
 func sameBytes(a, b []byte) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
 func newMirror() *mirror { return &mirror{items: map[string]*item{}} }
 
 // set puts one event into the mirror, without Decoded, which a predecoder may still write.
-// It returns nil for a key that is not there.
+// It returns nil for a missing key that stays missing.
 func (m *mirror) set(e *Event) *item {
 	now := stateOf(e)
 	if m.touched != nil {
@@ -80,8 +79,8 @@ func (m *mirror) set(e *Event) *item {
 	}
 	it.rev = e.Rev
 	if it.now.same(now) {
-		it.absent = it.absent && e.Absent // somebody deleted it after all
-		return it                         // and keeps the bytes that the consumer has
+		it.absent = it.absent && e.Absent // an explicit deletion replaces the inference
+		return it                         // keeps the bytes that the consumer has
 	}
 	it.absent = e.Absent && now.gone()
 	m.queue(it)
@@ -91,7 +90,7 @@ func (m *mirror) set(e *Event) *item {
 	return it
 }
 
-// cost is the bytes of a pair, as a Tally counts them.
+// cost returns the bytes of a pair, counted like those of a Tally.
 func cost(key string, s state) int64 {
 	if s.gone() {
 		return 0
@@ -106,7 +105,7 @@ func count(s state) int {
 	return 1
 }
 
-// queue remembers what the consumer has of an item that is about to change.
+// queue saves the consumer's state of an item that is about to change.
 func (m *mirror) queue(it *item) {
 	if it.had != nil {
 		return
@@ -120,7 +119,7 @@ func (m *mirror) queue(it *item) {
 	it.had = &had
 }
 
-// replace makes the mirror hold what a complete listing says, and no other key.
+// replace makes the mirror equal to a complete listing.
 func (m *mirror) replace(l *listing) {
 	m.listing++
 	fresh := len(m.items) == 0
@@ -145,7 +144,7 @@ func (m *mirror) replace(l *listing) {
 	}
 }
 
-// vanish removes what is not in the newest listing.
+// vanish removes the keys that the newest listing lacks.
 func (m *mirror) vanish(rev int64) {
 	var vanished []string
 	for key, it := range m.items {
@@ -159,7 +158,7 @@ func (m *mirror) vanish(rev int64) {
 	}
 }
 
-// take returns the newest event of each key that is not as the consumer has it.
+// take returns the newest event of each key that differs from the consumer's state.
 func (m *mirror) take() []Event {
 	if len(m.pending) == 0 {
 		return nil
@@ -185,14 +184,14 @@ func (m *mirror) take() []Event {
 	return events
 }
 
-// watchTouches begins to note the keys that changes name.
+// watchTouches starts to record the keys that changes name.
 func (m *mirror) watchTouches() { m.touched = map[string]struct{}{} }
 
-// forgetTouches ends that.
+// forgetTouches stops the record.
 func (m *mirror) forgetTouches() { m.touched = nil }
 
-// differing returns the keys that are not as listed says, leaving out those that
-// changes have named since watchTouches.
+// differing returns the keys that differ from the listing, without those that changes have
+// named since watchTouches.
 func (m *mirror) differing(listed map[string]state) []string {
 	var keys []string
 	both := 0
@@ -207,7 +206,7 @@ func (m *mirror) differing(listed map[string]state) []string {
 		}
 	}
 	if both == m.live {
-		return keys // nothing lives that is not listed
+		return keys // no live key is missing from the listing
 	}
 	for key, it := range m.items {
 		if _, ok := listed[key]; !ok && !it.now.gone() && !m.isTouched(key) {

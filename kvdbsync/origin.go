@@ -5,14 +5,14 @@ import (
 	"unique"
 )
 
-// An Origin is a line of a file in which a value stands, for people. The zero Origin is
-// that of a value whose key says it all. All values of a file share its name.
+// An Origin is the line of a file that has the value, for people. It is empty if the key
+// is the place. All values of a file share its name.
 type Origin struct {
 	File unique.Handle[string]
 	Line int
 }
 
-// String is like "routes.yaml:12"; empty for the zero Origin.
+// String returns text like "routes.yaml:12", or "" for the zero Origin.
 func (o Origin) String() string {
 	if o == (Origin{}) {
 		return ""

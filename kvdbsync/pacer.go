@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// eagerly is the longest bound of an attempt after another that the store did not
-	// answer, in the first time of an outage. Such attempts cost the store little, and a
-	// server that is restarted is back within seconds.
+	// eagerly is the longest bound between attempts at the start of an outage, as long as
+	// the store does not answer. Such attempts cost the store little, and a restarted
+	// server is back within seconds.
 	eagerly = time.Second
-	// freeResets is how often the back-off starts over in a row after watches that
-	// ended soon.
+	// freeResets is the number of times in a row that the back-off starts over after
+	// watches that ended soon.
 	freeResets = 10
 )
 
 // A pacer decides how long a Source waits after a watch has ended.
 //
-// The back-off starts over after a watch that was synced. One that was synced for less
-// than the longest bound needs a token for that: there are freeResets, and a new one
-// comes each ten times the longest bound. So a store that breaks after each listing is
-// soon listed as rarely as one that does not answer.
+// The back-off starts over after a watch that was synced. A watch that was synced for less
+// than the longest bound needs a token for that. There are freeResets tokens, and a new
+// one comes every ten times the longest bound. So a store that breaks after each listing
+// is soon listed as rarely as one that does not answer.
 type pacer struct {
 	retry  backoff.Backoff
 	max    time.Duration
@@ -37,9 +37,9 @@ func newPacer(least, most time.Duration) *pacer {
 	}
 }
 
-// next returns how long to wait after a watch that ended in a state, which has lasted
-// for a time: Synced, since it was synced; otherwise since the source is not. Syncing
-// means that the store answered and that the listing was not complete.
+// next returns the wait after a watch that ended in a state. lasted is the time since the
+// source was synced for Synced, else the time since it was lost. Syncing means that the
+// store answered but the listing was not complete.
 func (p *pacer) next(ended State, lasted time.Duration) time.Duration {
 	p.retry.Max = p.max
 	switch {

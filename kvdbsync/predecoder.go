@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// predecodeChunk is how many events are decoded before another goroutine may run.
+// predecodeChunk is the number of events that are decoded before another goroutine may
+// run.
 const predecodeChunk = 512
 
 // A predecoder decodes listed events in parallel and leaves one CPU to the listing, which

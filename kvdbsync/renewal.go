@@ -9,8 +9,8 @@ import (
 	"github.com/keyplane/keyplane/internal/guard"
 )
 
-// A Life is what a Session of a store with keys that expire has: it lasts as long as
-// it is renewed. Sessions embed it; Begin comes first.
+// A Renewal keeps the expiring keys of a session alive by renewing them. Sessions embed
+// it, and call Begin first.
 type Renewal struct {
 	ttl     time.Duration
 	renew   func(ctx context.Context) error
@@ -20,13 +20,13 @@ type Renewal struct {
 	held    sync.WaitGroup
 
 	ending sync.Once
-	ended  error // what End returns
+	ended  error // the result of End
 }
 
-// Begin begins a life of ttl, for which the store was asked at a certain time, and starts
-// the goroutine that renews it until End: three times in ttl, and more often while that
-// fails. It is lost when renew returns ErrSessionOver, or has failed for ttl. What
-// else ends ctx does not end the life.
+// Begin starts the goroutine that renews the keys until End, three times per ttl, and more
+// often after a failure. asked is the time at which the store was asked for ttl. The
+// Renewal is lost if renew returns ErrSessionOver, or fails for ttl. The end of ctx does
+// not end it.
 func (l *Renewal) Begin(ctx context.Context, ttl time.Duration, asked time.Time, renew func(ctx context.Context) error) {
 	l.ttl, l.renew, l.lost = ttl, renew, make(chan struct{})
 	l.lose = sync.OnceFunc(func() { close(l.lost) })
@@ -61,19 +61,19 @@ func (l *Renewal) hold(ctx context.Context, end time.Time) {
 	}
 }
 
-func (l *Renewal) renewed(ctx context.Context, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (l *Renewal) renewed(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return guard.Run(func() error { return l.renew(ctx) })
 }
 
-// Lost is closed once the life is over: see Session.
+// Lost is closed when the session is lost or ended; see Session.
 func (l *Renewal) Lost() <-chan struct{} { return l.lost }
 
-// Lose says that the store has ended it.
+// Lose records that the store has ended the session.
 func (l *Renewal) Lose() { l.lose() }
 
-// Over is ErrSessionOver once the life is over.
+// Over returns ErrSessionOver if the session is lost or ended.
 func (l *Renewal) Over() error {
 	select {
 	case <-l.lost:
@@ -83,7 +83,7 @@ func (l *Renewal) Over() error {
 	}
 }
 
-// End ends the renewing, and then calls end, once; later calls return what that did.
+// End stops the goroutine and calls end once. Later calls return the same result.
 func (l *Renewal) End(end func() error) error {
 	l.ending.Do(func() {
 		l.release()

@@ -10,8 +10,8 @@ import (
 	"github.com/keyplane/keyplane/internal/guard"
 )
 
-// Run watches the store until ctx ends, and then returns nil; no store is so
-// broken that it gives up before. It is called once.
+// Run watches the store until ctx ends, and then returns nil. Errors of the store never
+// end it. It is called once.
 func (s *Source) Run(ctx context.Context) error {
 	pace := newPacer(s.o.MinBackoff, s.o.MaxBackoff)
 	for {
@@ -28,7 +28,7 @@ func (s *Source) Run(ctx context.Context) error {
 	}
 }
 
-// watch is one watch from its beginning to its end. It always tells why it ended.
+// watch runs one watch from its beginning to its end. It always returns an error.
 func (s *Source) watch(ctx context.Context) error {
 	select {
 	case <-s.relist.C(): // this watch begins with a listing
@@ -77,7 +77,8 @@ func (s *Source) reportSynced() {
 	s.o.Log.Info("store synced", "source", h.Source, "keys", h.Keys, "revision", h.Rev, "problems", h.Problems)
 }
 
-// reportLost warns of what is new; the same fault again is for those who look closer.
+// reportLost logs the end of a watch: a new error as a warning, a repeated one at debug
+// level.
 func (s *Source) reportLost(err error, retryIn time.Duration) {
 	level := slog.LevelDebug
 	if s.health.record(err) {

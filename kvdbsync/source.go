@@ -11,36 +11,35 @@ import (
 	"github.com/keyplane/keyplane/internal/wake"
 )
 
-// Options are the choices of a Source. Name and Connector are required.
+// Options configure a Source. Name and Connector are required.
 type Options struct {
-	Name      string // for people, and in each Change: "etcd"
+	Name      string // unique; in logs and in each Change, such as "etcd"
 	Connector Connector
 
-	// Root is cut off the keys handed on: "/vnf-agent/vpp1/". Defaults to nothing.
+	// Root is cut off all keys, such as "/vnf-agent/vpp1/". Defaults to nothing.
 	Root string
-	// Prefix, below Root, is what is watched: "config/". Defaults to all of Root.
+	// Prefix is the watched prefix below Root, such as "config/". Defaults to all of Root.
 	Prefix string
 
-	// A watch that failed is begun again after a random time below a bound. The bound
-	// starts at MinBackoff and doubles with each failure up to MaxBackoff. While the
-	// store does not answer, it stays below one second for as long as MaxBackoff. It
-	// starts over after a watch that was synced; but if that happens more than ten times
-	// in a row within MaxBackoff, it does so once in ten times MaxBackoff, so
-	// that a store that breaks after each listing is not listed all the time. They
-	// default to 100 ms and 30 s.
+	// After a failure, a watch begins again after a random time below a bound. The bound
+	// starts at MinBackoff and doubles with each failure up to MaxBackoff. While the store
+	// does not answer, it stays below one second for as long as MaxBackoff. It starts over
+	// after a watch that was synced. If that happens more than ten times in a row within
+	// MaxBackoff, it starts over only once in ten times MaxBackoff. So a store that breaks
+	// after each listing is not listed all the time. Default to 100 ms and 30 s.
 	MinBackoff, MaxBackoff time.Duration
-	// AntiEntropy is how often, give or take a quarter, the store is listed to
-	// see whether the watch has lost anything. Defaults to 10 minutes; negative: never.
+	// AntiEntropy is the period, give or take a quarter, of listings that detect changes
+	// which the watch has lost. Defaults to 10 minutes; negative: never.
 	AntiEntropy time.Duration
-	// Grace is how long a change that such a listing shows may be on its way
-	// through the watch before it counts as lost. Defaults to 5 seconds.
+	// Grace is the time that the watch may need to deliver a change that such a listing
+	// shows. Defaults to 5 seconds.
 	Grace time.Duration
 
-	Bounds Bounds // of what the store may hold
+	Bounds Bounds // of the store's content
 
 	// Decode decodes the events of the first listing while the rest is listed. Its result
-	// goes into Event.Decoded, unless the key changes before it is taken. It is called on
-	// several goroutines. Defaults to none.
+	// is Event.Decoded, unless the key changes before it is taken. Several goroutines call
+	// it. Defaults to none.
 	Decode func(Event) any
 
 	Log *slog.Logger // Defaults to discarding
@@ -66,38 +65,38 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Change is all that became different since the Change before it.
+// A Change is everything that changed since the Change before it.
 type Change struct {
 	Source string
-	// Events has the newest event of each key, with Root cut off; a nil Value
-	// without Err says that the key is gone. Values are shared with the Source:
-	// nobody changes them.
+	// Events has the newest event of each key, with Root cut off. A nil Value without Err
+	// means that the key is deleted. Values are shared with the Source and must not be
+	// changed.
 	Events []Event
-	Rev    int64 // the store's revision as of this change; 0 where it has none
+	Rev    int64 // the store's revision at this change; 0 if it has none
 	// Synced says that the mirror has been complete at least once.
 	Synced bool
-	// Resynced says that a complete listing of the store went into this change, or
-	// has confirmed what was there: at the first sync, after a gap, by anti-entropy.
+	// Resynced says that this change contains a complete listing of the store, or that a
+	// listing has confirmed the mirror: at the first sync, after a gap, or by anti-
+	// entropy.
 	Resynced bool
 	// Listing is the newest of these listings; only with Resynced.
 	Listing Listing
-	// Distrust is why the keys that are absent in Events may still be wanted: since the
-	// Change before, a listing read another data set (ErrOtherStore) or an older
-	// one (ErrWentBack), or the store lost keys by itself (ErrLostKeys). nil means
-	// that nothing but the number of absent keys speaks against it.
+	// Distrust is the reason why the absent keys in Events may still be wanted. Since the
+	// last Change, a listing read another data set (ErrOtherStore) or an older one
+	// (ErrWentBack), or the store lost keys by itself (ErrLostKeys). nil means that only
+	// the number of absent keys may raise doubt.
 	Distrust error
-	// Problems are the faults of the store's content, as of this change, that
-	// belong to no key.
+	// Problems are the present errors in the store's content that belong to no key.
 	Problems []error
 }
 
-// A Source is one configured connector with a mirror of what its store holds.
-// Run drives it; one consumer takes changes; anyone may ask for its health.
+// A Source is one configured connector with a mirror of its store. Run drives it, and one
+// consumer takes changes. Any goroutine may ask for its health.
 //
-// The consumer pulls. What it has not taken is merged key by key, so memory is
-// bounded by the number of keys, and since it always takes all there is, what
-// the store changed at once is never torn apart. For the same reason a listing
-// counts only once it is complete.
+// The consumer pulls. Changes that it has not taken are merged key by key, so memory is
+// bounded by the number of keys. It always takes all changes, so changes that the store
+// made at once stay together. For the same reason a listing has no effect until it is
+// complete.
 type Source struct {
 	o      Options
 	prefix string // Root and Prefix
@@ -105,7 +104,7 @@ type Source struct {
 	relist wake.Signal
 	health health
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	mirror      *mirror
 	rev         int64
 	synced      bool
@@ -113,9 +112,9 @@ type Source struct {
 	resynced    bool    // since the last Take
 	distrust    error   // since the last Take
 	problems    []error
-	unannounced bool          // there is something to take besides pending events
-	came        time.Time     // when the oldest pending event came; zero: none is
-	waited      time.Duration // how long it had waited when last taken
+	unannounced bool          // Take has something besides pending events
+	came        time.Time     // time of the oldest pending event; zero: none is pending
+	waited      time.Duration // age of the oldest pending event at the last Take
 }
 
 // NewSource returns a Source that does nothing until it is run.
@@ -131,11 +130,11 @@ func NewSource(o Options) *Source {
 	return s
 }
 
-// Ready yields a token when there may be something to take.
+// Ready receives a token when Take may have something.
 func (s *Source) Ready() <-chan struct{} { return s.ready.C() }
 
-// Take returns everything that changed since the last Take, and whether there
-// was anything.
+// Take returns everything that changed since the last Take. It returns false if nothing
+// changed.
 func (s *Source) Take() (Change, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,13 +156,13 @@ func (s *Source) Take() (Change, bool) {
 	return c, true
 }
 
-// Relist asks for an anti-entropy listing now. A Change with Resynced follows
-// once it is complete. While the store is not synced, the next sync is the answer.
+// Relist requests an anti-entropy listing now. A Change with Resynced follows when it is
+// complete. While the store is not synced, the next sync replaces it.
 func (s *Source) Relist() {
 	s.relist.Set()
 }
 
-// Health returns how the source is.
+// Health returns the present state.
 func (s *Source) Health() Health {
 	h := s.health.get()
 	s.mu.Lock()
@@ -172,7 +171,7 @@ func (s *Source) Health() Health {
 	return h
 }
 
-// lag is how long the oldest pending event has waited. The caller holds mu.
+// lag returns the age of the oldest pending event. The caller holds mu.
 func (s *Source) lag() time.Duration {
 	if s.came.IsZero() {
 		return 0
@@ -180,7 +179,7 @@ func (s *Source) lag() time.Duration {
 	return time.Since(s.came)
 }
 
-// clock notes since when events are pending. The caller holds mu.
+// clock records since when events are pending. The caller holds mu.
 func (s *Source) clock() {
 	if s.came.IsZero() && len(s.mirror.pending) > 0 {
 		s.came = time.Now()
@@ -191,7 +190,7 @@ func (s *Source) clock() {
 func (s *Source) replace(l *listing) {
 	first := newMirror()
 	if l.first {
-		first.replace(l) // while its events are still being looked at
+		first.replace(l) // while its events are still being decoded
 		l.decoder.finish()
 	}
 	s.mu.Lock()
@@ -215,8 +214,8 @@ func (s *Source) replace(l *listing) {
 	s.signal()
 }
 
-// follow notes the newest listing, and whether it can succeed what was known before.
-// The caller holds mu.
+// follow records the newest listing, and whether it can be a later state of the one
+// before. The caller holds mu.
 func (s *Source) follow(now Listing) {
 	before := s.listing
 	before.Rev = max(before.Rev, s.rev)
@@ -228,8 +227,7 @@ func (s *Source) follow(now Listing) {
 	s.listing = now
 }
 
-// apply takes over one change of the store. It returns an error if the store then
-// holds more than the bounds allow.
+// apply takes over one batch. It returns an error if the store then exceeds the bounds.
 func (s *Source) apply(b Batch) error {
 	s.mu.Lock()
 	for _, e := range b.Events {
@@ -266,7 +264,7 @@ func (s *Source) bounded(e Event) Event {
 	return e
 }
 
-// confirm notes that a complete listing found the mirror as it should be.
+// confirm records that a complete listing equals the mirror.
 func (s *Source) confirm(l Listing) {
 	s.mu.Lock()
 	l.Keys = s.mirror.live

@@ -11,55 +11,54 @@ type Pair struct {
 	Value []byte
 }
 
-// A Store is read and written by hand or by program: by agentctl, and for
-// published status. All keys are whole keys.
+// A Store is read and written by people or programs: by agentctl, and for published
+// status. All keys are complete keys.
 type Store interface {
-	// Get returns ErrNotFound when the key is not there.
+	// Get returns ErrNotFound for a missing key.
 	Get(ctx context.Context, key string) ([]byte, error)
 	// List returns the pairs under prefix, sorted by key.
 	List(ctx context.Context, prefix string) ([]Pair, error)
 	Put(ctx context.Context, key string, value []byte) error
-	// Delete tells whether the key was there.
+	// Delete reports whether the key existed.
 	Delete(ctx context.Context, key string) (existed bool, err error)
 }
 
-// MaxApply is how many changes every store makes at once.
+// MaxApply is the number of changes that every store can make at once.
 const MaxApply = 64
 
-// A Writer is a Store for programs. What it has written, a later Watch lists and a
-// running one yields.
+// A Writer is a Store for programs. A later Watch lists the written pairs, and a running
+// Watch yields them.
 type Writer interface {
 	Store
-	// PutIfAbsent stores value unless the key is there, and tells whether it has.
+	// PutIfAbsent stores value unless the key exists, and reports whether it stored it.
 	PutIfAbsent(ctx context.Context, key string, value []byte) (stored bool, err error)
-	// Apply makes all changes at once, or none; a nil Value deletes. No key comes
-	// twice. Of more than MaxApply changes, or of more bytes than it takes at once,
-	// a store may say ErrTooLarge.
+	// Apply makes all changes at once, or none. A nil Value deletes. Keys must be unique.
+	// For more than MaxApply changes, or too many bytes, a store may return ErrTooLarge.
 	Apply(ctx context.Context, changes []Pair) error
 }
 
-// A Publisher is a store that can hold keys which vanish with who wrote them.
+// A Publisher is a store with keys that vanish when their writer ends.
 type Publisher interface {
-	// Session begins a session: what is written in it lives as long as the session
-	// does, and no longer than ttl (or the store's shortest, if that is longer) after
-	// the process has ended or lost the store; 0: what the store's configuration
-	// says, or its own default. A store without such keys keeps them until Close; the next
-	// session finds them by List.
+	// Session begins a session. Its keys live as long as the session. After the process
+	// has ended or lost the store, they live no longer than ttl, or than the store's
+	// minimum if that is longer. A ttl of 0 is the store's configured value or default. A
+	// store without expiring keys keeps them until Close, and the next session finds them
+	// by List.
 	Session(ctx context.Context, ttl time.Duration) (Session, error)
 }
 
-// A Session writes keys that live as long as it does. A key belongs to the session
-// that wrote it last. Its methods may be called at the same time.
+// A Session writes keys that live as long as the session. A key belongs to the session
+// that wrote it last. Any goroutine may call the methods.
 type Session interface {
-	// List returns the pairs under prefix, whoever wrote them, sorted by key.
+	// List returns the pairs under prefix, of all writers, sorted by key.
 	List(ctx context.Context, prefix string) ([]Pair, error)
-	// Apply makes at most MaxApply changes; a nil Value deletes, whoever wrote it.
-	// A store that can makes them at once. It fails once the session is lost or closed.
+	// Apply makes at most MaxApply changes, at once if the store can. A nil Value deletes,
+	// also keys of other writers. It fails once the session is lost or closed.
 	Apply(ctx context.Context, changes []Pair) error
-	// Lost is closed once what was written may have vanished: who still wants it
-	// begins another session and writes it again. It says nothing after Close.
+	// Lost is closed when the keys may have vanished. The writer then begins another
+	// session and writes them again. After Close it has no meaning.
 	Lost() <-chan struct{}
-	// Close ends the session, also one that was lost, and leaves nothing running;
-	// what was written in it vanishes, at the latest when ttl has passed.
+	// Close ends the session, also a lost one, and leaves no goroutine. Its keys vanish,
+	// at the latest after ttl.
 	Close(ctx context.Context) error
 }

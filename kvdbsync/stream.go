@@ -9,8 +9,8 @@ import (
 // errReaderStopped carries the end of an iteration through a watch.
 var errReaderStopped = errors.New("the reader has stopped")
 
-// Emitting makes the result of Connector.Watch of a function that hands each Batch to
-// emit, and returns as soon as that fails.
+// Stream makes the result of Connector.Watch from a function. The function passes each
+// Batch to emit, and returns when emit returns an error.
 func Stream(ctx context.Context, watch func(emit func(Batch) error) error) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
 		err := watch(func(b Batch) error {
