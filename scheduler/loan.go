@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// A loan is the graph while somebody else than Run's goroutine uses it. Run's goroutine waits
-// for something to do meanwhile, and calls the loan in when there is something.
+// A loan is the graph while another goroutine than Run's uses it. Run's goroutine waits
+// for work meanwhile, and calls the loan in when there is some.
 type loan struct {
 	begun    time.Time
-	wanted   atomic.Bool // the graph is to be given back
+	wanted   atomic.Bool // the graph must be returned
 	returned chan struct{}
-	ctx      context.Context // that of the borrower
+	ctx      context.Context // of the borrower
 }
 
-// loanTime is how long a loan lasts at least, if it is needed. A small plan is made within
-// it, however much else there is to do.
+// loanTime is the minimum time of a loan. A small plan is made within it, even in a busy
+// scheduler.
 const loanTime = 20 * time.Millisecond
 
-// errInterrupted is why a borrower could not finish: the loan was called in.
+// errInterrupted means that the loan was called in.
 var errInterrupted = errors.New("interrupted")
 
-// borrow waits until Run's goroutine has nothing to do, and takes the graph.
+// borrow waits until Run's goroutine is idle, and takes the graph.
 func (s *Scheduler) borrow(ctx context.Context) (*loan, error) {
 	l := &loan{returned: make(chan struct{}), ctx: ctx}
 	select {
@@ -40,7 +40,7 @@ func (s *Scheduler) borrow(ctx context.Context) (*loan, error) {
 
 func (l *loan) giveBack() { close(l.returned) }
 
-// callIn has the graph given back. It does nothing without a loan.
+// callIn requests the graph. It does nothing without a loan.
 func (l *loan) callIn() {
 	if l != nil {
 		l.wanted.Store(true)
@@ -48,10 +48,10 @@ func (l *loan) callIn() {
 	}
 }
 
-// An interruption is the panic by which pace ends what until called.
+// An interruption is the panic with which pace ends the function of until.
 type interruption struct{ err error }
 
-// pace ends what until called if the loan is called in or the borrower's context ends.
+// pace ends the function of until if the loan is called in or the borrower's context ends.
 func (l *loan) pace() {
 	if l.wanted.Load() && time.Since(l.begun) >= loanTime {
 		panic(interruption{errInterrupted})
@@ -61,7 +61,7 @@ func (l *loan) pace() {
 	}
 }
 
-// until calls do and returns why it was interrupted, or nil.
+// until calls do. It returns the reason of an interruption, or nil.
 func (l *loan) until(do func()) (err error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -76,7 +76,7 @@ func (l *loan) until(do func()) (err error) {
 	return nil
 }
 
-// next waits for something to do, and lends the graph meanwhile. It returns nil when ctx ends.
+// next waits for work, and lends the graph meanwhile. It returns nil when ctx ends.
 func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(context.Context)) {
 	var lent *loan
 	defer func() { lent.callIn() }()

@@ -184,7 +184,7 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 		}
 		v := s.prepare(d, o.Key, o.Value)
 		r.rec.Values = append(r.rec.Values, Change{Key: o.Key, Value: &Value{v, s}})
-		s.graph.Found(v, meta, d.passive())
+		s.graph.Found(v, meta, d.Passive())
 	}
 	s.notice(r)
 	if len(unclear) > 0 {
@@ -203,7 +203,7 @@ func (s *Scheduler) metaOf(d *descriptor, o Observed) (meta any, known bool) {
 	case n != nil && n.Actual() != nil:
 		return n.Meta(), true
 	}
-	return nil, d.passive() || !d.learns
+	return nil, d.Passive() || !d.learns
 }
 
 // notice publishes changes that were found in the system, before anything is done about

@@ -60,7 +60,7 @@ func operation(op graph.Op, d *descriptor, was shown) Operation {
 	return Operation{
 		Verb: verbs[op.Verb], Key: op.Node.Key(), Old: message(op.Old), New: message(op.New),
 		OldState: was.state, OldErr: was.err,
-		Noop: d == nil || d.passive(), Derived: derived && d != nil, Property: derived && d == nil,
+		Noop: d == nil || d.Passive(), Derived: derived && d != nil, Property: derived && d == nil,
 		Recreate: op.Recreate,
 	}
 }

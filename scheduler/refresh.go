@@ -132,9 +132,25 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*g
 	if err != nil {
 		return err
 	}
+	s.markNotFound(d, nodes, got.keys)
+	for _, it := range got.items {
+		if r.verbose {
+			s.log.Info("read back", "descriptor", d.name, "key", it.key, "ours", !it.foreign, "value", valuetext.Line(it.value))
+		}
+		s.graph.Found(s.valueOf(d, it, coming()[it.key]), it.meta, it.foreign)
+		d.remember(s.graph.Node(it.key)) // for descriptors with RetrieveAfter
+	}
+	if rd.keys == nil {
+		s.ledger.ReadBack(d)
+	}
+	return nil
+}
+
+// markNotFound records that the actual values of nodes that were not found are lost.
+func (s *Scheduler) markNotFound(d *descriptor, nodes []*graph.Node, found map[string]bool) {
 	var lost []string
 	for _, n := range nodes {
-		if !got.keys[n.Key()] && n.Actual() != nil {
+		if !found[n.Key()] && n.Actual() != nil {
 			lost = append(lost, n.Key())
 		}
 	}
@@ -144,15 +160,6 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*g
 		s.vanished = append(s.vanished, key)
 		d.index.drop(d.nameIn(key))
 	}
-	for _, it := range got.items {
-		if r.verbose {
-			s.log.Info("read back", "descriptor", d.name, "key", it.key, "ours", !it.foreign, "value", valuetext.Line(it.value))
-		}
-		s.graph.Found(s.valueOf(d, it, coming()[it.key]), it.meta, it.foreign)
-		d.remember(s.graph.Node(it.key)) // for descriptors with RetrieveAfter
-	}
-	s.reckon(rd)
-	return nil
 }
 
 // nodesOf returns the nodes with an actual state that the reading decides.

@@ -155,7 +155,7 @@ func (s *Scheduler) pursue(ctx context.Context, r *run) {
 }
 
 func (s *Scheduler) complete(r *run) *Record {
-	s.recordAdopted()
+	s.ledger.Adopted()
 	for n := range s.graph.Touched() {
 		s.note(r, n)
 	}
@@ -222,7 +222,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run) int {
 		}
 		d := kindOf(op)
 		t := s.issue(r, op, d)
-		if d == nil || d.passive() {
+		if d == nil || d.Passive() {
 			s.done(r, t)
 			continue
 		}
@@ -237,7 +237,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run) int {
 		}
 	}
 	if s.opts.Memory != nil {
-		s.recordAhead(together)
+		s.rememberBefore(together)
 	}
 	for _, t := range together {
 		kindOf(t.Op).pool.Push(ctx, t)
@@ -303,7 +303,7 @@ func (r *run) mark() uint32 { return uint32(r.rec.Seq%math.MaxUint32) + 1 }
 func (s *Scheduler) note(r *run, n *graph.Node) {
 	old := s.statuses.At(n.Slot)
 	done := r.didTo(old)
-	if !done && s.misremembered(n) { // also if notice has published it
+	if !done && s.ledger.Outdated(n) { // also if notice has published it
 		r.quiet = append(r.quiet, n.Key())
 	}
 	if !n.News {

@@ -14,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/internal/mailbox"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/memory"
 	"github.com/keyplane/keyplane/scheduler/internal/table"
 )
 
@@ -74,9 +75,8 @@ type Scheduler struct {
 	// wait for that.
 	completed []*run
 
-	remembered remembered
-	notes      []note // reused
-	together   []*executor.Task
+	ledger   *memory.Ledger
+	together []*executor.Task
 }
 
 // New returns a Scheduler without descriptors. It does nothing before Run.
@@ -86,7 +86,7 @@ func New(opts Options) *Scheduler {
 	opts.VerbTimeout = positive(opts.VerbTimeout, 30*time.Second)
 	opts.HistoryCount = positive(opts.HistoryCount, 10_000)
 	opts.HistoryBytes = positive(opts.HistoryBytes, 256<<20)
-	return &Scheduler{
+	s := &Scheduler{
 		opts: opts, log: opts.Log,
 		executor:     executor.New(opts.VerbTimeout, opts.Log),
 		statuses:     table.New(func(st *Status) string { return st.Key }),
@@ -101,6 +101,8 @@ func New(opts Options) *Scheduler {
 		graph:        graph.New(),
 		retries:      retries{byKey: map[string]*retry{}},
 	}
+	s.ledger = s.newLedger()
+	return s
 }
 
 // positive returns n, or the default if n is not positive.
@@ -205,11 +207,11 @@ func (s *Scheduler) Run(ctx context.Context) error {
 }
 
 func (s *Scheduler) loop(ctx context.Context) {
-	s.recall(ctx)
+	s.ledger.Load()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		s.rememberAll()
+		s.rememberCompleted()
 		timer.Reset(s.retries.wait())
 		do := s.next(ctx, timer.C)
 		if do == nil {

@@ -59,8 +59,8 @@ type found struct {
 	unknown bool
 }
 
-// passive reports whether values of d are only observed.
-func (d *descriptor) passive() bool { return d.verbs.Create == nil }
+// Passive reports whether values of d are only observed.
+func (d *descriptor) Passive() bool { return d.verbs.Create == nil }
 
 func (d *descriptor) Equivalent(key string, old, new any) bool {
 	return d.equivalent(key, old.(proto.Message), new.(proto.Message))
@@ -77,7 +77,7 @@ func (d *descriptor) Evidence() graph.Evidence {
 	switch {
 	case d.retrieve != nil:
 		return graph.ReadAlone
-	case d.passive():
+	case d.Passive():
 		return graph.FollowsBase
 	}
 	return graph.ShownByBase
@@ -101,17 +101,17 @@ func check[V proto.Message, M any](d Descriptor[V, M]) error {
 	case d.Name == "":
 		return errors.New("name is required")
 	case d.Model.Model == nil && d.Prefix == "":
-		return errors.New("Model or Prefix is required")
+		return errors.New("a Model or a Prefix is required")
 	case d.Model.Model != nil && d.Prefix != "":
-		return errors.New("Model and Prefix exclude each other")
+		return errors.New("has both a Model and a Prefix; expected one of them")
 	case d.Prefix != "" && !strings.HasSuffix(d.Prefix, "/"):
 		return fmt.Errorf("prefix %q does not end with a slash", d.Prefix)
 	case (d.Create == nil) != (d.Delete == nil):
-		return errors.New("Create and Delete require each other")
+		return errors.New("has only one of Create and Delete; expected both or none")
 	case d.Create == nil && d.CreateAll != nil:
-		return errors.New("CreateAll requires Create")
+		return errors.New("has CreateAll, but no Create")
 	case d.Retrieve == nil && d.RetrieveSome != nil:
-		return errors.New("RetrieveSome requires Retrieve")
+		return errors.New("has RetrieveSome, but no Retrieve")
 	}
 	return nil
 }

@@ -12,18 +12,17 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A bench holds the descriptor of one case, and calls its verbs.
+// A bench has the descriptor of one case and calls its verbs.
 type bench[V proto.Message, M any] struct {
 	*testing.T
 	suite Suite[V, M]
 	d     scheduler.Descriptor[V, M]
 }
 
-// errChanged says that a function wrote to a message it was only lent.
+// errChanged means that a function changed a shared message.
 var errChanged = errors.New("the message was changed: it is shared")
 
-// lend returns a function that tells whether any of messages has been changed
-// since.
+// lend returns a function that reports a change of messages since.
 func lend(messages ...proto.Message) (changed func() error) {
 	var before []proto.Message
 	for _, m := range messages {
@@ -77,7 +76,7 @@ func (b *bench[V, M]) delete(w scheduler.Desired[V], m M) {
 	}
 }
 
-// standing is what Retrieve finds of ours, by key, while wanted should stand.
+// standing returns our values from Retrieve, by key; wanted are the desired values.
 func (b *bench[V, M]) standing(wanted ...scheduler.Desired[V]) map[string]scheduler.Found[V, M] {
 	b.Helper()
 	out := map[string]scheduler.Found[V, M]{}
@@ -98,7 +97,7 @@ func (b *bench[V, M]) standing(wanted ...scheduler.Desired[V]) map[string]schedu
 	return out
 }
 
-// expect fails unless exactly wanted stands.
+// expect fails unless the actual values are exactly wanted.
 func (b *bench[V, M]) expect(wanted ...scheduler.Desired[V]) {
 	b.Helper()
 	if b.d.Retrieve == nil {
@@ -116,7 +115,7 @@ func (b *bench[V, M]) expect(wanted ...scheduler.Desired[V]) {
 		delete(found, w.Key)
 	}
 	if len(found) > 0 {
-		b.Errorf("Retrieve finds what should not stand: %v", slices.Sorted(maps.Keys(found)))
+		b.Errorf("Retrieve finds deleted values: %v", slices.Sorted(maps.Keys(found)))
 	}
 }
 
@@ -137,7 +136,7 @@ func (b *bench[V, M]) recreate(key string, old, new V, m M) bool {
 	return b.d.Recreate(key, old, new, m)
 }
 
-// scheduler returns one that has the descriptor.
+// scheduler returns a scheduler with the descriptor.
 func (b *bench[V, M]) scheduler() *scheduler.Scheduler {
 	b.Helper()
 	s := scheduler.New(scheduler.Options{})
@@ -147,7 +146,7 @@ func (b *bench[V, M]) scheduler() *scheduler.Scheduler {
 	return s
 }
 
-// version is one of a change's two as a value of its own.
+// version returns one version of a change as a desired value.
 func version[V proto.Message](c Change[V], v V) scheduler.Desired[V] {
 	return scheduler.Desired[V]{Key: c.Key, Value: v}
 }

@@ -1,4 +1,4 @@
-// Package conformance is what every descriptor must do, as tests.
+// Package conformance has the tests that every descriptor must pass.
 //
 //	func TestDescriptor(t *testing.T) {
 //		conformance.Run(t, conformance.Suite[*Policer, uint32]{
@@ -9,17 +9,16 @@
 //		})
 //	}
 //
-// The cases call the descriptor as the scheduler does, but one function at a
-// time and with more suspicion: messages are compared before and after each
-// call, verbs are called twice and at once, and what Retrieve finds is held
-// against what was asked for. What a single descriptor makes of its system is
-// for its own tests.
+// The cases call the descriptor like the scheduler, but one function at a time and with
+// more checks: messages are compared before and after each call, verbs are called twice
+// and concurrently, and the result of Retrieve is compared with the desired values. The
+// effect of a descriptor on its system is not tested here; its own tests do that.
 //
-// A descriptor without Retrieve cannot be asked what stands; then only what
-// its functions return is checked.
+// Without Retrieve the actual state is unknown; then only the results of the functions are
+// checked.
 //
-// Tests of this package: a descriptor over a map passes, and for each case there
-// is a fault in it that the case notices.
+// Tests of this package: a descriptor over a map passes, and for each case there is a
+// fault that the case detects.
 package conformance
 
 import (
@@ -31,33 +30,31 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A Suite is what Run has to know of a descriptor.
+// A Suite describes a descriptor for Run.
 type Suite[V proto.Message, M any] struct {
-	// New returns the descriptor, over a southbound in which none of Values
-	// stands but all that they depend on does. Each case gets one of its own;
-	// what New starts ends with t.
+	// New returns the descriptor over a system that has no item of Values, but all their
+	// dependencies. Each case gets its own descriptor. Goroutines of New end with t.
 	New func(t *testing.T) scheduler.Descriptor[V, M]
-	// Values are valid, at least two, and do not depend on each other. Key
-	// defaults to what the descriptor's model makes of Value.
+	// Values are valid and do not depend on each other. At least two are required. Key
+	// defaults to the model's key of Value.
 	Values []scheduler.Desired[V]
-	// Changes are of one value each: at least one of each sort that the
-	// descriptor tells apart.
+	// Changes has one change for each kind of change that the descriptor distinguishes, at
+	// least one. Each changes one value.
 	Changes []Change[V]
-	// Parts creates the derived values of a value that was created, as their own descriptors would,
-	// in the southbound of the descriptor that New returned last. Required where derived values
-	// have verbs and no Retrieve; defaults to doing nothing.
+	// Parts creates the derived values of a created value, like their own descriptors
+	// would, in the system of the last descriptor from New. Required if derived values
+	// have verbs and no Retrieve. Defaults to none.
 	Parts func(t *testing.T, base scheduler.Desired[V], meta M, parts []scheduler.KeyValue)
-	// Alone tells the derived values that have a Retrieve of their own. Defaults to none.
+	// Alone reports whether a derived value has a Retrieve of its own. Defaults to false.
 	Alone func(key string) bool
-	// Invalid are values that Validate refuses. Defaults to none, where there is
-	// no Validate.
+	// Invalid are values that Validate refuses. Defaults to none if there is no Validate.
 	Invalid []Invalid[V]
 
 	declared []scheduler.Desired[V] // all of the above and an empty value, before Normalize
 }
 
-// A Change of a value from one version to another, both valid. Key defaults to
-// what the descriptor's model makes of both.
+// A Change replaces a value by another version. Both are valid. Key defaults to the
+// model's key, which both must have.
 type Change[V proto.Message] struct {
 	Name     string
 	Key      string
@@ -65,26 +62,26 @@ type Change[V proto.Message] struct {
 	How      How
 }
 
-// How a descriptor follows a change.
+// How is the way in which a descriptor follows a change.
 type How uint8
 
 const (
 	Updated   How = iota // in place, by Update
 	Recreated            // by Delete and Create
-	Unchanged            // not at all: the versions are equivalent
+	Unchanged            // no verb: the versions are equivalent
 )
 
 func (h How) String() string { return [...]string{"updated", "recreated", "unchanged"}[h] }
 
-// Invalid is a value with the paths of all its invalid fields, in any order.
+// An Invalid is a value with the paths of all its invalid fields, in any order.
 type Invalid[V proto.Message] struct {
 	Name   string
-	Key    string // Defaults to the first of Values'
+	Key    string // Defaults to the first key of Values
 	Value  V
 	Fields []string
 }
 
-// Run runs every case that applies to the descriptor.
+// Run runs all cases that apply to the descriptor.
 func Run[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
 	d := s.New(t)
 	s.complete(t, d)
@@ -97,7 +94,7 @@ func Run[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
 	}
 }
 
-// a testCase gets a bench of its own, with nothing on it.
+// A testCase gets its own bench with an empty system.
 type testCase[V proto.Message, M any] struct {
 	name string
 	run  func(b *bench[V, M])
@@ -109,7 +106,7 @@ func run[V proto.Message, M any](t *testing.T, s Suite[V, M], cases []testCase[V
 	}
 }
 
-// complete fills in keys, and fails where the suite would show too little.
+// complete adds the default keys, and fails if the suite tests too little.
 func (s *Suite[V, M]) complete(t *testing.T, d scheduler.Descriptor[V, M]) {
 	t.Helper()
 	if missing := s.missing(d); missing != "" {
@@ -140,8 +137,7 @@ func (s *Suite[V, M]) complete(t *testing.T, d scheduler.Descriptor[V, M]) {
 	}
 }
 
-// missing says what the suite should have, because the descriptor has something
-// that would not be tested.
+// missing lists the parts that the suite needs for features of the descriptor.
 func (s *Suite[V, M]) missing(d scheduler.Descriptor[V, M]) string {
 	hows := map[How]bool{}
 	for _, c := range s.Changes {

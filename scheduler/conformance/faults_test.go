@@ -74,7 +74,7 @@ func meaningFaults() []fault {
 		{"derives nothing under a key", "derived values have keys of their own", func(_ *table, d *descriptor) {
 			d.Derived = func(string, route) []scheduler.KeyValue { return []scheduler.KeyValue{{Key: "x", Value: route(nil)}} }
 		}},
-		{"claims without saying by which field", "claims say what is claimed and by which field", func(_ *table, d *descriptor) {
+		{"claims without saying by which field", "claims name their resource and their field", func(_ *table, d *descriptor) {
 			d.Claims = func(key string, _ route) []scheduler.Claim {
 				return []scheduler.Claim{{Resource: key, Want: "another"}}
 			}
@@ -116,13 +116,13 @@ func depends(deps ...scheduler.Dependency) func(*table, *descriptor) {
 
 func verbFaults() []fault {
 	return []fault{
-		{"writes to what it creates", "what is created stands until it is deleted", func(s *table, d *descriptor) {
+		{"writes to what it creates", "a created value exists until it is deleted", func(s *table, d *descriptor) {
 			d.Create = func(ctx context.Context, key string, v route) (handle, error) {
 				v.Metric++
 				return s.create(ctx, key, v)
 			}
 		}},
-		{"deletes nothing", "what is created stands until it is deleted", func(_ *table, d *descriptor) {
+		{"deletes nothing", "a created value exists until it is deleted", func(_ *table, d *descriptor) {
 			d.Delete = func(context.Context, string, route, handle) error { return nil }
 		}},
 		{"loses a field in Update", "changes arrive", func(s *table, d *descriptor) {
@@ -130,7 +130,7 @@ func verbFaults() []fault {
 				return s.update(ctx, key, old, old, h)
 			}
 		}},
-		{"minds what it made", "Create finds what it made", func(s *table, d *descriptor) {
+		{"minds what it made", "Create may be repeated", func(s *table, d *descriptor) {
 			d.Create = func(ctx context.Context, key string, v route) (handle, error) {
 				if _, ok := s.routes[key]; ok {
 					return 0, os.ErrExist
@@ -138,7 +138,7 @@ func verbFaults() []fault {
 				return s.create(ctx, key, v)
 			}
 		}},
-		{"minds what is gone", "Delete does not miss what is gone", func(s *table, d *descriptor) {
+		{"minds what is gone", "Delete may be repeated", func(s *table, d *descriptor) {
 			d.Delete = func(ctx context.Context, key string, v route, h handle) error {
 				if _, ok := s.routes[key]; !ok {
 					return os.ErrNotExist
@@ -170,15 +170,15 @@ func verbFaults() []fault {
 
 func retrieveFaults() []fault {
 	return []fault{
-		{"finds what is others'", "what is found belongs to the descriptor", finds(func(f found, _ []scheduler.Desired[route]) (found, bool) {
+		{"finds what is others'", "retrieved values belong to the descriptor", finds(func(f found, _ []scheduler.Desired[route]) (found, bool) {
 			f.Key = "config/linux/l3/v2/arp/eth0/10.0.0.1"
 			return f, true
 		})},
-		{"finds more than it was told", "a resync of what stands changes nothing", finds(func(f found, _ []scheduler.Desired[route]) (found, bool) {
+		{"finds more than it was told", "a resync in sync changes nothing", finds(func(f found, _ []scheduler.Desired[route]) (found, bool) {
 			f.Value = to(f.Value.DstNetwork, func(r route) { r.Metric = f.Value.Metric + 1 })
 			return f, true
 		})},
-		{"tells values apart by their parts", "a resync of what stands changes nothing", func(s *table, d *descriptor) {
+		{"tells values apart by their parts", "a resync in sync changes nothing", func(s *table, d *descriptor) {
 			d.Derived = func(key string, v route) []scheduler.KeyValue {
 				if v.GwAddr == "" {
 					return nil
@@ -193,11 +193,11 @@ func retrieveFaults() []fault {
 				return f, true
 			})(s, d)
 		}},
-		{"does not show what it derives", "Derived of what is found is Derived of what was created", finds(func(f found, _ []scheduler.Desired[route]) (found, bool) {
+		{"does not show what it derives", "retrieved values have the same derived values", finds(func(f found, _ []scheduler.Desired[route]) (found, bool) {
 			f.Value = to("", func(r route) { r.Metric, r.Scope = f.Value.Metric, f.Value.Scope })
 			return f, true
 		})},
-		{"finds no metadata", "what Retrieve learns is enough to go on", finds(func(f found, _ []scheduler.Desired[route]) (found, bool) {
+		{"finds no metadata", "verbs accept the result of Retrieve", finds(func(f found, _ []scheduler.Desired[route]) (found, bool) {
 			f.Meta = 0
 			return f, true
 		})},
@@ -227,7 +227,7 @@ func retrieveFaults() []fault {
 				return func(yield func(found, error) bool) { yield(found{}, errors.New("busy")) }
 			}
 		}},
-		{"forgets what nobody read", "who reads may stop early", func(s *table, d *descriptor) {
+		{"forgets what nobody read", "Retrieve may be stopped early", func(s *table, d *descriptor) {
 			d.Retrieve = func(ctx context.Context, wanted []scheduler.Desired[route]) iter.Seq2[found, error] {
 				return func(yield func(found, error) bool) {
 					for f, err := range s.retrieve(ctx, wanted) {

@@ -11,8 +11,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// inSync has a scheduler bring about each version, without what is derived from it, and read it
-// back. A derived value may wait, so the base is in order without it: Equivalent must say so.
+// inSync applies each version with a scheduler, without derived values, and reads it back.
+// A derived value may be pending, so Equivalent must accept the base without it.
 func inSync[V proto.Message, M any](b *bench[V, M]) {
 	b.d.Dependencies, b.d.RetrieveAfter = nil, nil
 	s := b.scheduler()
@@ -35,7 +35,7 @@ func (b *bench[V, M]) resync(s *scheduler.Scheduler, w scheduler.Desired[V]) {
 		txn := scheduler.Txn{Replace: true, Changes: []scheduler.Change{scheduler.Want(v)}}
 		_, err = s.Commit(b.Context(), txn)
 	}
-	if err == nil { // what is not ours is found now
+	if err == nil { // now values of others are found
 		_, err = s.Commit(b.Context(), scheduler.Txn{Refresh: true})
 	}
 	if err != nil {
@@ -52,7 +52,7 @@ func (b *bench[V, M]) resync(s *scheduler.Scheduler, w scheduler.Desired[V]) {
 	for _, op := range r.Executed {
 		b.Errorf("a resync in sync: %s %s: %s -> %s", op.Verb, op.Key, op.OldState, op.NewState)
 	}
-	ctx, cancel := context.WithTimeout(b.Context(), time.Millisecond) // what was published is there already
+	ctx, cancel := context.WithTimeout(b.Context(), time.Millisecond) // returns at once; only published changes are read
 	defer cancel()
 	news, _ := watch.Next(ctx)
 	for _, st := range news {
@@ -60,8 +60,9 @@ func (b *bench[V, M]) resync(s *scheduler.Scheduler, w scheduler.Desired[V]) {
 	}
 }
 
-// foundParts matters because a derived value without a Retrieve of its own is lost when its base is
-// found without it: it would be created again by every read-back, with all that depends on it.
+// foundParts checks that a retrieved base has its derived values. A derived value without
+// Retrieve counts as lost if the base is found without it. Then every read-back would
+// create it again, with all its dependents.
 func foundParts[V proto.Message, M any](b *bench[V, M]) {
 	if b.d.Derived == nil {
 		return
@@ -78,16 +79,16 @@ func foundParts[V proto.Message, M any](b *bench[V, M]) {
 		}
 		got, want := b.texts(b.derived(scheduler.Desired[V]{Key: w.Key, Value: f.Value})), b.texts(parts)
 		if !slices.Equal(got, want) {
-			b.Errorf("%s: Derived of what is found is\n%s\nwant\n%s", w.Key, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			b.Errorf("%s: the retrieved value has the derived values\n%s\nwant\n%s", w.Key, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		b.delete(w, m)
-		if b.suite.Parts != nil && len(parts) > 0 { // which nobody has deleted
+		if b.suite.Parts != nil && len(parts) > 0 { // nothing has deleted them
 			b.d = b.suite.New(b.T)
 		}
 	}
 }
 
-// texts are the keys and values of derived values that are read back with their base, sorted.
+// texts renders the derived values that are read back with their base, sorted.
 func (b *bench[V, M]) texts(parts []scheduler.KeyValue) (out []string) {
 	for _, kv := range parts {
 		if b.suite.Alone == nil || !b.suite.Alone(kv.Key) {

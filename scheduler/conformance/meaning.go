@@ -20,7 +20,7 @@ func runMeaning[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
 		{"Validate names every invalid field", invalid[V, M]},
 		{"dependencies are labelled and distinct", dependencies[V, M]},
 		{"derived values have keys of their own", derived[V, M]},
-		{"claims say what is claimed and by which field", claims[V, M]},
+		{"claims name their resource and their field", claims[V, M]},
 		{"changes are followed as declared", followed[V, M]},
 		{"pure functions change nothing", pure[V, M]},
 		{"pure functions take any message", total[V, M]},
@@ -36,8 +36,8 @@ func registered[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
-// normalized matters because what was found is normalized too: a second pass that changes it would
-// make every value differ from itself.
+// normalized checks that normalizing twice changes nothing. Retrieved values are
+// normalized too; a second change would make every value differ from itself.
 func normalized[V proto.Message, M any](b *bench[V, M]) {
 	if b.d.Normalize == nil {
 		return
@@ -79,8 +79,7 @@ func (b *bench[V, M]) validate(key string, v V) error {
 	return b.d.Validate(key, v)
 }
 
-// invalid wants all fields at once: who mends one should not have to come back
-// for the next.
+// invalid expects all invalid fields at once, so that a user can fix all of them together.
 func invalid[V proto.Message, M any](b *bench[V, M]) {
 	for _, v := range b.suite.Invalid {
 		got, want := models.Fields(b.validate(v.Key, v.Value)), slices.Clone(v.Fields)
@@ -146,7 +145,7 @@ func claims[V proto.Message, M any](b *bench[V, M]) {
 	for _, w := range b.versions() {
 		for _, c := range b.claims(w) {
 			if c.Resource == "" || c.Field == "" || c.Want == "" {
-				b.Errorf("%s: %+v: want Of, Field and Want", w.Key, c)
+				b.Errorf("%s: %+v: Resource, Field and Want are required", w.Key, c)
 			}
 		}
 	}
@@ -159,7 +158,7 @@ func (b *bench[V, M]) claims(w scheduler.Desired[V]) []scheduler.Claim {
 	return b.d.Claims(w.Key, w.Value)
 }
 
-// versions are all valid values of the suite.
+// versions returns all valid values of the suite.
 func (b *bench[V, M]) versions() []scheduler.Desired[V] { return b.suite.versions() }
 
 func (s *Suite[V, M]) versions() []scheduler.Desired[V] {
@@ -170,7 +169,7 @@ func (s *Suite[V, M]) versions() []scheduler.Desired[V] {
 	return out
 }
 
-// followed leaves out metadata: it is for verbs to tell.
+// followed checks Equivalent and Recreate without metadata.
 func followed[V proto.Message, M any](b *bench[V, M]) {
 	for _, w := range b.versions() {
 		if !b.equivalent(w.Key, w.Value, proto.Clone(w.Value).(V)) {
@@ -192,7 +191,7 @@ func followed[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
-// think calls each pure function and returns what they say.
+// think calls each pure function and renders the results.
 func (b *bench[V, M]) think(w scheduler.Desired[V]) string {
 	var none M
 	other := b.suite.Values[0].Value
@@ -200,7 +199,7 @@ func (b *bench[V, M]) think(w scheduler.Desired[V]) string {
 		labels(b.dependencies(w)), b.derived(w), b.claims(w))
 }
 
-// labels are what of dependencies can be compared.
+// labels renders the comparable part of dependencies.
 func labels(deps []scheduler.Dependency) (out []string) {
 	for _, d := range deps {
 		out = append(out, d.Label+" "+d.Key+fmt.Sprint(d.Prefixes))
@@ -221,8 +220,7 @@ func pure[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
-// total matters because invalid values are looked at too: what they depend on
-// and derive is known before they are refused.
+// total checks that invalid values do no harm to the pure functions.
 func total[V proto.Message, M any](b *bench[V, M]) {
 	for _, w := range b.everything() {
 		func() {
@@ -236,7 +234,7 @@ func total[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
-// everything is every value of the suite, invalid ones and an empty one too.
+// everything returns all values of the suite, including invalid ones and an empty one.
 func (b *bench[V, M]) everything() []scheduler.Desired[V] { return b.suite.everything() }
 
 func (s *Suite[V, M]) everything() []scheduler.Desired[V] {

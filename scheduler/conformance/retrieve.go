@@ -10,18 +10,18 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// runRetrieve checks how what stands is read back.
+// runRetrieve checks how the actual state is read back.
 func runRetrieve[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
 	if s.New(t).Create == nil {
-		run(t, s, []testCase[V, M]{{"what is found belongs to the descriptor", belongs[V, M]}})
+		run(t, s, []testCase[V, M]{{"retrieved values belong to the descriptor", belongs[V, M]}})
 		return
 	}
 	run(t, s, []testCase[V, M]{
-		{"what is found belongs to the descriptor", belongs[V, M]},
-		{"a resync of what stands changes nothing", inSync[V, M]},
-		{"Derived of what is found is Derived of what was created", foundParts[V, M]},
-		{"what Retrieve learns is enough to go on", afterRestart[V, M]},
-		{"who reads may stop early", stopsEarly[V, M]},
+		{"retrieved values belong to the descriptor", belongs[V, M]},
+		{"a resync in sync changes nothing", inSync[V, M]},
+		{"retrieved values have the same derived values", foundParts[V, M]},
+		{"verbs accept the result of Retrieve", afterRestart[V, M]},
+		{"Retrieve may be stopped early", stopsEarly[V, M]},
 		{"reading changes nothing", readsOnly[V, M]},
 		{"values may be read while they come and go", readsAlong[V, M]},
 	})
@@ -30,7 +30,7 @@ func runRetrieve[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
 	}
 }
 
-// readsSome is what happens after a verb has failed.
+// readsSome reads back single keys, as after a failed verb.
 func readsSome[V proto.Message, M any](b *bench[V, M]) {
 	metas := b.createAll()
 	all := b.standing(b.suite.Values...)
@@ -48,7 +48,7 @@ func readsSome[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
-// some is what RetrieveSome finds of ours, asked for key, while wanted should stand.
+// some returns the result of RetrieveSome for key; wanted are the desired values.
 func (b *bench[V, M]) some(key string, wanted ...scheduler.Desired[V]) map[string]scheduler.Found[V, M] {
 	b.Helper()
 	out := map[string]scheduler.Found[V, M]{}
@@ -82,7 +82,7 @@ func belongs[V proto.Message, M any](b *bench[V, M]) {
 	s := b.scheduler()
 	found := b.standing(b.suite.Values...)
 	if len(found) == 0 {
-		b.Error("Retrieve finds nothing: New should return a descriptor of something that stands, as there is no Create")
+		b.Error("Retrieve finds nothing: New should return a descriptor of something that stands, because there is no Create")
 	}
 	for key, f := range found {
 		if _, err := s.Value(key, f.Value); err != nil {
@@ -91,7 +91,7 @@ func belongs[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
-// afterRestart goes on with nothing but what Retrieve finds.
+// afterRestart continues with the result of Retrieve alone.
 func afterRestart[V proto.Message, M any](b *bench[V, M]) {
 	for _, c := range b.suite.Changes {
 		from, to := version(c, c.From), version(c, c.To)
@@ -112,13 +112,13 @@ func afterRestart[V proto.Message, M any](b *bench[V, M]) {
 	b.createAll()
 	for key, f := range b.standing(b.suite.Values...) {
 		if err := b.d.Delete(b.Context(), key, f.Value, f.Meta); err != nil {
-			b.Errorf("Delete %s with what Retrieve found: %v", key, err)
+			b.Errorf("Delete %s with retrieved metadata: %v", key, err)
 		}
 	}
 	b.expect()
 }
 
-// stopsEarly finds locks that are left held.
+// stopsEarly finds locks that are not released.
 func stopsEarly[V proto.Message, M any](b *bench[V, M]) {
 	b.createAll()
 	for _, err := range b.d.Retrieve(b.Context(), b.suite.Values) {
@@ -130,7 +130,7 @@ func stopsEarly[V proto.Message, M any](b *bench[V, M]) {
 	b.expect(b.suite.Values...)
 }
 
-// readsOnly has Retrieve called as when nothing is wanted yet.
+// readsOnly calls Retrieve without desired values.
 func readsOnly[V proto.Message, M any](b *bench[V, M]) {
 	b.createAll()
 	var lent []proto.Message
@@ -147,7 +147,7 @@ func readsOnly[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
-// readsAlong is what happens when somebody looks while a transaction runs.
+// readsAlong reads while verbs run, as Dump does.
 func readsAlong[V proto.Message, M any](b *bench[V, M]) {
 	stop := make(chan struct{})
 	var reader sync.WaitGroup
@@ -173,7 +173,7 @@ func readsAlong[V proto.Message, M any](b *bench[V, M]) {
 	b.expect()
 }
 
-// readable reads all, and says whether that went well.
+// readable reads all values, and reports whether that succeeded.
 func (b *bench[V, M]) readable() bool {
 	for _, err := range b.d.Retrieve(b.Context(), b.suite.Values) {
 		if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// runVerbs checks what Create, Update and Delete do.
+// runVerbs checks the effects of Create, Update and Delete.
 func runVerbs[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
 	run(t, s, []testCase[V, M]{
-		{"what is created stands until it is deleted", lifecycle[V, M]},
+		{"a created value exists until it is deleted", lifecycle[V, M]},
 		{"changes arrive", changes[V, M]},
-		{"Create finds what it made", createTwice[V, M]},
-		{"Delete does not miss what is gone", deleteTwice[V, M]},
+		{"Create may be repeated", createTwice[V, M]},
+		{"Delete may be repeated", deleteTwice[V, M]},
 		{"values come and go at once", atOnce[V, M]},
 	})
 	if s.New(t).CreateAll != nil {
@@ -27,11 +27,11 @@ func runVerbs[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
 
 func createTogether[V proto.Message, M any](b *bench[V, M]) {
 	b.createTogether()
-	b.deleteAll(b.createTogether()) // it finds what it made
+	b.deleteAll(b.createTogether()) // Create finds its own items
 	b.deleteAll(b.createTogether())
 }
 
-// createTogether creates all values, and expects them to stand.
+// createTogether creates all values and expects them to exist.
 func (b *bench[V, M]) createTogether() []scheduler.Created[M] {
 	b.Helper()
 	var messages []proto.Message
@@ -101,8 +101,8 @@ func (b *bench[V, M]) change(c Change[V]) {
 	b.expect()
 }
 
-// createTwice is what happens when the answer to Create was lost: it failed as
-// far as the scheduler knows, and is called again.
+// createTwice calls Create twice, as after a lost answer: the scheduler counts the first
+// call as failed.
 func createTwice[V proto.Message, M any](b *bench[V, M]) {
 	w := b.suite.Values[0]
 	b.create(w)
@@ -112,8 +112,7 @@ func createTwice[V proto.Message, M any](b *bench[V, M]) {
 	b.expect()
 }
 
-// deleteTwice is what happens when something vanished by itself and nobody has
-// said so yet: what should be gone is.
+// deleteTwice calls Delete twice, as for an item that vanished unnoticed.
 func deleteTwice[V proto.Message, M any](b *bench[V, M]) {
 	w := b.suite.Values[0]
 	m := b.create(w)
@@ -133,8 +132,8 @@ func atOnce[V proto.Message, M any](b *bench[V, M]) {
 	b.expect()
 }
 
-// together calls verb for all values at once. An error does not end the case, so
-// that what runs beside it can be ended.
+// together calls verb for all values concurrently. An error does not end the case, so that
+// the other goroutines can end.
 func (b *bench[V, M]) together(name string, verb func(i int, w scheduler.Desired[V]) error) {
 	b.Helper()
 	errs := make([]error, len(b.suite.Values))

@@ -1,0 +1,388 @@
+// Package memory remembers across restarts which values are ours.
+//
+// A [Ledger] writes the key of a value to a [Store] before Create begins, and removes it after
+// Delete has succeeded. So the store always has all values that may be ours, and after a kill
+// perhaps a key without an item. Such a key is uncertain until its descriptor is read back.
+//
+// The stored data depends on the descriptor:
+//
+//	it can be read back   the resolved keys that differ from the key: Retrieve may report the
+//	                      value under them when no value is desired
+//	it cannot             the whole value. A mark in front of it means that an operation is in
+//	                      progress, so that the actual state is uncertain.
+package memory
+
+import (
+	"fmt"
+	"iter"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+)
+
+// A Store keeps data across restarts. See scheduler.Memory.
+type Store interface {
+	Load() iter.Seq2[string, []byte]
+	Save(changes iter.Seq2[string, []byte]) error
+}
+
+// A Kind is the ledger's view of a descriptor.
+type Kind interface {
+	Passive() bool                     // its values are only observed
+	OnlyRemembered() bool              // its actual values are known from the store alone
+	ResolvedKey(v *graph.Value) string // the key of v without references; empty: the same key
+}
+
+const (
+	// uncertain begins no packed message, because no field has the number 0.
+	uncertain    = 0
+	keySeparator = "\x00"
+)
+
+// A record is a change of the store. data nil: the key is removed.
+type record struct {
+	key   string
+	data  []byte
+	whole bool // data is a whole value
+}
+
+// each yields records in the form of Store.Save.
+func each(records []record) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		for _, r := range records {
+			if !yield(r.key, r.data) {
+				return
+			}
+		}
+	}
+}
+
+// A Ledger knows the keys in a Store. All methods but Has are for the goroutine that owns the
+// graph.
+type Ledger struct {
+	store Store // nil: nothing is remembered
+	log   *slog.Logger
+	graph *graph.Graph
+	// kindOf returns the descriptor of a key.
+	kindOf func(key string) (Kind, bool)
+	// prepare makes the graph's value of a message.
+	prepare func(kind Kind, key string, m proto.Message) *graph.Value
+
+	mu       sync.RWMutex      // guards keys and resolved for Has
+	keys     map[string]string // with the resolved keys of each; empty: none
+	resolved map[string]string // by resolved key: its key
+
+	unsure map[Kind]map[string]bool // keys with an uncertain actual state
+	buffer []record                 // reused
+}
+
+// New returns a Ledger. kindOf returns the descriptor of a key; prepare makes the graph's value
+// of a message. Without a store, a Ledger does nothing.
+func New(store Store, log *slog.Logger, g *graph.Graph, kindOf func(key string) (Kind, bool), prepare func(kind Kind, key string, m proto.Message) *graph.Value) *Ledger {
+	return &Ledger{store: store, log: log, graph: g, kindOf: kindOf, prepare: prepare}
+}
+
+// Enabled reports whether there is a store.
+func (l *Ledger) Enabled() bool { return l.store != nil }
+
+// Has reports whether key is remembered, also as a resolved key. Any goroutine may call it.
+func (l *Ledger) Has(key string) bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	_, has := l.keys[key]
+	return has || l.resolved[key] != ""
+}
+
+// hasKey reports whether key is remembered itself, not only as a resolved key.
+func (l *Ledger) hasKey(key string) bool {
+	_, has := l.keys[key]
+	return has
+}
+
+// set updates the maps for one key. The caller holds mu.
+func (l *Ledger) set(key, resolved string, removed bool) {
+	if before := l.keys[key]; before != "" && before != resolved {
+		for k := range strings.SplitSeq(before, keySeparator) {
+			if l.resolved[k] == key {
+				delete(l.resolved, k)
+			}
+		}
+	}
+	if removed {
+		delete(l.keys, key)
+		return
+	}
+	if l.keys == nil {
+		l.keys = map[string]string{}
+	}
+	l.keys[key] = resolved
+	if resolved == "" {
+		return
+	}
+	if l.resolved == nil {
+		l.resolved = map[string]string{}
+	}
+	for k := range strings.SplitSeq(resolved, keySeparator) {
+		l.resolved[k] = key
+	}
+}
+
+// markUnsure records that the actual state of key is uncertain.
+func (l *Ledger) markUnsure(kind Kind, key string) {
+	if l.unsure == nil {
+		l.unsure = map[Kind]map[string]bool{}
+	}
+	if l.unsure[kind] == nil {
+		l.unsure[kind] = map[string]bool{}
+	}
+	l.unsure[kind][key] = true
+}
+
+// Load reads the store. It is called once, before all other methods.
+func (l *Ledger) Load() {
+	if l.store == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, data := range l.store.Load() {
+		kind, ok := l.kindOf(key)
+		switch {
+		case !ok: // it stays in the store until its descriptor is registered again
+		case kind.OnlyRemembered():
+			l.set(key, "", false)
+			l.loadValue(kind, key, data)
+		default:
+			l.set(key, string(data), false)
+			l.markUnsure(kind, key)
+		}
+	}
+}
+
+// loadValue adds an actual value to the graph that only the store knows.
+func (l *Ledger) loadValue(kind Kind, key string, data []byte) {
+	unsure := len(data) > 0 && data[0] == uncertain
+	if unsure {
+		data = data[1:]
+	}
+	m, err := unpack(data)
+	if err != nil {
+		l.log.Warn("remembered value is unreadable; it is ignored", "key", key, "err", err)
+		return
+	}
+	v := l.prepare(kind, key, m)
+	if v.Err != nil {
+		return
+	}
+	v.Doubt = unsure
+	l.graph.Found(v, nil, false)
+}
+
+// Before remembers the values that operations may create, by one write for all operations.
+// It is called before they begin.
+func (l *Ledger) Before(ops iter.Seq[graph.Op]) {
+	if l.store == nil {
+		return
+	}
+	records := l.buffer[:0]
+	for op := range ops {
+		if op.Node.Base() != nil {
+			continue
+		}
+		v := op.New
+		if op.Verb == graph.Delete {
+			v = op.Old
+		}
+		kind := v.Kind.(Kind)
+		switch {
+		case kind.OnlyRemembered():
+			records = l.recordUncertain(records, v)
+		case op.Verb != graph.Delete:
+			records = l.recordComing(records, kind, v)
+		}
+	}
+	l.save(records)
+}
+
+// Adopted remembers values that became ours because they were found as desired. It is called
+// before their state is published.
+func (l *Ledger) Adopted() {
+	if l.store == nil {
+		return
+	}
+	records := l.buffer[:0]
+	for n := range l.graph.PeekTouched() {
+		if n.News && n.Actual() != nil && l.Outdated(n) {
+			records = l.recordActual(records, n, true)
+		}
+	}
+	l.save(records)
+}
+
+// recordUncertain records that the actual value, which only the store knows, is changing.
+func (l *Ledger) recordUncertain(records []record, v *graph.Value) []record {
+	data, err := pack(v)
+	if err != nil {
+		l.log.Error("value cannot be remembered", "key", v.Key, "err", err)
+		return records
+	}
+	return append(records, record{v.Key, append([]byte{uncertain}, data...), true})
+}
+
+// recordComing records a value that is about to exist, perhaps under another resolved key.
+func (l *Ledger) recordComing(records []record, kind Kind, v *graph.Value) []record {
+	resolved := kind.ResolvedKey(v)
+	before, has := l.keys[v.Key]
+	switch {
+	case has && before == resolved:
+		return records
+	case before != "" && resolved != "":
+		resolved = before + keySeparator + resolved
+	case before != "":
+		resolved = before
+	}
+	return append(records, record{key: v.Key, data: []byte(resolved)})
+}
+
+// After saves the outcome for keys. The flag of a key is set if no verb of it has succeeded.
+func (l *Ledger) After(ended iter.Seq2[string, bool]) {
+	if l.store == nil {
+		return
+	}
+	records := l.buffer[:0]
+	for key, unsure := range ended {
+		records = l.recordEnd(records, key, unsure)
+	}
+	l.save(records)
+}
+
+// recordEnd records the outcome for a key.
+func (l *Ledger) recordEnd(records []record, key string, unsure bool) []record {
+	n := l.graph.Node(key)
+	if n != nil && n.Actual() != nil {
+		return l.recordActual(records, n, unsure)
+	}
+	if of := l.resolved[key]; of != "" && !unsure && !l.exists(of) {
+		records = append(records, record{key: of})
+	}
+	if !l.hasKey(key) || unsure && n != nil && n.Desired() != nil {
+		return records // a desired value stays remembered until it was tried again
+	}
+	if unsure {
+		if kind, ok := l.kindOf(key); ok && !kind.OnlyRemembered() {
+			l.markUnsure(kind, key)
+			return records
+		}
+	}
+	return append(records, record{key: key})
+}
+
+// recordActual records the actual value of n.
+func (l *Ledger) recordActual(records []record, n *graph.Node, unsure bool) []record {
+	kind, ok := n.Actual().Kind.(Kind)
+	key := n.Key()
+	if n.Foreign() || !ok || kind.Passive() || unsure && l.Has(key) {
+		return records
+	}
+	if !kind.OnlyRemembered() {
+		resolved := kind.ResolvedKey(n.Actual())
+		if now, has := l.keys[key]; has && now == resolved {
+			return records
+		}
+		return append(records, record{key: key, data: []byte(resolved)})
+	}
+	data, err := pack(n.Actual())
+	if err != nil {
+		l.log.Error("value cannot be remembered", "key", key, "err", err)
+		return records
+	}
+	return append(records, record{key, data, true})
+}
+
+// save writes records to the maps and to the store.
+func (l *Ledger) save(records []record) {
+	if len(records) == 0 {
+		return
+	}
+	l.mu.Lock()
+	for _, r := range records {
+		resolved := ""
+		if !r.whole {
+			resolved = string(r.data)
+		}
+		l.set(r.key, resolved, r.data == nil)
+	}
+	l.mu.Unlock()
+	if err := l.store.Save(each(records)); err != nil {
+		l.log.Error("values that may be ours are not remembered", "values", len(records), "err", err)
+	}
+	clear(records)
+	l.buffer = records[:0]
+}
+
+// Outdated reports whether the store may be wrong about n, which had no operation: it was
+// found as desired, which makes it ours, or it vanished.
+func (l *Ledger) Outdated(n *graph.Node) bool {
+	if l.store == nil || n.Base() != nil || n.Foreign() {
+		return false
+	}
+	exists := n.Actual() != nil
+	return l.hasKey(n.Key()) != exists && (n.Desired() != nil) == exists
+}
+
+// ReadBack forgets the uncertain keys of a descriptor that do not exist. It is called after
+// all values of the descriptor were read back.
+func (l *Ledger) ReadBack(kind Kind) {
+	unsure := l.unsure[kind]
+	if len(unsure) == 0 {
+		return
+	}
+	records := l.buffer[:0]
+	for key := range unsure {
+		if !l.graph.Wants(key) && !l.exists(key) && !l.anyExists(l.keys[key]) {
+			records = append(records, record{key: key})
+		}
+	}
+	delete(l.unsure, kind)
+	l.save(records)
+}
+
+// anyExists reports whether one of the resolved keys has an actual value.
+func (l *Ledger) anyExists(resolved string) bool {
+	if resolved == "" {
+		return false
+	}
+	for key := range strings.SplitSeq(resolved, keySeparator) {
+		if l.exists(key) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *Ledger) exists(key string) bool {
+	n := l.graph.Node(key)
+	return n != nil && n.Actual() != nil
+}
+
+func pack(v *graph.Value) ([]byte, error) {
+	m, _ := v.Data.(proto.Message)
+	a, err := anypb.New(m)
+	if err != nil {
+		return nil, fmt.Errorf("packing: %w", err)
+	}
+	return proto.Marshal(a)
+}
+
+func unpack(data []byte) (proto.Message, error) {
+	var a anypb.Any
+	if err := proto.Unmarshal(data, &a); err != nil {
+		return nil, fmt.Errorf("unpacking: %w", err)
+	}
+	return a.UnmarshalNew()
+}

@@ -1,0 +1,116 @@
+package memory_test
+
+import (
+	"iter"
+	"log/slog"
+	"maps"
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/memory"
+)
+
+// store is a memory.Store in a map.
+type store map[string][]byte
+
+func (s store) Load() iter.Seq2[string, []byte] { return maps.All(s) }
+
+func (s store) Save(changes iter.Seq2[string, []byte]) error {
+	for key, data := range changes {
+		if data == nil {
+			delete(s, key)
+		} else {
+			s[key] = data
+		}
+	}
+	return nil
+}
+
+// kind is a descriptor that can be read back, or only be remembered.
+type kind struct{ onlyRemembered bool }
+
+func (k *kind) Passive() bool                     { return false }
+func (k *kind) OnlyRemembered() bool              { return k.onlyRemembered }
+func (k *kind) ResolvedKey(v *graph.Value) string { return "resolved/" + v.Key }
+func (k *kind) Equivalent(_ string, old, new any) bool {
+	return proto.Equal(old.(proto.Message), new.(proto.Message))
+}
+func (k *kind) Recreate(string, any, any, any) bool { return false }
+func (k *kind) Connection() *graph.Connection       { return nil }
+func (k *kind) Evidence() graph.Evidence            { return graph.ReadAlone }
+func (k *kind) value(key string, m proto.Message) *graph.Value {
+	return &graph.Value{Key: key, Data: m, Kind: k}
+}
+
+// open returns a ledger over s with an empty graph, as after a restart.
+func open(s store, k *kind) (*memory.Ledger, *graph.Graph) {
+	g := graph.New()
+	l := memory.New(s, slog.New(slog.DiscardHandler), g,
+		func(string) (memory.Kind, bool) { return k, true },
+		func(_ memory.Kind, key string, m proto.Message) *graph.Value { return k.value(key, m) })
+	l.Load()
+	return l, g
+}
+
+// create runs the Create of a value in the graph until just before its verb.
+func create(t *testing.T, l *memory.Ledger, g *graph.Graph, v *graph.Value) graph.Op {
+	t.Helper()
+	g.Want(v)
+	op, ok := g.Next()
+	if !ok {
+		t.Fatal("no operation")
+	}
+	l.Before(slices.Values([]graph.Op{op}))
+	return op
+}
+
+func ended(key string, unsure bool) iter.Seq2[string, bool] {
+	return func(yield func(string, bool) bool) { yield(key, unsure) }
+}
+
+// TestKeyIsRememberedBeforeCreate: a process that is killed before or after the verb knows the
+// key and its resolved key. Reading back forgets the key of an item that does not exist.
+func TestKeyIsRememberedBeforeCreate(t *testing.T) {
+	s, k := store{}, &kind{}
+	l, g := open(s, k)
+	create(t, l, g, k.value("a", wrapperspb.String("v")))
+	if string(s["a"]) != "resolved/a" {
+		t.Fatalf("before the verb the store has %q", s)
+	}
+	again, _ := open(s, k)
+	if !again.Has("a") || !again.Has("resolved/a") || again.Has("b") {
+		t.Errorf("after a restart: a %v, resolved %v, b %v; want true, true, false", again.Has("a"), again.Has("resolved/a"), again.Has("b"))
+	}
+	again.ReadBack(k)
+	if len(s) != 0 {
+		t.Errorf("after reading back the store has %q", s)
+	}
+}
+
+// TestValueIsUncertainDuringItsVerb: a value without Retrieve is restored, and in doubt only
+// if its verb had not ended.
+func TestValueIsUncertainDuringItsVerb(t *testing.T) {
+	s, k := store{}, &kind{onlyRemembered: true}
+	l, g := open(s, k)
+	op := create(t, l, g, k.value("a", wrapperspb.String("v")))
+	doubt := func() bool {
+		_, restored := open(s, k)
+		n := restored.Node("a")
+		if n == nil || n.Actual() == nil {
+			t.Fatalf("the value is not restored from %q", s)
+		}
+		return n.Actual().Doubt
+	}
+	if !doubt() {
+		t.Error("a value with an unfinished Create is certain")
+	}
+	g.Done(op, nil, nil)
+	l.After(ended("a", false))
+	if doubt() {
+		t.Error("a value with a finished Create is uncertain")
+	}
+}
