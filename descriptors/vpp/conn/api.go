@@ -12,9 +12,9 @@ import (
 type API interface {
 	// Call asks and waits for the reply; see Conn.Call.
 	Call(ctx context.Context, request, reply api.Message) error
-	// Together sends all requests at once. VPP does one after the other, also after one that it
+	// Batch sends all requests at once. VPP does one after the other, also after one that it
 	// refuses. The error is the first of theirs, or why not all were answered.
-	Together(ctx context.Context, steps ...*Step) error
+	Batch(ctx context.Context, steps ...*Step) error
 	// Details asks for any number of details; Dump collects them.
 	Details(ctx context.Context, request, detail api.Message, take func(message []byte) error) error
 	// Has tells whether VPP has all these messages.

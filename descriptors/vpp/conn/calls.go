@@ -101,8 +101,8 @@ func (c *Conn) Details(ctx context.Context, request, detail api.Message, take fu
 	return c.do(ctx, one)
 }
 
-// Together implements API.
-func (c *Conn) Together(ctx context.Context, steps ...*Step) error {
+// Batch implements API.
+func (c *Conn) Batch(ctx context.Context, steps ...*Step) error {
 	if len(steps) == 0 {
 		return nil
 	}

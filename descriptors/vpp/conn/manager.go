@@ -235,10 +235,10 @@ func (m *Manager) Call(ctx context.Context, request, reply api.Message) error {
 	return ErrLost
 }
 
-// Together implements API.
-func (m *Manager) Together(ctx context.Context, steps ...*Step) error {
+// Batch implements API.
+func (m *Manager) Batch(ctx context.Context, steps ...*Step) error {
 	if c := m.now.Load(); c != nil {
-		return c.Together(ctx, steps...)
+		return c.Batch(ctx, steps...)
 	}
 	for _, s := range steps {
 		s.Err = ErrLost

@@ -49,26 +49,26 @@ func validateAddress(key string, _ *emptypb.Empty) error {
 		return fmt.Errorf("%w: %s", errKey, key)
 	}
 	var f findings
-	if isRefused(a.Addr) {
+	if isRefusedLength(a.Addr) {
 		f.Add("ip_addresses", a.Addr, "the prefix length 128, as it is link-local")
 	}
 	return f.Err()
 }
 
-// isRefused tells whether VPP refuses an address for its prefix length.
-func isRefused(addr string) bool {
+// isRefusedLength tells whether VPP refuses an address for its prefix length.
+func isRefusedLength(addr string) bool {
 	p, err := netip.ParsePrefix(addr)
-	return err == nil && ofLink(p) && !p.IsSingleIP()
+	return err == nil && isLinkLocal(p) && !p.IsSingleIP()
 }
 
-// ofLink tells whether an address is a link-local one of IPv6. Of those an interface has one.
-func ofLink(p netip.Prefix) bool { return p.Addr().Is6() && p.Addr().IsLinkLocalUnicast() }
+// isLinkLocal tells whether an address is a link-local one of IPv6. Of those an interface has one.
+func isLinkLocal(p netip.Prefix) bool { return p.Addr().Is6() && p.Addr().IsLinkLocalUnicast() }
 
-// hasAddressOfLink adds that address to what an interface has, if it is declared: VPP does not list it.
-func (h *handler) hasAddressOfLink(ctx context.Context, f *kinds.Found) error {
+// readLinkLocal adds that address to what an interface has, if it is declared: VPP does not list it.
+func (h *handler) readLinkLocal(ctx context.Context, f *kinds.Found) error {
 	for _, addr := range f.Desired.GetIpAddresses() {
 		p, err := netip.ParsePrefix(addr)
-		if err != nil || !ofLink(p) || !p.IsSingleIP() {
+		if err != nil || !isLinkLocal(p) || !p.IsSingleIP() {
 			continue
 		}
 		its := &ip.SwInterfaceIP6GetLinkLocalAddressReply{}
@@ -106,21 +106,21 @@ func (h *handler) changeAddress(ctx context.Context, key string, add bool) error
 	if !ok {
 		return fmt.Errorf("%s: %w", a.Interface, kinds.ErrNotThere)
 	}
-	if !add && ofLink(p) {
+	if !add && isLinkLocal(p) {
 		return nil // it goes with the interface: VPP does not delete it
 	}
 	err = h.API.Call(ctx, &vppif.SwInterfaceAddDelAddress{SwIfIndex: meta.SwIfIndex(), IsAdd: add, Prefix: vppwire.AddressWithPrefix(p)}, &vppif.SwInterfaceAddDelAddressReply{})
 	switch {
 	case add && (errors.Is(err, api.ADDRESS_IN_USE) || errors.Is(err, api.DUPLICATE_IF_ADDRESS)):
-		return h.unlessItHas(ctx, meta, p, err)
+		return h.ignoreIfAssigned(ctx, meta, p, err)
 	case !add && (errors.Is(err, api.ADDRESS_NOT_FOUND_FOR_INTERFACE) || errors.Is(err, api.INVALID_SW_IF_INDEX)):
 		return nil
 	}
 	return err
 }
 
-// unlessItHas is err, unless the interface has just this address.
-func (h *handler) unlessItHas(ctx context.Context, meta Meta, p netip.Prefix, err error) error {
+// ignoreIfAssigned is err, unless the interface has just this address.
+func (h *handler) ignoreIfAssigned(ctx context.Context, meta Meta, p netip.Prefix, err error) error {
 	has, lookErr := h.addressesOf(ctx, meta, p.Addr().Is6())
 	if lookErr != nil {
 		return errors.Join(err, lookErr)

@@ -45,13 +45,13 @@ func (h *handler) joinBond(ctx context.Context, key string, v *interfaces.BondLi
 		SwIfIndex: meta.SwIfIndex(), BondSwIfIndex: to.SwIfIndex(), IsPassive: v.GetIsPassive(), IsLongTimeout: v.GetIsLongTimeout(),
 	}, &bond.BondAddMemberReply{})
 	if errors.Is(err, api.VALUE_EXIST) {
-		return struct{}{}, h.unlessMember(ctx, to, meta, err)
+		return struct{}{}, h.ignoreIfMember(ctx, to, meta, err)
 	}
 	return struct{}{}, err
 }
 
-// unlessMember is err, unless the interface is in just this bond.
-func (h *handler) unlessMember(ctx context.Context, to, meta Meta, err error) error {
+// ignoreIfMember is err, unless the interface is in just this bond.
+func (h *handler) ignoreIfMember(ctx context.Context, to, meta Meta, err error) error {
 	members, dumpErr := conn.Dump[bond.SwMemberInterfaceDetails](ctx, h.API, &bond.SwMemberInterfaceDump{SwIfIndex: to.SwIfIndex()})
 	for _, m := range members {
 		if m.SwIfIndex == meta.SwIfIndex() {

@@ -76,9 +76,9 @@ func (h *handler) noteAutoconf(index uint32, name string, v *interfaces.Interfac
 	})
 }
 
-// doubtAutoconf notes that an index, which an interface has just got, may have been one of another
+// suspectAutoconf notes that an index, which an interface has just got, may have been one of another
 // before this agent was: VPP does not tell what that has left.
-func (h *handler) doubtAutoconf(index uint32) {
+func (h *handler) suspectAutoconf(index uint32) {
 	if h.table.InUse() && h.API.Has(&rd_cp.IP6NdAddressAutoconfig{}) {
 		h.noteAutoconf(index, "", &interfaces.Interface_IP6ND{})
 	}
@@ -103,10 +103,10 @@ func configuresItself(f *kinds.Found) bool {
 	return f.Value.GetIp6Nd().GetAddressAutoconfig() || f.Desired.GetIp6Nd().GetAddressAutoconfig()
 }
 
-// ofMAC tells whether an address is one that VPP takes so: of a prefix of 64 bits and the MAC
+// isEUI64 tells whether an address is one that VPP takes so: of a prefix of 64 bits and the MAC
 // address (RFC 4291, appendix A). VPP would not take it again if it were deleted (VPP rd_cp.c,
 // ip6_ra_report_handler).
-func ofMAC(p netip.Prefix) bool {
+func isEUI64(p netip.Prefix) bool {
 	a := p.Addr().As16()
 	return p.Addr().Is6() && p.Bits() == 64 && a[11] == 0xff && a[12] == 0xfe
 }

@@ -48,7 +48,7 @@ func (h *handler) retrieveSome(ctx context.Context, keys []string, wanted []sche
 // read yields the interfaces with these names; nil: all.
 func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface], only map[string]bool) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
 	return func(yield func(scheduler.Found[*interfaces.Interface, Meta], error) bool) {
-		all, err := h.look(ctx, wanted, only)
+		all, err := h.dump(ctx, wanted, only)
 		if err != nil {
 			yield(scheduler.Found[*interfaces.Interface, Meta]{}, err)
 			return
@@ -56,7 +56,7 @@ func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfac
 		h.replaceTable(all)
 		h.rememberVRFs(all, only == nil)
 		if only == nil { // else it is not known which of the others are wanted
-			h.strayed(all)
+			h.setUntagged(all)
 		}
 		h.env.TAPHosts.Replace(all)
 		for _, f := range all {
@@ -83,9 +83,9 @@ func (h *handler) isUnknown(f *kinds.Found) bool {
 	return f.Desired == nil && h.Tags.Unsigned(f.Details.Tag)
 }
 
-// look asks VPP for all interfaces and what is on them, sorted by index. Of those that only does
+// dump asks VPP for all interfaces and what is on them, sorted by index. Of those that only does
 // not name it leaves out the parts, unless only is nil.
-func (h *handler) look(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface], only map[string]bool) ([]*kinds.Found, error) {
+func (h *handler) dump(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface], only map[string]bool) ([]*kinds.Found, error) {
 	lost, noted := h.unconfirmed.All(), h.leftovers.All()
 	byName := make(map[string]*interfaces.Interface, len(wanted))
 	for _, w := range wanted {
@@ -127,7 +127,7 @@ func (h *handler) look(ctx context.Context, wanted []scheduler.Desired[*interfac
 		}
 		f.Value.Ip6Nd = h.autoconfOf(f.Value.GetName())
 	}
-	for _, step := range []func(context.Context, map[uint32]*kinds.Found) error{h.signOlder, h.lookAtLinks, h.lookAtParts, h.lookAtRx} {
+	for _, step := range []func(context.Context, map[uint32]*kinds.Found) error{h.signOlder, h.readLinks, h.readParts, h.readRx} {
 		if err := step(ctx, all); err != nil {
 			return nil, err
 		}
@@ -145,15 +145,15 @@ func (h *handler) signOlder(ctx context.Context, all map[uint32]*kinds.Found) er
 			steps = append(steps, conn.Ask(kinds.Tagging(f.Meta, f.Details.Tag), &vppif.SwInterfaceTagAddDelReply{}))
 		}
 	}
-	err := h.API.Together(ctx, steps...)
+	err := h.API.Batch(ctx, steps...)
 	if errors.Is(err, api.INVALID_SW_IF_INDEX) {
 		return nil // it has just gone
 	}
 	return err
 }
 
-// lookAtLinks fills in types and links.
-func (h *handler) lookAtLinks(ctx context.Context, all map[uint32]*kinds.Found) error {
+// readLinks fills in types and links.
+func (h *handler) readLinks(ctx context.Context, all map[uint32]*kinds.Found) error {
 	for t, k := range h.kinds {
 		if err := k.Retrieve(ctx, h.env, all); err != nil {
 			return fmt.Errorf("interfaces of type %s: %w", t, err)
@@ -173,9 +173,9 @@ func general(d vppif.SwInterfaceDetails, taken ifindex.Tags) *interfaces.Interfa
 	return v
 }
 
-// lookAtParts fills in addresses, VRFs, who borrows an address and who gets one by DHCP.
+// readParts fills in addresses, VRFs, who borrows an address and who gets one by DHCP.
 // What has gone meanwhile is left out.
-func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*kinds.Found) error {
+func (h *handler) readParts(ctx context.Context, all map[uint32]*kinds.Found) error {
 	borrowed, err := conn.Dump[ip.IPUnnumberedDetails](ctx, h.API, &ip.IPUnnumberedDump{SwIfIndex: ifindex.All})
 	if err != nil {
 		return err
@@ -208,7 +208,7 @@ func (h *handler) lookAtParts(ctx context.Context, all map[uint32]*kinds.Found) 
 	for _, f := range all {
 		if !f.Skipped && (f.Details.Tag != "" || f.Desired != nil) {
 			group.Go(func() error {
-				err := conn.Safely(func() error { return h.lookAt(ctx, f) })
+				err := conn.Safely(func() error { return h.readAddresses(ctx, f) })
 				if f.Gone = errors.Is(err, api.INVALID_SW_IF_INDEX); f.Gone {
 					return nil
 				}
@@ -230,14 +230,14 @@ func lenderOf(borrower *kinds.Found, all map[uint32]*kinds.Found, index uint32) 
 		name = f.Value.GetName()
 	}
 	declared := borrower.Desired.GetUnnumbered().GetInterfaceWithIp()
-	if f := all[index]; declared != "" && (f == nil || f.Details.Tag == "") && !named(all, declared) {
+	if f := all[index]; declared != "" && (f == nil || f.Details.Tag == "") && !hasTag(all, declared) {
 		return declared
 	}
 	return name
 }
 
-// lookAt asks for the addresses of an interface, and which VRF it is in.
-func (h *handler) lookAt(ctx context.Context, f *kinds.Found) error {
+// readAddresses asks for the addresses of an interface, and which VRF it is in.
+func (h *handler) readAddresses(ctx context.Context, f *kinds.Found) error {
 	var addresses [2][]ip.IPAddressDetails
 	var tables [2]vppif.SwInterfaceGetTableReply
 	var steps []*conn.Step
@@ -246,7 +246,7 @@ func (h *handler) lookAt(ctx context.Context, f *kinds.Found) error {
 			conn.List(&ip.IPAddressDump{SwIfIndex: f.Details.SwIfIndex, IsIPv6: ipv6}, &addresses[i]),
 			conn.Ask(&vppif.SwInterfaceGetTable{SwIfIndex: f.Details.SwIfIndex, IsIPv6: ipv6}, &tables[i]))
 	}
-	if err := h.API.Together(ctx, steps...); err != nil {
+	if err := h.API.Batch(ctx, steps...); err != nil {
 		return err
 	}
 	for _, some := range addresses {
@@ -254,9 +254,9 @@ func (h *handler) lookAt(ctx context.Context, f *kinds.Found) error {
 		if err != nil {
 			return err
 		}
-		h.hasAddresses(f, prefixes)
+		h.addAddresses(f, prefixes)
 	}
-	if err := h.hasAddressOfLink(ctx, f); err != nil {
+	if err := h.readLinkLocal(ctx, f); err != nil {
 		return err
 	}
 	for _, its := range tables {
@@ -268,15 +268,15 @@ func (h *handler) lookAt(ctx context.Context, f *kinds.Found) error {
 	return nil
 }
 
-// hasAddresses adds to an interface what it has, but for what comes and goes by itself.
-func (h *handler) hasAddresses(f *kinds.Found, addresses []netip.Prefix) {
-	spelled := h.spelled(f.Desired)
+// addAddresses adds to an interface what it has, but for what comes and goes by itself.
+func (h *handler) addAddresses(f *kinds.Found, addresses []netip.Prefix) {
+	spelled := h.declaredTexts(f.Desired)
 	for _, p := range addresses {
 		text, declared := spelled[p]
 		if !declared {
 			text = p.String()
 		}
-		if p == f.Leased || !declared && configuresItself(f) && ofMAC(p) {
+		if p == f.Leased || !declared && configuresItself(f) && isEUI64(p) {
 			continue
 		}
 		f.Value.IpAddresses = append(f.Value.IpAddresses, text)
@@ -302,8 +302,8 @@ func prefixesOf(details []ip.IPAddressDetails) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// spelled are the addresses of a value as it spells them; of two spellings the first.
-func (h *handler) spelled(wanted *interfaces.Interface) map[netip.Prefix]string {
+// declaredTexts are the addresses of a value as it spells them; of two spellings the first.
+func (h *handler) declaredTexts(wanted *interfaces.Interface) map[netip.Prefix]string {
 	out := make(map[netip.Prefix]string, len(wanted.GetIpAddresses()))
 	for _, text := range wanted.GetIpAddresses() {
 		p, err := netip.ParsePrefix(alloc.Address(h.Allocations, text, wanted.GetName()))

@@ -127,9 +127,9 @@ func (h *handler) rememberRx(name string, modes []*interfaces.Interface_RxMode) 
 	}
 }
 
-// rxWords is what says how an interface that was found receives: what is declared, or as long
+// rxDesired is what says how an interface that was found receives: what is declared, or as long
 // as that says nothing, the modes it was given.
-func (h *handler) rxWords(f *kinds.Found) *interfaces.Interface {
+func (h *handler) rxDesired(f *kinds.Found) *interfaces.Interface {
 	if len(f.Desired.GetRxModes()) > 0 {
 		return f.Desired
 	}
@@ -209,17 +209,17 @@ func (h *handler) rxPlacementDescriptor() scheduler.Descriptor[*interfaces.Inter
 			return linkIsUpDependency(name)
 		},
 		Create: func(ctx context.Context, key string, v *interfaces.Interface_RxPlacement) (struct{}, error) {
-			return struct{}{}, h.place(ctx, key, v)
+			return struct{}{}, h.setPlacement(ctx, key, v)
 		},
 		Update: func(ctx context.Context, key string, _, v *interfaces.Interface_RxPlacement, _ struct{}) (struct{}, error) {
-			return struct{}{}, h.place(ctx, key, v)
+			return struct{}{}, h.setPlacement(ctx, key, v)
 		},
 		// A queue is always somewhere.
 		Delete: func(context.Context, string, *interfaces.Interface_RxPlacement, struct{}) error { return nil },
 	}
 }
 
-func (h *handler) place(ctx context.Context, key string, v *interfaces.Interface_RxPlacement) error {
+func (h *handler) setPlacement(ctx context.Context, key string, v *interfaces.Interface_RxPlacement) error {
 	name, queue, _ := keys.ParseRxPlacement(key)
 	meta, ok := h.index.Get(name)
 	if !ok {
@@ -233,12 +233,12 @@ func (h *handler) place(ctx context.Context, key string, v *interfaces.Interface
 // rxQueues are the queues that an interface has.
 type rxQueues []vppif.SwInterfaceRxPlacementDetails
 
-// lookAtRx fills in how interfaces receive of which something is declared about that, in the
+// readRx fills in how interfaces receive of which something is declared about that, in the
 // words of what is declared. While a link is down nothing of that stands.
-func (h *handler) lookAtRx(ctx context.Context, all map[uint32]*kinds.Found) error {
+func (h *handler) readRx(ctx context.Context, all map[uint32]*kinds.Found) error {
 	words, asked := map[uint32]*interfaces.Interface{}, map[uint32]rxQueues{} // by index
 	for index, f := range all {
-		w := h.rxWords(f)
+		w := h.rxDesired(f)
 		if events.LinkIsUp(f.Details.Flags) && len(w.GetRxModes())+len(w.GetRxPlacements()) > 0 {
 			words[index], asked[index] = w, nil
 		}

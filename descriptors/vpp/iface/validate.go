@@ -121,7 +121,7 @@ func (f *findings) addresses(v *interfaces.Interface) {
 	for i, addr := range lists.Firsts(addrs) {
 		prefixes[i], _ = netip.ParsePrefix(addr)
 	}
-	rivals := rivalsOf(prefixes)
+	rivals := conflictsOf(prefixes)
 	for i, addr := range lists.Firsts(addrs) {
 		field, p := fmt.Sprintf("ip_addresses[%d]", i), prefixes[i]
 		switch rival, has := rivals[i]; {

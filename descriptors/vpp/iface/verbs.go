@@ -21,12 +21,12 @@ import (
 // create makes the interface, or takes up one which an earlier try has left, of that name or
 // without any. What fails half-way is taken back, so that nothing stays that has no name.
 func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface) (Meta, error) {
-	if meta, ok := h.standing(ctx, v.GetName()); ok {
+	if meta, ok := h.existing(ctx, v.GetName()); ok {
 		meta.TAPHost = kinds.TAPHostOf(v)
 		return meta, h.configure(ctx, meta, v)
 	}
 	k := h.kindOf(v)
-	index, old, err := h.takeUp(ctx, v)
+	index, old, err := h.adoptUntagged(ctx, v)
 	if err == nil && !old {
 		index, err = k.Create(ctx, h.env, v)
 	}
@@ -39,10 +39,10 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	h.table.Claim(v.GetName(), index)
 	meta := Meta{Index: index, TAPHost: kinds.TAPHostOf(v)}
 	settings := h.settings(meta, v)
-	h.doubtAutoconf(index)
+	h.suspectAutoconf(index)
 	err = h.leftovers.Clear(ctx, h.API, index)
 	if err == nil {
-		meta, err = h.introduce(ctx, meta, v, settings)
+		meta, err = h.tagNew(ctx, meta, v, settings)
 	}
 	if err != nil {
 		gone := k.Delete(ctx, h.env, v, meta)
@@ -53,16 +53,16 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	}
 	h.table.Tagged(v.GetName(), index, k.AlwaysNew && !old)
 	h.forgetAutoconf(v.GetName())
-	return meta, h.settled(ctx, meta, v, settings)
+	return meta, h.finishSettings(ctx, meta, v, settings)
 }
 
-// introduce gives an interface that was just made its name, and completes what is known of
+// tagNew gives an interface that was just made its name, and completes what is known of
 // it; an error is about that. The settings go with it.
-func (h *handler) introduce(ctx context.Context, meta Meta, v *interfaces.Interface, settings []*conn.Step) (Meta, error) {
+func (h *handler) tagNew(ctx context.Context, meta Meta, v *interfaces.Interface, settings []*conn.Step) (Meta, error) {
 	var details []vppif.SwInterfaceDetails
 	look := conn.List(&vppif.SwInterfaceDump{SwIfIndex: meta.SwIfIndex()}, &details)
 	tag := conn.Ask(kinds.Tagging(meta, v.GetName()), &vppif.SwInterfaceTagAddDelReply{})
-	_ = h.API.Together(ctx, append([]*conn.Step{look, tag}, settings...)...) // each step says how it ended
+	_ = h.API.Batch(ctx, append([]*conn.Step{look, tag}, settings...)...) // each step says how it ended
 	if err := cmp.Or(look.Err, tag.Err); err != nil {
 		return meta, err
 	}
@@ -83,8 +83,8 @@ func (h *handler) introduce(ctx context.Context, meta Meta, v *interfaces.Interf
 // up or down in the end.
 func (h *handler) configure(ctx context.Context, meta Meta, v *interfaces.Interface) error {
 	settings := h.settings(meta, v)
-	_ = h.API.Together(ctx, settings...) // each step says how it ended
-	return h.settled(ctx, meta, v, settings)
+	_ = h.API.Batch(ctx, settings...) // each step says how it ended
+	return h.finishSettings(ctx, meta, v, settings)
 }
 
 // settings are what an interface is given. If there is nothing else that is that it is up or down,
@@ -104,11 +104,11 @@ func (h *handler) settings(meta Meta, v *interfaces.Interface) (out []*conn.Step
 	return out
 }
 
-// settled completes what an interface is given, when VPP has answered to its settings.
-func (h *handler) settled(ctx context.Context, meta Meta, v *interfaces.Interface, settings []*conn.Step) error {
+// finishSettings completes what an interface is given, when VPP has answered to its settings.
+func (h *handler) finishSettings(ctx context.Context, meta Meta, v *interfaces.Interface, settings []*conn.Step) error {
 	for _, s := range settings {
 		if _, last := s.Request.(*vppif.SwInterfaceSetFlags); last {
-			return h.enabled(ctx, v, s.Err)
+			return h.finishEnabled(ctx, v, s.Err)
 		}
 		if s.Err != nil {
 			return s.Err
@@ -119,7 +119,7 @@ func (h *handler) settled(ctx context.Context, meta Meta, v *interfaces.Interfac
 			return err
 		}
 	}
-	return h.enabled(ctx, v, h.setEnabled(ctx, meta, v.GetEnabled()))
+	return h.finishEnabled(ctx, v, h.setEnabled(ctx, meta, v.GetEnabled()))
 }
 
 func (h *handler) update(ctx context.Context, _ string, old, new *interfaces.Interface, meta Meta) (Meta, error) {
@@ -175,9 +175,9 @@ func enabling(meta Meta, enabled bool) *vppif.SwInterfaceSetFlags {
 	return &vppif.SwInterfaceSetFlags{SwIfIndex: meta.SwIfIndex(), Flags: flags}
 }
 
-// standing looks whether an interface of that name, which is known to have stood,
+// existing looks whether an interface of that name, which is known to have stood,
 // stands still.
-func (h *handler) standing(ctx context.Context, name string) (Meta, bool) {
+func (h *handler) existing(ctx context.Context, name string) (Meta, bool) {
 	index, known := h.table.Index(name)
 	if !known {
 		return Meta{}, false

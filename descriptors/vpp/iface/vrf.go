@@ -54,7 +54,7 @@ func vrfDependencies(key string, _ *emptypb.Empty) (deps []scheduler.Dependency)
 // that the lender is in.
 func (h *handler) enterVRF(ctx context.Context, key string) error {
 	v, _ := keys.ParseVRF(key)
-	h.enters(v.Interface, key)
+	h.setEntered(v.Interface, key)
 	anew := h.table.Used(v.Interface)
 	if v.From == "" {
 		return h.setTables(ctx, v, anew)
@@ -80,8 +80,8 @@ func (h *handler) enterVRF(ctx context.Context, key string) error {
 	return nil
 }
 
-// enters notes which VRF an interface has entered last.
-func (h *handler) enters(name, key string) {
+// setEntered notes which VRF an interface has entered last.
+func (h *handler) setEntered(name, key string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.entered == nil {
@@ -98,9 +98,9 @@ func versions(v keys.VRF) keys.VRF {
 	return v
 }
 
-// exits notes that an interface leaves a VRF, and returns of which IP versions it does: not of those
+// clearEntered notes that an interface leaves a VRF, and returns of which IP versions it does: not of those
 // for which it has entered another VRF since.
-func (h *handler) exits(v keys.VRF, key string) keys.VRF {
+func (h *handler) clearEntered(v keys.VRF, key string) keys.VRF {
 	v = versions(v)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,21 +117,21 @@ func (h *handler) exits(v keys.VRF, key string) keys.VRF {
 
 func (h *handler) leaveVRF(ctx context.Context, key string) error {
 	v, _ := keys.ParseVRF(key)
-	v = h.exits(v, key)
+	v = h.clearEntered(v, key)
 	v.ID = 0
 	err := h.setTables(ctx, v, false)
 	switch {
 	case errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, kinds.ErrNotThere):
 		return nil
 	case errors.Is(err, api.ADDRESS_FOUND_FOR_INTERFACE):
-		return h.unlessOfLink(ctx, v.Interface, err)
+		return h.ignoreIfLinkLocal(ctx, v.Interface, err)
 	}
 	return err
 }
 
-// unlessOfLink is err, unless the interface has no address but a link-local one, which VPP neither
+// ignoreIfLinkLocal is err, unless the interface has no address but a link-local one, which VPP neither
 // lists nor deletes: it stays in its VRF as long as it stands.
-func (h *handler) unlessOfLink(ctx context.Context, name string, err error) error {
+func (h *handler) ignoreIfLinkLocal(ctx context.Context, name string, err error) error {
 	meta, ok := h.index.Get(name)
 	if !ok {
 		return nil
@@ -266,7 +266,7 @@ func (h *handler) setUnnumbered(ctx context.Context, key string, v *interfaces.I
 		SwIfIndex: lender.SwIfIndex(), UnnumberedSwIfIndex: borrower.SwIfIndex(), IsAdd: on,
 	}, &vppif.SwInterfaceSetUnnumberedReply{})
 	if err == nil && !on {
-		h.returns(borrowerOf(key))
+		h.unborrow(borrowerOf(key))
 	}
 	return err
 }

@@ -78,8 +78,8 @@ func (h *handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*
 	return h.readVRFs(ctx, all)
 }
 
-// returns notes that an interface no longer borrows an address.
-func (h *handler) returns(name string) {
+// unborrow notes that an interface no longer borrows an address.
+func (h *handler) unborrow(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if m, known := h.memberships[name]; known {
@@ -118,7 +118,7 @@ func (h *handler) readVRFs(ctx context.Context, of map[string]membership) iter.S
 			if tables[name] == nil {
 				continue
 			}
-			for _, v := range h.membershipsOf(name, m, tables) {
+			for _, v := range h.actualMemberships(name, m, tables) {
 				if !yield(foundVRF{Key: v.Key(), Value: &emptypb.Empty{}, Foreign: m.foreign, OwnerUnknown: m.unknown}, nil) {
 					return
 				}
@@ -149,7 +149,7 @@ func (h *handler) tablesOf(ctx context.Context, of map[string]membership) (map[s
 			steps = append(steps, conn.Ask(&vppif.SwInterfaceGetTable{SwIfIndex: metas[name].SwIfIndex(), IsIPv6: ipv6}, &vppif.SwInterfaceGetTableReply{}))
 		}
 	}
-	if err := h.API.Together(ctx, steps...); err != nil && !errors.Is(err, api.INVALID_SW_IF_INDEX) {
+	if err := h.API.Batch(ctx, steps...); err != nil && !errors.Is(err, api.INVALID_SW_IF_INDEX) {
 		return nil, err
 	}
 	out := make(map[string]*bound, len(names))
@@ -172,12 +172,12 @@ func (h *handler) tablesOf(ctx context.Context, of map[string]membership) (map[s
 	return out, nil
 }
 
-// membershipsOf are the memberships of an interface that stand.
-func (h *handler) membershipsOf(name string, m membership, tables map[string]*bound) (out []keys.VRF) {
-	rest := h.leavable(name, *tables[name]) // for which no membership was found yet
+// actualMemberships are the memberships of an interface that stand.
+func (h *handler) actualMemberships(name string, m membership, tables map[string]*bound) (out []keys.VRF) {
+	rest := h.leavableTables(name, *tables[name]) // for which no membership was found yet
 	for _, key := range []string{m.wanted, m.shown, h.lastEntered(name)} {
 		v, ok := keys.ParseVRF(key)
-		if !ok || len(out) > 0 && !rest.needs(v) || !h.isIn(v, m, tables) {
+		if !ok || len(out) > 0 && !rest.needs(v) || !h.isBound(v, m, tables) {
 			continue
 		}
 		out, rest = append(out, v), rest.without(v)
@@ -185,8 +185,8 @@ func (h *handler) membershipsOf(name string, m membership, tables map[string]*bo
 	return append(out, rest.memberships(name)...)
 }
 
-// isIn tells whether an interface is in a VRF.
-func (h *handler) isIn(v keys.VRF, m membership, tables map[string]*bound) bool {
+// isBound tells whether an interface is in a VRF.
+func (h *handler) isBound(v keys.VRF, m membership, tables map[string]*bound) bool {
 	its := tables[v.Interface]
 	if v.From == "" {
 		return (!v.IPv4 || its[0] == v.ID) && (!v.IPv6 || its[1] == v.ID)
@@ -204,8 +204,8 @@ func (h *handler) lastEntered(name string) string {
 	return h.entered[name]
 }
 
-// leavable is b without the table that VPP does not let the interface leave.
-func (h *handler) leavable(name string, b bound) bound {
+// leavableTables is b without the table that VPP does not let the interface leave.
+func (h *handler) leavableTables(name string, b bound) bound {
 	meta, _ := h.index.Get(name)
 	h.mu.Lock()
 	defer h.mu.Unlock()

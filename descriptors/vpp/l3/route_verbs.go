@@ -109,7 +109,7 @@ func (h handler) createRoutes(ctx context.Context, values []scheduler.Desired[*l
 		out[i].Err = h.addToBatch(all, i, w.Value)
 	}
 	h.changes.RLock()
-	_ = h.API.Together(ctx, all.steps...) // each step has its own
+	_ = h.API.Batch(ctx, all.steps...) // each step has its own
 	h.changes.RUnlock()
 	whole := true
 	for i, w := range values {

@@ -30,15 +30,15 @@ func (s signing) Call(ctx context.Context, request, reply api.Message) error {
 	return s.API.Call(ctx, s.signed(request), reply)
 }
 
-// Together implements conn.API.
-func (s signing) Together(ctx context.Context, steps ...*conn.Step) error {
+// Batch implements conn.API.
+func (s signing) Batch(ctx context.Context, steps ...*conn.Step) error {
 	signed := make([]*conn.Step, len(steps))
 	for i, step := range steps {
 		one := *step
 		one.Request = s.signed(step.Request)
 		signed[i] = &one
 	}
-	err := s.API.Together(ctx, signed...)
+	err := s.API.Batch(ctx, signed...)
 	for i, step := range steps {
 		step.Err = signed[i].Err
 	}

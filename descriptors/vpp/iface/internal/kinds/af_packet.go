@@ -85,16 +85,16 @@ func createAFPacket(ctx context.Context, e *Env, v *interfaces.Interface) (uint3
 	if _, newer := request.(*af_packet.AfPacketCreateV3); newer {
 		reply := &af_packet.AfPacketCreateV3Reply{}
 		err = e.API.Call(ctx, request, reply)
-		return uint32(reply.SwIfIndex), e.unlessFree(ctx, v, reply.SwIfIndex, err)
+		return uint32(reply.SwIfIndex), e.ignoreIfOurs(ctx, v, reply.SwIfIndex, err)
 	}
 	reply := &af_packet.AfPacketCreateV2Reply{}
 	err = e.API.Call(ctx, request, reply)
-	return uint32(reply.SwIfIndex), e.unlessFree(ctx, v, reply.SwIfIndex, err)
+	return uint32(reply.SwIfIndex), e.ignoreIfOurs(ctx, v, reply.SwIfIndex, err)
 }
 
-// unlessFree is err, unless it says that there is an interface already, which v may have: that
+// ignoreIfOurs is err, unless it says that there is an interface already, which v may have: that
 // of the index.
-func (e *Env) unlessFree(ctx context.Context, v *interfaces.Interface, index interface_types.InterfaceIndex, err error) error {
+func (e *Env) ignoreIfOurs(ctx context.Context, v *interfaces.Interface, index interface_types.InterfaceIndex, err error) error {
 	if !errors.Is(err, api.IF_ALREADY_EXISTS) {
 		return err
 	}

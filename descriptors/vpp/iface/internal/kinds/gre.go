@@ -39,7 +39,7 @@ func greKind() Kind {
 			return uint32(reply.SwIfIndex), err
 		},
 		Delete: func(ctx context.Context, e *Env, v *interfaces.Interface, _ ifindex.Meta) error {
-			return unlessTunnelGone(e.API.Call(ctx, &gre.GreTunnelAddDel{Tunnel: wireGRE(v.GetGre())}, &gre.GreTunnelAddDelReply{}))
+			return ignoreMissingTunnel(e.API.Call(ctx, &gre.GreTunnelAddDel{Tunnel: wireGRE(v.GetGre())}, &gre.GreTunnelAddDelReply{}))
 		},
 		Retrieve: retrieveGREs,
 	}

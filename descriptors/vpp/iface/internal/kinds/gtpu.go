@@ -33,7 +33,7 @@ func gtpuKind() Kind {
 		},
 		Delete: func(ctx context.Context, e *Env, v *interfaces.Interface, _ ifindex.Meta) error {
 			_, err := e.changeGTPU(ctx, v, false)
-			return unlessTunnelGone(err)
+			return ignoreMissingTunnel(err)
 		},
 		Retrieve: retrieveGTPUs,
 	}
@@ -75,7 +75,7 @@ func gtpuVersions(v *interfaces.Interface) (ipv4, ipv6 bool) {
 // and VPP dies when it refuses one.
 func (e *Env) changeGTPU(ctx context.Context, v *interfaces.Interface, add bool) (uint32, error) {
 	g := v.GetGtpu()
-	multicast, err := e.multicastBy(g.GetMulticast())
+	multicast, err := e.multicastInterface(g.GetMulticast())
 	if err != nil && add {
 		return 0, err
 	}

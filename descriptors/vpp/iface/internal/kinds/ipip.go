@@ -42,7 +42,7 @@ func ipipKind() Kind {
 		},
 		Create: createIPIP,
 		Delete: func(ctx context.Context, e *Env, _ *interfaces.Interface, meta ifindex.Meta) error {
-			return unlessTunnelGone(e.API.Call(ctx, &ipip.IpipDelTunnel{SwIfIndex: meta.SwIfIndex()}, &ipip.IpipDelTunnelReply{}))
+			return ignoreMissingTunnel(e.API.Call(ctx, &ipip.IpipDelTunnel{SwIfIndex: meta.SwIfIndex()}, &ipip.IpipDelTunnelReply{}))
 		},
 		Retrieve: retrieveIPIPs,
 	}

@@ -32,7 +32,7 @@ func rdmaKind() Kind {
 		Create: createRDMA,
 		Marked: byName,
 		Delete: func(ctx context.Context, e *Env, _ *interfaces.Interface, meta ifindex.Meta) error {
-			return unlessNotOne(e.API.Call(ctx, &rdma.RdmaDelete{SwIfIndex: meta.SwIfIndex()}, &rdma.RdmaDeleteReply{}))
+			return ignoreMissing(e.API.Call(ctx, &rdma.RdmaDelete{SwIfIndex: meta.SwIfIndex()}, &rdma.RdmaDeleteReply{}))
 		},
 		Retrieve: retrieveRDMAs,
 	}
@@ -95,8 +95,8 @@ func createRDMA(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, e
 	return uint32(reply.SwIfIndex), err
 }
 
-// unlessNotOne is err, unless it says that no interface of the kind has that index.
-func unlessNotOne(err error) error {
+// ignoreMissing is err, unless it says that no interface of the kind has that index.
+func ignoreMissing(err error) error {
 	if errors.Is(err, api.INVALID_INTERFACE) {
 		return nil
 	}

@@ -26,7 +26,7 @@ func subKind() Kind {
 		NoMAC: true, NoMTU: true,
 		Validate: validateSub,
 		SameLink: func(old, new *interfaces.Interface) bool {
-			return proto.Equal(meant(old.GetSub()), meant(new.GetSub()))
+			return proto.Equal(effectiveTags(old.GetSub()), effectiveTags(new.GetSub()))
 		},
 		Recreate: func(old, new *interfaces.Interface) bool {
 			a, b := old.GetSub(), new.GetSub()
@@ -67,8 +67,8 @@ func validateSub(f *Findings, v *interfaces.Interface) {
 	}
 }
 
-// meant is what of s counts: of its tags those that are pushed.
-func meant(s *interfaces.SubInterface) *interfaces.SubInterface {
+// effectiveTags is what of s counts: of its tags those that are pushed.
+func effectiveTags(s *interfaces.SubInterface) *interfaces.SubInterface {
 	out := &interfaces.SubInterface{ParentName: s.GetParentName(), SubId: s.GetSubId(), TagRwOption: s.GetTagRwOption()}
 	switch s.GetTagRwOption() {
 	case interfaces.SubInterface_PUSH2, interfaces.SubInterface_TRANSLATE12:

@@ -81,8 +81,8 @@ func addressText(a ip_types.Address, wanted string) string {
 	return wanted
 }
 
-// unlessTunnelGone is err, unless it says that what is to be deleted is not there.
-func unlessTunnelGone(err error) error {
+// ignoreMissingTunnel is err, unless it says that what is to be deleted is not there.
+func ignoreMissingTunnel(err error) error {
 	if errors.Is(err, api.NO_SUCH_ENTRY) {
 		return nil
 	}

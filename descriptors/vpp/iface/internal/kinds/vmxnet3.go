@@ -40,7 +40,7 @@ func vmxnet3Kind() Kind {
 		Create: createVmxnet3,
 		Marked: byName,
 		Delete: func(ctx context.Context, e *Env, _ *interfaces.Interface, meta ifindex.Meta) error {
-			return unlessNotOne(e.API.Call(ctx, &vmxnet3.Vmxnet3Delete{SwIfIndex: meta.SwIfIndex()}, &vmxnet3.Vmxnet3DeleteReply{}))
+			return ignoreMissing(e.API.Call(ctx, &vmxnet3.Vmxnet3Delete{SwIfIndex: meta.SwIfIndex()}, &vmxnet3.Vmxnet3DeleteReply{}))
 		},
 		Retrieve: retrieveVmxnet3s,
 	}

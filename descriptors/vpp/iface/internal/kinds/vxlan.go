@@ -34,7 +34,7 @@ func vxlanKind() Kind {
 		},
 		Delete: func(ctx context.Context, e *Env, v *interfaces.Interface, _ ifindex.Meta) error {
 			_, err := e.changeVXLAN(ctx, v, false)
-			return unlessTunnelGone(err)
+			return ignoreMissingTunnel(err)
 		},
 		Retrieve: retrieveVXLANs,
 	}
@@ -90,7 +90,7 @@ func multicastDependency(link, name string) []scheduler.Dependency {
 
 func (e *Env) changeVXLAN(ctx context.Context, v *interfaces.Interface, add bool) (uint32, error) {
 	x := v.GetVxlan()
-	multicast, err := e.multicastBy(x.GetMulticast())
+	multicast, err := e.multicastInterface(x.GetMulticast())
 	if err != nil && add {
 		return 0, err
 	}
@@ -118,8 +118,8 @@ func (e *Env) changeVXLAN(ctx context.Context, v *interfaces.Interface, add bool
 	return uint32(reply.SwIfIndex), err
 }
 
-// multicastBy is the interface that a tunnel sends to a group by; ifindex.All: it has none.
-func (e *Env) multicastBy(name string) (interface_types.InterfaceIndex, error) {
+// multicastInterface is the interface that a tunnel sends to a group by; ifindex.All: it has none.
+func (e *Env) multicastInterface(name string) (interface_types.InterfaceIndex, error) {
 	if name == "" {
 		return ifindex.All, nil
 	}

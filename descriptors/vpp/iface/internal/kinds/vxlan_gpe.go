@@ -33,7 +33,7 @@ func vxlanGPEKind() Kind {
 		},
 		Delete: func(ctx context.Context, e *Env, v *interfaces.Interface, _ ifindex.Meta) error {
 			_, err := e.changeGPE(ctx, v, false)
-			return unlessTunnelGone(err)
+			return ignoreMissingTunnel(err)
 		},
 		Retrieve: retrieveGPEs,
 	}
@@ -69,7 +69,7 @@ func gpeDependencies(v *interfaces.Interface) []scheduler.Dependency {
 // changeGPE: VPP numbers protocols as the model does.
 func (e *Env) changeGPE(ctx context.Context, v *interfaces.Interface, add bool) (uint32, error) {
 	x := v.GetVxlan()
-	multicast, err := e.multicastBy(x.GetMulticast())
+	multicast, err := e.multicastInterface(x.GetMulticast())
 	if err != nil && add {
 		return 0, err
 	}

@@ -26,7 +26,7 @@ func TestOneInterfaceIsOnALink(t *testing.T) {
 		if _, err := h.create(t.Context(), "", on("b")); !errors.Is(err, api.IF_ALREADY_EXISTS) || !strings.Contains(err.Error(), "interface a is on that link") {
 			t.Errorf("%s: another one is made: %v", release, err)
 		}
-		if _, stands := h.standing(t.Context(), "a"); !stands {
+		if _, stands := h.existing(t.Context(), "a"); !stands {
 			t.Errorf("%s: the first has another name", release)
 		}
 		if err := h.env.SetTag(t.Context(), meta, ""); err != nil {

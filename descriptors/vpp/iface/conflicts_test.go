@@ -25,7 +25,7 @@ func TestRivalsLikeEachWithEach(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOf(rapid.OneOf(ipv4, ipv6, mapped, rapid.Just(netip.Prefix{}))).Draw(t, "all")
-		got := rivalsOf(all)
+		got := conflictsOf(all)
 		for i, p := range all {
 			want, has := 0, false
 			for j := 0; j < i && !has && p.IsValid(); j++ {

@@ -19,8 +19,8 @@ func tables(of interface_types.InterfaceIndex, reply *vppif.SwInterfaceGetTableR
 	return conn.Ask(&vppif.SwInterfaceGetTable{SwIfIndex: of}, reply)
 }
 
-// TestTogether has requests sent at once, of which some are dumps and one is refused: all are answered.
-func TestTogether(t *testing.T) {
+// TestBatch has requests sent at once, of which some are dumps and one is refused: all are answered.
+func TestBatch(t *testing.T) {
 	vpp := simulated.Start(t, simulated.Newest())
 	vpp.Watch()
 	c := dial(t, vpp.Socket)
@@ -43,7 +43,7 @@ func TestTogether(t *testing.T) {
 		tables(loop.SwIfIndex, &vppif.SwInterfaceGetTableReply{}),
 	}
 	vpp.Counts()
-	if err := c.Together(t.Context(), steps...); !errors.Is(err, api.INVALID_SW_IF_INDEX) {
+	if err := c.Batch(t.Context(), steps...); !errors.Is(err, api.INVALID_SW_IF_INDEX) {
 		t.Errorf("the error is %v", err)
 	}
 	for i, s := range steps {
@@ -57,14 +57,14 @@ func TestTogether(t *testing.T) {
 	if n := vpp.Counts()["control_ping"]; n != 0 {
 		t.Errorf("VPP was pinged %d times", n)
 	}
-	if err := c.Together(t.Context()); err != nil {
+	if err := c.Batch(t.Context()); err != nil {
 		t.Errorf("nothing is asked: %v", err)
 	}
 }
 
-// TestTogetherIsCut has the connection end at each of some requests in turn: of what may have been
+// TestBatchIsCut has the connection end at each of some requests in turn: of what may have been
 // answered each step says whether it was.
-func TestTogetherIsCut(t *testing.T) {
+func TestBatchIsCut(t *testing.T) {
 	vpp := simulated.Start(t, simulated.Newest())
 	vpp.Watch()
 	for n := range 3 {
@@ -74,7 +74,7 @@ func TestTogetherIsCut(t *testing.T) {
 			steps[i] = tables(0, &vppif.SwInterfaceGetTableReply{})
 		}
 		vpp.DropAt(n+1, true)
-		if err := c.Together(t.Context(), steps...); !errors.Is(err, conn.ErrCut) {
+		if err := c.Batch(t.Context(), steps...); !errors.Is(err, conn.ErrCut) {
 			t.Errorf("cut at %d: %v", n, err)
 		}
 		for i, s := range steps {
@@ -85,14 +85,14 @@ func TestTogetherIsCut(t *testing.T) {
 	}
 }
 
-// TestTogetherWithoutAMessage asks for something that VPP lacks: nothing is asked.
-func TestTogetherWithoutAMessage(t *testing.T) {
+// TestBatchWithoutAMessage asks for something that VPP lacks: nothing is asked.
+func TestBatchWithoutAMessage(t *testing.T) {
 	sim, socket := start(t, vppsim.Options{Release: "22.02"})
 	c := dial(t, socket)
 	first := tables(0, &vppif.SwInterfaceGetTableReply{})
 	newer := conn.Ask(&l2.BridgeDomainAddDelV2{}, &l2.BridgeDomainAddDelV2Reply{})
 	var missing *conn.Missing
-	if err := c.Together(t.Context(), first, newer); !errors.As(err, &missing) || !errors.As(first.Err, &missing) || !errors.As(newer.Err, &missing) {
+	if err := c.Batch(t.Context(), first, newer); !errors.As(err, &missing) || !errors.As(first.Err, &missing) || !errors.As(newer.Err, &missing) {
 		t.Errorf("the error is %v, of the steps %v and %v", err, first.Err, newer.Err)
 	}
 	if asked := sim.Counts(); len(asked) != 0 {

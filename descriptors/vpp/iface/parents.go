@@ -15,9 +15,9 @@ import (
 // VPP does not enable a sub-interface while its parent is not; one that is enabled stays
 // so whatever becomes of the parent. So it is enabled as soon as the parent is.
 
-// enabled says how it ended that the interface was to be up or down, as v says. That a
+// finishEnabled says how it ended that the interface was to be up or down, as v says. That a
 // sub-interface waits for its parent is no error.
-func (h *handler) enabled(ctx context.Context, v *interfaces.Interface, err error) error {
+func (h *handler) finishEnabled(ctx context.Context, v *interfaces.Interface, err error) error {
 	if err == nil && !v.GetEnabled() {
 		h.env.RaiseLinkOf(v)
 	}

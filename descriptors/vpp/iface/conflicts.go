@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// rivalsOf returns, by index, the first prefix that stands before another and that VPP does
+// conflictsOf returns, by index, the first prefix that stands before another and that VPP does
 // not have beside it on one interface: it has two of one network, but none whose networks are
 // within each other (VPP ip4_forward.c, ip4_add_del_interface_address_internal), and none twice.
 // Prefixes that are not valid are left out. It sorts the networks, so that what each is within, and
 // what is within it, follows from their order; the time is proportional to n log n.
-func rivalsOf(all []netip.Prefix) map[int]int {
+func conflictsOf(all []netip.Prefix) map[int]int {
 	rivals, exact, networks := map[int]int{}, map[netip.Prefix]int{}, map[netip.Prefix]*network{}
 	for i, p := range all {
 		if !p.IsValid() {
