@@ -42,7 +42,8 @@ func (h *handler) addressDescriptor() scheduler.Descriptor[*emptypb.Empty, struc
 	}
 }
 
-// validateAddress refuses what VPP does, for which alone the interface need not go.
+// validateAddress checks restrictions of VPP on a single address. An invalid address does
+// not make the interface invalid.
 func validateAddress(key string, _ *emptypb.Empty) error {
 	a, ok := keys.ParseAddress(key)
 	if !ok || a.Interface == keys.Invalid || a.Addr == keys.Invalid {
@@ -55,16 +56,19 @@ func validateAddress(key string, _ *emptypb.Empty) error {
 	return f.Err()
 }
 
-// isRefusedLength tells whether VPP refuses an address for its prefix length.
+// isRefusedLength tells whether VPP refuses the prefix length of an address. VPP accepts
+// IPv6 link-local addresses with length 128 only.
 func isRefusedLength(addr string) bool {
 	p, err := netip.ParsePrefix(addr)
 	return err == nil && isLinkLocal(p) && !p.IsSingleIP()
 }
 
-// isLinkLocal tells whether an address is a link-local one of IPv6. Of those an interface has one.
+// isLinkLocal tells whether an address is an IPv6 link-local address. An interface has
+// exactly one.
 func isLinkLocal(p netip.Prefix) bool { return p.Addr().Is6() && p.Addr().IsLinkLocalUnicast() }
 
-// readLinkLocal adds that address to what an interface has, if it is declared: VPP does not list it.
+// readLinkLocal adds the link-local address to a found interface if it is declared. VPP
+// does not list it with the others.
 func (h *handler) readLinkLocal(ctx context.Context, f *kinds.Found) error {
 	for _, addr := range f.Desired.GetIpAddresses() {
 		p, err := netip.ParsePrefix(addr)
@@ -84,7 +88,8 @@ func (h *handler) readLinkLocal(ctx context.Context, f *kinds.Found) error {
 	return nil
 }
 
-// addressDependencies: an interface changes its VRF only while it has no address.
+// addressDependencies include the VRF: VPP does not change the VRF of an interface with an
+// address.
 func addressDependencies(key string, _ *emptypb.Empty) []scheduler.Dependency {
 	a, _ := keys.ParseAddress(key)
 	deps := []scheduler.Dependency{{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.VRFs(a.Interface)}}}
@@ -94,8 +99,9 @@ func addressDependencies(key string, _ *emptypb.Empty) []scheduler.Dependency {
 	return deps
 }
 
-// changeAddress adds an address or deletes it. That it is there, or gone, is what
-// was asked for; that another interface has it, or one that overlaps, is an error.
+// changeAddress adds or deletes an address. It is no error if the address is already
+// there, or already gone. It is an error if another interface has the address, or an
+// overlapping one.
 func (h *handler) changeAddress(ctx context.Context, key string, add bool) error {
 	a, _ := keys.ParseAddress(key)
 	p, err := netip.ParsePrefix(alloc.Address(h.Allocations, a.Addr, a.Interface))
@@ -107,7 +113,7 @@ func (h *handler) changeAddress(ctx context.Context, key string, add bool) error
 		return fmt.Errorf("%s: %w", a.Interface, kinds.ErrNotThere)
 	}
 	if !add && isLinkLocal(p) {
-		return nil // it goes with the interface: VPP does not delete it
+		return nil // VPP does not delete link-local addresses; they are deleted with the interface
 	}
 	err = h.API.Call(ctx, &vppif.SwInterfaceAddDelAddress{SwIfIndex: meta.SwIfIndex(), IsAdd: add, Prefix: vppwire.AddressWithPrefix(p)}, &vppif.SwInterfaceAddDelAddressReply{})
 	switch {
@@ -119,7 +125,7 @@ func (h *handler) changeAddress(ctx context.Context, key string, add bool) error
 	return err
 }
 
-// ignoreIfAssigned is err, unless the interface has just this address.
+// ignoreIfAssigned returns err unless the interface has exactly this address.
 func (h *handler) ignoreIfAssigned(ctx context.Context, meta Meta, p netip.Prefix, err error) error {
 	has, lookErr := h.addressesOf(ctx, meta, p.Addr().Is6())
 	if lookErr != nil {

@@ -16,7 +16,9 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 )
 
-// candidates are the interfaces that may be orphans, by index.
+// candidates returns the untagged interfaces that one of our unconfirmed creations may
+// have made. VPP answers requests in order, and reports a creation only after its answer.
+// So an index that VPP has reported does not belong to a creation without an answer.
 func candidates(all map[uint32]*kinds.Found, lost map[string]leftovers.Creation, known map[uint32]bool) []*kinds.Found {
 	for _, one := range lost {
 		delete(known, one.Index)
@@ -26,9 +28,9 @@ func candidates(all map[uint32]*kinds.Found, lost map[string]leftovers.Creation,
 	})
 }
 
-// adopt gives the orphans that VPP has their names, and tells whether it had to look for
-// any. Each interface in question is held against each orphan: what VPP does not tell of
-// it is then what the orphan says.
+// adopt tags the interfaces of unconfirmed creations, and tells whether there were
+// candidates. It compares each candidate with each creation. Kinds take settings that VPP
+// does not list from the desired value, so a candidate is read once for each creation.
 func (h *handler) adopt(ctx context.Context, all map[uint32]*kinds.Found, lost map[string]leftovers.Creation) (looked bool, err error) {
 	strays := candidates(all, lost, h.table.ReportedIndexes())
 	if len(strays) == 0 {
@@ -57,7 +59,8 @@ func (h *handler) adopt(ctx context.Context, all map[uint32]*kinds.Found, lost m
 	return true, nil
 }
 
-// tagMatching names the strays that are just what they are held against, each name once.
+// tagMatching tags the candidates that are equal to their creation. It uses each name
+// once.
 func (h *handler) tagMatching(ctx context.Context, all map[uint32]*kinds.Found, strays []*kinds.Found) error {
 	if err := h.readLinks(ctx, all); err != nil {
 		return err
@@ -74,7 +77,7 @@ func (h *handler) tagMatching(ctx context.Context, all map[uint32]*kinds.Found, 
 	return nil
 }
 
-// hasTag tells whether an interface has the name.
+// hasTag tells whether an interface has this tag.
 func hasTag(all map[uint32]*kinds.Found, name string) bool {
 	for _, f := range all {
 		if f.Details.Tag == name {
@@ -84,12 +87,12 @@ func hasTag(all map[uint32]*kinds.Found, name string) bool {
 	return false
 }
 
-// An agent that ends after it has asked for an interface and before VPP was told its name
-// leaves a stray: an interface without a name. The next agent knows it by what it was made
-// with, which is of one value alone: the ends of a tunnel, the ID of a VLAN, ...; where VPP
-// would make any number of the kind, it has been made with a mark of the value's name.
+// An agent can stop after VPP created an interface and before VPP has the tag. The next
+// agent identifies the untagged interface by the settings that only one value can have:
+// the ends of a tunnel, the ID of a VLAN, ... Interfaces of other kinds are created with a
+// mark that is derived from the name, for example a MAC address.
 
-// setUntagged replaces the strays that are known.
+// setUntagged replaces the known untagged interfaces.
 func (h *handler) setUntagged(all []*kinds.Found) {
 	strays := map[uint32]*kinds.Found{}
 	for _, f := range all {
@@ -102,7 +105,7 @@ func (h *handler) setUntagged(all []*kinds.Found) {
 	h.untagged = strays
 }
 
-// untaggedLike are the strays that may be one that v has made.
+// untaggedLike returns the untagged interfaces that v may have created.
 func (h *handler) untaggedLike(v *interfaces.Interface) (out []uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -114,13 +117,13 @@ func (h *handler) untaggedLike(v *interfaces.Interface) (out []uint32) {
 	return out
 }
 
-// marked tells whether an interface has the mark of v, if its kind has one.
+// marked tells whether an interface has the mark of v. It is true for kinds without marks.
 func (h *handler) marked(f *kinds.Found, v *interfaces.Interface) bool {
 	mark := h.kindOf(v).Marked
 	return mark == nil || mark(h.env, f, v)
 }
 
-// adoptUntagged finds a stray that v has made.
+// adoptUntagged finds an untagged interface that v has created.
 func (h *handler) adoptUntagged(ctx context.Context, v *interfaces.Interface) (index uint32, is bool, err error) {
 	for _, index := range h.untaggedLike(v) {
 		details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(index)})
@@ -146,12 +149,13 @@ func (h *handler) adoptUntagged(ctx context.Context, v *interfaces.Interface) (i
 	return 0, false, nil
 }
 
-// createdBy tells whether an interface is just what v makes.
+// createdBy tells whether an interface is equal to the one that v creates.
 func (h *handler) createdBy(f *kinds.Found, v *interfaces.Interface) bool {
 	return h.marked(f, v) && !h.recreate("", f.Value, v, f.Meta)
 }
 
-// adopted says that a stray is none any more, nor somebody else's.
+// adopted removes an interface from the untagged ones, and from the scheduler's foreign
+// values.
 func (h *handler) adopted(f *kinds.Found) {
 	h.mu.Lock()
 	delete(h.untagged, f.Meta.Index)

@@ -13,7 +13,7 @@ import (
 	"go.fd.io/govpp/binapi/bond"
 )
 
-// memberDescriptor has interfaces join bonds.
+// memberDescriptor adds interfaces to bonds.
 func (h *handler) memberDescriptor() scheduler.Descriptor[*interfaces.BondLink_BondedInterface, struct{}] {
 	return scheduler.Descriptor[*interfaces.BondLink_BondedInterface, struct{}]{
 		Name:       BondName,
@@ -50,7 +50,7 @@ func (h *handler) joinBond(ctx context.Context, key string, v *interfaces.BondLi
 	return struct{}{}, err
 }
 
-// ignoreIfMember is err, unless the interface is in just this bond.
+// ignoreIfMember returns err unless the interface is in exactly this bond.
 func (h *handler) ignoreIfMember(ctx context.Context, to, meta Meta, err error) error {
 	members, dumpErr := conn.Dump[bond.SwMemberInterfaceDetails](ctx, h.API, &bond.SwMemberInterfaceDump{SwIfIndex: to.SwIfIndex()})
 	for _, m := range members {

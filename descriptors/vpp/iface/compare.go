@@ -14,20 +14,20 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// equivalent compares what VPP is told of the interface itself. Fields that only make derived
-// values are left out: a derived value that waits is not read back, and the interface is in order
-// all the same.
+// equivalent compares the settings of the interface itself. Fields that only make derived
+// values are left out: a pending derived value is not in VPP, and the interface is still
+// in sync.
 func (h *handler) equivalent(key string, old, new *interfaces.Interface) bool {
 	return !h.recreate(key, old, new, Meta{}) && old.GetEnabled() == new.GetEnabled() &&
 		h.sameMAC(old, new) && h.sameMTU(old, new) && h.sameLink(old, new)
 }
 
-// sameMAC: none in the new value is any.
+// sameMAC accepts any address if the new value declares none.
 func (h *handler) sameMAC(old, new *interfaces.Interface) bool {
 	return h.kindOf(new).NoMAC || new.GetPhysAddress() == "" || vppwire.SameMAC(old.GetPhysAddress(), new.GetPhysAddress())
 }
 
-// mtu is what the interface is to have; 0: what VPP gives it.
+// mtu returns the desired MTU; 0 leaves VPP's default.
 func (h *handler) mtu(v *interfaces.Interface) uint32 {
 	if v.GetMtu() != 0 {
 		return v.GetMtu()
@@ -45,8 +45,8 @@ func (h *handler) sameLink(old, new *interfaces.Interface) bool {
 	return same == nil || same(old, new)
 }
 
-// recreate: an interface cannot become one of another type, and of most not
-// another link either.
+// recreate tells whether a change requires a new interface. The type of an interface
+// cannot change, and for most types neither can the link.
 func (h *handler) recreate(_ string, old, new *interfaces.Interface, _ Meta) bool {
 	k := h.kindOf(new)
 	return kinds.FormOf(old) != kinds.FormOf(new) || k.Update == nil && !h.sameLink(old, new) ||
@@ -60,7 +60,7 @@ func (h *handler) dependencies(_ string, v *interfaces.Interface) []scheduler.De
 	return nil
 }
 
-// derived are the parts of an interface that have a life of their own.
+// derived returns the parts of an interface that have descriptors of their own.
 func (h *handler) derived(_ string, v *interfaces.Interface) []scheduler.KeyValue {
 	var out []scheduler.KeyValue
 	add := func(key string) { out = append(out, scheduler.KeyValue{Key: key, Value: &emptypb.Empty{}}) }
@@ -89,7 +89,7 @@ func (h *handler) derived(_ string, v *interfaces.Interface) []scheduler.KeyValu
 	return append(out, rxParts(v)...)
 }
 
-// vrfKeyOf is the key of the membership of an interface in a VRF; empty: it needs none.
+// vrfKeyOf returns the key of the VRF membership of an interface; empty: it needs none.
 func (h *handler) vrfKeyOf(v *interfaces.Interface) string {
 	if u := v.GetUnnumbered(); u != nil {
 		return keys.VRF{Interface: v.GetName(), From: u.GetInterfaceWithIp()}.Key()
@@ -101,8 +101,9 @@ func (h *handler) vrfKeyOf(v *interfaces.Interface) string {
 	return keys.VRF{Interface: v.GetName(), ID: v.GetVrf(), IPv4: ipv4, IPv6: ipv6}.Key()
 }
 
-// versionsOf is of which IP versions an interface is in a VRF: those of the ends of
-// a tunnel, otherwise those of its addresses, of which DHCP gives one of IPv4.
+// versionsOf returns the IP versions for which an interface is in its VRF. Of a tunnel
+// they are the versions of its ends, of others those of its addresses. DHCP assigns IPv4
+// addresses.
 func (h *handler) versionsOf(v *interfaces.Interface) (ipv4, ipv6 bool) {
 	if of := h.kindOf(v).Versions; of != nil {
 		return of(v)

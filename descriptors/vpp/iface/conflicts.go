@@ -7,11 +7,13 @@ import (
 	"slices"
 )
 
-// conflictsOf returns, by index, the first prefix that stands before another and that VPP does
-// not have beside it on one interface: it has two of one network, but none whose networks are
-// within each other (VPP ip4_forward.c, ip4_add_del_interface_address_internal), and none twice.
-// Prefixes that are not valid are left out. It sorts the networks, so that what each is within, and
-// what is within it, follows from their order; the time is proportional to n log n.
+// conflictsOf finds prefixes that VPP does not accept together on one interface. VPP
+// accepts two addresses of one network. It refuses an address twice, and a network that
+// contains another one (VPP ip4_forward.c, ip4_add_del_interface_address_internal).
+//
+// The result maps the index of a prefix to the first earlier prefix that it conflicts
+// with. Invalid prefixes are ignored. The networks are sorted, so that the networks that
+// contain each other are neighbours; the time is O(n log n).
 func conflictsOf(all []netip.Prefix) map[int]int {
 	rivals, exact, networks := map[int]int{}, map[netip.Prefix]int{}, map[netip.Prefix]*network{}
 	for i, p := range all {
@@ -41,20 +43,20 @@ func conflictsOf(all []netip.Prefix) map[int]int {
 	return rivals
 }
 
-// nobody is behind the index of any prefix.
+// nobody is larger than the index of any prefix.
 const nobody = math.MaxInt
 
-// A network is that of one or more prefixes.
+// A network is the network of one or more prefixes.
 type network struct {
 	netip.Prefix
 	first          int // index of its first prefix
-	around, within int // of the first prefix of all networks that it is within, and that are within it
+	around, within int // indexes of the first prefix in a network that contains it, and in one that it contains
 }
 
-// relate finds out which networks are within others. kinds.Sorted by address and then by length, a
-// network comes right behind those that it is within.
+// relate finds the networks that contain others. Sorted by address and then by length, a
+// network follows the networks that contain it.
 func relate(networks map[netip.Prefix]*network) {
-	var open []*network // each within the one before
+	var open []*network // each is contained in the one before
 	leave := func() {
 		last := open[len(open)-1]
 		if open = open[:len(open)-1]; len(open) > 0 {

@@ -19,8 +19,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// clientDescriptor runs a DHCP client on an interface. It begins in the VRF that the
-// interface is to be in: VPP does not move one that has an address.
+// clientDescriptor runs a DHCP client on an interface. The client is started in the
+// desired VRF, as VPP does not move an interface with an address to another VRF.
 func (h *handler) clientDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}] {
 	return scheduler.Descriptor[*emptypb.Empty, struct{}]{
 		Name:       DHCPName,
@@ -45,11 +45,11 @@ func (h *handler) clientDescriptor() scheduler.Descriptor[*emptypb.Empty, struct
 
 func clientOf(key string) string { return key[len(keys.DHCPClients):] }
 
-// setClient turns the client on or off. One that runs already may be of an interface that is
-// gone, whose index this one has got: it is started anew.
+// setClient starts or stops the client. A client that is already running may have been
+// started for a deleted interface with the same index. So it is restarted.
 func (h *handler) setClient(ctx context.Context, name string, on bool) error {
 	if _, err := h.API.First(&dhcp.DHCPClientDetails{}); err != nil {
-		return err // what it is given could not be read
+		return err // leases could not be read
 	}
 	meta, ok := h.index.Get(name)
 	if !ok {
@@ -60,7 +60,7 @@ func (h *handler) setClient(ctx context.Context, name string, on bool) error {
 		return h.API.Call(ctx, &dhcp.DHCPClientConfig{IsAdd: on, Client: client}, &dhcp.DHCPClientConfigReply{})
 	}
 	err := config(on)
-	as := errors.Is(err, api.INVALID_VALUE) // VPP calls it that if it is so already
+	as := errors.Is(err, api.INVALID_VALUE) // VPP's error for no change
 	if as && !on {
 		err = nil
 	}
@@ -74,7 +74,8 @@ func (h *handler) setClient(ctx context.Context, name string, on bool) error {
 	return err
 }
 
-// noteClient notes whether a client runs on an index. VPP has it run on whoever gets that next.
+// noteClient notes whether a client runs on an index. VPP keeps it running for the next
+// interface with that index.
 func (h *handler) noteClient(index uint32, name string, on bool) {
 	if on {
 		h.leftovers.Note(index, name, clientMark, h.endClient)
@@ -88,12 +89,12 @@ const clientMark = "DHCP client"
 func (h *handler) endClient(ctx context.Context, at interface_types.InterfaceIndex) error {
 	err := h.API.Call(ctx, &dhcp.DHCPClientConfig{Client: dhcp.DHCPClient{SwIfIndex: at}}, &dhcp.DHCPClientConfigReply{})
 	if errors.Is(err, api.INVALID_VALUE) {
-		return nil // none runs
+		return nil // no client runs
 	}
 	return err
 }
 
-// dhcpClients are those that run in VPP, with what they have been given.
+// dhcpClients returns VPP's DHCP clients with their leases.
 func dhcpClients(ctx context.Context, a conn.API) ([]dhcp.DHCPClientDetails, error) {
 	if !a.Has(&dhcp.DHCPClientDetails{}) {
 		return nil, nil
@@ -101,7 +102,7 @@ func dhcpClients(ctx context.Context, a conn.API) ([]dhcp.DHCPClientDetails, err
 	return conn.Dump[dhcp.DHCPClientDetails](ctx, a, &dhcp.DHCPClientDump{})
 }
 
-// leased is the address that VPP has given to the interface; the zero Prefix: none.
+// leased returns the address of a lease; the zero Prefix: none.
 func leased(l dhcp.DHCPLease) netip.Prefix {
 	if a := vppwire.Addr(l.HostAddress); !a.IsUnspecified() {
 		return netip.PrefixFrom(a, int(l.MaskWidth))
@@ -109,7 +110,7 @@ func leased(l dhcp.DHCPLease) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// leaseOf is a lease as a value; nil: there is none.
+// leaseOf returns a lease as a value; nil: there is none.
 func leaseOf(name string, l dhcp.DHCPLease) *interfaces.DHCPLease {
 	address := leased(l)
 	if !address.IsValid() {
@@ -125,7 +126,7 @@ func leaseOf(name string, l dhcp.DHCPLease) *interfaces.DHCPLease {
 	return v
 }
 
-// leaseDescriptor notices what DHCP servers have given.
+// leaseDescriptor observes DHCP leases.
 func (h *handler) leaseDescriptor() scheduler.Descriptor[*interfaces.DHCPLease, struct{}] {
 	return scheduler.Descriptor[*interfaces.DHCPLease, struct{}]{
 		Name:       LeaseName,
@@ -149,7 +150,7 @@ func (h *handler) retrieveLeases(ctx context.Context, _ []scheduler.Desired[*int
 			yield(found{}, err)
 			return
 		}
-		h.leases.Wake() // to be read again, if there are clients
+		h.leases.Wake() // read again soon, and then periodically while there are clients
 		for name, v := range leases {
 			if !yield(found{Key: keys.DHCPLease(name), Value: v, Foreign: true}, nil) {
 				return
@@ -158,7 +159,7 @@ func (h *handler) retrieveLeases(ctx context.Context, _ []scheduler.Desired[*int
 	}
 }
 
-// NamesByIndex are the names of interfaces by index.
+// NamesByIndex returns the names of interfaces by index.
 func NamesByIndex(all map[string]Meta) map[uint32]string {
 	out := make(map[uint32]string, len(all))
 	for name, meta := range all {

@@ -1,25 +1,32 @@
-// Package iface keeps VPP interfaces as declared, with their addresses, VRFs and
-// whatever else belongs to one interface.
+// Package iface keeps VPP interfaces as declared, with their addresses, VRFs, DHCP clients
+// and receive queues.
 //
 //	links, events, err := iface.Register(s, iface.Options{API: manager, ...})
 //	go events.Run(ctx)
 //	meta, ok := links.Get("loop1") // sw_if_index, ...
 //
-// The descriptor vpp-interface makes the interface itself; what is derived from it (an
-// address, the VRF, ...) has a descriptor of its own. What sets one type of interface
-// apart is a kind: one file for each, and one line in kinds.
+// The descriptor vpp-interface creates the interface. Each value derived from it (an
+// address, the VRF, ...) has a descriptor of its own. The packages below this one are:
 //
-// The name of an interface is in its tag in VPP, with its owner (package ownership), so that it is
-// known again after a restart of the agent. An interface without a tag was made by somebody
-// else: it is seen under the name UNTAGGED-<name in VPP>, and never touched. So is one with the
-// tag of another agent, which is its name here. One whose creation was cut short by a
-// break of the connection is found again: orphans.go.
+//	internal/kinds    the differences between types of interface: one file per type
+//	internal/events   links, deleted interfaces and DHCP leases that VPP reports
 //
-// VPP keeps much of what names an interface when that is deleted, and gives its index to
-// the next: so an interface never goes before what depends on it.
+// and, shared with l2 and l3:
 //
-// Tests: what values mean with tables; the verbs and Retrieve with a simulated VPP, which
-// is held to what a real one does.
+//	../internal/ifindex     which name has which sw_if_index, and in which state
+//	../internal/leftovers   state that VPP keeps after an interface was deleted
+//
+// The tag of an interface in VPP has its name and its owner (package ownership). So an
+// agent finds its interfaces again after a restart. An interface without a tag belongs to
+// another client: it is listed as UNTAGGED-<name in VPP> and never changed. The same holds
+// for an interface with the tag of another agent, which is listed under its tag. An
+// interface whose creation was interrupted is found again, see adopt.go.
+//
+// VPP keeps state of a deleted interface, and gives its index to the next interface. So
+// values that use an interface are deleted before it.
+//
+// Tests: tables for validation and comparison; the conformance suite for each descriptor
+// on a simulated VPP, whose behaviour is compared with a real one.
 package iface
 
 import (
@@ -62,47 +69,49 @@ const (
 // Meta is the metadata of an interface that VPP has.
 type Meta = ifindex.Meta
 
-// Options are those of the descriptors. API is required.
+// Options are the options of the descriptors. API is required.
 type Options struct {
 	API conn.API
-	// Tags says whose interfaces are. Defaults to that all with a tag are this agent's.
+	// Tags knows the owners of tags. Defaults to this agent owning all tags.
 	Tags *ownership.Owner
-	Log  *slog.Logger // Defaults to slog.Default
-	// Southbound is the name under which the verbs share a limit.
+	Log  *slog.Logger // Defaults to slog.Default.
+	// Southbound is the scheduler's connection, on which the verbs share a limit.
 	Southbound string
-	// LinuxHost tells which name a Linux interface that stands has in the kernel.
-	// Defaults to knowing none.
+	// LinuxHost returns the kernel's name of an existing Linux interface. Defaults to none
+	// being known.
 	LinuxHost func(name string) (host string, ok bool)
-	// RaiseLink puts up a link of the host, if there is one of that name. Defaults to
-	// doing nothing.
+	// RaiseLink enables a link of the host, if it exists. Defaults to doing nothing.
 	RaiseLink func(host string) error
-	// HasLink tells whether the host has a link of that name, in the agent's own namespace. Defaults
-	// to that it has none.
+	// HasLink tells whether the agent's network namespace has a link of that name.
+	// Defaults to false.
 	HasLink func(host string) bool
-	// LinkChanged is told the interfaces whose links have changed. Defaults to telling nobody.
+	// LinkChanged is called with the interfaces whose links changed. Defaults to doing
+	// nothing.
 	LinkChanged func(name string)
-	// Drop ends the connection to VPP, after an answer that cannot be taken. Defaults to doing nothing.
+	// Drop ends the connection to VPP after an invalid answer. Defaults to doing nothing.
 	Drop func(why error)
-	// Allocations are what references of addresses refer to. Defaults to none.
+	// Allocations resolves references to addresses. Defaults to none.
 	Allocations alloc.Book
-	// Host tells interfaces of this host from those of the same name elsewhere, for the MAC
-	// addresses of those that declare none. Defaults to the name of the host.
+	// Host distinguishes interfaces from those of the same name on other hosts, in
+	// generated MAC addresses. Defaults to the host name.
 	Host string
-	// MTU of interfaces that declare none; 0: what VPP gives them.
+	// MTU of interfaces that declare none; 0 leaves VPP's default.
 	MTU uint32
-	// Leases is how often those of DHCP clients are read, besides when VPP tells of one.
-	// Defaults to 10 s.
+	// Leases is the period of reading DHCP leases, besides reads after an event. Defaults
+	// to 10 s.
 	Leases time.Duration
 }
 
-// An Index looks up interfaces that stand, by name.
+// An Index looks up existing interfaces by name.
 type Index interface {
 	Get(name string) (Meta, bool)
 	All() map[string]Meta
-	// Last is the index that an interface has or, if it is gone by itself, had.
+	// Last returns the index of an interface. For an interface that another client
+	// deleted, it is the last known index.
 	Last(name string) (index uint32, known bool)
-	// Names are the names of interfaces by index, for reading back: also of those that are
-	// gone by themselves, of which VPP keeps much, unless another of ours has the index.
+	// Names returns names by index, for reads of state that refers to indexes. It includes
+	// interfaces that other clients deleted, as VPP keeps state of these, unless another
+	// of our interfaces has the index.
 	Names() map[uint32]string
 	// Leftovers notes state that outlives an interface.
 	Leftovers() *leftovers.Registry
@@ -114,7 +123,7 @@ type directory struct {
 	h *handler
 }
 
-// Get has no interface of which it is known that another has got its index.
+// Get does not return an interface whose index has a new holder.
 func (d directory) Get(name string) (Meta, bool) {
 	meta, ok := d.Index.Get(name)
 	if !ok {
@@ -204,8 +213,8 @@ func descriptorsOf(s *scheduler.Scheduler, connection string) (names []string) {
 	return names
 }
 
-// Register adds the descriptors to s. The index has every interface that stands; the
-// events are to be taken from VPP, and to be run.
+// Register adds the descriptors to s. The index has every interface that exists. The
+// caller passes VPP's events to Events, and runs it.
 func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	if o.LinkChanged == nil {
@@ -224,7 +233,7 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 		o.HasLink = func(string) bool { return false }
 	}
 	if o.Host == "" {
-		o.Host, _ = os.Hostname() // without one they have the same
+		o.Host, _ = os.Hostname() // without a host name, MAC addresses depend on names only
 	}
 	h := newHandler(o, nil)
 	h.observe = s.Observe

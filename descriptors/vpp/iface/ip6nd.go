@@ -15,9 +15,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// autoconfDescriptor has an interface take IPv6 addresses and default routes from what
-// routers advertise. VPP does not tell whether it does: what was set is remembered as long
-// as the interface stands.
+// autoconfDescriptor enables IPv6 address autoconfiguration and default routes from router
+// advertisements. VPP does not list these settings, so the handler remembers them while
+// the interface exists.
 func (h *handler) autoconfDescriptor() scheduler.Descriptor[*interfaces.Interface_IP6ND, struct{}] {
 	return scheduler.Descriptor[*interfaces.Interface_IP6ND, struct{}]{
 		Name:       IP6NDName,
@@ -40,7 +40,7 @@ func (h *handler) autoconfDescriptor() scheduler.Descriptor[*interfaces.Interfac
 	}
 }
 
-// setAutoconf sets what is asked for; nil: nothing. What is set already may be set again.
+// setAutoconf sets the configuration; nil disables it. VPP accepts a repeated request.
 func (h *handler) setAutoconf(ctx context.Context, key string, v *interfaces.Interface_IP6ND) error {
 	name := key[len(keys.IP6NDs):]
 	meta, ok := h.index.Get(name)
@@ -63,8 +63,9 @@ func (h *handler) autoconfigure(ctx context.Context, at interface_types.Interfac
 	}, &rd_cp.IP6NdAddressAutoconfigReply{})
 }
 
-// noteAutoconf notes what is set on an index. VPP has it for whoever gets that next, and takes
-// it for done there when it is set again (VPP rd_cp.c, rd_cp_set_address_autoconfig).
+// noteAutoconf notes the setting of an index. VPP keeps it for the next interface with
+// that index, and ignores a request that does not change it (VPP rd_cp.c,
+// rd_cp_set_address_autoconfig).
 func (h *handler) noteAutoconf(index uint32, name string, v *interfaces.Interface_IP6ND) {
 	const what = "autoconfiguration"
 	if v == nil {
@@ -76,36 +77,36 @@ func (h *handler) noteAutoconf(index uint32, name string, v *interfaces.Interfac
 	})
 }
 
-// suspectAutoconf notes that an index, which an interface has just got, may have been one of another
-// before this agent was: VPP does not tell what that has left.
+// suspectAutoconf notes that a new interface may have inherited the setting of an
+// interface that existed before the agent started. VPP does not list the setting.
 func (h *handler) suspectAutoconf(index uint32) {
 	if h.table.InUse() && h.API.Has(&rd_cp.IP6NdAddressAutoconfig{}) {
 		h.noteAutoconf(index, "", &interfaces.Interface_IP6ND{})
 	}
 }
 
-// forgetAutoconf forgets what was set on an interface.
+// forgetAutoconf forgets the setting of an interface.
 func (h *handler) forgetAutoconf(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.autoconf, name)
 }
 
-// autoconfOf is what was set on an interface; nil: nothing, as far as is known.
+// autoconfOf returns the setting of an interface; nil: none is known.
 func (h *handler) autoconfOf(name string) *interfaces.Interface_IP6ND {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.autoconf[name]
 }
 
-// configuresItself tells whether an interface takes IPv6 addresses from what routers advertise.
+// configuresItself tells whether an interface uses IPv6 address autoconfiguration.
 func configuresItself(f *kinds.Found) bool {
 	return f.Value.GetIp6Nd().GetAddressAutoconfig() || f.Desired.GetIp6Nd().GetAddressAutoconfig()
 }
 
-// isEUI64 tells whether an address is one that VPP takes so: of a prefix of 64 bits and the MAC
-// address (RFC 4291, appendix A). VPP would not take it again if it were deleted (VPP rd_cp.c,
-// ip6_ra_report_handler).
+// isEUI64 tells whether an address has the form that VPP's autoconfiguration assigns: a
+// /64 prefix with the MAC address (RFC 4291, appendix A). VPP would not assign a deleted
+// address again (VPP rd_cp.c, ip6_ra_report_handler).
 func isEUI64(p netip.Prefix) bool {
 	a := p.Addr().As16()
 	return p.Addr().Is6() && p.Bits() == 64 && a[11] == 0xff && a[12] == 0xfe

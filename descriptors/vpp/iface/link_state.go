@@ -14,8 +14,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// linkStateDescriptor notices whether links are up. Exactly one of the two keys of an
-// interface stands.
+// linkStateDescriptor observes links. An interface has exactly one of two keys: up or
+// down.
 func (h *handler) linkStateDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}] {
 	return scheduler.Descriptor[*emptypb.Empty, struct{}]{
 		Name:          LinkStateName,

@@ -8,7 +8,8 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
-// normalize gives every address a prefix length and a TAP its link, and removes what has no effect.
+// normalize adds missing prefix lengths and the link of a TAP, and removes fields without
+// effect.
 func normalize(_ string, v *interfaces.Interface) (*interfaces.Interface, []string) {
 	addrs, changed := spelling.Interface(v.GetIpAddresses())
 	link, warnings := kinds.NormalizeLink(v)

@@ -12,11 +12,12 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
-// VPP does not enable a sub-interface while its parent is not; one that is enabled stays
-// so whatever becomes of the parent. So it is enabled as soon as the parent is.
+// VPP does not enable a sub-interface while its parent is disabled. An enabled sub-
+// interface stays enabled when its parent is disabled later. So the agent enables a sub-
+// interface as soon as its parent is enabled.
 
-// finishEnabled says how it ended that the interface was to be up or down, as v says. That a
-// sub-interface waits for its parent is no error.
+// finishEnabled handles the answer to enabling or disabling an interface. A sub-interface
+// that waits for its parent is no error.
 func (h *handler) finishEnabled(ctx context.Context, v *interfaces.Interface, err error) error {
 	if err == nil && !v.GetEnabled() {
 		h.env.RaiseLinkOf(v)

@@ -24,19 +24,19 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// atOnce is how many interfaces are asked about at once.
+// atOnce is the number of interfaces that are read concurrently.
 const atOnce = 64
 
 // Untagged begins the names of interfaces without a tag, which are not ours.
 const Untagged = ifindex.UntaggedPrefix
 
-// retrieve yields every interface that VPP has.
+// retrieve yields every interface in VPP.
 func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface]) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
 	return h.read(ctx, wanted, nil)
 }
 
-// retrieveSome yields the interfaces of these keys. Addresses and VRFs are what VPP is asked for
-// interface by interface, so it is not asked for those of others.
+// retrieveSome yields the interfaces of these keys. VPP lists addresses and VRFs per
+// interface, so the others are not read.
 func (h *handler) retrieveSome(ctx context.Context, keys []string, wanted []scheduler.Desired[*interfaces.Interface]) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
 	only, prefix := make(map[string]bool, len(keys)), models.For[*interfaces.Interface]().Prefix()
 	for _, key := range keys {
@@ -45,7 +45,7 @@ func (h *handler) retrieveSome(ctx context.Context, keys []string, wanted []sche
 	return h.read(ctx, wanted, only)
 }
 
-// read yields the interfaces with these names; nil: all.
+// read yields the interfaces with these names; nil means all.
 func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface], only map[string]bool) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
 	return func(yield func(scheduler.Found[*interfaces.Interface, Meta], error) bool) {
 		all, err := h.dump(ctx, wanted, only)
@@ -55,7 +55,7 @@ func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfac
 		}
 		h.replaceTable(all)
 		h.rememberVRFs(all, only == nil)
-		if only == nil { // else it is not known which of the others are wanted
+		if only == nil { // a partial read does not know which other interfaces are declared
 			h.setUntagged(all)
 		}
 		h.env.TAPHosts.Replace(all)
@@ -72,19 +72,19 @@ func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfac
 	}
 }
 
-// isForeign tells that an interface is not ours.
+// isForeign tells whether another client or agent owns an interface.
 func (h *handler) isForeign(f *kinds.Found) bool {
 	unlike := f.Details.Tag == "" || f.Value.GetType() == interfaces.Interface_UNDEFINED_TYPE
 	return unlike && f.Desired == nil || h.Tags.Foreign(f.Details.Tag)
 }
 
-// isUnknown tells that an interface does not say whose it is.
+// isUnknown tells whether the tag of an interface names no owner.
 func (h *handler) isUnknown(f *kinds.Found) bool {
 	return f.Desired == nil && h.Tags.Unsigned(f.Details.Tag)
 }
 
-// dump asks VPP for all interfaces and what is on them, sorted by index. Of those that only does
-// not name it leaves out the parts, unless only is nil.
+// dump reads all interfaces, sorted by index, and the parts of those named in only. A nil
+// only stands for all.
 func (h *handler) dump(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface], only map[string]bool) ([]*kinds.Found, error) {
 	lost, noted := h.unconfirmed.All(), h.leftovers.All()
 	byName := make(map[string]*interfaces.Interface, len(wanted))
@@ -136,8 +136,8 @@ func (h *handler) dump(ctx context.Context, wanted []scheduler.Desired[*interfac
 	return kinds.Sorted(all), nil
 }
 
-// signOlder has the tags of wanted interfaces say that they are this agent's: those of an
-// earlier installation, and those of older releases, which say nothing of an owner.
+// signOlder adds this agent as the owner to the tags of declared interfaces. Tags of an
+// earlier installation have another owner, and tags of older releases have none.
 func (h *handler) signOlder(ctx context.Context, all map[uint32]*kinds.Found) error {
 	var steps []*conn.Step
 	for _, f := range all {
@@ -147,7 +147,7 @@ func (h *handler) signOlder(ctx context.Context, all map[uint32]*kinds.Found) er
 	}
 	err := h.API.Batch(ctx, steps...)
 	if errors.Is(err, api.INVALID_SW_IF_INDEX) {
-		return nil // it has just gone
+		return nil // the interface was deleted meanwhile
 	}
 	return err
 }
@@ -162,7 +162,7 @@ func (h *handler) readLinks(ctx context.Context, all map[uint32]*kinds.Found) er
 	return nil
 }
 
-// general is what all interfaces tell.
+// general returns the fields that all interfaces have.
 func general(d vppif.SwInterfaceDetails, taken ifindex.Tags) *interfaces.Interface {
 	v := &interfaces.Interface{
 		Name: taken.NameOf(d), Enabled: d.Flags&kinds.AdminUp != 0, PhysAddress: d.L2Address.String(),
@@ -173,8 +173,8 @@ func general(d vppif.SwInterfaceDetails, taken ifindex.Tags) *interfaces.Interfa
 	return v
 }
 
-// readParts fills in addresses, VRFs, who borrows an address and who gets one by DHCP.
-// What has gone meanwhile is left out.
+// readParts fills in addresses, VRFs, borrowed addresses and DHCP clients. It removes
+// interfaces that were deleted meanwhile.
 func (h *handler) readParts(ctx context.Context, all map[uint32]*kinds.Found) error {
 	borrowed, err := conn.Dump[ip.IPUnnumberedDetails](ctx, h.API, &ip.IPUnnumberedDump{SwIfIndex: ifindex.All})
 	if err != nil {
@@ -221,9 +221,10 @@ func (h *handler) readParts(ctx context.Context, all map[uint32]*kinds.Found) er
 	return err
 }
 
-// lenderOf is the name of the interface of an index, of which another borrows an address. Where
-// the one that is declared does not stand it is that: VPP keeps what was borrowed from one
-// that is gone, and gives it to who gets its index.
+// lenderOf returns the name of the interface that lends its address to borrower. VPP keeps
+// a borrowed address when the lender is deleted, and attributes it to the next interface
+// with that index. So if the declared lender does not exist, and no tagged interface has
+// the index, lenderOf returns the declared lender.
 func lenderOf(borrower *kinds.Found, all map[uint32]*kinds.Found, index uint32) string {
 	name := fmt.Sprint(Untagged, index)
 	if f := all[index]; f != nil {
@@ -236,7 +237,7 @@ func lenderOf(borrower *kinds.Found, all map[uint32]*kinds.Found, index uint32) 
 	return name
 }
 
-// readAddresses asks for the addresses of an interface, and which VRF it is in.
+// readAddresses reads the addresses and the VRF of an interface.
 func (h *handler) readAddresses(ctx context.Context, f *kinds.Found) error {
 	var addresses [2][]ip.IPAddressDetails
 	var tables [2]vppif.SwInterfaceGetTableReply
@@ -260,7 +261,7 @@ func (h *handler) readAddresses(ctx context.Context, f *kinds.Found) error {
 		return err
 	}
 	for _, its := range tables {
-		// The value of a tunnel has the VRF of its outer packets.
+		// The vrf field of a tunnel is the VRF of its outer packets.
 		if its.VrfID != 0 && f.Value.GetUnnumbered() == nil && h.kindOf(f.Value).Versions == nil {
 			f.Value.Vrf = its.VrfID
 		}
@@ -268,7 +269,8 @@ func (h *handler) readAddresses(ctx context.Context, f *kinds.Found) error {
 	return nil
 }
 
-// addAddresses adds to an interface what it has, but for what comes and goes by itself.
+// addAddresses adds addresses to a found interface, except those that DHCP or
+// autoconfiguration gave to it.
 func (h *handler) addAddresses(f *kinds.Found, addresses []netip.Prefix) {
 	spelled := h.declaredTexts(f.Desired)
 	for _, p := range addresses {
@@ -283,7 +285,7 @@ func (h *handler) addAddresses(f *kinds.Found, addresses []netip.Prefix) {
 	}
 }
 
-// addressesOf are the addresses of an interface that are not link-local.
+// addressesOf returns the addresses of an interface without link-local ones.
 func (h *handler) addressesOf(ctx context.Context, meta Meta, ipv6 bool) ([]netip.Prefix, error) {
 	details, err := conn.Dump[ip.IPAddressDetails](ctx, h.API, &ip.IPAddressDump{SwIfIndex: meta.SwIfIndex(), IsIPv6: ipv6})
 	if err != nil {
@@ -302,7 +304,8 @@ func prefixesOf(details []ip.IPAddressDetails) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// declaredTexts are the addresses of a value as it spells them; of two spellings the first.
+// declaredTexts returns the addresses of a value with their declared text. If an address
+// is declared with two texts, the first counts.
 func (h *handler) declaredTexts(wanted *interfaces.Interface) map[netip.Prefix]string {
 	out := make(map[netip.Prefix]string, len(wanted.GetIpAddresses()))
 	for _, text := range wanted.GetIpAddresses() {

@@ -20,7 +20,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// rx checks how an interface receives.
+// rx checks the receive modes and placements.
 func (f *findings) rx(v *interfaces.Interface) {
 	modes, placements := map[int64]int{}, map[uint32]int{}
 	for i, m := range v.GetRxModes() {
@@ -51,7 +51,7 @@ func (f *findings) rxMode(field string, of interfaces.Interface_Type, mode inter
 	}
 }
 
-// allQueues stands for all queues that have no mode of their own.
+// allQueues stands for all queues without a mode of their own.
 const allQueues = -1
 
 func queueOf(m *interfaces.Interface_RxMode) int64 {
@@ -61,8 +61,8 @@ func queueOf(m *interfaces.Interface_RxMode) int64 {
 	return int64(m.GetQueue())
 }
 
-// rxParts are how an interface receives, as values of their own: all modes in one, and the
-// thread of each queue.
+// rxParts returns the values for the receive queues: one with all modes, and one per
+// placement.
 func rxParts(v *interfaces.Interface) (out []scheduler.KeyValue) {
 	if len(v.GetRxModes()) > 0 {
 		modes := &interfaces.Interface{Name: v.GetName(), Type: v.GetType(), RxModes: v.GetRxModes()}
@@ -74,7 +74,8 @@ func rxParts(v *interfaces.Interface) (out []scheduler.KeyValue) {
 	return out
 }
 
-// linkIsUpDependency: an interface has its queues when its link is up.
+// linkIsUpDependency exists because VPP sets up the queues of an interface when its link
+// goes up.
 func linkIsUpDependency(name string) []scheduler.Dependency {
 	return []scheduler.Dependency{{Label: "interface-link-is-UP", Key: keys.LinkState(name, true)}}
 }
@@ -115,7 +116,8 @@ func (h *handler) rxModeDescriptor() scheduler.Descriptor[*interfaces.Interface,
 	}
 }
 
-// rememberRx notes which modes an interface was given, as VPP does not tell those from its own.
+// rememberRx stores the modes that were set on an interface. VPP does not list which modes
+// were set and which are defaults.
 func (h *handler) rememberRx(name string, modes []*interfaces.Interface_RxMode) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,8 +129,8 @@ func (h *handler) rememberRx(name string, modes []*interfaces.Interface_RxMode) 
 	}
 }
 
-// rxDesired is what says how an interface that was found receives: what is declared, or as long
-// as that says nothing, the modes it was given.
+// rxDesired returns the declared modes and placements of a found interface. If no modes
+// are declared, it returns the modes that were set.
 func (h *handler) rxDesired(f *kinds.Found) *interfaces.Interface {
 	if len(f.Desired.GetRxModes()) > 0 {
 		return f.Desired
@@ -138,7 +140,7 @@ func (h *handler) rxDesired(f *kinds.Found) *interfaces.Interface {
 	return &interfaces.Interface{Type: f.Value.GetType(), RxModes: h.rxModes[f.Value.GetName()], RxPlacements: f.Desired.GetRxPlacements()}
 }
 
-// modesOf are the modes of queues.
+// modesOf returns the modes by queue.
 func modesOf(v *interfaces.Interface) map[int64]interfaces.Interface_RxMode_Type {
 	out := map[int64]interfaces.Interface_RxMode_Type{}
 	for _, m := range v.GetRxModes() {
@@ -147,7 +149,7 @@ func modesOf(v *interfaces.Interface) map[int64]interfaces.Interface_RxMode_Type
 	return out
 }
 
-// leavesQueues says that some queue had a mode in old, and has none in new.
+// leavesQueues tells whether a queue has a mode in old and none in new.
 func leavesQueues(old, new *interfaces.Interface) bool {
 	left := modesOf(new)
 	if _, all := left[allQueues]; all {
@@ -161,8 +163,8 @@ func leavesQueues(old, new *interfaces.Interface) bool {
 	return false
 }
 
-// resetRxModes has all queues as they are by themselves, which for AF_PACKET is not what VPP
-// takes DEFAULT for.
+// resetRxModes sets all queues to the default of the type. For AF_PACKET that is
+// INTERRUPT, and VPP takes DEFAULT for POLLING.
 func (h *handler) resetRxModes(ctx context.Context, v *interfaces.Interface) error {
 	own := interfaces.Interface_RxMode_DEFAULT
 	if v.GetType() == interfaces.Interface_AF_PACKET {
@@ -171,8 +173,8 @@ func (h *handler) resetRxModes(ctx context.Context, v *interfaces.Interface) err
 	return h.setRxModes(ctx, v, []*interfaces.Interface_RxMode{{DefaultMode: true, Mode: own}})
 }
 
-// setRxModes sets the mode of all queues first, as it is not to undo that of one. VPP numbers
-// modes as the model does.
+// setRxModes sets the mode of all queues before the modes of single queues, which it would
+// overwrite. VPP and the model number the modes in the same way.
 func (h *handler) setRxModes(ctx context.Context, v *interfaces.Interface, modes []*interfaces.Interface_RxMode) error {
 	meta, ok := h.index.Get(v.GetName())
 	if !ok {
@@ -214,7 +216,7 @@ func (h *handler) rxPlacementDescriptor() scheduler.Descriptor[*interfaces.Inter
 		Update: func(ctx context.Context, key string, _, v *interfaces.Interface_RxPlacement, _ struct{}) (struct{}, error) {
 			return struct{}{}, h.setPlacement(ctx, key, v)
 		},
-		// A queue is always somewhere.
+		// A queue always has a thread, so there is nothing to undo.
 		Delete: func(context.Context, string, *interfaces.Interface_RxPlacement, struct{}) error { return nil },
 	}
 }
@@ -230,11 +232,11 @@ func (h *handler) setPlacement(ctx context.Context, key string, v *interfaces.In
 	}, &vppif.SwInterfaceSetRxPlacementReply{})
 }
 
-// rxQueues are the queues that an interface has.
+// rxQueues are the queues of one interface.
 type rxQueues []vppif.SwInterfaceRxPlacementDetails
 
-// readRx fills in how interfaces receive of which something is declared about that, in the
-// words of what is declared. While a link is down nothing of that stands.
+// readRx fills in modes and placements of interfaces that declare some. While a link is
+// down, these values are pending and are not read.
 func (h *handler) readRx(ctx context.Context, all map[uint32]*kinds.Found) error {
 	words, asked := map[uint32]*interfaces.Interface{}, map[uint32]rxQueues{} // by index
 	for index, f := range all {
@@ -263,8 +265,8 @@ func (h *handler) readRx(ctx context.Context, all map[uint32]*kinds.Found) error
 	return err
 }
 
-// modesAs are the modes of the queues that v has a mode for. VPP tells of no default: that is
-// the mode of queues without one of their own, if all of them have it.
+// modesAs returns the modes in the form that v declares. VPP has no default mode. It is
+// the common mode of all queues without a declared mode.
 func (queues rxQueues) modesAs(v *interfaces.Interface) (out []*interfaces.Interface_RxMode) {
 	own, of := modesOf(v), map[int64]rxQueues{}
 	for _, d := range queues {
@@ -283,8 +285,8 @@ func (queues rxQueues) modesAs(v *interfaces.Interface) (out []*interfaces.Inter
 	return out
 }
 
-// modeAs is the mode of a queue that has another than is wanted, if there is one. VPP does not
-// tell what DEFAULT has come to.
+// modeAs returns the first mode that differs from wanted, or wanted. VPP does not list the
+// mode that DEFAULT stands for, so DEFAULT matches every mode.
 func (queues rxQueues) modeAs(wanted interfaces.Interface_RxMode_Type) interfaces.Interface_RxMode_Type {
 	for _, d := range queues {
 		if is := interfaces.Interface_RxMode_Type(d.Mode); is != wanted && wanted != interfaces.Interface_RxMode_DEFAULT {
@@ -294,8 +296,8 @@ func (queues rxQueues) modeAs(wanted interfaces.Interface_RxMode_Type) interface
 	return wanted
 }
 
-// placementsAs are the threads of the queues that v has a thread for. VPP counts the main
-// thread as 0; without workers that is their first one.
+// placementsAs returns the threads of the queues that v places. VPP numbers the main
+// thread as 0. Without workers it is treated as the first worker.
 func (queues rxQueues) placementsAs(v *interfaces.Interface, workers bool) (out []*interfaces.Interface_RxPlacement) {
 	of := map[uint32]rxQueues{}
 	for _, d := range queues {

@@ -13,10 +13,10 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
-// longestName is what VPP keeps of a tag (VPP interface.api, string tag[64]).
+// longestName is the longest tag that VPP stores (VPP interface.api, string tag[64]).
 const longestName = 63
 
-// noVRF is an ID that VPP means no VRF by.
+// noVRF is the ID that VPP uses for no VRF.
 const noVRF = ^uint32(0)
 
 // findings collects the faults of a value.
@@ -57,14 +57,14 @@ func membersIn(v *interfaces.Interface) string {
 	return keys.MembersIn(v.GetName())
 }
 
-// mac checks a MAC address. VPP takes any, even that of a group.
+// mac checks a MAC address. VPP accepts all addresses, even multicast.
 func (f *findings) mac(text string) {
 	if _, ok := kinds.ParseMAC(text); !ok && text != "" {
 		f.Add("phys_address", text, `a MAC address, such as "02:00:00:00:00:01"`)
 	}
 }
 
-// kind checks that there is a type, and that the link is that of the type.
+// kind checks that the type is set, and that the link belongs to the type.
 func (f *findings) kind(all map[kinds.Form]kinds.Kind, v *interfaces.Interface) {
 	link := kinds.LinkName(v)
 	k, known := all[kinds.FormOf(v)]
@@ -87,7 +87,7 @@ func (f *findings) kind(all map[kinds.Form]kinds.Kind, v *interfaces.Interface) 
 	}
 }
 
-// untyped takes an interface without a type for one of the type that its link is of.
+// untyped reports a missing type, and suggests the type that the link belongs to.
 func (f *findings) untyped(all map[kinds.Form]kinds.Kind, v *interfaces.Interface, link string) {
 	for of, k := range all {
 		if k.Validate != nil && k.Link != "" && k.Link == link && of.GPE == (v.GetVxlan().GetGpe() != nil) {
@@ -99,7 +99,7 @@ func (f *findings) untyped(all map[kinds.Form]kinds.Kind, v *interfaces.Interfac
 	f.Add("type", v.GetType().String(), "the type of the interface, such as SOFTWARE_LOOPBACK")
 }
 
-// unnumbered checks that who borrows an address has none: VPP would forget it.
+// unnumbered checks that a borrower has no addresses of its own, which VPP would forget.
 func (f *findings) unnumbered(v *interfaces.Interface) {
 	if v.GetUnnumbered() == nil {
 		return
@@ -117,7 +117,7 @@ func (f *findings) unnumbered(v *interfaces.Interface) {
 
 func (f *findings) addresses(v *interfaces.Interface) {
 	addrs := v.GetIpAddresses()
-	prefixes := make([]netip.Prefix, len(addrs)) // the zero Prefix stands for other text, and for what was said before
+	prefixes := make([]netip.Prefix, len(addrs)) // zero for invalid text and for repeated addresses
 	for i, addr := range lists.Firsts(addrs) {
 		prefixes[i], _ = netip.ParsePrefix(addr)
 	}

@@ -18,8 +18,9 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
-// create makes the interface, or takes up one which an earlier try has left, of that name or
-// without any. What fails half-way is taken back, so that nothing stays that has no name.
+// create creates the interface, or adopts one that an earlier attempt left with its tag or
+// without any. After a failure it deletes the interface again, so that no interface stays
+// without a tag.
 func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface) (Meta, error) {
 	if meta, ok := h.existing(ctx, v.GetName()); ok {
 		meta.TAPHost = kinds.TAPHostOf(v)
@@ -56,20 +57,20 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	return meta, h.finishSettings(ctx, meta, v, settings)
 }
 
-// tagNew gives an interface that was just made its name, and completes what is known of
-// it; an error is about that. The settings go with it.
+// tagNew tags a new interface and reads its metadata. It sends the settings in the same
+// batch; err is not about those.
 func (h *handler) tagNew(ctx context.Context, meta Meta, v *interfaces.Interface, settings []*conn.Step) (Meta, error) {
 	var details []vppif.SwInterfaceDetails
 	look := conn.List(&vppif.SwInterfaceDump{SwIfIndex: meta.SwIfIndex()}, &details)
 	tag := conn.Ask(kinds.Tagging(meta, v.GetName()), &vppif.SwInterfaceTagAddDelReply{})
-	_ = h.API.Batch(ctx, append([]*conn.Step{look, tag}, settings...)...) // each step says how it ended
+	_ = h.API.Batch(ctx, append([]*conn.Step{look, tag}, settings...)...) // each step has its own error
 	if err := cmp.Or(look.Err, tag.Err); err != nil {
 		return meta, err
 	}
 	if len(details) != 1 {
 		return meta, fmt.Errorf("%w: VPP has no interface %d any more", kinds.ErrNotThere, meta.Index)
 	}
-	if details[0].VtrOp != 0 { // of one that had the index before
+	if details[0].VtrOp != 0 { // tag rewriting of the previous interface with this index
 		if err := kinds.RewriteTags(ctx, h.env, meta.Index, nil); err != nil {
 			return meta, err
 		}
@@ -79,22 +80,23 @@ func (h *handler) tagNew(ctx context.Context, meta Meta, v *interfaces.Interface
 	return out, nil
 }
 
-// configure gives the interface all that does not go with its creation, and has it
-// up or down in the end.
+// configure sends all settings that are not part of the creation, and enables or disables
+// the interface last.
 func (h *handler) configure(ctx context.Context, meta Meta, v *interfaces.Interface) error {
 	settings := h.settings(meta, v)
-	_ = h.API.Batch(ctx, settings...) // each step says how it ended
+	_ = h.API.Batch(ctx, settings...) // each step has its own error
 	return h.finishSettings(ctx, meta, v, settings)
 }
 
-// settings are what an interface is given. If there is nothing else that is that it is up or down,
-// which comes last.
+// settings returns the requests for MAC address and MTU. If there are none, it returns the
+// request that enables or disables the interface, which must be the last of all.
 func (h *handler) settings(meta Meta, v *interfaces.Interface) (out []*conn.Step) {
 	k := h.kindOf(v)
 	if mac, ok := kinds.ParseMAC(v.GetPhysAddress()); ok && !k.NoMAC && !k.CreatedWithMAC {
 		out = append(out, conn.Ask(&vppif.SwInterfaceSetMacAddress{SwIfIndex: meta.SwIfIndex(), MacAddress: mac}, &vppif.SwInterfaceSetMacAddressReply{}))
 	}
-	// The MTU of the software interface: that of the hardware cannot be changed on most types.
+	// VPP cannot change the MTU of the hardware interface for most types, so this is the
+	// MTU of the software interface.
 	if mtu := h.mtu(v); mtu != 0 && !k.NoMTU {
 		out = append(out, conn.Ask(&vppif.SwInterfaceSetMtu{SwIfIndex: meta.SwIfIndex(), Mtu: []uint32{mtu, 0, 0, 0}}, &vppif.SwInterfaceSetMtuReply{}))
 	}
@@ -104,7 +106,8 @@ func (h *handler) settings(meta Meta, v *interfaces.Interface) (out []*conn.Step
 	return out
 }
 
-// finishSettings completes what an interface is given, when VPP has answered to its settings.
+// finishSettings checks the answers to the settings, and sends the requests that come
+// after them.
 func (h *handler) finishSettings(ctx context.Context, meta Meta, v *interfaces.Interface, settings []*conn.Step) error {
 	for _, s := range settings {
 		if _, last := s.Request.(*vppif.SwInterfaceSetFlags); last {
@@ -132,8 +135,8 @@ func (h *handler) update(ctx context.Context, _ string, old, new *interfaces.Int
 	return meta, h.configure(ctx, meta, new)
 }
 
-// delete takes the interface down first, as VPP is not to forward by it while it goes.
-// One that is gone is no error.
+// delete disables the interface first, so that VPP does not forward over it during the
+// deletion. A missing interface is no error.
 func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface, meta Meta) error {
 	k := h.kindOf(v)
 	if k.Delete == nil {
@@ -149,7 +152,7 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 	}
 	if err != nil && !errors.Is(err, api.INVALID_SW_IF_INDEX) {
 		if k.Hides {
-			h.unconfirmed.Add(v, meta.Index) // it may have no name any more
+			h.unconfirmed.Add(v, meta.Index) // VPP may have removed its tag already
 		}
 		h.table.Kept(v.GetName())
 		return err
@@ -158,7 +161,7 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 	h.table.Deleted(v.GetName(), meta.Index)
 	h.forgetAutoconf(v.GetName())
 	if h.observe != nil && meta.DevType != ifindex.Hardware {
-		h.observe(events.LinkGone(v.GetName())...) // of one that it hides VPP does not say so
+		h.observe(events.LinkGone(v.GetName())...) // VPP sends no event for hidden interfaces
 	}
 	return nil
 }
@@ -175,8 +178,7 @@ func enabling(meta Meta, enabled bool) *vppif.SwInterfaceSetFlags {
 	return &vppif.SwInterfaceSetFlags{SwIfIndex: meta.SwIfIndex(), Flags: flags}
 }
 
-// existing looks whether an interface of that name, which is known to have stood,
-// stands still.
+// existing tells whether VPP still has an interface that was known under this name.
 func (h *handler) existing(ctx context.Context, name string) (Meta, bool) {
 	index, known := h.table.Index(name)
 	if !known {
@@ -189,5 +191,5 @@ func (h *handler) existing(ctx context.Context, name string) (Meta, bool) {
 	return ifindex.MetaOf(all[0]), true
 }
 
-// kindOf is the kind of v; the zero kind if there is none of its form.
+// kindOf returns the kind of v; the zero Kind if its form is unknown.
 func (h *handler) kindOf(v *interfaces.Interface) kinds.Kind { return h.kinds[kinds.FormOf(v)] }

@@ -50,8 +50,8 @@ func vrfDependencies(key string, _ *emptypb.Empty) (deps []scheduler.Dependency)
 	return deps
 }
 
-// enterVRF puts the interface into the tables. One that inherits its VRF takes the tables
-// that the lender is in.
+// enterVRF binds the interface to its tables. An interface that borrows its address uses
+// the tables of the lender.
 func (h *handler) enterVRF(ctx context.Context, key string) error {
 	v, _ := keys.ParseVRF(key)
 	h.setEntered(v.Interface, key)
@@ -80,7 +80,7 @@ func (h *handler) enterVRF(ctx context.Context, key string) error {
 	return nil
 }
 
-// setEntered notes which VRF an interface has entered last.
+// setEntered notes the VRF that an interface entered last.
 func (h *handler) setEntered(name, key string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,7 +90,7 @@ func (h *handler) setEntered(name, key string) {
 	h.entered[name] = key
 }
 
-// versions is v with the IP versions that count: both, if it inherits its VRF.
+// versions returns v with its effective IP versions. A borrower uses both.
 func versions(v keys.VRF) keys.VRF {
 	if v.From != "" {
 		v.IPv4, v.IPv6 = true, true
@@ -98,8 +98,8 @@ func versions(v keys.VRF) keys.VRF {
 	return v
 }
 
-// clearEntered notes that an interface leaves a VRF, and returns of which IP versions it does: not of those
-// for which it has entered another VRF since.
+// clearEntered notes that an interface leaves a VRF. It returns v with the IP versions to
+// leave: those without another VRF that was entered since.
 func (h *handler) clearEntered(v keys.VRF, key string) keys.VRF {
 	v = versions(v)
 	h.mu.Lock()
@@ -129,8 +129,8 @@ func (h *handler) leaveVRF(ctx context.Context, key string) error {
 	return err
 }
 
-// ignoreIfLinkLocal is err, unless the interface has no address but a link-local one, which VPP neither
-// lists nor deletes: it stays in its VRF as long as it stands.
+// ignoreIfLinkLocal returns err unless the interface only has its link-local address. VPP
+// neither lists nor deletes that, so the interface stays in its VRF until it is deleted.
 func (h *handler) ignoreIfLinkLocal(ctx context.Context, name string, err error) error {
 	meta, ok := h.index.Get(name)
 	if !ok {
@@ -150,7 +150,7 @@ func (h *handler) ignoreIfLinkLocal(ctx context.Context, name string, err error)
 	return nil
 }
 
-// setTables puts the interface into tables.
+// setTables binds the interface to the tables of a VRF.
 func (h *handler) setTables(ctx context.Context, v keys.VRF, anew bool) error {
 	meta, ok := h.index.Get(v.Interface)
 	if !ok {
@@ -171,8 +171,8 @@ func (h *handler) setTables(ctx context.Context, v keys.VRF, anew bool) error {
 	return nil
 }
 
-// setTable says nothing when the interface is there: VPP refuses even that while
-// it has an address.
+// setTable does nothing if the interface is bound to the table already. VPP refuses that
+// request while the interface has an address.
 func (h *handler) setTable(ctx context.Context, meta Meta, ipv6 bool, id uint32) error {
 	now := &vppif.SwInterfaceGetTableReply{}
 	if err := h.API.Call(ctx, &vppif.SwInterfaceGetTable{SwIfIndex: meta.SwIfIndex(), IsIPv6: ipv6}, now); err != nil || now.VrfID == id {
@@ -181,8 +181,8 @@ func (h *handler) setTable(ctx context.Context, meta Meta, ipv6 bool, id uint32)
 	return h.bind(ctx, meta, ipv6, id)
 }
 
-// setFirstTable is setTable of an interface that was just made, and is in VRF 0 (VPP
-// ip4_forward.c, ip4_sw_interface_add_del; the same for IPv6).
+// setFirstTable is setTable for a new interface, which is in VRF 0 (VPP ip4_forward.c,
+// ip4_sw_interface_add_del; IPv6 alike).
 func (h *handler) setFirstTable(ctx context.Context, meta Meta, ipv6 bool, id uint32) error {
 	if id == 0 {
 		return nil
@@ -242,9 +242,11 @@ func (h *handler) unnumberedDescriptor() scheduler.Descriptor[*interfaces.Interf
 
 func borrowerOf(key string) string { return key[len(keys.Unnumbereds):] }
 
-// setUnnumbered: VPP has the lender under sw_if_index, the borrower under
-// unnumbered_sw_if_index. The last lender counts. Addresses that the borrower has are deleted
-// before: VPP would forget them but keep the routes to them, and dies of those later.
+// setUnnumbered sets or removes the lender of an interface; the last lender counts. In
+// VPP's message, sw_if_index is the lender and unnumbered_sw_if_index the borrower.
+//
+// It first deletes the addresses of the borrower. VPP would forget these and keep their
+// routes, and crash on the routes later.
 func (h *handler) setUnnumbered(ctx context.Context, key string, v *interfaces.Interface_Unnumbered, on bool) error {
 	borrower, ok := h.index.Get(borrowerOf(key))
 	if !ok {
@@ -255,7 +257,7 @@ func (h *handler) setUnnumbered(ctx context.Context, key string, v *interfaces.I
 		return kinds.NotThere(v.GetInterfaceWithIp())
 	}
 	if !ok {
-		lender = borrower // VPP wants one that there is, and does not look which
+		lender = borrower // VPP requires an existing interface, and does not check which one
 	}
 	if on {
 		if err := h.clearAddresses(ctx, borrower); err != nil {
@@ -271,7 +273,7 @@ func (h *handler) setUnnumbered(ctx context.Context, key string, v *interfaces.I
 	return err
 }
 
-// clearAddresses deletes all addresses of an interface, unless it borrows them.
+// clearAddresses deletes all addresses of an interface, unless they are borrowed.
 func (h *handler) clearAddresses(ctx context.Context, meta Meta) error {
 	borrowed, err := conn.Dump[ip.IPUnnumberedDetails](ctx, h.API, &ip.IPUnnumberedDump{SwIfIndex: meta.SwIfIndex()})
 	if err != nil || len(borrowed) > 0 {
@@ -280,8 +282,8 @@ func (h *handler) clearAddresses(ctx context.Context, meta Meta) error {
 	return h.API.Call(ctx, &vppif.SwInterfaceAddDelAddress{SwIfIndex: meta.SwIfIndex(), DelAll: true}, &vppif.SwInterfaceAddDelAddressReply{})
 }
 
-// unnumberedClaims: many may borrow from an interface, unless it borrows itself. So what
-// borrows in a circle is refused.
+// unnumberedClaims refuse chains: many interfaces may borrow from one interface, which
+// must not borrow itself.
 func unnumberedClaims(key string, v *interfaces.Interface_Unnumbered) []scheduler.Claim {
 	const field, want = "interface_with_ip", "an interface that has an address of its own"
 	lender := v.GetInterfaceWithIp()

@@ -17,29 +17,30 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// The key of a VRF membership says for which IP versions an interface is in the VRF. Those follow
-// from its declared addresses, of which some may wait and are not in VPP yet. So what stands is not
-// judged by the addresses that VPP has, but by the tables that the interface is bound to:
+// The key of a VRF membership has the IP versions for which an interface is in the VRF.
+// These follow from its declared addresses, some of which may be pending. So the actual
+// membership is not derived from the addresses in VPP, but from the tables that the
+// interface is bound to:
 //
-//	bound to                                   stands
-//	the tables of a declared membership        that membership
-//	a table that no declared membership has    a membership of that table, to be left
-//	table 0, none declared                     nothing
+//	bound to                                   actual membership
+//	the tables of a declared membership        the declared one
+//	a table that no declared membership has    one of that table, which is to be deleted
+//	table 0, none declared                     none
 
-// A foundVRF is a membership that stands.
+// A foundVRF is an actual membership.
 type foundVRF = scheduler.Found[*emptypb.Empty, struct{}]
 
-// A membership is which VRFs an interface may be in.
+// A membership has the VRFs that an interface may be in.
 type membership struct {
-	wanted string // the key of the declared membership; empty: none is declared
-	shown  string // the key that the interface in VPP would have if it were declared; empty: nothing is in VRF 0
-	// borrows tells that shown is the VRF of a lender, from whom it borrows an address.
+	wanted string // the key of the declared membership; empty: none
+	shown  string // the key that VPP's state of the interface would have; empty: no address, in VRF 0
+	// borrows means that shown is the VRF of the interface's lender.
 	borrows          bool
-	foreign, unknown bool // as the interface is
+	foreign, unknown bool // as for the interface
 }
 
-// rememberVRFs notes the memberships of interfaces that were looked at. all tells that there are
-// no others.
+// rememberVRFs stores the memberships of interfaces that were read. all means that there
+// are no others.
 func (h *handler) rememberVRFs(looked []*kinds.Found, all bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,8 +62,8 @@ func (h *handler) rememberVRFs(looked []*kinds.Found, all bool) {
 	}
 }
 
-// retrieveVRFs yields the memberships of the interfaces that the Retrieve of interfaces has just seen,
-// and of those that were made since.
+// retrieveVRFs yields the memberships of the interfaces that the last read found, and of
+// those that were created since.
 func (h *handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*emptypb.Empty]) iter.Seq2[foundVRF, error] {
 	all := map[string]membership{}
 	for _, w := range wanted {
@@ -96,7 +97,7 @@ func (h *handler) retrieveSomeVRFs(ctx context.Context, of []string, wanted []sc
 		some[v.Interface] = h.memberships[v.Interface]
 	}
 	h.mu.Unlock()
-	for _, w := range wanted { // newer than the last look
+	for _, w := range wanted { // newer than the last read
 		v, _ := keys.ParseVRF(w.Key)
 		m := some[v.Interface]
 		m.wanted = w.Key
@@ -105,7 +106,7 @@ func (h *handler) retrieveSomeVRFs(ctx context.Context, of []string, wanted []sc
 	return h.readVRFs(ctx, some)
 }
 
-// readVRFs yields the memberships that stand, of these interfaces.
+// readVRFs yields the actual memberships of these interfaces.
 func (h *handler) readVRFs(ctx context.Context, of map[string]membership) iter.Seq2[foundVRF, error] {
 	return func(yield func(foundVRF, error) bool) {
 		tables, err := h.tablesOf(ctx, of)
@@ -127,11 +128,11 @@ func (h *handler) readVRFs(ctx context.Context, of map[string]membership) iter.S
 	}
 }
 
-// bound are the tables that an interface is bound to: that of IPv4 and that of IPv6.
+// bound has the tables that an interface is bound to: IPv4 and IPv6.
 type bound [2]uint32
 
-// tablesOf asks for the tables of interfaces and of those whose VRFs they inherit, by name. One
-// that is not there has none.
+// tablesOf reads the tables of interfaces and of their lenders, by name. A missing
+// interface has no entry.
 func (h *handler) tablesOf(ctx context.Context, of map[string]membership) (map[string]*bound, error) {
 	metas := map[string]Meta{}
 	for name, m := range of {
@@ -157,7 +158,7 @@ func (h *handler) tablesOf(ctx context.Context, of map[string]membership) (map[s
 		its := &bound{}
 		for version, s := range steps[2*i : 2*i+2] {
 			switch {
-			case errors.Is(s.Err, api.INVALID_SW_IF_INDEX): // it has just gone
+			case errors.Is(s.Err, api.INVALID_SW_IF_INDEX): // the interface was deleted meanwhile
 				its = nil
 			case s.Err != nil:
 				return nil, s.Err
@@ -172,9 +173,9 @@ func (h *handler) tablesOf(ctx context.Context, of map[string]membership) (map[s
 	return out, nil
 }
 
-// actualMemberships are the memberships of an interface that stand.
+// actualMemberships returns the actual memberships of an interface.
 func (h *handler) actualMemberships(name string, m membership, tables map[string]*bound) (out []keys.VRF) {
-	rest := h.leavableTables(name, *tables[name]) // for which no membership was found yet
+	rest := h.leavableTables(name, *tables[name]) // tables without a membership so far
 	for _, key := range []string{m.wanted, m.shown, h.lastEntered(name)} {
 		v, ok := keys.ParseVRF(key)
 		if !ok || len(out) > 0 && !rest.needs(v) || !h.isBound(v, m, tables) {
@@ -185,7 +186,7 @@ func (h *handler) actualMemberships(name string, m membership, tables map[string
 	return append(out, rest.memberships(name)...)
 }
 
-// isBound tells whether an interface is in a VRF.
+// isBound tells whether an interface is bound to the tables of a VRF.
 func (h *handler) isBound(v keys.VRF, m membership, tables map[string]*bound) bool {
 	its := tables[v.Interface]
 	if v.From == "" {
@@ -204,7 +205,7 @@ func (h *handler) lastEntered(name string) string {
 	return h.entered[name]
 }
 
-// leavableTables is b without the table that VPP does not let the interface leave.
+// leavableTables returns b without the table that VPP does not let the interface leave.
 func (h *handler) leavableTables(name string, b bound) bound {
 	meta, _ := h.index.Get(name)
 	h.mu.Lock()
@@ -218,7 +219,7 @@ func (h *handler) leavableTables(name string, b bound) bound {
 // needs tells whether v is a membership of one of the tables.
 func (b bound) needs(v keys.VRF) bool { return b != b.without(v) }
 
-// without is b without the tables of a membership.
+// without returns b without the tables of a membership.
 func (b bound) without(v keys.VRF) bound {
 	v = versions(v)
 	if v.IPv4 && (v.From != "" || b[0] == v.ID) {
@@ -230,7 +231,7 @@ func (b bound) without(v keys.VRF) bound {
 	return b
 }
 
-// memberships are those of the tables but 0.
+// memberships returns one membership per table other than 0.
 func (b bound) memberships(name string) (out []keys.VRF) {
 	if b[0] != 0 {
 		out = append(out, keys.VRF{Interface: name, ID: b[0], IPv4: true, IPv6: b[0] == b[1]})
