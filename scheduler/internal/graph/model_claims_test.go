@@ -50,6 +50,28 @@ func (m *model) forget(key string) {
 	delete(m.stood, key)
 }
 
+// holdersAreOthers checks that no value competes with itself: each holder is another node,
+// which the graph knows, and which has a version that claims the resource.
+func (m *model) holdersAreOthers() {
+	for _, n := range m.g.nodes {
+		for _, e := range n.in {
+			if e.claim == nil {
+				continue
+			}
+			user := e.v.node
+			if m.g.nodes[user.key] != user {
+				m.t.Fatalf("%s has a claim of %s, which the graph does not know", n.key, user.key)
+			}
+			if e.v != user.desired && e.v != user.actual {
+				m.t.Fatalf("%s has a claim of an old version of %s", n.key, user.key)
+			}
+			if h := e.claim.holder; h != nil && h.key == user.key {
+				m.t.Fatalf("%s loses %s to itself (lost=%v)", user.key, n.key, e.claim.lost)
+			}
+		}
+	}
+}
+
 // edited looks again at who was taken down for a while.
 func (m *model) edited() {
 	for key := range m.stood {

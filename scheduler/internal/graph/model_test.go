@@ -29,7 +29,8 @@ func TestModel(t *testing.T) {
 			"do":       m.planAndDo,
 			"resync":   m.resync,
 			"complete": func(*rapid.T) { m.g.Complete() },
-			"":         func(*rapid.T) {},
+			"revert":   m.revert,
+			"":         func(*rapid.T) { m.holdersAreOthers() },
 		})
 		m.end()
 	})
@@ -181,6 +182,7 @@ func (m *model) run(t *rapid.T) {
 			flight = append(flight, op)
 		}
 		m.nobodyIsOusted()
+		m.holdersAreOthers()
 		if len(flight) == 0 {
 			break
 		}
@@ -279,6 +281,28 @@ func (m *model) planAndDo(t *rapid.T) {
 	if states := m.states(); states != inTheEnd {
 		t.Fatalf("planned\n%s\ndone\n%s", inTheEnd, states)
 	}
+}
+
+// revert makes a change, or a part of it, and undoes it.
+func (m *model) revert(t *rapid.T) {
+	m.mend()
+	m.all(m.southbound)
+	wants := m.anyChange(t)
+	t.Logf("## revert")
+	m.g.Begin()
+	m.change(wants)
+	for range rapid.IntRange(0, 10).Draw(t, "operations") {
+		op, ok := m.g.Next()
+		if !ok {
+			break
+		}
+		m.southbound(op)
+		m.g.Done(op, nil, nil)
+		m.holdersAreOthers()
+	}
+	m.g.Undo()
+	m.all(m.southbound)
+	clear(m.had) // who was taken down for a while may have lost its rank
 }
 
 // anyChange is what is to be wanted under some keys; empty: nothing.
