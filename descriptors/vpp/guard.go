@@ -91,9 +91,9 @@ func (g *guard) doAll(values []scheduler.KeyValue, verbs func() []error) bool {
 	end, _ := g.turns.take(false)
 	errs := verbs()
 	end()
-	for i, err := range errs {
-		if errors.Is(err, conn.ErrCut) {
-			g.tried(values[i].Key, values[i].Value, true)
+	for i, v := range values {
+		if errors.Is(errs[i], conn.ErrCut) {
+			g.tried(v.Key, v.Value, true)
 		}
 	}
 	return true

@@ -27,7 +27,7 @@ type States struct {
 	links   iface.Index
 	sched   *scheduler.Scheduler
 	model   *models.Model
-	counter func() (map[uint32]*stats.Counters, error)
+	counter func(ctx context.Context, of map[uint32]bool) (map[uint32]*stats.Counters, error)
 	log     *slog.Logger
 	blind   bool              // the counters cannot be read, and that was told
 	changes map[string]change // by name, as last read
@@ -45,7 +45,9 @@ func (p *Plugin) States() *States {
 	s := &States{
 		Turned: wake.New(),
 		api:    p.api, links: p.links, sched: p.sched, model: models.For[*interfaces.Interface]().Model, log: p.log,
-		counter: func() (map[uint32]*stats.Counters, error) { return stats.Interfaces(p.statsSocket) },
+		counter: func(ctx context.Context, of map[uint32]bool) (map[uint32]*stats.Counters, error) {
+			return stats.Interfaces(ctx, p.statsSocket, of)
+		},
 	}
 	p.states = append(p.states, s)
 	return s
@@ -67,8 +69,12 @@ func (s *States) Read(ctx context.Context) (map[string]*interfaces.InterfaceStat
 	if err != nil {
 		return nil, err
 	}
-	counters := s.counters()
 	names := s.links.Names()
+	named := map[uint32]bool{}
+	for _, d := range all {
+		named[uint32(d.SwIfIndex)] = names[uint32(d.SwIfIndex)] != ""
+	}
+	counters := s.counters(ctx, named)
 	out := make(map[string]*interfaces.InterfaceState, len(all))
 	changes := make(map[string]change, len(all))
 	for _, d := range all {
@@ -88,8 +94,8 @@ func (s *States) Read(ctx context.Context) (map[string]*interfaces.InterfaceStat
 	return out, nil
 }
 
-func (s *States) counters() map[uint32]*stats.Counters {
-	counters, err := s.counter()
+func (s *States) counters(ctx context.Context, of map[uint32]bool) map[uint32]*stats.Counters {
+	counters, err := s.counter(ctx, of)
 	if err != nil && !s.blind {
 		s.log.Warn("states of interfaces have no counters", "err", err)
 	}

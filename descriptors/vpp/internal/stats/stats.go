@@ -1,121 +1,104 @@
 // Package stats reads the counters that VPP keeps in its stats segment, a memory that it
-// shares with whoever may connect to its stats socket.
+// shares with each client of its stats socket. The content of the segment is not trusted:
+// a wrong one gives an error, and the memory that is used follows the interfaces that are
+// asked for.
 package stats
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
+	"os"
 	"time"
 
-	"go.fd.io/govpp/adapter"
-	"go.fd.io/govpp/adapter/statsclient"
+	"golang.org/x/sys/unix"
 
-	"github.com/keyplane/keyplane/internal/guard"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
 // Counters are those of an interface.
 type Counters = interfaces.InterfaceState_Statistics
 
-// Interfaces returns the counters of interfaces, by sw_if_index. The segment is mapped
-// for that long only: so one of a VPP that was restarted is never looked at.
-func Interfaces(socket string) (counters map[uint32]*Counters, err error) {
-	// VPP may move the segment while it is read. The old addresses are then invalid.
-	err = guard.Mapped(func() error {
-		counters, err = read(socket)
-		return err
-	})
-	var moved *guard.Panic
-	if errors.As(err, &moved) {
-		return nil, fmt.Errorf("stats segment of %s changed while it was read: %v", socket, moved.Value)
-	}
-	return counters, err
-}
+// longest is how long Interfaces takes at most: VPP answers at once, and changes the
+// directory of the segment rarely.
+const longest = time.Second
 
-func read(socket string) (counters map[uint32]*Counters, err error) {
-	segment := statsclient.NewStatsClient(socket, statsclient.SetSocketRetryTimeout(time.Millisecond))
-	if err := segment.Connect(); err != nil {
+// Interfaces returns the counters of the interfaces in of, by sw_if_index. An interface
+// without counters is not in the result. The segment is opened for each call, so that
+// the one of an earlier VPP is never read. It takes a second at most.
+func Interfaces(ctx context.Context, socket string, of map[uint32]bool) (map[uint32]*Counters, error) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	file, err := open(ctx, socket)
+	if err != nil {
 		return nil, fmt.Errorf("stats segment: %w", err)
 	}
-	defer func() { err = errors.Join(err, segment.Disconnect()) }()
-	entries, err := dump(segment)
+	defer file.Close()
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("it is of type %v; expected memory", info.Mode()&fs.ModeType)
+	}
+	var counters map[uint32]*Counters
+	if err == nil {
+		counters, err = read(ctx, file, info.Size(), of)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("stats segment of %s: %w", socket, err)
 	}
-	return sum(entries), nil
+	return counters, nil
 }
 
-// attempts is how often what VPP was just changing is read again.
-const attempts = 5
-
-func dump(segment *statsclient.StatsClient) (entries []adapter.StatEntry, err error) {
-	for range attempts {
-		if entries, err = segment.DumpStats("^/if/"); !errors.Is(err, adapter.ErrStatsDataBusy) {
-			break
+// open connects to the socket. VPP answers with a message that has the segment's file.
+func open(ctx context.Context, socket string) (*os.File, error) {
+	var dialer net.Dialer
+	connection, err := dialer.DialContext(ctx, "unixpacket", socket)
+	if err != nil {
+		return nil, err
+	}
+	defer connection.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := connection.SetDeadline(deadline); err != nil {
+			return nil, err
 		}
 	}
-	return entries, err
+	b, oob := make([]byte, 64), make([]byte, unix.CmsgSpace(8*4))
+	_, n, _, _, err := connection.(*net.UnixConn).ReadMsgUnix(b, oob) //nolint:forcetypeassert // it is one of a unix socket
+	if err != nil {
+		return nil, fmt.Errorf("receiving the segment from %s: %w", socket, err)
+	}
+	fds, err := received(oob[:n])
+	if err == nil && len(fds) == 1 {
+		return os.NewFile(uintptr(fds[0]), socket), nil
+	}
+	for _, fd := range fds {
+		err = errors.Join(err, unix.Close(fd))
+	}
+	return nil, errors.Join(fmt.Errorf("%s sent %d files; expected one", socket, len(fds)), err)
 }
 
-// sum adds up what each thread of VPP has counted. VPP keeps a place for each index that
-// there ever was.
-func sum(entries []adapter.StatEntry) map[uint32]*Counters {
-	out := map[uint32]*Counters{}
-	at := func(index int) *Counters {
-		c := out[uint32(index)]
-		if c == nil {
-			c = &Counters{}
-			out[uint32(index)] = c
-		}
-		return c
+// received returns the files of a message.
+func received(oob []byte) (fds []int, err error) {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	for i := range messages {
+		some, wrong := unix.ParseUnixRights(&messages[i])
+		err = errors.Join(err, wrong)
+		fds = append(fds, some...)
 	}
-	for _, e := range entries {
-		switch data := e.Data.(type) {
-		case adapter.CombinedCounterStat:
-			for _, thread := range data {
-				for index, n := range thread {
-					combined(at(index), string(e.Name), n.Packets(), n.Bytes())
-				}
-			}
-		case adapter.SimpleCounterStat:
-			for _, thread := range data {
-				for index, n := range thread {
-					simple(at(index), string(e.Name), uint64(n))
-				}
-			}
-		}
-	}
-	return out
+	return fds, err
 }
 
-func combined(c *Counters, name string, packets, bytes uint64) {
-	switch name {
-	case "/if/rx":
-		c.InPackets += packets
-		c.InBytes += bytes
-	case "/if/tx":
-		c.OutPackets += packets
-		c.OutBytes += bytes
-	}
-}
-
-func simple(c *Counters, name string, n uint64) {
-	switch name {
-	case "/if/drops":
-		c.DropPackets += n
-	case "/if/punt":
-		c.PuntPackets += n
-	case "/if/ip4":
-		c.Ipv4Packets += n
-	case "/if/ip6":
-		c.Ipv6Packets += n
-	case "/if/rx-no-buf":
-		c.InNobufPackets += n
-	case "/if/rx-miss":
-		c.InMissPackets += n
-	case "/if/rx-error":
-		c.InErrorPackets += n
-	case "/if/tx-error":
-		c.OutErrorPackets += n
-	}
+// counting has what each counter of VPP adds to. A combined counter has packets and bytes.
+var counting = map[string]func(c *Counters, n [2]uint64){
+	"/if/rx":        func(c *Counters, n [2]uint64) { c.InPackets += n[0]; c.InBytes += n[1] },
+	"/if/tx":        func(c *Counters, n [2]uint64) { c.OutPackets += n[0]; c.OutBytes += n[1] },
+	"/if/drops":     func(c *Counters, n [2]uint64) { c.DropPackets += n[0] },
+	"/if/punt":      func(c *Counters, n [2]uint64) { c.PuntPackets += n[0] },
+	"/if/ip4":       func(c *Counters, n [2]uint64) { c.Ipv4Packets += n[0] },
+	"/if/ip6":       func(c *Counters, n [2]uint64) { c.Ipv6Packets += n[0] },
+	"/if/rx-no-buf": func(c *Counters, n [2]uint64) { c.InNobufPackets += n[0] },
+	"/if/rx-miss":   func(c *Counters, n [2]uint64) { c.InMissPackets += n[0] },
+	"/if/rx-error":  func(c *Counters, n [2]uint64) { c.InErrorPackets += n[0] },
+	"/if/tx-error":  func(c *Counters, n [2]uint64) { c.OutErrorPackets += n[0] },
 }
