@@ -14,10 +14,10 @@ import (
 	"github.com/keyplane/keyplane/internal/guard"
 )
 
-// TakeOver replaces what the Store has by the content of a bbolt file, in which earlier
-// versions kept it, and removes that file. A kill at any moment leaves it to be done again.
-// A file that is damaged is renamed to PATH.broken, and the Store is stale then. It is no
-// error if there is no file.
+// TakeOver replaces the content of the Store by that of a bbolt file of an earlier
+// version, and removes the file. After a kill at any moment, it can be repeated. A damaged
+// file is renamed to PATH.broken, and the Store is then stale. A missing file is not an
+// error.
 func (s *Store) TakeOver(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -73,7 +73,7 @@ func (s *Store) syncNow() error {
 	return s.journal.sync()
 }
 
-// readBolt returns all that is in a file of an earlier version.
+// readBolt returns the content of a file of an earlier version.
 func readBolt(path string) (all map[string][]byte, err error) {
 	// The library panics, or reads behind the end of the file, if a file is damaged.
 	err = guard.Mapped(func() error {
@@ -98,7 +98,7 @@ func readBucket(path string) (all map[string][]byte, err error) {
 	defer db.Close()
 	all = map[string][]byte{}
 	return all, db.View(func(tx *bbolt.Tx) error {
-		b := tx.Bucket([]byte("applied")) // of all files
+		b := tx.Bucket([]byte("applied")) // in all files
 		if b == nil {
 			return nil
 		}

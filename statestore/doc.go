@@ -1,5 +1,5 @@
-// Package statestore keeps keys and values in a folder, so that a program still has
-// them after it was killed at any moment.
+// Package statestore keeps keys and values in a folder, so that they survive a kill of the
+// program at any moment.
 //
 //	s, err := statestore.Open("/var/lib/keyplane/vpp1/applied", statestore.Options{Log: log})
 //	go s.Run(ctx)
@@ -13,39 +13,39 @@
 //
 // # Guarantees
 //
-//   - What Save or Record has written survives SIGKILL: it is appended by write(2), and the
-//     page cache outlives the process. The changes of one call are there all or none.
+//   - Changes that Save or Record has written survive SIGKILL: write(2) appends them, and the
+//     page cache outlives the process. The changes of one call are atomic.
 //   - A loss of power is different. Run calls fdatasync within [Pause] after a change, so a
 //     loss of power may take the changes of about the last second.
-//   - A Store is either complete or marked as stale. While the disk takes nothing (it is full,
+//   - A Store is either complete or marked as stale. If the disk refuses a write (it is full,
 //     for example) the Store is marked before Save returns, the changes are kept in memory,
-//     and Run tries again. [Store.Stale] tells the next start. Only Renew, or writing
-//     everything that was missing, ends the mark.
-//   - A file that was damaged or shortened makes the Store stale, too. It is renamed to
-//     NAME.broken, what it still shows is used, and the log says what that affects.
+//     and Run tries again. [Store.Stale] tells the next start. The mark ends with Renew, or
+//     when everything that was missing has been written.
+//   - A damaged or shortened file makes the Store stale, too. It is renamed to NAME.broken,
+//     its readable part is used, and the log names the consequences.
 //
 // # Files
 //
-//	snapshot     all that was known when it was written; replaced atomically, with fsync
+//	snapshot     the complete content when it was written; replaced atomically, with fsync
 //	journal.N    the changes since; a snapshot of generation N needs journal.N and later ones
-//	complete     an empty file: the other files have everything
+//	complete     an empty file: the other files are complete
 //
-// The mark of a stale Store is that complete is absent: a full disk still allows to remove a
-// file, and a folder that was emptied has no mark that it is good. Each journal has up to
-// 1 MiB of disk reserved ahead, so a full disk is noticed late.
+// A stale Store has no file complete. A full disk still permits the removal of a file, and
+// an emptied folder is not mistaken for a complete one. Each journal has up to 1 MiB of
+// disk reserved ahead, so a full disk is noticed late.
 //
 // Both kinds of files begin with a header of 32 bytes: a magic text, the generation, and a
-// length below which the file was never cut by a kill. Records follow: length, CRC-32C,
-// changes. A record that a kill has cut short is the last one in its file, and is dropped:
-// nobody was told that it is there. When the journals outgrow the snapshot, Run merges them
-// in the background, reading the files again. So the Store has no second copy of the values
-// in memory.
+// length below which a kill never cut the file. Records follow: length, CRC-32C, changes.
+// A record that a kill has cut short is the last one in its file. It is dropped, because
+// no caller was told that it is saved. When the journals outgrow the snapshot, Run merges
+// them in the background by reading the files again. So the Store has no second copy of
+// the values in memory.
 //
 // # Ownership
 //
 // A folder belongs to one process at a time, by flock. All methods may be called from any
 // goroutine. Run is called once.
 //
-// Tests cut the files at every byte, scribble over them, fill a real file system, and kill a
-// real process (in internal/faults).
+// Tests cut the files at every byte, overwrite parts of them, fill a real file system, and
+// kill a real process (in internal/faults).
 package statestore

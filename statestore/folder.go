@@ -25,15 +25,15 @@ type part struct {
 	reading    reading
 }
 
-// A finding is what is in a folder.
+// A finding is the state of a folder at the start.
 type finding struct {
-	snapshot *part  // nil: there is none
+	snapshot *part  // nil: none
 	journals []part // oldest first, without those that the snapshot has replaced
 	rest     []string
 	marked   bool // as complete
 }
 
-// look reads which files are in dir, but not what is in them.
+// look lists the files in dir, without their content.
 func look(dir string) (finding, error) {
 	var found finding
 	entries, err := os.ReadDir(dir)
@@ -51,14 +51,14 @@ func look(dir string) (finding, error) {
 		case entry.Name() == completeName:
 			found.marked = true
 		case strings.HasPrefix(entry.Name(), "."):
-			found.rest = append(found.rest, path) // what a kill has left of a new file
+			found.rest = append(found.rest, path) // a new file that a kill has left incomplete
 		}
 	}
 	slices.SortFunc(found.journals, func(a, b part) int { return cmp.Compare(a.generation, b.generation) })
 	return found, found.dropReplaced()
 }
 
-// dropReplaced leaves out the journals that the snapshot has replaced.
+// dropReplaced removes the journals that the snapshot has replaced from the finding.
 func (f *finding) dropReplaced() error {
 	if f.snapshot == nil {
 		return nil
@@ -70,7 +70,7 @@ func (f *finding) dropReplaced() error {
 	defer in.Close()
 	head, err := readHeader(in)
 	if err != nil {
-		return nil //nolint:nilerr // examine finds the damage; nothing is known to be replaced
+		return nil //nolint:nilerr // examine finds the damage; no journal is known to be replaced
 	}
 	f.snapshot.generation = head.generation
 	f.journals = slices.DeleteFunc(f.journals, func(p part) bool {
@@ -83,7 +83,7 @@ func (f *finding) dropReplaced() error {
 	return nil
 }
 
-// files are all parts, in the order in which they were written.
+// files returns all parts, in the order in which they were written.
 func (f *finding) files() []*part {
 	var out []*part
 	if f.snapshot != nil {
@@ -109,7 +109,7 @@ func (f *finding) examine() error {
 	return nil
 }
 
-// damage says what is wrong with the files; nil: nothing.
+// damage returns the damage of the files, or nil.
 func (f *finding) damage() error {
 	var errs []error
 	for _, p := range f.files() {
@@ -120,14 +120,14 @@ func (f *finding) damage() error {
 	return errors.Join(errors.Join(errs...), f.missing())
 }
 
-// missing says which file is not there, but was; nil: none.
+// missing returns an error that names a missing file, or nil.
 func (f *finding) missing() error {
 	next := uint64(1)
 	switch {
 	case f.snapshot == nil && len(f.journals) == 0:
 		return nil
 	case f.snapshot != nil && f.snapshot.reading.damage != nil && f.snapshot.generation == 0:
-		return nil // nobody knows which journal it needs
+		return nil // the needed journal is unknown
 	case f.snapshot != nil:
 		next = f.snapshot.generation
 	case f.journals[0].generation > next:
@@ -145,7 +145,7 @@ func (f *finding) missing() error {
 	return nil
 }
 
-// last is the highest generation.
+// last returns the highest generation.
 func (f *finding) last() (last uint64) {
 	for _, p := range f.files() {
 		last = max(last, p.generation)
@@ -153,13 +153,13 @@ func (f *finding) last() (last uint64) {
 	return last
 }
 
-// empty tells that nothing was ever saved.
+// empty reports whether nothing was ever saved.
 func (f *finding) empty() bool {
 	return !f.marked && f.snapshot == nil &&
 		!slices.ContainsFunc(f.journals, func(p part) bool { return p.reading.size > headerSize || p.reading.damage != nil })
 }
 
-// stale says why the files may be older than what was saved; nil: they are not.
+// stale returns the reason why the files may be older than the last saved state, or nil.
 func (f *finding) stale() error {
 	err := f.damage()
 	if f.marked && f.snapshot == nil && len(f.journals) == 0 {

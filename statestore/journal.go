@@ -13,23 +13,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reserve is how much of the disk is reserved ahead for a journal, in bytes.
+// reserve is the disk space in bytes that is reserved ahead for a journal.
 const reserve = 1 << 20
 
-// A journal is the file that changes are appended to.
+// A journal is the file to which changes are appended.
 type journal struct {
 	*os.File
 	generation uint64
-	size       int64 // whole groups of records end here
-	torn       bool  // something may be behind size
-	reserved   int64 // the disk has room until here
+	size       int64 // the end of the last complete group of records
+	torn       bool  // there may be bytes behind size
+	reserved   int64 // the end of the reserved disk space
 }
 
 func journalPath(dir string, generation uint64) string {
 	return filepath.Join(dir, journalPrefix+strconv.FormatUint(generation, 10))
 }
 
-// newJournal makes the file. It appears with its header, so one without was damaged.
+// newJournal creates the file. It appears with its header, so a file without one is
+// damaged.
 func newJournal(dir string, generation uint64) (*journal, error) {
 	path := journalPath(dir, generation)
 	beside := filepath.Join(dir, "."+filepath.Base(path))
@@ -47,7 +48,7 @@ func newJournal(dir string, generation uint64) (*journal, error) {
 	return &journal{File: f, generation: generation, size: headerSize}, nil
 }
 
-// openJournal continues a file, without what a kill has cut short.
+// openJournal continues a file, and removes a record that a kill has cut short.
 func openJournal(path string, r reading) (*journal, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
 	if err != nil {
@@ -56,8 +57,8 @@ func openJournal(path string, r reading) (*journal, error) {
 	return &journal{File: f, generation: r.header.generation, size: r.good, torn: r.good < r.size}, nil
 }
 
-// append writes changes, all or none, in records of a bounded size. It returns buf, which
-// it uses, for the next time.
+// append writes changes, all or none, in records of a bounded size. It uses buf and
+// returns it for the next call.
 func (j *journal) append(buf []byte, changes iter.Seq2[string, []byte]) (_ []byte, err error) {
 	if err := j.rewind(); err != nil {
 		return buf, err
@@ -94,7 +95,7 @@ func (j *journal) append(buf []byte, changes iter.Seq2[string, []byte]) (_ []byt
 	return buf, nil
 }
 
-// rewind removes what is behind the last whole group.
+// rewind removes the bytes behind the last complete group.
 func (j *journal) rewind() error {
 	if !j.torn {
 		return nil
@@ -106,8 +107,8 @@ func (j *journal) rewind() error {
 	return nil
 }
 
-// ahead reserves room until at least end. A disk that has none, or cannot, is no error:
-// writing will tell.
+// ahead reserves disk space up to at least end. It ignores errors, because the write
+// itself will report them.
 func (j *journal) ahead(end int64) {
 	if end <= j.reserved {
 		return
@@ -116,7 +117,7 @@ func (j *journal) ahead(end int64) {
 	j.reserved = end + reserve
 }
 
-// sync waits until the disk has all that was appended, and notes how much that is.
+// sync waits until the disk has everything that was appended, and records that length.
 func (j *journal) sync() error {
 	size := j.size
 	if err := unix.Fdatasync(int(j.Fd())); err != nil {
@@ -125,13 +126,13 @@ func (j *journal) sync() error {
 	return j.note(size)
 }
 
-// note writes down that the file has had so many bytes.
+// note writes the length of the synced file into its header.
 func (j *journal) note(size int64) error {
 	_, err := j.WriteAt(binary.LittleEndian.AppendUint64(nil, uint64(size)), lengthAt)
 	return err
 }
 
-// generationOf is that of the name of a journal.
+// generationOf returns the generation in the name of a journal.
 func generationOf(name string) (generation uint64, ok bool) {
 	number, ok := strings.CutPrefix(name, journalPrefix)
 	if !ok {

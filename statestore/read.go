@@ -8,17 +8,17 @@ import (
 	"os"
 )
 
-// A reading is what a file turned out to be.
+// A reading is the result of reading a file.
 type reading struct {
 	header header
-	good   int64 // bytes from the beginning that are whole groups of records
+	good   int64 // bytes from the beginning that are complete groups of records
 	size   int64 // of the file
-	damage error // why what follows good is not merely cut short by a kill; nil: it is, or there is nothing
+	damage error // of the bytes behind good; nil: there are none, or a kill has cut them short
 }
 
-// readFile calls each with the content of all records in whole groups, in order. Where
-// keep is false the bytes are only good until each returns. The error is one of the file
-// system; damage is part of the reading.
+// readFile calls each with the content of all records in complete groups, in order. If
+// keep is false, the bytes are valid only until each returns. The error is one of the file
+// system. Damage is part of the reading.
 func readFile(path string, keep bool, each func(content []byte)) (reading, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func readFile(path string, keep bool, each func(content []byte)) (reading, error
 	return out, nil
 }
 
-// records reads until the first error, which io.EOF is, too.
+// records reads until the first error, which may be io.EOF.
 func (r *reading) records(in io.Reader, keep bool, each func(content []byte)) error {
 	var group [][]byte
 	var buf []byte

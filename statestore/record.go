@@ -12,13 +12,13 @@ import (
 // A header begins each file.
 type header struct {
 	generation uint64
-	length     int64 // bytes that the file had at least, when this was written
+	length     int64 // minimum length of the file in bytes, at the time of the last note
 }
 
 const (
 	magic      = "keyplane-state1\n"
 	headerSize = int64(len(magic)) + 16
-	// lengthAt is where header.length is, which is written again as the file grows.
+	// lengthAt is the offset of header.length, which is written again as the file grows.
 	lengthAt = int64(len(magic)) + 8
 )
 
@@ -43,14 +43,14 @@ func readHeader(r io.Reader) (h header, err error) {
 }
 
 // A record is its length, the CRC-32C of its content, and the content: changes. The
-// highest bit of the length says that the next record belongs to the same group, of
-// which either all records count or none.
+// highest bit of the length says that the next record belongs to the same group. The
+// records of a group take effect together or not at all.
 const (
 	recordHead = 8
 	more       = 1 << 31
-	// recordSize is the content from which on a record is ended, in bytes.
+	// recordSize is the size of content in bytes at which a record ends.
 	recordSize = 1 << 20
-	// mostRecord is the most that a record can be: one more value, of any size that
+	// mostRecord is the largest size of a record: it may end with a value of any size that
 	// a store can have.
 	mostRecord = 1 << 30
 )
@@ -69,7 +69,7 @@ func closeRecord(b []byte, start int, flags uint32) {
 	binary.LittleEndian.PutUint32(b[start+4:], checksum(content))
 }
 
-// What a change does.
+// The kinds of changes.
 const (
 	forget = 0
 	put    = 1
@@ -91,8 +91,8 @@ func appendString(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-// changes yields those of the content of a record. The bytes are those of content; a nil
-// value forgets the key.
+// changes yields the changes in the content of a record. The bytes are those of content. A
+// nil value deletes the key.
 func changes(content []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		for len(content) > 0 {
@@ -110,7 +110,7 @@ func changes(content []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// cutBytes reads a length and so many bytes, which are never nil.
+// cutBytes reads a length and that many bytes, which are never nil.
 func cutBytes(b []byte) (out, rest []byte, ok bool) {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)-size) {
@@ -120,7 +120,7 @@ func cutBytes(b []byte) (out, rest []byte, ok bool) {
 	return b[size:end:end], b[end:], true
 }
 
-// A record as it was read.
+// A record is one record of a file.
 type record struct {
 	content []byte
 	more    bool
@@ -131,9 +131,9 @@ var (
 	errDamaged = errors.New("a record is damaged")
 )
 
-// readRecord reads the next record into buf, if that is large enough. left is how many
-// bytes the file still has. io.EOF: there is none. errCut: it ends beyond the file, or is
-// the last one and its checksum is wrong.
+// readRecord reads the next record into buf, if that is large enough. left is the number
+// of bytes that the file still has. The error is io.EOF at the end, and errCut if the
+// record ends beyond the file, or is the last one and its checksum is wrong.
 func readRecord(r io.Reader, left int64, buf []byte) (record, error) {
 	if left == 0 {
 		return record{}, io.EOF

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Pause is how long Run waits after a change before it syncs: what else changes meanwhile
-// is synced with it.
+// Pause is the time between a change and its sync by Run. Other changes in that time are
+// synced with it.
 const Pause = time.Second
 
-// longest is how long Run rests between attempts that fail.
+// longest is the longest pause between attempts that fail.
 const longest = 30 * time.Second
 
-// Run has the disk take what was saved, tries again what could not be written, and merges
-// the journals when they have grown, until ctx ends.
+// Run syncs saved changes to the disk, repeats writes that failed, and merges the journals
+// when they have grown, until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
 	rest := Pause
 	for {
@@ -35,15 +35,14 @@ func (s *Store) Run(ctx context.Context) error {
 	}
 }
 
-// again has Run go on although nothing new was saved.
+// again makes Run continue without a new change.
 func (s *Store) again() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.soon()
 }
 
-// tend does all that is to be done now, and returns how long to rest before it is called
-// again.
+// tend does all work that is due, and returns the pause until the next call.
 func (s *Store) tend(rested time.Duration) time.Duration {
 	if s.retry() != nil {
 		return min(2*rested, longest)
@@ -69,7 +68,7 @@ func (s *Store) retry() error {
 	return s.recover()
 }
 
-// sync has the disk take what was written; nobody else waits for that.
+// sync makes the disk take the written changes. No caller waits for it.
 func (s *Store) sync() error {
 	s.mu.Lock()
 	dirty, j := s.dirty, s.journal
@@ -83,9 +82,9 @@ func (s *Store) sync() error {
 	return errors.Join(as.sync(), s.folder.Sync())
 }
 
-// compact merges the journals into a new snapshot, if that is worth it.
+// compact merges the journals into a new snapshot, if they are large enough.
 func (s *Store) compact() error {
-	parts, generation, err := s.turn()
+	parts, generation, err := s.rotate()
 	if err != nil || parts == nil {
 		return err
 	}
@@ -100,27 +99,27 @@ func (s *Store) compact() error {
 		}
 	}
 	s.mu.Lock()
-	s.base, s.sealed, s.patient = size, 0, 0
+	s.base, s.sealed, s.retryAt = size, 0, 0
 	s.mu.Unlock()
 	return removeAll(merged)
 }
 
-// turn begins a new journal, if the old ones have become too large, and returns what is
-// to be merged into a snapshot of its generation.
-func (s *Store) turn() (parts []*part, generation uint64, err error) {
+// rotate begins a new journal, if the old ones have become too large, and returns the parts
+// of the snapshot of its generation.
+func (s *Store) rotate() (parts []*part, generation uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.journal == nil:
 		return nil, 0, ErrClosed
-	case s.sealed+s.journal.size < max(s.compactAt, s.base, s.patient):
+	case s.sealed+s.journal.size < max(s.compactAt, s.base, s.retryAt):
 		return nil, 0, nil
 	}
 	found, err := look(s.dir)
 	if err != nil {
 		return nil, 0, err
 	}
-	s.patient = 2 * (s.sealed + s.journal.size) // if this fails
+	s.retryAt = 2 * (s.sealed + s.journal.size) // the next attempt, if this one fails
 	next, err := newJournal(s.dir, s.journal.generation+1)
 	if err != nil {
 		return nil, 0, err

@@ -11,8 +11,8 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// WriteFile replaces a small file atomically: at any moment, also after a loss of power, it
-// has either the old content or the new. Its mode is 0600.
+// WriteFile replaces a small file atomically. At any moment, also after a loss of power,
+// it has either the old content or the new. Its mode is 0600.
 func WriteFile(path string, content []byte) error {
 	return replace(path, func(out *os.File) error {
 		_, err := out.Write(content)
@@ -20,7 +20,7 @@ func WriteFile(path string, content []byte) error {
 	})
 }
 
-// replace has write make the new content of a file, and puts that in the place of the old.
+// replace replaces a file atomically by the output of write.
 func replace(path string, write func(out *os.File) error) error {
 	dir := filepath.Dir(path)
 	out, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir), renameio.WithStaticPermissions(0o600))
@@ -36,7 +36,7 @@ func replace(path string, write func(out *os.File) error) error {
 	return syncDir(dir)
 }
 
-// syncDir has the names in dir survive a loss of power.
+// syncDir makes the names in dir survive a loss of power.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -45,8 +45,8 @@ func syncDir(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// writeSnapshot makes a snapshot of a generation from all that parts say, and returns its
-// size. It reads the parts twice rather than having their values in memory.
+// writeSnapshot writes a snapshot of a generation from parts, and returns its size. It
+// reads the parts twice instead of keeping their values in memory.
 func writeSnapshot(dir string, generation uint64, parts []*part) (size int64, err error) {
 	last, err := lastChanges(parts)
 	if err != nil {
@@ -59,8 +59,8 @@ func writeSnapshot(dir string, generation uint64, parts []*part) (size int64, er
 	return size, err
 }
 
-// A lookup tells which change of each key is the last one: the n-th of all. Keys are
-// known by a hash of 128 bits.
+// A lookup returns the number of the last change of each key. Keys are identified by a
+// hash of 128 bits.
 type lookup struct {
 	seeds [2]maphash.Seed
 	last  map[[2]uint64]uint64
@@ -82,7 +82,7 @@ func lastChanges(parts []*part) (*lookup, error) {
 	return l, err
 }
 
-// eachChange goes through the changes of all parts, which it numbers.
+// eachChange numbers and visits the changes of all parts.
 func eachChange(parts []*part, do func(n uint64, key, value []byte)) error {
 	n := uint64(0)
 	for _, p := range parts {
@@ -99,7 +99,7 @@ func eachChange(parts []*part, do func(n uint64, key, value []byte)) error {
 	return nil
 }
 
-// copyLast writes the snapshot, with what holds in the end.
+// copyLast writes the snapshot with the last change of each key.
 func copyLast(out *os.File, generation uint64, parts []*part, l *lookup) (size int64, err error) {
 	in := bufio.NewWriterSize(out, 1<<16)
 	size = headerSize
@@ -128,7 +128,7 @@ func copyLast(out *os.File, generation uint64, parts []*part, l *lookup) (size i
 	if err := errors.Join(err, failed, in.Flush()); err != nil {
 		return 0, err
 	}
-	// That the file is shorter than this shows that it was damaged.
+	// A file that is shorter than this length is damaged.
 	if _, err := out.Seek(0, io.SeekStart); err != nil {
 		return 0, err
 	}

@@ -18,14 +18,14 @@ import (
 	"github.com/keyplane/keyplane/internal/wake"
 )
 
-// Options are those of a Store; the zero value works.
+// Options configure a Store; the zero value works.
 type Options struct {
 	Log *slog.Logger // Defaults to slog.Default
-	// Affects says what it means if this state is lost or stale, for the log. Defaults to
-	// nothing.
+	// Affects names the consequences if this state is lost or stale, for the log. Defaults
+	// to nothing.
 	Affects string
-	// CompactAt is how many bytes the journals may have at least before they are merged
-	// into a new snapshot. Defaults to 4 MiB.
+	// CompactAt is the minimum size of the journals in bytes before they are merged into a
+	// new snapshot. Defaults to 4 MiB.
 	CompactAt int64
 }
 
@@ -37,14 +37,14 @@ type Store struct {
 	folder    *os.File // holds the lock
 	ready     wake.Signal
 
-	mu      sync.Mutex // guards what follows
-	journal *journal   // what is appended to; nil: closed
+	mu      sync.Mutex // guards the fields below
+	journal *journal   // the present journal; nil: closed
 	base    int64      // bytes of the snapshot
 	sealed  int64      // bytes of the journals before journal
-	patient int64      // no snapshot is tried before the journals have so many bytes
-	dirty   bool       // something is not synced yet
-	stale   error      // why what was found may be older than what was saved; nil: it is not
-	failure error      // why pending could not be written; nil: it was
+	retryAt int64      // the journals' size in bytes before the next attempt at a snapshot
+	dirty   bool       // there are changes to sync
+	stale   error      // why the files may be older than the last saved state; nil: they are not
+	failure error      // why pending could not be written; nil: nothing is pending
 	pending map[string][]byte
 	buf     []byte
 }
@@ -54,12 +54,12 @@ var (
 	ErrInUse = errors.New("another process uses this folder; each agent needs a folder of its own")
 	// ErrStale says that state could not be written before the last end.
 	ErrStale = errors.New("the last changes could not be written")
-	// ErrClosed says that Close was called.
+	// ErrClosed is the error after Close.
 	ErrClosed = errors.New("the state is closed")
 )
 
-// Open opens the Store in dir, and makes dir with mode 0700 if it is absent. It fails if
-// the folder cannot be used, not if files in it are damaged; Stale tells that.
+// Open opens the Store in dir, and creates dir with mode 0700 if it is missing. It fails
+// if the folder cannot be used. Damaged files are no error here; Stale reports them.
 func Open(dir string, opts Options) (*Store, error) {
 	s := &Store{
 		dir: dir, log: cmp.Or(opts.Log, slog.Default()).With("state", dir),
@@ -106,14 +106,14 @@ func (s *Store) open() error {
 	return s.mark()
 }
 
-// lock takes the folder, and waits a moment for a process that is just ending.
-func (s *Store) lock(patience time.Duration) (err error) {
+// lock takes the lock of the folder, and waits a moment for a process that is ending.
+func (s *Store) lock(timeout time.Duration) (err error) {
 	if s.folder, err = os.Open(s.dir); err != nil {
 		return err
 	}
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
-	for late := time.Now().Add(patience); ; <-again.C {
+	for late := time.Now().Add(timeout); ; <-again.C {
 		err = unix.Flock(int(s.folder.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		switch {
 		case err == nil:
@@ -133,26 +133,26 @@ func (s *Store) release() error {
 	return s.folder.Close()
 }
 
-// Stale says why what Load yields may be older than what was saved last, or incomplete;
-// nil: it is neither. What is there is what was saved at some time.
+// Stale returns the reason why the content may be older than the last saved state, or
+// incomplete, or nil. The content was correct at some time.
 func (s *Store) Stale() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stale
 }
 
-// Renew says that what the Store has now is right, whatever Stale said.
+// Renew declares the present content correct and ends the mark of a stale Store.
 func (s *Store) Renew() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stale = nil
 	if s.failure != nil {
-		return nil // it is marked as soon as all is written
+		return nil // recover marks it as complete after all is written
 	}
 	return s.mark()
 }
 
-// Load yields all that is remembered. The values are the caller's.
+// Load yields all pairs. The caller owns the values.
 func (s *Store) Load() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		all, err := s.load()
@@ -199,10 +199,11 @@ func change(all map[string][]byte, key string, value []byte) {
 	}
 }
 
-// Save remembers the values that are not nil, and forgets the others; of a key that comes
-// twice, the last counts. When it returns, a kill of the process does not lose them. It does
-// not wait for a disk. If they cannot be written the Store is marked as stale, keeps them in
-// memory, and tries again; that is no error. The values are not changed any more.
+// Save stores the values that are not nil, and deletes the keys of the others. If a key
+// occurs twice, the last one wins. When Save returns, a kill of the process does not lose
+// the changes. It does not wait for the disk. If they cannot be written, the Store is
+// marked as stale, keeps them in memory, and tries again; that is no error. The caller
+// must not change the values any more.
 func (s *Store) Save(changes iter.Seq2[string, []byte]) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +221,8 @@ func (s *Store) Save(changes iter.Seq2[string, []byte]) error {
 	return nil
 }
 
-// Record is Save, but what cannot be written is an error, and nothing of it is kept.
+// Record is like Save, but returns an error if the changes cannot be written, and then
+// keeps none of them.
 func (s *Store) Record(changes iter.Seq2[string, []byte]) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,7 +235,7 @@ func (s *Store) Record(changes iter.Seq2[string, []byte]) error {
 	return s.append(changes)
 }
 
-// append writes changes to the journal, all or none. It is called with mu held.
+// append writes changes to the journal, all or none. The caller holds mu.
 func (s *Store) append(changes iter.Seq2[string, []byte]) (err error) {
 	s.buf, err = s.journal.append(s.buf, changes)
 	if cap(s.buf) > 4*recordSize {
@@ -246,14 +248,14 @@ func (s *Store) append(changes iter.Seq2[string, []byte]) (err error) {
 	return nil
 }
 
-// soon has Run sync what was written. It is called with mu held.
+// soon makes Run sync the written changes. The caller holds mu.
 func (s *Store) soon() {
 	s.dirty = true
 	s.ready.Set()
 }
 
-// fail begins to keep in memory what cannot be written, and marks the Store as stale. It
-// is called with mu held.
+// fail starts to keep unwritten changes in memory, and marks the Store as stale. The
+// caller holds mu.
 func (s *Store) fail(err error) {
 	s.failure = err
 	s.log.Error("state cannot be written, is marked as stale, and is tried again", "err", err)
@@ -263,7 +265,7 @@ func (s *Store) fail(err error) {
 	s.soon()
 }
 
-// recover writes what could not be written. It is called with mu held.
+// recover writes the changes that could not be written before. The caller holds mu.
 func (s *Store) recover() error {
 	if s.failure == nil {
 		return nil
@@ -285,7 +287,7 @@ func (s *Store) recover() error {
 
 func (s *Store) snapshot() string { return filepath.Join(s.dir, snapshotName) }
 
-// complete is the file that says that the others have everything.
+// complete returns the path of the file that marks the others as complete.
 func (s *Store) complete() string { return filepath.Join(s.dir, completeName) }
 
 func (s *Store) mark() error {
@@ -298,7 +300,7 @@ func (s *Store) mark() error {
 
 func (s *Store) unmark() error { return removeIfThere(s.complete()) }
 
-// Close writes what could not be written, syncs, and ends the use of the folder.
+// Close writes pending changes, syncs, and releases the folder.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,8 +32,8 @@ func (s *Store) takeUp(found finding) (err error) {
 	return err
 }
 
-// salvage makes new files of what can be read of damaged ones, which are set aside. A
-// kill at any moment leaves it to be done again.
+// salvage makes new files of the readable part of damaged ones, which are set aside. After
+// a kill at any moment, it can be repeated.
 func (s *Store) salvage(found finding) (err error) {
 	generation := found.last() + 1
 	if s.journal, err = newJournal(s.dir, generation); err != nil {

@@ -10,56 +10,56 @@ import (
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
-// A file is what is known of one path. It is a value: deciding makes a new one.
+// A file is the knowledge about one path. It is a value: each decision makes a new one.
 type file struct {
-	id    identity  // of what lies there now
-	since time.Time // when it was first seen like this
-	good  *content  // what counts of it; nil: nothing has been read yet
-	fault error     // why what lies there now does not count; begins with the path
-	read  sight     // what was last read
+	id    identity  // of the present version
+	since time.Time // when this version was first seen
+	good  *content  // the effective content; nil: nothing has been read yet
+	fault error     // why the present version has no effect; begins with the path
+	read  sight     // the last read
 	state state
 	until time.Time // when to look at it again; zero: when it changes
-	busy  time.Time // since when it is found open for writing; zero: it is not
-	freed time.Time // when it was last found to be open no more
+	busy  time.Time // since when another process has it open for writing; zero: none has
+	freed time.Time // when it was last found closed
 }
 
 type state int
 
 const (
-	settled state = iota // as good as it gets until it changes
-	racy                 // read so soon after a change that the next may carry the same time
-	busy                 // someone has it open for writing
-	blank                // empty, or perhaps not complete; perhaps for a moment only
-	gone                 // not there; perhaps for a moment only
+	settled state = iota // final until it changes
+	racy                 // read so soon after a change that the next change may carry the same time
+	busy                 // another process has it open for writing
+	blank                // empty or perhaps incomplete; perhaps for a moment only
+	gone                 // missing; perhaps for a moment only
 )
 
-// An identity tells a file, and one version of it, from others.
+// An identity distinguishes a file, and a version of it, from others.
 type identity struct {
 	dev, ino         uint64
 	size             int64
 	modified, status time.Time // of the content, and of anything about the file
 }
 
-// A sight is what one look finds at a path.
+// A sight is the result of one look at a path.
 type sight struct {
 	id      identity
 	err     error    // it cannot be read: errBusy, fs.ErrNotExist, or for good
-	content *content // what it says
-	fault   error    // or why that cannot be parsed
+	content *content // its content
+	fault   error    // or the reason why it cannot be parsed
 	sum     [sha256.Size]byte
-	unsure  bool // somebody may have been writing it
+	unsure  bool // another process may have been writing it
 }
 
 // raciness covers the coarsest clock of a file system.
 const raciness = 100 * time.Millisecond
 
-// changed tells whether a file must be read again, given what lies there now.
+// changed reports whether a file must be read again, given its present identity.
 func (f file) changed(now identity) bool { return f.state != settled || f.id != now }
 
-// sees returns what is known of the file after a look at it, and whether it is to
-// be kept. What it said last goes on counting while it is open for writing, while it
-// cannot be read or parsed or looks cut off, and for a grace while it is empty or gone. Until
-// it says something whole, it is not without a fault if it had one before.
+// sees returns the file after a look, and whether to keep it. The last content stays
+// effective while the file is open for writing, cannot be read or parsed, or looks cut
+// off, and for a grace time while it is empty or missing. A file with a fault keeps it
+// until it has complete content.
 func (f file) sees(s sight, now time.Time, c Config) (next file, keep bool) {
 	next = f.at(s.id, now)
 	next.until = time.Time{}
@@ -96,8 +96,8 @@ func (f file) sees(s sight, now time.Time, c Config) (next file, keep bool) {
 	return next, true
 }
 
-// isBusy is the file while somebody has it open for writing. The writer may hold it
-// for as long as it likes; the kernel tells nobody when it is closed.
+// isBusy returns the file while another process has it open for writing, for any length of
+// time. The kernel sends no notification when it is closed.
 func (f file) isBusy(why error, now time.Time, c Config) file {
 	if f.state = busy; f.busy.IsZero() {
 		f.busy = now
@@ -110,12 +110,12 @@ func (f file) isBusy(why error, now time.Time, c Config) file {
 	return f
 }
 
-// doubtful tells that the next moment may show more.
+// doubtful reports whether the next moment may show more.
 func (s sight) doubtful() bool {
 	return s.content.blank || s.unsure && s.content.ending == document.EndsInLine
 }
 
-// at is the file as it is known, when id lies there now.
+// at returns the file with id as its present identity.
 func (f file) at(id identity, now time.Time) file {
 	if id != f.id || f.since.IsZero() {
 		f.id, f.since = id, now
@@ -123,8 +123,8 @@ func (f file) at(id identity, now time.Time) file {
 	return f
 }
 
-// age is how long the file has been as it is: as it says itself, or as has been seen.
-// While somebody has it open, it has no age.
+// age returns how long the file has been unchanged, by its own times or as observed. A file
+// that another process had open is as old as its release.
 func (f file) age(now time.Time) time.Duration {
 	age := max(now.Sub(f.id.status), now.Sub(f.since))
 	if f.freed.IsZero() {
@@ -133,12 +133,12 @@ func (f file) age(now time.Time) time.Duration {
 	return min(age, now.Sub(f.freed))
 }
 
-// unsettled tells that waiting a moment may show what the file says for the first time.
+// unsettled reports whether a short wait may show the first content of the file.
 func (f file) unsettled() bool {
 	return f.good == nil && (f.state == busy || f.state == blank)
 }
 
-// problems are the faults of the file and of what it says.
+// problems returns the faults of the file and of its content.
 func (f file) problems() []error {
 	var out []error
 	switch {
@@ -153,7 +153,7 @@ func (f file) problems() []error {
 	return out
 }
 
-// countsAs tells whether two states of a file make no difference to the store.
+// countsAs reports whether two states of a file are the same to the store.
 func (f file) countsAs(other file) bool {
 	return f.good == other.good && (f.state == gone) == (other.state == gone)
 }

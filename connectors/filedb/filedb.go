@@ -1,30 +1,40 @@
-// Package filedb is the store that is files: YAML and JSON below some paths,
-// written by people, by editors, by Kubernetes.
+// Package filedb is a store of YAML and JSON files below configured paths. People, editors
+// and Kubernetes write them.
 //
 //	db, err := filedb.New(filedb.Config{Paths: []string{"/etc/keyplane/conf.d"}}, "/vnf-agent/vpp1/", log)
 //	for batch, err := range db.Watch(ctx, "/vnf-agent/vpp1/") { ... }
 //
-// What wakes a watch says where to look, never what there is to see: a notification about
-// a plain file leads to that file, and anything else, such as a link, a directory, or lost
-// notifications, to everything: which files there are, which of
-// them changed, what they say now. So it does not matter what happened, in what order, or
-// how often; what was never told is found when everything is looked at again,
-// now and then. The steps are a file each: walk.go finds the files, read.go
-// reads one that nobody is writing, bounds.go says how much there may be, parse.go makes entries of it (quick.go, of
-// what programs wrote), file.go decides (without touching anything) what counts of
-// it, merge.go makes one store of all files, watch.go says what changed, notify.go
-// waits for the next reason to look.
+// A notification only says where to look. A notification about a plain file leads to that
+// file. Any other one, about a link, a directory or lost notifications, leads to a look at
+// everything. So neither the order nor the number of notifications matters. A periodic
+// look at everything finds changes without a notification, such as those on network file
+// systems.
 //
-// A [DB] holds what its files last said, guarded by a mutex, so that several
-// watches and readers agree; what they get is never changed afterwards. What one
-// look finds is one batch. Where two files have a key, the one whose path sorts first
-// counts, within a file the first; the other is a problem until one of them goes.
+// Each step is a file:
 //
-// All this is written by others. The agent itself writes published status only, beside
-// them: status.go, into one file (statusfile.go) or a folder (statusdir.go).
+//	walk.go      finds the files
+//	read.go      reads a file that nobody is writing
+//	bounds.go    limits the number and size of files
+//	parse.go     makes entries of a file; quick.go does so for the JSON of programs
+//	file.go      decides which content of a file takes effect; a pure function
+//	merge.go     merges all files
+//	watch.go     yields the changes
+//	notify.go    waits for the next reason to look
 //
-// Tests: real files, real editors' ways of saving, real mounts' ways of swapping;
-// tables for what decides without touching; the conformance suite.
+// A [DB] holds the last content of the files, guarded by a mutex, so several watches and
+// readers agree. A snapshot never changes. Each look makes at most one batch. If two files
+// have the same key, the path that sorts first takes effect, and within a file the first
+// entry. The other entry is a problem.
+//
+// An editor may replace a file, a ConfigMap swaps a link, and a writer may be halfway
+// through. So a file that is empty, missing or being written keeps its last content for a
+// grace time, and a file that cannot be parsed keeps it until it can be.
+//
+// The agent only writes published status, outside of these paths: status.go, into one file
+// (statusfile.go) or a folder (statusdir.go).
+//
+// Tests: real files, the ways in which real editors save, and real mounts; tables for the
+// pure functions; the conformance suite.
 package filedb
 
 import (
@@ -41,68 +51,66 @@ import (
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
-// Config is what filedb.conf holds.
+// Config is the content of filedb.conf.
 type Config struct {
-	// Paths are files, and directories with all that is below them. Names that begin
-	// with a dot are left out, and so are files other than .json, .yaml and .yml. A path
-	// that is not there yet is waited for. Required.
+	// Paths are files, and directories with everything below them. Names that begin with a
+	// dot are ignored, and so are files other than .json, .yaml and .yml. The agent waits
+	// for a missing path. Required.
 	Paths []string `yaml:"configuration-paths"`
-	// StatusPath is the file that sessions write status to, or if it ends in a slash, the
-	// folder with a file for each key. It lies outside of Paths, and is made if it is not
-	// there. Defaults to none: no status.
+	// StatusPath is the file into which sessions write status. If it ends in a slash, it
+	// is a folder with one file per key. It must lie outside of Paths, and is created if
+	// missing. Defaults to none: no status.
 	StatusPath string `yaml:"status-path"`
-	// Grace is how long an empty file still counts as what it said before.
-	// Defaults to 2 s.
+	// Grace is the time for which an empty file keeps its last content. Defaults to 2 s.
 	Grace time.Duration `yaml:"grace"`
 	// VanishGrace is the same for a file that is gone. Defaults to 300 ms.
 	VanishGrace time.Duration `yaml:"vanish-grace"`
-	// Rescan is how often to look without having been told of a change. File
-	// systems shared over a network tell nothing. Defaults to 1 min.
+	// Rescan is the period of looks without a notification. Network file systems send
+	// none. Defaults to 1 min.
 	Rescan time.Duration `yaml:"rescan-interval"`
-	// Poll is how often to look where the kernel has no watches left to give.
-	// Defaults to 1 s.
+	// Poll is the period of looks when the kernel has no watches left. Defaults to 1 s.
 	Poll time.Duration `yaml:"poll-interval"`
 	// FollowLinks follows symbolic links that lead out of Paths, within the file system
 	// that they lead to. Links within Paths, as a ConfigMap mounts them, and the elements of
 	// Paths themselves are followed in any case.
 	FollowLinks bool `yaml:"follow-links"`
-	// MaxFiles is how many YAML and JSON files one of Paths may hold. This and the other
-	// bounds hold for each of Paths by itself. What is beyond a bound is not read, with a problem
-	// that names the bound, and nothing that was read before is removed as long as a bound
-	// is exceeded. Defaults to 10,000.
+	// MaxFiles is the largest number of YAML and JSON files in one of Paths. This and the
+	// other bounds apply to each of Paths separately. Content beyond a bound is not read,
+	// and a problem names the bound. While a bound is exceeded, nothing is removed.
+	// Defaults to 10,000.
 	MaxFiles int `yaml:"max-files"`
-	// MaxEntries is how many names of any sort are looked at. Defaults to 100,000.
+	// MaxEntries is the largest number of names of any sort. Defaults to 100,000.
 	MaxEntries int `yaml:"max-entries"`
-	// MaxDepth is how many folders below the configured one are entered. Defaults to 16.
+	// MaxDepth is the largest depth of folders below the configured one. Defaults to 16.
 	MaxDepth int `yaml:"max-depth"`
 	// MaxFileSize is the size of the largest file. Defaults to 64 MiB.
 	MaxFileSize Size `yaml:"max-file-size"`
-	// MaxYAMLSize is the size of the largest file that is YAML, or JSON in another than the
-	// key/value form. To read one takes about 60 times its size of memory for a moment;
-	// of several such files, no more than this is read at once. Defaults to 8 MiB.
+	// MaxYAMLSize is the size of the largest file that is YAML, or JSON outside the
+	// key/value form. Reading one takes about 60 times its size in memory for a moment.
+	// Several such files share this limit while they are read. Defaults to 8 MiB.
 	MaxYAMLSize Size `yaml:"max-yaml-size"`
 	// MaxTotalSize is the size of all files together. Defaults to 256 MiB.
 	MaxTotalSize Size `yaml:"max-total-size"`
-	// Gate is shared with others that read large texts. Defaults to none.
+	// stall is the longest wait of the first batch for files that are being written.
 	Gate *document.Gate `yaml:"-"`
 }
 
-// stall is how long the first batch waits for files that are being written.
+// A DB is the content of the files. Any goroutine may call its methods.
 func (c Config) stall() time.Duration { return 5 * c.Grace }
 
-// A DB is the content of the files. Its methods may be called at the same time.
+// guards the fields below: one look at a time
 type DB struct {
 	cfg  Config
 	root string
 	log  *slog.Logger
 
-	mu    sync.Mutex // guards what follows: one look at a time
+	mu    sync.Mutex // of the last look; nil: there was none
 	files map[string]file
-	walk  *walk     // the last; nil: there was none
-	whole time.Time // when it was
+	walk  *walk     // time of walk
+	whole time.Time // bytes that are being parsed into trees of nodes
 
 	status *status
-	trees  *semaphore.Weighted // bytes that are being made trees of nodes
+	trees  *semaphore.Weighted // New makes a DB. root is "/vnf-agent/<label>/". It is put before keys without it, and before the keys of the structured form. Nothing is read before the first Watch, Get or List.
 }
 
 // New makes a DB of the configuration. root, "/vnf-agent/<label>/", goes before keys

@@ -19,31 +19,31 @@ import (
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
-// A state of all files, at one moment. It is never changed.
+// A snapshot is the state of all files at one moment. It never changes.
 type snapshot struct {
 	files map[string]file
-	dirs  map[string]watch // what to watch
-	// folders tells the configured folders from others in their places.
+	dirs  map[string]watch // to watch
+	// folders identifies the configured folders, to notice that others took their places.
 	folders string
-	// problems are faults of places; those of files are with the files.
+	// problems are faults of places. Faults of files are in files.
 	problems []error
-	// whole is when everything was last looked at.
+	// whole is the time of the last look at everything.
 	whole time.Time
-	// wake is when a file wants to be looked at again; zero: none does.
+	// wake is the time at which a file is due for another look; zero: none is.
 	wake time.Time
-	// unsettled tells that a file is about to say something for the first time.
+	// unsettled says that a file is about to have its first content.
 	unsettled bool
 }
 
-// A reason is why to look, and so where: at everything, or only at some files and
-// at those that want to be looked at again.
+// A reason says where to look: at everything, or only at some files and at those that are
+// due.
 type reason struct {
 	everything bool
 	files      map[string]bool // by path, as configured and listed
 }
 
-// look finds out what the files say now. Its error is that of ctx: then nothing is
-// known that was not known before.
+// look reads the present content of the files. Its error is that of ctx; the known state
+// is then unchanged.
 func (db *DB) look(ctx context.Context, why reason) (*snapshot, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -64,8 +64,7 @@ func (db *DB) look(ctx context.Context, why reason) (*snapshot, error) {
 	return s, nil
 }
 
-// lookAtAll finds the files, and reads those that there is reason to read, as many at
-// once as there are processors.
+// lookAtAll finds the files, and reads those with a reason, in parallel on all CPUs.
 func (db *DB) lookAtAll(ctx context.Context) {
 	begun, walk := time.Now(), explore(ctx, db.cfg)
 	next, looks := map[string]file{}, map[string]*look{}
@@ -91,8 +90,8 @@ func (db *DB) lookAtAll(ctx context.Context) {
 	}
 }
 
-// lookAtSome looks at the files at paths, and at those whose time has come. False: it
-// takes a look at everything, and nothing is done.
+// lookAtSome looks at the given files and at those that are due. It returns false, and
+// does nothing, if a look at everything is necessary.
 func (db *DB) lookAtSome(ctx context.Context, paths map[string]bool) bool {
 	now, looks := time.Now(), map[string]*look{}
 	for path, f := range db.files {
@@ -121,8 +120,8 @@ func (db *DB) lookAtSome(ctx context.Context, paths map[string]bool) bool {
 	return true
 }
 
-// lies returns what file lies at a path, zero for none. It is not plain if it can
-// only be told from everything else what it is about: a directory, a link, a file of several names.
+// lies returns the identity of the file at a path, zero for none. A directory, a link, or
+// a file with several names is not plain: it may affect other files.
 func lies(path string) (id identity, plain bool) {
 	info, err := os.Lstat(path)
 	switch {
@@ -135,18 +134,18 @@ func lies(path string) (id identity, plain bool) {
 	return identify(info), ok && st.Nlink == 1
 }
 
-// A look is one at one file.
+// A look is a planned look at one file.
 type look struct {
 	before file
-	id     identity // of what lies there; zero for nothing that could be found
+	id     identity // of the present version; zero: nothing was found
 	absent bool
 	after  file
 	keep   bool
 }
 
-// carryOut takes the looks, and makes next, with what they find, the state of the files.
-// False: ctx ended before, and nothing is changed. A file that is just being parsed is not
-// waited for then.
+// carryOut executes the looks, and makes next, with their results, the state of the files.
+// It returns false, without changes, if ctx ended. It does not wait for a file that is
+// being parsed then.
 func (db *DB) carryOut(ctx context.Context, looks map[string]*look, next map[string]file) bool {
 	done := make(chan struct{})
 	go func() {
@@ -162,7 +161,7 @@ func (db *DB) carryOut(ctx context.Context, looks map[string]*look, next map[str
 				return nil
 			})
 		}
-		_ = g.Wait() // what cannot be read is in what was found
+		_ = g.Wait() // the looks contain the errors
 	}()
 	select {
 	case <-ctx.Done():
@@ -202,7 +201,7 @@ func (db *DB) lookAt(ctx context.Context, path string, l *look) (f file, keep bo
 	return l.before.sees(s, now, db.cfg)
 }
 
-// parsed is the sight of data, which may well be what was read before.
+// parsed returns the sight of data, which may equal the last read.
 func (db *DB) parsed(ctx context.Context, path string, data []byte, id identity, before sight) sight {
 	s := sight{id: id, sum: sha256.Sum256(data)}
 	if s.sum == before.sum {
@@ -221,11 +220,10 @@ func (db *DB) parsed(ctx context.Context, path string, data []byte, id identity,
 	return s
 }
 
-// bytesOfNode is how many bytes of ordinary text make a node.
+// bytesOfNode is the number of bytes of ordinary text per node.
 const bytesOfNode = 8
 
-// parse reads what a file says: quickly, or as a tree of nodes, as soon as there is
-// room for that.
+// parse parses a file: quickly, or as a tree of nodes as soon as memory is free.
 func (db *DB) parse(ctx context.Context, path string, data []byte) (*content, error) {
 	format, _ := document.FormatOf(path)
 	if format == document.JSONText {
@@ -237,7 +235,7 @@ func (db *DB) parse(ctx context.Context, path string, data []byte) (*content, er
 	if size > int64(db.cfg.MaxYAMLSize) {
 		return nil, fmt.Errorf("%s: has %d bytes; YAML, and JSON in another than the key/value form, may have %v: split it, or raise max-yaml-size in filedb.conf", path, size, db.cfg.MaxYAMLSize)
 	}
-	// Of texts with many nodes one is read at a time, however short they are.
+	// Texts with many nodes are read one at a time, even short ones.
 	room := min(int64(db.cfg.MaxYAMLSize), max(size, int64(document.Nodes(data))*bytesOfNode))
 	if err := db.trees.Acquire(ctx, room); err != nil {
 		return nil, err

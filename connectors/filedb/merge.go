@@ -11,19 +11,20 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// mostConflicts is how many keys of one file are told one by one to be elsewhere too.
+// mostConflicts is the number of keys per file that are reported one by one as duplicates.
 const mostConflicts = 5
 
-// A merger makes one store of what all files say under a prefix. Where several have a
-// key, the first counts, by path and then by line; a file that is gone counts after
-// all others. What it costs follows the files that changed, and those with conflicts.
+// A merger merges the content of all files under a prefix. If several files have a key,
+// the first takes effect, by path and then by line. A file that is gone comes after all
+// others. The cost depends on the files that changed and on the conflicts.
 type merger struct {
 	prefix string
-	files  map[string]file   // what is merged
-	counts map[string]*entry // by key
-	// rivals are of the keys that several files have: of each file the first entry, the one that counts first.
+	files  map[string]file   // merged so far
+	counts map[string]*entry // the effective entries, by key
+	// rivals are the keys that several files have, with the first entry of each file, the
+	// effective one first.
 	rivals map[string][]*entry
-	// repeats are the files that have a key more than once.
+	// repeats are the files with a repeated key.
 	repeats map[string]bool
 }
 
@@ -31,7 +32,7 @@ func newMerger(prefix string) *merger {
 	return &merger{prefix: prefix, rivals: map[string][]*entry{}, repeats: map[string]bool{}}
 }
 
-// update takes over what the files say now, and returns the events that lead there.
+// update takes over the present files, and returns the resulting events.
 func (m *merger) update(files map[string]file) []kvdbsync.Event {
 	old, first := m.files, m.files == nil
 	if m.files = files; first {
@@ -62,7 +63,7 @@ func (m *merger) update(files map[string]file) []kvdbsync.Event {
 	return m.since(before)
 }
 
-// size is how many entries files have.
+// size returns the number of entries.
 func size(files map[string]file) (n int) {
 	for _, f := range files {
 		if f.good != nil {
@@ -72,7 +73,7 @@ func size(files map[string]file) (n int) {
 	return n
 }
 
-// each calls do for what a file says under the prefix.
+// each calls do for each entry of a file under the prefix.
 func (m *merger) each(f file, do func(*entry)) {
 	if f.good == nil {
 		return
@@ -84,7 +85,7 @@ func (m *merger) each(f file, do func(*entry)) {
 	}
 }
 
-// touch notes what counts for a key before it changes.
+// touch saves the effective entry of a key before it changes.
 func (m *merger) touch(before map[string]*entry, key string) {
 	if _, noted := before[key]; !noted {
 		before[key] = m.counts[key]
@@ -123,7 +124,7 @@ func (m *merger) remove(e *entry) {
 	}
 	at := slices.Index(all, e)
 	if at < 0 {
-		return // it is not the first of its file
+		return // not the first entry of its file
 	}
 	all = slices.Delete(all, at, at+1)
 	m.rivals[e.key], m.counts[e.key] = all, all[0]
@@ -132,7 +133,8 @@ func (m *merger) remove(e *entry) {
 	}
 }
 
-// precedes tells whether a counts before b, which is not true of two in one file.
+// precedes reports whether a takes effect before b. It is false for two entries of one
+// file.
 func (m *merger) precedes(a, b *entry) bool {
 	if ga, gb := m.files[a.path()].state == gone, m.files[b.path()].state == gone; ga != gb {
 		return gb
@@ -140,7 +142,7 @@ func (m *merger) precedes(a, b *entry) bool {
 	return a.path() < b.path()
 }
 
-// everything is all that counts, by place.
+// everything returns all effective entries, by place.
 func (m *merger) everything() []kvdbsync.Event {
 	out := make([]kvdbsync.Event, 0, len(m.counts))
 	for _, path := range slices.Sorted(maps.Keys(m.files)) {
@@ -153,7 +155,7 @@ func (m *merger) everything() []kvdbsync.Event {
 	return out
 }
 
-// since returns what is different from before, by key.
+// since returns the differences from before, by key.
 func (m *merger) since(before map[string]*entry) []kvdbsync.Event {
 	var out []kvdbsync.Event
 	for key, was := range before {
@@ -169,8 +171,8 @@ func (m *merger) since(before map[string]*entry) []kvdbsync.Event {
 	return out
 }
 
-// conflicts returns a problem for the entries that do not count, by place. Those of
-// files that are gone are none.
+// conflicts returns a problem for each entry without effect, by place. Entries of files
+// that are gone are ignored.
 func (m *merger) conflicts() (out []error) {
 	beaten := map[string]bool{}
 	for path := range m.repeats {
@@ -206,8 +208,8 @@ func (m *merger) conflictsOf(path string) (out []error) {
 	return out
 }
 
-// same tells whether two entries of a key say the same. Where they stand is told
-// only to those whom the change of what they say concerns.
+// same reports whether two entries of a key have the same content. A changed line number
+// alone is no event.
 func same(a, b *entry) bool {
 	if a.err != nil && b.err != nil {
 		return a.err.Error() == b.err.Error()

@@ -14,25 +14,26 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A status is what sessions write: all of the store that is the agent's.
+// A status is the published status: the only part of the store that the agent writes.
 type status struct {
 	place statusPlace // nil: there is none
 
-	mu     sync.Mutex          // guards what follows, and changes of the place
-	owners map[string]*session // of the keys that sessions wrote; nil: there was no session yet
+	mu     sync.Mutex          // guards the fields below, and changes of the place
+	owners map[string]*session // of keys; nil: there was no session yet
 }
 
-// A statusPlace is where status is kept, in one of two forms.
+// A statusPlace keeps status in one of two forms.
 type statusPlace interface {
-	// begin makes sure that the place is one, before its first change.
+	// begin checks the place before its first change.
 	begin() error
-	// change makes changes, whose values are compact JSON.
+	// change makes changes. Values are compact JSON.
 	change([]kvdbsync.Pair) error
-	// under returns what is on disk below a prefix, in any order, also beside a change.
+	// under returns the pairs on disk below a prefix, in any order. It may run during a
+	// change.
 	under(prefix string) ([]kvdbsync.Pair, error)
 }
 
-// newStatus takes a path that ends in a slash for a folder. It lies outside of places.
+// newStatus treats a path that ends in a slash as a folder. It must lie outside of places.
 func newStatus(path string, places []string) (*status, error) {
 	if path == "" {
 		return &status{}, nil
@@ -52,7 +53,7 @@ func newStatus(path string, places []string) (*status, error) {
 	return &status{place: &statusFile{path: absolute}}, nil
 }
 
-// under returns what is published below a prefix.
+// under returns the published pairs below a prefix.
 func (st *status) under(prefix string) ([]kvdbsync.Pair, error) {
 	if st.place == nil {
 		return nil, nil
@@ -64,7 +65,7 @@ func (st *status) under(prefix string) ([]kvdbsync.Pair, error) {
 	return pairs, nil
 }
 
-// change makes changes, all of whose values must be JSON. The mutex is held.
+// change makes changes. All values must be JSON. The mutex is held.
 func (st *status) change(changes []kvdbsync.Pair) error {
 	compact := slices.Clone(changes)
 	for i, c := range changes {
@@ -83,17 +84,17 @@ func (st *status) change(changes []kvdbsync.Pair) error {
 	return nil
 }
 
-// A session remembers what it wrote. A file has no keys that vanish by themselves,
-// so if the agent dies they stay.
+// A session remembers its keys. Keys in files do not expire, so they stay if the agent
+// dies.
 type session struct {
 	db     *DB
 	closed bool // guarded by the mutex of status
 	lost   chan struct{}
 }
 
-// Session implements kvdbsync.Publisher. What it writes is at StatusPath: in a file, which
-// is replaced as a whole at each Apply, or in a folder, in a file for each key. It lasts
-// until Close, and ttl does not count.
+// Session implements kvdbsync.Publisher. It writes to StatusPath: a file that each Apply
+// replaces as a whole, or a folder with one file per key. It lasts until Close; ttl has no
+// effect.
 func (db *DB) Session(_ context.Context, _ time.Duration) (kvdbsync.Session, error) {
 	st := db.status
 	if st.place == nil {
@@ -115,8 +116,8 @@ func (s *session) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, err
 	return s.db.List(ctx, prefix)
 }
 
-// Apply implements kvdbsync.Session, at once in a file, and key by key in a folder. Values
-// are JSON.
+// Apply implements kvdbsync.Session: atomically in a file, key by key in a folder. Values
+// must be JSON.
 func (s *session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	st := s.db.status
 	st.mu.Lock()

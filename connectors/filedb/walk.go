@@ -18,43 +18,43 @@ import (
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
-// A walk is what one pass over the configured paths finds.
+// A walk is the result of one pass over the configured paths.
 type walk struct {
-	files map[string]identity // by path, as configured and listed; zero where a link leads nowhere
-	dirs  map[string]watch    // what must be watched to learn of changes, by real path
-	// problems are faults of places, and lost are the directories that there are
-	// but that could not be listed.
+	files map[string]identity // by path, as configured and listed; zero for a link to nothing
+	dirs  map[string]watch    // to watch for changes, by real path
+	// problems are faults of places. lost are existing directories that could not be
+	// listed.
 	problems []error
 	lost     []string
-	absent   []string // configured, and not there
+	absent   []string // configured but missing
 	// folders are the devices and inodes of the configured folders.
 	folders []string
 
 	cfg    Config
 	places []*place
-	roots  []string          // where the configured paths really are
-	walked map[identity]bool // directories, so that links cannot lead in circles
-	queue  []folder          // to be entered, nearer ones first: they come before what a bound leaves out
+	roots  []string          // real locations of the configured paths
+	walked map[identity]bool // directories, to end cycles of links
+	queue  []folder          // to enter; nearer folders first, so a bound cuts off the far ones
 }
 
-// A folder is one on the way through a place.
+// A folder is a step on the way through a place.
 type folder struct {
 	path  string
 	info  fs.FileInfo
 	place *place
 	depth int  // below the place
-	away  bool // a link out of the configured paths led here: other file systems are not entered
+	away  bool // reached by a link out of the configured paths; other file systems are not entered
 }
 
-// A watch is what of a directory is worth waking for.
+// A watch selects the events of a directory.
 type watch struct {
 	id     identity
 	listed string          // the path by which its files are listed; "": only names count
-	names  map[string]bool // what other places hang on: links, and places that are configured
+	names  map[string]bool // names that other places depend on: links and configured places
 }
 
-// explore finds all files of a configuration. It ends early, and is of no use then,
-// when ctx ends.
+// explore finds all files of a configuration. If ctx ends, the result is incomplete and
+// must not be used.
 func explore(ctx context.Context, c Config) *walk {
 	w := &walk{files: map[string]identity{}, dirs: map[string]watch{}, walked: map[identity]bool{}, cfg: c}
 	for _, path := range c.Paths {
@@ -95,20 +95,20 @@ func (w *walk) place(ctx context.Context, p *place) {
 	}
 }
 
-// folder notes which folder a configured path is. A link is left out: whoever makes it
-// lead elsewhere says that other files count.
+// folder records the identity of a configured folder. A link is ignored: changing its
+// target deliberately selects other files.
 func (w *walk) folder(path string) {
 	var st unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_TYPE|unix.STATX_INO|unix.STATX_BTIME, &st)
 	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return
 	}
-	// A folder that is made anew may have the inode of the old one. It has another time of
-	// birth, on file systems that know it; on others that is zero.
+	// A new folder may have the inode of the old one. Its birth time differs, on file
+	// systems that record it; on others it is zero.
 	w.folders = append(w.folders, fmt.Sprintf("%x.%x-%x-%x.%x", st.Dev_major, st.Dev_minor, st.Ino, st.Btime.Sec, st.Btime.Nsec))
 }
 
-// holds tells whether a path that was not found may be there all the same.
+// holds reports whether a path may exist although it was not found.
 func (w *walk) holds(path string) bool {
 	for _, dir := range w.lost {
 		if within(path, dir) {
@@ -118,8 +118,8 @@ func (w *walk) holds(path string) bool {
 	return false
 }
 
-// absences are the faults of configured places that are not there. They are
-// watched for. One of whose files some still count, for a grace, is no fault yet.
+// absences returns the faults of missing configured places. They are watched. A place with
+// files in their grace time has no fault yet.
 func (w *walk) absences(files map[string]file) (out []error) {
 	for _, place := range w.absent {
 		below := func(path string) bool { return within(path, place) }
@@ -130,7 +130,7 @@ func (w *walk) absences(files map[string]file) (out []error) {
 	return out
 }
 
-// within tells whether path is place, or lies below it.
+// within reports whether path is place or lies below it.
 func within(path, place string) bool {
 	return path == place || strings.HasPrefix(path, strings.TrimSuffix(place, "/")+"/")
 }
@@ -157,7 +157,7 @@ func (w *walk) directory(ctx context.Context, f folder) {
 	}
 }
 
-// list returns what is in a folder, sorted by name, as far as the place may have it.
+// list returns the entries of a folder, sorted by name, within the bounds of the place.
 func (w *walk) list(ctx context.Context, f folder) (entries []fs.DirEntry, err error) {
 	dir, err := os.Open(f.path)
 	if err != nil {
@@ -200,7 +200,7 @@ func (w *walk) entry(f folder, path string, e fs.DirEntry) {
 	case away && !w.cfg.FollowLinks:
 		w.problems = append(w.problems, strayLink(path))
 		w.lost = append(w.lost, path)
-		w.watch(f.path, e.Name()) // notices when it goes
+		w.watch(f.path, e.Name()) // to notice its removal
 		return
 	case isDir:
 		w.enter(folder{path: path, info: info, place: f.place, depth: f.depth + 1, away: f.away || away}, f)
@@ -212,7 +212,7 @@ func (w *walk) entry(f folder, path string, e fs.DirEntry) {
 	}
 }
 
-// candidate is a file whose name says that it counts, or why nothing is known of it.
+// candidate adds a file with a known extension, or the reason why it is unknown.
 func (w *walk) candidate(p *place, path string, info fs.FileInfo, err error) {
 	switch {
 	case err == nil:
@@ -225,7 +225,7 @@ func (w *walk) candidate(p *place, path string, info fs.FileInfo, err error) {
 	}
 }
 
-// enter has a folder looked at later, unless that leads too far.
+// enter queues a folder, unless a bound or a file system ends there.
 func (w *walk) enter(next, from folder) {
 	switch {
 	case next.depth > w.cfg.MaxDepth:
@@ -238,7 +238,7 @@ func (w *walk) enter(next, from folder) {
 	}
 }
 
-// inside tells whether a path that is a link leads to a place within the configured ones.
+// inside reports whether a link leads to a place within the configured paths.
 func (w *walk) inside(path string) bool {
 	real, err := filepath.EvalSymlinks(path)
 	return err == nil && slices.ContainsFunc(w.roots, func(root string) bool { return within(real, root) })
@@ -258,10 +258,10 @@ func (w *walk) file(p *place, path string, info fs.FileInfo) {
 	}
 }
 
-// await sees to it that it is noticed when something appears or changes at path:
-// there, at the nearest place above that there is, and where a link leads to.
+// await watches for anything that appears or changes at path: there, at the nearest
+// existing directory above, and at the targets of links.
 func (w *walk) await(path string, links int) {
-	const mostLinks = 40 // as many as the kernel follows
+	const mostLinks = 40 // the limit of the kernel
 	for at := path; ; at = filepath.Dir(at) {
 		if w.watch(filepath.Dir(at), filepath.Base(at)) || at == "/" {
 			break
@@ -277,7 +277,7 @@ func (w *walk) await(path string, links int) {
 	w.await(target, links+1)
 }
 
-// watch adds a directory, or one name in it, and tells whether it is there.
+// watch adds a directory, or one name in it, and reports whether it exists.
 func (w *walk) watch(dir, name string) bool {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {

@@ -19,10 +19,10 @@ const (
 
 type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dialer opens connections that end when life does, so that nothing which waits
-// for them outlives it. Given patience, they may take long for an answer, if only
-// some of it comes within that time again and again.
-func dialer(life context.Context, security TLS, patience time.Duration) dialFunc {
+// dialer opens connections that close when life ends, so that no goroutine waits for them
+// longer. timeout bounds each part of an answer, and not the whole answer: a large one may
+// take long.
+func dialer(life context.Context, security TLS, timeout time.Duration) dialFunc {
 	plain := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: tcpProbeAfter, Interval: tcpProbeEvery, Count: tcpProbes,
 	}}
@@ -35,7 +35,7 @@ func dialer(life context.Context, security TLS, patience time.Duration) dialFunc
 			return nil, err
 		}
 		forget := context.AfterFunc(life, func() { conn.Close() })
-		return &boundConn{Conn: conn, forget: forget, patience: patience}, nil
+		return &boundConn{Conn: conn, forget: forget, timeout: timeout}, nil
 	}
 }
 
@@ -75,14 +75,14 @@ func (c heardConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A boundConn is bound to a life. It takes a deadline for an answer as one for each part of
-// the answer, so that a large answer on a slow line is not taken for none. A deadline
-// that is nearer than patience is that of a caller who has no more time, and stays.
+// A boundConn ends with a life. It applies a read deadline to each part of an answer, so
+// that a large answer on a slow line does not fail. A deadline that is nearer than timeout
+// comes from a caller with less time, and applies to the whole answer.
 type boundConn struct {
 	net.Conn
-	forget   func() bool // leaves the life
-	patience time.Duration
-	hurried  bool // each part of an answer has a deadline; set and read by the one who reads
+	forget  func() bool // leaves the life
+	timeout time.Duration
+	hurried bool // each part of an answer has a deadline; set and read by the one who reads
 }
 
 func (c *boundConn) Close() error {
@@ -91,13 +91,13 @@ func (c *boundConn) Close() error {
 }
 
 func (c *boundConn) SetReadDeadline(t time.Time) error {
-	c.hurried = !t.IsZero() && time.Until(t) > c.patience*9/10
+	c.hurried = !t.IsZero() && time.Until(t) > c.timeout*9/10
 	return c.Conn.SetReadDeadline(t)
 }
 
 func (c *boundConn) Read(p []byte) (int, error) {
-	if c.hurried && c.patience > 0 {
-		if err := c.Conn.SetReadDeadline(time.Now().Add(c.patience)); err != nil {
+	if c.hurried && c.timeout > 0 {
+		if err := c.Conn.SetReadDeadline(time.Now().Add(c.timeout)); err != nil {
 			return 0, err
 		}
 	}

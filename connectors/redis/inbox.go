@@ -19,15 +19,15 @@ type inbox struct {
 	lost   chan struct{} // closed when the watch must end
 	bounds kvdbsync.Bounds
 
-	mu       sync.Mutex // guards what follows
-	named    map[string]struct{}
-	cost     int64               // the bytes of named
-	suspects map[string]struct{} // that were evicted, if they are gone
-	why      error
+	mu           sync.Mutex // guards what follows
+	named        map[string]struct{}
+	cost         int64               // the bytes of named
+	maybeEvicted map[string]struct{} // that were evicted, if they are gone
+	why          error
 }
 
 func newInbox(bounds kvdbsync.Bounds) *inbox {
-	return &inbox{bounds: bounds.WithDefaults(), some: wake.New(), lost: make(chan struct{}), named: map[string]struct{}{}, suspects: map[string]struct{}{}}
+	return &inbox{bounds: bounds.WithDefaults(), some: wake.New(), lost: make(chan struct{}), named: map[string]struct{}{}, maybeEvicted: map[string]struct{}{}}
 }
 
 // add notes keys that changed.
@@ -67,14 +67,14 @@ func (b *inbox) guarded(run func() error) func() {
 func (b *inbox) suspect(key string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.suspects[key] = struct{}{}
+	b.maybeEvicted[key] = struct{}{}
 }
 
 // suspectNamed notes that all keys that were named may have been evicted.
 func (b *inbox) suspectNamed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	maps.Copy(b.suspects, b.named)
+	maps.Copy(b.maybeEvicted, b.named)
 }
 
 // clear returns the suspects among events, which have been read, and forgets them. Those
@@ -84,12 +84,12 @@ func (b *inbox) clear(events []kvdbsync.Event) map[string]struct{} {
 	defer b.mu.Unlock()
 	found := map[string]struct{}{}
 	for _, e := range events {
-		if _, ok := b.suspects[e.Key]; !ok {
+		if _, ok := b.maybeEvicted[e.Key]; !ok {
 			continue
 		}
 		found[e.Key] = struct{}{}
 		if _, again := b.named[e.Key]; !again {
-			delete(b.suspects, e.Key)
+			delete(b.maybeEvicted, e.Key)
 		}
 	}
 	return found

@@ -24,7 +24,7 @@ type node struct {
 	box    *inbox
 	log    *slog.Logger
 
-	told      *goredis.Client // has one connection, that of sub
+	listener  *goredis.Client // has one connection, that of sub
 	sub       *goredis.PubSub
 	data      *goredis.Client
 	greeted   greeting
@@ -50,8 +50,8 @@ func newNode(life context.Context, a access, addr, prefix string, box *inbox, me
 		})
 	}
 	listen.PushNotificationProcessor = n.pushes()
-	n.told = goredis.NewClient(listen)
-	n.sub = n.told.Subscribe(context.Background()) // to nothing, so that it does not connect yet
+	n.listener = goredis.NewClient(listen)
+	n.sub = n.listener.Subscribe(context.Background()) // to nothing, so that it does not connect yet
 	read := a.node(addr, once(limiting(dial, a.Bounds, false)))
 	read.PoolSize, read.PoolTimeout = 1, waitForTurn
 	n.data = goredis.NewClient(read)
@@ -125,9 +125,9 @@ func (n *node) ask(ctx context.Context) error {
 }
 
 // answer waits for what was asked: all that was told before is then in the inbox. The
-// answer may take as long as the line needs, but the line may not be silent for patience.
-func (n *node) answer(ctx context.Context, patience time.Duration) error {
-	ctx, end := n.said.Bound(ctx, patience, fmt.Errorf("%w: %s", ErrSilent, n.addr))
+// answer may take as long as the line needs, but the line may not be silent for timeout.
+func (n *node) answer(ctx context.Context, timeout time.Duration) error {
+	ctx, end := n.said.Bound(ctx, timeout, fmt.Errorf("%w: %s", ErrSilent, n.addr))
 	defer end()
 	select {
 	case <-n.pongs:
@@ -143,7 +143,7 @@ func (n *node) answer(ctx context.Context, patience time.Duration) error {
 // they have ended.
 func (n *node) close() {
 	_ = n.sub.Close()
-	_ = n.told.Close()
+	_ = n.listener.Close()
 	_ = n.data.Close()
 }
 

@@ -68,13 +68,13 @@ type Keeper struct {
 	asked chan chan struct{}
 
 	// Owned by the goroutine of Take and Run.
-	lease  kvdbsync.Lease // nil: there is none
-	value  []byte         // of the key, while it is held: another for each lease
-	term   int            // how many leases there were
-	held   bool
-	told   bool // the label was held before
-	warned bool
-	retry  backoff.Backoff
+	lease      kvdbsync.Lease // nil: there is none
+	value      []byte         // of the key, while it is held: another for each lease
+	term       int            // how many leases there were
+	held       bool
+	heldBefore bool // the label was held before
+	warned     bool
+	retry      backoff.Backoff
 }
 
 // NewKeeper returns a Keeper that does nothing until Take or Run.
@@ -280,12 +280,12 @@ func (k *Keeper) where() string { return "the key " + k.o.Key + " in " + k.o.Sto
 func (k *Keeper) got() {
 	k.held = true
 	k.retry.Reset()
-	if k.told {
+	if k.heldBefore {
 		k.o.Log.Info("the label is held again in this store")
 	} else {
 		k.o.Log.Debug("the label is held in this store", "ttl", k.lease.TTL())
 	}
-	k.told, k.warned = true, false
+	k.heldBefore, k.warned = true, false
 }
 
 // outlast waits for the end of the lease of an agent that may be dead. If the lease does
