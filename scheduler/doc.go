@@ -6,8 +6,8 @@
 // them, and runs them. It works best effort: it retries failed operations, and it keeps
 // a value pending until its dependencies exist.
 //
-// The package knows nothing about networks. It can program any system whose items have
-// names and the four verbs. Any [proto.Message] can be a value.
+// The package knows nothing about networks. It can program any system with named items
+// and the four verbs. Any [proto.Message] can be a value.
 //
 // # Use
 //
@@ -81,8 +81,8 @@
 //	OBTAINED       the actual value is not ours: it was observed, or is Foreign
 //
 // A failed value is FAILED instead of RETRYING if its error is Terminal, its verb was
-// abandoned (ErrNoAnswer), or the policy of its transaction ends retries. The details of an INVALID value are the paths of its
-// bad fields. The details of a PENDING value are the labels of its unmet dependencies;
+// abandoned (ErrNoAnswer), or the policy of its transaction ends retries. The details of an
+// INVALID value are the paths of its bad fields. The details of a PENDING value are the labels of its unmet dependencies;
 // Status.Waits has these dependencies.
 //
 // The transaction that declares a value sets its retry policy. Other transactions, such
@@ -99,7 +99,7 @@
 //
 // The actual state of a derived value depends on its descriptor:
 //
-//	it has Retrieve                   Retrieve decides, whatever was retrieved of its base
+//	it has Retrieve                   Retrieve decides, independently of its base
 //	it has verbs, but no Retrieve     it exists if Derived of the retrieved base has its key
 //	no verbs, or no descriptor        it exists while its base exists as desired
 //
@@ -142,23 +142,24 @@
 //     other once all of them are desired and nothing else is missing; they are deleted
 //     together.
 //   - Derived values are created after their base and deleted before it.
-//   - Deletions come first. But a value whose new version does not depend on a value that
-//     leaves is updated in place: after its new dependencies were applied and before its
+//   - Deletions come first. But if the new version of a value does not depend on a value that
+//     leaves, it is updated in place: after its new dependencies were applied and before its
 //     old ones leave. It is deleted and created again only if nothing else can proceed.
 //   - A change that needs Delete and Create also deletes the dependents and creates them
 //     again.
 //   - A dependency on any of several keys holds while one of them exists. It moves from
 //     one key to another without an operation.
-//   - A value whose Delete failed meets no dependency until reading it back shows that it
-//     stays. So its dependents are not created only to be deleted again.
+//   - After a failed Delete, the value meets no dependency until reading it back shows that
+//     it stays. So its dependents are not created only to be deleted again.
 //   - A plan changes nothing.
-//   - At most one verb of a key runs at a time, including abandoned ones. Independent operations begin in the order
-//     of the transaction and run concurrently, up to a limit per connection.
+//   - At most one verb of a key runs at a time, including abandoned ones. Independent
+//     operations begin in the order of the transaction and run concurrently, up to a limit
+//     per connection.
 //   - A value that is equivalent to the actual value needs no operation.
 //   - Transactions, notifications and retries run one after the other; transactions run
 //     in the order of Commit.
 //
-// In return, verbs must be repeatable: Create after a Create whose answer was lost, and
+// In return, verbs must be repeatable: Create after a Create with a lost answer, and
 // Delete of an item that is already gone, are not errors. A verb that panics has failed;
 // its error has the stack, and the scheduler goes on.
 //
@@ -166,7 +167,8 @@
 //
 // Register and Connection come before Run, and Run is called once. Run starts all goroutines
 // and waits for them. Its own goroutine owns the graph and waits for Retrieve, while no
-// verb runs except abandoned ones. Each connection has goroutines that call verbs; they live while there is work.
+// verb runs except abandoned ones. Each connection has goroutines that call verbs; they live
+// while there is work.
 // The transaction log has one goroutine. No transaction waits for it, except for a plan
 // that must be written first: see package txnlog. When the context of Run ends, so do
 // the contexts of the running verbs; Run waits at most 5 s for them, not for abandoned
@@ -187,7 +189,7 @@
 //	wait for changes     Watch, Index.Watch; a slow reader gets the newest per key, and misses none
 //
 // A wrong call returns an error that names the mistake, and has no effect: a Value of
-// another Scheduler, a Change whose key is not that of its Value, Register after Run, an
+// another Scheduler, a Change with another key than its Value, Register after Run, an
 // unknown name. ErrRunning is documented with these errors.
 //
 // No queue can overflow. Pending observations, changes and requests are bounded by the
@@ -204,5 +206,27 @@
 // time comes from package time, so testing/synctest controls it.
 //
 // Test your own descriptor with package conformance. Test its values together with
-// others on a Scheduler over a southbound in memory; examples/skeleton has both.
+// others on a Scheduler over a system in memory; examples/skeleton has both.
+//
+// # Stability
+//
+// The exported names of this package and of its packages conformance, explain and txnlog
+// follow semantic versioning: only a new major version removes a name or changes its meaning.
+// Texts of errors, logs and the transaction log may change at any time.
+//
+// # Files in reading order
+//
+//	descriptor.go, value.go, claim.go     descriptors, and the values of their keys
+//	txn.go, record.go, operation.go       transactions and their records
+//	scheduler.go, run.go                  the loop, and one pass of it
+//	refresh.go, observe.go, late.go       changes of the actual state
+//	retry.go, contested.go                repeated failures and losses
+//	connection.go                         connections that can be lost
+//	plan.go, loan.go                      plans, and the graph that they borrow
+//	memory.go                             values that survive a restart
+//	publish.go, status.go, index.go, watch.go, wait.go, history.go    snapshots for readers
+//	untyped.go, registry.go               descriptors without types, by key
+//	internal/graph                        all decisions
+//	internal/executor, internal/memory    calls of verbs; remembered values
+//	txnlog, explain, conformance          on top of the API: text, reasons, tests of descriptors
 package scheduler

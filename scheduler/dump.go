@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"google.golang.org/protobuf/proto"
 )
 
 // A DescriptorInfo is the public description of a descriptor.
@@ -29,20 +27,12 @@ func (s *Scheduler) Descriptors() []DescriptorInfo {
 	return out
 }
 
-// Seen is an actual value.
-type Seen struct {
-	Key     string
-	Value   proto.Message
-	Meta    any
-	Foreign bool
-}
-
 // ErrNoRetrieve is returned by Dump if the descriptor has no Retrieve.
 var ErrNoRetrieve = errors.New("the descriptor has no Retrieve")
 
 // Dump reads back the actual values of a descriptor, sorted by key. It changes no state of
 // the scheduler, and no transaction waits for it.
-func (s *Scheduler) Dump(ctx context.Context, name string) ([]Seen, error) {
+func (s *Scheduler) Dump(ctx context.Context, name string) ([]Found[Message, any], error) {
 	i := slices.IndexFunc(s.registry.all, func(d *descriptor) bool { return d.name == name })
 	if i < 0 || s.registry.all[i].retrieve == nil {
 		return nil, fmt.Errorf("%q: %w", name, ErrNoRetrieve)
@@ -58,10 +48,10 @@ func (s *Scheduler) Dump(ctx context.Context, name string) ([]Seen, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.name, err)
 	}
-	out := make([]Seen, len(got.items))
+	out := make([]Found[Message, any], len(got.items))
 	for i, it := range got.items {
-		out[i] = Seen{it.key, it.value, it.meta, it.foreign}
+		out[i] = Found[Message, any]{Key: it.key, Value: it.value, Meta: it.meta, Foreign: it.foreign}
 	}
-	slices.SortFunc(out, func(a, b Seen) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(out, func(a, b Found[Message, any]) int { return strings.Compare(a.Key, b.Key) })
 	return out, nil
 }

@@ -48,10 +48,10 @@ type Secondary struct {
 }
 
 // Names returns the sorted names of the values with the term.
-func (s *Secondary) Names(what string) []string {
+func (s *Secondary) Names(term string) []string {
 	s.x.mu.RLock()
 	defer s.x.mu.RUnlock()
-	return slices.Clone(s.names[what])
+	return slices.Clone(s.names[term])
 }
 
 // An IndexChange is new metadata of a value, or the end of the value.
@@ -117,10 +117,10 @@ func (x *index) set(name string, m any) {
 	x.removeSecondary(name)
 	x.byName[name] = m
 	for _, sec := range x.secondary {
-		for _, what := range sec.of(m) {
-			names := sec.names[what]
+		for _, term := range sec.of(m) {
+			names := sec.names[term]
 			if i, found := slices.BinarySearch(names, name); !found {
-				sec.names[what] = slices.Insert(names, i, name)
+				sec.names[term] = slices.Insert(names, i, name)
 			}
 		}
 	}
@@ -145,13 +145,13 @@ func (x *index) removeSecondary(name string) {
 		return
 	}
 	for _, sec := range x.secondary {
-		for _, what := range sec.of(m) {
-			names := sec.names[what]
+		for _, term := range sec.of(m) {
+			names := sec.names[term]
 			if i, found := slices.BinarySearch(names, name); found {
-				sec.names[what] = slices.Delete(names, i, i+1)
+				sec.names[term] = slices.Delete(names, i, i+1)
 			}
-			if len(sec.names[what]) == 0 {
-				delete(sec.names, what)
+			if len(sec.names[term]) == 0 {
+				delete(sec.names, term)
 			}
 		}
 	}

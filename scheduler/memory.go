@@ -41,7 +41,7 @@ func (s *Scheduler) newLedger() *memory.Ledger {
 }
 
 // OnlyRemembered reports whether only the memory knows the actual values: they are not read
-// back, and there is no connection whose loss removes them.
+// back, and no connection can lose them.
 func (d *descriptor) OnlyRemembered() bool { return d.retrieve == nil && d.link == nil }
 
 // ResolvedKey returns the key of v without references; empty: the same key, or none.

@@ -161,7 +161,7 @@ func (s *Scheduler) retry(ctx context.Context, keys []string, policy RetryPolicy
 var ErrNothingFailed = errors.New("the value has not failed")
 
 // RetryKey tries the value under key and its derived values again, if they have failed: at
-// once, whatever their error is, even a Terminal one. It waits for the end of the
+// once, even after a Terminal error. It waits for the end of the
 // transaction. The error is a *TxnError if a verb fails again; then policy applies, except
 // for values that are RETRYING and keep their own policy. A zero policy means
 // Options.Retry. A value with a running abandoned verb is not tried; see ErrNoAnswer.

@@ -28,7 +28,7 @@ func TestRecordsTellNoSecrets(t *testing.T) {
 	for shown, want := range map[bool]string{true: "topsecret", false: "(secret)"} {
 		h := handler{Options: Options{Secrets: shown}}
 		for _, entry := range []wire.DumpEntry{
-			h.declaredEntry(&scheduler.Status{Key: "a", Desired: v}), h.appliedEntry(&scheduler.Status{Key: "a", Actual: v}), h.retrievedEntry(scheduler.Seen{Key: "a", Value: v}),
+			h.declaredEntry(&scheduler.Status{Key: "a", Desired: v}), h.appliedEntry(&scheduler.Status{Key: "a", Actual: v}), h.retrievedEntry(scheduler.Found[scheduler.Message, any]{Key: "a", Value: v}),
 		} {
 			text, err := json.Marshal(entry)
 			if err != nil || !strings.Contains(string(text), `"secret":"`+want+`"`) {

@@ -44,7 +44,7 @@ type Log struct {
 	log   *slog.Logger
 	ready chan struct{} // holds a token while there is something to print
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	queue   []page
 	omitted *uint64 // the number of the transaction in progress, if it is omitted
 	left    int     // transactions omitted since the last drain
