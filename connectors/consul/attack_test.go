@@ -112,6 +112,14 @@ func TestHostileAnswersToRequests(t *testing.T) {
 	if _, err := client.List(t.Context(), root); !errors.Is(err, kvdbsync.ErrTooMuch) {
 		t.Errorf("List of a large value: %v", err)
 	}
+	say = `[{"Key":"` + strings.Repeat("k", 4<<20)
+	loose := tightBounds
+	loose.Page, loose.Listing = 64 << 20, 64 << 20
+	if one, err := consul.Dial(consul.Config{Address: s.URL, Bounds: loose}); err != nil {
+		t.Fatal(err)
+	} else if _, err := one.Get(t.Context(), root+"a"); !errors.Is(err, kvdbsync.ErrTooMuch) {
+		t.Errorf("Get, answered with more than any value takes: %v", err)
+	}
 	say = `{}`
 	if _, err := consul.New(consul.Config{Address: s.URL}, nil).Session(t.Context(), time.Minute); !errors.Is(err, consul.ErrNotConsul) {
 		t.Errorf("a session without a name: %v", err)
