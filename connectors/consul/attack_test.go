@@ -114,7 +114,7 @@ func TestHostileAnswersToRequests(t *testing.T) {
 	}
 	say = `[{"Key":"` + strings.Repeat("k", 4<<20)
 	loose := tightBounds
-	loose.Page, loose.Listing = 64 << 20, 64 << 20
+	loose.Page, loose.Listing = 64<<20, 64<<20
 	if one, err := consul.Dial(consul.Config{Address: s.URL, Bounds: loose}); err != nil {
 		t.Fatal(err)
 	} else if _, err := one.Get(t.Context(), root+"a"); !errors.Is(err, kvdbsync.ErrTooMuch) {

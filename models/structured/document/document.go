@@ -6,7 +6,7 @@
 //
 // What a text costs is bounded by its size. There is a largest number of nodes, and all aliases
 // of a text share one [Budget] of bytes, which ends with a context. Read, Fields and JSON take no
-// budget, for texts that one has made oneself.
+// budget, for texts that one has made oneself. A [Gate] lets one large text at a time be read.
 //
 // Both formats become the same nodes, so that what is made of them is written
 // once and every complaint can name a line and a column. Nothing is kept between
