@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/faults/stores"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
@@ -77,7 +78,7 @@ func newAgent(o agentOptions) (*Agent, error) {
 	}
 	a.watches = &seenWatches{Connector: o.connector, see: o.see}
 	a.Source = kvdbsync.NewSource(kvdbsync.Options{
-		Name: "store", Connector: a.watches, Root: cmp.Or(o.root, root), Prefix: "config/", Log: o.log,
+		Name: "store", Connector: a.watches, Root: cmp.Or(o.root, stores.Root), Prefix: "config/", Log: o.log,
 		Decode: func(e kvdbsync.Event) any { return orchestrator.Decode(a.sched, o.log, e) },
 	})
 	orchestrate.Sources = []orchestrator.Source{{Name: "store", Feed: seenTakes{a.Source, o.see}}}
@@ -110,12 +111,12 @@ func changesBeside(problems []error, events []kvdbsync.Event) []history.Change {
 func changesOf(events []kvdbsync.Event) []history.Change {
 	out := make([]history.Change, 0, len(events))
 	for _, e := range events {
-		c := history.Change{Key: nameOf(e.Key)}
+		c := history.Change{Key: stores.NameOf(e.Key)}
 		switch {
 		case e.Err != nil:
 			continue
 		case e.Value != nil:
-			c.Text = textOf(e.Value)
+			c.Text = stores.TextOf(e.Value)
 		}
 		out = append(out, c)
 	}
@@ -223,7 +224,7 @@ func changesIn(txn scheduler.Txn) []history.Change {
 			v := c.Value.Message().(*interfaces.Interface)
 			changes = append(changes, history.Change{Key: v.GetName(), Text: v.GetHostIfName()})
 		case c.Err == nil:
-			changes = append(changes, history.Change{Key: nameOf(c.Key)})
+			changes = append(changes, history.Change{Key: stores.NameOf(c.Key)})
 		}
 	}
 	return changes

@@ -16,6 +16,7 @@ import (
 
 	"github.com/keyplane/keyplane/connectors/etcd"
 	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/faults/stores"
 	"github.com/keyplane/keyplane/internal/testkit"
 )
 
@@ -23,8 +24,8 @@ import (
 // in which ten of them change, and takes the time from the beginning of the watch
 // that succeeds to the last operation; beside a bare client's listing in the same run.
 func BenchmarkReconnect(b *testing.B) {
-	for _, k := range kinds() {
-		if k.Can&CutAny == 0 {
+	for _, k := range stores.Kinds() {
+		if k.Can&stores.CutAny == 0 {
 			continue
 		}
 		b.Run(k.Name, func(b *testing.B) {
@@ -35,7 +36,7 @@ func BenchmarkReconnect(b *testing.B) {
 	}
 }
 
-func reconnect(b *testing.B, k Kind) {
+func reconnect(b *testing.B, k stores.Kind) {
 	scale := full()
 	scale.Keys, scale.Stop = 100_000, 10*time.Second
 	r := newRun(b, k, 0, scale, 1)
@@ -120,7 +121,7 @@ func herd(b *testing.B, away time.Duration) {
 	back := time.Now()
 	want["if0"] = "v2"
 	for i := range agents {
-		if _, err := client.Put(b.Context(), herdKey(i, "if0"), string(valueOf("if0", "v2"))); err != nil {
+		if _, err := client.Put(b.Context(), herdKey(i, "if0"), string(stores.ValueOf("if0", "v2"))); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -139,14 +140,14 @@ func reportHerd(b *testing.B, last []time.Time, back time.Time, e *testkit.Etcd)
 }
 
 func herdKey(agent int, name string) string {
-	return fmt.Sprintf("/vnf-agent/herd%d/%s%s", agent, keyPrefix(), name)
+	return fmt.Sprintf("/vnf-agent/herd%d/%s%s", agent, stores.KeyPrefix(), name)
 }
 
 // herdAgent writes the keys of one agent, and makes it.
 func herdAgent(b *testing.B, client *clientv3.Client, e *testkit.Etcd, i int, keys map[string]string) *Agent {
 	var ops []clientv3.Op
 	for name, text := range keys {
-		ops = append(ops, clientv3.OpPut(herdKey(i, name), string(valueOf(name, text))))
+		ops = append(ops, clientv3.OpPut(herdKey(i, name), string(stores.ValueOf(name, text))))
 	}
 	for some := range slices.Chunk(ops, 128) {
 		if _, err := client.Txn(b.Context()).Then(some...).Commit(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/faults/stores"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/orchestrator"
@@ -27,22 +28,22 @@ import (
 // BenchmarkPutToVerb is the time from before one of 100 keys is put until its verb is
 // called, and until a bare client that watches the same store has the value. Where
 // nothing can be watched, bare is the put alone.
-func BenchmarkPutToVerb(b *testing.B) { eachStore(b, putToVerb) }
+func BenchmarkPutToVerb(b *testing.B) { stores.EachBench(b, putToVerb) }
 
-func putToVerb(b *testing.B, s benchStore) {
+func putToVerb(b *testing.B, s stores.Bench) {
 	put(b, s, 100, "v0")
 	var seen, called countdown
 	_, stop := startAgent(b, s, &called, 100)
 	defer stop()
-	if s.watch != nil {
-		s.watch(b.Context(), b, seen.one)
+	if s.Watch != nil {
+		s.Watch(b.Context(), b, seen.one)
 	}
 	var bare, ours []time.Duration
 	for i := 0; b.Loop(); i++ {
 		first, verb := seen.from(1), called.from(1)
 		begun := time.Now()
 		write(b, s, benchChange(i%100, fmt.Sprintf("v%d", i+1)))
-		if s.watch == nil {
+		if s.Watch == nil {
 			seen.one()
 		}
 		bare = append(bare, (<-first).Sub(begun))
@@ -61,9 +62,9 @@ func putToVerb(b *testing.B, s benchStore) {
 // BenchmarkCold100k starts an agent on a store with 100,000 keys, and waits for the
 // last verb; before it, a bare program lists and unmarshals them. B/key is what
 // a source keeps, B/key-agent all that the agent does.
-func BenchmarkCold100k(b *testing.B) { eachStore(b, cold) }
+func BenchmarkCold100k(b *testing.B) { stores.EachBench(b, cold) }
 
-func cold(b *testing.B, s benchStore) {
+func cold(b *testing.B, s stores.Bench) {
 	const keys = 100_000
 	put(b, s, keys, "v0")
 	var bare, ours time.Duration
@@ -95,8 +96,8 @@ func cold(b *testing.B, s benchStore) {
 }
 
 // bareProgram is the least that a program must do. It returns the bytes of all values.
-func bareProgram(b *testing.B, s benchStore, keys int) (bytes int64) {
-	pairs, err := s.pairs(b.Context())
+func bareProgram(b *testing.B, s stores.Bench, keys int) (bytes int64) {
+	pairs, err := s.Pairs(b.Context())
 	if err != nil || len(pairs) != keys {
 		b.Fatalf("%d keys, want %d: %v", len(pairs), keys, err)
 	}
@@ -113,7 +114,7 @@ func bareProgram(b *testing.B, s benchStore, keys int) (bytes int64) {
 }
 
 // heapOfSource is what a source keeps once it has all keys and they were taken.
-func heapOfSource(b *testing.B, s benchStore, keys int) int64 {
+func heapOfSource(b *testing.B, s stores.Bench, keys int) int64 {
 	before := heap()
 	source := newBenchSource(s, nil)
 	ctx, cancel := context.WithCancel(b.Context())
@@ -141,9 +142,9 @@ func heap() int64 {
 
 // Benchmark10kPuts puts 10,000 keys as fast as the store takes them, and tells how
 // long after the last put had returned all verbs had been called.
-func Benchmark10kPuts(b *testing.B) { eachStore(b, puts) }
+func Benchmark10kPuts(b *testing.B) { stores.EachBench(b, puts) }
 
-func puts(b *testing.B, s benchStore) {
+func puts(b *testing.B, s stores.Bench) {
 	const keys = 10_000
 	var called countdown
 	put(b, s, keys, "v0") // so that each run below changes as many
@@ -164,16 +165,16 @@ func puts(b *testing.B, s benchStore) {
 
 // putQuickly gives each of the first n keys a text, each by a write of its own where
 // the store has such.
-func putQuickly(b *testing.B, s benchStore, n int, text string) {
-	if s.writers == 0 {
+func putQuickly(b *testing.B, s stores.Bench, n int, text string) {
+	if s.Writers == 0 {
 		put(b, s, n, text)
 		return
 	}
 	var g errgroup.Group
-	for w := range s.writers {
+	for w := range s.Writers {
 		g.Go(func() error {
-			for i := w; i < n; i += s.writers {
-				if err := s.write(b.Context(), benchChange(i, text)); err != nil {
+			for i := w; i < n; i += s.Writers {
+				if err := s.Write(b.Context(), benchChange(i, text)); err != nil {
 					return err
 				}
 			}
@@ -186,20 +187,20 @@ func putQuickly(b *testing.B, s benchStore, n int, text string) {
 }
 
 // put gives each of the first n keys a text, many at once.
-func put(b *testing.B, s benchStore, n int, text string) {
+func put(b *testing.B, s stores.Bench, n int, text string) {
 	b.Helper()
 	var changes []history.Change
 	for i := range n {
 		changes = append(changes, benchChange(i, text))
 	}
-	for some := range slices.Chunk(changes, s.atOnce) {
+	for some := range slices.Chunk(changes, s.AtOnce) {
 		write(b, s, some...)
 	}
 }
 
-func write(b *testing.B, s benchStore, changes ...history.Change) {
+func write(b *testing.B, s stores.Bench, changes ...history.Change) {
 	b.Helper()
-	if err := s.write(b.Context(), changes...); err != nil {
+	if err := s.Write(b.Context(), changes...); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -236,7 +237,7 @@ func (c *countdown) one() {
 // startAgent runs what stands between a store with some keys and the verbs, which
 // only count, until stop is called. It returns once all keys are applied, and how
 // long that took.
-func startAgent(b *testing.B, s benchStore, called *countdown, keys int) (took time.Duration, stop func()) {
+func startAgent(b *testing.B, s stores.Bench, called *countdown, keys int) (took time.Duration, stop func()) {
 	b.Helper()
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as cmd/agent does when it starts
 	applied := called.from(keys)
@@ -260,9 +261,9 @@ func startAgent(b *testing.B, s benchStore, called *countdown, keys int) (took t
 	return (<-applied).Sub(begun), stop
 }
 
-func newBenchSource(s benchStore, decode func(kvdbsync.Event) any) *kvdbsync.Source {
+func newBenchSource(s stores.Bench, decode func(kvdbsync.Event) any) *kvdbsync.Source {
 	return kvdbsync.NewSource(kvdbsync.Options{
-		Name: "store", Connector: s.connect(), Root: root, Prefix: "config/", Log: slog.New(slog.DiscardHandler), AntiEntropy: -1,
+		Name: "store", Connector: s.Connect(), Root: stores.Root, Prefix: "config/", Log: slog.New(slog.DiscardHandler), AntiEntropy: -1,
 		Decode: decode,
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/faults/stores"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -80,7 +81,7 @@ func Live(ctx context.Context, text string, in io.Reader, out io.Writer) error {
 }
 
 func connect(life Life) (kvdbsync.Connector, error) {
-	for _, k := range kinds() {
+	for _, k := range stores.Kinds() {
 		if k.Name == life.Kind {
 			return k.Connect(life.Config)
 		}
@@ -183,7 +184,7 @@ func obey(ctx context.Context, connector kvdbsync.Connector, in io.Reader, out i
 			return err
 		}
 		answer := ""
-		if err := writer.Apply(ctx, pairsOf(changes)); err != nil {
+		if err := writer.Apply(ctx, stores.PairsOf(changes)); err != nil {
 			answer = err.Error()
 		}
 		if _, err := fmt.Fprintf(out, "%q\n", answer); err != nil {
@@ -191,16 +192,4 @@ func obey(ctx context.Context, connector kvdbsync.Connector, in io.Reader, out i
 		}
 	}
 	return errors.Join(lines.Err(), fs.ErrClosed)
-}
-
-// pairsOf are changes as they are stored.
-func pairsOf(changes []history.Change) (out []kvdbsync.Pair) {
-	for _, c := range changes {
-		p := kvdbsync.Pair{Key: keyOf(c.Key)}
-		if c.Text != "" {
-			p.Value = valueOf(c.Key, c.Text)
-		}
-		out = append(out, p)
-	}
-	return out
 }

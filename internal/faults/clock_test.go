@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/faults/stores"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/kvdbsync/conformance"
 )
@@ -18,7 +19,7 @@ func TestClockLeaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store conformance.Memory
 		put := func(name, text string) {
-			store.Txn(kvdbsync.Event{Key: keyOf(name), Value: valueOf(name, text)})
+			store.Txn(kvdbsync.Event{Key: stores.KeyOf(name), Value: stores.ValueOf(name, text)})
 		}
 		put("if0", "v1")
 		put("if1", "v1")

@@ -4,15 +4,17 @@ import (
 	"cmp"
 	"testing"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
 // A Fault is what may happen. It is a line in faults.
 type Fault struct {
 	Name  string
-	Needs Ability       // all of these
-	OneOf Ability       // and of these at least one; 0: no matter
-	Large bool          // only in make faults
-	Grace time.Duration // of the orchestrator; 0: that of the scale
+	Needs stores.Ability // all of these
+	OneOf stores.Ability // and of these at least one; 0: no matter
+	Large bool           // only in make faults
+	Grace time.Duration  // of the orchestrator; 0: that of the scale
 	// Do makes the fault happen and ends it, and changes the store as it goes.
 	Do func(*Run)
 	// Alone, instead of Do, is a whole life of another sort.
@@ -29,14 +31,14 @@ func faults() []Fault {
 }
 
 // applies tells whether the fault can happen to a store.
-func (f Fault) applies(k Kind) bool {
+func (f Fault) applies(k stores.Kind) bool {
 	return f.Needs&^k.Can == 0 && (f.OneOf == 0 || f.OneOf&k.Can != 0)
 }
 
 // play is one cell of the matrix: how long it took until all was right again.
-func play(t testing.TB, k Kind, f Fault, scale Scale, seed uint64) time.Duration {
+func play(t testing.TB, k stores.Kind, f Fault, scale Scale, seed uint64) time.Duration {
 	scale.Grace = cmp.Or(f.Grace, scale.Grace)
-	r := newRun(t, k, f.Needs&opened, scale, seed)
+	r := newRun(t, k, f.Needs&stores.Opened, scale, seed)
 	r.Put(r.names(r.Scale.Keys)...)
 	if f.Alone != nil {
 		return f.Alone(r)

@@ -1,11 +1,13 @@
 package faults
 
+import "github.com/keyplane/keyplane/internal/faults/stores"
+
 // accessFaults are what happens to the right to read.
 func accessFaults() []Fault {
 	return []Fault{
-		{Name: "login revoked, and granted again", Needs: Users, OneOf: CutAny, Do: revoked},
-		{Name: "login expired", Needs: Tokens, OneOf: CutAny, Do: expired},
-		{Name: "certificates rotated", Needs: Certificates, Do: rotated},
+		{Name: "login revoked, and granted again", Needs: stores.Users, OneOf: stores.CutAny, Do: revoked},
+		{Name: "login expired", Needs: stores.Tokens, OneOf: stores.CutAny, Do: expired},
+		{Name: "certificates rotated", Needs: stores.Certificates, Do: rotated},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/faults/stores"
 	"github.com/keyplane/keyplane/internal/testkit"
 )
 
@@ -17,10 +18,10 @@ import (
 // administrator, or in a user namespace of its own.
 func childFaults() []Fault {
 	return []Fault{
-		{Name: "agent killed (SIGKILL) at random moments", Needs: Children, Alone: agentKilled},
-		{Name: "agent killed (SIGKILL) in a flood", Needs: Children, Alone: killedInFlood},
-		{Name: "right to read a file lost, and given back", Needs: FilesOfPeople | Children, Alone: rightsLost},
-		{Name: "kernel gives no file watches (inotify limit)", Needs: FilesOfPeople | Children, Alone: noWatches},
+		{Name: "agent killed (SIGKILL) at random moments", Needs: stores.Children, Alone: agentKilled},
+		{Name: "agent killed (SIGKILL) in a flood", Needs: stores.Children, Alone: killedInFlood},
+		{Name: "right to read a file lost, and given back", Needs: stores.FilesOfPeople | stores.Children, Alone: rightsLost},
+		{Name: "kernel gives no file watches (inotify limit)", Needs: stores.FilesOfPeople | stores.Children, Alone: noWatches},
 	}
 }
 

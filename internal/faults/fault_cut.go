@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
 // cutFaults are what happens while agent and store are parted.
 func cutFaults() []Fault {
-	cutBy := func(how string, a Ability) Fault {
+	cutBy := func(how string, a stores.Ability) Fault {
 		return Fault{Name: "cut off (" + how + ") while it is written", Needs: a, Do: func(r *Run) {
 			r.Store.Cut(how)
 			r.churn(50)
@@ -19,16 +20,16 @@ func cutFaults() []Fault {
 		}}
 	}
 	during := func(what string, do func(*Run)) Fault {
-		return Fault{Name: what + " during a cut", OneOf: CutAny, Do: func(r *Run) {
+		return Fault{Name: what + " during a cut", OneOf: stores.CutAny, Do: func(r *Run) {
 			r.cut()
 			do(r)
 			r.Store.Heal()
 		}}
 	}
 	compacted := during("compaction", func(r *Run) { r.churn(30); r.Store.Compact(); r.churn(5) })
-	compacted.Needs = Compaction
+	compacted.Needs = stores.Compaction
 	return []Fault{
-		cutBy("drop", CutDrop), cutBy("reset", CutReset), cutBy("silent", CutSilent), cutBy("taken", CutTaken),
+		cutBy("drop", stores.CutDrop), cutBy("reset", stores.CutReset), cutBy("silent", stores.CutSilent), cutBy("taken", stores.CutTaken),
 		during("put", func(r *Run) { r.Put("new1", "new2") }),
 		during("update", func(r *Run) { r.Put(r.some()...) }),
 		during("delete", func(r *Run) { r.Delete(r.some()...) }),
@@ -47,7 +48,7 @@ func cutFaults() []Fault {
 
 // cut parts agent and store in the first way that there is.
 func (r *Run) cut() {
-	for how, a := range map[string]Ability{"drop": CutDrop, "taken": CutTaken} {
+	for how, a := range map[string]stores.Ability{"drop": stores.CutDrop, "taken": stores.CutTaken} {
 		if r.Kind.Can&a != 0 {
 			r.Store.Cut(how)
 		}

@@ -7,12 +7,13 @@ import (
 
 	"github.com/keyplane/keyplane/connectors/bolt"
 	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/faults/stores"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 // damageFaults are what others do to the agent's own file while it is open.
 func damageFaults() []Fault {
-	return []Fault{{Name: "damaged Bolt file, and a good copy in its place", Needs: OwnFile, Do: damagedFile}}
+	return []Fault{{Name: "damaged Bolt file, and a good copy in its place", Needs: stores.OwnFile, Do: damagedFile}}
 }
 
 // damagedFile damages the file in each way. Every use of it is refused at once, the

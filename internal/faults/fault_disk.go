@@ -4,35 +4,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/keyplane/keyplane/internal/faults/history"
-	"github.com/keyplane/keyplane/internal/scratch"
-	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
 // diskFaults are what happens to the disk that a store of the agent's own is on.
 func diskFaults() []Fault {
-	return []Fault{{Name: "disk full, and free again", Needs: SmallDisk, Do: diskFull}}
-}
-
-// smallDisk is a folder on a disk of its own.
-func smallDisk(t testing.TB) (dir string) {
-	t.Helper()
-	testkit.Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
-	dir = t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=2m"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
+	return []Fault{{Name: "disk full, and free again", Needs: stores.SmallDisk, Do: diskFull}}
 }
 
 // diskFull fills the disk. What cannot be written then is refused, and what was there

@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
 // doubtFaults are what makes keys look deleted that nobody deleted.
 func doubtFaults() []Fault {
 	return []Fault{
-		{Name: "emptied, and refilled key by key", OneOf: Emptied | FilesOfPeople, Alone: refilled},
-		{Name: "emptied, and cut off 1.5 s later", Needs: Emptied, OneOf: CutAny, Alone: emptiedAndCut},
-		{Name: "upgraded member by member", Needs: Rolling, Alone: upgraded},
+		{Name: "emptied, and refilled key by key", OneOf: stores.Emptied | stores.FilesOfPeople, Alone: refilled},
+		{Name: "emptied, and cut off 1.5 s later", Needs: stores.Emptied, OneOf: stores.CutAny, Alone: emptiedAndCut},
+		{Name: "upgraded member by member", Needs: stores.Rolling, Alone: upgraded},
 	}
 }
 
@@ -66,7 +67,7 @@ func (r *Run) emptied(refill func()) {
 	r.Helper()
 	begun := time.Now()
 	switch {
-	case r.Kind.Can&FilesOfPeople != 0:
+	case r.Kind.Can&stores.FilesOfPeople != 0:
 		if err := os.RemoveAll(r.Store.Dir); err != nil {
 			r.Fatal(err)
 		}
@@ -76,7 +77,7 @@ func (r *Run) emptied(refill func()) {
 			r.Fatal(err)
 		}
 		refill()
-	case r.Kind.Can&CutTaken != 0: // the agent is away as long as the file is taken
+	case r.Kind.Can&stores.CutTaken != 0: // the agent is away as long as the file is taken
 		r.Store.Kill()
 		r.Store.Wipe()
 		r.wiped(begun, map[string]string{})

@@ -7,13 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
 // fileFaults are the ways in which people, their editors and their machines write
 // files, and what happens to the folder.
 func fileFaults() []Fault {
 	saved := func(how string, save func(path string, content []byte) error) Fault {
-		return Fault{Name: "files " + how, Needs: FilesOfPeople, Do: func(r *Run) {
+		return Fault{Name: "files " + how, Needs: stores.FilesOfPeople, Do: func(r *Run) {
 			r.Store.SaveAs(save)
 			r.churn(30)
 		}}
@@ -21,15 +23,15 @@ func fileFaults() []Fault {
 	return []Fault{
 		saved("written in place", func(path string, content []byte) error { return os.WriteFile(path, content, 0o600) }),
 		saved("truncated and written slowly", saveSlowly),
-		saved("saved by a rename", saveByRename),
+		saved("saved by a rename", stores.SaveByRename),
 		saved("swapped for a new one, with a backup", saveBySwap),
 		saved("removed and made again", saveAnew),
 		saved("switched as a ConfigMap", saveAsConfigMap),
-		{Name: "folder removed and made again", Needs: FilesOfPeople, Do: folderRemoved},
-		{Name: "file notifications lost (overflow)", Needs: FilesOfPeople, Do: overflown},
-		{Name: "files half written, and held open", Needs: FilesOfPeople | BlockYAML, Do: stalledWriter},
-		{Name: "files half written by a writer that died", Needs: FilesOfPeople | BlockYAML, Do: deadWriter},
-		{Name: "a file that is no JSON, and back", Needs: FilesOfPeople, Do: brokenFile},
+		{Name: "folder removed and made again", Needs: stores.FilesOfPeople, Do: folderRemoved},
+		{Name: "file notifications lost (overflow)", Needs: stores.FilesOfPeople, Do: overflown},
+		{Name: "files half written, and held open", Needs: stores.FilesOfPeople | stores.BlockYAML, Do: stalledWriter},
+		{Name: "files half written by a writer that died", Needs: stores.FilesOfPeople | stores.BlockYAML, Do: deadWriter},
+		{Name: "a file that is no JSON, and back", Needs: stores.FilesOfPeople, Do: brokenFile},
 	}
 }
 
@@ -210,7 +212,7 @@ func stalledWriter(r *Run) {
 	})
 	r.Put(r.name(0))
 	r.heal()
-	r.Store.SaveAs(saveByRename)
+	r.Store.SaveAs(stores.SaveByRename)
 	r.churn(10)
 }
 
@@ -227,12 +229,12 @@ func deadWriter(r *Run) {
 			}
 			r.linger()
 			r.unmoved("half a file")
-			return saveByRename(path, content)
+			return stores.SaveByRename(path, content)
 		})
 		r.Put(r.name(0))
 	}
 	r.heal()
-	r.Store.SaveAs(saveByRename)
+	r.Store.SaveAs(stores.SaveByRename)
 	r.churn(10)
 }
 

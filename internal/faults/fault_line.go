@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
 // lineFaults are what happens where nothing is cut: a part of the line is silent, the line is
 // slow, or the server drops keys for lack of memory.
 func lineFaults() []Fault {
 	return []Fault{
-		{Name: "one silent connection", Needs: OneSilent, Do: oneSilent},
-		{Name: "slow line", Needs: SlowLine | CutDrop, Do: slowLine},
-		{Name: "eviction", Needs: Evicting, Do: evicted, Grace: 10 * time.Minute},
+		{Name: "one silent connection", Needs: stores.OneSilent, Do: oneSilent},
+		{Name: "slow line", Needs: stores.SlowLine | stores.CutDrop, Do: slowLine},
+		{Name: "eviction", Needs: stores.Evicting, Do: evicted, Grace: 10 * time.Minute},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/faults/stores"
 	"github.com/keyplane/keyplane/internal/owner"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -53,7 +54,7 @@ func secondAgent(r *Run) {
 
 func (r *Run) keeper(self owner.Holder) *owner.Keeper {
 	return owner.NewKeeper(owner.Options{
-		Store: r.Kind.Name, Leaser: r.Store.Connector.(kvdbsync.Leaser), Key: owner.Key(root), Self: self, Timeout: r.Scale.Bound,
+		Store: r.Kind.Name, Leaser: r.Store.Connector.(kvdbsync.Leaser), Key: owner.Key(stores.Root), Self: self, Timeout: r.Scale.Bound,
 	})
 }
 

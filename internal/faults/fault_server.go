@@ -1,19 +1,23 @@
 package faults
 
-import "time"
+import (
+	"time"
+
+	"github.com/keyplane/keyplane/internal/faults/stores"
+)
 
 // serverFaults are what happens to a server and its data.
 func serverFaults() []Fault {
 	return []Fault{
-		{Name: "server killed, started with its data", Needs: Servers, Do: killed},
-		{Name: "server killed again and again while it is written", Needs: Servers, Do: killedAgain},
-		{Name: "server killed, started without its data", Needs: Emptied, Do: killedEmptied},
-		{Name: "server stopped (SIGSTOP) and continued", Needs: Servers, Do: stopped},
-		{Name: "restored from an older copy", Needs: Copies, Do: restored},
-		{Name: "restored from an older copy, and written past where it was", Needs: Copies, OneOf: CutAny, Do: restoredAndOn},
-		{Name: "leader moved", Needs: Leaders, Do: leaderMoved},
-		{Name: "leader killed, and back", Needs: LeaderLoss, Do: leaderKilled},
-		{Name: "cluster resharded", Needs: Resharding, Do: resharded},
+		{Name: "server killed, started with its data", Needs: stores.Servers, Do: killed},
+		{Name: "server killed again and again while it is written", Needs: stores.Servers, Do: killedAgain},
+		{Name: "server killed, started without its data", Needs: stores.Emptied, Do: killedEmptied},
+		{Name: "server stopped (SIGSTOP) and continued", Needs: stores.Servers, Do: stopped},
+		{Name: "restored from an older copy", Needs: stores.Copies, Do: restored},
+		{Name: "restored from an older copy, and written past where it was", Needs: stores.Copies, OneOf: stores.CutAny, Do: restoredAndOn},
+		{Name: "leader moved", Needs: stores.Leaders, Do: leaderMoved},
+		{Name: "leader killed, and back", Needs: stores.LeaderLoss, Do: leaderKilled},
+		{Name: "cluster resharded", Needs: stores.Resharding, Do: resharded},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
 // volumeFaults are too much of something, and what is no value at all.
@@ -11,9 +12,9 @@ func volumeFaults() []Fault {
 	return []Fault{
 		{Name: "slow consumer", Do: slowConsumer},
 		{Name: "flood of one key", Do: flood},
-		{Name: "a million keys", Needs: Many, Large: true, Do: manyKeys},
+		{Name: "a million keys", Needs: stores.Many, Large: true, Do: manyKeys},
 		{Name: "keys and values at the store's limits", Do: limits},
-		{Name: "binary garbage", Needs: Garbage, Do: garbage},
+		{Name: "binary garbage", Needs: stores.Garbage, Do: garbage},
 	}
 }
 
@@ -38,7 +39,7 @@ func flood(r *Run) {
 func manyKeys(r *Run) { r.Put(r.names(r.Scale.Many)...) }
 
 func limits(r *Run) {
-	large := strings.Repeat("x", r.Store.MaxValue-len(valueOf("large", "v1000000:")))
+	large := strings.Repeat("x", r.Store.MaxValue-len(stores.ValueOf("large", "v1000000:")))
 	long := strings.Repeat("n", r.Store.MaxName)
 	for range 3 {
 		r.Write(history.Change{Key: "large", Text: r.text() + ":" + large})
@@ -52,7 +53,7 @@ func limits(r *Run) {
 // garbage leaves what was valid in force, and everything else goes on.
 func garbage(r *Run) {
 	for i, value := range []string{"\x00\xff\xfe", "", "{", `{"name":"other"}`, `[1]`, strings.Repeat("[", 10_000), "\xff{\"name\":1}"} {
-		r.Write(history.Change{Key: r.name(i), Text: rawMark + value})
+		r.Write(history.Change{Key: r.name(i), Text: stores.RawMark + value})
 		r.Put(r.some()...)
 	}
 	r.await("garbage in force")

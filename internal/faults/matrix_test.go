@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/connectors/redis"
+	"github.com/keyplane/keyplane/internal/faults/stores"
 	"github.com/keyplane/keyplane/internal/scratch"
 	"github.com/keyplane/keyplane/internal/testkit"
 )
@@ -48,7 +49,7 @@ func TestMatrix(t *testing.T) {
 	var results Results
 	if *opts.table != "" {
 		t.Cleanup(func() {
-			if err := Put(*opts.table, results.Markdown(kinds(), faults())); err != nil {
+			if err := Put(*opts.table, results.Markdown(stores.Kinds(), faults())); err != nil {
 				t.Error(err)
 			}
 		})
@@ -57,7 +58,7 @@ func TestMatrix(t *testing.T) {
 	if !*opts.full {
 		t.Parallel()
 	}
-	for _, k := range kinds() {
+	for _, k := range stores.Kinds() {
 		t.Run(k.Name, func(t *testing.T) {
 			if !*opts.full { // else there are large faults, beside which no other store may run
 				t.Parallel()
@@ -76,7 +77,7 @@ func selection(seed uint64) map[string]string {
 	choose := rand.New(rand.NewPCG(seed, 1))
 	chosen := map[string]string{}
 	for _, f := range faults() {
-		able := slices.DeleteFunc(kinds(), func(k Kind) bool { return !f.applies(k) })
+		able := slices.DeleteFunc(stores.Kinds(), func(k stores.Kind) bool { return !f.applies(k) })
 		if len(able) > 0 && !f.Large {
 			chosen[f.Name] = able[choose.IntN(len(able))].Name
 		}
@@ -85,7 +86,7 @@ func selection(seed uint64) map[string]string {
 }
 
 // cell tries one. What is large has the machine to itself.
-func cell(t *testing.T, results *Results, k Kind, f Fault) {
+func cell(t *testing.T, results *Results, k stores.Kind, f Fault) {
 	if !f.Large {
 		t.Parallel()
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
 // A Scale is how large and how long faults are.
@@ -45,8 +46,8 @@ type Run struct {
 	testing.TB
 	Scale Scale
 	Rand  *rand.Rand
-	Store *Store
-	Kind  Kind
+	Store *stores.Store
+	Kind  stores.Kind
 	Agent *Agent
 
 	ctx    context.Context
@@ -61,7 +62,7 @@ type Run struct {
 	healed     time.Time // zero: when the fault's function returns
 }
 
-func newRun(t testing.TB, kind Kind, extra Ability, scale Scale, seed uint64) *Run {
+func newRun(t testing.TB, kind stores.Kind, extra stores.Ability, scale Scale, seed uint64) *Run {
 	begun := time.Now()
 	r := &Run{
 		TB: t, Scale: scale, Rand: rand.New(rand.NewPCG(seed, 0)), Kind: kind, Store: kind.Open(t, extra),
@@ -154,7 +155,7 @@ func (r *Run) judge() {
 	h := r.record.History()
 	h.Distrusted = r.distrusted
 	bad := append(history.Ordered(h), history.NoPhantom(h)...)
-	if r.Kind.Can&Groups != 0 {
+	if r.Kind.Can&stores.Groups != 0 {
 		bad = append(bad, history.Atomic(groupwise(h))...)
 	}
 	r.report(append(bad, history.Complete(r.valid, r.Agent.South.Has())...))
@@ -219,7 +220,7 @@ func (r *Run) wiped(from time.Time, texts map[string]string) {
 	r.record.Write(from, true, changes...)
 	r.holds = maps.Clone(texts)
 	r.valid = maps.Clone(texts)
-	maps.DeleteFunc(r.valid, func(_, text string) bool { return strings.HasPrefix(text, rawMark) })
+	maps.DeleteFunc(r.valid, func(_, text string) bool { return strings.HasPrefix(text, stores.RawMark) })
 }
 
 // text is one that was never there before.

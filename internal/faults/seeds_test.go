@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
 // TestSeeds plays again what has once gone wrong: a file of testdata/seeds each.
@@ -35,18 +37,18 @@ func TestSeeds(t *testing.T) {
 
 // parseSeed reads "store: NAME", "fault: NAME" and "seed: NUMBER", a line each, and
 // leaves out lines that begin with #.
-func parseSeed(text string) (k Kind, f Fault, seed uint64, err error) {
+func parseSeed(text string) (k stores.Kind, f Fault, seed uint64, err error) {
 	has := map[string]string{}
 	for line := range strings.Lines(text) {
 		if name, value, found := strings.Cut(line, ":"); found && !strings.HasPrefix(line, "#") {
 			has[name] = strings.TrimSpace(value)
 		}
 	}
-	i := slices.IndexFunc(kinds(), func(k Kind) bool { return k.Name == has["store"] })
+	i := slices.IndexFunc(stores.Kinds(), func(k stores.Kind) bool { return k.Name == has["store"] })
 	j := slices.IndexFunc(faults(), func(f Fault) bool { return f.Name == has["fault"] })
 	if i < 0 || j < 0 {
 		return k, f, 0, fmt.Errorf("store %q, fault %q: want names of the tables", has["store"], has["fault"])
 	}
 	seed, err = strconv.ParseUint(has["seed"], 10, 64)
-	return kinds()[i], faults()[j], seed, err
+	return stores.Kinds()[i], faults()[j], seed, err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/faults/stores"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -57,7 +58,7 @@ func (s *Southbound) register(sched *scheduler.Scheduler) error {
 		Retrieve: func(context.Context, []scheduler.Desired[item]) iter.Seq2[scheduler.Found[item, none], error] {
 			return func(yield func(scheduler.Found[item, none], error) bool) {
 				for name, text := range s.Has() {
-					if !yield(scheduler.Found[item, none]{Value: messageOf(name, text), OwnerUnknown: s.unknown}, nil) {
+					if !yield(scheduler.Found[item, none]{Value: stores.MessageOf(name, text), OwnerUnknown: s.unknown}, nil) {
 						return
 					}
 				}

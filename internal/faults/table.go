@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
 // Results are the cells of the matrix that were tried. They may be added by many.
@@ -41,7 +43,7 @@ func readable(d time.Duration) string {
 
 // Markdown is a table of faults by stores. What makes no sense is "–", what was not
 // tried is empty.
-func (r *Results) Markdown(kinds []Kind, faults []Fault) string {
+func (r *Results) Markdown(kinds []stores.Kind, faults []Fault) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var b strings.Builder

@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
 func TestTable(t *testing.T) {
-	kinds := []Kind{{Name: "one", Can: Servers}, {Name: "two", Can: CutDrop}}
-	faults := []Fault{{Name: "killed", Needs: Servers}, {Name: "cut", OneOf: CutAny}, {Name: "flood"}}
+	kinds := []stores.Kind{{Name: "one", Can: stores.Servers}, {Name: "two", Can: stores.CutDrop}}
+	faults := []Fault{{Name: "killed", Needs: stores.Servers}, {Name: "cut", OneOf: stores.CutAny}, {Name: "flood"}}
 	var r Results
 	r.Add("one", "killed", 1234*time.Millisecond, false)
 	r.Add("two", "cut", 0, true)

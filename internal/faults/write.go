@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/internal/faults/history"
+	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
 // Write makes changes at once, and tries until the store has taken them.
@@ -28,7 +29,7 @@ func (r *Run) wrote(begun time.Time, changes ...history.Change) {
 		case c.Text == "":
 			delete(r.holds, c.Key)
 			delete(r.valid, c.Key)
-		case strings.HasPrefix(c.Text, rawMark):
+		case strings.HasPrefix(c.Text, stores.RawMark):
 			r.holds[c.Key] = c.Text
 		default:
 			r.holds[c.Key], r.valid[c.Key] = c.Text, c.Text

@@ -40,6 +40,7 @@ func floors() []floor {
 		{"internal/config", nil},
 		{"internal/faults", []string{"connectors", "internal/owner", "internal/scratch", "internal/testkit", "kvdbsync", "models", "orchestrator", "proto", "scheduler", "statestore"}},
 		{"internal/faults/history", nil},
+		{"internal/faults/stores", []string{"connectors", "internal/faults/history", "internal/scratch", "internal/testkit", "kvdbsync", "models", "proto"}},
 		{"internal/filelease", nil},
 		{"internal/floors", nil},
 		{"internal/guard", nil},

@@ -1,4 +1,4 @@
-package faults
+package stores
 
 import (
 	"context"
@@ -20,42 +20,42 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A benchStore is one that an agent and a bare client use alike, with no line
-// between that could be cut.
-type benchStore struct {
-	connect func() kvdbsync.Connector // one that knows nothing yet
-	write   func(ctx context.Context, changes ...history.Change) error
-	pairs   func(context.Context) ([]kvdbsync.Pair, error) // all there are, as a bare client lists them
-	// watch begins a bare client's watch, which calls changed for each change that
-	// it has the value of, until ctx ends. nil: the store has none.
-	watch   func(ctx context.Context, b *testing.B, changed func())
-	atOnce  int // changes of one write where many are to be made
-	writers int // that make it quickest with one change each; 0: one, of atOnce each
+// A Bench is a store for a benchmark. An agent and a bare client use it in the same way,
+// and no line that could be cut is in between.
+type Bench struct {
+	Connect func() kvdbsync.Connector // makes a connector without any state
+	Write   func(ctx context.Context, changes ...history.Change) error
+	Pairs   func(context.Context) ([]kvdbsync.Pair, error) // lists all pairs, as a bare client does
+	// Watch begins a bare client's watch, which lasts until ctx ends. It calls changed for
+	// each change after it has the new value. It is nil for a store without watches.
+	Watch   func(ctx context.Context, b *testing.B, changed func())
+	AtOnce  int // changes of one write when a benchmark makes many
+	Writers int // the fastest number of writers with one change each; 0: one writer with AtOnce each
 }
 
-// eachStore runs bench on each, with one server, or none.
-func eachStore(b *testing.B, bench func(*testing.B, benchStore)) {
+// EachBench runs bench on each kind of store, with one server or without.
+func EachBench(b *testing.B, bench func(*testing.B, Bench)) {
 	for _, s := range []struct {
 		name string
-		open func(*testing.B) benchStore
+		open func(*testing.B) Bench
 	}{{"etcd", benchEtcd}, {"Redis", benchRedis}, {"Consul", benchConsul}, {"Bolt", benchBolt}, {"files", benchFiles}} {
 		b.Run(s.name, func(b *testing.B) { bench(b, s.open(b)) })
 	}
 }
 
-func benchEtcd(b *testing.B) benchStore {
+func benchEtcd(b *testing.B) Bench {
 	s := &etcdStore{TB: b, members: testkit.StartEtcdCluster(b, 1, testkit.EtcdOptions{})}
 	s.client = s.connect(clientv3.Config{})
-	return benchStore{
-		connect: func() kvdbsync.Connector {
+	return Bench{
+		Connect: func() kvdbsync.Connector {
 			return etcd.New(etcd.Config{Endpoints: []string{s.members[0].Addr}}, slog.New(slog.DiscardHandler))
 		},
-		write: s.write, pairs: s.pairs, watch: s.watch, atOnce: 100, writers: 16,
+		Write: s.write, Pairs: s.pairs, Watch: s.watch, AtOnce: 100, Writers: 16,
 	}
 }
 
 func (s *etcdStore) watch(ctx context.Context, b *testing.B, changed func()) {
-	events := s.connect(clientv3.Config{}).Watch(ctx, root, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+	events := s.connect(clientv3.Config{}).Watch(ctx, Root, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
 	<-events
 	go func() {
 		for answer := range events {
@@ -66,21 +66,21 @@ func (s *etcdStore) watch(ctx context.Context, b *testing.B, changed func()) {
 	}()
 }
 
-func benchRedis(b *testing.B) benchStore {
+func benchRedis(b *testing.B) Bench {
 	s := &redisStore{TB: b, nodes: []*testkit.Redis{testkit.StartRedis(b, testkit.RedisOptions{})}}
 	s.reconnect()
-	return benchStore{
-		connect: func() kvdbsync.Connector {
+	return Bench{
+		Connect: func() kvdbsync.Connector {
 			return redis.New(redis.Config{Endpoint: s.nodes[0].Addr}, slog.New(slog.DiscardHandler))
 		},
-		write: s.write, pairs: s.pairs, watch: s.watch, atOnce: 100, writers: 16,
+		Write: s.write, Pairs: s.pairs, Watch: s.watch, AtOnce: 100, Writers: 16,
 	}
 }
 
-// pairs are read page by page.
+// pairs reads page by page.
 func (s *redisStore) pairs(ctx context.Context) (pairs []kvdbsync.Pair, err error) {
 	for cursor := uint64(0); ; {
-		keys, next, err := s.client.Scan(ctx, cursor, root+"*", 1000).Result()
+		keys, next, err := s.client.Scan(ctx, cursor, Root+"*", 1000).Result()
 		if err != nil {
 			return nil, err
 		}
@@ -99,13 +99,13 @@ func (s *redisStore) pairs(ctx context.Context) (pairs []kvdbsync.Pair, err erro
 	}
 }
 
-// watch reads each key that the server notifies of.
+// watch reads the value of each key that a notification names.
 func (s *redisStore) watch(ctx context.Context, b *testing.B, changed func()) {
 	s.everywhere("CONFIG", "SET", "notify-keyspace-events", "KA")
 	client := goredis.NewClient(&goredis.Options{Addr: s.nodes[0].Addr})
 	b.Cleanup(func() { client.Close() })
 	const channel = "__keyspace@0__:"
-	sub := client.PSubscribe(ctx, channel+root+"*")
+	sub := client.PSubscribe(ctx, channel+Root+"*")
 	b.Cleanup(func() { sub.Close() })
 	if _, err := sub.Receive(ctx); err != nil {
 		b.Fatal(err)
@@ -119,22 +119,22 @@ func (s *redisStore) watch(ctx context.Context, b *testing.B, changed func()) {
 	}()
 }
 
-func benchConsul(b *testing.B) benchStore {
+func benchConsul(b *testing.B) Bench {
 	s := &consulStore{TB: b, servers: testkit.StartConsulCluster(b, 1, testkit.ConsulOptions{})}
 	s.serveBy(s.servers[0])
-	return benchStore{
-		connect: func() kvdbsync.Connector {
+	return Bench{
+		Connect: func() kvdbsync.Connector {
 			return consul.New(consul.Config{Address: s.servers[0].Addr}, slog.New(slog.DiscardHandler))
 		},
-		write: s.write, pairs: s.pairs, watch: s.watch, atOnce: 64, writers: 16,
+		Write: s.write, Pairs: s.pairs, Watch: s.watch, AtOnce: 64, Writers: 16,
 	}
 }
 
-// watch asks, waits, and compares indexes.
+// watch sends blocking queries and compares the indexes of pairs.
 func (s *consulStore) watch(ctx context.Context, b *testing.B, changed func()) {
 	ask := &api.QueryOptions{}
 	next := func() (api.KVPairs, error) {
-		pairs, meta, err := s.client.KV().List(place("")[:len(root)-1], ask.WithContext(ctx))
+		pairs, meta, err := s.client.KV().List(place("")[:len(Root)-1], ask.WithContext(ctx))
 		if err == nil {
 			ask.WaitIndex = max(1, meta.LastIndex)
 		}
@@ -158,9 +158,9 @@ func (s *consulStore) watch(ctx context.Context, b *testing.B, changed func()) {
 	}()
 }
 
-// benchBolt has its file in memory where there is such a place: a disk would hide
-// all the rest.
-func benchBolt(b *testing.B) benchStore {
+// benchBolt has its file in memory if the machine has /dev/shm. The time of a disk would
+// hide all other costs.
+func benchBolt(b *testing.B) Bench {
 	dir, err := os.MkdirTemp("/dev/shm", "keyplane-bolt-") //nolint:usetesting // b.TempDir is on a disk
 	if err != nil {
 		dir = b.TempDir()
@@ -171,13 +171,13 @@ func benchBolt(b *testing.B) benchStore {
 		}
 	})
 	s := newBoltStore(b, dir)
-	return benchStore{
-		connect: func() kvdbsync.Connector { return s.db },
-		write:   s.write, pairs: s.pairs, atOnce: 1000, writers: 1,
+	return Bench{
+		Connect: func() kvdbsync.Connector { return s.db },
+		Write:   s.write, Pairs: s.pairs, AtOnce: 1000, Writers: 1,
 	}
 }
 
-// pairs are read as another program does, which has the file to itself.
+// pairs reads as another program does that has the file to itself.
 func (s *boltStore) pairs(context.Context) (pairs []kvdbsync.Pair, err error) {
 	s.take()
 	defer s.give()
@@ -190,16 +190,16 @@ func (s *boltStore) pairs(context.Context) (pairs []kvdbsync.Pair, err error) {
 	return pairs, err
 }
 
-func benchFiles(b *testing.B) benchStore {
-	s := &fileStore{TB: b, dir: b.TempDir(), has: map[string]map[string]string{}, save: saveByRename}
-	return benchStore{
-		connect: func() kvdbsync.Connector {
-			db, err := filedb.New(filedb.Config{Paths: []string{s.dir}}, root, slog.New(slog.DiscardHandler))
+func benchFiles(b *testing.B) Bench {
+	s := &fileStore{TB: b, dir: b.TempDir(), has: map[string]map[string]string{}, save: SaveByRename, form: jsonForm()}
+	return Bench{
+		Connect: func() kvdbsync.Connector {
+			db, err := filedb.New(filedb.Config{Paths: []string{s.dir}}, Root, slog.New(slog.DiscardHandler))
 			if err != nil {
 				b.Fatal(err)
 			}
 			return db
 		},
-		write: s.write, pairs: s.pairs, atOnce: 100,
+		Write: s.write, Pairs: s.pairs, AtOnce: 100,
 	}
 }

@@ -1,4 +1,4 @@
-package faults
+package stores
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func connectFiledb(config json.RawMessage) (kvdbsync.Connector, error) {
 	if err := json.Unmarshal(config, &cfg); err != nil {
 		return nil, err
 	}
-	return filedb.New(cfg, root, slog.New(slog.DiscardHandler))
+	return filedb.New(cfg, Root, slog.New(slog.DiscardHandler))
 }
 
 // A fileStore is a folder with a file for each home.
@@ -57,7 +57,7 @@ func yamlForm() fileForm {
 }
 
 func openFiledb(t testing.TB, extra Ability) *Store {
-	s := &fileStore{TB: t, dir: filepath.Join(t.TempDir(), "network"), has: map[string]map[string]string{}, save: saveByRename, form: jsonForm()}
+	s := &fileStore{TB: t, dir: filepath.Join(t.TempDir(), "network"), has: map[string]map[string]string{}, save: SaveByRename, form: jsonForm()}
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func openFiledb(t testing.TB, extra Ability) *Store {
 	if extra&BlockYAML != 0 {
 		s.form, cfg.Grace = yamlForm(), 100*time.Millisecond
 	}
-	db, err := filedb.New(cfg, root, slog.New(slog.DiscardHandler))
+	db, err := filedb.New(cfg, Root, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func (s *fileStore) path(home string) string {
 func content(texts map[string]string) []byte {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		lines = append(lines, fmt.Sprintf(`{"key":%q,"value":%s}`, keyPrefix()+name, valueOf(name, texts[name])))
+		lines = append(lines, fmt.Sprintf(`{"key":%q,"value":%s}`, KeyPrefix()+name, ValueOf(name, texts[name])))
 	}
 	return fmt.Appendf(nil, `{"data":[%s]}`, strings.Join(lines, ",\n"))
 }
@@ -111,7 +111,7 @@ func content(texts map[string]string) []byte {
 func yamlContent(texts map[string]string) []byte {
 	out := []byte("data:\n")
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		out = fmt.Appendf(out, "- key: %s\n  value: %s\n", keyPrefix()+name, valueOf(name, texts[name]))
+		out = fmt.Appendf(out, "- key: %s\n  value: %s\n", KeyPrefix()+name, ValueOf(name, texts[name]))
 	}
 	return out
 }
@@ -150,8 +150,8 @@ func (s *fileStore) pairs(context.Context) ([]kvdbsync.Pair, error) {
 	return pairs, err
 }
 
-// saveByRename writes beside the file, and moves the new one into its place.
-func saveByRename(path string, content []byte) error {
+// SaveByRename writes a new file beside the old one, and renames it to the old one's path.
+func SaveByRename(path string, content []byte) error {
 	beside := path + ".new"
 	if err := os.WriteFile(beside, content, 0o600); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package faults
+package stores
 
 import (
 	"bytes"
@@ -62,7 +62,7 @@ func newBoltStore(t testing.TB, dir string) *boltStore {
 func (s *boltStore) store(dir string) *Store {
 	return &Store{
 		Config: s.cfg, Connector: s.db, Dir: dir, Write: s.write, List: s.list,
-		AtOnce: 1000, MaxValue: models.MaxSize, MaxName: bbolt.MaxKeySize - len(keyOf("")),
+		AtOnce: 1000, MaxValue: models.MaxSize, MaxName: bbolt.MaxKeySize - len(KeyOf("")),
 		Kill: s.take, Wipe: s.wipe, Start: s.give,
 		Cut: func(string) { s.take() }, Heal: s.give, Save: s.save, Restore: s.restore,
 		Lend: s.close, Damage: s.damage, Mend: s.mend,
@@ -70,7 +70,7 @@ func (s *boltStore) store(dir string) *Store {
 }
 
 func (s *boltStore) write(ctx context.Context, changes ...history.Change) error {
-	pairs := pairsOf(changes)
+	pairs := PairsOf(changes)
 	if s.raw == nil {
 		return s.db.Apply(ctx, pairs)
 	}
@@ -96,7 +96,7 @@ func putRaw(tx *bbolt.Tx, pairs []kvdbsync.Pair) error {
 }
 
 func (s *boltStore) list(ctx context.Context) (map[string]string, error) {
-	pairs, err := s.db.List(ctx, root)
+	pairs, err := s.db.List(ctx, Root)
 	return textsOf(pairs), err
 }
 

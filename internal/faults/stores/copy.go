@@ -1,11 +1,11 @@
-package faults
+package stores
 
 import (
 	"os"
 	"testing"
 )
 
-// copyTree copies a folder to where there is none, or an empty one.
+// copyTree copies a folder to a path that does not exist, or to an empty folder.
 func copyTree(t testing.TB, to, from string) {
 	t.Helper()
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {

@@ -1,4 +1,4 @@
-package faults
+package stores
 
 import (
 	"context"
@@ -208,9 +208,9 @@ func (s *redisStore) write(ctx context.Context, changes ...history.Change) error
 	_, err := s.client.TxPipelined(ctx, func(pipe goredis.Pipeliner) error {
 		for _, c := range changes {
 			if c.Text == "" {
-				pipe.Del(ctx, keyOf(c.Key))
+				pipe.Del(ctx, KeyOf(c.Key))
 			} else {
-				pipe.Set(ctx, keyOf(c.Key), valueOf(c.Key, c.Text), 0)
+				pipe.Set(ctx, KeyOf(c.Key), ValueOf(c.Key, c.Text), 0)
 			}
 		}
 		return nil
@@ -245,7 +245,7 @@ func (s *redisStore) list(ctx context.Context) (map[string]string, error) {
 // scan adds what one server has.
 func scan(ctx context.Context, c goredis.UniversalClient, out map[string]string) error {
 	for cursor := uint64(0); ; {
-		keys, next, err := c.Scan(ctx, cursor, root+"*", 1000).Result()
+		keys, next, err := c.Scan(ctx, cursor, Root+"*", 1000).Result()
 		if err != nil {
 			return err
 		}
@@ -259,7 +259,7 @@ func scan(ctx context.Context, c goredis.UniversalClient, out map[string]string)
 			return err
 		}
 		for i, v := range values {
-			out[nameOf(keys[i])] = textOf([]byte(v.(*goredis.StringCmd).Val()))
+			out[NameOf(keys[i])] = TextOf([]byte(v.(*goredis.StringCmd).Val()))
 		}
 		if cursor = next; cursor == 0 {
 			return nil

@@ -1,4 +1,4 @@
-package faults
+package stores
 
 import (
 	"crypto/tls"
@@ -9,7 +9,7 @@ import (
 	"github.com/keyplane/keyplane/internal/tlsfiles"
 )
 
-// rotateCertificates puts those of another authority in the place of all files.
+// rotateCertificates replaces all certificate files by those of another authority.
 func rotateCertificates(t testing.TB, c *testkit.Certificates) {
 	t.Helper()
 	next := testkit.MakeCertificates(t)
@@ -27,7 +27,7 @@ func rotateCertificates(t testing.TB, c *testkit.Certificates) {
 	}
 }
 
-// clientTLS is the configuration of a client that shows its certificate, as it is now.
+// clientTLS returns the configuration of a client with the present client certificate.
 func clientTLS(t testing.TB, c *testkit.Certificates) *tls.Config {
 	t.Helper()
 	config, err := tlsfiles.Files{CA: c.CA, Cert: c.Client.Cert, Key: c.Client.Key}.Load()

@@ -1,4 +1,4 @@
-package faults
+package stores
 
 import (
 	"context"
@@ -134,9 +134,9 @@ func (s *etcdStore) write(ctx context.Context, changes ...history.Change) error 
 	var ops []clientv3.Op
 	for _, c := range changes {
 		if c.Text == "" {
-			ops = append(ops, clientv3.OpDelete(keyOf(c.Key)))
+			ops = append(ops, clientv3.OpDelete(KeyOf(c.Key)))
 		} else {
-			ops = append(ops, clientv3.OpPut(keyOf(c.Key), string(valueOf(c.Key, c.Text))))
+			ops = append(ops, clientv3.OpPut(KeyOf(c.Key), string(ValueOf(c.Key, c.Text))))
 		}
 	}
 	_, err := s.client.Txn(ctx).Then(ops...).Commit()
@@ -149,7 +149,7 @@ func (s *etcdStore) list(ctx context.Context) (map[string]string, error) {
 }
 
 func (s *etcdStore) pairs(ctx context.Context) ([]kvdbsync.Pair, error) {
-	answer, err := s.client.Get(ctx, root, clientv3.WithPrefix())
+	answer, err := s.client.Get(ctx, Root, clientv3.WithPrefix())
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func (s *etcdStore) rotate() {
 
 func (s *etcdStore) compact() {
 	s.Helper()
-	now, err := s.client.Get(s.Context(), root, clientv3.WithCountOnly(), clientv3.WithPrefix())
+	now, err := s.client.Get(s.Context(), Root, clientv3.WithCountOnly(), clientv3.WithPrefix())
 	if err == nil {
 		_, err = s.client.Compact(s.Context(), now.Header.Revision, clientv3.WithCompactPhysical())
 	}
@@ -239,7 +239,7 @@ func (s *etcdStore) makeUsers() {
 	s.must(s.client.UserAdd(ctx, "root", "admin"))
 	s.must(s.client.UserGrantRole(ctx, "root", "root"))
 	s.must(s.client.RoleAdd(ctx, "reader"))
-	s.must(s.client.RoleGrantPermission(ctx, "reader", root, clientv3.GetPrefixRangeEnd(root), clientv3.PermissionType(clientv3.PermRead)))
+	s.must(s.client.RoleGrantPermission(ctx, "reader", Root, clientv3.GetPrefixRangeEnd(Root), clientv3.PermissionType(clientv3.PermRead)))
 	s.grant()
 	s.must(s.client.AuthEnable(ctx))
 	s.client = s.connect(clientv3.Config{Username: "root", Password: "admin", DialTimeout: 10 * time.Second})

@@ -1,4 +1,4 @@
-package faults
+package stores
 
 import (
 	"bytes"
@@ -113,19 +113,19 @@ func (s *consulStore) serveBy(server *testkit.Consul) {
 }
 
 // place is a key as Consul has it.
-func place(name string) string { return strings.TrimPrefix(keyOf(name), "/") }
+func place(name string) string { return strings.TrimPrefix(KeyOf(name), "/") }
 
 // write puts one value by itself, which may be larger than a transaction.
 func (s *consulStore) write(ctx context.Context, changes ...history.Change) error {
 	if first := changes[0]; len(changes) == 1 && first.Text != "" {
-		_, err := s.client.KV().Put(&api.KVPair{Key: place(first.Key), Value: valueOf(first.Key, first.Text)}, (&api.WriteOptions{}).WithContext(ctx))
+		_, err := s.client.KV().Put(&api.KVPair{Key: place(first.Key), Value: ValueOf(first.Key, first.Text)}, (&api.WriteOptions{}).WithContext(ctx))
 		return err
 	}
 	var ops api.KVTxnOps
 	for _, c := range changes {
 		op := &api.KVTxnOp{Verb: api.KVDelete, Key: place(c.Key)}
 		if c.Text != "" {
-			op.Verb, op.Value = api.KVSet, valueOf(c.Key, c.Text)
+			op.Verb, op.Value = api.KVSet, ValueOf(c.Key, c.Text)
 		}
 		ops = append(ops, op)
 	}
@@ -142,7 +142,7 @@ func (s *consulStore) list(ctx context.Context) (map[string]string, error) {
 }
 
 func (s *consulStore) pairs(ctx context.Context) ([]kvdbsync.Pair, error) {
-	has, _, err := s.client.KV().List(strings.TrimPrefix(root, "/"), (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
+	has, _, err := s.client.KV().List(strings.TrimPrefix(Root, "/"), (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
 	pairs := make([]kvdbsync.Pair, len(has))
 	for i, p := range has {
 		pairs[i] = kvdbsync.Pair{Key: p.Key, Value: p.Value}
