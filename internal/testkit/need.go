@@ -1,6 +1,6 @@
 // Package testkit contains helpers for the tests of several packages: real servers,
 // proxies that can break connections, and Need, which skips a test on an unsuitable
-// machine.
+// machine. It is test code: no product package imports it.
 //
 //	func TestSomething(t *testing.T) {
 //		etcd := testkit.StartEtcd(t, testkit.EtcdOptions{})

@@ -1,4 +1,5 @@
-// Package conformance is what every connector must do, as one test suite.
+// Package conformance tests the contract that every connector has with a source. It is
+// test code: no product package imports it.
 //
 //	func TestConformance(t *testing.T) {
 //		conformance.Run(t, func(t *testing.T) conformance.Harness {

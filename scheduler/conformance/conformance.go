@@ -1,4 +1,5 @@
-// Package conformance has the tests that every descriptor must pass.
+// Package conformance has the tests that every descriptor must pass. It is test code: no
+// product package imports it.
 //
 //	func TestDescriptor(t *testing.T) {
 //		conformance.Run(t, conformance.Suite[*Policer, uint32]{

@@ -1,6 +1,6 @@
 // Package session runs test scripts that read like a user's session: programs in the
-// background, edited files, signals, and the resulting state of the kernel. It adds these
-// commands to testscript:
+// background, edited files, signals, and the resulting state of the kernel. It is test
+// code: no product package imports it. It adds these commands to testscript:
 //
 //	start NAME PROGRAM ARGUMENT...   starts a program; its output is NAME's log
 //	await NAME REGEXP                waits until the rest of the log contains a match

@@ -1,5 +1,6 @@
 // Package verbs calls the verbs of a descriptor directly, for tests, and checks the
-// guarantees that every descriptor gives the scheduler.
+// guarantees that every descriptor gives the scheduler. It is test code: no product
+// package imports it.
 package verbs
 
 import (

@@ -1,5 +1,6 @@
 // Package simulated gives tests of descriptors a VPP, and a connection to it: a simulated
-// one or, where the environment has VPP=binary, a real one.
+// VPP, or a real one if the environment has VPP=binary. It is test code: no product
+// package imports it.
 package simulated
 
 import (
