@@ -18,8 +18,8 @@ import (
 	"github.com/keyplane/keyplane/models"
 )
 
-// The server of a Bolt file is the agent itself: what is killed and cut off is
-// another program's turn with the file.
+// The agent itself is the server of a Bolt file. A kill or a cut is another program that
+// has the file open.
 const boltCan = Emptied | Copies | CutTaken | Groups | Garbage | Many | Children | SmallDisk | OwnFile
 
 func connectBolt(config json.RawMessage) (kvdbsync.Connector, error) {
@@ -30,13 +30,13 @@ func connectBolt(config json.RawMessage) (kvdbsync.Connector, error) {
 	return bolt.New(cfg)
 }
 
-// A boltStore is written through the agent's own DB, and while another program has
-// the file, by that.
+// A boltStore writes through the agent's own DB. While another program has the file, it
+// writes as that program.
 type boltStore struct {
 	testing.TB
 	db   *bolt.DB
 	cfg  bolt.Config
-	raw  *bbolt.DB // set while it is taken
+	raw  *bbolt.DB // set while another program has the file
 	copy []byte
 }
 
@@ -107,7 +107,7 @@ func (s *boltStore) close() {
 	}
 }
 
-// take lets another program have the file, which whoever watches tries to get back.
+// take gives the file to another program. The agent tries to get it back.
 func (s *boltStore) take() {
 	s.Helper()
 	for s.raw == nil {
@@ -125,8 +125,8 @@ func (s *boltStore) give() {
 	}
 }
 
-// wipe is called while the file is taken. The new one is made beside it, so that
-// the lock on the old one keeps the agent out until all is done.
+// wipe needs the file to be taken. It makes the new file beside the old one, so the lock
+// on the old file keeps the agent out until then.
 func (s *boltStore) wipe() { s.replace(nil) }
 
 func (s *boltStore) save() {
@@ -149,7 +149,7 @@ func (s *boltStore) restore() {
 	}
 }
 
-// replace has another file in the place of the one that is taken, and takes that.
+// replace replaces the taken file by another one, and takes that.
 func (s *boltStore) replace(content []byte) {
 	s.Helper()
 	beside := s.cfg.Path + ".new"
@@ -169,7 +169,7 @@ func (s *boltStore) replace(content []byte) {
 	s.raw = next
 }
 
-// damage writes the file while the agent has it open.
+// damage overwrites the file while the agent has it open.
 func (s *boltStore) damage(how string) {
 	s.Helper()
 	f, err := os.OpenFile(s.cfg.Path, os.O_WRONLY, 0)
@@ -193,7 +193,7 @@ func (s *boltStore) damage(how string) {
 	}
 }
 
-// mend renames the copy to the place of the file.
+// mend renames the copy to the file's path.
 func (s *boltStore) mend() {
 	s.Helper()
 	err := os.WriteFile(s.cfg.Path+".good", s.copy, 0o600)

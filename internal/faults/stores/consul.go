@@ -30,8 +30,8 @@ func connectConsul(config json.RawMessage) (kvdbsync.Connector, error) {
 	return consul.New(cfg, slog.New(slog.DiscardHandler)), err
 }
 
-// A consulStore is some servers, with a line for the agent to one of them, as a load
-// balancer would have.
+// A consulStore is one server or several. The agent has a line to one of them, as through
+// a load balancer.
 type consulStore struct {
 	testing.TB
 	servers []*testkit.Consul
@@ -41,7 +41,7 @@ type consulStore struct {
 	copy    []byte
 }
 
-// agentToken is what the agent logs in with.
+// agentToken is the agent's ACL token.
 const agentToken = "11111111-2222-3333-4444-555555555555"
 
 func openConsul(servers int) func(testing.TB, Ability) *Store {
@@ -67,7 +67,7 @@ func openConsul(servers int) func(testing.TB, Ability) *Store {
 			s.grant()
 		}
 		if extra&OneSilent != 0 {
-			cfg.ProbeInterval = 2 * time.Second // what is waited for, and nothing else
+			cfg.ProbeInterval = 2 * time.Second // the fault tests this interval; all others stay at their defaults
 		}
 		return s.store(cfg)
 	}
@@ -88,7 +88,7 @@ func (s *consulStore) store(cfg consul.Config) *Store {
 	}
 }
 
-// rolling has who used the server that stops use the next one.
+// rolling moves the clients of a stopping server to the next one.
 func (s *consulStore) rolling() (out []Member) {
 	for i, server := range s.servers {
 		next := s.servers[(i+1)%len(s.servers)]
@@ -102,7 +102,7 @@ func (s *consulStore) rolling() (out []Member) {
 	return out
 }
 
-// serveBy has the test's client talk to a server.
+// serveBy connects the test's client to a server.
 func (s *consulStore) serveBy(server *testkit.Consul) {
 	s.Helper()
 	client, err := api.NewClient(&api.Config{Address: server.Addr, Token: testkit.ConsulToken})
@@ -112,10 +112,10 @@ func (s *consulStore) serveBy(server *testkit.Consul) {
 	s.client = client
 }
 
-// place is a key as Consul has it.
+// place returns the key of a name in Consul's form, without a leading slash.
 func place(name string) string { return strings.TrimPrefix(KeyOf(name), "/") }
 
-// write puts one value by itself, which may be larger than a transaction.
+// write puts a single value without a transaction, because it may be larger than one.
 func (s *consulStore) write(ctx context.Context, changes ...history.Change) error {
 	if first := changes[0]; len(changes) == 1 && first.Text != "" {
 		_, err := s.client.KV().Put(&api.KVPair{Key: place(first.Key), Value: ValueOf(first.Key, first.Text)}, (&api.WriteOptions{}).WithContext(ctx))
@@ -150,7 +150,7 @@ func (s *consulStore) pairs(ctx context.Context) ([]kvdbsync.Pair, error) {
 	return pairs, err
 }
 
-// must fails the test on an error of the last of several results.
+// must fails the test if the last of several results is an error.
 func (s *consulStore) must(_ any, _ *api.WriteMeta, err error) {
 	s.Helper()
 	if err != nil {
@@ -203,7 +203,7 @@ func (s *consulStore) rotate() {
 	s.servers[0].Start()
 }
 
-// leader is the index of the server that leads, by what it says of itself.
+// leader returns the index of the leader, by the servers' own statements.
 func (s *consulStore) leader() int {
 	s.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -224,7 +224,7 @@ func (s *consulStore) leader() int {
 	return -1
 }
 
-// loseLeader kills the server that leads; who had a line to it gets one to another.
+// loseLeader kills the leader, and moves its clients to another server.
 func (s *consulStore) loseLeader() (back func()) {
 	s.Helper()
 	i := s.leader()

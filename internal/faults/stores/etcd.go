@@ -26,16 +26,16 @@ func connectEtcd(config json.RawMessage) (kvdbsync.Connector, error) {
 	return etcd.New(cfg, slog.New(slog.DiscardHandler)), err
 }
 
-// An etcdStore is a cluster, with a line to each member for the agent, and a
-// client that needs none.
+// An etcdStore is a cluster. The agent has a line to each member, and the test's client
+// has direct connections.
 type etcdStore struct {
 	testing.TB
 	members []*testkit.Etcd
 	lines   []*testkit.Proxy
-	calls   []*testkit.GRPCProxy // instead, where the silence of one call is asked for
+	calls   []*testkit.GRPCProxy // used instead of lines for the silence of one call
 	client  *clientv3.Client
 	certs   *testkit.Certificates // nil: no TLS
-	copies  []string              // of the members' data
+	copies  []string              // of the members' data folders
 }
 
 func openEtcd(members int) func(testing.TB, Ability) *Store {
@@ -90,8 +90,8 @@ func (s *etcdStore) store(cfg etcd.Config) *Store {
 	}
 }
 
-// silence silences the watch, and no other call. A connection of gRPC carries all calls, so
-// this is what a load balancer does, which answers pings itself.
+// silence silences the watch and no other call. One connection of gRPC carries all calls,
+// so a load balancer that answers pings itself can cause this.
 func (s *etcdStore) silence() (silenced int) {
 	for _, line := range s.calls {
 		silenced += line.Silence("/etcdserverpb.Watch/Watch")
@@ -112,7 +112,7 @@ func (s *etcdStore) rolling() (out []Member) {
 	return out
 }
 
-// connect makes a client of the members themselves.
+// connect makes a client with direct connections to the members.
 func (s *etcdStore) connect(cfg clientv3.Config) *clientv3.Client {
 	s.Helper()
 	for _, m := range s.members {
@@ -225,7 +225,7 @@ func (s *etcdStore) restore() {
 	s.start()
 }
 
-// must fails the test on an error of the last of several results.
+// must fails the test if the last of several results is an error.
 func (s *etcdStore) must(_ any, err error) {
 	s.Helper()
 	if err != nil {
@@ -233,7 +233,7 @@ func (s *etcdStore) must(_ any, err error) {
 	}
 }
 
-// makeUsers has "agent" read below root, and the test's client be the administrator.
+// makeUsers lets "agent" read below Root, and makes the test's client the administrator.
 func (s *etcdStore) makeUsers() {
 	ctx := s.Context()
 	s.must(s.client.UserAdd(ctx, "root", "admin"))
@@ -252,7 +252,7 @@ func (s *etcdStore) grant() {
 
 func (s *etcdStore) revoke() { s.must(s.client.UserDelete(s.Context(), "agent")) }
 
-// leader is the index of the member that leads.
+// leader returns the index of the leader.
 func (s *etcdStore) leader() int {
 	s.Helper()
 	for {
@@ -284,7 +284,7 @@ func (s *etcdStore) moveLeader() {
 		if err == nil {
 			return
 		}
-		s.Log("moving the leader: ", err) // who has lost the lead in between
+		s.Log("moving the leader: ", err) // the member may have lost the lead in between
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 
 const filedbCan = FilesOfPeople | Groups | Many | Children | BlockYAML
 
-// fileHomes is how many files there are. What is saved at once is one file.
+// fileHomes is the number of files. One write saves one file.
 const fileHomes = 4
 
 func connectFiledb(config json.RawMessage) (kvdbsync.Connector, error) {
@@ -38,12 +38,12 @@ func connectFiledb(config json.RawMessage) (kvdbsync.Connector, error) {
 type fileStore struct {
 	testing.TB
 	dir  string
-	has  map[string]map[string]string // by home, text by name
+	has  map[string]map[string]string // text by name by home
 	save func(path string, content []byte) error
 	form fileForm
 }
 
-// A fileForm is how files are written.
+// A fileForm is the format of files.
 type fileForm struct {
 	suffix  string
 	content func(texts map[string]string) []byte
@@ -77,7 +77,7 @@ func openFiledb(t testing.TB, extra Ability) *Store {
 	}
 }
 
-// write saves the file of the home that all changes are of.
+// write saves the file of the changes' home. All changes must have the same home.
 func (s *fileStore) write(_ context.Context, changes ...history.Change) error {
 	home, _, found := strings.Cut(changes[0].Key, "if")
 	if !found {
@@ -98,7 +98,7 @@ func (s *fileStore) path(home string) string {
 	return filepath.Join(s.dir, strings.Trim(home, "{}")+s.form.suffix)
 }
 
-// content is a file that says texts.
+// content returns a JSON file with texts.
 func content(texts map[string]string) []byte {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
@@ -107,7 +107,8 @@ func content(texts map[string]string) []byte {
 	return fmt.Appendf(nil, `{"data":[%s]}`, strings.Join(lines, ",\n"))
 }
 
-// yamlContent is the same in lines of which each part of the file may be the end.
+// yamlContent returns a YAML file with texts. The file stays valid if it is cut off behind
+// any of its lines.
 func yamlContent(texts map[string]string) []byte {
 	out := []byte("data:\n")
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
@@ -121,7 +122,7 @@ func (s *fileStore) list(ctx context.Context) (map[string]string, error) {
 	return textsOf(pairs), err
 }
 
-// pairs reads the files with nothing of filedb's.
+// pairs reads the files without any code of filedb.
 func (s *fileStore) pairs(context.Context) ([]kvdbsync.Pair, error) {
 	paths, err := filepath.Glob(filepath.Join(s.dir, "*"+s.form.suffix))
 	var pairs []kvdbsync.Pair

@@ -32,13 +32,13 @@ func connectRedis(config json.RawMessage) (kvdbsync.Connector, error) {
 // A redisStore is one server, a group with Sentinels, or a Cluster.
 type redisStore struct {
 	testing.TB
-	nodes    []*testkit.Redis // that have data
-	line     *testkit.Proxy   // of a single server
-	lines    []*testkit.Proxy // for all clients of it, or of a master of several
+	nodes    []*testkit.Redis // the nodes with data
+	line     *testkit.Proxy   // to a single server
+	lines    []*testkit.Proxy // to a single server for all clients, or to one of several masters
 	group    *testkit.RedisGroup
 	certs    *testkit.Certificates
 	client   goredis.UniversalClient
-	replicas int // that must have a write before it counts
+	replicas int // number of replicas that must confirm a write
 	copy     string
 }
 
@@ -67,7 +67,7 @@ func openRedis(t testing.TB, extra Ability) *Store {
 	return out
 }
 
-// openRedisSentinel starts a master with a replica, and the Sentinels that look after them.
+// openRedisSentinel starts a master with a replica, and the Sentinels that watch them.
 func openRedisSentinel(t testing.TB, extra Ability) *Store {
 	s := &redisStore{TB: t, replicas: 1}
 	var o testkit.RedisOptions
@@ -128,7 +128,7 @@ func (s *redisStore) lineTo(addr string) *testkit.Proxy {
 	return line
 }
 
-// silence silences the connection on which one master tells what changes.
+// silence silences the connection by which one master sends notifications.
 func (s *redisStore) silence() int {
 	for _, line := range s.lines {
 		if n := line.Silence("tracking") + line.Silence("TRACKING"); n > 0 {
@@ -144,7 +144,7 @@ func (s *redisStore) slow(bytesPerSecond int) {
 	}
 }
 
-// evict has each master drop all keys: a server looks at its memory with each command.
+// evict makes each master drop all keys. A server checks its memory at each command.
 func (s *redisStore) evict() {
 	s.Helper()
 	s.everywhere("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
@@ -156,7 +156,7 @@ func (s *redisStore) evict() {
 	s.everywhere("CONFIG", "SET", "maxmemory", "0")
 }
 
-// rolling has the Sentinels make another node the master before the master stops.
+// rolling makes another node the master before the master stops.
 func (s *redisStore) rolling() (out []Member) {
 	if s.group == nil {
 		return nil
@@ -167,12 +167,12 @@ func (s *redisStore) rolling() (out []Member) {
 				s.moveLeader()
 			}
 			s.replicas = 0
-			n.Kill() // it follows another now, and has nothing of its own
+			n.Kill() // the node follows another one now and has no data of its own
 		}
 		start := func() {
 			n.Start()
 			s.grant()
-			n.RedisCLI(append([]string{"REPLICAOF"}, strings.Split(s.leader().Addr, ":")...)...) // as its own configuration would say
+			n.RedisCLI(append([]string{"REPLICAOF"}, strings.Split(s.leader().Addr, ":")...)...) // as in its own configuration
 			s.until("it follows", func() bool { return strings.Contains(n.RedisCLI("INFO", "replication"), "master_link_status:up") })
 			s.replicas = 1
 		}
@@ -225,7 +225,7 @@ func (s *redisStore) write(ctx context.Context, changes ...history.Change) error
 	return err
 }
 
-// errNotReplicated is what a failover might lose.
+// errNotReplicated is the error of a write that a failover could lose.
 var errNotReplicated = errors.New("no replica has it yet")
 
 func (s *redisStore) list(ctx context.Context) (map[string]string, error) {
@@ -242,7 +242,7 @@ func (s *redisStore) list(ctx context.Context) (map[string]string, error) {
 	return out, cluster.Ping(ctx).Err()
 }
 
-// scan adds what one server has.
+// scan adds the keys of one server.
 func scan(ctx context.Context, c goredis.UniversalClient, out map[string]string) error {
 	for cursor := uint64(0); ; {
 		keys, next, err := c.Scan(ctx, cursor, Root+"*", 1000).Result()
@@ -267,7 +267,7 @@ func scan(ctx context.Context, c goredis.UniversalClient, out map[string]string)
 	}
 }
 
-// start starts all nodes, which have forgotten who may do what.
+// start starts all nodes and makes the users again, which a restart loses.
 func (s *redisStore) start() {
 	s.each((*testkit.Redis).Start)
 	if len(s.nodes) > 1 {
@@ -302,13 +302,14 @@ func (s *redisStore) grant() {
 
 func (s *redisStore) revoke() { s.everywhere("ACL", "DELUSER", "agent") }
 
-// shutOut parts the agent from all nodes, whose addresses it learns from themselves.
+// shutOut separates the agent from all nodes. The agent learns their addresses from the
+// nodes, so lines cannot do that.
 func (s *redisStore) shutOut() {
 	s.everywhere("ACL", "SETUSER", "agent", "off")
 	s.everywhere("CLIENT", "KILL", "USER", "agent")
 }
 
-// leader is the node that is master, as the first Sentinel that lives says.
+// leader returns the master, by the first Sentinel that answers.
 func (s *redisStore) leader() *testkit.Redis {
 	s.Helper()
 	said := strings.Fields(s.group.Sentinels[0].RedisCLI("SENTINEL", "GET-MASTER-ADDR-BY-NAME", testkit.SentinelMaster))
@@ -331,7 +332,7 @@ func (s *redisStore) loseLeader() (back func()) {
 	s.until("another master", func() bool { return s.leader() != was })
 	return func() {
 		was.Start()
-		s.grant() // it has forgotten who the agent is, and may come to lead again
+		s.grant() // a restart loses the agent's user, and the node may become the master again
 	}
 }
 
@@ -346,7 +347,7 @@ func (s *redisStore) until(what string, ok func() bool) {
 	}
 }
 
-// reshard moves slots of each master to one that joins.
+// reshard moves slots of each master to a new one.
 func (s *redisStore) reshard() {
 	s.Helper()
 	node := testkit.StartRedisNode(s.TB, testkit.RedisOptions{})
