@@ -116,7 +116,12 @@ func TestALinkToTheRootThatIsFollowed(t *testing.T) {
 	if err := os.Symlink("/", dir+"/0"); err != nil {
 		t.Fatal(err)
 	}
-	m := mirrored(t, newDB(t, filedb.Config{Paths: []string{dir}, FollowLinks: true, MaxFiles: 50, MaxEntries: 2000}))
+	// Other programs write files below the root all the time. The first batch waits five
+	// times Grace for them, and large files take long to read.
+	m := mirrored(t, newDB(t, filedb.Config{
+		Paths: []string{dir}, FollowLinks: true, MaxFiles: 50, MaxEntries: 2000,
+		Grace: 50 * time.Millisecond, MaxFileSize: 64 << 10,
+	}))
 	m.holds(t, "config/a", "1")
 	m.until(t, "a bound", func() bool {
 		for _, p := range m.problems {
