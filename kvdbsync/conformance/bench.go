@@ -11,10 +11,10 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// BenchKeys is how many keys BenchmarkList lists.
+// BenchKeys is the number of keys that BenchmarkList lists.
 const BenchKeys = 100_000
 
-// BenchPair is the i-th of a store's pairs, as real ones are: 100 bytes of value.
+// BenchPair returns the i-th pair of a store, similar to real ones: 100 bytes of value.
 func BenchPair(prefix string, i int) kvdbsync.Pair {
 	return kvdbsync.Pair{
 		Key:   fmt.Sprintf("%sconfig/linux/interfaces/v2/interface/if%06d", prefix, i),
@@ -22,9 +22,9 @@ func BenchPair(prefix string, i int) kvdbsync.Pair {
 	}
 }
 
-// BenchmarkList is the cold start of a Source on a store with BenchKeys pairs, until
-// all are taken and their values unmarshalled; and in the same run what a bare program
-// takes that lists them, and does the same. It also tells what the Source keeps.
+// BenchmarkList measures the cold start of a Source on a store with BenchKeys pairs, until
+// all are taken and their values unmarshalled. In the same run it measures a bare program
+// that lists and unmarshals them. It also reports the memory that the Source keeps.
 func BenchmarkList(b *testing.B, c kvdbsync.Connector, prefix string, bare func() []kvdbsync.Pair) {
 	var barely, with time.Duration
 	var kept, values int64
@@ -99,7 +99,7 @@ func runSource(b *testing.B, c kvdbsync.Connector, prefix string) (source *kvdbs
 
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what the first has finalized
+	runtime.GC() // frees memory with finalizers of the first collection
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)

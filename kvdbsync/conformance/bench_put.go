@@ -15,18 +15,17 @@ import (
 type Bench struct {
 	Connector kvdbsync.Connector
 	Put       func(kvdbsync.Pair) error // several at the same time, unless PutAll is set
-	Keys      int                       // that BenchmarkPut puts, over and over. Defaults to each once
+	Keys      int                       // of BenchmarkPut, used in turn. Defaults to a new key for each put
 	// PutAll makes the first n pairs below a prefix as fast as the store takes them.
 	// Defaults to Put by 16 clients.
 	PutAll func(prefix string, n int)
-	// Watch begins to watch prefix as a bare client does, which calls seen with each key
-	// as soon as it has its value, one after the other, until ctx ends. nil: the store can
-	// only be written.
+	// Watch watches prefix like a bare client, until ctx ends. It calls seen with each key
+	// as soon as it has the value, one key at a time. nil: the store can only be written.
 	Watch func(ctx context.Context, prefix string, seen func(key string))
 }
 
-// BenchmarkPut is the time from before a put until the consumer of a Source has it, and
-// until the bare client has, or else until the put returned.
+// BenchmarkPut measures the time from before a put until the consumer of a Source has it,
+// and until the bare client has it, or else until the put returned.
 func BenchmarkPut(b *testing.B, s Bench, prefix string) {
 	source, end := runSource(b, s.Connector, prefix)
 	defer end()
@@ -90,9 +89,9 @@ func reportShares(b *testing.B, name string, of []time.Duration) {
 	}
 }
 
-// BenchmarkPuts makes 10,000 keys as fast as the store takes them, and tells how long after
-// the last put had returned all had come out: of a Source, and of the bare client if
-// there is one. Each run has a prefix, or a store, to itself.
+// BenchmarkPuts puts 10,000 keys as fast as the store takes them. It reports the time from
+// the end of the last put until a Source has delivered all, and until the bare client has,
+// if there is one. Each run has its own prefix or store.
 func BenchmarkPuts(b *testing.B, open func() (s Bench, prefix string)) {
 	b.Run("source", func(b *testing.B) { puts(b, open, sourceWatch) })
 	b.Run("bare", func(b *testing.B) {

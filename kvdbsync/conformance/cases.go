@@ -66,8 +66,8 @@ func losesNone(t *testing.T, h Harness) {
 	w.expectExactly(want)
 }
 
-// neverBack writes faster than it reads: a connector may leave values out, but
-// what it yields is in the store's order.
+// neverBack writes faster than it reads. A connector may skip values, but must keep the
+// store's order.
 func neverBack(t *testing.T, h Harness) {
 	const last = 200
 	key := h.Prefix + "config/item/counter"
@@ -90,7 +90,7 @@ func neverBack(t *testing.T, h Harness) {
 	}
 }
 
-// atomicGroups takes a batch apart whose Synced has long been seen.
+// atomicGroups makes several changes at once, after the listing is complete.
 func atomicGroups(t *testing.T, h Harness) {
 	old, other := h.Prefix+"config/item/old", h.Prefix+"config/other/x"
 	h.Put(old, value("old"))

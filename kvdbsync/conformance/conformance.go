@@ -23,8 +23,8 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A Harness is a connector and the means to change its store. Connector, Put
-// and Delete are required; a case whose means are missing does not run.
+// A Harness is a connector and the means to change its store. Connector, Put and Delete
+// are required. A case that needs another field is skipped without it.
 type Harness struct {
 	Connector kvdbsync.Connector
 	// Prefix is where the case works; the store holds nothing below it or beside
@@ -35,21 +35,21 @@ type Harness struct {
 	Delete func(key string)
 	// Txn makes several changes at once; a nil Value deletes.
 	Txn func(events []kvdbsync.Event)
-	// Cut interrupts the running watches as the store's worst day would, calls
+	// Cut interrupts the running watches in the worst way that the store permits, calls
 	// during, which changes the store, and lets watches begin again.
 	Cut func(during func())
 
 	// Writer writes the store that Connector watches.
 	Writer kvdbsync.Writer
-	// Refused is a change that the store cannot make, for whatever reason it has: a
-	// key that is too long, a value that is too large.
+	// Refused is a change that the store cannot make, such as a key that is too long or a
+	// value that is too large.
 	Refused kvdbsync.Pair
 
 	// Publisher begins sessions in the same store. It needs Get.
 	Publisher kvdbsync.Publisher
 	// Get reads the store by its own means; nil: the key is not there.
 	Get func(key string) []byte
-	// TTL is what sessions are begun with. Defaults to 1 second.
+	// TTL is the ttl of sessions. Defaults to 1 second.
 	TTL time.Duration
 	// Sever keeps sessions from their store, as if their holder were dead, until
 	// restore is called. A store whose keys need no holder has none.
@@ -57,16 +57,17 @@ type Harness struct {
 	// Revoke ends all sessions at the store, as its administrator can.
 	Revoke func()
 
-	// Same compares a value with what was put. Defaults to bytes.Equal; a store
-	// that people write as text compares content.
+	// Same compares a value with the put one. Defaults to bytes.Equal. A store that people
+	// write as text compares the content.
 	Same func(got, put []byte) bool
 	// JSONOnly says that the store holds JSON values and no other bytes.
 	JSONOnly bool
 	// LargeValue is the size in bytes of a value that must get through. Defaults to 1 MiB.
 	LargeValue int
-	// ManyKeys is how many keys the largest listing has. Defaults to 10,000.
+	// ManyKeys is the number of keys in the largest listing. Defaults to 10,000.
 	ManyKeys int
-	// Patience is how long a change may take to be seen. Defaults to 2 minutes, for busy machines.
+	// Patience limits the time until a change is seen. Defaults to 2 minutes, for busy
+	// machines.
 	Patience time.Duration
 }
 

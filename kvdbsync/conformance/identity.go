@@ -32,8 +32,8 @@ func ListingOf(t testing.TB, c kvdbsync.Connector, prefix string) (l kvdbsync.Li
 	return l
 }
 
-// oneIdentity has a store listed before and after it was written and cut off: it is
-// the same store.
+// oneIdentity lists a store before and after it was written and cut off: it must have the
+// same identity.
 func oneIdentity(t *testing.T, h Harness) {
 	before := ListingOf(t, h.Connector, h.Prefix)
 	h.Put(h.Prefix+"config/item/a", value("one"))

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// leavesNone calls do and waits until no goroutine is left that it has started,
-// itself or by others. It knows them by a label that they inherit, so what else
-// the program runs meanwhile does not matter.
+// leavesNone calls do, and waits until all goroutines have ended that do has started,
+// directly or indirectly. It identifies them by a label that they inherit, so other
+// goroutines do not matter.
 func leavesNone(t *testing.T, do func(ctx context.Context)) {
 	t.Helper()
 	const label = "conformance"

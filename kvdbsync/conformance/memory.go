@@ -26,7 +26,7 @@ type Memory struct {
 	severed  bool
 }
 
-// A memoryWatch is what one Watch has not yielded yet.
+// A memoryWatch holds the batches that one Watch has not yielded yet.
 type memoryWatch struct {
 	prefix string
 	todo   []kvdbsync.Batch

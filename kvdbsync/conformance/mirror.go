@@ -9,17 +9,17 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A Mirror follows a connector through a Source, for a connector's own tests.
+// A Mirror follows a connector through a Source, for the connector's own tests.
 type Mirror struct {
 	t      testing.TB
 	late   <-chan time.Time
 	Source *kvdbsync.Source
-	Has    map[string]string // what the store holds, without the root
-	Errs   map[string]error  // of what is no value
+	Has    map[string]string // the content of the store, without the root
+	Errs   map[string]error  // of keys whose content is not a value
 	Gone   int               // deletions of keys that it had
 }
 
-// Follow runs a Source on c until the test ends. Whatever it waits for may take a minute.
+// Follow runs a Source on c until the test ends. Each wait may take a minute.
 func Follow(t testing.TB, c kvdbsync.Connector, root string) *Mirror {
 	t.Helper()
 	m := &Mirror{
@@ -77,7 +77,7 @@ func (m *Mirror) take(e kvdbsync.Event) {
 	}
 }
 
-// AwaitLost waits until the source is lost for a reason that is, and returns it.
+// AwaitLost waits until the source is lost with an error that is accepts, and returns it.
 func (m *Mirror) AwaitLost(is func(error) bool) error {
 	m.t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -94,5 +94,5 @@ func (m *Mirror) AwaitLost(is func(error) bool) error {
 	}
 }
 
-// Any is any reason.
+// Any accepts every error.
 func Any(error) bool { return true }

@@ -25,9 +25,10 @@ func Block(t *testing.T, language string) string {
 	return ""
 }
 
-// RunConsole runs each command of the console session in README.md, which begins with
-// "$ ", and compares what follows with its output. The first command makes interface lo1,
-// which a watch of all of root must show; the last takes it away. Programs come from bin.
+// RunConsole runs each command of the console session in README.md, which begins with "$
+// ", and compares its output with the following lines. The first command creates interface
+// lo1, which a watch of all of root must show; the last one removes it. Programs come from
+// bin.
 func RunConsole(t *testing.T, c kvdbsync.Connector, root, bin string, env ...string) {
 	m := Follow(t, c, root)
 	steps := regexp.MustCompile(`(?m)^\$ (.*)\n((?:[^$].*\n)*)`).FindAllStringSubmatch(Block(t, "console"), -1)

@@ -32,11 +32,11 @@ func sessionCases() []testCase {
 	}
 }
 
-// unhurried is the TTL of sessions whose end by time is not tested. No busy machine fails to
-// prolong them.
+// unhurried is the TTL of sessions in cases that do not test expiry. Even a busy machine
+// renews them in time.
 const unhurried = 30 * time.Second
 
-// A publication is one session with what the case says of it.
+// A publication is a session under test, with its harness.
 type publication struct {
 	kvdbsync.Session
 	t *testing.T
@@ -46,7 +46,7 @@ type publication struct {
 func publish(t *testing.T, h Harness) publication {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel() // which must not end the session
+	defer cancel() // must not end the session
 	s, err := h.Publisher.Session(ctx, h.TTL)
 	write(t, err)
 	p := publication{s, t, h}
@@ -191,10 +191,10 @@ func sessionIsHeld(t *testing.T, h Harness) {
 	h.staysHeld(t, func() {})
 }
 
-// staysHeld begins a session, calls disturb, and checks that the session is held for more than
-// twice its TTL. A busy machine may prolong a short session too late. So a session that is lost
-// is followed by one with a longer TTL, and the last one must be held. A session that nobody
-// prolongs is lost whatever its TTL.
+// staysHeld begins a session, calls disturb, and checks that the session is held for more
+// than twice its TTL. A busy machine may renew a short session too late. So a lost session
+// is followed by one with a longer TTL, and the last one must be held. A session without
+// renewal is lost at any TTL.
 func (h Harness) staysHeld(t *testing.T, disturb func()) {
 	t.Helper()
 	short := h.TTL
@@ -209,7 +209,7 @@ func (h Harness) staysHeld(t *testing.T, disturb func()) {
 	t.Fatal("no session was held")
 }
 
-// isHeldFor writes a key, calls disturb, and tells whether the key and the session are there
+// isHeldFor writes a key, calls disturb, and reports whether the key and the session exist
 // all the time, and whether the session can write then.
 func (p publication) isHeldFor(d time.Duration, disturb func()) bool {
 	p.t.Helper()
@@ -255,13 +255,13 @@ func sessionIsRevoked(t *testing.T, h Harness) {
 	rewrites(t, h, p)
 }
 
-// rewrites writes again in a new session what was lost with another, whose end
-// then takes nothing away.
+// rewrites writes the keys of a lost session again in a new one. The end of the lost
+// session must then remove nothing.
 func rewrites(t *testing.T, h Harness, lost publication) {
 	t.Helper()
 	again := publish(t, h)
 	again.put("a", "b")
-	_ = lost.Close(t.Context()) // may well tell that there is nothing to close
+	_ = lost.Close(t.Context()) // may report that there is nothing to close
 	if !bytes.Equal(h.Get(h.statusKey("a")), value("a")) || again.isLost() {
 		t.Error("the end of the lost session took what the new one wrote")
 	}
@@ -269,7 +269,7 @@ func rewrites(t *testing.T, h Harness, lost publication) {
 
 func sessionLeavesNothing(t *testing.T, h Harness) {
 	h.TTL = unhurried
-	h.Get(h.statusKey("a")) // whose own means may well leave something
+	h.Get(h.statusKey("a")) // the store's own means may leave something
 	leavesNone(t, func(context.Context) {
 		p := publish(t, h)
 		p.put("a")

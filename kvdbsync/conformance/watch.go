@@ -80,7 +80,7 @@ func (w *watch) holdsAll(want map[string][]byte) bool {
 	return len(w.has) == len(want)
 }
 
-// expectExactly compares everything that was seen.
+// expectExactly compares the whole content that was seen.
 func (w *watch) expectExactly(want map[string][]byte) {
 	w.t.Helper()
 	expectExactly(w.t, w.h, w.has, want)
@@ -103,5 +103,5 @@ func expectExactly(t *testing.T, h Harness, got map[string]string, want map[stri
 	}
 }
 
-// value is a small JSON value that tells its origin.
+// value returns a small JSON value that contains text.
 func value(text string) []byte { return fmt.Appendf(nil, `{"name":%q}`, text) }

@@ -67,7 +67,7 @@ func listsInOrder(t *testing.T, h Harness) {
 	}
 }
 
-// writesExactly writes in each way there is.
+// writesExactly writes by each method of a Writer.
 func writesExactly(t *testing.T, h Harness) {
 	values := [][]byte{nil, {}, []byte(" \n"), []byte("\x00\xff\xfe\r\n"), value("ü 日本 𝄞")}
 	for i, v := range values {
@@ -77,7 +77,7 @@ func writesExactly(t *testing.T, h Harness) {
 		expectStored(t, h, key("absent"), v, true)
 		expectGot(t, h, key("absent"), v)
 		expectStored(t, h, key("absent"), value("another"), false)
-		if v != nil { // which deletes
+		if v != nil { // deletes
 			write(t, h.Writer.Apply(t.Context(), []kvdbsync.Pair{{Key: key("apply"), Value: v}}))
 			expectGot(t, h, key("apply"), v)
 		}
@@ -147,7 +147,7 @@ func oneStores(t *testing.T, h Harness) {
 	}
 }
 
-// appliesAll makes as many changes as every store must take.
+// appliesAll makes the number of changes that every store must accept at once.
 func appliesAll(t *testing.T, h Harness) {
 	write(t, h.Writer.Apply(t.Context(), nil))
 	changes, want := manyChanges(t, h, kvdbsync.MaxApply)
@@ -167,7 +167,7 @@ func appliesNone(t *testing.T, h Harness) {
 	write(t, h.Writer.Apply(t.Context(), changes))
 }
 
-// appliesMany makes more changes than a store need take.
+// appliesMany makes more changes than a store has to accept at once.
 func appliesMany(t *testing.T, h Harness) {
 	changes, want := manyChanges(t, h, 10*kvdbsync.MaxApply)
 	before := listed(t, h)
@@ -181,8 +181,8 @@ func appliesMany(t *testing.T, h Harness) {
 	}
 }
 
-// manyChanges puts some keys and returns changes that put, update and delete, a
-// third of each, with what is there after them.
+// manyChanges puts some keys, and returns changes that put, update and delete, a third of
+// each, with the expected content after them.
 func manyChanges(t *testing.T, h Harness, n int) (changes []kvdbsync.Pair, want map[string][]byte) {
 	t.Helper()
 	want = map[string][]byte{}
