@@ -18,7 +18,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// afPacket is the kind of AF_PACKET.
+// afPacketKind is the kind of AF_PACKET.
 func afPacketKind() Kind {
 	return Kind{
 		Link:           "afpacket",
@@ -42,7 +42,7 @@ func validateAFPacket(f *Findings, v *interfaces.Interface) {
 	}
 }
 
-// hostLink begins the key that says that the host has a link.
+// hostLink begins the key of a link of the host.
 const hostLink = "linux/interface/host-name/"
 
 func afPacketDependencies(v *interfaces.Interface) []scheduler.Dependency {
@@ -53,7 +53,7 @@ func afPacketDependencies(v *interfaces.Interface) []scheduler.Dependency {
 	return []scheduler.Dependency{{Label: "afpacket-host-interface-exists", Key: key}}
 }
 
-// linkOf is the link of the host that an AF_PACKET interface is on.
+// linkOf returns the host link of an AF_PACKET interface.
 func (e *Env) linkOf(v *interfaces.Interface) (string, error) {
 	linux := v.GetAfpacket().GetLinuxInterface()
 	if linux == "" {
@@ -65,8 +65,8 @@ func (e *Env) linkOf(v *interfaces.Interface) (string, error) {
 	return "", fmt.Errorf("interface %s of Linux: %w", linux, ErrNotThere)
 }
 
-// createAFPacket takes up an interface that is on the link already, and has no other name: there
-// can be but one.
+// createAFPacket adopts an existing untagged interface on the link. VPP has at most one
+// per link.
 func createAFPacket(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 	host, err := e.linkOf(v)
 	if err != nil {
@@ -92,8 +92,8 @@ func createAFPacket(ctx context.Context, e *Env, v *interfaces.Interface) (uint3
 	return uint32(reply.SwIfIndex), e.ignoreIfOurs(ctx, v, reply.SwIfIndex, err)
 }
 
-// ignoreIfOurs is err, unless it says that there is an interface already, which v may have: that
-// of the index.
+// ignoreIfOurs returns err unless it reports an existing interface that has no tag, or the
+// tag of v.
 func (e *Env) ignoreIfOurs(ctx context.Context, v *interfaces.Interface, index interface_types.InterfaceIndex, err error) error {
 	if !errors.Is(err, api.IF_ALREADY_EXISTS) {
 		return err
@@ -108,7 +108,7 @@ func (e *Env) ignoreIfOurs(ctx context.Context, v *interfaces.Interface, index i
 	return fmt.Errorf("interface %s is on that link: %w", all[0].Tag, err)
 }
 
-// linkPrefix begins the names of AF_PACKET interfaces in VPP; the link follows.
+// linkPrefix begins VPP's names of AF_PACKET interfaces; the link follows.
 const linkPrefix = "host-"
 
 func deleteAFPacket(ctx context.Context, e *Env, v *interfaces.Interface, meta ifindex.Meta) error {
@@ -121,14 +121,14 @@ func deleteAFPacket(ctx context.Context, e *Env, v *interfaces.Interface, meta i
 	}
 	err := e.API.Call(ctx, &af_packet.AfPacketDelete{HostIfName: host}, &af_packet.AfPacketDeleteReply{})
 	if errors.Is(err, api.SYSCALL_ERROR_1) {
-		return nil // it is not there
+		return nil // it does not exist
 	}
 	return err
 }
 
-// raise puts up the link of the host that v is on, which VPP puts down together with v (VPP
-// af_packet/device.c, af_packet_interface_admin_up_down): it is not VPP's, and v waits for it
-// to be up. One that is declared is kept as declared by who keeps Linux.
+// RaiseLinkOf enables the host link of v. VPP disables the link together with the
+// interface (VPP af_packet/device.c, af_packet_interface_admin_up_down), although the link
+// is not VPP's, and v depends on it. The Linux descriptors handle links that are declared.
 func (e *Env) RaiseLinkOf(v *interfaces.Interface) {
 	host := v.GetAfpacket().GetHostIfName()
 	if host == "" {
@@ -139,7 +139,8 @@ func (e *Env) RaiseLinkOf(v *interfaces.Interface) {
 	}
 }
 
-// retrieveAFPackets says what a link is as the value does: VPP knows its name alone.
+// retrieveAFPackets takes the form of the link from the desired value, as VPP only has its
+// name.
 func retrieveAFPackets(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	if !anyOf(all, "af-packet") {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
-// anyID has VPP choose the ID of a bond.
+// anyID makes VPP choose the ID of a bond.
 const anyID = ^uint32(0)
 
 // bondKind is the kind of BOND_INTERFACE. Its members are derived.
@@ -52,14 +52,14 @@ func validateBond(f *Findings, v *interfaces.Interface) {
 	}
 }
 
-// A bondLink is what a bond is made with.
+// A bondLink has the settings of a bond's creation.
 type bondLink struct {
 	id   uint32
 	mode interfaces.BondLink_Mode
 	lb   interfaces.BondLink_LoadBalance
 }
 
-// bondOf: how the load is spread is a choice with two modes; the others have one way.
+// bondOf ignores the load balancing of modes that have only one.
 func bondOf(v *interfaces.Interface) bondLink {
 	b := v.GetBond()
 	out := bondLink{id: b.GetId(), mode: b.GetMode()}
@@ -69,7 +69,7 @@ func bondOf(v *interfaces.Interface) bondLink {
 	return out
 }
 
-// sameBond compares what bonds are made with; any ID is that which it has.
+// sameBond compares the settings of a creation; anyID matches every ID.
 func sameBond(old, new *interfaces.Interface) bool {
 	a, b := bondOf(old), bondOf(new)
 	if b.id == anyID {
@@ -78,7 +78,7 @@ func sameBond(old, new *interfaces.Interface) bool {
 	return a == b
 }
 
-// createBond: VPP numbers modes as the model does.
+// createBond passes modes unchanged: VPP and the model number them in the same way.
 func createBond(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 	b := v.GetBond()
 	request := &bond.BondCreate2{ID: b.GetId(), Mode: bond.BondMode(b.GetMode()), Lb: bond.BondLbAlgo(b.GetLb())}

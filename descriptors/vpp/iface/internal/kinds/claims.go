@@ -9,7 +9,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// claims are on what VPP gives to one interface alone, by whatever name.
+// Claims returns the resources of VPP that only one interface can have.
 func Claims(_ string, v *interfaces.Interface) []scheduler.Claim {
 	var c scheduler.Claim
 	switch v.GetType() {
@@ -61,7 +61,7 @@ func afPacketClaim(a *interfaces.AfpacketLink) scheduler.Claim {
 	return scheduler.Claim{Resource: "vpp-" + field + "/" + link, Field: field, Value: link, Want: "a link that no other AF_PACKET interface is on"}
 }
 
-// vxlanClaim: VPP tells VXLAN-GPE tunnels apart without their table (vxlan_gpe.c,
+// vxlanClaim ignores the table of VXLAN-GPE tunnels, as VPP does (vxlan_gpe.c,
 // vnet_vxlan_gpe_add_del_tunnel).
 func vxlanClaim(v *interfaces.Interface) scheduler.Claim {
 	x, table := v.GetVxlan(), v.GetVrf()
@@ -74,7 +74,7 @@ func vxlanClaim(v *interfaces.Interface) scheduler.Claim {
 	}
 }
 
-// gtpuClaim: VPP tells tunnels apart by the other end and their own ID (VPP gtpu.c,
+// gtpuClaim has the remote end and the TEID, which identify a tunnel in VPP (VPP gtpu.c,
 // vnet_gtpu_add_mod_del_tunnel).
 func gtpuClaim(g *interfaces.GtpuLink) scheduler.Claim {
 	return scheduler.Claim{
@@ -98,7 +98,7 @@ func ipipClaim(v *interfaces.Interface) scheduler.Claim {
 	}
 }
 
-// canonical is an address, however it is spelled.
+// canonical returns an address in its standard notation.
 func canonical(text string) string {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return a.String()

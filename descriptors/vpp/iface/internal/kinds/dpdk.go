@@ -12,8 +12,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// dpdkKind is the kind of DPDK: hardware that VPP has found by itself, under the name that VPP
-// gave it. It cannot be made, so that it waits for it, nor deleted: it is taken down instead.
+// dpdkKind is the kind of DPDK: hardware that VPP found at its start, under VPP's own
+// name. It can neither be created nor deleted. A declared one is pending until VPP has it;
+// a deleted one is disabled and loses its tag.
 func dpdkKind() Kind {
 	return Kind{
 		NoMAC: true,
@@ -32,7 +33,8 @@ func dpdkKind() Kind {
 			}
 			return 0, err
 		},
-		// One that was seen before it was declared is updated, but has no name of ours yet.
+		// Hardware that was found before it was declared is updated, not created, and has
+		// no tag yet.
 		Configure: func(ctx context.Context, e *Env, index uint32, v *interfaces.Interface) error {
 			return e.SetTag(ctx, ifindex.Meta{Index: index}, v.GetName())
 		},

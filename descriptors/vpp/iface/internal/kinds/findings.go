@@ -7,10 +7,10 @@ import (
 	"github.com/keyplane/keyplane/models"
 )
 
-// findings collects what is wrong.
+// Findings collects the faults of a value.
 type Findings struct{ models.Faults }
 
-// hostName checks the name of a link of the host (Linux net/core/dev.c, dev_valid_name).
+// hostName checks the name of a host link (Linux net/core/dev.c, dev_valid_name).
 func (f *Findings) hostName(field, name string) {
 	bad := func(r rune) bool { return r == '/' || r == ':' || unicode.IsSpace(r) || r == 0 }
 	switch {

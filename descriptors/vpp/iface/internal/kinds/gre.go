@@ -45,7 +45,7 @@ func greKind() Kind {
 	}
 }
 
-// wireGRE numbers the types from 0; the model does from 1.
+// wireGRE converts the type: VPP numbers types from 0, the model from 1.
 func wireGRE(g *interfaces.GreLink) gre.GreTunnel {
 	return gre.GreTunnel{
 		Type: gre.GreTunnelType(g.GetTunnelType() - interfaces.GreLink_L3), Mode: tunnel_types.TUNNEL_API_MODE_P2P,

@@ -54,15 +54,15 @@ func sameGTPU(old, new *interfaces.Interface) bool {
 		a.GetTeid() == b.GetTeid() && remoteTEID(a) == remoteTEID(b) && a.GetEncapVrfId() == b.GetEncapVrfId() && decapNext(a) == decapNext(b)
 }
 
-// remoteTEID is the one that is sent, which is the tunnel's own unless it is given.
+// remoteTEID returns the TEID of outgoing packets; it defaults to the tunnel's own.
 func remoteTEID(g *interfaces.GtpuLink) uint32 { return cmp.Or(g.GetRemoteTeid(), g.GetTeid()) }
 
-// decapNext is the node that what comes out goes to: L2 unless another is given.
+// decapNext returns the next node for decapsulated packets; it defaults to L2.
 func decapNext(g *interfaces.GtpuLink) uint32 {
 	return cmp.Or(g.GetDecapNextNode(), uint32(deprecatedNext(g)), uint32(interfaces.GtpuLink_L2))
 }
 
-// deprecatedNext is the older choice of nodes, which VPP numbers as the model does.
+// deprecatedNext returns the older field; VPP numbers its nodes in the same way.
 func deprecatedNext(g *interfaces.GtpuLink) interfaces.GtpuLink_NextNode {
 	return g.GetDecapNext() //nolint:staticcheck // values in stores have it
 }
@@ -71,8 +71,8 @@ func gtpuVersions(v *interfaces.Interface) (ipv4, ipv6 bool) {
 	return tunnelVersions(v.GetGtpu().GetSrcAddr(), v.GetGtpu().GetDstAddr())
 }
 
-// changeGTPU has no use for version 2 of the message: the model has nothing of what that adds,
-// and VPP dies when it refuses one.
+// changeGTPU does not use version 2 of the message. The model has none of its additions,
+// and VPP crashes when it refuses one.
 func (e *Env) changeGTPU(ctx context.Context, v *interfaces.Interface, add bool) (uint32, error) {
 	g := v.GetGtpu()
 	multicast, err := e.multicastInterface(g.GetMulticast())

@@ -48,7 +48,8 @@ func ipipKind() Kind {
 	}
 }
 
-// createIPIP: a tunnel to many has no other end, of the IP version of its own.
+// createIPIP leaves the remote end of a point-to-multipoint tunnel zero, but sets its IP
+// version.
 func createIPIP(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 	p := v.GetIpip()
 	t := ipip.IpipTunnel{Instance: ^uint32(0), SwIfIndex: ifindex.All, TableID: v.GetVrf(), Src: wireAddress(p.GetSrcAddr()), Dst: wireAddress(p.GetDstAddr())}

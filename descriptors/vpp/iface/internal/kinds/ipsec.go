@@ -16,8 +16,8 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
-// ipsecKind is the kind of IPSEC_TUNNEL: an interface that becomes a tunnel as security
-// associations protect it. Those were once fields of the link, which say nothing any more.
+// ipsecKind is the kind of IPSEC_TUNNEL. Security associations, which are other values,
+// make it a tunnel. The deprecated fields of the link for these have no effect.
 func ipsecKind() Kind {
 	return Kind{
 		Link:  "ipsec",
@@ -28,7 +28,7 @@ func ipsecKind() Kind {
 			}
 		},
 		SameLink: func(old, new *interfaces.Interface) bool { return ipsecMode(old) == ipsecMode(new) },
-		// VPP numbers modes as the model does.
+		// VPP and the model number modes in the same way.
 		Create: createIPsec,
 		Marked: func(_ *Env, f *Found, v *interfaces.Interface) bool {
 			return f.Details.InterfaceName == fmt.Sprint("ipsec", ipsecNumber(v))
@@ -44,8 +44,9 @@ func ipsecMode(v *interfaces.Interface) interfaces.IPSecLink_Mode {
 	return v.GetIpsec().GetTunnelMode() //nolint:staticcheck // the link is deprecated for what else it has
 }
 
-// ipsecNumber is the number that an interface is made with, of its name: one of the upper half of
-// those that VPP has (VPP ipsec_itf.c), which who asks for any does not get.
+// ipsecNumber returns the instance number of an interface, derived from its name. It is in
+// the upper half of VPP's numbers (VPP ipsec_itf.c). VPP chooses automatic numbers from
+// the lower half first.
 func ipsecNumber(v *interfaces.Interface) uint32 {
 	const half = 8 * 1024
 	sum := fnv.New32a()
@@ -53,7 +54,7 @@ func ipsecNumber(v *interfaces.Interface) uint32 {
 	return half + sum.Sum32()%half
 }
 
-// createIPsec takes any number where another one has that of the name.
+// createIPsec lets VPP choose the number if another interface has the one of the name.
 func createIPsec(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 	create := func(number uint32) (uint32, error) {
 		reply := &ipsec.IpsecItfCreateReply{}

@@ -10,7 +10,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 )
 
-// loopback is the kind of SOFTWARE_LOOPBACK.
+// loopbackKind is the kind of SOFTWARE_LOOPBACK.
 func loopbackKind() Kind {
 	return Kind{
 		AlwaysNew: true,

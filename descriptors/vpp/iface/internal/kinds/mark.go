@@ -9,8 +9,9 @@ import (
 	"go.fd.io/govpp/binapi/ethernet_types"
 )
 
-// mark is the MAC address of an interface whose value declares none: of its name and the host, so
-// that others do not have it. It stays the same when VPP is started anew.
+// MarkMAC returns the MAC address of an interface. If the value declares none, it is
+// derived from the host and the name. So it is unique, and stays the same when VPP is
+// restarted.
 func (e *Env) MarkMAC(v *interfaces.Interface) (mac ethernet_types.MacAddress) {
 	if mac, ok := ParseMAC(v.GetPhysAddress()); ok {
 		return mac
@@ -18,16 +19,16 @@ func (e *Env) MarkMAC(v *interfaces.Interface) (mac ethernet_types.MacAddress) {
 	sum := fnv.New64a()
 	_, _ = fmt.Fprintf(sum, "%s\x00%s", e.Host, v.GetName())
 	copy(mac[:], sum.Sum(nil))
-	mac[0] = mac[0]&^0x03 | 0x02 // of one, and given by nobody
+	mac[0] = mac[0]&^0x03 | 0x02 // unicast, locally administered
 	return mac
 }
 
-// byMAC is the mark of a kind whose interfaces are made with that MAC address.
+// byMAC recognizes interfaces that were created with the MAC address of MarkMAC.
 func byMAC(e *Env, f *Found, v *interfaces.Interface) bool {
 	return f.Details.L2Address == e.MarkMAC(v)
 }
 
-// byName is the mark of a kind whose interfaces VPP calls as their values are.
+// byName recognizes interfaces that have their value's name as VPP's own name.
 func byName(_ *Env, f *Found, v *interfaces.Interface) bool {
 	return f.Details.InterfaceName == v.GetName()
 }

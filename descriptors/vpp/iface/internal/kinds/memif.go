@@ -17,16 +17,17 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
-// What a memif has that says nothing (VPP memif.api).
+// VPP's defaults of a memif (VPP memif.api).
 const (
 	memifRing   = 1024
 	memifBuffer = 2048
 )
 
-// longestSocket is that of the name of a socket's file (VPP memif.api, string socket_filename[108]).
+// longestSocket is the longest file name of a socket (VPP memif.api, string
+// socket_filename[108]).
 const longestSocket = 107
 
-// longestSecret is that of a memif (VPP memif.api, string secret[24]).
+// longestSecret is the longest secret of a memif (VPP memif.api, string secret[24]).
 const longestSecret = 23
 
 // memifKind is the kind of MEMIF.
@@ -69,7 +70,7 @@ func validateMemif(f *Findings, v *interfaces.Interface) {
 	}
 }
 
-// memifLink is a link with all that goes without saying.
+// memifLink is a link with all defaults filled in.
 type memifLink struct {
 	mode                 interfaces.MemifLink_MemifMode
 	master               bool
@@ -86,7 +87,8 @@ func memifOf(v *interfaces.Interface) memifLink {
 	}
 }
 
-// socketOf is the file of the socket; empty is VPP's own, which has number 0.
+// socketOf returns the file of the socket; empty: VPP's default socket, which has number
+// 0.
 func socketOf(m *interfaces.MemifLink) string {
 	if m.GetSocketFilename() == "default" {
 		return ""
@@ -127,8 +129,8 @@ func createMemif(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, 
 	return uint32(reply.SwIfIndex), err
 }
 
-// memifSocket is the number of a socket's file. VPP is told of one that is new, under
-// the lowest number that is free. Interfaces come one at a time to this.
+// memifSocket returns the number of a socket's file. A new file gets the lowest free
+// number. The lock makes choosing and registering one step.
 func (e *Env) memifSocket(ctx context.Context, file string) (uint32, error) {
 	if file == "" {
 		return 0, nil
@@ -150,7 +152,7 @@ func (e *Env) memifSocket(ctx context.Context, file string) (uint32, error) {
 		}
 		err := e.API.Call(ctx, &memif.MemifSocketFilenameAddDel{IsAdd: true, SocketID: id, SocketFilename: file}, &memif.MemifSocketFilenameAddDelReply{})
 		if errors.Is(err, api.ENTRY_ALREADY_EXISTS) {
-			continue // somebody else has taken it since we looked
+			continue // another client took the number meanwhile
 		}
 		if err != nil {
 			return 0, fmt.Errorf("memif socket %s: %w", file, err)
@@ -159,13 +161,13 @@ func (e *Env) memifSocket(ctx context.Context, file string) (uint32, error) {
 	}
 }
 
-// sameSocket tells whether VPP's name of a file is what is wanted: it puts its own folder
-// before one that has none.
+// sameSocket compares VPP's file name with the declared one. VPP adds its own folder to
+// relative names.
 func sameSocket(name, wanted string) bool {
 	return name == wanted || wanted != "" && !filepath.IsAbs(wanted) && strings.HasSuffix(name, "/"+wanted)
 }
 
-// memifSockets are the files of sockets by number.
+// memifSockets returns the files of sockets by number.
 func (e *Env) memifSockets(ctx context.Context) (map[uint32]string, error) {
 	details, err := conn.Dump[memif.MemifSocketFilenameDetails](ctx, e.API, &memif.MemifSocketFilenameDump{})
 	out := make(map[uint32]string, len(details))
@@ -175,8 +177,8 @@ func (e *Env) memifSockets(ctx context.Context) (map[uint32]string, error) {
 	return out, err
 }
 
-// retrieveMemifs takes from the value what VPP does not tell, or not before there is
-// a peer: sizes, queues and the secret.
+// retrieveMemifs takes the secret, sizes and queues from the desired value. VPP does not
+// list the secret, and lists the others only when there is a peer.
 func retrieveMemifs(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	if !slices.ContainsFunc(Sorted(all), func(f *Found) bool { return f.Details.InterfaceDevType == "memif" }) {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
-// normalLink returns how the link of v is normalized; nil: it is normal.
+// NormalizeLink returns the change that normalizes the link of v; nil: none is needed.
 func NormalizeLink(v *interfaces.Interface) (change func(v *interfaces.Interface), warnings []string) {
 	af := v.GetAfpacket()
 	switch {
@@ -28,7 +28,7 @@ func NormalizeLink(v *interfaces.Interface) (change func(v *interfaces.Interface
 	return nil, nil
 }
 
-// unicastWith says that a tunnel to one host has an interface for multicast.
+// unicastWith tells whether a tunnel to a unicast address has a multicast interface.
 func unicastWith(by, dst string) bool {
 	a, err := netip.ParseAddr(dst)
 	return by != "" && err == nil && !a.IsMulticast()

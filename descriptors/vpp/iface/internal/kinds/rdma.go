@@ -13,14 +13,13 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// Queues of an RDMA interface (VPP rdma/device.c): how long they are that say nothing, and
-// at least.
+// Default and minimum size of RDMA queues (VPP rdma/device.c).
 const (
 	rdmaRing      = 1024
 	leastRDMARing = 256
 )
 
-// rdmaKind is the kind of RDMA: a link of the host that both have.
+// rdmaKind is the kind of RDMA. VPP shares the host link with Linux.
 func rdmaKind() Kind {
 	return Kind{
 		Link:     "rdma",
@@ -60,7 +59,7 @@ func (f *Findings) rdmaRing(field string, size uint32) {
 	}
 }
 
-// An rdmaLink is a link with all that goes without saying.
+// An rdmaLink is a link with all defaults filled in.
 type rdmaLink struct {
 	host       string
 	mode       interfaces.RDMALink_Mode
@@ -76,7 +75,7 @@ func rdmaOf(v *interfaces.Interface) rdmaLink {
 	}
 }
 
-// createRDMA: VPP numbers modes as the model does.
+// createRDMA passes modes unchanged: VPP and the model number them in the same way.
 func createRDMA(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 	r := rdmaOf(v)
 	q := rdma.RdmaCreateV3{HostIf: r.host, Name: v.GetName(), RxqNum: r.num, RxqSize: r.rxqs, TxqSize: r.txqs, Mode: rdma.RdmaMode(r.mode)}
@@ -95,7 +94,7 @@ func createRDMA(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, e
 	return uint32(reply.SwIfIndex), err
 }
 
-// ignoreMissing is err, unless it says that no interface of the kind has that index.
+// ignoreMissing returns err unless it means that no interface of the kind has the index.
 func ignoreMissing(err error) error {
 	if errors.Is(err, api.INVALID_INTERFACE) {
 		return nil
@@ -103,7 +102,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// retrieveRDMAs takes the link from the value: VPP tells nothing of it.
+// retrieveRDMAs takes the link from the desired value, as VPP lists nothing of it.
 func retrieveRDMAs(_ context.Context, _ *Env, all map[uint32]*Found) error {
 	for _, f := range all {
 		if f.Details.InterfaceDevType == "RDMA interface" {

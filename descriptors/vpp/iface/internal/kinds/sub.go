@@ -15,11 +15,11 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// mostVLAN is the largest ID of a VLAN that VPP takes.
+// mostVLAN is the largest VLAN ID that VPP accepts.
 const mostVLAN = 4095
 
-// sub is the kind of SUB_INTERFACE: one VLAN of another interface. It has the MAC address
-// and the MTU of that.
+// subKind is the kind of SUB_INTERFACE: one VLAN of another interface, with the MAC
+// address and the MTU of its parent.
 func subKind() Kind {
 	return Kind{
 		Link:  "sub",
@@ -38,7 +38,7 @@ func subKind() Kind {
 		Create:    createSub,
 		Configure: RewriteTags,
 		Update: func(context.Context, *Env, ifindex.Meta, *interfaces.Interface, *interfaces.Interface) error {
-			return nil // the tags are rewritten as the interface is configured
+			return nil // Configure rewrites the tags
 		},
 		Delete:   deleteSub,
 		Retrieve: retrieveSubs,
@@ -67,7 +67,7 @@ func validateSub(f *Findings, v *interfaces.Interface) {
 	}
 }
 
-// effectiveTags is what of s counts: of its tags those that are pushed.
+// effectiveTags returns the fields of s that have an effect. Only pushed tags do.
 func effectiveTags(s *interfaces.SubInterface) *interfaces.SubInterface {
 	out := &interfaces.SubInterface{ParentName: s.GetParentName(), SubId: s.GetSubId(), TagRwOption: s.GetTagRwOption()}
 	switch s.GetTagRwOption() {
@@ -90,8 +90,8 @@ func createSub(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, er
 	return uint32(reply.SwIfIndex), err
 }
 
-// rewriteTags sets how the tags of packets are rewritten (VPP l2_vtr.h has the numbers of
-// the model). None is what a new interface has.
+// RewriteTags sets the rewriting of VLAN tags. VPP numbers the operations as the model
+// does (VPP l2_vtr.h). A nil v stands for no rewriting.
 func RewriteTags(ctx context.Context, e *Env, index uint32, v *interfaces.Interface) error {
 	s := v.GetSub()
 	request := &l2.L2InterfaceVlanTagRewrite{
@@ -107,8 +107,8 @@ func RewriteTags(ctx context.Context, e *Env, index uint32, v *interfaces.Interf
 	return err
 }
 
-// noteRewrite notes how the tags of packets are rewritten on an index. VPP goes on with it on
-// whoever gets that next.
+// noteRewrite notes the tag rewriting of an index. VPP keeps it for the next interface
+// with that index.
 func (e *Env) noteRewrite(index uint32, name string, op uint32) {
 	const what = "rewriting of tags"
 	if op == 0 {
@@ -120,7 +120,8 @@ func (e *Env) noteRewrite(index uint32, name string, op uint32) {
 	})
 }
 
-// deleteSub rewrites no tags before, as whoever gets the index next would go on with it.
+// deleteSub ends the tag rewriting first, as the next interface with the index would
+// inherit it.
 func deleteSub(ctx context.Context, e *Env, v *interfaces.Interface, meta ifindex.Meta) error {
 	if v.GetSub().GetTagRwOption() != interfaces.SubInterface_DISABLED {
 		if err := RewriteTags(ctx, e, meta.Index, nil); err != nil {

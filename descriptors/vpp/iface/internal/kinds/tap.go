@@ -13,10 +13,10 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// longestHostName is that of a name in Linux (linux/if.h, IFNAMSIZ - 1).
+// longestHostName is the longest name of a Linux link (linux/if.h, IFNAMSIZ - 1).
 const longestHostName = 15
 
-// TAPHost is the name of the Linux side of a TAP whose value names none.
+// DefaultTAPHost is the name of the Linux side of a TAP that declares none.
 func DefaultTAPHost(name string) string {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(name))
@@ -30,7 +30,7 @@ func hostOf(v *interfaces.Interface) string {
 	return DefaultTAPHost(v.GetName())
 }
 
-// tapHost is the name of the Linux side of v; empty: it is no TAP.
+// TAPHostOf returns the name of the Linux side of v; empty: v is no TAP.
 func TAPHostOf(v *interfaces.Interface) string {
 	if v.GetType() != interfaces.Interface_TAP {
 		return ""
@@ -38,7 +38,7 @@ func TAPHostOf(v *interfaces.Interface) string {
 	return hostOf(v)
 }
 
-// tap is the kind of TAP.
+// tapKind is the kind of TAP.
 func tapKind() Kind {
 	return Kind{
 		Link:         "tap",
@@ -68,15 +68,14 @@ func validateTAP(f *Findings, v *interfaces.Interface) {
 	f.ring("tap.tx_ring_size", t.GetTxRingSize())
 }
 
-// ring checks the size of a ring: VPP takes powers of two that fit into 16 bits.
+// ring checks the size of a ring. VPP accepts powers of two that fit into 16 bits.
 func (f *Findings) ring(field string, size uint32) {
 	if size&(size-1) != 0 || size > 1<<15 {
 		f.Add(field, size, "a power of two up to 32768, or nothing")
 	}
 }
 
-// sameTAP compares what a TAP is made with. What no version of VPP tells counts only
-// in what is declared, and there VPP's own choices are nothing.
+// sameTAP compares the settings of a creation. Sizes that are not declared match any size.
 func sameTAP(old, new *interfaces.Interface) bool {
 	a, b := old.GetTap(), new.GetTap()
 	return hostOf(old) == hostOf(new) && a.GetToMicroservice() == b.GetToMicroservice() &&
@@ -84,7 +83,7 @@ func sameTAP(old, new *interfaces.Interface) bool {
 		a.GetEnableGso() == b.GetEnableGso() && a.GetEnableTunnel() == b.GetEnableTunnel()
 }
 
-// sameSize: none is any.
+// sameSize accepts any size if none is declared.
 func sameSize(old, new uint32) bool { return new == 0 || old == new }
 
 func tapDependencies(v *interfaces.Interface) []scheduler.Dependency {
@@ -100,7 +99,7 @@ func createTAP(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, er
 		ID: ^uint32(0), UseRandomMac: true, NumRxQueues: 1, NumTxQueues: 1,
 		RxRingSz: uint16(t.GetRxRingSize()), TxRingSz: uint16(t.GetTxRingSize()),
 		HostIfNameSet: true, HostIfName: hostOf(v),
-		Tag: v.GetName() + "\x00", // VPP keeps it as it comes, and reads it up to a zero byte
+		Tag: v.GetName() + "\x00", // VPP reads the tag up to a zero byte, and does not add one
 	}
 	if mac, ok := ParseMAC(v.GetPhysAddress()); ok {
 		request.UseRandomMac, request.MacAddress = false, mac
@@ -116,7 +115,8 @@ func createTAP(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, er
 	return uint32(reply.SwIfIndex), err
 }
 
-// retrieveTAPs: the container that a TAP is for is known by the value alone.
+// retrieveTAPs takes the container of a TAP from the desired value, as VPP does not know
+// it.
 func retrieveTAPs(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	details, err := conn.Dump[tapv2.SwInterfaceTapV2Details](ctx, e.API, &tapv2.SwInterfaceTapV2Dump{SwIfIndex: ifindex.All})
 	if err != nil {

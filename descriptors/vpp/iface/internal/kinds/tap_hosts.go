@@ -6,19 +6,21 @@ import (
 	"sync"
 )
 
-// ErrLinkTaken says that the link of another TAP still has the name that one is to have.
+// ErrLinkTaken means that the link of another TAP still has the desired name.
 var ErrLinkTaken = errors.New("another TAP has the link")
 
-// tapHosts are which TAPs were made last with a name of Linux. Of two that go to different
-// namespaces the first has to be moved before the second is made: VPP would attach that to the
-// link of the first. The zero value knows none.
+// TAPHosts records the TAP that was last created with each name of a Linux link. If two
+// TAPs with the same name go to different namespaces, the first link must be moved before
+// the second TAP is created. VPP would attach the second one to the link of the first. The
+// zero value is empty.
 type TAPHosts struct {
-	mu   sync.Mutex        // guards what follows
-	of   map[string]string // the TAP, by the name of its link
-	busy map[string]bool   // the names of links with which one is being made
+	mu   sync.Mutex        // guards all fields below
+	of   map[string]string // TAP by the name of its link
+	busy map[string]bool   // names of links whose TAP is being created
 }
 
-// take has a TAP be made with that link, unless another has it, as isThere tells.
+// take calls create for a TAP with that link, unless another TAP has the link, according
+// to isThere.
 func (t *TAPHosts) take(host, tap string, isThere func(host string) bool, create func() error) error {
 	other, free := t.begin(host)
 	if !free {
@@ -56,7 +58,7 @@ func (t *TAPHosts) end(host, tap string, made bool) {
 	}
 }
 
-// forget forgets a TAP that is gone, and its link with it.
+// Forget removes a deleted TAP, whose link is gone too.
 func (t *TAPHosts) Forget(host, tap string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,7 +67,7 @@ func (t *TAPHosts) Forget(host, tap string) {
 	}
 }
 
-// seen replaces what is known by what VPP has.
+// Replace brings the record in line with a dump.
 func (t *TAPHosts) Replace(all []*Found) {
 	of := map[string]string{}
 	for _, f := range all {

@@ -12,7 +12,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// end checks an end of a tunnel.
+// end checks one end of a tunnel.
 func (f *Findings) end(field, text string) netip.Addr {
 	a, err := netip.ParseAddr(text)
 	if err != nil || a.Zone() != "" {
@@ -21,7 +21,7 @@ func (f *Findings) end(field, text string) netip.Addr {
 	return a
 }
 
-// own checks the end of a tunnel that is here.
+// own checks the local end of a tunnel.
 func (f *Findings) own(field, text string) netip.Addr {
 	a := f.end(field, text)
 	if a.IsMulticast() {
@@ -30,7 +30,7 @@ func (f *Findings) own(field, text string) netip.Addr {
 	return a
 }
 
-// ends checks both ends: of one IP version, and different.
+// ends checks both ends: they are different, and of one IP version.
 func (f *Findings) ends(link, srcField, src, dstField, dst string) {
 	a, b := f.own(link+"."+srcField, src), f.end(link+"."+dstField, dst)
 	switch {
@@ -42,7 +42,7 @@ func (f *Findings) ends(link, srcField, src, dstField, dst string) {
 	}
 }
 
-// tunnelVersions is of which IP version a tunnel between these ends is in its VRF.
+// tunnelVersions returns the IP version of a tunnel between these ends.
 func tunnelVersions(src, dst string) (ipv4, ipv6 bool) {
 	a, _ := netip.ParseAddr(src)
 	b, _ := netip.ParseAddr(dst)
@@ -50,7 +50,7 @@ func tunnelVersions(src, dst string) (ipv4, ipv6 bool) {
 	return !ipv6, ipv6
 }
 
-// tableDependency is on the table of a tunnel, unless that is the one that is always there.
+// tableDependency requires the VRF table of a tunnel. Table 0 always exists.
 func tableDependency(label string, id uint32, ipv6 bool) []scheduler.Dependency {
 	if id == 0 {
 		return nil
@@ -58,7 +58,7 @@ func tableDependency(label string, id uint32, ipv6 bool) []scheduler.Dependency 
 	return []scheduler.Dependency{{Label: label, Key: keys.VRFTable(id, ipv6)}}
 }
 
-// sameEnd compares addresses, however they are spelled.
+// sameEnd compares addresses in any notation.
 func sameEnd(a, b string) bool {
 	p, errP := netip.ParseAddr(a)
 	q, errQ := netip.ParseAddr(b)
@@ -73,7 +73,7 @@ func wireAddress(text string) ip_types.Address {
 	return vppwire.Address(a)
 }
 
-// addressText is an address of a message as the value spells it.
+// addressText returns an address in the notation of the desired value, if it is the same.
 func addressText(a ip_types.Address, wanted string) string {
 	if text := vppwire.Addr(a).String(); !sameEnd(text, wanted) {
 		return text
@@ -81,7 +81,7 @@ func addressText(a ip_types.Address, wanted string) string {
 	return wanted
 }
 
-// ignoreMissingTunnel is err, unless it says that what is to be deleted is not there.
+// ignoreMissingTunnel returns err unless it means that the tunnel does not exist.
 func ignoreMissingTunnel(err error) error {
 	if errors.Is(err, api.NO_SUCH_ENTRY) {
 		return nil

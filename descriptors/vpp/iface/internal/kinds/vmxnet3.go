@@ -12,16 +12,15 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
-// Sizes of queues of a VMXNET3 interface (VPP vmxnet3.c): that of one that says nothing, the
-// step, and the largest.
+// Default, step and maximum of queue sizes of a VMXNET3 interface (VPP vmxnet3.c).
 const (
 	vmxnet3Ring = 1024
 	vmxnet3Step = 64
 	vmxnet3Most = 4096
 )
 
-// vmxnet3Kind is the kind of VMXNET3_INTERFACE. Its name says at which PCI address the device
-// is: that is what VPP calls it too.
+// vmxnet3Kind is the kind of VMXNET3_INTERFACE. Its name has the PCI address of the
+// device, as VPP's own name does.
 func vmxnet3Kind() Kind {
 	return Kind{
 		Link: "vmx_net3",
@@ -52,7 +51,8 @@ func (f *Findings) vmxnet3Ring(field string, size uint32) {
 	}
 }
 
-// pciAddress is the address in a name, as VPP packs it (vlib/pci/pci.h, vlib_pci_addr_t).
+// pciAddress returns the PCI address in a name, packed as in VPP (vlib/pci/pci.h,
+// vlib_pci_addr_t).
 func pciAddress(name string) (uint32, error) {
 	var domain uint16
 	var bus, slot, function uint8
@@ -78,7 +78,8 @@ func createVmxnet3(ctx context.Context, e *Env, v *interfaces.Interface) (uint32
 	return uint32(reply.SwIfIndex), err
 }
 
-// retrieveVmxnet3s: whether events are logged is known by the value alone.
+// retrieveVmxnet3s takes the logging of events from the desired value, as VPP does not
+// list it.
 func retrieveVmxnet3s(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	if !anyOf(all, "VMXNET3 interface") {
 		return nil

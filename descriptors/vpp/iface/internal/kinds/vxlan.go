@@ -49,7 +49,7 @@ func validateVXLAN(f *Findings, v *interfaces.Interface) {
 	}
 }
 
-// multicast checks that there is an interface for multicast if the other end of a tunnel is a group.
+// multicast checks that a tunnel to a multicast group has an interface to send on.
 func (f *Findings) multicast(field, by, dstField, dst string) {
 	if a, err := netip.ParseAddr(dst); err == nil && a.IsMulticast() && by == "" {
 		f.Add(field, by, "an interface, as %s is a multicast address", dstField)
@@ -71,8 +71,8 @@ func vxlanVersions(v *interfaces.Interface) (ipv4, ipv6 bool) {
 	return tunnelVersions(v.GetVxlan().GetSrcAddress(), v.GetVxlan().GetDstAddress())
 }
 
-// multicastDependency is on the interface that multicast is sent by: it needs a
-// multicast address.
+// multicastDependency requires a multicast address on the interface that sends to the
+// group.
 func multicastDependency(link, name string) []scheduler.Dependency {
 	if name == "" {
 		return nil
@@ -118,7 +118,8 @@ func (e *Env) changeVXLAN(ctx context.Context, v *interfaces.Interface, add bool
 	return uint32(reply.SwIfIndex), err
 }
 
-// multicastInterface is the interface that a tunnel sends to a group by; ifindex.All: it has none.
+// multicastInterface returns the index of the interface that sends to the group;
+// ifindex.All: none.
 func (e *Env) multicastInterface(name string) (interface_types.InterfaceIndex, error) {
 	if name == "" {
 		return ifindex.All, nil
@@ -130,8 +131,8 @@ func (e *Env) multicastInterface(name string) (interface_types.InterfaceIndex, e
 	return meta.SwIfIndex(), nil
 }
 
-// nameOf is the name of the interface with that index, which no tunnel sends by if it is 0
-// or none.
+// nameOf returns the name of the multicast interface; empty for index 0 and unknown
+// indexes.
 func nameOf(all map[uint32]*Found, index interface_types.InterfaceIndex) string {
 	if f := all[uint32(index)]; f != nil && index != 0 {
 		return f.Value.GetName()

@@ -12,7 +12,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// gpeKind is the kind of VXLAN_TUNNEL with gpe: it carries IP packets, or frames, and says which.
+// vxlanGPEKind is the kind of VXLAN_TUNNEL with gpe. Its packets state the protocol
+// inside.
 func vxlanGPEKind() Kind {
 	return Kind{
 		Link:  "vxlan",
@@ -54,8 +55,8 @@ func carriesIP(gpe *interfaces.VxlanLink_Gpe) bool {
 	return gpe.GetProtocol() == interfaces.VxlanLink_Gpe_IP4 || gpe.GetProtocol() == interfaces.VxlanLink_Gpe_IP6
 }
 
-// gpeDependencies: whatever the ends are, VPP looks for their table among those of IPv4
-// (vxlan_gpe_api.c).
+// gpeDependencies require the IPv4 table too for IPv6 ends, as VPP looks up the table
+// there (vxlan_gpe_api.c).
 func gpeDependencies(v *interfaces.Interface) []scheduler.Dependency {
 	gpe := v.GetVxlan().GetGpe()
 	inside := tableDependency("vrf-table-for-vxlan-gpe-exists", gpe.GetDecapVrfId(), gpe.GetProtocol() == interfaces.VxlanLink_Gpe_IP6)
@@ -66,7 +67,7 @@ func gpeDependencies(v *interfaces.Interface) []scheduler.Dependency {
 	return deps
 }
 
-// changeGPE: VPP numbers protocols as the model does.
+// changeGPE passes protocols unchanged: VPP and the model number them in the same way.
 func (e *Env) changeGPE(ctx context.Context, v *interfaces.Interface, add bool) (uint32, error) {
 	x := v.GetVxlan()
 	multicast, err := e.multicastInterface(x.GetMulticast())
@@ -81,8 +82,8 @@ func (e *Env) changeGPE(ctx context.Context, v *interfaces.Interface, add bool) 
 	return uint32(reply.SwIfIndex), err
 }
 
-// retrieveGPEs takes the table of what is inside from the value, unless that is IPv4: VPP tells
-// the right one of no other (vxlan_gpe_api.c).
+// retrieveGPEs takes the inner table from the desired value, except for IPv4. VPP lists a
+// wrong table for the other protocols (vxlan_gpe_api.c).
 func retrieveGPEs(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	if !anyOf(all, "VXLAN_GPE") {
 		return nil

@@ -14,7 +14,7 @@ import (
 // keyBytes is the length of a key (RFC 7748, X25519).
 const keyBytes = 32
 
-// wireguardKind is the kind of WIREGUARD_TUNNEL. Its peers are values of their own.
+// wireguardKind is the kind of WIREGUARD_TUNNEL. Its peers are separate values.
 func wireguardKind() Kind {
 	return Kind{
 		Link:  "wireguard",
