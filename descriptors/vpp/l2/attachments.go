@@ -7,10 +7,12 @@ import (
 	"sync"
 )
 
-// ErrTaken says that an interface is switched otherwise already: VPP would silently end that.
-var ErrAttached = errors.New("VPP has an interface in one bridge domain or one cross-connect")
+// ErrAttached reports that the interface already belongs to another bridge domain or
+// cross-connect. VPP would end that without an error, and the other value would be lost.
+var ErrAttached = errors.New("an interface can be in only one bridge domain or cross-connect")
 
-// A use is what an interface that is switched receives for.
+// An attachment is the bridge domain or the cross-connect that receives the packets of an
+// interface.
 type attachment struct{ kind, name string }
 
 const (
@@ -18,13 +20,14 @@ const (
 	inXConnect = "cross-connect"
 )
 
-// uses are what the interfaces are switched by, by name.
+// attachments holds the attachment of each interface by name. It detects conflicts before
+// VPP resolves them silently. Retrieve replaces it by VPP's state.
 type attachments struct {
 	mu  sync.Mutex            // guards all
-	all map[string]attachment // nil at first
+	all map[string]attachment // nil until the first attachment
 }
 
-// take notes a use, unless there is another.
+// add records an attachment. It returns ErrAttached if the interface has another one.
 func (u *attachments) add(interfaceName string, to attachment) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -35,6 +38,7 @@ func (u *attachments) add(interfaceName string, to attachment) error {
 	return nil
 }
 
+// put records an attachment. The caller holds mu.
 func (u *attachments) put(interfaceName string, to attachment) {
 	if u.all == nil {
 		u.all = map[string]attachment{}
@@ -42,7 +46,7 @@ func (u *attachments) put(interfaceName string, to attachment) {
 	u.all[interfaceName] = to
 }
 
-// end forgets a use.
+// remove deletes an attachment, unless the interface has got another one meanwhile.
 func (u *attachments) remove(interfaceName string, of attachment) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -51,7 +55,7 @@ func (u *attachments) remove(interfaceName string, of attachment) {
 	}
 }
 
-// replace replaces all uses of a kind by what VPP has.
+// replace sets all attachments of one kind to those that were read from VPP.
 func (u *attachments) replace(kind string, by map[string]attachment) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -16,12 +16,14 @@ import (
 )
 
 const (
-	// longestName is what VPP keeps of a tag (VPP l2.api, string bd_tag[64]).
+	// maxNameLength is the maximum length of a tag in bytes (VPP l2.api, string bd_tag[64]).
 	maxNameLength = 63
-	// mostByte is the largest MAC age and split horizon group (VPP l2.api, u8).
+	// maxByte is the maximum MAC age and split horizon group (VPP l2.api, u8).
 	maxByte = 255
 )
 
+// validateBridge checks a bridge domain. Values that VPP's message cannot hold would
+// otherwise be truncated.
 func validateBridge(_ string, v *l2.BridgeDomain) error {
 	var f faults
 	switch name := v.GetName(); {
@@ -32,10 +34,10 @@ func validateBridge(_ string, v *l2.BridgeDomain) error {
 	case strings.ContainsRune(name, 0):
 		f.Add("name", name, "a name without zero bytes: it is the bridge domain's tag in VPP")
 	case keys.MembersIn(name) != "":
-		f.Add("name", name, "a name without %q, which the keys of its members are read by", keys.MembersIn(name))
+		f.Add("name", name, "a name without %q, which separates the parts of its members' keys", keys.MembersIn(name))
 	}
 	if v.GetMacAge() > maxByte {
-		f.Add("mac_age", v.GetMacAge(), "minutes, at most 255, or 0 for ever")
+		f.Add("mac_age", v.GetMacAge(), "at most 255 minutes, or 0 for no limit")
 	}
 	f.members(v.GetInterfaces())
 	for i, e := range v.GetArpTerminationTable() {
@@ -48,19 +50,21 @@ func validateBridge(_ string, v *l2.BridgeDomain) error {
 	return f.Err()
 }
 
+// members checks the interfaces of a bridge domain. The same interface may be listed twice
+// if both entries are equal.
 func (f *faults) members(all []*l2.BridgeDomain_Interface) {
 	seen, bvi := map[string]int{}, -1
 	for i, m := range all {
 		field := fmt.Sprintf("interfaces[%d].", i)
 		first, twice := seen[m.GetName()]
 		if twice && proto.Equal(m, all[first]) {
-			continue // said twice is said
+			continue // a repeated entry has no effect
 		}
 		switch {
 		case m.GetName() == "":
 			f.Add(field+"name", "", "the name of an interface")
 		case twice:
-			f.Add(field+"name", m.GetName(), "each interface once, it is interfaces[%d] too, in another way", first)
+			f.Add(field+"name", m.GetName(), "each interface once; interfaces[%d] has it with other settings", first)
 		}
 		seen[m.GetName()] = i
 		if m.GetSplitHorizonGroup() > maxByte {
@@ -70,44 +74,49 @@ func (f *faults) members(all []*l2.BridgeDomain_Interface) {
 			continue
 		}
 		if bvi >= 0 {
-			f.Add(field+"bridged_virtual_interface", true, "false: a bridge domain has one BVI, and that is interfaces[%d]", bvi)
+			f.Add(field+"bridged_virtual_interface", true, "false: a bridge domain can have one BVI, which is interfaces[%d]", bvi)
 		}
 		bvi = i
 	}
 }
 
+// mac checks a MAC address.
 func (f *faults) mac(field, text string) {
 	if _, err := vppwire.MAC(text); err != nil {
 		f.Add(field, text, `a MAC address, such as "02:00:00:00:00:01"`)
 	}
 }
 
-// flags is what a bridge domain is made with and cannot change.
+// flags are the settings of a bridge domain that VPP cannot change afterwards.
 type flags struct {
 	flood, unknownFlood, forward, learn, arpTermination bool
 	macAge                                              uint32
 }
 
+// flagsOf returns the immutable settings of v.
 func flagsOf(v *l2.BridgeDomain) flags {
 	return flags{v.GetFlood(), v.GetUnknownUnicastFlood(), v.GetForward(), v.GetLearn(), v.GetArpTermination(), v.GetMacAge()}
 }
 
-// equivalentBridge leaves out the members: they are derived values, and may wait.
+// equivalentBridge ignores the members: they are derived values with their own comparison.
 func equivalentBridge(_ string, old, new *l2.BridgeDomain) bool {
 	return flagsOf(old) == flagsOf(new) && slices.Equal(arpEntries(old), arpEntries(new))
 }
 
+// recreateBridge reports whether VPP cannot change old into new.
 func recreateBridge(_ string, old, new *l2.BridgeDomain, _ BridgeMeta) bool {
 	return flagsOf(old) != flagsOf(new)
 }
 
-// An arpEntry is an answer that a bridge domain gives to ARP by itself.
+// An arpEntry is an entry of the ARP termination table: VPP answers ARP requests for ip with
+// mac.
 type arpEntry struct {
 	ip  netip.Addr
 	mac ethernet_types.MacAddress
 }
 
-// arpEntries is the ARP termination table, sorted by address; of one address the last counts.
+// arpEntries returns the ARP termination table sorted by address. If an address is listed
+// several times, the last entry is used, as in VPP.
 func arpEntries(v *l2.BridgeDomain) []arpEntry {
 	byIP := map[netip.Addr]arpEntry{}
 	for _, e := range v.GetArpTerminationTable() {
@@ -125,6 +134,7 @@ func arpEntries(v *l2.BridgeDomain) []arpEntry {
 	return out
 }
 
+// membersOf derives the memberships of the interfaces.
 func membersOf(_ string, v *l2.BridgeDomain) []scheduler.KeyValue {
 	var out []scheduler.KeyValue
 	for _, m := range v.GetInterfaces() {
@@ -133,17 +143,20 @@ func membersOf(_ string, v *l2.BridgeDomain) []scheduler.KeyValue {
 	return out
 }
 
+// memberDependencies requires the interface. The bridge domain is the base value and exists
+// already.
 func memberDependencies(key string, _ *l2.BridgeDomain_Interface) []scheduler.Dependency {
 	_, name, _ := keys.ParseBridgeInterface(key)
 	return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(name)}}
 }
 
-// recreateMember: its split horizon group can be changed in place, what it is there for
-// cannot.
+// recreateMember: VPP changes the split horizon group in place, but not the port type
+// (normal or BVI).
 func recreateMember(_ string, old, new *l2.BridgeDomain_Interface, _ struct{}) bool {
 	return old.GetBridgedVirtualInterface() != new.GetBridgedVirtualInterface()
 }
 
+// validateFIB checks an L2 FIB entry.
 func validateFIB(_ string, v *l2.FIBEntry) error {
 	var f faults
 	f.mac("phys_address", v.GetPhysAddress())
@@ -162,7 +175,8 @@ func validateFIB(_ string, v *l2.FIBEntry) error {
 	return f.Err()
 }
 
-// equivalentFIB: what is dropped is always static, and so is the entry of a BVI.
+// equivalentFIB treats entries that drop as static, and ignores the case of MAC addresses:
+// VPP reports them so.
 func equivalentFIB(_ string, old, new *l2.FIBEntry) bool {
 	static := func(v *l2.FIBEntry) bool { return v.GetStaticConfig() || v.GetAction() == l2.FIBEntry_DROP }
 	return vppwire.SameMAC(old.GetPhysAddress(), new.GetPhysAddress()) && old.GetAction() == new.GetAction() &&
@@ -170,6 +184,8 @@ func equivalentFIB(_ string, old, new *l2.FIBEntry) bool {
 		old.GetBridgedVirtualInterface() == new.GetBridgedVirtualInterface()
 }
 
+// fibDependencies requires the outgoing interface in the bridge domain. VPP keeps an entry
+// when its interface leaves the bridge domain, so the entry must be deleted before.
 func fibDependencies(_ string, v *l2.FIBEntry) []scheduler.Dependency {
 	if v.GetAction() == l2.FIBEntry_DROP {
 		return []scheduler.Dependency{{Label: "bridge-domain", Key: keys.BridgeDomain(v.GetBridgeDomain())}}
@@ -177,6 +193,7 @@ func fibDependencies(_ string, v *l2.FIBEntry) []scheduler.Dependency {
 	return []scheduler.Dependency{{Label: "bridged-interface", Key: keys.BridgeInterface(v.GetBridgeDomain(), v.GetOutgoingInterface())}}
 }
 
+// validateXConnect checks that both interfaces are given.
 func validateXConnect(_ string, v *l2.XConnectPair) error {
 	var f faults
 	if v.GetReceiveInterface() == "" {
@@ -188,6 +205,7 @@ func validateXConnect(_ string, v *l2.XConnectPair) error {
 	return f.Err()
 }
 
+// xconnectDependencies requires both interfaces.
 func xconnectDependencies(_ string, v *l2.XConnectPair) []scheduler.Dependency {
 	return []scheduler.Dependency{
 		{Label: "rx-interface", Key: keys.InterfaceKey(v.GetReceiveInterface())},

@@ -18,11 +18,11 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// every is an ID or index that is none: all of them are meant.
+// allIDs selects all bridge domains or interfaces in a dump request (~0).
 const allIDs = ^uint32(0)
 
-// createBridge makes a bridge domain, or takes up the one of that name which an earlier
-// try has left.
+// createBridge creates a bridge domain. A bridge domain with the same name that an earlier,
+// failed attempt created is reused.
 func (h *handler) createBridge(ctx context.Context, _ string, v *l2.BridgeDomain) (BridgeMeta, error) {
 	if meta, ok := h.existing(ctx, v); ok {
 		return meta, h.changeARP(ctx, meta, &l2.BridgeDomain{}, v)
@@ -35,7 +35,7 @@ func (h *handler) createBridge(ctx context.Context, _ string, v *l2.BridgeDomain
 			Flood: f.flood, UuFlood: f.unknownFlood, Forward: f.forward, Learn: f.learn, ArpTerm: f.arpTermination,
 		}, &vppl2.BridgeDomainAddDelReply{})
 		if errors.Is(err, api.BD_ALREADY_EXISTS) {
-			continue // somebody else has made it since we looked
+			continue // another client has created it since the last dump
 		}
 		if err != nil {
 			return BridgeMeta{}, err
@@ -45,8 +45,8 @@ func (h *handler) createBridge(ctx context.Context, _ string, v *l2.BridgeDomain
 	}
 }
 
-// standing looks whether a bridge domain of that name, which is known to have stood,
-// stands still, and is what v wants.
+// existing returns the bridge domain of this name if an earlier attempt created it, it still
+// exists, and its settings are those of v.
 func (h *handler) existing(ctx context.Context, v *l2.BridgeDomain) (BridgeMeta, bool) {
 	h.mu.Lock()
 	id, known := h.ids[v.GetName()]
@@ -61,10 +61,11 @@ func (h *handler) existing(ctx context.Context, v *l2.BridgeDomain) (BridgeMeta,
 	return BridgeMeta{ID: id}, true
 }
 
-// mostID is the largest number of a bridge domain.
+// maxBridgeID is the maximum bd_id: VPP uses 24 bits (VPP l2_bd.h, L2_BD_ID_MAX).
 const maxBridgeID = 1<<24 - 1
 
-// nextID is a number that is likely to be free.
+// nextID returns a bd_id that is probably free. VPP does not assign numbers itself;
+// createBridge tries the next one if another client has used it.
 func (h *handler) nextID() uint32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,22 +75,25 @@ func (h *handler) nextID() uint32 {
 	return h.lastID
 }
 
+// remember records the bd_id of a bridge domain that was created.
 func (h *handler) remember(name string, id uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ids[name] = id
 }
 
-// updateBridge changes the ARP termination table; all else is derived, or makes a new one.
+// updateBridge changes the ARP termination table. Other changes concern derived values or
+// re-create the bridge domain.
 func (h *handler) updateBridge(ctx context.Context, _ string, old, new *l2.BridgeDomain, meta BridgeMeta) (BridgeMeta, error) {
 	return meta, h.changeARP(ctx, meta, old, new)
 }
 
-// changeARP makes the ARP termination table of one value that of another.
+// changeARP changes the ARP termination table from that of old to that of new.
 func (h *handler) changeARP(ctx context.Context, meta BridgeMeta, old, new *l2.BridgeDomain) error {
 	was, is := arpEntries(old), arpEntries(new)
 	for _, e := range lists.Without(was, is) {
-		if err := h.setARP(ctx, meta, e, false); err != nil && !errors.Is(err, api.UNSPECIFIED) { // that: it is not there
+		// VPP answers UNSPECIFIED if the entry does not exist.
+		if err := h.setARP(ctx, meta, e, false); err != nil && !errors.Is(err, api.UNSPECIFIED) {
 			return err
 		}
 	}
@@ -101,19 +105,22 @@ func (h *handler) changeARP(ctx context.Context, meta BridgeMeta, old, new *l2.B
 	return nil
 }
 
+// setARP adds or deletes one entry (VPP bd_ip_mac_add_del).
 func (h *handler) setARP(ctx context.Context, meta BridgeMeta, e arpEntry, add bool) error {
 	entry := vppl2.BdIPMac{BdID: meta.ID, IP: vppwire.Address(e.ip), Mac: e.mac}
 	return h.API.Call(ctx, &vppl2.BdIPMacAddDel{IsAdd: add, Entry: entry}, &vppl2.BdIPMacAddDelReply{})
 }
 
-// deleteBridge puts out whoever is in it still: VPP deletes it only when it is empty.
+// deleteBridge deletes a bridge domain. VPP refuses to delete one with members (BD_IN_USE),
+// so members that the agent does not know are removed first.
 func (h *handler) deleteBridge(ctx context.Context, _ string, v *l2.BridgeDomain, meta BridgeMeta) error {
 	remove := func() error {
 		return h.API.Call(ctx, &vppl2.BridgeDomainAddDel{BdID: meta.ID}, &vppl2.BridgeDomainAddDelReply{})
 	}
 	err := remove()
 	if errors.Is(err, api.BD_IN_USE) {
-		if err = h.empty(ctx, meta); err == nil {
+		err = h.empty(ctx, meta)
+		if err == nil {
 			err = remove()
 		}
 	}
@@ -126,6 +133,7 @@ func (h *handler) deleteBridge(ctx context.Context, _ string, v *l2.BridgeDomain
 	return nil
 }
 
+// empty removes all interfaces from a bridge domain.
 func (h *handler) empty(ctx context.Context, meta BridgeMeta) error {
 	all, err := h.dump(ctx, meta.ID)
 	if err != nil {
@@ -141,12 +149,14 @@ func (h *handler) empty(ctx context.Context, meta BridgeMeta) error {
 	return nil
 }
 
+// dump returns the bridge domain with this number, or all of them for allIDs.
 func (h *handler) dump(ctx context.Context, id uint32) ([]vppl2.BridgeDomainDetails, error) {
 	return conn.Dump[vppl2.BridgeDomainDetails](ctx, h.API, &vppl2.BridgeDomainDump{BdID: id, SwIfIndex: interface_types.InterfaceIndex(allIDs)})
 }
 
-// retrieveBridges yields every bridge domain. Members whose interface has no name are
-// left out: they are gone.
+// retrieveBridges yields all bridge domains. Members without an interface name are left
+// out: the interface is deleted. As a side effect, it updates the known numbers and the
+// attachments.
 func (h *handler) retrieveBridges(ctx context.Context, wanted []scheduler.Desired[*l2.BridgeDomain]) iter.Seq2[scheduler.Found[*l2.BridgeDomain, BridgeMeta], error] {
 	type found = scheduler.Found[*l2.BridgeDomain, BridgeMeta]
 	return func(yield func(found, error) bool) {
@@ -184,7 +194,7 @@ func (h *handler) retrieveBridges(ctx context.Context, wanted []scheduler.Desire
 	}
 }
 
-// answers are the ARP termination tables, by bridge domain.
+// arpTables returns the ARP termination tables by bd_id.
 func (h *handler) arpTables(ctx context.Context) (map[uint32][]*l2.BridgeDomain_ArpTerminationEntry, error) {
 	all, err := conn.Dump[vppl2.BdIPMacDetails](ctx, h.API, &vppl2.BdIPMacDump{BdID: allIDs})
 	out := map[uint32][]*l2.BridgeDomain_ArpTerminationEntry{}
@@ -197,7 +207,8 @@ func (h *handler) arpTables(ctx context.Context) (map[uint32][]*l2.BridgeDomain_
 	return out, err
 }
 
-// valueOf is what VPP has as a value.
+// bridgeFromVPP converts VPP's answer to a value. names are those of interfaces by
+// sw_if_index.
 func bridgeFromVPP(d vppl2.BridgeDomainDetails, names map[uint32]string) *l2.BridgeDomain {
 	v := &l2.BridgeDomain{
 		Name: d.BdTag, Flood: d.Flood, UnknownUnicastFlood: d.UuFlood, Forward: d.Forward, Learn: d.Learn,
@@ -216,7 +227,7 @@ func bridgeFromVPP(d vppl2.BridgeDomainDetails, names map[uint32]string) *l2.Bri
 	return v
 }
 
-// rememberAll replaces what is known to stand.
+// rememberAll replaces the known numbers by those of a dump.
 func (h *handler) rememberAll(all []vppl2.BridgeDomainDetails) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -230,6 +241,8 @@ func (h *handler) rememberAll(all []vppl2.BridgeDomainDetails) {
 	}
 }
 
+// createMember adds an interface to a bridge domain. updateMember uses it too: VPP replaces
+// the split horizon group.
 func (h *handler) createMember(ctx context.Context, key string, v *l2.BridgeDomain_Interface) (struct{}, error) {
 	bd, name, _ := keys.ParseBridgeInterface(key)
 	bridge, err := h.bridgeNamed(bd)
@@ -246,16 +259,18 @@ func (h *handler) createMember(ctx context.Context, key string, v *l2.BridgeDoma
 	return struct{}{}, h.setMember(ctx, meta.Index, bridge, v)
 }
 
+// updateMember changes the split horizon group.
 func (h *handler) updateMember(ctx context.Context, key string, _, new *l2.BridgeDomain_Interface, _ struct{}) (struct{}, error) {
 	return h.createMember(ctx, key, new)
 }
 
+// deleteMember removes an interface from its bridge domain.
 func (h *handler) deleteMember(ctx context.Context, key string, _ *l2.BridgeDomain_Interface, _ struct{}) error {
 	bd, name, _ := keys.ParseBridgeInterface(key)
 	defer h.attachments.remove(name, attachment{inBridge, bd})
 	meta, ok := h.Interfaces.Get(name)
 	if !ok {
-		return nil // VPP lets it go with the interface
+		return nil // VPP has removed it together with the interface
 	}
 	bridge, _ := h.bridges.Get(bd)
 	err := h.setMember(ctx, meta.Index, bridge, nil)
@@ -265,7 +280,7 @@ func (h *handler) deleteMember(ctx context.Context, key string, _ *l2.BridgeDoma
 	return err
 }
 
-// setMember has an interface join, or leave where v is nil.
+// setMember adds an interface to a bridge domain, or removes it if v is nil.
 func (h *handler) setMember(ctx context.Context, index uint32, bridge BridgeMeta, v *l2.BridgeDomain_Interface) error {
 	request := &vppl2.SwInterfaceSetL2Bridge{
 		RxSwIfIndex: interface_types.InterfaceIndex(index), BdID: bridge.ID, Enable: v != nil, Shg: uint8(v.GetSplitHorizonGroup()),

@@ -15,6 +15,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
+// createFIB adds an L2 FIB entry. Entries that drop have no interface.
 func (h *handler) createFIB(ctx context.Context, _ string, v *l2.FIBEntry) (FIBMeta, error) {
 	bridge, err := h.bridgeNamed(v.GetBridgeDomain())
 	if err != nil {
@@ -31,7 +32,8 @@ func (h *handler) createFIB(ctx context.Context, _ string, v *l2.FIBEntry) (FIBM
 	return meta, h.setFIB(ctx, v, meta, true)
 }
 
-// deleteFIB names the interface as VPP has it: with another one VPP deletes nothing.
+// deleteFIB deletes an entry with the interface from its metadata: for another interface,
+// VPP deletes nothing.
 func (h *handler) deleteFIB(ctx context.Context, _ string, v *l2.FIBEntry, meta FIBMeta) error {
 	err := h.setFIB(ctx, v, meta, false)
 	if errors.Is(err, api.NO_SUCH_ENTRY) {
@@ -40,6 +42,8 @@ func (h *handler) deleteFIB(ctx context.Context, _ string, v *l2.FIBEntry, meta 
 	return err
 }
 
+// setFIB adds or deletes an entry (VPP l2fib_add_del). VPP requires that entries which drop
+// are static.
 func (h *handler) setFIB(ctx context.Context, v *l2.FIBEntry, meta FIBMeta, add bool) error {
 	mac, err := vppwire.MAC(v.GetPhysAddress())
 	if err != nil {
@@ -52,9 +56,9 @@ func (h *handler) setFIB(ctx context.Context, v *l2.FIBEntry, meta FIBMeta, add 
 	}, &vppl2.L2fibAddDelReply{})
 }
 
-// retrieveFIBs yields the entries of bridge domains and interfaces that have names. A
-// declared one is ours; of others VPP does not know whose they are, nor whether it has
-// learned them itself. That of the BVI is VPP's own, unless it is declared.
+// retrieveFIBs yields the entries of named bridge domains. VPP records no owner, and
+// also lists addresses that it has learned, so undeclared entries are Unknown. The entry of
+// a BVI belongs to VPP unless it is declared.
 func (h *handler) retrieveFIBs(ctx context.Context, wanted []scheduler.Desired[*l2.FIBEntry]) iter.Seq2[scheduler.Found[*l2.FIBEntry, FIBMeta], error] {
 	type found = scheduler.Found[*l2.FIBEntry, FIBMeta]
 	return func(yield func(found, error) bool) {
@@ -63,7 +67,7 @@ func (h *handler) retrieveFIBs(ctx context.Context, wanted []scheduler.Desired[*
 			yield(found{}, err)
 			return
 		}
-		declared := map[string]string{} // the spelling of the MAC address
+		declared := map[string]string{} // the MAC address as declared, which may be in upper case
 		for _, w := range wanted {
 			declared[placeOf(w.Value)] = w.Value.GetPhysAddress()
 		}
@@ -73,12 +77,12 @@ func (h *handler) retrieveFIBs(ctx context.Context, wanted []scheduler.Desired[*
 			if v == nil {
 				continue
 			}
-			spelled, ours := declared[placeOf(v)]
+			declaredMAC, ours := declared[placeOf(v)]
 			if d.BviMac && !ours {
 				continue
 			}
 			if ours {
-				v.PhysAddress = spelled
+				v.PhysAddress = declaredMAC
 			}
 			meta := FIBMeta{Bridge: d.BdID, Interface: uint32(d.SwIfIndex)}
 			if !yield(found{Value: v, Meta: meta, OwnerUnknown: !ours}, nil) {
@@ -88,14 +92,15 @@ func (h *handler) retrieveFIBs(ctx context.Context, wanted []scheduler.Desired[*
 	}
 }
 
-// placeOf is what tells entries apart, however they are spelled.
+// placeOf returns the identity of an entry: bridge domain and MAC address, independent of
+// the notation.
 func placeOf(v *l2.FIBEntry) string {
 	mac, _ := vppwire.MAC(v.GetPhysAddress())
 	return v.GetBridgeDomain() + "/" + mac.String()
 }
 
-// entryOf is an entry as a value; nil: its bridge domain is gone. An interface that is gone has no
-// name.
+// entryOf converts an entry to a value, or returns nil if its bridge domain is unknown. The
+// outgoing interface is empty if it was deleted.
 func entryOf(d vppl2.L2FibTableDetails, bridges, names map[uint32]string) *l2.FIBEntry {
 	v := &l2.FIBEntry{
 		PhysAddress: d.Mac.String(), BridgeDomain: bridges[d.BdID],
@@ -112,7 +117,7 @@ func entryOf(d vppl2.L2FibTableDetails, bridges, names map[uint32]string) *l2.FI
 	return v
 }
 
-// bridgeNames are the names of the bridge domains that stand, by number.
+// bridgeNames returns the names of existing bridge domains by bd_id.
 func (h *handler) bridgeNames() map[uint32]string {
 	out := map[uint32]string{}
 	for name, meta := range h.bridges.All() {
@@ -121,6 +126,8 @@ func (h *handler) bridgeNames() map[uint32]string {
 	return out
 }
 
+// createXConnect adds a cross-connect. VPP would replace another attachment of the receiving
+// interface without an error, so that is checked first.
 func (h *handler) createXConnect(ctx context.Context, _ string, v *l2.XConnectPair) (XConnectMeta, error) {
 	receive, err := h.interfaceNamed(v.GetReceiveInterface())
 	if err != nil {
@@ -136,11 +143,13 @@ func (h *handler) createXConnect(ctx context.Context, _ string, v *l2.XConnectPa
 	return XConnectMeta{Receive: receive.Index}, h.setXConnect(ctx, receive.SwIfIndex(), transmit.SwIfIndex(), true)
 }
 
+// xconnectTo returns the attachment of the receiving interface.
 func xconnectTo(v *l2.XConnectPair) attachment {
 	return attachment{inXConnect, "to " + v.GetTransmitInterface()}
 }
 
-// deleteXConnect needs no transmitting interface: the receiving one has but one.
+// deleteXConnect deletes a cross-connect. It needs no transmitting interface: VPP identifies
+// a cross-connect by the receiving one.
 func (h *handler) deleteXConnect(ctx context.Context, _ string, v *l2.XConnectPair, meta XConnectMeta) error {
 	defer h.attachments.remove(v.GetReceiveInterface(), xconnectTo(v))
 	receive := interface_types.InterfaceIndex(meta.Receive)
@@ -151,6 +160,7 @@ func (h *handler) deleteXConnect(ctx context.Context, _ string, v *l2.XConnectPa
 	return err
 }
 
+// setXConnect adds or deletes a cross-connect (VPP sw_interface_set_l2_xconnect).
 func (h *handler) setXConnect(ctx context.Context, receive, transmit interface_types.InterfaceIndex, on bool) error {
 	request := &vppl2.SwInterfaceSetL2Xconnect{RxSwIfIndex: receive, TxSwIfIndex: transmit, Enable: on}
 	if !on {
@@ -159,8 +169,8 @@ func (h *handler) setXConnect(ctx context.Context, receive, transmit interface_t
 	return h.API.Call(ctx, request, &vppl2.SwInterfaceSetL2XconnectReply{})
 }
 
-// retrieveXConnects yields what stands between interfaces that have names. A declared
-// one is ours; of others VPP does not know whose they are.
+// retrieveXConnects yields the cross-connects of named receiving interfaces. VPP
+// records no owner, so undeclared ones are Unknown. It also updates the attachments.
 func (h *handler) retrieveXConnects(ctx context.Context, wanted []scheduler.Desired[*l2.XConnectPair]) iter.Seq2[scheduler.Found[*l2.XConnectPair, XConnectMeta], error] {
 	type found = scheduler.Found[*l2.XConnectPair, XConnectMeta]
 	return func(yield func(found, error) bool) {

@@ -1,15 +1,22 @@
-// Package l2 keeps what VPP switches by: bridge domains with their interfaces, L2 FIB
-// entries, cross-connects, mirrors.
+// Package l2 implements VPP's layer 2: bridge domains with their interfaces, L2 FIB entries,
+// cross-connects and port mirroring (SPAN).
 //
 //	err := l2.Register(s, l2.Options{API: manager, Interfaces: links, ...})
 //
-// The name of a bridge domain is its tag in VPP; one without a tag was made by somebody
-// else, is seen under the name UNTAGGED-<number>, and never touched. VPP keeps L2 FIB
-// entries and cross-connects of what is gone, and gives them to what comes in its place: so
-// they leave first.
+// The name of a bridge domain is its tag in VPP. A bridge domain without a tag belongs to
+// somebody else: it is retrieved under the name UNTAGGED-<number> and never changed.
 //
-// Tests: what values mean with tables; the verbs and Retrieve with a simulated VPP, which
-// is held to what a real one does.
+// VPP keeps L2 FIB entries and cross-connects of deleted bridge domains and interfaces, and
+// applies them to the next one with the same number. Their dependencies make the scheduler
+// delete them first.
+//
+//	state in VPP            | kept by                | updated by
+//	bd_id by name           | handler.ids            | create, delete, each Retrieve
+//	attachment of interface | handler.attachments    | members and cross-connects, each Retrieve
+//	orphaned mirrors        | iface.Index.Remains    | readSpans
+//
+// Tests: tables for validation and comparison; verbs and Retrieve run against a simulated
+// VPP, which is itself tested against a real one.
 package l2
 
 import (
@@ -26,7 +33,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// The names of the descriptors.
+// Names of the descriptors, as logs, REST and RetrieveAfter use them.
 const (
 	BridgeName          = "vpp-bridge-domain"
 	BridgeInterfaceName = "vpp-bd-interface"
@@ -35,45 +42,49 @@ const (
 	SpanName            = "vpp-span"
 )
 
-// ErrNotThere says that an interface or a bridge domain that is needed does not stand.
-var ErrNotFound = errors.New("not there")
+// ErrNotFound reports that a required interface or bridge domain does not exist in VPP. The
+// scheduler retries the value when it appears.
+var ErrNotFound = errors.New("does not exist in VPP")
 
-// Options are those of the descriptors. All are needed.
+// Options configure the descriptors. All fields except Tags are required.
 type Options struct {
 	API        conn.API
 	Interfaces iface.Index
-	// Tags says whose bridge domains are. Defaults to that all with a tag are this agent's.
+	// Tags tells the owner of a bridge domain by its tag. Defaults to: every bridge domain
+	// with a tag belongs to this agent.
 	Tags       *ownership.Owner
 	Southbound string
 }
 
-// BridgeMeta is what is known of a bridge domain that stands.
+// BridgeMeta is the metadata of a bridge domain: its number in VPP (bd_id).
 type BridgeMeta struct{ ID uint32 }
 
-// FIBMeta is where an L2 FIB entry stands.
+// FIBMeta is the metadata of an L2 FIB entry: bridge domain and interface by number. Delete
+// needs the interface that VPP has, also after the interface was renamed.
 type FIBMeta struct{ Bridge, Interface uint32 }
 
-// XConnectMeta has the index of the receiving interface.
+// XConnectMeta is the metadata of a cross-connect: the sw_if_index of the receiving
+// interface.
 type XConnectMeta struct{ Receive uint32 }
 
-// A bridgeIndex looks up bridge domains that stand, by name.
+// A bridgeIndex looks up existing bridge domains by name. The scheduler maintains it.
 type bridgeIndex interface {
 	Get(name string) (BridgeMeta, bool)
 	All() map[string]BridgeMeta
 }
 
-// handler has what the verbs need.
+// handler implements the verbs. The scheduler calls verbs of different values concurrently.
 type handler struct {
 	Options
 	bridges     bridgeIndex
 	attachments attachments
 
 	mu     sync.Mutex
-	ids    map[string]uint32 // number by name, of the bridge domains that stood when they were last looked at
-	lastID uint32            // number
+	ids    map[string]uint32 // bd_id by name, from the last dump and later creations
+	lastID uint32            // the highest bd_id in use, or the one that was tried last
 }
 
-// Register adds the descriptors to s.
+// Register adds the descriptors to s. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) error {
 	h := &handler{Options: o, ids: map[string]uint32{}}
 	bridges, err := scheduler.Register(s, h.bridgeDescriptor())
@@ -86,11 +97,14 @@ func Register(s *scheduler.Scheduler, o Options) error {
 	)
 }
 
+// register adds a descriptor and drops its index.
 func register[V scheduler.Message, M any](s *scheduler.Scheduler, d scheduler.Descriptor[V, M]) error {
 	_, err := scheduler.Register(s, d)
 	return err
 }
 
+// bridgeDescriptor implements bridge domains. Their interfaces are derived values: an
+// interface that does not exist yet must not delay the bridge domain.
 func (h *handler) bridgeDescriptor() scheduler.Descriptor[*l2.BridgeDomain, BridgeMeta] {
 	return scheduler.Descriptor[*l2.BridgeDomain, BridgeMeta]{
 		Name:       BridgeName,
@@ -111,6 +125,8 @@ func (h *handler) bridgeDescriptor() scheduler.Descriptor[*l2.BridgeDomain, Brid
 	}
 }
 
+// memberDescriptor implements the membership of an interface in a bridge domain. It has no
+// Retrieve: retrieveBridges reports the members with their bridge domain.
 func (h *handler) memberDescriptor() scheduler.Descriptor[*l2.BridgeDomain_Interface, struct{}] {
 	return scheduler.Descriptor[*l2.BridgeDomain_Interface, struct{}]{
 		Name:       BridgeInterfaceName,
@@ -128,6 +144,7 @@ func (h *handler) memberDescriptor() scheduler.Descriptor[*l2.BridgeDomain_Inter
 	}
 }
 
+// fibDescriptor implements L2 FIB entries.
 func (h *handler) fibDescriptor() scheduler.Descriptor[*l2.FIBEntry, FIBMeta] {
 	return scheduler.Descriptor[*l2.FIBEntry, FIBMeta]{
 		Name:       FIBName,
@@ -146,6 +163,8 @@ func (h *handler) fibDescriptor() scheduler.Descriptor[*l2.FIBEntry, FIBMeta] {
 	}
 }
 
+// xconnectDescriptor implements cross-connects: VPP sends all packets that one interface
+// receives out of another.
 func (h *handler) xconnectDescriptor() scheduler.Descriptor[*l2.XConnectPair, XConnectMeta] {
 	return scheduler.Descriptor[*l2.XConnectPair, XConnectMeta]{
 		Name:       XConnectName,
@@ -163,10 +182,10 @@ func (h *handler) xconnectDescriptor() scheduler.Descriptor[*l2.XConnectPair, XC
 	}
 }
 
-// faults collects what is wrong.
+// faults collects the invalid fields of a value.
 type faults struct{ models.Faults }
 
-// interfaceNamed finds an interface that stands.
+// interfaceNamed returns an interface that exists in VPP.
 func (h *handler) interfaceNamed(name string) (iface.Meta, error) {
 	meta, ok := h.Interfaces.Get(name)
 	if !ok {
@@ -175,7 +194,7 @@ func (h *handler) interfaceNamed(name string) (iface.Meta, error) {
 	return meta, nil
 }
 
-// bridgeNamed finds a bridge domain that stands.
+// bridgeNamed returns a bridge domain that exists in VPP.
 func (h *handler) bridgeNamed(name string) (BridgeMeta, error) {
 	meta, ok := h.bridges.Get(name)
 	if !ok {
@@ -184,5 +203,5 @@ func (h *handler) bridgeNamed(name string) (BridgeMeta, error) {
 	return meta, nil
 }
 
-// interfaceNames are the names of interfaces by index, for reading back.
+// interfaceNames returns the names of interfaces by sw_if_index, to read state back.
 func (h *handler) interfaceNames() map[uint32]string { return h.Interfaces.Names() }

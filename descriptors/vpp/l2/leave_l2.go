@@ -12,9 +12,10 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 )
 
-// leaveL2 asks what has an interface leave layer 2. VPP forgets then how the tags of its
-// packets are rewritten, so that is put back, of a sub-interface: another one has it from
-// who had its index before.
+// leaveL2 sends a request that makes an interface leave layer 2. VPP then resets the VLAN
+// tag rewrite of the interface. For a sub-interface, leaveL2 restores it: another descriptor
+// owns that setting and does not notice the change. On other interfaces a rewrite comes from
+// an earlier interface with the same index.
 func (h *handler) leaveL2(ctx context.Context, index interface_types.InterfaceIndex, request, reply api.Message) error {
 	before, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: index})
 	if err != nil {
@@ -25,12 +26,13 @@ func (h *handler) leaveL2(ctx context.Context, index interface_types.InterfaceIn
 	}
 	for _, d := range before {
 		if d.SwIfIndex != index || d.Type != interface_types.IF_API_TYPE_SUB || d.VtrOp == 0 {
-			continue // index 0 stands for all
+			continue // VPP answers a dump of index 0 with all interfaces
 		}
 		err := h.API.Call(ctx, &vppl2.L2InterfaceVlanTagRewrite{
 			SwIfIndex: index, VtrOp: d.VtrOp, PushDot1q: d.VtrPushDot1q, Tag1: d.VtrTag1, Tag2: d.VtrTag2,
 		}, &vppl2.L2InterfaceVlanTagRewriteReply{})
-		if err != nil && !errors.Is(err, api.INVALID_VLAN_TAG_COUNT) { // that: it makes sense in layer 2 alone
+		// VPP answers INVALID_VLAN_TAG_COUNT for a rewrite that is possible only in layer 2.
+		if err != nil && !errors.Is(err, api.INVALID_VLAN_TAG_COUNT) {
 			return err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
 )
 
-// normalizeBridge removes the prefix lengths of the neighbours that a bridge domain answers for.
+// normalizeBridge removes prefix lengths from the addresses in the ARP termination table.
 func normalizeBridge(_ string, v *l2.BridgeDomain) (*l2.BridgeDomain, []string) {
 	var n *l2.BridgeDomain
 	var warnings []string
@@ -30,7 +30,7 @@ func normalizeBridge(_ string, v *l2.BridgeDomain) (*l2.BridgeDomain, []string) 
 	return n, warnings
 }
 
-// normalizeFIB removes the interface of an entry that drops.
+// normalizeFIB removes the outgoing interface of an entry that drops.
 func normalizeFIB(_ string, v *l2.FIBEntry) (*l2.FIBEntry, []string) {
 	if v.GetAction() != l2.FIBEntry_DROP || v.GetOutgoingInterface() == "" {
 		return v, nil

@@ -17,7 +17,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// spanDescriptor has VPP mirror what passes one interface to another.
+// spanDescriptor implements port mirroring: VPP copies the packets of one interface to
+// another.
 func (h *handler) spanDescriptor() scheduler.Descriptor[*interfaces.Span, struct{}] {
 	return scheduler.Descriptor[*interfaces.Span, struct{}]{
 		Name:       SpanName,
@@ -50,6 +51,7 @@ func (h *handler) spanDescriptor() scheduler.Descriptor[*interfaces.Span, struct
 	}
 }
 
+// validateSpan checks interfaces and direction.
 func validateSpan(_ string, v *interfaces.Span) error {
 	var f faults
 	if v.GetInterfaceFrom() == "" {
@@ -64,7 +66,8 @@ func validateSpan(_ string, v *interfaces.Span) error {
 	return f.Err()
 }
 
-// setSpan: the model numbers directions as VPP does.
+// setSpan sets the mirrored direction; SPAN_STATE_API_DISABLED ends the mirror. The numbers
+// of the model's directions are those of VPP.
 func (h *handler) setSpan(ctx context.Context, v *interfaces.Span, state span.SpanState) error {
 	from, err := h.indexOf(v.GetInterfaceFrom(), state == span.SPAN_STATE_API_DISABLED)
 	if err != nil {
@@ -79,8 +82,9 @@ func (h *handler) setSpan(ctx context.Context, v *interfaces.Span, state span.Sp
 	}, &span.SwInterfaceSpanEnableDisableReply{})
 }
 
-// indexOf is the index of an interface that stands or, if gone is enough, that it had: VPP
-// keeps mirrors, and gives them to who gets the index.
+// indexOf returns the sw_if_index of an interface. With gone, it also finds a deleted
+// interface: VPP keeps a mirror when the interface is deleted, and applies it to the next
+// interface with that index.
 func (h *handler) indexOf(name string, gone bool) (interface_types.InterfaceIndex, error) {
 	if index, known := h.Interfaces.Last(name); gone && known {
 		return interface_types.InterfaceIndex(index), nil
@@ -89,6 +93,7 @@ func (h *handler) indexOf(name string, gone bool) (interface_types.InterfaceInde
 	return meta.SwIfIndex(), err
 }
 
+// readSpans returns the mirrors of layer 2 and of device level, which VPP lists separately.
 func (h *handler) readSpans(ctx context.Context) ([]*interfaces.Span, error) {
 	var out []*interfaces.Span
 	names := h.interfaceNames()
@@ -109,8 +114,8 @@ func (h *handler) readSpans(ctx context.Context) ([]*interfaces.Span, error) {
 	return out, nil
 }
 
-// mirrorStays notes a mirror from an interface that is gone, or to one: it ends when another has
-// got the index.
+// noteOrphanedMirror records a mirror whose interface was deleted. It is ended as soon as
+// another interface has the index: VPP refuses requests for indexes without an interface.
 func (h *handler) noteOrphanedMirror(ctx context.Context, d span.SwInterfaceSpanDetails, from bool) error {
 	gone := d.SwIfIndexTo
 	if from {

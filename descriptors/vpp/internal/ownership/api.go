@@ -12,7 +12,8 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 )
 
-// Over is an API whose tags are names.
+// WithTags returns an API that translates between names and signed tags: requests are
+// signed, and the sign of this agent is removed from answers. Descriptors see only names.
 func WithTags(a conn.API, w *Owner) conn.API {
 	if !w.signs() {
 		return a
@@ -20,17 +21,19 @@ func WithTags(a conn.API, w *Owner) conn.API {
 	return signing{a, w}
 }
 
+// signing is the conn.API of WithTags.
 type signing struct {
 	conn.API
 	owner *Owner
 }
 
-// Call implements conn.API.
+// Call implements conn.API. The request of the caller is not modified.
 func (s signing) Call(ctx context.Context, request, reply api.Message) error {
 	return s.API.Call(ctx, s.signed(request), reply)
 }
 
-// Batch implements conn.API.
+// Together implements conn.API. It sends signed copies of the steps and copies the errors
+// back.
 func (s signing) Batch(ctx context.Context, steps ...*conn.Step) error {
 	signed := make([]*conn.Step, len(steps))
 	for i, step := range steps {
@@ -45,7 +48,8 @@ func (s signing) Batch(ctx context.Context, steps ...*conn.Step) error {
 	return err
 }
 
-// signed is a request with a tag in place of a name. The request itself stays as it is.
+// signed returns a copy of the request with a tag in place of the name. Requests without a
+// tag are returned unchanged.
 func (s signing) signed(request api.Message) api.Message {
 	switch m := request.(type) {
 	case *vppif.SwInterfaceTagAddDel:
@@ -72,10 +76,12 @@ func (s signing) signed(request api.Message) api.Message {
 	return request
 }
 
-// terminated is Tag of a name that a zero byte may end.
+// terminated signs a name that may end with a zero byte: VPP's TAP messages need one if the
+// tag fills the field.
 func (s signing) terminated(tag string) string {
 	name, ended := strings.CutSuffix(tag, "\x00")
-	if name = s.owner.Tag(name); ended {
+	name = s.owner.Tag(name)
+	if ended {
 		name += "\x00"
 	}
 	return name

@@ -1,17 +1,26 @@
-// Package ownership has the tags of interfaces and bridge domains in VPP say who owns them.
+// Package ownership signs the tags of interfaces and bridge domains in VPP with their owner.
+// Several agents can then share one VPP, and an agent recognises its own objects after a
+// restart.
 //
 //	owner := ownership.New(ownership.Options{Label: "vpp1", Installation: id})
-//	api := ownership.Over(manager, owner) // a conn.API
+//	api := ownership.WithTags(manager, owner) // a conn.API
 //
-// A tag is the label of the agent, ".", its installation, "@", and the name. Through the
-// [API] only names are seen: what is written is signed, and of what is read the sign of
-// the own label is taken off. The tag of another agent stays as it is, and is [Owner.Foreign].
+// A tag is the agent's label, ".", its installation, "@", and the name:
+// "vpp1.0123456789abcdef@memif1". [WithTags] returns an API that hides the signs of this
+// agent. Tags of other agents stay unchanged and are [Owner.Foreign].
 //
-// VPP keeps 63 bytes. A label that is longer than 16 bytes counts by its hash. A name for
-// which no room is left is cut, and its hash added. It is known again if it was written or
-// [Owner.Expect]ed before; otherwise the cut name counts.
+// VPP stores 63 bytes. A label of more than 16 bytes is replaced by its hash. A name that
+// does not fit is cut and gets its hash as suffix. A cut name is translated back if it was
+// written or passed to [Owner.Expect] before; otherwise the cut name is used.
 //
-// Safe for use by any goroutine.
+//	sign of a tag                 | Foreign | Older | Unsigned
+//	own label, own installation   | no      | no    | no
+//	own label, dead installation  | no      | yes   | no
+//	own label, alive installation | yes     | no    | no
+//	another label                 | yes     | no    | no
+//	none                          | no      | yes   | yes
+//
+// An Owner is safe for concurrent use.
 package ownership
 
 import (
@@ -24,7 +33,7 @@ import (
 )
 
 const (
-	// Longest is what VPP keeps of a tag (VPP interface.api, string tag[64]).
+	// Longest is the maximum length of a tag in bytes (VPP interface.api, string tag[64]).
 	Longest = 63
 
 	longestLabel    = 16
@@ -32,32 +41,32 @@ const (
 	hashLen         = 8
 )
 
-// Options are those of an Owner.
+// Options configure an Owner.
 type Options struct {
-	// Label of the agent. Defaults to none: then tags are names, and nothing else.
+	// Label is the label of the agent. Defaults to none: tags are then plain names.
 	Label string
-	// Installation of the agent, 16 hexadecimal digits.
+	// Installation identifies this installation of the agent: 16 hexadecimal digits.
 	Installation string
-	// Lives tells whether an installation is that of a living agent. Defaults to that none is.
+	// Alive reports whether the agent of an installation runs. Defaults to: none does.
 	Alive func(installation string) bool
 }
 
-// An Owner signs tags, and reads who has signed them. The zero value and nil sign nothing.
+// An Owner signs tags and reads the signs of others. The zero value and nil sign nothing.
 type Owner struct {
 	o    Options
 	sign string // "vpp1.0123456789abcdef@"
 
-	mu         sync.Mutex         // guards what follows
-	names      map[string]string  // by the cut name
-	otherSigns map[string]tagSign // of the tags that do not carry the sign of this installation, by name
+	mu         sync.Mutex         // guards the fields below
+	names      map[string]string  // full names by cut name
+	otherSigns map[string]tagSign // tags without the sign of this installation, by name
 }
 
-// An age says what sign a tag carries that is not that of this installation.
+// A tagSign classifies the sign of a tag.
 type tagSign int
 
 const (
 	ownSign             tagSign = iota
-	earlierInstallation         // that of an installation which does not live
+	earlierInstallation         // an installation without a running agent
 	unsigned                    // none
 )
 
@@ -73,6 +82,8 @@ func New(o Options) *Owner {
 	return w
 }
 
+// labelText returns the label as it is written into tags. A long label, or one with a
+// separator, is replaced by its hash.
 func labelText(label string) string {
 	if len(label) > longestLabel || strings.ContainsAny(label, "@.") {
 		return "#" + hash(label)
@@ -80,14 +91,16 @@ func labelText(label string) string {
 	return label
 }
 
+// hash returns the first 8 hexadecimal digits of a SHA-256 sum.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])[:hashLen]
 }
 
+// signs reports whether tags are signed at all.
 func (w *Owner) signs() bool { return w != nil && w.sign != "" }
 
-// Tag is the tag of a name.
+// Tag returns the tag for a name.
 func (w *Owner) Tag(name string) string {
 	if !w.signs() || name == "" {
 		return name
@@ -98,18 +111,18 @@ func (w *Owner) Tag(name string) string {
 	return w.sign + w.cutLocked(name)
 }
 
-// cutLocked is what a tag has of a name.
+// cutLocked returns the part of a name that fits into a tag, and remembers cut names.
 func (w *Owner) cutLocked(name string) string {
 	room := Longest - len(w.sign)
 	if len(name) <= room {
 		return name
 	}
 	cut := name[:room-hashLen-1] + "~" + hash(name)
-	w.names[cut], w.names[vppwire.Text(cut)] = name, name // it may end within a character
+	w.names[cut], w.names[vppwire.Text(cut)] = name, name // the cut may split a character, which VPP's answer replaces
 	return cut
 }
 
-// Expect has names known again in tags that had no room for them.
+// Expect announces a name, so that its cut form in a tag is translated back.
 func (w *Owner) Expect(name string) {
 	if w.signs() {
 		w.mu.Lock()
@@ -118,7 +131,7 @@ func (w *Owner) Expect(name string) {
 	}
 }
 
-// Name is the name that a tag has; of a tag of another agent the whole tag.
+// Name returns the name in a tag. For a tag of another agent it returns the whole tag.
 func (w *Owner) Name(tag string) string {
 	if !w.signs() || tag == "" {
 		return tag
@@ -145,7 +158,7 @@ func (w *Owner) Name(tag string) string {
 	return name
 }
 
-// split parts a tag; without a sign all of it is the name.
+// split parses a tag. Without a valid sign, the whole tag is the name.
 func split(tag string) (name, label, installation string) {
 	owner, name, signed := strings.Cut(tag, "@")
 	label, installation, whole := strings.Cut(owner, ".")
@@ -158,7 +171,7 @@ func split(tag string) (name, label, installation string) {
 	return name, label, installation
 }
 
-// Foreign says that a name, as Name returns it, is the tag of another agent.
+// Foreign reports whether a name, as returned by Name, is the tag of another agent.
 func (w *Owner) Foreign(name string) bool {
 	if !w.signs() {
 		return false
@@ -167,13 +180,15 @@ func (w *Owner) Foreign(name string) bool {
 	return label != "" && (label != labelText(w.o.Label) || installation != w.o.Installation)
 }
 
-// Older says that the tag which was last read for a name does not carry the sign of this
-// installation, but none or that of an earlier one.
+// Older reports whether the last tag read for a name lacks the sign of this installation: it
+// has none, or that of an earlier installation.
 func (w *Owner) Older(name string) bool { return w.signOf(name) != ownSign }
 
-// Unsigned says that the tag which was last read for a name does not say whose it is.
+// Unsigned reports whether the last tag read for a name has no sign, so that its owner is
+// unknown.
 func (w *Owner) Unsigned(name string) bool { return w.signOf(name) == unsigned }
 
+// signOf returns the class of the last tag read for a name.
 func (w *Owner) signOf(name string) tagSign {
 	if !w.signs() {
 		return ownSign

@@ -1,5 +1,6 @@
-// Package readback reads back values of which VPP does not know whose they are: a declared
-// one is ours and has the key under which it was declared, and of others a Memory may know.
+// Package readback implements Retrieve for values without an owner in VPP. A value that is
+// declared is the agent's own and gets the declared key. For other values, the scheduler's
+// memory decides.
 package readback
 
 import (
@@ -10,17 +11,20 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// An Of is how values of one sort are read back.
+// A Retriever implements Retrieve for one kind of value.
 type Retriever[V scheduler.Message] struct {
-	// Read asks VPP. Where this VPP has no such messages there are no such values.
+	// Read dumps the values from VPP. If this VPP lacks the messages
+	// (scheduler.ErrUnimplemented), there are no values.
 	Read func(ctx context.Context) ([]V, error)
-	// Place is what tells a value from others.
+	// ID identifies a value among those of its kind, independent of the notation of
+	// addresses.
 	ID func(v V) string
-	// Spell spells v as the declared value in its place. Optional.
+	// AsDeclared changes v to the notation of the declared value, so that both compare
+	// equal. Optional.
 	AsDeclared func(v, declared V)
 }
 
-// Retrieve is that of the descriptor.
+// Retrieve implements the verb of the descriptor.
 func (o Retriever[V]) Retrieve(ctx context.Context, wanted []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, struct{}], error] {
 	return func(yield func(scheduler.Found[V, struct{}], error) bool) {
 		all, err := o.Read(ctx)

@@ -15,19 +15,19 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
-// A line is a socket that leads to that of a real VPP. It counts the messages that go to VPP,
-// and can cut the connection at one of them, as a simulated one does by itself.
+// A relay is a socket in front of a real VPP. It counts the messages to VPP and can cut the
+// connection at a chosen message, as the simulated VPP does itself.
 type relay struct {
 	target string // VPP's socket
 
-	mu     sync.Mutex     // guards what follows
-	counts map[string]int // of messages of each name
-	cutAt  int            // 0: at none
-	done   bool           // VPP gets the one at which it is cut, and does what it asks
+	mu     sync.Mutex     // guards the fields below
+	counts map[string]int // messages by name
+	cutAt  int            // cut at this message from now on; 0: never
+	done   bool           // let VPP execute the message at which the connection is cut
 }
 
-// startLine returns the line, and the socket where it begins, with that of VPP's counters
-// beside it. The test ends it.
+// startRelay starts a relay and returns its socket. A link to VPP's stats socket is beside
+// it, as the agent expects. The relay ends with the test.
 func startRelay(t testing.TB, target string) (l *relay, socket string) {
 	t.Helper()
 	const stats = "stats.sock"
@@ -50,12 +50,12 @@ func startRelay(t testing.TB, target string) (l *relay, socket string) {
 	})
 	t.Cleanup(func() {
 		listener.Close()
-		all.Wait() // the clients of the test have ended before
+		all.Wait() // clients registered their cleanup later, so they have ended
 	})
 	return l, socket
 }
 
-// lead is one connection, until either end closes it or it is cut.
+// lead relays one connection until either end closes it or it is cut.
 func (l *relay) lead(client net.Conn) {
 	defer client.Close()
 	vpp, err := net.Dial("unix", l.target)
@@ -69,7 +69,7 @@ func (l *relay) lead(client net.Conn) {
 	<-p.ended
 }
 
-// take counts a message, and tells whether the connection is cut here.
+// take counts a message and reports whether the connection is cut at it.
 func (l *relay) take(name string) (cut, done bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,21 +81,22 @@ func (l *relay) take(name string) (cut, done bool) {
 	return l.cutAt == 0, l.done
 }
 
-// A passage is one connection by way of a line.
+// A relayedConn is one connection through the relay. Two goroutines copy its directions.
 type relayedConn struct {
 	*relay
 	client, vpp net.Conn
-	ended       chan struct{} // closed when VPP says nothing more
+	ended       chan struct{} // closed when VPP's direction has ended
 
-	table  sync.Mutex        // guards what follows
-	names  map[uint16]string // of messages, by number
-	silent bool              // nothing more is answered; VPP's answer to lastPing is the last
+	table  sync.Mutex        // guards the fields below
+	names  map[uint16]string // message names by ID; VPP assigns the IDs at startup
+	silent bool              // answers are dropped until the answer to lastPing
 }
 
-// lastPing is the context of the ping that tells when VPP has done what came before it.
+// lastPing is the context of the ping that finish sends. VPP executes messages in order, so
+// its answer proves that the message before it is done.
 const lastPing = 0xfffffff0
 
-// requests hands on what the client asks.
+// requests copies requests to VPP, and cuts the connection where the test wants it.
 func (p *relayedConn) requests() {
 	in := bufio.NewReader(p.client)
 	for message, err := vppwire.Read(in, nil); err == nil; message, err = vppwire.Read(in, message) {
@@ -115,7 +116,8 @@ func (p *relayedConn) requests() {
 	}
 }
 
-// finish has VPP do what is asked, and answer it to nobody.
+// finish lets VPP execute a message and drops the answer, as if the connection broke after
+// the execution.
 func (p *relayedConn) finish(message []byte) {
 	p.table.Lock()
 	p.silent = true
@@ -135,7 +137,7 @@ func (p *relayedConn) finish(message []byte) {
 	}
 }
 
-// answers hands on what VPP says.
+// answers copies VPP's answers to the client.
 func (p *relayedConn) answers() {
 	defer p.client.Close()
 	in := bufio.NewReader(p.vpp)
@@ -158,7 +160,8 @@ func (p *relayedConn) answers() {
 	}
 }
 
-// learn takes the names of messages from the table that VPP hands over.
+// learn reads the names of messages from the table in VPP's first answer. A name ends with a
+// checksum, which is removed.
 func (p *relayedConn) learn(message []byte) {
 	var welcome memclnt.SockclntCreateReply
 	if vppwire.Decode(message, &welcome) != nil {
@@ -174,13 +177,15 @@ func (p *relayedConn) learn(message []byte) {
 	p.table.Unlock()
 }
 
+// name returns the name of a message ID.
 func (p *relayedConn) name(id uint16) string {
 	p.table.Lock()
 	defer p.table.Unlock()
 	return p.names[id]
 }
 
-// framed is a message with its header.
+// framed returns a message with the header of VPP's socket API: 16 bytes, with the length at
+// offset 8.
 func framed(message []byte) []byte {
 	const header = 16
 	out := make([]byte, header, header+len(message))

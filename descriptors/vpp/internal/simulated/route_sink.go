@@ -13,8 +13,8 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
-// Consenting is the socket of a VPP that says yes to each route of one client, and does nothing: what is
-// measured beside it is the client.
+// RouteSink returns the socket of a server that accepts one client and answers every route
+// request with success. It stores nothing, so that a benchmark measures the client alone.
 func RouteSink(b *testing.B) (socket string) {
 	b.Helper()
 	const requestID, replyID = 100, 101
@@ -42,14 +42,18 @@ func RouteSink(b *testing.B) (socket string) {
 	return socket
 }
 
-// consent answers with out to what comes first, and with yes to each request of that number.
-func consent(sock net.Conn, out []byte, request uint16, yes []byte) {
+// consent answers the first message with welcome, and each route request with a copy of yes
+// in which it sets the context of the request. Answers are written in bulk whenever no
+// request is buffered.
+func consent(sock net.Conn, welcome []byte, requestID uint16, yes []byte) {
 	defer sock.Close()
-	in, asked := bufio.NewReaderSize(sock, 64<<10), &ip.IPRouteAddDel{}
+	out := welcome
+	in, request := bufio.NewReaderSize(sock, 64<<10), &ip.IPRouteAddDel{}
 	for message, err := vppwire.Read(in, nil); err == nil; message, err = vppwire.Read(in, message) {
-		if vppwire.ID(message) == request {
+		if vppwire.ID(message) == requestID {
 			out = append(out, yes...)
-			binary.BigEndian.PutUint32(out[len(out)-len(yes)+18:], vppwire.Context(message, asked))
+			// 16 bytes of socket header and 2 bytes of message ID precede the context.
+			binary.BigEndian.PutUint32(out[len(out)-len(yes)+18:], vppwire.Context(message, request))
 		}
 		if in.Buffered() > 0 {
 			continue

@@ -18,14 +18,17 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
+// none selects all interfaces in a dump request, and marks a path without an interface (~0).
 const none = ^interface_types.InterfaceIndex(0)
 
-// A reader asks VPP, until something fails.
+// A reader reads VPP's state. After the first error it returns nothing, so that callers
+// check err once.
 type reader struct {
 	*conn.Conn
 	err error
 }
 
+// all returns the answers to a dump request.
 func all[T any, P interface {
 	*T
 	api.Message
@@ -38,7 +41,8 @@ func all[T any, P interface {
 	return out
 }
 
-// show is a page of what a VPP has, from its binary API; of an unknown one it is empty.
+// show renders a part of VPP's state as text, in the format of the simulated VPP, so that
+// tests compare both. An unknown page is empty.
 func show(c *conn.Conn, page string) (string, error) {
 	pages := map[string]func(*reader) []string{
 		"show dhcp client":   (*reader).dhcpClients,
@@ -70,6 +74,7 @@ func show(c *conn.Conn, page string) (string, error) {
 	return strings.Join(lines, "\n") + "\n", r.err
 }
 
+// interfaces lists index, name, tag, state, VRF table and addresses.
 func (r *reader) interfaces() []string {
 	lines := []string{"index name tag state table addresses"}
 	for _, d := range all[vppif.SwInterfaceDetails](r, &vppif.SwInterfaceDump{SwIfIndex: none}) {
@@ -77,9 +82,11 @@ func (r *reader) interfaces() []string {
 		if d.Tag != "" {
 			words = append(words, d.Tag)
 		}
-		if words = append(words, "down"); d.Flags&interface_types.IF_STATUS_API_FLAG_ADMIN_UP != 0 {
-			words[len(words)-1] = "up"
+		state := "down"
+		if d.Flags&interface_types.IF_STATUS_API_FLAG_ADMIN_UP != 0 {
+			state = "up"
 		}
+		words = append(words, state)
 		var table vppif.SwInterfaceGetTableReply
 		if r.err == nil {
 			r.err = r.Call(context.Background(), &vppif.SwInterfaceGetTable{SwIfIndex: d.SwIfIndex}, &table)
@@ -98,6 +105,7 @@ func (r *reader) interfaces() []string {
 	return lines
 }
 
+// dhcpClients lists the DHCP clients.
 func (r *reader) dhcpClients() (lines []string) {
 	names := r.names()
 	for _, d := range all[dhcp.DHCPClientDetails](r, &dhcp.DHCPClientDump{}) {
@@ -110,6 +118,7 @@ func (r *reader) dhcpClients() (lines []string) {
 	return lines
 }
 
+// tables lists the VRF tables.
 func (r *reader) tables() (lines []string) {
 	for _, d := range all[ip.IPTableDetails](r, &ip.IPTableDump{}) {
 		routes := all[ip.IPRouteDetails](r, &ip.IPRouteDump{Table: d.Table})
@@ -118,7 +127,7 @@ func (r *reader) tables() (lines []string) {
 	return lines
 }
 
-// names are those of all interfaces, by index.
+// names returns VPP's own names of interfaces by sw_if_index.
 func (r *reader) names() map[uint32]string {
 	out := map[uint32]string{}
 	for _, d := range all[vppif.SwInterfaceDetails](r, &vppif.SwInterfaceDump{SwIfIndex: none}) {
@@ -127,6 +136,7 @@ func (r *reader) names() map[uint32]string {
 	return out
 }
 
+// routes lists the paths of each table, sorted within the table.
 func (r *reader) routes() (lines []string) {
 	names := r.names()
 	for _, d := range all[ip.IPTableDetails](r, &ip.IPTableDump{}) {
@@ -143,6 +153,7 @@ func (r *reader) routes() (lines []string) {
 	return lines
 }
 
+// path renders one path of a route.
 func path(p fib_types.FibPath, ipv6 bool, names map[uint32]string) string {
 	if p.Type == fib_types.FIB_API_PATH_TYPE_DROP {
 		return "drop"
@@ -154,6 +165,7 @@ func path(p fib_types.FibPath, ipv6 bool, names map[uint32]string) string {
 	return fmt.Sprintf("%s weight %d", out, p.Weight)
 }
 
+// bridges lists the bridge domains with members and ARP entries, then the cross-connects.
 func (r *reader) bridges() (lines []string) {
 	names := r.names()
 	for _, d := range all[l2.BridgeDomainDetails](r, &l2.BridgeDomainDump{BdID: uint32(none), SwIfIndex: none}) {
@@ -181,6 +193,7 @@ func (r *reader) bridges() (lines []string) {
 	return lines
 }
 
+// entries lists the L2 FIB, sorted: VPP's own order depends on a hash.
 func (r *reader) entries() (lines []string) {
 	names, tags := r.names(), map[uint32]string{}
 	for _, d := range all[l2.BridgeDomainDetails](r, &l2.BridgeDomainDump{BdID: uint32(none), SwIfIndex: none}) {

@@ -17,6 +17,7 @@ func nameOf(names map[uint32]string, index uint32) string {
 	return cmp.Or(names[index], fmt.Sprintf("DELETED(%d)", index))
 }
 
+// proxies lists the ranges of proxy ARP, and the interfaces that answer.
 func (r *reader) proxies() (lines []string) {
 	for _, d := range all[arp.ProxyArpDetails](r, &arp.ProxyArpDump{}) {
 		lines = append(lines, fmt.Sprintf("table %d %s to %s", d.Proxy.TableID, d.Proxy.Low, d.Proxy.Hi))
@@ -29,6 +30,7 @@ func (r *reader) proxies() (lines []string) {
 	return lines
 }
 
+// crossConnects lists the layer 3 cross-connects with their paths.
 func (r *reader) crossConnects() (lines []string) {
 	names := r.names()
 	for _, d := range all[l3xc.L3xcDetails](r, &l3xc.L3xcDump{SwIfIndex: none}) {
@@ -38,6 +40,7 @@ func (r *reader) crossConnects() (lines []string) {
 	return lines
 }
 
+// endpoints lists the TEIB entries.
 func (r *reader) endpoints() (lines []string) {
 	names := r.names()
 	for _, d := range all[teib.TeibDetails](r, &teib.TeibDump{}) {

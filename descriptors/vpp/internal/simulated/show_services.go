@@ -14,7 +14,7 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
-// named is the name of an interface; of one that is gone it is its number.
+// named returns the name of an interface, or its index if it was deleted.
 func named(names map[uint32]string, index uint32) string {
 	if name := names[index]; name != "" {
 		return name
@@ -22,6 +22,7 @@ func named(names map[uint32]string, index uint32) string {
 	return fmt.Sprintf("DELETED (%d)", index)
 }
 
+// neighbours lists the neighbours of both IP versions, sorted.
 func (r *reader) neighbours() (lines []string) {
 	names := r.names()
 	for _, af := range []ip_types.AddressFamily{ip_types.ADDRESS_IP4, ip_types.ADDRESS_IP6} {
@@ -35,6 +36,7 @@ func (r *reader) neighbours() (lines []string) {
 	return lines
 }
 
+// dhcpProxies lists the DHCP proxies with their servers.
 func (r *reader) dhcpProxies() (lines []string) {
 	for i, ipv6 := range []bool{false, true} {
 		for _, d := range all[dhcp.DHCPProxyDetails](r, &dhcp.DHCPProxyDump{IsIP6: ipv6}) {
@@ -48,6 +50,7 @@ func (r *reader) dhcpProxies() (lines []string) {
 	return lines
 }
 
+// routers lists the VRRP routers.
 func (r *reader) routers() (lines []string) {
 	names := r.names()
 	for _, d := range all[vrrp.VrrpVrDetails](r, &vrrp.VrrpVrDump{SwIfIndex: none}) {
@@ -61,6 +64,7 @@ func (r *reader) routers() (lines []string) {
 	return lines
 }
 
+// spans lists the mirrors of device level, then those of layer 2.
 func (r *reader) spans() (lines []string) {
 	names := r.names()
 	for _, l2 := range []bool{false, true} {
@@ -71,6 +75,7 @@ func (r *reader) spans() (lines []string) {
 	return lines
 }
 
+// agings lists the ageing of neighbours for each IP version.
 func (r *reader) agings() (lines []string) {
 	for i, af := range []ip_types.AddressFamily{ip_types.ADDRESS_IP4, ip_types.ADDRESS_IP6} {
 		var now ip_neighbor.IPNeighborConfigGetReply

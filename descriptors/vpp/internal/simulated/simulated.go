@@ -1,6 +1,8 @@
-// Package simulated gives tests of descriptors a VPP, and a connection to it: a simulated
-// VPP, or a real one if the environment has VPP=binary. It is test code: no product
-// package imports it.
+// Package simulated gives tests of descriptors a VPP and a connection to it. It starts a
+// simulated VPP, or the real one of the environment variable VPP=PATH.
+//
+// Tests are written once: the methods of VPP hide the difference, and Show renders the state
+// of a real VPP in the format of the simulated one.
 package simulated
 
 import (
@@ -19,10 +21,11 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim"
 )
 
-// Real is, in place of a release, the VPP of the environment.
+// Real stands for the real VPP in place of a release.
 const Real = "real"
 
-// Releases are those that tests are to pass on: the real VPP alone, if there is one.
+// Releases returns the releases that tests must pass on: only Real if the environment names
+// a VPP.
 func Releases() []string {
 	if os.Getenv("VPP") != "" {
 		return []string{Real}
@@ -30,29 +33,30 @@ func Releases() []string {
 	return []string{"22.02", "23.06", "24.10", "25.10", "26.06"}
 }
 
-// Newest is the newest of Releases.
+// Newest returns the last of Releases.
 func Newest() string {
 	all := Releases()
 	return all[len(all)-1]
 }
 
-// A VPP is a simulated one, or the real one. Its methods end the test when they fail.
+// A VPP is a simulated or a real VPP. Its methods fail the test on errors.
 type VPP struct {
 	testing.TB
-	Sim    *vppsim.Sim // nil: it is real
+	Sim    *vppsim.Sim // nil for a real VPP
 	Socket string
 	real   *testkit.VPP
-	line   *relay // to the real one; nil: there is none
-	deaths int    // of the simulated one, that Revive knows of
+	line   *relay // in front of the real VPP; nil before Watch
+	deaths int    // crashes of the simulated VPP that Revive has handled
 }
 
-// Start starts a VPP that poses as release, or the real one; empty: the newest simulated one.
+// Start starts a simulated VPP of this release (empty: the newest), or the real one.
 func Start(t testing.TB, release string) *VPP {
 	t.Helper()
 	return StartWith(t, vppsim.Options{Release: release})
 }
 
-// StartWith starts a VPP as o says, at a socket of its own. Of a real one o says nothing else.
+// StartWith starts a VPP with options, at its own socket. For a real VPP, only Release is
+// used.
 func StartWith(t testing.TB, o vppsim.Options) *VPP {
 	t.Helper()
 	if o.Release == Real {
@@ -73,7 +77,7 @@ func StartWith(t testing.TB, o vppsim.Options) *VPP {
 	return v
 }
 
-// Restart ends VPP at once, and starts it again with nothing configured.
+// Restart kills VPP and starts it again without configuration.
 func (v *VPP) Restart() error {
 	if v.Sim != nil {
 		return v.Sim.Restart()
@@ -83,7 +87,7 @@ func (v *VPP) Restart() error {
 	return nil
 }
 
-// Revive starts VPP again if it has died, and tells whether it had.
+// Revive restarts VPP if it has crashed, and reports whether it had.
 func (v *VPP) Revive() (died bool) {
 	v.Helper()
 	if v.Sim != nil {
@@ -100,7 +104,7 @@ func (v *VPP) Revive() (died bool) {
 	return died
 }
 
-// Kill ends VPP at once.
+// Kill kills VPP without a clean shutdown.
 func (v *VPP) Kill() {
 	if v.Sim != nil {
 		v.Sim.Kill()
@@ -109,7 +113,8 @@ func (v *VPP) Kill() {
 	}
 }
 
-// Watch has what goes to a real VPP by Socket be counted from now on, so that it can be cut.
+// Watch counts the messages to a real VPP from now on. Connections must use Socket after
+// this call. A simulated VPP counts always.
 func (v *VPP) Watch() {
 	v.Helper()
 	if v.Sim == nil {
@@ -117,8 +122,8 @@ func (v *VPP) Watch() {
 	}
 }
 
-// DropAt closes the connection by which the n-th message from now on comes, before it is
-// served or, if done, after; 0 ends that. A real VPP has to be watched.
+// DropAt closes the connection at the n-th message from now on: before its execution or, if
+// done, after it. 0 cancels it. A real VPP needs Watch first.
 func (v *VPP) DropAt(n int, done bool) {
 	if v.Sim != nil {
 		v.Sim.DropAt(n, done)
@@ -129,8 +134,8 @@ func (v *VPP) DropAt(n int, done bool) {
 	v.line.cutAt, v.line.done = n, done
 }
 
-// Counts are how often each message was asked for since they were last taken; of a real VPP
-// that is not watched nobody knows.
+// Counts returns the number of messages by name since the last call. It is nil for a real
+// VPP without Watch.
 func (v *VPP) Counts() map[string]int {
 	switch {
 	case v.Sim != nil:
@@ -145,7 +150,7 @@ func (v *VPP) Counts() map[string]int {
 	return out
 }
 
-// Show is a page of what VPP has, as the simulated one shows it.
+// Show renders a part of VPP's state as the simulated VPP does. See show for the pages.
 func (v *VPP) Show(page string) string {
 	v.Helper()
 	if v.Sim != nil {
@@ -153,7 +158,7 @@ func (v *VPP) Show(page string) string {
 	}
 	c, err := conn.Dial(context.Background(), v.real.Socket, "show")
 	if err != nil {
-		return err.Error() // it may be about to start
+		return err.Error() // VPP may be starting; the test tries again
 	}
 	ended := make(chan struct{})
 	go func() { _ = c.Run(context.Background()); close(ended) }()
@@ -165,7 +170,7 @@ func (v *VPP) Show(page string) string {
 	return text
 }
 
-// Dial connects; the connection ends with the test.
+// Dial returns a connection that ends with the test.
 func (v *VPP) Dial() *conn.Conn {
 	v.Helper()
 	c, err := conn.Dial(v.Context(), v.Socket, "test")
@@ -178,7 +183,7 @@ func (v *VPP) Dial() *conn.Conn {
 	return c
 }
 
-// Loopback makes a loopback that is up, and has no tag unless one is given.
+// Loopback creates a loopback interface that is up. An empty tag sets none.
 func (v *VPP) Loopback(c *conn.Conn, tag string) interface_types.InterfaceIndex {
 	v.Helper()
 	var loop vppif.CreateLoopbackReply
@@ -190,7 +195,7 @@ func (v *VPP) Loopback(c *conn.Conn, tag string) interface_types.InterfaceIndex 
 	return loop.SwIfIndex
 }
 
-// Ask asks something that is not to be refused.
+// Ask sends a request that must succeed.
 func (v *VPP) Ask(c *conn.Conn, request, reply api.Message) {
 	v.Helper()
 	if err := c.Call(v.Context(), request, reply); err != nil {

@@ -1,7 +1,5 @@
-// Package stats reads the counters that VPP keeps in its stats segment, a memory that it
-// shares with each client of its stats socket. The content of the segment is not trusted:
-// a wrong one gives an error, and the memory that is used follows the interfaces that are
-// asked for.
+// Package stats reads interface counters from VPP's stats segment: memory that VPP shares
+// with clients of its stats socket.
 package stats
 
 import (
@@ -18,7 +16,7 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
-// Counters are those of an interface.
+// Counters are the counters of one interface, summed over all VPP threads.
 type Counters = interfaces.InterfaceState_Statistics
 
 // longest is how long Interfaces takes at most: VPP answers at once, and changes the
@@ -89,7 +87,7 @@ func received(oob []byte) (fds []int, err error) {
 	return fds, err
 }
 
-// counting has what each counter of VPP adds to. A combined counter has packets and bytes.
+// simple adds counters that have one number.
 var counting = map[string]func(c *Counters, n [2]uint64){
 	"/if/rx":        func(c *Counters, n [2]uint64) { c.InPackets += n[0]; c.InBytes += n[1] },
 	"/if/tx":        func(c *Counters, n [2]uint64) { c.OutPackets += n[0]; c.OutBytes += n[1] },
