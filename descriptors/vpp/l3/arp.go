@@ -21,7 +21,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// arpDescriptor keeps neighbours, of either IP version.
+// arpDescriptor implements neighbours of both IP versions.
 func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 	return scheduler.Descriptor[*l3.ARPEntry, struct{}]{
 		Name:       ARPName,
@@ -33,7 +33,7 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 		Equivalent: func(_ string, old, new *l3.ARPEntry) bool {
 			return old.GetStatic() == new.GetStatic() && vppwire.SameMAC(old.GetPhysAddress(), new.GetPhysAddress())
 		},
-		// VPP does not make a static neighbour a dynamic one with another address.
+		// VPP cannot change a static neighbour into a dynamic one.
 		Recreate: func(_ string, old, new *l3.ARPEntry, _ struct{}) bool { return old.GetStatic() && !new.GetStatic() },
 		Dependencies: func(_ string, v *l3.ARPEntry) []scheduler.Dependency {
 			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetInterface())}}
@@ -57,26 +57,30 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 	}
 }
 
-// dynamics are the interfaces on which neighbours were made that are not static. VPP lets
-// these go when an interface goes down, also if it is up again at once, and tells nobody
-// (VPP ip_neighbor.c, ip_neighbor_interface_admin_change): so then they are read back.
+// dynamicNeighbours are the interfaces with neighbours that are not static. VPP deletes
+// those when an interface goes down, even if it is up again immediately, and sends no event
+// (VPP ip_neighbor.c, ip_neighbor_interface_admin_change). Therefore they are read back when
+// the link changes.
 type dynamicNeighbours struct {
 	mu sync.Mutex // guards on
 	on map[string]bool
 }
 
+// add records an interface with a dynamic neighbour.
 func (d *dynamicNeighbours) add(iface string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.on[iface] = true
 }
 
+// has reports whether the interface has had a dynamic neighbour.
 func (d *dynamicNeighbours) has(iface string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.on[iface]
 }
 
+// validateARP checks a neighbour.
 func validateARP(_ string, v *l3.ARPEntry) error {
 	var f faults
 	if v.GetInterface() == "" {
@@ -91,6 +95,7 @@ func validateARP(_ string, v *l3.ARPEntry) error {
 	return f.Err()
 }
 
+// addNeighbour adds or replaces a neighbour (VPP ip_neighbor_add_del).
 func (h handler) addNeighbour(ctx context.Context, v *l3.ARPEntry) error {
 	meta, err := h.interfaceNamed(v.GetInterface())
 	if err != nil {
@@ -113,7 +118,7 @@ func (h handler) addNeighbour(ctx context.Context, v *l3.ARPEntry) error {
 	return h.API.Call(ctx, &ip_neighbor.IPNeighborAddDel{IsAdd: true, Neighbor: n}, &ip_neighbor.IPNeighborAddDelReply{})
 }
 
-// neighbour is a neighbour of an address, to be ended.
+// neighbourCleanup returns the deletion of a neighbour.
 func (h handler) neighbourCleanup(address netip.Addr) cleanup {
 	return cleanup{"neighbour " + address.String(), func(ctx context.Context, at interface_types.InterfaceIndex) error {
 		err := h.API.Call(ctx, &ip_neighbor.IPNeighborAddDel{
@@ -126,8 +131,8 @@ func (h handler) neighbourCleanup(address netip.Addr) cleanup {
 	}}
 }
 
-// neighbours reads back those that are declared, and others that somebody has made or
-// VPP has learned itself.
+// neighbours reads neighbours back. Undeclared ones are included: other clients or VPP
+// itself have added them.
 func (h handler) neighbours() readback.Retriever[*l3.ARPEntry] {
 	return readback.Retriever[*l3.ARPEntry]{
 		Read: h.readNeighbours,
@@ -140,9 +145,11 @@ func (h handler) neighbours() readback.Retriever[*l3.ARPEntry] {
 	}
 }
 
+// readNeighbours returns the neighbours of existing interfaces, and removes those of deleted
+// ones.
 func (h handler) readNeighbours(ctx context.Context) ([]*l3.ARPEntry, error) {
 	var out []*l3.ARPEntry
-	names, left := h.namesByIndex(), false
+	names, orphans := h.namesByIndex(), false
 	all, err := h.dumpNeighbours(ctx)
 	if err != nil {
 		return nil, err
@@ -150,7 +157,7 @@ func (h handler) readNeighbours(ctx context.Context) ([]*l3.ARPEntry, error) {
 	for _, n := range all {
 		name := names[uint32(n.SwIfIndex)]
 		if name == "" {
-			left = true
+			orphans = true
 			continue
 		}
 		out = append(out, &l3.ARPEntry{
@@ -158,13 +165,13 @@ func (h handler) readNeighbours(ctx context.Context) ([]*l3.ARPEntry, error) {
 			Static: n.Flags&ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC != 0,
 		})
 	}
-	if left {
+	if orphans {
 		err = h.reclaimOrphans(ctx)
 	}
 	return out, err
 }
 
-// dumpNeighbours returns those of both IP versions.
+// dumpNeighbours returns the neighbours of both IP versions.
 func (h handler) dumpNeighbours(ctx context.Context) (out []ip_neighbor.IPNeighbor, err error) {
 	for _, af := range []ip_types.AddressFamily{ip_types.ADDRESS_IP4, ip_types.ADDRESS_IP6} {
 		all, err := conn.Dump[ip_neighbor.IPNeighborDetails](ctx, h.API, &ip_neighbor.IPNeighborDump{SwIfIndex: interface_types.InterfaceIndex(noInterface), Af: af})

@@ -18,8 +18,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// dhcpProxyDescriptor has VPP pass the DHCP messages of a VRF on to servers. VPP makes
-// tables that it does not have, so these are waited for.
+// dhcpProxyDescriptor implements DHCP proxies: VPP forwards the DHCP messages of a VRF to
+// servers. VPP would create missing tables without a name, so the tables are dependencies.
 func (h handler) dhcpProxyDescriptor() scheduler.Descriptor[*l3.DHCPProxy, struct{}] {
 	return scheduler.Descriptor[*l3.DHCPProxy, struct{}]{
 		Name:       DHCPProxyName,
@@ -43,6 +43,7 @@ func (h handler) dhcpProxyDescriptor() scheduler.Descriptor[*l3.DHCPProxy, struc
 	}
 }
 
+// validateDHCPProxy checks a DHCP proxy.
 func validateDHCPProxy(_ string, v *l3.DHCPProxy) error {
 	var f faults
 	source, err := netip.ParseAddr(v.GetSourceIpAddress())
@@ -63,7 +64,7 @@ func validateDHCPProxy(_ string, v *l3.DHCPProxy) error {
 	return f.Err()
 }
 
-// host checks that there is the address of one host.
+// host checks the address of one host.
 func (f *faults) host(field, text string) {
 	if a, err := netip.ParseAddr(text); err == nil && a.IsUnspecified() {
 		f.Add(field, text, "the address of one host")
@@ -72,13 +73,13 @@ func (f *faults) host(field, text string) {
 	f.address(field, text)
 }
 
-// A dhcpServer is a server as messages have it.
+// A dhcpServer is a server in comparable form.
 type dhcpServer struct {
 	vrf     uint32
 	address string
 }
 
-// serversOf are the servers, each once, sorted.
+// serversOf returns the servers, sorted and without duplicates.
 func serversOf(v *l3.DHCPProxy) []dhcpServer {
 	var out []dhcpServer
 	for _, s := range v.GetServers() {
@@ -90,6 +91,8 @@ func serversOf(v *l3.DHCPProxy) []dhcpServer {
 	return slices.Compact(out)
 }
 
+// dhcpProxyDependencies requires the tables of the clients and of the servers. Table 0
+// always exists.
 func dhcpProxyDependencies(_ string, v *l3.DHCPProxy) (deps []scheduler.Dependency) {
 	source, _ := netip.ParseAddr(v.GetSourceIpAddress())
 	if v.GetRxVrfId() != 0 {
@@ -106,8 +109,8 @@ func dhcpProxyDependencies(_ string, v *l3.DHCPProxy) (deps []scheduler.Dependen
 	return deps
 }
 
-// changeDHCPProxy adds servers or deletes them. One that is there may be added again, and
-// one that is not may be deleted.
+// changeDHCPProxy adds or deletes the servers. VPP accepts a server that it has already, and
+// the deletion of one that it does not have.
 func (h handler) changeDHCPProxy(ctx context.Context, v *l3.DHCPProxy, add bool) error {
 	source, err := netip.ParseAddr(v.GetSourceIpAddress())
 	if err != nil {
@@ -129,6 +132,7 @@ func (h handler) changeDHCPProxy(ctx context.Context, v *l3.DHCPProxy, add bool)
 	return nil
 }
 
+// dhcpProxies reads DHCP proxies back. VPP has one per VRF and IP version.
 func (h handler) dhcpProxies() readback.Retriever[*l3.DHCPProxy] {
 	return readback.Retriever[*l3.DHCPProxy]{
 		Read: func(ctx context.Context) ([]*l3.DHCPProxy, error) {
@@ -151,7 +155,8 @@ func (h handler) dhcpProxies() readback.Retriever[*l3.DHCPProxy] {
 	}
 }
 
-// dhcpProxyOf is a proxy as a value. Only one field tells the IP version.
+// dhcpProxyOf converts VPP's answer to a value. The IP version is in a field of its own: the
+// address types are not set.
 func dhcpProxyOf(d dhcp.DHCPProxyDetails) *l3.DHCPProxy {
 	v := &l3.DHCPProxy{RxVrfId: d.RxVrfID, SourceIpAddress: vppwire.AddrIn(d.DHCPSrcAddress.Un, d.IsIPv6).String()}
 	for _, s := range d.Servers {

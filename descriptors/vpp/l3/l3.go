@@ -1,14 +1,21 @@
-// Package l3 keeps what VPP forwards by: VRF tables, routes, neighbours, cross-connects; for
-// whom it answers ARP, which virtual router it is, and whose DHCP messages it passes on.
+// Package l3 implements VPP's layer 3: VRF tables, routes, neighbours, proxy ARP, TEIB
+// entries, cross-connects, VRRP, DHCP proxies and the ageing of neighbours.
 //
 //	linkChanged, err := l3.Register(s, l3.Options{API: manager, Interfaces: links, ...})
 //
-// VPP keeps routes whose interface or table is gone, and gives them to what comes in its
-// place: so they leave first, and a table is flushed before it is deleted. What others
-// have put into a table is seen, and not touched.
+// VPP keeps the state of deleted interfaces and tables, and applies it to the next one with
+// the same number. Therefore dependent values are deleted first, and a table is flushed
+// before it is deleted. State that remains anyway is removed in one of these ways:
 //
-// Tests: what values mean with tables; the verbs and Retrieve with a simulated VPP, which
-// is held to what a real one does.
+//	state of a deleted interface  | removed by
+//	path of a route               | deleteStalePath, after Delete or while routes are read back
+//	neighbour, TEIB entry         | reclaimOrphans, when they are read back
+//	proxy ARP, cross-connect, VR  | a cleanup that runs once another interface has the index
+//
+// State of other clients of VPP is retrieved, but never changed.
+//
+// Tests: tables for validation and comparison; verbs and Retrieve run against a simulated
+// VPP, which is itself tested against a real one.
 package l3
 
 import (
@@ -24,7 +31,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// The names of the descriptors.
+// Names of the descriptors, as logs, REST and RetrieveAfter use them.
 const (
 	VRFName               = "vpp-vrf-table"
 	RouteName             = "vpp-route"
@@ -39,24 +46,26 @@ const (
 )
 
 var (
-	// ErrNotThere says that the interface does not stand.
-	ErrNotThere = errors.New("interface is not there")
-	// ErrUnallocated says that no address is known for a reference.
-	ErrUnallocated = errors.New("no address is known for the reference")
+	// ErrNotThere reports that the interface does not exist in VPP. The scheduler retries
+	// the value when it appears.
+	ErrNotThere = errors.New("the interface does not exist in VPP")
+	// ErrUnallocated reports that a reference "alloc:..." has no address yet.
+	ErrUnallocated = errors.New("no address is allocated for the reference")
 )
 
-// Options are those of the descriptors. All are needed, but Allocations.
+// Options configure the descriptors. All fields except Allocations are required.
 type Options struct {
 	API        conn.API
 	Interfaces iface.Index
 	Southbound string
-	// Life counts the connections to VPP: on another one it may be another VPP.
+	// Life returns the number of the connection to VPP. After a reconnect, VPP may be
+	// another process with default settings.
 	Life func() int
-	// Allocations are what references refer to. May be nil, for none.
+	// Allocations resolves references to allocated addresses. Defaults to none.
 	Allocations alloc.Book
 }
 
-// handler has what the verbs need.
+// handler implements the verbs. The scheduler calls verbs of different values concurrently.
 type handler struct {
 	Options
 	scanAges *ageRecord
@@ -64,13 +73,13 @@ type handler struct {
 	changes  *routeChanges
 }
 
-// Register adds the descriptors to s. What it returns is to be told the interfaces whose
-// links have changed.
+// Register adds the descriptors to s. The caller calls linkChanged with the name of each
+// interface after its link state changes, because VPP then drops neighbours without an event.
 func Register(s *scheduler.Scheduler, o Options) (linkChanged func(name string), err error) {
 	h := handler{o, &ageRecord{}, &dynamicNeighbours{on: map[string]bool{}}, &routeChanges{}}
 	linkChanged = func(name string) {
 		if h.dynamic.has(name) {
-			_ = s.Refresh(ARPName) // it is registered
+			_ = s.Refresh(ARPName) // it cannot fail: the descriptor is registered
 		}
 	}
 	return linkChanged, errors.Join(
@@ -87,11 +96,13 @@ func Register(s *scheduler.Scheduler, o Options) (linkChanged func(name string),
 	)
 }
 
+// register adds a descriptor and drops its index.
 func register[V scheduler.Message, M any](s *scheduler.Scheduler, d scheduler.Descriptor[V, M]) error {
 	_, err := scheduler.Register(s, d)
 	return err
 }
 
+// vrfDescriptor implements VRF tables, one for each IP version.
 func (h handler) vrfDescriptor() scheduler.Descriptor[*l3.VrfTable, struct{}] {
 	return scheduler.Descriptor[*l3.VrfTable, struct{}]{
 		Name:       VRFName,
@@ -109,6 +120,8 @@ func (h handler) vrfDescriptor() scheduler.Descriptor[*l3.VrfTable, struct{}] {
 	}
 }
 
+// routeDescriptor implements routes. Each value is one path; VPP combines the paths of a
+// prefix.
 func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, struct{}] {
 	return scheduler.Descriptor[*l3.Route, struct{}]{
 		Name:       RouteName,
@@ -129,10 +142,10 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, struct{}] {
 	}
 }
 
-// faults collects what is wrong.
+// faults collects the invalid fields of a value.
 type faults struct{ models.Faults }
 
-// interfaceNamed finds an interface that stands.
+// interfaceNamed returns an interface that exists in VPP.
 func (h handler) interfaceNamed(name string) (iface.Meta, error) {
 	meta, ok := h.Interfaces.Get(name)
 	if !ok {
@@ -141,12 +154,14 @@ func (h handler) interfaceNamed(name string) (iface.Meta, error) {
 	return meta, nil
 }
 
+// notFound returns ErrNotThere for an interface.
 func notFound(name string) error { return fmt.Errorf("%s: %w", name, ErrNotThere) }
 
-// namesByIndex are the names of interfaces, for reading back.
+// namesByIndex returns the names of interfaces by sw_if_index, to read state back.
 func (h handler) namesByIndex() map[uint32]string { return h.Interfaces.Names() }
 
-// canonical is an address as we spell it; what is none stays as it is.
+// canonical returns an address in the notation of package netip. Other text is returned
+// unchanged.
 func canonical(text string) string {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return a.String()

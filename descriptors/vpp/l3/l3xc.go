@@ -24,8 +24,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// l3xcDescriptor keeps layer 3 cross-connects: all that an interface receives of one IP
-// version goes out by given paths.
+// l3xcDescriptor implements layer 3 cross-connects: all packets of one IP version that an
+// interface receives leave by given paths.
 func (h handler) l3xcDescriptor() scheduler.Descriptor[*l3.L3XConnect, struct{}] {
 	return scheduler.Descriptor[*l3.L3XConnect, struct{}]{
 		Name:       L3XCName,
@@ -53,6 +53,7 @@ func (h handler) l3xcDescriptor() scheduler.Descriptor[*l3.L3XConnect, struct{}]
 	}
 }
 
+// validateL3XC checks a cross-connect.
 func validateL3XC(_ string, v *l3.L3XConnect) error {
 	var f faults
 	if v.GetInterface() == "" {
@@ -83,7 +84,7 @@ func validateL3XC(_ string, v *l3.L3XConnect) error {
 	return f.Err()
 }
 
-// pathsOf are the paths with all that goes without saying, sorted.
+// pathsOf returns the paths with defaults filled in, sorted.
 func pathsOf(v *l3.L3XConnect) []*l3.L3XConnect_Path {
 	unspecified := "0.0.0.0"
 	if v.GetProtocol() == l3.L3XConnect_IPV6 {
@@ -102,12 +103,14 @@ func pathsOf(v *l3.L3XConnect) []*l3.L3XConnect_Path {
 	return out
 }
 
+// samePath compares two paths with defaults filled in.
 func samePath(a, b *l3.L3XConnect_Path) bool {
 	return a.GetOutgoingInterface() == b.GetOutgoingInterface() && a.GetWeight() == b.GetWeight() &&
 		a.GetPreference() == b.GetPreference() && sameAddress(a.GetNextHopAddr(), b.GetNextHopAddr())
 }
 
-// l3xcDependencies tells the interfaces of paths apart by name, where there are several.
+// l3xcDependencies requires all interfaces. If there are several outgoing ones, their labels
+// contain the names.
 func l3xcDependencies(_ string, v *l3.L3XConnect) []scheduler.Dependency {
 	deps := []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetInterface())}}
 	var names []string
@@ -126,7 +129,8 @@ func l3xcDependencies(_ string, v *l3.L3XConnect) []scheduler.Dependency {
 	return deps
 }
 
-// setL3XC replaces whatever the interface had.
+// setL3XC sets the cross-connect of an interface. It replaces an existing one (VPP
+// l3xc_update).
 func (h handler) setL3XC(ctx context.Context, v *l3.L3XConnect) error {
 	meta, err := h.interfaceNamed(v.GetInterface())
 	if err != nil {
@@ -149,7 +153,7 @@ func (h handler) setL3XC(ctx context.Context, v *l3.L3XConnect) error {
 	return h.API.Call(ctx, &l3xc.L3xcUpdate{L3xc: x}, &l3xc.L3xcUpdateReply{})
 }
 
-// crossConnect is that of an IP version, to be ended.
+// l3xcCleanup returns the deletion of the cross-connect of one IP version.
 func (h handler) l3xcCleanup(of l3.L3XConnect_Protocol) cleanup {
 	return cleanup{"cross-connect " + of.String(), func(ctx context.Context, at interface_types.InterfaceIndex) error {
 		err := h.API.Call(ctx, &l3xc.L3xcDel{SwIfIndex: at, IsIP6: of == l3.L3XConnect_IPV6}, &l3xc.L3xcDelReply{})
@@ -160,6 +164,7 @@ func (h handler) l3xcCleanup(of l3.L3XConnect_Protocol) cleanup {
 	}}
 }
 
+// crossConnects reads cross-connects back.
 func (h handler) crossConnects() readback.Retriever[*l3.L3XConnect] {
 	return readback.Retriever[*l3.L3XConnect]{
 		Read: func(ctx context.Context) (out []*l3.L3XConnect, err error) {
@@ -181,8 +186,9 @@ func (h handler) crossConnects() readback.Retriever[*l3.L3XConnect] {
 	}
 }
 
-// l3xcOf is a cross-connect as a value. An interface that is gone has no name there. Paths have the IP version: VPP does not fill
-// in that of the cross-connect (VPP l3xc_api.c, l3xc_send_details).
+// l3xcOf converts VPP's answer to a value. The interface is empty if it was deleted. The IP
+// version is read from the paths: VPP leaves the field of the cross-connect empty (VPP
+// l3xc_api.c, l3xc_send_details).
 func l3xcOf(x l3xc.L3xc, names map[uint32]string) *l3.L3XConnect {
 	v := &l3.L3XConnect{Interface: names[uint32(x.SwIfIndex)]}
 	ipv6 := slices.ContainsFunc(x.Paths, func(p fib_types.FibPath) bool { return p.Proto == fib_types.FIB_API_PATH_NH_PROTO_IP6 })

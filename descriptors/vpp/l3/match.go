@@ -13,19 +13,20 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A place is what tells one path from all others, however it is spelled. IPv4 addresses
-// are mapped to IPv6, lengths of their prefixes are not.
+// A pathID identifies a path independent of notation. IPv4 addresses are mapped to IPv6;
+// prefix lengths are not changed. It is comparable, so that it can be the key of a map.
 type pathID struct {
-	vrf, out  uint32 // out is the sw_if_index, or none
+	vrf, out  uint32 // table, and sw_if_index or noInterface
 	dst, next [16]byte
 	bits      uint8
 }
 
+// newPathID returns the ID of a path.
 func newPathID(vrf, out uint32, dst netip.Prefix, next netip.Addr) pathID {
 	return pathID{vrf, out, dst.Addr().As16(), next.As16(), uint8(dst.Bits())}
 }
 
-// A path is one of a route as VPP has it, as far as a value can say it.
+// A path is one path of a route in VPP, as far as a value can express it.
 type path struct {
 	pathID
 	ipv6               bool
@@ -34,7 +35,8 @@ type path struct {
 	weight, preference uint8
 }
 
-// pathOf is false for what no value can say.
+// pathOf converts VPP's answer. ok is false for paths that no value can express, such as
+// those of tunnels.
 func pathOf(t ip.IPTable, r ip.IPRoute, p fib_types.FibPath) (out path, ok bool) {
 	dst := vppwire.PrefixOf(r.Prefix)
 	if !dst.IsValid() {
@@ -56,13 +58,13 @@ func pathOf(t ip.IPTable, r ip.IPRoute, p fib_types.FibPath) (out path, ok bool)
 	return out, true
 }
 
-// is tells whether a value that is declared at the path's place says all the same.
+// equals reports whether the declared value with the same pathID has the same settings.
 func (p path) equals(v *l3.Route) bool {
 	return p.sameKind(v) && uint32(p.weight) == max(v.GetWeight(), 1) && uint32(p.preference) == v.GetPreference()
 }
 
-// sameKind says that the path is of the type of v. VPP does not keep the table of a path that
-// leaves by an interface.
+// sameKind compares the type of the route. VPP forgets the next hop's table if the path has
+// an outgoing interface, so INTER_VRF is read back as INTRA_VRF.
 func (p path) sameKind(v *l3.Route) bool {
 	if p.out != noInterface && v.GetType() == l3.Route_INTER_VRF {
 		return p.kind == l3.Route_INTRA_VRF
@@ -70,7 +72,7 @@ func (p path) sameKind(v *l3.Route) bool {
 	return p.kind == v.GetType() && p.viaVRF == v.GetViaVrfId()
 }
 
-// value is the path as a value; nil: its interface is gone, which has no name then.
+// route converts the path to a value, or returns nil if its interface was deleted.
 func (p path) route(names map[uint32]string) *l3.Route {
 	v := &l3.Route{
 		VrfId: p.vrf, Type: p.kind, ViaVrfId: p.viaVRF, Weight: uint32(p.weight), Preference: uint32(p.preference),
@@ -80,13 +82,15 @@ func (p path) route(names map[uint32]string) *l3.Route {
 		v.NextHopAddr = next.String()
 	}
 	if p.out != noInterface {
-		if v.OutgoingInterface = names[p.out]; v.OutgoingInterface == "" {
+		v.OutgoingInterface = names[p.out]
+		if v.OutgoingInterface == "" {
 			return nil
 		}
 	}
 	return v
 }
 
+// destination returns the address of the prefix in its own IP version.
 func (p path) destination() netip.Addr {
 	if p.ipv6 {
 		return netip.AddrFrom16(p.dst)
@@ -94,23 +98,26 @@ func (p path) destination() netip.Addr {
 	return netip.AddrFrom16(p.dst).Unmap()
 }
 
-// declared finds the routes that should stand by their place. The key of a route has its
-// spelling. One whose interface is gone is where that was: VPP keeps it there, and it has to
-// go from there.
+// A declaredIndex finds declared routes by pathID. Retrieve uses the declared key and
+// notation. A route of a deleted interface is indexed by the last sw_if_index: VPP
+// still has it there, and it must be deleted there.
 type declaredIndex struct {
 	desired []scheduler.Desired[*l3.Route]
 	byID    map[pathID]int32
 }
 
+// declaredRoutes indexes the declared routes. Routes with unresolved references are left
+// out.
 func (h handler) declaredRoutes(wanted []scheduler.Desired[*l3.Route]) declaredIndex {
 	out := declaredIndex{wanted, make(map[pathID]int32, len(wanted))}
 	for i, w := range wanted {
 		v, index := h.withoutReferences(w.Value), noInterface
 		if name := v.GetOutgoingInterface(); name != "" {
-			var known bool
-			if index, known = h.indexOf(name); !known {
+			last, known := h.indexOf(name)
+			if !known {
 				continue
 			}
+			index = last
 		}
 		dst, err := netip.ParsePrefix(v.GetDstNetwork())
 		next, hopErr := nextHopTo(dst, v)
@@ -121,7 +128,8 @@ func (h handler) declaredRoutes(wanted []scheduler.Desired[*l3.Route]) declaredI
 	return out
 }
 
-// found is a path as Retrieve yields it: as it is declared, if it is.
+// retrieved returns the path as Retrieve yields it. An unchanged declared route is returned
+// as declared.
 func (d declaredIndex) retrieved(p path, names map[uint32]string) (f scheduler.Found[*l3.Route, struct{}], ok bool) {
 	var w scheduler.Desired[*l3.Route]
 	at, ours := d.byID[p.pathID]
@@ -143,7 +151,8 @@ func (d declaredIndex) retrieved(p path, names map[uint32]string) (f scheduler.F
 	return scheduler.Found[*l3.Route, struct{}]{Key: w.Key, Value: v, OwnerUnknown: !ours}, true
 }
 
-// withoutReferences is v with addresses in place of references to ones that are known.
+// withoutReferences returns v with allocated addresses in place of references. Unresolved
+// references remain.
 func (h handler) withoutReferences(v *l3.Route) *l3.Route {
 	if !alloc.Is(v.GetDstNetwork()) && !alloc.Is(v.GetNextHopAddr()) {
 		return v

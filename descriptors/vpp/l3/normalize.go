@@ -11,8 +11,8 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 )
 
-// normalizeRoute removes fields that the type of the route does not use, and the prefix length of
-// the next hop. An IPv6 next hop is spelled as Retrieve spells it.
+// normalizeRoute removes fields that the route's type does not use, and the prefix length of
+// the next hop. An IPv6 next hop gets the notation of Retrieve.
 func normalizeRoute(_ string, v *l3.Route) (*l3.Route, []string) {
 	drops := v.GetType() == l3.Route_DROP && v.GetOutgoingInterface() != ""
 	via := v.GetType() == l3.Route_INTRA_VRF && v.GetViaVrfId() != 0
@@ -38,7 +38,7 @@ func normalizeRoute(_ string, v *l3.Route) (*l3.Route, []string) {
 	return n, warnings
 }
 
-// normalizeARP removes the prefix length of the neighbour, and spells it as Retrieve does.
+// normalizeARP removes the prefix length of the neighbour and uses the notation of Retrieve.
 func normalizeARP(_ string, v *l3.ARPEntry) (*l3.ARPEntry, []string) {
 	addr := v.GetIpAddress()
 	warnings := host("ip_address", &addr)
@@ -83,7 +83,7 @@ func normalizeL3XC(_ string, v *l3.L3XConnect) (*l3.L3XConnect, []string) {
 	return n, warnings
 }
 
-// host brings the address of one host into its normal spelling.
+// host normalizes the address of one host in place and returns the warnings.
 func host(field string, addr *string) (warnings []string) {
 	warnings = spelling.Host(field, addr)
 	*addr = spelling.Canonical(*addr)

@@ -21,7 +21,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// proxyDescriptor keeps the ranges that VPP answers ARP for; on which interfaces is derived.
+// proxyDescriptor implements the address ranges of proxy ARP. The interfaces are derived
+// values: one that is missing must not delay the ranges.
 func (h handler) proxyDescriptor() scheduler.Descriptor[*l3.ProxyARP, struct{}] {
 	return scheduler.Descriptor[*l3.ProxyARP, struct{}]{
 		Name:       ProxyARPName,
@@ -47,6 +48,7 @@ func (h handler) proxyDescriptor() scheduler.Descriptor[*l3.ProxyARP, struct{}] 
 	}
 }
 
+// validateProxy checks ranges and interfaces. VPP supports proxy ARP for IPv4 only.
 func validateProxy(_ string, v *l3.ProxyARP) error {
 	var f faults
 	for i, r := range v.GetRanges() {
@@ -72,7 +74,7 @@ func validateProxy(_ string, v *l3.ProxyARP) error {
 	return f.Err()
 }
 
-// rangesOf are the ranges as VPP has them, each once.
+// rangesOf returns the ranges in VPP's form, without duplicates.
 func rangesOf(v *l3.ProxyARP) []arp.ProxyArp {
 	var out []arp.ProxyArp
 	for _, r := range v.GetRanges() {
@@ -86,25 +88,26 @@ func rangesOf(v *l3.ProxyARP) []arp.ProxyArp {
 	return lists.Unique(out)
 }
 
-// equivalentProxy ignores the order of ranges, and what is said twice. The interfaces are derived
-// values, which may wait.
+// equivalentProxy ignores order and duplicates of ranges. The interfaces are derived values
+// with their own comparison.
 func equivalentProxy(_ string, old, new *l3.ProxyARP) bool {
 	a, b := rangesOf(old), rangesOf(new)
 	return len(lists.Without(a, b)) == 0 && len(lists.Without(b, a)) == 0
 }
 
-// proxyDependencies are the tables of the ranges, each once.
+// proxyDependencies requires the tables of the ranges. Table 0 always exists.
 func proxyDependencies(_ string, v *l3.ProxyARP) (deps []scheduler.Dependency) {
-	seen := map[uint32]bool{0: true}
+	added := map[uint32]bool{0: true}
 	for _, r := range v.GetRanges() {
-		if !seen[r.GetVrfId()] {
-			seen[r.GetVrfId()] = true
+		if !added[r.GetVrfId()] {
+			added[r.GetVrfId()] = true
 			deps = append(deps, scheduler.Dependency{Label: fmt.Sprintf("vrf-table-%d-exists", r.GetVrfId()), Key: keys.VRFTable(r.GetVrfId(), false)})
 		}
 	}
 	return deps
 }
 
+// proxyInterfaces derives the interfaces that answer ARP requests.
 func proxyInterfaces(_ string, v *l3.ProxyARP) []scheduler.KeyValue {
 	var out []scheduler.KeyValue
 	for _, one := range v.GetInterfaces() {
@@ -113,6 +116,8 @@ func proxyInterfaces(_ string, v *l3.ProxyARP) []scheduler.KeyValue {
 	return out
 }
 
+// changeRanges deletes the ranges that new lacks and adds those that old lacks. VPP answers
+// NO_SUCH_ENTRY or NO_SUCH_FIB for a range that is gone.
 func (h handler) changeRanges(ctx context.Context, old, new []arp.ProxyArp) error {
 	change := func(r arp.ProxyArp, add bool) error {
 		return h.API.Call(ctx, &arp.ProxyArpAddDel{IsAdd: add, Proxy: r}, &arp.ProxyArpAddDelReply{})
@@ -130,8 +135,8 @@ func (h handler) changeRanges(ctx context.Context, old, new []arp.ProxyArp) erro
 	return nil
 }
 
-// retrieveProxy yields nothing where there is nothing: VPP cannot tell no ranges from none
-// declared. What there is, is ours if anything is declared.
+// retrieveProxy yields one value with all ranges and interfaces, or none if VPP has neither.
+// VPP records no owner: the state belongs to the agent if a value is declared.
 func (h handler) retrieveProxy(ctx context.Context, wanted []scheduler.Desired[*l3.ProxyARP]) iter.Seq2[scheduler.Found[*l3.ProxyARP, struct{}], error] {
 	type found = scheduler.Found[*l3.ProxyARP, struct{}]
 	return func(yield func(found, error) bool) {
@@ -141,7 +146,8 @@ func (h handler) retrieveProxy(ctx context.Context, wanted []scheduler.Desired[*
 			return
 		}
 		v := &l3.ProxyARP{}
-		if v.Interfaces, err = h.readProxyInterfaces(ctx); err != nil {
+		v.Interfaces, err = h.readProxyInterfaces(ctx)
+		if err != nil {
 			yield(found{}, err)
 			return
 		}
@@ -156,7 +162,8 @@ func (h handler) retrieveProxy(ctx context.Context, wanted []scheduler.Desired[*
 	}
 }
 
-// readAnswering are the interfaces that answer for others.
+// readProxyInterfaces returns the interfaces with proxy ARP, and notes those that were
+// deleted.
 func (h handler) readProxyInterfaces(ctx context.Context) (out []*l3.ProxyARP_Interface, err error) {
 	all, err := conn.Dump[arp.ProxyArpIntfcDetails](ctx, h.API, &arp.ProxyArpIntfcDump{})
 	names := h.namesByIndex()
@@ -174,7 +181,7 @@ func (h handler) readProxyInterfaces(ctx context.Context) (out []*l3.ProxyARP_In
 	return out, err
 }
 
-// proxyInterfaceDescriptor has VPP answer ARP on an interface.
+// proxyInterfaceDescriptor implements proxy ARP on one interface.
 func (h handler) proxyInterfaceDescriptor() scheduler.Descriptor[*l3.ProxyARP_Interface, struct{}] {
 	return scheduler.Descriptor[*l3.ProxyARP_Interface, struct{}]{
 		Name:       ProxyARPInterfaceName,
@@ -193,6 +200,7 @@ func (h handler) proxyInterfaceDescriptor() scheduler.Descriptor[*l3.ProxyARP_In
 	}
 }
 
+// enableProxy enables proxy ARP on an interface and notes its cleanup.
 func (h handler) enableProxy(ctx context.Context, name string) error {
 	meta, err := h.interfaceNamed(name)
 	if err != nil {
@@ -205,12 +213,14 @@ func (h handler) enableProxy(ctx context.Context, name string) error {
 	return err
 }
 
+// setProxy enables or disables proxy ARP (VPP proxy_arp_intfc_enable_disable).
 func (h handler) setProxy(ctx context.Context, at interface_types.InterfaceIndex, on bool) error {
 	return h.API.Call(ctx, &arp.ProxyArpIntfcEnableDisable{SwIfIndex: at, Enable: on}, &arp.ProxyArpIntfcEnableDisableReply{})
 }
 
-// answering is that an interface answers for others, to be ended. VPP takes it for done on the
-// next of the index, which does not do it (VPP arp_proxy.c, arp_proxy_enable).
+// proxyARPCleanup returns the deactivation of proxy ARP. VPP keeps the flag when the
+// interface is deleted. For the next interface with the index it then skips the activation
+// (VPP arp_proxy.c, arp_proxy_enable).
 func (h handler) proxyARPCleanup() cleanup {
 	return cleanup{"proxy ARP", func(ctx context.Context, at interface_types.InterfaceIndex) error { return h.setProxy(ctx, at, false) }}
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// mostWeight is the largest weight and preference that a message can hold.
+// maxWeight is the maximum weight and preference (VPP fib_types.api, u8).
 const maxWeight = 255
 
+// validateRoute checks a route.
 func validateRoute(_ string, v *l3.Route) error {
 	var f faults
 	f.destination(v.GetDstNetwork())
@@ -29,6 +30,7 @@ func validateRoute(_ string, v *l3.Route) error {
 	return f.Err()
 }
 
+// destination checks the network, which may be a reference.
 func (f *faults) destination(dst string) {
 	if alloc.Is(dst) {
 		if ref, ok := alloc.Parse(dst); !ok || ref.Interface == "" {
@@ -45,6 +47,7 @@ func (f *faults) destination(dst string) {
 	}
 }
 
+// nextHop checks the next hop, which may be a reference or absent.
 func (f *faults) nextHop(v *l3.Route) {
 	gw := v.GetNextHopAddr()
 	if gw == "" {
@@ -71,6 +74,7 @@ func (f *faults) nextHop(v *l3.Route) {
 	}
 }
 
+// kind checks the fields that depend on the type of the route.
 func (f *faults) kind(v *l3.Route) {
 	switch v.GetType() {
 	case l3.Route_INTRA_VRF:
@@ -88,7 +92,8 @@ func (f *faults) kind(v *l3.Route) {
 	}
 }
 
-// equivalentRoute compares what VPP would be given.
+// equivalentRoute compares the path that VPP would get, so that another notation is no
+// change.
 func equivalentRoute(_ string, old, new *l3.Route) bool {
 	return old.GetType() == new.GetType() && old.GetOutgoingInterface() == new.GetOutgoingInterface() &&
 		old.GetVrfId() == new.GetVrfId() && old.GetViaVrfId() == new.GetViaVrfId() &&
@@ -96,13 +101,14 @@ func equivalentRoute(_ string, old, new *l3.Route) bool {
 		samePrefix(old.GetDstNetwork(), new.GetDstNetwork()) && sameNextHop(old, new)
 }
 
+// samePrefix compares networks independent of notation. References compare as text.
 func samePrefix(a, b string) bool {
 	p, errP := netip.ParsePrefix(a)
 	q, errQ := netip.ParsePrefix(b)
 	return a == b || errP == nil && errQ == nil && p == q
 }
 
-// sameHop: none is the address that is all zero.
+// sameNextHop compares next hops. No next hop equals the unspecified address.
 func sameNextHop(a, b *l3.Route) bool {
 	if a.GetNextHopAddr() == b.GetNextHopAddr() {
 		return true
@@ -112,13 +118,14 @@ func sameNextHop(a, b *l3.Route) bool {
 	return errP == nil && errQ == nil && p == q
 }
 
-// hop is the next hop as VPP has it.
+// nextHop returns the next hop as VPP gets it: the unspecified address if there is none.
 func nextHop(v *l3.Route) (netip.Addr, error) {
 	dst, _ := netip.ParsePrefix(v.GetDstNetwork())
 	return nextHopTo(dst, v)
 }
 
-// hopTo is hop of a route to dst, which is invalid if it is not known.
+// nextHopTo is nextHop for a given destination, which is invalid while a reference is
+// unresolved.
 func nextHopTo(dst netip.Prefix, v *l3.Route) (netip.Addr, error) {
 	switch {
 	case v.GetNextHopAddr() != "":
@@ -134,6 +141,8 @@ func nextHopTo(dst netip.Prefix, v *l3.Route) (netip.Addr, error) {
 	return netip.IPv6Unspecified(), nil
 }
 
+// routeDependencies requires the interface, the tables, and the allocated addresses of
+// references.
 func routeDependencies(_ string, v *l3.Route) (deps []scheduler.Dependency) {
 	add := func(label, key string) {
 		deps = append(deps, scheduler.Dependency{Label: label, Key: key})
@@ -144,7 +153,7 @@ func routeDependencies(_ string, v *l3.Route) (deps []scheduler.Dependency) {
 	table := func(label string, id uint32, ipv6 bool) {
 		switch {
 		case id == 0:
-		case alloc.Is(v.GetDstNetwork()): // of which IP version, the allocation says
+		case alloc.Is(v.GetDstNetwork()): // the IP version is unknown before the allocation
 			deps = append(deps, scheduler.Dependency{Label: label, Prefixes: []string{keys.VRFTables(id)}})
 		default:
 			add(label, keys.VRFTable(id, ipv6))
@@ -170,6 +179,8 @@ func routeDependencies(_ string, v *l3.Route) (deps []scheduler.Dependency) {
 	return deps
 }
 
+// isIPv6Route returns the IP version of the destination or, for an unresolved reference, of
+// the next hop.
 func isIPv6Route(v *l3.Route) bool {
 	dst, err := netip.ParsePrefix(v.GetDstNetwork())
 	if err != nil {
@@ -179,7 +190,7 @@ func isIPv6Route(v *l3.Route) bool {
 	return dst.Addr().Is6()
 }
 
-// protocolOf is the IP version of a path.
+// protocolOf returns VPP's number of an IP version for paths.
 func protocolOf(ipv6 bool) fib_types.FibPathNhProto {
 	if ipv6 {
 		return fib_types.FIB_API_PATH_NH_PROTO_IP6

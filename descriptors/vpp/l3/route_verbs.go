@@ -17,32 +17,36 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// none is an interface that is none.
+// noInterface is VPP's index of no interface (~0).
 const noInterface = ^uint32(0)
 
-// changes are what is under way with the paths of routes. It is held by whoever adds or deletes one; for
-// writing by whoever replaces all of a prefix.
+// routeChanges serializes changes of paths. Adding or deleting one path holds it for
+// reading; replacing all paths of a prefix holds it for writing, because it must not lose a
+// path that is added meanwhile. The pools keep requests for reuse: routes come in hundreds
+// of thousands.
 type routeChanges struct {
 	sync.RWMutex
 	pool      sync.Pool // of *change
 	batchPool sync.Pool // of *several
 }
 
-// A change adds a path or deletes it.
+// A routeChange is one request to add or delete a path, with the memory for its path and
+// reply.
 type routeChange struct {
 	request ip.IPRouteAddDel
 	path    [1]fib_types.FibPath
 	reply   ip.IPRouteAddDelReply
-	step    conn.Step // of those made with others
+	step    conn.Step // used in a batch
 }
 
-// several are changes that VPP is told together: those in sent.
+// A routeBatch is a group of changes that are sent together. steps refers to elements of
+// list.
 type routeBatch struct {
 	list  []routeChange
 	steps []*conn.Step
 }
 
-// several returns room for so many.
+// batch returns a batch with room for n changes.
 func (c *routeChanges) batch(n int) *routeBatch {
 	all, ok := c.batchPool.Get().(*routeBatch)
 	if !ok {
@@ -55,6 +59,7 @@ func (c *routeChanges) batch(n int) *routeBatch {
 	return all
 }
 
+// get returns an unused change.
 func (c *routeChanges) get() *routeChange {
 	if one, ok := c.pool.Get().(*routeChange); ok {
 		return one
@@ -62,8 +67,8 @@ func (c *routeChanges) get() *routeChange {
 	return &routeChange{request: ip.IPRouteAddDel{IsMultipath: true}}
 }
 
-// wireRoute is v as VPP is given it: one path of a prefix, by the interface of that index. The
-// path is appended to paths.
+// wireRoute converts v to VPP's form: one path of a prefix by the interface with index by.
+// The path is appended to paths, so that the caller owns the memory.
 func wireRoute(v *l3.Route, by uint32, paths []fib_types.FibPath) (ip.IPRoute, error) {
 	dst, err := netip.ParsePrefix(v.GetDstNetwork())
 	if err != nil {
@@ -88,8 +93,8 @@ func wireRoute(v *l3.Route, by uint32, paths []fib_types.FibPath) (ip.IPRoute, e
 	return ip.IPRoute{TableID: v.GetVrfId(), Prefix: vppwire.Prefix(dst.Masked()), Paths: append(paths, path)}, nil
 }
 
-// createRoute adds a path to the prefix. VPP keeps the weight that a path had before: so a
-// route of another weight is deleted first, there is no Update.
+// createRoute adds a path to the prefix. There is no Update: VPP ignores a new weight for a
+// path that exists, so a changed route is deleted and created.
 func (h handler) createRoute(ctx context.Context, _ string, v *l3.Route) (struct{}, error) {
 	by, err := h.outgoingIndex(v)
 	if err == nil {
@@ -101,7 +106,8 @@ func (h handler) createRoute(ctx context.Context, _ string, v *l3.Route) (struct
 	return struct{}{}, err
 }
 
-// createRoutes is createRoute of several values, which VPP is told together.
+// createRoutes is createRoute for many values. The requests are sent together, without
+// waiting for each reply.
 func (h handler) createRoutes(ctx context.Context, values []scheduler.Desired[*l3.Route]) []scheduler.Created[struct{}] {
 	out := make([]scheduler.Created[struct{}], len(values))
 	all := h.changes.batch(len(values))
@@ -116,7 +122,7 @@ func (h handler) createRoutes(ctx context.Context, values []scheduler.Desired[*l
 		one := &all.list[i]
 		if out[i].Err == nil {
 			out[i].Err = one.step.Err
-			whole = whole && one.step.Err == nil // otherwise the error has the request
+			whole = whole && one.step.Err == nil // an error may refer to the request, so it is not reused
 		}
 		if out[i].Err == nil {
 			out[i].Err = h.verifyInterface(ctx, w.Value, one.path[0].SwIfIndex)
@@ -128,7 +134,7 @@ func (h handler) createRoutes(ctx context.Context, values []scheduler.Desired[*l
 	return out
 }
 
-// add makes v the change of that number among several.
+// addToBatch makes v the change with this number in the batch.
 func (h handler) addToBatch(all *routeBatch, number int, v *l3.Route) error {
 	by, err := h.outgoingIndex(v)
 	if err != nil {
@@ -145,7 +151,7 @@ func (h handler) addToBatch(all *routeBatch, number int, v *l3.Route) error {
 	return nil
 }
 
-// outgoing is the index of the interface that v leaves by, or none.
+// outgoingIndex returns the index of the outgoing interface, or noInterface.
 func (h handler) outgoingIndex(v *l3.Route) (uint32, error) {
 	if v.GetOutgoingInterface() == "" {
 		return noInterface, nil
@@ -154,8 +160,9 @@ func (h handler) outgoingIndex(v *l3.Route) (uint32, error) {
 	return meta.Index, err
 }
 
-// confirm makes sure that the interface of a route that was added is still the same: somebody may
-// have deleted it, and another have got its index.
+// verifyInterface checks after a change that the interface still has the index. Otherwise
+// another client has deleted the interface, the path belongs to a different one, and it is
+// removed.
 func (h handler) verifyInterface(ctx context.Context, v *l3.Route, by uint32) error {
 	if now, err := h.outgoingIndex(v); err != nil || now != by {
 		return errors.Join(notFound(v.GetOutgoingInterface()), h.changeRoute(ctx, v, by, false))
@@ -163,18 +170,18 @@ func (h handler) verifyInterface(ctx context.Context, v *l3.Route, by uint32) er
 	return nil
 }
 
-// deleteRoute takes away the path alone: others may have the same prefix. One by an
-// interface that somebody has deleted is still there.
+// deleteRoute removes the path and leaves other paths of the prefix. VPP rejects the request
+// if the interface was deleted; then the path is removed as stale.
 func (h handler) deleteRoute(ctx context.Context, _ string, v *l3.Route, _ struct{}) error {
-	by, stands := noInterface, true
+	by, exists := noInterface, true
 	if out := v.GetOutgoingInterface(); out != "" {
-		_, stands = h.Interfaces.Get(out)
+		_, exists = h.Interfaces.Get(out)
 		if index, known := h.indexOf(out); known {
 			by = index
 		}
 	}
 	err := error(api.NO_MATCHING_INTERFACE)
-	if stands {
+	if exists {
 		err = h.changeRoute(ctx, v, by, false)
 	}
 	if errors.Is(err, api.NO_MATCHING_INTERFACE) {
@@ -186,7 +193,7 @@ func (h handler) deleteRoute(ctx context.Context, _ string, v *l3.Route, _ struc
 	return err
 }
 
-// indexOf is the index of an interface, or the one that it had.
+// indexOf returns the index of an interface, or its last index if it was deleted.
 func (h handler) indexOf(name string) (uint32, bool) {
 	if meta, ok := h.Interfaces.Get(name); ok {
 		return meta.Index, true
@@ -194,6 +201,7 @@ func (h handler) indexOf(name string) (uint32, bool) {
 	return h.Interfaces.Last(name)
 }
 
+// changeRoute adds or deletes one path (VPP ip_route_add_del, multipath).
 func (h handler) changeRoute(ctx context.Context, v *l3.Route, by uint32, add bool) error {
 	one := h.changes.get()
 	route, err := wireRoute(h.withoutReferences(v), by, one.path[:0])
@@ -204,15 +212,16 @@ func (h handler) changeRoute(ctx context.Context, v *l3.Route, by uint32, add bo
 	h.changes.RLock()
 	defer h.changes.RUnlock()
 	err = h.API.Call(ctx, &one.request, &one.reply)
-	if err == nil { // otherwise the error has the request
+	if err == nil { // an error may refer to the request, so it is not reused
 		h.changes.pool.Put(one)
 	}
 	return err
 }
 
-// retrieveRoutes yields each path of each route that came over the API, where VPP tells;
-// where it does not, those of addresses and of VPP itself are left out by their looks. A
-// declared one is ours; of others VPP does not know whose they are.
+// retrieveRoutes yields each path of the routes that came over the API. Releases that do not
+// report the source of a route need a heuristic: see madeByVPP. Declared routes are indexed
+// in parallel to the dump, because both take long for many routes. VPP records no owner, so
+// undeclared ones are Unknown.
 func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired[*l3.Route]) iter.Seq2[scheduler.Found[*l3.Route, struct{}], error] {
 	type found = scheduler.Found[*l3.Route, struct{}]
 	return func(yield func(found, error) bool) {
@@ -225,7 +234,8 @@ func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired[
 			return
 		}
 		ahead.Wait()
-		if all, err = h.deleteStalePaths(ctx, all); err != nil {
+		all, err = h.deleteStalePaths(ctx, all)
+		if err != nil {
 			yield(found{}, err)
 			return
 		}
@@ -238,10 +248,11 @@ func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired[
 	}
 }
 
-// srcAPI is the number of routes that came over the API (VPP fib_entry.h, FIB_SOURCE_API).
+// srcAPI is the source of routes that came over the API (VPP fib_entry.h, FIB_SOURCE_API).
 const srcAPI = 8
 
-// paths are those of all routes that came over the API; begun is called when there is one.
+// paths returns the paths of all routes that came over the API. It calls begun once, at the
+// first path.
 func (h handler) paths(ctx context.Context, begun func()) (out []path, err error) {
 	tables, err := h.tables(ctx)
 	if err != nil {
@@ -273,7 +284,7 @@ func (h handler) paths(ctx context.Context, begun func()) (out []path, err error
 	return out, nil
 }
 
-// dumpAPIRoutes has VPP tell only what came over the API.
+// dumpAPIRoutes dumps only the routes that came over the API (VPP ip_route_v2_dump).
 func (h handler) dumpAPIRoutes(ctx context.Context, t ip.IPTable, add func(ip.IPRoute)) error {
 	var d ip.IPRouteV2Details
 	var decoder vppwire.Decoder
@@ -286,6 +297,7 @@ func (h handler) dumpAPIRoutes(ctx context.Context, t ip.IPTable, add func(ip.IP
 	})
 }
 
+// dumpRoutes dumps all routes and drops those that VPP has made itself.
 func (h handler) dumpRoutes(ctx context.Context, t ip.IPTable, add func(ip.IPRoute)) error {
 	var d ip.IPRouteDetails
 	var decoder vppwire.Decoder
@@ -300,7 +312,8 @@ func (h handler) dumpRoutes(ctx context.Context, t ip.IPTable, add func(ip.IPRou
 	})
 }
 
-// ofVPP tells the routes that VPP makes by itself.
+// madeByVPP recognises routes that VPP adds by itself: those to its own addresses, and those
+// that drop multicast.
 func madeByVPP(r ip.IPRoute) bool {
 	if len(r.Paths) != 1 {
 		return false

@@ -16,9 +16,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// scanDescriptor has VPP forget neighbours that have been silent for too long. VPP has of
-// it the age alone, for each IP version; it probes a neighbour that has reached it, and
-// forgets one that does not answer.
+// scanDescriptor implements the ageing of neighbours. VPP supports only the age, per IP
+// version: it probes a neighbour of that age, and deletes one that does not answer. The
+// model's other fields have no effect.
 func (h handler) scanDescriptor() scheduler.Descriptor[*l3.IPScanNeighbor, struct{}] {
 	return scheduler.Descriptor[*l3.IPScanNeighbor, struct{}]{
 		Name:       ScanName,
@@ -47,6 +47,7 @@ const (
 	defaultMaxNumber = 50000
 )
 
+// validateScan checks mode and age.
 func validateScan(_ string, v *l3.IPScanNeighbor) error {
 	var f faults
 	if l3.IPScanNeighbor_Mode_name[int32(v.GetMode())] == "" {
@@ -58,9 +59,10 @@ func validateScan(_ string, v *l3.IPScanNeighbor) error {
 	return f.Err()
 }
 
-// ages are after how many seconds neighbours of IPv4 and of IPv6 are probed; 0: never.
+// ages are the ages in seconds at which IPv4 and IPv6 neighbours are probed; 0 means never.
 type ages [2]uint32
 
+// agesOf returns the ages that v configures.
 func agesOf(v *l3.IPScanNeighbor) (out ages) {
 	age := cmp.Or(v.GetStaleThreshold(), defaultStale) * secondsPerMinute
 	if mode := v.GetMode(); mode == l3.IPScanNeighbor_IPV4 || mode == l3.IPScanNeighbor_BOTH {
@@ -74,15 +76,16 @@ func agesOf(v *l3.IPScanNeighbor) (out ages) {
 
 var families = [2]ip_types.AddressFamily{ip_types.ADDRESS_IP4, ip_types.ADDRESS_IP6}
 
-// lastAges are what was set last, where VPP does not tell.
+// An ageRecord holds the last ages that the agent has set, for releases that cannot report
+// them.
 type ageRecord struct {
-	mu         sync.Mutex // guards what follows
-	connection int        // of the connection
+	mu         sync.Mutex // guards the fields below
+	connection int        // number of the connection on which they were set
 	ages       ages
 }
 
-// setAges leaves the other settings as they are, where VPP tells them; otherwise as they
-// are in a fresh VPP.
+// setAges sets the ages and keeps VPP's other settings. Releases before 23.10 do not report
+// those; they get VPP's defaults.
 func (h handler) setAges(ctx context.Context, to ages) error {
 	for i, af := range families {
 		now := &ip_neighbor.IPNeighborConfigGetReply{MaxNumber: defaultMaxNumber}
@@ -101,7 +104,8 @@ func (h handler) setAges(ctx context.Context, to ages) error {
 	return nil
 }
 
-// readAges asks VPP. Before 23.10 it does not tell: what was set on this connection counts.
+// readAges reads the ages from VPP. Releases before 23.10 do not report them; then the last
+// ages set on this connection are returned.
 func (h handler) readAges(ctx context.Context) (now ages, err error) {
 	for i, af := range families {
 		reply := &ip_neighbor.IPNeighborConfigGetReply{}
@@ -117,6 +121,8 @@ func (h handler) readAges(ctx context.Context) (now ages, err error) {
 	return now, nil
 }
 
+// lastSetAges returns the recorded ages, or none after a reconnect: VPP may have restarted
+// with its defaults.
 func (h handler) lastSetAges() ages {
 	h.scanAges.mu.Lock()
 	defer h.scanAges.mu.Unlock()
@@ -126,8 +132,8 @@ func (h handler) lastSetAges() ages {
 	return h.scanAges.ages
 }
 
-// retrieveScan finds what is declared, if VPP is set to that; or that VPP is not as a fresh
-// one, though nothing is declared.
+// retrieveScan yields the declared value if VPP's ages are equal. Without a declared value
+// it yields the ages only if they differ from VPP's defaults.
 func (h handler) retrieveScan(ctx context.Context, wanted []scheduler.Desired[*l3.IPScanNeighbor]) iter.Seq2[scheduler.Found[*l3.IPScanNeighbor, struct{}], error] {
 	type found = scheduler.Found[*l3.IPScanNeighbor, struct{}]
 	return func(yield func(found, error) bool) {
@@ -148,7 +154,8 @@ func (h handler) retrieveScan(ctx context.Context, wanted []scheduler.Desired[*l
 	}
 }
 
-// scanOf is the nearest value there is.
+// scanOf returns the value that describes the ages best: a value has one age for both IP
+// versions.
 func scanOf(now ages) *l3.IPScanNeighbor {
 	v := &l3.IPScanNeighbor{StaleThreshold: max(now[0], now[1], secondsPerMinute) / secondsPerMinute}
 	if now[0] != 0 {

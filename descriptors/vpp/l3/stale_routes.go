@@ -20,14 +20,15 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// VPP keeps a path by an interface that somebody has deleted, and gives it to the interface
-// that gets the index next; and it refuses whatever names an interface that it does not have. It dies of a path that is taken
-// away alone while another of its prefix is by an index that nobody has (VPP fib_path.c,
-// fib_path_resolve): so none is that may be among such.
+// VPP keeps a path when its outgoing interface is deleted, and uses it for the next
+// interface with that index. VPP rejects every request that names an index without an
+// interface. It crashes if one path of a prefix is removed while another path has such an
+// index (VPP fib_path.c, fib_path_resolve). Therefore stale paths are never removed one by
+// one: the prefix gets all its remaining paths at once.
 
-// dropDead takes away the path of a route by the interface that had an index, and those by
-// others that VPP has no more. The prefix is given its other paths anew, or goes if there
-// are none.
+// deleteStalePath removes the path of a route by the interface with index by, and other
+// paths of the prefix without an interface. The prefix is set to its remaining paths, or
+// deleted if there are none.
 func (h handler) deleteStalePath(ctx context.Context, v *l3.Route, by uint32) error {
 	v = h.withoutReferences(v)
 	dst, err := netip.ParsePrefix(v.GetDstNetwork())
@@ -47,60 +48,62 @@ func (h handler) deleteStalePath(ctx context.Context, v *l3.Route, by uint32) er
 	route := ip.IPRoute{TableID: v.GetVrfId(), Prefix: has.Route.Prefix}
 	if has.Route.Src == srcAPI {
 		others := slices.DeleteFunc(slices.Clone(has.Route.Paths), func(p fib_types.FibPath) bool { return isPathOf(p, v, by) })
-		if route.Paths, err = h.livePaths(ctx, others); err != nil || len(route.Paths) == len(has.Route.Paths) {
+		route.Paths, err = h.livePaths(ctx, others)
+		if err != nil || len(route.Paths) == len(has.Route.Paths) {
 			return err
 		}
 	}
 	return h.API.Call(ctx, &ip.IPRouteAddDel{IsAdd: len(route.Paths) > 0, Route: route}, &ip.IPRouteAddDelReply{})
 }
 
-// dropAllDead takes away the paths by interfaces that are gone, whosever they are, and returns the
-// others. Interfaces are to have been read back.
+// deleteStalePaths removes the paths by deleted interfaces, regardless of their owner, and
+// returns the others. Interfaces must have been read back before.
 func (h handler) deleteStalePaths(ctx context.Context, all []path) ([]path, error) {
 	gone := map[uint32]bool{noInterface: false}
 	for _, meta := range h.Interfaces.All() {
 		gone[meta.Index] = false
 	}
-	var dead []path
+	var stale []path
 	for _, p := range all {
 		if _, known := gone[p.out]; !known {
-			stands, err := h.interfaceExists(ctx, interface_types.InterfaceIndex(p.out))
+			exists, err := h.interfaceExists(ctx, interface_types.InterfaceIndex(p.out))
 			if err != nil {
 				return nil, err
 			}
-			gone[p.out] = !stands
+			gone[p.out] = !exists
 		}
 		if gone[p.out] {
-			dead = append(dead, p)
+			stale = append(stale, p)
 		}
 	}
-	for _, p := range dead {
+	for _, p := range stale {
 		if err := h.deleteStalePath(ctx, p.route(map[uint32]string{p.out: "gone"}), p.out); err != nil {
 			return nil, err
 		}
 	}
-	if len(dead) > 0 {
+	if len(stale) > 0 {
 		all = slices.DeleteFunc(all, func(p path) bool { return gone[p.out] })
 	}
 	return all, nil
 }
 
-// isOf tells whether a path is that of a route by the interface of an index; none: of none.
+// isPathOf reports whether p is the path of route v by the interface with index by. It is
+// false without an interface.
 func isPathOf(p fib_types.FibPath, v *l3.Route, by uint32) bool {
 	dst, _ := netip.ParsePrefix(v.GetDstNetwork())
 	next, err := nextHopTo(dst, v)
 	return by != noInterface && p.SwIfIndex == by && err == nil && vppwire.AddrIn(p.Nh.Address, next.Is6()) == next
 }
 
-// alive are the paths that are by no interface, or by one that VPP has.
+// livePaths returns the paths without an interface, and those by an existing one.
 func (h handler) livePaths(ctx context.Context, paths []fib_types.FibPath) (out []fib_types.FibPath, err error) {
 	for _, p := range paths {
 		if p.SwIfIndex != noInterface && p.SwIfIndex != 0 {
-			stands, err := h.interfaceExists(ctx, interface_types.InterfaceIndex(p.SwIfIndex))
+			exists, err := h.interfaceExists(ctx, interface_types.InterfaceIndex(p.SwIfIndex))
 			if err != nil {
 				return nil, err
 			}
-			if !stands {
+			if !exists {
 				continue
 			}
 		}
@@ -109,20 +112,20 @@ func (h handler) livePaths(ctx context.Context, paths []fib_types.FibPath) (out 
 	return out, nil
 }
 
-// stands tells whether VPP has an interface of that index.
+// interfaceExists asks VPP whether an interface has this index.
 func (h handler) interfaceExists(ctx context.Context, index interface_types.InterfaceIndex) (bool, error) {
 	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: index})
 	return len(all) > 0, err
 }
 
-// An ending is what may outlive an interface, and how it is ended.
+// A cleanup removes one piece of state that VPP may keep after the interface is deleted.
 type cleanup struct {
 	name string // among all on an interface
 	run  leftovers.End
 }
 
-// end ends something that is on an interface, or on who has got its index. If nobody has, it
-// is ended when somebody gets it.
+// cleanUp removes state from an interface, or from the next interface with its index. If no
+// interface has the index, VPP refuses the request; the cleanup then waits until one has it.
 func (h handler) cleanUp(ctx context.Context, name string, e cleanup) error {
 	index, known := h.indexOf(name)
 	if !known {
@@ -141,16 +144,16 @@ func (h handler) cleanUp(ctx context.Context, name string, e cleanup) error {
 	return err
 }
 
-// reclaim ends the neighbours and TEIB entries on indexes that no interface has, and all else that
-// is noted there.
+// reclaimOrphans removes neighbours and TEIB entries on indexes without an interface, and
+// all other state that is noted there.
 func (h handler) reclaimOrphans(ctx context.Context) error {
 	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(noInterface)})
 	if err != nil {
 		return err
 	}
-	stands := make(map[interface_types.InterfaceIndex]bool, len(all))
+	exists := make(map[interface_types.InterfaceIndex]bool, len(all))
 	for _, d := range all {
-		stands[d.SwIfIndex] = true
+		exists[d.SwIfIndex] = true
 	}
 	neighbours, err := h.dumpNeighbours(ctx)
 	if err != nil {
@@ -161,24 +164,25 @@ func (h handler) reclaimOrphans(ctx context.Context) error {
 		return err
 	}
 	for _, n := range neighbours {
-		if !stands[n.SwIfIndex] {
+		if !exists[n.SwIfIndex] {
 			h.noteCleanup(n.SwIfIndex, "", h.neighbourCleanup(vppwire.Addr(n.IPAddress)))
 		}
 	}
 	for _, d := range entries {
-		if !stands[d.Entry.SwIfIndex] {
+		if !exists[d.Entry.SwIfIndex] {
 			h.noteCleanup(d.Entry.SwIfIndex, "", h.teibCleanup(vppwire.Addr(d.Entry.Peer)))
 		}
 	}
 	return h.Interfaces.Leftovers().Reclaim(ctx, h.API)
 }
 
-// outlives notes what was found to be left of an interface that is gone.
+// noteOrphaned records state that was found on a deleted interface.
 func (h handler) noteOrphaned(ctx context.Context, at interface_types.InterfaceIndex, e cleanup) error {
 	return h.Interfaces.Leftovers().NoteOrphaned(ctx, h.API, uint32(at), e.name, e.run)
 }
 
-// mayOutlive notes what will be left of an interface that stands.
+// noteCleanup records state on an existing interface, to be removed after the interface is
+// deleted.
 func (h handler) noteCleanup(at interface_types.InterfaceIndex, name string, e cleanup) {
 	h.Interfaces.Leftovers().Note(uint32(at), name, e.name, e.run)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// teibDescriptor keeps entries of the tunnel endpoint information base: by which next
-// hop a peer of a tunnel to many is reached.
+// teibDescriptor implements the tunnel endpoint information base (TEIB): the next hops of
+// the peers of a multipoint tunnel.
 func (h handler) teibDescriptor() scheduler.Descriptor[*l3.TeibEntry, struct{}] {
 	return scheduler.Descriptor[*l3.TeibEntry, struct{}]{
 		Name:       TEIBName,
@@ -37,7 +37,7 @@ func (h handler) teibDescriptor() scheduler.Descriptor[*l3.TeibEntry, struct{}] 
 		Create: func(ctx context.Context, _ string, v *l3.TeibEntry) (struct{}, error) {
 			err := h.addTEIB(ctx, v)
 			if errors.Is(err, api.ENTRY_ALREADY_EXISTS) {
-				err = errors.Join(h.deleteTEIB(ctx, v), h.addTEIB(ctx, v)) // it may be another
+				err = errors.Join(h.deleteTEIB(ctx, v), h.addTEIB(ctx, v)) // VPP may have an entry with another next hop
 			}
 			return struct{}{}, err
 		},
@@ -49,6 +49,7 @@ func (h handler) teibDescriptor() scheduler.Descriptor[*l3.TeibEntry, struct{}] 
 	}
 }
 
+// validateTEIB checks an entry.
 func validateTEIB(_ string, v *l3.TeibEntry) error {
 	var f faults
 	if v.GetInterface() == "" {
@@ -60,16 +61,17 @@ func validateTEIB(_ string, v *l3.TeibEntry) error {
 	return f.Err()
 }
 
-// address checks that there is one.
+// address checks an address of either IP version.
 func (f *faults) address(field, text string) {
 	if a, err := netip.ParseAddr(text); err != nil || a.Zone() != "" {
 		f.Add(field, text, `an address, such as "10.0.0.1" or "fd00::1"`)
 	}
 }
 
-// sameAddress compares addresses, however they are spelled.
+// sameAddress compares addresses independent of notation.
 func sameAddress(a, b string) bool { return canonical(a) == canonical(b) }
 
+// teibDependencies requires the interface and the table of the next hop.
 func teibDependencies(_ string, v *l3.TeibEntry) []scheduler.Dependency {
 	deps := []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetInterface())}}
 	if v.GetVrfId() != 0 {
@@ -79,6 +81,7 @@ func teibDependencies(_ string, v *l3.TeibEntry) []scheduler.Dependency {
 	return deps
 }
 
+// addTEIB adds an entry (VPP teib_entry_add_del).
 func (h handler) addTEIB(ctx context.Context, v *l3.TeibEntry) error {
 	meta, err := h.interfaceNamed(v.GetInterface())
 	if err != nil {
@@ -95,6 +98,7 @@ func (h handler) addTEIB(ctx context.Context, v *l3.TeibEntry) error {
 	return h.API.Call(ctx, request, &teib.TeibEntryAddDelReply{})
 }
 
+// deleteTEIB deletes an entry, also if its interface was deleted.
 func (h handler) deleteTEIB(ctx context.Context, v *l3.TeibEntry) error {
 	peer, err := netip.ParseAddr(v.GetPeerAddr())
 	if err != nil {
@@ -103,7 +107,7 @@ func (h handler) deleteTEIB(ctx context.Context, v *l3.TeibEntry) error {
 	return h.cleanUp(ctx, v.GetInterface(), h.teibCleanup(peer))
 }
 
-// endpoint is the entry of a peer, to be ended.
+// teibCleanup returns the deletion of the entry of a peer.
 func (h handler) teibCleanup(peer netip.Addr) cleanup {
 	return cleanup{"endpoint " + peer.String(), func(ctx context.Context, at interface_types.InterfaceIndex) error {
 		err := h.API.Call(ctx, &teib.TeibEntryAddDel{Entry: teib.TeibEntry{SwIfIndex: at, Peer: vppwire.Address(peer)}}, &teib.TeibEntryAddDelReply{})
@@ -114,15 +118,16 @@ func (h handler) teibCleanup(peer netip.Addr) cleanup {
 	}}
 }
 
+// teibEntries reads entries back, and removes those of deleted interfaces.
 func (h handler) teibEntries() readback.Retriever[*l3.TeibEntry] {
 	return readback.Retriever[*l3.TeibEntry]{
 		Read: func(ctx context.Context) (out []*l3.TeibEntry, err error) {
 			all, err := conn.Dump[teib.TeibDetails](ctx, h.API, &teib.TeibDump{})
-			names, left := h.namesByIndex(), false
+			names, orphans := h.namesByIndex(), false
 			for _, d := range all {
 				name := names[uint32(d.Entry.SwIfIndex)]
 				if name == "" {
-					left = true
+					orphans = true
 					continue
 				}
 				out = append(out, &l3.TeibEntry{
@@ -130,7 +135,7 @@ func (h handler) teibEntries() readback.Retriever[*l3.TeibEntry] {
 					NextHopAddr: vppwire.Addr(d.Entry.Nh).String(), VrfId: d.Entry.NhTableID,
 				})
 			}
-			if left {
+			if orphans {
 				err = errors.Join(err, h.reclaimOrphans(ctx))
 			}
 			return out, err

@@ -19,12 +19,14 @@ import (
 )
 
 const (
-	// longestLabel is what VPP keeps of a table's name (VPP ip.api, string name[64]).
+	// maxLabelLength is the maximum length of a table's name in bytes (VPP ip.api, string
+	// name[64]).
 	maxLabelLength = 63
-	// noTable is an ID that VPP takes, and means none by.
+	// invalidTable is ~0, which VPP uses for "no table".
 	invalidTable = ^uint32(0)
 )
 
+// validateVRF checks a VRF table.
 func validateVRF(_ string, v *l3.VrfTable) error {
 	var f faults
 	f.table("id", v.GetId())
@@ -44,9 +46,10 @@ func (f *faults) table(field string, id uint32) {
 	}
 }
 
+// isIPv6 reports the IP version of the table.
 func isIPv6(v *l3.VrfTable) bool { return v.GetProtocol() == l3.VrfTable_IPV6 }
 
-// label is the name of the table; without one it is the one that VPP gives it.
+// tableName returns the name of the table in VPP: the label, or VPP's default name.
 func tableName(v *l3.VrfTable) string {
 	if v.GetLabel() == "" && isIPv6(v) {
 		return fmt.Sprintf("ipv6-VRF:%d", v.GetId())
@@ -54,24 +57,27 @@ func tableName(v *l3.VrfTable) string {
 	return cmp.Or(v.GetLabel(), fmt.Sprintf("ipv4-VRF:%d", v.GetId()))
 }
 
-// equivalentVRF: how flows are hashed cannot be read back, and counts only if both say it.
+// equivalentVRF compares flow hash settings only if both values have them: VPP cannot report
+// them.
 func equivalentVRF(_ string, old, new *l3.VrfTable) bool {
 	a, b := old.GetFlowHashSettings(), new.GetFlowHashSettings()
 	return sameName(old, new) && (a == nil && b == nil || proto.Equal(a, b))
 }
 
-// sameName: the name of table 0 cannot be changed.
+// sameName compares names. VPP never changes the name of table 0.
 func sameName(old, new *l3.VrfTable) bool {
 	return new.GetId() == 0 || tableName(old) == tableName(new)
 }
 
-// recreateVRF: a table keeps the name that it was given first.
+// recreateVRF: VPP cannot rename a table.
 func recreateVRF(_ string, old, new *l3.VrfTable, _ struct{}) bool { return !sameName(old, new) }
 
+// wireTable returns the table in VPP's form.
 func wireTable(v *l3.VrfTable) ip.IPTable {
 	return ip.IPTable{TableID: v.GetId(), IsIP6: isIPv6(v), Name: tableName(v)}
 }
 
+// createVRF creates a table and sets its flow hash. VPP accepts a table that exists.
 func (h handler) createVRF(ctx context.Context, _ string, v *l3.VrfTable) (struct{}, error) {
 	if err := h.changeTable(ctx, v, true); err != nil {
 		return struct{}{}, err
@@ -82,14 +88,16 @@ func (h handler) createVRF(ctx context.Context, _ string, v *l3.VrfTable) (struc
 	return struct{}{}, h.setFlowHash(ctx, v)
 }
 
+// updateVRF changes the flow hash, the only setting that can change.
 func (h handler) updateVRF(ctx context.Context, _ string, _, new *l3.VrfTable, _ struct{}) (struct{}, error) {
 	return struct{}{}, h.setFlowHash(ctx, new)
 }
 
-// deleteVRF flushes the table first: VPP would give its routes to the next table.
+// deleteVRF flushes the table before it deletes it: VPP would keep its routes for the next
+// table with this ID.
 func (h handler) deleteVRF(ctx context.Context, _ string, v *l3.VrfTable, _ struct{}) error {
 	if v.GetId() == 0 {
-		return nil // it is always there
+		return nil // table 0 always exists
 	}
 	err := h.API.Call(ctx, &ip.IPTableFlush{Table: wireTable(v)}, &ip.IPTableFlushReply{})
 	if errors.Is(err, api.NO_SUCH_FIB) {
@@ -101,6 +109,7 @@ func (h handler) deleteVRF(ctx context.Context, _ string, v *l3.VrfTable, _ stru
 	return h.changeTable(ctx, v, false)
 }
 
+// changeTable creates or deletes a table with the newest message that this VPP supports.
 func (h handler) changeTable(ctx context.Context, v *l3.VrfTable, add bool) error {
 	request, err := h.API.First(
 		&ip.IPTableAddDelV2{IsAdd: add, Table: wireTable(v), CreateMfib: true},
@@ -115,7 +124,7 @@ func (h handler) changeTable(ctx context.Context, v *l3.VrfTable, add bool) erro
 	return h.API.Call(ctx, request, &ip.IPTableAddDelReply{})
 }
 
-// setFlowHash sets what is hashed; without settings what VPP has at first.
+// setFlowHash sets the fields that ECMP hashes. Without settings it restores VPP's default.
 func (h handler) setFlowHash(ctx context.Context, v *l3.VrfTable) error {
 	s := v.GetFlowHashSettings()
 	if s == nil {
@@ -142,8 +151,8 @@ func (h handler) setFlowHash(ctx context.Context, v *l3.VrfTable) error {
 	return h.API.Call(ctx, &ip.SetIPFlowHashV2{TableID: v.GetId(), Af: af, FlowHashConfig: config}, &ip.SetIPFlowHashV2Reply{})
 }
 
-// retrieveVRFs yields all tables. A declared one is ours; of others VPP does not know whose
-// they are. Those with ID 0 and ~0 are VPP's own.
+// retrieveVRFs yields all tables. VPP records no owner, so undeclared ones are Unknown.
+// Tables 0 and ~0 belong to VPP.
 func (h handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*l3.VrfTable]) iter.Seq2[scheduler.Found[*l3.VrfTable, struct{}], error] {
 	type found = scheduler.Found[*l3.VrfTable, struct{}]
 	return func(yield func(found, error) bool) {
@@ -171,9 +180,10 @@ func (h handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*l
 	}
 }
 
-// key tells a table from others.
+// tableKey returns the identity of a table: its ID and IP version.
 func tableKey(v *l3.VrfTable) ip.IPTable { return ip.IPTable{TableID: v.GetId(), IsIP6: isIPv6(v)} }
 
+// tables returns all tables of VPP.
 func (h handler) tables(ctx context.Context) ([]ip.IPTable, error) {
 	details, err := conn.Dump[ip.IPTableDetails](ctx, h.API, &ip.IPTableDump{})
 	out := make([]ip.IPTable, len(details))

@@ -22,7 +22,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// vrrpDescriptor keeps virtual routers.
+// vrrpDescriptor implements virtual routers (VRRP version 3, RFC 5798).
 func (h handler) vrrpDescriptor() scheduler.Descriptor[*l3.VRRPEntry, struct{}] {
 	return scheduler.Descriptor[*l3.VRRPEntry, struct{}]{
 		Name:       VRRPName,
@@ -48,13 +48,15 @@ func (h handler) vrrpDescriptor() scheduler.Descriptor[*l3.VRRPEntry, struct{}] 
 	}
 }
 
-// The limits of the model. The interval is in milliseconds.
+// Limits of the model and of VPP's message. The interval is in milliseconds; VPP uses
+// centiseconds.
 const (
 	maxByte                  = 255
 	minInterval, maxInterval = 10, 65535
-	ownerPriority            = 255 // of who has the addresses on its interface
+	ownerPriority            = 255 // priority of the router that owns the addresses (RFC 5798)
 )
 
+// validateVRRP checks a virtual router.
 func validateVRRP(_ string, v *l3.VRRPEntry) error {
 	var f faults
 	if v.GetInterface() == "" {
@@ -82,7 +84,8 @@ func validateVRRP(_ string, v *l3.VRRPEntry) error {
 	return f.Err()
 }
 
-// isIPv6Router: the first address tells.
+// isIPv6Router returns the IP version of the first valid address. validateVRRP ensures that
+// all are equal.
 func isIPv6Router(v *l3.VRRPEntry) bool {
 	for _, text := range v.GetIpAddresses() {
 		if a, err := netip.ParseAddr(text); err == nil {
@@ -92,8 +95,8 @@ func isIPv6Router(v *l3.VRRPEntry) bool {
 	return false
 }
 
-// sameRouter compares all that takes another router. VPP has the interval in
-// hundredths of a second.
+// sameRouter compares the settings that VPP cannot change. Intervals that differ by less
+// than VPP's unit are equal.
 func sameRouter(old, new *l3.VRRPEntry) bool {
 	return old.GetInterface() == new.GetInterface() && old.GetVrId() == new.GetVrId() &&
 		old.GetPriority() == new.GetPriority() && old.GetInterval()/10 == new.GetInterval()/10 &&
@@ -101,7 +104,7 @@ func sameRouter(old, new *l3.VRRPEntry) bool {
 		slices.Equal(addressesOf(old), addressesOf(new))
 }
 
-// addressesOf are the addresses as we spell them, sorted.
+// addressesOf returns the addresses in canonical notation, sorted and without duplicates.
 func addressesOf(v *l3.VRRPEntry) []string {
 	var out []string
 	for _, text := range v.GetIpAddresses() {
@@ -111,7 +114,8 @@ func addressesOf(v *l3.VRRPEntry) []string {
 	return slices.Compact(out)
 }
 
-// vrrpDependencies: the owner's addresses are to be on its interface.
+// vrrpDependencies requires the interface. The owner's addresses must also be on it, because
+// VPP refuses an owner without them.
 func (h handler) vrrpDependencies(_ string, v *l3.VRRPEntry) []scheduler.Dependency {
 	deps := []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(v.GetInterface())}}
 	if v.GetPriority() != ownerPriority {
@@ -130,7 +134,8 @@ func (h handler) vrrpDependencies(_ string, v *l3.VRRPEntry) []scheduler.Depende
 	return deps
 }
 
-// createVRRP replaces what is there under the same number: it may be another one.
+// createVRRP creates a router and starts it if enabled. An existing router with the same
+// number is replaced, because it may have other settings.
 func (h handler) createVRRP(ctx context.Context, _ string, v *l3.VRRPEntry) (struct{}, error) {
 	err := h.addVRRP(ctx, v)
 	if errors.Is(err, api.ENTRY_ALREADY_EXISTS) {
@@ -145,17 +150,18 @@ func (h handler) createVRRP(ctx context.Context, _ string, v *l3.VRRPEntry) (str
 	return struct{}{}, nil
 }
 
-// deleteVRRP stops the router first: VPP would leave its MAC address behind.
+// deleteVRRP stops and deletes a router. A router that is deleted while it runs leaves its
+// virtual MAC address on the interface.
 func (h handler) deleteVRRP(ctx context.Context, v *l3.VRRPEntry) error {
 	return h.cleanUp(ctx, v.GetInterface(), h.vrrpCleanup(v))
 }
 
-// router is a virtual router, to be ended. VPP would stop one without looking whether there is
-// an interface that has its MAC address.
+// vrrpCleanup returns the deletion of a router. It checks the interface first: VPP would
+// access the MAC address of an interface that does not exist.
 func (h handler) vrrpCleanup(v *l3.VRRPEntry) cleanup {
 	return cleanup{fmt.Sprint("router ", v.GetVrId(), isIPv6Router(v)), func(ctx context.Context, at interface_types.InterfaceIndex) error {
-		stands, err := h.interfaceExists(ctx, at)
-		if err == nil && !stands {
+		exists, err := h.interfaceExists(ctx, at)
+		if err == nil && !exists {
 			err = api.INVALID_SW_IF_INDEX
 		}
 		if err == nil {
@@ -171,7 +177,7 @@ func (h handler) vrrpCleanup(v *l3.VRRPEntry) cleanup {
 	}}
 }
 
-// addVRRP makes a router that is not started.
+// addVRRP creates a router that is stopped.
 func (h handler) addVRRP(ctx context.Context, v *l3.VRRPEntry) error {
 	meta, err := h.interfaceNamed(v.GetInterface())
 	if err != nil {
@@ -180,6 +186,7 @@ func (h handler) addVRRP(ctx context.Context, v *l3.VRRPEntry) error {
 	return h.changeVRRP(ctx, meta.SwIfIndex(), v, true)
 }
 
+// changeVRRP creates or deletes a router (VPP vrrp_vr_add_del).
 func (h handler) changeVRRP(ctx context.Context, at interface_types.InterfaceIndex, v *l3.VRRPEntry, add bool) error {
 	request := &vrrp.VrrpVrAddDel{
 		SwIfIndex: at, VrID: uint8(v.GetVrId()), Priority: uint8(v.GetPriority()), Interval: uint16(v.GetInterval() / 10),
@@ -205,7 +212,7 @@ func (h handler) changeVRRP(ctx context.Context, at interface_types.InterfaceInd
 	return h.API.Call(ctx, request, &vrrp.VrrpVrAddDelReply{})
 }
 
-// startVRRP starts or stops a router; one that is started already, or stopped, may be again.
+// startVRRP starts or stops a router. VPP accepts a router that is in that state already.
 func (h handler) startVRRP(ctx context.Context, v *l3.VRRPEntry, start bool) error {
 	meta, err := h.interfaceNamed(v.GetInterface())
 	if err != nil {
@@ -214,6 +221,7 @@ func (h handler) startVRRP(ctx context.Context, v *l3.VRRPEntry, start bool) err
 	return h.startAt(ctx, meta.SwIfIndex(), v, start)
 }
 
+// startAt is startVRRP for an interface index (VPP vrrp_vr_start_stop).
 func (h handler) startAt(ctx context.Context, at interface_types.InterfaceIndex, v *l3.VRRPEntry, start bool) error {
 	request := &vrrp.VrrpVrStartStop{SwIfIndex: at, VrID: uint8(v.GetVrId())}
 	if isIPv6Router(v) {
@@ -225,6 +233,7 @@ func (h handler) startAt(ctx context.Context, at interface_types.InterfaceIndex,
 	return h.API.Call(ctx, request, &vrrp.VrrpVrStartStopReply{})
 }
 
+// routers reads virtual routers back, and notes those of deleted interfaces.
 func (h handler) routers() readback.Retriever[*l3.VRRPEntry] {
 	return readback.Retriever[*l3.VRRPEntry]{
 		Read: func(ctx context.Context) (out []*l3.VRRPEntry, err error) {
@@ -232,7 +241,8 @@ func (h handler) routers() readback.Retriever[*l3.VRRPEntry] {
 			names := h.namesByIndex()
 			for _, d := range all {
 				v := routerOf(d)
-				if v.Interface = names[uint32(d.Config.SwIfIndex)]; v.Interface == "" {
+				v.Interface = names[uint32(d.Config.SwIfIndex)]
+				if v.Interface == "" {
 					if err := h.noteOrphaned(ctx, d.Config.SwIfIndex, h.vrrpCleanup(v)); err != nil {
 						return nil, err
 					}
@@ -246,6 +256,8 @@ func (h handler) routers() readback.Retriever[*l3.VRRPEntry] {
 	}
 }
 
+// routerOf converts VPP's answer to a value without its interface. Every state except INIT
+// counts as enabled.
 func routerOf(d vrrp.VrrpVrDetails) *l3.VRRPEntry {
 	has := func(bit vrrp.VrrpVrFlags) bool { return d.Config.Flags&bit != 0 }
 	v := &l3.VRRPEntry{
