@@ -17,20 +17,22 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A Client is one store of the agent that listens on a socket.
+// A Client accesses one store of the agent behind a socket. It is safe for
+// concurrent use.
 type Client struct {
 	socket, store string
 	http          http.Client
 }
 
-// NewClient makes a client. Nothing is connected before the first call.
+// NewClient returns a client. It connects at the first call. The caller calls Close.
 func NewClient(socket, store string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return Dial(ctx, socket) }
 	return &Client{socket: socket, store: store, http: http.Client{Transport: &http.Transport{DialContext: dial}}}
 }
 
-// Dial connects to the socket of an agent. Unless this process is root's, it refuses (ErrUnsafe)
-// a socket where another user than its own and root listens: that is no agent to trust.
+// Dial connects to the socket of an agent. It refuses (ErrUnsafe) a listener that
+// belongs neither to this user nor to root: another user could pose as the agent and
+// collect secrets. Root may connect to the agents of all users.
 func Dial(ctx context.Context, socket string) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {
@@ -38,16 +40,16 @@ func Dial(ctx context.Context, socket string) (net.Conn, error) {
 	}
 	peer, err := peerOf(conn)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("who listens cannot be known: %w", err), conn.Close())
+		return nil, errors.Join(fmt.Errorf("the owner of the listening process is unknown: %w", err), conn.Close())
 	}
 	if uid := os.Geteuid(); uid != 0 && peer.Uid != 0 && int(peer.Uid) != uid {
 		conn.Close()
-		return nil, fmt.Errorf("%w: a process of the user %d listens", ErrUnsafe, peer.Uid)
+		return nil, fmt.Errorf("%w: the listening process belongs to the user %d", ErrUnsafe, peer.Uid)
 	}
 	return conn, nil
 }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Stores returns the names of the agent's stores, sorted.
@@ -56,12 +58,13 @@ func (c *Client) Stores(ctx context.Context) ([]string, error) {
 	return out.Stores, err
 }
 
-// Label returns the label of the agent. It is empty where the agent does not say.
+// Label returns the label of the agent. It is empty for agents of earlier releases.
 func (c *Client) Label(ctx context.Context) (string, error) {
 	out, err := c.about(ctx)
 	return out.Label, err
 }
 
+// about queries label and stores.
 func (c *Client) about(ctx context.Context) (out about, err error) {
 	err = c.do(ctx, "GET", "/v1/stores", nil, nil, decode(&out))
 	return out, err
@@ -76,7 +79,7 @@ func (c *Client) Get(ctx context.Context, key string) (value []byte, err error) 
 	return value, err
 }
 
-// List returns the pairs under prefix, sorted by key.
+// List returns the pairs with this prefix, sorted by key.
 func (c *Client) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
 	return c.list(ctx, url.Values{"prefix": {prefix}})
 }
@@ -86,6 +89,7 @@ func (c *Client) Keys(ctx context.Context, prefix string) ([]kvdbsync.Pair, erro
 	return c.list(ctx, url.Values{"prefix": {prefix}, "keys_only": {"1"}})
 }
 
+// list decodes the pairs line by line.
 func (c *Client) list(ctx context.Context, parameters url.Values) (pairs []kvdbsync.Pair, err error) {
 	err = c.do(ctx, "GET", c.path("keys"), parameters, nil, func(r io.Reader) error {
 		for lines := json.NewDecoder(r); ; {
@@ -103,27 +107,30 @@ func (c *Client) list(ctx context.Context, parameters url.Values) (pairs []kvdbs
 	return pairs, err
 }
 
-// Put writes one key.
+// Put writes one key. The agent validates nothing here; it does so when the store
+// reports the change.
 func (c *Client) Put(ctx context.Context, key string, value []byte) error {
 	return c.key(ctx, "PUT", key, bytes.NewReader(value), decode(&struct{}{}))
 }
 
-// Delete removes one key.
+// Delete removes one key and reports whether it existed.
 func (c *Client) Delete(ctx context.Context, key string) (existed bool, err error) {
 	var out deleted
 	err = c.key(ctx, "DELETE", key, nil, decode(&out))
 	return out.Existed, err
 }
 
-func (c *Client) path(what string) string {
-	return "/v1/stores/" + url.PathEscape(c.store) + "/" + what
+// path returns the URL path of a resource of the store.
+func (c *Client) path(resource string) string {
+	return "/v1/stores/" + url.PathEscape(c.store) + "/" + resource
 }
 
+// key sends a request for one key.
 func (c *Client) key(ctx context.Context, method, key string, body io.Reader, read func(io.Reader) error) error {
 	return c.do(ctx, method, c.path("key"), url.Values{"key": {key}}, body, read)
 }
 
-// do makes a request, and reads the answer with read if it is no failure.
+// do sends a request and passes the answer to read, unless it is an error.
 func (c *Client) do(ctx context.Context, method, path string, parameters url.Values, body io.Reader, read func(io.Reader) error) error {
 	r, err := http.NewRequestWithContext(ctx, method, "http://agent"+path+"?"+parameters.Encode(), body) //nolint:gosec // the transport only reaches the socket
 	if err != nil {
@@ -146,7 +153,7 @@ func (c *Client) do(ctx context.Context, method, path string, parameters url.Val
 	return nil
 }
 
-// cause drops method and URL, which say nothing to people.
+// cause returns the error without the method and URL that package net/http adds.
 func cause(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -155,6 +162,7 @@ func cause(err error) error {
 	return err
 }
 
+// failureOf converts an answer with an error status.
 func failureOf(answer *http.Response) error {
 	var f failure
 	if err := json.NewDecoder(answer.Body).Decode(&f); err != nil || f.Error == "" {
@@ -163,6 +171,7 @@ func failureOf(answer *http.Response) error {
 	return f.asError()
 }
 
+// decode returns a function that decodes JSON.
 func decode(into any) func(io.Reader) error {
 	return func(r io.Reader) error { return json.NewDecoder(r).Decode(into) }
 }

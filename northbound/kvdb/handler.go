@@ -14,12 +14,12 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// allAgents begins the keys of all agents.
+// allAgents is the common prefix of the keys of all agents.
 const allAgents = "/vnf-agent/"
 
-// Handler serves the stores of the agent of a label by their names. The map is not
-// changed afterwards. Short keys ("config/...") are completed with the label; without one
-// all keys are taken as they come.
+// Handler serves the stores by name. It completes short keys ("config/...") with the
+// label; without a label, keys are not changed. The caller must not modify the map
+// afterwards.
 func Handler(label string, stores map[string]kvdbsync.Store) http.Handler {
 	h := handler{label, stores}
 	mux := http.NewServeMux()
@@ -36,11 +36,12 @@ type handler struct {
 	stores map[string]kvdbsync.Store
 }
 
+// names answers label and stores.
 func (h handler) names(w http.ResponseWriter, _ *http.Request) {
 	reply(w, http.StatusOK, about{Label: h.label, Stores: slices.Sorted(maps.Keys(h.stores))})
 }
 
-// store finds what a request is for, or replies that it is not there.
+// store returns the store of a request, or answers the error.
 func (h handler) store(w http.ResponseWriter, r *http.Request) (kvdbsync.Store, bool) {
 	name := r.PathValue("store")
 	s, ok := h.stores[name]
@@ -51,6 +52,7 @@ func (h handler) store(w http.ResponseWriter, r *http.Request) (kvdbsync.Store, 
 	return s, ok
 }
 
+// orNone returns names, or "none".
 func orNone(names string) string {
 	if names == "" {
 		return "none"
@@ -58,19 +60,21 @@ func orNone(names string) string {
 	return names
 }
 
-// keyed is store for requests that name a key.
+// keyed returns store and full key of a request, or answers the error.
 func (h handler) keyed(w http.ResponseWriter, r *http.Request) (s kvdbsync.Store, key string, ok bool) {
-	if s, ok = h.store(w, r); !ok {
+	s, ok = h.store(w, r)
+	if !ok {
 		return nil, "", false
 	}
-	if key = r.FormValue("key"); key == "" {
+	key = r.FormValue("key")
+	if key == "" {
 		fail(w, fmt.Errorf("%w: parameter key is empty: expected a key", errBadRequest))
 		return nil, "", false
 	}
 	return s, h.whole(key), true
 }
 
-// whole completes a short key.
+// whole completes a short key with the label.
 func (h handler) whole(key string) string {
 	if h.label == "" || strings.HasPrefix(key, allAgents) {
 		return key
@@ -78,6 +82,7 @@ func (h handler) whole(key string) string {
 	return allAgents + h.label + "/" + strings.TrimPrefix(key, "/")
 }
 
+// list answers the pairs, one JSON object per line.
 func (h handler) list(w http.ResponseWriter, r *http.Request) {
 	s, ok := h.store(w, r)
 	if !ok {
@@ -98,12 +103,13 @@ func (h handler) list(w http.ResponseWriter, r *http.Request) {
 			line.Value = nil
 		}
 		if err := lines.Encode(line); err != nil {
-			return // the client has gone
+			return // the client has disconnected
 		}
 	}
-	_ = out.Flush() // as above
+	_ = out.Flush() // an error means that the client has disconnected
 }
 
+// get answers the bytes of a value.
 func (h handler) get(w http.ResponseWriter, r *http.Request) {
 	s, key, ok := h.keyed(w, r)
 	if !ok {
@@ -118,6 +124,7 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(value) //nolint:gosec // the type is application/octet-stream; fails only when the client has gone
 }
 
+// put writes a value of at most MaxValue bytes.
 func (h handler) put(w http.ResponseWriter, r *http.Request) {
 	s, key, ok := h.keyed(w, r)
 	if !ok {
@@ -134,6 +141,7 @@ func (h handler) put(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, struct{}{})
 }
 
+// delete deletes a key and answers whether it existed.
 func (h handler) delete(w http.ResponseWriter, r *http.Request) {
 	s, key, ok := h.keyed(w, r)
 	if !ok {
@@ -147,6 +155,7 @@ func (h handler) delete(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, deleted{existed})
 }
 
+// fail answers an error with status and code.
 func fail(w http.ResponseWriter, err error) {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
@@ -156,8 +165,9 @@ func fail(w http.ResponseWriter, err error) {
 	reply(w, status, failure{err.Error(), code})
 }
 
+// reply answers JSON.
 func reply(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // fails only when the client has gone
+	_ = json.NewEncoder(w).Encode(body) // an error means that the client has disconnected
 }

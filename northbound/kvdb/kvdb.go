@@ -1,5 +1,5 @@
-// Package kvdb lets people edit the agent's stores by hand, over a socket of the
-// agent's own.
+// Package kvdb lets users edit the agent's stores through a Unix socket of the
+// agent.
 //
 //	s := kvdb.Server{Socket: path, Stores: map[string]kvdbsync.Store{"bolt": db}}
 //	err := s.Run(ctx)
@@ -8,9 +8,9 @@
 //	defer c.Close()
 //	err := c.Put(ctx, key, value)
 //
-// A [Client] is a kvdbsync.Store like those behind the [Handler]: what they return,
-// it returns, errors that callers tell apart included. The wire is HTTP with JSON, so
-// that curl can do it too:
+// A [Client] implements kvdbsync.Store. It returns the results of the store behind
+// the [Handler], including the errors that callers distinguish. The protocol is HTTP
+// with JSON, so that curl can use it:
 //
 //	GET    /v1/stores                                      {"label": "vpp1", "stores": ["bolt", ...]}
 //	GET    /v1/stores/{store}/keys?prefix=P[&keys_only=1]  a line for each key: {"key": "...", "value": "<base64>"}
@@ -18,17 +18,24 @@
 //	PUT    /v1/stores/{store}/key?key=K                    the value's bytes as body
 //	DELETE /v1/stores/{store}/key?key=K                    {"existed": true}
 //
-// A short key, which does not begin with /vnf-agent/, is completed with the label of the
-// agent. A prefix is taken as it comes.
+// A short key, which does not begin with /vnf-agent/, is completed with the label of
+// the agent. Prefixes are not completed.
 //
-// What else the agent answers may be served beside: [Server].Beside.
+// [Server].Beside serves all other paths on the same socket.
 //
 // An error is {"error": text, "code": code}: 404 not_found or no_store, 405
-// read_only, 400 bad_request, 413 too_large, 500 failed. A listing that ends
-// before its time breaks the connection, so it is never taken for a short one.
+// read_only, 400 bad_request, 413 too_large, 500 failed. If a listing fails halfway,
+// the connection is closed, so that no client takes it for complete.
 //
-// Whoever may open the socket may change the network. It is made for its owner
-// alone, and root. Tests: a real Bolt file behind a real socket.
+// Every process that can open the socket can change the network. Only the agent's
+// own user and root can open it.
+//
+//	file             | mode | held by                 | removed
+//	directory        | 0700 | the agent's user        | never
+//	SOCKET           | 0600 | the listening agent     | when Run ends
+//	SOCKET.lock      | 0600 | flock of the same agent | after the socket
+//
+// Tests: a real Bolt file behind a real socket.
 package kvdb
 
 import (
@@ -39,23 +46,23 @@ import (
 	"strconv"
 )
 
-// Errors that callers tell apart.
+// Errors that callers can test with errors.Is.
 var (
-	// ErrInUse says that a living process listens on the socket.
+	// ErrInUse reports that a running process listens on the socket.
 	ErrInUse = errors.New("another agent listens there")
-	// ErrNoAgent says that nobody listens on the socket.
+	// ErrNoAgent reports that no process listens on the socket.
 	ErrNoAgent = errors.New("no agent listens there")
-	// ErrNoStore says that the agent has no store of that name.
+	// ErrNoStore reports that the agent has no store with this name.
 	ErrNoStore = errors.New("no such store")
 )
 
-// MaxValue is the most bytes a value may have.
+// MaxValue is the maximum size of a value in bytes.
 const MaxValue = 64 << 20
 
-// DefaultSocket is where the agent of a label listens if nothing else is said:
-// below /run/keyplane for root, else below $XDG_RUNTIME_DIR/keyplane, or where there is
-// no such directory, in one of the user's own below that for temporary files. Server.Listen
-// checks that other users cannot write there.
+// DefaultSocket returns the default socket of the agent with this label: below
+// /run/keyplane for root, otherwise below $XDG_RUNTIME_DIR/keyplane. Without that
+// variable it is in a directory of the user below the one for temporary files.
+// Server.Listen checks that other users cannot write there.
 func DefaultSocket(label string) string {
 	dir := "/run/keyplane"
 	if uid := os.Geteuid(); uid != 0 {
@@ -67,7 +74,8 @@ func DefaultSocket(label string) string {
 	return filepath.Join(dir, label+".sock")
 }
 
-// checkPath refuses what the kernel would, in words.
+// checkPath checks the length of the path. The kernel's own error (EINVAL) does not
+// name the reason.
 func checkPath(socket string) error {
 	const most = 107 // unix(7): sun_path, without the final NUL
 	if len(socket) > most {

@@ -12,13 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrUnsafe says that users besides the agent's own and root could take the place of the
-// socket.
-var ErrUnsafe = errors.New("other users can write there")
+// ErrUnsafe reports that a user other than the agent's own and root could replace
+// the socket.
+var ErrUnsafe = errors.New("not safe from other users")
 
-// secureDirectory makes the directory of a socket, for its owner alone, or checks one that
-// is there: nobody but this user and root may be able to put anything into it, or have put it
-// there itself. A group of the user's own, with the same number, may write.
+// secureDirectory creates the directory of a socket with mode 0700, or checks an
+// existing one. Only this user and root may be able to write to it or own it. Write
+// permission for the user's private group (same number) is allowed: some systems set
+// it by umask.
 func secureDirectory(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -47,43 +48,48 @@ func secureDirectory(dir string) error {
 	return nil
 }
 
+// unsafeDirectory returns ErrUnsafe with the reason and the remedy.
 func unsafeDirectory(dir, why, remedy string) error {
 	return fmt.Errorf("%w: the directory %s %s; expected one that only the user %d can write: %s, or choose another place for the socket",
 		ErrUnsafe, dir, why, os.Geteuid(), remedy)
 }
 
-// ours tells whether a file belongs to this user or root.
+// ownedByUser reports whether the file belongs to this user or root.
 func ownedByUser(info fs.FileInfo) bool {
 	uid := info.Sys().(*syscall.Stat_t).Uid
 	return uid == 0 || int(uid) == os.Geteuid()
 }
 
+// ownerOf names the owner of a file.
 func ownerOf(info fs.FileInfo) string {
 	return fmt.Sprintf("the user %d", info.Sys().(*syscall.Stat_t).Uid)
 }
 
-// A holder is the agent that has a socket, as the lock file names it.
+// A holder describes the agent that holds the lock. It is the content of the lock
+// file.
 type holder struct {
 	PID   int    `json:"pid"`
 	Label string `json:"label"`
 }
 
-// A placeLock is the lock of a socket's place: a file that this process has locked.
+// A placeLock holds the lock file of a socket. The kernel releases the lock when the
+// process ends for any reason.
 type placeLock struct {
 	file *os.File
 	once sync.Once
 }
 
-// Close removes the lock file and lets the lock go. Later calls do nothing.
+// Close removes the lock file and releases the lock. It is idempotent.
 func (l *placeLock) Close() {
 	l.once.Do(func() {
-		os.Remove(l.file.Name()) // first: without the lock it may be another's
+		os.Remove(l.file.Name()) // before the release: afterwards the file may belong to another agent
 		l.file.Close()
 	})
 }
 
-// lockSocket takes the lock of a socket. It does not wait: the error is ErrInUse, and names
-// the holder. The lock file is for this user alone, so that no other can lock it.
+// lockSocket takes the lock of a socket without waiting. If another agent holds it,
+// the error is ErrInUse and names that agent. The file has mode 0600, so that other
+// users cannot lock it.
 func lockSocket(socket, label string) (*placeLock, error) {
 	path := socket + ".lock"
 	for {
@@ -94,7 +100,7 @@ func lockSocket(socket, label string) (*placeLock, error) {
 		if err := takeLock(f); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
-		if !isHeld(f) { // an agent that has just ended has removed it
+		if !isHeld(f) { // another agent removed the file between open and lock
 			f.Close()
 			continue
 		}
@@ -107,7 +113,7 @@ func lockSocket(socket, label string) (*placeLock, error) {
 	}
 }
 
-// stands tells whether an open file is still the one of its name.
+// isHeld reports whether the open file is still the file with this name.
 func isHeld(f *os.File) bool {
 	open, err := f.Stat()
 	if err != nil {
@@ -117,6 +123,7 @@ func isHeld(f *os.File) bool {
 	return err == nil && os.SameFile(open, there)
 }
 
+// takeLock locks the file, after it checks that no other user has put it there.
 func takeLock(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -135,13 +142,13 @@ func takeLock(f *os.File) error {
 		return err
 	}
 	var h holder
-	if json.NewDecoder(f).Decode(&h) != nil || h.PID == 0 { // it has just begun
+	if json.NewDecoder(f).Decode(&h) != nil || h.PID == 0 { // the holder has not written its name yet
 		return ErrInUse
 	}
 	return fmt.Errorf("%w: the process with pid %d, label %q", ErrInUse, h.PID, h.Label)
 }
 
-// name writes into the lock file who has the lock.
+// name writes the holder into the lock file.
 func name(f *os.File, h holder) error {
 	text, err := json.Marshal(h)
 	if err != nil {

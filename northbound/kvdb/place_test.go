@@ -202,7 +202,7 @@ func TestClientTrustsItsOwnAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := asChildOf(t, "TestClientTrustsItsOwnAgent", who, "SOCKET="+socket)
-	if !strings.Contains(out, "a process of the user 65533 listens") {
+	if !strings.Contains(out, "the listening process belongs to the user 65533") {
 		t.Errorf("the client does not refuse it:\n%s", out)
 	}
 }

@@ -18,17 +18,17 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A Server serves stores on a socket.
+// A Server serves stores on a Unix socket. Call Run, or Listen followed by Run.
 type Server struct {
 	Socket string
-	// Label is that of the agent. Short keys are completed with it. Defaults to none: all
-	// keys are taken as they come.
+	// Label is the label of the agent, which completes short keys. Defaults to none:
+	// keys are not changed.
 	Label  string
 	Stores map[string]kvdbsync.Store
-	// Beside serves all paths that are not of the stores. Defaults to nothing.
+	// Beside serves all paths that do not belong to the stores. Defaults to none.
 	Beside http.Handler
 	Log    *slog.Logger // Defaults to discarding
-	// Ready, if set, is closed when the socket takes connections.
+	// Ready, if set, is closed once the socket accepts connections.
 	Ready chan<- struct{}
 
 	// Set by Listen.
@@ -36,9 +36,10 @@ type Server struct {
 	lock     *placeLock // held until the socket is closed
 }
 
-// Listen takes the socket, so that nobody else gets it before Run serves there. What a
-// dead process left at its place is replaced; a living one is ErrInUse. A directory that
-// other users can write is ErrUnsafe. Whoever calls it calls Close in the end.
+// Listen creates the socket and takes its lock, so that no other agent gets the
+// socket before Run. It replaces the socket of a dead process. Errors: ErrInUse if
+// an agent listens there, ErrUnsafe if other users can write to the directory. The
+// caller calls Close.
 func (s *Server) Listen(ctx context.Context) error {
 	l, lock, err := listen(ctx, s.Socket, s.Label)
 	if err != nil {
@@ -48,7 +49,7 @@ func (s *Server) Listen(ctx context.Context) error {
 	return nil
 }
 
-// Close removes the socket that Listen took, if Run has not done so.
+// Close removes the socket that Listen created. It is needed if Run is not called.
 func (s *Server) Close() {
 	if s.listener != nil {
 		s.listener.Close()
@@ -56,8 +57,8 @@ func (s *Server) Close() {
 	}
 }
 
-// Run serves until ctx ends, then lets requests that are under way finish for a
-// moment and removes the socket. It calls Listen if nobody has.
+// Run serves until ctx ends. Then it waits up to a second for requests in progress,
+// and removes the socket. It calls Listen if the caller has not.
 func (s *Server) Run(ctx context.Context) error {
 	if s.listener == nil {
 		if err := s.Listen(ctx); err != nil {
@@ -93,6 +94,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
+// handler combines the stores with Beside.
 func (s *Server) handler() http.Handler {
 	stores := Handler(s.Label, s.Stores)
 	if s.Beside == nil {
@@ -104,8 +106,8 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// listen makes the socket, whose place is locked. Of two agents that start at once and find
-// the same remains, one gets the place.
+// listen creates the socket under its lock. If two agents start at once, one of them
+// gets the lock and the other ErrInUse.
 func listen(ctx context.Context, socket, label string) (_ net.Listener, lock *placeLock, err error) {
 	if err := checkPath(socket); err != nil {
 		return nil, nil, err
@@ -113,7 +115,8 @@ func listen(ctx context.Context, socket, label string) (_ net.Listener, lock *pl
 	if err := secureDirectory(filepath.Dir(socket)); err != nil {
 		return nil, nil, fmt.Errorf("socket %s: %w", socket, err)
 	}
-	if lock, err = lockSocket(socket, label); err != nil {
+	lock, err = lockSocket(socket, label)
+	if err != nil {
 		return nil, nil, fmt.Errorf("socket %s: %w", socket, err)
 	}
 	l, err := bind(ctx, socket)
@@ -124,10 +127,11 @@ func listen(ctx context.Context, socket, label string) (_ net.Listener, lock *pl
 	return l, lock, nil
 }
 
+// bind creates the socket. A file that a dead process left is removed.
 func bind(ctx context.Context, socket string) (net.Listener, error) {
 	private := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-		// The mode of the descriptor becomes that of the file, so there is no moment at
-		// which others may connect.
+		// The mode of the descriptor becomes the mode of the file. A chmod after the
+		// creation would leave a moment in which other users can connect.
 		var mode error
 		err := c.Control(func(fd uintptr) { mode = unix.Fchmod(int(fd), 0o600) })
 		return errors.Join(err, mode)
@@ -145,14 +149,15 @@ func bind(ctx context.Context, socket string) (net.Listener, error) {
 	return l, nil
 }
 
-// removeRemains removes a socket that nobody listens on.
+// removeStaleSocket removes a socket without a listening process. It refuses to
+// remove other files.
 func removeStaleSocket(ctx context.Context, socket string) error {
 	info, err := os.Lstat(socket)
 	if err != nil {
 		return err
 	}
 	if info.Mode()&os.ModeSocket == 0 {
-		return errors.New("something else is there that is no socket: remove it, or choose another path")
+		return errors.New("the file exists and is not a socket: remove it, or choose another path")
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err == nil {
@@ -165,7 +170,8 @@ func removeStaleSocket(ctx context.Context, socket string) error {
 	return os.Remove(socket)
 }
 
-// processOf says which process listens at the other end, where the kernel knows it.
+// processOf names the listening process, if the kernel reports it. A process in
+// another PID namespace has none.
 func processOf(conn net.Conn) string {
 	peer, err := peerOf(conn)
 	if err != nil || peer.Pid == 0 {
@@ -174,7 +180,7 @@ func processOf(conn net.Conn) string {
 	return fmt.Sprintf(": the process with pid %d", peer.Pid)
 }
 
-// peerOf is the process at the other end of a unix socket.
+// peerOf returns the process at the other end of a Unix socket (SO_PEERCRED).
 func peerOf(conn net.Conn) (peer *unix.Ucred, err error) {
 	raw, err := conn.(*net.UnixConn).SyscallConn()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// What goes over the wire besides plain values.
+// Bodies of requests and answers.
 type (
 	about struct {
 		Label  string   `json:"label,omitempty"`
@@ -15,7 +15,7 @@ type (
 	}
 	pair struct {
 		Key   string `json:"key"`
-		Value []byte `json:"value"` // null where only keys are asked for
+		Value []byte `json:"value"` // null if only keys are requested
 	}
 	deleted struct {
 		Existed bool `json:"existed"`
@@ -31,13 +31,14 @@ var (
 	errTooLarge   = errors.New("too large")
 )
 
-// A kind of error has a status and a code, and is the same at both ends.
+// A kind is an error with its status and code, so that errors.Is works at both ends.
 type kind struct {
 	err    error
 	status int
 	code   string
 }
 
+// kinds returns the errors that cross the wire. Others become 500 failed.
 func kinds() []kind {
 	return []kind{
 		{kvdbsync.ErrNotFound, http.StatusNotFound, "not_found"},
@@ -48,6 +49,7 @@ func kinds() []kind {
 	}
 }
 
+// statusOf returns status and code of an error.
 func statusOf(err error) (status int, code string) {
 	for _, k := range kinds() {
 		if errors.Is(err, k.err) {
@@ -57,15 +59,19 @@ func statusOf(err error) (status int, code string) {
 	return http.StatusInternalServerError, "failed"
 }
 
-// A remoteError has the text of the other end, and is of the same kind.
+// A remoteError is an error of the agent: its text, and the kind for errors.Is.
 type remoteError struct {
 	text string
-	kind error // nil: of none
+	kind error // nil: not in kinds
 }
 
+// Error implements error.
 func (e *remoteError) Error() string { return e.text }
+
+// Unwrap returns the kind.
 func (e *remoteError) Unwrap() error { return e.kind }
 
+// asError converts an answered error.
 func (f failure) asError() error {
 	for _, k := range kinds() {
 		if k.code == f.Code {

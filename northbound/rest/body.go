@@ -13,8 +13,8 @@ import (
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
-// bodyOf reads the values of a request's body. Its errors are the fault of the one
-// who asks.
+// bodyOf reads the values in the body of a request. Errors have status 400, or 413
+// if the body exceeds Options.MaxBody.
 func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) ([]structured.Item, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxBody))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -38,9 +38,10 @@ func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) ([]structured.I
 	return items, badRequest(err)
 }
 
-// parse reads a body in YAML or JSON: a list of {key, value}, or a mapping that has
-// such a list as data, or groups such as linuxConfig, or both. An item whose Value
-// is nil stands for removal. It fails only where nothing of it can be read.
+// parse reads a body in YAML or JSON: a list of {key, value}, a mapping with such a
+// list in the field "data", groups such as linuxConfig, or both. An item with a nil
+// Value requests removal. Invalid items are returned with their error; parse itself
+// fails only if nothing is readable.
 func parse(ctx context.Context, body []byte) (items []structured.Item, err error) {
 	docs, err := document.ReadContext(ctx, body, document.YAML)
 	if err != nil {
@@ -67,6 +68,7 @@ func parse(ctx context.Context, body []byte) (items []structured.Item, err error
 	return items, nil
 }
 
+// field reads one field of the top-level mapping.
 func field(budget *document.Budget, f document.Field) []structured.Item {
 	if f.Name == "data" {
 		pairs, err := structured.Pairs(budget, f.Value)
@@ -76,7 +78,7 @@ func field(budget *document.Budget, f document.Field) []structured.Item {
 	return withErrors(items, errs...)
 }
 
-// faulty adds faults that belong to no item, each as an item that is none.
+// withErrors appends errors that concern no item, each as an item without a key.
 func withErrors(items []structured.Item, errs ...error) []structured.Item {
 	for _, err := range errs {
 		if at, ok := errors.AsType[*document.Error](err); ok {

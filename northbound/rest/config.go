@@ -10,26 +10,28 @@ import (
 	"time"
 )
 
-// DefaultEndpoint is where the server listens.
+// DefaultEndpoint is the address of the server: only this host can reach it.
 const DefaultEndpoint = "127.0.0.1:9191"
 
 // defaultWriteTimeout is the default of Config.WriteTimeout.
 const defaultWriteTimeout = 2 * time.Minute
 
 // Config is the content of http.conf. The keys are those of existing deployments.
+// Durations accept Go's notation.
 type Config struct {
 	Disabled          bool          `yaml:"disabled"`
 	Endpoint          string        `yaml:"endpoint"`          // Defaults to DefaultEndpoint
-	ReadTimeout       time.Duration `yaml:"readtimeout"`       // of a whole request. Defaults to 1 min; negative: none
+	ReadTimeout       time.Duration `yaml:"readtimeout"`       // of a whole request. Defaults to 1 min; negative: no limit
 	ReadHeaderTimeout time.Duration `yaml:"readheadertimeout"` // Defaults to 10 s
-	WriteTimeout      time.Duration `yaml:"writetimeout"`      // of a whole answer. Defaults to 2 min; negative: none
+	WriteTimeout      time.Duration `yaml:"writetimeout"`      // of a whole answer. Defaults to 2 min; negative: no limit
 	IdleTimeout       time.Duration `yaml:"idletimeout"`       // Defaults to 1 min
 	MaxHeaderBytes    int           `yaml:"maxheaderbytes"`    // Defaults to 1 MiB
-	MaxConnections    int           `yaml:"max-connections"`   // at once. Defaults to 64
+	MaxConnections    int           `yaml:"max-connections"`   // open at the same time. Defaults to 64
 	MaxBodyBytes      int64         `yaml:"max-body-bytes"`    // of a request. Defaults to 8 MiB
-	AllowedHosts      []string      `yaml:"allowed-hosts"`     // names that requests may be for, besides localhost. Defaults to that of Endpoint
+	AllowedHosts      []string      `yaml:"allowed-hosts"`     // host names in requests, besides localhost. Defaults to the host of Endpoint
 
-	// Whoever says these relies on being protected, which this release cannot do.
+	// These keys ask for protection that this release does not implement. They are
+	// refused, because their users rely on being protected.
 	ServerCert      string   `yaml:"server-cert-file"`
 	ServerKey       string   `yaml:"server-key-file"`
 	BasicAuth       []string `yaml:"client-basic-auth"`
@@ -37,10 +39,10 @@ type Config struct {
 	EnableTokenAuth bool     `yaml:"enable-token-auth"`
 }
 
-// ErrProtection says that a configuration asks for protection that there is not.
-var ErrProtection = errors.New("this release has neither TLS nor users: remove the key and keep to the loopback, or say disabled: true")
+// ErrProtection reports that the configuration asks for TLS or authentication.
+var ErrProtection = errors.New("this release supports neither TLS nor authentication: remove the key and use a loopback address, or set disabled: true")
 
-// Complete sets what is not said, and refuses what makes no sense.
+// Complete sets the defaults and refuses invalid settings.
 func (c *Config) Complete() error {
 	if c.Disabled {
 		return nil
@@ -57,6 +59,7 @@ func (c *Config) Complete() error {
 	return errors.Join(c.protection(), c.endpoint(), c.limits())
 }
 
+// protection refuses the keys of TLS and authentication.
 func (c *Config) protection() error {
 	var errs []error
 	for _, k := range []struct {
@@ -74,6 +77,7 @@ func (c *Config) protection() error {
 	return errors.Join(errs...)
 }
 
+// endpoint checks address and port.
 func (c *Config) endpoint() error {
 	_, port, err := net.SplitHostPort(c.Endpoint)
 	if err == nil {
@@ -85,6 +89,7 @@ func (c *Config) endpoint() error {
 	return nil
 }
 
+// limits refuses negative limits. Zero has been replaced by the default.
 func (c *Config) limits() error {
 	var errs []error
 	for _, k := range []struct {
@@ -110,7 +115,7 @@ func (c *Config) limits() error {
 	return errors.Join(errs...)
 }
 
-// loopback tells whether only this host reaches the endpoint.
+// loopback reports whether only this host can reach the endpoint.
 func (c *Config) loopback() bool {
 	host, _, _ := net.SplitHostPort(c.Endpoint)
 	addr, err := netip.ParseAddr(host)

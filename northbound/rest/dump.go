@@ -14,14 +14,16 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// What a dump shows: what really stands, what is declared, or what the
-// scheduler knows to stand.
+// Views of a dump: the actual state read back now (SB), the declared values (NB),
+// and the actual state as recorded by the scheduler.
 const (
 	viewSB     = "SB"
 	viewNB     = "NB"
 	viewCached = "cached"
 )
 
+// dump answers the values of a descriptor, or without arguments the list of
+// descriptors. Only the view SB reads the southbound; the others are snapshots.
 func (h *handler) dump(w http.ResponseWriter, r *http.Request, q query) error {
 	view, err := q.choice("view", viewSB, viewNB, viewCached)
 	if err != nil {
@@ -52,7 +54,8 @@ func (h *handler) dump(w http.ResponseWriter, r *http.Request, q query) error {
 	return replyArray(w, mapped(appliedStatuses(statuses, d.Name), h.appliedEntry))
 }
 
-// message is m as a dump shows it.
+// message returns m as a dump shows it: without secrets, unless the client may see
+// them.
 func (h *handler) message(m proto.Message) *wire.Message {
 	if !h.Secrets {
 		m = models.Redacted(m)
@@ -60,6 +63,7 @@ func (h *handler) message(m proto.Message) *wire.Message {
 	return wire.MessageOf(m)
 }
 
+// dumpable lists descriptors, key prefixes and views.
 func (h *handler) dumpable() wire.DumpIndex {
 	index := wire.DumpIndex{Descriptors: []string{}, KeyPrefixes: []string{}, Views: []string{viewSB, viewNB, viewCached}}
 	for _, d := range h.sched.Descriptors() {
@@ -69,7 +73,8 @@ func (h *handler) dumpable() wire.DumpIndex {
 	return index
 }
 
-// declared is the prefix of the keys that people declare for d, if they do.
+// declaredPrefix returns the prefix of the keys that users can declare for d, or ""
+// if they cannot.
 func declaredPrefix(d scheduler.DescriptorInfo) string {
 	if !d.Modelled {
 		return ""
@@ -77,6 +82,7 @@ func declaredPrefix(d scheduler.DescriptorInfo) string {
 	return d.Prefix
 }
 
+// descriptor finds a descriptor by name or by key prefix.
 func (h *handler) descriptor(by, value string) (scheduler.DescriptorInfo, error) {
 	for _, d := range h.sched.Descriptors() {
 		if by == "descriptor" && d.Name == value || by == "key-prefix" && declaredPrefix(d) == h.short(value) {
@@ -90,18 +96,23 @@ func (h *handler) descriptor(by, value string) (scheduler.DescriptorInfo, error)
 	return scheduler.DescriptorInfo{}, err
 }
 
+// declaredStatuses returns the declared values of a descriptor. It modifies the
+// slice.
 func declaredStatuses(statuses []*scheduler.Status, descriptor string) []*scheduler.Status {
 	return slices.DeleteFunc(statuses, func(st *scheduler.Status) bool {
 		return st.Descriptor != descriptor || st.Desired == nil || st.Base != ""
 	})
 }
 
+// appliedStatuses returns the values of a descriptor that are applied. It modifies
+// the slice.
 func appliedStatuses(statuses []*scheduler.Status, descriptor string) []*scheduler.Status {
 	return slices.DeleteFunc(statuses, func(st *scheduler.Status) bool {
 		return st.Descriptor != descriptor || st.Actual == nil
 	})
 }
 
+// retrievedEntry returns a value that was read back.
 func (h *handler) retrievedEntry(s scheduler.Found[scheduler.Message, any]) wire.DumpEntry {
 	e := wire.DumpEntry{Key: s.Key, Value: h.message(s.Value), Origin: wire.FromNB, Metadata: metadata(s.Meta)}
 	if s.Foreign {
@@ -110,10 +121,13 @@ func (h *handler) retrievedEntry(s scheduler.Found[scheduler.Message, any]) wire
 	return e
 }
 
+// declaredEntry returns the declared value of a key.
 func (h *handler) declaredEntry(st *scheduler.Status) wire.DumpEntry {
 	return wire.DumpEntry{Key: st.Key, Value: h.message(st.Desired), Origin: wire.FromNB, Metadata: metadata(nil)}
 }
 
+// appliedEntry returns the applied value of a key. An OBTAINED value comes from the
+// southbound.
 func (h *handler) appliedEntry(st *scheduler.Status) wire.DumpEntry {
 	e := wire.DumpEntry{Key: st.Key, Value: h.message(st.Actual), Origin: wire.FromNB, Metadata: metadata(st.Meta)}
 	if st.State == kvscheduler.ValueState_OBTAINED {
@@ -122,7 +136,7 @@ func (h *handler) appliedEntry(st *scheduler.Status) wire.DumpEntry {
 	return e
 }
 
-// metadata is what Create learned, as JSON; null where it cannot be written so.
+// metadata returns the metadata of a value as JSON, or null if it cannot be encoded.
 func metadata(meta any) json.RawMessage {
 	data, err := json.Marshal(meta)
 	if err != nil {

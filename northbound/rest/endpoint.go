@@ -9,17 +9,17 @@ import (
 	"github.com/keyplane/keyplane/internal/nearest"
 )
 
-// An endpoint is one path. Its error becomes the answer; what is written before is
-// complete.
+// An endpoint is one path of the API. If serve returns an error, it has written
+// nothing of the answer yet, and the error becomes the answer.
 type endpoint struct {
 	method, path string
-	arguments    string // as people write them; others are refused
-	about        string
+	arguments    string // names of the arguments as the index shows them; others are refused
+	about        string // description for the index
 	serve        func(w http.ResponseWriter, r *http.Request, q query) error
-	expensive    bool // few of these are served at once
+	expensive    bool // limited in number: see limits.go
 }
 
-// pattern is the path as ServeMux has it.
+// pattern returns the path as a pattern of http.ServeMux.
 func (e endpoint) pattern() string {
 	if e.path == "/" {
 		return "/{$}"
@@ -27,6 +27,7 @@ func (e endpoint) pattern() string {
 	return e.path
 }
 
+// answer serves one request.
 func (e endpoint) answer(w http.ResponseWriter, r *http.Request) {
 	q, err := e.query(r.URL)
 	if err == nil {
@@ -37,7 +38,8 @@ func (e endpoint) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// query reads the arguments of a request, which are no others than it takes.
+// query returns the arguments of a request. Unknown arguments are errors: a typing
+// mistake would otherwise select all values.
 func (e endpoint) query(u *url.URL) (query, error) {
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -53,24 +55,24 @@ func (e endpoint) query(u *url.URL) (query, error) {
 		if known[name] {
 			continue
 		}
-		want := "expected none"
+		expected := "expected none"
 		if near := nearest.Word(name, names); near != "" {
-			want = "did you mean " + near + "?"
+			expected = "did you mean " + near + "?"
 		} else if len(names) > 0 {
-			want = fmt.Sprintf("expected %s", e.arguments)
+			expected = fmt.Sprintf("expected %s", e.arguments)
 		}
-		return query{}, badRequest(fmt.Errorf("unknown argument %s: %s", name, want))
+		return query{}, badRequest(fmt.Errorf("unknown argument %s: %s", name, expected))
 	}
 	return query{values}, nil
 }
 
-// misused answers the methods that the path has not.
+// methodNotAllowed answers requests with another method.
 func (e endpoint) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Allow", e.method)
 	fail(w, statusError{http.StatusMethodNotAllowed, fmt.Errorf("%s %s: expected %s", r.Method, e.path, e.method)})
 }
 
-// nowhere answers paths that there are not.
+// unknownPath answers requests for other paths, with the most similar path.
 func (h *handler) unknownPath(w http.ResponseWriter, r *http.Request) {
 	var paths []string
 	for _, e := range h.endpoints() {

@@ -8,8 +8,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler/explain"
 )
 
+// explain answers the reason why a value is not applied.
 func (h *handler) explain(w http.ResponseWriter, _ *http.Request, q query) error {
-	key, err := q.required("key", "that of a value, such as config/linux/interfaces/v2/interface/veth1")
+	key, err := q.required("key", "the key of a value, such as config/linux/interfaces/v2/interface/veth1")
 	if err != nil {
 		return badRequest(err)
 	}
@@ -24,6 +25,8 @@ func (h *handler) explain(w http.ResponseWriter, _ *http.Request, q query) error
 	return replyJSON(w, explanationOf(e))
 }
 
+// explanationOf converts an explanation with its causes. The tree is finite: the
+// scheduler does not repeat a key.
 func explanationOf(e explain.Explanation) wire.Explanation {
 	out := wire.Explanation{Key: e.Key, Text: e.Text}
 	if e.Key != "" {
@@ -35,7 +38,8 @@ func explanationOf(e explain.Explanation) wire.Explanation {
 	return out
 }
 
-// short is a key without the agent's own prefix.
+// short returns a key without the agent's own prefix, so that clients can use keys
+// as stores have them.
 func (h *handler) short(key string) string {
 	return strings.TrimPrefix(key, "/vnf-agent/"+h.Label+"/")
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// graph answers a picture of all values, or of those that a transaction changed and
-// what they relate to, as of its end.
+// graph answers a picture of all values or, with txn, of the values that a
+// transaction changed and their neighbours, as of its end.
 func (h *handler) graph(w http.ResponseWriter, _ *http.Request, q query) error {
 	format, err := q.choice("format", "svg", "png", "dot", "raw")
 	if err != nil {
@@ -37,7 +37,8 @@ func (h *handler) graph(w http.ResponseWriter, _ *http.Request, q query) error {
 	return draw(w, s.graph(), format)
 }
 
-// draw answers a graph. It is drawn as a whole first, since that may fail.
+// draw writes the picture. It is complete in memory first, because an error must
+// still become the answer.
 func draw(w http.ResponseWriter, g drawing.Graph, format string) error {
 	var out bytes.Buffer
 	var err error
@@ -56,11 +57,12 @@ func draw(w http.ResponseWriter, g drawing.Graph, format string) error {
 		return err
 	}
 	header(w, contentType, http.StatusOK)
-	_, _ = io.Copy(w, &out) // fails only when the client has gone
+	_, _ = io.Copy(w, &out) // an error means that the client has disconnected
 	return nil
 }
 
-// sketchOf takes what a record changed, and the neighbours of that.
+// selectNodes selects the nodes that a record changed, and their neighbours in both
+// directions.
 func (h *handler) selectNodes(s *graphBuilder, r *scheduler.Record) {
 	s.changed = map[string]bool{}
 	for _, op := range r.Executed {
@@ -77,6 +79,7 @@ func (h *handler) selectNodes(s *graphBuilder, r *scheduler.Record) {
 	s.nodes = slices.DeleteFunc(nodes, func(n wire.Node) bool { return !s.changed[n.Key] && !near[n.Key] })
 }
 
+// neighbours returns the keys of the values that n relates to.
 func neighbours(n wire.Node) (out []string) {
 	for _, t := range n.Targets {
 		out = append(out, t.MatchingKeys...)
@@ -84,15 +87,16 @@ func neighbours(n wire.Node) (out []string) {
 	return out
 }
 
-// A sketch is nodes on the way to a drawing.
+// A graphBuilder turns nodes into boxes and edges.
 type graphBuilder struct {
 	nodes   []wire.Node
-	changed map[string]bool // by a transaction
-	index   map[string]int  // of boxes, by key or by what is missing
+	changed map[string]bool // changed by the transaction
+	index   map[string]int  // index of each box, by key or by missing dependency
 	drawn   map[drawing.Edge]bool
 	g       drawing.Graph
 }
 
+// graph returns the finished graph.
 func (s *graphBuilder) graph() drawing.Graph {
 	for _, n := range s.nodes {
 		s.box(n.Key, boxOf(n, s.changed[n.Key]))
@@ -105,6 +109,7 @@ func (s *graphBuilder) graph() drawing.Graph {
 	return s.g
 }
 
+// box adds a box unless there is one with this name, and returns its index.
 func (s *graphBuilder) box(name string, b drawing.Box) int {
 	i, ok := s.index[name]
 	if !ok {
@@ -115,7 +120,7 @@ func (s *graphBuilder) box(name string, b drawing.Box) int {
 	return i
 }
 
-// edge draws one arrow, even where there are several reasons for it.
+// edge adds an edge once, even if several relations lead to it.
 func (s *graphBuilder) edge(e drawing.Edge) {
 	if !s.drawn[e] {
 		s.drawn[e] = true
@@ -123,8 +128,9 @@ func (s *graphBuilder) edge(e drawing.Edge) {
 	}
 }
 
-// edges draws a relation to what meets it, or to what is missing. What is derived
-// points to its base, since it stands on it.
+// edges draws one relation of a box. A derived value points to its base value,
+// because it depends on it. A dependency without a matching key points to a box for
+// the missing value.
 func (s *graphBuilder) edges(from int, t wire.Target) {
 	if t.Relation == "derives" {
 		for _, key := range t.MatchingKeys {
@@ -150,6 +156,7 @@ func (s *graphBuilder) edges(from int, t wire.Target) {
 	s.edge(drawing.Edge{From: from, To: missing})
 }
 
+// boxOf returns the box of a node. Unavailable values are dashed, changed ones bold.
 func boxOf(n wire.Node, changed bool) drawing.Box {
 	state, _ := n.Flags.Get(wire.ValueState)
 	err, _ := n.Flags.Get(wire.Error)
@@ -158,6 +165,8 @@ func boxOf(n wire.Node, changed bool) drawing.Box {
 	return drawing.Box{Label: n.Key, Tip: tip, Fill: colorOf(state), Dashed: unavailable, Bold: changed}
 }
 
+// colorOf returns the fill colour of a state: green applied, blue obtained, yellow
+// waiting, grey unimplemented, red failed.
 func colorOf(state string) string {
 	switch state {
 	case "CONFIGURED":

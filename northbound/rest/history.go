@@ -11,7 +11,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
-// history answers one transaction, or those of a time.
+// history answers one transaction, or those of a period.
 func (h *handler) history(w http.ResponseWriter, _ *http.Request, q query) error {
 	format, err := q.choice("format", "json", "text")
 	if err != nil {
@@ -39,6 +39,7 @@ func (h *handler) history(w http.ResponseWriter, _ *http.Request, q query) error
 	return replyArray(w, mapped(records, recordOf))
 }
 
+// transaction answers the transaction with this number.
 func (h *handler) transaction(w http.ResponseWriter, format string, seq uint64) error {
 	r, err := h.record(seq)
 	if err != nil {
@@ -50,7 +51,8 @@ func (h *handler) transaction(w http.ResponseWriter, format string, seq uint64) 
 	return replyJSON(w, recordOf(r))
 }
 
-// record is that of a transaction which the history still has.
+// record returns the transaction with this number. The history is bounded, so old
+// ones are gone.
 func (h *handler) record(seq uint64) (*scheduler.Record, error) {
 	for _, r := range h.sched.History() {
 		if r.Seq == seq {
@@ -60,16 +62,20 @@ func (h *handler) record(seq uint64) (*scheduler.Record, error) {
 	return nil, notFound(fmt.Errorf("the history has no transaction #%d", seq))
 }
 
-// between are the records of transactions that went on at some time from since to until.
+// between returns the transactions that were executed at some time from since to
+// until.
 func between(records []*scheduler.Record, since, until time.Time) []*scheduler.Record {
 	return slices.DeleteFunc(records, func(r *scheduler.Record) bool {
 		return r.Stop.Before(since) || r.Start.After(until)
 	})
 }
 
+// fullText returns a record as the transaction log shows it, with values of any
+// length.
 func fullText(r *scheduler.Record) string { return txnlog.Text(r, -1) }
 
-// each yields what f makes of the items, when it is asked for.
+// mapped yields f of each item. Values are converted one by one while the answer is
+// written, so that a long list needs little memory.
 func mapped[T, U any](items []T, f func(T) U) iter.Seq[U] {
 	return func(yield func(U) bool) {
 		for _, it := range items {
@@ -80,9 +86,10 @@ func mapped[T, U any](items []T, f func(T) U) iter.Seq[U] {
 	}
 }
 
-// resync has what stands read back and mended.
+// resync makes the scheduler read back the actual state and repair differences. It
+// answers the transaction.
 func (h *handler) resync(w http.ResponseWriter, r *http.Request, q query) error {
-	if _, err := q.boolean("retry"); err != nil { // it says nothing any more: what fails is always tried again
+	if _, err := q.boolean("retry"); err != nil { // accepted for compatibility: failed operations are always retried
 		return err
 	}
 	verbose, err := q.boolean("verbose")
@@ -99,19 +106,19 @@ func (h *handler) resync(w http.ResponseWriter, r *http.Request, q query) error 
 	return replyJSON(w, recordOf(record))
 }
 
-// say logs what a resync found and did.
+// logResync logs the errors and repairs of a resync.
 func (h *handler) logResync(r *scheduler.Record) {
 	for _, err := range r.RefreshErrors {
 		h.Log.Info("resync could not read back", "txn", r.Seq, "err", err)
 	}
 	for _, o := range operationsOf(r.Executed) {
-		h.Log.Info("resync mended", "txn", r.Seq, "operation", o.Operation, "key", o.Key, "state", o.NewState, "err", o.NewErrMsg)
+		h.Log.Info("resync repaired a value", "txn", r.Seq, "operation", o.Operation, "key", o.Key, "state", o.NewState, "err", o.NewErrMsg)
 	}
-	standing := 0
+	applied := 0
 	for _, st := range h.sched.Statuses("") {
 		if st.Actual != nil {
-			standing++
+			applied++
 		}
 	}
-	h.Log.Info("resync is done", "txn", r.Seq, "operations", len(r.Executed), "standing", standing)
+	h.Log.Info("resync finished", "txn", r.Seq, "operations", len(r.Executed), "applied", applied)
 }

@@ -9,21 +9,23 @@ import (
 	"strings"
 )
 
-// ours lets only requests through that are for this agent by its Host header: for
-// an address, localhost, the host of the endpoint, or an allowed name. A page of
-// another site can make a browser believe that a name of that site is this
-// address, and then read what it answers; but it cannot do so with an address.
+// checkHost refuses requests with a foreign Host header. Allowed are addresses,
+// localhost, the host of the endpoint, and allowed-hosts. This prevents DNS
+// rebinding: a page of another site can make a browser resolve a name of that site
+// to this address and read the answers. It cannot do so with an address.
 func (c *Config) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := hostOf(r.Host)
 		if !c.allows(host) {
-			fail(w, statusError{http.StatusForbidden, fmt.Errorf("the request is for the host %q: expected localhost, an address, or a name that allowed-hosts of http.conf has", host)})
+			fail(w, statusError{http.StatusForbidden, fmt.Errorf("the request is for the host %q: expected localhost, an address, or a name in allowed-hosts of http.conf", host)})
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
+// allows reports whether requests may name this host. Clients without a Host header
+// are no browsers.
 func (c *Config) allows(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil || host == "" || strings.EqualFold(host, "localhost") {
 		return true
@@ -32,7 +34,7 @@ func (c *Config) allows(host string) bool {
 		slices.ContainsFunc(c.AllowedHosts, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
-// hostOf is the part before the port, if there is one.
+// hostOf returns the host part of host:port. The port is optional.
 func hostOf(hostport string) string {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 )
 
+// page is the template of the index.
 const page = `<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="utf-8"><title>agent</title>
@@ -19,7 +20,7 @@ const page = `<!DOCTYPE html>
 </html>
 `
 
-// index lists the paths for a person.
+// index answers an HTML page with all paths.
 func (h *handler) index(w http.ResponseWriter, _ *http.Request, _ query) error {
 	type row struct{ Method, Path, Arguments, About string }
 	var rows []row
@@ -31,6 +32,6 @@ func (h *handler) index(w http.ResponseWriter, _ *http.Request, _ query) error {
 		return err
 	}
 	header(w, "text/html; charset=UTF-8", http.StatusOK)
-	_ = t.Execute(w, rows) // fails only when the client has gone
+	_ = t.Execute(w, rows) // an error means that the client has disconnected
 	return nil
 }

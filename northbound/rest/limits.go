@@ -10,20 +10,22 @@ import (
 )
 
 const (
-	// maxExpensive is how many answers that need much memory or time are made at once. Each
-	// can take tens of megabytes until its client has read it.
+	// maxExpensive is the number of requests that are served at once although they
+	// need much memory or time. Each can take tens of megabytes until its client has
+	// read the answer.
 	maxExpensive = 2
 	// noTimeout stands for no limit of time.
 	noTimeout = 100 * 365 * 24 * time.Hour
-	// expensiveWait is how long such a request waits for its turn.
+	// expensiveWait is the maximum time that such a request waits for a slot.
 	expensiveWait = 30 * time.Second
 	// maxUnread is for how long the client of such an answer may read nothing of it.
 	maxUnread = 10 * time.Second
 )
 
+// errBusy is the answer after expensiveWait, with status 503.
 var errBusy = errors.New("too many requests of this kind at once; try again later")
 
-// limited returns the endpoint's function, or one that first waits for its turn.
+// limited returns the endpoint, which waits for a slot first if it is expensive.
 func (h *handler) limited(e endpoint) endpoint {
 	if !e.expensive {
 		return e
@@ -60,6 +62,7 @@ func (w *impatient) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
+// takeTurn waits for a slot. The caller releases it.
 func (h *handler) takeTurn(ctx context.Context) error {
 	timer := time.NewTimer(expensiveWait)
 	defer timer.Stop()
@@ -73,9 +76,9 @@ func (h *handler) takeTurn(ctx context.Context) error {
 	}
 }
 
-// connectionLimit is the number of connections that the server accepts at once: at most a
-// quarter of the process's file descriptors, so that stores, namespaces and VPP can still be
-// opened however many clients there are.
+// connectionLimit returns the number of connections that the server accepts at once:
+// at most a quarter of the process's file descriptors. The others remain for stores,
+// namespaces and VPP, regardless of the number of clients.
 func connectionLimit(configured int) int {
 	var files unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) != nil {

@@ -13,15 +13,16 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// chronicle tells of the keys that keep accepts, up to now.
+// timelines returns the timelines of the keys that keep accepts, up to now.
 func (h *handler) timelines(keep func(key string) bool) *timelines {
 	statuses := h.sched.Statuses("")
 	return newTimelines(statuses, h.sched.History(), keep)
 }
 
-// timeline answers the revisions of a key, or the one of a moment.
+// keyTimeline answers the revisions of a key or, with time, the revision at that
+// moment (null if there was none).
 func (h *handler) keyTimeline(w http.ResponseWriter, _ *http.Request, q query) error {
-	key, err := q.required("key", "that of a value")
+	key, err := q.required("key", "the key of a value")
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,8 @@ func (h *handler) keyTimeline(w http.ResponseWriter, _ *http.Request, q query) e
 	return replyArray(w, mapped(c.revisions[key], func(r revision) wire.Node { return h.node(c, key, &r, r.since) }))
 }
 
-// chronicleOfOne tells of key and of all that its revisions relate to.
+// timelinesOf returns the timelines of key and of all keys that its revisions relate
+// to. Converting the whole history would cost much more.
 func (h *handler) timelinesOf(key string) *timelines {
 	own := h.timelines(func(k string) bool { return k == key })
 	var deps []scheduler.Dependency
@@ -58,7 +60,7 @@ func (h *handler) timelinesOf(key string) *timelines {
 	})
 }
 
-// snapshot answers all nodes of a moment.
+// snapshot answers the nodes of one moment.
 func (h *handler) snapshot(w http.ResponseWriter, _ *http.Request, q query) error {
 	t, err := q.moment("time", time.Now())
 	if err != nil {
@@ -67,9 +69,10 @@ func (h *handler) snapshot(w http.ResponseWriter, _ *http.Request, q query) erro
 	return replyArray(w, h.nodes(h.timelines(all), t))
 }
 
+// all accepts every key.
 func all(string) bool { return true }
 
-// nodes yields the nodes of a moment, sorted by key.
+// nodes yields the nodes that existed at a moment, sorted by key.
 func (h *handler) nodes(c *timelines, t time.Time) iter.Seq[wire.Node] {
 	return func(yield func(wire.Node) bool) {
 		for _, key := range c.keys {
@@ -80,7 +83,7 @@ func (h *handler) nodes(c *timelines, t time.Time) iter.Seq[wire.Node] {
 	}
 }
 
-// node is a revision as it is written, with the relations of a moment.
+// node converts a revision, with its relations at a moment.
 func (h *handler) node(c *timelines, key string, r *revision, t time.Time) wire.Node {
 	a := h.sched.Inspect(key, r.value)
 	n := wire.Node{
@@ -97,7 +100,8 @@ func (h *handler) node(c *timelines, key string, r *revision, t time.Time) wire.
 	return n
 }
 
-// expected is what a dependency asks for, as text.
+// expected returns a dependency as text: a key, or prefixes of which any key is
+// enough.
 func expected(d scheduler.Dependency) string {
 	if d.Key != "" || len(d.Prefixes) == 0 {
 		return d.Key
@@ -105,6 +109,7 @@ func expected(d scheduler.Dependency) string {
 	return strings.Join(d.Prefixes, "* | ") + "*"
 }
 
+// flagsOf returns the flags of a revision, in the order of wire.FlagNames.
 func flagsOf(r *revision, a scheduler.Inspection) wire.Flags {
 	fs := wire.Flags{}
 	add := func(is bool, name, value string) {
@@ -121,11 +126,12 @@ func flagsOf(r *revision, a scheduler.Inspection) wire.Flags {
 	return fs
 }
 
-// mostPrefixes is how many prefixes one request may name.
+// maxPrefixes is the number of prefixes in one request.
 const maxPrefixes = 1000
 
-// underAny accepts the keys with one of the prefixes; none: all keys. It is asked about each
-// operation of the history, so its cost hardly grows with the number of prefixes.
+// underAny returns a filter for keys with one of the prefixes; without prefixes it
+// accepts all keys. The filter runs for each operation in the history, so its cost
+// must not grow with the number of prefixes: it searches in a sorted list.
 func (h *handler) underAny(prefixes []string) (keep func(key string) bool, err error) {
 	if n := len(prefixes); n > maxPrefixes {
 		return nil, fmt.Errorf("argument prefix is given %d times; at most %d are allowed", n, maxPrefixes)
@@ -138,7 +144,7 @@ func (h *handler) underAny(prefixes []string) (keep func(key string) bool, err e
 		sorted[i] = h.short(p)
 	}
 	slices.Sort(sorted)
-	apart := sorted[:1] // none of them is a prefix of another
+	apart := sorted[:1] // none of them is a prefix of another, so one comparison is enough
 	for _, p := range sorted[1:] {
 		if !strings.HasPrefix(p, apart[len(apart)-1]) {
 			apart = append(apart, p)
@@ -150,7 +156,7 @@ func (h *handler) underAny(prefixes []string) (keep func(key string) bool, err e
 	}, nil
 }
 
-// flagStats counts a flag in all revisions.
+// flagStats answers how often each value of a flag occurs in all revisions.
 func (h *handler) flagStats(w http.ResponseWriter, _ *http.Request, q query) error {
 	names := wire.FlagNames()
 	flag, err := q.required("flag", "one of "+strings.Join(names, ", "))

@@ -16,7 +16,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
-// plan answers what would be done if the values of the body were declared.
+// plan answers the operations that the values of the body would cause. Invalid
+// values are reported and left out of the plan.
 func (h *handler) plan(w http.ResponseWriter, r *http.Request, q query) error {
 	format, err := q.choice("format", "json", "text")
 	if err != nil {
@@ -47,8 +48,9 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q query) error {
 // maxInvalid is how many invalid items an answer names; the others are counted.
 const maxInvalid = 1000
 
-// changes are what the valid items ask for, as change has it of each, and what is ignored of them.
-// Of a key that comes more than once the first counts.
+// changes converts the items with the function change. It returns the changes of
+// valid items, the errors of the others, and warnings. If a key occurs several
+// times, the first item is used and the others are invalid.
 func (h *handler) changes(items []structured.Item, change func(structured.Item) (scheduler.Change, error)) (
 	out []scheduler.Change, invalid []wire.Invalid, warnings []wire.Warning,
 ) {
@@ -56,8 +58,8 @@ func (h *handler) changes(items []structured.Item, change func(structured.Item) 
 	more := 0
 	for _, it := range items {
 		c, err := change(it)
-		if first, twice := lines[c.Key]; err == nil && twice {
-			err = fmt.Errorf("the key is in line %d already: expected it once", first)
+		if first, repeated := lines[c.Key]; err == nil && repeated {
+			err = fmt.Errorf("the key is already in line %d: expected it once", first)
 		}
 		if err != nil && len(invalid) == maxInvalid {
 			more++
@@ -77,7 +79,8 @@ func (h *handler) changes(items []structured.Item, change func(structured.Item) 
 	return out, invalid, warnings
 }
 
-// warningsOf are those about how the item is spelled, and about fields of it that have no effect.
+// warningsOf returns the warnings about the notation of the item and about fields
+// without effect.
 func warningsOf(c scheduler.Change, it structured.Item) (out []wire.Warning) {
 	for _, w := range it.Warnings {
 		line := it.Line
@@ -94,6 +97,7 @@ func warningsOf(c scheduler.Change, it structured.Item) (out []wire.Warning) {
 	return out
 }
 
+// warningText returns the warnings in the format of the plan's text.
 func warningText(warnings []wire.Warning) string {
 	if len(warnings) == 0 {
 		return ""
@@ -106,7 +110,8 @@ func warningText(warnings []wire.Warning) string {
 	return b.String()
 }
 
-// placeless is the text of err without the place, which an Invalid has by itself.
+// messageOnly returns the text of err without its line, which wire.Invalid has in
+// another field.
 func messageOnly(err error) string {
 	if at, ok := errors.AsType[*document.Error](err); ok {
 		return at.Msg
@@ -114,13 +119,14 @@ func messageOnly(err error) string {
 	return err.Error()
 }
 
+// change decodes an item. A nil value requests the removal of the key.
 func (h *handler) change(it structured.Item) (scheduler.Change, error) {
 	key := h.short(it.Key)
 	if it.Err != nil {
 		return scheduler.Change{}, it.Err
 	}
 	if strings.HasPrefix(key, "/") {
-		return scheduler.Change{}, fmt.Errorf("the key is not one of this agent's: expected one that begins with config/ or /vnf-agent/%s/config/", h.Label)
+		return scheduler.Change{}, fmt.Errorf("the key does not belong to this agent: expected one that begins with config/ or /vnf-agent/%s/config/", h.Label)
 	}
 	if it.Value == nil {
 		return scheduler.Unwant(key), nil
@@ -132,6 +138,7 @@ func (h *handler) change(it structured.Item) (scheduler.Change, error) {
 	return scheduler.Want(v), nil
 }
 
+// invalidText returns the invalid values in the format of the plan's text.
 func invalidText(invalid []wire.Invalid) string {
 	if len(invalid) == 0 {
 		return ""

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// query are the arguments of a request. Of each, an empty one counts as absent.
+// A query holds the arguments of a request. An empty argument counts as absent.
 type query struct{ url.Values }
 
-// one returns an argument that may be given once.
+// one returns an argument that may occur once.
 func (q query) one(name string) (string, error) {
 	if n := len(q.Values[name]); n > 1 {
 		return "", fmt.Errorf("argument %s is given %d times: expected it once", name, n)
@@ -19,16 +19,17 @@ func (q query) one(name string) (string, error) {
 	return q.Get(name), nil
 }
 
-// required returns an argument that must be given once.
-func (q query) required(name, want string) (string, error) {
+// required returns an argument that must occur once. expected describes it in the
+// error.
+func (q query) required(name, expected string) (string, error) {
 	s, err := q.one(name)
 	if err == nil && s == "" {
-		err = fmt.Errorf("argument %s is missing: expected %s", name, want)
+		err = fmt.Errorf("argument %s is missing: expected %s", name, expected)
 	}
 	return s, err
 }
 
-// atMostOne returns which of the arguments is given, and what it is; empty: none.
+// atMostOne returns name and value of the argument that is given, or empty strings.
 func (q query) atMostOne(names ...string) (name, value string, err error) {
 	for _, n := range names {
 		v, err := q.one(n)
@@ -46,7 +47,7 @@ func (q query) atMostOne(names ...string) (name, value string, err error) {
 	return name, value, nil
 }
 
-// choice returns one of a few words, the first where none is given.
+// choice returns one of the words. The first is the default.
 func (q query) choice(name string, words ...string) (string, error) {
 	s, err := q.one(name)
 	if err != nil || s == "" {
@@ -60,7 +61,7 @@ func (q query) choice(name string, words ...string) (string, error) {
 	return "", fmt.Errorf("argument %s=%q: expected one of %s", name, s, strings.Join(words, ", "))
 }
 
-// yes tells whether a switch is on.
+// boolean returns a flag: 0, 1, true or false.
 func (q query) boolean(name string) (bool, error) {
 	s, err := q.choice(name, "0", "1", "true", "false")
 	return s == "1" || s == "true", err
@@ -72,13 +73,14 @@ func (q query) number(name string) (n uint64, given bool, err error) {
 	if err != nil || s == "" {
 		return 0, false, err
 	}
-	if n, err = strconv.ParseUint(s, 10, 64); err != nil {
+	n, err = strconv.ParseUint(s, 10, 64)
+	if err != nil {
 		err = fmt.Errorf("argument %s=%q: expected a whole number of at least 0", name, s)
 	}
 	return n, true, err
 }
 
-// moment returns a time, given as nanoseconds since 1970, or otherwise.
+// moment returns a time, given as nanoseconds since 1970, or the default.
 func (q query) moment(name string, otherwise time.Time) (time.Time, error) {
 	s, err := q.one(name)
 	if err != nil || s == "" {

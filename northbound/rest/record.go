@@ -11,7 +11,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// recordOf is a transaction as it is written.
+// recordOf converts a transaction, without secrets.
 func recordOf(r *scheduler.Record) wire.Record {
 	out := wire.Record{
 		WithSimulation: r.Simulated, Start: r.Start, Stop: r.Stop, SeqNum: r.Seq,
@@ -37,6 +37,8 @@ func recordOf(r *scheduler.Record) wire.Record {
 	return out
 }
 
+// typeName returns the name of a transaction's type. Clients of existing deployments
+// compare these names.
 func typeName(t scheduler.TxnType) string {
 	switch t {
 	case scheduler.Notification:
@@ -61,6 +63,7 @@ func operations(ops []scheduler.Operation) iter.Seq[wire.Operation] {
 	}
 }
 
+// operationsOf converts operations, without secrets.
 func operationOf(o scheduler.Operation) wire.Operation {
 	return wire.Operation{
 		Operation: o.Verb.String(), Key: o.Key,
@@ -71,7 +74,8 @@ func operationOf(o scheduler.Operation) wire.Operation {
 	}
 }
 
-// stateName is the name of a state; empty where there is nothing.
+// stateName returns the name of a state; it is empty for NONEXISTENT, so that JSON
+// omits it.
 func stateName(s scheduler.State) string {
 	if s == kvscheduler.ValueState_NONEXISTENT {
 		return ""
@@ -79,6 +83,7 @@ func stateName(s scheduler.State) string {
 	return s.String()
 }
 
+// text returns the message of an error, or "".
 func text(err error) string {
 	if err == nil {
 		return ""

@@ -12,17 +12,19 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
-// A statusError is answered with another status than 500.
+// A statusError has an HTTP status. Other errors are answered with 500.
 type statusError struct {
 	status int
 	error
 }
 
+// Unwrap returns the error without the status.
 func (e statusError) Unwrap() error { return e.error }
 
+// notFound returns err with status 404.
 func notFound(err error) error { return statusError{http.StatusNotFound, err} }
 
-// bad says that err, if any, is the fault of the one who asks.
+// badRequest returns err with status 400, or nil for nil.
 func badRequest(err error) error {
 	if err == nil {
 		return nil
@@ -30,6 +32,7 @@ func badRequest(err error) error {
 	return statusError{http.StatusBadRequest, err}
 }
 
+// fail answers an error as JSON.
 func fail(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	if s, ok := errors.AsType[statusError](err); ok {
@@ -44,21 +47,26 @@ const (
 	textType = "text/plain; charset=UTF-8"
 )
 
+// header writes the status and headers. nosniff keeps browsers from executing
+// answers as scripts.
 func header(w http.ResponseWriter, contentType string, status int) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 }
 
-// Writing an answer fails only when the client has gone, and nobody has to know.
+// An error while an answer is written means that the client has disconnected. It is
+// ignored: the server cannot tell anybody.
 
+// replyJSON answers v as indented JSON.
 func replyJSON(w http.ResponseWriter, v any) error {
 	header(w, jsonType, http.StatusOK)
 	encode(w, "", v)
 	return nil
 }
 
-// replyArray writes items one by one.
+// replyArray answers a list. It encodes item by item, so that memory does not grow
+// with its length.
 func replyArray[T any](w http.ResponseWriter, items iter.Seq[T]) error {
 	header(w, jsonType, http.StatusOK)
 	out := bufio.NewWriterSize(w, 64<<10)
@@ -103,6 +111,8 @@ func writeArray[T any](out *bufio.Writer, prefix string, items iter.Seq[T]) {
 	_, _ = out.WriteString("\n" + prefix + "]")
 }
 
+// encode writes v as indented JSON. HTML is not escaped, because the type of the
+// answer is JSON.
 func encode(w io.Writer, prefix string, v any) {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -110,15 +120,17 @@ func encode(w io.Writer, prefix string, v any) {
 	_ = e.Encode(v)
 }
 
-// lineless leaves out the line feed after what Encode writes at once.
+// trimNewline removes the line feed that json.Encoder writes after each value. The
+// encoder writes a value in one call.
 type trimNewline struct{ w io.Writer }
 
+// Write implements io.Writer.
 func (l trimNewline) Write(p []byte) (int, error) {
 	n, err := l.w.Write(p[:len(p)-1])
 	return n + 1, err
 }
 
-// replyText writes pieces of text one by one.
+// replyText answers pieces of text.
 func replyText(w http.ResponseWriter, pieces iter.Seq[string]) error {
 	header(w, textType, http.StatusOK)
 	out := bufio.NewWriterSize(w, 64<<10)

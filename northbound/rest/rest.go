@@ -1,24 +1,28 @@
-// Package rest shows the agent over HTTP: what stands, what was done and why, what
-// would be done. Nothing can be declared here; that is what stores are for.
+// Package rest shows the state of the agent over HTTP: values, transactions, plans
+// and explanations. Nothing can be declared here; stores are for that.
 //
 //	server := rest.Server{Config: config, Options: rest.Options{Scheduler: sched, Log: log}}
 //	err := server.Run(ctx)
 //
-// GET / lists the paths, docs/rest.md describes them, package wire has the shapes of
-// what they answer. [Handler] is all of it without a network.
+// GET / lists the paths, docs/rest.md describes them, and package wire defines the
+// answers. [Handler] serves all of it without a network.
 //
-// It listens on 127.0.0.1:9191. There is no authentication yet: whoever reaches the
-// address may look and may have the system read back. So other addresses than that
-// of the loopback are possible, but warned of, and configuration that asks for
-// users or TLS is refused rather than ignored.
+// The server listens on 127.0.0.1:9191. This release has no authentication: every
+// client that reaches the address can read the state and request a resync. Other
+// addresses are possible, with a warning. Configuration that asks for users or TLS
+// is refused.
 //
-// Answers are made from snapshots, so no transaction waits for them, however long
-// they are; they are written item by item. Only plans, resyncs and retries take their
-// turn between transactions. The number of connections, the time of a request, the size of
-// a body and the number of expensive answers at once are bounded; see Config.
+//	request                     | data                  | waits for transactions
+//	dumps NB and cached, graphs | snapshot of scheduler | no
+//	dump SB                     | southbound, read now  | no
+//	plan, retry, resync         | scheduler             | yes, takes its turn
 //
-// The server owns nothing but its connections. Tests run a real Scheduler with
-// descriptors in memory under synctest, and compare with golden files.
+// Answers are written item by item. The numbers of connections and expensive
+// requests, the duration of a request and the size of a body are bounded; see
+// Config.
+//
+// The server owns only its connections. Tests run a real Scheduler with descriptors
+// in memory under synctest, and compare the answers with golden files.
 package rest
 
 import (
@@ -34,21 +38,22 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// Options are what a Handler shows.
+// Options configure a Handler.
 type Options struct {
 	Scheduler *scheduler.Scheduler
-	// Sources are those of what is declared. Defaults to none.
+	// Sources reports the sources of declared values. Defaults to none.
 	Sources Sources
-	// Label is that of the agent: keys below /vnf-agent/LABEL/ are understood as
-	// well as those without. Defaults to none.
+	// Label is the label of the agent. Keys may have the prefix /vnf-agent/LABEL/.
+	// Defaults to none.
 	Label   string
 	Version wire.Version
-	// VPP tells how VPP is. Defaults to there being none.
+	// VPP returns the state of VPP. Defaults to none: the path answers 404.
 	VPP func(ctx context.Context) wire.VPP
-	// Secrets says that dumps show secrets, such as the keys of WireGuard and IPsec. It is for
-	// listeners that only the agent's own user can reach. Elsewhere they read "(secret)".
+	// Secrets includes secrets in dumps, such as the keys of WireGuard and IPsec.
+	// Set it only for listeners that are restricted to the agent's own user.
+	// Otherwise dumps contain "(secret)".
 	Secrets bool
-	// MaxBody is the largest body of a request, in bytes. Defaults to 8 MiB.
+	// MaxBody is the maximum size of a request's body in bytes. Defaults to 8 MiB.
 	MaxBody int64
 	// Gate is shared with others that read large texts. Defaults to one for the bodies of requests.
 	Gate *document.Gate
@@ -61,13 +66,16 @@ type Options struct {
 // defaultMaxBody is the default of Options.MaxBody, in bytes.
 const defaultMaxBody = 8 << 20
 
+// handler serves the endpoints. Its fields do not change; the scheduler is safe for
+// concurrent use.
 type handler struct {
 	Options
 	sched *scheduler.Scheduler
 	turns chan struct{} // holds a token for each expensive request that is served
 }
 
-// Handler serves all paths.
+// Handler returns a handler for all paths. It refuses requests of browsers on behalf
+// of other sites.
 func Handler(o Options) http.Handler {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
@@ -83,32 +91,34 @@ func Handler(o Options) http.Handler {
 		mux.HandleFunc(e.method+" "+e.pattern(), e.answer)
 		mux.HandleFunc(e.pattern(), e.methodNotAllowed)
 	}
-	// Pages of other sites that a browser shows have no business here.
+	// Browsers send the origin of a page. Requests that could change something are
+	// refused if it is another site's.
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fail(w, statusError{http.StatusForbidden, errors.New("a page of another site must not change anything here")})
+		fail(w, statusError{http.StatusForbidden, errors.New("requests from pages of other sites are not allowed")})
 	}))
 	return guard.Handler(mux)
 }
 
+// endpoints returns all paths in the order of the index.
 func (h *handler) endpoints() []endpoint {
 	return []endpoint{
-		{"GET", "/", "", "this list", h.index, false},
-		{"GET", "/info/version", "", "which build this is", h.version, false},
-		{"GET", "/sources", "key= or key-prefix=", "how the sources of what is declared are; for keys: which sources have them, and which of them wins", h.sources, false},
-		{"GET", "/vpp/info", "", "whether VPP is connected, which one it is, what it can do, its plugins", h.vpp, false},
-		{"GET", "/scheduler/dump", "descriptor= or key-prefix=, view=SB|NB|cached", "the values of a descriptor; without arguments: what can be dumped", h.dump, true},
-		{"GET", "/scheduler/status", "key= or descriptor= or key-prefix=", "the state of values", h.status, false},
-		{"GET", "/scheduler/txn-history", "seq-num= or since=, until= (UNIX ns); format=json|text", "transactions: what was to be done, and what came of it", h.history, true},
-		{"GET", "/scheduler/key-timeline", "key=, time= (UNIX ns)", "what became of a key", h.keyTimeline, true},
+		{"GET", "/", "", "list of the paths", h.index, false},
+		{"GET", "/info/version", "", "version of the agent", h.version, false},
+		{"GET", "/sources", "key= or key-prefix=", "state of the sources; for keys: which sources hold them, and which one takes effect", h.sources, false},
+		{"GET", "/vpp/info", "", "connection, version, features and plugins of VPP", h.vpp, false},
+		{"GET", "/scheduler/dump", "descriptor= or key-prefix=, view=SB|NB|cached", "values of a descriptor; without arguments: the list of descriptors", h.dump, true},
+		{"GET", "/scheduler/status", "key= or descriptor= or key-prefix=", "state of values", h.status, false},
+		{"GET", "/scheduler/txn-history", "seq-num= or since=, until= (UNIX ns); format=json|text", "transactions: planned operations and their results", h.history, true},
+		{"GET", "/scheduler/key-timeline", "key=, time= (UNIX ns)", "history of one key", h.keyTimeline, true},
 		{"GET", "/scheduler/graph-snapshot", "time= (UNIX ns)", "all values and their relations", h.snapshot, true},
-		{"GET", "/scheduler/flag-stats", "flag=, prefix= (many)", "how often a flag has which value", h.flagStats, true},
-		{"GET", "/scheduler/graph", "txn=, format=svg|png|dot|raw", "a picture of the values and their relations", h.graph, true},
-		{"GET", "/scheduler/stats", "", "counts and times of what was done", h.stats, false},
+		{"GET", "/scheduler/flag-stats", "flag=, prefix= (many)", "how often each value of a flag occurs", h.flagStats, true},
+		{"GET", "/scheduler/graph", "txn=, format=svg|png|dot|raw", "picture of the values and their relations", h.graph, true},
+		{"GET", "/scheduler/stats", "", "number and duration of operations", h.stats, false},
 		{"GET", "/scheduler/explain", "key=, format=json|text", "why a value is not applied", h.explain, false},
-		{"POST", "/scheduler/plan", "format=json|text, replace=1", "what would be done if these values were declared; nothing is changed", h.plan, true},
-		{"POST", "/scheduler/validate", "", "what is wrong with these values in themselves", h.validate, true},
-		{"POST", "/scheduler/retry", "key=", "try a value again that has failed, and what is derived from it", h.retry, false},
-		{"POST", "/scheduler/downstream-resync", "retry=1, verbose=1", "read back what stands, and mend it", h.resync, false},
+		{"POST", "/scheduler/plan", "format=json|text, replace=1", "operations that these values would cause; nothing is changed", h.plan, true},
+		{"POST", "/scheduler/validate", "", "errors of these values and conflicts among them", h.validate, true},
+		{"POST", "/scheduler/retry", "key=", "retry a failed value and the values derived from it", h.retry, false},
+		{"POST", "/scheduler/downstream-resync", "retry=1, verbose=1", "read back the actual state and repair it", h.resync, false},
 	}
 }

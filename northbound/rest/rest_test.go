@@ -276,8 +276,8 @@ linuxconf: {}
 linuxConfig: {interface: []}
 `
 	says := []string{
-		"disagree", "not one of this agent's", "no descriptor implements", "entry without a key", "unknown field",
-		"key: found", "found", "line 10 already", "linuxConfig", "interfaces",
+		"disagree", "does not belong to this agent", "no descriptor implements", "entry without a key", "unknown field",
+		"key: found", "found", "already in line 10", "linuxConfig", "interfaces",
 	}
 	inWorld(t, func(w *world) {
 		status, answer := w.ask("POST", "/scheduler/plan", body)

@@ -8,9 +8,10 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// tryAgain has a failed value tried again, and answers the transaction.
+// retry retries a failed value and answers the transaction. Status 404: no such
+// value; 409: it has not failed, or a verb of it is still running.
 func (h *handler) retry(w http.ResponseWriter, r *http.Request, q query) error {
-	key, err := q.required("key", "that of a value")
+	key, err := q.required("key", "the key of a value")
 	if err != nil {
 		return badRequest(err)
 	}
@@ -28,7 +29,7 @@ func (h *handler) retry(w http.ResponseWriter, r *http.Request, q query) error {
 	return replyJSON(w, recordOf(record))
 }
 
-// nothingFailed says how the value is instead.
+// nothingFailed answers the actual state of the value.
 func (h *handler) nothingFailed(key string, err error) error {
 	st, there := h.sched.Status(key)
 	if !there {

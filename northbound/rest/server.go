@@ -13,24 +13,23 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// A Server serves a Handler.
+// A Server serves a Handler on a TCP address.
 type Server struct {
-	Config  Config // completed
+	Config  Config // after Complete
 	Options Options
-	// Ready, if set, gets the address once it takes connections.
+	// Ready, if set, receives the address once the server accepts connections.
 	Ready chan<- net.Addr
 }
 
-// Run serves until ctx ends, and then lets requests that are under way finish for
-// a moment. An address that cannot be had does not stop an agent: it is asked for
-// again and again.
+// Run serves until ctx ends. Then it waits up to a second for requests in progress.
+// An address that is in use does not stop the agent: Run retries.
 func (s *Server) Run(ctx context.Context) error {
 	if s.Config.Disabled {
 		return nil
 	}
 	log := cmp.Or(s.Options.Log, slog.New(slog.DiscardHandler))
 	if !s.Config.loopback() {
-		log.Warn("others than this host may reach the HTTP server, which knows no users", "endpoint", s.Config.Endpoint)
+		log.Warn("other hosts can reach the HTTP server, which has no authentication", "endpoint", s.Config.Endpoint)
 	}
 	l := s.listen(ctx, log)
 	if l == nil {
@@ -43,18 +42,19 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.serve(ctx, l, log)
 }
 
-// listen returns nil when ctx ended before the address could be had.
+// listen opens the address, with retries. It logs an error once, until the error
+// changes. It returns nil if ctx ends.
 func (s *Server) listen(ctx context.Context, log *slog.Logger) net.Listener {
 	const most = 30 * time.Second
-	told := ""
+	logged := ""
 	for wait := time.Second; ; wait = min(2*wait, most) {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Config.Endpoint)
 		if err == nil {
 			return l
 		}
-		if err.Error() != told && ctx.Err() == nil {
-			told = err.Error()
-			log.Warn("HTTP server cannot listen, and tries again", "endpoint", s.Config.Endpoint, "err", err)
+		if err.Error() != logged && ctx.Err() == nil {
+			logged = err.Error()
+			log.Warn("HTTP server cannot listen; it retries", "endpoint", s.Config.Endpoint, "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -64,6 +64,7 @@ func (s *Server) listen(ctx context.Context, log *slog.Logger) net.Listener {
 	}
 }
 
+// serve handles requests until ctx ends or the listener fails.
 func (s *Server) serve(ctx context.Context, l net.Listener, log *slog.Logger) error {
 	options := s.Options
 	options.answerTime = s.Config.WriteTimeout

@@ -125,12 +125,12 @@ func TestServeWhereItCan(t *testing.T) {
 		t.Fatal(err)
 	}
 	log, ready, _ := serve(t, other.Addr().String())
-	log.await(t, "tries again")
+	log.await(t, "it retries")
 	other.Close()
 	if got := get(t, <-ready); !strings.Contains(got, "agent") {
 		t.Errorf("got %s", got)
 	}
-	log.await(t, "knows no users")
+	log.await(t, "has no authentication")
 }
 
 func TestServeNothing(t *testing.T) {

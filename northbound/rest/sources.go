@@ -9,14 +9,15 @@ import (
 	"github.com/keyplane/keyplane/orchestrator"
 )
 
-// Sources tell where what is declared comes from; *orchestrator.Orchestrator does.
+// Sources reports the sources of declared values. *orchestrator.Orchestrator
+// implements it.
 type Sources interface {
 	Health() []orchestrator.Health
 	Declarations(ctx context.Context, key string) ([]orchestrator.Declaration, error)
 	DeclarationsUnder(ctx context.Context, prefix string) ([]orchestrator.Declaration, error)
 }
 
-// sources answers how the sources are or, for keys, which of them have what there.
+// sources answers the state of the sources or, for keys, the sources that hold them.
 func (h *handler) sources(w http.ResponseWriter, r *http.Request, q query) error {
 	by, value, err := q.atMostOne("key", "key-prefix")
 	if err != nil {
@@ -25,21 +26,22 @@ func (h *handler) sources(w http.ResponseWriter, r *http.Request, q query) error
 	if h.Sources == nil {
 		return notFound(errors.New("this agent has no sources"))
 	}
-	var claims []orchestrator.Declaration
+	var declarations []orchestrator.Declaration
 	switch by {
 	case "":
 		return replyArray(w, mapped(h.Sources.Health(), sourceOf))
 	case "key":
-		claims, err = h.Sources.Declarations(r.Context(), h.short(value))
+		declarations, err = h.Sources.Declarations(r.Context(), h.short(value))
 	default:
-		claims, err = h.Sources.DeclarationsUnder(r.Context(), h.short(value))
+		declarations, err = h.Sources.DeclarationsUnder(r.Context(), h.short(value))
 	}
 	if err != nil {
 		return err
 	}
-	return replyArray(w, mapped(claims, declarationOf))
+	return replyArray(w, mapped(declarations, declarationOf))
 }
 
+// sourceOf converts the state of a source.
 func sourceOf(h orchestrator.Health) wire.Source {
 	return wire.Source{
 		Name: h.Source, Priority: h.Priority, State: h.State.String(), Since: h.Since, Complete: h.Complete, Revision: h.Rev, Keys: h.Keys, Listed: h.Listed,
@@ -49,6 +51,7 @@ func sourceOf(h orchestrator.Health) wire.Source {
 	}
 }
 
+// declarationOf converts the declaration of a key by one source.
 func declarationOf(c orchestrator.Declaration) wire.Declaration {
 	return wire.Declaration{
 		Key: c.Key, Source: c.Source, Priority: c.Priority, State: c.State(), Wins: c.Effective,

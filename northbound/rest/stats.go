@@ -11,10 +11,13 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
+// stats answers the statistics of the scheduler.
 func (h *handler) stats(w http.ResponseWriter, _ *http.Request, _ query) error {
 	return replyJSON(w, statsOf(h.sched.Stats(), h.sched.Statuses(""), h.sched.History()))
 }
 
+// statsOf converts the statistics. Counters run since the start of the agent;
+// durations of transactions cover the history only.
 func statsOf(st scheduler.Stats, statuses []*scheduler.Status, records []*scheduler.Record) wire.Stats {
 	out := wire.Stats{
 		TxnStats: wire.TxnStats{
@@ -45,7 +48,7 @@ func statsOf(st scheduler.Stats, statuses []*scheduler.Status, records []*schedu
 	return out
 }
 
-// transactions are the times of transactions, by type.
+// transactions returns the durations of transactions by type.
 func transactions(records []*scheduler.Record) []wire.Method {
 	timings := map[string]scheduler.Timing{}
 	for _, r := range records {
@@ -59,6 +62,7 @@ func transactions(records []*scheduler.Record) []wire.Method {
 	return out
 }
 
+// methods returns the durations of verbs, sorted by verb.
 func methods(verbs map[scheduler.Verb]scheduler.Timing) []wire.Method {
 	out := []wire.Method{}
 	for _, verb := range slices.Sorted(maps.Keys(verbs)) {
@@ -67,7 +71,7 @@ func methods(verbs map[scheduler.Verb]scheduler.Timing) []wire.Method {
 	return out
 }
 
-// verbName is what a verb is called in a descriptor.
+// verbName returns the name of a verb in a descriptor.
 func verbName(v scheduler.Verb) string {
 	switch v {
 	case kvscheduler.TxnOperation_CREATE:
@@ -80,6 +84,7 @@ func verbName(v scheduler.Verb) string {
 	return v.String()
 }
 
+// method converts a timing to seconds.
 func method(name string, t scheduler.Timing) wire.Method {
 	return wire.Method{
 		Name: name, Count: t.Count, Total: t.Total.Seconds(), Min: t.Min.Seconds(), Max: t.Max.Seconds(),
@@ -87,6 +92,7 @@ func method(name string, t scheduler.Timing) wire.Method {
 	}
 }
 
+// sum adds two timings.
 func sum(a, b scheduler.Timing) scheduler.Timing {
 	if a.Count == 0 {
 		return b

@@ -11,8 +11,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// status answers the state of one value, of those of a descriptor or below a
-// prefix, or of all; each with those derived from it.
+// status answers the state of one value, of the values of a descriptor or below a
+// prefix, or of all values. Derived values are listed with their base value.
 func (h *handler) status(w http.ResponseWriter, _ *http.Request, q query) error {
 	by, value, err := q.atMostOne("key", "descriptor", "key-prefix")
 	if err != nil {
@@ -39,6 +39,8 @@ func (h *handler) status(w http.ResponseWriter, _ *http.Request, q query) error 
 	}))
 }
 
+// statusOf returns the state of key and its derived values. statuses is sorted by
+// key. An unknown key is NONEXISTENT.
 func statusOf(statuses []*scheduler.Status, key string) wire.BaseValueStatus {
 	i, found := slices.BinarySearchFunc(statuses, key, func(st *scheduler.Status, key string) int { return strings.Compare(st.Key, key) })
 	if !found {
@@ -47,6 +49,7 @@ func statusOf(statuses []*scheduler.Status, key string) wire.BaseValueStatus {
 	return wire.BaseValueStatus{Value: valueStatus(statuses[i]), DerivedValues: derivedBy(statuses).below(key)}
 }
 
+// valueStatus converts the state of one value.
 func valueStatus(st *scheduler.Status) wire.ValueStatus {
 	out := wire.ValueStatus{Key: st.Key, State: st.State.String(), Error: text(st.Err), Details: st.Details}
 	if st.Last != kvscheduler.TxnOperation_UNDEFINED {
@@ -55,9 +58,10 @@ func valueStatus(st *scheduler.Status) wire.ValueStatus {
 	return out
 }
 
-// parts are derived values, by the key of what they are derived from.
+// parts holds the derived values by the key of the value that they are derived from.
 type parts map[string][]*scheduler.Status
 
+// derivedBy indexes the derived values.
 func derivedBy(statuses []*scheduler.Status) parts {
 	out := parts{}
 	for _, st := range statuses {
@@ -68,7 +72,7 @@ func derivedBy(statuses []*scheduler.Status) parts {
 	return out
 }
 
-// below are the values derived from key, and from those in turn, sorted by key.
+// below returns the values derived from key, directly or indirectly, sorted by key.
 func (p parts) below(key string) (out []wire.ValueStatus) {
 	for _, st := range p[key] {
 		out = append(append(out, valueStatus(st)), p.below(st.Key)...)

@@ -11,27 +11,27 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A chronicle is what became of keys, as far back as the history goes: each
-// operation begins a new revision of its key.
+// timelines hold the revisions of keys, as far back as the history reaches. Each
+// operation starts a new revision of its key.
 type timelines struct {
 	keys      []string // sorted
 	revisions map[string][]revision
 }
 
-// A revision is what was known of a key from one moment to another.
+// A revision is the state of a key during one period.
 type revision struct {
-	since, until time.Time // zero: from before the history; still
+	since, until time.Time // zero since: before the history; zero until: still current
 	value        proto.Message
-	applied      bool
+	applied      bool // the southbound has the value
 	state        scheduler.State
 	err          error
-	txn          uint64 // in which it began
-	inTxn        bool   // that is known
-	base         string // of a derived value: what it is derived from
+	txn          uint64 // number of the transaction that started it
+	inTxn        bool   // txn is known
+	base         string // key of the base value; empty for a base value
 }
 
-// chronicleOf tells of the keys that keep accepts. The statuses are of an earlier
-// moment than the records, so that nothing falls between.
+// newTimelines returns the timelines of the keys that keep accepts. statuses must be
+// older than records: an operation between both would otherwise be missing.
 func newTimelines(statuses []*scheduler.Status, records []*scheduler.Record, keep func(key string) bool) *timelines {
 	c := &timelines{revisions: map[string][]revision{}}
 	for _, r := range records {
@@ -53,7 +53,8 @@ func newTimelines(statuses []*scheduler.Status, records []*scheduler.Record, kee
 	return c
 }
 
-// add notes an operation.
+// add starts the revision that an operation created. The first operation of a key
+// also reveals the revision before it.
 func (c *timelines) add(r *scheduler.Record, op *scheduler.Operation) {
 	revs := c.revisions[op.Key]
 	if len(revs) == 0 && exists(op.OldState) {
@@ -61,13 +62,14 @@ func (c *timelines) add(r *scheduler.Record, op *scheduler.Operation) {
 	}
 	next := revision{since: r.Stop, value: op.New, applied: appliedAfter(op), state: op.NewState, err: op.NewErr, txn: r.Seq, inTxn: true}
 	if next.value == nil && exists(next.state) {
-		next.value = op.Old // taken down, and still wanted
+		next.value = op.Old // deleted from the southbound, but still declared
 	}
 	c.revisions[op.Key] = startRevision(revs, next)
 }
 
-// begin ends the last revision where next begins. Of one moment the last counts,
-// and what no longer exists only ends.
+// startRevision ends the last revision and appends next. Of several revisions that
+// start at the same moment, the last one is kept. A state that means "does not
+// exist" starts no revision.
 func startRevision(revs []revision, next revision) []revision {
 	if n := len(revs); n > 0 {
 		last := &revs[n-1]
@@ -84,8 +86,9 @@ func startRevision(revs []revision, next revision) []revision {
 	return append(revs, next)
 }
 
-// now adds what only the present tells: of values that the history has forgotten,
-// of states that came without an operation, whose part a value is.
+// addCurrent adds information from the current status: values that the history has
+// forgotten, states that changed without an operation, and the base of derived
+// values.
 func (c *timelines) addCurrent(st *scheduler.Status) {
 	revs := c.revisions[st.Key]
 	n := len(revs)
@@ -102,24 +105,25 @@ func (c *timelines) addCurrent(st *scheduler.Status) {
 	c.revisions[st.Key] = revs
 }
 
+// exists reports whether a value with this state exists.
 func exists(s scheduler.State) bool {
 	return s != kvscheduler.ValueState_NONEXISTENT && s != kvscheduler.ValueState_REMOVED
 }
 
-// standsIn tells whether the value stands after the operation.
+// appliedAfter reports whether the southbound has the value after the operation.
 func appliedAfter(op *scheduler.Operation) bool {
 	switch op.NewState {
 	case kvscheduler.ValueState_CONFIGURED, kvscheduler.ValueState_OBTAINED, kvscheduler.ValueState_DISCOVERED:
 		return true
 	case kvscheduler.ValueState_FAILED, kvscheduler.ValueState_RETRYING:
-		return op.Old != nil // what could not be changed is as it was
+		return op.Old != nil // a failed update or delete leaves the old value
 	case kvscheduler.ValueState_INVALID:
 		return op.Old != nil
 	}
 	return false
 }
 
-// at is the revision of key at a moment; nil: there was none.
+// at returns the revision of key at a moment, or nil.
 func (c *timelines) at(key string, t time.Time) *revision {
 	revs := c.revisions[key]
 	for i := range slices.Backward(revs) {
@@ -130,7 +134,7 @@ func (c *timelines) at(key string, t time.Time) *revision {
 	return nil
 }
 
-// meeting are the keys that meet d and stood at a moment.
+// satisfying returns the keys that satisfied d at a moment.
 func (c *timelines) satisfying(d scheduler.Dependency, t time.Time) []string {
 	out := []string{}
 	for _, key := range c.candidates(d) {
@@ -141,6 +145,8 @@ func (c *timelines) satisfying(d scheduler.Dependency, t time.Time) []string {
 	return out
 }
 
+// candidates returns the keys that may satisfy d. Prefixes are found by binary
+// search.
 func (c *timelines) candidates(d scheduler.Dependency) (out []string) {
 	if d.Key != "" {
 		return []string{d.Key}

@@ -11,8 +11,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// validate answers which values of the body are wrong in themselves, or claim what another
-// of them has, whatever else there is. It takes no turn between transactions.
+// validate answers the values of the body that are invalid by themselves, or
+// conflict with each other. It does not depend on other values, and does not wait
+// for transactions.
 func (h *handler) validate(w http.ResponseWriter, r *http.Request, _ query) error {
 	items, err := h.bodyOf(w, r)
 	if err != nil {
@@ -23,8 +24,8 @@ func (h *handler) validate(w http.ResponseWriter, r *http.Request, _ query) erro
 	return replyJSON(w, append([]wire.Invalid{}, invalid...))
 }
 
-// checked is change, and has what is derived from the value checked too. That nothing
-// implements a value is no fault of it.
+// checkedChange is change, followed by the validation of derived values. A value
+// without a descriptor in this agent is valid.
 func (h *handler) checkedChange(it structured.Item) (scheduler.Change, error) {
 	c, err := h.change(it)
 	if errors.Is(err, scheduler.ErrUnimplemented) && !errors.Is(err, models.ErrNoModel) {
@@ -36,7 +37,7 @@ func (h *handler) checkedChange(it structured.Item) (scheduler.Change, error) {
 	return c, err
 }
 
-// conflicts are what of the valid items claims what another of them has.
+// conflicts returns the valid items that conflict with another item.
 func (h *handler) conflicts(items []structured.Item, changes []scheduler.Change) (out []wire.Invalid) {
 	var values []scheduler.KeyValue
 	for _, c := range changes {

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// vpp answers how VPP is.
+// vpp answers the state of VPP.
 func (h *handler) vpp(w http.ResponseWriter, r *http.Request, _ query) error {
 	if h.VPP == nil {
 		return notFound(errors.New("this agent has no VPP"))

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// A Node is one value of the graph between two changes of it.
+// A Node is a value of the graph during one period.
 type Node struct {
 	Since            time.Time
-	Until            time.Time // zero: it still is so
+	Until            time.Time // zero: still current
 	Key              string
 	Label            string
 	Value            *Message
@@ -20,15 +20,15 @@ type Node struct {
 	TargetUpdateOnly bool
 }
 
-// A Target is what a value depends on, or what is derived from it.
+// A Target is a relation of a value: to a dependency, or to a value derived from it.
 type Target struct {
 	Relation     string // depends-on or derives
 	Label        string
-	ExpectedKey  string   // any of many: "prefix*" joined by " | "
-	MatchingKeys []string // those that stand
+	ExpectedKey  string   // of several alternatives: "prefix*" joined by " | "
+	MatchingKeys []string // keys that exist and satisfy the relation
 }
 
-// Names of flags.
+// Names of flags, part of the API.
 const (
 	LastUpdate  = "last-update"
 	Error       = "error"
@@ -38,18 +38,19 @@ const (
 	Derived     = "derived"
 )
 
-// FlagNames are the names of all flags, in the order in which a node has them.
+// FlagNames returns the names of all flags, in the order of Node.Flags.
 func FlagNames() []string {
 	return []string{LastUpdate, Error, ValueState, Unavailable, Descriptor, Derived}
 }
 
-// A Flag is something that is known of a node.
+// A Flag is one property of a node.
 type Flag struct{ Name, Value string }
 
-// Flags are those of a node. As JSON they are one object, in their order.
+// Flags are the properties of a node. In JSON they are an object with the flags in
+// this order.
 type Flags []Flag
 
-// Get returns the value of a flag, and whether it is there.
+// Get returns the value of a flag, and whether the node has it.
 func (fs Flags) Get(name string) (string, bool) {
 	for _, f := range fs {
 		if f.Name == name {
@@ -59,7 +60,7 @@ func (fs Flags) Get(name string) (string, bool) {
 	return "", false
 }
 
-// MarshalJSON implements json.Marshaler.
+// MarshalJSON implements json.Marshaler. encoding/json would sort a map by name.
 func (fs Flags) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -99,12 +100,12 @@ func (fs *Flags) UnmarshalJSON(data []byte) error {
 		if err := d.Decode(&value); err != nil {
 			return err
 		}
-		*fs = append(*fs, Flag{name.(string), value}) // what names a field is text
+		*fs = append(*fs, Flag{name.(string), value}) // names of fields are always strings
 	}
 	return nil
 }
 
-// FlagStats counts a flag in the revisions of the graph.
+// FlagStats counts the values of a flag in all revisions.
 type FlagStats struct {
 	TotalCount    int
 	PerValueCount map[string]int

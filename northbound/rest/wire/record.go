@@ -2,9 +2,9 @@ package wire
 
 import "time"
 
-// A Record is one transaction: what was to be done, and what came of it.
+// A Record is one transaction: planned operations and their results.
 type Record struct {
-	PreRecord      bool `json:",omitempty"` // it is not finished; no record that is served is one
+	PreRecord      bool `json:",omitempty"` // unfinished; never served, kept for compatibility
 	WithSimulation bool `json:",omitempty"`
 	Start, Stop    time.Time
 	SeqNum         uint64
@@ -16,17 +16,18 @@ type Record struct {
 	Values         []KeyValue  `json:",omitempty"` // sorted by key
 	Planned        []Operation `json:",omitempty"`
 	Executed       []Operation `json:",omitempty"`
-	NotReadBack    []string    `json:",omitempty"` // why some of what stands is not known
+	NotReadBack    []string    `json:",omitempty"` // errors of values that could not be read back
 }
 
-// A KeyValue is an argument of a transaction.
+// A KeyValue is a change that the transaction requested.
 type KeyValue struct {
 	Key    string
-	Value  *Message // null: nothing should stand
+	Value  *Message // null: removal
 	Origin int
 }
 
-// An Operation is one step of a transaction.
+// An Operation is one step of a transaction. Prev fields describe the state before
+// it.
 type Operation struct {
 	Operation  string // VALIDATE, CREATE, UPDATE or DELETE
 	Key        string

@@ -1,28 +1,28 @@
 package wire
 
-// Stats count what the scheduler has done since it began.
+// Stats are counters of the scheduler since its start.
 type Stats struct {
 	TxnStats       TxnStats
-	GraphMethods   []Method // none
-	AllDescriptors []Method // the verbs of all descriptors
-	Descriptors    map[string][]Method
+	GraphMethods   []Method            // always empty, kept for compatibility
+	AllDescriptors []Method            // sums over all descriptors
+	Descriptors    map[string][]Method // durations of verbs by descriptor
 }
 
-// TxnStats are about transactions.
+// TxnStats are counters of transactions.
 type TxnStats struct {
 	TotalProcessed  uint64
 	OperationCount  map[string]uint64 // by name of the operation
-	ValueStateCount map[string]uint64 // how many values are in a state now
-	ErrorCount      uint64            // of operations that failed
-	Methods         []Method          // transactions by type, of those that the history still has
-	// Unwritten are the transactions that are missing in the transaction log, in whole or in
-	// part, and LatePlans those that were executed before their plan was written to it:
-	// whoever reads it is too slow.
+	ValueStateCount map[string]uint64 // current number of values by state
+	ErrorCount      uint64            // failed operations
+	Methods         []Method          // durations by type, for transactions in the history
+	// Unwritten counts transactions that are missing from the transaction log,
+	// entirely or in part. LatePlans counts those that were executed before their
+	// plan was written. Both mean that the reader of the log is too slow.
 	Unwritten uint64 `json:",omitempty"`
 	LatePlans uint64 `json:",omitempty"`
 }
 
-// A Method says how long something took, in seconds.
+// A Method is the duration of a verb or of a kind of transaction, in seconds.
 type Method struct {
 	Name  string  `json:"name"`
 	Count uint64  `json:"count"`

@@ -1,6 +1,6 @@
 package wire
 
-// A Version says which build an agent is. What is not known is left out.
+// A Version describes the build of an agent. Unknown fields are omitted.
 type Version struct {
 	App        string `json:",omitempty"`
 	Version    string `json:",omitempty"`

@@ -2,31 +2,31 @@ package wire
 
 import "time"
 
-// VPP is how the agent's VPP is.
+// VPP is the state of the agent's connection to VPP.
 type VPP struct {
 	Connected    bool
-	Since        time.Time // of Connected
+	Since        time.Time // time of the last change of Connected
 	Socket       string
-	Version      string `json:",omitempty"` // of this connection, or of the last one, as all up to Messages
+	Version      string `json:",omitempty"` // of the current or the last connection, like the fields up to Messages
 	BuildDate    string `json:",omitempty"`
 	PID          uint32 `json:",omitempty"`
-	Messages     int    `json:",omitempty"` // that it knows
-	Connections  int    // so many there have been
+	Messages     int    `json:",omitempty"` // number of messages that VPP supports
+	Connections  int    // number of connections since the start
 	LastError    string `json:",omitempty"`
 	LastErrorAt  time.Time
-	Capabilities []Capability // none while VPP is not connected, nor Plugins
-	Plugins      []Plugin     // that it has loaded
-	NoPlugins    string       `json:",omitempty"` // why they are not known
+	Capabilities []Capability // empty while VPP is not connected, like Plugins
+	Plugins      []Plugin     // loaded plugins
+	NoPlugins    string       `json:",omitempty"` // reason why Plugins is unknown
 }
 
-// A Capability is whether VPP has what a feature takes.
+// A Capability reports whether VPP supports a feature.
 type Capability struct {
 	Feature string
-	Message string // with its checksum; of the variants the one that is used, or the newest
-	Has     bool   // false: what needs it is UNIMPLEMENTED
+	Message string // name and checksum of the message in use, or of the newest variant
+	Has     bool   // false: values of the feature are UNIMPLEMENTED
 }
 
-// A Plugin is one that VPP has loaded, as VPP says.
+// A Plugin is a plugin that VPP has loaded, as VPP reports it.
 type Plugin struct {
 	Name        string // "memif_plugin.so"
 	Version     string

@@ -1,9 +1,9 @@
-// Package wire holds the shapes of what the agent answers under /scheduler/, for
-// both ends: encoding/json writes and reads each of them.
+// Package wire defines the JSON that the agent answers under /scheduler/, /sources
+// and /vpp/. The agent encodes and clients decode the same types with encoding/json.
 //
-// Their names are part of the interface. What a field does not say is left out
-// where its tag has omitempty; clients ignore what they do not know. Golden files in
-// the testdata of package rest hold every shape.
+// Field names are part of the API. Fields with omitempty are omitted if they are
+// empty; clients ignore unknown fields. Golden files in the testdata of package rest
+// contain every type.
 package wire
 
 import (
@@ -15,42 +15,44 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A Failure is the body of an answer that is none.
+// A Failure is the body of an answer with an error status.
 type Failure struct {
 	Error string
 }
 
-// A Message is a value with the name of its type; a nil one is null.
+// A Message is a value with the name of its type. A nil Message is null in JSON.
 type Message struct {
 	ProtoMsgName string          // full: "ligato.linux.l3.Route"
 	ProtoMsgData json.RawMessage // fields in lowerCamelCase
 }
 
-// MessageOf returns m as it is written, without needless space; nil for nil.
+// MessageOf returns m in compact JSON, or nil for nil. A message that cannot be
+// encoded becomes a text with the reason.
 func MessageOf(m proto.Message) *Message {
 	if m == nil {
 		return nil
 	}
 	out := &Message{ProtoMsgName: string(m.ProtoReflect().Descriptor().FullName())}
-	// The order is that of the fields; only the space between them is random.
+	// protojson keeps the order of fields, but varies the white space between
+	// builds.
 	spaced, err := protojson.MarshalOptions{AllowPartial: true}.Marshal(m)
 	var data bytes.Buffer
 	if err == nil {
 		err = json.Compact(&data, spaced)
 	}
-	if err != nil { // text that is no UTF-8: the rest of an answer does without it
+	if err != nil { // invalid UTF-8; the other values are still answered
 		data.Reset()
-		_ = json.NewEncoder(&data).Encode(fmt.Sprintf("cannot be written as JSON: %v", err)) // a string always can
+		_ = json.NewEncoder(&data).Encode(fmt.Sprintf("cannot be written as JSON: %v", err)) // a string can always be encoded
 	}
 	out.ProtoMsgData = bytes.TrimSpace(data.Bytes())
 	return out
 }
 
-// Where a value comes from.
+// Origins of a value.
 const (
 	UnknownOrigin = 0
-	FromNB        = 1 // declared
-	FromSB        = 2 // noticed, and not ours
+	FromNB        = 1 // declared by a source
+	FromSB        = 2 // found in the southbound
 )
 
 // A DumpEntry is one value of a dump.
@@ -58,18 +60,18 @@ type DumpEntry struct {
 	Key      string
 	Value    *Message
 	Origin   int
-	Metadata json.RawMessage // what Create learned; null: nothing
+	Metadata json.RawMessage // metadata from Create; null: none
 }
 
-// A DumpIndex says what can be dumped: for each descriptor the prefix of the keys
-// that are declared for it, empty where nobody declares its values.
+// A DumpIndex lists the dumps that exist. KeyPrefixes has the prefix of each
+// descriptor's keys, empty if users cannot declare its values.
 type DumpIndex struct {
 	Descriptors []string
 	KeyPrefixes []string
 	Views       []string
 }
 
-// A BaseValueStatus is the state of a declared value, and of what is derived from it.
+// A BaseValueStatus is the state of a declared value and of its derived values.
 type BaseValueStatus struct {
 	Value         ValueStatus   `json:"value"`
 	DerivedValues []ValueStatus `json:"derived_values,omitempty"`
@@ -81,32 +83,34 @@ type ValueStatus struct {
 	State         string   `json:"state"`
 	Error         string   `json:"error,omitempty"`
 	LastOperation string   `json:"last_operation,omitempty"`
-	Details       []string `json:"details,omitempty"` // PENDING: what it waits for; INVALID: paths of the fields; else warnings
+	Details       []string `json:"details,omitempty"` // PENDING: missing dependencies; INVALID: paths of fields; otherwise warnings
 }
 
-// A Plan is what would be done.
+// A Plan is the result of planning a change.
 type Plan struct {
 	Operations []Operation
-	Invalid    []Invalid // what is not part of the plan, as nobody could do it
-	Warnings   []Warning `json:",omitempty"` // what was ignored or read leniently
+	Invalid    []Invalid // values that are not part of the plan
+	Warnings   []Warning `json:",omitempty"` // fields that were ignored or read leniently
 }
 
-// A Warning is about a part of a value that has no effect, or has another spelling.
+// A Warning concerns a field of a value that has no effect, or a notation that was
+// corrected.
 type Warning struct {
 	Key  string
 	Line int `json:",omitempty"` // of the body, from 1
 	Text string
 }
 
-// An Invalid is a value that would be refused, or a fault that belongs to no value.
+// An Invalid is a value that the agent refuses, or an error that concerns no value.
 type Invalid struct {
 	Key    string `json:",omitempty"`
 	Line   int    `json:",omitempty"` // of the body, from 1
 	Error  string
-	Fields []string `json:",omitempty"` // paths of those that are wrong
+	Fields []string `json:",omitempty"` // paths of the invalid fields
 }
 
-// An Explanation says how a value is, and if it is not applied, why.
+// An Explanation describes the state of a value and, if the value is not applied,
+// the causes.
 type Explanation struct {
 	Key     string `json:",omitempty"`
 	State   string `json:",omitempty"`

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// DOT writes the graph in the language of Graphviz, for programs that draw better.
+// DOT writes the graph in the language of Graphviz, for tools with better layouts.
 func (g Graph) DOT(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	// Within quotes only these are special.
+	// These characters are special within a quoted string.
 	inside := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 	quoted := func(s string) string { return `"` + inside.Replace(s) + `"` }
 	fmt.Fprint(out, "digraph G {\n  rankdir=RL;\n  node [shape=box, style=\"rounded,filled\", fontname=monospace];\n")

@@ -1,21 +1,20 @@
-// Package drawing draws directed graphs: in columns from left to right, so that each
-// box is right of what its edges point to.
+// Package drawing draws directed graphs in columns from left to right. Each box is
+// to the right of the boxes that its edges point to.
 //
 //	d := drawing.Layout(drawing.Graph{Boxes: boxes, Edges: edges})
 //	err := d.SVG(w)  // or PNG; Graph.DOT for other programs
 //
-// It is our own since no library fits that lays out in columns: goccy/go-graphviz
-// compiles WebAssembly in its init, which costs each start of the agent 0.9 s and
-// 48 MB, d2 brings dagre with a JavaScript interpreter, nikolaydubina/go-graph-layout
-// is unfinished, as it says itself, and gonum's layouts have no columns.
+// No suitable library exists: goccy/go-graphviz compiles WebAssembly in its init,
+// which costs each start of the agent 0.9 s and 48 MB. d2 contains dagre and a
+// JavaScript interpreter. nikolaydubina/go-graph-layout calls itself unfinished, and
+// gonum's layouts have no columns.
 //
-// The cost is that of sorting, so graphs of any size can be drawn, though not looked
-// at. Nothing is kept between calls, and the same graph always gives the same
-// picture. Tests: golden pictures, and property tests: no two
-// boxes overlap, every box is right of what it points to.
+// The cost is O(n log n), so graphs of any size can be drawn. The package keeps no
+// state, and equal graphs give equal pictures. Tests: golden pictures, and property
+// tests: no two boxes overlap, and edges point to the left.
 package drawing
 
-// A Graph is what is drawn.
+// A Graph is the input of a layout.
 type Graph struct {
 	Boxes []Box
 	Edges []Edge
@@ -24,7 +23,7 @@ type Graph struct {
 // A Box is a node.
 type Box struct {
 	Label  string // one line
-	Tip    string // shown where the mouse is
+	Tip    string // text that appears under the mouse pointer
 	Fill   string // "#rrggbb"
 	Dashed bool
 	Bold   bool
@@ -36,22 +35,23 @@ type Edge struct {
 	Dashed   bool
 }
 
-// A Drawing is a Graph whose boxes have places, in pixels.
+// A Drawing is a Graph with a position for each box, in pixels.
 type Drawing struct {
 	Graph
-	Places        []Rect // of Boxes
+	Places        []Rect // positions of Boxes, by the same index
 	Width, Height int
 }
 
-// A Rect is a place.
+// A Rect is a position and size.
 type Rect struct{ X, Y, W, H int }
 
-// Measures, in pixels. The letters are those of a 7x13 font, in all formats.
+// Sizes in pixels. Letters have the size of a 7x13 font in all formats, so that the
+// formats agree.
 const (
 	letter   = 7
 	boxH     = 22
 	padding  = 8
 	rowGap   = 8
-	columnAt = 60 // between columns
+	columnAt = 60 // gap between columns
 	margin   = 10
 )

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Layout gives each box its place. What no edge connects is laid out by itself, one
-// below the other, in common columns.
+// Layout positions the boxes. Components without a common edge are stacked, and
+// share the columns.
 func Layout(g Graph) *Drawing {
 	l := newLayout(g)
 	var parts []part
@@ -19,16 +19,18 @@ func Layout(g Graph) *Drawing {
 	return l.place(parts)
 }
 
-// A part is the boxes that edges connect: by column, from top to bottom.
+// A part is a connected component: the boxes of each column from top to bottom.
 type part [][]int
 
+// layout is the state of one call of Layout. All slices are indexed by box.
 type layout struct {
 	Graph
-	out, in [][]int // by box: what its edges point to, and where they come from
+	out, in [][]int // targets and origins of its edges
 	column  []int   // by box
-	row     []int   // by box: place in the column of its part
+	row     []int   // row in the column of its part
 }
 
+// newLayout indexes the edges. Edges from a box to itself are ignored.
 func newLayout(g Graph) *layout {
 	n := len(g.Boxes)
 	l := &layout{Graph: g, out: make([][]int, n), in: make([][]int, n), column: make([]int, n), row: make([]int, n)}
@@ -41,20 +43,20 @@ func newLayout(g Graph) *layout {
 	return l
 }
 
-// connected are the boxes of each part, in their order.
+// connected returns the boxes of each component, in ascending order.
 func (l *layout) connected() (out [][]int) {
-	seen := make([]bool, len(l.Boxes))
+	visited := make([]bool, len(l.Boxes))
 	for first := range l.Boxes {
-		if seen[first] {
+		if visited[first] {
 			continue
 		}
-		seen[first] = true
+		visited[first] = true
 		boxes := []int{first}
 		for next := 0; next < len(boxes); next++ {
 			for _, near := range [][]int{l.out[boxes[next]], l.in[boxes[next]]} {
 				for _, i := range near {
-					if !seen[i] {
-						seen[i] = true
+					if !visited[i] {
+						visited[i] = true
 						boxes = append(boxes, i)
 					}
 				}
@@ -66,14 +68,15 @@ func (l *layout) connected() (out [][]int) {
 	return out
 }
 
-// columns puts each box one column right of all that it points to. In a ring the
-// first box is the leftmost.
+// columns places each box one column to the right of all its targets. A cycle is
+// broken at its first box, which becomes the leftmost.
 func (l *layout) columns(boxes []int) (p part) {
-	missing := make(map[int]int, len(boxes)) // how many of out have no column yet
+	missing := make(map[int]int, len(boxes)) // number of targets without a column
 	done := make(map[int]bool, len(boxes))
 	var ready []int
 	for _, i := range boxes {
-		if missing[i] = len(l.out[i]); missing[i] == 0 {
+		missing[i] = len(l.out[i])
+		if missing[i] == 0 {
 			ready = append(ready, i)
 		}
 	}
@@ -103,6 +106,7 @@ func (l *layout) columns(boxes []int) (p part) {
 	return p
 }
 
+// with appends a box to a column.
 func (p part) with(box, column int) part {
 	for len(p) <= column {
 		p = append(p, nil)
@@ -111,8 +115,8 @@ func (p part) with(box, column int) part {
 	return p
 }
 
-// order sorts each column by where the neighbours of its boxes are, to and fro, so
-// that few edges cross.
+// order sorts each column by the positions of its neighbours, alternately from both
+// sides, so that few edges cross (barycentre heuristic).
 func (l *layout) order(p part) {
 	for _, column := range p {
 		slices.Sort(column)
@@ -131,6 +135,8 @@ func (l *layout) order(p part) {
 	}
 }
 
+// sortBy sorts a column by the average row of the neighbours. Boxes without
+// neighbours keep their row.
 func (l *layout) sortBy(column []int, neighbours [][]int) {
 	if len(column) < 2 {
 		return
@@ -150,14 +156,15 @@ func (l *layout) sortBy(column []int, neighbours [][]int) {
 	l.number(column)
 }
 
+// number records the rows of a sorted column.
 func (l *layout) number(column []int) {
 	for row, i := range column {
 		l.row[i] = row
 	}
 }
 
-// place stacks the parts, and the boxes of each column of them, each at the height
-// of what it points to where there is room.
+// place computes the positions. Each box is at the height of its targets if there is
+// room.
 func (l *layout) place(parts []part) *Drawing {
 	d := &Drawing{Graph: l.Graph, Places: make([]Rect, len(l.Boxes))}
 	lefts := l.lefts(parts, d)
@@ -179,7 +186,7 @@ func (l *layout) place(parts []part) *Drawing {
 	return d
 }
 
-// lefts are where the columns begin; it notes the width of them all.
+// lefts returns the left edge of each column, and sets the width of the drawing.
 func (l *layout) lefts(parts []part, d *Drawing) (out []int) {
 	var widths []int
 	for _, p := range parts {
@@ -201,12 +208,13 @@ func (l *layout) lefts(parts []part, d *Drawing) (out []int) {
 	return out
 }
 
+// width returns the width of a box.
 func (l *layout) width(i int) int {
 	return utf8.RuneCountInString(l.Boxes[i].Label)*letter + 2*padding
 }
 
-// height is where box i would be best: in the middle of what it points to in
-// columns that have their places.
+// height returns the best height of box i: the average of its targets in columns to
+// the left, which are positioned already.
 func (l *layout) height(d *Drawing, i int) int {
 	sum, n := 0, 0
 	for _, j := range l.out[i] {

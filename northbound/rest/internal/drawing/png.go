@@ -15,12 +15,13 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// ErrTooLarge says that the drawing has more pixels than a PNG should.
+// ErrTooLarge reports that the drawing has too many pixels for a PNG.
 var ErrTooLarge = errors.New("the graph is too large for a PNG: expected SVG")
 
+// maxPixels bounds the memory for a PNG: a paletted image needs one byte per pixel.
 const maxPixels = 50_000_000
 
-// PNG writes the drawing as pixels.
+// PNG writes the drawing as a bitmap, or returns ErrTooLarge.
 func (d *Drawing) PNG(w io.Writer) error {
 	if d.Width*d.Height > maxPixels {
 		return fmt.Errorf("%w (%d x %d pixels)", ErrTooLarge, d.Width, d.Height)
@@ -36,9 +37,11 @@ func (d *Drawing) PNG(w io.Writer) error {
 	return png.Encode(w, c.Paletted)
 }
 
-// A canvas is what is painted on, with the colours of the drawing.
+// A canvas is the image with the palette of the drawing.
 type canvas struct{ *image.Paletted }
 
+// canvas returns an empty image. Its palette contains the fill colours, up to the
+// format's 256.
 func (d *Drawing) canvas() canvas {
 	palette := color.Palette{color.White, color.Black, edgeColor()}
 	known := map[string]bool{}
@@ -51,9 +54,10 @@ func (d *Drawing) canvas() canvas {
 	return canvas{image.NewPaletted(image.Rect(0, 0, max(d.Width, 1), max(d.Height, 1)), palette)}
 }
 
+// edgeColor is the colour of edges.
 func edgeColor() color.Color { return color.Gray{0x55} }
 
-// rgb is a colour written as "#rrggbb"; white where it is not.
+// rgb parses "#rrggbb"; other text is white.
 func rgb(s string) color.Color {
 	n, err := strconv.ParseUint(s[min(1, len(s)):], 16, 24)
 	if err != nil {
@@ -62,7 +66,7 @@ func rgb(s string) color.Color {
 	return color.RGBA{uint8(n >> 16), uint8(n >> 8), uint8(n), 0xff}
 }
 
-// line is a straight one, with an arrow's head as a small square.
+// line draws a straight line that ends with a small square as arrow head.
 func (c canvas) line(from, to point, dashed bool) {
 	steps := max(abs(to.X-from.X), abs(to.Y-from.Y), 1)
 	for i := range steps + 1 {
@@ -74,6 +78,7 @@ func (c canvas) line(from, to point, dashed bool) {
 	c.fill(image.Rect(to.X-2, to.Y-2, to.X+3, to.Y+3), edgeColor())
 }
 
+// box draws a box with its label.
 func (c canvas) box(b Box, r Rect) {
 	outer := image.Rect(r.X, r.Y, r.X+r.W, r.Y+r.H)
 	c.fill(outer, color.Black)
@@ -88,8 +93,10 @@ func (c canvas) box(b Box, r Rect) {
 	text.DrawString(b.Label)
 }
 
+// fill fills a rectangle.
 func (c canvas) fill(r image.Rectangle, with color.Color) {
 	draw.Draw(c, r, image.NewUniform(with), image.Point{}, draw.Src)
 }
 
+// abs returns the absolute value.
 func abs(n int) int { return max(n, -n) }

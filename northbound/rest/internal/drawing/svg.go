@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// SVG writes the drawing as a picture of its own.
+// SVG writes the drawing as a self-contained SVG document.
 func (d *Drawing) SVG(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="monospace" font-size="11">
@@ -30,14 +30,14 @@ func (d *Drawing) SVG(w io.Writer) error {
 	return out.Flush()
 }
 
-// baseline is where the letters of a box stand, below its top.
+// baseline is the distance from the top of a box to the baseline of its text.
 const baseline = 15
 
-// A point is a place on the paper.
+// A point is a position in pixels.
 type point struct{ X, Y int }
 
-// ends are where an edge begins and ends: at the left of a box, and at the right of
-// what it points to; or the other way where that is not left of it.
+// ends returns both ends of an edge: the left side of its box, and the right side of
+// the target. If the target is not to the left, the sides are swapped.
 func (d *Drawing) ends(e Edge) (from, to point) {
 	a, b := d.Places[e.From], d.Places[e.To]
 	from, to = point{a.X, a.Y + a.H/2}, point{b.X + b.W, b.Y + b.H/2}
@@ -47,6 +47,7 @@ func (d *Drawing) ends(e Edge) (from, to point) {
 	return from, to
 }
 
+// dashes returns the SVG attribute of dashed lines.
 func dashes(on bool) string {
 	if on {
 		return ` stroke-dasharray="4 3"`
@@ -54,6 +55,7 @@ func dashes(on bool) string {
 	return ""
 }
 
+// thickness returns the line width.
 func thickness(bold bool) int {
 	if bold {
 		return 3
@@ -61,8 +63,9 @@ func thickness(bold bool) int {
 	return 1
 }
 
+// escaped returns s as XML text.
 func escaped(s string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(s)) // a Builder takes everything
+	_ = xml.EscapeText(&b, []byte(s)) // a strings.Builder never fails
 	return b.String()
 }
