@@ -1,27 +1,36 @@
-// Package publish writes into stores what became of each declared value, so that who
-// declares it can see it there: under the key of the value, with config-status/ for
-// config/, stands its state, and the reason if it is not as declared.
+// Package publish writes the state of each declared value into stores, so that its
+// author can see it there. The status has the key of the value, with
+// config-status/ in place of config/.
 //
 //	p := publish.New(sched, publish.Options{Name: "etcd", Store: etcd, Root: "/vnf-agent/vpp1/"})
 //	err := p.Run(ctx)
 //
-// What is written is the JSON of a ligato.kvscheduler.ValueStatus. Values that are
-// derived from the declared one have no key of their own: those that are not as they
-// should be are further details of it. A value that is removed is REMOVED, for whoever
-// watches its key, and then the key is deleted.
+// A status is the JSON of a ligato.kvscheduler.ValueStatus. Derived values have no
+// key of their own: those that are not as declared appear in the details of their
+// base value. A removed value is published as REMOVED, for clients that watch its
+// key, and then its key is deleted.
 //
-// A [Publisher] writes into one store, the newest status of each key, in batches of
-// a bounded size and rate, and each key at most once in a while; so it holds no more
-// than the keys there are, whatever happens. What is not as declared comes first. All
-// is written in a session of the store: it vanishes with the agent, at the latest when
-// the session's time to live has passed, and is written again when a session was lost.
-// What an earlier run has left is replaced, and removed if nobody knows its key any
-// more. A store that is down is tried again until it is there.
+// A [Publisher] writes into one store, in batches of bounded size and rate. It keeps
+// only the latest status of each key and writes a key at most once per Period, so
+// memory is bounded by the number of keys. Statuses of values that are not as
+// declared come first.
 //
-// statuses.go indexes the statuses, queue.go decides what to write next, both pure; status.go
-// is how it is written; writer.go writes. One goroutine owns all of it. Tests: the
-// ledger by stories and random histories, the Publisher in synthetic time with a
-// store that fails, and with the real stores.
+// Statuses are written in a session of the store. They vanish with the agent, at the
+// latest after the session's time to live, and are written again after a lost
+// session. Statuses of an earlier run are replaced, or removed if their keys are
+// gone. A store that is down is retried.
+//
+//	row of the queue | meaning                                 | next
+//	urgent, normal   | dirty: the store may be out of date     | write
+//	delayed          | written less than Period ago            | dirty or clean after Period
+//	failed           | the last write failed                   | dirty at once; the store is retried
+//	refused          | the store works, but refuses this key   | dirty after refusalPause
+//	leftover         | of an earlier run, value not known yet  | dirty after LeftoverGrace
+//
+// statuses.go indexes the statuses and queue.go decides what to write next; both are
+// pure. status.go encodes, writer.go writes. One goroutine owns all state. Tests:
+// the queue by stories and random histories; the Publisher in synthetic time with a
+// failing store, and with the real stores.
 package publish
 
 import (
@@ -34,39 +43,41 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// Where declared values stand, and where their status does, below Root.
+// Prefixes of declared values and of their statuses, relative to Root.
 const (
 	config = "config/"
 	below  = "config-status/"
 )
 
-// Options are those of a Publisher. Name, Store and Root are required.
+// Options configure a Publisher. Name, Store and Root are required.
 type Options struct {
-	Name  string // of the store, for people
+	Name  string // name of the store, for logs
 	Store kvdbsync.Publisher
-	Root  string // of the agent's keys: "/vnf-agent/vpp1/"
+	Root  string // prefix of the agent's keys: "/vnf-agent/vpp1/"
 
-	// TTL is how long keys outlive an agent that is killed, or has lost the store.
-	// Defaults to what the store does.
+	// TTL is the lifetime of keys after the agent was killed or has lost the store.
+	// Defaults to that of the store.
 	TTL time.Duration
-	// Every is the time from one batch of at most kvdbsync.MaxApply keys to the next,
-	// at least; it is also at least four times as long as the store took for the first.
-	// Defaults to 50 ms.
+	// BatchInterval is the minimum time between two batches of at most
+	// kvdbsync.MaxApply keys. After a slow batch, the interval is four times its
+	// duration, so that the store has time for others. Defaults to 50 ms.
 	BatchInterval time.Duration
-	// Period is the time from one write of a key to the next, at least. Defaults to 1 s.
+	// Period is the minimum time between two writes of a key. Defaults to 1 s.
 	Period time.Duration
-	// Patience is how long after the start a key of an earlier run stays that nobody
-	// knows. Defaults to 10 s.
+	// LeftoverGrace is the time after the start during which keys of an earlier run
+	// stay although their value is unknown: its source may still be listing.
+	// Defaults to 10 s.
 	LeftoverGrace time.Duration
-	// Timeout is how long the store may take for one request. Defaults to 10 s.
+	// Timeout bounds each request to the store. Defaults to 10 s.
 	Timeout time.Duration
-	// MinBackoff and MaxBackoff bound the wait after a failure, which is random below
-	// a bound that doubles each time. Default to 100 ms and 30 s.
+	// MinBackoff and MaxBackoff bound the wait after a failure. The wait is random
+	// below a bound that doubles each time. Default to 100 ms and 30 s.
 	MinBackoff, MaxBackoff time.Duration
 
 	Log *slog.Logger // Defaults to discarding
 }
 
+// withDefaults returns the options with defaults in place of zero values.
 func (o Options) withDefaults() Options {
 	for at, or := range map[*time.Duration]time.Duration{
 		&o.BatchInterval: 50 * time.Millisecond, &o.Period: time.Second, &o.LeftoverGrace: 10 * time.Second, &o.Timeout: 10 * time.Second,
@@ -82,6 +93,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// prefix returns the common prefix of all statuses.
 func (o Options) prefix() string { return o.Root + below }
 
 // A Publisher writes the status of all values into one store.
@@ -90,13 +102,13 @@ type Publisher struct {
 	o     Options
 }
 
-// New returns a Publisher that does nothing until it is run.
+// New returns a Publisher. It does nothing before Run.
 func New(sched *scheduler.Scheduler, o Options) *Publisher {
 	return &Publisher{sched, o.withDefaults()}
 }
 
-// Run publishes until ctx ends, then takes away what it has written, and returns nil;
-// at once if the store says kvdbsync.ErrReadOnly.
+// Run publishes until ctx ends. Then it removes the published statuses and returns
+// nil. It returns early if the store is read-only (kvdbsync.ErrReadOnly).
 func (p *Publisher) Run(ctx context.Context) error {
 	watch := p.sched.Watch("")
 	defer watch.Close()
@@ -118,7 +130,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 	return nil
 }
 
-// feed hands on what a watch yields, until ctx ends.
+// feed passes changed statuses on, until ctx ends.
 func feed(ctx context.Context, watch *scheduler.Watch, to chan<- []*scheduler.Status) {
 	for {
 		news, err := watch.Next(ctx)

@@ -124,9 +124,9 @@ func (w *world) expectLog(t *testing.T, want ...string) {
 
 const (
 	up   = "INFO status is published"
-	down = "WARN status cannot be published"
+	down = "WARN cannot publish status"
 
-	refused = "WARN the store refuses the status of a key; it is tried again every minute"
+	refused = "WARN the store refuses the status of a key; it is retried every minute"
 	taken   = "INFO the store takes the status of all keys"
 )
 

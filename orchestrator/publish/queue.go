@@ -11,62 +11,65 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// refusalPause is the time from one attempt to write a row that the store refuses to the next.
+// refusalPause is the time between two attempts to write a row that the store
+// refuses.
 const refusalPause = time.Minute
 
-// A ledger has what is known of each declared value, and what the store has of
-// it. It says what to write next, so that the store follows. It touches nothing, and
-// is told the time.
+// A writeQueue holds the known status of each declared value and the known content
+// of the store. It decides what to write next, so that the store follows the
+// statuses. It is pure: callers pass the time and execute the writes.
 type writeQueue struct {
 	o             Options
-	leftoverUntil time.Time // up to when what an earlier run has left may still become known
+	leftoverUntil time.Time // end of LeftoverGrace
 	statuses      statusIndex
-	rows          map[string]*row // by key of a declared value
-	urgent        []*row          // to be written, first those that are not as declared
+	rows          map[string]*row // by key of the declared value
+	urgent        []*row          // to be written first: values that are not as declared
 	normal        []*row
-	leftover      []string     // keys that the store has and nobody knows
-	delayed       []delayedRow // in the order in which they were written
-	failed        int          // rows whose last write failed
-	// refusals are the rows that the store does not take, in the order of their last attempt.
+	leftover      []string     // keys of an earlier run without a known status
+	delayed       []delayedRow // in the order of their writes
+	failed        int          // number of rows with a failed last write
+	// refusals are the rows that the store refuses, in the order of their last
+	// attempt.
 	refusals    []delayedRow
 	refusedRows int // rows in refusals, and those that are tried again now
 	seed        maphash.Seed
 }
 
-// A row is one key of the store.
+// A row is the status of one declared value in the store.
 type row struct {
 	key string
-	// dirty: what is known may not be what the store has. It waits in a queue, unless
-	// it was written a moment ago.
+	// dirty rows may differ from the store. They are in a queue, or delayed if they
+	// were written recently.
 	dirty, delayed bool
 	inUrgent       bool
 	inNormal       bool
 
-	stored       bool   // the store may have the key
-	writtenHash  uint64 // hash of what this session has written; 0: nothing that is sure
-	wroteRemoved bool   // what it has written is that the value is removed
+	stored       bool   // the store may contain the key
+	writtenHash  uint64 // hash of the text written in this session; 0: unknown
+	wroteRemoved bool   // the last write was REMOVED
 	failed       bool
-	refused      bool // by the store, which works otherwise
+	refused      bool // the store refuses this key, but not others
 }
 
-// resting is a row that is not written again before its time.
+// A delayedRow is not written again before a given time.
 type delayedRow struct {
 	row   *row
 	until time.Time
 }
 
-// A write is a change of the store, of one row.
+// A write is one change of the store. A nil Value deletes the key.
 type write struct {
 	row *row
 	kvdbsync.Pair
 	removed bool
 }
 
+// newWriteQueue returns an empty queue.
 func newWriteQueue(o Options, now time.Time) *writeQueue {
 	return &writeQueue{o: o, leftoverUntil: now.Add(o.LeftoverGrace), statuses: statusIndex{}, rows: map[string]*row{}, seed: maphash.MakeSeed()}
 }
 
-// note takes over a status.
+// update records a status. Values outside config/ are not declared and have no row.
 func (l *writeQueue) update(st *scheduler.Status) {
 	key := l.statuses.set(st)
 	if !strings.HasPrefix(key, config) {
@@ -77,6 +80,7 @@ func (l *writeQueue) update(st *scheduler.Status) {
 	}
 }
 
+// row returns the row of a key, new if needed.
 func (l *writeQueue) row(key string) *row {
 	r := l.rows[key]
 	if r == nil {
@@ -86,8 +90,8 @@ func (l *writeQueue) row(key string) *row {
 	return r
 }
 
-// begin starts a session with a store that has held: all that is known is to be
-// written in it.
+// beginSession starts over with a store that contains the given pairs. All known
+// statuses are written, because an earlier session may have left other texts.
 func (l *writeQueue) beginSession(held []kvdbsync.Pair) {
 	for _, r := range l.rows {
 		r.stored, r.writtenHash, r.wroteRemoved = false, 0, false
@@ -106,7 +110,8 @@ func (l *writeQueue) beginSession(held []kvdbsync.Pair) {
 	}
 }
 
-// soil sees to it that the row is looked at.
+// markDirty schedules the row for comparison with the store. Delayed rows are
+// scheduled at the end of their delay.
 func (l *writeQueue) markDirty(r *row) {
 	r.dirty = true
 	if r.delayed {
@@ -123,8 +128,8 @@ func (l *writeQueue) markDirty(r *row) {
 	}
 }
 
-// next returns what to write now, at most n changes. What is not as declared comes
-// first, but never alone while anything else waits.
+// next returns at most n changes to write now. Urgent rows come first, but leave a
+// quarter of the batch to the others, so that neither starves.
 func (l *writeQueue) next(now time.Time, n int) (out []write) {
 	l.releaseDelayed(now)
 	share := n
@@ -146,7 +151,7 @@ func (l *writeQueue) next(now time.Time, n int) (out []write) {
 	return out
 }
 
-// settle adds the write that row r needs, if any.
+// appendWrite adds the write that row r needs, if any.
 func (l *writeQueue) appendWrite(out []write, r *row) []write {
 	if !r.dirty || r.delayed {
 		return out
@@ -155,25 +160,26 @@ func (l *writeQueue) appendWrite(out []write, r *row) []write {
 	w := write{row: r, Pair: kvdbsync.Pair{Key: l.o.prefix() + strings.TrimPrefix(r.key, config)}}
 	switch st := l.statuses.status(r.key); {
 	case st != nil:
-		if w.Value = st.json(); l.hash(w.Value) == r.writtenHash {
+		w.Value = st.json()
+		if l.hash(w.Value) == r.writtenHash {
 			return out
 		}
 	case !r.stored:
 		l.dropRow(r)
 		return out
-	case r.writtenHash != 0 && !r.wroteRemoved: // who watches the key sees the value go
+	case r.writtenHash != 0 && !r.wroteRemoved: // clients that watch the key see the removal
 		w.Value, w.removed = removed(r.key).json(), true
 	}
 	return append(out, w)
 }
 
-// clear forgets a row that neither side knows.
+// dropRow forgets a row without a status and without a key in the store.
 func (l *writeQueue) dropRow(r *row) {
 	l.recovered(r)
 	delete(l.rows, r.key)
 }
 
-// done notes that all of it is written.
+// noteWritten records that all of the writes succeeded.
 func (l *writeQueue) noteWritten(now time.Time, writes []write) {
 	for _, w := range writes {
 		r := w.row
@@ -187,7 +193,8 @@ func (l *writeQueue) noteWritten(now time.Time, writes []write) {
 	}
 }
 
-// undone notes that nobody knows what of it is written.
+// noteFailed records that the result of the writes is unknown: the store may have
+// executed any of them.
 func (l *writeQueue) noteFailed(writes []write) {
 	for _, w := range writes {
 		r := w.row
@@ -200,8 +207,8 @@ func (l *writeQueue) noteFailed(writes []write) {
 	}
 }
 
-// refuse notes that the store works but does not take w. The row is tried again later, and
-// does not hold up others.
+// noteRefused records that the store works but refuses w. The row is retried later
+// and does not delay others.
 func (l *writeQueue) noteRefused(now time.Time, w write) {
 	r := w.row
 	l.recovered(r)
@@ -210,7 +217,7 @@ func (l *writeQueue) noteRefused(now time.Time, w write) {
 	l.refusals = append(l.refusals, delayedRow{r, now.Add(refusalPause)})
 }
 
-// recovered forgets that writes of the row failed.
+// recovered clears the failure marks of a row.
 func (l *writeQueue) recovered(r *row) {
 	if r.failed {
 		r.failed = false
@@ -222,7 +229,7 @@ func (l *writeQueue) recovered(r *row) {
 	}
 }
 
-// wakeRefused ends the rest of refused rows whose time has come.
+// releaseRefused schedules the refused rows after their pause.
 func (l *writeQueue) releaseRefused(now time.Time) {
 	for len(l.refusals) > 0 && !l.refusals[0].until.After(now) {
 		r := l.refusals[0].row
@@ -232,7 +239,8 @@ func (l *writeQueue) releaseRefused(now time.Time) {
 	}
 }
 
-// wake ends the rest of those whose time has come.
+// releaseDelayed schedules the delayed rows after their delay, and the leftover ones
+// after LeftoverGrace.
 func (l *writeQueue) releaseDelayed(now time.Time) {
 	l.releaseRefused(now)
 	for len(l.delayed) > 0 && !l.delayed[0].until.After(now) {
@@ -255,7 +263,8 @@ func (l *writeQueue) releaseDelayed(now time.Time) {
 	}
 }
 
-// due returns when there may be something to write; zero: not until there are news.
+// nextTime returns the time of the next possible write, or zero if nothing is
+// pending.
 func (l *writeQueue) nextTime(now time.Time) time.Time {
 	if len(l.urgent) > 0 || len(l.normal) > 0 {
 		return now
@@ -278,5 +287,5 @@ func (l *writeQueue) nextTime(now time.Time) time.Time {
 	return first
 }
 
-// hash of a text, which is never 0.
+// hash returns the hash of a text. It is never 0, which means unknown.
 func (l *writeQueue) hash(text []byte) uint64 { return maphash.Bytes(l.seed, text) | 1 }

@@ -11,7 +11,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A status is what stands under a key: the JSON of a ligato.kvscheduler.ValueStatus.
+// A status is the published JSON, a ligato.kvscheduler.ValueStatus.
 type status struct {
 	Key     string   `json:"key"`
 	State   string   `json:"state"`
@@ -20,10 +20,11 @@ type status struct {
 	Details []string `json:"details,omitempty"`
 }
 
-// maxText is the most bytes of the error, and of all details, so that what stores take
-// at once is enough for kvdbsync.MaxApply keys.
+// maxText bounds the error, and the sum of the details, in bytes. kvdbsync.MaxApply
+// statuses then fit into one request of every store.
 const maxText = 2048
 
+// statusOf converts a status of the scheduler. It does not alias the details.
 func statusOf(st *scheduler.Status) *status {
 	out := &status{Key: st.Key, State: st.State.String(), Details: st.Details[:len(st.Details):len(st.Details)]}
 	if st.Err != nil {
@@ -35,12 +36,12 @@ func statusOf(st *scheduler.Status) *status {
 	return out
 }
 
-// removed is the last that is said of a key.
+// removed returns the last status of a key.
 func removed(key string) *status {
 	return &status{Key: key, State: kvscheduler.ValueState_REMOVED.String(), Last: kvscheduler.TxnOperation_DELETE.String()}
 }
 
-// line is the status of a derived value as a detail of the declared one.
+// line returns the status of a derived value as a detail of its base value.
 func (s *status) line() string {
 	out := s.Key + " is " + s.State
 	if why := strings.Join(append(s.Details, s.Error), ", "); why != "" {
@@ -49,7 +50,7 @@ func (s *status) line() string {
 	return out
 }
 
-// json is one line. Equal statuses have equal bytes.
+// json returns the status on one line. Equal statuses have equal bytes.
 func (s *status) json() []byte {
 	short := *s
 	short.Error = cut(s.Error, maxText)
@@ -57,11 +58,11 @@ func (s *status) json() []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(short) // of text that is not UTF-8 it replaces what is wrong
+	_ = e.Encode(short) // invalid UTF-8 is replaced, so there is no error
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// cut shortens text to at most n bytes and a sign that there was more.
+// cut shortens text to at most n bytes, and marks the cut.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -72,8 +73,7 @@ func cut(text string, n int) string {
 	return text[:n] + "…"
 }
 
-// cutAll keeps the first lines that have at most n bytes in all, and tells how many
-// it left out.
+// cutAll keeps the first lines up to n bytes in total, and counts the others.
 func cutAll(lines []string, n int) []string {
 	for i, line := range lines {
 		if n -= len(line); n < 0 && i > 0 {

@@ -8,16 +8,17 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// known is the newest status of every value there is, by key.
+// A statusIndex holds the latest status of every value by key, and the relation of
+// base and derived values.
 type statusIndex map[string]*node
 
-// A node is a value, and the keys of what is derived from it.
+// A node is a value and the keys of its derived values.
 type node struct {
-	status  *scheduler.Status // nil: not known, or no longer
+	status  *scheduler.Status // nil: unknown or removed
 	derived map[string]bool
 }
 
-// set takes over a status, and returns the key of the declared value it is about.
+// set records a status and returns the key of the declared value that it belongs to.
 func (k statusIndex) set(st *scheduler.Status) (declared string) {
 	k.forget(st.Key)
 	if st.State != kvscheduler.ValueState_REMOVED {
@@ -29,6 +30,8 @@ func (k statusIndex) set(st *scheduler.Status) (declared string) {
 	return k.declaredKey(st)
 }
 
+// at returns the node of a key, new if needed. A derived value may arrive before its
+// base value.
 func (k statusIndex) at(key string) *node {
 	n := k[key]
 	if n == nil {
@@ -38,6 +41,7 @@ func (k statusIndex) at(key string) *node {
 	return n
 }
 
+// add records a derived value.
 func (n *node) add(part string) {
 	if n.derived == nil {
 		n.derived = map[string]bool{}
@@ -45,8 +49,8 @@ func (n *node) add(part string) {
 	n.derived[part] = true
 }
 
-// forget takes out what was known of a value. Its parts have a status each, which
-// the scheduler tells by itself.
+// forget removes the status of a value. Its derived values have statuses of their
+// own, which the scheduler removes.
 func (k statusIndex) forget(key string) {
 	if !k.has(key) {
 		return
@@ -60,14 +64,15 @@ func (k statusIndex) forget(key string) {
 	k.drop(key)
 }
 
-// drop removes a node that says nothing.
+// drop removes a node without status and derived values.
 func (k statusIndex) drop(key string) {
 	if n := k[key]; n.status == nil && len(n.derived) == 0 {
 		delete(k, key)
 	}
 }
 
-// declared is the key of the value that st is of, or is derived from in the end.
+// declaredKey returns the key of the base value of st, through all levels of
+// derivation.
 func (k statusIndex) declaredKey(st *scheduler.Status) string {
 	for st.Base != "" {
 		base := k[st.Base]
@@ -79,10 +84,11 @@ func (k statusIndex) declaredKey(st *scheduler.Status) string {
 	return st.Key
 }
 
+// has reports whether the value has a status.
 func (k statusIndex) has(key string) bool { return k[key] != nil && k[key].status != nil }
 
-// status is that of a declared value, with what its derived values lack as
-// further details; nil: there is no such value.
+// status returns the status of a declared value, with the problems of its derived
+// values as details. It is nil for an unknown value.
 func (k statusIndex) status(key string) *status {
 	if !k.has(key) {
 		return nil
@@ -93,7 +99,8 @@ func (k statusIndex) status(key string) *status {
 	return out
 }
 
-// lacking tells, sorted, which of the values derived from n are not as declared.
+// problemLines returns the derived values of n that are not as declared, sorted by
+// key.
 func (k statusIndex) problemLines(n *node) (lines []string) {
 	for _, key := range slices.Sorted(maps.Keys(n.derived)) {
 		part := k[key]
@@ -105,7 +112,8 @@ func (k statusIndex) problemLines(n *node) (lines []string) {
 	return lines
 }
 
-// troubled tells whether a value, or one derived from it, is not as declared.
+// hasProblem reports whether a value or one of its derived values is not as
+// declared.
 func (k statusIndex) hasProblem(key string) bool {
 	if !k.has(key) {
 		return false
@@ -114,6 +122,7 @@ func (k statusIndex) hasProblem(key string) bool {
 	return isProblem(n.status.State) || len(k.problemLines(n)) > 0
 }
 
+// isProblem reports whether a value with this state is not as declared.
 func isProblem(s scheduler.State) bool {
 	switch s {
 	case kvscheduler.ValueState_CONFIGURED, kvscheduler.ValueState_OBTAINED, kvscheduler.ValueState_DISCOVERED:

@@ -93,7 +93,7 @@ func TestAStoreWithoutAPlaceForStatus(t *testing.T) {
 	if err := p.Run(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := said.messages(); got != "WARN status cannot be published into this store" || !strings.Contains(said.String(), "status-path") {
+	if got := said.messages(); got != "WARN cannot publish status into this store: it is read-only" || !strings.Contains(said.String(), "status-path") {
 		t.Errorf("logged %s", &said.Buffer)
 	}
 }

@@ -16,39 +16,41 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A Table publishes what is not the status of a value: a text for each of some keys, all
-// of which are read anew from time to time. The other fields of Options are as there.
+// A Table publishes texts other than statuses: one text for each of a set of keys.
+// All texts are read again periodically. The fields of Options have the same meaning
+// as for a Publisher.
 type Table struct {
 	Options
-	Below string // where it stands, below Root: "vpp/status/v2/interface/"
-	// Read returns the texts by key, less Root and Below. What it leaves out is deleted;
-	// when it fails, all stays as it is.
+	Below string // prefix relative to Root: "vpp/status/v2/interface/"
+	// Read returns the texts by key, relative to Root and Below. Keys that it omits
+	// are deleted. If it fails, the store is not changed.
 	Read func(context.Context) (map[string][]byte, error)
-	// News has it read before its time, which is Period after the last; but not sooner than
-	// Soon after. Defaults to never, and to one second. Period defaults to 10 s.
+	// Changed triggers a read before Period has passed, but not sooner than
+	// MinInterval after the last one. Defaults to never, and to one second. Period
+	// defaults to 10 s.
 	Changed     <-chan struct{}
 	MinInterval time.Duration
 }
 
-// Run publishes until ctx ends, then takes away what it has written, and returns nil; at
-// once if the store says kvdbsync.ErrReadOnly.
+// Run publishes until ctx ends. Then it removes the published texts and returns nil.
+// It returns early if the store is read-only (kvdbsync.ErrReadOnly).
 func (t Table) Run(ctx context.Context) error {
 	t.Period = cmp.Or(t.Period, 10*time.Second)
 	t.MinInterval = cmp.Or(t.MinInterval, time.Second)
 	t.Options = t.withDefaults()
 	retry := backoff.Backoff{Min: t.MinBackoff, Max: t.MaxBackoff}
-	level := slog.LevelWarn // the first failure is news
+	level := slog.LevelWarn // repeated failures are logged at debug level
 	for {
 		err := t.session(ctx, func() { retry.Reset(); level = slog.LevelWarn })
 		if errors.Is(err, kvdbsync.ErrReadOnly) {
-			t.Log.Warn("cannot be published into this store", "source", t.Name, "below", t.Root+t.Below, "err", err)
+			t.Log.Warn("cannot publish into this store: it is read-only", "source", t.Name, "below", t.Root+t.Below, "err", err)
 			return nil
 		}
 		if ctx.Err() != nil {
 			return nil
 		}
 		wait := retry.Next()
-		t.Log.Log(ctx, level, "cannot be published", "source", t.Name, "below", t.Root+t.Below, "err", err, "retry_in", wait)
+		t.Log.Log(ctx, level, "cannot publish", "source", t.Name, "below", t.Root+t.Below, "err", err, "retry_in", wait)
 		level = slog.LevelDebug
 		select {
 		case <-time.After(wait):
@@ -58,7 +60,7 @@ func (t Table) Run(ctx context.Context) error {
 	}
 }
 
-// session publishes in one session, until it is lost or ctx ends.
+// session publishes in one session until it is lost or ctx ends.
 func (t Table) session(ctx context.Context, worked func()) error {
 	s, end, err := t.begin(ctx)
 	if err != nil {
@@ -76,7 +78,7 @@ func (t Table) session(ctx context.Context, worked func()) error {
 			}
 			worked()
 		} else {
-			t.Log.Debug("nothing new can be published", "source", t.Name, "below", t.Root+t.Below, "err", err)
+			t.Log.Debug("cannot read the texts to publish", "source", t.Name, "below", t.Root+t.Below, "err", err)
 		}
 		if err := t.waitForNext(ctx, s); err != nil {
 			return err
@@ -84,7 +86,7 @@ func (t Table) session(ctx context.Context, worked func()) error {
 	}
 }
 
-// left has the keys that are there from before, as if nothing were written under them.
+// listLeftover returns the keys of an earlier session, with unknown texts.
 func (t Table) listLeftover(ctx context.Context, s kvdbsync.Session) (map[string][]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
@@ -96,7 +98,8 @@ func (t Table) listLeftover(ctx context.Context, s kvdbsync.Session) (map[string
 	return written, err
 }
 
-// write makes what is written what is now, by batches of a bounded rate.
+// write changes the texts in the store from written to now, in batches of bounded
+// rate.
 func (t Table) write(ctx context.Context, s kvdbsync.Session, written, now map[string][]byte) error {
 	for batch := range slices.Chunk(diff(written, now), kvdbsync.MaxApply) {
 		pairs := slices.Clone(batch)
@@ -122,8 +125,9 @@ func (t Table) write(ctx context.Context, s kvdbsync.Session, written, now map[s
 	return nil
 }
 
-// apply writes pairs, and returns those that the store took. One that it refuses must not keep
-// the others from being written; it is tried again with the next reading.
+// apply writes pairs and returns those that the store accepted. It halves a refused
+// batch until it has found the refused keys, which must not block the others. They
+// are retried at the next read.
 func (t Table) apply(ctx context.Context, s kvdbsync.Session, pairs []kvdbsync.Pair) (taken []kvdbsync.Pair, err error) {
 	limited, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
@@ -147,7 +151,7 @@ func (t Table) apply(ctx context.Context, s kvdbsync.Session, pairs []kvdbsync.P
 	return taken, nil
 }
 
-// differences are the changes that make one the other, sorted by key.
+// diff returns the changes from one state to another, sorted by key.
 func diff(from, to map[string][]byte) (out []kvdbsync.Pair) {
 	for _, key := range slices.Sorted(maps.Keys(from)) {
 		if to[key] == nil {
@@ -162,7 +166,7 @@ func diff(from, to map[string][]byte) (out []kvdbsync.Pair) {
 	return out
 }
 
-// rest waits until it is time to read again.
+// waitForNext waits until the next read.
 func (t Table) waitForNext(ctx context.Context, s kvdbsync.Session) error {
 	if !sleep(ctx, s, t.MinInterval) {
 		return errLost
@@ -180,7 +184,7 @@ func (t Table) waitForNext(ctx context.Context, s kvdbsync.Session) error {
 	return nil
 }
 
-// pause lets time pass; false: the session has been lost, or ctx has ended.
+// sleep waits. It returns false if the session is lost or ctx ends.
 func sleep(ctx context.Context, s kvdbsync.Session, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

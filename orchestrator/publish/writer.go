@@ -13,23 +13,25 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// errLost says that a session ended at the store.
+// errLost reports that the store ended the session.
 var errLost = errors.New("the store ended the session")
 
-// A writer brings one store to what the ledger says.
+// A writer executes the writes of the queue in one store. Its goroutine owns the
+// queue.
 type writer struct {
 	Options
 	queue     *writeQueue
 	news      chan []*scheduler.Status
 	retry     backoff.Backoff
-	nextWrite time.Time // when the store may be written to again
-	batchSize int       // of the next batch, at most
+	nextWrite time.Time // no write before this time
+	batchSize int       // maximum size of the next batch; halved to find refused keys
 	health    health
-	// refuses says that a refusal of single keys was logged.
+	// refusalLogged: a refusal of single keys was logged, so that recovery is logged
+	// too.
 	refusalLogged bool
 }
 
-// health is what has been told of the store.
+// health is the state of the store that was logged last. Each change is logged once.
 type health int
 
 const (
@@ -38,14 +40,14 @@ const (
 	failing
 )
 
-// run begins one session after the other, until ctx ends, or the store has no place
-// for status.
+// run writes in one session after the other, until ctx ends or the store is
+// read-only.
 func (w *writer) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := guard.Run(func() error { return w.session(ctx) })
 		switch {
 		case errors.Is(err, kvdbsync.ErrReadOnly):
-			w.Log.Warn("status cannot be published into this store", "source", w.Name, "err", err)
+			w.Log.Warn("cannot publish status into this store: it is read-only", "source", w.Name, "err", err)
 			return
 		case ctx.Err() == nil:
 			w.backOff(err)
@@ -56,7 +58,7 @@ func (w *writer) run(ctx context.Context) {
 	}
 }
 
-// session writes in one session, until it is lost or ctx ends.
+// session writes in one session until it is lost or ctx ends.
 func (w *writer) session(ctx context.Context) error {
 	s, end, err := w.begin(ctx)
 	if err != nil {
@@ -74,13 +76,15 @@ func (w *writer) session(ctx context.Context) error {
 	return errLost
 }
 
+// list returns the statuses that the store contains.
 func (w *writer) list(ctx context.Context, s kvdbsync.Session) ([]kvdbsync.Pair, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
 	return s.List(ctx, w.prefix())
 }
 
-// begin begins a session; end takes away what it has written.
+// begin opens a session. The timeout covers only the opening: the session's context
+// lasts until end, which removes the session's keys.
 func (o Options) begin(ctx context.Context) (s kvdbsync.Session, end func(), err error) {
 	lasting, cancel := context.WithCancel(ctx)
 	slow := time.AfterFunc(o.Timeout, cancel)
@@ -95,15 +99,16 @@ func (o Options) begin(ctx context.Context) (s kvdbsync.Session, end func(), err
 		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer done()
 		if err := guard.Run(func() error { return s.Close(ctx) }); err != nil {
-			o.Log.Debug("published status is left to its time to live", "source", o.Name, "err", err, "ttl", o.TTL)
+			o.Log.Debug("published status remains until its time to live ends", "source", o.Name, "err", err, "ttl", o.TTL)
 		}
 	}, nil
 }
 
-// closing is how long the end of a session may hold up that of the agent.
+// closeTimeout bounds the end of a session, so that a store cannot delay the end of
+// the agent.
 const closeTimeout = time.Second
 
-// step writes what may be written now, or waits for something to do.
+// step writes one batch, or waits for work.
 func (w *writer) step(ctx context.Context, s kvdbsync.Session) {
 	now := time.Now()
 	if now.Before(w.nextWrite) {
@@ -119,7 +124,7 @@ func (w *writer) step(ctx context.Context, s kvdbsync.Session) {
 	w.wait(ctx, s.Lost(), w.queue.nextTime(now))
 }
 
-// write makes one batch of changes.
+// write executes one batch. After an error, the result of its writes is unknown.
 func (w *writer) write(ctx context.Context, s kvdbsync.Session, writes []write) {
 	pairs := make([]kvdbsync.Pair, len(writes))
 	for i, one := range writes {
@@ -142,8 +147,9 @@ func (w *writer) write(ctx context.Context, s kvdbsync.Session, writes []write) 
 	w.logRecovered()
 }
 
-// failed finds out whether the store is away or refuses one of the keys. A key that it refuses
-// must not keep the others from being written.
+// handleFailure distinguishes a store that is unreachable from one that refuses a
+// key. A refused key must not block the others, so the batch is halved until it is
+// found.
 func (w *writer) handleFailure(ctx context.Context, s kvdbsync.Session, writes []write, err error) {
 	began := time.Now()
 	if !w.storeResponds(ctx, s, w.prefix()) {
@@ -161,19 +167,19 @@ func (w *writer) handleFailure(ctx context.Context, s kvdbsync.Session, writes [
 	if !w.refusalLogged {
 		w.refusalLogged, level = true, slog.LevelWarn
 	}
-	w.Log.Log(ctx, level, "the store refuses the status of a key; it is tried again every minute", "source", w.Name, "err", err)
+	w.Log.Log(ctx, level, "the store refuses the status of a key; it is retried every minute", "source", w.Name, "err", err)
 }
 
-// answers tells whether the store takes requests: about keys that do not exist.
+// storeResponds sends a cheap request to find out whether the store works.
 func (o Options) storeResponds(ctx context.Context, s kvdbsync.Session, prefix string) bool {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	_, err := s.List(ctx, prefix+"-") // no key begins so
+	_, err := s.List(ctx, prefix+"-") // no key has this prefix
 	return err == nil
 }
 
-// wait takes in news, or else waits until some time (zero: for ever), or for lost or
-// the end of ctx.
+// wait receives statuses, or returns at a given time (zero: never), when the session
+// is lost, or when ctx ends.
 func (w *writer) wait(ctx context.Context, lost <-chan struct{}, until time.Time) {
 	var alarm <-chan time.Time
 	if !until.IsZero() {
@@ -190,13 +196,14 @@ func (w *writer) wait(ctx context.Context, lost <-chan struct{}, until time.Time
 	}
 }
 
+// update passes statuses to the queue.
 func (w *writer) update(news []*scheduler.Status) {
 	for _, st := range news {
 		w.queue.update(st)
 	}
 }
 
-// settled tells that all that failed has been made good, if that is news.
+// logRecovered logs that all earlier failures are resolved.
 func (w *writer) logRecovered() {
 	if w.queue.failed > 0 {
 		return
@@ -212,8 +219,8 @@ func (w *writer) logRecovered() {
 	}
 }
 
-// fail sees to it that the store is left alone for a while. The first failure is
-// news, more of them are for those who look closer.
+// backOff delays the next request. The first failure is a warning, later ones are at
+// debug level.
 func (w *writer) backOff(err error) {
 	wait := w.retry.Next()
 	w.nextWrite = time.Now().Add(wait)
@@ -222,9 +229,10 @@ func (w *writer) backOff(err error) {
 		level = slog.LevelWarn
 	}
 	w.health = failing
-	w.Log.Log(context.Background(), level, "status cannot be published", "source", w.Name, "err", err, "retry_in", wait)
+	w.Log.Log(context.Background(), level, "cannot publish status", "source", w.Name, "err", err, "retry_in", wait)
 }
 
+// sessionEnded reports whether the session is lost or ctx has ended.
 func sessionEnded(ctx context.Context, s kvdbsync.Session) bool {
 	select {
 	case <-s.Lost():
