@@ -12,11 +12,12 @@ import (
 //	  interfaces: [...]   # a list of the values of a model
 //	  nat44Global: {...}  # the value of a singleton
 //
-// A group is named after the first element of the module. Names of groups and fields may
-// also be written with underscores ("vpp_config", "nat44_global"), and by the name that
-// gRPC uses if that differs ("wgPeers").
+// A group is named after the first element of the module. Names of groups and fields
+// may also be written with underscores ("vpp_config", "nat44_global"), and by the
+// name in gRPC if that differs ("wgPeers").
 
-// A configField is a field of a group, in one of its notations.
+// A configField is a field of a group in one of its notations: the key of the index
+// in table.
 type configField struct{ group, field string }
 
 // ByConfigField returns the model of a field of the structured form, and whether the field
@@ -45,6 +46,7 @@ func ConfigFields(group string) []string {
 	return slices.Clone(models().fields[snake(group)])
 }
 
+// addConfigField indexes the notations of the field of m.
 func (t *table) addConfigField(m *Model) {
 	group, field := m.ConfigField()
 	if field == "" {

@@ -20,12 +20,15 @@ func Printable(m proto.Message) error {
 	return f.found.orNil()
 }
 
-// mayHoldControls reports whether JSON text may contain a control character. Valid JSON
-// escapes those below U+0020; DEL and U+0080 to U+009F may be unescaped.
+// mayHoldControls reports whether JSON text may contain a control character, so that
+// the walk through most values is skipped. Valid JSON escapes those below U+0020;
+// DEL and U+0080 to U+009F may be unescaped.
 func mayHoldControls(data []byte) bool {
 	return bytes.ContainsAny(data, "\\\x7f") || bytes.IndexByte(data, 0xc2) >= 0
 }
 
+// controls reports control characters in all texts of m. path is the field with m,
+// "" for the value itself.
 func (f *finder) controls(path string, m protoreflect.Message) {
 	if path != "" {
 		path += "."
@@ -50,7 +53,8 @@ func (f *finder) controls(path string, m protoreflect.Message) {
 	})
 }
 
-// control checks one value of fd: one text, or the texts in a message.
+// control checks one value of fd: one text, or the texts in a message. Secrets are
+// reported without their content.
 func (f *finder) control(path string, fd protoreflect.FieldDescriptor, v protoreflect.Value) {
 	switch {
 	case len(f.found) >= mostProblems:

@@ -43,6 +43,7 @@ const longestKey = 120
 // slow, so it runs only when the error is printed.
 type unknownKey string
 
+// Error implements error. It names the most similar model.
 func (k unknownKey) Error() string {
 	if m, ok := suggestion(string(k)); ok {
 		return fmt.Sprintf("%v: key %q: did you mean %q?", ErrNoModel, string(k), hint(m))
@@ -50,6 +51,7 @@ func (k unknownKey) Error() string {
 	return fmt.Sprintf("%v: key %q: expected one that begins like %q", ErrNoModel, string(k), "config/linux/interfaces/v2/interface/")
 }
 
+// Unwrap returns ErrNoModel.
 func (unknownKey) Unwrap() error { return ErrNoModel }
 
 // hint returns an example of the keys of m.
@@ -60,8 +62,8 @@ func hint(m *Model) string {
 	return m.prefix + "<name>"
 }
 
-// meant finds the model with a prefix similar to the start of key. For a key with an
-// agent's prefix, the search starts at the class.
+// suggestion returns the model with a prefix similar to the start of key. In a key
+// with an agent's prefix, the search starts at the class.
 func suggestion(key string) (*Model, bool) {
 	if at := strings.Index(key, "config/"); at > 0 {
 		key = key[at:]

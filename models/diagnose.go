@@ -12,14 +12,16 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Package protojson says what is wrong in words that change from build to build,
-// without paths, and only the first of it. So where it refuses a value, the value is
-// walked again, and protojson asked about one scalar after the other.
+// The errors of protojson contain random spaces that differ between builds, have no
+// field paths, and name only the first problem. Therefore an invalid value is walked
+// again, and protojson parses one scalar after the other.
 
-// mostShown is how much of a value is shown, in bytes, more or less.
+// mostShown is the approximate number of bytes of invalid values that errors show in
+// total.
 const mostShown = 200
 
-// diagnose says why data does not parse as a message of type mt, which refused says it does not.
+// diagnose returns an error for each invalid field of data. If it finds none, it
+// returns the error of protojson.
 func diagnose(data []byte, mt protoreflect.MessageType, refused error) error {
 	if err := notObject(data, mt.Descriptor()); err != nil {
 		return err
@@ -32,21 +34,22 @@ func diagnose(data []byte, mt protoreflect.MessageType, refused error) error {
 	return f.found
 }
 
-// A finder collects what is wrong with the fields of a value.
+// A finder collects the errors of a value.
 type finder struct {
-	found fieldErrors
-	shown int
+	found fieldErrors // at most mostProblems
+	shown int         // bytes of values in found
 }
 
-func (f *finder) report(path string, value any, want string) {
+// report adds an error. After mostShown bytes, errors omit the value.
+func (f *finder) report(path string, value any, expected string) {
 	f.shown += len(show(value))
 	if f.shown > mostShown {
 		value = nil
 	}
-	f.found = append(f.found, &FieldError{Field: path, Value: value, Expected: want})
+	f.found = append(f.found, &FieldError{Field: path, Value: value, Expected: expected})
 }
 
-// message looks at the object raw, whose fields are below path.
+// message checks the JSON object raw. path is the path of the object.
 func (f *finder) message(path string, m protoreflect.Message, raw []byte) {
 	if path != "" {
 		path += "."
@@ -72,20 +75,20 @@ func (f *finder) message(path string, m protoreflect.Message, raw []byte) {
 	}
 }
 
-// oneof reports fd if another member of its oneof has been seen.
+// oneof reports fd if another member of its oneof was set before.
 func (f *finder) oneof(path string, fd protoreflect.FieldDescriptor, seen map[protoreflect.Name]bool) {
 	of := fd.ContainingOneof()
 	if of == nil {
 		return
 	}
-	mark := of.Name() + " " // no field is called so
+	mark := of.Name() + " " // no field name contains a space
 	if seen[mark] {
 		f.report(path+string(fd.Name()), nil, "only one of "+strings.Join(fieldNames(of.Fields()), ", "))
 	}
 	seen[mark] = true
 }
 
-// field looks at the value of fd, a field of m.
+// field checks the value of fd, a field of m.
 func (f *finder) field(path string, m protoreflect.Message, fd protoreflect.FieldDescriptor, raw []byte) {
 	switch {
 	case fd.IsList() && raw[0] != '[':
@@ -100,7 +103,7 @@ func (f *finder) field(path string, m protoreflect.Message, fd protoreflect.Fiel
 	}
 }
 
-// element looks at one value of fd, which fresh makes an empty one of.
+// element checks one value of fd; fresh returns an empty one.
 func (f *finder) element(path string, m protoreflect.Message, fd protoreflect.FieldDescriptor, fresh func() protoreflect.Value, raw []byte) {
 	switch {
 	case len(f.found) >= mostProblems:
@@ -111,7 +114,7 @@ func (f *finder) element(path string, m protoreflect.Message, fd protoreflect.Fi
 	}
 }
 
-// parses asks protojson whether raw can be the value, or an element, of fd.
+// parses reports whether protojson accepts raw as a value, or an element, of fd.
 func parses(m protoreflect.Message, fd protoreflect.FieldDescriptor, raw []byte) bool {
 	format := `{%q:%s}`
 	if fd.IsList() {
@@ -120,7 +123,7 @@ func parses(m protoreflect.Message, fd protoreflect.FieldDescriptor, raw []byte)
 	return protojson.Unmarshal(fmt.Appendf(nil, format, fd.Name(), raw), m.New().Interface()) == nil
 }
 
-// members yields name and value of each member of a JSON object.
+// members yields the members of a JSON object, also repeated ones.
 func members(object []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
 		d := json.NewDecoder(bytes.NewReader(object))

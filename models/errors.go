@@ -9,25 +9,26 @@ import (
 )
 
 var (
-	// ErrNoModel says that a key, or a message, is of no model.
+	// ErrNoModel reports that no model has this key or message.
 	ErrNoModel = errors.New("no such model")
-	// ErrKeyMismatch says that a value makes another key than the one it is
-	// under. The error also holds a [FieldError] for each field that disagrees.
+	// ErrKeyMismatch reports that the content of a value makes a different key. The
+	// error also contains a [FieldError] for each field that disagrees.
 	ErrKeyMismatch = errors.New("key and value disagree")
-	// ErrNotJSON says that data is no JSON object at all: malformed, empty, binary,
-	// another kind of JSON.
+	// ErrNotJSON reports that data is not a JSON object: malformed, empty, binary,
+	// or another JSON type.
 	ErrNotJSON = errors.New("not a JSON object")
-	// ErrTooLarge says that data is longer than [MaxSize].
+	// ErrTooLarge reports that data is longer than [MaxSize].
 	ErrTooLarge = errors.New("value too large")
 )
 
 // A FieldError reports an invalid field of a value, and the allowed values.
 type FieldError struct {
 	Field    string // path with proto names: "ip_addresses[1]", "veth.peer_if_name"
-	Value    any    // what the field holds; nil: nothing worth showing
+	Value    any    // value of the field; nil: omitted from the message
 	Expected string // allowed values: `an address with prefix length, such as "10.0.0.1/24"`; empty: the field is required
 }
 
+// Error implements error: "mtu is 10000; expected at most 9216".
 func (e *FieldError) Error() string {
 	switch {
 	case e.Expected == "":
@@ -40,7 +41,7 @@ func (e *FieldError) Error() string {
 	return fmt.Sprintf("%s is %s; expected %s", e.Field, show(e.Value), e.Expected)
 }
 
-// mostProblems is how many errors about one value are told, one by one.
+// mostProblems is the maximum number of errors about one value that are listed.
 const mostProblems = 8
 
 // Faults collects the errors of a value. It keeps the first 8 and counts the others, so that
@@ -50,7 +51,7 @@ type Faults struct {
 	more  int
 }
 
-// Add adds a FieldError; want is formatted with args.
+// Add adds a FieldError. The text of allowed values is formatted with args.
 func (f *Faults) Add(field string, value any, want string, args ...any) {
 	if !f.Full() {
 		f.found = append(f.found, &FieldError{Field: field, Value: value, Expected: fmt.Sprintf(want, args...)})
@@ -70,10 +71,11 @@ func (f *Faults) AddError(err error) {
 	}
 }
 
-// Full tells that further errors are only counted.
+// Full reports that further errors are only counted.
 func (f *Faults) Full() bool { return len(f.found) >= mostProblems }
 
-// Err joins the errors, with a last one that counts those left out. It is nil if there are none.
+// Err joins the errors and, if there are more, their number. It returns nil without
+// errors.
 func (f *Faults) Err() error {
 	if f.more == 0 {
 		return errors.Join(f.found...)
@@ -81,12 +83,13 @@ func (f *Faults) Err() error {
 	return errors.Join(append(slices.Clip(f.found), moreErrors(f.more))...)
 }
 
-// A moreErrors is the number of errors that are not told.
+// A moreErrors is the number of errors that are not listed.
 type moreErrors int
 
+// Error implements error.
 func (n moreErrors) Error() string { return "and " + thousands(int(n)) + " more" }
 
-// thousands writes a number with commas: 99,992.
+// thousands formats a number with commas: 99,992.
 func thousands(n int) string {
 	digits := strconv.Itoa(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
@@ -95,8 +98,8 @@ func thousands(n int) string {
 	return digits
 }
 
-// Bounded returns err, or the first 8 of the errors that it joins and the number of the others.
-// Errors within those that are joined count one by one.
+// Bounded returns err, or the first 8 of its joined errors and the number of the
+// others. Nested joins count by their elements.
 func Bounded(err error) error {
 	var f Faults
 	f.addAll(err)
@@ -106,6 +109,7 @@ func Bounded(err error) error {
 	return f.Err()
 }
 
+// addAll adds an error, or the elements of a join.
 func (f *Faults) addAll(err error) {
 	if more, counted := err.(moreErrors); counted { //nolint:errorlint // an element of a join
 		f.more += int(more)
@@ -121,7 +125,8 @@ func (f *Faults) addAll(err error) {
 	}
 }
 
-// Ignored is a warning: a field of a value has no effect, and why. The text begins with the path.
+// Ignored returns the warning that a field has no effect, with the reason. The text
+// begins with the path of the field.
 func Ignored(field string, value any, why string, args ...any) string {
 	return fmt.Sprintf("%s: %s is ignored: %s", field, show(value), fmt.Sprintf(why, args...))
 }
@@ -134,8 +139,9 @@ func Fields(err error) (out []string) {
 	return out
 }
 
+// fieldsOf returns the FieldErrors in err, in order.
 func fieldsOf(err error) (out []*FieldError) {
-	switch e := err.(type) { //nolint:errorlint // it unwraps what it meets itself
+	switch e := err.(type) { //nolint:errorlint // the loop unwraps joins itself
 	case nil:
 	case *FieldError:
 		out = append(out, e)
@@ -149,15 +155,16 @@ func fieldsOf(err error) (out []*FieldError) {
 	return out
 }
 
-// Also is err and what more says of other fields; neither is nil.
+// Also returns err together with those FieldErrors of more that concern other
+// fields. Neither argument is nil.
 func Also(err, more error) error {
-	said := map[string]bool{}
+	reported := map[string]bool{}
 	for _, field := range Fields(err) {
-		said[field] = true
+		reported[field] = true
 	}
 	all := fieldErrors{err}
 	for _, e := range fieldsOf(more) {
-		if !said[e.Field] {
+		if !reported[e.Field] {
 			all = append(all, e)
 		}
 	}
@@ -167,9 +174,10 @@ func Also(err, more error) error {
 	return all
 }
 
-// fieldErrors are one or more errors about fields, on one line.
+// fieldErrors are errors about fields, printed on one line.
 type fieldErrors []error
 
+// Error implements error.
 func (es fieldErrors) Error() string {
 	texts := make([]string, len(es))
 	for i, e := range es {
@@ -178,9 +186,11 @@ func (es fieldErrors) Error() string {
 	return strings.Join(texts, "; ")
 }
 
+// Unwrap returns the errors.
 func (es fieldErrors) Unwrap() []error { return es }
 
-// orNil is es as an error, nil where there are none.
+// orNil returns es as an error, or nil if it is empty. A nil slice in an error would
+// not be nil.
 func (es fieldErrors) orNil() error {
 	if len(es) == 0 {
 		return nil
@@ -188,7 +198,7 @@ func (es fieldErrors) orNil() error {
 	return es
 }
 
-// show renders a value for an error: text quoted, and cut where it is long.
+// show formats a value for an error: text is quoted, long values are cut.
 func show(v any) string {
 	if s, ok := v.(string); ok {
 		return strconv.Quote(cut(s, 80))

@@ -12,10 +12,10 @@ import (
 	"github.com/keyplane/keyplane/internal/nearest"
 )
 
-// mostNames is how many names an error lists.
+// mostNames is the maximum number of names that an error lists.
 const mostNames = 8
 
-// wanted says what could stand where raw does, as one value of fd.
+// expected describes the values that fd accepts in place of raw.
 func expected(fd protoreflect.FieldDescriptor, raw []byte) string {
 	switch fd.Kind() {
 	case protoreflect.BoolKind:
@@ -38,7 +38,7 @@ func expected(fd protoreflect.FieldDescriptor, raw []byte) string {
 	}
 }
 
-// known says which fields there are where name is none.
+// known describes the fields of md for an error about an unknown name.
 func known(md protoreflect.MessageDescriptor, name string) string {
 	names := fieldNames(md.Fields())
 	if near := nearest.Word(name, names); near != "" {
@@ -47,7 +47,7 @@ func known(md protoreflect.MessageDescriptor, name string) string {
 	return "a known field: " + strings.Join(trim(names), ", ")
 }
 
-// oneOf lists names, and says which is meant by one that is close.
+// oneOf lists the allowed names, and suggests the most similar one.
 func oneOf(given string, names []string) string {
 	list := "one of " + strings.Join(trim(names), ", ")
 	if near := nearest.Word(given, names); near != "" {
@@ -64,6 +64,7 @@ func trim(names []string) []string {
 	return append(names[:mostNames:mostNames], "…")
 }
 
+// fieldNames returns the proto names of fields.
 func fieldNames(fields protoreflect.FieldDescriptors) []string {
 	names := make([]string, fields.Len())
 	for i := range names {
@@ -72,6 +73,7 @@ func fieldNames(fields protoreflect.FieldDescriptors) []string {
 	return names
 }
 
+// valueNames returns the names of an enum.
 func valueNames(values protoreflect.EnumValueDescriptors) []string {
 	names := make([]string, values.Len())
 	for i := range names {
@@ -80,6 +82,7 @@ func valueNames(values protoreflect.EnumValueDescriptors) []string {
 	return names
 }
 
+// fieldNamed finds a field by its JSON or proto name, or returns nil.
 func fieldNamed(md protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
 	if fd := md.Fields().ByJSONName(name); fd != nil {
 		return fd
@@ -87,7 +90,8 @@ func fieldNamed(md protoreflect.MessageDescriptor, name string) protoreflect.Fie
 	return md.Fields().ByTextName(name)
 }
 
-// shown is JSON as an error shows it: text as text, anything else as it stands.
+// shown returns JSON as errors show it: text without quotes, other values as they
+// are.
 func shown(raw []byte) any {
 	var s string
 	if raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
@@ -98,10 +102,11 @@ func shown(raw []byte) any {
 	return literal(line.String())
 }
 
-// A literal is JSON that is no text; errors show it without quotes.
+// A literal is JSON that is not text. Errors show it without quotes.
 type literal string
 
-// printable is a name that came from outside, as part of a path.
+// printable returns a name from outside as part of a path. Special characters are
+// escaped.
 func printable(name string) string {
 	name = cut(name, 80)
 	if quoted := strconv.Quote(name); quoted != `"`+name+`"` || name == "" {

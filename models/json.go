@@ -26,7 +26,7 @@ func (m *Model) Marshal(v proto.Message) ([]byte, error) {
 	return out, nil
 }
 
-// JSON is [Model.Marshal] for a message of any model, or of none.
+// JSON is [Model.Marshal] for messages without a model, too.
 func JSON(v proto.Message) ([]byte, error) {
 	// protojson keeps the order of fields, but inserts random spaces.
 	spaced, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(v)

@@ -11,15 +11,16 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// A keyField is a field that the name of a value is made of.
+// A keyField is a field that is part of the name of a value.
 type keyField struct {
 	fd  protoreflect.FieldDescriptor
-	via string // function of the template that it goes through: ipnet, protoip or none
+	via string // function of the template that is applied: ipnet, protoip or none
 }
 
+// fieldInTemplate matches the fields in a name template.
 var fieldInTemplate = regexp.MustCompile(`(?:(ipnet|protoip) )?\.(\w+)`)
 
-// keyFields reads from the template which fields make the name, in order.
+// keyFields returns the fields in the name template, in order.
 func (m *Model) keyFields() []keyField {
 	var out []keyField
 	seen := map[protoreflect.Name]bool{}
@@ -36,7 +37,7 @@ func (m *Model) keyFields() []keyField {
 	return out
 }
 
-// KeyFields returns the fields that the name of a value is made of, by proto name.
+// KeyFields returns the proto names of the fields that form the name of a value.
 func (m *Model) KeyFields() []string {
 	var out []string
 	for _, f := range m.keyFields() {
@@ -45,13 +46,13 @@ func (m *Model) KeyFields() []string {
 	return out
 }
 
-// goName is how Go, and so the template, calls a field.
+// goName returns the name of the field in Go, which templates use.
 func goName(fd protoreflect.FieldDescriptor) string {
 	name := camel(string(fd.Name()))
 	return strings.ToUpper(name[:1]) + name[1:]
 }
 
-// text is how the field stands in the name of v.
+// text returns the field as it appears in the name of v.
 func (f keyField) text(v proto.Message) string {
 	value := v.ProtoReflect().Get(f.fd)
 	switch {
@@ -67,15 +68,16 @@ func (f keyField) text(v proto.Message) string {
 	return value.String()
 }
 
-func (f keyField) wrong(v proto.Message, want string) error {
+// wrong returns an error about the field.
+func (f keyField) wrong(v proto.Message, expected string) error {
 	value := v.ProtoReflect().Get(f.fd).Interface()
 	if f.fd.Enum() != nil {
 		value = literal(f.text(v))
 	}
-	return &FieldError{Field: string(f.fd.Name()), Value: value, Expected: want}
+	return &FieldError{Field: string(f.fd.Name()), Value: value, Expected: expected}
 }
 
-// unparsed reports the fields whose addresses should be in the name of v and do not parse.
+// unparsed reports invalid addresses in the fields that form the name of v.
 func (m *Model) unparsed(v proto.Message) error {
 	var errs fieldErrors
 	for _, f := range m.keyFields() {
@@ -89,8 +91,8 @@ func (m *Model) unparsed(v proto.Message) error {
 	return errs.orNil()
 }
 
-// noName reports the fields because of which nothing is left of the name of v
-// when its key is cleaned: those that lead upwards, or else those that are empty.
+// noName reports the fields that leave no name after the key is cleaned: those with
+// "..", or else those that are empty.
 func (m *Model) noName(v proto.Message) error {
 	var upwards, empty fieldErrors
 	for _, f := range m.keyFields() {
@@ -104,9 +106,9 @@ func (m *Model) noName(v proto.Message) error {
 	return cmp.Or(upwards.orNil(), empty.orNil())
 }
 
-// mismatch says that v, whose content makes the key made, was found under key,
-// and which fields have it so: those that key has not, or else those that are
-// empty, or else all it is made of.
+// mismatch returns ErrKeyMismatch for a value under key with the content of key
+// made. It names the fields that do not occur in key, or else those that are empty,
+// or else all fields of the name.
 func (m *Model) mismatch(key, made string, v proto.Message) error {
 	var absent, empty, all fieldErrors
 	for _, f := range m.keyFields() {
@@ -123,7 +125,8 @@ func (m *Model) mismatch(key, made string, v proto.Message) error {
 		cut(key, longestKey), cut(made, longestKey), cmp.Or(absent.orNil(), empty.orNil(), all.orNil()))
 }
 
-// hasElement tells whether text, which is not empty, stands in name between slashes, dashes or ends.
+// hasElement reports whether text occurs in name between slashes, dashes or the
+// ends. text is not empty.
 func hasElement(name, text string) bool {
 	name = "/" + name + "/"
 	for _, before := range []string{"/", "-"} {

@@ -70,11 +70,12 @@ func (m *Model) ProtoFile() string { return m.message.Descriptor().ParentFile().
 // New returns an empty value of the model.
 func (m *Model) New() proto.Message { return m.message.New().Interface() }
 
+// is reports whether v is a value of the model.
 func (m *Model) is(v proto.Message) bool {
 	return v != nil && v.ProtoReflect().Type() == m.message
 }
 
-// prefixOf joins the parts that all keys of a model share.
+// prefixOf joins the parts of the prefix.
 func prefixOf(class, module, version, typ string) string {
 	return class + "/" + strings.ReplaceAll(module, ".", "/") + "/" + version + "/" + strings.ReplaceAll(typ, ".", "/")
 }

@@ -50,6 +50,7 @@ func secrets(m protoreflect.Message, found func(m protoreflect.Message, fd proto
 	})
 }
 
+// isSecret reports whether the field has the option debug_redact.
 func isSecret(fd protoreflect.FieldDescriptor) bool {
 	options, ok := fd.Options().(*descriptorpb.FieldOptions)
 	return ok && options.GetDebugRedact()
@@ -64,6 +65,7 @@ func shownOf(fd protoreflect.FieldDescriptor, raw []byte) any {
 	return shown(raw)
 }
 
+// fieldsIn returns the fields of a message type.
 func fieldsIn(m protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 	out := make([]protoreflect.FieldDescriptor, m.Fields().Len())
 	for i := range out {
@@ -72,6 +74,7 @@ func fieldsIn(m protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 	return out
 }
 
+// hide replaces a secret.
 func hide(m protoreflect.Message, fd protoreflect.FieldDescriptor) {
 	if fd.Kind() == protoreflect.StringKind && !fd.IsList() {
 		m.Set(fd, protoreflect.ValueOfString(hidden))

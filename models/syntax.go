@@ -13,10 +13,10 @@ import (
 // notObject returns an error if data is not a JSON object, or nil. The error gives an
 // example with a field of md.
 func notObject(data []byte, md protoreflect.MessageDescriptor) error {
-	const want = `%w: it is %s: expected one such as {"%s": ...}`
+	const format = `%w: it is %s: expected one such as {"%s": ...}`
 	text := bytes.TrimSpace(data)
 	if len(text) == 0 {
-		return fmt.Errorf(want, ErrNotJSON, "empty", md.Fields().Get(0).Name())
+		return fmt.Errorf(format, ErrNotJSON, "empty", md.Fields().Get(0).Name())
 	}
 	if at := invalidUTF8(data); at >= 0 {
 		return fmt.Errorf("%w: %s: byte 0x%02x is no UTF-8 text", ErrNotJSON, position(data, at), data[at])
@@ -25,7 +25,7 @@ func notObject(data []byte, md protoreflect.MessageDescriptor) error {
 		return err
 	}
 	if text[0] != '{' {
-		return fmt.Errorf(want, ErrNotJSON, kind(text), md.Fields().Get(0).Name())
+		return fmt.Errorf(format, ErrNotJSON, kind(text), md.Fields().Get(0).Name())
 	}
 	return nil
 }

@@ -44,6 +44,7 @@ func vppModels() []*Model {
 	}
 }
 
+// vppRouteName builds the name of a route. Optional parts are omitted.
 func vppRouteName(v *l3.Route) string {
 	var name string
 	if v.GetOutgoingInterface() != "" {

@@ -13,7 +13,8 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/wireguard"
 )
 
-// vppServiceModels are what VPP does with packets besides switching and routing them.
+// vppServiceModels returns the models of packet processing in VPP other than
+// switching and routing.
 func vppServiceModels() []*Model {
 	return []*Model{
 		keyed("vpp.acls", "v2", "acl", `{{.Name}}`, "acls", (*acl.ACL).GetName),
@@ -75,6 +76,8 @@ func vppServiceModels() []*Model {
 	}
 }
 
+// natPoolName builds the name of an address pool. Pools of old configurations have
+// no name field.
 func natPoolName(v *nat.Nat44AddressPool) string {
 	if v.GetName() != "" {
 		return v.GetName()
@@ -86,6 +89,7 @@ func natPoolName(v *nat.Nat44AddressPool) string {
 	return name
 }
 
+// ipsecPolicyName builds the name of a security policy.
 func ipsecPolicyName(v *ipsec.SecurityPolicy) string {
 	direction := "inbound"
 	if v.GetIsOutbound() {
@@ -96,6 +100,8 @@ func ipsecPolicyName(v *ipsec.SecurityPolicy) string {
 		"/remote-addresses/" + v.GetRemoteAddrStart() + "-" + v.GetRemoteAddrStop()
 }
 
+// tunnelProtectionName builds the name of a tunnel protection; the next hop is
+// optional.
 func tunnelProtectionName(v *ipsec.TunnelProtection) string {
 	if v.GetNextHopAddr() == "" {
 		return v.GetInterface()

@@ -35,11 +35,14 @@ func Register(s *scheduler.Scheduler) (alloc.Book, error) {
 	return index, nil
 }
 
+// handler keeps the applied allocations: no southbound has them.
 type handler struct {
 	mu      sync.Mutex // guards current
 	current map[string]*netalloc.IPAllocation
 }
 
+// descriptor returns the descriptor. There is no Update: a changed allocation is
+// re-created, and so are the values that refer to it.
 func (h *handler) descriptor() scheduler.Descriptor[*netalloc.IPAllocation, alloc.Allocation] {
 	return scheduler.Descriptor[*netalloc.IPAllocation, alloc.Allocation]{
 		Name:  alloc.Descriptor,
@@ -60,6 +63,7 @@ func (h *handler) descriptor() scheduler.Descriptor[*netalloc.IPAllocation, allo
 	}
 }
 
+// set records or removes an applied allocation.
 func (h *handler) set(key string, v *netalloc.IPAllocation) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,6 +101,8 @@ func (h *handler) as(w scheduler.Desired[*netalloc.IPAllocation]) *netalloc.IPAl
 // faults collects the errors of a value.
 type faults struct{ models.Faults }
 
+// validate checks an allocation. A slash in the name of a network would make
+// references ambiguous.
 func validate(_ string, v *netalloc.IPAllocation) error {
 	var f faults
 	if name := v.GetNetworkName(); name == "" || strings.Contains(name, "/") {
@@ -129,6 +135,7 @@ func parse(text string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, a.BitLen()), err == nil && a.Zone() == ""
 }
 
+// allocation returns the parsed addresses of a valid value.
 func allocation(v *netalloc.IPAllocation) alloc.Allocation {
 	address, _ := parse(v.GetAddress())
 	gw, _ := parse(v.GetGw())

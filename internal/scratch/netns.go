@@ -7,8 +7,7 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// AddNetns makes a network namespace named under /run/netns, as `ip netns add`
-// does.
+// AddNetns creates a named network namespace in /run/netns, like `ip netns add`.
 func AddNetns(name string) error {
 	return onOwnThread(func() error {
 		ns, err := netns.NewNamed(name)
@@ -19,8 +18,8 @@ func AddNetns(name string) error {
 	})
 }
 
-// DelNetns takes the name away, as `ip netns del` does. The namespace itself
-// goes when nothing is in it any more.
+// DelNetns removes the name, like `ip netns del`. The namespace exists until no
+// process or descriptor uses it.
 func DelNetns(name string) error {
 	if err := netns.DeleteNamed(name); err != nil {
 		return fmt.Errorf("deleting network namespace %s: %w", name, err)
@@ -28,8 +27,8 @@ func DelNetns(name string) error {
 	return nil
 }
 
-// InNetns calls do on a thread that is in the network namespace with the given
-// name. Processes that do starts are in it too.
+// InNetns calls do on a thread in the named network namespace. Processes that do
+// starts inherit the namespace.
 func InNetns(name string, do func() error) error {
 	return onOwnThread(func() error {
 		ns, err := netns.GetFromName(name)
@@ -44,8 +43,9 @@ func InNetns(name string, do func() error) error {
 	})
 }
 
-// onOwnThread calls do on a thread that no other goroutine runs on meanwhile,
-// and that ends there unless it is back where it was.
+// onOwnThread calls do on a locked thread, because namespaces belong to threads. If
+// the thread cannot return to its namespace, it ends with the goroutine, so that no
+// other goroutine runs in the wrong one.
 func onOwnThread(do func() error) error {
 	done := make(chan error)
 	go func() {

@@ -1,11 +1,11 @@
-// Package scratch gives a program a place where it is root of a network of its
-// own, so that nothing it does can reach the host's: a new network namespace
-// with its loopback up, and a new mount namespace with an empty /run and /var/lib, so
-// that named namespaces and what programs keep are its own too. An ordinary user gets them inside a user
-// namespace. When the last process inside ends, the kernel takes all of it away.
+// Package scratch runs a program as root of a network of its own, so that it cannot
+// affect the host: a new network namespace with its loopback up, and a new mount
+// namespace with an empty /run and /var/lib for named namespaces and saved state.
+// Users other than root get them within a user namespace. The kernel removes
+// everything when the last process inside ends.
 //
-// A process is started inside by its SysProcAttr, [Attr], and calls [Enter]
-// before anything else. A test package does both with [Main]:
+// A process is started inside with the SysProcAttr of [Attr], and calls [Enter]
+// first. A test package does both with [Main]:
 //
 //	func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 package scratch
@@ -21,11 +21,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrDenied says that this machine does not let the caller have namespaces.
+// ErrDenied reports that this machine does not allow new namespaces.
 var ErrDenied = errors.New("new namespaces are denied")
 
-// Attr makes a process start in new network and mount namespaces and, where the
-// caller may not make those, in a user namespace in which it is root.
+// Attr returns the attributes that start a process in new network and mount
+// namespaces. Without CAP_SYS_ADMIN they add a user namespace in which the process
+// is root.
 func Attr() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
 	if mayAdminister() {
@@ -37,8 +38,8 @@ func Attr() *syscall.SysProcAttr {
 	return attr
 }
 
-// mayAdminister tells whether this process has CAP_SYS_ADMIN; user 0 of a
-// container often has not.
+// mayAdminister reports whether this process has CAP_SYS_ADMIN. User 0 of a
+// container often lacks it.
 func mayAdminister() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -46,9 +47,9 @@ func mayAdminister() bool {
 	return err == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }
 
-// Enter makes the namespaces that the process was started in ready: no mount
-// reaches the host, /run and /var/lib are empty, the loopback interface is up. Its error is
-// ErrDenied where a security policy has taken the rights inside away.
+// Enter prepares the namespaces of this process: mounts do not propagate to the
+// host, /run and /var/lib are empty, and the loopback is up. The error is ErrDenied
+// if a security policy forbids it.
 func Enter() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return denied("keeping mounts private", err)
@@ -71,22 +72,25 @@ func Enter() error {
 	return nil
 }
 
-func denied(what string, err error) error {
+// denied adds ErrDenied to errors about missing permissions, so that callers can
+// skip or explain.
+func denied(action string, err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-		return fmt.Errorf("%s: %w: %w", what, ErrDenied, err)
+		return fmt.Errorf("%s: %w: %w", action, ErrDenied, err)
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return fmt.Errorf("%s: %w", action, err)
 }
 
-// inside marks the environment of a process that Main has started.
+// inside is the environment variable of processes that Main has started.
 const inside = "KEYPLANE_SCRATCH"
 
-// Inside tells whether this process runs in a scratch place that Main made.
+// Inside reports whether this process runs in namespaces of Main. Tests that change
+// the network require it.
 func Inside() bool { return os.Getenv(inside) != "" }
 
-// Main runs the tests of a package in a scratch place: it starts the test
-// program once more, there, and returns its exit code. Where the machine does
-// not allow that, the tests run where they are and Inside is false.
+// Main runs the tests of a package in scratch namespaces: it starts the test program
+// again, inside, and returns its exit code. If the machine does not allow that, the
+// tests run on the host and Inside is false.
 func Main(run func() int) int {
 	if Inside() {
 		if err := Enter(); err != nil {
@@ -107,6 +111,8 @@ func Main(run func() int) int {
 	return exitCode(cmd.Wait(), cmd)
 }
 
+// exitCode returns the exit code of the tests. A test program that a signal has
+// killed failed.
 func exitCode(err error, cmd *exec.Cmd) int {
 	if err == nil {
 		return 0

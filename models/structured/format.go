@@ -10,9 +10,9 @@ import (
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
-// Format writes values as one YAML document: groups and fields in the order of
-// the models, values of one model in the order given. Of each item it needs Model and
-// Value. A model that has no place in the document is an error.
+// Format writes values as one YAML document: groups and fields in the order of the
+// models, values of a model in the given order. It uses Model and Value of each
+// item. A model without a field in the structured form is an error.
 func Format(items []Item) ([]byte, error) {
 	byField := map[[2]string][]*yaml.Node{}
 	for _, it := range items {
@@ -36,6 +36,7 @@ func Format(items []Item) ([]byte, error) {
 	return encode(root(byField))
 }
 
+// root builds the document from the nodes of each field.
 func root(byField map[[2]string][]*yaml.Node) *yaml.Node {
 	doc := mapping()
 	for _, group := range models.ConfigGroups() {
@@ -53,6 +54,7 @@ func root(byField map[[2]string][]*yaml.Node) *yaml.Node {
 	return doc
 }
 
+// fieldNode returns the node of a field: a list, or the last value of a singleton.
 func fieldNode(values []*yaml.Node, repeated bool) *yaml.Node {
 	if !repeated {
 		return values[len(values)-1]
@@ -60,6 +62,7 @@ func fieldNode(values []*yaml.Node, repeated bool) *yaml.Node {
 	return &yaml.Node{Kind: yaml.SequenceNode, Content: values}
 }
 
+// encode writes the document as YAML.
 func encode(doc *yaml.Node) ([]byte, error) {
 	var out bytes.Buffer
 	e := yaml.NewEncoder(&out)
@@ -72,11 +75,13 @@ func encode(doc *yaml.Node) ([]byte, error) {
 
 func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode} }
 
+// add appends an entry to a mapping.
 func add(m *yaml.Node, name string, value *yaml.Node) {
 	m.Content = append(m.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, value)
 }
 
-// asTyped drops the quotes of JSON; the encoder puts them where YAML needs them.
+// asTyped removes the quotes of JSON. The encoder adds quotes only where YAML needs
+// them.
 func asTyped(n *yaml.Node) {
 	n.Style = 0
 	for _, one := range n.Content {

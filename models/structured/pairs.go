@@ -9,8 +9,8 @@ import (
 )
 
 // Pairs reads a list of {key, value}, the other form of a document. Its items have
-// no Model, the Key as it is written, also where the rest is wrong, and no Value
-// where that is null or absent. The budget is that of the whole text.
+// no Model. Key is as written, even if the value is invalid; Value is nil if it is
+// null or absent. The budget covers the whole text.
 func Pairs(budget *document.Budget, list *yaml.Node) ([]Item, error) {
 	if isNull(list) {
 		return nil, nil
@@ -26,6 +26,7 @@ func Pairs(budget *document.Budget, list *yaml.Node) ([]Item, error) {
 	return items, nil
 }
 
+// pair reads one entry of the list.
 func pair(budget *document.Budget, n *yaml.Node) Item {
 	it := Item{Line: n.Line, Column: n.Column}
 	fields, err := budget.Fields(n)
@@ -45,7 +46,7 @@ func pair(budget *document.Budget, n *yaml.Node) Item {
 	return it
 }
 
-// part takes the key or the value of a pair, which has all these fields.
+// part reads one field of a pair; all are the fields of the pair.
 func (it *Item) part(budget *document.Budget, f document.Field, all []document.Field) (err error) {
 	v := document.Resolve(f.Value)
 	switch {

@@ -9,9 +9,9 @@ import (
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
-// salvage returns the key of a value that does not parse, if what is wrong does
-// not touch the fields that make the key, and "" otherwise. With its key known, a
-// bad value is told from one that has been removed.
+// salvage returns the key of an invalid value if the fields of the key are valid,
+// and "" otherwise. With the key, the agent knows that the value is invalid and not
+// removed, and keeps the previous one.
 func salvage(budget *document.Budget, m *models.Model, fields []document.Field) string {
 	if m.Singleton() {
 		return m.Prefix()
@@ -22,7 +22,7 @@ func salvage(budget *document.Budget, m *models.Model, fields []document.Field) 
 	for _, f := range fields {
 		fd := shapeOf(m).field(f.Name)
 		if fd == nil && nearest.Word(f.Name, names) != "" {
-			return "" // a field of the key, misspelled
+			return "" // probably a field of the key
 		}
 		if fd == nil || !slices.Contains(names, string(fd.Name())) {
 			continue

@@ -10,19 +10,20 @@ import (
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
-// A messageShape is the shape of a message, or of a field that holds one.
+// A messageShape describes a message to package document.
 type messageShape struct {
 	of protoreflect.MessageDescriptor
 }
 
-// A fieldShape is the shape of a field that holds no message.
+// A fieldShape describes a field without a message.
 type fieldShape struct{ of protoreflect.FieldDescriptor }
 
+// shapeOf returns the shape of a model's values.
 func shapeOf(m *models.Model) messageShape {
 	return messageShape{m.New().ProtoReflect().Descriptor()}
 }
 
-// field finds a field by its name in either spelling, or nil.
+// field finds a field by its name in either notation, or returns nil.
 func (s messageShape) field(name string) protoreflect.FieldDescriptor {
 	if fd := s.of.Fields().ByTextName(name); fd != nil {
 		return fd
@@ -51,7 +52,8 @@ func (fieldShape) Field(string) document.Shape { return nil }
 // Bool implements document.Shape.
 func (s fieldShape) Bool() bool { return s.of.Kind() == protoreflect.BoolKind }
 
-// read makes the value in n the item's, as one of m; nil: its model is not known.
+// read sets the value of the item to node n. m is nil if the model is unknown; then
+// no notation is lenient.
 func (it *Item) read(budget *document.Budget, n *yaml.Node, m *models.Model) error {
 	var shape document.Shape
 	if m != nil {
@@ -65,7 +67,7 @@ func (it *Item) read(budget *document.Budget, n *yaml.Node, m *models.Model) err
 	return err
 }
 
-// modelIn returns the model of the key among the fields of a pair; nil: of none.
+// modelIn returns the model of the key in a pair, or nil.
 func modelIn(pair []document.Field) *models.Model {
 	for _, f := range pair {
 		if f.Name != "key" {

@@ -1,5 +1,5 @@
-// Package structured reads and writes many values as one document, the form that
-// people prefer: a group for each southbound, in it a field for each model.
+// Package structured reads and writes many values as one document, the notation for
+// files: a group for each southbound, with a field for each model.
 //
 //	linuxConfig:
 //	  interfaces:
@@ -7,12 +7,13 @@
 //	  routes:
 //	    - {dst_network: 10.1.0.0/16, ...}
 //
-// Names of groups and fields are those that models.ByConfigField knows. Each value
-// becomes an [Item] with its key and its place in the document; a fault is the
-// fault of its item alone. Items come in the order of the document. [Pairs] reads the plainer
-// form, a list of {key, value}. Nothing is kept
-// between calls. Tests: a table of documents and complaints, what Format writes is
-// read back as the same, and fuzzing.
+// models.ByConfigField defines the names of groups and fields. Each value becomes an
+// [Item] with its key and its position in the document. An invalid value does not
+// affect the others. Items have the order of the document. [Pairs] reads the other
+// form, a list of {key, value}.
+//
+// The package keeps no state. Tests: a table of documents and errors, round trips of
+// Format, and fuzzing.
 package structured
 
 import (
@@ -30,20 +31,20 @@ import (
 
 // An Item is one value of a document.
 type Item struct {
-	Model *models.Model // nil: that of the Key
-	Key   string        // "config/..."; "" where the content does not tell it
-	Value []byte        // JSON with the fields as they stand; nil where it cannot be written so
-	Line  int           // where the item begins, from 1
-	// Column is where it begins in the line, from 1, in bytes.
+	Model *models.Model // nil for Pairs: the key decides
+	Key   string        // "config/..."; "" if the content does not determine it
+	Value []byte        // JSON with the fields as written; nil if they cannot be written as JSON
+	Line  int           // line of the item, from 1
+	// Column is the position in the line, from 1, in bytes.
 	Column int
-	// Err is why the value is no value of Model, an *document.Error.
+	// Err is the reason why the value is invalid, an *document.Error.
 	Err error
-	// Warnings are what was read leniently, each a *document.Error.
+	// Warnings are notations that were accepted leniently, each an *document.Error.
 	Warnings []error
 }
 
-// Parse reads the values of a document, or of several in one text. The errors
-// are faults that belong to no item; all are *document.Error.
+// Parse reads the values of one or several documents in a text. The errors concern
+// no single item; each is an *document.Error.
 func Parse(data []byte, f document.Format) ([]Item, []error) {
 	docs, err := document.Read(data, f)
 	if err != nil {
@@ -67,9 +68,10 @@ func Parse(data []byte, f document.Format) ([]Item, []error) {
 	return items, errs
 }
 
-// Group reads one field of the document's top level. A field that is no group is
-// an error that lists the groups, and others that the caller also knows. The budget is that of
-// the whole text; when its context ends, the items that are left have its error.
+// Group reads one field at the top level of a document. A field that is not a group
+// is an error with a list of the groups and of others, which the caller handles. The
+// budget covers the whole text; when its context ends, the remaining items have its
+// error.
 func Group(budget *document.Budget, group document.Field, others ...string) ([]Item, []error) {
 	known := models.ConfigFields(group.Name)
 	if len(known) == 0 {
@@ -115,7 +117,8 @@ func valuesOf(field document.Field, repeated bool) ([]*yaml.Node, error) {
 	}
 }
 
-// item reads the value in n.
+// item reads the value in n. If the value is invalid, its key is determined as far
+// as possible.
 func item(budget *document.Budget, m *models.Model, n *yaml.Node) Item {
 	it := Item{Model: m, Line: n.Line, Column: n.Column}
 	fields, err := budget.Fields(n)
@@ -123,7 +126,8 @@ func item(budget *document.Budget, m *models.Model, n *yaml.Node) Item {
 		it.Err = err
 		return it
 	}
-	if err = it.read(budget, n, m); err != nil {
+	err = it.read(budget, n, m)
+	if err != nil {
 		it.Key, it.Err = salvage(budget, m, fields), err
 		return it
 	}
@@ -139,8 +143,8 @@ func item(budget *document.Budget, m *models.Model, n *yaml.Node) Item {
 	return it
 }
 
-// locate returns the node that err is about: that of the first field it names, or
-// what is nearest above it.
+// locate returns the node of the first field in err, or its nearest ancestor that
+// exists.
 func locate(budget *document.Budget, n *yaml.Node, err error) *yaml.Node {
 	paths := models.Fields(err)
 	if len(paths) == 0 {
@@ -157,9 +161,10 @@ func locate(budget *document.Budget, n *yaml.Node, err error) *yaml.Node {
 	return at
 }
 
+// A place is an entry of a collection: the node to report, and its value.
 type place struct{ at, value *yaml.Node }
 
-// child is what a step of a path leads to: a field in either spelling, or an element.
+// child returns the field or the element that a step of a path names.
 func child(budget *document.Budget, n *yaml.Node, step string) *place {
 	if n.Kind == yaml.SequenceNode {
 		i, err := strconv.Atoi(step)
@@ -180,17 +185,19 @@ func child(budget *document.Budget, n *yaml.Node, step string) *place {
 	return nil
 }
 
-// sameField tells whether two names are spellings of one field: "dst_network" and "dstNetwork".
+// sameField compares names in both notations: "dst_network" and "dstNetwork".
 func sameField(a, b string) bool {
 	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
 	return plain(a) == plain(b)
 }
 
+// isNull reports whether the node is null or empty.
 func isNull(n *yaml.Node) bool {
 	n = document.Resolve(n)
 	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
 }
 
+// unknown returns an error about an unknown field, with a suggestion.
 func unknown(f document.Field, known []string) error {
 	err := fmt.Errorf("unknown field %s: expected one of %s", document.Quote(f.Name), strings.Join(known, ", "))
 	if near := nearest.Word(f.Name, known); near != "" {

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/types/pluginpb"
 )
 
-// generate returns what the Go files below root should contain, by path.
+// generate returns the generated Go files by path below root.
 func generate(ctx context.Context, root string) (map[string]string, error) {
 	paths, err := find(root, ".proto")
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// compare returns what has to change below root to hold exactly the generated
-// files in want, by path; nil is a file that has to go.
+// compare returns the differences between the generated files and those below root.
 func compare(root string, want map[string]string) (map[string]*string, error) {
 	changes := map[string]*string{}
 	stand, err := find(root, ".pb.go")

@@ -1,13 +1,13 @@
-// Package keys builds and reads the keys of VPP values that no model describes:
-// parts of an interface and of a bridge domain, notifications from VPP, properties;
-// and the keys of models that values depend on.
+// Package keys builds and parses keys of VPP values without a model: derived values
+// of interfaces and bridge domains, notifications and properties. It also builds the
+// keys of models that values depend on.
 //
-// Users see these keys in dumps and in the transaction log, and values of other
-// descriptors depend on them, so their spelling is fixed. A builder puts Invalid
-// where a component is empty; a parser hands it back as it is, and the validation
-// of the value refuses it.
+// Users see these keys in dumps and in the transaction log, and other descriptors
+// depend on them, so they must not change. A builder uses Invalid for an empty
+// component; the parser returns it, and the validation of the value refuses it.
 //
-// The parsers are fuzzed: whatever a parser accepts, its builder makes again.
+// The parsers are fuzzed: if a parser accepts a key, its builder returns the same
+// key.
 package keys
 
 import (
@@ -77,15 +77,14 @@ const (
 	allocMark        = "alloc:"
 )
 
-// An Address is what the key of an address of an interface says.
+// An Address is the content of the key of an interface's address.
 type Address struct {
 	Interface string
 	Source    Source
 	Addr      string // as the user spelled it: "10.0.0.1/24", "alloc:net1"
 }
 
-// Key is the key of the address. The source of a reference is AllocRef, whatever
-// a says.
+// Key returns the key of the address. The source of a reference is always AllocRef.
 func (a Address) Key() string {
 	if strings.HasPrefix(a.Addr, allocMark) {
 		a.Source = AllocRef
@@ -127,13 +126,13 @@ func ParseAddress(key string) (Address, bool) {
 	return Address{iface, Source(source), addr}, true
 }
 
-// A VRF is what the key of the membership of an interface in a VRF says.
+// A VRF is the content of the key of an interface's VRF membership.
 type VRF struct {
 	Interface string
 	ID        uint32
 	IPv4      bool
 	IPv6      bool
-	From      string // the interface whose VRF it is; ID and versions say nothing then
+	From      string // interface that the VRF is inherited from; ID and versions are then unused
 }
 
 // Key is the key of the membership.
@@ -175,7 +174,7 @@ func Unnumbered(iface string) string { return Unnumbereds + or(iface) }
 // DHCPClient is the key of the DHCP client of an interface.
 func DHCPClient(iface string) string { return DHCPClients + or(iface) }
 
-// DHCPLease is the key of what a DHCP server has given to an interface.
+// DHCPLease is the key of the lease that a DHCP server has granted to an interface.
 func DHCPLease(iface string) string { return DHCPLeases + or(iface) }
 
 // IP6ND is the key of the IPv6 address autoconfiguration of an interface.
@@ -254,8 +253,8 @@ func ParseBridgeInterface(key string) (bd, iface string, ok bool) {
 // ProxyARP is the key of proxy ARP on an interface.
 func ProxyARP(iface string) string { return ProxyARPs + iface }
 
-// PartIn is what in the name of an interface keeps the keys of its parts from being read;
-// empty: nothing does.
+// PartIn returns the part of an interface's name that makes the keys of its derived
+// values ambiguous, or "".
 func PartIn(name string) string {
 	for _, prefix := range []string{Unnumbereds, DHCPClients, DHCPLeases, IP6NDs} {
 		if start := strings.TrimPrefix(prefix, part); strings.HasPrefix(name, start) {
@@ -273,8 +272,8 @@ func PartIn(name string) string {
 // members stands between a bridge domain, or a bond, and an interface in it.
 const members = "/interface/"
 
-// MembersIn is what in the name of a bridge domain, or of a bond, keeps the keys of its
-// members from being read; empty: nothing does.
+// MembersIn returns the part of the name of a bridge domain or bond that makes the
+// keys of its members ambiguous, or "".
 func MembersIn(name string) string {
 	if strings.Contains(name+"/", members) {
 		return members

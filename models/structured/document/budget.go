@@ -10,30 +10,33 @@ import (
 )
 
 const (
-	// mostDepth is how deep a document may be nested; no value needs a tenth of it.
+	// mostDepth is the maximum nesting; real values need less than a tenth of it.
 	mostDepth = 200
-	// mostAliased is how many bytes aliases and merge keys may add to a document: enough
-	// for any honest use, and an end to documents that grow when they are read.
+	// mostAliased is the number of bytes that aliases and merge keys may add to a
+	// document. It is ample for real use and stops documents that grow
+	// exponentially.
 	mostAliased = models.MaxSize
-	// mostNodes is how many nodes a text may make. One takes about 200 bytes, and may stand in
-	// two bytes of text.
+	// mostNodes is the maximum number of nodes of a text. A node takes about 200
+	// bytes of memory, and as little as two bytes of text.
 	mostNodes = 600_000
-	// checkEvery is how many nodes are written between two looks at the context.
+	// checkEvery is the number of nodes between two checks of the context.
 	checkEvery = 1024
 )
 
-// A Budget bounds the work of one text: the bytes that all aliases and merge keys in it add
-// together, and the time until its context ends. It belongs to one goroutine.
+// A Budget bounds the work for one text: the bytes that its aliases and merge keys
+// add in total, and the time until a context ends. It is not safe for concurrent
+// use.
 type Budget struct {
-	ctx     context.Context //nolint:containedctx // a Budget is as short-lived as an argument
+	ctx     context.Context //nolint:containedctx // a Budget lives no longer than the call
 	aliased int             // bytes that aliases have added
 	steps   int
 }
 
-// NewBudget makes the budget of one text. What it is used for fails with ctx's error when ctx ends.
+// NewBudget returns a budget for one text. After ctx ends, its methods return the
+// error of ctx.
 func NewBudget(ctx context.Context) *Budget { return &Budget{ctx: ctx} }
 
-// spend takes bytes that an alias adds.
+// spend uses bytes that an alias adds.
 func (b *Budget) spend(at *yaml.Node, size int) error {
 	if b.aliased += size; b.aliased > mostAliased {
 		return At(at, "aliases make this document grow by more than %d bytes", mostAliased)
@@ -41,7 +44,7 @@ func (b *Budget) spend(at *yaml.Node, size int) error {
 	return nil
 }
 
-// step is called for each node.
+// step counts a node and checks the context from time to time.
 func (b *Budget) step() error {
 	if b.steps++; b.steps%checkEvery != 0 {
 		return nil
@@ -49,10 +52,12 @@ func (b *Budget) step() error {
 	return b.ctx.Err()
 }
 
+// tooDeep returns the error for excessive nesting.
 func tooDeep(n *yaml.Node) error { return At(n, "nested deeper than %d levels", mostDepth) }
 
-// Nodes returns how many nodes a text makes, or a somewhat larger number. To read a text takes about
-// 200 bytes of memory for each. It counts the signs that begin nodes; in quoted text they count too.
+// Nodes returns an upper estimate of the number of nodes in a text. Reading takes
+// about 200 bytes of memory per node. It counts the characters that start nodes,
+// also within quotes.
 func Nodes(data []byte) int {
 	n := 3 // a mapping of one pair may have no sign but a colon
 	for i, c := range data {
@@ -70,12 +75,12 @@ func Nodes(data []byte) int {
 	return n
 }
 
-// isBorder tells whether a byte may stand beside a sign.
+// isBorder reports whether a byte separates tokens.
 func isBorder(c byte) bool {
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '"' || c == '\''
 }
 
-// tooMany returns an error if a text makes more nodes than can be read.
+// tooMany returns an error if a text has more nodes than mostNodes.
 func tooMany(data []byte) error {
 	if len(data) < mostNodes/2 {
 		return nil

@@ -1,18 +1,23 @@
-// Package document reads YAML and JSON into nodes that know their lines, and
-// writes nodes as JSON.
+// Package document parses YAML and JSON into nodes with line numbers, and writes
+// nodes as JSON.
 //
 //	nodes, err := document.Read(data, document.YAML)
 //	value, err := document.JSON(nodes[0])
 //
-// What a text costs is bounded by its size. There is a largest number of nodes, and all aliases
-// of a text share one [Budget] of bytes, which ends with a context. Read, Fields and JSON take no
-// budget, for texts that one has made oneself. A [Gate] lets one large text at a time be read.
+// The cost of a text is bounded by its size. The number of nodes is limited, and all
+// aliases of a text share one [Budget] of bytes, which ends with a context. Read,
+// Fields and JSON take no budget: use them for trusted texts.
 //
-// Both formats become the same nodes, so that what is made of them is written
-// once and every complaint can name a line and a column. Nothing is kept between
-// calls; a node belongs to who read it. Tests: tables of what is accepted and what
-// is said about the rest, and fuzzing: whatever is read as YAML is written as
-// valid JSON, and JSON comes out as it went in.
+//	limit            | value             | prevents
+//	nesting          | mostDepth         | stack overflow
+//	nodes of a text  | mostNodes         | 200 bytes of memory for each byte of text
+//	bytes by aliases | mostAliased       | exponential growth ("billion laughs")
+//	time             | context of Budget | work for a client that has disconnected
+//
+// Both formats give the same nodes, so errors have line and column in both. The
+// package keeps no state; nodes belong to the caller. Tests: tables of accepted and
+// rejected texts, and fuzzing: accepted YAML is written as valid JSON, and JSON is
+// written unchanged.
 package document
 
 import (
@@ -26,7 +31,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A Format is how a document is written.
+// A Format is the notation of a document.
 type Format int
 
 const (
@@ -34,7 +39,7 @@ const (
 	JSONText
 )
 
-// FormatOf tells the format of a file from its name: .json, .yaml, .yml.
+// FormatOf returns the format of a file by its extension: .json, .yaml, .yml.
 func FormatOf(path string) (f Format, ok bool) {
 	switch filepath.Ext(path) {
 	case ".json":
@@ -45,16 +50,16 @@ func FormatOf(path string) (f Format, ok bool) {
 	return 0, false
 }
 
-// An Error is what is wrong at a place of a document.
+// An Error is an error at a position in a document.
 type Error struct {
 	Line   int // from 1
-	Column int // from 1, in bytes; 0: not known
+	Column int // from 1, in bytes; 0: unknown
 	Msg    string
-	Err    error // the cause, where there is one; Msg tells it
+	Err    error // the cause, or nil; Msg contains its text
 }
 
-// Error begins with the place, as compilers do: "12:5: ...". A file's name and a
-// colon go before it.
+// Error returns "12:5: message", the form of compilers. Callers prepend the name of
+// the file and a colon.
 func (e *Error) Error() string {
 	if e.Column == 0 {
 		return fmt.Sprintf("%d: %s", e.Line, e.Msg)
@@ -62,26 +67,27 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Msg)
 }
 
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// At makes an Error about a node.
+// At returns an Error at a node.
 func At(n *yaml.Node, format string, args ...any) *Error {
 	return &Error{Line: n.Line, Column: n.Column, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Wrap makes an Error of what went wrong with a node.
+// Wrap returns an Error at a node with err as its cause.
 func Wrap(n *yaml.Node, err error) *Error {
 	return &Error{Line: n.Line, Column: n.Column, Msg: err.Error(), Err: err}
 }
 
-// Read is ReadContext without an end of time.
+// Read is ReadContext without a deadline. Use it for trusted texts.
 func Read(data []byte, f Format) ([]*yaml.Node, error) {
 	return ReadContext(context.Background(), data, f)
 }
 
-// ReadContext returns the roots of the documents in data, without those that hold
-// nothing. A fault of syntax is an *Error, and so is a text of more nodes than fit into memory.
-// When ctx ends, it returns the error of ctx.
+// ReadContext returns the roots of the documents in data, without empty documents.
+// Errors: an *Error for invalid syntax or too many nodes; the error of ctx when it
+// ends.
 func ReadContext(ctx context.Context, data []byte, f Format) ([]*yaml.Node, error) {
 	if err := text(data); err != nil {
 		return nil, err
@@ -96,9 +102,9 @@ func ReadContext(ctx context.Context, data []byte, f Format) ([]*yaml.Node, erro
 	return readYAML(ctx, data)
 }
 
-// text says where data is no text.
+// text returns an error if data is not text in UTF-8.
 func text(data []byte) error {
-	at, what := bytes.IndexByte(data, 0), "a NUL byte"
+	at, found := bytes.IndexByte(data, 0), "a NUL byte"
 	if !utf8.Valid(data) {
 		for at = 0; ; {
 			r, n := utf8.DecodeRune(data[at:])
@@ -107,16 +113,16 @@ func text(data []byte) error {
 			}
 			at += n
 		}
-		what = fmt.Sprintf("byte 0x%02x, which is not UTF-8", data[at])
+		found = fmt.Sprintf("byte 0x%02x, which is not UTF-8", data[at])
 	}
 	if at < 0 {
 		return nil
 	}
 	line, column := newPlaces(data).of(at)
-	return &Error{Line: line, Column: column, Msg: "not a text file: found " + what}
+	return &Error{Line: line, Column: column, Msg: "not a text file: found " + found}
 }
 
-// Resolve follows aliases to what they stand for.
+// Resolve follows aliases to the node that they refer to.
 func Resolve(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -124,7 +130,7 @@ func Resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// Kind names what a node is, for people.
+// Kind describes the value of a node for errors.
 func Kind(n *yaml.Node) string {
 	switch n = Resolve(n); n.Kind {
 	case yaml.MappingNode:
@@ -141,7 +147,7 @@ func Kind(n *yaml.Node) string {
 	return Quote(n.Value)
 }
 
-// Quote shows a piece of a document: quoted, and cut where it is long.
+// Quote quotes a part of a document for errors. Long text is cut.
 func Quote(s string) string {
 	const most = 60
 	if len(s) > most {

@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Tail returns the nodes that lead from the root of a document to its last node.
+// Tail returns the nodes from the root of a document to its last node.
 func Tail(doc *yaml.Node) (tail []*yaml.Node) {
 	for n := doc; ; n = n.Content[len(n.Content)-1] {
 		tail = append(tail, n)
@@ -17,10 +17,10 @@ func Tail(doc *yaml.Node) (tail []*yaml.Node) {
 	}
 }
 
-// Unfinished returns an *Error if a YAML text ends with a key or a dash that has no
-// value, or with the "---" before a document: so does a file of which a part is
-// missing. A comment behind the last key, or a last line "...", says that nothing is missing.
-// docs is what Read returned.
+// Unfinished returns an *Error if a YAML text ends with a key or dash without a
+// value, or with "---". Such a file was probably read while it was being written. A
+// comment after the last key, or a last line "...", marks the text as complete. docs
+// is the result of Read for data.
 func Unfinished(data []byte, docs []*yaml.Node) error {
 	last, line := lastLine(data)
 	if string(last) == "---" {
@@ -43,26 +43,29 @@ func Unfinished(data []byte, docs []*yaml.Node) error {
 	return At(key, "ends with %s, which has no value, as if it were cut off there: expected a value, [], {} or null", Quote(key.Value))
 }
 
-// lastLine returns the last line that is not blank, without the space around it, and its number.
+// lastLine returns the last line that is not blank, without surrounding space, and
+// its number.
 func lastLine(data []byte) (text []byte, number int) {
 	data = bytes.TrimRight(data, " \t\r\n")
 	begin := bytes.LastIndexByte(data, '\n') + 1
 	return bytes.TrimSpace(data[begin:]), 1 + bytes.Count(data[:begin], []byte("\n"))
 }
 
-// An Ending says how a text ends.
+// An Ending tells whether a text may be cut off.
 type Ending int
 
 const (
-	// EndsComplete is JSON, which cannot be cut without a fault, and YAML with a last line "...".
+	// EndsComplete: JSON, which cannot be cut without a syntax error, or YAML with a
+	// last line "...".
 	EndsComplete Ending = iota
-	// EndsLine is YAML that ends with a line feed, and a text of nothing.
+	// EndsLine: YAML that ends with a line feed, or an empty text. Lines may be
+	// missing.
 	EndsLine
-	// EndsInLine is YAML whose last line has no line feed.
+	// EndsInLine: YAML without a final line feed. The last value may be cut.
 	EndsInLine
 )
 
-// EndingOf returns how a text ends.
+// EndingOf returns the ending of a text.
 func EndingOf(data []byte, f Format) Ending {
 	last, _ := lastLine(data)
 	switch {

@@ -9,20 +9,21 @@ import (
 // A Field is one entry of a mapping.
 type Field struct {
 	Name  string
-	At    *yaml.Node // the name's node
+	At    *yaml.Node // node of the name
 	Value *yaml.Node // may be an alias
 }
 
-// Fields returns the entries of a mapping in their order, with what merge keys
-// ("<<: *defaults") bring in after its own. Something that is no mapping, and a
-// name that comes twice, are an *Error.
+// Fields returns the entries of a mapping in order, followed by the entries of merge
+// keys ("<<: *defaults"). It returns an *Error if the node is not a mapping or a
+// name occurs twice. Use Budget.Fields for texts from outside.
 func Fields(n *yaml.Node) ([]Field, error) {
 	return NewBudget(context.Background()).Fields(n)
 }
 
-// Fields is the function of that name, of a text whose budget this is.
+// Fields is the function Fields within this budget.
 func (b *Budget) Fields(n *yaml.Node) ([]Field, error) { return b.fields(n, 0) }
 
+// fields is Fields at a depth of nested merge keys, which may refer to each other.
 func (b *Budget) fields(n *yaml.Node, depth int) ([]Field, error) {
 	m := Resolve(n)
 	if m.Kind != yaml.MappingNode {
@@ -44,7 +45,7 @@ func (b *Budget) fields(n *yaml.Node, depth int) ([]Field, error) {
 			continue
 		}
 		if first := seen[name.Value]; first != nil {
-			return nil, At(name, "field %s is here twice, first in line %d", Quote(name.Value), first.Line)
+			return nil, At(name, "field %s occurs twice, first in line %d", Quote(name.Value), first.Line)
 		}
 		seen[name.Value] = name
 		out = append(out, Field{name.Value, name, value})
@@ -52,6 +53,7 @@ func (b *Budget) fields(n *yaml.Node, depth int) ([]Field, error) {
 	return b.merge(out, seen, sources, depth)
 }
 
+// mergeSources returns the mappings of a merge key: one, or a list.
 func mergeSources(value *yaml.Node) []*yaml.Node {
 	if list := Resolve(value); list.Kind == yaml.SequenceNode {
 		return list.Content
@@ -59,10 +61,10 @@ func mergeSources(value *yaml.Node) []*yaml.Node {
 	return []*yaml.Node{value}
 }
 
-// mergedField is what a field that is merged costs, in bytes, besides its name and value.
+// mergedField is the cost of a merged field in bytes, besides name and value.
 const mergedField = 4
 
-// merge appends the fields of other mappings that are not there yet.
+// merge appends fields of other mappings. Fields that exist already take precedence.
 func (b *Budget) merge(out []Field, seen map[string]*yaml.Node, sources []*yaml.Node, depth int) ([]Field, error) {
 	for _, source := range sources {
 		if err := b.spend(source, mergedField); err != nil {

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// readJSON parses a sequence of JSON values.
 func readJSON(ctx context.Context, data []byte) ([]*yaml.Node, error) {
 	r := jsonReader{budget: NewBudget(ctx), data: data, dec: json.NewDecoder(bytes.NewReader(data)), places: newPlaces(data)}
 	r.dec.UseNumber()
@@ -31,7 +32,7 @@ func readJSON(ctx context.Context, data []byte) ([]*yaml.Node, error) {
 	}
 }
 
-// A jsonReader makes nodes of JSON tokens.
+// A jsonReader converts JSON tokens to nodes.
 type jsonReader struct {
 	budget *Budget
 	data   []byte
@@ -39,6 +40,7 @@ type jsonReader struct {
 	places places
 }
 
+// value reads one value.
 func (r *jsonReader) value(depth int) (*yaml.Node, error) {
 	if err := r.budget.step(); err != nil {
 		return nil, err
@@ -70,8 +72,8 @@ func (r *jsonReader) value(depth int) (*yaml.Node, error) {
 	return n, nil
 }
 
-// collection reads what is in n, and the bracket that ends it. Names of fields
-// are values too.
+// collection reads the elements of n up to the closing bracket. Names of fields are
+// elements too, as in YAML nodes.
 func (r *jsonReader) collection(n *yaml.Node, open json.Delim, depth int) error {
 	n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
 	if open == '{' {
@@ -91,6 +93,7 @@ func (r *jsonReader) collection(n *yaml.Node, open json.Delim, depth int) error 
 	return unexpectedEnd(err)
 }
 
+// unexpectedEnd turns io.EOF within a value into an error.
 func unexpectedEnd(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -98,7 +101,7 @@ func unexpectedEnd(err error) error {
 	return err
 }
 
-// next is where the next token begins.
+// next returns the offset of the next token.
 func (r *jsonReader) next() int {
 	at := int(r.dec.InputOffset())
 	for at < len(r.data) && strings.IndexByte(" \t\r\n,:", r.data[at]) >= 0 {
@@ -107,6 +110,7 @@ func (r *jsonReader) next() int {
 	return at
 }
 
+// wrap adds the position to an error.
 func (r *jsonReader) wrap(err error) error {
 	var place *Error
 	if errors.As(err, &place) {
@@ -123,9 +127,10 @@ func (r *jsonReader) wrap(err error) error {
 	return &Error{Line: line, Column: column, Msg: msg, Err: err}
 }
 
-// places are the offsets at which lines begin.
+// places are the offsets of the lines.
 type places []int
 
+// newPlaces finds the lines of data.
 func newPlaces(data []byte) places {
 	p := places{0}
 	for at, b := range data {
@@ -136,7 +141,7 @@ func newPlaces(data []byte) places {
 	return p
 }
 
-// of returns line and column of an offset, both from 1.
+// of returns line and column of an offset, both from 1, by binary search.
 func (p places) of(at int) (line, column int) {
 	line = sort.SearchInts(p, at+1)
 	return line, at - p[line-1] + 1

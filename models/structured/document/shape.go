@@ -6,21 +6,22 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A Shape says what is expected where a node stands. A nil Shape expects nothing in particular.
+// A Shape describes the expected type of a node. A nil Shape expects nothing in
+// particular.
 type Shape interface {
-	// Field is the shape of a field of a mapping; nil: not known.
+	// Field returns the shape of a field of a mapping, or nil if it is unknown.
 	Field(name string) Shape
-	// Bool says that a boolean is expected, or a list of booleans.
+	// Bool reports whether a boolean or a list of booleans is expected.
 	Bool() bool
 }
 
-// oldBools are the words that are booleans in YAML 1.1 and plain text in YAML 1.2. The reader of
-// YAML that older agents used takes them for booleans.
+// oldBools are the booleans of YAML 1.1, which are plain text in YAML 1.2. The
+// parsers of older agents accept them.
 func oldBools() map[string]bool {
 	return map[string]bool{"y": true, "yes": true, "on": true, "n": false, "no": false, "off": false}
 }
 
-// oldBool returns the boolean that a plain word is in YAML 1.1. Quoted words are text.
+// oldBool returns the YAML 1.1 boolean of a plain word. Quoted words are text.
 func oldBool(n *yaml.Node) (value, ok bool) {
 	const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle | yaml.TaggedStyle
 	if n.Kind != yaml.ScalarNode || n.Style&quoted != 0 {
@@ -34,6 +35,7 @@ func oldBool(n *yaml.Node) (value, ok bool) {
 	return value, ok
 }
 
+// fieldOf returns the shape of a field, or nil.
 func fieldOf(s Shape, name string) Shape {
 	if s == nil {
 		return nil

@@ -12,22 +12,22 @@ import (
 	"github.com/keyplane/keyplane/models"
 )
 
-// JSON writes a node as JSON without spaces: fields in their order, numbers as
-// they stand (hexadecimal and octal ones in decimal), dates and binary data as
-// text. What JSON cannot say is an *Error.
+// JSON writes a node as compact JSON: fields in their order, numbers as written
+// (hexadecimal and octal ones as decimal), dates and binary data as text. A node
+// without a JSON form, such as infinity, is an *Error.
 func JSON(n *yaml.Node) ([]byte, error) {
 	out, _, err := JSONOf(n, nil)
 	return out, err
 }
 
-// JSONOf is JSON of a node of which the shape is known. Where a boolean is expected it also takes
-// one of YAML 1.1, such as yes, and returns a warning about it.
+// JSONOf is JSON with a known shape. Where the shape expects a boolean, it also
+// accepts those of YAML 1.1, such as yes, with a warning.
 func JSONOf(n *yaml.Node, shape Shape) (out []byte, warnings []*Error, err error) {
 	return NewBudget(context.Background()).JSONOf(n, shape)
 }
 
-// JSONOf is the function of that name, of a text whose budget this is. A value of more than
-// models.MaxSize bytes is an *Error; writing ends there.
+// JSONOf is the function JSONOf within this budget. A value of more than
+// models.MaxSize bytes is an *Error, before it needs more memory.
 func (b *Budget) JSONOf(n *yaml.Node, shape Shape) (out []byte, warnings []*Error, err error) {
 	w := writer{budget: b}
 	if err := w.value(n, 0, shape); err != nil {
@@ -36,13 +36,15 @@ func (b *Budget) JSONOf(n *yaml.Node, shape Shape) (out []byte, warnings []*Erro
 	return w.out, w.warnings, nil
 }
 
+// A writer converts one node.
 type writer struct {
 	warnings []*Error
 	out      []byte
 	budget   *Budget
-	inAlias  bool // the node at hand is below an alias
+	inAlias  bool // the current node is below an alias
 }
 
+// value writes a node. Bytes below an alias are counted in the budget.
 func (w *writer) value(n *yaml.Node, depth int, shape Shape) error {
 	if n.Kind == yaml.AliasNode && !w.inAlias {
 		w.inAlias = true
@@ -67,7 +69,7 @@ func (w *writer) value(n *yaml.Node, depth int, shape Shape) error {
 	}
 }
 
-// takes counts bytes of the value that are about to be written.
+// takes counts bytes before they are written.
 func (w *writer) takes(n *yaml.Node, size int) error {
 	if len(w.out)+size > models.MaxSize {
 		return At(n, "the value is too large; the maximum is %d bytes", models.MaxSize)
@@ -78,6 +80,7 @@ func (w *writer) takes(n *yaml.Node, size int) error {
 	return nil
 }
 
+// mapping writes a mapping with its merged fields.
 func (w *writer) mapping(n *yaml.Node, depth int, shape Shape) error {
 	fields, err := w.budget.fields(n, depth)
 	if err != nil {
@@ -104,6 +107,7 @@ func (w *writer) mapping(n *yaml.Node, depth int, shape Shape) error {
 	return nil
 }
 
+// list writes a sequence. Its elements have the shape of the list.
 func (w *writer) list(n *yaml.Node, depth int, shape Shape) error {
 	if err := w.takes(n, len("[]")+len(n.Content)); err != nil {
 		return err
@@ -121,6 +125,7 @@ func (w *writer) list(n *yaml.Node, depth int, shape Shape) error {
 	return nil
 }
 
+// scalar writes a value by its YAML type.
 func (w *writer) scalar(n *yaml.Node, shape Shape) error {
 	if b, old := oldBool(n); old && shape != nil && shape.Bool() {
 		w.out = strconv.AppendBool(w.out, b)
@@ -140,6 +145,7 @@ func (w *writer) scalar(n *yaml.Node, shape Shape) error {
 	return nil
 }
 
+// bool writes a boolean.
 func (w *writer) bool(n *yaml.Node) error {
 	var b bool
 	if n.Decode(&b) != nil {
@@ -149,6 +155,7 @@ func (w *writer) bool(n *yaml.Node) error {
 	return nil
 }
 
+// number writes a number: unchanged if it is valid JSON, otherwise in decimal.
 func (w *writer) number(n *yaml.Node) error {
 	if json.Valid([]byte(n.Value)) && n.Value != "null" {
 		w.out = append(w.out, n.Value...)
@@ -171,7 +178,8 @@ func (w *writer) number(n *yaml.Node) error {
 	return nil
 }
 
-// string leaves <, > and & as they are: values are read by people, not by browsers.
+// string writes text. It does not escape <, > and &, because values are not embedded
+// in HTML.
 func (w *writer) string(s string) {
 	if isPlain(s) {
 		w.out = append(append(append(w.out, '"'), s...), '"')
@@ -180,11 +188,11 @@ func (w *writer) string(s string) {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a Builder takes everything
+	_ = e.Encode(s) // a strings.Builder never fails
 	w.out = append(w.out, strings.TrimSuffix(b.String(), "\n")...)
 }
 
-// isPlain tells whether text stands in JSON as it is.
+// isPlain reports whether text needs no escapes in JSON.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

@@ -15,6 +15,8 @@ import (
 	"github.com/keyplane/keyplane/internal/guard"
 )
 
+// readYAML parses YAML documents. A panic of the library becomes an error: texts
+// come from outside.
 func readYAML(ctx context.Context, data []byte) (docs []*yaml.Node, err error) {
 	err = guard.Run(func() error {
 		docs, err = decodeYAML(ctx, data)
@@ -27,6 +29,7 @@ func readYAML(ctx context.Context, data []byte) (docs []*yaml.Node, err error) {
 	return docs, err
 }
 
+// decodeYAML decodes all documents that are not empty.
 func decodeYAML(ctx context.Context, data []byte) (docs []*yaml.Node, err error) {
 	d := yaml.NewDecoder(&ctxReader{ctx, bytes.NewReader(data)})
 	for {
@@ -47,12 +50,14 @@ func decodeYAML(ctx context.Context, data []byte) (docs []*yaml.Node, err error)
 	}
 }
 
-// A ctxReader fails when its context has ended, so that a long text is not read to its end.
+// A ctxReader returns an error after its context has ended, which stops the parser
+// within a long text.
 type ctxReader struct {
 	ctx context.Context //nolint:containedctx // it lives as long as one call
 	io.Reader
 }
 
+// Read implements io.Reader.
 func (r *ctxReader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
@@ -60,10 +65,11 @@ func (r *ctxReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// yamlError finds the line in the library's text: "yaml: line 3: did not find ...".
+// yamlError extracts the line from the library's message: "yaml: line 3: did not
+// find ...".
 func yamlError(err error) error {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
-	line := 1 // which the library does not mention
+	line := 1 // the library omits line 1
 	if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(msg); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		msg = msg[len(m[0]):]

@@ -23,9 +23,9 @@ type Counters = interfaces.InterfaceState_Statistics
 // directory of the segment rarely.
 const longest = time.Second
 
-// Interfaces returns the counters of the interfaces in of, by sw_if_index. An interface
-// without counters is not in the result. The segment is opened for each call, so that
-// the one of an earlier VPP is never read. It takes a second at most.
+// Interfaces returns the counters by sw_if_index. It maps the segment only during the call:
+// the memory of a restarted VPP would be stale. Errors: the socket cannot be reached, or VPP
+// changed the segment during the call; the caller tries again later.
 func Interfaces(ctx context.Context, socket string, of map[uint32]bool) (map[uint32]*Counters, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
