@@ -128,6 +128,6 @@ func (g *Graph) becameUnavailable(n *Node) {
 // clearFailure forgets the error of the last operation.
 func (g *Graph) clearFailure(n *Node) {
 	g.saveNode(n)
-	n.err, n.suspended = nil, false
+	n.err, n.suspension = nil, notSuspended
 	g.touch(n)
 }

@@ -69,12 +69,12 @@ func (n *Node) failureObsolete() bool {
 	if n.actual == n.desired {
 		return !n.toDelete
 	}
-	return n.actual == nil && n.desired.unmet > 0 && !n.failedInCycle
+	return n.actual == nil && n.desired.unmet > 0 && n.suspension != suspendedInCycle
 }
 
 func (g *Graph) actionOf(n *Node) action {
 	switch {
-	case n.suspended || n.hung || n.disconnected():
+	case n.suspended() || n.hung || n.disconnected():
 		return actionNone
 	case n.toDelete && n.mayDelete():
 		return actionDelete
@@ -190,7 +190,7 @@ func (n *Node) leavesWithCycle() bool {
 		return false
 	}
 	for _, e := range n.in {
-		if m := e.v.node; e.ofActual() && (m.cycle != n.cycle || m.suspended || m.hung) {
+		if m := e.v.node; e.ofActual() && (m.cycle != n.cycle || m.suspended() || m.hung) {
 			return false
 		}
 	}

@@ -123,7 +123,7 @@ func (g *Graph) waitsOn(n *Node) (out []*Node) {
 // that will not be deleted.
 func (g *Graph) dependentsOf(n *Node) (out []*Node) {
 	g.Pace()
-	if n.inFlight || !n.isLeaving() || n.suspended || n.hung {
+	if n.inFlight || !n.isLeaving() || n.suspended() || n.hung {
 		return []*Node{nil}
 	}
 	for _, e := range n.in {

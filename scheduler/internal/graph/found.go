@@ -152,7 +152,7 @@ func (g *Graph) loseNode(n *Node, readBack bool) {
 		}
 	}
 	n.missing = n.desired != nil && !n.hung
-	n.suspended, n.err = false, nil // the error was about the value that is gone
+	n.suspension, n.err = notSuspended, nil // the error was about the value that is gone
 	g.setActual(n, nil, nil)
 	g.resetRank(n)
 }

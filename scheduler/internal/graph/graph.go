@@ -175,7 +175,7 @@ func (g *Graph) sortByKey(nodes []*Node) {
 
 // Retry allows the next attempt for a failed key.
 func (g *Graph) Retry(key string) {
-	if n := g.nodes[key]; n != nil && n.suspended {
+	if n := g.nodes[key]; n != nil && n.suspended() {
 		g.saveNode(n)
 		n.retry()
 		g.push(n)
@@ -190,7 +190,7 @@ func (g *Graph) Suspend(key string, err error) {
 		return
 	}
 	g.saveNode(n)
-	n.err, n.suspended = err, true
+	n.err, n.suspension = err, suspended
 	g.touch(n)
 }
 

@@ -21,7 +21,7 @@ func (g *Graph) Abandon(op Op, err error) {
 	g.retract(n)
 	g.touch(n)
 	if !n.disconnected() {
-		n.err, n.suspended = err, true
+		n.err, n.suspension = err, suspended
 		if op.Verb == Create {
 			doubtful := *op.New
 			doubtful.Doubt = true
@@ -50,7 +50,7 @@ func (g *Graph) Returned(op Op, meta any, err error) {
 		g.setActual(n, nil, nil)
 		g.resetRank(n)
 	}
-	if !n.suspended {
+	if !n.suspended() {
 		err = nil
 	}
 	if n.err = err; err == nil {

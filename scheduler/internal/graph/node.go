@@ -41,17 +41,28 @@ type nodeState struct {
 	last            Verb
 	claimRank       claimRank
 	retention       retention
+	suspension      suspension
 
-	toDelete      bool // the actual value must be deleted
-	suspended     bool // the last operation failed; nothing runs until Retry or a new value
-	failedInCycle bool // the last operation failed as a member of a cycle, which waits for it
-	foreign       bool // the actual value is not ours
-	removable     bool // the actual value may be deleted when it is not desired
-	recreate      bool // Delete and Create replace an Update
-	missing       bool // the actual value vanished by itself
-	unresolved    bool // of a resource: its holder is not decided yet
-	exclusive     bool // of a resource: a claim on it does not yield
+	toDelete   bool // the actual value must be deleted
+	foreign    bool // the actual value is not ours
+	removable  bool // the actual value may be deleted when it is not desired
+	recreate   bool // Delete and Create replace an Update
+	missing    bool // the actual value vanished by itself
+	unresolved bool // of a resource: its holder is not decided yet
+	exclusive  bool // of a resource: a claim on it does not yield
 }
+
+// A suspension says whether an operation of the node may run after the last one failed. It
+// ends with Retry, with a new desired value, and when the actual value vanishes.
+type suspension uint8
+
+const (
+	notSuspended     suspension = iota
+	suspended                   // no operation of the node runs
+	suspendedInCycle            // as suspended; the other members of its cycle wait for it
+)
+
+func (n *Node) suspended() bool { return n.suspension != notSuspended }
 
 // available reports that n meets the dependencies of other values: it has an actual value
 // that is not about to be deleted.
@@ -71,7 +82,7 @@ func (n *Node) unused() bool {
 // until that is known n stays unavailable. Otherwise dependents would be created only to
 // be deleted again.
 func (n *Node) retry() {
-	n.suspended, n.failedInCycle, n.retention = false, false, retained
+	n.suspension, n.retention = notSuspended, retained
 	if n.toDelete {
 		n.retention = retentionUnclear
 	}

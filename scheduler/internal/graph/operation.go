@@ -55,7 +55,7 @@ func (g *Graph) Done(op Op, meta any, err error) {
 	n.inFlight = false
 	n.last = op.Verb
 	g.count(op.Verb, -1)
-	inRing := n.cycle != nil
+	inCycle := n.cycle != nil
 	g.cycleStepDone(n)
 	if n.disconnected() {
 		g.Lost(n.key) // the connection is gone, and with it the item, whatever the result was
@@ -64,7 +64,10 @@ func (g *Graph) Done(op Op, meta any, err error) {
 	}
 	n.err = err
 	if err != nil {
-		n.suspended, n.failedInCycle = true, inRing
+		n.suspension = suspended
+		if inCycle {
+			n.suspension = suspendedInCycle
+		}
 		g.retract(n)
 		g.touch(n)
 		g.push(n)
