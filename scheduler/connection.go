@@ -141,7 +141,8 @@ func (in *inbox) takeLosses() map[*Connection]error {
 			out = map[*Connection]error{}
 		}
 		out[g] = news.lost
-		if news.lost = nil; news.ready {
+		news.lost = nil
+		if news.ready {
 			in.connections[g] = news
 		} else {
 			delete(in.connections, g)

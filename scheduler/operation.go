@@ -86,7 +86,8 @@ func noop(n *graph.Node, was shown, state State) (Operation, bool) {
 		o.Verb, o.Old = kvscheduler.TxnOperation_UPDATE, is.actual
 		return o, changed && was.state != kvscheduler.ValueState_DISCOVERED
 	case kvscheduler.ValueState_OBTAINED:
-		if o.New = is.actual; !changed {
+		o.New = is.actual
+		if !changed {
 			o.Verb, o.Old = kvscheduler.TxnOperation_UPDATE, was.actual
 		}
 		return o, changed || !proto.Equal(was.actual, is.actual)

@@ -38,7 +38,8 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 		Desired: declared(n.Desired()), Actual: message(n.Actual()), Meta: n.Meta(), Since: now,
 	}
 	st.Details, st.Waits = details(n, state)
-	if st.value = n.Desired(); st.value == nil {
+	st.value = n.Desired()
+	if st.value == nil {
 		st.value = n.Actual()
 	}
 	if d != nil {

@@ -280,7 +280,8 @@ func foundKey(d *descriptor, f found) (string, error) {
 	key := f.key
 	if key == "" {
 		var err error
-		if key, err = d.keyOf(f.value); err != nil {
+		key, err = d.keyOf(f.value)
+		if err != nil {
 			return "", err
 		}
 	}

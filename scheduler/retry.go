@@ -97,7 +97,8 @@ func (s *Scheduler) scheduleRetry(r *run, n *graph.Node, err error) {
 // plan computes the time of the next attempt after err, if there is one.
 func (r *retry) plan(err error, jitter float64) {
 	p := r.policy
-	if r.over = p.Never || !retriable(err) || p.Count > 0 && r.attempt > p.Count; !r.over {
+	r.over = p.Never || !retriable(err) || p.Count > 0 && r.attempt > p.Count
+	if !r.over {
 		r.delay = p.delay(r.attempt)
 		r.due = time.Now().Add(r.delay + time.Duration(jitter*float64(r.delay)))
 	}

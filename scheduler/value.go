@@ -192,7 +192,8 @@ func (s *Scheduler) derive(d *descriptor, v *graph.Value, limit int) {
 		if part.Err == nil {
 			continue
 		}
-		if invalid++; invalid > limit {
+		invalid++
+		if invalid > limit {
 			if v.Err == nil {
 				v.Err = &invalidError{fmt.Errorf("more than %d parts are invalid, such as %s: %w", limit, part.Key, part.Err)}
 			}
