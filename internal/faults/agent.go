@@ -24,7 +24,7 @@ import (
 	"github.com/keyplane/keyplane/statestore"
 )
 
-// An Agent is all that is between a store and a southbound, watched at each step.
+// An Agent is the whole way from a store to a southbound, with an observer at each step.
 type Agent struct {
 	Source *kvdbsync.Source
 	South  *Southbound
@@ -35,7 +35,7 @@ type Agent struct {
 	memories *memories // nil: none
 }
 
-// memories are what an Agent has on disk.
+// memories are the state of an Agent on disk.
 type memories struct{ intent, applied *statestore.Store }
 
 func openMemories(dir string, log *slog.Logger) (*memories, error) {
@@ -47,19 +47,20 @@ func openMemories(dir string, log *slog.Logger) (*memories, error) {
 	return &memories{intent, applied}, err
 }
 
-// seeing is told of what an observer sees. It asks for the changes only if it looks.
+// seeing receives the changes that an observer has seen. It calls changes only if it
+// records them.
 type seeing func(who string, all bool, changes func() []history.Change)
 
-// agentOptions are what an Agent is made of.
+// agentOptions are the parts of an Agent.
 type agentOptions struct {
 	connector kvdbsync.Connector
 	south     *Southbound
 	root      string        // Defaults to root
-	see       seeing        // nil: nobody looks
+	see       seeing        // nil: nothing is recorded
 	grace     time.Duration // of the orchestrator; 0: its default
 	log       *slog.Logger
-	memories  *memories // nil: it remembers nothing
-	committed func()    // is told of each transaction that has ended; may be nil
+	memories  *memories // nil: the agent has no state on disk
+	committed func()    // runs after each transaction; may be nil
 }
 
 func newAgent(o agentOptions) (*Agent, error) {
@@ -86,7 +87,7 @@ func newAgent(o agentOptions) (*Agent, error) {
 	return a, nil
 }
 
-// Run is the agent's life.
+// Run runs the agent until ctx ends.
 func (a *Agent) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	tasks := []func(context.Context) error{a.sched.Run, a.Source.Run, a.orch.Run}
@@ -99,8 +100,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// changesBeside are the changes but for what is absent while the store has problems, as after
-// an eviction: that says nothing about what was written.
+// changesBeside returns the changes without removals while the store has problems, for
+// example after an eviction. Such a removal is not the result of a write.
 func changesBeside(problems []error, events []kvdbsync.Event) []history.Change {
 	if len(problems) > 0 {
 		events = slices.DeleteFunc(slices.Clone(events), func(e kvdbsync.Event) bool { return e.Absent })
@@ -123,17 +124,17 @@ func changesOf(events []kvdbsync.Event) []history.Change {
 	return out
 }
 
-// seenWatches looks at what each watch yields. Until a watch is synced it has said
-// nothing; then it has said all.
+// seenWatches records the batches of each watch. It records nothing before a watch is
+// synced, and then the whole list.
 type seenWatches struct {
 	kvdbsync.Connector
 	see   seeing
 	count atomic.Int64
-	begun atomic.Int64                  // when the last watch that is synced began, of the Unix epoch
-	held  atomic.Pointer[chan struct{}] // nil, or until when nothing is taken from a watch
+	begun atomic.Int64                  // begin of the last synced watch, since the Unix epoch
+	held  atomic.Pointer[chan struct{}] // not nil: batches wait until the channel is closed
 }
 
-// holdWatch has the connector wait, with what it yields next, until release is called.
+// holdWatch delays the next batches of the connector until release is called.
 func (a *Agent) holdWatch() (release func()) {
 	held := make(chan struct{})
 	a.watches.held.Store(&held)
@@ -170,10 +171,10 @@ func (c *seenWatches) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsy
 	}
 }
 
-// lastBegun is when the last watch that is synced began.
+// lastBegun returns the time at which the last synced watch began.
 func (c *seenWatches) lastBegun() time.Time { return time.Unix(0, c.begun.Load()) }
 
-// lastOfEach leaves of each key the last.
+// lastOfEach returns the last change of each key.
 func lastOfEach(changes []history.Change) (out []history.Change) {
 	at := map[string]int{}
 	for _, c := range changes {
@@ -187,7 +188,7 @@ func lastOfEach(changes []history.Change) (out []history.Change) {
 	return out
 }
 
-// seenTakes looks at what the orchestrator takes from a source.
+// seenTakes records the changes that the orchestrator takes from a source.
 type seenTakes struct {
 	*kvdbsync.Source
 	see seeing
@@ -201,7 +202,7 @@ func (s seenTakes) Take() (kvdbsync.Change, bool) {
 	return c, ok
 }
 
-// seenTxns looks at what the orchestrator hands on.
+// seenTxns records the transactions of the orchestrator.
 type seenTxns struct {
 	orchestrator.Committer
 	see       seeing

@@ -21,20 +21,20 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A Life is what a child process needs to be an agent. Its southbound is a file, the
-// journal: what stands is what its lines say, so it survives whatever kills the child.
+// A Life is the configuration of an agent in a child process. Its southbound is a file,
+// the journal, with one line for each verb. So it survives any end of the child.
 type Life struct {
 	Kind    string
 	Config  json.RawMessage
 	Journal string
 	Grace   time.Duration
-	// NoWatches has the kernel refuse to watch files; the child is root of a user
+	// NoWatches makes the kernel refuse file watches. The child is root of a user
 	// namespace then.
 	NoWatches bool
-	// State is the folder that survives the child, too; empty: it remembers nothing, and the
-	// southbound shows whose its items are. While the file "away" is in it, the store cannot
-	// be reached. The child makes the file
-	// "committed" after each transaction.
+	// State is a folder that survives the child. Without it the child has no saved state,
+	// and the southbound shows the owners of items. While the folder has a file "away",
+	// the store cannot be reached. The child makes the file "committed" after each
+	// transaction.
 	State string
 }
 
@@ -53,9 +53,9 @@ type verb struct {
 	history.Change
 }
 
-// Live is the whole of a child process. It ends only with an error, or when in does.
-// Each line of in is an array of changes to write; the line that answers is empty, or
-// says why they could not be written.
+// Live is the main function of a child process. It ends with an error, or when in ends.
+// Each line of in is an array of changes to write. The answer is an empty line, or the
+// error of the write.
 func Live(ctx context.Context, text string, in io.Reader, out io.Writer) error {
 	var life Life
 	if err := json.Unmarshal([]byte(text), &life); err != nil {
@@ -89,7 +89,7 @@ func connect(life Life) (kvdbsync.Connector, error) {
 	return nil, fmt.Errorf("no store %q", life.Kind)
 }
 
-// revive makes an agent over what the journal says.
+// revive makes an agent with a southbound from the journal.
 func revive(life Life, connector kvdbsync.Connector) (*Agent, error) {
 	has := map[string]string{}
 	verbs, whole, err := readJournal(life.Journal, 0)
@@ -129,7 +129,7 @@ func revive(life Life, connector kvdbsync.Connector) (*Agent, error) {
 	return newAgent(o)
 }
 
-// awayWhile cannot reach its store while a file is there.
+// awayWhile is a connector that cannot reach its store while a file exists.
 type awayWhile struct {
 	kvdbsync.Connector
 	path string
@@ -144,8 +144,8 @@ func (c awayWhile) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.
 	return c.Connector.Watch(ctx, prefix)
 }
 
-// readJournal returns the whole lines from an offset on, and where the last of them
-// ends: the end of the file may be half a line.
+// readJournal returns the verbs of whole lines from an offset on, and the offset behind
+// the last one. The file may end with half a line.
 func readJournal(path string, from int64) (verbs []verb, whole int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -173,7 +173,7 @@ func readJournal(path string, from int64) (verbs []verb, whole int64, err error)
 	}
 }
 
-// obey writes a store that only this process can write.
+// obey writes changes to a store that only this process can write.
 func obey(ctx context.Context, connector kvdbsync.Connector, in io.Reader, out io.Writer) error {
 	writer, _ := connector.(kvdbsync.Writer)
 	lines := bufio.NewScanner(in)

@@ -8,20 +8,20 @@ import (
 	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
-// A Fault is what may happen. It is a line in faults.
+// A Fault is a line of faults.
 type Fault struct {
 	Name  string
-	Needs stores.Ability // all of these
-	OneOf stores.Ability // and of these at least one; 0: no matter
-	Large bool           // only in make faults
-	Grace time.Duration  // of the orchestrator; 0: that of the scale
-	// Do makes the fault happen and ends it, and changes the store as it goes.
+	Needs stores.Ability // the store needs all of these
+	OneOf stores.Ability // and at least one of these; 0: none
+	Large bool           // runs only in make faults
+	Grace time.Duration  // of the orchestrator; 0: that of the Scale
+	// Do begins the fault and ends it, and changes the store meanwhile.
 	Do func(*Run)
-	// Alone, instead of Do, is a whole life of another sort.
+	// Alone replaces Do for a fault with a life of another form.
 	Alone func(*Run) time.Duration
 }
 
-// faults is the table of them.
+// faults lists all faults.
 func faults() []Fault {
 	var all []Fault
 	for _, part := range [][]Fault{serverFaults(), cutFaults(), lineFaults(), accessFaults(), volumeFaults(), childFaults(), fileFaults(), diskFaults(), damageFaults(), ownerFaults(), doubtFaults()} {
@@ -30,12 +30,12 @@ func faults() []Fault {
 	return all
 }
 
-// applies tells whether the fault can happen to a store.
+// applies returns whether a store has the abilities that the fault needs.
 func (f Fault) applies(k stores.Kind) bool {
 	return f.Needs&^k.Can == 0 && (f.OneOf == 0 || f.OneOf&k.Can != 0)
 }
 
-// play is one cell of the matrix: how long it took until all was right again.
+// play plays one cell of the matrix. It returns the time of the recovery.
 func play(t testing.TB, k stores.Kind, f Fault, scale Scale, seed uint64) time.Duration {
 	scale.Grace = cmp.Or(f.Grace, scale.Grace)
 	r := newRun(t, k, f.Needs&stores.Opened, scale, seed)

@@ -14,8 +14,8 @@ import (
 	"github.com/keyplane/keyplane/internal/testkit"
 )
 
-// childFaults need an agent that is less than the test: without the rights of an
-// administrator, or in a user namespace of its own.
+// childFaults need an agent in another process: without an administrator's rights, or in a
+// user namespace.
 func childFaults() []Fault {
 	return []Fault{
 		{Name: "agent killed (SIGKILL) at random moments", Needs: stores.Children, Alone: agentKilled},
@@ -25,8 +25,8 @@ func childFaults() []Fault {
 	}
 }
 
-// agentKilled kills the agent at random moments while the store is written, before
-// and after it has come up.
+// agentKilled kills the agent at random moments while the store changes, during its start
+// and later.
 func agentKilled(r *Run) time.Duration {
 	if r.Store.Lend != nil {
 		r.Store.Lend()
@@ -45,9 +45,10 @@ func agentKilled(r *Run) time.Duration {
 }
 
 // killedInFlood kills the agent at random moments in a flood of puts and deletes. Its
-// southbound does not show whose an item is. What was put last is deleted before it starts
-// again, with its store, or without it until that is back. No item goes back to an older value
-// or returns after it was deleted, which settle judges over all lives, and none is left over.
+// southbound does not show the owner of an item. The last items are deleted before the
+// agent starts again, either with its store or without. No item may return to an older
+// value or return after its deletion, and none may be left over; settle checks that over
+// all lives.
 func killedInFlood(r *Run) time.Duration {
 	if r.Store.Lend != nil {
 		r.Store.Lend()
@@ -67,7 +68,7 @@ func killedInFlood(r *Run) time.Duration {
 			fresh++
 		})
 		c.kill()
-		if r.Store.Lend == nil { // else only the agent can write
+		if r.Store.Lend == nil { // otherwise only the agent can write
 			r.Delete(r.names(fresh)[max(r.Scale.Keys, fresh-10):]...)
 		}
 		if i%2 == 0 {
@@ -82,7 +83,7 @@ func killedInFlood(r *Run) time.Duration {
 	return c.settle()
 }
 
-// killAmid does something again and again, and kills the child at a random moment.
+// killAmid repeats do, and kills the child at a random moment.
 func (c *child) killAmid(do func()) {
 	running, over := c.cmd.Process, make(chan struct{})
 	moment := time.Duration(c.r.Rand.Int64N(int64(200 * time.Millisecond)))
@@ -97,8 +98,8 @@ func (c *child) killAmid(do func()) {
 	}
 }
 
-// startAway starts the child while its store is away, and waits until it has applied what
-// it remembers.
+// startAway starts the child while its store is away, and waits until it has applied its
+// saved state.
 func (c *child) startAway() {
 	c.r.Helper()
 	if err := os.WriteFile(filepath.Join(c.life.State, awayName), nil, 0o600); err != nil {
@@ -122,8 +123,8 @@ func (c *child) comeBack() {
 	}
 }
 
-// rightsLost keeps an agent without an administrator's rights from files and from
-// their folder, while they are written. What they said stays in force.
+// rightsLost takes the right to read files and their folder from an agent without an
+// administrator's rights, while the files change. The values before stay in force.
 func rightsLost(r *Run) time.Duration {
 	for dir := r.Store.Dir; dir != filepath.Clean(os.TempDir()); dir = filepath.Dir(dir) {
 		r.allow(dir, 0o755)
@@ -156,7 +157,7 @@ func (r *Run) allow(path string, mode os.FileMode) {
 	}
 }
 
-// noWatches has the agent in a user namespace that has none left.
+// noWatches runs the agent in a user namespace that has no file watches left.
 func noWatches(r *Run) time.Duration {
 	own := []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 	group := []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}

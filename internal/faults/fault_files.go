@@ -11,8 +11,8 @@ import (
 	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
-// fileFaults are the ways in which people, their editors and their machines write
-// files, and what happens to the folder.
+// fileFaults are the ways in which people, editors and machines write files, and faults of
+// the folder.
 func fileFaults() []Fault {
 	saved := func(how string, save func(path string, content []byte) error) Fault {
 		return Fault{Name: "files " + how, Needs: stores.FilesOfPeople, Do: func(r *Run) {
@@ -35,7 +35,7 @@ func fileFaults() []Fault {
 	}
 }
 
-// saveSlowly takes its time between truncation and the last byte.
+// saveSlowly waits between the truncation and the last byte.
 func saveSlowly(path string, content []byte) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -52,8 +52,8 @@ func saveSlowly(path string, content []byte) error {
 	return f.Close()
 }
 
-// saveBySwap is what vi does: a swap file beside it while it works, the old file
-// becomes the backup, and a new one is written in its place.
+// saveBySwap saves like vi: there is a swap file for a time, the old file becomes the
+// backup, and a new file takes its path.
 func saveBySwap(path string, content []byte) error {
 	swap := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".swp")
 	if err := os.WriteFile(swap, content[:len(content)/2], 0o600); err != nil {
@@ -75,8 +75,8 @@ func saveAnew(path string, content []byte) error {
 	return os.WriteFile(path, content, 0o600)
 }
 
-// saveAsConfigMap is what a kubelet does: all files lie in a folder of their own,
-// the link ..data leads there, and is switched to another with everything in it.
+// saveAsConfigMap saves like a kubelet: all files are in a folder of their own, the link
+// ..data leads to it, and is switched to a new folder with all files.
 func saveAsConfigMap(path string, content []byte) error {
 	dir := filepath.Dir(path)
 	next, err := os.MkdirTemp(dir, "..")
@@ -142,8 +142,8 @@ func folderRemoved(r *Run) {
 	r.Put(r.names(r.Scale.Keys)...)
 }
 
-// overflown makes more happen in the folder than the kernel keeps, while nobody takes
-// it: the agent is kept from going on with what it was told last.
+// overflown makes more changes in the folder than the kernel queues. The agent does not
+// read them meanwhile: it still works on the batch before.
 func overflown(r *Run) {
 	var queue int
 	if text, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events"); err != nil {
@@ -169,7 +169,7 @@ func overflown(r *Run) {
 	release()
 }
 
-// brokenFile leaves all that the file said in force, and the other files go on.
+// brokenFile breaks a file. Its values stay in force, and changes of other files apply.
 func brokenFile(r *Run) {
 	path := filepath.Join(r.Store.Dir, "0.json")
 	good, err := os.ReadFile(path)
@@ -190,9 +190,9 @@ func brokenFile(r *Run) {
 	r.churn(10)
 }
 
-// stalledWriter truncates a file, writes half of it and stops, with the file open, for
-// far longer than an empty file counts as what it said before. Half of the file is
-// valid, and is not to be followed.
+// stalledWriter truncates a file, writes half of it, and stops with the file open. It
+// stops for longer than an empty file counts as unfinished. The half is valid YAML, and
+// the agent must not apply it.
 func stalledWriter(r *Run) {
 	r.churn(10)
 	r.await("whole files")
@@ -238,8 +238,8 @@ func deadWriter(r *Run) {
 	r.churn(10)
 }
 
-// unmoved makes sure that what the store held is in force, and that the source tells
-// of a problem.
+// unmoved checks that the store's values are in force, and that the source reports a
+// problem.
 func (r *Run) unmoved(what string) {
 	r.Helper()
 	r.await(what)

@@ -14,21 +14,21 @@ import (
 	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
-// A Scale is how large and how long faults are.
+// A Scale is the size and the length of faults.
 type Scale struct {
-	Keys    int           // that stand before the fault
-	Stop    time.Duration // that a server is stopped, or a line is cut
+	Keys    int           // present before the fault
+	Stop    time.Duration // time for which a server is stopped, or a line is cut
 	Pending int           // changes that wait for a slow consumer
 	Flood   int           // changes of one key
 	Kills   int           // of the agent
-	Many    int           // keys, of the fault that is about their number
+	Many    int           // keys, of the fault about large numbers of keys
 	Grace   time.Duration // of the orchestrator; 0: its default
 
 	SlowKeys, SlowBytes int // keys that are listed over a slow line, and bytes of their values
 	SlowRate            int // of that line, bytes per second
 
-	Swift time.Duration // within which a change is applied while a store is upgraded; 0: no matter
-	Bound time.Duration // within which all must be right again
+	Swift time.Duration // bound for a change while a store is upgraded; 0: none
+	Bound time.Duration // bound for the recovery
 }
 
 func small() Scale {
@@ -41,7 +41,7 @@ func full() Scale {
 		SlowKeys: 20_000, SlowRate: 100_000}
 }
 
-// A Run is one life: a store, its one writer, and an agent that follows.
+// A Run is one life: a store, its one writer, and an agent that follows the store.
 type Run struct {
 	testing.TB
 	Scale Scale
@@ -52,14 +52,14 @@ type Run struct {
 
 	ctx    context.Context
 	record *history.Recorder
-	holds  map[string]string // what the store holds, as it was written
-	valid  map[string]string // the same, or what was last there that was no garbage
-	saved  map[string]string // what it held when it was saved
-	texts  int               // written until now
-	blind  bool              // nobody looks at the agent: it is measured
-	// distrusted: the fault makes another store of it, so that removals wait.
+	holds  map[string]string // content of the store, as written
+	valid  map[string]string // the same without garbage: garbage keeps the valid text before it
+	saved  map[string]string // content of the store when it was saved
+	texts  int               // number of texts so far
+	blind  bool              // nothing is recorded, because the agent is measured
+	// distrusted: the fault replaces the store by another one, so removals wait.
 	distrusted bool
-	healed     time.Time // zero: when the fault's function returns
+	healed     time.Time // end of the fault; zero: the fault's function has not returned
 }
 
 func newRun(t testing.TB, kind stores.Kind, extra stores.Ability, scale Scale, seed uint64) *Run {
@@ -77,7 +77,7 @@ func (r *Run) see(who string, all bool, changes func() []history.Change) {
 	}
 }
 
-// follow starts the agent, and waits until all that the store holds stands.
+// follow starts the agent, and waits until the southbound equals the store.
 func (r *Run) follow() {
 	r.Helper()
 	south := newSouthbound(map[string]string{}, func(c history.Change) error {
@@ -103,7 +103,7 @@ func (r *Run) follow() {
 	r.await("the first listing")
 }
 
-// await waits until what stands is what the store holds.
+// await waits until the southbound equals the store.
 func (r *Run) await(what string) {
 	r.Helper()
 	r.awaitTexts(what, r.valid)
@@ -122,8 +122,8 @@ func (r *Run) awaitTexts(what string, want map[string]string) {
 	}
 }
 
-// settle waits until the agent has come to rest after the fault, and judges the
-// whole life. It returns the time that it took from when the fault was over.
+// settle waits for the recovery, and checks the whole life. It returns the time from the
+// end of the fault to the last verb.
 func (r *Run) settle() time.Duration {
 	r.Helper()
 	if r.healed.IsZero() {
@@ -137,7 +137,7 @@ func (r *Run) settle() time.Duration {
 	return last.Sub(r.healed)
 }
 
-// compareBooks makes sure that the test knows what the store holds.
+// compareBooks checks that the test's record of the store equals the store.
 func (r *Run) compareBooks() {
 	r.Helper()
 	held, err := r.Store.List(r.ctx)
@@ -149,7 +149,7 @@ func (r *Run) compareBooks() {
 	}
 }
 
-// judge applies all validators to what was seen.
+// judge applies all validators to the history.
 func (r *Run) judge() {
 	r.Helper()
 	h := r.record.History()
@@ -172,7 +172,7 @@ func (r *Run) report(bad []history.Violation) {
 	}
 }
 
-// groupwise leaves out who sees one change at a time.
+// groupwise removes the observers that see one change at a time.
 func groupwise(h history.History) history.History {
 	var seen []history.Seen
 	for _, s := range h.Seen {
@@ -184,7 +184,7 @@ func groupwise(h history.History) history.History {
 	return h
 }
 
-// until waits until ok, which nobody tells of.
+// until polls ok until it returns true. It is for conditions without a notification.
 func (r *Run) until(what string, ok func() bool) {
 	r.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -198,10 +198,10 @@ func (r *Run) until(what string, ok func() bool) {
 	}
 }
 
-// heal says that the fault is over now.
+// heal marks the end of the fault.
 func (r *Run) heal() { r.healed = time.Now() }
 
-// linger lets the time of the fault pass.
+// linger waits for the length of the fault.
 func (r *Run) linger() {
 	timer := time.NewTimer(r.Scale.Stop)
 	defer timer.Stop()
@@ -211,7 +211,7 @@ func (r *Run) linger() {
 	}
 }
 
-// wiped notes that the store has held only texts since from.
+// wiped records that the store has held only texts since from.
 func (r *Run) wiped(from time.Time, texts map[string]string) {
 	var changes []history.Change
 	for name, text := range texts {
@@ -223,7 +223,7 @@ func (r *Run) wiped(from time.Time, texts map[string]string) {
 	maps.DeleteFunc(r.valid, func(_, text string) bool { return strings.HasPrefix(text, stores.RawMark) })
 }
 
-// text is one that was never there before.
+// text returns a text that no write has had before.
 func (r *Run) text() string {
 	r.texts++
 	return fmt.Sprintf("v%d", r.texts)

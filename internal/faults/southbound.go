@@ -14,18 +14,18 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A Southbound is a network that is a map of texts by name. It counts what is
-// not as expected, so that waiting costs nothing however much there is.
+// A Southbound is a map of texts by name. It counts the differences to the expected texts
+// at each verb, so waiting costs the same for any number of names.
 type Southbound struct {
-	record func(history.Change) error // of each verb, before it is done
-	// unknown says that it does not show whose an item is, as much of VPP does not.
+	record func(history.Change) error // runs before each verb; an error fails the verb
+	// unknown: Retrieve does not show the owner of an item, like most of VPP.
 	unknown bool
-	answers time.Duration // how long after its work a verb answers
+	answers time.Duration // time from a verb's effect to its return
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	has   map[string]string
 	want  map[string]string
-	wrong int // names that are not as wanted; counts only while want is set
+	wrong int // number of names that differ from want; valid while want is set
 	verbs int
 	last  time.Time // of the last verb
 	equal chan struct{}
@@ -38,7 +38,7 @@ func newSouthbound(has map[string]string, record func(history.Change) error) *So
 	return s
 }
 
-// register teaches a scheduler the one sort of item.
+// register registers the descriptor of the one model.
 func (s *Southbound) register(sched *scheduler.Scheduler) error {
 	type none = struct{}
 	type item = *interfaces.Interface
@@ -68,7 +68,7 @@ func (s *Southbound) register(sched *scheduler.Scheduler) error {
 	return err
 }
 
-// do is every verb.
+// do executes every verb.
 func (s *Southbound) do(c history.Change) error {
 	s.await()
 	if s.answers > 0 {
@@ -106,7 +106,7 @@ func (s *Southbound) tell() {
 	}
 }
 
-// Expect returns what is closed as soon as exactly want stands.
+// Expect returns a channel that is closed as soon as the texts equal want.
 func (s *Southbound) Expect(want map[string]string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,21 +124,21 @@ func (s *Southbound) Expect(want map[string]string) <-chan struct{} {
 	return equal
 }
 
-// Has is what stands.
+// Has returns the texts by name.
 func (s *Southbound) Has() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.has)
 }
 
-// Verbs is how many have run, and when the last one had.
+// Verbs returns the number of verbs so far, and the time of the last one.
 func (s *Southbound) Verbs() (int, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.verbs, s.last
 }
 
-// Hold keeps verbs from running until release is called.
+// Hold delays all verbs until release is called.
 func (s *Southbound) Hold() (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
-// Write makes changes at once, and tries until the store has taken them.
+// Write makes changes at once, and repeats the write until the store accepts it.
 func (r *Run) Write(changes ...history.Change) {
 	r.Helper()
 	begun := time.Now()
@@ -37,7 +37,7 @@ func (r *Run) wrote(begun time.Time, changes ...history.Change) {
 	}
 }
 
-// tryUntil calls do until it succeeds, within the bound.
+// tryUntil repeats do until it succeeds, within the bound.
 func (r *Run) tryUntil(do func(context.Context) error) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -53,7 +53,7 @@ func (r *Run) tryUntil(do func(context.Context) error) error {
 	}
 }
 
-// Put gives each name a new text, as many at once as the store takes.
+// Put gives each name a new text, in writes as large as the store allows.
 func (r *Run) Put(names ...string) {
 	r.Helper()
 	var changes []history.Change
@@ -63,7 +63,7 @@ func (r *Run) Put(names ...string) {
 	r.inGroups(changes)
 }
 
-// Delete removes names, as many at once as the store takes.
+// Delete removes names, in writes as large as the store allows.
 func (r *Run) Delete(names ...string) {
 	r.Helper()
 	var changes []history.Change
@@ -86,7 +86,7 @@ func (r *Run) inGroups(changes []history.Change) {
 	}
 }
 
-// home is where a name lives: "{3}" of "{3}if17".
+// home returns the home of a name: "{3}" of "{3}if17".
 func (r *Run) home(name string) string {
 	if r.Store.Homes < 2 {
 		return ""
@@ -95,7 +95,7 @@ func (r *Run) home(name string) string {
 	return home
 }
 
-// name is the i-th of all names.
+// name returns the i-th name.
 func (r *Run) name(i int) string {
 	if r.Store.Homes < 2 {
 		return fmt.Sprintf("if%d", i)
@@ -103,7 +103,7 @@ func (r *Run) name(i int) string {
 	return fmt.Sprintf("{%d}if%d", i%r.Store.Homes, i)
 }
 
-// names are the first n.
+// names returns the first n names.
 func (r *Run) names(n int) (out []string) {
 	for i := range n {
 		out = append(out, r.name(i))
@@ -111,8 +111,8 @@ func (r *Run) names(n int) (out []string) {
 	return out
 }
 
-// some are five of the names that the store holds, at random but for a tenth of
-// all names, which stay from beginning to end.
+// some returns five random names of the store. A tenth of all names is never among them,
+// so these stay for the whole life.
 func (r *Run) some() []string {
 	var all []string
 	for i := r.Scale.Keys / 10; i < r.Scale.Keys; i++ {
@@ -124,8 +124,8 @@ func (r *Run) some() []string {
 	return all[:min(5, len(all))]
 }
 
-// churn makes n random writes: puts, deletes, a delete and a put, and several of
-// each at once. A tenth of the names is never deleted.
+// churn makes n random writes: puts, deletes, a delete with a put, and groups of them. It
+// never deletes a certain tenth of the names.
 func (r *Run) churn(n int) {
 	r.Helper()
 	for range n {
@@ -145,7 +145,7 @@ func (r *Run) churn(n int) {
 	}
 }
 
-// group are changes of up to five names of one home.
+// group returns changes of up to five names of one home.
 func (r *Run) group(first string) (out []history.Change) {
 	used := map[string]bool{}
 	for _, i := range append([]int{-1}, r.Rand.Perm(r.Scale.Keys)...) {

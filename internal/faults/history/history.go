@@ -1,13 +1,13 @@
-// Package history is what happened between a store that is written and an agent
-// that follows it, and the judgement of it: one function for each guarantee.
+// Package history has the history of a store and of the agent that follows it, and one
+// function for each guarantee that checks it.
 //
-//	h.Writes = append(h.Writes, history.Write{...})  // by who writes the store
-//	h.Seen = append(h.Seen, history.Seen{...})       // by who looks at the agent
+//	h.Writes = append(h.Writes, history.Write{...})  // by the writer of the store
+//	h.Seen = append(h.Seen, history.Seen{...})       // by the observers of the agent
 //	for _, v := range history.Ordered(h) { t.Error(v) }
 //
-// Texts are unique: no two writes leave the same text under a key. So it is known
-// which write an observer has seen, and which it can only see later. Everything
-// here is pure; tests give each validator a history that breaks its guarantee.
+// Texts are unique: no two writes leave the same text under a key. So each observation
+// belongs to one write, and an observer cannot see it before. Everything here is pure.
+// Tests give each validator a history that breaks its guarantee.
 package history
 
 import (
@@ -15,37 +15,38 @@ import (
 	"time"
 )
 
-// A Change is what stands under a key from then on; an empty Text: nothing.
+// A Change is the new text of a key; an empty Text deletes the key.
 type Change struct{ Key, Text string }
 
 // A Write is one change of the store by its one writer.
 type Write struct {
-	From, To time.Duration // when it was called, and when it had returned
+	From, To time.Duration // times of call and return
 	Changes  []Change      // made at once
-	// All says that the store holds nothing but Changes then: it was wiped, or
-	// restored from a copy. Such a write is no group.
+	// All: the store holds nothing but Changes then, because it was wiped or restored from
+	// a copy. Such a write is no group.
 	All bool
 }
 
-// A Seen is what one observer was told at once.
+// A Seen is one observation of one observer.
 type Seen struct {
 	At      time.Duration
 	Who     string // the observer, "source"; a second life is another observer, "source 2"
 	Changes []Change
-	// All says that what is not in Changes is not there.
+	// All: keys that are not in Changes do not exist.
 	All bool
 }
 
-// A History is what was written and seen, each in the order of time.
+// A History has writes and observations, each by time.
 type History struct {
 	Writes []Write
 	Seen   []Seen
-	// Distrusted says that the store became another one, such as a restored copy. Then the
-	// removal of a key that a listing lacks waits, and may be seen after the rest of its group.
+	// Distrusted: the store became another one, for example a restored copy. Then the
+	// removal of a key that a listing lacks waits, and may be seen after the rest of its
+	// group.
 	Distrusted bool
 }
 
-// A Violation is what no correct agent could have seen.
+// A Violation is an observation that breaks a guarantee.
 type Violation struct {
 	Guarantee string
 	At        time.Duration
@@ -65,8 +66,8 @@ const (
 	GuaranteeNoPhantom = "no phantom delete"
 )
 
-// Ordered tells where an observer saw what was never written, what was written
-// only later, or what came before something it had seen already.
+// Ordered returns the observations of texts that no write made, that a write made only
+// later, or that are older than an earlier observation.
 func Ordered(h History) []Violation {
 	return walk(h, func(v *view, c Change, at time.Duration) *Violation {
 		if c.Text == "" {
@@ -76,8 +77,8 @@ func Ordered(h History) []Violation {
 	})
 }
 
-// NoPhantom tells where an observer saw a key go that the store has held ever
-// since the value that the observer had.
+// NoPhantom returns the observed removals of keys that the store has held all the time
+// since the observer's last value.
 func NoPhantom(h History) []Violation {
 	return walk(h, func(v *view, c Change, at time.Duration) *Violation {
 		if c.Text != "" {
@@ -87,7 +88,7 @@ func NoPhantom(h History) []Violation {
 	})
 }
 
-// Complete tells what does not stand as the store holds it in the end.
+// Complete returns the names that differ between the store and the southbound in the end.
 func Complete(held, standing map[string]string) (out []Violation) {
 	for key, want := range held {
 		if got := standing[key]; got != want {
@@ -102,7 +103,7 @@ func Complete(held, standing map[string]string) (out []Violation) {
 	return out
 }
 
-// walk has each observer go through what it saw, and judges what cannot be.
+// walk follows the observations of each observer, and calls judge for the impossible ones.
 func walk(h History, judge func(*view, Change, time.Duration) *Violation) (out []Violation) {
 	views := newViews(h)
 	for _, s := range h.Seen {

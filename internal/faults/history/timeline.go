@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// A point is what the store held under a key from one write to the next.
+// A point is the text of a key from one write to the next.
 type point struct {
 	text string
-	from time.Duration // when the write was called
+	from time.Duration // time at which the write was called
 	made int           // index in History.Writes; -1: before the first
 }
 
-// timelines has for each key all that the store ever held there, in order. The
-// first point is the nothing of the beginning.
+// timelines returns the texts that the store ever held under each key, by time. The first
+// point is the empty text of the beginning.
 func timelines(writes []Write) map[string][]point {
 	lines := map[string][]point{}
 	add := func(key, text string, w Write, i int) {
@@ -34,7 +34,7 @@ func timelines(writes []Write) map[string][]point {
 	return lines
 }
 
-// everything is changes, and an end of each other key that there has been.
+// everything returns changes, and removals of all other keys that have existed.
 func everything(lines map[string][]point, changes []Change) []Change {
 	has := map[string]bool{}
 	for _, c := range changes {
@@ -49,9 +49,9 @@ func everything(lines map[string][]point, changes []Change) []Change {
 	return out
 }
 
-// A view is how far one observer has come. What it sees of a key has to be a
-// selection of the key's timeline, in order; it is taken to be at the earliest
-// point that fits, which leaves all later ones open.
+// A view is the progress of one observer. Its observations of a key must be a selection of
+// the key's timeline, in order. The view takes the earliest point that fits, which leaves
+// all later ones possible.
 type view struct {
 	lines map[string][]point
 	at    map[string]int // by key, index in its timeline
@@ -75,7 +75,7 @@ func (vs *views) of(who string) *view {
 	return v
 }
 
-// expand is what s says, with the ends that it implies.
+// expand returns the changes of s, with the removals that it implies.
 func (v *view) expand(s Seen) []Change {
 	if !s.All {
 		return s.Changes
@@ -93,7 +93,7 @@ func (v *view) expand(s Seen) []Change {
 	return out
 }
 
-// now is what the observer has of a key.
+// now returns the observer's text of a key.
 func (v *view) now(key string) string {
 	line := v.lines[key]
 	if line == nil {
@@ -102,8 +102,8 @@ func (v *view) now(key string) string {
 	return line[v.at[key]].text
 }
 
-// advance goes to the first point at or after the present one that is as seen, and
-// tells whether there was one when it was seen.
+// advance goes to the first fitting point at or after the present one. It returns whether
+// that point existed at the time of the observation.
 func (v *view) advance(c Change, at time.Duration) bool {
 	line := v.lines[c.Key]
 	if line == nil {
@@ -118,8 +118,8 @@ func (v *view) advance(c Change, at time.Duration) bool {
 	return false
 }
 
-// last is the last point that may fit what the observer has at that time: where
-// nothing stood several times, it may be at any of them.
+// last returns the last point that fits the observer's text at a time. Equal empty points
+// may all fit.
 func (v *view) last(key string, at time.Duration) int {
 	line, best := v.lines[key], v.at[key]
 	for i := best + 1; i < len(line) && line[i].from <= at; i++ {
@@ -130,12 +130,13 @@ func (v *view) last(key string, at time.Duration) int {
 	return best
 }
 
-// removedSince tells whether the write made, or one after it up to a time, removed the key.
+// removedSince returns whether the write made, or one after it up to a time, removed the
+// key.
 func (v *view) removedSince(key string, made int, at time.Duration) bool {
 	return slices.ContainsFunc(v.lines[key], func(p point) bool { return p.made >= made && p.text == "" && p.from <= at })
 }
 
-// resume goes on after a violation, from wherever what was seen fits.
+// resume continues after a violation, at any point that fits the observation.
 func (v *view) resume(c Change) {
 	i := slices.IndexFunc(v.lines[c.Key], func(p point) bool { return p.text == c.Text })
 	if i >= 0 {
@@ -143,7 +144,7 @@ func (v *view) resume(c Change) {
 	}
 }
 
-// held is what the store held at a time, and what the observer had, for people.
+// held describes the store's text at a time and the observer's text, for people.
 func (v *view) held(key string, at time.Duration) string {
 	line := v.lines[key]
 	i := len(line) - 1
@@ -153,7 +154,7 @@ func (v *view) held(key string, at time.Duration) string {
 	return fmt.Sprintf("%q and the observer had %q", short(line[i].text), short(v.now(key)))
 }
 
-// why says what is wrong with having seen c.
+// why describes the violation of an observation.
 func (v *view) why(c Change, at time.Duration) string {
 	i := slices.IndexFunc(v.lines[c.Key], func(p point) bool { return p.text == c.Text })
 	switch {
