@@ -17,7 +17,7 @@ import (
 // of a few bytes could ask for more memory than there is. The shape of a message type says where
 // its counts are; each is checked against the bytes that follow before the bindings see the message.
 
-// ErrCount is why Decode refuses a message that says it has more than its bytes can hold.
+// ErrCount is the error of Decode for a count of items that exceeds the message's length.
 var ErrCount = errors.New("more than the message can hold")
 
 // A shape is how a type lies in a message.

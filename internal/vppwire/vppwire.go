@@ -1,9 +1,10 @@
-// Package vppwire is how messages of VPP's binary API go over its socket: frames,
-// headers, and the first message of a client, which asks for the numbers of all
-// others. Client and simulator share it; what a message holds is GoVPP's to know.
+// Package vppwire encodes and decodes the frames of VPP's binary API: the frame header, the
+// message header, and the first message of a client, which asks for the numbers of all other
+// messages. The agent's client and the simulated VPP share it. GoVPP's bindings encode and
+// decode the fields of messages.
 //
-// A frame is a header of 16 bytes, of which the third word is the length of what
-// follows, big endian (VPP src/vlibmemory/socket_api.c, msgbuf_t).
+// A frame is a header of 16 bytes and a message. The third word of the header is the length
+// of the message, big endian (VPP src/vlibmemory/socket_api.c, msgbuf_t).
 package vppwire
 
 import (
@@ -22,8 +23,8 @@ import (
 )
 
 const (
-	// CreateID and CreateReplyID are the numbers that do not come from the table:
-	// those of sockclnt_create and its reply.
+	// CreateID and CreateReplyID are the fixed numbers of sockclnt_create and its reply. All
+	// other numbers come from the message table.
 	CreateID, CreateReplyID = 15, 16
 	// MaxMessage is the length in bytes of the longest message that is read.
 	MaxMessage = 64 << 20
@@ -31,14 +32,14 @@ const (
 	frameHeader = 16
 )
 
-// ErrTooLong is what Read returns for a frame that no message can have.
+// ErrTooLong is the error of Read for a frame that is longer than MaxMessage.
 var ErrTooLong = errors.New("message too long")
 
-// Name is what the message table calls m: its name with the checksum of its definition.
+// Name returns the name of m in the message table: with the checksum of its definition.
 func Name(m api.Message) string { return m.GetMessageName() + "_" + m.GetCrcString() }
 
-// HeaderLen is how many bytes come before what m itself holds: the number of the
-// message, and the client and context where it has them.
+// HeaderLen returns the number of bytes before the fields of m: the number of the message, and
+// the client and the context if a message of m's kind has them.
 func HeaderLen(m api.Message) int {
 	switch m.GetMessageType() {
 	case api.RequestMessage:
@@ -49,8 +50,8 @@ func HeaderLen(m api.Message) int {
 	return 2
 }
 
-// Append appends m as a frame. Of client and context it takes what m has a place for:
-// a request has both, a reply the context, an event the client.
+// Append appends m as a frame. A request has a client and a context, a reply has a context, and
+// an event has a client; Append ignores the rest.
 func Append(to []byte, id uint16, m api.Message, client, context uint32) ([]byte, error) {
 	body, ok := m.(codec.Marshaler)
 	if !ok {
@@ -86,8 +87,8 @@ func SetContext(frames []byte, context uint32) {
 	}
 }
 
-// Read reads the message of the next frame. It is in buf if that is large enough,
-// and otherwise in a larger one, to be given to the next Read.
+// Read reads the message of the next frame into buf, or into a larger buffer if buf is too
+// small. The caller passes the result to the next Read as buf.
 func Read(r *bufio.Reader, buf []byte) ([]byte, error) {
 	header, err := r.Peek(frameHeader)
 	if err != nil {
@@ -111,7 +112,8 @@ func Read(r *bufio.Reader, buf []byte) ([]byte, error) {
 // readAhead is the length of the longest message for which there is room before its bytes come.
 const readAhead = 1 << 20
 
-// readLong reads a long message. Its buffer grows with what comes, not with what was announced.
+// readLong reads a long message. The buffer grows with the bytes that arrive, so a wrong length
+// does not cost memory.
 func readLong(r *bufio.Reader, buf []byte, size int) ([]byte, error) {
 	for len(buf) < size {
 		from := len(buf)
@@ -132,7 +134,7 @@ func ID(message []byte) uint16 {
 	return binary.BigEndian.Uint16(message)
 }
 
-// Client is the client that a request says it is of.
+// Client returns the client index in a request; 0: the message is too short.
 func Client(message []byte) uint32 {
 	if len(message) < 6 {
 		return 0
@@ -140,7 +142,8 @@ func Client(message []byte) uint32 {
 	return binary.BigEndian.Uint32(message[2:])
 }
 
-// Context is the context of a message of m's kind: that of the request it answers.
+// Context returns the context of a message of m's kind. An answer has the context of its
+// request.
 func Context(message []byte, m api.Message) uint32 {
 	at := 2
 	if m.GetMessageType() == api.RequestMessage {
@@ -165,8 +168,8 @@ func Decode(message []byte, m api.Message) error {
 	return d.Decode(message, m)
 }
 
-// Decode reads the fields of m from a message. It replaces bytes that no text has by question
-// marks; see Text. A message that is too short is an error, and so is a count beyond the message's
+// Decode reads the fields of m from a message. It replaces bytes of strings that are no text by
+// question marks; see Text. A message that is too short is an error, and so is a count beyond the message's
 // length (ErrCount). After an error m is incomplete and must not be used. Decode needs at most
 // a small multiple of the message's length in memory.
 func (d *Decoder) Decode(message []byte, m api.Message) error {
