@@ -27,7 +27,7 @@ type Config struct {
 	Trace           bool          `yaml:"trace-enabled"`
 }
 
-// Validate tells everything that cannot be meant.
+// Validate checks all values.
 func (c Config) Validate() error {
 	return errors.Join(
 		notNegative("health-check-probe-interval", c.ProbeInterval),
@@ -45,8 +45,8 @@ func notNegative(key string, d time.Duration) error {
 
 // InterfacesConfig is the content of vpp-ifplugin.conf.
 type InterfacesConfig struct {
-	// MTU of interfaces that declare none; 0: what VPP gives them.
+	// MTU of interfaces that declare none; 0 leaves VPP's default.
 	MTU uint32 `yaml:"mtu"`
-	// StatusPublishers are the stores into which the states of interfaces are published.
+	// StatusPublishers are the stores that the states of interfaces are published to.
 	StatusPublishers []string `yaml:"status-publishers"`
 }

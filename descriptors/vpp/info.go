@@ -30,23 +30,24 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
-// A Capability is whether VPP has what a feature takes.
+// A Capability tells whether VPP has the messages of a feature.
 type Capability struct {
 	Feature string
-	// Message is the variant that is used, with its checksum, or the newest, if VPP has none.
+	// Message is the variant in use, with its checksum. If VPP has none, it is the newest
+	// variant.
 	Message string
 	Has     bool
 }
 
-// Info is how VPP is.
+// Info is the state of VPP.
 type Info struct {
 	conn.Info
-	Capabilities []Capability // none while VPP is not connected, nor Loaded
+	Capabilities []Capability // none while VPP is not connected; so is Loaded
 	Loaded       []Loaded
-	LoadedErr    error // why it is not known what is loaded
+	LoadedErr    error // the reason that Loaded is unknown
 }
 
-// Info tells how VPP is. Only for what is loaded is it asked.
+// Info returns the state of VPP. It asks VPP for the loaded plugins only.
 func (p *Plugin) Info(ctx context.Context) Info {
 	out := Info{Info: p.manager.Info()}
 	if !out.Connected {
@@ -65,7 +66,7 @@ func (p *Plugin) Info(ctx context.Context) Info {
 	return out
 }
 
-// A feature takes one of some variants of a message, the newest first.
+// A feature needs one of several variants of a message, the newest first.
 type feature struct {
 	name     string
 	variants []api.Message

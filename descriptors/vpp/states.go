@@ -19,7 +19,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// States reads how interfaces are. One goroutine owns it.
+// States reads the states of interfaces. One goroutine owns it.
 type States struct {
 	// Turned holds a token when links have changed since it was last taken.
 	Turned  wake.Signal
@@ -29,18 +29,18 @@ type States struct {
 	model   *models.Model
 	counter func(ctx context.Context, of map[uint32]bool) (map[uint32]*stats.Counters, error)
 	log     *slog.Logger
-	blind   bool              // the counters cannot be read, and that was told
+	blind   bool              // the counters are unreadable, and that was logged
 	changes map[string]change // by name, as last read
 }
 
-// A change is when the status of an interface became what it is.
+// A change is the time since which an interface has its status.
 type change struct {
 	admin, oper interfaces.InterfaceState_Status
 	at          int64 // seconds since 1970
 }
 
-// States are those of the interfaces that stand, from the API and the stats segment. It
-// is to be called before Run.
+// States returns the states of existing interfaces, from the API and the stats segment. It
+// is called before Run.
 func (p *Plugin) States() *States {
 	s := &States{
 		Turned: wake.New(),
@@ -59,7 +59,7 @@ func (p *Plugin) linkChanged() {
 	}
 }
 
-// Read returns the state of each interface that has a name, by it; none while VPP is not
+// Read returns the states of interfaces that have names. It returns none while VPP is not
 // connected. Without the stats segment they have no counters.
 func (s *States) Read(ctx context.Context) (map[string]*interfaces.InterfaceState, error) {
 	all, err := conn.Dump[vppif.SwInterfaceDetails](ctx, s.api, &vppif.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(^uint32(0))})
@@ -103,7 +103,7 @@ func (s *States) counters(ctx context.Context, of map[uint32]bool) map[uint32]*s
 	return counters
 }
 
-// typeOf is the type that is declared, or was found.
+// typeOf returns the declared type, or the one that was found.
 func (s *States) typeOf(name string) interfaces.Interface_Type {
 	st, ok := s.sched.Status(s.model.KeyOf(name))
 	if !ok {
@@ -113,7 +113,7 @@ func (s *States) typeOf(name string) interfaces.Interface_Type {
 	return v.GetType()
 }
 
-// since is when the status became what it is, as far as it was read.
+// since returns the time since which the status is unchanged, according to the reads.
 func (s *States) since(state *interfaces.InterfaceState) change {
 	last, known := s.changes[state.Name]
 	if !known || last.admin != state.AdminStatus || last.oper != state.OperStatus {

@@ -4,14 +4,13 @@
 //	...
 //	go plugin.Run(ctx) // beside s.Run
 //
-// Register adds the descriptors of all domains: iface (interfaces and what belongs to
-// one), l2 (bridge domains and what else VPP switches by), l3 (VRF tables, routes and what
-// else it forwards by). Run keeps the connection: while there is none, all values are PENDING
-// with that reason; when VPP is there (again), what stands in it is read back, and all is
-// brought about.
+// Register adds the descriptors of all domains: iface (interfaces), l2 (bridge domains and
+// cross-connects) and l3 (VRF tables and routes). Run keeps the connection. Without a
+// connection all values are PENDING with that reason. After each new connection the
+// scheduler reads VPP's state back and reconciles it.
 //
-// All verbs share the limit of the southbound "vpp", and one connection. The tests here
-// go through the scheduler to a simulated VPP; those of the domains test verb by verb.
+// All verbs share one connection and the limit of "vpp". The tests of this package go
+// through the scheduler to a simulated VPP. The tests of the domains test single verbs.
 package vpp
 
 import (
@@ -36,33 +35,33 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// Southbound is the name under which all verbs share a limit of concurrency.
+// Southbound is the scheduler's connection, on which all verbs share a limit.
 const Southbound = "vpp"
 
 // Options are those of the VPP descriptors; the zero value works.
 type Options struct {
-	// Label and Installation are those of the agent: the tags in VPP say so. Default to none,
-	// and tags are names.
+	// Label and Installation identify the agent in VPP's tags. They default to none: tags
+	// are names.
 	Label, Installation string
-	// Lives tells whether an installation is that of a living agent. Defaults to that none is.
+	// Lives tells whether a running agent has an installation. Defaults to false.
 	Lives func(installation string) bool
 	// Log defaults to slog.Default.
 	Log *slog.Logger
-	// What the configuration files say; see config.go.
+	// The content of the configuration files; see config.go.
 	Connection Config
 	Interfaces InterfacesConfig
-	// Memory remembers across restarts of the agent what VPP has died of. Defaults to none.
+	// Memory keeps the values that crashed VPP across restarts of the agent. Defaults to
+	// none.
 	Memory scheduler.Memory
-	// LinuxHost tells which name a Linux interface that stands has in the kernel.
-	// Defaults to knowing none.
+	// LinuxHost returns the kernel's name of an existing Linux interface. Defaults to none
+	// being known.
 	LinuxHost func(name string) (host string, ok bool)
-	// RaiseLink puts up a link of the host, if there is one of that name. Defaults to
-	// doing nothing.
+	// RaiseLink enables a link of the host, if it exists. Defaults to doing nothing.
 	RaiseLink func(host string) error
-	// HasLink tells whether the host has a link of that name, in the agent's own namespace. Defaults
-	// to that it has none.
+	// HasLink tells whether the agent's network namespace has a link of that name.
+	// Defaults to false.
 	HasLink func(host string) bool
-	// Allocations are what references to allocated addresses refer to. Defaults to none.
+	// Allocations resolves references to addresses. Defaults to none.
 	Allocations alloc.Book
 }
 
@@ -71,15 +70,15 @@ type Plugin struct {
 	sched   *scheduler.Scheduler
 	log     *slog.Logger
 	manager *conn.Manager
-	api     conn.API // of the manager, with names for tags
+	api     conn.API // the manager, with names for tags
 	links   iface.Index
 	events  *iface.Events
 
 	statsSocket string
-	states      []*States // that are told when links change; there before Run
+	states      []*States // notified when links change; complete before Run
 }
 
-// Register adds the descriptors to s. It is to be called before s runs.
+// Register adds the descriptors to s. It is called before s runs.
 func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	guard := newGuard(o.Memory, o.Log)
@@ -109,7 +108,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	})
 	owner := ownership.New(ownership.Options{Label: o.Label, Installation: o.Installation, Alive: o.Lives})
 	p.api = ownership.WithTags(p.manager, owner)
-	var linkChanged func(name string) // there before anything runs
+	var linkChanged func(name string) // set before any goroutine runs
 	p.links, p.events, err = iface.Register(s, iface.Options{
 		API: p.api, Tags: owner, Host: hostOf(o.Label), Log: o.Log, Southbound: Southbound, MTU: o.Interfaces.MTU, LinuxHost: o.LinuxHost, RaiseLink: o.RaiseLink, HasLink: o.HasLink,
 		LinkChanged: func(name string) { linkChanged(name); p.linkChanged() }, Drop: p.manager.Drop, Allocations: o.Allocations,
@@ -127,18 +126,18 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	return p, nil
 }
 
-// hostOf tells interfaces of this agent from those of the same name elsewhere, and of other
-// agents on this host. The default label does not count, so that MAC addresses stay what they
-// were before labels counted.
+// hostOf distinguishes the agents of this host from each other and from those of other
+// hosts. The default label is left out. So MAC addresses stay the same as in releases
+// without labels.
 func hostOf(label string) string {
-	host, _ := os.Hostname() // without one they have the same
+	host, _ := os.Hostname() // without a host name, all hosts have the same
 	if label != "" && label != "vpp1" {
 		host += "\x00" + label
 	}
 	return host
 }
 
-// TAPHost tells which name the Linux side of a TAP that stands has; empty: there is none.
+// TAPHost returns the name of the Linux side of an existing TAP; empty: there is none.
 func (p *Plugin) TAPHost(name string) string {
 	meta, _ := p.links.Get(name)
 	return meta.TAPHost

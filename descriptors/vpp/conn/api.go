@@ -8,38 +8,39 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
-// An API is what descriptors call VPP by. *Manager and *Conn are one.
+// An API sends requests to VPP. *Manager and *Conn implement it.
 type API interface {
-	// Call asks and waits for the reply; see Conn.Call.
+	// Call sends a request and waits for the reply; see Conn.Call.
 	Call(ctx context.Context, request, reply api.Message) error
-	// Batch sends all requests at once. VPP does one after the other, also after one that it
-	// refuses. The error is the first of theirs, or why not all were answered.
+	// Batch sends all requests at once. VPP carries them out in order, and goes on after
+	// one that it refuses. The error is the first of the steps' errors, or the reason that
+	// not all were answered.
 	Batch(ctx context.Context, steps ...*Step) error
-	// Details asks for any number of details; Dump collects them.
+	// Details sends a request with any number of answers; Dump collects them.
 	Details(ctx context.Context, request, detail api.Message, take func(message []byte) error) error
 	// Has tells whether VPP has all these messages.
 	Has(messages ...api.Message) bool
-	// First returns the first message that VPP has, of variants of which the newest
-	// comes first. Without any it is a *Missing that names the newest.
+	// First returns the first of several variants that VPP has; the newest comes first. If
+	// VPP has none, the error is a *Missing that names the newest.
 	First(variants ...api.Message) (api.Message, error)
 }
 
-// A Step is one of some requests that are sent together.
+// A Step is one request of a batch.
 type Step struct {
 	Request api.Message
-	Reply   api.Message // is filled in
-	// Instead of Reply, of a request that any number of details answer: a message of their
-	// kind, and what is called with each. They end with the reply to a later step, which has to be
-	// there before details of the same kind come again.
+	Reply   api.Message // filled in
+	// Detail and Take replace Reply for a request with any number of answers: a message of
+	// their type, and the function that is called with each. A later step's reply marks
+	// their end. It must come before details of the same type begin again.
 	Detail api.Message
 	Take   func(message []byte) error
-	Err    error // how it ended
+	Err    error // the result
 }
 
-// Ask is a step of a request and its reply.
+// Ask returns a step with one reply.
 func Ask(request, reply api.Message) *Step { return &Step{Request: request, Reply: reply} }
 
-// List is a step of a request that details answer, which are added to those of into.
+// List returns a step with any number of answers, which are appended to into.
 func List[T any, P message[T]](request api.Message, into *[]T) *Step {
 	return &Step{Request: request, Detail: P(new(T)), Take: collect[T, P](into)}
 }
@@ -62,7 +63,7 @@ func Dump[T any, P message[T]](ctx context.Context, a API, request api.Message) 
 	return out, err
 }
 
-// A Translator is an API that changes what Dump returns.
+// A Translator is an API that changes the results of Dump.
 type Translator interface {
 	Translate(detail api.Message)
 }

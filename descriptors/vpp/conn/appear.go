@@ -10,11 +10,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// longestWait is how long nothing is looked at while there is no socket.
+// longestWait is the longest time between two checks for a missing socket.
 const longestWait = time.Minute
 
-// appears waits until the file at path may have come to be, so that a host without VPP
-// costs nothing. Where that cannot be watched it returns at once.
+// appears waits until the file at path may exist, so that a host without VPP costs
+// nothing. If the file system cannot be watched, it returns at once.
 func appears(ctx context.Context, path string) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -26,14 +26,14 @@ func appears(ctx context.Context, path string) {
 	}
 	defer watcher.Close()
 	dir := filepath.Dir(path)
-	for watcher.Add(dir) != nil { // it is not there either
+	for watcher.Add(dir) != nil { // it does not exist either
 		if dir == filepath.Dir(dir) {
 			return
 		}
 		dir = filepath.Dir(dir)
 	}
 	if _, err := os.Stat(nextBelow(dir, path)); err == nil {
-		return // it came before it was watched
+		return // it was created before the watch
 	}
 	timer := time.NewTimer(longestWait)
 	defer timer.Stop()

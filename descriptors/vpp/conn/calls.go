@@ -18,42 +18,43 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
-// A call waits for its answers.
+// A call waits for the answers to its requests.
 type call struct {
-	frames []byte // of its requests
+	frames []byte // the encoded requests
 	awaits []await
-	at     int        // the first whose answer has not come to its end
-	err    error      // of the first that was refused
-	taking sync.Mutex // held while an answer is taken behind which others come
+	at     int        // the first request that is not completely answered
+	err    error      // of the first request that was refused
+	taking sync.Mutex // held while an answer is processed that is not the last
 	done   chan error
 
 	decoder *vppwire.Decoder // of the connection
 }
 
-// An await is what one request of a call is answered by: a reply, or any number of details.
+// An await is the expected answer to one request: a reply, or any number of details.
 type await struct {
 	request api.Message
 	reply   api.Message                // nil: details
 	detail  api.Message                // with take
-	take    func(message []byte) error // called with each
+	take    func(message []byte) error // called with each detail
 	id      uint16
 	retval  bool
-	// clientFirst: these details have a client before the context, as requests do.
+	// clientFirst: these details have a client field before the context, as requests do.
 	clientFirst bool
-	step        *Step  // nil: nobody asks how it ended
-	got         limits // so many details there were
+	step        *Step  // nil: the caller does not need the result
+	got         limits // counts the details so far
 }
 
-// limits bound the details that answer one request: their count, and their bytes.
+// limits bound the details that answer one request, in number and in bytes.
 type limits struct{ details, bytes int }
 
-// defaultLimits are above the largest tables of routes, and below the memory of a host.
+// defaultLimits are larger than the largest routing tables, and smaller than the memory of
+// a host.
 var defaultLimits = limits{details: 1 << 23, bytes: 1 << 30}
 
-// errEndless is why details end the connection: nothing else would end them.
+// errEndless ends a connection whose details do not end.
 var errEndless = errors.New("too many details")
 
-// add counts one more of the details that answer request.
+// add counts one more detail.
 func (l *limits) add(bytes int, most limits, request api.Message) error {
 	l.details++
 	l.bytes += bytes
@@ -66,7 +67,7 @@ func (l *limits) add(bytes int, most limits, request api.Message) error {
 	return nil
 }
 
-// idleCall is a call that awaits nothing; rest is to be called with it in the end.
+// idleCall returns a call without requests. The caller calls rest at the end.
 func (c *Conn) idleCall() *call {
 	if one, ok := c.idle.Get().(*call); ok {
 		return one
@@ -80,9 +81,9 @@ func (c *Conn) rest(one *call) {
 	c.idle.Put(one)
 }
 
-// Call sends request and waits for reply. A return value that is not zero is a *Refusal,
-// a message that VPP does not have *Missing. When ctx ends the answer is dropped; what
-// was asked may have been done.
+// Call sends request and waits for reply. A non-zero return value is a *Refusal; a message
+// that VPP does not have is a *Missing. When ctx ends, the answer is dropped, and VPP may
+// still have carried out the request.
 func (c *Conn) Call(ctx context.Context, request, reply api.Message) error {
 	one := c.idleCall()
 	defer c.rest(one)
@@ -90,8 +91,8 @@ func (c *Conn) Call(ctx context.Context, request, reply api.Message) error {
 	return c.do(ctx, one)
 }
 
-// Details sends a request that is answered by any number of details, and has take
-// called with each message, but not after it has returned. One of control_ping behind the request marks the end.
+// Details sends a request with any number of answers, and calls take with each, but never
+// after it has returned. A control_ping after the request marks the end.
 func (c *Conn) Details(ctx context.Context, request, detail api.Message, take func(message []byte) error) error {
 	one := c.idleCall()
 	defer c.rest(one)
@@ -118,8 +119,8 @@ func (c *Conn) Batch(ctx context.Context, steps ...*Step) error {
 	return err
 }
 
-// do sends the requests of a call, all with its context, and waits for its end. Nothing is taken
-// after it has returned.
+// do sends the requests of a call, all with the same context, and waits for the end. No
+// answer is processed after it has returned.
 func (c *Conn) do(ctx context.Context, one *call) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -144,15 +145,17 @@ func (c *Conn) do(ctx context.Context, one *call) error {
 			err = <-one.done
 		}
 	}
-	one.taking.Lock() // what is being taken is taken to the end
+	one.taking.Lock() // wait for the answer that is being processed
 	defer one.taking.Unlock()
 	return err
 }
 
-// longestAnswer is how long a call waits that has no deadline: VPP may answer others, and never this.
+// longestAnswer limits calls without a deadline. VPP can answer others and never answer
+// this one.
 const longestAnswer = 5 * time.Minute
 
-// tooLate tells when a call without a deadline has waited long enough; of others it never tells.
+// tooLate fires when a call without a deadline has waited for longestAnswer. For other
+// calls it never fires.
 func (c *Conn) tooLate(ctx context.Context) <-chan time.Time {
 	if _, has := ctx.Deadline(); has {
 		return nil
@@ -176,7 +179,7 @@ func (c *Conn) encode(one *call, a *await) (err error) {
 	return err
 }
 
-// begin queues the requests, and writes what is queued unless somebody does.
+// begin queues the requests. It writes the queue, unless another goroutine is writing.
 func (c *Conn) begin(one *call) (number uint32, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,8 +197,8 @@ func (c *Conn) begin(one *call) (number uint32, err error) {
 	return number, nil
 }
 
-// write writes until nothing is queued any more. Who else is about to call goes first,
-// so that many requests go out together. It is called and returns with mu held.
+// write writes until the queue is empty. It first lets other callers queue their requests,
+// so that many requests go out in one write. It is called and returns with mu held.
 func (c *Conn) write() {
 	c.writing = true
 	for len(c.out) > 0 && c.err == nil {
@@ -215,7 +218,8 @@ func (c *Conn) write() {
 	c.writing = false
 }
 
-// abandon forgets a call. It tells whether its end was not under way yet.
+// abandon forgets a call. It returns false if the call's last answer is already being
+// processed.
 func (c *Conn) abandon(number uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,12 +228,12 @@ func (c *Conn) abandon(number uint32) bool {
 	return waits
 }
 
-// dispatch hands a message to whom it is for. What nobody waits for any more is dropped. An error ends
-// the connection.
+// dispatch passes a message to the call that it answers. Messages of abandoned calls are
+// dropped. An error ends the connection.
 func (c *Conn) dispatch(message []byte) error {
 	id := vppwire.ID(message)
 	if event := c.events[id]; event != nil {
-		if c.ended() != nil { // the answer before it may have been dropped
+		if c.ended() != nil { // an earlier answer may have been dropped
 			return nil
 		}
 		return harmless(id, func() error { event(message); return nil })
@@ -269,7 +273,7 @@ func ifPanic(err error) error {
 	return nil
 }
 
-// harmless returns the error of take. A panic in it is one of VPP's message.
+// harmless returns the error of take. It turns a panic into an error about VPP's message.
 func harmless(id uint16, take func() error) error {
 	err := Safely(take)
 	if errors.Is(err, guard.ErrPanic) {
@@ -278,8 +282,8 @@ func harmless(id uint16, take func() error) error {
 	return err
 }
 
-// Safely returns the error of do, which works with answers of VPP. A panic in it is an ErrProtocol that
-// has the stack.
+// Safely returns the error of do, which processes answers of VPP. It turns a panic into an
+// ErrProtocol with the stack.
 func Safely(do func() error) error {
 	err := guard.Run(do)
 	var bug *guard.Panic
@@ -302,14 +306,15 @@ func (c *Conn) callOf(id uint16, message []byte) (number uint32, one *call) {
 	return number, nil
 }
 
-// endsWith tells whether a message is the last answer that is awaited.
+// endsWith tells whether a message is the last expected answer.
 func (one *call) endsWith(id uint16) bool {
 	last := len(one.awaits) - 1
 	return one.awaits[last].id == id && one.awaits[last].take == nil && one.next(id) == last
 }
 
-// next is the request that a message answers, when those before it have been answered: details
-// end with what comes behind them. It is len(one.awaits) if none is answered so.
+// next returns the request that a message answers, if those before it are answered. The
+// answer to a later request ends details. It is len(one.awaits) if the message answers
+// none.
 func (one *call) next(id uint16) int {
 	for i, a := range one.awaits[one.at:] {
 		if a.id == id {
@@ -322,7 +327,7 @@ func (one *call) next(id uint16) int {
 	return len(one.awaits)
 }
 
-// end takes the last answer.
+// end processes the last answer.
 func (one *call) end(id uint16, message []byte) error {
 	if err := one.answer(id, message, limits{}); err != nil {
 		return err
@@ -330,8 +335,8 @@ func (one *call) end(id uint16, message []byte) error {
 	return one.err
 }
 
-// answer takes a message that answers one of the requests, of details as many as most. An error ends
-// the call.
+// answer processes a message that answers one of the requests. most limits its details. An
+// error ends the call.
 func (one *call) answer(id uint16, message []byte, most limits) error {
 	n := one.next(id)
 	if n == len(one.awaits) {

@@ -5,17 +5,16 @@
 //	err := m.Call(ctx, &vlib.CreateLoopback{}, reply)
 //	interfaces, err := conn.Dump[interfaces.SwInterfaceDetails](ctx, m, request)
 //
-// A [Conn] is one life of it: it ends when VPP goes away or no longer answers, and
-// with it all calls. A [Manager] begins the next one. Calls of many goroutines share a
-// connection: their requests go out in the order of the calls, as many as there are at
-// once, and VPP answers in that order.
+// A [Conn] is one connection. It ends when VPP exits or no longer answers, and all its
+// calls end with it. A [Manager] begins the next one. Many goroutines can share a
+// connection. Their requests go out in the order of the calls, several in one write, and
+// VPP answers in that order.
 //
-// Whether VPP has a message is known from the table that it hands over to a new
-// client, message by message, with the checksum of its definition; which release it is
-// never decides anything.
+// VPP gives each new client a table of its messages with the checksums of their
+// definitions. The table decides which messages are used; the release never does.
 //
-// GoVPP's bindings and codec are used. Its adapter is not: it writes each message by
-// itself and does not say when the connection ends.
+// The package uses GoVPP's bindings and codec, but not its adapter. That writes each
+// message separately, and does not report the end of a connection.
 package conn
 
 import (
@@ -36,8 +35,8 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
-// A Conn is one life of a connection. Its methods may be called from any goroutine,
-// but Run, which is called once.
+// A Conn is one connection. Its methods may be called from any goroutine, except Run,
+// which is called once.
 type Conn struct {
 	sock    net.Conn
 	reader  *bufio.Reader
@@ -49,28 +48,28 @@ type Conn struct {
 	decoder vppwire.Decoder
 
 	born    time.Time
-	spoke   atomic.Int64 // when something came last, nanoseconds since born
+	spoke   atomic.Int64 // time of the last message, nanoseconds since born
 	release string
 	pid     uint32 // of VPP's process
 	limits  limits
 
-	mu      sync.Mutex // guards what follows
-	out     []byte     // frames that wait to be written
-	spare   []byte     // what was written before
-	writing bool       // somebody writes
+	mu      sync.Mutex // guards all fields below
+	out     []byte     // frames to be written
+	spare   []byte     // the buffer of the last write
+	writing bool       // a goroutine is writing
 	calls   map[uint32]*call
-	last    uint32 // context
-	err     error  // why it ended
+	last    uint32 // the last context
+	err     error  // the reason for the end
 }
 
-// A kind is what there is to know of a message, but for its fields.
+// A kind is the description of a message type, without its fields.
 type kind struct {
 	id     uint16
 	known  bool
 	retval bool // its first field is the return value
 }
 
-// Dial connects to the socket of VPP's API, and asks it for its messages.
+// Dial connects to the socket of VPP's API, and reads its message table.
 func Dial(ctx context.Context, socket, name string) (*Conn, error) {
 	var d net.Dialer
 	sock, err := d.DialContext(ctx, "unix", socket)
@@ -91,7 +90,7 @@ func Dial(ctx context.Context, socket, name string) (*Conn, error) {
 	return c, nil
 }
 
-// introduce makes us a client of VPP.
+// introduce registers the agent as a client of VPP.
 func (c *Conn) introduce(name string) error {
 	hello, err := vppwire.Append(nil, vppwire.CreateID, &memclnt.SockclntCreate{Name: name}, 0, 1)
 	if err != nil {
@@ -118,7 +117,8 @@ func (c *Conn) introduce(name string) error {
 	return c.number(welcome.MessageTable)
 }
 
-// number takes the numbers of the messages. Two messages of one number could not be told apart.
+// number stores the numbers of the messages. It refuses a table with two messages of one
+// number.
 func (c *Conn) number(table []memclnt.MessageTableEntry) error {
 	names := make(map[uint16]string, len(table))
 	for _, entry := range table {
@@ -134,8 +134,8 @@ func (c *Conn) number(table []memclnt.MessageTableEntry) error {
 	return nil
 }
 
-// OnEvent has f called with each message of the event's kind. f must not block and
-// not keep the message. It is to be called before Run. It tells whether VPP has it.
+// OnEvent registers f for the messages of an event's type. f must neither block nor keep
+// the message. OnEvent is called before Run. It tells whether VPP has the message.
 func (c *Conn) OnEvent(event api.Message, f func(message []byte)) bool {
 	k := c.kindOf(event)
 	if k.known {
@@ -144,8 +144,9 @@ func (c *Conn) OnEvent(event api.Message, f func(message []byte)) bool {
 	return k.known
 }
 
-// Run serves calls until the connection ends or ctx does, and returns why. A message that nobody can
-// take, such as one at which a taker panics or details without end, ends the connection: ErrProtocol.
+// Run serves calls until the connection or ctx ends, and returns the reason. A message
+// that cannot be processed ends the connection with ErrProtocol: a panic of its receiver,
+// or details without an end.
 func (c *Conn) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { c.Close(ctx.Err()) })
 	defer stop()
@@ -164,7 +165,7 @@ func (c *Conn) Run(ctx context.Context) error {
 	}
 }
 
-// Close ends the connection and all calls, with the reason why.
+// Close ends the connection and all calls, and gives them the reason.
 func (c *Conn) Close(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,7 +186,7 @@ func (c *Conn) ended() error {
 	return c.err
 }
 
-// An ear reads what VPP says, and notes when that was.
+// An ear reads from VPP, and records the time.
 type ear struct{ *Conn }
 
 func (e ear) Read(p []byte) (int, error) {
@@ -196,10 +197,10 @@ func (e ear) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Silent is how long ago something came.
+// Silent returns the time since the last message.
 func (c *Conn) Silent() time.Duration { return time.Since(c.born) - time.Duration(c.spoke.Load()) }
 
-// Has tells whether VPP has all these messages as we know them.
+// Has tells whether VPP has all these messages with our checksums.
 func (c *Conn) Has(messages ...api.Message) bool {
 	for _, m := range messages {
 		if !c.kindOf(m).known {
@@ -219,10 +220,10 @@ func (c *Conn) First(variants ...api.Message) (api.Message, error) {
 	return nil, c.missing(variants[0])
 }
 
-// PID is the number of VPP's process, of a connection that a Manager has begun.
+// PID returns the number of VPP's process. A Manager must have begun the connection.
 func (c *Conn) PID() uint32 { return c.pid }
 
-// Messages is how many messages VPP has.
+// Messages returns the number of messages that VPP has.
 func (c *Conn) Messages() int { return len(c.numbers) }
 
 func (c *Conn) kindOf(m api.Message) kind {
@@ -237,7 +238,7 @@ func (c *Conn) kindOf(m api.Message) kind {
 	return k
 }
 
-// missing is the error for a message that VPP does not have.
+// missing returns the error for a message that VPP does not have.
 func (c *Conn) missing(m api.Message) error {
 	return &Missing{Message: vppwire.Name(m), Release: c.release}
 }

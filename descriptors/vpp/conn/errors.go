@@ -11,14 +11,14 @@ import (
 )
 
 var (
-	// ErrLost is why a call did not get its answer: there is no connection, or no longer.
+	// ErrLost means that a call has no answer, because there is no connection.
 	ErrLost = errors.New("VPP is not connected")
-	// ErrCut is why a call did not get its answer when the connection ended while VPP was
-	// at it; it comes with ErrLost.
+	// ErrCut means that the connection ended while VPP was processing a call. It comes
+	// with ErrLost.
 	ErrCut = errors.New("VPP went away before it answered")
-	// ErrHung is why a connection was given up: VPP has been silent for too long.
+	// ErrHung means that the connection was closed because VPP was silent for too long.
 	ErrHung = errors.New("VPP does not answer")
-	// ErrProtocol is what Dial and calls return when something answers that is not VPP's API.
+	// ErrProtocol means that the other side does not follow VPP's API.
 	ErrProtocol = errors.New("not what VPP's API says")
 )
 
@@ -29,8 +29,8 @@ type Refusal struct {
 	Retval  int32
 }
 
-// Error has the name and number of the error (VPP src/vnet/api_errno.h), the
-// message, and what was asked, without its secrets.
+// Error has the name and number of the error (VPP src/vnet/api_errno.h), the message, and
+// the request without its secrets.
 func (e *Refusal) Error() string {
 	asked := reflect.New(reflect.TypeOf(e.Request).Elem())
 	asked.Elem().Set(reflect.ValueOf(e.Request).Elem())
@@ -38,7 +38,7 @@ func (e *Refusal) Error() string {
 	return fmt.Sprintf("%s: %v; asked was %+v", e.Request.GetMessageName(), e.Unwrap(), asked)
 }
 
-// hideSecrets empties the fields of a message, and of those in it, that are secrets.
+// hideSecrets empties the secret fields of a message and of its nested messages.
 func hideSecrets(m reflect.Value) {
 	for i := range m.NumField() {
 		switch name := m.Type().Field(i).Name; {
@@ -52,11 +52,11 @@ func hideSecrets(m reflect.Value) {
 
 func (e *Refusal) Unwrap() error { return api.VPPApiError(e.Retval) }
 
-// Missing says that this VPP does not know any variant of a message. A value that
-// needs it is UNIMPLEMENTED.
+// Missing means that VPP does not have any variant of a message. A value that needs it is
+// UNIMPLEMENTED.
 type Missing struct {
 	Message string
-	Release string // what VPP calls its version
+	Release string // VPP's version
 }
 
 func (e *Missing) Error() string {

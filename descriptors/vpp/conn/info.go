@@ -2,18 +2,18 @@ package conn
 
 import "time"
 
-// Info is how the connection is, for people.
+// Info is the state of the connection, for people.
 type Info struct {
 	Socket      string
 	Connected   bool
-	Since       time.Time // of Connected; zero: it was never tried
+	Since       time.Time // the time of the last change of Connected; zero: it was never tried
 	About       About     // of this connection, or of the last one
-	Connections int       // so many there have been
-	Err         error     // why there is none, or why the last one ended
+	Connections int       // the number of connections so far
+	Err         error     // the reason that there is no connection, or that the last one ended
 	ErrAt       time.Time
 }
 
-// Info tells how the connection is.
+// Info returns the state of the connection.
 func (m *Manager) Info() Info {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,61 +18,60 @@ import (
 	"github.com/keyplane/keyplane/internal/backoff"
 )
 
-// Options are those of a Manager; the zero value works.
+// Options are the options of a Manager; the zero value works.
 type Options struct {
 	Socket string // Defaults to /run/vpp/api.sock.
-	Name   string // what VPP shows for this client. Defaults to "keyplane".
+	Name   string // the name of this client in VPP. Defaults to "keyplane".
 
-	// A connection that has been silent for ProbeInterval is probed with a control
-	// ping; one that stays silent for ReplyTimeout more is given up. Default to 1 s
-	// and 250 ms. A VPP that answers again after that was busy, with a long list: it is
-	// given twice the ReplyTimeout each time, up to a minute.
+	// A connection without messages for ProbeInterval is probed with a control ping. If it
+	// stays silent for ReplyTimeout, it is closed. Defaults are 1 s and 250 ms. If the
+	// same VPP answers later, it was busy with a long list. Then the ReplyTimeout is
+	// doubled, up to a minute.
 	ProbeInterval, ReplyTimeout time.Duration
-	// While VPP is not there it is looked for again after a time, which doubles from
-	// MinBackoff up to MaxBackoff. Default to 50 ms and 1 s. From then on a socket that
-	// is not there is waited for.
+	// While VPP is missing, the Manager retries after MinBackoff, and doubles the time up
+	// to MaxBackoff. Defaults are 50 ms and 1 s. After that it waits for the socket to be
+	// created.
 	MinBackoff, MaxBackoff time.Duration
 
-	// Events are what is done with messages that nobody has asked for, by kind. It
-	// must not block and not keep the message.
+	// Events are the receivers of messages without a request, by type. A receiver must
+	// neither block nor keep the message.
 	Events map[api.Message]func(message []byte)
-	// Begin is called with each new connection before anything else uses it: to
-	// subscribe to events. An error gives the connection up.
+	// Begin is called with each new connection before all other uses: to subscribe to
+	// events. An error closes the connection.
 	Begin func(ctx context.Context, c *Conn) error
-	// Ready is called after Begin, when the connection can be used; Lost when it
-	// cannot any more, and each time that there is a new reason why there is none; it is
-	// for Lost to log that.
+	// Ready is called after Begin, when the connection is usable. Lost is called when it
+	// is no longer usable, and whenever the reason changes; Lost is to log the reason.
 	Ready func(About)
 	Lost  func(why error)
 
 	Log *slog.Logger // Defaults to slog.Default.
 }
 
-// About is what VPP says of itself.
+// About is VPP's description of itself.
 type About struct {
 	Version   string // "25.10-release"
 	BuildDate string
 	PID       uint32 // of its process
 	Messages  int
-	// Same tells that it is the process that was given up because it did not answer: it
-	// was busy, and has all that it had.
+	// Same means that it is the process whose connection was closed because it did not
+	// answer. It was busy, and has kept its state.
 	Same bool
 }
 
-// mostPatience is what the ReplyTimeout of a busy VPP grows to.
+// mostPatience is the largest ReplyTimeout of a busy VPP.
 const mostPatience = time.Minute
 
 // A Manager keeps a connection to VPP. Its other methods may be called from any goroutine.
 type Manager struct {
 	o   Options
-	now atomic.Pointer[Conn] // nil: none
+	now atomic.Pointer[Conn] // nil: there is no connection
 
 	mu   sync.Mutex // guards info
 	info Info
 
-	// Of the goroutine of Run:
-	patience time.Duration // the ReplyTimeout of this process of VPP
-	hung     uint32        // the process that was given up last because it did not answer; 0: none was
+	// Owned by the goroutine of Run:
+	patience time.Duration // the ReplyTimeout of this VPP process
+	hung     uint32        // the last process that did not answer in time; 0: none
 }
 
 // NewManager returns a Manager that connects when it runs.
@@ -96,8 +95,8 @@ func NewManager(o Options) *Manager {
 	return &Manager{o: o, info: Info{Socket: o.Socket}, patience: o.ReplyTimeout}
 }
 
-// Run keeps a connection until ctx ends, and then returns nil: that VPP is not there
-// is a normal state.
+// Run keeps a connection until ctx ends, and then returns nil. A missing VPP is a normal
+// state.
 func (m *Manager) Run(ctx context.Context) error {
 	reason := ""
 	retry := backoff.Backoff{Min: m.o.MinBackoff, Max: m.o.MaxBackoff}
@@ -106,7 +105,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if was && !errors.Is(err, ErrProtocol) { // else the next one may end in the same way
+		if was && !errors.Is(err, ErrProtocol) { // otherwise the next connection can end in the same way
 			retry.Reset()
 		}
 		if was || err.Error() != reason {
@@ -125,8 +124,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// live is one connection, from its beginning to its end. It tells whether it was one
-// that could be used.
+// live is one connection, from its beginning to its end. It tells whether the connection
+// was usable.
 func (m *Manager) live(ctx context.Context) (was bool, err error) {
 	dialing, cancel := context.WithTimeout(ctx, m.o.ProbeInterval+m.o.ReplyTimeout)
 	defer cancel()
@@ -138,7 +137,7 @@ func (m *Manager) live(ctx context.Context) (was bool, err error) {
 		c.OnEvent(event, take)
 	}
 	ended := make(chan struct{})
-	go func() { _ = c.Run(ctx); close(ended) }() // why it ended, c keeps
+	go func() { _ = c.Run(ctx); close(ended) }() // c keeps the reason
 	if err := Safely(func() error { return m.begin(ctx, c) }); err != nil {
 		m.now.Store(nil)
 		c.Close(err)
@@ -153,15 +152,15 @@ func (m *Manager) live(ctx context.Context) (was bool, err error) {
 	return true, c.ended()
 }
 
-// Drop ends the connection of the moment, because of why; without one it does nothing. Run begins the
-// next.
+// Drop closes the current connection with a reason. Without a connection it does nothing.
+// Run begins the next one.
 func (m *Manager) Drop(why error) {
 	if c := m.now.Load(); c != nil {
 		c.Close(fmt.Errorf("%w: %w", ErrProtocol, why))
 	}
 }
 
-// begin makes a connection one that others may use.
+// begin prepares a connection for use by others.
 func (m *Manager) begin(ctx context.Context, c *Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*(m.o.ProbeInterval+m.o.ReplyTimeout))
 	defer cancel()
@@ -189,7 +188,7 @@ func (m *Manager) begin(ctx context.Context, c *Conn) error {
 	return nil
 }
 
-// patienceWith is how long an answer may take.
+// patienceWith returns the ReplyTimeout.
 func (m *Manager) patienceWith(about About) time.Duration {
 	if about.Same {
 		return max(m.o.ReplyTimeout, min(2*m.patience, mostPatience))
@@ -197,7 +196,7 @@ func (m *Manager) patienceWith(about About) time.Duration {
 	return m.o.ReplyTimeout
 }
 
-// probe watches over the connection until it has ended.
+// probe supervises the connection until it ends.
 func (m *Manager) probe(c *Conn, ended <-chan struct{}) {
 	timer := time.NewTimer(m.o.ProbeInterval)
 	defer timer.Stop()
@@ -211,7 +210,7 @@ func (m *Manager) probe(c *Conn, ended <-chan struct{}) {
 		switch {
 		case silent < m.o.ProbeInterval:
 			timer.Reset(m.o.ProbeInterval - silent)
-		case silent < time.Since(pinged): // it has spoken since
+		case silent < time.Since(pinged): // a message came meanwhile
 			pinged = time.Now()
 			go c.ping()
 			timer.Reset(m.patience)
@@ -222,12 +221,12 @@ func (m *Manager) probe(c *Conn, ended <-chan struct{}) {
 	}
 }
 
-// ping has VPP say something. It ends with the connection.
+// ping makes VPP send a message. It ends with the connection.
 func (c *Conn) ping() {
-	_ = c.Call(context.Background(), &memclnt.ControlPing{}, &memclnt.ControlPingReply{}) // that something came is all that counts
+	_ = c.Call(context.Background(), &memclnt.ControlPing{}, &memclnt.ControlPingReply{}) // any message counts
 }
 
-// Call implements API with the connection of the moment; without one it is ErrLost.
+// Call implements API with the current connection; without one the error is ErrLost.
 func (m *Manager) Call(ctx context.Context, request, reply api.Message) error {
 	if c := m.now.Load(); c != nil {
 		return c.Call(ctx, request, reply)
@@ -262,7 +261,7 @@ func (m *Manager) First(variants ...api.Message) (api.Message, error) {
 	return nil, ErrLost
 }
 
-// Has implements API. Without a connection VPP has nothing.
+// Has implements API. Without a connection it returns false.
 func (m *Manager) Has(messages ...api.Message) bool {
 	c := m.now.Load()
 	return c != nil && c.Has(messages...)
