@@ -1,5 +1,7 @@
-// Package stats reads interface counters from VPP's stats segment: memory that VPP shares
-// with clients of its stats socket.
+// Package stats reads interface counters from VPP's stats segment: memory that VPP
+// shares with each client of its stats socket. The content of the segment is not
+// trusted: invalid content gives an error, and the memory in use depends only on the
+// requested interfaces.
 package stats
 
 import (
@@ -23,9 +25,9 @@ type Counters = interfaces.InterfaceState_Statistics
 // directory of the segment rarely.
 const longest = time.Second
 
-// Interfaces returns the counters by sw_if_index. It maps the segment only during the call:
-// the memory of a restarted VPP would be stale. Errors: the socket cannot be reached, or VPP
-// changed the segment during the call; the caller tries again later.
+// Interfaces returns the counters of the interfaces in of, by sw_if_index.
+// Interfaces without counters are omitted. It opens the segment for each call: the
+// memory of a restarted VPP would be stale. It takes a second at most.
 func Interfaces(ctx context.Context, socket string, of map[uint32]bool) (map[uint32]*Counters, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -87,7 +89,8 @@ func received(oob []byte) (fds []int, err error) {
 	return fds, err
 }
 
-// simple adds counters that have one number.
+// counting maps each counter of VPP to the field that it is added to. A combined
+// counter has packets and bytes.
 var counting = map[string]func(c *Counters, n [2]uint64){
 	"/if/rx":        func(c *Counters, n [2]uint64) { c.InPackets += n[0]; c.InBytes += n[1] },
 	"/if/tx":        func(c *Counters, n [2]uint64) { c.OutPackets += n[0]; c.OutBytes += n[1] },
