@@ -71,15 +71,6 @@ func openPart(dir string, part statePart, log *slog.Logger) (*statestore.Store, 
 	return store, nil
 }
 
-func (s *state) stores() (out []*statestore.Store) {
-	for _, part := range s.parts() {
-		if *part.into != nil {
-			out = append(out, *part.into)
-		}
-	}
-	return out
-}
-
 func (s *state) tasks() (out []task) {
 	for _, part := range s.parts() {
 		if *part.into != nil {

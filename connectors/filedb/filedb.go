@@ -91,31 +91,31 @@ type Config struct {
 	MaxYAMLSize Size `yaml:"max-yaml-size"`
 	// MaxTotalSize is the size of all files together. Defaults to 256 MiB.
 	MaxTotalSize Size `yaml:"max-total-size"`
-	// stall is the longest wait of the first batch for files that are being written.
+	// Gate is shared with others that read large texts. Defaults to none.
 	Gate *document.Gate `yaml:"-"`
 }
 
-// A DB is the content of the files. Any goroutine may call its methods.
+// stall is the longest wait of the first batch for files that are being written.
 func (c Config) stall() time.Duration { return 5 * c.Grace }
 
-// guards the fields below: one look at a time
+// A DB is the content of the files. Any goroutine may call its methods.
 type DB struct {
 	cfg  Config
 	root string
 	log  *slog.Logger
 
-	mu    sync.Mutex // of the last look; nil: there was none
+	mu    sync.Mutex // guards the fields below: one look at a time
 	files map[string]file
-	walk  *walk     // time of walk
-	whole time.Time // bytes that are being parsed into trees of nodes
+	walk  *walk     // of the last look; nil: there was none
+	whole time.Time // time of walk
 
 	status *status
-	trees  *semaphore.Weighted // New makes a DB. root is "/vnf-agent/<label>/". It is put before keys without it, and before the keys of the structured form. Nothing is read before the first Watch, Get or List.
+	trees  *semaphore.Weighted // bytes that are being parsed into trees of nodes
 }
 
-// New makes a DB of the configuration. root, "/vnf-agent/<label>/", goes before keys
-// that are written without it, and before those of the structured form. Nothing is
-// read before the first Watch, Get or List.
+// New makes a DB. root is "/vnf-agent/<label>/". It is put before keys without it, and
+// before the keys of the structured form. Nothing is read before the first Watch, Get or
+// List.
 func New(cfg Config, root string, log *slog.Logger) (*DB, error) {
 	if len(cfg.Paths) == 0 {
 		return nil, errors.New("configuration-paths: empty: expected at least one file or directory")

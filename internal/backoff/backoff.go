@@ -22,7 +22,7 @@ func (b *Backoff) Next() time.Duration {
 	if b.bound == 0 {
 		b.bound = b.Min
 	}
-	wait := rand.N(b.bound)
+	wait := rand.N(b.bound) //nolint:gosec // spreads load; keeps no secret
 	b.bound = min(2*b.bound, b.Max)
 	return wait
 }
