@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/bond"
+
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
-	"go.fd.io/govpp/api"
-	"go.fd.io/govpp/binapi/bond"
 )
 
 // memberDescriptor adds interfaces to bonds.

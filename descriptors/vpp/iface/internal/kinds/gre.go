@@ -3,12 +3,13 @@ package kinds
 import (
 	"context"
 
+	"go.fd.io/govpp/binapi/gre"
+	"go.fd.io/govpp/binapi/tunnel_types"
+
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
-	"go.fd.io/govpp/binapi/gre"
-	"go.fd.io/govpp/binapi/tunnel_types"
 )
 
 // greKind is the kind of GRE_TUNNEL.

@@ -3,13 +3,14 @@ package kinds
 import (
 	"context"
 
+	"go.fd.io/govpp/binapi/ipip"
+	"go.fd.io/govpp/binapi/tunnel_types"
+
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
-	"go.fd.io/govpp/binapi/ipip"
-	"go.fd.io/govpp/binapi/tunnel_types"
 )
 
 // ipipKind is the kind of IPIP_TUNNEL.

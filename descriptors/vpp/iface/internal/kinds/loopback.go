@@ -5,9 +5,10 @@ import (
 
 	vppif "go.fd.io/govpp/binapi/interface"
 
+	"go.fd.io/govpp/binapi/interface_types"
+
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ifindex"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
-	"go.fd.io/govpp/binapi/interface_types"
 )
 
 // loopbackKind is the kind of SOFTWARE_LOOPBACK.

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"hash/fnv"
 
+	"go.fd.io/govpp/binapi/ethernet_types"
+
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
-	"go.fd.io/govpp/binapi/ethernet_types"
 )
 
 // MarkMAC returns the MAC address of an interface. If the value declares none, it is
@@ -33,6 +34,7 @@ func byName(_ *Env, f *Found, v *interfaces.Interface) bool {
 	return f.Details.InterfaceName == v.GetName()
 }
 
+// ParseMAC returns a MAC address; false: the text is none.
 func ParseMAC(text string) (ethernet_types.MacAddress, bool) {
 	mac, err := vppwire.MAC(text)
 	return mac, err == nil
