@@ -356,6 +356,37 @@ func TestRetrieveHangs(t *testing.T) {
 	})
 }
 
+// TestSilentConnectionIsAskedOnce checks that a connection whose Retrieve gets no answer is not
+// asked for its other values in the same read-back. Each question would cost the timeout again.
+func TestSilentConnectionIsAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		link, err := s.Connection("tar")
+		must(t, err)
+		for _, prefix := range []string{"thing/", "other/"} {
+			_, err := scheduler.Register(s, b.descriptor(prefix))
+			must(t, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- s.Run(ctx) }()
+		defer func() { cancel(); <-ended }()
+		b.hang("retrieve other/") // the first in the order of names
+		link.Ready()
+		synctest.Wait()
+		begun := time.Now()
+		_, err = s.Commit(t.Context(), scheduler.Txn{Description: "after the read-back"})
+		must(t, err)
+		if took := time.Since(begun); took > 32*time.Second {
+			t.Errorf("a transaction waited for %s", took)
+		}
+		expect(t, "the calls", b.took(), "retrieve other/")
+		b.release("retrieve other/", nil)
+		expect(t, "the calls", b.took(), "retrieve other/, retrieve thing/")
+	})
+}
+
 // A dump that hangs ends, and so does one that nobody waits for.
 func TestLookHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

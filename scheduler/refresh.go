@@ -85,8 +85,10 @@ func (s *Scheduler) readingsFor(failed []*graph.Node) []reading {
 }
 
 // refresh replaces the known actual state by the result of Retrieve, in the order of
-// RetrieveAfter. If Retrieve of a descriptor fails, its known state is kept. coming has
-// changes of the current transaction, which count as desired.
+// RetrieveAfter. If Retrieve of a descriptor fails, its known state is kept. If a connection
+// does not answer in time, its other descriptors are not asked: each of them would make
+// all values wait for the timeout again. coming has changes of the current transaction,
+// which count as desired.
 func (s *Scheduler) refresh(ctx context.Context, r *run, readings []reading, coming []Change) {
 	readings = slices.DeleteFunc(readings, func(rd reading) bool { return rd.d.retrieve == nil || rd.d.link.Down() })
 	fresh := map[graph.Kind][]*graph.Value{}
@@ -102,8 +104,16 @@ func (s *Scheduler) refresh(ctx context.Context, r *run, readings []reading, com
 			fresh[v.Kind] = append(vs, v)
 		}
 	}
+	silent := map[*graph.Connection]error{}
 	for _, rd := range readings {
-		if err := s.retrieve(ctx, r, rd, fresh[rd.d]); err != nil {
+		err := silent[rd.d.link]
+		if err == nil {
+			err = s.retrieve(ctx, r, rd, fresh[rd.d])
+			if rd.d.link != nil && (errors.Is(err, ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded)) {
+				silent[rd.d.link] = fmt.Errorf("not asked, because %s got no answer: %w", rd.d.name, err)
+			}
+		}
+		if err != nil {
 			err = fmt.Errorf("%s: %w", rd.d.name, err)
 			s.log.Error("cannot read back the actual state", "descriptor", rd.d.name, "err", err)
 			r.rec.RefreshErrors = append(r.rec.RefreshErrors, err)
@@ -219,7 +229,7 @@ type retrieved struct {
 }
 
 // collect reads back the values of rd. A call that does not return in time is abandoned; when
-// it returns, the descriptor is read back again.
+// it returns, the descriptor is read back again, with those that were not asked because of it.
 func (s *Scheduler) collect(ctx context.Context, rd reading, ws []wanted) (retrieved, error) {
 	read := func(ctx context.Context) (retrieved, error) {
 		items, found, err := s.read(ctx, rd, ws)
@@ -227,8 +237,20 @@ func (s *Scheduler) collect(ctx context.Context, rd reading, ws []wanted) (retri
 	}
 	return executor.Read(ctx, &rd.d.reads, s.opts.VerbTimeout, read, func(took time.Duration) {
 		s.log.Info("an abandoned call of Retrieve has returned", "descriptor", rd.d.name, "took", took)
-		s.inbox.refresh.add(s.inbox, []string{rd.d.name})
+		s.inbox.refresh.add(s.inbox, s.notAskedWithout(rd.d))
 	})
+}
+
+// notAskedWithout returns the names of d and of the descriptors that are not asked if d gets no
+// answer.
+func (s *Scheduler) notAskedWithout(d *descriptor) []string {
+	names := []string{d.name}
+	for _, other := range s.registry.order {
+		if other != d && d.link != nil && other.link == d.link {
+			names = append(names, other.name)
+		}
+	}
+	return names
 }
 
 // read calls Retrieve and collects its valid items. It ends with ctx if Retrieve obeys it.
