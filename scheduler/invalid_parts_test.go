@@ -81,3 +81,20 @@ func TestInvalidPartsAreBounded(t *testing.T) {
 		t.Errorf("Validate returns %.300v, want one error about 100,000 addresses", err)
 	}
 }
+
+// TestInvalidActualValueKeepsItsDependencies checks that a retrieved value is examined as a
+// whole even if Validate refuses it. Otherwise it would stay when its dependency leaves.
+func TestInvalidActualValueKeepsItsDependencies(t *testing.T) {
+	s := scheduler.New(scheduler.Options{})
+	_, err := scheduler.Register(s, scheduler.Descriptor[*emptypb.Empty, struct{}]{
+		Name: "thing", Prefix: "thing/",
+		Validate: func(string, *emptypb.Empty) error { return errors.New("refused") },
+		Dependencies: func(string, *emptypb.Empty) []scheduler.Dependency {
+			return []scheduler.Dependency{{Label: "base", Key: "base"}}
+		},
+	})
+	must(t, err)
+	if got := s.Inspect("thing/a", &emptypb.Empty{}).Dependencies; len(got) != 1 {
+		t.Errorf("the dependencies are %v; want base", got)
+	}
+}

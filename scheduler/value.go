@@ -3,7 +3,6 @@ package scheduler
 import (
 	"errors"
 	"fmt"
-	"math"
 	"runtime/debug"
 	"strings"
 
@@ -61,9 +60,9 @@ func (s *Scheduler) Value(key string, message proto.Message) (Value, error) {
 	if d == nil {
 		return Value{}, ErrUnimplemented
 	}
-	v, known := s.examine(d, key, message)
+	v, known := s.examine(d, key, message, declaredValue)
 	if known && v.Err == nil { // nothing is derived from an invalid value: it may have 100,000 bad parts
-		s.derive(d, v, maxInvalidParts)
+		s.derive(d, v, declaredValue)
 	}
 	return Value{v, s}, v.Err
 }
@@ -100,9 +99,9 @@ func (s *Scheduler) Validate(values ...KeyValue) error {
 			errs = append(errs, &ValueError{Key: kv.Key, Err: ErrUnimplemented})
 			continue
 		}
-		v, known := s.examine(d, kv.Key, kv.Value)
+		v, known := s.examine(d, kv.Key, kv.Value, declaredValue)
 		if known {
-			s.derive(d, v, maxInvalidParts)
+			s.derive(d, v, declaredValue)
 		}
 		errs = append(errs, faults(v, "")...)
 		all.Want(v)
@@ -142,18 +141,29 @@ func faults(v *graph.Value, base string) (out []error) {
 	return out
 }
 
-// prepare computes the graph's view of a value of d, whether it is valid or not; nil means a
-// property.
+// prepare computes the graph's view of an actual value of d; nil means a property. It is
+// complete even if the value is invalid: an actual value that lacks a dependency must be
+// deleted, and so must its parts.
 func (s *Scheduler) prepare(d *descriptor, key string, m proto.Message) *graph.Value {
-	v, known := s.examine(d, key, m)
+	v, known := s.examine(d, key, m, actualValue)
 	if known {
-		s.derive(d, v, math.MaxInt)
+		s.derive(d, v, actualValue)
 	}
 	return v
 }
 
+// An origin says where a value comes from.
+type origin uint8
+
+const (
+	// declaredValue: the value can be arbitrarily bad. No work is done for invalid parts.
+	declaredValue origin = iota
+	// actualValue: the value was retrieved, observed or saved.
+	actualValue
+)
+
 // examine is prepare without derived values. It reports whether d can derive some.
-func (s *Scheduler) examine(d *descriptor, key string, m proto.Message) (v *graph.Value, known bool) {
+func (s *Scheduler) examine(d *descriptor, key string, m proto.Message, from origin) (v *graph.Value, known bool) {
 	v = &graph.Value{Key: key, Data: m}
 	if d == nil {
 		return v, false
@@ -168,34 +178,42 @@ func (s *Scheduler) examine(d *descriptor, key string, m proto.Message) (v *grap
 	v.Data = m
 	if err := d.validate(key, m); err != nil {
 		v.Err = &invalidError{models.Bounded(err)}
-		return v, true
+		if from == declaredValue {
+			return v, true
+		}
 	}
-	v.Claims = d.claims(key, m)
+	if v.Err == nil {
+		v.Claims = d.claims(key, m)
+	}
 	v.Deps = d.dependencies(key, m)
-	if err := ambiguous(v.Deps); err != nil {
+	if err := ambiguous(v.Deps); err != nil && v.Err == nil {
 		v.Err = &invalidError{err}
 	}
 	return v, true
 }
 
-// maxInvalidParts is how many of the values derived from a declared one may be invalid by
-// themselves. If more are, the declared value is invalid as a whole.
+// maxInvalidParts is the maximum number of invalid values that may be derived from a
+// declared one. If there are more, the declared value is invalid as a whole.
 const maxInvalidParts = 1000
 
-// derive adds the values that d derives from v, unless more than limit of them are invalid.
-func (s *Scheduler) derive(d *descriptor, v *graph.Value, limit int) {
+// derive adds the values that d derives from v.
+func (s *Scheduler) derive(d *descriptor, v *graph.Value, from origin) {
 	defer refusePanic(v)
 	invalid := 0
 	for _, kv := range d.derived(v.Key, v.Data.(proto.Message)) {
-		part := s.prepare(s.registry.of(kv.Key), kv.Key, kv.Value)
+		of := s.registry.of(kv.Key)
+		part, known := s.examine(of, kv.Key, kv.Value, from)
+		if known {
+			s.derive(of, part, from)
+		}
 		v.Derived = append(v.Derived, part)
-		if part.Err == nil {
+		if part.Err == nil || from == actualValue {
 			continue
 		}
 		invalid++
-		if invalid > limit {
+		if invalid > maxInvalidParts {
 			if v.Err == nil {
-				v.Err = &invalidError{fmt.Errorf("more than %d parts are invalid, such as %s: %w", limit, part.Key, part.Err)}
+				v.Err = &invalidError{fmt.Errorf("more than %d parts are invalid, such as %s: %w", maxInvalidParts, part.Key, part.Err)}
 			}
 			v.Derived = nil
 			return

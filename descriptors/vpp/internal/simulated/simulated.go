@@ -1,4 +1,4 @@
-// Package simulated gives tests of descriptors a VPP and a connection to it. It starts a
+// Package simulated is test code: it gives tests of descriptors a VPP and a connection to it. It starts a
 // simulated VPP, or the real one of the environment variable VPP=PATH.
 //
 // Tests are written once: the methods of VPP hide the difference, and Show renders the state
