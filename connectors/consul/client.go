@@ -17,26 +17,26 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// The kernel's probes find a host that is gone and cost an idle agent nothing. What they
-// do not find, probe.go does.
+// The kernel's keepalive probes find a dead host and cost an idle agent nothing. probe.go
+// finds the other failures.
 const (
 	tcpProbeAfter = 3 * time.Second
 	tcpProbeEvery = time.Second
 	tcpProbes     = 3
 )
 
-// A client asks Consul. Each request brings the token that counts then.
+// A client sends requests to Consul. Each request carries the token valid at that moment.
 type client struct {
 	cfg Config
 	api *api.Client
-	// base is what the library made of the configuration and the environment.
+	// base is the library's configuration, made from Config and the environment.
 	base *api.Config
-	// lists is for listings. It has one connection, and the library others.
+	// lists is for listings. It has one connection; the library uses others.
 	lists *http.Client
-	heard kvdbsync.Pulse // bytes of listings
+	heard kvdbsync.Pulse // counts the bytes received by listings
 }
 
-// newClient returns a client that nobody else uses. It does not connect.
+// newClient returns a client that the caller owns alone. It does not connect.
 func newClient(cfg Config) (*client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("consul configuration: %w", err)
@@ -54,7 +54,8 @@ func newClient(cfg Config) (*client, error) {
 	return &client{cfg: cfg, api: library, base: base, lists: &http.Client{Transport: lists, CheckRedirect: sameHost}}, nil
 }
 
-// sameHost refuses redirects to another host or to clear text: requests carry the token.
+// sameHost refuses redirects to another host or to clear text, because requests carry the
+// token.
 func sameHost(next *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	if next.URL.Host != first.Host || next.URL.Scheme != first.Scheme {
@@ -66,7 +67,8 @@ func sameHost(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// base puts the configuration over what the environment says.
+// base combines the configuration with the environment. The configuration takes
+// precedence.
 func (c Config) base() (*api.Config, error) {
 	b := api.DefaultConfig()
 	b.Address = cmp.Or(c.Address, b.Address)
@@ -88,7 +90,7 @@ func (c Config) base() (*api.Config, error) {
 	b.Transport = transport(security, b.Address, c.ProbeInterval)
 	b.HttpClient = &http.Client{Transport: announcing{b.Transport, c.Bounds}, CheckRedirect: sameHost}
 	b.Token, err = c.token()
-	b.TokenFile = "" // it is ours to read
+	b.TokenFile = "" // this package reads the file, not the library
 	return b, err
 }
 
@@ -113,8 +115,8 @@ func tlsConfig(from *api.TLSConfig) (*tls.Config, error) {
 	return out, nil
 }
 
-// transport asks for no compression: it costs the server more time than it saves,
-// above all where that is the agent of Consul on the same host.
+// transport disables compression. Compression costs the server more time than it saves,
+// especially if the server is the Consul agent on the same host.
 func transport(security *tls.Config, address string, probeEvery time.Duration) *http.Transport {
 	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: tcpProbeAfter, Interval: tcpProbeEvery, Count: tcpProbes,
@@ -131,9 +133,9 @@ func transport(security *tls.Config, address string, probeEvery time.Duration) *
 	return t
 }
 
-// announcing asks whether a large body is welcome before it sends it. Otherwise
-// Consul would cut off one that is too large, and the reason with it.
-// It also bounds the answers, which the library reads whole.
+// announcing sends "Expect: 100-continue" before a large body. Otherwise Consul would
+// close the connection during a body that is too large, and the reason would be lost. It
+// also limits the size of the answers, because the library reads them whole.
 type announcing struct {
 	*http.Transport
 	bounds kvdbsync.Bounds
@@ -141,8 +143,8 @@ type announcing struct {
 
 const (
 	largeBody = 128 << 10
-	// answerSize is the size of the largest answer to the library beside one value in base64.
-	// It asks for one value at a time, and for names that are few.
+	// answerSize is the maximum size of an answer to the library, in addition to one value
+	// in base64. The library requests one value at a time, or a short list of names.
 	answerSize = 1 << 20
 )
 

@@ -12,48 +12,49 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A Config is the content of consul.conf. The zero value connects to the agent of
-// Consul on this host. What it does not say, the environment variables that
-// Consul's own tools read may say (CONSUL_HTTP_ADDR, CONSUL_HTTP_TOKEN, ...).
+// A Config is the content of consul.conf. The zero value connects to the Consul agent on
+// this host. Unset fields take the value of the environment variables that Consul's own
+// tools read (CONSUL_HTTP_ADDR, CONSUL_HTTP_TOKEN, ...).
 type Config struct {
 	// Address is host:port, a URL, or unix:///path. Defaults to CONSUL_HTTP_ADDR, or
 	// localhost:8500.
 	Address string `yaml:"address"`
 
-	Datacenter string `yaml:"datacenter"` // Defaults to the one that the server is in
+	Datacenter string `yaml:"datacenter"` // Defaults to the server's datacenter
 	Namespace  string `yaml:"namespace"`  // Defaults to CONSUL_NAMESPACE, or none
 	Partition  string `yaml:"partition"`  // Defaults to CONSUL_PARTITION, or none
 
-	// An ACL token, or a file with it, which is read for each request; white space
-	// at its ends does not count. Default to CONSUL_HTTP_TOKEN_FILE and CONSUL_HTTP_TOKEN.
+	// An ACL token, or a file that contains it. The file is read for each request; white
+	// space at its ends is removed. Default to CONSUL_HTTP_TOKEN_FILE and
+	// CONSUL_HTTP_TOKEN.
 	Token     string `yaml:"token"`
 	TokenFile string `yaml:"token-file"`
 
-	// TLS, 1.2 or newer, is used if a file is named, InsecureSkip is set, the address begins
-	// with https://, or CONSUL_HTTP_SSL says so. The files default to CONSUL_CLIENT_CERT,
-	// CONSUL_CLIENT_KEY and CONSUL_CACERT.
+	// TLS, 1.2 or newer, is used if a file is named, InsecureSkip is set, the address
+	// begins with https://, or CONSUL_HTTP_SSL enables it. The files default to
+	// CONSUL_CLIENT_CERT, CONSUL_CLIENT_KEY and CONSUL_CACERT.
 	InsecureSkip bool   `yaml:"insecure-skip-tls-verify"`
 	CertFile     string `yaml:"cert-file"`
 	KeyFile      string `yaml:"key-file"`
 	CAFile       string `yaml:"ca-file"`
-	ServerName   string `yaml:"tls-server-name"` // in the server's certificate. Defaults to CONSUL_TLS_SERVER_NAME, or the host
+	ServerName   string `yaml:"tls-server-name"` // name in the server's certificate. Defaults to CONSUL_TLS_SERVER_NAME, or the host
 
-	// OperationTimeout is for one request. A listing may take longer: of that it bounds
-	// the time until it begins to arrive, and each time in which nothing arrives.
-	// Defaults to 10 s.
+	// OperationTimeout limits one request. A listing may take longer: the timeout limits
+	// the time until its first byte, and each pause between bytes. Defaults to 10 s.
 	OperationTimeout time.Duration `yaml:"operation-timeout"`
-	// ProbeInterval is how often a watch makes sure that the server is there, has a
-	// leader, and has told of all changes. Defaults to 10 s.
+	// ProbeInterval is the time between two probes of a watch. A probe checks that the
+	// server is reachable, has a leader, and has reported all changes. Defaults to 10 s.
 	ProbeInterval time.Duration `yaml:"probe-interval"`
-	// WaitTime is how long Consul waits for a change before it answers all the same.
-	// Defaults to 5 min; Consul takes no more than 10 min.
+	// WaitTime is the maximum time that Consul waits for a change before it answers
+	// without one. Defaults to 5 min; Consul's maximum is 10 min.
 	WaitTime time.Duration `yaml:"wait-time"`
 
-	// Bounds limit what the agent takes of a server. The agent has one setting for all stores.
+	// Bounds limit the size of a server's answers. The agent has one setting for all
+	// stores.
 	Bounds kvdbsync.Bounds `yaml:"-"`
 
-	// Accepted from the files of existing deployments, without effect: the store is
-	// listed whenever it was lost.
+	// Accepted from existing configuration files, without effect: the store is always
+	// listed again after a lost connection.
 	ResyncAfterReconnect bool `yaml:"resync-after-reconnect"`
 }
 
@@ -67,7 +68,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate tells everything that cannot be meant.
+// Validate returns an error for each invalid field.
 func (c Config) Validate() error {
 	var errs []error
 	refuse := func(wrong bool, format string, args ...any) {
@@ -87,7 +88,7 @@ func (c Config) Validate() error {
 	return errors.Join(append(errs, tlsfiles.Files{Cert: c.CertFile, Key: c.KeyFile}.Validate(), c.Bounds.Validate())...)
 }
 
-// token is that of the file, if one is named.
+// token returns the token of the file, if a file is configured.
 func (c Config) token() (string, error) {
 	file := c.TokenFile
 	if file == "" && c.Token == "" {
@@ -96,7 +97,7 @@ func (c Config) token() (string, error) {
 	if file == "" {
 		return cmp.Or(c.Token, os.Getenv("CONSUL_HTTP_TOKEN")), nil
 	}
-	text, err := os.ReadFile(file) //nolint:gosec // the configuration or the environment names the file
+	text, err := os.ReadFile(file) //nolint:gosec // the path comes from the configuration or the environment
 	if err != nil {
 		return "", fmt.Errorf("token-file: %w", err)
 	}

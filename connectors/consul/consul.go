@@ -4,27 +4,25 @@
 //	client, err := consul.Dial(cfg)         // a kvdbsync.Writer
 //	session, err := watched.Session(ctx, 0) // keys that vanish with the agent: locks
 //
-// A watch asks again and again for everything under the prefix; Consul answers
-// when something has changed (a blocking query). Each answer is the whole prefix
-// as it was at one moment, so what differs from the answer before is one Batch,
-// and what one transaction changed is never torn apart. The first answer is a
-// consistent one; so is the answer after Consul's index went back, which is
-// yielded whole. How often is asked depends on how large the answers are.
+// A watch sends one blocking query after another for the whole prefix. Consul answers when
+// something has changed. Each answer is a snapshot of the whole prefix at one moment, so
+// the difference from the previous answer is one Batch, and the changes of one transaction
+// stay together. The first answer is a consistent read. After Consul's index goes back,
+// the next answer is consistent too and is emitted whole. The rate of the queries depends
+// on the size of the answers.
 //
-// A question may wait for minutes, and an HTTP connection says nothing meanwhile.
-// So a watch asks from time to time, over another connection, at which index the
-// prefix is. If the store has moved on and the answer does not come, the
-// connection is silent and the watch ends.
+// A blocking query may wait for minutes, and its HTTP connection is idle meanwhile. So a
+// watch regularly reads the prefix's index over another connection. If the store has moved
+// on and the answer does not come, the connection is dead and the watch ends.
 //
-// Keys are whole keys, with the leading slash that Consul itself does without.
+// Keys are whole keys with a leading slash. Consul stores them without the slash.
 //
-// Each watch, and each session, has a client of its own, made from the
-// configuration as it is then; tokens and certificates are read again for each
-// request and connection. Nothing is shared, no goroutine outlives the watch or
-// the session's Close.
+// Each watch and each session has its own client, made from the configuration at that
+// time. Tokens are read again for each request, certificates for each connection. Watches
+// and sessions share nothing. No goroutine outlives the watch or the session's Close.
 //
-// Tests run against the real server, which they cut off, kill, freeze, restore
-// and wipe; what a real one cannot be made to do, a fake one does.
+// Tests run against the real server: they disconnect, kill, freeze, restore and wipe it. A
+// fake server produces the failures that a real one cannot be forced into.
 package consul
 
 import (
@@ -40,24 +38,25 @@ import (
 )
 
 var (
-	// ErrNotConsul says that what answers has no index: it is no Consul, or something
-	// stands in between that answers itself.
-	ErrNotConsul = errors.New("the answer is none of Consul, or has no X-Consul-Index: is this Consul?")
-	// ErrFiltered says that the token may not read all of what is watched. Consul
-	// leaves the rest out, as if it were not there.
+	// ErrNotConsul says that an answer has no index. The server is not Consul, or a proxy
+	// answers instead of Consul.
+	ErrNotConsul = errors.New("the answer is not from Consul, or has no X-Consul-Index: is this Consul?")
+	// ErrFiltered says that the token may not read all keys under the prefix. Consul omits
+	// the other keys, as if they did not exist.
 	ErrFiltered = errors.New("the ACL token may not read all keys: expected key_prefix read, and the token in token or token-file")
-	// ErrReconnected says that the connection broke, and that what answers now need not
-	// be what answered before.
+	// ErrReconnected says that the connection broke. The next connection may lead to
+	// another server, or to other data.
 	ErrReconnected = errors.New("the connection to Consul broke")
-	// ErrSilent says that the store has changed, and that the connection which waits for
-	// changes has not told of it.
+	// ErrSilent says that the store has changed, but the connection that waits for changes
+	// has not reported it.
 	ErrSilent = errors.New("the connection that waits for changes is silent")
-	// ErrNoLeader says that the server has lost the others, and would not tell of changes.
-	ErrNoLeader = errors.New("the server of Consul knows no leader")
+	// ErrNoLeader says that the server has lost the rest of the cluster, so it would not
+	// report changes.
+	ErrNoLeader = errors.New("the Consul server has no leader")
 )
 
-// A Connector watches one Consul datacenter. It has no state: any number of
-// watches may run.
+// A Connector watches one Consul datacenter. It is stateless: any number of watches may
+// run at the same time.
 type Connector struct {
 	cfg Config
 	log *slog.Logger
@@ -92,5 +91,5 @@ func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync
 	return w.run(ctx)
 }
 
-// storeKey is a key as Consul has it.
+// storeKey returns the key in Consul's form, without the leading slash.
 func storeKey(key string) string { return strings.TrimPrefix(key, "/") }

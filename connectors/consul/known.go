@@ -7,25 +7,25 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A known is what the last answer held: not the values, but their versions.
+// A known records the keys of the last answer and their versions, without the values.
 type known struct {
-	versions map[string]version // by key as Consul has it, sharing memory with that of the event
+	versions map[string]version // by Consul key; the strings share memory with those of the event
 	answer   uint64             // number of answers
 }
 
 type version struct {
 	modified uint64 // Consul's index of the last change
-	answer   uint64 // the last one with the key
+	answer   uint64 // number of the last answer that had the key
 }
 
 func newKnown() known { return known{versions: map[string]version{}} }
 
-// pageSize is how many pairs of a first listing are handed on at a time.
+// pageSize is the number of pairs of a first listing that are emitted at a time.
 const pageSize = 1000
 
-// differing takes over an answer and returns what is not as in the one before.
-// Of a whole one every pair counts: its indexes may not be comparable.
-// With page, it hands on what there is whenever that makes a page, and returns the rest.
+// differing records an answer and returns its differences from the previous one. In a
+// whole answer every pair counts, because its indexes may not be comparable. If page is
+// set, differing passes each full page to it and returns the rest.
 func (k *known) differing(a *answer, whole bool, page func([]kvdbsync.Event) error) (events []kvdbsync.Event, err error) {
 	k.answer++
 	here := 0
@@ -56,8 +56,9 @@ func (k *known) differing(a *answer, whole bool, page func([]kvdbsync.Event) err
 	return append(events, k.vanished(int64(a.index), whole)...), nil
 }
 
-// vanished forgets the keys that the answer did not have. In a whole answer they are
-// absent: Consul may have lost them. Otherwise somebody deleted them.
+// vanished removes the keys that the answer did not have. After a whole answer they are
+// reported as absent, because Consul may have lost them. Otherwise they are reported as
+// deleted.
 func (k *known) vanished(rev int64, whole bool) (events []kvdbsync.Event) {
 	var gone []string
 	for key, v := range k.versions {

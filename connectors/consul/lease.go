@@ -17,11 +17,11 @@ func (c *Connector) Lease(ctx context.Context, ttl time.Duration) (kvdbsync.Leas
 	return c.session(ctx, ttl)
 }
 
-// TTL implements kvdbsync.Lease. Consul may take twice the time of the session to end it.
+// TTL implements kvdbsync.Lease. Consul may take twice the session's TTL to end it.
 func (s *session) TTL() time.Duration { return 2 * s.ttl }
 
-// Claim implements kvdbsync.Lease: the transaction checks that the key is as it was
-// read, and locks it.
+// Claim implements kvdbsync.Lease. The transaction checks that the key has not changed
+// since it was read, and locks it.
 func (s *session) Claim(ctx context.Context, key string, old, value []byte) ([]byte, error) {
 	if err := s.Over(); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (s *session) Claim(ctx context.Context, key string, old, value []byte) ([]b
 		return holding(now), nil
 	}
 	ops := api.KVTxnOps{{Verb: api.KVCheckNotExists, Key: storeKey(key)}}
-	if now != nil { // Consul does not hand a lock over
+	if now != nil { // Consul does not transfer a lock between sessions
 		ops = api.KVTxnOps{{Verb: api.KVDeleteCAS, Key: storeKey(key), Index: now.ModifyIndex}}
 	}
 	ops = append(ops, &api.KVTxnOp{Verb: api.KVLock, Key: storeKey(key), Value: value, Session: s.id})
@@ -47,7 +47,7 @@ func (s *session) Claim(ctx context.Context, key string, old, value []byte) ([]b
 		return nil, refused
 	}
 	later, err := s.get(ctx, key)
-	if err != nil || bytes.Equal(holding(later), holding(now)) { // so nobody else was the reason
+	if err != nil || bytes.Equal(holding(later), holding(now)) { // so another writer was not the reason
 		return nil, errors.Join(refused, err)
 	}
 	return holding(later), nil

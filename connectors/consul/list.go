@@ -21,34 +21,35 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A question is for all pairs under a prefix.
+// A question is a request for all pairs under a prefix.
 type question struct {
-	prefix string        // as Consul has it
-	after  uint64        // wait until the index is beyond this one; 0: do not wait, and be consistent
-	wait   time.Duration // for no longer than this
-	// same asks only over the connection that the last answer came by. Another may
-	// lead to another server, or to one that lost its data, which would wait for an
-	// index that is years away; and the transport connects again without a word.
+	prefix string        // in Consul's form, without the leading slash
+	after  uint64        // wait until the index exceeds this one; 0: do not wait, and read consistently
+	wait   time.Duration // maximum time to wait
+	// same requires the connection of the previous answer. Another connection may lead to
+	// another server, or to a server that lost its data. That server would wait for an
+	// index that it reaches only after years. The transport reconnects silently.
 	same bool
 }
 
-// An answer is the head of what Consul says; the pairs are still to be read.
+// An answer is the head of Consul's response; the pairs are not read yet.
 type answer struct {
 	index uint64
 	body  io.ReadCloser
-	bytes int  // of the body, as far as it has been read
-	last  bool // the server closes the connection after it
+	bytes int  // of the body, read so far
+	last  bool // the server closes the connection after this answer
 	end   context.CancelCauseFunc
 
 	bounds kvdbsync.Bounds
 }
 
-// list asks. The library reads an answer whole before it decodes it, and a large
-// prefix is sent again with each change; so this reads it pair by pair.
+// list sends a question. The library reads an answer whole before it decodes it, and
+// Consul sends a large prefix again with each change. So this package reads the answer
+// pair by pair.
 func (c *client) list(ctx context.Context, q question) (*answer, error) {
 	limit := c.cfg.OperationTimeout
 	if q.after > 0 {
-		limit += q.wait + q.wait/16 // Consul adds up to a sixteenth, so that not all come back at once
+		limit += q.wait + q.wait/16 // Consul adds up to a sixteenth, to spread the answers over time
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	late := time.AfterFunc(limit, func() { cancel(noAnswer(limit)) })
@@ -116,18 +117,18 @@ func (c *client) url(q question) string {
 	return where.String()
 }
 
-// head checks that the answer is one, and that nothing was left out of it.
+// head checks that the response is an answer of Consul, and that nothing was omitted.
 func head(r *http.Response, token string) (index uint64, err error) {
 	none := r.StatusCode == http.StatusNotFound
 	if r.StatusCode != http.StatusOK && !none {
-		text, _ := io.ReadAll(io.LimitReader(r.Body, 1000)) // what there is of it
+		text, _ := io.ReadAll(io.LimitReader(r.Body, 1000)) // the error text, as far as it can be read
 		return 0, api.StatusError{Code: r.StatusCode, Body: strings.TrimSpace(string(text))}
 	}
 	index, err = strconv.ParseUint(r.Header.Get("X-Consul-Index"), 10, 64)
 	if err != nil || index > math.MaxInt64 {
 		return 0, ErrNotConsul
 	}
-	// Without a token Consul does not say that it has left something out.
+	// Without a token Consul does not report that it has omitted keys.
 	unsaid := none && token == "" && r.Header.Get("X-Consul-Default-Acl-Policy") == "deny"
 	if unsaid || r.Header.Get("X-Consul-Results-Filtered-By-Acls") == "true" {
 		return 0, ErrFiltered
@@ -135,7 +136,7 @@ func head(r *http.Response, token string) (index uint64, err error) {
 	return index, nil
 }
 
-// pairsOf is the array of pairs in the answer.
+// pairsOf returns the array of pairs in the answer.
 func pairsOf(r *http.Response) io.ReadCloser {
 	if r.StatusCode == http.StatusOK {
 		return r.Body
@@ -144,14 +145,14 @@ func pairsOf(r *http.Response) io.ReadCloser {
 	return io.NopCloser(strings.NewReader("[]"))
 }
 
-// A pair is one key as Consul sends it.
+// A pair is one key in the form that Consul sends.
 type pair struct {
 	Key         string
 	ModifyIndex uint64
 	Value       json.RawMessage // base64 in quotes, or null; valid until the next pair is read
 }
 
-// value is the value, or an error that wraps kvdbsync.ErrTooMuch if that is too large.
+// value decodes the value. The error wraps kvdbsync.ErrTooMuch if the value is too large.
 func (p *pair) value(bounds kvdbsync.Bounds) (value []byte, err error) {
 	bounds = bounds.WithDefaults()
 	text := bytes.Trim(p.Value, `"`)
@@ -163,7 +164,7 @@ func (p *pair) value(bounds kvdbsync.Bounds) (value []byte, err error) {
 		}
 	}
 	if string(text) == "null" {
-		return []byte{}, nil // empty is not gone
+		return []byte{}, nil // an empty value is not a deleted one
 	}
 	value = make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Decode(value, text)
@@ -173,13 +174,13 @@ func (p *pair) value(bounds kvdbsync.Bounds) (value []byte, err error) {
 	return value[:n:n], bounds.CheckValue(int64(n))
 }
 
-// isFolder tells what Consul's own web pages make of a folder: a key without a
-// value whose name ends with a slash. It means nothing.
+// isFolder reports whether the pair is a folder of Consul's web pages: a key that ends
+// with a slash and has no value. It has no meaning for the agent.
 func (p *pair) isFolder() bool {
 	return strings.HasSuffix(p.Key, "/") && (string(p.Value) == "null" || string(p.Value) == `""`)
 }
 
-// each reads the pairs. An answer that was cut off is an error.
+// each reads the pairs. It returns an error if the answer was cut off.
 func (a *answer) each(visit func(*pair) error) error {
 	from := newSieve(a, a.bounds)
 	in := json.NewDecoder(from)
@@ -208,7 +209,7 @@ func (a *answer) each(visit func(*pair) error) error {
 	}
 	_, err := in.Token()
 	if err == nil {
-		_, err = io.Copy(io.Discard, from) // or the connection could not be used again
+		_, err = io.Copy(io.Discard, from) // otherwise the connection could not be used again
 	}
 	if err != nil {
 		return fmt.Errorf("reading the answer: %w", err)
@@ -216,7 +217,7 @@ func (a *answer) each(visit func(*pair) error) error {
 	return nil
 }
 
-// Read implements io.Reader, to count.
+// Read implements io.Reader and counts the bytes.
 func (a *answer) Read(b []byte) (int, error) {
 	n, err := a.body.Read(b)
 	a.bytes += n

@@ -6,21 +6,22 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// How much of Consul's time a watch may take. A small prefix can be asked for as
-// often as it changes; one of 100,000 keys, sent whole each time, three times at
-// once and then every other second; one of a million every 15 seconds or so.
+// The share of Consul's time that a watch may take. A small prefix may be read as often as
+// it changes. A prefix of 100,000 keys is sent whole each time: it may be read three times
+// at once and then every other second. A prefix of a million keys may be read about every
+// 15 seconds.
 const (
 	bytesPerSecond = 16 << 20
 	bytesAtOnce    = 64 << 20
-	perAnswer      = 32 << 10 // what an answer costs besides its bytes
+	perAnswer      = 32 << 10 // cost of an answer in addition to its bytes
 )
 
-// A pace is a bucket of bytes that answers are paid from.
+// A pace is a token bucket; one token is one byte of an answer.
 type pace struct{ bucket *rate.Limiter }
 
 func newPace() pace { return pace{rate.NewLimiter(bytesPerSecond, bytesAtOnce)} }
 
-// wait pays for an answer, and returns when the next question may be asked.
+// wait takes the tokens for an answer, and returns when the next question may be sent.
 func (p pace) wait(ctx context.Context, bytes int) error {
 	for due := bytes + perAnswer; due > 0; due -= bytesAtOnce {
 		if err := p.bucket.WaitN(ctx, min(due, bytesAtOnce)); err != nil {

@@ -10,11 +10,12 @@ import (
 	"github.com/hashicorp/consul/api"
 )
 
-// errIndexBack withdraws a question that waits for an index which may be years away.
+// errIndexBack cancels a question that waits for an index which Consul would reach only
+// after years.
 var errIndexBack = errors.New("consul's index went back")
 
-// probe makes sure, from time to time, that the server is there, has a leader, and has
-// told of all changes. It ends the watch when that is not so.
+// probe regularly checks that the server is reachable, has a leader, and has reported all
+// changes. It ends the watch when a check fails.
 func (w *watch) probe(ctx context.Context, stop context.CancelCauseFunc) {
 	tick := time.NewTicker(w.client.cfg.ProbeInterval)
 	defer tick.Stop()
@@ -37,8 +38,8 @@ func (w *watch) probe(ctx context.Context, stop context.CancelCauseFunc) {
 	}
 }
 
-// hears tells that a probe failed for lack of time only, while a listing went on to
-// arrive: the line is slow, and the server lives.
+// hears reports whether a probe only timed out while a listing was still arriving. In this
+// case the line is slow and the server is alive.
 func (c *client) hears(since time.Time, err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) && c.heard.After(since)
 }
@@ -62,10 +63,10 @@ type waiting struct {
 	now asked
 }
 
-// An asked is a question, or none if its index is 0.
+// An asked is an open question; an index of 0 means that there is none.
 type asked struct {
-	number   uint64 // no two have the same
-	after    uint64 // the index that Consul is to go beyond
+	number   uint64 // unique
+	after    uint64 // the index that Consul must exceed before it answers
 	empty    bool   // the last answer had no keys
 	withdraw context.CancelCauseFunc
 }
@@ -88,14 +89,14 @@ func (w *waiting) get() asked {
 	return w.now
 }
 
-// A prober compares what the store says over another connection with what the waiting
-// question has been told.
+// A prober compares the state of the store, read over another connection, with the state
+// known to the waiting question.
 type prober struct {
-	table uint64 // the table's index when last nothing was missing; 0: never yet
+	table uint64 // the table's index when nothing was missing last; 0: never yet
 }
 
-// check costs Consul a look at one key while nobody writes any key, and a walk through
-// the keys of the prefix otherwise. It sends the names of the topmost folders only.
+// check reads one key while no key changes at all, and otherwise makes Consul walk through
+// the keys of the prefix. Consul sends only the names of the topmost folders.
 func (p *prober) check(ctx context.Context, w *watch) error {
 	q := w.waiting.get()
 	if q.after == 0 {
@@ -104,7 +105,7 @@ func (p *prober) check(ctx context.Context, w *watch) error {
 	now, err := w.client.standing(ctx, storeKey(w.prefix), p.table)
 	var refused api.StatusError
 	if errors.As(err, &refused) {
-		return nil // the token may not ask; whether the server lives is known
+		return nil // for example, the token may not read; the answer proves that the server is alive
 	}
 	if err != nil {
 		return err
@@ -124,7 +125,7 @@ func (p *prober) check(ctx context.Context, w *watch) error {
 	return fmt.Errorf("%w: the store is at index %d, and the last answer was of %d", ErrSilent, now.prefix, q.after)
 }
 
-// stays tells that a question is still not answered after some time.
+// stays reports whether a question is still not answered after some time.
 func (w *watch) stays(ctx context.Context, q asked) bool {
 	timer := time.NewTimer(min(w.client.cfg.ProbeInterval, w.client.cfg.OperationTimeout) / 2)
 	defer timer.Stop()
@@ -137,27 +138,28 @@ func (w *watch) stays(ctx context.Context, q asked) bool {
 	}
 }
 
-// A standing is where a store is.
+// A standing is the current index of a store and its prefix.
 type standing struct {
 	table  uint64 // index of the last change of any key of the datacenter
-	prefix uint64 // that of the last change under the prefix; 0: not asked for
+	prefix uint64 // index of the last change under the prefix; 0: not requested
 	empty  bool   // no key is under the prefix
 }
 
-// standing asks for the prefix only if the table is not where it was.
+// standing reads the prefix's index only if the table's index has changed.
 func (c *client) standing(ctx context.Context, prefix string, was uint64) (s standing, err error) {
 	r, err := c.begun(ctx)
 	if err != nil {
 		return s, err
 	}
 	defer r.end()
-	// Of a key that is not there Consul tells the index of the table. One that is there
-	// tells its own, which is no more than that.
+	// For an absent key Consul returns the table's index. For an existing key it returns
+	// the key's own index, which is not larger.
 	_, about, err := c.api.KV().Get(prefix+absentKey, r.read())
 	if err != nil {
 		return s, r.explain(err)
 	}
-	if s.table = about.LastIndex; s.table == was {
+	s.table = about.LastIndex
+	if s.table == was {
 		return s, nil
 	}
 	names, about, err := c.api.KV().Keys(prefix, "/", r.read())
@@ -171,20 +173,20 @@ func (c *client) standing(ctx context.Context, prefix string, was uint64) (s sta
 // absentKey is the name of a key that nobody writes.
 const absentKey = ".keyplane-probe"
 
-// A verdict is what follows from where a store is for a question that waits.
+// A verdict is the result of comparing a waiting question with the store's index.
 type verdict int
 
 const (
 	upToDate verdict = iota // nothing is missing
-	behind                  // the question must be answered by now
+	behind                  // the question should have been answered already
 	wentAway                // the index went back: the question would wait for too long
 )
 
-// judge compares a question with where the store is. was is the table's index when
-// last nothing was missing.
+// judge compares a question with the store's current index. was is the table's index when
+// nothing was missing last.
 //
-// The index of a prefix without keys means nothing: it is that of the table. The index
-// of a prefix goes back without a word when Consul forgets the latest deletion.
+// The index of a prefix without keys is not usable: it is the table's index. The index of
+// a prefix goes back silently when Consul forgets the latest deletion.
 func judge(q asked, now standing, was uint64) verdict {
 	switch {
 	case now.table == was:

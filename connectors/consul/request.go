@@ -7,14 +7,14 @@ import (
 	"github.com/hashicorp/consul/api"
 )
 
-// A request is one use of the library, with its time and the token that counts now.
+// A request is one call of the library, with its timeout and the current token.
 type request struct {
 	ctx   context.Context
 	end   context.CancelFunc
 	token string
 }
 
-// begun starts the time of a request, whose end is to be called.
+// begun starts the timeout of a request. The caller must call its end.
 func (c *client) begun(ctx context.Context) (request, error) {
 	token, err := c.cfg.token()
 	if err != nil {
@@ -33,7 +33,7 @@ func (r request) write() *api.WriteOptions {
 	return (&api.WriteOptions{Token: r.token}).WithContext(r.ctx)
 }
 
-// explain says that the time was over where the library says that a context was.
+// explain replaces the library's context error with an error about the timeout.
 func (r request) explain(err error) error {
 	if cause := context.Cause(r.ctx); err != nil && cause != nil {
 		return cause
@@ -41,12 +41,12 @@ func (r request) explain(err error) error {
 	return err
 }
 
-// noAnswer is why a request ended that took too long.
+// noAnswer is the error of a request that timed out.
 func noAnswer(within time.Duration) error {
 	return &timeoutError{"no answer within " + within.String()}
 }
 
-// noByte is why an answer ended that stopped coming.
+// noByte is the error of an answer that stopped arriving.
 func noByte(within time.Duration) error {
 	return &timeoutError{"the answer stopped: no byte for " + within.String()}
 }
@@ -55,5 +55,5 @@ type timeoutError struct{ text string }
 
 func (e *timeoutError) Error() string { return e.text }
 
-// Unwrap tells programs what Error tells people.
+// Unwrap makes errors.Is find context.DeadlineExceeded.
 func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }

@@ -14,12 +14,12 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// shortestLife is the shortest that Consul gives a session, unless its servers
-// have another session_ttl_min. It may take twice as long to end one.
+// shortestLife is Consul's minimum TTL of a session, unless its servers have another
+// session_ttl_min. Consul may take twice as long to end a session.
 const shortestLife = 10 * time.Second
 
-// A session is one of Consul's, which holds the keys that it wrote as locks: when
-// it ends, Consul deletes them.
+// A session is a session of Consul. It holds the keys that it wrote as locks. When it
+// ends, Consul deletes them.
 type session struct {
 	*Client
 	kvdbsync.Renewal
@@ -27,7 +27,7 @@ type session struct {
 	ttl time.Duration
 }
 
-// Session implements kvdbsync.Publisher. Without a ttl it is Consul's shortest, 20 s.
+// Session implements kvdbsync.Publisher. Without a ttl it uses Consul's minimum, 20 s.
 func (c *Connector) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Session, error) {
 	return c.session(ctx, ttl)
 }
@@ -58,8 +58,8 @@ func (s *session) begin(ctx context.Context) error {
 	return nil
 }
 
-// create makes a session that nothing but its time ends, whose keys go with it and
-// can be written by another at once. The library has no means to say the last.
+// create makes a session that only its TTL ends. Its keys are deleted with it, and another
+// session can write them at once. The library has no option for the last part.
 func (s *session) create(ctx context.Context) error {
 	r, err := s.begun(ctx)
 	if err != nil {
@@ -91,8 +91,8 @@ func (s *session) renew(ctx context.Context) error {
 	return err
 }
 
-// Apply implements kvdbsync.Session. It makes all changes at once, unless some of
-// the keys are those of other sessions.
+// Apply implements kvdbsync.Session. It makes all changes at once, unless other sessions
+// hold some of the keys.
 func (s *session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	if err := s.Over(); err != nil {
 		return err
@@ -107,7 +107,8 @@ func (s *session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	return err
 }
 
-// takeOver makes two operations of a change, so half as many fit into a transaction.
+// takeOver needs two operations for each change, so half as many changes fit into a
+// transaction.
 func (s *session) takeOver(ctx context.Context, changes []kvdbsync.Pair) error {
 	for part := range slices.Chunk(changes, kvdbsync.MaxApply/2) {
 		if err := s.apply(ctx, part, true); err != nil {
@@ -117,11 +118,11 @@ func (s *session) takeOver(ctx context.Context, changes []kvdbsync.Pair) error {
 	return nil
 }
 
-// errHeld says that a key is another session's.
+// errHeld says that another session holds the key.
 var errHeld = errors.New("another session holds the key")
 
-// apply makes one transaction. A key that another session may hold is deleted
-// first: Consul does not hand a lock over.
+// apply makes one transaction. It first deletes a key that another session may hold,
+// because Consul does not transfer a lock between sessions.
 func (s *session) apply(ctx context.Context, changes []kvdbsync.Pair, held bool) error {
 	var ops api.KVTxnOps
 	for _, change := range changes {
@@ -136,8 +137,8 @@ func (s *session) apply(ctx context.Context, changes []kvdbsync.Pair, held bool)
 	return s.change(ctx, changes, ops)
 }
 
-// Close implements kvdbsync.Session: the session ends at once, or runs out where that
-// cannot be.
+// Close implements kvdbsync.Session. The session ends at once; if Consul is not reachable,
+// it ends when its TTL expires.
 func (s *session) Close(ctx context.Context) error {
 	return s.End(func() error { return errors.Join(s.destroy(ctx), s.Client.Close()) })
 }
@@ -150,7 +151,7 @@ func (s *session) destroy(ctx context.Context) error {
 		err = r.explain(err)
 	}
 	if err != nil {
-		return fmt.Errorf("ending a session in consul: %w; what it wrote stays for up to %v", err, 2*s.ttl)
+		return fmt.Errorf("ending a session in consul: %w; its keys stay for up to %v", err, 2*s.ttl)
 	}
 	return nil
 }

@@ -10,27 +10,27 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A sieve stands between an answer and the decoder of JSON, which reads a pair whole before
-// it looks at it. It cuts strings that are too long for a value, and ends an answer whose
-// pairs are too large, too deeply nested or too many.
+// A sieve stands between an answer and the JSON decoder, which reads a pair whole before
+// the caller can check it. The sieve cuts strings that are too long for a value. It ends
+// an answer with an error if its pairs are too large, too deeply nested or too many.
 //
-// After a string that was cut it adds "!" and the length that the string had. That is no
+// After a cut string it adds "!" and the string's original length. This is not valid
 // base64, so no value can look like it.
 type sieve struct {
 	in      io.Reader
-	longest int64 // bytes of a string
-	largest int64 // bytes of a pair
-	most    int64 // bytes of an answer
+	longest int64 // maximum bytes of a string
+	largest int64 // maximum bytes of a pair
+	most    int64 // maximum bytes of the answer
 	bounds  kvdbsync.Bounds
 
 	buf     []byte
-	out     []byte // of buf's size, or a little more
-	err     error  // after out
-	text    bool   // within a string
-	escaped bool   // after a backslash in it
+	out     []byte // ready to be read; of buf's size, or a little more
+	err     error  // returned after out
+	text    bool   // inside a string
+	escaped bool   // after a backslash in the string
 	length  int64  // of the string
 	depth   int
-	pair    int64 // bytes since the last pair
+	pair    int64 // bytes since the end of the last pair
 	total   int64
 }
 
@@ -56,7 +56,8 @@ func (s *sieve) Read(p []byte) (int, error) {
 		}
 		n, err := s.in.Read(s.buf)
 		s.out = make([]byte, 0, n+32)
-		if s.err = s.take(s.buf[:n]); s.err != nil {
+		s.err = s.take(s.buf[:n])
+		if s.err != nil {
 			return 0, s.err
 		}
 		s.err = err
@@ -66,7 +67,7 @@ func (s *sieve) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// take hands on what of b is to be read.
+// take appends the checked part of b to out.
 func (s *sieve) take(b []byte) error {
 	for len(b) > 0 {
 		step := s.between
@@ -82,7 +83,7 @@ func (s *sieve) take(b []byte) error {
 	return nil
 }
 
-// between takes what is up to the next string.
+// between takes the bytes up to the next string.
 func (s *sieve) between(b []byte) (n int, err error) {
 	n = len(b)
 	if quote := bytes.IndexByte(b, '"'); quote >= 0 {
@@ -93,11 +94,13 @@ func (s *sieve) between(b []byte) (n int, err error) {
 	for _, c := range b[:n] {
 		switch c {
 		case '[', '{':
-			if s.depth++; s.depth > mostDepth {
+			s.depth++
+			if s.depth > mostDepth {
 				return n, fmt.Errorf("%w: it is nested more than %d levels deep", ErrNotConsul, mostDepth)
 			}
 		case ']', '}':
-			if s.depth--; s.depth == 1 {
+			s.depth--
+			if s.depth == 1 {
 				s.pair = 0
 			}
 		}
@@ -114,7 +117,7 @@ func (s *sieve) within(b []byte) (n int, err error) {
 	}
 	if slash := bytes.IndexByte(part, '\\'); slash >= 0 || s.escaped {
 		part = part[:max(slash, 0)]
-		if len(part) == 0 { // one byte: a backslash, or what it escapes
+		if len(part) == 0 { // one byte: a backslash, or the escaped character
 			s.escaped = !s.escaped
 			return 1, s.keep(b[:1])
 		}
@@ -131,10 +134,11 @@ func (s *sieve) within(b []byte) (n int, err error) {
 	return 1, s.pass(b[:1])
 }
 
-// keep hands on what of a string is not too long.
+// keep appends the part of a string that is within the limit.
 func (s *sieve) keep(part []byte) error {
 	room := s.longest - s.length
-	if s.length += int64(len(part)); s.length > mostDropped {
+	s.length += int64(len(part))
+	if s.length > mostDropped {
 		return fmt.Errorf("%w: a string has more than %d bytes", kvdbsync.ErrTooMuch, int64(mostDropped))
 	}
 	return s.pass(part[:max(0, min(room, int64(len(part))))])
@@ -152,7 +156,7 @@ func (s *sieve) pass(part []byte) error {
 	return nil
 }
 
-// A boundedBody is the body of an answer that the library reads whole.
+// A boundedBody limits the body of an answer that the library reads whole.
 type boundedBody struct {
 	io.ReadCloser
 	left   int64
@@ -162,7 +166,8 @@ type boundedBody struct {
 // Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if b.left -= int64(n); b.left < 0 {
+	b.left -= int64(n)
+	if b.left < 0 {
 		return 0, b.bounds.PageTooLarge()
 	}
 	return n, err

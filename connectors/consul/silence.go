@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// A patientBody is the body of an answer. It may take long on a slow line, but not fall
-// silent: a time without a byte ends the request.
+// A patientBody is the body of an answer. It may take long on a slow line, but a pause
+// longer than the timeout ends the request.
 type patientBody struct {
 	io.ReadCloser
 	client *client
 	ctx    context.Context // of the request
 	limit  time.Duration
-	late   *time.Timer // runs while a byte is waited for
+	late   *time.Timer // runs while Read waits for a byte
 }
 
-// patiently bounds the silence of a body, by cancelling the context of its request.
+// patiently limits the pauses of a body: it cancels the request's context after one that
+// is too long.
 func (c *client) patiently(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser) io.ReadCloser {
 	limit := c.cfg.OperationTimeout
 	late := time.AfterFunc(limit, func() { cancel(noByte(limit)) })

@@ -13,11 +13,11 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A Client reads and writes Consul: a kvdbsync.Writer. Its methods may be called
-// at the same time. It reconnects by itself.
+// A Client reads and writes Consul: a kvdbsync.Writer. Its methods are safe for concurrent
+// use. It reconnects automatically.
 type Client struct{ *client }
 
-// Dial returns a Client, to be closed. The first request connects.
+// Dial returns a Client; the caller must close it. The first request connects.
 func Dial(cfg Config) (*Client, error) {
 	c, err := newClient(cfg.withDefaults())
 	if err != nil {
@@ -26,7 +26,7 @@ func Dial(cfg Config) (*Client, error) {
 	return &Client{c}, nil
 }
 
-// Close ends the connections.
+// Close closes the connections.
 func (c *Client) Close() error {
 	c.client.close()
 	return nil
@@ -91,13 +91,13 @@ func (c *Client) Put(ctx context.Context, key string, value []byte) error {
 // PutIfAbsent implements kvdbsync.Writer.
 func (c *Client) PutIfAbsent(ctx context.Context, key string, value []byte) (stored bool, err error) {
 	err = c.put(ctx, key, value, func(p *api.KVPair, o *api.WriteOptions) (err error) {
-		stored, _, err = c.api.KV().CAS(p, o) // with index 0: the key must not be there
+		stored, _, err = c.api.KV().CAS(p, o) // with index 0: the key must not exist
 		return err
 	})
 	return stored, err
 }
 
-// put sends a value by itself: Consul takes larger ones than in a transaction.
+// put sends one value without a transaction, because Consul then accepts larger values.
 func (c *Client) put(ctx context.Context, key string, value []byte, send func(*api.KVPair, *api.WriteOptions) error) error {
 	r, err := c.begun(ctx)
 	if err == nil {
@@ -110,7 +110,7 @@ func (c *Client) put(ctx context.Context, key string, value []byte, send func(*a
 // Delete implements kvdbsync.Store.
 func (c *Client) Delete(ctx context.Context, key string) (existed bool, err error) {
 	err = c.change(ctx, []kvdbsync.Pair{{Key: key}}, api.KVTxnOps{
-		{Verb: api.KVGet, Key: storeKey(key)}, // which must be there
+		{Verb: api.KVGet, Key: storeKey(key)}, // fails if the key does not exist
 		{Verb: api.KVDelete, Key: storeKey(key)},
 	})
 	if errors.Is(err, kvdbsync.ErrNotFound) {
@@ -119,8 +119,8 @@ func (c *Client) Delete(ctx context.Context, key string) (existed bool, err erro
 	return err == nil, err
 }
 
-// Apply implements kvdbsync.Writer, in one transaction. Consul takes 64 changes at
-// once, and 512 kB unless its servers have another txn_max_req_len.
+// Apply implements kvdbsync.Writer, in one transaction. Consul accepts 64 changes and
+// 512 kB at once, unless its servers have another txn_max_req_len.
 func (c *Client) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	var ops api.KVTxnOps
 	for _, change := range changes {
@@ -133,7 +133,7 @@ func (c *Client) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	return c.change(ctx, changes, ops)
 }
 
-// change makes one transaction, which stands for the changes in what is said of it.
+// change makes one transaction. changes describe it in errors.
 func (c *Client) change(ctx context.Context, changes []kvdbsync.Pair, ops api.KVTxnOps) error {
 	if len(changes) == 0 {
 		return nil
@@ -160,7 +160,7 @@ func (c *Client) change(ctx context.Context, changes []kvdbsync.Pair, ops api.KV
 	return nil
 }
 
-// reason is why Consul refuses a transaction as a whole.
+// reason returns the error for Consul's refusal of a whole transaction.
 func reason(what string) error {
 	for text, known := range map[string]error{
 		"doesn't exist":        kvdbsync.ErrNotFound,
@@ -174,7 +174,7 @@ func reason(what string) error {
 	return errors.New(what)
 }
 
-// unwritten says what was not written, and what of it is the most likely to be why.
+// unwritten describes the failed changes and names the largest, the most likely cause.
 func unwritten(changes []kvdbsync.Pair, err error) error {
 	if err == nil {
 		return nil
@@ -188,7 +188,7 @@ func unwritten(changes []kvdbsync.Pair, err error) error {
 	case strings.Contains(text, "too many operations"):
 		return fmt.Errorf("writing %s in consul: %w: %d changes: expected at most %d", what, kvdbsync.ErrTooLarge, len(changes), kvdbsync.MaxApply)
 	case strings.Contains(text, "too large"), strings.Contains(text, "exceeds"):
-		return fmt.Errorf("writing %s in consul: %w: its value has %d bytes: expected at most what the servers' kv_max_value_size says (txn_max_req_len for several), 512 kB if nothing: %w",
+		return fmt.Errorf("writing %s in consul: %w: its value has %d bytes: expected at most the servers' kv_max_value_size (txn_max_req_len for several), 512 kB by default: %w",
 			what, kvdbsync.ErrTooLarge, len(largest.Value), err)
 	}
 	return fmt.Errorf("writing %s in consul: %w", what, err)

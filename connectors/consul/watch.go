@@ -10,26 +10,26 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A watch is one Watch under way.
+// A watch is one call of Connector.Watch.
 type watch struct {
 	client *client
 	log    *slog.Logger
 	prefix string
 	emit   func(kvdbsync.Batch) error
-	index  uint64 // Consul's, as of the last answer; 0: the next answer counts whole
-	same   bool   // the next question goes the way that the last answer came
+	index  uint64 // Consul's index in the last answer; 0: the next answer counts whole
+	same   bool   // the next question must use the connection of the last answer
 	synced bool   // the first answer was emitted
 	known  known
 	pace   pace
 
-	waiting waiting // what probes may see
+	waiting waiting // shared with the probes
 }
 
 func newWatch(c *client, log *slog.Logger, prefix string, emit func(kvdbsync.Batch) error) *watch {
 	return &watch{client: c, log: log, prefix: prefix, emit: emit, known: newKnown(), pace: newPace()}
 }
 
-// run emits what is under the prefix, and then what changes, until it cannot.
+// run emits the pairs under the prefix and then their changes, until an error.
 func (w *watch) run(ctx context.Context) error {
 	for {
 		bytes, err := w.next(ctx)
@@ -46,7 +46,7 @@ func (w *watch) run(ctx context.Context) error {
 	}
 }
 
-// next asks once, and tells how large the answer was.
+// next sends one question and returns the size of the answer.
 func (w *watch) next(ctx context.Context) (bytes int, err error) {
 	begun := time.Now()
 	a, err := w.ask(ctx)
@@ -67,11 +67,11 @@ func (w *watch) next(ctx context.Context) (bytes int, err error) {
 	if err != nil {
 		return a.bytes, err
 	}
-	w.index, w.same, w.synced = max(a.index, 1), !a.last, true // an index of 0 would not wait
+	w.index, w.same, w.synced = max(a.index, 1), !a.last, true // a question with index 0 would not wait
 	return a.bytes, w.emit(b)
 }
 
-// ask asks the next question. A probe may withdraw it.
+// ask sends the next question. A probe may cancel it.
 func (w *watch) ask(ctx context.Context) (*answer, error) {
 	ctx, withdraw := context.WithCancelCause(ctx)
 	w.waiting.begin(w.index, len(w.known.versions) == 0, withdraw)
@@ -91,14 +91,14 @@ func (w *watch) ask(ctx context.Context) (*answer, error) {
 	return a, nil
 }
 
-// startOver has the next answer count whole.
+// startOver makes the next answer count whole.
 func (w *watch) startOver(why error) {
 	w.log.Info("listing consul again", "prefix", w.prefix, "why", why)
 	w.index, w.same = 0, false
 }
 
-// pages emits parts of the first answer as they come; nil for others, which are one
-// change and so one batch.
+// pages emits parts of the first answer as they arrive. It returns nil for later answers:
+// each of them is one change and so one batch.
 func (w *watch) pages(rev int64) func([]kvdbsync.Event) error {
 	if w.synced {
 		return nil
@@ -106,10 +106,10 @@ func (w *watch) pages(rev int64) func([]kvdbsync.Event) error {
 	return func(page []kvdbsync.Event) error { return w.emit(kvdbsync.Batch{Rev: rev, Events: page}) }
 }
 
-// wentBack tells that the indexes of what is known mean nothing any more. A lower
-// index says so. So does the same one before the time to wait is over: the server
-// has replaced its data by a snapshot, whose index is most likely lower, and would
-// wait for it to pass ours.
+// wentBack reports whether the known indexes have become invalid. A lower index is one
+// sign. The same index before the end of the wait time is another: the server has restored
+// a snapshot, probably with a lower index. It would wait until this index exceeds the
+// watch's index.
 func wentBack(asked, got uint64, early bool) bool {
 	return asked > 0 && (got < asked || got == asked && early)
 }

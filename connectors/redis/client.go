@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// LogTo makes the client library speak through log, at level debug: what matters
-// of it is in the errors too. It prints on standard error otherwise. It is one
-// logger for the whole program, so this is for main.
+// LogTo sends the client library's messages to log, at level debug; errors repeat the
+// important ones. By default the library prints on standard error. The library has one
+// logger for the whole program, so only main should call LogTo.
 func LogTo(log *slog.Logger) { goredis.SetLogger(libraryLog{log}) }
 
 type libraryLog struct{ log *slog.Logger }
@@ -22,8 +22,8 @@ func (l libraryLog) Printf(ctx context.Context, format string, args ...any) {
 	l.log.DebugContext(ctx, "redis client", "what", strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// An access is a configuration whose files could be read. They are read again for
-// each connection, so they may be exchanged while it is used.
+// An access is a configuration with readable files. The files are read again for each
+// connection, so they may be replaced at any time.
 type access struct{ Config }
 
 func (c Config) access() (access, error) {
@@ -40,14 +40,14 @@ func (c Config) access() (access, error) {
 	return access{c}, nil
 }
 
-// credentials are those of the moment.
+// credentials returns the current user and password.
 func (a access) credentials(context.Context) (user, password string, err error) {
 	password, err = a.password()
 	return a.Username, password, err
 }
 
-// node is for one server, by connections that dial opens. It does not try again:
-// whoever watches starts over, and whoever asks is told.
+// node returns the options for one server, with connections that dial opens. They disable
+// retries: a watch starts over, and other callers get the error.
 func (a access) node(addr string, dial dialFunc) *goredis.Options {
 	return &goredis.Options{
 		Addr: addr, DB: a.DB, CredentialsProviderContext: a.credentials,
@@ -58,7 +58,7 @@ func (a access) node(addr string, dial dialFunc) *goredis.Options {
 	}
 }
 
-// sentinel is for a Sentinel.
+// sentinel returns the options for a Sentinel.
 func (a access) sentinel(addr string, dial dialFunc) *goredis.Options {
 	o := a.node(addr, dial)
 	o.DB, o.CredentialsProviderContext = 0, nil
@@ -66,7 +66,7 @@ func (a access) sentinel(addr string, dial dialFunc) *goredis.Options {
 	return o
 }
 
-// toCluster is a client that follows keys to where they are.
+// toCluster returns the options for a Cluster; its client follows keys to their nodes.
 func (a access) toCluster(dial dialFunc) *goredis.ClusterOptions {
 	return &goredis.ClusterOptions{
 		Addrs: slices.Clone(a.Endpoints), CredentialsProviderContext: a.credentials,

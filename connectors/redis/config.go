@@ -11,22 +11,22 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A Config is the content of redis.conf. The zero value connects to a server on
-// this host. MasterName makes it a master that Sentinels look after, Endpoints
-// without it a Cluster, and Endpoint one server.
+// A Config is the content of redis.conf. The zero value connects to a server on this host.
+// With MasterName, Endpoints are Sentinels that manage the master. Without it, Endpoints
+// are nodes of a Cluster. Endpoint is one server.
 type Config struct {
 	// Endpoint is the host:port of one server. Defaults to 127.0.0.1:6379.
 	Endpoint string `yaml:"endpoint"`
-	// Endpoints are the host:port of Sentinels, or of some nodes of a Cluster; any
-	// that answers will do.
+	// Endpoints are the host:port of Sentinels, or of some nodes of a Cluster. One
+	// reachable endpoint is enough.
 	Endpoints []string `yaml:"endpoints"`
-	// MasterName is what the Sentinels call the master.
+	// MasterName is the master's name in the Sentinels' configuration.
 	MasterName string `yaml:"master-name"`
 	// DB is the number of the database; a Cluster has only 0. Defaults to 0.
 	DB int `yaml:"db"`
 
-	// Username, of the access control list, and one source of a password. The file
-	// is read for each connection; white space at its ends does not count.
+	// Username belongs to the access control list. Set at most one source of a password.
+	// The file is read for each connection; white space at its ends is removed.
 	Username     string `yaml:"username"`
 	Password     string `yaml:"password"`
 	PasswordFile string `yaml:"password-file"`
@@ -34,32 +34,33 @@ type Config struct {
 	SentinelUsername string `yaml:"sentinel-username"`
 	SentinelPassword string `yaml:"sentinel-password"`
 
-	TLS TLS `yaml:"tls"` // of all connections, to Sentinels too
+	TLS TLS `yaml:"tls"` // for all connections, including those to Sentinels
 
 	DialTimeout  time.Duration `yaml:"dial-timeout"`  // Defaults to 5 s
-	ReadTimeout  time.Duration `yaml:"read-timeout"`  // between any two parts of an answer. Defaults to 3 s
+	ReadTimeout  time.Duration `yaml:"read-timeout"`  // maximum pause within an answer. Defaults to 3 s
 	WriteTimeout time.Duration `yaml:"write-timeout"` // Defaults to ReadTimeout
 
 	Pool Pool `yaml:"pool"` // of a Client
 
-	// ReadReplicas lets a Client of a Cluster read from replicas, which may be
-	// behind; RouteByLatency from the nearest node. A watch never does.
+	// ReadReplicas lets a Client of a Cluster read from replicas, which may lag behind.
+	// RouteByLatency reads from the nearest node. A watch reads only masters.
 	ReadReplicas   bool `yaml:"enable-query-on-slave"`
 	RouteByLatency bool `yaml:"route-by-latency"`
-	// MaxRedirects is how often a Cluster may send a request on to another node.
-	// Defaults to MaxRediects, which is how the key has long been spelled, or 16.
+	// MaxRedirects is the maximum number of redirects of a request in a Cluster. Defaults
+	// to MaxRediects, the old misspelled name of the key, or 16.
 	MaxRedirects int `yaml:"max-redirects"`
 	MaxRediects  int `yaml:"max-rediects"`
 
-	// Bounds limit what the agent takes of a server. The agent has one setting for all stores.
+	// Bounds limit the size of a server's answers. The agent has one setting for all
+	// stores.
 	Bounds kvdbsync.Bounds `yaml:"-"`
 }
 
-// TLS says how connections are encrypted. Files are read for each connection.
+// TLS configures the encryption of connections. Files are read for each connection.
 type TLS struct {
 	Enabled    bool   `yaml:"enabled"`
 	SkipVerify bool   `yaml:"skip-verify"`
-	CertFile   string `yaml:"cert-file"` // that the agent shows, with KeyFile
+	CertFile   string `yaml:"cert-file"` // the agent's certificate, with KeyFile
 	KeyFile    string `yaml:"key-file"`
 	CAFile     string `yaml:"ca-file"` // Defaults to the system's authorities
 }
@@ -67,11 +68,11 @@ type TLS struct {
 // A Pool bounds the connections of a Client to one server.
 type Pool struct {
 	MaxConnections int           `yaml:"max-connections"` // Defaults to 10 for each processor
-	BusyTimeout    time.Duration `yaml:"busy-timeout"`    // to wait for one. Defaults to ReadTimeout and 1 s
+	BusyTimeout    time.Duration `yaml:"busy-timeout"`    // maximum wait for a connection. Defaults to ReadTimeout and 1 s
 	IdleTimeout    time.Duration `yaml:"idle-timeout"`    // Defaults to 5 min
 
-	// Accepted from the files of existing deployments, without effect: connections
-	// are checked when they are used.
+	// Accepted from existing configuration files, without effect: connections are checked
+	// when they are used.
 	IdleCheckFrequency time.Duration `yaml:"idle-check-frequency"`
 }
 
@@ -93,7 +94,7 @@ func (c Config) sentinels() bool { return c.MasterName != "" }
 
 func (c Config) cluster() bool { return c.MasterName == "" && len(c.Endpoints) > 0 }
 
-// where names what is connected to, for people.
+// where names the servers in logs and errors.
 func (c Config) where() string {
 	switch {
 	case c.sentinels():
@@ -104,7 +105,7 @@ func (c Config) where() string {
 	return "redis " + c.Endpoint
 }
 
-// Validate tells everything that cannot be meant.
+// Validate returns an error for each invalid field.
 func (c Config) Validate() error {
 	return errors.Join(append(c.contradictions(),
 		c.TLS.files().Validate(),
@@ -147,7 +148,7 @@ func notNegative[T int | time.Duration](key string, n T) error {
 	return nil
 }
 
-// password is that of the file, if one is named.
+// password returns the password of the file, if a file is configured.
 func (c Config) password() (string, error) {
 	if c.PasswordFile == "" {
 		return c.Password, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// How the kernel finds a host that is gone, where nothing is sent.
+// TCP keepalive settings, which find a dead host on an idle connection.
 const (
 	tcpProbeAfter = 3 * time.Second
 	tcpProbeEvery = time.Second
@@ -20,7 +20,7 @@ const (
 type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // dialer opens connections that close when life ends, so that no goroutine waits for them
-// longer. timeout bounds each part of an answer, and not the whole answer: a large one may
+// longer. timeout limits each part of an answer, not the whole answer: a large answer may
 // take long.
 func dialer(life context.Context, security TLS, timeout time.Duration) dialFunc {
 	plain := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
@@ -39,8 +39,8 @@ func dialer(life context.Context, security TLS, timeout time.Duration) dialFunc 
 	}
 }
 
-// once lets one connection be opened: a second would know nothing of what the
-// first has missed.
+// once allows only one connection. A second connection would not know which changes the
+// first one missed.
 func once(dial dialFunc) dialFunc {
 	var dialed atomic.Bool
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -51,7 +51,7 @@ func once(dial dialFunc) dialFunc {
 	}
 }
 
-// hearing notes what comes on the connections.
+// hearing reports the bytes received on the connections to heard.
 func hearing(dial dialFunc, heard *kvdbsync.Pulse) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -75,14 +75,14 @@ func (c heardConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A boundConn ends with a life. It applies a read deadline to each part of an answer, so
-// that a large answer on a slow line does not fail. A deadline that is nearer than timeout
-// comes from a caller with less time, and applies to the whole answer.
+// A boundConn closes when its life ends. It applies a read deadline to each part of an
+// answer, so that a large answer on a slow line does not fail. A deadline nearer than
+// timeout comes from a caller with less time, and applies to the whole answer.
 type boundConn struct {
 	net.Conn
-	forget  func() bool // leaves the life
+	forget  func() bool // detaches the connection from its life
 	timeout time.Duration
-	hurried bool // each part of an answer has a deadline; set and read by the one who reads
+	hurried bool // each part of an answer has a deadline; only the reading goroutine uses it
 }
 
 func (c *boundConn) Close() error {

@@ -12,37 +12,37 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// ErrEvicted says that a server has dropped keys because its memory is full. Nobody
-// has deleted them.
+// ErrEvicted says that a server has evicted keys because its memory is full. No client
+// deleted them.
 var ErrEvicted = errors.New("redis evicted keys")
 
-// wantNoEviction is what people should do about it.
+// wantNoEviction is the advice to the operator.
 const wantNoEviction = "set maxmemory-policy noeviction, or raise maxmemory"
 
-// How an eviction is told from a deletion
+// How the agent tells an eviction from a deletion
 //
-// With tracking both look alike: the server names the key, and it is gone. But the
-// server counts what it evicts, and it counts an eviction before it names the key. So
-// whenever keys are gone the count is asked for. If it has grown since the last look,
-// all keys that are gone now may have been evicted, and so may those that the server
-// has named by then and that have not been read yet: these are suspects. A suspect
-// that is gone was evicted, as far as anybody knows. The rule never takes an eviction
-// for a deletion. It may take a deletion for an eviction, if the server has evicted
-// another key since the last look.
+// With tracking both look alike: the server names the key, and the key is gone. But the
+// server counts its evictions, and it counts an eviction before it names the key. So the
+// agent reads the count whenever keys are gone. If the count has grown since the last
+// reading, all keys that are gone now may have been evicted. So may the keys that the
+// server has named but the agent has not read yet: these are suspects. A suspect that is
+// gone is treated as evicted. The rule never takes an eviction for a deletion. It may take
+// a deletion for an eviction, if the server has evicted another key since the last
+// reading.
 //
-// Keyspace notifications name evicted keys as such. These are suspects.
+// Keyspace notifications name evicted keys explicitly. These keys are suspects too.
 
-// A memory is what a Connector has seen of the memory of its servers. Watches share it,
-// so that what stays as it is is said once.
+// A memory records the memory policy and evictions of a Connector's servers. Watches share
+// it, so that an unchanged state is logged once.
 type memory struct {
 	mu      sync.Mutex
-	policy  map[string]string // of a server that may evict, by its address
-	evicted map[string]int64  // how many keys it had evicted when last asked
+	policy  map[string]string // by address; empty: the server does not evict
+	evicted map[string]int64  // number of evicted keys at the last reading
 }
 
 func newMemory() *memory { return &memory{policy: map[string]string{}, evicted: map[string]int64{}} }
 
-// limited notes a policy; empty: the server does not evict. It tells whether that is news.
+// limited records a policy; empty: the server does not evict. news: the policy changed.
 func (m *memory) limited(addr, policy string) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,9 +51,9 @@ func (m *memory) limited(addr, policy string) (news bool) {
 	return news
 }
 
-// counted notes how many keys a server has evicted, and returns how many of them are
-// new since it was last asked. One that was never asked has no new ones, and nor has one
-// that has counted less: it was started again.
+// counted records how many keys a server has evicted, and returns the growth since the
+// last reading. The growth is 0 for the first reading, and after a lower count: the server
+// was restarted.
 func (m *memory) counted(addr string, evicted int64) (grown int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,8 +65,8 @@ func (m *memory) counted(addr string, evicted int64) (grown int64) {
 	return max(evicted-before, 0)
 }
 
-// checkMemory warns of a server that may drop keys when its memory is full, and notes how
-// many it has dropped since the watch before.
+// checkMemory warns about a server that may evict keys when its memory is full. It records
+// how many keys the server has evicted since the previous watch.
 func (n *node) checkMemory(ctx context.Context) error {
 	about, err := n.info(ctx, "memory")
 	if err != nil {
@@ -86,11 +86,11 @@ func (n *node) checkMemory(ctx context.Context) error {
 	return err
 }
 
-// An eviction is what a watch has to say about keys that were evicted.
+// An eviction is the state of a watch about evicted keys.
 type eviction struct {
-	count int64               // of the servers, since the watch before; of suspects, if they do not tell
-	gone  map[string]struct{} // keys under the prefix that went, and have not come back
-	last  string              // the newest of them
+	count int64               // evictions on the servers since the previous watch; of suspects, if unknown
+	gone  map[string]struct{} // keys under the prefix that are gone and have not come back
+	last  string              // the newest of gone
 }
 
 // doubtEvicted marks the keys in events that may have been evicted. It returns the
@@ -98,7 +98,8 @@ type eviction struct {
 func (w *watch) doubtEvicted(ctx context.Context, events []kvdbsync.Event) (problems []error, err error) {
 	var grown int64
 	if slices.ContainsFunc(events, isGone) {
-		if grown, err = w.newEvictions(ctx); err != nil {
+		grown, err = w.newEvictions(ctx)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -109,7 +110,7 @@ func (w *watch) doubtEvicted(ctx context.Context, events []kvdbsync.Event) (prob
 	}
 	if doubted > 0 {
 		w.lost.count += grown
-		w.log.Warn("redis evicted keys; what they configure is doubted and stays for now; "+wantNoEviction,
+		w.log.Warn("redis evicted keys; their configuration is doubted and stays for now; "+wantNoEviction,
 			"evicted", w.lost.count, "gone", len(w.lost.gone), "key", w.lost.last)
 	}
 	if doubted > 0 || back {
@@ -118,11 +119,11 @@ func (w *watch) doubtEvicted(ctx context.Context, events []kvdbsync.Event) (prob
 	return nil, nil
 }
 
-// mostGone is how many evicted keys are remembered by name.
+// mostGone is the maximum number of evicted keys remembered by name.
 const mostGone = 100_000
 
-// follow notes which keys are gone and may have been evicted, marks these, and drops those
-// that came back. all: any that is gone may have been.
+// follow records the keys that are gone and may have been evicted, marks them, and removes
+// those that came back. all: any key that is gone may have been evicted.
 func (l *eviction) follow(events []kvdbsync.Event, suspects map[string]struct{}, all bool) (back bool, doubted int) {
 	for i := range events {
 		key := events[i].Key
@@ -134,7 +135,8 @@ func (l *eviction) follow(events []kvdbsync.Event, suspects map[string]struct{},
 			delete(l.gone, key)
 		case all || suspect:
 			events[i].Absent = true
-			if l.last = key; len(l.gone) < mostGone {
+			l.last = key
+			if len(l.gone) < mostGone {
 				l.gone[key] = struct{}{}
 			}
 			doubted++
@@ -143,19 +145,19 @@ func (l *eviction) follow(events []kvdbsync.Event, suspects map[string]struct{},
 	return back, doubted
 }
 
-// problems are what is wrong as long as not all keys are back; not nil.
+// problems returns the errors that hold until all keys are back. The result is not nil.
 func (l *eviction) problems() []error {
 	if len(l.gone) == 0 {
 		return []error{}
 	}
-	return []error{fmt.Errorf("%w: %d evicted, %d of the agent's are gone, such as %s; what they configure is doubted; %s",
+	return []error{fmt.Errorf("%w: %d evicted, %d of the agent's are gone, such as %s; their configuration is doubted; %s",
 		ErrEvicted, l.count, len(l.gone), l.last, wantNoEviction)}
 }
 
 func isGone(e kvdbsync.Event) bool { return e.Value == nil && e.Err == nil }
 
-// newEvictions returns how many keys the servers have evicted since they were last asked.
-// If there are any, what the servers have named by now is suspect.
+// newEvictions returns how many keys the servers have evicted since the last reading. If
+// there are any, all keys that the servers have named so far become suspects.
 func (w *watch) newEvictions(ctx context.Context) (grown int64, err error) {
 	for _, n := range w.nodes {
 		now, err := n.evictions(ctx)
@@ -178,8 +180,8 @@ func (w *watch) newEvictions(ctx context.Context) (grown int64, err error) {
 	return grown, nil
 }
 
-// missedEvictions says what the servers have evicted since the watch before. The listing
-// that follows lacks these keys.
+// missedEvictions reports the evictions since the previous watch. The listing that follows
+// lacks these keys.
 func (w *watch) missedEvictions() []error {
 	var errs []error
 	for _, n := range w.nodes {
@@ -191,10 +193,10 @@ func (w *watch) missedEvictions() []error {
 	return errs
 }
 
-// unknownCount is the count of a server that does not tell it.
+// unknownCount is the count of a server that does not report it.
 const unknownCount = -1
 
-// evictions is how many keys the server has evicted since it started.
+// evictions returns how many keys the server has evicted since its start.
 func (n *node) evictions(ctx context.Context) (int64, error) {
 	about, err := n.info(ctx, "stats")
 	if err != nil {
@@ -202,12 +204,12 @@ func (n *node) evictions(ctx context.Context) (int64, error) {
 	}
 	count, err := strconv.ParseInt(infoField(about, "evicted_keys"), 10, 64)
 	if err != nil {
-		return unknownCount, nil //nolint:nilerr // the server does not let us ask
+		return unknownCount, nil //nolint:nilerr // the server refuses INFO
 	}
 	return count, nil
 }
 
-// info returns nothing where the server does not let us ask.
+// info returns an empty text if the server refuses INFO.
 func (n *node) info(ctx context.Context, section string) (string, error) {
 	about, err := n.data.Info(ctx, section).Result()
 	if err != nil && !refused(err) {

@@ -13,8 +13,8 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// maxReadings bounds how often keys are read again because they, and others with
-// them, have changed meanwhile.
+// maxReadings limits how often keys are read again because they, and others with them,
+// have changed meanwhile.
 const maxReadings = 10
 
 // list emits every pair.
@@ -30,12 +30,12 @@ func (w *watch) list(ctx context.Context) error {
 	return w.finish(ctx)
 }
 
-// listAll emits the pairs of all masters, which are read at the same time, and the
-// next page while one is emitted.
+// listAll emits the pairs of all masters. It reads the masters concurrently, and reads the
+// next page while it emits one.
 func (w *watch) listAll(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() { // a listing may take long, and is worth nothing without the other connection
+	go func() { // a listing may take long, and is useless without the other connection
 		select {
 		case <-w.box.lost:
 			cancel(w.box.failure())
@@ -55,7 +55,8 @@ func (w *watch) listAll(ctx context.Context) (err error) {
 	}()
 	for events := range pages {
 		if err == nil {
-			if err = w.emit(kvdbsync.Batch{Events: events}); err != nil {
+			err = w.emit(kvdbsync.Batch{Events: events})
+			if err != nil {
 				cancel(err)
 			}
 		}
@@ -63,8 +64,8 @@ func (w *watch) listAll(ctx context.Context) (err error) {
 	return cmp.Or(err, <-listed)
 }
 
-// listNode hands on the pairs of one master: the keys of the next page are asked for while
-// the values of one are taken in.
+// listNode passes on the pairs of one master. It requests the keys of the next page while
+// it processes the values of the current one.
 func (w *watch) listNode(ctx context.Context, n *node, pages chan<- []kvdbsync.Event) error {
 	read := newPager(w.read.read)
 	if w.cluster != nil {
@@ -101,7 +102,7 @@ func handOn[T any](ctx context.Context, to chan<- T, one T) error {
 	}
 }
 
-// finish completes the listing with what has changed while it was made.
+// finish completes the listing with the changes made during the listing.
 func (w *watch) finish(ctx context.Context) error {
 	if err := w.fence(ctx); err != nil {
 		return err
@@ -115,13 +116,14 @@ func (w *watch) finish(ctx context.Context) error {
 		return err
 	}
 	b := kvdbsync.Batch{Events: events, Problems: append(problems, w.missedEvictions()...), Synced: true}
-	if b.Identity, b.Former, err = w.identity(ctx); err != nil {
+	b.Identity, b.Former, err = w.identity(ctx)
+	if err != nil {
 		return err
 	}
 	return w.emit(b)
 }
 
-// follow emits what changes, until the watch must end.
+// follow emits changes until the watch must end.
 func (w *watch) follow(ctx context.Context) error {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
@@ -141,9 +143,9 @@ func (w *watch) follow(ctx context.Context) error {
 	}
 }
 
-// pass emits what has been named so far, and with it what the servers had to name
-// before that: what is written once something else was acknowledged never comes
-// before it, not even from another master.
+// pass emits all keys named so far, after a fence over all masters. The fence keeps the
+// order of acknowledged writes: a write that starts after another was acknowledged is
+// never emitted before it, even if the two are on different masters.
 func (w *watch) pass(ctx context.Context) error {
 	if len(w.nodes) > 1 || w.scattered() {
 		if err := w.fence(ctx); err != nil {
@@ -161,16 +163,15 @@ func (w *watch) pass(ctx context.Context) error {
 	return w.emit(kvdbsync.Batch{Events: events, Problems: problems})
 }
 
-// scattered tells whether keys that changed together may be named one after the
+// scattered reports whether the server may name the keys of one transaction one after the
 // other.
 func (w *watch) scattered() bool {
 	return slices.ContainsFunc(w.nodes, func(n *node) bool { return !n.greeted.tracking })
 }
 
-// changed reads the keys in the inbox. Of a transaction it may have read keys that
-// were changed before, and by it, while others of it had not yet been named; then
-// it reads all of them again. Whatever it takes out of the inbox it reads after that:
-// what is named later stays there, for the next pass.
+// changed reads the keys in the inbox. It may read some keys of a transaction before the
+// server has named the others; then it reads all of them again. It takes keys out of the
+// inbox before it reads them. Keys named later stay there for the next pass.
 func (w *watch) changed(ctx context.Context) (events []kvdbsync.Event, err error) {
 	var keys []string
 	for range maxReadings {
@@ -178,7 +179,8 @@ func (w *watch) changed(ctx context.Context) (events []kvdbsync.Event, err error
 		if len(keys) == 0 {
 			return nil, nil
 		}
-		if events, err = w.read.all(ctx, keys, w.access.Bounds); err != nil {
+		events, err = w.read.all(ctx, keys, w.access.Bounds)
+		if err != nil {
 			return nil, err
 		}
 		if err := w.fence(ctx); err != nil {
@@ -191,21 +193,22 @@ func (w *watch) changed(ctx context.Context) (events []kvdbsync.Event, err error
 	return events, nil
 }
 
-// whole tells whether keys, now that they have been read, hold no transaction in
-// part: none of them was named again, or, if all are read at one moment, nothing else was.
+// whole reports whether the read keys contain each transaction completely. This holds if
+// none of them was named again. It also holds if all keys are read at one moment and no
+// other key was named.
 func (w *watch) whole(keys []string) bool {
 	some, others := w.box.overlaps(keys)
 	return !some || !others && w.cluster == nil
 }
 
-// union is what is in either, sorted.
+// union returns the sorted elements of both.
 func union(a, b []string) []string {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// fence returns when all that the servers had to tell until now is in the inbox.
+// fence returns when the inbox has all changes that the servers have reported until now.
 func (w *watch) fence(ctx context.Context) error {
 	for _, n := range w.nodes {
 		if err := n.ask(ctx); err != nil {
@@ -220,7 +223,7 @@ func (w *watch) fence(ctx context.Context) error {
 	return nil
 }
 
-// probe makes sure that the connections live: none would say so by itself.
+// probe checks that the connections are alive: a dead connection gives no sign.
 func (w *watch) probe(ctx context.Context) error {
 	if err := w.fence(ctx); err != nil {
 		return err

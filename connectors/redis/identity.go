@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// identity names the data of the masters: their replication IDs, and the IDs that
-// their data had before. A promoted replica keeps its master's ID as the former one;
-// a server that lost its data has a new ID and no former one. A master that does not
-// tell its IDs leaves both unknown.
+// identity returns the masters' replication IDs, and the former IDs of their data. A
+// promoted replica keeps its master's ID as the former one. A server that lost its data
+// has a new ID and no former one. A master without IDs leaves both unknown.
 func (w *watch) identity(ctx context.Context) (ids, former string, err error) {
 	var now, before []string
 	for _, n := range w.nodes {
@@ -29,8 +28,8 @@ func (w *watch) identity(ctx context.Context) (ids, former string, err error) {
 	return strings.Join(now, " "), strings.Join(before, " "), nil
 }
 
-// replicationIDs finds the current and the former replication ID in what INFO says.
-// A server without a former one says so with zeros.
+// replicationIDs finds the current and the former replication ID in the text of INFO.
+// Zeros mean that there is no former one.
 func replicationIDs(info string) (id, former string) {
 	for line := range strings.Lines(info) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")

@@ -11,18 +11,18 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// An inbox is what the servers have said and the watch has not yet looked into:
-// which keys changed, and why the watch must end. Goroutines that receive put
-// into it and never wait; the watch takes out.
+// An inbox holds the news of the servers that the watch has not processed yet: the changed
+// keys, and the reason to end the watch. Receiving goroutines add to it and never block;
+// the watch takes from it.
 type inbox struct {
-	some   wake.Signal   // set when keys came in, or will at the next fence
+	some   wake.Signal   // set when keys were added, or will be at the next fence
 	lost   chan struct{} // closed when the watch must end
 	bounds kvdbsync.Bounds
 
-	mu           sync.Mutex // guards what follows
+	mu           sync.Mutex // guards the fields below
 	named        map[string]struct{}
-	cost         int64               // the bytes of named
-	maybeEvicted map[string]struct{} // that were evicted, if they are gone
+	cost         int64               // bytes of named
+	maybeEvicted map[string]struct{} // evicted keys, if they are gone
 	why          error
 }
 
@@ -30,7 +30,7 @@ func newInbox(bounds kvdbsync.Bounds) *inbox {
 	return &inbox{bounds: bounds.WithDefaults(), some: wake.New(), lost: make(chan struct{}), named: map[string]struct{}{}, maybeEvicted: map[string]struct{}{}}
 }
 
-// add notes keys that changed.
+// add records keys that changed.
 func (b *inbox) add(keys ...string) {
 	b.mu.Lock()
 	for _, key := range keys {
@@ -49,7 +49,7 @@ func (b *inbox) add(keys ...string) {
 	}
 }
 
-// tooMany is the error of a server that names more keys than a store may have.
+// tooMany is the error for a server that names more keys than a store may have.
 func (b *inbox) tooMany() error {
 	return fmt.Errorf("%w: the keys that redis names as changed have more bytes than max-listing-size allows, %d", kvdbsync.ErrTooMuch, b.bounds.Listing)
 }
@@ -63,21 +63,21 @@ func (b *inbox) guarded(run func() error) func() {
 	}
 }
 
-// suspect notes a key that a server says it has evicted.
+// suspect records a key that a server reports as evicted.
 func (b *inbox) suspect(key string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.maybeEvicted[key] = struct{}{}
 }
 
-// suspectNamed notes that all keys that were named may have been evicted.
+// suspectNamed records that all named keys may have been evicted.
 func (b *inbox) suspectNamed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	maps.Copy(b.maybeEvicted, b.named)
 }
 
-// clear returns the suspects among events, which have been read, and forgets them. Those
+// clear returns the suspects among events, which have been read, and forgets them. Keys
 // that have been named again meanwhile stay suspects.
 func (b *inbox) clear(events []kvdbsync.Event) map[string]struct{} {
 	b.mu.Lock()
@@ -95,7 +95,7 @@ func (b *inbox) clear(events []kvdbsync.Event) map[string]struct{} {
 	return found
 }
 
-// fail ends the watch; the first reason counts.
+// fail ends the watch; the first reason wins.
 func (b *inbox) fail(why error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,14 +105,14 @@ func (b *inbox) fail(why error) {
 	}
 }
 
-// failure is why the watch must end; nil: it need not.
+// failure returns the reason to end the watch; nil: there is none.
 func (b *inbox) failure() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.why
 }
 
-// take empties the inbox of keys. They are sorted.
+// take removes all keys from the inbox and returns them, sorted.
 func (b *inbox) take() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,8 +122,8 @@ func (b *inbox) take() []string {
 	return keys
 }
 
-// overlaps tells whether some of keys, which are sorted, have been named again,
-// and whether others have.
+// overlaps reports whether some of keys, which are sorted, have been named again, and
+// whether other keys have been named.
 func (b *inbox) overlaps(keys []string) (some, others bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

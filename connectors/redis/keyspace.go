@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// wantedEvents are the classes of notifications that a server without tracking
-// must send: K for those that name the key, A for all kinds of change.
+// wantedEvents are the classes of notifications that a server without tracking must send:
+// K for notifications by key, A for all kinds of change.
 const wantedEvents = "KA"
 
-// enableEvents makes sure that the server sends keyspace notifications.
+// enableEvents enables the server's keyspace notifications if necessary.
 func (n *node) enableEvents(ctx context.Context) error {
 	have, err := n.events(ctx)
 	if err != nil || eventsSuffice(have) {
@@ -23,7 +23,7 @@ func (n *node) enableEvents(ctx context.Context) error {
 	return nil
 }
 
-// events are the classes that the server sends.
+// events returns the enabled notification classes of the server.
 func (n *node) events(ctx context.Context) (string, error) {
 	answer, err := n.data.ConfigGet(ctx, "notify-keyspace-events").Result()
 	if err != nil {
@@ -38,7 +38,7 @@ func (n *node) eventsOff(have string, err error) error {
 		ErrEventsOff, have, err, n.addr, wantedEvents)
 }
 
-// checkEvents ends a watch whose notifications someone has switched off.
+// checkEvents ends a watch if the notifications have been disabled.
 func (n *node) checkEvents(ctx context.Context) error {
 	if n.greeted.tracking {
 		return nil
@@ -50,8 +50,8 @@ func (n *node) checkEvents(ctx context.Context) error {
 	return err
 }
 
-// eventsSuffice tells whether all that can happen to a string is among them:
-// general and string commands, expiry, eviction.
+// eventsSuffice reports whether the classes cover all changes of a string: general and
+// string commands, expiry, eviction.
 func eventsSuffice(have string) bool {
 	all := func(classes string) bool {
 		for _, class := range classes {
@@ -64,7 +64,7 @@ func eventsSuffice(have string) bool {
 	return all("K") && (all("A") || all("g$xe"))
 }
 
-// mergedEvents are those wanted and those that others have asked for.
+// mergedEvents returns the wanted classes and those already enabled.
 func mergedEvents(have string) string {
 	merged := wantedEvents
 	for _, class := range have {

@@ -20,7 +20,7 @@ func (c *Connector) Lease(ctx context.Context, ttl time.Duration) (kvdbsync.Leas
 // TTL implements kvdbsync.Lease.
 func (s *session) TTL() time.Duration { return s.ttl }
 
-// Claim implements kvdbsync.Lease: WATCH makes Redis refuse the write if somebody else
+// Claim implements kvdbsync.Lease. WATCH makes Redis refuse the write if another client
 // writes the key after it was read.
 func (s *session) Claim(ctx context.Context, key string, old, value []byte) (holds []byte, err error) {
 	if err := s.held.take(ctx); err != nil {
@@ -54,7 +54,8 @@ func (s *session) claim(ctx context.Context, key string, old, value []byte) (hol
 		}
 		var now []byte
 		if !absent {
-			if now, err = whole(key, text, s.bounds); err != nil {
+			now, err = whole(key, text, s.bounds)
+			if err != nil {
 				return err
 			}
 			holds = now

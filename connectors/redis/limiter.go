@@ -14,36 +14,36 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// ErrNotRedis says that an answer is none that Redis gives.
+// ErrNotRedis says that an answer does not follow the Redis protocol.
 var ErrNotRedis = errors.New("the answer is not one of redis")
 
-// The library believes what a server sends: it allocates for the length that an answer
-// claims, and calls itself for each level of nesting. A limiter therefore stands between the
-// connection and the library. It reads the protocol (RESP2 and RESP3), ends the connection
-// at anything that breaks the bounds, and replaces a string that is too large by a short
-// one, its mark. The bytes of such a string are read and dropped.
+// The library trusts the server: it allocates the length that an answer claims, and
+// recurses for each level of nesting. So a limiter stands between the connection and the
+// library. It parses the protocol (RESP2 and RESP3) and ends the connection when an answer
+// exceeds the bounds. It replaces a string that is too large by a short one, its mark. The
+// bytes of such a string are read and dropped.
 
 const (
-	mostDepth   = 32       // of nested answers; COMMAND has 8
+	mostDepth   = 32       // of nested answers; COMMAND needs 8
 	mostLine    = 64 << 10 // bytes
 	mostDropped = 4 << 30  // bytes of one string that is dropped
-	perElement  = 64       // what an element costs besides its bytes, about what the library allocates
+	perElement  = 64       // cost of an element in addition to its bytes: about the library's allocation
 	ownAnswers  = 1 << 20  // bytes of one answer about the server itself, such as INFO
 )
 
-// A mark begins the string that stands for one that was dropped. It is random, so that
-// no value can be mistaken for it.
+// A mark begins the string that replaces a dropped one. It is random, so that no value can
+// be mistaken for it.
 var mark = "\x00dropped by the agent " + rand.Text() + " "
 
-// A dropped is a string that was not read.
+// A dropped describes a string that was too large and was not kept.
 type dropped struct {
 	size   int64
-	noRoom bool // in its page; otherwise it is larger than a value may be
+	noRoom bool // its page is full; otherwise the string is larger than a value may be
 }
 
 func (d dropped) mark() string { return fmt.Sprintf("%s%t %d", mark, d.noRoom, d.size) }
 
-// droppedFrom reads a mark; false: the text is not one.
+// droppedFrom parses a mark; false: the text is not a mark.
 func droppedFrom(text string) (d dropped, ok bool) {
 	rest, ok := strings.CutPrefix(text, mark)
 	if !ok {
@@ -53,9 +53,9 @@ func droppedFrom(text string) (d dropped, ok bool) {
 	return d, err == nil
 }
 
-// limiting limits the answers on connections. alone says that each answer has a bound of its own: the
-// server speaks without being asked. Otherwise all answers to what was written at once
-// have one together.
+// limiting limits the answers on connections. alone means that each answer has its own
+// bound, because the server sends answers without a request. Otherwise all answers to one
+// write share a bound.
 func limiting(dial dialFunc, bounds kvdbsync.Bounds, alone bool) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -66,8 +66,8 @@ func limiting(dial dialFunc, bounds kvdbsync.Bounds, alone bool) dialFunc {
 	}
 }
 
-// A limiter is a connection of which only well-formed answers within the bounds are read.
-// One goroutine at a time reads; unless alone, the same one writes.
+// A limiter is a connection that passes on only well-formed answers within the bounds. One
+// goroutine at a time reads; unless alone, the same one writes.
 type limiter struct {
 	net.Conn
 	in     *bufio.Reader
@@ -75,12 +75,12 @@ type limiter struct {
 	alone  bool
 
 	spent   int64   // of bounds.Page
-	pushed  int64   // bytes since the last answer that is no push; only if alone
-	nest    []int64 // elements to come, of the answer and those in it
-	out     []byte  // to be handed on before what comes
-	pass    int64   // bytes of a string, with its end, to be handed on
-	drop    int64   // bytes of a string, with its end, to be dropped
-	instead []byte  // to be handed on after them
+	pushed  int64   // bytes since the last answer other than a push; only if alone
+	nest    []int64 // remaining elements of the answer and of the nested ones
+	out     []byte  // output before the next input
+	pass    int64   // bytes of a string, with its end, to pass on
+	drop    int64   // bytes of a string, with its end, to drop
+	instead []byte  // output after the dropped bytes
 	err     error   // ends the connection
 }
 
@@ -96,7 +96,7 @@ func (l *limiter) Write(p []byte) (int, error) {
 	return l.Conn.Write(p)
 }
 
-// Read implements net.Conn. It waits only if it has nothing to return.
+// Read implements net.Conn. It blocks only if it has no output.
 func (l *limiter) Read(p []byte) (n int, err error) {
 	for n < len(p) {
 		switch {
@@ -115,7 +115,8 @@ func (l *limiter) Read(p []byte) (n int, err error) {
 			err = failed
 		case l.drop > 0:
 			some, failed := l.in.Discard(int(min(l.drop, mostLine)))
-			if l.drop -= int64(some); l.drop == 0 {
+			l.drop -= int64(some)
+			if l.drop == 0 {
 				l.out = l.instead
 			}
 			err = failed
@@ -125,7 +126,7 @@ func (l *limiter) Read(p []byte) (n int, err error) {
 		var slow net.Error
 		switch {
 		case errors.As(err, &slow) && slow.Timeout():
-			return n, orNil(err, n) // whoever asks again goes on
+			return n, orNil(err, n) // the next Read continues
 		case err != nil:
 			l.err = err
 		}
@@ -133,7 +134,7 @@ func (l *limiter) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// orNil keeps an error for later as long as there is something to return.
+// orNil holds back an error as long as there is output.
 func orNil(err error, n int) error {
 	if n > 0 {
 		return nil
@@ -141,7 +142,7 @@ func orNil(err error, n int) error {
 	return err
 }
 
-// ready tells that the next step will not wait.
+// ready reports whether the next step will not block.
 func (l *limiter) ready() bool {
 	if l.in.Buffered() == 0 {
 		return false
@@ -149,14 +150,14 @@ func (l *limiter) ready() bool {
 	if l.pass > 0 || l.drop > 0 {
 		return true
 	}
-	some, _ := l.in.Peek(l.in.Buffered()) // which never fails
+	some, _ := l.in.Peek(l.in.Buffered()) // never fails
 	return bytes.IndexByte(some, '\n') >= 0
 }
 
-// line reads a line. If that fails, nothing is lost of it.
+// line reads a line. If that fails, no input is lost.
 func (l *limiter) line() ([]byte, error) {
 	for {
-		some, _ := l.in.Peek(l.in.Buffered()) // which never fails
+		some, _ := l.in.Peek(l.in.Buffered()) // never fails
 		if end := bytes.IndexByte(some, '\n'); end >= 0 {
 			_, err := l.in.Discard(end + 1)
 			return some[:end+1], err
@@ -170,7 +171,7 @@ func (l *limiter) line() ([]byte, error) {
 	}
 }
 
-// next takes the head of an element.
+// next reads the head of an element.
 func (l *limiter) next() error {
 	line, err := l.line()
 	if err != nil {
@@ -197,7 +198,7 @@ func (l *limiter) next() error {
 	return l.sized(line, kind, string(text))
 }
 
-// sized takes the head of an element that has a length.
+// sized reads the head of an element with a length.
 func (l *limiter) sized(line []byte, kind byte, length string) error {
 	size, err := strconv.ParseInt(length, 10, 64)
 	isText := strings.IndexByte("$=!", kind) >= 0
@@ -220,7 +221,7 @@ func (l *limiter) sized(line []byte, kind byte, length string) error {
 	return l.open(line, size, 1)
 }
 
-// text hands on a string, or its mark.
+// text passes on a string, or its mark.
 func (l *limiter) text(line []byte, size int64) error {
 	limit := max(l.bounds.Value, ownAnswers)
 	tooLarge := size > limit
@@ -242,7 +243,7 @@ func (l *limiter) text(line []byte, size int64) error {
 	return nil
 }
 
-// open begins an element of n times each others.
+// open begins an element with n times each children.
 func (l *limiter) open(line []byte, n, each int64) error {
 	if n > l.bounds.Page/perElement/each || (l.bounds.Page-l.spent)/perElement < n*each {
 		return fmt.Errorf("%w, for %d elements", l.bounds.PageTooLarge(), n)
@@ -259,10 +260,11 @@ func (l *limiter) open(line []byte, n, each int64) error {
 	return nil
 }
 
-// done counts an element that is complete, but for its bytes.
+// done counts a complete element, apart from its bytes.
 func (l *limiter) done() {
 	for last := len(l.nest) - 1; last >= 0; last-- {
-		if l.nest[last]--; l.nest[last] > 0 {
+		l.nest[last]--
+		if l.nest[last] > 0 {
 			return
 		}
 		l.nest = l.nest[:last]
@@ -270,11 +272,13 @@ func (l *limiter) done() {
 }
 
 func (l *limiter) spend(bytes int64) error {
-	if l.spent += bytes; l.spent > l.bounds.Page {
+	l.spent += bytes
+	if l.spent > l.bounds.Page {
 		return l.bounds.PageTooLarge()
 	}
-	if l.pushed += bytes; l.alone && l.pushed > l.bounds.Listing {
-		return fmt.Errorf("%w: what redis tells before it answers has more bytes than max-listing-size allows, %d", kvdbsync.ErrTooMuch, l.bounds.Listing)
+	l.pushed += bytes
+	if l.alone && l.pushed > l.bounds.Listing {
+		return fmt.Errorf("%w: the messages before the answer have more bytes than max-listing-size allows, %d", kvdbsync.ErrTooMuch, l.bounds.Listing)
 	}
 	return nil
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/keyplane/keyplane/internal/guard"
 )
 
-// sentinelPatience is how long a Sentinel may take to say who the master is. Any
-// one of them will do, so the dead ones must not hold up the others.
+// sentinelPatience is the time limit for a Sentinel's answer. Any one Sentinel is enough,
+// so dead ones must not delay the others.
 const sentinelPatience = 2 * time.Second
 
-// masters are the addresses of the servers that have the data, sorted.
+// masters returns the addresses of the masters, sorted.
 func (w *watch) masters(ctx context.Context) ([]string, error) {
 	switch {
 	case w.access.sentinels():
@@ -30,15 +30,15 @@ func (w *watch) masters(ctx context.Context) ([]string, error) {
 	return []string{w.access.Endpoint}, nil
 }
 
-// A naming is what one Sentinel says.
+// A naming is the answer of one Sentinel.
 type naming struct {
 	addr  string
 	epoch int // grows with each failover
 	err   error
 }
 
-// namedBySentinels asks them all, since one that was cut off from the others may
-// still name the old master.
+// namedBySentinels asks all Sentinels, because a partitioned one may still name the old
+// master.
 func (a access) namedBySentinels(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, sentinelPatience)
 	defer cancel()
@@ -75,7 +75,7 @@ func (a access) namedBySentinel(ctx context.Context, addr string) naming {
 	return naming{addr: net.JoinHostPort(about["ip"], about["port"]), epoch: epoch, err: err}
 }
 
-// newest is the address that the latest failover has led to.
+// newest returns the master's address after the latest failover.
 func newest(said []naming) (addr string, err error) {
 	var errs []error
 	best := -1
@@ -108,12 +108,12 @@ func (w *watch) namedByCluster(ctx context.Context) ([]string, error) {
 	return addrs, nil
 }
 
-// slotCount is how many slots the keys of a Cluster are spread over.
+// slotCount is the number of slots in a Cluster.
 const slotCount = 16384
 
-// checkCover makes sure that the nodes have all slots, by what each of them says
-// of itself: others may not yet know what it has given away. Since each already
-// tells what changes, a slot that leaves later does not leave unseen.
+// checkCover checks that the nodes serve all slots. It asks each node only about its own
+// slots, because other nodes may not know yet that it has given some away. Each node
+// already reports changes, so the watch notices if a slot moves later.
 func (w *watch) checkCover(ctx context.Context) error {
 	served := make([]bool, slotCount)
 	for _, n := range w.nodes {
@@ -121,7 +121,7 @@ func (w *watch) checkCover(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", n.addr, err)
 		}
-		slots, err := n.data.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS is there only since Redis 7
+		slots, err := n.data.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS exists only since Redis 7
 		if err != nil {
 			return fmt.Errorf("%s: %w", n.addr, err)
 		}
@@ -133,7 +133,7 @@ func (w *watch) checkCover(ctx context.Context) error {
 	return nil
 }
 
-// serve notes the slots whose master is id.
+// serve marks the slots with master id.
 func serve(served []bool, slots []goredis.ClusterSlot, id string) {
 	for _, s := range slots {
 		if len(s.Nodes) == 0 || s.Nodes[0].ID != id {

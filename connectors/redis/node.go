@@ -16,8 +16,8 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A node is one master that is watched, by two connections: on one the server
-// says which keys changed, on the other they are read.
+// A node is one watched master with two connections: the server names changed keys on one,
+// and the watch reads keys on the other.
 type node struct {
 	addr   string
 	prefix string
@@ -28,16 +28,16 @@ type node struct {
 	sub       *goredis.PubSub
 	data      *goredis.Client
 	greeted   greeting
-	pongs     chan struct{}       // has a token when a PING on sub was answered
-	heard     map[string]struct{} // keys of notifications since the last such answer; owned by receive
-	heardCost int64               // the bytes of them
-	said      kvdbsync.Pulse      // bytes on the connection of sub
+	pongs     chan struct{}       // has a token when the server has answered a PING on sub
+	heard     map[string]struct{} // keys of notifications since the last PING answer; owned by receive
+	heardCost int64               // bytes of heard
+	said      kvdbsync.Pulse      // counts bytes on the connection of sub
 	memory    *memory
-	evicted   int64 // how many keys the server has evicted, when last asked
-	missed    int64 // how many of them since the watch before this one
+	evicted   int64 // number of keys evicted by the server, at the last reading
+	missed    int64 // number of those since the previous watch
 }
 
-// newNode makes a node that is not connected to. Its connections end when life does.
+// newNode makes a node that is not connected. Its connections close when life ends.
 func newNode(life context.Context, a access, addr, prefix string, box *inbox, mem *memory, log *slog.Logger) *node {
 	n := &node{addr: addr, prefix: prefix, box: box, memory: mem, log: log.With("server", addr), pongs: make(chan struct{}, 1), heard: map[string]struct{}{}}
 	dial := dialer(life, a.TLS, a.ReadTimeout)
@@ -58,11 +58,11 @@ func newNode(life context.Context, a access, addr, prefix string, box *inbox, me
 	return n
 }
 
-// waitForTurn is how long a command may wait for the one connection that reads. The
-// command before it may take long on a slow line; if it falls silent, both end.
+// waitForTurn limits how long a command waits for the only reading connection. The
+// previous command may take long on a slow line. If the line falls silent, both end.
 const waitForTurn = 24 * time.Hour
 
-// subscribe makes a server that does not track tell what changes all the same.
+// subscribe enables keyspace notifications on a server without tracking.
 func (n *node) subscribe(ctx context.Context) error {
 	if n.greeted.tracking {
 		return nil
@@ -74,7 +74,7 @@ func (n *node) subscribe(ctx context.Context) error {
 	return n.sub.PSubscribe(ctx, fmt.Sprintf("__keyspace@%d__:%s*", n.data.Options().DB, escape(n.prefix)))
 }
 
-// receive puts into the inbox what the server says, until the connection ends.
+// receive puts the server's messages into the inbox until the connection ends.
 func (n *node) receive(ctx context.Context) error {
 	for {
 		said, err := n.sub.Receive(ctx)
@@ -92,19 +92,20 @@ func (n *node) receive(ctx context.Context) error {
 			n.heardCost = 0
 			select {
 			case n.pongs <- struct{}{}:
-			default: // one PING is under way at a time
-				return fmt.Errorf("%w: %s answers what nobody asked", ErrNotRedis, n.addr)
+			default: // only one PING is pending at a time
+				return fmt.Errorf("%w: %s sent an answer without a request", ErrNotRedis, n.addr)
 			}
 		}
 	}
 }
 
-// hear takes a keyspace notification. Any means that the key is to be read again. Those of
-// one transaction come one by one, but an answer to a PING is never between them,
-// so the next one makes what was heard complete.
+// hear records a keyspace notification: its key must be read again. The notifications of
+// one transaction come one by one, but an answer to a PING never comes between them. So
+// the next answer completes them.
 func (n *node) hear(m *goredis.Message) error {
 	_, key, _ := strings.Cut(m.Channel, "__:")
-	if n.heardCost += int64(len(key)) + kvdbsync.PairCost; n.heardCost > n.box.bounds.Listing {
+	n.heardCost += int64(len(key)) + kvdbsync.PairCost
+	if n.heardCost > n.box.bounds.Listing {
 		return n.box.tooMany()
 	}
 	if m.Payload == "evicted" {
@@ -115,8 +116,7 @@ func (n *node) hear(m *goredis.Message) error {
 	return nil
 }
 
-// ask sends a PING on the connection that tells of changes, and makes that
-// connection if need be.
+// ask sends a PING on the connection for changes, and opens that connection if necessary.
 func (n *node) ask(ctx context.Context) error {
 	if err := n.sub.Ping(ctx); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrLost, n.addr, err)
@@ -124,8 +124,8 @@ func (n *node) ask(ctx context.Context) error {
 	return nil
 }
 
-// answer waits for what was asked: all that was told before is then in the inbox. The
-// answer may take as long as the line needs, but the line may not be silent for timeout.
+// answer waits for the answer to the PING. All earlier messages are then in the inbox. The
+// answer may take long on a slow line, but the line may not be silent for timeout.
 func (n *node) answer(ctx context.Context, timeout time.Duration) error {
 	ctx, end := n.said.Bound(ctx, timeout, fmt.Errorf("%w: %s", ErrSilent, n.addr))
 	defer end()
@@ -139,16 +139,16 @@ func (n *node) answer(ctx context.Context, timeout time.Duration) error {
 	}
 }
 
-// close lets go of what belongs to the connections. What that may say is that
-// they have ended.
+// close closes the connections. It ignores their errors: these only say that the
+// connections are already closed.
 func (n *node) close() {
 	_ = n.sub.Close()
 	_ = n.listener.Close()
 	_ = n.data.Close()
 }
 
-// refused tells an answer of the server that a command is not for us from all
-// other failures.
+// refused reports whether the server refused a command because of permissions or because
+// it does not know the command.
 func refused(err error) bool {
 	var reply goredis.Error
 	return errors.As(err, &reply) && (strings.HasPrefix(reply.Error(), "ERR ") || strings.HasPrefix(reply.Error(), "NOPERM "))

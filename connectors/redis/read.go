@@ -13,12 +13,12 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// pageSize is how much of the keyspace one step of a listing looks at: little
-// enough that others who use the server do not wait long.
+// pageSize is the number of keys that one step of a listing scans. It is small, so that
+// other clients of the server do not wait long.
 const pageSize = 1000
 
-// scan hands on all keys that begin with prefix, page by page, some of them
-// perhaps twice, and maybe not those that come or go meanwhile. A scan that does not end
+// scan passes on all keys that begin with prefix, page by page. It may pass on a key
+// twice, and may omit keys that are created or deleted meanwhile. A scan that does not end
 // within the bounds is an error.
 func scan(ctx context.Context, client goredis.Cmdable, prefix string, bounds kvdbsync.Bounds, page func(keys []string) error) error {
 	pattern, cursor := escape(prefix)+"*", uint64(0)
@@ -55,28 +55,28 @@ func checkKeys(tally *kvdbsync.Tally, keys []string) error {
 	return err
 }
 
-// escape makes a pattern that matches just this text.
+// escape makes a pattern that matches exactly this text.
 func escape(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
 
-// A reader reads keys, each once: events for those that fit into a page, in no certain
-// order, and the keys that are left.
+// A reader reads keys, each once. It returns events for the keys that fit into a page, in
+// no certain order, and the remaining keys.
 type reader func(ctx context.Context, keys []string) (events []kvdbsync.Event, left []string, err error)
 
-// A page gathers the events of some keys.
+// A page collects the events of some keys.
 type page struct {
 	bounds kvdbsync.Bounds
 	events []kvdbsync.Event
 	left   []string
-	moved  []string // keys that are to be asked for elsewhere, or in another way
+	moved  []string // keys to be read from another node, or in another way
 }
 
 func newPage(bounds kvdbsync.Bounds, keys []string) *page {
 	return &page{bounds: bounds, events: make([]kvdbsync.Event, 0, len(keys))}
 }
 
-// value notes the value of a key.
+// value records the value of a key.
 func (p *page) value(key, text string) {
 	size := int64(len(text))
 	if d, ok := droppedFrom(text); ok {
@@ -93,7 +93,7 @@ func (p *page) value(key, text string) {
 	p.events = append(p.events, e)
 }
 
-// answer notes the answer to a GET.
+// answer records the answer to a GET.
 func (p *page) answer(key string, answer *goredis.StringCmd) error {
 	text, err := answer.Result()
 	switch {
@@ -109,7 +109,7 @@ func (p *page) answer(key string, answer *goredis.StringCmd) error {
 	return nil
 }
 
-// settle reads the keys that are still to be asked for.
+// settle reads the keys in moved.
 func (p *page) settle(ctx context.Context, read reader) ([]kvdbsync.Event, []string, error) {
 	if len(p.moved) == 0 {
 		return p.events, p.left, nil
@@ -133,15 +133,14 @@ func atOnce(client goredis.Cmdable, bounds kvdbsync.Bounds) reader {
 			if text, ok := v.(string); ok {
 				p.value(keys[i], text)
 			} else {
-				p.moved = append(p.moved, keys[i]) // it is gone, or no string
+				p.moved = append(p.moved, keys[i]) // it is absent, or not a string
 			}
 		}
 		return p.settle(ctx, oneByOne(client, bounds))
 	}
 }
 
-// oneByOne reads keys wherever in a Cluster they are, in one go, but not at one
-// moment.
+// oneByOne reads keys from any node of a Cluster in one pipeline, but not at one moment.
 func oneByOne(client goredis.Cmdable, bounds kvdbsync.Bounds) reader {
 	return func(ctx context.Context, keys []string) ([]kvdbsync.Event, []string, error) {
 		p := newPage(bounds, keys)
@@ -154,8 +153,8 @@ func oneByOne(client goredis.Cmdable, bounds kvdbsync.Bounds) reader {
 	}
 }
 
-// fromNode reads keys of a Cluster where they were seen, and wherever they are those
-// that have moved since.
+// fromNode reads keys of a Cluster from the node that listed them. It reads keys that have
+// moved since from any node.
 func fromNode(n *goredis.Client, cluster goredis.Cmdable, bounds kvdbsync.Bounds) reader {
 	return func(ctx context.Context, keys []string) ([]kvdbsync.Event, []string, error) {
 		p := newPage(bounds, keys)
@@ -172,7 +171,7 @@ func fromNode(n *goredis.Client, cluster goredis.Cmdable, bounds kvdbsync.Bounds
 	}
 }
 
-// get reads each of the keys by a command of its own.
+// get reads each key with its own command.
 func get(ctx context.Context, client goredis.Cmdable, keys []string) []*goredis.StringCmd {
 	pipe := client.Pipeline()
 	answers := make([]*goredis.StringCmd, len(keys))
@@ -183,18 +182,18 @@ func get(ctx context.Context, client goredis.Cmdable, keys []string) []*goredis.
 	return answers
 }
 
-// A pager reads any number of keys, in as many pages as they take. It asks for no more
-// keys at once than fitted into the last page.
+// A pager reads any number of keys in several pages. It requests at most as many keys at
+// once as fitted into the last page.
 type pager struct {
 	read reader
-	most int // keys to ask for
+	most int // maximum number of keys per request
 }
 
 const mostKeys = 1 << 20
 
 func newPager(read reader) *pager { return &pager{read: read, most: mostKeys} }
 
-// each hands on the events page by page.
+// each passes on the events page by page.
 func (p *pager) each(ctx context.Context, keys []string, take func([]kvdbsync.Event) error) error {
 	for len(keys) > 0 {
 		some := keys[:min(len(keys), p.most)]
@@ -223,7 +222,7 @@ func (p *pager) each(ctx context.Context, keys []string, take func([]kvdbsync.Ev
 	return nil
 }
 
-// all returns the events of all keys, sorted by key. More than the bounds allow are an error.
+// all returns the events of all keys, sorted by key. Exceeding the bounds is an error.
 func (p *pager) all(ctx context.Context, keys []string, bounds kvdbsync.Bounds) (all []kvdbsync.Event, err error) {
 	tally := kvdbsync.NewTally(bounds)
 	err = p.each(ctx, keys, func(events []kvdbsync.Event) error {
@@ -242,7 +241,7 @@ func (p *pager) all(ctx context.Context, keys []string, bounds kvdbsync.Bounds) 
 	return all, nil
 }
 
-// whole is a value that was read alone; notNil.
+// whole returns a value that was read alone; the result is not nil.
 func whole(key, text string, bounds kvdbsync.Bounds) ([]byte, error) {
 	size := int64(len(text))
 	if d, ok := droppedFrom(text); ok {
@@ -254,7 +253,7 @@ func whole(key, text string, bounds kvdbsync.Bounds) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// notNil keeps an empty value apart from none: the library does not.
+// notNil distinguishes an empty value from an absent one; the library does not.
 func notNil(value []byte) []byte {
 	if value == nil {
 		return []byte{}

@@ -14,21 +14,21 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// sessionTTL is how long keys stay after whoever wrote them is gone, if he does not say:
-// each costs the server a command in a third of that time.
+// sessionTTL is the default TTL of keys after their writer is gone. Each key costs the
+// server one command per third of the TTL.
 const sessionTTL = 30 * time.Second
 
-// renewedAtOnce is how many keys are renewed by one request.
+// renewedAtOnce is the number of keys renewed by one request.
 const renewedAtOnce = 500
 
-// errVanished ends a session: a key that it wrote is not there any more.
+// errVanished ends a session: one of its keys does not exist any more.
 var errVanished = fmt.Errorf("%w: a key of it has vanished from redis", kvdbsync.ErrSessionOver)
 
-// holdings is whose which key is, since Redis does not know. The sessions of one
-// Connector share it. What those of other programs do to a key is noticed when it has
-// vanished.
+// holdings records which session owns each key, because Redis does not record it. The
+// sessions of one Connector share it. A change by another program is noticed only when the
+// key has vanished.
 type holdings struct {
-	turn chan struct{} // holds a token while somebody reads or changes keys, here and in Redis
+	turn chan struct{} // holds a token while a goroutine reads or changes keys, here and in Redis
 	of   map[string]*session
 }
 
@@ -48,7 +48,7 @@ func (h *holdings) take(ctx context.Context) error {
 
 func (h *holdings) leave() { <-h.turn }
 
-// keysOf are the keys of s. The caller has the turn.
+// keysOf returns the keys of s. The caller must have the turn.
 func (h *holdings) keysOf(s *session) (keys []string) {
 	for key, owner := range h.of {
 		if owner == s {
@@ -58,7 +58,7 @@ func (h *holdings) keysOf(s *session) (keys []string) {
 	return keys
 }
 
-// forget drops what s holds.
+// forget removes the keys of s.
 func (h *holdings) forget(s *session) {
 	maps.DeleteFunc(h.of, func(_ string, owner *session) bool { return owner == s })
 }
@@ -71,8 +71,8 @@ type session struct {
 	ttl  time.Duration
 }
 
-// Session implements kvdbsync.Publisher. Its keys expire in Redis unless they are
-// renewed, which happens three times in ttl, with a command for each key.
+// Session implements kvdbsync.Publisher. Its keys expire in Redis unless they are renewed.
+// The session renews them three times per ttl, with one command for each key.
 func (c *Connector) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Session, error) {
 	return c.session(ctx, ttl)
 }
@@ -90,7 +90,7 @@ func (c *Connector) session(ctx context.Context, ttl time.Duration) (*session, e
 	return s, nil
 }
 
-// renew puts off the end of all keys, some at a time.
+// renew extends the TTL of all keys, in several requests.
 func (s *session) renew(ctx context.Context) error {
 	if err := s.held.take(ctx); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (s *session) renew(ctx context.Context) error {
 	return nil
 }
 
-// renewSome leaves out keys that meanwhile belong to another, or nobody.
+// renewSome omits keys that meanwhile belong to another session or to none.
 func (s *session) renewSome(ctx context.Context, keys []string) error {
 	if err := s.held.take(ctx); err != nil {
 		return err
@@ -129,8 +129,8 @@ func (s *session) renewSome(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// Apply implements kvdbsync.Session: at once, but in a Cluster one by one. A key
-// whose writing failed may be there for ttl.
+// Apply implements kvdbsync.Session. It makes all changes at once, but in a Cluster one by
+// one. If a write fails, its key may still exist for ttl.
 func (s *session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	if err := s.held.take(ctx); err != nil {
 		return err
@@ -152,7 +152,8 @@ func (s *session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	return nil
 }
 
-// note takes the keys that were written for its own, and those deleted for nobody's.
+// note makes the session the owner of the written keys, and removes the owner of the
+// deleted ones.
 func (s *session) note(changes []kvdbsync.Pair, answers []goredis.Cmder) {
 	for i, change := range changes {
 		switch {
@@ -170,11 +171,11 @@ func (s *session) Close(ctx context.Context) error {
 	return s.End(func() error { return s.end(ctx) })
 }
 
-// end deletes what is its own, and lets it expire where that cannot be.
+// end deletes the session's keys. If the server is not reachable, they expire.
 func (s *session) end(ctx context.Context) error {
 	err := s.deleteAll(ctx)
 	if err != nil {
-		err = fmt.Errorf("ending a session in redis: %w; what it wrote stays for %v", err, s.ttl)
+		err = fmt.Errorf("ending a session in redis: %w; its keys stay for %v", err, s.ttl)
 	}
 	return errors.Join(err, s.Client.Close())
 }

@@ -15,17 +15,16 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A Client reads and writes Redis: a kvdbsync.Writer. Its methods may be called at
-// the same time. It reconnects by itself, and follows the master.
+// A Client reads and writes Redis: a kvdbsync.Writer. Its methods are safe for concurrent
+// use. It reconnects automatically, and follows the master.
 type Client struct {
 	client goredis.UniversalClient
 	read   reader
 	bounds kvdbsync.Bounds
-	reload func(context.Context) // asks a Cluster who has which slots; nil: it is none
+	reload func(context.Context) // reads the Cluster's slots again; nil: not a Cluster
 }
 
-// Dial returns a Client, to be closed. The first request finds out whether the
-// server is there.
+// Dial returns a Client; the caller must close it. The first request connects.
 func Dial(_ context.Context, cfg Config) (*Client, error) {
 	a, err := cfg.withDefaults().access()
 	if err != nil {
@@ -43,10 +42,10 @@ func Dial(_ context.Context, cfg Config) (*Client, error) {
 	return &Client{client: client, read: atOnce(client, a.Bounds), bounds: a.Bounds}, nil
 }
 
-// dialOne is for one server, be it the master of some. The library's own client for a
-// master is not used: it believes each word of the Sentinels, in goroutines of its own. A
-// server that is no longer the master says so (READONLY), or its connections
-// break; then the library opens others, and the Sentinels are asked again.
+// dialOne returns a client for one server, also for a master with Sentinels. It does not
+// use the library's Sentinel client, which trusts every message of the Sentinels and
+// starts goroutines. A demoted master answers READONLY, or its connections break. Then the
+// library opens others, and the client asks the Sentinels again.
 func (a access) dialOne(dial dialFunc) *goredis.Client {
 	o := a.node(a.Endpoint, dial)
 	if a.sentinels() {
@@ -64,8 +63,8 @@ func (a access) dialOne(dial dialFunc) *goredis.Client {
 	return goredis.NewClient(o)
 }
 
-// noted returns err. Where it may mean that a master has died, the next request is
-// to find the one that took over, which the library would do within a minute.
+// noted returns err. If err may mean that a master has died, noted makes the next request
+// find the new master. The library alone would need up to a minute.
 func (c *Client) noted(ctx context.Context, err error) error {
 	if c.reload != nil && err != nil && !errors.Is(err, goredis.Nil) {
 		c.reload(ctx)
@@ -73,7 +72,7 @@ func (c *Client) noted(ctx context.Context, err error) error {
 	return err
 }
 
-// Close ends the connections.
+// Close closes the connections.
 func (c *Client) Close() error { return c.client.Close() }
 
 // Get implements kvdbsync.Store.
@@ -90,7 +89,7 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 	return whole(key, text, c.bounds)
 }
 
-// List implements kvdbsync.Store. What holds no string is left out. A value that is too
+// List implements kvdbsync.Store. It omits keys that hold no string. A value that is too
 // large is an error.
 func (c *Client) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
 	l := listing{bounds: c.bounds, tally: kvdbsync.NewTally(c.bounds), read: newPager(c.read), pairs: map[string][]byte{}}
@@ -111,10 +110,10 @@ func (c *Client) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, erro
 	return l.sorted(), nil
 }
 
-// A listing gathers pairs from several masters at the same time.
+// A listing collects pairs from several masters concurrently.
 type listing struct {
 	bounds kvdbsync.Bounds
-	mu     sync.Mutex // guards what follows; held while keys are read
+	mu     sync.Mutex // guards the fields below; held while keys are read
 	read   *pager
 	tally  kvdbsync.Tally
 	pairs  map[string][]byte

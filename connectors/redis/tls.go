@@ -20,7 +20,7 @@ func (t TLS) dial(ctx context.Context, plain *net.Dialer, network, addr string) 
 	return (&tls.Dialer{NetDialer: plain, Config: cfg}).DialContext(ctx, network, addr)
 }
 
-// config returns nil for connections without.
+// config returns nil if TLS is disabled.
 func (t TLS) config() (*tls.Config, error) {
 	if !t.Enabled {
 		return nil, nil

@@ -10,11 +10,11 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A greeting is what was agreed with a server when the connection was made.
+// A greeting is the result of the handshake on a new connection.
 type greeting struct {
-	tracking bool  // it names what changes under the prefix
-	refusal  error // why it does not
-	replica  bool  // it says that it is one
+	tracking bool  // the server names changed keys under the prefix
+	refusal  error // reason for no tracking
+	replica  bool  // the server is a replica
 }
 
 // greet asks the server to track the prefix.
@@ -41,7 +41,7 @@ func greet(ctx context.Context, cn *goredis.Conn, prefix string) (g greeting, er
 	return g, nil
 }
 
-// refusedGreeting tells a server that cannot track from one that fails.
+// refusedGreeting distinguishes a server that cannot track from one that fails.
 func refusedGreeting(g greeting, err error) (greeting, error) {
 	if !refused(err) {
 		return g, err
@@ -50,19 +50,19 @@ func refusedGreeting(g greeting, err error) (greeting, error) {
 	return g, nil
 }
 
-// pushes is what hears of invalidations on the connection that has them.
+// pushes returns the handler of invalidations for the listening connection.
 func (n *node) pushes() push.NotificationProcessor {
 	p := goredis.NewPushNotificationProcessor()
 	if err := p.RegisterHandler("invalidate", invalidation{n}, false); err != nil {
-		panic(err) // the processor is new, so no handler is in the way
+		panic(err) // the processor is new, so no other handler is registered
 	}
 	return p
 }
 
 type invalidation struct{ n *node }
 
-// HandlePushNotification implements push.NotificationHandler. What comes is
-// ["invalidate", [key, ...]], with null for the keys when the data was flushed.
+// HandlePushNotification implements push.NotificationHandler. The message is
+// ["invalidate", [key, ...]]. The keys are null after a flush.
 func (i invalidation) HandlePushNotification(_ context.Context, _ push.NotificationHandlerContext, said []any) error {
 	keys, ok := names(said)
 	if !ok {
@@ -79,7 +79,7 @@ func (i invalidation) HandlePushNotification(_ context.Context, _ push.Notificat
 	return nil
 }
 
-// names are the keys of an invalidation; false: of all there are.
+// names returns the keys of an invalidation; false: it covers all keys.
 func names(said []any) (keys []string, ok bool) {
 	if len(said) != 2 {
 		return nil, false

@@ -13,11 +13,11 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// probeEvery is how often it is made sure that the servers live, and are still
-// the masters.
+// probeEvery is the time between two checks that the servers are alive and still the
+// masters.
 const probeEvery = 2 * time.Second
 
-// A watch is one Watch under way.
+// A watch is one call of Connector.Watch.
 type watch struct {
 	access access
 	log    *slog.Logger
@@ -26,16 +26,17 @@ type watch struct {
 
 	box     *inbox
 	nodes   []*node
-	cluster *goredis.ClusterClient // nil: it is none
-	read    *pager                 // of follow's goroutine
+	cluster *goredis.ClusterClient // nil: not a Cluster
+	read    *pager                 // owned by follow's goroutine
 	memory  *memory
 	lost    eviction
 
 	stop context.CancelFunc // ends the goroutines
-	all  sync.WaitGroup     // of them
+	all  sync.WaitGroup     // waits for the goroutines
 }
 
-// begin returns a watch to which all masters tell what changes, to be closed.
+// begin returns a watch that receives the changes of all masters. The caller must close
+// it.
 func begin(ctx context.Context, c *Connector, prefix string, emit func(kvdbsync.Batch) error) (*watch, error) {
 	a, err := c.cfg.access()
 	if err != nil {
@@ -94,19 +95,19 @@ func (w *watch) add(ctx context.Context, n *node) error {
 	return n.subscribe(ctx)
 }
 
-// close ends the watch. Its connections have ended before, if its context has.
+// close ends the watch. If the context has ended, its connections are already closed.
 func (w *watch) close() {
 	w.stop()
 	for _, n := range w.nodes {
 		n.close()
 	}
 	if w.cluster != nil {
-		_ = w.cluster.Close() // like those of the nodes
+		_ = w.cluster.Close() // its connections are already closed, too
 	}
 	w.all.Wait()
 }
 
-// followMasters returns an error when others are the masters.
+// followMasters returns an error when other servers have become the masters.
 func (w *watch) followMasters(ctx context.Context, known []string) error {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()

@@ -20,15 +20,15 @@ func (c *Client) PutIfAbsent(ctx context.Context, key string, value []byte) (sto
 	return cmd.Val(), nil
 }
 
-// onlyOnce is not tried again when the answer is lost: a second time would tell of
-// the first.
+// onlyOnce disables retries after a lost answer: a second attempt would report the key
+// that the first one wrote.
 type onlyOnce struct{ *goredis.BoolCmd }
 
 func (onlyOnce) NoRetry() bool { return true }
 
-// Apply implements kvdbsync.Writer, by MULTI and EXEC. A Cluster can do this only
-// for keys of one slot, such as those with the same hash tag, and says
-// kvdbsync.ErrTooLarge to others.
+// Apply implements kvdbsync.Writer, by MULTI and EXEC. A Cluster supports this only for
+// keys of one slot, such as those with the same hash tag. For other keys Apply returns
+// kvdbsync.ErrTooLarge.
 func (c *Client) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	_, err := c.client.TxPipelined(ctx, func(pipe goredis.Pipeliner) error {
 		queue(ctx, pipe, changes, 0)
@@ -44,7 +44,7 @@ func (c *Client) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	return nil
 }
 
-// queue adds changes to a pipe, a command for each. The keys live for ttl; 0: for ever.
+// queue adds changes to a pipe, one command for each. The keys live for ttl; 0: for ever.
 func queue(ctx context.Context, pipe goredis.Pipeliner, changes []kvdbsync.Pair, ttl time.Duration) {
 	for _, change := range changes {
 		if change.Value == nil {
