@@ -47,7 +47,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 		return err
 	}
 
-	// The desired state: stores, each a layer of the orchestrator.
+	// The desired state: stores, each a source of the orchestrator.
 	gate := document.NewGate()
 	stores, err := openStores(s, conf.files, conf.orchestrator, gate, log)
 	if err != nil {
@@ -116,13 +116,19 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	log.Info("agent runs", "label", s.Label, "stores", stores.names(), "pid", os.Getpid())
 	_ = manager.Notify(sdnotify.Ready)
 	defer func() { _ = manager.Notify(sdnotify.Stopping) }()
-	return runTasks(ctx, log, below, above, task{"exit", func(ctx context.Context) error {
+	return runTasks(ctx, log, below, above, s.exit(sched, log))
+}
+
+// exit returns the task that runs when the stores are not watched any more, and the
+// scheduler still runs.
+func (s *settings) exit(sched *scheduler.Scheduler, log *slog.Logger) task {
+	return task{"exit", func(ctx context.Context) error {
 		if s.OnExit == "leave" {
 			log.Info("network left in place", "on_exit", s.OnExit)
 			return nil
 		}
 		return removeAll(ctx, sched, log)
-	}})
+	}}
 }
 
 func withSecrets(o rest.Options) rest.Options {

@@ -20,9 +20,9 @@ type Device interface {
 }
 
 var (
-	// ErrTagTaken: the device has a policer with this tag.
+	// ErrTagTaken means that the device has a policer with this tag.
 	ErrTagTaken = errors.New("tag is taken")
-	// ErrNoPolicer: the device has no policer with this number.
+	// ErrNoPolicer means that the device has no policer with this number.
 	ErrNoPolicer = errors.New("no such policer")
 )
 
