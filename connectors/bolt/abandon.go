@@ -12,10 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// abandon gives up the open file after the library has panicked in it. The library
-// then still holds its own locks, and any further call, also Close, would wait for
-// them for ever. So nothing of it is called again; the memory, the lock on the file and
-// the descriptor are taken back here. The mutex is held, so nobody else is using them.
+// abandon gives up the open file after the library has panicked in it. The library then
+// still holds its own locks, and any further call, including Close, would wait for them
+// forever. So no function of it is called again. The memory, the lock on the file and the
+// descriptor are released here. The caller holds the mutex, so no other goroutine uses
+// them.
 func (db *DB) abandon(reason error) {
 	db.endWatches(reason)
 	db.endSessions()
@@ -26,9 +27,9 @@ func (db *DB) abandon(reason error) {
 	}
 }
 
-// release undoes what opening did. The lock is released explicitly, because a
-// mapping that could not be removed would keep it. What fails here is a leak and
-// nothing worse.
+// release undoes the steps of opening. The lock is released explicitly, because a mapping
+// that could not be removed would keep it. A failure here leaks memory or a descriptor and
+// has no other effect.
 func release(handle *os.File) {
 	if info, err := handle.Stat(); err == nil {
 		unmap(info)
@@ -59,8 +60,10 @@ func unmap(info os.FileInfo) {
 	}
 }
 
-// mappingOf reads a line of /proc/self/maps, such as
-// "7f00-7f10 r--s 00000000 fd:01 1234  /path", if it is about that device and inode.
+// mappingOf reads a line of /proc/self/maps. ok is false if the line has another device or
+// inode. An example of a line:
+//
+//	7f00-7f10 r--s 00000000 fd:01 1234  /path
 func mappingOf(line, deviceAndInode string) (from, to uintptr, ok bool) {
 	fields := strings.Fields(line)
 	if len(fields) < 5 || fields[3]+" "+fields[4] != deviceAndInode {

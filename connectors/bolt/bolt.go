@@ -1,4 +1,4 @@
-// Package bolt is the store that is one file of the agent's own.
+// Package bolt is a store in one file that belongs to the agent.
 //
 //	db, err := bolt.New(bolt.Config{Path: "/var/lib/keyplane/keys.db"})
 //	defer db.Close()
@@ -6,27 +6,29 @@
 //	err = db.Put(ctx, "/vnf-agent/vpp1/config/...", value) // a kvdbsync.Writer
 //	session, err := db.Session(ctx, 0)                     // and a kvdbsync.Publisher
 //
-// Only one process can have the file open, so whoever else wants to edit it asks
-// this one. The file is opened, and made, at the first use; if that fails, the next
-// use tries again. Keys lie as they are in one bucket, root, as they always have, and
-// other buckets are left alone.
+// Only one process can have the file open, so other programs edit it through this one. The
+// first use opens the file, and creates it if it is missing. If that fails, the next use
+// tries again. Keys are stored unchanged in one bucket, root. Other buckets are left
+// alone.
 //
-// Whoever replaces the file, by renaming another to its place, ends the watches and
-// the sessions, and the next use reads the new one. A file that was there and is gone is
-// waited for, and not made anew: whoever took it away may be about to put another there.
+// If another file is renamed to the path, the watches and the sessions end, and the next
+// use reads the new file. If an existing file disappears, the agent waits for its return
+// and does not create a new one: the person that moved it may be about to put another one
+// there.
 //
-// A file that another program writes while it is open (truncates it, copies over it) is
-// found changed at the next use or notification: it is closed, looked through without
-// being written, and used again if it is whole. Otherwise every use returns ErrDamaged
-// until a good file lies there. Nothing here waits for a damaged file.
+// If another program truncates or overwrites the open file, the next use or notification
+// finds that. The file is then closed, inspected without writing, and used again if it is
+// whole. Otherwise every use returns ErrDamaged until a good file is at the path. No call
+// waits for a damaged file.
 //
-// Each transaction is one batch, and its revision is the transaction's number in
-// the file. Transactions go to watches in the order in which they were made, before
-// the call that made them returns. A watch that does not keep up ends with an error,
-// and starting over brings it up to date. [DB] may be used by many; a mutex guards the
-// file and the watches. Keys and values handed out are copies.
+// Each transaction is one batch, and its revision is the transaction's number in the file.
+// Watches get transactions in their order, before the call that made them returns. A watch
+// that does not keep up ends with an error, and its next start lists all keys. Any
+// goroutine may use a [DB]; a mutex guards the file and the watches. Keys and values
+// handed out are copies.
 //
-// Tests: real files, a second opener, damaged and replaced files, and the conformance suite.
+// Tests: real files, a second opener, damaged and replaced files, and the conformance
+// suite.
 package bolt
 
 import (
@@ -46,40 +48,41 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
-	// ErrLocked says that another process has the file open.
+	// ErrLocked means that another process has the file open.
 	ErrLocked = errors.New("in use by another process")
-	// ErrDamaged says that the file is no Bolt database, or no longer one.
+	// ErrDamaged means that the file is no Bolt database, or no longer one.
 	ErrDamaged = errors.New("is damaged or no Bolt database")
-	// ErrReplaced ends the watches of a file in whose place there is another, or none.
+	// ErrReplaced ends the watches of a file that was removed or replaced by another one.
 	ErrReplaced = errors.New("is another file than it was")
 	// ErrChanged ends the watches of a file that another program has written.
 	ErrChanged = errors.New("was written by another program while it was open")
-	// ErrGone says that the file has been there, and no longer is.
+	// ErrGone means that the file existed before and is missing now.
 	ErrGone = errors.New("is gone")
 	// ErrClosed ends the watches of a DB that is closed.
 	ErrClosed = errors.New("closed")
-	// ErrBehind ends a watch whose reader did not keep up.
+	// ErrBehind ends a watch because its reader did not keep up.
 	ErrBehind = errors.New("reader is too slow")
 )
 
-// Config is what bolt.conf holds.
+// Config is the content of bolt.conf.
 type Config struct {
 	// Path is the file. Required.
 	Path string `yaml:"db-path"`
-	// FileMode is the mode of a file that is made. Defaults to 0600.
+	// FileMode is the mode of a new file. Defaults to 0600.
 	FileMode FileMode `yaml:"file-mode"`
-	// LockTimeout is how long to wait for another process to close the file.
+	// LockTimeout is the longest wait for another process to close the file.
 	// Defaults to 5 s.
 	LockTimeout time.Duration `yaml:"lock-timeout"`
-	// FilterDuplicates keeps a Put of the value that is already there from watches.
+	// FilterDuplicates hides a Put of an unchanged value from watches.
 	FilterDuplicates bool `yaml:"filter-duplicate-notifications"`
-	// Bounds limit what the agent reads of the file. The agent has one setting for all stores.
+	// Bounds limit the number and the size of the values that the agent reads. The agent
+	// has one setting for all stores.
 	Bounds kvdbsync.Bounds `yaml:"-"`
 }
 
-// A FileMode is written in octal as text, "0600", or as the number it is, 384.
+// A FileMode is written as octal text, "0600", or as a decimal number, 384.
 type FileMode os.FileMode
 
 // UnmarshalYAML reads either form.
@@ -100,17 +103,17 @@ func (m *FileMode) UnmarshalYAML(n *yaml.Node) error {
 type DB struct {
 	cfg Config
 
-	mu       sync.Mutex  // guards what follows; held while the file is used
+	mu       sync.Mutex  // guards the fields below; held while the file is used
 	file     *bbolt.DB   // nil: not open
 	handle   *os.File    // of file, or of the attempt to open it; file owns it unless it is abandoned
-	info     os.FileInfo // of the file as it was after this DB opened or wrote it last; nil: never
-	suspect  bool        // the file is looked through before it is used again
+	info     os.FileInfo // of the file after this DB last opened or wrote it; nil: never
+	suspect  bool        // the file is inspected before its next use
 	watches  map[*watch]struct{}
 	sessions map[*session]struct{}
-	owners   map[string]*session // of keys that sessions wrote
+	owners   map[string]*session // by key that a session wrote
 }
 
-// New makes a DB, and touches nothing yet.
+// New makes a DB. It does not touch the file yet.
 func New(cfg Config) (*DB, error) {
 	if cfg.Path == "" {
 		return nil, errors.New("db-path: empty: expected the path of a file")
@@ -132,8 +135,8 @@ func New(cfg Config) (*DB, error) {
 	return &DB{cfg: cfg, watches: map[*watch]struct{}{}, sessions: map[*session]struct{}{}, owners: map[string]*session{}}, nil
 }
 
-// Close lets other processes have the file, and ends the watches with ErrClosed. A
-// later use opens it again.
+// Close lets other processes open the file, and ends the watches with ErrClosed. A later
+// use opens it again.
 func (db *DB) Close() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()

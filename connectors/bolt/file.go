@@ -17,10 +17,10 @@ import (
 	"github.com/keyplane/keyplane/internal/guard"
 )
 
-// bucket is where all keys are.
+// bucket contains all keys.
 const bucket = "root"
 
-// view runs f with the keys, as of now. The file is opened if it is not.
+// view runs f with the present keys. It opens the file if necessary.
 func (db *DB) view(ctx context.Context, f func(*bbolt.Bucket) error) error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -32,7 +32,7 @@ func (db *DB) view(ctx context.Context, f func(*bbolt.Bucket) error) error {
 	})
 }
 
-// open opens the file, and makes what is missing. The mutex is held.
+// open opens the file, and creates a missing file or bucket. The mutex is held.
 func (db *DB) open(ctx context.Context) error {
 	if err := db.verify(); err != nil {
 		return err
@@ -62,8 +62,8 @@ func (db *DB) open(ctx context.Context) error {
 	})
 }
 
-// inspect reads all of a file that may be damaged, and writes nothing. A file that
-// is not there is no fault here.
+// inspect reads all of a file that may be damaged, and writes nothing. A missing file is
+// no error.
 func (db *DB) inspect(ctx context.Context) error {
 	if err := db.peek(); err != nil || !db.suspect {
 		return err
@@ -76,7 +76,7 @@ func (db *DB) inspect(ctx context.Context) error {
 	return errors.Join(err, file.Close())
 }
 
-// peek learns from the header whether the file has to be inspected.
+// peek decides by the header whether the file must be inspected.
 func (db *DB) peek() error {
 	file, err := os.Open(db.cfg.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +99,7 @@ func walk(b *bbolt.Bucket) error {
 	})
 }
 
-// prepare makes the bucket in a file that has none. A file that has one is not written.
+// prepare makes the bucket if the file has none. Otherwise the file is not written.
 func prepare(file *bbolt.DB) error {
 	missing := false
 	err := file.View(func(tx *bbolt.Tx) error {
@@ -115,8 +115,8 @@ func prepare(file *bbolt.DB) error {
 	})
 }
 
-// lock opens the file as soon as no other process has it, in steps short enough to
-// notice the end of ctx.
+// lock opens the file as soon as no other process has it. It tries in steps short enough
+// to notice the end of ctx.
 func (db *DB) lock(ctx context.Context, readOnly bool) (*bbolt.DB, error) {
 	const step = 100 * time.Millisecond
 	deadline := time.Now().Add(db.cfg.LockTimeout)
@@ -136,9 +136,9 @@ func (db *DB) lock(ctx context.Context, readOnly bool) (*bbolt.DB, error) {
 	}
 }
 
-// guarded runs what uses the file, and gives its errors the path. The library panics
-// where it finds nonsense in a file, and memory behind the end of a mapped file
-// cannot be read: both are errors here, and the open file is abandoned.
+// guarded runs a function that uses the file, and adds the path to its errors. The library
+// panics on invalid data in a file, and memory behind the end of a mapped file cannot be
+// read. Both become errors here, and the open file is abandoned.
 func (db *DB) guarded(f func() error) error {
 	err := guard.Mapped(f)
 	var bug *guard.Panic
@@ -162,10 +162,11 @@ func (db *DB) guarded(f func() error) error {
 	return fmt.Errorf("%s: %w", db.cfg.Path, err)
 }
 
-// cure says what a person can do about a damaged file.
+// cure tells people how to repair a damaged file.
 const cure = "move it away, or put a good copy in its place"
 
-// panicText describes a panic of the library. A fault of memory has no text of use.
+// panicText describes a panic of the library. The text of a memory fault does not help
+// people.
 func panicText(p *guard.Panic) string {
 	if p.BadAddress() {
 		return "part of it cannot be read"

@@ -8,7 +8,8 @@ import (
 	"os"
 )
 
-// A header is what this package needs to know of a file before the library maps it into memory.
+// A header is the part of a file that this package reads before the library maps the file
+// into memory.
 type header struct {
 	size       int64 // bytes that the newest transaction needs
 	freelist   bool  // the list of free pages is stored; else the library walks through all pages
@@ -24,8 +25,8 @@ const (
 	headerBytes   = 64
 )
 
-// readHeader reads the newer of the two copies. Without a readable one the library has
-// to say what is wrong.
+// readHeader reads the newer of the two copies. If neither is readable, the library
+// reports the fault.
 func readHeader(file io.ReaderAt) header {
 	first, pageSize := headerAt(file, 0)
 	if first.readable {
@@ -55,7 +56,7 @@ func headerAt(file io.ReaderAt, offset int64) (h header, pageSize int64) {
 	word := func(at int) uint64 { return binary.NativeEndian.Uint64(raw[at:]) }
 	half := func(at int) uint32 { return binary.NativeEndian.Uint32(raw[at:]) }
 	sum := fnv.New64a()
-	_, _ = sum.Write(raw[:headerBytes-8]) // which never fails
+	_, _ = sum.Write(raw[:headerBytes-8]) // never fails
 	if half(0) != headerMagic || half(4) != headerVersion || word(56) != sum.Sum64() {
 		return header{}, 0
 	}

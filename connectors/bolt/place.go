@@ -11,8 +11,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// verify closes the file if it is no longer the one that lies at the path, or if
-// another program has written it. The mutex is held.
+// verify closes the file if another one is at the path, or if another program has written
+// it. The mutex is held.
 func (db *DB) verify() error {
 	if db.file == nil {
 		return nil
@@ -30,15 +30,15 @@ func (db *DB) verify() error {
 	return nil
 }
 
-// note remembers how this DB left the file, to tell when others write it.
+// note records the file's present state, to detect writes of other programs.
 func (db *DB) note() {
 	if info, err := db.handle.Stat(); err == nil {
 		db.info = info
 	}
 }
 
-// identity tells a file from one that replaced it: its device and inode. Empty means
-// unknown.
+// identity returns the device and inode of a file, which distinguish it from its
+// replacement. Empty means unknown.
 func identity(info os.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -47,8 +47,8 @@ func identity(info os.FileInfo) string {
 	return fmt.Sprintf("%x-%x", st.Dev, st.Ino)
 }
 
-// opener returns an os.OpenFile that keeps what it opened in handle, and does not make
-// a file where there was one before. It refuses a file that has lost its end.
+// opener returns an os.OpenFile that keeps the opened file in handle. It does not create a
+// file if there was one before, and refuses a file that has lost its end.
 func (db *DB) opener(path string, flag int, mode os.FileMode) (*os.File, error) {
 	if db.info != nil {
 		flag &^= os.O_CREATE
@@ -64,7 +64,7 @@ func (db *DB) opener(path string, flag int, mode os.FileMode) (*os.File, error) 
 	return file, nil
 }
 
-// admit says whether the library may open the file.
+// admit returns an error if the library must not open the file.
 func (db *DB) admit(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -81,15 +81,15 @@ func (db *DB) admit(file *os.File) error {
 		return err
 	}
 	if h.readable && !h.freelist {
-		db.suspect = true // the library would walk through it in a goroutine whose panics nobody recovers
+		db.suspect = true // the library would walk through it in a goroutine without a recover
 	}
 	return nil
 }
 
-// A place wakes a watch when another file may lie at its path. Where the kernel
-// has no watches left to give, that is every second.
+// A place wakes a watch when another file may be at its path. If the kernel has no watches
+// left, it wakes the watch every second.
 type place struct {
-	names    map[string]bool // that an event has which concerns the path
+	names    map[string]bool // file names in events about the path
 	notifier *fsnotify.Watcher
 	ticker   *time.Ticker
 }
@@ -97,7 +97,8 @@ type place struct {
 func watchPlace(path string) *place {
 	p := &place{names: map[string]bool{}}
 	var err error
-	if p.notifier, err = fsnotify.NewWatcher(); err == nil {
+	p.notifier, err = fsnotify.NewWatcher()
+	if err == nil {
 		err = p.add(path)
 	}
 	if real, linked := filepath.EvalSymlinks(path); err == nil && linked == nil && real != path {
@@ -109,14 +110,14 @@ func watchPlace(path string) *place {
 	return p
 }
 
-// add watches the folder, in which files are renamed.
+// add watches the folder of the path, because a rename is an event of the folder.
 func (p *place) add(path string) error {
 	p.names[path], p.names[filepath.Dir(path)] = true, true
 	return p.notifier.Add(filepath.Dir(path))
 }
 
-// concerns leaves out what happens to other files. Each transaction of the DB itself
-// writes the file too.
+// concerns reports whether an event is about the path and not about another file. Each
+// transaction of the DB itself causes such an event too.
 func (p *place) concerns(e fsnotify.Event) bool {
 	return p.names[e.Name] && e.Op&(fsnotify.Create|fsnotify.Remove|fsnotify.Rename|fsnotify.Write) != 0
 }
@@ -144,7 +145,7 @@ func (p *place) tick() <-chan time.Time {
 
 func (p *place) close() {
 	if p.notifier != nil {
-		_ = p.notifier.Close() // which never fails
+		_ = p.notifier.Close() // never fails
 	}
 	if p.ticker != nil {
 		p.ticker.Stop()

@@ -10,16 +10,16 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A session remembers what it wrote. A file has no keys that vanish by themselves,
-// so if the agent dies they stay.
+// A session remembers its keys. Keys in a file do not expire, so they stay if the agent
+// dies.
 type session struct {
 	*DB
 	lost chan struct{}
 	lose func() // closes lost, once
 }
 
-// Session implements kvdbsync.Publisher. It lasts until Close, or until another file
-// is found in the place of this one; ttl does not count.
+// Session implements kvdbsync.Publisher. It lasts until Close, or until the file is
+// replaced by another one. ttl has no effect.
 func (db *DB) Session(ctx context.Context, _ time.Duration) (kvdbsync.Session, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -36,7 +36,7 @@ func (db *DB) Session(ctx context.Context, _ time.Duration) (kvdbsync.Session, e
 func (s *session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.open(ctx); err != nil { // which may find that the session is lost
+	if err := s.open(ctx); err != nil { // this may end the session
 		return err
 	}
 	if _, lives := s.sessions[s]; !lives {
@@ -46,7 +46,8 @@ func (s *session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 		return err
 	}
 	for _, c := range changes {
-		if s.owners[c.Key] = s; c.Value == nil {
+		s.owners[c.Key] = s
+		if c.Value == nil {
 			delete(s.owners, c.Key)
 		}
 	}
@@ -60,7 +61,7 @@ func (s *session) Lost() <-chan struct{} { return s.lost }
 func (s *session) Close(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.verify() // which may find that the session is lost; another file is not touched
+	_ = s.verify() // this may end the session; another file is not touched
 	if _, lives := s.sessions[s]; !lives {
 		return nil
 	}
@@ -74,7 +75,7 @@ func (s *session) Close(ctx context.Context) error {
 	return s.writeLocked(ctx, func(b *bbolt.Bucket) ([]kvdbsync.Event, error) { return s.apply(b, mine) })
 }
 
-// endSessions forgets what was written into a file that is no longer there.
+// endSessions forgets the keys that sessions wrote into a file that is gone.
 func (db *DB) endSessions() {
 	for s := range db.sessions {
 		db.endSession(s)

@@ -42,7 +42,7 @@ func (db *DB) List(ctx context.Context, prefix string) (pairs []kvdbsync.Pair, e
 	return pairs, err
 }
 
-// Put writes one key. It is on disk, and with the watches, when Put returns.
+// Put writes one key. When Put returns, the value is on disk and the watches have it.
 func (db *DB) Put(ctx context.Context, key string, value []byte) error {
 	return db.Apply(ctx, []kvdbsync.Pair{{Key: key, Value: append([]byte{}, value...)}})
 }
@@ -59,7 +59,8 @@ func (db *DB) Delete(ctx context.Context, key string) (existed bool, err error) 
 // PutIfAbsent implements kvdbsync.Writer.
 func (db *DB) PutIfAbsent(ctx context.Context, key string, value []byte) (stored bool, err error) {
 	err = db.write(ctx, func(b *bbolt.Bucket) ([]kvdbsync.Event, error) {
-		if stored = b.Get([]byte(key)) == nil; !stored {
+		stored = b.Get([]byte(key)) == nil
+		if !stored {
 			return nil, nil
 		}
 		return db.apply(b, []kvdbsync.Pair{{Key: key, Value: append([]byte{}, value...)}})
@@ -72,7 +73,7 @@ func (db *DB) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	return db.write(ctx, func(b *bbolt.Bucket) ([]kvdbsync.Event, error) { return db.apply(b, changes) })
 }
 
-// write runs f in a transaction, and tells the watches what f returns.
+// write runs f in a transaction, and gives its events to the watches.
 func (db *DB) write(ctx context.Context, f func(*bbolt.Bucket) ([]kvdbsync.Event, error)) error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -85,7 +86,7 @@ func (db *DB) writeLocked(ctx context.Context, f func(*bbolt.Bucket) ([]kvdbsync
 	}
 	var batch kvdbsync.Batch
 	err := db.guarded(func() error {
-		defer db.note() // also a transaction that fails may have written
+		defer db.note() // a failed transaction may have written too
 		return db.file.Update(func(tx *bbolt.Tx) (err error) {
 			batch.Rev = int64(tx.ID())
 			batch.Events, err = f(tx.Bucket([]byte(bucket)))
@@ -102,8 +103,8 @@ func (db *DB) writeLocked(ctx context.Context, f func(*bbolt.Bucket) ([]kvdbsync
 	return nil
 }
 
-// apply changes the bucket, and returns what watches are to know of it. Where a key
-// comes twice, the last event of it is what counts.
+// apply changes the bucket, and returns the events for watches. If a key occurs twice, its
+// last event takes effect.
 func (db *DB) apply(b *bbolt.Bucket, pairs []kvdbsync.Pair) ([]kvdbsync.Event, error) {
 	var events []kvdbsync.Event
 	for _, p := range pairs {
@@ -143,7 +144,7 @@ func each(b *bbolt.Bucket, prefix string, bounds kvdbsync.Bounds, f func(kvdbsyn
 	tally := kvdbsync.NewTally(bounds)
 	c := b.Cursor()
 	for k, v := c.Seek([]byte(prefix)); k != nil && bytes.HasPrefix(k, []byte(prefix)); k, v = c.Next() {
-		if v == nil { // a bucket of someone else's
+		if v == nil { // a bucket of another program
 			continue
 		}
 		e := kvdbsync.Event{Key: string(k), Err: bounds.CheckValue(int64(len(v)))}
@@ -157,7 +158,8 @@ func each(b *bbolt.Bucket, prefix string, bounds kvdbsync.Bounds, f func(kvdbsyn
 	return nil
 }
 
-// count is how many pairs there are under a prefix, so that room is made once for them.
+// count returns the number of pairs under a prefix, so that their memory is allocated
+// once.
 func count(b *bbolt.Bucket, prefix string) (n int) {
 	c := b.Cursor()
 	for k, _ := c.Seek([]byte(prefix)); k != nil && bytes.HasPrefix(k, []byte(prefix)); k, _ = c.Next() {

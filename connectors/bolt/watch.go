@@ -12,19 +12,19 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// mostWaiting is how many batches may wait for the reader of a watch.
+// mostWaiting is the largest number of batches that wait for the reader of a watch.
 const mostWaiting = 4096
 
-// A watch is one reader of what is written. The fields are guarded by the DB.
+// A watch is one reader of the transactions. The fields are guarded by the DB.
 type watch struct {
 	prefix string
 	queue  []kvdbsync.Batch
-	err    error       // why it has ended
+	err    error       // reason for its end
 	more   wake.Signal // set when queue or err changes
 }
 
-// Watch yields all pairs under prefix as one batch, then one batch for each
-// transaction that touched one.
+// Watch yields all pairs under prefix as one batch, then one batch for each transaction
+// with changes under prefix.
 func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
 	return func(yield func(kvdbsync.Batch, error) bool) {
 		w := &watch{prefix: prefix, more: wake.New()}
@@ -38,7 +38,7 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 		defer db.forget(w)
 		p := watchPlace(db.cfg.Path)
 		defer p.close()
-		db.look() // it may have been replaced just before
+		db.look() // the file may have been replaced just before
 		if !yield(first, nil) {
 			return
 		}
@@ -57,8 +57,8 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 	}
 }
 
-// wait returns when there is something new for a watch; false: ctx ended. If another
-// file than it was is found in the place, that ends the watch.
+// wait returns true when there is something new for a watch, and false when ctx has ended.
+// It ends the watch if the file was replaced.
 func (db *DB) wait(ctx context.Context, w *watch, p *place) bool {
 	for {
 		select {
@@ -70,21 +70,21 @@ func (db *DB) wait(ctx context.Context, w *watch, p *place) bool {
 			if !p.concerns(e) {
 				continue
 			}
-		case <-p.errors(): //nolint:errcheck // whatever it is, events may be lost
+		case <-p.errors(): //nolint:errcheck // after any error, events may be lost
 		case <-p.tick():
 		}
 		db.look()
 	}
 }
 
-// look ends the watches if the file is no longer the one that is open.
+// look ends the watches if another file is at the path.
 func (db *DB) look() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	_ = db.verify() // fails to close the old file, which says nothing about the new one
+	_ = db.verify() // the close of the old file may fail, which does not concern the new one
 }
 
-// begin registers a watch and lists what is there, with nothing written in between.
+// begin registers a watch and lists the keys. No write happens in between.
 func (db *DB) begin(ctx context.Context, w *watch) (kvdbsync.Batch, error) {
 	b := kvdbsync.Batch{Synced: true}
 	err := db.view(ctx, func(bucket *bbolt.Bucket) error {
@@ -104,7 +104,7 @@ func (db *DB) begin(ctx context.Context, w *watch) (kvdbsync.Batch, error) {
 	return b, err
 }
 
-// tell hands a batch to the watches. The mutex is held.
+// tell gives a batch to the watches. The mutex is held.
 func (db *DB) tell(b kvdbsync.Batch) {
 	for w := range db.watches {
 		part := b

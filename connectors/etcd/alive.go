@@ -13,46 +13,46 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// ErrSilent says that the server, or what stands in between, holds the watch and says
-// nothing on it any more.
+// ErrSilent means that the watch is open, but the server or a proxy before it
+// sends nothing any more.
 var ErrSilent = errors.New("the watch is silent")
 
-// askAfter is how long a watch may be silent before the server is asked, on the watch
-// itself, how far it has come. gRPC's pings cannot replace that: a load balancer answers
-// them, and may have lost the watch.
+// askAfter is the longest silence of a watch. After it the server is asked for its
+// progress, on the stream of the watch. gRPC's pings cannot replace that: a load balancer
+// answers them, and may have lost the watch.
 const askAfter = 8 * time.Second
 
-// firstAskAfter is the same until the server has answered once. By then it has caught up
-// with the revision that the watch began at; before, it does not answer.
+// firstAskAfter replaces askAfter until the first answer. A server answers only after it
+// has caught up with the first revision of the watch.
 const firstAskAfter = time.Second
 
-// What has never answered may be silent, or unable to answer: etcd's own gRPC proxy does
-// not hand the question on. So a watch on which that often nothing was answered ends,
-// as a silent one, and after that many of them the question is given up.
+// A server that has never answered may be silent, or unable to answer: etcd's own gRPC
+// proxy does not forward the question. So a watch ends as silent after this many questions
+// without an answer. After this many such watches, no more questions are asked.
 const (
 	firstAsks    = 2
 	firstWatches = 2
 )
 
-// A talent is whether the servers answer such questions, as the watches of a Connector
-// have learned.
+// A talent records whether the servers answer such questions. All watches of a Connector
+// share it.
 type talent struct {
 	answers    atomic.Bool
-	unanswered atomic.Int32 // watches that ended without an answer, while none was ever answered
+	unanswered atomic.Int32 // watches that ended without an answer, before any answer to the Connector
 }
 
-// lacking tells that the servers do not answer.
+// lacking reports that the servers do not answer.
 func (t *talent) lacking() bool { return !t.answers.Load() && t.unanswered.Load() >= firstWatches }
 
-// A vigil makes sure that a watch is not silent.
+// A vigil ends a watch that is silent.
 type vigil struct {
 	after   time.Duration // askAfter
-	timeout time.Duration // to answer
+	timeout time.Duration // for an answer
 	talent  *talent
-	heard   kvdbsync.Pulse // what the watch says
+	heard   kvdbsync.Pulse // by each response of the watch
 }
 
-// hear notes that the watch said something.
+// hear records a response of the watch.
 func (v *vigil) hear(r *pb.WatchResponse) {
 	if asked(r) {
 		v.talent.answers.Store(true)
@@ -60,15 +60,15 @@ func (v *vigil) hear(r *pb.WatchResponse) {
 	v.heard.Beat()
 }
 
-// asked tells the answer to a question from what a server says by itself.
+// asked reports whether a response is the answer to a question.
 func asked(r *pb.WatchResponse) bool { return r.WatchId == noWatch && len(r.Events) == 0 }
 
 // noWatch is the ID in the answer to a question, which belongs to all watches of a stream.
 const noWatch = -1
 
-// keep asks on the stream whenever the watch is silent, and ends it when no answer comes.
-// It returns when ctx ends, or when the servers do not answer such questions; then only the
-// listing from time to time finds a silent watch.
+// keep asks on the stream whenever the watch is silent, and ends the watch if no answer
+// comes. It returns when ctx ends, or when the servers do not answer such questions. In
+// the second case only the periodic listing finds a silent watch.
 func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCauseFunc) {
 	began := time.Now()
 	for tries := 0; !v.talent.lacking(); {
@@ -82,7 +82,7 @@ func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCause
 		}
 		asked := time.Now()
 		if stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{}}) != nil {
-			return // the receiver learns why
+			return // the receiver reports the reason
 		}
 		if !backoff.Sleep(ctx, v.timeout) {
 			return
@@ -94,19 +94,20 @@ func (v *vigil) keep(ctx context.Context, stream sender, end context.CancelCause
 		case v.talent.answers.Load():
 			tries = 0
 		default:
-			if tries++; tries == firstAsks {
+			tries++
+			if tries == firstAsks {
 				v.talent.unanswered.Add(1)
-				end(fmt.Errorf("%w: it does not say how far it has come", ErrSilent))
+				end(fmt.Errorf("%w: it does not answer questions about its progress", ErrSilent))
 				return
 			}
 		}
 	}
 }
 
-// A sender takes questions.
+// A sender sends questions.
 type sender interface{ Send(*pb.WatchRequest) error }
 
-// awaitSilence returns when the watch has said nothing for a time; false: ctx ended.
+// awaitSilence returns true after a silence of the watch, and false when ctx has ended.
 func (v *vigil) awaitSilence(ctx context.Context, began time.Time, pause time.Duration) bool {
 	for {
 		left := pause - v.heard.Quiet(began)

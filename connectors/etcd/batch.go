@@ -10,9 +10,9 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// receive returns the next response, put together from the fragments that etcd makes of a
-// large one, and calls hear with each of them. etcd does not spread a revision over more
-// than one response. Fragments that do not end within the bounds are an error.
+// receive returns the next response, and calls hear with each of its fragments. etcd
+// splits a large response into fragments, but never spreads a revision over several
+// responses. Fragments that do not end within the bounds are an error.
 func receive(stream interface {
 	Recv() (*pb.WatchResponse, error)
 }, hear func(*pb.WatchResponse), bounds kvdbsync.Bounds) (*pb.WatchResponse, error) {
@@ -38,7 +38,8 @@ func receive(stream interface {
 	}
 }
 
-// checkEvents makes sure that a response has all that is used of it, and counts its bytes.
+// checkEvents returns an error if a response lacks a necessary field, and counts its
+// bytes.
 func checkEvents(r *pb.WatchResponse, tally *kvdbsync.Tally) error {
 	if r.Header == nil {
 		return fmt.Errorf("%w: it has no header", ErrNotEtcd)
@@ -60,7 +61,7 @@ func checkEvents(r *pb.WatchResponse, tally *kvdbsync.Tally) error {
 	return nil
 }
 
-// failure is why the server ended the watch; nil: it did not.
+// failure returns the server's reason for ending the watch; nil: the watch goes on.
 func failure(r *pb.WatchResponse) error {
 	switch {
 	case r.CompactRevision != 0:
@@ -73,8 +74,8 @@ func failure(r *pb.WatchResponse) error {
 	return nil
 }
 
-// batches makes one Batch of each revision. Without events the server merely
-// told that nothing happened until now.
+// batches makes one Batch of each revision. A response without events only tells that
+// nothing has changed until now.
 func batches(events []*mvccpb.Event, now int64, bounds kvdbsync.Bounds) []kvdbsync.Batch {
 	if len(events) == 0 {
 		return []kvdbsync.Batch{{Rev: now}}
@@ -98,8 +99,8 @@ func event(e *mvccpb.Event, bounds kvdbsync.Bounds) kvdbsync.Event {
 	return putEvent(e.Kv, bounds)
 }
 
-// putEvent keeps an empty value apart from none: protobuf does not. It drops a value that
-// is too large.
+// putEvent distinguishes an empty value from none, which protobuf does not. It drops a
+// value that is too large.
 func putEvent(kv *mvccpb.KeyValue, bounds kvdbsync.Bounds) kvdbsync.Event {
 	if err := bounds.CheckValue(int64(len(kv.Value))); err != nil {
 		return kvdbsync.Event{Key: string(kv.Key), Err: err, Rev: kv.ModRevision}

@@ -14,10 +14,9 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// How a dead connection is noticed. The kernel's probes find a host that is gone
-// and cost an idle agent nothing; gRPC's find a server that hangs. gRPC takes no
-// shorter time than 10 s, and etcd closes connections that ask more often than
-// every 5 s.
+// Settings for the detection of a dead connection. The kernel's probes detect a lost host
+// and cost an idle agent nothing; gRPC's detect a server that hangs. gRPC accepts no
+// period below 10 s, and etcd closes connections that ask more often than every 5 s.
 const (
 	tcpProbeAfter  = 3 * time.Second
 	tcpProbeEvery  = time.Second
@@ -26,14 +25,14 @@ const (
 	grpcPingWithin = 3 * time.Second
 )
 
-// A client talks to a cluster by a line that is nobody else's.
+// A client talks to a cluster on a connection of its own.
 type client struct {
 	*clientv3.Client
 	line *line
 }
 
-// newClient returns a client that nobody else uses. With a password it has
-// authenticated; otherwise the first request connects.
+// newClient returns a client for one user. With a password it has authenticated; otherwise
+// the first request connects.
 func newClient(ctx context.Context, cfg Config) (*client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("etcd configuration: %w", err)
@@ -70,8 +69,8 @@ func newClient(ctx context.Context, cfg Config) (*client, error) {
 	return &client{Client: c, line: l}, nil
 }
 
-// endpoints are those to connect to, each with its scheme: the client takes the scheme of the
-// first one for all. insecure-transport overrules a URL.
+// endpoints returns the endpoints, each with its scheme. The etcd client applies the
+// scheme of the first one to all. insecure-transport overrules a URL.
 func (c Config) endpoints() (out []string) {
 	scheme := "http://"
 	if c.secure() {
@@ -89,14 +88,14 @@ func (c Config) endpoints() (out []string) {
 	return out
 }
 
-// failFast makes a request fail with the reason when no endpoint can be reached,
-// where the client would wait for the deadline and report that.
+// failFast makes a request fail with the reason when no endpoint can be reached. The etcd
+// client would wait and report only that the deadline has passed.
 func failFast(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	return invoke(ctx, method, req, reply, cc, append(opts, grpc.WaitForReady(false))...)
 }
 
-// messageSize is the largest message that is taken. gRPC knows the size of a message
-// before it reads it.
+// messageSize returns the size of the largest accepted message. gRPC knows the size of a
+// message before it reads it.
 func messageSize(b kvdbsync.Bounds) int { return int(min(b.WithDefaults().Page, math.MaxInt32)) }
 
 // streamOptions bound the messages of a stream.

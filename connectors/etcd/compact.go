@@ -7,10 +7,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// AutoCompact compacts the cluster to its current revision in the period that
-// the configuration names, until ctx ends; without one it returns at once. The
-// history of all that use the cluster goes, so this is for a cluster that is
-// nobody else's and does not compact itself.
+// AutoCompact compacts the cluster to its current revision at the configured period, until
+// ctx ends. Without a period it returns at once. All users of the cluster lose the
+// history, so use it only for a cluster of the agent's own that does not compact itself.
 func (c *Connector) AutoCompact(ctx context.Context) error {
 	if c.cfg.AutoCompact <= 0 {
 		return nil

@@ -16,18 +16,19 @@ import (
 // A Config is the content of etcd.conf. The zero value connects to a server on
 // this host.
 type Config struct {
-	// Endpoints are host:port or URLs; any that answers will do. Defaults to those
-	// of ETCD_ENDPOINTS or ETCDV3_ENDPOINTS, with commas between, or 127.0.0.1:2379.
+	// Endpoints are host:port or URLs of the cluster; one that answers is enough. Defaults
+	// to those of ETCD_ENDPOINTS or ETCDV3_ENDPOINTS, separated by commas, or
+	// 127.0.0.1:2379.
 	Endpoints []string `yaml:"endpoints"`
 
 	DialTimeout time.Duration `yaml:"dial-timeout"` // to authenticate. Defaults to 1 s
-	// OperationTimeout is how long nothing may come while an answer is due. A large answer
-	// may take longer. Defaults to 3 s.
+	// OperationTimeout is the longest silence while an answer is due. A large answer may
+	// take longer in total. Defaults to 3 s.
 	OperationTimeout time.Duration `yaml:"operation-timeout"`
 
-	// Username and one source of a password, for a cluster with authentication.
-	// They default to ETCD_USERNAME and ETCD_PASSWORD. The file is read for each
-	// connection; white space at its ends does not count.
+	// Username and one source of a password, for a cluster with authentication. They
+	// default to ETCD_USERNAME and ETCD_PASSWORD. The file is read for each connection;
+	// white space at its ends is removed.
 	Username     string `yaml:"username"`
 	Password     string `yaml:"password"`
 	PasswordFile string `yaml:"password-file"`
@@ -40,27 +41,28 @@ type Config struct {
 	KeyFile           string `yaml:"key-file"`
 	CAFile            string `yaml:"ca-file"`
 
-	// ExpandEnv replaces $NAME and ${NAME} in values, where NAME is one of ExpandNames and
-	// the agent's environment has it. Defaults to whether ETCD_EXPAND_ENV_VARS is set.
+	// ExpandEnv replaces $NAME and ${NAME} in values, if NAME is in ExpandNames and is set
+	// in the agent's environment. Defaults to whether ETCD_EXPAND_ENV_VARS is set.
 	ExpandEnv bool `yaml:"expand-env-variables"`
-	// ExpandNames are the variables that values may use. Writers of values see their
-	// content, so it names no secret. A name may end with *, for all that begin like it.
+	// ExpandNames are the variables that values may use. People that write values can see
+	// their content, so no secret may be in the list. A trailing * stands for any end of
+	// the name.
 	ExpandNames []string `yaml:"expand-env-names"`
 
-	// AutoCompact is how often AutoCompact compacts the whole cluster, which is not
-	// only the agent's. Defaults to never.
+	// AutoCompact is the period of Connector.AutoCompact, which compacts the whole
+	// cluster, including the data of other users. Defaults to never.
 	AutoCompact time.Duration `yaml:"auto-compact"`
 
-	// SessionTTL is the life of a session's lease after the agent has gone, in
-	// seconds. Defaults to 5.
+	// SessionTTL is the time in seconds for which a session's lease outlives the agent.
+	// Defaults to 5.
 	SessionTTL int `yaml:"session-ttl"`
 
-	// Bounds limit what the agent takes of a server. The agent has one setting for all stores.
+	// Bounds limit the number and the size of the values that the agent reads. The agent
+	// has one setting for all stores.
 	Bounds kvdbsync.Bounds `yaml:"-"`
 
-	// Accepted from the files of existing deployments, without effect: the agent
-	// always starts without its stores, tries again by itself, and lists the store
-	// whenever it was lost.
+	// Accepted from the files of existing deployments, without effect. The agent always
+	// starts without its stores, retries by itself, and lists the store after each loss.
 	ResyncAfterReconnect bool          `yaml:"resync-after-reconnect"`
 	AllowDelayedStart    bool          `yaml:"allow-delayed-start"`
 	ReconnectInterval    time.Duration `yaml:"reconnect-interval"`
@@ -85,7 +87,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate tells everything that cannot be meant.
+// Validate returns all faults of the configuration.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Password != "" && c.PasswordFile != "" {
@@ -123,7 +125,7 @@ func notNegative(key string, d time.Duration) error {
 	return nil
 }
 
-// password is that of the file, if one is named.
+// password returns the password, from the file if one is named.
 func (c Config) password() (string, error) {
 	if c.PasswordFile == "" {
 		return c.Password, nil
@@ -135,10 +137,10 @@ func (c Config) password() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// secure tells whether connections are encrypted. All of them are, or none.
+// secure reports whether connections are encrypted. All of them are, or none.
 func (c Config) secure() bool { return !c.InsecureTransport && c.whySecure() != "" }
 
-// whySecure is the setting that asks for TLS; empty if there is none.
+// whySecure returns the setting that requires TLS; empty if there is none.
 func (c Config) whySecure() string {
 	switch {
 	case c.CertFile != "":

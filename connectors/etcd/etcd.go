@@ -4,24 +4,22 @@
 //	client, err := etcd.Dial(ctx, cfg)      // a kvdbsync.Writer, for agentctl
 //	session, err := watched.Session(ctx, 0) // keys that vanish with the agent: a lease
 //
-// A watch lists the prefix page by page at one revision and then follows from
-// the next one. What etcd changed in one revision, by one transaction, is one
-// Batch. It never resumes: whatever ends the stream (a server that goes away, a
-// member without a leader, compaction, a token that ran out) ends the watch, and
-// the next one lists anew. Resuming would be cheaper, but could not tell a
-// restarted cluster from one that was restored from a backup and has since moved
-// on past our revision.
+// A watch lists the prefix page by page at one revision and then follows from the next
+// one. The changes of one revision are one Batch. A watch never resumes: any end of the
+// stream (a stopped server, a member without a leader, compaction, an expired token) ends
+// the watch, and the next one lists again. Resuming would be cheaper. But it could not
+// distinguish a restarted cluster from one that was restored from a backup and has since
+// passed our revision.
 //
-// A listing goes on where it was interrupted, at the same revision, if the same cluster
-// answers. A watch that says nothing is asked, on its own stream, how far the server has
-// come, since the rest of the connection may work without it.
+// An interrupted listing continues at the same revision, if the same cluster answers. The
+// agent asks a silent watch, on its own stream, for the server's progress, because the
+// rest of the connection may work without the watch.
 //
-// Each watch, and each session, has a client of its own, made from the configuration as it is then:
-// tokens, certificates and password files are never older than the watch.
-// Nothing is shared, no goroutine outlives the watch or the session's Close.
+// Each watch and each session has its own client, made from the present configuration. So
+// tokens, certificates and password files are never older than the watch. Nothing is
+// shared. No goroutine outlives the watch or the session's Close.
 //
-// Tests run against the real server, which they cut off, kill, freeze, compact
-// and wipe.
+// Tests run against the real server, which they cut off, kill, freeze, compact and wipe.
 package etcd
 
 import (
@@ -35,14 +33,14 @@ import (
 )
 
 var (
-	// ErrWentBack says that the store is at an earlier revision than it was: its
+	// ErrWentBack means that the store is at an earlier revision than before, so its
 	// data was lost or restored.
 	ErrWentBack = errors.New("etcd went back in time")
-	// ErrOtherCluster says that another cluster answers than did before.
+	// ErrOtherCluster means that another cluster answers than before.
 	ErrOtherCluster = errors.New("another etcd cluster answers")
-	// ErrNotEtcd says that an answer is none that etcd gives.
+	// ErrNotEtcd means that the answer cannot come from an etcd server.
 	ErrNotEtcd = errors.New("the answer is not one of etcd")
-	// ErrClosed says that the server ended the watch and did not say why.
+	// ErrClosed means that the server ended the watch without a reason.
 	ErrClosed = errors.New("etcd ended the watch")
 )
 
@@ -59,7 +57,7 @@ func New(cfg Config, log *slog.Logger) *Connector {
 	return &Connector{cfg: cfg.withDefaults(), log: log, askAfter: askAfter}
 }
 
-// Watch implements kvdbsync.Connector. Keys are whole keys, as etcd has them.
+// Watch implements kvdbsync.Connector. Keys are whole keys, as stored in etcd.
 func (c *Connector) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
 	return kvdbsync.Stream(ctx, func(emit func(kvdbsync.Batch) error) error { return c.watch(ctx, prefix, emit) })
 }

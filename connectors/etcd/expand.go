@@ -9,7 +9,8 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// expanding emits batches whose values have the allowed variables of the environment replaced.
+// expanding returns an emit that first replaces the allowed environment variables in
+// values.
 func expanding(allowed []string, emit func(kvdbsync.Batch) error) func(kvdbsync.Batch) error {
 	lookup := func(name string) (string, bool) {
 		if !allows(allowed, name) {
@@ -29,7 +30,7 @@ func expanding(allowed []string, emit func(kvdbsync.Batch) error) func(kvdbsync.
 	}
 }
 
-// allows tells whether a list of names, which may end with *, has name.
+// allows reports whether a list contains name. Elements of the list may end with *.
 func allows(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(one string) bool {
 		prefix, any := strings.CutSuffix(one, "*")
@@ -37,8 +38,8 @@ func allows(list []string, name string) bool {
 	})
 }
 
-// expand leaves a variable that is not set or not allowed as it is written, so that people
-// can see it.
+// expand leaves a variable unchanged if it is not set or not allowed, so that people can
+// see it.
 func expand(value []byte, variable *regexp.Regexp, lookup func(string) (string, bool)) []byte {
 	if !variable.Match(value) {
 		return value

@@ -44,7 +44,7 @@ func (s *session) Claim(ctx context.Context, key string, old, value []byte) ([]b
 		return value, nil
 	}
 	if len(answer.Responses) != 1 || answer.Responses[0].GetResponseRange() == nil {
-		return nil, fmt.Errorf("claiming %s in etcd: %w: it does not say what the key holds", key, ErrNotEtcd)
+		return nil, fmt.Errorf("claiming %s in etcd: %w: it lacks the key's value", key, ErrNotEtcd)
 	}
 	found := answer.Responses[0].GetResponseRange().Kvs
 	if len(found) == 0 {

@@ -12,7 +12,8 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A line is the connections of one client. It knows when something came by them last.
+// A line is the set of connections of one client. It records the time of the last received
+// data.
 type line struct {
 	heard kvdbsync.Pulse
 
@@ -50,7 +51,7 @@ func (l *line) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return c, nil
 }
 
-// A heardConn notes when something came.
+// A heardConn records the time of received data.
 type heardConn struct {
 	net.Conn
 	line *line
@@ -71,22 +72,22 @@ func (c *heardConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A silence is why a request ended during which nothing came any more.
+// A silence is the error of a request that ended because no data came any more.
 type silence struct{ limit time.Duration }
 
 func (s *silence) Error() string { return "no byte from etcd for " + s.limit.String() }
 
-// Unwrap tells programs what Error tells people.
+// Unwrap makes errors.Is find context.DeadlineExceeded.
 func (s *silence) Unwrap() error { return context.DeadlineExceeded }
 
-// bounded returns a context that ends when nothing has come for limit. It bounds the silence
-// and not the time of a request, since a large answer takes long on a slow line. A
-// server also tells what it has taken of a large request.
+// bounded returns a context that ends after a silence of limit. It bounds the silence and
+// not the time of a request, because a large answer takes long on a slow line. While a
+// server reads a large request, it acknowledges the received parts.
 func (l *line) bounded(ctx context.Context, limit time.Duration) (bounded context.Context, end func()) {
 	return l.heard.Bound(ctx, limit, &silence{limit})
 }
 
-// because is err, or that the line was silent if that ended ctx.
+// because returns the silence of the line if that ended ctx, and otherwise err.
 func because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause

@@ -18,16 +18,16 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A page of a listing has so many pairs at first, and then as many as make pageBytes:
-// few enough that others who use the server are not held up, and no fewer, since etcd
-// counts all keys that are left for each of them.
+// The number of pairs on the first page of a listing. Later pages have pageBytes each.
+// Large pages would delay other users of the server. Small pages are slow, because etcd
+// counts all remaining keys for each page.
 const (
 	firstPage = 1000
 	mostPairs = 20_000
 	pageBytes = 2 << 20
 )
 
-// nextPage is how many pairs to ask for after a page.
+// nextPage returns the number of pairs to request after a page.
 func nextPage(page []*mvccpb.KeyValue) int64 {
 	bytes := 0
 	for _, kv := range page {
@@ -36,28 +36,29 @@ func nextPage(page []*mvccpb.KeyValue) int64 {
 	return int64(min(max(pageBytes*len(page)/max(bytes, 1), 1), mostPairs))
 }
 
-// A pager decides how large pages are, and whether a listing goes on after an interruption.
+// A pager decides the size of pages, and whether a listing continues after an
+// interruption.
 type pager struct {
-	size  int64 // pairs to ask for
-	most  int64 // the largest size, which each silence halves
+	size  int64 // pairs per request
+	most  int64 // largest size; each silence halves it
 	tries int   // interruptions since the last page
 }
 
 func newPager() *pager { return &pager{size: firstPage, most: mostPairs} }
 
-// How often a listing is interrupted in a row before it ends. One that has pages goes on
-// where it was; one without only asks for less.
+// The number of consecutive interruptions that end a listing. A listing with pages
+// continues where it was; one without pages only makes smaller requests.
 const (
 	mostTries      = 8
 	mostFirstTries = 2
 )
 
-// got notes a page.
+// got records a page.
 func (p *pager) got(page []*mvccpb.KeyValue) {
 	p.tries, p.size = 0, min(nextPage(page), p.most)
 }
 
-// smaller has the next page be half as large, and tells whether it can be.
+// smaller halves the size of the next page. It returns false if that is not possible.
 func (p *pager) smaller() bool {
 	if p.size == 1 {
 		return false
@@ -67,11 +68,11 @@ func (p *pager) smaller() bool {
 	return true
 }
 
-// tooLarge tells that gRPC has refused a message for its size. What a server refuses to
-// send ends with the same code.
+// tooLarge reports that gRPC has refused a message for its size. A refusal by the server
+// has the same code.
 func tooLarge(err error) bool { return status.Code(err) == codes.ResourceExhausted }
 
-// interrupted tells whether to ask again after err.
+// interrupted reports whether to ask again after err.
 func (p *pager) interrupted(err error, hasPages bool) (again bool) {
 	p.tries++
 	var quiet *silence
@@ -83,14 +84,14 @@ func (p *pager) interrupted(err error, hasPages bool) (again bool) {
 	return hasPages && p.tries <= mostTries && unavailable(err)
 }
 
-// unavailable tells that a server could not be reached, went away, or has no leader.
+// unavailable reports that a server could not be reached, stopped, or has no leader.
 func unavailable(err error) bool {
 	var said rpctypes.EtcdError
 	return status.Code(err) == codes.Unavailable || errors.As(err, &said) && said.Code() == codes.Unavailable
 }
 
-// list emits every pair. The first page says which revision all are read at, so a
-// listing that was interrupted can go on.
+// list emits every pair. The first page sets the revision of all pages, so an interrupted
+// listing can continue.
 func (w *watch) list(ctx context.Context) error {
 	key, end := w.keys()
 	pages, listed := newPager(), 0
@@ -127,8 +128,8 @@ func (w *watch) list(ctx context.Context) error {
 	}
 }
 
-// renew has the next try use another connection, if one was silent twice in a row: it may
-// be lost while others work. gRPC would find out later.
+// renew makes the next try use another connection after two consecutive silences: the old
+// one may be lost while others work. gRPC would detect that later.
 func (w *watch) renew(tries int) {
 	if w.alone && tries > 1 {
 		w.client.line.hangUp()
@@ -138,7 +139,7 @@ func (w *watch) renew(tries int) {
 // A page is a part of a listing.
 type page struct {
 	*clientv3.GetResponse
-	large bool // it has one key, whose value no answer has room for
+	large bool // it has one key, and no answer has room for the value
 }
 
 func (w *watch) listed(kv *mvccpb.KeyValue, large bool) kvdbsync.Event {
@@ -148,7 +149,7 @@ func (w *watch) listed(kv *mvccpb.KeyValue, large bool) kvdbsync.Event {
 	return putEvent(kv, w.bounds)
 }
 
-// large is the page of a key whose value does not fit into an answer.
+// large returns the page of a key with a value that does not fit into an answer.
 func (w *watch) large(ctx context.Context, key, end string) (page, error) {
 	p, err := w.page(ctx, key, end, 1, clientv3.WithKeysOnly())
 	p.large = true
@@ -172,8 +173,8 @@ func (w *watch) page(ctx context.Context, key, end string, size int64, also ...c
 	return page{GetResponse: got}, w.at.checkHeader(got.Header)
 }
 
-// checkPage makes sure that a page has all that is used of it, and that it leads on: its keys
-// ascend, from the one that was asked for.
+// checkPage returns an error if a page lacks a necessary field, or if its keys do not
+// ascend from the requested one.
 func checkPage(page *clientv3.GetResponse, from string) error {
 	switch {
 	case page.Header == nil:

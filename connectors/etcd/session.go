@@ -18,11 +18,11 @@ type session struct {
 	*Client
 	kvdbsync.Renewal
 	lease clientv3.LeaseID
-	ttl   time.Duration // as the server has granted it
+	ttl   time.Duration // as granted by the server
 }
 
-// Session implements kvdbsync.Publisher. etcd counts in seconds, and grants no
-// less than one and a half times its election timeout.
+// Session implements kvdbsync.Publisher. etcd counts in seconds, and grants at least one
+// and a half times its election timeout.
 func (c *Connector) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Session, error) {
 	return c.session(ctx, ttl)
 }
@@ -58,11 +58,11 @@ func (s *session) begin(ctx context.Context, ttl time.Duration) error {
 	return nil
 }
 
-// mostTTL is the longest time in seconds that etcd gives a lease.
+// mostTTL is the longest time in seconds that etcd grants to a lease.
 const mostTTL = 9_000_000_000
 
-// renew asks once; each time another server of several. The client's own renewing
-// asks again and again without a pause where none listens.
+// renew asks once, and each time another server if there are several. The renewal of the
+// etcd client repeats without a pause if no server listens.
 func (s *session) renew(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the stream
@@ -74,7 +74,8 @@ func (s *session) renew(ctx context.Context) error {
 		return rpctypes.Error(err)
 	}
 	answer, err := stream.Recv()
-	if err = rpctypes.Error(err); errors.Is(err, rpctypes.ErrLeaseNotFound) || err == nil && answer.TTL <= 0 {
+	err = rpctypes.Error(err)
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) || err == nil && answer.TTL <= 0 {
 		return kvdbsync.ErrSessionOver
 	}
 	return err
@@ -99,8 +100,8 @@ func (s *session) Close(ctx context.Context) error {
 	return s.End(func() error { return s.end(ctx, lost) })
 }
 
-// end revokes the lease, and lets it run out where that cannot be. One that is lost
-// has run out, or is gone.
+// end revokes the lease. If that fails, the lease expires by itself. A lost lease has
+// expired or was revoked.
 func (s *session) end(ctx context.Context, lost bool) error {
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

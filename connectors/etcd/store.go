@@ -19,17 +19,16 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A Client reads and writes an etcd cluster: a kvdbsync.Writer. Its methods may be
-// called at the same time. It reconnects by itself, and authenticates again when
-// its token has run out.
+// A Client reads and writes an etcd cluster: a kvdbsync.Writer. Any goroutine may call its
+// methods. It reconnects by itself, and authenticates again when its token has expired.
 type Client struct {
 	client  *client
 	timeout time.Duration
 	bounds  kvdbsync.Bounds
 }
 
-// Dial returns a Client, to be closed. Where there is a password it authenticates;
-// otherwise the first request finds out whether the server is there.
+// Dial returns a Client, to be closed. With a password it authenticates; otherwise the
+// first request finds out whether the server can be reached.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	client, err := newClient(ctx, cfg)
@@ -61,7 +60,7 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 	return only(key, answer.Kvs[0], c.bounds)
 }
 
-// only is the value of a key that was asked for alone.
+// only returns the value of a key that was requested alone.
 func only(key string, kv *mvccpb.KeyValue, bounds kvdbsync.Bounds) ([]byte, error) {
 	if kv == nil {
 		return nil, fmt.Errorf("%s: %w: it has no key", key, ErrNotEtcd)
@@ -117,8 +116,8 @@ func (c *Client) PutIfAbsent(ctx context.Context, key string, value []byte) (sto
 	return c.change(ctx, []kvdbsync.Pair{{Key: key, Value: append([]byte{}, value...)}}, clientv3.NoLease, absent)
 }
 
-// Apply implements kvdbsync.Writer, in one transaction. By default etcd takes 128
-// changes at once, and 1.5 MiB.
+// Apply implements kvdbsync.Writer, in one transaction. By default etcd accepts 128
+// changes and 1.5 MiB at once.
 func (c *Client) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	_, err := c.change(ctx, changes, clientv3.NoLease)
 	return err
@@ -146,7 +145,8 @@ func (c *Client) change(ctx context.Context, changes []kvdbsync.Pair, lease clie
 	return answer.Succeeded, nil
 }
 
-// refused says what was not written, and what of it is the most likely to be why.
+// refused returns an error that names the refused changes and the most likely cause among
+// them.
 func refused(changes []kvdbsync.Pair, err error) error {
 	largest := slices.MaxFunc(changes, func(a, b kvdbsync.Pair) int { return cmp.Compare(len(a.Value), len(b.Value)) })
 	what := largest.Key
@@ -155,9 +155,9 @@ func refused(changes []kvdbsync.Pair, err error) error {
 	}
 	switch {
 	case errors.Is(err, rpctypes.ErrTooManyOps):
-		return fmt.Errorf("writing %s in etcd: %w: %d changes: expected at most what the server's --max-txn-ops says", what, kvdbsync.ErrTooLarge, len(changes))
+		return fmt.Errorf("writing %s in etcd: %w: %d changes: expected at most the server's --max-txn-ops", what, kvdbsync.ErrTooLarge, len(changes))
 	case errors.Is(err, rpctypes.ErrRequestTooLarge), status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max"):
-		return fmt.Errorf("writing %s in etcd: %w: its value has %d bytes: expected at most what the server's --max-request-bytes says, 1.5 MiB if nothing", what, kvdbsync.ErrTooLarge, len(largest.Value))
+		return fmt.Errorf("writing %s in etcd: %w: its value has %d bytes: expected at most the server's --max-request-bytes, 1.5 MiB by default", what, kvdbsync.ErrTooLarge, len(largest.Value))
 	}
 	return fmt.Errorf("writing %s in etcd: %w", what, err)
 }

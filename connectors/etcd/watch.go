@@ -20,11 +20,11 @@ type watch struct {
 	client  *client
 	log     *slog.Logger
 	timeout time.Duration
-	alone   bool // nobody else uses the client
+	alone   bool // no other user of the client
 	prefix  string
 	emit    func(kvdbsync.Batch) error
 	at      position
-	seen    int64 // the revision of what was emitted last
+	seen    int64 // revision of the last emitted batch
 	vigil   vigil
 	bounds  kvdbsync.Bounds
 }
@@ -32,12 +32,12 @@ type watch struct {
 // keys is the range of keys that begin with the prefix.
 func (w *watch) keys() (key, end string) {
 	if w.prefix == "" {
-		return "\x00", "\x00" // which means all keys
+		return "\x00", "\x00" // this means all keys
 	}
 	return w.prefix, clientv3.GetPrefixRangeEnd(w.prefix)
 }
 
-// follow emits what changes after the listing, until the stream ends.
+// follow emits the changes after the listing, until the stream ends.
 func (w *watch) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(clientv3.WithRequireLeader(ctx))
 	var beside sync.WaitGroup
@@ -72,8 +72,8 @@ func (w *watch) follow(ctx context.Context) error {
 	}
 }
 
-// next emits a batch, if it comes after what was emitted before. Servers have been
-// known to send an event once more, and late.
+// next emits a batch, if it is newer than the last one. Servers have been known to send an
+// event once more, and late.
 func (w *watch) next(b kvdbsync.Batch) error {
 	if len(b.Events) > 0 {
 		if b.Rev <= w.seen {
@@ -84,7 +84,7 @@ func (w *watch) next(b kvdbsync.Batch) error {
 	return w.emit(b)
 }
 
-// open begins the stream and waits for the server to say that it watches.
+// open begins the stream and waits for the server's confirmation of the watch.
 func (w *watch) open(ctx context.Context, cancel context.CancelCauseFunc) (pb.Watch_WatchClient, error) {
 	late := time.AfterFunc(w.timeout, func() { cancel(fmt.Errorf("no answer within %v", w.timeout)) })
 	defer late.Stop()
@@ -118,9 +118,8 @@ func (w *watch) create(ctx context.Context) (pb.Watch_WatchClient, *pb.ResponseH
 	return stream, r.Header, nil
 }
 
-// confirm makes sure that the server that watches has the data that was listed.
-// A member may be late, and then is behind what another has listed; only the
-// cluster as a whole can tell that it is behind.
+// confirm checks that the watching server has the listed data. A member may be behind the
+// one that answered the listing. Only the cluster as a whole can tell that.
 func (w *watch) confirm(ctx context.Context, header *pb.ResponseHeader) error {
 	if header.Revision >= w.at.rev {
 		return w.at.checkHeader(header)
@@ -132,14 +131,14 @@ func (w *watch) confirm(ctx context.Context, header *pb.ResponseHeader) error {
 	return w.at.checkHeader(now.Header)
 }
 
-// A position is what has been seen of a cluster.
+// A position is the last known state of a cluster.
 type position struct {
 	cluster uint64
 	rev     int64
 }
 
-// check compares a response of the watch with the position. Of the answer to a question
-// only the cluster counts: older servers may send it after events that came later.
+// check compares a response of the watch with the position. For the answer to a question
+// it checks only the cluster: older servers may send the answer after later events.
 func (p position) check(r *pb.WatchResponse) error {
 	if asked(r) && r.Header.ClusterId == p.cluster {
 		return nil

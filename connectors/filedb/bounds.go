@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// bound checks the bounds, and sets those that are not set.
+// bound checks the bounds, and sets the missing ones to their defaults.
 func (c *Config) bound() error {
 	for name, n := range map[string]int64{
 		"max-files": int64(c.MaxFiles), "max-entries": int64(c.MaxEntries), "max-depth": int64(c.MaxDepth),
@@ -26,7 +26,7 @@ func (c *Config) bound() error {
 	return nil
 }
 
-// A Size is a number of bytes; as text, with KiB, MiB or GiB behind it or without.
+// A Size is a number of bytes. As text it may end with KiB, MiB or GiB.
 type Size int64
 
 // UnmarshalYAML reads a number of bytes, or a text such as "64MiB".
@@ -45,7 +45,7 @@ func (s *Size) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// String is the shortest exact form.
+// String returns the shortest exact form.
 func (s Size) String() string {
 	for _, unit := range []struct {
 		suffix string
@@ -58,7 +58,7 @@ func (s Size) String() string {
 	return fmt.Sprintf("%d bytes", int64(s))
 }
 
-// A place is one of the configured paths, with how much has been found there.
+// A place is one of the configured paths, with the amount found there.
 type place struct {
 	path           string
 	files, entries int
@@ -67,7 +67,7 @@ type place struct {
 	over           map[string]bool // the bounds that are exceeded
 }
 
-// exceed notes, once for each bound of a place, that there is more than that.
+// exceed records, once for each bound of a place, that the bound is exceeded.
 func (w *walk) exceed(p *place, bound, limit, what string) {
 	if p.over[bound] {
 		return
@@ -77,14 +77,15 @@ func (w *walk) exceed(p *place, bound, limit, what string) {
 	}
 	p.over[bound] = true
 	w.lost = append(w.lost, p.path)
-	w.problems = append(w.problems, fmt.Errorf("%s: %s, more than %s allows (%s): the rest is not read, and nothing of what was read before is removed; "+
-		"take out what does not belong there, or raise %s in filedb.conf", p.path, what, bound, limit, bound))
+	w.problems = append(w.problems, fmt.Errorf("%s: %s, more than %s allows (%s): the rest is not read, and no earlier entry is removed; "+
+		"remove unrelated files, or raise %s in filedb.conf", p.path, what, bound, limit, bound))
 }
 
-// takes tells whether a file of a size still fits into a place, and counts it then.
+// takes reports whether a file of a size still fits into a place. If so, it counts the
+// file.
 func (w *walk) takes(p *place, path string, size Size) bool {
 	if size > w.cfg.MaxFileSize {
-		size = 0 // it is not read, and that is told
+		size = 0 // the file is not read, and that is reported
 	}
 	switch {
 	case p.files >= w.cfg.MaxFiles:
@@ -100,8 +101,8 @@ func (w *walk) takes(p *place, path string, size Size) bool {
 	return true
 }
 
-// still tells whether all still fits when a file has changed, and counts it then. If
-// it does not fit, or if what did not fit may do so now, all is to be counted again.
+// still reports whether all still fits after a file has changed. If so, it counts the
+// change. If not, or if an omitted file may fit now, everything must be counted again.
 func (w *walk) still(path string, now identity) bool {
 	before, counted := w.files[path]
 	for _, p := range w.places {
@@ -122,7 +123,7 @@ func (w *walk) still(path string, now identity) bool {
 	return false
 }
 
-// exceeded tells whether there is more in any place than the bounds allow.
+// exceeded reports whether a bound of any place is exceeded.
 func (w *walk) exceeded() bool {
 	return slices.ContainsFunc(w.places, func(p *place) bool { return len(p.over) > 0 })
 }

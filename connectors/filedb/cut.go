@@ -10,10 +10,11 @@ import (
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
-// end looks for signs that the end of a YAML file is missing, as it is if its writer died
-// or the disk was full. A key or a dash without a value is a sure sign: what the file said
-// before counts, or if that is not known, its entries but the last. A last entry that
-// is no value is a weak sign: the other entries count, and nothing is removed.
+// end looks for signs that the end of a YAML file is missing, because its writer died or
+// the disk was full. A key or a dash without a value is a sure sign. Then the last good
+// content stays effective; if there is none, all entries but the last one take effect. A
+// last entry that is no value is a weak sign: the other entries take effect, and nothing
+// is removed.
 func (p *parser) end(data []byte, docs []*yaml.Node) {
 	last := p.lastEntry(docs)
 	if err := document.Unfinished(data, docs); err != nil {
@@ -43,9 +44,9 @@ func (p *parser) lastEntry(docs []*yaml.Node) *entry {
 	return last
 }
 
-// cutFrom says why what a file says looks like an older content that has lost its
-// end; nil: it does not. In a file that nobody is writing, this takes a last line without
-// its line feed. In one that somebody may be writing, the last entry is missing.
+// cutFrom returns an error if the content looks like an older one that has lost its end.
+// In a file that nobody is writing, a sign of this is a last line without a line feed. In
+// a file that another process may be writing, it is a missing last entry.
 func (c *content) cutFrom(old *content, unsure bool) error {
 	if old == nil || len(old.entries) == 0 || old.said() == c || c.ending == document.EndsComplete {
 		return nil

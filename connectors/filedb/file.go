@@ -90,7 +90,8 @@ func (f file) sees(s sight, now time.Time, c Config) (next file, keep bool) {
 		next.state, next.until = blank, now.Add(c.Grace-age)
 		return next, true
 	}
-	if next.fault = s.content.cutFrom(f.good, s.unsure); next.fault == nil && (f.good == nil || f.good.said() != s.content) {
+	next.fault = s.content.cutFrom(f.good, s.unsure)
+	if next.fault == nil && (f.good == nil || f.good.said() != s.content) {
 		next.good = s.content.orOf(f.good)
 	}
 	return next, true
@@ -99,7 +100,8 @@ func (f file) sees(s sight, now time.Time, c Config) (next file, keep bool) {
 // isBusy returns the file while another process has it open for writing, for any length of
 // time. The kernel sends no notification when it is closed.
 func (f file) isBusy(why error, now time.Time, c Config) file {
-	if f.state = busy; f.busy.IsZero() {
+	f.state = busy
+	if f.busy.IsZero() {
 		f.busy = now
 	}
 	held := now.Sub(f.busy)

@@ -126,7 +126,8 @@ func New(cfg Config, root string, log *slog.Logger) (*DB, error) {
 			return nil, fmt.Errorf("configuration-paths[%d]: empty: expected a file or a directory", i)
 		}
 		var err error
-		if paths[i], err = filepath.Abs(path); err != nil {
+		paths[i], err = filepath.Abs(path)
+		if err != nil {
 			return nil, fmt.Errorf("configuration-paths[%d]: %w", i, err)
 		}
 	}

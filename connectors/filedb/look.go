@@ -104,7 +104,8 @@ func (db *DB) lookAtSome(ctx context.Context, paths map[string]bool) bool {
 	}
 	for path, l := range looks {
 		var plain bool
-		if l.id, plain = lies(path); !plain {
+		l.id, plain = lies(path)
+		if !plain {
 			return false
 		}
 		l.absent = l.id == identity{}
@@ -172,7 +173,8 @@ func (db *DB) carryOut(ctx context.Context, looks map[string]*look, next map[str
 		return false
 	}
 	for path, l := range looks {
-		if delete(next, path); l.keep {
+		delete(next, path)
+		if l.keep {
 			next[path] = l.after
 		}
 	}
@@ -191,7 +193,8 @@ func (db *DB) lookAt(ctx context.Context, path string, l *look) (f file, keep bo
 	if text.id != (identity{}) {
 		s.id = text.id
 	}
-	if s.err = err; err == nil {
+	s.err = err
+	if err == nil {
 		s = db.parsed(ctx, path, text.data, s.id, l.before.read)
 		s.unsure = text.unsure
 	}

@@ -35,7 +35,8 @@ func newMerger(prefix string) *merger {
 // update takes over the present files, and returns the resulting events.
 func (m *merger) update(files map[string]file) []kvdbsync.Event {
 	old, first := m.files, m.files == nil
-	if m.files = files; first {
+	m.files = files
+	if first {
 		m.counts = make(map[string]*entry, size(files))
 	}
 	before := map[string]*entry{}
@@ -198,7 +199,8 @@ func (m *merger) conflictsOf(path string) (out []error) {
 		if first == e {
 			return
 		}
-		if beaten++; beaten <= mostConflicts {
+		beaten++
+		if beaten <= mostConflicts {
 			out = append(out, fmt.Errorf("%s: key %s is also in %s, which counts because it comes first: remove one of the two", e.origin, e.key, first.origin))
 		}
 	})

@@ -14,19 +14,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A notifier says when to look again, and where: when something happened in a directory
-// that it follows, or after a while. What happened does not matter. It belongs to one watch.
+// A notifier waits for the next reason to look: an event in a directory that it follows,
+// or the end of a period. The kind of the event does not matter. It belongs to one watch.
 type notifier struct {
 	cfg  Config
 	log  *slog.Logger
-	kern *fsnotify.Watcher // nil: not asked for yet, or the kernel gives none
-	dirs map[string]watch  // what is followed, by real path
-	poor error             // why the kernel gives no more watches; nil: it does
+	kern *fsnotify.Watcher // nil: not requested yet, or refused by the kernel
+	dirs map[string]watch  // followed directories, by real path
+	poor error             // reason for which the kernel gives no more watches; nil: it does
 	add  func(kern *fsnotify.Watcher, path string) error
 }
 
-// mostAtOnce is how many notifications may lead to one look, besides those that come while
-// it is not time for it yet.
+// mostAtOnce is the largest number of notifications for one look. Those that arrive before
+// the earliest time of the look do not count.
 const mostAtOnce = 512
 
 func newNotifier(cfg Config, log *slog.Logger) *notifier {
@@ -39,8 +39,8 @@ func (n *notifier) close() {
 	}
 }
 
-// follow makes the followed directories be dirs, and tells whether one is new: then
-// something may have happened in it before.
+// follow makes dirs the followed directories, and returns whether one of them is new. A
+// new one may have changed before it was followed.
 func (n *notifier) follow(dirs map[string]watch) (more bool) {
 	if n.kern == nil && !n.open() {
 		return false
@@ -74,7 +74,7 @@ func (n *notifier) follow(dirs map[string]watch) (more bool) {
 	return more
 }
 
-// drop forgets a directory. The kernel may have done so before; that is no error.
+// drop forgets a directory. It is no error if the kernel has dropped it before.
 func (n *notifier) drop(path string) {
 	_ = n.kern.Remove(path)
 	delete(n.dirs, path)
@@ -92,15 +92,16 @@ func (n *notifier) open() bool {
 
 func (n *notifier) impoverished(err error) {
 	first := n.poor == nil
-	if n.poor = err; first {
+	n.poor = err
+	if first {
 		n.log.Warn("kernel has no file watches left: files are polled; "+moreWatches, "poll_interval", n.cfg.Poll, "err", err)
 	}
 }
 
-// moreWatches is what to do when the kernel gives no more watches.
+// moreWatches advises people when the kernel gives no more watches.
 const moreWatches = "raise fs.inotify.max_user_watches and fs.inotify.max_user_instances (sysctl), or take folders out of configuration-paths"
 
-// problems are why changes are seen late, if they are.
+// problems returns the reasons for which changes are seen late.
 func (n *notifier) problems() []error {
 	if n.poor == nil {
 		return nil
@@ -108,9 +109,10 @@ func (n *notifier) problems() []error {
 	return []error{fmt.Errorf("kernel has no file watches left: files are polled every %v; %s: %w", n.cfg.Poll, moreWatches, n.poor)}
 }
 
-// wait returns when it is time to look, and why: after a notification, but not before
-// notBefore; when a file of s wants it; and at everything now and then without a reason.
-// Its error is that of ctx or of the kernel.
+// wait returns the reason for the next look when its time has come. A notification is a
+// reason, but not before notBefore; so is a file of s that is due. Without a reason it
+// returns periodically, for a look at everything. Its error is that of ctx or of the
+// kernel.
 func (n *notifier) wait(ctx context.Context, s *snapshot, notBefore time.Time) (reason, error) {
 	why := reason{files: map[string]bool{}}
 	timer := time.NewTimer(n.patience(s))
@@ -148,7 +150,7 @@ func (n *notifier) patience(s *snapshot) time.Duration {
 	return max(0, time.Until(next))
 }
 
-// due is when to look at everything.
+// due returns the time for the next look at everything.
 func (n *notifier) due(s *snapshot) time.Time {
 	if n.poor != nil {
 		return s.whole.Add(n.cfg.Poll)
@@ -156,18 +158,18 @@ func (n *notifier) due(s *snapshot) time.Time {
 	return s.whole.Add(n.cfg.Rescan)
 }
 
-// note adds an event to the reasons to look, and tells whether it is one.
+// note adds an event to the reasons to look, and returns whether it is one.
 func (n *notifier) note(e fsnotify.Event, why *reason) bool {
 	if _, followed := n.dirs[e.Name]; followed {
 		if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
-			n.drop(e.Name) // what appears there next is another directory
+			n.drop(e.Name) // the next object of that name is another directory
 		}
 		why.everything = true
 		return true
 	}
 	d := n.dirs[filepath.Dir(e.Name)]
 	name := filepath.Base(e.Name)
-	// Kubernetes swaps a link called ..data; other names with a dot are of no interest.
+	// Kubernetes swaps a link called ..data; other names with a dot are ignored.
 	hidden := strings.HasPrefix(name, ".")
 	switch {
 	case d.names[name], d.listed != "" && strings.HasPrefix(name, ".."):

@@ -15,26 +15,26 @@ import (
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
-// A content is what a file says. It is never changed.
+// A content is the parsed content of a file. It never changes.
 type content struct {
 	entries  []entry
 	problems []error // faults that belong to no key
-	warnings []error // about what was read leniently; each begins with path and line
-	// nameless tells that the problems are also of entries whose key is not known.
+	warnings []error // about leniently read values; each begins with path and line
+	// nameless means that some problems are about entries with unknown keys.
 	nameless bool
-	blank    bool // no document at all: nothing, or comments only
+	blank    bool // no document: empty, or only comments
 	ending   document.Ending
 	// unfinished is a sign that the end is missing; nil: there is none.
 	unfinished error
-	own        *content // what the file says itself, where entries come from before; nil: this
+	own        *content // the file's present content, if entries come from an older one; nil: this content
 }
 
-// An entry is what a file says about a key.
+// An entry is the value of a key in a file.
 type entry struct {
 	key    string // whole
 	value  []byte // JSON; nil if err is set
 	origin kvdbsync.Origin
-	err    error // why this is no value
+	err    error // reason for which it is no value
 }
 
 func (e *entry) path() string { return e.origin.File.Value() }
@@ -43,8 +43,8 @@ func (e *entry) event() kvdbsync.Event {
 	return kvdbsync.Event{Key: e.key, Value: e.value, Origin: e.origin, Err: e.err}
 }
 
-// parseSlowly reads a file that is not for quick. It fails only where nothing of it can be
-// read; a fault of one entry leaves the others. Every error begins with path and line.
+// parseSlowly reads a file that quick cannot read. It fails only if no part can be read; a
+// fault of one entry does not affect the others. Every error begins with path and line.
 func parseSlowly(ctx context.Context, path string, data []byte, root string, format document.Format) (*content, error) {
 	docs, err := document.ReadContext(ctx, data, format)
 	if err != nil {
@@ -66,13 +66,13 @@ func parseSlowly(ctx context.Context, path string, data []byte, root string, for
 	return p.content, nil
 }
 
-// mostFaults is how many faults without a key are told of one file.
+// mostFaults is the largest number of reported faults without a key per file.
 const mostFaults = 20
 
 type parser struct {
 	budget     *document.Budget
 	path, root string
-	more       int                   // faults that are not told
+	more       int                   // faults that are not reported
 	file       unique.Handle[string] // path
 	*content
 }
@@ -112,7 +112,7 @@ func (p *parser) pairs(f document.Field) {
 	}
 }
 
-// wholeKey completes a key that is written short, as in "config/linux/...".
+// wholeKey completes a short key, such as "config/linux/...".
 func (p *parser) wholeKey(key string) string {
 	prefix, _, _ := strings.Cut(strings.TrimPrefix(p.root, "/"), "/")
 	if key == "" || strings.HasPrefix(key, "/"+prefix+"/") {
@@ -136,7 +136,7 @@ func (p *parser) add(key string, it structured.Item) {
 	p.entries = append(p.entries, entry{key, value, kvdbsync.Origin{File: p.file, Line: it.Line}, err})
 }
 
-// lost notes a fault behind which there may be entries.
+// lost records a fault that may hide entries.
 func (p *parser) lost(err error) {
 	p.nameless = true
 	if len(p.problems) < mostFaults {
@@ -146,8 +146,8 @@ func (p *parser) lost(err error) {
 	p.more++
 }
 
-// orOf returns c, and with it the entries of old that may still be in c but that
-// c no longer tells the keys of.
+// orOf returns c with additional entries of old: those that c may still have but cannot
+// name.
 func (c *content) orOf(old *content) *content {
 	if !c.nameless || old == nil {
 		return c
@@ -165,7 +165,7 @@ func (c *content) orOf(old *content) *content {
 	return &out
 }
 
-// said is what the file says itself.
+// said returns the file's present content.
 func (c *content) said() *content {
 	if c.own != nil {
 		return c.own

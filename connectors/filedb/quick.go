@@ -10,9 +10,9 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// quick reads JSON in the key/value form as programs write it: a list of data alone, key
-// before value, no escapes, nothing wrong with it. It is many times as fast as parse, which
-// large files feel, and says what parse does; false: it is for parse to say something.
+// quick reads JSON in the key/value form as programs write it: only the list of data, key
+// before value, no escapes, no faults. It is many times as fast as parse, which matters
+// for large files, and its result is the same. If ok is false, parse must read the file.
 func quick(path string, data []byte, root string) (*content, bool) {
 	if bytes.IndexByte(data, '\\') >= 0 || !utf8.Valid(data) || !json.Valid(data) {
 		return nil, false
@@ -33,7 +33,7 @@ func quick(path string, data []byte, root string) (*content, bool) {
 	return q.content, q.reads("]", "}")
 }
 
-// A quickReader goes through valid JSON without escapes.
+// A quickReader reads valid JSON without escapes.
 type quickReader struct {
 	parser
 	text    []byte
@@ -53,7 +53,8 @@ func (q *quickReader) entry() bool {
 		return false
 	}
 	key := q.text[q.at : q.at+bytes.IndexByte(q.text[q.at:], '"')]
-	if q.at += len(key) + 1; len(key) == 0 || !q.reads(",", `"value"`, ":") {
+	q.at += len(key) + 1
+	if len(key) == 0 || !q.reads(",", `"value"`, ":") {
 		return false
 	}
 	value, ok := q.value()
@@ -64,7 +65,7 @@ func (q *quickReader) entry() bool {
 	return true
 }
 
-// reads tells whether what comes next are these, and goes past them.
+// reads reports whether the given tokens come next, and skips them.
 func (q *quickReader) reads(tokens ...string) bool {
 	for _, want := range tokens {
 		q.skip()
@@ -76,7 +77,7 @@ func (q *quickReader) reads(tokens ...string) bool {
 	return true
 }
 
-// skip goes past white space.
+// skip skips white space.
 func (q *quickReader) skip() {
 	for q.at < len(q.text) && isSpace(q.text[q.at]) {
 		q.at++
@@ -91,12 +92,13 @@ func (q *quickReader) lineHere() int {
 	return q.line
 }
 
-// value reads a value that is one, without the white space in it.
+// value reads a valid value, and removes its white space.
 func (q *quickReader) value() (value []byte, ok bool) {
 	q.skip()
 	n, spaced, ok := q.seen.value(q.text[q.at:])
 	raw := q.text[q.at : q.at+n]
-	if q.at += n; !ok || bytes.Equal(raw, []byte("null")) {
+	q.at += n
+	if !ok || bytes.Equal(raw, []byte("null")) {
 		return nil, false
 	}
 	if !spaced {
@@ -107,14 +109,14 @@ func (q *quickReader) value() (value []byte, ok bool) {
 	return bytes.Clone(out.Bytes()), err == nil
 }
 
-// fields finds objects that have a field twice. The slices are used again for each value.
+// fields finds objects with a repeated field. It uses the slices again for each value.
 type fields struct {
-	names  [][]byte // of the objects that are open
-	levels []int    // where the names of each begin; -1: it is an array
+	names  [][]byte // of the open objects
+	levels []int    // start of the names of each open object; -1: it is an array
 }
 
-// value returns the length of the value that text begins with, and whether there is white
-// space in it. It is not ok if an object has a field twice, or a great many.
+// value returns the length of the value at the start of text, and whether it contains
+// white space. ok is false if an object has a repeated field or too many fields.
 func (f *fields) value(text []byte) (n int, spaced, ok bool) {
 	f.names, f.levels = f.names[:0], f.levels[:0]
 	isName := false
@@ -141,14 +143,15 @@ func (f *fields) value(text []byte) (n int, spaced, ok bool) {
 		default:
 			n += plain(text[n:]) - 1
 		}
-		if n++; len(f.levels) == 0 {
+		n++
+		if len(f.levels) == 0 {
 			return n, spaced, true
 		}
 	}
 	return 0, spaced, false
 }
 
-// plain is the length of the number or the name that text begins with.
+// plain returns the length of the number or literal at the start of text.
 func plain(text []byte) int {
 	for i, c := range text {
 		if c == ',' || c == '}' || c == ']' || isSpace(c) {

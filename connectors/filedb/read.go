@@ -17,32 +17,31 @@ import (
 	"github.com/keyplane/keyplane/internal/filelease"
 )
 
-// errBusy says that somebody is writing the file.
+// errBusy means that another process is writing the file.
 var errBusy = errors.New("is still being written")
 
-// quiet is how long a file must not have changed where it cannot be known whether
-// someone is writing it.
+// quiet is the shortest time without a change of a file that may have an unknown writer.
 const quiet = 20 * time.Millisecond
 
-// A text is the whole content of a file, at one moment.
+// A text is the whole content of a file at one moment.
 type text struct {
 	data []byte
-	id   identity // also if the file cannot be read
-	// unsure tells that somebody may have been writing the file at that moment.
+	id   identity // also for a file that cannot be read
+	// unsure means that another process may have been writing the file at that moment.
 	unsure bool
 }
 
-// read returns the content of a file at a moment when nobody has it open for writing, so
-// never between truncation and the last write, however slow the writer is; see package
-// filelease. Where the writers of a file cannot be known, the file must have been quiet for
-// a moment, and the text is unsure. Errors begin with the path, and tell errBusy and
-// fs.ErrNotExist.
+// read returns the content of a file at a moment when no process has it open for writing.
+// So it never reads between truncation and the last write, however slow the writer is; see
+// package filelease. If the writers of a file cannot be known, the file must have been
+// quiet for a moment, and the text is unsure. Errors begin with the path, and match
+// errBusy and fs.ErrNotExist.
 func read(path string, c Config) (t text, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return t, unreadable(path, err)
 	}
-	defer f.Close() // and with it the lease
+	defer f.Close() // this also ends the lease
 	writer := filelease.Take(f)
 	info, err := f.Stat()
 	if err != nil {
@@ -62,16 +61,17 @@ func read(path string, c Config) (t text, err error) {
 		return t, fmt.Errorf("%s: %w", path, errBusy)
 	}
 	content := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
-	if _, err = content.ReadFrom(io.LimitReader(f, int64(c.MaxFileSize))); err != nil {
+	_, err = content.ReadFrom(io.LimitReader(f, int64(c.MaxFileSize)))
+	if err != nil {
 		return t, unreadable(path, err)
 	}
 	t.data = content.Bytes()
 	return t, nil
 }
 
-// stray tells whether the file that was opened lies outside of the places, since a link
-// was made to lead there after the walk. Which files there are is not known for sure
-// without /proc, and is left to the walk then.
+// stray reports whether the opened file lies outside of the places, because a link was
+// changed after the walk. Without /proc this cannot be known, and stray relies on the
+// walk.
 func stray(f *os.File, path string, places []string) bool {
 	raw, err := f.SyscallConn()
 	if err != nil || slices.Contains(places, path) {
@@ -100,7 +100,7 @@ func identify(info fs.FileInfo) identity {
 	return id
 }
 
-// unreadable puts what os says into the form of all errors here: path first.
+// unreadable gives an error of os the form of all errors here: path first.
 func unreadable(path string, err error) error {
 	var cause *fs.PathError
 	if errors.As(err, &cause) {

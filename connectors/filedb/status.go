@@ -132,7 +132,8 @@ func (s *session) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 		return err
 	}
 	for _, c := range changes {
-		if st.owners[c.Key] = s; c.Value == nil {
+		st.owners[c.Key] = s
+		if c.Value == nil {
 			delete(st.owners, c.Key)
 		}
 	}

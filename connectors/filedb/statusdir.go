@@ -12,13 +12,13 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A statusDir is status in a folder: what stands under a key is in a file of its name, so
-// that what a change costs does not follow how much there is.
+// A statusDir is status in a folder with one file per key, so the cost of a change does
+// not depend on the number of keys.
 type statusDir struct{ path string }
 
-func (d statusDir) begin() error { return os.MkdirAll(d.path, 0o755) } //nolint:gosec // statuses hold no secrets, and others read them
+func (d statusDir) begin() error { return os.MkdirAll(d.path, 0o755) } //nolint:gosec // status contains no secrets, and other users read it
 
-// change makes one change after the other.
+// change makes the changes one by one.
 func (d statusDir) change(changes []kvdbsync.Pair) error {
 	for _, c := range changes {
 		path, err := d.file(c.Key)
@@ -36,7 +36,7 @@ func (d statusDir) change(changes []kvdbsync.Pair) error {
 	return nil
 }
 
-// remove removes a file, and the folders that are empty then.
+// remove removes a file, and the folders that become empty.
 func (d statusDir) remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -47,20 +47,20 @@ func (d statusDir) remove(path string) error {
 	return nil
 }
 
-// under leaves out what is no file of a key.
+// under returns the pairs below prefix. It ignores files that do not belong to a key.
 func (d statusDir) under(prefix string) (pairs []kvdbsync.Pair, err error) {
 	from := filepath.Join(d.path, dirOf(prefix[:strings.LastIndexByte(prefix, '/')+1]))
 	err = filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		key, ok := d.key(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil // it has been removed meanwhile
+			return nil // it was removed meanwhile
 		case err != nil:
 			return err
 		case e.IsDir() || !ok || !strings.HasPrefix(key, prefix):
 			return nil
 		}
-		text, err := os.ReadFile(path) //nolint:gosec // a folder of the agent that others only read
+		text, err := os.ReadFile(path) //nolint:gosec // a folder of the agent that other programs only read
 		if err == nil {
 			pairs = append(pairs, kvdbsync.Pair{Key: key, Value: []byte(strings.TrimSuffix(string(text), "\n"))})
 		} else if errors.Is(err, fs.ErrNotExist) {
@@ -71,10 +71,11 @@ func (d statusDir) under(prefix string) (pairs []kvdbsync.Pair, err error) {
 	return pairs, err
 }
 
-// suffix is that of the files. No folder has it, so that a key may begin with another.
+// suffix is the suffix of the files. No folder has it, so one key may be the beginning of
+// another.
 const suffix = ".json"
 
-// file is where the value of a key is.
+// file returns the path of the file of a key.
 func (d statusDir) file(key string) (string, error) {
 	at := strings.LastIndexByte(key, '/')
 	if !strings.HasPrefix(key, "/") {
@@ -83,7 +84,7 @@ func (d statusDir) file(key string) (string, error) {
 	return filepath.Join(d.path, dirOf(key[:at+1]), nameOf(key[at+1:])+suffix), nil
 }
 
-// dirOf is the folder of the keys that begin with prefix, which ends in a slash.
+// dirOf returns the folder of the keys that begin with prefix, which ends in a slash.
 func dirOf(prefix string) string {
 	names := strings.Split(strings.TrimSuffix(prefix, "/"), "/")
 	for i, part := range names[1:] {
@@ -96,8 +97,8 @@ func dirOf(prefix string) string {
 	return filepath.Join(names...)
 }
 
-// nameOf is a part of a key as the name of a file: any text, none of which is special,
-// hidden, or empty.
+// nameOf returns the file name for any part of a key. The name is never special, hidden,
+// or empty.
 func nameOf(part string) string {
 	name := strings.NewReplacer("%", "%25", "\x00", "%00").Replace(part)
 	switch {
@@ -109,7 +110,7 @@ func nameOf(part string) string {
 	return name
 }
 
-// key is what file and dirOf make paths of; false: of none.
+// key is the inverse of file and dirOf; ok is false if the path belongs to no key.
 func (d statusDir) key(path string) (key string, ok bool) {
 	rest, ok := strings.CutSuffix(path, suffix)
 	if !ok {

@@ -15,10 +15,11 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// A statusFile is status in one file of the key/value form, which is replaced as a whole.
+// A statusFile is status in one file of the key/value form. Each change replaces the whole
+// file.
 type statusFile struct {
 	path  string
-	pairs map[string]kvdbsync.Pair // what the file holds, since begin; owned by who changes it
+	pairs map[string]kvdbsync.Pair // content of the file since begin; owned by the caller that changes it
 }
 
 func (f *statusFile) begin() (err error) {
@@ -26,11 +27,12 @@ func (f *statusFile) begin() (err error) {
 	return err
 }
 
-// change replaces the file by one with the changes made.
+// change replaces the file by one with the changes.
 func (f *statusFile) change(changes []kvdbsync.Pair) error {
 	pairs := maps.Clone(f.pairs)
 	for _, c := range changes {
-		if pairs[c.Key] = c; c.Value == nil {
+		pairs[c.Key] = c
+		if c.Value == nil {
 			delete(pairs, c.Key)
 		}
 	}
@@ -41,11 +43,11 @@ func (f *statusFile) change(changes []kvdbsync.Pair) error {
 	return nil
 }
 
-// replaceFile puts a new file in the place of the old one, and makes the folders above it.
-// Whoever reads sees one or the other.
+// replaceFile replaces a file by a new one, and makes the folders above it. A reader sees
+// either the old or the new content.
 func replaceFile(path string, text []byte) error {
 	dir, name := filepath.Split(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // statuses hold no secrets, and others read them
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // status contains no secrets, and other users read it
 		return err
 	}
 	next, err := os.CreateTemp(dir, "."+name+".*")
@@ -63,7 +65,7 @@ func replaceFile(path string, text []byte) error {
 	return nil
 }
 
-// statusText is the key/value form, with a line for each key.
+// statusText returns the key/value form, with a line for each key.
 func statusText(pairs map[string]kvdbsync.Pair) []byte {
 	var out bytes.Buffer
 	out.WriteString("{\"data\": [")
@@ -71,15 +73,15 @@ func statusText(pairs map[string]kvdbsync.Pair) []byte {
 		if i > 0 {
 			out.WriteString(",")
 		}
-		quoted, _ := json.Marshal(key) // which never fails
+		quoted, _ := json.Marshal(key) // never fails
 		fmt.Fprintf(&out, "\n{\"key\": %s, \"value\": %s}", quoted, pairs[key].Value)
 	}
 	out.WriteString("\n]}\n")
 	return out.Bytes()
 }
 
-// read returns what the file holds; it may be missing, or empty. One that is none of ours
-// is an error: it is not to be overwritten.
+// read returns the content of the file, which may be missing or empty. A file that the
+// agent did not write is an error: it must not be overwritten.
 func (f *statusFile) read() (map[string]kvdbsync.Pair, error) {
 	text, err := os.ReadFile(f.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

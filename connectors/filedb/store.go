@@ -10,8 +10,8 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// Get returns what the files say about a key, or the status file. An entry that is
-// no value is an error.
+// Get returns the value of a key in the files or in the status file. An entry that is no
+// value is an error.
 func (db *DB) Get(ctx context.Context, key string) ([]byte, error) {
 	entries, err := db.entries(ctx, key)
 	if err != nil {
@@ -32,8 +32,8 @@ func (db *DB) Get(ctx context.Context, key string) ([]byte, error) {
 	return nil, fmt.Errorf("%w: %s", kvdbsync.ErrNotFound, key)
 }
 
-// List returns what the files say under prefix, and the status file. Entries that are no
-// values are left out.
+// List returns the pairs under prefix in the files and in the status file. Entries that
+// are no values are left out.
 func (db *DB) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) {
 	entries, err := db.entries(ctx, prefix)
 	if err != nil {
@@ -52,7 +52,7 @@ func (db *DB) List(ctx context.Context, prefix string) ([]kvdbsync.Pair, error) 
 	return out, nil
 }
 
-// Put returns ErrReadOnly, and says which file to edit. So do all that write.
+// Put returns ErrReadOnly, with the file to edit. All methods that write do so.
 func (db *DB) Put(ctx context.Context, key string, _ []byte) error {
 	entries, err := db.entries(ctx, key)
 	if err != nil {
@@ -69,7 +69,7 @@ func (db *DB) PutIfAbsent(ctx context.Context, key string, value []byte) (stored
 	return false, db.Put(ctx, key, value)
 }
 
-// Apply makes no change, and says so of the first.
+// Apply makes no change, and returns the error for the first one.
 func (db *DB) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	for _, c := range changes {
 		_, err := db.Delete(ctx, c.Key)
@@ -95,7 +95,7 @@ func (db *DB) Delete(ctx context.Context, key string) (existed bool, err error) 
 	return false, nil
 }
 
-// entries returns what the files say under a prefix, now.
+// entries returns the present entries of the files under a prefix.
 func (db *DB) entries(ctx context.Context, prefix string) (map[string]*entry, error) {
 	n := newNotifier(db.cfg, db.log)
 	defer n.close()

@@ -8,22 +8,20 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// ErrVanished ends a watch of which several files vanished together, or whose folder is
-// another one. Nobody can tell whether somebody removed these files for good, a slow
-// copy is about to bring them back, or a volume was unmounted. So the watch does not say
-// that their keys were deleted. The next listing lacks them, and whoever compares it
-// with the one before decides whether that is credible.
-var ErrVanished = errors.New("files vanished together: listing what is there")
+// ErrVanished ends a watch when several of its files vanished together, or when its folder
+// was replaced by another one. The cause is unknown: a permanent removal, a slow copy that
+// will restore the files, or an unmounted volume. So the watch does not report their keys
+// as deleted. The next listing lacks them, and the reader of the watch decides whether
+// that is credible.
+var ErrVanished = errors.New("files vanished together: listing the rest")
 
-// depart decides about the files that were there and that the snapshot no longer has.
-// It returns the files that count, and whether keys that go with them are for a listing
-// to find out.
+// depart decides about files that the snapshot no longer has. It returns the effective
+// files, and whether the removal of their keys must wait for a listing.
 //
-// A file that vanishes alone was removed by somebody: it no longer counts. As long as
-// other files may be about to vanish (each is waited for, for Config.VanishGrace), a
-// file that has vanished still counts, so that files which vanish one after the other
-// vanish together. When the folder is another one, all files count as they were until
-// it is known which of them it lacks.
+// A file that vanishes alone was removed on purpose, and loses its effect. While other
+// files may be about to vanish (for Config.VanishGrace each), a vanished file stays
+// effective. So files that vanish one after the other count as vanished together. When the
+// folder is another one, all files stay effective until the missing ones are known.
 func (v *view) depart(s *snapshot) (files map[string]file, together bool) {
 	if v.files == nil {
 		v.folders = s.folders
@@ -50,7 +48,7 @@ func (v *view) depart(s *snapshot) (files map[string]file, together bool) {
 	return s.files, moved || len(left) > 1
 }
 
-// removes tells whether a batch removes a key.
+// removes reports whether a batch removes a key.
 func removes(b kvdbsync.Batch) bool {
 	return slices.ContainsFunc(b.Events, func(e kvdbsync.Event) bool { return e.Value == nil && e.Err == nil })
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// Watch yields what the files say under prefix as one batch, and then a batch for
-// each look that found a change. A file that cannot be read is no error of the watch
-// but a problem in a batch; the error it may end with is the kernel's, about watching.
+// Watch yields the entries of the files under prefix as one batch, and then a batch for
+// each look that found a change. A file that cannot be read is a problem in a batch and
+// does not end the watch. The watch may end with the kernel's error about watches.
 func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
 	return func(yield func(kvdbsync.Batch, error) bool) {
 		n := newNotifier(db.cfg, db.log)
@@ -45,13 +45,15 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 				yield(kvdbsync.Batch{}, ErrVanished)
 				return
 			}
-			if b.Synced = first; first {
+			b.Synced = first
+			if first {
 				b.Identity = s.folders
 			}
 			if (changed || first) && !yield(b, nil) {
 				return
 			}
-			if why, err = n.wait(ctx, s, notBefore); err != nil {
+			why, err = n.wait(ctx, s, notBefore)
+			if err != nil {
 				if ctx.Err() == nil {
 					yield(kvdbsync.Batch{}, err)
 				}
@@ -61,11 +63,12 @@ func (db *DB) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch
 	}
 }
 
-// ErrGone ends a watch whose places have all vanished, with the files in them: somebody
-// may have removed or unmounted what the next listing will show again, or show empty.
+// ErrGone ends a watch when all its places have vanished, together with the files in them.
+// They may have been removed or unmounted, so the next listing may show them again, or
+// show empty places.
 var ErrGone = errors.New("none of configuration-paths is there any more")
 
-// gone tells whether none of the places is there.
+// gone reports whether all places are missing.
 func (db *DB) gone(s *snapshot) bool {
 	return len(s.files) == 0 && !slices.ContainsFunc(db.cfg.Paths, func(path string) bool {
 		_, err := os.Lstat(path)
@@ -73,10 +76,10 @@ func (db *DB) gone(s *snapshot) bool {
 	})
 }
 
-// settle looks until nothing is left that the look itself made necessary: after a
-// new watch on a directory, which may have been written to before; and the first
-// time until no file is half written, within reason. It also says when to look again at the
-// earliest, so that under a flood of changes looking takes half of the time.
+// settle repeats the look while its own result requires that. One reason is a new watch on
+// a directory, which may have been written to before. Another one, at the first time, is a
+// file that is half written; this wait is limited. settle also returns the earliest time
+// of the next look, so that during a flood of changes looks take half of the time.
 func (db *DB) settle(ctx context.Context, n *notifier, why reason, first bool) (s *snapshot, notBefore time.Time, err error) {
 	limit := time.Now().Add(db.cfg.stall())
 	for ctx.Err() == nil {
@@ -90,7 +93,8 @@ func (db *DB) settle(ctx context.Context, n *notifier, why reason, first bool) (
 		case n.follow(s.dirs):
 			why = reason{everything: true}
 		case first && s.unsettled && ended.Before(limit):
-			if why, err = n.wait(ctx, s, ended); err != nil {
+			why, err = n.wait(ctx, s, ended)
+			if err != nil {
 				return nil, ended, err
 			}
 		default:
@@ -100,16 +104,16 @@ func (db *DB) settle(ctx context.Context, n *notifier, why reason, first bool) (
 	return nil, time.Time{}, ctx.Err()
 }
 
-// A view is what one watch has yielded.
+// A view is the content that one watch has yielded.
 type view struct {
 	*merger
 	had      bool              // there were files
-	folders  string            // in which the files were that have not vanished
-	problems [sha256.Size]byte // hash of those yielded last; zero: nothing has been yielded yet
+	folders  string            // folders of the files that have not vanished
+	problems [sha256.Size]byte // hash of the last yielded ones; zero: nothing has been yielded yet
 }
 
-// update returns what a snapshot changes for who watches, if anything. More are problems of
-// the watch itself. Problems that are gone are told as an empty list, which is not nil.
+// update returns the batch that a snapshot causes for the watch, if any. more are problems
+// of the watch itself. The end of all problems is an empty list that is not nil.
 func (v *view) update(s *snapshot, more ...error) (b kvdbsync.Batch, changed bool) {
 	b.Events = v.merger.update(s.files)
 	problems := append(append([]error{}, more...), append(s.allProblems(), v.conflicts()...)...)
@@ -137,11 +141,11 @@ func (s *snapshot) allProblems() []error {
 	return out
 }
 
-// mostProblems is how many are told, give or take those of one file: thousands of files
-// that are not meant for the agent should not fill its log.
+// mostProblems is the approximate limit of reported problems; the last file may exceed it.
+// Thousands of files that are not for the agent should not fill its log.
 const mostProblems = 500
 
-// sumOf is a hash of the texts of errors.
+// sumOf returns a hash of the texts of errors.
 func sumOf(problems []error) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for _, p := range problems {

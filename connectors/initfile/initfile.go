@@ -1,12 +1,12 @@
-// Package initfile is the store that is one file, read once when the agent starts: a
-// network to begin with, which any other store may change key by key.
+// Package initfile is a store in one file, which is read once at the start of the agent.
+// It describes an initial network, and any other store may change it key by key.
 //
 //	file, err := initfile.New(initfile.Config{Path: "initial-config.yaml"}, "/vnf-agent/vpp1/")
 //	for batch, err := range file.Watch(ctx, "/vnf-agent/vpp1/") { ... }
 //
-// The file is in the structured form of package models/structured, and has to be
-// right as a whole: any fault in it is an error of New. What it said then never changes.
-// Tests: files that are right, and a table of those that are not.
+// The file has the structured form of package models/structured. It must be valid as a
+// whole: any fault in it is an error of New. Its content never changes after that. Tests:
+// valid files, and a table of invalid ones.
 package initfile
 
 import (
@@ -29,39 +29,39 @@ import (
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
-// Config is what initfileregistry.conf holds.
+// Config is the content of initfileregistry.conf.
 type Config struct {
-	// Disabled turns all of it off.
+	// Disabled turns this store off.
 	Disabled bool `yaml:"disable-initial-configuration"`
-	// Path is the file. The agent looks for a name without a slash in its folder of
-	// configuration files. Without the file there is no such store. Defaults to
+	// Path is the file. A name without a slash is below the agent's folder of
+	// configuration files. Without the file this store does not exist. Defaults to
 	// initial-config.yaml.
 	Path string `yaml:"initial-configuration-file-path"`
-	// WriterTimeout is how long to wait while another process has the file open for
+	// WriterTimeout is the longest wait while another process has the file open for
 	// writing. Defaults to 10 s.
 	WriterTimeout time.Duration `yaml:"writer-timeout"`
 }
 
-// Defaults are what holds without a configuration.
+// Defaults returns the configuration in effect without a configuration file.
 func Defaults() Config { return Config{Path: "initial-config.yaml"} }
 
-// A File is what the file said.
+// A File is the content of the file.
 type File struct {
-	// Warnings are about what was read leniently. Each begins with path and line.
+	// Warnings are about leniently read values. Each begins with path and line.
 	Warnings []error
 
 	events []kvdbsync.Event
 }
 
-// ErrNone is what New returns when the file is not there, or turned off.
+// ErrNone means that the file is missing, or the store is turned off.
 var ErrNone = errors.New("no initial configuration")
 
-// ErrBusy is what New returns when another process holds the file open for writing for
-// longer than Config.WriterTimeout.
+// ErrBusy means that another process has the file open for writing for longer than
+// Config.WriterTimeout.
 var ErrBusy = errors.New("is still being written: another process has it open for writing")
 
-// New reads the file as soon as nobody has it open for writing. root,
-// "/vnf-agent/<label>/", goes before the keys. Its error lists every fault with its line.
+// New reads the file as soon as no process has it open for writing. root,
+// "/vnf-agent/<label>/", is put before the keys. The error lists every fault with its line.
 func New(cfg Config, root string) (*File, error) {
 	if cfg.Disabled {
 		return nil, ErrNone
@@ -79,7 +79,7 @@ func New(cfg Config, root string) (*File, error) {
 	return parse(cfg.Path, data, root)
 }
 
-// awaitWriter reads the file at a moment when nobody has it open for writing.
+// awaitWriter reads the file at a moment when no process has it open for writing.
 func awaitWriter(path string, patience time.Duration) (data []byte, err error) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -96,7 +96,7 @@ func read(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // and with it the lease
+	defer f.Close() // this also ends the lease
 	if filelease.Take(f) == filelease.Writing {
 		return nil, fmt.Errorf("%s: %w", path, ErrBusy)
 	}
@@ -136,7 +136,7 @@ func parse(path string, data []byte, root string) (*File, error) {
 	return out, nil
 }
 
-// Watch yields what the file said, and nothing more. See kvdbsync.Connector.
+// Watch yields the content of the file, and nothing more. See kvdbsync.Connector.
 func (f *File) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
 	return func(yield func(kvdbsync.Batch, error) bool) {
 		b := kvdbsync.Batch{Synced: true}

@@ -1,6 +1,6 @@
-// Package alloc reads references to allocated addresses, which may stand where a
-// value has an address: "alloc:<network>", "alloc:<network>/<interface>",
-// "alloc:<network>/GW", "alloc:<network>/<interface>/GW"; and puts the address in their place.
+// Package alloc reads references to allocated addresses, and replaces them by the
+// addresses. A value may have one in place of an address: "alloc:<network>",
+// "alloc:<network>/<interface>", "alloc:<network>/GW", "alloc:<network>/<interface>/GW".
 package alloc
 
 import "strings"
@@ -10,17 +10,17 @@ const (
 	gateway = "GW"
 )
 
-// A Ref refers to the address that a network has for an interface.
+// A Ref refers to the address of an interface in a network.
 type Ref struct {
 	Network   string
-	Interface string // empty: that of the value the reference is in
-	Gateway   bool   // not the address itself but its gateway
+	Interface string // empty: the interface of the value with the reference
+	Gateway   bool   // refers to the gateway of the address
 }
 
-// Is tells a reference, well-formed or not, from an address.
+// Is reports whether s is a reference, well-formed or not.
 func Is(s string) bool { return strings.HasPrefix(s, mark) }
 
-// Parse reads s, which may be anything; ok tells whether it is a reference.
+// Parse reads s, which may be any text; ok is false if it is no reference.
 func Parse(s string) (ref Ref, ok bool) {
 	rest, ok := strings.CutPrefix(s, mark)
 	if !ok {
@@ -34,7 +34,7 @@ func Parse(s string) (ref Ref, ok bool) {
 	return ref, true
 }
 
-// String is the reference as Parse reads it.
+// String returns the reference in the form that Parse reads.
 func (r Ref) String() string {
 	s := mark + r.Network
 	if r.Interface != "" {
@@ -46,7 +46,8 @@ func (r Ref) String() string {
 	return s
 }
 
-// Key is the key of the allocation that r, in a value of the given interface, refers to.
+// Key returns the key of the allocation of r. iface is the interface of the value with the
+// reference.
 func (r Ref) Key(iface string) string {
 	return "config/netalloc/v1/ip/" + r.name(iface)
 }
@@ -55,7 +56,7 @@ func (r Ref) name(iface string) string {
 	return "network/" + r.Network + "/interface/" + r.InterfaceOr(iface)
 }
 
-// InterfaceOr is the interface of r, or iface where it names none.
+// InterfaceOr returns the interface of r, or iface if r names none.
 func (r Ref) InterfaceOr(iface string) string {
 	if r.Interface != "" {
 		return r.Interface
@@ -66,7 +67,8 @@ func (r Ref) InterfaceOr(iface string) string {
 // NeighGateways begins the keys of NeighGateway.
 const NeighGateways = "netalloc/neigh-gw/"
 
-// NeighGateway is the key of an allocated gateway that is a neighbour on the interface.
+// NeighGateway returns the key of an allocated gateway that is a neighbour on the
+// interface.
 func NeighGateway(network, iface string) string {
 	return NeighGateways + Ref{Network: network}.name(iface)
 }

@@ -2,21 +2,22 @@ package alloc
 
 import "net/netip"
 
-// Descriptor is the name of the descriptor that keeps allocations. What is read back with
-// references in it is read after them.
+// Descriptor is the name of the descriptor that keeps allocations. Values with references
+// are read back after it.
 const Descriptor = "netalloc-ip-address"
 
-// An Allocation is an address that a network has given to an interface, and its gateway
-// (zero: it has none), each with the length of its prefix.
+// An Allocation is the address of an interface in a network, and its gateway (zero: none).
+// Both have a prefix length.
 type Allocation struct{ Address, Gateway netip.Prefix }
 
-// A Book has the allocations that stand, by "network/<network>/interface/<interface>".
+// A Book contains the present allocations, by "network/<network>/interface/<interface>".
 type Book interface {
 	Get(name string) (Allocation, bool)
 }
 
-// After is what is read back before values with references that b resolves, followed by
-// others; b may be nil, and then there is no such descriptor.
+// After returns the descriptors that are read back before values with references: the one
+// of allocations, and others. If b is nil, there are no allocations, and After returns
+// only others.
 func After(b Book, others ...string) []string {
 	if b == nil {
 		return others
@@ -24,7 +25,8 @@ func After(b Book, others ...string) []string {
 	return append([]string{Descriptor}, others...)
 }
 
-// find is what text, in a value of the given interface, refers to; b may be nil.
+// find returns the allocation for the reference text in a value of the interface iface; b
+// may be nil.
 func find(b Book, text, iface string) (netip.Prefix, bool) {
 	ref, ok := Parse(text)
 	if !ok || b == nil {
@@ -37,8 +39,9 @@ func find(b Book, text, iface string) (netip.Prefix, bool) {
 	return a.Address, ok
 }
 
-// Address is text, with an address and the length of its prefix in place of a reference
-// from a value of the given interface. A reference to what b does not have stays as it is.
+// Address replaces a reference in a value of the interface iface by the address with its
+// prefix length. Other text, and a reference that b does not contain, is returned
+// unchanged.
 func Address(b Book, text, iface string) string {
 	if p, ok := find(b, text, iface); ok {
 		return p.String()
@@ -46,7 +49,7 @@ func Address(b Book, text, iface string) string {
 	return text
 }
 
-// Network is like Address, with the network that the address is in.
+// Network is like Address, but returns the network of the address.
 func Network(b Book, text, iface string) string {
 	if p, ok := find(b, text, iface); ok {
 		return p.Masked().String()
@@ -54,7 +57,7 @@ func Network(b Book, text, iface string) string {
 	return text
 }
 
-// Host is like Address, without the length of the prefix.
+// Host is like Address, but without the prefix length.
 func Host(b Book, text, iface string) string {
 	if p, ok := find(b, text, iface); ok {
 		return p.Addr().String()

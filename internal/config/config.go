@@ -1,17 +1,17 @@
-// Package config reads the agent's configuration files: YAML, each into a struct
-// whose yaml tags name its keys. What the file does not say stays as it is in the
-// struct, so defaults are put there before.
+// Package config reads the agent's configuration files: YAML, each into a struct with yaml
+// tags for its keys. A field without a key in the file keeps its value, so callers set
+// defaults before.
 //
 //	cfg := etcd.Config{DialTimeout: time.Second}
 //	path, ok := config.Find("etcd.conf", "/etc/agent")
 //	...
 //	unknown, err := config.Load(path, &cfg)
 //
-// Types are strict: an error names the file, the line, the key, what stands there
-// and what would be right, and all errors of a file are told at once. A key that
-// no field has is not an error, since files outlive versions, but it is returned,
-// with the key that was probably meant. Durations are Go's ("1m30s") or plain
-// numbers of nanoseconds. A key with nothing behind it keeps its default.
+// Types are strict: an error names the file, the line, the key, the value found and the
+// values allowed. All errors of a file are reported at once. An unknown key is no error,
+// because files outlive versions. It is returned together with the most similar known key.
+// Durations are Go's ("1m30s") or plain numbers of nanoseconds. A key without a value
+// keeps its default.
 package config
 
 import (
@@ -31,12 +31,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// An Unknown is a key of a file that means nothing here.
+// An Unknown is a key of a file without a field.
 type Unknown struct {
 	File    string
 	Line    int
-	Key     string // with those it stands under: "tls.cert-file"
-	Nearest string // the known key that is most like it; empty: none is
+	Key     string // with its parents: "tls.cert-file"
+	Nearest string // the most similar known key; empty: none is similar
 }
 
 func (u Unknown) String() string {
@@ -47,10 +47,11 @@ func (u Unknown) String() string {
 	return s
 }
 
-// Find returns where the file that a flag names is: a name without a slash is below dir; a
-// path is itself, or below dir. The current directory is only searched where the user says
-// so, by a path or as dir: files that others put there must not configure the agent. false:
-// the file does not exist. A file that cannot be read is found: Load returns the error.
+// Find returns the path of the file that a flag names. A name without a slash is below
+// dir. A path is tried as it is, then below dir. The current directory is only searched if
+// the user names it, by a path or as dir: files of other people there must not configure
+// the agent. found is false if the file does not exist. An unreadable file is found: Load
+// returns the error.
 func Find(value, dir string) (path string, found bool) {
 	if value == "" {
 		return "", false
@@ -84,7 +85,7 @@ func Load(path string, into any) ([]Unknown, error) {
 	return Parse(path, data, into)
 }
 
-// Parse is Load for the content of a file; name stands for it in messages.
+// Parse is Load for the content of a file. Messages use name as the file name.
 func Parse(name string, data []byte, into any) ([]Unknown, error) {
 	root, err := document(data)
 	if err != nil {
@@ -114,7 +115,7 @@ func document(data []byte) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// syntaxError puts file and line first, as everywhere.
+// syntaxError puts file and line first, like all errors here.
 func syntaxError(name string, err error) error {
 	parts := regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`).FindStringSubmatch(err.Error())
 	if parts == nil {

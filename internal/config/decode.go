@@ -14,14 +14,14 @@ import (
 	"github.com/keyplane/keyplane/internal/nearest"
 )
 
-// A decoder fills a struct from a file and gathers what is wrong with it.
+// A decoder fills a struct from a file and collects the errors of the file.
 type decoder struct {
 	file    string
 	unknown []Unknown
 	errs    []error
 }
 
-// value decodes what stands at path.
+// value decodes the node at path.
 func (d *decoder) value(path string, n *yaml.Node, into reflect.Value) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -41,8 +41,8 @@ func (d *decoder) value(path string, n *yaml.Node, into reflect.Value) {
 	}
 }
 
-// scalar decodes the rest, and tells whether it could. The library turns 1.5 into
-// the number 1, and knows no durations without a unit.
+// scalar decodes the remaining types, and returns false if it cannot. The library would
+// turn 1.5 into the number 1, and knows no durations without a unit.
 func scalar(n *yaml.Node, into reflect.Value) bool {
 	isDuration := into.Type() == reflect.TypeFor[time.Duration]()
 	isInt := n.ShortTag() == "!!int"
@@ -57,7 +57,7 @@ func scalar(n *yaml.Node, into reflect.Value) bool {
 	return n.Decode(into.Addr().Interface()) == nil
 }
 
-// own lets a type decode itself; its error says what would be right.
+// own lets a type decode itself. The type's error names the allowed values.
 func (d *decoder) own(path string, n *yaml.Node, into reflect.Value) {
 	if err := n.Decode(into.Addr().Interface()); err != nil {
 		d.errs = append(d.errs, fmt.Errorf("%s:%d: %s: %w", d.file, n.Line, path, err))
@@ -87,7 +87,7 @@ func (d *decoder) structure(path string, n *yaml.Node, into reflect.Value) {
 	}
 }
 
-// mapping takes any key, once; the keys must be text.
+// mapping accepts any key, once. Keys must be text.
 func (d *decoder) mapping(path string, n *yaml.Node, into reflect.Value) {
 	if n.Kind != yaml.MappingNode {
 		d.wrong(path, n, want(into.Type()))

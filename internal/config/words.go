@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// want says what stands rightly where a type is expected.
+// want describes the allowed values of a type.
 func want(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
@@ -34,7 +34,7 @@ func want(t reflect.Type) string {
 	return "a " + t.String()
 }
 
-// show quotes what stands in the file, cut where it is long.
+// show quotes a value of the file, shortened if it is long.
 func show(n *yaml.Node) string {
 	const most = 60
 	switch {

@@ -97,7 +97,8 @@ func revive(life Life, connector kvdbsync.Connector) (*Agent, error) {
 		return nil, err
 	}
 	for _, v := range verbs {
-		if has[v.Key] = v.Text; v.Text == "" {
+		has[v.Key] = v.Text
+		if v.Text == "" {
 			delete(has, v.Key)
 		}
 	}
@@ -123,7 +124,8 @@ func revive(life Life, connector kvdbsync.Connector) (*Agent, error) {
 	south.unknown, south.answers = true, 5*time.Millisecond
 	o.connector = awayWhile{connector, filepath.Join(life.State, awayName)}
 	o.committed = func() { _ = os.WriteFile(filepath.Join(life.State, committedName), nil, 0o600) } // the test waits for it
-	if o.memories, err = openMemories(life.State, o.log); err != nil {
+	o.memories, err = openMemories(life.State, o.log)
+	if err != nil {
 		return nil, err
 	}
 	return newAgent(o)

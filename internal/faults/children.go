@@ -17,8 +17,8 @@ import (
 	"github.com/keyplane/keyplane/internal/faults/history"
 )
 
-// A child is an agent in a process of its own, which may end at any moment and be
-// started again. What it did is in its journal.
+// A child is an agent in a process of its own, which may end at any moment and be started
+// again. Its journal records its verbs.
 type child struct {
 	r    *Run
 	life Life
@@ -28,7 +28,7 @@ type child struct {
 	in      io.WriteCloser
 	answers *bufio.Reader
 
-	read  int64 // of the journal, until here
+	read  int64 // offset in the journal
 	has   map[string]string
 	verbs []verb
 }
@@ -42,7 +42,7 @@ func (r *Run) spawn(noWatches bool, attr *syscall.SysProcAttr) *child {
 	return c
 }
 
-// unborn makes a child that is to be started. attr may be nil.
+// unborn makes a child that has not been started. attr may be nil.
 func (r *Run) unborn(attr *syscall.SysProcAttr) *child {
 	r.Helper()
 	config, err := json.Marshal(r.Store.Config)
@@ -53,7 +53,7 @@ func (r *Run) unborn(attr *syscall.SysProcAttr) *child {
 	if err := os.WriteFile(journal, nil, 0o600); err != nil {
 		r.Fatal(err)
 	}
-	r.allow(journal, 0o666) // for a child that is somebody else
+	r.allow(journal, 0o666) // for a child of another user
 	if attr == nil {
 		attr = &syscall.SysProcAttr{}
 	}
@@ -96,7 +96,7 @@ func (c *child) kill() {
 		return
 	}
 	_ = c.cmd.Process.Kill() // it may have ended
-	_ = c.cmd.Wait()         // how is known
+	_ = c.cmd.Wait()         // the test knows how it ended
 }
 
 func (c *child) restart() {
@@ -105,7 +105,7 @@ func (c *child) restart() {
 	c.start()
 }
 
-// write has the child write its store; one that has died meanwhile is started again.
+// write makes the child write its store. A child that has died meanwhile is started again.
 func (c *child) write(_ context.Context, changes ...history.Change) error {
 	err := c.tell(changes)
 	if errors.Is(err, errDied) {
@@ -135,7 +135,7 @@ func (c *child) tell(changes []history.Change) error {
 	return errors.New(text)
 }
 
-// look reads on in the journal.
+// look reads the new part of the journal.
 func (c *child) look() {
 	c.r.Helper()
 	verbs, whole, err := readJournal(c.life.Journal, c.read)
@@ -145,13 +145,14 @@ func (c *child) look() {
 	c.read = whole
 	c.verbs = append(c.verbs, verbs...)
 	for _, v := range verbs {
-		if c.has[v.Key] = v.Text; v.Text == "" {
+		c.has[v.Key] = v.Text
+		if v.Text == "" {
 			delete(c.has, v.Key)
 		}
 	}
 }
 
-// await waits until what stands is what the store holds.
+// await waits until the southbound equals the store.
 func (c *child) await() {
 	c.r.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -169,7 +170,7 @@ func (c *child) await() {
 	}
 }
 
-// settle is that of Run, for an agent that is a child.
+// settle is like Run.settle, for an agent in a child.
 func (c *child) settle() time.Duration {
 	c.r.Helper()
 	if c.r.healed.IsZero() {

@@ -2,7 +2,7 @@ package faults
 
 import "github.com/keyplane/keyplane/internal/faults/stores"
 
-// accessFaults are what happens to the right to read.
+// accessFaults are changes of the right to read.
 func accessFaults() []Fault {
 	return []Fault{
 		{Name: "login revoked, and granted again", Needs: stores.Users, OneOf: stores.CutAny, Do: revoked},
@@ -11,7 +11,7 @@ func accessFaults() []Fault {
 	}
 }
 
-// revoked cuts the line too: a server goes on with a watch that it has once allowed.
+// revoked also cuts the line, because a server continues a watch that it has once allowed.
 func revoked(r *Run) {
 	r.cut()
 	r.Store.Revoke()
@@ -21,7 +21,7 @@ func revoked(r *Run) {
 	r.Store.Grant()
 }
 
-// expired waits for longer than the server's tokens live.
+// expired waits for longer than the lifetime of the server's tokens.
 func expired(r *Run) {
 	r.linger()
 	r.churn(10)

@@ -111,7 +111,7 @@ func (c *child) startAway() {
 	}
 	c.start()
 	if err := c.r.tryUntil(func(context.Context) error { _, err := os.Stat(applied); return err }); err != nil {
-		c.r.Fatalf("what is remembered is not applied: %v", err)
+		c.r.Fatalf("the saved state is not applied: %v", err)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
-// cutFaults are what happens while agent and store are parted.
+// cutFaults separate the agent from its store.
 func cutFaults() []Fault {
 	cutBy := func(how string, a stores.Ability) Fault {
 		return Fault{Name: "cut off (" + how + ") while it is written", Needs: a, Do: func(r *Run) {
@@ -46,7 +46,7 @@ func cutFaults() []Fault {
 	}
 }
 
-// cut parts agent and store in the first way that there is.
+// cut separates the agent from the store in the first way that the store supports.
 func (r *Run) cut() {
 	for how, a := range map[string]stores.Ability{"drop": stores.CutDrop, "taken": stores.CutTaken} {
 		if r.Kind.Can&a != 0 {
@@ -55,13 +55,13 @@ func (r *Run) cut() {
 	}
 }
 
-// save keeps a copy of the store.
+// save copies the store.
 func (r *Run) save() {
 	r.Store.Save()
 	r.saved = maps.Clone(r.holds)
 }
 
-// restore puts the copy in the store's place.
+// restore replaces the store by the copy.
 func (r *Run) restore() {
 	begun := time.Now()
 	r.Store.Restore()

@@ -11,13 +11,13 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// damageFaults are what others do to the agent's own file while it is open.
+// damageFaults are writes of other programs into the agent's own file while it is open.
 func damageFaults() []Fault {
 	return []Fault{{Name: "damaged Bolt file, and a good copy in its place", Needs: stores.OwnFile, Do: damagedFile}}
 }
 
-// damagedFile damages the file in each way. Every use of it is refused at once, the
-// source says so, and what was applied stays until a good copy lies there.
+// damagedFile damages the file in each way. Every use of it fails at once, the source
+// reports it, and the applied state stays until a good copy is at the path.
 func damagedFile(r *Run) {
 	r.distrusted = true
 	for _, how := range []string{"emptied", "cut", "scribbled"} {
@@ -36,7 +36,7 @@ func damagedFile(r *Run) {
 	r.churn(10)
 }
 
-// refused makes sure that a damaged store neither takes a write nor hangs.
+// refused checks that a damaged store neither accepts a write nor hangs.
 func (r *Run) refused(how string) {
 	r.Helper()
 	done := make(chan struct{})
@@ -60,7 +60,7 @@ func (r *Run) refused(how string) {
 	}
 }
 
-// awaitLost waits until the source says that it has lost its store.
+// awaitLost waits until the source reports the loss of its store.
 func (r *Run) awaitLost(how string) {
 	r.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -10,13 +10,12 @@ import (
 	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
-// diskFaults are what happens to the disk that a store of the agent's own is on.
+// diskFaults are faults of the disk with the agent's own store.
 func diskFaults() []Fault {
 	return []Fault{{Name: "disk full, and free again", Needs: stores.SmallDisk, Do: diskFull}}
 }
 
-// diskFull fills the disk. What cannot be written then is refused, and what was there
-// before stays.
+// diskFull fills the disk. Further writes fail, and the content before stays.
 func diskFull(r *Run) {
 	ballast := filepath.Join(r.Store.Dir, "ballast")
 	if err := os.WriteFile(ballast, make([]byte, 4<<20), 0o600); err == nil {
@@ -35,7 +34,7 @@ func diskFull(r *Run) {
 	if refused == 0 {
 		r.Error("a full disk took everything")
 	}
-	r.await("what the full disk took")
+	r.await("the writes before the disk was full")
 	if err := os.Remove(ballast); err != nil {
 		r.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
-// doubtFaults are what makes keys look deleted that nobody deleted.
+// doubtFaults make keys look deleted although nobody deleted them.
 func doubtFaults() []Fault {
 	return []Fault{
 		{Name: "emptied, and refilled key by key", OneOf: stores.Emptied | stores.FilesOfPeople, Alone: refilled},
@@ -19,8 +19,8 @@ func doubtFaults() []Fault {
 	}
 }
 
-// refilled has the agent list the store when it was emptied and one key is back. The
-// others come back one by one, each as it was: nothing is done to the network.
+// refilled makes the agent list the store when it was emptied and one key is back. The
+// others come back unchanged, one by one. The southbound must not change.
 func refilled(r *Run) time.Duration {
 	r.Scale.Grace = r.Scale.Bound // so that it does not end while a slow machine refills the store
 	r.follow()
@@ -39,8 +39,8 @@ func refilled(r *Run) time.Duration {
 	return took
 }
 
-// emptiedAndCut has the agent list the empty store twice within the grace time. The
-// network stays for all of that time, and goes then.
+// emptiedAndCut makes the agent list the empty store twice within the grace time. The
+// southbound stays for all of that time, and is removed then.
 func emptiedAndCut(r *Run) time.Duration {
 	r.Scale.Grace = max(r.Scale.Grace, 3*time.Second)
 	r.follow()
@@ -77,7 +77,7 @@ func (r *Run) emptied(refill func()) {
 			r.Fatal(err)
 		}
 		refill()
-	case r.Kind.Can&stores.CutTaken != 0: // the agent is away as long as the file is taken
+	case r.Kind.Can&stores.CutTaken != 0: // the agent has no store while the file is taken
 		r.Store.Kill()
 		r.Store.Wipe()
 		r.wiped(begun, map[string]string{})
@@ -94,7 +94,7 @@ func (r *Run) emptied(refill func()) {
 	}
 }
 
-// awaitDoubt waits until the agent is in doubt about keys.
+// awaitDoubt waits until the agent doubts the removal of keys.
 func (r *Run) awaitDoubt() {
 	r.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -107,7 +107,7 @@ func (r *Run) awaitDoubt() {
 }
 
 // upgraded stops and starts the members one after the other, and writes the store each
-// time. It returns how long a change took at most.
+// time. It returns the longest time that a change took.
 func upgraded(r *Run) (longest time.Duration) {
 	r.follow()
 	step := func(what string) {

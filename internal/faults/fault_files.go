@@ -90,7 +90,8 @@ func saveAsConfigMap(path string, content []byte) error {
 	for _, one := range append(paths, path) {
 		text := content
 		if one != path {
-			if text, err = os.ReadFile(one); err != nil {
+			text, err = os.ReadFile(one)
+			if err != nil {
 				return err
 			}
 		}

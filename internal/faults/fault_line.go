@@ -10,8 +10,8 @@ import (
 	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
-// lineFaults are what happens where nothing is cut: a part of the line is silent, the line is
-// slow, or the server drops keys for lack of memory.
+// lineFaults are faults without a cut: a part of the line is silent, the line is slow, or
+// the server drops keys for lack of memory.
 func lineFaults() []Fault {
 	return []Fault{
 		{Name: "one silent connection", Needs: stores.OneSilent, Do: oneSilent},
@@ -20,7 +20,8 @@ func lineFaults() []Fault {
 	}
 }
 
-// oneSilent silences the connection that waits for changes. All others work, also new ones.
+// oneSilent silences the connection that waits for changes. All others work, including new
+// ones.
 func oneSilent(r *Run) {
 	r.churn(5)
 	r.await("before the silence")
@@ -31,7 +32,7 @@ func oneSilent(r *Run) {
 	r.churn(20)
 }
 
-// slowLine has the agent list the store anew over a slow line.
+// slowLine makes the agent list the store again over a slow line.
 func slowLine(r *Run) {
 	r.cut()
 	var changes []history.Change
@@ -46,8 +47,8 @@ func slowLine(r *Run) {
 	r.Store.Slow(0)
 }
 
-// evicted has the server drop all keys, and writes them again once the agent has said so.
-// Nobody has deleted a key, so nothing may go meanwhile.
+// evicted makes the server drop all keys, and writes them again once the agent has
+// reported that. Nobody has deleted a key, so no item may be removed meanwhile.
 func evicted(r *Run) {
 	r.churn(5)
 	r.await("before the eviction")

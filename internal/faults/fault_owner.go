@@ -15,16 +15,16 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// ownerFaults are what a second agent of the label does.
+// ownerFaults are the effects of a second agent of the label.
 func ownerFaults() []Fault {
 	return []Fault{{Name: "second agent of the label", Do: secondAgent}}
 }
 
-// secondAgent starts another agent of the label while the first one runs, with nothing in
-// common but the store: it ends, names the first, and has touched nothing. Stores without
-// leases have only agents of one network namespace.
+// secondAgent starts another agent of the label while the first one runs. Both share only
+// the store. The second one ends, names the first, and has changed nothing. For stores
+// without leases, both agents are in one network namespace.
 func secondAgent(r *Run) {
-	label := "faults-" + owner.NewID() // no other run's
+	label := "faults-" + owner.NewID() // used by no other run
 	first, second := owner.Self(label, owner.NewID()), owner.Self(label, owner.NewID())
 	if _, leases := r.Store.Connector.(kvdbsync.Leaser); !leases {
 		r.secondGuard(first, second)
@@ -43,7 +43,8 @@ func secondAgent(r *Run) {
 	late.Close()
 	r.named(first, err)
 
-	// One that learns it only while it runs, as its store was away when it began.
+	// An agent that learns it only later, because it could not reach the store at its
+	// start.
 	if n, err := r.liveBeside(second); n > 0 {
 		r.Errorf("the second agent did %d things", n)
 	} else {
@@ -71,8 +72,8 @@ func (r *Run) run(k *owner.Keeper) (end func()) {
 	}
 }
 
-// liveBeside is the life of a second agent that is not asked at its start: how many verbs it
-// called, and what ended it.
+// liveBeside is the life of a second agent without a check at its start. It returns the
+// number of its verbs, and the error that ended it.
 func (r *Run) liveBeside(self owner.Holder) (verbs int, ended error) {
 	var called atomic.Int32
 	south := newSouthbound(map[string]string{}, func(history.Change) error { called.Add(1); return nil })
@@ -101,7 +102,7 @@ func (r *Run) named(who owner.Holder, err error) {
 	}
 }
 
-// secondGuard has two agents meet in one network namespace.
+// secondGuard starts two agents in one network namespace.
 func (r *Run) secondGuard(first, second owner.Holder) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	guard, err := owner.Listen(ctx, first, slog.New(slog.DiscardHandler))
@@ -111,7 +112,7 @@ func (r *Run) secondGuard(first, second owner.Holder) {
 	ended := make(chan error, 1)
 	go func() { ended <- guard.Run(ctx) }()
 	begun := time.Now()
-	for { // on a busy machine the first may take its time to answer with more than its number
+	for { // on a busy machine the first agent may need some time to answer with more than its process ID
 		_, err = owner.Listen(r.ctx, second, slog.New(slog.DiscardHandler))
 		var taken *owner.TakenError
 		if !errors.As(err, &taken) || taken.Holder.Installation != "" || time.Since(begun) > r.Scale.Bound {

@@ -6,7 +6,7 @@ import (
 	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
-// serverFaults are what happens to a server and its data.
+// serverFaults are faults of a server and its data.
 func serverFaults() []Fault {
 	return []Fault{
 		{Name: "server killed, started with its data", Needs: stores.Servers, Do: killed},

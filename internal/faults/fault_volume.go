@@ -7,7 +7,7 @@ import (
 	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
-// volumeFaults are too much of something, and what is no value at all.
+// volumeFaults are large amounts of changes or keys, and invalid values.
 func volumeFaults() []Fault {
 	return []Fault{
 		{Name: "slow consumer", Do: slowConsumer},
@@ -26,7 +26,7 @@ func slowConsumer(r *Run) {
 	release()
 }
 
-// flood writes one key as fast as the store takes it, and another now and then.
+// flood writes one key as fast as the store accepts it, and another key now and then.
 func flood(r *Run) {
 	for i := range r.Scale.Flood {
 		r.Put(r.name(0))
@@ -50,7 +50,8 @@ func limits(r *Run) {
 	r.Write(history.Change{Key: "large", Text: r.text()})
 }
 
-// garbage leaves what was valid in force, and everything else goes on.
+// garbage writes invalid values. The valid values before them stay effective, and all
+// other changes apply.
 func garbage(r *Run) {
 	for i, value := range []string{"\x00\xff\xfe", "", "{", `{"name":"other"}`, `[1]`, strings.Repeat("[", 10_000), "\xff{\"name\":1}"} {
 		r.Write(history.Change{Key: r.name(i), Text: stores.RawMark + value})

@@ -145,7 +145,7 @@ func (r *Run) compareBooks() {
 		r.Fatal(err)
 	}
 	if bad := history.Complete(held, r.holds); len(bad) > 0 {
-		r.Fatalf("the test is wrong about what the store holds: %d names, such as %v", len(bad), bad[0])
+		r.Fatalf("the test's record differs from the store: %d names, such as %v", len(bad), bad[0])
 	}
 }
 

@@ -80,7 +80,8 @@ func (s *Southbound) do(c history.Change) error {
 		return err
 	}
 	before := s.has[c.Key]
-	if s.has[c.Key] = c.Text; c.Text == "" {
+	s.has[c.Key] = c.Text
+	if c.Text == "" {
 		delete(s.has, c.Key)
 	}
 	s.verbs++

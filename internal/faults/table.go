@@ -10,13 +10,13 @@ import (
 	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
-// Results are the cells of the matrix that were tried. They may be added by many.
+// Results are the tested cells of the matrix. Any goroutine may add some.
 type Results struct {
 	mu    sync.Mutex // guards cells
 	cells map[[2]string]string
 }
 
-// Add notes how long a store took after a fault; failed: it did not come right.
+// Add records the time that a store needed after a fault; failed: it did not recover.
 func (r *Results) Add(store, fault string, took time.Duration, failed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -30,7 +30,7 @@ func (r *Results) Add(store, fault string, took time.Duration, failed bool) {
 	r.cells[[2]string{store, fault}] = text
 }
 
-// readable is a time as people say it.
+// readable returns a time in a form for people.
 func readable(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -41,8 +41,8 @@ func readable(d time.Duration) string {
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
-// Markdown is a table of faults by stores. What makes no sense is "–", what was not
-// tried is empty.
+// Markdown returns a table of faults by stores. A cell that does not exist is "–", and one
+// that was not tested is empty.
 func (r *Results) Markdown(kinds []stores.Kind, faults []Fault) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,13 +66,13 @@ func (r *Results) Markdown(kinds []stores.Kind, faults []Fault) string {
 	return b.String()
 }
 
-// The table in a document is what stands between these lines.
+// The table in a document is between these lines.
 const (
 	tableBegins = "<!-- written by make faults -->\n"
 	tableEnds   = "<!-- end -->\n"
 )
 
-// Put writes the table into a document that has a place for it.
+// Put writes the table into a document that has these lines.
 func Put(path, table string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -81,7 +81,7 @@ func Put(path, table string) error {
 	before, rest, begins := strings.Cut(string(text), tableBegins)
 	_, after, ends := strings.Cut(rest, tableEnds)
 	if !begins || !ends {
-		return fmt.Errorf("%s: no place for the table: want the lines %q and %q", path, tableBegins, tableEnds)
+		return fmt.Errorf("%s: no place for the table: expected the lines %q and %q", path, tableBegins, tableEnds)
 	}
 	return os.WriteFile(path, []byte(before+tableBegins+table+tableEnds+after), 0o644)
 }

@@ -161,7 +161,8 @@ func (r *Run) group(first string) (out []history.Change) {
 		if i >= r.Scale.Keys/10 && r.Rand.IntN(3) == 0 {
 			c.Text = ""
 		}
-		if out = append(out, c); len(out) == min(5, r.Store.AtOnce) {
+		out = append(out, c)
+		if len(out) == min(5, r.Store.AtOnce) {
 			break
 		}
 	}

@@ -1,21 +1,21 @@
-// Package filelease tells whether anybody has a file open for writing.
+// Package filelease tells whether any process has a file open for writing.
 //
 //	switch filelease.Take(f) {
 //	case filelease.Writing: // look again later
-//	case filelease.Closed:  // what is read before f is closed is whole
+//	case filelease.Closed:  // content read before f is closed is whole
 //	case filelease.Unknown: // the file system does not tell
 //	}
 //
-// It asks the kernel for a read lease (fcntl(2), F_SETLEASE). The kernel refuses one while
-// anyone has the file open for writing, in any process of any container, and as long as
-// the lease is held, whoever opens the file for writing waits. So no delay is needed and
-// no writer is too slow. The alternative, to search the descriptors of all processes
-// (/proc/*/fd), costs more, does not see the processes of other PID namespaces, and leaves
-// a moment between the search and the read.
+// It asks the kernel for a read lease (fcntl(2), F_SETLEASE). The kernel refuses a lease
+// while a process of any container has the file open for writing. While the lease is held,
+// a process that opens the file for writing waits. So no delay is needed and no writer is
+// too slow. The alternative is a search of the descriptors of all processes (/proc/*/fd).
+// It costs more, does not see the processes of other PID namespaces, and leaves a moment
+// between the search and the read.
 //
-// Only the owner of a file, or a process with CAP_LEASE, is given a lease, and a file system
-// that several hosts share knows the writers of this host at most. In these cases the answer
-// is Unknown.
+// Only the owner of a file, or a process with CAP_LEASE, gets a lease. On a file system
+// that several hosts share, the kernel knows only the writers of this host, if any. In
+// these cases the answer is Unknown.
 //
 // Tests: real files, and the table of file systems.
 package filelease
@@ -27,13 +27,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Writer says whether a file is being written.
+// A Writer states whether a file is being written.
 type Writer int
 
 const (
-	Closed  Writer = iota // nobody has the file open for writing, nor will before the lease ends
-	Writing               // somebody has it open for writing
-	Unknown               // that cannot be known
+	Closed  Writer = iota // no process has the file open for writing, and none will before the lease ends
+	Writing               // a process has it open for writing
+	Unknown               // the kernel cannot tell
 )
 
 // Take asks for a lease on an open file. A lease ends when the file is closed.
@@ -56,16 +56,16 @@ func Take(f *os.File) Writer {
 	return decide(lease, sharingOf(uint32(at.Type)))
 }
 
-// A sharing is who may write to a file system besides this host.
+// A sharing states which other hosts may write to a file system.
 type sharing int
 
 const (
 	local     sharing = iota
-	relayed           // others may; this kernel knows the writers of this host
-	delegated         // others may; the server grants a lease or refuses it, for reasons of its own
+	relayed           // other hosts may; this kernel knows the writers of this host
+	delegated         // other hosts may; the server grants or refuses a lease for its own reasons
 )
 
-// sharingOf knows file systems by their numbers (statfs(2)).
+// sharingOf recognizes file systems by their numbers (statfs(2)).
 func sharingOf(fileSystem uint32) sharing {
 	switch fileSystem {
 	case unix.NFS_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC:
@@ -77,14 +77,14 @@ func sharingOf(fileSystem uint32) sharing {
 	return local
 }
 
-// File systems that have no name in x/sys.
+// File systems without a name in x/sys.
 const (
 	gfs2   = 0x01161970
 	lustre = 0x0bd00bd0
 	vboxsf = 0x786f4256
 )
 
-// decide says what an answer of the kernel means.
+// decide interprets an answer of the kernel.
 func decide(lease error, s sharing) Writer {
 	switch {
 	case lease == nil && s != relayed:

@@ -9,7 +9,7 @@ package lists
 
 import "iter"
 
-// Firsts yields the elements of all, each once, with the index where it is first.
+// Firsts yields each different element of all once, with its first index.
 func Firsts[T comparable](all []T) iter.Seq2[int, T] {
 	return func(yield func(int, T) bool) {
 		seen := make(map[T]bool, len(all))
@@ -25,7 +25,7 @@ func Firsts[T comparable](all []T) iter.Seq2[int, T] {
 	}
 }
 
-// Unique returns the elements of all, each once; nil for none.
+// Unique returns each different element of all once; nil for none.
 func Unique[T comparable](all []T) (out []T) {
 	for _, one := range Firsts(all) {
 		out = append(out, one)

@@ -7,9 +7,9 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// Admitting is a Connector whose watches yield nothing before the label is held in its
-// store, or cannot be held. So an agent applies nothing from a store that names another
-// owner, however late it reaches the store.
+// Admitting returns a Connector with watches that yield nothing until the label is held in
+// its store, or cannot be held. So an agent applies nothing from a store that names
+// another owner, however late it reaches the store.
 func Admitting(c kvdbsync.Connector, k *Keeper) kvdbsync.Connector { return admitting{c, k} }
 
 type admitting struct {
@@ -24,7 +24,7 @@ func (a admitting) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.
 		for b, err := range a.Connector.Watch(ctx, prefix) {
 			if err == nil && !admitted {
 				if a.keeper.Admit(ctx) != nil {
-					return // ctx has ended, and with it the watch
+					return // ctx has ended, and so has the watch
 				}
 				admitted = true
 			}

@@ -18,26 +18,26 @@ const (
 	installationFile = "installation"
 )
 
-// A Folder is the state folder of one label, which one process has at a time.
+// A Folder is the state folder of one label. One process has it at a time.
 type Folder struct {
-	// Installation is the id that is kept in the folder. Without a folder it is a new one.
+	// Installation is the ID that is kept in the folder. Without a folder it is a new one.
 	Installation string
 
 	dir  string
-	lock *os.File // nil: it cannot be locked
+	lock *os.File // nil: no lock
 	log  *slog.Logger
 }
 
-// OpenFolder makes the folder if it is not there, and locks it for self's label. The
-// error is a *TakenError if a living process has the lock. A folder that cannot be had
-// (dir is empty, the disk is read-only) is no error: the installation has a new id then.
+// OpenFolder creates the folder if it is missing, and locks it for the label. The error is
+// a *TakenError if a running process has the lock. An unusable folder (dir is empty, the
+// disk is read-only) is no error: the installation has a new ID then.
 func OpenFolder(dir, label string, log *slog.Logger) (*Folder, error) {
 	f := &Folder{Installation: NewID(), dir: dir, log: log.With("state_dir", dir)}
 	if dir == "" {
 		return f, nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		f.log.Warn("no second agent is kept from this state folder", "err", err)
+		f.log.Warn("state folder cannot be locked; a second agent may use it", "err", err)
 		return f, nil
 	}
 	lock, err := lockFileOf(filepath.Join(dir, lockFile), label)
@@ -45,11 +45,12 @@ func OpenFolder(dir, label string, log *slog.Logger) (*Folder, error) {
 	case errors.Is(err, ErrTaken):
 		return nil, err
 	case err != nil:
-		f.log.Warn("no second agent is kept from this state folder", "err", err)
+		f.log.Warn("state folder cannot be locked; a second agent may use it", "err", err)
 	}
 	f.lock = lock
-	if f.Installation, err = installation(filepath.Join(dir, installationFile)); err != nil {
-		f.log.Warn("the id of this installation is not kept: after a restart it has another", "err", err)
+	f.Installation, err = installation(filepath.Join(dir, installationFile))
+	if err != nil {
+		f.log.Warn("the ID of this installation cannot be saved; the next start uses another", "err", err)
 	}
 	return f, nil
 }
@@ -69,21 +70,23 @@ func lockFileOf(path, label string) (*os.File, error) {
 		return nil, fmt.Errorf("%s: locking: %w", path, err)
 	}
 	text, _ := os.ReadFile(path)
-	holder, _ := parse(text) // one that has just begun has not written yet
+	holder, _ := parse(text) // a process that has just started has not written its name yet
 	holder.Label = label
 	return nil, &TakenError{Holder: holder, Where: "the lock of " + path}
 }
 
-// installation reads the id of the installation, or makes a new one. The id is right in
-// any case; an error says that the next start will not know it.
+// installation reads the ID of the installation, or makes a new one. The ID is valid in
+// any case. An error means that it could not be saved for the next start.
 func installation(path string) (id string, err error) {
 	text, err := os.ReadFile(path)
-	if id = strings.TrimSpace(string(text)); err == nil && isID(id) {
+	id = strings.TrimSpace(string(text))
+	if err == nil && isID(id) {
 		return id, nil
 	}
 	id = NewID()
 	next := path + ".new"
-	if err = os.WriteFile(next, []byte(id+"\n"), 0o600); err != nil {
+	err = os.WriteFile(next, []byte(id+"\n"), 0o600)
+	if err != nil {
 		return id, err
 	}
 	return id, os.Rename(next, path)
@@ -94,7 +97,8 @@ func isID(text string) bool {
 	return err == nil && len(b) == len(NewID())/2
 }
 
-// Name writes into the lock file who has the lock, for whoever finds it locked.
+// Name writes the holder of the lock into the lock file, for other agents that find the
+// file locked.
 func (f *Folder) Name(self Holder) {
 	if f.lock == nil {
 		return
@@ -108,8 +112,8 @@ func (f *Folder) Name(self Holder) {
 	}
 }
 
-// Close lets the folder go. The lock file stays: to remove it would let two processes
-// lock two files of one name.
+// Close releases the folder. The lock file stays: without it, two processes could lock two
+// files of one name.
 func (f *Folder) Close() error {
 	if f.lock == nil {
 		return nil

@@ -14,18 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Guard holds the name of a label in the network namespace of this process: an
-// abstract unix socket (unix(7)). The kernel lets it go when the process ends, however
-// it ends. So two agents of a label that share neither a store nor a state folder cannot
-// work in the same namespace.
+// A Guard holds the name of a label in the network namespace of this process: an abstract
+// unix socket (unix(7)). The kernel releases the name at any end of the process. So two
+// agents of a label cannot work in one namespace, even if they share neither a store nor a
+// state folder.
 type Guard struct {
-	listener net.Listener // nil: the name could not be had
+	listener net.Listener // nil: the name is not held
 	self     Holder
 }
 
-// Listen takes the name. The error is a *TakenError if another agent has it. A process
-// of another user who is not root cannot keep an agent from starting: its name is
-// reported and ignored.
+// Listen takes the name. The error is a *TakenError if another agent has it. Only the same
+// user and root can keep an agent from starting. If another user's process has the name,
+// that is logged and ignored.
 func Listen(ctx context.Context, self Holder, log *slog.Logger) (*Guard, error) {
 	name := socketName(self.Label)
 	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", name)
@@ -39,7 +39,7 @@ func Listen(ctx context.Context, self Holder, log *slog.Logger) (*Guard, error) 
 	holder, uid, err := ask(ctx, name)
 	holder.Label = self.Label
 	switch {
-	case err != nil: // it has just ended, or belongs to nobody that answers
+	case err != nil: // the holder has just ended, or does not answer
 		log.Warn("the label's name is taken in this network namespace by a process that does not answer", "err", err)
 	case uid != 0 && uid != os.Geteuid():
 		log.Warn("the label's name is taken in this network namespace by a process of another user", "pid", holder.PID, "uid", uid)
@@ -49,8 +49,8 @@ func Listen(ctx context.Context, self Holder, log *slog.Logger) (*Guard, error) 
 	return &Guard{}, nil
 }
 
-// socketName begins with "@", which package net takes for the zero byte of an abstract
-// name. A label that is too long for it counts by its hash.
+// socketName begins with "@", which package net turns into the zero byte of an abstract
+// name. A label that is too long is replaced by its hash.
 func socketName(label string) string {
 	const most = 64
 	if len(label) > most {
@@ -60,11 +60,11 @@ func socketName(label string) string {
 	return "@keyplane/agent/" + label
 }
 
-// patienceToAsk is how long a holder may take to say who it is. One that starts or hangs
-// is known by its process alone.
+// patienceToAsk is the longest wait for a holder's answer. For a holder that starts or
+// hangs, only the process ID is known.
 const patienceToAsk = 300 * time.Millisecond
 
-// ask asks who has the name. The user and the process are known from the kernel.
+// ask asks for the holder of the name. The kernel supplies the user and the process.
 func ask(ctx context.Context, name string) (h Holder, uid int, err error) {
 	conn, err := (&net.Dialer{Timeout: patienceToAsk}).DialContext(ctx, "unix", name)
 	if err != nil {
@@ -90,7 +90,7 @@ func ask(ctx context.Context, name string) (h Holder, uid int, err error) {
 	return h, int(peer.Uid), nil
 }
 
-// Run tells whoever asks who has the name, until ctx ends.
+// Run answers each connection with the holder of the name, until ctx ends.
 func (g *Guard) Run(ctx context.Context) error {
 	if g.listener == nil {
 		return nil
@@ -99,15 +99,15 @@ func (g *Guard) Run(ctx context.Context) error {
 	for {
 		conn, err := g.listener.Accept()
 		if err != nil {
-			return nil //nolint:nilerr // closed, or out of descriptors: the name is held all the same
+			return nil //nolint:nilerr // closed, or out of descriptors: the name is still held
 		}
 		_ = conn.SetWriteDeadline(time.Now().Add(patienceToAsk))
-		_, _ = conn.Write(g.self.bytes()) // fails only when who asked has gone
+		_, _ = conn.Write(g.self.bytes()) // fails only if the other process has gone
 		conn.Close()
 	}
 }
 
-// Close lets the name go.
+// Close releases the name.
 func (g *Guard) Close() error {
 	if g.listener == nil {
 		return nil

@@ -6,24 +6,24 @@ import (
 	"strconv"
 )
 
-// A verdict is what is known of an agent that a record names.
+// A verdict is the known state of an agent that a record names.
 type verdict int
 
 const (
-	// unknown may live: its lease tells.
+	// unknown may live: the end of its lease decides.
 	unknown verdict = iota
-	// gone is dead, or an earlier life of this installation: the label is free.
+	// gone is dead, or an earlier process of this installation: the label is free.
 	gone
 	// living runs, so the label is taken.
 	living
 )
 
-// judge decides what other, which a record names, is to self. runs tells whether a
-// process of self's PID namespace runs that began at a certain time.
+// judge compares the recorded holder other with self. runs reports whether a process of
+// self's PID namespace runs that began at a certain time.
 //
-// A copied state folder must not let two hosts take each other's label: an installation
-// is its own successor only on the same host, by name or by its boot ID. That two
-// processes of one installation run at once is what the lock of the folder excludes.
+// Two hosts with copies of one state folder must not take each other's label. So an
+// installation is its own successor only on the same host, by name or by boot ID. The lock
+// of the folder prevents two running processes of one installation.
 func judge(other, self Holder, runs func(pid int, started uint64) bool) verdict {
 	sameBoot := other.Boot != "" && other.Boot == self.Boot
 	switch {
@@ -40,15 +40,16 @@ func judge(other, self Holder, runs func(pid int, started uint64) bool) verdict 
 	return unknown
 }
 
-// running tells whether the process runs that began at a time, in clock ticks since boot.
+// running reports whether the process runs that began at a time, in clock ticks since
+// boot.
 func running(pid int, started uint64) bool {
 	since, ok := startOf(pid)
 	return ok && since == started
 }
 
-// startOf is when a process began, in clock ticks since boot: the 22nd field of
-// /proc/PID/stat (proc_pid_stat(5)). The second may have spaces and ends with the last
-// parenthesis. A zombie does not run.
+// startOf returns the start of a process, in clock ticks since boot: the 22nd field of
+// /proc/PID/stat (proc_pid_stat(5)). The second field may have spaces and ends with the
+// last parenthesis. A zombie does not run.
 func startOf(pid int) (uint64, bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	end := bytes.LastIndexByte(text, ')')

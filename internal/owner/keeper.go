@@ -13,23 +13,22 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// Options are those of a Keeper. Store, Leaser, Key and Self are required.
+// Options configure a Keeper. Store, Leaser, Key and Self are required.
 type Options struct {
-	Store  string // its name, for people
+	Store  string // name of the store, for people
 	Leaser kvdbsync.Leaser
 	Key    string // see Key
 	Self   Holder
 
-	// TTL is how long the key outlives an agent that has died. Defaults to 10 s.
+	// TTL is the time for which the key outlives a dead agent. Defaults to 10 s.
 	TTL time.Duration
-	// Timeout is how long the store may take for one request. Defaults to 3 s.
+	// Timeout is the longest duration of one request to the store. Defaults to 3 s.
 	Timeout time.Duration
-	// Pause has the agent do nothing until release is called. It is called when the
-	// store names another agent of which it is not known whether it lives. Defaults to
-	// doing nothing.
+	// Pause stops the agent's work until release is called. It is called when the store
+	// names another agent that may be dead or alive. Defaults to doing nothing.
 	Pause func(ctx context.Context) (release func())
-	// Runs tells whether a process of this PID namespace runs that began at a certain
-	// time, in clock ticks since boot. Defaults to what /proc says.
+	// Runs reports whether a process of this PID namespace runs that began at a certain
+	// time, in clock ticks since boot. Defaults to a look at /proc.
 	Runs func(pid int, started uint64) bool
 	Log  *slog.Logger // Defaults to discarding
 }
@@ -54,11 +53,11 @@ func (o Options) withDefaults() Options {
 }
 
 const (
-	// slack is how much later than it should a store may end a lease.
+	// slack is the largest accepted delay of a store that ends a lease.
 	slack = 3 * time.Second
-	// poll is how often a lease is looked at whose end is waited for.
+	// poll is the period of looks at a lease while its end is awaited.
 	poll = 250 * time.Millisecond
-	// closing is how long the release of the key may hold up the end of the agent.
+	// closing is the longest delay of the agent's end by the release of the key.
 	closing = time.Second
 )
 
@@ -69,8 +68,8 @@ type Keeper struct {
 
 	// Owned by the goroutine of Take and Run.
 	lease      kvdbsync.Lease // nil: there is none
-	value      []byte         // of the key, while it is held: another for each lease
-	term       int            // how many leases there were
+	value      []byte         // of the key, while it is held; different for each lease
+	term       int            // number of leases so far
 	held       bool
 	heldBefore bool // the label was held before
 	warned     bool
@@ -85,9 +84,10 @@ func NewKeeper(o Options) *Keeper {
 	}
 }
 
-// Take takes the label before anything is done. The error is a *TakenError if another
-// agent has it. Of one that may be dead it waits for the end of the lease. A store that
-// does not answer within patience, or refuses, is left to Run.
+// Take takes the label before the agent changes anything. The error is a *TakenError if
+// another agent has it. If the other agent may be dead, Take waits for the end of its
+// lease. If the store does not answer within patience, or refuses, Run continues the
+// attempts.
 func (k *Keeper) Take(ctx context.Context, patience time.Duration) error {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	rival, err := k.claim(bounded)
@@ -104,8 +104,8 @@ func (k *Keeper) Take(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// Run holds the label until ctx ends, and releases it then. What is lost is taken again.
-// It ends before that only with a *TakenError.
+// Run holds the label until ctx ends, and then releases it. A lost label is taken again.
+// Before the end of ctx, Run returns only with a *TakenError.
 func (k *Keeper) Run(ctx context.Context) error {
 	defer k.drop(ctx)
 	var asker chan struct{} // waits for the result of the next attempt
@@ -124,8 +124,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 }
 
 // Admit waits until the label is held, or cannot be held in this store for the time being.
-// It is for whoever has just reached the store, and is to apply what the store says. While
-// another agent has the label it waits until ctx ends. Run must be running.
+// A watch calls it after it has reached the store, and before it applies the content.
+// While another agent has the label, Admit waits until ctx ends. It needs a running Run.
 func (k *Keeper) Admit(ctx context.Context) error {
 	asker := make(chan struct{})
 	select {
@@ -141,7 +141,7 @@ func (k *Keeper) Admit(ctx context.Context) error {
 	}
 }
 
-// wait waits until the label is lost or is to be looked at, or somebody asks for it.
+// wait waits until the label is lost, a look is due, or a caller of Admit asks for it.
 func (k *Keeper) wait(ctx context.Context) (asker chan struct{}) {
 	pause := k.o.TTL / 2
 	var lost <-chan struct{}
@@ -171,8 +171,8 @@ func (k *Keeper) wait(ctx context.Context) (asker chan struct{}) {
 	return asker
 }
 
-// look notices that the key was deleted or given to another: by hand, by a copy of this
-// installation, or after it had expired.
+// look notices that the key was deleted or given to another agent: by hand, by a copy of
+// this installation, or after it had expired.
 func (k *Keeper) look(ctx context.Context) {
 	if !k.held {
 		return
@@ -185,7 +185,7 @@ func (k *Keeper) look(ctx context.Context) {
 		return err
 	})
 	if err != nil {
-		return // the lease says itself when it is lost
+		return // the lease itself reports its loss
 	}
 	for _, p := range pairs {
 		if p.Key == k.o.Key && bytes.Equal(p.Value, k.value) {
@@ -196,8 +196,8 @@ func (k *Keeper) look(ctx context.Context) {
 	k.held = false
 }
 
-// obtain makes one attempt. reachable says that the store answers others now, so that a
-// failure is not that the store is away.
+// obtain makes one attempt. If reachable is true, the store answers other requests, so a
+// failure does not mean that the store is unreachable.
 func (k *Keeper) obtain(ctx context.Context, reachable bool) error {
 	rival, err := k.claim(ctx)
 	if err == nil && rival != nil {
@@ -219,8 +219,8 @@ func (k *Keeper) obtain(ctx context.Context, reachable bool) error {
 	return nil
 }
 
-// claim tries to get the key. rival is an agent that has it and may be dead; the error is
-// a *TakenError if it lives.
+// claim tries to get the key. rival is a holder that may be dead. The error is a
+// *TakenError if the holder lives.
 func (k *Keeper) claim(ctx context.Context) (rival *Holder, err error) {
 	ctx, cancel := context.WithTimeout(ctx, k.o.Timeout)
 	defer cancel()
@@ -271,7 +271,7 @@ func (k *Keeper) claimIn(ctx context.Context) (*Holder, error) {
 				return &other, nil
 			}
 		}
-		old = holds // of nobody that lives
+		old = holds // its holder is dead
 	}
 }
 
@@ -289,7 +289,7 @@ func (k *Keeper) got() {
 }
 
 // outlast waits for the end of the lease of an agent that may be dead. If the lease does
-// not end in time that agent lives.
+// not end in time, that agent lives.
 func (k *Keeper) outlast(ctx context.Context, rival Holder) error {
 	ttl := cmp.Or(time.Duration(rival.Expires)*time.Second, k.o.TTL)
 	k.o.Log.Info("another agent has the label and may be dead: waiting for the end of its lease", "owner", rival.String(), "at_most", ttl+slack)
@@ -307,9 +307,9 @@ func (k *Keeper) outlast(ctx context.Context, rival Holder) error {
 		case errors.Is(err, ErrTaken), err == nil && next == nil:
 			return err
 		case next != nil && next.Life != rival.Life:
-			return &TakenError{Holder: *next, Where: k.where()} // it has just taken it
+			return &TakenError{Holder: *next, Where: k.where()} // it has just taken the label
 		case err != nil && time.Now().After(end):
-			return err // the store is away: nobody can tell
+			return err // the store is unreachable, so the owner is unknown
 		case time.Now().After(end):
 			return &TakenError{Holder: rival, Where: k.where()}
 		}
@@ -317,7 +317,7 @@ func (k *Keeper) outlast(ctx context.Context, rival Holder) error {
 	}
 }
 
-// drop ends the lease. What it held vanishes at once, or with its time.
+// drop ends the lease. Its keys vanish at once, or when the lease expires.
 func (k *Keeper) drop(ctx context.Context) {
 	lease := k.lease
 	k.lease, k.held = nil, false
@@ -331,5 +331,5 @@ func (k *Keeper) drop(ctx context.Context) {
 	}
 }
 
-// Close releases the label, where Run has not been called.
+// Close releases the label if Run has not been called.
 func (k *Keeper) Close() { k.drop(context.Background()) }

@@ -1,5 +1,5 @@
-// Package owner sees to it that one agent owns a label. Three things enforce it, each
-// where the others cannot:
+// Package owner ensures that a label has one agent. Three mechanisms enforce it, each for
+// cases that the others do not cover:
 //
 //	folder, err := owner.OpenFolder(dir, label, log) // the state folder: a lock, and the installation's id
 //	self := owner.Self(label, folder.Installation)
@@ -10,13 +10,14 @@
 //	go guard.Run(ctx)
 //	err = keeper.Run(ctx)
 //
-// Each of them returns a *TakenError when another agent lives that has the label. What
-// cannot be had (no folder, a store that is down or may not be written) stops nobody.
+// Each of them returns a *TakenError when another living agent has the label. An
+// unavailable mechanism (no folder, a store that is down or read-only) does not stop the
+// agent.
 //
-// judge.go decides whether the holder that a store names is ours, dead or living, and is
-// pure. A Keeper is owned by the goroutine that calls Take and then Run; Admit may be
-// called by others. Tests: judge with a table, the Keeper in synthetic time with a store
-// in memory, the real stores in internal/faults.
+// judge.go decides whether a recorded holder is this installation, dead or living, and is
+// pure. A Keeper is owned by the goroutine that calls Take and then Run; any goroutine may
+// call Admit. Tests: judge with a table, the Keeper in synthetic time with a store in
+// memory, the real stores in internal/faults.
 package owner
 
 import (
@@ -30,10 +31,10 @@ import (
 	"time"
 )
 
-// ErrTaken says that another agent owns the label.
+// ErrTaken means that another agent owns the label.
 var ErrTaken = errors.New("another agent owns the label")
 
-// A TakenError names the agent that owns the label, and where that is recorded.
+// A TakenError names the agent that owns the label, and the place of that record.
 type TakenError struct {
 	Holder Holder
 	Where  string
@@ -46,8 +47,8 @@ func (e *TakenError) Error() string {
 
 func (e *TakenError) Unwrap() error { return ErrTaken }
 
-// A Holder is an agent that owns a label, or wants to. It is what the lock file and the
-// stores hold, as JSON.
+// A Holder is an agent that owns or claims a label. The lock file and the stores contain
+// it as JSON.
 type Holder struct {
 	Label        string    `json:"label"`
 	Installation string    `json:"installation"`
@@ -56,14 +57,14 @@ type Holder struct {
 	Since        time.Time `json:"since"`
 	// Life is different for each process.
 	Life string `json:"life"`
-	// Boot, Space and Started tell processes apart: the start of the machine, the
-	// namespace that the PID belongs to, and when the process began.
+	// Boot, Space and Started identify a process: the boot of the machine, the PID
+	// namespace, and the start of the process.
 	Boot    string `json:"boot_id,omitempty"`
 	Space   string `json:"pid_namespace,omitempty"`
 	Started uint64 `json:"started,omitempty"`
 	// Term counts the leases of one life in one store.
 	Term int `json:"term,omitempty"`
-	// Expires is after how many seconds its lease ends when it has died.
+	// Expires is the number of seconds from the agent's death to the end of its lease.
 	Expires int `json:"expires,omitempty"`
 }
 
@@ -84,9 +85,9 @@ func (h Holder) String() string {
 	return out
 }
 
-// Self is this process as the holder of a label.
+// Self returns this process as the holder of a label.
 func Self(label, installation string) Holder {
-	host, _ := os.Hostname() // without a name the others tell enough
+	host, _ := os.Hostname() // without a host name the other fields are enough
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	space, _ := os.Readlink("/proc/self/ns/pid")
 	started, _ := startOf(os.Getpid())
@@ -96,23 +97,23 @@ func Self(label, installation string) Holder {
 	}
 }
 
-// NewID is 16 random hexadecimal digits.
+// NewID returns 16 random hexadecimal digits.
 func NewID() string {
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // never fails
 	return hex.EncodeToString(id[:])
 }
 
-// Key is where in a store the holder of a label stands. root begins the label's keys:
-// "/vnf-agent/vpp1/".
+// Key returns the key of the label's holder in a store. root is the prefix of the label's
+// keys: "/vnf-agent/vpp1/".
 func Key(root string) string { return root + "owner" }
 
 func (h Holder) bytes() []byte {
-	out, _ := json.Marshal(h) // which has nothing that could fail
+	out, _ := json.Marshal(h) // a Holder always has a JSON form
 	return out
 }
 
-// parse is what bytes made; ok is false for anything else.
+// parse is the inverse of bytes; ok is false for any other text.
 func parse(b []byte) (h Holder, ok bool) {
 	err := json.Unmarshal(b, &h)
 	return h, err == nil && h.Life != ""

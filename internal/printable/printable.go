@@ -20,15 +20,16 @@ import (
 	"unicode/utf8"
 )
 
-// Line is text on one line: line feeds are escaped too.
+// Line returns text on one line: line feeds are escaped too.
 func Line(text string) string { return escape(text, func(rune) bool { return false }) }
 
-// Text is text that may have several lines. Only use it where each line feed is our own.
+// Text returns text that may have several lines. Use it only if each line feed is the
+// agent's own.
 func Text(text string) string { return escape(text, func(r rune) bool { return r == '\n' }) }
 
-// Word is text as one word of a shell command that people may copy. Text that needs no
-// quotes has none. Text with characters that are not printable is in the form $'...', which
-// bash, ksh and zsh know.
+// Word returns text as one word of a shell command that people may copy. Text that needs
+// no quotes has none. Text with characters that are not printable has the form $'...',
+// which bash, ksh and zsh support.
 func Word(text string) string {
 	line := Line(text)
 	switch {
@@ -40,14 +41,14 @@ func Word(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// special tells whether a shell may take r for something else than itself. It may be wrong
-// in one direction only: quotes that are not needed do no harm.
+// special reports whether a shell may give r a special meaning. It may only err on the
+// safe side: unnecessary quotes do no harm.
 func special(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@%+,", r)
 }
 
-// dollarQuoted is what stands between $' and ': each byte of a character that is not
-// printable in octal, since \u depends on the locale.
+// dollarQuoted returns the text between $' and '. The bytes of a character that is not
+// printable are in octal, because \u depends on the locale.
 func dollarQuoted(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
@@ -67,7 +68,7 @@ func dollarQuoted(text string) string {
 	return b.String()
 }
 
-// hidden tells whether a character that was decoded from n bytes is not printable.
+// hidden reports whether a character that was decoded from n bytes is not printable.
 func hidden(r rune, n int) bool { return !unicode.IsPrint(r) || r == utf8.RuneError && n == 1 }
 
 func escape(text string, keep func(rune) bool) string {
@@ -87,7 +88,7 @@ func escape(text string, keep func(rune) bool) string {
 	return b.String()
 }
 
-// plain tells quickly whether text is printable ASCII, as nearly all text is.
+// plain reports quickly whether text is printable ASCII, like nearly all text.
 func plain(text string) bool {
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] > '~' {

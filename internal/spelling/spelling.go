@@ -1,9 +1,10 @@
-// Package spelling reads addresses that are spelled more loosely than a model asks for.
+// Package spelling reads addresses in a looser spelling than a model requires.
 //
 //	addr, changed := spelling.WithLength("10.0.0.1")      // 10.0.0.1/32
 //	addr, changed := spelling.WithoutLength("10.0.0.1/24") // 10.0.0.1
 //
-// Text that is no address, such as a reference, is returned as it is. Nothing is kept between calls.
+// Text that is no address, such as a reference, is returned unchanged. The package has no
+// state.
 package spelling
 
 import (
@@ -40,8 +41,8 @@ func WithoutLength(text string) (out string, changed bool) {
 	return addr, true
 }
 
-// Interface returns the addresses of an interface, each with a prefix length; the slice itself if
-// all of them have one.
+// Interface returns the addresses of an interface, each with a prefix length. If all of
+// them have one, it returns the slice itself.
 func Interface(addrs []string) (out []string, changed bool) {
 	for i, addr := range addrs {
 		full, more := WithLength(addr)
@@ -58,8 +59,8 @@ func Interface(addrs []string) (out []string, changed bool) {
 	return out, true
 }
 
-// Host removes the prefix length of the address of one host, such as a gateway, in place, and
-// returns a warning about it; none if it has no length.
+// Host removes the prefix length from the address of one host, such as a gateway, in
+// place. It returns a warning if there was one.
 func Host(field string, addr *string) (warnings []string) {
 	host, cut := WithoutLength(*addr)
 	if !cut {
@@ -70,10 +71,10 @@ func Host(field string, addr *string) (warnings []string) {
 	return []string{models.Ignored(field, length, "%s is the address of one host, without prefix length", host)}
 }
 
-// HasLength says that Host would change the address.
+// HasLength reports whether Host would change the address.
 func HasLength(addr string) bool { _, cut := WithoutLength(addr); return cut }
 
-// Canonical returns an address in the spelling of RFC 5952, and other text as it is.
+// Canonical returns an address in the spelling of RFC 5952, and other text unchanged.
 func Canonical(text string) string {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return a.String()

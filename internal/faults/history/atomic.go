@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Atomic tells where an observer had seen some of the changes of one write, and
-// not yet the others.
+// Atomic returns the observations that contain some of the changes of one write, and not
+// yet the others.
 func Atomic(h History) (out []Violation) {
 	groups, wiped := groupsByKey(h.Writes), wipes(h.Writes)
 	views := newViews(h)
@@ -35,7 +35,7 @@ func Atomic(h History) (out []Violation) {
 	return out
 }
 
-// groupsByKey has for each key the writes that changed it and others at once.
+// groupsByKey returns, for each key, the writes that changed it together with other keys.
 func groupsByKey(writes []Write) map[string][]int {
 	out := map[string][]int{}
 	for i, w := range writes {
@@ -49,7 +49,8 @@ func groupsByKey(writes []Write) map[string][]int {
 	return out
 }
 
-// wipes has for each write the first one after it that left nothing of it.
+// wipes returns, for each write, the index of the next one that replaced the whole content
+// of the store.
 func wipes(writes []Write) []int {
 	out, next := make([]int, len(writes)), len(writes)
 	for i := len(writes) - 1; i >= 0; i-- {
@@ -61,10 +62,11 @@ func wipes(writes []Write) []int {
 	return out
 }
 
-// torn tells that one key of the write has surely been seen as it left it, or
-// later, and another surely only as it was before. Seen as it was after the store was
-// wiped says nothing: who doubts that may never see the write, and keep what was before.
-// So does a key that was removed since, where removals may be distrusted.
+// torn returns a violation if the view surely includes the write's change of one key, or a
+// later one, and surely lacks its change of another key. A state after the wipe of the
+// store proves nothing: an observer that doubts the wipe may never see the write, and
+// keeps the older value. A later removal proves nothing either, if removals may be
+// distrusted.
 func (v *view) torn(w Write, made, wiped int, at time.Duration, distrusted bool) *Violation {
 	var after, before string
 	for _, c := range w.Changes {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Recorder writes a History down. It may be used by many.
+// A Recorder writes a History down. Any goroutine may call its methods.
 type Recorder struct {
 	begun time.Time
 
@@ -14,27 +14,27 @@ type Recorder struct {
 	h  History
 }
 
-// NewRecorder begins at begun.
+// NewRecorder returns a Recorder for a history that starts at begun.
 func NewRecorder(begun time.Time) *Recorder { return &Recorder{begun: begun} }
 
-// Since is the time of a history at now.
+// Since returns the time in the history at now.
 func (r *Recorder) Since(now time.Time) time.Duration { return now.Sub(r.begun) }
 
-// Write notes a write that has just returned.
+// Write records a write that has just returned.
 func (r *Recorder) Write(from time.Time, all bool, changes ...Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.h.Writes = append(r.h.Writes, Write{From: r.Since(from), To: r.Since(time.Now()), Changes: changes, All: all})
 }
 
-// See notes what who is told now.
+// See records changes that an observer sees now.
 func (r *Recorder) See(who string, all bool, changes ...Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.h.Seen = append(r.h.Seen, Seen{At: r.Since(time.Now()), Who: who, Changes: changes, All: all})
 }
 
-// History is what was written down until now.
+// History returns the history up to now.
 func (r *Recorder) History() History {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -93,7 +93,8 @@ func (s *redisStore) pairs(ctx context.Context) (pairs []kvdbsync.Pair, err erro
 				pairs = append(pairs, kvdbsync.Pair{Key: keys[i], Value: []byte(v.(string))})
 			}
 		}
-		if cursor = next; cursor == 0 {
+		cursor = next
+		if cursor == 0 {
 			return pairs, nil
 		}
 	}

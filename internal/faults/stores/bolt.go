@@ -134,7 +134,8 @@ func (s *boltStore) save() {
 	s.take()
 	defer s.give()
 	var err error
-	if s.copy, err = os.ReadFile(s.cfg.Path); err != nil {
+	s.copy, err = os.ReadFile(s.cfg.Path)
+	if err != nil {
 		s.Fatal(err)
 	}
 }
@@ -188,7 +189,8 @@ func (s *boltStore) damage(how string) {
 			_, err = f.Write(bytes.Repeat([]byte{0xa5}, int(size)))
 		}
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	err = errors.Join(err, f.Close())
+	if err != nil {
 		s.Fatal(err)
 	}
 }

@@ -87,7 +87,8 @@ func (s *fileStore) write(_ context.Context, changes ...history.Change) error {
 		s.has[home] = map[string]string{}
 	}
 	for _, c := range changes {
-		if s.has[home][c.Key] = c.Text; c.Text == "" {
+		s.has[home][c.Key] = c.Text
+		if c.Text == "" {
 			delete(s.has[home], c.Key)
 		}
 	}

@@ -261,7 +261,8 @@ func scan(ctx context.Context, c goredis.UniversalClient, out map[string]string)
 		for i, v := range values {
 			out[NameOf(keys[i])] = TextOf([]byte(v.(*goredis.StringCmd).Val()))
 		}
-		if cursor = next; cursor == 0 {
+		cursor = next
+		if cursor == 0 {
 			return nil
 		}
 	}
