@@ -39,9 +39,6 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 		return err
 	}
 	defer manager.Close()
-	if len(s.Idle) > 0 {
-		log.Warn("flags have no effect in this release", "flags", s.Idle)
-	}
 	conf, err := readConfig(s, log)
 	if err != nil {
 		return err
@@ -104,8 +101,9 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	socket.Beside = rest.Handler(withSecrets(web.Options)) // only the agent's user can open the socket
 
 	// Publishers write status into stores.
-	publishers := stores.publishers(s.root(), conf.orchestrator.publishing(s.PublishStatus), sched, log)
-	publishers = append(publishers, stores.watchers(s.root(), conf.vpp.Interfaces.StatusPublishers, plane, log)...)
+	publishers := slices.Concat(
+		stores.publishers(s.root(), conf.orchestrator.publishing(s.PublishStatus), sched, log),
+		stores.watchers(s.root(), conf.vpp.Interfaces.StatusPublishers, plane, log))
 
 	below := slices.Concat(publishers, known.tasks(), stores.keepers(), []task{
 		{"scheduler", sched.Run}, {"linux", host.Run}, {"vpp", plane.Run}, {"socket", socket.Run}, {"ownership", mine.guard.Run},

@@ -191,6 +191,9 @@ type configuration struct {
 // readConfig reads all files. A missing file leaves the defaults; an invalid one is an
 // error, so that a typing error does not silently change the network.
 func readConfig(s *settings, log *slog.Logger) (configuration, error) {
+	if len(s.Idle) > 0 {
+		log.Warn("flags have no effect in this release", "flags", s.Idle)
+	}
 	c := configuration{
 		files:        files{dir: s.ConfigDir, given: s.Given, log: log},
 		scheduler:    defaultScheduler(),
