@@ -82,6 +82,15 @@ func redisProgram(t testing.TB, name string) string {
 // RedisCLI runs redis-cli on a server and returns its output.
 func (r *Redis) RedisCLI(args ...string) string {
 	r.t.Helper()
+	out, err := r.redisCLI(args...)
+	if err != nil {
+		r.t.Fatalf("redis-cli %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func (r *Redis) redisCLI(args ...string) (string, error) {
+	r.t.Helper()
 	host, port, _ := net.SplitHostPort(r.Addr)
 	where := []string{"-h", host, "-p", port}
 	if r.certs != nil {
@@ -89,10 +98,7 @@ func (r *Redis) RedisCLI(args ...string) string {
 	}
 	cmd := exec.Command(redisProgram(r.t, "redis-cli"), append(where, args...)...)
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		r.t.Fatalf("redis-cli %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
+	return string(out), err
 }
 
 // Wipe removes the data of a stopped server.

@@ -186,15 +186,17 @@ func (r *Redis) ClusterID() string {
 	return strings.TrimSpace(r.RedisCLI("CLUSTER", "MYID"))
 }
 
-// awaitSaid polls until redis-cli prints a text.
+// awaitSaid polls until redis-cli prints a text. A call that fails is repeated: a server that
+// is given another role resets its connections.
 func (r *Redis) awaitSaid(text string, args ...string) {
 	r.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	late := time.After(startTime)
 	for {
-		said := strings.ReplaceAll(r.RedisCLI(args...), "\r", "")
-		if strings.Contains(said, text) {
+		said, err := r.redisCLI(args...)
+		said = strings.ReplaceAll(said, "\r", "")
+		if err == nil && strings.Contains(said, text) {
 			return
 		}
 		select {
