@@ -106,6 +106,7 @@ func TestManyHungSuspects(t *testing.T) {
 		}
 		for _, key := range keys[:3] {
 			g.hang(key)
+			<-time.After(time.Second) // so that no turn comes in the moment in which waiting for it ends
 		}
 		refused := make(chan error)
 		go func() { refused <- g.within(longestTurn, keys[3]) }()
