@@ -10,23 +10,22 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// ErrUnsettled is what Plan returns if something else interrupted the plan too often.
+// ErrUnsettled is the error of Plan if other work interrupted it too often.
 var ErrUnsettled = errors.New("the configuration changes too often for a plan of this size; try again later")
 
-// A plan that was interrupted is begun again after planPause, then after twice that and so
-// on. With the last of planAttempts it fails.
+// An interrupted plan begins again after planPause, then after twice that, and so on. It
+// fails if the last of planAttempts is interrupted.
 const (
 	planAttempts = 5
 	planPause    = 100 * time.Millisecond
 )
 
-// Plan returns a record whose Planned are the operations that Commit of txn
-// would execute now, provided that each succeeds. Nothing is changed and no verb
-// is called; txn.Refresh is not followed.
+// Plan returns a record whose Planned are the operations that Commit of txn would run now
+// if each succeeded. It changes nothing and calls no verb; txn.Refresh is ignored.
 //
-// One plan is made at a time, while the scheduler has nothing else to do. Everything else
-// interrupts it, and then it is begun again; see ErrUnsettled. A plan that takes less
-// than 20 ms is not interrupted.
+// One plan is made at a time, while the scheduler has no other work. Other work interrupts
+// a plan, which then begins again; see ErrUnsettled. A plan that takes less than 20 ms is
+// not interrupted.
 func (s *Scheduler) Plan(ctx context.Context, txn Txn) (*Record, error) {
 	if err := s.check(txn); err != nil {
 		return nil, err
@@ -55,7 +54,7 @@ func (s *Scheduler) Plan(ctx context.Context, txn Txn) (*Record, error) {
 	}
 }
 
-// tryPlan plans txn, unless it is interrupted.
+// tryPlan plans txn until it is interrupted.
 func (s *Scheduler) tryPlan(ctx context.Context, txn Txn) (seq uint64, ops [][]Operation, err error) {
 	l, err := s.borrow(ctx)
 	if err != nil {
@@ -71,7 +70,7 @@ func (s *Scheduler) tryPlan(ctx context.Context, txn Txn) (seq uint64, ops [][]O
 	return seq, ops, err
 }
 
-// simulate plans txn: the same loop, in which everything succeeds.
+// simulate plans txn. It runs the same loop, in which every operation succeeds.
 func (s *Scheduler) simulate(txn Txn) []Operation {
 	s.graph.Begin()
 	defer s.graph.Rollback()
@@ -79,7 +78,8 @@ func (s *Scheduler) simulate(txn Txn) []Operation {
 	return slices.Concat(s.planned()...)
 }
 
-// foresee plans what is about to be executed without any new intent, if that is asked for.
+// foresee plans the operations of a run without a transaction, if Options.Simulate asks
+// for it.
 func (s *Scheduler) foresee(r *Record) {
 	if s.opts.Simulate && !r.Simulated {
 		s.graph.Begin()
@@ -88,8 +88,8 @@ func (s *Scheduler) foresee(r *Record) {
 	}
 }
 
-// planned are the operations that come next, if each of them succeeds. They come in
-// pieces: to move a large list would take long.
+// planned returns the next operations, if each of them succeeds. It returns them in
+// pieces, because growing one large list would take long.
 func (s *Scheduler) planned() (ops [][]Operation) {
 	add := func(o Operation) {
 		last := len(ops) - 1
@@ -129,13 +129,13 @@ func (s *Scheduler) planned() (ops [][]Operation) {
 	return ops
 }
 
-// broken says that the run has failed and is not to go on.
+// broken reports that the run has failed and must not go on.
 func (r *run) broken() bool { return r.undoable() && len(r.failed) > 0 }
 
 func (r *run) undoable() bool { return r.rec.Revert && !r.reverting }
 
-// attempt does txn as a whole or not at all: on the first failure, what failed
-// is read back, and what was wanted before is wanted again.
+// attempt applies txn completely or not at all. After the first failure it reads the
+// failed values back and restores the earlier desired values.
 func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) *Record {
 	r.rec.Revert = true
 	r.policy = RetryPolicy{Never: true}
@@ -166,7 +166,7 @@ func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) *Record {
 	return s.complete(r)
 }
 
-// refusals are the changes of txn that cannot be followed.
+// refusals returns the changes of txn that were refused.
 func refusals(txn Txn) (out []Operation) {
 	for _, c := range txn.Changes {
 		if c.Err == nil {
@@ -181,7 +181,7 @@ func refusals(txn Txn) (out []Operation) {
 	return out
 }
 
-// conflicts are the changes of txn that claim what others have.
+// conflicts returns the changes of txn whose claims other values hold.
 func (s *Scheduler) conflicts(txn Txn) (out []Operation) {
 	s.graph.ResolveClaims()
 	for _, c := range txn.Changes {

@@ -283,9 +283,6 @@ func TestMoreThanAPage(t *testing.T) {
 
 // Ten values of 100 MB are nowhere in the agent's memory.
 func TestLargeValuesTakeNoMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes 500 MB in the server")
-	}
 	s := join(t, testkit.StartRedis(t, testkit.RedisOptions{}))
 	for i := range 5 { // without sending them
 		s.do("SETRANGE", fmt.Sprint(root, i), 100<<20, "x")

@@ -13,36 +13,37 @@ import (
 )
 
 var (
-	// ErrSuspect is why a value waits that was being worked at when VPP died: all else is
-	// restored first.
+	// ErrSuspect is the error of a value whose verb was running when VPP died. It waits
+	// until all others are restored.
 	ErrSuspect = errors.New("VPP died while this was done: it is tried again alone, after all else")
-	// errNotAlone is why a suspect could not be tried.
+	// errNotAlone is the error of a suspect that did not get its turn alone.
 	errNotAlone = fmt.Errorf("VPP died while this was done; it is to be tried alone, but other operations have not ended within %v", longestTurn)
-	// ErrQuarantined is why a value is not tried any more.
+	// ErrQuarantined is the error of a value that is not tried any more.
 	ErrQuarantined = errors.New("not tried again until it changes, or somebody says agentctl values retry KEY")
 )
 
-// A guard keeps a value that VPP does not survive from taking it down forever: what was
-// under way when VPP died is done last and alone, and after the second time not at all.
+// A guard prevents that one value crashes VPP again and again. A value whose verb was
+// running when VPP died is applied last and alone. After the second death it is
+// quarantined.
 type guard struct {
 	turns turns // the verb of a suspect runs alone
 
 	memory scheduler.Memory // nil: none
 	log    *slog.Logger
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	suspects suspects
 }
 
-// newGuard returns a guard that knows what the memory does.
+// newGuard returns a guard with the suspects of the memory.
 func newGuard(memory scheduler.Memory, log *slog.Logger) *guard {
 	g := &guard{turns: newTurns(), memory: memory, log: log, suspects: suspects{byKey: map[string]*suspect{}}}
 	g.recall()
 	return g
 }
 
-// reborn is called when VPP is there again, before anything is asked of it. If it is the
-// same that was there before, nothing has done it harm.
+// reborn is called when VPP is connected again, before any request. same says that it is
+// the same process as before, so no value has harmed it.
 func (g *guard) reborn(same bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -54,7 +55,7 @@ func (g *guard) reborn(same bool) {
 	g.suspects.life++
 }
 
-// life counts how often VPP was there again.
+// life is the number of times that VPP was connected.
 func (g *guard) life() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -75,15 +76,15 @@ func (g *guard) do(key string, value proto.Message, verb func() error) error {
 	if !ok && is == alone {
 		return errNotAlone
 	}
-	err := verb() // if it has waited long enough for a suspect, without its turn
+	err := verb() // without its turn, if it has waited long enough for a suspect
 	if died := errors.Is(err, conn.ErrCut); died || is == alone {
 		g.tried(key, value, died)
 	}
 	return err
 }
 
-// doAll calls verbs of several values, or refuses: while anything is suspected, each is to be
-// judged by itself.
+// doAll calls the verbs of several values. It refuses while there are suspects, because
+// each value must be judged by itself then.
 func (g *guard) doAll(values []scheduler.KeyValue, verbs func() []error) bool {
 	if g.suspicious() {
 		return false

@@ -2,35 +2,35 @@ package vpp
 
 import "google.golang.org/protobuf/proto"
 
-// suspects are the values that were being worked at when VPP died.
+// suspects are the values whose verbs were running when VPP died.
 type suspects struct {
-	life  int // of VPP; begins with 1
+	life  int // of VPP; the first is 1
 	byKey map[string]*suspect
 }
 
 type suspect struct {
 	value  proto.Message
-	deaths int // of VPP, while its verb was under way
-	put    int // the last life in which it was put off
-	last   int // the life that its verb has ended
+	deaths int // number of deaths of VPP while its verb was running
+	put    int // the last life in which it was postponed
+	last   int // the life that its verb ended
 }
 
-// mostDeaths of VPP are those that a value is allowed.
+// mostDeaths is the number of deaths after which a value is quarantined.
 const mostDeaths = 2
 
-// A verdict is what may be done with a value now.
+// A verdict says whether a verb of a value may run now.
 type verdict int
 
 const (
 	free        verdict = iota
-	putOff              // others first
-	alone               // with nothing else beside it
-	quarantined         // nothing, unless it is asked for again
+	putOff              // after all other values
+	alone               // while no other verb runs
+	quarantined         // not at all, unless a person asks for it
 )
 
-// judge tells what may be done with a value, and how often VPP has died of it. In each
-// life of VPP a suspect is turned away the first time, when all values are restored. Who
-// asks again are retries and people.
+// judge returns the verdict on a value, and the number of deaths that it caused. In each
+// life of VPP a suspect is postponed the first time, when all values are restored. Retries
+// and people ask again later.
 func (s *suspects) judge(key string, value proto.Message) (is verdict, deaths int) {
 	one := s.byKey[key]
 	switch {
@@ -49,8 +49,8 @@ func (s *suspects) judge(key string, value proto.Message) (is verdict, deaths in
 	return putOff, one.deaths
 }
 
-// tried notes whether VPP died while the verb of a value was under way. One that did
-// it no harm, alone, is no suspect any more.
+// tried records whether VPP died during the verb of a value. A value that ran alone
+// without harm is not suspect any more.
 func (s *suspects) tried(key string, value proto.Message, died bool) {
 	if !died {
 		delete(s.byKey, key)
@@ -65,8 +65,8 @@ func (s *suspects) tried(key string, value proto.Message, died bool) {
 	one.deaths++
 }
 
-// alive notes that VPP has not died in this life, but was busy. It returns the keys whose
-// values were suspected of it.
+// alive records that VPP did not die in this life but was only busy. It returns the keys
+// that were suspected of its death.
 func (s *suspects) alive() (cleared []string) {
 	for key, one := range s.byKey {
 		if one.last != s.life {

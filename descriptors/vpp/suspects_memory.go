@@ -8,13 +8,13 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// A record is a suspect as it is remembered, in JSON.
+// A record is the saved form of a suspect, in JSON.
 type record struct {
 	Deaths int    `json:"deaths"`
 	Value  []byte `json:"value"` // a google.protobuf.Any
 }
 
-// recall takes up the suspects of earlier runs of the agent.
+// recall loads the suspects of earlier runs of the agent.
 func (g *guard) recall() {
 	if g.memory == nil {
 		return
@@ -22,14 +22,14 @@ func (g *guard) recall() {
 	for key, data := range g.memory.Load() {
 		one, err := unpack(data)
 		if err != nil {
-			g.log.Warn("what VPP died of cannot be read, and is forgotten", "key", key, "err", err)
+			g.log.Warn("a saved suspect of a crash of VPP cannot be read; it is ignored", "key", key, "err", err)
 			continue
 		}
 		g.suspects.byKey[key] = one
 	}
 }
 
-// remember writes down what is known of a key. It is called with mu held.
+// remember saves the state of a key. The caller holds mu.
 func (g *guard) remember(key string) {
 	if g.memory == nil {
 		return
@@ -43,7 +43,7 @@ func (g *guard) remember(key string) {
 		err = g.memory.Save(maps.All(map[string][]byte{key: data}))
 	}
 	if err != nil {
-		g.log.Error("what VPP died of is not remembered", "key", key, "err", err)
+		g.log.Error("a suspect of a crash of VPP cannot be saved", "key", key, "err", err)
 	}
 }
 
