@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -77,6 +78,27 @@ func (p *planned) takes(d time.Duration) {
 	p.comparing.Store(&do)
 }
 
+// commitsEvery commits a small transaction after each pause d, until quiet is called. quiet returns
+// when the last one has ended: a bubble must not end with a goroutine that waits for its clock.
+func (p *planned) commitsEvery(t *testing.T, d time.Duration) (quiet func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(d):
+				mustCommit(t, p.Scheduler, scheduler.Txn{Changes: []scheduler.Change{p.change("another", 0)}})
+			}
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
 // TestTransactionInterruptsPlan commits while a plan is being made that takes 10 s. The
 // transaction waits for one step of the plan, which ends as if nothing had come between.
 func TestTransactionInterruptsPlan(t *testing.T) {
@@ -124,19 +146,12 @@ func TestPlanGivesUp(t *testing.T) {
 		p, stop := startPlanned(t)
 		defer stop()
 		p.takes(100 * time.Millisecond)
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			for ctx.Err() == nil {
-				<-time.After(500 * time.Millisecond)
-				mustCommit(t, p.Scheduler, scheduler.Txn{Changes: []scheduler.Change{p.change("another", 0)}})
-			}
-		}()
+		quiet := p.commitsEvery(t, 500*time.Millisecond)
 		_, err := p.Plan(t.Context(), p.txn(1))
 		if !errors.Is(err, scheduler.ErrUnsettled) {
 			t.Errorf("planned: %v; want ErrUnsettled", err)
 		}
-		cancel()
-		synctest.Wait()
+		quiet()
 		p.comparing.Store(nil)
 		if plan, err := p.Plan(t.Context(), p.txn(1)); err != nil || len(plan.Planned) != plannedValues {
 			t.Errorf("when it is quiet again: %v", err)
@@ -151,14 +166,7 @@ func TestSmallPlanIsNotInterrupted(t *testing.T) {
 		p, stop := startPlanned(t)
 		defer stop()
 		p.takes(10 * time.Millisecond)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		go func() {
-			for ctx.Err() == nil {
-				<-time.After(time.Millisecond)
-				mustCommit(t, p.Scheduler, scheduler.Txn{Changes: []scheduler.Change{p.change("another", 0)}})
-			}
-		}()
+		defer p.commitsEvery(t, time.Millisecond)()
 		begun := time.Now()
 		_, err := p.Plan(t.Context(), scheduler.Txn{Changes: []scheduler.Change{p.change("if1", 1)}})
 		if took := time.Since(begun); err != nil || took > 20*time.Millisecond {
