@@ -239,7 +239,7 @@ func (c *countdown) one() {
 // long that took.
 func startAgent(b *testing.B, s stores.Bench, called *countdown, keys int) (took time.Duration, stop func()) {
 	b.Helper()
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as cmd/agent does when it starts
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as package agent does when it starts
 	applied := called.from(keys)
 	begun := time.Now()
 	log := slog.New(slog.DiscardHandler)

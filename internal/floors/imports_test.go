@@ -61,7 +61,9 @@ func floors() []floor {
 		{"internal/vppsim/l2", []string{"internal/vppsim/core", "internal/vppwire"}},
 		{"internal/vppwire", nil},
 		{"internal/wake", nil},
-		{"cmd/*", []string{"connectors", "descriptors", "internal/config", "internal/owner", "internal/printable", "kvdbsync", "models", "northbound", "orchestrator", "proto", "scheduler", "statestore"}},
+		{"agent", []string{"connectors", "descriptors", "internal/config", "internal/owner", "internal/printable", "kvdbsync", "models", "northbound", "orchestrator", "proto", "scheduler", "statestore"}},
+		{"cmd/agent", []string{"agent"}},
+		{"cmd/agentctl", []string{"connectors", "internal/config", "internal/printable", "kvdbsync", "models", "northbound", "orchestrator", "proto", "scheduler"}},
 		{"cmd/vppsim", []string{"descriptors", "internal/vppsim"}},
 		{"examples/*", []string{"internal/scratch", "models", "proto", "scheduler"}},
 	}
@@ -147,6 +149,9 @@ func TestTheRulesThemselves(t *testing.T) {
 		{"orchestrator", "northbound/kvdb", false},
 		{"examples/first-light", "cmd/agent", false},
 		{"cmd/agentctl", "cmd/agent", false},
+		{"cmd/agentctl", "agent", false},
+		{"cmd/agent", "agent", true},
+		{"northbound/rest", "agent", false},
 	}
 	for _, tt := range tests {
 		f, own, ok := floorOf(tt.from)

@@ -1,0 +1,226 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/keyplane/keyplane/connectors/filedb"
+	"github.com/keyplane/keyplane/descriptors/linux"
+	"github.com/keyplane/keyplane/descriptors/vpp"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/txnlog"
+)
+
+// A schedulerConfig is the content of kvscheduler.conf.
+type schedulerConfig struct {
+	Print            bool          `yaml:"print-txn-summary"`
+	PrintLimit       int           `yaml:"print-txn-limit"`
+	Simulate         bool          `yaml:"enable-txn-simulation"`
+	Concurrency      int           `yaml:"concurrency"`
+	OperationTimeout time.Duration `yaml:"operation-timeout"`
+	HistoryCount     int           `yaml:"history-count"`
+	HistoryBytes     int           `yaml:"history-bytes"`
+	RetryPeriod      time.Duration `yaml:"retry-period"`
+	RetryMaxPeriod   time.Duration `yaml:"retry-max-period"`
+	RetryCount       int           `yaml:"retry-count"`
+
+	// Accepted for compatibility with existing files, without effect.
+	RecordHistory   bool `yaml:"record-transaction-history"`
+	HistoryAgeLimit int  `yaml:"transaction-history-age-limit"`
+	InitPeriod      int  `yaml:"permanently-recorded-init-period"`
+}
+
+func defaultScheduler() schedulerConfig {
+	return schedulerConfig{
+		Print: true, PrintLimit: 50, Concurrency: 64, OperationTimeout: 30 * time.Second,
+		HistoryCount: 10_000, HistoryBytes: 256 << 20, RetryPeriod: time.Second, RetryMaxPeriod: time.Minute,
+	}
+}
+
+// Validate tells everything that cannot be meant.
+func (c schedulerConfig) Validate() error {
+	return errors.Join(
+		refuse(c.PrintLimit == 0, "print-txn-limit", c.PrintLimit, "a number above zero, or a negative one for all; print-txn-summary: false prints nothing"),
+		refuse(c.Concurrency < 1, "concurrency", c.Concurrency, "a number above zero"),
+		refuse(c.OperationTimeout <= 0, "operation-timeout", c.OperationTimeout, "a duration above zero, such as 30s"),
+		refuse(c.HistoryCount < 1, "history-count", c.HistoryCount, "a number above zero"),
+		refuse(c.HistoryBytes < 1, "history-bytes", c.HistoryBytes, "a number above zero"),
+		refuse(c.RetryPeriod <= 0, "retry-period", c.RetryPeriod, "a duration above zero, such as 1s"),
+		refuse(c.RetryMaxPeriod < c.RetryPeriod, "retry-max-period", c.RetryMaxPeriod, "no less than retry-period, "+c.RetryPeriod.String()),
+		refuse(c.RetryCount < 0, "retry-count", c.RetryCount, "a number of attempts, or 0 for no end"),
+	)
+}
+
+// refuse returns an error about the value of a key if wrong is set, or nil.
+func refuse(wrong bool, key string, value any, want string) error {
+	if !wrong {
+		return nil
+	}
+	return fmt.Errorf("%s: %v: expected %s", key, value, want)
+}
+
+// options converts the file to options. known holds the memory of earlier runs.
+func (c schedulerConfig) options(known state, log *slog.Logger, out io.Writer) scheduler.Options {
+	o := scheduler.Options{
+		Log: log, Simulate: c.Simulate, Retry: c.retry(),
+		Concurrency: c.Concurrency, VerbTimeout: c.OperationTimeout,
+		HistoryCount: c.HistoryCount, HistoryBytes: c.HistoryBytes,
+	}
+	if c.Print {
+		o.TransactionLog = txnlog.New(txnlog.Options{Out: out, Limit: c.PrintLimit, Log: log})
+	}
+	if known.applied != nil {
+		o.Memory = known.applied
+	}
+	return o
+}
+
+func (c schedulerConfig) retry() scheduler.RetryPolicy {
+	return scheduler.RetryPolicy{Period: c.RetryPeriod, Max: c.RetryMaxPeriod, Count: c.RetryCount}
+}
+
+// An orchestratorConfig is the content of orchestrator.conf.
+type orchestratorConfig struct {
+	Priorities  map[string]int `yaml:"priorities"` // by store; others keep their default
+	AntiEntropy time.Duration  `yaml:"anti-entropy"`
+	Patience    time.Duration  `yaml:"start-patience"`
+	Grace       time.Duration  `yaml:"grace-time"`
+	GraceShare  int            `yaml:"grace-percent"`
+	GraceKeys   int            `yaml:"grace-keys"`
+	StateDir    *string        `yaml:"state-dir"`      // contains a folder per label. nil: the default; empty: none
+	Publish     []string       `yaml:"publish-status"` // names of stores
+	PublishRate int            `yaml:"publish-status-rate"`
+
+	// Of all stores that are not files.
+	MaxValue   filedb.Size `yaml:"max-value-size"`
+	MaxPage    filedb.Size `yaml:"max-page-size"`
+	MaxListing filedb.Size `yaml:"max-listing-size"`
+}
+
+func defaultOrchestrator() orchestratorConfig {
+	return orchestratorConfig{AntiEntropy: 10 * time.Minute, Patience: 100 * time.Millisecond, Grace: 10 * time.Second, GraceShare: 33, GraceKeys: 5, Publish: []string{}, PublishRate: 20,
+		MaxValue: models.MaxSize, MaxPage: 64 << 20, MaxListing: 1 << 30}
+}
+
+// Validate tells everything that cannot be meant.
+func (c orchestratorConfig) Validate() error {
+	errs := []error{
+		refuse(c.AntiEntropy == 0, "anti-entropy", c.AntiEntropy, "a duration above zero, such as 10m, or a negative one for never"),
+		refuse(c.Patience <= 0, "start-patience", c.Patience, "a duration above zero, such as 100ms"),
+		refuse(c.Grace <= 0, "grace-time", c.Grace, "a duration above zero, such as 10s"),
+		refuse(c.GraceShare < 1 || c.GraceShare > 100, "grace-percent", c.GraceShare, "a number from 1 to 100"),
+		refuse(c.GraceKeys < 1, "grace-keys", c.GraceKeys, "a number above zero"),
+	}
+	errs = append(errs, refuse(c.PublishRate < 1, "publish-status-rate", c.PublishRate, "a number of writes a second, such as 20"))
+	errs = append(errs,
+		refuse(c.MaxValue < 1 || c.MaxValue > models.MaxSize, "max-value-size", c.MaxValue, "a size up to "+filedb.Size(models.MaxSize).String()+", which no value may exceed"),
+		c.bounds().Validate())
+	known := storeNames()
+	for i, name := range c.Publish {
+		errs = append(errs, refuse(!slices.Contains(known, name), fmt.Sprintf("publish-status[%d]", i), name,
+			"names of stores: "+strings.Join(known, ", ")))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Priorities)) {
+		errs = append(errs, refuse(!slices.Contains(known, name), "priorities."+name, c.Priorities[name],
+			"only names of stores: "+strings.Join(known, ", ")))
+	}
+	return errors.Join(errs...)
+}
+
+// bounds are those of what a store may hold.
+func (c orchestratorConfig) bounds() kvdbsync.Bounds {
+	return kvdbsync.Bounds{Value: int64(c.MaxValue), Page: int64(c.MaxPage), Listing: int64(c.MaxListing)}
+}
+
+// stateDir returns the folder of the state of a label, or "" for none. Each label has its
+// own folder.
+func (c orchestratorConfig) stateDir(label string) string {
+	switch {
+	case c.StateDir == nil:
+		return stateDir(label, os.Getenv)
+	case *c.StateDir == "":
+		return ""
+	}
+	return filepath.Join(*c.StateDir, label)
+}
+
+func (c orchestratorConfig) options(layers []orchestrator.Source, known state, retry scheduler.RetryPolicy, log *slog.Logger) orchestrator.Options {
+	o := orchestrator.Options{Sources: layers, Retry: retry, Patience: c.Patience, Log: log}
+	o.Grace, o.GracePercent, o.GraceKeys = c.Grace, c.GraceShare, c.GraceKeys
+	if known.intent != nil {
+		o.Memory = known.intent
+	}
+	return o
+}
+
+func (c orchestratorConfig) publishing(all bool) publishing {
+	return publishing{all: all, stores: c.Publish, rate: c.PublishRate}
+}
+
+// priority returns the priority of a store. It may be zero or negative.
+func (c orchestratorConfig) priority(kind storeKind) int {
+	if p, said := c.Priorities[kind.name]; said {
+		return p
+	}
+	return kind.priority
+}
+
+// A configuration is the content of all files except those of stores.
+type configuration struct {
+	files        files
+	scheduler    schedulerConfig
+	orchestrator orchestratorConfig
+	linux        linux.Options
+	vpp          vpp.Options
+	http         rest.Config
+}
+
+// readConfig reads all files. A missing file leaves the defaults; an invalid one is an
+// error, so that a typing error does not silently change the network.
+func readConfig(s *settings, log *slog.Logger) (configuration, error) {
+	if len(s.Idle) > 0 {
+		log.Warn("flags have no effect in this release", "flags", s.Idle)
+	}
+	c := configuration{
+		files:        files{dir: s.ConfigDir, given: s.Given, log: log},
+		scheduler:    defaultScheduler(),
+		orchestrator: defaultOrchestrator(),
+	}
+	for _, part := range []struct {
+		flag, file string
+		into       any
+	}{
+		{"kvscheduler-config", s.SchedulerConfig, &c.scheduler},
+		{"orchestrator-config", s.OrchestratorConfig, &c.orchestrator},
+		{"linux-ifplugin-config", s.LinuxIfConfig, &c.linux.Interfaces},
+		{"linux-l3plugin-config", s.LinuxL3Config, &c.linux.L3},
+		{"linux-nsplugin-config", s.LinuxNamespaces, &c.linux.Namespaces},
+		{"govpp-config", s.VPPConfig, &c.vpp.Connection},
+		{"vpp-ifplugin-config", s.VPPIfConfig, &c.vpp.Interfaces},
+		{"http-config", s.HTTPConfig, &c.http},
+	} {
+		if _, err := c.files.load(part.flag, part.file, part.into); err != nil {
+			return c, fmt.Errorf("%w: %w", errConfig, err)
+		}
+	}
+	if c.http.Endpoint == "" {
+		c.http.Endpoint = net.JoinHostPort("127.0.0.1", s.HTTPPort)
+	}
+	if err := c.http.Complete(); err != nil {
+		return c, fmt.Errorf("%w: %s: %w", errConfig, s.HTTPConfig, err)
+	}
+	return c, nil
+}

@@ -1,0 +1,98 @@
+package agent
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestConfigurationThatCannotBeMeant(t *testing.T) {
+	tests := []struct{ file, text, want string }{
+		{"kvscheduler.conf", "concurrency: -1", "concurrency: -1: expected a number above zero"},
+		{"kvscheduler.conf", "concurrency: 0", "concurrency: 0: expected a number above zero"},
+		{"kvscheduler.conf", "print-txn-limit: 0", "print-txn-limit: 0: expected a number above zero, or a negative one for all"},
+		{"kvscheduler.conf", "operation-timeout: -1s", "operation-timeout: -1s: expected a duration above zero, such as 30s"},
+		{"kvscheduler.conf", "history-count: -5", "history-count: -5: expected a number above zero"},
+		{"kvscheduler.conf", "history-bytes: 0", "history-bytes: 0: expected a number above zero"},
+		{"kvscheduler.conf", "retry-period: 0", "retry-period: 0s: expected a duration above zero"},
+		{"kvscheduler.conf", "retry-period: 2m", "retry-max-period: 1m0s: expected no less than retry-period, 2m0s"},
+		{"kvscheduler.conf", "retry-count: -1", "retry-count: -1: expected a number of attempts"},
+		{"orchestrator.conf", "anti-entropy: 0s", "anti-entropy: 0s: expected a duration above zero, such as 10m, or a negative one"},
+		{"orchestrator.conf", "start-patience: -1s", "start-patience: -1s: expected a duration above zero"},
+		{"orchestrator.conf", "grace-time: 0", "grace-time: 0s: expected a duration above zero"},
+		{"orchestrator.conf", "grace-percent: 0", "grace-percent: 0: expected a number from 1 to 100"},
+		{"orchestrator.conf", "grace-percent: 101", "grace-percent: 101: expected a number from 1 to 100"},
+		{"orchestrator.conf", "grace-keys: 0", "grace-keys: 0: expected a number above zero"},
+		{"orchestrator.conf", "priorities: {etdc: 5}", "priorities.etdc: 5: expected only names of stores: " + strings.Join(storeNames(), ", ")},
+		{"orchestrator.conf", "publish-status: [etcd, file]", "publish-status[1]: file: expected names of stores: " + strings.Join(storeNames(), ", ")},
+		{"orchestrator.conf", "publish-status-rate: 0", "publish-status-rate: 0: expected a number of writes a second"},
+		{"etcd.conf", "session-ttl: -1", "session-ttl: "},
+	}
+	for _, tt := range tests {
+		t.Run(tt.text, func(t *testing.T) {
+			err := configure(t, tt.file, tt.text)
+			if want := tt.file + ": " + tt.want; !errors.Is(err, errConfig) || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v\nwant %s", err, want)
+			}
+		})
+	}
+}
+
+func TestConfigurationAtItsBounds(t *testing.T) {
+	for file, text := range map[string]string{
+		"kvscheduler.conf":  "{print-txn-limit: -1, concurrency: 1, operation-timeout: 1, history-count: 1, history-bytes: 1, retry-period: 1m, retry-count: 0}",
+		"orchestrator.conf": "{anti-entropy: -1s, start-patience: 1, grace-time: 1, grace-percent: 100, grace-keys: 1, priorities: {etcd: 0, bolt: -1}, publish-status: [], publish-status-rate: 1}",
+	} {
+		if err := configure(t, file, text); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestPriorityOfAStore(t *testing.T) {
+	kind := storeKind{name: "etcd", priority: 10}
+	if got := defaultOrchestrator().priority(kind); got != 10 {
+		t.Errorf("nothing said: %d", got)
+	}
+	if got := (orchestratorConfig{Priorities: map[string]int{"etcd": 0}}).priority(kind); got != 0 {
+		t.Errorf("zero said: %d", got)
+	}
+}
+
+// Agents of two labels share no state, whatever the configuration says.
+func TestEachLabelHasItsState(t *testing.T) {
+	said, nothing := "/state", ""
+	for want, c := range map[string]orchestratorConfig{"/state/vpp1": {StateDir: &said}, "": {StateDir: &nothing}} {
+		if got := c.stateDir("vpp1"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// configure reads a folder with one file beside that of a store.
+func configure(t *testing.T, file, text string) error {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{"filedb.conf": "configuration-paths: [x]", file: text} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := parse([]string{"-config-dir=" + dir}, environment(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	conf, err := readConfig(s, log)
+	if err != nil {
+		return err
+	}
+	used, err := openStores(s, conf.files, conf.orchestrator, nil, log)
+	if err != nil {
+		return err
+	}
+	return used.Close()
+}

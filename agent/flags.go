@@ -1,0 +1,86 @@
+package agent
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+var (
+	// errHelp reports that help was requested.
+	errHelp = errors.New("help requested")
+	// errUsage reports an invalid command line or environment.
+	errUsage = errors.New("see agent -h")
+)
+
+// parse parses the command line, and the environment for flags that it does not set. The
+// error is errHelp, or errUsage with details.
+func parse(args []string, env func(string) (string, bool)) (*settings, error) {
+	s := &settings{}
+	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	s.declare(flags)
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil, errHelp
+	}
+	if err == nil && flags.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if err == nil {
+		err = fromEnvironment(flags, env)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w; %w", err, errUsage)
+	}
+	publish, _ := env("ENABLE_STATUS_PUBLISHING")
+	s.PublishStatus = publish != ""
+	s.Given = map[string]bool{}
+	flags.Visit(func(f *flag.Flag) {
+		s.Given[f.Name] = true
+		if slices.Contains(idleFlags(), f.Name) {
+			s.Idle = append(s.Idle, f.Name)
+		}
+	})
+	return s, nil
+}
+
+// declare adds all flags, with their defaults, to the flag set.
+func (s *settings) declare(flags *flag.FlagSet) {
+	for _, section := range s.sections() {
+		for _, e := range section.flags {
+			flags.Var(e.value, e.name, e.help)
+		}
+	}
+	var unused string
+	for _, name := range idleFlags() {
+		flags.Var(text(&unused, ""), name, "")
+	}
+	flags.BoolVar(&s.Version, "version", false, "")
+	flags.BoolVar(&s.Version, "V", false, "")
+}
+
+// fromEnvironment sets the flags that are missing on the command line.
+func fromEnvironment(flags *flag.FlagSet, env func(string) (string, bool)) error {
+	given := map[string]bool{"version": true, "V": true} // set on the command line only
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	var errs []error
+	flags.VisitAll(func(f *flag.Flag) {
+		text, ok := env(envName(f.Name))
+		if given[f.Name] || !ok || text == "" {
+			return
+		}
+		if err := flags.Set(f.Name, text); err != nil {
+			errs = append(errs, fmt.Errorf("invalid value %q in the environment's %s: %w", text, envName(f.Name), err))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// envName returns the environment variable of a flag: ETCD_CONFIG.
+func envName(flag string) string {
+	return strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}

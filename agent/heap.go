@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// startGC is GOGC while the agent takes in the declared configuration. Nearly all of
+	// that memory stays in use, so collecting garbage would cost a third of the work for
+	// little gain.
+	startGC = 400
+	// startGarbage is the most garbage, in bytes, that startGC allows: a store may be
+	// hostile. A heap that is larger may double, as by default.
+	startGarbage = 96 << 20
+	// usualMemory is the memory, in bytes, that the agent exceeds only if it needs more. It
+	// collects garbage more often instead.
+	usualMemory = 140 << 20
+	// leastGarbage is how much garbage, in bytes, there may be beside the memory in use where
+	// usualMemory is nearly reached. Above that, the garbage may grow as the memory in use does.
+	leastGarbage = 40 << 20
+	// longestStart bounds the start when a source never becomes complete.
+	longestStart = time.Minute
+	// quietTime is how long no operation may run before the start counts as over. Links
+	// report that they are up some milliseconds after their creation, and only then their
+	// routes are created.
+	quietTime = time.Second
+	// mergeTime is how long after the start the journals of the state folder have been merged,
+	// which takes memory for a moment.
+	mergeTime = 20 * time.Second
+)
+
+// allowHeapGrowth lets the heap grow until done is called, or longestStart has passed. Then
+// the usual limit applies again, and memory that only the start needed goes back to the
+// system. From the first call on, a soft limit of the memory follows the memory in use.
+// A user's GOGC and GOMEMLIMIT are left alone.
+func allowHeapGrowth(env func(string) (string, bool)) (done func()) {
+	var starting atomic.Bool
+	restore := func() {}
+	if _, set := env("GOGC"); !set {
+		before := debug.SetGCPercent(startGC)
+		starting.Store(true)
+		restore = func() {
+			debug.SetGCPercent(before)
+			starting.Store(false)
+		}
+	}
+	if _, set := env("GOMEMLIMIT"); !set {
+		limitMemory(&starting)
+	}
+	done = sync.OnceFunc(func() {
+		restore()
+		debug.FreeOSMemory()
+		time.AfterFunc(mergeTime, debug.FreeOSMemory)
+	})
+	time.AfterFunc(longestStart, done)
+	return done
+}
+
+// limitMemory sets the soft limit of the memory, now and after each collection of garbage.
+func limitMemory(starting *atomic.Bool) {
+	inUse := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(inUse)
+	live, other := inUse[0].Value.Uint64(), inUse[1].Value.Uint64()
+	for _, heap := range inUse[2:] {
+		other -= min(other, heap.Value.Uint64())
+	}
+	debug.SetMemoryLimit(memoryLimit(int64(live+other), starting.Load()))
+	runtime.AddCleanup(new(collected), limitMemory, starting)
+}
+
+// collected is garbage at once. It has a pointer, so that it is not kept with other small objects.
+type collected struct{ _ *collected }
+
+// memoryLimit is the soft limit of the memory where so many bytes are in use.
+func memoryLimit(inUse int64, starting bool) int64 {
+	limit := max(usualMemory, 2*inUse-leastGarbage)
+	if starting {
+		limit = min(limit, inUse+max(startGarbage, inUse))
+	}
+	return limit
+}
+
+// awaitQuiet returns when the count of operations has not changed for quietTime, or ctx ends.
+func awaitQuiet(ctx context.Context, operations func() uint64) {
+	quiet := time.NewTicker(quietTime)
+	defer quiet.Stop()
+	for before, now := uint64(0), operations(); ; before, now = now, operations() {
+		if now == before {
+			return
+		}
+		select {
+		case <-quiet.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestHeapMayGrowAtTheStart(t *testing.T) {
+	const usual = 100
+	before := debug.SetGCPercent(usual)
+	defer debug.SetGCPercent(before)
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	expect := func(what string, want int) {
+		t.Helper()
+		if got := debug.SetGCPercent(want); got != want {
+			t.Errorf("%s GOGC is %d, want %d", what, got, want)
+		}
+	}
+	done := allowHeapGrowth(func(name string) (string, bool) { return "", name == "GOMEMLIMIT" })
+	expect("at the start", startGC)
+	done()
+	expect("then", usual)
+	done()
+	expect("after that", usual)
+	allowHeapGrowth(func(name string) (string, bool) { return "50", true })()
+	expect("with GOGC set by the user", usual)
+}
+
+// A limit that the user has set stays. Any other follows the memory in use.
+func TestSoftLimitOfMemory(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	const mine = 3 << 30
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(mine))
+	allowHeapGrowth(func(string) (string, bool) { return "1", true })
+	if got := debug.SetMemoryLimit(-1); got != mine {
+		t.Errorf("the limit is %d although the user has set one, want %d", got, mine)
+	}
+	allowHeapGrowth(func(name string) (string, bool) { return "1", name == "GOGC" })
+	if got := debug.SetMemoryLimit(-1); got != usualMemory {
+		t.Errorf("the limit is %d, want %d", got, usualMemory)
+	}
+	large := make([]byte, 2*usualMemory)
+	for debug.SetMemoryLimit(-1) < 3*usualMemory { // set on a goroutine of the runtime
+		runtime.GC()
+	}
+	runtime.KeepAlive(large)
+	for debug.SetMemoryLimit(-1) > usualMemory {
+		runtime.GC()
+	}
+}
+
+func TestMemoryLimit(t *testing.T) {
+	const mib = 1 << 20
+	for _, test := range []struct {
+		name            string
+		inUse           int64
+		starting, usual int64
+	}{
+		{"an agent without configuration", 20 * mib, 116 * mib, 140 * mib},
+		{"a few thousand keys", 40 * mib, 136 * mib, 140 * mib},
+		{"as much as fits", 90 * mib, 140 * mib, 140 * mib},
+		{"more than fits", 200 * mib, 360 * mib, 360 * mib},
+		{"a million keys", 1500 * mib, 2960 * mib, 2960 * mib},
+	} {
+		if got := memoryLimit(test.inUse, true); got != test.starting {
+			t.Errorf("%s: at the start the limit is %d MiB, want %d MiB", test.name, got/mib, test.starting/mib)
+		}
+		if got := memoryLimit(test.inUse, false); got != test.usual {
+			t.Errorf("%s: the limit is %d MiB, want %d MiB", test.name, got/mib, test.usual/mib)
+		}
+	}
+}
+
+// Operations that follow the first transaction, such as those of routes whose links come up
+// later, belong to the start.
+func TestStartLastsWhileOperationsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		counts := []uint64{10, 500, 900, 900, 1000}
+		asked := 0
+		begun := time.Now()
+		awaitQuiet(t.Context(), func() uint64 { asked++; return counts[asked-1] })
+		if took := time.Since(begun); asked != 4 || took != 3*quietTime {
+			t.Errorf("the start was over after %d counts and %v, want 4 and %v", asked, took, 3*quietTime)
+		}
+	})
+}

@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/mdlayher/sdnotify"
+
+	"github.com/keyplane/keyplane/internal/wake"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// newNotifier connects to the socket of the service manager, in NOTIFY_SOCKET. It returns
+// nil without that variable; the methods of a nil Notifier do nothing.
+func newNotifier() (*sdnotify.Notifier, error) {
+	if os.Getenv(sdnotify.Socket) == "" {
+		return nil, nil
+	}
+	n, err := sdnotify.New()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", sdnotify.Socket, err)
+	}
+	return n, nil
+}
+
+// applied is the status after the first transaction with all sources. Programs that start
+// an agent wait for it.
+const applied = "the declared network is applied"
+
+// An announcer reports to the service manager that the declared network is applied.
+type announcer struct {
+	sched    *scheduler.Scheduler
+	complete wake.Signal // set by the orchestrator
+	started  func()      // called when the start is over
+}
+
+// logTimeout limits the wait for the transaction log, whose reader may be slow.
+const logTimeout = 5 * time.Second
+
+// announce reports the applied network, after the transaction log has been written. An
+// error of the service manager has no effect: it may be gone.
+func (a announcer) announce(ctx context.Context, manager *sdnotify.Notifier) error {
+	select {
+	case <-a.complete.C():
+	case <-ctx.Done():
+		return nil
+	}
+	flushing, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	err := a.sched.Flush(flushing)
+	if ctx.Err() != nil || errors.Is(err, scheduler.ErrStopped) {
+		return nil
+	}
+	_ = manager.Notify(sdnotify.Statusf(applied))
+	awaitQuiet(ctx, a.operations)
+	a.started()
+	return nil
+}
+
+// operations returns the number of executed operations.
+func (a announcer) operations() (n uint64) {
+	for _, count := range a.sched.Stats().Operations {
+		n += count
+	}
+	return n
+}

@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/keyplane/keyplane/internal/scratch"
+	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/internal/testkit/session"
+)
+
+func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
+
+// The scripts in testdata run the built agent against a real etcd, Redis and Consul,
+// real files and the real kernel.
+func TestScripts(t *testing.T) {
+	testkit.Need(t, "scratch namespaces (run as root, or allow user namespaces)", scratch.Inside())
+	setup := func(env *testscript.Env) error {
+		if vpp := os.Getenv("VPP"); vpp != "" {
+			env.Setenv("PATH", env.Getenv("PATH")+":"+filepath.Dir(vpp))
+		}
+		env.Values[serverKey{}] = &server{t: env.T().(testing.TB)}
+		env.Values[redisKey{}] = &redisServer{t: env.T().(testing.TB)}
+		env.Values[consulKey{}] = &consulServer{t: env.T().(testing.TB)}
+		return nil
+	}
+	session.Run(t, "testdata", build(t), setup, map[string]session.Command{"etcd": etcdCommand, "redis": redisCommand, "consul": consulCommand})
+}
+
+// build builds the programs and returns the folder that they are in.
+func build(t testing.TB) string {
+	t.Helper()
+	return session.Build(t, "../cmd/agent", "../cmd/agentctl", "../cmd/vppsim")
+}
+
+type serverKey struct{}
+
+// A server is the etcd of a script, from its first `etcd start` on.
+type server struct {
+	t testing.TB
+	*testkit.Etcd
+}
+
+// etcdCommand is a command of the scripts: etcd start | stop | wipe | put KEY VALUE |
+// del KEY, with keys below that of the agent. It does what a user does, with etcdctl.
+func etcdCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: etcd start | stop | wipe | put KEY VALUE | del KEY")
+	}
+	s := ts.Value(serverKey{}).(*server)
+	switch verb := args[0]; {
+	case verb == "start" && s.Etcd == nil:
+		s.Etcd = testkit.StartEtcd(s.t, testkit.EtcdOptions{})
+		ts.Setenv("ETCD_ENDPOINTS", s.Addr)
+	case verb == "start":
+		s.Start()
+	case verb == "stop":
+		s.Kill()
+	case verb == "wipe":
+		s.Wipe()
+	default:
+		args[1] = "/vnf-agent/vpp1/" + args[1]
+		tool := testkit.Tool(s.t, "etcdctl")
+		out, err := exec.Command(tool, append([]string{"--endpoints", s.Addr}, args...)...).CombinedOutput()
+		if err != nil {
+			ts.Fatalf("etcdctl: %v\n%s", err, out)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package agent
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/keyplane/keyplane/statestore"
+)
+
+// state is the agent's knowledge of earlier runs: the last declared values of each store,
+// the applied values, and values that crashed VPP. A part that cannot be opened is nil.
+type state struct {
+	intent, applied, deaths *statestore.Store
+	log                     *slog.Logger
+}
+
+// A statePart is one Store in the folder, and the consequence of its loss.
+type statePart struct {
+	name    string
+	into    **statestore.Store
+	affects string
+}
+
+func (s *state) parts() []statePart {
+	return []statePart{
+		{"intent", &s.intent, "after a restart the values of a store are unknown until it is reachable; applied values stay, and values of programs (gRPC) may be missing"},
+		{"applied", &s.applied, "after a restart undeclared objects stay if the system does not show their owner (such as VPP routes and L2 FIB entries)"},
+		{"deaths", &s.deaths, "after a restart values that crashed VPP may be tried once more"},
+	}
+}
+
+// openState opens the parts in a folder, which it creates; "" means none. The agent also
+// starts without a part that cannot be opened.
+func openState(dir string, log *slog.Logger) state {
+	s := state{log: log.With("state_dir", dir)}
+	if dir == "" {
+		return s
+	}
+	for _, part := range s.parts() {
+		store, err := openPart(dir, part, log)
+		if err != nil {
+			s.log.Error("cannot open state; it is not saved", "part", part.name, "affects", part.affects, "err", err)
+		}
+		*part.into = store
+	}
+	for _, store := range []*statestore.Store{s.applied, s.deaths} {
+		// The entries of a stale store are correct, but some may be missing. Declared
+		// values are added again when the actual state is read.
+		if store != nil && store.Stale() != nil {
+			if err := store.Renew(); err != nil {
+				s.log.Error("cannot mark the state as valid again", "err", err)
+			}
+		}
+	}
+	return s
+}
+
+// openPart opens a part, and imports the file of an earlier version.
+func openPart(dir string, part statePart, log *slog.Logger) (*statestore.Store, error) {
+	store, err := statestore.Open(filepath.Join(dir, part.name), statestore.Options{Log: log, Affects: part.affects})
+	if err != nil {
+		return nil, err
+	}
+	if err := store.TakeOver(filepath.Join(dir, part.name+".db")); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return store, nil
+}
+
+func (s *state) tasks() (out []task) {
+	for _, part := range s.parts() {
+		if *part.into != nil {
+			out = append(out, task{"state " + part.name, (*part.into).Run})
+		}
+	}
+	return out
+}
+
+// Close writes pending changes.
+func (s *state) Close() {
+	for _, part := range s.parts() {
+		if *part.into == nil {
+			continue
+		}
+		if err := (*part.into).Close(); err != nil {
+			s.log.Error("cannot write the last changes of the state", "part", part.name, "affects", part.affects, "err", err)
+		}
+	}
+}
+
+// stateDir returns the default folder of the state of a label: that of the service
+// manager, else that of the system or the user. It is "" if there is none.
+func stateDir(label string, env func(string) string) string {
+	if given, _, _ := strings.Cut(env("STATE_DIRECTORY"), ":"); given != "" {
+		return filepath.Join(given, label)
+	}
+	if os.Geteuid() == 0 {
+		return filepath.Join("/var/lib/keyplane", label)
+	}
+	home := env("HOME")
+	if home != "" {
+		home = filepath.Join(home, ".local/state")
+	}
+	if own := cmp.Or(env("XDG_STATE_HOME"), home); own != "" {
+		return filepath.Join(own, "keyplane", label)
+	}
+	return ""
+}

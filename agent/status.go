@@ -1,0 +1,81 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/descriptors/vpp"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/orchestrator/publish"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// publishing selects the stores for status, and limits the writes per second into each.
+type publishing struct {
+	all    bool
+	stores []string
+	rate   int
+}
+
+// interfaceStates is the prefix of the states of VPP interfaces, below the agent's root.
+const interfaceStates = "vpp/status/v2/interface/"
+
+// watchers returns a task for each store that receives the states of VPP interfaces.
+func (s stores) watchers(root string, names []string, plane *vpp.Plugin, log *slog.Logger) (out []task) {
+	for _, name := range names {
+		at := slices.IndexFunc(s, func(one store) bool { return one.name == name })
+		if at < 0 {
+			log.Warn("cannot publish states of interfaces: the store is not configured", "source", name)
+			continue
+		}
+		into, able := s[at].connector.(kvdbsync.Publisher)
+		if !able {
+			log.Warn("cannot publish states of interfaces: the store does not support it", "source", name)
+			continue
+		}
+		states := plane.States()
+		out = append(out, task{"interface states into " + name, publish.Table{
+			Options: publish.Options{Name: name, Store: into, Root: root, Log: log},
+			Below:   interfaceStates, Changed: states.Turned.C(),
+			Read: func(ctx context.Context) (map[string][]byte, error) { return texts(states.Read(ctx)) },
+		}.Run})
+	}
+	return out
+}
+
+// texts converts messages to the JSON that stores hold.
+func texts[V proto.Message](all map[string]V, err error) (map[string][]byte, error) {
+	out := make(map[string][]byte, len(all))
+	for key, v := range all {
+		text, wrong := models.JSON(v)
+		out[key], err = text, errors.Join(err, wrong)
+	}
+	return out, err
+}
+
+// publishers returns a task for each store that receives status.
+func (s stores) publishers(root string, p publishing, sched *scheduler.Scheduler, log *slog.Logger) (out []task) {
+	for _, one := range s {
+		into, able := one.connector.(kvdbsync.Publisher)
+		switch named := slices.Contains(p.stores, one.name); {
+		case able && (named || p.all):
+			out = append(out, task{"status into " + one.name, publish.New(sched, publish.Options{
+				Name: one.name, Store: into, Root: root, BatchInterval: time.Second / time.Duration(p.rate), Log: log,
+			}).Run})
+		case named:
+			log.Warn("cannot publish status: the store does not support it", "source", one.name)
+		}
+	}
+	for _, name := range p.stores {
+		if !slices.Contains(s.names(), name) {
+			log.Warn("cannot publish status: the store is not configured", "source", name)
+		}
+	}
+	return out
+}

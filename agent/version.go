@@ -1,0 +1,54 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// version describes this build: the output of `agent -V`.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "agent, of unknown version"
+	}
+	return describeBuild(info)
+}
+
+// about returns the version for programs.
+func about() wire.Version {
+	out := wire.Version{App: "agent", Version: "unknown", GoVersion: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, OSType: runtime.GOOS}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return out
+	}
+	out.Version = cmp.Or(info.Main.Version, out.Version)
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			out.GitCommit = s.Value
+		case "vcs.time":
+			if t, err := time.Parse(time.RFC3339, s.Value); err == nil {
+				out.BuildTime = t.Unix()
+			}
+		}
+	}
+	return out
+}
+
+func describeBuild(info *debug.BuildInfo) string {
+	set := map[string]string{}
+	for _, s := range info.Settings {
+		set[s.Key] = s.Value
+	}
+	revision := cmp.Or(set["vcs.revision"], "unknown")
+	if set["vcs.modified"] == "true" {
+		revision += " with changes"
+	}
+	return fmt.Sprintf("agent %s\nrevision %s\ncommitted %s\nbuilt with %s for %s/%s",
+		info.Main.Version, revision, cmp.Or(set["vcs.time"], "unknown"), info.GoVersion, set["GOOS"], set["GOARCH"])
+}
