@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -87,6 +88,37 @@ func TestWrongOrderIsRefused(t *testing.T) {
 		must(t, errors.Join(s.Refresh("a"), s.Retry(), s.Refresh()))
 		mustCommit(t, s, scheduler.Txn{})
 	})
+}
+
+// TestConnectionOfGroup: a descriptor uses its own connection, else that of its group, else
+// one of its own name.
+func TestConnectionOfGroup(t *testing.T) {
+	s := scheduler.New(scheduler.Options{})
+	register := func(to scheduler.Registrar, name, connection string) {
+		t.Helper()
+		_, err := scheduler.Register(to, scheduler.Descriptor[*emptypb.Empty, struct{}]{Name: name, Prefix: name + "/", Connection: connection})
+		must(t, err)
+	}
+	g := s.Group("net")
+	register(g, "grouped", "")
+	register(g, "elsewhere", "disk")
+	register(s, "named", "tar")
+	register(s, "alone", "")
+	register(s.Group(""), "unnamed", "")
+	got := map[string]string{}
+	for _, d := range s.Descriptors() {
+		got[d.Name] = d.Connection
+	}
+	want := map[string]string{"grouped": "net", "elsewhere": "disk", "named": "tar", "alone": "alone", "unnamed": "unnamed"}
+	if !maps.Equal(got, want) {
+		t.Errorf("connections are %v, want %v", got, want)
+	}
+	if _, err := s.Connection("net"); !errors.Is(err, scheduler.ErrRegistered) {
+		t.Errorf("Connection after the group has registered returns %v", err)
+	}
+	if _, err := scheduler.Register(g, scheduler.Descriptor[*emptypb.Empty, struct{}]{Name: "grouped", Prefix: "b/"}); !errors.Is(err, scheduler.ErrDuplicate) {
+		t.Errorf("a second descriptor of that name: %v", err)
+	}
 }
 
 // TestRetrieveAfterNobody: Run fails, and so does what would wait for it.

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,14 +84,36 @@ func (d *descriptor) Evidence() graph.Evidence {
 	return graph.ShownByBase
 }
 
-// Register adds d to s. It must be called before Run. The returned Index looks up the
-// metadata of the actual values.
-func Register[V proto.Message, M any](s *Scheduler, d Descriptor[V, M]) (*Index[M], error) {
+// A Registrar takes descriptors: a *Scheduler, or a [Group] of it.
+type Registrar interface {
+	// group returns the scheduler, and the default of Descriptor.Connection (empty: none).
+	group() Group
+}
+
+// A Group registers descriptors that share a connection. Descriptor.Connection defaults to
+// the name of the group. So a package names its connection once, and no descriptor of it
+// gets a limit of its own by mistake. [Scheduler.Group] returns one.
+type Group struct {
+	s          *Scheduler
+	connection string
+}
+
+// Group returns a Registrar for the descriptors of one connection. The name is that of
+// Descriptor.Connection. It need not be declared by [Scheduler.Connection]; if it is, that
+// must come first, as for any descriptor. An empty name has no effect.
+func (s *Scheduler) Group(connection string) Group { return Group{s, connection} }
+
+func (s *Scheduler) group() Group { return Group{s: s} }
+func (g Group) group() Group      { return g }
+
+// Register adds d to a scheduler. It must be called before Run. The returned Index looks
+// up the metadata of the actual values.
+func Register[V proto.Message, M any](to Registrar, d Descriptor[V, M]) (*Index[M], error) {
 	if err := check(d); err != nil {
 		return nil, fmt.Errorf("descriptor %q: %w", d.Name, err)
 	}
-	e := erase(d)
-	if err := s.add(e, d.Connection); err != nil {
+	e, g := erase(d), to.group()
+	if err := g.s.add(e, cmp.Or(d.Connection, g.connection)); err != nil {
 		return nil, fmt.Errorf("descriptor %q: %w", d.Name, err)
 	}
 	return &Index[M]{e.index}, nil

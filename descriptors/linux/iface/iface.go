@@ -138,15 +138,16 @@ func Register(s *scheduler.Scheduler, o Options) (links Index, lives func(instal
 		o.TAPHost = defaultTAPHost
 	}
 	h := &handler{Options: o}
-	index, err := scheduler.Register(s, h.descriptor())
+	group := s.Group(o.Southbound)
+	index, err := scheduler.Register(group, h.descriptor())
 	if err != nil {
 		return nil, nil, err
 	}
 	h.index = directory{index, &h.members}
-	if _, err := scheduler.Register(s, h.addressDescriptor()); err != nil {
+	if _, err := scheduler.Register(group, h.addressDescriptor()); err != nil {
 		return nil, nil, err
 	}
-	_, err = scheduler.Register(s, h.vrfDescriptor())
+	_, err = scheduler.Register(group, h.vrfDescriptor())
 	return h.index, h.lives, err
 }
 
@@ -154,9 +155,8 @@ func Register(s *scheduler.Scheduler, o Options) (links Index, lives func(instal
 // with descriptors of their own, since they change and fail independently.
 func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta] {
 	return scheduler.Descriptor[*interfaces.Interface, Meta]{
-		Name:       Name,
-		Model:      models.For[*interfaces.Interface](),
-		Connection: h.Southbound,
+		Name:  Name,
+		Model: models.For[*interfaces.Interface](),
 
 		Normalize:    normalize,
 		Validate:     h.validate,
@@ -178,10 +178,9 @@ func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta]
 // Update.
 func (h *handler) addressDescriptor() scheduler.Descriptor[*interfaces.Interface, struct{}] {
 	return scheduler.Descriptor[*interfaces.Interface, struct{}]{
-		Name:       AddressName,
-		Prefix:     keys.Interface,
-		Match:      func(key string) bool { _, ok := keys.ParseAddress(key); return ok },
-		Connection: h.Southbound,
+		Name:   AddressName,
+		Prefix: keys.Interface,
+		Match:  func(key string) bool { _, ok := keys.ParseAddress(key); return ok },
 
 		Validate:     validateAddress,
 		Equivalent:   sameAddress,
@@ -195,10 +194,9 @@ func (h *handler) addressDescriptor() scheduler.Descriptor[*interfaces.Interface
 // vrfDescriptor handles the membership of an interface in a VRF.
 func (h *handler) vrfDescriptor() scheduler.Descriptor[*interfaces.Interface, struct{}] {
 	return scheduler.Descriptor[*interfaces.Interface, struct{}]{
-		Name:       VRFName,
-		Prefix:     keys.Interface,
-		Match:      func(key string) bool { _, _, ok := keys.ParseVRF(key); return ok },
-		Connection: h.Southbound,
+		Name:   VRFName,
+		Prefix: keys.Interface,
+		Match:  func(key string) bool { _, _, ok := keys.ParseVRF(key); return ok },
 
 		Validate:     validateVRF,
 		Equivalent:   sameVRF,

@@ -71,17 +71,17 @@ type ARPMeta struct {
 // Register adds the descriptors to s.
 func Register(s *scheduler.Scheduler, o Options) error {
 	h := handler{o}
-	_, routes := scheduler.Register(s, h.routeDescriptor())
-	_, arps := scheduler.Register(s, h.arpDescriptor())
+	group := s.Group(o.Southbound)
+	_, routes := scheduler.Register(group, h.routeDescriptor())
+	_, arps := scheduler.Register(group, h.arpDescriptor())
 	return errors.Join(routes, arps)
 }
 
 // RetrieveAfter: routes refer to interfaces by index, so these must be known first.
 func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, RouteMeta] {
 	return scheduler.Descriptor[*l3.Route, RouteMeta]{
-		Name:       RouteName,
-		Model:      models.For[*l3.Route](),
-		Connection: h.Southbound,
+		Name:  RouteName,
+		Model: models.For[*l3.Route](),
 
 		Normalize:    normalizeRoute,
 		Validate:     validateRoute,
@@ -100,9 +100,8 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, RouteMeta] {
 
 func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, ARPMeta] {
 	return scheduler.Descriptor[*l3.ARPEntry, ARPMeta]{
-		Name:       ARPName,
-		Model:      models.For[*l3.ARPEntry](),
-		Connection: h.Southbound,
+		Name:  ARPName,
+		Model: models.For[*l3.ARPEntry](),
 
 		Normalize:    normalizeARP,
 		Validate:     validateARP,

@@ -28,7 +28,6 @@ func (h *handler) addressDescriptor() scheduler.Descriptor[*emptypb.Empty, struc
 			a, ok := keys.ParseAddress(key)
 			return ok && a.Source != keys.FromDHCP
 		},
-		Connection: h.Southbound,
 
 		Validate:     validateAddress,
 		Dependencies: addressDependencies,

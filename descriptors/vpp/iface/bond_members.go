@@ -17,10 +17,9 @@ import (
 // memberDescriptor adds interfaces to bonds.
 func (h *handler) memberDescriptor() scheduler.Descriptor[*interfaces.BondLink_BondedInterface, struct{}] {
 	return scheduler.Descriptor[*interfaces.BondLink_BondedInterface, struct{}]{
-		Name:       BondName,
-		Prefix:     keys.Bonds,
-		Match:      func(key string) bool { _, _, ok := keys.ParseBondMember(key); return ok },
-		Connection: h.Southbound,
+		Name:   BondName,
+		Prefix: keys.Bonds,
+		Match:  func(key string) bool { _, _, ok := keys.ParseBondMember(key); return ok },
 
 		Dependencies: func(key string, _ *interfaces.BondLink_BondedInterface) []scheduler.Dependency {
 			_, member, _ := keys.ParseBondMember(key)

@@ -23,9 +23,8 @@ import (
 // desired VRF, as VPP does not move an interface with an address to another VRF.
 func (h *handler) clientDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}] {
 	return scheduler.Descriptor[*emptypb.Empty, struct{}]{
-		Name:       DHCPName,
-		Prefix:     keys.DHCPClients,
-		Connection: h.Southbound,
+		Name:   DHCPName,
+		Prefix: keys.DHCPClients,
 
 		Dependencies: func(key string, _ *emptypb.Empty) []scheduler.Dependency {
 			return []scheduler.Dependency{{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.VRFs(clientOf(key))}}}
@@ -129,9 +128,8 @@ func leaseOf(name string, l dhcp.DHCPLease) *interfaces.DHCPLease {
 // leaseDescriptor observes DHCP leases.
 func (h *handler) leaseDescriptor() scheduler.Descriptor[*interfaces.DHCPLease, struct{}] {
 	return scheduler.Descriptor[*interfaces.DHCPLease, struct{}]{
-		Name:       LeaseName,
-		Prefix:     keys.DHCPLeases,
-		Connection: h.Southbound,
+		Name:   LeaseName,
+		Prefix: keys.DHCPLeases,
 
 		Derived: func(_ string, v *interfaces.DHCPLease) []scheduler.KeyValue {
 			address := keys.Address{Interface: v.GetInterfaceName(), Source: keys.FromDHCP, Addr: v.GetHostIpAddress()}

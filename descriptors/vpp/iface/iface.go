@@ -237,37 +237,37 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 	}
 	h := newHandler(o, nil)
 	h.observe = s.Observe
-	index, err := scheduler.Register(s, h.descriptor())
+	group := s.Group(o.Southbound)
+	index, err := scheduler.Register(group, h.descriptor())
 	if err != nil {
 		return nil, nil, err
 	}
 	all := directory{index, h}
 	h.setIndex(all)
 	return all, h.newEvents(index, s), errors.Join(
-		register(s, h.clientDescriptor()),
-		register(s, h.leaseDescriptor()),
-		register(s, h.autoconfDescriptor()),
-		register(s, h.addressDescriptor()),
-		register(s, h.vrfDescriptor()),
-		register(s, h.hasAddressDescriptor()),
-		register(s, h.unnumberedDescriptor()),
-		register(s, h.linkStateDescriptor()),
-		register(s, h.memberDescriptor()),
-		register(s, h.rxModeDescriptor()),
-		register(s, h.rxPlacementDescriptor()),
+		register(group, h.clientDescriptor()),
+		register(group, h.leaseDescriptor()),
+		register(group, h.autoconfDescriptor()),
+		register(group, h.addressDescriptor()),
+		register(group, h.vrfDescriptor()),
+		register(group, h.hasAddressDescriptor()),
+		register(group, h.unnumberedDescriptor()),
+		register(group, h.linkStateDescriptor()),
+		register(group, h.memberDescriptor()),
+		register(group, h.rxModeDescriptor()),
+		register(group, h.rxPlacementDescriptor()),
 	)
 }
 
-func register[V scheduler.Message, M any](s *scheduler.Scheduler, d scheduler.Descriptor[V, M]) error {
-	_, err := scheduler.Register(s, d)
+func register[V scheduler.Message, M any](to scheduler.Registrar, d scheduler.Descriptor[V, M]) error {
+	_, err := scheduler.Register(to, d)
 	return err
 }
 
 func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta] {
 	return scheduler.Descriptor[*interfaces.Interface, Meta]{
-		Name:       Name,
-		Model:      models.For[*interfaces.Interface](),
-		Connection: h.Southbound,
+		Name:  Name,
+		Model: models.For[*interfaces.Interface](),
 
 		Normalize:    normalize,
 		Validate:     h.validate,

@@ -20,9 +20,8 @@ import (
 // the interface exists.
 func (h *handler) autoconfDescriptor() scheduler.Descriptor[*interfaces.Interface_IP6ND, struct{}] {
 	return scheduler.Descriptor[*interfaces.Interface_IP6ND, struct{}]{
-		Name:       IP6NDName,
-		Prefix:     keys.IP6NDs,
-		Connection: h.Southbound,
+		Name:   IP6NDName,
+		Prefix: keys.IP6NDs,
 
 		Create: func(ctx context.Context, key string, v *interfaces.Interface_IP6ND) (struct{}, error) {
 			return struct{}{}, h.setAutoconf(ctx, key, v)

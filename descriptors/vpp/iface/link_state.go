@@ -21,7 +21,6 @@ func (h *handler) linkStateDescriptor() scheduler.Descriptor[*emptypb.Empty, str
 		Name:          LinkStateName,
 		Prefix:        keys.Parts,
 		Match:         func(key string) bool { _, _, ok := keys.ParseLinkState(key); return ok },
-		Connection:    h.Southbound,
 		Retrieve:      h.retrieveLinkStates,
 		RetrieveAfter: []string{Name},
 	}

@@ -82,10 +82,9 @@ func linkIsUpDependency(name string) []scheduler.Dependency {
 
 func (h *handler) rxModeDescriptor() scheduler.Descriptor[*interfaces.Interface, struct{}] {
 	return scheduler.Descriptor[*interfaces.Interface, struct{}]{
-		Name:       RxModeName,
-		Prefix:     keys.Parts,
-		Match:      func(key string) bool { _, ok := keys.ParseRxModes(key); return ok },
-		Connection: h.Southbound,
+		Name:   RxModeName,
+		Prefix: keys.Parts,
+		Match:  func(key string) bool { _, ok := keys.ParseRxModes(key); return ok },
 
 		Equivalent: func(_ string, old, new *interfaces.Interface) bool { return maps.Equal(modesOf(old), modesOf(new)) },
 		Dependencies: func(key string, _ *interfaces.Interface) []scheduler.Dependency {
@@ -198,10 +197,9 @@ func (h *handler) setRxModes(ctx context.Context, v *interfaces.Interface, modes
 
 func (h *handler) rxPlacementDescriptor() scheduler.Descriptor[*interfaces.Interface_RxPlacement, struct{}] {
 	return scheduler.Descriptor[*interfaces.Interface_RxPlacement, struct{}]{
-		Name:       RxPlaceName,
-		Prefix:     keys.Parts,
-		Match:      func(key string) bool { _, _, ok := keys.ParseRxPlacement(key); return ok },
-		Connection: h.Southbound,
+		Name:   RxPlaceName,
+		Prefix: keys.Parts,
+		Match:  func(key string) bool { _, _, ok := keys.ParseRxPlacement(key); return ok },
 
 		Equivalent: func(_ string, old, new *interfaces.Interface_RxPlacement) bool {
 			return old.GetMainThread() == new.GetMainThread() && (new.GetMainThread() || old.GetWorker() == new.GetWorker())

@@ -18,10 +18,9 @@ import (
 
 func (h *handler) vrfDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}] {
 	return scheduler.Descriptor[*emptypb.Empty, struct{}]{
-		Name:       VRFName,
-		Prefix:     keys.Parts,
-		Match:      func(key string) bool { _, ok := keys.ParseVRF(key); return ok },
-		Connection: h.Southbound,
+		Name:   VRFName,
+		Prefix: keys.Parts,
+		Match:  func(key string) bool { _, ok := keys.ParseVRF(key); return ok },
 
 		Dependencies: vrfDependencies,
 
@@ -205,17 +204,15 @@ func (h *handler) hasAddressDescriptor() scheduler.Descriptor[*emptypb.Empty, st
 			name, _ := keys.ParseHasAddress(key)
 			return []scheduler.Dependency{{Label: "interface-has-IP", Prefixes: []string{keys.Addresses(name)}}}
 		},
-		Create:     nothing,
-		Delete:     func(context.Context, string, *emptypb.Empty, struct{}) error { return nil },
-		Connection: h.Southbound,
+		Create: nothing,
+		Delete: func(context.Context, string, *emptypb.Empty, struct{}) error { return nil },
 	}
 }
 
 func (h *handler) unnumberedDescriptor() scheduler.Descriptor[*interfaces.Interface_Unnumbered, struct{}] {
 	return scheduler.Descriptor[*interfaces.Interface_Unnumbered, struct{}]{
-		Name:       UnnumberedName,
-		Prefix:     keys.Unnumbereds,
-		Connection: h.Southbound,
+		Name:   UnnumberedName,
+		Prefix: keys.Unnumbereds,
 
 		Dependencies: func(key string, v *interfaces.Interface_Unnumbered) []scheduler.Dependency {
 			return []scheduler.Dependency{

@@ -87,19 +87,20 @@ type handler struct {
 // Register adds the descriptors to s. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) error {
 	h := &handler{Options: o, ids: map[string]uint32{}}
-	bridges, err := scheduler.Register(s, h.bridgeDescriptor())
+	group := s.Group(o.Southbound)
+	bridges, err := scheduler.Register(group, h.bridgeDescriptor())
 	h.bridges = bridges
 	return errors.Join(err,
-		register(s, h.memberDescriptor()),
-		register(s, h.fibDescriptor()),
-		register(s, h.xconnectDescriptor()),
-		register(s, h.spanDescriptor()),
+		register(group, h.memberDescriptor()),
+		register(group, h.fibDescriptor()),
+		register(group, h.xconnectDescriptor()),
+		register(group, h.spanDescriptor()),
 	)
 }
 
 // register adds a descriptor and drops its index.
-func register[V scheduler.Message, M any](s *scheduler.Scheduler, d scheduler.Descriptor[V, M]) error {
-	_, err := scheduler.Register(s, d)
+func register[V scheduler.Message, M any](to scheduler.Registrar, d scheduler.Descriptor[V, M]) error {
+	_, err := scheduler.Register(to, d)
 	return err
 }
 
@@ -107,9 +108,8 @@ func register[V scheduler.Message, M any](s *scheduler.Scheduler, d scheduler.De
 // interface that does not exist yet must not delay the bridge domain.
 func (h *handler) bridgeDescriptor() scheduler.Descriptor[*l2.BridgeDomain, BridgeMeta] {
 	return scheduler.Descriptor[*l2.BridgeDomain, BridgeMeta]{
-		Name:       BridgeName,
-		Model:      models.For[*l2.BridgeDomain](),
-		Connection: h.Southbound,
+		Name:  BridgeName,
+		Model: models.For[*l2.BridgeDomain](),
 
 		Normalize:  normalizeBridge,
 		Validate:   validateBridge,
@@ -129,10 +129,9 @@ func (h *handler) bridgeDescriptor() scheduler.Descriptor[*l2.BridgeDomain, Brid
 // Retrieve: retrieveBridges reports the members with their bridge domain.
 func (h *handler) memberDescriptor() scheduler.Descriptor[*l2.BridgeDomain_Interface, struct{}] {
 	return scheduler.Descriptor[*l2.BridgeDomain_Interface, struct{}]{
-		Name:       BridgeInterfaceName,
-		Prefix:     keys.BridgeParts,
-		Match:      func(key string) bool { _, _, ok := keys.ParseBridgeInterface(key); return ok },
-		Connection: h.Southbound,
+		Name:   BridgeInterfaceName,
+		Prefix: keys.BridgeParts,
+		Match:  func(key string) bool { _, _, ok := keys.ParseBridgeInterface(key); return ok },
 
 		Recreate:     recreateMember,
 		Dependencies: memberDependencies,
@@ -147,9 +146,8 @@ func (h *handler) memberDescriptor() scheduler.Descriptor[*l2.BridgeDomain_Inter
 // fibDescriptor implements L2 FIB entries.
 func (h *handler) fibDescriptor() scheduler.Descriptor[*l2.FIBEntry, FIBMeta] {
 	return scheduler.Descriptor[*l2.FIBEntry, FIBMeta]{
-		Name:       FIBName,
-		Model:      models.For[*l2.FIBEntry](),
-		Connection: h.Southbound,
+		Name:  FIBName,
+		Model: models.For[*l2.FIBEntry](),
 
 		Normalize:    normalizeFIB,
 		Validate:     validateFIB,
@@ -167,9 +165,8 @@ func (h *handler) fibDescriptor() scheduler.Descriptor[*l2.FIBEntry, FIBMeta] {
 // receives out of another.
 func (h *handler) xconnectDescriptor() scheduler.Descriptor[*l2.XConnectPair, XConnectMeta] {
 	return scheduler.Descriptor[*l2.XConnectPair, XConnectMeta]{
-		Name:       XConnectName,
-		Model:      models.For[*l2.XConnectPair](),
-		Connection: h.Southbound,
+		Name:  XConnectName,
+		Model: models.For[*l2.XConnectPair](),
 
 		Validate:     validateXConnect,
 		Dependencies: xconnectDependencies,

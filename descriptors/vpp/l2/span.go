@@ -21,9 +21,8 @@ import (
 // another.
 func (h *handler) spanDescriptor() scheduler.Descriptor[*interfaces.Span, struct{}] {
 	return scheduler.Descriptor[*interfaces.Span, struct{}]{
-		Name:       SpanName,
-		Model:      models.For[*interfaces.Span](),
-		Connection: h.Southbound,
+		Name:  SpanName,
+		Model: models.For[*interfaces.Span](),
 
 		Validate: validateSpan,
 		Dependencies: func(_ string, v *interfaces.Span) []scheduler.Dependency {

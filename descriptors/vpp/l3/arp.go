@@ -24,9 +24,8 @@ import (
 // arpDescriptor implements neighbours of both IP versions.
 func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 	return scheduler.Descriptor[*l3.ARPEntry, struct{}]{
-		Name:       ARPName,
-		Model:      models.For[*l3.ARPEntry](),
-		Connection: h.Southbound,
+		Name:  ARPName,
+		Model: models.For[*l3.ARPEntry](),
 
 		Normalize: normalizeARP,
 		Validate:  validateARP,

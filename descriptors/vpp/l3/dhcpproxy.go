@@ -22,9 +22,8 @@ import (
 // servers. VPP would create missing tables without a name, so the tables are dependencies.
 func (h handler) dhcpProxyDescriptor() scheduler.Descriptor[*l3.DHCPProxy, struct{}] {
 	return scheduler.Descriptor[*l3.DHCPProxy, struct{}]{
-		Name:       DHCPProxyName,
-		Model:      models.For[*l3.DHCPProxy](),
-		Connection: h.Southbound,
+		Name:  DHCPProxyName,
+		Model: models.For[*l3.DHCPProxy](),
 
 		Validate: validateDHCPProxy,
 		Equivalent: func(_ string, old, new *l3.DHCPProxy) bool {

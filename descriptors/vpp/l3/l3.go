@@ -82,32 +82,32 @@ func Register(s *scheduler.Scheduler, o Options) (linkChanged func(name string),
 			_ = s.Refresh(ARPName) // it cannot fail: the descriptor is registered
 		}
 	}
+	group := s.Group(o.Southbound)
 	return linkChanged, errors.Join(
-		register(s, h.vrfDescriptor()),
-		register(s, h.routeDescriptor()),
-		register(s, h.arpDescriptor()),
-		register(s, h.proxyDescriptor()),
-		register(s, h.proxyInterfaceDescriptor()),
-		register(s, h.teibDescriptor()),
-		register(s, h.l3xcDescriptor()),
-		register(s, h.vrrpDescriptor()),
-		register(s, h.dhcpProxyDescriptor()),
-		register(s, h.scanDescriptor()),
+		register(group, h.vrfDescriptor()),
+		register(group, h.routeDescriptor()),
+		register(group, h.arpDescriptor()),
+		register(group, h.proxyDescriptor()),
+		register(group, h.proxyInterfaceDescriptor()),
+		register(group, h.teibDescriptor()),
+		register(group, h.l3xcDescriptor()),
+		register(group, h.vrrpDescriptor()),
+		register(group, h.dhcpProxyDescriptor()),
+		register(group, h.scanDescriptor()),
 	)
 }
 
 // register adds a descriptor and drops its index.
-func register[V scheduler.Message, M any](s *scheduler.Scheduler, d scheduler.Descriptor[V, M]) error {
-	_, err := scheduler.Register(s, d)
+func register[V scheduler.Message, M any](to scheduler.Registrar, d scheduler.Descriptor[V, M]) error {
+	_, err := scheduler.Register(to, d)
 	return err
 }
 
 // vrfDescriptor implements VRF tables, one for each IP version.
 func (h handler) vrfDescriptor() scheduler.Descriptor[*l3.VrfTable, struct{}] {
 	return scheduler.Descriptor[*l3.VrfTable, struct{}]{
-		Name:       VRFName,
-		Model:      models.For[*l3.VrfTable](),
-		Connection: h.Southbound,
+		Name:  VRFName,
+		Model: models.For[*l3.VrfTable](),
 
 		Validate:   validateVRF,
 		Equivalent: equivalentVRF,
@@ -124,9 +124,8 @@ func (h handler) vrfDescriptor() scheduler.Descriptor[*l3.VrfTable, struct{}] {
 // prefix.
 func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, struct{}] {
 	return scheduler.Descriptor[*l3.Route, struct{}]{
-		Name:       RouteName,
-		Model:      models.For[*l3.Route](),
-		Connection: h.Southbound,
+		Name:  RouteName,
+		Model: models.For[*l3.Route](),
 
 		Normalize:    normalizeRoute,
 		Validate:     validateRoute,

@@ -28,9 +28,8 @@ import (
 // interface receives leave by given paths.
 func (h handler) l3xcDescriptor() scheduler.Descriptor[*l3.L3XConnect, struct{}] {
 	return scheduler.Descriptor[*l3.L3XConnect, struct{}]{
-		Name:       L3XCName,
-		Model:      models.For[*l3.L3XConnect](),
-		Connection: h.Southbound,
+		Name:  L3XCName,
+		Model: models.For[*l3.L3XConnect](),
 
 		Normalize: normalizeL3XC,
 		Validate:  validateL3XC,

@@ -25,9 +25,8 @@ import (
 // values: one that is missing must not delay the ranges.
 func (h handler) proxyDescriptor() scheduler.Descriptor[*l3.ProxyARP, struct{}] {
 	return scheduler.Descriptor[*l3.ProxyARP, struct{}]{
-		Name:       ProxyARPName,
-		Model:      models.For[*l3.ProxyARP](),
-		Connection: h.Southbound,
+		Name:  ProxyARPName,
+		Model: models.For[*l3.ProxyARP](),
 
 		Validate:     validateProxy,
 		Equivalent:   equivalentProxy,
@@ -184,9 +183,8 @@ func (h handler) readProxyInterfaces(ctx context.Context) (out []*l3.ProxyARP_In
 // proxyInterfaceDescriptor implements proxy ARP on one interface.
 func (h handler) proxyInterfaceDescriptor() scheduler.Descriptor[*l3.ProxyARP_Interface, struct{}] {
 	return scheduler.Descriptor[*l3.ProxyARP_Interface, struct{}]{
-		Name:       ProxyARPInterfaceName,
-		Prefix:     keys.ProxyARPs,
-		Connection: h.Southbound,
+		Name:   ProxyARPInterfaceName,
+		Prefix: keys.ProxyARPs,
 
 		Dependencies: func(key string, _ *l3.ProxyARP_Interface) []scheduler.Dependency {
 			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(key[len(keys.ProxyARPs):])}}

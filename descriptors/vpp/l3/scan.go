@@ -21,9 +21,8 @@ import (
 // model's other fields have no effect.
 func (h handler) scanDescriptor() scheduler.Descriptor[*l3.IPScanNeighbor, struct{}] {
 	return scheduler.Descriptor[*l3.IPScanNeighbor, struct{}]{
-		Name:       ScanName,
-		Model:      models.For[*l3.IPScanNeighbor](),
-		Connection: h.Southbound,
+		Name:  ScanName,
+		Model: models.For[*l3.IPScanNeighbor](),
 
 		Validate:   validateScan,
 		Equivalent: func(_ string, old, new *l3.IPScanNeighbor) bool { return agesOf(old) == agesOf(new) },

@@ -23,9 +23,8 @@ import (
 // the peers of a multipoint tunnel.
 func (h handler) teibDescriptor() scheduler.Descriptor[*l3.TeibEntry, struct{}] {
 	return scheduler.Descriptor[*l3.TeibEntry, struct{}]{
-		Name:       TEIBName,
-		Model:      models.For[*l3.TeibEntry](),
-		Connection: h.Southbound,
+		Name:  TEIBName,
+		Model: models.For[*l3.TeibEntry](),
 
 		Normalize: normalizeTEIB,
 		Validate:  validateTEIB,

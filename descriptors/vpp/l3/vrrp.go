@@ -25,9 +25,8 @@ import (
 // vrrpDescriptor implements virtual routers (VRRP version 3, RFC 5798).
 func (h handler) vrrpDescriptor() scheduler.Descriptor[*l3.VRRPEntry, struct{}] {
 	return scheduler.Descriptor[*l3.VRRPEntry, struct{}]{
-		Name:       VRRPName,
-		Model:      models.For[*l3.VRRPEntry](),
-		Connection: h.Southbound,
+		Name:  VRRPName,
+		Model: models.For[*l3.VRRPEntry](),
 
 		Validate: validateVRRP,
 		Equivalent: func(_ string, old, new *l3.VRRPEntry) bool {
