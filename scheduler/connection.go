@@ -165,7 +165,7 @@ func (s *Scheduler) disconnect(g *Connection, why error) {
 	s.graph.Disconnect(&g.link, g.reason(why))
 	for n := range s.graph.Changed(0) {
 		if d := descriptorOf(n); d != nil && d.link == &g.link {
-			s.retries.drop(n.Key())
+			s.retries.Drop(n.Key())
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Tas
 		o := operation(t.Op, kindOf(t.Op), s.statuses.At(n.Slot).shown())
 		o.NewErr = t.Err
 		s.graph.Returned(t.Op, t.Meta, t.Err)
-		s.retries.resume(r, n, t.Err, s.opts.Retry)
+		s.resumeRetry(r, n, t.Err)
 		old := s.statuses.At(n.Slot)
 		o.NewState = s.publish(r.rec.Start, n, old)
 		if st := s.statuses.At(n.Slot); st != nil {

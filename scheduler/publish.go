@@ -14,7 +14,7 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 	n.News = false
 	state := s.stateOf(n)
 	if st := n.State(); st != graph.Failed && st != graph.Rejected {
-		s.retries.drop(n.Key())
+		s.retries.Drop(n.Key())
 	}
 	d := descriptorOf(n)
 	if d != nil {
@@ -27,7 +27,7 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 			}
 			s.statuses.Drop(n.Slot)
 			n.Slot = 0
-			s.retries.drop(n.Key())
+			s.retries.Drop(n.Key())
 			state = kvscheduler.ValueState_REMOVED
 			s.watchers.publish(&Status{Key: old.Key, State: state, Last: verbs[graph.Delete], Since: now, Base: old.Base, Descriptor: old.Descriptor})
 		}
@@ -103,7 +103,7 @@ func (s *Scheduler) stateOf(n *graph.Node) State {
 		if errors.Is(n.Err(), ErrUnimplemented) {
 			return kvscheduler.ValueState_UNIMPLEMENTED
 		}
-		if s.retries.pending(n.Key()) != nil {
+		if s.retries.Pending(n.Key()) != nil {
 			return kvscheduler.ValueState_RETRYING
 		}
 		return kvscheduler.ValueState_FAILED

@@ -9,65 +9,8 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/retry"
 )
-
-// retries has the retries of failed values.
-type retries struct {
-	byKey map[string]*retry
-	next  time.Time // no retry is due before
-}
-
-type retry struct {
-	policy  RetryPolicy
-	attempt int // the next one, from 1
-	due     time.Time
-	delay   time.Duration
-	txn     uint64 // the transaction of the first failure
-	over    bool   // there is no next attempt
-}
-
-// pending returns the scheduled retry of key, or nil.
-func (rs *retries) pending(key string) *retry {
-	if r := rs.byKey[key]; r != nil && !r.over {
-		return r
-	}
-	return nil
-}
-
-// put replaces the retry of a key.
-func (rs *retries) put(key string, r *retry) {
-	if !r.over && (rs.next.IsZero() || r.due.Before(rs.next)) {
-		rs.next = r.due
-	}
-	rs.byKey[key] = r
-}
-
-func (rs *retries) drop(key string) { delete(rs.byKey, key) }
-
-// wait returns the time until a retry may be due.
-func (rs *retries) wait() time.Duration {
-	if len(rs.byKey) == 0 || rs.next.IsZero() {
-		return time.Hour
-	}
-	return max(0, time.Until(rs.next))
-}
-
-// due returns the keys that are due, sorted, and updates the next time.
-func (rs *retries) due(now time.Time) (keys []string) {
-	rs.next = now.Add(time.Hour)
-	for key, r := range rs.byKey {
-		if r.over {
-			continue
-		}
-		if !r.due.After(now.Add(r.delay / 10)) { // including those that are due soon
-			keys = append(keys, key)
-		} else if r.due.Before(rs.next) {
-			rs.next = r.due
-		}
-	}
-	slices.Sort(keys)
-	return keys
-}
 
 // retriable reports whether a retry may fix err.
 func retriable(err error) bool {
@@ -75,47 +18,30 @@ func retriable(err error) bool {
 	return !errors.As(err, &t) && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrUnimplemented) && !errors.Is(err, ErrNoAnswer)
 }
 
-// scheduleRetry plans the next attempt for a node that failed in r. A run that did not
-// declare the value, such as a resync, neither ends its retries nor adds to them.
+// scheduleRetry plans the next attempt for a node that failed in r.
 func (s *Scheduler) scheduleRetry(r *run, n *graph.Node, err error) {
-	last, own := s.retries.byKey[n.Key()], r.concerns(n)
-	if last != nil && !own {
-		last.over = last.over || !retriable(err)
-		return
+	f := s.failure(r, err)
+	f.Concerns = r.concerns(n)
+	if f.Concerns {
+		f.Policy = retry.Policy(r.policy)
 	}
-	next := &retry{policy: s.opts.Retry, attempt: 1, txn: r.rec.Seq}
-	if own {
-		next.policy = r.policy
-	}
-	if r.retry && last != nil && !last.over {
-		next.policy, next.attempt, next.txn = last.policy, last.attempt+1, last.txn
-	}
-	next.plan(err, r.jitter)
-	s.retries.put(n.Key(), next)
+	s.retries.Failed(n.Key(), f)
 }
 
-// plan computes the time of the next attempt after err, if there is one.
-func (r *retry) plan(err error, jitter float64) {
-	p := r.policy
-	r.over = p.Never || !retriable(err) || p.Count > 0 && r.attempt > p.Count
-	if !r.over {
-		r.delay = p.delay(r.attempt)
-		r.due = time.Now().Add(r.delay + time.Duration(jitter*float64(r.delay)))
+// resumeRetry continues the retries of n after its abandoned verb has returned.
+func (s *Scheduler) resumeRetry(r *run, n *graph.Node, err error) {
+	if n.State() == graph.Failed { // else there is no error, or a newer desired value
+		s.retries.Resume(n.Key(), s.failure(r, err))
 	}
 }
 
-// resume continues the retries of n after its abandoned verb has returned. The policy is
-// for a value without retries.
-func (rs *retries) resume(r *run, n *graph.Node, err error, policy RetryPolicy) {
-	if n.State() != graph.Failed {
-		return // no error, or a newer desired value
+// failure describes err for the schedule. The policy is the one for values that r does not
+// declare.
+func (s *Scheduler) failure(r *run, err error) retry.Failure {
+	return retry.Failure{
+		Final: !retriable(err), Retries: r.retry, Txn: r.rec.Seq,
+		Now: time.Now(), Jitter: r.jitter, Policy: retry.Policy(s.opts.Retry),
 	}
-	next := &retry{policy: policy, attempt: 1, txn: r.rec.Seq}
-	if last := rs.byKey[n.Key()]; last != nil {
-		*next = *last
-	}
-	next.plan(err, r.jitter)
-	rs.put(n.Key(), next)
 }
 
 // concerns reports whether r declares or retries n or its base.
@@ -136,7 +62,7 @@ func (r *run) concerns(n *graph.Node) bool {
 
 // retryDue runs the retries that are due.
 func (s *Scheduler) retryDue(ctx context.Context) {
-	s.retry(ctx, s.retries.due(time.Now()), s.opts.Retry)
+	s.retry(ctx, s.retries.Due(time.Now()), s.opts.Retry)
 }
 
 // retry tries keys again. The policy is for keys without scheduled retries.
@@ -148,8 +74,8 @@ func (s *Scheduler) retry(ctx context.Context, keys []string, policy RetryPolicy
 	r.retry, r.policy, r.keys = true, policy, map[string]bool{}
 	for _, key := range keys {
 		r.keys[key] = true
-		if last := s.retries.pending(key); last != nil {
-			r.rec.RetryOf, r.rec.Attempt = last.txn, last.attempt
+		if last := s.retries.Pending(key); last != nil {
+			r.rec.RetryOf, r.rec.Attempt = last.Txn, last.Attempt
 		} else if st := s.statuses.At(s.graph.Node(key).Slot); st != nil && r.rec.Attempt == 0 {
 			r.rec.RetryOf, r.rec.Attempt = uint64(st.txn-1), 1
 		}

@@ -281,9 +281,9 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 		r.failed = append(r.failed, n)
 		s.scheduleRetry(r, n, t.Err)
 	} else {
-		s.retries.drop(n.Key())
+		s.retries.Drop(n.Key())
 		if t.Op.Verb == graph.Delete {
-			s.contests.forget(n.Key())
+			s.contests.Forget(n.Key())
 		}
 	}
 	old := s.statuses.At(n.Slot)

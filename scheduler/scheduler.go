@@ -12,9 +12,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/keyplane/keyplane/internal/mailbox"
+	"github.com/keyplane/keyplane/scheduler/internal/contest"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/memory"
+	"github.com/keyplane/keyplane/scheduler/internal/retry"
 	"github.com/keyplane/keyplane/scheduler/internal/table"
 )
 
@@ -67,10 +69,10 @@ type Scheduler struct {
 	// Owned by Run's goroutine.
 	graph   *graph.Graph
 	seq     uint64
-	retries retries
+	retries *retry.Schedule
 	// vanished has the keys that the current run found missing.
 	vanished []string
-	contests contests
+	contests contest.Contests
 	// completed has the runs that are not yet saved in the memory. Their callers do not
 	// wait for that.
 	completed []*run
@@ -99,7 +101,7 @@ func New(opts Options) *Scheduler {
 		loans:        make(chan *loan),
 		stopped:      make(chan struct{}),
 		graph:        graph.New(),
-		retries:      retries{byKey: map[string]*retry{}},
+		retries:      retry.New(),
 	}
 	s.ledger = s.newLedger()
 	return s
@@ -212,7 +214,7 @@ func (s *Scheduler) loop(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		s.rememberCompleted()
-		timer.Reset(s.retries.wait())
+		timer.Reset(s.retries.Wait(time.Now()))
 		do := s.next(ctx, timer.C)
 		if do == nil {
 			return

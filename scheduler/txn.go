@@ -64,20 +64,6 @@ type RetryPolicy struct {
 	Count  int           // maximum number of attempts; 0: no limit
 }
 
-func (r RetryPolicy) delay(attempt int) time.Duration {
-	d, most := r.Period, r.Max
-	if d <= 0 {
-		d = time.Second
-	}
-	if most <= 0 {
-		most = time.Minute
-	}
-	for ; attempt > 1 && d < most; attempt-- {
-		d *= 2
-	}
-	return min(d, most)
-}
-
 // A TxnError lists the values that failed in a transaction.
 type TxnError struct {
 	Failed []KeyError

@@ -1,4 +1,4 @@
-package scheduler
+package contest
 
 import (
 	"testing"
@@ -23,11 +23,11 @@ func TestContests(t *testing.T) {
 		"what stood for a minute begins again": append(quick[:5:5],
 			step{62 * time.Second, 0, false}, step{time.Second, 0, false}, step{time.Second, 0, false}, step{time.Second, 0, false}, step{time.Second, time.Second, true}),
 	} {
-		var cs contests
+		var cs Contests
 		now := time.Unix(1e9, 0)
 		for i, s := range steps {
 			now = now.Add(s.after)
-			if pause, begun := cs.lost("k", now); pause != s.pause || begun != s.begun {
+			if pause, begun := cs.Lost("k", now); pause != s.pause || begun != s.begun {
 				t.Errorf("%s: loss %d: pause %v, begun %v; want %v, %v", name, i+1, pause, begun, s.pause, s.begun)
 			}
 		}
@@ -35,12 +35,12 @@ func TestContests(t *testing.T) {
 }
 
 func TestContestsAreForgotten(t *testing.T) {
-	var cs contests
+	var cs Contests
 	now := time.Unix(1e9, 0)
 	for i := range 1000 {
-		cs.lost(string(rune('a'+i)), now)
+		cs.Lost(string(rune('a'+i)), now)
 	}
-	cs.lost("k", now.Add(2*time.Minute))
+	cs.Lost("k", now.Add(2*time.Minute))
 	if len(cs.byKey) != 1 {
 		t.Errorf("%d keys are known, want 1", len(cs.byKey))
 	}

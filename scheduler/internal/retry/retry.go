@@ -1,0 +1,154 @@
+// Package retry has the schedule of failed values: the time of the next attempt of each,
+// and which of them are due. It knows only keys, policies and times, and has no clock.
+//
+// An attempt that fails again doubles the delay of the next one. A value that fails in a
+// run which neither declares nor retries it, such as a resync, keeps its schedule: a resync
+// neither ends the retries of a value nor adds to them.
+package retry
+
+import (
+	"slices"
+	"time"
+)
+
+// A Policy determines when a failed value is tried again. The scheduler documents the
+// fields, see scheduler.RetryPolicy.
+type Policy struct {
+	Never  bool
+	Period time.Duration
+	Max    time.Duration
+	Count  int
+}
+
+// delay returns the delay before an attempt, counted from 1.
+func (p Policy) delay(attempt int) time.Duration {
+	d, most := p.Period, p.Max
+	if d <= 0 {
+		d = time.Second
+	}
+	if most <= 0 {
+		most = time.Minute
+	}
+	for ; attempt > 1 && d < most; attempt-- {
+		d *= 2
+	}
+	return min(d, most)
+}
+
+// A Schedule has the retries of failed values. One goroutine owns it.
+type Schedule struct {
+	byKey map[string]*Entry
+	next  time.Time // no retry is due before
+}
+
+// An Entry is the retry of one value.
+type Entry struct {
+	Attempt int    // the next one, from 1
+	Txn     uint64 // the transaction of the first failure
+
+	policy Policy
+	due    time.Time
+	delay  time.Duration
+	over   bool // there is no next attempt
+}
+
+// New returns an empty schedule.
+func New() *Schedule { return &Schedule{byKey: map[string]*Entry{}} }
+
+// A Failure describes a failed verb, and the run in which it failed.
+type Failure struct {
+	Final    bool // a retry cannot fix the error
+	Concerns bool // the run declares or retries the value
+	Retries  bool // the run is a retry
+	Txn      uint64
+	Now      time.Time
+	// Jitter is the relative extension of the delay. All failures of a run have the same,
+	// so that they are retried together.
+	Jitter float64
+	// Policy is for a value without an earlier retry that continues.
+	Policy Policy
+}
+
+// Failed plans the next attempt after a failure.
+func (s *Schedule) Failed(key string, f Failure) {
+	last := s.byKey[key]
+	if last != nil && !f.Concerns {
+		last.over = last.over || f.Final
+		return
+	}
+	next := &Entry{policy: f.Policy, Attempt: 1, Txn: f.Txn}
+	if f.Retries && last != nil && !last.over {
+		next.policy, next.Attempt, next.Txn = last.policy, last.Attempt+1, last.Txn
+	}
+	s.plan(key, next, f)
+}
+
+// Resume continues the retries of a value after its abandoned verb has failed at last. The
+// attempt is the same, because the abandoned call was not yet counted as one.
+func (s *Schedule) Resume(key string, f Failure) {
+	next := &Entry{policy: f.Policy, Attempt: 1, Txn: f.Txn}
+	if last := s.byKey[key]; last != nil {
+		*next = *last
+	}
+	s.plan(key, next, f)
+}
+
+// Postpone plans one attempt after a pause, without a policy.
+func (s *Schedule) Postpone(key string, pause time.Duration, now time.Time, txn uint64) {
+	s.put(key, &Entry{Attempt: 1, due: now.Add(pause), delay: pause, Txn: txn})
+}
+
+// plan computes the time of the next attempt, if there is one.
+func (s *Schedule) plan(key string, next *Entry, f Failure) {
+	p := next.policy
+	next.over = p.Never || f.Final || p.Count > 0 && next.Attempt > p.Count
+	if !next.over {
+		next.delay = p.delay(next.Attempt)
+		next.due = f.Now.Add(next.delay + time.Duration(f.Jitter*float64(next.delay)))
+	}
+	s.put(key, next)
+}
+
+func (s *Schedule) put(key string, e *Entry) {
+	if !e.over && (s.next.IsZero() || e.due.Before(s.next)) {
+		s.next = e.due
+	}
+	s.byKey[key] = e
+}
+
+// Drop forgets the retry of a value.
+func (s *Schedule) Drop(key string) { delete(s.byKey, key) }
+
+// Pending returns the scheduled retry of key, or nil.
+func (s *Schedule) Pending(key string) *Entry {
+	if e := s.byKey[key]; e != nil && !e.over {
+		return e
+	}
+	return nil
+}
+
+// Wait returns the time until a retry may be due; an hour if there is none.
+func (s *Schedule) Wait(now time.Time) time.Duration {
+	if len(s.byKey) == 0 || s.next.IsZero() {
+		return time.Hour
+	}
+	return max(0, s.next.Sub(now))
+}
+
+// Due returns the keys that are due, sorted. They include those that are due within a tenth
+// of their delay, so that failures of one moment are retried together.
+func (s *Schedule) Due(now time.Time) (keys []string) {
+	s.next = now.Add(time.Hour)
+	for key, e := range s.byKey {
+		if e.over {
+			continue
+		}
+		if !e.due.After(now.Add(e.delay / 10)) {
+			keys = append(keys, key)
+		} else if e.due.Before(s.next) {
+			s.next = e.due
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
