@@ -38,18 +38,18 @@ func (c Declaration) State() string {
 	return "refused"
 }
 
-// ErrStopped is the error of Declarations and Local after Run has ended.
+// ErrStopped is the error of Declarations, Effective, Declare and Local after Run has ended.
 var ErrStopped = errors.New("the orchestrator has stopped")
 
 // Declarations returns the entries of all sources for key, the highest priority first.
 // Run's goroutine answers between transactions.
 func (o *Orchestrator) Declarations(ctx context.Context, key string) ([]Declaration, error) {
-	return o.ask(ctx, func() []Declaration { return o.declarations(key) })
+	return ask(ctx, o, func() []Declaration { return o.declarations(key) })
 }
 
 // DeclarationsUnder is Declarations for all keys with the prefix, sorted by key.
 func (o *Orchestrator) DeclarationsUnder(ctx context.Context, prefix string) ([]Declaration, error) {
-	return o.ask(ctx, func() (out []Declaration) {
+	return ask(ctx, o, func() (out []Declaration) {
 		seen := map[string]bool{}
 		for _, l := range o.sources {
 			for key := range l.entries {
@@ -83,7 +83,7 @@ func (o *Orchestrator) declarations(key string) (out []Declaration) {
 }
 
 // ask lets Run's goroutine answer a question.
-func (o *Orchestrator) ask(ctx context.Context, question func() []Declaration) (answer []Declaration, err error) {
+func ask[T any](ctx context.Context, o *Orchestrator, question func() []T) (answer []T, err error) {
 	done := make(chan struct{})
 	select {
 	case o.asked <- func() { answer = question(); close(done) }:

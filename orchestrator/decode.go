@@ -14,8 +14,9 @@ import (
 
 // decoded is the result of decoding an event.
 type decoded struct {
-	value *scheduler.Value
-	err   error
+	value  *scheduler.Value
+	err    error
+	labels map[string]string // of a layer: see Declared
 }
 
 // decodeAll decodes n events, on all CPUs if there are many.
@@ -59,12 +60,20 @@ func decode(c Committer, log *slog.Logger, e kvdbsync.Event) (out decoded) {
 		out = decodeEvent(c, e)
 		return nil
 	})
-	var bug *guard.Panic
-	if errors.As(err, &bug) {
-		log.Error("decoding a value panicked", "key", e.Key, "panic", bug.Value, "stack", bug.Stack)
-		return decoded{err: fmt.Errorf("%w: %v", errInternal, bug.Value)}
+	if err != nil {
+		return refusePanic(log, e.Key, err)
 	}
 	return out
+}
+
+// refusePanic returns the error of a value whose decoder panicked, and logs the stack.
+func refusePanic(log *slog.Logger, key string, err error) decoded {
+	var bug *guard.Panic
+	if errors.As(err, &bug) {
+		log.Error("decoding a value panicked", "key", key, "panic", bug.Value, "stack", bug.Stack)
+		return decoded{err: fmt.Errorf("%w: %v", errInternal, bug.Value)}
+	}
+	return decoded{err: err}
 }
 
 func decodeEvent(c Committer, e kvdbsync.Event) decoded {

@@ -27,7 +27,7 @@ const maxFaults = 20
 // transaction.
 func (o *Orchestrator) Health() []Health {
 	var out []Health
-	for _, l := range o.sources {
+	for _, l := range *o.shown.Load() {
 		h := Health{
 			Priority: l.Priority, Complete: l.published.complete.Load(), Refused: int(l.published.refused.Load()),
 			Remembered: int(l.published.remembered.Load()), Doubted: int(l.published.doubted.Load()),

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"bytes"
+	"encoding/json"
 	"iter"
 	"strings"
 
@@ -32,6 +33,7 @@ const (
 	lastValid  = 'v' // the last valid value, in JSON
 	refused    = 'r' // the newest value, if it was refused: the bytes
 	unreadable = 'e' // the newest event, if it had an error: its text
+	labelled   = 'l' // the labels of a layer's value, in JSON
 	dataOf     = 'd' // without a key: the dataset of the source
 )
 
@@ -40,6 +42,7 @@ type savedKey struct {
 	valid  []byte
 	newest []byte // refused; nil: none, or fault is set
 	fault  string
+	labels []byte
 	entry  *entry // made from this; nil: not used yet
 }
 
@@ -66,16 +69,16 @@ func memoryKey(source string, what byte, key string) string {
 
 // readMemory groups the saved values by source and key. Values of unknown sources are
 // returned in strays, to be deleted.
-func readMemory(all iter.Seq2[string, []byte], sources map[string]bool) (past map[string]map[string]*savedKey, known map[string]dataset, strays map[string][]byte) {
-	past, known, strays = map[string]map[string]*savedKey{}, map[string]dataset{}, map[string][]byte{}
+func readMemory(all iter.Seq2[string, []byte], known func(source string) bool) (past map[string]map[string]*savedKey, datasets map[string]dataset, strays map[string][]byte) {
+	past, datasets, strays = map[string]map[string]*savedKey{}, map[string]dataset{}, map[string][]byte{}
 	for at, value := range all {
 		source, rest, ok := strings.Cut(at, "\x00")
-		if !ok || rest == "" || !sources[source] {
+		if !ok || rest == "" || !known(source) {
 			strays[at] = nil
 			continue
 		}
 		if rest == string(dataOf) {
-			known[source] = dataset(value)
+			datasets[source] = dataset(value)
 			continue
 		}
 		keys := past[source]
@@ -95,18 +98,20 @@ func readMemory(all iter.Seq2[string, []byte], sources map[string]bool) (past ma
 			r.newest = value
 		case unreadable:
 			r.fault = string(value)
+		case labelled:
+			r.labels = value
 		}
 	}
-	return past, known, strays
+	return past, datasets, strays
 }
 
 // An unsavedEvent is a change that the Memory has to learn: the newest event of a key, its
-// error, and whether the saved value was refused.
+// error and labels, whether the saved value was refused, and whether it had labels.
 type unsavedEvent struct {
 	source string
 	event  *kvdbsync.Event
-	err    error
-	faulty bool
+	decoded
+	faulty, hadLabels bool
 }
 
 // unsavedPairs yields the changes of the Memory.
@@ -126,6 +131,9 @@ func (l *unsavedEvent) each(yield func(string, []byte) bool) bool {
 	if l.faulty && !(yield(memoryKey(l.source, refused, e.Key), nil) && yield(memoryKey(l.source, unreadable, e.Key), nil)) {
 		return false
 	}
+	if (l.hadLabels || len(l.labels) > 0) && !yield(memoryKey(l.source, labelled, e.Key), labelText(l.labels)) {
+		return false
+	}
 	switch {
 	case e.Err != nil:
 		return yield(memoryKey(l.source, unreadable, e.Key), []byte(e.Err.Error()))
@@ -133,4 +141,24 @@ func (l *unsavedEvent) each(yield func(string, []byte) bool) bool {
 		return yield(memoryKey(l.source, refused, e.Key), e.Value)
 	}
 	return yield(memoryKey(l.source, lastValid, e.Key), e.Value)
+}
+
+// labelText returns labels as the Memory has them; nil: there are none.
+func labelText(labels map[string]string) []byte {
+	if len(labels) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(labels)
+	if err != nil { // a map of texts has a JSON form
+		return nil
+	}
+	return text
+}
+
+// savedLabels is the inverse of labelText. Damaged labels are none: they change no value.
+func savedLabels(text []byte) (labels map[string]string) {
+	if len(text) > 0 && json.Unmarshal(text, &labels) != nil {
+		return nil
+	}
+	return labels
 }

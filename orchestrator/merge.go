@@ -151,8 +151,8 @@ func sorted(changes []scheduler.Change) []scheduler.Change {
 func (o *Orchestrator) nextEntry(l *source, e *kvdbsync.Event, d decoded) (next *entry, news bool) {
 	old, past := l.entries[e.Key], l.saved[e.Key]
 	known := past.matches(*e)
-	if !known && o.memory != nil && l.Local == nil {
-		o.unsaved = append(o.unsaved, l.unsavedEvent(e, d.err))
+	if !known && o.memory != nil && l.Feed != nil {
+		o.unsaved = append(o.unsaved, l.unsavedEvent(e, d))
 	}
 	delete(l.saved, e.Key)
 	if known && past.entry != nil {
@@ -162,11 +162,11 @@ func (o *Orchestrator) nextEntry(l *source, e *kvdbsync.Event, d decoded) (next 
 	case e.Value == nil && e.Err == nil:
 		return nil, true
 	case d.err == nil:
-		return &entry{valid: d.value}, true
+		return &entry{valid: d.value, labels: d.labels}, true
 	case old == nil && past != nil && past.valid != nil:
 		return &entry{valid: o.decode(kvdbsync.Event{Key: e.Key, Value: past.valid}).value, err: d.err}, true
 	case old == nil:
-		return &entry{err: d.err}, true
+		return &entry{err: d.err, labels: d.labels}, true
 	}
-	return &entry{valid: old.valid, err: d.err}, true
+	return &entry{valid: old.valid, err: d.err, labels: d.labels}, true
 }

@@ -48,9 +48,10 @@
 //
 // # Programs
 //
-// Values that programs declare, by gRPC or in the process, are a source too: a [Local]. It
-// returns the result of each request. It has no other store, so a request that the Memory
-// cannot record is refused.
+// Values that programs declare, by gRPC, REST or in the process, are a source too: a layer,
+// which the program names. [Orchestrator.Declare] returns the result of each request. A layer
+// has no other store, so a request that the Memory cannot record is refused. A [Local] is a
+// source of this kind that exists from the start.
 //
 // # Ownership
 //
@@ -67,7 +68,10 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/scheduler"
@@ -94,16 +98,19 @@ type Source struct {
 //
 // Decode returns the value of a key from its bytes. An error that is
 // scheduler.ErrUnimplemented makes the key UNIMPLEMENTED; any other error makes it
-// INVALID. Decode must be safe for concurrent use. Commit returns a record if the
+// INVALID. Value is Decode for a value that is parsed already. Both must be safe for
+// concurrent use. Commit returns a record if the
 // transaction was processed, even if operations failed.
 type Committer interface {
 	Decode(key string, data []byte) (scheduler.Value, error)
+	Value(key string, message proto.Message) (scheduler.Value, error)
 	Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error)
 }
 
 // Options are the options of an Orchestrator.
 type Options struct {
 	Sources []Source
+	Layers  LayerOptions
 	Retry   scheduler.RetryPolicy
 	// Patience is how long the first transaction waits for complete listings of all
 	// sources. A source with saved content that is connecting or listing gets 3 s.
@@ -131,7 +138,10 @@ type Orchestrator struct {
 	retry   scheduler.RetryPolicy
 	log     *slog.Logger
 	memory  Memory
-	sources []*source // the highest priority first
+	sources []*source // the highest priority first; see rank
+	fixed   []*source // those of Options
+	layers  LayerOptions
+	shown   atomic.Pointer[[]*source] // sources, for other goroutines
 
 	grace                   time.Duration
 	gracePercent, graceKeys int
@@ -142,10 +152,11 @@ type Orchestrator struct {
 	deferred map[string]*scheduler.Value // before phase known: removals, with the values that stay until then
 	unsaved  []unsavedEvent              // changes that Memory has not learned yet
 
-	asked   chan func() // questions for Run's goroutine
-	stopped chan struct{}
-	waiting []*request // requests of Locals in the next transaction
-	stacked []*entry   // reused by stack
+	asked    chan func() // questions for Run's goroutine
+	stopped  chan struct{}
+	declared *queue     // requests for layers
+	waiting  []*request // requests in the next transaction
+	stacked  []*entry   // reused by stack
 }
 
 // New returns an Orchestrator of opts.Sources. It does nothing before Run.
@@ -160,15 +171,11 @@ func New(sched Committer, opts Options) *Orchestrator {
 	if o.complete == nil {
 		o.complete = func() {}
 	}
+	o.layers, o.declared = opts.Layers.complete(), newQueue(o.stopped)
 	for _, l := range opts.Sources {
-		o.sources = append(o.sources, &source{Source: l, entries: map[string]*entry{}, synced: l.Local != nil})
+		o.fixed = append(o.fixed, &source{Source: l, entries: map[string]*entry{}, synced: l.Local != nil})
 	}
-	slices.SortFunc(o.sources, func(a, b *source) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Name, b.Name))
-	})
-	for rank, l := range o.sources {
-		l.rank = rank
-	}
+	o.rank(slices.Clone(o.fixed))
 	return o
 }
 
@@ -183,14 +190,19 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	receive := func(ch any) reflect.SelectCase {
 		return reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)}
 	}
-	cases := []reflect.SelectCase{receive(ctx.Done()), receive(patience.C), receive(o.asked), receive(doubts.timer.C)}
+	cases := []reflect.SelectCase{receive(ctx.Done()), receive(patience.C), receive(o.asked), receive(doubts.timer.C), receive(o.declared.ready.C())}
 	others := len(cases)
-	for _, l := range o.sources {
+	for _, l := range o.fixed {
 		l.publish()
 		cases = append(cases, receive(l.ready()))
 	}
+	before := o.phase
 	for {
 		doubts.set(o.nextDue())
+		if before == starting && o.phase != starting {
+			o.declared.ready.Set() // serveLayer may have put requests back
+		}
+		before = o.phase
 		switch chosen, got, _ := reflect.Select(cases); chosen {
 		case 0:
 			return nil
@@ -202,8 +214,10 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 			got.Interface().(func())()
 		case 3:
 			o.relist(time.Now())
+		case 4:
+			o.serveLayer(ctx)
 		default:
-			o.handle(ctx, o.sources[chosen-others])
+			o.handle(ctx, o.fixed[chosen-others])
 		}
 	}
 }
@@ -211,7 +225,9 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 // handle processes the next change of a source.
 func (o *Orchestrator) handle(ctx context.Context, l *source) {
 	if l.Local != nil {
-		o.serve(ctx, l)
+		if r := l.Local.next(); r != nil {
+			o.serve(ctx, l, r)
+		}
 	} else if change, ok := l.Feed.Take(); ok {
 		o.take(ctx, l, change)
 	}

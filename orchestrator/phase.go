@@ -24,7 +24,7 @@ func (o *Orchestrator) reached() phase {
 	incomplete := func(l *source) bool { return !l.synced }
 	faulty := func(l *source) bool { return len(l.problems) > 0 }
 	switch {
-	case len(o.sources) == 0 || slices.ContainsFunc(o.sources, incomplete):
+	case len(o.fixed) == 0 && o.layers.Max < 0 || slices.ContainsFunc(o.sources, incomplete):
 		return o.phase
 	case o.phase == pruned || !slices.ContainsFunc(o.sources, faulty):
 		return pruned
@@ -38,7 +38,7 @@ func (o *Orchestrator) commit(ctx context.Context, description string, changes [
 	before := o.phase
 	o.phase = o.reached()
 	if o.phase == starting {
-		return // the callers of a Local wait, too
+		return // the callers of Declare wait, too
 	}
 	txn := scheduler.Txn{Description: description, Changes: changes, Retry: o.retry, Refresh: before < partial}
 	if before < partial || o.phase > before {

@@ -1,8 +1,10 @@
 package orchestrator
 
 import (
+	"context"
 	"errors"
 	"iter"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -29,8 +31,12 @@ func (o *Orchestrator) loadMemory() {
 		// A source delivers its values again. Old ones could undo newer changes.
 		sources[l.Name] = stale == nil || l.Local != nil
 	}
-	past, known, strays := readMemory(o.memory.Load(), sources)
-	for _, l := range o.sources {
+	past, known, strays := readMemory(o.memory.Load(), func(name string) bool {
+		_, layer := o.savedLayer(name)
+		return layer || sources[name]
+	})
+	o.loadLayers(past)
+	for _, l := range o.fixed {
 		l.saved, l.dataset = past[l.Name], known[l.Name]
 		l.savedKeys = len(l.saved)
 		if l.Local != nil {
@@ -45,6 +51,25 @@ func (o *Orchestrator) loadMemory() {
 	o.log.Warn("not using keys saved before the restart, because newer changes were lost; actual values stay until the sources are complete", "keys", len(strays), "err", stale)
 	if err := o.memory.Renew(); err != nil {
 		o.log.Error("saved keys cannot be marked as complete; the next start will not use them", "err", err)
+	}
+}
+
+// loadLayers makes the saved layers again. A smaller LayerOptions.Max drops none of them:
+// it only prevents new ones.
+func (o *Orchestrator) loadLayers(past map[string]map[string]*savedKey) {
+	most := o.layers.Max
+	defer func() { o.layers.Max = most }()
+	for _, name := range slices.Sorted(maps.Keys(past)) {
+		layer, ok := o.savedLayer(name)
+		if !ok {
+			continue
+		}
+		o.layers.Max = max(most, o.layerCount()+1)
+		l := o.layer(layer)
+		l.saved = past[name]
+		o.useSaved(l, "this is its only store")
+		l.saved = nil
+		l.publish()
 	}
 }
 
@@ -65,9 +90,12 @@ func (o *Orchestrator) save(changes iter.Seq2[string, []byte]) {
 }
 
 // unsavedEvent returns the change of the Memory for an event.
-func (l *source) unsavedEvent(e *kvdbsync.Event, err error) unsavedEvent {
+func (l *source) unsavedEvent(e *kvdbsync.Event, d decoded) unsavedEvent {
 	old, past := l.entries[e.Key], l.saved[e.Key]
-	return unsavedEvent{l.Name, e, err, past.faulty() || old != nil && old.err != nil}
+	return unsavedEvent{
+		l.memoryName(), e, d,
+		past.faulty() || old != nil && old.err != nil, old != nil && len(old.labels) > 0,
+	}
 }
 
 // useSaved makes the saved content of a source its entries, until the source delivers
@@ -89,24 +117,29 @@ func (o *Orchestrator) useSaved(l *source, because string) (out []scheduler.Chan
 		}
 	}
 	l.usesSaved = true
-	o.log.Warn("using keys saved before the restart", "source", l.Name, "keys", len(keys), "because", because)
+	level := slog.LevelWarn
+	if l.Feed == nil {
+		level = slog.LevelInfo // as intended
+	}
+	o.log.Log(context.Background(), level, "using keys saved before the restart", "source", l.Name, "keys", len(keys), "because", because)
 	return out
 }
 
 // savedEntry returns the entry of a saved key. valid is its last valid value. This agent
 // may accept the newest value although an older agent refused it.
 func (o *Orchestrator) savedEntry(key string, r *savedKey, valid decoded) *entry {
+	labels := savedLabels(r.labels)
 	switch {
 	case r.fault != "":
-		return &entry{valid: valid.value, err: errors.New(r.fault)}
+		return &entry{valid: valid.value, err: errors.New(r.fault), labels: labels}
 	case r.newest == nil:
-		return &entry{valid: valid.value, err: valid.err}
+		return &entry{valid: valid.value, err: valid.err, labels: labels}
 	}
 	newest := o.decode(kvdbsync.Event{Key: key, Value: r.newest})
 	if newest.err == nil {
-		return &entry{valid: newest.value}
+		return &entry{valid: newest.value, labels: labels}
 	}
-	return &entry{valid: valid.value, err: newest.err}
+	return &entry{valid: valid.value, err: newest.err, labels: labels}
 }
 
 // dropStale removes saved keys that are missing from the first complete listing, if that

@@ -81,6 +81,20 @@ func (in *input) give(c kvdbsync.Change) {
 	}
 }
 
+// testLayers: three at most; "high" is above the layer grpc of the rig, "short" ends with it.
+var testLayers = orchestrator.LayerOptions{
+	Max: 3, Reserved: []string{"redis"},
+	Priority: func(name string) int {
+		if name == "high" {
+			return 3
+		}
+		return 1
+	},
+	Volatile: func(name string) bool { return name == "short" },
+}
+
+var errFull = errors.New("no space left")
+
 // rig is an orchestrator over a scheduler whose southbound is a map.
 type rig struct {
 	inputs map[string]*input
@@ -91,6 +105,7 @@ type rig struct {
 	mu     sync.Mutex
 	stands map[string]string // interface name -> MTU
 	verbs  int               // calls that changed something
+	fails  map[string]bool   // interfaces whose Create fails
 	done   int               // calls of Options.Complete
 	told   chan<- string     // nil, or is sent each of them: "if1=1500", "if1="
 }
@@ -116,7 +131,7 @@ func life(t *testing.T, layers map[string]int, standing string, memory orchestra
 		if _, err := scheduler.Register(r.sched, r.descriptor()); err != nil {
 			t.Fatal(err)
 		}
-		opts := orchestrator.Options{Log: log, Memory: memory, Complete: func() { r.done++ }}
+		opts := orchestrator.Options{Log: log, Memory: memory, Complete: func() { r.done++ }, Layers: testLayers}
 		for name, priority := range layers {
 			l := orchestrator.Source{Name: name, Priority: priority}
 			if name == "grpc" {
@@ -172,6 +187,9 @@ func (r *rig) descriptor() scheduler.Descriptor[*interfaces.Interface, struct{}]
 			return nil
 		},
 		Create: func(_ context.Context, _ string, v *interfaces.Interface) (none, error) {
+			if r.fails[v.Name] {
+				return none{}, errFull
+			}
 			r.set(v.Name, fmt.Sprint(v.Mtu))
 			return none{}, nil
 		},

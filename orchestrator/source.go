@@ -17,6 +17,8 @@ type source struct {
 	entries  map[string]*entry
 	refused  int // number of entries with an error
 	synced   bool
+	layer    bool // it exists while it has keys; see LayerOptions
+	volatile bool // the Memory does not keep it
 	problems []error
 	doubts   []*doubt  // sorted by deadline; none is empty
 	asked    time.Time // when a listing was last requested because of doubts
@@ -35,8 +37,9 @@ type source struct {
 // An entry is the content of a source under one key: the last valid value, and the error
 // of the newest one if that is refused. It is immutable.
 type entry struct {
-	valid *scheduler.Value
-	err   error
+	valid  *scheduler.Value
+	err    error
+	labels map[string]string
 }
 
 // set replaces the entry of a key; nil deletes it.
@@ -52,6 +55,14 @@ func (l *source) set(key string, old, e *entry) {
 	} else {
 		l.entries[key] = e
 	}
+}
+
+// memoryName is the name of the source in the Memory.
+func (l *source) memoryName() string {
+	if l.layer {
+		return layerMark + l.Name
+	}
+	return l.Name
 }
 
 // ready has a token when the source has changes.

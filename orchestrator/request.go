@@ -1,0 +1,297 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/keyplane/keyplane/internal/wake"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A queue holds the requests of programs until Run's goroutine takes them.
+type queue struct {
+	ready   wake.Signal   // set when there are requests
+	stopped chan struct{} // closed when Run has ended
+
+	mu       sync.Mutex // guards requests
+	requests []*request
+}
+
+func newQueue(stopped chan struct{}) *queue { return &queue{ready: wake.New(), stopped: stopped} }
+
+// A request is a change whose caller waits for the result.
+type request struct {
+	layer   string           // the name of the layer; empty: the queue belongs to one source
+	events  []kvdbsync.Event // in the order of the caller; the last one of a key counts
+	replace bool
+	revert  bool // all or nothing
+	refused []scheduler.KeyError
+
+	done   chan struct{} // closed when the fields below are set
+	record *scheduler.Record
+	err    error
+}
+
+// do hands a request to Run's goroutine and waits for the result.
+func (q *queue) do(ctx context.Context, r *request) (*scheduler.Record, error) {
+	q.put(r)
+	select {
+	case <-r.done:
+		return r.record, r.err
+	case <-q.stopped:
+		return nil, ErrStopped
+	case <-ctx.Done():
+		if q.withdraw(r) {
+			return nil, fmt.Errorf("not begun: %w", ctx.Err())
+		}
+		return nil, fmt.Errorf("begun, and not done yet: %w", ctx.Err())
+	}
+}
+
+func (q *queue) put(r *request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.requests = append(q.requests, r)
+	q.ready.Set()
+}
+
+// putBack makes a request the oldest one again, without waking Run's goroutine.
+func (q *queue) putBack(r *request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.requests = slices.Insert(q.requests, 0, r)
+}
+
+func (q *queue) withdraw(r *request) (waited bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.requests, r)
+	if i >= 0 {
+		q.requests = slices.Delete(q.requests, i, i+1)
+	}
+	return i >= 0
+}
+
+// next takes the oldest request, or nil.
+func (q *queue) next() *request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.requests) == 0 {
+		return nil
+	}
+	r := q.requests[0]
+	if q.requests = q.requests[1:]; len(q.requests) > 0 {
+		q.ready.Set()
+	}
+	return r
+}
+
+// changes returns the events of a request: the last one of each key, and the removals of a
+// replacement.
+func (r *request) changes(l *source) []kvdbsync.Event {
+	named := make(map[string]bool, len(r.events))
+	out := make([]kvdbsync.Event, 0, len(r.events))
+	for _, e := range slices.Backward(r.events) {
+		if !named[e.Key] {
+			named[e.Key] = true
+			out = append(out, e)
+		}
+	}
+	slices.Reverse(out)
+	if r.replace {
+		for _, e := range removals(l.entries) {
+			if !named[e.Key] {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
+
+// serve processes a request for a source.
+func (o *Orchestrator) serve(ctx context.Context, l *source, r *request) {
+	events := r.changes(l)
+	decoded := o.decodeAll(len(events), func(i int) kvdbsync.Event { return events[i] })
+	for i, d := range decoded {
+		events[i].Decoded = d
+		if d.err != nil {
+			r.refused = append(r.refused, scheduler.KeyError{Key: events[i].Key, Verb: kvscheduler.TxnOperation_VALIDATE, Err: d.err})
+		}
+	}
+	if r.revert {
+		o.attempt(ctx, l, r, events)
+		return
+	}
+	if err := o.record(o.lessons(l, events)); err != nil {
+		r.finish(nil, err)
+		return
+	}
+	changes, _ := o.merge(l, events)
+	l.publish()
+	o.waiting = append(o.waiting, r)
+	o.commit(ctx, l.Name, changes, false)
+}
+
+// attempt processes a request of which all takes effect, or nothing. The Memory learns it
+// only when it has succeeded: after a kill, the caller has no answer, and nothing of the
+// request is left.
+func (o *Orchestrator) attempt(ctx context.Context, l *source, r *request, events []kvdbsync.Event) {
+	if len(r.refused) > 0 {
+		r.finish(nil, nil)
+		return
+	}
+	if o.reached() > o.phase { // that transaction is not part of the request
+		o.commit(ctx, l.Name, nil, false)
+	}
+	undo := o.checkpoint(l, events)
+	lessons := o.lessons(l, events)
+	changes, _ := o.merge(l, events)
+	if len(changes) == 0 {
+		r.finish(nil, o.keep(lessons, undo))
+		return
+	}
+	refresh := o.phase < partial // nothing was committed yet
+	o.phase = max(o.phase, partial)
+	record, err := o.sched.Commit(ctx, scheduler.Txn{
+		Description: l.Name, Changes: changes, Retry: o.retry, Refresh: refresh, Revert: true,
+	})
+	if err != nil {
+		undo()
+	} else if err = o.keep(lessons, undo); err != nil {
+		o.takeBack(ctx, l, changes)
+	}
+	l.publish()
+	r.finish(record, err)
+	if record != nil {
+		o.report(record)
+	}
+}
+
+// keep saves the changes of a successful attempt, or undoes it.
+func (o *Orchestrator) keep(lessons []unsavedEvent, undo func()) error {
+	err := o.record(lessons)
+	if err != nil {
+		undo()
+	}
+	return err
+}
+
+// takeBack makes the scheduler undo an attempt that could not be saved.
+func (o *Orchestrator) takeBack(ctx context.Context, l *source, changes []scheduler.Change) {
+	back := make([]scheduler.Change, len(changes))
+	for i, c := range changes {
+		back[i] = o.resolve(c.Key).change(c.Key)
+	}
+	record, err := o.sched.Commit(ctx, scheduler.Txn{Description: l.Name + ": not saved, so taken back", Changes: back, Retry: o.retry})
+	if record != nil {
+		o.report(record)
+	} else if ctx.Err() == nil {
+		o.log.Error("transaction not processed", "source", l.Name, "err", err)
+	}
+}
+
+// checkpoint returns a function that restores the entries of the keys of events.
+func (o *Orchestrator) checkpoint(l *source, events []kvdbsync.Event) (restore func()) {
+	type state struct {
+		entry    *entry
+		deferred *scheduler.Value
+		isDue    bool
+	}
+	before := make(map[string]state, len(events))
+	for _, e := range events {
+		value, due := o.deferred[e.Key]
+		before[e.Key] = state{l.entries[e.Key], value, due}
+	}
+	return func() {
+		for key, was := range before {
+			l.set(key, l.entries[key], was.entry)
+			delete(o.deferred, key)
+			if was.isDue {
+				o.deferred[key] = was.deferred
+			}
+		}
+	}
+}
+
+// ErrNotRecorded is the error of a request that the next start would not know.
+var ErrNotRecorded = errors.New("the request is refused because it cannot be saved for the next start")
+
+// lessons returns the changes of the Memory that events make. It is called before the
+// events are merged.
+func (o *Orchestrator) lessons(l *source, events []kvdbsync.Event) []unsavedEvent {
+	if o.memory == nil || l.volatile {
+		return nil
+	}
+	out := make([]unsavedEvent, len(events))
+	for i := range events {
+		d, _ := events[i].Decoded.(decoded)
+		out[i] = l.unsavedEvent(&events[i], d)
+	}
+	return out
+}
+
+// record saves the changes of a request.
+func (o *Orchestrator) record(lessons []unsavedEvent) error {
+	if len(lessons) == 0 {
+		return nil
+	}
+	if err := o.memory.Record(unsavedPairs(lessons)); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotRecorded, err)
+	}
+	return nil
+}
+
+// answer gives the result of a transaction to the waiting callers.
+func (o *Orchestrator) answer(record *scheduler.Record, err error) {
+	for _, r := range o.waiting {
+		r.finish(record, err)
+	}
+	o.waiting = nil
+}
+
+// finish gives the result to the caller.
+func (r *request) finish(record *scheduler.Record, err error) {
+	r.record, r.err = record, r.failure(err)
+	close(r.done)
+}
+
+// failure returns the error of a request: that of its transaction, and the refused values
+// that are not in it because another source is effective.
+func (r *request) failure(err error) error {
+	var all scheduler.TxnError
+	if failed, ok := errors.AsType[*scheduler.TxnError](err); ok {
+		all.Failed = failed.Failed
+	} else if err != nil {
+		return err
+	}
+	told := make(map[string]bool, len(all.Failed))
+	for _, k := range all.Failed {
+		if k.Verb == kvscheduler.TxnOperation_VALIDATE {
+			told[k.Key] = true
+		}
+	}
+	for _, k := range r.refused {
+		if !told[k.Key] {
+			all.Failed = append(all.Failed, k)
+		}
+	}
+	if len(all.Failed) == 0 {
+		return nil
+	}
+	return &all
+}
+
+// stop ends all present and future waiting.
+func (o *Orchestrator) stop() {
+	close(o.stopped)
+	for _, l := range o.sources {
+		if l.Local != nil {
+			close(l.Local.stopped)
+		}
+	}
+}
