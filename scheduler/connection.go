@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -21,6 +22,8 @@ type Connection struct {
 	s    *Scheduler
 	name string
 	link graph.Connection // owned by Run's goroutine
+	// ready is for readers of Stats.
+	ready atomic.Bool
 
 	intercept    func(key string, value proto.Message, verb func() error) error
 	interceptAll func(values []KeyValue, verbs func() []error) bool
@@ -162,6 +165,7 @@ func (s *Scheduler) handleLosses() {
 // disconnect marks the connection as lost. Its values are no longer retried.
 func (s *Scheduler) disconnect(g *Connection, why error) {
 	s.log.Warn("connection lost; its values wait", "connection", g.name, "err", why)
+	g.ready.Store(false)
 	s.graph.Disconnect(&g.link, g.reason(why))
 	for n := range s.graph.Changed(0) {
 		if d := descriptorOf(n); d != nil && d.link == &g.link {
@@ -195,6 +199,7 @@ func (s *Scheduler) handleConnection(ctx context.Context, g *Connection, news co
 		s.log.Info("connection ready", "connection", g.name)
 		r.rec.Description, r.rec.Refresh = g.name+": ready", true
 		s.graph.Connect(&g.link)
+		g.ready.Store(true)
 		s.refresh(ctx, r, s.everything(s.descriptorsOf(g)), nil)
 	}
 	s.finish(ctx, r)

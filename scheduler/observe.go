@@ -29,6 +29,9 @@ type Observed struct {
 // key counts. An observation is logged as an error and ignored if no descriptor has its
 // key, or if Value or Meta has another type than the descriptor's.
 func (s *Scheduler) Observe(seen ...Observed) {
+	if len(seen) > 0 {
+		s.stats.observes()
+	}
 	s.observations.PutAll(func(o Observed) string { return o.Key }, seen...)
 }
 
@@ -162,6 +165,7 @@ func (s *Scheduler) checkObservation(o Observed) error {
 }
 
 func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
+	s.stats.noticed()
 	if len(seen) == 0 {
 		return
 	}

@@ -72,6 +72,8 @@ func (s *Scheduler) tryPlan(ctx context.Context, txn Txn) (seq uint64, ops [][]O
 
 // simulate plans txn. It runs the same loop, in which every operation succeeds.
 func (s *Scheduler) simulate(txn Txn) []Operation {
+	began := time.Now()
+	defer func() { s.stats.phase(PhasePlan, began) }()
 	s.graph.Begin()
 	defer s.graph.Rollback()
 	s.intendAll(txn)
@@ -82,6 +84,8 @@ func (s *Scheduler) simulate(txn Txn) []Operation {
 // for it.
 func (s *Scheduler) foresee(r *Record) {
 	if s.opts.Simulate && !r.Simulated {
+		began := time.Now()
+		defer func() { s.stats.phase(PhasePlan, began) }()
 		s.graph.Begin()
 		defer s.graph.Rollback()
 		r.Simulated, r.Planned = true, slices.Concat(s.planned()...)

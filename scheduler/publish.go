@@ -26,6 +26,7 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 				d.index.drop(d.nameIn(old.Key))
 			}
 			s.statuses.Drop(n.Slot)
+			s.stats.value(old, nil)
 			n.Slot = 0
 			s.retries.Drop(n.Key())
 			state = kvscheduler.ValueState_REMOVED
@@ -58,6 +59,7 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 		st.Last = kvscheduler.TxnOperation_VALIDATE
 	}
 	n.Slot = s.statuses.Put(n.Slot, st)
+	s.stats.value(old, st)
 	s.watchers.publish(st)
 	return state
 }

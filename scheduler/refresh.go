@@ -90,6 +90,8 @@ func (s *Scheduler) readingsFor(failed []*graph.Node) []reading {
 // all values wait for the timeout again. coming has changes of the current transaction,
 // which count as desired.
 func (s *Scheduler) refresh(ctx context.Context, r *run, readings []reading, coming []Change) {
+	began := time.Now()
+	defer func() { s.stats.phase(PhaseRefresh, began) }()
 	readings = slices.DeleteFunc(readings, func(rd reading) bool { return rd.d.retrieve == nil || rd.d.link.Down() })
 	fresh := map[graph.Kind][]*graph.Value{}
 	for _, rd := range readings {

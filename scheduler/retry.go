@@ -62,7 +62,12 @@ func (r *run) concerns(n *graph.Node) bool {
 
 // retryDue runs the retries that are due.
 func (s *Scheduler) retryDue(ctx context.Context) {
-	s.retry(ctx, s.retries.Due(time.Now()), s.opts.Retry)
+	due := s.retries.Next()
+	keys := s.retries.Due(time.Now())
+	if len(keys) > 0 {
+		s.stats.waited(RetryFailed, due)
+	}
+	s.retry(ctx, keys, s.opts.Retry)
 }
 
 // retry tries keys again. The policy is for keys without scheduled retries.

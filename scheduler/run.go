@@ -155,6 +155,7 @@ func (s *Scheduler) pursue(ctx context.Context, r *run) {
 }
 
 func (s *Scheduler) complete(r *run) *Record {
+	began := time.Now()
 	s.ledger.Adopted()
 	for n := range s.graph.Touched() {
 		s.note(r, n)
@@ -165,7 +166,8 @@ func (s *Scheduler) complete(r *run) *Record {
 	s.completed = append(s.completed, r)
 	r.rec.Stop = time.Now()
 	s.report(r)
-	s.stats.transaction(r.rec.Type)
+	s.stats.transaction(r.rec)
+	s.stats.phase(PhaseRecord, began)
 	kept := r.rec.kept()
 	s.history.add(kept)
 	s.logEnd(kept)
@@ -189,6 +191,8 @@ func (s *Scheduler) report(r *run) {
 // execute runs operations until none is possible, or until the first failure of a run that
 // is then undone.
 func (s *Scheduler) execute(ctx context.Context, r *run) {
+	began := time.Now()
+	defer func() { s.stats.phase(PhaseExecute, began) }()
 	r.rec.Executed = slices.Grow(r.rec.Executed, s.graph.ChangedLen())
 	defer func() { r.known = s.graph.ChangedLen() }()
 	defer s.executor.Idle()

@@ -96,7 +96,7 @@ func New(opts Options) *Scheduler {
 		observations: mailbox.New[Observed](),
 		inbox:        newInbox(),
 		connections:  map[string]*Connection{},
-		stats:        stats{verbs: map[*descriptor]*[4]Timing{}},
+		stats:        newStats(),
 		requests:     make(chan func(context.Context)),
 		loans:        make(chan *loan),
 		stopped:      make(chan struct{}),
@@ -122,6 +122,7 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 	if err := s.registry.add(d); err != nil {
 		return err
 	}
+	s.stats.describes(d.name)
 	name = cmp.Or(name, d.name)
 	d.pool = s.executor.Pool(name, positive(s.opts.Limits[name], s.opts.Concurrency))
 	if g := s.connections[name]; g != nil {
@@ -145,7 +146,12 @@ func (s *Scheduler) Commit(ctx context.Context, txn Txn) (*Record, error) {
 		return nil, err
 	}
 	var rec *Record
-	if err := s.runInLoop(ctx, func(run context.Context) { rec = s.commit(run, ctx.Done(), txn) }); err != nil {
+	asked := time.Now()
+	err := s.runInLoop(ctx, func(run context.Context) {
+		s.stats.waited(Northbound, asked)
+		rec = s.commit(run, ctx.Done(), txn)
+	})
+	if err != nil {
 		return nil, err
 	}
 	return rec, rec.Err()
@@ -157,31 +163,38 @@ func (s *Scheduler) Submit(ctx context.Context, txn Txn) error {
 	if err := s.check(txn); err != nil {
 		return err
 	}
-	select {
-	case s.requests <- func(ctx context.Context) { s.commit(ctx, nil, txn) }:
-		return nil
-	case <-s.stopped:
-		return ErrStopped
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for the transaction to begin: %w", ctx.Err())
-	}
+	asked := time.Now()
+	return s.ask(ctx, func(ctx context.Context) {
+		s.stats.waited(Northbound, asked)
+		s.commit(ctx, nil, txn)
+	})
 }
 
 // runInLoop runs do on Run's goroutine and waits until it has ended.
 func (s *Scheduler) runInLoop(ctx context.Context, do func(context.Context)) error {
 	done := make(chan struct{})
-	select {
-	case s.requests <- func(ctx context.Context) { do(ctx); close(done) }:
-	case <-s.stopped:
-		return ErrStopped
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for the scheduler to begin: %w", ctx.Err())
+	if err := s.ask(ctx, func(ctx context.Context) { do(ctx); close(done) }); err != nil {
+		return err
 	}
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for the scheduler to end: %w", ctx.Err())
+	}
+}
+
+// ask waits until Run's goroutine begins do.
+func (s *Scheduler) ask(ctx context.Context, do func(context.Context)) error {
+	s.stats.waiting.Add(1)
+	defer s.stats.waiting.Add(-1)
+	select {
+	case s.requests <- do:
+		return nil
+	case <-s.stopped:
+		return ErrStopped
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the scheduler to begin: %w", ctx.Err())
 	}
 }
 

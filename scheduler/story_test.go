@@ -223,6 +223,7 @@ func tell(t *testing.T, text string) string {
 		net.write(line)
 		if f := strings.Fields(line); len(f) > 0 && f[0] != "#" {
 			s.line(f)
+			checkCounts(t, s.sched)
 		}
 	}
 	stop()

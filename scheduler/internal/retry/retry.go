@@ -135,6 +135,9 @@ func (s *Schedule) Wait(now time.Time) time.Duration {
 	return max(0, s.next.Sub(now))
 }
 
+// Next returns the time before which no retry is due.
+func (s *Schedule) Next() time.Time { return s.next }
+
 // Due returns the keys that are due, sorted. They include those that are due within a tenth
 // of their delay, so that failures of one moment are retried together.
 func (s *Schedule) Due(now time.Time) (keys []string) {

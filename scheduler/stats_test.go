@@ -1,0 +1,112 @@
+package scheduler_test
+
+import (
+	"errors"
+	"maps"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// checkCounts compares the counts by descriptor and state, which are kept step by step, with a
+// walk over all values.
+func checkCounts(t *testing.T, s *scheduler.Scheduler) {
+	t.Helper()
+	walked := map[string]map[scheduler.State]uint64{}
+	for st := range s.All() {
+		if walked[st.Descriptor] == nil {
+			walked[st.Descriptor] = map[scheduler.State]uint64{}
+		}
+		walked[st.Descriptor][st.State]++
+	}
+	for descriptor, counted := range s.Stats().Values {
+		maps.DeleteFunc(counted, func(_ scheduler.State, n uint64) bool { return n == 0 })
+		if !maps.Equal(counted, walked[descriptor]) {
+			t.Errorf("descriptor %q: counted %v, and there are %v", descriptor, counted, walked[descriptor])
+		}
+		delete(walked, descriptor)
+	}
+	if len(walked) > 0 {
+		t.Errorf("not counted: %v", walked)
+	}
+}
+
+// A transaction waits for the one before it; both are counted with their times.
+func TestStatsCountWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := scheduler.New(scheduler.Options{})
+		slow(t, s, 2*time.Second, new(atomic.Int32), new(atomic.Int32))
+		defer begin(t, s)()
+		changes := interfacesNamed(t, s, 2)
+		for i := range changes {
+			if err := s.Submit(t.Context(), scheduler.Txn{Changes: changes[i : i+1]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustCommit(t, s, scheduler.Txn{})
+		got := s.Stats()
+		waits, took := got.Waits[scheduler.Northbound], got.Durations[scheduler.Northbound]
+		if waits.Count != 3 || waits.Max != 2*time.Second || waits.Total != 4*time.Second {
+			t.Errorf("waits are %+v, want 3 of 0 s, 2 s and 2 s", waits)
+		}
+		if took.Count != 3 || took.Total != 4*time.Second {
+			t.Errorf("durations are %+v, want 3 of 2 s, 2 s and 0 s", took)
+		}
+		create := got.Verbs["interface"][kvscheduler.TxnOperation_CREATE]
+		at := 0
+		for bounds := scheduler.TimingBounds(); bounds[at] < 2*time.Second; at++ {
+		}
+		if create.Count != 2 || create.Buckets[at] != 2 {
+			t.Errorf("Create is %+v, want two calls of 2 s in bucket %d", create, at)
+		}
+		if execute := got.Phases[scheduler.PhaseExecute]; execute.Total != 4*time.Second {
+			t.Errorf("executing took %v, want 4 s", execute.Total)
+		}
+	})
+}
+
+// Notifications and retries wait too: for the transaction that runs when they come.
+func TestStatsCountWaitsOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := scheduler.New(scheduler.Options{})
+		slow(t, s, time.Second, new(atomic.Int32), new(atomic.Int32))
+		defer begin(t, s)()
+		if err := s.Submit(t.Context(), scheduler.Txn{Changes: interfacesNamed(t, s, 1)}); err != nil {
+			t.Fatal(err)
+		}
+		s.Observe(scheduler.Observed{Key: interfacesNamed(t, s, 2)[1].Key, Value: nil})
+		synctest.Wait()
+		time.Sleep(3 * time.Second)
+		if n := s.Stats().Waits[scheduler.Notification]; n.Count != 1 || n.Max != time.Second {
+			t.Errorf("the notification waited %+v, want 1 s", n)
+		}
+	})
+}
+
+// A connection is not ready before it is, and after it is lost.
+func TestStatsTellConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := scheduler.New(scheduler.Options{})
+		link, err := s.Connection("net")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer begin(t, s)()
+		check := func(want bool) {
+			t.Helper()
+			synctest.Wait()
+			if got, known := s.Stats().Connections["net"]; !known || got != want {
+				t.Errorf("ready is %t, want %t", got, want)
+			}
+		}
+		check(false)
+		link.Ready()
+		check(true)
+		link.Lost(errors.New("unplugged"))
+		check(false)
+	})
+}
