@@ -80,7 +80,7 @@ func TestStatsCountWaitsOfOthers(t *testing.T) {
 		}
 		s.Observe(scheduler.Observed{Key: interfacesNamed(t, s, 2)[1].Key, Value: nil})
 		synctest.Wait()
-		time.Sleep(3 * time.Second)
+		<-time.After(3 * time.Second)
 		if n := s.Stats().Waits[scheduler.Notification]; n.Count != 1 || n.Max != time.Second {
 			t.Errorf("the notification waited %+v, want 1 s", n)
 		}

@@ -1,0 +1,149 @@
+package metrics
+
+import (
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A figure is a metric without its values.
+type figure struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+func newFigure(kind prometheus.ValueType, name, help string, labels ...string) figure {
+	return figure{prometheus.NewDesc(name, help, labels, nil), kind}
+}
+
+func (f figure) of(n float64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(f.desc, f.kind, n, labels...)
+}
+
+// schedulerCollector reports the scheduler.
+type schedulerCollector struct {
+	sched  *scheduler.Scheduler
+	bounds []float64
+
+	processed, dropped, capacity, length, wait, phases, duration figure
+	values, connected, operations, failures, latency, lost       figure
+}
+
+func newSchedulerCollector(s *scheduler.Scheduler) *schedulerCollector {
+	const ours, older = "keyplane_", "ligato_kvscheduler_"
+	const counter, gauge = prometheus.CounterValue, prometheus.GaugeValue
+	c := &schedulerCollector{
+		sched:      s,
+		processed:  newFigure(counter, older+"txn_processed", "Transactions that have ended."),
+		dropped:    newFigure(counter, older+"txn_dropped", "Transactions that were dropped because the queue was full; always 0, the queue has no limit."),
+		capacity:   newFigure(gauge, older+"queue_capacity", "Limit of the queue; 0: it has none."),
+		length:     newFigure(gauge, older+"queue_length", "Transactions that wait to begin."),
+		wait:       newFigure(0, older+"queue_wait_seconds", "Time from the cause of a transaction until it begins.", "txn_type"),
+		phases:     newFigure(0, older+"txn_process_duration_seconds", "Time of a part of a transaction.", "slice"),
+		duration:   newFigure(0, older+"txn_duration_seconds", "Time from the beginning of a transaction to its end.", "txn_type"),
+		values:     newFigure(gauge, ours+"values", "Values by descriptor, model and state. Derived values have no model; properties have no descriptor either.", "descriptor", "model", "state"),
+		connected:  newFigure(gauge, ours+"connection_ready", "1 if the connection to a southbound system is ready, else 0.", "connection"),
+		operations: newFigure(counter, ours+"operations_total", "Executed operations, including those without a verb.", "verb"),
+		failures:   newFigure(counter, ours+"operation_failures_total", "Failed operations."),
+		latency:    newFigure(0, ours+"operation_duration_seconds", "Time of the verbs of a descriptor.", "descriptor", "verb"),
+		lost:       newFigure(counter, ours+"transaction_log_lost_total", "Transactions that the transaction log omitted because its output was too slow or broken."),
+	}
+	for _, bound := range scheduler.TimingBounds() {
+		c.bounds = append(c.bounds, bound.Seconds())
+	}
+	return c
+}
+
+// Describe implements prometheus.Collector.
+func (c *schedulerCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, f := range []figure{
+		c.processed, c.dropped, c.capacity, c.length, c.wait, c.phases, c.duration,
+		c.values, c.connected, c.operations, c.failures, c.latency, c.lost,
+	} {
+		out <- f.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *schedulerCollector) Collect(out chan<- prometheus.Metric) {
+	st := c.sched.Stats()
+	var all uint64
+	for t, n := range st.Transactions {
+		all += n
+		out <- c.histogram(c.wait, st.Waits[t], typeName(t))
+		out <- c.histogram(c.duration, st.Durations[t], typeName(t))
+	}
+	out <- c.processed.of(float64(all))
+	out <- c.dropped.of(0)
+	out <- c.capacity.of(0)
+	out <- c.length.of(float64(st.Waiting))
+	for p, timing := range st.Phases {
+		out <- c.histogram(c.phases, timing, p.String())
+	}
+	c.collectValues(st, out)
+	for name, ready := range st.Connections {
+		out <- c.connected.of(truth(ready), name)
+	}
+	for verb, n := range st.Operations {
+		out <- c.operations.of(float64(n), strings.ToLower(verb.String()))
+	}
+	out <- c.failures.of(float64(st.Failures))
+	for descriptor, verbs := range st.Verbs {
+		for verb, timing := range verbs {
+			out <- c.histogram(c.latency, timing, descriptor, strings.ToLower(verb.String()))
+		}
+	}
+	out <- c.lost.of(float64(st.Output.Transactions))
+}
+
+// collectValues reports the numbers of values.
+func (c *schedulerCollector) collectValues(st scheduler.Stats, out chan<- prometheus.Metric) {
+	modelOf := c.models()
+	for descriptor, byState := range st.Values {
+		for state, n := range byState {
+			out <- c.values.of(float64(n), descriptor, modelOf[descriptor], state.String())
+		}
+	}
+}
+
+// models returns the name of the model of each descriptor that has one.
+func (c *schedulerCollector) models() map[string]string {
+	byPrefix := map[string]string{}
+	for _, m := range models.All() {
+		byPrefix[m.Prefix()] = m.Name()
+	}
+	out := map[string]string{}
+	for _, d := range c.sched.Descriptors() {
+		if d.Modelled {
+			out[d.Name] = byPrefix[d.Prefix]
+		}
+	}
+	return out
+}
+
+// histogram converts a timing. Prometheus counts a call in each bucket that is large enough
+// for it; a Timing counts it once.
+func (c *schedulerCollector) histogram(f figure, t scheduler.Timing, labels ...string) prometheus.Metric {
+	buckets := make(map[float64]uint64, len(c.bounds))
+	var below uint64
+	for i, bound := range c.bounds {
+		below += t.Buckets[i]
+		buckets[bound] = below
+	}
+	return prometheus.MustNewConstHistogram(f.desc, t.Count, t.Total.Seconds(), buckets, labels...)
+}
+
+// typeName returns the name of a type of transaction, as in the history.
+func typeName(t scheduler.TxnType) string {
+	switch t {
+	case scheduler.Notification:
+		return "SBNotification"
+	case scheduler.RetryFailed:
+		return "RetryFailedOps"
+	default:
+		return "NBTransaction"
+	}
+}
