@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,8 +37,20 @@ func generate(ctx context.Context, root string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return runPlugin(ctx, root, request(paths, files))
+	req, want := request(paths, files), map[string]string{}
+	for _, plugin := range plugins() {
+		made, err := runPlugin(ctx, root, plugin, req)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(want, made)
+	}
+	return want, nil
 }
+
+// plugins returns the generators, tools of the module that root belongs to: of messages,
+// and of services. A file without a service makes no file of the second.
+func plugins() []string { return []string{"protoc-gen-go", "protoc-gen-go-grpc"} }
 
 // find lists the files below root that end in suffix, in lexical order.
 func find(root, suffix string) ([]string, error) {
@@ -75,21 +88,21 @@ func request(paths []string, files linker.Files) *pluginpb.CodeGeneratorRequest 
 	return req
 }
 
-// runPlugin runs the protoc-gen-go of the module that root belongs to.
-func runPlugin(ctx context.Context, root string, req *pluginpb.CodeGeneratorRequest) (map[string]string, error) {
+// runPlugin runs a generator of the module that root belongs to.
+func runPlugin(ctx context.Context, root, plugin string, req *pluginpb.CodeGeneratorRequest) (map[string]string, error) {
 	in, err := proto.Marshal(req)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, "go", "tool", "protoc-gen-go")
+	cmd := exec.CommandContext(ctx, "go", "tool", plugin) //nolint:gosec // one of plugins
 	cmd.Dir, cmd.Stdin, cmd.Stderr = filepath.Clean(root), bytes.NewReader(in), os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go tool protoc-gen-go: %w", err)
+		return nil, fmt.Errorf("go tool %s: %w", plugin, err)
 	}
 	var res pluginpb.CodeGeneratorResponse
 	if err := proto.Unmarshal(out, &res); err != nil {
-		return nil, fmt.Errorf("answer of protoc-gen-go: %w", err)
+		return nil, fmt.Errorf("answer of %s: %w", plugin, err)
 	}
 	if res.Error != nil {
 		return nil, errors.New(res.GetError())

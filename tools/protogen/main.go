@@ -2,10 +2,10 @@
 //
 //	go -C tools run ./protogen ../proto
 //
-// It needs nothing but Go: it parses with protocompile and runs the
-// protoc-gen-go that the folder's own module pins as a tool. Files that come out
-// as they are stay untouched, and .pb.go files without a .proto are removed, so
-// on a clean tree it changes nothing. With -check it writes nothing and fails,
+// It needs nothing but Go: it parses with protocompile and runs the generators
+// of messages and services that the folder's own module pins as tools. Files
+// that come out as they are stay untouched, and .pb.go files without a .proto
+// are removed, so on a clean tree it changes nothing. With -check it writes nothing and fails,
 // naming them, if there are files it would change.
 package main
 
