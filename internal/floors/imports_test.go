@@ -18,7 +18,7 @@ type floor struct {
 
 // everywhere are packages that know nothing of keyplane; any package may import them.
 var everywhere = []string{
-	"internal/backoff", "internal/guard", "internal/mailbox", "internal/nearest", "internal/tlsfiles", "internal/wake",
+	"internal/backoff", "internal/guard", "internal/logs", "internal/mailbox", "internal/nearest", "internal/tlsfiles", "internal/wake",
 }
 
 func floors() []floor {
@@ -44,6 +44,7 @@ func floors() []floor {
 		{"internal/filelease", nil},
 		{"internal/floors", nil},
 		{"internal/guard", nil},
+		{"internal/logs", nil},
 		{"internal/mailbox", nil},
 		{"internal/nearest", nil},
 		{"internal/lists", nil},

@@ -1,0 +1,171 @@
+// Package logs gives each component of a program a logger of its own, with a level that can be
+// changed while the program runs.
+//
+//	table := logs.New(logs.Options{Out: os.Stderr, Level: slog.LevelInfo})
+//	log := table.Logger("etcd")            // each line has logger=etcd
+//	err := table.Set("etcd", "debug")      // from now on
+//	for _, l := range table.List() { ... } // by name
+//
+// A level that is set for a name counts for all loggers of that name, also for those that are
+// made later. So a configuration can name a component that starts with the first request.
+//
+// A check whether a line is wanted reads one atomic number. The package has no goroutines, and
+// its methods may be called from any.
+package logs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Key is the attribute with the name of the component.
+const Key = "logger"
+
+// Options configure a Table.
+type Options struct {
+	Out   io.Writer  // required
+	JSON  bool       // lines are JSON objects. Defaults to text: key=value.
+	Level slog.Level // of components without one in Levels. Defaults to info.
+	// Levels are the levels of single components by name.
+	Levels map[string]slog.Level
+}
+
+// A Table has the loggers of all components.
+type Table struct {
+	base slog.Handler
+
+	mu     sync.Mutex
+	others slog.Level // of components that have no entry yet
+	levels map[string]*slog.LevelVar
+	used   map[string]bool // the names with a logger
+}
+
+// New returns a Table. Lines of different components never mix.
+func New(o Options) *Table {
+	// The components decide, so the handler below them accepts all levels.
+	all := &slog.HandlerOptions{Level: slog.Level(-1 << 30)}
+	t := &Table{others: o.Level, levels: map[string]*slog.LevelVar{}, used: map[string]bool{}}
+	if o.JSON {
+		t.base = slog.NewJSONHandler(o.Out, all)
+	} else {
+		t.base = slog.NewTextHandler(o.Out, all)
+	}
+	for name, level := range o.Levels {
+		t.entry(name).Set(level)
+	}
+	return t
+}
+
+// Logger returns the logger of a component. Loggers of one name share their level.
+func (t *Table) Logger(name string) *slog.Logger {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.used[name] = true
+	return slog.New(&handler{t.base, t.entry(name)}).With(Key, name)
+}
+
+// entry returns the level of a name; t.mu is held, or nobody else knows t.
+func (t *Table) entry(name string) *slog.LevelVar {
+	level := t.levels[name]
+	if level == nil {
+		level = &slog.LevelVar{}
+		level.Set(t.others)
+		t.levels[name] = level
+	}
+	return level
+}
+
+// A Level is the level of one component.
+type Level struct {
+	Logger string `json:"logger"`
+	Level  string `json:"level"` // debug, info, warn or error
+}
+
+// List returns the components with a logger and their levels, sorted by name.
+func (t *Table) List() []Level {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make([]Level, 0, len(t.used))
+	for name := range t.used {
+		out = append(out, Level{name, Name(t.levels[name].Level())})
+	}
+	slices.SortFunc(out, func(a, b Level) int { return cmp.Compare(a.Logger, b.Logger) })
+	return out
+}
+
+// ErrUnknown is the error of Set for a name without a logger.
+var ErrUnknown = errors.New("no such logger")
+
+// Set changes the level of a component at once, and returns its new state. The error is
+// ErrUnknown, or says which levels are allowed; see Parse.
+func (t *Table) Set(name, level string) (Level, error) {
+	parsed, err := Parse(level)
+	if err != nil {
+		return Level{}, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.used[name] {
+		return Level{}, fmt.Errorf("%q: %w", name, ErrUnknown)
+	}
+	t.levels[name].Set(parsed)
+	return Level{name, Name(parsed)}, nil
+}
+
+// Unused returns the names that have a level but no logger, sorted: probably typing errors.
+func (t *Table) Unused() (names []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name := range t.levels {
+		if !t.used[name] {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Parse returns the level of a name in any case. Names of other agents map to the nearest
+// level: trace to debug, warning to warn, fatal and panic to error.
+func Parse(name string) (slog.Level, error) {
+	switch strings.ToLower(name) {
+	case "trace", "debug":
+		return slog.LevelDebug, nil
+	case "info":
+		return slog.LevelInfo, nil
+	case "warn", "warning":
+		return slog.LevelWarn, nil
+	case "error", "fatal", "panic":
+		return slog.LevelError, nil
+	}
+	return 0, fmt.Errorf("level is %q; expected debug, info, warn or error", name)
+}
+
+// Name returns the name of a level, as Parse takes it.
+func Name(level slog.Level) string { return strings.ToLower(level.String()) }
+
+// A handler passes on the records that the level of its component allows.
+type handler struct {
+	slog.Handler
+	level *slog.LevelVar
+}
+
+// Enabled implements slog.Handler.
+func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level.Level() }
+
+// WithAttrs implements slog.Handler.
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &handler{h.Handler.WithAttrs(attrs), h.level}
+}
+
+// WithGroup implements slog.Handler.
+func (h *handler) WithGroup(name string) slog.Handler {
+	return &handler{h.Handler.WithGroup(name), h.level}
+}
