@@ -23,7 +23,7 @@ func TestREADMEValues(t *testing.T) {
 		t.Fatalf("README has %d YAML blocks and %d etcdctl puts: did their form change?", len(blocks), len(puts))
 	}
 	for _, block := range blocks {
-		items, errs := structured.Parse(block[1], document.YAML)
+		items, errs := structured.For(models.BuiltIn()).Parse(block[1], document.YAML)
 		if len(items) == 0 || len(errs) > 0 {
 			t.Errorf("%d items, errors %v in\n%s", len(items), errs, block[1])
 		}
@@ -34,7 +34,7 @@ func TestREADMEValues(t *testing.T) {
 		}
 	}
 	for _, put := range puts {
-		if _, err := models.Decode(string(put[1]), put[2]); err != nil {
+		if _, err := models.BuiltIn().Decode(string(put[1]), put[2]); err != nil {
 			t.Error(err)
 		}
 	}

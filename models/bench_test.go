@@ -20,7 +20,7 @@ func BenchmarkDecode(b *testing.B) {
 			b.SetBytes(int64(len(data)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := models.Decode(bm.key, data); err != nil {
+				if _, err := models.BuiltIn().Decode(bm.key, data); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -33,7 +33,7 @@ func BenchmarkByKey(b *testing.B) {
 		b.Run(key, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, _, ok := models.ByKey(key); !ok {
+				if _, _, ok := models.BuiltIn().ByKey(key); !ok {
 					b.Fatal("no model")
 				}
 			}
@@ -42,7 +42,7 @@ func BenchmarkByKey(b *testing.B) {
 }
 
 func BenchmarkMarshal(b *testing.B) {
-	m, _ := models.ByName("linux.l3.route")
+	m, _ := models.BuiltIn().ByName("linux.l3.route")
 	v, err := m.Unmarshal([]byte(`{"outgoing_interface":"veth1","dst_network":"10.1.3.0/24","gw_addr":"192.168.22.1","metric":100}`))
 	if err != nil {
 		b.Fatal(err)

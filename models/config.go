@@ -17,13 +17,13 @@ import (
 // name in gRPC if that differs ("wgPeers").
 
 // A configField is a field of a group in one of its notations: the key of the index
-// in table.
+// in Registry.
 type configField struct{ group, field string }
 
 // ByConfigField returns the model of a field of the structured form, and whether the field
 // holds a list of values.
-func ByConfigField(group, field string) (m *Model, repeated, ok bool) {
-	m, ok = models().byField[configField{snake(group), field}]
+func (r *Registry) ByConfigField(group, field string) (m *Model, repeated, ok bool) {
+	m, ok = r.byField[configField{snake(group), field}]
 	return m, ok && !m.Singleton(), ok
 }
 
@@ -38,30 +38,38 @@ func (m *Model) ConfigField() (group, field string) {
 }
 
 // ConfigGroups returns the groups of the structured form, sorted: "vppConfig" and others.
-func ConfigGroups() []string { return slices.Clone(models().groups) }
+func (r *Registry) ConfigGroups() []string { return slices.Clone(r.groups) }
 
 // ConfigFields returns the fields of a group in the order of their models, or none for an
 // unknown group.
-func ConfigFields(group string) []string {
-	return slices.Clone(models().fields[snake(group)])
+func (r *Registry) ConfigFields(group string) []string {
+	return slices.Clone(r.fields[snake(group)])
 }
 
 // addConfigField indexes the notations of the field of m.
-func (t *table) addConfigField(m *Model) {
+func (r *Registry) addConfigField(m *Model) {
 	group, field := m.ConfigField()
 	if field == "" {
 		return
 	}
-	if _, ok := t.fields[snake(group)]; !ok {
-		t.groups = append(t.groups, group)
+	if _, ok := r.fields[snake(group)]; !ok {
+		r.groups = append(r.groups, group)
 	}
-	group = snake(group)
-	t.fields[group] = append(t.fields[group], field)
+	r.fields[snake(group)] = append(r.fields[snake(group)], field)
+	for _, name := range m.configFields() {
+		r.byField[name] = m
+	}
+}
+
+// configFields returns all notations of the field of m.
+func (m *Model) configFields() (out []configField) {
+	group, _ := m.ConfigField()
 	for _, name := range m.config {
 		for _, spelling := range []string{name, camel(name), snake(name)} {
-			t.byField[configField{group, spelling}] = m
+			out = append(out, configField{snake(group), spelling})
 		}
 	}
+	return out
 }
 
 // camel writes a name without underscores: "Peer_list" as "PeerList".

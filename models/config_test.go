@@ -20,14 +20,14 @@ func TestConfigFieldsOfTheStructuredForm(t *testing.T) {
 		"linuxConfig":    "interfaces arpEntries routes RuleChain",
 		"netallocConfig": "ipAddresses",
 	} {
-		got, want := models.ConfigFields(group), strings.Fields(fields)
+		got, want := models.BuiltIn().ConfigFields(group), strings.Fields(fields)
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s has %q\nwant %q", group, got, want)
 		}
 		for _, field := range want {
-			m, repeated, ok := models.ByConfigField(group, field)
+			m, repeated, ok := models.BuiltIn().ByConfigField(group, field)
 			if !ok || repeated == m.Singleton() {
 				t.Errorf("%s.%s: %v, list %v, %v", group, field, m, repeated, ok)
 				continue
@@ -37,7 +37,7 @@ func TestConfigFieldsOfTheStructuredForm(t *testing.T) {
 			}
 		}
 	}
-	if got := models.ConfigGroups(); !slices.Equal(got, []string{"linuxConfig", "netallocConfig", "vppConfig"}) {
+	if got := models.BuiltIn().ConfigGroups(); !slices.Equal(got, []string{"linuxConfig", "netallocConfig", "vppConfig"}) {
 		t.Errorf("groups %q", got)
 	}
 }
@@ -57,7 +57,7 @@ func TestConfigFieldsOfTheConfigurator(t *testing.T) {
 
 func checkConfigField(t *testing.T, group, name string, field protoreflect.FieldDescriptor) {
 	t.Helper()
-	m, repeated, ok := models.ByConfigField(group, name)
+	m, repeated, ok := models.BuiltIn().ByConfigField(group, name)
 	if !ok || m.ProtoName() != string(field.Message().FullName()) || repeated != field.IsList() {
 		t.Errorf("%s.%s: %v, list %v, %v; want %s, list %v", group, name, m, repeated, ok, field.Message().FullName(), field.IsList())
 	}
@@ -68,14 +68,14 @@ func TestConfigFieldsThatAreNone(t *testing.T) {
 		{"vppConfig", "interface"}, {"vppConfig", "arpEntries"}, {"linuxConfig", "vrfs"}, {"linux", "routes"},
 		{"", ""}, {"govppmuxConfig", "stats"}, {"vppConfig", ""}, {"vppConfig", "peer_list"},
 	} {
-		if m, _, ok := models.ByConfigField(tt[0], tt[1]); ok {
+		if m, _, ok := models.BuiltIn().ByConfigField(tt[0], tt[1]); ok {
 			t.Errorf("%s.%s holds %s", tt[0], tt[1], m.Name())
 		}
 	}
-	if got := models.ConfigFields("noConfig"); len(got) != 0 {
+	if got := models.BuiltIn().ConfigFields("noConfig"); len(got) != 0 {
 		t.Errorf("fields of no group: %q", got)
 	}
-	stats, _ := models.ByName("govppmux.stats")
+	stats, _ := models.BuiltIn().ByName("govppmux.stats")
 	if group, field := stats.ConfigField(); group != "" || field != "" {
 		t.Errorf("%s is at %s.%s", stats.Name(), group, field)
 	}

@@ -20,7 +20,7 @@ func TestControlCharactersAreRefused(t *testing.T) {
 		"DEL and C1":        {"{\"name\":\"veth1\",\"ip_addresses\":[\"a\x7f\",\"b\",\"c\xc2\x9b\"]}", []string{"ip_addresses[0]", "ip_addresses[2]"}},
 		"one of":            {`{"name":"veth1","veth":{"peer_if_name":"\t"}}`, []string{"veth.peer_if_name"}},
 	} {
-		m, err := Decode(key, []byte(tt.data))
+		m, err := BuiltIn().Decode(key, []byte(tt.data))
 		if got := Fields(err); !slices.Equal(got, tt.fields) || m == nil {
 			t.Errorf("%s: fields %v of %v, want %v", name, got, err, tt.fields)
 		}
@@ -31,7 +31,7 @@ func TestControlCharactersAreRefused(t *testing.T) {
 }
 
 func TestControlCharactersOfASecretAreNotShown(t *testing.T) {
-	_, err := Decode("config/vpp/v2/interfaces/m", []byte(`{"name":"m","memif":{"secret":"hush\u0007"}}`))
+	_, err := BuiltIn().Decode("config/vpp/v2/interfaces/m", []byte(`{"name":"m","memif":{"secret":"hush\u0007"}}`))
 	if err == nil || strings.Contains(err.Error(), "hush") {
 		t.Errorf("the error is %v", err)
 	}

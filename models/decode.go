@@ -17,10 +17,10 @@ import (
 // [FieldError] for each invalid field. Their text is for people, bounded in length, and
 // deterministic. If only the key is wrong, or the fields that make it, the message is
 // returned too, so that the other fields can be validated.
-func Decode(key string, data []byte) (proto.Message, error) {
-	m, _, ok := ByKey(key)
+func (r *Registry) Decode(key string, data []byte) (proto.Message, error) {
+	m, _, ok := r.ByKey(key)
 	if !ok {
-		return nil, unknownKey(cut(key, longestKey))
+		return nil, &unknownKey{cut(key, longestKey), r}
 	}
 	v, err := m.Unmarshal(data)
 	if err != nil {
@@ -41,18 +41,21 @@ const longestKey = 120
 
 // An unknownKey is the error for a key without a model. The search for a similar prefix is
 // slow, so it runs only when the error is printed.
-type unknownKey string
+type unknownKey struct {
+	key string
+	in  *Registry
+}
 
 // Error implements error. It names the most similar model.
-func (k unknownKey) Error() string {
-	if m, ok := suggestion(string(k)); ok {
-		return fmt.Sprintf("%v: key %q: did you mean %q?", ErrNoModel, string(k), hint(m))
+func (k *unknownKey) Error() string {
+	if m, ok := k.in.suggestion(k.key); ok {
+		return fmt.Sprintf("%v: key %q: did you mean %q?", ErrNoModel, k.key, hint(m))
 	}
-	return fmt.Sprintf("%v: key %q: expected one that begins like %q", ErrNoModel, string(k), "config/linux/interfaces/v2/interface/")
+	return fmt.Sprintf("%v: key %q: expected one that begins like %q", ErrNoModel, k.key, "config/linux/interfaces/v2/interface/")
 }
 
 // Unwrap returns ErrNoModel.
-func (unknownKey) Unwrap() error { return ErrNoModel }
+func (*unknownKey) Unwrap() error { return ErrNoModel }
 
 // hint returns an example of the keys of m.
 func hint(m *Model) string {
@@ -64,14 +67,14 @@ func hint(m *Model) string {
 
 // suggestion returns the model with a prefix similar to the start of key. In a key
 // with an agent's prefix, the search starts at the class.
-func suggestion(key string) (*Model, bool) {
+func (r *Registry) suggestion(key string) (*Model, bool) {
 	if at := strings.Index(key, "config/"); at > 0 {
 		key = key[at:]
 	}
 	elements := strings.Split(key, "/")
 	var words []string
 	byWord := map[string]*Model{}
-	for _, m := range models().all {
+	for _, m := range r.all {
 		prefix := strings.TrimSuffix(m.prefix, "/")
 		n := min(strings.Count(prefix, "/")+1, len(elements))
 		if nearest.Distance(strings.Join(elements[:n], "/"), prefix) <= len(prefix)/8 {

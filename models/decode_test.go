@@ -97,7 +97,7 @@ func TestDecodeErrors(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v, err := Decode(tt.key, []byte(tt.data))
+			v, err := BuiltIn().Decode(tt.key, []byte(tt.data))
 			if err == nil || err.Error() != tt.want {
 				t.Fatalf("%v\ngot  %v\nwant %s", v, err, tt.want)
 			}
@@ -121,7 +121,7 @@ func TestDecodeErrorsAreShort(t *testing.T) {
 		"config/vpp/v2/interfaces/loop3":     long,
 		"config/vpp/v2/vrf-table/id/" + long: `{"id":1}`,
 	} {
-		if _, err := Decode(key, []byte(data)); err == nil || len(err.Error()) > 600 {
+		if _, err := BuiltIn().Decode(key, []byte(data)); err == nil || len(err.Error()) > 600 {
 			t.Errorf("key %.40s…, value %.40s…: error of %d bytes", key, data, len(err.Error()))
 		}
 	}
@@ -130,7 +130,7 @@ func TestDecodeErrorsAreShort(t *testing.T) {
 // A store may hold a great many keys that are not ours.
 func TestAKeyOfNoModelCostsLittleUntilItsErrorIsRead(t *testing.T) {
 	const most = 10
-	if n := testing.AllocsPerRun(10, func() { _, _ = Decode("config/vpp/acls/v2/acll/a", nil) }); n > most {
+	if n := testing.AllocsPerRun(10, func() { _, _ = BuiltIn().Decode("config/vpp/acls/v2/acll/a", nil) }); n > most {
 		t.Errorf("%v allocations, want at most %d", n, most)
 	}
 }
@@ -149,7 +149,7 @@ func TestDecodeUnderAnotherKey(t *testing.T) {
 			t.Skip("no JSON")
 		}
 		made, _ := m.Key(other)
-		if _, err := Decode(key, data); (err == nil) != (made == key) {
+		if _, err := BuiltIn().Decode(key, data); (err == nil) != (made == key) {
 			t.Fatalf("%s under %s, not %s: %v", data, key, made, err)
 		}
 	})

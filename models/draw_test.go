@@ -9,7 +9,7 @@ import (
 )
 
 // drawModel draws one of the models.
-func drawModel(t *rapid.T) *Model { return rapid.SampledFrom(All()).Draw(t, "model") }
+func drawModel(t *rapid.T) *Model { return rapid.SampledFrom(BuiltIn().All()).Draw(t, "model") }
 
 // drawValue draws a value of m with any of its fields set, sensibly or not.
 func drawValue(t *rapid.T, m *Model) proto.Message {

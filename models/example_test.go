@@ -8,11 +8,11 @@ import (
 )
 
 func Example() {
-	v, err := models.Decode("config/linux/l3/v2/route/10.2.0.0/16/veth1",
+	v, err := models.BuiltIn().Decode("config/linux/l3/v2/route/10.2.0.0/16/veth1",
 		[]byte(`{"dst_network": "10.2.0.0/16", "outgoing_interface": "veth1", "gw_addr": "10.1.0.2"}`))
 	fmt.Println(v.(*l3.Route).GetGwAddr(), err)
 
-	_, err = models.Decode("config/linux/l3/v2/route/10.2.0.0/16/veth1",
+	_, err = models.BuiltIn().Decode("config/linux/l3/v2/route/10.2.0.0/16/veth1",
 		[]byte(`{"dst_network": "10.2.0.0/16", "outgoing_if": "veth1"}`))
 	fmt.Println(err)
 

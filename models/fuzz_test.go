@@ -26,17 +26,17 @@ func FuzzDecode(f *testing.F) {
 		f.Add(seed.key, []byte(seed.data))
 	}
 	f.Fuzz(func(t *testing.T, key string, data []byte) {
-		v, err := Decode(key, data)
+		v, err := BuiltIn().Decode(key, data)
 		if err != nil {
 			checkError(t, key, data, err)
 			return
 		}
-		m, _, _ := ByKey(key)
+		m, _, _ := BuiltIn().ByKey(key)
 		again, err := m.Marshal(v)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, err := Decode(key, again); err != nil || !proto.Equal(v, back) {
+		if back, err := BuiltIn().Decode(key, again); err != nil || !proto.Equal(v, back) {
 			t.Fatalf("%s from %s: %v, %v", again, data, back, err)
 		}
 	})
@@ -44,13 +44,13 @@ func FuzzDecode(f *testing.F) {
 
 func checkError(t *testing.T, key string, data []byte, err error) {
 	t.Helper()
-	if _, again := Decode(key, data); again == nil || again.Error() != err.Error() {
+	if _, again := BuiltIn().Decode(key, data); again == nil || again.Error() != err.Error() {
 		t.Fatalf("first %v\nthen %v", err, again)
 	}
 	if text := err.Error(); len(text) > 3000 || !utf8.ValidString(text) || bytes.ContainsAny([]byte(text), "\n\x00") {
 		t.Fatalf("unreadable: %q", text)
 	}
-	m, _, ok := ByKey(key)
+	m, _, ok := BuiltIn().ByKey(key)
 	if !ok {
 		return
 	}
@@ -62,13 +62,13 @@ func checkError(t *testing.T, key string, data []byte, err error) {
 
 // Each key is of at most one model, and that one agrees.
 func FuzzByKey(f *testing.F) {
-	for _, m := range All() {
+	for _, m := range BuiltIn().All() {
 		f.Add(m.Prefix())
 		f.Add(m.KeyOf("a/b"))
 	}
 	f.Fuzz(func(t *testing.T, key string) {
-		found, name, ok := ByKey(key)
-		for _, m := range All() {
+		found, name, ok := BuiltIn().ByKey(key)
+		for _, m := range BuiltIn().All() {
 			got, is := m.NameOf(key)
 			if is != (ok && m == found) || is && got != name {
 				t.Fatalf("%q: by key %v %q %v, but %s says %q, %v", key, found, name, ok, m.Name(), got, is)

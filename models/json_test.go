@@ -14,7 +14,7 @@ import (
 )
 
 func TestMarshal(t *testing.T) {
-	m, _ := ByName("linux.interfaces.interface")
+	m, _ := BuiltIn().ByName("linux.interfaces.interface")
 	got, err := m.Marshal(&interfaces.Interface{
 		Name:      "veth1",
 		Type:      interfaces.Interface_VETH,
@@ -38,7 +38,7 @@ func TestUnmarshalTakesAllSpellings(t *testing.T) {
 		`{"name":"veth1","type":1,"hostIfName":"v","mtu":"1500","enabled":true}`,
 		"\n{\"mtu\": 1.5e3,\t\"type\": \"VETH\", \"enabled\":true, \"veth\": null, \"name\": \"\\u0076eth1\", \"hostIfName\":\"v\"}\r\n",
 	} {
-		m, _ := ByName("linux.interfaces.interface")
+		m, _ := BuiltIn().ByName("linux.interfaces.interface")
 		if got, err := m.Unmarshal([]byte(data)); err != nil || !proto.Equal(got, want) {
 			t.Errorf("%s: %v, %v", data, got, err)
 		}
@@ -109,7 +109,7 @@ func TestUnmarshalErrors(t *testing.T) {
 			`type is "` + strings.Repeat("x", 80) + `…"; expected one of UNDEFINED, VETH, TAP_TO_VPP, LOOPBACK, EXISTING, VRF_DEVICE, DUMMY`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m, _ := ByName("linux.interfaces.interface")
+			m, _ := BuiltIn().ByName("linux.interfaces.interface")
 			if v, err := m.Unmarshal([]byte(tt.data)); err == nil || err.Error() != tt.want {
 				t.Errorf("%s: %v\ngot  %v\nwant %s", tt.data, v, err, tt.want)
 			}
@@ -118,7 +118,7 @@ func TestUnmarshalErrors(t *testing.T) {
 }
 
 func TestUnmarshalReportsAFewOfManyErrors(t *testing.T) {
-	m, _ := ByName("linux.interfaces.interface")
+	m, _ := BuiltIn().ByName("linux.interfaces.interface")
 	data := `{"ip_addresses":[` + strings.Repeat(`1,`, 100_000) + `1]}`
 	_, err := m.Unmarshal([]byte(data))
 	if got := len(Fields(err)); got != mostProblems {
@@ -127,7 +127,7 @@ func TestUnmarshalReportsAFewOfManyErrors(t *testing.T) {
 }
 
 func TestUnmarshalErrorsShowLittleOfTheValue(t *testing.T) {
-	m, _ := ByName("linux.interfaces.interface")
+	m, _ := BuiltIn().ByName("linux.interfaces.interface")
 	data := `{"ip_addresses":[` + strings.Repeat(`[`+strings.Repeat("1,", 5000)+`1],`, 7) + `[]]}`
 	_, err := m.Unmarshal([]byte(data))
 	if got := strings.Count(err.Error(), "1,"); got < 50 || got > mostShown/2 {
@@ -136,7 +136,7 @@ func TestUnmarshalErrorsShowLittleOfTheValue(t *testing.T) {
 }
 
 func TestUnmarshalRefusesHugeValues(t *testing.T) {
-	m, _ := ByName("linux.interfaces.interface")
+	m, _ := BuiltIn().ByName("linux.interfaces.interface")
 	data := `{"name":"` + strings.Repeat("x", 10<<20) + `"}`
 	_, err := m.Unmarshal([]byte(data))
 	if want := "value too large: 10485771 bytes: expected at most 4194304"; err == nil || err.Error() != want {

@@ -43,7 +43,7 @@ func TestKeysOfValues(t *testing.T) {
 		{"netalloc.ip", `{"network_name":"net1","interface_name":"if1"}`, "config/netalloc/v1/ip/network/net1/interface/if1"},
 		{"govppmux.stats", `{}`, "metrics/govppmux/v0/stats"},
 	} {
-		m, ok := ByName(tt.model)
+		m, ok := BuiltIn().ByName(tt.model)
 		if !ok {
 			t.Fatalf("no model %s", tt.model)
 		}
@@ -75,7 +75,7 @@ func TestByKey(t *testing.T) {
 		{"vpp.interfaces/x", "", ""},
 		{"", "", ""},
 	} {
-		m, name, ok := ByKey(tt.key)
+		m, name, ok := BuiltIn().ByKey(tt.key)
 		if ok != (tt.model != "") || ok && (m.Name() != tt.model || name != tt.name) {
 			t.Errorf("%q: %v, %q, %v; want %q, %q", tt.key, m, name, ok, tt.model, tt.name)
 		}
@@ -93,7 +93,7 @@ func TestKeysLeadBack(t *testing.T) {
 			}
 			return
 		}
-		found, name, ok := ByKey(key)
+		found, name, ok := BuiltIn().ByKey(key)
 		if !ok || found != m {
 			t.Fatalf("%q of %s is of %v, %v", key, m.Name(), found, ok)
 		}
@@ -104,7 +104,7 @@ func TestKeysLeadBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := Decode(key, data)
+		back, err := BuiltIn().Decode(key, data)
 		if err != nil || !proto.Equal(v, back) {
 			t.Fatalf("%s %s: %v, %v", key, data, back, err)
 		}
@@ -112,8 +112,8 @@ func TestKeysLeadBack(t *testing.T) {
 }
 
 func TestPrefixesDoNotNest(t *testing.T) {
-	for _, m := range All() {
-		if found, name, ok := ByKey(m.KeyOf("x")); !ok || found != m || m.Singleton() != (name == "") {
+	for _, m := range BuiltIn().All() {
+		if found, name, ok := BuiltIn().ByKey(m.KeyOf("x")); !ok || found != m || m.Singleton() != (name == "") {
 			t.Errorf("%s: its key is of %v, name %q, %v", m.Name(), found, name, ok)
 		}
 	}
@@ -123,11 +123,11 @@ func TestForAndForMessage(t *testing.T) {
 	if got := For[*l3.Route]().Name(); got != "linux.l3.route" {
 		t.Errorf("model of l3.Route is %s", got)
 	}
-	for _, m := range All() {
-		if found, ok := ForMessage(m.New()); !ok || found != m {
+	for _, m := range BuiltIn().All() {
+		if found, ok := BuiltIn().ForMessage(m.New()); !ok || found != m {
 			t.Errorf("%s: its message is of %v, %v", m.Name(), found, ok)
 		}
-		if found, ok := ByName(m.Name()); !ok || found != m {
+		if found, ok := BuiltIn().ByName(m.Name()); !ok || found != m {
 			t.Errorf("%s: by name %v, %v", m.Name(), found, ok)
 		}
 	}

@@ -103,7 +103,7 @@ func (m *Model) noName(v proto.Message) error {
 			empty = append(empty, f.wrong(v, ""))
 		}
 	}
-	return cmp.Or(upwards.orNil(), empty.orNil())
+	return cmp.Or(upwards.orNil(), empty.orNil(), fmt.Errorf("the name, by the template %s, is empty", m.template))
 }
 
 // mismatch returns ErrKeyMismatch for a value under key with the content of key

@@ -1,14 +1,16 @@
 // Package models defines the values: their keys, names, messages and JSON form.
 //
-//	m, name, ok := models.ByKey("config/linux/l3/v2/route/10.2.0.0/16/veth1")
+//	all := models.BuiltIn()
+//	m, name, ok := all.ByKey("config/linux/l3/v2/route/10.2.0.0/16/veth1")
 //	m.Name(), name, ok                          // linux.l3.route, 10.2.0.0/16/veth1, true
-//	v, err := models.Decode(key, data)          // parsed, and checked to belong under key
+//	v, err := all.Decode(key, data)             // parsed, and checked to belong under key
 //	key, err := m.Key(v)                        // the key that the content of v makes
-//	routes := models.For[*l3.Route]()           // if the type is known
+//	routes := models.For[*l3.Route]()           // a built-in model, if the type is known
 //
-// The models are listed in linux.go, vpp.go, vpp_services.go and others.go; none can be
-// added at run time. A [Model] never changes and may be used by many goroutines. Values
-// belong to the caller.
+// The built-in models are listed in linux.go, vpp.go, vpp_services.go and others.go. A
+// program adds models of its own with [Define] and [Registry.With], and passes the
+// [Registry] to the parts that read values. A [Model] and a Registry never change and may
+// be used by many goroutines. Values belong to the caller.
 //
 // A key is the prefix of a model followed by the name of a value:
 //
@@ -42,6 +44,7 @@ type Model struct {
 	name     func(proto.Message) string // nil for a singleton
 	message  protoreflect.MessageType
 	config   []string // names of its field in the structured form, the first is the one to write
+	fault    error    // of its definition; Registry.With returns it
 }
 
 // Of is a Model with values of type V.

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// templateFuncs are what clients run the name templates with.
-var templateFuncs = template.FuncMap{
+// clientFuncs are what clients run the name templates with.
+var clientFuncs = template.FuncMap{
 	"ipnet": func(s string) map[string]any {
 		if strings.HasPrefix(s, "alloc:") {
 			return nil
@@ -37,12 +37,12 @@ var templateFuncs = template.FuncMap{
 }
 
 func TestNamesAreWhatTheTemplatesSay(t *testing.T) {
-	for _, m := range All() {
+	for _, m := range BuiltIn().All() {
 		if m.Singleton() {
 			continue
 		}
 		t.Run(m.Name(), func(t *testing.T) {
-			named, err := template.New(m.Name()).Funcs(templateFuncs).Option("missingkey=error").Parse(m.NameTemplate())
+			named, err := template.New(m.Name()).Funcs(clientFuncs).Option("missingkey=error").Parse(m.NameTemplate())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,14 +67,14 @@ func TestKeyFields(t *testing.T) {
 		"vpp.nat.nat44-pool":   {"name", "vrf_id", "first_ip", "last_ip"},
 		"vpp.nat.nat44-global": nil,
 	} {
-		if m, _ := ByName(name); !slices.Equal(m.KeyFields(), want) {
+		if m, _ := BuiltIn().ByName(name); !slices.Equal(m.KeyFields(), want) {
 			t.Errorf("%s: %q, want %q", name, m.KeyFields(), want)
 		}
 	}
 }
 
 func TestKeyFieldsAreAllThatTheNameIsMadeOf(t *testing.T) {
-	for _, m := range All() {
+	for _, m := range BuiltIn().All() {
 		if m.Singleton() {
 			continue
 		}

@@ -44,7 +44,7 @@ func TestReadmeListsTheModels(t *testing.T) {
 func modelTable() string {
 	var b strings.Builder
 	b.WriteString("| model | key | message | structured form |\n|---|---|---|---|\n")
-	for _, m := range models.All() {
+	for _, m := range models.BuiltIn().All() {
 		group, field := m.ConfigField()
 		fmt.Fprintf(&b, "| %s | `%s%s` | [%s](../proto/%s) | %s |\n",
 			m.Name(), m.Prefix(), m.NameTemplate(), m.ProtoName(), m.ProtoFile(), cmp.Or(strings.Trim(group+"."+field, "."), "-"))

@@ -38,7 +38,7 @@ func TestRedacted(t *testing.T) {
 // TestSecretsAreMarked has every field whose name says that it is one.
 func TestSecretsAreMarked(t *testing.T) {
 	seen := map[protoreflect.FullName]bool{}
-	for _, m := range models.All() {
+	for _, m := range models.BuiltIn().All() {
 		marked(t, m.New().ProtoReflect().Descriptor(), seen)
 	}
 }
@@ -68,7 +68,7 @@ func TestErrorsOfParsingTellNoSecrets(t *testing.T) {
 		`{"name":"a","memif":[{"secret":"4711"}]}`: "memif: expected",
 		`{"name":"a","memif":{"secret":"4711"}`:    "not a JSON object",
 	} {
-		_, err := models.Decode("config/vpp/v2/interfaces/a", []byte(value))
+		_, err := models.BuiltIn().Decode("config/vpp/v2/interfaces/a", []byte(value))
 		if err == nil || strings.Contains(err.Error(), "4711") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: it says %v", value, err)
 		}

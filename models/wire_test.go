@@ -41,7 +41,7 @@ func TestModelsAreThoseOfTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got strings.Builder
-	for _, m := range models.All() {
+	for _, m := range models.BuiltIn().All() {
 		fmt.Fprintf(&got, "%s\n  class %s module %s version %s type %s\n", m.Name(), m.Class, m.Module, m.Version, m.Type)
 		fmt.Fprintf(&got, "  prefix %s\n  name %s\n", m.Prefix(), cmp.Or(m.NameTemplate(), "-"))
 		fmt.Fprintf(&got, "  message %s in %s\n", m.ProtoName(), m.ProtoFile())

@@ -103,7 +103,7 @@ func network(n int) []proto.Message {
 }
 
 func keyOf(tb testing.TB, m proto.Message) string {
-	model, ok := models.ForMessage(m)
+	model, ok := models.BuiltIn().ForMessage(m)
 	if !ok {
 		tb.Fatalf("no model for %T", m)
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/keyplane/keyplane/internal/mailbox"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/contest"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
@@ -40,6 +41,9 @@ type Options struct {
 	// Simulate plans every transaction, notification and retry before it is executed, and
 	// records the plan.
 	Simulate bool
+	// Models are the models that Decode and the descriptors may have. Defaults to the
+	// built-in ones.
+	Models *models.Registry
 	// Memory remembers applied values across restarts. Defaults to none.
 	Memory Memory
 	// HistoryCount and HistoryBytes bound the history. HistoryBytes is an estimate of the
@@ -84,6 +88,7 @@ type Scheduler struct {
 // New returns a Scheduler without descriptors. It does nothing before Run.
 func New(opts Options) *Scheduler {
 	opts.Log = cmp.Or(opts.Log, slog.Default())
+	opts.Models = cmp.Or(opts.Models, models.BuiltIn())
 	opts.Concurrency = positive(opts.Concurrency, 64)
 	opts.VerbTimeout = positive(opts.VerbTimeout, 30*time.Second)
 	opts.HistoryCount = positive(opts.HistoryCount, 10_000)
@@ -106,6 +111,9 @@ func New(opts Options) *Scheduler {
 	s.ledger = s.newLedger()
 	return s
 }
+
+// Models returns the models that s can decode.
+func (s *Scheduler) Models() *models.Registry { return s.opts.Models }
 
 // positive returns n, or the default if n is not positive.
 func positive[N int | time.Duration](n, otherwise N) N {

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
@@ -113,6 +114,9 @@ func Register[V proto.Message, M any](to Registrar, d Descriptor[V, M]) (*Index[
 		return nil, fmt.Errorf("descriptor %q: %w", d.Name, err)
 	}
 	e, g := erase(d), to.group()
+	if m := d.Model.Model; m != nil && !g.s.opts.Models.Has(m) {
+		return nil, fmt.Errorf("descriptor %q: model %s: %w; expected one of Options.Models", d.Name, m.Name(), models.ErrNoModel)
+	}
 	if err := g.s.add(e, cmp.Or(d.Connection, g.connection)); err != nil {
 		return nil, fmt.Errorf("descriptor %q: %w", d.Name, err)
 	}

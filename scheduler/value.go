@@ -67,10 +67,10 @@ func (s *Scheduler) Value(key string, message proto.Message) (Value, error) {
 	return Value{v, s}, v.Err
 }
 
-// Decode prepares the stored data of a key like Value; see [models.Decode]. If key and
+// Decode prepares the stored data of a key like Value; see [models.Registry.Decode]. If key and
 // value disagree, the error also has the other mistakes of the value.
 func (s *Scheduler) Decode(key string, data []byte) (Value, error) {
-	message, err := models.Decode(key, data)
+	message, err := s.opts.Models.Decode(key, data)
 	switch {
 	case errors.Is(err, models.ErrNoModel):
 		return Value{}, fmt.Errorf("%w: %w", ErrUnimplemented, err)

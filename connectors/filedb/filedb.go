@@ -48,6 +48,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
@@ -93,6 +94,8 @@ type Config struct {
 	MaxTotalSize Size `yaml:"max-total-size"`
 	// Gate is shared with others that read large texts. Defaults to none.
 	Gate *document.Gate `yaml:"-"`
+	// Models are the models that the files may have. Defaults to the built-in ones.
+	Models *models.Registry `yaml:"-"`
 }
 
 // stall is the longest wait of the first batch for files that are being written.
@@ -146,6 +149,7 @@ func New(cfg Config, root string, log *slog.Logger) (*DB, error) {
 	if err := cfg.bound(); err != nil {
 		return nil, err
 	}
+	cfg.Models = cmp.Or(cfg.Models, models.BuiltIn())
 	cfg.Grace = cmp.Or(cfg.Grace, 2*time.Second)
 	cfg.VanishGrace = cmp.Or(cfg.VanishGrace, 300*time.Millisecond)
 	cfg.Rescan = cmp.Or(cfg.Rescan, time.Minute)

@@ -249,5 +249,5 @@ func (db *DB) parse(ctx context.Context, path string, data []byte) (*content, er
 		return nil, err
 	}
 	defer leave()
-	return parseSlowly(ctx, path, data, db.root, format)
+	return parseSlowly(ctx, db.cfg.Models, path, data, db.root, format)
 }

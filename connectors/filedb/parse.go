@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
 )
@@ -45,12 +46,12 @@ func (e *entry) event() kvdbsync.Event {
 
 // parseSlowly reads a file that quick cannot read. It fails only if no part can be read; a
 // fault of one entry does not affect the others. Every error begins with path and line.
-func parseSlowly(ctx context.Context, path string, data []byte, root string, format document.Format) (*content, error) {
+func parseSlowly(ctx context.Context, all *models.Registry, path string, data []byte, root string, format document.Format) (*content, error) {
 	docs, err := document.ReadContext(ctx, data, format)
 	if err != nil {
 		return nil, fmt.Errorf("%s:%w", path, err)
 	}
-	p := parser{budget: document.NewBudget(ctx), path: path, file: unique.Make(path), root: root, content: &content{blank: len(docs) == 0, ending: document.EndingOf(data, format)}}
+	p := parser{form: structured.For(all), budget: document.NewBudget(ctx), path: path, file: unique.Make(path), root: root, content: &content{blank: len(docs) == 0, ending: document.EndingOf(data, format)}}
 	if len(bytes.TrimSpace(data)) == 0 {
 		p.problems = []error{fmt.Errorf("%s: is empty, so what it said counts no more: if that is meant, remove the file", path)}
 	}
@@ -70,6 +71,7 @@ func parseSlowly(ctx context.Context, path string, data []byte, root string, for
 const mostFaults = 20
 
 type parser struct {
+	form       structured.Form
 	budget     *document.Budget
 	path, root string
 	more       int                   // faults that are not reported
@@ -88,7 +90,7 @@ func (p *parser) document(doc *yaml.Node) {
 			p.pairs(f)
 			continue
 		}
-		items, errs := structured.Group(p.budget, f, "data")
+		items, errs := p.form.Group(p.budget, f, "data")
 		for _, it := range items {
 			p.add(p.wholeKey(it.Key), it)
 		}
@@ -100,7 +102,7 @@ func (p *parser) document(doc *yaml.Node) {
 
 // pairs reads the list of the key/value form.
 func (p *parser) pairs(f document.Field) {
-	items, err := structured.Pairs(p.budget, f.Value)
+	items, err := p.form.Pairs(p.budget, f.Value)
 	if err != nil {
 		p.lost(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
@@ -74,7 +75,7 @@ func sayTheSame(t *testing.T, path string, data []byte) (quickly bool) {
 	if !quickly {
 		return false
 	}
-	want, err := parseSlowly(context.Background(), path, data, root, document.JSONText)
+	want, err := parseSlowly(context.Background(), models.BuiltIn(), path, data, root, document.JSONText)
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("%q: got %+v\nwant %+v, %v", data, got, want, err)
 	}

@@ -34,7 +34,7 @@ func TestREADME(t *testing.T) {
 	var got strings.Builder
 	for _, p := range pairs {
 		got.WriteString(p.Key + "\n")
-		if _, err := models.Decode(strings.TrimPrefix(p.Key, root), p.Value); err != nil {
+		if _, err := models.BuiltIn().Decode(strings.TrimPrefix(p.Key, root), p.Value); err != nil {
 			t.Errorf("%s: %v", p.Key, err)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/keyplane/keyplane/internal/filelease"
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
 )
@@ -40,6 +41,8 @@ type Config struct {
 	// WriterTimeout is the longest wait while another process has the file open for
 	// writing. Defaults to 10 s.
 	WriterTimeout time.Duration `yaml:"writer-timeout"`
+	// Models are the models that the file may have. Defaults to the built-in ones.
+	Models *models.Registry `yaml:"-"`
 }
 
 // Defaults returns the configuration in effect without a configuration file.
@@ -76,7 +79,7 @@ func New(cfg Config, root string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("initial configuration: %w", err)
 	}
-	return parse(cfg.Path, data, root)
+	return parse(cfg, data, root)
 }
 
 // awaitWriter reads the file at a moment when no process has it open for writing.
@@ -103,9 +106,10 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-func parse(path string, data []byte, root string) (*File, error) {
+func parse(cfg Config, data []byte, root string) (*File, error) {
+	path := cfg.Path
 	format, _ := document.FormatOf(path)
-	items, errs := structured.Parse(data, format)
+	items, errs := structured.For(cmp.Or(cfg.Models, models.BuiltIn())).Parse(data, format)
 	if docs, err := document.Read(data, format); err == nil && format == document.YAML {
 		if err := document.Unfinished(data, docs); err != nil {
 			errs = append(errs, err)

@@ -65,7 +65,7 @@ func TestREADME(t *testing.T) {
 	var keys strings.Builder
 	for _, e := range b.Events {
 		keys.WriteString(e.Key + "\n")
-		if _, err := models.Decode(strings.TrimPrefix(e.Key, root), e.Value); err != nil {
+		if _, err := models.BuiltIn().Decode(strings.TrimPrefix(e.Key, root), e.Value); err != nil {
 			t.Error(err)
 		}
 		if !strings.Contains(e.Origin.String(), "initial-config.yaml:") {

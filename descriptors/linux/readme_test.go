@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
 )
@@ -39,7 +40,7 @@ func TestREADMEs(t *testing.T) {
 			if !ok {
 				t.Fatal("it shows no YAML")
 			}
-			items, errs := structured.Parse([]byte(example), document.YAML)
+			items, errs := structured.For(models.BuiltIn()).Parse([]byte(example), document.YAML)
 			if len(errs) > 0 || len(items) == 0 {
 				t.Fatalf("%d values, %v", len(items), errs)
 			}

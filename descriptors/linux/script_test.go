@@ -161,7 +161,7 @@ func (a *agent) put(args []string) error {
 }
 
 func (a *agent) value(key, json string) (scheduler.Value, error) {
-	m, err := models.Decode(key, []byte(json))
+	m, err := models.BuiltIn().Decode(key, []byte(json))
 	if err != nil {
 		return scheduler.Value{}, err
 	}

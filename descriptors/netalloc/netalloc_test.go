@@ -83,11 +83,11 @@ func TestREADME(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(string(text), "```yaml\n")
 	example, _, _ := strings.Cut(rest, "```")
-	items, errs := structured.Parse([]byte(example), document.YAML)
+	items, errs := structured.For(models.BuiltIn()).Parse([]byte(example), document.YAML)
 	if len(errs) > 0 || len(items) != 1 || items[0].Err != nil {
 		t.Fatalf("%+v, %v", items, errs)
 	}
-	message, err := models.Decode(items[0].Key, items[0].Value)
+	message, err := models.BuiltIn().Decode(items[0].Key, items[0].Value)
 	if err != nil {
 		t.Fatal(err)
 	}

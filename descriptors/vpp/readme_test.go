@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
@@ -40,7 +41,7 @@ func shownIn(t *testing.T, file string) (out []string) {
 	}
 	_, rest, _ := strings.Cut(string(text), "```yaml\n")
 	example, _, ok := strings.Cut(rest, "```")
-	items, errs := structured.Parse([]byte(example), document.YAML)
+	items, errs := structured.For(models.BuiltIn()).Parse([]byte(example), document.YAML)
 	if !ok || len(errs) > 0 || len(items) == 0 {
 		t.Fatalf("%s shows %d values, %v", file, len(items), errs)
 	}

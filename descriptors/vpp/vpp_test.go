@@ -131,7 +131,7 @@ func (a *agent) declare(replace bool, keysAndValues ...string) (*scheduler.Recor
 	txn := scheduler.Txn{Replace: replace, Refresh: replace} // as at the start of the agent
 	for i := 0; i < len(keysAndValues); i += 2 {
 		key := keysAndValues[i]
-		message, err := models.Decode(key, []byte(keysAndValues[i+1]))
+		message, err := models.BuiltIn().Decode(key, []byte(keysAndValues[i+1]))
 		if err != nil {
 			a.Fatal(err)
 		}

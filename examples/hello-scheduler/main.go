@@ -103,7 +103,7 @@ func waits(st *scheduler.Status) string {
 // declare prepares messages, each under the key of its content.
 func declare(s *scheduler.Scheduler, messages []proto.Message) (out []scheduler.Change, err error) {
 	for _, m := range messages {
-		model, ok := models.ForMessage(m)
+		model, ok := models.BuiltIn().ForMessage(m)
 		if !ok {
 			return nil, models.ErrNoModel
 		}

@@ -76,7 +76,7 @@ func (s scenario) play(ctx context.Context, out io.Writer, log bool) error {
 
 // value prepares m under the key of its content.
 func (l *lab) value(m proto.Message) (scheduler.Value, error) {
-	model, ok := models.ForMessage(m)
+	model, ok := models.BuiltIn().ForMessage(m)
 	if !ok {
 		return scheduler.Value{}, models.ErrNoModel
 	}

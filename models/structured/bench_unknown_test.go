@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
 )
@@ -20,7 +21,7 @@ func BenchmarkUnknownFields(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if items, _ := structured.Parse([]byte(text.String()), document.YAML); len(items) != n || items[n-1].Err == nil {
+				if items, _ := structured.For(models.BuiltIn()).Parse([]byte(text.String()), document.YAML); len(items) != n || items[n-1].Err == nil {
 					b.Fatalf("%d items", len(items))
 				}
 			}

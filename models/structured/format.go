@@ -6,14 +6,13 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
 // Format writes values as one YAML document: groups and fields in the order of the
 // models, values of a model in the given order. It uses Model and Value of each
 // item. A model without a field in the structured form is an error.
-func Format(items []Item) ([]byte, error) {
+func (form Form) Format(items []Item) ([]byte, error) {
 	byField := map[[2]string][]*yaml.Node{}
 	for _, it := range items {
 		group, field := it.Model.ConfigField()
@@ -33,17 +32,17 @@ func Format(items []Item) ([]byte, error) {
 	if len(byField) == 0 {
 		return nil, nil
 	}
-	return encode(root(byField))
+	return encode(form.root(byField))
 }
 
 // root builds the document from the nodes of each field.
-func root(byField map[[2]string][]*yaml.Node) *yaml.Node {
+func (form Form) root(byField map[[2]string][]*yaml.Node) *yaml.Node {
 	doc := mapping()
-	for _, group := range models.ConfigGroups() {
+	for _, group := range form.models.ConfigGroups() {
 		in := mapping()
-		for _, field := range models.ConfigFields(group) {
+		for _, field := range form.models.ConfigFields(group) {
 			if values := byField[[2]string{group, field}]; values != nil {
-				_, repeated, _ := models.ByConfigField(group, field)
+				_, repeated, _ := form.models.ByConfigField(group, field)
 				add(in, field, fieldNode(values, repeated))
 			}
 		}

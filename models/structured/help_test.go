@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
 )
@@ -24,7 +25,7 @@ func jsonOf(v any) []byte {
 // sameItems fails unless text holds the same values, in any order.
 func sameItems(t reporter, want []structured.Item, text []byte) {
 	t.Helper()
-	got, errs := structured.Parse(text, document.YAML)
+	got, errs := structured.For(models.BuiltIn()).Parse(text, document.YAML)
 	if len(errs) > 0 {
 		t.Fatalf("%v in\n%s", errs, text)
 	}

@@ -11,7 +11,7 @@ import (
 // Pairs reads a list of {key, value}, the other form of a document. Its items have
 // no Model. Key is as written, even if the value is invalid; Value is nil if it is
 // null or absent. The budget covers the whole text.
-func Pairs(budget *document.Budget, list *yaml.Node) ([]Item, error) {
+func (form Form) Pairs(budget *document.Budget, list *yaml.Node) ([]Item, error) {
 	if isNull(list) {
 		return nil, nil
 	}
@@ -21,13 +21,13 @@ func Pairs(budget *document.Budget, list *yaml.Node) ([]Item, error) {
 	}
 	var items []Item
 	for _, n := range n.Content {
-		items = append(items, pair(budget, n))
+		items = append(items, form.pair(budget, n))
 	}
 	return items, nil
 }
 
 // pair reads one entry of the list.
-func pair(budget *document.Budget, n *yaml.Node) Item {
+func (form Form) pair(budget *document.Budget, n *yaml.Node) Item {
 	it := Item{Line: n.Line, Column: n.Column}
 	fields, err := budget.Fields(n)
 	if err != nil {
@@ -35,7 +35,7 @@ func pair(budget *document.Budget, n *yaml.Node) Item {
 		return it
 	}
 	for _, f := range fields {
-		it.Err = cmp.Or(it.Err, it.part(budget, f, fields))
+		it.Err = cmp.Or(it.Err, form.part(&it, budget, f, fields))
 	}
 	if it.Err == nil && it.Key == "" {
 		it.Err = document.At(n, "entry without a key: expected {key, value}")
@@ -47,7 +47,7 @@ func pair(budget *document.Budget, n *yaml.Node) Item {
 }
 
 // part reads one field of a pair; all are the fields of the pair.
-func (it *Item) part(budget *document.Budget, f document.Field, all []document.Field) (err error) {
+func (form Form) part(it *Item, budget *document.Budget, f document.Field, all []document.Field) (err error) {
 	v := document.Resolve(f.Value)
 	switch {
 	case f.Name == "key" && v.Kind == yaml.ScalarNode && !isNull(v):
@@ -55,7 +55,7 @@ func (it *Item) part(budget *document.Budget, f document.Field, all []document.F
 	case f.Name == "key":
 		err = document.At(f.Value, "key: found %s: expected text", document.Kind(v))
 	case f.Name == "value" && !isNull(v):
-		err = it.read(budget, f.Value, modelIn(all))
+		err = it.read(budget, f.Value, form.modelIn(all))
 	case f.Name != "value":
 		err = document.At(f.At, "unknown field %s: expected key and value", document.Quote(f.Name))
 	}

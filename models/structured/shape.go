@@ -68,13 +68,13 @@ func (it *Item) read(budget *document.Budget, n *yaml.Node, m *models.Model) err
 }
 
 // modelIn returns the model of the key in a pair, or nil.
-func modelIn(pair []document.Field) *models.Model {
+func (form Form) modelIn(pair []document.Field) *models.Model {
 	for _, f := range pair {
 		if f.Name != "key" {
 			continue
 		}
 		key := document.Resolve(f.Value).Value
-		m, _, _ := models.ByKey(key[max(0, strings.Index(key, "config/")):])
+		m, _, _ := form.models.ByKey(key[max(0, strings.Index(key, "config/")):])
 		return m
 	}
 	return nil

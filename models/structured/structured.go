@@ -7,10 +7,10 @@
 //	  routes:
 //	    - {dst_network: 10.1.0.0/16, ...}
 //
-// models.ByConfigField defines the names of groups and fields. Each value becomes an
-// [Item] with its key and its position in the document. An invalid value does not
-// affect the others. Items have the order of the document. [Pairs] reads the other
-// form, a list of {key, value}.
+// A [Form] reads and writes the values of some models; models.Registry.ByConfigField
+// defines the names of groups and fields. Each value becomes an [Item] with its key and
+// its position in the document. An invalid value does not affect the others. Items have
+// the order of the document. [Form.Pairs] reads the other form, a list of {key, value}.
 //
 // The package keeps no state. Tests: a table of documents and errors, round trips of
 // Format, and fuzzing.
@@ -29,9 +29,15 @@ import (
 	"github.com/keyplane/keyplane/models/structured/document"
 )
 
+// A Form is the notation of the values of some models.
+type Form struct{ models *models.Registry }
+
+// For returns the notation of the values of the models in r.
+func For(r *models.Registry) Form { return Form{r} }
+
 // An Item is one value of a document.
 type Item struct {
-	Model *models.Model // nil for Pairs: the key decides
+	Model *models.Model // nil for Pairs: the key determines it
 	Key   string        // "config/..."; "" if the content does not determine it
 	Value []byte        // JSON with the fields as written; nil if they cannot be written as JSON
 	Line  int           // line of the item, from 1
@@ -45,7 +51,7 @@ type Item struct {
 
 // Parse reads the values of one or several documents in a text. The errors concern
 // no single item; each is an *document.Error.
-func Parse(data []byte, f document.Format) ([]Item, []error) {
+func (form Form) Parse(data []byte, f document.Format) ([]Item, []error) {
 	docs, err := document.Read(data, f)
 	if err != nil {
 		return nil, []error{err}
@@ -60,7 +66,7 @@ func Parse(data []byte, f document.Format) ([]Item, []error) {
 			continue
 		}
 		for _, field := range fields {
-			more, moreErrs := Group(budget, field)
+			more, moreErrs := form.Group(budget, field)
 			items = append(items, more...)
 			errs = append(errs, moreErrs...)
 		}
@@ -72,10 +78,10 @@ func Parse(data []byte, f document.Format) ([]Item, []error) {
 // is an error with a list of the groups and of others, which the caller handles. The
 // budget covers the whole text; when its context ends, the remaining items have its
 // error.
-func Group(budget *document.Budget, group document.Field, others ...string) ([]Item, []error) {
-	known := models.ConfigFields(group.Name)
+func (form Form) Group(budget *document.Budget, group document.Field, others ...string) ([]Item, []error) {
+	known := form.models.ConfigFields(group.Name)
 	if len(known) == 0 {
-		return nil, []error{unknown(group, append(others, models.ConfigGroups()...))}
+		return nil, []error{unknown(group, append(others, form.models.ConfigGroups()...))}
 	}
 	if isNull(group.Value) {
 		return nil, nil
@@ -87,7 +93,7 @@ func Group(budget *document.Budget, group document.Field, others ...string) ([]I
 	var items []Item
 	var errs []error
 	for _, field := range fields {
-		m, repeated, ok := models.ByConfigField(group.Name, field.Name)
+		m, repeated, ok := form.models.ByConfigField(group.Name, field.Name)
 		if !ok {
 			errs = append(errs, unknown(field, known))
 			continue

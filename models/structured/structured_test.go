@@ -34,7 +34,7 @@ vppConfig:
 `
 
 func TestParse(t *testing.T) {
-	items, errs := structured.Parse([]byte(office), document.YAML)
+	items, errs := structured.For(models.BuiltIn()).Parse([]byte(office), document.YAML)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -86,7 +86,7 @@ func TestFaults(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			items, errs := structured.Parse([]byte(tt.text), document.YAML)
+			items, errs := structured.For(models.BuiltIn()).Parse([]byte(tt.text), document.YAML)
 			if tt.key == "" && (len(items) != 0 || len(errs) != 1) || tt.key != "" && (len(items) != 1 || len(errs) != 0) {
 				t.Fatalf("%d items, errors %v", len(items), errs)
 			}
@@ -107,7 +107,7 @@ func TestFaults(t *testing.T) {
 // TestOldBooleans has the words that are booleans in YAML 1.1 alone. Where text is expected, and where
 // they are quoted, they are text.
 func TestOldBooleans(t *testing.T) {
-	items, errs := structured.Parse([]byte(`linuxConfig:
+	items, errs := structured.For(models.BuiltIn()).Parse([]byte(`linuxConfig:
   interfaces:
     - {name: yes, type: DUMMY, enabled: yes}
     - {name: &on ON, type: DUMMY, enabled: *on, linkOnly: Off}
@@ -155,7 +155,7 @@ func TestOldBooleansInPairs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	items, err := structured.Pairs(document.NewBudget(t.Context()), docs[0])
+	items, err := structured.For(models.BuiltIn()).Pairs(document.NewBudget(t.Context()), docs[0])
 	if err != nil || len(items) != 2 {
 		t.Fatal(items, err)
 	}
@@ -168,7 +168,7 @@ func TestOldBooleansInPairs(t *testing.T) {
 }
 
 func TestOneBadValueLeavesTheOthers(t *testing.T) {
-	items, errs := structured.Parse([]byte(strings.Replace(office, "veth: {peer_if_name: veth2}", "mtu: lots", 1)), document.YAML)
+	items, errs := structured.For(models.BuiltIn()).Parse([]byte(strings.Replace(office, "veth: {peer_if_name: veth2}", "mtu: lots", 1)), document.YAML)
 	if len(items) != 4 || len(errs) != 0 || items[0].Err == nil || items[0].Key == "" {
 		t.Fatalf("%d items, first %+v, errors %v", len(items), items[0], errs)
 	}
@@ -180,8 +180,8 @@ func TestOneBadValueLeavesTheOthers(t *testing.T) {
 }
 
 func TestWhatFormatWritesIsReadBack(t *testing.T) {
-	items, _ := structured.Parse([]byte(office), document.YAML)
-	text, err := structured.Format(items)
+	items, _ := structured.For(models.BuiltIn()).Parse([]byte(office), document.YAML)
+	text, err := structured.For(models.BuiltIn()).Format(items)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,8 +191,8 @@ func TestWhatFormatWritesIsReadBack(t *testing.T) {
 	sameItems(t, items, text)
 
 	rapid.Check(t, func(t *rapid.T) {
-		m, _ := models.ByName("linux.l3.route")
-		arp, _ := models.ByName("linux.l3.arp")
+		m, _ := models.BuiltIn().ByName("linux.l3.route")
+		arp, _ := models.BuiltIn().ByName("linux.l3.arp")
 		item := rapid.Custom(func(t *rapid.T) structured.Item {
 			text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"yes", "null", "1", "0x1", "a: b", "- a", "# no", " pad ", "x\ny", "~"}))
 			model, field := m, "gw_addr"
@@ -207,7 +207,7 @@ func TestWhatFormatWritesIsReadBack(t *testing.T) {
 			return structured.Item{Model: model, Value: jsonOf(object)}
 		})
 		items := rapid.SliceOf(item).Draw(t, "items")
-		text, err := structured.Format(items)
+		text, err := structured.For(models.BuiltIn()).Format(items)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,16 +216,16 @@ func TestWhatFormatWritesIsReadBack(t *testing.T) {
 }
 
 func TestFormatRefusesWhatHasNoPlace(t *testing.T) {
-	for _, m := range models.All() {
+	for _, m := range models.BuiltIn().All() {
 		_, field := m.ConfigField()
-		_, err := structured.Format([]structured.Item{{Model: m, Value: []byte("{}")}})
+		_, err := structured.For(models.BuiltIn()).Format([]structured.Item{{Model: m, Value: []byte("{}")}})
 		if (field == "") != (err != nil) {
 			t.Errorf("%s: %v", m.Name(), err)
 		}
 	}
-	m, _ := models.ByName("linux.l3.route")
+	m, _ := models.BuiltIn().ByName("linux.l3.route")
 	for _, value := range []string{"", "{", "{} {}"} {
-		if _, err := structured.Format([]structured.Item{{Model: m, Value: []byte(value)}}); err == nil {
+		if _, err := structured.For(models.BuiltIn()).Format([]structured.Item{{Model: m, Value: []byte(value)}}); err == nil {
 			t.Errorf("%q was written", value)
 		}
 	}
@@ -236,11 +236,11 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"linuxConfig": {"routes": [{"dst_network": "::/0", "outgoing_interface": "a"}]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, format := range []document.Format{document.YAML, document.JSONText} {
-			items, errs := structured.Parse(data, format)
+			items, errs := structured.For(models.BuiltIn()).Parse(data, format)
 			for _, it := range items {
 				if it.Err != nil {
 					errs = append(errs, it.Err)
-				} else if _, err := models.Decode(it.Key, it.Value); err != nil {
+				} else if _, err := models.BuiltIn().Decode(it.Key, it.Value); err != nil {
 					t.Fatalf("%q gave %s %s: %v", data, it.Key, it.Value, err)
 				}
 			}

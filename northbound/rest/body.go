@@ -28,7 +28,7 @@ func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) ([]structured.I
 		return nil, err
 	}
 	defer leave()
-	items, err := parse(r.Context(), body)
+	items, err := parse(r.Context(), structured.For(h.sched.Models()), body)
 	if r.Context().Err() != nil {
 		return nil, r.Context().Err()
 	}
@@ -42,7 +42,7 @@ func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) ([]structured.I
 // list in the field "data", groups such as linuxConfig, or both. An item with a nil
 // Value requests removal. Invalid items are returned with their error; parse itself
 // fails only if nothing is readable.
-func parse(ctx context.Context, body []byte) (items []structured.Item, err error) {
+func parse(ctx context.Context, form structured.Form, body []byte) (items []structured.Item, err error) {
 	docs, err := document.ReadContext(ctx, body, document.YAML)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func parse(ctx context.Context, body []byte) (items []structured.Item, err error
 	budget := document.NewBudget(ctx)
 	for _, doc := range docs {
 		if document.Resolve(doc).Kind == yaml.SequenceNode {
-			pairs, err := structured.Pairs(budget, doc)
+			pairs, err := form.Pairs(budget, doc)
 			items = append(items, withErrors(pairs, err)...)
 			continue
 		}
@@ -62,19 +62,19 @@ func parse(ctx context.Context, body []byte) (items []structured.Item, err error
 			return nil, err
 		}
 		for _, f := range fields {
-			items = append(items, field(budget, f)...)
+			items = append(items, field(form, budget, f)...)
 		}
 	}
 	return items, nil
 }
 
 // field reads one field of the top-level mapping.
-func field(budget *document.Budget, f document.Field) []structured.Item {
+func field(form structured.Form, budget *document.Budget, f document.Field) []structured.Item {
 	if f.Name == "data" {
-		pairs, err := structured.Pairs(budget, f.Value)
+		pairs, err := form.Pairs(budget, f.Value)
 		return withErrors(pairs, err)
 	}
-	items, errs := structured.Group(budget, f, "data")
+	items, errs := form.Group(budget, f, "data")
 	return withErrors(items, errs...)
 }
 

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/structured"
 )
 
 // Whatever is read, an item has a value in JSON, or says why not and where.
@@ -13,7 +16,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`[{"key": "config/a", "value": {"x": 1}}, {"key": "b", "value": null}]`))
 	f.Add([]byte("data: [{key: a, value: *x}, 1, {}]\nlinuxConfig: {routes: 1}\n---\n- {key: [a]}\n"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		items, err := parse(context.Background(), body)
+		items, err := parse(context.Background(), structured.For(models.BuiltIn()), body)
 		if err != nil && items != nil {
 			t.Fatal("both items and an error")
 		}
@@ -35,7 +38,7 @@ func FuzzParse(f *testing.F) {
 func TestParseEndsWithItsRequest(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if items, err := parse(ctx, []byte(planned)); !errors.Is(err, context.Canceled) || items != nil {
+	if items, err := parse(ctx, structured.For(models.BuiltIn()), []byte(planned)); !errors.Is(err, context.Canceled) || items != nil {
 		t.Errorf("%d items, %v", len(items), err)
 	}
 }

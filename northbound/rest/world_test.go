@@ -174,7 +174,7 @@ func (w *world) commit(description string, values ...proto.Message) error {
 	w.t.Helper()
 	txn := scheduler.Txn{Description: description, Retry: scheduler.RetryPolicy{Count: 1}}
 	for _, m := range values {
-		model, _ := models.ForMessage(m)
+		model, _ := models.BuiltIn().ForMessage(m)
 		key, err := model.Key(m)
 		w.must(err)
 		v, err := w.sched.Value(key, m)

@@ -23,7 +23,7 @@ const validateTimeout = 2 * time.Second
 func (a *app) check(ctx context.Context, key string, value []byte) error {
 	// The agent validates keys without its own prefix.
 	_, short, _ := strings.Cut(strings.TrimPrefix(key, allAgents), "/")
-	message, wrong := models.Decode(short, value)
+	message, wrong := models.BuiltIn().Decode(short, value)
 	if wrong != nil && message == nil {
 		return wrong
 	}

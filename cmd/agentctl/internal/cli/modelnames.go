@@ -10,11 +10,11 @@ import (
 
 // modelNamed returns the model with this name. The error names the most similar one.
 func modelNamed(name string) (*models.Model, error) {
-	if m, ok := models.ByName(name); ok {
+	if m, ok := models.BuiltIn().ByName(name); ok {
 		return m, nil
 	}
 	var names []string
-	for _, m := range models.All() {
+	for _, m := range models.BuiltIn().All() {
 		names = append(names, m.Name())
 	}
 	if near := nearest.Word(name, names); near != "" {
@@ -25,14 +25,14 @@ func modelNamed(name string) (*models.Model, error) {
 
 // modelsLike returns the models that a pattern matches: a name, a glob, or "all".
 func modelsLike(pattern string) (out []*models.Model, err error) {
-	if m, ok := models.ByName(pattern); ok {
+	if m, ok := models.BuiltIn().ByName(pattern); ok {
 		return []*models.Model{m}, nil
 	}
 	glob := pattern
 	if pattern == "all" {
 		glob = "*"
 	}
-	for _, m := range models.All() {
+	for _, m := range models.BuiltIn().All() {
 		fits, err := path.Match(glob, m.Name())
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w: expected a name, a pattern such as linux.*, or all", pattern, err)
@@ -50,7 +50,7 @@ func modelsLike(pattern string) (out []*models.Model, err error) {
 // modelAndName splits a key into model and name. Keys without a model, such as those of
 // derived values, have an empty model and are the name.
 func modelAndName(key string) (model, name string) {
-	m, name, ok := models.ByKey(key)
+	m, name, ok := models.BuiltIn().ByKey(key)
 	if !ok {
 		return "", key
 	}

@@ -197,7 +197,7 @@ func declare(ts *testscript.TestScript, s *scheduler.Scheduler) {
 	t := ts.Value(testKey{}).(testing.TB)
 	txn := scheduler.Txn{Description: "from a script", Refresh: true, Replace: true}
 	for _, message := range declared() {
-		model, _ := models.ForMessage(message)
+		model, _ := models.BuiltIn().ForMessage(message)
 		key, err := model.Key(message)
 		ts.Check(err)
 		v, err := s.Value(key, message)
