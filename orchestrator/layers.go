@@ -176,7 +176,7 @@ func (o *Orchestrator) checkMessage(key string, m proto.Message) decoded {
 	if err := models.Printable(m); err != nil {
 		return decoded{err: err}
 	}
-	if model, ok := models.ForMessage(m); ok {
+	if model, ok := o.sched.Models().ForMessage(m); ok {
 		made, err := model.Key(m)
 		if err == nil && made != key {
 			err = fmt.Errorf("%w: the key is %q, but the value makes %q", models.ErrKeyMismatch, key, made)

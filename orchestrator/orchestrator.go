@@ -74,6 +74,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -96,12 +97,13 @@ type Source struct {
 
 // A Committer applies transactions; *scheduler.Scheduler is one.
 //
-// Decode returns the value of a key from its bytes. An error that is
-// scheduler.ErrUnimplemented makes the key UNIMPLEMENTED; any other error makes it
-// INVALID. Value is Decode for a value that is parsed already. Both must be safe for
-// concurrent use. Commit returns a record if the
-// transaction was processed, even if operations failed.
+// Models are the models of Decode, which returns the value of a key from its bytes. An
+// error that is scheduler.ErrUnimplemented makes the key UNIMPLEMENTED; any other error
+// makes it INVALID. Value is Decode for a value that is parsed already. Both must be safe
+// for concurrent use. Commit returns a record if the transaction was processed, even if
+// operations failed.
 type Committer interface {
+	Models() *models.Registry
 	Decode(key string, data []byte) (scheduler.Value, error)
 	Value(key string, message proto.Message) (scheduler.Value, error)
 	Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error)

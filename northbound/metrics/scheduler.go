@@ -5,7 +5,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -112,7 +111,7 @@ func (c *schedulerCollector) collectValues(st scheduler.Stats, out chan<- promet
 // models returns the name of the model of each descriptor that has one.
 func (c *schedulerCollector) models() map[string]string {
 	byPrefix := map[string]string{}
-	for _, m := range models.All() {
+	for _, m := range c.sched.Models().All() {
 		byPrefix[m.Prefix()] = m.Name()
 	}
 	out := map[string]string{}
