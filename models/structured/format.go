@@ -3,6 +3,7 @@ package structured
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -80,9 +81,12 @@ func add(m *yaml.Node, name string, value *yaml.Node) {
 }
 
 // asTyped removes the quotes of JSON. The encoder adds quotes only where YAML needs
-// them.
+// them. Text with tabs or line breaks stays quoted: the encoder would write it as a block,
+// and its own parser refuses a block that begins with a tab.
 func asTyped(n *yaml.Node) {
-	n.Style = 0
+	if n.Kind != yaml.ScalarNode || !strings.ContainsAny(n.Value, "\t\n\v\f\r\u0085\u2028\u2029") {
+		n.Style = 0
+	}
 	for _, one := range n.Content {
 		asTyped(one)
 	}

@@ -194,7 +194,7 @@ func TestWhatFormatWritesIsReadBack(t *testing.T) {
 		m, _ := models.BuiltIn().ByName("linux.l3.route")
 		arp, _ := models.BuiltIn().ByName("linux.l3.arp")
 		item := rapid.Custom(func(t *rapid.T) structured.Item {
-			text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"yes", "null", "1", "0x1", "a: b", "- a", "# no", " pad ", "x\ny", "~"}))
+			text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"yes", "null", "1", "0x1", "a: b", "- a", "# no", " pad ", "x\ny", "\t\n", "\n\tx", "\r", "~"}))
 			model, field := m, "gw_addr"
 			if rapid.Bool().Draw(t, "arp") {
 				model, field = arp, "hw_address"
