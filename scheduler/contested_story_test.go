@@ -92,9 +92,9 @@ func TestPause(t *testing.T) {
 		plain(t, s, func(string) error { created.Add(1); return nil })
 		end := begin(t, s)
 		release := s.Pause(t.Context())
-		committed := make(chan error, 1)
+		committed, txn := make(chan error, 1), scheduler.Txn{Changes: interfacesNamed(t, s, 1)}
 		go func() {
-			_, err := s.Commit(t.Context(), scheduler.Txn{Changes: interfacesNamed(t, s, 1)})
+			_, err := s.Commit(t.Context(), txn)
 			committed <- err
 		}()
 		<-time.After(time.Hour)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/keyplane/keyplane/connectors/initfile"
 	"github.com/keyplane/keyplane/internal/config"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 )
@@ -150,24 +151,24 @@ func TestAFileThatIsBeingWritten(t *testing.T) {
 	if _, err := initfile.New(cfg, root); !errors.Is(err, initfile.ErrBusy) || !strings.Contains(err.Error(), cfg.Path) {
 		t.Errorf("held open: %v", err)
 	}
-	cfg.WriterTimeout = time.Minute
-	done := make(chan struct{})
+	cfg.WriterTimeout = testkit.Patience
+	var f *initfile.File
+	ended := make(chan error, 1)
 	go func() {
-		defer close(done)
-		f, err := initfile.New(cfg, root)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		if b := first(t, f, root); len(b.Events) != 2 {
-			t.Errorf("it says %+v", b.Events)
-		}
+		var err error
+		f, err = initfile.New(cfg, root)
+		ended <- err
 	}()
 	_, err = writer.WriteString("  - {name: two, type: LOOPBACK}\n")
 	if err = errors.Join(err, writer.Close()); err != nil {
 		t.Error(err)
 	}
-	<-done
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if b := first(t, f, root); len(b.Events) != 2 {
+		t.Errorf("it says %+v", b.Events)
+	}
 }
 
 func TestAFileWhoseEndIsMissing(t *testing.T) {
