@@ -295,6 +295,7 @@ func TestWhatIsAppliedWasRememberedBefore(t *testing.T) {
 			for len(steps) > 0 {
 				got = append(got, <-steps)
 			}
+			slices.Sort(got[min(1, len(got)):]) // verbs of several values run concurrently
 			if strings.Join(got, " ") != want {
 				t.Errorf("the order is %v, want %s", got, want)
 			}
