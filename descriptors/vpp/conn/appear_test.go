@@ -5,7 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
+
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // A socket is noticed in a folder that is there, in one that comes with it, and when it
@@ -15,7 +16,7 @@ func TestAppears(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, path)
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 			defer cancel()
 			there := make(chan struct{})
 			go func() {
