@@ -169,7 +169,7 @@ func runUntil(t *testing.T, s *statestore.Store, done func() bool, text string) 
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
 	save(t, s, text)
-	for late := time.Now().Add(time.Minute); !done(); {
+	for late := time.Now().Add(testkit.Patience); !done(); {
 		if time.Now().After(late) {
 			t.Fatal("never done")
 		}

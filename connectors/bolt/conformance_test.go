@@ -9,13 +9,14 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/keyplane/keyplane/connectors/bolt"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/kvdbsync/conformance"
 )
 
 func TestConformance(t *testing.T) {
 	conformance.Run(t, func(t *testing.T) conformance.Harness {
-		db, path := open(t, bolt.Config{LockTimeout: 30 * time.Second})
+		db, path := open(t, bolt.Config{LockTimeout: testkit.Patience})
 		s := &store{t: t, db: db, path: path}
 		return conformance.Harness{
 			Connector: db, Put: s.put, Delete: s.delete, Txn: s.txn, Cut: s.cut,

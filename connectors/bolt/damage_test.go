@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/keyplane/keyplane/connectors/bolt"
+	"github.com/keyplane/keyplane/internal/testkit"
 )
 
 // fillFile makes a file that is large enough to lose parts of it, and returns its content.
@@ -82,7 +83,7 @@ func within(t *testing.T, what string, do func()) {
 	go func() { defer close(done); do() }()
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatalf("%s hangs", what)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/keyplane/keyplane/connectors/bolt"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -52,7 +53,7 @@ func open(t testing.TB, cfg bolt.Config) (*bolt.DB, string) {
 // openRaw opens the file as another program would.
 func openRaw(t testing.TB, path string) *bbolt.DB {
 	t.Helper()
-	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 10 * time.Second})
+	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: testkit.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ type mirror struct {
 func follow(t *testing.T, db *bolt.DB) *mirror {
 	t.Helper()
 	m := &mirror{
-		t: t, has: map[string]string{}, late: time.After(30 * time.Second),
+		t: t, has: map[string]string{}, late: time.After(testkit.Patience),
 		Source: kvdbsync.NewSource(kvdbsync.Options{Name: "bolt", Connector: db, MaxBackoff: 50 * time.Millisecond}),
 	}
 	ctx, cancel := context.WithCancel(context.Background())

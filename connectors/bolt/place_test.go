@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/connectors/bolt"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/kvdbsync/conformance"
 )
@@ -179,7 +180,7 @@ func TestASessionIsLostWithItsFile(t *testing.T) {
 	replacements()["renamed over"](t, path)
 	select {
 	case <-s.Lost():
-	case <-time.After(30 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatal("the session does not know that it is lost")
 	}
 	if err := s.Apply(t.Context(), status); !errors.Is(err, kvdbsync.ErrSessionOver) {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/consul/api"
 
@@ -101,7 +100,7 @@ func (s *server) dial() *consul.Client {
 
 // ctx bounds what a test does to the server.
 func (s *server) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), testkit.Patience)
 	s.t.Cleanup(cancel)
 	return ctx
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/keyplane/keyplane/connectors/consul"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -95,7 +96,7 @@ func (r reply) write(w http.ResponseWriter, request *http.Request) {
 // batches reads n batches of a watch of a fake Consul.
 func batches(t *testing.T, cfg consul.Config, n int) (all []kvdbsync.Batch) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	next, stop := iter.Pull2(connect(cfg).Watch(ctx, root))
 	defer stop()
@@ -259,11 +260,11 @@ func TestNoAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, _ := fake(t, replies...)
-			cfg.OperationTimeout, cfg.WaitTime = 500*time.Millisecond, 320*time.Millisecond
+			cfg.OperationTimeout, cfg.WaitTime = 3*time.Second, 320*time.Millisecond // the listing is in time on a busy machine
 			err := ended(t, connect(cfg), root)
-			want := "no answer within 500ms"
+			want := "no answer within 3s"
 			if len(replies) > 1 {
-				want = "no answer within 840ms" // the wait, a sixteenth of it, and the time for a request
+				want = "no answer within 3.34s" // the wait, a sixteenth of it, and the time for a request
 			}
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("ended with %v, want %s", err, want)
@@ -278,7 +279,7 @@ func TestAnswerWithJitter(t *testing.T) {
 	late := reached(8, map[string]pairAt{"a": {"1", 8}})
 	late.after = 850 * time.Millisecond
 	cfg, _ := fake(t, reached(7, nil), late)
-	cfg.OperationTimeout, cfg.WaitTime = 5*time.Second, 800*time.Millisecond
+	cfg.OperationTimeout, cfg.WaitTime = testkit.Patience, 800*time.Millisecond
 	if got := describe(batches(t, cfg, 2)[1]); got != "a=1" {
 		t.Errorf("got %s", got)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/keyplane/keyplane/connectors/etcd"
 	"github.com/keyplane/keyplane/internal/guard"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
@@ -129,7 +130,7 @@ func TestHostileServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := etcd.New(test.server.start(t), slog.New(slog.DiscardHandler))
 			source := kvdbsync.NewSource(kvdbsync.Options{Name: "etcd", Connector: c, Root: root, Bounds: tightBounds, MinBackoff: time.Hour, MaxBackoff: time.Hour})
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 			defer cancel()
 			done := make(chan error)
 			go func() { done <- source.Run(ctx) }()
@@ -154,7 +155,7 @@ func TestHostileLease(t *testing.T) {
 	t.Parallel()
 	for _, ttl := range []int64{0, -1, 1 << 60} {
 		server := hostile{ttl: ttl}
-		if _, err := etcd.New(server.start(t), slog.New(slog.DiscardHandler)).Lease(t.Context(), time.Minute); !errors.Is(err, etcd.ErrNotEtcd) {
+		if _, err := etcd.New(server.start(t), slog.New(slog.DiscardHandler)).Lease(t.Context(), testkit.Patience); !errors.Is(err, etcd.ErrNotEtcd) {
 			t.Errorf("a lease of %d s: %v", ttl, err)
 		}
 	}
@@ -164,7 +165,7 @@ func TestHostileLease(t *testing.T) {
 		"empty response":   {Header: head(5), Responses: []*pb.ResponseOp{{}}},
 	} {
 		server := hostile{ttl: 60, txn: txn}
-		lease, err := etcd.New(server.start(t), slog.New(slog.DiscardHandler)).Lease(t.Context(), time.Minute)
+		lease, err := etcd.New(server.start(t), slog.New(slog.DiscardHandler)).Lease(t.Context(), testkit.Patience)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -121,7 +121,7 @@ func TestTokenThatExpires(t *testing.T) {
 	c := etcd.New(s.configFor("agent", "secret"), slog.New(slog.DiscardHandler))
 	m := follow(t, c)
 	client := s.dial(s.configFor("agent", "secret"))
-	session, err := c.Session(s.ctx(), 5*time.Second)
+	session, err := c.Session(s.ctx(), 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -150,7 +149,7 @@ func (s *server) connector() *etcd.Connector {
 
 // ctx bounds what a test does to the server.
 func (s *server) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), testkit.Patience)
 	s.t.Cleanup(cancel)
 	return ctx
 }

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/connectors/filedb"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
 const root = "/vnf-agent/vpp1/"
 
 // patience is how long a test waits for what must come.
-const patience = time.Minute
+const patience = testkit.Patience
 
 // A mirror is what a watch has told, and a log of it.
 type mirror struct {

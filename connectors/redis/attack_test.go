@@ -154,7 +154,7 @@ func TestHostileServer(t *testing.T) {
 	for name, test := range says {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 			defer cancel()
 			cfg := hostile(t, test.answers)
 			if strings.HasPrefix(name, "push without") { // after which the server says nothing
@@ -197,7 +197,7 @@ func TestHostileGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := hostile(t, test.answers)
 			cfg.Endpoints, cfg.Endpoint, cfg.MasterName = []string{cfg.Endpoint}, "", test.master
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 			defer cancel()
 			var last error
 			for _, err := range redis.New(cfg, discard()).Watch(ctx, root) {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"testing"
-	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -141,7 +140,7 @@ func (s *server) connector() *redis.Connector {
 
 // ctx bounds what a test does to the server.
 func (s *server) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), testkit.Patience)
 	s.t.Cleanup(cancel)
 	return ctx
 }

@@ -126,12 +126,12 @@ func retry(t *testing.T, do func() error) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(time.Minute)
+	late := time.After(testkit.Patience)
 	for err := do(); err != nil; err = do() {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("still after a minute: %v", err)
+			t.Fatalf("still after %v: %v", testkit.Patience, err)
 		}
 	}
 }

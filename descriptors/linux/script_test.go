@@ -26,10 +26,6 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 
-// patience is how long a script waits for what it expects. What takes as long
-// fails: the agent heals within a second.
-const patience = time.Second
-
 // TestScripts runs the stories in testdata through a scheduler that runs, on the
 // real kernel. They say, besides what testscript knows:
 //
@@ -175,7 +171,7 @@ func (a *agent) del(args []string) error {
 }
 
 func (a *agent) commit([]string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	_, err := a.s.Commit(ctx, scheduler.Txn{Changes: a.changes})
 	a.changes = nil
@@ -260,7 +256,7 @@ func (a *agent) soon(args []string) error {
 
 // eventually tries until what is expected is so.
 func eventually(try func() error) error {
-	deadline := time.After(patience)
+	deadline := time.After(testkit.Patience)
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
 	for {
@@ -324,7 +320,7 @@ func (a *agent) reach(args []string) error {
 		return err
 	}
 	defer client.Close()
-	buffer, deadline := make([]byte, 16), time.Now().Add(3*patience) // resolving neighbours takes its time
+	buffer, deadline := make([]byte, 16), time.Now().Add(testkit.Patience)
 	for time.Now().Before(deadline) {
 		if _, err := client.Write([]byte("hello")); err != nil {
 			return err

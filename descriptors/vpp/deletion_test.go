@@ -15,6 +15,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -181,7 +182,7 @@ func eventually(rt *rapid.T, sim *simulated.VPP, want string) {
 }
 
 func eventuallyIn(rt *rapid.T, pages func() string, want string) {
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(testkit.Patience)
 	for got := pages(); got != want; got = pages() {
 		if time.Now().After(deadline) {
 			rt.Fatalf("VPP has\n%s\nwant\n%s", got, want)

@@ -7,11 +7,11 @@ import (
 	"iter"
 	"maps"
 	"testing"
-	"time"
 
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
@@ -122,7 +122,7 @@ func (a *agent) awaitState(key string, want kvscheduler.ValueState) {
 	a.Helper()
 	watch := a.sched.Watch(key)
 	defer watch.Close()
-	ctx, cancel := context.WithTimeout(a.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(a.Context(), testkit.Patience)
 	defer cancel()
 	for {
 		if s, ok := a.sched.Status(key); ok && s.State == want {

@@ -21,6 +21,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -218,7 +219,7 @@ func tagged(v *simulated.VPP) (n int) {
 // shows what is by one of them.
 func withoutNewcomers(rt *rapid.T, v *simulated.VPP, interfaces int) {
 	v.Helper()
-	for late := time.Now().Add(10 * time.Second); tagged(v) < interfaces; {
+	for late := time.Now().Add(testkit.Patience); tagged(v) < interfaces; {
 		if time.Now().After(late) {
 			rt.Fatalf("VPP has\n%s\nwant %d with names", v.Show("show interface"), interfaces)
 		}

@@ -164,7 +164,7 @@ func until(t *testing.T, holds func() bool, otherwise func() string) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(30 * time.Second)
+	late := time.After(testkit.Patience)
 	for !holds() {
 		select {
 		case <-tick.C:

@@ -243,8 +243,6 @@ func deadWriter(r *Run) {
 // problem.
 func (r *Run) unmoved(what string) {
 	r.Helper()
+	r.until("a problem: "+what, func() bool { return r.Agent.Source.Health().Problems > 0 })
 	r.await(what)
-	if h := r.Agent.Source.Health(); h.Problems == 0 {
-		r.Errorf("%s is no problem: %+v", what, h)
-	}
 }

@@ -10,9 +10,6 @@ import (
 	"time"
 )
 
-// startTime is the time limit for the start of a server, on a busy machine.
-const startTime = time.Minute
-
 // A process is a server that a test starts, stops, kills, pauses and starts
 // again. Its methods are called from the goroutine of the test.
 type process struct {
@@ -73,7 +70,7 @@ func (p *process) start() error {
 func (p *process) await() error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(startTime)
+	late := time.After(Patience)
 	for !p.ready() {
 		select {
 		case <-tick.C:
@@ -81,7 +78,7 @@ func (p *process) await() error {
 			return fmt.Errorf("%s ended as it started:\n%s", p.path, p.said())
 		case <-late:
 			p.Kill()
-			return fmt.Errorf("%s does not serve after %v:\n%s", p.path, startTime, p.said())
+			return fmt.Errorf("%s does not serve after %v:\n%s", p.path, Patience, p.said())
 		}
 	}
 	return nil

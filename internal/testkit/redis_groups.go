@@ -192,7 +192,7 @@ func (r *Redis) awaitSaid(text string, args ...string) {
 	r.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(startTime)
+	late := time.After(Patience)
 	for {
 		said, err := r.redisCLI(args...)
 		said = strings.ReplaceAll(said, "\r", "")

@@ -1,6 +1,14 @@
 package testkit
 
-import "flag"
+import (
+	"flag"
+	"time"
+)
+
+// Patience is the time limit of a wait for something that must happen. It only ends a test that
+// would wait for ever, so it is long enough for a machine with 20 other busy processes. A test
+// that measures a limit of the product compares with that limit instead.
+const Patience = 2 * time.Minute
 
 // RunManyAtOnce runs eight tests of a package in parallel on any number of processors. It
 // is for packages whose tests mostly wait for servers. Call it first in TestMain; the flag

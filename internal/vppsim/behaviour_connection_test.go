@@ -17,6 +17,7 @@ import (
 	"go.fd.io/govpp/binapi/memclnt"
 	"go.fd.io/govpp/binapi/vlib"
 
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
@@ -36,7 +37,7 @@ func connect(v *vpp) *wire {
 		v.Fatal(err)
 	}
 	v.Cleanup(func() { sock.Close() })
-	if err := sock.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := sock.SetDeadline(time.Now().Add(testkit.Patience)); err != nil {
 		v.Fatal(err)
 	}
 	return &wire{v: v, sock: sock, in: bufio.NewReader(sock), ids: map[string]uint16{}}

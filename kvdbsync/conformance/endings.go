@@ -8,7 +8,7 @@ import (
 
 func contextEnds(t *testing.T, h Harness) {
 	h.Put(h.Prefix+"config/item/a", value("a"))
-	leavesNone(t, func(ctx context.Context) {
+	leavesNone(t, h, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, h.Patience)
 		defer cancel()
 		for b, err := range h.Connector.Watch(ctx, h.Prefix) {
@@ -27,7 +27,7 @@ func contextEnds(t *testing.T, h Harness) {
 
 func readerStops(t *testing.T, h Harness) {
 	h.Put(h.Prefix+"config/item/a", value("a"))
-	leavesNone(t, func(ctx context.Context) {
+	leavesNone(t, h, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, h.Patience)
 		defer cancel()
 		for _, err := range h.Connector.Watch(ctx, h.Prefix) {

@@ -10,15 +10,15 @@ import (
 )
 
 // leavesNone calls do, and waits until all goroutines have ended that do has started,
-// directly or indirectly. It identifies them by a label that they inherit, so other
+// directly or indirectly, for as long as the patience of h. It identifies them by a label that they inherit, so other
 // goroutines do not matter.
-func leavesNone(t *testing.T, do func(ctx context.Context)) {
+func leavesNone(t *testing.T, h Harness, do func(ctx context.Context)) {
 	t.Helper()
 	const label = "conformance"
 	pprof.Do(t.Context(), pprof.Labels(label, t.Name()), do)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	late := time.After(5 * time.Second)
+	late := time.After(h.Patience)
 	for {
 		left := labelled(t, fmt.Sprintf("%q:%q", label, t.Name()))
 		if len(left) == 0 {

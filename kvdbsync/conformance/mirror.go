@@ -12,18 +12,20 @@ import (
 // A Mirror follows a connector through a Source, for the connector's own tests.
 type Mirror struct {
 	t      testing.TB
-	late   <-chan time.Time
 	Source *kvdbsync.Source
 	Has    map[string]string // the content of the store, without the root
 	Errs   map[string]error  // of keys whose content is not a value
 	Gone   int               // deletions of keys that it had
 }
 
-// Follow runs a Source on c until the test ends. Each wait may take a minute.
+// mirrorPatience is the time limit of each wait of a Mirror, on a busy machine.
+const mirrorPatience = 2 * time.Minute
+
+// Follow runs a Source on c until the test ends. Each wait of the Mirror may take two minutes.
 func Follow(t testing.TB, c kvdbsync.Connector, root string) *Mirror {
 	t.Helper()
 	m := &Mirror{
-		t: t, late: time.After(time.Minute), Has: map[string]string{}, Errs: map[string]error{},
+		t: t, Has: map[string]string{}, Errs: map[string]error{},
 		Source: kvdbsync.NewSource(kvdbsync.Options{Name: "followed", Connector: c, Root: root, MaxBackoff: 200 * time.Millisecond}),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -51,10 +53,12 @@ func (m *Mirror) Await(pairs ...string) {
 // Until takes changes until holds.
 func (m *Mirror) Until(holds func() bool) {
 	m.t.Helper()
+	late := time.NewTimer(mirrorPatience)
+	defer late.Stop()
 	for !holds() {
 		select {
 		case <-m.Source.Ready():
-		case <-m.late:
+		case <-late.C:
 			m.t.Fatalf("the mirror has %.1000v; health %+v", m.Has, m.Source.Health())
 		}
 		c, _ := m.Source.Take()
@@ -82,13 +86,15 @@ func (m *Mirror) AwaitLost(is func(error) bool) error {
 	m.t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
+	late := time.NewTimer(mirrorPatience)
+	defer late.Stop()
 	for {
 		if err := m.Source.Health().Err; err != nil && is(err) {
 			return err
 		}
 		select {
 		case <-tick.C:
-		case <-m.late:
+		case <-late.C:
 			m.t.Fatalf("the loss was not noticed: %+v", m.Source.Health())
 		}
 	}

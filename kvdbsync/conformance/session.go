@@ -270,7 +270,7 @@ func rewrites(t *testing.T, h Harness, lost publication) {
 func sessionLeavesNothing(t *testing.T, h Harness) {
 	h.TTL = unhurried
 	h.Get(h.statusKey("a")) // the store's own means may leave something
-	leavesNone(t, func(context.Context) {
+	leavesNone(t, h, func(context.Context) {
 		p := publish(t, h)
 		p.put("a")
 		p.close()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/connectors/bolt"
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 )
@@ -316,7 +317,7 @@ func start(t *testing.T, s *kvdb.Server) (end func() error) {
 	case <-ready:
 	case err := <-ended:
 		t.Fatal(err)
-	case <-time.After(time.Minute):
+	case <-time.After(testkit.Patience):
 		t.Fatal("the server does not start")
 	}
 	end = func() error {

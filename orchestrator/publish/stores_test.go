@@ -117,7 +117,7 @@ func until(t *testing.T, s kvdbsync.Session, want string) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	end := time.After(20 * time.Second)
+	end := time.After(testkit.Patience)
 	for {
 		got := shown(s.List(t.Context(), of))
 		if got == want {

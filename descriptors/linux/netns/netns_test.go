@@ -126,7 +126,7 @@ func TestFilesThatAreNoNamespaceAreNotOpened(t *testing.T) {
 			if want := "namespace at " + path + ": " + path + ": not a network namespace"; err == nil || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(testkit.Patience):
 			t.Fatalf("opening %s blocks", path)
 		}
 	}
@@ -213,7 +213,7 @@ func TestNamed(t *testing.T) {
 func TestWatch(t *testing.T) {
 	testkit.Netns(t, "old")
 	set := netns.New(netns.Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	changes := make(chan netns.Change)
 	ended := make(chan error, 1)
@@ -263,7 +263,7 @@ func TestWatchBeforeTheFolderIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = os.MkdirAll("/run/netns", 0o755) }()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	appeared := make(chan []string, 8)
 	go func() {

@@ -106,7 +106,7 @@ func (r *rig) run(tasks ...func(context.Context) error) {
 func (r *rig) declare(values ...*interfaces.Interface) {
 	r.Helper()
 	names := r.commit(values...)
-	late := time.After(20 * time.Second)
+	late := time.After(testkit.Patience)
 	for _, key := range names {
 		for st, _ := r.sched.Status(key); st.State != kvscheduler.ValueState_CONFIGURED; st, _ = r.sched.Status(key) {
 			select {
@@ -139,7 +139,7 @@ func (r *rig) commit(values ...*interfaces.Interface) (names []string) {
 // expect waits until VPP shows these interfaces, whatever their indexes are.
 func (r *rig) expect(want string) {
 	r.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(testkit.Patience)
 	for got := r.page(); got != want; got = r.page() {
 		select {
 		case <-late:

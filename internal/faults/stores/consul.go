@@ -208,7 +208,7 @@ func (s *consulStore) leader() int {
 	s.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for late := time.Now().Add(time.Minute); time.Now().Before(late); <-tick.C {
+	for late := time.Now().Add(testkit.Patience); time.Now().Before(late); <-tick.C {
 		for i, server := range s.servers {
 			client, err := api.NewClient(&api.Config{Address: server.Addr})
 			if err != nil {

@@ -341,7 +341,7 @@ func (s *redisStore) until(what string, ok func() bool) {
 	s.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for late := time.Now().Add(time.Minute); !ok(); <-tick.C {
+	for late := time.Now().Add(testkit.Patience); !ok(); <-tick.C {
 		if time.Now().After(late) {
 			s.Fatalf("waiting for %s", what)
 		}

@@ -27,10 +27,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/keyplane/keyplane/internal/scratch"
+	"github.com/keyplane/keyplane/internal/testkit"
 )
-
-// patience is the time limit of each wait in a script, on a busy machine.
-const patience = 30 * time.Second
 
 // Run runs the scripts in dir. PATH begins with bin, the folder of the programs; setup and
 // more may be nil.
@@ -81,7 +79,7 @@ func (t inTurn) Run(name string, f func(testscript.T)) {
 func Until(ok func() bool) bool {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	end := time.After(patience)
+	end := time.After(testkit.Patience)
 	for !ok() {
 		select {
 		case <-tick.C:
