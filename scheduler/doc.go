@@ -182,7 +182,7 @@
 // that wait for the loop.
 //
 //	pure                 Value, Decode, Validate, Descriptors, and a Descriptor's functions that are not verbs
-//	wait for the loop    Commit, Plan, RetryKey, Wait, Pause; Submit until its transaction begins
+//	wait for the loop    Commit, Plan, RetryKey, Sync, Pause; Submit until its transaction begins
 //	leave a message      Observe, Refresh, Retry, Connection.Lost, Connection.Ready; the newest per key counts, none is lost
 //	read a snapshot      Status, Statuses, All, Running, History, Stats, Index; no transaction waits for them
 //	read the system      Dump; no transaction waits for it
@@ -210,7 +210,7 @@
 //
 // # Stability
 //
-// The exported names of this package and of its packages conformance, explain and txnlog
+// The exported names of this package and of its packages conformance, explain, txnlog and wait
 // follow semantic versioning: only a new major version removes a name or changes its meaning.
 // Texts of errors, logs and the transaction log may change at any time.
 //
@@ -224,9 +224,9 @@
 //	connection.go                         connections that can be lost
 //	plan.go, loan.go                      plans, and the graph that they borrow
 //	memory.go                             values that survive a restart
-//	publish.go, status.go, index.go, watch.go, wait.go, history.go    snapshots for readers
+//	publish.go, status.go, index.go, watch.go, history.go    snapshots for readers
 //	untyped.go, registry.go               descriptors without types, by key
 //	internal/graph                        all decisions
 //	internal/executor, internal/memory    calls of verbs; remembered values
-//	txnlog, explain, conformance          on top of the API: text, reasons, tests of descriptors
+//	txnlog, explain, wait, conformance          on top of the API: text, reasons, tests of descriptors
 package scheduler

@@ -11,6 +11,7 @@ import (
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/wait"
 )
 
 // The system of these examples stores things: disks come and go by themselves,
@@ -156,7 +157,7 @@ func ExampleScheduler_Observe() {
 	commit(ctx, s, want(s, "volume/v1", "10G"))
 	state(s, "volume/v1")
 	s.Observe(scheduler.Observed{Key: "disk/sda", Value: wrapperspb.String("1T")})
-	if err := s.Wait(ctx, "volume/v1"); err != nil {
+	if err := wait.For(ctx, s, "volume/v1"); err != nil {
 		panic(err)
 	}
 	state(s, "volume/v1")
@@ -313,7 +314,7 @@ func ExampleIndex() {
 
 	commit(ctx, s, want(s, "volume/v1", "10G"))
 	device, ok := devices.Get("v1")
-	fmt.Println(device, ok, byDevice.Names("/dev/dm-7"))
+	fmt.Println(device, ok, byDevice("/dev/dm-7"))
 	commit(ctx, s, scheduler.Unwant("volume/v1"))
 	_, ok = devices.Get("v1")
 	fmt.Println(ok)
@@ -339,7 +340,7 @@ func ExampleConnection() {
 	commit(ctx, s, want(s, "volume/v1", "10G"))
 	state(s, "volume/v1")
 	server.Ready()
-	if err := s.Wait(ctx, "volume/v1"); err != nil {
+	if err := wait.For(ctx, s, "volume/v1"); err != nil {
 		panic(err)
 	}
 	state(s, "volume/v1")
@@ -411,7 +412,7 @@ func ExampleDescriptor_retrieve() {
 }
 
 // Wait returns when all keys are applied, or as soon as one of them cannot be.
-func ExampleScheduler_Wait() {
+func Example_wait() {
 	s := storage(volumes(), mounts())
 	ctx, stop := running(s)
 	defer stop()
@@ -419,11 +420,69 @@ func ExampleScheduler_Wait() {
 	if err := s.Submit(ctx, scheduler.Txn{Changes: []scheduler.Change{want(s, "volume/v1", "10G"), want(s, "mount/home", "v1")}}); err != nil {
 		panic(err)
 	}
-	fmt.Println(s.Wait(ctx, "volume/v1", "mount/home"))
-	fmt.Println(s.Wait(ctx, "volume/v2"))
+	fmt.Println(wait.For(ctx, s, "volume/v1", "mount/home"))
+	fmt.Println(wait.For(ctx, s, "volume/v2"))
 	// Output:
 	// create volume/v1 10G
 	// create mount/home v1
 	// <nil>
 	// volume/v2 does not exist: it is neither declared nor found
+}
+
+// A watch begins with the present statuses. Then it yields changes: the newest status of each
+// value.
+func ExampleScheduler_Watch() {
+	s := storage(volumes(), mounts())
+	ctx, stop := running(s)
+	defer stop()
+
+	commit(ctx, s, want(s, "mount/home", "v1"))
+	watch := s.Watch("mount/")
+	defer watch.Close()
+	show := func() {
+		news, err := watch.Next(ctx)
+		if err != nil {
+			panic(err)
+		}
+		for _, st := range news {
+			fmt.Println("watch:", st.Key, st.State, st.Details)
+		}
+	}
+	show()
+	commit(ctx, s, want(s, "volume/v1", "10G"))
+	show()
+	commit(ctx, s, scheduler.Unwant("mount/home"))
+	show()
+	// Output:
+	// watch: mount/home PENDING [volume-exists]
+	// create volume/v1 10G
+	// create mount/home v1
+	// watch: mount/home CONFIGURED []
+	// delete mount/home
+	// watch: mount/home REMOVED []
+}
+
+// A watch of an index begins with the metadata of the existing values.
+func ExampleIndex_Watch() {
+	s := scheduler.New(scheduler.Options{})
+	devices, err := scheduler.Register(s, scheduler.Descriptor[text, string]{
+		Name: "volume", Prefix: "volume/",
+		Create: func(_ context.Context, key string, _ text) (string, error) { return "/dev/" + key, nil },
+		Delete: func(context.Context, string, text, string) error { return nil },
+	})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := running(s)
+	defer stop()
+
+	commit(ctx, s, want(s, "volume/v1", "10G"))
+	watch := devices.Watch()
+	defer watch.Close()
+	fmt.Println(watch.Take())
+	commit(ctx, s, scheduler.Unwant("volume/v1"))
+	fmt.Println(watch.Take())
+	// Output:
+	// [{v1 /dev/volume/v1 false}]
+	// [{v1  true}]
 }

@@ -62,13 +62,13 @@ func TestIndex(t *testing.T) {
 		commit("b", "eth0")
 		commit("a", "eth0")
 		expect("b {1 eth0} false", "a {2 eth0} false")
-		if got := byHost.Names("eth0"); !slices.Equal(got, []string{"a", "b"}) {
+		if got := byHost("eth0"); !slices.Equal(got, []string{"a", "b"}) {
 			t.Errorf("on eth0: %q", got)
 		}
 		commit("b", "eth1")
 		mustCommit(t, s, scheduler.Txn{Changes: unwantAll([]string{key("a")})})
 		expect("b {3 eth1} false", "a {0 } true")
-		if got := byHost.Names("eth0"); got != nil {
+		if got := byHost("eth0"); got != nil {
 			t.Errorf("still on eth0: %q", got)
 		}
 		if m, ok := index.Get("b"); !ok || m.Host != "eth1" || len(index.All()) != 1 {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/wait"
 )
 
 // TestWrongChangesAreRefused: a transaction with a change that cannot be right is refused by
@@ -158,7 +159,7 @@ func TestWaitTellsWhy(t *testing.T) {
 		}
 		must(t, s.Refresh("interface"))
 		synctest.Wait() // Refresh only leaves word
-		must(t, s.Wait(t.Context(), key("good"), key("eth0")))
+		must(t, wait.For(t.Context(), s, key("good"), key("eth0")))
 		for name, want := range map[string]string{
 			"failed":   "FAILED: kernel lacks it",
 			"lacking":  "UNIMPLEMENTED: kernel lacks it: " + scheduler.ErrUnimplemented.Error(),
@@ -169,16 +170,16 @@ func TestWaitTellsWhy(t *testing.T) {
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			begun := time.Now()
-			err := s.Wait(ctx, key("good"), key(name))
+			err := wait.For(ctx, s, key("good"), key(name))
 			cancel()
 			waits := name == "retrying" || name == "pending"
-			if !errors.Is(err, scheduler.ErrNotApplied) || errors.Is(err, context.DeadlineExceeded) != waits {
+			if !errors.Is(err, wait.ErrNotApplied) || errors.Is(err, context.DeadlineExceeded) != waits {
 				t.Errorf("Wait for %s returns %v", name, err)
 			}
 			if took := time.Since(begun); waits != (took > 0) {
 				t.Errorf("Wait for %s takes %v", name, took)
 			}
-			var not *scheduler.NotAppliedError
+			var not *wait.Error
 			if !errors.As(err, &not) || len(not.Values) != 1 || not.Values[0].Key != key(name) || !strings.Contains(err.Error(), want) {
 				t.Errorf("Wait for %s returns %v, want one value that is %s", name, err, want)
 			}

@@ -23,14 +23,14 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 	if state == kvscheduler.ValueState_NONEXISTENT {
 		if old != nil {
 			if d := s.registry.of(old.Key); d != nil && old.Meta != nil {
-				d.index.drop(d.nameIn(old.Key))
+				d.index.Drop(d.nameIn(old.Key))
 			}
 			s.statuses.Drop(n.Slot)
 			s.stats.value(old, nil)
 			n.Slot = 0
 			s.retries.Drop(n.Key())
 			state = kvscheduler.ValueState_REMOVED
-			s.watchers.publish(&Status{Key: old.Key, State: state, Last: verbs[graph.Delete], Since: now, Base: old.Base, Descriptor: old.Descriptor})
+			s.watchers.Publish(&Status{Key: old.Key, State: state, Last: verbs[graph.Delete], Since: now, Base: old.Base, Descriptor: old.Descriptor})
 		}
 		return state
 	}
@@ -60,7 +60,7 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 	}
 	n.Slot = s.statuses.Put(n.Slot, st)
 	s.stats.value(old, st)
-	s.watchers.publish(st)
+	s.watchers.Publish(st)
 	return state
 }
 
@@ -80,9 +80,9 @@ func descriptorOf(n *graph.Node) *descriptor {
 func (d *descriptor) remember(n *graph.Node) {
 	switch {
 	case n.Actual() == nil:
-		d.index.drop(d.nameIn(n.Key()))
+		d.index.Drop(d.nameIn(n.Key()))
 	case n.Meta() != nil:
-		d.index.set(d.nameIn(n.Key()), n.Meta())
+		d.index.Set(d.nameIn(n.Key()), n.Meta())
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/wait"
 )
 
 // A vague southbound keeps bases, each with a part, and does not show of a base which part was
@@ -223,7 +224,7 @@ func TestFoundWhileItWaits(t *testing.T) {
 		if want := []string{"UPDATE if1 PENDING CONFIGURED true", "UPDATE linux/interface/state/if1/UP NONEXISTENT CONFIGURED true"}; !slices.Equal(ops, want) {
 			t.Errorf("recorded %q, want %q", ops, want)
 		}
-		must(t, s.Wait(t.Context(), key("if1")))
+		must(t, wait.For(t.Context(), s, key("if1")))
 		mustCommit(t, s, scheduler.Txn{}) // what went before has been remembered
 		if _, remembered := memory[key("if1")]; !remembered || net.log() != "" {
 			t.Errorf("remembered: %v; verbs: %q", remembered, net.log())

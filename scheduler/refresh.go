@@ -170,7 +170,7 @@ func (s *Scheduler) markNotFound(d *descriptor, nodes []*graph.Node, found map[s
 	for _, key := range lost {
 		s.graph.NotFound(key)
 		s.vanished = append(s.vanished, key)
-		d.index.drop(d.nameIn(key))
+		d.index.Drop(d.nameIn(key))
 	}
 }
 

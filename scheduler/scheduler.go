@@ -19,6 +19,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/memory"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
 	"github.com/keyplane/keyplane/scheduler/internal/table"
+	"github.com/keyplane/keyplane/scheduler/internal/watch"
 )
 
 // Options configure a Scheduler. The zero value works.
@@ -63,7 +64,7 @@ type Scheduler struct {
 	stats        stats
 	observations *mailbox.Box[Observed]
 	inbox        *inbox
-	watchers     watchers
+	watchers     *watch.Hub[*Status]
 	connections  map[string]*Connection
 	begun        atomic.Bool // Run was called
 	requests     chan func(context.Context)
@@ -100,6 +101,7 @@ func New(opts Options) *Scheduler {
 		history:      history{maxCount: opts.HistoryCount, maxBytes: opts.HistoryBytes},
 		observations: mailbox.New[Observed](),
 		inbox:        newInbox(),
+		watchers:     watch.NewHub(func(st *Status) string { return st.Key }),
 		connections:  map[string]*Connection{},
 		stats:        newStats(),
 		requests:     make(chan func(context.Context)),

@@ -22,6 +22,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/explain"
 	"github.com/keyplane/keyplane/scheduler/txnlog"
+	"github.com/keyplane/keyplane/scheduler/wait"
 )
 
 var update = flag.Bool("update", false, "write what the stories show into their files")
@@ -33,7 +34,7 @@ type story struct {
 	sched *scheduler.Scheduler
 	index *scheduler.Index[int]
 	group *scheduler.Connection
-	watch *scheduler.Watch
+	watch *scheduler.Watch[*scheduler.Status]
 	txn   scheduler.Txn
 }
 
@@ -87,7 +88,7 @@ func (s *story) line(f []string) {
 	case "wait":
 		ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 		defer cancel()
-		if err := s.sched.Wait(ctx, key(f[1])); err != nil {
+		if err := wait.For(ctx, s.sched, key(f[1])); err != nil {
 			s.print("error: " + err.Error())
 		}
 	case "status":

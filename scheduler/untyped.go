@@ -14,6 +14,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/index"
 )
 
 // descriptor is a Descriptor without its types. It is the graph's Kind of its values.
@@ -25,7 +26,7 @@ type descriptor struct {
 	match     func(key string) bool
 	pool      *executor.Pool
 	after     []string
-	index     *index
+	index     *index.Index
 	reads     executor.Reads
 	verbs     executor.Verbs
 	link      *graph.Connection
@@ -147,7 +148,7 @@ func check[V proto.Message, M any](d Descriptor[V, M]) error {
 func erase[V proto.Message, M any](d Descriptor[V, M]) *descriptor {
 	e := &descriptor{
 		name: d.Name, verbs: executor.Verbs{Descriptor: d.Name}, prefix: d.Prefix, match: d.Match, after: d.RetrieveAfter,
-		index: &index{},
+		index: index.New(),
 		accepts: func(v proto.Message) error {
 			if _, ok := v.(V); !ok {
 				var want V

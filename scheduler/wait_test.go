@@ -11,6 +11,7 @@ import (
 
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/wait"
 )
 
 // TestWaitForWhatHasNotBegun waits for a value whose transaction waits for
@@ -29,7 +30,7 @@ func TestWaitForWhatHasNotBegun(t *testing.T) {
 		if _, ok := s.Status(last); ok {
 			t.Fatal("the second transaction has begun already")
 		}
-		must(t, s.Wait(t.Context(), last))
+		must(t, wait.For(t.Context(), s, last))
 		if st, _ := s.Status(last); st == nil || st.State != kvscheduler.ValueState_CONFIGURED {
 			t.Errorf("after Wait it is %v", st)
 		}
@@ -56,11 +57,11 @@ func TestWaitEndsWithWhatItWaitsFor(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
 		defer cancel()
-		err := s.Wait(ctx, one[0].Key)
+		err := wait.For(ctx, s, one[0].Key)
 		if took := time.Since(begun); !errors.Is(err, context.DeadlineExceeded) || took != 7*time.Second {
 			t.Errorf("Wait with a deadline returns after %v: %v", took, err)
 		}
-		must(t, s.Wait(t.Context(), one[0].Key))
+		must(t, wait.For(t.Context(), s, one[0].Key))
 		if made.IsZero() || !time.Now().Equal(made) {
 			t.Errorf("Wait returns %v after it was made", time.Since(made))
 		}

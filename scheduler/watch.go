@@ -2,53 +2,47 @@ package scheduler
 
 import (
 	"context"
-	"slices"
-	"strings"
-	"sync"
 
-	"github.com/keyplane/keyplane/internal/mailbox"
+	"github.com/keyplane/keyplane/scheduler/internal/watch"
 )
 
-// A Watch yields changes of statuses. If its reader is slow, it yields the newest status
-// of each value and misses none.
-type Watch struct {
-	prefix string
-	ws     *watchers
-	box    *mailbox.Box[*Status]
+// A Watch yields the present content, and then its changes. If its reader is slow, it yields
+// the newest item of each key and misses none. One goroutine reads it; Close ends it.
+type Watch[T any] struct {
+	next  func(context.Context) ([]T, error)
+	take  func() []T
+	close func()
 }
 
-// watchers has the open Watches.
-type watchers struct {
-	mu  sync.RWMutex
-	all []*Watch
+// newWatch returns a Watch over r, with items in their public form.
+func newWatch[U, T any](r *watch.Reader[U], public func(U) T) *Watch[T] {
+	all := func(items []U) []T {
+		var out []T
+		for _, item := range items {
+			out = append(out, public(item))
+		}
+		return out
+	}
+	next := func(ctx context.Context) ([]T, error) {
+		items, err := r.Next(ctx)
+		return all(items), err
+	}
+	return &Watch[T]{next: next, take: func() []T { return all(r.Take()) }, close: r.Close}
 }
 
-// Watch watches the values with the key prefix. Close ends it.
-func (s *Scheduler) Watch(prefix string) *Watch {
-	w := &Watch{prefix: prefix, ws: &s.watchers, box: mailbox.New[*Status]()}
-	w.ws.mu.Lock()
-	defer w.ws.mu.Unlock()
-	w.ws.all = append(w.ws.all, w)
-	return w
+// Watch watches the statuses of the values with the key prefix. It begins with their present
+// statuses, in no order. A removed value is REMOVED.
+func (s *Scheduler) Watch(prefix string) *Watch[*Status] {
+	return newWatch(s.watchers.Open(prefix, s.statuses.All()), func(st *Status) *Status { return st })
 }
+
+// Next waits for changes and returns them, in the order of the first change of each key. It
+// returns the error of ctx when ctx ends.
+func (w *Watch[T]) Next(ctx context.Context) ([]T, error) { return w.next(ctx) }
+
+// Take returns the changes that Next would return now, without waiting: none if there are
+// none. After Watch it returns the content.
+func (w *Watch[T]) Take() []T { return w.take() }
 
 // Close ends the watch and drops changes that it has not yielded.
-func (w *Watch) Close() {
-	w.ws.mu.Lock()
-	defer w.ws.mu.Unlock()
-	w.ws.all = slices.DeleteFunc(w.ws.all, func(o *Watch) bool { return o == w })
-}
-
-// Next waits for changes and returns them, in the order of the first change of each value.
-// A removed value is REMOVED.
-func (w *Watch) Next(ctx context.Context) ([]*Status, error) { return w.box.Next(ctx) }
-
-func (ws *watchers) publish(st *Status) {
-	ws.mu.RLock()
-	defer ws.mu.RUnlock()
-	for _, w := range ws.all {
-		if strings.HasPrefix(st.Key, w.prefix) {
-			w.box.Put(st.Key, st)
-		}
-	}
-}
+func (w *Watch[T]) Close() { w.close() }

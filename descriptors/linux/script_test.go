@@ -208,6 +208,7 @@ func (a *agent) unchanged([]string) error {
 func (a *agent) insync([]string) error {
 	w := a.s.Watch("")
 	defer w.Close()
+	w.Take() // the present statuses
 	record, err := a.s.Commit(context.Background(), scheduler.Txn{Refresh: true})
 	if err != nil {
 		return err
@@ -215,10 +216,7 @@ func (a *agent) insync([]string) error {
 	for _, op := range record.Executed {
 		err = errors.Join(err, fmt.Errorf("%s %s: %s -> %s", op.Verb, op.Key, op.OldState, op.NewState))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond) // what was published is there already
-	defer cancel()
-	news, _ := w.Next(ctx)
-	for _, st := range news {
+	for _, st := range w.Take() {
 		err = errors.Join(err, fmt.Errorf("published %s %s", st.Key, st.State))
 	}
 	return err

@@ -103,6 +103,7 @@ func addressesByDHCP(t *testing.T, sim *vppsim.Sim, socket string) {
 
 	watch := a.sched.Watch(leaseKey)
 	defer watch.Close()
+	watch.Take() // the present lease
 	a.want(false, loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true}`)
 	if gone, err := watch.Next(t.Context()); err != nil || gone[0].State != kvscheduler.ValueState_REMOVED {
 		t.Errorf("the lease is %v, %v, want it withdrawn", gone, err)

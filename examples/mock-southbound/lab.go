@@ -118,7 +118,7 @@ func (l *lab) until(ctx context.Context, key string, state scheduler.State) erro
 			return fmt.Errorf("waiting for %s to be %s: %w", key, state, err)
 		}
 	}
-	if _, err := l.sched.Plan(ctx, scheduler.Txn{}); err != nil {
+	if err := l.sched.Sync(ctx); err != nil {
 		return err
 	}
 	if err := l.sched.Flush(ctx); err != nil {

@@ -34,16 +34,32 @@ func (b *Box[T]) Put(key string, item T) {
 func (b *Box[T]) PutAll(key func(T) string, items ...T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	for _, item := range items {
+		b.put(key(item), item)
+	}
+	b.ready.Set()
+}
+
+// put stores one item. The caller holds mu.
+func (b *Box[T]) put(key string, item T) {
 	if b.items == nil {
 		b.items = map[string]T{}
 	}
-	for _, item := range items {
-		if _, ok := b.items[key(item)]; !ok {
-			b.order = append(b.order, key(item))
-		}
-		b.items[key(item)] = item
+	if _, ok := b.items[key]; !ok {
+		b.order = append(b.order, key)
 	}
-	b.ready.Set()
+	b.items[key] = item
+}
+
+// PutMissing stores an item unless the box has one of the key already. A box that is filled
+// with a snapshot while others write so keeps the items that are newer than the snapshot.
+func (b *Box[T]) PutMissing(key string, item T) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, newer := b.items[key]; !newer {
+		b.put(key, item)
+		b.ready.Set()
+	}
 }
 
 // Ready is the channel on which the reader waits before it calls Take.

@@ -2,6 +2,7 @@ package mailbox_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/keyplane/keyplane/internal/mailbox"
@@ -25,5 +26,21 @@ func TestPutAllIsTakenWhole(t *testing.T) {
 		if len(pair) != 2 || pair[0]+1 != pair[1] {
 			t.Fatalf("got %v; want two numbers that were put together", pair)
 		}
+	}
+}
+
+// TestPutMissingKeepsNewerItems fills a box with a snapshot after a change has arrived.
+func TestPutMissingKeepsNewerItems(t *testing.T) {
+	box := mailbox.New[string]()
+	box.Put("a", "changed")
+	box.PutMissing("a", "snapshot")
+	box.PutMissing("b", "snapshot")
+	got, err := box.Next(t.Context())
+	if err != nil || !slices.Equal(got, []string{"changed", "snapshot"}) {
+		t.Errorf("got %q, %v; want the change of a and the snapshot of b", got, err)
+	}
+	box.PutMissing("a", "next")
+	if got := box.Take(); !slices.Equal(got, []string{"next"}) {
+		t.Errorf("got %q; want the item that was put after the others were taken", got)
 	}
 }

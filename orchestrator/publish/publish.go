@@ -117,7 +117,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 		Options: p.o, queue: newWriteQueue(p.o, now), news: make(chan []*scheduler.Status), nextWrite: now, batchSize: kvdbsync.MaxApply,
 		retry: backoff.Backoff{Min: p.o.MinBackoff, Max: p.o.MaxBackoff},
 	}
-	w.update(p.sched.Statuses(""))
+	w.update(watch.Take())
 	ctx, stop := context.WithCancel(ctx)
 	fed := make(chan struct{})
 	go func() {
@@ -131,7 +131,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 }
 
 // feed passes changed statuses on, until ctx ends.
-func feed(ctx context.Context, watch *scheduler.Watch, to chan<- []*scheduler.Status) {
+func feed(ctx context.Context, watch *scheduler.Watch[*scheduler.Status], to chan<- []*scheduler.Status) {
 	for {
 		news, err := watch.Next(ctx)
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -44,6 +43,7 @@ func (b *bench[V, M]) resync(s *scheduler.Scheduler, w scheduler.Desired[V]) {
 	}
 	watch := s.Watch(w.Key)
 	defer watch.Close()
+	watch.Take() // the present statuses
 	r, err := s.Commit(b.Context(), scheduler.Txn{Refresh: true})
 	if err != nil {
 		b.Errorf("reading back %s: %v", w.Key, err)
@@ -52,10 +52,7 @@ func (b *bench[V, M]) resync(s *scheduler.Scheduler, w scheduler.Desired[V]) {
 	for _, op := range r.Executed {
 		b.Errorf("a resync in sync: %s %s: %s -> %s", op.Verb, op.Key, op.OldState, op.NewState)
 	}
-	ctx, cancel := context.WithTimeout(b.Context(), time.Millisecond) // returns at once; only published changes are read
-	defer cancel()
-	news, _ := watch.Next(ctx)
-	for _, st := range news {
+	for _, st := range watch.Take() {
 		b.Errorf("a resync in sync publishes %s as %s", st.Key, st.State)
 	}
 }

@@ -1,4 +1,9 @@
-package scheduler
+// Package wait waits until values are applied.
+//
+//	err := wait.For(ctx, s, "mount/home", "volume/v1")
+//
+// It reads the statuses that the scheduler publishes; no transaction waits for it.
+package wait
 
 import (
 	"context"
@@ -8,30 +13,31 @@ import (
 	"strings"
 
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
-// ErrNotApplied is the error of Wait, as a *NotAppliedError.
+// ErrNotApplied is wrapped by every Error.
 var ErrNotApplied = errors.New("not applied")
 
-// A NotAppliedError lists the values that are neither CONFIGURED nor OBTAINED. It wraps
-// ErrNotApplied, the error of each value and, if Wait was ended by its context, the error
+// An Error lists the values that are neither CONFIGURED nor OBTAINED. It wraps
+// ErrNotApplied, the error of each value and, if For was ended by its context, the error
 // of the context.
-type NotAppliedError struct {
-	Values []NotApplied // sorted by key
+type Error struct {
+	Values []Value // sorted by key
 	ended  error
 }
 
-// A NotApplied is a value that is not applied.
-type NotApplied struct {
+// A Value is a value that is not applied.
+type Value struct {
 	Key     string
-	State   State    // NONEXISTENT: the key is unknown
-	Err     error    // INVALID, FAILED, RETRYING or UNIMPLEMENTED: the reason; else nil
-	Details []string // PENDING: labels of unmet dependencies
+	State   scheduler.State // NONEXISTENT: the key is unknown
+	Err     error           // INVALID, FAILED, RETRYING or UNIMPLEMENTED: the reason; else nil
+	Details []string        // PENDING: labels of unmet dependencies
 }
 
-func (v NotApplied) String() string {
+func (v Value) String() string {
 	switch {
-	case v.State == nonexistent:
+	case v.State == kvscheduler.ValueState_NONEXISTENT:
 		return v.Key + " does not exist: it is neither declared nor found"
 	case v.Err != nil:
 		return fmt.Sprintf("%s is %s: %v", v.Key, v.State, v.Err)
@@ -41,7 +47,7 @@ func (v NotApplied) String() string {
 	return fmt.Sprintf("%s is %s", v.Key, v.State)
 }
 
-func (e *NotAppliedError) Error() string {
+func (e *Error) Error() string {
 	const most = 10
 	var b strings.Builder
 	if e.ended != nil {
@@ -60,7 +66,7 @@ func (e *NotAppliedError) Error() string {
 	return b.String()
 }
 
-func (e *NotAppliedError) Unwrap() []error {
+func (e *Error) Unwrap() []error {
 	out := []error{ErrNotApplied}
 	if e.ended != nil {
 		out = append(out, e.ended)
@@ -73,39 +79,39 @@ func (e *NotAppliedError) Unwrap() []error {
 	return out
 }
 
-// Wait waits until earlier Submits were processed and each of the keys is CONFIGURED or
-// OBTAINED. It returns a *NotAppliedError when ctx ends, or as soon as one of them is in a
-// state that does not change by itself: INVALID, FAILED, UNIMPLEMENTED, DISCOVERED, or
-// unknown.
-func (s *Scheduler) Wait(ctx context.Context, keys ...string) error {
-	if err := s.runInLoop(ctx, func(context.Context) {}); err != nil {
+// For waits until earlier Submits were processed and each of the keys is CONFIGURED or
+// OBTAINED. It returns an *Error when ctx ends, or as soon as one of them is in a state that
+// does not change by itself: INVALID, FAILED, UNIMPLEMENTED, DISCOVERED, or unknown. It
+// returns scheduler.ErrStopped if s has stopped.
+func For(ctx context.Context, s *scheduler.Scheduler, keys ...string) error {
+	if err := s.Sync(ctx); err != nil {
 		return err
 	}
-	w := s.Watch("")
-	defer w.Close()
+	watch := s.Watch("")
+	defer watch.Close()
 	waiting := make(waited, len(keys))
 	for _, key := range keys {
 		waiting[key] = nil
 	}
-	for st := range s.statuses.All() {
-		waiting.update(st)
-	}
-	for !waiting.decided() {
-		news, err := w.Next(ctx)
-		if err != nil {
-			return waiting.err(err)
-		}
+	for news := watch.Take(); ; {
 		for _, st := range news {
 			waiting.update(st)
 		}
+		if waiting.decided() {
+			return waiting.err(nil)
+		}
+		var err error
+		news, err = watch.Next(ctx)
+		if err != nil {
+			return waiting.err(err)
+		}
 	}
-	return waiting.err(nil)
 }
 
 // waited has the newest status of each key; nil: none.
-type waited map[string]*Status
+type waited map[string]*scheduler.Status
 
-func (w waited) update(st *Status) {
+func (w waited) update(st *scheduler.Status) {
 	if _, asked := w[st.Key]; asked {
 		w[st.Key] = st
 	}
@@ -128,28 +134,28 @@ func (w waited) decided() bool {
 
 // err lists the keys that are not applied; nil: all are applied.
 func (w waited) err(ended error) error {
-	e := &NotAppliedError{ended: ended}
+	e := &Error{ended: ended}
 	for key, st := range w {
 		switch {
 		case st == nil:
-			e.Values = append(e.Values, NotApplied{Key: key, State: nonexistent})
+			e.Values = append(e.Values, Value{Key: key, State: kvscheduler.ValueState_NONEXISTENT})
 		case !applied(st):
-			e.Values = append(e.Values, NotApplied{key, st.State, st.Err, st.Details})
+			e.Values = append(e.Values, Value{key, st.State, st.Err, st.Details})
 		}
 	}
 	if len(e.Values) == 0 {
 		return nil
 	}
-	slices.SortFunc(e.Values, func(a, b NotApplied) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(e.Values, func(a, b Value) int { return strings.Compare(a.Key, b.Key) })
 	return e
 }
 
-func applied(st *Status) bool {
+func applied(st *scheduler.Status) bool {
 	return st != nil && (st.State == kvscheduler.ValueState_CONFIGURED || st.State == kvscheduler.ValueState_OBTAINED)
 }
 
 // mayApply reports whether the scheduler itself will try to apply st.
-func mayApply(st *Status) bool {
+func mayApply(st *scheduler.Status) bool {
 	if st == nil {
 		return false
 	}
