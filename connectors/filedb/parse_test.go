@@ -107,6 +107,8 @@ func TestQuickSaysWhatParseDoes(t *testing.T) {
 		`{"data":[]}`:                                                 false,
 		"":                                                            false,
 		"{\"data\":[{\"key\":\"a\",\"value\":\"\xff\"}]}":             false,
+		`{"data":[{"key":"a","value":` + strings.Repeat("[", 250) + strings.Repeat("]", 250) + `}]}`: false,
+		`{"data":[{"key":"a","value":` + strings.Repeat("[", 90) + strings.Repeat("]", 90) + `}]}`:   true,
 	} {
 		if got := sayTheSame(t, "a.json", []byte(text)); got != want {
 			t.Errorf("%s: quick says something: %v, want %v", text, got, want)

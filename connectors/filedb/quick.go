@@ -2,10 +2,11 @@ package filedb
 
 import (
 	"bytes"
-	"encoding/json"
-	"slices"
-	"unicode/utf8"
+	"errors"
+	"io"
 	"unique"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/keyplane/keyplane/kvdbsync"
 )
@@ -13,165 +14,105 @@ import (
 // quick reads JSON in the key/value form as programs write it: only the list of data, key
 // before value, no escapes, no faults. It is many times as fast as parse, which matters
 // for large files, and its result is the same. If ok is false, parse must read the file.
-func quick(path string, data []byte, root string) (*content, bool) {
-	if bytes.IndexByte(data, '\\') >= 0 || !utf8.Valid(data) || !json.Valid(data) {
+//
+// It makes no tree of nodes, so it cannot describe mistakes: it stops at the first
+// deviation. jsontext refuses invalid UTF-8 and repeated fields, as parse does.
+func quick(path string, data []byte, root string) (c *content, ok bool) {
+	if bytes.IndexByte(data, '\\') >= 0 {
 		return nil, false
 	}
 	q := quickReader{
 		parser: parser{path: path, file: unique.Make(path), root: root, content: &content{}},
 		text:   data, line: 1,
+		dec: jsontext.NewDecoder(bytes.NewBuffer(data)),
 	}
-	if !q.reads("{", `"data"`, ":", "[") {
+	if !q.opens('{') || !q.reads(`"data"`) || !q.opens('[') || q.dec.PeekKind() == ']' {
 		return nil, false
 	}
 	q.entries = make([]entry, 0, bytes.Count(data, []byte(`"key"`)))
-	for more := true; more; more = q.reads(",") {
+	for q.dec.PeekKind() != ']' {
 		if !q.entry() {
 			return nil, false
 		}
 	}
-	return q.content, q.reads("]", "}")
+	return q.content, q.opens(']') && q.opens('}') && q.ended()
 }
 
-// A quickReader reads valid JSON without escapes.
+// A quickReader reads JSON without escapes. Nothing that it returns aliases text.
 type quickReader struct {
 	parser
 	text    []byte
-	at      int
-	line    int // at counted
-	counted int
-	seen    fields
+	dec     *jsontext.Decoder
+	line    int // of the offset counted, from 1
+	counted int // up to here, lines have been counted
 }
 
 // entry reads one pair.
 func (q *quickReader) entry() bool {
-	if !q.reads("{") {
+	if !q.opens('{') {
 		return false
 	}
 	line := q.lineHere()
-	if !q.reads(`"key"`, ":", `"`) {
+	if !q.reads(`"key"`) {
 		return false
 	}
-	key := q.text[q.at : q.at+bytes.IndexByte(q.text[q.at:], '"')]
-	q.at += len(key) + 1
-	if len(key) == 0 || !q.reads(",", `"value"`, ":") {
+	key, err := q.dec.ReadValue()
+	if err != nil || key.Kind() != '"' || len(key) == len(`""`) {
+		return false
+	}
+	whole := q.wholeKey(string(key[1 : len(key)-1]))
+	if !q.reads(`"value"`) {
 		return false
 	}
 	value, ok := q.value()
-	if !ok || !q.reads("}") {
+	if !ok || !q.opens('}') {
 		return false
 	}
-	q.entries = append(q.entries, entry{key: q.wholeKey(string(key)), value: value, origin: kvdbsync.Origin{File: q.file, Line: line}})
+	q.entries = append(q.entries, entry{key: whole, value: value, origin: kvdbsync.Origin{File: q.file, Line: line}})
 	return true
 }
 
-// reads reports whether the given tokens come next, and skips them.
-func (q *quickReader) reads(tokens ...string) bool {
-	for _, want := range tokens {
-		q.skip()
-		if !bytes.HasPrefix(q.text[q.at:], []byte(want)) {
-			return false
-		}
-		q.at += len(want)
-	}
-	return true
+// opens reads a token, and reports whether it is this bracket, opening or closing.
+func (q *quickReader) opens(bracket jsontext.Kind) bool {
+	token, err := q.dec.ReadToken()
+	return err == nil && token.Kind() == bracket
 }
 
-// skip skips white space.
-func (q *quickReader) skip() {
-	for q.at < len(q.text) && isSpace(q.text[q.at]) {
-		q.at++
-	}
+// reads reads a value, and reports whether it has this text.
+func (q *quickReader) reads(want string) bool {
+	value, err := q.dec.ReadValue()
+	return err == nil && string(value) == want
 }
 
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+// ended reports whether nothing follows.
+func (q *quickReader) ended() bool {
+	_, err := q.dec.ReadToken()
+	return errors.Is(err, io.EOF)
+}
 
+// lineHere returns the line of the last token. Lines are counted once, from token to token.
 func (q *quickReader) lineHere() int {
-	q.line += bytes.Count(q.text[q.counted:q.at], []byte("\n"))
-	q.counted = q.at
+	at := int(q.dec.InputOffset())
+	q.line += bytes.Count(q.text[q.counted:at], []byte("\n"))
+	q.counted = at
 	return q.line
 }
 
-// value reads a valid value, and removes its white space.
+// fewLevels is the number of brackets in a value up to which parse never finds it nested
+// too deep.
+const fewLevels = 100
+
+// value reads a value, and returns a copy without white space that has no spare capacity:
+// the entries of a file live long.
 func (q *quickReader) value() (value []byte, ok bool) {
-	q.skip()
-	n, spaced, ok := q.seen.value(q.text[q.at:])
-	raw := q.text[q.at : q.at+n]
-	q.at += n
-	if !ok || bytes.Equal(raw, []byte("null")) {
+	raw, err := q.dec.ReadValue()
+	if err != nil || raw.Kind() == 'n' || bytes.Count(raw, []byte("["))+bytes.Count(raw, []byte("{")) > fewLevels {
 		return nil, false
 	}
-	if !spaced {
-		return bytes.Clone(raw), true
+	out := raw.Clone()
+	if !bytes.ContainsAny(raw, " \n\t\r") {
+		return out, true
 	}
-	var out bytes.Buffer
-	err := json.Compact(&out, raw)
-	return bytes.Clone(out.Bytes()), err == nil
-}
-
-// fields finds objects with a repeated field. It uses the slices again for each value.
-type fields struct {
-	names  [][]byte // of the open objects
-	levels []int    // start of the names of each open object; -1: it is an array
-}
-
-// value returns the length of the value at the start of text, and whether it contains
-// white space. ok is false if an object has a repeated field or too many fields.
-func (f *fields) value(text []byte) (n int, spaced, ok bool) {
-	f.names, f.levels = f.names[:0], f.levels[:0]
-	isName := false
-	for n < len(text) {
-		switch text[n] {
-		case '{':
-			f.levels, isName = append(f.levels, len(f.names)), true
-		case '[':
-			f.levels, isName = append(f.levels, -1), false
-		case '}', ']':
-			f.leave()
-		case ',':
-			isName = f.levels[len(f.levels)-1] >= 0
-		case ':':
-			isName = false
-		case ' ', '\n', '\t', '\r':
-			spaced = true
-		case '"':
-			length := 1 + bytes.IndexByte(text[n+1:], '"')
-			if isName && !f.add(text[n+1:n+length]) {
-				return 0, spaced, false
-			}
-			n += length
-		default:
-			n += plain(text[n:]) - 1
-		}
-		n++
-		if len(f.levels) == 0 {
-			return n, spaced, true
-		}
-	}
-	return 0, spaced, false
-}
-
-// plain returns the length of the number or literal at the start of text.
-func plain(text []byte) int {
-	for i, c := range text {
-		if c == ',' || c == '}' || c == ']' || isSpace(c) {
-			return i
-		}
-	}
-	return len(text)
-}
-
-func (f *fields) leave() {
-	last := len(f.levels) - 1
-	if begin := f.levels[last]; begin >= 0 {
-		f.names = f.names[:begin]
-	}
-	f.levels = f.levels[:last]
-}
-
-func (f *fields) add(name []byte) bool {
-	const many = 100
-	others := f.names[f.levels[len(f.levels)-1]:]
-	f.names = append(f.names, name)
-	return len(others) < many && !slices.ContainsFunc(others, func(other []byte) bool { return bytes.Equal(other, name) })
+	err = out.Compact()
+	return bytes.Clone(out), err == nil
 }
