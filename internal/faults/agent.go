@@ -38,6 +38,8 @@ type Agent struct {
 // memories are the state of an Agent on disk.
 type memories struct{ intent, applied *statestore.Store }
 
+// openMemories opens one folder for the declared values and one for the applied ones, as
+// the product does.
 func openMemories(dir string, log *slog.Logger) (*memories, error) {
 	intent, err := statestore.Open(filepath.Join(dir, "intent"), statestore.Options{Log: log})
 	if err != nil {
@@ -63,6 +65,8 @@ type agentOptions struct {
 	committed func()    // runs after each transaction; may be nil
 }
 
+// newAgent wires source, orchestrator and scheduler like package agent, with an observer
+// between each two of them. It has no northbound, and its southbound is a map.
 func newAgent(o agentOptions) (*Agent, error) {
 	if o.see == nil {
 		o.see = func(string, bool, func() []history.Change) {}
@@ -109,6 +113,8 @@ func changesBeside(problems []error, events []kvdbsync.Event) []history.Change {
 	return changesOf(events)
 }
 
+// changesOf returns the changes that events announce. Events with an error are left out:
+// they say nothing about the present text.
 func changesOf(events []kvdbsync.Event) []history.Change {
 	out := make([]history.Change, 0, len(events))
 	for _, e := range events {
@@ -141,6 +147,8 @@ func (a *Agent) holdWatch() (release func()) {
 	return func() { close(held) }
 }
 
+// Watch passes the batches of the connector on, and records them first. So a value that
+// the source takes was always recorded before.
 func (c *seenWatches) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
 	return func(yield func(kvdbsync.Batch, error) bool) {
 		begun := time.Now().UnixNano()
@@ -161,6 +169,8 @@ func (c *seenWatches) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsy
 				c.see(who, true, func() []history.Change { return lastOfEach(changesOf(listing)) })
 				listing = nil
 			}
+			// The batch is recorded before it waits: the connector has delivered it
+			// already.
 			if held := c.held.Load(); held != nil {
 				<-*held
 			}
@@ -194,6 +204,7 @@ type seenTakes struct {
 	see seeing
 }
 
+// Take records the events that the source hands over. A problem of the store is passed on.
 func (s seenTakes) Take() (kvdbsync.Change, bool) {
 	c, ok := s.Source.Take()
 	if len(c.Events) > 0 {
@@ -209,6 +220,8 @@ type seenTxns struct {
 	committed func() // may be nil
 }
 
+// Commit records the transaction before the scheduler sees it, so the southbound cannot be
+// ahead of this record.
 func (s seenTxns) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error) {
 	s.see("orchestrator", txn.Replace, func() []history.Change { return changesIn(txn) })
 	if s.committed != nil {
@@ -217,6 +230,8 @@ func (s seenTxns) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Rec
 	return s.Committer.Commit(ctx, txn)
 }
 
+// changesIn returns the changes of a transaction. A change with an error keeps the last
+// valid value, so it is no change of the text.
 func changesIn(txn scheduler.Txn) []history.Change {
 	changes := make([]history.Change, 0, len(txn.Changes))
 	for _, c := range txn.Changes {

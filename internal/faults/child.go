@@ -80,6 +80,7 @@ func Live(ctx context.Context, text string, in io.Reader, out io.Writer) error {
 	return g.Wait()
 }
 
+// connect makes the connector of the life's kind of store in this process.
 func connect(life Life) (kvdbsync.Connector, error) {
 	for _, k := range stores.Kinds() {
 		if k.Name == life.Kind {
@@ -102,6 +103,7 @@ func revive(life Life, connector kvdbsync.Connector) (*Agent, error) {
 			delete(has, v.Key)
 		}
 	}
+	// The last life may have ended within a line; the next verb must not continue it.
 	if err := os.Truncate(life.Journal, whole); err != nil {
 		return nil, err
 	}
@@ -121,6 +123,8 @@ func revive(life Life, connector kvdbsync.Connector) (*Agent, error) {
 	if life.State == "" {
 		return newAgent(o)
 	}
+	// Like most of VPP: items have no owner, and a verb takes effect before it returns. So
+	// a kill can come after the effect and before the agent has recorded it.
 	south.unknown, south.answers = true, 5*time.Millisecond
 	o.connector = awayWhile{connector, filepath.Join(life.State, awayName)}
 	o.committed = func() { _ = os.WriteFile(filepath.Join(life.State, committedName), nil, 0o600) } // the test waits for it
@@ -137,8 +141,10 @@ type awayWhile struct {
 	path string
 }
 
+// errAway is the error of every watch while the store is away.
 var errAway = errors.New("the store is away")
 
+// Watch fails at once while the file exists. A watch that has begun goes on.
 func (c awayWhile) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Batch, error] {
 	if _, err := os.Stat(c.path); err == nil {
 		return func(yield func(kvdbsync.Batch, error) bool) { yield(kvdbsync.Batch{}, errAway) }
@@ -179,6 +185,7 @@ func readJournal(path string, from int64) (verbs []verb, whole int64, err error)
 func obey(ctx context.Context, connector kvdbsync.Connector, in io.Reader, out io.Writer) error {
 	writer, _ := connector.(kvdbsync.Writer)
 	lines := bufio.NewScanner(in)
+	// The default of bufio.Scanner, 64 KiB, is smaller than one group of changes.
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
 		var changes []history.Change
@@ -193,5 +200,6 @@ func obey(ctx context.Context, connector kvdbsync.Connector, in io.Reader, out i
 			return err
 		}
 	}
+	// An error even at the end of input: it ends the agent of this process as well.
 	return errors.Join(lines.Err(), fs.ErrClosed)
 }

@@ -24,10 +24,12 @@ type child struct {
 	life Life
 	attr *syscall.SysProcAttr
 
+	// The process: set by start, and ended by kill.
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	answers *bufio.Reader
 
+	// Content of the journal so far, over all lives.
 	read  int64 // offset in the journal
 	has   map[string]string
 	verbs []verb
@@ -57,6 +59,7 @@ func (r *Run) unborn(attr *syscall.SysProcAttr) *child {
 	if attr == nil {
 		attr = &syscall.SysProcAttr{}
 	}
+	// A test that dies itself must not leave agents behind.
 	attr.Pdeathsig = syscall.SIGKILL
 	c := &child{
 		r: r, attr: attr, has: map[string]string{},
@@ -66,6 +69,8 @@ func (r *Run) unborn(attr *syscall.SysProcAttr) *child {
 	return c
 }
 
+// start starts this test binary again. TestMain sees lifeVariable and calls Live instead
+// of the tests.
 func (c *child) start() {
 	c.r.Helper()
 	life, err := json.Marshal(c.life)
@@ -99,6 +104,7 @@ func (c *child) kill() {
 	_ = c.cmd.Wait()         // the test knows how it ended
 }
 
+// restart kills the child and starts it with the same journal and state.
 func (c *child) restart() {
 	c.r.Helper()
 	c.kill()
@@ -114,8 +120,10 @@ func (c *child) write(_ context.Context, changes ...history.Change) error {
 	return err
 }
 
+// errDied says that the child ended before it answered; the write may have happened.
 var errDied = errors.New("the agent has died")
 
+// tell sends one line of changes to the child and waits for its answer.
 func (c *child) tell(changes []history.Change) error {
 	line, err := json.Marshal(changes)
 	if err != nil {
@@ -180,6 +188,7 @@ func (c *child) settle() time.Duration {
 	c.await()
 	last := c.verbs[len(c.verbs)-1].At
 	h := c.r.record.History()
+	// The observers of this process saw nothing: the agent ran in the child.
 	h.Seen = nil
 	for _, v := range c.verbs {
 		h.Seen = append(h.Seen, history.Seen{At: c.r.record.Since(v.At), Who: "southbound", Changes: []history.Change{v.Change}})

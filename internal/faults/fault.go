@@ -8,7 +8,8 @@ import (
 	"github.com/keyplane/keyplane/internal/faults/stores"
 )
 
-// A Fault is a line of faults.
+// A Fault is a line of faults. Its Name is a row of docs/faults.md and a part of the name
+// of the test, so it is stable.
 type Fault struct {
 	Name  string
 	Needs stores.Ability // the store needs all of these
@@ -35,7 +36,8 @@ func (f Fault) applies(k stores.Kind) bool {
 	return f.Needs&^k.Can == 0 && (f.OneOf == 0 || f.OneOf&k.Can != 0)
 }
 
-// play plays one cell of the matrix. It returns the time of the recovery.
+// play plays one cell of the matrix. It returns the time of the recovery. A fault with
+// Alone makes its own agent, for example one in a child process.
 func play(t testing.TB, k stores.Kind, f Fault, scale Scale, seed uint64) time.Duration {
 	scale.Grace = cmp.Or(f.Grace, scale.Grace)
 	r := newRun(t, k, f.Needs&stores.Opened, scale, seed)

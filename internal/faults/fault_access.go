@@ -30,6 +30,8 @@ func expired(r *Run) {
 	r.Store.Heal()
 }
 
+// rotated replaces the certificates of server and client by those of another authority.
+// The agent must read its files again: the ones that it has loaded are refused.
 func rotated(r *Run) {
 	r.churn(10)
 	r.Store.Rotate()

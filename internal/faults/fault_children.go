@@ -71,6 +71,7 @@ func killedInFlood(r *Run) time.Duration {
 		if r.Store.Lend == nil { // otherwise only the agent can write
 			r.Delete(r.names(fresh)[max(r.Scale.Keys, fresh-10):]...)
 		}
+		// Every other life begins without the store, from the saved state alone.
 		if i%2 == 0 {
 			c.start()
 		} else {
@@ -142,6 +143,7 @@ func rightsLost(r *Run) time.Duration {
 	return c.settle()
 }
 
+// savePublicly makes a file that the ordinary user of the child can read.
 func savePublicly(path string, content []byte) error {
 	beside := path + ".new"
 	if err := os.WriteFile(beside, content, 0o644); err != nil {
@@ -150,6 +152,7 @@ func savePublicly(path string, content []byte) error {
 	return os.Rename(beside, path)
 }
 
+// allow changes the mode of a file or folder.
 func (r *Run) allow(path string, mode os.FileMode) {
 	r.Helper()
 	if err := os.Chmod(path, mode); err != nil {
@@ -159,6 +162,8 @@ func (r *Run) allow(path string, mode os.FileMode) {
 
 // noWatches runs the agent in a user namespace that has no file watches left.
 func noWatches(r *Run) time.Duration {
+	// Root in the namespace is this user outside, so the child can write the limit in
+	// /proc but has no other right.
 	own := []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 	group := []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	c := r.spawn(true, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: own, GidMappings: group})

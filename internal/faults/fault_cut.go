@@ -34,7 +34,9 @@ func cutFaults() []Fault {
 		during("update", func(r *Run) { r.Put(r.some()...) }),
 		during("delete", func(r *Run) { r.Delete(r.some()...) }),
 		during("delete of everything", func(r *Run) { r.Delete(slices.Sorted(maps.Keys(r.holds))...) }),
+		// The agent must not see the key at all, and must not fail on its removal.
 		during("put, then delete", func(r *Run) { r.Put("brief"); r.Delete("brief") }),
+		// The text is the same again, but the revision is another one.
 		during("delete, then put", func(r *Run) {
 			for _, name := range r.some() {
 				same := r.holds[name]

@@ -39,6 +39,7 @@ func damagedFile(r *Run) {
 // refused checks that a damaged store neither accepts a write nor hangs.
 func (r *Run) refused(how string) {
 	r.Helper()
+	// A goroutine of its own, because a damaged file could make bbolt loop or block.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -68,6 +68,7 @@ func saveBySwap(path string, content []byte) error {
 	return os.Remove(swap)
 }
 
+// saveAnew leaves the path without a file for a moment, as some editors do.
 func saveAnew(path string, content []byte) error {
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return err
@@ -102,6 +103,9 @@ func saveAsConfigMap(path string, content []byte) error {
 	return switchTo(dir, next, append(paths, path))
 }
 
+// switchTo makes the folder next the target of ..data, by a rename, and makes a link into
+// ..data for each path that is not one yet. The folder before is removed, like a kubelet
+// does it.
 func switchTo(dir, next string, paths []string) error {
 	data := filepath.Join(dir, "..data")
 	last, _ := os.Readlink(data)
@@ -128,6 +132,8 @@ func switchTo(dir, next string, paths []string) error {
 	return os.RemoveAll(filepath.Join(dir, last))
 }
 
+// folderRemoved removes the folder that the agent watches, with its files. A new folder of
+// that name is another inode, which needs a new watch.
 func folderRemoved(r *Run) {
 	begun := time.Now()
 	if err := os.RemoveAll(r.Store.Dir); err != nil {
@@ -160,6 +166,7 @@ func overflown(r *Run) {
 			r.Fatal(err)
 		}
 	}
+	// Two files in turn: the kernel merges an event with an equal one before it.
 	for i := range queue + 10_000 {
 		if err := os.Chmod(noise[i%2], 0o600); err != nil {
 			r.Fatal(err)

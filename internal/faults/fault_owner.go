@@ -53,6 +53,7 @@ func secondAgent(r *Run) {
 	r.churn(10)
 }
 
+// keeper returns the guard of the label in the store, for the agent self.
 func (r *Run) keeper(self owner.Holder) *owner.Keeper {
 	return owner.NewKeeper(owner.Options{
 		Store: r.Kind.Name, Leaser: r.Store.Connector.(kvdbsync.Leaser), Key: owner.Key(stores.Root), Self: self, Timeout: r.Scale.Bound,

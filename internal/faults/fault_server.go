@@ -21,6 +21,7 @@ func serverFaults() []Fault {
 	}
 }
 
+// killed ends the server for the length of the fault; its data stay.
 func killed(r *Run) {
 	r.churn(20)
 	r.Store.Kill()
@@ -28,6 +29,8 @@ func killed(r *Run) {
 	r.Store.Start()
 }
 
+// killedAgain writes both before and after each kill, without waiting for the agent. So a
+// watch of the agent may never get as far as to be synced.
 func killedAgain(r *Run) {
 	for range 3 {
 		r.churn(10)
@@ -37,6 +40,8 @@ func killedAgain(r *Run) {
 	}
 }
 
+// killedEmptied returns a server without data, where half of the keys are written again.
+// The other half must go, but only after the grace time: it could be a mistake.
 func killedEmptied(r *Run) {
 	r.distrusted = true
 	r.churn(20)
@@ -48,6 +53,7 @@ func killedEmptied(r *Run) {
 	r.Put(r.names(r.Scale.Keys / 2)...)
 }
 
+// stopped freezes the server. Connections stay open and say nothing, unlike after a kill.
 func stopped(r *Run) {
 	r.churn(20)
 	r.Store.Pause()
@@ -57,6 +63,8 @@ func stopped(r *Run) {
 	r.churn(20)
 }
 
+// restored brings back older content. The revision of the store goes back with it, so the
+// agent cannot tell by numbers which of its keys are newer.
 func restored(r *Run) {
 	r.distrusted = true
 	r.save()
@@ -65,6 +73,8 @@ func restored(r *Run) {
 	r.restore()
 }
 
+// restoredAndOn also writes until the revision is higher than before the restoration,
+// while the agent is cut off. Its watch could then continue as if nothing had happened.
 func restoredAndOn(r *Run) {
 	r.distrusted = true
 	r.save()
@@ -76,6 +86,7 @@ func restoredAndOn(r *Run) {
 	r.Store.Heal()
 }
 
+// leaderMoved hands over the lead twice, without the loss of a server.
 func leaderMoved(r *Run) {
 	for range 2 {
 		r.churn(10)
@@ -83,6 +94,7 @@ func leaderMoved(r *Run) {
 	}
 }
 
+// leaderKilled writes while the leader is away, and starts it again at the end.
 func leaderKilled(r *Run) {
 	r.churn(10)
 	back := r.Store.LoseLeader()
@@ -91,6 +103,7 @@ func leaderKilled(r *Run) {
 	back()
 }
 
+// resharded moves keys to a node that the agent has not known before.
 func resharded(r *Run) {
 	r.churn(10)
 	r.Store.Reshard()

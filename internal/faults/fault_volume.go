@@ -36,9 +36,13 @@ func flood(r *Run) {
 	}
 }
 
+// manyKeys adds a million keys to the store of a running agent.
 func manyKeys(r *Run) { r.Put(r.names(r.Scale.Many)...) }
 
+// limits writes the largest value and the longest name that the store accepts, several
+// times.
 func limits(r *Run) {
+	// The space that the value takes besides the text, with a text like "v1000000:".
 	large := strings.Repeat("x", r.Store.MaxValue-len(stores.ValueOf("large", "v1000000:")))
 	long := strings.Repeat("n", r.Store.MaxName)
 	for range 3 {

@@ -31,11 +31,13 @@ type Scale struct {
 	Bound time.Duration // bound for the recovery
 }
 
+// small is the size for go test.
 func small() Scale {
 	return Scale{Keys: 100, Stop: 2 * time.Second, Pending: 3000, Flood: 500, Kills: 4, Grace: time.Second, Bound: time.Minute,
 		SlowKeys: 400, SlowBytes: 1200, SlowRate: 120 << 10}
 }
 
+// full is the size for make faults, which writes docs/faults.md.
 func full() Scale {
 	return Scale{Keys: 1000, Stop: 30 * time.Second, Pending: 100_000, Flood: 50_000, Kills: 30, Many: 1_000_000, Swift: 3 * time.Second, Bound: 2 * time.Minute,
 		SlowKeys: 20_000, SlowRate: 100_000}
@@ -62,6 +64,7 @@ type Run struct {
 	healed     time.Time // end of the fault; zero: the fault's function has not returned
 }
 
+// newRun opens the store. The agent does not run yet; the seed decides all later choices.
 func newRun(t testing.TB, kind stores.Kind, extra stores.Ability, scale Scale, seed uint64) *Run {
 	begun := time.Now()
 	r := &Run{
@@ -71,6 +74,7 @@ func newRun(t testing.TB, kind stores.Kind, extra stores.Ability, scale Scale, s
 	return r
 }
 
+// see records an observation, unless the run is a benchmark.
 func (r *Run) see(who string, all bool, changes func() []history.Change) {
 	if !r.blind {
 		r.record.See(who, all, changes()...)
@@ -109,6 +113,8 @@ func (r *Run) await(what string) {
 	r.awaitTexts(what, r.valid)
 }
 
+// awaitTexts waits until the southbound has exactly these texts, or fails the test with
+// the first differences and the health of the source.
 func (r *Run) awaitTexts(what string, want map[string]string) {
 	r.Helper()
 	late := time.NewTimer(r.Scale.Bound)
@@ -161,6 +167,7 @@ func (r *Run) judge() {
 	r.report(append(bad, history.Complete(r.valid, r.Agent.South.Has())...))
 }
 
+// report fails the test with the first ten violations.
 func (r *Run) report(bad []history.Violation) {
 	r.Helper()
 	for i, v := range bad {

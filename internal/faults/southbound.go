@@ -72,6 +72,7 @@ func (s *Southbound) register(sched *scheduler.Scheduler) error {
 func (s *Southbound) do(c history.Change) error {
 	s.await()
 	if s.answers > 0 {
+		// After the effect, and without the lock: other verbs go on meanwhile.
 		defer func() { <-time.After(s.answers) }()
 	}
 	s.mu.Lock()
@@ -93,6 +94,7 @@ func (s *Southbound) do(c history.Change) error {
 	return nil
 }
 
+// differs returns 1 if the texts differ, so that differences can be summed up.
 func differs(a, b string) int {
 	if a == b {
 		return 0
@@ -100,6 +102,7 @@ func differs(a, b string) int {
 	return 1
 }
 
+// tell closes the channel of Expect as soon as nothing differs. The caller holds mu.
 func (s *Southbound) tell() {
 	if s.wrong == 0 {
 		close(s.equal)
@@ -148,6 +151,7 @@ func (s *Southbound) Hold() (release func()) {
 	return func() { close(held) }
 }
 
+// await waits while verbs are held. It takes the lock only to read the channel.
 func (s *Southbound) await() {
 	s.mu.Lock()
 	held := s.held

@@ -68,6 +68,7 @@ func (r *Results) Markdown(kinds []stores.Kind, faults []Fault) string {
 
 // The table in a document is between these lines.
 const (
+	// Text outside of these lines is written by people and never changed.
 	tableBegins = "<!-- written by make faults -->\n"
 	tableEnds   = "<!-- end -->\n"
 )

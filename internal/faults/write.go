@@ -22,6 +22,8 @@ func (r *Run) Write(changes ...history.Change) {
 	r.wrote(begun, changes...)
 }
 
+// wrote notes an accepted write in the history and in the test's own record. Garbage
+// enters holds only: the agent keeps the valid text before it.
 func (r *Run) wrote(begun time.Time, changes ...history.Change) {
 	r.record.Write(begun, false, changes...)
 	for _, c := range changes {
@@ -73,6 +75,8 @@ func (r *Run) Delete(names ...string) {
 	r.inGroups(changes)
 }
 
+// inGroups splits changes by home, in the order of the homes, and then into writes of at
+// most Store.AtOnce changes.
 func (r *Run) inGroups(changes []history.Change) {
 	r.Helper()
 	byHome := map[string][]history.Change{}

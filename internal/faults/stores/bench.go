@@ -43,6 +43,8 @@ func EachBench(b *testing.B, bench func(*testing.B, Bench)) {
 	}
 }
 
+// benchEtcd starts one member. The agent connects to it directly: a proxy in between would
+// cost more than the agent itself.
 func benchEtcd(b *testing.B) Bench {
 	s := &etcdStore{TB: b, members: testkit.StartEtcdCluster(b, 1, testkit.EtcdOptions{})}
 	s.client = s.connect(clientv3.Config{})
@@ -54,6 +56,8 @@ func benchEtcd(b *testing.B) Bench {
 	}
 }
 
+// watch waits until the server has confirmed the watch (the created event), so that no put
+// of the benchmark comes before it.
 func (s *etcdStore) watch(ctx context.Context, b *testing.B, changed func()) {
 	events := s.connect(clientv3.Config{}).Watch(ctx, Root, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
 	<-events
@@ -66,6 +70,7 @@ func (s *etcdStore) watch(ctx context.Context, b *testing.B, changed func()) {
 	}()
 }
 
+// benchRedis starts one server without a replica, so a write waits for no other server.
 func benchRedis(b *testing.B) Bench {
 	s := &redisStore{TB: b, nodes: []*testkit.Redis{testkit.StartRedis(b, testkit.RedisOptions{})}}
 	s.reconnect()
@@ -102,12 +107,14 @@ func (s *redisStore) pairs(ctx context.Context) (pairs []kvdbsync.Pair, err erro
 
 // watch reads the value of each key that a notification names.
 func (s *redisStore) watch(ctx context.Context, b *testing.B, changed func()) {
+	// Keyspace events (K) of all classes (A). A server sends none by default.
 	s.everywhere("CONFIG", "SET", "notify-keyspace-events", "KA")
 	client := goredis.NewClient(&goredis.Options{Addr: s.nodes[0].Addr})
 	b.Cleanup(func() { client.Close() })
 	const channel = "__keyspace@0__:"
 	sub := client.PSubscribe(ctx, channel+Root+"*")
 	b.Cleanup(func() { sub.Close() })
+	// The first answer is the confirmation; earlier puts would not be announced.
 	if _, err := sub.Receive(ctx); err != nil {
 		b.Fatal(err)
 	}
@@ -120,6 +127,7 @@ func (s *redisStore) watch(ctx context.Context, b *testing.B, changed func()) {
 	}()
 }
 
+// benchConsul starts one server. A bare client asks it without the line of the matrix.
 func benchConsul(b *testing.B) Bench {
 	s := &consulStore{TB: b, servers: testkit.StartConsulCluster(b, 1, testkit.ConsulOptions{})}
 	s.serveBy(s.servers[0])
@@ -137,6 +145,7 @@ func (s *consulStore) watch(ctx context.Context, b *testing.B, changed func()) {
 	next := func() (api.KVPairs, error) {
 		pairs, meta, err := s.client.KV().List(place("")[:len(Root)-1], ask.WithContext(ctx))
 		if err == nil {
+			// Index 0 would mean "do not wait", and the loop would spin.
 			ask.WaitIndex = max(1, meta.LastIndex)
 		}
 		return pairs, err
@@ -191,6 +200,7 @@ func (s *boltStore) pairs(context.Context) (pairs []kvdbsync.Pair, err error) {
 	return pairs, err
 }
 
+// benchFiles saves each write by a rename, as most programs do. It has no bare watch.
 func benchFiles(b *testing.B) Bench {
 	s := &fileStore{TB: b, dir: b.TempDir(), has: map[string]map[string]string{}, save: SaveByRename, form: jsonForm()}
 	return Bench{

@@ -22,6 +22,8 @@ import (
 // has the file open.
 const boltCan = Emptied | Copies | CutTaken | Groups | Garbage | Many | Children | SmallDisk | OwnFile
 
+// connectBolt opens the file in the process that calls it. Only one process can have it
+// open: see Store.Lend.
 func connectBolt(config json.RawMessage) (kvdbsync.Connector, error) {
 	var cfg bolt.Config
 	if err := json.Unmarshal(config, &cfg); err != nil {
@@ -40,6 +42,7 @@ type boltStore struct {
 	copy []byte
 }
 
+// openBolt makes the folder of the file, on a small disk if the fault fills it.
 func openBolt(t testing.TB, extra Ability) *Store {
 	dir := t.TempDir()
 	if extra&SmallDisk != 0 {
@@ -48,6 +51,8 @@ func openBolt(t testing.TB, extra Ability) *Store {
 	return newBoltStore(t, dir).store(dir)
 }
 
+// newBoltStore opens the agent's own DB in dir. The lock timeout is short, so the agent
+// soon notices that another program has the file.
 func newBoltStore(t testing.TB, dir string) *boltStore {
 	cfg := bolt.Config{Path: filepath.Join(dir, "keys.db"), LockTimeout: 100 * time.Millisecond}
 	db, err := bolt.New(cfg)
@@ -59,6 +64,7 @@ func newBoltStore(t testing.TB, dir string) *boltStore {
 	return s
 }
 
+// store returns the Store. Kill and Cut are the same here: the file is taken away.
 func (s *boltStore) store(dir string) *Store {
 	return &Store{
 		Config: s.cfg, Connector: s.db, Dir: dir, Write: s.write, List: s.list,
@@ -69,6 +75,7 @@ func (s *boltStore) store(dir string) *Store {
 	}
 }
 
+// write makes all changes in one bbolt transaction, which is why the kind has Groups.
 func (s *boltStore) write(ctx context.Context, changes ...history.Change) error {
 	pairs := PairsOf(changes)
 	if s.raw == nil {
@@ -77,6 +84,7 @@ func (s *boltStore) write(ctx context.Context, changes ...history.Change) error 
 	return s.raw.Update(func(tx *bbolt.Tx) error { return putRaw(tx, pairs) })
 }
 
+// putRaw writes into the bucket of the agent's DB without any code of connectors/bolt.
 func putRaw(tx *bbolt.Tx, pairs []kvdbsync.Pair) error {
 	b, err := tx.CreateBucketIfNotExists([]byte("root"))
 	if err != nil {
@@ -95,11 +103,13 @@ func putRaw(tx *bbolt.Tx, pairs []kvdbsync.Pair) error {
 	return nil
 }
 
+// list reads through the agent's DB. It is not called while another program has the file.
 func (s *boltStore) list(ctx context.Context) (map[string]string, error) {
 	pairs, err := s.db.List(ctx, Root)
 	return textsOf(pairs), err
 }
 
+// close closes the agent's DB. The connector opens it again at its next use.
 func (s *boltStore) close() {
 	s.Helper()
 	if err := s.db.Close(); err != nil {
@@ -112,10 +122,13 @@ func (s *boltStore) take() {
 	s.Helper()
 	for s.raw == nil {
 		s.close()
+		// The agent may have opened the file again first; then the loop closes it once
+		// more.
 		s.raw, _ = bbolt.Open(s.cfg.Path, 0o600, &bbolt.Options{Timeout: time.Millisecond})
 	}
 }
 
+// give returns the file to the agent. It must be called exactly once after take.
 func (s *boltStore) give() {
 	s.Helper()
 	raw := s.raw
@@ -129,6 +142,7 @@ func (s *boltStore) give() {
 // on the old file keeps the agent out until then.
 func (s *boltStore) wipe() { s.replace(nil) }
 
+// save copies the file while the agent is locked out, so the copy is a consistent one.
 func (s *boltStore) save() {
 	s.Helper()
 	s.take()
@@ -140,6 +154,7 @@ func (s *boltStore) save() {
 	}
 }
 
+// restore works both while the file is taken and while the agent has it.
 func (s *boltStore) restore() {
 	s.Helper()
 	taken := s.raw != nil
@@ -183,8 +198,10 @@ func (s *boltStore) damage(how string) {
 		switch how {
 		case "emptied":
 			err = f.Truncate(0)
+		// The first meta page stays, and pages that it refers to are lost.
 		case "cut":
 			err = f.Truncate(size / 4)
+		// No page header is valid then.
 		case "scribbled":
 			_, err = f.Write(bytes.Repeat([]byte{0xa5}, int(size)))
 		}

@@ -24,6 +24,7 @@ const (
 	consulClusterCan = CutDrop | LeaderLoss | Rolling | Groups | Garbage | Children | OneSilent | SlowLine
 )
 
+// connectConsul makes a connector from the JSON of a consul.Config.
 func connectConsul(config json.RawMessage) (kvdbsync.Connector, error) {
 	var cfg consul.Config
 	err := json.Unmarshal(config, &cfg)
@@ -44,6 +45,9 @@ type consulStore struct {
 // agentToken is the agent's ACL token.
 const agentToken = "11111111-2222-3333-4444-555555555555"
 
+// openConsul returns the function that opens a cluster of that many servers. The agent
+// reaches one server by a line; the test's client has no line, so it can write during a
+// cut.
 func openConsul(servers int) func(testing.TB, Ability) *Store {
 	return func(t testing.TB, extra Ability) *Store {
 		s := &consulStore{TB: t}
@@ -73,6 +77,8 @@ func openConsul(servers int) func(testing.TB, Ability) *Store {
 	}
 }
 
+// store returns the Store. The largest value is Consul's default limit of 512 KiB, and a
+// transaction has at most 64 operations: both are limits of the server.
 func (s *consulStore) store(cfg consul.Config) *Store {
 	modes := map[string]testkit.Mode{"drop": testkit.Drop, "reset": testkit.Reset, "silent": testkit.BlackHole}
 	first := s.servers[0]
@@ -121,6 +127,8 @@ func (s *consulStore) write(ctx context.Context, changes ...history.Change) erro
 		_, err := s.client.KV().Put(&api.KVPair{Key: place(first.Key), Value: ValueOf(first.Key, first.Text)}, (&api.WriteOptions{}).WithContext(ctx))
 		return err
 	}
+	// A transaction is atomic for readers, but its operations count against its size
+	// limit.
 	var ops api.KVTxnOps
 	for _, c := range changes {
 		op := &api.KVTxnOp{Verb: api.KVDelete, Key: place(c.Key)}
@@ -136,11 +144,14 @@ func (s *consulStore) write(ctx context.Context, changes ...history.Change) erro
 	return err
 }
 
+// list uses the test's client, and so works during a cut of the agent's line.
 func (s *consulStore) list(ctx context.Context) (map[string]string, error) {
 	pairs, err := s.pairs(ctx)
 	return textsOf(pairs), err
 }
 
+// pairs reads with the mode "consistent": the leader confirms its lead first, so the
+// answer has all acknowledged writes, also right after an election.
 func (s *consulStore) pairs(ctx context.Context) ([]kvdbsync.Pair, error) {
 	has, _, err := s.client.KV().List(strings.TrimPrefix(Root, "/"), (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
 	pairs := make([]kvdbsync.Pair, len(has))
@@ -158,6 +169,8 @@ func (s *consulStore) must(_ any, _ *api.WriteMeta, err error) {
 	}
 }
 
+// grant makes the agent's token, and once the policy that it refers to. The token has a
+// fixed SecretID, so the agent's configuration stays valid across revoke and grant.
 func (s *consulStore) grant() {
 	s.Helper()
 	acl := s.client.ACL()
@@ -167,6 +180,8 @@ func (s *consulStore) grant() {
 	s.must(acl.TokenCreate(&api.ACLToken{SecretID: agentToken, Policies: []*api.ACLTokenPolicyLink{{Name: "agent"}}}, nil))
 }
 
+// revoke deletes the token. Consul addresses it by its accessor, which differs from the
+// secret that the agent has.
 func (s *consulStore) revoke() {
 	s.Helper()
 	token, _, err := s.client.ACL().TokenReadSelf(&api.QueryOptions{Token: agentToken})
@@ -178,6 +193,7 @@ func (s *consulStore) revoke() {
 	}
 }
 
+// save takes a snapshot through the server's API, as an operator does.
 func (s *consulStore) save() {
 	s.Helper()
 	from, _, err := s.client.Snapshot().Save(nil)
@@ -190,6 +206,7 @@ func (s *consulStore) save() {
 	}
 }
 
+// restore replaces all data of the running server, including its ACLs and indexes.
 func (s *consulStore) restore() {
 	s.Helper()
 	if err := s.client.Snapshot().Restore(nil, bytes.NewReader(s.copy)); err != nil {
@@ -197,6 +214,7 @@ func (s *consulStore) restore() {
 	}
 }
 
+// rotate restarts the server, so that it reads the new files.
 func (s *consulStore) rotate() {
 	s.servers[0].Kill()
 	rotateCertificates(s.TB, s.certs)

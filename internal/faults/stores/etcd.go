@@ -20,6 +20,7 @@ import (
 
 const etcdCan = Servers | Emptied | CutDrop | CutReset | CutSilent | Groups | Garbage | Children | OneSilent | SlowLine
 
+// connectEtcd makes a connector from the JSON of an etcd.Config.
 func connectEtcd(config json.RawMessage) (kvdbsync.Connector, error) {
 	var cfg etcd.Config
 	err := json.Unmarshal(config, &cfg)
@@ -38,11 +39,15 @@ type etcdStore struct {
 	copies  []string              // of the members' data folders
 }
 
+// openEtcd returns the function that opens a cluster of that many members. The extra
+// abilities decide about users, TLS and the kind of line between agent and members.
 func openEtcd(members int) func(testing.TB, Ability) *Store {
 	return func(t testing.TB, extra Ability) *Store {
 		s := &etcdStore{TB: t}
 		var o testkit.EtcdOptions
 		if extra&(Users|Tokens) != 0 {
+			// One second, so a login expires within the fault. A member reads it at its
+			// start.
 			o.Args = []string{"--auth-token-ttl=1"}
 		}
 		if extra&Certificates != 0 {
@@ -54,6 +59,8 @@ func openEtcd(members int) func(testing.TB, Ability) *Store {
 		var cfg etcd.Config
 		for _, m := range s.members {
 			if extra&OneSilent != 0 {
+				// A line below gRPC cannot tell the watch from other calls of the same
+				// connection.
 				s.calls = append(s.calls, testkit.StartGRPCProxy(t, m.Addr))
 				cfg.Endpoints = append(cfg.Endpoints, s.calls[len(s.calls)-1].Addr)
 				continue
@@ -74,6 +81,8 @@ func openEtcd(members int) func(testing.TB, Ability) *Store {
 	}
 }
 
+// store returns the Store. 128 is etcd's default of operations in a transaction, and a
+// request has at most 1.5 MiB; a value must be somewhat smaller than that.
 func (s *etcdStore) store(cfg etcd.Config) *Store {
 	return &Store{
 		Config: cfg, Connector: etcd.New(cfg, slog.New(slog.DiscardHandler)),
@@ -99,12 +108,14 @@ func (s *etcdStore) silence() (silenced int) {
 	return silenced
 }
 
+// slow limits each line. The bytes of several members do not add up to one limit.
 func (s *etcdStore) slow(bytesPerSecond int) {
 	for _, line := range s.lines {
 		line.Slow(bytesPerSecond)
 	}
 }
 
+// rolling stops members in the order in which they were started.
 func (s *etcdStore) rolling() (out []Member) {
 	for _, m := range s.members {
 		out = append(out, Member{Stop: m.Stop, Start: m.Start})
@@ -130,6 +141,7 @@ func (s *etcdStore) connect(cfg clientv3.Config) *clientv3.Client {
 	return client
 }
 
+// write makes one transaction of the changes, which readers see as one revision.
 func (s *etcdStore) write(ctx context.Context, changes ...history.Change) error {
 	var ops []clientv3.Op
 	for _, c := range changes {
@@ -143,11 +155,13 @@ func (s *etcdStore) write(ctx context.Context, changes ...history.Change) error 
 	return err
 }
 
+// list reads linearizably, so it has every acknowledged write.
 func (s *etcdStore) list(ctx context.Context) (map[string]string, error) {
 	pairs, err := s.pairs(ctx)
 	return textsOf(pairs), err
 }
 
+// pairs returns keys and values as the server has them, in one revision.
 func (s *etcdStore) pairs(ctx context.Context) ([]kvdbsync.Pair, error) {
 	answer, err := s.client.Get(ctx, Root, clientv3.WithPrefix())
 	if err != nil {
@@ -160,30 +174,38 @@ func (s *etcdStore) pairs(ctx context.Context) ([]kvdbsync.Pair, error) {
 	return pairs, nil
 }
 
+// each calls do for one member after the other.
 func (s *etcdStore) each(do func(*testkit.Etcd)) {
 	for _, m := range s.members {
 		do(m)
 	}
 }
 
+// set changes the mode of all lines, so the agent cannot go to another member.
 func (s *etcdStore) set(m testkit.Mode) {
 	for _, line := range s.lines {
 		line.Set(m)
 	}
 }
 
+// cut separates the agent from all members at once. The name is that of an Ability.
 func (s *etcdStore) cut(how string) {
 	s.set(map[string]testkit.Mode{"drop": testkit.Drop, "reset": testkit.Reset, "silent": testkit.BlackHole}[how])
 }
 
+// kill ends all members by SIGKILL.
 func (s *etcdStore) kill() { s.each((*testkit.Etcd).Kill) }
+// wipe removes the data folders of stopped members.
 func (s *etcdStore) wipe() { s.each((*testkit.Etcd).Wipe) }
 
+// start starts the members together: a member alone would wait for a quorum.
 func (s *etcdStore) start() {
 	s.Helper()
 	testkit.StartAll(s.TB, s.members)
 }
 
+// rotate restarts the members with other certificates, and connects the test's client with
+// its new one.
 func (s *etcdStore) rotate() {
 	s.Helper()
 	s.kill()
@@ -192,6 +214,8 @@ func (s *etcdStore) rotate() {
 	s.client = s.connect(clientv3.Config{})
 }
 
+// compact discards all revisions before the present one, so a watch that continues from an
+// older one fails.
 func (s *etcdStore) compact() {
 	s.Helper()
 	now, err := s.client.Get(s.Context(), Root, clientv3.WithCountOnly(), clientv3.WithPrefix())
@@ -203,6 +227,7 @@ func (s *etcdStore) compact() {
 	}
 }
 
+// save copies the data folders of stopped members: a copy of an open database is torn.
 func (s *etcdStore) save() {
 	s.Helper()
 	s.each((*testkit.Etcd).Stop)
@@ -215,6 +240,8 @@ func (s *etcdStore) save() {
 	s.start()
 }
 
+// restore brings back the copies with their older revisions, as an operator does who
+// replaces the folder. The revision of the cluster goes back by that.
 func (s *etcdStore) restore() {
 	s.Helper()
 	s.kill()
@@ -245,11 +272,13 @@ func (s *etcdStore) makeUsers() {
 	s.client = s.connect(clientv3.Config{Username: "root", Password: "admin", DialTimeout: 10 * time.Second})
 }
 
+// grant makes the user with the right to read; writing is the administrator's.
 func (s *etcdStore) grant() {
 	s.must(s.client.UserAdd(s.Context(), "agent", "secret"))
 	s.must(s.client.UserGrantRole(s.Context(), "agent", "reader"))
 }
 
+// revoke deletes the user. A watch that was allowed before goes on: see fault_access.go.
 func (s *etcdStore) revoke() { s.must(s.client.UserDelete(s.Context(), "agent")) }
 
 // leader returns the index of the leader.
@@ -270,6 +299,8 @@ func (s *etcdStore) leader() int {
 	}
 }
 
+// moveLeader repeats the request until a leader has accepted it. Only the leader can hand
+// over the lead, and it may have changed since the question.
 func (s *etcdStore) moveLeader() {
 	s.Helper()
 	for {
@@ -278,6 +309,7 @@ func (s *etcdStore) moveLeader() {
 		if err != nil {
 			s.Fatal(err)
 		}
+		// The client must talk to the leader itself: other members refuse the request.
 		direct := s.connect(clientv3.Config{})
 		direct.SetEndpoints(s.members[from].Endpoint)
 		_, err = direct.MoveLeader(s.Context(), to.Header.MemberId)
@@ -288,6 +320,7 @@ func (s *etcdStore) moveLeader() {
 	}
 }
 
+// loseLeader kills the leader. The other two members elect one of them.
 func (s *etcdStore) loseLeader() (back func()) {
 	s.Helper()
 	leader := s.members[s.leader()]

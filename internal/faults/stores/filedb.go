@@ -26,6 +26,7 @@ const filedbCan = FilesOfPeople | Groups | Many | Children | BlockYAML
 // fileHomes is the number of files. One write saves one file.
 const fileHomes = 4
 
+// connectFiledb makes a connector for the same folder, also in a child process.
 func connectFiledb(config json.RawMessage) (kvdbsync.Connector, error) {
 	var cfg filedb.Config
 	if err := json.Unmarshal(config, &cfg); err != nil {
@@ -50,12 +51,16 @@ type fileForm struct {
 	parse   func([]byte, any) error
 }
 
+// jsonForm is the form of files that programs write.
 func jsonForm() fileForm { return fileForm{".json", content, json.Unmarshal} }
 
+// yamlForm is the form of files that people write. Half of such a file may be valid.
 func yamlForm() fileForm {
 	return fileForm{".yaml", yamlContent, yaml.Unmarshal}
 }
 
+// openFiledb makes an empty folder. The grace of 100 ms bounds how long the connector
+// waits for the rest of an unfinished YAML file.
 func openFiledb(t testing.TB, extra Ability) *Store {
 	s := &fileStore{TB: t, dir: filepath.Join(t.TempDir(), "network"), has: map[string]map[string]string{}, save: SaveByRename, form: jsonForm()}
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
@@ -95,6 +100,7 @@ func (s *fileStore) write(_ context.Context, changes ...history.Change) error {
 	return s.save(s.path(home), s.form.content(s.has[home]))
 }
 
+// path returns the path of the file of a home: 3.json for the home {3}.
 func (s *fileStore) path(home string) string {
 	return filepath.Join(s.dir, strings.Trim(home, "{}")+s.form.suffix)
 }
@@ -118,6 +124,7 @@ func yamlContent(texts map[string]string) []byte {
 	return out
 }
 
+// list reads the files, not the record in s.has: a fault may have changed them.
 func (s *fileStore) list(ctx context.Context) (map[string]string, error) {
 	pairs, err := s.pairs(ctx)
 	return textsOf(pairs), err

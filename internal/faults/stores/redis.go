@@ -23,6 +23,7 @@ const (
 	redisClusterCan  = Many | Servers | CutDrop | Resharding | Garbage | Children | OneSilent | SlowLine | Evicting
 )
 
+// connectRedis makes a connector from the JSON of a redis.Config.
 func connectRedis(config json.RawMessage) (kvdbsync.Connector, error) {
 	var cfg redis.Config
 	err := json.Unmarshal(config, &cfg)
@@ -42,6 +43,8 @@ type redisStore struct {
 	copy     string
 }
 
+// openRedis starts one server. The agent reaches it by a line that can be cut; the test's
+// client has a connection of its own.
 func openRedis(t testing.TB, extra Ability) *Store {
 	s := &redisStore{TB: t}
 	if extra&Certificates != 0 {
@@ -86,6 +89,8 @@ func openRedisSentinel(t testing.TB, extra Ability) *Store {
 	return s.store(cfg)
 }
 
+// openRedisCluster starts three masters. A write of several keys is atomic only within one
+// slot, so names have homes, and a home is a hash tag: see Run.home.
 func openRedisCluster(t testing.TB, extra Ability) *Store {
 	s := &redisStore{TB: t, nodes: testkit.StartRedisCluster(t, 3, testkit.RedisOptions{})}
 	cfg := redis.Config{Username: "agent", Password: "secret", ReadTimeout: time.Second, DialTimeout: time.Second}
@@ -106,6 +111,8 @@ func openRedisCluster(t testing.TB, extra Ability) *Store {
 	return out
 }
 
+// store returns the Store. Cut and Heal of a single server are replaced by openRedis,
+// where a line can be cut.
 func (s *redisStore) store(cfg redis.Config) *Store {
 	return &Store{
 		Config: cfg, Connector: redis.New(cfg, slog.New(slog.DiscardHandler)),
@@ -138,6 +145,7 @@ func (s *redisStore) silence() int {
 	return 0
 }
 
+// slow limits each line, in bytes per second.
 func (s *redisStore) slow(bytesPerSecond int) {
 	for _, line := range s.lines {
 		line.Slow(bytesPerSecond)
@@ -181,6 +189,7 @@ func (s *redisStore) rolling() (out []Member) {
 	return out
 }
 
+// each calls do for one node after the other.
 func (s *redisStore) each(do func(*testkit.Redis)) {
 	for _, n := range s.nodes {
 		do(n)
@@ -204,6 +213,9 @@ func (s *redisStore) reconnect() {
 	s.client = client
 }
 
+// write makes one MULTI transaction. With replicas it waits (WAIT) until one has the
+// write: Redis acknowledges before it replicates, and a failover would lose an
+// acknowledged write.
 func (s *redisStore) write(ctx context.Context, changes ...history.Change) error {
 	_, err := s.client.TxPipelined(ctx, func(pipe goredis.Pipeliner) error {
 		for _, c := range changes {
@@ -228,6 +240,7 @@ func (s *redisStore) write(ctx context.Context, changes ...history.Change) error
 // errNotReplicated is the error of a write that a failover could lose.
 var errNotReplicated = errors.New("no replica has it yet")
 
+// list asks each node of a Cluster by itself; a redirect would only name one of them.
 func (s *redisStore) list(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
 	cluster, ok := s.client.(*goredis.ClusterClient)
@@ -276,6 +289,8 @@ func (s *redisStore) start() {
 	}
 }
 
+// save copies the data of the stopped server: a copy of a file that is being appended to
+// could end within a command.
 func (s *redisStore) save() {
 	s.nodes[0].Stop()
 	s.copy = s.TempDir()
@@ -283,6 +298,7 @@ func (s *redisStore) save() {
 	s.nodes[0].Start()
 }
 
+// restore kills the server, so that it does not write its present data over the copy.
 func (s *redisStore) restore() {
 	s.nodes[0].Kill()
 	s.nodes[0].Wipe()
@@ -290,6 +306,7 @@ func (s *redisStore) restore() {
 	s.nodes[0].Start()
 }
 
+// rotate restarts the server with other certificates, and the test's client with them.
 func (s *redisStore) rotate() {
 	s.nodes[0].Kill()
 	rotateCertificates(s.TB, s.certs)
@@ -297,10 +314,13 @@ func (s *redisStore) rotate() {
 	s.reconnect()
 }
 
+// grant makes the user, or enables it again. It runs again after each restart: users that
+// are set by a command are not saved.
 func (s *redisStore) grant() {
 	s.everywhere("ACL", "SETUSER", "agent", "on", ">secret", "~*", "&*", "+@all")
 }
 
+// revoke deletes the user. Redis also closes its connections then.
 func (s *redisStore) revoke() { s.everywhere("ACL", "DELUSER", "agent") }
 
 // shutOut separates the agent from all nodes. The agent learns their addresses from the
@@ -323,8 +343,11 @@ func (s *redisStore) leader() *testkit.Redis {
 	return nil
 }
 
+// moveLeader asks a Sentinel for a failover while the master still works.
 func (s *redisStore) moveLeader() { s.group.FailOver() }
 
+// loseLeader kills the master and waits for the election. Writes then wait for no replica,
+// because the only other node is the new master.
 func (s *redisStore) loseLeader() (back func()) {
 	s.Helper()
 	was := s.leader()
@@ -337,6 +360,7 @@ func (s *redisStore) loseLeader() (back func()) {
 	}
 }
 
+// until polls ok for at most a minute.
 func (s *redisStore) until(what string, ok func() bool) {
 	s.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)

@@ -86,6 +86,7 @@ type Store struct {
 	MaxValue int // bytes of the largest value
 	MaxName  int // bytes of the longest name
 
+	// The operations below fail the test by themselves, so they return no error.
 	Kill, Start, Wipe, Pause, Continue func()
 	Cut                                func(how string)
 	Heal                               func()

@@ -11,7 +11,8 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
-// Root is the agent's prefix in every store.
+// Root is the agent's prefix in every store. It differs from the default label, so a test
+// cannot disturb a real agent of this host.
 const Root = "/vnf-agent/faults/"
 
 // KeyPrefix returns the prefix of interfaces below Root; a name follows it.
