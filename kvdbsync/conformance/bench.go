@@ -72,6 +72,8 @@ func coldStart(b *testing.B, c kvdbsync.Connector, prefix string) (took time.Dur
 	return took, kept
 }
 
+// takeAll takes the first change, which has the whole listing, and unmarshals each value
+// as the bare program does.
 func takeAll(b *testing.B, source *kvdbsync.Source) {
 	b.Helper()
 	<-source.Ready()
@@ -84,6 +86,8 @@ func takeAll(b *testing.B, source *kvdbsync.Source) {
 	}
 }
 
+// runSource runs a Source until end is called. It has no anti-entropy, which would list
+// the store again within a long benchmark.
 func runSource(b *testing.B, c kvdbsync.Connector, prefix string) (source *kvdbsync.Source, end func()) {
 	source = kvdbsync.NewSource(kvdbsync.Options{Name: "bench", Connector: c, Root: prefix, AntiEntropy: -1})
 	ctx, cancel := context.WithCancel(b.Context())
@@ -97,6 +101,7 @@ func runSource(b *testing.B, c kvdbsync.Connector, prefix string) (source *kvdbs
 	}
 }
 
+// heap returns the bytes of live objects.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC() // frees memory with finalizers of the first collection
@@ -105,6 +110,7 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
+// unmarshal parses a value of BenchPair, and ends the benchmark if it is another one.
 func unmarshal(b *testing.B, value []byte) {
 	var item struct {
 		Name        string

@@ -33,6 +33,7 @@ func BenchmarkPut(b *testing.B, s Bench, prefix string) {
 	source.Take()
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
+	// The bare client reports on its own goroutine, so it carries the time along.
 	type sighting struct {
 		key string
 		at  time.Time
@@ -58,6 +59,7 @@ func BenchmarkPut(b *testing.B, s Bench, prefix string) {
 		takeKey(source, p.Key[len(prefix):])
 		with = append(with, time.Since(begun))
 		at := <-sightings
+		// A store may announce a key twice; sightings of earlier puts are skipped.
 		for at.key != p.Key {
 			at = <-sightings
 		}
@@ -82,6 +84,7 @@ func takeKey(source *kvdbsync.Source, key string) {
 	}
 }
 
+// reportShares reports the median and the 99th percentile in microseconds.
 func reportShares(b *testing.B, name string, of []time.Duration) {
 	slices.Sort(of)
 	for _, share := range []int{50, 99} {
@@ -126,6 +129,8 @@ func sourceWatch(b *testing.B, s Bench, prefix string, seen func(key string)) (e
 	return func() { cancel(); stop() }
 }
 
+// puts measures one kind of reader, which watch starts. Time behind is negative if the
+// reader has the last key before the put returns; it counts as 0 then.
 func puts(b *testing.B, open func() (Bench, string), watch func(b *testing.B, s Bench, prefix string, seen func(string)) (end func())) {
 	const keys = 10_000
 	var taken, behind time.Duration
@@ -151,6 +156,7 @@ func puts(b *testing.B, open func() (Bench, string), watch func(b *testing.B, s 
 	b.ReportMetric(float64(behind.Microseconds())/float64(b.N)/1000, "ms-behind")
 }
 
+// putAll puts n pairs, by PutAll or by 16 clients with an equal share each.
 func (s Bench) putAll(b *testing.B, prefix string, n int) {
 	b.Helper()
 	if s.PutAll != nil {

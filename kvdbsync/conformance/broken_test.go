@@ -56,7 +56,7 @@ func watchFaults() []fault {
 					}
 				}
 			})},
-		{"tears groups apart", "what_changes_at_once_is_one_batch", changed(func(b kvdbsync.Batch) []kvdbsync.Batch {
+		{"tears groups apart", "changes_of_one_transaction_are_one_batch", changed(func(b kvdbsync.Batch) []kvdbsync.Batch {
 			if b.Synced {
 				return []kvdbsync.Batch{b}
 			}

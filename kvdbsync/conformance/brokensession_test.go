@@ -61,10 +61,10 @@ func publishing(breaks func(*conformance.Memory, *brokenSession)) func(*conforma
 func sessionFaults() []fault {
 	never := make(chan struct{})
 	return []fault{
-		{"keeps its keys", "what_a_session_wrote_vanishes_when_it_is_closed", publishing(func(_ *conformance.Memory, s *brokenSession) {
+		{"keeps its keys", "the_keys_of_a_closed_session_vanish", publishing(func(_ *conformance.Memory, s *brokenSession) {
 			s.close = func(context.Context) error { return nil }
 		})},
-		{"writes without a session", "what_a_session_wrote_vanishes_with_its_holder", publishing(func(m *conformance.Memory, s *brokenSession) {
+		{"writes without a session", "the_keys_of_a_dead_holder_vanish", publishing(func(m *conformance.Memory, s *brokenSession) {
 			s.apply = m.Apply
 		})},
 		{"forgets to delete", "a_session_writes,_lists_and_deletes", publishing(func(_ *conformance.Memory, s *brokenSession) {
@@ -83,7 +83,7 @@ func sessionFaults() []fault {
 		{"does not know that it is lost", "a_session_that_the_store_ends_is_lost", publishing(func(_ *conformance.Memory, s *brokenSession) {
 			s.lost = never
 		})},
-		{"does not know that it cannot renew", "what_a_session_wrote_vanishes_with_its_holder", publishing(func(_ *conformance.Memory, s *brokenSession) {
+		{"does not know that it cannot renew", "the_keys_of_a_dead_holder_vanish", publishing(func(_ *conformance.Memory, s *brokenSession) {
 			s.lost = never
 		})},
 		{"wants a time", "a_session_may_have_the_store's_own_time", func(h *conformance.Harness) {

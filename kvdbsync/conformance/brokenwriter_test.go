@@ -57,12 +57,12 @@ func writing(w brokenWriter) func(*conformance.Harness) {
 func writerFaults() []fault {
 	ctx := context.Background()
 	return []fault{
-		{"puts over what is there, if absent", "what_is_written_is_read", writing(brokenWriter{
+		{"puts over what is there, if absent", "written_values_are_read_back", writing(brokenWriter{
 			putIfAbsent: func(ctx context.Context, m *conformance.Memory, key string, value []byte) (bool, error) {
 				_, err := m.Get(ctx, key)
 				return err != nil, m.Put(ctx, key, value)
 			}})},
-		{"looks first and stores then", "of_many_who_put_if_absent_one_stores", writing(brokenWriter{
+		{"looks first and stores then", "one_of_many_concurrent_puts_if_absent_stores", writing(brokenWriter{
 			putIfAbsent: func(ctx context.Context, m *conformance.Memory, key string, value []byte) (bool, error) {
 				if _, err := m.Get(ctx, key); err == nil {
 					return false, nil
@@ -98,13 +98,13 @@ func writerFaults() []fault {
 			put: func(m *conformance.Memory, key string, value []byte) error {
 				return m.Put(ctx, string(bytes.TrimSuffix([]byte(key), []byte("/"))), value)
 			}})},
-		{"writes unseen", "what_is_written_arrives", writing(brokenWriter{
+		{"writes unseen", "written_values_arrive_at_a_watch", writing(brokenWriter{
 			put: func(m *conformance.Memory, key string, value []byte) error {
 				m.Lose(kvdbsync.Event{Key: key, Value: append([]byte{}, value...)})
 				return nil
 			}})},
 		{"stops midway", "changes_are_made_all_or_none", writing(brokenWriter{apply: oneByOne})},
-		{"takes the first of many", "more_than_a_store_takes_changes_nothing", writing(brokenWriter{
+		{"takes the first of many", "too_many_changes_at_once_change_nothing", writing(brokenWriter{
 			apply: func(m *conformance.Memory, changes []kvdbsync.Pair) error {
 				if len(changes) <= kvdbsync.MaxApply {
 					return m.Apply(ctx, changes)
@@ -121,7 +121,7 @@ func writerFaults() []fault {
 				}
 				return m.Apply(ctx, changes)
 			}})},
-		{"takes no notice of the context", "who_has_no_time_writes_nothing", writing(brokenWriter{apply: oneByOne})},
+		{"takes no notice of the context", "a_call_with_an_ended_context_writes_nothing", writing(brokenWriter{apply: oneByOne})},
 	}
 }
 

@@ -10,12 +10,15 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
+// emptyStore expects Synced without events. A connector that waits for a first key would
+// keep the agent from starting.
 func emptyStore(t *testing.T, h Harness) {
 	w := startWatch(t, h)
 	w.sync()
 	w.expectExactly(nil)
 }
 
+// firstListing expects the content at the time of the watch, without a deleted key.
 func firstListing(t *testing.T, h Harness) {
 	want := map[string][]byte{}
 	for i := range 20 {
@@ -31,6 +34,7 @@ func firstListing(t *testing.T, h Harness) {
 	w.expectExactly(want)
 }
 
+// inOrder waits after each change, so each one is seen by itself and none is merged.
 func inOrder(t *testing.T, h Harness) {
 	key := h.Prefix + "config/item/a"
 	w := startWatch(t, h)
@@ -112,6 +116,8 @@ func atomicGroups(t *testing.T, h Harness) {
 	w.expectExactly(want)
 }
 
+// exactPrefix writes keys that share a text with the prefix, but not its path: another
+// folder with the same beginning, another label, and another case.
 func exactPrefix(t *testing.T, h Harness) {
 	h.Prefix += "config/sp/"
 	beside := strings.TrimSuffix(h.Prefix, "/")
@@ -131,6 +137,9 @@ func exactPrefix(t *testing.T, h Harness) {
 	w.expectExactly(map[string][]byte{h.Prefix + "mine": value("mine"), h.Prefix + "last": value("last")})
 }
 
+// exactValues has values that a text protocol would damage: spaces, line ends, a NUL,
+// bytes that are no UTF-8, and numbers that a float64 cannot hold. They are listed and
+// changed.
 func exactValues(t *testing.T, h Harness) {
 	values := [][]byte{
 		[]byte(`{"text":"a \"b\" \\ / ü 日本 𝄞 <&>"}`),
@@ -155,6 +164,8 @@ func exactValues(t *testing.T, h Harness) {
 	w.expectExactly(want)
 }
 
+// largeValue has one value in the listing and one in a change, since both may come by
+// different calls with different limits. 12 bytes are the JSON around the text.
 func largeValue(t *testing.T, h Harness) {
 	large := func(fill string) []byte {
 		return fmt.Appendf(nil, `{"large":"%s"}`, bytes.Repeat([]byte(fill), h.LargeValue-12))
@@ -168,6 +179,7 @@ func largeValue(t *testing.T, h Harness) {
 	w.expectExactly(map[string][]byte{listed: large("a"), changed: large("b")})
 }
 
+// manyKeys needs more than one page, packet or scan of every store.
 func manyKeys(t *testing.T, h Harness) {
 	want := map[string][]byte{}
 	var group []kvdbsync.Event
@@ -198,6 +210,8 @@ func putAll(h Harness, events []kvdbsync.Event) {
 	}
 }
 
+// startsOver expects that a second watch of a connector lists again, and knows nothing of
+// the first one.
 func startsOver(t *testing.T, h Harness) {
 	a, b := h.Prefix+"config/item/a", h.Prefix+"config/item/b"
 	h.Put(a, value("a"))
@@ -211,6 +225,7 @@ func startsOver(t *testing.T, h Harness) {
 	second.expectExactly(map[string][]byte{b: value("b")})
 }
 
+// twoWatches ends one of two watches; the other one must go on.
 func twoWatches(t *testing.T, h Harness) {
 	a, b := h.Prefix+"config/item/a", h.Prefix+"config/item/b"
 	h.Put(a, value("a"))

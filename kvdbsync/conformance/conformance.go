@@ -71,6 +71,7 @@ type Harness struct {
 	Patience time.Duration
 }
 
+// withDefaults returns h with the documented defaults.
 func (h Harness) withDefaults() Harness {
 	if h.Prefix == "" {
 		h.Prefix = "/vnf-agent/vpp1/"
@@ -108,6 +109,8 @@ func RunWriter(t *testing.T, open func(t *testing.T) Harness) { run(t, writerCas
 // RunSession runs the part about sessions.
 func RunSession(t *testing.T, open func(t *testing.T) Harness) { run(t, sessionCases(), open) }
 
+// run gives each case a harness of its own. A skip names the missing fields, so nobody
+// takes a connector for complete whose harness is not.
 func run(t *testing.T, cases []testCase, open func(t *testing.T) Harness) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -120,6 +123,7 @@ func run(t *testing.T, cases []testCase, open func(t *testing.T) Harness) {
 	}
 }
 
+// A testCase is one sentence about a store. The name is the name of the test.
 type testCase struct {
 	name  string
 	needs needs
@@ -133,6 +137,7 @@ type needs []string
 func (n needs) missing(h Harness) (fields []string) {
 	_, leases := h.Publisher.(kvdbsync.Leaser)
 	has := map[string]bool{
+		// A deletion of an empty key is the zero Pair, so it cannot be the refused change.
 		"Txn": h.Txn != nil, "Cut": h.Cut != nil, "Writer": h.Writer != nil, "Refused": h.Refused.Key != "" || h.Refused.Value != nil,
 		"Publisher": h.Publisher != nil, "Publisher with leases": leases, "Sever": h.Sever != nil, "Revoke": h.Revoke != nil,
 	}
@@ -144,6 +149,7 @@ func (n needs) missing(h Harness) (fields []string) {
 	return fields
 }
 
+// cases lists the cases about watching, from the basic ones to failures.
 func cases() []testCase {
 	return []testCase{
 		{"an empty store is synced", nil, emptyStore},
@@ -152,7 +158,7 @@ func cases() []testCase {
 		{"put, update and delete arrive in order", nil, inOrder},
 		{"no change is lost after the listing", nil, losesNone},
 		{"a key never goes back in time", nil, neverBack},
-		{"what changes at once is one batch", needs{"Txn"}, atomicGroups},
+		{"changes of one transaction are one batch", needs{"Txn"}, atomicGroups},
 		{"only the prefix is watched", nil, exactPrefix},
 		{"values arrive byte by byte", nil, exactValues},
 		{"a large value arrives", nil, largeValue},

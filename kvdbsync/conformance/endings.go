@@ -6,6 +6,8 @@ import (
 	"testing"
 )
 
+// contextEnds ends the context after the listing. The watch must end without an error,
+// because the source itself wanted its end, and leave no goroutine.
 func contextEnds(t *testing.T, h Harness) {
 	h.Put(h.Prefix+"config/item/a", value("a"))
 	leavesNone(t, h, func(ctx context.Context) {
@@ -25,6 +27,8 @@ func contextEnds(t *testing.T, h Harness) {
 	})
 }
 
+// readerStops leaves the loop after the first batch, while the context lives on. A
+// connector that only looks at the context would leak.
 func readerStops(t *testing.T, h Harness) {
 	h.Put(h.Prefix+"config/item/a", value("a"))
 	leavesNone(t, h, func(ctx context.Context) {
@@ -70,6 +74,8 @@ func gap(t *testing.T, h Harness) {
 	f.await(func() bool { return f.has[key("after")] != "" })
 }
 
+// gapDeletesAll is the gap that looks like a store without any data. The follower must
+// lose all keys: it is the orchestrator that doubts such a listing, not the connector.
 func gapDeletesAll(t *testing.T, h Harness) {
 	for i := range 10 {
 		h.Put(fmt.Sprintf("%sconfig/item/%d", h.Prefix, i), value("x"))
@@ -93,6 +99,7 @@ func flood(t *testing.T, h Harness) {
 		h.Put(counter, fmt.Appendf(nil, `{"n":%d}`, i))
 	}
 	h.Put(marker, value("done"))
+	// The source has both keys now, and nobody has taken one yet.
 	for f.source.Health().Keys < 2 {
 		select {
 		case <-f.source.Ready():

@@ -16,6 +16,7 @@ func write(t *testing.T, err error) {
 	}
 }
 
+// expectGot checks Get. A value that exists is never nil, even if it is empty.
 func expectGot(t *testing.T, h Harness, key string, want []byte) {
 	t.Helper()
 	got, err := h.Writer.Get(t.Context(), key)
@@ -24,6 +25,7 @@ func expectGot(t *testing.T, h Harness, key string, want []byte) {
 	}
 }
 
+// expectNotFound checks that Get tells a missing key from an empty value.
 func expectNotFound(t *testing.T, h Harness, key string) {
 	t.Helper()
 	if got, err := h.Writer.Get(t.Context(), key); !errors.Is(err, kvdbsync.ErrNotFound) {
@@ -31,6 +33,7 @@ func expectNotFound(t *testing.T, h Harness, key string) {
 	}
 }
 
+// expectDeleted deletes a key, and checks whether Delete says that it existed.
 func expectDeleted(t *testing.T, h Harness, key string, want bool) {
 	t.Helper()
 	if existed, err := h.Writer.Delete(t.Context(), key); existed != want || err != nil {
@@ -38,6 +41,7 @@ func expectDeleted(t *testing.T, h Harness, key string, want bool) {
 	}
 }
 
+// expectStored calls PutIfAbsent, and checks whether it stored the value.
 func expectStored(t *testing.T, h Harness, key string, value []byte, want bool) {
 	t.Helper()
 	if stored, err := h.Writer.PutIfAbsent(t.Context(), key, value); stored != want || err != nil {
@@ -57,6 +61,7 @@ func listed(t *testing.T, h Harness) map[string][]byte {
 	return all
 }
 
+// expectListed compares the whole content below the prefix with want.
 func expectListed(t *testing.T, h Harness, want map[string][]byte) {
 	t.Helper()
 	got := map[string]string{}

@@ -60,6 +60,8 @@ func (f *follower) take() kvdbsync.Change {
 	}
 }
 
+// apply enters a change into the follower's content. It counts deletions by key, so a test
+// can see that a key was never deleted in between.
 func (f *follower) apply(c kvdbsync.Change) {
 	if c.Resynced {
 		f.resyncs++

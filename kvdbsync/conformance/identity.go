@@ -8,8 +8,8 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-// ListingOf lists the store once, and describes the listing. The test fails if the
-// listing is not complete within 30 seconds.
+// ListingOf lists the store once, and describes the listing. The test fails if the listing
+// is not complete within 2 minutes.
 func ListingOf(t testing.TB, c kvdbsync.Connector, prefix string) (l kvdbsync.Listing) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

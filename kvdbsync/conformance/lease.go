@@ -11,6 +11,7 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
+// lease begins a lease that ends with the test, at the latest.
 func lease(t *testing.T, h Harness) kvdbsync.Lease {
 	t.Helper()
 	l, err := h.Publisher.(kvdbsync.Leaser).Lease(t.Context(), h.TTL)
@@ -33,8 +34,11 @@ func claims(t *testing.T, h Harness, l kvdbsync.Lease, old, value, want []byte) 
 	}
 }
 
+// ownerKey returns the key that the holders claim.
 func (h Harness) ownerKey() string { return h.Prefix + "owner" }
 
+// claimOnce lets two holders claim a key in turn: a claim succeeds only with the present
+// value as the old one. The end of a former holder must not free the key.
 func claimOnce(t *testing.T, h Harness) {
 	h.TTL = unhurried
 	first, second := lease(t, h), lease(t, h)
@@ -57,6 +61,8 @@ func claimOnce(t *testing.T, h Harness) {
 	claims(t, h, second, b, a, a)
 }
 
+// claimRace lets five holders claim a free key at once. Exactly one gets it, and the
+// others are told its value.
 func claimRace(t *testing.T, h Harness) {
 	h.TTL = unhurried
 	const many = 5
@@ -85,6 +91,7 @@ func claimRace(t *testing.T, h Harness) {
 	}
 }
 
+// claimFree closes the lease of the holder; the next one claims the key as a free one.
 func claimFree(t *testing.T, h Harness) {
 	h.TTL = unhurried
 	first, second := lease(t, h), lease(t, h)
@@ -97,6 +104,8 @@ func claimFree(t *testing.T, h Harness) {
 	}
 }
 
+// claimExpires cuts the holder off. The key must be free in the store, and the holder must
+// know that by itself: two agents would program the same system otherwise.
 func claimExpires(t *testing.T, h Harness) {
 	first := lease(t, h)
 	claims(t, h, first, nil, value("a"), value("a"))

@@ -16,6 +16,7 @@ import (
 // Memory is the smallest store that passes the suite, for tests of what stands
 // on a connector. It can lose its connection, and a change. It is ready to use.
 type Memory struct {
+	// Each watch has a queue of its own, so a slow reader delays nobody.
 	mu       sync.Mutex // guards what follows
 	rev      int64
 	replaced int // times that another store came in its place
@@ -59,6 +60,7 @@ func (m *Memory) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Ba
 	}
 }
 
+// begin lists and registers the watch under one lock: no change falls in between.
 func (m *Memory) begin(prefix string) *memoryWatch {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,12 +75,14 @@ func (m *Memory) begin(prefix string) *memoryWatch {
 	return w
 }
 
+// end forgets the watch, so later changes are not queued for it.
 func (m *Memory) end(w *memoryWatch) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.watchers, w)
 }
 
+// next takes all queued batches, and the error that ends the watch after them.
 func (m *Memory) next(w *memoryWatch) ([]kvdbsync.Batch, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,12 +108,14 @@ func (m *Memory) Txn(events ...kvdbsync.Event) { m.change(events, true) }
 // Lose changes the store like Txn, and tells no watch that is running.
 func (m *Memory) Lose(events ...kvdbsync.Event) { m.change(events, false) }
 
+// change is Txn or, without tell, Lose.
 func (m *Memory) change(events []kvdbsync.Event, tell bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.changeLocked(events, tell)
 }
 
+// changeLocked makes the changes as one revision. The caller holds mu.
 func (m *Memory) changeLocked(events []kvdbsync.Event, tell bool) {
 	if m.pairs == nil {
 		m.pairs = map[string]kvdbsync.Event{}
@@ -131,6 +137,7 @@ func (m *Memory) changeLocked(events []kvdbsync.Event, tell bool) {
 	}
 }
 
+// tell queues the events below the prefix of the watch as one batch.
 func (w *memoryWatch) tell(b kvdbsync.Batch) {
 	var mine []kvdbsync.Event
 	for _, e := range b.Events {
@@ -145,6 +152,7 @@ func (w *memoryWatch) tell(b kvdbsync.Batch) {
 	}
 }
 
+// wake makes Watch look at its queue. The caller holds the Memory's mu.
 func (w *memoryWatch) wake() {
 	w.more.Set()
 }

@@ -50,6 +50,7 @@ func (m *Memory) Sever() (restore func()) {
 	return m.restore
 }
 
+// restore ends Sever. Sessions that have not expired yet live on.
 func (m *Memory) restore() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,6 +69,8 @@ func (m *Memory) Revoke() {
 	}
 }
 
+// revoke ends a session that has expired. A timer may fire just after restore, or after
+// the session has ended, so it looks again under the lock.
 func (m *Memory) revoke(s *memorySession) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -62,6 +62,7 @@ func (m *Memory) Apply(ctx context.Context, changes []kvdbsync.Pair) error {
 	return m.applyLocked(ctx, changes)
 }
 
+// applyLocked checks all changes before it makes the first. The caller holds mu.
 func (m *Memory) applyLocked(ctx context.Context, changes []kvdbsync.Pair) error {
 	events := make([]kvdbsync.Event, len(changes))
 	for i, c := range changes {

@@ -68,6 +68,7 @@ func (m *Mirror) Until(holds func() bool) {
 	}
 }
 
+// take enters an event. A key with an error has no content, but it is not deleted.
 func (m *Mirror) take(e kvdbsync.Event) {
 	if _, had := m.Has[e.Key]; had && e.Value == nil && e.Err == nil {
 		m.Gone++

@@ -9,6 +9,8 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
+// sessionCases lists the cases about sessions and leases. A case that ends a session by a
+// failure needs the harness's means for it.
 func sessionCases() []testCase {
 	publishes := needs{"Publisher"}
 	needsHolder := needs{"Publisher", "Sever"}
@@ -17,16 +19,16 @@ func sessionCases() []testCase {
 	leaseEnds := needs{"Publisher with leases", "Sever"}
 	return []testCase{
 		{"a session writes, lists and deletes", publishes, sessionWrites},
-		{"what a session wrote vanishes when it is closed", publishes, sessionCloses},
+		{"the keys of a closed session vanish", publishes, sessionCloses},
 		{"a session may have the store's own time", publishes, sessionDefault},
 		{"a key belongs to the session that wrote it last", publishes, sessionTakesOver},
 		{"a session lives as long as it is held", publishes, sessionIsHeld},
-		{"what a session wrote vanishes with its holder", needsHolder, holderDies},
+		{"the keys of a dead holder vanish", needsHolder, holderDies},
 		{"a short loss of the store does a session no harm", needsHolder, shortLoss},
 		{"a session that the store ends is lost", revokes, sessionIsRevoked},
 		{"a session leaves nothing running", publishes, sessionLeavesNothing},
 		{"a key is claimed by one holder", leases, claimOnce},
-		{"of many that claim a key at once one has it", leases, claimRace},
+		{"one of many concurrent claims gets the key", leases, claimRace},
 		{"a claimed key is free after its holder", leases, claimFree},
 		{"a claimed key is free after its holder has lost the store", leaseEnds, claimExpires},
 	}
@@ -43,6 +45,8 @@ type publication struct {
 	h Harness
 }
 
+// publish begins a session that ends with the test, at the latest. The context of the call
+// ends at once: it bounds the beginning of the session, not its life.
 func publish(t *testing.T, h Harness) publication {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -58,6 +62,7 @@ func publish(t *testing.T, h Harness) publication {
 	return p
 }
 
+// statusKey returns a key of the kind that agents publish.
 func (h Harness) statusKey(name string) string { return h.Prefix + "config-status/" + name }
 
 // put writes keys by name, each with its name as value.
@@ -75,11 +80,13 @@ func (p publication) put(names ...string) {
 	}
 }
 
+// close ends the session, and the test if that fails.
 func (p publication) close() {
 	p.t.Helper()
 	write(p.t, p.Close(p.t.Context()))
 }
 
+// isLost reports whether the session says that it is over.
 func (p publication) isLost() bool {
 	select {
 	case <-p.Lost():
@@ -89,6 +96,8 @@ func (p publication) isLost() bool {
 	}
 }
 
+// awaitLost waits until the session notices its end. A publisher would go on to believe in
+// keys that do not exist.
 func (p publication) awaitLost() {
 	p.t.Helper()
 	select {
@@ -113,6 +122,7 @@ func (h Harness) await(t *testing.T, what string, ok func() bool) {
 	}
 }
 
+// awaitGone waits until the keys of these names have vanished.
 func (h Harness) awaitGone(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -120,6 +130,8 @@ func (h Harness) awaitGone(t *testing.T, names ...string) {
 	}
 }
 
+// sessionWrites writes over its own keys, deletes a present and an absent one, and writes
+// as many at once as every store must accept.
 func sessionWrites(t *testing.T, h Harness) {
 	h.TTL = unhurried
 	h.Put(h.Prefix+"config/item/a", value("a"))
@@ -143,6 +155,8 @@ func sessionWrites(t *testing.T, h Harness) {
 	}
 }
 
+// sessionCloses expects that the keys of a closed session vanish, that no other key does,
+// and that the names can be used again.
 func sessionCloses(t *testing.T, h Harness) {
 	h.TTL = unhurried
 	other := h.Prefix + "config/item/a"
@@ -165,6 +179,7 @@ func sessionCloses(t *testing.T, h Harness) {
 	h.awaitGone(t, "a")
 }
 
+// sessionDefault leaves the ttl to the store.
 func sessionDefault(t *testing.T, h Harness) {
 	h.TTL = 0
 	p := publish(t, h)
@@ -173,6 +188,9 @@ func sessionDefault(t *testing.T, h Harness) {
 	h.awaitGone(t, "a")
 }
 
+// sessionTakesOver lets a newer session write a key of an older one. Its end must not
+// remove the key: a restarted agent would lose its status to the session of its former
+// life.
 func sessionTakesOver(t *testing.T, h Harness) {
 	h.TTL = unhurried
 	older, newer := publish(t, h), publish(t, h)
@@ -187,6 +205,7 @@ func sessionTakesOver(t *testing.T, h Harness) {
 	h.awaitGone(t, "a")
 }
 
+// sessionIsHeld checks that a session is renewed without any call of its holder.
 func sessionIsHeld(t *testing.T, h Harness) {
 	h.staysHeld(t, func() {})
 }
@@ -224,6 +243,7 @@ func (p publication) isHeldFor(d time.Duration, disturb func()) bool {
 	return held && p.Apply(p.t.Context(), key) == nil
 }
 
+// holderDies keeps the holder from its store for longer than the ttl, as a crash does.
 func holderDies(t *testing.T, h Harness) {
 	p := publish(t, h)
 	p.put("a", "b")
@@ -239,10 +259,12 @@ func holderDies(t *testing.T, h Harness) {
 	rewrites(t, h, p)
 }
 
+// shortLoss cuts the holder off for less than the ttl; the session lives on.
 func shortLoss(t *testing.T, h Harness) {
 	h.staysHeld(t, func() { h.Sever()() })
 }
 
+// sessionIsRevoked ends the session from outside, as an administrator can.
 func sessionIsRevoked(t *testing.T, h Harness) {
 	p := publish(t, h)
 	p.put("a", "b")
@@ -267,6 +289,7 @@ func rewrites(t *testing.T, h Harness, lost publication) {
 	}
 }
 
+// sessionLeavesNothing checks that the renewal of a closed session has ended.
 func sessionLeavesNothing(t *testing.T, h Harness) {
 	h.TTL = unhurried
 	h.Get(h.statusKey("a")) // the store's own means may leave something

@@ -86,6 +86,7 @@ func (w *watch) expectExactly(want map[string][]byte) {
 	expectExactly(w.t, w.h, w.has, want)
 }
 
+// expectExactly compares contents by Harness.Same, and shows the first differences.
 func expectExactly(t *testing.T, h Harness, got map[string]string, want map[string][]byte) {
 	t.Helper()
 	if len(got) != len(want) {

@@ -11,23 +11,25 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
+// writerCases lists the cases about writing.
 func writerCases() []testCase {
 	writes := needs{"Writer"}
 	refuses := needs{"Writer", "Refused"}
 	return []testCase{
-		{"what is written is read", writes, writtenIsRead},
+		{"written values are read back", writes, writtenIsRead},
 		{"listing is by prefix and in order", writes, listsInOrder},
 		{"values are written byte by byte", writes, writesExactly},
 		{"any character may be in a key", writes, oddKeys},
-		{"what is written arrives", writes, writtenArrives},
-		{"of many who put if absent one stores", writes, oneStores},
+		{"written values arrive at a watch", writes, writtenArrives},
+		{"one of many concurrent puts if absent stores", writes, oneStores},
 		{"changes are made at once", writes, appliesAll},
 		{"changes are made all or none", refuses, appliesNone},
-		{"more than a store takes changes nothing", writes, appliesMany},
-		{"who has no time writes nothing", writes, noTime},
+		{"too many changes at once change nothing", writes, appliesMany},
+		{"a call with an ended context writes nothing", writes, noTime},
 	}
 }
 
+// writtenIsRead puts, updates, deletes, and puts if absent, and reads after each step.
 func writtenIsRead(t *testing.T, h Harness) {
 	ctx, key := t.Context(), h.Prefix+"config/item/a"
 	expectNotFound(t, h, key)
@@ -44,6 +46,8 @@ func writtenIsRead(t *testing.T, h Harness) {
 	expectGot(t, h, key, value("three"))
 }
 
+// listsInOrder expects the order of bytes, not of a language. The prefix ends with a
+// slash, so a key beside the folder does not belong to it.
 func listsInOrder(t *testing.T, h Harness) {
 	below := h.Prefix + "config/item/"
 	names := []string{"b", "a", "a/b", "B", "a b", "10", "9"}
@@ -85,6 +89,8 @@ func writesExactly(t *testing.T, h Harness) {
 	}
 }
 
+// oddKeys has the characters of names that people use, such as prefixes and IPv6 zones,
+// and those with a meaning for a store: globs of Redis, escapes of URLs, paths of files.
 func oddKeys(t *testing.T, h Harness) {
 	names := []string{
 		"a b", "#?&=%2F+", "é/日本/𝄞", "*[a-z]?", `\"'`, "{x}", "10.0.0.0/8", "a:b,c;d", "fe80::1%eth0", "~!@$^()<>|`", "folder/",
@@ -107,6 +113,8 @@ func oddKeys(t *testing.T, h Harness) {
 	w.await(func() bool { return len(w.has) == 0 })
 }
 
+// writtenArrives checks that a watch of the same connector sees each kind of write. A
+// store with a cache of its own could hide its own writes.
 func writtenArrives(t *testing.T, h Harness) {
 	ctx := t.Context()
 	key := func(name string) string { return h.Prefix + "config/item/" + name }
@@ -124,6 +132,7 @@ func writtenArrives(t *testing.T, h Harness) {
 	w.await(func() bool { return w.holdsAll(want) })
 }
 
+// oneStores lets eight writers put a key if absent, at once and in five rounds.
 func oneStores(t *testing.T, h Harness) {
 	const writers, rounds = 8, 5
 	for round := range rounds {
@@ -155,6 +164,7 @@ func appliesAll(t *testing.T, h Harness) {
 	expectListed(t, h, want)
 }
 
+// appliesNone puts a refused change at each position: none of the others may be made.
 func appliesNone(t *testing.T, h Harness) {
 	changes, _ := manyChanges(t, h, 3)
 	before := listed(t, h)
@@ -203,6 +213,8 @@ func manyChanges(t *testing.T, h Harness, n int) (changes []kvdbsync.Pair, want 
 	return changes, want
 }
 
+// noTime calls each method with a context that has ended. Nothing may be written, and the
+// error must be that of the context, so that the caller can tell it from a refusal.
 func noTime(t *testing.T, h Harness) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

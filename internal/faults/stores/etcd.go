@@ -195,6 +195,7 @@ func (s *etcdStore) cut(how string) {
 
 // kill ends all members by SIGKILL.
 func (s *etcdStore) kill() { s.each((*testkit.Etcd).Kill) }
+
 // wipe removes the data folders of stopped members.
 func (s *etcdStore) wipe() { s.each((*testkit.Etcd).Wipe) }
 
