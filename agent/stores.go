@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 
 	"github.com/keyplane/keyplane/connectors/bolt"
 	"github.com/keyplane/keyplane/connectors/consul"
@@ -215,13 +216,13 @@ func (s stores) watch(self owner.Holder, pause func(context.Context) func(), opt
 }
 
 func noStore(s *settings) error {
-	text := ""
+	var text strings.Builder
 	for _, kind := range s.storeKinds() {
-		text += fmt.Sprintf("\n  %-9s -%s, now %s", kind.name, kind.flag, kind.file)
+		fmt.Fprintf(&text, "\n  %-9s -%s, now %s", kind.name, kind.flag, kind.file)
 	}
 	return fmt.Errorf("%w: %w: none of these files exists, neither as a path nor in the folder %s:%s\n"+
 		"The shortest configuration is one line in a file filedb.conf: configuration-paths: [FOLDER]\n"+
-		"with YAML files in FOLDER. conf/ contains documented samples of all files", errConfig, errNoStore, s.ConfigDir, text)
+		"with YAML files in FOLDER. conf/ contains documented samples of all files", errConfig, errNoStore, s.ConfigDir, text.String())
 }
 
 func (s stores) names() (out []string) {

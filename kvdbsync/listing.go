@@ -22,7 +22,7 @@ type Listing struct {
 func (l Listing) Succeeds(before Listing) error {
 	known := append(strings.Fields(l.Identity), strings.Fields(l.Former)...)
 	if l.Identity != "" {
-		for _, part := range strings.Fields(before.Identity) {
+		for part := range strings.FieldsSeq(before.Identity) {
 			if !slices.Contains(known, part) {
 				return fmt.Errorf("%w from %s to %s", ErrOtherStore, before.Identity, l.Identity)
 			}

@@ -68,8 +68,7 @@ func decode(c Committer, log *slog.Logger, e kvdbsync.Event) (out decoded) {
 
 // refusePanic returns the error of a value whose decoder panicked, and logs the stack.
 func refusePanic(log *slog.Logger, key string, err error) decoded {
-	var bug *guard.Panic
-	if errors.As(err, &bug) {
+	if bug, ok := errors.AsType[*guard.Panic](err); ok {
 		log.Error("decoding a value panicked", "key", key, "panic", bug.Value, "stack", bug.Stack)
 		return decoded{err: fmt.Errorf("%w: %v", errInternal, bug.Value)}
 	}

@@ -15,7 +15,7 @@ import (
 
 // declared reads "if1=1500 if2=": a message, or a removal.
 func declared(text string) (out []orchestrator.Declared) {
-	for _, f := range strings.Fields(text) {
+	for f := range strings.FieldsSeq(text) {
 		name, mtu, _ := strings.Cut(f, "=")
 		d := orchestrator.Declared{Key: prefix + name}
 		if mtu != "" {

@@ -192,7 +192,7 @@ func (w *town) wanted() (all map[string]string, refused map[string]bool) {
 func (w *town) check() {
 	all, refused := w.wanted()
 	stands := map[string]string{}
-	for _, one := range strings.Fields(w.stands) {
+	for one := range strings.FieldsSeq(w.stands) {
 		if name, mtu, _ := strings.Cut(one, "="); !refused[name] {
 			stands[name] = mtu
 		}

@@ -122,7 +122,7 @@ func life(t *testing.T, layers map[string]int, standing string, memory orchestra
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		r := &rig{inputs: map[string]*input{}, stands: map[string]string{}}
-		for _, e := range strings.Fields(standing) {
+		for e := range strings.FieldsSeq(standing) {
 			name, mtu, _ := strings.Cut(e, "=")
 			r.stands[name] = mtu
 		}
@@ -228,7 +228,7 @@ func (r *rig) standing() string {
 // events reads "if1=1500 if2= if3=?": a put, a delete, and a key that is absent. A value
 // that is no number is put as it is.
 func events(text string) (out []kvdbsync.Event) {
-	for _, f := range strings.Fields(text) {
+	for f := range strings.FieldsSeq(text) {
 		name, mtu, _ := strings.Cut(f, "=")
 		out = append(out, event(name, mtu))
 	}

@@ -94,8 +94,9 @@ func noop(n *graph.Node, was shown, state State) (Operation, bool) {
 	case nonexistent:
 		o.Verb, o.Old, o.NewState = kvscheduler.TxnOperation_DELETE, cmp.Or(was.desired, was.actual), removed
 		return o, changed
+	default: // a verb leads to the other states, and has its own record
+		return o, false
 	}
-	return o, false
 }
 
 func kindOf(op graph.Op) *descriptor {

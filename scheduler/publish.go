@@ -114,8 +114,9 @@ func (s *Scheduler) stateOf(n *graph.Node) State {
 			return kvscheduler.ValueState_UNIMPLEMENTED
 		}
 		return kvscheduler.ValueState_INVALID
+	default:
+		return kvscheduler.ValueState_NONEXISTENT
 	}
-	return kvscheduler.ValueState_NONEXISTENT
 }
 
 // details returns the details of a status: unmet dependencies, invalid fields or warnings.

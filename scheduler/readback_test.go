@@ -192,8 +192,7 @@ func TestPartsOfAFailure(t *testing.T) {
 
 func commitRefresh(t *testing.T, s *scheduler.Scheduler) error {
 	_, err := s.Commit(t.Context(), scheduler.Txn{Refresh: true})
-	var failed *scheduler.TxnError
-	if errors.As(err, &failed) {
+	if _, ok := errors.AsType[*scheduler.TxnError](err); ok {
 		return nil
 	}
 	return err

@@ -108,8 +108,9 @@ func sizeOfField(fd protoreflect.FieldDescriptor, v protoreflect.Value) int {
 		return len(v.String())
 	case protoreflect.BytesKind:
 		return len(v.Bytes())
+	default:
+		return 0
 	}
-	return 0
 }
 
 func sizeOfError(err error) int {

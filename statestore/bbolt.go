@@ -80,8 +80,7 @@ func readBolt(path string) (all map[string][]byte, err error) {
 		all, err = readBucket(path)
 		return err
 	})
-	var damage *guard.Panic
-	if errors.As(err, &damage) {
+	if damage, ok := errors.AsType[*guard.Panic](err); ok {
 		return nil, fmt.Errorf("damaged: %v", damage.Value)
 	}
 	return all, err

@@ -69,7 +69,7 @@ func open(t testing.TB, dir string, opts statestore.Options) *statestore.Store {
 // changes reads "a=1 b=": values by key; no value forgets.
 func changes(text string) map[string][]byte {
 	out := map[string][]byte{}
-	for _, f := range strings.Fields(text) {
+	for f := range strings.FieldsSeq(text) {
 		key, value, _ := strings.Cut(f, "=")
 		if out[key] = []byte(value); value == "" {
 			out[key] = nil

@@ -26,8 +26,8 @@ func TestSampleFileSaysEveryKeyAndItsDefault(t *testing.T) {
 	}
 	text, err := os.ReadFile(sample)
 	must(t, text, err)
-	for i := range reflect.TypeFor[consul.Config]().NumField() {
-		if key := reflect.TypeFor[consul.Config]().Field(i).Tag.Get("yaml"); !strings.Contains(string(text), key) {
+	for field := range reflect.TypeFor[consul.Config]().Fields() {
+		if key := field.Tag.Get("yaml"); !strings.Contains(string(text), key) {
 			t.Errorf("the sample does not tell of %s", key)
 		}
 	}

@@ -156,8 +156,8 @@ type pair struct {
 func (p *pair) value(bounds kvdbsync.Bounds) (value []byte, err error) {
 	bounds = bounds.WithDefaults()
 	text := bytes.Trim(p.Value, `"`)
-	if cut := bytes.IndexByte(text, '!'); cut >= 0 {
-		if length, err := strconv.ParseInt(string(text[cut+1:]), 10, 64); err == nil {
+	if _, after, ok := bytes.Cut(text, []byte{'!'}); ok {
+		if length, err := strconv.ParseInt(string(after), 10, 64); err == nil {
 			if err := bounds.CheckValue(length / 4 * 3); err != nil {
 				return nil, err
 			}

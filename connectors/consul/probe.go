@@ -103,8 +103,7 @@ func (p *prober) check(ctx context.Context, w *watch) error {
 		return nil
 	}
 	now, err := w.client.standing(ctx, storeKey(w.prefix), p.table)
-	var refused api.StatusError
-	if errors.As(err, &refused) {
+	if _, ok := errors.AsType[api.StatusError](err); ok {
 		return nil // for example, the token may not read; the answer proves that the server is alive
 	}
 	if err != nil {

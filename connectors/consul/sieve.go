@@ -110,10 +110,10 @@ func (s *sieve) between(b []byte) (n int, err error) {
 
 // within takes a part of a string, or its end.
 func (s *sieve) within(b []byte) (n int, err error) {
-	end := bytes.IndexByte(b, '"')
+	before, _, ok := bytes.Cut(b, []byte{'"'})
 	part := b
-	if end >= 0 {
-		part = b[:end]
+	if ok {
+		part = before
 	}
 	if slash := bytes.IndexByte(part, '\\'); slash >= 0 || s.escaped {
 		part = part[:max(slash, 0)]

@@ -29,8 +29,8 @@ func TestSampleFileSaysEveryKeyAndItsDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range reflect.TypeFor[etcd.Config]().NumField() {
-		if key := reflect.TypeFor[etcd.Config]().Field(i).Tag.Get("yaml"); !strings.Contains(string(text), key) {
+	for field := range reflect.TypeFor[etcd.Config]().Fields() {
+		if key := field.Tag.Get("yaml"); !strings.Contains(string(text), key) {
 			t.Errorf("the sample does not tell of %s", key)
 		}
 	}

@@ -75,8 +75,7 @@ func tooLarge(err error) bool { return status.Code(err) == codes.ResourceExhaust
 // interrupted reports whether to ask again after err.
 func (p *pager) interrupted(err error, hasPages bool) (again bool) {
 	p.tries++
-	var quiet *silence
-	if errors.As(err, &quiet) {
+	if _, ok := errors.AsType[*silence](err); ok {
 		p.most = max(p.size/2, 1)
 		p.size = p.most
 		return p.tries <= mostFirstTries || hasPages && p.tries <= mostTries

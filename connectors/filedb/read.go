@@ -102,8 +102,7 @@ func identify(info fs.FileInfo) identity {
 
 // unreadable gives an error of os the form of all errors here: path first.
 func unreadable(path string, err error) error {
-	var cause *fs.PathError
-	if errors.As(err, &cause) {
+	if cause, ok := errors.AsType[*fs.PathError](err); ok {
 		err = cause.Err
 	}
 	return fmt.Errorf("%s: cannot be read: %w", path, err)

@@ -32,9 +32,9 @@ func TestSampleFileSaysEveryKeyAndItsDefault(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, of := range []reflect.Type{reflect.TypeFor[redis.Config](), reflect.TypeFor[redis.TLS](), reflect.TypeFor[redis.Pool]()} {
-		for i := range of.NumField() {
-			if key := of.Field(i).Tag.Get("yaml"); key == "" || !strings.Contains(string(text), key) {
-				t.Errorf("the sample does not tell of %s", of.Field(i).Name)
+		for field := range of.Fields() {
+			if key := field.Tag.Get("yaml"); key == "" || !strings.Contains(string(text), key) {
+				t.Errorf("the sample does not tell of %s", field.Name)
 			}
 		}
 	}

@@ -256,7 +256,7 @@ func TestEviction(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := start(t)
 			s.do("ACL", "SETUSER", "agent", "on", ">secret", "~*", "&*", "+@all")
-			for _, rule := range strings.Fields(rules) {
+			for rule := range strings.FieldsSeq(rules) {
 				s.do("ACL", "SETUSER", "agent", rule)
 			}
 			var log lockedBuffer

@@ -175,8 +175,7 @@ func (a *agent) commit([]string) error {
 	defer cancel()
 	_, err := a.s.Commit(ctx, scheduler.Txn{Changes: a.changes})
 	a.changes = nil
-	var failed *scheduler.TxnError
-	if errors.As(err, &failed) {
+	if _, ok := errors.AsType[*scheduler.TxnError](err); ok {
 		return nil // its states say so
 	}
 	return err

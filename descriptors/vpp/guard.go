@@ -70,6 +70,7 @@ func (g *guard) do(key string, value proto.Message, verb func() error) error {
 		return ErrSuspect
 	case quarantined:
 		return scheduler.Terminal(fmt.Errorf("VPP died %d times while this was done: %w", deaths, ErrQuarantined))
+	case free, alone: // it may run
 	}
 	end, ok := g.turns.take(is == alone)
 	defer end()

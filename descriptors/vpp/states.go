@@ -142,6 +142,7 @@ func stateOf(d vppif.SwInterfaceDetails) *interfaces.InterfaceState {
 		state.Duplex = interfaces.InterfaceState_HALF
 	case interface_types.LINK_DUPLEX_API_FULL:
 		state.Duplex = interfaces.InterfaceState_FULL
+	default: // VPP does not know it, as for software interfaces
 	}
 	return state
 }

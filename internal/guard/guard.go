@@ -46,8 +46,7 @@ func Mapped(f func() error) error {
 
 // Stack returns the stack of the panic that err wraps, or "" if there is none.
 func Stack(err error) string {
-	var p *Panic
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*Panic](err); ok {
 		return p.Stack
 	}
 	return ""

@@ -269,6 +269,7 @@ func (k *Keeper) claimIn(ctx context.Context) (*Holder, error) {
 				return nil, &TakenError{Holder: other, Where: k.where()}
 			case unknown:
 				return &other, nil
+			case gone: // claim the key of the dead holder
 			}
 		}
 		old = holds // its holder is dead

@@ -143,9 +143,10 @@ func fieldShape(t reflect.Type, tag binding) (field, error) {
 	case reflect.Array:
 		of, err := typeShape(t.Elem())
 		return field{kind: array, of: of, items: t.Len()}, err
+	default:
+		of, err := typeShape(t)
+		return field{kind: one, of: of}, err
 	}
-	of, err := typeShape(t)
-	return field{kind: one, of: of}, err
 }
 
 func typeShape(t reflect.Type) (*shape, error) {
@@ -164,8 +165,9 @@ func typeShape(t reflect.Type) (*shape, error) {
 	case reflect.Bool, reflect.Int8, reflect.Uint8, reflect.Int16, reflect.Uint16, reflect.Int32, reflect.Uint32,
 		reflect.Int64, reflect.Uint64, reflect.Float64:
 		return &shape{size: int(t.Size()), fixed: true}, nil
+	default:
+		return nil, fmt.Errorf("%s has no place in a message", t)
 	}
-	return nil, fmt.Errorf("%s has no place in a message", t)
 }
 
 // check returns how many of the bytes a value of shape s has, which are enough for all that its counts

@@ -46,8 +46,9 @@ func HeaderLen(m api.Message) int {
 		return 10
 	case api.ReplyMessage, api.EventMessage:
 		return 6
+	default:
+		return 2
 	}
-	return 2
 }
 
 // Append appends m as a frame. A request has a client and a context, a reply has a context, and
@@ -72,6 +73,7 @@ func Append(to []byte, id uint16, m api.Message, client, context uint32) ([]byte
 		binary.BigEndian.PutUint32(message[2:], context)
 	case api.EventMessage:
 		binary.BigEndian.PutUint32(message[2:], client)
+	case api.OtherMessage: // it has neither
 	}
 	if _, err := body.Marshal(message[header:]); err != nil {
 		return to[:from], fmt.Errorf("encoding %s: %w", m.GetMessageName(), err)
@@ -178,8 +180,7 @@ func (d *Decoder) Decode(message []byte, m api.Message) error {
 		return fmt.Errorf("%s cannot be decoded: its type is not one of GoVPP's bindings", m.GetMessageName())
 	}
 	err := guard.Run(func() error { return d.decode(message, m, body) })
-	var short *guard.Panic
-	if errors.As(err, &short) { // the bindings read past the end of a short message
+	if short, ok := errors.AsType[*guard.Panic](err); ok { // the bindings read past the end of a short message
 		return fmt.Errorf("decoding %s of %d bytes: %v", m.GetMessageName(), len(message), short.Value)
 	}
 	return err

@@ -155,8 +155,7 @@ func (c *Client) do(ctx context.Context, method, path string, parameters url.Val
 
 // cause returns the error without the method and URL that package net/http adds.
 func cause(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

@@ -157,8 +157,7 @@ func (h handler) delete(w http.ResponseWriter, r *http.Request) {
 
 // fail answers an error with status and code.
 func fail(w http.ResponseWriter, err error) {
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		err = fmt.Errorf("value: %w: expected at most %d bytes", errTooLarge, MaxValue)
 	}
 	status, code := statusOf(err)

@@ -80,8 +80,9 @@ func verbName(v scheduler.Verb) string {
 		return "Update"
 	case kvscheduler.TxnOperation_DELETE:
 		return "Delete"
+	default:
+		return v.String()
 	}
-	return v.String()
 }
 
 // method converts a timing to seconds.

@@ -119,8 +119,9 @@ func appliedAfter(op *scheduler.Operation) bool {
 		return op.Old != nil // a failed update or delete leaves the old value
 	case kvscheduler.ValueState_INVALID:
 		return op.Old != nil
+	default:
+		return false
 	}
-	return false
 }
 
 // at returns the revision of key at a moment, or nil.

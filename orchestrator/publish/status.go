@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -26,7 +27,7 @@ const maxText = 2048
 
 // statusOf converts a status of the scheduler. It does not alias the details.
 func statusOf(st *scheduler.Status) *status {
-	out := &status{Key: st.Key, State: st.State.String(), Details: st.Details[:len(st.Details):len(st.Details)]}
+	out := &status{Key: st.Key, State: st.State.String(), Details: slices.Clip(st.Details)}
 	if st.Err != nil {
 		out.Error = st.Err.Error()
 	}

@@ -127,6 +127,7 @@ func isProblem(s scheduler.State) bool {
 	switch s {
 	case kvscheduler.ValueState_CONFIGURED, kvscheduler.ValueState_OBTAINED, kvscheduler.ValueState_DISCOVERED:
 		return false
+	default:
+		return true
 	}
-	return true
 }

@@ -162,6 +162,7 @@ func mayApply(st *scheduler.Status) bool {
 	switch st.State {
 	case kvscheduler.ValueState_PENDING, kvscheduler.ValueState_RETRYING, kvscheduler.ValueState_MISSING:
 		return true
+	default:
+		return false
 	}
-	return false
 }

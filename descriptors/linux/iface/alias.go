@@ -36,6 +36,7 @@ func (h *handler) aliasOf(v *interfaces.Interface, original string) string {
 		alias += "/" + v.GetVeth().GetPeerIfName()
 	case interfaces.Interface_TAP_TO_VPP:
 		alias += "/" + v.GetTap().GetVppTapIfName() + "/" + original
+	default: // the name identifies it
 	}
 	return alias
 }

@@ -109,6 +109,7 @@ func dependencies(_ string, v *interfaces.Interface) (deps []scheduler.Dependenc
 		deps = append(deps, scheduler.Dependency{Label: "vpp-tap-interface-exists", Key: tap})
 	case interfaces.Interface_EXISTING:
 		deps = append(deps, scheduler.Dependency{Label: "host-interface-exists", Key: keys.HostName(hostName(v))})
+	default: // the agent creates it from nothing
 	}
 	if ns := v.GetNamespace(); ns.GetType() == namespace.NetNamespace_MICROSERVICE {
 		deps = append(deps, scheduler.Dependency{Label: "microservice-available", Key: keys.Microservice(ns.GetReference())})

@@ -50,7 +50,13 @@ func (h *handler) ensure(space *netns.Space, v *interfaces.Interface) (kernel.Li
 		return h.ensureLoopback(space, v)
 	case interfaces.Interface_EXISTING:
 		return space.LinkByName(hostName(v))
+	default:
+		return h.findOrCreate(space, v)
 	}
+}
+
+// findOrCreate is ensure for the types of which the agent creates the link.
+func (h *handler) findOrCreate(space *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
 	l, found, err := h.find(space, v)
 	if found || err != nil {
 		return l, err

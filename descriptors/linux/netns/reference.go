@@ -57,6 +57,7 @@ func wrong(kind namespace.NetNamespace_ReferenceType, reference string) (want st
 		if !filepath.IsAbs(reference) {
 			return "the whole path of a file, such as /proc/1234/ns/net"
 		}
+	default: // a container may have any label
 	}
 	return ""
 }
@@ -93,8 +94,9 @@ func (s *Set) path(ns *namespace.NetNamespace) string {
 		return filepath.Join("/proc", ns.GetReference(), "ns/net")
 	case namespace.NetNamespace_FD:
 		return ns.GetReference()
+	default:
+		return ""
 	}
-	return ""
 }
 
 // explain turns an error of opening ns into one that names a remedy.

@@ -286,8 +286,7 @@ func harmless(id uint16, take func() error) error {
 // ErrProtocol with the stack.
 func Safely(do func() error) error {
 	err := guard.Run(do)
-	var bug *guard.Panic
-	if errors.As(err, &bug) {
+	if bug, ok := errors.AsType[*guard.Panic](err); ok {
 		return fmt.Errorf("%w: %w\n%s", ErrProtocol, bug, bug.Stack)
 	}
 	return err

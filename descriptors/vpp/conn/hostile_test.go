@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -244,7 +245,7 @@ func FuzzStream(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(out)
-		f.Add(append(out[:len(out):len(out)], out...))
+		f.Add(append(slices.Clip(out), out...))
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		socket := filepath.Join(t.TempDir(), "s")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"go.fd.io/govpp/api"
 	vppif "go.fd.io/govpp/binapi/interface"
@@ -130,10 +131,8 @@ func (h *handler) ignoreIfAssigned(ctx context.Context, meta Meta, p netip.Prefi
 	if lookErr != nil {
 		return errors.Join(err, lookErr)
 	}
-	for _, one := range has {
-		if one == p {
-			return nil
-		}
+	if slices.Contains(has, p) {
+		return nil
 	}
 	return err
 }

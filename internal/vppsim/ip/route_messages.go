@@ -121,6 +121,7 @@ func (p *IP) checkPath(path *fib_types.FibPath) core.Errno {
 		return core.Crash
 	case fib_types.FIB_API_PATH_TYPE_SOURCE_LOOKUP:
 		path.Type, path.SwIfIndex = fib_types.FIB_API_PATH_TYPE_NORMAL, core.None
+	default: // the other types need no check of their own
 	}
 	if path.SwIfIndex != core.None {
 		switch {

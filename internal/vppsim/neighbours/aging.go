@@ -2,6 +2,7 @@ package neighbours
 
 import (
 	"fmt"
+	"strings"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/ip_neighbor"
@@ -46,9 +47,9 @@ func (p *plugin) getAging(q *ip_neighbor.IPNeighborConfigGet, r *ip_neighbor.IPN
 }
 
 func (p *plugin) showAgings() string {
-	out := ""
+	var out strings.Builder
 	for i, name := range []string{"ip4", "ip6"} {
-		out += fmt.Sprintf("%s limit %d age %d recycle %t\n", name, p.agings[i].number, p.agings[i].age, p.agings[i].recycle)
+		fmt.Fprintf(&out, "%s limit %d age %d recycle %t\n", name, p.agings[i].number, p.agings[i].age, p.agings[i].recycle)
 	}
-	return out
+	return out.String()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,8 +54,7 @@ func TestMemoryOfAttacks(t *testing.T) {
 			if taken := after.TotalAlloc - before.TotalAlloc; taken > most {
 				t.Errorf("%s, format %d: %d MB were allocated, want at most %d MB", name, format, taken>>20, most>>20)
 			}
-			var place *document.Error
-			if !errors.As(err, &place) {
+			if _, ok := errors.AsType[*document.Error](err); !ok {
 				t.Errorf("%s, format %d: it was read: %v", name, format, err)
 			}
 		}
@@ -76,7 +76,7 @@ func writeAll(ctx context.Context, text string, format document.Format) (first e
 		}
 		for _, f := range fields {
 			values := document.Resolve(f.Value).Content
-			for _, n := range append(values[:len(values):len(values)], f.Value) {
+			for _, n := range append(slices.Clip(values), f.Value) {
 				if _, _, err := budget.JSONOf(n, nil); err != nil && first == nil {
 					first = err
 				}

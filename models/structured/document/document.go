@@ -137,7 +137,13 @@ func Kind(n *yaml.Node) string {
 		return "a mapping"
 	case yaml.SequenceNode:
 		return "a list"
+	default:
+		return scalarKind(n)
 	}
+}
+
+// scalarKind is Kind for a node that has no others below it.
+func scalarKind(n *yaml.Node) string {
 	switch n.ShortTag() {
 	case "!!null":
 		return "nothing"

@@ -112,13 +112,11 @@ func (r *jsonReader) next() int {
 
 // wrap adds the position to an error.
 func (r *jsonReader) wrap(err error) error {
-	var place *Error
-	if errors.As(err, &place) {
+	if place, ok := errors.AsType[*Error](err); ok {
 		return place
 	}
 	at, msg := r.next(), err.Error()
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 		msg = "not valid JSON: " + strings.TrimPrefix(msg, "json: ")
 	} else if errors.Is(err, io.ErrUnexpectedEOF) {
 		at, msg = len(r.data), "not valid JSON: it ends too early"

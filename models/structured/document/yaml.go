@@ -22,8 +22,7 @@ func readYAML(ctx context.Context, data []byte) (docs []*yaml.Node, err error) {
 		docs, err = decodeYAML(ctx, data)
 		return err
 	})
-	var bug *guard.Panic
-	if errors.As(err, &bug) {
+	if bug, ok := errors.AsType[*guard.Panic](err); ok {
 		return nil, &Error{Line: 1, Msg: fmt.Sprintf("cannot be read as YAML: %v", bug.Value)}
 	}
 	return docs, err

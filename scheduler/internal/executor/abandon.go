@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -169,7 +170,7 @@ func (e *Executor) abandon(work abandonedWork) []*Task {
 		"operation", first.Op.Verb, "values", len(work.hung), "err", err)
 	out := work.done
 	for _, t := range work.hung { // the verb owns t until it returns
-		out = append(out[:len(out):len(out)], &Task{Op: t.Op, Verbs: t.Verbs, Index: t.Index, Err: err, Abandoned: true})
+		out = append(slices.Clip(out), &Task{Op: t.Op, Verbs: t.Verbs, Index: t.Index, Err: err, Abandoned: true})
 	}
 	return out
 }

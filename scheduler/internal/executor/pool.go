@@ -41,6 +41,7 @@ func (t *Task) verb(ctx context.Context) (err error) {
 		t.Meta, err = t.Verbs.Update(ctx, key, t.Op.Old.Data.(proto.Message), t.Op.New.Data.(proto.Message), t.Op.Meta)
 	case graph.Delete:
 		err = t.Verbs.Delete(ctx, key, t.Op.Old.Data.(proto.Message), t.Op.Meta)
+	case graph.None: // the graph returns no such operation
 	}
 	return err
 }

@@ -60,6 +60,7 @@ func (g *Graph) classify(n *Node) {
 		g.deletes.push(n)
 	case actionApply:
 		g.applies.push(n)
+	case actionNone: // nothing to do, or an event must come first
 	}
 }
 

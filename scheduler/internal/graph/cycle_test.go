@@ -26,7 +26,7 @@ func TestClosedComponents(t *testing.T) {
 	for _, tt := range tests {
 		next := map[string][]string{}
 		var roots []string
-		for _, edge := range strings.Fields(tt.edges) {
+		for edge := range strings.FieldsSeq(tt.edges) {
 			from, to, _ := strings.Cut(edge, ">")
 			next[from] = append(next[from], strings.Trim(to, "-"))
 			roots = append(roots, from)

@@ -57,8 +57,7 @@ func (k *real) LinkByIndex(index int) (Link, error) {
 
 // missing converts the library's error for a missing link to ENODEV.
 func missing(err error) error {
-	var none netlink.LinkNotFoundError
-	if errors.As(err, &none) {
+	if _, ok := errors.AsType[netlink.LinkNotFoundError](err); ok {
 		return unix.ENODEV
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.fd.io/govpp/binapi/dhcp"
 	"go.fd.io/govpp/binapi/ip_neighbor"
@@ -40,11 +41,12 @@ func (r *reader) neighbours() (lines []string) {
 func (r *reader) dhcpProxies() (lines []string) {
 	for i, ipv6 := range []bool{false, true} {
 		for _, d := range all[dhcp.DHCPProxyDetails](r, &dhcp.DHCPProxyDump{IsIP6: ipv6}) {
-			line := fmt.Sprintf("ipv%d-VRF:%d src %s", 4+2*i, d.RxVrfID, vppwire.AddrIn(d.DHCPSrcAddress.Un, ipv6))
+			var line strings.Builder
+			fmt.Fprintf(&line, "ipv%d-VRF:%d src %s", 4+2*i, d.RxVrfID, vppwire.AddrIn(d.DHCPSrcAddress.Un, ipv6))
 			for _, s := range d.Servers {
-				line += fmt.Sprintf(" %d/%s", s.ServerVrfID, vppwire.AddrIn(s.DHCPServer.Un, ipv6))
+				fmt.Fprintf(&line, " %d/%s", s.ServerVrfID, vppwire.AddrIn(s.DHCPServer.Un, ipv6))
 			}
-			lines = append(lines, line)
+			lines = append(lines, line.String())
 		}
 	}
 	return lines
@@ -55,11 +57,12 @@ func (r *reader) routers() (lines []string) {
 	names := r.names()
 	for _, d := range all[vrrp.VrrpVrDetails](r, &vrrp.VrrpVrDump{SwIfIndex: none}) {
 		started := d.Runtime.State != vrrp.VRRP_API_VR_STATE_INIT
-		line := fmt.Sprintf("%s vr %d priority %d started %t", named(names, uint32(d.Config.SwIfIndex)), d.Config.VrID, d.Config.Priority, started)
+		var line strings.Builder
+		fmt.Fprintf(&line, "%s vr %d priority %d started %t", named(names, uint32(d.Config.SwIfIndex)), d.Config.VrID, d.Config.Priority, started)
 		for _, a := range d.Addrs {
-			line += " " + vppwire.Addr(a).String()
+			line.WriteString(" " + vppwire.Addr(a).String())
 		}
-		lines = append(lines, line)
+		lines = append(lines, line.String())
 	}
 	return lines
 }

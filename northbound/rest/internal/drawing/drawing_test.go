@@ -6,6 +6,7 @@ import (
 	"errors"
 	"image/png"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,7 +65,7 @@ func TestEdgesPointLeft(t *testing.T) {
 func TestPartsAreApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		left, right := random(t), random(t)
-		g := Graph{Boxes: append(left.Boxes[:len(left.Boxes):len(left.Boxes)], right.Boxes...), Edges: left.Edges}
+		g := Graph{Boxes: append(slices.Clip(left.Boxes), right.Boxes...), Edges: left.Edges}
 		n := len(left.Boxes)
 		for _, e := range right.Edges {
 			g.Edges = append(g.Edges, Edge{From: e.From + n, To: e.To + n})

@@ -76,6 +76,7 @@ func effectiveTags(s *interfaces.SubInterface) *interfaces.SubInterface {
 		fallthrough
 	case interfaces.SubInterface_PUSH1, interfaces.SubInterface_TRANSLATE11:
 		out.Tag1, out.PushDot1Q = s.GetTag1(), s.GetPushDot1Q()
+	default: // the other operations push no tag
 	}
 	return out
 }
