@@ -6,13 +6,10 @@ import (
 
 	"go.fd.io/govpp/api"
 	vppif "go.fd.io/govpp/binapi/interface"
-	"go.fd.io/govpp/binapi/ip"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
-	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -191,101 +188,4 @@ func (h *handler) setFirstTable(ctx context.Context, meta Meta, ipv6 bool, id ui
 
 func (h *handler) bind(ctx context.Context, meta Meta, ipv6 bool, id uint32) error {
 	return h.API.Call(ctx, &vppif.SwInterfaceSetTable{SwIfIndex: meta.SwIfIndex(), IsIPv6: ipv6, VrfID: id}, &vppif.SwInterfaceSetTableReply{})
-}
-
-func (h *handler) hasAddressDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}] {
-	nothing := func(context.Context, string, *emptypb.Empty) (struct{}, error) { return struct{}{}, nil }
-	return scheduler.Descriptor[*emptypb.Empty, struct{}]{
-		Name:   HasAddressName,
-		Prefix: keys.Parts,
-		Match:  func(key string) bool { _, ok := keys.ParseHasAddress(key); return ok },
-
-		Dependencies: func(key string, _ *emptypb.Empty) []scheduler.Dependency {
-			name, _ := keys.ParseHasAddress(key)
-			return []scheduler.Dependency{{Label: "interface-has-IP", Prefixes: []string{keys.Addresses(name)}}}
-		},
-		Create: nothing,
-		Delete: func(context.Context, string, *emptypb.Empty, struct{}) error { return nil },
-	}
-}
-
-func (h *handler) unnumberedDescriptor() scheduler.Descriptor[*interfaces.Interface_Unnumbered, struct{}] {
-	return scheduler.Descriptor[*interfaces.Interface_Unnumbered, struct{}]{
-		Name:   UnnumberedName,
-		Prefix: keys.Unnumbereds,
-
-		Dependencies: func(key string, v *interfaces.Interface_Unnumbered) []scheduler.Dependency {
-			return []scheduler.Dependency{
-				{Label: "unnumbered-interface-has-IP", Key: keys.HasAddress(v.GetInterfaceWithIp())},
-				{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.VRFs(borrowerOf(key))}},
-			}
-		},
-		Claims: unnumberedClaims,
-		Create: func(ctx context.Context, key string, v *interfaces.Interface_Unnumbered) (struct{}, error) {
-			return struct{}{}, h.setUnnumbered(ctx, key, v, true)
-		},
-		Update: func(ctx context.Context, key string, _, v *interfaces.Interface_Unnumbered, _ struct{}) (struct{}, error) {
-			return struct{}{}, h.setUnnumbered(ctx, key, v, true)
-		},
-		Delete: func(ctx context.Context, key string, v *interfaces.Interface_Unnumbered, _ struct{}) error {
-			err := h.setUnnumbered(ctx, key, v, false)
-			if errors.Is(err, api.INVALID_SW_IF_INDEX) || errors.Is(err, kinds.ErrNotThere) {
-				return nil
-			}
-			return err
-		},
-	}
-}
-
-func borrowerOf(key string) string { return key[len(keys.Unnumbereds):] }
-
-// setUnnumbered sets or removes the lender of an interface; the last lender counts. In
-// VPP's message, sw_if_index is the lender and unnumbered_sw_if_index the borrower.
-//
-// It first deletes the addresses of the borrower. VPP would forget these and keep their
-// routes, and crash on the routes later.
-func (h *handler) setUnnumbered(ctx context.Context, key string, v *interfaces.Interface_Unnumbered, on bool) error {
-	borrower, ok := h.index.Get(borrowerOf(key))
-	if !ok {
-		return kinds.NotThere(borrowerOf(key))
-	}
-	lender, ok := h.index.Get(v.GetInterfaceWithIp())
-	if !ok && on {
-		return kinds.NotThere(v.GetInterfaceWithIp())
-	}
-	if !ok {
-		lender = borrower // VPP requires an existing interface, and does not check which one
-	}
-	if on {
-		if err := h.clearAddresses(ctx, borrower); err != nil {
-			return err
-		}
-	}
-	err := h.API.Call(ctx, &vppif.SwInterfaceSetUnnumbered{
-		SwIfIndex: lender.SwIfIndex(), UnnumberedSwIfIndex: borrower.SwIfIndex(), IsAdd: on,
-	}, &vppif.SwInterfaceSetUnnumberedReply{})
-	if err == nil && !on {
-		h.unborrow(borrowerOf(key))
-	}
-	return err
-}
-
-// clearAddresses deletes all addresses of an interface, unless they are borrowed.
-func (h *handler) clearAddresses(ctx context.Context, meta Meta) error {
-	borrowed, err := conn.Dump[ip.IPUnnumberedDetails](ctx, h.API, &ip.IPUnnumberedDump{SwIfIndex: meta.SwIfIndex()})
-	if err != nil || len(borrowed) > 0 {
-		return err
-	}
-	return h.API.Call(ctx, &vppif.SwInterfaceAddDelAddress{SwIfIndex: meta.SwIfIndex(), DelAll: true}, &vppif.SwInterfaceAddDelAddressReply{})
-}
-
-// unnumberedClaims refuse chains: many interfaces may borrow from one interface, which
-// must not borrow itself.
-func unnumberedClaims(key string, v *interfaces.Interface_Unnumbered) []scheduler.Claim {
-	const field, want = "interface_with_ip", "an interface that has an address of its own"
-	lender := v.GetInterfaceWithIp()
-	return []scheduler.Claim{
-		{Resource: "vpp-borrowing/" + borrowerOf(key), Field: field, Value: lender, Want: want},
-		{Resource: "vpp-borrowing/" + lender, Field: field, Value: lender, Want: want, Yields: true},
-	}
 }

@@ -79,16 +79,6 @@ func (h *handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*
 	return h.readVRFs(ctx, all)
 }
 
-// unborrow notes that an interface no longer borrows an address.
-func (h *handler) unborrow(name string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if m, known := h.memberships[name]; known {
-		m.borrows = false
-		h.memberships[name] = m
-	}
-}
-
 func (h *handler) retrieveSomeVRFs(ctx context.Context, of []string, wanted []scheduler.Desired[*emptypb.Empty]) iter.Seq2[foundVRF, error] {
 	some := map[string]membership{}
 	h.mu.Lock()

@@ -32,6 +32,8 @@ func afPacketKind() Kind {
 	}
 }
 
+// validateAFPacket requires one of the two fields that name the link. NormalizeLink drops
+// host_if_name if both are set.
 func validateAFPacket(f *Findings, v *interfaces.Interface) {
 	host, linux := v.GetAfpacket().GetHostIfName(), v.GetAfpacket().GetLinuxInterface()
 	switch {
@@ -45,6 +47,8 @@ func validateAFPacket(f *Findings, v *interfaces.Interface) {
 // hostLink begins the key of a link of the host.
 const hostLink = "linux/interface/host-name/"
 
+// afPacketDependencies returns the Linux interface of the agent, or the host link as
+// package linux announces it. VPP refuses to create the interface before its link exists.
 func afPacketDependencies(v *interfaces.Interface) []scheduler.Dependency {
 	key := hostLink + v.GetAfpacket().GetHostIfName()
 	if linux := v.GetAfpacket().GetLinuxInterface(); linux != "" {
@@ -73,6 +77,7 @@ func createAFPacket(ctx context.Context, e *Env, v *interfaces.Interface) (uint3
 		return 0, err
 	}
 	mac, given := ParseMAC(v.GetPhysAddress())
+	// Version 3 adds the mode and the number of transmit queues. These are the values that version 2 implies.
 	request, err := e.API.First(
 		&af_packet.AfPacketCreateV3{
 			Mode: af_packet.AF_PACKET_API_MODE_ETHERNET, HostIfName: host, HwAddr: mac, UseRandomHwAddr: !given, NumRxQueues: 1, NumTxQueues: 1,
@@ -111,6 +116,8 @@ func (e *Env) ignoreIfOurs(ctx context.Context, v *interfaces.Interface, index i
 // linkPrefix begins VPP's names of AF_PACKET interfaces; the link follows.
 const linkPrefix = "host-"
 
+// deleteAFPacket names the link, because this message takes no index. VPP's own name of
+// the interface has the link; a value whose Linux interface is gone could not tell it.
 func deleteAFPacket(ctx context.Context, e *Env, v *interfaces.Interface, meta ifindex.Meta) error {
 	host, known := strings.CutPrefix(meta.InternalName, linkPrefix)
 	if !known {

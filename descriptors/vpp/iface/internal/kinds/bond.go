@@ -12,10 +12,11 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
-// anyID makes VPP choose the ID of a bond.
+// anyID makes VPP choose the ID of a bond. The value is VPP's own for "any" (bond.api).
 const anyID = ^uint32(0)
 
-// bondKind is the kind of BOND_INTERFACE. Its members are derived.
+// bondKind is the kind of BOND_INTERFACE. Its members are derived. A bond with a declared
+// ID is recognised by it. With anyID the link identifies nothing.
 func bondKind() Kind {
 	return Kind{
 		Link:      "bond",
@@ -31,6 +32,8 @@ func bondKind() Kind {
 	}
 }
 
+// validateBond refuses a member that is declared twice in different ways. Equal
+// repetitions are harmless, and one of them counts.
 func validateBond(f *Findings, v *interfaces.Interface) {
 	b := v.GetBond()
 	if b.GetMode() == interfaces.BondLink_UNKNOWN || interfaces.BondLink_Mode_name[int32(b.GetMode())] == "" {
@@ -90,6 +93,8 @@ func createBond(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, e
 	return uint32(reply.SwIfIndex), err
 }
 
+// retrieveBonds lists members, too: they are derived values, which count as lost without
+// them. VPP has one dump per bond for that. A member without a name is not ours.
 func retrieveBonds(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	if !anyOf(all, "bond") {
 		return nil

@@ -9,7 +9,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// Claims returns the resources of VPP that only one interface can have.
+// Claims returns the resources of VPP that only one interface can have. Without claims,
+// VPP would refuse the second of two such values with a number for an error, or return the
+// interface of the first one to both.
 func Claims(_ string, v *interfaces.Interface) []scheduler.Claim {
 	var c scheduler.Claim
 	switch v.GetType() {
@@ -39,6 +41,7 @@ func Claims(_ string, v *interfaces.Interface) []scheduler.Claim {
 	return []scheduler.Claim{c}
 }
 
+// subClaim has the parent and the VLAN: VPP has one sub-interface for them.
 func subClaim(s *interfaces.SubInterface) scheduler.Claim {
 	return scheduler.Claim{
 		Resource: fmt.Sprintf("vpp-vlan/%s/%d", s.GetParentName(), s.GetSubId()),
@@ -46,6 +49,7 @@ func subClaim(s *interfaces.SubInterface) scheduler.Claim {
 	}
 }
 
+// memifClaim has the socket and the ID. The same ID on two sockets is no conflict.
 func memifClaim(m *interfaces.MemifLink) scheduler.Claim {
 	return scheduler.Claim{
 		Resource: fmt.Sprintf("vpp-memif/%s/%d", socketOf(m), m.GetId()),
@@ -53,6 +57,8 @@ func memifClaim(m *interfaces.MemifLink) scheduler.Claim {
 	}
 }
 
+// afPacketClaim has the link as it is declared. One value may name a link of the host and
+// another the same one as a Linux interface; VPP refuses the second, see ignoreIfOurs.
 func afPacketClaim(a *interfaces.AfpacketLink) scheduler.Claim {
 	field, link := "afpacket.host_if_name", a.GetHostIfName()
 	if linux := a.GetLinuxInterface(); linux != "" {
@@ -83,6 +89,7 @@ func gtpuClaim(g *interfaces.GtpuLink) scheduler.Claim {
 	}
 }
 
+// greClaim has all fields that VPP's table of tunnels has as its key.
 func greClaim(g *interfaces.GreLink) scheduler.Claim {
 	return scheduler.Claim{
 		Resource: fmt.Sprintf("vpp-gre/%s/%s/%s/%d/%d", g.GetTunnelType(), canonical(g.GetSrcAddr()), canonical(g.GetDstAddr()), g.GetOuterFibId(), g.GetSessionId()),
@@ -90,6 +97,8 @@ func greClaim(g *interfaces.GreLink) scheduler.Claim {
 	}
 }
 
+// ipipClaim has the ends, the mode and the outer table. A multipoint tunnel may have no
+// remote end; "many" stands for that.
 func ipipClaim(v *interfaces.Interface) scheduler.Claim {
 	p := v.GetIpip()
 	return scheduler.Claim{

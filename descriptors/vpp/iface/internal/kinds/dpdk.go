@@ -14,7 +14,8 @@ import (
 
 // dpdkKind is the kind of DPDK: hardware that VPP found at its start, under VPP's own
 // name. It can neither be created nor deleted. A declared one is pending until VPP has it;
-// a deleted one is disabled and loses its tag.
+// a deleted one is disabled and loses its tag. Such an interface has the MAC address of
+// its hardware, so the kind has NoMAC.
 func dpdkKind() Kind {
 	return Kind{
 		NoMAC: true,

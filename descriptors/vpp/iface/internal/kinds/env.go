@@ -35,7 +35,8 @@ type Env struct {
 	sockets sync.Mutex // held while a number for a memif socket is chosen
 }
 
-// Interfaces looks up interfaces that exist.
+// Interfaces looks up interfaces that exist. It is implemented by the directory of package
+// iface, which knows names that VPP has only as tags.
 type Interfaces interface {
 	Get(name string) (ifindex.Meta, bool)
 }
@@ -45,12 +46,14 @@ func (e *Env) SetTag(ctx context.Context, meta ifindex.Meta, name string) error 
 	return e.API.Call(ctx, Tagging(meta, name), &vppif.SwInterfaceTagAddDelReply{})
 }
 
-// Tagging returns the message that SetTag sends.
+// Tagging returns the message that SetTag sends. Callers pipeline it with other requests,
+// so they need the message instead of the call.
 func Tagging(meta ifindex.Meta, name string) *vppif.SwInterfaceTagAddDel {
 	return &vppif.SwInterfaceTagAddDel{IsAdd: name != "", SwIfIndex: meta.SwIfIndex(), Tag: name}
 }
 
-// Names is a set of names; the zero value is empty.
+// Names is a set of names; the zero value is empty. It has a lock, because verbs of
+// different interfaces run at once.
 type Names struct {
 	mu  sync.Mutex // guards set
 	set map[string]bool

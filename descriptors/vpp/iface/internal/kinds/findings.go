@@ -7,7 +7,8 @@ import (
 	"github.com/keyplane/keyplane/models"
 )
 
-// Findings collects the faults of a value.
+// Findings collects the faults of a value. Its methods check fields that several kinds
+// have, so that their errors read alike.
 type Findings struct{ models.Faults }
 
 // hostName checks the name of a host link (Linux net/core/dev.c, dev_valid_name).

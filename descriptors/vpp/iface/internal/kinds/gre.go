@@ -12,7 +12,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// greKind is the kind of GRE_TUNNEL.
+// greKind is the kind of GRE_TUNNEL. The delete message has all fields of the tunnel, not
+// its index.
 func greKind() Kind {
 	return Kind{
 		Link:  "gre",
@@ -22,6 +23,7 @@ func greKind() Kind {
 			if g.GetTunnelType() == interfaces.GreLink_UNKNOWN || interfaces.GreLink_Type_name[int32(g.GetTunnelType())] == "" {
 				f.Add("gre.tunnel_type", g.GetTunnelType().String(), "L3, TEB or ERSPAN")
 			}
+			// A session ID of ERSPAN has 10 bits.
 			if g.GetSessionId() > 1<<10-1 {
 				f.Add("gre.session_id", g.GetSessionId(), "at most 1023")
 			}
@@ -55,6 +57,8 @@ func wireGRE(g *interfaces.GreLink) gre.GreTunnel {
 	}
 }
 
+// retrieveGREs lists GRE tunnels. Addresses are in the notation of the desired value, so a
+// value that a person wrote differently is no difference.
 func retrieveGREs(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	if !anyOf(all, "GRE tunnel device") {
 		return nil

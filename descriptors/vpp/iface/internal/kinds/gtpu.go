@@ -12,7 +12,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// gtpuKind is the kind of GTPU_TUNNEL.
+// gtpuKind is the kind of GTPU_TUNNEL. VPP hides a deleted one and uses it again (Hides),
+// with all that was set on it.
 func gtpuKind() Kind {
 	return Kind{
 		Link:     "gtpu",
@@ -39,6 +40,7 @@ func gtpuKind() Kind {
 	}
 }
 
+// validateGTPU accepts any number as the next node; only the deprecated field is an enum.
 func validateGTPU(f *Findings, v *interfaces.Interface) {
 	g := v.GetGtpu()
 	f.ends("gtpu", "src_addr", g.GetSrcAddr(), "dst_addr", g.GetDstAddr())
@@ -48,6 +50,7 @@ func validateGTPU(f *Findings, v *interfaces.Interface) {
 	}
 }
 
+// sameGTPU compares with defaults filled in, as VPP reports them.
 func sameGTPU(old, new *interfaces.Interface) bool {
 	a, b := old.GetGtpu(), new.GetGtpu()
 	return sameEnd(a.GetSrcAddr(), b.GetSrcAddr()) && sameEnd(a.GetDstAddr(), b.GetDstAddr()) && a.GetMulticast() == b.GetMulticast() &&
@@ -67,6 +70,7 @@ func deprecatedNext(g *interfaces.GtpuLink) interfaces.GtpuLink_NextNode {
 	return g.GetDecapNext() //nolint:staticcheck // values in stores have it
 }
 
+// gtpuVersions returns the IP version of the ends.
 func gtpuVersions(v *interfaces.Interface) (ipv4, ipv6 bool) {
 	return tunnelVersions(v.GetGtpu().GetSrcAddr(), v.GetGtpu().GetDstAddr())
 }
@@ -76,6 +80,7 @@ func gtpuVersions(v *interfaces.Interface) (ipv4, ipv6 bool) {
 func (e *Env) changeGTPU(ctx context.Context, v *interfaces.Interface, add bool) (uint32, error) {
 	g := v.GetGtpu()
 	multicast, err := e.multicastInterface(g.GetMulticast())
+	// A deletion does not need the multicast interface, which may be gone already.
 	if err != nil && add {
 		return 0, err
 	}
@@ -87,6 +92,8 @@ func (e *Env) changeGTPU(ctx context.Context, v *interfaces.Interface, add bool)
 	return uint32(reply.SwIfIndex), err
 }
 
+// retrieveGTPUs lists GTP-U tunnels. VPP reports the TEID of outgoing packets also where
+// it was left to its default; sameGTPU accounts for that.
 func retrieveGTPUs(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	if !anyOf(all, "GTPU") {
 		return nil

@@ -13,7 +13,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// ipipKind is the kind of IPIP_TUNNEL.
+// ipipKind is the kind of IPIP_TUNNEL. The VRF of the value is the outer table here, and a
+// new one needs a new tunnel.
 func ipipKind() Kind {
 	return Kind{
 		Link:  "ipip",
@@ -62,6 +63,7 @@ func createIPIP(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, e
 	return uint32(reply.SwIfIndex), err
 }
 
+// retrieveIPIPs lists IPIP tunnels. An unspecified remote end is none.
 func retrieveIPIPs(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	if !anyOf(all, "IPIP tunnel device") {
 		return nil

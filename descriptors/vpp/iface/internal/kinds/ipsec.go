@@ -40,6 +40,7 @@ func ipsecKind() Kind {
 	}
 }
 
+// ipsecMode returns the mode of the deprecated link; without a link, POINT_TO_POINT.
 func ipsecMode(v *interfaces.Interface) interfaces.IPSecLink_Mode {
 	return v.GetIpsec().GetTunnelMode() //nolint:staticcheck // the link is deprecated for what else it has
 }
@@ -48,6 +49,7 @@ func ipsecMode(v *interfaces.Interface) interfaces.IPSecLink_Mode {
 // the upper half of VPP's numbers (VPP ipsec_itf.c). VPP chooses automatic numbers from
 // the lower half first.
 func ipsecNumber(v *interfaces.Interface) uint32 {
+	// VPP has 16 Ki instances.
 	const half = 8 * 1024
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(v.GetName()))
@@ -70,6 +72,7 @@ func createIPsec(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, 
 	return index, err
 }
 
+// retrieveIPsecs lists IPsec interfaces.
 func retrieveIPsecs(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	if !anyOf(all, "IPSEC Tunnel") {
 		return nil

@@ -91,6 +91,7 @@ func FormOf(v *interfaces.Interface) Form {
 	return Form{v.GetType(), v.GetType() == interfaces.Interface_VXLAN_TUNNEL && v.GetVxlan().GetGpe() != nil}
 }
 
+// String names the form in errors.
 func (f Form) String() string {
 	if f.GPE {
 		return f.Type.String() + " (GPE)"
@@ -98,7 +99,9 @@ func (f Form) String() string {
 	return f.Type.String()
 }
 
-// All returns the table of kinds.
+// All returns the table of kinds. A form without an entry is refused by validation. The
+// functions keep no state: an Env has it, so that two agents in one process are
+// independent.
 func All() map[Form]Kind {
 	return map[Form]Kind{
 		{Type: interfaces.Interface_SUB_INTERFACE}:           subKind(),
@@ -120,7 +123,8 @@ func All() map[Form]Kind {
 	}
 }
 
-// Found is an interface that a dump listed.
+// Found is an interface that a dump listed. It is built in several steps: the dump of all
+// interfaces first, then each kind's own dump, then attributes such as addresses.
 type Found struct {
 	Value   *interfaces.Interface    // filled in step by step
 	Details vppif.SwInterfaceDetails // of the dump

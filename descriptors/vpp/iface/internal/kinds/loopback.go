@@ -11,7 +11,8 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
-// loopbackKind is the kind of SOFTWARE_LOOPBACK.
+// loopbackKind is the kind of SOFTWARE_LOOPBACK. VPP chooses the name, so the MAC address
+// carries the mark of the value.
 func loopbackKind() Kind {
 	return Kind{
 		AlwaysNew: true,

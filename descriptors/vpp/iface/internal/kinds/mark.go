@@ -12,7 +12,8 @@ import (
 
 // MarkMAC returns the MAC address of an interface. If the value declares none, it is
 // derived from the host and the name. So it is unique, and stays the same when VPP is
-// restarted.
+// restarted. Two agents of one host have the same Host, so their interfaces need different
+// names; the label is a part of Host for all but the default one.
 func (e *Env) MarkMAC(v *interfaces.Interface) (mac ethernet_types.MacAddress) {
 	if mac, ok := ParseMAC(v.GetPhysAddress()); ok {
 		return mac
@@ -24,7 +25,8 @@ func (e *Env) MarkMAC(v *interfaces.Interface) (mac ethernet_types.MacAddress) {
 	return mac
 }
 
-// byMAC recognizes interfaces that were created with the MAC address of MarkMAC.
+// byMAC recognizes interfaces that were created with the MAC address of MarkMAC. A person
+// may have created an interface with the same address; that one counts as ours.
 func byMAC(e *Env, f *Found, v *interfaces.Interface) bool {
 	return f.Details.L2Address == e.MarkMAC(v)
 }

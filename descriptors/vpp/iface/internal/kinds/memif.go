@@ -30,7 +30,8 @@ const longestSocket = 107
 // longestSecret is the longest secret of a memif (VPP memif.api, string secret[24]).
 const longestSecret = 23
 
-// memifKind is the kind of MEMIF.
+// memifKind is the kind of MEMIF. VPP has no message to change a memif, so each change of
+// the link needs a new one.
 func memifKind() Kind {
 	return Kind{
 		Link:      "memif",
@@ -45,6 +46,8 @@ func memifKind() Kind {
 	}
 }
 
+// validateMemif bounds fields by the widths of VPP's message. The error never has the
+// secret.
 func validateMemif(f *Findings, v *interfaces.Interface) {
 	m := v.GetMemif()
 	if interfaces.MemifLink_MemifMode_name[int32(m.GetMode())] == "" {
@@ -79,6 +82,7 @@ type memifLink struct {
 	ring, buffer, rx, tx uint32
 }
 
+// memifOf fills in VPP's defaults, so a default that is written out is no difference.
 func memifOf(v *interfaces.Interface) memifLink {
 	m := v.GetMemif()
 	return memifLink{
@@ -96,6 +100,8 @@ func socketOf(m *interfaces.MemifLink) string {
 	return m.GetSocketFilename()
 }
 
+// createMemif creates the memif with the newest message that this VPP has. Version 2
+// differs in its flag for zero-copy, which the model does not have.
 func createMemif(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 	m := memifOf(v)
 	socket, err := e.memifSocket(ctx, m.socket)

@@ -7,7 +7,9 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 )
 
-// NormalizeLink returns the change that normalizes the link of v; nil: none is needed.
+// NormalizeLink returns the change that normalizes the link of v; nil: none is needed. The
+// change works on a copy that the caller makes: messages are shared. At most one change
+// applies to a value, since each belongs to another type.
 func NormalizeLink(v *interfaces.Interface) (change func(v *interfaces.Interface), warnings []string) {
 	af := v.GetAfpacket()
 	switch {

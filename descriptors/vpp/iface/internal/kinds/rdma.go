@@ -19,7 +19,8 @@ const (
 	leastRDMARing = 256
 )
 
-// rdmaKind is the kind of RDMA. VPP shares the host link with Linux.
+// rdmaKind is the kind of RDMA. VPP shares the host link with Linux. VPP takes the name of
+// the value as its own name, which marks the interface.
 func rdmaKind() Kind {
 	return Kind{
 		Link:     "rdma",
@@ -37,6 +38,7 @@ func rdmaKind() Kind {
 	}
 }
 
+// validateRDMA bounds fields by the widths of VPP's message.
 func validateRDMA(f *Findings, v *interfaces.Interface) {
 	r := v.GetRdma()
 	if r.GetHostIfName() == "" {
@@ -53,6 +55,7 @@ func validateRDMA(f *Findings, v *interfaces.Interface) {
 	f.rdmaRing("rdma.txq_size", r.GetTxqSize())
 }
 
+// rdmaRing checks the size of a queue; 0 leaves it to VPP.
 func (f *Findings) rdmaRing(field string, size uint32) {
 	if size != 0 && size < leastRDMARing || size&(size-1) != 0 || size > 1<<15 {
 		f.Add(field, size, "a power of two from %d to 32768, or nothing", leastRDMARing)
@@ -67,6 +70,7 @@ type rdmaLink struct {
 	rxqs, txqs uint16
 }
 
+// rdmaOf fills in VPP's defaults.
 func rdmaOf(v *interfaces.Interface) rdmaLink {
 	r := v.GetRdma()
 	return rdmaLink{

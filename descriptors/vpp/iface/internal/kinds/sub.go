@@ -45,6 +45,8 @@ func subKind() Kind {
 	}
 }
 
+// validateSub refuses operations that need two tags: create_vlan_subif makes an interface
+// for packets with exactly one.
 func validateSub(f *Findings, v *interfaces.Interface) {
 	s := v.GetSub()
 	if s.GetParentName() == "" || s.GetParentName() == v.GetName() {
@@ -81,6 +83,8 @@ func effectiveTags(s *interfaces.SubInterface) *interfaces.SubInterface {
 	return out
 }
 
+// createSub creates the sub-interface on its parent, which the dependency guarantees. The
+// parent may still be deleted at this moment by somebody else.
 func createSub(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 	parent, ok := e.Interfaces.Get(v.GetSub().GetParentName())
 	if !ok {
@@ -132,6 +136,8 @@ func deleteSub(ctx context.Context, e *Env, v *interfaces.Interface, meta ifinde
 	return e.API.Call(ctx, &vppif.DeleteSubif{SwIfIndex: meta.SwIfIndex()}, &vppif.DeleteSubifReply{})
 }
 
+// retrieveSubs reads all from the dump of interfaces; VPP has no dump of sub-interfaces.
+// It notes rewriting of tags also for interfaces whose deletion the agent has not seen.
 func retrieveSubs(_ context.Context, e *Env, all map[uint32]*Found) error {
 	for _, f := range all {
 		d := f.Details

@@ -16,13 +16,16 @@ import (
 // longestHostName is the longest name of a Linux link (linux/if.h, IFNAMSIZ - 1).
 const longestHostName = 15
 
-// DefaultTAPHost is the name of the Linux side of a TAP that declares none.
+// DefaultTAPHost is the name of the Linux side of a TAP that declares none. It is short
+// enough for any name, and stays the same, so the Linux descriptors can compute it without
+// VPP.
 func DefaultTAPHost(name string) string {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(name))
 	return fmt.Sprintf("tap-%d", sum.Sum32())
 }
 
+// hostOf returns the name of the Linux side, declared or default.
 func hostOf(v *interfaces.Interface) string {
 	if host := v.GetTap().GetHostIfName(); host != "" {
 		return host
@@ -38,7 +41,8 @@ func TAPHostOf(v *interfaces.Interface) string {
 	return hostOf(v)
 }
 
-// tapKind is the kind of TAP.
+// tapKind is the kind of TAP. VPP has no message to change a TAP, so each change of the
+// link needs a new one.
 func tapKind() Kind {
 	return Kind{
 		Link:         "tap",
@@ -58,6 +62,7 @@ func tapKind() Kind {
 	}
 }
 
+// validateTAP accepts versions up to 2 and none; VPP makes version 2 of each.
 func validateTAP(f *Findings, v *interfaces.Interface) {
 	t := v.GetTap()
 	if t.GetVersion() > 2 {
@@ -86,6 +91,7 @@ func sameTAP(old, new *interfaces.Interface) bool {
 // sameSize accepts any size if none is declared.
 func sameSize(old, new uint32) bool { return new == 0 || old == new }
 
+// tapDependencies requires the container that the Linux side belongs to.
 func tapDependencies(v *interfaces.Interface) []scheduler.Dependency {
 	if of := v.GetTap().GetToMicroservice(); of != "" {
 		return []scheduler.Dependency{{Label: "microservice-available", Key: "linux/microservice/" + of}}
@@ -93,6 +99,7 @@ func tapDependencies(v *interfaces.Interface) []scheduler.Dependency {
 	return nil
 }
 
+// createTAP passes the tag in the message itself, so a TAP is never without it.
 func createTAP(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 	t := v.GetTap()
 	request := &tapv2.TapCreateV3{

@@ -36,6 +36,8 @@ func (t *TAPHosts) take(host, tap string, isThere func(host string) bool, create
 	return err
 }
 
+// begin marks a link as busy, and returns the TAP that was last created with it. Without
+// the mark, two creations at once would both find the link free.
 func (t *TAPHosts) begin(host string) (other string, free bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,6 +51,7 @@ func (t *TAPHosts) begin(host string) (other string, free bool) {
 	return t.of[host], true
 }
 
+// end removes the mark, and records the TAP if it was created.
 func (t *TAPHosts) end(host, tap string, made bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,7 +70,8 @@ func (t *TAPHosts) Forget(host, tap string) {
 	}
 }
 
-// Replace brings the record in line with a dump.
+// Replace brings the record in line with a dump. Marks of creations stay: these run at the
+// same time as the dump.
 func (t *TAPHosts) Replace(all []*Found) {
 	of := map[string]string{}
 	for _, f := range all {

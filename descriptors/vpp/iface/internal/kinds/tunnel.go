@@ -12,7 +12,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// end checks one end of a tunnel.
+// end checks one end of a tunnel. A zone, as in fe80::1%eth0, has no place in VPP's
+// messages.
 func (f *Findings) end(field, text string) netip.Addr {
 	a, err := netip.ParseAddr(text)
 	if err != nil || a.Zone() != "" {
@@ -42,7 +43,7 @@ func (f *Findings) ends(link, srcField, src, dstField, dst string) {
 	}
 }
 
-// tunnelVersions returns the IP version of a tunnel between these ends.
+// tunnelVersions returns the IP version of a tunnel between these ends. If there is no remote end, as of a multipoint tunnel, the local one decides.
 func tunnelVersions(src, dst string) (ipv4, ipv6 bool) {
 	a, _ := netip.ParseAddr(src)
 	b, _ := netip.ParseAddr(dst)
@@ -65,6 +66,7 @@ func sameEnd(a, b string) bool {
 	return a == b || errP == nil && errQ == nil && p == q
 }
 
+// wireAddress converts an address; the zero address stands for none.
 func wireAddress(text string) ip_types.Address {
 	a, err := netip.ParseAddr(text)
 	if err != nil {

@@ -45,6 +45,7 @@ func vmxnet3Kind() Kind {
 	}
 }
 
+// vmxnet3Ring checks the size of a queue; 0 leaves it to VPP.
 func (f *Findings) vmxnet3Ring(field string, size uint32) {
 	if size%vmxnet3Step != 0 || size > vmxnet3Most {
 		f.Add(field, size, "a multiple of %d up to %d, or nothing", vmxnet3Step, vmxnet3Most)
@@ -52,7 +53,8 @@ func (f *Findings) vmxnet3Ring(field string, size uint32) {
 }
 
 // pciAddress returns the PCI address in a name, packed as in VPP (vlib/pci/pci.h,
-// vlib_pci_addr_t).
+// vlib_pci_addr_t). The line feed in the format makes the scan fail on text behind the
+// address.
 func pciAddress(name string) (uint32, error) {
 	var domain uint16
 	var bus, slot, function uint8
@@ -63,6 +65,7 @@ func pciAddress(name string) (uint32, error) {
 	return uint32(domain) | uint32(bus)<<16 | uint32(slot)<<24 | uint32(function)<<29, nil
 }
 
+// createVmxnet3 attaches VPP to the device at the PCI address in the name.
 func createVmxnet3(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 	address, err := pciAddress(v.GetName())
 	if err != nil {

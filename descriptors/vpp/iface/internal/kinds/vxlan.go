@@ -17,7 +17,8 @@ import (
 // mostVNI is the largest network identifier (RFC 7348, 24 bits).
 const mostVNI = 1<<24 - 1
 
-// vxlanKind is the kind of VXLAN_TUNNEL.
+// vxlanKind is the kind of VXLAN_TUNNEL. The VRF of the value is the outer table here, and
+// a new one needs a new tunnel.
 func vxlanKind() Kind {
 	return Kind{
 		Link:     "vxlan",
@@ -40,6 +41,7 @@ func vxlanKind() Kind {
 	}
 }
 
+// validateVXLAN checks the fields that tunnels with and without GPE share.
 func validateVXLAN(f *Findings, v *interfaces.Interface) {
 	x := v.GetVxlan()
 	f.ends("vxlan", "src_address", x.GetSrcAddress(), "dst_address", x.GetDstAddress())
@@ -56,17 +58,20 @@ func (f *Findings) multicast(field, by, dstField, dst string) {
 	}
 }
 
+// sameVXLAN compares the fields that tunnels with and without GPE share.
 func sameVXLAN(old, new *interfaces.Interface) bool {
 	a, b := old.GetVxlan(), new.GetVxlan()
 	return sameEnd(a.GetSrcAddress(), b.GetSrcAddress()) && sameEnd(a.GetDstAddress(), b.GetDstAddress()) &&
 		a.GetVni() == b.GetVni() && a.GetMulticast() == b.GetMulticast()
 }
 
+// vxlanDependencies returns the outer table and, for a multicast group, the interface.
 func vxlanDependencies(v *interfaces.Interface) []scheduler.Dependency {
 	_, ipv6 := vxlanVersions(v)
 	return append(tableDependency("vrf-table-for-vxlan-exists", v.GetVrf(), ipv6), multicastDependency("vxlan", v.GetVxlan().GetMulticast())...)
 }
 
+// vxlanVersions returns the IP version of the ends.
 func vxlanVersions(v *interfaces.Interface) (ipv4, ipv6 bool) {
 	return tunnelVersions(v.GetVxlan().GetSrcAddress(), v.GetVxlan().GetDstAddress())
 }
@@ -88,6 +93,8 @@ func multicastDependency(link, name string) []scheduler.Dependency {
 	}}
 }
 
+// changeVXLAN creates or deletes the tunnel. Both use one message with all its fields, so
+// the value of a deletion must be the one that was created.
 func (e *Env) changeVXLAN(ctx context.Context, v *interfaces.Interface, add bool) (uint32, error) {
 	x := v.GetVxlan()
 	multicast, err := e.multicastInterface(x.GetMulticast())
@@ -132,7 +139,7 @@ func (e *Env) multicastInterface(name string) (interface_types.InterfaceIndex, e
 }
 
 // nameOf returns the name of the multicast interface; empty for index 0 and unknown
-// indexes.
+// indexes. Index 0 is VPP's own interface local0, which is never one for multicast.
 func nameOf(all map[uint32]*Found, index interface_types.InterfaceIndex) string {
 	if f := all[uint32(index)]; f != nil && index != 0 {
 		return f.Value.GetName()
@@ -140,6 +147,7 @@ func nameOf(all map[uint32]*Found, index interface_types.InterfaceIndex) string 
 	return ""
 }
 
+// retrieveVXLANs lists tunnels without GPE.
 func retrieveVXLANs(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	if !anyOf(all, "VXLAN") {
 		return nil

@@ -13,7 +13,7 @@ import (
 )
 
 // vxlanGPEKind is the kind of VXLAN_TUNNEL with gpe. Its packets state the protocol
-// inside.
+// inside. VPP hides a deleted one and uses it again (Hides), with all that was set on it.
 func vxlanGPEKind() Kind {
 	return Kind{
 		Link:  "vxlan",
@@ -40,6 +40,8 @@ func vxlanGPEKind() Kind {
 	}
 }
 
+// validateGPE requires the protocol: its zero value would be valid for VPP, but means
+// nothing.
 func validateGPE(f *Findings, v *interfaces.Interface) {
 	validateVXLAN(f, v)
 	gpe := v.GetVxlan().GetGpe()
@@ -51,6 +53,7 @@ func validateGPE(f *Findings, v *interfaces.Interface) {
 	}
 }
 
+// carriesIP reports whether the inner packets are looked up in a VRF table.
 func carriesIP(gpe *interfaces.VxlanLink_Gpe) bool {
 	return gpe.GetProtocol() == interfaces.VxlanLink_Gpe_IP4 || gpe.GetProtocol() == interfaces.VxlanLink_Gpe_IP6
 }

@@ -14,7 +14,8 @@ import (
 // keyBytes is the length of a key (RFC 7748, X25519).
 const keyBytes = 32
 
-// wireguardKind is the kind of WIREGUARD_TUNNEL. Its peers are separate values.
+// wireguardKind is the kind of WIREGUARD_TUNNEL. Its peers are separate values. Errors and
+// logs never have the private key.
 func wireguardKind() Kind {
 	return Kind{
 		Link:  "wireguard",
@@ -41,10 +42,13 @@ func wireguardKind() Kind {
 	}
 }
 
+// wireguardKey decodes the private key. It accepts the standard alphabet with padding
+// only, as "wg genkey" prints it.
 func wireguardKey(w *interfaces.WireguardLink) ([]byte, error) {
 	return base64.StdEncoding.Strict().DecodeString(w.GetPrivateKey())
 }
 
+// createWireguard leaves the public key zero: VPP computes it from the private one.
 func createWireguard(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 	w := v.GetWireguard()
 	key, err := wireguardKey(w)
@@ -58,6 +62,8 @@ func createWireguard(ctx context.Context, e *Env, v *interfaces.Interface) (uint
 	return uint32(reply.SwIfIndex), err
 }
 
+// retrieveWireguards asks for the private keys, without which a changed key would go
+// unnoticed.
 func retrieveWireguards(ctx context.Context, e *Env, all map[uint32]*Found) error {
 	if !anyOf(all, "Wireguard Tunnel") {
 		return nil
