@@ -12,7 +12,7 @@ func (g *Graph) setDesired(n *Node, v *version) {
 	} else {
 		n.claimRank = min(n.claimRank, n.claimant().rankAfter(old))
 	}
-	if !n.hung { // otherwise it stays failed, whatever is desired
+	if n.running != abandoned { // otherwise it stays failed, whatever is desired
 		n.err = nil
 	}
 	n.recreate = false

@@ -30,7 +30,7 @@ func (g *Graph) drain() {
 			return
 		}
 		n.queued = false
-		if !n.inFlight && !n.hung {
+		if n.running == idle {
 			g.classify(n)
 		}
 	}
@@ -75,7 +75,7 @@ func (n *Node) failureObsolete() bool {
 
 func (g *Graph) actionOf(n *Node) action {
 	switch {
-	case n.suspended() || n.hung || n.disconnected():
+	case n.suspended() || n.hung() || n.disconnected():
 		return actionNone
 	case n.toDelete && n.mayDelete():
 		return actionDelete
@@ -191,7 +191,7 @@ func (n *Node) leavesWithCycle() bool {
 		return false
 	}
 	for _, e := range n.in {
-		if m := e.v.node; e.ofActual() && (m.cycle != n.cycle || m.suspended() || m.hung) {
+		if m := e.v.node; e.ofActual() && (m.cycle != n.cycle || m.suspended() || m.hung()) {
 			return false
 		}
 	}

@@ -32,7 +32,13 @@ func (g *Graph) addBlocked(n *Node) {
 // breakDeadlock is called when no operation can run. It looks for operations that become
 // possible with a cycle or by deleting outdated values, and reports whether it found any.
 func (g *Graph) breakDeadlock() bool {
-	if g.dissolveCycles() || g.findCycles(g.waitsOn, false) || g.findCycles(g.dependentsOf, true) || g.deleteOutdated() {
+	if g.dissolveCycles() || g.findCycles(g.waitsOn, false) || g.findCycles(g.dependentsOf, true) {
+		return true
+	}
+	if g.awaiting() {
+		return false // more may become possible without a deletion
+	}
+	if g.deleteOutdated() {
 		return true
 	}
 	for _, n := range g.blocked {
@@ -40,6 +46,13 @@ func (g *Graph) breakDeadlock() bool {
 	}
 	g.blocked = nil
 	return false
+}
+
+// searchAgain has the blocked nodes searched for cycles again.
+func (g *Graph) searchAgain() {
+	for _, n := range g.blocked {
+		n.blocked = blockedNew
+	}
 }
 
 // deleteOutdated lets outdated values be deleted that cannot be updated in place.
@@ -63,7 +76,7 @@ func (g *Graph) findCycles(next func(*Node) []*Node, leaving bool) (found bool) 
 		}
 		g.Pace()
 		n.blocked = searched
-		if !n.inFlight && g.actionOf(n) == actionBlocked && !g.hasOutsider(next(n)) {
+		if n.running != inFlight && g.actionOf(n) == actionBlocked && !g.hasOutsider(next(n)) {
 			roots = append(roots, n)
 		}
 	}
@@ -103,7 +116,7 @@ func (g *Graph) hasOutsider(nodes []*Node) bool {
 // will not be applied by itself.
 func (g *Graph) waitsOn(n *Node) (out []*Node) {
 	g.Pace()
-	if n.inFlight || n.toDelete || g.actionOf(n) != actionBlocked || !n.baseCurrent() {
+	if n.running == inFlight || n.toDelete || g.actionOf(n) != actionBlocked || !n.baseCurrent() || g.holds(n, actionApply) {
 		return []*Node{nil}
 	}
 	for i := range n.desired.edges {
@@ -123,7 +136,7 @@ func (g *Graph) waitsOn(n *Node) (out []*Node) {
 // that will not be deleted.
 func (g *Graph) dependentsOf(n *Node) (out []*Node) {
 	g.Pace()
-	if n.inFlight || !n.isLeaving() || n.suspended() || n.hung {
+	if n.running != idle || !n.isLeaving() || n.suspended() || g.holds(n, actionDelete) {
 		return []*Node{nil}
 	}
 	for _, e := range n.in {
@@ -172,10 +185,12 @@ func (g *Graph) retract(n *Node) {
 
 // cycleStepDone lets the next member of the cycle of n run.
 func (g *Graph) cycleStepDone(n *Node) {
-	r := n.cycle
-	if r == nil {
-		return
+	if n.cycle != nil {
+		g.stepDone(n.cycle)
 	}
+}
+
+func (g *Graph) stepDone(r *cycle) {
 	r.inFlight = false
 	for _, m := range r.waiting {
 		m.queued = false

@@ -10,7 +10,8 @@ import "reflect"
 // system in sync has no effect.
 func (g *Graph) Found(v *Value, meta any, foreign bool) {
 	n := g.node(v.Key)
-	if n.hung {
+	if n.hung() {
+		n.unseen = true
 		return // what was read may be older than the effect of the operation
 	}
 	g.saveNode(n)
@@ -142,7 +143,11 @@ func (g *Graph) NotFound(key string) {
 }
 
 func (g *Graph) loseNode(n *Node, readBack bool) {
-	if n.actual == nil || n.hung && !n.disconnected() {
+	if n.actual == nil {
+		return
+	}
+	if n.hung() && !n.disconnected() {
+		n.unseen = true
 		return
 	}
 	g.saveNode(n)
@@ -151,7 +156,7 @@ func (g *Graph) loseNode(n *Node, readBack bool) {
 			g.loseNode(d, readBack)
 		}
 	}
-	n.missing = n.desired != nil && !n.hung
+	n.missing = n.desired != nil && !n.hung()
 	n.suspension, n.err = notSuspended, nil // the error was about the value that is gone
 	g.setActual(n, nil, nil)
 	g.resetRank(n)

@@ -73,6 +73,9 @@ type Graph struct {
 	touched    []*Node
 	deleting   int // deletes in flight
 	applying   int // creates and updates in flight
+	detached   int // detached operations
+	reading    int // connections that are read back
+	holding    int // held nodes
 	complete   bool
 	journal    *journal
 }
@@ -186,7 +189,7 @@ func (g *Graph) Retry(key string) {
 // new value.
 func (g *Graph) Suspend(key string, err error) {
 	n := g.nodes[key]
-	if n == nil || n.desired == nil || n.actual != nil || n.inFlight || n.hung {
+	if n == nil || n.desired == nil || n.actual != nil || n.running != idle {
 		return
 	}
 	g.saveNode(n)
@@ -313,7 +316,7 @@ func (g *Graph) touch(n *Node) {
 
 // forget removes n from the graph if it is unused and nothing refers to it.
 func (g *Graph) forget(n *Node) {
-	if n.inFlight || n.hung || n.queued || n.saved != unsaved {
+	if n.running != idle || n.queued || n.held || n.saved != unsaved {
 		return
 	}
 	if n.own.refs == 0 && !n.own.saved {

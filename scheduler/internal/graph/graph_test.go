@@ -46,8 +46,24 @@ func fields(s string) []string { return strings.Split(s, ",") }
 // gate is that of the keys that begin with "gated".
 var gate = &Connection{}
 
+// lines are the connections of the random model's keys: of even and of odd groups, with their
+// derived keys. Each graph has its own: see newModel.
+var lines = [2]*Connection{{}, {}}
+
+// lineOf is the connection of a key of the random model; nil: it is of no group.
+func lineOf(key string) *Connection {
+	group, ok := strings.CutPrefix(strings.TrimPrefix(key, "d/"), "g")
+	if !ok || group == "" || group[0] < '0' || group[0] > '9' {
+		return nil
+	}
+	return lines[(group[0]-'0')%2]
+}
+
 func value(key, text string) *Value {
 	v := &Value{Key: key, Data: text, Kind: kind{}}
+	if line := lineOf(key); line != nil {
+		v.Kind = kind{gate: line}
+	}
 	switch {
 	case strings.HasPrefix(key, "gated"):
 		v.Kind = kind{gate: gate}

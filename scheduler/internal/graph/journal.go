@@ -20,6 +20,7 @@ type journal struct {
 	pace      func()  // nil: none
 
 	dirty        queue
+	blocked      []blockedMemento
 	unresolved   []*Node
 	lostProvider []*edge
 	touched      int // length of the graph's list
@@ -43,6 +44,12 @@ type versionMemento struct {
 	claims  []claimEdge
 }
 
+// A blockedMemento is an element of the earlier list of blocked nodes.
+type blockedMemento struct {
+	node  *Node
+	state blockedState
+}
+
 // A savedState says how much of a node is in the journal.
 type savedState uint8
 
@@ -58,6 +65,9 @@ func (g *Graph) Begin() {
 	g.journal = &journal{
 		dirty: g.dirty.clone(), unresolved: g.unresolved, lostProvider: g.lostProvider, touched: len(g.touched),
 		indexed: g.available != nil, complete: g.complete,
+	}
+	for _, n := range g.blocked {
+		g.journal.blocked = append(g.journal.blocked, blockedMemento{n, n.blocked})
 	}
 }
 
@@ -138,7 +148,10 @@ func (g *Graph) restore(m *nodeMemento) {
 	n := m.node
 	was := n.available()
 	n.nodeState = m.state
-	n.saved, n.queued, n.inFlight = unsaved, false, false
+	n.saved, n.queued = unsaved, false
+	if n.running == inFlight {
+		n.running = idle
+	}
 	g.indexAvailable(n, was)
 }
 
@@ -159,6 +172,10 @@ func (g *Graph) restoreLists(j *journal) {
 	g.dirty, g.unresolved, g.lostProvider = j.dirty, j.unresolved, j.lostProvider
 	for _, n := range g.dirty.list[g.dirty.head:] {
 		n.queued = true
+	}
+	for _, m := range j.blocked {
+		m.node.blocked = m.state
+		g.blocked = append(g.blocked, m.node)
 	}
 	for _, n := range j.newsNodes {
 		n.News = false

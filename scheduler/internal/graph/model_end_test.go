@@ -31,6 +31,9 @@ func (m *model) end() {
 func (m *model) mend() {
 	clear(m.broken)
 	m.returnAll()
+	for _, line := range lines {
+		m.g.EndRead(line)
+	}
 	m.calm = true
 	defer func() { m.calm = false }()
 	m.g.Complete()

@@ -8,30 +8,58 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hangs says that an abandoned operation of key still runs, or of what is derived from it.
-func (m *model) hangs(key string) bool {
-	_, own := m.hung[key]
-	_, part := m.hung["d/"+key]
-	return own || part
+// hangs says that a detached or abandoned operation of key still runs, or of what is derived
+// from it.
+func (m *model) hangs(key string) bool { return m.isHung(key) || m.isHung("d/"+key) }
+
+func (m *model) isHung(key string) bool {
+	_, late := m.hung[key]
+	_, slow := m.detached[key]
+	return late || slow
 }
 
 // abandon has an operation take too long.
 func (m *model) abandon(op Op) {
 	m.t.Logf("##   %v %s is abandoned", op.Verb, op.Node.Key())
 	m.g.Abandon(op, errors.New("no answer"))
+	delete(m.detached, op.Node.Key())
 	m.hung[op.Node.Key()] = op
 }
 
-// returnOne has an abandoned operation end, in one way or the other.
+// detach has an operation take so long that others no longer wait for it.
+func (m *model) detach(op Op) {
+	m.t.Logf("##   %v %s is detached", op.Verb, op.Node.Key())
+	m.g.Detach(op)
+	m.detached[op.Node.Key()] = op
+}
+
+// returnOne has a slow operation end in one way or the other, or be abandoned.
 func (m *model) returnOne(t *rapid.T) {
-	if keys := slices.Sorted(maps.Keys(m.hung)); len(keys) > 0 {
-		m.returned(rapid.SampledFrom(keys).Draw(t, "returns"))
+	keys := slices.Concat(slices.Sorted(maps.Keys(m.hung)), slices.Sorted(maps.Keys(m.detached)))
+	if len(keys) == 0 {
+		return
+	}
+	key := rapid.SampledFrom(keys).Draw(t, "returns")
+	op, slow := m.detached[key]
+	switch {
+	case !slow:
+		m.returned(key)
+	case rapid.Bool().Draw(t, "late"):
+		m.abandon(op)
+	default:
+		delete(m.detached, key)
+		m.finish(op)
 	}
 }
 
 func (m *model) returnAll() {
 	for _, key := range slices.Sorted(maps.Keys(m.hung)) {
 		m.returned(key)
+	}
+	for _, key := range slices.Sorted(maps.Keys(m.detached)) {
+		op := m.detached[key]
+		delete(m.detached, key)
+		m.finish(op)
 	}
 }
 
@@ -48,4 +76,37 @@ func (m *model) returned(key string) {
 	}
 	m.southbound(op)
 	m.g.Returned(op, nil, nil)
+}
+
+// readOrEnd begins or ends the read-back of a connection.
+func (m *model) readOrEnd(t *rapid.T) {
+	line := rapid.SampledFrom(lines[:]).Draw(t, "line")
+	if line.phase == up {
+		t.Logf("## begin to read %p", line)
+		m.g.BeginRead(line)
+	} else {
+		t.Logf("## end to read %p", line)
+		m.g.EndRead(line)
+	}
+}
+
+// mayBeginBeside checks that an operation begins neither while its connection is read back,
+// nor beside a detached one of the opposite direction there.
+func (m *model) mayBeginBeside(op Op) {
+	key := op.Node.Key()
+	if other, slow := m.detached[key]; slow {
+		m.t.Fatalf("%v %s while %v of it is detached", op.Verb, key, other.Verb)
+	}
+	line := lineOf(key)
+	if line == nil {
+		return
+	}
+	if line.phase != up {
+		m.t.Fatalf("%v %s while its connection is read back", op.Verb, key)
+	}
+	for other, slow := range m.detached {
+		if lineOf(other) == line && (slow.Verb == Delete) != (op.Verb == Delete) {
+			m.t.Fatalf("%v %s while %v %s is detached", op.Verb, key, slow.Verb, other)
+		}
+	}
 }

@@ -15,7 +15,7 @@ import (
 // eight operations at once, and holds it to what the package promises.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &model{t: t, g: New(), wanted: map[string]string{}, stands: map[string]bool{}, broken: map[string]bool{}, had: map[string]*Value{}, stood: map[string]bool{}, hung: map[string]Op{}}
+		m := newModel(t)
 		t.Repeat(map[string]func(*rapid.T){
 			"want":     m.want,
 			"unwant":   m.unwant,
@@ -25,6 +25,7 @@ func TestModel(t *testing.T) {
 			"found":    m.found,
 			"run":      m.run,
 			"return":   m.returnOne,
+			"read":     m.readOrEnd,
 			"plan":     m.plan,
 			"do":       m.planAndDo,
 			"resync":   m.resync,
@@ -76,6 +77,14 @@ func anyText(t *rapid.T, key string) string {
 	return strings.Join(text, ",")
 }
 
+func newModel(t *rapid.T) *model {
+	lines = [2]*Connection{{}, {}}
+	return &model{
+		t: t, g: New(), wanted: map[string]string{}, stands: map[string]bool{}, broken: map[string]bool{},
+		had: map[string]*Value{}, stood: map[string]bool{}, hung: map[string]Op{}, detached: map[string]Op{},
+	}
+}
+
 type model struct {
 	t      *rapid.T
 	g      *Graph
@@ -87,7 +96,9 @@ type model struct {
 	doubts map[string]bool   // what had to go before the run, and did not
 	came   map[string]*Value // what came in the run
 	hung   map[string]Op     // abandoned, and not returned
-	calm   bool              // nothing is abandoned
+	calm   bool              // nothing is detached or abandoned
+
+	detached map[string]Op // still running, and not abandoned yet
 }
 
 // inDoubt notes what had to go and did not, when a run begins.
@@ -187,9 +198,13 @@ func (m *model) run(t *rapid.T) {
 			break
 		}
 		i := rapid.IntRange(0, len(flight)-1).Draw(t, "done")
-		if !m.calm && rapid.IntRange(0, 9).Draw(t, "hangs") == 0 {
+		fate := rapid.IntRange(0, 9).Draw(t, "fate")
+		switch {
+		case !m.calm && fate == 0:
 			m.abandon(flight[i])
-		} else {
+		case !m.calm && fate == 1:
+			m.detach(flight[i])
+		default:
 			m.finish(flight[i])
 		}
 		flight = slices.Delete(flight, i, i+1)
@@ -386,6 +401,7 @@ func (m *model) mayRun(op Op, flight []Op) {
 	if other, hangs := m.hung[key]; hangs {
 		m.t.Fatalf("%v %s while %v of it still runs", op.Verb, key, other.Verb)
 	}
+	m.mayBeginBeside(op)
 	for _, other := range flight {
 		if other.Node.Key() == key {
 			m.t.Fatalf("%v %s while %v of it is in flight", op.Verb, key, other.Verb)
@@ -427,7 +443,7 @@ func (m *model) needs(op Op) {
 
 func (m *model) sameAsSouthbound() {
 	for key, n := range m.g.nodes {
-		if _, hung := m.hung[key]; !hung && (n.actual != nil) != m.stands[key] {
+		if !m.isHung(key) && (n.actual != nil) != m.stands[key] {
 			m.t.Fatalf("%s: graph says stands=%v, southbound %v", key, n.actual != nil, m.stands[key])
 		}
 	}
@@ -451,7 +467,7 @@ func (m *model) counts() {
 				users++
 			}
 		}
-		if of := m.g.Of(kind{}); n.desired != nil && of[n.kindIndex] != n {
+		if n.desired != nil && m.g.Of(n.desired.Kind)[n.kindIndex] != n {
 			m.t.Fatalf("%s is not among those of its kind", key)
 		}
 		if users != n.dependents {

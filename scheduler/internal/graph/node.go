@@ -16,14 +16,14 @@ type Node struct {
 	kindIndex int32      // index in kindNodes
 	Slot      int32      // for the owner of the graph; 0 at first
 
-	inFlight bool // an operation of the node is running
-	hung     bool // an abandoned operation of the node is still running
-	saved    savedState
-	touched  bool
-	News     bool // touched since the owner of the graph cleared it
-	queued   bool // in one of the graph's queues
-	blocked  blockedState
-	dropped  bool
+	running running // its operation
+	saved   savedState
+	touched bool
+	News    bool // touched since the owner of the graph cleared it
+	queued  bool // in one of the graph's queues
+	held    bool // in the list of its connection
+	blocked blockedState
+	dropped bool
 
 	own     version // the first version, so that most nodes need one allocation
 	ownEdge [1]edge // the edge of own
@@ -50,6 +50,7 @@ type nodeState struct {
 	missing    bool // the actual value vanished by itself
 	unresolved bool // of a resource: its holder is not decided yet
 	exclusive  bool // of a resource: a claim on it does not yield
+	unseen     bool // Found or Lost was ignored because of a running operation
 }
 
 // A suspension says whether an operation of the node may run after the last one failed. It

@@ -1,5 +1,7 @@
 package graph
 
+import "errors"
+
 // A Verb is the effect of an operation on its key.
 type Verb uint8
 
@@ -15,7 +17,7 @@ func (v Verb) String() string {
 }
 
 // An Op is one operation. Next returns it; it is in flight until Done or Cancel takes it
-// back.
+// back, or until Detach or Abandon ends its flight.
 type Op struct {
 	Verb     Verb
 	Node     *Node
@@ -47,12 +49,17 @@ func (g *Graph) Next() (Op, bool) {
 // InFlight is the number of operations that Next returned and Done has not taken back.
 func (g *Graph) InFlight() int { return g.deleting + g.applying }
 
-// Done reports the end of an operation, with the metadata or the error. After an error the
-// key is suspended until Retry or a new desired value.
+// Done reports the end of an operation, in flight or detached, with the metadata or the
+// error. After an error the key is suspended until Retry or a new desired value.
 func (g *Graph) Done(op Op, meta any, err error) {
 	n := op.Node
+	if n.running == detached {
+		g.countDetached(op, -1)
+		g.Returned(op, meta, err)
+		return
+	}
 	g.saveNode(n)
-	n.inFlight = false
+	n.running = idle
 	n.last = op.Verb
 	g.count(op.Verb, -1)
 	inCycle := n.cycle != nil
@@ -81,10 +88,18 @@ func (g *Graph) Done(op Op, meta any, err error) {
 	g.setActual(n, op.version, meta)
 }
 
+var errCancelled = errors.New("the operation was not begun")
+
 // Cancel takes back an operation that was not begun.
 func (g *Graph) Cancel(op Op) {
 	n := op.Node
-	n.inFlight = false
+	if n.running == detached {
+		g.countDetached(op, -1)
+		g.Returned(op, nil, errCancelled)
+		g.clearFailure(n)
+		return
+	}
+	n.running = idle
 	g.count(op.Verb, -1)
 	g.cycleStepDone(n)
 	g.push(n)
@@ -120,6 +135,8 @@ func (g *Graph) start() (Op, bool) {
 		case n.cycle != nil && n.cycle.inFlight:
 			n.queued = true
 			n.cycle.waiting = append(n.cycle.waiting, n)
+		case g.holds(n, next):
+			g.hold(n)
 		default:
 			return g.launch(n), true
 		}
@@ -143,7 +160,7 @@ func (g *Graph) launch(n *Node) Op {
 		op.New, op.version = n.desired.Value, n.desired
 	}
 	op.Recreate = n.recreate
-	n.inFlight = true
+	n.running = inFlight
 	if n.cycle != nil {
 		n.cycle.inFlight = true
 	}

@@ -44,9 +44,12 @@ func (n *Node) Unmet() (out []Dep) {
 		return nil
 	}
 	if n.disconnected() {
-		out = append(out, Dep{Label: n.connection().reason})
+		out = append(out, Dep{Label: n.connection().label()})
 	}
-	if n.hung {
+	if n.held {
+		out = append(out, Dep{Label: "the end of operations or of a read-back of its connection"})
+	}
+	if n.hung() {
 		out = append(out, Dep{Label: "the end of an operation that is still running"})
 	}
 	for i := range n.desired.edges {
