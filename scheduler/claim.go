@@ -3,10 +3,9 @@ package scheduler
 import (
 	"fmt"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
 // A Claim reserves a resource that only one value can have, such as a name in the kernel.
@@ -35,12 +34,8 @@ func (e *ConflictError) Error() string { return e.err.Error() }
 
 func (e *ConflictError) Unwrap() error { return e.err }
 
-// claims returns the claims of a value for the graph; nil: none.
-func (d *descriptor) claims(key string, m proto.Message) *[]graph.Claim {
-	if d.claimed == nil {
-		return nil
-	}
-	claims := d.claimed(key, m)
+// graphClaims returns claims in the form of the graph; nil: none.
+func graphClaims(claims []Claim) *[]graph.Claim {
 	if len(claims) == 0 {
 		return nil
 	}
@@ -60,7 +55,7 @@ func (c Claim) conflict(key string) error {
 func errOf(n *graph.Node) error {
 	err := n.Err()
 	if taken, ok := err.(*graph.ClaimError); ok { //nolint:errorlint // it is never wrapped
-		return &invalidError{taken}
+		return kind.Invalid(taken)
 	}
 	return err
 }

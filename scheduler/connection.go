@@ -12,6 +12,7 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
 // A Connection is a link to a system that can be lost. While it is lost, as at the start,
@@ -92,7 +93,7 @@ func (g *Connection) interceptTasks() func([]*executor.Task, func() []error) boo
 	return func(tasks []*executor.Task, verbs func() []error) bool {
 		values := make([]KeyValue, len(tasks))
 		for i, t := range tasks {
-			values[i] = KeyValue{t.Op.Node.Key(), message(t.Op.New)}
+			values[i] = KeyValue{t.Op.Node.Key(), kind.Message(t.Op.New)}
 		}
 		return g.interceptAll(values, verbs)
 	}
@@ -168,7 +169,7 @@ func (s *Scheduler) disconnect(g *Connection, why error) {
 	g.ready.Store(false)
 	s.graph.Disconnect(&g.link, g.reason(why))
 	for n := range s.graph.Changed(0) {
-		if d := descriptorOf(n); d != nil && d.link == &g.link {
+		if d := kind.Of(n); d != nil && d.Link == &g.link {
 			s.retries.Drop(n.Key())
 		}
 	}
@@ -207,5 +208,5 @@ func (s *Scheduler) handleConnection(ctx context.Context, g *Connection, news co
 
 // descriptorsOf returns the descriptors of the connection g.
 func (s *Scheduler) descriptorsOf(g *Connection) []*descriptor {
-	return slices.DeleteFunc(slices.Clone(s.registry.order), func(d *descriptor) bool { return d.link != &g.link })
+	return slices.DeleteFunc(slices.Clone(s.registry.Order), func(d *descriptor) bool { return d.Link != &g.link })
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
 // A DescriptorInfo is the public description of a descriptor.
@@ -20,8 +22,8 @@ type DescriptorInfo struct {
 // Descriptors returns the registered descriptors, sorted by name.
 func (s *Scheduler) Descriptors() []DescriptorInfo {
 	var out []DescriptorInfo
-	for _, d := range s.registry.all {
-		out = append(out, DescriptorInfo{d.name, d.prefix, d.modelled, d.retrieve != nil, d.pool.Connection})
+	for _, d := range s.registry.All {
+		out = append(out, DescriptorInfo{d.Name, d.Prefix, d.Modelled, d.Retrieve != nil, d.Pool.Connection})
 	}
 	slices.SortFunc(out, func(a, b DescriptorInfo) int { return strings.Compare(a.Name, b.Name) })
 	return out
@@ -33,24 +35,24 @@ var ErrNoRetrieve = errors.New("the descriptor has no Retrieve")
 // Dump reads back the actual values of a descriptor, sorted by key. It changes no state of
 // the scheduler, and no transaction waits for it.
 func (s *Scheduler) Dump(ctx context.Context, name string) ([]Found[Message, any], error) {
-	i := slices.IndexFunc(s.registry.all, func(d *descriptor) bool { return d.name == name })
-	if i < 0 || s.registry.all[i].retrieve == nil {
+	i := slices.IndexFunc(s.registry.All, func(d *descriptor) bool { return d.Name == name })
+	if i < 0 || s.registry.All[i].Retrieve == nil {
 		return nil, fmt.Errorf("%q: %w", name, ErrNoRetrieve)
 	}
-	d := s.registry.all[i]
-	var ws []wanted
+	d := s.registry.All[i]
+	var ws []kind.Desired
 	for st := range s.statuses.All() {
-		if st.Descriptor == d.name && st.Desired != nil && st.Base == "" {
-			ws = append(ws, wanted{st.Key, message(st.value)})
+		if st.Descriptor == d.Name && st.Desired != nil && st.Base == "" {
+			ws = append(ws, kind.Desired{Key: st.Key, Value: kind.Message(st.value)})
 		}
 	}
 	got, err := s.collect(ctx, reading{d: d}, ws)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", d.name, err)
+		return nil, fmt.Errorf("%s: %w", d.Name, err)
 	}
 	out := make([]Found[Message, any], len(got.items))
 	for i, it := range got.items {
-		out[i] = Found[Message, any]{Key: it.key, Value: it.value, Meta: it.meta, Foreign: it.foreign}
+		out[i] = Found[Message, any]{Key: it.Key, Value: it.Value, Meta: it.Meta, Foreign: it.Foreign}
 	}
 	slices.SortFunc(out, func(a, b Found[Message, any]) int { return strings.Compare(a.Key, b.Key) })
 	return out, nil

@@ -3,6 +3,8 @@ package scheduler
 import (
 	"errors"
 	"fmt"
+
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
 // These errors report mistakes in the use of a Scheduler. The call has no effect.
@@ -13,9 +15,9 @@ var (
 	// connection are registered.
 	ErrRegistered = errors.New("a descriptor of this connection is registered already")
 	// ErrDuplicate means that another descriptor has the name or the keys.
-	ErrDuplicate = errors.New("another descriptor has this name or these keys")
+	ErrDuplicate = kind.ErrDuplicate
 	// ErrUnknownDescriptor means that no registered descriptor has the name.
-	ErrUnknownDescriptor = errors.New("no descriptor has this name")
+	ErrUnknownDescriptor = kind.ErrUnknownDescriptor
 	// ErrNoValue is returned for the zero Value.
 	ErrNoValue = errors.New("the value is empty; only Scheduler.Value and Decode make values")
 	// ErrOtherScheduler is returned for a Value of another Scheduler.

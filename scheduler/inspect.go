@@ -11,15 +11,15 @@ type Inspection struct {
 // Inspect returns the parts of the message m under key. Like Value it is pure, and any
 // goroutine may call it; m may also be a derived or an invalid value.
 func (s *Scheduler) Inspect(key string, m Message) Inspection {
-	d := s.registry.of(key)
+	d := s.registry.Of(key)
 	if d == nil {
 		return Inspection{Name: key}
 	}
-	a := Inspection{Descriptor: d.name, Name: d.nameIn(key)}
-	if m == nil || d.accepts(m) != nil {
+	a := Inspection{Descriptor: d.Name, Name: d.NameIn(key)}
+	if m == nil || d.Accepts(m) != nil {
 		return a
 	}
-	v := s.prepare(d, key, m)
+	v := s.registry.Actual(d, key, m)
 	a.Dependencies = v.Deps
 	for _, part := range v.Derived {
 		a.Derived = append(a.Derived, part.Key)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
 var (
@@ -26,7 +27,7 @@ func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Tas
 	for _, t := range tasks {
 		n := t.Op.Node
 		s.log.Info("an abandoned verb has returned", "descriptor", t.Verbs.Descriptor, "key", n.Key(), "operation", verbs[t.Op.Verb], "took", t.Took, "err", t.Err)
-		o := operation(t.Op, kindOf(t.Op), s.statuses.At(n.Slot).shown())
+		o := operation(t.Op, kind.OfOp(t.Op), s.statuses.At(n.Slot).shown())
 		o.NewErr = t.Err
 		s.graph.Returned(t.Op, t.Meta, t.Err)
 		s.resumeRetry(r, n, t.Err)

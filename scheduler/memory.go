@@ -8,6 +8,7 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/memory"
 )
 
@@ -31,42 +32,21 @@ type Memory interface {
 // newLedger returns the memory of s.
 func (s *Scheduler) newLedger() *memory.Ledger {
 	kindOf := func(key string) (memory.Kind, bool) {
-		d := s.registry.of(key)
+		d := s.registry.Of(key)
 		return d, d != nil
 	}
 	prepare := func(kind memory.Kind, key string, m proto.Message) *graph.Value {
-		return s.prepare(kind.(*descriptor), key, m)
+		return s.registry.Actual(kind.(*descriptor), key, m)
 	}
 	return memory.New(s.opts.Memory, s.log, s.graph, kindOf, prepare)
 }
 
-// OnlyRemembered reports whether only the memory knows the actual values: they are not read
-// back, and no connection can lose them.
-func (d *descriptor) OnlyRemembered() bool { return d.retrieve == nil && d.link == nil }
-
-// ResolvedKey returns the key of v without references; empty: the same key, or none.
-func (d *descriptor) ResolvedKey(v *graph.Value) string {
-	m := message(v)
-	resolved := m
-	if d.resolve != nil {
-		resolved = d.resolve(v.Key, m)
-	}
-	if resolved == m && v.Declared == nil {
-		return ""
-	}
-	key, err := d.keyOf(resolved)
-	if err != nil || key == v.Key {
-		return "" // an item without a key cannot be retrieved
-	}
-	return key
-}
-
 // ours reports whether a retrieved item is ours.
-func (s *Scheduler) ours(d *descriptor, f found, key string) bool {
+func (s *Scheduler) ours(d *descriptor, f kind.Found, key string) bool {
 	switch {
-	case d.Passive() || f.foreign:
+	case d.Passive() || f.Foreign:
 		return false
-	case f.unknown:
+	case f.OwnerUnknown:
 		if n := s.graph.Node(key); n != nil && n.Base() != nil {
 			return !n.Base().Foreign() // a derived value has the owner of its base
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
 // An Observed is a change in the system: the actual value of Key is now Value, or none if
@@ -38,7 +39,7 @@ func (s *Scheduler) Observe(seen ...Observed) {
 // Refresh requests that the named descriptors (none: all) are read back soon. It never
 // blocks. It returns ErrUnknownDescriptor if a name is unknown; then nothing is read.
 func (s *Scheduler) Refresh(descriptors ...string) error {
-	if err := s.registry.checkNames(descriptors); err != nil {
+	if err := s.registry.CheckNames(descriptors); err != nil {
 		return fmt.Errorf("refresh: %w", err)
 	}
 	s.inbox.refresh.add(s.inbox, descriptors)
@@ -49,7 +50,7 @@ func (s *Scheduler) Refresh(descriptors ...string) error {
 // now, without waiting for their back-off. It never blocks. It returns
 // ErrUnknownDescriptor if a name is unknown; then nothing is tried.
 func (s *Scheduler) Retry(descriptors ...string) error {
-	if err := s.registry.checkNames(descriptors); err != nil {
+	if err := s.registry.CheckNames(descriptors); err != nil {
 		return fmt.Errorf("retry: %w", err)
 	}
 	s.inbox.retry.add(s.inbox, descriptors)
@@ -119,7 +120,7 @@ func (s *Scheduler) handleInbox(ctx context.Context, in notes) {
 	if in.refresh.asked {
 		r := s.begin(Notification)
 		r.rec.Refresh = true
-		s.refresh(ctx, r, s.everything(s.registry.named(in.refresh.set())), nil)
+		s.refresh(ctx, r, s.everything(s.registry.Named(in.refresh.set())), nil)
 		s.finish(ctx, r)
 	}
 	if in.retry.asked {
@@ -147,21 +148,21 @@ func (s *Scheduler) isCurrent(o Observed) bool {
 	if n == nil || n.Actual() == nil {
 		return o.Value == nil
 	}
-	return o.Value != nil && proto.Equal(o.Value, message(n.Actual())) && (o.Meta == nil || reflect.DeepEqual(o.Meta, n.Meta()))
+	return o.Value != nil && proto.Equal(o.Value, kind.Message(n.Actual())) && (o.Meta == nil || reflect.DeepEqual(o.Meta, n.Meta()))
 }
 
 // checkObservation validates an observation itself.
 func (s *Scheduler) checkObservation(o Observed) error {
-	d := s.registry.of(o.Key)
+	d := s.registry.Of(o.Key)
 	switch {
 	case d == nil:
 		return ErrUnimplemented
 	case o.Value == nil:
 		return nil
-	case o.Meta != nil && !d.isMeta(o.Meta):
-		return fmt.Errorf("metadata is a %T; descriptor %q has another type", o.Meta, d.name)
+	case o.Meta != nil && !d.IsMeta(o.Meta):
+		return fmt.Errorf("metadata is a %T; descriptor %q has another type", o.Meta, d.Name)
 	}
-	return d.accepts(o.Value)
+	return d.Accepts(o.Value)
 }
 
 func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
@@ -177,16 +178,16 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 			s.markVanished(o.Key)
 			continue
 		}
-		d := s.registry.of(o.Key)
+		d := s.registry.Of(o.Key)
 		meta, known := s.metaOf(d, o)
-		if !known && d.retrieve != nil {
+		if !known && d.Retrieve != nil {
 			unclear = append(unclear, d)
 			continue
 		}
 		if !known {
 			s.log.Warn("observed a value without metadata; verbs get none", "key", o.Key)
 		}
-		v := s.prepare(d, o.Key, o.Value)
+		v := s.registry.Actual(d, o.Key, o.Value)
 		r.rec.Values = append(r.rec.Values, Change{Key: o.Key, Value: &Value{v, s}})
 		s.graph.Found(v, meta, d.Passive())
 	}
@@ -207,7 +208,7 @@ func (s *Scheduler) metaOf(d *descriptor, o Observed) (meta any, known bool) {
 	case n != nil && n.Actual() != nil:
 		return n.Meta(), true
 	}
-	return nil, d.Passive() || !d.learns
+	return nil, d.Passive() || !d.Learns
 }
 
 // notice publishes changes that were found in the system, before anything is done about

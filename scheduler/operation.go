@@ -7,6 +7,7 @@ import (
 
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
 // An Operation is one step of a transaction.
@@ -50,15 +51,15 @@ func (st *Status) shown() shown {
 
 // now returns the present state of n in this form.
 func now(n *graph.Node, state State) shown {
-	derived, described := n.Base() != nil, descriptorOf(n) != nil
-	return shown{state, errOf(n), message(n.Desired()), message(n.Actual()), derived && described, derived && !described}
+	derived, described := n.Base() != nil, kind.Of(n) != nil
+	return shown{state, errOf(n), kind.Message(n.Desired()), kind.Message(n.Actual()), derived && described, derived && !described}
 }
 
 // operation describes op before it is executed.
 func operation(op graph.Op, d *descriptor, was shown) Operation {
 	derived := op.Node.Base() != nil
 	return Operation{
-		Verb: verbs[op.Verb], Key: op.Node.Key(), Old: message(op.Old), New: message(op.New),
+		Verb: verbs[op.Verb], Key: op.Node.Key(), Old: kind.Message(op.Old), New: kind.Message(op.New),
 		OldState: was.state, OldErr: was.err,
 		Noop: d == nil || d.Passive(), Derived: derived && d != nil, Property: derived && d == nil,
 		Recreate: op.Recreate,
@@ -97,21 +98,4 @@ func noop(n *graph.Node, was shown, state State) (Operation, bool) {
 	default: // a verb leads to the other states, and has its own record
 		return o, false
 	}
-}
-
-func kindOf(op graph.Op) *descriptor {
-	v := op.New
-	if v == nil {
-		v = op.Old
-	}
-	d, _ := v.Kind.(*descriptor)
-	return d
-}
-
-func message(v *graph.Value) proto.Message {
-	if v == nil {
-		return nil
-	}
-	m, _ := v.Data.(proto.Message)
-	return m
 }

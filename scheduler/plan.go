@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
 // ErrUnsettled is the error of Plan if other work interrupted it too often.
@@ -113,7 +114,7 @@ func (s *Scheduler) planned() (ops [][]Operation) {
 	}
 	for op, ok := g.Next(); ok; op, ok = g.Next() {
 		n := op.Node
-		o := operation(op, kindOf(op), was(n))
+		o := operation(op, kind.OfOp(op), was(n))
 		g.Done(op, op.Meta, nil)
 		if o.NewState = s.stateOf(n); o.NewState == nonexistent {
 			o.NewState = removed

@@ -7,6 +7,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
 // publish makes the new status of n public; old is its present status, or nil.
@@ -16,14 +17,14 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 	if st := n.State(); st != graph.Failed && st != graph.Rejected {
 		s.retries.Drop(n.Key())
 	}
-	d := descriptorOf(n)
+	d := kind.Of(n)
 	if d != nil {
-		d.remember(n)
+		d.Remember(n)
 	}
 	if state == kvscheduler.ValueState_NONEXISTENT {
 		if old != nil {
-			if d := s.registry.of(old.Key); d != nil && old.Meta != nil {
-				d.index.Drop(d.nameIn(old.Key))
+			if d := s.registry.Of(old.Key); d != nil && old.Meta != nil {
+				d.Index.Drop(d.NameIn(old.Key))
 			}
 			s.statuses.Drop(n.Slot)
 			s.stats.value(old, nil)
@@ -36,7 +37,7 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 	}
 	st := &Status{
 		Key: n.Key(), State: state, Err: errOf(n), Last: verbs[n.Last()],
-		Desired: declared(n.Desired()), Actual: message(n.Actual()), Meta: n.Meta(), Since: now,
+		Desired: kind.Declared(n.Desired()), Actual: kind.Message(n.Actual()), Meta: n.Meta(), Since: now,
 	}
 	st.Details, st.Waits = details(n, state)
 	st.value = n.Desired()
@@ -44,7 +45,7 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 		st.value = n.Actual()
 	}
 	if d != nil {
-		st.Descriptor = d.name
+		st.Descriptor = d.Name
 	}
 	if n.Base() != nil {
 		st.Base = n.Base().Key()
@@ -62,28 +63,6 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 	s.stats.value(old, st)
 	s.watchers.Publish(st)
 	return state
-}
-
-func descriptorOf(n *graph.Node) *descriptor {
-	v := n.Actual()
-	if v == nil {
-		v = n.Desired()
-	}
-	if v == nil {
-		return nil
-	}
-	d, _ := v.Kind.(*descriptor)
-	return d
-}
-
-// remember updates the metadata of n in the index.
-func (d *descriptor) remember(n *graph.Node) {
-	switch {
-	case n.Actual() == nil:
-		d.index.Drop(d.nameIn(n.Key()))
-	case n.Meta() != nil:
-		d.index.Set(d.nameIn(n.Key()), n.Meta())
-	}
 }
 
 func (s *Scheduler) stateOf(n *graph.Node) State {
@@ -130,7 +109,7 @@ func details(n *graph.Node, state State) (labels []string, waits []Dependency) {
 	case kvscheduler.ValueState_INVALID:
 		labels = models.Fields(n.Err())
 	default:
-		labels = warnings(n.Desired())
+		labels = kind.Warnings(n.Desired())
 	}
 	return labels, waits
 }

@@ -10,10 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/valuetext"
 )
 
@@ -31,17 +30,17 @@ func (s *Scheduler) everything(ds []*descriptor) []reading {
 	for _, d := range ds {
 		wanted[d] = true
 	}
-	if len(ds) < len(s.registry.order) {
+	if len(ds) < len(s.registry.Order) {
 		for _, d := range ds {
 			for _, n := range s.graph.Of(d) {
 				for part := range s.graph.Derived(n) {
-					wanted[descriptorOf(part)] = true
+					wanted[kind.Of(part)] = true
 				}
 			}
 		}
 	}
 	var out []reading
-	for _, d := range s.registry.order {
+	for _, d := range s.registry.Order {
 		if wanted[d] {
 			out = append(out, reading{d: d})
 		}
@@ -56,7 +55,7 @@ func (s *Scheduler) readingsFor(failed []*graph.Node) []reading {
 	keys := map[*descriptor]map[string]bool{}
 	var add func(n *graph.Node)
 	add = func(n *graph.Node) {
-		if d := descriptorOf(n); d != nil && d.retrieve != nil {
+		if d := kind.Of(n); d != nil && d.Retrieve != nil {
 			if keys[d] == nil {
 				keys[d] = map[string]bool{}
 			}
@@ -70,13 +69,13 @@ func (s *Scheduler) readingsFor(failed []*graph.Node) []reading {
 		if n.Hung() || errors.Is(n.Err(), ErrStalled) {
 			continue // a running verb is read back when it returns; a stalled one was not called
 		}
-		for n.Base() != nil && (descriptorOf(n) == nil || descriptorOf(n).retrieve == nil) {
+		for n.Base() != nil && (kind.Of(n) == nil || kind.Of(n).Retrieve == nil) {
 			n = n.Base()
 		}
 		add(n)
 	}
 	var out []reading
-	for _, d := range s.registry.order {
+	for _, d := range s.registry.Order {
 		if keys[d] != nil {
 			out = append(out, reading{d, keys[d]})
 		}
@@ -92,7 +91,7 @@ func (s *Scheduler) readingsFor(failed []*graph.Node) []reading {
 func (s *Scheduler) refresh(ctx context.Context, r *run, readings []reading, coming []Change) {
 	began := time.Now()
 	defer func() { s.stats.phase(PhaseRefresh, began) }()
-	readings = slices.DeleteFunc(readings, func(rd reading) bool { return rd.d.retrieve == nil || rd.d.link.Down() })
+	readings = slices.DeleteFunc(readings, func(rd reading) bool { return rd.d.Retrieve == nil || rd.d.Link.Down() })
 	fresh := map[graph.Kind][]*graph.Value{}
 	for _, rd := range readings {
 		fresh[rd.d] = nil
@@ -108,16 +107,16 @@ func (s *Scheduler) refresh(ctx context.Context, r *run, readings []reading, com
 	}
 	silent := map[*graph.Connection]error{}
 	for _, rd := range readings {
-		err := silent[rd.d.link]
+		err := silent[rd.d.Link]
 		if err == nil {
 			err = s.retrieve(ctx, r, rd, fresh[rd.d])
-			if rd.d.link != nil && (errors.Is(err, ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded)) {
-				silent[rd.d.link] = fmt.Errorf("not asked, because %s got no answer: %w", rd.d.name, err)
+			if rd.d.Link != nil && (errors.Is(err, ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded)) {
+				silent[rd.d.Link] = fmt.Errorf("not asked, because %s got no answer: %w", rd.d.Name, err)
 			}
 		}
 		if err != nil {
-			err = fmt.Errorf("%s: %w", rd.d.name, err)
-			s.log.Error("cannot read back the actual state", "descriptor", rd.d.name, "err", err)
+			err = fmt.Errorf("%s: %w", rd.d.Name, err)
+			s.log.Error("cannot read back the actual state", "descriptor", rd.d.Name, "err", err)
 			r.rec.RefreshErrors = append(r.rec.RefreshErrors, err)
 		}
 	}
@@ -127,17 +126,17 @@ func (s *Scheduler) refresh(ctx context.Context, r *run, readings []reading, com
 func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*graph.Value) error {
 	d, nodes := rd.d, s.nodesOf(rd)
 	coming := lookup(fresh)
-	ws := make([]wanted, 0, len(fresh)+len(nodes))
+	ws := make([]kind.Desired, 0, len(fresh)+len(nodes))
 	for _, v := range fresh {
-		ws = append(ws, wanted{v.Key, message(v)})
+		ws = append(ws, kind.Desired{Key: v.Key, Value: kind.Message(v)})
 	}
 	asked := nodes
-	if rd.keys != nil && d.retrieveSome == nil {
+	if rd.keys != nil && d.RetrieveSome == nil {
 		asked = s.graph.Of(d) // Retrieve needs all desired values
 	}
 	for _, n := range asked {
 		if v := n.Desired(); v != nil && v.Err == nil && coming()[n.Key()] == nil {
-			ws = append(ws, wanted{n.Key(), message(v)})
+			ws = append(ws, kind.Desired{Key: n.Key(), Value: kind.Message(v)})
 		}
 	}
 	got, err := s.collect(ctx, rd, ws)
@@ -147,10 +146,10 @@ func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*g
 	s.markNotFound(d, nodes, got.keys)
 	for _, it := range got.items {
 		if r.verbose {
-			s.log.Info("read back", "descriptor", d.name, "key", it.key, "ours", !it.foreign, "value", valuetext.Line(it.value))
+			s.log.Info("read back", "descriptor", d.Name, "key", it.Key, "ours", !it.Foreign, "value", valuetext.Line(it.Value))
 		}
-		s.graph.Found(s.valueOf(d, it, coming()[it.key]), it.meta, it.foreign)
-		d.remember(s.graph.Node(it.key)) // for descriptors with RetrieveAfter
+		s.graph.Found(s.valueOf(d, it, coming()[it.Key]), it.Meta, it.Foreign)
+		d.Remember(s.graph.Node(it.Key)) // for descriptors with RetrieveAfter
 	}
 	if rd.keys == nil {
 		s.ledger.ReadBack(d)
@@ -170,13 +169,13 @@ func (s *Scheduler) markNotFound(d *descriptor, nodes []*graph.Node, found map[s
 	for _, key := range lost {
 		s.graph.NotFound(key)
 		s.vanished = append(s.vanished, key)
-		d.index.Drop(d.nameIn(key))
+		d.Index.Drop(d.NameIn(key))
 	}
 }
 
 // nodesOf returns the nodes with an actual state that the reading decides.
 func (s *Scheduler) nodesOf(rd reading) []*graph.Node {
-	if rd.keys == nil && rd.d.verbs.Hung() == 0 {
+	if rd.keys == nil && rd.d.Verbs.Hung() == 0 {
 		return s.graph.Of(rd.d)
 	}
 	if rd.keys == nil {
@@ -204,41 +203,33 @@ func lookup(values []*graph.Value) func() map[string]*graph.Value {
 
 // valueOf returns the graph's value for a retrieved item. It reuses the coming or the
 // desired value if it has the same message.
-func (s *Scheduler) valueOf(d *descriptor, it item, coming *graph.Value) *graph.Value {
+func (s *Scheduler) valueOf(d *descriptor, it kind.Found, coming *graph.Value) *graph.Value {
 	if coming == nil {
-		if n := s.graph.Node(it.key); n != nil {
+		if n := s.graph.Node(it.Key); n != nil {
 			coming = n.Desired()
 		}
 	}
-	if coming != nil && coming.Data == any(it.value) {
+	if coming != nil && coming.Data == any(it.Value) {
 		return coming
 	}
-	return s.prepare(d, it.key, it.value)
-}
-
-// An item is a retrieved value.
-type item struct {
-	key     string
-	value   proto.Message
-	meta    any
-	foreign bool
+	return s.registry.Actual(d, it.Key, it.Value)
 }
 
 // A retrieved is the result of a reading: the items and their keys.
 type retrieved struct {
-	items []item
+	items []kind.Found
 	keys  map[string]bool
 }
 
 // collect reads back the values of rd. A call that does not return in time is abandoned; when
 // it returns, the descriptor is read back again, with those that were not asked because of it.
-func (s *Scheduler) collect(ctx context.Context, rd reading, ws []wanted) (retrieved, error) {
+func (s *Scheduler) collect(ctx context.Context, rd reading, ws []kind.Desired) (retrieved, error) {
 	read := func(ctx context.Context) (retrieved, error) {
 		items, found, err := s.read(ctx, rd, ws)
 		return retrieved{items, found}, err
 	}
-	return executor.Read(ctx, &rd.d.reads, s.opts.VerbTimeout, read, func(took time.Duration) {
-		s.log.Info("an abandoned call of Retrieve has returned", "descriptor", rd.d.name, "took", took)
+	return executor.Read(ctx, &rd.d.Reads, s.opts.VerbTimeout, read, func(took time.Duration) {
+		s.log.Info("an abandoned call of Retrieve has returned", "descriptor", rd.d.Name, "took", took)
 		s.inbox.refresh.add(s.inbox, s.notAskedWithout(rd.d))
 	})
 }
@@ -246,17 +237,17 @@ func (s *Scheduler) collect(ctx context.Context, rd reading, ws []wanted) (retri
 // notAskedWithout returns the names of d and of the descriptors that are not asked if d gets no
 // answer.
 func (s *Scheduler) notAskedWithout(d *descriptor) []string {
-	names := []string{d.name}
-	for _, other := range s.registry.order {
-		if other != d && d.link != nil && other.link == d.link {
-			names = append(names, other.name)
+	names := []string{d.Name}
+	for _, other := range s.registry.Order {
+		if other != d && d.Link != nil && other.Link == d.Link {
+			names = append(names, other.Name)
 		}
 	}
 	return names
 }
 
 // read calls Retrieve and collects its valid items. It ends with ctx if Retrieve obeys it.
-func (s *Scheduler) read(ctx context.Context, rd reading, ws []wanted) (items []item, found map[string]bool, err error) {
+func (s *Scheduler) read(ctx context.Context, rd reading, ws []kind.Desired) (items []kind.Found, found map[string]bool, err error) {
 	d := rd.d
 	defer func() {
 		if p := recover(); p != nil {
@@ -269,48 +260,30 @@ func (s *Scheduler) read(ctx context.Context, rd reading, ws []wanted) (items []
 			return nil, nil, err
 		}
 		if len(items) == 0 { // allocate only if needed
-			items, found = make([]item, 0, len(ws)), make(map[string]bool, len(ws))
+			items, found = make([]kind.Found, 0, len(ws)), make(map[string]bool, len(ws))
 		}
-		key, err := foundKey(d, f)
+		key, err := d.FoundKey(f)
 		if err != nil {
-			s.log.Warn("retrieved value is ignored", "descriptor", d.name, "key", f.key, "err", err)
+			s.log.Warn("retrieved value is ignored", "descriptor", d.Name, "key", f.Key, "err", err)
 			continue
 		}
 		if rd.keys != nil && !rd.keys[key] {
 			continue
 		}
 		if found[key] {
-			s.log.Warn("retrieved twice; the first value counts", "descriptor", d.name, "key", key)
+			s.log.Warn("retrieved twice; the first value counts", "descriptor", d.Name, "key", key)
 			continue
 		}
 		found[key] = true
-		items = append(items, item{key, f.value, f.meta, !s.ours(d, f, key)})
+		items = append(items, kind.Found{Key: key, Value: f.Value, Meta: f.Meta, Foreign: !s.ours(d, f, key)})
 	}
 	return items, found, ctx.Err()
 }
 
 // retrieve calls the cheapest verb for the reading.
-func (rd reading) retrieve(ctx context.Context, ws []wanted) iter.Seq2[found, error] {
-	if rd.keys == nil || rd.d.retrieveSome == nil {
-		return rd.d.retrieve(ctx, ws)
+func (rd reading) retrieve(ctx context.Context, ws []kind.Desired) iter.Seq2[kind.Found, error] {
+	if rd.keys == nil || rd.d.RetrieveSome == nil {
+		return rd.d.Retrieve(ctx, ws)
 	}
-	return rd.d.retrieveSome(ctx, slices.Sorted(maps.Keys(rd.keys)), ws)
-}
-
-func foundKey(d *descriptor, f found) (string, error) {
-	if f.value == nil || !f.value.ProtoReflect().IsValid() {
-		return "", errors.New("no value")
-	}
-	key := f.key
-	if key == "" {
-		var err error
-		key, err = d.keyOf(f.value)
-		if err != nil {
-			return "", err
-		}
-	}
-	if !d.has(key) {
-		return "", fmt.Errorf("key %q does not belong to descriptor %s", key, d.name)
-	}
-	return key, nil
+	return rd.d.RetrieveSome(ctx, slices.Sorted(maps.Keys(rd.keys)), ws)
 }

@@ -129,7 +129,7 @@ func (s *Scheduler) failedBelow(key string) []string {
 
 // failedOf returns the failed keys of the named descriptors; nil means all.
 func (s *Scheduler) failedOf(names map[string]bool) (keys []string) {
-	for _, d := range s.registry.named(names) {
+	for _, d := range s.registry.Named(names) {
 		for _, n := range s.graph.Of(d) {
 			if n.State() == graph.Failed && !n.Hung() {
 				keys = append(keys, n.Key())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
 // A run is one pass of the loop, with its record.
@@ -44,7 +45,7 @@ func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn)
 	r.rec.describe(txn)
 	if txn.Refresh {
 		reading, cancel := until(ctx, nobody)
-		s.refresh(reading, r, s.everything(s.registry.order), txn.Changes)
+		s.refresh(reading, r, s.everything(s.registry.Order), txn.Changes)
 		cancel()
 		for _, key := range s.failedOf(nil) {
 			if retriable(s.graph.Node(key).Err()) {
@@ -224,7 +225,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run) int {
 		if !ok {
 			break
 		}
-		d := kindOf(op)
+		d := kind.OfOp(op)
 		t := s.issue(r, op, d)
 		if d == nil || d.Passive() {
 			s.done(r, t)
@@ -244,7 +245,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run) int {
 		s.rememberBefore(together)
 	}
 	for _, t := range together {
-		kindOf(t.Op).pool.Push(ctx, t)
+		kind.OfOp(t.Op).Pool.Push(ctx, t)
 	}
 	begun := len(together)
 	clear(together)
@@ -257,7 +258,7 @@ func (s *Scheduler) launch(ctx context.Context, r *run) int {
 func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
 	t := &executor.Task{Op: op, Index: len(r.rec.Executed)}
 	if d != nil {
-		t.Verbs = &d.verbs
+		t.Verbs = &d.Verbs
 	}
 	o := operation(op, d, s.statuses.At(op.Node.Slot).shown())
 	o.Revert, o.Retry = r.reverting, r.retry && o.OldErr != nil

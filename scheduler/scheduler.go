@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/contest"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/memory"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
 	"github.com/keyplane/keyplane/scheduler/internal/table"
@@ -57,7 +58,7 @@ type Options struct {
 type Scheduler struct {
 	opts         Options
 	log          *slog.Logger
-	registry     registry
+	registry     kind.Registry
 	executor     *executor.Executor
 	statuses     *table.Table[Status]
 	history      history
@@ -129,16 +130,16 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 	if s.begun.Load() {
 		return fmt.Errorf("%w: Register comes before it", ErrRunning)
 	}
-	if err := s.registry.add(d); err != nil {
+	if err := s.registry.Add(d); err != nil {
 		return err
 	}
-	s.stats.describes(d.name)
-	name = cmp.Or(name, d.name)
-	d.pool = s.executor.Pool(name, positive(s.opts.Limits[name], s.opts.Concurrency))
+	s.stats.describes(d.Name)
+	name = cmp.Or(name, d.Name)
+	d.Pool = s.executor.Pool(name, positive(s.opts.Limits[name], s.opts.Concurrency))
 	if g := s.connections[name]; g != nil {
-		d.link, d.verbs.Intercept, d.verbs.InterceptAll = &g.link, g.intercept, g.interceptTasks()
+		d.Link, d.Verbs.Intercept, d.Verbs.InterceptAll = &g.link, g.intercept, g.interceptTasks()
 		if g.intercept != nil && g.interceptAll == nil {
-			d.verbs.CreateAll = nil
+			d.Verbs.CreateAll = nil
 		}
 	}
 	return nil
@@ -215,7 +216,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	if s.begun.Swap(true) {
 		return fmt.Errorf("%w: a Scheduler runs once", ErrRunning)
 	}
-	if err := s.registry.sort(); err != nil {
+	if err := s.registry.Sort(); err != nil {
 		close(s.stopped)
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
 // size estimates the memory of a kept record in bytes, including its texts and values. A
@@ -44,9 +45,9 @@ func (seen measured) operations(ops []Operation) int {
 
 // value counts a value with its derived values.
 func (seen measured) value(v *graph.Value) int {
-	n := int(unsafe.Sizeof(*v)) + len(v.Key) + sizeOfError(v.Err) + seen.message(message(v))
+	n := int(unsafe.Sizeof(*v)) + len(v.Key) + sizeOfError(v.Err) + seen.message(kind.Message(v))
 	if v.Declared != nil {
-		n += int(unsafe.Sizeof(*v.Declared)) + sizeOfTexts(v.Declared.Warnings) + seen.message(declared(v))
+		n += int(unsafe.Sizeof(*v.Declared)) + sizeOfTexts(v.Declared.Warnings) + seen.message(kind.Declared(v))
 	}
 	n += cap(v.Deps) * int(unsafe.Sizeof(graph.Dep{}))
 	for _, d := range v.Deps {

@@ -9,6 +9,7 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
 // Stats counts the activity of a Scheduler since New, and its present values. The cost of
@@ -172,7 +173,7 @@ func (st *stats) operation(t *executor.Task) {
 	if t.Took == 0 {
 		return
 	}
-	d := kindOf(t.Op)
+	d := kind.OfOp(t.Op)
 	timing := st.verbs[d]
 	if timing == nil {
 		timing = new([4]Timing)
@@ -212,7 +213,7 @@ func (s *Scheduler) Stats() Stats {
 				byVerb[verbs[v]] = timing[v]
 			}
 		}
-		out.Verbs[d.name] = byVerb
+		out.Verbs[d.Name] = byVerb
 	}
 	return out
 }

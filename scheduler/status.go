@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
 // A Status describes one value at one time. It is immutable.
@@ -50,7 +51,7 @@ func (st *Status) Derived() []string {
 }
 
 // Warnings names the fields of the desired value that its descriptor ignores.
-func (st *Status) Warnings() []string { return warnings(st.value) }
+func (st *Status) Warnings() []string { return kind.Warnings(st.value) }
 
 // All returns a consistent snapshot of all statuses, in no order. No transaction waits for it.
 func (s *Scheduler) All() iter.Seq[*Status] { return s.statuses.All() }

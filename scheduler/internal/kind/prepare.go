@@ -1,0 +1,166 @@
+package kind
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+)
+
+// ErrInvalid is the error of a value that can never be applied; see scheduler.ErrInvalid.
+var ErrInvalid = errors.New("invalid value")
+
+// invalidError is ErrInvalid with its reasons on one line.
+type invalidError struct{ reasons error }
+
+// Invalid returns ErrInvalid with its reasons.
+func Invalid(reasons error) error { return &invalidError{reasons} }
+
+func (e *invalidError) Error() string {
+	return ErrInvalid.Error() + ": " + strings.ReplaceAll(e.reasons.Error(), "\n", "; ")
+}
+
+func (e *invalidError) Unwrap() []error { return []error{ErrInvalid, e.reasons} }
+
+// Declared returns the graph's view of a value that somebody declares. An invalid value has
+// no derived values: it may have 100,000 bad parts.
+func (r *Registry) Declared(d *Descriptor, key string, m proto.Message) *graph.Value {
+	v, known := r.examine(d, key, m, declaredValue)
+	if known && v.Err == nil {
+		r.derive(d, v, declaredValue)
+	}
+	return v
+}
+
+// DeclaredWhole is Declared with the derived values of an invalid value, for a report of all
+// mistakes.
+func (r *Registry) DeclaredWhole(d *Descriptor, key string, m proto.Message) *graph.Value {
+	v, known := r.examine(d, key, m, declaredValue)
+	if known {
+		r.derive(d, v, declaredValue)
+	}
+	return v
+}
+
+// Actual returns the graph's view of an actual value of d; nil means a property. It is
+// complete even if the value is invalid: an actual value that lacks a dependency must be
+// deleted, and so must its parts.
+func (r *Registry) Actual(d *Descriptor, key string, m proto.Message) *graph.Value {
+	v, known := r.examine(d, key, m, actualValue)
+	if known {
+		r.derive(d, v, actualValue)
+	}
+	return v
+}
+
+// An origin says where a value comes from.
+type origin uint8
+
+const (
+	// declaredValue: the value can be arbitrarily bad. No work is done for invalid parts.
+	declaredValue origin = iota
+	// actualValue: the value was retrieved, observed or saved.
+	actualValue
+)
+
+// examine returns a value without derived values. It reports whether d can derive some.
+func (r *Registry) examine(d *Descriptor, key string, m proto.Message, from origin) (v *graph.Value, known bool) {
+	v = &graph.Value{Key: key, Data: m}
+	if d == nil {
+		return v, false
+	}
+	defer refusePanic(v)
+	v.Kind = d
+	if err := d.Accepts(m); err != nil {
+		v.Err = Invalid(err)
+		return v, false
+	}
+	m, v.Declared = normalized(d, key, m)
+	v.Data = m
+	if err := d.Validate(key, m); err != nil {
+		v.Err = Invalid(models.Bounded(err))
+		if from == declaredValue {
+			return v, true
+		}
+	}
+	if v.Err == nil && d.Claims != nil {
+		v.Claims = d.Claims(key, m)
+	}
+	v.Deps = d.Dependencies(key, m)
+	if err := ambiguous(v.Deps); err != nil && v.Err == nil {
+		v.Err = Invalid(err)
+	}
+	return v, true
+}
+
+// normalized returns the normalized form of m and the declared form. The latter is nil if
+// m is normalized already.
+func normalized(d *Descriptor, key string, m proto.Message) (proto.Message, *graph.Declared) {
+	if d.Normalize == nil {
+		return m, nil
+	}
+	meaning, warnings := d.Normalize(key, m)
+	if meaning == m && len(warnings) == 0 {
+		return m, nil
+	}
+	return meaning, &graph.Declared{Data: m, Warnings: warnings}
+}
+
+// maxInvalidParts is the maximum number of invalid values that may be derived from a
+// declared one. If there are more, the declared value is invalid as a whole.
+const maxInvalidParts = 1000
+
+// derive adds the values that d derives from v.
+func (r *Registry) derive(d *Descriptor, v *graph.Value, from origin) {
+	defer refusePanic(v)
+	invalid := 0
+	d.Derived(v.Key, Message(v), func(key string, m proto.Message) {
+		if invalid > maxInvalidParts {
+			return
+		}
+		of := r.Of(key)
+		part, known := r.examine(of, key, m, from)
+		if known {
+			r.derive(of, part, from)
+		}
+		v.Derived = append(v.Derived, part)
+		if part.Err == nil || from == actualValue {
+			return
+		}
+		invalid++
+		if invalid > maxInvalidParts {
+			if v.Err == nil {
+				v.Err = Invalid(fmt.Errorf("more than %d parts are invalid, such as %s: %w", maxInvalidParts, part.Key, part.Err))
+			}
+			v.Derived = nil
+		}
+	})
+}
+
+// refusePanic makes v invalid if a function of its descriptor panics.
+func refusePanic(v *graph.Value) {
+	if p := recover(); p != nil {
+		v.Err = fmt.Errorf("%w: panic: %v\n%s", ErrInvalid, p, debug.Stack())
+	}
+}
+
+// ambiguous returns an error for each dependency that does not say clearly how it is met.
+func ambiguous(deps []graph.Dep) error {
+	var errs []error
+	for i := range deps {
+		d := &deps[i]
+		any := len(d.Prefixes) > 0 || d.Match != nil
+		switch {
+		case d.Key == "" && !any:
+			errs = append(errs, fmt.Errorf("dependency %q has none of Key, Prefixes and Match", d.Label))
+		case d.Key != "" && any:
+			errs = append(errs, fmt.Errorf("dependency %q has Key %q and also Prefixes or Match", d.Label, d.Key))
+		}
+	}
+	return errors.Join(errs...)
+}

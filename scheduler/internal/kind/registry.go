@@ -1,0 +1,127 @@
+package kind
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+var (
+	// ErrDuplicate means that another descriptor has the name or the keys.
+	ErrDuplicate = errors.New("another descriptor has this name or these keys")
+	// ErrUnknownDescriptor means that no registered descriptor has the name.
+	ErrUnknownDescriptor = errors.New("no descriptor has this name")
+)
+
+// A Registry finds the descriptor of a key. The zero value is empty. Add and Sort come before
+// all other methods, which only read.
+type Registry struct {
+	All      []*Descriptor // in order of registration
+	Order    []*Descriptor // in order of retrieval; set by Run
+	byPrefix map[string][]*Descriptor
+}
+
+// Add registers d. It returns ErrDuplicate if the name or the keys are taken.
+func (r *Registry) Add(d *Descriptor) error {
+	for _, o := range r.All {
+		if o.Name == d.Name || o.Prefix == d.Prefix && (o.Match == nil || d.Match == nil) {
+			return fmt.Errorf("%w: %q", ErrDuplicate, o.Name)
+		}
+	}
+	if r.byPrefix == nil {
+		r.byPrefix = map[string][]*Descriptor{}
+	}
+	r.All = append(r.All, d)
+	r.byPrefix[d.Prefix] = append(r.byPrefix[d.Prefix], d)
+	return nil
+}
+
+// Of returns the descriptor of key, or nil. The longest prefix wins.
+func (r *Registry) Of(key string) *Descriptor {
+	if d := r.match(key, key); d != nil {
+		return d
+	}
+	for i := len(key) - 1; i >= 0; i-- {
+		if key[i] != '/' {
+			continue
+		}
+		if d := r.match(key[:i+1], key); d != nil {
+			return d
+		}
+	}
+	return nil
+}
+
+func (r *Registry) match(prefix, key string) *Descriptor {
+	for _, d := range r.byPrefix[prefix] {
+		if d.Has(key) {
+			return d
+		}
+	}
+	return nil
+}
+
+// Sort computes the order of retrieval: by RetrieveAfter, else by name.
+func (r *Registry) Sort() error {
+	sorted := slices.SortedFunc(slices.Values(r.All), func(a, b *Descriptor) int { return strings.Compare(a.Name, b.Name) })
+	byName := map[string]*Descriptor{}
+	for _, d := range sorted {
+		byName[d.Name] = d
+	}
+	var out []*Descriptor
+	entered := map[string]bool{}
+	var visit func(d *Descriptor, path []string) error
+	visit = func(d *Descriptor, path []string) error {
+		path = append(path, d.Name)
+		if slices.Contains(out, d) {
+			return nil
+		}
+		if entered[d.Name] {
+			return fmt.Errorf("descriptors retrieve after each other in a cycle: %s", strings.Join(path, ", "))
+		}
+		entered[d.Name] = true
+		for _, name := range d.After {
+			before := byName[name]
+			if before == nil {
+				return fmt.Errorf("descriptor %q: RetrieveAfter: %q: %w", d.Name, name, ErrUnknownDescriptor)
+			}
+			if err := visit(before, path); err != nil {
+				return err
+			}
+		}
+		out = append(out, d)
+		return nil
+	}
+	for _, d := range sorted {
+		if err := visit(d, nil); err != nil {
+			return err
+		}
+	}
+	r.Order = out
+	return nil
+}
+
+// CheckNames returns ErrUnknownDescriptor if a name is unknown.
+func (r *Registry) CheckNames(names []string) error {
+	for _, name := range names {
+		if !slices.ContainsFunc(r.All, func(d *Descriptor) bool { return d.Name == name }) {
+			return fmt.Errorf("%q: %w", name, ErrUnknownDescriptor)
+		}
+	}
+	return nil
+}
+
+// Named returns the descriptors with these names; nil: all.
+func (r *Registry) Named(names map[string]bool) []*Descriptor {
+	if names == nil {
+		return r.Order
+	}
+	var out []*Descriptor
+	for _, d := range r.Order {
+		if names[d.Name] {
+			out = append(out, d)
+		}
+	}
+	return out
+}
