@@ -5,7 +5,7 @@
 //	go plugin.Run(ctx) // beside s.Run
 //
 // Register adds the descriptors of all domains: iface (interfaces), l2 (bridge domains and
-// cross-connects) and l3 (VRF tables and routes). Run keeps the connection. Without a
+// cross-connects), acl (access lists) and l3 (VRF tables and routes). Run keeps the connection. Without a
 // connection all values are PENDING with that reason. After each new connection the
 // scheduler reads VPP's state back and reconciles it.
 //
@@ -26,6 +26,7 @@ import (
 	vppif "go.fd.io/govpp/binapi/interface"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/acl"
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
@@ -117,6 +118,9 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	if err := l2.Register(s, l2.Options{API: p.api, Tags: owner, Interfaces: p.links, Southbound: Southbound}); err != nil {
+		return nil, fmt.Errorf("vpp: %w", err)
+	}
+	if _, err := acl.Register(s, acl.Options{API: p.api, Tags: owner, Interfaces: p.links, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	linkChanged, err = l3.Register(s, l3.Options{API: p.api, Interfaces: p.links, Allocations: o.Allocations, Life: guard.life, Southbound: Southbound})

@@ -185,6 +185,7 @@ func network() []string {
 		"config/vpp/v2/dhcp-proxy/IPv4/rx-vrf/5", `{"source_ip_address":"10.1.0.1","rx_vrf_id":5,"servers":[{"vrf_id":5,"ip_address":"10.1.0.8"}]}`,
 		"config/vpp/v2/vrf-table/id/5/protocol/IPV4", `{"id":5,"label":"blue"}`,
 		"config/vpp/v2/route/if/loop1/vrf/5/dst/10.2.0.0/16/gw/10.1.0.2", `{"vrf_id":5,"dst_network":"10.2.0.0/16","next_hop_addr":"10.1.0.2","outgoing_interface":"loop1"}`,
+		webKey, webList, hostsKey, hosts,
 	}
 }
 

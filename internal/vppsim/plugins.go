@@ -1,6 +1,7 @@
 package vppsim
 
 import (
+	"github.com/keyplane/keyplane/internal/vppsim/acl"
 	"github.com/keyplane/keyplane/internal/vppsim/afpacket"
 	"github.com/keyplane/keyplane/internal/vppsim/bond"
 	"github.com/keyplane/keyplane/internal/vppsim/core"
@@ -37,6 +38,7 @@ func register(vpp *core.VPP) *dhcp.Clients {
 	l3xc.New(vpp)
 	rdcp.New(vpp)
 	span.New(vpp)
+	acl.New(vpp)
 	vrrp.New(vpp)
 
 	tap.New(vpp)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 	"slices"
 	"sync"
@@ -37,7 +38,7 @@ type await struct {
 	detail  api.Message                // with take
 	take    func(message []byte) error // called with each detail
 	id      uint16
-	retval  bool
+	retval  int // see kind
 	// clientFirst: these details have a client field before the context, as requests do.
 	clientFirst bool
 	step        *Step  // nil: the caller does not need the result
@@ -355,8 +356,8 @@ func (one *call) answer(id uint16, message []byte, most limits) error {
 		return fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
 	var refusal error
-	if a.retval {
-		if retval := int32(binary.BigEndian.Uint32(message[6:])); retval != 0 {
+	if a.retval >= 0 {
+		if retval := int32(reflect.ValueOf(a.reply).Elem().Field(a.retval).Int()); retval != 0 {
 			refusal = &Refusal{Request: a.request, Retval: retval}
 		}
 	}

@@ -66,7 +66,7 @@ type Conn struct {
 type kind struct {
 	id     uint16
 	known  bool
-	retval bool // its first field is the return value
+	retval int // the index of the field with the return value; -1: it has none
 }
 
 // Dial connects to the socket of VPP's API, and reads its message table.
@@ -232,8 +232,10 @@ func (c *Conn) kindOf(m api.Message) kind {
 		return k.(kind)
 	}
 	id, known := c.numbers[vppwire.Name(m)]
-	fields := t.Elem()
-	k := kind{id: id, known: known, retval: fields.NumField() > 0 && fields.Field(0).Name == "Retval"}
+	k := kind{id: id, known: known, retval: -1}
+	if field, ok := t.Elem().FieldByName("Retval"); ok {
+		k.retval = field.Index[0] // not always the first one: acl_add_replace_reply has the list's number before it
+	}
 	c.kinds.Store(t, k)
 	return k
 }

@@ -28,8 +28,10 @@ const (
 	Bonds        = "vpp/bond/"
 	BridgeParts  = "vpp/bd/"
 	ProxyARPs    = "vpp/proxyarp/interface/"
+	ACLParts     = "vpp/acl/"
 	vrfTables    = "config/vpp/v2/vrf-table/id/"
 	bridgeDomain = "config/vpp/l2/v2/bridge-domain/"
+	acls         = "config/vpp/acls/v2/acl/"
 )
 
 // Parts of an interface, behind its name.
@@ -253,6 +255,32 @@ func ParseBridgeInterface(key string) (bd, iface string, ok bool) {
 // ProxyARP is the key of proxy ARP on an interface.
 func ProxyARP(iface string) string { return ProxyARPs + iface }
 
+// ACL is the key of an access list.
+func ACL(name string) string { return acls + name }
+
+// An ACLInterface is the content of the key of an access list that an interface has.
+type ACLInterface struct {
+	ACL       string
+	Egress    bool // on outgoing packets; otherwise on incoming ones
+	Interface string
+}
+
+// Key is the key of the application of the list.
+func (a ACLInterface) Key() string {
+	flow := "ingress/"
+	if a.Egress {
+		flow = "egress/"
+	}
+	return ACLParts + or(a.ACL) + members + flow + or(a.Interface)
+}
+
+// ParseACLInterface reads a key of ACLInterface.
+func ParseACLInterface(key string) (ACLInterface, bool) {
+	list, tail, ok := around(key, ACLParts, members)
+	flow, iface, slash := strings.Cut(tail, "/")
+	return ACLInterface{list, flow == "egress", iface}, ok && slash && iface != "" && (flow == "ingress" || flow == "egress")
+}
+
 // PartIn returns the part of an interface's name that makes the keys of its derived
 // values ambiguous, or "".
 func PartIn(name string) string {
@@ -269,7 +297,7 @@ func PartIn(name string) string {
 	return ""
 }
 
-// members stands between a bridge domain, or a bond, and an interface in it.
+// members stands between a bridge domain, a bond or an access list, and an interface of it.
 const members = "/interface/"
 
 // MembersIn returns the part of the name of a bridge domain or bond that makes the

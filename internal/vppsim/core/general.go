@@ -44,10 +44,11 @@ func (v *VPP) version() string { return v.Options.Release + "-simulated" }
 // A loadable is a plugin as "show plugins" of VPP 25.10 lists it. bindings is its package of GoVPP's bindings.
 type loadable struct{ bindings, file, description string }
 
-// loadables lists the plugins that are files of their own. ACL, NAT and SRv6 would be further lines. VPP's core
+// loadables lists the plugins that are files of their own. VPP's core
 // contains the others, for example bridge domains and bonds, so "show plugins" does not list those.
 func loadables() []loadable {
 	return []loadable{
+		{"acl", "acl_plugin.so", "Access Control Lists (ACL)"},
 		{"af_packet", "af_packet_plugin.so", "af-packet"},
 		{"dhcp", "dhcp_plugin.so", "Dynamic Host Configuration Protocol (DHCP)"},
 		{"gre", "gre_plugin.so", "Generic Routing Encapsulation (GRE) plugin"},

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/acl"
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/l2"
 	"go.fd.io/govpp/binapi/tapv2"
@@ -64,6 +65,14 @@ func (s signing) signed(request api.Message) api.Message {
 		out := *m
 		out.BdTag = s.owner.Tag(m.BdTag)
 		return &out
+	case *acl.ACLAddReplace:
+		out := *m
+		out.Tag = s.owner.Tag(m.Tag)
+		return &out
+	case *acl.MacipACLAddReplace:
+		out := *m
+		out.Tag = s.owner.Tag(m.Tag)
+		return &out
 	case *tapv2.TapCreateV3:
 		out := *m
 		out.Tag = s.terminated(m.Tag)
@@ -94,5 +103,9 @@ func (s signing) Translate(detail api.Message) {
 		m.Tag = s.owner.Name(m.Tag)
 	case *l2.BridgeDomainDetails:
 		m.BdTag = s.owner.Name(m.BdTag)
+	case *acl.ACLDetails:
+		m.Tag = s.owner.Name(m.Tag)
+	case *acl.MacipACLDetails:
+		m.Tag = s.owner.Name(m.Tag)
 	}
 }

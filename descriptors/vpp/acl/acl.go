@@ -1,0 +1,180 @@
+// Package acl implements VPP's access lists: IP lists, which look at networks, protocols and
+// ports, and MACIP lists, which look at the source of a packet.
+//
+//	lists, err := acl.Register(s, acl.Options{API: manager, Interfaces: links, ...})
+//
+// The name of a list is its tag in VPP. A list without a tag belongs to somebody else: it is
+// retrieved under the name UNTAGGED-<number> and never changed.
+//
+// VPP has one vector of IP lists per interface and direction, and the first rule that matches
+// decides. The lists of this agent stand in it in the order of their names, behind the lists
+// of others. So the result does not depend on the order in which values arrive. An interface
+// has at most one MACIP list.
+//
+//	file       | subject
+//	acl.go     | descriptors
+//	rules.go   | validation of rules, and their form in VPP's messages
+//	values.go  | VPP's answers as values
+//	verbs.go   | lists: create, replace, delete, Retrieve
+//	attach.go  | lists on interfaces
+//
+// Tests: tables for rules; verbs and Retrieve run against a simulated VPP, which is itself
+// tested against a real one.
+package acl
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/acl"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// Names of the descriptors, as logs, REST and RetrieveAfter use them.
+const (
+	Name          = "vpp-acl"
+	InterfaceName = "vpp-acl-to-interface"
+)
+
+// ErrNotFound reports that a required interface or access list does not exist in VPP. The
+// scheduler retries the value when it appears.
+var ErrNotFound = errors.New("does not exist in VPP")
+
+// Options configure the descriptors. All fields except Tags are required.
+type Options struct {
+	API        conn.API
+	Interfaces iface.Index
+	// Tags tells the owner of a list by its tag. Defaults to: every list with a tag belongs
+	// to this agent.
+	Tags       *ownership.Owner
+	Southbound string
+}
+
+// Meta is the metadata of a list: its number in VPP (acl_index). IP lists and MACIP lists
+// are numbered independently.
+type Meta struct {
+	Index uint32
+	MACIP bool
+}
+
+// An Index looks up existing lists by name. The scheduler maintains it.
+type Index interface {
+	Get(name string) (Meta, bool)
+}
+
+// handler implements the verbs. The scheduler calls verbs of different values concurrently.
+type handler struct {
+	Options
+	lists    Index
+	attached attachments
+
+	mu    sync.Mutex      // guards known
+	known map[string]Meta // lists of this agent by name, from the last dump and later creations
+}
+
+// Register adds the descriptors to s, and returns the lists that exist: other descriptors
+// refer to them by number. The caller registers the interface descriptor first.
+func Register(s *scheduler.Scheduler, o Options) (Index, error) {
+	h := &handler{Options: o, known: map[string]Meta{}}
+	group := s.Group(o.Southbound)
+	lists, err := scheduler.Register(group, h.descriptor())
+	h.lists = lists
+	_, errInterface := scheduler.Register(group, h.interfaceDescriptor())
+	return lists, errors.Join(err, errInterface)
+}
+
+// descriptor implements the lists. Their interfaces are derived values: an interface that
+// does not exist yet must not delay the list.
+func (h *handler) descriptor() scheduler.Descriptor[*acl.ACL, Meta] {
+	return scheduler.Descriptor[*acl.ACL, Meta]{
+		Name:  Name,
+		Model: models.For[*acl.ACL](),
+
+		Validate: validate,
+		Equivalent: func(_ string, old, new *acl.ACL) bool {
+			return isMACIP(old) == isMACIP(new) && slices.Equal(ipRules(old), ipRules(new)) && slices.Equal(macipRules(old), macipRules(new))
+		},
+		Recreate: func(_ string, old, new *acl.ACL, _ Meta) bool { return isMACIP(old) != isMACIP(new) },
+		Derived:  derived,
+		Claims:   claims,
+
+		Create: h.create,
+		Update: h.update,
+		Delete: h.delete,
+
+		Retrieve:      h.retrieve,
+		RetrieveAfter: []string{iface.Name},
+	}
+}
+
+// interfaceDescriptor implements the application of a list to an interface. It has no
+// Retrieve: retrieve reports the interfaces with their list.
+func (h *handler) interfaceDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}] {
+	return scheduler.Descriptor[*emptypb.Empty, struct{}]{
+		Name:   InterfaceName,
+		Prefix: keys.ACLParts,
+		Match:  func(key string) bool { _, ok := keys.ParseACLInterface(key); return ok },
+
+		Dependencies: func(key string, _ *emptypb.Empty) []scheduler.Dependency {
+			at, _ := keys.ParseACLInterface(key)
+			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(at.Interface)}}
+		},
+
+		Create: h.attach,
+		Delete: h.detach,
+	}
+}
+
+// derived returns the applications of a list. An interface that is listed twice counts once.
+func derived(_ string, v *acl.ACL) []scheduler.KeyValue {
+	var out []scheduler.KeyValue
+	seen := map[string]bool{}
+	add := func(names []string, egress bool) {
+		for _, name := range names {
+			key := keys.ACLInterface{ACL: v.GetName(), Egress: egress, Interface: name}.Key()
+			if !seen[key] {
+				seen[key] = true
+				out = append(out, scheduler.KeyValue{Key: key, Value: &emptypb.Empty{}})
+			}
+		}
+	}
+	add(v.GetInterfaces().GetIngress(), false)
+	add(v.GetInterfaces().GetEgress(), true)
+	return out
+}
+
+// claims claims the interfaces of a MACIP list: VPP replaces the MACIP list of an interface
+// without an error, and the other value would be lost.
+func claims(_ string, v *acl.ACL) []scheduler.Claim {
+	if !isMACIP(v) {
+		return nil
+	}
+	var out []scheduler.Claim
+	for i, name := range v.GetInterfaces().GetIngress() {
+		if slices.Index(v.GetInterfaces().GetIngress(), name) == i {
+			out = append(out, scheduler.Claim{
+				Resource: "vpp-macip-acl/" + name, Field: fmt.Sprintf("interfaces.ingress[%d]", i), Value: name,
+				Want: "an interface without another MACIP list",
+			})
+		}
+	}
+	return out
+}
+
+// interfaceNamed returns an interface that exists in VPP.
+func (h *handler) interfaceNamed(name string) (iface.Meta, error) {
+	meta, ok := h.Interfaces.Get(name)
+	if !ok {
+		return meta, fmt.Errorf("interface %s: %w", name, ErrNotFound)
+	}
+	return meta, nil
+}

@@ -1,0 +1,283 @@
+package acl
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"go.fd.io/govpp/binapi/acl_types"
+	"go.fd.io/govpp/binapi/ip_types"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/vppwire"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/acl"
+)
+
+// maxNameLength is the maximum length of a tag in bytes (VPP acl.api, string tag[64]).
+const maxNameLength = 63
+
+// Numbers of protocols (IANA, Assigned Internet Protocol Numbers).
+const (
+	protoICMP   = 1
+	protoTCP    = 6
+	protoUDP    = 17
+	protoICMPv6 = 58
+)
+
+// Largest numbers of ports, of ICMP types and codes, and of bytes.
+const (
+	maxPort = 65535
+	maxByte = 255
+)
+
+// isMACIP reports whether v is a MACIP list. A valid list has rules of one kind only.
+func isMACIP(v *acl.ACL) bool {
+	return len(v.GetRules()) > 0 && v.GetRules()[0].GetMacipRule() != nil
+}
+
+// validate checks a list. It converts all rules: a rule is valid if it can be written
+// into VPP's message without losing anything.
+func validate(_ string, v *acl.ACL) error {
+	var f faults
+	switch name := v.GetName(); {
+	case name == "":
+		f.Add("name", name, "a name")
+	case len(name) > maxNameLength:
+		f.Add("name", name, "at most %d bytes (it has %d): it is the list's tag in VPP", maxNameLength, len(name))
+	case keys.MembersIn(name) != "":
+		f.Add("name", name, "a name without %q, which separates the parts of its interfaces' keys", keys.MembersIn(name))
+	}
+	if len(v.GetRules()) == 0 {
+		f.Add("rules", nil, "at least one rule: VPP drops all packets on the interfaces of an empty list")
+	}
+	macip := isMACIP(v)
+	for i, r := range v.GetRules() {
+		field := fmt.Sprintf("rules[%d].", i)
+		if acl.ACL_Rule_Action_name[int32(r.GetAction())] == "" {
+			f.Add(field+"action", int32(r.GetAction()), "DENY, PERMIT or REFLECT")
+		}
+		switch {
+		case (r.GetIpRule() == nil) == (r.GetMacipRule() == nil):
+			f.Add(field+"ip_rule", nil, "either ip_rule or macip_rule")
+		case macip != (r.GetMacipRule() != nil):
+			f.Add(field+"ip_rule", nil, "rules of one kind: a list has either IP rules or MACIP rules, like rules[0]")
+		case macip:
+			f.macipRule(field, r)
+		default:
+			f.ipRule(field, r)
+		}
+	}
+	f.interfaces(v.GetInterfaces(), macip)
+	return f.Err()
+}
+
+// interfaces checks the names of interfaces.
+func (f *faults) interfaces(v *acl.ACL_Interfaces, macip bool) {
+	for flow, names := range map[string][]string{"ingress": v.GetIngress(), "egress": v.GetEgress()} {
+		for i, name := range names {
+			if name == "" {
+				f.Add(fmt.Sprintf("interfaces.%s[%d]", flow, i), "", "the name of an interface")
+			}
+		}
+	}
+	if egress := v.GetEgress(); macip && len(egress) > 0 {
+		f.Add("interfaces.egress", strings.Join(egress, ", "), "no interface: VPP applies MACIP rules to incoming packets only")
+	}
+}
+
+// ipRules returns the rules of an IP list as VPP stores them. Two lists with equal results are
+// the same list to VPP.
+func ipRules(v *acl.ACL) []acl_types.ACLRule {
+	var f faults
+	if isMACIP(v) {
+		return nil
+	}
+	out := make([]acl_types.ACLRule, 0, len(v.GetRules()))
+	for _, r := range v.GetRules() {
+		out = append(out, f.ipRule("", r))
+	}
+	return out
+}
+
+// macipRules returns the rules of a MACIP list as VPP stores them.
+func macipRules(v *acl.ACL) []acl_types.MacipACLRule {
+	var f faults
+	if !isMACIP(v) {
+		return nil
+	}
+	out := make([]acl_types.MacipACLRule, 0, len(v.GetRules()))
+	for _, r := range v.GetRules() {
+		out = append(out, f.macipRule("", r))
+	}
+	return out
+}
+
+// faults collects the invalid fields of a value.
+type faults struct{ models.Faults }
+
+// ipRule converts an IP rule (VPP acl_types.api, acl_rule). field begins the names of its
+// fields in errors.
+func (f *faults) ipRule(field string, r *acl.ACL_Rule) acl_types.ACLRule {
+	field += "ip_rule."
+	rule := r.GetIpRule()
+	out := acl_types.ACLRule{IsPermit: acl_types.ACLAction(r.GetAction())}
+	out.SrcPrefix, out.DstPrefix = f.networks(field+"ip.", rule)
+	f.protocol(field, rule, &out)
+	return out
+}
+
+// networks returns the networks of a rule. A missing one is "any" of the IP version of the
+// other one. Without both, the version is that of the ICMP, and otherwise 4.
+func (f *faults) networks(field string, rule *acl.ACL_Rule_IpRule) (src, dst ip_types.Prefix) {
+	source, hasSource := f.network(field+"source_network", rule.GetIp().GetSourceNetwork())
+	destination, hasDestination := f.network(field+"destination_network", rule.GetIp().GetDestinationNetwork())
+	anyAddress := netip.IPv4Unspecified()
+	if hasSource && source.Addr().Is6() || hasDestination && destination.Addr().Is6() || !hasSource && !hasDestination && rule.GetIcmp().GetIcmpv6() {
+		anyAddress = netip.IPv6Unspecified()
+	}
+	if hasSource && hasDestination && source.Addr().Is6() != destination.Addr().Is6() {
+		f.Add(field+"destination_network", rule.GetIp().GetDestinationNetwork(), "a network of the IP version of source_network, %s", source)
+	}
+	if !hasSource {
+		source = netip.PrefixFrom(anyAddress, 0)
+	}
+	if !hasDestination {
+		destination = netip.PrefixFrom(anyAddress, 0)
+	}
+	return vppwire.Prefix(source), vppwire.Prefix(destination)
+}
+
+// network reads a network; empty text is none.
+func (f *faults) network(field, text string) (p netip.Prefix, given bool) {
+	if text == "" {
+		return p, false
+	}
+	p, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil:
+		f.Add(field, text, `a network, such as "10.0.0.0/8" or "fd00::/8"`)
+		return p, false
+	case p != p.Masked():
+		f.Add(field, text, "a network without bits of a host: %s", p.Masked())
+	}
+	return p.Masked(), true
+}
+
+// protocol sets the protocol of a rule, and what it matches of the protocol's header. VPP has
+// the ICMP type in the fields of the source port, and the code in those of the destination.
+func (f *faults) protocol(field string, rule *acl.ACL_Rule_IpRule, out *acl_types.ACLRule) {
+	number := rule.GetIp().GetProtocol()
+	f.atMost(field+"ip.protocol", number, maxByte)
+	implied := uint32(0)
+	count := 0
+	whole := portRange{0, maxPort}
+	source, destination := whole, whole
+	if icmp := rule.GetIcmp(); icmp != nil {
+		count++
+		implied = protoICMP
+		if icmp.GetIcmpv6() {
+			implied = protoICMPv6
+		}
+		source = f.icmpRange(field+"icmp.icmp_type_range.", icmp.GetIcmpTypeRange())
+		destination = f.icmpRange(field+"icmp.icmp_code_range.", icmp.GetIcmpCodeRange())
+	}
+	if tcp := rule.GetTcp(); tcp != nil {
+		count++
+		implied = protoTCP
+		source = f.ports(field+"tcp.source_port_range.", tcp.GetSourcePortRange())
+		destination = f.ports(field+"tcp.destination_port_range.", tcp.GetDestinationPortRange())
+		f.atMost(field+"tcp.tcp_flags_mask", tcp.GetTcpFlagsMask(), maxByte)
+		f.atMost(field+"tcp.tcp_flags_value", tcp.GetTcpFlagsValue(), maxByte)
+		out.TCPFlagsMask, out.TCPFlagsValue = uint8(tcp.GetTcpFlagsMask()), uint8(tcp.GetTcpFlagsValue())
+	}
+	if udp := rule.GetUdp(); udp != nil {
+		count++
+		implied = protoUDP
+		source = f.ports(field+"udp.source_port_range.", udp.GetSourcePortRange())
+		destination = f.ports(field+"udp.destination_port_range.", udp.GetDestinationPortRange())
+	}
+	switch {
+	case count > 1:
+		f.Add(strings.TrimSuffix(field, "."), nil, "at most one of icmp, tcp and udp")
+	case count == 1 && number != 0 && number != implied:
+		f.Add(field+"ip.protocol", number, "0 or %d, the protocol of the rest of the rule", implied)
+	case count == 0:
+		implied = number
+	}
+	out.Proto = ip_types.IPProto(implied)
+	out.SrcportOrIcmptypeFirst, out.SrcportOrIcmptypeLast = source.first, source.last
+	out.DstportOrIcmpcodeFirst, out.DstportOrIcmpcodeLast = destination.first, destination.last
+}
+
+// A portRange is a range of ports, ICMP types or ICMP codes, both ends included.
+type portRange struct{ first, last uint16 }
+
+// icmpRange reads a range of ICMP types or codes. No range is all of them.
+func (f *faults) icmpRange(field string, r *acl.ACL_Rule_IpRule_Icmp_Range) portRange {
+	if r == nil {
+		return portRange{0, maxByte}
+	}
+	f.atMost(field+"first", r.GetFirst(), maxByte)
+	f.atMost(field+"last", r.GetLast(), maxByte)
+	if r.GetFirst() > r.GetLast() {
+		f.Add(field+"last", r.GetLast(), "at least first, %d", r.GetFirst())
+	}
+	return portRange{uint16(r.GetFirst()), uint16(r.GetLast())}
+}
+
+// ports reads a range of ports. No range is port 0, as in vpp-agent 3.5: more would let packets
+// pass that an existing list drops.
+func (f *faults) ports(field string, r *acl.ACL_Rule_IpRule_PortRange) portRange {
+	f.atMost(field+"lower_port", r.GetLowerPort(), maxPort)
+	f.atMost(field+"upper_port", r.GetUpperPort(), maxPort)
+	if r.GetLowerPort() > r.GetUpperPort() {
+		f.Add(field+"upper_port", r.GetUpperPort(), "at least lower_port, %d", r.GetLowerPort())
+	}
+	return portRange{uint16(r.GetLowerPort()), uint16(r.GetUpperPort())}
+}
+
+// macipRule converts a MACIP rule (VPP acl_types.api, macip_acl_rule). Empty addresses match
+// all packets.
+func (f *faults) macipRule(field string, r *acl.ACL_Rule) acl_types.MacipACLRule {
+	if r.GetAction() == acl.ACL_Rule_REFLECT {
+		f.Add(field+"action", r.GetAction().String(), "DENY or PERMIT: MACIP rules keep no state")
+	}
+	field += "macip_rule."
+	rule := r.GetMacipRule()
+	out := acl_types.MacipACLRule{IsPermit: acl_types.ACLAction(r.GetAction())}
+	source := netip.IPv4Unspecified()
+	if text := rule.GetSourceAddress(); text != "" {
+		parsed, err := netip.ParseAddr(text)
+		if err != nil || parsed.Zone() != "" {
+			f.Add(field+"source_address", text, `an address, such as "10.0.0.1" or "fd00::1"`)
+		} else {
+			source = parsed
+		}
+	}
+	network, err := source.Prefix(int(min(rule.GetSourceAddressPrefix(), maxByte)))
+	if err != nil {
+		f.Add(field+"source_address_prefix", rule.GetSourceAddressPrefix(), "at most %d", source.BitLen())
+	} else {
+		out.SrcPrefix = vppwire.Prefix(network)
+	}
+	mac := func(name, text string) (out [6]byte) {
+		if text == "" {
+			return out
+		}
+		parsed, err := vppwire.MAC(text)
+		if err != nil {
+			f.Add(field+name, text, `a MAC address, such as "02:00:00:00:00:01"`)
+		}
+		return parsed
+	}
+	out.SrcMac, out.SrcMacMask = mac("source_mac_address", rule.GetSourceMacAddress()), mac("source_mac_address_mask", rule.GetSourceMacAddressMask())
+	return out
+}
+
+// atMost checks the upper bound of a number.
+func (f *faults) atMost(field string, n, most uint32) {
+	if n > most {
+		f.Add(field, n, "at most %d", most)
+	}
+}

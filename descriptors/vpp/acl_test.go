@@ -1,0 +1,141 @@
+package vpp_test
+
+import (
+	"errors"
+	"testing"
+
+	vppacl "go.fd.io/govpp/binapi/acl"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+const (
+	webKey   = "config/vpp/acls/v2/acl/web"
+	webList  = `{"name":"web","rules":[{"action":"PERMIT","ip_rule":{"ip":{"source_network":"10.0.0.0/8"}}}],"interfaces":{"ingress":["loop1"],"egress":["loop1"]}}`
+	hostsKey = "config/vpp/acls/v2/acl/hosts"
+	hosts    = `{"name":"hosts","rules":[{"action":"PERMIT","macip_rule":{"source_mac_address":"02:00:00:00:00:09","source_mac_address_mask":"ff:ff:ff:ff:ff:ff"}}],"interfaces":{"ingress":["loop1"]}}`
+	loop     = `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true}`
+)
+
+// TestAccessLists declares lists before their interface, changes and removes them, restarts VPP
+// and the agent, and deletes lists by hand.
+func TestAccessLists(t *testing.T) { onEachVPP(t, accessLists) }
+
+func accessLists(t *testing.T, vpp *simulated.VPP) {
+	const (
+		configured = kvscheduler.ValueState_CONFIGURED
+		pending    = kvscheduler.ValueState_PENDING
+	)
+	inKey := keys.ACLInterface{ACL: "web", Interface: "loop1"}.Key()
+	outKey := keys.ACLInterface{ACL: "web", Egress: true, Interface: "loop1"}.Key()
+	macipKey := keys.ACLInterface{ACL: "hosts", Interface: "loop1"}.Key()
+	all := []string{webKey, webList, hostsKey, hosts, loopKey, loop}
+
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	a.want(false, all[:4]...)
+	a.expectState(webKey, configured)
+	a.expectState(inKey, pending)
+	a.want(false, all[4:]...)
+	for _, key := range []string{webKey, hostsKey, inKey, outKey, macipKey} {
+		a.expectState(key, configured)
+	}
+	a.resyncsInSync(vpp)
+
+	// A change of rules alone touches no interface.
+	vpp.Counts()
+	a.want(false, webKey, `{"name":"web","rules":[{"action":"DENY","ip_rule":{}}],"interfaces":{"ingress":["loop1"],"egress":["loop1"]}}`)
+	if n := vpp.Counts(); n["acl_add_replace"] != 1 || n["acl_interface_set_acl_list"] != 0 {
+		t.Errorf("VPP was asked %v; expected one acl_add_replace", n)
+	}
+
+	// Another client deletes everything. A resync makes it again.
+	deleteLists(t, vpp)
+	a.unwant(loopKey)
+	a.expectState(inKey, pending)
+	a.want(true, all...)
+	if _, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true}); err != nil {
+		t.Error(err)
+	}
+	a.resyncsInSync(vpp)
+	for _, key := range []string{webKey, hostsKey, inKey, outKey, macipKey} {
+		a.expectState(key, configured)
+	}
+
+	if err := vpp.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool { return len(macipIn(t, vpp)) == 1 }, func() string { return "the MACIP list of the interface is not back" })
+	a.awaitState(outKey, configured)
+	a.stop()
+	vpp.Counts()
+	again := startAgent(t, vpp.Socket)
+	awaitReady(t, again)
+	again.want(true, all...)
+	expectOnlyReads(t, vpp)
+
+	again.unwant(webKey, hostsKey)
+	if lists := listsIn(t, vpp); len(lists) > 0 {
+		t.Errorf("left behind: %+v", lists)
+	}
+}
+
+// listsIn returns the IP lists of VPP.
+func listsIn(t *testing.T, vpp *simulated.VPP) []vppacl.ACLDetails {
+	t.Helper()
+	all, err := conn.Dump[vppacl.ACLDetails](t.Context(), vpp.Dial(), &vppacl.ACLDump{ACLIndex: ^uint32(0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// macipIn returns the MACIP lists that interfaces of VPP have.
+func macipIn(t *testing.T, vpp *simulated.VPP) []vppacl.MacipACLInterfaceListDetails {
+	t.Helper()
+	all, err := conn.Dump[vppacl.MacipACLInterfaceListDetails](t.Context(), vpp.Dial(), &vppacl.MacipACLInterfaceListDump{SwIfIndex: ^(vppacl.MacipACLInterfaceListDump{}.SwIfIndex)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// deleteLists deletes all lists as another client of VPP.
+func deleteLists(t *testing.T, vpp *simulated.VPP) {
+	t.Helper()
+	c := vpp.Dial()
+	applied, err := conn.Dump[vppacl.ACLInterfaceListDetails](t.Context(), c, &vppacl.ACLInterfaceListDump{SwIfIndex: ^(vppacl.ACLInterfaceListDump{}.SwIfIndex)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range applied {
+		vpp.Ask(c, &vppacl.ACLInterfaceSetACLList{SwIfIndex: d.SwIfIndex}, &vppacl.ACLInterfaceSetACLListReply{})
+	}
+	for _, d := range listsIn(t, vpp) {
+		vpp.Ask(c, &vppacl.ACLDel{ACLIndex: d.ACLIndex}, &vppacl.ACLDelReply{})
+	}
+	vpp.Ask(c, &vppacl.MacipACLDel{ACLIndex: 0}, &vppacl.MacipACLDelReply{})
+}
+
+// TestOneMACIPList declares two MACIP lists for one interface: VPP would replace one by the other
+// and say nothing. The second comes when the first goes.
+func TestOneMACIPList(t *testing.T) {
+	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
+		const other = "config/vpp/acls/v2/acl/other"
+		a := startAgent(t, vpp.Socket)
+		awaitReady(t, a)
+		a.want(true, hostsKey, hosts, loopKey, loop)
+		_, err := a.declare(false, other, `{"name":"other","rules":[{"macip_rule":{}}],"interfaces":{"ingress":["loop1"]}}`)
+		if !errors.Is(err, scheduler.ErrInvalid) {
+			t.Errorf("the error is %v", err)
+		}
+		a.expectState(other, kvscheduler.ValueState_INVALID)
+		a.unwant(hostsKey)
+		a.awaitState(other, kvscheduler.ValueState_CONFIGURED)
+		a.expectState(keys.ACLInterface{ACL: "other", Interface: "loop1"}.Key(), kvscheduler.ValueState_CONFIGURED)
+	})
+}
