@@ -28,7 +28,7 @@ func town() map[string]string {
 		links + "lo2":   `{"name":"lo2","type":"SOFTWARE_LOOPBACK","enabled":true,"unnumbered":{"interface_with_ip":"lo1"}}`,
 		links + "lo3":   `{"name":"lo3","type":"SOFTWARE_LOOPBACK","enabled":true,"ip_addresses":["10.3.0.1/24"]}`,
 		links + "sub1":  `{"name":"sub1","type":"SUB_INTERFACE","enabled":true,"vrf":5,"ip_addresses":["10.4.0.1/24"],"sub":{"parent_name":"lo3","sub_id":7}}`,
-		links + "bond1": `{"name":"bond1","type":"BOND_INTERFACE","enabled":true,"bond":{"id":1,"mode":"LACP","bonded_interfaces":[{"name":"ta2"}]}}`,
+		links + "bond1": `{"name":"bond1","type":"BOND_INTERFACE","enabled":true,"bond":{"id":1,"mode":"XOR","bonded_interfaces":[{"name":"ta2"}]}}`,
 		links + "ta2":   `{"name":"ta2","type":"TAP","enabled":true,"tap":{"host_if_name":"lin2"}}`,
 		links + "sub2":  `{"name":"sub2","type":"SUB_INTERFACE","enabled":true,"sub":{"parent_name":"lo3","sub_id":9,"tag_rw_option":"POP1"}}`,
 		links + "lo4":   `{"name":"lo4","type":"SOFTWARE_LOOPBACK","enabled":true,"phys_address":"02:00:00:00:00:44"}`,

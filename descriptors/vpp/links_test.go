@@ -24,7 +24,7 @@ func links(t *testing.T, vpp *simulated.VPP) {
 	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
 	a.want(true,
-		"config/vpp/v2/interfaces/bond1", `{"name":"bond1","type":"BOND_INTERFACE","enabled":true,"bond":{"mode":"LACP"}}`,
+		"config/vpp/v2/interfaces/bond1", `{"name":"bond1","type":"BOND_INTERFACE","enabled":true,"bond":{"mode":"XOR"}}`,
 		"config/vpp/v2/interfaces/sub1", `{"name":"sub1","type":"SUB_INTERFACE","enabled":true,"sub":{"parent_name":"bond1","sub_id":7}}`,
 	)
 	is := func(state string) {

@@ -259,7 +259,7 @@ func eventsOfLinks(v *vpp) {
 	w.hello(1)
 	w.ask(&vppif.WantInterfaceEvents{EnableDisable: 1}, &vppif.WantInterfaceEventsReply{})
 	var b bond.BondCreate2Reply
-	w.ask(&bond.BondCreate2{ID: none32, Mode: bond.BOND_API_MODE_LACP}, &b)
+	w.ask(&bond.BondCreate2{ID: none32, Mode: bond.BOND_API_MODE_XOR}, &b)
 	v.Cleanup(func() {
 		_ = v.Call(context.WithoutCancel(v.Context()), &bond.BondDelete{SwIfIndex: b.SwIfIndex}, &bond.BondDeleteReply{}) // its sub-interface goes too
 	})

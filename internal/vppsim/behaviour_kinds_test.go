@@ -69,7 +69,7 @@ func kindRows() []row {
 				v.call("bond_create2", want, &bond.BondCreate2{Mode: mode, ID: id}, r)
 			}
 			create(bond.BOND_API_MODE_ROUND_ROBIN, 3, 0, &b)
-			create(bond.BOND_API_MODE_LACP, 3, api.INSTANCE_IN_USE, &bond.BondCreate2Reply{})
+			create(bond.BOND_API_MODE_XOR, 3, api.INSTANCE_IN_USE, &bond.BondCreate2Reply{})
 			create(9, 4, api.INVALID_ARGUMENT, &bond.BondCreate2Reply{})
 			all := dump[bond.SwBondInterfaceDetails](v, &bond.SwBondInterfaceDump{SwIfIndex: b.SwIfIndex})
 			if len(all) != 1 || all[0].Lb != 3 || all[0].InterfaceName != "BondEthernet3" {

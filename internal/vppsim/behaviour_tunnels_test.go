@@ -2,6 +2,7 @@ package vppsim_test
 
 import (
 	"context"
+	"errors"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/bond"
@@ -10,6 +11,7 @@ import (
 	"go.fd.io/govpp/binapi/ipip"
 	"go.fd.io/govpp/binapi/vxlan"
 
+	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
@@ -82,7 +84,7 @@ func tunnelRows() []row {
 		{"how a bond spreads its load follows its mode", func(v *vpp) {
 			for mode, want := range map[bond.BondMode]bond.BondLbAlgo{
 				bond.BOND_API_MODE_ROUND_ROBIN: bond.BOND_API_LB_ALGO_RR, bond.BOND_API_MODE_ACTIVE_BACKUP: bond.BOND_API_LB_ALGO_AB,
-				bond.BOND_API_MODE_BROADCAST: bond.BOND_API_LB_ALGO_BC, bond.BOND_API_MODE_LACP: bond.BOND_API_LB_ALGO_L34, bond.BOND_API_MODE_XOR: bond.BOND_API_LB_ALGO_L34,
+				bond.BOND_API_MODE_BROADCAST: bond.BOND_API_LB_ALGO_BC, bond.BOND_API_MODE_XOR: bond.BOND_API_LB_ALGO_L34,
 			} {
 				var r bond.BondCreate2Reply
 				v.call("bond_create2", 0, &bond.BondCreate2{ID: none32, Mode: mode, Lb: bond.BOND_API_LB_ALGO_L34}, &r)
@@ -96,6 +98,16 @@ func tunnelRows() []row {
 				v.call("bond_delete", 0, &bond.BondDelete{SwIfIndex: r.SwIfIndex}, &bond.BondDeleteReply{})
 			}
 		}},
+		{"LACP needs a plugin", func(v *vpp) {
+			var r bond.BondCreate2Reply
+			err := v.Call(v.Context(), &bond.BondCreate2{ID: none32, Mode: bond.BOND_API_MODE_LACP, Lb: bond.BOND_API_LB_ALGO_L34}, &r)
+			testkit.Need(v, "a VPP with the plugin lacp", !errors.Is(err, api.FEATURE_DISABLED))
+			v.is("bond_create2", err, 0)
+			if all := dump[bond.SwBondInterfaceDetails](v, &bond.SwBondInterfaceDump{SwIfIndex: r.SwIfIndex}); len(all) != 1 || all[0].Lb != bond.BOND_API_LB_ALGO_L34 {
+				v.Errorf("it is %+v", all)
+			}
+			v.call("bond_delete", 0, &bond.BondDelete{SwIfIndex: r.SwIfIndex}, &bond.BondDeleteReply{})
+		}},
 		{"members of bonds", bondMembers},
 	}
 }
@@ -103,7 +115,7 @@ func tunnelRows() []row {
 func bondMembers(v *vpp) {
 	var a, b bond.BondCreate2Reply
 	for _, r := range []*bond.BondCreate2Reply{&a, &b} {
-		v.call("bond_create2", 0, &bond.BondCreate2{ID: none32, Mode: bond.BOND_API_MODE_LACP}, r)
+		v.call("bond_create2", 0, &bond.BondCreate2{ID: none32, Mode: bond.BOND_API_MODE_XOR}, r)
 		v.Cleanup(func() {
 			_ = v.Call(context.WithoutCancel(v.Context()), &bond.BondDelete{SwIfIndex: r.SwIfIndex}, &bond.BondDeleteReply{}) // it goes with VPP too
 		})

@@ -227,10 +227,10 @@ func lives() map[kinds.Form]life {
 			invalid:   `vmx_net3: { rxq_size: 100 txq_size: 8192 }`, fields: []string{"vmx_net3.rxq_size", "vmx_net3.txq_size"},
 		},
 		{Type: interfaces.Interface_BOND_INTERFACE}: {
-			value: `phys_address: "02:00:00:00:00:0a" bond: { id: 5 mode: LACP lb: L34 }`, another: `bond: { id: 6 mode: ROUND_ROBIN }`,
-			updated:   []string{`phys_address: "02:00:00:00:00:0b" bond: { id: 5 mode: LACP lb: L34 }`},
-			recreated: []string{`bond: { id: 5 mode: LACP lb: L2 }`, `bond: { id: 5 mode: XOR lb: L34 }`, `bond: { id: 7 mode: LACP lb: L34 }`},
-			equal:     []string{`bond: { id: 5 mode: LACP lb: L34 }`},
+			value: `phys_address: "02:00:00:00:00:0a" bond: { id: 5 mode: XOR lb: L34 }`, another: `bond: { id: 6 mode: ROUND_ROBIN }`,
+			updated:   []string{`phys_address: "02:00:00:00:00:0b" bond: { id: 5 mode: XOR lb: L34 }`},
+			recreated: []string{`bond: { id: 5 mode: XOR lb: L2 }`, `bond: { id: 5 mode: ROUND_ROBIN }`, `bond: { id: 7 mode: XOR lb: L34 }`},
+			equal:     []string{`bond: { id: 5 mode: XOR lb: L34 }`},
 			invalid:   `bond: { lb: 77 bonded_interfaces: {} bonded_interfaces: { name: "a" } bonded_interfaces: { name: "a" is_passive: true } }`,
 			fields:    []string{"bond.mode", "bond.lb", "bond.bonded_interfaces[0].name", "bond.bonded_interfaces[2].name"},
 		},
@@ -367,7 +367,7 @@ func TestBondMemberConforms(t *testing.T) {
 		}
 	}
 	onEach(t, func(h *handler) scheduler.Descriptor[*interfaces.BondLink_BondedInterface, struct{}] {
-		v := testkit.Parse[*interfaces.Interface](t, `name: "bond1" type: BOND_INTERFACE bond: { mode: LACP }`)
+		v := testkit.Parse[*interfaces.Interface](t, `name: "bond1" type: BOND_INTERFACE bond: { mode: XOR }`)
 		meta, err := h.create(t.Context(), "", v)
 		if err != nil {
 			t.Fatal(err)
