@@ -132,6 +132,16 @@ func (f *fakeNet) put(key string, m proto.Message) func() {
 	return func() { f.stands[key] = m }
 }
 
+// putAddress is put for an address. One whose interface is gone by then is gone with it.
+func (f *fakeNet) putAddress(address string, m proto.Message) func() {
+	return func() {
+		name, _, _ := strings.Cut(strings.TrimPrefix(address, addressPrefix), "/")
+		if f.stands[key(name)] != nil {
+			f.stands[address] = m
+		}
+	}
+}
+
 // index is the one that an interface has while it stands.
 func (f *fakeNet) index(key string) int {
 	f.mu.Lock()
@@ -271,7 +281,7 @@ func (f *fakeNet) descriptors(t *testing.T, s *scheduler.Scheduler) *scheduler.I
 			return []scheduler.Dependency{{Label: "lender-exists", Key: ifs.KeyOf("if3")}}
 		},
 		Create: func(_ context.Context, key string, v *emptypb.Empty) (none, error) {
-			return none{}, f.do("create", key, f.put(key, v))
+			return none{}, f.do("create", key, f.putAddress(key, v))
 		},
 		Delete: func(_ context.Context, key string, _ *emptypb.Empty, _ none) error {
 			return f.do("delete", key, f.drop(key))
