@@ -209,7 +209,6 @@ func (o *Orchestrator) serveLayer(ctx context.Context) {
 		return
 	}
 	o.serve(ctx, l, r)
-	o.dropEmpty(l)
 }
 
 // layer returns a layer, which is created if it does not exist; nil: there are too many.
@@ -240,9 +239,10 @@ func (o *Orchestrator) layerCount() (n int) {
 	return n
 }
 
-// dropEmpty removes a layer without keys.
+// dropEmpty removes a layer without keys. It is called before the answer, so that a caller which
+// has the answer no longer sees the layer.
 func (o *Orchestrator) dropEmpty(l *source) {
-	if len(l.entries) == 0 {
+	if l.layer && len(l.entries) == 0 {
 		o.rank(slices.DeleteFunc(slices.Clone(o.sources), func(other *source) bool { return other == l }))
 	}
 }

@@ -128,11 +128,12 @@ func (o *Orchestrator) serve(ctx context.Context, l *source, r *request) {
 		return
 	}
 	if err := o.record(o.lessons(l, events)); err != nil {
-		r.finish(nil, err)
+		o.finish(l, r, nil, err)
 		return
 	}
 	changes, _ := o.merge(l, events)
 	l.publish()
+	o.dropEmpty(l)
 	o.waiting = append(o.waiting, r)
 	o.commit(ctx, l.Name, changes, false)
 }
@@ -142,7 +143,7 @@ func (o *Orchestrator) serve(ctx context.Context, l *source, r *request) {
 // request is left.
 func (o *Orchestrator) attempt(ctx context.Context, l *source, r *request, events []kvdbsync.Event) {
 	if len(r.refused) > 0 {
-		r.finish(nil, nil)
+		o.finish(l, r, nil, nil)
 		return
 	}
 	if o.reached() > o.phase { // that transaction is not part of the request
@@ -152,7 +153,7 @@ func (o *Orchestrator) attempt(ctx context.Context, l *source, r *request, event
 	lessons := o.lessons(l, events)
 	changes, _ := o.merge(l, events)
 	if len(changes) == 0 {
-		r.finish(nil, o.keep(lessons, undo))
+		o.finish(l, r, nil, o.keep(lessons, undo))
 		return
 	}
 	refresh := o.phase < partial // nothing was committed yet
@@ -166,7 +167,7 @@ func (o *Orchestrator) attempt(ctx context.Context, l *source, r *request, event
 		o.takeBack(ctx, l, changes)
 	}
 	l.publish()
-	r.finish(record, err)
+	o.finish(l, r, record, err)
 	if record != nil {
 		o.report(record)
 	}
@@ -252,6 +253,12 @@ func (o *Orchestrator) answer(record *scheduler.Record, err error) {
 		r.finish(record, err)
 	}
 	o.waiting = nil
+}
+
+// finish gives the result of a request for l to the caller.
+func (o *Orchestrator) finish(l *source, r *request, record *scheduler.Record, err error) {
+	o.dropEmpty(l)
+	r.finish(record, err)
 }
 
 // finish gives the result to the caller.
