@@ -35,6 +35,7 @@ const usage = `vppsim: a simulated VPP, which keeps what it is told and forwards
                                   unknown PAGE is answered with
 
   -socket PATH      where it is reached (default: /run/vpp/api.sock)
+  -stats PATH       where its counters are (default: none)
   -release RELEASE  what it poses as (default: the newest), one of
                     %s
   -hardware NAMES   interfaces that it finds as it starts: GigabitEthernet0/8/0,...
@@ -67,6 +68,7 @@ func run(ctx context.Context, args []string, out, messages io.Writer) error {
 	o.TAP = linuxSide(o.Log)
 	workers := flags.Uint("workers", 0, "")
 	flags.StringVar(&o.Socket, "socket", "/run/vpp/api.sock", "")
+	flags.StringVar(&o.StatsSocket, "stats", "", "")
 	flags.StringVar(&o.Release, "release", "", "")
 	flags.Func("hardware", "", names(&o.Hardware))
 	flags.Func("without", "", names(&o.Without))

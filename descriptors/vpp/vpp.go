@@ -32,6 +32,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
 	"github.com/keyplane/keyplane/descriptors/vpp/l2"
 	"github.com/keyplane/keyplane/descriptors/vpp/l3"
+	"github.com/keyplane/keyplane/descriptors/vpp/telemetry"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -145,6 +146,16 @@ func hostOf(label string) string {
 func (p *Plugin) TAPHost(name string) string {
 	meta, _ := p.links.Get(name)
 	return meta.TAPHost
+}
+
+// Telemetry returns a reader of VPP's counters, which knows the declared names of interfaces.
+// It is called before Run.
+func (p *Plugin) Telemetry(conf telemetry.Config) *telemetry.Poller {
+	return telemetry.New(telemetry.Options{
+		Socket: p.statsSocket, Config: conf, Log: p.log,
+		Names:  func() map[uint32]string { return p.links.Names() },
+		States: p.States().Read,
+	})
 }
 
 // Run keeps the connection until ctx ends.

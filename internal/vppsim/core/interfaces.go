@@ -190,6 +190,7 @@ func (v *VPP) Remove(i *Interface) {
 	}
 	v.Free(i.Number)
 	delete(v.interfaces.byIndex, i.Index)
+	delete(v.counted.interfaces, i.Index)
 	v.interfaces.free = append(v.interfaces.free, i.Index)
 	i.Flags = 0
 	v.linkEvent(i, 0, true)

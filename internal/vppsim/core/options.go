@@ -7,9 +7,11 @@ import (
 
 // Options are the options of a Server; the zero value works.
 type Options struct {
-	Socket  string       // Defaults to /run/vpp/api.sock.
-	Release string       // For example "23.06". Defaults to the newest of Releases.
-	Log     *slog.Logger // Defaults to discarding.
+	Socket string // Defaults to /run/vpp/api.sock.
+	// StatsSocket is where clients get the stats segment. Defaults to none: VPP has no stats segment.
+	StatsSocket string
+	Release     string       // For example "23.06". Defaults to the newest of Releases.
+	Log         *slog.Logger // Defaults to discarding.
 	// Hardware names the interfaces that VPP finds at its start, for example "GigabitEthernet0/8/0". Defaults to none.
 	Hardware []string
 	// Workers is the number of threads beside the main thread. Defaults to 0.

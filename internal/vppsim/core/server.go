@@ -32,6 +32,7 @@ type Server struct {
 	faults  map[string]*Fault
 	counts  map[string]int
 	deaths  int
+	segment *segment // nil: none
 }
 
 // NewServer returns a server that does nothing before Start. plugins registers all plugins at the VPP of one life. A
@@ -66,14 +67,26 @@ func (s *Server) start() error {
 	if err != nil {
 		return fmt.Errorf("simulated VPP: %w", err)
 	}
+	var stats *segment
+	if s.o.StatsSocket != "" {
+		stats, err = newSegment(s.o.StatsSocket)
+		if err != nil {
+			sock.Close()
+			return fmt.Errorf("simulated VPP: %w", err)
+		}
+	}
 	s.sock = sock
 	s.mu.Lock()
+	s.segment = stats
 	s.pid++
 	s.ending = false
 	s.vpp = newVPP(s)
 	s.table.serve(s.vpp.messages)
 	s.mu.Unlock()
 	s.all.Go(func() { s.accept(sock) })
+	if stats != nil {
+		s.all.Go(func() { s.serveStats(stats) })
+	}
 	return nil
 }
 
@@ -92,9 +105,20 @@ func (s *Server) kill() {
 	s.ending = true // a connection that is being accepted now is closed again
 	s.mu.Unlock()
 	s.sock.Close()
+	s.endStats()
 	s.Drop()
 	s.all.Wait()
 	s.sock = nil
+}
+
+// endStats closes the stats segment, if there is one.
+func (s *Server) endStats() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.segment != nil {
+		s.segment.close()
+		s.segment = nil
+	}
 }
 
 // Restart is Kill and Start.

@@ -22,6 +22,7 @@ type VPP struct {
 	messages   []Message
 	pages      map[string]func() string
 	interfaces interfaces
+	counted    counted
 }
 
 // A Plugin is the registration of one plugin. Fields that are nil do nothing.
@@ -43,6 +44,7 @@ type Plugin struct {
 
 func newVPP(s *Server) *VPP {
 	vpp := &VPP{Options: s.o, server: s, pid: s.pid, pages: map[string]func() string{}, interfaces: newInterfaces()}
+	vpp.counted.interfaces = map[uint32]map[string]Count{}
 	vpp.Add(&Interface{Name: "local0", DevType: "local"})
 	vpp.Register(general(vpp))
 	s.plugins(vpp)

@@ -65,6 +65,7 @@ func StartWith(t testing.TB, o vppsim.Options) *VPP {
 	}
 	v := &VPP{TB: t, Socket: filepath.Join(t.TempDir(), "api.sock")}
 	o.Socket = v.Socket
+	o.StatsSocket = filepath.Join(filepath.Dir(v.Socket), "stats.sock")
 	sim, err := vppsim.New(o)
 	if err == nil {
 		err = sim.Start()
