@@ -1,4 +1,4 @@
-// Package tlsfiles makes the TLS configuration of a client from files in PEM.
+// Package tlsfiles makes the TLS configuration of a client or a server from files in PEM.
 //
 // Each error names the configuration key and the file. Load reads the files at
 // each call, so a caller that loads for each connection follows renewed certificates.
