@@ -8,6 +8,9 @@ import (
 	"net/netip"
 	"strconv"
 	"time"
+
+	"github.com/keyplane/keyplane/internal/tlsfiles"
+	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
 )
 
 // DefaultEndpoint is the address of the server: only this host can reach it.
@@ -30,17 +33,34 @@ type Config struct {
 	MaxBodyBytes      int64         `yaml:"max-body-bytes"`    // of a request. Defaults to 8 MiB
 	AllowedHosts      []string      `yaml:"allowed-hosts"`     // host names in requests, besides localhost. Defaults to the host of Endpoint
 
-	// These keys ask for protection that this release does not implement. They are
-	// refused, because their users rely on being protected.
-	ServerCert      string   `yaml:"server-cert-file"`
-	ServerKey       string   `yaml:"server-key-file"`
-	BasicAuth       []string `yaml:"client-basic-auth"`
-	ClientCerts     []string `yaml:"client-cert-files"`
-	EnableTokenAuth bool     `yaml:"enable-token-auth"`
+	// TLS, if a certificate is given.
+	ServerCert  string   `yaml:"server-cert-file"`
+	ServerKey   string   `yaml:"server-key-file"`
+	ClientCerts []string `yaml:"client-cert-files"` // authorities: each client must show a certificate of one of them
+
+	// Users; see package auth.
+	BasicAuth       []string      `yaml:"client-basic-auth"` // NAME:PASSWORD, with all permissions
+	EnableTokenAuth bool          `yaml:"enable-token-auth"`
+	Users           []auth.User   `yaml:"users"`
+	HashCost        int           `yaml:"password-hash-cost"` // bcrypt cost of passwords. Defaults to 10
+	SignKey         string        `yaml:"sign-key"`           // of tokens; no default
+	TokenExpiration time.Duration `yaml:"token-expiration"`   // Defaults to 1 h
+	// Unprotected permits an address beyond the loopback without any user. Everybody who
+	// reaches it can then change the network.
+	Unprotected bool `yaml:"allow-unauthenticated"`
+
+	// RateLimiter bounds the requests of all clients together, except probes.
+	RateLimiter RateLimit `yaml:"rate-limiter"`
 }
 
-// ErrProtection reports that the configuration asks for TLS or authentication.
-var ErrProtection = errors.New("this release supports neither TLS nor authentication: remove the key and use a loopback address, or set disabled: true")
+// A RateLimit bounds the number of requests.
+type RateLimit struct {
+	Limit float64 `yaml:"limit"` // per second. Defaults to 0: no limit
+	Burst int     `yaml:"burst"` // at once. Defaults to Limit, and at least 1
+}
+
+// ErrUnprotected reports an address beyond the loopback without users.
+var ErrUnprotected = errors.New("other hosts can reach this address, and the server has no users: set client-basic-auth, enable-token-auth or client-cert-files, or say allow-unauthenticated: true")
 
 // Complete sets the defaults and refuses invalid settings.
 func (c *Config) Complete() error {
@@ -56,25 +76,48 @@ func (c *Config) Complete() error {
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, time.Minute)
 	c.MaxConnections = cmp.Or(c.MaxConnections, 64)
 	c.MaxBodyBytes = cmp.Or(c.MaxBodyBytes, defaultMaxBody)
+	if c.RateLimiter.Limit > 0 && c.RateLimiter.Burst == 0 {
+		c.RateLimiter.Burst = max(1, int(c.RateLimiter.Limit))
+	}
 	return errors.Join(c.protection(), c.endpoint(), c.limits())
 }
 
-// protection refuses the keys of TLS and authentication.
-func (c *Config) protection() error {
-	var errs []error
-	for _, k := range []struct {
-		key string
-		set bool
-	}{
-		{"server-cert-file", c.ServerCert != ""}, {"server-key-file", c.ServerKey != ""},
-		{"client-basic-auth", len(c.BasicAuth) > 0}, {"client-cert-files", len(c.ClientCerts) > 0},
-		{"enable-token-auth", c.EnableTokenAuth},
-	} {
-		if k.set {
-			errs = append(errs, fmt.Errorf("%s: %w", k.key, ErrProtection))
-		}
+// users returns the part of the configuration about users.
+func (c *Config) users() auth.Config {
+	return auth.Config{
+		Basic: c.BasicAuth, Certificates: len(c.ClientCerts) > 0, Tokens: c.EnableTokenAuth, Users: c.Users,
+		SignKey: c.SignKey, Expiration: c.TokenExpiration, HashCost: c.HashCost, Groups: groupNames(),
 	}
-	return errors.Join(errs...)
+}
+
+// guard returns what tells users apart, or nil if there are none.
+func (c *Config) guard() (*auth.Guard, error) {
+	if !c.users().Enabled() {
+		return nil, nil
+	}
+	return auth.New(c.users())
+}
+
+// tls returns the settings of TLS.
+func (c *Config) tls() tlsfiles.Server {
+	return tlsfiles.Server{
+		Cert: c.ServerCert, Key: c.ServerKey, ClientCAs: c.ClientCerts,
+		CertName: "server-cert-file", KeyName: "server-key-file", CAName: "client-cert-files",
+	}
+}
+
+// protection checks the files of TLS and the users, and refuses an address that other
+// hosts reach if it has no users.
+func (c *Config) protection() error {
+	_, tlsErr := c.tls().Load()
+	_, usersErr := c.guard()
+	if !c.EnableTokenAuth && len(c.Users) > 0 {
+		usersErr = errors.Join(usersErr, errors.New("users: they need enable-token-auth: true"))
+	}
+	if !c.loopback() && !c.Unprotected && !c.users().Enabled() {
+		return errors.Join(tlsErr, usersErr, fmt.Errorf("endpoint: %q: %w", c.Endpoint, ErrUnprotected))
+	}
+	return errors.Join(tlsErr, usersErr)
 }
 
 // endpoint checks address and port.
@@ -106,11 +149,17 @@ func (c *Config) limits() error {
 		key   string
 		value int64
 	}{
-		{"maxheaderbytes", int64(c.MaxHeaderBytes)}, {"max-connections", int64(c.MaxConnections)}, {"max-body-bytes", c.MaxBodyBytes},
+		{"maxheaderbytes", int64(c.MaxHeaderBytes)},
+		{"max-connections", int64(c.MaxConnections)},
+		{"max-body-bytes", c.MaxBodyBytes},
+		{"rate-limiter.burst", int64(c.RateLimiter.Burst)},
 	} {
 		if k.value < 0 {
 			errs = append(errs, fmt.Errorf("%s is %d; it must not be negative", k.key, k.value))
 		}
+	}
+	if c.RateLimiter.Limit < 0 {
+		errs = append(errs, fmt.Errorf("rate-limiter.limit is %g; it must not be negative", c.RateLimiter.Limit))
 	}
 	return errors.Join(errs...)
 }

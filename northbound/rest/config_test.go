@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/internal/config"
+	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
 )
 
 func TestSample(t *testing.T) {
@@ -36,15 +37,22 @@ func TestConfig(t *testing.T) {
 		says []string // nothing: it is right
 	}{
 		{"nothing", Config{}, nil},
-		{"everywhere", Config{Endpoint: "0.0.0.0:9191"}, nil},
+		{"everywhere", Config{Endpoint: "0.0.0.0:9191"}, []string{`endpoint: "0.0.0.0:9191"`, "no users", "allow-unauthenticated: true"}},
+		{"everywhere, on purpose", Config{Endpoint: "0.0.0.0:9191", Unprotected: true}, nil},
+		{"everywhere, with users", Config{Endpoint: "0.0.0.0:9191", BasicAuth: []string{"u:secret"}}, nil},
 		{"IPv6", Config{Endpoint: "[::1]:80"}, nil},
 		{"no port", Config{Endpoint: "localhost"}, []string{`endpoint: "localhost"`, DefaultEndpoint}},
 		{"bad port", Config{Endpoint: "localhost:x"}, []string{"endpoint"}},
 		{"no limit of time", Config{ReadTimeout: -1, WriteTimeout: -1}, nil},
 		{"negative times", Config{ReadHeaderTimeout: -time.Second, IdleTimeout: -1}, []string{"readheadertimeout is -1s", "idletimeout"}},
 		{"negative numbers", Config{MaxHeaderBytes: -1, MaxConnections: -2, MaxBodyBytes: -3}, []string{"maxheaderbytes is -1", "max-connections is -2", "max-body-bytes is -3"}},
-		{"protection", Config{BasicAuth: []string{"u:secret"}, ServerCert: "c"}, []string{"client-basic-auth", "server-cert-file", "disabled: true"}},
-		{"protection of nothing", Config{EnableTokenAuth: true, Disabled: true}, nil},
+		{"files of TLS", Config{ServerCert: "/nowhere", ServerKey: "/nowhere"}, []string{"server-cert-file: open /nowhere", "server-key-file: open /nowhere"}},
+		{"clients without TLS", Config{ClientCerts: []string{"ca"}}, []string{"client-cert-files: a server that verifies clients needs server-cert-file and server-key-file"}},
+		{"no password", Config{BasicAuth: []string{"secret"}}, []string{"client-basic-auth[0]: expected NAME:PASSWORD"}},
+		{"nobody", Config{EnableTokenAuth: true}, []string{"sign-key has 0 bytes", "users is required"}},
+		{"users without logins", Config{Users: []auth.User{{Name: "ann", Password: "secret"}}}, []string{"users: they need enable-token-auth: true"}},
+		{"negative rate", Config{RateLimiter: RateLimit{Limit: -1, Burst: -2}}, []string{"rate-limiter.limit is -1", "rate-limiter.burst is -2"}},
+		{"disabled", Config{EnableTokenAuth: true, Disabled: true}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -33,6 +33,10 @@ func (h *handler) dump(w http.ResponseWriter, r *http.Request, q query) error {
 	if err != nil {
 		return err
 	}
+	h, err = h.revealing(r, q)
+	if err != nil {
+		return err
+	}
 	if by == "" {
 		return replyJSON(w, h.dumpable())
 	}

@@ -5,18 +5,63 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/keyplane/keyplane/internal/nearest"
 )
 
-// An endpoint is one path of the API. If serve returns an error, it has written
-// nothing of the answer yet, and the error becomes the answer.
+// An endpoint is one method of one path of the API. The table of endpoints is the only
+// list of them: the handlers, the index, the OpenAPI document and the permissions come
+// from it. If serve returns an error, it has written nothing of the answer yet, and the
+// error becomes the answer.
 type endpoint struct {
-	method, path string
-	arguments    string // names of the arguments as the index shows them; others are refused
-	about        string // description for the index
-	serve        func(w http.ResponseWriter, r *http.Request, q query) error
-	expensive    bool // limited in number: see limits.go
+	method, path string // the path as in the documentation: "/log/{logger}/{level}"
+	// group is the permission that a user needs; see groups.go.
+	group     group
+	arguments string // names of the arguments as the index shows them; others are refused
+	about     string // description for the index
+	serve     func(w http.ResponseWriter, r *http.Request, q query) error
+
+	expensive bool   // limited in number: see limits.go
+	body      string // media type of the request's body; "": it has none
+	shape     any    // a value of the type of the answer, for the OpenAPI document
+	media     string // media type of the answer. "": JSON
+}
+
+// get returns an endpoint that reads.
+func get(path string, group group, arguments, about string, serve func(http.ResponseWriter, *http.Request, query) error) endpoint {
+	return endpoint{method: http.MethodGet, path: path, group: group, arguments: arguments, about: about, serve: serve}
+}
+
+// by returns the endpoint with another method.
+func (e endpoint) by(method string) endpoint {
+	e.method = method
+	return e
+}
+
+// takes returns the endpoint with a body of a media type.
+func (e endpoint) takes(media string) endpoint {
+	e.body = media
+	return e
+}
+
+// answers returns the endpoint with the type of its answer, as a value of that type.
+func (e endpoint) answers(shape any) endpoint {
+	e.shape = shape
+	return e
+}
+
+// writes returns the endpoint with the media type of an answer that is not JSON.
+func (e endpoint) writes(media string) endpoint {
+	e.media = media
+	return e
+}
+
+// costly returns the endpoint as one whose answers need much memory or time.
+func (e endpoint) costly() endpoint {
+	e.expensive = true
+	return e
 }
 
 // pattern returns the path as a pattern of http.ServeMux.
@@ -38,6 +83,28 @@ func (e endpoint) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// argumentPattern matches one argument in endpoint.arguments, such as "view=SB|NB".
+var argumentPattern = regexp.MustCompile(`([a-z-]+)=([A-Za-z0-9|]*)`)
+
+// An argument is one argument in the query of an endpoint.
+type argument struct {
+	name  string
+	words []string // the allowed values; empty: any
+	many  bool     // it may be repeated
+}
+
+// known returns the arguments of the endpoint.
+func (e endpoint) known() (out []argument) {
+	for _, m := range argumentPattern.FindAllStringSubmatchIndex(e.arguments, -1) {
+		a := argument{name: e.arguments[m[2]:m[3]], many: strings.HasPrefix(e.arguments[m[1]:], " (many)")}
+		if words := e.arguments[m[4]:m[5]]; strings.Contains(words, "|") {
+			a.words = strings.Split(words, "|")
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
 // query returns the arguments of a request. Unknown arguments are errors: a typing
 // mistake would otherwise select all values.
 func (e endpoint) query(u *url.URL) (query, error) {
@@ -45,14 +112,12 @@ func (e endpoint) query(u *url.URL) (query, error) {
 	if err != nil {
 		return query{}, badRequest(fmt.Errorf("arguments: %w", err))
 	}
-	known := map[string]bool{}
 	var names []string
-	for _, m := range regexp.MustCompile(`([a-z-]+)=`).FindAllStringSubmatch(e.arguments, -1) {
-		known[m[1]] = true
-		names = append(names, m[1])
+	for _, a := range e.known() {
+		names = append(names, a.name)
 	}
 	for name := range values {
-		if known[name] {
+		if slices.Contains(names, name) {
 			continue
 		}
 		expected := "expected none"
@@ -66,10 +131,12 @@ func (e endpoint) query(u *url.URL) (query, error) {
 	return query{values}, nil
 }
 
-// methodNotAllowed answers requests with another method.
-func (e endpoint) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Allow", e.method)
-	fail(w, statusError{http.StatusMethodNotAllowed, fmt.Errorf("%s %s: expected %s", r.Method, e.path, e.method)})
+// methodNotAllowed returns a handler for requests with a method that the path lacks.
+func methodNotAllowed(path string, methods []string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", strings.Join(methods, ", "))
+		fail(w, statusError{http.StatusMethodNotAllowed, fmt.Errorf("%s %s: expected %s", r.Method, path, strings.Join(methods, " or "))})
+	}
 }
 
 // unknownPath answers requests for other paths, with the most similar path.

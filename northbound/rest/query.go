@@ -67,6 +67,14 @@ func (q query) boolean(name string) (bool, error) {
 	return s == "1" || s == "true", err
 }
 
+// flag returns a flag that may be given without a value: ?replace.
+func (q query) flag(name string) (bool, error) {
+	if q.Has(name) && q.Get(name) == "" {
+		return true, nil
+	}
+	return q.boolean(name)
+}
+
 // number returns a number and whether it is given.
 func (q query) number(name string) (n uint64, given bool, err error) {
 	s, err := q.one(name)

@@ -38,13 +38,18 @@ func fail(w http.ResponseWriter, err error) {
 	if s, ok := errors.AsType[statusError](err); ok {
 		status = s.status
 	}
+	answer := wire.Failure{Error: err.Error()}
+	if d, ok := errors.AsType[detailedError](err); ok {
+		status, answer.Failed = d.status, d.failed
+	}
 	header(w, jsonType, status)
-	encode(w, "", wire.Failure{Error: err.Error()})
+	encode(w, "", answer)
 }
 
 const (
-	jsonType = "application/json; charset=UTF-8"
-	textType = "text/plain; charset=UTF-8"
+	jsonMedia = "application/json"
+	jsonType  = "application/json; charset=UTF-8"
+	textType  = "text/plain; charset=UTF-8"
 )
 
 // header writes the status and headers. nosniff keeps browsers from executing

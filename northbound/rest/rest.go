@@ -1,21 +1,23 @@
-// Package rest shows the state of the agent over HTTP: values, transactions, plans
-// and explanations. Nothing can be declared here; stores are for that.
+// Package rest is the HTTP API of the agent: values, transactions, plans, explanations,
+// configuration, dumps, health, metrics, logs and VPP's command line.
 //
 //	server := rest.Server{Config: config, Options: rest.Options{Scheduler: sched, Log: log}}
 //	err := server.Run(ctx)
 //
 // GET / lists the paths, docs/rest.md describes them, and package wire defines the
-// answers. [Handler] serves all of it without a network.
+// answers. GET /openapi.json describes them for programs; like the handlers, it comes from
+// the table of endpoints. [Handler] serves all of it without a network.
 //
-// The server listens on 127.0.0.1:9191. This release has no authentication: every
-// client that reaches the address can read the state and request a resync. Other
-// addresses are possible, with a warning. Configuration that asks for users or TLS
-// is refused.
+// The server listens on 127.0.0.1:9191. There and on the agent's socket it has no users
+// by default. On other addresses it is refused without users, unless the configuration
+// says so. Package auth knows the users; groups.go lists their permissions.
 //
-//	request                     | data                  | waits for transactions
-//	dumps NB and cached, graphs | snapshot of scheduler | no
-//	dump SB                     | southbound, read now  | no
-//	plan, retry, resync         | scheduler             | yes, takes its turn
+//	request                         | data                  | waits for transactions
+//	dumps NB and cached, graphs     | snapshot of scheduler | no
+//	health, configuration           | snapshot of scheduler | no
+//	dump SB, /dump                  | southbound, read now  | no
+//	plan, retry, resync             | scheduler             | yes, takes its turn
+//	PUT and DELETE of configuration | orchestrator          | yes, takes its turn
 //
 // Answers are written item by item. The numbers of connections and expensive
 // requests, the duration of a request and the size of a body are bounded; see
@@ -31,9 +33,11 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/keyplane/keyplane/models/structured/document"
+	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -49,9 +53,23 @@ type Options struct {
 	Version wire.Version
 	// VPP returns the state of VPP. Defaults to none: the path answers 404.
 	VPP func(ctx context.Context) wire.VPP
+	// Command runs a line of VPP's command line. Defaults to none: the path answers 404.
+	Command Commander
+	// Declarer takes the values that clients declare. Defaults to none: the methods answer
+	// 404.
+	Declarer Declarer
+	// Proxy serves VPP's whole binary API to GoVPP's proxy client. Defaults to none: the
+	// path answers 503.
+	Proxy http.Handler
+	// Health tells whether the agent is ready. Defaults to none: the paths answer 404.
+	Health *Health
+	// Logs is the table of log levels. Defaults to none: the paths answer 404.
+	Logs Logs
+	// Telemetry reads counters. What it lacks answers 404.
+	Telemetry Telemetry
 	// Secrets includes secrets in dumps, such as the keys of WireGuard and IPsec.
 	// Set it only for listeners that are restricted to the agent's own user.
-	// Otherwise dumps contain "(secret)".
+	// Otherwise dumps contain "(secret)", except for users with the permission.
 	Secrets bool
 	// MaxBody is the maximum size of a request's body in bytes. Defaults to 8 MiB.
 	MaxBody int64
@@ -59,6 +77,8 @@ type Options struct {
 	Gate *document.Gate
 	Log  *slog.Logger // Defaults to discarding
 
+	// guard knows the users. nil: everybody may do everything except see secrets.
+	guard *auth.Guard
 	// answerTime is how long an expensive answer may take. Defaults to 2 min; negative: no limit.
 	answerTime time.Duration
 }
@@ -86,10 +106,14 @@ func Handler(o Options) http.Handler {
 	h := &handler{o, o.Scheduler, make(chan struct{}, maxExpensive)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", h.unknownPath)
+	methods := map[string][]string{} // by pattern
 	for _, e := range h.endpoints() {
-		e = h.limited(e)
+		e = h.protected(h.limited(e))
 		mux.HandleFunc(e.method+" "+e.pattern(), e.answer)
-		mux.HandleFunc(e.pattern(), e.methodNotAllowed)
+		methods[e.pattern()] = append(methods[e.pattern()], e.method)
+	}
+	for pattern, allowed := range methods {
+		mux.HandleFunc(pattern, methodNotAllowed(pattern, allowed))
 	}
 	// Browsers send the origin of a page. Requests that could change something are
 	// refused if it is another site's.
@@ -102,23 +126,72 @@ func Handler(o Options) http.Handler {
 
 // endpoints returns all paths in the order of the index.
 func (h *handler) endpoints() []endpoint {
+	return slices.Concat(h.aboutAgent(), h.schedulerPaths(), h.configurationPaths(), h.dumps(), h.counters(), h.logins())
+}
+
+// aboutAgent returns the paths about the agent itself, its sources and its VPP.
+func (h *handler) aboutAgent() []endpoint {
 	return []endpoint{
-		{"GET", "/", "", "list of the paths", h.index, false},
-		{"GET", "/info/version", "", "version of the agent", h.version, false},
-		{"GET", "/sources", "key= or key-prefix=", "state of the sources; for keys: which sources hold them, and which one takes effect", h.sources, false},
-		{"GET", "/vpp/info", "", "connection, version, features and plugins of VPP", h.vpp, false},
-		{"GET", "/scheduler/dump", "descriptor= or key-prefix=, view=SB|NB|cached", "values of a descriptor; without arguments: the list of descriptors", h.dump, true},
-		{"GET", "/scheduler/status", "key= or descriptor= or key-prefix=", "state of values", h.status, false},
-		{"GET", "/scheduler/txn-history", "seq-num= or since=, until= (UNIX ns); format=json|text", "transactions: planned operations and their results", h.history, true},
-		{"GET", "/scheduler/key-timeline", "key=, time= (UNIX ns)", "history of one key", h.keyTimeline, true},
-		{"GET", "/scheduler/graph-snapshot", "time= (UNIX ns)", "all values and their relations", h.snapshot, true},
-		{"GET", "/scheduler/flag-stats", "flag=, prefix= (many)", "how often each value of a flag occurs", h.flagStats, true},
-		{"GET", "/scheduler/graph", "txn=, format=svg|png|dot|raw", "picture of the values and their relations", h.graph, true},
-		{"GET", "/scheduler/stats", "", "number and duration of operations", h.stats, false},
-		{"GET", "/scheduler/explain", "key=, format=json|text", "why a value is not applied", h.explain, false},
-		{"POST", "/scheduler/plan", "format=json|text, replace=1", "operations that these values would cause; nothing is changed", h.plan, true},
-		{"POST", "/scheduler/validate", "", "errors of these values and conflicts among them", h.validate, true},
-		{"POST", "/scheduler/retry", "key=", "retry a failed value and the values derived from it", h.retry, false},
-		{"POST", "/scheduler/downstream-resync", "retry=1, verbose=1", "read back the actual state and repair it", h.resync, false},
+		get("/", groupAny, "", "list of the paths", h.index).writes("text/html"),
+		get("/openapi.json", groupAny, "", "this API for programs (OpenAPI 3.0)", h.openAPI).answers(map[string]any{}),
+		get("/liveness", groupOpen, "", "whether the agent runs", h.liveness).answers(wire.AgentStatus{}),
+		get("/readiness", groupOpen, "", "whether the network is as declared as far as possible; otherwise status 500 and the reasons", h.readiness).answers(wire.AgentStatus{}),
+		get("/info/version", groupInfo, "", "version of the agent", h.version).answers(wire.Version{}),
+		get("/sources", groupInfo, "key= or key-prefix=", "state of the sources; for keys: which sources hold them, and which one takes effect", h.sources).answers([]wire.Source{}),
+		get("/vpp/info", groupInfo, "", "connection, version, features and plugins of VPP", h.vpp).answers(wire.VPP{}),
+		get("/vpp/command", groupVPP, "", "output of a line of VPP's command line", h.vppCommand).by(http.MethodPost).takes(jsonMedia).answers(""),
+		get(proxyPath, groupVPP, "", "VPP's binary API for GoVPP's proxy client, if govpp.conf enables it", h.proxy).by(http.MethodConnect).writes("application/octet-stream"),
+		get("/log/list", groupLog, "", "log levels", h.logList).answers([]wire.LogLevel{}),
+		get("/log/{logger}/{level}", groupLog, "", "set a log level", h.setLogLevel).by(http.MethodPut).answers(wire.LogLevel{}),
 	}
 }
+
+// schedulerPaths returns the paths of values, their states and their history.
+func (h *handler) schedulerPaths() []endpoint {
+	return []endpoint{
+		get("/scheduler/dump", groupDump, "descriptor= or key-prefix=, view=SB|NB|cached, secrets=1", "values of a descriptor; without arguments: the list of descriptors", h.dump).answers([]wire.DumpEntry{}).costly(),
+		get("/scheduler/status", groupDump, "key= or descriptor= or key-prefix=", "state of values", h.status).answers([]wire.BaseValueStatus{}),
+		get("/scheduler/txn-history", groupDump, "seq-num= or since=, until= (UNIX ns); format=json|text", "transactions: planned operations and their results", h.history).answers([]wire.Record{}).costly(),
+		get("/scheduler/key-timeline", groupDump, "key=, time= (UNIX ns)", "history of one key", h.keyTimeline).answers([]wire.Node{}).costly(),
+		get("/scheduler/graph-snapshot", groupDump, "time= (UNIX ns)", "all values and their relations", h.snapshot).answers([]wire.Node{}).costly(),
+		get("/scheduler/flag-stats", groupDump, "flag=, prefix= (many)", "how often each value of a flag occurs", h.flagStats).answers(wire.FlagStats{}).costly(),
+		get("/scheduler/graph", groupDump, "txn=, format=svg|png|dot|raw", "picture of the values and their relations", h.graph).writes("image/svg+xml").costly(),
+		get("/scheduler/stats", groupStats, "", "number and duration of operations", h.stats).answers(wire.Stats{}),
+		get("/scheduler/explain", groupDump, "key=, format=json|text", "why a value is not applied", h.explain).answers(wire.Explanation{}),
+		get("/scheduler/plan", groupValidate, "format=json|text, replace=1", "operations that these values would cause; nothing is changed", h.plan).by(http.MethodPost).takes(yamlMedia).answers(wire.Plan{}).costly(),
+		get("/scheduler/validate", groupValidate, "", "errors of these values and conflicts among them", h.validate).by(http.MethodPost).takes(yamlMedia).answers([]wire.Invalid{}).costly(),
+		get("/scheduler/retry", groupWrite, "key=", "retry a failed value and the values derived from it", h.retry).by(http.MethodPost).answers(wire.Record{}),
+		get("/scheduler/downstream-resync", groupWrite, "retry=1, verbose=1", "read back the actual state and repair it", h.resync).by(http.MethodPost).answers(wire.Record{}),
+	}
+}
+
+// configurationPaths returns the paths of the declared values as one document.
+func (h *handler) configurationPaths() []endpoint {
+	return []endpoint{
+		get("/configuration", groupRead, "secrets=1", "effective declared values as one YAML document", h.configuration).writes(yamlMedia).costly(),
+		get("/configuration", groupWrite, "replace=1, revert=1, datasrc=", "declare the values of a document; replace: and no others of this data source", h.putConfiguration).by(http.MethodPut).takes(yamlMedia).answers(wire.Nothing{}).costly(),
+		get("/configuration", groupWrite, "key= (many), all=1, revert=1, datasrc=", "remove the values of a document, of keys, or all of this data source", h.deleteConfiguration).by(http.MethodDelete).takes(yamlMedia).answers(wire.Nothing{}).costly(),
+		get("/configuration/validate", groupValidate, "", "{} if a document is valid; otherwise status 400 and its errors", h.validateConfiguration).by(http.MethodPost).takes(yamlMedia).answers(wire.Nothing{}).costly(),
+		get("/info/configuration/jsonschema", groupInfo, "fieldnames=both|onlyproto|onlyjson", "JSON schema of a configuration document", h.jsonSchema).answers(map[string]any{}),
+	}
+}
+
+// counters returns the paths of statistics and metrics.
+func (h *handler) counters() []endpoint {
+	t := h.Telemetry
+	return []endpoint{
+		get("/stats/linux/interfaces", groupStats, "", "the kernel's counters of the agent's interfaces", read(t.LinuxInterfaces)).answers([]wire.LinuxInterfaceStats{}).costly(),
+		get("/stats/configurator", groupStats, "", "number and duration of changes by clients", readNow(t.Configurator)).answers(wire.ConfiguratorStats{}),
+		get("/vpp/telemetry", groupTelem, "", "VPP's memory, runtime and node counters", h.allTelemetry).answers(map[string]any{}).costly(),
+		get("/vpp/telemetry/memory", groupTelem, "", "VPP's memory", read(t.Memory)).answers(map[string]any{}),
+		get("/vpp/telemetry/runtime", groupTelem, "", "VPP's graph nodes", read(t.Runtime)).answers(map[string]any{}).costly(),
+		get("/vpp/telemetry/nodecount", groupTelem, "", "VPP's node counters", read(t.NodeCounters)).answers(map[string]any{}).costly(),
+		get("/govppmux/stats", groupStats, "", "requests to VPP", readNow(t.Requests)).answers(wire.MuxStats{}),
+		get("/health", groupStats, "", "health as Prometheus metrics", mounted(t.Health)).writes("text/plain"),
+		get("/metrics", groupStats, "", "Prometheus metrics", mounted(t.Metrics)).writes("text/plain"),
+		get("/metrics/{model}", groupStats, "", "metrics of a model, such as govppmux.stats", h.metricsModel).answers(map[string]any{}),
+	}
+}
+
+// proxyPath is where GoVPP's proxy client connects.
+const proxyPath = "/_goRPC_"

@@ -18,11 +18,7 @@ import (
 
 // What makes no sense is refused, with words.
 func TestRefusals(t *testing.T) {
-	tests := []struct {
-		method, url, body string
-		status            int
-		says              string
-	}{
+	tests := []refusal{
 		{"GET", "/scheduler/dump?view=none", "", 500, `argument view=\"none\": expected one of SB, NB, cached`},
 		{"GET", "/scheduler/dump?descriptor=route&key-prefix=config/", "", 500, "exclude each other"},
 		{"GET", "/scheduler/dump?descriptor=none", "", 500, "no descriptor has it"},
@@ -52,7 +48,8 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/scheduler/txn-history?formt=text", "", 400, "did you mean format?"},
 		{"GET", "/info/version?key=a", "", 400, "unknown argument key: expected none"},
 		{"POST", "/scheduler/plan?replace=perhaps", "[]", 400, "true"},
-		{"GET", "/vpp/info", "", 404, "this agent has no VPP"},
+		{"GET", "/log/etcd/warn", "", 405, "expected PUT"},
+		{"GET", "/dump/linux/v2/interface", "", 404, "did you mean /dump/linux/v2/interfaces?"},
 		{"POST", "/scheduler/retry", "", 400, "argument key is missing"},
 		{"POST", "/scheduler/retry?key=config/nothing", "", 404, "there is no such value"},
 		{"POST", "/scheduler/downstream-resync?retry=perhaps", "", 500, "true"},
@@ -66,16 +63,8 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/scheduler/", "", 404, "no such path"},
 	}
 	inWorld(t, func(w *world) {
-		for _, tt := range tests {
-			status, answer := w.ask(tt.method, tt.url, tt.body)
-			if status != tt.status || !strings.Contains(answer, tt.says) {
-				t.Errorf("%s %s: %d %s, want %d %s", tt.method, tt.url, status, answer, tt.status, tt.says)
-			}
-			var failure wire.Failure
-			if json.Unmarshal([]byte(answer), &failure) != nil || failure.Error == "" {
-				t.Errorf("%s %s: %s is no failure", tt.method, tt.url, answer)
-			}
-		}
+		w.refuses(tests)
+		w.refuses(w.without())
 	})
 }
 
@@ -295,4 +284,45 @@ linuxConfig: {interface: []}
 			t.Errorf("%+v", p.Operations)
 		}
 	})
+}
+
+// refuses sends requests that are refused.
+func (w *world) refuses(tests []refusal) {
+	w.t.Helper()
+	for _, tt := range tests {
+		status, answer := w.ask(tt.method, tt.url, tt.body)
+		if status != tt.status || !strings.Contains(answer, tt.says) {
+			w.t.Errorf("%s %s: %d %s, want %d %s", tt.method, tt.url, status, answer, tt.status, tt.says)
+		}
+		var failure wire.Failure
+		if json.Unmarshal([]byte(answer), &failure) != nil || failure.Error == "" {
+			w.t.Errorf("%s %s: %s is no failure", tt.method, tt.url, answer)
+		}
+	}
+}
+
+// without makes the handler that of an agent without optional parts, and returns what it
+// refuses.
+func (w *world) without() []refusal {
+	w.handler = Handler(Options{Scheduler: w.sched})
+	return []refusal{
+		{"GET", "/vpp/info", "", 404, "this agent has no VPP"},
+		{"POST", "/vpp/command", `{"vppclicommand": "show version"}`, 404, "this agent has no VPP"},
+		{"GET", "/sources", "", 404, "this agent has no sources"},
+		{"GET", "/liveness", "", 404, "this agent has no health"},
+		{"GET", "/readiness", "", 404, "this agent has no health"},
+		{"GET", "/log/list", "", 404, "this agent has no log levels"},
+		{"PUT", "/log/a/info", "", 404, "this agent has no log levels"},
+		{"GET", "/metrics", "", 404, "does not have these counters"},
+		{"GET", "/vpp/telemetry", "", 404, "does not have these counters"},
+		{"GET", "/stats/configurator", "", 404, "does not have these counters"},
+		{"GET", "/metrics/govppmux.stats", "", 404, "does not have these counters"},
+	}
+}
+
+// A refusal is a request that is refused, and the answer.
+type refusal struct {
+	method, url, body string
+	status            int
+	says              string
 }

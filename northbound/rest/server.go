@@ -28,9 +28,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return nil
 	}
 	log := cmp.Or(s.Options.Log, slog.New(slog.DiscardHandler))
-	if !s.Config.loopback() {
-		log.Warn("other hosts can reach the HTTP server, which has no authentication", "endpoint", s.Config.Endpoint)
-	}
+	s.warn(log)
 	l := s.listen(ctx, log)
 	if l == nil {
 		return nil
@@ -40,6 +38,17 @@ func (s *Server) Run(ctx context.Context) error {
 		s.Ready <- l.Addr()
 	}
 	return s.serve(ctx, l, log)
+}
+
+// warn logs what the configuration permits to other hosts.
+func (s *Server) warn(log *slog.Logger) {
+	switch c := s.Config; {
+	case c.loopback():
+	case !c.users().Enabled():
+		log.Warn("everybody who reaches the HTTP server can change the network; http.conf allows that", "endpoint", c.Endpoint)
+	case !c.tls().Enabled():
+		log.Warn("passwords and tokens travel over the network in clear text; server-cert-file of http.conf enables TLS", "endpoint", c.Endpoint)
+	}
 }
 
 // listen opens the address, with retries. It logs an error once, until the error
@@ -68,12 +77,21 @@ func (s *Server) listen(ctx context.Context, log *slog.Logger) net.Listener {
 func (s *Server) serve(ctx context.Context, l net.Listener, log *slog.Logger) error {
 	options := s.Options
 	options.answerTime = s.Config.WriteTimeout
+	var err error
+	if options.guard, err = s.Config.guard(); err != nil {
+		return fmt.Errorf("HTTP server: %w", err)
+	}
+	secure, err := s.Config.tls().Load()
+	if err != nil {
+		return fmt.Errorf("HTTP server: %w", err)
+	}
 	writeTimeout := s.Config.WriteTimeout
 	if writeTimeout <= 0 {
 		writeTimeout = noTimeout // each request resets the deadline that the answer before has set
 	}
 	web := &http.Server{
-		Handler:           s.Config.checkHost(Handler(options)),
+		Handler:           s.Config.limitRate(s.Config.checkHost(Handler(options))),
+		TLSConfig:         secure,
 		ReadTimeout:       max(0, s.Config.ReadTimeout),
 		ReadHeaderTimeout: s.Config.ReadHeaderTimeout,
 		WriteTimeout:      writeTimeout,
@@ -83,7 +101,13 @@ func (s *Server) serve(ctx context.Context, l net.Listener, log *slog.Logger) er
 	}
 	served := make(chan error, 1)
 	l = netutil.LimitListener(l, connectionLimit(s.Config.MaxConnections))
-	go func() { served <- web.Serve(l) }()
+	go func() {
+		if secure != nil {
+			served <- web.ServeTLS(l, "", "")
+			return
+		}
+		served <- web.Serve(l)
+	}()
 	select {
 	case err := <-served:
 		return fmt.Errorf("HTTP server at %s: %w", s.Config.Endpoint, err)

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"maps"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/proto/ligato/govppmux"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
 	"github.com/keyplane/keyplane/scheduler"
@@ -30,6 +32,7 @@ type world struct {
 	t       *testing.T
 	sched   *scheduler.Scheduler
 	handler http.Handler
+	health  *Health
 
 	mu     sync.Mutex
 	stands map[string]proto.Message
@@ -48,7 +51,7 @@ func inWorld(t *testing.T, f func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, sched: scheduler.New(scheduler.Options{}), stands: map[string]proto.Message{}, broken: map[string]bool{}}
 		w.register()
-		w.handler = Handler(Options{Scheduler: w.sched, Sources: knownSources{time.Now()}, Label: "vpp1", Version: wire.Version{App: "agent", Version: "v1.2.3", OS: "linux"}})
+		w.handler = Handler(w.options())
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- w.sched.Run(ctx) }()
@@ -58,6 +61,71 @@ func inWorld(t *testing.T, f func(w *world)) {
 			t.Error(err)
 		}
 	})
+}
+
+// options returns the options of an agent that has all parts.
+func (w *world) options() Options {
+	version := wire.Version{App: "agent", Version: "v1.2.3", OS: "linux", BuildTime: 1600000000}
+	w.health = &Health{Scheduler: w.sched, Sources: knownSources{time.Now()}, Version: version, Started: time.Now(), Southbounds: func() []Southbound {
+		return []Southbound{{Name: "vpp", Since: time.Now(), Err: errors.New("no such file")}}
+	}}
+	return Options{
+		Scheduler: w.sched, Sources: knownSources{time.Now()}, Label: "vpp1", Version: version, Health: w.health, Logs: &knownLogs{levels: map[string]string{"scheduler": "info", "etcd": "debug"}},
+		VPP: func(context.Context) wire.VPP {
+			return wire.VPP{Socket: "/run/vpp/api.sock", LastError: "no such file"}
+		},
+		Command: func(_ context.Context, line string) (string, error) {
+			if line != "show version" {
+				return "", errors.New("VPP is not connected")
+			}
+			return "vpp v25.10\n", nil
+		},
+		Telemetry: Telemetry{
+			Memory:  func(context.Context) (any, error) { return map[string]int{"used": 3}, nil },
+			Runtime: func(context.Context) (any, error) { return nil, errors.New("no stats segment") },
+			LinuxInterfaces: func(context.Context) ([]wire.LinuxInterfaceStats, error) {
+				return []wire.LinuxInterfaceStats{{Name: "if1", HostName: "veth1", RxPackets: 3}}, nil
+			},
+			Requests: func() wire.MuxStats {
+				return wire.MuxStats{RequestsSent: 2, Messages: map[string]wire.MessageStats{"show_version": {Calls: 2}}}
+			},
+			Configurator: func() wire.ConfiguratorStats {
+				return wire.ConfiguratorStats{AllOperations: wire.Method{Name: "all", Count: 1}, Operations: map[string]wire.Method{"Update": {Name: "Update", Count: 1}}}
+			},
+			Metrics: text200("# metrics\n"), Health: text200("# health\n"),
+			Models: map[string]func() any{"govppmux.stats": func() any { return &govppmux.Metrics{RequestsSent: 2} }},
+		},
+	}
+}
+
+// text200 answers a text.
+func text200(text string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) })
+}
+
+// knownLogs has the levels of loggers.
+type knownLogs struct {
+	mu     sync.Mutex
+	levels map[string]string
+}
+
+func (l *knownLogs) Levels() map[string]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.levels)
+}
+
+func (l *knownLogs) SetLevel(logger, level string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.levels[logger] == "" {
+		return fmt.Errorf("%s: %w", logger, ErrNoLogger)
+	}
+	if level == "loud" {
+		return errors.New("level is loud; expected debug, info, warn or error")
+	}
+	l.levels[logger] = level
+	return nil
 }
 
 func (w *world) do(key string, change func()) error {

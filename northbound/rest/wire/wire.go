@@ -17,7 +17,8 @@ import (
 
 // A Failure is the body of an answer with an error status.
 type Failure struct {
-	Error string
+	Error  string
+	Failed []Invalid `json:",omitempty"` // of a change of the configuration: the values that failed
 }
 
 // A Message is a value with the name of its type. A nil Message is null in JSON.

@@ -1,0 +1,90 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"golang.org/x/time/rate"
+
+	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
+)
+
+// protected returns the endpoint, which first asks who sends the request, if the server
+// has users. Without users everybody may do everything except read secrets.
+func (h *handler) protected(e endpoint) endpoint {
+	if h.guard == nil {
+		return e
+	}
+	serve := e.serve
+	e.serve = func(w http.ResponseWriter, r *http.Request, q query) error {
+		user, err := h.guard.User(r)
+		if err == nil {
+			r = r.WithContext(auth.With(r.Context(), user))
+		}
+		switch {
+		case e.group == groupOpen:
+		case err != nil:
+			w.Header().Set("WWW-Authenticate", h.guard.Challenge())
+			return statusError{http.StatusUnauthorized, auth.ErrUnknown}
+		case e.group != groupAny && !user.May(string(e.group)):
+			return forbidden(user, e.group)
+		}
+		return serve(w, r, q)
+	}
+	return e
+}
+
+// forbidden is the error of a user who lacks a permission.
+func forbidden(user auth.Identity, g group) error {
+	return statusError{http.StatusForbidden, fmt.Errorf("%s lacks the permission %s", user.Name, g)}
+}
+
+// trusted reports whether the sender of a request may see details: a known user, or
+// anybody if the server has no users.
+func (h *handler) trusted(r *http.Request) bool {
+	_, known := auth.From(r.Context())
+	return known || h.guard == nil
+}
+
+// errSecrets is the answer to secrets=1 from somebody unknown.
+var errSecrets = errors.New("secrets are shown only on the agent's socket, or to users of http.conf with the permission secrets")
+
+// revealing returns the handler for one request: one that shows secrets, if the request
+// asks for them with secrets=1 and its sender may see them.
+func (h *handler) revealing(r *http.Request, q query) (*handler, error) {
+	asked, err := q.boolean("secrets")
+	if err != nil {
+		return nil, badRequest(err)
+	}
+	if !asked || h.Secrets {
+		return h, nil
+	}
+	user, known := auth.From(r.Context())
+	if !known {
+		return nil, statusError{http.StatusForbidden, errSecrets}
+	}
+	if !user.May(string(groupSecrets)) {
+		return nil, forbidden(user, groupSecrets)
+	}
+	open := *h
+	open.Secrets = true
+	return &open, nil
+}
+
+// limitRate refuses requests above the rate of the configuration, with status 429. Probes
+// are not counted: a supervisor would restart an agent whose clients are too busy.
+func (c *Config) limitRate(next http.Handler) http.Handler {
+	if c.RateLimiter.Limit == 0 {
+		return next
+	}
+	limiter := rate.NewLimiter(rate.Limit(c.RateLimiter.Limit), c.RateLimiter.Burst)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/liveness" && r.URL.Path != "/readiness" && !limiter.Allow() {
+			w.Header().Set("Retry-After", "1")
+			fail(w, statusError{http.StatusTooManyRequests, fmt.Errorf("more than %g requests per second", c.RateLimiter.Limit)})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,187 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/structured"
+	"github.com/keyplane/keyplane/northbound/rest/internal/jsonschema"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+const yamlMedia = "application/yaml"
+
+// configuration answers the effective declared values as one YAML document.
+func (h *handler) configuration(w http.ResponseWriter, r *http.Request, q query) error {
+	h, err := h.revealing(r, q)
+	if err != nil {
+		return err
+	}
+	var items []structured.Item
+	for _, st := range h.sched.Statuses("config/") {
+		if st.Desired == nil || st.Base != "" {
+			continue
+		}
+		m, ok := h.sched.Models().ForMessage(st.Desired)
+		if !ok {
+			continue
+		}
+		if group, _ := m.ConfigField(); group == "" {
+			continue
+		}
+		value := st.Desired
+		if !h.Secrets {
+			value = models.Redacted(value)
+		}
+		text, err := models.JSON(value)
+		if err != nil {
+			return fmt.Errorf("%s: %w", st.Key, err)
+		}
+		items = append(items, structured.Item{Model: m, Key: st.Key, Value: text})
+	}
+	text, err := structured.For(h.sched.Models()).Format(items)
+	if err != nil {
+		return err
+	}
+	header(w, yamlMedia, http.StatusOK)
+	if len(text) == 0 {
+		text = []byte("{}\n")
+	}
+	_, _ = w.Write(text) // an error means that the client has disconnected
+	return nil
+}
+
+// jsonSchema answers the JSON schema of a configuration document.
+func (h *handler) jsonSchema(w http.ResponseWriter, _ *http.Request, q query) error {
+	names, err := q.choice("fieldnames", "both", "onlyproto", "onlyjson")
+	if err != nil {
+		return badRequest(err)
+	}
+	choice := map[string]jsonschema.Names{"both": jsonschema.BothNames, "onlyproto": jsonschema.ProtoNames, "onlyjson": jsonschema.JSONNames}
+	return replyJSON(w, jsonschema.Of(h.sched.Models(), choice[names]))
+}
+
+// validateConfiguration answers {} for a valid document, and otherwise its errors with
+// status 400. Values that are not in the document do not matter.
+func (h *handler) validateConfiguration(w http.ResponseWriter, r *http.Request, _ query) error {
+	items, err := h.bodyOf(w, r)
+	if err != nil {
+		return err
+	}
+	var found []wire.ConfigError
+	paths := pathsOf(items)
+	var changes []scheduler.Change
+	keys := map[string]int{}
+	for i, it := range items {
+		c, err := h.checkedChange(it)
+		if first, twice := keys[c.Key]; err == nil && twice {
+			err = fmt.Errorf("the key %s is already in line %d: expected it once", c.Key, items[first].Line)
+		}
+		if err != nil {
+			found = append(found, h.configErrors(paths[i], it, err)...)
+			continue
+		}
+		keys[c.Key] = i
+		changes = append(changes, c)
+	}
+	for _, c := range h.conflicts(items, changes) {
+		e := wire.ConfigError{Error: c.Error}
+		if i, ok := keys[c.Key]; ok {
+			e.Path, e.Part = withField(paths[i], c.Fields), h.shownItem(items[i])
+		}
+		found = append(found, e)
+	}
+	if len(found) == 0 {
+		return replyJSON(w, wire.Nothing{})
+	}
+	if more := len(found) - maxInvalid; more > 0 {
+		found = append(found[:maxInvalid], wire.ConfigError{Error: fmt.Sprintf("and %d more", more)})
+	}
+	header(w, jsonType, http.StatusBadRequest)
+	encode(w, "", found)
+	return nil
+}
+
+// pathsOf returns where each item is in the document: "vppConfig.interfaces[2]", or its
+// key if the document is a list of keys.
+func pathsOf(items []structured.Item) []string {
+	out := make([]string, len(items))
+	counts := map[string]int{}
+	for i, it := range items {
+		if it.Model == nil {
+			out[i] = it.Key
+			continue
+		}
+		group, field := it.Model.ConfigField()
+		at := group + "." + field
+		out[i] = at
+		if !it.Model.Singleton() {
+			out[i] = fmt.Sprintf("%s[%d]", at, counts[at])
+		}
+		counts[at]++
+	}
+	return out
+}
+
+// configErrors returns the errors of one item, one for each field.
+func (h *handler) configErrors(path string, it structured.Item, err error) (out []wire.ConfigError) {
+	one := wire.ConfigError{Path: path, Error: messageOnly(err), Part: h.shownItem(it)}
+	if of, ok := errors.AsType[*scheduler.ValueError](err); ok && of.Base != "" {
+		one.DerivedPart = of.Key
+	}
+	fields := models.Fields(err)
+	for _, f := range fields {
+		e := one
+		e.Path = withField(path, []string{f})
+		out = append(out, e)
+	}
+	if len(fields) == 0 {
+		out = append(out, one)
+	}
+	return out
+}
+
+// withField adds the first field to a path.
+func withField(path string, fields []string) string {
+	if len(fields) == 0 || fields[0] == "" {
+		return path
+	}
+	return strings.TrimPrefix(path+"."+fields[0], ".")
+}
+
+// shownItem returns the JSON of an item, without secrets. A value that does not parse may
+// have one anywhere, so nothing of it is shown.
+func (h *handler) shownItem(it structured.Item) string {
+	m := it.Model
+	if m == nil {
+		m, _, _ = h.sched.Models().ByKey(it.Key)
+	}
+	if m == nil || it.Value == nil {
+		return ""
+	}
+	v, err := m.Unmarshal(it.Value)
+	if err != nil {
+		return ""
+	}
+	text, err := models.JSON(models.Redacted(v))
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// isHidden reports whether a value has a secret that an answer of this server hid. Storing
+// it would replace the secret by the text that stands for it.
+func isHidden(v proto.Message) bool {
+	if v == nil {
+		return false
+	}
+	shown := models.Redacted(v)
+	return shown != v && proto.Equal(shown, v)
+}

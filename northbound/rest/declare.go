@@ -1,0 +1,182 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/structured"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A Declarer changes the values that clients declare. *orchestrator.Orchestrator
+// implements it.
+type Declarer interface {
+	Declare(ctx context.Context, q orchestrator.Request) (*scheduler.Record, error)
+}
+
+// DefaultLayer is the data source of clients that name none. gRPC has the same, so a
+// client of both changes one configuration.
+const DefaultLayer = "grpc"
+
+// errNoDeclarer is the answer of an agent whose clients cannot declare values.
+var errNoDeclarer = errors.New("this agent takes no values from clients")
+
+// putConfiguration declares the values of the body, as one transaction. Other values of
+// the layer stay, unless the argument replace is given.
+func (h *handler) putConfiguration(w http.ResponseWriter, r *http.Request, q query) error {
+	replace, err := q.flag("replace")
+	if err != nil {
+		return badRequest(err)
+	}
+	items, err := h.bodyOf(w, r)
+	if err != nil {
+		return err
+	}
+	var values []orchestrator.Declared
+	var invalid []wire.Invalid
+	lines := map[string]int{}
+	for _, it := range items {
+		key := h.short(it.Key)
+		m, err := h.declarable(it, key)
+		if first, twice := lines[key]; err == nil && twice {
+			err = fmt.Errorf("the key is already in line %d: expected it once", first)
+		}
+		if err != nil {
+			invalid = append(invalid, wire.Invalid{Key: key, Line: it.Line, Error: messageOnly(err), Fields: models.Fields(err)})
+			continue
+		}
+		lines[key] = it.Line
+		values = append(values, orchestrator.Declared{Key: key, Message: m})
+	}
+	if len(invalid) > 0 {
+		return unreadable(invalid)
+	}
+	return h.declare(w, r, q, orchestrator.Request{Values: values, Replace: replace})
+}
+
+// declarable returns the message of an item of a body, or nil for one that asks for
+// removal. The error is why it cannot be declared.
+func (h *handler) declarable(it structured.Item, key string) (proto.Message, error) {
+	switch {
+	case it.Err != nil:
+		return nil, it.Err
+	case strings.HasPrefix(key, "/"):
+		return nil, fmt.Errorf("the key does not belong to this agent: expected one that begins with config/ or /vnf-agent/%s/config/", h.Label)
+	case it.Value == nil:
+		return nil, nil
+	}
+	m, err := h.sched.Models().Decode(key, it.Value)
+	if err == nil && isHidden(m) {
+		err = errors.New("a secret reads (secret): the document was read without secrets, and declaring it would lose them")
+	}
+	return m, err
+}
+
+// deleteConfiguration removes values from the layer: those of the body, those of the
+// argument key, or with all=1 every value.
+func (h *handler) deleteConfiguration(w http.ResponseWriter, r *http.Request, q query) error {
+	all, err := q.boolean("all")
+	if err != nil {
+		return badRequest(err)
+	}
+	request := orchestrator.Request{Replace: all}
+	for _, key := range q.Values["key"] {
+		request.Values = append(request.Values, orchestrator.Declared{Key: h.short(key)})
+	}
+	if !all && request.Values == nil {
+		items, err := h.bodyOf(w, r)
+		if err != nil {
+			return err
+		}
+		var invalid []wire.Invalid
+		for _, it := range items {
+			if it.Key == "" { // its content is wrong, but only its key matters here
+				invalid = append(invalid, wire.Invalid{Line: it.Line, Error: messageOnly(it.Err), Fields: models.Fields(it.Err)})
+				continue
+			}
+			request.Values = append(request.Values, orchestrator.Declared{Key: h.short(it.Key)})
+		}
+		if len(invalid) > 0 {
+			return unreadable(invalid)
+		}
+	}
+	return h.declare(w, r, q, request)
+}
+
+// declare sends a request to the orchestrator and answers {}, or what failed.
+func (h *handler) declare(w http.ResponseWriter, r *http.Request, q query, request orchestrator.Request) error {
+	if h.Declarer == nil {
+		return notFound(errNoDeclarer)
+	}
+	var err error
+	if request.Layer, err = q.one("datasrc"); err != nil {
+		return badRequest(err)
+	}
+	request.Layer = cmp.Or(request.Layer, DefaultLayer)
+	if request.Revert, err = q.flag("revert"); err != nil {
+		return badRequest(err)
+	}
+	_, err = h.Declarer.Declare(r.Context(), request)
+	failed, partly := errors.AsType[*scheduler.TxnError](err)
+	switch {
+	case errors.Is(err, orchestrator.ErrLayerName), errors.Is(err, orchestrator.ErrTooManyLayers):
+		return badRequest(err)
+	case partly:
+		return detailedError{http.StatusInternalServerError, err, failures(failed)}
+	case err != nil:
+		return err
+	}
+	return replyJSON(w, wire.Nothing{})
+}
+
+// failures converts the errors of a transaction.
+func failures(of *scheduler.TxnError) []wire.Invalid {
+	var out []wire.Invalid
+	for _, f := range of.Failed[:min(len(of.Failed), maxInvalid)] {
+		out = append(out, wire.Invalid{Key: f.Key, Error: f.Err.Error(), Fields: models.Fields(f.Err)})
+	}
+	if more := len(of.Failed) - len(out); more > 0 {
+		out = append(out, wire.Invalid{Error: fmt.Sprintf("and %d more failed", more)})
+	}
+	return out
+}
+
+// unreadable is the error of a body with values that cannot be declared. Nothing of such a
+// body is declared: its author meant something else.
+func unreadable(invalid []wire.Invalid) error {
+	first := invalid[0]
+	text := first.Error
+	if first.Key != "" {
+		text = first.Key + ": " + text
+	}
+	if first.Line > 0 {
+		text = fmt.Sprintf("line %d: %s", first.Line, text)
+	}
+	if n := len(invalid); n > 1 {
+		text += fmt.Sprintf("; and %d more", n-1)
+	}
+	if more := len(invalid) - maxInvalid; more > 0 {
+		invalid = append(slices.Clip(invalid[:maxInvalid]), wire.Invalid{Error: fmt.Sprintf("and %d more are invalid", more)})
+	}
+	return detailedError{http.StatusBadRequest, errors.New(text), invalid}
+}
+
+// A detailedError is an error with a status, and with the values that caused it.
+type detailedError struct {
+	status int
+	error
+	failed []wire.Invalid
+}
+
+// Unwrap returns the error without its details.
+func (e detailedError) Unwrap() error { return e.error }

@@ -1,0 +1,115 @@
+package rest
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+)
+
+// declaring runs f in a world whose clients declare values.
+func declaring(t *testing.T, f func(w *world)) {
+	inWorld(t, func(w *world) {
+		orch := orchestrator.New(w.sched, orchestrator.Options{})
+		o := w.options()
+		o.Declarer, o.Sources = orch, orch
+		w.handler = Handler(o)
+		ctx, cancel := context.WithCancel(w.t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- orch.Run(ctx) }()
+		synctest.Wait()
+		f(w)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// says fails unless the answer has the status and the text.
+func (w *world) says(method, url, body string, status int, text string) {
+	w.t.Helper()
+	code, answer := w.ask(method, url, body)
+	if code != status || !strings.Contains(answer, text) {
+		w.t.Errorf("%s %s: %d %s, want %d %s", method, url, code, answer, status, text)
+	}
+}
+
+// TestConfiguration declares documents, reads what takes effect, and removes it.
+func TestConfiguration(t *testing.T) {
+	declaring(t, func(w *world) {
+		w.says("GET", "/configuration", "", 200, "{}\n")
+		w.says("PUT", "/configuration", "linuxConfig: {interfaces: [{name: if1, type: DUMMY}, {name: if2, type: DUMMY}]}", 200, "{}\n")
+		w.says("GET", "/configuration", "", 200, "linuxConfig:\n  interfaces:\n    - name: if1\n      type: DUMMY\n    - name: if2\n")
+		w.says("PUT", "/configuration?replace", "linuxConfig: {interfaces: [{name: if2, type: DUMMY, mtu: 1400}]}", 200, "{}\n")
+		w.says("GET", "/configuration", "", 200, "linuxConfig:\n  interfaces:\n    - name: if2\n      type: DUMMY\n      mtu: 1400\n")
+		w.says("GET", "/sources?key="+ifPrefix+"if2", "", 200, `"Source": "grpc"`)
+
+		w.says("PUT", "/configuration?datasrc=lab", `[{"key": "`+ifPrefix+`if3", "value": {"name": "if3", "type": "DUMMY"}}]`, 200, "{}\n")
+		w.says("GET", "/sources?key="+ifPrefix+"if3", "", 200, `"Source": "lab"`)
+		w.says("DELETE", "/configuration?key="+ifPrefix+"if3&datasrc=lab", "", 200, "{}\n")
+		w.says("DELETE", "/configuration", "linuxConfig: {interfaces: [{name: if2}]}", 200, "{}\n")
+		w.says("GET", "/configuration", "", 200, "{}\n")
+
+		w.says("PUT", "/configuration", "linuxConfig: {interfaces: [{name: if1, type: DUMMY}, {name: if2, type: DUMMY}]}", 200, "{}\n")
+		w.says("DELETE", "/configuration?all=1", "", 200, "{}\n")
+		w.says("GET", "/configuration", "", 200, "{}\n")
+	})
+}
+
+// TestConfigurationFails declares what cannot be applied, and what cannot be read.
+func TestConfigurationFails(t *testing.T) {
+	declaring(t, func(w *world) {
+		w.broken[ifPrefix+"if1"] = true
+		w.says("PUT", "/configuration", "linuxConfig: {interfaces: [{name: if1, type: DUMMY}, {name: if2, type: DUMMY}, {name: if3, mtu: 10000}]}",
+			500, `"Key": "`+ifPrefix+`if1"`)
+		w.says("GET", "/configuration", "", 200, "name: if2") // all others are applied
+		w.says("PUT", "/configuration?revert", "linuxConfig: {interfaces: [{name: if1, type: DUMMY}, {name: if4, type: DUMMY}]}", 500, "out of memory")
+		if _, answer := w.ask("GET", "/configuration", ""); strings.Contains(answer, "if4") {
+			t.Errorf("a part of what was to be all or nothing is declared: %s", answer)
+		}
+		for body, want := range map[string]string{
+			"linuxConfig: {interfaces: [{name: if5, type: DUMY}, {name: if6}]}":           "did you mean DUMMY?",
+			"linuxConfig: {interfaces: [{name: if5, type: DUMMY}, {name: if5}]}":          "the key is already in line 1",
+			`[{"key": "/vnf-agent/other/config/linux/l3/v2/route/a", "value": {}}]`:       "does not belong to this agent",
+			`[{"key": "` + ifPrefix + `if5", "value": {"name": "if6", "type": "DUMMY"}}]`: "if6",
+			`[{"key": "config/none/v1/none/a", "value": {}}]`:                             "config/none",
+			"":   "the body is empty",
+			"{[": "line 1",
+			"vppConfig: {interfaces: [{name: m, type: MEMIF, memif: {secret: (secret)}}]}": "read without secrets",
+		} {
+			w.says("PUT", "/configuration", body, 400, want)
+		}
+		if _, answer := w.ask("GET", "/configuration", ""); strings.Contains(answer, "if5") {
+			t.Errorf("a part of an unreadable document is declared: %s", answer)
+		}
+		w.says("DELETE", "/configuration", "", 400, "the body is empty")
+		w.says("DELETE", "/configuration", "linuxConfig: {interfaces: [{type: DUMMY}]}", 400, "name")
+		w.says("PUT", "/configuration?datasrc=a/b", "{}", 400, "invalid name of a data source")
+		w.says("PUT", "/configuration?replace=perhaps", "{}", 400, "replace")
+		w.says("PUT", "/configuration?revert=perhaps", "{}", 400, "revert")
+		w.handler = Handler(Options{Scheduler: w.sched})
+		w.says("PUT", "/configuration", "{}", 404, "takes no values from clients")
+	})
+}
+
+// TestHiddenSecrets tells values with a hidden secret from others.
+func TestHiddenSecrets(t *testing.T) {
+	memif := func(secret string) proto.Message {
+		return &interfaces.Interface{Name: "a", Link: &interfaces.Interface_Memif{Memif: &interfaces.MemifLink{Secret: secret}}}
+	}
+	for _, tt := range []struct {
+		m    proto.Message
+		want bool
+	}{{memif("s"), false}, {models.Redacted(memif("s")), true}, {memif(""), false}, {&interfaces.Interface{Name: "(secret)"}, false}, {nil, false}} {
+		if got := isHidden(tt.m); got != tt.want {
+			t.Errorf("%v: %t", tt.m, got)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// healthOf is the health of sources that a test changes.
+type healthOf struct{ sources []orchestrator.Health }
+
+func (h *healthOf) Health() []orchestrator.Health { return h.sources }
+
+// expect compares state and reasons.
+func (w *world) expect(h *Health, state int, missing, unapplied []string) {
+	w.t.Helper()
+	st := h.Status()
+	if st.State != state || !slices.Equal(st.Missing, missing) || !slices.Equal(st.Unapplied, unapplied) {
+		w.t.Errorf("state %d\nmissing %q\nunapplied %q\nwant %d\n%q\n%q", st.State, st.Missing, st.Unapplied, state, missing, unapplied)
+	}
+}
+
+// TestReady goes through the start of an agent and what happens to it later.
+func TestReady(t *testing.T) {
+	inWorld(t, func(w *world) {
+		sources := &healthOf{[]orchestrator.Health{{Health: kvdbsync.Health{Source: "etcd", Since: time.Now()}}}}
+		h := &Health{Scheduler: w.sched, Sources: sources, Started: time.Now()}
+		w.expect(h, wire.StateInit, []string{"etcd: its values are not known yet"}, nil)
+
+		sources.sources[0].Err = errors.New("connection refused")
+		w.expect(h, wire.StateError, []string{"etcd: its values are not known yet: connection refused"}, nil)
+
+		sources.sources[0].Err, sources.sources[0].Complete = nil, true
+		w.expect(h, wire.StateInit, []string{"the declared values have not been applied yet"}, nil)
+
+		h.Complete()
+		w.expect(h, wire.StateOK, nil, nil)
+
+		sources.sources[0].Err = errors.New("connection refused") // its values stay in effect
+		w.expect(h, wire.StateOK, nil, nil)
+		if st := h.Status(); !slices.Equal(st.NonFatalPlugins, []string{"etcd"}) || st.PluginStatus["etcd"].State != wire.StateError {
+			t.Errorf("a source that was lost later: %+v", st)
+		}
+
+		// A value that is invalid, and one that waits for something that nobody declares.
+		_ = w.commit("", &interfaces.Interface{Name: "if3", Type: interfaces.Interface_DUMMY, Mtu: 10000}, &l3.Route{OutgoingInterface: "if9", DstNetwork: "10.9.0.0/16"})
+		unapplied := []string{
+			ifPrefix + "if3 is INVALID: mtu, invalid value: mtu is 10000; expected at most 9216",
+			routePrefix + "10.9.0.0/16/if9 is PENDING: interface-is-up",
+		}
+		w.expect(h, wire.StateOK, nil, unapplied)
+
+		w.broken[ifPrefix+"if1"] = true
+		_ = w.commit("", &interfaces.Interface{Name: "if1", Type: interfaces.Interface_DUMMY})
+		w.expect(h, wire.StateInit, []string{ifPrefix + "if1 is RETRYING: out of memory"}, unapplied)
+		<-time.After(time.Minute)
+		synctest.Wait() // the only retry has failed too
+		w.expect(h, wire.StateOK, nil, append([]string{ifPrefix + "if1 is FAILED: out of memory"}, unapplied...))
+	})
+}
+
+// TestReadyNeedsItsConnections has a southbound that declared values need, or do not.
+func TestReadyNeedsItsConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, sched: scheduler.New(scheduler.Options{})}
+		link, err := w.sched.Connection("vpp")
+		w.must(err)
+		_, err = scheduler.Register(w.sched, scheduler.Descriptor[*l2.BridgeDomain, struct{}]{
+			Name: "bridge", Model: models.For[*l2.BridgeDomain](), Connection: "vpp",
+			Create: func(context.Context, string, *l2.BridgeDomain) (struct{}, error) { return struct{}{}, nil },
+			Delete: func(context.Context, string, *l2.BridgeDomain, struct{}) error { return nil },
+		})
+		w.must(err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.sched.Run(ctx) }()
+		connected := false
+		h := &Health{Scheduler: w.sched, Southbounds: func() []Southbound {
+			return []Southbound{{Name: "vpp", Connected: connected, Err: errors.New("no such file")}}
+		}}
+		h.Complete()
+		w.expect(h, wire.StateOK, nil, nil)
+		if st := h.Status(); !slices.Equal(st.NonFatalPlugins, []string{"vpp"}) {
+			t.Errorf("nobody needs it, but: %+v", st)
+		}
+		w.must(w.commit("", &l2.BridgeDomain{Name: "bd"}))
+		if st := h.Status(); st.State != wire.StateError || len(st.Missing) != 1 || !strings.Contains(st.Missing[0], "bridge-domain/bd is PENDING: vpp: not connected yet") {
+			t.Errorf("a value needs it, but: %+v", st)
+		}
+		connected = true
+		link.Ready()
+		synctest.Wait()
+		w.expect(h, wire.StateOK, nil, nil)
+		cancel()
+		w.must(<-ended)
+	})
+}
+
+// TestReasonsAreBounded has more values that are not applied than anybody reads.
+func TestReasonsAreBounded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		h := &Health{Scheduler: w.sched}
+		h.Complete()
+		for i := range maxLines + 3 {
+			w.must(w.commit("", &l3.Route{OutgoingInterface: "if9", DstNetwork: fmt.Sprintf("10.%d.0.0/16", i)}))
+		}
+		if got := h.Status().Unapplied; len(got) != maxLines+1 || got[maxLines] != "and 3 more" {
+			t.Errorf("got %q", got)
+		}
+	})
+}

@@ -1,0 +1,145 @@
+// Package jsonschema describes a configuration document as a JSON schema (draft 7), for
+// editors that complete and check it: groups such as vppConfig, with a field for each
+// model.
+//
+//	document := jsonschema.Of(models.BuiltIn(), jsonschema.BothNames)
+//
+// Each message is one definition, under its full name. Fields of protobuf have two names,
+// dst_network and dstNetwork, and both are accepted; Names chooses which of them the
+// schema allows. Enumerations are names or numbers, and 64-bit numbers may be texts, as
+// protobuf's JSON says.
+//
+// The schema knows shapes only. The agent's validation knows more.
+package jsonschema
+
+import (
+	"strings"
+	"unicode"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/keyplane/keyplane/models"
+)
+
+// Names chooses the names of fields.
+type Names int
+
+const (
+	BothNames  Names = iota
+	ProtoNames       // dst_network
+	JSONNames        // dstNetwork
+)
+
+// An object is a JSON object. encoding/json sorts its keys, so that equal schemas are equal
+// texts.
+type object = map[string]any
+
+// Of returns the schema of a configuration document.
+func Of(known *models.Registry, names Names) map[string]any {
+	b := builder{names, object{}}
+	groups := object{}
+	for _, group := range known.ConfigGroups() {
+		fields := object{}
+		for _, field := range known.ConfigFields(group) {
+			m, repeated, _ := known.ByConfigField(group, field)
+			value := b.message(m.New().ProtoReflect().Descriptor())
+			if repeated {
+				value = object{"type": "array", "items": value}
+			}
+			b.add(fields, field, value)
+		}
+		b.add(groups, group, object{"type": "object", "properties": fields, "additionalProperties": false})
+	}
+	return object{
+		"$schema": "http://json-schema.org/draft-07/schema#", "title": "configuration",
+		"type": "object", "properties": groups, "additionalProperties": false, "definitions": b.definitions,
+	}
+}
+
+// A builder collects the definitions of messages.
+type builder struct {
+	names       Names
+	definitions object
+}
+
+// add adds a property under its chosen names. jsonName is its name in JSON.
+func (b builder) add(properties object, jsonName string, value any) {
+	if b.names != ProtoNames {
+		properties[jsonName] = value
+	}
+	if b.names != JSONNames {
+		properties[underscored(jsonName)] = value
+	}
+}
+
+// underscored writes a name that begins with a small letter with underscores. Names with
+// a capital are names of messages, and have one notation.
+func underscored(name string) string {
+	if unicode.IsUpper(rune(name[0])) {
+		return name
+	}
+	var out strings.Builder
+	for _, r := range name {
+		if unicode.IsUpper(r) {
+			out.WriteByte('_')
+		}
+		out.WriteRune(unicode.ToLower(r))
+	}
+	return out.String()
+}
+
+// message returns a reference to the definition of a message, which it adds if needed.
+func (b builder) message(m protoreflect.MessageDescriptor) object {
+	name := string(m.FullName())
+	if _, known := b.definitions[name]; !known {
+		properties := object{}
+		b.definitions[name] = object{"type": "object", "properties": properties, "additionalProperties": false} // before its fields: they may refer to it
+		for i := range m.Fields().Len() {
+			fd := m.Fields().Get(i)
+			value := b.field(fd)
+			if b.names != ProtoNames {
+				properties[fd.JSONName()] = value
+			}
+			if b.names != JSONNames {
+				properties[fd.TextName()] = value
+			}
+		}
+	}
+	return object{"$ref": "#/definitions/" + name}
+}
+
+// field returns the schema of a field.
+func (b builder) field(fd protoreflect.FieldDescriptor) object {
+	switch {
+	case fd.IsMap():
+		return object{"type": "object", "additionalProperties": b.single(fd.MapValue())}
+	case fd.IsList():
+		return object{"type": "array", "items": b.single(fd)}
+	}
+	return b.single(fd)
+}
+
+// single returns the schema of one element of a field.
+func (b builder) single(fd protoreflect.FieldDescriptor) object {
+	switch fd.Kind() {
+	case protoreflect.MessageKind, protoreflect.GroupKind:
+		return b.message(fd.Message())
+	case protoreflect.EnumKind:
+		var names []any
+		for i := range fd.Enum().Values().Len() {
+			names = append(names, string(fd.Enum().Values().Get(i).Name()))
+		}
+		return object{"anyOf": []any{object{"type": "string", "enum": names}, object{"type": "integer"}}}
+	case protoreflect.BoolKind:
+		return object{"type": "boolean"}
+	case protoreflect.StringKind, protoreflect.BytesKind:
+		return object{"type": "string"}
+	case protoreflect.FloatKind, protoreflect.DoubleKind:
+		return object{"type": []any{"number", "string"}}
+	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
+		return object{"type": "integer", "minimum": 0, "maximum": uint32(1<<32 - 1)}
+	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
+		return object{"type": "integer"}
+	}
+	return object{"type": []any{"integer", "string"}} // of 64 bits
+}

@@ -1,0 +1,85 @@
+package jsonschema
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/keyplane/keyplane/models"
+)
+
+// compile returns the schema as a library reads it.
+func compile(t *testing.T, names Names) *jsonschema.Schema {
+	t.Helper()
+	text, err := json.Marshal(Of(models.BuiltIn(), names))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("configuration.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.Compile("configuration.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestSchema checks documents with each choice of names.
+func TestSchema(t *testing.T) {
+	for _, tt := range []struct {
+		doc               string
+		both, proto, json bool
+	}{
+		{`linuxConfig: {routes: [{outgoingInterface: a, dstNetwork: 10.0.0.0/8, metric: 3}]}`, true, false, true},
+		{`linux_config: {routes: [{outgoing_interface: a, dst_network: 10.0.0.0/8}]}`, true, true, false},
+		{`vppConfig: {interfaces: [{name: a, type: MEMIF, mtu: 9000, memif: {id: 1, master: true}}]}`, true, false, true},
+		{`vppConfig: {interfaces: [{name: a, type: 2}], nat44Global: {forwarding: true}, Peer_list: []}`, true, false, true},
+		{`{}`, true, true, true},
+		{`vppConfig: {interfaces: [{name: a, type: MEMFI}]}`, false, false, false},
+		{`vppConfig: {interfaces: [{name: a, mtu: -1}]}`, false, false, false},
+		{`vppConfig: {interfaces: {name: a}}`, false, false, false},
+		{`vppConfig: {interface: []}`, false, false, false},
+		{`otherConfig: {}`, false, false, false},
+	} {
+		var doc any
+		if err := yaml.Unmarshal([]byte(tt.doc), &doc); err != nil {
+			t.Fatal(err)
+		}
+		for names, want := range map[Names]bool{BothNames: tt.both, ProtoNames: tt.proto, JSONNames: tt.json} {
+			if err := compile(t, names).Validate(asJSON(doc)); (err == nil) != want {
+				t.Errorf("%s with names %d: %v, want valid %t", tt.doc, names, err, want)
+			}
+		}
+	}
+}
+
+// asJSON converts the numbers and maps of YAML.
+func asJSON(v any) any {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprint(v, err))
+	}
+	out, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+func TestUnderscored(t *testing.T) {
+	for name, want := range map[string]string{"vppConfig": "vpp_config", "nat44Global": "nat44_global", "Peer_list": "Peer_list", "DNSCache": "DNSCache"} {
+		if got := underscored(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}

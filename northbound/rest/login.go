@@ -1,0 +1,128 @@
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// loginPage is the form that GET /login shows.
+const loginPage = `<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>agent: login</title></head>
+<body>
+<form action="/authenticate" method="post">
+<label>Name <input name="username" autocomplete="username" required></label>
+<label>Password <input name="password" type="password" autocomplete="current-password" required></label>
+<button>Log in</button>
+</form>
+</body>
+</html>
+`
+
+// maxCredentials is the maximum size of a login in bytes.
+const maxCredentials = 4 << 10
+
+// errNoTokens is the answer of a server without token users.
+var errNoTokens = errors.New("this server has no logins: enable-token-auth of http.conf enables them")
+
+// logins returns the endpoints of tokens, at the top and below /auth, where existing
+// deployments have them.
+func (h *handler) logins() (out []endpoint) {
+	for _, below := range []string{"", "/auth"} {
+		out = append(out,
+			get(below+"/login", groupOpen, "", "form for a name and a password", h.loginForm).writes("text/html"),
+			get(below+"/authenticate", groupOpen, "", "a token for a name and a password", h.authenticate).by(http.MethodPost).takes(jsonMedia).answers("").writes("text/plain"),
+			get(below+"/logout", groupAny, "", "end of the token's life", h.logout).by(http.MethodPost).answers(wire.Nothing{}),
+		)
+	}
+	return out
+}
+
+// loginForm answers the form.
+func (h *handler) loginForm(w http.ResponseWriter, _ *http.Request, _ query) error {
+	if !h.guard.HasTokens() {
+		return notFound(errNoTokens)
+	}
+	header(w, "text/html; charset=UTF-8", http.StatusOK)
+	_, _ = io.WriteString(w, loginPage)
+	return nil
+}
+
+// authenticate answers a token as text, and sets it as a cookie. The body is JSON or the
+// form of the login page.
+func (h *handler) authenticate(w http.ResponseWriter, r *http.Request, _ query) error {
+	if !h.guard.HasTokens() {
+		return notFound(errNoTokens)
+	}
+	c, err := credentialsIn(w, r)
+	if err != nil {
+		return badRequest(err)
+	}
+	token, expires, err := h.guard.Login(c.Username, c.Password)
+	switch {
+	case errors.Is(err, auth.ErrTooMany):
+		w.Header().Set("Retry-After", "1")
+		return statusError{http.StatusTooManyRequests, err}
+	case errors.Is(err, auth.ErrUnknown):
+		h.Log.Warn("login refused", "from", r.RemoteAddr)
+		return statusError{http.StatusUnauthorized, errors.New("unknown name or wrong password")}
+	case err != nil:
+		return err
+	}
+	http.SetCookie(w, cookie(r, token, int(h.guard.Lifetime(expires).Seconds())))
+	header(w, textType, http.StatusOK)
+	_, _ = io.WriteString(w, token+"\n")
+	return nil
+}
+
+// logout ends the life of the request's token.
+func (h *handler) logout(w http.ResponseWriter, r *http.Request, _ query) error {
+	if !h.guard.HasTokens() {
+		return notFound(errNoTokens)
+	}
+	if err := h.guard.Logout(auth.TokenOf(r)); err != nil {
+		return statusError{http.StatusUnauthorized, auth.ErrUnknown}
+	}
+	http.SetCookie(w, cookie(r, "", -1))
+	return replyJSON(w, wire.Nothing{})
+}
+
+// cookie returns the cookie of a token. Scripts cannot read it, pages of other sites
+// cannot use it, and it is never sent in clear text if it was received over TLS.
+func cookie(r *http.Request, token string, seconds int) *http.Cookie {
+	return &http.Cookie{ //nolint:gosec // Secure depends on the connection: the loopback has no TLS
+		Name: auth.Cookie, Value: token, Path: "/", MaxAge: seconds,
+		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
+	}
+}
+
+// credentials is the body of a login.
+type credentials struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+// credentialsIn reads the body of a login.
+func credentialsIn(w http.ResponseWriter, r *http.Request) (c credentials, err error) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxCredentials)
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if kind == "application/x-www-form-urlencoded" {
+		if err := r.ParseForm(); err != nil {
+			return c, fmt.Errorf("login: %w", err)
+		}
+		c = credentials{r.PostForm.Get("username"), r.PostForm.Get("password")}
+	} else if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
+		return c, fmt.Errorf(`login: expected {"username": ..., "password": ...}: %w`, err)
+	}
+	if c.Username == "" || c.Password == "" {
+		return c, errors.New("login: username and password are required")
+	}
+	return c, nil
+}

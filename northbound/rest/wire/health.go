@@ -1,0 +1,52 @@
+package wire
+
+// States of an agent and of its parts.
+const (
+	StateInit  = 0 // it starts, or is not finished yet
+	StateOK    = 1
+	StateError = 2
+)
+
+// An AgentStatus is the answer of /liveness and /readiness, and the value of the key
+// check/status/v1/agent. Times are seconds since 1970.
+type AgentStatus struct {
+	BuildVersion string         `json:"build_version,omitempty"`
+	BuildDate    string         `json:"build_date,omitempty"`
+	State        int            `json:"state"`
+	StartTime    int64          `json:"start_time,omitempty"`
+	LastChange   int64          `json:"last_change,omitempty"`
+	LastUpdate   int64          `json:"last_update,omitempty"`
+	CommitHash   string         `json:"commit_hash,omitempty"`
+	Plugins      []PluginHealth `json:"plugins,omitempty"`
+
+	PluginStatus    map[string]PluginStatus
+	NonFatalPlugins []string
+
+	// Missing is why the agent is not ready, and Unapplied are declared values that it
+	// cannot apply. Each has at most 20 lines, and then the number of the others.
+	Missing   []string `json:"missing,omitempty"`
+	Unapplied []string `json:"unapplied,omitempty"`
+}
+
+// A PluginHealth is the state of a part of the agent: a source or a southbound.
+type PluginHealth struct {
+	Name  string `json:"name"`
+	State int    `json:"state"`
+	Error string `json:"error,omitempty"`
+}
+
+// A PluginStatus is a PluginHealth with times, and the value of the key
+// check/status/v1/plugin/NAME.
+type PluginStatus struct {
+	State      int    `json:"state"`
+	LastChange int64  `json:"last_change,omitempty"`
+	LastUpdate int64  `json:"last_update,omitempty"`
+	Error      string `json:"error,omitempty"`
+}
+
+// Add adds the state of a part. Since is when it last changed.
+func (s *AgentStatus) Add(p PluginHealth, since int64) {
+	s.Plugins = append(s.Plugins, p)
+	s.PluginStatus[p.Name] = PluginStatus{State: p.State, LastChange: since, LastUpdate: s.LastUpdate, Error: p.Error}
+	s.LastChange = max(s.LastChange, since)
+}
