@@ -19,14 +19,20 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
+// errKey reports a key that names no address. Only an observed or remembered value can
+// have one, since keys of derived values are made by package keys.
 var errKey = errors.New("invalid key")
 
+// addressDescriptor adds addresses to interfaces. Addresses are derived values, so one
+// that cannot be added does not keep the interface or its other addresses from being
+// applied. It has no Retrieve: the interface lists them.
 func (h *handler) addressDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}] {
 	return scheduler.Descriptor[*emptypb.Empty, struct{}]{
 		Name:   AddressName,
 		Prefix: keys.Parts,
 		Match: func(key string) bool {
 			a, ok := keys.ParseAddress(key)
+			// VPP's DHCP client adds and removes its address by itself.
 			return ok && a.Source != keys.FromDHCP
 		},
 
@@ -93,6 +99,7 @@ func (h *handler) readLinkLocal(ctx context.Context, f *kinds.Found) error {
 func addressDependencies(key string, _ *emptypb.Empty) []scheduler.Dependency {
 	a, _ := keys.ParseAddress(key)
 	deps := []scheduler.Dependency{{Label: "interface-assigned-to-vrf-table", Prefixes: []string{keys.VRFs(a.Interface)}}}
+	// The key has the reference, not the address: an allocation may come later, or change.
 	if ref, ok := alloc.Parse(a.Addr); ok {
 		deps = append(deps, scheduler.Dependency{Label: a.Addr, Key: ref.Key(a.Interface)})
 	}

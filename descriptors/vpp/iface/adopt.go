@@ -20,6 +20,7 @@ import (
 // candidates returns the untagged interfaces that one of our unconfirmed creations may
 // have made. VPP answers requests in order, and reports a creation only after its answer.
 // So an index that VPP has reported does not belong to a creation without an answer.
+// local0 has index 0 and is VPP's own.
 func candidates(all map[uint32]*kinds.Found, lost map[string]leftovers.Creation, known map[uint32]bool) []*kinds.Found {
 	for _, one := range lost {
 		delete(known, one.Index)
@@ -45,6 +46,8 @@ func (h *handler) adopt(ctx context.Context, all map[uint32]*kinds.Found, lost m
 			loose = append(loose, name)
 		}
 	}
+	// In each round every candidate is compared with another creation, so after as many
+	// rounds as there are creations each pair was compared once.
 	for round := range max(1, len(loose)) {
 		for i, f := range strays {
 			name := placed[f.Meta.Index]
@@ -136,6 +139,7 @@ func (h *handler) adoptUntagged(ctx context.Context, v *interfaces.Interface) (i
 		}
 		f := &kinds.Found{Details: details[0], Meta: ifindex.MetaOf(details[0]), Value: general(details[0], nil), Desired: v}
 		all := map[uint32]*kinds.Found{index: f}
+		// The kind of sub-interfaces looks up the name of the parent in this map.
 		if parent := f.Details.SupSwIfIndex; parent != index {
 			all[parent] = &kinds.Found{Value: &interfaces.Interface{Name: h.index.Names()[parent]}}
 		}

@@ -14,7 +14,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// memberDescriptor adds interfaces to bonds.
+// memberDescriptor adds interfaces to bonds. A member depends on its bond by being derived
+// from it, and on the interface that joins. It has no Update: VPP cannot change the
+// settings of a member.
 func (h *handler) memberDescriptor() scheduler.Descriptor[*interfaces.BondLink_BondedInterface, struct{}] {
 	return scheduler.Descriptor[*interfaces.BondLink_BondedInterface, struct{}]{
 		Name:   BondName,
@@ -31,6 +33,7 @@ func (h *handler) memberDescriptor() scheduler.Descriptor[*interfaces.BondLink_B
 	}
 }
 
+// joinBond adds the interface to the bond. A repeated request is no error.
 func (h *handler) joinBond(ctx context.Context, key string, v *interfaces.BondLink_BondedInterface) (struct{}, error) {
 	name, member, _ := keys.ParseBondMember(key)
 	to, ok := h.index.Get(name)
@@ -61,6 +64,8 @@ func (h *handler) ignoreIfMember(ctx context.Context, to, meta Meta, err error) 
 	return errors.Join(err, dumpErr)
 }
 
+// leaveBond removes the interface from its bond; it may have left, or may not exist any
+// more.
 func (h *handler) leaveBond(ctx context.Context, key string, _ *interfaces.BondLink_BondedInterface, _ struct{}) error {
 	_, member, _ := keys.ParseBondMember(key)
 	meta, ok := h.index.Get(member)
@@ -74,6 +79,7 @@ func (h *handler) leaveBond(ctx context.Context, key string, _ *interfaces.BondL
 	return err
 }
 
+// bondMemberClaims let an interface be in one bond only. VPP refuses a second one.
 func bondMemberClaims(key string, _ *interfaces.BondLink_BondedInterface) []scheduler.Claim {
 	_, name, _ := keys.ParseBondMember(key)
 	return []scheduler.Claim{{Resource: "vpp-bonded/" + name, Field: "name", Value: name, Want: "an interface that is in no other bond"}}

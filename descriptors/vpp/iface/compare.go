@@ -35,11 +35,13 @@ func (h *handler) mtu(v *interfaces.Interface) uint32 {
 	return h.MTU
 }
 
+// sameMTU accepts any MTU if none is declared, neither in the value nor in the options.
 func (h *handler) sameMTU(old, new *interfaces.Interface) bool {
 	want := h.mtu(new)
 	return h.kindOf(new).NoMTU || want == 0 || h.mtu(old) == want
 }
 
+// sameLink compares the links as the kind does; a kind without a link has equal ones.
 func (h *handler) sameLink(old, new *interfaces.Interface) bool {
 	same := h.kindOf(new).SameLink
 	return same == nil || same(old, new)
@@ -53,6 +55,7 @@ func (h *handler) recreate(_ string, old, new *interfaces.Interface, _ Meta) boo
 		k.CreatedWithMAC && !h.sameMAC(old, new) || k.Recreate != nil && k.Recreate(old, new)
 }
 
+// dependencies are those of the kind. An interface of most kinds has none.
 func (h *handler) dependencies(_ string, v *interfaces.Interface) []scheduler.Dependency {
 	if of := h.kindOf(v).Dependencies; of != nil {
 		return of(v)
@@ -84,6 +87,8 @@ func (h *handler) derived(_ string, v *interfaces.Interface) []scheduler.KeyValu
 		add(keys.DHCPClient(name))
 	}
 	if len(v.GetIpAddresses()) > 0 || v.GetSetDhcpClient() {
+		// Interfaces that borrow an address wait for this one. It is a key of its own,
+		// since any address will do, and DHCP may not have given one yet.
 		add(keys.HasAddress(name))
 	}
 	return append(out, rxParts(v)...)
@@ -110,6 +115,7 @@ func (h *handler) versionsOf(v *interfaces.Interface) (ipv4, ipv6 bool) {
 	}
 	ipv4 = v.GetSetDhcpClient()
 	for _, addr := range v.GetIpAddresses() {
+		// A reference counts for both versions: only the allocation decides, and it may come later. Its text has a colon too.
 		reference := alloc.Is(addr)
 		ipv4 = ipv4 || reference || !strings.Contains(addr, ":")
 		ipv6 = ipv6 || strings.Contains(addr, ":")

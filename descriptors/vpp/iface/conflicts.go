@@ -15,6 +15,7 @@ import (
 // with. Invalid prefixes are ignored. The networks are sorted, so that the networks that
 // contain each other are neighbours; the time is O(n log n).
 func conflictsOf(all []netip.Prefix) map[int]int {
+	// Repetitions first: an equal prefix is a clearer error than one in the same network.
 	rivals, exact, networks := map[int]int{}, map[netip.Prefix]int{}, map[netip.Prefix]*network{}
 	for i, p := range all {
 		if !p.IsValid() {

@@ -20,7 +20,8 @@ import (
 )
 
 // clientDescriptor runs a DHCP client on an interface. The client is started in the
-// desired VRF, as VPP does not move an interface with an address to another VRF.
+// desired VRF, as VPP does not move an interface with an address to another VRF. It has no
+// Retrieve: the interface lists its client.
 func (h *handler) clientDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}] {
 	return scheduler.Descriptor[*emptypb.Empty, struct{}]{
 		Name:   DHCPName,
@@ -42,6 +43,7 @@ func (h *handler) clientDescriptor() scheduler.Descriptor[*emptypb.Empty, struct
 	}
 }
 
+// clientOf returns the name of the interface in a key of a client.
 func clientOf(key string) string { return key[len(keys.DHCPClients):] }
 
 // setClient starts or stops the client. A client that is already running may have been
@@ -83,8 +85,10 @@ func (h *handler) noteClient(index uint32, name string, on bool) {
 	}
 }
 
+// clientMark names the client among the leftovers of an index.
 const clientMark = "DHCP client"
 
+// endClient stops the client of an index, which may belong to no interface any more.
 func (h *handler) endClient(ctx context.Context, at interface_types.InterfaceIndex) error {
 	err := h.API.Call(ctx, &dhcp.DHCPClientConfig{Client: dhcp.DHCPClient{SwIfIndex: at}}, &dhcp.DHCPClientConfigReply{})
 	if errors.Is(err, api.INVALID_VALUE) {
@@ -125,7 +129,8 @@ func leaseOf(name string, l dhcp.DHCPLease) *interfaces.DHCPLease {
 	return v
 }
 
-// leaseDescriptor observes DHCP leases.
+// leaseDescriptor observes DHCP leases. A lease is only observed. Its address is derived
+// from it, so values can depend on the address, and interfaces can borrow it.
 func (h *handler) leaseDescriptor() scheduler.Descriptor[*interfaces.DHCPLease, struct{}] {
 	return scheduler.Descriptor[*interfaces.DHCPLease, struct{}]{
 		Name:   LeaseName,
@@ -140,6 +145,8 @@ func (h *handler) leaseDescriptor() scheduler.Descriptor[*interfaces.DHCPLease, 
 	}
 }
 
+// retrieveLeases yields the leases that VPP has now. They are Foreign: the DHCP server
+// gives and takes them.
 func (h *handler) retrieveLeases(ctx context.Context, _ []scheduler.Desired[*interfaces.DHCPLease]) iter.Seq2[scheduler.Found[*interfaces.DHCPLease, struct{}], error] {
 	type found = scheduler.Found[*interfaces.DHCPLease, struct{}]
 	return func(yield func(found, error) bool) {
@@ -176,6 +183,8 @@ func (h *handler) listLeases(ctx context.Context) (leases map[string]*interfaces
 	leases = map[string]*interfaces.DHCPLease{}
 	for _, c := range clients {
 		name := names[uint32(c.Client.SwIfIndex)]
+		// A client on an interface of another agent has no name here, and its lease is not
+		// ours.
 		if v := leaseOf(name, c.Lease); v != nil && name != "" {
 			leases[name] = v
 		}

@@ -133,10 +133,15 @@ func (d directory) Get(name string) (Meta, bool) {
 	return meta, holder == "" || holder == name
 }
 
+// Last is that of the table, which remembers deleted interfaces.
 func (d directory) Last(name string) (uint32, bool) { return d.h.table.Index(name) }
 
+// Leftovers is shared with l2 and l3: an index has one record of everything that outlives
+// its interface.
 func (d directory) Leftovers() *leftovers.Registry { return &d.h.leftovers }
 
+// Names prefers an existing interface to a deleted one with the same index, unless the
+// existing one has no tag.
 func (d directory) Names() map[uint32]string {
 	all := d.All()
 	out := NamesByIndex(all)
@@ -161,6 +166,7 @@ type handler struct {
 	unconfirmed leftovers.Unconfirmed
 	leftovers   leftovers.Registry
 
+	// VPP does not list the following completely, so the handler remembers it until the agent stops.
 	mu       sync.Mutex              // guards all fields below
 	untagged map[uint32]*kinds.Found // interfaces without a tag that the last full read found, by index
 	entered  map[string]string       // by interface: the key of the VRF that it entered last
@@ -186,6 +192,7 @@ func newHandler(o Options, index Index) *handler {
 	return h
 }
 
+// setIndex gives the handler and its kinds the index. It runs before any verb.
 func (h *handler) setIndex(index Index) { h.index, h.env.Interfaces = index, index }
 
 // Events reports changes that VPP tells about; Run is its task.
@@ -259,11 +266,14 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 	)
 }
 
+// register adds a descriptor and drops its index.
 func register[V scheduler.Message, M any](to scheduler.Registrar, d scheduler.Descriptor[V, M]) error {
 	_, err := scheduler.Register(to, d)
 	return err
 }
 
+// descriptor handles the interface itself. The parts that can fail or wait independently
+// are derived values with descriptors of their own.
 func (h *handler) descriptor() scheduler.Descriptor[*interfaces.Interface, Meta] {
 	return scheduler.Descriptor[*interfaces.Interface, Meta]{
 		Name:  Name,

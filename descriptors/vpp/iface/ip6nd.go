@@ -56,6 +56,7 @@ func (h *handler) setAutoconf(ctx context.Context, key string, v *interfaces.Int
 	return nil
 }
 
+// autoconfigure sends the setting for an index; a nil v disables both parts.
 func (h *handler) autoconfigure(ctx context.Context, at interface_types.InterfaceIndex, v *interfaces.Interface_IP6ND) error {
 	return h.API.Call(ctx, &rd_cp.IP6NdAddressAutoconfig{
 		SwIfIndex: at, Enable: v.GetAddressAutoconfig(), InstallDefaultRoutes: v.GetInstallDefaultRoutes(),

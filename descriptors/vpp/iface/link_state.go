@@ -26,6 +26,8 @@ func (h *handler) linkStateDescriptor() scheduler.Descriptor[*emptypb.Empty, str
 	}
 }
 
+// retrieveLinkStates yields one key per interface in VPP, also for those of others: values
+// may depend on their links. Events report changes in between.
 func (h *handler) retrieveLinkStates(ctx context.Context, _ []scheduler.Desired[*emptypb.Empty]) iter.Seq2[scheduler.Found[*emptypb.Empty, struct{}], error] {
 	return func(yield func(scheduler.Found[*emptypb.Empty, struct{}], error) bool) {
 		details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: ifindex.All})

@@ -16,6 +16,7 @@ func normalize(_ string, v *interfaces.Interface) (*interfaces.Interface, []stri
 	if !changed && link == nil {
 		return v, nil
 	}
+	// Messages are shared with the declared value, so the original stays as it is.
 	v = proto.CloneOf(v)
 	v.IpAddresses = addrs
 	if link != nil {

@@ -22,6 +22,8 @@ func (h *handler) finishEnabled(ctx context.Context, v *interfaces.Interface, er
 	if err == nil && !v.GetEnabled() {
 		h.env.RaiseLinkOf(v)
 	}
+	// VPP reports the case of a disabled parent only as UNSPECIFIED, which could be
+	// anything. So the parent's flag is read before the error is ignored.
 	parent, known := h.index.Get(v.GetSub().GetParentName())
 	if !known || !errors.Is(err, api.UNSPECIFIED) {
 		return err

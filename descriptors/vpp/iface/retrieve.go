@@ -24,7 +24,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// atOnce is the number of interfaces that are read concurrently.
+// atOnce is the number of interfaces that are read concurrently. Requests are pipelined,
+// so this hides round trips; VPP itself answers one after the other.
 const atOnce = 64
 
 // Untagged begins the names of interfaces without a tag, which are not ours.
@@ -86,6 +87,7 @@ func (h *handler) isUnknown(f *kinds.Found) bool {
 // dump reads all interfaces, sorted by index, and the parts of those named in only. A nil
 // only stands for all.
 func (h *handler) dump(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface], only map[string]bool) ([]*kinds.Found, error) {
+	// Before the dump: a creation or a note that comes later must not be settled by it.
 	lost, noted := h.unconfirmed.All(), h.leftovers.All()
 	byName := make(map[string]*interfaces.Interface, len(wanted))
 	for _, w := range wanted {
@@ -110,6 +112,7 @@ func (h *handler) dump(ctx context.Context, wanted []scheduler.Desired[*interfac
 	if err != nil {
 		return nil, err
 	}
+	// adopt has compared the candidates with lost creations, and left these as Desired.
 	if adopted {
 		for _, f := range all {
 			f.Desired = byName[f.Value.GetName()]
@@ -120,6 +123,8 @@ func (h *handler) dump(ctx context.Context, wanted []scheduler.Desired[*interfac
 			return nil, err
 		}
 	}
+	// An index with another interface than the one that left something: the rest is
+	// cleared now, before its state is read as that of the new interface.
 	for index, f := range all {
 		f.Skipped = only != nil && !only[f.Value.GetName()]
 		if err := h.leftovers.EndOthers(ctx, index, noted[index], f.Value.GetName()); err != nil {
@@ -294,6 +299,7 @@ func (h *handler) addressesOf(ctx context.Context, meta Meta, ipv6 bool) ([]neti
 	return prefixesOf(details)
 }
 
+// prefixesOf converts a list of VPP. An invalid length is an error of the whole read: an address that was left out would count as lost.
 func prefixesOf(details []ip.IPAddressDetails) ([]netip.Prefix, error) {
 	out := make([]netip.Prefix, len(details))
 	for i, d := range details {

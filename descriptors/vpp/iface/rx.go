@@ -42,6 +42,7 @@ func (f *findings) rx(v *interfaces.Interface) {
 	}
 }
 
+// rxMode checks a mode. VPP polls the queues of DPDK devices.
 func (f *findings) rxMode(field string, of interfaces.Interface_Type, mode interfaces.Interface_RxMode_Type) {
 	switch {
 	case mode == interfaces.Interface_RxMode_UNKNOWN || interfaces.Interface_RxMode_Type_name[int32(mode)] == "":
@@ -54,6 +55,7 @@ func (f *findings) rxMode(field string, of interfaces.Interface_Type, mode inter
 // allQueues stands for all queues without a mode of their own.
 const allQueues = -1
 
+// queueOf returns the queue of a mode, or allQueues for the default mode.
 func queueOf(m *interfaces.Interface_RxMode) int64 {
 	if m.GetDefaultMode() {
 		return allQueues
@@ -80,6 +82,8 @@ func linkIsUpDependency(name string) []scheduler.Dependency {
 	return []scheduler.Dependency{{Label: "interface-link-is-UP", Key: keys.LinkState(name, true)}}
 }
 
+// rxModeDescriptor sets the modes of all queues of an interface as one value, because the
+// mode of all queues overwrites those of single ones.
 func (h *handler) rxModeDescriptor() scheduler.Descriptor[*interfaces.Interface, struct{}] {
 	return scheduler.Descriptor[*interfaces.Interface, struct{}]{
 		Name:   RxModeName,
@@ -92,6 +96,8 @@ func (h *handler) rxModeDescriptor() scheduler.Descriptor[*interfaces.Interface,
 			return linkIsUpDependency(name)
 		},
 		Create: func(ctx context.Context, _ string, v *interfaces.Interface) (struct{}, error) {
+			// Before the request: if its answer is lost, the modes may be set, and must be
+			// read.
 			h.rememberRx(v.GetName(), v.GetRxModes())
 			return struct{}{}, h.setRxModes(ctx, v, v.GetRxModes())
 		},
@@ -195,6 +201,8 @@ func (h *handler) setRxModes(ctx context.Context, v *interfaces.Interface, modes
 	return nil
 }
 
+// rxPlacementDescriptor binds one queue to a thread. Workers are numbered from 0, without
+// the main thread.
 func (h *handler) rxPlacementDescriptor() scheduler.Descriptor[*interfaces.Interface_RxPlacement, struct{}] {
 	return scheduler.Descriptor[*interfaces.Interface_RxPlacement, struct{}]{
 		Name:   RxPlaceName,
@@ -219,6 +227,7 @@ func (h *handler) rxPlacementDescriptor() scheduler.Descriptor[*interfaces.Inter
 	}
 }
 
+// setPlacement sends the thread of a queue. VPP refuses a worker that it does not have.
 func (h *handler) setPlacement(ctx context.Context, key string, v *interfaces.Interface_RxPlacement) error {
 	name, queue, _ := keys.ParseRxPlacement(key)
 	meta, ok := h.index.Get(name)
@@ -252,6 +261,7 @@ func (h *handler) readRx(ctx context.Context, all map[uint32]*kinds.Found) error
 			asked[uint32(d.SwIfIndex)] = append(queues, d)
 		}
 	}
+	// A VPP without workers runs all queues on its main thread, whatever was requested.
 	threads := &vlib.ShowThreadsReply{}
 	if err == nil {
 		err = h.API.Call(ctx, &vlib.ShowThreads{}, threads)

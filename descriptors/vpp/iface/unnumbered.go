@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
+// hasAddressDescriptor is a value without an effect in VPP. It is applied while the interface has any address. Borrowers depend on the one of their lender.
 func (h *handler) hasAddressDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}] {
 	nothing := func(context.Context, string, *emptypb.Empty) (struct{}, error) { return struct{}{}, nil }
 	return scheduler.Descriptor[*emptypb.Empty, struct{}]{
@@ -32,6 +33,8 @@ func (h *handler) hasAddressDescriptor() scheduler.Descriptor[*emptypb.Empty, st
 	}
 }
 
+// unnumberedDescriptor lets an interface borrow the address of another one. VPP calls such
+// an interface unnumbered. It has no Retrieve: the interface lists its lender.
 func (h *handler) unnumberedDescriptor() scheduler.Descriptor[*interfaces.Interface_Unnumbered, struct{}] {
 	return scheduler.Descriptor[*interfaces.Interface_Unnumbered, struct{}]{
 		Name:   UnnumberedName,
@@ -60,6 +63,7 @@ func (h *handler) unnumberedDescriptor() scheduler.Descriptor[*interfaces.Interf
 	}
 }
 
+// borrowerOf returns the name of the borrower in a key.
 func borrowerOf(key string) string { return key[len(keys.Unnumbereds):] }
 
 // setUnnumbered sets or removes the lender of an interface; the last lender counts. In

@@ -22,6 +22,8 @@ const noVRF = ^uint32(0)
 // findings collects the faults of a value.
 type findings struct{ kinds.Findings }
 
+// validate collects all faults of a value, each with its field. Faults of single addresses
+// that VPP alone would refuse are those of the address, see validateAddress.
 func (h *handler) validate(_ string, v *interfaces.Interface) error {
 	var f findings
 	f.name(v)
@@ -36,6 +38,7 @@ func (h *handler) validate(_ string, v *interfaces.Interface) error {
 	return f.Err()
 }
 
+// name checks the name. It is the tag in VPP and a part of keys, so both restrict it.
 func (f *findings) name(v *interfaces.Interface) {
 	name := v.GetName()
 	switch part := cmp.Or(keys.PartIn(name), membersIn(v)); {
@@ -50,6 +53,8 @@ func (f *findings) name(v *interfaces.Interface) {
 	}
 }
 
+// membersIn returns the part of a bond's name that would make the keys of its members
+// ambiguous.
 func membersIn(v *interfaces.Interface) string {
 	if v.GetType() != interfaces.Interface_BOND_INTERFACE {
 		return ""
@@ -115,6 +120,8 @@ func (f *findings) unnumbered(v *interfaces.Interface) {
 	}
 }
 
+// addresses checks each address by itself and all of them together. Repetitions are
+// harmless and count once.
 func (f *findings) addresses(v *interfaces.Interface) {
 	addrs := v.GetIpAddresses()
 	prefixes := make([]netip.Prefix, len(addrs)) // zero for invalid text and for repeated addresses

@@ -31,6 +31,7 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	if err == nil && !old {
 		index, err = k.Create(ctx, h.env, v)
 	}
+	// VPP may have created it, and the next read adopts it.
 	if leftovers.IsUncertain(err) {
 		h.unconfirmed.Add(v, index)
 	}
@@ -47,6 +48,8 @@ func (h *handler) create(ctx context.Context, _ string, v *interfaces.Interface)
 	}
 	if err != nil {
 		gone := k.Delete(ctx, h.env, v, meta)
+		// It stays without a tag, or with one that nobody knows of; the next read looks
+		// for it.
 		if gone != nil {
 			h.unconfirmed.Add(v, index)
 		}
@@ -125,6 +128,8 @@ func (h *handler) finishSettings(ctx context.Context, meta Meta, v *interfaces.I
 	return h.finishEnabled(ctx, v, h.setEnabled(ctx, meta, v.GetEnabled()))
 }
 
+// update changes the link if the kind can, and sends all settings again. They are
+// idempotent, and cheaper than finding out which of them differ.
 func (h *handler) update(ctx context.Context, _ string, old, new *interfaces.Interface, meta Meta) (Meta, error) {
 	k := h.kindOf(new)
 	if k.Update != nil && !h.sameLink(old, new) {
@@ -166,10 +171,12 @@ func (h *handler) delete(ctx context.Context, _ string, v *interfaces.Interface,
 	return nil
 }
 
+// setEnabled sets the administrative state.
 func (h *handler) setEnabled(ctx context.Context, meta Meta, enabled bool) error {
 	return h.API.Call(ctx, enabling(meta, enabled), &vppif.SwInterfaceSetFlagsReply{})
 }
 
+// enabling returns the request that setEnabled sends; settings pipelines it.
 func enabling(meta Meta, enabled bool) *vppif.SwInterfaceSetFlags {
 	var flags interface_types.IfStatusFlags
 	if enabled {

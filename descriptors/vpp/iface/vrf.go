@@ -13,6 +13,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
+// vrfDescriptor binds interfaces to VRF tables. It is a value of its own: if a table does not exist yet, the interface is created, and only its addresses wait.
 func (h *handler) vrfDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}] {
 	return scheduler.Descriptor[*emptypb.Empty, struct{}]{
 		Name:   VRFName,
@@ -32,6 +33,8 @@ func (h *handler) vrfDescriptor() scheduler.Descriptor[*emptypb.Empty, struct{}]
 	}
 }
 
+// vrfDependencies are the tables of the versions that the interface uses. Table 0 always
+// exists. A borrower waits until its lender is in its VRF.
 func vrfDependencies(key string, _ *emptypb.Empty) (deps []scheduler.Dependency) {
 	v, _ := keys.ParseVRF(key)
 	if v.From != "" {

@@ -79,6 +79,8 @@ func (h *handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*
 	return h.readVRFs(ctx, all)
 }
 
+// retrieveSomeVRFs yields the memberships of the interfaces in these keys, from what the
+// last read of the interfaces has shown.
 func (h *handler) retrieveSomeVRFs(ctx context.Context, of []string, wanted []scheduler.Desired[*emptypb.Empty]) iter.Seq2[foundVRF, error] {
 	some := map[string]membership{}
 	h.mu.Lock()
@@ -118,7 +120,8 @@ func (h *handler) readVRFs(ctx context.Context, of map[string]membership) iter.S
 	}
 }
 
-// bound has the tables that an interface is bound to: IPv4 and IPv6.
+// bound has the tables that an interface is bound to: IPv4 and IPv6. Table 0 stands for
+// both "the default table" and "none": VPP does not distinguish them.
 type bound [2]uint32
 
 // tablesOf reads the tables of interfaces and of their lenders, by name. A missing
@@ -189,6 +192,8 @@ func (h *handler) isBound(v keys.VRF, m membership, tables map[string]*bound) bo
 	return lender != nil && *its == *lender && *its != bound{}
 }
 
+// lastEntered returns the key of the VRF that an interface entered last; empty: none is
+// known.
 func (h *handler) lastEntered(name string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
