@@ -52,6 +52,8 @@ func (s *Store) TakeOver(path string) error {
 	return nil
 }
 
+// refuseBolt sets a damaged file of an earlier release aside, and notes that the saved
+// state is incomplete.
 func (s *Store) refuseBolt(path string, damage error) error {
 	aside := path + brokenSuffix
 	if err := os.Rename(path, aside); err != nil {
@@ -64,6 +66,7 @@ func (s *Store) refuseBolt(path string, damage error) error {
 	return s.unmark()
 }
 
+// syncNow writes the journal to disk.
 func (s *Store) syncNow() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,6 +89,8 @@ func readBolt(path string) (all map[string][]byte, err error) {
 	return all, err
 }
 
+// readBucket reads the file of an earlier release. It waits 2 s for an agent that has it
+// open.
 func readBucket(path string) (all map[string][]byte, err error) {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: 2 * time.Second})
 	if errors.Is(err, berrors.ErrTimeout) {

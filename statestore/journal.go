@@ -25,6 +25,7 @@ type journal struct {
 	reserved   int64 // the end of the reserved disk space
 }
 
+// journalPath returns the path of a generation. A new snapshot begins a new one.
 func journalPath(dir string, generation uint64) string {
 	return filepath.Join(dir, journalPrefix+strconv.FormatUint(generation, 10))
 }

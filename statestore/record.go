@@ -22,6 +22,8 @@ const (
 	lengthAt = int64(len(magic)) + 8
 )
 
+// bytes returns the header as it is written: the magic, the generation and the length, in
+// little endian.
 func (h header) bytes() []byte {
 	b := binary.LittleEndian.AppendUint64([]byte(magic), h.generation)
 	return binary.LittleEndian.AppendUint64(b, uint64(h.length))
@@ -29,6 +31,7 @@ func (h header) bytes() []byte {
 
 var errNoHeader = errors.New("the file does not begin as a state file does")
 
+// readHeader returns errNoHeader if the file is too short or of another kind.
 func readHeader(r io.Reader) (h header, err error) {
 	b := make([]byte, headerSize)
 	if _, err := io.ReadFull(r, b); err != nil {
@@ -55,6 +58,7 @@ const (
 	mostRecord = 1 << 30
 )
 
+// checksum is CRC-32C, for which processors have an instruction.
 func checksum(content []byte) uint32 {
 	return crc32.Checksum(content, crc32.MakeTable(crc32.Castagnoli))
 }
@@ -75,6 +79,7 @@ const (
 	put    = 1
 )
 
+// appendChange appends a put or, for a nil value, a removal. Lengths come before texts.
 func appendChange(b []byte, key string, value []byte) []byte {
 	if value == nil {
 		b = append(b, forget)
@@ -86,6 +91,7 @@ func appendChange(b []byte, key string, value []byte) []byte {
 	return append(b, value...)
 }
 
+// appendString appends the length as a varint, and the bytes.
 func appendString(b []byte, s string) []byte {
 	b = binary.AppendUvarint(b, uint64(len(s)))
 	return append(b, s...)

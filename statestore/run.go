@@ -59,6 +59,7 @@ func (s *Store) tend(rested time.Duration) time.Duration {
 	return Pause
 }
 
+// retry writes the changes that could not be written before, for example on a full disk.
 func (s *Store) retry() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -66,10 +66,14 @@ type lookup struct {
 	last  map[[2]uint64]uint64
 }
 
+// hash returns 128 bits, so that two keys never share a hash in practice. Keys themselves
+// would take several times the memory.
 func (l *lookup) hash(key []byte) [2]uint64 {
 	return [2]uint64{maphash.Bytes(l.seeds[0], key), maphash.Bytes(l.seeds[1], key)}
 }
 
+// lastChanges returns the number of the last change of each key that exists at the end. A
+// snapshot copies only these.
 func lastChanges(parts []*part) (*lookup, error) {
 	l := &lookup{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, last: map[[2]uint64]uint64{}}
 	err := eachChange(parts, func(n uint64, key, value []byte) {

@@ -74,6 +74,8 @@ func Open(dir string, opts Options) (*Store, error) {
 	return s, nil
 }
 
+// open locks the folder and reads its files. Damaged ones are set aside, and the rest is
+// used.
 func (s *Store) open() error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
@@ -126,6 +128,7 @@ func (s *Store) lock(timeout time.Duration) (err error) {
 	}
 }
 
+// release unlocks the folder.
 func (s *Store) release() error {
 	if s.folder == nil {
 		return nil
@@ -167,6 +170,7 @@ func (s *Store) Load() iter.Seq2[string, []byte] {
 	}
 }
 
+// load returns the saved content, from the snapshot and the journals after it.
 func (s *Store) load() (map[string][]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,6 +195,7 @@ func (s *Store) load() (map[string][]byte, error) {
 	return all, nil
 }
 
+// change enters a put or a removal.
 func change(all map[string][]byte, key string, value []byte) {
 	if value == nil {
 		delete(all, key)
@@ -285,11 +290,13 @@ func (s *Store) recover() error {
 	return nil
 }
 
+// snapshot returns the path of the snapshot.
 func (s *Store) snapshot() string { return filepath.Join(s.dir, snapshotName) }
 
 // complete returns the path of the file that marks the others as complete.
 func (s *Store) complete() string { return filepath.Join(s.dir, completeName) }
 
+// mark notes on disk that the saved state is complete.
 func (s *Store) mark() error {
 	f, err := os.OpenFile(s.complete(), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -298,6 +305,7 @@ func (s *Store) mark() error {
 	return f.Close()
 }
 
+// unmark notes on disk that the saved state may lack changes.
 func (s *Store) unmark() error { return removeIfThere(s.complete()) }
 
 // Close writes pending changes, syncs, and releases the folder.

@@ -61,10 +61,12 @@ func (s *Store) salvage(found finding) (err error) {
 	return removeAll(found.rest)
 }
 
+// reportBroken logs a damaged file, and how many of its bytes could be used.
 func (s *Store) reportBroken(p *part) {
 	s.log.Warn("file is damaged and set aside", "file", p.path+brokenSuffix, "err", p.reading.damage, "bytes_used", p.reading.good)
 }
 
+// removeIfThere removes a file; a missing one is no error.
 func removeIfThere(path string) error {
 	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -72,6 +74,7 @@ func removeIfThere(path string) error {
 	return nil
 }
 
+// removeAll removes files, and goes on after an error.
 func removeAll(paths []string) error {
 	var errs []error
 	for _, path := range paths {

@@ -174,6 +174,8 @@ func panicText(p *guard.Panic) string {
 	return fmt.Sprint(p.Value)
 }
 
+// isDamage recognises the errors of bbolt that mean a damaged file. Others, such as a
+// missing right, pass by themselves.
 func isDamage(err error) bool {
 	for _, one := range []error{bolterrors.ErrInvalid, bolterrors.ErrChecksum, bolterrors.ErrVersionMismatch, bolterrors.ErrInvalidMapping} {
 		if errors.Is(err, one) {

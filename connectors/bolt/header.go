@@ -41,6 +41,8 @@ func readHeader(file io.ReaderAt) header {
 	return header{}
 }
 
+// newer returns the header of the later transaction. bbolt writes two in turn, so one is
+// always complete.
 func newer(a, b header) header {
 	if b.readable && b.transacted > a.transacted {
 		return b
@@ -48,6 +50,8 @@ func newer(a, b header) header {
 	return a
 }
 
+// headerAt reads a header as bbolt writes it (bbolt internal/common/meta.go), and checks
+// its sum. It returns zeros if there is none.
 func headerAt(file io.ReaderAt, offset int64) (h header, pageSize int64) {
 	var raw [headerBytes]byte
 	if _, err := file.ReadAt(raw[:], offset+pageHead); err != nil {

@@ -94,6 +94,8 @@ type place struct {
 	ticker   *time.Ticker
 }
 
+// watchPlace watches the folder of the file, and that of its target if it is a link.
+// Without inotify it looks every second.
 func watchPlace(path string) *place {
 	p := &place{names: map[string]bool{}}
 	var err error
@@ -122,6 +124,7 @@ func (p *place) concerns(e fsnotify.Event) bool {
 	return p.names[e.Name] && e.Op&(fsnotify.Create|fsnotify.Remove|fsnotify.Rename|fsnotify.Write) != 0
 }
 
+// events returns nil without inotify: a select never takes a nil channel.
 func (p *place) events() <-chan fsnotify.Event {
 	if p.notifier == nil {
 		return nil
@@ -129,6 +132,7 @@ func (p *place) events() <-chan fsnotify.Event {
 	return p.notifier.Events
 }
 
+// errors returns nil without inotify.
 func (p *place) errors() <-chan error {
 	if p.notifier == nil {
 		return nil
@@ -136,6 +140,7 @@ func (p *place) errors() <-chan error {
 	return p.notifier.Errors
 }
 
+// tick returns nil with inotify.
 func (p *place) tick() <-chan time.Time {
 	if p.ticker == nil {
 		return nil
@@ -143,6 +148,7 @@ func (p *place) tick() <-chan time.Time {
 	return p.ticker.C
 }
 
+// close ends the watches, or the ticker.
 func (p *place) close() {
 	if p.notifier != nil {
 		_ = p.notifier.Close() // never fails

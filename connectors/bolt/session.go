@@ -82,6 +82,7 @@ func (db *DB) endSessions() {
 	}
 }
 
+// endSession forgets the session and its ownership of keys. The caller holds mu.
 func (db *DB) endSession(s *session) {
 	delete(db.sessions, s)
 	for key, owner := range db.owners {

@@ -80,6 +80,8 @@ func (db *DB) write(ctx context.Context, f func(*bbolt.Bucket) ([]kvdbsync.Event
 	return db.writeLocked(ctx, f)
 }
 
+// writeLocked runs f in one transaction, and tells the watches what it changed. The caller
+// holds mu.
 func (db *DB) writeLocked(ctx context.Context, f func(*bbolt.Bucket) ([]kvdbsync.Event, error)) error {
 	if err := db.open(ctx); err != nil {
 		return err
@@ -125,6 +127,7 @@ func (db *DB) apply(b *bbolt.Bucket, pairs []kvdbsync.Pair) ([]kvdbsync.Event, e
 	return events, nil
 }
 
+// set puts a pair, or deletes the key for a nil value.
 func set(b *bbolt.Bucket, p kvdbsync.Pair) error {
 	var err error
 	if p.Value == nil {

@@ -126,22 +126,26 @@ func (db *DB) tell(b kvdbsync.Batch) {
 	}
 }
 
+// endWatches ends all watches with err. The caller holds mu.
 func (db *DB) endWatches(err error) {
 	for w := range db.watches {
 		db.end(w, fmt.Errorf("%s: %w", db.cfg.Path, err))
 	}
 }
 
+// end ends one watch; it yields its queued batches first. The caller holds mu.
 func (db *DB) end(w *watch, err error) {
 	w.err = err
 	delete(db.watches, w)
 	w.wake()
 }
 
+// wake makes the watch look at its queue.
 func (w *watch) wake() {
 	w.more.Set()
 }
 
+// take takes the queued batches, and the error that ends the watch after them.
 func (db *DB) take(w *watch) ([]kvdbsync.Batch, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -150,6 +154,7 @@ func (db *DB) take(w *watch) ([]kvdbsync.Batch, error) {
 	return queue, w.err
 }
 
+// forget removes a watch whose reader has gone.
 func (db *DB) forget(w *watch) {
 	db.mu.Lock()
 	defer db.mu.Unlock()

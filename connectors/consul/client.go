@@ -162,6 +162,7 @@ func (a announcing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
+// close closes connections that are not in use; those of running requests end with them.
 func (c *client) close() {
 	c.lists.CloseIdleConnections()
 	c.base.HttpClient.CloseIdleConnections()

@@ -60,6 +60,7 @@ type Config struct {
 
 const maxWait = 10 * time.Minute
 
+// withDefaults returns the configuration with the documented defaults.
 func (c Config) withDefaults() Config {
 	c.Bounds = c.Bounds.WithDefaults()
 	c.OperationTimeout = cmp.Or(c.OperationTimeout, 10*time.Second)

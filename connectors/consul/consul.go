@@ -72,6 +72,8 @@ func (c *Connector) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync
 	return kvdbsync.Stream(ctx, func(emit func(kvdbsync.Batch) error) error { return c.watch(ctx, prefix, emit) })
 }
 
+// watch is one life of Watch: it lists and follows until the first error, while another
+// goroutine probes the server. A failed probe ends the watch by its context.
 func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync.Batch) error) error {
 	client, err := newClient(c.cfg)
 	if err != nil {

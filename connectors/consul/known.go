@@ -18,6 +18,7 @@ type version struct {
 	answer   uint64 // number of the last answer that had the key
 }
 
+// newKnown returns the knowledge of a watch that has seen nothing.
 func newKnown() known { return known{versions: map[string]version{}} }
 
 // pageSize is the number of pairs of a first listing that are emitted at a time.

@@ -53,6 +53,8 @@ func (s *session) Claim(ctx context.Context, key string, old, value []byte) ([]b
 	return holding(later), nil
 }
 
+// holding returns a copy of the value, never nil for an existing key: an empty value is a
+// value, and nil means that nobody holds the key.
 func holding(p *api.KVPair) []byte {
 	if p == nil {
 		return nil

@@ -70,6 +70,8 @@ func (c *client) list(ctx context.Context, q question) (*answer, error) {
 	return a, nil
 }
 
+// ask sends a question with the present token, which a file may have changed meanwhile.
+// The answer is read while it arrives; the caller closes it.
 func (c *client) ask(ctx context.Context, q question) (*answer, error) {
 	token, err := c.cfg.token()
 	if err != nil {
@@ -97,6 +99,8 @@ func (c *client) ask(ctx context.Context, q question) (*answer, error) {
 	return &answer{index: index, body: pairsOf(response), last: response.Close}, nil
 }
 
+// url returns the address of a question. The first one is consistent; later ones wait for
+// an index, which makes them as new as the caller needs.
 func (c *client) url(q question) string {
 	query := url.Values{"recurse": {""}}
 	for name, value := range map[string]string{"dc": c.base.Datacenter, "ns": c.base.Namespace, "partition": c.base.Partition} {
@@ -224,6 +228,7 @@ func (a *answer) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// close ends the request, also in the middle of its answer.
 func (a *answer) close() {
 	a.body.Close()
 	a.end(nil)

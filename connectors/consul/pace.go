@@ -19,6 +19,7 @@ const (
 // A pace is a token bucket; one token is one byte of an answer.
 type pace struct{ bucket *rate.Limiter }
 
+// newPace allows one burst at once, and then so many bytes a second.
 func newPace() pace { return pace{rate.NewLimiter(bytesPerSecond, bytesAtOnce)} }
 
 // wait takes the tokens for an answer, and returns when the next question may be sent.

@@ -44,6 +44,8 @@ func (c *client) hears(since time.Time, err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) && c.heard.After(since)
 }
 
+// leader returns nil if the servers have a leader. Without one, Consul keeps questions
+// waiting and answers none.
 func (c *client) leader(ctx context.Context) error {
 	r, err := c.begun(ctx)
 	if err != nil {
@@ -71,18 +73,21 @@ type asked struct {
 	withdraw context.CancelCauseFunc
 }
 
+// begin notes a question that waits, and the function that withdraws it.
 func (w *waiting) begin(after uint64, empty bool, withdraw context.CancelCauseFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = asked{number: w.now.number + 1, after: after, empty: empty, withdraw: withdraw}
 }
 
+// end notes that the question was answered.
 func (w *waiting) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now.after, w.now.withdraw = 0, nil
 }
 
+// get returns the question that waits, if any.
 func (w *waiting) get() asked {
 	w.mu.Lock()
 	defer w.mu.Unlock()

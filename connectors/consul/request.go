@@ -25,10 +25,13 @@ func (c *client) begun(ctx context.Context) (request, error) {
 	return request{ctx: ctx, end: end, token: token}, nil
 }
 
+// read asks for consistency: the default of Consul may answer from a server that has lost
+// its lead.
 func (r request) read() *api.QueryOptions {
 	return (&api.QueryOptions{Token: r.token, RequireConsistent: true}).WithContext(r.ctx)
 }
 
+// write has the token and the context of the request.
 func (r request) write() *api.WriteOptions {
 	return (&api.WriteOptions{Token: r.token}).WithContext(r.ctx)
 }
@@ -53,6 +56,7 @@ func noByte(within time.Duration) error {
 
 type timeoutError struct{ text string }
 
+// Error names the operation and the time.
 func (e *timeoutError) Error() string { return e.text }
 
 // Unwrap makes errors.Is find context.DeadlineExceeded.

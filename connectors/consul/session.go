@@ -32,6 +32,8 @@ func (c *Connector) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Se
 	return c.session(ctx, ttl)
 }
 
+// session begins a session. Consul may keep one for twice its TTL after the last renewal,
+// so it gets half of the wanted time.
 func (c *Connector) session(ctx context.Context, ttl time.Duration) (*session, error) {
 	client, err := Dial(c.cfg)
 	if err != nil {
@@ -44,6 +46,8 @@ func (c *Connector) session(ctx context.Context, ttl time.Duration) (*session, e
 	return s, nil
 }
 
+// begin creates the session. A server may refuse a TTL that is shorter than its minimum;
+// then the shortest one that Consul documents is used.
 func (s *session) begin(ctx context.Context) error {
 	asked := time.Now()
 	err := s.create(ctx)
@@ -78,6 +82,7 @@ func (s *session) create(ctx context.Context) error {
 	return r.explain(err)
 }
 
+// renew fails with ErrSessionOver if the server does not know the session any more.
 func (s *session) renew(ctx context.Context) error {
 	r, err := s.begun(ctx)
 	if err != nil {
@@ -143,6 +148,8 @@ func (s *session) Close(ctx context.Context) error {
 	return s.End(func() error { return errors.Join(s.destroy(ctx), s.Client.Close()) })
 }
 
+// destroy ends the session, and Consul deletes its keys. If that fails they stay until the
+// session expires.
 func (s *session) destroy(ctx context.Context) error {
 	r, err := s.begun(ctx)
 	if err == nil {

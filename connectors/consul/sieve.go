@@ -39,6 +39,8 @@ const (
 	mostDropped = 4 << 30 // bytes of one string that is cut
 )
 
+// newSieve bounds an answer while it is read. Values are in base64, a third longer than
+// their bytes, and the JSON around them is allowed as much again.
 func newSieve(in io.Reader, bounds kvdbsync.Bounds) *sieve {
 	bounds = bounds.WithDefaults()
 	longest := int64(base64.StdEncoding.EncodedLen(int(bounds.Value)))
@@ -144,6 +146,7 @@ func (s *sieve) keep(part []byte) error {
 	return s.pass(part[:max(0, min(room, int64(len(part))))])
 }
 
+// pass hands bytes on, and counts them for the pair and for the whole answer.
 func (s *sieve) pass(part []byte) error {
 	s.out = append(s.out, part...)
 	s.total += int64(len(part))

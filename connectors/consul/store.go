@@ -47,6 +47,7 @@ func (c *Client) Get(ctx context.Context, key string) ([]byte, error) {
 	return append([]byte{}, pair.Value...), nil // an empty value is not nil
 }
 
+// get returns the pair, or nil if there is none.
 func (c *Client) get(ctx context.Context, key string) (*api.KVPair, error) {
 	r, err := c.begun(ctx)
 	if err != nil {

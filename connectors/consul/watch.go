@@ -25,6 +25,7 @@ type watch struct {
 	waiting waiting // shared with the probes
 }
 
+// newWatch returns a watch that has not asked yet.
 func newWatch(c *client, log *slog.Logger, prefix string, emit func(kvdbsync.Batch) error) *watch {
 	return &watch{client: c, log: log, prefix: prefix, emit: emit, known: newKnown(), pace: newPace()}
 }

@@ -92,6 +92,7 @@ func batches(events []*mvccpb.Event, now int64, bounds kvdbsync.Bounds) []kvdbsy
 	return all
 }
 
+// event converts an event of etcd. A deletion has the revision at which it happened.
 func event(e *mvccpb.Event, bounds kvdbsync.Bounds) kvdbsync.Event {
 	if e.Type == mvccpb.Event_DELETE {
 		return kvdbsync.Event{Key: string(e.Kv.Key), Rev: e.Kv.ModRevision}

@@ -31,6 +31,8 @@ func (c *Connector) AutoCompact(ctx context.Context) error {
 	}
 }
 
+// compact compacts up to the present revision, with a client of its own: it runs rarely,
+// and must not share the line of the watch.
 func (c *Connector) compact(ctx context.Context) error {
 	client, err := newClient(ctx, c.cfg)
 	if err != nil {

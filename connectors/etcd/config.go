@@ -68,6 +68,8 @@ type Config struct {
 	ReconnectInterval    time.Duration `yaml:"reconnect-interval"`
 }
 
+// withDefaults returns the configuration with the documented defaults, some of which come
+// from the environment.
 func (c Config) withDefaults() Config {
 	if len(c.Endpoints) == 0 {
 		list := cmp.Or(os.Getenv("ETCD_ENDPOINTS"), os.Getenv("ETCDV3_ENDPOINTS"), "127.0.0.1:2379")
@@ -118,6 +120,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// notNegative returns an error that names the setting, or nil.
 func notNegative(key string, d time.Duration) error {
 	if d < 0 {
 		return fmt.Errorf("%s: %v: expected a time that is not negative", key, d)
@@ -158,6 +161,7 @@ func (c Config) whySecure() string {
 	return ""
 }
 
+// tlsFiles returns the settings in the form of package tlsfiles.
 func (c Config) tlsFiles() tlsfiles.Files {
 	return tlsfiles.Files{CA: c.CAFile, Cert: c.CertFile, Key: c.KeyFile, SkipVerify: c.InsecureSkip}
 }

@@ -57,6 +57,7 @@ type heardConn struct {
 	line *line
 }
 
+// Close also removes the connection from the line, which closes all that are left.
 func (c *heardConn) Close() error {
 	c.line.mu.Lock()
 	delete(c.line.conns, c)
@@ -64,6 +65,7 @@ func (c *heardConn) Close() error {
 	return c.Conn.Close()
 }
 
+// Read notes that bytes came, whatever their content: the connection is alive.
 func (c *heardConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
@@ -75,6 +77,7 @@ func (c *heardConn) Read(p []byte) (int, error) {
 // A silence is the error of a request that ended because no data came any more.
 type silence struct{ limit time.Duration }
 
+// Error names the time without a byte.
 func (s *silence) Error() string { return "no byte from etcd for " + s.limit.String() }
 
 // Unwrap makes errors.Is find context.DeadlineExceeded.

@@ -44,6 +44,8 @@ type pager struct {
 	tries int   // interruptions since the last page
 }
 
+// newPager begins with a small page, so that a server with large values is not asked for
+// too much at once.
 func newPager() *pager { return &pager{size: firstPage, most: mostPairs} }
 
 // The number of consecutive interruptions that end a listing. A listing with pages
@@ -141,6 +143,8 @@ type page struct {
 	large bool // it has one key, and no answer has room for the value
 }
 
+// listed converts a pair of a page. A value that alone exceeds the bound of a page is an
+// error of its key.
 func (w *watch) listed(kv *mvccpb.KeyValue, large bool) kvdbsync.Event {
 	if large {
 		return kvdbsync.Event{Key: string(kv.Key), Err: w.bounds.PageTooLarge(), Rev: kv.ModRevision}
@@ -155,6 +159,8 @@ func (w *watch) large(ctx context.Context, key, end string) (page, error) {
 	return p, err
 }
 
+// page reads one page. All pages are of the revision of the first, so the listing is one
+// state of the store.
 func (w *watch) page(ctx context.Context, key, end string, size int64, also ...clientv3.OpOption) (page, error) {
 	ctx, cancel := w.client.line.bounded(ctx, w.timeout)
 	defer cancel()

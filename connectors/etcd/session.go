@@ -27,6 +27,8 @@ func (c *Connector) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Se
 	return c.session(ctx, ttl)
 }
 
+// session begins a session with a client of its own. The context bounds only the
+// beginning.
 func (c *Connector) session(ctx context.Context, ttl time.Duration) (*session, error) {
 	if ttl <= 0 {
 		ttl = time.Duration(c.cfg.SessionTTL) * time.Second
@@ -42,6 +44,8 @@ func (c *Connector) session(ctx context.Context, ttl time.Duration) (*session, e
 	return s, nil
 }
 
+// begin grants the lease, in whole seconds, and starts its renewal. An absurd TTL means
+// that the server is not etcd.
 func (s *session) begin(ctx context.Context, ttl time.Duration) error {
 	asked := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)

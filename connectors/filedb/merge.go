@@ -28,6 +28,7 @@ type merger struct {
 	repeats map[string]bool
 }
 
+// newMerger returns a merger without files.
 func newMerger(prefix string) *merger {
 	return &merger{prefix: prefix, rivals: map[string][]*entry{}, repeats: map[string]bool{}}
 }
@@ -93,6 +94,8 @@ func (m *merger) touch(before map[string]*entry, key string) {
 	}
 }
 
+// add puts an entry in its place among the entries of its key. Most keys are in one file;
+// only the others have a list.
 func (m *merger) add(e *entry) {
 	first, taken := m.counts[e.key]
 	if !taken {
@@ -192,6 +195,8 @@ func (m *merger) conflicts() (out []error) {
 	return out
 }
 
+// conflictsOf returns an error for each key of a file for which another file counts. It
+// names the first ones, and the number of the others.
 func (m *merger) conflictsOf(path string) (out []error) {
 	beaten := 0
 	m.each(m.files[path], func(e *entry) {

@@ -29,10 +29,13 @@ type notifier struct {
 // the earliest time of the look do not count.
 const mostAtOnce = 512
 
+// newNotifier returns a notifier that watches nothing yet. Tests replace add to imitate a
+// kernel without watches.
 func newNotifier(cfg Config, log *slog.Logger) *notifier {
 	return &notifier{cfg: cfg, log: log, dirs: map[string]watch{}, add: (*fsnotify.Watcher).Add}
 }
 
+// close ends the kernel's watches, if there are any.
 func (n *notifier) close() {
 	if n.kern != nil {
 		n.kern.Close()
@@ -80,6 +83,7 @@ func (n *notifier) drop(path string) {
 	delete(n.dirs, path)
 }
 
+// open returns false if the kernel gives no instance of inotify; files are polled then.
 func (n *notifier) open() bool {
 	kern, err := fsnotify.NewBufferedWatcher(mostAtOnce)
 	if err != nil {
@@ -90,6 +94,7 @@ func (n *notifier) open() bool {
 	return true
 }
 
+// impoverished notes that files must be polled, and logs that once.
 func (n *notifier) impoverished(err error) {
 	first := n.poor == nil
 	n.poor = err
@@ -142,6 +147,8 @@ func (n *notifier) wait(ctx context.Context, s *snapshot, notBefore time.Time) (
 	}
 }
 
+// patience returns the time until the next look: a poll that is due, or a file that was
+// not complete at the last look.
 func (n *notifier) patience(s *snapshot) time.Duration {
 	next := n.due(s)
 	if !s.wake.IsZero() && s.wake.Before(next) {
@@ -182,6 +189,7 @@ func (n *notifier) note(e fsnotify.Event, why *reason) bool {
 	return true
 }
 
+// events returns nil without watches: a select never takes a nil channel.
 func (n *notifier) events() <-chan fsnotify.Event {
 	if n.kern == nil {
 		return nil
@@ -189,6 +197,7 @@ func (n *notifier) events() <-chan fsnotify.Event {
 	return n.kern.Events
 }
 
+// errors returns nil without watches.
 func (n *notifier) errors() <-chan error {
 	if n.kern == nil {
 		return nil

@@ -38,8 +38,10 @@ type entry struct {
 	err    error // reason for which it is no value
 }
 
+// path returns the file of the entry.
 func (e *entry) path() string { return e.origin.File.Value() }
 
+// event returns the entry as the source gets it.
 func (e *entry) event() kvdbsync.Event {
 	return kvdbsync.Event{Key: e.key, Value: e.value, Origin: e.origin, Err: e.err}
 }
@@ -79,6 +81,8 @@ type parser struct {
 	*content
 }
 
+// document adds the entries of one document: the list of data, and groups of values by
+// model.
 func (p *parser) document(doc *yaml.Node) {
 	fields, err := p.budget.Fields(doc)
 	if err != nil {
@@ -123,6 +127,8 @@ func (p *parser) wholeKey(key string) string {
 	return p.root + strings.TrimPrefix(key, "/")
 }
 
+// add adds one item. An error without a key is one of the file: nobody can say which
+// values are missing because of it.
 func (p *parser) add(key string, it structured.Item) {
 	for _, w := range it.Warnings {
 		p.warnings = append(p.warnings, fmt.Errorf("%s:%w", p.path, w))

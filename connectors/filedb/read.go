@@ -91,6 +91,9 @@ func stray(f *os.File, path string, places []string) bool {
 	})
 }
 
+// identify returns the attributes by which a changed file is recognised without reading
+// it. The time of the last status change (ctime) cannot be set, unlike that of the
+// content.
 func identify(info fs.FileInfo) identity {
 	id := identity{size: info.Size(), modified: info.ModTime()}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -108,6 +111,7 @@ func unreadable(path string, err error) error {
 	return fmt.Errorf("%s: cannot be read: %w", path, err)
 }
 
+// kind names a file type for errors.
 func kind(m fs.FileMode) string {
 	switch {
 	case m.IsDir():

@@ -16,6 +16,7 @@ import (
 // not depend on the number of keys.
 type statusDir struct{ path string }
 
+// begin makes the folder.
 func (d statusDir) begin() error { return os.MkdirAll(d.path, 0o755) } //nolint:gosec // status contains no secrets, and other users read it
 
 // change makes the changes one by one.

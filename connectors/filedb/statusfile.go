@@ -22,6 +22,7 @@ type statusFile struct {
 	pairs map[string]kvdbsync.Pair // content of the file since begin; owned by the caller that changes it
 }
 
+// begin reads the file of a former life, so that its keys can be removed.
 func (f *statusFile) begin() (err error) {
 	f.pairs, err = f.read()
 	return err
@@ -106,6 +107,7 @@ func (f *statusFile) read() (map[string]kvdbsync.Pair, error) {
 	return pairs, nil
 }
 
+// under returns the pairs below a prefix.
 func (f *statusFile) under(prefix string) ([]kvdbsync.Pair, error) {
 	pairs, err := f.read()
 	if err != nil {

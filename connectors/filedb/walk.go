@@ -135,6 +135,8 @@ func within(path, place string) bool {
 	return path == place || strings.HasPrefix(path, strings.TrimSuffix(place, "/")+"/")
 }
 
+// directory looks at each entry of a folder. A folder is walked once, also if several
+// links lead to it: links may form a circle.
 func (w *walk) directory(ctx context.Context, f folder) {
 	at := identity{dev: identify(f.info).dev, ino: identify(f.info).ino}
 	if w.walked[at] {
@@ -184,6 +186,8 @@ func (w *walk) list(ctx context.Context, f folder) (entries []fs.DirEntry, err e
 	return entries, nil
 }
 
+// entry takes a file with a known extension, and descends into a folder. It follows a link
+// out of the configured paths only if that is allowed.
 func (w *walk) entry(f folder, path string, e fs.DirEntry) {
 	_, known := document.FormatOf(path)
 	link := e.Type()&fs.ModeSymlink != 0
@@ -244,6 +248,7 @@ func (w *walk) inside(path string) bool {
 	return err == nil && slices.ContainsFunc(w.roots, func(root string) bool { return within(real, root) })
 }
 
+// strayLink returns the error for a link out of the configured paths, with two remedies.
 func strayLink(path string) error {
 	where, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -252,6 +257,7 @@ func strayLink(path string) error {
 	return fmt.Errorf("%s: is a link to %s, which is outside of configuration-paths: not followed; add that to configuration-paths, or set follow-links in filedb.conf", path, where)
 }
 
+// file notes a file, unless a bound is exceeded.
 func (w *walk) file(p *place, path string, info fs.FileInfo) {
 	if id := identify(info); w.takes(p, path, Size(id.size)) {
 		w.files[path] = id

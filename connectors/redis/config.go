@@ -76,6 +76,9 @@ type Pool struct {
 	IdleCheckFrequency time.Duration `yaml:"idle-check-frequency"`
 }
 
+// withDefaults returns the configuration with the documented defaults. A pool waits a
+// little longer than a read takes at most, so that the error of the read is the one that
+// is seen.
 func (c Config) withDefaults() Config {
 	if len(c.Endpoints) == 0 {
 		c.Endpoint = cmp.Or(c.Endpoint, "127.0.0.1:6379")
@@ -90,8 +93,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// sentinels reports whether the endpoints are those of Sentinels.
 func (c Config) sentinels() bool { return c.MasterName != "" }
 
+// cluster reports whether the endpoints are those of a Redis Cluster.
 func (c Config) cluster() bool { return c.MasterName == "" && len(c.Endpoints) > 0 }
 
 // where names the servers in logs and errors.
@@ -121,6 +126,8 @@ func (c Config) Validate() error {
 		notNegative("pool.idle-timeout", c.Pool.IdleTimeout))...)
 }
 
+// contradictions returns an error for each pair of settings that cannot both be meant.
+// Nobody should have to find out which of them wins.
 func (c Config) contradictions() (errs []error) {
 	refuse := func(wrong bool, format string, args ...any) {
 		if wrong {
@@ -141,6 +148,7 @@ func (c Config) contradictions() (errs []error) {
 	return errs
 }
 
+// notNegative returns an error that names the setting, or nil.
 func notNegative[T int | time.Duration](key string, n T) error {
 	if n < 0 {
 		return fmt.Errorf("%s: %v: must not be negative", key, n)

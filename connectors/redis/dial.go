@@ -67,6 +67,7 @@ type heardConn struct {
 	heard *kvdbsync.Pulse
 }
 
+// Read notes that bytes came, whatever their content: the connection is alive.
 func (c heardConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
@@ -85,16 +86,21 @@ type boundConn struct {
 	hurried bool // each part of an answer has a deadline; only the reading goroutine uses it
 }
 
+// Close also detaches the connection from the end of its context.
 func (c *boundConn) Close() error {
 	c.forget()
 	return c.Conn.Close()
 }
 
+// SetReadDeadline recognises a deadline for a whole reply by its length. Read then
+// replaces it by one for each read.
 func (c *boundConn) SetReadDeadline(t time.Time) error {
 	c.hurried = !t.IsZero() && time.Until(t) > c.timeout*9/10
 	return c.Conn.SetReadDeadline(t)
 }
 
+// Read gives the server the full timeout for each part of a reply. A large reply over a
+// slow line would otherwise never arrive.
 func (c *boundConn) Read(p []byte) (int, error) {
 	if c.hurried && c.timeout > 0 {
 		if err := c.Conn.SetReadDeadline(time.Now().Add(c.timeout)); err != nil {

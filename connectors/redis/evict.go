@@ -40,6 +40,7 @@ type memory struct {
 	evicted map[string]int64  // number of evicted keys at the last reading
 }
 
+// newMemory returns a memory of servers that knows none.
 func newMemory() *memory { return &memory{policy: map[string]string{}, evicted: map[string]int64{}} }
 
 // limited records a policy; empty: the server does not evict. news: the policy changed.
@@ -154,6 +155,7 @@ func (l *eviction) problems() []error {
 		ErrEvicted, l.count, len(l.gone), l.last, wantNoEviction)}
 }
 
+// isGone reports whether an event says that the key does not exist.
 func isGone(e kvdbsync.Event) bool { return e.Value == nil && e.Err == nil }
 
 // newEvictions returns how many keys the servers have evicted since the last reading. If

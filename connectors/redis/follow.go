@@ -93,6 +93,7 @@ func (w *watch) listNode(ctx context.Context, n *node, pages chan<- []kvdbsync.E
 	return both.Wait()
 }
 
+// handOn sends one item, or returns the error of the context.
 func handOn[T any](ctx context.Context, to chan<- T, one T) error {
 	select {
 	case to <- one:

@@ -26,6 +26,7 @@ type inbox struct {
 	why          error
 }
 
+// newInbox returns an empty inbox for one watch.
 func newInbox(bounds kvdbsync.Bounds) *inbox {
 	return &inbox{bounds: bounds.WithDefaults(), some: wake.New(), lost: make(chan struct{}), named: map[string]struct{}{}, maybeEvicted: map[string]struct{}{}}
 }

@@ -32,6 +32,8 @@ func (n *node) events(ctx context.Context) (string, error) {
 	return answer["notify-keyspace-events"], nil
 }
 
+// eventsOff returns the error for a server without notifications that this user cannot
+// enable. It has the command that an administrator needs.
 func (n *node) eventsOff(have string, err error) error {
 	return fmt.Errorf("%w: its notify-keyspace-events are %q, and it refuses to change that (%w): run "+
 		"redis-cli -u redis://%s CONFIG SET notify-keyspace-events %s, and put notify-keyspace-events %[5]s into its configuration",

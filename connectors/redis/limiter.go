@@ -41,6 +41,7 @@ type dropped struct {
 	noRoom bool // its page is full; otherwise the string is larger than a value may be
 }
 
+// mark returns the text that takes the place of a dropped value. It begins with the random mark, so no value of a server can be mistaken for it.
 func (d dropped) mark() string { return fmt.Sprintf("%s%t %d", mark, d.noRoom, d.size) }
 
 // droppedFrom parses a mark; false: the text is not a mark.
@@ -84,6 +85,8 @@ type limiter struct {
 	err     error   // ends the connection
 }
 
+// newLimiter wraps a connection. alone means that its only answers are those of one
+// listing.
 func newLimiter(conn net.Conn, bounds kvdbsync.Bounds, alone bool) *limiter {
 	return &limiter{Conn: conn, in: bufio.NewReaderSize(conn, mostLine), bounds: bounds.WithDefaults(), alone: alone}
 }
@@ -271,6 +274,7 @@ func (l *limiter) done() {
 	}
 }
 
+// spend counts bytes of the present page, and of the messages before the answer.
 func (l *limiter) spend(bytes int64) error {
 	l.spent += bytes
 	if l.spent > l.bounds.Page {

@@ -55,6 +55,8 @@ func (a access) namedBySentinels(ctx context.Context) ([]string, error) {
 	return []string{addr}, nil
 }
 
+// namedBySentinel asks one Sentinel for the master. The connection is closed afterwards:
+// another one may be asked next time.
 func (a access) namedBySentinel(ctx context.Context, addr string) naming {
 	o := a.sentinel(addr, limiting(dialer(ctx, a.TLS, 0), a.Bounds, false))
 	o.ContextTimeoutEnabled = true
@@ -92,6 +94,8 @@ func newest(said []naming) (addr string, err error) {
 	return addr, nil
 }
 
+// namedByCluster returns the masters of a Cluster, sorted, so that two answers can be
+// compared.
 func (w *watch) namedByCluster(ctx context.Context) ([]string, error) {
 	var mu sync.Mutex
 	var addrs []string

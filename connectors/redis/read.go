@@ -72,6 +72,7 @@ type page struct {
 	moved  []string // keys to be read from another node, or in another way
 }
 
+// newPage returns a page with room for the events of the keys.
 func newPage(bounds kvdbsync.Bounds, keys []string) *page {
 	return &page{bounds: bounds, events: make([]kvdbsync.Event, 0, len(keys))}
 }
@@ -191,6 +192,8 @@ type pager struct {
 
 const mostKeys = 1 << 20
 
+// newPager returns a pager that begins with the largest number of keys. It reads fewer at
+// once after a page that was too large.
 func newPager(read reader) *pager { return &pager{read: read, most: mostKeys} }
 
 // each passes on the events page by page.

@@ -74,6 +74,7 @@ func (c *Connector) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync
 	return kvdbsync.Stream(ctx, func(emit func(kvdbsync.Batch) error) error { return c.watch(ctx, prefix, emit) })
 }
 
+// watch is one life of Watch: it connects, lists, and follows until the first error.
 func (c *Connector) watch(ctx context.Context, prefix string, emit func(kvdbsync.Batch) error) error {
 	w, err := begin(ctx, c, prefix, emit)
 	if err != nil {

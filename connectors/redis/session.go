@@ -32,6 +32,8 @@ type holdings struct {
 	of   map[string]*session
 }
 
+// newHoldings returns the record of keys that sessions of this process hold. The channel
+// is a lock that a context can interrupt.
 func newHoldings() *holdings {
 	return &holdings{turn: make(chan struct{}, 1), of: map[string]*session{}}
 }
@@ -46,6 +48,7 @@ func (h *holdings) take(ctx context.Context) error {
 	}
 }
 
+// leave ends the turn that take began.
 func (h *holdings) leave() { <-h.turn }
 
 // keysOf returns the keys of s. The caller must have the turn.
@@ -77,6 +80,8 @@ func (c *Connector) Session(ctx context.Context, ttl time.Duration) (kvdbsync.Se
 	return c.session(ctx, ttl)
 }
 
+// session begins a session. Redis has none: the keys get a time to live, which the session
+// renews. A PING first tells whether the server can be reached at all.
 func (c *Connector) session(ctx context.Context, ttl time.Duration) (*session, error) {
 	client, err := Dial(ctx, c.cfg)
 	if err != nil {
@@ -180,6 +185,8 @@ func (s *session) end(ctx context.Context) error {
 	return errors.Join(err, s.Client.Close())
 }
 
+// deleteAll deletes the keys that this session wrote last, in portions that no server
+// takes long for.
 func (s *session) deleteAll(ctx context.Context) error {
 	if err := s.held.take(ctx); err != nil {
 		return err

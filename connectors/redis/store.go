@@ -119,6 +119,7 @@ type listing struct {
 	pairs  map[string][]byte
 }
 
+// add reads the values of some keys. SCAN may return a key twice, so pairs are a map.
 func (l *listing) add(ctx context.Context, keys []string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,6 +139,7 @@ func (l *listing) add(ctx context.Context, keys []string) error {
 	})
 }
 
+// sorted returns the pairs in the order of their keys, as the contract requires.
 func (l *listing) sorted() (pairs []kvdbsync.Pair) {
 	for key, value := range l.pairs {
 		pairs = append(pairs, kvdbsync.Pair{Key: key, Value: value})

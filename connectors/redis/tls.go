@@ -28,6 +28,8 @@ func (t TLS) config() (*tls.Config, error) {
 	return t.files().Load()
 }
 
+// files returns the settings in the form of package tlsfiles, which errors name with
+// "tls.".
 func (t TLS) files() tlsfiles.Files {
 	return tlsfiles.Files{CA: t.CAFile, Cert: t.CertFile, Key: t.KeyFile, SkipVerify: t.SkipVerify, Prefix: "tls."}
 }

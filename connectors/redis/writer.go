@@ -24,6 +24,8 @@ func (c *Client) PutIfAbsent(ctx context.Context, key string, value []byte) (sto
 // that the first one wrote.
 type onlyOnce struct{ *goredis.BoolCmd }
 
+// NoRetry keeps the client from repeating the command: if its answer was lost, it may have
+// been executed.
 func (onlyOnce) NoRetry() bool { return true }
 
 // Apply implements kvdbsync.Writer, by MULTI and EXEC. A Cluster supports this only for

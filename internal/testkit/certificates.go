@@ -46,6 +46,7 @@ type authority struct {
 	key  *ecdsa.PrivateKey
 }
 
+// template returns a certificate for a server and a client at 127.0.0.1. It is valid from an hour ago until an hour from now.
 func (a *authority) template(name string) *x509.Certificate {
 	return &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()),
@@ -57,6 +58,7 @@ func (a *authority) template(name string) *x509.Certificate {
 	}
 }
 
+// issue makes a key, signs its certificate, and writes both.
 func (a *authority) issue(name string) KeyPair {
 	a.t.Helper()
 	key := a.newKey()
@@ -70,6 +72,7 @@ func (a *authority) issue(name string) KeyPair {
 	}
 }
 
+// newKey makes an ECDSA key: that is much faster than an RSA key.
 func (a *authority) newKey() *ecdsa.PrivateKey {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -79,6 +82,7 @@ func (a *authority) newKey() *ecdsa.PrivateKey {
 	return key
 }
 
+// sign returns the DER form of cert, signed by the authority.
 func (a *authority) sign(cert *x509.Certificate, public crypto.PublicKey) []byte {
 	a.t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, cert, a.cert, public, a.key)
@@ -88,6 +92,7 @@ func (a *authority) sign(cert *x509.Certificate, public crypto.PublicKey) []byte
 	return der
 }
 
+// write writes a PEM file that only this user can read, as servers require of keys.
 func (a *authority) write(name, kind string, der []byte) string {
 	a.t.Helper()
 	path := filepath.Join(a.dir, name)

@@ -65,6 +65,8 @@ func ConsulProgram(t testing.TB) string {
 	return Tool(t, "consul")
 }
 
+// startServers starts all servers at once, and returns the errors of those that do not
+// serve.
 func startServers(cluster []*Consul) error {
 	errs := make([]error, len(cluster))
 	var all sync.WaitGroup
@@ -85,6 +87,8 @@ const (
 	portsOfConsul
 )
 
+// planConsul chooses ports and folders for all servers before the first one starts,
+// because each needs the addresses of the others.
 func planConsul(t testing.TB, program string, servers int, o ConsulOptions) []*Consul {
 	t.Helper()
 	ports := freePorts(t, portsOfConsul*servers)
@@ -108,8 +112,11 @@ func planConsul(t testing.TB, program string, servers int, o ConsulOptions) []*C
 	return cluster
 }
 
+// loopback returns an address of this host, so no other host can reach the server.
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
+// consulConfig returns the configuration of one server. It makes elections short, disables
+// services that need fixed ports or the network, and allows many connections.
 func consulConfig(c *Consul, ports []int, peers []string, o ConsulOptions) map[string]any {
 	used := map[string]int{
 		"http": ports[portHTTP], "https": -1, "server": ports[portRaft], "serf_lan": ports[portGossip],
@@ -137,6 +144,7 @@ func consulConfig(c *Consul, ports []int, peers []string, o ConsulOptions) map[s
 	return config
 }
 
+// writeJSON writes a configuration file and returns its path.
 func writeJSON(t testing.TB, folder string, content any) (path string) {
 	t.Helper()
 	text, err := json.Marshal(content)
@@ -162,6 +170,8 @@ func consulServes(url string) bool {
 	return true
 }
 
+// askConsul sends one GET. Status 0 says that the server did not answer; the text is the
+// reason then. It keeps no connection, which would count against the server's limit.
 func askConsul(url string) (status int, text string) {
 	request, err := http.NewRequest(http.MethodGet, url, http.NoBody)
 	if err != nil {

@@ -58,6 +58,7 @@ func StartAll(t testing.TB, cluster []*Etcd) {
 	}
 }
 
+// startAll starts all members at once, and returns the errors of those that do not serve.
 func startAll(cluster []*Etcd) error {
 	errs := make([]error, len(cluster))
 	var all sync.WaitGroup
@@ -68,6 +69,8 @@ func startAll(cluster []*Etcd) error {
 	return errors.Join(errs...)
 }
 
+// planCluster chooses ports and folders for all members before the first one starts,
+// because each needs the addresses of the others.
 func planCluster(t testing.TB, program string, members int, o EtcdOptions) []*Etcd {
 	t.Helper()
 	ports := freePorts(t, 3*members)
@@ -87,6 +90,8 @@ func planCluster(t testing.TB, program string, members int, o EtcdOptions) []*Et
 	return cluster
 }
 
+// planMember returns a member that has not been started. It writes without fsync, so the
+// load on the disk is no part of a test, and its elections take a tenth of a second.
 func planMember(t testing.TB, o EtcdOptions, cluster, addr, peerAddr, metricsAddr string) *Etcd {
 	t.Helper()
 	client := "http://" + addr

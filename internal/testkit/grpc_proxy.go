@@ -73,6 +73,7 @@ func (p *GRPCProxy) Silence(method string) (silenced int) {
 	return silenced
 }
 
+// begin registers a call, so that Silence finds it, until end is called.
 func (p *GRPCProxy) begin(method string) (c *call, end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,6 +86,7 @@ func (p *GRPCProxy) begin(method string) (c *call, end func()) {
 	}
 }
 
+// isSilent reports whether messages of the call are held back.
 func (p *GRPCProxy) isSilent(c *call) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,8 +149,11 @@ type frame []byte
 // frames is a codec that does not decode messages.
 type frames struct{}
 
+// frames is a codec that copies messages as they are: the proxy needs no definition of
+// them.
 func (frames) Name() string { return "frames" }
 
+// Marshal returns the bytes of a frame.
 func (frames) Marshal(v any) ([]byte, error) {
 	f, ok := v.(*frame)
 	if !ok {
@@ -157,6 +162,7 @@ func (frames) Marshal(v any) ([]byte, error) {
 	return *f, nil
 }
 
+// Unmarshal copies the bytes, because gRPC uses its buffer again.
 func (frames) Unmarshal(data []byte, v any) error {
 	f, ok := v.(*frame)
 	if !ok {

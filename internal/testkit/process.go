@@ -43,6 +43,8 @@ func (p *process) Running() bool {
 	}
 }
 
+// start starts the program, and waits until it serves or has ended. Its output goes to a
+// file, which errors quote. It dies with the test, also if the test is killed.
 func (p *process) start() error {
 	if p.output == "" {
 		p.output = filepath.Join(p.t.TempDir(), "output")

@@ -112,6 +112,7 @@ func (p *Proxy) Retarget(target string) {
 	p.target = target
 }
 
+// accept serves each connection on a goroutine of its own, until the listener is closed.
 func (p *Proxy) accept(l net.Listener, all *sync.WaitGroup) {
 	for {
 		c, err := l.Accept()
@@ -221,6 +222,7 @@ func (p *Proxy) admit(c *net.TCPConn, l *link) (target string, ok bool) {
 	return p.target, true
 }
 
+// remove closes a connection, and wakes goroutines that wait for a change of mode.
 func (p *Proxy) remove(c *net.TCPConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -229,6 +231,8 @@ func (p *Proxy) remove(c *net.TCPConn) {
 	c.Close()
 }
 
+// hangUp closes a connection: with a linger time of 0 the kernel sends a reset instead of
+// a regular end.
 func hangUp(c *net.TCPConn, m Mode) {
 	if m == Reset {
 		_ = c.SetLinger(0) // fails on a connection that is closed already

@@ -48,6 +48,8 @@ func StartRedis(t testing.TB, o RedisOptions) *Redis {
 	return nil
 }
 
+// planRedis returns a server that has not been started. It keeps its data by appending to
+// a file without fsync, so a killed server has them again, and a test needs no fast disk.
 func planRedis(t testing.TB, o RedisOptions) *Redis {
 	t.Helper()
 	port := strconv.Itoa(freePorts(t, 1)[0])
@@ -89,6 +91,8 @@ func (r *Redis) RedisCLI(args ...string) string {
 	return out
 }
 
+// redisCLI is RedisCLI, but returns the error instead of ending the test. The output
+// includes messages of errors.
 func (r *Redis) redisCLI(args ...string) (string, error) {
 	r.t.Helper()
 	host, port, _ := net.SplitHostPort(r.Addr)

@@ -31,6 +31,8 @@ func StartVPPHere(t testing.TB, program string) *VPP {
 	return startVPP(t, program, 0)
 }
 
+// startVPP starts a VPP without DPDK, so it leaves the devices of the host alone. Its folder has a short path, because
+// a socket's path has at most 107 bytes, and it removes the shared memory that VPP leaves.
 func startVPP(t testing.TB, program string, namespaces uintptr) *VPP {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "vpp") //nolint:usetesting // its configuration has no way to quote what names of tests may have
@@ -66,6 +68,7 @@ func StartVPPSim(t testing.TB) *VPP {
 	return v.run(t, 0, program, "-socket", v.Socket)
 }
 
+// run starts the program, and waits until its API socket accepts connections.
 func (v *VPP) run(t testing.TB, namespaces uintptr, program string, args ...string) *VPP {
 	t.Helper()
 	v.process = &process{t: t, path: program, args: args, namespaces: namespaces, ready: func() bool { return accepts(v.Socket) }}

@@ -38,18 +38,21 @@ func lend(messages ...proto.Message) (changed func() error) {
 	}
 }
 
+// tryCreate also returns an error if Create changed the message that it was lent.
 func (b *bench[V, M]) tryCreate(w scheduler.Desired[V]) (M, error) {
 	changed := lend(w.Value)
 	m, err := b.d.Create(b.Context(), w.Key, w.Value)
 	return m, errors.Join(err, changed())
 }
 
+// tryDelete also returns an error if Delete changed the message that it was lent.
 func (b *bench[V, M]) tryDelete(w scheduler.Desired[V], m M) error {
 	changed := lend(w.Value)
 	err := b.d.Delete(b.Context(), w.Key, w.Value, m)
 	return errors.Join(err, changed())
 }
 
+// create ends the case if Create fails.
 func (b *bench[V, M]) create(w scheduler.Desired[V]) M {
 	b.Helper()
 	m, err := b.tryCreate(w)
@@ -59,6 +62,7 @@ func (b *bench[V, M]) create(w scheduler.Desired[V]) M {
 	return m
 }
 
+// update ends the case if Update fails or changes a message that it was lent.
 func (b *bench[V, M]) update(key string, old, new V, m M) M {
 	b.Helper()
 	changed := lend(old, new)
@@ -69,6 +73,7 @@ func (b *bench[V, M]) update(key string, old, new V, m M) M {
 	return m
 }
 
+// delete ends the case if Delete fails.
 func (b *bench[V, M]) delete(w scheduler.Desired[V], m M) {
 	b.Helper()
 	if err := b.tryDelete(w, m); err != nil {
@@ -119,6 +124,7 @@ func (b *bench[V, M]) expect(wanted ...scheduler.Desired[V]) {
 	}
 }
 
+// equivalent is Equivalent with its default, as the scheduler applies it.
 func (b *bench[V, M]) equivalent(key string, old, new V) bool {
 	if b.d.Equivalent == nil {
 		return proto.Equal(old, new)
@@ -126,6 +132,7 @@ func (b *bench[V, M]) equivalent(key string, old, new V) bool {
 	return b.d.Equivalent(key, old, new)
 }
 
+// recreate is Recreate with its default, as the scheduler applies it.
 func (b *bench[V, M]) recreate(key string, old, new V, m M) bool {
 	switch {
 	case b.d.Update == nil:

@@ -72,6 +72,7 @@ const (
 	Unchanged            // no verb: the versions are equivalent
 )
 
+// String is the word that errors use.
 func (h How) String() string { return [...]string{"updated", "recreated", "unchanged"}[h] }
 
 // An Invalid is a value with the paths of all its invalid fields, in any order.
@@ -101,6 +102,8 @@ type testCase[V proto.Message, M any] struct {
 	run  func(b *bench[V, M])
 }
 
+// run gives each case a descriptor of its own, so that a failed case leaves nothing to
+// others.
 func run[V proto.Message, M any](t *testing.T, s Suite[V, M], cases []testCase[V, M]) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { c.run(&bench[V, M]{T: t, suite: s, d: s.New(t)}) })
@@ -159,6 +162,7 @@ func (s *Suite[V, M]) missing(d scheduler.Descriptor[V, M]) string {
 	return ""
 }
 
+// keyOf returns the key of a value of the suite: the given one, or that of the model.
 func keyOf[V proto.Message, M any](t *testing.T, d scheduler.Descriptor[V, M], key string, v V) string {
 	t.Helper()
 	if key != "" {

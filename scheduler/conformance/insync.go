@@ -27,6 +27,9 @@ func inSync[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
+// resync declares w, reads the system back, and checks that a second read calls no verb
+// and publishes nothing. A descriptor that fails this would update its values at every
+// resync.
 func (b *bench[V, M]) resync(s *scheduler.Scheduler, w scheduler.Desired[V]) {
 	b.Helper()
 	v, err := s.Value(w.Key, w.Value)

@@ -27,6 +27,7 @@ func runMeaning[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
 	})
 }
 
+// registered checks that the descriptor accepts the keys of its own values.
 func registered[V proto.Message, M any](b *bench[V, M]) {
 	s := b.scheduler()
 	for _, w := range b.suite.Values {
@@ -57,6 +58,7 @@ func normalized[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
+// valid checks that no value of the suite is refused.
 func valid[V proto.Message, M any](b *bench[V, M]) {
 	check := func(key string, v V) {
 		if err := b.validate(key, v); err != nil {
@@ -72,6 +74,7 @@ func valid[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
+// validate is Validate; without it, every value is valid.
 func (b *bench[V, M]) validate(key string, v V) error {
 	if b.d.Validate == nil {
 		return nil
@@ -91,6 +94,8 @@ func invalid[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
+// dependencies checks the form of each dependency. Its label is all that people see of it,
+// so it is required, and unique within a value.
 func dependencies[V proto.Message, M any](b *bench[V, M]) {
 	for _, w := range b.versions() {
 		labels := map[string]bool{}
@@ -110,6 +115,7 @@ func dependencies[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
+// dependencies is Dependencies; without it, there are none.
 func (b *bench[V, M]) dependencies(w scheduler.Desired[V]) []scheduler.Dependency {
 	if b.d.Dependencies == nil {
 		return nil
@@ -117,6 +123,8 @@ func (b *bench[V, M]) dependencies(w scheduler.Desired[V]) []scheduler.Dependenc
 	return b.d.Dependencies(w.Key, w.Value)
 }
 
+// derived checks the form of each derived value. A key that comes twice would be two
+// values of which the scheduler keeps one.
 func derived[V proto.Message, M any](b *bench[V, M]) {
 	for _, w := range b.versions() {
 		keys := map[string]bool{w.Key: true}
@@ -134,6 +142,7 @@ func derived[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
+// derived is Derived; without it, there are none.
 func (b *bench[V, M]) derived(w scheduler.Desired[V]) []scheduler.KeyValue {
 	if b.d.Derived == nil {
 		return nil
@@ -141,6 +150,7 @@ func (b *bench[V, M]) derived(w scheduler.Desired[V]) []scheduler.KeyValue {
 	return b.d.Derived(w.Key, w.Value)
 }
 
+// claims checks that each claim can be explained to people if it is lost.
 func claims[V proto.Message, M any](b *bench[V, M]) {
 	for _, w := range b.versions() {
 		for _, c := range b.claims(w) {
@@ -151,6 +161,7 @@ func claims[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
+// claims is Claims; without it, there are none.
 func (b *bench[V, M]) claims(w scheduler.Desired[V]) []scheduler.Claim {
 	if b.d.Claims == nil {
 		return nil
@@ -161,6 +172,7 @@ func (b *bench[V, M]) claims(w scheduler.Desired[V]) []scheduler.Claim {
 // versions returns all valid values of the suite.
 func (b *bench[V, M]) versions() []scheduler.Desired[V] { return b.suite.versions() }
 
+// versions returns all valid values: those of Values, and both sides of each change.
 func (s *Suite[V, M]) versions() []scheduler.Desired[V] {
 	out := slices.Clone(s.Values)
 	for _, c := range s.Changes {
@@ -207,6 +219,7 @@ func labels(deps []scheduler.Dependency) (out []string) {
 	return out
 }
 
+// pure calls the pure functions twice. They must answer the same, and change no message.
 func pure[V proto.Message, M any](b *bench[V, M]) {
 	for _, w := range b.everything() {
 		changed := lend(w.Value, b.suite.Values[0].Value)
@@ -237,6 +250,8 @@ func total[V proto.Message, M any](b *bench[V, M]) {
 // everything returns all values of the suite, including invalid ones and an empty one.
 func (b *bench[V, M]) everything() []scheduler.Desired[V] { return b.suite.everything() }
 
+// everything returns the valid values, the invalid ones, and an empty message: functions
+// are called for invalid values, too, and must not panic.
 func (s *Suite[V, M]) everything() []scheduler.Desired[V] {
 	out := s.versions()
 	for _, v := range s.Invalid {

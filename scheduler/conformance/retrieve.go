@@ -66,6 +66,7 @@ func (b *bench[V, M]) some(key string, wanted ...scheduler.Desired[V]) map[strin
 	return out
 }
 
+// createAll creates all values of the suite, in order.
 func (b *bench[V, M]) createAll() []M {
 	b.Helper()
 	metas := make([]M, len(b.suite.Values))
@@ -75,6 +76,8 @@ func (b *bench[V, M]) createAll() []M {
 	return metas
 }
 
+// belongs checks that each retrieved value has a key and a content that the descriptor
+// itself accepts.
 func belongs[V proto.Message, M any](b *bench[V, M]) {
 	if b.d.Create != nil {
 		b.createAll()

@@ -25,6 +25,8 @@ func runVerbs[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
 	}
 }
 
+// createTogether creates all values by CreateAll: once, again while they exist, and again
+// after they were deleted.
 func createTogether[V proto.Message, M any](b *bench[V, M]) {
 	b.createTogether()
 	b.deleteAll(b.createTogether()) // Create finds its own items
@@ -52,6 +54,7 @@ func (b *bench[V, M]) createTogether() []scheduler.Created[M] {
 	return created
 }
 
+// deleteAll deletes all values, and checks that Retrieve finds none of them.
 func (b *bench[V, M]) deleteAll(created []scheduler.Created[M]) {
 	b.Helper()
 	for i, w := range b.suite.Values {
@@ -60,6 +63,8 @@ func (b *bench[V, M]) deleteAll(created []scheduler.Created[M]) {
 	b.expect()
 }
 
+// lifecycle creates the values one by one, deletes them in reverse order, and compares the
+// result of Retrieve after each step.
 func lifecycle[V proto.Message, M any](b *bench[V, M]) {
 	b.expect()
 	metas := make([]M, len(b.suite.Values))
@@ -73,6 +78,7 @@ func lifecycle[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
+// changes makes each change of the suite, as a subtest of its name.
 func changes[V proto.Message, M any](b *bench[V, M]) {
 	for _, c := range b.suite.Changes {
 		b.Run(c.Name, func(t *testing.T) {
@@ -82,6 +88,8 @@ func changes[V proto.Message, M any](b *bench[V, M]) {
 	}
 }
 
+// change makes one change in the way that the descriptor itself chooses, and compares the
+// result of Retrieve.
 func (b *bench[V, M]) change(c Change[V]) {
 	from, to := version(c, c.From), version(c, c.To)
 	m := b.create(from)
@@ -121,6 +129,8 @@ func deleteTwice[V proto.Message, M any](b *bench[V, M]) {
 	b.expect()
 }
 
+// atOnce calls Create of all values at once, and then Delete: the scheduler calls verbs of
+// independent values concurrently. Run with -race to find shared state.
 func atOnce[V proto.Message, M any](b *bench[V, M]) {
 	metas := make([]M, len(b.suite.Values))
 	b.together("Create", func(i int, w scheduler.Desired[V]) (err error) {

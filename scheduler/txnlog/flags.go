@@ -44,10 +44,13 @@ func Flags(o *scheduler.Operation) (out []string) {
 	return out
 }
 
+// pending reports whether the value waits for dependencies or a connection.
 func pending(s scheduler.State) bool { return s == kvscheduler.ValueState_PENDING }
 
+// invalid reports whether the value was refused.
 func invalid(s scheduler.State) bool { return s == kvscheduler.ValueState_INVALID }
 
+// failed reports whether a verb of the value failed, with or without another attempt.
 func failed(s scheduler.State) bool {
 	return s == kvscheduler.ValueState_FAILED || s == kvscheduler.ValueState_RETRYING
 }

@@ -30,6 +30,7 @@ func PlanText(r *scheduler.Record, limit int) string {
 	return b.String()
 }
 
+// planText writes the operations that were planned before the first one ran.
 func planText(b *strings.Builder, r *scheduler.Record, limit int) {
 	b.WriteString("  * planned operations:\n")
 	operationsText(b, r.Planned, limit)
@@ -51,6 +52,7 @@ func beginText(r *scheduler.Record, limit int) string {
 	return b.String()
 }
 
+// operationsText writes up to limit operations, and counts the rest by their kind.
 func operationsText(b *strings.Builder, ops []scheduler.Operation, limit int) {
 	if len(ops) == 0 {
 		b.WriteString("      <NONE>\n")
@@ -62,6 +64,7 @@ func operationsText(b *strings.Builder, ops []scheduler.Operation, limit int) {
 	countText(b, ops[shown:])
 }
 
+// info returns a short text beside the number of the transaction.
 func info(r *scheduler.Record) string {
 	if r.Type == scheduler.RetryFailed {
 		return fmt.Sprintf("retrying failed TXN #%d (attempt %d)", r.RetryOf, r.Attempt)
@@ -69,6 +72,8 @@ func info(r *scheduler.Record) string {
 	return r.Resync()
 }
 
+// kindText returns the kind of the transaction in the words of earlier releases, which
+// tools search for.
 func kindText(r *scheduler.Record) string {
 	kind := map[string]string{"FullResync": ", Full Resync", "UpstreamResync": ", NB Sync", "DownstreamResync": ", SB Sync"}[r.Resync()]
 	if r.Type == scheduler.RetryFailed {
@@ -77,6 +82,7 @@ func kindText(r *scheduler.Record) string {
 	return r.Type.String() + kind
 }
 
+// argumentsText writes the transaction as it was requested.
 func argumentsText(b *strings.Builder, r *scheduler.Record, limit int) {
 	fmt.Fprintf(b, "  * transaction arguments:\n      - seqNum: %d\n      - type: %s\n", r.Seq, kindText(r))
 	if r.Description != "" {
@@ -96,6 +102,8 @@ func argumentsText(b *strings.Builder, r *scheduler.Record, limit int) {
 	moreText(b, "          ", len(r.Values)-shown, "values")
 }
 
+// changeText returns the value of a change; NIL removes, and REFUSED keeps the last valid
+// one.
 func changeText(c scheduler.Change) string {
 	switch {
 	case c.Err != nil:
@@ -143,8 +151,10 @@ func endText(r *scheduler.Record, limit int) string {
 	return b.String()
 }
 
+// took returns the duration in microseconds: finer digits say nothing.
 func took(r *scheduler.Record) time.Duration { return r.Stop.Sub(r.Start).Round(time.Microsecond) }
 
+// clock returns a time of the day in milliseconds, in the local zone.
 func clock(t time.Time) string { return t.Format("2006-01-02 15:04:05.000") }
 
 // countText counts the omitted operations by verb, and lists their failures.
@@ -170,6 +180,7 @@ func countText(b *strings.Builder, rest []scheduler.Operation) {
 	}
 }
 
+// firstLine returns the first line of an error, within the bound of errors.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return printable.Cut(line, maxErrorText)
@@ -180,6 +191,7 @@ func errorLine(err error) string {
 	return printable.Line(strings.ReplaceAll(printable.Cut(err.Error(), maxErrorText), "\n", "; "))
 }
 
+// operationText writes one operation with its values, errors and states.
 func operationText(b *strings.Builder, o *scheduler.Operation, number int) {
 	flags := strings.Join(Flags(o), " ")
 	if flags != "" {
@@ -206,6 +218,7 @@ func operationText(b *strings.Builder, o *scheduler.Operation, number int) {
 	fmt.Fprintf(b, "          - prev-state: %s\n          - new-state: %s\n", o.OldState, o.NewState)
 }
 
+// bounded returns how many of n items are written; a negative limit means all.
 func bounded(n, limit int) int {
 	if limit < 0 {
 		return n
@@ -213,6 +226,7 @@ func bounded(n, limit int) int {
 	return min(n, limit)
 }
 
+// moreText says how many items were left out.
 func moreText(b *strings.Builder, indent string, n int, items string) {
 	if n > 0 {
 		fmt.Fprintf(b, "%s… and %d more %s\n", indent, n, items)

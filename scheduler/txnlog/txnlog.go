@@ -60,6 +60,8 @@ type page struct {
 	mark chan<- struct{}
 }
 
+// text returns the page: the beginning of a transaction, its end, or both in one if it ran
+// no operation in between.
 func (g page) text(limit int) string {
 	switch {
 	case !g.done:
@@ -134,6 +136,7 @@ func (p *Log) admit(g page) bool {
 	return !full
 }
 
+// add queues a page. It never waits for the writer.
 func (p *Log) add(g page) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,6 +168,7 @@ func (p *Log) awaitPlan(r *scheduler.Record) {
 	}
 }
 
+// countLatePlan notes that a plan was not written in time, so operations ran before it.
 func (p *Log) countLatePlan() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,6 +195,7 @@ func (p *Log) Loss() scheduler.OutputLoss {
 	return p.loss
 }
 
+// drain takes all queued pages, and the number of those that were dropped.
 func (p *Log) drain() ([]page, int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -229,6 +234,7 @@ type writing struct {
 	broken  *uint64 // the number of the last incomplete transaction
 }
 
+// page writes one page. After a failed beginning, the end of that transaction is dropped.
 func (w *writing) page(g page) {
 	switch {
 	case g.mark != nil:

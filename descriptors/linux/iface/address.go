@@ -21,6 +21,8 @@ import (
 // errKey reports a derived key that cannot be parsed, such as one with an invalid address.
 var errKey = errors.New("invalid key")
 
+// validateAddress refuses a key whose parts cannot be read. The text of the address is
+// checked with the interface.
 func validateAddress(key string, _ *interfaces.Interface) error {
 	a, ok := keys.ParseAddress(key)
 	if !ok || a.Interface == keys.Invalid || a.Addr == keys.Invalid {
@@ -137,6 +139,8 @@ func enableIPv6(space *netns.Space, host string) error {
 	return nil
 }
 
+// deleteAddress removes the address, unless it belongs to an existing interface: others
+// have put it there. Forget comes first, so the kernel's event is not taken for drift.
 func (h *handler) deleteAddress(_ context.Context, key string, _ *interfaces.Interface, _ struct{}) error {
 	a, _ := keys.ParseAddress(key)
 	p, ok := h.prefix(a)

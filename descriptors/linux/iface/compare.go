@@ -79,6 +79,7 @@ func sameMAC(old, new *interfaces.Interface) bool {
 	return new.GetLinkOnly() || new.GetPhysAddress() == "" || strings.EqualFold(old.GetPhysAddress(), new.GetPhysAddress())
 }
 
+// sameOffload compares settings with the default filled in.
 func sameOffload(old, new *interfaces.VethLink) bool {
 	return offloads(old.GetRxChecksumOffloading()) == offloads(new.GetRxChecksumOffloading()) &&
 		offloads(old.GetTxChecksumOffloading()) == offloads(new.GetTxChecksumOffloading())
@@ -139,6 +140,7 @@ func derived(_ string, v *interfaces.Interface) []scheduler.KeyValue {
 	return out
 }
 
+// addressKey returns the key of an address of v.
 func addressKey(v *interfaces.Interface, source keys.Source, addr string) string {
 	return keys.Address{Interface: v.GetName(), Source: source, Addr: addr}.Key()
 }
@@ -157,4 +159,5 @@ func hash(prefix, name string) string {
 	return prefix + strconv.FormatUint(uint64(h.Sum32()), 10)
 }
 
+// defaultTAPHost is the name that a TAP gets from VPP's descriptors if its value has none.
 func defaultTAPHost(vppInterface string) string { return hash("tap-", vppInterface) }

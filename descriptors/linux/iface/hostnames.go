@@ -55,6 +55,8 @@ func (n *HostNames) Register(s *scheduler.Scheduler, southbound string) error {
 	return err
 }
 
+// retrieve reads the kernel, not the state that events have built: a lost event must not
+// last.
 func (n *HostNames) retrieve(context.Context, []scheduler.Desired[*emptypb.Empty]) iter.Seq2[scheduler.Found[*emptypb.Empty, struct{}], error] {
 	return func(yield func(scheduler.Found[*emptypb.Empty, struct{}], error) bool) {
 		now := HostNames{spaces: n.spaces}
@@ -160,6 +162,7 @@ func (n *HostNames) link(l kernel.Link, gone bool, now time.Time) {
 	}
 }
 
+// address enters an address of a link, or removes it.
 func (n *HostNames) address(a kernel.Addr, gone bool) {
 	if gone {
 		delete(n.addrs[a.Link], a.Prefix)

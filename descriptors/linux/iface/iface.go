@@ -102,12 +102,14 @@ type directory struct {
 	members *members
 }
 
+// Get adds the VRF, which is set by another verb than the interface's own.
 func (d directory) Get(name string) (Meta, bool) {
 	m, ok := d.Index.Get(name)
 	m.VRF = d.members.of(name)
 	return m, ok
 }
 
+// All returns a copy with the VRF of each interface.
 func (d directory) All() map[string]Meta {
 	all := d.Index.All()
 	for name, m := range all {

@@ -31,12 +31,14 @@ type others struct {
 	seen map[string]bool
 }
 
+// has reports whether the installation was seen running.
 func (o *others) has(installation string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.seen[installation]
 }
 
+// add notes a running installation. It stays in the set while it is down, see above.
 func (o *others) add(installation string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -135,6 +135,7 @@ func (h *handler) describe(s *observed, want *interfaces.Interface, masters map[
 	v.IpAddresses = s.addresses(want, h.Allocations)
 }
 
+// describeOffload fills in the offload settings of a VETH, which only ethtool reports.
 func describeOffload(space *netns.Space, l kernel.Link, veth *interfaces.VethLink) {
 	setting := func(on bool) interfaces.VethLink_ChecksumOffloading {
 		if on {

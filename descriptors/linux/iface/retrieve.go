@@ -108,6 +108,7 @@ func (h *handler) places(wanted []*interfaces.Interface) (places []*place, err e
 	return places, nil
 }
 
+// read reads links and addresses of one namespace, each with one dump.
 func (p *place) read() (err error) {
 	p.links, err = p.space.Links()
 	if err != nil {

@@ -49,6 +49,8 @@ func (h *handler) validate(_ string, v *interfaces.Interface) error {
 	return f.Err()
 }
 
+// hostName checks the name that the link gets in the kernel (net/core/dev.c,
+// dev_valid_name). Without host_if_name it is the name of the value, and the hint says so.
 func (f *findings) hostName(v *interfaces.Interface) {
 	name, field := v.GetHostIfName(), "host_if_name"
 	if v.GetType() == interfaces.Interface_LOOPBACK {
@@ -67,6 +69,7 @@ func (f *findings) hostName(v *interfaces.Interface) {
 	}
 }
 
+// addresses checks each address, and that no two of them are the same in another notation.
 func (f *findings) addresses(v *interfaces.Interface) {
 	seen := map[netip.Prefix]int{}
 	for i, addr := range lists.Firsts(v.GetIpAddresses()) { // an exact repetition is harmless
@@ -90,6 +93,7 @@ func (f *findings) addresses(v *interfaces.Interface) {
 	}
 }
 
+// reference checks a reference to an allocated address.
 func (f *findings) reference(field, addr string, v *interfaces.Interface) {
 	ref, ok := alloc.Parse(addr)
 	switch {
@@ -102,6 +106,7 @@ func (f *findings) reference(field, addr string, v *interfaces.Interface) {
 	}
 }
 
+// mac checks a MAC address. The kernel refuses multicast addresses and zero for a link.
 func (f *findings) mac(v *interfaces.Interface) {
 	mac := v.GetPhysAddress()
 	if mac == "" {
@@ -119,6 +124,8 @@ func (f *findings) mac(v *interfaces.Interface) {
 	}
 }
 
+// mtu checks the MTU. Below 1280 the kernel disables IPv6 on the link and drops its
+// addresses (RFC 8200, section 5).
 func (f *findings) mtu(v *interfaces.Interface) {
 	mtu := v.GetMtu()
 	if mtu == 0 {
@@ -151,6 +158,7 @@ func (f *findings) link(v *interfaces.Interface) {
 	}
 }
 
+// vrf checks the VRF device. Devices of VRFs cannot be nested.
 func (f *findings) vrf(v *interfaces.Interface) {
 	vrf := v.GetVrfMasterInterface()
 	switch {
@@ -187,6 +195,7 @@ func (f *findings) kind(v *interfaces.Interface) {
 	}
 }
 
+// veth checks the peer and the offload settings of a VETH.
 func (f *findings) veth(v *interfaces.Interface) {
 	switch peer := v.GetVeth().GetPeerIfName(); peer {
 	case "":

@@ -189,6 +189,7 @@ func macOf(v *interfaces.Interface) (net.HardwareAddr, bool) {
 	return mac, err == nil
 }
 
+// setOffload sets the checksum offload by ethtool, if it differs.
 func setOffload(space *netns.Space, l kernel.Link, veth *interfaces.VethLink) error {
 	want := kernel.Offload{RX: offloads(veth.GetRxChecksumOffloading()), TX: offloads(veth.GetTxChecksumOffloading())}
 	if have, err := space.Offload(l.Name); err != nil || have == want {
@@ -215,6 +216,7 @@ func entryOf(key string, l kernel.Link, v *interfaces.Interface) drift.Entry {
 	return e
 }
 
+// metaOf returns the metadata of a link: Delete and other descriptors need nothing else.
 func metaOf(space *netns.Space, l kernel.Link, v *interfaces.Interface) Meta {
 	return Meta{
 		Index: l.Index, HostName: l.Name, Namespace: v.GetNamespace(), NS: space.ID,

@@ -120,6 +120,7 @@ func (h *handler) makePair(own *netns.Space, v *interfaces.Interface) (kernel.Li
 	return l, err
 }
 
+// markEnd marks an end of a new pair, which still has its temporary name, as one of v.
 func (h *handler) markEnd(own *netns.Space, v *interfaces.Interface) (kernel.Link, error) {
 	l, err := own.LinkByName(tempName(v.GetName()))
 	if err != nil {

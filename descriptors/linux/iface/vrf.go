@@ -21,6 +21,7 @@ type members struct {
 	vrf map[string]string
 }
 
+// of returns the VRF of an interface; empty: none.
 func (m *members) of(name string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,6 +50,7 @@ func (m *members) leave(name, vrf string) {
 	}
 }
 
+// validateVRF refuses a key whose parts cannot be read.
 func validateVRF(key string, _ *interfaces.Interface) error {
 	name, vrf, ok := keys.ParseVRF(key)
 	if !ok || name == keys.Invalid || vrf == keys.Invalid {
@@ -60,6 +62,8 @@ func validateVRF(key string, _ *interfaces.Interface) error {
 // sameVRF: the key contains the interface and the VRF.
 func sameVRF(string, *interfaces.Interface, *interfaces.Interface) bool { return true }
 
+// vrfDependencies requires the VRF device. An existing interface is put into it by others,
+// so the membership waits until the kernel shows it.
 func vrfDependencies(key string, v *interfaces.Interface) []scheduler.Dependency {
 	_, vrf, _ := keys.ParseVRF(key)
 	deps := []scheduler.Dependency{{Label: "vrf-device-is-created", Key: keyOf(vrf)}}
@@ -106,6 +110,7 @@ func (h *handler) createVRF(_ context.Context, key string, v *interfaces.Interfa
 	return none, nil
 }
 
+// deleteVRF takes the interface out of its VRF. Forget comes first, so the kernel's event is not taken for drift.
 func (h *handler) deleteVRF(_ context.Context, key string, v *interfaces.Interface, _ struct{}) error {
 	name, vrf, _ := keys.ParseVRF(key)
 	h.members.leave(name, vrf)

@@ -22,6 +22,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
+// validateARP checks a neighbour. The address may be a reference.
 func validateARP(_ string, v *l3.ARPEntry) error {
 	var f faults
 	if v.GetInterface() == "" {
@@ -77,10 +78,12 @@ func kernelNeighbour(v *l3.ARPEntry, link int) (kernel.Neighbour, error) {
 	return kernel.Neighbour{Link: link, IP: ip.Unmap(), MAC: mac, Protocol: kernel.Protocol}, nil
 }
 
+// createARP adds the neighbour. One of another owner with that address is an error.
 func (h handler) createARP(_ context.Context, key string, v *l3.ARPEntry) (ARPMeta, error) {
 	return h.putARP(key, v, h.addARP)
 }
 
+// updateARP replaces the neighbour in one request, so it is never missing.
 func (h handler) updateARP(_ context.Context, key string, _, v *l3.ARPEntry, was ARPMeta) (ARPMeta, error) {
 	h.Watch.Forget(drift.Neighbour(was.NS, was.Neighbour))
 	return h.putARP(key, v, func(space *netns.Space, n kernel.Neighbour) error { return space.AddNeighbour(n, true) })
@@ -132,15 +135,18 @@ func (h handler) addARP(space *netns.Space, n kernel.Neighbour) error {
 	return space.AddNeighbour(n, true)
 }
 
+// createdARP tells the watcher about the neighbour, and returns the metadata.
 func (h handler) createdARP(space *netns.Space, key string, n kernel.Neighbour) ARPMeta {
 	h.Watch.Created(space, drift.Neighbour(space.ID, n), entryOfARP(key, n))
 	return ARPMeta{NS: space.ID, Neighbour: n}
 }
 
+// entryOfARP returns the watcher's form: a neighbour is ours while its MAC address is.
 func entryOfARP(key string, n kernel.Neighbour) drift.Entry {
 	return drift.Entry{Key: key, Link: n.Link, MAC: n.MAC.String()}
 }
 
+// deleteARP removes the neighbour as it was written. A missing one is no error.
 func (h handler) deleteARP(_ context.Context, _ string, _ *l3.ARPEntry, was ARPMeta) error {
 	h.Watch.Forget(drift.Neighbour(was.NS, was.Neighbour))
 	space, ok := h.Spaces.ByID(was.NS)

@@ -98,6 +98,7 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, RouteMeta] {
 	}
 }
 
+// arpDescriptor implements static neighbours of both IP versions.
 func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, ARPMeta] {
 	return scheduler.Descriptor[*l3.ARPEntry, ARPMeta]{
 		Name:  ARPName,

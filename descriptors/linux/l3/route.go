@@ -20,6 +20,8 @@ const metricIPv6 = 1024
 // faults collects the errors of a value.
 type faults struct{ models.Faults }
 
+// validateRoute checks a route. References are checked as text; their addresses are
+// checked when they are known.
 func validateRoute(_ string, v *l3.Route) error {
 	var f faults
 	if v.GetOutgoingInterface() == "" {
@@ -31,6 +33,7 @@ func validateRoute(_ string, v *l3.Route) error {
 	return f.Err()
 }
 
+// destination checks the network, which may be a reference.
 func (f *faults) destination(dst string) {
 	if alloc.Is(dst) {
 		if ref, ok := alloc.Parse(dst); !ok || ref.Interface == "" {
@@ -41,6 +44,7 @@ func (f *faults) destination(dst string) {
 	}
 }
 
+// gateway checks the next hop against the network: the kernel takes only one IP version.
 func (f *faults) gateway(gw, dst string) {
 	if gw == "" {
 		return
@@ -61,6 +65,8 @@ func (f *faults) gateway(gw, dst string) {
 	}
 }
 
+// scope checks the scope. The kernel refuses a gateway for a destination that is on the
+// link or on this host.
 func (f *faults) scope(v *l3.Route) {
 	switch scope := v.GetScope(); {
 	case l3.Route_Scope_name[int32(scope)] == "":
@@ -102,6 +108,7 @@ func kernelRoute(v *l3.Route, link int, table uint32) (kernel.Route, error) {
 	return r, nil
 }
 
+// scopeNumber returns the kernel's number of a scope; UNDEFINED is the kernel's default.
 func scopeNumber(s l3.Route_Scope) uint8 {
 	switch s {
 	case l3.Route_SITE:
@@ -115,6 +122,7 @@ func scopeNumber(s l3.Route_Scope) uint8 {
 	}
 }
 
+// scopeOf is the inverse of scopeNumber. Other numbers count as GLOBAL.
 func scopeOf(number uint8) l3.Route_Scope {
 	switch number {
 	case unix.RT_SCOPE_SITE:

@@ -83,15 +83,19 @@ func linkName(space *netns.Space, index int) string {
 	return strconv.Itoa(index)
 }
 
+// createdRoute tells the watcher about the route, and returns the metadata.
 func (h handler) createdRoute(space *netns.Space, key string, r kernel.Route) RouteMeta {
 	h.Watch.Created(space, drift.Route(space.ID, r), entryOfRoute(key, r))
 	return RouteMeta{NS: space.ID, Route: r}
 }
 
+// entryOfRoute returns the watcher's form of a route.
 func entryOfRoute(key string, r kernel.Route) drift.Entry {
 	return drift.Entry{Key: key, Link: r.Link, Route: r}
 }
 
+// updateRoute replaces the route in one request, so packets always have one. The watcher
+// forgets the old one first: the kernel reports the replacement as a change.
 func (h handler) updateRoute(_ context.Context, key string, _, v *l3.Route, was RouteMeta) (RouteMeta, error) {
 	meta, space, err := h.at(v.GetOutgoingInterface())
 	if err != nil {
@@ -109,6 +113,7 @@ func (h handler) updateRoute(_ context.Context, key string, _, v *l3.Route, was 
 	return h.createdRoute(space, key, r), nil
 }
 
+// deleteRoute removes the route as it was written. A missing one is no error.
 func (h handler) deleteRoute(_ context.Context, _ string, _ *l3.Route, was RouteMeta) error {
 	h.Watch.Forget(drift.Route(was.NS, was.Route))
 	space, ok := h.Spaces.ByID(was.NS)

@@ -71,6 +71,8 @@ func runCopies(t *testing.T, bin string, scripts []string) {
 	all.Wait()
 }
 
+// runCopy runs one script in another process of this test program, which has namespaces of
+// its own. Scripts can therefore run at once without sharing a network.
 func runCopy(t *testing.T, bin, script string) {
 	run := flag.Lookup("test.run").Value.String()
 	if !strings.Contains(run, "/") {

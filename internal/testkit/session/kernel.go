@@ -27,6 +27,8 @@ func kernel(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// namespace is the command netns: it adds a named network namespace until the script ends,
+// or deletes it.
 func namespace(ts *testscript.TestScript, neg bool, args []string) {
 	arguments(ts, len(args) == 1, "[!] netns NAME")
 	if neg {

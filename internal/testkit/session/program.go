@@ -19,6 +19,7 @@ type program struct {
 	done chan struct{} // closed when it has ended
 }
 
+// ended reports whether the program has ended and its exit code is known.
 func (p *program) ended() bool {
 	select {
 	case <-p.done:
@@ -36,6 +37,8 @@ type log struct {
 	read int
 }
 
+// Write appends to the log. Standard output and standard error share it, in the order in
+// which they were written.
 func (l *log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,16 +57,19 @@ func (l *log) advance(find func([]byte) []int) bool {
 	return at != nil
 }
 
+// unread returns the output after the last line that was awaited.
 func (l *log) unread() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return string(l.text[l.read:])
 }
 
+// programs returns the programs of a script by name. Only the script's goroutine uses it.
 func programs(ts *testscript.TestScript) map[string]*program {
 	return ts.Value(programsKey{}).(map[string]*program)
 }
 
+// named returns a program, or ends the script if none was started under that name.
 func named(ts *testscript.TestScript, name string) *program {
 	p := programs(ts)[name]
 	if p == nil {
@@ -72,6 +78,8 @@ func named(ts *testscript.TestScript, name string) *program {
 	return p
 }
 
+// start is the command that starts a program in the background. It is killed at the end of
+// the script if it is still running.
 func start(ts *testscript.TestScript, neg bool, args []string) {
 	arguments(ts, !neg && len(args) >= 2, "start NAME PROGRAM ARGUMENT...")
 	p := &program{done: make(chan struct{})}
@@ -96,6 +104,8 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
+// await is the command that waits until a program prints a line. The search continues
+// after the last match, so the same line can be awaited twice.
 func await(ts *testscript.TestScript, neg bool, args []string) {
 	arguments(ts, !neg && len(args) == 2, "await NAME REGEXP")
 	p, re := named(ts, args[0]), pattern(ts, args[1])
@@ -110,6 +120,8 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// said is the command that searches all output so far. It does not wait, so a negative
+// check is only reliable after an event that comes later.
 func said(ts *testscript.TestScript, neg bool, args []string) {
 	arguments(ts, len(args) == 2, "[!] said NAME REGEXP")
 	p, re := named(ts, args[0]), pattern(ts, args[1])
@@ -120,6 +132,7 @@ func said(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// prints is the command that repeats a program until its output matches.
 func prints(ts *testscript.TestScript, neg bool, args []string) {
 	arguments(ts, len(args) >= 2, "[!] prints REGEXP PROGRAM ARGUMENT...")
 	re := pattern(ts, args[0])
@@ -137,12 +150,14 @@ func prints(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// signal is the command that sends a signal to a program.
 func signal(ts *testscript.TestScript, neg bool, args []string) {
 	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}
 	arguments(ts, !neg && len(args) == 2 && signals[args[1]] != 0, "signal NAME INT|TERM|KILL")
 	ts.Check(named(ts, args[0]).cmd.Process.Signal(signals[args[1]]))
 }
 
+// ended is the command that waits for the end of a program, and checks its exit code.
 func ended(ts *testscript.TestScript, neg bool, args []string) {
 	arguments(ts, !neg && (len(args) == 1 || len(args) == 2), "ended NAME [CODE]")
 	p, want := named(ts, args[0]), 0

@@ -67,10 +67,13 @@ type Command = func(ts *testscript.TestScript, neg bool, args []string)
 // inTurn is a testscript.T that runs scripts one after the other.
 type inTurn struct{ *testing.T }
 
+// Parallel does nothing: scripts in one process share its namespaces.
 func (inTurn) Parallel() {}
 
+// Verbose is that of go test.
 func (inTurn) Verbose() bool { return testing.Verbose() }
 
+// Run runs one script as a subtest.
 func (t inTurn) Run(name string, f func(testscript.T)) {
 	t.T.Run(name, func(t *testing.T) { f(inTurn{t}) })
 }
@@ -90,12 +93,14 @@ func Until(ok func() bool) bool {
 	return true
 }
 
+// pattern compiles a regular expression in which ^ and $ match at lines.
 func pattern(ts *testscript.TestScript, text string) *regexp.Regexp {
 	re, err := regexp.Compile("(?m)" + text)
 	ts.Check(err)
 	return re
 }
 
+// arguments ends the script with the usage if ok is false.
 func arguments(ts *testscript.TestScript, ok bool, usage string) {
 	if !ok {
 		ts.Fatalf("usage: %s", usage)

@@ -77,6 +77,7 @@ func (h *Host) String() string {
 	return b.String()
 }
 
+// write prints the content in a fixed order, without the loopback as the kernel makes it.
 func (s *space) write(b *strings.Builder) {
 	for _, name := range slices.Sorted(maps.Keys(s.sysctls)) {
 		fmt.Fprintf(b, "  sysctl %s = %s\n", name, s.sysctls[name])

@@ -43,6 +43,7 @@ func (s *space) change(index int, f func(*link) error) error {
 	return f(l)
 }
 
+// named returns the link with this name, or nil. The caller holds the host's lock.
 func (s *space) named(name string) *link {
 	for _, l := range s.links {
 		if l.Name == name {
@@ -52,8 +53,10 @@ func (s *space) named(name string) *link {
 	return nil
 }
 
+// Close does nothing: a space lives as long as its host.
 func (s *space) Close() error { return nil }
 
+// Links returns all links by ascending index, as a dump of the kernel does.
 func (s *space) Links() ([]kernel.Link, error) {
 	s.host.mu.Lock()
 	defer s.host.mu.Unlock()
@@ -64,6 +67,7 @@ func (s *space) Links() ([]kernel.Link, error) {
 	return out, nil
 }
 
+// LinkByName returns ENODEV for a missing link, as the kernel does.
 func (s *space) LinkByName(name string) (kernel.Link, error) {
 	s.host.mu.Lock()
 	defer s.host.mu.Unlock()
@@ -73,6 +77,7 @@ func (s *space) LinkByName(name string) (kernel.Link, error) {
 	return kernel.Link{}, fmt.Errorf("link %s: %w", name, unix.ENODEV)
 }
 
+// LinkByIndex returns ENODEV for a missing link.
 func (s *space) LinkByIndex(index int) (out kernel.Link, err error) {
 	err = s.change(index, func(l *link) error { out = l.Link; return nil })
 	return out, err
@@ -100,6 +105,8 @@ func (s *space) AddLink(want kernel.Link, peer string) error {
 	return nil
 }
 
+// add adds a link with the kernel's default MTU. Indexes are unique on the host, so one
+// that was used is never used again. The caller holds the host's lock.
 func (s *space) add(want kernel.Link) (*link, error) {
 	if s.named(want.Name) != nil {
 		return nil, fmt.Errorf("link %s: %w", want.Name, unix.EEXIST)
@@ -114,6 +121,7 @@ func (s *space) add(want kernel.Link) (*link, error) {
 	return l, nil
 }
 
+// DelLink removes the link and, of a VETH, the other end in its namespace.
 func (s *space) DelLink(index int) error {
 	return s.change(index, func(l *link) error {
 		for _, o := range s.host.spaces {
@@ -123,6 +131,7 @@ func (s *space) DelLink(index int) error {
 	})
 }
 
+// SetName returns EEXIST if another link has the name.
 func (s *space) SetName(index int, name string) error {
 	return s.change(index, func(l *link) error {
 		if o := s.named(name); o != nil && o != l {
@@ -133,6 +142,7 @@ func (s *space) SetName(index int, name string) error {
 	})
 }
 
+// SetAlias also takes the owner from the text, as the reader of a real alias does.
 func (s *space) SetAlias(index int, alias string) error {
 	return s.change(index, func(l *link) error {
 		l.Alias, l.Owner = kernel.SplitAlias(alias)
@@ -140,18 +150,22 @@ func (s *space) SetAlias(index int, alias string) error {
 	})
 }
 
+// SetUp sets the administrative state.
 func (s *space) SetUp(index int, up bool) error {
 	return s.change(index, func(l *link) error { l.Up = up; return nil })
 }
 
+// SetMTU accepts every MTU.
 func (s *space) SetMTU(index, mtu int) error {
 	return s.change(index, func(l *link) error { l.MTU = mtu; return nil })
 }
 
+// SetMAC accepts every address.
 func (s *space) SetMAC(index int, mac net.HardwareAddr) error {
 	return s.change(index, func(l *link) error { l.MAC = mac; return nil })
 }
 
+// SetMaster puts the link into a VRF; 0 takes it out.
 func (s *space) SetMaster(index, master int) error {
 	return s.change(index, func(l *link) error { l.Master = master; return nil })
 }
@@ -166,10 +180,12 @@ func (s *space) Move(index int, to kernel.Kernel) error {
 	})
 }
 
+// Offload returns the kernel's default.
 func (s *space) Offload(string) (kernel.Offload, error) {
 	return kernel.Offload{RX: true, TX: true}, nil
 }
 
+// Addrs returns the addresses of a link, or of all links for index 0, sorted.
 func (s *space) Addrs(index int) (out []kernel.Addr, err error) {
 	s.host.mu.Lock()
 	defer s.host.mu.Unlock()
@@ -184,6 +200,7 @@ func (s *space) Addrs(index int) (out []kernel.Addr, err error) {
 	return out, nil
 }
 
+// AddAddr returns EEXIST for an address that the link has.
 func (s *space) AddAddr(a kernel.Addr) error {
 	return s.change(a.Link, func(l *link) error {
 		if slices.Contains(l.addrs, a.Prefix) {
@@ -194,6 +211,7 @@ func (s *space) AddAddr(a kernel.Addr) error {
 	})
 }
 
+// DelAddr returns EADDRNOTAVAIL for an address that the link lacks.
 func (s *space) DelAddr(a kernel.Addr) error {
 	return s.change(a.Link, func(l *link) error {
 		if !slices.Contains(l.addrs, a.Prefix) {
@@ -204,6 +222,7 @@ func (s *space) DelAddr(a kernel.Addr) error {
 	})
 }
 
+// Sysctl records the value.
 func (s *space) Sysctl(name, value string) error {
 	s.host.mu.Lock()
 	defer s.host.mu.Unlock()
@@ -211,6 +230,8 @@ func (s *space) Sysctl(name, value string) error {
 	return nil
 }
 
+// Announce returns EADDRINUSE while the installation is announced, as an abstract socket
+// does.
 func (s *space) Announce(installation string) (io.Closer, error) {
 	s.host.mu.Lock()
 	defer s.host.mu.Unlock()
@@ -227,8 +248,10 @@ func (s *space) Announce(installation string) (io.Closer, error) {
 
 type closer func()
 
+// Close ends the announcement.
 func (c closer) Close() error { c(); return nil }
 
+// Announced reports whether the installation is announced.
 func (s *space) Announced(installation string) bool {
 	s.host.mu.Lock()
 	defer s.host.mu.Unlock()
@@ -240,8 +263,10 @@ func (s *space) Subscribe() (kernel.Events, error) { return make(silence), nil }
 
 type silence chan struct{}
 
+// Close ends Next.
 func (c silence) Close() error { close(c); return nil }
 
+// Next returns no event: the fake has no watchers.
 func (c silence) Next() ([]kernel.Event, error) {
 	<-c
 	return nil, net.ErrClosed
