@@ -108,6 +108,69 @@ func For(ctx context.Context, s *scheduler.Scheduler, keys ...string) error {
 	}
 }
 
+// Settled waits until none of the values under keys is PENDING, nor any value that is derived
+// from them. Unknown keys are not. It returns at once if that is so. When ctx ends before, it
+// returns an *Error with the pending values.
+//
+// Unlike For it does not wait for failed values: their errors are known already.
+func Settled(ctx context.Context, s *scheduler.Scheduler, keys ...string) error {
+	pending := pendingOf(s, keys, 1)
+	if len(pending) == 0 {
+		return nil
+	}
+	watch := s.Watch("")
+	defer watch.Close()
+	for {
+		// The first pending value is asked again after each change, all others only when it
+		// is no longer pending: with 10,000 keys, each change would cost a look at each.
+		for pending = pendingOf(s, keys, 1); len(pending) > 0 && isPending(s, pending[0].Key); {
+			if _, err := watch.Next(ctx); err != nil {
+				return &Error{Values: pendingOf(s, keys, len(keys)), ended: err}
+			}
+		}
+		if len(pending) == 0 {
+			return nil
+		}
+	}
+}
+
+func isPending(s *scheduler.Scheduler, key string) bool {
+	st, ok := s.Status(key)
+	return ok && st.State == kvscheduler.ValueState_PENDING
+}
+
+// pendingOf returns the pending values under keys and their derived values, sorted by key. It
+// stops after most keys with a pending value.
+func pendingOf(s *scheduler.Scheduler, keys []string, most int) (out []Value) {
+	bases := 0
+	for _, key := range keys {
+		before := len(out)
+		out = appendPending(out, s, key)
+		if len(out) == before {
+			continue
+		}
+		if bases++; bases == most {
+			break
+		}
+	}
+	slices.SortFunc(out, func(a, b Value) int { return strings.Compare(a.Key, b.Key) })
+	return out
+}
+
+func appendPending(out []Value, s *scheduler.Scheduler, key string) []Value {
+	st, ok := s.Status(key)
+	if !ok {
+		return out
+	}
+	if st.State == kvscheduler.ValueState_PENDING {
+		out = append(out, Value{key, st.State, st.Err, st.Details})
+	}
+	for _, part := range st.Derived() {
+		out = appendPending(out, s, part)
+	}
+	return out
+}
+
 // waited has the newest status of each key; nil: none.
 type waited map[string]*scheduler.Status
 
