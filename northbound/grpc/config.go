@@ -1,0 +1,150 @@
+package grpc
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/keyplane/keyplane/internal/tlsfiles"
+)
+
+// DefaultEndpoint is the address of the server: only this host can reach it.
+const DefaultEndpoint = "127.0.0.1:9111"
+
+// Config is the content of grpc.conf. The keys are those of existing deployments.
+type Config struct {
+	Disabled bool   `yaml:"disabled"`
+	Endpoint string `yaml:"endpoint"` // address and port, or the path of a socket. Defaults to DefaultEndpoint
+	Network  string `yaml:"network"`  // tcp, tcp4, tcp6, unix or unixpacket. Defaults to tcp
+	// Permission is the mode of the socket, written with the digits of an octal number: 777.
+	// Defaults to 600: only the agent's user can connect.
+	Permission         int  `yaml:"permission"`
+	ForceSocketRemoval bool `yaml:"force-socket-removal"` // replace a socket even if a process listens on it
+
+	MaxMsgSize           int    `yaml:"max-msg-size"`           // of a request, in bytes. Defaults to 4 MiB
+	MaxConcurrentStreams uint32 `yaml:"max-concurrent-streams"` // calls of one connection. Defaults to 100
+	MaxConnections       int    `yaml:"max-connections"`        // Defaults to 64
+
+	InsecureTransport bool     `yaml:"insecure-transport"` // other hosts may connect without TLS or without a certificate
+	Cert              string   `yaml:"cert-file"`
+	Key               string   `yaml:"key-file"`
+	CAs               []string `yaml:"ca-files"` // authorities of client certificates, which are then required
+
+	ExtendedLogging   bool `yaml:"extended-logging"`   // log each call
+	PrometheusMetrics bool `yaml:"prometheus-metrics"` // count calls: grpc_server_*
+}
+
+// ErrInsecure reports an address that other hosts reach without a client certificate.
+var ErrInsecure = errors.New("other hosts could change the network without authentication: set cert-file, key-file and ca-files, or listen on the loopback or a Unix socket, or set insecure-transport: true")
+
+const (
+	defaultMsgSize = 4 << 20
+	maxMsgSize     = 1 << 30
+	defaultStreams = 100
+	defaultConns   = 64
+	defaultMode    = 600
+)
+
+// Complete sets the defaults and refuses invalid settings. It reads no file.
+func (c *Config) Complete() error {
+	if c.Disabled {
+		return nil
+	}
+	c.Network = cmp.Or(c.Network, "tcp")
+	c.MaxMsgSize = cmp.Or(c.MaxMsgSize, defaultMsgSize)
+	c.MaxConcurrentStreams = cmp.Or(c.MaxConcurrentStreams, defaultStreams)
+	c.MaxConnections = cmp.Or(c.MaxConnections, defaultConns)
+	networks := []string{"tcp", "tcp4", "tcp6", "unix", "unixpacket"}
+	if !slices.Contains(networks, c.Network) {
+		return fmt.Errorf("network: %q: expected %s", c.Network, strings.Join(networks, ", "))
+	}
+	return errors.Join(c.address(), c.limits(), tlsfiles.Files{Cert: c.Cert, Key: c.Key}.Validate(), c.protection())
+}
+
+// address checks the endpoint and the keys of sockets.
+func (c *Config) address() error {
+	if c.socket() {
+		c.Permission = cmp.Or(c.Permission, defaultMode)
+		if c.Endpoint == "" {
+			return errors.New("endpoint: expected the path of a socket, such as /run/keyplane/grpc.sock")
+		}
+		_, err := c.mode()
+		return err
+	}
+	if c.Permission != 0 || c.ForceSocketRemoval {
+		return fmt.Errorf("permission and force-socket-removal need network: unix or unixpacket; it is %s", c.Network)
+	}
+	c.Endpoint = cmp.Or(c.Endpoint, DefaultEndpoint)
+	_, port, err := net.SplitHostPort(c.Endpoint)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("endpoint: %q: expected an address and a port, such as %s", c.Endpoint, DefaultEndpoint)
+	}
+	return nil
+}
+
+// mode returns the permission as the number that its digits mean.
+func (c *Config) mode() (uint32, error) {
+	mode, err := strconv.ParseUint(strconv.Itoa(c.Permission), 8, 9)
+	if err != nil {
+		return 0, fmt.Errorf("permission: %d: expected a mode with digits from 0 to 7, such as 660", c.Permission)
+	}
+	return uint32(mode), nil
+}
+
+func (c *Config) limits() error {
+	var errs []error
+	for _, k := range []struct {
+		key         string
+		value, most int
+	}{
+		{"max-msg-size", c.MaxMsgSize, maxMsgSize}, {"max-connections", c.MaxConnections, 1 << 16},
+	} {
+		if k.value < 0 || k.value > k.most {
+			errs = append(errs, fmt.Errorf("%s: %d: expected a number up to %d, or 0 for the default", k.key, k.value, k.most))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// protection refuses an address that other hosts reach without a client certificate.
+func (c *Config) protection() error {
+	switch {
+	case len(c.CAs) > 0 && c.Cert == "":
+		return errors.New("ca-files: client certificates need TLS: set cert-file and key-file, too")
+	case c.InsecureTransport || c.local() || c.authenticated():
+		return nil
+	}
+	return fmt.Errorf("endpoint: %s: %w", c.Endpoint, ErrInsecure)
+}
+
+func (c *Config) files() tlsfiles.Server {
+	return tlsfiles.Server{Cert: c.Cert, Key: c.Key, ClientCAs: c.CAs}
+}
+
+// socket reports a Unix socket.
+func (c *Config) socket() bool { return strings.HasPrefix(c.Network, "unix") }
+
+// authenticated reports that each client has a certificate.
+func (c *Config) authenticated() bool { return c.Cert != "" && len(c.CAs) > 0 }
+
+// local reports whether only this host can reach the endpoint.
+func (c *Config) local() bool {
+	if c.socket() {
+		return true
+	}
+	host, _, _ := net.SplitHostPort(c.Endpoint)
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// secrets reports whether clients may read secrets: the permissions of the socket or a
+// certificate say who they are.
+func (c *Config) secrets() bool { return c.socket() || c.authenticated() }

@@ -1,0 +1,82 @@
+package grpc
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/configurator"
+)
+
+// config is ligato.configurator.ConfiguratorService.
+type config struct {
+	configurator.UnimplementedConfiguratorServiceServer
+	*service
+}
+
+// Update puts values, as one transaction.
+func (c *config) Update(ctx context.Context, req *configurator.UpdateRequest) (*configurator.UpdateResponse, error) {
+	values, err := c.valuesOf("update", req.GetUpdate(), false)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.declare(ctx, values, req.GetFullResync(), req.GetWaitDone()); err != nil {
+		return nil, err
+	}
+	return &configurator.UpdateResponse{}, nil
+}
+
+// Delete deletes values, as one transaction. Only the fields that make their keys matter.
+func (c *config) Delete(ctx context.Context, req *configurator.DeleteRequest) (*configurator.DeleteResponse, error) {
+	values, err := c.valuesOf("delete", req.GetDelete(), true)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.declare(ctx, values, false, req.GetWaitDone()); err != nil {
+		return nil, err
+	}
+	return &configurator.DeleteResponse{}, nil
+}
+
+// Get returns the values that take effect, of all sources.
+func (c *config) Get(ctx context.Context, _ *configurator.GetRequest) (*configurator.GetResponse, error) {
+	all, err := c.Layers.Effective(ctx)
+	if err != nil {
+		return nil, c.failure(err)
+	}
+	b := newBuilder()
+	for _, v := range all {
+		b.add(c.shown(v.Message))
+	}
+	return &configurator.GetResponse{Config: b.config}, nil
+}
+
+// shown returns a value without the secrets that the client may not read.
+func (s *service) shown(v proto.Message) proto.Message {
+	if s.secrets {
+		return v
+	}
+	return models.Redacted(v)
+}
+
+// Dump reads the actual values of all models from the system. A part of the system that is
+// not connected has no values; if another one cannot be read, the call fails.
+func (c *config) Dump(ctx context.Context, _ *configurator.DumpRequest) (*configurator.DumpResponse, error) {
+	b := newBuilder()
+	connected := c.Scheduler.Stats().Connections
+	for _, d := range c.Scheduler.Descriptors() {
+		ready, needs := connected[d.Connection]
+		if !d.Modelled || !d.Retrieves || needs && !ready {
+			continue
+		}
+		found, err := c.Scheduler.Dump(ctx, d.Name)
+		if err != nil {
+			return nil, c.failure(err)
+		}
+		for _, f := range found {
+			b.add(c.shown(f.Value))
+		}
+	}
+	return &configurator.DumpResponse{Dump: b.config}, nil
+}

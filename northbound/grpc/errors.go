@@ -1,0 +1,141 @@
+package grpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
+
+	"github.com/keyplane/keyplane/internal/printable"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/wait"
+)
+
+// Bounds of an error. Text and details travel in the header of the answer. Clients made
+// from gRPC's C core, such as Python's, drop an answer whose header has more than 8 KiB.
+const (
+	maxText    = 1 << 10 // of the message
+	maxDetail  = 512     // of one text in a detail
+	maxDetails = 2 << 10 // of all details together
+)
+
+// failure returns the status of an error of a request.
+func (s *service) failure(err error) error {
+	var failed *scheduler.TxnError
+	var waited *wait.Error
+	switch {
+	case errors.As(err, &failed):
+		return failureOf(codes.FailedPrecondition, failed.Error(), s.failedValues(failed))
+	case errors.As(err, &waited) && errors.Is(err, context.DeadlineExceeded):
+		return failureOf(codes.DeadlineExceeded, waited.Error(), pendingValues(waited))
+	case errors.Is(err, context.DeadlineExceeded):
+		return failureOf(codes.DeadlineExceeded, err.Error(), nil)
+	case errors.Is(err, context.Canceled):
+		return failureOf(codes.Canceled, err.Error(), nil)
+	case errors.Is(err, orchestrator.ErrLayerName):
+		return failureOf(codes.InvalidArgument, err.Error(), nil)
+	case errors.Is(err, orchestrator.ErrTooManyLayers):
+		return failureOf(codes.ResourceExhausted, err.Error(), nil)
+	case errors.Is(err, orchestrator.ErrNotRecorded), errors.Is(err, orchestrator.ErrStopped), errors.Is(err, scheduler.ErrStopped):
+		return failureOf(codes.Unavailable, err.Error(), nil)
+	}
+	return failureOf(codes.Internal, err.Error(), nil)
+}
+
+// failedValues returns a ligato.kvscheduler.ValueStatus for each value that failed. Its
+// details are the paths of invalid fields.
+func (s *service) failedValues(e *scheduler.TxnError) (out []proto.Message) {
+	for _, k := range e.Failed {
+		v := &kvscheduler.ValueStatus{
+			Key: k.Key, State: kvscheduler.ValueState_FAILED, LastOperation: k.Verb,
+			Error: printable.Cut(k.Err.Error(), maxDetail), Details: models.Fields(k.Err),
+		}
+		if k.Verb == kvscheduler.TxnOperation_VALIDATE {
+			v.State = kvscheduler.ValueState_INVALID
+		}
+		if errors.Is(k.Err, scheduler.ErrUnimplemented) {
+			v.State = kvscheduler.ValueState_UNIMPLEMENTED
+		} else if st, ok := s.Scheduler.Status(k.Key); ok && st.Err != nil && st.Err.Error() == k.Err.Error() {
+			v.State = st.State // such as RETRYING
+		}
+		out = append(out, v)
+		if len(out) > maxDetails/16 {
+			break
+		}
+	}
+	return out
+}
+
+// pendingValues returns a ligato.kvscheduler.ValueStatus for each pending value. Its
+// details are the labels of the dependencies that are not met.
+func pendingValues(e *wait.Error) (out []proto.Message) {
+	for _, v := range e.Values {
+		out = append(out, &kvscheduler.ValueStatus{Key: v.Key, State: v.State, Details: v.Details})
+		if len(out) > maxDetails/16 {
+			break
+		}
+	}
+	return out
+}
+
+// failureOf returns a status with as many details as fit.
+func failureOf(code codes.Code, text string, details []proto.Message) error {
+	st := status.New(code, printable.Cut(text, maxText))
+	room := maxDetails
+	var fit []protoadapt.MessageV1
+	for _, d := range details {
+		if room -= proto.Size(d) + 64; room < 0 { // the Any of a detail has the name of its type
+			break
+		}
+		fit = append(fit, protoadapt.MessageV1Of(d))
+	}
+	if full, err := st.WithDetails(fit...); err == nil {
+		st = full
+	}
+	return st.Err()
+}
+
+// mistakes collects the errors of a malformed request, by the path of the field.
+type mistakes struct {
+	found []*errdetails.BadRequest_FieldViolation
+	more  int
+}
+
+// mostMistakes is how many mistakes an answer names.
+const mostMistakes = 8
+
+func (m *mistakes) add(field string, err error) {
+	if len(m.found) == mostMistakes {
+		m.more++
+		return
+	}
+	m.found = append(m.found, &errdetails.BadRequest_FieldViolation{Field: field, Description: printable.Cut(err.Error(), 160)})
+}
+
+// err returns InvalidArgument, or nil without mistakes. Each mistake is a field violation of
+// one google.rpc.BadRequest.
+func (m *mistakes) err() error {
+	if len(m.found) == 0 {
+		return nil
+	}
+	text := "nothing was changed, because the request is malformed"
+	for i, f := range m.found {
+		sep := "; "
+		if i == 0 {
+			sep = ": "
+		}
+		text += sep + f.GetField() + ": " + f.GetDescription()
+	}
+	if m.more > 0 {
+		text += fmt.Sprintf("; and %d more", m.more)
+	}
+	return failureOf(codes.InvalidArgument, text, []proto.Message{&errdetails.BadRequest{FieldViolations: m.found}})
+}

@@ -1,0 +1,84 @@
+// Package grpc serves the agent over gRPC: programs declare values, wait for them, and watch
+// them, with the services of existing clients.
+//
+//	s := grpc.Server{Config: config, Options: grpc.Options{Scheduler: sched, Layers: orch}}
+//	err := s.Run(ctx)
+//
+//	service                                  task
+//	ligato.generic.ManagerService            values of any model: declare, read, watch
+//	ligato.generic.MetaService               the models, and their .proto files
+//	ligato.configurator.ConfiguratorService  the same in one message with a field for each model
+//	ligato.configurator.StatsPollerService   counters of interfaces
+//	grpc.health.v1, grpc.reflection          for tools
+//
+// A request is one transaction of the layer that its metadata "datasrc" names (docs/grpc.md
+// lists the metadata). An error has one detail for each value that failed, bounded in number
+// and size, because all details travel in one header.
+//
+// # Who may connect
+//
+// Whoever reaches the server can change the network. So an address beyond the loopback needs
+// TLS with client certificates, or a configuration that says explicitly that it does not.
+// Secrets are shown only to clients of a Unix socket and to those with a certificate.
+//
+// # Goroutines
+//
+// google.golang.org/grpc has a goroutine for each call. This package adds one for the
+// subscriptions (see hub) and keeps no other state between calls. Run ends all of them.
+//
+// Tests use real clients over TCP, TLS and Unix sockets on a real scheduler and orchestrator;
+// only the southbound is a map.
+package grpc
+
+import (
+	"context"
+	"log/slog"
+
+	rpc "google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/proto/ligato/configurator"
+	"github.com/keyplane/keyplane/proto/ligato/generic"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// Options are the parts of the agent that the services use.
+type Options struct {
+	Scheduler *scheduler.Scheduler
+	Layers    Layers // *orchestrator.Orchestrator
+	Log       *slog.Logger
+}
+
+// Layers are the values that programs declare; *orchestrator.Orchestrator has them.
+type Layers interface {
+	Declare(ctx context.Context, q orchestrator.Request) (*scheduler.Record, error)
+	Effective(ctx context.Context, keys ...string) ([]orchestrator.Effective, error)
+}
+
+// service has what all services need.
+type service struct {
+	Options
+	secrets bool          // clients may read secrets
+	ended   chan struct{} // closed when the server stops: streams end
+}
+
+// models are those that clients may declare.
+func (s *service) models() *models.Registry { return s.Scheduler.Models() }
+
+// register adds all services to a server.
+func (s *service) register(to *rpc.Server) *health.Server {
+	generic.RegisterManagerServiceServer(to, &manager{service: s})
+	generic.RegisterMetaServiceServer(to, &meta{service: s})
+	configurator.RegisterConfiguratorServiceServer(to, &config{service: s})
+	alive := health.NewServer()
+	healthpb.RegisterHealthServer(to, alive)
+	for name := range to.GetServiceInfo() {
+		alive.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
+	}
+	reflection.Register(to) // v1 and v1alpha
+	return alive
+}

@@ -1,0 +1,173 @@
+package grpc
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/proto/ligato/generic"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// manager is ligato.generic.ManagerService.
+type manager struct {
+	generic.UnimplementedManagerServiceServer
+	*service
+}
+
+// SetConfig puts and deletes values, as one transaction.
+func (m *manager) SetConfig(ctx context.Context, req *generic.SetConfigRequest) (*generic.SetConfigResponse, error) {
+	values, err := m.updates(req.GetUpdates())
+	if err != nil {
+		return nil, err
+	}
+	record, err := m.declare(ctx, values, req.GetOverwriteAll(), false)
+	if err != nil {
+		return nil, err
+	}
+	return m.results(values, record), nil
+}
+
+// updates returns the values of a request. A malformed item refuses the whole request:
+// without its key, its error could not be reported later.
+func (s *service) updates(items []*generic.UpdateItem) ([]orchestrator.Declared, error) {
+	var wrong mistakes
+	out := make([]orchestrator.Declared, len(items))
+	for i, u := range items {
+		d, err := s.declaredOf(u.GetItem())
+		if err != nil {
+			wrong.add(fmt.Sprintf("updates[%d].item", i), err)
+			continue
+		}
+		d.Labels = u.GetLabels()
+		out[i] = d
+	}
+	return out, wrong.err()
+}
+
+// results returns a result for each value of the request, then for each other value that a
+// replacement removed, and one with the number of the transaction.
+func (m *manager) results(values []orchestrator.Declared, record *scheduler.Record) *generic.SetConfigResponse {
+	out := &generic.SetConfigResponse{}
+	reported := make(map[string]bool, len(values))
+	add := func(key string) {
+		if !reported[key] {
+			reported[key] = true
+			out.Results = append(out.Results, &generic.UpdateResult{Key: key, Status: m.statusUnder(key, kvscheduler.ValueState_REMOVED)})
+		}
+	}
+	for _, v := range values {
+		add(v.Key)
+	}
+	if record == nil {
+		return out
+	}
+	for _, c := range record.Values {
+		if c.Value == nil {
+			add(c.Key)
+		}
+	}
+	out.Results = append(out.Results, &generic.UpdateResult{Key: metaSeqNum, Status: &generic.ItemStatus{
+		Status: kvscheduler.ValueState_NONEXISTENT.String(), Message: strconv.FormatUint(record.Seq, 10),
+	}})
+	return out
+}
+
+// GetConfig returns the values that take effect, of all sources.
+func (m *manager) GetConfig(ctx context.Context, req *generic.GetConfigRequest) (*generic.GetConfigResponse, error) {
+	if len(req.GetIds()) > 0 && len(req.GetLabels()) > 0 {
+		return nil, status.Error(codes.InvalidArgument, "ids and labels: expected only one of them")
+	}
+	keys, err := m.keysOf(req.GetIds())
+	if err != nil {
+		return nil, err
+	}
+	all, err := m.Layers.Effective(ctx, keys...)
+	if err != nil {
+		return nil, m.failure(err)
+	}
+	out := &generic.GetConfigResponse{}
+	for _, v := range all {
+		if !hasLabels(v.Labels, req.GetLabels()) {
+			continue
+		}
+		item, err := m.itemOf(v.Key, v.Message)
+		if err != nil {
+			return nil, m.failure(err)
+		}
+		if item != nil {
+			out.Items = append(out.Items, &generic.ConfigItem{Item: item, Status: m.statusUnder(v.Key, kvscheduler.ValueState_NONEXISTENT), Labels: v.Labels})
+		}
+	}
+	return out, nil
+}
+
+// keysOf returns the keys of ids; nil: there are none.
+func (s *service) keysOf(ids []*generic.Item_ID) (keys []string, err error) {
+	var wrong mistakes
+	for i, id := range ids {
+		key, err := s.keyOf(id)
+		if err != nil {
+			wrong.add(fmt.Sprintf("ids[%d]", i), err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, wrong.err()
+}
+
+func hasLabels(labels, wanted map[string]string) bool {
+	for key, value := range wanted {
+		if got, ok := labels[key]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+// DumpState returns the values that are applied, as the scheduler knows them.
+func (m *manager) DumpState(_ context.Context, req *generic.DumpStateRequest) (*generic.DumpStateResponse, error) {
+	keys, err := m.keysOf(req.GetIds())
+	if err != nil {
+		return nil, err
+	}
+	out := &generic.DumpStateResponse{}
+	for _, st := range m.statuses(keys) {
+		if st.Actual == nil || st.Base != "" {
+			continue
+		}
+		item, err := m.itemOf(st.Key, st.Actual)
+		if err != nil {
+			return nil, m.failure(err)
+		}
+		if item != nil {
+			out.Items = append(out.Items, &generic.StateItem{Item: item})
+		}
+	}
+	return out, nil
+}
+
+// statuses returns the statuses of the keys, or of all values of models if keys is nil,
+// sorted by key.
+func (m *manager) statuses(keys []string) (out []*scheduler.Status) {
+	if keys == nil {
+		for st := range m.Scheduler.All() {
+			if _, _, ok := m.models().ByKey(st.Key); ok {
+				out = append(out, st)
+			}
+		}
+	}
+	for _, key := range keys {
+		if st, ok := m.Scheduler.Status(key); ok {
+			out = append(out, st)
+		}
+	}
+	slices.SortFunc(out, func(a, b *scheduler.Status) int { return strings.Compare(a.Key, b.Key) })
+	return slices.CompactFunc(out, func(a, b *scheduler.Status) bool { return a.Key == b.Key })
+}

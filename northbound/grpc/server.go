@@ -1,0 +1,184 @@
+package grpc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/net/netutil"
+	rpc "google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+)
+
+// A Server serves all services at one address.
+type Server struct {
+	Config  Config // after Complete
+	Options Options
+	// Ready, if set, receives the address once the server accepts connections.
+	Ready chan<- net.Addr
+}
+
+// Run serves until ctx ends. Then streams end, and it waits up to a second for calls in
+// progress. An address that is in use does not stop the agent: Run retries. It fails at once
+// if the files of TLS cannot be read.
+func (s *Server) Run(ctx context.Context) error {
+	if s.Config.Disabled {
+		return nil
+	}
+	s.Options.Log = cmp.Or(s.Options.Log, slog.New(slog.DiscardHandler))
+	log := s.Options.Log
+	options, err := s.serverOptions(log)
+	if err != nil {
+		return fmt.Errorf("gRPC server: %w", err)
+	}
+	if !s.Config.local() && !s.Config.authenticated() {
+		log.Warn("other hosts can change the network over gRPC without authentication", "endpoint", s.Config.Endpoint)
+	}
+	l := s.listen(ctx, log)
+	if l == nil {
+		return nil
+	}
+	log.Info("gRPC server listens", "endpoint", l.Addr().String())
+	if s.Ready != nil {
+		s.Ready <- l.Addr()
+	}
+	return s.serve(ctx, netutil.LimitListener(l, s.Config.MaxConnections), options)
+}
+
+// serverOptions are those of the connection: limits, TLS and interceptors.
+func (s *Server) serverOptions(log *slog.Logger) ([]rpc.ServerOption, error) {
+	guard := interceptor{log: log, calls: s.Config.ExtendedLogging}
+	out := []rpc.ServerOption{
+		rpc.MaxRecvMsgSize(s.Config.MaxMsgSize),
+		rpc.MaxConcurrentStreams(s.Config.MaxConcurrentStreams),
+		rpc.ConnectionTimeout(10 * time.Second), // until the end of the handshake
+		rpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
+		rpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		rpc.ChainUnaryInterceptor(guard.unary), rpc.ChainStreamInterceptor(guard.stream),
+	}
+	if files := s.Config.files(); files.Enabled() {
+		conf, err := files.Load()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rpc.Creds(credentials.NewTLS(conf)))
+	}
+	return out, nil
+}
+
+// serve handles calls until ctx ends or the listener fails.
+func (s *Server) serve(ctx context.Context, l net.Listener, options []rpc.ServerOption) error {
+	services := &service{Options: s.Options, secrets: s.Config.secrets(), ended: make(chan struct{})}
+	server := rpc.NewServer(options...)
+	alive := services.register(server)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("gRPC server at %s: %w", s.Config.Endpoint, err)
+	case <-ctx.Done():
+	}
+	alive.Shutdown()
+	close(services.ended)
+	late := time.AfterFunc(time.Second, server.Stop)
+	defer late.Stop()
+	server.GracefulStop()
+	return <-served
+}
+
+// listen opens the address, with retries. It logs an error once, until the error
+// changes. It returns nil if ctx ends.
+func (s *Server) listen(ctx context.Context, log *slog.Logger) net.Listener {
+	const most = 30 * time.Second
+	logged := ""
+	for wait := time.Second; ; wait = min(2*wait, most) {
+		l, err := s.listenOnce(ctx)
+		if err == nil {
+			return l
+		}
+		if err.Error() != logged && ctx.Err() == nil {
+			logged = err.Error()
+			log.Warn("gRPC server cannot listen; it retries", "endpoint", s.Config.Endpoint, "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (s *Server) listenOnce(ctx context.Context) (net.Listener, error) {
+	if !s.Config.socket() {
+		return (&net.ListenConfig{}).Listen(ctx, s.Config.Network, s.Config.Endpoint)
+	}
+	if err := s.makeRoom(ctx); err != nil {
+		return nil, err
+	}
+	mode, err := s.Config.mode()
+	if err != nil {
+		return nil, err
+	}
+	return listenUnix(ctx, s.Config.Network, s.Config.Endpoint, fs.FileMode(mode))
+}
+
+// errListens reports that another process listens on the socket.
+var errListens = errors.New("a process listens on this socket; force-socket-removal: true replaces it")
+
+// makeRoom removes the socket of a dead process, or of any process if that is configured. It
+// never removes another kind of file.
+func (s *Server) makeRoom(ctx context.Context) error {
+	path := s.Config.Endpoint
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode()&fs.ModeSocket == 0:
+		return fmt.Errorf("%s is not a socket; it is not replaced", path)
+	}
+	if !s.Config.ForceSocketRemoval {
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, s.Config.Network, path)
+		if err == nil {
+			conn.Close()
+			return fmt.Errorf("%s: %w", path, errListens)
+		}
+	}
+	return os.Remove(path)
+}
+
+// listenUnix creates a socket with a mode. It gets its name only when it has the mode, so
+// that nobody else can connect before.
+func listenUnix(ctx context.Context, network, path string, mode fs.FileMode) (net.Listener, error) {
+	folder, err := os.MkdirTemp(filepath.Dir(path), ".grpc-") // of the agent's user alone
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	hidden := filepath.Join(folder, "s")
+	l, err := (&net.ListenConfig{}).Listen(ctx, network, hidden)
+	if err != nil {
+		return nil, err
+	}
+	if u, ok := l.(*net.UnixListener); ok {
+		u.SetUnlinkOnClose(false)
+	}
+	err = os.Chmod(hidden, mode)
+	if err == nil {
+		err = os.Rename(hidden, path)
+	}
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return newSocket(l, network, path)
+}
