@@ -18,6 +18,7 @@ import (
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models/structured/document"
+	"github.com/keyplane/keyplane/northbound/grpc"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/orchestrator"
@@ -31,7 +32,7 @@ import (
 //	ownership             one agent per label, from before planning until the end
 //	state                 knowledge of earlier runs
 //	scheduler, plugins    the actual state
-//	web, socket           HTTP and agentctl
+//	web, calls, socket    HTTP, gRPC and agentctl
 //	publishers            status, written back into stores
 func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) error {
 	manager, err := newNotifier()
@@ -100,6 +101,8 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	}}
 	socket.Beside = rest.Handler(withSecrets(web.Options)) // only the agent's user can open the socket
 
+	calls := grpc.Server{Config: conf.grpc, Options: grpc.Options{Scheduler: sched, Layers: orch, Log: log}}
+
 	// Publishers write status into stores.
 	publishers := slices.Concat(
 		stores.publishers(s.root(), conf.orchestrator.publishing(s.PublishStatus), sched, log),
@@ -109,7 +112,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 		{"scheduler", sched.Run}, {"linux", host.Run}, {"vpp", plane.Run}, {"socket", socket.Run}, {"ownership", mine.guard.Run},
 	})
 	above := append(stores.tasks(),
-		task{"orchestrator", orch.Run}, task{"http", web.Run},
+		task{"orchestrator", orch.Run}, task{"http", web.Run}, task{"grpc", calls.Run},
 		task{"announcer", func(ctx context.Context) error { return announcer.announce(ctx, manager) }})
 	log.Info("agent runs", "label", s.Label, "stores", stores.names(), "pid", os.Getpid())
 	_ = manager.Notify(sdnotify.Ready)

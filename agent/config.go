@@ -18,6 +18,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/grpc"
 	"github.com/keyplane/keyplane/northbound/rest"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"
@@ -108,11 +109,20 @@ type orchestratorConfig struct {
 	MaxValue   filedb.Size `yaml:"max-value-size"`
 	MaxPage    filedb.Size `yaml:"max-page-size"`
 	MaxListing filedb.Size `yaml:"max-listing-size"`
+
+	// Of the layers that clients declare, by the name of their data source.
+	Datasrc         map[string]int `yaml:"datasrc-priorities"`
+	MaxDatasrc      int            `yaml:"max-datasrc"`
+	VolatileDatasrc []string       `yaml:"volatile-datasrc"` // "*" means all
 }
+
+// clientLayers returns the layers of clients that are listed with the stores, by priority.
+func clientLayers() map[string]int { return map[string]int{"localclient": 50, grpc.DefaultSource: 40} }
 
 func defaultOrchestrator() orchestratorConfig {
 	return orchestratorConfig{AntiEntropy: 10 * time.Minute, Patience: 100 * time.Millisecond, Grace: 10 * time.Second, GraceShare: 33, GraceKeys: 5, Publish: []string{}, PublishRate: 20,
-		MaxValue: models.MaxSize, MaxPage: 64 << 20, MaxListing: 1 << 30}
+		MaxValue: models.MaxSize, MaxPage: 64 << 20, MaxListing: 1 << 30,
+		Datasrc: map[string]int{}, MaxDatasrc: 32, VolatileDatasrc: []string{}}
 }
 
 // Validate tells everything that cannot be meant.
@@ -133,10 +143,16 @@ func (c orchestratorConfig) Validate() error {
 		errs = append(errs, refuse(!slices.Contains(known, name), fmt.Sprintf("publish-status[%d]", i), name,
 			"names of stores: "+strings.Join(known, ", ")))
 	}
+	listed := append(slices.Sorted(maps.Keys(clientLayers())), known...)
 	for _, name := range slices.Sorted(maps.Keys(c.Priorities)) {
-		errs = append(errs, refuse(!slices.Contains(known, name), "priorities."+name, c.Priorities[name],
-			"only names of stores: "+strings.Join(known, ", ")))
+		errs = append(errs, refuse(!slices.Contains(listed, name), "priorities."+name, c.Priorities[name],
+			"only "+strings.Join(listed, ", ")))
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.Datasrc)) {
+		errs = append(errs, refuse(slices.Contains(listed, name), "datasrc-priorities."+name, c.Datasrc[name],
+			"this name in priorities"))
+	}
+	errs = append(errs, refuse(c.MaxDatasrc < 1, "max-datasrc", c.MaxDatasrc, "a number above zero"))
 	return errors.Join(errs...)
 }
 
@@ -158,7 +174,7 @@ func (c orchestratorConfig) stateDir(label string) string {
 }
 
 func (c orchestratorConfig) options(layers []orchestrator.Source, known state, retry scheduler.RetryPolicy, log *slog.Logger) orchestrator.Options {
-	o := orchestrator.Options{Sources: layers, Retry: retry, Patience: c.Patience, Log: log}
+	o := orchestrator.Options{Sources: layers, Layers: c.layers(), Retry: retry, Patience: c.Patience, Log: log}
 	o.Grace, o.GracePercent, o.GraceKeys = c.Grace, c.GraceShare, c.GraceKeys
 	if known.intent != nil {
 		o.Memory = known.intent
@@ -178,6 +194,26 @@ func (c orchestratorConfig) priority(kind storeKind) int {
 	return kind.priority
 }
 
+// layers returns the options of the layers that clients declare.
+func (c orchestratorConfig) layers() orchestrator.LayerOptions {
+	return orchestrator.LayerOptions{
+		Max: c.MaxDatasrc, Reserved: storeNames(),
+		Priority: func(name string) int {
+			for _, name := range []string{name, grpc.DefaultSource} {
+				for _, said := range []map[string]int{c.Priorities, c.Datasrc, clientLayers()} {
+					if p, ok := said[name]; ok {
+						return p
+					}
+				}
+			}
+			return 0
+		},
+		Volatile: func(name string) bool {
+			return slices.Contains(c.VolatileDatasrc, name) || slices.Contains(c.VolatileDatasrc, "*")
+		},
+	}
+}
+
 // A configuration is the content of all files except those of stores.
 type configuration struct {
 	files        files
@@ -186,6 +222,7 @@ type configuration struct {
 	linux        linux.Options
 	vpp          vpp.Options
 	http         rest.Config
+	grpc         grpc.Config
 }
 
 // readConfig reads all files. A missing file leaves the defaults; an invalid one is an
@@ -193,6 +230,9 @@ type configuration struct {
 func readConfig(s *settings, log *slog.Logger) (configuration, error) {
 	if len(s.Idle) > 0 {
 		log.Warn("flags have no effect in this release", "flags", s.Idle)
+	}
+	if info, err := os.Stat(s.ConfigDir); s.Given["config-dir"] && (err != nil || !info.IsDir()) {
+		return configuration{}, fmt.Errorf("%w: config-dir: %s: expected an existing folder", errConfig, s.ConfigDir)
 	}
 	c := configuration{
 		files:        files{dir: s.ConfigDir, given: s.Given, log: log},
@@ -211,6 +251,7 @@ func readConfig(s *settings, log *slog.Logger) (configuration, error) {
 		{"govpp-config", s.VPPConfig, &c.vpp.Connection},
 		{"vpp-ifplugin-config", s.VPPIfConfig, &c.vpp.Interfaces},
 		{"http-config", s.HTTPConfig, &c.http},
+		{"grpc-config", s.GRPCConfig, &c.grpc},
 	} {
 		if _, err := c.files.load(part.flag, part.file, part.into); err != nil {
 			return c, fmt.Errorf("%w: %w", errConfig, err)
@@ -221,6 +262,12 @@ func readConfig(s *settings, log *slog.Logger) (configuration, error) {
 	}
 	if err := c.http.Complete(); err != nil {
 		return c, fmt.Errorf("%w: %s: %w", errConfig, s.HTTPConfig, err)
+	}
+	if c.grpc.Endpoint == "" && !strings.HasPrefix(c.grpc.Network, "unix") {
+		c.grpc.Endpoint = net.JoinHostPort("127.0.0.1", s.GRPCPort)
+	}
+	if err := c.grpc.Complete(); err != nil {
+		return c, fmt.Errorf("%w: %s: %w", errConfig, s.GRPCConfig, err)
 	}
 	return c, nil
 }

@@ -26,7 +26,9 @@ func TestConfigurationThatCannotBeMeant(t *testing.T) {
 		{"orchestrator.conf", "grace-percent: 0", "grace-percent: 0: expected a number from 1 to 100"},
 		{"orchestrator.conf", "grace-percent: 101", "grace-percent: 101: expected a number from 1 to 100"},
 		{"orchestrator.conf", "grace-keys: 0", "grace-keys: 0: expected a number above zero"},
-		{"orchestrator.conf", "priorities: {etdc: 5}", "priorities.etdc: 5: expected only names of stores: " + strings.Join(storeNames(), ", ")},
+		{"orchestrator.conf", "priorities: {etdc: 5}", "priorities.etdc: 5: expected only grpc, localclient, " + strings.Join(storeNames(), ", ")},
+		{"orchestrator.conf", "datasrc-priorities: {etcd: 5}", "datasrc-priorities.etcd: 5: expected this name in priorities"},
+		{"orchestrator.conf", "max-datasrc: 0", "max-datasrc: 0: expected a number above zero"},
 		{"orchestrator.conf", "publish-status: [etcd, file]", "publish-status[1]: file: expected names of stores: " + strings.Join(storeNames(), ", ")},
 		{"orchestrator.conf", "publish-status-rate: 0", "publish-status-rate: 0: expected a number of writes a second"},
 		{"etcd.conf", "session-ttl: -1", "session-ttl: "},
@@ -59,6 +61,22 @@ func TestPriorityOfAStore(t *testing.T) {
 	}
 	if got := (orchestratorConfig{Priorities: map[string]int{"etcd": 0}}).priority(kind); got != 0 {
 		t.Errorf("zero said: %d", got)
+	}
+}
+
+func TestLayersOfClients(t *testing.T) {
+	c := orchestratorConfig{Priorities: map[string]int{"grpc": 0, "etcd": 3}, Datasrc: map[string]int{"ci": 7}, VolatileDatasrc: []string{"ci"}}
+	for name, want := range map[string]int{"grpc": 0, "ci": 7, "localclient": 50, "other": 0} {
+		if got := c.layers().Priority(name); got != want {
+			t.Errorf("%s has priority %d, want %d", name, got, want)
+		}
+	}
+	if got := defaultOrchestrator().layers().Priority("other"); got != 40 {
+		t.Errorf("by default, another data source has priority %d", got)
+	}
+	all := orchestratorConfig{VolatileDatasrc: []string{"*"}}.layers().Volatile
+	if one := c.layers().Volatile; !one("ci") || one("grpc") || !all("grpc") {
+		t.Error("the wrong data sources survive a restart")
 	}
 }
 

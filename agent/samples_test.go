@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"maps"
 	"reflect"
 	"testing"
 
@@ -25,6 +26,7 @@ func TestSamples(t *testing.T) {
 	for _, kind := range (&settings{}).storeKinds() {
 		priorities[kind.name] = kind.priority
 	}
+	maps.Copy(priorities, clientLayers())
 	want := defaultOrchestrator()
 	want.Priorities = priorities
 	if !reflect.DeepEqual(orch, want) {

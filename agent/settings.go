@@ -18,6 +18,7 @@ type settings struct {
 	LinuxIfConfig, LinuxL3Config, LinuxNamespaces string
 	VPPConfig, VPPIfConfig                        string
 	HTTPConfig, HTTPPort                          string
+	GRPCConfig, GRPCPort                          string
 
 	OnExit      string // leave or remove
 	LogLevel    slog.Level
@@ -55,7 +56,7 @@ func (s *settings) sections() []section {
 			{"microservice-label", "LABEL", "name of this agent; its keys begin with /vnf-agent/LABEL/", label(&s.Label, "vpp1")},
 			{"on-exit", "leave|remove", "leave or remove the network when the agent stops", choice(&s.OnExit, "leave", "remove")},
 		}},
-		{"Stores of the declared network (a store is used if its file exists; one is enough)", []entry{
+		{"Stores of the declared network (a store is used if its file exists; clients of gRPC need none)", []entry{
 			{"config-dir", "FOLDER", "folder of the configuration files below; a FILE with a slash is a path", text(&s.ConfigDir, ".")},
 			{"etcd-config", "FILE", "etcd: endpoints, TLS, user", text(&s.EtcdConfig, "etcd.conf")},
 			{"redis-config", "FILE", "Redis: a server, Sentinels or a Cluster, TLS, user", text(&s.RedisConfig, "redis.conf")},
@@ -64,6 +65,10 @@ func (s *settings) sections() []section {
 			{"bolt-config", "FILE", "local database of the agent, edited with agentctl kvdb", text(&s.BoltConfig, "bolt.conf")},
 			{"initfileregistry-config", "FILE", "a file that is read once at the start; default content: initial-config.yaml, if it exists", text(&s.InitfileConfig, "initfileregistry.conf")},
 			{"socket", "PATH", "socket for agentctl (default: LABEL.sock in /run/keyplane, or in $XDG_RUNTIME_DIR/keyplane)", text(&s.Socket, "")},
+		}},
+		{"gRPC", []entry{
+			{"grpc-config", "FILE", "the gRPC server: address, TLS, limits", text(&s.GRPCConfig, "grpc.conf")},
+			{"grpc-port", "PORT", "port of the gRPC server on the loopback, unless its file sets an endpoint", port(&s.GRPCPort, "9111")},
 		}},
 		{"HTTP", []entry{
 			{"http-config", "FILE", "the HTTP server", text(&s.HTTPConfig, "http.conf")},
@@ -88,7 +93,6 @@ func (s *settings) sections() []section {
 func idleFlags() []string {
 	return []string{
 		"aggregator-config", "configurator-config",
-		"grpc-config", "grpc-port",
 		"kafka-config", "linux-iptablesplugin-config", "logs-config", "msgsync-config",
 		"restpapi-config", "start-timeout", "telemetry-config",
 		"vpp-aclplugin-config", "vpp-ipfixplugin-config",

@@ -193,10 +193,25 @@ func openStores(s *settings, f files, oc orchestratorConfig, gate *document.Gate
 		}
 		out = append(out, store{name: kind.name, connector: connector, priority: oc.priority(kind)})
 	}
-	if len(out) == 0 {
+	if len(out) > 0 {
+		return out, nil
+	}
+	if s.asksForStore() {
 		return nil, noStore(s)
 	}
-	return out, nil
+	log.Warn("no store is configured; only clients declare values", "config_dir", s.ConfigDir)
+	return nil, nil
+}
+
+// asksForStore reports that a flag names the file of a store. If none of them exists, an
+// agent without stores is not the intention.
+func (s *settings) asksForStore() bool {
+	for _, kind := range s.storeKinds() {
+		if s.Given[kind.flag] && kind.file != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // watch creates the source of each store, with the options given but for Name and

@@ -28,7 +28,8 @@
 //	known      each source has delivered a complete listing         makes the deferred removals
 //	pruned     and no source has a problem that may hide keys       replaces the whole state once: undeclared values go
 //
-// A phase never ends before the next one begins, and phases may be skipped.
+// Without any source the phase stays ready until a program declares the first layer: nothing
+// says yet which actual values are still desired. A phase never ends before the next one begins, and phases may be skipped.
 //
 // # Removals
 //
@@ -128,7 +129,8 @@ type Options struct {
 	// Memory keeps the content of sources across restarts. Defaults to none.
 	Memory Memory
 	// Complete is called once: after the first transaction of phase known or pruned, when
-	// everything that the sources declare has been applied or has failed. Run's goroutine
+	// everything that the sources declare has been applied or has failed. Without a source it
+	// is called when the patience has ended. Run's goroutine
 	// calls it, so it must not block. Defaults to doing nothing.
 	Complete func()
 	Log      *slog.Logger // Defaults to slog.Default
@@ -251,6 +253,9 @@ func (o *Orchestrator) patienceEnded(ctx context.Context, waited time.Duration) 
 		}
 	}
 	o.commit(ctx, o.incomplete(), changes, false)
+	if o.idle() {
+		o.reportComplete()
+	}
 	return again
 }
 

@@ -24,13 +24,17 @@ func (o *Orchestrator) reached() phase {
 	incomplete := func(l *source) bool { return !l.synced }
 	faulty := func(l *source) bool { return len(l.problems) > 0 }
 	switch {
-	case len(o.fixed) == 0 && o.layers.Max < 0 || slices.ContainsFunc(o.sources, incomplete):
+	case o.idle() || slices.ContainsFunc(o.sources, incomplete):
 		return o.phase
 	case o.phase == pruned || !slices.ContainsFunc(o.sources, faulty):
 		return pruned
 	}
 	return known
 }
+
+// idle reports that there is no source: neither a store nor a program has declared anything
+// since the start. Then nobody can tell which actual values are still desired.
+func (o *Orchestrator) idle() bool { return len(o.sources) == 0 }
 
 // commit commits changes, after the sources may have reached another phase. fresh says that
 // changes are the whole desired state.
@@ -60,9 +64,10 @@ func (o *Orchestrator) commit(ctx context.Context, description string, changes [
 	}
 }
 
-// reportComplete calls Options.Complete if the sources are complete for the first time.
+// reportComplete calls Options.Complete if the sources are complete for the first time, or
+// if there are none.
 func (o *Orchestrator) reportComplete() {
-	if o.phase >= known && o.complete != nil {
+	if (o.phase >= known || o.idle()) && o.complete != nil {
 		o.complete()
 		o.complete = nil
 	}
