@@ -18,10 +18,10 @@ import (
 
 // Keys of the metadata of a request. docs/grpc.md describes them.
 const (
-	metaSource = "datasrc"           // the data source, which is the name of the layer
-	metaRevert = "revert" // true: all or nothing
-	metaWait   = "wait-done"         // true: as wait_done in a message that has it
-	metaSeqNum = "seqnum"            // of the answer: the number of the transaction
+	metaSource = "datasrc"   // the data source, which is the name of the layer
+	metaRevert = "revert"    // true: all or nothing
+	metaWait   = "wait-done" // true: as wait_done in a message that has it
+	metaSeqNum = "seqnum"    // of the answer: the number of the transaction
 )
 
 // DefaultSource is the data source of a request that names none.
