@@ -5,7 +5,7 @@
 //	go plugin.Run(ctx) // beside s.Run
 //
 // Register adds the descriptors of all domains: iface (interfaces), l2 (bridge domains and
-// cross-connects), acl (access lists) and l3 (VRF tables and routes). Run keeps the connection. Without a
+// cross-connects), acl (access lists), abf (policies by them) and l3 (VRF tables and routes). Run keeps the connection. Without a
 // connection all values are PENDING with that reason. After each new connection the
 // scheduler reads VPP's state back and reconciles it.
 //
@@ -26,6 +26,7 @@ import (
 	vppif "go.fd.io/govpp/binapi/interface"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/abf"
 	"github.com/keyplane/keyplane/descriptors/vpp/acl"
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
@@ -121,7 +122,11 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	if err := l2.Register(s, l2.Options{API: p.api, Tags: owner, Interfaces: p.links, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
-	if _, err := acl.Register(s, acl.Options{API: p.api, Tags: owner, Interfaces: p.links, Southbound: Southbound}); err != nil {
+	lists, err := acl.Register(s, acl.Options{API: p.api, Tags: owner, Interfaces: p.links, Southbound: Southbound})
+	if err != nil {
+		return nil, fmt.Errorf("vpp: %w", err)
+	}
+	if err := abf.Register(s, abf.Options{API: p.api, Interfaces: p.links, Lists: lists, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	linkChanged, err = l3.Register(s, l3.Options{API: p.api, Interfaces: p.links, Allocations: o.Allocations, Life: guard.life, Southbound: Southbound})

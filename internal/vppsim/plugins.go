@@ -1,6 +1,7 @@
 package vppsim
 
 import (
+	"github.com/keyplane/keyplane/internal/vppsim/abf"
 	"github.com/keyplane/keyplane/internal/vppsim/acl"
 	"github.com/keyplane/keyplane/internal/vppsim/afpacket"
 	"github.com/keyplane/keyplane/internal/vppsim/bond"
@@ -39,6 +40,7 @@ func register(vpp *core.VPP) *dhcp.Clients {
 	rdcp.New(vpp)
 	span.New(vpp)
 	acl.New(vpp)
+	abf.New(vpp)
 	vrrp.New(vpp)
 
 	tap.New(vpp)

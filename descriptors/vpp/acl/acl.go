@@ -69,6 +69,23 @@ type Meta struct {
 // An Index looks up existing lists by name. The scheduler maintains it.
 type Index interface {
 	Get(name string) (Meta, bool)
+	// Names returns the names of IP lists by number, for reads of state that refers to
+	// numbers.
+	Names() map[uint32]string
+}
+
+// directory is the Index of the scheduler's metadata.
+type directory struct{ *scheduler.Index[Meta] }
+
+// Names implements Index.
+func (d directory) Names() map[uint32]string {
+	out := map[uint32]string{}
+	for name, meta := range d.All() {
+		if !meta.MACIP {
+			out[meta.Index] = name
+		}
+	}
+	return out
 }
 
 // handler implements the verbs. The scheduler calls verbs of different values concurrently.
@@ -87,9 +104,9 @@ func Register(s *scheduler.Scheduler, o Options) (Index, error) {
 	h := &handler{Options: o, known: map[string]Meta{}}
 	group := s.Group(o.Southbound)
 	lists, err := scheduler.Register(group, h.descriptor())
-	h.lists = lists
+	h.lists = directory{lists}
 	_, errInterface := scheduler.Register(group, h.interfaceDescriptor())
-	return lists, errors.Join(err, errInterface)
+	return h.lists, errors.Join(err, errInterface)
 }
 
 // descriptor implements the lists. Their interfaces are derived values: an interface that

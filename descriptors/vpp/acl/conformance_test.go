@@ -26,6 +26,11 @@ type index[M any] map[string]M
 func (x index[M]) Get(name string) (M, bool) { m, ok := x[name]; return m, ok }
 func (x index[M]) All() map[string]M         { return x }
 
+// access is an Index of lists.
+type access struct{ index[Meta] }
+
+func (a access) Names() map[uint32]string { return nil }
+
 // links are existing interfaces.
 type links struct{ index[iface.Meta] }
 
@@ -42,7 +47,7 @@ func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	for _, name := range []string{"if1", "if2", "if3"} {
 		all[name] = iface.Meta{Index: uint32(vpp.Loopback(c, name))}
 	}
-	return &handler{Options: Options{API: c, Interfaces: links{all}}, lists: index[Meta]{}, known: map[string]Meta{}}, vpp
+	return &handler{Options: Options{API: c, Interfaces: links{all}}, lists: access{index[Meta]{}}, known: map[string]Meta{}}, vpp
 }
 
 // onEach runs a suite on each release.
@@ -76,7 +81,7 @@ func TestListConforms(t *testing.T) {
 		return h.descriptor()
 	}, conformance.Suite[*acl.ACL, Meta]{
 		Parts: func(t *testing.T, base scheduler.Desired[*acl.ACL], meta Meta, parts []scheduler.KeyValue) {
-			h.lists.(index[Meta])[base.Value.GetName()] = meta
+			h.lists.(access).index[base.Value.GetName()] = meta
 			for _, part := range parts {
 				if _, err := h.attach(t.Context(), part.Key, &emptypb.Empty{}); err != nil {
 					t.Fatal(err)
@@ -132,7 +137,7 @@ func TestInterfaceConforms(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h.lists.(index[Meta])[v.GetName()] = meta
+			h.lists.(access).index[v.GetName()] = meta
 		}
 		return h.interfaceDescriptor()
 	}, conformance.Suite[*emptypb.Empty, struct{}]{
@@ -188,9 +193,9 @@ func TestOrder(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				h.lists.(index[Meta])[name] = meta
+				h.lists.(access).index[name] = meta
 			}
-			for name := range h.lists.(index[Meta]) {
+			for name := range h.lists.(access).index {
 				go func() {
 					_, err := h.attach(t.Context(), keys.ACLInterface{ACL: name, Interface: "if1"}.Key(), &emptypb.Empty{})
 					errs <- err

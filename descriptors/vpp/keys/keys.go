@@ -29,6 +29,7 @@ const (
 	BridgeParts  = "vpp/bd/"
 	ProxyARPs    = "vpp/proxyarp/interface/"
 	ACLParts     = "vpp/acl/"
+	ABFParts     = "vpp/abf/"
 	vrfTables    = "config/vpp/v2/vrf-table/id/"
 	bridgeDomain = "config/vpp/l2/v2/bridge-domain/"
 	acls         = "config/vpp/acls/v2/acl/"
@@ -279,6 +280,18 @@ func ParseACLInterface(key string) (ACLInterface, bool) {
 	list, tail, ok := around(key, ACLParts, members)
 	flow, iface, slash := strings.Cut(tail, "/")
 	return ACLInterface{list, flow == "egress", iface}, ok && slash && iface != "" && (flow == "ingress" || flow == "egress")
+}
+
+// ABFInterface is the key of a policy on an interface.
+func ABFInterface(policy uint32, iface string) string {
+	return ABFParts + strconv.FormatUint(uint64(policy), 10) + members + or(iface)
+}
+
+// ParseABFInterface reads a key of ABFInterface.
+func ParseABFInterface(key string) (policy uint32, iface string, ok bool) {
+	before, iface, ok := around(key, ABFParts, members)
+	number, err := strconv.ParseUint(before, 10, 32)
+	return uint32(number), iface, ok && err == nil && ABFInterface(uint32(number), iface) == key
 }
 
 // PartIn returns the part of an interface's name that makes the keys of its derived

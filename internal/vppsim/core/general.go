@@ -48,6 +48,7 @@ type loadable struct{ bindings, file, description string }
 // contains the others, for example bridge domains and bonds, so "show plugins" does not list those.
 func loadables() []loadable {
 	return []loadable{
+		{"abf", "abf_plugin.so", "Access Control List (ACL) Based Forwarding"},
 		{"acl", "acl_plugin.so", "Access Control Lists (ACL)"},
 		{"af_packet", "af_packet_plugin.so", "af-packet"},
 		{"dhcp", "dhcp_plugin.so", "Dynamic Host Configuration Protocol (DHCP)"},

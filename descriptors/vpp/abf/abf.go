@@ -1,0 +1,564 @@
+// Package abf implements VPP's forwarding by access lists (ABF). A policy sends the packets
+// that an access list permits along its own paths, instead of those of the routing table.
+//
+//	err := abf.Register(s, abf.Options{API: manager, Interfaces: links, Lists: lists, ...})
+//
+// The number of a policy is its identity in VPP and in its key. VPP has no room for an owner:
+// a policy that nobody declares is left alone, unless the agent remembers having made it.
+//
+// VPP checks little here, so the descriptors must:
+//
+//	request                            | VPP 25.10
+//	attach a policy that is missing    | dies (abf_itf_attach.c: the index is not checked)
+//	detach with the other IP version   | dies (the same)
+//	delete an attached policy          | dies
+//	add paths that the policy has      | loses all its paths, and dies at the next request
+//	attach once per IP version         | refuses the second: one attachment per interface
+//
+// An attachment is a derived value of its policy, so it comes after it and goes before it.
+// Its value has the IP version with which it was attached. Paths are added to an existing
+// policy only after VPP was asked for those it has.
+//
+// Tests run against a simulated VPP, which is itself tested against a real one.
+package abf
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+
+	"go.fd.io/govpp/api"
+	vppabf "go.fd.io/govpp/binapi/abf"
+	"go.fd.io/govpp/binapi/fib_types"
+	"go.fd.io/govpp/binapi/interface_types"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/acl"
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/readback"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/internal/lists"
+	"github.com/keyplane/keyplane/internal/vppwire"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/abf"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// Names of the descriptors, as logs, REST and RetrieveAfter use them.
+const (
+	Name          = "vpp-abf"
+	InterfaceName = "vpp-abf-to-interface"
+)
+
+// ErrNotFound reports that a required interface or access list does not exist in VPP. The
+// scheduler retries the value when it appears.
+var ErrNotFound = errors.New("does not exist in VPP")
+
+// Options configure the descriptors. All fields are required.
+type Options struct {
+	API        conn.API
+	Interfaces iface.Index
+	Lists      acl.Index
+	Southbound string
+}
+
+// handler implements the verbs. The scheduler calls verbs of different values concurrently.
+type handler struct {
+	Options
+	known known
+}
+
+// known is the agent's knowledge of VPP. Retrieve replaces it.
+type known struct {
+	mu sync.Mutex
+	// asked are the policies for which paths were requested; VPP may have them, also if no
+	// answer came.
+	asked map[uint32]bool
+	// attached are the attachments of each policy.
+	attached map[uint32]map[interface_types.InterfaceIndex]vppabf.AbfItfAttach
+}
+
+// Register adds the descriptors to s. The caller registers interfaces and access lists first.
+func Register(s *scheduler.Scheduler, o Options) error {
+	h := &handler{Options: o}
+	group := s.Group(o.Southbound)
+	_, err := scheduler.Register(group, h.descriptor())
+	_, errInterface := scheduler.Register(group, h.interfaceDescriptor())
+	return errors.Join(err, errInterface)
+}
+
+// descriptor implements the policies.
+func (h *handler) descriptor() scheduler.Descriptor[*abf.ABF, struct{}] {
+	return scheduler.Descriptor[*abf.ABF, struct{}]{
+		Name:  Name,
+		Model: models.For[*abf.ABF](),
+
+		Validate: validate,
+		Equivalent: func(_ string, old, new *abf.ABF) bool {
+			return old.GetAclName() == new.GetAclName() && slices.Equal(pathsOf(old), pathsOf(new))
+		},
+		Recreate:     recreate,
+		Dependencies: dependencies,
+		Derived:      derived,
+
+		Create: h.create,
+		Update: h.update,
+		Delete: h.delete,
+		Retrieve: readback.Retriever[*abf.ABF]{
+			Read: h.readAll,
+			ID:   func(v *abf.ABF) string { return strconv.FormatUint(uint64(v.GetIndex()), 10) },
+		}.Retrieve,
+		RetrieveAfter: []string{iface.Name, acl.Name},
+	}
+}
+
+// interfaceDescriptor implements the attachment of a policy to an interface. It has no
+// Retrieve: read reports the interfaces with their policy.
+func (h *handler) interfaceDescriptor() scheduler.Descriptor[*abf.ABF_AttachedInterface, struct{}] {
+	return scheduler.Descriptor[*abf.ABF_AttachedInterface, struct{}]{
+		Name:   InterfaceName,
+		Prefix: keys.ABFParts,
+		Match:  func(key string) bool { _, _, ok := keys.ParseABFInterface(key); return ok },
+
+		Dependencies: func(key string, _ *abf.ABF_AttachedInterface) []scheduler.Dependency {
+			_, name, _ := keys.ParseABFInterface(key)
+			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(name)}}
+		},
+
+		Create: func(ctx context.Context, key string, v *abf.ABF_AttachedInterface) (struct{}, error) {
+			return struct{}{}, h.attach(ctx, key, v)
+		},
+		Delete: h.detach,
+	}
+}
+
+// faults collects the invalid fields of a value.
+type faults struct{ models.Faults }
+
+// maxByte is the largest weight, preference and number of paths (VPP fib_types.api, u8).
+const maxByte = 255
+
+// validate checks a policy.
+func validate(_ string, v *abf.ABF) error {
+	var f faults
+	if v.GetAclName() == "" {
+		f.Add("acl_name", "", "the name of an access list")
+	}
+	switch n := len(v.GetForwardingPaths()); {
+	case n == 0:
+		f.Add("forwarding_paths", nil, "at least one path")
+	case n > maxByte:
+		f.Add("forwarding_paths", fmt.Sprint(n, " paths"), "at most 255")
+	}
+	seen := map[path]int{}
+	for i, p := range v.GetForwardingPaths() {
+		f.path(fmt.Sprintf("forwarding_paths[%d].", i), p)
+		id := pathOf(p).identity()
+		if first, twice := seen[id]; twice {
+			f.Add(fmt.Sprintf("forwarding_paths[%d]", i), nil, "each interface and next hop once; forwarding_paths[%d] has them already", first)
+		} else {
+			seen[id] = i
+		}
+	}
+	attached := map[string]int{}
+	for i, a := range v.GetAttachedInterfaces() {
+		field, name := fmt.Sprintf("attached_interfaces[%d].input_interface", i), a.GetInputInterface()
+		first, twice := attached[name]
+		switch {
+		case name == "":
+			f.Add(field, "", "the name of an interface")
+		case twice:
+			f.Add(field, name, "each interface once, as VPP has one attachment of a policy to an interface for both IP versions; attached_interfaces[%d] has it already", first)
+		default:
+			attached[name] = i
+		}
+	}
+	return f.Err()
+}
+
+// path checks one path.
+func (f *faults) path(field string, p *abf.ABF_ForwardingPath) {
+	if p.GetInterfaceName() == "" {
+		f.Add(field+"interface_name", "", "the name of an interface")
+	}
+	if next, err := netip.ParseAddr(p.GetNextHopIp()); p.GetNextHopIp() != "" && (err != nil || next.Zone() != "") {
+		f.Add(field+"next_hop_ip", p.GetNextHopIp(), `an address, such as "10.0.0.1" or "fd00::1", or nothing`)
+	}
+	if p.GetDvr() && p.GetNextHopIp() != "" {
+		f.Add(field+"next_hop_ip", p.GetNextHopIp(), "no address: with dvr, packets leave on layer 2")
+	}
+	if p.GetWeight() > maxByte {
+		f.Add(field+"weight", p.GetWeight(), "at most 255")
+	}
+	if p.GetPreference() > maxByte {
+		f.Add(field+"preference", p.GetPreference(), "at most 255")
+	}
+}
+
+// A path is a forwarding path with defaults filled in.
+type path struct {
+	name               string     // of the interface
+	next               netip.Addr // unspecified: the packet's own destination
+	dvr                bool
+	weight, preference uint32
+}
+
+// pathOf returns a path with defaults: weight 1, and the next hop 0.0.0.0.
+func pathOf(p *abf.ABF_ForwardingPath) path {
+	next, err := netip.ParseAddr(p.GetNextHopIp())
+	if err != nil {
+		next = netip.IPv4Unspecified()
+	}
+	return path{p.GetInterfaceName(), next, p.GetDvr(), max(p.GetWeight(), 1), p.GetPreference()}
+}
+
+// identity returns the part of a path that VPP compares when it adds or removes one.
+func (p path) identity() path {
+	p.weight, p.preference = 0, 0
+	return p
+}
+
+// pathsOf returns all paths in a fixed order: VPP has a set of them.
+func pathsOf(v *abf.ABF) (out []path) {
+	for _, p := range v.GetForwardingPaths() {
+		out = append(out, pathOf(p))
+	}
+	slices.SortFunc(out, func(a, b path) int { return cmp.Or(cmp.Compare(a.name, b.name), a.next.Compare(b.next)) })
+	return out
+}
+
+// recreate: VPP changes neither the list of a policy, nor weight and preference of a path.
+func recreate(_ string, old, new *abf.ABF, _ struct{}) bool {
+	if old.GetAclName() != new.GetAclName() {
+		return true
+	}
+	before := map[path]path{}
+	for _, p := range pathsOf(old) {
+		before[p.identity()] = p
+	}
+	return slices.ContainsFunc(pathsOf(new), func(p path) bool {
+		was, had := before[p.identity()]
+		return had && was != p
+	})
+}
+
+// dependencies requires the access list and all outgoing interfaces. If there are several, their
+// labels contain the names.
+func dependencies(_ string, v *abf.ABF) []scheduler.Dependency {
+	out := []scheduler.Dependency{{Label: "acl-exists", Key: keys.ACL(v.GetAclName())}}
+	var names []string
+	for _, p := range v.GetForwardingPaths() {
+		names = append(names, p.GetInterfaceName())
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	for _, name := range names {
+		label := "interface-exists"
+		if len(names) > 1 {
+			label += "-" + name
+		}
+		out = append(out, scheduler.Dependency{Label: label, Key: keys.InterfaceKey(name)})
+	}
+	return out
+}
+
+// derived returns the attachments.
+func derived(_ string, v *abf.ABF) (out []scheduler.KeyValue) {
+	for _, a := range v.GetAttachedInterfaces() {
+		out = append(out, scheduler.KeyValue{Key: keys.ABFInterface(v.GetIndex(), a.GetInputInterface()), Value: a})
+	}
+	return out
+}
+
+// create makes a policy. If an earlier attempt may have made it, it is brought to these paths.
+func (h *handler) create(ctx context.Context, _ string, v *abf.ABF) (struct{}, error) {
+	h.known.mu.Lock()
+	again := h.known.asked[v.GetIndex()]
+	if h.known.asked == nil {
+		h.known.asked = map[uint32]bool{}
+	}
+	h.known.asked[v.GetIndex()] = true
+	h.known.mu.Unlock()
+	if again {
+		return h.update(ctx, "", nil, v, struct{}{})
+	}
+	return struct{}{}, h.setPaths(ctx, v, pathsOf(v), true)
+}
+
+// update brings the policy that VPP has to the paths of v. New ones come first, so that the
+// policy never has none.
+func (h *handler) update(ctx context.Context, _ string, _, v *abf.ABF, _ struct{}) (struct{}, error) {
+	all, err := h.read(ctx)
+	if err != nil {
+		return struct{}{}, err
+	}
+	has := &abf.ABF{AclName: v.GetAclName()}
+	if i := slices.IndexFunc(all, func(one *abf.ABF) bool { return one.GetIndex() == v.GetIndex() }); i >= 0 {
+		has = all[i]
+	}
+	if recreate("", has, v, struct{}{}) {
+		return struct{}{}, h.replace(ctx, has, v)
+	}
+	was, is := pathsOf(has), pathsOf(v)
+	if err := h.setPaths(ctx, v, lists.Without(is, was), true); err != nil {
+		return struct{}{}, err
+	}
+	return struct{}{}, h.setPaths(ctx, v, lists.Without(was, is), false)
+}
+
+// replace makes a policy anew that somebody else has changed, with its attachments.
+func (h *handler) replace(ctx context.Context, has, v *abf.ABF) error {
+	attached := h.known.attachedTo(v.GetIndex())
+	if err := h.delete(ctx, "", has, struct{}{}); err != nil {
+		return err
+	}
+	if err := h.setPaths(ctx, v, pathsOf(v), true); err != nil {
+		return err
+	}
+	for _, a := range attached {
+		if err := h.setAttachment(ctx, a, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setPaths adds paths to a policy, which the first ones create, or removes them (VPP
+// abf_policy_add_del).
+func (h *handler) setPaths(ctx context.Context, v *abf.ABF, paths []path, add bool) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	request, err := h.request(v, paths, add)
+	if err != nil {
+		return err
+	}
+	return h.API.Call(ctx, request, &vppabf.AbfPolicyAddDelReply{})
+}
+
+// request returns the request to add or remove paths. Removing needs no list.
+func (h *handler) request(v *abf.ABF, paths []path, add bool) (*vppabf.AbfPolicyAddDel, error) {
+	list, ok := h.Lists.Get(v.GetAclName())
+	switch {
+	case add && !ok:
+		return nil, fmt.Errorf("access list %s: %w", v.GetAclName(), ErrNotFound)
+	case add && list.MACIP:
+		return nil, fmt.Errorf("access list %s has MACIP rules; expected IP rules", v.GetAclName())
+	}
+	out := &vppabf.AbfPolicyAddDel{IsAdd: add, Policy: vppabf.AbfPolicy{PolicyID: v.GetIndex(), ACLIndex: list.Index}}
+	for _, p := range paths {
+		link, ok := h.Interfaces.Get(p.name)
+		if !ok {
+			return nil, fmt.Errorf("interface %s: %w", p.name, ErrNotFound)
+		}
+		one := fib_types.FibPath{SwIfIndex: link.Index, Weight: uint8(p.weight), Preference: uint8(p.preference)}
+		one.Nh.Address = vppwire.Address(p.next).Un
+		if p.next.Is6() {
+			one.Proto = fib_types.FIB_API_PATH_NH_PROTO_IP6
+		}
+		if p.dvr {
+			one.Type = fib_types.FIB_API_PATH_TYPE_DVR
+		}
+		out.Policy.Paths = append(out.Policy.Paths, one)
+	}
+	return out, nil
+}
+
+// delete ends the attachments that are known, removes all paths, and with them the policy. The second request tells whether it is
+// gone: VPP then refuses it. If it is not, somebody has added paths, which are removed, too.
+func (h *handler) delete(ctx context.Context, _ string, v *abf.ABF, _ struct{}) error {
+	for at, a := range h.known.attachedTo(v.GetIndex()) {
+		if err := h.end(v.GetIndex(), a.IsIPv6)(ctx, at); err != nil {
+			return err
+		}
+	}
+	request, err := h.request(v, pathsOf(v), false)
+	if err != nil {
+		return err
+	}
+	first := conn.Ask(request, &vppabf.AbfPolicyAddDelReply{})
+	second := conn.Ask(request, &vppabf.AbfPolicyAddDelReply{})
+	err = h.API.Batch(ctx, first, second)
+	switch {
+	case errors.Is(first.Err, api.INVALID_VALUE) || first.Err == nil && errors.Is(second.Err, api.INVALID_VALUE):
+		h.known.deleted(v.GetIndex())
+		return nil
+	case err != nil:
+		return err
+	}
+	all, err := conn.Dump[vppabf.AbfPolicyDetails](ctx, h.API, &vppabf.AbfPolicyDump{})
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		if d.Policy.PolicyID == v.GetIndex() {
+			return h.API.Call(ctx, &vppabf.AbfPolicyAddDel{Policy: d.Policy}, &vppabf.AbfPolicyAddDelReply{})
+		}
+	}
+	return nil
+}
+
+// attach attaches a policy to an interface (VPP abf_itf_attach_add_del).
+func (h *handler) attach(ctx context.Context, key string, v *abf.ABF_AttachedInterface) error {
+	policy, name, _ := keys.ParseABFInterface(key)
+	link, ok := h.Interfaces.Get(name)
+	if !ok {
+		return fmt.Errorf("interface %s: %w", name, ErrNotFound)
+	}
+	err := h.setAttachment(ctx, vppabf.AbfItfAttach{PolicyID: policy, SwIfIndex: link.SwIfIndex(), Priority: v.GetPriority(), IsIPv6: v.GetIsIpv6()}, true)
+	if errors.Is(err, api.ENTRY_ALREADY_EXISTS) {
+		return nil // an earlier request, whose answer was lost; other settings are found when VPP is read back
+	}
+	return err
+}
+
+// detach ends an attachment. If the interface is gone, VPP keeps the attachment for its index.
+func (h *handler) detach(ctx context.Context, key string, v *abf.ABF_AttachedInterface, _ struct{}) error {
+	policy, name, _ := keys.ParseABFInterface(key)
+	index, known := h.Interfaces.Last(name)
+	if link, ok := h.Interfaces.Get(name); ok {
+		index, known = link.Index, true
+	}
+	if !known {
+		return nil
+	}
+	return h.end(policy, v.GetIsIpv6())(ctx, interface_types.InterfaceIndex(index))
+}
+
+// end returns the request that ends an attachment on an interface, if there is one.
+func (h *handler) end(policy uint32, ipv6 bool) func(context.Context, interface_types.InterfaceIndex) error {
+	return func(ctx context.Context, at interface_types.InterfaceIndex) error {
+		err := h.setAttachment(ctx, vppabf.AbfItfAttach{PolicyID: policy, SwIfIndex: at, IsIPv6: ipv6}, false)
+		if err != nil && !errors.Is(err, api.NO_SUCH_ENTRY) {
+			return err
+		}
+		h.known.detach(policy, at)
+		return nil
+	}
+}
+
+// attach records an attachment.
+func (k *known) attach(a vppabf.AbfItfAttach) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.attached == nil {
+		k.attached = map[uint32]map[interface_types.InterfaceIndex]vppabf.AbfItfAttach{}
+	}
+	if k.attached[a.PolicyID] == nil {
+		k.attached[a.PolicyID] = map[interface_types.InterfaceIndex]vppabf.AbfItfAttach{}
+	}
+	k.attached[a.PolicyID][a.SwIfIndex] = a
+}
+
+// detach drops an attachment.
+func (k *known) detach(policy uint32, at interface_types.InterfaceIndex) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.attached[policy], at)
+}
+
+// attachedTo returns a copy of the attachments of a policy.
+func (k *known) attachedTo(policy uint32) map[interface_types.InterfaceIndex]vppabf.AbfItfAttach {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return maps.Clone(k.attached[policy])
+}
+
+// deleted drops a policy.
+func (k *known) deleted(policy uint32) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.asked, policy)
+	delete(k.attached, policy)
+}
+
+// reset drops everything: VPP was read back.
+func (k *known) reset() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asked, k.attached = nil, nil
+}
+
+// setAttachment adds or ends an attachment. One that was asked for counts as known even if no
+// answer comes.
+func (h *handler) setAttachment(ctx context.Context, a vppabf.AbfItfAttach, add bool) error {
+	if add {
+		h.known.attach(a)
+	}
+	return h.API.Call(ctx, &vppabf.AbfItfAttachAddDel{IsAdd: add, Attach: a}, &vppabf.AbfItfAttachAddDelReply{})
+}
+
+// readAll is read, and replaces the knowledge of VPP.
+func (h *handler) readAll(ctx context.Context) ([]*abf.ABF, error) {
+	all, err := h.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h.known.reset()
+	for _, v := range all {
+		for _, a := range v.GetAttachedInterfaces() {
+			if link, ok := h.Interfaces.Get(a.GetInputInterface()); ok {
+				h.known.attach(vppabf.AbfItfAttach{PolicyID: v.GetIndex(), SwIfIndex: link.SwIfIndex(), Priority: a.GetPriority(), IsIPv6: a.GetIsIpv6()})
+			}
+		}
+	}
+	return all, nil
+}
+
+// read returns all policies with their attachments. Policies of lists or interfaces without a
+// name are left out of it: nobody could declare them.
+func (h *handler) read(ctx context.Context) ([]*abf.ABF, error) {
+	policies, err := conn.Dump[vppabf.AbfPolicyDetails](ctx, h.API, &vppabf.AbfPolicyDump{})
+	if err != nil {
+		return nil, err
+	}
+	attached, err := h.readAttached(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lists, names := h.Lists.Names(), h.Interfaces.Names()
+	out := make([]*abf.ABF, 0, len(policies))
+	for _, d := range policies {
+		v := &abf.ABF{Index: d.Policy.PolicyID, AclName: lists[d.Policy.ACLIndex], AttachedInterfaces: attached[d.Policy.PolicyID]}
+		for _, p := range d.Policy.Paths {
+			one := &abf.ABF_ForwardingPath{
+				InterfaceName: names[p.SwIfIndex], Dvr: p.Type == fib_types.FIB_API_PATH_TYPE_DVR,
+				Weight: uint32(p.Weight), Preference: uint32(p.Preference),
+			}
+			if next := vppwire.AddrIn(p.Nh.Address, p.Proto == fib_types.FIB_API_PATH_NH_PROTO_IP6); !next.IsUnspecified() {
+				one.NextHopIp = next.String()
+			}
+			v.ForwardingPaths = append(v.ForwardingPaths, one)
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// readAttached returns the attachments of each policy. One whose interface was deleted is noted:
+// the next interface with its index would inherit it.
+func (h *handler) readAttached(ctx context.Context) (map[uint32][]*abf.ABF_AttachedInterface, error) {
+	all, err := conn.Dump[vppabf.AbfItfAttachDetails](ctx, h.API, &vppabf.AbfItfAttachDump{})
+	if err != nil {
+		return nil, err
+	}
+	names, out := h.Interfaces.Names(), map[uint32][]*abf.ABF_AttachedInterface{}
+	for _, d := range all {
+		a := d.Attach
+		if name := names[uint32(a.SwIfIndex)]; name != "" {
+			out[a.PolicyID] = append(out[a.PolicyID], &abf.ABF_AttachedInterface{InputInterface: name, Priority: a.Priority, IsIpv6: a.IsIPv6})
+			continue
+		}
+		what := fmt.Sprint("policy ", a.PolicyID)
+		if err := h.Interfaces.Leftovers().NoteOrphaned(ctx, h.API, uint32(a.SwIfIndex), what, h.end(a.PolicyID, a.IsIPv6)); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
