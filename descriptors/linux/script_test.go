@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,7 @@ func TestMain(m *testing.M) { os.Exit(scratch.Main(m.Run)) }
 //	restart                  ends the scheduler and begins anew, with nothing known
 //	insync                   expects that a resync does, records and publishes nothing
 //	resync                   has everything read back, and what was put is all that is wanted
+//	counted NAME LINK        expects that the interface has sent packets, by that link
 //	unchanged                expects that the last resync called no verb
 func TestScripts(t *testing.T) {
 	testkit.Netns(t)
@@ -68,7 +70,7 @@ func params(script string) testscript.Params {
 			"netns": command((*agent).netns), "put": command((*agent).put), "del": command((*agent).del),
 			"commit": command((*agent).commit), "invalid": command((*agent).invalid), "state": command((*agent).state),
 			"stays": command((*agent).stays), "reach": command((*agent).reach), "restart": command((*agent).restart),
-			"resync": command((*agent).resync), "insync": command((*agent).insync), "unchanged": command((*agent).unchanged), "soon": command((*agent).soon),
+			"resync": command((*agent).resync), "insync": command((*agent).insync), "unchanged": command((*agent).unchanged), "counted": command((*agent).counted), "soon": command((*agent).soon),
 		},
 		Condition: canMake,
 	}
@@ -79,6 +81,7 @@ type agentKey struct{}
 // agent is the scheduler of one script, and what the script wants.
 type agent struct {
 	s       *scheduler.Scheduler
+	plugin  *linux.Plugin
 	stop    func()
 	wanted  map[string]proto.Message
 	changes []scheduler.Change
@@ -108,6 +111,7 @@ func (a *agent) start() error {
 	if err != nil {
 		return err
 	}
+	a.plugin = plugin
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
 	go func() { ended <- a.s.Run(ctx) }()
@@ -193,6 +197,18 @@ func (a *agent) resync([]string) error {
 	var err error
 	a.resynced, err = a.s.Commit(context.Background(), txn)
 	return err
+}
+
+func (a *agent) counted(args []string) error {
+	all, err := a.plugin.Counters(context.Background())
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(c linux.Counters) bool { return c.Name == args[0] && c.HostName == args[1] })
+	if i < 0 || all[i].TxPackets == 0 || all[i].TxBytes == 0 {
+		return fmt.Errorf("the counters are %+v", all)
+	}
+	return nil
 }
 
 func (a *agent) unchanged([]string) error {

@@ -13,6 +13,8 @@ type Config struct {
 	ProbeInterval time.Duration `yaml:"health-check-probe-interval"` // Defaults to 1 s.
 	ProbeTimeout  time.Duration `yaml:"health-check-reply-timeout"`  // Defaults to 250 ms.
 	RetryTimeout  time.Duration `yaml:"retry-connect-timeout"`       // Defaults to 1 s.
+	// Proxy lets clients of the HTTP server use VPP's whole binary API; see Plugin.Proxy.
+	Proxy bool `yaml:"proxy-enabled"`
 
 	// Accepted from the files of existing deployments, without effect.
 	Resync          bool          `yaml:"resync-after-reconnect"`
@@ -22,7 +24,6 @@ type Config struct {
 	RequestCount    int           `yaml:"retry-request-count"`
 	RequestTimeout  time.Duration `yaml:"retry-request-timeout"`
 	ConnectCount    int           `yaml:"retry-connect-count"`
-	Proxy           bool          `yaml:"proxy-enabled"`
 	HealthThreshold int           `yaml:"health-check-threshold"`
 	Trace           bool          `yaml:"trace-enabled"`
 }

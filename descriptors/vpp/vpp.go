@@ -78,6 +78,7 @@ type Plugin struct {
 	events  *iface.Events
 
 	statsSocket string
+	proxied     bool      // govpp.conf enables Proxy
 	states      []*States // notified when links change; complete before Run
 }
 
@@ -94,7 +95,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	}
 	p := &Plugin{
 		sched: s, log: o.Log,
-		statsSocket: cmp.Or(o.Connection.StatsSocket, "/run/vpp/stats.sock"),
+		statsSocket: cmp.Or(o.Connection.StatsSocket, "/run/vpp/stats.sock"), proxied: o.Connection.Proxy,
 	}
 	p.manager = conn.NewManager(conn.Options{
 		Socket:        o.Connection.Socket,

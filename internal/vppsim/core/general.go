@@ -34,7 +34,10 @@ func general(vpp *VPP) Plugin {
 				return OK
 			}),
 		},
-		Pages: map[string]func() string{"show plugins": vpp.showPlugins},
+		Pages: map[string]func() string{
+			"show plugins": vpp.showPlugins,
+			"show version": func() string { return fmt.Sprintf("vpp v%s built by nobody, as it is simulated\n", vpp.version()) },
+		},
 	}
 }
 

@@ -54,6 +54,8 @@ type Links interface {
 	Links() ([]Link, error)
 	LinkByName(name string) (Link, error)
 	LinkByIndex(index int) (Link, error)
+	// Counters returns the packets and bytes that went through a link since it exists.
+	Counters(index int) (Counters, error)
 	// AddLink creates a link with the kind, name and table of l. For a veth it also
 	// creates the other end, named peer.
 	AddLink(l Link, peer string) error
@@ -104,6 +106,13 @@ type Link struct {
 	Master int    // index of its master; 0: none
 	Peer   int    // index of the other end of a veth, in its namespace
 	Table  uint32 // routing table of a vrf
+}
+
+// Counters counts the packets of a link. Dropped packets are those without an error for
+// which the kernel had no room.
+type Counters struct {
+	RxPackets, RxBytes, RxErrors, RxDropped uint64
+	TxPackets, TxBytes, TxErrors, TxDropped uint64
 }
 
 // An Offload holds the state of checksum offloading: RX for received packets, TX for sent

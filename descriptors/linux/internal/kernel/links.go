@@ -55,6 +55,22 @@ func (k *real) LinkByIndex(index int) (Link, error) {
 	return linkOf(found), nil
 }
 
+// Counters implements Kernel.
+func (k *real) Counters(index int) (Counters, error) {
+	found, err := k.nl.LinkByIndex(index)
+	if err != nil {
+		return Counters{}, fmt.Errorf("looking for link %d: %w", index, missing(err))
+	}
+	s := found.Attrs().Statistics
+	if s == nil {
+		return Counters{}, fmt.Errorf("link %d: the kernel has no counters of it", index)
+	}
+	return Counters{
+		RxPackets: s.RxPackets, RxBytes: s.RxBytes, RxErrors: s.RxErrors, RxDropped: s.RxDropped,
+		TxPackets: s.TxPackets, TxBytes: s.TxBytes, TxErrors: s.TxErrors, TxDropped: s.TxDropped,
+	}, nil
+}
+
 // missing converts the library's error for a missing link to ENODEV.
 func missing(err error) error {
 	if _, ok := errors.AsType[netlink.LinkNotFoundError](err); ok {
