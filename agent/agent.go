@@ -92,21 +92,26 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 	}
 	announcer := announcer{sched, wake.New(), allowHeapGrowth(os.LookupEnv)}
 	merging := conf.orchestrator.options(stores.layers(), known, conf.scheduler.retry(), log)
-	merging.Complete = announcer.complete.Set
+	health := newHealth(sched, plane)
+	merging.Complete = func() { health.Complete(); announcer.complete.Set() }
 	orch := orchestrator.New(sched, merging)
+	health.Sources = orch
+	clients := &layers{Orchestrator: orch}
 
-	// Read access: everyone who reaches the loopback, or may use the socket.
-	web := rest.Server{Config: conf.http, Options: rest.Options{
-		Scheduler: sched, Sources: orch, Label: s.Label, Version: about(), VPP: vppInfo(plane), MaxBody: conf.http.MaxBodyBytes, Gate: gate, Log: log,
-	}}
+	// Access by HTTP: everyone who reaches the loopback, or may use the socket.
+	web := rest.Server{Config: conf.http, Options: withSouthbounds(rest.Options{
+		Scheduler: sched, Sources: orch, Declarer: clients, Label: s.Label, Version: about(), Health: health,
+		Telemetry: rest.Telemetry{Configurator: clients.configuratorStats}, MaxBody: conf.http.MaxBodyBytes, Gate: gate, Log: log,
+	}, host, plane)}
 	socket.Beside = rest.Handler(withSecrets(web.Options)) // only the agent's user can open the socket
 
-	calls := grpc.Server{Config: conf.grpc, Options: grpc.Options{Scheduler: sched, Layers: orch, Log: log}}
+	calls := grpc.Server{Config: conf.grpc, Options: grpc.Options{Scheduler: sched, Layers: clients, Log: log}}
 
 	// Publishers write status into stores.
 	publishers := slices.Concat(
 		stores.publishers(s.root(), conf.orchestrator.publishing(s.PublishStatus), sched, log),
-		stores.watchers(s.root(), conf.vpp.Interfaces.StatusPublishers, plane, log))
+		stores.watchers(s.root(), conf.vpp.Interfaces.StatusPublishers, plane, log),
+		stores.healthPublishers(s.root(), conf.orchestrator.PublishHealth, health, log))
 
 	below := slices.Concat(publishers, known.tasks(), stores.keepers(), []task{
 		{"scheduler", sched.Run}, {"linux", host.Run}, {"vpp", plane.Run}, {"socket", socket.Run}, {"ownership", mine.guard.Run},

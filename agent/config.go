@@ -104,6 +104,8 @@ type orchestratorConfig struct {
 	StateDir    *string        `yaml:"state-dir"`      // contains a folder per label. nil: the default; empty: none
 	Publish     []string       `yaml:"publish-status"` // names of stores
 	PublishRate int            `yaml:"publish-status-rate"`
+	// PublishHealth are the names of stores that receive the agent's health.
+	PublishHealth []string `yaml:"publish-health"`
 
 	// Of all stores that are not files.
 	MaxValue   filedb.Size `yaml:"max-value-size"`
@@ -120,7 +122,7 @@ type orchestratorConfig struct {
 func clientLayers() map[string]int { return map[string]int{"localclient": 50, grpc.DefaultSource: 40} }
 
 func defaultOrchestrator() orchestratorConfig {
-	return orchestratorConfig{AntiEntropy: 10 * time.Minute, Patience: 100 * time.Millisecond, Grace: 10 * time.Second, GraceShare: 33, GraceKeys: 5, Publish: []string{}, PublishRate: 20,
+	return orchestratorConfig{AntiEntropy: 10 * time.Minute, Patience: 100 * time.Millisecond, Grace: 10 * time.Second, GraceShare: 33, GraceKeys: 5, Publish: []string{}, PublishRate: 20, PublishHealth: []string{},
 		MaxValue: models.MaxSize, MaxPage: 64 << 20, MaxListing: 1 << 30,
 		Datasrc: map[string]int{}, MaxDatasrc: 32, VolatileDatasrc: []string{}}
 }
@@ -141,6 +143,10 @@ func (c orchestratorConfig) Validate() error {
 	known := storeNames()
 	for i, name := range c.Publish {
 		errs = append(errs, refuse(!slices.Contains(known, name), fmt.Sprintf("publish-status[%d]", i), name,
+			"names of stores: "+strings.Join(known, ", ")))
+	}
+	for i, name := range c.PublishHealth {
+		errs = append(errs, refuse(!slices.Contains(known, name), fmt.Sprintf("publish-health[%d]", i), name,
 			"names of stores: "+strings.Join(known, ", ")))
 	}
 	listed := append(slices.Sorted(maps.Keys(clientLayers())), known...)

@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/keyplane/keyplane/descriptors/linux"
+	"github.com/keyplane/keyplane/descriptors/vpp"
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/northbound/rest"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/orchestrator/publish"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// newHealth returns what tells whether the network is as declared.
+func newHealth(sched *scheduler.Scheduler, plane *vpp.Plugin) *rest.Health {
+	return &rest.Health{
+		Scheduler: sched, Version: about(), Started: time.Now(),
+		Southbounds: func() []rest.Southbound {
+			i := plane.Connection()
+			return []rest.Southbound{{Name: vpp.Southbound, Connected: i.Connected, Since: i.Since, Err: i.Err}}
+		},
+	}
+}
+
+// withSouthbounds adds to the HTTP API what it shows of Linux and VPP.
+func withSouthbounds(o rest.Options, host *linux.Plugin, plane *vpp.Plugin) rest.Options {
+	o.VPP, o.Command, o.Proxy = vppInfo(plane), plane.Command, plane.Proxy()
+	o.Telemetry.LinuxInterfaces = func(ctx context.Context) ([]wire.LinuxInterfaceStats, error) {
+		all, err := host.Counters(ctx)
+		out := make([]wire.LinuxInterfaceStats, len(all))
+		for i, c := range all {
+			out[i] = wire.LinuxInterfaceStats{
+				Name: c.Name, HostName: c.HostName,
+				RxPackets: c.RxPackets, RxBytes: c.RxBytes, RxErrors: c.RxErrors, RxDropped: c.RxDropped,
+				TxPackets: c.TxPackets, TxBytes: c.TxBytes, TxErrors: c.TxErrors, TxDropped: c.TxDropped,
+			}
+		}
+		return out, err
+	}
+	return o
+}
+
+// layers is the orchestrator for clients, which counts their changes.
+type layers struct {
+	*orchestrator.Orchestrator
+
+	mu    sync.Mutex // guards stats
+	stats map[string]wire.Method
+}
+
+// Declare implements rest.Declarer, and counts the change.
+func (l *layers) Declare(ctx context.Context, q orchestrator.Request) (*scheduler.Record, error) {
+	begin := time.Now()
+	record, err := l.Orchestrator.Declare(ctx, q)
+	l.count(operationOf(q), time.Since(begin).Seconds())
+	return record, err
+}
+
+// operationOf names a change: Resync replaces a layer, Delete has no values.
+func operationOf(q orchestrator.Request) string {
+	switch {
+	case q.Replace:
+		return "Resync"
+	case slices.ContainsFunc(q.Values, func(d orchestrator.Declared) bool { return d.Message != nil || d.JSON != nil }):
+		return "Update"
+	}
+	return "Delete"
+}
+
+func (l *layers) count(operation string, took float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stats == nil {
+		l.stats = map[string]wire.Method{}
+	}
+	l.stats[operation] = sum(l.stats[operation], wire.Method{Name: operation, Count: 1, Total: took, Min: took, Max: took})
+}
+
+// sum adds the counts of two methods; the name is that of b.
+func sum(a, b wire.Method) wire.Method {
+	if a.Count > 0 {
+		b.Count, b.Total, b.Min, b.Max = a.Count+b.Count, a.Total+b.Total, min(a.Min, b.Min), max(a.Max, b.Max)
+	}
+	b.Avg = b.Total / float64(b.Count)
+	return b
+}
+
+// configuratorStats returns the counts since the start.
+func (l *layers) configuratorStats() wire.ConfiguratorStats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := wire.ConfiguratorStats{AllOperations: wire.Method{Name: "all"}, Operations: map[string]wire.Method{}}
+	for name, m := range l.stats {
+		out.Operations[name] = m
+		m.Name = out.AllOperations.Name
+		out.AllOperations = sum(out.AllOperations, m)
+	}
+	return out
+}
+
+// healthKeys is the prefix of the agent's health, below its root. Its keys are agent and
+// plugin/NAME.
+const healthKeys = "check/status/v1/"
+
+// healthPublishers returns a task for each store that receives the agent's health.
+func (s stores) healthPublishers(root string, names []string, health *rest.Health, log *slog.Logger) (out []task) {
+	for _, name := range names {
+		at := slices.IndexFunc(s, func(one store) bool { return one.name == name })
+		if at < 0 {
+			log.Warn("cannot publish the agent's health: the store is not configured", "source", name)
+			continue
+		}
+		into, able := s[at].connector.(kvdbsync.Publisher)
+		if !able {
+			log.Warn("cannot publish the agent's health: the store does not support it", "source", name)
+			continue
+		}
+		out = append(out, task{"health into " + name, publish.Table{
+			Options: publish.Options{Name: name, Store: into, Root: root, Log: log}, Below: healthKeys,
+			Read: func(context.Context) (map[string][]byte, error) { return healthTexts(health.Status()) },
+		}.Run})
+	}
+	return out
+}
+
+// healthTexts returns the texts of the agent's health by key. That of the agent changes
+// each time, so that readers see that it runs; those of its parts only with their state.
+func healthTexts(st wire.AgentStatus) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	text, err := json.Marshal(st)
+	if err != nil {
+		return nil, err
+	}
+	out["agent"] = text
+	for name, part := range st.PluginStatus {
+		part.LastUpdate = part.LastChange
+		if out["plugin/"+name], err = json.Marshal(part); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
