@@ -44,6 +44,7 @@ type schedulerConfig struct {
 	InitPeriod      int  `yaml:"permanently-recorded-init-period"`
 }
 
+// defaultScheduler has the values that conf/ documents.
 func defaultScheduler() schedulerConfig {
 	return schedulerConfig{
 		Print: true, PrintLimit: 50, Concurrency: 64, OperationTimeout: 30 * time.Second,
@@ -89,6 +90,7 @@ func (c schedulerConfig) options(known state, log *slog.Logger, out io.Writer) s
 	return o
 }
 
+// retry returns the policy of transactions from stores.
 func (c schedulerConfig) retry() scheduler.RetryPolicy {
 	return scheduler.RetryPolicy{Period: c.RetryPeriod, Max: c.RetryMaxPeriod, Count: c.RetryCount}
 }
@@ -121,6 +123,7 @@ type orchestratorConfig struct {
 // clientLayers returns the layers of clients that are listed with the stores, by priority.
 func clientLayers() map[string]int { return map[string]int{"localclient": 50, grpc.DefaultSource: 40} }
 
+// defaultOrchestrator has the values that conf/ documents.
 func defaultOrchestrator() orchestratorConfig {
 	return orchestratorConfig{AntiEntropy: 10 * time.Minute, Patience: 100 * time.Millisecond, Grace: 10 * time.Second, GraceShare: 33, GraceKeys: 5, Publish: []string{}, PublishRate: 20, PublishHealth: []string{},
 		MaxValue: models.MaxSize, MaxPage: 64 << 20, MaxListing: 1 << 30,
@@ -188,6 +191,7 @@ func (c orchestratorConfig) options(layers []orchestrator.Source, known state, r
 	return o
 }
 
+// publishing returns the settings for published status.
 func (c orchestratorConfig) publishing(all bool) publishing {
 	return publishing{all: all, stores: c.Publish, rate: c.PublishRate}
 }

@@ -31,6 +31,7 @@ func (o Options) forProcess() Options {
 	return o
 }
 
+// complete returns the options with their defaults.
 func (o Options) complete() Options {
 	if o.Env == nil {
 		o.Env = func(string) (string, bool) { return "", false }

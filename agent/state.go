@@ -25,6 +25,8 @@ type statePart struct {
 	affects string
 }
 
+// parts lists the stores of the state, each with the consequence of its loss, which the
+// log names when one cannot be opened.
 func (s *state) parts() []statePart {
 	return []statePart{
 		{"intent", &s.intent, "after a restart the values of a store are unknown until it is reachable; applied values stay, and values of programs (gRPC) may be missing"},
@@ -71,6 +73,7 @@ func openPart(dir string, part statePart, log *slog.Logger) (*statestore.Store, 
 	return store, nil
 }
 
+// tasks returns a task for each part that could be opened.
 func (s *state) tasks() (out []task) {
 	for _, part := range s.parts() {
 		if *part.into != nil {

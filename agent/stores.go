@@ -44,6 +44,7 @@ func (s *settings) storeKinds() []storeKind {
 	}
 }
 
+// storeNames returns the names of all kinds of store.
 func storeNames() (out []string) {
 	for _, kind := range (&settings{}).storeKinds() {
 		out = append(out, kind.name)
@@ -63,6 +64,7 @@ type opener struct {
 	gate   *document.Gate // for large texts
 }
 
+// openBolt returns nil without a configuration file, as the other openers do.
 func openBolt(o opener) (kvdbsync.Connector, error) {
 	var cfg bolt.Config
 	if found, err := o.load(&cfg); !found || err != nil {
@@ -90,6 +92,7 @@ func openEtcd(o opener) (kvdbsync.Connector, error) {
 	return etcd.New(cfg, o.log), nil
 }
 
+// openConsul also makes a client for writing; both read the same configuration.
 func openConsul(o opener) (kvdbsync.Connector, error) {
 	var cfg consul.Config
 	if found, err := o.load(&cfg); !found || err != nil {
@@ -138,6 +141,7 @@ func openInitfile(o opener) (kvdbsync.Connector, error) {
 	return file, nil
 }
 
+// openRedis also makes a client for writing, and directs the library's log into ours.
 func openRedis(o opener) (kvdbsync.Connector, error) {
 	var cfg redis.Config
 	if found, err := o.load(&cfg); !found || err != nil {
@@ -230,6 +234,8 @@ func (s stores) watch(self owner.Holder, pause func(context.Context) func(), opt
 	}
 }
 
+// noStore returns the error of an agent without any store. It names the files that were
+// searched, and the shortest configuration that works.
 func noStore(s *settings) error {
 	var text strings.Builder
 	for _, kind := range s.storeKinds() {
@@ -240,6 +246,7 @@ func noStore(s *settings) error {
 		"with YAML files in FOLDER. conf/ contains documented samples of all files", errConfig, errNoStore, s.ConfigDir, text.String())
 }
 
+// names returns the names of the configured stores.
 func (s stores) names() (out []string) {
 	for _, one := range s {
 		out = append(out, one.name)
@@ -247,6 +254,7 @@ func (s stores) names() (out []string) {
 	return out
 }
 
+// layers returns the stores as sources of the orchestrator.
 func (s stores) layers() (out []orchestrator.Source) {
 	for _, one := range s {
 		out = append(out, orchestrator.Source{Name: one.name, Priority: one.priority, Feed: one.source})
@@ -254,6 +262,7 @@ func (s stores) layers() (out []orchestrator.Source) {
 	return out
 }
 
+// tasks returns a task for each source, and one for a store that compacts itself.
 func (s stores) tasks() (out []task) {
 	for _, one := range s {
 		out = append(out, task{"source " + one.name, one.source.Run})

@@ -16,6 +16,7 @@ type task struct {
 	run func(ctx context.Context) error
 }
 
+// do runs the task, and names it in its error.
 func (t task) do(ctx context.Context, log *slog.Logger) error {
 	err := t.run(ctx)
 	log.Debug("task ended", "task", t.name, "err", err)
@@ -48,6 +49,7 @@ func runTasks(ctx context.Context, log *slog.Logger, below, above []task, last t
 	return errors.Join(err, low.Wait())
 }
 
+// group runs tasks until the first one fails, which ends the context of the others.
 func group(ctx context.Context, log *slog.Logger, tasks []task) (*errgroup.Group, context.Context) {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, t := range tasks {

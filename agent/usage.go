@@ -45,6 +45,7 @@ func usage(out io.Writer) {
 	fmt.Fprint(out, usageTail, wrap(idleFlags(), 78), "\n")
 }
 
+// describe returns the help of a flag with its default.
 func describe(e entry) string {
 	if def := e.value.String(); def != "" {
 		return fmt.Sprintf("%s (default: %s)", e.help, def)

@@ -17,8 +17,10 @@ type value struct {
 	show func() string
 }
 
+// Set implements flag.Value.
 func (v value) Set(s string) error { return v.set(s) }
 
+// String implements flag.Value.
 func (v value) String() string {
 	if v.show == nil { // package flag asks a zero value for its text
 		return ""
@@ -26,6 +28,7 @@ func (v value) String() string {
 	return v.show()
 }
 
+// text makes a flag that stores its text at a place, which gets the default now.
 func text(at *string, def string) flag.Value {
 	*at = def
 	return value{

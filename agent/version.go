@@ -40,6 +40,8 @@ func about() wire.Version {
 	return out
 }
 
+// describeBuild describes the binary by the information that the Go toolchain puts into
+// it.
 func describeBuild(info *debug.BuildInfo) string {
 	set := map[string]string{}
 	for _, s := range info.Settings {

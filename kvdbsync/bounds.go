@@ -91,6 +91,7 @@ func (t *Tally) Pair(key string, value int) error {
 	return nil
 }
 
+// add counts bytes of the listing.
 func (t *Tally) add(bytes int64) error {
 	if t.bytes += bytes; t.bytes <= t.bounds.Listing {
 		return nil

@@ -70,11 +70,13 @@ func (s *Source) compare(ctx context.Context) (about Listing, lost []string, err
 	return l.about, s.differing(listed), nil
 }
 
+// differing returns the keys whose state in the mirror differs from a listing.
 func (s *Source) differing(listed map[string]state) (keys []string) {
 	s.locked(func() { keys = s.mirror.differing(listed) })
 	return keys
 }
 
+// locked runs f with the lock of the mirror.
 func (s *Source) locked(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

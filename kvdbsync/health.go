@@ -15,6 +15,7 @@ const (
 	Lost                    // was synced, and is not
 )
 
+// String is the word that logs, REST and agentctl show.
 func (s State) String() string {
 	switch s {
 	case Connecting:
@@ -65,18 +66,21 @@ type health struct {
 	was bool // the source has been synced before
 }
 
+// begin sets the state of a source that has not connected yet.
 func (h *health) begin(source string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now = Health{Source: source, Since: time.Now()}
 }
 
+// get returns a copy, which the caller may keep.
 func (h *health) get() Health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.now
 }
 
+// update sets the counters after a batch.
 func (h *health) update(rev int64, keys, problems int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,12 +101,14 @@ func (h *health) yielded(b Batch) {
 	}
 }
 
+// listing notes that the store lists its keys.
 func (h *health) listing() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now.State = Syncing
 }
 
+// synced notes that the listing is complete, which ends all failures.
 func (h *health) synced() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -78,6 +78,7 @@ func (s *Source) gather(l *listing, b Batch) error {
 	return nil
 }
 
+// len returns the number of listed keys.
 func (l *listing) len() (n int) {
 	for _, part := range l.parts {
 		n += len(part)

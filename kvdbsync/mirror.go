@@ -44,8 +44,11 @@ type state struct {
 	err    error
 }
 
+// stateOf returns the part of an event that the mirror compares. The revision is not one:
+// a key that was written again with the same value has not changed.
 func stateOf(e *Event) state { return state{value: e.Value, origin: e.Origin, err: e.Err} }
 
+// gone reports whether the key does not exist. A key with an error exists.
 func (s state) gone() bool { return s.value == nil && s.err == nil }
 
 // same compares everything that matters to a consumer. The origin does not.
@@ -60,6 +63,7 @@ func (s state) same(o state) bool {
 // sameBytes reports whether both slices share their memory.
 func sameBytes(a, b []byte) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
+// newMirror returns an empty mirror.
 func newMirror() *mirror { return &mirror{items: map[string]*item{}} }
 
 // set puts one event into the mirror, without Decoded, which a predecoder may still write.
@@ -98,6 +102,7 @@ func cost(key string, s state) int64 {
 	return int64(len(key)+len(s.value)) + PairCost
 }
 
+// count returns 1 for a key that exists.
 func count(s state) int {
 	if s.gone() {
 		return 0
@@ -216,6 +221,7 @@ func (m *mirror) differing(listed map[string]state) []string {
 	return keys
 }
 
+// isTouched reports whether the key has changed since the listing began.
 func (m *mirror) isTouched(key string) bool {
 	_, ok := m.touched[key]
 	return ok

@@ -30,6 +30,8 @@ type pacer struct {
 	resets *rate.Limiter
 }
 
+// newPacer returns the back-off of one source. A store that serves and fails in turn would
+// end the back-off each time, so the number of resets in a time is limited.
 func newPacer(least, most time.Duration) *pacer {
 	return &pacer{
 		retry: backoff.Backoff{Min: least}, max: most,

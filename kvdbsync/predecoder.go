@@ -32,6 +32,7 @@ func (p *predecoder) add(events []Event) {
 	}
 }
 
+// work decodes groups of events until there are no more. Each event belongs to one worker.
 func (p *predecoder) work() {
 	for events := p.next(); events != nil; events = p.next() {
 		for i := range events {

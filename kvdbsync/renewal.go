@@ -34,6 +34,8 @@ func (l *Renewal) Begin(ctx context.Context, ttl time.Duration, asked time.Time,
 	l.held.Go(func() { l.hold(ctx, asked.Add(ttl)) })
 }
 
+// hold renews every third of the TTL, so two attempts may fail without a loss. It ends
+// with ctx, or when the lease has surely expired.
 func (l *Renewal) hold(ctx context.Context, end time.Time) {
 	timer := time.NewTimer(l.ttl / 3)
 	defer timer.Stop()
@@ -61,6 +63,7 @@ func (l *Renewal) hold(ctx context.Context, end time.Time) {
 	}
 }
 
+// renewed makes one attempt; a panic of the connector is an error.
 func (l *Renewal) renewed(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

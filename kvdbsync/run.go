@@ -72,6 +72,7 @@ func (s *Source) watch(ctx context.Context) error {
 	return endedBy(ctx)
 }
 
+// reportSynced logs the first complete listing and those after a loss.
 func (s *Source) reportSynced() {
 	h := s.health.get()
 	s.o.Log.Info("store synced", "source", h.Source, "keys", h.Keys, "revision", h.Rev, "problems", h.Problems)

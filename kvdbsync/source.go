@@ -45,6 +45,7 @@ type Options struct {
 	Log *slog.Logger // Defaults to discarding
 }
 
+// withDefaults returns the options with the documented defaults.
 func (o Options) withDefaults() Options {
 	if o.MinBackoff <= 0 {
 		o.MinBackoff = 100 * time.Millisecond
@@ -274,8 +275,10 @@ func (s *Source) confirm(l Listing) {
 	s.signal()
 }
 
+// signal wakes the consumer. It never blocks, and several calls wake it once.
 func (s *Source) signal() {
 	s.ready.Set()
 }
 
+// sameText compares errors as people see them.
 func sameText(a, b error) bool { return a.Error() == b.Error() }

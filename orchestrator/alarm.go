@@ -15,6 +15,7 @@ func newAlarm() *alarm {
 	return a
 }
 
+// stop makes the alarm never ring again, unless it is set anew.
 func (a *alarm) stop() { a.timer.Stop() }
 
 // set lets the timer fire at a time; zero turns it off.

@@ -14,6 +14,8 @@ import (
 // unknown.
 type dataset string
 
+// datasetOf returns the identity of the store and its revision as one text; empty: the
+// store has neither, so listings cannot be compared.
 func datasetOf(l kvdbsync.Listing) dataset {
 	if l.Rev == 0 && l.Identity == "" {
 		return ""

@@ -64,6 +64,7 @@ func (o *Orchestrator) DeclarationsUnder(ctx context.Context, prefix string) ([]
 	})
 }
 
+// declarations lists the sources that have the key, the highest priority first.
 func (o *Orchestrator) declarations(key string) (out []Declaration) {
 	decided := false
 	for _, l := range o.sources {

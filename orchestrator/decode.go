@@ -75,6 +75,7 @@ func refusePanic(log *slog.Logger, key string, err error) decoded {
 	return decoded{err: err}
 }
 
+// decodeEvent parses the value of an event. It keeps an error of the store as it is.
 func decodeEvent(c Committer, e kvdbsync.Event) decoded {
 	if e.Err != nil || e.Value == nil {
 		return decoded{err: e.Err}

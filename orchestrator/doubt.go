@@ -63,6 +63,8 @@ func (o *Orchestrator) withholdDoubtful(l *source, c *kvdbsync.Change) {
 	}
 }
 
+// isAbsent reports whether the key is only missing from a listing: nobody has seen its
+// removal.
 func isAbsent(e kvdbsync.Event) bool { return e.Absent && e.Value == nil && e.Err == nil }
 
 // count is the number of keys that an event shows.
@@ -150,6 +152,7 @@ func (l *source) endDoubt(key string) {
 	}
 }
 
+// isDoubted reports whether the removal of the key is withheld.
 func (l *source) isDoubted(key string) bool {
 	return slices.ContainsFunc(l.doubts, func(d *doubt) bool { return d.keys[key] })
 }

@@ -70,6 +70,7 @@ func (l *source) publish() {
 	l.published.faults.Store(texts(l.problems))
 }
 
+// texts returns the first problems as text. The pointer makes the snapshot comparable.
 func texts(problems []error) *[]string {
 	var out []string
 	for _, p := range problems[:min(len(problems), maxFaults)] {

@@ -101,6 +101,7 @@ func (o *Orchestrator) Declare(ctx context.Context, q Request) (*scheduler.Recor
 // layerName is the form of a name: it is part of keys in the Memory and of log lines.
 var layerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
+// checkLayer checks the name that a program has chosen for its layer.
 func (o *Orchestrator) checkLayer(name string) error {
 	taken := slices.Contains(o.layers.Reserved, name) ||
 		slices.ContainsFunc(o.fixed, func(l *source) bool { return l.Name == name })
@@ -169,6 +170,8 @@ func (o *Orchestrator) decodeMessage(d *Declared) (out decoded) {
 	return out
 }
 
+// checkMessage checks a message that a program has sent, as decoding checks the JSON of a
+// store.
 func (o *Orchestrator) checkMessage(key string, m proto.Message) decoded {
 	if size := proto.Size(m); size > models.MaxSize {
 		return decoded{err: fmt.Errorf("%w: %d bytes: expected at most %d", models.ErrTooLarge, size, models.MaxSize)}
@@ -230,6 +233,7 @@ func (o *Orchestrator) layer(name string) *source {
 	return l
 }
 
+// layerCount returns the number of layers, which is bounded.
 func (o *Orchestrator) layerCount() (n int) {
 	for _, l := range o.sources {
 		if l.layer {
@@ -296,6 +300,8 @@ func (o *Orchestrator) Effective(ctx context.Context, keys ...string) ([]Effecti
 	})
 }
 
+// allEffective returns the effective values of all keys, sorted by key. A value counts at
+// the first source that has a valid one.
 func (o *Orchestrator) allEffective() (out []Effective) {
 	for rank, l := range o.sources {
 		out = slices.Grow(out, len(l.entries))
@@ -310,6 +316,7 @@ func (o *Orchestrator) allEffective() (out []Effective) {
 	return out
 }
 
+// effective returns the entry as programs see it.
 func (e *entry) effective(key, source string) Effective {
 	return Effective{Key: key, Source: source, Message: e.valid.Message(), Labels: e.labels}
 }

@@ -32,6 +32,7 @@ func (l *Local) Replace(ctx context.Context, pairs []kvdbsync.Pair) (*scheduler.
 	return l.do(ctx, &request{events: eventsOf(pairs), replace: true, done: make(chan struct{})})
 }
 
+// eventsOf converts pairs to events without a revision.
 func eventsOf(pairs []kvdbsync.Pair) []kvdbsync.Event {
 	out := make([]kvdbsync.Event, len(pairs))
 	for i, p := range pairs {

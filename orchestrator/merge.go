@@ -16,6 +16,8 @@ type resolution struct {
 	refused *entry
 }
 
+// change returns the change of the scheduler's intent: the value, its removal, or the
+// error that keeps the last valid value.
 func (v resolution) change(key string) scheduler.Change {
 	out := scheduler.Change{Key: key, Value: v.value}
 	if v.refused != nil {
@@ -37,6 +39,8 @@ func (o *Orchestrator) stack(key string) []*entry {
 	return o.stacked
 }
 
+// resolveStack returns the first valid value of a key, by priority, and the first refused
+// one above it. A refused value never hides a valid one of a lower source.
 func resolveStack(stack []*entry) (out resolution) {
 	for _, e := range stack {
 		if e == nil {

@@ -22,6 +22,7 @@ type queue struct {
 	requests []*request
 }
 
+// newQueue returns a queue of requests that ends with the orchestrator.
 func newQueue(stopped chan struct{}) *queue { return &queue{ready: wake.New(), stopped: stopped} }
 
 // A request is a change whose caller waits for the result.
@@ -53,6 +54,7 @@ func (q *queue) do(ctx context.Context, r *request) (*scheduler.Record, error) {
 	}
 }
 
+// put adds a request; the loop takes all of them at once.
 func (q *queue) put(r *request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -67,6 +69,8 @@ func (q *queue) putBack(r *request) {
 	q.requests = slices.Insert(q.requests, 0, r)
 }
 
+// withdraw removes a request that the loop has not taken, and reports whether it did. A
+// taken one will be answered.
 func (q *queue) withdraw(r *request) (waited bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

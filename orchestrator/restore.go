@@ -80,6 +80,8 @@ func (o *Orchestrator) saveUnsaved() {
 	o.unsaved = nil
 }
 
+// save saves changes before they are applied. A failure is logged, and the agent goes on:
+// the state on disk only matters after the next start.
 func (o *Orchestrator) save(changes iter.Seq2[string, []byte]) {
 	if o.memory == nil {
 		return

@@ -37,6 +37,7 @@ func (c Config) Validate() error {
 	)
 }
 
+// notNegative returns an error that names the setting, or nil.
 func notNegative(key string, d time.Duration) error {
 	if d >= 0 {
 		return nil

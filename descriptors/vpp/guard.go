@@ -101,12 +101,15 @@ func (g *guard) doAll(values []scheduler.KeyValue, verbs func() []error) bool {
 	return true
 }
 
+// suspicious reports whether there is any suspect. Without one, verbs take the fast way.
 func (g *guard) suspicious() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.suspects.byKey) > 0
 }
 
+// judge returns whether a verb may run, and how often VPP died while it did. A suspect
+// that is free again is also removed from the memory.
 func (g *guard) judge(key string, value proto.Message) (is verdict, deaths int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -118,6 +121,7 @@ func (g *guard) judge(key string, value proto.Message) (is verdict, deaths int) 
 	return is, deaths
 }
 
+// tried notes the outcome of a suspect's verb, also for the next start of the agent.
 func (g *guard) tried(key string, value proto.Message, died bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

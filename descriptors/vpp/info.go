@@ -72,6 +72,8 @@ type feature struct {
 	variants []api.Message
 }
 
+// features lists the features that depend on a plugin, each with the messages of which one
+// must be known to this VPP.
 func features() []feature {
 	of := func(name string, variants ...api.Message) feature { return feature{name, variants} }
 	return []feature{

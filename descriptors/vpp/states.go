@@ -53,6 +53,7 @@ func (p *Plugin) States() *States {
 	return s
 }
 
+// linkChanged makes all readers of states read soon.
 func (p *Plugin) linkChanged() {
 	for _, s := range p.states {
 		s.Turned.Set()
@@ -94,6 +95,7 @@ func (s *States) Read(ctx context.Context) (map[string]*interfaces.InterfaceStat
 	return out, nil
 }
 
+// counters returns nil without the stats segment, and logs that once until it works again.
 func (s *States) counters(ctx context.Context, of map[uint32]bool) map[uint32]*stats.Counters {
 	counters, err := s.counter(ctx, of)
 	if err != nil && !s.blind {
@@ -122,6 +124,7 @@ func (s *States) since(state *interfaces.InterfaceState) change {
 	return last
 }
 
+// stateOf converts an interface of a dump, without its counters.
 func stateOf(d vppif.SwInterfaceDetails) *interfaces.InterfaceState {
 	up := func(flag interface_types.IfStatusFlags) interfaces.InterfaceState_Status {
 		if d.Flags&flag != 0 {

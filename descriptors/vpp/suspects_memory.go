@@ -47,6 +47,8 @@ func (g *guard) remember(key string) {
 	}
 }
 
+// pack returns the suspect as it is saved. The value is an Any, so that its type is known
+// when it is read.
 func (s *suspect) pack() ([]byte, error) {
 	a, err := anypb.New(s.value)
 	if err != nil {
@@ -59,6 +61,7 @@ func (s *suspect) pack() ([]byte, error) {
 	return json.Marshal(record{s.deaths, value})
 }
 
+// unpack is the inverse of pack.
 func unpack(data []byte) (*suspect, error) {
 	var r record
 	if err := json.Unmarshal(data, &r); err != nil {

@@ -20,6 +20,7 @@ const longestTurn = 2 * patience
 // turns lets verbs run side by side, or one alone.
 type turns struct{ running *semaphore.Weighted }
 
+// newTurns returns turns that any number of verbs can share.
 func newTurns() turns { return turns{semaphore.NewWeighted(math.MaxInt64)} }
 
 // take waits until no other verb runs alone, or, if the caller is to run alone, until no

@@ -51,6 +51,7 @@ func mayMakeTAPs() bool {
 	return err == nil
 }
 
+// writeNew writes a file unless it exists: the reader may have edited it.
 func writeNew(path string, content []byte) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {

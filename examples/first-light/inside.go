@@ -23,8 +23,10 @@ const insideVerb = "become"
 // markInside is the environment variable that marks a command as already inside.
 const markInside = "FIRST_LIGHT_INSIDE"
 
+// isInside reports whether this process has namespaces of its own.
 func isInside() bool { return os.Getenv(markInside) != "" }
 
+// namespaces returns the names of the two namespaces that the example connects.
 func namespaces() []string { return []string{"red", "blue"} }
 
 // become prepares the scratch network and replaces this process with the agent.
@@ -123,6 +125,7 @@ func execIn(namespace string, command []string) error {
 	})
 }
 
+// pingFrom sends an echo request from a namespace, and prints the answer.
 func pingFrom(out io.Writer, namespace, address string) error {
 	return scratch.InNetns(namespace, func() error { return ping(out, address) })
 }

@@ -45,6 +45,7 @@ func main() {
 	}
 }
 
+// do runs one command. Commands that need the agent's namespaces enter them first.
 func do(args []string, out io.Writer) error {
 	if len(args) == 0 {
 		return errUsage
@@ -68,6 +69,7 @@ func do(args []string, out io.Writer) error {
 	}
 }
 
+// known reports whether the command exists and has the right number of arguments.
 func known(verb string, args []string) bool {
 	switch verb {
 	case "show":

@@ -24,6 +24,7 @@ type family struct {
 	request, reply icmp.Type
 }
 
+// familyOf returns the ICMP numbers of an IP version (RFC 792, RFC 4443).
 func familyOf(addr netip.Addr) family {
 	if addr.Is4() {
 		return family{"ip4:icmp", "0.0.0.0", 1, ipv4.ICMPTypeEcho, ipv4.ICMPTypeEchoReply}
@@ -61,6 +62,7 @@ func ping(out io.Writer, address string) error {
 // identifier distinguishes our echoes from those of other processes.
 func identifier() int { return os.Getpid() & 0xffff }
 
+// sendEcho sends one echo request.
 func sendEcho(conn *icmp.PacketConn, f family, addr netip.Addr) error {
 	message := icmp.Message{Type: f.request, Body: &icmp.Echo{ID: identifier(), Seq: 1, Data: []byte("first light")}}
 	packet, err := message.Marshal(nil)
@@ -73,6 +75,7 @@ func sendEcho(conn *icmp.PacketConn, f family, addr netip.Addr) error {
 	return nil
 }
 
+// awaitReply waits for the answer to this process; others may ping, too.
 func awaitReply(conn *icmp.PacketConn, f family) error {
 	buf := make([]byte, 1500)
 	for {

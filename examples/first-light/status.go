@@ -16,6 +16,8 @@ type statusSocket struct {
 	conn *net.UnixConn
 }
 
+// listenStatus makes a socket to which the agent reports that it is ready, as it does to
+// systemd (sd_notify).
 func listenStatus() (*statusSocket, error) {
 	dir, err := os.MkdirTemp("", "first-light-")
 	if err != nil {

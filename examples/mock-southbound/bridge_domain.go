@@ -10,6 +10,7 @@ import (
 
 const bindingPrefix = "vpp/bd/"
 
+// bridgeDomainKey returns the key of a bridge domain.
 func bridgeDomainKey(name string) string { return models.For[*l2.BridgeDomain]().KeyOf(name) }
 
 // bindingKey is the key of an interface in a bridge domain.
@@ -35,12 +36,15 @@ func registerBridgeDomains(s *scheduler.Scheduler, m *memory) error {
 	}, false)
 }
 
+// sameBridgeDomain leaves out the interfaces, which are derived values.
 func sameBridgeDomain(_ string, old, new *l2.BridgeDomain) bool {
 	a, b := proto.CloneOf(old), proto.CloneOf(new)
 	a.Interfaces, b.Interfaces = nil, nil
 	return proto.Equal(a, b)
 }
 
+// bindings derives one value per interface, so one that is missing does not delay the
+// domain.
 func bindings(_ string, v *l2.BridgeDomain) (out []scheduler.KeyValue) {
 	for _, i := range v.GetInterfaces() {
 		out = append(out, scheduler.KeyValue{Key: bindingKey(v.GetName(), i.GetName()), Value: i})
@@ -48,6 +52,7 @@ func bindings(_ string, v *l2.BridgeDomain) (out []scheduler.KeyValue) {
 	return out
 }
 
+// boundInterface requires the interface of a binding.
 func boundInterface(_ string, v *l2.BridgeDomain_Interface) []scheduler.Dependency {
 	return []scheduler.Dependency{{Label: "interface-exists", Key: interfaceKey(v.GetName())}}
 }

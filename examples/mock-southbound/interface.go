@@ -18,11 +18,13 @@ const (
 	hostPrefix       = "linux/interface/host-name/"
 )
 
+// interfaceKey returns the key of an interface.
 func interfaceKey(name string) string { return models.For[*interfaces.Interface]().KeyOf(name) }
 
 // addressPrefix is the prefix of the keys of an interface's addresses.
 func addressPrefix(name string) string { return interfacePrefix + name + "/address/" }
 
+// registerInterfaces adds the descriptors of interfaces and of their parts.
 func registerInterfaces(s *scheduler.Scheduler, m *memory) error {
 	type none = struct{}
 	err := keep(s, m, scheduler.Descriptor[*interfaces.Interface, uint32]{
@@ -62,6 +64,7 @@ func sameInterface(_ string, old, new *interfaces.Interface) bool {
 	return proto.Equal(bare(old), bare(new))
 }
 
+// bare returns v without the fields that only make derived values.
 func bare(v *interfaces.Interface) *interfaces.Interface {
 	v = proto.CloneOf(v)
 	v.IpAddresses, v.Unnumbered = nil, nil
@@ -74,6 +77,7 @@ func otherLink(_ string, old, new *interfaces.Interface, _ uint32) bool {
 	return !proto.Equal(a, b)
 }
 
+// hostInterface requires the host link of an AF_PACKET interface.
 func hostInterface(_ string, v *interfaces.Interface) []scheduler.Dependency {
 	host := v.GetAfpacket().GetHostIfName()
 	if host == "" {
@@ -82,6 +86,7 @@ func hostInterface(_ string, v *interfaces.Interface) []scheduler.Dependency {
 	return []scheduler.Dependency{{Label: "host-interface-exists", Key: hostPrefix + host}}
 }
 
+// partsOfInterface derives the addresses, and the borrowing of one.
 func partsOfInterface(_ string, v *interfaces.Interface) (out []scheduler.KeyValue) {
 	for _, a := range v.GetIpAddresses() {
 		out = append(out, scheduler.KeyValue{Key: addressPrefix(v.GetName()) + "static/" + a, Value: &emptypb.Empty{}})

@@ -21,6 +21,8 @@ type lab struct {
 	line   *scheduler.Connection // nil: the southbound has no connection
 }
 
+// newLab makes a scheduler over a southbound in memory. dials says that the southbound has
+// a connection, which is lost at first.
 func newLab(out io.Writer, dials, log bool) (*lab, error) {
 	// One verb runs at a time, so independent operations are printed in the same order
 	// each time. A real southbound would allow more.
@@ -54,6 +56,7 @@ type scenario struct {
 	steps       []step
 }
 
+// play runs the steps of a scenario on a scheduler of its own.
 func (s scenario) play(ctx context.Context, out io.Writer, log bool) error {
 	l, err := newLab(out, s.dials, log)
 	if err != nil {

@@ -33,6 +33,7 @@ func main() {
 	}
 }
 
+// usage lists the scenarios.
 func usage(out io.Writer) {
 	fmt.Fprint(out, "mock-southbound [-log] SCENARIO...\n\n")
 	for _, s := range scenarios() {
@@ -41,6 +42,7 @@ func usage(out io.Writer) {
 	fmt.Fprint(out, "  all            each of them\n\n  -log           the scheduler's own transaction log, too\n")
 }
 
+// do plays the scenarios that the arguments name.
 func do(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mock-southbound", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -64,6 +66,7 @@ func do(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
+// choose returns the scenarios of these names; ok is false for an unknown one.
 func choose(names []string) (chosen []scenario, ok bool) {
 	for _, name := range names {
 		before := len(chosen)

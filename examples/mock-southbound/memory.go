@@ -32,6 +32,7 @@ type item struct {
 
 var errInjected = errors.New("no buffers left")
 
+// newMemory returns an empty southbound, which prints each verb to out.
 func newMemory(out io.Writer) *memory {
 	return &memory{out: out, items: map[string]item{}, faults: map[string]int{}}
 }
@@ -78,6 +79,7 @@ func (m *memory) do(verb, key string, change func()) error {
 	return nil
 }
 
+// put creates an item, and returns its number: the metadata of the value.
 func (m *memory) put(key string, v proto.Message) (number uint32, err error) {
 	err = m.do("create", key, func() {
 		m.last++
@@ -87,14 +89,17 @@ func (m *memory) put(key string, v proto.Message) (number uint32, err error) {
 	return number, err
 }
 
+// change replaces an item, which keeps its number.
 func (m *memory) change(key string, v proto.Message, number uint32) error {
 	return m.do("update", key, func() { m.items[key] = item{number, v} })
 }
 
+// drop removes an item.
 func (m *memory) drop(key string) error {
 	return m.do("delete", key, func() { delete(m.items, key) })
 }
 
+// list returns a copy of the items below a prefix.
 func (m *memory) list(prefix string) map[string]item {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,6 +132,7 @@ func keep[V proto.Message](s *scheduler.Scheduler, m *memory, d scheduler.Descri
 // southbound is the name of the connection of all verbs.
 const southbound = "mock"
 
+// found yields items as Retrieve does, sorted by key.
 func found[V proto.Message](items map[string]item, match func(string) bool) iter.Seq2[scheduler.Found[V, uint32], error] {
 	return func(yield func(scheduler.Found[V, uint32], error) bool) {
 		for _, key := range slices.Sorted(maps.Keys(items)) {

@@ -15,6 +15,7 @@ func registerRoutes(s *scheduler.Scheduler, m *memory) error {
 	}, false)
 }
 
+// outgoing requires the interface of a route, if it names one.
 func outgoing(_ string, v *l3.Route) []scheduler.Dependency {
 	if v.GetOutgoingInterface() == "" {
 		return nil

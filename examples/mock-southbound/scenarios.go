@@ -16,14 +16,17 @@ const (
 	pending    = kvscheduler.ValueState_PENDING
 )
 
+// scenarios lists all scenarios, in the order in which "all" plays them.
 func scenarios() []scenario {
 	return []scenario{afPacket(), bridgeDomain(), recreate(), retry(), revert(), unnumbered(), lost()}
 }
 
+// loop returns a loopback with addresses.
 func loop(name string, addresses ...string) *interfaces.Interface {
 	return &interfaces.Interface{Name: name, Type: interfaces.Interface_SOFTWARE_LOOPBACK, Enabled: true, IpAddresses: addresses}
 }
 
+// memif1 returns a memif; a new ID needs a new interface.
 func memif1(id uint32) *interfaces.Interface {
 	return &interfaces.Interface{
 		Name: "memif1", Type: interfaces.Interface_MEMIF, Enabled: true,
@@ -31,6 +34,7 @@ func memif1(id uint32) *interfaces.Interface {
 	}
 }
 
+// afPacket shows an observed value: Linux reports its links, and the scheduler reacts.
 func afPacket() scenario {
 	afp1 := &interfaces.Interface{
 		Name: "afp1", Type: interfaces.Interface_AF_PACKET, Enabled: true,
@@ -45,6 +49,7 @@ func afPacket() scenario {
 	}}
 }
 
+// bridgeDomain shows derived values, of which one is pending while its base is configured.
 func bridgeDomain() scenario {
 	bd1 := &l2.BridgeDomain{Name: "bd1", Learn: true, Interfaces: []*l2.BridgeDomain_Interface{{Name: "loop1"}, {Name: "memif1"}}}
 	entry := &l2.FIBEntry{PhysAddress: "02:00:00:00:00:01", BridgeDomain: "bd1", Action: l2.FIBEntry_FORWARD, OutgoingInterface: "memif1"}
@@ -57,6 +62,7 @@ func bridgeDomain() scenario {
 	}}
 }
 
+// recreate shows that the dependents of a recreated value are deleted first.
 func recreate() scenario {
 	route := &l3.Route{DstNetwork: "10.2.0.0/16", OutgoingInterface: "memif1"}
 	up := memif1(1)
@@ -68,6 +74,7 @@ func recreate() scenario {
 	}}
 }
 
+// retry shows the back-off of a failed operation, while a dependent is pending.
 func retry() scenario {
 	key := interfaceKey("loop1")
 	again := scheduler.Txn{Retry: scheduler.RetryPolicy{Period: 100 * time.Millisecond}}
@@ -79,6 +86,7 @@ func retry() scenario {
 	}}
 }
 
+// revert shows a transaction that is undone because one of its operations failed.
 func revert() scenario {
 	bad := &l2.BridgeDomain{Name: "bd1", Learn: true}
 	faster := loop("loop1", "10.0.0.1/24")
@@ -92,6 +100,7 @@ func revert() scenario {
 	}}
 }
 
+// unnumbered shows a dependency that any of several keys can meet.
 func unnumbered() scenario {
 	borrower := loop("loop2")
 	borrower.Unnumbered = &interfaces.Interface_Unnumbered{InterfaceWithIp: "loop1"}
@@ -103,6 +112,7 @@ func unnumbered() scenario {
 	}}
 }
 
+// lost shows a connection that breaks, with and without the loss of the content.
 func lost() scenario {
 	route := &l3.Route{DstNetwork: "10.2.0.0/16", OutgoingInterface: "loop1"}
 	key := models.For[*l3.Route]().KeyOf("if/loop1/vrf/0/dst/10.2.0.0/16")

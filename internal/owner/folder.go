@@ -92,6 +92,7 @@ func installation(path string) (id string, err error) {
 	return id, os.Rename(next, path)
 }
 
+// isID reports whether the text has the form of NewID.
 func isID(text string) bool {
 	b, err := hex.DecodeString(text)
 	return err == nil && len(b) == len(NewID())/2

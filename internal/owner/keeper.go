@@ -33,6 +33,7 @@ type Options struct {
 	Log  *slog.Logger // Defaults to discarding
 }
 
+// withDefaults returns the options with the documented defaults.
 func (o Options) withDefaults() Options {
 	for at, or := range map[*time.Duration]time.Duration{&o.TTL: 10 * time.Second, &o.Timeout: 3 * time.Second} {
 		if *at <= 0 {
@@ -248,6 +249,8 @@ func (k *Keeper) claim(ctx context.Context) (rival *Holder, err error) {
 	return rival, err
 }
 
+// claimIn claims the key until this agent or another living one has it. The holder it
+// returns is one of whom nobody can say whether it lives; nil: the key is ours.
 func (k *Keeper) claimIn(ctx context.Context) (*Holder, error) {
 	var old []byte
 	for {
@@ -276,8 +279,10 @@ func (k *Keeper) claimIn(ctx context.Context) (*Holder, error) {
 	}
 }
 
+// where names the key and its store, for errors.
 func (k *Keeper) where() string { return "the key " + k.o.Key + " in " + k.o.Store }
 
+// got notes that the label is ours in this store, and ends the back-off.
 func (k *Keeper) got() {
 	k.held = true
 	k.retry.Reset()

@@ -40,11 +40,13 @@ type TakenError struct {
 	Where  string
 }
 
+// Error names the other agent, and two remedies.
 func (e *TakenError) Error() string {
 	return fmt.Sprintf("%v: label %s belongs to %v, as %s says. Stop that agent, or give this one another -microservice-label",
 		ErrTaken, e.Holder.Label, e.Holder, e.Where)
 }
 
+// Unwrap returns ErrTaken.
 func (e *TakenError) Unwrap() error { return ErrTaken }
 
 // A Holder is an agent that owns or claims a label. The lock file and the stores contain
@@ -68,6 +70,7 @@ type Holder struct {
 	Expires int `json:"expires,omitempty"`
 }
 
+// String describes the agent by all that is known of it.
 func (h Holder) String() string {
 	if h.PID == 0 {
 		return "another process"
@@ -108,6 +111,7 @@ func NewID() string {
 // keys: "/vnf-agent/vpp1/".
 func Key(root string) string { return root + "owner" }
 
+// bytes returns the holder as the store has it.
 func (h Holder) bytes() []byte {
 	out, _ := json.Marshal(h) // a Holder always has a JSON form
 	return out

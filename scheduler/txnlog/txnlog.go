@@ -60,8 +60,7 @@ type page struct {
 	mark chan<- struct{}
 }
 
-// text returns the page: the beginning of a transaction, its end, or both in one if it ran
-// no operation in between.
+// text returns the page: the beginning of a transaction, its end, or both (see singlePage).
 func (g page) text(limit int) string {
 	switch {
 	case !g.done:
@@ -195,7 +194,7 @@ func (p *Log) Loss() scheduler.OutputLoss {
 	return p.loss
 }
 
-// drain takes all queued pages, and the number of those that were dropped.
+// drain takes all queued pages, and the number of omitted transactions.
 func (p *Log) drain() ([]page, int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

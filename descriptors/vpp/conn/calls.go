@@ -76,6 +76,7 @@ func (c *Conn) idleCall() *call {
 	return &call{done: make(chan error, 1), decoder: &c.decoder}
 }
 
+// rest clears a call and keeps its memory for the next one.
 func (c *Conn) rest(one *call) {
 	clear(one.awaits)
 	one.frames, one.awaits, one.at, one.err = one.frames[:0], one.awaits[:0], 0, nil
@@ -267,6 +268,7 @@ func (c *Conn) dispatch(message []byte) error {
 	return ifPanic(err)
 }
 
+// ifPanic returns an error that ends the connection, and nil for one of a single answer.
 func ifPanic(err error) error {
 	if errors.Is(err, guard.ErrPanic) || errors.Is(err, errEndless) {
 		return err
@@ -367,6 +369,7 @@ func (one *call) answer(id uint16, message []byte, most limits) error {
 	return nil
 }
 
+// ended stores the error in the step, if the answer belongs to one.
 func (a *await) ended(err error) {
 	if a.step != nil {
 		a.step.Err = err

@@ -180,6 +180,7 @@ func (c *Conn) Close(why error) {
 	c.calls = nil
 }
 
+// ended returns the reason why the connection has ended; nil: it has not.
 func (c *Conn) ended() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,6 +190,7 @@ func (c *Conn) ended() error {
 // An ear reads from VPP, and records the time.
 type ear struct{ *Conn }
 
+// Read notes the time of the last byte, by which the probe knows that VPP is alive.
 func (e ear) Read(p []byte) (int, error) {
 	n, err := e.sock.Read(p)
 	if n > 0 {
@@ -226,6 +228,8 @@ func (c *Conn) PID() uint32 { return c.pid }
 // Messages returns the number of messages that VPP has.
 func (c *Conn) Messages() int { return len(c.numbers) }
 
+// kindOf returns the number of a message, and the place of its return value. Reflection
+// finds both once for each type.
 func (c *Conn) kindOf(m api.Message) kind {
 	t := reflect.TypeOf(m)
 	if k, ok := c.kinds.Load(t); ok {

@@ -50,6 +50,7 @@ func hideSecrets(m reflect.Value) {
 	}
 }
 
+// Unwrap returns VPP's error, for errors.Is with the constants of package api.
 func (e *Refusal) Unwrap() error { return api.VPPApiError(e.Retval) }
 
 // Missing means that VPP does not have any variant of a message. A value that needs it is
@@ -59,8 +60,10 @@ type Missing struct {
 	Release string // VPP's version
 }
 
+// Error names the release, since another one may have the message.
 func (e *Missing) Error() string {
 	return fmt.Sprintf("VPP %s has no message %s that fits", e.Release, e.Message)
 }
 
+// Unwrap makes the value UNIMPLEMENTED, not FAILED: a retry on this VPP would be in vain.
 func (e *Missing) Unwrap() error { return scheduler.ErrUnimplemented }

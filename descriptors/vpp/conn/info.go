@@ -20,6 +20,7 @@ func (m *Manager) Info() Info {
 	return m.info
 }
 
+// isUp notes a new connection.
 func (m *Manager) isUp(about About) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -27,6 +28,8 @@ func (m *Manager) isUp(about About) {
 	m.info.Connections++
 }
 
+// isDown notes a lost connection, or another failed attempt; Since keeps the time of the
+// loss.
 func (m *Manager) isDown(why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

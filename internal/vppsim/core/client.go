@@ -30,6 +30,7 @@ type Client struct {
 	leaving bool // the connection closes after the next write
 }
 
+// newClient returns a client that has not introduced itself.
 func newClient(s *Server, conn net.Conn) *Client {
 	return &Client{
 		server: s, conn: conn, reader: bufio.NewReaderSize(conn, 64<<10),
@@ -106,6 +107,8 @@ func (c *Client) answer(m api.Message, context uint32) {
 	}
 }
 
+// send queues an answer or an event; another goroutine writes. Large queues are written at
+// once.
 func (c *Client) send(id uint16, m api.Message, context uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,12 +125,14 @@ func (c *Client) send(id uint16, m api.Message, context uint32) {
 // maxQueued is the number of bytes that wait for the answers of further requests.
 const maxQueued = 32 << 10
 
+// queued returns the number of bytes that wait.
 func (c *Client) queued() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.out)
 }
 
+// truncate drops queued bytes behind the first n: answers that a crash cuts off.
 func (c *Client) truncate(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,6 +155,7 @@ func (c *Client) sendEvents() {
 	c.events = nil
 }
 
+// flush wakes the writer.
 func (c *Client) flush() { c.wake.Set() }
 
 // write writes queued bytes until the connection is closed.
@@ -181,12 +187,14 @@ func (c *Client) leaves() {
 	c.leaving = true
 }
 
+// ended reports whether the client was closed.
 func (c *Client) ended() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.closed
 }
 
+// close closes the connection, and wakes the writer so that it ends.
 func (c *Client) close() {
 	c.mu.Lock()
 	c.closed = true

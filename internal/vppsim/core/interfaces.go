@@ -80,6 +80,7 @@ type interfaces struct {
 	numbers map[string]*numbers // by kind of device
 }
 
+// newInterfaces returns a table without interfaces.
 func newInterfaces() interfaces {
 	return interfaces{byIndex: map[uint32]*Interface{}, numbers: map[string]*numbers{}}
 }
@@ -234,6 +235,8 @@ func (v *VPP) SetFlags(i *Interface, flags interface_types.IfStatusFlags) Errno 
 	return OK
 }
 
+// linkEvent tells the clients that want events about a link. The event has the state after
+// the change.
 func (v *VPP) linkEvent(i *Interface, flags interface_types.IfStatusFlags, deleted bool) {
 	index := interface_types.InterfaceIndex(i.Index)
 	v.Emit("interface", func(pid uint32) api.Message {

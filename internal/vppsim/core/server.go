@@ -61,6 +61,7 @@ func (s *Server) Start() error {
 	return s.start()
 }
 
+// start begins a new life: another process ID, no interfaces, and a new table of messages.
 func (s *Server) start() error {
 	_ = os.Remove(s.o.Socket) // a killed VPP leaves its socket behind
 	sock, err := net.Listen("unix", s.o.Socket)
@@ -97,6 +98,7 @@ func (s *Server) Kill() {
 	s.kill()
 }
 
+// kill ends the process as a signal does: clients see their connection close.
 func (s *Server) kill() {
 	if s.sock == nil {
 		return
@@ -155,6 +157,7 @@ func (s *Server) Counts() map[string]int {
 	return out
 }
 
+// accept serves clients until the socket is closed.
 func (s *Server) accept(sock net.Listener) {
 	for {
 		conn, err := sock.Accept()

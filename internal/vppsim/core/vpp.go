@@ -42,6 +42,7 @@ type Plugin struct {
 	Details func(i *Interface, d *vppif.SwInterfaceDetails)
 }
 
+// newVPP returns a VPP with local0, the interface that every VPP has, and all plugins.
 func newVPP(s *Server) *VPP {
 	vpp := &VPP{Options: s.o, server: s, pid: s.pid, pages: map[string]func() string{}, interfaces: newInterfaces()}
 	vpp.counted.interfaces = map[uint32]map[string]Count{}

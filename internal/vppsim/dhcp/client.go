@@ -33,6 +33,7 @@ type client struct {
 	asker  *core.Client // gets the events about leases
 }
 
+// address returns the leased address.
 func (c *client) address() netip.Prefix {
 	return netip.PrefixFrom(vppwire.Addr(c.lease.HostAddress), int(c.lease.MaskWidth))
 }
@@ -67,6 +68,7 @@ func (p *Clients) change(i *core.Interface, q *dhcp.DHCPClientConfig, _ *dhcp.DH
 	return core.OK
 }
 
+// dump lists the clients by ascending index of their interfaces.
 func (p *Clients) dump(_ *dhcp.DHCPClientDump, yield func(dhcp.DHCPClientDetails)) {
 	for _, index := range slices.Sorted(maps.Keys(p.byIndex)) {
 		yield(dhcp.DHCPClientDetails{Client: p.byIndex[index].config, Lease: p.byIndex[index].lease})
@@ -90,6 +92,8 @@ func (p *Clients) Lease(tag string, address netip.Prefix, router netip.Addr) err
 	return fmt.Errorf("simulated VPP: no DHCP client runs on %q", tag)
 }
 
+// beginLease adds the address to the interface, and tells the client that asked for
+// events.
 func (p *Clients) beginLease(i *core.Interface, c *client, address netip.Prefix, router netip.Addr) {
 	_ = p.addresses.AddAddress(i, address) // VPP ignores a refusal
 	c.lease.State, c.lease.MaskWidth = dhcp.DHCP_CLIENT_STATE_API_BOUND, uint8(address.Bits())
@@ -99,6 +103,7 @@ func (p *Clients) beginLease(i *core.Interface, c *client, address netip.Prefix,
 	}
 }
 
+// endLease removes the address, and makes the client discover again.
 func (p *Clients) endLease(i *core.Interface, c *client) {
 	if c.lease.MaskWidth != 0 {
 		_ = p.addresses.DeleteAddress(i, c.address().Addr()) // somebody may have deleted it before
@@ -108,6 +113,7 @@ func (p *Clients) endLease(i *core.Interface, c *client) {
 	c.lease.State = dhcp.DHCP_CLIENT_STATE_API_DISCOVER
 }
 
+// show prints each client with its lease.
 func (p *Clients) show() string {
 	var b strings.Builder
 	for _, index := range slices.Sorted(maps.Keys(p.byIndex)) {

@@ -32,6 +32,8 @@ type server struct {
 	address netip.Addr
 }
 
+// addProxies registers the messages of DHCP proxies. A table with a proxy counts as in
+// use.
 func addProxies(vpp *core.VPP, tables *ip.IP) {
 	p := &proxies{tables, map[ip.Key]*proxy{}}
 	tables.UsedBy(p.uses)
@@ -64,6 +66,7 @@ func (p *proxies) change(q *dhcp.DHCPProxyConfig, _ *dhcp.DHCPProxyConfigReply) 
 	return core.OK
 }
 
+// add makes missing tables, as VPP does: they get no name.
 func (p *proxies) add(key ip.Key, source netip.Addr, s server) {
 	one := p.byTable[key]
 	if one == nil {
@@ -121,6 +124,7 @@ func (one *proxy) details(key ip.Key) dhcp.DHCPProxyDetails {
 	return d
 }
 
+// show prints the proxy of each table.
 func (p *proxies) show() string {
 	var b strings.Builder
 	for _, t := range p.tables.Tables() {

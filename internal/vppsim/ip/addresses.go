@@ -12,6 +12,7 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
+// addressMessages registers the messages of addresses and of the tables of interfaces.
 func (p *IP) addressMessages() {
 	p.vpp.Register(core.Plugin{Messages: []core.Message{
 		core.On(p.vpp, func(q *vppif.SwInterfaceAddDelAddress) index { return q.SwIfIndex }, p.changeAddress),
@@ -88,6 +89,7 @@ func (p *IP) DeleteAddress(i *core.Interface, a netip.Addr) core.Errno {
 	return core.OK
 }
 
+// clearAddresses removes all addresses with their connected routes.
 func (p *IP) clearAddresses(i *core.Interface) {
 	for _, a := range i.Addresses {
 		p.forgetNetwork(i, a)

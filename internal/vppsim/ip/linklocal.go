@@ -14,6 +14,8 @@ import (
 // nothing deletes it. Dumps of addresses do not show it.
 type linkLocals map[*core.Interface]netip.Addr
 
+// change sets the one link-local address of an interface. VPP replaces it, and never
+// deletes it.
 func (l linkLocals) change(i *core.Interface, a netip.Prefix, add bool) core.Errno {
 	switch {
 	case !add && a.Addr() == l[i]:

@@ -15,6 +15,8 @@ import (
 // noPaths is VPP's NO_PATHS_IN_ROUTE. GoVPP has an older name for it.
 const noPaths core.Errno = -52
 
+// routeMessages registers the messages of routes. Version 2 crashes on an unknown source,
+// as VPP does.
 func (p *IP) routeMessages() {
 	p.vpp.Register(core.Plugin{Messages: []core.Message{
 		core.Call(func(q *ip.IPRouteAddDel, r *ip.IPRouteAddDelReply) (e core.Errno) {
@@ -51,6 +53,7 @@ func (p *IP) routeMessages() {
 	}})
 }
 
+// v2 returns the route in the form that also has its source.
 func (r *route) v2(table uint32) ip.IPRouteV2 {
 	return ip.IPRouteV2{
 		TableID: table, StatsIndex: r.stats, Prefix: r.wire(), Src: r.source().number(), Paths: r.best().paths,
@@ -139,6 +142,7 @@ func (p *IP) checkPath(path *fib_types.FibPath) core.Errno {
 	return core.OK
 }
 
+// pathText describes a path for the command line.
 func (p *IP) pathText(ipv6 bool, path fib_types.FibPath) string {
 	if path.Type == fib_types.FIB_API_PATH_TYPE_DROP {
 		return "drop"

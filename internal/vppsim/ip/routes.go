@@ -30,6 +30,7 @@ const (
 	srcLast = 35
 )
 
+// number returns VPP's number of the source (VPP fib_entry.h).
 func (s source) number() uint8 {
 	return [...]uint8{connected: srcInterface, byAPI: srcAPI, special: srcSpecial}[s]
 }
@@ -55,6 +56,7 @@ func (r *route) source() source {
 // best returns the declaration that is in effect.
 func (r *route) best() *declaration { return r.bySource[r.source()] }
 
+// wire returns the prefix in the form of messages.
 func (r *route) wire() ip_types.Prefix { return vppwire.Prefix(r.best().prefix) }
 
 // routes are the routes of one table, by prefix without host bits.

@@ -35,6 +35,7 @@ type tables struct {
 	freed [2][]routes
 }
 
+// newTables returns table 0 of both versions, which always exists.
 func newTables() tables {
 	all := tables{byKey: map[Key]*Table{}}
 	all.add(Key{IPv6: false}, "")
@@ -114,6 +115,7 @@ func (p *IP) isUsed(t *Table) bool {
 	return slices.ContainsFunc(p.users, func(uses func(Key) bool) bool { return uses(t.Key) })
 }
 
+// tableMessages registers the messages and pages of tables.
 func (p *IP) tableMessages() {
 	p.vpp.Register(core.Plugin{
 		Messages: []core.Message{
@@ -165,6 +167,7 @@ func (p *IP) flush(q *ip.IPTableFlush, _ *ip.IPTableFlushReply) core.Errno {
 	return core.OK
 }
 
+// showTables prints the number of routes of each table, for tests that look for leftovers.
 func (p *IP) showTables() string {
 	var b strings.Builder
 	for _, t := range p.tables.order {
@@ -173,6 +176,7 @@ func (p *IP) showTables() string {
 	return b.String()
 }
 
+// showRoutes prints each path of each table, sorted.
 func (p *IP) showRoutes() string {
 	var b strings.Builder
 	for _, t := range p.tables.order {

@@ -8,6 +8,7 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 )
 
+// unnumberedMessages registers the messages of borrowed addresses.
 func (p *IP) unnumberedMessages() {
 	p.vpp.Register(core.Plugin{Messages: []core.Message{
 		core.Call(p.setUnnumbered),
@@ -36,6 +37,7 @@ func (p *IP) setUnnumbered(q *vppif.SwInterfaceSetUnnumbered, _ *vppif.SwInterfa
 	return core.OK
 }
 
+// dumpUnnumbered lists the borrowers that exist. The lender's index may have no interface.
 func (p *IP) dumpUnnumbered(q *ip.IPUnnumberedDump, yield func(ip.IPUnnumberedDetails)) {
 	for _, i := range p.vpp.Interfaces() {
 		lender, borrows := p.unnumbered[i.Index]

@@ -21,6 +21,7 @@ type aging struct {
 // defaultAgings returns VPP's defaults for IPv4 and IPv6.
 func defaultAgings() [2]aging { return [2]aging{{number: 50000}, {number: 50000}} }
 
+// agingMessages registers the messages about the age of neighbours.
 func (p *plugin) agingMessages() {
 	p.vpp.Register(core.Plugin{
 		Messages: []core.Message{core.Call(p.setAging), core.Call(p.getAging)},
@@ -28,6 +29,7 @@ func (p *plugin) agingMessages() {
 	})
 }
 
+// setAging refuses an unknown family, as VPP does.
 func (p *plugin) setAging(q *ip_neighbor.IPNeighborConfig, _ *ip_neighbor.IPNeighborConfigReply) core.Errno {
 	if q.Af > ip_types.ADDRESS_IP6 {
 		return api.INVALID_ADDRESS_FAMILY
@@ -46,6 +48,7 @@ func (p *plugin) getAging(q *ip_neighbor.IPNeighborConfigGet, r *ip_neighbor.IPN
 	return core.OK
 }
 
+// showAgings prints the settings of both IP versions.
 func (p *plugin) showAgings() string {
 	var out strings.Builder
 	for i, name := range []string{"ip4", "ip6"} {

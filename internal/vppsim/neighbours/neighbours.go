@@ -68,6 +68,7 @@ func (p *plugin) forgetDynamic(i *core.Interface) {
 	maps.DeleteFunc(p.neighbours, func(key key, n ip_neighbor.IPNeighbor) bool { return key.index == i.Index && !isStatic(n) })
 }
 
+// isStatic reports whether the neighbour was declared, not learned.
 func isStatic(n ip_neighbor.IPNeighbor) bool {
 	return n.Flags&ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC != 0
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
+// peerMessages registers the messages of TEIB entries.
 func (p *plugin) peerMessages() {
 	p.vpp.Register(core.Plugin{
 		Messages: []core.Message{

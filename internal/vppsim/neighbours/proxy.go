@@ -9,6 +9,7 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 )
 
+// proxyMessages registers the messages of proxy ARP.
 func (p *plugin) proxyMessages() {
 	p.vpp.Register(core.Plugin{
 		Messages: []core.Message{

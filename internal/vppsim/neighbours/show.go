@@ -8,6 +8,7 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
+// show prints all neighbours, sorted.
 func (p *plugin) show() string {
 	var lines []string
 	for key, n := range p.neighbours {
@@ -16,6 +17,7 @@ func (p *plugin) show() string {
 	return sorted(lines)
 }
 
+// showProxies prints ranges and interfaces, sorted.
 func (p *plugin) showProxies() string {
 	var lines []string
 	for _, r := range p.proxyRanges {
@@ -27,6 +29,7 @@ func (p *plugin) showProxies() string {
 	return sorted(lines)
 }
 
+// showPeers prints all TEIB entries, sorted.
 func (p *plugin) showPeers() string {
 	var lines []string
 	for key, e := range p.peers {

@@ -80,6 +80,8 @@ func (g *Graph) announce(n *Node) {
 	}
 }
 
+// offer meets the waiting dependencies that the node can meet. Meeting one removes it from
+// the list, so the index stays.
 func (g *Graph) offer(b *waitlist, n *Node) {
 	if b == nil {
 		return
@@ -98,6 +100,8 @@ func (g *Graph) offer(b *waitlist, n *Node) {
 	}
 }
 
+// await puts an unmet any-of dependency on the waitlist of each folder in which a key
+// could meet it. A new key then looks at the lists of its own folders only.
 func (g *Graph) await(e *edge) {
 	if !e.anyOf() || e.waiters != nil {
 		return
@@ -113,6 +117,7 @@ func (g *Graph) await(e *edge) {
 	g.logStep(step{edge: e, waiters: e.waiters, added: true})
 }
 
+// waitlist returns the list of a folder, and makes it at first use.
 func (g *Graph) waitlist(folder string) *waitlist {
 	b := g.waitlists[folder]
 	if b == nil {
@@ -122,6 +127,7 @@ func (g *Graph) waitlist(folder string) *waitlist {
 	return b
 }
 
+// stopAwaiting takes a dependency off its waitlists. It does nothing if it is on none.
 func (g *Graph) stopAwaiting(e *edge) {
 	if e.waiters == nil {
 		return

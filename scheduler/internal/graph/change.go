@@ -25,8 +25,11 @@ func (g *Graph) setDesired(n *Node, v *version) {
 	g.changed(n)
 }
 
+// setActual replaces the actual version of a node that is not being deleted.
 func (g *Graph) setActual(n *Node, v *version, meta any) { g.replaceActual(n, v, meta, false) }
 
+// replaceActual replaces the actual version, and counts the dependents of both versions.
+// The new one is retained before the old one is released, because they may be the same.
 func (g *Graph) replaceActual(n *Node, v *version, meta any, going bool) {
 	g.saveNode(n)
 	old, was := n.actual, n.available()
@@ -56,6 +59,7 @@ func (g *Graph) replaceActual(n *Node, v *version, meta any, going bool) {
 	}
 }
 
+// changed queues a node for classification and for publication.
 func (g *Graph) changed(n *Node) {
 	if n.desired == nil && n.actual == nil {
 		n.base = nil
@@ -64,6 +68,7 @@ func (g *Graph) changed(n *Node) {
 	g.push(n)
 }
 
+// setToDelete marks a node that is to be deleted: it meets no dependency any more.
 func (g *Graph) setToDelete(n *Node, going bool) {
 	if going == n.toDelete {
 		return
@@ -115,6 +120,8 @@ func (g *Graph) indexAvailable(n *Node, was bool) {
 	}
 }
 
+// becameUnavailable makes dependencies on the node unmet. Any-of dependencies first look
+// for another provider, which the caller does when all changes are known.
 func (g *Graph) becameUnavailable(n *Node) {
 	for _, e := range n.in {
 		if e.anyOf() && e.met {

@@ -84,6 +84,8 @@ type claimants struct {
 	actual, actualExclusive lowestTwo
 }
 
+// add counts one claim. Only the lowest two keys of each group matter: the lowest, and the
+// one that others see if they are the lowest themselves.
 func (all *claimants) add(e *edge) {
 	n := e.v.node
 	if e.v == n.claimant() && !e.claim.Yields {
@@ -101,6 +103,8 @@ func (all *claimants) add(e *edge) {
 	}
 }
 
+// losesAnother reports whether the version has lost another claim. It then gives up this
+// one, so that a value that cannot be applied keeps nothing from others.
 func (e *edge) losesAnother() bool {
 	for i := range e.v.edges {
 		if o := &e.v.edges[i]; o != e && o.isLost() {
@@ -137,6 +141,7 @@ func (all *claimants) remainingUser(e *edge) *Node {
 	return all.actual.except(n)
 }
 
+// setResult stores the result of a claim. A lost one counts as an unmet dependency.
 func (g *Graph) setResult(e *edge, all *claimants) {
 	is, was := all.result(e), e.claim.claimResult
 	if is == was {
@@ -156,6 +161,7 @@ func (g *Graph) setResult(e *edge, all *claimants) {
 	}
 }
 
+// result returns the holder that the claim loses to, or a user that must leave first.
 func (all *claimants) result(e *edge) claimResult {
 	if by := all.winner(e); by != nil {
 		return claimResult{by, true}
@@ -166,6 +172,7 @@ func (all *claimants) result(e *edge) claimResult {
 // lowestTwo keeps the two nodes with the lowest keys.
 type lowestTwo [2]*Node
 
+// add keeps the two nodes with the lowest keys.
 func (t *lowestTwo) add(n *Node) {
 	switch {
 	case t[0] == n || t[1] == n:
@@ -187,10 +194,13 @@ func (t *lowestTwo) except(n *Node) *Node {
 // A ClaimError lists the claims of a value that other values hold.
 type ClaimError struct{ Reasons []error }
 
+// Error has one line for each lost claim.
 func (e *ClaimError) Error() string { return errors.Join(e.Reasons...).Error() }
 
+// Unwrap returns one error for each lost claim.
 func (e *ClaimError) Unwrap() []error { return e.Reasons }
 
+// claimError returns nil if the desired version has lost no claim.
 func (n *Node) claimError() error {
 	var reasons []error
 	for _, e := range n.desired.edges {

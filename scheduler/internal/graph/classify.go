@@ -10,6 +10,7 @@ const (
 	actionApply                 // Create or Update can run
 )
 
+// push queues a node for classification, once.
 func (g *Graph) push(n *Node) {
 	if !n.queued {
 		n.queued = true
@@ -73,6 +74,7 @@ func (n *Node) failureObsolete() bool {
 	return n.actual == nil && n.desired.unmet > 0 && n.suspension != suspendedInCycle
 }
 
+// actionOf decides the next step of a node from its present state. It changes nothing.
 func (g *Graph) actionOf(n *Node) action {
 	switch {
 	case n.suspended() || n.hung() || n.disconnected():

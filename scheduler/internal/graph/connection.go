@@ -93,6 +93,7 @@ func (g *Graph) EndRead(c *Connection) {
 	g.releaseHeld(c)
 }
 
+// setPhase changes the phase, and counts the connections that are being read.
 func (g *Graph) setPhase(c *Connection, p connectionPhase) {
 	if c.phase == reading {
 		g.reading--
@@ -124,6 +125,7 @@ func (g *Graph) holds(n *Node, next action) bool {
 	return c.phase == reading || obstacles > 0 || len(c.held) > 0
 }
 
+// hold keeps a node back until its connection has been read.
 func (g *Graph) hold(n *Node) {
 	if n.held {
 		return
@@ -152,6 +154,8 @@ func (g *Graph) releaseHeld(c *Connection) {
 // may become possible without any other change.
 func (g *Graph) awaiting() bool { return g.reading+g.holding+g.detached > 0 }
 
+// nodesOf returns the nodes of a connection, sorted by key: maps have no fixed order, and
+// the order of the nodes is seen in the transaction log.
 func (g *Graph) nodesOf(c *Connection) (out []*Node) {
 	for kind, shelf := range g.byKind {
 		if kind.Connection() == c {

@@ -31,6 +31,7 @@ type visit[N comparable] struct {
 	open       bool // waits for a node outside its component
 }
 
+// enter numbers a node at the first visit, and puts it on the stack of open nodes.
 func (t *tarjan[N]) enter(n N) *visit[N] {
 	v := &visit[N]{node: n, next: t.next(n), index: len(t.seen), low: len(t.seen), onStack: true}
 	t.seen[n] = v
@@ -38,6 +39,8 @@ func (t *tarjan[N]) enter(n N) *visit[N] {
 	return v
 }
 
+// walk visits everything that root reaches. It keeps its path in a slice, not in
+// recursion: chains of dependencies can be a million nodes long.
 func (t *tarjan[N]) walk(root N) {
 	path := []*visit[N]{t.enter(root)}
 	for len(path) > 0 {

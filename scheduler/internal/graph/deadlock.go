@@ -22,6 +22,7 @@ const (
 	blockedNew              // it has not been searched yet
 )
 
+// addBlocked adds a node to those among which a deadlock is searched.
 func (g *Graph) addBlocked(n *Node) {
 	if n.blocked == notBlocked {
 		g.blocked = append(g.blocked, n)
@@ -100,6 +101,7 @@ func (g *Graph) findCycles(next func(*Node) []*Node, leaving bool) (found bool) 
 	return found
 }
 
+// failures returns 1 for a node whose last operation has failed.
 func failures(n *Node) int {
 	if n.err != nil {
 		return 1
@@ -190,6 +192,7 @@ func (g *Graph) cycleStepDone(n *Node) {
 	}
 }
 
+// stepDone ends a step of a cycle, and queues the members that waited for it.
 func (g *Graph) stepDone(r *cycle) {
 	r.inFlight = false
 	for _, m := range r.waiting {

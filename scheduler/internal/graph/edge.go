@@ -16,8 +16,10 @@ type edge struct {
 // ofActual reports that the edge belongs to an actual version.
 func (e *edge) ofActual() bool { return e.v.node.actual == e.v }
 
+// anyOf reports whether several keys could meet the dependency.
 func (e *edge) anyOf() bool { return e.dep != nil && e.dep.Key == "" }
 
+// retain counts a use of a version. Its edges exist while it is in use.
 func (g *Graph) retain(v *version) {
 	if v == nil {
 		return
@@ -28,6 +30,7 @@ func (g *Graph) retain(v *version) {
 	}
 }
 
+// release ends a use of a version; the last one removes its edges.
 func (g *Graph) release(v *version) {
 	if v == nil {
 		return
@@ -59,6 +62,8 @@ func (g *Graph) dependentLeft(n *Node) {
 	}
 }
 
+// link makes the edges of a version: its dependencies, its claims, and its base. Most
+// versions have one edge, for which the node itself has room.
 func (g *Graph) link(v *version) {
 	n := v.node
 	size := len(v.Deps) + len(v.claims())
@@ -102,6 +107,7 @@ func (g *Graph) target(e *edge) *Node {
 	return g.provider(e.dep)
 }
 
+// unlink removes the edges of a version that is not in use.
 func (g *Graph) unlink(v *version) {
 	for i := range v.edges {
 		e := &v.edges[i]
@@ -113,6 +119,8 @@ func (g *Graph) unlink(v *version) {
 	v.edges = nil
 }
 
+// attach points an edge to a node. The edge remembers its position among the incoming
+// edges.
 func (g *Graph) attach(e *edge, to *Node) {
 	g.saveIncoming(to)
 	g.logStep(step{edge: e, to: to, added: true})
@@ -125,6 +133,8 @@ func (g *Graph) attach(e *edge, to *Node) {
 	}
 }
 
+// detach removes an edge from the incoming ones by moving the last one into its place,
+// which takes the same time for any number of edges.
 func (g *Graph) detach(e *edge) {
 	to := e.to
 	g.saveIncoming(to)
@@ -144,6 +154,7 @@ func (g *Graph) detach(e *edge) {
 	}
 }
 
+// meet marks a dependency as met, and counts. The last one makes the version applicable.
 func (g *Graph) meet(e *edge) {
 	if e.met {
 		return
@@ -160,6 +171,7 @@ func (g *Graph) meet(e *edge) {
 	g.push(e.v.node) // even with other unmet edges: they may be a cycle
 }
 
+// unmeet is the inverse of meet. An any-of dependency waits for a provider again.
 func (g *Graph) unmeet(e *edge) {
 	if !e.met {
 		return

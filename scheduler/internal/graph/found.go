@@ -52,6 +52,7 @@ func (n *Node) withoutDeps(v *Value) *Value {
 	return &alone
 }
 
+// setForeign notes whether the actual value belongs to somebody else.
 func (g *Graph) setForeign(n *Node, foreign bool) {
 	if n.foreign == foreign {
 		return
@@ -142,6 +143,8 @@ func (g *Graph) NotFound(key string) {
 	}
 }
 
+// loseNode handles an actual value that vanished, with the parts that its base shows.
+// While a verb of it hangs, the value may be there or not, so only a note is made.
 func (g *Graph) loseNode(n *Node, readBack bool) {
 	if n.actual == nil {
 		return

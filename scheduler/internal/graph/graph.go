@@ -169,6 +169,7 @@ func (g *Graph) sortedBy(is func(*Node) bool) (out []*Node) {
 	return out
 }
 
+// sortByKey sorts nodes, and lets others take their turn in between.
 func (g *Graph) sortByKey(nodes []*Node) {
 	slices.SortFunc(nodes, func(a, b *Node) int {
 		g.Pace()
@@ -197,6 +198,9 @@ func (g *Graph) Suspend(key string, err error) {
 	g.touch(n)
 }
 
+// wantNode sets the desired value of a node and of the values derived from it. An
+// identical value only ends a failed state: to declare a value again is to ask for another
+// attempt.
 func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
 	g.saveNode(n)
 	if n.desired != nil && n.base == base && identical(n.desired.Value, v) && identicalDeclared(n.desired.Declared, v.Declared) {
@@ -219,6 +223,7 @@ func (g *Graph) wantNode(n *Node, v *Value, base *Node) {
 	}
 }
 
+// unwantNode removes the desired value and the values derived from it.
 func (g *Graph) unwantNode(n *Node) {
 	old := n.desired
 	g.setDesired(n, nil)
@@ -303,6 +308,7 @@ func (g *Graph) ChangedLen() int { return len(g.touched) }
 // Changed yields the nodes of the next Touched, without the first ones.
 func (g *Graph) Changed(after int) iter.Seq[*Node] { return slices.Values(g.touched[after:]) }
 
+// touch puts a node on the list of those whose status may have changed.
 func (g *Graph) touch(n *Node) {
 	if g.journal != nil && !n.News {
 		g.journal.newsNodes = append(g.journal.newsNodes, n)

@@ -121,6 +121,7 @@ func (g *Graph) countDetached(op Op, by int) {
 	}
 }
 
+// connection returns the connection that the verb of the operation uses; nil: none.
 func (op Op) connection() *Connection {
 	v := op.New
 	if op.Verb == Delete {

@@ -18,12 +18,14 @@ func (g *Graph) Of(kind Kind) []*Node {
 	return nil
 }
 
+// addToKind registers a node under the kind of its first version.
 func (g *Graph) addToKind(n *Node, v *version) {
 	if n.kindNodes == nil && v != nil && v.Kind != nil {
 		g.addNewToKind(n, v)
 	}
 }
 
+// addNewToKind appends the node to the list of its kind, and notes its position.
 func (g *Graph) addNewToKind(n *Node, v *version) {
 	n.kindNodes = g.byKind[v.Kind]
 	if n.kindNodes == nil {
@@ -37,6 +39,7 @@ func (g *Graph) addNewToKind(n *Node, v *version) {
 	}
 }
 
+// removeFromKind moves the last node of the list into the place of this one.
 func (g *Graph) removeFromKind(n *Node) {
 	if n.kindNodes == nil {
 		return

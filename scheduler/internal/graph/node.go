@@ -63,6 +63,7 @@ const (
 	suspendedInCycle            // as suspended; the other members of its cycle wait for it
 )
 
+// suspended reports whether the node waits within a cycle.
 func (n *Node) suspended() bool { return n.suspension != notSuspended }
 
 // available reports that n meets the dependencies of other values: it has an actual value
@@ -163,4 +164,5 @@ func (n *Node) LosesClaim() bool {
 	return slices.ContainsFunc(n.desired.edges, edge.isLost)
 }
 
+// isLost reports whether the edge is a claim that another node holds.
 func (e edge) isLost() bool { return e.claim != nil && e.claim.lost }

@@ -12,6 +12,7 @@ const (
 	Delete
 )
 
+// String is the word that logs and tests use.
 func (v Verb) String() string {
 	return [...]string{"NONE", "CREATE", "UPDATE", "DELETE"}[v]
 }
@@ -105,6 +106,7 @@ func (g *Graph) Cancel(op Op) {
 	g.push(n)
 }
 
+// count counts running verbs. Deletions are counted apart: nothing is applied before them.
 func (g *Graph) count(v Verb, by int) {
 	if v == Delete {
 		g.deleting += by
@@ -144,6 +146,7 @@ func (g *Graph) start() (Op, bool) {
 	}
 }
 
+// launch makes the operation of a node, whose action classify has decided.
 func (g *Graph) launch(n *Node) Op {
 	op := Op{Node: n, Meta: n.meta, Old: n.actual.value()}
 	switch {

@@ -8,12 +8,17 @@ type queue struct {
 	head int
 }
 
+// len returns the number of nodes in the queue.
 func (q *queue) len() int { return len(q.list) - q.head }
 
+// clone copies the queue for the journal.
 func (q *queue) clone() queue { return queue{slices.Clone(q.list), q.head} }
 
+// push appends a node. The caller checks that it is not in a queue.
 func (q *queue) push(n *Node) { q.list = append(q.list, n) }
 
+// pop returns the first node; nil: the queue is empty. An emptied queue uses its memory
+// again.
 func (q *queue) pop() *Node {
 	if q.len() == 0 {
 		return nil

@@ -10,6 +10,8 @@ type step struct {
 	added   bool
 }
 
+// undo reverses one step. Steps are undone last first, so positions in lists are right
+// again.
 func (s step) undo(g *Graph) {
 	switch {
 	case s.to != nil && s.added:
@@ -40,6 +42,7 @@ func (s step) attach() {
 	s.edge.to, s.edge.pos = s.to, s.pos
 }
 
+// stopAwaiting takes the dependency off the waitlists, last first.
 func (s step) stopAwaiting(g *Graph) {
 	for i := len(*s.waiters) - 1; i >= 0; i-- {
 		g.removeWaiter(&(*s.waiters)[i])
@@ -47,6 +50,7 @@ func (s step) stopAwaiting(g *Graph) {
 	s.edge.waiters = nil
 }
 
+// await puts the dependency back at its former positions.
 func (s step) await(g *Graph) {
 	for i := len(*s.waiters) - 1; i >= 0; i-- {
 		spot := &(*s.waiters)[i]

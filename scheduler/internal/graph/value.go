@@ -80,6 +80,7 @@ type Claim struct {
 	Conflict func(by string) error // the error of a value that loses to the key by
 }
 
+// claims returns nil for most values, which have none.
 func (v *Value) claims() []Claim {
 	if v.Claims == nil {
 		return nil
@@ -98,6 +99,7 @@ func identical(a, b *Value) bool {
 	return identicalData(a.Data, b.Data)
 }
 
+// identicalData compares messages by content, and other data by ==.
 func identicalData(a, b any) bool {
 	am, ok := a.(proto.Message)
 	if !ok {

@@ -24,6 +24,7 @@ func (g *Graph) newVersion(n *Node, v *Value) *version {
 	return w
 }
 
+// value returns nil for a nil version.
 func (v *version) value() *Value {
 	if v == nil {
 		return nil
@@ -31,6 +32,7 @@ func (v *version) value() *Value {
 	return v.Value
 }
 
+// err returns the reason why the value was refused; nil for a nil version.
 func (v *version) err() error {
 	if v == nil {
 		return nil

@@ -57,8 +57,11 @@ func (k *real) Subscribe() (Events, error) {
 
 type events struct{ socket *nl.NetlinkSocket }
 
+// Close ends Next.
 func (e events) Close() error { e.socket.Close(); return nil }
 
+// Next returns the next events. ErrLost says that the kernel has dropped some; messages of
+// other processes are ignored, since anybody may send to a netlink socket.
 func (e events) Next() ([]Event, error) {
 	for {
 		msgs, from, err := e.socket.Receive()
@@ -86,6 +89,7 @@ func parse(msgs []syscall.NetlinkMessage) (out []Event) {
 	return out
 }
 
+// gone reports whether the message announces a removal.
 func gone(kind uint16) bool {
 	switch kind {
 	case unix.RTM_DELLINK, unix.RTM_DELADDR, unix.RTM_DELROUTE, unix.RTM_DELNEIGH:

@@ -95,6 +95,7 @@ func routeOf(found netlink.Route) (Route, bool) {
 	return r, len(found.MultiPath) == 0
 }
 
+// ipNet converts a prefix to the form of the netlink library.
 func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }

@@ -187,6 +187,7 @@ type named struct {
 	index int
 }
 
+// String returns the name, which is asked for only when an error is printed.
 func (n named) String() string {
 	if l, err := n.k.LinkByIndex(n.index); err == nil {
 		return "link " + l.Name

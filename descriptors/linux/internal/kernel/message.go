@@ -31,6 +31,7 @@ func attribute(m []byte, kind uint16, value ...byte) []byte {
 	return m
 }
 
+// attribute32 appends a 32-bit attribute, in the byte order of the machine.
 func attribute32(m []byte, kind uint16, value uint32) []byte {
 	return attribute(m, kind, binary.NativeEndian.AppendUint32(nil, value)...)
 }
@@ -41,6 +42,7 @@ func finish(m []byte) []byte {
 	return m
 }
 
+// family returns the address family of the kernel.
 func family(ip netip.Addr) byte {
 	if ip.Is4() {
 		return unix.AF_INET

@@ -19,6 +19,7 @@ func (k *real) Neighbours() ([]Neighbour, error) {
 	return found, about(err, "listing neighbours")
 }
 
+// listNeighbours returns the permanent neighbours: others come and go with the traffic.
 func (k *real) listNeighbours() (out []Neighbour, err error) {
 	request, err := k.request(unix.RTM_GETNEIGH, unix.NLM_F_DUMP)
 	if err != nil {

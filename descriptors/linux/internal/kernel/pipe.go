@@ -55,6 +55,7 @@ func openPipe() (*pipe, error) {
 	return &pipe{socket: fd}, nil
 }
 
+// close closes the socket; requests that wait for an answer fail.
 func (p *pipe) close() error { return unix.Close(p.socket) }
 
 // do sends a message of newMessage and waits for its result.

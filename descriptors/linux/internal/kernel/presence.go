@@ -76,4 +76,5 @@ func (k *real) Announced(installation string) bool {
 // A descriptor is an open file descriptor.
 type descriptor int
 
+// Close ends the announcement.
 func (d descriptor) Close() error { return unix.Close(int(d)) }
