@@ -114,7 +114,7 @@ func (s *session) end(ctx context.Context, lost bool) error {
 	case lost, errors.Is(err, rpctypes.ErrLeaseNotFound):
 		err = nil
 	case err != nil:
-		err = fmt.Errorf("ending a session in etcd: %w; what it wrote stays for %v", err, s.ttl)
+		err = fmt.Errorf("ending a session in etcd: %w; its keys stay for up to %v", err, s.ttl)
 	}
 	return errors.Join(err, s.Client.Close())
 }

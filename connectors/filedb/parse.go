@@ -55,7 +55,7 @@ func parseSlowly(ctx context.Context, all *models.Registry, path string, data []
 	}
 	p := parser{form: structured.For(all), budget: document.NewBudget(ctx), path: path, file: unique.Make(path), root: root, content: &content{blank: len(docs) == 0, ending: document.EndingOf(data, format)}}
 	if len(bytes.TrimSpace(data)) == 0 {
-		p.problems = []error{fmt.Errorf("%s: is empty, so what it said counts no more: if that is meant, remove the file", path)}
+		p.problems = []error{fmt.Errorf("%s: is empty, so its former values no longer count: if that is intended, remove the file", path)}
 	}
 	for _, doc := range docs {
 		p.document(doc)

@@ -43,7 +43,7 @@ func TestDHCPWithoutItsMessages(t *testing.T) {
 }
 
 // TestClientOfAnInterfaceThatIsGone has a client outlive its interface, with a lease, and
-// another interface get the index: what the client had been given counts no more.
+// another interface get the index: the lease of the client no longer counts.
 func TestClientOfAnInterfaceThatIsGone(t *testing.T) {
 	h, vpp := onVPP(t, "")
 	c := vpp.Dial()
