@@ -11,6 +11,7 @@ import (
 type Watch[T any] struct {
 	next  func(context.Context) ([]T, error)
 	take  func() []T
+	ready <-chan struct{}
 	close func()
 }
 
@@ -27,7 +28,7 @@ func newWatch[U, T any](r *watch.Reader[U], public func(U) T) *Watch[T] {
 		items, err := r.Next(ctx)
 		return all(items), err
 	}
-	return &Watch[T]{next: next, take: func() []T { return all(r.Take()) }, close: r.Close}
+	return &Watch[T]{next: next, take: func() []T { return all(r.Take()) }, ready: r.Ready(), close: r.Close}
 }
 
 // Watch watches the statuses of the values with the key prefix. It begins with their present
@@ -43,6 +44,10 @@ func (w *Watch[T]) Next(ctx context.Context) ([]T, error) { return w.next(ctx) }
 // Take returns the changes that Next would return now, without waiting: none if there are
 // none. After Watch it returns the content.
 func (w *Watch[T]) Take() []T { return w.take() }
+
+// Ready has a token when Take may return changes, for a reader that also waits for something
+// else.
+func (w *Watch[T]) Ready() <-chan struct{} { return w.ready }
 
 // Close ends the watch and drops changes that it has not yielded.
 func (w *Watch[T]) Close() { w.close() }

@@ -18,6 +18,7 @@ import (
 
 // Keys of the metadata of a request. docs/grpc.md describes them.
 const (
+	metaResume = "resume"    // of a subscription: where an earlier one ended
 	metaSource = "datasrc"   // the data source, which is the name of the layer
 	metaRevert = "revert"    // true: all or nothing
 	metaWait   = "wait-done" // true: as wait_done in a message that has it

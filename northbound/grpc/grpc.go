@@ -64,6 +64,7 @@ type service struct {
 	Options
 	secrets bool          // clients may read secrets
 	ended   chan struct{} // closed when the server stops: streams end
+	states  *hub
 }
 
 // models are those that clients may declare.

@@ -77,6 +77,8 @@ func (s *Server) serverOptions(log *slog.Logger) ([]rpc.ServerOption, error) {
 // serve handles calls until ctx ends or the listener fails.
 func (s *Server) serve(ctx context.Context, l net.Listener, options []rpc.ServerOption) error {
 	services := &service{Options: s.Options, secrets: s.Config.secrets(), ended: make(chan struct{})}
+	services.states = newHub(s.Options.Scheduler, services.ended)
+	defer services.states.wait()
 	server := rpc.NewServer(options...)
 	alive := services.register(server)
 	served := make(chan error, 1)

@@ -69,6 +69,10 @@ func (h *Hub[T]) Empty() bool {
 // Next waits for items and returns them. It fails when ctx ends.
 func (r *Reader[T]) Next(ctx context.Context) ([]T, error) { return r.box.Next(ctx) }
 
+// Ready has a token when there are items since the last Take. A reader that waits for
+// several things selects it and then calls Take.
+func (r *Reader[T]) Ready() <-chan struct{} { return r.box.Ready() }
+
 // Take returns the items that are there, without waiting.
 func (r *Reader[T]) Take() []T { return r.box.Take() }
 

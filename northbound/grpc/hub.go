@@ -1,0 +1,181 @@
+package grpc
+
+import (
+	"cmp"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/keyplane/keyplane/internal/wake"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A hub numbers the changes of all values of models, so that a subscription can go on where
+// an earlier one ended. It begins with the first subscription: without one it costs nothing.
+//
+// It keeps the newest change of each value, and of up to maxGone values that were removed. A
+// subscription that ended before the oldest removal that was dropped begins anew with all
+// values.
+//
+// mu guards everything: changes are numbered and handed to the readers in one step. So a
+// reader that has taken its changes at number N has everything up to N.
+type hub struct {
+	sched *scheduler.Scheduler
+	ended <-chan struct{} // closed when the server stops
+	done  sync.WaitGroup
+
+	mu      sync.Mutex
+	watch   *scheduler.Watch[*scheduler.Status] // nil: not begun
+	epoch   string                              // of the numbers: another process counts anew
+	last    uint64                              // the number of the newest change
+	newest  map[string]*change
+	gone    []*change // removed values, the oldest first; also values that came back
+	horizon uint64    // removals up to this number may be unknown
+	readers map[*reader]bool
+}
+
+// maxGone is how many removed values the hub keeps.
+const maxGone = 10_000
+
+// A change is the state of a value since the change with a number. It is immutable.
+type change struct {
+	number uint64
+	status *scheduler.Status
+}
+
+// A reader gets the changes of the values that it selects: the newest of each.
+type reader struct {
+	hub    *hub
+	wants  func(key string) bool
+	ready  wake.Signal
+	queued map[string]*change // guarded by hub.mu
+}
+
+func newHub(sched *scheduler.Scheduler, ended <-chan struct{}) *hub {
+	return &hub{sched: sched, ended: ended, newest: map[string]*change{}, readers: map[*reader]bool{}}
+}
+
+// open adds a reader. Its first changes are those after token, or all values that exist if
+// token is empty or unknown; resumed says which. The caller calls close.
+func (h *hub) open(token string, wants func(key string) bool) (r *reader, resumed bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.begin()
+	h.pull()
+	after, resumed := h.number(token)
+	r = &reader{hub: h, wants: wants, ready: wake.New(), queued: map[string]*change{}}
+	for key, c := range h.newest {
+		if c.number > after && wants(key) && (resumed || !c.removed()) {
+			r.queued[key] = c
+		}
+	}
+	h.readers[r] = true
+	r.ready.Set() // even without a value: the reader learns the token
+	return r, resumed
+}
+
+// begin starts the hub.
+func (h *hub) begin() {
+	if h.watch != nil {
+		return
+	}
+	h.watch, h.epoch = h.sched.Watch(""), rand.Text()[:8]
+	h.done.Go(func() {
+		defer h.watch.Close()
+		for {
+			select {
+			case <-h.watch.Ready():
+				h.mu.Lock()
+				h.pull()
+				h.mu.Unlock()
+			case <-h.ended:
+				return
+			}
+		}
+	})
+}
+
+// wait waits until the goroutine of the hub has ended, after ended was closed.
+func (h *hub) wait() { h.done.Wait() }
+
+// pull numbers the changes that the scheduler has published. So a subscription that begins
+// after an answer has the values of that request.
+func (h *hub) pull() {
+	models := h.sched.Models()
+	var news []*change
+	for _, st := range h.watch.Take() {
+		if _, _, ok := models.ByKey(st.Key); !ok || st.Base != "" {
+			continue
+		}
+		h.last++
+		c := &change{h.last, st}
+		h.newest[st.Key] = c
+		news = append(news, c)
+		if c.removed() {
+			h.gone = append(h.gone, c)
+		}
+	}
+	h.forget()
+	for r := range h.readers {
+		r.add(news)
+	}
+}
+
+// forget drops the oldest removed values beyond maxGone.
+func (h *hub) forget() {
+	more := max(0, len(h.gone)-maxGone)
+	for _, c := range h.gone[:more] {
+		h.horizon = c.number
+		if h.newest[c.status.Key] == c {
+			delete(h.newest, c.status.Key)
+		}
+	}
+	h.gone = slices.Delete(h.gone, 0, more)
+}
+
+func (c *change) removed() bool { return c.status.State == kvscheduler.ValueState_REMOVED }
+
+// token says where a reader is that has all changes up to a number.
+func (h *hub) token(number uint64) string { return fmt.Sprintf("%s-%d", h.epoch, number) }
+
+// number is the inverse of token. A token of another process, or one from before the
+// horizon, is unknown.
+func (h *hub) number(token string) (after uint64, known bool) {
+	text, ok := strings.CutPrefix(token, h.epoch+"-")
+	if _, err := fmt.Sscan(text, &after); !ok || err != nil || after < h.horizon || after > h.last {
+		return 0, false
+	}
+	return after, true
+}
+
+// add queues changes. h.mu is held.
+func (r *reader) add(news []*change) {
+	for _, c := range news {
+		if r.wants(c.status.Key) {
+			r.queued[c.status.Key] = c
+			r.ready.Set()
+		}
+	}
+}
+
+// take returns the queued changes in their order, and the token of a reader that has them.
+func (r *reader) take() (out []*change, token string) {
+	r.hub.mu.Lock()
+	defer r.hub.mu.Unlock()
+	for _, c := range r.queued {
+		out = append(out, c)
+	}
+	clear(r.queued)
+	slices.SortFunc(out, func(a, b *change) int { return cmp.Compare(a.number, b.number) })
+	return out, r.hub.token(r.hub.last)
+}
+
+// close removes the reader.
+func (r *reader) close() {
+	r.hub.mu.Lock()
+	defer r.hub.mu.Unlock()
+	delete(r.hub.readers, r)
+}
