@@ -5,7 +5,7 @@
 //	go plugin.Run(ctx) // beside s.Run
 //
 // Register adds the descriptors of all domains: iface (interfaces), l2 (bridge domains and
-// cross-connects), acl (access lists), abf (policies by them) and l3 (VRF tables and routes). Run keeps the connection. Without a
+// cross-connects), acl (access lists), abf (policies by them), stn (addresses shared with the host) and l3 (VRF tables and routes). Run keeps the connection. Without a
 // connection all values are PENDING with that reason. After each new connection the
 // scheduler reads VPP's state back and reconciles it.
 //
@@ -33,6 +33,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
 	"github.com/keyplane/keyplane/descriptors/vpp/l2"
 	"github.com/keyplane/keyplane/descriptors/vpp/l3"
+	"github.com/keyplane/keyplane/descriptors/vpp/stn"
 	"github.com/keyplane/keyplane/descriptors/vpp/telemetry"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/scheduler"
@@ -128,6 +129,9 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	if err := abf.Register(s, abf.Options{API: p.api, Interfaces: p.links, Lists: lists, Southbound: Southbound}); err != nil {
+		return nil, fmt.Errorf("vpp: %w", err)
+	}
+	if err := stn.Register(s, stn.Options{API: p.api, Interfaces: p.links, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	linkChanged, err = l3.Register(s, l3.Options{API: p.api, Interfaces: p.links, Allocations: o.Allocations, Life: guard.life, Southbound: Southbound})

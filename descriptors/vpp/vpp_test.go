@@ -186,6 +186,7 @@ func network() []string {
 		"config/vpp/v2/vrf-table/id/5/protocol/IPV4", `{"id":5,"label":"blue"}`,
 		"config/vpp/v2/route/if/loop1/vrf/5/dst/10.2.0.0/16/gw/10.1.0.2", `{"vrf_id":5,"dst_network":"10.2.0.0/16","next_hop_addr":"10.1.0.2","outgoing_interface":"loop1"}`,
 		webKey, webList, hostsKey, hosts,
+		"config/vpp/stn/v2/rule/loop1/ip/10.1.0.1", `{"interface":"loop1","ip_address":"10.1.0.1"}`,
 		"config/vpp/abfs/v2/abf/1", `{"index":1,"acl_name":"web","attached_interfaces":[{"input_interface":"loop1"}],"forwarding_paths":[{"interface_name":"loop1","next_hop_ip":"10.1.0.4"}]}`,
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/rdcp"
 	"github.com/keyplane/keyplane/internal/vppsim/rdma"
 	"github.com/keyplane/keyplane/internal/vppsim/span"
+	"github.com/keyplane/keyplane/internal/vppsim/stn"
 	"github.com/keyplane/keyplane/internal/vppsim/tap"
 	"github.com/keyplane/keyplane/internal/vppsim/vmxnet3"
 	"github.com/keyplane/keyplane/internal/vppsim/vrrp"
@@ -41,6 +42,7 @@ func register(vpp *core.VPP) *dhcp.Clients {
 	span.New(vpp)
 	acl.New(vpp)
 	abf.New(vpp)
+	stn.New(vpp)
 	vrrp.New(vpp)
 
 	tap.New(vpp)

@@ -60,6 +60,7 @@ func loadables() []loadable {
 		{"l3xc", "l3xc_plugin.so", "L3 Cross-Connect (L3XC)"},
 		{"memif", "memif_plugin.so", "Packet Memory Interface (memif) -- Experimental"},
 		{"rdma", "rdma_plugin.so", "RDMA IBverbs Device Driver"},
+		{"stn", "stn_plugin.so", "VPP Steals the NIC (STN) for Container Integration"},
 		{"vmxnet3", "vmxnet3_plugin.so", "VMWare Vmxnet3 Device Driver"},
 		{"vrrp", "vrrp_plugin.so", "VRRP v3 (RFC 5798)"},
 		{"vxlan", "vxlan_plugin.so", "VxLan Tunnels"},
