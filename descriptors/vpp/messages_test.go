@@ -26,11 +26,16 @@ var update = flag.Bool("update", false, "write docs/vpp-messages.md")
 
 const messagesDoc = "../../docs/vpp-messages.md"
 
-const messagesHead = `# The messages of VPP that are used
+const messagesHead = `# VPP messages in use
 
-Each request and event of VPP's binary API that the descriptors use, in which releases it is not there as in 25.10, and what is
-done on those. Which of them a VPP has is read from the table that it hands over, message by message. The list is made from the
-code (` + "`go test ./descriptors/vpp -run TestMessages -update`" + `) and from the API definitions of the releases from 22.02 to 26.06.
+These are the requests and events of VPP's binary API that the descriptors use. The releases from 22.02 to 26.06 were compared.
+
+- **used by**: the packages that send or receive the message.
+- **not in**: the releases in which the message is missing, or differs from that of 25.10.
+- **instead**: the message that is used on those releases, or the consequence for values.
+
+A running VPP is asked for its own table of messages, so a release between these needs no change. The list is generated from the
+code and the API definitions: ` + "`go test ./descriptors/vpp -run TestMessages -update`" + `.
 
 | message | used by | not in | instead |
 |---|---|---|---|
@@ -51,14 +56,14 @@ func TestMessages(t *testing.T) {
 }
 
 // otherwise is how the code does without messages that have no older variant.
-var otherwise = map[string]string{"ip_neighbor_config_get": "what was set last counts"}
+var otherwise = map[string]string{"ip_neighbor_config_get": "the agent remembers the last setting"}
 
 func messageLines(t *testing.T) (lines []string) {
 	used, lacking := usedMessages(t), lackingIn(t)
 	for name, by := range used {
 		without, instead := lacking[name], ""
 		if without != "" {
-			instead = cmp.Or(strings.Join(olderVariants(name, used), ", then "), otherwise[name], "what needs it is UNIMPLEMENTED")
+			instead = cmp.Or(strings.Join(olderVariants(name, used), ", then "), otherwise[name], "values that need it are UNIMPLEMENTED")
 		}
 		slices.Sort(by)
 		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s |\n", name, strings.Join(slices.Compact(by), ", "), without, instead))
