@@ -114,15 +114,15 @@ func (p *prober) check(ctx context.Context, w *watch) error {
 	if err != nil {
 		return err
 	}
-	verdict := judge(q, now, p.table)
-	if verdict == upToDate {
+	result := compare(q, now, p.table)
+	if result == upToDate {
 		p.table = now.table
 		return nil
 	}
 	if !w.stays(ctx, q) {
 		return nil
 	}
-	if verdict == wentAway {
+	if result == wentAway {
 		q.withdraw(fmt.Errorf("%w: the question waits for more than %d", errIndexBack, q.after))
 		return nil
 	}
@@ -177,21 +177,21 @@ func (c *client) standing(ctx context.Context, prefix string, was uint64) (s sta
 // absentKey is the name of a key that nobody writes.
 const absentKey = ".keyplane-probe"
 
-// A verdict is the result of comparing a waiting question with the store's index.
-type verdict int
+// A comparison is the result of comparing a waiting question with the store's index.
+type comparison int
 
 const (
-	upToDate verdict = iota // nothing is missing
-	behind                  // the question should have been answered already
-	wentAway                // the index went back: the question would wait for too long
+	upToDate comparison = iota // nothing is missing
+	behind                     // the question should have been answered already
+	wentAway                   // the index went back: the question would wait for too long
 )
 
-// judge compares a question with the store's current index. was is the table's index when
+// compare relates a question with the store's current index. was is the table's index when
 // nothing was missing last.
 //
 // The index of a prefix without keys is not usable: it is the table's index. The index of
 // a prefix goes back silently when Consul forgets the latest deletion.
-func judge(q asked, now standing, was uint64) verdict {
+func compare(q asked, now standing, was uint64) comparison {
 	switch {
 	case now.table == was:
 		return upToDate

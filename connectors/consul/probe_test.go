@@ -11,7 +11,7 @@ func TestJudge(t *testing.T) {
 		q    asked
 		now  standing
 		was  uint64
-		want verdict
+		want comparison
 	}{
 		"nobody wrote since the last probe":           {waits(7), standing{table: 9}, 9, upToDate},
 		"others wrote":                                {waits(7), standing{table: 12, prefix: 7}, 9, upToDate},
@@ -26,8 +26,8 @@ func TestJudge(t *testing.T) {
 		"consul has forgotten the latest deletion":    {waits(7), standing{table: 12, prefix: 6}, 9, wentAway},
 		"nothing is under the prefix, and was before": {waitsEmpty(7), standing{table: 7, prefix: 7, empty: true}, 0, upToDate},
 	} {
-		if got := judge(test.q, test.now, test.was); got != test.want {
-			t.Errorf("%s: verdict %d, want %d", name, got, test.want)
+		if got := compare(test.q, test.now, test.was); got != test.want {
+			t.Errorf("%s: result %d, want %d", name, got, test.want)
 		}
 	}
 }

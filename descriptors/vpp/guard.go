@@ -64,7 +64,7 @@ func (g *guard) life() int {
 
 // do calls a verb, or refuses.
 func (g *guard) do(key string, value proto.Message, verb func() error) error {
-	is, deaths := g.judge(key, value)
+	is, deaths := g.permit(key, value)
 	switch is {
 	case putOff:
 		return ErrSuspect
@@ -85,7 +85,7 @@ func (g *guard) do(key string, value proto.Message, verb func() error) error {
 }
 
 // doAll calls the verbs of several values. It refuses while there are suspects, because
-// each value must be judged by itself then.
+// each value must be permitted by itself then.
 func (g *guard) doAll(values []scheduler.KeyValue, verbs func() []error) bool {
 	if g.suspicious() {
 		return false
@@ -108,13 +108,13 @@ func (g *guard) suspicious() bool {
 	return len(g.suspects.byKey) > 0
 }
 
-// judge returns whether a verb may run, and how often VPP died while it did. A suspect
+// permit returns whether a verb may run, and how often VPP died while it did. A suspect
 // that is free again is also removed from the memory.
-func (g *guard) judge(key string, value proto.Message) (is verdict, deaths int) {
+func (g *guard) permit(key string, value proto.Message) (is permission, deaths int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	suspect := g.suspects.byKey[key] != nil
-	is, deaths = g.suspects.judge(key, value)
+	is, deaths = g.suspects.permit(key, value)
 	if suspect && is == free {
 		g.remember(key)
 	}

@@ -18,20 +18,20 @@ type suspect struct {
 // mostDeaths is the number of deaths after which a value is quarantined.
 const mostDeaths = 2
 
-// A verdict says whether a verb of a value may run now.
-type verdict int
+// A permission says whether a verb of a value may run now.
+type permission int
 
 const (
-	free        verdict = iota
-	putOff              // after all other values
-	alone               // while no other verb runs
-	quarantined         // not at all, unless a person asks for it
+	free        permission = iota
+	putOff                 // after all other values
+	alone                  // while no other verb runs
+	quarantined            // not at all, unless a person asks for it
 )
 
-// judge returns the verdict on a value, and the number of deaths that it caused. In each
+// permit returns whether the verb of a value may run, and the number of deaths that it caused. In each
 // life of VPP a suspect is postponed the first time, when all values are restored. Retries
 // and people ask again later.
-func (s *suspects) judge(key string, value proto.Message) (is verdict, deaths int) {
+func (s *suspects) permit(key string, value proto.Message) (is permission, deaths int) {
 	one := s.byKey[key]
 	switch {
 	case one == nil:

@@ -10,9 +10,9 @@ import (
 func TestSuspects(t *testing.T) {
 	s := suspects{life: 1, byKey: map[string]*suspect{}}
 	bad, better := wrapperspb.String("bad"), wrapperspb.String("better")
-	expect := func(step string, value *wrapperspb.StringValue, want verdict) {
+	expect := func(step string, value *wrapperspb.StringValue, want permission) {
 		t.Helper()
-		if got, _ := s.judge("key", value); got != want {
+		if got, _ := s.permit("key", value); got != want {
 			t.Errorf("%s: %d, want %d", step, got, want)
 		}
 	}

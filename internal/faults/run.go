@@ -139,7 +139,7 @@ func (r *Run) settle() time.Duration {
 	r.await("after the fault")
 	r.compareBooks()
 	_, last := r.Agent.South.Verbs()
-	r.judge()
+	r.checkHistory()
 	return last.Sub(r.healed)
 }
 
@@ -155,8 +155,8 @@ func (r *Run) compareBooks() {
 	}
 }
 
-// judge applies all validators to the history.
-func (r *Run) judge() {
+// checkHistory applies all validators to the history.
+func (r *Run) checkHistory() {
 	r.Helper()
 	h := r.record.History()
 	h.Distrusted = r.distrusted

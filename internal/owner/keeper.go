@@ -267,7 +267,7 @@ func (k *Keeper) claimIn(ctx context.Context) (*Holder, error) {
 		}
 		other, ok := parse(holds)
 		if ok {
-			switch judge(other, k.o.Self, k.o.Runs) {
+			switch livenessOf(other, k.o.Self, k.o.Runs) {
 			case living:
 				return nil, &TakenError{Holder: other, Where: k.where()}
 			case unknown:

@@ -14,9 +14,9 @@
 // unavailable mechanism (no folder, a store that is down or read-only) does not stop the
 // agent.
 //
-// judge.go decides whether a recorded holder is this installation, dead or living, and is
+// liveness.go decides whether a recorded holder is this installation, dead or living, and is
 // pure. A Keeper is owned by the goroutine that calls Take and then Run; any goroutine may
-// call Admit. Tests: judge with a table, the Keeper in synthetic time with a store in
+// call Admit. Tests: livenessOf with a table, the Keeper in synthetic time with a store in
 // memory, the real stores in internal/faults.
 package owner
 

@@ -6,25 +6,25 @@ import (
 	"strconv"
 )
 
-// A verdict is the known state of an agent that a record names.
-type verdict int
+// A liveness is the known state of an agent that a record names.
+type liveness int
 
 const (
 	// unknown may live: the end of its lease decides.
-	unknown verdict = iota
+	unknown liveness = iota
 	// gone is dead, or an earlier process of this installation: the label is free.
 	gone
 	// living runs, so the label is taken.
 	living
 )
 
-// judge compares the recorded holder other with self. runs reports whether a process of
+// livenessOf compares the recorded holder other with self. runs reports whether a process of
 // self's PID namespace runs that began at a certain time.
 //
 // Two hosts with copies of one state folder must not take each other's label. So an
 // installation is its own successor only on the same host, by name or by boot ID. The lock
 // of the folder prevents two running processes of one installation.
-func judge(other, self Holder, runs func(pid int, started uint64) bool) verdict {
+func livenessOf(other, self Holder, runs func(pid int, started uint64) bool) liveness {
 	sameBoot := other.Boot != "" && other.Boot == self.Boot
 	switch {
 	case other.Life == self.Life:

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestJudge(t *testing.T) {
+func TestLiveness(t *testing.T) {
 	self := Holder{Installation: "i1", Host: "alpha", PID: 7, Life: "l1", Boot: "b1", Space: "s1", Started: 70}
 	change := func(f func(*Holder)) Holder {
 		other := self
@@ -17,7 +17,7 @@ func TestJudge(t *testing.T) {
 	tests := []struct {
 		name  string
 		other Holder
-		want  verdict
+		want  liveness
 	}{
 		{"itself", self, gone},
 		{"a process that runs", change(func(h *Holder) { h.PID, h.Started, h.Installation = 5, 50, "i2" }), living},
@@ -33,7 +33,7 @@ func TestJudge(t *testing.T) {
 		{"another installation on a host without a boot ID", change(func(h *Holder) { h.Boot, h.Started, h.Installation = "", 0, "i2" }), unknown},
 	}
 	for _, tt := range tests {
-		if got := judge(tt.other, self, alive); got != tt.want {
+		if got := livenessOf(tt.other, self, alive); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
 		}
 	}
