@@ -17,6 +17,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/internal/spelling"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
 	"github.com/keyplane/keyplane/scheduler"
@@ -197,4 +198,13 @@ func (h handler) retrieveARPs(_ context.Context, wanted []scheduler.Desired[*l3.
 			}
 		}
 	}
+}
+
+// normalizeARP removes the prefix length of the address.
+func normalizeARP(_ string, v *l3.ARPEntry) (*l3.ARPEntry, []string) {
+	if !spelling.HasLength(v.GetIpAddress()) {
+		return v, nil
+	}
+	v = proto.CloneOf(v)
+	return v, spelling.Host("ip_address", &v.IpAddress)
 }

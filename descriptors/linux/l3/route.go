@@ -4,11 +4,13 @@ import (
 	"net/netip"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/linux/internal/kernel"
 	"github.com/keyplane/keyplane/descriptors/linux/keys"
 	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/internal/spelling"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
 	"github.com/keyplane/keyplane/scheduler"
@@ -216,4 +218,20 @@ func derivedOfRoute(_ string, v *l3.Route) []scheduler.KeyValue {
 	}
 	key := keys.LinkLocalRoute(v.GetOutgoingInterface(), v.GetDstNetwork())
 	return []scheduler.KeyValue{{Key: key, Value: &emptypb.Empty{}}}
+}
+
+// normalizeRoute removes the prefix length of the gateway. An all-zero gateway means that
+// the destination is on the link, so it is removed.
+func normalizeRoute(_ string, v *l3.Route) (*l3.Route, []string) {
+	gw, _ := spelling.WithoutLength(v.GetGwAddr())
+	if a, err := netip.ParseAddr(gw); err == nil && a.IsUnspecified() {
+		v = proto.CloneOf(v)
+		v.GwAddr = ""
+		return v, nil
+	}
+	if gw == v.GetGwAddr() {
+		return v, nil
+	}
+	v = proto.CloneOf(v)
+	return v, spelling.Host("gw_addr", &v.GwAddr)
 }
