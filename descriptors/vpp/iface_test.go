@@ -2,6 +2,7 @@ package vpp_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func interfacesOfEachType(t *testing.T, vpp *simulated.VPP) {
 		{"tap2", `{"name":"tap2","type":"TAP","tap":{"rx_ring_size":512}}`, " tap2 down"},
 		{"memif1", `{"name":"memif1","type":"MEMIF","enabled":true,"memif":{"id":3,"master":true,"socket_filename":"/tmp/m.sock","secret":"x"}}`, "memif1/3 memif1 up"},
 		{"memif2", `{"name":"memif2","type":"MEMIF","memif":{"id":4}}`, "memif0/4 memif2 down"},
-		{"sub1", `{"name":"sub1","type":"SUB_INTERFACE","enabled":true,"sub":{"parent_name":"tap1","sub_id":100,"tag_rw_option":"POP1"}}`, ".100 sub1 up"},
+		{"sub1", `{"name":"sub1","type":"SUB_INTERFACE","enabled":true,"sub":{"parent_name":"loop1","sub_id":100,"tag_rw_option":"POP1"}}`, ".100 sub1 up"},
 		{"vxlan1", `{"name":"vxlan1","type":"VXLAN_TUNNEL","enabled":true,"vxlan":{"src_address":"10.0.0.1","dst_address":"10.0.0.2","vni":7}}`, "vxlan_tunnel0 vxlan1 up"},
 		{"gpe1", `{"name":"gpe1","type":"VXLAN_TUNNEL","enabled":true,"vxlan":{"src_address":"10.0.0.1","dst_address":"10.0.0.2","vni":7,"gpe":{"protocol":"IP4"}}}`, "vxlan_gpe_tunnel0 gpe1 up"},
 		{"gtpu1", `{"name":"gtpu1","type":"GTPU_TUNNEL","gtpu":{"src_addr":"10.0.0.1","dst_addr":"10.0.0.2","teid":7}}`, "gtpu_tunnel0 gtpu1 down"},
@@ -43,6 +44,9 @@ func interfacesOfEachType(t *testing.T, vpp *simulated.VPP) {
 	if vpp.Sim != nil { // a real one may have no such device
 		types = append(types, typeStory{"vmxnet3-0/b/0/0", `{"name":"vmxnet3-0/b/0/0","type":"VMXNET3_INTERFACE","enabled":true,"vmx_net3":{}}`, "vmxnet3-0/b/0/0 vmxnet3-0/b/0/0 up"})
 	}
+	if !simulated.HasTAPs() {
+		types = slices.DeleteFunc(types, func(one typeStory) bool { return strings.HasPrefix(one.name, "tap") })
+	}
 	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
 	var all []string
@@ -53,6 +57,10 @@ func interfacesOfEachType(t *testing.T, vpp *simulated.VPP) {
 	for _, one := range types {
 		if one.shows == "" {
 			a.expectState(base+one.name, kvscheduler.ValueState_PENDING)
+			continue
+		}
+		if st, _ := a.sched.Status(base + one.name); vpp.Sim == nil && st.State == kvscheduler.ValueState_UNIMPLEMENTED {
+			t.Logf("SKIPPED: %s: %v", one.name, st.Err) // this VPP lacks the plugin
 			continue
 		}
 		a.expectState(base+one.name, kvscheduler.ValueState_CONFIGURED)

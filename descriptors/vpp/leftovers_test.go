@@ -3,7 +3,6 @@ package vpp_test
 import (
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -95,7 +94,7 @@ func townOf(v *simulated.VPP) map[string]string {
 		return all
 	}
 	delete(all, "config/vpp/v2/interfaces/nic0")
-	if _, err := os.Stat("/dev/vhost-net"); err != nil {
+	if !simulated.HasTAPs() {
 		delete(all, "config/vpp/v2/interfaces/ta1")
 		delete(all, "config/vpp/v2/interfaces/ta2")
 	}

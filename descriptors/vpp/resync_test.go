@@ -41,9 +41,13 @@ func resyncInSync(t *testing.T, vpp *simulated.VPP) {
 // waiting are values that stand while parts of them wait, and others that wait.
 func waiting() []string {
 	const ifs = "config/vpp/v2/interfaces/"
+	tap := `{"name":"tap1","type":"TAP","enabled":true,"tap":{"version":2,"host_if_name":"resync1"}}`
+	if !simulated.HasTAPs() {
+		tap = `{"name":"tap1","type":"MEMIF","enabled":true,"memif":{"id":8}}`
+	}
 	return []string{
 		ifs + "loop2", `{"name":"loop2","type":"SOFTWARE_LOOPBACK","enabled":true}`,
-		ifs + "tap1", `{"name":"tap1","type":"TAP","enabled":true,"tap":{"version":2,"host_if_name":"resync1"}}`,
+		ifs + "tap1", tap,
 		ifs + "nowhere", `{"name":"nowhere","type":"SOFTWARE_LOOPBACK","vrf":77,"ip_addresses":["10.7.0.1/24"]}`,
 		ifs + "borrower", `{"name":"borrower","type":"SOFTWARE_LOOPBACK","unnumbered":{"interface_with_ip":"absent"}}`,
 		ifs + "borrows", `{"name":"borrows","type":"SOFTWARE_LOOPBACK","unnumbered":{"interface_with_ip":"loop1"}}`,

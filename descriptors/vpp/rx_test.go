@@ -24,6 +24,7 @@ const (
 // TestHowInterfacesReceive has queues of a TAP polled by a thread of their own, as long as its
 // link is up.
 func TestHowInterfacesReceive(t *testing.T) {
+	simulated.NeedTAPs(t)
 	for _, release := range simulated.Releases() {
 		t.Run(release, func(t *testing.T) {
 			howInterfacesReceive(t, simulated.StartWith(t, vppsim.Options{Release: release, Workers: 2}))
@@ -92,6 +93,7 @@ func howInterfacesReceive(t *testing.T, vpp *simulated.VPP) {
 
 // TestNoWorkers: without workers the main thread stands in for the first.
 func TestNoWorkers(t *testing.T) {
+	simulated.NeedTAPs(t)
 	for _, release := range simulated.Releases() {
 		t.Run(release, func(t *testing.T) {
 			vpp := simulated.Start(t, release)
@@ -111,6 +113,7 @@ func TestNoWorkers(t *testing.T) {
 
 // TestQueuesThatAreNotThere: what VPP refuses of queues leaves the interface alone.
 func TestQueuesThatAreNotThere(t *testing.T) {
+	simulated.NeedTAPs(t)
 	vpp := simulated.Start(t, "")
 	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)

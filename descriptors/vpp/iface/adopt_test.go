@@ -176,7 +176,7 @@ func TestConnectionBreaksAtAnyMessage(t *testing.T) {
 	for kind := range kinds.All() {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
-			lives[kind].need(t)
+			lives[kind].need(t, kind)
 			v := lives[kind].suite(t, kind).Values[0].Value
 			r := newRig(t)
 			bare, made, messages := r.comeAndGo(v)
@@ -200,7 +200,7 @@ func TestAgentEndsAtAnyMessage(t *testing.T) {
 	for kind, k := range kinds.All() {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
-			lives[kind].need(t)
+			lives[kind].need(t, kind)
 			v := lives[kind].suite(t, kind).Values[0].Value
 			r := newRig(t)
 			bare, made, messages := r.comeAndGo(v)
@@ -261,7 +261,7 @@ func TestManyAreLostAtOnce(t *testing.T) {
 	var all []*interfaces.Interface
 	real := r.vpp.Sim == nil
 	for kind, life := range lives() {
-		if life.device && real {
+		if life.lacks(t, kind) != "" {
 			continue
 		}
 		v := life.suite(t, kind).Values[0].Value

@@ -2,6 +2,7 @@ package iface
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"go.fd.io/govpp/binapi/ip"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
@@ -246,7 +248,7 @@ func TestKindsConform(t *testing.T) {
 			if !tried {
 				t.Fatal("it is tried nowhere: give it a line in lives")
 			}
-			l.need(t)
+			l.need(t, kind)
 			onEach(t, (*handler).descriptor, l.suite(t, kind))
 		})
 	}
@@ -281,16 +283,37 @@ func (l life) suite(t *testing.T, kind kinds.Form) conformance.Suite[*interfaces
 	add(conformance.Unchanged, l.equal)
 	if len(l.recreated) == 0 { // it cannot but become another type
 		s.Changes = append(s.Changes, conformance.Change[*interfaces.Interface]{
-			Name: "type", From: v(name, l.value), To: testkit.Parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: TAP tap: {}", name)), How: conformance.Recreated,
+			Name: "type", From: v(name, l.value), To: testkit.Parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: MEMIF memif: { id: 9 }", name)), How: conformance.Recreated,
 		})
 	}
 	return s
 }
 
-// need skips what is on hardware where VPP is a real one.
-func (l life) need(t *testing.T) {
+// need skips the test if VPP is a real one that cannot make interfaces of this kind.
+func (l life) need(t *testing.T, kind kinds.Form) {
 	t.Helper()
-	testkit.Need(t, "hardware, or a simulated VPP", !l.device || !slices.Contains(simulated.Releases(), simulated.Real))
+	lacks := l.lacks(t, kind)
+	testkit.Need(t, lacks+", or a simulated VPP", lacks == "")
+}
+
+// lacks tells what a real VPP lacks for interfaces of this kind: hardware, a plugin or vhost-net. It
+// is empty if one can be made.
+func (l life) lacks(t *testing.T, kind kinds.Form) string {
+	t.Helper()
+	switch {
+	case simulated.Newest() != simulated.Real:
+		return ""
+	case l.device:
+		return "hardware"
+	case kind.Type == interfaces.Interface_TAP && !simulated.HasTAPs():
+		return "/dev/vhost-net"
+	}
+	h, _ := onVPP(t, simulated.Real)
+	_, err := h.create(t.Context(), "", l.suite(t, kind).Values[0].Value)
+	if missing, ok := errors.AsType[*conn.Missing](err); ok {
+		return "a VPP with the plugin that serves " + missing.Message
+	}
+	return "" // the test judges any other error
 }
 
 // missing is the link, if there is to be one.

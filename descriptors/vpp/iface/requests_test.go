@@ -16,6 +16,7 @@ func TestRequestsOfAnInterface(t *testing.T) {
 	h, vpp := onVPP(t, simulated.Newest())
 	vpp.Watch()
 	h.API = vpp.Dial()
+	h.env.API = h.API
 	asked := func(what string, want map[string]int) {
 		t.Helper()
 		if got := vpp.Counts(); !maps.Equal(got, want) {

@@ -33,6 +33,7 @@ func TestHowItReceivesIsChecked(t *testing.T) {
 
 // withTAPs has two TAPs stand.
 func withTAPs[V scheduler.Message](t *testing.T, of func(h *handler) scheduler.Descriptor[V, struct{}]) func(h *handler) scheduler.Descriptor[V, struct{}] {
+	simulated.NeedTAPs(t)
 	return func(h *handler) scheduler.Descriptor[V, struct{}] {
 		for _, name := range []string{"tap1", "tap2"} {
 			meta, err := h.create(t.Context(), "", testkit.Parse[*interfaces.Interface](t, fmt.Sprintf("name: %q type: TAP enabled: true tap: {}", name)))

@@ -33,6 +33,21 @@ func Releases() []string {
 	return []string{"22.02", "23.06", "24.10", "25.10", "26.06"}
 }
 
+// HasTAPs reports whether the VPPs of this test can make TAPs. A real one needs the host's vhost-net.
+func HasTAPs() bool {
+	if os.Getenv("VPP") == "" {
+		return true
+	}
+	_, err := os.Stat("/dev/vhost-net")
+	return err == nil
+}
+
+// NeedTAPs skips a test on a VPP that cannot make TAPs.
+func NeedTAPs(t testing.TB) {
+	t.Helper()
+	testkit.Need(t, "/dev/vhost-net, for the TAPs of a real VPP", HasTAPs())
+}
+
 // Newest returns the last of Releases.
 func Newest() string {
 	all := Releases()
