@@ -49,6 +49,16 @@ func tableRows() []row {
 				v.Error("it is there after the interface left")
 			}
 		}},
+		{"a flush disables the interfaces in the table", func(v *vpp) {
+			v.table(20, "")
+			inside, outside := v.loop(), v.loop()
+			v.call("bind", 0, &vppif.SwInterfaceSetTable{SwIfIndex: inside, VrfID: 20}, &vppif.SwInterfaceSetTableReply{})
+			v.call("flush", 0, &ip.IPTableFlush{Table: ip.IPTable{TableID: 20}}, &ip.IPTableFlushReply{})
+			if v.details(inside).Flags&1 != 0 || v.details(outside).Flags&1 == 0 {
+				v.Errorf("inside the flags are %d, outside %d", v.details(inside).Flags, v.details(outside).Flags)
+			}
+			v.call("unbind", 0, &vppif.SwInterfaceSetTable{SwIfIndex: inside}, &vppif.SwInterfaceSetTableReply{})
+		}},
 		{"routes outlive their table, unless they are flushed", func(v *vpp) {
 			v.table(30, "")
 			i := v.loop()

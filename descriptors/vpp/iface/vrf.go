@@ -104,8 +104,11 @@ func (h *handler) clearEntered(v keys.VRF, key string) keys.VRF {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	last, known := h.entered[v.Interface]
+	now, _ := keys.ParseVRF(last)
+	if now.From != "" {
+		_, known = h.index.Get(now.From) // without its lender, an interface is in no VRF that it entered
+	}
 	if known && last != key {
-		now, _ := keys.ParseVRF(last)
 		now = versions(now)
 		v.IPv4, v.IPv6 = v.IPv4 && !now.IPv4, v.IPv6 && !now.IPv6
 		return v

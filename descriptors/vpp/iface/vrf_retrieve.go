@@ -24,8 +24,13 @@ import (
 //
 //	bound to                                   actual membership
 //	the tables of a declared membership        the declared one
+//	the tables of a lender that is gone        one of these tables, which is to be deleted
 //	a table that no declared membership has    one of that table, which is to be deleted
 //	table 0, none declared                     none
+//
+// A membership in the tables of a lender does not depend on these tables, but on the
+// membership of the lender. Without a lender, nothing would keep the tables until the
+// interface has left them, and VPP disables all interfaces in a table that is flushed.
 
 // A foundVRF is an actual membership.
 type foundVRF = scheduler.Found[*emptypb.Empty, struct{}]
@@ -129,8 +134,12 @@ type bound [2]uint32
 func (h *handler) tablesOf(ctx context.Context, of map[string]membership) (map[string]*bound, error) {
 	metas := map[string]Meta{}
 	for name, m := range of {
-		lender, _ := keys.ParseVRF(m.wanted)
-		for _, one := range []string{name, lender.From} {
+		all := []string{name}
+		for _, key := range []string{m.wanted, m.shown, h.lastEntered(name)} {
+			v, _ := keys.ParseVRF(key)
+			all = append(all, v.From)
+		}
+		for _, one := range all {
 			if meta, ok := h.index.Get(one); ok {
 				metas[one] = meta
 			}
@@ -185,10 +194,10 @@ func (h *handler) isBound(v keys.VRF, m membership, tables map[string]*bound) bo
 	if v.From == "" {
 		return (!v.IPv4 || its[0] == v.ID) && (!v.IPv6 || its[1] == v.ID)
 	}
-	if m.borrows && v.Key() == m.shown || h.lastEntered(v.Interface) == v.Key() {
-		return true
-	}
 	lender := tables[v.From]
+	if m.borrows && v.Key() == m.shown || h.lastEntered(v.Interface) == v.Key() {
+		return lender != nil || *its == bound{} // nothing deletes table 0
+	}
 	return lender != nil && *its == *lender && *its != bound{}
 }
 

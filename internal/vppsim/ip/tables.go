@@ -157,11 +157,17 @@ func (p *IP) changeTable(add bool, q ip.IPTable) core.Errno {
 	return core.OK
 }
 
-// flush deletes the API routes of a table. The table's special routes stay, and so do those of addresses.
+// flush deletes the API routes of a table. The table's special routes stay, and so do those of addresses. It disables
+// all interfaces in the table, and nothing enables them again.
 func (p *IP) flush(q *ip.IPTableFlush, _ *ip.IPTableFlushReply) core.Errno {
 	t := p.tables.byKey[Key{q.Table.IsIP6, q.Table.TableID}]
 	if t == nil {
 		return api.NO_SUCH_FIB
+	}
+	for _, i := range p.vpp.Interfaces() {
+		if i.Tables[Family(t.IPv6)] == t.ID {
+			p.vpp.SetFlags(i, 0)
+		}
 	}
 	t.routes.flush()
 	return core.OK
