@@ -48,6 +48,7 @@ func floors() []floor {
 		{"internal/mailbox", nil},
 		{"internal/nearest", nil},
 		{"internal/lists", nil},
+		{"internal/olderctl", []string{"agent", "internal/scratch", "internal/testkit", "internal/vppsim", "proto"}},
 		{"internal/owner", []string{"kvdbsync"}},
 		{"internal/printable", nil},
 		{"internal/scratch", nil},
