@@ -17,6 +17,7 @@ import (
 	"github.com/keyplane/keyplane/internal/owner"
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured/document"
 	"github.com/keyplane/keyplane/northbound/grpc"
 	"github.com/keyplane/keyplane/northbound/kvdb"
@@ -25,110 +26,181 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
+// An assembly is an agent while it is created.
+type assembly struct {
+	*settings
+	conf   configuration
+	gate   *document.Gate // for large texts
+	stores stores
+	socket kvdb.Server
+	mine   ownership
+	known  state
+	out    io.Writer // of the transaction log
+	Parts
+
+	below, above []Task   // see runTasks
+	closers      []func() // called in reverse order
+	applied      announcer
+	health       *rest.Health
+}
+
 // serve runs the agent: it creates the parts, connects them, and runs them until ctx ends.
 //
-//	part                  task
-//	stores                the desired state, one orchestrator layer each
-//	ownership             one agent per label, from before planning until the end
-//	state                 knowledge of earlier runs
-//	scheduler, plugins    the actual state
-//	web, calls, socket    HTTP, gRPC and agentctl
-//	publishers            status, written back into stores
+//	step          parts                                   task
+//	configure     files, models                           values of the settings
+//	declare       stores                                  the desired state, one source each
+//	own           socket, state folder, leases            one agent per label, from before planning until the end
+//	describe      scheduler, southbounds                  the actual state
+//	merge         orchestrator                            one desired state of all sources
+//	offer         HTTP, gRPC, northbounds, publishers     everything for people and programs
 func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) error {
-	manager, err := newNotifier()
+	manager, err := s.options.newNotifier()
 	if err != nil {
 		return err
 	}
 	defer manager.Close()
-	conf, err := readConfig(s, log)
-	if err != nil {
-		return err
+	a := assembly{settings: s, gate: document.NewGate(), out: out, Parts: Parts{Label: s.Label, Log: log}}
+	defer a.close()
+	for _, step := range []func(context.Context) error{a.configure, a.declare, a.own, a.describe, a.merge, a.offer} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
-
-	// The desired state: stores, each a source of the orchestrator.
-	gate := document.NewGate()
-	stores, err := openStores(s, conf.files, conf.orchestrator, gate, log)
-	if err != nil {
-		return err
-	}
-	defer stores.Close()
-
-	// Ownership: one agent per label, from before planning until the end. The socket,
-	// through which agentctl edits the stores, also enforces it.
-	socket := kvdb.Server{Socket: cmp.Or(s.Socket, kvdb.DefaultSocket(s.Label)), Label: s.Label, Stores: stores.editable(), Log: log}
-	if err := socket.Listen(ctx); err != nil {
-		return err
-	}
-	defer socket.Close()
-	folder := conf.orchestrator.stateDir(s.Label)
-	mine, err := own(ctx, folder, s.Label, log)
-	if err != nil {
-		return err
-	}
-	defer mine.Close()
-	var sched *scheduler.Scheduler // made below: keepers and sources use it, but only once they run
-	pause := func(ctx context.Context) func() { return sched.Pause(ctx) }
-	stores.watch(mine.self, pause, kvdbsync.Options{
-		Root: s.root(), Prefix: "config/", AntiEntropy: conf.orchestrator.AntiEntropy, Bounds: conf.orchestrator.bounds(), Log: log,
-		Decode: func(e kvdbsync.Event) any { return orchestrator.Decode(sched, log, e) },
-	})
-	defer stores.release()
-	if err := stores.take(ctx); err != nil {
-		return err
-	}
-
-	// Knowledge of earlier runs.
-	known := openState(folder, log)
-	defer known.Close()
-
-	// The actual state: the plugins register their descriptors with the scheduler.
-	sched = scheduler.New(conf.scheduler.options(known, log, out))
-	if known.deaths != nil {
-		conf.vpp.Memory = known.deaths
-	}
-	host, plane, err := southbounds(sched, conf, mine.self, log)
-	if err != nil {
-		return err
-	}
-	announcer := announcer{sched, wake.New(), allowHeapGrowth(os.LookupEnv)}
-	merging := conf.orchestrator.options(stores.layers(), known, conf.scheduler.retry(), log)
-	health := newHealth(sched, plane)
-	merging.Complete = func() { health.Complete(); announcer.complete.Set() }
-	orch := orchestrator.New(sched, merging)
-	health.Sources = orch
-	clients := &layers{Orchestrator: orch}
-
-	// Access by HTTP: everyone who reaches the loopback, or may use the socket.
-	web := rest.Server{Config: conf.http, Options: withSouthbounds(rest.Options{
-		Scheduler: sched, Sources: orch, Declarer: clients, Label: s.Label, Version: about(), Health: health,
-		Telemetry: rest.Telemetry{Configurator: clients.configuratorStats}, MaxBody: conf.http.MaxBodyBytes, Gate: gate, Log: log,
-	}, host, plane)}
-	socket.Beside = rest.Handler(withSecrets(web.Options)) // only the agent's user can open the socket
-
-	calls := grpc.Server{Config: conf.grpc, Options: grpc.Options{Scheduler: sched, Layers: clients, Log: log}}
-
-	// Publishers write status into stores.
-	publishers := slices.Concat(
-		stores.publishers(s.root(), conf.orchestrator.publishing(s.PublishStatus), sched, log),
-		stores.watchers(s.root(), conf.vpp.Interfaces.StatusPublishers, plane, log),
-		stores.healthPublishers(s.root(), conf.orchestrator.PublishHealth, health, log))
-
-	below := slices.Concat(publishers, known.tasks(), stores.keepers(), []task{
-		{"scheduler", sched.Run}, {"linux", host.Run}, {"vpp", plane.Run}, {"socket", socket.Run}, {"ownership", mine.guard.Run},
-	})
-	above := append(stores.tasks(),
-		task{"orchestrator", orch.Run}, task{"http", web.Run}, task{"grpc", calls.Run},
-		task{"announcer", func(ctx context.Context) error { return announcer.announce(ctx, manager) }})
-	log.Info("agent runs", "label", s.Label, "stores", stores.names(), "pid", os.Getpid())
+	a.above = append(a.above, Task{"announcer", func(ctx context.Context) error { return a.applied.announce(ctx, manager) }})
+	log.Info("agent runs", "label", s.Label, "stores", a.stores.names(), "pid", os.Getpid())
 	_ = manager.Notify(sdnotify.Ready)
 	defer func() { _ = manager.Notify(sdnotify.Stopping) }()
-	return runTasks(ctx, log, below, above, s.exit(sched, log))
+	return runTasks(ctx, log, a.below, a.above, s.exit(a.Scheduler, log))
+}
+
+// close closes the parts, the newest first.
+func (a *assembly) close() {
+	for _, do := range slices.Backward(a.closers) {
+		do()
+	}
+}
+
+// closing has close called at the end. Errors of the end have no effect.
+func (a *assembly) closing(close func() error) {
+	a.closers = append(a.closers, func() { _ = close() })
+}
+
+// configure reads the configuration files.
+func (a *assembly) configure(context.Context) (err error) {
+	a.conf, err = readConfig(a.settings, a.Log)
+	a.files = a.conf.files
+	return err
+}
+
+// declare opens the stores, each a source of the orchestrator.
+func (a *assembly) declare(context.Context) (err error) {
+	a.Models, err = models.BuiltIn().With(a.options.Models...)
+	if err != nil {
+		return fmt.Errorf("Options.Models: %w", err)
+	}
+	a.stores, err = openStores(a.settings, a.files, a.conf.orchestrator, a.Models, a.gate, a.Log)
+	a.closing(a.stores.Close)
+	if err != nil {
+		return err
+	}
+	return a.needDeclarer(a.stores, a.Log)
+}
+
+// own makes this agent the only one with its label: by the socket, through which agentctl
+// edits the stores, by the state folder, and by leases in the stores.
+func (a *assembly) own(ctx context.Context) (err error) {
+	a.socket = kvdb.Server{Socket: cmp.Or(a.Socket, kvdb.DefaultSocket(a.Parts.Label)), Label: a.Parts.Label, Stores: a.stores.editable(), Log: a.Log}
+	if err := a.socket.Listen(ctx); err != nil {
+		return err
+	}
+	a.closers = append(a.closers, a.socket.Close)
+	folder := a.conf.orchestrator.stateDir(a.Parts.Label, a.options.env)
+	a.mine, err = own(ctx, folder, a.Parts.Label, a.Log)
+	if err != nil {
+		return err
+	}
+	a.closing(a.mine.Close)
+	// The scheduler is created below: keepers and sources use it, but only once they run.
+	pause := func(ctx context.Context) func() { return a.Scheduler.Pause(ctx) }
+	a.stores.watch(a.mine.self, pause, kvdbsync.Options{
+		Root: a.root(), Prefix: "config/", AntiEntropy: a.conf.orchestrator.AntiEntropy, Bounds: a.conf.orchestrator.bounds(), Log: a.Log,
+		Decode: func(e kvdbsync.Event) any { return orchestrator.Decode(a.Scheduler, a.Log, e) },
+	})
+	a.closers = append(a.closers, a.stores.release)
+	if err := a.stores.take(ctx); err != nil {
+		return err
+	}
+	a.known = openState(folder, a.Log)
+	a.closers = append(a.closers, a.known.Close)
+	a.below = slices.Concat(a.known.tasks(), a.stores.keepers(), []Task{{"socket", a.socket.Run}, {"ownership", a.mine.guard.Run}})
+	return nil
+}
+
+// describe creates the scheduler, and registers the descriptors of all southbounds.
+func (a *assembly) describe(context.Context) (err error) {
+	options := a.conf.scheduler.options(a.known, a.Log, a.out)
+	options.Models = a.Models
+	a.Scheduler = scheduler.New(options)
+	if a.known.deaths != nil {
+		a.conf.vpp.Memory = a.known.deaths
+	}
+	a.Linux, a.VPP, err = southbounds(a.Scheduler, a.conf, a.options, a.mine.self, a.Log)
+	if err != nil {
+		return err
+	}
+	a.below = append(a.below, Task{"scheduler", a.Scheduler.Run})
+	if a.Linux != nil {
+		a.below = append(a.below, Task{"linux", a.Linux.Run})
+	}
+	if a.VPP != nil {
+		a.below = append(a.below, Task{"vpp", a.VPP.Run})
+	}
+	added, err := a.added(a.options.Descriptors)
+	a.below = append(a.below, added...)
+	return err
+}
+
+// merge creates the orchestrator of the stores.
+func (a *assembly) merge(context.Context) error {
+	a.applied = announcer{a.Scheduler, wake.New(), a.options.growHeap()}
+	options := a.conf.orchestrator.options(a.stores.layers(), a.known, a.conf.scheduler.retry(), a.Log)
+	a.health = newHealth(a.Scheduler, a.VPP, a.options.Name)
+	options.Complete = func() { a.health.Complete(); a.applied.complete.Set() }
+	a.Orchestrator = orchestrator.New(a.Scheduler, options)
+	a.health.Sources = a.Orchestrator
+	a.above = append(a.stores.tasks(), Task{"orchestrator", a.Orchestrator.Run})
+	return nil
+}
+
+// offer creates the northbounds, and the publishers that write status into the stores.
+func (a *assembly) offer(context.Context) error {
+	clients := &layers{Orchestrator: a.Orchestrator}
+	// Access by HTTP: everyone who reaches the loopback, or may use the socket.
+	web := rest.Server{Config: a.conf.http, Options: withSouthbounds(rest.Options{
+		Scheduler: a.Scheduler, Sources: a.Orchestrator, Declarer: clients, Label: a.Parts.Label, Version: about(a.options.Name), Health: a.health,
+		Telemetry: rest.Telemetry{Configurator: clients.configuratorStats}, MaxBody: a.conf.http.MaxBodyBytes, Gate: a.gate, Log: a.Log,
+	}, a.Linux, a.VPP)}
+	a.socket.Beside = rest.Handler(withSecrets(web.Options)) // only the agent's user can open the socket
+	if !a.options.lacks(HTTP) {
+		a.above = append(a.above, Task{"http", web.Run})
+	}
+	calls := grpc.Server{Config: a.conf.grpc, Options: grpc.Options{Scheduler: a.Scheduler, Layers: clients, Log: a.Log}}
+	if !a.options.lacks(GRPC) {
+		a.above = append(a.above, Task{"grpc", calls.Run})
+	}
+	added, err := a.added(a.options.Northbounds)
+	a.above = append(a.above, added...)
+	a.below = slices.Concat(a.below,
+		a.stores.publishers(a.root(), a.conf.orchestrator.publishing(a.PublishStatus), a.Scheduler, a.Log),
+		a.stores.watchers(a.root(), a.conf.vpp.Interfaces.StatusPublishers, a.VPP, a.Log),
+		a.stores.healthPublishers(a.root(), a.conf.orchestrator.PublishHealth, a.health, a.Log))
+	return err
 }
 
 // exit returns the task that runs when the stores are not watched any more, and the
 // scheduler still runs.
-func (s *settings) exit(sched *scheduler.Scheduler, log *slog.Logger) task {
-	return task{"exit", func(ctx context.Context) error {
+func (s *settings) exit(sched *scheduler.Scheduler, log *slog.Logger) Task {
+	return Task{"exit", func(ctx context.Context) error {
 		if s.OnExit == "leave" {
 			log.Info("network left in place", "on_exit", s.OnExit)
 			return nil
@@ -143,24 +215,32 @@ func withSecrets(o rest.Options) rest.Options {
 }
 
 // southbounds registers allocated addresses, Linux and VPP. The plugins resolve shared
-// names through each other: host is set before any of these functions runs.
-func southbounds(sched *scheduler.Scheduler, conf configuration, self owner.Holder, log *slog.Logger) (host *linux.Plugin, plane *vpp.Plugin, err error) {
+// names through each other: host is set before any of these functions runs. A plugin that
+// the agent is without is nil.
+func southbounds(sched *scheduler.Scheduler, conf configuration, o Options, self owner.Holder, log *slog.Logger) (host *linux.Plugin, plane *vpp.Plugin, err error) {
 	book, err := netalloc.Register(sched)
 	if err != nil {
 		return nil, nil, err
 	}
 	conf.linux.Allocations, conf.vpp.Allocations = book, book
-	conf.vpp.Log, conf.vpp.Label, conf.vpp.Installation = log, self.Label, self.Installation
-	conf.vpp.Lives = func(installation string) bool { return host.Lives(installation) }
-	conf.vpp.LinuxHost = func(name string) (string, bool) { return host.HostName(name) }
-	conf.vpp.RaiseLink = func(name string) error { return host.RaiseLink(name) }
-	conf.vpp.HasLink = func(name string) bool { return host.HasLink(name) }
-	plane, err = vpp.Register(sched, conf.vpp)
-	if err != nil {
-		return nil, nil, err
+	if !o.lacks(VPP) {
+		conf.vpp.Log, conf.vpp.Label, conf.vpp.Installation = log, self.Label, self.Installation
+		if !o.lacks(Linux) {
+			conf.vpp.Lives = func(installation string) bool { return host.Lives(installation) }
+			conf.vpp.LinuxHost = func(name string) (string, bool) { return host.HostName(name) }
+			conf.vpp.RaiseLink = func(name string) error { return host.RaiseLink(name) }
+			conf.vpp.HasLink = func(name string) bool { return host.HasLink(name) }
+		}
+		plane, err = vpp.Register(sched, conf.vpp)
+		if err != nil {
+			return nil, nil, err
+		}
+		conf.linux.TAPHost = plane.TAPHost
 	}
-	conf.linux.Label, conf.linux.Installation, conf.linux.Log, conf.linux.TAPHost = self.Label, self.Installation, log, plane.TAPHost
-	host, err = linux.Register(sched, conf.linux)
+	if !o.lacks(Linux) {
+		conf.linux.Label, conf.linux.Installation, conf.linux.Log = self.Label, self.Installation, log
+		host, err = linux.Register(sched, conf.linux)
+	}
 	return host, plane, err
 }
 

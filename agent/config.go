@@ -109,6 +109,8 @@ type orchestratorConfig struct {
 	// PublishHealth are the names of stores that receive the agent's health.
 	PublishHealth []string `yaml:"publish-health"`
 
+	names []string // of all stores that may be configured; nil: the built-in ones
+
 	// Of all stores that are not files.
 	MaxValue   filedb.Size `yaml:"max-value-size"`
 	MaxPage    filedb.Size `yaml:"max-page-size"`
@@ -143,7 +145,7 @@ func (c orchestratorConfig) Validate() error {
 	errs = append(errs,
 		refuse(c.MaxValue < 1 || c.MaxValue > models.MaxSize, "max-value-size", c.MaxValue, "a size up to "+filedb.Size(models.MaxSize).String()+", which no value may exceed"),
 		c.bounds().Validate())
-	known := storeNames()
+	known := c.storeNames()
 	for i, name := range c.Publish {
 		errs = append(errs, refuse(!slices.Contains(known, name), fmt.Sprintf("publish-status[%d]", i), name,
 			"names of stores: "+strings.Join(known, ", ")))
@@ -165,6 +167,14 @@ func (c orchestratorConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
+// storeNames returns the names of all stores that may be configured.
+func (c orchestratorConfig) storeNames() []string {
+	if c.names != nil {
+		return c.names
+	}
+	return (&settings{}).storeNames()
+}
+
 // bounds are those of what a store may hold.
 func (c orchestratorConfig) bounds() kvdbsync.Bounds {
 	return kvdbsync.Bounds{Value: int64(c.MaxValue), Page: int64(c.MaxPage), Listing: int64(c.MaxListing)}
@@ -172,10 +182,10 @@ func (c orchestratorConfig) bounds() kvdbsync.Bounds {
 
 // stateDir returns the folder of the state of a label, or "" for none. Each label has its
 // own folder.
-func (c orchestratorConfig) stateDir(label string) string {
+func (c orchestratorConfig) stateDir(label string, env func(string) string) string {
 	switch {
 	case c.StateDir == nil:
-		return stateDir(label, os.Getenv)
+		return stateDir(label, env)
 	case *c.StateDir == "":
 		return ""
 	}
@@ -207,7 +217,7 @@ func (c orchestratorConfig) priority(kind storeKind) int {
 // layers returns the options of the layers that clients declare.
 func (c orchestratorConfig) layers() orchestrator.LayerOptions {
 	return orchestrator.LayerOptions{
-		Max: c.MaxDatasrc, Reserved: storeNames(),
+		Max: c.MaxDatasrc, Reserved: c.storeNames(),
 		Priority: func(name string) int {
 			for _, name := range []string{name, grpc.DefaultSource} {
 				for _, said := range []map[string]int{c.Priorities, c.Datasrc, clientLayers()} {
@@ -249,6 +259,7 @@ func readConfig(s *settings, log *slog.Logger) (configuration, error) {
 		scheduler:    defaultScheduler(),
 		orchestrator: defaultOrchestrator(),
 	}
+	c.orchestrator.names = s.storeNames()
 	for _, part := range []struct {
 		flag, file string
 		into       any
@@ -263,6 +274,9 @@ func readConfig(s *settings, log *slog.Logger) (configuration, error) {
 		{"http-config", s.HTTPConfig, &c.http},
 		{"grpc-config", s.GRPCConfig, &c.grpc},
 	} {
+		if s.options.lacksFlag(part.flag) {
+			continue
+		}
 		if _, err := c.files.load(part.flag, part.file, part.into); err != nil {
 			return c, fmt.Errorf("%w: %w", errConfig, err)
 		}

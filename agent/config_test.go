@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/keyplane/keyplane/models"
 )
 
 func TestConfigurationThatCannotBeMeant(t *testing.T) {
@@ -26,10 +28,10 @@ func TestConfigurationThatCannotBeMeant(t *testing.T) {
 		{"orchestrator.conf", "grace-percent: 0", "grace-percent: 0: expected a number from 1 to 100"},
 		{"orchestrator.conf", "grace-percent: 101", "grace-percent: 101: expected a number from 1 to 100"},
 		{"orchestrator.conf", "grace-keys: 0", "grace-keys: 0: expected a number above zero"},
-		{"orchestrator.conf", "priorities: {etdc: 5}", "priorities.etdc: 5: expected only grpc, localclient, " + strings.Join(storeNames(), ", ")},
+		{"orchestrator.conf", "priorities: {etdc: 5}", "priorities.etdc: 5: expected only grpc, localclient, " + strings.Join((&settings{}).storeNames(), ", ")},
 		{"orchestrator.conf", "datasrc-priorities: {etcd: 5}", "datasrc-priorities.etcd: 5: expected this name in priorities"},
 		{"orchestrator.conf", "max-datasrc: 0", "max-datasrc: 0: expected a number above zero"},
-		{"orchestrator.conf", "publish-status: [etcd, file]", "publish-status[1]: file: expected names of stores: " + strings.Join(storeNames(), ", ")},
+		{"orchestrator.conf", "publish-status: [etcd, file]", "publish-status[1]: file: expected names of stores: " + strings.Join((&settings{}).storeNames(), ", ")},
 		{"orchestrator.conf", "publish-status-rate: 0", "publish-status-rate: 0: expected a number of writes a second"},
 		{"etcd.conf", "session-ttl: -1", "session-ttl: "},
 	}
@@ -84,7 +86,7 @@ func TestLayersOfClients(t *testing.T) {
 func TestEachLabelHasItsState(t *testing.T) {
 	said, nothing := "/state", ""
 	for want, c := range map[string]orchestratorConfig{"/state/vpp1": {StateDir: &said}, "": {StateDir: &nothing}} {
-		if got := c.stateDir("vpp1"); got != want {
+		if got := c.stateDir("vpp1", os.Getenv); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -99,7 +101,7 @@ func configure(t *testing.T, file, text string) error {
 			t.Fatal(err)
 		}
 	}
-	s, err := parse([]string{"-config-dir=" + dir}, environment(nil))
+	s, err := Options{Args: []string{"-config-dir=" + dir}, Env: environment(nil)}.parse()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +110,7 @@ func configure(t *testing.T, file, text string) error {
 	if err != nil {
 		return err
 	}
-	used, err := openStores(s, conf.files, conf.orchestrator, nil, log)
+	used, err := openStores(s, conf.files, conf.orchestrator, models.BuiltIn(), nil, log)
 	if err != nil {
 		return err
 	}

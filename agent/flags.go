@@ -13,17 +13,19 @@ var (
 	// errHelp reports that help was requested.
 	errHelp = errors.New("help requested")
 	// errUsage reports an invalid command line or environment.
-	errUsage = errors.New("see agent -h")
+	errUsage = errors.New("invalid flags")
 )
 
 // parse parses the command line, and the environment for flags that it does not set. The
 // error is errHelp, or errUsage with details.
-func parse(args []string, env func(string) (string, bool)) (*settings, error) {
-	s := &settings{}
-	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
+func (o Options) parse() (*settings, error) {
+	s := &settings{options: o, storeFiles: map[string]*string{}}
+	flags := flag.NewFlagSet(o.Name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	s.declare(flags)
-	err := flags.Parse(args)
+	if err := s.declare(flags); err != nil {
+		return nil, err
+	}
+	err := flags.Parse(o.Args)
 	if errors.Is(err, flag.ErrHelp) {
 		return nil, errHelp
 	}
@@ -31,17 +33,17 @@ func parse(args []string, env func(string) (string, bool)) (*settings, error) {
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	if err == nil {
-		err = fromEnvironment(flags, env)
+		err = fromEnvironment(flags, o.Env)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; %w", err, errUsage)
+		return nil, fmt.Errorf("%w: %w; see %s -h", errUsage, err, o.Name)
 	}
-	publish, _ := env("ENABLE_STATUS_PUBLISHING")
+	publish, _ := o.Env("ENABLE_STATUS_PUBLISHING")
 	s.PublishStatus = publish != ""
 	s.Given = map[string]bool{}
 	flags.Visit(func(f *flag.Flag) {
 		s.Given[f.Name] = true
-		if slices.Contains(idleFlags(), f.Name) {
+		if slices.Contains(s.idleFlags(), f.Name) {
 			s.Idle = append(s.Idle, f.Name)
 		}
 	})
@@ -49,18 +51,22 @@ func parse(args []string, env func(string) (string, bool)) (*settings, error) {
 }
 
 // declare adds all flags, with their defaults, to the flag set.
-func (s *settings) declare(flags *flag.FlagSet) {
+func (s *settings) declare(flags *flag.FlagSet) error {
 	for _, section := range s.sections() {
 		for _, e := range section.flags {
+			if flags.Lookup(e.name) != nil {
+				return fmt.Errorf("Options: flag %s exists already", e.name)
+			}
 			flags.Var(e.value, e.name, e.help)
 		}
 	}
 	var unused string
-	for _, name := range idleFlags() {
+	for _, name := range s.idleFlags() {
 		flags.Var(text(&unused, ""), name, "")
 	}
 	flags.BoolVar(&s.Version, "version", false, "")
 	flags.BoolVar(&s.Version, "V", false, "")
+	return nil
 }
 
 // fromEnvironment sets the flags that are missing on the command line.

@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s, err := parse(tt.args, environment(tt.env))
+			s, err := Options{Name: "agent", Args: tt.args, Env: environment(tt.env)}.parse()
 			if err != nil || !tt.want(s) {
 				t.Errorf("parse = %+v, %v", s, err)
 			}
@@ -71,7 +71,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := parse(tt.args, environment(tt.env))
+			_, err := Options{Name: "agent", Args: tt.args, Env: environment(tt.env)}.parse()
 			if !errors.Is(err, errUsage) {
 				t.Fatalf("error %v, want errUsage", err)
 			}
@@ -86,13 +86,13 @@ func TestParseRefuses(t *testing.T) {
 
 func TestHelpNamesEveryFlag(t *testing.T) {
 	for _, arg := range []string{"-h", "--help"} {
-		if _, err := parse([]string{arg}, environment(nil)); !errors.Is(err, errHelp) {
+		if _, err := (Options{Args: []string{arg}, Env: environment(nil)}).parse(); !errors.Is(err, errHelp) {
 			t.Errorf("%s: %v, want errHelp", arg, err)
 		}
 	}
 	var out bytes.Buffer
-	usage(&out)
-	names := idleFlags()
+	Options{Name: "agent"}.usage(&out)
+	names := (&settings{}).idleFlags()
 	for _, section := range (&settings{}).sections() {
 		for _, e := range section.flags {
 			names = append(names, e.name)

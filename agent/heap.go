@@ -62,6 +62,14 @@ func allowHeapGrowth(env func(string) (string, bool)) (done func()) {
 	return done
 }
 
+// growHeap is allowHeapGrowth if the agent is the process as a whole.
+func (o Options) growHeap() (done func()) {
+	if !o.process {
+		return func() {}
+	}
+	return allowHeapGrowth(o.Env)
+}
+
 // limitMemory sets the soft limit of the memory, now and after each collection of garbage.
 func limitMemory(starting *atomic.Bool) {
 	inUse := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},

@@ -32,15 +32,18 @@ func Main(o Options) {
 // the version, if Args request them, go to Stdout, as in Main.
 func Run(ctx context.Context, o Options) error {
 	o = o.complete()
-	s, err := parse(o.Args, o.Env)
+	if err := o.check(); err != nil {
+		return err
+	}
+	s, err := o.parse()
 	switch {
 	case errors.Is(err, errHelp):
-		usage(o.Stdout)
+		o.usage(o.Stdout)
 		return nil
 	case err != nil:
 		return err
 	case s.Version:
-		fmt.Fprintln(o.Stdout, version())
+		fmt.Fprintln(o.Stdout, version(o.Name))
 		return nil
 	}
 	log := slog.New(slog.NewTextHandler(o.Stderr, &slog.HandlerOptions{Level: s.LogLevel}))
@@ -53,7 +56,7 @@ func (o Options) run(ctx context.Context) int {
 	err := Run(ctx, o)
 	switch {
 	case errors.Is(err, errConfig), errors.Is(err, errUsage):
-		fmt.Fprintln(o.Stderr, "agent:", printable.Text(err.Error()))
+		fmt.Fprintln(o.Stderr, o.Name+":", printable.Text(err.Error()))
 		return exitUsage
 	case err != nil:
 		slog.New(slog.NewTextHandler(o.Stderr, nil)).Error("agent failed", "err", err)

@@ -14,9 +14,10 @@ import (
 )
 
 // newNotifier connects to the socket of the service manager, in NOTIFY_SOCKET. It returns
-// nil without that variable; the methods of a nil Notifier do nothing.
-func newNotifier() (*sdnotify.Notifier, error) {
-	if os.Getenv(sdnotify.Socket) == "" {
+// nil without that variable, and if the agent is not the process as a whole; the methods of
+// a nil Notifier do nothing.
+func (o Options) newNotifier() (*sdnotify.Notifier, error) {
+	if !o.process || os.Getenv(sdnotify.Socket) == "" {
 		return nil, nil
 	}
 	n, err := sdnotify.New()

@@ -54,10 +54,10 @@ func (s stores) take(ctx context.Context) error {
 }
 
 // keepers returns the tasks that renew the leases.
-func (s stores) keepers() (out []task) {
+func (s stores) keepers() (out []Task) {
 	for _, one := range s {
 		if one.keeper != nil {
-			out = append(out, task{"lease in " + one.name, one.keeper.Run})
+			out = append(out, Task{"lease in " + one.name, one.keeper.Run})
 		}
 	}
 	return out

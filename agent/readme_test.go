@@ -48,7 +48,7 @@ func TestDocumentedFlags(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range regexp.MustCompile(`\bagent((?: -[-a-z]+=\S+)+)`).FindAllSubmatch(text, -1) {
-			if _, err := parse(strings.Fields(string(m[1])), environment(nil)); err != nil {
+			if _, err := (Options{Args: strings.Fields(string(m[1])), Env: environment(nil)}).parse(); err != nil {
 				t.Errorf("%s: agent%s: %v", name, m[1], err)
 			}
 		}

@@ -3,6 +3,7 @@ package agent
 import (
 	"flag"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -26,6 +27,10 @@ type settings struct {
 
 	// PublishStatus publishes status into every store, regardless of the configuration.
 	PublishStatus bool
+
+	// storeFiles are the configuration files of the program's own stores, by name.
+	storeFiles map[string]*string
+	options    Options
 
 	Version bool
 	// Given holds the flags of the command line or the environment.
@@ -51,6 +56,39 @@ type entry struct {
 
 // sections returns the table of all flags with an effect. It sets defaults in s.
 func (s *settings) sections() []section {
+	all := s.builtInSections()
+	for i := range all {
+		all[i].flags = slices.DeleteFunc(all[i].flags, func(e entry) bool { return s.options.lacksFlag(e.name) })
+	}
+	all = slices.DeleteFunc(all, func(one section) bool { return len(one.flags) == 0 })
+	if own := s.ownFlags(); len(own) > 0 {
+		all = append(all, section{"Of " + s.options.Name, own})
+	}
+	return all
+}
+
+// ownFlags returns the flags that the program adds: those of its stores, and others.
+func (s *settings) ownFlags() (out []entry) {
+	for _, kind := range s.options.Stores {
+		kind = kind.complete()
+		file := new(string)
+		s.storeFiles[kind.Name] = file
+		out = append(out, entry{kind.Flag, "FILE", kind.Help, text(file, kind.File)})
+	}
+	if s.options.Flags == nil {
+		return out
+	}
+	own := flag.NewFlagSet(s.options.Name, flag.ContinueOnError)
+	s.options.Flags(own)
+	own.VisitAll(func(f *flag.Flag) {
+		arg, help := flag.UnquoteUsage(f)
+		out = append(out, entry{f.Name, arg, help, f.Value})
+	})
+	return out
+}
+
+// builtInSections returns the table of the flags of all built-in parts.
+func (s *settings) builtInSections() []section {
 	return []section{
 		{"Network", []entry{
 			{"microservice-label", "LABEL", "name of this agent; its keys begin with /vnf-agent/LABEL/", label(&s.Label, "vpp1")},
@@ -88,13 +126,18 @@ func (s *settings) sections() []section {
 	}
 }
 
-// idleFlags returns flags that are accepted for compatibility with existing deployments.
-// The agent logs a warning if one of them is given, since it has no effect.
-func idleFlags() []string {
-	return []string{
+// idleFlags returns flags that are accepted for compatibility with existing deployments, and
+// those of parts that the agent is without. The agent logs a warning if one of them is given,
+// since it has no effect.
+func (s *settings) idleFlags() []string {
+	out := []string{
 		"aggregator-config", "configurator-config",
 		"kafka-config", "linux-iptablesplugin-config", "logs-config", "msgsync-config",
 		"restpapi-config", "start-timeout", "telemetry-config",
 		"vpp-aclplugin-config", "vpp-ipfixplugin-config",
 	}
+	for _, part := range slices.Sorted(slices.Values(s.options.Without)) {
+		out = append(out, parts()[part]...)
+	}
+	return out
 }

@@ -74,10 +74,10 @@ func openPart(dir string, part statePart, log *slog.Logger) (*statestore.Store, 
 }
 
 // tasks returns a task for each part that could be opened.
-func (s *state) tasks() (out []task) {
+func (s *state) tasks() (out []Task) {
 	for _, part := range s.parts() {
 		if *part.into != nil {
-			out = append(out, task{"state " + part.name, (*part.into).Run})
+			out = append(out, Task{"state " + part.name, (*part.into).Run})
 		}
 	}
 	return out

@@ -27,7 +27,10 @@ type publishing struct {
 const interfaceStates = "vpp/status/v2/interface/"
 
 // watchers returns a task for each store that receives the states of VPP interfaces.
-func (s stores) watchers(root string, names []string, plane *vpp.Plugin, log *slog.Logger) (out []task) {
+func (s stores) watchers(root string, names []string, plane *vpp.Plugin, log *slog.Logger) (out []Task) {
+	if plane == nil {
+		return nil
+	}
 	for _, name := range names {
 		at := slices.IndexFunc(s, func(one store) bool { return one.name == name })
 		if at < 0 {
@@ -40,7 +43,7 @@ func (s stores) watchers(root string, names []string, plane *vpp.Plugin, log *sl
 			continue
 		}
 		states := plane.States()
-		out = append(out, task{"interface states into " + name, publish.Table{
+		out = append(out, Task{"interface states into " + name, publish.Table{
 			Options: publish.Options{Name: name, Store: into, Root: root, Log: log},
 			Below:   interfaceStates, Changed: states.Turned.C(),
 			Read: func(ctx context.Context) (map[string][]byte, error) { return texts(states.Read(ctx)) },
@@ -60,12 +63,12 @@ func texts[V proto.Message](all map[string]V, err error) (map[string][]byte, err
 }
 
 // publishers returns a task for each store that receives status.
-func (s stores) publishers(root string, p publishing, sched *scheduler.Scheduler, log *slog.Logger) (out []task) {
+func (s stores) publishers(root string, p publishing, sched *scheduler.Scheduler, log *slog.Logger) (out []Task) {
 	for _, one := range s {
 		into, able := one.connector.(kvdbsync.Publisher)
 		switch named := slices.Contains(p.stores, one.name); {
 		case able && (named || p.all):
-			out = append(out, task{"status into " + one.name, publish.New(sched, publish.Options{
+			out = append(out, Task{"status into " + one.name, publish.New(sched, publish.Options{
 				Name: one.name, Store: into, Root: root, BatchInterval: time.Second / time.Duration(p.rate), Log: log,
 			}).Run})
 		case named:

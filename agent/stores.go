@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/keyplane/keyplane/connectors/bolt"
@@ -17,6 +19,7 @@ import (
 	"github.com/keyplane/keyplane/internal/config"
 	"github.com/keyplane/keyplane/internal/owner"
 	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured/document"
 	"github.com/keyplane/keyplane/orchestrator"
 )
@@ -28,13 +31,42 @@ type storeKind struct {
 	file     string // its configuration; the store is used if the file exists
 	priority int    // if several stores have a key, the highest priority wins
 	// open reads the configuration and creates the connector, or returns nil without one.
-	open func(o opener) (kvdbsync.Connector, error)
+	open func(o StoreOptions) (kvdbsync.Connector, error)
+}
+
+// A StoreKind is a kind of store that is not built in.
+type StoreKind struct {
+	// Name is that of its source, in logs, in the keys priorities and publish-status of
+	// orchestrator.conf, and for agentctl. It is required.
+	Name string
+	// Flag names its configuration file. Defaults to NAME-config.
+	Flag string
+	// File is the default of Flag. Defaults to NAME.conf.
+	File string
+	// Help is the line about Flag in the help.
+	Help string
+	// Priority orders the stores: if several have a key, the highest wins. Those of the
+	// built-in ones are 30 (bolt), 20 (filedb), 10 (etcd), 8 (redis), 6 (consul) and 0
+	// (initfile).
+	Priority int
+	// Open returns the connector, or nil if the store is not configured. It does not
+	// connect, so that the agent starts while the store is down. If the connector has
+	// Close, it is called at the end. It may implement kvdbsync.Store, Publisher and
+	// Leaser. Open is required.
+	Open func(StoreOptions) (kvdbsync.Connector, error)
+}
+
+func (k StoreKind) complete() StoreKind {
+	k.Flag = cmp.Or(k.Flag, k.Name+"-config")
+	k.File = cmp.Or(k.File, k.Name+".conf")
+	k.Help = cmp.Or(k.Help, "the store "+k.Name)
+	return k
 }
 
 // storeKinds returns the table of all kinds. Stores closer to the host have a higher
 // priority, so that an operator on the host can override a central store.
 func (s *settings) storeKinds() []storeKind {
-	return []storeKind{
+	all := []storeKind{
 		{"bolt", "bolt-config", s.BoltConfig, 30, openBolt},
 		{"filedb", "filedb-config", s.FiledbConfig, 20, openFiledb},
 		{"etcd", "etcd-config", s.EtcdConfig, 10, openEtcd},
@@ -42,63 +74,77 @@ func (s *settings) storeKinds() []storeKind {
 		{"consul", "consul-config", s.ConsulConfig, 6, openConsul},
 		{"initfile", "initfileregistry-config", s.InitfileConfig, 0, openInitfile},
 	}
+	all = slices.DeleteFunc(all, func(kind storeKind) bool { return s.options.lacks(Part(kind.name)) })
+	for _, own := range s.options.Stores {
+		own = own.complete()
+		file := own.File
+		if given := s.storeFiles[own.Name]; given != nil {
+			file = *given
+		}
+		all = append(all, storeKind{own.Name, own.Flag, file, own.Priority, own.Open})
+	}
+	return all
 }
 
 // storeNames returns the names of all kinds of store.
-func storeNames() (out []string) {
-	for _, kind := range (&settings{}).storeKinds() {
+func (s *settings) storeNames() (out []string) {
+	for _, kind := range s.storeKinds() {
 		out = append(out, kind.name)
 	}
 	return out
 }
 
-// An opener holds the parameters of opening a store.
-type opener struct {
-	root string // of the agent's keys: "/vnf-agent/vpp1/"
-	log  *slog.Logger
-	// load reads the configuration, and reports whether it exists.
-	load func(into any) (bool, error)
-	dir  string // of configuration files
-	// bounds are those of what the store may hold.
-	bounds kvdbsync.Bounds
-	gate   *document.Gate // for large texts
+// StoreOptions are the parameters of opening a store.
+type StoreOptions struct {
+	Root string // of the agent's keys: "/vnf-agent/vpp1/"
+	Log  *slog.Logger
+	// Load reads the configuration file into a struct with yaml tags that holds the
+	// defaults, and reports whether the file exists.
+	Load func(into any) (found bool, err error)
+	// Bounds are those of the store's content.
+	Bounds kvdbsync.Bounds
+	// Models are the models that the agent knows.
+	Models *models.Registry
+
+	dir  string         // of configuration files
+	gate *document.Gate // for large texts
 }
 
 // openBolt returns nil without a configuration file, as the other openers do.
-func openBolt(o opener) (kvdbsync.Connector, error) {
+func openBolt(o StoreOptions) (kvdbsync.Connector, error) {
 	var cfg bolt.Config
-	if found, err := o.load(&cfg); !found || err != nil {
+	if found, err := o.Load(&cfg); !found || err != nil {
 		return nil, err
 	}
-	cfg.Bounds = o.bounds
+	cfg.Bounds = o.Bounds
 	return bolt.New(cfg)
 }
 
-func openFiledb(o opener) (kvdbsync.Connector, error) {
+func openFiledb(o StoreOptions) (kvdbsync.Connector, error) {
 	var cfg filedb.Config
-	if found, err := o.load(&cfg); !found || err != nil {
+	if found, err := o.Load(&cfg); !found || err != nil {
 		return nil, err
 	}
-	cfg.Gate = o.gate
-	return filedb.New(cfg, o.root, o.log)
+	cfg.Gate, cfg.Models = o.gate, o.Models
+	return filedb.New(cfg, o.Root, o.Log)
 }
 
-func openEtcd(o opener) (kvdbsync.Connector, error) {
+func openEtcd(o StoreOptions) (kvdbsync.Connector, error) {
 	var cfg etcd.Config
-	if found, err := o.load(&cfg); !found || err != nil {
+	if found, err := o.Load(&cfg); !found || err != nil {
 		return nil, err
 	}
-	cfg.Bounds = o.bounds
-	return etcd.New(cfg, o.log), nil
+	cfg.Bounds = o.Bounds
+	return etcd.New(cfg, o.Log), nil
 }
 
 // openConsul also makes a client for writing; both read the same configuration.
-func openConsul(o opener) (kvdbsync.Connector, error) {
+func openConsul(o StoreOptions) (kvdbsync.Connector, error) {
 	var cfg consul.Config
-	if found, err := o.load(&cfg); !found || err != nil {
+	if found, err := o.Load(&cfg); !found || err != nil {
 		return nil, err
 	}
-	cfg.Bounds = o.bounds
+	cfg.Bounds = o.Bounds
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -106,7 +152,7 @@ func openConsul(o opener) (kvdbsync.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return consulStore{consul.New(cfg, o.log), client}, nil
+	return consulStore{consul.New(cfg, o.Log), client}, nil
 }
 
 // A consulStore is watched, published to, and edited with agentctl.
@@ -116,19 +162,20 @@ type consulStore struct {
 }
 
 // openInitfile uses its defaults if it has no configuration, unlike the others.
-func openInitfile(o opener) (kvdbsync.Connector, error) {
+func openInitfile(o StoreOptions) (kvdbsync.Connector, error) {
 	cfg := initfile.Defaults()
-	found, err := o.load(&cfg)
+	found, err := o.Load(&cfg)
 	if err != nil {
 		return nil, err
 	}
 	if path, found := config.Find(cfg.Path, o.dir); found {
 		cfg.Path = path
 	}
-	file, err := initfile.New(cfg, o.root)
+	cfg.Models = o.Models
+	file, err := initfile.New(cfg, o.Root)
 	if errors.Is(err, initfile.ErrNone) {
 		if found {
-			o.log.Info("no initial file; no values are declared at the start", "why", err)
+			o.Log.Info("no initial file; no values are declared at the start", "why", err)
 		}
 		return nil, nil
 	}
@@ -136,27 +183,27 @@ func openInitfile(o opener) (kvdbsync.Connector, error) {
 		return nil, err
 	}
 	for _, w := range file.Warnings {
-		o.log.Warn("accepted an invalid part of a file", "warning", w)
+		o.Log.Warn("accepted an invalid part of a file", "warning", w)
 	}
 	return file, nil
 }
 
 // openRedis also makes a client for writing, and directs the library's log into ours.
-func openRedis(o opener) (kvdbsync.Connector, error) {
+func openRedis(o StoreOptions) (kvdbsync.Connector, error) {
 	var cfg redis.Config
-	if found, err := o.load(&cfg); !found || err != nil {
+	if found, err := o.Load(&cfg); !found || err != nil {
 		return nil, err
 	}
-	cfg.Bounds = o.bounds
+	cfg.Bounds = o.Bounds
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	redis.LogTo(o.log)
+	redis.LogTo(o.Log)
 	client, err := redis.Dial(context.Background(), cfg)
 	if err != nil {
 		return nil, err
 	}
-	return redisStore{redis.New(cfg, o.log), client}, nil
+	return redisStore{redis.New(cfg, o.Log), client}, nil
 }
 
 // A redisStore is watched, published to, and edited with agentctl.
@@ -177,16 +224,16 @@ type store struct {
 
 type stores []store
 
-// errNoStore reports that no store is configured.
-var errNoStore = errors.New("no store to read the network from")
+// errNoStore reports that nothing can declare a network.
+var errNoStore = errors.New("no store to read the network from, and no northbound that declares one")
 
 // openStores opens each configured store. It connects to none of them, so that the agent
 // starts even if some are down.
-func openStores(s *settings, f files, oc orchestratorConfig, gate *document.Gate, log *slog.Logger) (stores, error) {
+func openStores(s *settings, f files, oc orchestratorConfig, all *models.Registry, gate *document.Gate, log *slog.Logger) (stores, error) {
 	var out stores
 	root := s.root()
 	for _, kind := range s.storeKinds() {
-		connector, err := kind.open(opener{root: root, bounds: oc.bounds(), gate: gate, log: log.With("source", kind.name), dir: f.dir, load: func(into any) (bool, error) {
+		connector, err := kind.open(StoreOptions{Root: root, Bounds: oc.bounds(), Models: all, gate: gate, Log: log.With("source", kind.name), dir: f.dir, Load: func(into any) (bool, error) {
 			return f.load(kind.flag, kind.file, into)
 		}})
 		if err != nil {
@@ -197,14 +244,20 @@ func openStores(s *settings, f files, oc orchestratorConfig, gate *document.Gate
 		}
 		out = append(out, store{name: kind.name, connector: connector, priority: oc.priority(kind)})
 	}
-	if len(out) > 0 {
-		return out, nil
+	return out, nil
+}
+
+// needDeclarer returns an error if nothing can declare a network: no store is configured, and
+// either a flag names the file of one, or the agent has no northbound that declares.
+func (s *settings) needDeclarer(configured stores, log *slog.Logger) error {
+	if len(configured) > 0 {
+		return nil
 	}
-	if s.asksForStore() {
-		return nil, noStore(s)
+	if s.asksForStore() || s.options.lacks(HTTP) && s.options.lacks(GRPC) && len(s.options.Northbounds) == 0 {
+		return noStore(s)
 	}
 	log.Warn("no store is configured; only clients declare values", "config_dir", s.ConfigDir)
-	return nil, nil
+	return nil
 }
 
 // asksForStore reports that a flag names the file of a store. If none of them exists, an
@@ -263,11 +316,11 @@ func (s stores) layers() (out []orchestrator.Source) {
 }
 
 // tasks returns a task for each source, and one for a store that compacts itself.
-func (s stores) tasks() (out []task) {
+func (s stores) tasks() (out []Task) {
 	for _, one := range s {
-		out = append(out, task{"source " + one.name, one.source.Run})
+		out = append(out, Task{"source " + one.name, one.source.Run})
 		if c, ok := one.connector.(interface{ AutoCompact(context.Context) error }); ok {
-			out = append(out, task{"compaction of " + one.name, c.AutoCompact})
+			out = append(out, Task{"compaction of " + one.name, c.AutoCompact})
 		}
 	}
 	return out

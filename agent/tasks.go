@@ -9,19 +9,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A task is a part of the agent that runs.
-type task struct {
-	name string // in errors and logs
-	// run returns nil when its context ends, or an error earlier.
-	run func(ctx context.Context) error
-}
-
 // do runs the task, and names it in its error.
-func (t task) do(ctx context.Context, log *slog.Logger) error {
-	err := t.run(ctx)
-	log.Debug("task ended", "task", t.name, "err", err)
+func (t Task) do(ctx context.Context, log *slog.Logger) error {
+	err := t.Run(ctx)
+	log.Debug("task ended", "task", t.Name, "err", err)
 	if err != nil {
-		return fmt.Errorf("%s: %w", t.name, err)
+		return fmt.Errorf("%s: %w", t.Name, err)
 	}
 	return nil
 }
@@ -31,7 +24,7 @@ func (t task) do(ctx context.Context, log *slog.Logger) error {
 //  1. tasks above, which produce transactions
 //  2. last runs, unless a task has failed
 //  3. tasks below, which execute and report transactions
-func runTasks(ctx context.Context, log *slog.Logger, below, above []task, last task) error {
+func runTasks(ctx context.Context, log *slog.Logger, below, above []Task, last Task) error {
 	lowCtx, endLow := context.WithCancel(context.WithoutCancel(ctx))
 	defer endLow()
 	low, lowCtx := group(lowCtx, log, below)
@@ -50,7 +43,7 @@ func runTasks(ctx context.Context, log *slog.Logger, below, above []task, last t
 }
 
 // group runs tasks until the first one fails, which ends the context of the others.
-func group(ctx context.Context, log *slog.Logger, tasks []task) (*errgroup.Group, context.Context) {
+func group(ctx context.Context, log *slog.Logger, tasks []Task) (*errgroup.Group, context.Context) {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, t := range tasks {
 		g.Go(func() error { return t.do(ctx, log) })

@@ -24,8 +24,8 @@ func (d *diary) note(line string) {
 }
 
 // untilEnd is a task that ends when it is told to, after a while.
-func (d *diary) untilEnd(name string, while time.Duration) task {
-	return task{name, func(ctx context.Context) error {
+func (d *diary) untilEnd(name string, while time.Duration) Task {
+	return Task{name, func(ctx context.Context) error {
 		<-ctx.Done()
 		<-time.After(while)
 		d.note(name)
@@ -33,29 +33,29 @@ func (d *diary) untilEnd(name string, while time.Duration) task {
 	}}
 }
 
-func (d *diary) last() task {
-	return task{"last", func(context.Context) error { d.note("last"); return nil }}
+func (d *diary) last() Task {
+	return Task{"last", func(context.Context) error { d.note("last"); return nil }}
 }
 
 var errBroken = errors.New("broken")
 
-func broken() task { return task{"part", func(context.Context) error { return errBroken }} }
+func broken() Task { return Task{"part", func(context.Context) error { return errBroken }} }
 
 func TestTasksEndFromAbove(t *testing.T) {
 	tests := []struct {
 		name  string
-		below []task
-		above func(d *diary) []task
+		below []Task
+		above func(d *diary) []Task
 		want  []string
 		err   error
 	}{
-		{"as told", nil, func(d *diary) []task {
-			return []task{d.untilEnd("source", 2*time.Second), d.untilEnd("socket", time.Second)}
+		{"as told", nil, func(d *diary) []Task {
+			return []Task{d.untilEnd("source", 2*time.Second), d.untilEnd("socket", time.Second)}
 		},
 			[]string{"socket", "source", "last", "scheduler"}, nil},
-		{"one above fails: nothing is removed", nil, func(d *diary) []task { return []task{d.untilEnd("source", time.Second), broken()} },
+		{"one above fails: nothing is removed", nil, func(d *diary) []Task { return []Task{d.untilEnd("source", time.Second), broken()} },
 			[]string{"source", "scheduler"}, errBroken},
-		{"one below fails", []task{broken()}, func(d *diary) []task { return []task{d.untilEnd("source", time.Second)} },
+		{"one below fails", []Task{broken()}, func(d *diary) []Task { return []Task{d.untilEnd("source", time.Second)} },
 			[]string{"scheduler", "source"}, errBroken},
 	}
 	for _, tt := range tests {
@@ -85,9 +85,9 @@ func TestWithin(t *testing.T) {
 		do   func(ctx context.Context) error
 		want error
 	}{
-		{"it fails by itself", broken().run, errBroken},
-		{"it ends in time", (&diary{}).untilEnd("", 4*time.Second).run, nil},
-		{"it does not", (&diary{}).untilEnd("", 6*time.Second).run, errSlow},
+		{"it fails by itself", broken().Run, errBroken},
+		{"it ends in time", (&diary{}).untilEnd("", 4*time.Second).Run, nil},
+		{"it does not", (&diary{}).untilEnd("", 6*time.Second).Run, errSlow},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-const usageHead = `agent configures the network of this host from declared keys and values.
+const usageHead = ` configures the network of this host from declared keys and values.
 
-  agent [flags]
+  %s [flags]
 
 A flag may have one dash or two. Each can also be set in the environment, under
 the name in capitals. The command line wins.
@@ -28,21 +28,22 @@ orchestrator.conf selects single stores.
 Exit codes
   0  it stopped as requested
   1  it failed, or did not stop within stop-timeout
-  2  it cannot start: flags, environment, configuration, or no store
+  2  it cannot start: flags, environment, configuration, or nothing that declares values
 
 Accepted for compatibility, without effect in this release
 `
 
 // usage prints the help.
-func usage(out io.Writer) {
-	fmt.Fprint(out, usageHead)
-	for _, section := range (&settings{}).sections() {
+func (o Options) usage(out io.Writer) {
+	s := &settings{options: o, storeFiles: map[string]*string{}}
+	fmt.Fprintf(out, o.Name+usageHead, o.Name)
+	for _, section := range s.sections() {
 		fmt.Fprintf(out, "\n%s\n", section.title)
 		for _, e := range section.flags {
 			fmt.Fprintf(out, "  %-40s %s\n      %s\n", "-"+e.name+" "+e.arg, envName(e.name), describe(e))
 		}
 	}
-	fmt.Fprint(out, usageTail, wrap(idleFlags(), 78), "\n")
+	fmt.Fprint(out, usageTail, wrap(s.idleFlags(), 78), "\n")
 }
 
 // describe returns the help of a flag with its default.

@@ -11,17 +11,17 @@ import (
 )
 
 // version describes this build: the output of `agent -V`.
-func version() string {
+func version(program string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "agent, of unknown version"
+		return program + ", of unknown version"
 	}
-	return describeBuild(info)
+	return describeBuild(program, info)
 }
 
 // about returns the version for programs.
-func about() wire.Version {
-	out := wire.Version{App: "agent", Version: "unknown", GoVersion: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, OSType: runtime.GOOS}
+func about(program string) wire.Version {
+	out := wire.Version{App: program, Version: "unknown", GoVersion: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, OSType: runtime.GOOS}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return out
@@ -42,7 +42,7 @@ func about() wire.Version {
 
 // describeBuild describes the binary by the information that the Go toolchain puts into
 // it.
-func describeBuild(info *debug.BuildInfo) string {
+func describeBuild(program string, info *debug.BuildInfo) string {
 	set := map[string]string{}
 	for _, s := range info.Settings {
 		set[s.Key] = s.Value
@@ -51,6 +51,6 @@ func describeBuild(info *debug.BuildInfo) string {
 	if set["vcs.modified"] == "true" {
 		revision += " with changes"
 	}
-	return fmt.Sprintf("agent %s\nrevision %s\ncommitted %s\nbuilt with %s for %s/%s",
-		info.Main.Version, revision, cmp.Or(set["vcs.time"], "unknown"), info.GoVersion, set["GOOS"], set["GOARCH"])
+	return fmt.Sprintf("%s %s\nrevision %s\ncommitted %s\nbuilt with %s for %s/%s",
+		program, info.Main.Version, revision, cmp.Or(set["vcs.time"], "unknown"), info.GoVersion, set["GOOS"], set["GOARCH"])
 }

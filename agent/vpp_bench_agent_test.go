@@ -122,8 +122,8 @@ func startBenchAgent(b *testing.B, e *testkit.Etcd, socket string) *benchAgent {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		below := append(known.tasks(), task{"scheduler", sched.Run}, task{"vpp", plane.Run})
-		ended <- runTasks(ctx, log, below, []task{{"source", source.Run}, {"orchestrator", orch.Run}}, task{"exit", func(context.Context) error { return nil }})
+		below := append(known.tasks(), Task{"scheduler", sched.Run}, Task{"vpp", plane.Run})
+		ended <- runTasks(ctx, log, below, []Task{{"source", source.Run}, {"orchestrator", orch.Run}}, Task{"exit", func(context.Context) error { return nil }})
 	}()
 	stop := func() {
 		cancel()

@@ -19,19 +19,27 @@ import (
 )
 
 // newHealth returns what tells whether the network is as declared.
-func newHealth(sched *scheduler.Scheduler, plane *vpp.Plugin) *rest.Health {
+func newHealth(sched *scheduler.Scheduler, plane *vpp.Plugin, program string) *rest.Health {
 	return &rest.Health{
-		Scheduler: sched, Version: about(), Started: time.Now(),
+		Scheduler: sched, Version: about(program), Started: time.Now(),
 		Southbounds: func() []rest.Southbound {
+			if plane == nil {
+				return nil
+			}
 			i := plane.Connection()
 			return []rest.Southbound{{Name: vpp.Southbound, Connected: i.Connected, Since: i.Since, Err: i.Err}}
 		},
 	}
 }
 
-// withSouthbounds adds to the HTTP API what it shows of Linux and VPP.
+// withSouthbounds adds to the HTTP API the paths of Linux and VPP, unless they are nil.
 func withSouthbounds(o rest.Options, host *linux.Plugin, plane *vpp.Plugin) rest.Options {
-	o.VPP, o.Command, o.Proxy = vppInfo(plane), plane.Command, plane.Proxy()
+	if plane != nil {
+		o.VPP, o.Command, o.Proxy = vppInfo(plane), plane.Command, plane.Proxy()
+	}
+	if host == nil {
+		return o
+	}
 	o.Telemetry.LinuxInterfaces = func(ctx context.Context) ([]wire.LinuxInterfaceStats, error) {
 		all, err := host.Counters(ctx)
 		out := make([]wire.LinuxInterfaceStats, len(all))
@@ -110,7 +118,7 @@ func (l *layers) configuratorStats() wire.ConfiguratorStats {
 const healthKeys = "check/status/v1/"
 
 // healthPublishers returns a task for each store that receives the agent's health.
-func (s stores) healthPublishers(root string, names []string, health *rest.Health, log *slog.Logger) (out []task) {
+func (s stores) healthPublishers(root string, names []string, health *rest.Health, log *slog.Logger) (out []Task) {
 	for _, name := range names {
 		at := slices.IndexFunc(s, func(one store) bool { return one.name == name })
 		if at < 0 {
@@ -122,7 +130,7 @@ func (s stores) healthPublishers(root string, names []string, health *rest.Healt
 			log.Warn("cannot publish the agent's health: the store does not support it", "source", name)
 			continue
 		}
-		out = append(out, task{"health into " + name, publish.Table{
+		out = append(out, Task{"health into " + name, publish.Table{
 			Options: publish.Options{Name: name, Store: into, Root: root, Log: log}, Below: healthKeys,
 			Read: func(context.Context) (map[string][]byte, error) { return healthTexts(health.Status()) },
 		}.Run})

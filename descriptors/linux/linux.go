@@ -114,6 +114,18 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	return p, nil
 }
 
+// Namespaces opens network namespaces, for descriptors of other programs. They name
+// [Southbound] as their connection, to share its limit.
+func (p *Plugin) Namespaces() *netns.Set { return p.spaces }
+
+// Interface returns the metadata of an existing interface, such as its index and namespace.
+func (p *Plugin) Interface(name string) (iface.Meta, bool) {
+	if p.links == nil {
+		return iface.Meta{}, false
+	}
+	return p.links.Get(name)
+}
+
 // HostName returns the name in the kernel of an interface in the agent's own namespace.
 func (p *Plugin) HostName(name string) (host string, ok bool) {
 	if p.links == nil {

@@ -152,6 +152,14 @@ func hostOf(label string) string {
 	return host
 }
 
+// API returns the binary API of the connection, for descriptors of other programs. They name
+// [Southbound] as their connection: then their values wait for VPP, and are read back after
+// each new connection.
+func (p *Plugin) API() conn.API { return p.api }
+
+// Interface returns the metadata of an existing interface, such as its index in VPP.
+func (p *Plugin) Interface(name string) (iface.Meta, bool) { return p.links.Get(name) }
+
 // TAPHost returns the name of the Linux side of an existing TAP; empty: there is none.
 func (p *Plugin) TAPHost(name string) string {
 	meta, _ := p.links.Get(name)

@@ -1,0 +1,215 @@
+package agent
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/types/known/sourcecontextpb"
+
+	"github.com/keyplane/keyplane/kvdbsync"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A note is a model of another program: of a message that each program has.
+func noteModel() models.Of[*sourcecontextpb.SourceContext] {
+	return models.Define[*sourcecontextpb.SourceContext](models.Definition{
+		Module: "acme.notes", Version: "v1", Type: "note", NameTemplate: "{{.FileName}}", Field: "notes",
+	})
+}
+
+// noteKey is the key of a note.
+func noteKey(name string) string { return "config/acme/notes/v1/note/" + name }
+
+// notes registers a descriptor that reports each created note.
+func notes(created chan<- string) Addition {
+	return func(p Parts) ([]Task, error) {
+		_, err := scheduler.Register(p.Scheduler, scheduler.Descriptor[*sourcecontextpb.SourceContext, struct{}]{
+			Name: "acme-note", Model: noteModel(),
+			Create: func(_ context.Context, key string, v *sourcecontextpb.SourceContext) (struct{}, error) {
+				created <- v.GetFileName()
+				return struct{}{}, nil
+			},
+			Delete: func(context.Context, string, *sourcecontextpb.SourceContext, struct{}) error { return nil },
+		})
+		return nil, err
+	}
+}
+
+// pen is a northbound that declares one note.
+func pen(name string, declared chan<- error) Addition {
+	return func(p Parts) ([]Task, error) {
+		return []Task{{"pen", func(ctx context.Context) error {
+			_, err := p.Orchestrator.Declare(ctx, orchestrator.Request{Layer: "pen", Values: []orchestrator.Declared{
+				{Key: noteKey(name), Message: &sourcecontextpb.SourceContext{FileName: name}},
+			}})
+			declared <- err
+			return nil
+		}}}, nil
+	}
+}
+
+// A shelf is a store with constant content.
+type shelf []kvdbsync.Event
+
+func (s shelf) Watch(ctx context.Context, _ string) iter.Seq2[kvdbsync.Batch, error] {
+	return func(yield func(kvdbsync.Batch, error) bool) {
+		if yield(kvdbsync.Batch{Events: s, Synced: true}, nil) {
+			<-ctx.Done()
+		}
+	}
+}
+
+// bare are options of an agent that touches neither the network nor folders of the system.
+func bare(t *testing.T, args ...string) Options {
+	t.Helper()
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "orchestrator.conf"), `state-dir: ""`)
+	return Options{
+		Without: []Part{Linux, VPP, HTTP, GRPC},
+		Args:    append([]string{"-config-dir=" + dir, "-socket=" + filepath.Join(dir, "socket"), "-microservice-label=" + ownLabel(t)}, args...),
+		Stdout:  t.Output(), Stderr: t.Output(),
+	}
+}
+
+// ownLabel returns a label for this test alone: agents of one label exclude each other.
+func ownLabel(t *testing.T) string {
+	return fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid())
+}
+
+func writeFile(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// started runs an agent until the test ends.
+func started(t *testing.T, o Options) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, o) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A model of another program is fed from a file in both forms, from a store of that program,
+// and from its northbound, beside a flag of its own.
+func TestAgentWithAdditions(t *testing.T) {
+	created := make(chan string, 10)
+	o := bare(t, "-shelf-note=of-the-shelf")
+	files := t.TempDir()
+	writeFile(t, filepath.Join(files, "form.yaml"), "acmeConfig:\n  notes: [{file_name: of-the-form}]\n")
+	writeFile(t, filepath.Join(files, "pairs.yaml"), "data: [{key: "+noteKey("of-the-pairs")+", value: {file_name: of-the-pairs}}]\n")
+	writeFile(t, filepath.Join(strings.TrimPrefix(o.Args[0], "-config-dir="), "filedb.conf"), "configuration-paths: ["+files+"]")
+
+	var note string
+	o.Models = []*models.Model{noteModel().Model}
+	o.Flags = func(f *flag.FlagSet) { f.StringVar(&note, "shelf-note", "", "`NAME` of the note on the shelf") }
+	o.Stores = []StoreKind{{Name: "shelf", Priority: 7, Open: func(so StoreOptions) (kvdbsync.Connector, error) {
+		return shelf{{Key: so.Root + noteKey(note), Value: []byte(`{"file_name":"` + note + `"}`)}}, nil
+	}}}
+	o.Descriptors = []Addition{notes(created)}
+	declared := make(chan error, 1)
+	o.Northbounds = []Addition{pen("of-the-pen", declared)}
+	started(t, o)
+
+	var got []string
+	for range 4 {
+		got = append(got, <-created)
+	}
+	if err := <-declared; err != nil {
+		t.Error(err)
+	}
+	slices.Sort(got)
+	if want := []string{"of-the-form", "of-the-pairs", "of-the-pen", "of-the-shelf"}; !slices.Equal(got, want) {
+		t.Errorf("created %q, want %q", got, want)
+	}
+}
+
+// An agent whose northbound declares needs no store; one without either does not start.
+func TestAgentWithoutAStore(t *testing.T) {
+	o := bare(t)
+	if err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), errNoStore.Error()) {
+		t.Errorf("without a store and a northbound: %v", err)
+	}
+	created := make(chan string, 1)
+	o.Models, o.Descriptors = []*models.Model{noteModel().Model}, []Addition{notes(created)}
+	declared := make(chan error, 1)
+	o.Northbounds = []Addition{pen("a", declared)}
+	var out strings.Builder
+	o.Stderr = &out
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, o) }()
+	if got := <-created; got != "a" {
+		t.Errorf("created %q", got)
+	}
+	if err := <-declared; err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(out.String(), `no store is configured; only clients declare values`) {
+		t.Errorf("no warning in\n%s", &out)
+	}
+}
+
+func TestMistakesOfAProgram(t *testing.T) {
+	opening := func(StoreOptions) (kvdbsync.Connector, error) { return nil, nil }
+	tests := []struct {
+		change func(o *Options)
+		want   string
+	}{
+		{func(o *Options) { o.Without = []Part{"vp"} }, `Options.Without[0] is "vp"; expected one of bolt, consul, `},
+		{func(o *Options) { o.Stores = []StoreKind{{Name: "shelf"}} }, `store "shelf": Name and Open are required`},
+		{func(o *Options) { o.Stores = []StoreKind{{Name: "etcd", Open: opening}} }, `store "etcd": another part has this name`},
+		{func(o *Options) { o.Flags = func(f *flag.FlagSet) { f.Bool("socket", false, "") } }, "Options: flag socket exists already"},
+		{func(o *Options) { o.Models = []*models.Model{noteModel().Model, noteModel().Model} }, "Options.Models: model acme.notes.note: another model has this name"},
+	}
+	for _, tt := range tests {
+		o := bare(t)
+		tt.change(&o)
+		if err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("got %v\nwant %s", err, tt.want)
+		}
+	}
+}
+
+// The help has the flags of the program, and not those of parts that it lacks.
+func TestHelpOfAProgram(t *testing.T) {
+	var out strings.Builder
+	o := Options{
+		Name: "acme", Args: []string{"-h"}, Stdout: &out, Without: []Part{Redis, Bolt},
+		Flags:  func(f *flag.FlagSet) { f.Int("rate", 7, "notes per `SECONDS`") },
+		Stores: []StoreKind{{Name: "shelf", Help: "a shelf", Open: func(StoreOptions) (kvdbsync.Connector, error) { return nil, nil }}},
+	}
+	if err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	help, idle, _ := strings.Cut(out.String(), "without effect")
+	for _, want := range []string{"acme configures", "acme [flags]", "Of acme\n", "-shelf-config FILE", "a shelf (default: shelf.conf)", "-rate SECONDS", "RATE", "(default: 7)"} {
+		if !strings.Contains(help, want) {
+			t.Errorf("the help lacks %q", want)
+		}
+	}
+	if strings.Contains(help, "redis-config") || !strings.Contains(idle, "-redis-config") || !strings.Contains(idle, "-bolt-config") {
+		t.Errorf("the help has flags of parts that are missing:\n%s", &out)
+	}
+}
