@@ -37,8 +37,8 @@ func TestParse(t *testing.T) {
 		{"empty in the environment is not given", nil, map[string]string{"MICROSERVICE_LABEL": ""}, func(s *settings) bool { return s.Label == "vpp1" }},
 		{"the command line wins", []string{"-microservice-label=here"}, map[string]string{"MICROSERVICE_LABEL": "there"}, func(s *settings) bool { return s.Label == "here" }},
 		{"log level by an older name", nil, map[string]string{"INITIAL_LOGLVL": "trace"}, func(s *settings) bool { return s.LogLevel == slog.LevelDebug }},
-		{"flags without effect are accepted", []string{"-grpc-port=9111"}, map[string]string{"KAFKA_CONFIG": "kafka.conf"}, func(s *settings) bool {
-			return slices.Equal(s.Idle, []string{"grpc-port", "kafka-config"})
+		{"flags without effect are accepted", []string{"-msgsync-config=msgsync.conf"}, map[string]string{"KAFKA_CONFIG": "kafka.conf"}, func(s *settings) bool {
+			return slices.Equal(s.Idle, []string{"kafka-config", "msgsync-config"})
 		}},
 		{"status is published", nil, map[string]string{"ENABLE_STATUS_PUBLISHING": "y"}, func(s *settings) bool { return s.PublishStatus }},
 		{"version", []string{"-V"}, map[string]string{"VERSION": "1.2"}, func(s *settings) bool { return s.Version }},

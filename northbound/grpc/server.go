@@ -93,7 +93,10 @@ func (s *Server) serve(ctx context.Context, l net.Listener, options []rpc.Server
 	late := time.AfterFunc(time.Second, server.Stop)
 	defer late.Stop()
 	server.GracefulStop()
-	return <-served
+	if err := <-served; !errors.Is(err, rpc.ErrServerStopped) { // Serve was not called yet
+		return err
+	}
+	return nil
 }
 
 // listen opens the address, with retries. It logs an error once, until the error
