@@ -286,6 +286,7 @@ func (p *peer) serviceList() {
 	if err != nil {
 		p.Fatal(err)
 	}
+	//nolint:staticcheck // the older protocol is the subject
 	err = stream.Send(&grpc_reflection_v1alpha.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1alpha.ServerReflectionRequest_ListServices{ListServices: "*"}})
 	if err != nil {
 		p.Fatal(err)
@@ -295,8 +296,8 @@ func (p *peer) serviceList() {
 		p.Fatal(err)
 	}
 	var names []string
-	for _, s := range answer.GetListServicesResponse().GetService() {
-		names = append(names, s.Name)
+	for _, s := range answer.GetListServicesResponse().GetService() { //nolint:staticcheck // as above
+		names = append(names, s.Name) //nolint:staticcheck // as above
 	}
 	for _, want := range []string{"ligato.configurator.ConfiguratorService", "ligato.generic.ManagerService", "ligato.generic.MetaService"} {
 		if !slices.Contains(names, want) {

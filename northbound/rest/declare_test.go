@@ -11,6 +11,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // declaring runs f in a world whose clients declare values.
@@ -96,6 +97,35 @@ func TestConfigurationFails(t *testing.T) {
 		w.says("PUT", "/configuration?revert=perhaps", "{}", 400, "revert")
 		w.handler = Handler(Options{Scheduler: w.sched})
 		w.says("PUT", "/configuration", "{}", 404, "takes no values from clients")
+	})
+}
+
+// TestConfigurationHidesSecrets reads a declared secret, which only the socket shows.
+func TestConfigurationHidesSecrets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, sched: scheduler.New(scheduler.Options{})}
+		_, err := scheduler.Register(w.sched, scheduler.Descriptor[*interfaces.Interface, struct{}]{
+			Name: "vpp-interface", Model: models.For[*interfaces.Interface](),
+			Create: func(context.Context, string, *interfaces.Interface) (struct{}, error) { return struct{}{}, nil },
+			Delete: func(context.Context, string, *interfaces.Interface, struct{}) error { return nil },
+		})
+		w.must(err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.sched.Run(ctx) }()
+		w.must(w.commit("", &interfaces.Interface{
+			Name: "a", Type: interfaces.Interface_MEMIF, Link: &interfaces.Interface_Memif{Memif: &interfaces.MemifLink{Id: 1, Secret: "topsecret"}},
+		}))
+		for shown, want := range map[bool]string{true: "secret: topsecret", false: "secret: (secret)"} {
+			w.handler = Handler(Options{Scheduler: w.sched, Secrets: shown})
+			w.says("GET", "/configuration", "", 200, want)
+		}
+		w.handler = Handler(Options{Scheduler: w.sched})
+		if _, text := w.ask("POST", "/configuration/validate", "vppConfig: {interfaces: [{name: a, type: MEMIF, mtu: 1, memif: {id: 1, secret: topsecret}}, {name: a}]}"); strings.Contains(text, "topsecret") {
+			t.Errorf("an error shows %s", text)
+		}
+		cancel()
+		w.must(<-ended)
 	})
 }
 

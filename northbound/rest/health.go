@@ -131,6 +131,8 @@ func (h *Health) addValues(missing, unapplied *reasons) (needed map[string]bool)
 			unapplied.add(line)
 		case kvscheduler.ValueState_INVALID, kvscheduler.ValueState_FAILED, kvscheduler.ValueState_UNIMPLEMENTED, kvscheduler.ValueState_MISSING:
 			unapplied.add(line)
+		case kvscheduler.ValueState_NONEXISTENT, kvscheduler.ValueState_REMOVED, kvscheduler.ValueState_CONFIGURED,
+			kvscheduler.ValueState_OBTAINED, kvscheduler.ValueState_DISCOVERED: // as declared, or not declared
 		}
 	}
 	return needed

@@ -96,11 +96,12 @@ func (s schemas) operation(e endpoint) object {
 
 // operationID returns a name for functions of generated clients: getSchedulerDump.
 func operationID(e endpoint) string {
-	out := strings.ToLower(e.method)
+	var out strings.Builder
+	out.WriteString(strings.ToLower(e.method))
 	for _, word := range regexp.MustCompile(`[A-Za-z0-9]+`).FindAllString(e.path, -1) {
-		out += strings.ToUpper(word[:1]) + word[1:]
+		out.WriteString(strings.ToUpper(word[:1]) + word[1:])
 	}
-	return out
+	return out.String()
 }
 
 // answer returns the schema of an answer: that of its type, or of a text.
@@ -124,7 +125,7 @@ func (s schemas) of(t reflect.Type) object {
 	case t.Implements(reflect.TypeFor[proto.Message]()), t.Kind() == reflect.Interface, t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		return object{"nullable": true} // any JSON: the .proto files define values
 	}
-	switch t.Kind() {
+	switch t.Kind() { //nolint:exhaustive // the kinds of wire
 	case reflect.Pointer:
 		return object{"nullable": true, "allOf": []any{s.of(t.Elem())}}
 	case reflect.Bool:
@@ -158,8 +159,7 @@ func (s schemas) structure(t reflect.Type) object {
 // fields returns the schema of a struct with its fields.
 func (s schemas) fields(t reflect.Type) object {
 	properties, required := object{}, []string{}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if !f.IsExported() || name == "-" {
 			continue

@@ -27,6 +27,13 @@ func TestRecordsTellNoSecrets(t *testing.T) {
 	}
 	for shown, want := range map[bool]string{true: "topsecret", false: "(secret)"} {
 		h := handler{Options: Options{Secrets: shown}}
+		got, err := json.Marshal(h.item(scheduler.Found[scheduler.Message, any]{Key: "a", Value: v}).value)
+		if err != nil || !strings.Contains(string(got), `"secret":"`+want+`"`) {
+			t.Errorf("with Secrets %v the details are %s (%v)", shown, got, err)
+		}
+	}
+	for shown, want := range map[bool]string{true: "topsecret", false: "(secret)"} {
+		h := handler{Options: Options{Secrets: shown}}
 		for _, entry := range []wire.DumpEntry{
 			h.declaredEntry(&scheduler.Status{Key: "a", Desired: v}), h.appliedEntry(&scheduler.Status{Key: "a", Actual: v}), h.retrievedEntry(scheduler.Found[scheduler.Message, any]{Key: "a", Value: v}),
 		} {

@@ -7,7 +7,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -27,25 +26,19 @@ type Message struct {
 	ProtoMsgData json.RawMessage // fields in lowerCamelCase
 }
 
-// MessageOf returns m in compact JSON, or nil for nil. A message that cannot be
-// encoded becomes a text with the reason.
+// MessageOf returns m, or nil for nil. A message that cannot be encoded becomes a text with
+// the reason. The white space in ProtoMsgData varies between builds, as protojson does;
+// encoding/json removes it.
 func MessageOf(m proto.Message) *Message {
 	if m == nil {
 		return nil
 	}
 	out := &Message{ProtoMsgName: string(m.ProtoReflect().Descriptor().FullName())}
-	// protojson keeps the order of fields, but varies the white space between
-	// builds.
-	spaced, err := protojson.MarshalOptions{AllowPartial: true}.Marshal(m)
-	var data bytes.Buffer
-	if err == nil {
-		err = json.Compact(&data, spaced)
-	}
+	var err error
+	out.ProtoMsgData, err = protojson.MarshalOptions{AllowPartial: true}.Marshal(m)
 	if err != nil { // invalid UTF-8; the other values are still answered
-		data.Reset()
-		_ = json.NewEncoder(&data).Encode(fmt.Sprintf("cannot be written as JSON: %v", err)) // a string can always be encoded
+		out.ProtoMsgData, _ = json.Marshal(fmt.Sprintf("cannot be written as JSON: %v", err)) // a string can always be encoded
 	}
-	out.ProtoMsgData = bytes.TrimSpace(data.Bytes())
 	return out
 }
 

@@ -140,6 +140,8 @@ func (b builder) single(fd protoreflect.FieldDescriptor) object {
 		return object{"type": "integer", "minimum": 0, "maximum": uint32(1<<32 - 1)}
 	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
 		return object{"type": "integer"}
+	case protoreflect.Int64Kind, protoreflect.Sint64Kind, protoreflect.Sfixed64Kind, protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
+		return object{"type": []any{"integer", "string"}}
 	}
-	return object{"type": []any{"integer", "string"}} // of 64 bits
+	return object{} // a kind of a later protobuf
 }
