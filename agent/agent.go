@@ -184,7 +184,7 @@ func (a *assembly) offer(context.Context) error {
 	if !a.options.lacks(HTTP) {
 		a.above = append(a.above, Task{"http", web.Run})
 	}
-	calls := grpc.Server{Config: a.conf.grpc, Options: grpc.Options{Scheduler: a.Scheduler, Layers: clients, Log: a.Log}}
+	calls := grpc.Server{Config: a.conf.grpc, Options: withEvents(grpc.Options{Scheduler: a.Scheduler, Layers: clients, Log: a.Log}, a.Parts)}
 	if !a.options.lacks(GRPC) {
 		a.above = append(a.above, Task{"grpc", calls.Run})
 	}

@@ -34,6 +34,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/prometheus/client_golang/prometheus"
 	rpc "google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -43,6 +44,7 @@ import (
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/proto/ligato/configurator"
 	"github.com/keyplane/keyplane/proto/ligato/generic"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -50,7 +52,15 @@ import (
 type Options struct {
 	Scheduler *scheduler.Scheduler
 	Layers    Layers // *orchestrator.Orchestrator
-	Log       *slog.Logger
+	// Events report what Notify sends. Run calls each on a goroutine of its own; it ends when
+	// its context ends. add never blocks; nobody may change a notification afterwards.
+	Events []func(ctx context.Context, add func(...*configurator.Notification))
+	// Counters reads the counters of the interfaces of VPP, for PollStats, which is
+	// unavailable without it. It must be safe for concurrent use.
+	Counters func(ctx context.Context) ([]*interfaces.InterfaceStats, error)
+	// Metrics takes the figures of Config.PrometheusMetrics. Defaults to none.
+	Metrics prometheus.Registerer
+	Log     *slog.Logger
 }
 
 // Layers are the values that programs declare; *orchestrator.Orchestrator has them.
@@ -65,6 +75,7 @@ type service struct {
 	secrets bool          // clients may read secrets
 	ended   chan struct{} // closed when the server stops: streams end
 	states  *hub
+	events  *notifications
 }
 
 // models are those that clients may declare.
@@ -75,6 +86,7 @@ func (s *service) register(to *rpc.Server) *health.Server {
 	generic.RegisterManagerServiceServer(to, &manager{service: s})
 	generic.RegisterMetaServiceServer(to, &meta{service: s})
 	configurator.RegisterConfiguratorServiceServer(to, &config{service: s})
+	configurator.RegisterStatsPollerServiceServer(to, &poller{service: s})
 	alive := health.NewServer()
 	healthpb.RegisterHealthServer(to, alive)
 	for name := range to.GetServiceInfo() {

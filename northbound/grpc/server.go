@@ -10,8 +10,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
+	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
 	"golang.org/x/net/netutil"
 	rpc "google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -56,14 +58,22 @@ func (s *Server) Run(ctx context.Context) error {
 // serverOptions are those of the connection: limits, TLS and interceptors.
 func (s *Server) serverOptions(log *slog.Logger) ([]rpc.ServerOption, error) {
 	guard := interceptor{log: log, calls: s.Config.ExtendedLogging}
-	out := []rpc.ServerOption{
+	var out []rpc.ServerOption
+	if s.Config.PrometheusMetrics && s.Options.Metrics != nil {
+		counts := grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram())
+		if err := s.Options.Metrics.Register(counts); err != nil {
+			return nil, fmt.Errorf("prometheus-metrics: %w", err)
+		}
+		out = append(out, rpc.ChainUnaryInterceptor(counts.UnaryServerInterceptor()), rpc.ChainStreamInterceptor(counts.StreamServerInterceptor()))
+	}
+	out = append(out,
 		rpc.MaxRecvMsgSize(s.Config.MaxMsgSize),
 		rpc.MaxConcurrentStreams(s.Config.MaxConcurrentStreams),
-		rpc.ConnectionTimeout(10 * time.Second), // until the end of the handshake
+		rpc.ConnectionTimeout(10*time.Second), // until the end of the handshake
 		rpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
 		rpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		rpc.ChainUnaryInterceptor(guard.unary), rpc.ChainStreamInterceptor(guard.stream),
-	}
+	)
 	if files := s.Config.files(); files.Enabled() {
 		conf, err := files.Load()
 		if err != nil {
@@ -79,6 +89,14 @@ func (s *Server) serve(ctx context.Context, l net.Listener, options []rpc.Server
 	services := &service{Options: s.Options, secrets: s.Config.secrets(), ended: make(chan struct{})}
 	services.states = newHub(s.Options.Scheduler, services.ended)
 	defer services.states.wait()
+	services.events = newNotifications()
+	watching, stop := context.WithCancel(ctx)
+	var events sync.WaitGroup
+	defer events.Wait()
+	defer stop()
+	for _, report := range s.Options.Events {
+		events.Go(func() { report(watching, services.events.add) })
+	}
 	server := rpc.NewServer(options...)
 	alive := services.register(server)
 	served := make(chan error, 1)

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/proto/ligato/generic"
@@ -45,12 +43,8 @@ func (m *manager) Subscribe(req *generic.SubscribeRequest, stream generic.Manage
 		return err
 	}
 	for {
-		select {
-		case <-r.ready.C():
-		case <-m.ended:
-			return status.Error(codes.Unavailable, "the agent stops")
-		case <-stream.Context().Done():
-			return status.FromContextError(stream.Context().Err()).Err()
+		if err := await(stream.Context(), m.ended, r.ready.C()); err != nil {
+			return err
 		}
 		changes, token := r.take()
 		if err := m.sendAll(stream, changes); err != nil {

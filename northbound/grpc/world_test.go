@@ -42,6 +42,7 @@ type world struct {
 	mu     sync.Mutex
 	stands map[string]proto.Message // by key
 	fails  map[string]error         // by key
+	more   grpc.Options             // added to those of the server
 	stop   func()
 }
 
@@ -144,7 +145,9 @@ func (w *world) serve(tb testing.TB, config grpc.Config) net.Addr {
 		tb.Fatal(err)
 	}
 	ready := make(chan net.Addr, 1)
-	s := grpc.Server{Config: config, Options: grpc.Options{Scheduler: w.sched, Layers: w.orch, Log: w.log}, Ready: ready}
+	options := w.more
+	options.Scheduler, options.Layers, options.Log = w.sched, w.orch, w.log
+	s := grpc.Server{Config: config, Options: options, Ready: ready}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()

@@ -152,7 +152,7 @@ func (x *PollStatsRequest) GetNumPolls() uint32 {
 // Counters of one thing in one poll.
 type PollStatsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Which poll, counted from 0.
+	// Which poll, counted from 1. A single one has 0.
 	PollSeq uint32 `protobuf:"varint,1,opt,name=poll_seq,json=pollSeq,proto3" json:"poll_seq,omitempty"`
 	// The counters.
 	Stats         *Stats `protobuf:"bytes,2,opt,name=stats,proto3" json:"stats,omitempty"`

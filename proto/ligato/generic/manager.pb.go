@@ -655,7 +655,7 @@ func (x *ConfigItem) GetLabels() map[string]string {
 // Which values are asked for.
 type DumpStateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Not used: all are returned.
+	// Only these. Default: all.
 	Ids           []*Item_ID `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -802,7 +802,7 @@ func (x *StateItem) GetMetadata() map[string]string {
 // What to report.
 type SubscribeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One for each value.
+	// One for each value or model. Default: all values.
 	Subscriptions []*Subscription `protobuf:"bytes,1,rep,name=subscriptions,proto3" json:"subscriptions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -894,7 +894,7 @@ func (x *SubscribeResponse) GetNotifications() []*Notification {
 // A value to report about.
 type Subscription struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Model and name.
+	// Model and name. Without a name: all values of the model.
 	Id            *Item_ID `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -39,7 +39,7 @@ type ManagerServiceClient interface {
 	GetConfig(ctx context.Context, in *GetConfigRequest, opts ...grpc.CallOption) (*GetConfigResponse, error)
 	// Returns the values that stand.
 	DumpState(ctx context.Context, in *DumpStateRequest, opts ...grpc.CallOption) (*DumpStateResponse, error)
-	// Reports changes. Not implemented.
+	// Reports the states of values, and then their changes.
 	Subscribe(ctx context.Context, in *SubscribeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SubscribeResponse], error)
 }
 
@@ -112,7 +112,7 @@ type ManagerServiceServer interface {
 	GetConfig(context.Context, *GetConfigRequest) (*GetConfigResponse, error)
 	// Returns the values that stand.
 	DumpState(context.Context, *DumpStateRequest) (*DumpStateResponse, error)
-	// Reports changes. Not implemented.
+	// Reports the states of values, and then their changes.
 	Subscribe(*SubscribeRequest, grpc.ServerStreamingServer[SubscribeResponse]) error
 	mustEmbedUnimplementedManagerServiceServer()
 }
