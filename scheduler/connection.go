@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
-	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
@@ -22,7 +21,7 @@ import (
 type Connection struct {
 	s    *Scheduler
 	name string
-	link graph.Connection // owned by Run's goroutine
+	line *line
 	// ready is for readers of Stats.
 	ready atomic.Bool
 
@@ -48,9 +47,10 @@ func (s *Scheduler) Connection(name string) (*Connection, error) {
 	case s.executor.Has(name):
 		return nil, fmt.Errorf("connection %q: %w", name, ErrRegistered)
 	}
-	g = &Connection{s: s, name: name}
+	g = &Connection{s: s, name: name, line: s.lineNamed(name)}
+	g.line.losable = true
 	s.connections[name] = g
-	s.graph.Disconnect(&g.link, g.reason(ErrNotConnected))
+	s.graph.Disconnect(&g.line.link, g.reason(ErrNotConnected))
 	return g, nil
 }
 
@@ -167,9 +167,9 @@ func (s *Scheduler) handleLosses() {
 func (s *Scheduler) disconnect(g *Connection, why error) {
 	s.log.Warn("connection lost; its values wait", "connection", g.name, "err", why)
 	g.ready.Store(false)
-	s.graph.Disconnect(&g.link, g.reason(why))
+	s.graph.Disconnect(&g.line.link, g.reason(why))
 	for n := range s.graph.Changed(0) {
-		if d := kind.Of(n); d != nil && d.Link == &g.link {
+		if d := kind.Of(n); d != nil && lineOf(d) == g.line {
 			s.retries.Drop(n.Key())
 		}
 	}
@@ -178,7 +178,7 @@ func (s *Scheduler) disconnect(g *Connection, why error) {
 // updateReason publishes a new reason for a connection that is already lost.
 func (s *Scheduler) updateReason(g *Connection, why error) {
 	s.log.Info("connection is not available; its values wait", "connection", g.name, "err", why)
-	s.graph.Disconnect(&g.link, g.reason(why))
+	s.graph.Disconnect(&g.line.link, g.reason(why))
 	r := &run{rec: &Record{Start: time.Now()}}
 	for n := range s.graph.Touched() {
 		s.note(r, n)
@@ -187,7 +187,7 @@ func (s *Scheduler) updateReason(g *Connection, why error) {
 
 // handleConnection handles a change of a connection.
 func (s *Scheduler) handleConnection(ctx context.Context, g *Connection, news connectionChange) {
-	if news.lost != nil && !news.ready && g.link.Down() {
+	if news.lost != nil && !news.ready && g.line.link.Lost() {
 		s.updateReason(g, news.lost)
 		return
 	}
@@ -199,14 +199,13 @@ func (s *Scheduler) handleConnection(ctx context.Context, g *Connection, news co
 	if news.ready {
 		s.log.Info("connection ready", "connection", g.name)
 		r.rec.Description, r.rec.Refresh = g.name+": ready", true
-		s.graph.Connect(&g.link)
 		g.ready.Store(true)
-		s.refresh(ctx, r, s.everything(s.descriptorsOf(g)), nil)
+		s.wantReadings(r, s.everything(s.descriptorsOf(g)), g.line)
 	}
 	s.finish(ctx, r)
 }
 
 // descriptorsOf returns the descriptors of the connection g.
 func (s *Scheduler) descriptorsOf(g *Connection) []*descriptor {
-	return slices.DeleteFunc(slices.Clone(s.registry.Order), func(d *descriptor) bool { return d.Link != &g.link })
+	return slices.DeleteFunc(slices.Clone(s.registry.Order), func(d *descriptor) bool { return lineOf(d) != g.line })
 }

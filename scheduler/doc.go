@@ -109,6 +109,27 @@
 // base must ignore fields that only make derived values. Otherwise each resync would
 // update the base while one of them is pending. Package conformance checks both.
 //
+// # Slow calls
+//
+// A transaction whose verbs or whose Retrieve take longer than 100 ms does not stop the
+// others. They begin meanwhile, in their order; the slow one goes on when it can. It ends,
+// and Commit returns, when all operations of its values have ended. So transactions may end
+// in another order than they began.
+//
+//	its verbs are running       its values are PENDING. No other verb of these keys begins. On the
+//	                            same connection, no Delete begins beside a Create or Update,
+//	                            nor the reverse
+//	its connection is read      no verb of this connection begins, and Retrieve waits for those
+//	                            that are running. So its result is never older than a verb's
+//	an observation comes        it is newer than a Retrieve that has begun, and wins
+//	the connection is lost      what was read is dropped
+//
+// An operation belongs to the newest transaction that declares or retries its value, even
+// if another one made it possible.
+//
+// A transaction with Revert, and one that refreshes and changes values, runs alone: it
+// begins after all others have ended.
+//
 // # Calls that hang
 //
 // A verb that does not return within Options.VerbTimeout and a tenth of it (at most 1 s) is
@@ -156,8 +177,8 @@
 //     operations begin in the order of the transaction and run concurrently, up to a limit
 //     per connection.
 //   - A value that is equivalent to the actual value needs no operation.
-//   - Transactions, notifications and retries run one after the other; transactions run
-//     in the order of Commit.
+//   - Transactions, notifications and retries begin one after the other; transactions begin
+//     in the order of Commit. The next one begins when the last one has ended or is slow.
 //
 // In return, verbs must be repeatable: Create after a Create with a lost answer, and
 // Delete of an item that is already gone, are not errors. A verb that panics has failed;
@@ -166,9 +187,9 @@
 // # Goroutines
 //
 // Register and Connection come before Run, and Run is called once. Run starts all goroutines
-// and waits for them. Its own goroutine owns the graph and waits for Retrieve, while no
-// verb runs except abandoned ones. Each connection has goroutines that call verbs; they live
-// while there is work.
+// and waits for them. Its own goroutine owns the graph. Each connection has goroutines that
+// call verbs; they live while there is work. Each Retrieve has one. A connection has one
+// Retrieve at a time, while none of its verbs is running except abandoned ones.
 // The transaction log has one goroutine. No transaction waits for it, except for a plan
 // that must be written first: see package txnlog. When the context of Run ends, so do
 // the contexts of the running verbs; Run waits at most 5 s for them, not for abandoned
@@ -182,7 +203,7 @@
 // that wait for the loop.
 //
 //	pure                 Value, Decode, Validate, Descriptors, and a Descriptor's functions that are not verbs
-//	wait for the loop    Commit, Plan, RetryKey, Sync, Pause; Submit until its transaction begins
+//	wait for the loop    Commit, Plan, RetryKey, Sync, Pause; Submit and Start until their transaction begins
 //	leave a message      Observe, Refresh, Retry, Connection.Lost, Connection.Ready; the newest per key counts, none is lost
 //	read a snapshot      Status, Statuses, All, Running, History, Stats, Index; no transaction waits for them
 //	read the system      Dump; no transaction waits for it
@@ -218,8 +239,9 @@
 //
 //	descriptor.go, value.go, claim.go     descriptors, and the values of their keys
 //	txn.go, record.go, operation.go       transactions and their records
-//	scheduler.go, run.go                  the loop, and one pass of it
-//	refresh.go, observe.go, late.go       changes of the actual state
+//	scheduler.go, run.go, drive.go        the loop, one pass of it, and passes that overlap
+//	line.go, readcall.go, refresh.go      reading back
+//	observe.go, late.go                   other changes of the actual state
 //	retry.go, contested.go                repeated failures and losses
 //	connection.go                         connections that can be lost
 //	plan.go, loan.go                      plans, and the graph that they borrow

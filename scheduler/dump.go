@@ -41,7 +41,11 @@ func (s *Scheduler) Dump(ctx context.Context, name string) ([]Found[Message, any
 	}
 	d := s.registry.All[i]
 	var ws []kind.Desired
+	bases := map[string]string{}
 	for st := range s.statuses.All() {
+		if st.Descriptor == d.Name && st.Base != "" {
+			bases[st.Key] = st.Base
+		}
 		if st.Descriptor == d.Name && st.Desired != nil && st.Base == "" {
 			ws = append(ws, kind.Desired{Key: st.Key, Value: kind.Message(st.value)})
 		}
@@ -51,8 +55,9 @@ func (s *Scheduler) Dump(ctx context.Context, name string) ([]Found[Message, any
 		return nil, fmt.Errorf("%s: %w", d.Name, err)
 	}
 	out := make([]Found[Message, any], len(got.items))
-	for i, it := range got.items {
-		out[i] = Found[Message, any]{Key: it.Key, Value: it.Value, Meta: it.Meta, Foreign: it.Foreign}
+	for i := range got.items {
+		it := &got.items[i]
+		out[i] = Found[Message, any]{Key: it.Key, Value: it.Value, Meta: it.Meta, Foreign: !s.oursByStatus(d, it, bases)}
 	}
 	slices.SortFunc(out, func(a, b Found[Message, any]) int { return strings.Compare(a.Key, b.Key) })
 	return out, nil

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -30,7 +31,7 @@ type fakeNet struct {
 	stands  map[string]proto.Message
 	foreign map[string]bool
 	unknown bool                 // what stands does not say whose it is
-	broken  map[string]string    // "", "terminal", "lacking", "panic", "half": does it, and says no; "hang": does it when it is mended
+	broken  map[string]string    // "", "terminal", "lacking", "panic", "half": does it, and says no; "slow": does it after a while; "hang": when it is mended
 	hung    map[string]chan bool // closed when mended; what comes from it says that the process was killed before
 	indexes map[string]int       // of interfaces that stand, by key
 	last    int                  // the newest index
@@ -49,7 +50,13 @@ func (f *fakeNet) do(verb, key string, change func()) error {
 			return errors.New("killed")
 		}
 	}
+	if f.broken[name] == "slow" {
+		f.mu.Unlock()
+		<-time.After(slowness)
+		f.mu.Lock()
+	}
 	switch how, ok := f.broken[name]; {
+	case ok && how == "slow":
 	case ok && how == "panic":
 		panic("verb of " + name)
 	case ok && how == "terminal":
@@ -128,6 +135,9 @@ func (f *fakeNet) kill() {
 	}
 }
 
+// slowness is how long a slow verb or read-back takes: longer than others wait for it.
+const slowness = 700 * time.Millisecond
+
 func (f *fakeNet) put(key string, m proto.Message) func() {
 	return func() { f.stands[key] = m }
 }
@@ -199,13 +209,26 @@ func retrieve[V proto.Message, M any](f *fakeNet, prefix string, meta func(key s
 	return func(context.Context, []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, M], error] {
 		return func(yield func(scheduler.Found[V, M], error) bool) {
 			f.mu.Lock()
-			defer f.mu.Unlock()
-			if _, ok := f.broken["retrieve"]; ok {
+			var all []scheduler.Found[V, M]
+			for _, key := range slices.Sorted(maps.Keys(f.stands)) {
+				if strings.HasPrefix(key, prefix) {
+					all = append(all, scheduler.Found[V, M]{Key: key, Value: f.seen(key).(V), Meta: meta(key), Foreign: f.foreign[key], OwnerUnknown: f.unknown})
+				}
+			}
+			how, broken := f.broken["retrieve"]
+			hung := f.hung["retrieve"]
+			f.mu.Unlock()
+			switch {
+			case how == "slow": // what is yielded is old by then
+				<-time.After(slowness)
+			case how == "hang":
+				<-hung
+			case broken:
 				yield(scheduler.Found[V, M]{}, errors.New("dump interrupted"))
 				return
 			}
-			for _, key := range slices.Sorted(maps.Keys(f.stands)) {
-				if strings.HasPrefix(key, prefix) && !yield(scheduler.Found[V, M]{Key: key, Value: f.seen(key).(V), Meta: meta(key), Foreign: f.foreign[key], OwnerUnknown: f.unknown}, nil) {
+			for _, one := range all {
+				if !yield(one, nil) {
 					return
 				}
 			}

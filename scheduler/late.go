@@ -30,6 +30,10 @@ func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Tas
 		o := operation(t.Op, kind.OfOp(t.Op), s.statuses.At(n.Slot).shown())
 		o.NewErr = t.Err
 		s.graph.Returned(t.Op, t.Meta, t.Err)
+		if n.NeedsReading() {
+			s.readOrphan(t.Op)
+		}
+		s.learned(n.Key())
 		s.resumeRetry(r, n, t.Err)
 		old := s.statuses.At(n.Slot)
 		o.NewState = s.publish(r.rec.Start, n, old)
@@ -39,6 +43,14 @@ func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Tas
 		r.rec.Executed = append(r.rec.Executed, o)
 		nodes = append(nodes, n)
 	}
-	s.refresh(ctx, r, s.readingsFor(nodes), nil)
+	s.wantReadings(r, s.readingsFor(nodes), nil)
 	s.finish(ctx, r)
+}
+
+// readOrphan reads back the connection of an operation whose node has no value any more, so
+// that it knows neither its descriptor nor its base. Otherwise nobody would find the item.
+func (s *Scheduler) readOrphan(op graph.Op) {
+	if kind.Of(op.Node) == nil {
+		s.inbox.refresh.add(s.inbox, s.notAskedWithout(kind.OfOp(op)))
+	}
 }

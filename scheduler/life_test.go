@@ -57,7 +57,8 @@ func anyStep(t *rapid.T) step {
 	s := step{
 		what: rapid.SampledFrom([]string{
 			"want", "want", "want", "want", "unwant", "commit", "commit", "commit", "atomic", "planned", "invalid", "break", "terminal",
-			"half", "half", "hang", "hang", "hang", "mend", "vanish", "vanish unseen", "refresh", "lost", "wiped", "ready", "restart", "sleep",
+			"half", "half", "hang", "hang", "hang", "slow", "slow", "slow", "mend", "submit", "submit", "moment", "moment",
+			"slow reads", "slow reads", "hung reads", "read", "vanish", "vanish unseen", "refresh", "lost", "wiped", "ready", "restart", "sleep",
 		}).Draw(t, "what"),
 		name: rapid.SampledFrom(names).Draw(t, "name"),
 	}
@@ -141,7 +142,18 @@ func (l *life) step(s step) {
 		l.stage(l.refused(s.name))
 	case "break":
 		l.net.set([]string{"break", s.verb})
-	case "terminal", "half", "hang":
+	case "submit":
+		must(l.t, l.sched.Submit(l.t.Context(), scheduler.Txn{Changes: l.staged}))
+		l.staged = nil
+	case "moment": // what is slow is parked, and has not ended
+		<-time.After(slowness / 3)
+	case "slow reads":
+		l.net.set([]string{"break", "retrieve", "slow"})
+	case "hung reads":
+		l.net.set([]string{"break", "retrieve", "hang"})
+	case "read":
+		l.net.set([]string{"mend", "retrieve"})
+	case "terminal", "half", "hang", "slow":
 		l.alone = l.alone && s.what != "half"
 		l.net.set([]string{"break", s.verb, s.what})
 	case "mend":

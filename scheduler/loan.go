@@ -76,18 +76,51 @@ func (l *loan) until(do func()) (err error) {
 	return nil
 }
 
+// always is ready. A select with it is fair to the other cases.
+var always = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// mayGoOn is ready if r is not nil.
+func (r *run) mayGoOn() <-chan struct{} {
+	if r == nil {
+		return nil
+	}
+	return always
+}
+
 // next waits for work, and lends the graph meanwhile. It returns nil when ctx ends.
 func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(context.Context)) {
 	var lent *loan
 	defer func() { lent.callIn() }()
 	for {
 		loans, returned := s.loans, (chan struct{})(nil)
+		var parked *run
 		if lent != nil {
 			loans, returned = nil, lent.returned
+		} else {
+			parked = s.readyRun(ctx)
 		}
 		select {
 		case <-ctx.Done():
+			lent.callIn()
+			s.settle(ctx)
 			return nil
+		case <-parked.mayGoOn():
+			return func(ctx context.Context) { s.resume(ctx, parked) }
+		case <-s.calls.ready.C():
+			lent.callIn() // a parked run may go on
+			lent = nil
+		case <-s.executor.Finished():
+			s.deliver(s.executor.TakeFinished())
+			lent.callIn()
+			lent = nil
+		case <-s.executor.Overdue():
+			s.deliver(s.executor.TakeOverdue(ctx))
+			lent.callIn()
+			lent = nil
 		case do := <-s.requests:
 			return do
 		case <-s.observations.Ready():

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
@@ -42,17 +43,26 @@ func (s *Scheduler) newLedger() *memory.Ledger {
 }
 
 // ours reports whether a retrieved item is ours.
-func (s *Scheduler) ours(d *descriptor, f kind.Found, key string) bool {
+func (s *Scheduler) ours(d *descriptor, it *kind.Found) bool {
 	switch {
-	case d.Passive() || f.Foreign:
+	case d.Passive() || it.Foreign:
 		return false
-	case f.OwnerUnknown:
-		if n := s.graph.Node(key); n != nil && n.Base() != nil {
+	case it.OwnerUnknown:
+		if n := s.graph.Node(it.Key); n != nil && n.Base() != nil {
 			return !n.Base().Foreign() // a derived value has the owner of its base
 		}
-		return s.ledger.Has(key)
+		return s.ledger.Has(it.Key)
 	}
 	return true
+}
+
+// oursByStatus is ours for a reader who does not own the graph.
+func (s *Scheduler) oursByStatus(d *descriptor, it *kind.Found, bases map[string]string) bool {
+	if !it.OwnerUnknown || d.Passive() || it.Foreign || bases[it.Key] == "" {
+		return !d.Passive() && !it.Foreign && (!it.OwnerUnknown || s.ledger.Has(it.Key))
+	}
+	base, known := s.Status(bases[it.Key])
+	return known && base.State != kvscheduler.ValueState_OBTAINED
 }
 
 // rememberBefore remembers the values of tasks that are about to begin.

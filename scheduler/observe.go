@@ -120,17 +120,18 @@ func (s *Scheduler) handleInbox(ctx context.Context, in notes) {
 	if in.refresh.asked {
 		r := s.begin(Notification)
 		r.rec.Refresh = true
-		s.refresh(ctx, r, s.everything(s.registry.Named(in.refresh.set())), nil)
+		s.wantReadings(r, s.everything(s.registry.Named(in.refresh.set())), nil)
 		s.finish(ctx, r)
 	}
 	if in.retry.asked {
-		s.retry(ctx, s.failedOf(in.retry.set()), s.opts.Retry)
+		s.retry(ctx, s.failedOf(in.retry.set()), s.opts.Retry, nil)
 	}
 }
 
 // changedObservations returns the valid observations that differ from the known state.
 func (s *Scheduler) changedObservations(seen []Observed) (out []Observed) {
 	for _, o := range seen {
+		s.learned(o.Key)
 		if s.isCurrent(o) {
 			continue
 		}
@@ -193,7 +194,7 @@ func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 	}
 	s.notice(r)
 	if len(unclear) > 0 {
-		s.refresh(ctx, r, s.everything(unclear), nil)
+		s.wantReadings(r, s.everything(unclear), nil)
 	}
 	s.finish(ctx, r)
 }

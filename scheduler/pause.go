@@ -2,21 +2,54 @@ package scheduler
 
 import (
 	"context"
+	"fmt"
 	"sync"
 )
 
 // Sync waits until all transactions that were submitted before have ended, and all requests
 // and notifications that the scheduler handled in between.
 func (s *Scheduler) Sync(ctx context.Context) error {
-	return s.runInLoop(ctx, func(context.Context) {})
+	ended := make(chan struct{})
+	if err := s.ask(ctx, func(context.Context) { s.whenEnded(func() { close(ended) }) }); err != nil {
+		return err
+	}
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the scheduler to end: %w", ctx.Err())
+	}
 }
 
-// Pause waits until the present transaction has ended, and prevents the next one until
+// whenEnded calls do when the runs that are parked now have ended.
+func (s *Scheduler) whenEnded(do func()) {
+	left := len(s.parked)
+	if left == 0 {
+		do()
+		return
+	}
+	for _, r := range s.parked {
+		done := r.done
+		r.done = func(rec *Record) {
+			if done != nil {
+				done(rec)
+			}
+			if left--; left == 0 {
+				do()
+			}
+		}
+	}
+}
+
+// Pause waits until the present transactions have ended, and prevents the next one until
 // release is called or the scheduler ends. Requests wait meanwhile. If ctx ends first,
 // nothing is paused.
 func (s *Scheduler) Pause(ctx context.Context) (release func()) {
-	resume := make(chan struct{})
+	paused, resume := make(chan struct{}), make(chan struct{})
+	release = sync.OnceFunc(func() { close(resume) })
 	wait := func(running context.Context) {
+		s.settle(running)
+		close(paused)
 		select {
 		case <-resume:
 		case <-running.Done():
@@ -25,7 +58,14 @@ func (s *Scheduler) Pause(ctx context.Context) (release func()) {
 	select {
 	case s.requests <- wait:
 	case <-s.stopped:
+		return release
 	case <-ctx.Done():
+		return release
 	}
-	return sync.OnceFunc(func() { close(resume) })
+	select {
+	case <-paused:
+	case <-ctx.Done():
+		release()
+	}
+	return release
 }

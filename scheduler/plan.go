@@ -83,8 +83,9 @@ func (s *Scheduler) simulate(txn Txn) []Operation {
 
 // foresee plans the operations of a run without a transaction, if Options.Simulate asks
 // for it.
-func (s *Scheduler) foresee(r *Record) {
-	if s.opts.Simulate && !r.Simulated {
+func (s *Scheduler) foresee(run *run) {
+	r := run.rec
+	if (s.opts.Simulate || run.simulate) && !r.Simulated {
 		began := time.Now()
 		defer func() { s.stats.phase(PhasePlan, began) }()
 		s.graph.Begin()
@@ -141,7 +142,7 @@ func (r *run) undoable() bool { return r.rec.Revert && !r.reverting }
 
 // attempt applies txn completely or not at all. After the first failure it reads the
 // failed values back and restores the earlier desired values.
-func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) *Record {
+func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) {
 	r.rec.Revert = true
 	r.policy = RetryPolicy{Never: true}
 	s.logBegin(r.rec)
@@ -149,7 +150,8 @@ func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) *Record {
 	if refused := refusals(txn); refused != nil {
 		r.rec.Executed = refused
 		s.graph.Commit()
-		return s.complete(r)
+		s.complete(r)
+		return
 	}
 	s.endContests(txn.Changes)
 	s.intendAll(txn)
@@ -157,18 +159,38 @@ func (s *Scheduler) attempt(ctx context.Context, r *run, txn Txn) *Record {
 		r.reverting = true
 		s.graph.Undo()
 		s.pursue(ctx, r)
-		return s.complete(r)
+		s.complete(r)
+		return
 	}
-	s.execute(ctx, r)
+	s.executeAll(ctx, r)
 	if !r.broken() {
 		s.graph.Commit()
-		return s.complete(r)
+		s.complete(r)
+		return
 	}
 	r.reverting = true
 	s.refresh(ctx, r, s.readingsFor(r.failed), nil)
 	s.graph.Undo()
 	s.pursue(ctx, r)
-	return s.complete(r)
+	s.complete(r)
+}
+
+// executeAll executes all possible operations while all other work waits.
+func (s *Scheduler) executeAll(ctx context.Context, r *run) {
+	r.phase = executing
+	for !s.execute(ctx, r) {
+		s.await(ctx, r, false)
+	}
+}
+
+// pursue is executeAll, and reads back the values whose verbs failed.
+func (s *Scheduler) pursue(ctx context.Context, r *run) {
+	before := len(r.failed)
+	s.executeAll(ctx, r)
+	if failed := r.failed[before:]; len(failed) > 0 && ctx.Err() == nil {
+		s.refresh(ctx, r, s.readingsFor(failed), nil)
+		s.executeAll(ctx, r)
+	}
 }
 
 // refusals returns the changes of txn that were refused.

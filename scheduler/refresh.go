@@ -7,7 +7,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
@@ -83,94 +82,198 @@ func (s *Scheduler) readingsFor(failed []*graph.Node) []reading {
 	return out
 }
 
-// refresh replaces the known actual state by the result of Retrieve, in the order of
-// RetrieveAfter. If Retrieve of a descriptor fails, its known state is kept. If a connection
-// does not answer in time, its other descriptors are not asked: each of them would make
-// all values wait for the timeout again. coming has changes of the current transaction,
-// which count as desired.
-func (s *Scheduler) refresh(ctx context.Context, r *run, readings []reading, coming []Change) {
-	began := time.Now()
-	defer func() { s.stats.phase(PhaseRefresh, began) }()
-	readings = slices.DeleteFunc(readings, func(rd reading) bool { return rd.d.Retrieve == nil || rd.d.Link.Down() })
-	fresh := map[graph.Kind][]*graph.Value{}
+// wantReadings has r read back these values next. Values of a lost connection are left out,
+// unless it is the one that r has found ready again.
+func (s *Scheduler) wantReadings(r *run, readings []reading, joins *line) {
+	r.readings, r.lines, r.claimed, r.silent = nil, map[*line]int{}, false, nil
+	if joins != nil {
+		r.lines[joins] = joins.link.Losses()
+	}
 	for _, rd := range readings {
-		fresh[rd.d] = nil
+		if l := lineOf(rd.d); rd.d.Retrieve != nil && (l == joins || !l.link.Lost()) {
+			r.readings = append(r.readings, rd)
+			r.lines[l] = l.link.Losses()
+		}
+	}
+	r.readingBegan = time.Now()
+}
+
+// refresh reads back values while all other work waits. coming has changes of the current
+// transaction, which count as desired.
+func (s *Scheduler) refresh(ctx context.Context, r *run, readings []reading, coming []Change) {
+	before := r.phase
+	r.phase = readingBack
+	if len(coming) > 0 {
+		r.coming = make(map[string]*graph.Value, len(coming))
 	}
 	for _, c := range coming {
-		if c.Value == nil || c.Value.v.Err != nil {
-			continue
-		}
-		v := c.Value.v
-		if vs, retrieved := fresh[v.Kind]; retrieved {
-			fresh[v.Kind] = append(vs, v)
+		if c.Value != nil && c.Value.v.Err == nil {
+			r.coming[c.Key] = c.Value.v
 		}
 	}
-	silent := map[*graph.Connection]error{}
-	for _, rd := range readings {
-		err := silent[rd.d.Link]
-		if err == nil {
-			err = s.retrieve(ctx, r, rd, fresh[rd.d])
-			if rd.d.Link != nil && (errors.Is(err, ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded)) {
-				silent[rd.d.Link] = fmt.Errorf("not asked, because %s got no answer: %w", rd.d.Name, err)
-			}
+	s.wantReadings(r, readings, nil)
+	for !s.readBack(ctx, r) {
+		s.await(ctx, r, false)
+	}
+	r.phase, r.coming = before, nil
+}
+
+// readBack replaces the known actual state by the result of Retrieve, in the order of
+// RetrieveAfter. It returns false if r must wait before it calls readBack again. If
+// Retrieve of a descriptor fails, its known state is kept. If a connection does not answer
+// in time, its other descriptors are not asked: each of them would take as long again.
+func (s *Scheduler) readBack(ctx context.Context, r *run) bool {
+	if !s.claim(r) {
+		return false
+	}
+	for {
+		s.releaseLines(r)
+		if len(r.readings) == 0 {
+			break
 		}
-		if err != nil {
-			err = fmt.Errorf("%s: %w", rd.d.Name, err)
-			s.log.Error("cannot read back the actual state", "descriptor", rd.d.Name, "err", err)
-			r.rec.RefreshErrors = append(r.rec.RefreshErrors, err)
+		rd := r.readings[0]
+		if r.call == nil && r.silent[lineOf(rd.d)] == nil {
+			if lineOf(rd.d).verbs > 0 {
+				return false
+			}
+			r.call = s.call(ctx, r, rd)
+		}
+		if r.call != nil && !r.call.hasEnded() {
+			return false
+		}
+		if !s.handleReading(r, rd) {
+			r.yields = true
+			return false
 		}
 	}
 	s.notice(r)
+	s.stats.phase(PhaseRefresh, r.readingBegan)
+	return true
 }
 
-func (s *Scheduler) retrieve(ctx context.Context, r *run, rd reading, fresh []*graph.Value) error {
-	d, nodes := rd.d, s.nodesOf(rd)
-	coming := lookup(fresh)
-	ws := make([]kind.Desired, 0, len(fresh)+len(nodes))
-	for _, v := range fresh {
-		ws = append(ws, kind.Desired{Key: v.Key, Value: kind.Message(v)})
+// canRead reports whether readBack can go on.
+func (s *Scheduler) canRead(r *run) bool {
+	switch {
+	case !r.claimed:
+		for l := range r.lines {
+			if l.reader != nil {
+				return false
+			}
+		}
+		return true
+	case r.call != nil:
+		return r.call.hasEnded()
 	}
-	asked := nodes
-	if rd.keys != nil && d.RetrieveSome == nil {
-		asked = s.graph.Of(d) // Retrieve needs all desired values
+	return lineOf(r.readings[0].d).verbs == 0
+}
+
+// handleReading applies the result of the first reading of r, or a part of it. It returns
+// true if there is nothing left of it.
+func (s *Scheduler) handleReading(r *run, rd reading) bool {
+	l := lineOf(rd.d)
+	err := r.silent[l]
+	if r.call != nil {
+		err = r.call.err
 	}
-	for _, n := range asked {
-		if v := n.Desired(); v != nil && v.Err == nil && coming()[n.Key()] == nil {
-			ws = append(ws, kind.Desired{Key: n.Key(), Value: kind.Message(v)})
+	switch {
+	case l.link.Losses() != r.lines[l]: // what was read may be gone
+		r.leave(l)
+		s.endCall(r)
+		return true
+	case err == nil:
+		if !s.apply(r, r.call) {
+			return false
+		}
+	default:
+		if r.call != nil && l.losable && (errors.Is(err, ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded)) {
+			if r.silent == nil {
+				r.silent = map[*line]error{}
+			}
+			r.silent[l] = fmt.Errorf("not asked, because %s got no answer: %w", rd.d.Name, err)
+		}
+		err = fmt.Errorf("%s: %w", rd.d.Name, err)
+		s.log.Error("cannot read back the actual state", "descriptor", rd.d.Name, "err", err)
+		r.rec.RefreshErrors = append(r.rec.RefreshErrors, err)
+	}
+	s.endCall(r)
+	r.readings = r.readings[1:]
+	return true
+}
+
+func (s *Scheduler) endCall(r *run) {
+	if r.call != nil {
+		r.call.cancel()
+		s.calls.drop(r.call)
+		r.call = nil
+	}
+}
+
+// applyTime is the time after which other work may begin while a result is applied.
+const applyTime = 5 * time.Millisecond
+
+// apply replaces the known actual state by a part of what a call has read. It returns true
+// if there is nothing left. Knowledge that is newer than the call is kept.
+func (s *Scheduler) apply(r *run, c *readCall) bool {
+	if !c.compared {
+		c.lost, c.compared = s.notFound(c), true
+	}
+	begun := time.Now()
+	inTime := func(n int) bool { return n%64 != 63 || time.Since(begun) < applyTime }
+	for n := 0; inTime(n) && len(c.lost) > 0; n++ {
+		key := c.lost[0]
+		c.lost = c.lost[1:]
+		if !c.stale[key] {
+			s.graph.NotFound(key)
+			s.vanished = append(s.vanished, key)
+			c.d.Index.Drop(c.d.NameIn(key))
 		}
 	}
-	got, err := s.collect(ctx, rd, ws)
-	if err != nil {
-		return err
-	}
-	s.markNotFound(d, nodes, got.keys)
-	for _, it := range got.items {
+	for n := 0; inTime(n) && len(c.lost) == 0 && len(c.got.items) > 0; n++ {
+		it := &c.got.items[0]
+		c.got.items = c.got.items[1:]
+		if c.stale[it.Key] {
+			continue
+		}
+		ours := s.ours(c.d, it)
 		if r.verbose {
-			s.log.Info("read back", "descriptor", d.Name, "key", it.Key, "ours", !it.Foreign, "value", valuetext.Line(it.Value))
+			s.log.Info("read back", "descriptor", c.d.Name, "key", it.Key, "ours", ours, "value", valuetext.Line(it.Value))
 		}
-		s.graph.Found(s.valueOf(d, it, coming()[it.Key]), it.Meta, it.Foreign)
-		d.Remember(s.graph.Node(it.Key)) // for descriptors with RetrieveAfter
+		s.graph.Found(s.valueOf(r, c.d, it), it.Meta, !ours)
+		c.d.Remember(s.graph.Node(it.Key)) // for descriptors with RetrieveAfter
 	}
-	if rd.keys == nil {
-		s.ledger.ReadBack(d)
+	if len(c.lost)+len(c.got.items) > 0 {
+		return false
 	}
-	return nil
+	if c.keys == nil {
+		s.ledger.ReadBack(c.d)
+	}
+	return true
 }
 
-// markNotFound records that the actual values of nodes that were not found are lost.
-func (s *Scheduler) markNotFound(d *descriptor, nodes []*graph.Node, found map[string]bool) {
-	var lost []string
-	for _, n := range nodes {
-		if !found[n.Key()] && n.Actual() != nil {
+// valueOf returns the graph's value for a retrieved item. It reuses the coming or the
+// desired value if it has the same message.
+func (s *Scheduler) valueOf(r *run, d *descriptor, it *kind.Found) *graph.Value {
+	known := r.coming[it.Key]
+	if known == nil {
+		if n := s.graph.Node(it.Key); n != nil {
+			known = n.Desired()
+		}
+	}
+	if known != nil && known.Data == any(it.Value) {
+		return known
+	}
+	return s.registry.Actual(d, it.Key, it.Value)
+}
+
+// notFound returns the keys of actual values that a call has not found, sorted.
+func (s *Scheduler) notFound(c *readCall) (lost []string) {
+	for _, n := range s.nodesOf(c.reading) {
+		if n.Actual() != nil && !c.got.keys[n.Key()] && !c.stale[n.Key()] {
 			lost = append(lost, n.Key())
 		}
 	}
 	slices.Sort(lost)
-	for _, key := range lost {
-		s.graph.NotFound(key)
-		s.vanished = append(s.vanished, key)
-		d.Index.Drop(d.NameIn(key))
-	}
+	return lost
 }
 
 // nodesOf returns the nodes with an actual state that the reading decides.
@@ -190,34 +293,9 @@ func (s *Scheduler) nodesOf(rd reading) []*graph.Node {
 	return out
 }
 
-// lookup returns a lazy map of values by key. In an empty system nobody needs it.
-func lookup(values []*graph.Value) func() map[string]*graph.Value {
-	return sync.OnceValue(func() map[string]*graph.Value {
-		byKey := make(map[string]*graph.Value, len(values))
-		for _, v := range values {
-			byKey[v.Key] = v
-		}
-		return byKey
-	})
-}
-
-// valueOf returns the graph's value for a retrieved item. It reuses the coming or the
-// desired value if it has the same message.
-func (s *Scheduler) valueOf(d *descriptor, it kind.Found, coming *graph.Value) *graph.Value {
-	if coming == nil {
-		if n := s.graph.Node(it.Key); n != nil {
-			coming = n.Desired()
-		}
-	}
-	if coming != nil && coming.Data == any(it.Value) {
-		return coming
-	}
-	return s.registry.Actual(d, it.Key, it.Value)
-}
-
 // A retrieved is the result of a reading: the items and their keys.
 type retrieved struct {
-	items []kind.Found
+	items []kind.Found // with their keys
 	keys  map[string]bool
 }
 
@@ -239,7 +317,7 @@ func (s *Scheduler) collect(ctx context.Context, rd reading, ws []kind.Desired) 
 func (s *Scheduler) notAskedWithout(d *descriptor) []string {
 	names := []string{d.Name}
 	for _, other := range s.registry.Order {
-		if other != d && d.Link != nil && other.Link == d.Link {
+		if other != d && d.Losable && other.Line == d.Line {
 			names = append(names, other.Name)
 		}
 	}
@@ -275,7 +353,8 @@ func (s *Scheduler) read(ctx context.Context, rd reading, ws []kind.Desired) (it
 			continue
 		}
 		found[key] = true
-		items = append(items, kind.Found{Key: key, Value: f.Value, Meta: f.Meta, Foreign: !s.ours(d, f, key)})
+		f.Key = key
+		items = append(items, f)
 	}
 	return items, found, ctx.Err()
 }

@@ -67,15 +67,20 @@ func (s *Scheduler) retryDue(ctx context.Context) {
 	if len(keys) > 0 {
 		s.stats.waited(RetryFailed, due)
 	}
-	s.retry(ctx, keys, s.opts.Retry)
+	s.retry(ctx, keys, s.opts.Retry, nil)
 }
 
-// retry tries keys again. The policy is for keys without scheduled retries.
-func (s *Scheduler) retry(ctx context.Context, keys []string, policy RetryPolicy) *Record {
+// retry tries keys again. The policy is for keys without scheduled retries. done, if it is
+// not nil, gets the record; nil if there are no keys.
+func (s *Scheduler) retry(ctx context.Context, keys []string, policy RetryPolicy, done func(*Record)) {
 	if len(keys) == 0 {
-		return nil
+		if done != nil {
+			done(nil)
+		}
+		return
 	}
 	r := s.begin(RetryFailed)
+	r.done = done
 	r.retry, r.policy, r.keys = true, policy, map[string]bool{}
 	for _, key := range keys {
 		r.keys[key] = true
@@ -86,7 +91,7 @@ func (s *Scheduler) retry(ctx context.Context, keys []string, policy RetryPolicy
 		}
 		s.graph.Retry(key)
 	}
-	return s.finish(ctx, r)
+	s.finish(ctx, r)
 }
 
 // ErrNothingFailed is returned by RetryKey if no value has failed.
@@ -98,16 +103,28 @@ var ErrNothingFailed = errors.New("the value has not failed")
 // for values that are RETRYING and keep their own policy. A zero policy means
 // Options.Retry. A value with a running abandoned verb is not tried; see ErrNoAnswer.
 func (s *Scheduler) RetryKey(ctx context.Context, key string, policy RetryPolicy) (*Record, error) {
-	var rec *Record
-	hung := false
-	err := s.runInLoop(ctx, func(run context.Context) {
+	type outcome struct {
+		rec  *Record
+		hung bool
+	}
+	outcomes := make(chan outcome, 1)
+	err := s.ask(ctx, func(run context.Context) {
 		n := s.graph.Node(key)
-		hung = n != nil && n.Hung()
-		rec = s.retry(run, s.failedBelow(key), cmp.Or(policy, s.opts.Retry))
+		hung := n != nil && n.Hung()
+		s.retry(run, s.failedBelow(key), cmp.Or(policy, s.opts.Retry), func(rec *Record) { outcomes <- outcome{rec, hung} })
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
+	}
+	var rec *Record
+	var hung bool
+	select {
+	case out := <-outcomes:
+		rec, hung = out.rec, out.hung
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the scheduler to end: %w", ctx.Err())
+	}
+	switch {
 	case rec == nil && hung:
 		return nil, fmt.Errorf("%s: %w: the value is retried when the verb returns", key, ErrNoAnswer)
 	case rec == nil:

@@ -15,21 +15,44 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
-// A run is one pass of the loop, with its record.
+// A run is one pass of the loop, with its record. It may last while other runs begin; see
+// runPhase.
 type run struct {
 	rec       *Record
+	phase     runPhase
+	done      func(*Record)   // gets the complete record; nil: nobody waits for it
 	policy    RetryPolicy     // of the values in keys
 	keys      map[string]bool // the values that the run declares or retries; nil: not computed yet
 	retry     bool
 	reverting bool
+	simulate  bool          // plan before the first operation
 	verbose   bool          // log each value that is read back
 	known     int           // number of changed nodes that notice has handled
 	skipped   bool          // some operations were not begun
 	quiet     []string      // keys without an operation that may be outdated in the memory
 	failed    []*graph.Node // nodes with failed verbs
+	unclear   []*graph.Node // nodes to read back, because an observation was ignored
 	// jitter is the relative extension of retry delays. It is the same for all failures of
 	// a run, so that they are retried together.
 	jitter float64
+
+	// Reading back.
+	nobody       <-chan struct{}         // closed: nobody waits for the run any more; nil: never
+	readings     []reading               // not read yet; the first is being read
+	coming       map[string]*graph.Value // they count as desired
+	lines        map[*line]int           // of the readings, with the losses when they were wanted
+	claimed      bool                    // the run reads its lines
+	call         *readCall               // of the first reading; nil: not begun
+	silent       map[*line]error         // lines that are not asked again
+	yields       bool                    // other work may begin between two parts of a result
+	readingBegan time.Time
+	afterReading func() // called before the first operation; nil: nothing
+
+	// Executing.
+	tasks     []*executor.Task // that have not ended, among others
+	finished  []*executor.Task // their results are not processed yet
+	running   int              // number of tasks that have not ended
+	executing time.Time        // when it began; zero: not yet
 }
 
 func (s *Scheduler) begin(t TxnType) *run {
@@ -38,20 +61,26 @@ func (s *Scheduler) begin(t TxnType) *run {
 	return r
 }
 
-// commit processes txn. Reading back ends when the caller no longer waits.
-func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn) *Record {
+// commit processes txn. Reading back ends when nobody is closed. done gets the record, now or
+// later.
+func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn, done func(*Record)) {
+	alone := txn.Revert || txn.Refresh && (txn.Replace || len(txn.Changes) > 0)
+	if alone {
+		s.settle(ctx)
+	}
 	r := s.begin(Northbound)
-	r.policy, r.verbose = cmp.Or(txn.Retry, s.opts.Retry), txn.Verbose
+	r.done, r.nobody = done, nobody
+	r.policy, r.verbose, r.simulate = cmp.Or(txn.Retry, s.opts.Retry), txn.Verbose, txn.Simulate
 	r.rec.describe(txn)
-	if txn.Refresh {
-		reading, cancel := until(ctx, nobody)
-		s.refresh(reading, r, s.everything(s.registry.Order), txn.Changes)
-		cancel()
-		for _, key := range s.failedOf(nil) {
-			if retriable(s.graph.Node(key).Err()) {
-				s.graph.Retry(key)
-			}
-		}
+	switch {
+	case txn.Refresh && alone:
+		s.refresh(ctx, r, s.everything(s.registry.Order), txn.Changes)
+		s.retryRetriable()
+	case txn.Refresh:
+		s.wantReadings(r, s.everything(s.registry.Order), nil)
+		r.afterReading = s.retryRetriable
+		s.finish(ctx, r)
+		return
 	}
 	if txn.Simulate || s.opts.Simulate {
 		r.rec.Simulated = true
@@ -59,11 +88,21 @@ func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn)
 	}
 	s.warn(txn)
 	if txn.Revert {
-		return s.attempt(ctx, r, txn)
+		s.attempt(ctx, r, txn)
+		return
 	}
 	s.endContests(txn.Changes)
 	s.intendAll(txn)
-	return s.finish(ctx, r)
+	s.finish(ctx, r)
+}
+
+// retryRetriable allows the next attempt of all values with an error that it may fix.
+func (s *Scheduler) retryRetriable() {
+	for _, key := range s.failedOf(nil) {
+		if retriable(s.graph.Node(key).Err()) {
+			s.graph.Retry(key)
+		}
+	}
 }
 
 // until returns a context that also ends when done is closed.
@@ -136,26 +175,18 @@ func (s *Scheduler) unwantAbsent(changes []Change) {
 	}
 }
 
-// finish executes all possible operations and completes the record.
-func (s *Scheduler) finish(ctx context.Context, r *run) *Record {
-	s.foresee(r.rec)
-	s.logBegin(r.rec)
-	s.pursue(ctx, r)
-	return s.complete(r)
-}
-
-// pursue executes operations. Then it reads back the keys that failed, because a failed
-// verb may have been partly effective.
-func (s *Scheduler) pursue(ctx context.Context, r *run) {
-	before := len(r.failed)
-	s.execute(ctx, r)
-	if failed := r.failed[before:]; len(failed) > 0 && ctx.Err() == nil {
-		s.refresh(ctx, r, s.readingsFor(failed), nil)
-		s.execute(ctx, r)
+// finish reads back the wanted values, executes all possible operations and completes the
+// record, now or later.
+func (s *Scheduler) finish(ctx context.Context, r *run) {
+	if len(r.lines) == 0 {
+		s.beginExecution(r)
+		r.phase = executing
 	}
+	s.drive(ctx, r)
 }
 
-func (s *Scheduler) complete(r *run) *Record {
+func (s *Scheduler) complete(r *run) {
+	s.stats.phase(PhaseExecute, r.executing)
 	began := time.Now()
 	s.ledger.Adopted()
 	for n := range s.graph.Touched() {
@@ -172,7 +203,9 @@ func (s *Scheduler) complete(r *run) *Record {
 	kept := r.rec.kept()
 	s.history.add(kept)
 	s.logEnd(kept)
-	return r.rec
+	if r.done != nil {
+		r.done(r.rec)
+	}
 }
 
 // report logs the failures of a transaction without a waiting caller. It does not repeat
@@ -189,36 +222,38 @@ func (s *Scheduler) report(r *run) {
 	}
 }
 
-// execute runs operations until none is possible, or until the first failure of a run that
-// is then undone.
-func (s *Scheduler) execute(ctx context.Context, r *run) {
-	began := time.Now()
-	defer func() { s.stats.phase(PhaseExecute, began) }()
-	r.rec.Executed = slices.Grow(r.rec.Executed, s.graph.ChangedLen())
-	defer func() { r.known = s.graph.ChangedLen() }()
-	defer s.executor.Idle()
-	running := 0
-	for {
-		for begun := s.launch(ctx, r); begun > 0; begun = s.launch(ctx, r) {
-			running += begun
-		}
-		if running == 0 {
-			return
-		}
-		for _, t := range s.executor.Await(ctx) {
-			running--
-			s.done(r, t)
-		}
-		s.handleLosses()
+// execute begins all operations that can run, and processes results. It returns false while
+// r must wait. A run that is undone after its first failure begins no operation after it.
+func (s *Scheduler) execute(ctx context.Context, r *run) bool {
+	if r.executing.IsZero() {
+		r.executing = time.Now()
+		r.rec.Executed = slices.Grow(r.rec.Executed, s.graph.ChangedLen())
 	}
+	tasks := r.finished
+	r.finished = nil
+	for _, t := range tasks {
+		s.done(r, t)
+	}
+	s.handleLosses()
+	for s.launch(ctx, r) {
+	}
+	if r.running > 0 || s.obstructed(ctx, r) {
+		return false
+	}
+	if len(s.parked) == 0 {
+		s.executor.Idle()
+	}
+	r.known = s.graph.ChangedLen()
+	return true
 }
 
 // mostTogether is the maximum number of operations that are saved in the memory by one
 // write.
 const mostTogether = 256
 
-// launch saves the next operations in the memory, begins them, and returns their number.
-func (s *Scheduler) launch(ctx context.Context, r *run) int {
+// launch saves the next operations in the memory and begins them. It returns false if there
+// are none. An operation that another run declares or retries belongs to that one.
+func (s *Scheduler) launch(ctx context.Context, r *run) bool {
 	together := s.together[:0]
 	for len(together) < mostTogether && ctx.Err() == nil && !r.broken() {
 		op, ok := s.graph.Next()
@@ -226,14 +261,14 @@ func (s *Scheduler) launch(ctx context.Context, r *run) int {
 			break
 		}
 		d := kind.OfOp(op)
-		t := s.issue(r, op, d)
+		t := s.issue(s.ownerOf(r, op.Node), op, d)
 		if d == nil || d.Passive() {
-			s.done(r, t)
+			s.done(t.Owner.(*run), t)
 			continue
 		}
 		t.Err = t.Verbs.Stalled()
 		if t.Err != nil {
-			s.done(r, t)
+			s.done(t.Owner.(*run), t)
 			continue
 		}
 		together = append(together, t)
@@ -245,9 +280,14 @@ func (s *Scheduler) launch(ctx context.Context, r *run) int {
 		s.rememberBefore(together)
 	}
 	for _, t := range together {
-		kind.OfOp(t.Op).Pool.Push(ctx, t)
+		d := kind.OfOp(t.Op)
+		lineOf(d).verbs++
+		d.Pool.Push(ctx, t)
+		if owner := t.Owner.(*run); owner != r { // it is parked
+			s.graph.Detach(t.Op)
+		}
 	}
-	begun := len(together)
+	begun := len(together) > 0
 	clear(together)
 	s.together = together[:0]
 	return begun
@@ -256,7 +296,8 @@ func (s *Scheduler) launch(ctx context.Context, r *run) int {
 // issue begins the record of an operation. Operations are recorded in the order in which
 // they begin.
 func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
-	t := &executor.Task{Op: op, Index: len(r.rec.Executed)}
+	t := &executor.Task{Op: op, Index: len(r.rec.Executed), Owner: r}
+	r.addTask(t)
 	if d != nil {
 		t.Verbs = &d.Verbs
 	}
@@ -266,9 +307,32 @@ func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
 	return t
 }
 
+// addTask adds a task that has not ended. It removes the others when they are the most.
+func (r *run) addTask(t *executor.Task) {
+	r.running++
+	if len(r.tasks) >= 64 && len(r.tasks) > 2*r.running {
+		r.tasks = slices.DeleteFunc(r.tasks, func(t *executor.Task) bool { return t.Ended })
+	}
+	r.tasks = append(r.tasks, t)
+}
+
+// markEnded marks t as ended. An abandoned task is a copy of the one that is still running.
+func (r *run) markEnded(t *executor.Task) {
+	t.Ended = true
+	if !t.Abandoned {
+		return
+	}
+	for _, o := range r.tasks {
+		o.Ended = o.Ended || o.Index == t.Index
+	}
+}
+
 // done processes and records the result of an operation.
 func (s *Scheduler) done(r *run, t *executor.Task) {
 	n := t.Op.Node
+	r.running--
+	r.markEnded(t)
+	s.learned(n.Key())
 	if t.Skipped {
 		s.graph.Cancel(t.Op)
 		r.skipped = true
@@ -281,6 +345,10 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 		s.graph.Abandon(t.Op, t.Err)
 	} else {
 		s.graph.Done(t.Op, t.Meta, t.Err)
+	}
+	if n.NeedsReading() {
+		r.unclear = append(r.unclear, n)
+		s.readOrphan(t.Op)
 	}
 	if t.Err != nil {
 		r.failed = append(r.failed, n)
@@ -306,6 +374,9 @@ func (r *run) mark() uint32 { return uint32(r.rec.Seq%math.MaxUint32) + 1 }
 
 // note records the new state of a node without an operation.
 func (s *Scheduler) note(r *run, n *graph.Node) {
+	if n.Detached() && n.Desired() == nil {
+		return // it is being deleted; its status changes with the result
+	}
 	old := s.statuses.At(n.Slot)
 	done := r.didTo(old)
 	if !done && s.ledger.Outdated(n) { // also if notice has published it

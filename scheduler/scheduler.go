@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/keyplane/keyplane/internal/mailbox"
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/contest"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
@@ -79,6 +80,12 @@ type Scheduler struct {
 	// vanished has the keys that the current run found missing.
 	vanished []string
 	contests contest.Contests
+	lines    map[string]*line // by name of the connection
+	parked   []*run           // in the order in which they were parked
+	calls    readCalls
+	// progress counts the waits of runs that have ended.
+	progress uint64
+	patience patienceTimer
 	// completed has the runs that are not yet saved in the memory. Their callers do not
 	// wait for that.
 	completed []*run
@@ -104,6 +111,8 @@ func New(opts Options) *Scheduler {
 		inbox:        newInbox(),
 		watchers:     watch.NewHub(func(st *Status) string { return st.Key }),
 		connections:  map[string]*Connection{},
+		lines:        map[string]*line{},
+		calls:        readCalls{ready: wake.New()},
 		stats:        newStats(),
 		requests:     make(chan func(context.Context)),
 		loans:        make(chan *loan),
@@ -135,9 +144,11 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 	}
 	s.stats.describes(d.Name)
 	name = cmp.Or(name, d.Name)
+	l := s.lineNamed(name)
+	d.Line, d.Link, d.Losable = l, &l.link, l.losable
 	d.Pool = s.executor.Pool(name, positive(s.opts.Limits[name], s.opts.Concurrency))
 	if g := s.connections[name]; g != nil {
-		d.Link, d.Verbs.Intercept, d.Verbs.InterceptAll = &g.link, g.intercept, g.interceptTasks()
+		d.Verbs.Intercept, d.Verbs.InterceptAll = g.intercept, g.interceptTasks()
 		if g.intercept != nil && g.interceptAll == nil {
 			d.Verbs.CreateAll = nil
 		}
@@ -156,16 +167,36 @@ func (s *Scheduler) Commit(ctx context.Context, txn Txn) (*Record, error) {
 	if err := s.check(txn); err != nil {
 		return nil, err
 	}
-	var rec *Record
+	outcome := make(chan *Record, 1)
 	asked := time.Now()
-	err := s.runInLoop(ctx, func(run context.Context) {
+	err := s.ask(ctx, func(run context.Context) {
 		s.stats.waited(Northbound, asked)
-		rec = s.commit(run, ctx.Done(), txn)
+		s.commit(run, ctx.Done(), txn, func(rec *Record) { outcome <- rec })
 	})
 	if err != nil {
 		return nil, err
 	}
-	return rec, rec.Err()
+	select {
+	case rec := <-outcome:
+		return rec, rec.Err()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the scheduler to end: %w", ctx.Err())
+	}
+}
+
+// Start is Commit without waiting for the end: it returns when txn has begun. Transactions
+// begin in the order of the calls. When txn has ended, ended is called with the result of
+// Commit, on the goroutine of Run. So ended must not block, and must not call the methods
+// that wait for the loop. It is called exactly once if Start returns no error, else never.
+func (s *Scheduler) Start(ctx context.Context, txn Txn, ended func(*Record, error)) error {
+	if err := s.check(txn); err != nil {
+		return err
+	}
+	asked := time.Now()
+	return s.ask(ctx, func(run context.Context) {
+		s.stats.waited(Northbound, asked)
+		s.commit(run, ctx.Done(), txn, func(rec *Record) { ended(rec, rec.Err()) })
+	})
 }
 
 // Submit has txn processed and waits only until it begins. History and Status show its
@@ -177,22 +208,8 @@ func (s *Scheduler) Submit(ctx context.Context, txn Txn) error {
 	asked := time.Now()
 	return s.ask(ctx, func(ctx context.Context) {
 		s.stats.waited(Northbound, asked)
-		s.commit(ctx, nil, txn)
+		s.commit(ctx, nil, txn, nil)
 	})
-}
-
-// runInLoop runs do on Run's goroutine and waits until it has ended.
-func (s *Scheduler) runInLoop(ctx context.Context, do func(context.Context)) error {
-	done := make(chan struct{})
-	if err := s.ask(ctx, func(ctx context.Context) { do(ctx); close(done) }); err != nil {
-		return err
-	}
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for the scheduler to end: %w", ctx.Err())
-	}
 }
 
 // ask waits until Run's goroutine begins do.

@@ -39,7 +39,8 @@ func checkCounts(t *testing.T, s *scheduler.Scheduler) {
 func TestStatsCountWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := scheduler.New(scheduler.Options{})
-		slow(t, s, 2*time.Second, new(atomic.Int32), new(atomic.Int32))
+		const took = 50 * time.Millisecond
+		slow(t, s, took, new(atomic.Int32), new(atomic.Int32))
 		defer begin(t, s)()
 		changes := interfacesNamed(t, s, 2)
 		for i := range changes {
@@ -49,22 +50,22 @@ func TestStatsCountWaits(t *testing.T) {
 		}
 		mustCommit(t, s, scheduler.Txn{})
 		got := s.Stats()
-		waits, took := got.Waits[scheduler.Northbound], got.Durations[scheduler.Northbound]
-		if waits.Count != 3 || waits.Max != 2*time.Second || waits.Total != 4*time.Second {
-			t.Errorf("waits are %+v, want 3 of 0 s, 2 s and 2 s", waits)
+		waits, durations := got.Waits[scheduler.Northbound], got.Durations[scheduler.Northbound]
+		if waits.Count != 3 || waits.Max != took || waits.Total != 2*took {
+			t.Errorf("waits are %+v, want 3 of 0 s, %v and %v", waits, took, took)
 		}
-		if took.Count != 3 || took.Total != 4*time.Second {
-			t.Errorf("durations are %+v, want 3 of 2 s, 2 s and 0 s", took)
+		if durations.Count != 3 || durations.Total != 2*took {
+			t.Errorf("durations are %+v, want 3 of %v, %v and 0 s", durations, took, took)
 		}
 		create := got.Verbs["interface"][kvscheduler.TxnOperation_CREATE]
 		at := 0
-		for bounds := scheduler.TimingBounds(); bounds[at] < 2*time.Second; at++ {
+		for bounds := scheduler.TimingBounds(); bounds[at] < took; at++ {
 		}
 		if create.Count != 2 || create.Buckets[at] != 2 {
-			t.Errorf("Create is %+v, want two calls of 2 s in bucket %d", create, at)
+			t.Errorf("Create is %+v, want two calls of %v in bucket %d", create, took, at)
 		}
-		if execute := got.Phases[scheduler.PhaseExecute]; execute.Total != 4*time.Second {
-			t.Errorf("executing took %v, want 4 s", execute.Total)
+		if execute := got.Phases[scheduler.PhaseExecute]; execute.Total != 2*took {
+			t.Errorf("executing took %v, want %v", execute.Total, 2*took)
 		}
 	})
 }
@@ -73,7 +74,8 @@ func TestStatsCountWaits(t *testing.T) {
 func TestStatsCountWaitsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := scheduler.New(scheduler.Options{})
-		slow(t, s, time.Second, new(atomic.Int32), new(atomic.Int32))
+		const took = 80 * time.Millisecond
+		slow(t, s, took, new(atomic.Int32), new(atomic.Int32))
 		defer begin(t, s)()
 		if err := s.Submit(t.Context(), scheduler.Txn{Changes: interfacesNamed(t, s, 1)}); err != nil {
 			t.Fatal(err)
@@ -81,8 +83,8 @@ func TestStatsCountWaitsOfOthers(t *testing.T) {
 		s.Observe(scheduler.Observed{Key: interfacesNamed(t, s, 2)[1].Key, Value: nil})
 		synctest.Wait()
 		<-time.After(3 * time.Second)
-		if n := s.Stats().Waits[scheduler.Notification]; n.Count != 1 || n.Max != time.Second {
-			t.Errorf("the notification waited %+v, want 1 s", n)
+		if n := s.Stats().Waits[scheduler.Notification]; n.Count != 1 || n.Max != took {
+			t.Errorf("the notification waited %+v, want %v", n, took)
 		}
 	})
 }

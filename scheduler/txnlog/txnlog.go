@@ -46,9 +46,9 @@ type Log struct {
 
 	mu      sync.Mutex // guards the fields below
 	queue   []page
-	omitted *uint64 // the number of the transaction in progress, if it is omitted
-	left    int     // transactions omitted since the last drain
-	stuck   bool    // a plan was late, and nothing was written since
+	omitted map[uint64]struct{} // the numbers of the omitted transactions in progress
+	left    int                 // transactions omitted since the last drain
+	stuck   bool                // a plan was late, and nothing was written since
 	loss    scheduler.OutputLoss
 }
 
@@ -105,11 +105,20 @@ func (p *Log) End(r *scheduler.Record) {
 	switch {
 	case singlePage(r):
 		p.admit(page{rec: r, done: true})
-	case p.omitted != nil && *p.omitted == r.Seq:
-		p.omitted = nil
+	case p.wasOmitted(r.Seq):
 	default:
 		p.add(page{rec: r, done: true})
 	}
+}
+
+// wasOmitted reports whether the first page of a transaction was omitted, and forgets it.
+// Transactions may overlap.
+func (p *Log) wasOmitted(seq uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, was := p.omitted[seq]
+	delete(p.omitted, seq)
+	return was
 }
 
 // admit adds the first page of a transaction, if there is room.
@@ -121,8 +130,10 @@ func (p *Log) admit(g page) bool {
 		p.left++
 		p.loss.Transactions++
 		if !g.done {
-			seq := g.rec.Seq
-			p.omitted = &seq
+			if p.omitted == nil {
+				p.omitted = map[uint64]struct{}{}
+			}
+			p.omitted[g.rec.Seq] = struct{}{}
 		}
 	}
 	p.mu.Unlock()
@@ -230,7 +241,7 @@ type writing struct {
 	*Log
 	failure error   // the first
 	failing bool    // the last write failed
-	broken  *uint64 // the number of the last incomplete transaction
+	broken  *uint64 // the number of the last transaction whose beginning could not be written
 }
 
 // page writes one page. After a failed beginning, the end of that transaction is dropped.

@@ -47,9 +47,10 @@ type watchdog struct {
 	stop  time.Time // end of the shutdown; zero: no shutdown
 }
 
-// Await returns finished tasks, at least one. Overdue verbs are abandoned and count as
-// finished. After ctx has ended, Await waits at most shutdownTimeout.
-func (e *Executor) Await(ctx context.Context) []*Task {
+// Await returns finished tasks. Overdue verbs are abandoned and count as finished. It
+// returns none when other has a token, which is taken, or when patience fires. After ctx
+// has ended, Await waits at most shutdownTimeout.
+func (e *Executor) Await(ctx context.Context, other <-chan struct{}, patience <-chan time.Time) []*Task {
 	for {
 		select {
 		case <-e.finished.ready:
@@ -66,12 +67,15 @@ func (e *Executor) Await(ctx context.Context) []*Task {
 		select {
 		case <-e.finished.ready:
 			return e.finished.take()
+		case <-other:
+			return nil
+		case <-patience:
+			return nil
 		case <-ended:
 			e.watchdog.stop = time.Now().Add(min(e.abandonAfter(), shutdownTimeout))
 			e.watch(time.Until(e.watchdog.stop))
 		case <-e.watchdog.timer.C:
-			e.watchdog.set = false
-			if out := e.abandonOverdue(ctx); len(out) > 0 {
+			if out := e.TakeOverdue(ctx); len(out) > 0 {
 				return out
 			}
 		}
@@ -170,7 +174,7 @@ func (e *Executor) abandon(work abandonedWork) []*Task {
 		"operation", first.Op.Verb, "values", len(work.hung), "err", err)
 	out := work.done
 	for _, t := range work.hung { // the verb owns t until it returns
-		out = append(slices.Clip(out), &Task{Op: t.Op, Verbs: t.Verbs, Index: t.Index, Err: err, Abandoned: true})
+		out = append(slices.Clip(out), &Task{Op: t.Op, Verbs: t.Verbs, Index: t.Index, Owner: t.Owner, Err: err, Abandoned: true})
 	}
 	return out
 }

@@ -55,7 +55,9 @@ type Task struct {
 	Op    graph.Op
 	Verbs *Verbs
 	Index int // for the caller
+	Owner any // for the caller
 
+	Ended     bool          // for the caller
 	Took      time.Duration // 0: no verb was called
 	Abandoned bool          // the verb has not returned
 	Skipped   bool          // the verb was not called because the context had ended
@@ -96,6 +98,27 @@ func (e *Executor) Pool(connection string, limit int) *Pool {
 		e.pools[connection] = p
 	}
 	return p
+}
+
+// Finished has a token while there are finished tasks.
+func (e *Executor) Finished() <-chan struct{} { return e.finished.ready }
+
+// TakeFinished returns the tasks that have finished since the last call.
+func (e *Executor) TakeFinished() []*Task { return e.finished.take() }
+
+// Overdue fires when TakeOverdue should be called, after Await has waited for running verbs.
+func (e *Executor) Overdue() <-chan time.Time {
+	if !e.watchdog.set {
+		return nil
+	}
+	return e.watchdog.timer.C
+}
+
+// TakeOverdue abandons overdue verbs and returns their tasks, and others that fail because
+// of them.
+func (e *Executor) TakeOverdue(ctx context.Context) []*Task {
+	e.watchdog.set = false
+	return e.abandonOverdue(ctx)
 }
 
 // Late has a token while there are late results.

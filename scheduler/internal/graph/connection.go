@@ -142,17 +142,15 @@ func (g *Graph) releaseHeld(c *Connection) {
 	for _, n := range c.held {
 		n.held = false
 		g.push(n)
-		if n.unused() {
-			g.touch(n) // it could not be forgotten while it was held
-		}
+		g.touch(n) // it waits for another reason now, or could not be forgotten while it was held
 	}
 	c.held = nil
 	g.searchAgain() // no cycle is formed while one of its members would have to wait
 }
 
-// awaiting reports that a read-back or a detached operation has not ended. Afterwards more
+// Awaiting reports that a read-back or a detached operation has not ended. Afterwards more
 // may become possible without any other change.
-func (g *Graph) awaiting() bool { return g.reading+g.holding+g.detached > 0 }
+func (g *Graph) Awaiting() bool { return g.reading+g.holding+g.detached > 0 }
 
 // nodesOf returns the nodes of a connection, sorted by key: maps have no fixed order, and
 // the order of the nodes is seen in the transaction log.

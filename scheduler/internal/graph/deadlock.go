@@ -36,7 +36,7 @@ func (g *Graph) breakDeadlock() bool {
 	if g.dissolveCycles() || g.findCycles(g.waitsOn, false) || g.findCycles(g.dependentsOf, true) {
 		return true
 	}
-	if g.awaiting() {
+	if g.Awaiting() {
 		return false // more may become possible without a deletion
 	}
 	if g.deleteOutdated() {
@@ -159,10 +159,16 @@ func (g *Graph) assumeMet(n *Node) {
 	}
 }
 
-// dissolveCycles ends all cycles. It retracts assumptions about members that were not
-// created, and reports whether there were any.
+// dissolveCycles ends all cycles, except those with a member that is detached or held: they
+// go on. It retracts assumptions about members that were not created, and reports whether
+// there were any.
 func (g *Graph) dissolveCycles() (found bool) {
+	var kept []*cycle
 	for _, r := range g.cycles {
+		if r.goesOn() {
+			kept = append(kept, r)
+			continue
+		}
 		for _, n := range r.members {
 			found = found || slices.ContainsFunc(n.in, func(e *edge) bool { return e.assumed })
 			g.retract(n)
@@ -171,8 +177,13 @@ func (g *Graph) dissolveCycles() (found bool) {
 			}
 		}
 	}
-	g.cycles = nil
+	g.cycles = kept
 	return found
+}
+
+// goesOn reports that a member of the cycle will run without any other change.
+func (r *cycle) goesOn() bool {
+	return r.inFlight || slices.ContainsFunc(r.members, func(n *Node) bool { return n.held && n.cycle == r })
 }
 
 // retract marks dependencies on n that were assumed met within a cycle as unmet again,

@@ -38,6 +38,10 @@ func (n *Node) hung() bool { return n.running >= detached }
 // Hung reports that a detached or abandoned operation of n is still running.
 func (n *Node) Hung() bool { return n.hung() }
 
+// Held reports that an operation of n could run, but waits for a read-back of its connection
+// or for detached operations.
+func (n *Node) Held() bool { return n.held }
+
 // Detached reports that a detached operation of n is running.
 func (n *Node) Detached() bool { return n.running == detached }
 
@@ -52,10 +56,25 @@ func (n *Node) NeedsReading() bool {
 // Detach lets the owner do other work while the operation, which is in flight, is running.
 // Done or Abandon must follow.
 func (g *Graph) Detach(op Op) {
-	g.endCycles()
 	g.leaveFlight(op)
 	op.Node.running = detached
 	g.countDetached(op, +1)
+}
+
+// endDetached reports the end of a detached operation. A member of a cycle is still one.
+func (g *Graph) endDetached(op Op, meta any, err error) {
+	n := op.Node
+	g.countDetached(op, -1)
+	inCycle := n.cycle != nil
+	g.cycleStepDone(n)
+	g.Returned(op, meta, err)
+	if err == nil {
+		return
+	}
+	g.retract(n)
+	if inCycle && n.suspended() {
+		n.suspension = suspendedInCycle
+	}
 }
 
 // Abandon takes back an operation, in flight or detached, that is still running; err is the
@@ -69,6 +88,8 @@ func (g *Graph) Abandon(op Op, err error) {
 	} else {
 		g.leaveFlight(op)
 	}
+	g.cycleStepDone(n)
+	g.retract(n)
 	n.running = abandoned
 	if !n.disconnected() {
 		n.err = err
@@ -81,8 +102,6 @@ func (g *Graph) leaveFlight(op Op) {
 	g.saveNode(n)
 	n.last = op.Verb
 	g.count(op.Verb, -1)
-	g.cycleStepDone(n)
-	g.retract(n)
 	g.touch(n)
 	if n.disconnected() {
 		return
@@ -93,14 +112,6 @@ func (g *Graph) leaveFlight(op Op) {
 		doubtful.Doubt = true
 		g.replaceActual(n, g.newVersion(n, &doubtful), nil, true)
 	}
-}
-
-// endCycles dissolves all cycles. Their members are classified again.
-func (g *Graph) endCycles() {
-	for _, r := range g.cycles {
-		g.stepDone(r)
-	}
-	g.dissolveCycles()
 }
 
 // countDetached counts the detached operations of a connection. The last one that ends

@@ -21,6 +21,9 @@ type journal struct {
 
 	dirty        queue
 	blocked      []blockedMemento
+	cycles       []*cycle // that go on: a plan knows nothing of them
+	members      []*Node  // of cycles; their field is in inCycle
+	inCycle      []*cycle
 	unresolved   []*Node
 	lostProvider []*edge
 	touched      int // length of the graph's list
@@ -66,6 +69,15 @@ func (g *Graph) Begin() {
 		dirty: g.dirty.clone(), unresolved: g.unresolved, lostProvider: g.lostProvider, touched: len(g.touched),
 		indexed: g.available != nil, complete: g.complete,
 	}
+	for _, r := range g.cycles {
+		for _, n := range r.members {
+			if n.cycle == r {
+				n.cycle = nil
+				g.journal.members, g.journal.inCycle = append(g.journal.members, n), append(g.journal.inCycle, r)
+			}
+		}
+	}
+	g.journal.cycles, g.cycles = g.cycles, nil
 	for _, n := range g.blocked {
 		g.journal.blocked = append(g.journal.blocked, blockedMemento{n, n.blocked})
 	}
@@ -173,6 +185,15 @@ func (g *Graph) restoreLists(j *journal) {
 	for _, n := range g.dirty.list[g.dirty.head:] {
 		n.queued = true
 	}
+	for i, n := range j.members {
+		n.cycle = j.inCycle[i]
+	}
+	for _, r := range j.cycles {
+		for _, n := range r.waiting {
+			n.queued = true
+		}
+	}
+	g.cycles = append(g.cycles, j.cycles...)
 	for _, m := range j.blocked {
 		m.node.blocked = m.state
 		g.blocked = append(g.blocked, m.node)

@@ -55,8 +55,7 @@ func (g *Graph) InFlight() int { return g.deleting + g.applying }
 func (g *Graph) Done(op Op, meta any, err error) {
 	n := op.Node
 	if n.running == detached {
-		g.countDetached(op, -1)
-		g.Returned(op, meta, err)
+		g.endDetached(op, meta, err)
 		return
 	}
 	g.saveNode(n)
@@ -95,8 +94,7 @@ var errCancelled = errors.New("the operation was not begun")
 func (g *Graph) Cancel(op Op) {
 	n := op.Node
 	if n.running == detached {
-		g.countDetached(op, -1)
-		g.Returned(op, nil, errCancelled)
+		g.endDetached(op, nil, errCancelled)
 		g.clearFailure(n)
 		return
 	}

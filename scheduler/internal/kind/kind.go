@@ -35,7 +35,11 @@ type Descriptor struct {
 	// Owned by the goroutine of the scheduler.
 	Reads executor.Reads
 	Verbs executor.Verbs
-	Link  *graph.Connection
+	// Link is the connection that the descriptor shares with others of the same connection
+	// name; it is up for ever unless Losable. Line is the scheduler's knowledge about it.
+	Link    *graph.Connection
+	Line    any
+	Losable bool
 
 	Accepts       func(proto.Message) error // an error if the message has another type
 	IsMeta        func(any) bool            // reports whether it has the descriptor's metadata type
@@ -114,7 +118,7 @@ func (d *Descriptor) Evidence() graph.Evidence {
 
 // OnlyRemembered reports whether only the memory knows the actual values: they are not read
 // back, and no connection can lose them.
-func (d *Descriptor) OnlyRemembered() bool { return d.Retrieve == nil && d.Link == nil }
+func (d *Descriptor) OnlyRemembered() bool { return d.Retrieve == nil && !d.Losable }
 
 // ResolvedKey returns the key of v without references; empty: the same key, or none.
 func (d *Descriptor) ResolvedKey(v *graph.Value) string {

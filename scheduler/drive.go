@@ -1,0 +1,291 @@
+package scheduler
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/keyplane/keyplane/scheduler/internal/executor"
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+)
+
+// A runPhase says what a run does or waits for. The loop drives one run at a time. A run
+// that waits longer than patience is parked: the loop does other work, and resumes the run
+// when it can go on.
+//
+//	phase          waits for                                      next
+//	readingBack    other readers and verbs of its connections,    executing
+//	               then Retrieve
+//	executing      its verbs; read-backs of its values            readingFailed if verbs failed, else ended
+//	readingFailed  as readingBack, for the values of the verbs    retrying
+//	retrying       as executing                                   readingFailed if a value must be read back, else ended
+//	ended
+//
+// A transaction that undoes its changes after a failure is never parked, nor is one that
+// reads back and changes values: both begin when no run is parked, and end before any other
+// begins.
+type runPhase uint8
+
+const (
+	readingBack runPhase = iota
+	executing
+	readingFailed
+	retrying
+	ended
+)
+
+const (
+	// patience is the time without progress after which a run is parked. It is long for a
+	// verb and short for a person.
+	patience = 100 * time.Millisecond
+	// mostParked bounds the memory of parked runs. If there are more, all work waits.
+	mostParked = 256
+)
+
+// drive advances r until it ends or is parked.
+func (s *Scheduler) drive(ctx context.Context, r *run) {
+	for s.advance(ctx, r); r.phase != ended; s.advance(ctx, r) {
+		if r.yields || !s.await(ctx, r, true) {
+			s.park(r)
+			return
+		}
+	}
+}
+
+// advance lets r go on until it ends or must wait.
+func (s *Scheduler) advance(ctx context.Context, r *run) {
+	r.yields = false
+	for r.phase != ended {
+		switch r.phase {
+		case readingBack, readingFailed:
+			if !s.readBack(ctx, r) {
+				return
+			}
+			if r.phase == readingBack {
+				s.beginExecution(r)
+			}
+			r.phase++
+		case executing, retrying:
+			if !s.execute(ctx, r) {
+				return
+			}
+			s.endExecution(ctx, r)
+		case ended:
+		}
+	}
+}
+
+// beginExecution is called when the actual state is known.
+func (s *Scheduler) beginExecution(r *run) {
+	if r.afterReading != nil {
+		r.afterReading()
+	}
+	s.foresee(r)
+	s.logBegin(r.rec)
+}
+
+// endExecution reads back the values whose verbs failed, because a failed verb may have been
+// partly effective. Without them, it completes r.
+func (s *Scheduler) endExecution(ctx context.Context, r *run) {
+	unclear := r.unclear
+	if r.phase == executing {
+		unclear = slices.Concat(r.failed, unclear)
+	}
+	if len(unclear) > 0 && ctx.Err() == nil {
+		r.unclear = nil
+		s.wantReadings(r, s.readingsFor(unclear), nil)
+		r.phase = readingFailed
+		return
+	}
+	r.phase = ended
+	s.complete(r)
+}
+
+// park lets other runs begin while r waits.
+func (s *Scheduler) park(r *run) {
+	for _, t := range r.tasks {
+		if !t.Ended && !t.Op.Node.Hung() {
+			s.graph.Detach(t.Op)
+		}
+	}
+	for n := range s.graph.Touched() {
+		s.noteWhileParked(r, n)
+	}
+	r.known = 0
+	s.parked = append(s.parked, r)
+}
+
+// noteWhileParked is note for a run that has not ended. The record of an operation that has
+// not ended follows later.
+func (s *Scheduler) noteWhileParked(r *run, n *graph.Node) {
+	switch {
+	case !n.Hung() && !n.Held():
+		s.note(r, n)
+	case n.News && n.Desired() != nil:
+		s.publish(r.rec.Start, n, s.statuses.At(n.Slot))
+	}
+}
+
+// resume drives a parked run.
+func (s *Scheduler) resume(ctx context.Context, r *run) {
+	s.parked = slices.DeleteFunc(s.parked, func(p *run) bool { return p == r })
+	s.drive(ctx, r)
+}
+
+// readyRun returns the oldest parked run that can go on, or nil.
+func (s *Scheduler) readyRun(ctx context.Context) *run {
+	for _, r := range s.parked {
+		if s.isReady(ctx, r) {
+			return r
+		}
+	}
+	return nil
+}
+
+// isReady reports whether r, which waits, can go on.
+func (s *Scheduler) isReady(ctx context.Context, r *run) bool {
+	switch r.phase {
+	case readingBack, readingFailed:
+		return s.canRead(r)
+	case executing, retrying:
+		return len(r.finished) > 0 || r.running == 0 && !s.obstructed(ctx, r)
+	case ended:
+	}
+	return true
+}
+
+// settle waits until no run is parked.
+func (s *Scheduler) settle(ctx context.Context) {
+	for len(s.parked) > 0 {
+		if r := s.readyRun(ctx); r != nil {
+			s.resume(ctx, r)
+		} else {
+			s.deliver(s.executor.Await(ctx, s.calls.ready.C(), nil))
+		}
+	}
+}
+
+// await waits until r can go on. It returns false after patience without progress of r,
+// unless impatient is false or too many runs are parked.
+func (s *Scheduler) await(ctx context.Context, r *run, impatient bool) bool {
+	impatient = impatient && len(s.parked) < mostParked
+	var limit <-chan time.Time
+	for !s.isReady(ctx, r) {
+		if impatient && limit == nil {
+			limit = s.patience.from(s.progress)
+		}
+		tasks := s.executor.Await(ctx, s.calls.ready.C(), limit)
+		s.deliver(tasks)
+		if limit != nil && s.patience.exhausted(s.progress) {
+			if !s.isReady(ctx, r) {
+				return false
+			}
+		}
+	}
+	s.progress++
+	return true
+}
+
+// A patienceTimer fires after patience without progress. It is set once per period, not once
+// per verb, since setting a timer costs as much as a fast verb.
+type patienceTimer struct {
+	timer *time.Timer
+	due   time.Time // zero: the timer is not set
+	mark  uint64    // the progress when it was set
+}
+
+// from returns the channel of the timer. The timer is set if it is not.
+func (p *patienceTimer) from(progress uint64) <-chan time.Time {
+	if p.due.IsZero() {
+		p.set(progress)
+	}
+	return p.timer.C
+}
+
+func (p *patienceTimer) set(progress uint64) {
+	if p.timer == nil {
+		p.timer = time.NewTimer(patience)
+	} else {
+		p.timer.Reset(patience)
+	}
+	p.due, p.mark = time.Now().Add(patience), progress
+}
+
+// exhausted reports whether there was no progress since the timer was set. If there was
+// some when the timer has fired, it is set again.
+func (p *patienceTimer) exhausted(progress uint64) bool {
+	if time.Now().Before(p.due) {
+		return false
+	}
+	if p.mark != progress {
+		p.set(progress)
+		return false
+	}
+	p.due = time.Time{}
+	return true
+}
+
+// ownerOf returns the run to which an operation of n belongs, if r found that it can run:
+// the newest run that declares or retries the value, else r.
+func (s *Scheduler) ownerOf(r *run, n *graph.Node) *run {
+	if len(s.parked) == 0 {
+		return r
+	}
+	owner, concerned := r, r.concerns(n)
+	for _, p := range s.parked {
+		if (!concerned || p.rec.Seq > owner.rec.Seq) && p.concerns(n) {
+			owner, concerned = p, true
+		}
+	}
+	return owner
+}
+
+// obstructed reports whether operations of values that r declares wait for a read-back, or
+// for operations of other runs.
+func (s *Scheduler) obstructed(ctx context.Context, r *run) bool {
+	if !s.graph.Awaiting() || r.rec.Type == Notification || ctx.Err() != nil {
+		return false
+	}
+	waits := func(n *graph.Node) bool { return (n.Held() || n.Detached()) && s.ownerOf(r, n) == r }
+	for _, c := range r.rec.Values {
+		if s.anyOf(s.graph.Node(c.Key), waits) {
+			return true
+		}
+	}
+	if r.retry {
+		for key := range r.keys {
+			if s.anyOf(s.graph.Node(key), waits) {
+				return true
+			}
+		}
+	}
+	return r.rec.Replace && s.obstructsReplace(r, waits)
+}
+
+// obstructsReplace is obstructed for the values that r removes because it does not name them.
+func (s *Scheduler) obstructsReplace(r *run, waits func(*graph.Node) bool) bool {
+	for _, l := range s.lines {
+		if slices.ContainsFunc(l.link.Held(), func(n *graph.Node) bool { return r.concerns(n) && waits(n) }) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.parked, func(p *run) bool {
+		return slices.ContainsFunc(p.tasks, func(t *executor.Task) bool { return r.concerns(t.Op.Node) && waits(t.Op.Node) })
+	})
+}
+
+// anyOf reports whether is returns true for n or a node derived from it.
+func (s *Scheduler) anyOf(n *graph.Node, is func(*graph.Node) bool) bool {
+	if n == nil {
+		return false
+	}
+	if is(n) {
+		return true
+	}
+	for part := range s.graph.Derived(n) {
+		if s.anyOf(part, is) {
+			return true
+		}
+	}
+	return false
+}

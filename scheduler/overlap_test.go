@@ -1,0 +1,226 @@
+package scheduler_test
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// soon is how long a transaction may wait for the slow work of others.
+const soon = time.Second
+
+// beginApart starts a scheduler in which things and others have connections of their own.
+// The one of things can be lost.
+func beginApart(t *testing.T, b *tar) (s *scheduler.Scheduler, things *scheduler.Connection, stop func()) {
+	t.Helper()
+	s = scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+	things = group(t, s, "things")
+	for _, prefix := range []string{"thing/", "other/"} {
+		d := b.descriptor(prefix)
+		d.Connection = d.Name + "s"
+		_, err := scheduler.Register(s, d)
+		must(t, err)
+	}
+	stop = begin(t, s)
+	things.Ready()
+	synctest.Wait()
+	return s, things, stop
+}
+
+// within fails unless do, which may wait, is done soon.
+func withinSoon(t *testing.T, what string, do func()) {
+	t.Helper()
+	begun := time.Now()
+	do()
+	if took := time.Since(begun); took > soon {
+		t.Errorf("%s took %v", what, took)
+	}
+}
+
+// TestSlowWorkDelaysNobodyElse checks each kind of work that waits for a southbound. Meanwhile
+// values of another connection are applied.
+func TestSlowWorkDelaysNobodyElse(t *testing.T) {
+	for _, work := range []struct {
+		name, hangs string
+		begin       func(t *testing.T, s *scheduler.Scheduler, things *scheduler.Connection)
+		want        string // calls for things after the release
+	}{
+		{"a verb", "create thing/a", func(t *testing.T, s *scheduler.Scheduler, _ *scheduler.Connection) {
+			go func() { _ = declare(t, s, "thing/a", "1", "thing/b", "1>thing/a") }()
+		}, "create thing/b"},
+		{"a downstream resync", "retrieve thing/", func(t *testing.T, s *scheduler.Scheduler, _ *scheduler.Connection) {
+			must(t, s.Submit(t.Context(), scheduler.Txn{Refresh: true}))
+		}, ""},
+		{"a connection that is back", "retrieve thing/", func(_ *testing.T, _ *scheduler.Scheduler, things *scheduler.Connection) {
+			things.Ready()
+		}, ""},
+		{"a refresh", "retrieve thing/", func(t *testing.T, s *scheduler.Scheduler, _ *scheduler.Connection) {
+			must(t, s.Refresh("thing"))
+		}, ""},
+	} {
+		t.Run(work.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newTar()
+				s, things, stop := beginApart(t, b)
+				defer stop()
+				b.hang(work.hangs)
+				work.begin(t, s, things)
+				synctest.Wait()
+				for _, text := range []string{"1", "2", ""} {
+					withinSoon(t, "a transaction", func() { must(t, declare(t, s, "other/x", text)) })
+				}
+				withinSoon(t, "a plan", func() {
+					v, err := s.Value("other/y", wrapperspb.String("1"))
+					must(t, err)
+					r, err := s.Plan(t.Context(), scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}})
+					must(t, err)
+					if len(r.Planned) != 1 {
+						t.Errorf("the plan has %d operations", len(r.Planned))
+					}
+				})
+				b.took()
+				b.release(work.hangs, nil)
+				expect(t, "the calls", b.took(), work.want)
+			})
+		})
+	}
+}
+
+// TestCommitWaitsForItsOwnWork checks that Commit returns after the last operation of its
+// values, although other runs begin meanwhile, and that its record has all of them.
+func TestCommitWaitsForItsOwnWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, _, stop := beginApart(t, b)
+		defer stop()
+		b.hang("retrieve thing/")
+		must(t, s.Refresh("thing"))
+		<-time.After(soon)
+		type result struct {
+			rec *scheduler.Record
+			err error
+		}
+		ended := make(chan result, 1)
+		v, err := s.Value("thing/a", wrapperspb.String("1"))
+		must(t, err)
+		go func() {
+			rec, err := s.Commit(t.Context(), scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}})
+			ended <- result{rec, err}
+		}()
+		<-time.After(soon)
+		expect(t, "the state while it is read", states(s), "thing/a PENDING")
+		b.hang("create thing/a")
+		b.release("retrieve thing/", nil)
+		<-time.After(soon)
+		expect(t, "the state while it is created", states(s), "thing/a PENDING")
+		select {
+		case <-ended:
+			t.Error("Commit has returned before its operation has ended")
+		default:
+		}
+		b.release("create thing/a", nil)
+		out := <-ended
+		must(t, out.err)
+		created := 0
+		for _, op := range out.rec.Executed {
+			if !op.Noop {
+				created++
+			}
+		}
+		if created != 1 {
+			t.Errorf("the record has %d operations, want 1", created)
+		}
+		expect(t, "the state", states(s), "thing/a CONFIGURED 1")
+	})
+}
+
+// TestLateReadKeepsNewerKnowledge checks that a read-back does not undo an observation that came
+// after its beginning.
+func TestLateReadKeepsNewerKnowledge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+		proceed := make(chan struct{})
+		_, err := scheduler.Register(s, scheduler.Descriptor[note, struct{}]{
+			Name: "seen", Prefix: "seen/",
+			Retrieve: func(context.Context, []scheduler.Desired[note]) iter.Seq2[noteFound, error] {
+				return func(yield func(noteFound, error) bool) {
+					<-proceed
+					_ = yield(noteFound{Key: "seen/old", Value: wrapperspb.String("1")}, nil) &&
+						yield(noteFound{Key: "seen/gone", Value: wrapperspb.String("1")}, nil)
+				}
+			},
+		})
+		must(t, err)
+		defer begin(t, s)()
+		s.Observe(scheduler.Observed{Key: "seen/gone", Value: wrapperspb.String("1")})
+		synctest.Wait()
+		must(t, s.Refresh())
+		<-time.After(soon)
+		s.Observe(
+			scheduler.Observed{Key: "seen/old", Value: wrapperspb.String("2")},
+			scheduler.Observed{Key: "seen/new", Value: wrapperspb.String("1")},
+			scheduler.Observed{Key: "seen/gone"})
+		<-time.After(soon)
+		close(proceed)
+		synctest.Wait()
+		got := map[string]string{}
+		for _, st := range s.Statuses("") {
+			got[st.Key] = st.Actual.(note).GetValue()
+		}
+		if len(got) != 2 || got["seen/old"] != "2" || got["seen/new"] != "1" {
+			t.Errorf("after the late read: %v, want seen/old:2 and seen/new:1", got)
+		}
+	})
+}
+
+// TestLostConnectionMakesReadWorthless checks that the result of a read-back is dropped if the
+// connection was lost after its beginning, and that the next one is applied.
+func TestLostConnectionMakesReadWorthless(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, things, stop := beginApart(t, b)
+		defer stop()
+		must(t, declare(t, s, "thing/a", "1"))
+		b.hang("retrieve thing/")
+		must(t, s.Refresh("thing"))
+		<-time.After(soon)
+		things.Lost(context.Canceled)
+		<-time.After(soon)
+		expect(t, "the state", states(s), "thing/a PENDING")
+		things.Ready()
+		<-time.After(soon)
+		b.took()
+		b.release("retrieve thing/", nil)
+		expect(t, "the calls", b.took(), "retrieve thing/")
+		expect(t, "the state", states(s), "thing/a CONFIGURED 1")
+	})
+}
+
+// TestPauseWaitsForSlowWork checks that no verb runs while the scheduler is paused.
+func TestPauseWaitsForSlowWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newTar()
+		s, _, stop := beginApart(t, b)
+		defer stop()
+		b.hang("create thing/a")
+		go func() { _ = declare(t, s, "thing/a", "1") }()
+		<-time.After(soon)
+		paused := make(chan func())
+		go func() { paused <- s.Pause(t.Context()) }()
+		<-time.After(soon)
+		select {
+		case <-paused:
+			t.Error("paused while a verb is running")
+		default:
+		}
+		b.release("create thing/a", nil)
+		(<-paused)()
+	})
+}
