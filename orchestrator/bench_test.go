@@ -82,7 +82,9 @@ type finish struct {
 	committed chan struct{}
 }
 
-func (f *finish) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error) {
-	defer close(f.committed)
-	return f.Scheduler.Commit(ctx, txn)
+func (f *finish) Start(ctx context.Context, txn scheduler.Txn, ended func(*scheduler.Record, error)) error {
+	return f.Scheduler.Start(ctx, txn, func(record *scheduler.Record, err error) {
+		ended(record, err)
+		close(f.committed)
+	})
 }

@@ -25,9 +25,10 @@ func (f faulty) Decode(key string, data []byte) (scheduler.Value, error) {
 	return f.Scheduler.Decode(key, data)
 }
 
-func (f faulty) Commit(_ context.Context, txn scheduler.Txn) (*scheduler.Record, error) {
+func (f faulty) Start(_ context.Context, txn scheduler.Txn, ended func(*scheduler.Record, error)) error {
 	f.txns <- txn
-	return &scheduler.Record{}, nil
+	ended(&scheduler.Record{}, nil)
+	return nil
 }
 
 func TestAFaultOfOursIsOneBadValue(t *testing.T) {

@@ -74,6 +74,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler"
@@ -102,12 +103,14 @@ type Source struct {
 // error that is scheduler.ErrUnimplemented makes the key UNIMPLEMENTED; any other error
 // makes it INVALID. Value is Decode for a value that is parsed already. Both must be safe
 // for concurrent use. Commit returns a record if the transaction was processed, even if
-// operations failed.
+// operations failed. Start returns when the transaction has begun, in the order of the
+// calls; ended gets the result of Commit later, on another goroutine, and does not block.
 type Committer interface {
 	Models() *models.Registry
 	Decode(key string, data []byte) (scheduler.Value, error)
 	Value(key string, message proto.Message) (scheduler.Value, error)
 	Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error)
+	Start(ctx context.Context, txn scheduler.Txn, ended func(*scheduler.Record, error)) error
 }
 
 // Options are the options of an Orchestrator.
@@ -160,13 +163,15 @@ type Orchestrator struct {
 	stopped  chan struct{}
 	declared *queue     // requests for layers
 	waiting  []*request // requests in the next transaction
-	stacked  []*entry   // reused by stack
+	outcomes outcomes
+	stacked  []*entry // reused by stack
 }
 
 // New returns an Orchestrator of opts.Sources. It does nothing before Run.
 func New(sched Committer, opts Options) *Orchestrator {
 	o := &Orchestrator{
-		sched: sched, retry: opts.Retry, log: cmp.Or(opts.Log, slog.Default()), memory: opts.Memory,
+		outcomes: outcomes{ready: wake.New()},
+		sched:    sched, retry: opts.Retry, log: cmp.Or(opts.Log, slog.Default()), memory: opts.Memory,
 		patience: cmp.Or(opts.Patience, 100*time.Millisecond), grace: cmp.Or(opts.Grace, 10*time.Second),
 		gracePercent: cmp.Or(opts.GracePercent, 33), graceKeys: cmp.Or(opts.GraceKeys, 5),
 		deferred: map[string]*scheduler.Value{}, asked: make(chan func()), stopped: make(chan struct{}),
@@ -194,7 +199,7 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 	receive := func(ch any) reflect.SelectCase {
 		return reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)}
 	}
-	cases := []reflect.SelectCase{receive(ctx.Done()), receive(patience.C), receive(o.asked), receive(doubts.timer.C), receive(o.declared.ready.C())}
+	cases := []reflect.SelectCase{receive(ctx.Done()), receive(patience.C), receive(o.asked), receive(doubts.timer.C), receive(o.declared.ready.C()), receive(o.outcomes.ready.C())}
 	others := len(cases)
 	for _, l := range o.fixed {
 		l.publish()
@@ -220,6 +225,10 @@ func (o *Orchestrator) Run(ctx context.Context) error {
 			o.relist(time.Now())
 		case 4:
 			o.serveLayer(ctx)
+		case 5:
+			for _, out := range o.outcomes.take() {
+				o.ended(ctx, out)
+			}
 		default:
 			o.handle(ctx, o.fixed[chosen-others])
 		}

@@ -3,7 +3,9 @@ package orchestrator
 import (
 	"context"
 	"slices"
+	"sync"
 
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -54,13 +56,65 @@ func (o *Orchestrator) commit(ctx context.Context, description string, changes [
 		return
 	}
 	o.phase = max(o.phase, partial)
-	record, err := o.sched.Commit(ctx, txn)
-	o.answer(record, err)
-	if record != nil {
-		o.report(record)
-		o.reportComplete()
-	} else if ctx.Err() == nil {
-		o.log.Error("transaction not processed", "description", txn.Description, "err", err)
+	out := outcome{description: txn.Description, waiting: o.waiting, phase: o.phase}
+	o.waiting = nil
+	err := o.sched.Start(ctx, txn, func(record *scheduler.Record, err error) {
+		out.record, out.err = record, err
+		o.outcomes.put(out)
+	})
+	if err != nil {
+		out.err = err
+		o.ended(ctx, out)
+	}
+}
+
+// An outcome is the result of a transaction. Transactions begin one after the other, but a
+// later one does not wait for the slow operations of an earlier one. So they may end in
+// another order.
+type outcome struct {
+	description string
+	waiting     []*request // their callers wait for the result
+	phase       phase      // when the transaction began
+	record      *scheduler.Record
+	err         error
+}
+
+// outcomes has the results that Run's goroutine has not handled yet.
+type outcomes struct {
+	ready wake.Signal // set when there are results
+
+	mu  sync.Mutex // guards all
+	all []outcome
+}
+
+func (os *outcomes) put(out outcome) {
+	os.mu.Lock()
+	defer os.mu.Unlock()
+	os.all = append(os.all, out)
+	os.ready.Set()
+}
+
+func (os *outcomes) take() []outcome {
+	os.mu.Lock()
+	defer os.mu.Unlock()
+	out := os.all
+	os.all = nil
+	return out
+}
+
+// ended answers the callers that wait for a transaction, and reports its failures.
+func (o *Orchestrator) ended(ctx context.Context, out outcome) {
+	for _, r := range out.waiting {
+		r.finish(out.record, out.err)
+	}
+	switch {
+	case out.record != nil:
+		o.report(out.record)
+		if out.phase >= known {
+			o.reportComplete()
+		}
+	case ctx.Err() == nil:
+		o.log.Error("transaction not processed", "description", out.description, "err", out.err)
 	}
 }
 

@@ -220,14 +220,16 @@ type seenTxns struct {
 	committed func() // may be nil
 }
 
-// Commit records the transaction before the scheduler sees it, so the southbound cannot be
+// Start records the transaction before the scheduler sees it, so the southbound cannot be
 // ahead of this record.
-func (s seenTxns) Commit(ctx context.Context, txn scheduler.Txn) (*scheduler.Record, error) {
+func (s seenTxns) Start(ctx context.Context, txn scheduler.Txn, ended func(*scheduler.Record, error)) error {
 	s.see("orchestrator", txn.Replace, func() []history.Change { return changesIn(txn) })
-	if s.committed != nil {
-		defer s.committed()
-	}
-	return s.Committer.Commit(ctx, txn)
+	return s.Committer.Start(ctx, txn, func(record *scheduler.Record, err error) {
+		ended(record, err)
+		if s.committed != nil {
+			s.committed()
+		}
+	})
 }
 
 // changesIn returns the changes of a transaction. A change with an error keeps the last
