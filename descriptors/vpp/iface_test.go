@@ -27,7 +27,7 @@ func interfacesOfEachType(t *testing.T, vpp *simulated.VPP) {
 		{"loop1", `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"phys_address":"02:00:00:00:00:01"}`, "loop0 loop1 up"},
 		{"tap1", `{"name":"tap1","type":"TAP","enabled":true,"mtu":1400,"tap":{"version":2,"host_if_name":"lin1"}}`, " tap1 up"},
 		{"tap2", `{"name":"tap2","type":"TAP","tap":{"rx_ring_size":512}}`, " tap2 down"},
-		{"memif1", `{"name":"memif1","type":"MEMIF","enabled":true,"memif":{"id":3,"master":true,"socket_filename":"/tmp/m.sock","secret":"x"}}`, "memif1/3 memif1 up"},
+		{"memif1", `{"name":"memif1","type":"MEMIF","enabled":true,"memif":{"id":3,"master":true,"socket_filename":"/run/m.sock","secret":"x"}}`, "memif1/3 memif1 up"},
 		{"memif2", `{"name":"memif2","type":"MEMIF","memif":{"id":4}}`, "memif0/4 memif2 down"},
 		{"sub1", `{"name":"sub1","type":"SUB_INTERFACE","enabled":true,"sub":{"parent_name":"loop1","sub_id":100,"tag_rw_option":"POP1"}}`, ".100 sub1 up"},
 		{"vxlan1", `{"name":"vxlan1","type":"VXLAN_TUNNEL","enabled":true,"vxlan":{"src_address":"10.0.0.1","dst_address":"10.0.0.2","vni":7}}`, "vxlan_tunnel0 vxlan1 up"},

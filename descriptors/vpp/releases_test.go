@@ -17,7 +17,7 @@ func TestReleases(t *testing.T) {
 			const base = "config/vpp/v2/interfaces/"
 			all := append(network(), bridged()[:4]...)
 			all = append(all,
-				base+"memif1", `{"name":"memif1","type":"MEMIF","enabled":true,"memif":{"id":3,"master":true,"socket_filename":"/tmp/m.sock"}}`,
+				base+"memif1", `{"name":"memif1","type":"MEMIF","enabled":true,"memif":{"id":3,"master":true,"socket_filename":"/run/m.sock"}}`,
 				base+"vxlan1", `{"name":"vxlan1","type":"VXLAN_TUNNEL","enabled":true,"vxlan":{"src_address":"10.1.0.1","dst_address":"10.1.0.9","vni":7}}`,
 				base+"bond1", `{"name":"bond1","type":"BOND_INTERFACE","enabled":true,"bond":{"id":1,"mode":"XOR"}}`,
 			)

@@ -90,18 +90,18 @@ func (v *vpp) memifFiles() map[uint32]string {
 
 func memifSockets(v *vpp) {
 	runtime := filepath.Dir(v.memifFiles()[0])
-	v.memifSocket(1, "/tmp/a.sock", true, 0)
-	v.memifSocket(1, "/tmp/a.sock", true, 0)
-	v.memifSocket(1, "/tmp/b.sock", true, api.ENTRY_ALREADY_EXISTS)
-	v.memifSocket(2, "/tmp/a.sock", true, 0)
+	v.memifSocket(1, "/run/a.sock", true, 0)
+	v.memifSocket(1, "/run/a.sock", true, 0)
+	v.memifSocket(1, "/run/b.sock", true, api.ENTRY_ALREADY_EXISTS)
+	v.memifSocket(2, "/run/a.sock", true, 0)
 	v.memifSocket(3, "c.sock", true, 0)
 	all := v.memifFiles()
-	if all[0] != runtime+"/memif.sock" || all[1] != "/tmp/a.sock" || all[2] != "/tmp/a.sock" || all[3] != runtime+"/c.sock" {
+	if all[0] != runtime+"/memif.sock" || all[1] != "/run/a.sock" || all[2] != "/run/a.sock" || all[3] != runtime+"/c.sock" {
 		v.Errorf("they are %v", all)
 	}
 	for _, add := range []bool{true, false} {
-		v.memifSocket(0, "/tmp/a.sock", add, api.INVALID_ARGUMENT)
-		v.memifSocket(none32, "/tmp/a.sock", add, api.INVALID_ARGUMENT)
+		v.memifSocket(0, "/run/a.sock", add, api.INVALID_ARGUMENT)
+		v.memifSocket(none32, "/run/a.sock", add, api.INVALID_ARGUMENT)
 	}
 	v.memifSocket(4, "", true, api.INVALID_ARGUMENT)
 	v.memifSocket(99, "", false, api.INVALID_ARGUMENT)
@@ -110,8 +110,8 @@ func memifSockets(v *vpp) {
 	v.call("memif_delete", 0, &memif.MemifDelete{SwIfIndex: i}, &memif.MemifDeleteReply{})
 	v.memifSocket(1, "", false, 0)
 	var chosen memif.MemifSocketFilenameAddDelV2Reply
-	v.call("any", 0, &memif.MemifSocketFilenameAddDelV2{IsAdd: true, SocketID: none32, SocketFilename: "/tmp/d.sock"}, &chosen)
-	if got := v.memifFiles()[chosen.SocketID]; got != "/tmp/d.sock" || chosen.SocketID == none32 {
+	v.call("any", 0, &memif.MemifSocketFilenameAddDelV2{IsAdd: true, SocketID: none32, SocketFilename: "/run/d.sock"}, &chosen)
+	if got := v.memifFiles()[chosen.SocketID]; got != "/run/d.sock" || chosen.SocketID == none32 {
 		v.Errorf("socket %d is %q", chosen.SocketID, got)
 	}
 	v.memifSocket(chosen.SocketID, "", false, 0)

@@ -95,7 +95,7 @@ type life struct {
 }
 
 func lives() map[kinds.Form]life {
-	const memif, tunnel = `memif: { id: 3 master: true socket_filename: "/tmp/m.sock" `, `src_addr: "10.0.0.1" dst_addr: "10.0.0.2" `
+	const memif, tunnel = `memif: { id: 3 master: true socket_filename: "/run/m.sock" `, `src_addr: "10.0.0.1" dst_addr: "10.0.0.2" `
 	const key = `private_key: "AAECAwQFBgcICQoLDA0ODw8ODQwLCgkIBwYFBAMCAQA=" `
 	const vtep = `src_address: "10.0.0.1" dst_address: "10.0.0.2" vni: 7`
 	return map[kinds.Form]life{
@@ -308,7 +308,8 @@ func (l life) lacks(t *testing.T, kind kinds.Form) string {
 	case kind.Type == interfaces.Interface_TAP && !simulated.HasTAPs():
 		return "/dev/vhost-net"
 	}
-	h, _ := onVPP(t, simulated.Real)
+	h, vpp := onVPP(t, simulated.Real)
+	defer vpp.Kill() // it has the socket of a memif, which the test needs
 	_, err := h.create(t.Context(), "", l.suite(t, kind).Values[0].Value)
 	if missing, ok := errors.AsType[*conn.Missing](err); ok {
 		return "a VPP with the plugin that serves " + missing.Message
