@@ -138,10 +138,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 
 // step puts some values, or takes some away, after VPP was started anew or not.
 func (a *agent) step(rt *rapid.T, sim *simulated.VPP, declared map[string]string) {
-	all := town()
-	if sim.Sim == nil {
-		delete(all, "config/vpp/v2/interfaces/nic0") // it needs hardware
-	}
+	all := townOf(sim)
 	if rapid.IntRange(0, 9).Draw(rt, "restart") == 0 {
 		if err := sim.Restart(); err != nil {
 			rt.Fatal(err)

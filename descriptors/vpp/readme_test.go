@@ -14,6 +14,7 @@ import (
 
 // What a README shows can be typed in: each value comes to stand, with all its parts.
 func TestREADMEs(t *testing.T) {
+	simulated.NeedTAPs(t)
 	onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) {
 		a := startAgent(t, vpp.Socket)
 		awaitReady(t, a)

@@ -12,6 +12,7 @@ func TestReleases(t *testing.T) {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
 			sim := simulated.Start(t, release)
+			sim.Watch()
 			a := startAgent(t, sim.Socket)
 			awaitReady(t, a)
 			const base = "config/vpp/v2/interfaces/"
