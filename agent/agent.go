@@ -11,6 +11,7 @@ import (
 
 	"github.com/mdlayher/sdnotify"
 
+	"github.com/keyplane/keyplane/client"
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/descriptors/netalloc"
 	"github.com/keyplane/keyplane/descriptors/vpp"
@@ -168,6 +169,7 @@ func (a *assembly) merge(context.Context) error {
 	options.Complete = func() { a.health.Complete(); a.applied.complete.Set() }
 	a.Orchestrator = orchestrator.New(a.Scheduler, options)
 	a.health.Sources = a.Orchestrator
+	a.Client = client.NewLocal(a.Scheduler, a.Orchestrator, client.Options{})
 	a.above = append(a.stores.tasks(), Task{"orchestrator", a.Orchestrator.Run})
 	return nil
 }

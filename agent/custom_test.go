@@ -15,7 +15,6 @@ import (
 
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -48,10 +47,7 @@ func notes(created chan<- string) Addition {
 func pen(name string, declared chan<- error) Addition {
 	return func(p Parts) ([]Task, error) {
 		return []Task{{"pen", func(ctx context.Context) error {
-			_, err := p.Orchestrator.Declare(ctx, orchestrator.Request{Layer: "pen", Values: []orchestrator.Declared{
-				{Key: noteKey(name), Message: &sourcecontextpb.SourceContext{FileName: name}},
-			}})
-			declared <- err
+			declared <- p.Client.Put(ctx, &sourcecontextpb.SourceContext{FileName: name})
 			return nil
 		}}}, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keyplane/keyplane/client"
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/models"
@@ -30,6 +31,9 @@ type Parts struct {
 	// Orchestrator merges the stores and the layers of programs. A northbound declares
 	// values with its Declare. It is nil for Descriptors, which come first.
 	Orchestrator *orchestrator.Orchestrator
+	// Client declares and reads values in this process, as the data source localclient. It
+	// is nil for Descriptors.
+	Client client.Client
 	// Linux and VPP are the built-in southbounds: their connections, and the metadata of
 	// their interfaces. They are nil if the agent is without them.
 	Linux *linux.Plugin

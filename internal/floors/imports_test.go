@@ -35,6 +35,7 @@ func floors() []floor {
 		{"descriptors/*", []string{"internal/alloc", "internal/config", "internal/lists", "internal/spelling", "internal/vppsim", "internal/vppwire", "models", "proto", "scheduler"}},
 		{"descriptors/vpp/internal/simulated", []string{"descriptors/vpp/conn", "internal/testkit", "internal/vppsim", "internal/vppwire"}},
 		{"northbound/*", []string{"internal/config", "internal/printable", "kvdbsync", "models", "orchestrator", "proto", "scheduler"}},
+		{"client", []string{"models", "orchestrator", "proto", "scheduler"}},
 		{"internal/alloc", nil},
 		{"internal/backoff", nil},
 		{"internal/config", nil},
@@ -63,10 +64,11 @@ func floors() []floor {
 		{"internal/vppsim/l2", []string{"internal/vppsim/core", "internal/vppwire"}},
 		{"internal/vppwire", nil},
 		{"internal/wake", nil},
-		{"agent", []string{"connectors", "descriptors", "internal/config", "internal/owner", "internal/printable", "kvdbsync", "models", "northbound", "orchestrator", "proto", "scheduler", "statestore"}},
+		{"agent", []string{"client", "connectors", "descriptors", "internal/config", "internal/owner", "internal/printable", "kvdbsync", "models", "northbound", "orchestrator", "proto", "scheduler", "statestore"}},
 		{"cmd/agent", []string{"agent"}},
 		{"cmd/agentctl", []string{"connectors", "internal/config", "internal/printable", "kvdbsync", "models", "northbound", "orchestrator", "proto", "scheduler"}},
 		{"cmd/vppsim", []string{"descriptors", "internal/vppsim"}},
+		{"examples/custom-agent", []string{"agent", "models", "scheduler"}},
 		{"examples/*", []string{"internal/scratch", "models", "proto", "scheduler"}},
 	}
 }

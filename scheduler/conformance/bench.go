@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -143,10 +144,18 @@ func (b *bench[V, M]) recreate(key string, old, new V, m M) bool {
 	return b.d.Recreate(key, old, new, m)
 }
 
-// scheduler returns a scheduler with the descriptor.
+// scheduler returns a scheduler with the descriptor. It knows the model of the descriptor,
+// which may be that of another program.
 func (b *bench[V, M]) scheduler() *scheduler.Scheduler {
 	b.Helper()
-	s := scheduler.New(scheduler.Options{})
+	all := models.BuiltIn()
+	if m := b.d.Model.Model; m != nil && !all.Has(m) {
+		var err error
+		if all, err = all.With(m); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s := scheduler.New(scheduler.Options{Models: all})
 	if _, err := scheduler.Register(s, b.d); err != nil {
 		b.Fatal(err)
 	}

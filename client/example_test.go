@@ -1,0 +1,68 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	rpc "google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/keyplane/keyplane/client"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A program in the agent's process declares an interface, waits until it is applied, and
+// reads it. Over gRPC only the first line differs; see ExampleNewRemote.
+func ExampleNewLocal() {
+	ctx, cancel := context.WithCancel(context.Background())
+	sched := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
+	_, err := scheduler.Register(sched, scheduler.Descriptor[*interfaces.Interface, struct{}]{
+		Name: "interface", Model: models.For[*interfaces.Interface](),
+		Create: func(context.Context, string, *interfaces.Interface) (struct{}, error) { return struct{}{}, nil },
+		Delete: func(context.Context, string, *interfaces.Interface, struct{}) error { return nil },
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	orch := orchestrator.New(sched, orchestrator.Options{Log: slog.New(slog.DiscardHandler)})
+	ended := make(chan error, 2)
+	go func() { ended <- sched.Run(ctx) }()
+	go func() { ended <- orch.Run(ctx) }()
+
+	c := client.NewLocal(sched, orch, client.Options{})
+	loop := &interfaces.Interface{Name: "loop", Type: interfaces.Interface_LOOPBACK, Mtu: 1400}
+	if err := c.Put(ctx, loop); err != nil {
+		fmt.Println(err)
+	}
+	if err := c.Wait(ctx, loop); err != nil {
+		fmt.Println(err)
+	}
+	all, err := client.All[*interfaces.Interface](ctx, c)
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, v := range all {
+		fmt.Println(v.GetName(), v.GetMtu())
+	}
+	cancel()
+	<-ended
+	<-ended
+	// Output: loop 1400
+}
+
+// Over gRPC, a connection makes the client. The standard agent listens on the loopback.
+func ExampleNewRemote() {
+	conn, err := rpc.NewClient("127.0.0.1:9111", rpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer conn.Close()
+	c := client.NewRemote(conn, client.Options{Source: "my-program", Revert: true})
+	_ = c // c.Put(ctx, ...)
+	// Output:
+}

@@ -1,0 +1,165 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/orchestrator"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// NewLocal returns a client in the process of the agent. Its layer is kept across restarts,
+// so a program declares its values with Replace when it starts.
+func NewLocal(sched *scheduler.Scheduler, orch *orchestrator.Orchestrator, o Options) Client {
+	o.Source = cmp.Or(o.Source, "localclient")
+	o.Models = cmp.Or(o.Models, sched.Models())
+	return &local{o, sched, orch}
+}
+
+type local struct {
+	Options
+	sched *scheduler.Scheduler
+	orch  *orchestrator.Orchestrator
+}
+
+func (l *local) Put(ctx context.Context, values ...proto.Message) error {
+	return l.declare(ctx, values, true, false)
+}
+
+func (l *local) Delete(ctx context.Context, values ...proto.Message) error {
+	return l.declare(ctx, values, false, false)
+}
+
+func (l *local) Replace(ctx context.Context, values ...proto.Message) error {
+	return l.declare(ctx, values, true, true)
+}
+
+// declare puts values, or deletes their keys.
+func (l *local) declare(ctx context.Context, values []proto.Message, put, replace bool) error {
+	keys, err := keysOf(l.Models, values)
+	if err != nil {
+		return err
+	}
+	q := orchestrator.Request{Layer: l.Source, Replace: replace, Revert: l.Revert}
+	for i, key := range keys {
+		d := orchestrator.Declared{Key: key}
+		if put {
+			d.Message = values[i]
+		}
+		q.Values = append(q.Values, d)
+	}
+	_, err = l.orch.Declare(ctx, q)
+	failed, ok := errors.AsType[*scheduler.TxnError](err)
+	if !ok {
+		return err
+	}
+	out := &Error{}
+	for _, k := range failed.Failed {
+		state := kvscheduler.ValueState_FAILED
+		if st, ok := l.sched.Status(k.Key); ok && st.Err != nil {
+			state = st.State // such as RETRYING
+		}
+		if k.Verb == kvscheduler.TxnOperation_VALIDATE {
+			state = kvscheduler.ValueState_INVALID
+		}
+		if errors.Is(k.Err, scheduler.ErrUnimplemented) {
+			state = kvscheduler.ValueState_UNIMPLEMENTED
+		}
+		out.Failed = append(out.Failed, Failure{Status{k.Key, state, k.Err.Error()}, models.Fields(k.Err)})
+	}
+	return out
+}
+
+func (l *local) Wait(ctx context.Context, values ...proto.Message) error {
+	keys, err := keysOf(l.Models, values)
+	if err != nil {
+		return err
+	}
+	return await(ctx, keys, l.Watch(ctx, values...))
+}
+
+func (l *local) Get(ctx context.Context, values ...proto.Message) ([]Value, error) {
+	keys, err := keysOf(l.Models, values)
+	if err != nil {
+		return nil, err
+	}
+	all, err := l.orch.Effective(ctx, keys...)
+	var out []Value
+	for _, v := range all {
+		out = append(out, Value{v.Key, v.Message})
+	}
+	return out, err
+}
+
+func (l *local) Dump(_ context.Context, values ...proto.Message) ([]Value, error) {
+	keys, err := keysOf(l.Models, values)
+	if err != nil {
+		return nil, err
+	}
+	var out []Value
+	for _, st := range l.sched.Statuses("") {
+		if st.Actual == nil || st.Base != "" || keys != nil && !slices.Contains(keys, st.Key) {
+			continue
+		}
+		if _, _, ok := l.Models.ByKey(st.Key); ok {
+			out = append(out, Value{st.Key, st.Actual})
+		}
+	}
+	return out, nil
+}
+
+func (l *local) Status(_ context.Context, values ...proto.Message) (out []Status, err error) {
+	keys, err := keysOf(l.Models, values)
+	for _, key := range keys {
+		one := Status{Key: key}
+		if st, ok := l.sched.Status(key); ok {
+			one = statusOf(st)
+		}
+		out = append(out, one)
+	}
+	return out, err
+}
+
+func (l *local) Watch(ctx context.Context, values ...proto.Message) iter.Seq2[Status, error] {
+	return func(yield func(Status, error) bool) {
+		keys, err := keysOf(l.Models, values)
+		if err != nil {
+			yield(Status{}, err)
+			return
+		}
+		w := l.sched.Watch("")
+		defer w.Close()
+		for {
+			changes, err := w.Next(ctx)
+			if err != nil {
+				yield(Status{}, err)
+				return
+			}
+			for _, st := range changes {
+				if _, _, ok := l.Models.ByKey(st.Key); !ok || keys != nil && !slices.Contains(keys, st.Key) {
+					continue
+				}
+				if !yield(statusOf(st), nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// statusOf has the reason in the form of the server.
+func statusOf(st *scheduler.Status) Status {
+	out := Status{st.Key, st.State, strings.Join(st.Details, ", ")}
+	if st.Err != nil {
+		out.Reason = st.Err.Error()
+	}
+	return out
+}

@@ -1,0 +1,214 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/generic"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+)
+
+// NewRemote returns a client over a connection, which stays the caller's.
+func NewRemote(conn grpc.ClientConnInterface, o Options) Client {
+	o.Models = cmp.Or(o.Models, models.BuiltIn())
+	return &remote{o, generic.NewManagerServiceClient(conn)}
+}
+
+type remote struct {
+	Options
+	manager generic.ManagerServiceClient
+}
+
+func (r *remote) Put(ctx context.Context, values ...proto.Message) error {
+	return r.declare(ctx, values, true, false)
+}
+
+func (r *remote) Delete(ctx context.Context, values ...proto.Message) error {
+	return r.declare(ctx, values, false, false)
+}
+
+func (r *remote) Replace(ctx context.Context, values ...proto.Message) error {
+	return r.declare(ctx, values, true, true)
+}
+
+// declare puts values, or deletes their keys.
+func (r *remote) declare(ctx context.Context, values []proto.Message, put, replace bool) error {
+	ids, err := r.ids(values)
+	if err != nil {
+		return err
+	}
+	req := &generic.SetConfigRequest{OverwriteAll: replace}
+	for i, id := range ids {
+		item := &generic.Item{Id: id}
+		if put {
+			data, err := proto.Marshal(values[i])
+			if err != nil {
+				return fmt.Errorf("value of %s: %w", id.GetModel(), err)
+			}
+			name := values[i].ProtoReflect().Descriptor().FullName()
+			item.Data = &generic.Data{Union: &generic.Data_Any{Any: &anypb.Any{TypeUrl: "models.ligato.io/" + string(name), Value: data}}}
+		}
+		req.Updates = append(req.Updates, &generic.UpdateItem{Item: item})
+	}
+	if r.Source != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "datasrc", r.Source)
+	}
+	ctx = metadata.AppendToOutgoingContext(ctx, "revert", strconv.FormatBool(r.Revert))
+	_, err = r.manager.SetConfig(ctx, req)
+	return remoteError(err)
+}
+
+// ids returns the identities of values.
+func (r *remote) ids(values []proto.Message) (out []*generic.Item_ID, err error) {
+	keys, err := keysOf(r.Models, values)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		m, name, _ := r.Models.ByKey(key)
+		out = append(out, &generic.Item_ID{Model: m.Name(), Name: name})
+	}
+	return out, nil
+}
+
+// remoteError returns the values that a status names, as an *Error.
+func remoteError(err error) error {
+	st, _ := status.FromError(err)
+	out := &Error{err: err}
+	for _, d := range st.Details() {
+		if v, ok := d.(*kvscheduler.ValueStatus); ok {
+			out.Failed = append(out.Failed, Failure{Status{v.GetKey(), v.GetState(), v.GetError()}, v.GetDetails()})
+		}
+	}
+	switch {
+	case len(out.Failed) == 0:
+		return err
+	case st.Code() == codes.FailedPrecondition:
+		out.err = nil // its text has the same values
+	}
+	return out
+}
+
+func (r *remote) Wait(ctx context.Context, values ...proto.Message) error {
+	keys, err := keysOf(r.Models, values)
+	if err != nil {
+		return err
+	}
+	return await(ctx, keys, r.Watch(ctx, values...))
+}
+
+func (r *remote) Get(ctx context.Context, values ...proto.Message) (out []Value, err error) {
+	ids, err := r.ids(values)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := r.manager.GetConfig(ctx, &generic.GetConfigRequest{Ids: ids})
+	for _, item := range answer.GetItems() {
+		if out, err = r.appendValue(out, item.GetItem()); err != nil {
+			return nil, err
+		}
+	}
+	return out, err
+}
+
+func (r *remote) Dump(ctx context.Context, values ...proto.Message) (out []Value, err error) {
+	ids, err := r.ids(values)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := r.manager.DumpState(ctx, &generic.DumpStateRequest{Ids: ids})
+	for _, item := range answer.GetItems() {
+		if out, err = r.appendValue(out, item.GetItem()); err != nil {
+			return nil, err
+		}
+	}
+	return out, err
+}
+
+// appendValue appends the value of an item. Items of models that the client does not know
+// are left out.
+func (r *remote) appendValue(out []Value, item *generic.Item) ([]Value, error) {
+	packed := item.GetData().GetAny()
+	name := packed.GetTypeUrl()
+	m, ok := r.Models.ByMessage(protoreflect.FullName(name[strings.LastIndexByte(name, '/')+1:]))
+	if !ok {
+		return out, nil
+	}
+	v := m.New()
+	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(packed.GetValue(), v); err != nil {
+		return nil, fmt.Errorf("value %s of %s: %w", item.GetId().GetName(), m.Name(), err)
+	}
+	return append(out, Value{m.KeyOf(item.GetId().GetName()), v}), nil
+}
+
+// Status asks for declared values, since only they have a status of their own by gRPC.
+func (r *remote) Status(ctx context.Context, values ...proto.Message) ([]Status, error) {
+	keys, err := keysOf(r.Models, values)
+	if err != nil || len(keys) == 0 {
+		return nil, err
+	}
+	ids, _ := r.ids(values)
+	answer, err := r.manager.GetConfig(ctx, &generic.GetConfigRequest{Ids: ids})
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]Status{}
+	for _, item := range answer.GetItems() {
+		if st, ok := r.statusOf(item.GetItem().GetId(), item.GetStatus()); ok {
+			found[st.Key] = st
+		}
+	}
+	out := make([]Status, len(keys))
+	for i, key := range keys {
+		out[i] = found[key]
+		out[i].Key = key
+	}
+	return out, nil
+}
+
+func (r *remote) statusOf(id *generic.Item_ID, st *generic.ItemStatus) (Status, bool) {
+	m, ok := r.Models.ByName(id.GetModel())
+	if !ok {
+		return Status{}, false
+	}
+	return Status{m.KeyOf(id.GetName()), kvscheduler.ValueState(kvscheduler.ValueState_value[st.GetStatus()]), st.GetMessage()}, true
+}
+
+func (r *remote) Watch(ctx context.Context, values ...proto.Message) iter.Seq2[Status, error] {
+	return func(yield func(Status, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel() // ends the stream
+		req := &generic.SubscribeRequest{}
+		ids, err := r.ids(values)
+		for _, id := range ids {
+			req.Subscriptions = append(req.Subscriptions, &generic.Subscription{Id: id})
+		}
+		var stream grpc.ServerStreamingClient[generic.SubscribeResponse]
+		if err == nil {
+			stream, err = r.manager.Subscribe(ctx, req)
+		}
+		for err == nil {
+			var got *generic.SubscribeResponse
+			got, err = stream.Recv()
+			for _, n := range got.GetNotifications() {
+				if st, ok := r.statusOf(n.GetItem().GetId(), n.GetStatus()); ok && !yield(st, nil) {
+					return
+				}
+			}
+		}
+		yield(Status{}, err)
+	}
+}
