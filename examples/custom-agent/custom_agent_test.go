@@ -16,54 +16,89 @@ import (
 
 	"github.com/keyplane/keyplane/agent"
 	"github.com/keyplane/keyplane/internal/testkit"
+	"github.com/keyplane/keyplane/internal/testkit/session"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/conformance"
 )
 
-// TestTutorial puts the value of the README into a real etcd, and waits for its file.
-func TestTutorial(t *testing.T) {
-	e := testkit.StartEtcd(t, testkit.EtcdOptions{})
-	dir := t.TempDir()
-	write := func(name, content string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+// started runs the agent until the test ends, without its parts that need privileges. It
+// returns its folder and label.
+func started(t *testing.T, files map[string]string) (dir, label string) {
+	t.Helper()
+	dir, label = t.TempDir(), fmt.Sprintf("%s-%d", t.Name(), os.Getpid())
+	files["orchestrator.conf"] = `state-dir: ""`
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.ReplaceAll(content, "DIR", dir)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write("etcd.conf", "endpoints: ["+e.Addr+"]\ninsecure-transport: true\n")
-	write("orchestrator.conf", `state-dir: ""`)
 	o := options()
-	o.Without = []agent.Part{agent.Linux, agent.VPP, agent.HTTP, agent.GRPC} // of this test: it needs no privileges
-	label := fmt.Sprintf("tutorial-%d", os.Getpid())
+	o.Without = []agent.Part{agent.Linux, agent.VPP, agent.HTTP, agent.GRPC}
 	o.Args = []string{"-config-dir=" + dir, "-socket=" + dir + "/socket", "-microservice-label=" + label, "-notes=" + dir + "/notes"}
 	o.Stdout, o.Stderr = t.Output(), t.Output()
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- agent.Run(ctx, o) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return dir, label
+}
 
+// tool runs a program that must succeed.
+func tool(t *testing.T, program string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", program, err, out)
+	}
+}
+
+// content returns a function that compares a file.
+func content(path, want string) func() bool {
+	return func() bool {
+		text, err := os.ReadFile(path)
+		return err == nil && string(text) == want
+	}
+}
+
+// TestTutorial puts the value of the README into a real etcd, and waits for its file.
+func TestTutorial(t *testing.T) {
+	e := testkit.StartEtcd(t, testkit.EtcdOptions{})
+	dir, label := started(t, map[string]string{"etcd.conf": "endpoints: [" + e.Addr + "]\ninsecure-transport: true\n"})
 	etcdctl := func(args ...string) {
 		t.Helper()
-		out, err := exec.Command(testkit.Tool(t, "etcdctl"), append([]string{"--endpoints", e.Addr}, args...)...).CombinedOutput()
-		if err != nil {
-			t.Fatalf("etcdctl: %v\n%s", err, out)
-		}
+		tool(t, testkit.Tool(t, "etcdctl"), append([]string{"--endpoints", e.Addr}, args...)...)
 	}
 	key, value := shown(t)
 	key = strings.Replace(key, "/vpp1/", "/"+label+"/", 1)
 	etcdctl("put", key, value)
 	hello := filepath.Join(dir, "notes", "hello")
-	eventually(t, "the note of the README", func() bool {
-		text, err := os.ReadFile(hello)
-		return err == nil && string(text) == "Hello, world"
-	})
+	eventually(t, "the note of the README", content(hello, "Hello, world"))
 	etcdctl("del", key)
 	eventually(t, "no note", func() bool {
 		_, err := os.Stat(hello)
 		return os.IsNotExist(err)
 	})
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
+}
+
+// agentctl does not have the model. The agent validates the note, and a file store has one too.
+func TestNoteByAgentctlAndByFile(t *testing.T) {
+	dir, label := started(t, map[string]string{
+		"bolt.conf":   "db-path: DIR/bolt.db\n",
+		"filedb.conf": "configuration-paths: [DIR/notes.yaml]\n",
+		"notes.yaml":  "acmeConfig:\n  notes: [{name: filed, text: A}]\n",
+	})
+	eventually(t, "the note of the file", content(filepath.Join(dir, "notes", "filed"), "A"))
+	agentctl := []string{"--socket", dir + "/socket", "--service-label", label, "kvdb", "put"}
+	program := filepath.Join(session.Build(t, "../../cmd/agentctl"), "agentctl")
+	tool(t, program, append(agentctl, model().KeyOf("b"), `{"name":"b","text":"B"}`)...)
+	eventually(t, "the note of agentctl", content(filepath.Join(dir, "notes", "b"), "B"))
+	out, err := exec.Command(program, append(agentctl, model().KeyOf(".b"), `{"name":".b"}`)...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), `name is ".b"; expected the name of a file`) {
+		t.Errorf("an invalid note: %v\n%s", err, out)
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,12 +25,13 @@ func (a *app) check(ctx context.Context, key string, value []byte) error {
 	// The agent validates keys without its own prefix.
 	_, short, _ := strings.Cut(strings.TrimPrefix(key, allAgents), "/")
 	message, wrong := models.BuiltIn().Decode(short, value)
-	if wrong != nil && message == nil {
+	foreign := errors.Is(wrong, models.ErrNoModel) // perhaps the agent's program has this model
+	if wrong != nil && message == nil && !foreign {
 		return wrong
 	}
 	body, err := json.Marshal([]map[string]any{{"key": short, "value": json.RawMessage(value)}})
 	if err != nil {
-		return err
+		return cmp.Or(wrong, err)
 	}
 	if a.target, err = a.validator(); err != nil {
 		return err
@@ -38,7 +40,11 @@ func (a *app) check(ctx context.Context, key string, value []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, validateTimeout)
 	defer cancel()
 	var invalid []wire.Invalid
-	if a.request(ctx, http.MethodPost, "/scheduler/validate", nil, body, &invalid) != nil || len(invalid) == 0 {
+	err = a.request(ctx, http.MethodPost, "/scheduler/validate", nil, body, &invalid)
+	switch {
+	case err == nil && len(invalid) == 0 && foreign:
+		return nil
+	case err != nil || len(invalid) == 0:
 		return wrong
 	}
 	return errors.New(remote(invalid[0].Error))
