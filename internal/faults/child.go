@@ -61,6 +61,7 @@ func Live(ctx context.Context, text string, in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal([]byte(text), &life); err != nil {
 		return err
 	}
+	// The limit is that of the user namespace, so it does not concern other programs.
 	if life.NoWatches {
 		if err := os.WriteFile("/proc/sys/user/max_inotify_watches", []byte("0"), 0); err != nil {
 			return err
@@ -97,6 +98,7 @@ func revive(life Life, connector kvdbsync.Connector) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The southbound survives the agent, so the new agent finds the items of the old one.
 	for _, v := range verbs {
 		has[v.Key] = v.Text
 		if v.Text == "" {

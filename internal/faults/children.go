@@ -51,6 +51,7 @@ func (r *Run) unborn(attr *syscall.SysProcAttr) *child {
 	if err != nil {
 		r.Fatal(err)
 	}
+	// The test reads it while the child writes it.
 	journal := filepath.Join(r.TempDir(), "journal")
 	if err := os.WriteFile(journal, nil, 0o600); err != nil {
 		r.Fatal(err)
@@ -79,6 +80,7 @@ func (c *child) start() {
 	}
 	c.cmd = exec.Command("/proc/self/exe", "-test.run=^$")
 	c.cmd.Env = append(os.Environ(), lifeVariable+"="+string(life))
+	// A panic of the child must be seen.
 	c.cmd.Stderr = os.Stderr
 	c.cmd.SysProcAttr = c.attr
 	in, err := c.cmd.StdinPipe()
@@ -125,6 +127,7 @@ var errDied = errors.New("the agent has died")
 
 // tell sends one line of changes to the child and waits for its answer.
 func (c *child) tell(changes []history.Change) error {
+	// One line per request, and one per answer: the child does one at a time.
 	line, err := json.Marshal(changes)
 	if err != nil {
 		return err
@@ -167,6 +170,7 @@ func (c *child) await() {
 	defer tick.Stop()
 	late := time.Now().Add(c.r.Scale.Bound)
 	for c.look(); ; c.look() {
+		// The child has no channel for this: it may be dead at any moment.
 		bad := history.Complete(c.r.valid, c.has)
 		switch {
 		case len(bad) == 0:

@@ -68,6 +68,7 @@ func killedInFlood(r *Run) time.Duration {
 			fresh++
 		})
 		c.kill()
+		// Other stores have a writer of their own.
 		if r.Store.Lend == nil { // otherwise only the agent can write
 			r.Delete(r.names(fresh)[max(r.Scale.Keys, fresh-10):]...)
 		}
@@ -88,6 +89,7 @@ func killedInFlood(r *Run) time.Duration {
 func (c *child) killAmid(do func()) {
 	running, over := c.cmd.Process, make(chan struct{})
 	moment := time.Duration(c.r.Rand.Int64N(int64(200 * time.Millisecond)))
+	// A timer, so that the kill comes within do and not always between two writes.
 	time.AfterFunc(moment, func() { _ = running.Kill(); close(over) })
 	for alive := true; alive; {
 		do()
@@ -127,6 +129,7 @@ func (c *child) comeBack() {
 // rightsLost takes the right to read files and their folder from an agent without an
 // administrator's rights, while the files change. The values before stay in force.
 func rightsLost(r *Run) time.Duration {
+	// The folders above it must let the other user through.
 	for dir := r.Store.Dir; dir != filepath.Clean(os.TempDir()); dir = filepath.Dir(dir) {
 		r.allow(dir, 0o755)
 	}

@@ -27,7 +27,9 @@ func damagedFile(r *Run) {
 		begun := time.Now()
 		r.Store.Damage(how)
 		r.refused(how)
+		// The agent must notice it by itself, without a read that fails by chance.
 		r.awaitLost(how)
+		// Values that were applied stay.
 		r.await("a damaged file (" + how + ") in force")
 		r.Store.Mend()
 		r.wiped(begun, r.saved)

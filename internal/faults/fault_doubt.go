@@ -33,6 +33,7 @@ func refilled(r *Run) time.Duration {
 	}
 	r.heal()
 	took := r.settle()
+	// settle writes one key itself.
 	if now, _ := r.Agent.South.Verbs(); now != verbs+1 {
 		r.Errorf("%d verbs ran, want none but that of the last key", now-verbs)
 	}
@@ -42,6 +43,7 @@ func refilled(r *Run) time.Duration {
 // emptiedAndCut makes the agent list the empty store twice within the grace time. The
 // southbound stays for all of that time, and is removed then.
 func emptiedAndCut(r *Run) time.Duration {
+	// Long enough for two listings.
 	r.Scale.Grace = max(r.Scale.Grace, 3*time.Second)
 	r.follow()
 	begun := time.Now()
@@ -53,6 +55,7 @@ func emptiedAndCut(r *Run) time.Duration {
 	r.cut()
 	r.Store.Heal()
 	r.await("after the grace time")
+	// The earliest time at which a removal is right.
 	least := r.record.Since(begun) + r.Scale.Grace
 	for _, seen := range r.record.History().Seen {
 		if seen.Who == "southbound" && seen.At < least && slices.ContainsFunc(seen.Changes, func(c history.Change) bool { return c.Text == "" }) {

@@ -160,6 +160,7 @@ func overflown(r *Run) {
 	}
 	release := r.Agent.holdWatch()
 	r.churn(5)
+	// Files of a kind that the agent ignores fill the queue as well.
 	noise := [2]string{filepath.Join(r.Store.Dir, "noise0.txt"), filepath.Join(r.Store.Dir, "noise1.txt")}
 	for _, path := range noise {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -184,6 +185,7 @@ func brokenFile(r *Run) {
 	if err != nil {
 		r.Fatal(err)
 	}
+	// Half a file, no text at all, and two beginnings of JSON.
 	for _, text := range []string{string(good[:len(good)/2]), "\x00\xff\xfe", "{", "[1"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			r.Fatal(err)
@@ -209,6 +211,7 @@ func stalledWriter(r *Run) {
 		if err != nil {
 			return err
 		}
+		// At the beginning of an item, so the first half is a whole document.
 		half := bytes.LastIndex(content[:len(content)/2], []byte("- key"))
 		if _, err := f.Write(content[:half]); err != nil {
 			return errors.Join(err, f.Close())

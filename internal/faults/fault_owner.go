@@ -26,6 +26,7 @@ func ownerFaults() []Fault {
 func secondAgent(r *Run) {
 	label := "faults-" + owner.NewID() // used by no other run
 	first, second := owner.Self(label, owner.NewID()), owner.Self(label, owner.NewID())
+	// Files and Bolt: only agents of one host can share them.
 	if _, leases := r.Store.Connector.(kvdbsync.Leaser); !leases {
 		r.secondGuard(first, second)
 		r.churn(10)
@@ -39,6 +40,7 @@ func secondAgent(r *Run) {
 	defer end()
 	r.churn(10)
 	late := r.keeper(second)
+	// It must fail, although the first agent goes on.
 	err := late.Take(r.ctx, r.Scale.Bound)
 	late.Close()
 	r.named(first, err)

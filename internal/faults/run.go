@@ -117,6 +117,7 @@ func (r *Run) await(what string) {
 // the first differences and the health of the source.
 func (r *Run) awaitTexts(what string, want map[string]string) {
 	r.Helper()
+	// A hanging agent must fail with its health, not by the timeout of go test.
 	late := time.NewTimer(r.Scale.Bound)
 	defer late.Stop()
 	select {
@@ -135,6 +136,7 @@ func (r *Run) settle() time.Duration {
 	if r.healed.IsZero() {
 		r.healed = time.Now()
 	}
+	// A last write, so that there is an operation after the end of the fault to measure.
 	r.Write(history.Change{Key: "last", Text: r.text()})
 	r.await("after the fault")
 	r.compareBooks()
@@ -150,6 +152,7 @@ func (r *Run) compareBooks() {
 	if err != nil {
 		r.Fatal(err)
 	}
+	// Otherwise a mistake of the test would look like one of the agent.
 	if bad := history.Complete(held, r.holds); len(bad) > 0 {
 		r.Fatalf("the test's record differs from the store: %d names, such as %v", len(bad), bad[0])
 	}
@@ -161,6 +164,7 @@ func (r *Run) checkHistory() {
 	h := r.record.History()
 	h.Distrusted = r.distrusted
 	bad := append(history.Ordered(h), history.NoPhantom(h)...)
+	// Other stores make the changes of one write visible one after the other.
 	if r.Kind.Can&stores.Groups != 0 {
 		bad = append(bad, history.Atomic(groupwise(h))...)
 	}

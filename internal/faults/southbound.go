@@ -88,6 +88,7 @@ func (s *Southbound) do(c history.Change) error {
 	s.verbs++
 	s.last = time.Now()
 	if s.want != nil {
+		// Only this name can have changed.
 		s.wrong += differs(c.Text, s.want[c.Key]) - differs(before, s.want[c.Key])
 		s.tell()
 	}

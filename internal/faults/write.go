@@ -45,6 +45,7 @@ func (r *Run) tryUntil(do func(context.Context) error) error {
 	defer tick.Stop()
 	late := time.Now().Add(r.Scale.Bound)
 	for {
+		// A write to a stopped server would wait until the server continues.
 		ctx, cancel := context.WithTimeout(r.ctx, 5*time.Second)
 		err := do(ctx)
 		cancel()
@@ -119,6 +120,7 @@ func (r *Run) names(n int) (out []string) {
 // so these stay for the whole life.
 func (r *Run) some() []string {
 	var all []string
+	// The first tenth is never chosen.
 	for i := r.Scale.Keys / 10; i < r.Scale.Keys; i++ {
 		if name := r.name(i); r.holds[name] != "" {
 			all = append(all, name)
@@ -136,6 +138,8 @@ func (r *Run) churn(n int) {
 		name := r.name(r.Rand.IntN(r.Scale.Keys))
 		free := !slices.Contains(r.names(r.Scale.Keys/10), name)
 		switch dice := r.Rand.IntN(10); {
+		// Two of ten writes delete, one deletes and puts again, two change a group, and
+		// the rest update.
 		case dice < 2 && free:
 			r.Write(history.Change{Key: name})
 		case dice < 3 && free:
@@ -162,6 +166,7 @@ func (r *Run) group(first string) (out []history.Change) {
 		}
 		used[name] = true
 		c := history.Change{Key: name, Text: r.text()}
+		// A third of the group is deleted.
 		if i >= r.Scale.Keys/10 && r.Rand.IntN(3) == 0 {
 			c.Text = ""
 		}

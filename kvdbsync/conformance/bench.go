@@ -28,6 +28,7 @@ func BenchPair(prefix string, i int) kvdbsync.Pair {
 func BenchmarkList(b *testing.B, c kvdbsync.Connector, prefix string, bare func() []kvdbsync.Pair) {
 	var barely, with time.Duration
 	var kept, values int64
+	// Both in each round, so that a change of the machine's load concerns both.
 	for b.Loop() {
 		took, size := bareStart(b, bare)
 		barely, values = barely+took, size
@@ -68,6 +69,7 @@ func coldStart(b *testing.B, c kvdbsync.Connector, prefix string) (took time.Dur
 	takeAll(b, source)
 	took = time.Since(begun)
 	kept = heap() - before
+	// The mirror must be alive when the heap is measured.
 	runtime.KeepAlive(source)
 	return took, kept
 }

@@ -38,6 +38,7 @@ func BenchmarkPut(b *testing.B, s Bench, prefix string) {
 		key string
 		at  time.Time
 	}
+	// With room for repetitions, so that the bare client never waits for the benchmark.
 	sightings := make(chan sighting, 100)
 	seen := func(key string) { sightings <- sighting{key, time.Now()} }
 	if s.Watch != nil {
@@ -136,6 +137,7 @@ func puts(b *testing.B, open func() (Bench, string), watch func(b *testing.B, s 
 	var taken, behind time.Duration
 	for b.Loop() {
 		s, prefix := open()
+		// The time is taken in the reader, not after a switch of goroutines.
 		all, had := make(chan time.Time, 1), map[string]bool{}
 		end := watch(b, s, prefix, func(key string) {
 			if had[key] = true; len(had) == keys {

@@ -26,6 +26,7 @@ func firstListing(t *testing.T, h Harness) {
 		want[key] = value(key)
 		h.Put(key, want[key])
 	}
+	// A deleted key must not be listed, not even as a deletion.
 	gone := h.Prefix + "config/item/3"
 	h.Delete(gone)
 	delete(want, gone)
@@ -45,6 +46,7 @@ func inOrder(t *testing.T, h Harness) {
 	}
 	h.Delete(key)
 	w.await(func() bool { return w.holds(key, nil) })
+	// The same key again: the deletion must not hide it.
 	h.Put(key, value("again"))
 	w.await(func() bool { return w.holds(key, value("again")) })
 	w.expectExactly(map[string][]byte{key: value("again")})
@@ -105,6 +107,7 @@ func atomicGroups(t *testing.T, h Harness) {
 		group = append(group, kvdbsync.Event{Key: fmt.Sprintf("%sconfig/item/new%d", h.Prefix, i), Value: value("new")})
 	}
 	h.Txn(group)
+	// One batch, so exactly one read.
 	b := w.read()
 	if len(b.Events) != len(group) {
 		t.Fatalf("a batch of %d events, want the %d that changed at once", len(b.Events), len(group))
@@ -145,6 +148,7 @@ func exactValues(t *testing.T, h Harness) {
 		[]byte(`{"text":"a \"b\" \\ / ü 日本 𝄞 <&>"}`),
 		[]byte(`{"number":18446744073709551615,"small":-0.5,"list":[1,[],{}],"none":null,"no":false}`),
 	}
+	// Stores of JSON refuse these.
 	if !h.JSONOnly {
 		values = append(values, []byte{}, []byte(" \n"), []byte("\x00\xff\xfe\r\n"), []byte(`{"not": JSON`))
 	}

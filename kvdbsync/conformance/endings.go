@@ -21,6 +21,7 @@ func contextEnds(t *testing.T, h Harness) {
 				cancel()
 			}
 		}
+		// A deadline would mean that the watch has not ended by the cancel.
 		if ctx.Err() != context.Canceled {
 			t.Fatalf("the watch ended before the listing did, or hung: %v", ctx.Err())
 		}
@@ -58,6 +59,7 @@ func gap(t *testing.T, h Harness) {
 		h.Delete(key("deleted and put"))
 		h.Put(key("deleted and put"), value("deleted and put"))
 	})
+	// The first resync is that of the start.
 	f.await(func() bool { return f.resyncs > 1 })
 	want := map[string][]byte{
 		key("kept"): value("kept"), key("changed"): value("changed in the gap"),
@@ -95,6 +97,7 @@ func flood(t *testing.T, h Harness) {
 	counter, marker := h.Prefix+"config/item/counter", h.Prefix+"config/item/marker"
 	f := follow(t, h)
 	f.await(func() bool { return f.resyncs > 0 })
+	// Nobody takes meanwhile, so the source must merge these.
 	for i := range 500 {
 		h.Put(counter, fmt.Appendf(nil, `{"n":%d}`, i))
 	}

@@ -46,6 +46,7 @@ func claimOnce(t *testing.T, h Harness) {
 	if first.TTL() < h.TTL/2 {
 		t.Errorf("ttl is %v, asked for %v", first.TTL(), h.TTL)
 	}
+	// The key is free, but the claim expects another holder: it changes nothing.
 	if holds, err := first.Claim(t.Context(), h.ownerKey(), b, a); holds != nil || err != nil {
 		t.Fatalf("a claim of what is not there any more returned %q, %v", holds, err)
 	}
@@ -83,6 +84,7 @@ func claimRace(t *testing.T, h Harness) {
 		})
 	}
 	wg.Wait()
+	// Two holders would be two agents that program one system.
 	if len(won) != 1 {
 		t.Fatalf("%d holders of one key", len(won))
 	}

@@ -41,6 +41,8 @@ func (m *Memory) Watch(ctx context.Context, prefix string) iter.Seq2[kvdbsync.Ba
 		w := m.begin(prefix)
 		defer m.end(w)
 		for {
+			// All at once, and then without the lock: a slow reader must not stop the
+			// store.
 			batches, err := m.next(w)
 			for _, b := range batches {
 				if !yield(b, nil) {
@@ -66,6 +68,7 @@ func (m *Memory) begin(prefix string) *memoryWatch {
 	defer m.mu.Unlock()
 	w := &memoryWatch{prefix: prefix, failed: m.down, more: wake.New()}
 	if m.down == nil {
+		// The listing is the first batch; an empty one, too.
 		w.todo = []kvdbsync.Batch{{Events: m.under(prefix), Rev: m.rev, Synced: true, Identity: fmt.Sprint("memory-", m.replaced)}}
 	}
 	if m.watchers == nil {
@@ -166,6 +169,7 @@ func (m *Memory) Replace(same bool, err error) {
 		m.replaced++
 	}
 	m.rev = 1
+	// Nobody is told: running watches end with the error.
 	clear(m.pairs)
 	for w := range m.watchers {
 		w.failed = err

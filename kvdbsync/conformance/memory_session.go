@@ -45,6 +45,8 @@ func (m *Memory) Sever() (restore func()) {
 	defer m.mu.Unlock()
 	m.severed = true
 	for s := range m.sessions {
+		// Real stores expire a session that is not renewed; this one cannot be renewed
+		// while severed.
 		s.end = time.AfterFunc(s.ttl, func() { m.revoke(s) })
 	}
 	return m.restore
@@ -122,6 +124,7 @@ func (s *memorySession) writeLocked(ctx context.Context, changes []kvdbsync.Pair
 		return err
 	}
 	for _, c := range changes {
+		// The last writer owns the key.
 		for other := range s.sessions {
 			delete(other.keys, c.Key)
 		}

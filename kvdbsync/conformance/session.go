@@ -145,6 +145,7 @@ func sessionWrites(t *testing.T, h Harness) {
 		!h.Same(pairs[0].Value, value("a")) {
 		t.Errorf("listed %q", pairs)
 	}
+	// As many as every store must take in one call.
 	many := make([]kvdbsync.Pair, kvdbsync.MaxApply)
 	for i := range many {
 		many[i] = kvdbsync.Pair{Key: h.statusKey(string(rune('0' + i))), Value: value("many")}
@@ -217,6 +218,7 @@ func sessionIsHeld(t *testing.T, h Harness) {
 func (h Harness) staysHeld(t *testing.T, disturb func()) {
 	t.Helper()
 	short := h.TTL
+	// Short first, because a test of all connectors waits for each of them.
 	for _, factor := range []int{1, 3, 10} {
 		h.TTL = time.Duration(factor) * short
 		p := publish(t, h)

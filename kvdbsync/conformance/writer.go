@@ -50,6 +50,7 @@ func writtenIsRead(t *testing.T, h Harness) {
 // slash, so a key beside the folder does not belong to it.
 func listsInOrder(t *testing.T, h Harness) {
 	below := h.Prefix + "config/item/"
+	// Letters of both cases, a slash, a space and numbers: orders differ in these.
 	names := []string{"b", "a", "a/b", "B", "a b", "10", "9"}
 	for _, name := range names {
 		write(t, h.Writer.Put(t.Context(), below+name, value(name)))
@@ -168,6 +169,7 @@ func appliesAll(t *testing.T, h Harness) {
 func appliesNone(t *testing.T, h Harness) {
 	changes, _ := manyChanges(t, h, 3)
 	before := listed(t, h)
+	// At the beginning, in between, and at the end.
 	for at := range 4 {
 		if err := h.Writer.Apply(t.Context(), slices.Insert(slices.Clone(changes), at, h.Refused)); err == nil {
 			t.Fatal("the change that the harness says is refused was made")
@@ -179,6 +181,7 @@ func appliesNone(t *testing.T, h Harness) {
 
 // appliesMany makes more changes than a store has to accept at once.
 func appliesMany(t *testing.T, h Harness) {
+	// Either all of them or none; which one is up to the store.
 	changes, want := manyChanges(t, h, 10*kvdbsync.MaxApply)
 	before := listed(t, h)
 	switch err := h.Writer.Apply(t.Context(), changes); {

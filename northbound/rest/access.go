@@ -13,6 +13,8 @@ import (
 // protected returns the endpoint, which first asks who sends the request, if the server
 // has users. Without users everybody may do everything except read secrets.
 func (h *handler) protected(e endpoint) endpoint {
+	// A server without users is on the loopback, or its configuration says that it is
+	// unprotected.
 	if h.guard == nil {
 		return e
 	}
@@ -24,6 +26,7 @@ func (h *handler) protected(e endpoint) endpoint {
 		}
 		switch {
 		case e.group == groupOpen:
+		// The header makes a browser ask for a name and a password (RFC 7235).
 		case err != nil:
 			w.Header().Set("WWW-Authenticate", h.guard.Challenge())
 			return statusError{http.StatusUnauthorized, auth.ErrUnknown}
@@ -67,6 +70,7 @@ func (h *handler) revealing(r *http.Request, q query) (*handler, error) {
 	if !user.May(string(groupSecrets)) {
 		return nil, forbidden(user, groupSecrets)
 	}
+	// A copy for this request: the handler is shared by all.
 	open := *h
 	open.Secrets = true
 	return &open, nil
@@ -78,6 +82,8 @@ func (c *Config) limitRate(next http.Handler) http.Handler {
 	if c.RateLimiter.Limit == 0 {
 		return next
 	}
+	// One for all clients: an address can be shared or forged, and says little about a
+	// client.
 	limiter := rate.NewLimiter(rate.Limit(c.RateLimiter.Limit), c.RateLimiter.Burst)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/liveness" && r.URL.Path != "/readiness" && !limiter.Allow() {

@@ -33,6 +33,7 @@ func (h *handler) logList(w http.ResponseWriter, _ *http.Request, _ query) error
 		return notFound(errNoLogs)
 	}
 	levels := h.Logs.Levels()
+	// Never nil, so that an empty table is [] and not null.
 	out := []wire.LogLevel{}
 	for _, name := range slices.Sorted(maps.Keys(levels)) {
 		out = append(out, wire.LogLevel{Logger: name, Level: levels[name]})

@@ -23,12 +23,14 @@ func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) ([]structured.I
 	if err != nil {
 		return nil, badRequest(fmt.Errorf("reading the body: %w", err))
 	}
+	// Several large bodies at once would need memory for all of their trees.
 	leave, err := h.Gate.Enter(r.Context(), body)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	items, err := parse(r.Context(), structured.For(h.sched.Models()), body)
+	// The client has gone; the error of a parser that was stopped is not one of the text.
 	if r.Context().Err() != nil {
 		return nil, r.Context().Err()
 	}
@@ -43,6 +45,7 @@ func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) ([]structured.I
 // Value requests removal. Invalid items are returned with their error; parse itself
 // fails only if nothing is readable.
 func parse(ctx context.Context, form structured.Form, body []byte) (items []structured.Item, err error) {
+	// JSON is YAML, so one reader serves both.
 	docs, err := document.ReadContext(ctx, body, document.YAML)
 	if err != nil {
 		return nil, err

@@ -29,6 +29,7 @@ func (h *handler) vppCommand(w http.ResponseWriter, r *http.Request, _ query) er
 	if err != nil {
 		return err
 	}
+	// Such a command can change anything in VPP, so the log says who has sent it.
 	h.Log.Info("VPP command", "command", c.Line, "from", r.RemoteAddr)
 	return replyJSON(w, out)
 }

@@ -70,6 +70,7 @@ func (c *Config) Complete() error {
 	if c.Endpoint == "" {
 		c.Endpoint = DefaultEndpoint
 	}
+	// Without these limits, slow clients could hold connections for ever.
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, time.Minute)
 	c.ReadHeaderTimeout = cmp.Or(c.ReadHeaderTimeout, 10*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, defaultWriteTimeout)

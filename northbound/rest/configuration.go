@@ -25,6 +25,7 @@ func (h *handler) configuration(w http.ResponseWriter, r *http.Request, q query)
 	}
 	var items []structured.Item
 	for _, st := range h.sched.Statuses("config/") {
+		// Derived values are not declared by anybody.
 		if st.Desired == nil || st.Base != "" {
 			continue
 		}
@@ -50,6 +51,7 @@ func (h *handler) configuration(w http.ResponseWriter, r *http.Request, q query)
 		return err
 	}
 	header(w, yamlMedia, http.StatusOK)
+	// An empty document would not be a mapping, which readers expect.
 	if len(text) == 0 {
 		text = []byte("{}\n")
 	}
@@ -90,6 +92,7 @@ func (h *handler) validateConfiguration(w http.ResponseWriter, r *http.Request, 
 		keys[c.Key] = i
 		changes = append(changes, c)
 	}
+	// Each value is valid by itself here; conflicts are between them.
 	for _, c := range h.conflicts(items, changes) {
 		e := wire.ConfigError{Error: c.Error}
 		if i, ok := keys[c.Key]; ok {
@@ -112,6 +115,7 @@ func (h *handler) validateConfiguration(w http.ResponseWriter, r *http.Request, 
 // key if the document is a list of keys.
 func pathsOf(items []structured.Item) []string {
 	out := make([]string, len(items))
+	// Items are in the order of the document, so counting gives the index within a list.
 	counts := map[string]int{}
 	for i, it := range items {
 		if it.Model == nil {

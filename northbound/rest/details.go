@@ -31,7 +31,8 @@ func (i item) into(meta any) { _ = json.Unmarshal(i.meta, meta) }
 // A detailing is one path of /dump: the model whose actual values it answers, and how.
 type detailing struct {
 	path, model, about string
-	shape              any
+	// For the description of the API only.
+	shape any
 	// answer converts the values. Their number is not bounded, so results are lazy.
 	answer func(w http.ResponseWriter, items iter.Seq[item]) error
 }

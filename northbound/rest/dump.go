@@ -37,6 +37,7 @@ func (h *handler) dump(w http.ResponseWriter, r *http.Request, q query) error {
 	if err != nil {
 		return err
 	}
+	// Clients ask this first, to find out what they can ask.
 	if by == "" {
 		return replyJSON(w, h.dumpable())
 	}
@@ -51,6 +52,7 @@ func (h *handler) dump(w http.ResponseWriter, r *http.Request, q query) error {
 		}
 		return replyArray(w, mapped(seen, h.retrievedEntry))
 	}
+	// A snapshot: no transaction waits for the answer.
 	statuses := h.sched.Statuses("")
 	if view == viewNB {
 		return replyArray(w, mapped(declaredStatuses(statuses, d.Name), h.declaredEntry))

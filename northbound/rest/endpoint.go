@@ -74,6 +74,7 @@ func (e endpoint) pattern() string {
 
 // answer serves one request.
 func (e endpoint) answer(w http.ResponseWriter, r *http.Request) {
+	// Before serve, so that no endpoint has to check for unknown arguments.
 	q, err := e.query(r.URL)
 	if err == nil {
 		err = e.serve(w, r, q)

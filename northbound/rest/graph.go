@@ -69,6 +69,8 @@ func (h *handler) selectNodes(s *graphBuilder, r *scheduler.Record) {
 		s.changed[op.Key] = true
 	}
 	nodes := slices.Collect(h.nodes(h.timelines(all), r.Stop))
+	// In both directions: a neighbour may depend on a changed value, or the other way
+	// round.
 	near := map[string]bool{}
 	for _, n := range nodes {
 		for _, key := range neighbours(n) {
@@ -111,6 +113,7 @@ func (s *graphBuilder) graph() drawing.Graph {
 
 // box adds a box unless there is one with this name, and returns its index.
 func (s *graphBuilder) box(name string, b drawing.Box) int {
+	// A missing value that several others need is one box.
 	i, ok := s.index[name]
 	if !ok {
 		i = len(s.g.Boxes)

@@ -35,6 +35,7 @@ type Health struct {
 	// Southbounds returns the connections to what is programmed. Defaults to none.
 	Southbounds func() []Southbound
 
+	// Set once, by the goroutine of the orchestrator.
 	complete atomic.Bool
 }
 
@@ -65,6 +66,7 @@ func (h *Health) Status() wire.AgentStatus {
 	}
 	var missing, unapplied reasons
 	h.addSources(&out, &missing)
+	// Without a more precise reason.
 	if !h.complete.Load() && missing.n == 0 {
 		missing.add("the declared values have not been applied yet")
 	}

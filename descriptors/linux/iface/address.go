@@ -70,12 +70,15 @@ func (h *handler) createAddress(_ context.Context, key string, _ *interfaces.Int
 	}
 	defer space.Close()
 	addr := kernel.Addr{Link: meta.Index, Prefix: p}
+	// The kernel may have IPv6 disabled on new links (sysctl
+	// net.ipv6.conf.default.disable_ipv6), and would refuse the address.
 	if p.Addr().Is6() {
 		if err := enableIPv6(space, meta.HostName); err != nil {
 			return none, err
 		}
 	}
 	if err := space.AddAddr(addr); err != nil {
+		// An earlier attempt, or another program, has added it.
 		if !errors.Is(err, unix.EEXIST) {
 			return none, err
 		}

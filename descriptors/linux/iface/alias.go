@@ -8,7 +8,8 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 )
 
-// unconfigured is the alias of a link that the agent has released.
+// unconfigured is the alias of a link that the agent has released. An alias that is not
+// empty shows people that the agent knew the link.
 const unconfigured = "unconfigured"
 
 // mark is the start of the alias of every link of this agent.
@@ -42,6 +43,8 @@ func (h *handler) aliasOf(v *interfaces.Interface, original string) string {
 }
 
 // is reports whether the link was marked for v by this agent, or by one that it replaces.
+// The original name of a TAP is not known from the value, so only the part before it
+// counts.
 func (h *handler) is(space *netns.Space, l kernel.Link, v *interfaces.Interface) bool {
 	alias := h.aliasOf(v, "")
 	if v.GetType() == interfaces.Interface_TAP_TO_VPP {
@@ -81,6 +84,7 @@ func (h *handler) read(l kernel.Link, known map[string]*interfaces.Interface, pa
 		v.Name, v.Link = splitVETH(logical, h.mark(), known[l.Alias], paired)
 	case interfaces.Interface_TAP_TO_VPP:
 		rest := logical[:max(0, strings.LastIndexByte(logical, '/'))]
+		// The desired value knows where its name ends.
 		if is := known[h.mark()+rest]; is != nil {
 			v.Name, v.Link = is.GetName(), &interfaces.Interface_Tap{Tap: is.GetTap()}
 			return v

@@ -10,7 +10,9 @@ import (
 )
 
 // claims returns the claim on the host name within its namespace. EXISTING and LOOPBACK
-// claim nothing: they do not give a link a name.
+// claim nothing: they do not give a link a name. The kernel would refuse the second link
+// of that name, but only after the first one exists; the claim names the conflict at once,
+// and the same value wins after each restart.
 func claims(_ string, v *interfaces.Interface) []scheduler.Claim {
 	if v.GetType() == interfaces.Interface_EXISTING || v.GetType() == interfaces.Interface_LOOPBACK {
 		return nil

@@ -21,6 +21,7 @@ import (
 const (
 	loopback = "lo"
 
+	// The kernel's defaults. An MTU of 0 in a value means the default of its type.
 	defaultMTU  = 1500
 	loopbackMTU = 65536
 	vrfMTU      = 65575 // 64 KiB and the longest IPv6 header, as drivers/net/vrf.c has it
@@ -92,6 +93,7 @@ func recreate(_ string, old, new *interfaces.Interface, _ Meta) bool {
 		old.GetVeth().GetPeerIfName() != new.GetVeth().GetPeerIfName() ||
 		old.GetTap().GetVppTapIfName() != new.GetTap().GetVppTapIfName() ||
 		old.GetVrfDev().GetRoutingTable() != new.GetVrfDev().GetRoutingTable() ||
+		// An existing link is not renamed: another name is another link.
 		new.GetType() == interfaces.Interface_EXISTING && hostName(old) != hostName(new)
 }
 
@@ -125,6 +127,7 @@ func derived(_ string, v *interfaces.Interface) []scheduler.KeyValue {
 	if vrf := v.GetVrfMasterInterface(); vrf != "" {
 		out = append(out, scheduler.KeyValue{Key: keys.VRF(v.GetName(), vrf), Value: part(v)})
 	}
+	// link_only: other programs set the addresses.
 	source := keys.Static
 	if v.GetLinkOnly() {
 		if v.GetType() != interfaces.Interface_EXISTING {

@@ -84,6 +84,7 @@ func (h *handler) ensureTAP(space *netns.Space, v *interfaces.Interface) (kernel
 	if err == nil {
 		return h.adopt(space, l, v, l.Alias)
 	}
+	// Not moved yet: it is still where VPP has made it.
 	l, err = own.LinkByName(host)
 	if err != nil {
 		return l, fmt.Errorf("host side of %s, a TAP of VPP: %w", v.GetTap().GetVppTapIfName(), err)
@@ -92,6 +93,7 @@ func (h *handler) ensureTAP(space *netns.Space, v *interfaces.Interface) (kernel
 		return l, h.conflict(own, l, v)
 	}
 	alias := h.aliasOf(v, l.Name)
+	// Before the move, so that a link that is moved and not renamed yet is found again.
 	if err := h.setAlias(own, l.Index, alias); err != nil {
 		return l, err
 	}

@@ -36,6 +36,7 @@ type HostNames struct {
 	log     *slog.Logger
 	observe func(...scheduler.Observed)
 
+	// The kernel's state as events have shown it, and the keys that were announced for it.
 	links     map[int]kernel.Link
 	addrs     map[int]map[netip.Prefix]bool
 	announced map[int]map[string]bool // keys, by index of the link
@@ -179,6 +180,7 @@ func (n *HostNames) address(a kernel.Addr, gone bool) {
 func (n *HostNames) announce(index int, now time.Time) {
 	current := n.keysOf(index)
 	var so []scheduler.Observed
+	// No entry is made for links that are down, of which there may be many.
 	if len(current) > 0 && n.announced[index] == nil {
 		n.announced[index] = map[string]bool{}
 	}
@@ -191,8 +193,10 @@ func (n *HostNames) announce(index int, now time.Time) {
 	}
 	_, there := n.links[index]
 	switch {
+	// All that is announced exists.
 	case len(n.announced[index]) == len(current):
 		delete(n.due, index)
+	// A deleted link does not come back under its index, so there is no gap to hide.
 	case !there:
 		n.withdraw(index)
 	case n.due[index].IsZero():

@@ -122,6 +122,7 @@ func (d directory) All() map[string]Meta {
 // handler holds the state that the verbs share.
 type handler struct {
 	Options
+	// The verbs of other values run at the same time, so each field has a lock of its own.
 	index   Index
 	members members
 	pairs   pairs // held while a VETH pair is created or removed
@@ -139,6 +140,8 @@ func Register(s *scheduler.Scheduler, o Options) (links Index, lives func(instal
 	if o.TAPHost == nil {
 		o.TAPHost = defaultTAPHost
 	}
+	// The index is set below: it comes from registering the descriptor that has the
+	// handler.
 	h := &handler{Options: o}
 	group := s.Group(o.Southbound)
 	index, err := scheduler.Register(group, h.descriptor())

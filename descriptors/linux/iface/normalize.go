@@ -16,6 +16,7 @@ func normalize(_ string, v *interfaces.Interface) (*interfaces.Interface, []stri
 	if !more && !named {
 		return v, nil
 	}
+	// Messages are shared with the declared value.
 	v = proto.CloneOf(v)
 	v.IpAddresses = addrs
 	if !named {

@@ -56,6 +56,7 @@ func (h *handler) otherLives(space *netns.Space, l kernel.Link) bool {
 	if h.others.has(l.Owner) {
 		return true
 	}
+	// It does not run, or not in a namespace of this host: the link is ours to adopt.
 	if !space.Announced(l.Owner) {
 		return false
 	}

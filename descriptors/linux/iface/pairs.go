@@ -21,6 +21,7 @@ type pairLock struct {
 // hold waits until nobody else works at v's pair, and returns how that ends.
 func (p *pairs) hold(v *interfaces.Interface) (release func()) {
 	a, b := v.GetName(), otherEnd(v).GetName()
+	// Both ends must find the same lock.
 	pair := [2]string{min(a, b), max(a, b)}
 	p.mu.Lock()
 	if p.locks == nil {
@@ -33,6 +34,7 @@ func (p *pairs) hold(v *interfaces.Interface) (release func()) {
 	}
 	lock.users++
 	p.mu.Unlock()
+	// Outside of mu, so that other pairs go on.
 	lock.held <- struct{}{}
 	return func() {
 		<-lock.held

@@ -32,6 +32,8 @@ func (h *handler) recognise(places []*place, wanted []*interfaces.Interface) (ou
 	byName, byAlias := map[string]*interfaces.Interface{}, map[string]*interfaces.Interface{}
 	for _, v := range wanted {
 		byName[v.GetName()] = v
+		// A TAP's alias ends with a slash before the original name, which the value does
+		// not have.
 		byAlias[strings.TrimSuffix(h.aliasOf(v, ""), "/")] = v
 	}
 	aliases := map[string]bool{}
@@ -85,6 +87,7 @@ func resolveVETHs(all []observed) (out []observed) {
 		name := all[i].value.GetName()
 		byName[name] = append(byName[name], &all[i])
 	}
+	// A parked end has its temporary name, in the agent's own namespace.
 	waits := func(s *observed) bool { return s.place.own && s.link.Name == tempName(s.value.GetName()) }
 	for i := range all {
 		s := &all[i]
@@ -95,6 +98,7 @@ func resolveVETHs(all []observed) (out []observed) {
 		name, others := s.value.GetName(), byName[s.value.GetVeth().GetPeerIfName()]
 		configured := slices.ContainsFunc(others, func(o *observed) bool { return !waits(o) })
 		switch n := slices.Index(byName[name], s); {
+		// Two links with one name: the first counts, and the others are leftovers.
 		case n > 0:
 			s.value.Name = fmt.Sprint(name, duplicate, n-1)
 		case waits(s) && configured:
@@ -116,6 +120,7 @@ func (h *handler) describe(s *observed, want *interfaces.Interface, masters map[
 	if want != nil && !want.GetEnabled() && !setsDown(want) {
 		v.Enabled = false // a loopback that another program set up stays up
 	}
+	// The default stays unset, as people declare it.
 	if s.link.MTU != mtu(v) {
 		v.Mtu = uint32(s.link.MTU)
 	}
@@ -187,6 +192,7 @@ func masterOf(s *observed, want *interfaces.Interface, masters map[at]string) st
 // reported in the desired notation. Other addresses are reported only if the agent owns
 // the link, and if the kernel did not create them by itself.
 func (s *observed) addresses(want *interfaces.Interface, book alloc.Book) (out []string) {
+	// Each address of the link is reported once.
 	have := lists.Set(s.place.addrs[s.link.Index])
 	for _, addr := range want.GetIpAddresses() {
 		if p, err := netip.ParsePrefix(alloc.Address(book, addr, want.GetName())); err == nil && have[p] {

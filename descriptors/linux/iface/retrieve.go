@@ -29,6 +29,7 @@ func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*inte
 			values[i], byName[w.Value.GetName()] = w.Value, w.Value
 		}
 		places, err := h.dump(ctx, values)
+		// Also if the reader stops early: each space is an open file.
 		defer func() {
 			for _, p := range places {
 				p.space.Close()
@@ -79,12 +80,14 @@ func (h *handler) places(wanted []*interfaces.Interface) (places []*place, err e
 	if err != nil {
 		return nil, err
 	}
+	// The agent's own namespace is always read, and comes first.
 	refs := []*namespace.NetNamespace{nil}
 	for _, v := range wanted {
 		refs = append(refs, v.GetNamespace())
 	}
 	tried, byID := map[string]bool{}, map[kernel.ID]*place{}
 	for i, ns := range append(refs, named...) {
+		// Thousands of interfaces may refer to one namespace.
 		if tried[netns.Text(ns)] {
 			continue
 		}

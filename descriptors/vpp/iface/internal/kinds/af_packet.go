@@ -103,6 +103,7 @@ func (e *Env) ignoreIfOurs(ctx context.Context, v *interfaces.Interface, index i
 	if !errors.Is(err, api.IF_ALREADY_EXISTS) {
 		return err
 	}
+	// VPP's error has the index of the existing interface.
 	all, lookErr := conn.Dump[vppif.SwInterfaceDetails](ctx, e.API, &vppif.SwInterfaceDump{SwIfIndex: index})
 	switch {
 	case lookErr != nil || len(all) != 1:
@@ -127,6 +128,7 @@ func deleteAFPacket(ctx context.Context, e *Env, v *interfaces.Interface, meta i
 		}
 	}
 	err := e.API.Call(ctx, &af_packet.AfPacketDelete{HostIfName: host}, &af_packet.AfPacketDeleteReply{})
+	// VPP's error for a link that it does not have.
 	if errors.Is(err, api.SYSCALL_ERROR_1) {
 		return nil // it does not exist
 	}
@@ -162,6 +164,7 @@ func retrieveAFPackets(ctx context.Context, e *Env, all map[uint32]*Found) error
 			continue
 		}
 		link := &interfaces.AfpacketLink{HostIfName: d.HostIfName}
+		// The declared form may name the Linux interface instead of the link.
 		if w := f.Desired.GetAfpacket(); w != nil {
 			if host, err := e.linkOf(f.Desired); err == nil && host == d.HostIfName {
 				link = w

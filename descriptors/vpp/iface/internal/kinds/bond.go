@@ -85,6 +85,7 @@ func sameBond(old, new *interfaces.Interface) bool {
 func createBond(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, error) {
 	b := v.GetBond()
 	request := &bond.BondCreate2{ID: b.GetId(), Mode: bond.BondMode(b.GetMode()), Lb: bond.BondLbAlgo(b.GetLb())}
+	// Otherwise the bond takes the address of its first member.
 	if mac, ok := ParseMAC(v.GetPhysAddress()); ok {
 		request.UseCustomMac, request.MacAddress = true, mac
 	}
@@ -114,6 +115,7 @@ func retrieveBonds(ctx context.Context, e *Env, all map[uint32]*Found) error {
 			return err
 		}
 		for _, m := range members {
+			// Members by name: indexes differ after each start of VPP.
 			if one := all[uint32(m.SwIfIndex)]; one != nil {
 				link.BondedInterfaces = append(link.BondedInterfaces, &interfaces.BondLink_BondedInterface{
 					Name: one.Value.GetName(), IsPassive: m.IsPassive, IsLongTimeout: m.IsLongTimeout,

@@ -53,6 +53,7 @@ func wireGRE(g *interfaces.GreLink) gre.GreTunnel {
 	return gre.GreTunnel{
 		Type: gre.GreTunnelType(g.GetTunnelType() - interfaces.GreLink_L3), Mode: tunnel_types.TUNNEL_API_MODE_P2P,
 		SessionID: uint16(g.GetSessionId()), Instance: ^uint32(0), OuterTableID: g.GetOuterFibId(),
+		// Instance ~0 lets VPP choose the number in the name.
 		SwIfIndex: ifindex.All, Src: wireAddress(g.GetSrcAddr()), Dst: wireAddress(g.GetDstAddr()),
 	}
 }

@@ -108,6 +108,8 @@ func createMemif(ctx context.Context, e *Env, v *interfaces.Interface) (uint32, 
 	if err != nil {
 		return 0, err
 	}
+	// Zero sizes would be VPP's defaults as well; they are written out for equal
+	// comparisons.
 	q := &memif.MemifCreateV2{
 		Mode: memif.MemifMode(m.mode), RxQueues: uint8(m.rx), TxQueues: uint8(m.tx), ID: m.id, SocketID: socket,
 		RingSize: m.ring, BufferSize: uint16(m.buffer), Secret: m.secret, Role: memif.MEMIF_ROLE_API_SLAVE,
@@ -143,6 +145,7 @@ func (e *Env) memifSocket(ctx context.Context, file string) (uint32, error) {
 	}
 	e.sockets.Lock()
 	defer e.sockets.Unlock()
+	// VPP's table, not a record of ours: other clients register sockets, too.
 	known, err := e.memifSockets(ctx)
 	if err != nil {
 		return 0, err
@@ -210,6 +213,7 @@ func retrieveMemifs(ctx context.Context, e *Env, all map[uint32]*Found) error {
 		if d.SocketID != 0 {
 			link.SocketFilename = files[d.SocketID]
 		}
+		// VPP reports the full path of a name that was declared without its folder.
 		if sameSocket(link.SocketFilename, w.GetSocketFilename()) {
 			link.SocketFilename = w.GetSocketFilename()
 		}

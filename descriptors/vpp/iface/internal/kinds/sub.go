@@ -144,6 +144,7 @@ func retrieveSubs(_ context.Context, e *Env, all map[uint32]*Found) error {
 		if d.Type != interface_types.IF_API_TYPE_SUB {
 			continue
 		}
+		// Only of our own interfaces: those of others are not ours to clean.
 		if d.Tag != "" {
 			e.noteRewrite(f.Meta.Index, d.Tag, d.VtrOp)
 		}

@@ -135,6 +135,7 @@ func retrieveTAPs(ctx context.Context, e *Env, all map[uint32]*Found) error {
 			continue
 		}
 		f.Value.Type = interfaces.Interface_TAP
+		// The Linux descriptors look it up to find the other side.
 		f.Meta.TAPHost = d.HostIfName
 		f.Value.Link = &interfaces.Interface_Tap{Tap: &interfaces.TapLink{
 			Version: 2, HostIfName: d.HostIfName, ToMicroservice: f.Desired.GetTap().GetToMicroservice(),
