@@ -25,18 +25,28 @@ import (
 	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
-// A schedulerConfig is the content of kvscheduler.conf.
+// A schedulerConfig is the content of kvscheduler.conf. Its keys are those of existing
+// deployments; conf/kvscheduler.conf documents them for operators.
 type schedulerConfig struct {
-	Print            bool          `yaml:"print-txn-summary"`
-	PrintLimit       int           `yaml:"print-txn-limit"`
-	Simulate         bool          `yaml:"enable-txn-simulation"`
+	// The transaction log: whether it is written, and how many operations and values of a
+	// transaction it shows at most (negative: all).
+	Print      bool `yaml:"print-txn-summary"`
+	PrintLimit int  `yaml:"print-txn-limit"`
+	// Simulate plans each transaction before its first operation, for the log.
+	Simulate bool `yaml:"enable-txn-simulation"`
+	// Concurrency is the number of verbs that one connection runs at once;
+	// OperationTimeout is the time of one verb.
 	Concurrency      int           `yaml:"concurrency"`
 	OperationTimeout time.Duration `yaml:"operation-timeout"`
-	HistoryCount     int           `yaml:"history-count"`
-	HistoryBytes     int           `yaml:"history-bytes"`
-	RetryPeriod      time.Duration `yaml:"retry-period"`
-	RetryMaxPeriod   time.Duration `yaml:"retry-max-period"`
-	RetryCount       int           `yaml:"retry-count"`
+	// Both bounds of the history apply: the number of transactions, and their bytes in
+	// memory.
+	HistoryCount int `yaml:"history-count"`
+	HistoryBytes int `yaml:"history-bytes"`
+	// The first retry comes after RetryPeriod, and each later one after twice the time
+	// before it, up to RetryMaxPeriod. RetryCount bounds their number; 0: no end.
+	RetryPeriod    time.Duration `yaml:"retry-period"`
+	RetryMaxPeriod time.Duration `yaml:"retry-max-period"`
+	RetryCount     int           `yaml:"retry-count"`
 
 	// Accepted for compatibility with existing files, without effect.
 	RecordHistory   bool `yaml:"record-transaction-history"`
@@ -95,17 +105,25 @@ func (c schedulerConfig) retry() scheduler.RetryPolicy {
 	return scheduler.RetryPolicy{Period: c.RetryPeriod, Max: c.RetryMaxPeriod, Count: c.RetryCount}
 }
 
-// An orchestratorConfig is the content of orchestrator.conf.
+// An orchestratorConfig is the content of orchestrator.conf. conf/orchestrator.conf
+// documents its keys for operators.
 type orchestratorConfig struct {
-	Priorities  map[string]int `yaml:"priorities"` // by store; others keep their default
-	AntiEntropy time.Duration  `yaml:"anti-entropy"`
-	Patience    time.Duration  `yaml:"start-patience"`
-	Grace       time.Duration  `yaml:"grace-time"`
-	GraceShare  int            `yaml:"grace-percent"`
-	GraceKeys   int            `yaml:"grace-keys"`
-	StateDir    *string        `yaml:"state-dir"`      // contains a folder per label. nil: the default; empty: none
-	Publish     []string       `yaml:"publish-status"` // names of stores
-	PublishRate int            `yaml:"publish-status-rate"`
+	Priorities map[string]int `yaml:"priorities"` // by store; others keep their default
+	// AntiEntropy is the period after which a source lists its store again, to find
+	// changes that no notification has announced. Negative: never.
+	AntiEntropy time.Duration `yaml:"anti-entropy"`
+	// Patience is the time for which the start waits for sources, before it applies the
+	// saved values of those that cannot be reached.
+	Patience time.Duration `yaml:"start-patience"`
+	// A listing that lacks more than GraceShare percent of the keys, and at least
+	// GraceKeys, is not believed at once: its removals wait for Grace.
+	Grace      time.Duration `yaml:"grace-time"`
+	GraceShare int           `yaml:"grace-percent"`
+	GraceKeys  int           `yaml:"grace-keys"`
+	StateDir   *string       `yaml:"state-dir"`      // contains a folder per label. nil: the default; empty: none
+	Publish    []string      `yaml:"publish-status"` // names of stores
+	// Writes of status per second and store.
+	PublishRate int `yaml:"publish-status-rate"`
 	// PublishHealth are the names of stores that receive the agent's health.
 	PublishHealth []string `yaml:"publish-health"`
 
@@ -192,6 +210,7 @@ func (c orchestratorConfig) stateDir(label string, env func(string) string) stri
 	return filepath.Join(*c.StateDir, label)
 }
 
+// options converts the file to options. known holds the memory of earlier runs.
 func (c orchestratorConfig) options(layers []orchestrator.Source, known state, retry scheduler.RetryPolicy, log *slog.Logger) orchestrator.Options {
 	o := orchestrator.Options{Sources: layers, Layers: c.layers(), Retry: retry, Patience: c.Patience, Log: log}
 	o.Grace, o.GracePercent, o.GraceKeys = c.Grace, c.GraceShare, c.GraceKeys
@@ -219,6 +238,8 @@ func (c orchestratorConfig) layers() orchestrator.LayerOptions {
 	return orchestrator.LayerOptions{
 		Max: c.MaxDatasrc, Reserved: c.storeNames(),
 		Priority: func(name string) int {
+			// The name itself first, then the default of all clients; in each case the
+			// operator's settings before the built-in ones.
 			for _, name := range []string{name, grpc.DefaultSource} {
 				for _, said := range []map[string]int{c.Priorities, c.Datasrc, clientLayers()} {
 					if p, ok := said[name]; ok {
@@ -281,6 +302,7 @@ func readConfig(s *settings, log *slog.Logger) (configuration, error) {
 			return c, fmt.Errorf("%w: %w", errConfig, err)
 		}
 	}
+	// The flag of earlier releases names only a port.
 	if c.http.Endpoint == "" {
 		c.http.Endpoint = net.JoinHostPort("127.0.0.1", s.HTTPPort)
 	}

@@ -25,6 +25,7 @@ type validator interface{ Validate() error }
 // whether the file exists. Invalid values are errors; unknown keys are only logged.
 func (f files) load(flag, name string, into any) (found bool, err error) {
 	path, found := config.Find(name, f.dir)
+	// Files are optional, so only an explicit name deserves a warning.
 	if !found {
 		if f.given[flag] {
 			f.log.Warn("configuration file not found; a file in the current directory is ./NAME", "flag", flag, "file", name, "config_dir", f.dir)

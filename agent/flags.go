@@ -71,6 +71,7 @@ func (s *settings) declare(flags *flag.FlagSet) error {
 
 // fromEnvironment sets the flags that are missing on the command line.
 func fromEnvironment(flags *flag.FlagSet, env func(string) (string, bool)) error {
+	// A variable VERSION of another program must not end the agent.
 	given := map[string]bool{"version": true, "V": true} // set on the command line only
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	var errs []error

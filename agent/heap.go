@@ -53,6 +53,7 @@ func allowHeapGrowth(env func(string) (string, bool)) (done func()) {
 	if _, set := env("GOMEMLIMIT"); !set {
 		limitMemory(&starting)
 	}
+	// The timer and the announcer may both call it.
 	done = sync.OnceFunc(func() {
 		restore()
 		debug.FreeOSMemory()
@@ -80,6 +81,8 @@ func limitMemory(starting *atomic.Bool) {
 		other -= min(other, heap.Value.Uint64())
 	}
 	debug.SetMemoryLimit(memoryLimit(int64(live+other), starting.Load()))
+	// A cleanup of an object that is garbage already runs after the next collection: this
+	// is the only event of a collection that the runtime offers.
 	runtime.AddCleanup(new(collected), limitMemory, starting)
 }
 

@@ -81,6 +81,7 @@ func within(ctx context.Context, grace time.Duration, do func() error) error {
 	select {
 	case err := <-done:
 		return err
+	// The goroutine of do is left behind; the process ends.
 	case <-time.After(grace):
 		return fmt.Errorf("%w: stop-timeout is %s", errSlow, grace)
 	}

@@ -52,6 +52,7 @@ func (a announcer) announce(ctx context.Context, manager *sdnotify.Notifier) err
 	flushing, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
 	err := a.sched.Flush(flushing)
+	// An agent that ends must not report that it is ready.
 	if ctx.Err() != nil || errors.Is(err, scheduler.ErrStopped) {
 		return nil
 	}

@@ -61,6 +61,7 @@ func main() {
 	}
 }
 
+// run executes one command line.
 func run(ctx context.Context, args []string, out, messages io.Writer) error {
 	flags := flag.NewFlagSet("vppsim", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -95,6 +96,7 @@ func names(to *[]string) func(string) error {
 
 // serve is a simulated VPP until ctx ends.
 func serve(ctx context.Context, o vppsim.Options, out io.Writer) error {
+	// Two of them would take turns in removing each other's socket.
 	if other, err := net.Dial("unix", o.Socket); err == nil {
 		other.Close()
 		return fmt.Errorf("there is a VPP at %s already: choose another -socket", o.Socket)
@@ -117,6 +119,7 @@ func serve(ctx context.Context, o vppsim.Options, out io.Writer) error {
 
 // show prints a page of the VPP at socket, below the version that it says it has.
 func show(ctx context.Context, socket, command string, out io.Writer) error {
+	// A VPP that hangs must not hang the command.
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	c, err := conn.Dial(ctx, socket, "vppsim")

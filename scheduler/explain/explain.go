@@ -33,6 +33,7 @@ func (e Explanation) String() string {
 	return b.String()
 }
 
+// write renders one level; a line feed within a text would look like another cause.
 func (e Explanation) write(b *strings.Builder, indent string) {
 	fmt.Fprintf(b, "%s%s\n", indent, printable.Line(e.Text))
 	for _, c := range e.Because {
@@ -55,15 +56,19 @@ func Key(s *scheduler.Scheduler, key string) Explanation {
 	return x.explain(key)
 }
 
-// explainer has a snapshot of all statuses.
+// explainer has a snapshot of all statuses. It belongs to one call of Key, so it needs no
+// lock.
 type explainer struct {
-	running   func(key string) (scheduler.RunningVerb, bool)
-	byKey     map[string]*scheduler.Status
-	derives   map[string]*scheduler.Status // by derived key: the base
-	path      map[string]bool              // keys from the root to the present one
+	running func(key string) (scheduler.RunningVerb, bool)
+	byKey   map[string]*scheduler.Status
+	derives map[string]*scheduler.Status // by derived key: the base
+	// A key on the path again is a cycle; one that was explained elsewhere is not
+	// explained twice, so the tree is not larger than the graph.
+	path      map[string]bool // keys from the root to the present one
 	explained map[string]bool
 }
 
+// explain explains a key, and its causes below it.
 func (x *explainer) explain(key string) Explanation {
 	st := x.byKey[key]
 	if st == nil {
@@ -135,6 +140,7 @@ func (x *explainer) first(is func(key string) bool) (out string) {
 	return out
 }
 
+// underAny reports whether the key begins with one of the prefixes.
 func underAny(key string, prefixes []string) bool {
 	for _, p := range prefixes {
 		if strings.HasPrefix(key, p) {
@@ -163,6 +169,7 @@ func (x *explainer) absent(key string) Explanation {
 // nearest returns the most similar key, in the same folder or else in the same part of the
 // key space.
 func (x *explainer) nearest(key string) string {
+	// A mistake in the last part of a key is the most frequent one.
 	folder := key[:strings.LastIndexByte(key, '/')+1]
 	if near := x.nearestIn(folder, key); near != "" {
 		return near
@@ -174,6 +181,8 @@ func (x *explainer) nearest(key string) string {
 	return x.nearestIn(strings.Join(parts[:3], ""), key)
 }
 
+// nearestIn returns the most similar key in a folder. Keys are sorted first, so that one
+// of two equally similar keys is always the same.
 func (x *explainer) nearestIn(folder, key string) string {
 	var words []string
 	for _, keys := range []map[string]*scheduler.Status{x.byKey, x.derives} {
@@ -208,6 +217,8 @@ func holders(err error) (out []string) {
 // maxErrorText is the maximum length of an error, in bytes. Longer texts are cut.
 const maxErrorText = 1 << 10
 
+// firstLine returns the first line of an error, within maxErrorText: the rest is in the
+// status.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return printable.Cut(line, maxErrorText)

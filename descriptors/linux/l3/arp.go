@@ -47,6 +47,7 @@ func validateARP(_ string, v *l3.ARPEntry) error {
 func equivalentARP(_ string, old, new *l3.ARPEntry) bool {
 	a, errA := kernelNeighbour(old, 0)
 	b, errB := kernelNeighbour(new, 0)
+	// References are compared as text until they are resolved.
 	if errA != nil || errB != nil {
 		return old.GetIpAddress() == new.GetIpAddress() && old.GetHwAddress() == new.GetHwAddress()
 	}
@@ -186,6 +187,7 @@ func (h handler) retrieveARPs(_ context.Context, wanted []scheduler.Desired[*l3.
 			for _, n := range have {
 				on := links[n.Link]
 				w, want := declared[place{on.name, n.IP}]
+				// The kernel keeps the creator of a neighbour (NDA_PROTOCOL).
 				if n.Protocol != kernel.Protocol || on.name == "" || on.existing && !want {
 					continue
 				}

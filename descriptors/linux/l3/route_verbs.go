@@ -59,6 +59,7 @@ func (h handler) table(meta iface.Meta) uint32 {
 // checkExistingRoute returns nil if the existing route equals the desired one.
 func checkExistingRoute(space *netns.Space, want kernel.Route) error {
 	have, err := space.Routes(func(r kernel.Route) bool {
+		// These three identify a route to the kernel; it has one of them at most.
 		return r.Dst == want.Dst && r.Table == want.Table && r.Metric == want.Metric
 	})
 	if err != nil {
@@ -172,6 +173,7 @@ func (h handler) readRoute(r kernel.Route, name string, wanted map[string]schedu
 	if !declared {
 		return v, key, false
 	}
+	// Compared in the kernel's form, in which each setting has one notation.
 	if as, err := kernelRoute(h.withoutReferences(want.Value), r.Link, r.Table); err == nil && as == r {
 		return want.Value, want.Key, true
 	}

@@ -39,7 +39,8 @@ type Kind interface {
 }
 
 const (
-	// uncertain begins no packed message, because no field has the number 0.
+	// uncertain begins no packed message, because no field has the number 0. The mark
+	// comes in front of a whole value in the store.
 	uncertain    = 0
 	keySeparator = "\x00"
 )
@@ -73,12 +74,15 @@ type Ledger struct {
 	// prepare makes the graph's value of a message.
 	prepare func(kind Kind, key string, m proto.Message) *graph.Value
 
-	mu       sync.RWMutex      // guards keys and resolved for Has
+	mu sync.RWMutex // guards keys and resolved for Has
+	// Several resolved keys of one value are joined by keySeparator, which no key
+	// contains.
 	keys     map[string]string // with the resolved keys of each; empty: none
 	resolved map[string]string // by resolved key: its key
 
 	unsure map[Kind]map[string]bool // keys with an uncertain actual state
-	buffer []record                 // reused
+	// Only the goroutine that owns the graph uses it.
+	buffer []record // reused
 }
 
 // New returns a Ledger. kindOf returns the descriptor of a key; prepare makes the graph's value

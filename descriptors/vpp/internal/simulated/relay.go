@@ -82,6 +82,7 @@ func (l *relay) take(name string) (cut, done bool) {
 }
 
 // A relayedConn is one connection through the relay. Two goroutines copy its directions.
+// One goroutine per direction: VPP sends events without a request.
 type relayedConn struct {
 	*relay
 	client, vpp net.Conn
@@ -101,6 +102,8 @@ func (p *relayedConn) requests() {
 	in := bufio.NewReader(p.client)
 	for message, err := vppwire.Read(in, nil); err == nil; message, err = vppwire.Read(in, message) {
 		out := framed(message)
+		// The first message of a connection is not one of the agent's, and VPP has no name
+		// for it yet.
 		if vppwire.ID(message) != vppwire.CreateID {
 			switch cut, done := p.take(p.name(vppwire.ID(message))); {
 			case cut && done:
@@ -128,6 +131,7 @@ func (p *relayedConn) finish(message []byte) {
 		}
 	}
 	p.table.Unlock()
+	// One write, so that nothing comes between the message and the ping.
 	frames, err := vppwire.Append(framed(message), ping, &memclnt.ControlPing{}, vppwire.Client(message), lastPing)
 	if err == nil {
 		_, err = p.vpp.Write(frames)

@@ -24,6 +24,7 @@ func RouteSink(b *testing.B) (socket string) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { listener.Close() })
+	// The table has the two messages that the benchmark uses; the client finds no others.
 	welcome, err := vppwire.Append(nil, vppwire.CreateReplyID, &memclnt.SockclntCreateReply{Index: 7, MessageTable: []memclnt.MessageTableEntry{
 		{Index: requestID, Name: vppwire.Name(&ip.IPRouteAddDel{})}, {Index: replyID, Name: vppwire.Name(&ip.IPRouteAddDelReply{})},
 	}}, 0, 1)
@@ -55,6 +56,7 @@ func consent(sock net.Conn, welcome []byte, requestID uint16, yes []byte) {
 			// 16 bytes of socket header and 2 bytes of message ID precede the context.
 			binary.BigEndian.PutUint32(out[len(out)-len(yes)+18:], vppwire.Context(message, request))
 		}
+		// As a real VPP does, which answers a burst at once.
 		if in.Buffered() > 0 {
 			continue
 		}

@@ -22,7 +22,8 @@ import (
 const none = ^interface_types.InterfaceIndex(0)
 
 // A reader reads VPP's state. After the first error it returns nothing, so that callers
-// check err once.
+// check err once. It uses the agent's own connection, but none of the descriptors that are
+// being tested.
 type reader struct {
 	*conn.Conn
 	err error
@@ -44,6 +45,7 @@ func all[T any, P interface {
 // show renders a part of VPP's state as text, in the format of the simulated VPP, so that
 // tests compare both. An unknown page is empty.
 func show(c *conn.Conn, page string) (string, error) {
+	// The pages that tests compare; the simulated VPP has the same under these names.
 	pages := map[string]func(*reader) []string{
 		"show dhcp client":   (*reader).dhcpClients,
 		"show interface":     (*reader).interfaces,
@@ -147,6 +149,7 @@ func (r *reader) routes() (lines []string) {
 				routes = append(routes, fmt.Sprintf("  %s %s", vppwire.PrefixOf(route.Route.Prefix), path(p, d.Table.IsIP6, names)))
 			}
 		}
+		// The order of VPP's answer is not fixed.
 		slices.Sort(routes)
 		lines = append(lines, routes...)
 	}
@@ -169,6 +172,7 @@ func path(p fib_types.FibPath, ipv6 bool, names map[uint32]string) string {
 func (r *reader) bridges() (lines []string) {
 	names := r.names()
 	for _, d := range all[l2.BridgeDomainDetails](r, &l2.BridgeDomainDump{BdID: uint32(none), SwIfIndex: none}) {
+		// The bits of VPP's bd_flags, which the messages split into fields.
 		flags := 0
 		for bit, on := range []bool{d.Learn, d.Forward, d.Flood, d.UuFlood, d.ArpTerm, d.ArpUfwd} {
 			if on {

@@ -39,6 +39,7 @@ func (r *reader) neighbours() (lines []string) {
 
 // dhcpProxies lists the DHCP proxies with their servers.
 func (r *reader) dhcpProxies() (lines []string) {
+	// 4+2*i is the IP version: 4, then 6.
 	for i, ipv6 := range []bool{false, true} {
 		for _, d := range all[dhcp.DHCPProxyDetails](r, &dhcp.DHCPProxyDump{IsIP6: ipv6}) {
 			var line strings.Builder
@@ -56,6 +57,8 @@ func (r *reader) dhcpProxies() (lines []string) {
 func (r *reader) routers() (lines []string) {
 	names := r.names()
 	for _, d := range all[vrrp.VrrpVrDetails](r, &vrrp.VrrpVrDump{SwIfIndex: none}) {
+		// A router that was started is in another state than INIT, whether it is the
+		// master or not.
 		started := d.Runtime.State != vrrp.VRRP_API_VR_STATE_INIT
 		var line strings.Builder
 		fmt.Fprintf(&line, "%s vr %d priority %d started %t", named(names, uint32(d.Config.SwIfIndex)), d.Config.VrID, d.Config.Priority, started)

@@ -24,8 +24,8 @@ import (
 // Real stands for the real VPP in place of a release.
 const Real = "real"
 
-// Releases returns the releases that tests must pass on: only Real if the environment names
-// a VPP.
+// Releases returns the releases that tests must pass on: only Real if the environment
+// names a VPP. The simulated ones are the oldest and the newest that are supported, and some in between.
 func Releases() []string {
 	if os.Getenv("VPP") != "" {
 		return []string{Real}
@@ -108,6 +108,7 @@ func (v *VPP) Revive() (died bool) {
 	v.Helper()
 	if v.Sim != nil {
 		deaths := v.Sim.Deaths()
+		// A crash of the simulated VPP ends no process of the host; it is counted.
 		died, v.deaths = deaths > v.deaths, deaths
 	} else {
 		died = !v.real.Running()
