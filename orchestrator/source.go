@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -138,15 +137,23 @@ func (o *Orchestrator) reportRefusals(l *source, events []kvdbsync.Event, ds []d
 	}
 }
 
-// report logs failed operations of a transaction.
+// maxLoggedFailures is how many failed operations of one transaction are logged one by one.
+const maxLoggedFailures = 10
+
+// report logs failed operations of a transaction. The scheduler itself logs what it cannot
+// read back.
 func (o *Orchestrator) report(r *scheduler.Record) {
+	failed := 0
 	for i := range r.Executed {
 		op := &r.Executed[i]
-		if op.NewErr != nil && !op.Noop {
+		if op.NewErr == nil || op.Noop {
+			continue
+		}
+		if failed++; failed <= maxLoggedFailures {
 			o.log.Warn("operation failed", "key", op.Key, "operation", op.Verb, "state", op.NewState, "err", op.NewErr)
 		}
 	}
-	for _, err := range r.RefreshErrors {
-		o.log.Warn("not read back", "err", fmt.Errorf("transaction %d: %w", r.Seq, err))
+	if failed > maxLoggedFailures {
+		o.log.Warn("more operations failed; their status has the reasons", "transaction", r.Seq, "more", failed-maxLoggedFailures)
 	}
 }

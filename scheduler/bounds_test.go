@@ -200,7 +200,7 @@ func (b *brokenPipe) Write(p []byte) (int, error) {
 }
 
 func TestOutputThatBreaksStopsNothing(t *testing.T) {
-	s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: &brokenPipe{}, Log: slog.New(slog.DiscardHandler)})})
+	s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Full: true, Out: &brokenPipe{}, Log: slog.New(slog.DiscardHandler)})})
 	plain(t, s, func(string) error { return nil })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)

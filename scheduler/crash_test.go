@@ -70,7 +70,7 @@ func crash(t *testing.T, call string) string {
 
 func die(t *testing.T, call string) {
 	t.Helper()
-	s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: os.Stdout}), Simulate: true})
+	s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: os.Stdout, Full: true}), Simulate: true})
 	left, err := strconv.Atoi(call)
 	must(t, err)
 	plain(t, s, func(string) error {

@@ -23,6 +23,7 @@ func (r *Record) kept() *Record {
 		k.Values = slices.Clone(k.Values)
 		for i := range k.Values {
 			c := &k.Values[i]
+			c.Refused = refusedIn(c.Err)
 			c.Key, c.Err = printable.Cut(c.Key, mostKeyText), textOnly(c.Err)
 		}
 	}

@@ -116,7 +116,7 @@ func TestTransactionLogIsPrintable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: &out}), Simulate: true, Log: slog.New(slog.DiscardHandler), Retry: scheduler.RetryPolicy{Never: true}})
+			s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: &out, Full: true}), Simulate: true, Log: slog.New(slog.DiscardHandler), Retry: scheduler.RetryPolicy{Never: true}})
 			failing := errors.New("the server says" + attack)
 			_, err := scheduler.Register(s, scheduler.Descriptor[*interfaces.Interface, struct{}]{
 				Name: "interface", Model: models.For[*interfaces.Interface](),

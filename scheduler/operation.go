@@ -23,6 +23,7 @@ type Operation struct {
 	Revert             bool
 	Retry              bool
 	Recreate           bool
+	Meta               any      // the metadata of the value after the operation
 	Waits              []string // of a value that is now PENDING: labels of its unmet dependencies
 }
 

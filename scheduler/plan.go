@@ -82,15 +82,18 @@ func (s *Scheduler) simulate(txn Txn) []Operation {
 }
 
 // foresee plans the operations of a run without a transaction, if Options.Simulate asks
-// for it.
+// for it, and those of every retry.
 func (s *Scheduler) foresee(run *run) {
 	r := run.rec
-	if (s.opts.Simulate || run.simulate) && !r.Simulated {
+	if (s.opts.Simulate || run.simulate) && !r.Simulated || r.Type == RetryFailed {
 		began := time.Now()
 		defer func() { s.stats.phase(PhasePlan, began) }()
 		s.graph.Begin()
 		defer s.graph.Rollback()
-		r.Simulated, r.Planned = true, slices.Concat(s.planned()...)
+		r.Simulated, r.Planned = s.opts.Simulate, slices.Concat(s.planned()...)
+		for i := range r.Planned {
+			r.Planned[i].Retry = r.Type == RetryFailed
+		}
 	}
 }
 
@@ -107,6 +110,7 @@ func (s *Scheduler) planned() (ops [][]Operation) {
 	}
 	g := s.graph
 	told := map[*graph.Node]shown{}
+	var recreated recreations
 	was := func(n *graph.Node) shown {
 		if sh, ok := told[n]; ok {
 			return sh
@@ -116,11 +120,13 @@ func (s *Scheduler) planned() (ops [][]Operation) {
 	for op, ok := g.Next(); ok; op, ok = g.Next() {
 		n := op.Node
 		o := operation(op, kind.OfOp(op), was(n))
+		recreated.begins(op, &o)
 		g.Done(op, op.Meta, nil)
 		if o.NewState = s.stateOf(n); o.NewState == nonexistent {
 			o.NewState = removed
 		}
 		told[n] = now(n, o.NewState)
+		o.NewState = recreated.ended(op, &o, o.NewState)
 		add(o)
 	}
 	for n := range g.Changed(0) {
@@ -203,7 +209,7 @@ func refusals(txn Txn) (out []Operation) {
 		if errors.Is(c.Err, ErrUnimplemented) {
 			state = unimplementedState
 		}
-		out = append(out, Operation{Verb: validate, Key: c.Key, Noop: true, NewState: state, NewErr: c.Err})
+		out = append(out, Operation{Verb: validate, Key: c.Key, New: refusedIn(c.Err), Noop: true, NewState: state, NewErr: c.Err})
 	}
 	return out
 }
@@ -213,7 +219,7 @@ func (s *Scheduler) conflicts(txn Txn) (out []Operation) {
 	s.graph.ResolveClaims()
 	for _, c := range txn.Changes {
 		if n := s.graph.Node(c.Key); n != nil && c.Value != nil && n.LosesClaim() {
-			out = append(out, Operation{Verb: validate, Key: c.Key, Noop: true, NewState: invalidState, NewErr: errOf(n)})
+			out = append(out, Operation{Verb: validate, Key: c.Key, New: c.Value.Message(), Noop: true, NewState: invalidState, NewErr: errOf(n)})
 		}
 	}
 	return out

@@ -49,7 +49,7 @@ type Record struct {
 	Attempt       int    // of a retry, from 1
 	Start, Stop   time.Time
 	Values        []Change
-	Simulated     bool // Planned has the operations of the plan
+	Simulated     bool // planned because Txn.Simulate or Options.Simulate asked for it
 	Planned       []Operation
 	Executed      []Operation
 	Revert        bool    // a failure undoes the transaction

@@ -84,6 +84,11 @@ func (s *Scheduler) retry(ctx context.Context, keys []string, policy RetryPolicy
 	r.retry, r.policy, r.keys = true, policy, map[string]bool{}
 	for _, key := range keys {
 		r.keys[key] = true
+		again := Change{Key: key}
+		if v := s.graph.Node(key).Desired(); v != nil {
+			again.Value = &Value{v, s}
+		}
+		r.rec.Values = append(r.rec.Values, again)
 		if last := s.retries.Pending(key); last != nil {
 			r.rec.RetryOf, r.rec.Attempt = last.Txn, last.Attempt
 		} else if st := s.statuses.At(s.graph.Node(key).Slot); st != nil && r.rec.Attempt == 0 {

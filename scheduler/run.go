@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
@@ -32,6 +33,10 @@ type run struct {
 	quiet     []string      // keys without an operation that may be outdated in the memory
 	failed    []*graph.Node // nodes with failed verbs
 	unclear   []*graph.Node // nodes to read back, because an observation was ignored
+	recreated recreations
+	noops     []noticed     // not in the record yet; see insertNoops
+	nodes     []*graph.Node // of rec.Executed; nil or missing: unknown
+	begun     int           // number of operations before the first verb
 	// jitter is the relative extension of retry delays. It is the same for all failures of
 	// a run, so that they are retried together.
 	jitter float64
@@ -192,6 +197,7 @@ func (s *Scheduler) complete(r *run) {
 	for n := range s.graph.Touched() {
 		s.note(r, n)
 	}
+	r.insertNoops()
 	if r.skipped { // not begun when the scheduler stopped
 		r.rec.Executed = slices.DeleteFunc(r.rec.Executed, func(o Operation) bool { return o.NewState == nonexistent })
 	}
@@ -208,17 +214,28 @@ func (s *Scheduler) complete(r *run) {
 	}
 }
 
+// maxLoggedFailures is the number of failures of one transaction that are logged one by one.
+// The history and the states of the values have all.
+const maxLoggedFailures = 10
+
 // report logs the failures of a transaction without a waiting caller. It does not repeat
 // an error that a retry got again.
 func (s *Scheduler) report(r *run) {
 	if r.rec.Type == Northbound {
 		return
 	}
+	failures := 0
 	for i := range r.rec.Executed {
 		op := &r.rec.Executed[i]
-		if op.NewErr != nil && (op.OldErr == nil || op.OldErr.Error() != op.NewErr.Error()) {
+		if op.NewErr == nil || op.OldErr != nil && op.OldErr.Error() == op.NewErr.Error() {
+			continue
+		}
+		if failures++; failures <= maxLoggedFailures {
 			s.log.Warn("operation failed", "key", op.Key, "operation", op.Verb, "state", op.NewState, "err", op.NewErr)
 		}
+	}
+	if failures > maxLoggedFailures {
+		s.log.Warn("more operations failed; their status has the reasons", "transaction", r.rec.Seq, "more", failures-maxLoggedFailures)
 	}
 }
 
@@ -227,6 +244,7 @@ func (s *Scheduler) report(r *run) {
 func (s *Scheduler) execute(ctx context.Context, r *run) bool {
 	if r.executing.IsZero() {
 		r.executing = time.Now()
+		r.begun = len(r.rec.Executed)
 		r.rec.Executed = slices.Grow(r.rec.Executed, s.graph.ChangedLen())
 	}
 	tasks := r.finished
@@ -302,7 +320,12 @@ func (s *Scheduler) issue(r *run, op graph.Op, d *descriptor) *executor.Task {
 		t.Verbs = &d.Verbs
 	}
 	o := operation(op, d, s.statuses.At(op.Node.Slot).shown())
-	o.Revert, o.Retry = r.reverting, r.retry && o.OldErr != nil
+	o.Revert, o.Retry = r.reverting, r.retry // all that a retry does follows from a retried value
+	r.recreated.begins(op, &o)
+	for len(r.nodes) < len(r.rec.Executed) {
+		r.nodes = append(r.nodes, nil)
+	}
+	r.nodes = append(r.nodes, op.Node)
 	r.rec.Executed = append(r.rec.Executed, o)
 	return t
 }
@@ -360,9 +383,13 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 		}
 	}
 	old := s.statuses.At(n.Slot)
-	o.NewState = s.publish(r.rec.Start, n, old)
+	state := s.publish(r.rec.Start, n, old)
+	o.NewState, o.Meta = r.recreated.ended(t.Op, o, state), n.Meta()
+	if o.NewState == kvscheduler.ValueState_PENDING {
+		o.Waits, _ = details(n, o.NewState)
+	}
 	if n.State() == graph.Rejected {
-		r.recordNoop(n, old, o.NewState)
+		r.recordNoop(n, old, state)
 	}
 	if st := s.statuses.At(n.Slot); st != nil {
 		st.txn = r.mark()
@@ -385,8 +412,17 @@ func (s *Scheduler) note(r *run, n *graph.Node) {
 	if !n.News {
 		return
 	}
-	if state := s.publish(r.rec.Start, n, old); !done {
+	state := s.publish(r.rec.Start, n, old)
+	switch {
+	case !done:
 		r.recordNoop(n, old, state)
+	case r.recreated.unfinished(n):
+		was := old.shown()
+		was.state = removed
+		if o, ok := noop(n, was, state); ok {
+			o.Recreate = true
+			r.addNoop(n, o)
+		}
 	}
 }
 
@@ -399,6 +435,15 @@ func (r *run) recordNoop(n *graph.Node, old *Status, state State) {
 		state = nonexistent
 	}
 	if o, ok := noop(n, old.shown(), state); ok {
-		r.rec.Executed = append(r.rec.Executed, o)
+		r.addNoop(n, o)
 	}
+}
+
+// addNoop adds the record of a change without a verb.
+func (r *run) addNoop(n *graph.Node, o Operation) {
+	o.Retry, o.Meta = r.retry, n.Meta()
+	if o.Verb == validate && o.New == nil {
+		o.New = refusedIn(o.NewErr)
+	}
+	r.noops = append(r.noops, noticed{o, baseOf(n).Key()})
 }

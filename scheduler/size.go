@@ -19,7 +19,7 @@ func (r *Record) size() int {
 	n += cap(r.Values) * int(unsafe.Sizeof(Change{}))
 	for i := range r.Values {
 		c := &r.Values[i]
-		n += len(c.Key) + sizeOfError(c.Err)
+		n += len(c.Key) + sizeOfError(c.Err) + seen.message(c.Refused)
 		if c.Value != nil {
 			n += int(unsafe.Sizeof(*c.Value)) + seen.value(c.Value.v)
 		}

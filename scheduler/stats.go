@@ -29,7 +29,11 @@ type Stats struct {
 	Waits, Durations map[TxnType]Timing
 	Phases           map[Phase]Timing
 	Connections      map[string]bool // by name: whether it is ready
-	Output           OutputLoss
+	// Drift is the number of values by descriptor and kind that the last call of Drift found,
+	// which ended at DriftAt. The zero time: it was not called yet.
+	Drift   map[string]map[DriftKind]uint64
+	DriftAt time.Time
+	Output  OutputLoss
 }
 
 // A Phase is a part of a transaction that takes time.
@@ -94,6 +98,8 @@ type stats struct {
 	waits        [3]Timing
 	durations    [3]Timing
 	phases       [4]Timing
+	drift        map[string]map[DriftKind]uint64 // of the last call of Drift
+	driftAt      time.Time
 }
 
 func newStats() stats {
@@ -127,6 +133,13 @@ func (st *stats) value(old, now *Status) {
 			count.seen.Store(true)
 		}
 	}
+}
+
+// drifted replaces the last drift.
+func (st *stats) drifted(d *Drift) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.drift, st.driftAt = d.counts(), d.Stop
 }
 
 // transaction counts a transaction that has ended.
@@ -194,6 +207,7 @@ func (s *Scheduler) Stats() Stats {
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	out.Drift, out.DriftAt = st.drift, st.driftAt // the maps never change
 	out.Failures, out.Verbs = st.failures, map[string]map[Verb]Timing{}
 	out.Transactions, out.Operations = map[TxnType]uint64{}, map[Verb]uint64{}
 	out.Waits, out.Durations, out.Phases = map[TxnType]Timing{}, map[TxnType]Timing{}, map[Phase]Timing{}

@@ -93,6 +93,16 @@ func (s *story) line(f []string) {
 		}
 	case "status":
 		s.status()
+	case "drift":
+		d, err := s.sched.Drift(s.t.Context())
+		must(s.t, err)
+		for _, v := range d.Values {
+			s.print(fmt.Sprintf("%s %s", short(v.Key), v.Kind))
+		}
+		for _, err := range d.Errors {
+			s.print("not read: " + err.Error())
+		}
+		s.print(fmt.Sprintf("%d of %d drifted", len(d.Values), d.Read))
 	case "text":
 		h := s.sched.History()
 		s.print(clock.ReplaceAllString(txnlog.Text(h[len(h)-1], -1), "TIME"))

@@ -38,6 +38,9 @@ type Change struct {
 	Key   string
 	Value *Value // the desired value; nil: none
 	Err   error  // why the newest intent cannot be followed; then Value is the last valid one
+	// Refused is the message that Err refuses. Records of the history and of the transaction log
+	// have it, if Value or Decode returned Err.
+	Refused Message
 }
 
 // Want makes v the desired value of its key.

@@ -48,10 +48,10 @@ var (
 func (s *Scheduler) Value(key string, message proto.Message) (Value, error) {
 	d := s.registry.Of(key)
 	if d == nil {
-		return Value{}, ErrUnimplemented
+		return Value{}, refuse(ErrUnimplemented, message)
 	}
 	v := s.registry.Declared(d, key, message)
-	return Value{v, s}, v.Err
+	return Value{v, s}, refuse(v.Err, message)
 }
 
 // Decode prepares the stored data of a key like Value; see [models.Registry.Decode]. If key and
@@ -69,9 +69,33 @@ func (s *Scheduler) Decode(key string, data []byte) (Value, error) {
 	case err == nil:
 		return v, invalid
 	case invalid == nil:
-		return Value{}, err
+		return Value{}, refuse(err, message)
 	}
-	return Value{}, models.Also(err, invalid)
+	return Value{}, refuse(models.Also(err, invalid), message)
+}
+
+// A refusal is the reason why a message cannot be applied, with the message: records show it.
+type refusal struct {
+	error
+	message proto.Message
+}
+
+func (r *refusal) Unwrap() error { return r.error }
+
+// refuse adds the message to an error; nil stays nil.
+func refuse(err error, message proto.Message) error {
+	if err == nil {
+		return nil
+	}
+	return &refusal{err, message}
+}
+
+// refusedIn returns the message that err refuses, or nil.
+func refusedIn(err error) proto.Message {
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return r.message
+	}
+	return nil
 }
 
 // Validate checks values and their derived values like Value. It also checks that no two

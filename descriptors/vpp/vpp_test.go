@@ -86,7 +86,7 @@ func startAgent(t *testing.T, socket string) *agent {
 // startAgentWith starts an agent that remembers what VPP has died of, and what it has applied.
 func startAgentWith(t *testing.T, socket string, deaths, applied scheduler.Memory) *agent {
 	t.Helper()
-	s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: t.Output()}), Memory: applied})
+	s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: t.Output(), Full: true}), Memory: applied})
 	book, err := netalloc.Register(s)
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func newLab(out io.Writer, dials, log bool) (*lab, error) {
 	opts := scheduler.Options{Log: slog.New(slog.DiscardHandler), Limits: map[string]int{southbound: 1}}
 	m := newMemory(out)
 	if log {
-		opts.TransactionLog = txnlog.New(txnlog.Options{Out: m})
+		opts.TransactionLog = txnlog.New(txnlog.Options{Out: m, Full: true})
 	}
 	l := &lab{memory: m, sched: scheduler.New(opts)}
 	if dials {

@@ -88,7 +88,7 @@ func (h *handler) node(c *timelines, key string, r *revision, t time.Time) wire.
 	a := h.sched.Inspect(key, r.value)
 	n := wire.Node{
 		Since: r.since, Until: r.until, Key: key, Label: a.Name, Value: wire.MessageOf(models.Redacted(r.value)),
-		Flags: flagsOf(r, a), Targets: []wire.Target{},
+		Flags: flagsOf(r, a), MetadataFields: metadataFields(r.meta), Targets: []wire.Target{},
 	}
 	for _, d := range a.Dependencies {
 		n.Targets = append(n.Targets, wire.Target{Relation: "depends-on", Label: d.Label, ExpectedKey: expected(d), MatchingKeys: c.satisfying(d, t)})

@@ -14,7 +14,7 @@ import (
 // recordOf converts a transaction, without secrets.
 func recordOf(r *scheduler.Record) wire.Record {
 	out := wire.Record{
-		WithSimulation: r.Simulated, Start: r.Start, Stop: r.Stop, SeqNum: r.Seq,
+		WithSimulation: r.Simulated || r.Planned != nil, Start: r.Start, Stop: r.Stop, SeqNum: r.Seq,
 		TxnType: typeName(r.Type), ResyncType: r.Resync(), Description: r.Description,
 		RetryForTxn: r.RetryOf, RetryAttempt: r.Attempt,
 		Planned: operationsOf(r.Planned), Executed: operationsOf(r.Executed),
@@ -25,7 +25,10 @@ func recordOf(r *scheduler.Record) wire.Record {
 	}
 	for _, c := range r.Values {
 		kv := wire.KeyValue{Key: c.Key, Origin: origin}
-		if c.Value != nil {
+		switch {
+		case c.Refused != nil: // as declared, not the last valid value
+			kv.Value = wire.MessageOf(models.Redacted(c.Refused))
+		case c.Value != nil:
 			kv.Value = wire.MessageOf(models.Redacted(c.Value.Message()))
 		}
 		out.Values = append(out.Values, kv)

@@ -149,6 +149,7 @@ func (h *handler) aboutAgent() []endpoint {
 // schedulerPaths returns the paths of values, their states and their history.
 func (h *handler) schedulerPaths() []endpoint {
 	return []endpoint{
+		get("/drift", groupDump, "", "reads back all values, and lists those that differ from the configured ones; nothing is changed", h.drift).answers(wire.Drift{}).costly(),
 		get("/scheduler/dump", groupDump, "descriptor= or key-prefix=, view=SB|NB|cached, secrets=1", "values of a descriptor; without arguments: the list of descriptors", h.dump).answers([]wire.DumpEntry{}).costly(),
 		get("/scheduler/status", groupDump, "key= or descriptor= or key-prefix=", "state of values", h.status).answers([]wire.BaseValueStatus{}),
 		get("/scheduler/txn-history", groupDump, "seq-num= or since=, until= (UNIX ns); format=json|text", "transactions: planned operations and their results", h.history).answers([]wire.Record{}).costly(),

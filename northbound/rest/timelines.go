@@ -27,6 +27,7 @@ type revision struct {
 	err          error
 	txn          uint64 // number of the transaction that started it
 	inTxn        bool   // txn is known
+	meta         any    // nil: none, or unknown
 	base         string // key of the base value; empty for a base value
 }
 
@@ -60,7 +61,7 @@ func (c *timelines) add(r *scheduler.Record, op *scheduler.Operation) {
 	if len(revs) == 0 && exists(op.OldState) {
 		revs = append(revs, revision{value: op.Old, applied: op.Old != nil, state: op.OldState, err: op.OldErr})
 	}
-	next := revision{since: r.Stop, value: op.New, applied: appliedAfter(op), state: op.NewState, err: op.NewErr, txn: r.Seq, inTxn: true}
+	next := revision{since: r.Stop, value: op.New, applied: appliedAfter(op), state: op.NewState, err: op.NewErr, meta: op.Meta, txn: r.Seq, inTxn: true}
 	if next.value == nil && exists(next.state) {
 		next.value = op.Old // deleted from the southbound, but still declared
 	}
@@ -98,6 +99,9 @@ func (c *timelines) addCurrent(st *scheduler.Status) {
 			value = st.Desired
 		}
 		revs = startRevision(revs, revision{since: st.Since, value: value, applied: st.Actual != nil, state: st.State, err: st.Err})
+	}
+	if n := len(revs); n > 0 && revs[n-1].until.IsZero() {
+		revs[n-1].meta = st.Meta // newer than that of the operation, if the system has changed it
 	}
 	for i := range revs {
 		revs[i].base = st.Base

@@ -46,7 +46,7 @@ func beginText(r *scheduler.Record, limit int) string {
 	fmt.Fprintf(&b, "%s%*s\n", left, max(textWidth-len(left), len(right)+1), right)
 	b.WriteString(bar)
 	argumentsText(&b, r, limit)
-	if r.Simulated {
+	if r.Simulated || r.Planned != nil {
 		planText(&b, r, limit)
 	}
 	return b.String()
@@ -61,7 +61,7 @@ func operationsText(b *strings.Builder, ops []scheduler.Operation, limit int) {
 	for i, op := range ops[:shown] {
 		operationText(b, &op, i+1)
 	}
-	countText(b, ops[shown:])
+	countText(b, ops[shown:], limit)
 }
 
 // info returns a short text beside the number of the transaction.
@@ -107,6 +107,9 @@ func argumentsText(b *strings.Builder, r *scheduler.Record, limit int) {
 func changeText(c scheduler.Change) string {
 	switch {
 	case c.Err != nil:
+		if c.Refused != nil {
+			return valuetext.Line(c.Refused) + " <REFUSED> " + errorLine(c.Err)
+		}
 		return "<REFUSED> " + errorLine(c.Err)
 	case c.Value == nil:
 		return "<NIL>"
@@ -135,9 +138,11 @@ func endText(r *scheduler.Record, limit int) string {
 	var b strings.Builder
 	bar := strings.Repeat("-", textWidth-2)
 	fmt.Fprintf(&b, "o%so\n", bar)
-	for _, err := range r.RefreshErrors {
+	notRead := bounded(len(r.RefreshErrors), limit)
+	for _, err := range r.RefreshErrors[:notRead] {
 		fmt.Fprintf(&b, "  * not read back: %s\n", errorLine(err))
 	}
+	moreText(&b, "  * ", len(r.RefreshErrors)-notRead, "not read back")
 	b.WriteString("  * executed operations")
 	if len(r.Executed) > 0 {
 		fmt.Fprintf(&b, " (%s -> %s, dur: %s)", clock(r.Start), clock(r.Stop), took(r))
@@ -157,8 +162,8 @@ func took(r *scheduler.Record) time.Duration { return r.Stop.Sub(r.Start).Round(
 // clock returns a time of the day in milliseconds, in the local zone.
 func clock(t time.Time) string { return t.Format("2006-01-02 15:04:05.000") }
 
-// countText counts the omitted operations by verb, and lists their failures.
-func countText(b *strings.Builder, rest []scheduler.Operation) {
+// countText counts the omitted operations by verb, and lists the first of their failures.
+func countText(b *strings.Builder, rest []scheduler.Operation, limit int) {
 	if len(rest) == 0 {
 		return
 	}
@@ -173,11 +178,12 @@ func countText(b *strings.Builder, rest []scheduler.Operation) {
 		}
 	}
 	b.WriteString("\n")
-	for _, op := range rest {
-		if op.NewErr != nil {
-			fmt.Fprintf(b, "      - %s failed: %s\n", printable.Line(op.Key), printable.Line(firstLine(op.NewErr)))
-		}
+	failed := slices.DeleteFunc(slices.Clone(rest), func(o scheduler.Operation) bool { return o.NewErr == nil })
+	shown := bounded(len(failed), limit)
+	for _, op := range failed[:shown] {
+		fmt.Fprintf(b, "      - %s failed: %s\n", printable.Line(op.Key), printable.Line(firstLine(op.NewErr)))
 	}
+	moreText(b, "      ", len(failed)-shown, "failures")
 }
 
 // firstLine returns the first line of an error, within the bound of errors.

@@ -3,12 +3,12 @@
 //	log := txnlog.New(txnlog.Options{Out: os.Stdout})
 //	s := scheduler.New(scheduler.Options{TransactionLog: log})
 //
-// The text of a transaction has two pages: the intent and the plan before the first
+// By default each transaction is one line. With Options.Full, its text has two pages: the intent and the plan before the first
 // operation, and the executed operations at the end. The scheduler runs the log; a goroutine
 // of its own writes to Out, so that no transaction waits for a slow terminal. A transaction
 // without room in the queue is omitted as a whole and counted.
 //
-// A planned transaction waits until its plan is written, so that the log has the plan even
+// A planned transaction with Options.Full waits until its plan is written, so that the log has the plan even
 // if an operation kills the process. It waits at most planTimeout, and not at all while the
 // output is stuck.
 //
@@ -31,6 +31,9 @@ import (
 // Options configure a Log.
 type Options struct {
 	Out io.Writer // required
+	// Full writes the boxed text of each transaction; see Text. Defaults to one line for each;
+	// see Line.
+	Full bool
 	// Limit bounds the values and the operations of one transaction; the rest is counted.
 	// Defaults to 50. A negative number means no limit.
 	Limit int
@@ -40,6 +43,7 @@ type Options struct {
 // A Log writes transactions to an output. It is a scheduler.TransactionLog.
 type Log struct {
 	out   io.Writer
+	full  bool
 	limit int
 	log   *slog.Logger
 	ready chan struct{} // holds a token while there is something to print
@@ -61,8 +65,11 @@ type page struct {
 }
 
 // text returns the page: the beginning of a transaction, its end, or both (see singlePage).
-func (g page) text(limit int) string {
+// Unless full, it is the line of a transaction.
+func (g page) text(full bool, limit int) string {
 	switch {
+	case !full:
+		return Line(g.rec)
 	case !g.done:
 		return beginText(g.rec, limit)
 	case singlePage(g.rec) && stale(g.rec):
@@ -72,6 +79,9 @@ func (g page) text(limit int) string {
 	}
 	return endText(g.rec, limit)
 }
+
+// twoPages reports whether the text has a part that is written before the first operation.
+func (p *Log) twoPages(r *scheduler.Record) bool { return p.full && !singlePage(r) }
 
 // singlePage reports whether the whole text is written at the end. Only then is it known
 // whether a retry has news.
@@ -87,7 +97,7 @@ const (
 // New returns a Log. It writes nothing before Run.
 func New(opts Options) *Log {
 	return &Log{
-		out: opts.Out, limit: cmp.Or(opts.Limit, 50), log: cmp.Or(opts.Log, slog.Default()),
+		out: opts.Out, full: opts.Full, limit: cmp.Or(opts.Limit, 50), log: cmp.Or(opts.Log, slog.Default()),
 		ready: make(chan struct{}, 1),
 	}
 }
@@ -95,7 +105,7 @@ func New(opts Options) *Log {
 // Begin adds the first page of a transaction. If the transaction is planned, Begin waits
 // until the page is written, at most planTimeout.
 func (p *Log) Begin(r *scheduler.Record) {
-	if !singlePage(r) && p.admit(page{rec: r}) && r.Simulated {
+	if p.twoPages(r) && p.admit(page{rec: r}) && r.Simulated {
 		p.awaitPlan(r)
 	}
 }
@@ -103,7 +113,7 @@ func (p *Log) Begin(r *scheduler.Record) {
 // End adds the second page of a transaction.
 func (p *Log) End(r *scheduler.Record) {
 	switch {
-	case singlePage(r):
+	case !p.twoPages(r):
 		p.admit(page{rec: r, done: true})
 	case p.wasOmitted(r.Seq):
 	default:
@@ -250,7 +260,7 @@ func (w *writing) page(g page) {
 	case g.mark != nil:
 		close(g.mark)
 	case w.broken != nil && *w.broken == g.rec.Seq: // the end is useless without the beginning
-	case w.text(g.text(w.limit)) != nil:
+	case w.text(g.text(w.full, w.limit)) != nil:
 		seq := g.rec.Seq
 		w.broken = &seq
 		w.mu.Lock()

@@ -18,7 +18,7 @@ func TestFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &gatedWriter{open: make(chan struct{})}
 		ctx, cancel := context.WithCancel(t.Context())
-		s := scheduler.New(scheduler.Options{TransactionLog: New(Options{Out: out})})
+		s := scheduler.New(scheduler.Options{TransactionLog: New(Options{Full: true, Out: out})})
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(ctx) }()
 		if _, err := s.Commit(ctx, scheduler.Txn{Description: "one to be written"}); err != nil {
@@ -46,7 +46,7 @@ func TestFlush(t *testing.T) {
 func TestTransactionsAreLeftOutWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out, log := &gatedWriter{open: make(chan struct{})}, &strings.Builder{}
-		s := scheduler.New(scheduler.Options{TransactionLog: New(Options{Out: out, Log: slog.New(slog.NewTextHandler(log, nil))})})
+		s := scheduler.New(scheduler.Options{TransactionLog: New(Options{Full: true, Out: out, Log: slog.New(slog.NewTextHandler(log, nil))})})
 		stop := runs(t, s)
 		const all = maxPages
 		for range all {
@@ -86,7 +86,7 @@ func TestTransactionsAreLeftOutWhole(t *testing.T) {
 func TestPlanIsWrittenFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &strings.Builder{}
-		log := New(Options{Out: out})
+		log := New(Options{Full: true, Out: out})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- log.Run(ctx) }()
@@ -106,7 +106,7 @@ func TestPlanIsWrittenFirst(t *testing.T) {
 func TestSlowOutputDelaysOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &gatedWriter{open: make(chan struct{})}
-		s := scheduler.New(scheduler.Options{TransactionLog: New(Options{Out: out, Log: slog.New(slog.DiscardHandler)}), Simulate: true})
+		s := scheduler.New(scheduler.Options{TransactionLog: New(Options{Full: true, Out: out, Log: slog.New(slog.DiscardHandler)}), Simulate: true})
 		defer runs(t, s)()
 		begun := time.Now()
 		for range 10 {
@@ -136,7 +136,7 @@ func TestSlowOutputDelaysOnce(t *testing.T) {
 func TestBrokenOutputIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &faultyWriter{faults: []bool{false, true, true, false}}
-		s := scheduler.New(scheduler.Options{TransactionLog: New(Options{Out: out, Log: slog.New(slog.DiscardHandler)})})
+		s := scheduler.New(scheduler.Options{TransactionLog: New(Options{Full: true, Out: out, Log: slog.New(slog.DiscardHandler)})})
 		stop := runs(t, s)
 		for range 3 {
 			if _, err := s.Commit(t.Context(), scheduler.Txn{}); err != nil {

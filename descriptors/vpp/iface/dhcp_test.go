@@ -70,7 +70,7 @@ func TestClientOfAnInterfaceThatIsGone(t *testing.T) {
 // TestLeaseThatNobodyTellsOf has a lease end, of which VPP tells nobody.
 func TestLeaseThatNobodyTellsOf(t *testing.T) {
 	vpp := simulated.Start(t, "")
-	s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: t.Output()})})
+	s := scheduler.New(scheduler.Options{TransactionLog: txnlog.New(txnlog.Options{Out: t.Output(), Full: true})})
 	_, events, err := Register(s, Options{API: vpp.Dial(), Southbound: "vpp", Leases: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)

@@ -168,3 +168,10 @@ func (g *Graph) launch(n *Node) Op {
 	g.count(op.Verb, +1)
 	return op
 }
+
+// Recreating reports whether a Delete of n makes room for a new version of it, which waits for
+// nothing. It counts from the moment when the Delete is decided, so that the derived values,
+// which are deleted first, can be told from derived values that go for good.
+func (n *Node) Recreating() bool {
+	return (n.toDelete || n.recreate) && n.desired != nil && n.desired.Err == nil && n.desired != n.actual && n.retention != retentionEnded
+}

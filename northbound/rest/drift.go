@@ -1,0 +1,27 @@
+package rest
+
+import (
+	"net/http"
+
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// drift answers the values that differ from the configured ones, without secrets.
+func (h *handler) drift(w http.ResponseWriter, r *http.Request, _ query) error {
+	d, err := h.sched.Drift(r.Context())
+	if err != nil {
+		return err
+	}
+	out := wire.Drift{Start: d.Start, Stop: d.Stop, Read: d.Read, Count: len(d.Values), Values: []wire.Drifted{}}
+	for _, v := range d.Values {
+		out.Values = append(out.Values, wire.Drifted{
+			Key: v.Key, Descriptor: v.Descriptor, Kind: v.Kind.String(),
+			Desired: wire.MessageOf(models.Redacted(v.Desired)), Actual: wire.MessageOf(models.Redacted(v.Actual)),
+		})
+	}
+	for _, err := range d.Errors {
+		out.NotReadBack = append(out.NotReadBack, err.Error())
+	}
+	return replyJSON(w, out)
+}

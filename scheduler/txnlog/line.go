@@ -1,0 +1,139 @@
+package txnlog
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/keyplane/keyplane/internal/printable"
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// Line renders the record on one line: its number, its cause, the numbers of values by outcome,
+// and one reason for each kind of failure.
+//
+//	#12 etcd: 3 created, 1 pending: route/10.1.0.0/16/eth7 waits for interface-is-up
+//
+// Properties are not counted: they have no existence of their own.
+func Line(r *scheduler.Record) string {
+	text := outcome(r)
+	if len(r.RefreshErrors) > 0 {
+		text += fmt.Sprintf("; %d not read back: %s", len(r.RefreshErrors), firstLine(r.RefreshErrors[0]))
+	}
+	line := fmt.Sprintf("#%d %s: %s", r.Seq, cause(r), text)
+	return printable.Line(printable.Cut(line, maxErrorText)) + "\n"
+}
+
+// cause returns the reason for the transaction.
+func cause(r *scheduler.Record) string {
+	description, _, _ := strings.Cut(r.Description, "\n")
+	switch {
+	case r.Type == scheduler.RetryFailed:
+		return fmt.Sprintf("retry of #%d (attempt %d)", r.RetryOf, r.Attempt)
+	case description != "":
+		return description
+	case r.Type == scheduler.Notification:
+		return "notification"
+	case r.Resync() != "":
+		return r.Resync()
+	}
+	return "transaction"
+}
+
+// An outcome of values. Those before lastDone were done; the others have a reason.
+const (
+	created = iota
+	recreated
+	updated
+	deleted
+	found
+	reverted
+	lastDone
+
+	failedNow = iota - 1
+	invalidNow
+	unimplemented
+	pendingNow
+	outcomes
+)
+
+func outcomeNames() [outcomes]string {
+	return [...]string{
+		created: "created", recreated: "recreated", updated: "updated", deleted: "deleted", found: "found", reverted: "reverted",
+		failedNow: "failed", invalidNow: "invalid", unimplemented: "unimplemented", pendingNow: "pending",
+	}
+}
+
+// outcome counts the values by outcome, in the order of the constants.
+func outcome(r *scheduler.Record) string {
+	var counts [outcomes]int
+	var reasons [outcomes]string
+	for i := range r.Executed {
+		o := &r.Executed[i]
+		at, counted := outcomeOf(o)
+		if !counted {
+			continue
+		}
+		counts[at]++
+		if reasons[at] == "" && at >= lastDone {
+			reasons[at] = reason(o)
+		}
+	}
+	var parts []string
+	for at, name := range outcomeNames() {
+		if counts[at] == 0 {
+			continue
+		}
+		part := fmt.Sprintf("%d %s", counts[at], name)
+		if reasons[at] != "" {
+			part += ": " + reasons[at]
+		}
+		parts = append(parts, part)
+	}
+	if parts == nil {
+		return "nothing to be done"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// outcomeOf returns the outcome of an operation. Some count with another one: a Delete for a
+// Create of the same value, and what only changes the state of a value.
+func outcomeOf(o *scheduler.Operation) (at int, counted bool) {
+	const delete = kvscheduler.TxnOperation_DELETE
+	switch {
+	case o.Property:
+		return 0, false
+	case o.NewState == kvscheduler.ValueState_UNIMPLEMENTED:
+		return unimplemented, true
+	case o.Verb == kvscheduler.TxnOperation_VALIDATE:
+		return invalidNow, true
+	case o.NewErr != nil:
+		return failedNow, true
+	case o.Revert:
+		return reverted, true
+	case o.NewState == kvscheduler.ValueState_PENDING:
+		return pendingNow, true
+	case o.Noop && o.NewState == kvscheduler.ValueState_OBTAINED:
+		return found, true
+	case o.Noop || o.Recreate && o.Verb == delete:
+		return 0, false
+	case o.Recreate && o.OldState == kvscheduler.ValueState_REMOVED:
+		return recreated, true
+	case o.Verb == kvscheduler.TxnOperation_UPDATE:
+		return updated, true
+	case o.Verb == delete:
+		return deleted, true
+	}
+	return created, true
+}
+
+// reason returns why a value was not done.
+func reason(o *scheduler.Operation) string {
+	switch {
+	case o.NewErr != nil:
+		return o.Key + ": " + firstLine(o.NewErr)
+	case len(o.Waits) > 0:
+		return o.Key + " waits for " + strings.Join(o.Waits, ", ")
+	}
+	return o.Key
+}

@@ -1,0 +1,88 @@
+package txnlog
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+func TestLine(t *testing.T) {
+	const (
+		create, update, remove, validate = kvscheduler.TxnOperation_CREATE, kvscheduler.TxnOperation_UPDATE, kvscheduler.TxnOperation_DELETE, kvscheduler.TxnOperation_VALIDATE
+		configured, pending, failed      = kvscheduler.ValueState_CONFIGURED, kvscheduler.ValueState_PENDING, kvscheduler.ValueState_FAILED
+		removed, invalid                 = kvscheduler.ValueState_REMOVED, kvscheduler.ValueState_INVALID
+	)
+	type op = scheduler.Operation
+	for name, test := range map[string]struct {
+		record scheduler.Record
+		want   string
+	}{
+		"some of each": {
+			scheduler.Record{Seq: 12, Type: scheduler.Northbound, Description: "etcd", Executed: []op{
+				{Verb: create, Key: "a", NewState: configured}, {Verb: create, Key: "p", NewState: configured, Property: true, Noop: true},
+				{Verb: create, Key: "b", NewState: configured}, {Verb: update, Key: "c", NewState: configured}, {Verb: remove, Key: "d", NewState: removed},
+				{Verb: create, Key: "r1", NewState: pending, Noop: true, Waits: []string{"interface-is-up", "vrf"}},
+				{Verb: create, Key: "r2", NewState: pending, Noop: true, Waits: []string{"other"}},
+				{Verb: create, Key: "f", NewState: failed, NewErr: errors.New("file exists\nmore")},
+				{Verb: validate, Key: "i", NewState: invalid, Noop: true, NewErr: errors.New("name is required")},
+			}},
+			"#12 etcd: 2 created, 1 updated, 1 deleted, 1 failed: f: file exists, 1 invalid: i: name is required, 2 pending: r1 waits for interface-is-up, vrf\n",
+		},
+		"made again": {
+			scheduler.Record{Seq: 1, Type: scheduler.Northbound, Executed: []op{
+				{Verb: remove, Key: "a", OldState: configured, NewState: removed, Recreate: true},
+				{Verb: create, Key: "a", OldState: removed, NewState: configured, Recreate: true},
+			}},
+			"#1 transaction: 1 recreated\n",
+		},
+		"undone": {
+			scheduler.Record{Seq: 2, Type: scheduler.Northbound, Description: "grpc", Revert: true, Executed: []op{
+				{Verb: create, Key: "a", NewState: configured}, {Verb: create, Key: "b", NewState: failed, NewErr: errors.New("no")},
+				{Verb: remove, Key: "a", NewState: removed, Revert: true},
+			}},
+			"#2 grpc: 1 created, 1 reverted, 1 failed: b: no\n",
+		},
+		"nothing":           {scheduler.Record{Seq: 3, Type: scheduler.Notification}, "#3 notification: nothing to be done\n"},
+		"resync":            {scheduler.Record{Seq: 4, Type: scheduler.Northbound, Refresh: true, RefreshErrors: []error{errors.New("x: gone"), errors.New("y")}}, "#4 DownstreamResync: nothing to be done; 2 not read back: x: gone\n"},
+		"retry":             {scheduler.Record{Seq: 5, Type: scheduler.RetryFailed, RetryOf: 2, Attempt: 7, Executed: []op{{Verb: create, Key: "a", NewState: configured}}}, "#5 retry of #2 (attempt 7): 1 created\n"},
+		"a line of control": {scheduler.Record{Seq: 6, Type: scheduler.Northbound, Description: "a\x1b[2J\nb"}, "#6 a"},
+	} {
+		got := Line(&test.record)
+		if got != test.want && (!strings.HasSuffix(test.want, "#6 a") || !strings.HasPrefix(got, test.want)) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+		if strings.Count(got, "\n") != 1 || strings.ContainsRune(got, '\x1b') {
+			t.Errorf("%s: %q is not one printable line", name, got)
+		}
+	}
+}
+
+// A line has a bounded length, whatever the keys and errors are.
+func TestLineIsBounded(t *testing.T) {
+	long := strings.Repeat("x", 100_000)
+	r := &scheduler.Record{Description: long, Executed: []scheduler.Operation{{Key: long, NewErr: errors.New(long)}}}
+	if n := len(Line(r)); n > 2*maxErrorText {
+		t.Errorf("%d bytes", n)
+	}
+}
+
+// The limit holds for failures too: 10,000 of them are not 10,000 lines.
+func TestLimitHoldsForFailures(t *testing.T) {
+	r := &scheduler.Record{Type: scheduler.Northbound}
+	for range 10_000 {
+		r.Executed = append(r.Executed, scheduler.Operation{Verb: kvscheduler.TxnOperation_CREATE, NewErr: errors.New("no such interface")})
+		r.RefreshErrors = append(r.RefreshErrors, errors.New("gone"))
+	}
+	text := Text(r, 5)
+	if lines := strings.Count(text, "\n"); lines > 100 {
+		t.Errorf("%d lines with a limit of 5", lines)
+	}
+	for _, want := range []string{"and 9990 more failures", "and 9995 more not read back", "and 9995 more operations: 9995 CREATE"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text does not say %q", want)
+		}
+	}
+}
