@@ -43,6 +43,8 @@ type await struct {
 	clientFirst bool
 	step        *Step  // nil: the caller does not need the result
 	got         limits // counts the details so far
+	answered    bool
+	refused     error // with answered
 }
 
 // limits bound the details that answer one request, in number and in bytes.
@@ -132,8 +134,10 @@ func (c *Conn) do(ctx context.Context, one *call) error {
 			return err
 		}
 	}
+	begun := time.Now()
 	number, err := c.begin(one)
 	if err != nil {
+		c.counts.add(one, 0, err)
 		return err
 	}
 	select {
@@ -149,6 +153,7 @@ func (c *Conn) do(ctx context.Context, one *call) error {
 	}
 	one.taking.Lock() // wait for the answer that is being processed
 	defer one.taking.Unlock()
+	c.counts.add(one, time.Since(begun), err)
 	return err
 }
 
@@ -371,6 +376,7 @@ func (one *call) answer(id uint16, message []byte, most limits) error {
 
 // ended stores the error in the step, if the answer belongs to one.
 func (a *await) ended(err error) {
+	a.answered, a.refused = true, err
 	if a.step != nil {
 		a.step.Err = err
 	}

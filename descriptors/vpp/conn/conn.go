@@ -52,6 +52,7 @@ type Conn struct {
 	release string
 	pid     uint32 // of VPP's process
 	limits  limits
+	counts  *counts // of the Manager; nil: none
 
 	mu      sync.Mutex // guards all fields below
 	out     []byte     // frames to be written

@@ -66,6 +66,8 @@ type Manager struct {
 	o   Options
 	now atomic.Pointer[Conn] // nil: there is no connection
 
+	counts counts
+
 	mu   sync.Mutex // guards info
 	info Info
 
@@ -133,6 +135,7 @@ func (m *Manager) live(ctx context.Context) (was bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	c.counts = &m.counts
 	for event, take := range m.o.Events {
 		c.OnEvent(event, take)
 	}

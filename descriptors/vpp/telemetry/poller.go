@@ -79,8 +79,10 @@ func (p *Poller) Run(ctx context.Context) error {
 			return nil
 		case err == nil && was != nil:
 			p.o.Log.Info("VPP's counters can be read again")
+		case errors.Is(err, ErrNoSegment) && was == nil: // VPP may be absent on purpose; its connection says so
+			p.o.Log.Debug("VPP's counters are absent", "err", err)
 		case err != nil && (was == nil || was.Error() != err.Error()):
-			p.o.Log.Info("VPP's counters cannot be read; their metrics are absent", "err", err)
+			p.o.Log.Warn("VPP's counters cannot be read; their metrics are absent", "err", err)
 		}
 		was = err
 		select {
