@@ -106,7 +106,7 @@ func (a *app) command() *cobra.Command {
 			"3 the key does not exist.",
 	}
 	a.flags(root.PersistentFlags())
-	root.AddCommand(a.kvdb(), a.values(), a.sources(), a.dump(), a.config(), a.explain(), a.plan(), a.vpp())
+	root.AddCommand(a.kvdb(), a.values(), a.sources(), a.dump(), a.config(), a.explain(), a.plan(), a.vpp(), a.log())
 	return root
 }
 

@@ -130,7 +130,7 @@ func network(ts *testscript.TestScript, _ bool, _ []string) {
 	s := scheduler.New(scheduler.Options{})
 	ts.Check(m.register(s))
 	ready := make(chan net.Addr, 1)
-	web := rest.Server{Config: rest.Config{Endpoint: "127.0.0.1:0"}, Options: rest.Options{Scheduler: s, Sources: twoSources{}, Label: "vpp1", VPP: oldVPP}, Ready: ready}
+	web := rest.Server{Config: rest.Config{Endpoint: "127.0.0.1:0"}, Options: rest.Options{Scheduler: s, Sources: twoSources{}, Label: "vpp1", VPP: oldVPP, Logs: loggers{"etcd": "info", "kvscheduler": "warn"}}, Ready: ready}
 	ts.Check(web.Config.Complete())
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
@@ -207,4 +207,20 @@ func declare(ts *testscript.TestScript, s *scheduler.Scheduler) {
 	if _, err := s.Commit(t.Context(), txn); err == nil {
 		ts.Fatalf("nothing failed")
 	}
+}
+
+// loggers are log levels by name.
+type loggers map[string]string
+
+func (l loggers) Levels() map[string]string { return l }
+
+func (l loggers) SetLevel(name, level string) error {
+	switch {
+	case l[name] == "":
+		return rest.ErrNoLogger
+	case level != "debug":
+		return errors.New("level is \"" + level + "\"; expected debug, info, warn or error")
+	}
+	l[name] = level
+	return nil
 }
