@@ -15,6 +15,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/descriptors/netalloc"
 	"github.com/keyplane/keyplane/descriptors/vpp"
+	"github.com/keyplane/keyplane/internal/logs"
 	"github.com/keyplane/keyplane/internal/owner"
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -38,6 +39,7 @@ type assembly struct {
 	known  state
 	out    io.Writer // of the transaction log
 	Parts
+	loggers *logs.Table // of all components
 
 	below, above []Task   // see runTasks
 	closers      []func() // called in reverse order
@@ -54,13 +56,14 @@ type assembly struct {
 //	describe      scheduler, southbounds                  the actual state
 //	merge         orchestrator                            one desired state of all sources
 //	offer         HTTP, gRPC, northbounds, publishers     everything for people and programs
-func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) error {
+func serve(ctx context.Context, s *settings, loggers *logs.Table, out io.Writer) error {
+	log := loggers.Logger("agent")
 	manager, err := s.options.newNotifier()
 	if err != nil {
 		return err
 	}
 	defer manager.Close()
-	a := assembly{settings: s, gate: document.NewGate(), out: out, Parts: Parts{Label: s.Label, Log: log}}
+	a := assembly{settings: s, gate: document.NewGate(), out: out, Parts: Parts{Label: s.Label, Log: log}, loggers: loggers}
 	defer a.close()
 	for _, step := range []func(context.Context) error{a.configure, a.declare, a.own, a.describe, a.merge, a.offer} {
 		if err := step(ctx); err != nil {
@@ -68,6 +71,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger, out io.Writer) er
 		}
 	}
 	a.above = append(a.above, Task{"announcer", func(ctx context.Context) error { return a.applied.announce(ctx, manager) }})
+	warnUnused(loggers, log)
 	log.Info("agent runs", "label", s.Label, "stores", a.stores.names(), "pid", os.Getpid())
 	_ = manager.Notify(sdnotify.Ready)
 	defer func() { _ = manager.Notify(sdnotify.Stopping) }()
@@ -99,7 +103,7 @@ func (a *assembly) declare(context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("Options.Models: %w", err)
 	}
-	a.stores, err = openStores(a.settings, a.files, a.conf.orchestrator, a.Models, a.gate, a.Log)
+	a.stores, err = openStores(a.settings, a.files, a.conf.orchestrator, a.Models, a.gate, a.loggers)
 	a.closing(a.stores.Close)
 	if err != nil {
 		return err
@@ -110,7 +114,7 @@ func (a *assembly) declare(context.Context) (err error) {
 // own makes this agent the only one with its label: by the socket, through which agentctl
 // edits the stores, by the state folder, and by leases in the stores.
 func (a *assembly) own(ctx context.Context) (err error) {
-	a.socket = kvdb.Server{Socket: cmp.Or(a.Socket, kvdb.DefaultSocket(a.Parts.Label)), Label: a.Parts.Label, Stores: a.stores.editable(), Log: a.Log}
+	a.socket = kvdb.Server{Socket: cmp.Or(a.Socket, kvdb.DefaultSocket(a.Parts.Label)), Label: a.Parts.Label, Stores: a.stores.editable(), Log: a.loggers.Logger("kvdb")}
 	if err := a.socket.Listen(ctx); err != nil {
 		return err
 	}
@@ -124,7 +128,7 @@ func (a *assembly) own(ctx context.Context) (err error) {
 	// The scheduler is created below: keepers and sources use it, but only once they run.
 	pause := func(ctx context.Context) func() { return a.Scheduler.Pause(ctx) }
 	a.stores.watch(a.mine.self, pause, kvdbsync.Options{
-		Root: a.root(), Prefix: "config/", AntiEntropy: a.conf.orchestrator.AntiEntropy, Bounds: a.conf.orchestrator.bounds(), Log: a.Log,
+		Root: a.root(), Prefix: "config/", AntiEntropy: a.conf.orchestrator.AntiEntropy, Bounds: a.conf.orchestrator.bounds(),
 		Decode: func(e kvdbsync.Event) any { return orchestrator.Decode(a.Scheduler, a.Log, e) },
 	})
 	a.closers = append(a.closers, a.stores.release)
@@ -139,13 +143,13 @@ func (a *assembly) own(ctx context.Context) (err error) {
 
 // describe creates the scheduler, and registers the descriptors of all southbounds.
 func (a *assembly) describe(context.Context) (err error) {
-	options := a.conf.scheduler.options(a.known, a.Log, a.out)
+	options := a.conf.scheduler.options(a.known, a.loggers.Logger("kvscheduler"), a.out)
 	options.Models = a.Models
 	a.Scheduler = scheduler.New(options)
 	if a.known.deaths != nil {
 		a.conf.vpp.Memory = a.known.deaths
 	}
-	a.Linux, a.VPP, err = southbounds(a.Scheduler, a.conf, a.options, a.mine.self, a.Log)
+	a.Linux, a.VPP, err = southbounds(a.Scheduler, a.conf, a.options, a.mine.self, a.loggers)
 	if err != nil {
 		return err
 	}
@@ -164,7 +168,7 @@ func (a *assembly) describe(context.Context) (err error) {
 // merge creates the orchestrator of the stores.
 func (a *assembly) merge(context.Context) error {
 	a.applied = announcer{a.Scheduler, wake.New(), a.options.growHeap()}
-	options := a.conf.orchestrator.options(a.stores.layers(), a.known, a.conf.scheduler.retry(), a.Log)
+	options := a.conf.orchestrator.options(a.stores.layers(), a.known, a.conf.scheduler.retry(), a.loggers.Logger("orchestrator"))
 	a.health = newHealth(a.Scheduler, a.VPP, a.options.Name)
 	options.Complete = func() { a.health.Complete(); a.applied.complete.Set() }
 	a.Orchestrator = orchestrator.New(a.Scheduler, options)
@@ -177,21 +181,27 @@ func (a *assembly) merge(context.Context) error {
 // offer creates the northbounds, and the publishers that write status into the stores.
 func (a *assembly) offer(context.Context) error {
 	clients := &layers{Orchestrator: a.Orchestrator}
+	figures, err := a.observe()
+	if err != nil {
+		return err
+	}
 	// Access by HTTP: everyone who reaches the loopback, or may use the socket.
 	web := rest.Server{Config: a.conf.http, Options: withSouthbounds(rest.Options{
 		Scheduler: a.Scheduler, Sources: a.Orchestrator, Declarer: clients, Label: a.Parts.Label, Version: about(a.options.Name), Health: a.health,
-		Telemetry: rest.Telemetry{Configurator: clients.configuratorStats}, MaxBody: a.conf.http.MaxBodyBytes, Gate: a.gate, Log: a.Log,
+		Telemetry: figures.addTo(rest.Telemetry{Configurator: clients.configuratorStats}), Logs: levels{a.loggers},
+		MaxBody: a.conf.http.MaxBodyBytes, Gate: a.gate, Log: a.loggers.Logger("http"),
 	}, a.Linux, a.VPP)}
 	a.socket.Beside = rest.Handler(withSecrets(web.Options)) // only the agent's user can open the socket
 	if !a.options.lacks(HTTP) {
 		a.above = append(a.above, Task{"http", web.Run})
 	}
-	calls := grpc.Server{Config: a.conf.grpc, Options: withEvents(grpc.Options{Scheduler: a.Scheduler, Layers: clients, Log: a.Log}, a.Parts)}
+	calls := grpc.Server{Config: a.conf.grpc, Options: withEvents(grpc.Options{Scheduler: a.Scheduler, Layers: clients, Log: a.loggers.Logger("grpc")}, a.Parts)}
 	if !a.options.lacks(GRPC) {
 		a.above = append(a.above, Task{"grpc", calls.Run})
 	}
 	added, err := a.added(a.options.Northbounds)
 	a.above = append(a.above, added...)
+	a.above = append(a.above, figures.tasks...)
 	a.below = slices.Concat(a.below,
 		a.stores.publishers(a.root(), a.conf.orchestrator.publishing(a.PublishStatus), a.Scheduler, a.Log),
 		a.stores.watchers(a.root(), a.conf.vpp.Interfaces.StatusPublishers, a.VPP, a.Log),
@@ -219,14 +229,14 @@ func withSecrets(o rest.Options) rest.Options {
 // southbounds registers allocated addresses, Linux and VPP. The plugins resolve shared
 // names through each other: host is set before any of these functions runs. A plugin that
 // the agent is without is nil.
-func southbounds(sched *scheduler.Scheduler, conf configuration, o Options, self owner.Holder, log *slog.Logger) (host *linux.Plugin, plane *vpp.Plugin, err error) {
+func southbounds(sched *scheduler.Scheduler, conf configuration, o Options, self owner.Holder, loggers *logs.Table) (host *linux.Plugin, plane *vpp.Plugin, err error) {
 	book, err := netalloc.Register(sched)
 	if err != nil {
 		return nil, nil, err
 	}
 	conf.linux.Allocations, conf.vpp.Allocations = book, book
 	if !o.lacks(VPP) {
-		conf.vpp.Log, conf.vpp.Label, conf.vpp.Installation = log, self.Label, self.Installation
+		conf.vpp.Log, conf.vpp.Label, conf.vpp.Installation = loggers.Logger("vpp"), self.Label, self.Installation
 		if !o.lacks(Linux) {
 			conf.vpp.Lives = func(installation string) bool { return host.Lives(installation) }
 			conf.vpp.LinuxHost = func(name string) (string, bool) { return host.HostName(name) }
@@ -240,7 +250,7 @@ func southbounds(sched *scheduler.Scheduler, conf configuration, o Options, self
 		conf.linux.TAPHost = plane.TAPHost
 	}
 	if !o.lacks(Linux) {
-		conf.linux.Label, conf.linux.Installation, conf.linux.Log = self.Label, self.Installation, log
+		conf.linux.Label, conf.linux.Installation, conf.linux.Log = self.Label, self.Installation, loggers.Logger("linux")
 		host, err = linux.Register(sched, conf.linux)
 	}
 	return host, plane, err

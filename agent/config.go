@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/connectors/filedb"
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/descriptors/vpp"
+	"github.com/keyplane/keyplane/descriptors/vpp/telemetry"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/grpc"
@@ -47,6 +48,10 @@ type schedulerConfig struct {
 	RetryPeriod    time.Duration `yaml:"retry-period"`
 	RetryMaxPeriod time.Duration `yaml:"retry-max-period"`
 	RetryCount     int           `yaml:"retry-count"`
+	// ResyncPeriod is the pause between periodic downstream resyncs, and DriftPeriod that between
+	// counts of the values that differ from VPP and Linux; 0: never.
+	ResyncPeriod time.Duration `yaml:"resync-period"`
+	DriftPeriod  time.Duration `yaml:"drift-period"`
 
 	// Accepted for compatibility with existing files, without effect.
 	RecordHistory   bool `yaml:"record-transaction-history"`
@@ -57,21 +62,22 @@ type schedulerConfig struct {
 // defaultScheduler has the values that conf/ documents.
 func defaultScheduler() schedulerConfig {
 	return schedulerConfig{
-		Print: true, PrintLimit: 50, Concurrency: 64, OperationTimeout: 30 * time.Second,
-		HistoryCount: 10_000, HistoryBytes: 256 << 20, RetryPeriod: time.Second, RetryMaxPeriod: time.Minute,
+		PrintLimit: 50, Concurrency: 64, OperationTimeout: 30 * time.Second,
+		HistoryCount: 10_000, HistoryBytes: 256 << 20, RetryPeriod: time.Second, RetryMaxPeriod: time.Minute, DriftPeriod: 10 * time.Minute,
 	}
 }
 
 // Validate tells everything that cannot be meant.
 func (c schedulerConfig) Validate() error {
 	return errors.Join(
-		refuse(c.PrintLimit == 0, "print-txn-limit", c.PrintLimit, "a number above zero, or a negative one for all; print-txn-summary: false prints nothing"),
 		refuse(c.Concurrency < 1, "concurrency", c.Concurrency, "a number above zero"),
 		refuse(c.OperationTimeout <= 0, "operation-timeout", c.OperationTimeout, "a duration above zero, such as 30s"),
 		refuse(c.HistoryCount < 1, "history-count", c.HistoryCount, "a number above zero"),
 		refuse(c.HistoryBytes < 1, "history-bytes", c.HistoryBytes, "a number above zero"),
 		refuse(c.RetryPeriod <= 0, "retry-period", c.RetryPeriod, "a duration above zero, such as 1s"),
 		refuse(c.RetryMaxPeriod < c.RetryPeriod, "retry-max-period", c.RetryMaxPeriod, "no less than retry-period, "+c.RetryPeriod.String()),
+		refuse(c.ResyncPeriod < 0 || c.ResyncPeriod > 0 && c.ResyncPeriod < time.Second, "resync-period", c.ResyncPeriod, "a duration from 1s on, or 0 for never"),
+		refuse(c.DriftPeriod < 0 || c.DriftPeriod > 0 && c.DriftPeriod < time.Second, "drift-period", c.DriftPeriod, "a duration from 1s on, or 0 for never"),
 		refuse(c.RetryCount < 0, "retry-count", c.RetryCount, "a number of attempts, or 0 for no end"),
 	)
 }
@@ -91,8 +97,8 @@ func (c schedulerConfig) options(known state, log *slog.Logger, out io.Writer) s
 		Concurrency: c.Concurrency, VerbTimeout: c.OperationTimeout,
 		HistoryCount: c.HistoryCount, HistoryBytes: c.HistoryBytes,
 	}
-	if c.Print {
-		o.TransactionLog = txnlog.New(txnlog.Options{Out: out, Limit: c.PrintLimit, Log: log})
+	if c.PrintLimit != 0 {
+		o.TransactionLog = txnlog.New(txnlog.Options{Out: out, Full: c.Print, Limit: c.PrintLimit, Log: log})
 	}
 	if known.applied != nil {
 		o.Memory = known.applied
@@ -263,6 +269,7 @@ type configuration struct {
 	linux        linux.Options
 	vpp          vpp.Options
 	http         rest.Config
+	telemetry    telemetry.Config
 	grpc         grpc.Config
 }
 
@@ -293,6 +300,7 @@ func readConfig(s *settings, log *slog.Logger) (configuration, error) {
 		{"govpp-config", s.VPPConfig, &c.vpp.Connection},
 		{"vpp-ifplugin-config", s.VPPIfConfig, &c.vpp.Interfaces},
 		{"http-config", s.HTTPConfig, &c.http},
+		{"telemetry-config", s.TelemetryConfig, &c.telemetry},
 		{"grpc-config", s.GRPCConfig, &c.grpc},
 	} {
 		if s.options.lacksFlag(part.flag) {

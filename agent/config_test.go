@@ -2,12 +2,14 @@ package agent
 
 import (
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/keyplane/keyplane/internal/logs"
 	"github.com/keyplane/keyplane/models"
 )
 
@@ -15,7 +17,9 @@ func TestConfigurationThatCannotBeMeant(t *testing.T) {
 	tests := []struct{ file, text, want string }{
 		{"kvscheduler.conf", "concurrency: -1", "concurrency: -1: expected a number above zero"},
 		{"kvscheduler.conf", "concurrency: 0", "concurrency: 0: expected a number above zero"},
-		{"kvscheduler.conf", "print-txn-limit: 0", "print-txn-limit: 0: expected a number above zero, or a negative one for all"},
+		{"kvscheduler.conf", "resync-period: 1ms", "resync-period: 1ms: expected a duration from 1s on, or 0 for never"},
+		{"kvscheduler.conf", "drift-period: -1m", "drift-period: -1m0s: expected a duration from 1s on, or 0 for never"},
+		{"telemetry.conf", "skipped: [threads]", "skipped[0]: \"threads\"; expected some of"},
 		{"kvscheduler.conf", "operation-timeout: -1s", "operation-timeout: -1s: expected a duration above zero, such as 30s"},
 		{"kvscheduler.conf", "history-count: -5", "history-count: -5: expected a number above zero"},
 		{"kvscheduler.conf", "history-bytes: 0", "history-bytes: 0: expected a number above zero"},
@@ -110,7 +114,7 @@ func configure(t *testing.T, file, text string) error {
 	if err != nil {
 		return err
 	}
-	used, err := openStores(s, conf.files, conf.orchestrator, models.BuiltIn(), nil, log)
+	used, err := openStores(s, conf.files, conf.orchestrator, models.BuiltIn(), nil, logs.New(logs.Options{Out: io.Discard}))
 	if err != nil {
 		return err
 	}

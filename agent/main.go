@@ -46,8 +46,11 @@ func Run(ctx context.Context, o Options) error {
 		fmt.Fprintln(o.Stdout, version(o.Name))
 		return nil
 	}
-	log := slog.New(slog.NewTextHandler(o.Stderr, &slog.HandlerOptions{Level: s.LogLevel}))
-	return within(ctx, s.StopTimeout, func() error { return serve(ctx, s, log, o.Stdout) })
+	loggers, err := openLogs(s, o.Stderr)
+	if err != nil {
+		return err
+	}
+	return within(ctx, s.StopTimeout, func() error { return serve(ctx, s, loggers, o.Stdout) })
 }
 
 // run runs the agent, writes its error to Stderr, and returns the exit code.

@@ -36,11 +36,13 @@ func TestSamples(t *testing.T) {
 
 func TestPrintTransactionsOrNot(t *testing.T) {
 	out := t.Output()
-	if got := (schedulerConfig{Print: true}).options(state{}, nil, out); got.TransactionLog == nil {
-		t.Error("transactions are not printed")
-	}
-	if got := (schedulerConfig{}).options(state{}, nil, out); got.TransactionLog != nil {
-		t.Error("transactions are printed though print-txn-summary is false")
+	for _, full := range []bool{true, false} {
+		if got := (schedulerConfig{Print: full, PrintLimit: 50}).options(state{}, nil, out); got.TransactionLog == nil {
+			t.Error("transactions are not printed")
+		}
+		if got := (schedulerConfig{Print: full}).options(state{}, nil, out); got.TransactionLog != nil {
+			t.Error("transactions are printed though print-txn-limit is 0")
+		}
 	}
 	if got := (schedulerConfig{RetryCount: 3}).retry(); got != (scheduler.RetryPolicy{Count: 3}) {
 		t.Errorf("retry %+v", got)

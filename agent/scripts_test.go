@@ -23,12 +23,29 @@ func TestScripts(t *testing.T) {
 		if vpp := os.Getenv("VPP"); vpp != "" {
 			env.Setenv("PATH", env.Getenv("PATH")+":"+filepath.Dir(vpp))
 		}
+		if err := showTransactions(env); err != nil {
+			return err
+		}
 		env.Values[serverKey{}] = &server{t: env.T().(testing.TB)}
 		env.Values[redisKey{}] = &redisServer{t: env.T().(testing.TB)}
 		env.Values[consulKey{}] = &consulServer{t: env.T().(testing.TB)}
 		return nil
 	}
 	session.Run(t, "testdata", build(t), setup, map[string]session.Command{"etcd": etcdCommand, "redis": redisCommand, "consul": consulCommand})
+}
+
+// showTransactions has the agents of a script write whole transactions, unless the script has
+// a configuration of the scheduler.
+func showTransactions(env *testscript.Env) error {
+	for _, pattern := range []string{"kvscheduler.conf", "*/kvscheduler.conf"} {
+		own, err := filepath.Glob(filepath.Join(env.WorkDir, pattern))
+		if err != nil || len(own) > 0 {
+			return err
+		}
+	}
+	path := filepath.Join(env.WorkDir, ".kvscheduler.conf")
+	env.Setenv("KVSCHEDULER_CONFIG", path)
+	return os.WriteFile(path, []byte("print-txn-summary: true\n"), 0o600)
 }
 
 // build builds the programs and returns the folder that they are in.

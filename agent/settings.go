@@ -18,6 +18,7 @@ type settings struct {
 	SchedulerConfig, OrchestratorConfig           string
 	LinuxIfConfig, LinuxL3Config, LinuxNamespaces string
 	VPPConfig, VPPIfConfig                        string
+	TelemetryConfig, LogsConfig                   string
 	HTTPConfig, HTTPPort                          string
 	GRPCConfig, GRPCPort                          string
 
@@ -120,7 +121,9 @@ func (s *settings) builtInSections() []section {
 			{"linux-nsplugin-config", "FILE", "Linux namespaces", text(&s.LinuxNamespaces, "linux-nsplugin.conf")},
 			{"govpp-config", "FILE", "the connection to VPP", text(&s.VPPConfig, "govpp.conf")},
 			{"vpp-ifplugin-config", "FILE", "VPP interfaces", text(&s.VPPIfConfig, "vpp-ifplugin.conf")},
-			{"initial-loglvl", "LEVEL", "debug, info, warn or error", level(&s.LogLevel)},
+			{"telemetry-config", "FILE", "counters of VPP", text(&s.TelemetryConfig, "telemetry.conf")},
+			{"logs-config", "FILE", "log levels of single components, text or JSON", text(&s.LogsConfig, "logs.conf")},
+			{"initial-loglvl", "LEVEL", "debug, info, warn or error, unless logs.conf has a level", level(&s.LogLevel)},
 			{"stop-timeout", "TIME", "maximum duration of an orderly stop", duration(&s.StopTimeout, 5*time.Second)},
 		}},
 	}
@@ -132,8 +135,8 @@ func (s *settings) builtInSections() []section {
 func (s *settings) idleFlags() []string {
 	out := []string{
 		"aggregator-config", "configurator-config",
-		"kafka-config", "linux-iptablesplugin-config", "logs-config", "msgsync-config",
-		"restpapi-config", "start-timeout", "telemetry-config",
+		"kafka-config", "linux-iptablesplugin-config", "msgsync-config",
+		"restpapi-config", "start-timeout",
 		"vpp-aclplugin-config", "vpp-ipfixplugin-config",
 	}
 	for _, part := range slices.Sorted(slices.Values(s.options.Without)) {

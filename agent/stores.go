@@ -17,6 +17,7 @@ import (
 	"github.com/keyplane/keyplane/connectors/initfile"
 	"github.com/keyplane/keyplane/connectors/redis"
 	"github.com/keyplane/keyplane/internal/config"
+	"github.com/keyplane/keyplane/internal/logs"
 	"github.com/keyplane/keyplane/internal/owner"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
@@ -215,6 +216,7 @@ type redisStore struct {
 // A store is a configured store.
 type store struct {
 	name      string
+	log       *slog.Logger
 	connector kvdbsync.Connector
 	priority  int
 
@@ -229,10 +231,11 @@ var errNoStore = errors.New("no store to read the network from, and no northboun
 
 // openStores opens each configured store. It connects to none of them, so that the agent
 // starts even if some are down.
-func openStores(s *settings, f files, oc orchestratorConfig, all *models.Registry, gate *document.Gate, log *slog.Logger) (stores, error) {
+func openStores(s *settings, f files, oc orchestratorConfig, all *models.Registry, gate *document.Gate, loggers *logs.Table) (stores, error) {
 	var out stores
 	root := s.root()
 	for _, kind := range s.storeKinds() {
+		log := loggers.Logger(kind.name)
 		connector, err := kind.open(StoreOptions{Root: root, Bounds: oc.bounds(), Models: all, gate: gate, Log: log.With("source", kind.name), dir: f.dir, Load: func(into any) (bool, error) {
 			return f.load(kind.flag, kind.file, into)
 		}})
@@ -242,7 +245,7 @@ func openStores(s *settings, f files, oc orchestratorConfig, all *models.Registr
 		if connector == nil {
 			continue
 		}
-		out = append(out, store{name: kind.name, connector: connector, priority: oc.priority(kind)})
+		out = append(out, store{name: kind.name, log: log, connector: connector, priority: oc.priority(kind)})
 	}
 	return out, nil
 }
@@ -271,18 +274,18 @@ func (s *settings) asksForStore() bool {
 	return false
 }
 
-// watch creates the source of each store, with the options given but for Name and
-// Connector, and the keeper of its lease if it supports leases.
+// watch creates the source of each store, with the options given but for Name,
+// Connector and Log, and the keeper of its lease if it supports leases.
 func (s stores) watch(self owner.Holder, pause func(context.Context) func(), options kvdbsync.Options) {
 	for i := range s {
 		one, watched := &s[i], s[i].connector
 		if leaser, ok := one.connector.(kvdbsync.Leaser); ok {
 			one.keeper = owner.NewKeeper(owner.Options{
-				Store: one.name, Leaser: leaser, Key: owner.Key(options.Root), Self: self, Pause: pause, Log: options.Log,
+				Store: one.name, Leaser: leaser, Key: owner.Key(options.Root), Self: self, Pause: pause, Log: one.log,
 			})
 			watched = owner.Admitting(watched, one.keeper)
 		}
-		options.Name, options.Connector = one.name, watched
+		options.Name, options.Connector, options.Log = one.name, watched, one.log
 		one.source = kvdbsync.NewSource(options)
 	}
 }

@@ -68,7 +68,7 @@ func (t *Table) Logger(name string) *slog.Logger {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.used[name] = true
-	return slog.New(&handler{t.base, t.entry(name)}).With(Key, name)
+	return slog.New(&handler{t.base, t.entry(name), name})
 }
 
 // entry returns the level of a name; t.mu is held, or nobody else knows t.
@@ -155,6 +155,15 @@ func Name(level slog.Level) string { return strings.ToLower(level.String()) }
 type handler struct {
 	slog.Handler
 	level *slog.LevelVar
+	name  string
+}
+
+// Handle implements slog.Handler. The name comes last, so that the message and what it is about
+// stay together.
+func (h *handler) Handle(ctx context.Context, r slog.Record) error {
+	r = r.Clone()
+	r.AddAttrs(slog.String(Key, h.name))
+	return h.Handler.Handle(ctx, r)
 }
 
 // Enabled implements slog.Handler.
@@ -162,10 +171,10 @@ func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return lev
 
 // WithAttrs implements slog.Handler.
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &handler{h.Handler.WithAttrs(attrs), h.level}
+	return &handler{h.Handler.WithAttrs(attrs), h.level, h.name}
 }
 
 // WithGroup implements slog.Handler.
 func (h *handler) WithGroup(name string) slog.Handler {
-	return &handler{h.Handler.WithGroup(name), h.level}
+	return &handler{h.Handler.WithGroup(name), h.level, h.name}
 }

@@ -24,7 +24,7 @@ func Example() {
 	log.Debug("a revision was skipped", "revision", 8)
 	fmt.Println(table.List(), err)
 	// Output:
-	// level=DEBUG msg="a revision was skipped" logger=etcd source=etcd revision=8
+	// level=DEBUG msg="a revision was skipped" source=etcd revision=8 logger=etcd
 	// [{etcd debug}] <nil>
 }
 

@@ -29,6 +29,7 @@ type schedulerCollector struct {
 
 	processed, dropped, capacity, length, wait, phases, duration figure
 	values, connected, operations, failures, latency, lost       figure
+	drift, driftAt                                               figure
 }
 
 func newSchedulerCollector(s *scheduler.Scheduler) *schedulerCollector {
@@ -49,6 +50,8 @@ func newSchedulerCollector(s *scheduler.Scheduler) *schedulerCollector {
 		failures:   newFigure(counter, ours+"operation_failures_total", "Failed operations."),
 		latency:    newFigure(0, ours+"operation_duration_seconds", "Time of the verbs of a descriptor.", "descriptor", "verb"),
 		lost:       newFigure(counter, ours+"transaction_log_lost_total", "Transactions that the transaction log omitted because its output was too slow or broken."),
+		drift:      newFigure(gauge, ours+"drift_values", "Values that differed from the configured ones at the last check, by kind: missing, differs, unexpected.", "descriptor", "kind"),
+		driftAt:    newFigure(gauge, ours+"drift_check_timestamp_seconds", "Time of the last check of the drift, in seconds since 1970."),
 	}
 	for _, bound := range scheduler.TimingBounds() {
 		c.bounds = append(c.bounds, bound.Seconds())
@@ -60,7 +63,7 @@ func newSchedulerCollector(s *scheduler.Scheduler) *schedulerCollector {
 func (c *schedulerCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, f := range []figure{
 		c.processed, c.dropped, c.capacity, c.length, c.wait, c.phases, c.duration,
-		c.values, c.connected, c.operations, c.failures, c.latency, c.lost,
+		c.values, c.connected, c.operations, c.failures, c.latency, c.lost, c.drift, c.driftAt,
 	} {
 		out <- f.desc
 	}
@@ -96,6 +99,24 @@ func (c *schedulerCollector) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	out <- c.lost.of(float64(st.Output.Transactions))
+	c.collectDrift(st, out)
+}
+
+// collectDrift reports the last check of the drift, if there was one. Descriptors that did not
+// drift are there with 0, so that an alert on a sum works from the first check on.
+func (c *schedulerCollector) collectDrift(st scheduler.Stats, out chan<- prometheus.Metric) {
+	if st.DriftAt.IsZero() {
+		return
+	}
+	out <- c.driftAt.of(float64(st.DriftAt.UnixNano()) / 1e9)
+	for _, d := range c.sched.Descriptors() {
+		if !d.Retrieves && st.Drift[d.Name] == nil {
+			continue
+		}
+		for k := scheduler.DriftMissing; k <= scheduler.DriftUnexpected; k++ {
+			out <- c.drift.of(float64(st.Drift[d.Name][k]), d.Name, k.String())
+		}
+	}
 }
 
 // collectValues reports the numbers of values.

@@ -179,7 +179,7 @@ func ended(ts *testscript.TestScript, neg bool, args []string) {
 // which scripts do not see.
 func environment(ts *testscript.TestScript) []string {
 	env := os.Environ()
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "ETCD_ENDPOINTS", "CONSUL_HTTP_ADDR", "STATE_DIRECTORY"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "ETCD_ENDPOINTS", "CONSUL_HTTP_ADDR", "STATE_DIRECTORY", "KVSCHEDULER_CONFIG"} {
 		if value := ts.Getenv(name); value != "" {
 			env = append(env, name+"="+value)
 		}

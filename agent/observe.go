@@ -1,0 +1,214 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/descriptors/vpp"
+	"github.com/keyplane/keyplane/descriptors/vpp/telemetry"
+	"github.com/keyplane/keyplane/internal/logs"
+	"github.com/keyplane/keyplane/northbound/metrics"
+	"github.com/keyplane/keyplane/northbound/rest"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/proto/ligato/govppmux"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// openLogs reads logs.conf, and returns the loggers of all components.
+func openLogs(s *settings, out io.Writer) (*logs.Table, error) {
+	early := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: s.LogLevel}))
+	var conf logs.Config
+	if _, err := (files{dir: s.ConfigDir, given: s.Given, log: early}).load("logs-config", s.LogsConfig, &conf); err != nil {
+		return nil, fmt.Errorf("%w: %w", errConfig, err)
+	}
+	if len(conf.Hooks) > 0 {
+		early.Warn("hooks of logs.conf have no effect; the service manager passes the log on")
+	}
+	return logs.New(conf.Options(out, s.LogLevel)), nil
+}
+
+// warnUnused logs the names in logs.conf that no component has.
+func warnUnused(table *logs.Table, log *slog.Logger) {
+	names := table.Unused()
+	if len(names) == 0 {
+		return
+	}
+	var known []string
+	for _, l := range table.List() {
+		known = append(known, l.Logger)
+	}
+	log.Warn("logs.conf names loggers that do not exist", "loggers", names, "expected", known)
+}
+
+// levels is the table of log levels for rest.
+type levels struct{ *logs.Table }
+
+// Levels implements rest.Logs.
+func (l levels) Levels() map[string]string {
+	out := map[string]string{}
+	for _, one := range l.List() {
+		out[one.Logger] = one.Level
+	}
+	return out
+}
+
+// SetLevel implements rest.Logs.
+func (l levels) SetLevel(name, level string) error {
+	_, err := l.Set(name, level)
+	if errors.Is(err, logs.ErrUnknown) {
+		return fmt.Errorf("%q: %w", name, rest.ErrNoLogger)
+	}
+	return err
+}
+
+// An observation has everything that shows figures of the agent.
+type observation struct {
+	metrics  *metrics.Metrics
+	tasks    []Task
+	poller   *telemetry.Poller   // nil: no counters of VPP
+	requests func() vpp.Requests // nil: the agent is without VPP
+}
+
+// observe prepares the figures of the agent. It is called before any part runs.
+func (a *assembly) observe() (observation, error) {
+	log := a.loggers.Logger("telemetry")
+	o := observation{tasks: []Task{a.conf.scheduler.resync(a.Scheduler, a.Log), a.conf.scheduler.drift(a.Scheduler, log)}}
+	label, health := a.Parts.Label, a.health
+	o.metrics = metrics.New(metrics.Options{
+		Scheduler: a.Scheduler, Sources: a.Orchestrator, Log: log,
+		Health: func() metrics.Health { return healthFigures(label, health) },
+	})
+	if a.VPP == nil {
+		return o, nil
+	}
+	o.requests = a.VPP.Requests
+	err := o.metrics.Register(a.VPP.Collector())
+	if a.conf.telemetry.Disabled {
+		return o, err
+	}
+	o.poller = a.VPP.Telemetry(a.conf.telemetry)
+	if !a.conf.telemetry.NoPrometheus {
+		err = errors.Join(err, o.metrics.Register(o.poller.Collector(label)))
+		o.tasks = append(o.tasks, Task{"telemetry", o.poller.Run})
+	}
+	return o, err
+}
+
+// addTo adds the figures to the HTTP API.
+func (o observation) addTo(t rest.Telemetry) rest.Telemetry {
+	t.Metrics, t.Health = o.metrics.Handler(), o.metrics.HealthHandler()
+	if o.requests != nil {
+		t.Requests = o.muxStats
+	}
+	if o.poller == nil {
+		return t
+	}
+	t.Models = map[string]func() any{"govppmux.stats": func() any { return muxModel(o.requests()) }}
+	t.Memory = func(context.Context) (any, error) {
+		s, err := o.poller.Read(telemetry.Memory)
+		return map[string]any{"threads": s.Memory}, err
+	}
+	t.Runtime = func(context.Context) (any, error) {
+		s, err := o.poller.Read(telemetry.Runtime)
+		return map[string]any{"threads": s.Runtime}, err
+	}
+	t.NodeCounters = func(context.Context) (any, error) {
+		s, err := o.poller.Read(telemetry.Nodes)
+		return map[string]any{"counters": s.Nodes}, err
+	}
+	return t
+}
+
+// muxStats returns the figures of the connection to VPP for /govppmux/stats.
+func (o observation) muxStats() wire.MuxStats {
+	r := o.requests()
+	out := wire.MuxStats{
+		ChannelsCreated: r.Connections, ChannelsOpen: r.Open, RequestsSent: r.Sent, RequestsDone: r.Done,
+		RequestsErrors: r.Failed, RequestReplies: r.Replies, Messages: map[string]wire.MessageStats{},
+	}
+	for name, m := range r.Messages {
+		out.Messages[name] = wire.MessageStats{Calls: m.Requests, Errors: m.Requests - m.Done}
+	}
+	return out
+}
+
+// muxModel returns the figures of the connection to VPP as the metrics model govppmux.stats.
+func muxModel(r vpp.Requests) proto.Message {
+	return &govppmux.Metrics{
+		ChannelsCreated: r.Connections, ChannelsOpen: r.Open,
+		RequestsSent: r.Sent, RequestsDone: r.Done, RequestsFail: r.Failed, RequestReplies: r.Replies,
+	}
+}
+
+// healthFigures converts the agent's health.
+func healthFigures(label string, health *rest.Health) metrics.Health {
+	st := health.Status()
+	out := metrics.Health{Service: label, Version: st.BuildVersion, BuildDate: st.BuildDate, State: metrics.OperationalState(st.State)}
+	for name, part := range st.PluginStatus {
+		out.Parts = append(out.Parts, metrics.Part{Name: name, State: metrics.OperationalState(part.State)})
+	}
+	return out
+}
+
+// every calls do in intervals until ctx ends; a period of 0 means never. The first call comes
+// after a whole period: the start reads everything back anyway.
+func every(ctx context.Context, period time.Duration, do func(context.Context)) error {
+	if period == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			do(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// resync returns the task that reads back and repairs the network in the intervals of
+// resync-period.
+func (c schedulerConfig) resync(sched *scheduler.Scheduler, log *slog.Logger) Task {
+	return Task{"resync", func(ctx context.Context) error {
+		return every(ctx, c.ResyncPeriod, func(ctx context.Context) {
+			var failed *scheduler.TxnError // the record has these failures; their values are retried
+			_, err := sched.Commit(ctx, scheduler.Txn{Description: "periodic resync", Refresh: true})
+			if err != nil && !errors.As(err, &failed) && ctx.Err() == nil {
+				log.Warn("periodic resync failed", "err", err)
+			}
+		})
+	}}
+}
+
+// drift returns the task that counts the drift in the intervals of drift-period. The number is
+// logged when it changes.
+func (c schedulerConfig) drift(sched *scheduler.Scheduler, log *slog.Logger) Task {
+	return Task{"drift", func(ctx context.Context) error {
+		last := 0
+		return every(ctx, c.DriftPeriod, func(ctx context.Context) {
+			d, err := sched.Drift(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				log.Warn("cannot check the drift", "err", err)
+				return
+			case len(d.Values) == last:
+			case len(d.Values) == 0:
+				log.Info("no value differs from the configured ones any more")
+			default:
+				log.Warn("values differ from the configured ones; a resync repairs them", "values", len(d.Values), "one", d.Values[0].Key, "kind", d.Values[0].Kind)
+			}
+			last = len(d.Values)
+		})
+	}}
+}
