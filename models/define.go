@@ -65,6 +65,7 @@ var (
 	fieldWord   = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_]*)?$`)
 )
 
+// check returns an error for each part that has not the form that keys need.
 func (d Definition) check() error {
 	var f Faults
 	for _, part := range []struct {

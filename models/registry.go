@@ -81,6 +81,7 @@ func nested(a, b string) bool {
 	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
 }
 
+// index makes a registry. All maps are complete before it is returned, and never change.
 func index(all []*Model) *Registry {
 	r := &Registry{
 		all:       all,

@@ -29,6 +29,8 @@ func (h header) bytes() []byte {
 	return binary.LittleEndian.AppendUint64(b, uint64(h.length))
 }
 
+// errNoHeader says that the file is of another program, or that its first bytes are
+// damaged.
 var errNoHeader = errors.New("the file does not begin as a state file does")
 
 // readHeader returns errNoHeader if the file is too short or of another kind.

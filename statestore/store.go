@@ -327,4 +327,5 @@ func (s *Store) Close() error {
 	return nil
 }
 
+// The agent closes its stores by this interface.
 var _ io.Closer = (*Store)(nil)

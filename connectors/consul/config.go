@@ -58,6 +58,8 @@ type Config struct {
 	ResyncAfterReconnect bool `yaml:"resync-after-reconnect"`
 }
 
+// maxWait is the longest time that Consul keeps a question waiting; it lowers a longer
+// one.
 const maxWait = 10 * time.Minute
 
 // withDefaults returns the configuration with the documented defaults.

@@ -13,6 +13,7 @@ type known struct {
 	answer   uint64             // number of answers
 }
 
+// A version tells whether a pair of an answer is news, without its value.
 type version struct {
 	modified uint64 // Consul's index of the last change
 	answer   uint64 // number of the last answer that had the key

@@ -54,6 +54,7 @@ func noByte(within time.Duration) error {
 	return &timeoutError{"the answer stopped: no byte for " + within.String()}
 }
 
+// A timeoutError says which operation took too long, and is context.DeadlineExceeded.
 type timeoutError struct{ text string }
 
 // Error names the operation and the time.

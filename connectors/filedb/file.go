@@ -23,6 +23,7 @@ type file struct {
 	freed time.Time // when it was last found closed
 }
 
+// A state says whether the content of a file can be relied on, and when to look again.
 type state int
 
 const (

@@ -118,6 +118,7 @@ func (m *merger) add(e *entry) {
 	m.rivals[e.key], m.counts[e.key] = all, all[0]
 }
 
+// remove takes an entry out; the next one of its key counts then, if there is one.
 func (m *merger) remove(e *entry) {
 	all := m.rivals[e.key]
 	if all == nil {

@@ -72,6 +72,7 @@ func parseSlowly(ctx context.Context, all *models.Registry, path string, data []
 // mostFaults is the largest number of reported faults without a key per file.
 const mostFaults = 20
 
+// A parser collects the entries of one file. Mistakes of one entry do not affect others.
 type parser struct {
 	form       structured.Form
 	budget     *document.Budget

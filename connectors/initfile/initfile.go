@@ -94,6 +94,7 @@ func awaitWriter(path string, patience time.Duration) (data []byte, err error) {
 	}
 }
 
+// read returns the content of the file, or ErrBusy while another process writes it. It does not block on a pipe.
 func read(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -106,6 +107,7 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
+// parse turns the content into keys and values, by the rules of connector filedb.
 func parse(cfg Config, data []byte, root string) (*File, error) {
 	path := cfg.Path
 	format, _ := document.FormatOf(path)

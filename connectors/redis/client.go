@@ -16,8 +16,11 @@ import (
 // logger for the whole program, so only main should call LogTo.
 func LogTo(log *slog.Logger) { goredis.SetLogger(libraryLog{log}) }
 
+// A libraryLog takes the texts of the client library, which have no levels, as debug
+// records.
 type libraryLog struct{ log *slog.Logger }
 
+// Printf implements the library's interface of a logger.
 func (l libraryLog) Printf(ctx context.Context, format string, args ...any) {
 	l.log.DebugContext(ctx, "redis client", "what", strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
@@ -26,6 +29,7 @@ func (l libraryLog) Printf(ctx context.Context, format string, args ...any) {
 // connection, so they may be replaced at any time.
 type access struct{ Config }
 
+// access reads the files that the configuration names.
 func (c Config) access() (access, error) {
 	err := c.Validate()
 	if err == nil {

@@ -17,6 +17,7 @@ const (
 	tcpProbes     = 3
 )
 
+// A dialFunc is the form in which the client library takes a dialer.
 type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // dialer opens connections that close when life ends, so that no goroutine waits for them
@@ -62,6 +63,7 @@ func hearing(dial dialFunc, heard *kvdbsync.Pulse) dialFunc {
 	}
 }
 
+// A heardConn notes each time that bytes come from the server.
 type heardConn struct {
 	net.Conn
 	heard *kvdbsync.Pulse

@@ -190,6 +190,7 @@ type pager struct {
 	most int // maximum number of keys per request
 }
 
+// mostKeys bounds one request. A page is usually bounded by its bytes before that.
 const mostKeys = 1 << 20
 
 // newPager returns a pager that begins with the largest number of keys. It reads fewer at

@@ -59,6 +59,7 @@ func (n *node) pushes() push.NotificationProcessor {
 	return p
 }
 
+// An invalidation handles the messages of one server about changed keys.
 type invalidation struct{ n *node }
 
 // HandlePushNotification implements push.NotificationHandler. The message is

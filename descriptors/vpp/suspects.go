@@ -8,6 +8,8 @@ type suspects struct {
 	byKey map[string]*suspect
 }
 
+// A suspect is a value during whose verb VPP died. It may be innocent: other verbs were
+// running, too, so it is tried alone before it is quarantined.
 type suspect struct {
 	value  proto.Message
 	deaths int // number of deaths of VPP while its verb was running

@@ -8,6 +8,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
+// bindingPrefix begins the keys of the derived values; domain and interface follow.
 const bindingPrefix = "vpp/bd/"
 
 // bridgeDomainKey returns the key of a bridge domain.

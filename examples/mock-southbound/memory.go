@@ -25,11 +25,13 @@ type memory struct {
 	faults map[string]int // by key: how many more calls will fail
 }
 
+// An item is one object of the system, with the number that it got at its creation.
 type item struct {
 	number uint32
 	value  proto.Message
 }
 
+// errInjected is the error of verbs that a scenario lets fail.
 var errInjected = errors.New("no buffers left")
 
 // newMemory returns an empty southbound, which prints each verb to out.

@@ -79,6 +79,7 @@ func connected(about, key string, state scheduler.State) step {
 	}
 }
 
+// errClosed is the reason that a scenario gives for a lost connection.
 var errClosed = errors.New("connection closed by peer")
 
 // cut loses the connection to VPP, and all items if VPP died. Then it waits until key

@@ -52,6 +52,7 @@ func (r Ref) Key(iface string) string {
 	return "config/netalloc/v1/ip/" + r.name(iface)
 }
 
+// name returns the name of the allocation: the network and the interface.
 func (r Ref) name(iface string) string {
 	return "network/" + r.Network + "/interface/" + r.InterfaceOr(iface)
 }

@@ -39,6 +39,7 @@ type Unknown struct {
 	Nearest string // the most similar known key; empty: none is similar
 }
 
+// String has the place of the key, and the most similar known one.
 func (u Unknown) String() string {
 	s := fmt.Sprintf("%s:%d: unknown key %s", u.File, u.Line, u.Key)
 	if u.Nearest != "" {

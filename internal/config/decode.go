@@ -64,6 +64,7 @@ func (d *decoder) own(path string, n *yaml.Node, into reflect.Value) {
 	}
 }
 
+// structure sets the fields of a struct. Unknown keys are reported, and are no error.
 func (d *decoder) structure(path string, n *yaml.Node, into reflect.Value) {
 	if n.Kind != yaml.MappingNode {
 		d.wrong(path, n, want(into.Type()))
@@ -109,6 +110,7 @@ func (d *decoder) mapping(path string, n *yaml.Node, into reflect.Value) {
 	into.Set(all)
 }
 
+// list sets a slice; each element has its index in the path.
 func (d *decoder) list(path string, n *yaml.Node, into reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
 		d.wrong(path, n, want(into.Type()))
@@ -121,10 +123,12 @@ func (d *decoder) list(path string, n *yaml.Node, into reflect.Value) {
 	into.Set(list)
 }
 
+// twice reports a key that was given before, with the line of the first one.
 func (d *decoder) twice(path string, key *yaml.Node, first int) {
 	d.errs = append(d.errs, fmt.Errorf("%s:%d: %s is on line %d already", d.file, key.Line, join(path, key.Value), first))
 }
 
+// wrong reports a value of another type than the wanted one.
 func (d *decoder) wrong(path string, n *yaml.Node, want string) {
 	where := fmt.Sprintf("%s:%d: ", d.file, n.Line)
 	if path != "" {
@@ -149,6 +153,7 @@ func fieldsOf(t reflect.Type) map[string]int {
 	return fields
 }
 
+// join appends a key to a path.
 func join(path, key string) string {
 	if path == "" {
 		return key

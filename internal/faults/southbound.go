@@ -32,6 +32,7 @@ type Southbound struct {
 	held  chan struct{} // closed: verbs run
 }
 
+// newSouthbound returns a southbound with content. It keeps has; verbs run from the start.
 func newSouthbound(has map[string]string, record func(history.Change) error) *Southbound {
 	s := &Southbound{record: record, has: has, held: make(chan struct{})}
 	close(s.held)

@@ -22,8 +22,10 @@ type Panic struct {
 	Stack string // of the goroutine, from the place of the panic
 }
 
+// Error has the value of the panic, without the stack.
 func (p *Panic) Error() string { return fmt.Sprintf("%v: panic: %v", ErrPanic, p.Value) }
 
+// Unwrap returns ErrPanic.
 func (p *Panic) Unwrap() error { return ErrPanic }
 
 // Run calls f and returns its error, or a *Panic.

@@ -37,6 +37,7 @@ func Word(given string, words []string) string {
 // underscores and dashes are ignored.
 func Distance(a, b string) int { return distance(plain(a), plain(b)) }
 
+// plain removes differences that people do not see as such: case, dashes and underscores.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' {

@@ -12,6 +12,7 @@ import (
 // another owner, however late it reaches the store.
 func Admitting(c kvdbsync.Connector, k *Keeper) kvdbsync.Connector { return admitting{c, k} }
 
+// An admitting connector passes the first batch of a watch when the label is ours in the store.
 type admitting struct {
 	kvdbsync.Connector
 	keeper *Keeper

@@ -71,6 +71,8 @@ func dollarQuoted(text string) string {
 // hidden reports whether a character that was decoded from n bytes is not printable.
 func hidden(r rune, n int) bool { return !unicode.IsPrint(r) || r == utf8.RuneError && n == 1 }
 
+// escape replaces the characters that a terminal would interpret, except those to keep.
+// Text without any is returned as it is, without a copy.
 func escape(text string, keep func(rune) bool) string {
 	if plain(text) {
 		return text
@@ -98,6 +100,7 @@ func plain(text string) bool {
 	return true
 }
 
+// escaped returns the escape of a character, or of a byte that is no UTF-8.
 func escaped(r rune, n int, first byte) string {
 	switch {
 	case r == utf8.RuneError && n == 1:

@@ -15,6 +15,7 @@ func Show(out io.Writer, netns string) error {
 	return InNetns(netns, func() error { return showHere(out) })
 }
 
+// showHere prints the network of the present namespace.
 func showHere(out io.Writer) error {
 	links, err := netlink.LinkList()
 	if err != nil {
@@ -33,6 +34,7 @@ func showHere(out io.Writer) error {
 	return showNeighbours(out, names)
 }
 
+// showLink prints a link with its addresses.
 func showLink(out io.Writer, link netlink.Link) error {
 	state := "down"
 	if link.Attrs().Flags&net.FlagUp != 0 {
@@ -53,6 +55,7 @@ func showLink(out io.Writer, link netlink.Link) error {
 	return nil
 }
 
+// showRoutes prints the IPv4 routes.
 func showRoutes(out io.Writer, names map[int]string) error {
 	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
 	if err != nil {
@@ -68,6 +71,7 @@ func showRoutes(out io.Writer, names map[int]string) error {
 	return nil
 }
 
+// showNeighbours prints the permanent IPv4 neighbours: others come and go with the traffic.
 func showNeighbours(out io.Writer, names map[int]string) error {
 	neighbours, err := netlink.NeighList(0, netlink.FAMILY_V4)
 	if err != nil {

@@ -39,6 +39,7 @@ func MakeCertificates(t testing.TB) *Certificates {
 	}
 }
 
+// An authority signs certificates for one test.
 type authority struct {
 	t    testing.TB
 	dir  string

@@ -71,6 +71,7 @@ func (g *RedisGroup) FailOver() {
 	g.publishEvery(publishPeriod)
 }
 
+// askMaster is the question to a Sentinel; the answer is an address and a port.
 var askMaster = []string{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", SentinelMaster}
 
 // lineOfPort is the line of the answer to askMaster that names the port of r.

@@ -29,8 +29,8 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/wireguard"
 )
 
-// register makes all plugins of one VPP. A new plugin is one line here. It returns the DHCP clients, which Sim.Lease
-// needs.
+// register makes all plugins of one VPP. A new plugin is one line here. It returns the
+// DHCP clients, which Sim.Lease needs.
 func register(vpp *core.VPP) *dhcp.Clients {
 	tables := ip.New(vpp)
 	switching := l2.New(vpp)

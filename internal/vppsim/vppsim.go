@@ -1,17 +1,20 @@
-// Package vppsim is a simulated VPP. It speaks VPP's binary API over the same socket, keeps configuration, answers
-// dumps and sends events. A test can make it fail, stall or die.
+// Package vppsim is a simulated VPP. It speaks VPP's binary API over the same socket,
+// keeps configuration, answers dumps and sends events. A test can make it fail, stall or
+// die.
 //
 //	sim, err := vppsim.New(vppsim.Options{Socket: path, Release: "24.10"})
 //	err = sim.Start()
 //	defer sim.Kill()
 //
-// It forwards no packet. Its answers are those of a real VPP, including the odd ones: TestBehaviour lists them, and
-// `make test-vpp` runs the same list against a real VPP. The simulated VPP has the messages that our descriptors use,
-// with the definitions of 25.10. As an older or newer release it leaves out the messages that differ there.
+// It forwards no packet. Its answers are those of a real VPP, including the odd ones:
+// TestBehaviour lists them, and `make test-vpp` runs the same list against a real VPP. The
+// simulated VPP has the messages that our descriptors use, with the definitions of 25.10.
+// As an older or newer release it leaves out the messages that differ there.
 //
-// The package puts plugins together; each plugin is a folder of its own. Package core documents how a plugin registers
-// its messages, and which state plugins share. Plugins ip and l2 serve others as well: tunnels need routing tables, and
-// deleting a tunnel leaves its bridge domain. No other plugin imports a plugin; internal/floors tests that.
+// The package puts plugins together; each plugin is a folder of its own. Package core
+// documents how a plugin registers its messages, and which state plugins share. Plugins ip
+// and l2 serve others as well: tunnels need routing tables, and deleting a tunnel leaves
+// its bridge domain. No other plugin imports a plugin; internal/floors tests that.
 package vppsim
 
 import (
@@ -48,8 +51,9 @@ func New(o Options) (*Sim, error) {
 	return s, nil
 }
 
-// Lease gives an address by DHCP to the interface with a tag, and informs the API client that configured the DHCP
-// client. The zero Prefix withdraws the lease without an event. An interface without DHCP client is an error.
+// Lease gives an address by DHCP to the interface with a tag, and informs the API client
+// that configured the DHCP client. The zero Prefix withdraws the lease without an event.
+// An interface without DHCP client is an error.
 func (s *Sim) Lease(tag string, address netip.Prefix, router netip.Addr) error {
 	var err error
 	s.Do(func() { err = s.dhcp.Lease(tag, address, router) })

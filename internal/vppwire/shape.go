@@ -13,9 +13,10 @@ import (
 	"go.fd.io/govpp/api"
 )
 
-// GoVPP's bindings make a list as long as a message says, before they read its items. So a message
-// of a few bytes could ask for more memory than there is. The shape of a message type says where
-// its counts are; each is checked against the bytes that follow before the bindings see the message.
+// GoVPP's bindings make a list as long as a message says, before they read its items. So a
+// message of a few bytes could ask for more memory than there is. The shape of a message
+// type says where its counts are; each is checked against the bytes that follow before the
+// bindings see the message.
 
 // ErrCount is the error of Decode for a count of items that exceeds the message's length.
 var ErrCount = errors.New("more than the message can hold")
@@ -38,6 +39,7 @@ type field struct {
 	slot  int    // of an integer that is a count: where it is kept; else -1
 }
 
+// A fieldKind says how the length of a field is known.
 type fieldKind uint8
 
 const (
@@ -63,6 +65,7 @@ func (d *Decoder) shapeOf(m api.Message) (*shape, error) {
 	return s, nil
 }
 
+// structShape computes the shape of a struct from its fields and their binapi tags.
 func structShape(t reflect.Type) (*shape, error) {
 	s := &shape{fixed: true}
 	numbers := map[string]int{} // fields by their names in VPP
@@ -113,6 +116,7 @@ func (s *shape) add(f field) {
 // A binding is what the tag of a field says: `binapi:"fib_path[n_paths],name=paths"`.
 type binding struct{ length, name string }
 
+// parseTag reads the tag that GoVPP's generator writes: type, length, name and limits.
 func parseTag(tag string) (b binding) {
 	of, rest, _ := strings.Cut(tag, ",")
 	if _, length, is := strings.Cut(of, "["); is {
@@ -126,6 +130,7 @@ func parseTag(tag string) (b binding) {
 	return b
 }
 
+// fieldShape computes the shape of one field. The length of a list is in an earlier field.
 func fieldShape(t reflect.Type, tag binding) (field, error) {
 	fixed, numeric := strconv.Atoi(tag.length)
 	switch t.Kind() {
@@ -149,6 +154,7 @@ func fieldShape(t reflect.Type, tag binding) (field, error) {
 	}
 }
 
+// typeShape computes the shape of a type, or an error for one that messages never have.
 func typeShape(t reflect.Type) (*shape, error) {
 	switch t.Kind() {
 	case reflect.Struct:
@@ -170,8 +176,8 @@ func typeShape(t reflect.Type) (*shape, error) {
 	}
 }
 
-// check returns how many of the bytes a value of shape s has, which are enough for all that its counts
-// say. It makes its strings valid UTF-8, as values and keys are.
+// check returns how many of the bytes a value of shape s has, which are enough for all
+// that its counts say. It makes its strings valid UTF-8, as values and keys are.
 func (s *shape) check(b []byte) (int, error) {
 	if len(b) < s.size {
 		return 0, fmt.Errorf("%d bytes where %d are needed", len(b), s.size)
@@ -199,7 +205,8 @@ func (s *shape) check(b []byte) (int, error) {
 	return at, nil
 }
 
-// check is check of a field, behind which other fields may come. It may return more than there is.
+// check is check of a field, behind which other fields may come. It may return more than
+// there is.
 func (f *field) check(b []byte, counts []uint64) (int, error) {
 	switch f.kind {
 	case number:
@@ -252,6 +259,7 @@ func checkSized(b []byte) (int, error) {
 	return 4 + int(n), nil
 }
 
+// unsigned reads a big-endian integer of any size.
 func unsigned(b []byte) (n uint64) {
 	for _, one := range b {
 		n = n<<8 | uint64(one)
@@ -259,6 +267,7 @@ func unsigned(b []byte) (n uint64) {
 	return n
 }
 
+// untilNUL returns the text in a field of fixed size: the rest is zeros.
 func untilNUL(b []byte) []byte {
 	for i, one := range b {
 		if one == 0 {
@@ -275,8 +284,9 @@ func Text(text string) string {
 	return string(b)
 }
 
-// clean puts a question mark in place of each byte that is not of UTF-8 and, unless lines are allowed,
-// of each control character. Names are shown on terminals, and none that is declared has any.
+// clean puts a question mark in place of each byte that is not of UTF-8 and, unless lines
+// are allowed, of each control character. Names are shown on terminals, and none that is
+// declared has any.
 func clean(b []byte, lines bool) {
 	for len(b) > 0 {
 		r, n := utf8.DecodeRune(b)

@@ -157,9 +157,9 @@ func Context(message []byte, m api.Message) uint32 {
 	return binary.BigEndian.Uint32(message[at:])
 }
 
-// A Decoder decodes messages. It works out the layout of a message type once and keeps it, so a
-// program that decodes many messages keeps one Decoder for each connection or dump. The zero value
-// works, and any goroutine may use it. It must not be copied.
+// A Decoder decodes messages. It works out the layout of a message type once and keeps it,
+// so a program that decodes many messages keeps one Decoder for each connection or dump.
+// The zero value works, and any goroutine may use it. It must not be copied.
 type Decoder struct {
 	shapes sync.Map // reflect.Type to *shape
 }
@@ -170,10 +170,10 @@ func Decode(message []byte, m api.Message) error {
 	return d.Decode(message, m)
 }
 
-// Decode reads the fields of m from a message. It replaces bytes of strings that are no text by
-// question marks; see Text. A message that is too short is an error, and so is a count beyond the message's
-// length (ErrCount). After an error m is incomplete and must not be used. Decode needs at most
-// a small multiple of the message's length in memory.
+// Decode reads the fields of m from a message. It replaces bytes of strings that are no
+// text by question marks; see Text. A message that is too short is an error, and so is a
+// count beyond the message's length (ErrCount). After an error m is incomplete and must
+// not be used. Decode needs at most a small multiple of the message's length in memory.
 func (d *Decoder) Decode(message []byte, m api.Message) error {
 	body, ok := m.(codec.Unmarshaler)
 	if !ok {
@@ -186,6 +186,7 @@ func (d *Decoder) Decode(message []byte, m api.Message) error {
 	return err
 }
 
+// decode checks the message against its shape before GoVPP reads it: GoVPP trusts lengths.
 func (d *Decoder) decode(message []byte, m api.Message, body codec.Unmarshaler) error {
 	// The capacity ends with the message: a larger message may have left bytes behind it.
 	holds := message[min(HeaderLen(m), len(message)):len(message):len(message)]

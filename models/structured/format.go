@@ -73,6 +73,7 @@ func encode(doc *yaml.Node) ([]byte, error) {
 	return out.Bytes(), e.Close()
 }
 
+// mapping returns an empty mapping.
 func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode} }
 
 // add appends an entry to a mapping.

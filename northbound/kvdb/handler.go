@@ -31,6 +31,7 @@ func Handler(label string, stores map[string]kvdbsync.Store) http.Handler {
 	return mux
 }
 
+// A handler serves the keys of one store.
 type handler struct {
 	label  string
 	stores map[string]kvdbsync.Store

@@ -28,14 +28,17 @@ const (
 // healthCollector reports Health.
 type healthCollector struct{ read func() Health }
 
+// serviceHealth describes the state of the agent as one number.
 func serviceHealth() *prometheus.Desc {
 	return prometheus.NewDesc("service_health", "State of the agent: 0 starting, 1 OK, 2 failed.", []string{"service"}, nil)
 }
 
+// serviceInfo describes the agent's version, as labels of a constant.
 func serviceInfo() *prometheus.Desc {
 	return prometheus.NewDesc("service_info", "Version of the agent; the value is 1.", []string{"service", "build_version", "build_date"}, nil)
 }
 
+// dependencyHealth describes the state of each part that the agent needs.
 func dependencyHealth() *prometheus.Desc {
 	return prometheus.NewDesc("service_dependency_health", "State of a part of the agent: 0 starting, 1 OK, 2 failed.", []string{"service", "dependency"}, nil)
 }

@@ -102,6 +102,8 @@ func (m *Metrics) serve(r *prometheus.Registry) http.Handler {
 // errorLog writes the errors of promhttp to a logger.
 type errorLog struct{ log *slog.Logger }
 
+// Println implements the logger of promhttp: metrics that cannot be collected are left
+// out.
 func (l errorLog) Println(v ...any) { l.log.Error("metrics are incomplete", "err", fmt.Sprint(v...)) }
 
 // ErrNoModel is the error of Model for an unknown name.

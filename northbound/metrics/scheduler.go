@@ -14,10 +14,12 @@ type figure struct {
 	kind prometheus.ValueType
 }
 
+// newFigure returns a metric whose value is read when it is collected.
 func newFigure(kind prometheus.ValueType, name, help string, labels ...string) figure {
 	return figure{prometheus.NewDesc(name, help, labels, nil), kind}
 }
 
+// of returns the metric with a value.
 func (f figure) of(n float64, labels ...string) prometheus.Metric {
 	return prometheus.MustNewConstMetric(f.desc, f.kind, n, labels...)
 }
@@ -32,6 +34,7 @@ type schedulerCollector struct {
 	drift, driftAt                                               figure
 }
 
+// newSchedulerCollector returns a collector that reads the scheduler's snapshots only.
 func newSchedulerCollector(s *scheduler.Scheduler) *schedulerCollector {
 	const ours, older = "keyplane_", "ligato_kvscheduler_"
 	const counter, gauge = prometheus.CounterValue, prometheus.GaugeValue

@@ -18,6 +18,8 @@ type sourceFigures struct {
 	batches, events, listings, gaps                                                               figure
 }
 
+// newSourceFigures returns the metrics of sources, each with the name of the source as
+// label.
 func newSourceFigures() sourceFigures {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	of := func(kind prometheus.ValueType, name, help string, more ...string) figure {
@@ -42,6 +44,7 @@ func newSourceFigures() sourceFigures {
 	}
 }
 
+// all lists the metrics, for their description.
 func (f sourceFigures) all() []figure {
 	return []figure{
 		f.state, f.complete, f.lag, f.waited, f.waiting, f.keys, f.refused, f.doubted, f.remembered, f.problems, f.failures,

@@ -15,6 +15,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
+// yamlMedia is the media type of YAML (RFC 9512).
 const yamlMedia = "application/yaml"
 
 // configuration answers the effective declared values as one YAML document.

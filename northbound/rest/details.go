@@ -150,6 +150,7 @@ func listOf(convert func(item) any, filters ...func(item) bool) func(http.Respon
 	}
 }
 
+// accepted reports whether all filters accept the item.
 func accepted(i item, filters []func(item) bool) bool {
 	return !slices.ContainsFunc(filters, func(f func(item) bool) bool { return !f(i) })
 }
@@ -198,8 +199,10 @@ func interfacesOf(types ...interfaces.Interface_Type) func(http.ResponseWriter, 
 	}
 }
 
+// plainDetails returns the value and its metadata, for models without a form of their own.
 func plainDetails(i item) any { return wire.Details{Value: i.value, Meta: i.meta} }
 
+// bridgeDetails has the number of the bridge domain under the name that clients expect.
 func bridgeDetails(i item) any {
 	out := wire.BridgeDomainDetails{BridgeDomain: i.value}
 	i.into(&out.Meta)
@@ -209,6 +212,7 @@ func bridgeDetails(i item) any {
 	return out
 }
 
+// fibDetails returns an entry of the L2 FIB under its MAC address.
 func fibDetails(i item) (string, any) {
 	v, _ := i.value.(*l2.FIBEntry)
 	out := wire.FIBDetails{FIB: i.value}
@@ -218,6 +222,7 @@ func fibDetails(i item) (string, any) {
 	return v.GetPhysAddress(), out
 }
 
+// xconnectDetails returns a cross-connect under the interface that receives.
 func xconnectDetails(i item) (string, any) {
 	out := wire.XConnectDetails{XConnect: i.value}
 	var meta struct{ Receive uint32 }
@@ -226,6 +231,7 @@ func xconnectDetails(i item) (string, any) {
 	return strconv.FormatUint(uint64(meta.Receive), 10), out
 }
 
+// linuxDetails returns a Linux interface with its metadata.
 func linuxDetails(i item) any {
 	var meta struct {
 		Index         int
@@ -235,6 +241,7 @@ func linuxDetails(i item) any {
 	return wire.LinuxInterfaceDetails{Interface: i.value, Meta: wire.LinuxInterfaceMeta(meta)}
 }
 
+// proxyInterfaces answers the interfaces of proxy ARP, without the ranges.
 func proxyInterfaces(w http.ResponseWriter, items iter.Seq[item]) error {
 	out := []wire.ProxyARPInterfaceDetails{}
 	for i := range items {
@@ -246,6 +253,7 @@ func proxyInterfaces(w http.ResponseWriter, items iter.Seq[item]) error {
 	return replyJSON(w, out)
 }
 
+// proxyRanges answers the ranges of proxy ARP, without the interfaces.
 func proxyRanges(w http.ResponseWriter, items iter.Seq[item]) error {
 	out := []wire.ProxyARPRangeDetails{}
 	for i := range items {
@@ -257,11 +265,13 @@ func proxyRanges(w http.ResponseWriter, items iter.Seq[item]) error {
 	return replyJSON(w, out)
 }
 
+// isIPACL reports whether the list has rules about IP.
 func isIPACL(i item) bool {
 	v, _ := i.value.(*acl.ACL)
 	return slices.ContainsFunc(v.GetRules(), func(r *acl.ACL_Rule) bool { return r.GetIpRule() != nil })
 }
 
+// isMACIPACL reports whether the list has rules about MAC and IP.
 func isMACIPACL(i item) bool {
 	v, _ := i.value.(*acl.ACL)
 	return slices.ContainsFunc(v.GetRules(), func(r *acl.ACL_Rule) bool { return r.GetMacipRule() != nil })

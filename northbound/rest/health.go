@@ -171,12 +171,14 @@ type reasons struct {
 	first []string
 }
 
+// add counts the text, and keeps it if there is room.
 func (l *reasons) add(line string) {
 	if l.n++; l.n <= maxLines {
 		l.first = append(l.first, line)
 	}
 }
 
+// list returns the kept texts, and a line with the number of the others.
 func (l *reasons) list() []string {
 	if l.n > maxLines {
 		return append(l.first, fmt.Sprintf("and %d more", l.n-maxLines))
@@ -184,6 +186,7 @@ func (l *reasons) list() []string {
 	return l.first
 }
 
+// seconds returns Unix time; 0 for the zero time.
 func seconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -48,10 +48,12 @@ type impatient struct {
 	end time.Time
 }
 
+// impatient wraps the writer of an answer; the time for the whole answer begins now.
 func (h *handler) impatient(w http.ResponseWriter) *impatient {
 	return &impatient{w, time.Now().Add(h.answerTime)}
 }
 
+// Write gives the client maxUnread for each part, within the time for the whole.
 func (w *impatient) Write(p []byte) (int, error) {
 	deadline := time.Now().Add(maxUnread)
 	if deadline.After(w.end) {

@@ -53,6 +53,7 @@ func typeName(t scheduler.TxnType) string {
 	}
 }
 
+// operationsOf converts operations for clients, in order.
 func operationsOf(ops []scheduler.Operation) []wire.Operation { return slices.Collect(operations(ops)) }
 
 // operations yields operations as they are written.

@@ -48,6 +48,7 @@ func apply(root string, changes map[string]*string) error {
 	return nil
 }
 
+// names returns the changed files, sorted.
 func names(changes map[string]*string) []string {
 	return slices.Sorted(maps.Keys(changes))
 }

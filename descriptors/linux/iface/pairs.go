@@ -13,6 +13,8 @@ type pairs struct {
 	locks map[[2]string]*pairLock
 }
 
+// A pairLock is held by one of the two ends of a VETH at a time. It is forgotten when
+// nobody uses it, so the map does not grow with the number of names ever seen.
 type pairLock struct {
 	held  chan struct{} // has a token while somebody holds it
 	users int           // that hold it or wait for it

@@ -18,6 +18,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
+// found is the form in which interfaces are retrieved.
 type found = scheduler.Found[*interfaces.Interface, Meta]
 
 // retrieve reads the agent's own namespace, named namespaces, and namespaces that desired

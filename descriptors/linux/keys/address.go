@@ -56,6 +56,7 @@ func ParseAddress(key string) (Address, bool) {
 	return Address{Interface: iface, Source: Source(source), Addr: addr}, true
 }
 
+// known reports whether a key may have this source.
 func (s Source) known() bool {
 	switch s {
 	case Undefined, Static, FromDHCP, AllocRef, Existing:

@@ -131,6 +131,7 @@ func has(s, element string) bool {
 	return false
 }
 
+// or replaces an empty component, which would make a key that cannot be parsed.
 func or(component string) string {
 	if component == "" {
 		return Invalid

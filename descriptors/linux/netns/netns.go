@@ -203,6 +203,7 @@ func (s *Set) Drop(id kernel.ID) {
 	}
 }
 
+// close returns a handle of a namespace.
 func (s *Set) close(k kernel.Kernel) {
 	if err := k.Close(); err != nil {
 		s.opts.Log.Warn("closing a network namespace", "err", err)

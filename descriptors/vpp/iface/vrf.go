@@ -117,6 +117,7 @@ func (h *handler) clearEntered(v keys.VRF, key string) keys.VRF {
 	return v
 }
 
+// leaveVRF binds the interface to table 0, which VPP uses for none.
 func (h *handler) leaveVRF(ctx context.Context, key string) error {
 	v, _ := keys.ParseVRF(key)
 	v = h.clearEntered(v, key)
@@ -192,6 +193,7 @@ func (h *handler) setFirstTable(ctx context.Context, meta Meta, ipv6 bool, id ui
 	return h.bind(ctx, meta, ipv6, id)
 }
 
+// bind sends the request without a look at the present table.
 func (h *handler) bind(ctx context.Context, meta Meta, ipv6 bool, id uint32) error {
 	return h.API.Call(ctx, &vppif.SwInterfaceSetTable{SwIfIndex: meta.SwIfIndex(), IsIPv6: ipv6, VrfID: id}, &vppif.SwInterfaceSetTableReply{})
 }

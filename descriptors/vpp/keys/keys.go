@@ -332,6 +332,7 @@ func around(key, prefix, marker string) (before, after string, ok bool) {
 	return before, after, ok && before != "" && after != ""
 }
 
+// or replaces an empty component, which would make a key that cannot be parsed.
 func or(component string) string {
 	if component == "" {
 		return Invalid

@@ -21,7 +21,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// arpDescriptor implements neighbours of both IP versions.
+// arpDescriptor implements neighbours of both IP versions. VPP has one table for ARP
+// (IPv4) and neighbour discovery (IPv6).
 func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 	return scheduler.Descriptor[*l3.ARPEntry, struct{}]{
 		Name:  ARPName,
@@ -49,6 +50,7 @@ func (h handler) arpDescriptor() scheduler.Descriptor[*l3.ARPEntry, struct{}] {
 			if err != nil {
 				return err
 			}
+			// The interface may be deleted already, and its neighbours not.
 			return h.cleanUp(ctx, v.GetInterface(), h.neighbourCleanup(address))
 		},
 		Retrieve:      h.neighbours().Retrieve,
@@ -79,7 +81,7 @@ func (d *dynamicNeighbours) has(iface string) bool {
 	return d.on[iface]
 }
 
-// validateARP checks a neighbour.
+// validateARP checks a neighbour. A zone has no place in VPP's message.
 func validateARP(_ string, v *l3.ARPEntry) error {
 	var f faults
 	if v.GetInterface() == "" {
@@ -109,6 +111,7 @@ func (h handler) addNeighbour(ctx context.Context, v *l3.ARPEntry) error {
 		return err
 	}
 	n := ip_neighbor.IPNeighbor{SwIfIndex: meta.SwIfIndex(), MacAddress: mac, IPAddress: vppwire.Address(address)}
+	// VPP ages and drops only neighbours that are not static.
 	if v.GetStatic() {
 		n.Flags = ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC
 	} else {
@@ -155,6 +158,7 @@ func (h handler) readNeighbours(ctx context.Context) ([]*l3.ARPEntry, error) {
 	}
 	for _, n := range all {
 		name := names[uint32(n.SwIfIndex)]
+		// Of a deleted interface: the next one with that index would have the neighbour.
 		if name == "" {
 			orphans = true
 			continue

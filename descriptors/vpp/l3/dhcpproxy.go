@@ -20,6 +20,8 @@ import (
 
 // dhcpProxyDescriptor implements DHCP proxies: VPP forwards the DHCP messages of a VRF to
 // servers. VPP would create missing tables without a name, so the tables are dependencies.
+// It has no Update: the message adds and deletes single servers, and the source address is
+// part of each. A change deletes and creates the proxy.
 func (h handler) dhcpProxyDescriptor() scheduler.Descriptor[*l3.DHCPProxy, struct{}] {
 	return scheduler.Descriptor[*l3.DHCPProxy, struct{}]{
 		Name:  DHCPProxyName,
@@ -42,7 +44,8 @@ func (h handler) dhcpProxyDescriptor() scheduler.Descriptor[*l3.DHCPProxy, struc
 	}
 }
 
-// validateDHCPProxy checks a DHCP proxy.
+// validateDHCPProxy checks a DHCP proxy. The servers must be of the version of the source
+// address, which is that of the proxy.
 func validateDHCPProxy(_ string, v *l3.DHCPProxy) error {
 	var f faults
 	source, err := netip.ParseAddr(v.GetSourceIpAddress())
@@ -99,6 +102,7 @@ func dhcpProxyDependencies(_ string, v *l3.DHCPProxy) (deps []scheduler.Dependen
 	}
 	last := uint32(0)
 	for _, s := range serversOf(v) {
+		// Two dependencies with one label would be one to people who read a status.
 		if s.vrf != last { // they are sorted
 			last = s.vrf
 			label := fmt.Sprintf("vrf-table-%d-used-by-dhcp-server-exists", s.vrf)
@@ -108,8 +112,9 @@ func dhcpProxyDependencies(_ string, v *l3.DHCPProxy) (deps []scheduler.Dependen
 	return deps
 }
 
-// changeDHCPProxy adds or deletes the servers. VPP accepts a server that it has already, and
-// the deletion of one that it does not have.
+// changeDHCPProxy adds or deletes the servers. VPP accepts a server that it has already,
+// and the deletion of one that it does not have. So a call that failed in the middle can
+// be repeated.
 func (h handler) changeDHCPProxy(ctx context.Context, v *l3.DHCPProxy, add bool) error {
 	source, err := netip.ParseAddr(v.GetSourceIpAddress())
 	if err != nil {

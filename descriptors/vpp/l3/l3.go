@@ -65,9 +65,12 @@ type Options struct {
 	Allocations alloc.Book
 }
 
-// handler implements the verbs. The scheduler calls verbs of different values concurrently.
+// handler implements the verbs. The scheduler calls verbs of different values
+// concurrently. The records it points to have locks of their own, so the handler is copied
+// freely.
 type handler struct {
 	Options
+	// All copies of the handler share these.
 	scanAges *ageRecord
 	dynamic  *dynamicNeighbours
 	changes  *routeChanges
@@ -78,6 +81,7 @@ type handler struct {
 func Register(s *scheduler.Scheduler, o Options) (linkChanged func(name string), err error) {
 	h := handler{o, &ageRecord{}, &dynamicNeighbours{on: map[string]bool{}}, &routeChanges{}}
 	linkChanged = func(name string) {
+		// Most interfaces have none, so most changes of a link cost nothing.
 		if h.dynamic.has(name) {
 			_ = s.Refresh(ARPName) // it cannot fail: the descriptor is registered
 		}
@@ -131,7 +135,9 @@ func (h handler) routeDescriptor() scheduler.Descriptor[*l3.Route, struct{}] {
 		Validate:     validateRoute,
 		Equivalent:   equivalentRoute,
 		Dependencies: routeDependencies,
-		Resolve:      func(_ string, v *l3.Route) *l3.Route { return h.withoutReferences(v) },
+		// A saved route has the addresses of its references, since the allocation may be
+		// another one after a restart.
+		Resolve: func(_ string, v *l3.Route) *l3.Route { return h.withoutReferences(v) },
 
 		Create:        h.createRoute,
 		CreateAll:     h.createRoutes,

@@ -25,7 +25,8 @@ import (
 )
 
 // l3xcDescriptor implements layer 3 cross-connects: all packets of one IP version that an
-// interface receives leave by given paths.
+// interface receives leave by given paths. One message replaces all paths, so a
+// cross-connect is never without one during an update.
 func (h handler) l3xcDescriptor() scheduler.Descriptor[*l3.L3XConnect, struct{}] {
 	return scheduler.Descriptor[*l3.L3XConnect, struct{}]{
 		Name:  L3XCName,
@@ -91,6 +92,7 @@ func pathsOf(v *l3.L3XConnect) []*l3.L3XConnect_Path {
 	}
 	var out []*l3.L3XConnect_Path
 	for _, p := range v.GetPaths() {
+		// VPP reports the defaults as numbers; with them filled in, both forms are equal.
 		one := proto.CloneOf(p)
 		one.Weight = max(p.GetWeight(), 1)
 		one.NextHopAddr = cmp.Or(p.GetNextHopAddr(), unspecified)
@@ -119,6 +121,7 @@ func l3xcDependencies(_ string, v *l3.L3XConnect) []scheduler.Dependency {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	for _, name := range names {
+		// The label of the usual case, a single path, has no name.
 		label := "outgoing-interface-exists"
 		if len(names) > 1 {
 			label += "-" + name

@@ -15,6 +15,7 @@ import (
 
 // A pathID identifies a path independent of notation. IPv4 addresses are mapped to IPv6;
 // prefix lengths are not changed. It is comparable, so that it can be the key of a map.
+// Two routes of one prefix that differ in weight only are the same path to VPP.
 type pathID struct {
 	vrf, out  uint32 // table, and sw_if_index or noInterface
 	dst, next [16]byte
@@ -42,6 +43,7 @@ func pathOf(t ip.IPTable, r ip.IPRoute, p fib_types.FibPath) (out path, ok bool)
 	if !dst.IsValid() {
 		return out, false
 	}
+	// An IPv4 route may have an IPv6 next hop, which the protocol of the path says.
 	next := vppwire.AddrIn(p.Nh.Address, t.IsIP6 || p.Proto == fib_types.FIB_API_PATH_NH_PROTO_IP6)
 	out = path{
 		pathID: newPathID(t.TableID, p.SwIfIndex, dst.Masked(), next),
@@ -52,6 +54,7 @@ func pathOf(t ip.IPTable, r ip.IPRoute, p fib_types.FibPath) (out path, ok bool)
 		out.kind, out.out = l3.Route_DROP, noInterface
 	case p.Type != fib_types.FIB_API_PATH_TYPE_NORMAL:
 		return out, false
+	// A path without an interface looks its next hop up in the table that it names.
 	case p.SwIfIndex == noInterface && p.TableID != t.TableID:
 		out.kind, out.viaVRF = l3.Route_INTER_VRF, p.TableID
 	}
@@ -113,6 +116,7 @@ func (h handler) declaredRoutes(wanted []scheduler.Desired[*l3.Route]) declaredI
 	for i, w := range wanted {
 		v, index := h.withoutReferences(w.Value), noInterface
 		if name := v.GetOutgoingInterface(); name != "" {
+			// An interface that was never seen has no route in VPP either.
 			last, known := h.indexOf(name)
 			if !known {
 				continue
@@ -143,6 +147,8 @@ func (d declaredIndex) retrieved(p path, names map[uint32]string) (f scheduler.F
 	switch {
 	case ours && v == nil:
 		v = w.Value
+	// The declared texts stay, so a route that differs in its weight alone is shown as
+	// declared.
 	case ours:
 		v.DstNetwork, v.NextHopAddr, v.OutgoingInterface = w.Value.GetDstNetwork(), w.Value.GetNextHopAddr(), w.Value.GetOutgoingInterface()
 	case v == nil:

@@ -14,6 +14,8 @@ import (
 // normalizeRoute removes fields that the route's type does not use, and the prefix length of
 // the next hop. An IPv6 next hop gets the notation of Retrieve.
 func normalizeRoute(_ string, v *l3.Route) (*l3.Route, []string) {
+	// A DROP route by an interface would wait for that interface, and VPP would not report
+	// it.
 	drops := v.GetType() == l3.Route_DROP && v.GetOutgoingInterface() != ""
 	via := v.GetType() == l3.Route_INTRA_VRF && v.GetViaVrfId() != 0
 	hop := v.GetNextHopAddr()

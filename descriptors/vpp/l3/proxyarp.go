@@ -22,7 +22,8 @@ import (
 )
 
 // proxyDescriptor implements the address ranges of proxy ARP. The interfaces are derived
-// values: one that is missing must not delay the ranges.
+// values: one that is missing must not delay the ranges. All ranges are one value, because
+// the model has one key for them.
 func (h handler) proxyDescriptor() scheduler.Descriptor[*l3.ProxyARP, struct{}] {
 	return scheduler.Descriptor[*l3.ProxyARP, struct{}]{
 		Name:  ProxyARPName,
@@ -96,6 +97,7 @@ func equivalentProxy(_ string, old, new *l3.ProxyARP) bool {
 
 // proxyDependencies requires the tables of the ranges. Table 0 always exists.
 func proxyDependencies(_ string, v *l3.ProxyARP) (deps []scheduler.Dependency) {
+	// A table that several ranges name is one dependency.
 	added := map[uint32]bool{0: true}
 	for _, r := range v.GetRanges() {
 		if !added[r.GetVrfId()] {
@@ -155,6 +157,7 @@ func (h handler) retrieveProxy(ctx context.Context, wanted []scheduler.Desired[*
 				FirstIpAddr: netip.AddrFrom4(d.Proxy.Low).String(), LastIpAddr: netip.AddrFrom4(d.Proxy.Hi).String(), VrfId: d.Proxy.TableID,
 			})
 		}
+		// An empty value would count as one that the agent must remove.
 		if !proto.Equal(v, &l3.ProxyARP{}) {
 			yield(found{Value: v, OwnerUnknown: len(wanted) == 0}, nil)
 		}

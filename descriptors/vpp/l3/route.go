@@ -42,6 +42,7 @@ func (f *faults) destination(dst string) {
 	switch {
 	case err != nil:
 		f.Add("dst_network", dst, `a network with prefix length, such as "10.2.0.0/16" or "::/0"`)
+	// VPP would mask it silently, and the key would name another network than VPP.
 	case p != p.Masked():
 		f.Add("dst_network", dst, "a network without bits of a host: %s", p.Masked())
 	}
@@ -67,6 +68,7 @@ func (f *faults) nextHop(v *l3.Route) {
 	switch {
 	case err != nil || via.Zone() != "":
 		f.Add("next_hop_addr", gw, `an address, such as "10.1.0.1" or "fd00::1"`)
+	// VPP can route IPv4 over an IPv6 next hop, but not the reverse.
 	case toErr == nil && to.Addr().Is6() && via.Is4():
 		f.Add("next_hop_addr", gw, "an IPv6 address, as dst_network is one of IPv6")
 	case via.IsMulticast():
@@ -153,6 +155,7 @@ func routeDependencies(_ string, v *l3.Route) (deps []scheduler.Dependency) {
 	table := func(label string, id uint32, ipv6 bool) {
 		switch {
 		case id == 0:
+		// A table of either version will do.
 		case alloc.Is(v.GetDstNetwork()): // the IP version is unknown before the allocation
 			deps = append(deps, scheduler.Dependency{Label: label, Prefixes: []string{keys.VRFTables(id)}})
 		default:

@@ -48,6 +48,7 @@ type routeBatch struct {
 
 // batch returns a batch with room for n changes.
 func (c *routeChanges) batch(n int) *routeBatch {
+	// A pool may be emptied at any time by the garbage collector.
 	all, ok := c.batchPool.Get().(*routeBatch)
 	if !ok {
 		all = &routeBatch{}
@@ -115,6 +116,7 @@ func (h handler) createRoutes(ctx context.Context, values []scheduler.Desired[*l
 		out[i].Err = h.addToBatch(all, i, w.Value)
 	}
 	h.changes.RLock()
+	// For reading: other single paths may change at the same time.
 	_ = h.API.Batch(ctx, all.steps...) // each step has its own
 	h.changes.RUnlock()
 	whole := true
@@ -146,6 +148,7 @@ func (h handler) addToBatch(all *routeBatch, number int, v *l3.Route) error {
 		return err
 	}
 	one.request.IsAdd, one.request.IsMultipath, one.request.Route = true, true, route
+	// The step points into the list, so neither may move until the replies are there.
 	one.step = conn.Step{Request: &one.request, Reply: &one.reply}
 	all.steps = append(all.steps, &one.step)
 	return nil
@@ -173,6 +176,7 @@ func (h handler) verifyInterface(ctx context.Context, v *l3.Route, by uint32) er
 // deleteRoute removes the path and leaves other paths of the prefix. VPP rejects the request
 // if the interface was deleted; then the path is removed as stale.
 func (h handler) deleteRoute(ctx context.Context, _ string, v *l3.Route, _ struct{}) error {
+	// A route without an interface can always be deleted by its fields.
 	by, exists := noInterface, true
 	if out := v.GetOutgoingInterface(); out != "" {
 		_, exists = h.Interfaces.Get(out)
@@ -180,6 +184,7 @@ func (h handler) deleteRoute(ctx context.Context, _ string, v *l3.Route, _ struc
 			by = index
 		}
 	}
+	// As VPP would answer, without asking it.
 	err := error(api.NO_MATCHING_INTERFACE)
 	if exists {
 		err = h.changeRoute(ctx, v, by, false)
@@ -226,6 +231,8 @@ func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired[
 	type found = scheduler.Found[*l3.Route, struct{}]
 	return func(yield func(found, error) bool) {
 		var ahead sync.WaitGroup
+		// The goroutine reads wanted, which belongs to the caller, so it ends before the
+		// iteration.
 		defer ahead.Wait()
 		var known declaredIndex
 		all, err := h.paths(ctx, func() { ahead.Go(func() { known = h.declaredRoutes(wanted) }) })
@@ -258,6 +265,7 @@ func (h handler) paths(ctx context.Context, begun func()) (out []path, err error
 	if err != nil {
 		return nil, err
 	}
+	// Only version 2 can leave out the routes of other sources, such as connected ones.
 	newer := h.API.Has(&ip.IPRouteV2Dump{})
 	for _, t := range tables {
 		add := func(r ip.IPRoute) {
@@ -284,7 +292,8 @@ func (h handler) paths(ctx context.Context, begun func()) (out []path, err error
 	return out, nil
 }
 
-// dumpAPIRoutes dumps only the routes that came over the API (VPP ip_route_v2_dump).
+// dumpAPIRoutes dumps only the routes that came over the API (VPP ip_route_v2_dump). It
+// decodes into one message again and again: a dump may have a million routes.
 func (h handler) dumpAPIRoutes(ctx context.Context, t ip.IPTable, add func(ip.IPRoute)) error {
 	var d ip.IPRouteV2Details
 	var decoder vppwire.Decoder

@@ -18,7 +18,8 @@ import (
 
 // scanDescriptor implements the ageing of neighbours. VPP supports only the age, per IP
 // version: it probes a neighbour of that age, and deletes one that does not answer. The
-// model's other fields have no effect.
+// model's other fields have no effect. The value is one setting of VPP, which exists
+// always. Delete restores the default.
 func (h handler) scanDescriptor() scheduler.Descriptor[*l3.IPScanNeighbor, struct{}] {
 	return scheduler.Descriptor[*l3.IPScanNeighbor, struct{}]{
 		Name:  ScanName,
@@ -73,6 +74,7 @@ func agesOf(v *l3.IPScanNeighbor) (out ages) {
 	return out
 }
 
+// families are in the order of ages.
 var families = [2]ip_types.AddressFamily{ip_types.ADDRESS_IP4, ip_types.ADDRESS_IP6}
 
 // An ageRecord holds the last ages that the agent has set, for releases that cannot report
@@ -92,6 +94,7 @@ func (h handler) setAges(ctx context.Context, to ages) error {
 		if err != nil && !errors.Is(err, scheduler.ErrUnimplemented) {
 			return err
 		}
+		// The message sets all three settings at once.
 		config := &ip_neighbor.IPNeighborConfig{Af: af, MaxNumber: now.MaxNumber, MaxAge: to[i], Recycle: now.Recycle}
 		if err := h.API.Call(ctx, config, &ip_neighbor.IPNeighborConfigReply{}); err != nil {
 			return err

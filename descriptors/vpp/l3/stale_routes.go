@@ -46,6 +46,8 @@ func (h handler) deleteStalePath(ctx context.Context, v *l3.Route, by uint32) er
 		return err
 	}
 	route := ip.IPRoute{TableID: v.GetVrfId(), Prefix: has.Route.Prefix}
+	// Paths of another source are not ours: the prefix is then removed as a whole, which
+	// removes only the part that came over the API.
 	if has.Route.Src == srcAPI {
 		others := slices.DeleteFunc(slices.Clone(has.Route.Paths), func(p fib_types.FibPath) bool { return isPathOf(p, v, by) })
 		route.Paths, err = h.livePaths(ctx, others)
@@ -59,6 +61,7 @@ func (h handler) deleteStalePath(ctx context.Context, v *l3.Route, by uint32) er
 // deleteStalePaths removes the paths by deleted interfaces, regardless of their owner, and
 // returns the others. Interfaces must have been read back before.
 func (h handler) deleteStalePaths(ctx context.Context, all []path) ([]path, error) {
+	// VPP is asked once per index that no known interface has.
 	gone := map[uint32]bool{noInterface: false}
 	for _, meta := range h.Interfaces.All() {
 		gone[meta.Index] = false
@@ -98,6 +101,7 @@ func isPathOf(p fib_types.FibPath, v *l3.Route, by uint32) bool {
 // livePaths returns the paths without an interface, and those by an existing one.
 func (h handler) livePaths(ctx context.Context, paths []fib_types.FibPath) (out []fib_types.FibPath, err error) {
 	for _, p := range paths {
+		// Index 0 is local0, which always exists.
 		if p.SwIfIndex != noInterface && p.SwIfIndex != 0 {
 			exists, err := h.interfaceExists(ctx, interface_types.InterfaceIndex(p.SwIfIndex))
 			if err != nil {

@@ -34,6 +34,7 @@ func (h handler) teibDescriptor() scheduler.Descriptor[*l3.TeibEntry, struct{}] 
 		Dependencies: teibDependencies,
 
 		Create: func(ctx context.Context, _ string, v *l3.TeibEntry) (struct{}, error) {
+			// There is no message to change an entry.
 			err := h.addTEIB(ctx, v)
 			if errors.Is(err, api.ENTRY_ALREADY_EXISTS) {
 				err = errors.Join(h.deleteTEIB(ctx, v), h.addTEIB(ctx, v)) // VPP may have an entry with another next hop

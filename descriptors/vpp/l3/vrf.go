@@ -128,6 +128,7 @@ func (h handler) changeTable(ctx context.Context, v *l3.VrfTable, add bool) erro
 func (h handler) setFlowHash(ctx context.Context, v *l3.VrfTable) error {
 	s := v.GetFlowHashSettings()
 	if s == nil {
+		// VPP's IP_FLOW_HASH_DEFAULT (VPP ip_flow_hash.h).
 		s = &l3.VrfTable_FlowHashSettings{UseSrcIp: true, UseDstIp: true, UseSrcPort: true, UseDstPort: true, UseProtocol: true}
 	}
 	var config ip.IPFlowHashConfig
@@ -172,6 +173,7 @@ func (h handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*l
 			}
 			w := declared[tableKey(v)]
 			v.FlowHashSettings = w.GetFlowHashSettings()
+			// They cannot be deleted, so they must never count as ours.
 			own := t.TableID == 0 || t.TableID == invalidTable
 			if !yield(found{Value: v, Foreign: own && w == nil, OwnerUnknown: !own && w == nil}, nil) {
 				return

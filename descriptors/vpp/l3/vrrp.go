@@ -137,12 +137,15 @@ func (h handler) vrrpDependencies(_ string, v *l3.VRRPEntry) []scheduler.Depende
 // number is replaced, because it may have other settings.
 func (h handler) createVRRP(ctx context.Context, _ string, v *l3.VRRPEntry) (struct{}, error) {
 	err := h.addVRRP(ctx, v)
+	// For example one of a former life of the agent, which was not read back.
 	if errors.Is(err, api.ENTRY_ALREADY_EXISTS) {
 		err = errors.Join(h.deleteVRRP(ctx, v), h.addVRRP(ctx, v))
 	}
 	if err != nil || !v.GetEnabled() {
 		return struct{}{}, err
 	}
+	// A router that is not started must not stay: a retry would find it with these
+	// settings.
 	if err := h.startVRRP(ctx, v, true); err != nil {
 		return struct{}{}, errors.Join(err, h.deleteVRRP(ctx, v))
 	}

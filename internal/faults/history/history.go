@@ -54,6 +54,7 @@ type Violation struct {
 	What      string
 }
 
+// Error names the guarantee, the key, the time and the observer.
 func (v Violation) Error() string {
 	return fmt.Sprintf("%s: %s at %v: %s: %s", v.Guarantee, v.Who, v.At.Round(time.Microsecond), v.Key, v.What)
 }
@@ -122,6 +123,7 @@ func walk(h History, judge func(*view, Change, time.Duration) *Violation) (out [
 	return out
 }
 
+// short cuts a text for errors: values at the limit of a store have megabytes.
 func short(text string) string {
 	const most = 40
 	if len(text) > most {

@@ -57,15 +57,18 @@ type view struct {
 	at    map[string]int // by key, index in its timeline
 }
 
+// views has one view for each observer, over the same timelines.
 type views struct {
 	lines map[string][]point
 	byWho map[string]*view
 }
 
+// newViews returns the views before any observation.
 func newViews(h History) *views {
 	return &views{lines: timelines(h.Writes), byWho: map[string]*view{}}
 }
 
+// of returns the view of an observer, which begins at the first call.
 func (vs *views) of(who string) *view {
 	v := vs.byWho[who]
 	if v == nil {

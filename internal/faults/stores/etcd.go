@@ -18,6 +18,7 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
+// etcdCan are the abilities of etcd with any number of members.
 const etcdCan = Servers | Emptied | CutDrop | CutReset | CutSilent | Groups | Garbage | Children | OneSilent | SlowLine
 
 // connectEtcd makes a connector from the JSON of an etcd.Config.

@@ -21,6 +21,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 )
 
+// filedbCan are the abilities of files: nothing in between could be killed or cut.
 const filedbCan = FilesOfPeople | Groups | Many | Children | BlockYAML
 
 // fileHomes is the number of files. One write saves one file.

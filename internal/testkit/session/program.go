@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// programsKey is the key of the programs among the values of a script.
 type programsKey struct{}
 
 // A program runs in the background of a script.

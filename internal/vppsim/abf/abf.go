@@ -1,7 +1,9 @@
-// Package abf simulates VPP's plugin for forwarding by access lists. It checks as little as the real one. These requests
-// kill it: attaching a policy that does not exist, detaching it for the other IP version, deleting it while it is
-// attached, and any request for a policy to which paths were added that it had. Attachments stay when their interface is
-// deleted. Unlike the real one, it does not keep the access list from being deleted.
+// Package abf simulates VPP's plugin for forwarding by access lists. It checks as little
+// as the real one. These requests kill it: attaching a policy that does not exist,
+// detaching it for the other IP version, deleting it while it is attached, and any request
+// for a policy to which paths were added that it had. Attachments stay when their
+// interface is deleted. Unlike the real one, it does not keep the access list from being
+// deleted.
 package abf
 
 import (
@@ -40,14 +42,15 @@ func New(vpp *core.VPP) {
 	})
 }
 
-// same compares paths as VPP does: without weight and preference (VPP fib_path.c, fib_path_cmp_i).
+// same compares paths as VPP does: without weight and preference (VPP fib_path.c,
+// fib_path_cmp_i).
 func same(a, b fib_types.FibPath) bool {
 	a.Weight, a.Preference, b.Weight, b.Preference = 0, 0, 0, 0
 	return a == b
 }
 
-// set adds paths to a policy, which the first ones create, or removes them. The list of a policy cannot change. Whether
-// a list exists is not checked.
+// set adds paths to a policy, which the first ones create, or removes them. The list of a
+// policy cannot change. Whether a list exists is not checked.
 func (p *plugin) set(q *abf.AbfPolicyAddDel, _ *abf.AbfPolicyAddDelReply) core.Errno {
 	policy, exists := p.policies[q.Policy.PolicyID]
 	for i, path := range q.Policy.Paths {
@@ -68,8 +71,9 @@ func (p *plugin) set(q *abf.AbfPolicyAddDel, _ *abf.AbfPolicyAddDelReply) core.E
 	return p.remove(policy, q.Policy.Paths)
 }
 
-// added returns the paths of a policy with more of them. Without a new one among them there are none: VPP gives the
-// policy the same shared list of paths again, and then releases that (abf_policy.c, abf_policy_update).
+// added returns the paths of a policy with more of them. Without a new one among them
+// there are none: VPP gives the policy the same shared list of paths again, and then
+// releases that (abf_policy.c, abf_policy_update).
 func added(has, more []fib_types.FibPath) []fib_types.FibPath {
 	out := slices.Clone(has)
 	for _, path := range more {

@@ -1,6 +1,6 @@
-// Package acl simulates VPP's plugin for access lists. It checks requests as the real one does, and refuses to delete an
-// IP list that an interface has. A MACIP list leaves its interfaces when it is deleted, and an interface takes its
-// lists with it.
+// Package acl simulates VPP's plugin for access lists. It checks requests as the real one
+// does, and refuses to delete an IP list that an interface has. A MACIP list leaves its
+// interfaces when it is deleted, and an interface takes its lists with it.
 package acl
 
 import (
@@ -148,11 +148,13 @@ func (p *plugin) delete(q *acl.ACLDel, _ *acl.ACLDelReply) core.Errno {
 	return core.OK
 }
 
-// refused is the return value for a vector that has a list twice. VPP loses the real one (acl.c, "rv = rv || ...").
+// refused is the return value for a vector that has a list twice. VPP loses the real one
+// (acl.c, "rv = rv || ...").
 const refused = core.Errno(1)
 
-// apply sets the lists of an interface. All must exist, and none may come twice in a direction. VPP sets the outgoing
-// lists first and keeps them if it then refuses the incoming ones.
+// apply sets the lists of an interface. All must exist, and none may come twice in a
+// direction. VPP sets the outgoing lists first and keeps them if it then refuses the
+// incoming ones.
 func (p *plugin) apply(i *core.Interface, q *acl.ACLInterfaceSetACLList, _ *acl.ACLInterfaceSetACLListReply) core.Errno {
 	if slices.ContainsFunc(q.Acls, func(number uint32) bool { return !p.ip.has(number) }) {
 		return api.NO_SUCH_ENTRY

@@ -1,5 +1,5 @@
-// Package afpacket simulates VPP's interfaces on links of the host. The link must exist when the interface is made; its
-// name identifies the interface.
+// Package afpacket simulates VPP's interfaces on links of the host. The link must exist
+// when the interface is made; its name identifies the interface.
 package afpacket
 
 import (
@@ -20,7 +20,8 @@ type plugin struct{ vpp *core.VPP }
 
 type index = interface_types.InterfaceIndex
 
-// New adds the plugin. The two versions of the creation differ in fields that the simulated VPP does not use.
+// New adds the plugin. The two versions of the creation differ in fields that the
+// simulated VPP does not use.
 func New(vpp *core.VPP) {
 	p := plugin{vpp}
 	vpp.Register(core.Plugin{Messages: []core.Message{
@@ -45,8 +46,9 @@ func (p plugin) on(host string) *core.Interface {
 	return core.Find(p.vpp, func(d device) bool { return d.host == host })
 }
 
-// create makes an interface that is down, with its link up. For a link in use the reply has the existing index beside
-// the error; for a link that does not exist it has index 0. The queues have no adaptive mode.
+// create makes an interface that is down, with its link up. For a link in use the reply
+// has the existing index beside the error; for a link that does not exist it has index 0.
+// The queues have no adaptive mode.
 func (p plugin) create(host string, mac ethernet_types.MacAddress, random bool) (index, core.Errno) {
 	if i := p.on(host); i != nil {
 		return index(i.Index), api.IF_ALREADY_EXISTS

@@ -1,5 +1,5 @@
-// Package bond simulates bonds and their members. An interface is a member of one bond at most. Members are released
-// when their bond is deleted.
+// Package bond simulates bonds and their members. An interface is a member of one bond at
+// most. Members are released when their bond is deleted.
 package bond
 
 import (
@@ -30,7 +30,8 @@ type plugin struct {
 
 type index = interface_types.InterfaceIndex
 
-// New adds the plugin. Deleting an interface that is no bond is refused with INVALID_SW_IF_INDEX.
+// New adds the plugin. Deleting an interface that is no bond is refused with
+// INVALID_SW_IF_INDEX.
 func New(vpp *core.VPP) {
 	p := &plugin{vpp, map[uint32]member{}}
 	vpp.Register(core.Plugin{
@@ -50,8 +51,9 @@ func New(vpp *core.VPP) {
 	})
 }
 
-// create makes a bond that is down, with its link up and a random MAC address unless the request has one. The mode
-// decides how VPP spreads the load, whatever the request says; only LACP and XOR leave the choice.
+// create makes a bond that is down, with its link up and a random MAC address unless the
+// request has one. The mode decides how VPP spreads the load, whatever the request says;
+// only LACP and XOR leave the choice.
 func (p *plugin) create(q *bond.BondCreate2, r *bond.BondCreate2Reply) core.Errno {
 	r.SwIfIndex = index(core.None)
 	switch q.Mode {
@@ -97,7 +99,8 @@ func (p *plugin) addMember(i *core.Interface, q *bond.BondAddMember, _ *bond.Bon
 	return core.OK
 }
 
-// detach releases a member. An unknown index is refused like any other interface that is no member before 25.10.
+// detach releases a member. An unknown index is refused like any other interface that is
+// no member before 25.10.
 func (p *plugin) detach(q *bond.BondDetachMember, _ *bond.BondDetachMemberReply) core.Errno {
 	if _, errno := p.vpp.At(q.SwIfIndex); errno != core.OK && !p.vpp.Before("25.10") {
 		return errno

@@ -60,8 +60,9 @@ func (c *Client) read() {
 	}
 }
 
-// serve answers one message. VPP gives no answer to an unknown number, to a short message, to a client without
-// sockclnt_create, and to a request with the index of another client; the connection stays open.
+// serve answers one message. VPP gives no answer to an unknown number, to a short message,
+// to a client without sockclnt_create, and to a request with the index of another client;
+// the connection stays open.
 func (c *Client) serve(message []byte) {
 	s := c.server
 	s.mu.Lock()
@@ -85,8 +86,8 @@ func (c *Client) serve(message []byte) {
 	e.serve(c, message)
 }
 
-// introduced serves sockclnt_create: it gives the client an index and the message table. A second one on the same
-// connection is answered with the same index.
+// introduced serves sockclnt_create: it gives the client an index and the message table. A
+// second one on the same connection is answered with the same index.
 func (c *Client) introduced(message []byte) {
 	var hello memclnt.SockclntCreate
 	if err := c.server.decoder.Decode(message, &hello); err != nil {
@@ -100,7 +101,8 @@ func (c *Client) introduced(message []byte) {
 	c.send(vppwire.CreateReplyID, welcome, vppwire.Context(message, &hello))
 }
 
-// answer sends an answer or an event. A release that has another definition of the message sends nothing.
+// answer sends an answer or an event. A release that has another definition of the message
+// sends nothing.
 func (c *Client) answer(m api.Message, context uint32) {
 	if id := c.server.table.id(m); id != 0 {
 		c.send(id, m, context)
@@ -139,7 +141,8 @@ func (c *Client) truncate(n int) {
 	c.out = c.out[:n]
 }
 
-// drained sends the events and all queued answers. The reader calls it when no further request has been received.
+// drained sends the events and all queued answers. The reader calls it when no further
+// request has been received.
 func (c *Client) drained() {
 	c.server.mu.Lock()
 	c.sendEvents()

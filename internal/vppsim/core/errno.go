@@ -8,7 +8,8 @@ type Errno = api.VPPApiError
 const (
 	// OK is success.
 	OK Errno = 0
-	// Crash is no return value. The process of the real VPP ends at such a request, and so does the simulated one.
+	// Crash is no return value. The process of the real VPP ends at such a request, and so
+	// does the simulated one.
 	Crash Errno = 1 << 30
 )
 

@@ -24,16 +24,16 @@ type cut struct {
 	done  bool // the last message takes effect
 }
 
-// DropAt closes a connection at the n-th message from now on, which is lost unless done is set. Answers that are not
-// sent yet are lost too. An n of 0 ends the fault.
+// DropAt closes a connection at the n-th message from now on, which is lost unless done is
+// set. Answers that are not sent yet are lost too. An n of 0 ends the fault.
 func (s *Server) DropAt(n int, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cut = cut{n, done}
 }
 
-// Hang stops VPP's main thread until resume is called: connections stay open, and no answer comes. Other methods of s
-// wait for resume.
+// Hang stops VPP's main thread until resume is called: connections stay open, and no
+// answer comes. Other methods of s wait for resume.
 func (s *Server) Hang() (resume func()) {
 	s.mu.Lock()
 	return s.mu.Unlock
@@ -61,7 +61,8 @@ func (s *Server) die(respawn bool) {
 	go s.bury(s.vpp, respawn)
 }
 
-// bury completes die without mu. Somebody else may have killed or restarted the process in the meantime.
+// bury completes die without mu. Somebody else may have killed or restarted the process in
+// the meantime.
 func (s *Server) bury(dead *VPP, respawn bool) {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -95,7 +96,8 @@ func (c *Client) isCut(e *entry, message []byte) bool {
 	return true
 }
 
-// fails applies the fault of a message. It returns false if the message is to be served normally now.
+// fails applies the fault of a message. It returns false if the message is to be served
+// normally now.
 func (c *Client) fails(e *entry, message []byte) bool {
 	f := c.server.faults[e.name]
 	if f == nil {

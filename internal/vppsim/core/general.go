@@ -41,14 +41,16 @@ func general(vpp *VPP) Plugin {
 	}
 }
 
-// version returns the version of show_version. Its suffix tells readers that this VPP is simulated.
+// version returns the version of show_version. Its suffix tells readers that this VPP is
+// simulated.
 func (v *VPP) version() string { return v.Options.Release + "-simulated" }
 
-// A loadable is a plugin as "show plugins" of VPP 25.10 lists it. bindings is its package of GoVPP's bindings.
+// A loadable is a plugin as "show plugins" of VPP 25.10 lists it. bindings is its package
+// of GoVPP's bindings.
 type loadable struct{ bindings, file, description string }
 
-// loadables lists the plugins that are files of their own. VPP's core
-// contains the others, for example bridge domains and bonds, so "show plugins" does not list those.
+// loadables lists the plugins that are files of their own. VPP's core contains the others,
+// for example bridge domains and bonds, so "show plugins" does not list those.
 func loadables() []loadable {
 	return []loadable{
 		{"abf", "abf_plugin.so", "Access Control List (ACL) Based Forwarding"},
@@ -69,7 +71,8 @@ func loadables() []loadable {
 	}
 }
 
-// showPlugins prints the page in the real VPP's format (VPP src/vlib/unix/plugin.c, vlib_plugins_show_cmd_fn).
+// showPlugins prints the page in the real VPP's format (VPP src/vlib/unix/plugin.c,
+// vlib_plugins_show_cmd_fn).
 func (v *VPP) showPlugins() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, " Plugin path is: %s, plugins shown in load order\n\n", "none, as it is simulated")

@@ -21,13 +21,15 @@ const (
 	LinkUp = interface_types.IF_STATUS_API_FLAG_LINK_UP
 )
 
-// An Interface is a line of VPP's interface table. The plugin that creates it fills in the exported fields.
+// An Interface is a line of VPP's interface table. The plugin that creates it fills in the
+// exported fields.
 type Interface struct {
 	Index   uint32 // set by VPP.Add
 	Sup     uint32 // index of the parent; the interface's own index if it has none
 	Name    string
 	DevType string
-	// Device is the state that the creating plugin keeps, of a type of that plugin. It is nil for local0 only.
+	// Device is the state that the creating plugin keeps, of a type of that plugin. It is
+	// nil for local0 only.
 	Device  any
 	Number  Number // released when the interface is deleted
 	Tag     string
@@ -58,7 +60,8 @@ type Queue struct {
 	Mode   interface_types.RxMode
 }
 
-// Receive gives an interface its receive queues, at least one. The main thread serves all of them.
+// Receive gives an interface its receive queues, at least one. The main thread serves all
+// of them.
 func (i *Interface) Receive(queues uint16, mode interface_types.RxMode) {
 	i.RX = make([]Queue, max(queues, 1))
 	for n := range i.RX {
@@ -72,7 +75,8 @@ func (i *Interface) IsUp() bool { return i.Flags&AdminUp != 0 }
 // IsSub returns whether the interface is a sub-interface.
 func (i *Interface) IsSub() bool { return i.Kind == interface_types.IF_API_TYPE_SUB }
 
-// interfaces is the interface table. VPP uses the indexes of deleted interfaces again, the last freed one first.
+// interfaces is the interface table. VPP uses the indexes of deleted interfaces again, the
+// last freed one first.
 type interfaces struct {
 	byIndex map[uint32]*Interface
 	free    []uint32
@@ -103,8 +107,8 @@ func (v *VPP) Interfaces() []*Interface {
 	return slices.SortedFunc(all, func(a, b *Interface) int { return cmp.Compare(a.Index, b.Index) })
 }
 
-// Each yields the interfaces whose device is a D, by ascending index, with their devices. A filter other than None
-// selects the interface of that index.
+// Each yields the interfaces whose device is a D, by ascending index, with their devices.
+// A filter other than None selects the interface of that index.
 func Each[D any](v *VPP, filter interface_types.InterfaceIndex) iter.Seq2[*Interface, D] {
 	return func(yield func(*Interface, D) bool) {
 		for _, i := range v.Interfaces() {
@@ -145,7 +149,8 @@ func Delete[D any](v *VPP, index interface_types.InterfaceIndex, refused Errno) 
 // NextIndex returns an index that no interface has had yet.
 func (v *VPP) NextIndex() uint32 { return v.interfaces.next }
 
-// NameOf returns the name of an interface. For the index of a deleted interface it returns a text with the index.
+// NameOf returns the name of an interface. For the index of a deleted interface it returns
+// a text with the index.
 func (v *VPP) NameOf(index uint32) string {
 	if i := v.Interface(index); i != nil {
 		return i.Name
@@ -175,9 +180,10 @@ func (v *VPP) Create(i *Interface) interface_types.InterfaceIndex {
 	return interface_types.InterfaceIndex(i.Index)
 }
 
-// Remove deletes an interface and its sub-interfaces. State that outlives its interface in the real VPP stays here too:
-// routes, cross-connects, and L2 FIB entries go on naming the index, and the next interface of that index inherits
-// them. Addresses, the tag, MTUs and table bindings end with the interface.
+// Remove deletes an interface and its sub-interfaces. State that outlives its interface in
+// the real VPP stays here too: routes, cross-connects, and L2 FIB entries go on naming the
+// index, and the next interface of that index inherits them. Addresses, the tag, MTUs and
+// table bindings end with the interface.
 func (v *VPP) Remove(i *Interface) {
 	for _, sub := range v.Interfaces() {
 		if sub.Sup == i.Index && sub != i {
@@ -202,14 +208,16 @@ func (v *VPP) Remove(i *Interface) {
 	}
 }
 
-// Hide takes an interface out of the table without an event. Its index stays in use. See Unhide.
+// Hide takes an interface out of the table without an event. Its index stays in use. See
+// Unhide.
 func (v *VPP) Hide(i *Interface) { delete(v.interfaces.byIndex, i.Index) }
 
 // Unhide puts a hidden interface back, at its old index and without an event.
 func (v *VPP) Unhide(i *Interface) { v.interfaces.byIndex[i.Index] = i }
 
-// SetFlags sets the administrative state of an interface; VPP ignores the other flags. The link follows, except for a
-// sub-interface, which has the link of its parent. A sub-interface cannot be up while its parent is down.
+// SetFlags sets the administrative state of an interface; VPP ignores the other flags. The
+// link follows, except for a sub-interface, which has the link of its parent. A
+// sub-interface cannot be up while its parent is down.
 func (v *VPP) SetFlags(i *Interface, flags interface_types.IfStatusFlags) Errno {
 	up := flags&AdminUp != 0
 	if up && i.IsSub() && !v.Interface(i.Sup).IsUp() {
@@ -244,7 +252,8 @@ func (v *VPP) linkEvent(i *Interface, flags interface_types.IfStatusFlags, delet
 	})
 }
 
-// DetailsOf returns an interface as a dump shows it. A sub-interface shows the link of its parent.
+// DetailsOf returns an interface as a dump shows it. A sub-interface shows the link of its
+// parent.
 func (v *VPP) DetailsOf(i *Interface) vppif.SwInterfaceDetails {
 	d := vppif.SwInterfaceDetails{
 		SwIfIndex: interface_types.InterfaceIndex(i.Index), SupSwIfIndex: i.Sup, L2Address: i.MAC, Flags: i.Flags,
@@ -262,7 +271,8 @@ func (v *VPP) DetailsOf(i *Interface) vppif.SwInterfaceDetails {
 	return d
 }
 
-// RandomMAC returns a MAC address of the form that VPP makes up, 02:fe:... It depends on the seed only.
+// RandomMAC returns a MAC address of the form that VPP makes up, 02:fe:... It depends on
+// the seed only.
 func RandomMAC(seed uint32) ethernet_types.MacAddress {
 	seed = seed*2654435761 + 97
 	return ethernet_types.MacAddress{0x02, 0xfe, byte(seed >> 24), byte(seed >> 16), byte(seed >> 8), byte(seed)}

@@ -10,7 +10,8 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
-// A Message is a request that a plugin serves, with the types of its answers. Call, Dump and On make one.
+// A Message is a request that a plugin serves, with the types of its answers. Call, Dump
+// and On make one.
 type Message struct {
 	request api.Message
 	answers []api.Message
@@ -25,8 +26,8 @@ type pointer[T any] interface {
 	api.Message
 }
 
-// Call makes a message with one reply. serve changes the state of its plugin and fills in the reply. The value that
-// it returns becomes the reply's Retval.
+// Call makes a message with one reply. serve changes the state of its plugin and fills in
+// the reply. The value that it returns becomes the reply's Retval.
 func Call[Q, R any, PQ pointer[Q], PR pointer[R]](serve func(q *Q, r *R) Errno) Message {
 	answer := func(c *Client, context uint32, r *R, retval Errno) {
 		if field := reflect.ValueOf(r).Elem().FieldByName("Retval"); field.IsValid() {
@@ -57,7 +58,8 @@ func Call[Q, R any, PQ pointer[Q], PR pointer[R]](serve func(q *Q, r *R) Errno) 
 	}
 }
 
-// On makes a Call about an interface. An index without an interface is refused with INVALID_SW_IF_INDEX.
+// On makes a Call about an interface. An index without an interface is refused with
+// INVALID_SW_IF_INDEX.
 func On[Q, R any, PQ pointer[Q], PR pointer[R]](
 	vpp *VPP, index func(*Q) interface_types.InterfaceIndex, serve func(i *Interface, q *Q, r *R) Errno,
 ) Message {
@@ -70,8 +72,8 @@ func On[Q, R any, PQ pointer[Q], PR pointer[R]](
 	})
 }
 
-// Dump makes a message that any number of details answer. VPP marks their end by no message of its own, so clients
-// send a control_ping behind a dump.
+// Dump makes a message that any number of details answer. VPP marks their end by no
+// message of its own, so clients send a control_ping behind a dump.
 func Dump[Q, D any, PQ pointer[Q], PD pointer[D]](serve func(q *Q, yield func(D))) Message {
 	return Message{
 		request: PQ(new(Q)), answers: []api.Message{PD(new(D))},

@@ -1,7 +1,7 @@
 package core
 
-// A Number is the instance number of an interface, as in "loop3". VPP counts each kind of device for itself, and
-// independently of interface indexes. The zero value is no number.
+// A Number is the instance number of an interface, as in "loop3". VPP counts each kind of
+// device for itself, and independently of interface indexes. The zero value is no number.
 type Number struct {
 	kind string
 	N    uint32
@@ -13,8 +13,8 @@ type numbers struct {
 	first uint32 // all numbers below are in use
 }
 
-// Number reserves an instance number: the wanted one, or the lowest free one for None. It returns false if the wanted
-// number is in use.
+// Number reserves an instance number: the wanted one, or the lowest free one for None. It
+// returns false if the wanted number is in use.
 func (v *VPP) Number(kind string, wanted uint32) (Number, bool) {
 	of := v.interfaces.numbers[kind]
 	if of == nil {

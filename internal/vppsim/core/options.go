@@ -8,15 +8,18 @@ import (
 // Options are the options of a Server; the zero value works.
 type Options struct {
 	Socket string // Defaults to /run/vpp/api.sock.
-	// StatsSocket is where clients get the stats segment. Defaults to none: VPP has no stats segment.
+	// StatsSocket is where clients get the stats segment. Defaults to none: VPP has no
+	// stats segment.
 	StatsSocket string
 	Release     string       // For example "23.06". Defaults to the newest of Releases.
 	Log         *slog.Logger // Defaults to discarding.
-	// Hardware names the interfaces that VPP finds at its start, for example "GigabitEthernet0/8/0". Defaults to none.
+	// Hardware names the interfaces that VPP finds at its start, for example
+	// "GigabitEthernet0/8/0". Defaults to none.
 	Hardware []string
 	// Workers is the number of threads beside the main thread. Defaults to 0.
 	Workers uint32
-	// Without names plugins that are not loaded, for example "rdma". VPP does not know their messages. Defaults to none.
+	// Without names plugins that are not loaded, for example "rdma". VPP does not know
+	// their messages. Defaults to none.
 	Without []string
 	// TAP makes the Linux side of a TAP interface. Defaults to making none.
 	TAP func(name string) (remove func(), err error)

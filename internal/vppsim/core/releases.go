@@ -15,8 +15,8 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
-// releasesTSV lists the messages that differ between releases. A cell says whether a release has the definition of
-// 25.10 (=), another definition (x), or no such message (-).
+// releasesTSV lists the messages that differ between releases. A cell says whether a
+// release has the definition of 25.10 (=), another definition (x), or no such message (-).
 //
 //go:embed releases.tsv
 var releasesTSV string
@@ -33,7 +33,8 @@ type entry struct {
 	name string
 }
 
-// A table has the messages of one release and their numbers. The numbers stay the same over restarts.
+// A table has the messages of one release and their numbers. The numbers stay the same
+// over restarts.
 type table struct {
 	byID    map[uint16]*entry
 	ids     map[reflect.Type]uint16
@@ -43,8 +44,8 @@ type table struct {
 // firstID is greater than the fixed numbers of sockclnt_create and its reply.
 const firstID = 100
 
-// newTable makes the table of a release in which some plugins are not loaded. A message that two plugins serve is an
-// error, because only one of them would be called.
+// newTable makes the table of a release in which some plugins are not loaded. A message
+// that two plugins serve is an error, because only one of them would be called.
 func newTable(release string, without []string, messages []Message) (*table, error) {
 	column := slices.Index(Releases(), release)
 	if column < 0 {

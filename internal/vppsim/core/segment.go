@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A segment is the shared memory with VPP's counters, in the layout of src/vlib/stats of VPP 22.02 and later:
+// A segment is the shared memory with VPP's counters, in the layout of src/vlib/stats of
+// VPP 22.02 and later:
 //
 //	header      version (2), base, epoch, in progress, directory: 8 bytes each, then zeros up to a page
 //	directory   a vector of entries: type (4 bytes), padding (4), value or address (8), name (128)
@@ -17,9 +18,10 @@ import (
 //	counters    a vector of addresses, one for each thread, of vectors of counters
 //	symlink     an entry with the indexes of another entry (4 bytes) and of a counter in each of its vectors (4)
 //
-// Addresses are those in VPP's memory, where the segment begins at segmentBase. A client gets the memory as a file
-// from the stats socket. It maps the file and reads it while VPP writes. So each content is built in the half of the
-// segment that no client uses, and the header then changes to it between two steps of the epoch.
+// Addresses are those in VPP's memory, where the segment begins at segmentBase. A client
+// gets the memory as a file from the stats socket. It maps the file and reads it while VPP
+// writes. So each content is built in the half of the segment that no client uses, and the
+// header then changes to it between two steps of the epoch.
 type segment struct {
 	file  *os.File
 	sock  *net.UnixListener
@@ -64,7 +66,8 @@ func newSegment(path string) (*segment, error) {
 	return s, nil
 }
 
-// close ends the socket, and with it serveStats, which closes the file. Clients keep the memory that they have.
+// close ends the socket, and with it serveStats, which closes the file. Clients keep the
+// memory that they have.
 func (s *segment) close() { s.sock.Close() }
 
 // give sends the memory to a client, and ends the connection as VPP does.
@@ -130,6 +133,7 @@ func (s *segmentBuilder) vectors(n int, one func(i int) (int, []byte)) uint64 {
 	return s.vector(n, words(addresses...))
 }
 
+// directory writes the directory, and returns its offset in the segment.
 func (s *segmentBuilder) directory(entries []entryOf) uint64 {
 	const size, nameAt = 144, 16
 	all := make([]byte, 0, size*len(entries))
@@ -169,6 +173,7 @@ func (s *segmentBuilder) data(e entryOf) (kind uint32, data uint64) {
 	return scalarEntry, e.value
 }
 
+// words returns 64-bit numbers in the byte order of the machine.
 func words(ws ...uint64) []byte {
 	b := make([]byte, 0, 8*len(ws))
 	for _, w := range ws {

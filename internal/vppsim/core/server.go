@@ -11,7 +11,8 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
-// A Server is a simulated VPP that can be started and killed many times. Its methods may be called from any goroutine.
+// A Server is a simulated VPP that can be started and killed many times. Its methods may
+// be called from any goroutine.
 type Server struct {
 	o       Options
 	plugins func(*VPP) // registers all plugins at a VPP
@@ -35,8 +36,8 @@ type Server struct {
 	segment *segment // nil: none
 }
 
-// NewServer returns a server that does nothing before Start. plugins registers all plugins at the VPP of one life. A
-// release or a plugin that the server does not know is an error.
+// NewServer returns a server that does nothing before Start. plugins registers all plugins
+// at the VPP of one life. A release or a plugin that the server does not know is an error.
 func NewServer(o Options, plugins func(*VPP)) (*Server, error) {
 	o.Socket = cmp.Or(o.Socket, "/run/vpp/api.sock")
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))

@@ -22,19 +22,21 @@ type counted struct {
 	errors     map[string]uint64 // by node and reason: "ip4-input/ip4 ttl <= 1"
 }
 
-// combinedCounters and simpleCounters are the counters of interfaces in the order of VPP's directory.
+// combinedCounters and simpleCounters are the counters of interfaces in the order of VPP's
+// directory.
 func combinedCounters() []string {
 	return []string{
 		"rx", "rx-unicast", "rx-multicast", "rx-broadcast", "tx", "tx-unicast", "tx-multicast", "tx-broadcast",
 	}
 }
 
+// simpleCounters are the names of the counters with one number per interface.
 func simpleCounters() []string {
 	return []string{"drops", "punt", "ip4", "ip6", "rx-no-buf", "rx-miss", "rx-error", "tx-error", "mpls"}
 }
 
-// Count adds to a counter of the interface with an index, such as "rx" or "drops". The last thread counts. Clients of
-// the stats segment see it at once.
+// Count adds to a counter of the interface with an index, such as "rx" or "drops". The
+// last thread counts. Clients of the stats segment see it at once.
 func (s *Server) Count(index uint32, counter string, n Count) error {
 	if !slices.Contains(combinedCounters(), counter) && !slices.Contains(simpleCounters(), counter) {
 		return fmt.Errorf("counter %q: expected one of %v or %v", counter, combinedCounters(), simpleCounters())
@@ -53,7 +55,8 @@ func (s *Server) Count(index uint32, counter string, n Count) error {
 	return s.publish()
 }
 
-// SetNodes replaces the counters of all nodes, and the error counters by node and reason: "ip4-input/no buffer".
+// SetNodes replaces the counters of all nodes, and the error counters by node and reason:
+// "ip4-input/no buffer".
 func (s *Server) SetNodes(nodes []Node, errors map[string]uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,6 +116,7 @@ func (v *VPP) entries() []entryOf {
 	return out
 }
 
+// interfaceEntries returns the counters of all interfaces, one vector per thread.
 func (v *VPP) interfaceEntries(threads int) (out []entryOf) {
 	names := make([]string, v.NextIndex())
 	for _, i := range v.Interfaces() {
@@ -142,6 +146,7 @@ func (v *VPP) interfaceEntries(threads int) (out []entryOf) {
 	return out
 }
 
+// nodeEntries returns the counters of nodes.
 func (v *VPP) nodeEntries(threads int) (out []entryOf) {
 	nodes := v.counted.nodes
 	names := make([]string, len(nodes))
@@ -168,7 +173,8 @@ func (v *VPP) nodeEntries(threads int) (out []entryOf) {
 	return out
 }
 
-// errorEntries returns the entry of all error counters, which gets the index at, and the links to each of them.
+// errorEntries returns the entry of all error counters, which gets the index at, and the
+// links to each of them.
 func (v *VPP) errorEntries(threads int, at uint32) []entryOf {
 	names := slices.Sorted(maps.Keys(v.counted.errors))
 	all := entryOf{name: "/node/errors", simple: make([][]uint64, threads)}

@@ -10,8 +10,8 @@ import (
 	vppif "go.fd.io/govpp/binapi/interface"
 )
 
-// A VPP is one life of the process, with the state that plugins share. The Server's main thread owns it: only
-// functions that a plugin has registered, and Server.Do, may use it.
+// A VPP is one life of the process, with the state that plugins share. The Server's main
+// thread owns it: only functions that a plugin has registered, and Server.Do, may use it.
 type VPP struct {
 	Options Options
 
@@ -28,8 +28,8 @@ type VPP struct {
 // A Plugin is the registration of one plugin. Fields that are nil do nothing.
 type Plugin struct {
 	Messages []Message
-	// Pages are the outputs of the command line by command, for example "show l2fib". They are written for tests
-	// and do not copy the real VPP's format.
+	// Pages are the outputs of the command line by command, for example "show l2fib". They
+	// are written for tests and do not copy the real VPP's format.
 	Pages map[string]func() string
 
 	// Flags runs after the administrative state of an interface has changed.
@@ -77,8 +77,9 @@ func (v *VPP) Tell(c *Client, event api.Message) {
 	c.flush()
 }
 
-// Emit sends an event to the clients that asked for it by Want; build makes the message for a client's pid. The client
-// whose request causes the event gets it after the answers to its pipelined requests.
+// Emit sends an event to the clients that asked for it by Want; build makes the message
+// for a client's pid. The client whose request causes the event gets it after the answers
+// to its pipelined requests.
 func (v *VPP) Emit(name string, build func(pid uint32) api.Message) {
 	for c := range v.server.clients {
 		pid, wants := c.wanted[name]
@@ -93,8 +94,8 @@ func (v *VPP) Emit(name string, build func(pid uint32) api.Message) {
 	}
 }
 
-// Want registers the asking client for an event, or ends that. VPP refuses to do either twice with
-// INVALID_REGISTRATION, also for another pid.
+// Want registers the asking client for an event, or ends that. VPP refuses to do either
+// twice with INVALID_REGISTRATION, also for another pid.
 func (v *VPP) Want(name string, enable bool, pid uint32) Errno {
 	if _, wants := v.asking.wanted[name]; wants == enable {
 		return api.INVALID_REGISTRATION

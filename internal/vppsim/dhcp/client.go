@@ -1,5 +1,5 @@
-// Package dhcp simulates the DHCP clients of interfaces and the DHCP proxies of IP tables. No DHCP server answers; a
-// test gives leases by Clients.Lease.
+// Package dhcp simulates the DHCP clients of interfaces and the DHCP proxies of IP tables.
+// No DHCP server answers; a test gives leases by Clients.Lease.
 package dhcp
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
-// Clients are the DHCP clients by interface index. VPP keeps a client when its interface is deleted, and the next
-// interface of that index has the client (VPP dhcp/client.c).
+// Clients are the DHCP clients by interface index. VPP keeps a client when its interface
+// is deleted, and the next interface of that index has the client (VPP dhcp/client.c).
 type Clients struct {
 	vpp       *core.VPP
 	addresses *ip.IP
@@ -50,7 +50,8 @@ func New(vpp *core.VPP, tables *ip.IP) *Clients {
 	return p
 }
 
-// change adds or deletes a client. VPP refuses to add a second one, and to delete a missing one, with INVALID_VALUE.
+// change adds or deletes a client. VPP refuses to add a second one, and to delete a
+// missing one, with INVALID_VALUE.
 func (p *Clients) change(i *core.Interface, q *dhcp.DHCPClientConfig, _ *dhcp.DHCPClientConfigReply) core.Errno {
 	c, runs := p.byIndex[i.Index]
 	switch {
@@ -75,8 +76,9 @@ func (p *Clients) dump(_ *dhcp.DHCPClientDump, yield func(dhcp.DHCPClientDetails
 	}
 }
 
-// Lease gives a lease to the client on the interface with a tag, and sends the event to the API client that configured
-// it. The zero Prefix withdraws the lease without an event. A tag without client is an error.
+// Lease gives a lease to the client on the interface with a tag, and sends the event to
+// the API client that configured it. The zero Prefix withdraws the lease without an event.
+// A tag without client is an error.
 func (p *Clients) Lease(tag string, address netip.Prefix, router netip.Addr) error {
 	for _, i := range p.vpp.Interfaces() {
 		c := p.byIndex[i.Index]

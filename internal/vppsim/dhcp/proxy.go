@@ -27,6 +27,7 @@ type proxy struct {
 	servers []server
 }
 
+// A server is identified by its table and address; VPP accepts it twice, and has it once.
 type server struct {
 	table   uint32
 	address netip.Addr
@@ -43,9 +44,9 @@ func addProxies(vpp *core.VPP, tables *ip.IP) {
 	})
 }
 
-// change adds or deletes a server of a proxy. The first source address of a proxy stays, whatever later requests say. A
-// server is listed once. VPP makes the tables that a proxy needs, and they stay as long as the proxy. Deleting an
-// unknown server is no error.
+// change adds or deletes a server of a proxy. The first source address of a proxy stays,
+// whatever later requests say. A server is listed once. VPP makes the tables that a proxy
+// needs, and they stay as long as the proxy. Deleting an unknown server is no error.
 func (p *proxies) change(q *dhcp.DHCPProxyConfig, _ *dhcp.DHCPProxyConfigReply) core.Errno {
 	source, address := vppwire.Addr(q.DHCPSrcAddress), vppwire.Addr(q.DHCPServer)
 	switch {

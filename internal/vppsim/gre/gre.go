@@ -1,5 +1,5 @@
-// Package gre simulates VPP's plugin for GRE tunnels. A tunnel is identified by its endpoints, its type, its session,
-// and the table of its outer packets.
+// Package gre simulates VPP's plugin for GRE tunnels. A tunnel is identified by its
+// endpoints, its type, its session, and the table of its outer packets.
 package gre
 
 import (
@@ -41,7 +41,8 @@ func New(vpp *core.VPP, tables *ip.IP) {
 	}})
 }
 
-// change adds or deletes a tunnel. A new tunnel is down. The reply to a delete has the index of the deleted interface.
+// change adds or deletes a tunnel. A new tunnel is down. The reply to a delete has the
+// index of the deleted interface.
 func (p plugin) change(add bool, t gre.GreTunnel) (index, core.Errno) {
 	existing := core.Find(p.vpp, func(d device) bool {
 		o := d.tunnel

@@ -1,5 +1,6 @@
-// Package gtpu simulates VPP's plugin for GTPU tunnels. A tunnel is identified by its destination and its own TEID (VPP
-// gtpu.c). VPP hides the interfaces of deleted tunnels; see tunnel.Recycler.
+// Package gtpu simulates VPP's plugin for GTPU tunnels. A tunnel is identified by its
+// destination and its own TEID (VPP gtpu.c). VPP hides the interfaces of deleted tunnels;
+// see tunnel.Recycler.
 package gtpu
 
 import (
@@ -41,8 +42,8 @@ func New(vpp *core.VPP, tables *ip.IP, switching *l2.L2) {
 	}})
 }
 
-// change adds or deletes a tunnel. VPP checks endpoints and table in a delete as well. A TEID of 0 for packets to send
-// means the tunnel's own TEID.
+// change adds or deletes a tunnel. VPP checks endpoints and table in a delete as well. A
+// TEID of 0 for packets to send means the tunnel's own TEID.
 func (p *plugin) change(q gtpu.GtpuAddDelTunnel) (index, core.Errno) {
 	refused := index(core.None)
 	errno := tunnel.CheckEnds(p.tables, q.SrcAddress, q.DstAddress, q.EncapVrfID)

@@ -9,8 +9,8 @@ import (
 // A nic is the device of an interface that VPP's DPDK plugin has found. No message deletes it.
 type nic struct{}
 
-// findHardware adds the interfaces of Options.Hardware. They exist before the first client connects, so no event
-// reports them.
+// findHardware adds the interfaces of Options.Hardware. They exist before the first client
+// connects, so no event reports them.
 func (p plugin) findHardware() {
 	for _, name := range p.vpp.Options.Hardware {
 		i := &core.Interface{Name: name, DevType: "dpdk", Device: nic{}, LinkMTU: 9000, MTU: [4]uint32{9000}}

@@ -1,8 +1,9 @@
-// Package iface simulates the messages that all interfaces have in common, loopbacks, sub-interfaces, receive queues,
-// and the hardware that VPP finds at its start. The interface table itself is part of package core.
+// Package iface simulates the messages that all interfaces have in common, loopbacks,
+// sub-interfaces, receive queues, and the hardware that VPP finds at its start. The
+// interface table itself is part of package core.
 //
-// VPP checks little here: it accepts any MAC address, any MTU and any name, also the name of another interface. An
-// index without an interface is refused with INVALID_SW_IF_INDEX.
+// VPP checks little here: it accepts any MAC address, any MTU and any name, also the name
+// of another interface. An index without an interface is refused with INVALID_SW_IF_INDEX.
 package iface
 
 import (
@@ -48,8 +49,9 @@ func New(vpp *core.VPP) {
 	p.queues()
 }
 
-// dump lists one interface, or all of them for index 0 as well as for ~0. The name filter selects interfaces with that
-// text anywhere in their names, in any case. An unknown index gives no details and no error.
+// dump lists one interface, or all of them for index 0 as well as for ~0. The name filter
+// selects interfaces with that text anywhere in their names, in any case. An unknown index
+// gives no details and no error.
 func (p plugin) dump(q *vppif.SwInterfaceDump, yield func(vppif.SwInterfaceDetails)) {
 	if q.SwIfIndex != 0 && uint32(q.SwIfIndex) != core.None {
 		if i := p.vpp.Interface(uint32(q.SwIfIndex)); i != nil {
@@ -68,8 +70,8 @@ func (p plugin) dump(q *vppif.SwInterfaceDump, yield func(vppif.SwInterfaceDetai
 // maxTag is the length of the longest tag. VPP cuts off the rest.
 const maxTag = 63
 
-// setTag replaces the tag. An empty tag is refused and the old one stays. Deleting ignores the text of the request, and
-// succeeds without a tag.
+// setTag replaces the tag. An empty tag is refused and the old one stays. Deleting ignores
+// the text of the request, and succeeds without a tag.
 func setTag(i *core.Interface, q *vppif.SwInterfaceTagAddDel, _ *vppif.SwInterfaceTagAddDelReply) core.Errno {
 	switch {
 	case !q.IsAdd:
@@ -97,7 +99,8 @@ func setMTU(i *core.Interface, q *vppif.SwInterfaceSetMtu, _ *vppif.SwInterfaceS
 	return core.OK
 }
 
-// setHardwareMTU sets the MTU of the link. A loopback refuses every value but its present one, and local0 has none.
+// setHardwareMTU sets the MTU of the link. A loopback refuses every value but its present
+// one, and local0 has none.
 func setHardwareMTU(i *core.Interface, q *vppif.HwInterfaceSetMtu, _ *vppif.HwInterfaceSetMtuReply) core.Errno {
 	_, isLoopback := i.Device.(loopback)
 	switch {
@@ -110,7 +113,8 @@ func setHardwareMTU(i *core.Interface, q *vppif.HwInterfaceSetMtu, _ *vppif.HwIn
 	return core.OK
 }
 
-// setName accepts any name but the empty one, also a name in use. Before 25.10 an unknown index renamed local0.
+// setName accepts any name but the empty one, also a name in use. Before 25.10 an unknown
+// index renamed local0.
 func (p plugin) setName(q *vppif.SwInterfaceSetInterfaceName, _ *vppif.SwInterfaceSetInterfaceNameReply) core.Errno {
 	i, errno := p.vpp.At(q.SwIfIndex)
 	if errno != core.OK && p.vpp.Before("25.10") {

@@ -10,14 +10,15 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 )
 
-// A loopback is the device of a loopback interface. Its instance number is part of its name, and independent of the
-// interface's index.
+// A loopback is the device of a loopback interface. Its instance number is part of its
+// name, and independent of the interface's index.
 type loopback struct{}
 
 // maxLoopbacks bounds instance numbers: 16383 is the largest.
 const maxLoopbacks = 16384
 
-// loopbacks registers creation and deletion. Deleting any other interface is refused with INVALID_SW_IF_INDEX.
+// loopbacks registers creation and deletion. Deleting any other interface is refused with
+// INVALID_SW_IF_INDEX.
 func (p plugin) loopbacks() {
 	p.vpp.Register(core.Plugin{Messages: []core.Message{
 		core.Call(func(q *vppif.CreateLoopback, r *vppif.CreateLoopbackReply) (e core.Errno) {
@@ -39,8 +40,9 @@ func (p plugin) loopbacks() {
 	}})
 }
 
-// createLoopback makes a loopback that is down. Without a MAC address it gets de:ad:00:00:00:xx, where the last byte is
-// the instance number. Two loopbacks may have one MAC address.
+// createLoopback makes a loopback that is down. Without a MAC address it gets
+// de:ad:00:00:00:xx, where the last byte is the instance number. Two loopbacks may have
+// one MAC address.
 func (p plugin) createLoopback(mac ethernet_types.MacAddress, wanted uint32) (index, core.Errno) {
 	if wanted != core.None && wanted >= maxLoopbacks {
 		return index(core.None), api.INVALID_REGISTRATION

@@ -11,8 +11,8 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 )
 
-// queues registers the messages about receive queues and threads. Loopbacks and tunnels have no receive queue, and the
-// dump does not list them.
+// queues registers the messages about receive queues and threads. Loopbacks and tunnels
+// have no receive queue, and the dump does not list them.
 func (p plugin) queues() {
 	p.vpp.Register(core.Plugin{Messages: []core.Message{
 		core.On(p.vpp, func(q *vppif.SwInterfaceSetRxMode) index { return q.SwIfIndex }, setRxMode),
@@ -34,7 +34,8 @@ func (p plugin) showThreads(_ *vlib.ShowThreads, r *vlib.ShowThreadsReply) core.
 	return core.OK
 }
 
-// dumpQueues lists each queue. Its WorkerID is the thread number, so 1 is the first worker; see setRxPlacement.
+// dumpQueues lists each queue. Its WorkerID is the thread number, so 1 is the first
+// worker; see setRxPlacement.
 func (p plugin) dumpQueues(q *vppif.SwInterfaceRxPlacementDump, yield func(vppif.SwInterfaceRxPlacementDetails)) {
 	for _, i := range p.vpp.Interfaces() {
 		if uint32(q.SwIfIndex) != core.None && uint32(q.SwIfIndex) != i.Index {
@@ -48,8 +49,8 @@ func (p plugin) dumpQueues(q *vppif.SwInterfaceRxPlacementDump, yield func(vppif
 	}
 }
 
-// setRxMode sets the mode of one queue, or of all queues (VPP interface_cli.c). It succeeds for an interface without
-// queues. The default mode is polling.
+// setRxMode sets the mode of one queue, or of all queues (VPP interface_cli.c). It
+// succeeds for an interface without queues. The default mode is polling.
 func setRxMode(i *core.Interface, q *vppif.SwInterfaceSetRxMode, _ *vppif.SwInterfaceSetRxModeReply) core.Errno {
 	switch {
 	case i.IsSub():
@@ -70,8 +71,8 @@ func setRxMode(i *core.Interface, q *vppif.SwInterfaceSetRxMode, _ *vppif.SwInte
 	return core.OK
 }
 
-// setRxPlacement moves a queue to a thread. In the request workers count from 0, while the dump counts threads. Without
-// workers number 0 is the main thread.
+// setRxPlacement moves a queue to a thread. In the request workers count from 0, while the
+// dump counts threads. Without workers number 0 is the main thread.
 func (p plugin) setRxPlacement(
 	i *core.Interface, q *vppif.SwInterfaceSetRxPlacement, _ *vppif.SwInterfaceSetRxPlacementReply,
 ) core.Errno {

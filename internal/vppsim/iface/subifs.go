@@ -10,8 +10,8 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 )
 
-// A subInterface is the device of a VLAN of another interface. It has the parent's link and no MAC address. It is
-// deleted with its parent.
+// A subInterface is the device of a VLAN of another interface. It has the parent's link
+// and no MAC address. It is deleted with its parent.
 type subInterface struct{}
 
 // maxVLAN is the largest VLAN ID that VPP accepts. The smallest is 1.
@@ -20,6 +20,7 @@ const maxVLAN = 4095
 // subIfFlags: a sub-interface receives the packets that have exactly its one VLAN tag.
 const subIfFlags = interface_types.SUB_IF_API_FLAG_ONE_TAG | interface_types.SUB_IF_API_FLAG_EXACT_MATCH
 
+// subInterfaces registers the messages of VLAN sub-interfaces.
 func (p plugin) subInterfaces() {
 	p.vpp.Register(core.Plugin{Messages: []core.Message{
 		core.On(p.vpp, func(q *vppif.CreateVlanSubif) index { return q.SwIfIndex }, p.createSubIf),
@@ -34,8 +35,9 @@ func (p plugin) subInterfaces() {
 	}})
 }
 
-// createSubIf makes a sub-interface that is down. A sub-interface of a sub-interface belongs to the main interface, so
-// the VLAN IDs of both share one space. The name is the parent's with the VLAN ID, as in "loop0.100".
+// createSubIf makes a sub-interface that is down. A sub-interface of a sub-interface
+// belongs to the main interface, so the VLAN IDs of both share one space. The name is the
+// parent's with the VLAN ID, as in "loop0.100".
 func (p plugin) createSubIf(parent *core.Interface, q *vppif.CreateVlanSubif, r *vppif.CreateVlanSubifReply) core.Errno {
 	r.SwIfIndex = index(core.None)
 	if q.VlanID == 0 || q.VlanID > maxVLAN {

@@ -23,8 +23,8 @@ func (p *IP) addressMessages() {
 	}})
 }
 
-// changeAddress adds or deletes an address. DelAll deletes all addresses and adds none, even in a request to add. A
-// delete ignores the prefix length. local0 has no addresses.
+// changeAddress adds or deletes an address. DelAll deletes all addresses and adds none,
+// even in a request to add. A delete ignores the prefix length. local0 has no addresses.
 func (p *IP) changeAddress(i *core.Interface, q *vppif.SwInterfaceAddDelAddress, _ *vppif.SwInterfaceAddDelAddressReply) core.Errno {
 	prefix := vppwire.PrefixOf(q.Prefix)
 	switch {
@@ -45,8 +45,8 @@ func (p *IP) changeAddress(i *core.Interface, q *vppif.SwInterfaceAddDelAddress,
 	return p.DeleteAddress(i, prefix.Addr())
 }
 
-// leak makes the routes of an address stay for ever, except the route to the address itself. VPP does that when an
-// address is deleted with another prefix length.
+// leak makes the routes of an address stay for ever, except the route to the address
+// itself. VPP does that when an address is deleted with another prefix length.
 func (p *IP) leak(i *core.Interface, a netip.Prefix) {
 	for _, c := range connectedRoutes(a, i.Index) {
 		if c.prefix.Addr() == a.Addr() && c.prefix.IsSingleIP() {
@@ -56,8 +56,9 @@ func (p *IP) leak(i *core.Interface, a netip.Prefix) {
 	}
 }
 
-// AddAddress adds an address. It is refused if it overlaps with an address of the same table, except for another
-// address of the same network on the same interface. IPv4 and IPv6 refuse with different return values.
+// AddAddress adds an address. It is refused if it overlaps with an address of the same
+// table, except for another address of the same network on the same interface. IPv4 and
+// IPv6 refuse with different return values.
 func (p *IP) AddAddress(i *core.Interface, a netip.Prefix) core.Errno {
 	inUse := api.ADDRESS_IN_USE
 	if a.Addr().Is6() {
@@ -98,7 +99,8 @@ func (p *IP) clearAddresses(i *core.Interface) {
 	p.updateConnected(i)
 }
 
-// dumpAddresses lists the addresses of one interface. An unknown index gives none, and so does ~0.
+// dumpAddresses lists the addresses of one interface. An unknown index gives none, and so
+// does ~0.
 func (p *IP) dumpAddresses(q *ip.IPAddressDump, yield func(ip.IPAddressDetails)) {
 	i, errno := p.vpp.At(q.SwIfIndex)
 	if errno != core.OK {
@@ -114,8 +116,8 @@ func (p *IP) dumpAddresses(q *ip.IPAddressDump, yield func(ip.IPAddressDetails))
 // keyOf returns the table of an interface.
 func keyOf(i *core.Interface, ipv6 bool) Key { return Key{ipv6, i.Tables[Family(ipv6)]} }
 
-// setTable binds an interface to a table. VPP refuses that while the interface has an address of the same IP version,
-// even for the present table.
+// setTable binds an interface to a table. VPP refuses that while the interface has an
+// address of the same IP version, even for the present table.
 func (p *IP) setTable(i *core.Interface, q *vppif.SwInterfaceSetTable, _ *vppif.SwInterfaceSetTableReply) core.Errno {
 	hasAddress := slices.ContainsFunc(i.Addresses, func(a netip.Prefix) bool { return a.Addr().Is6() == q.IsIPv6 })
 	switch {

@@ -15,8 +15,9 @@ type ownRoute struct {
 	prefix netip.Prefix
 }
 
-// updateConnected withdraws the routes of an interface's addresses, and declares them again if the interface is up. An
-// interface that is down keeps its addresses and has none of these routes.
+// updateConnected withdraws the routes of an interface's addresses, and declares them
+// again if the interface is up. An interface that is down keeps its addresses and has none
+// of these routes.
 func (p *IP) updateConnected(i *core.Interface) {
 	for _, own := range p.connected[i] {
 		if t := p.tables.byKey[own.table]; t != nil {
@@ -40,10 +41,11 @@ func (p *IP) updateConnected(i *core.Interface) {
 	}
 }
 
-// connectedRoutes returns the routes of an address. For 10.0.0.1/24 they are the network, which VPP shows with the host
-// bits of the address, the address itself as a local route, and drop routes for both ends of the network. IPv6 has no
-// drop routes and shows the network without host bits. A /31 has a route to the peer instead of drop routes. A /32 has
-// the local route only.
+// connectedRoutes returns the routes of an address. For 10.0.0.1/24 they are the network,
+// which VPP shows with the host bits of the address, the address itself as a local route,
+// and drop routes for both ends of the network. IPv6 has no drop routes and shows the
+// network without host bits. A /31 has a route to the peer instead of drop routes. A /32
+// has the local route only.
 func connectedRoutes(a netip.Prefix, index uint32) []declaration {
 	host := netip.PrefixFrom(a.Addr(), a.Addr().BitLen())
 	via := func(kind fib_types.FibPathType, index uint32, next netip.Addr) []fib_types.FibPath {

@@ -1,7 +1,8 @@
 // Package ip simulates VPP's IP tables and routes, and the addresses of interfaces.
 //
-// Three plugins of VPP work together here, so one package has them: an address makes routes in the table of its
-// interface while the interface is up, and a table lives on as long as an interface or a path uses it.
+// Three plugins of VPP work together here, so one package has them: an address makes
+// routes in the table of its interface while the interface is up, and a table lives on as
+// long as an interface or a path uses it.
 //
 //	table, deleted       stays while something uses it; then its slot is free, with the routes left in it
 //	table, new           takes over a free slot of its IP version, and the routes in it
@@ -50,7 +51,8 @@ func New(vpp *core.VPP) *IP {
 	return p
 }
 
-// Family returns 0 for IPv4 and 1 for IPv6, the index into a pair such as core.Interface.Tables.
+// Family returns 0 for IPv4 and 1 for IPv6, the index into a pair such as
+// core.Interface.Tables.
 func Family(ipv6 bool) int {
 	if ipv6 {
 		return 1

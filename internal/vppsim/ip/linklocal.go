@@ -10,8 +10,8 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 )
 
-// linkLocals are the IPv6 link-local addresses that somebody has set. An interface has one, a new one replaces it, and
-// nothing deletes it. Dumps of addresses do not show it.
+// linkLocals are the IPv6 link-local addresses that somebody has set. An interface has
+// one, a new one replaces it, and nothing deletes it. Dumps of addresses do not show it.
 type linkLocals map[*core.Interface]netip.Addr
 
 // change sets the one link-local address of an interface. VPP replaces it, and never
@@ -29,8 +29,9 @@ func (l linkLocals) change(i *core.Interface, a netip.Prefix, add bool) core.Err
 	return core.OK
 }
 
-// get returns the link-local address. An interface with another IPv6 address and no explicit link-local one derives it
-// from its MAC address (VPP ip6_link.c, ip6_link_enable).
+// get returns the link-local address. An interface with another IPv6 address and no
+// explicit link-local one derives it from its MAC address (VPP ip6_link.c,
+// ip6_link_enable).
 func (l linkLocals) get(i *core.Interface, _ *ip.SwInterfaceIP6GetLinkLocalAddress, r *ip.SwInterfaceIP6GetLinkLocalAddressReply) core.Errno {
 	isIPv6 := func(a netip.Prefix) bool { return a.Addr().Is6() }
 	switch {

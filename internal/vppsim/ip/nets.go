@@ -13,11 +13,12 @@ type network struct {
 	of *core.Interface
 }
 
-// networks are the networks of one table, sorted by address. They do not overlap, except for equal networks of one
-// interface. So a binary search finds every overlap.
+// networks are the networks of one table, sorted by address. They do not overlap, except
+// for equal networks of one interface. So a binary search finds every overlap.
 type networks []network
 
-// first returns the position of the first network that overlaps with p, or the position to insert p at.
+// first returns the position of the first network that overlaps with p, or the position to
+// insert p at.
 func (n networks) first(p netip.Prefix) int {
 	at, _ := slices.BinarySearchFunc(n, p, func(one network, p netip.Prefix) int {
 		if one.Overlaps(p) {
@@ -28,8 +29,9 @@ func (n networks) first(p netip.Prefix) int {
 	return at
 }
 
-// place returns the position to insert an address of i at. It returns false if the address overlaps with an existing
-// one, except for another address of the same network of the same interface.
+// place returns the position to insert an address of i at. It returns false if the address
+// overlaps with an existing one, except for another address of the same network of the
+// same interface.
 func (n networks) place(i *core.Interface, p netip.Prefix) (at int, free bool) {
 	at = n.first(p)
 	for _, one := range n[at:] {

@@ -42,7 +42,8 @@ func (p *IP) routeMessages() {
 				}})
 			}
 		}),
-		// The second version can be limited to one source: 8 selects routes with the API as the source in effect.
+		// The second version can be limited to one source: 8 selects routes with the API
+		// as the source in effect.
 		core.Dump(func(q *ip.IPRouteV2Dump, yield func(ip.IPRouteV2Details)) {
 			for _, r := range p.routesOf(q.Table) {
 				if q.Src == 0 || q.Src == r.source().number() {
@@ -69,7 +70,8 @@ func (p *IP) routesOf(q ip.IPTable) []*route {
 	return t.routes.sorted()
 }
 
-// lookup returns the route of a prefix, or without exact the longest route that contains the prefix.
+// lookup returns the route of a prefix, or without exact the longest route that contains
+// the prefix.
 func (p *IP) lookup(prefix netip.Prefix, table uint32, exact bool) (ip.IPRouteV2, core.Errno) {
 	t := p.tables.byKey[Key{prefix.Addr().Is6(), table}]
 	if t == nil {
@@ -87,8 +89,9 @@ func (p *IP) lookup(prefix netip.Prefix, table uint32, exact bool) (ip.IPRouteV2
 	return ip.IPRouteV2{}, api.NO_SUCH_ENTRY
 }
 
-// changeRoute adds, replaces or deletes an API route, and returns the index of the route's counter. VPP checks the paths
-// before anything else, also those of a request to delete: a path through a deleted interface is refused there too.
+// changeRoute adds, replaces or deletes an API route, and returns the index of the route's
+// counter. VPP checks the paths before anything else, also those of a request to delete: a
+// path through a deleted interface is refused there too.
 func (p *IP) changeRoute(add, multipath bool, q ip.IPRoute) (uint32, core.Errno) {
 	prefix := vppwire.PrefixOf(q.Prefix)
 	t := p.tables.byKey[Key{prefix.Addr().Is6(), q.TableID}]
@@ -115,8 +118,9 @@ func (p *IP) changeRoute(add, multipath bool, q ip.IPRoute) (uint32, core.Errno)
 	return t.routes.declare(prefix, byAPI, &declaration{prefix, paths}).stats, core.OK
 }
 
-// checkPath completes a path as VPP does, or refuses it. A weight of 0 becomes 1, and a source lookup becomes a normal
-// path. VPP crashes on two types of path, and on a local path through an unknown interface.
+// checkPath completes a path as VPP does, or refuses it. A weight of 0 becomes 1, and a
+// source lookup becomes a normal path. VPP crashes on two types of path, and on a local
+// path through an unknown interface.
 func (p *IP) checkPath(path *fib_types.FibPath) core.Errno {
 	path.Weight = max(path.Weight, 1)
 	switch path.Type {

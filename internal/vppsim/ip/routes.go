@@ -13,7 +13,8 @@ import (
 	"github.com/keyplane/keyplane/internal/vppwire"
 )
 
-// A source has declared a route. Of several sources of one prefix the first one is in effect, and dumps show only that.
+// A source has declared a route. Of several sources of one prefix the first one is in
+// effect, and dumps show only that.
 type source int
 
 const (
@@ -79,8 +80,9 @@ func newRoutes(ipv6 bool) routes {
 	return all
 }
 
-// declare sets the declaration of a source for a prefix; nil withdraws it. The host bits of the first declaration stay:
-// a route 122.0.0.77/24 is shown as such, and a change of 122.0.0.1/24 changes it.
+// declare sets the declaration of a source for a prefix; nil withdraws it. The host bits
+// of the first declaration stay: a route 122.0.0.77/24 is shown as such, and a change of
+// 122.0.0.1/24 changes it.
 func (all *routes) declare(p netip.Prefix, s source, d *declaration) *route {
 	key := p.Masked()
 	r := all.byPrefix[key]
@@ -121,16 +123,17 @@ func (all *routes) leadTo(t Key) bool {
 	return false
 }
 
-// sorted returns the routes by ascending prefix length, as VPP's dump does. Within one length VPP's order is that of a
-// hash table; this one is by address.
+// sorted returns the routes by ascending prefix length, as VPP's dump does. Within one
+// length VPP's order is that of a hash table; this one is by address.
 func (all *routes) sorted() []*route {
 	return slices.SortedFunc(maps.Values(all.byPrefix), func(a, b *route) int {
 		return cmp.Or(cmp.Compare(a.key.Bits(), b.key.Bits()), a.key.Addr().Compare(b.key.Addr()))
 	})
 }
 
-// remove deletes single paths of an API route in a multipath request. Any other request deletes the whole route without
-// a look at its paths. An unknown prefix or path is no error.
+// remove deletes single paths of an API route in a multipath request. Any other request
+// deletes the whole route without a look at its paths. An unknown prefix or path is no
+// error.
 func (all *routes) remove(p netip.Prefix, multipath bool, paths []fib_types.FibPath) {
 	r := all.byPrefix[p.Masked()]
 	if r == nil || r.bySource[byAPI] == nil {
@@ -154,7 +157,8 @@ func samePath(a, b fib_types.FibPath) bool {
 	return a.SwIfIndex == b.SwIfIndex && a.TableID == b.TableID && a.Type == b.Type && a.Proto == b.Proto && a.Nh.Address == b.Nh.Address
 }
 
-// merge adds paths to existing ones. An existing path stays, so its weight cannot be changed in this way.
+// merge adds paths to existing ones. An existing path stays, so its weight cannot be
+// changed in this way.
 func merge(old, more []fib_types.FibPath) []fib_types.FibPath {
 	out := slices.Clone(old)
 	for _, p := range more {

@@ -27,8 +27,8 @@ type Table struct {
 	routes  routes
 }
 
-// tables are all tables, and the slots of deleted ones. The next table of the same IP version takes over a slot with
-// the routes that were left in it, so they show up again.
+// tables are all tables, and the slots of deleted ones. The next table of the same IP
+// version takes over a slot with the routes that were left in it, so they show up again.
 type tables struct {
 	byKey map[Key]*Table
 	order []*Table // IPv4 first, as dumps list them
@@ -77,13 +77,15 @@ func (all *tables) free(t *Table) {
 // HasTable returns whether a table exists.
 func (p *IP) HasTable(ipv6 bool, id uint32) bool { return p.tables.byKey[Key{ipv6, id}] != nil }
 
-// Tables returns all tables in the order of the dump: IPv4 first. The caller must not change them.
+// Tables returns all tables in the order of the dump: IPv4 first. The caller must not
+// change them.
 func (p *IP) Tables() []*Table { return p.tables.order }
 
 // UsedBy registers a user of tables. A deleted table stays while uses returns true for it.
 func (p *IP) UsedBy(uses func(Key) bool) { p.users = append(p.users, uses) }
 
-// NeedTable makes a table that stays only as long as something uses it, unless the table exists.
+// NeedTable makes a table that stays only as long as something uses it, unless the table
+// exists.
 func (p *IP) NeedTable(key Key) {
 	if p.tables.byKey[key] == nil {
 		p.tables.add(key, "")
@@ -91,7 +93,8 @@ func (p *IP) NeedTable(key Key) {
 	}
 }
 
-// Collect removes the deleted tables that nothing uses any more. A user of tables calls it after each change.
+// Collect removes the deleted tables that nothing uses any more. A user of tables calls it
+// after each change.
 func (p *IP) Collect() {
 	for _, t := range p.tables.byKey {
 		if t.deleted && !p.isUsed(t) {
@@ -124,7 +127,8 @@ func (p *IP) tableMessages() {
 				return p.changeTable(q.IsAdd, q.Table)
 			}),
 			core.Call(p.flush),
-			// The first version of the message accepts unknown tables. Nothing reads the hash of flows back.
+			// The first version of the message accepts unknown tables. Nothing reads the
+			// hash of flows back.
 			core.Call(func(*ip.SetIPFlowHash, *ip.SetIPFlowHashReply) core.Errno { return core.OK }),
 			core.Call(func(q *ip.SetIPFlowHashV2, _ *ip.SetIPFlowHashV2Reply) core.Errno {
 				if !p.HasTable(q.Af != 0, q.TableID) {
@@ -142,8 +146,8 @@ func (p *IP) tableMessages() {
 	})
 }
 
-// changeTable succeeds for an unknown table and for table 0, which nothing deletes. Deleting a table does not delete
-// its routes; flush does.
+// changeTable succeeds for an unknown table and for table 0, which nothing deletes.
+// Deleting a table does not delete its routes; flush does.
 func (p *IP) changeTable(add bool, q ip.IPTable) core.Errno {
 	key := Key{q.IsIP6, q.TableID}
 	if add {
@@ -157,8 +161,9 @@ func (p *IP) changeTable(add bool, q ip.IPTable) core.Errno {
 	return core.OK
 }
 
-// flush deletes the API routes of a table. The table's special routes stay, and so do those of addresses. It disables
-// all interfaces in the table, and nothing enables them again.
+// flush deletes the API routes of a table. The table's special routes stay, and so do
+// those of addresses. It disables all interfaces in the table, and nothing enables them
+// again.
 func (p *IP) flush(q *ip.IPTableFlush, _ *ip.IPTableFlushReply) core.Errno {
 	t := p.tables.byKey[Key{q.Table.IsIP6, q.Table.TableID}]
 	if t == nil {

@@ -16,9 +16,10 @@ func (p *IP) unnumberedMessages() {
 	}})
 }
 
-// setUnnumbered makes one interface borrow the addresses of another. The request's SwIfIndex is the lender, while the
-// dump's SwIfIndex is the borrower. A borrower loses its own addresses, but their routes stay. VPP accepts a lender
-// without addresses, the borrower itself, and a cycle. The entry stays when the lender is deleted.
+// setUnnumbered makes one interface borrow the addresses of another. The request's
+// SwIfIndex is the lender, while the dump's SwIfIndex is the borrower. A borrower loses
+// its own addresses, but their routes stay. VPP accepts a lender without addresses, the
+// borrower itself, and a cycle. The entry stays when the lender is deleted.
 func (p *IP) setUnnumbered(q *vppif.SwInterfaceSetUnnumbered, _ *vppif.SwInterfaceSetUnnumberedReply) core.Errno {
 	borrower, errno := p.vpp.At(q.UnnumberedSwIfIndex)
 	if errno != core.OK {

@@ -1,5 +1,5 @@
-// Package ipip simulates VPP's IP-in-IP tunnels. A tunnel is identified by its endpoints and the table of its outer
-// packets.
+// Package ipip simulates VPP's IP-in-IP tunnels. A tunnel is identified by its endpoints
+// and the table of its outer packets.
 package ipip
 
 import (
@@ -48,7 +48,8 @@ func New(vpp *core.VPP, tables *ip.IP) {
 // linkMTU is the MTU of a new tunnel's link.
 const linkMTU = 65516
 
-// add makes a tunnel that is down. For an existing tunnel the reply has its index beside the error.
+// add makes a tunnel that is down. For an existing tunnel the reply has its index beside
+// the error.
 func (p plugin) add(t ipip.IpipTunnel) (index, core.Errno) {
 	refused := index(core.None)
 	if t.Src.Af != t.Dst.Af {

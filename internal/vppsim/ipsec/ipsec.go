@@ -1,4 +1,5 @@
-// Package ipsec simulates the interfaces that IPsec protects. Security associations and policies are not simulated.
+// Package ipsec simulates the interfaces that IPsec protects. Security associations and
+// policies are not simulated.
 package ipsec
 
 import (

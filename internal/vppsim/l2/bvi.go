@@ -10,10 +10,11 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 )
 
-// A bvi is the device of an interface that is made as a BVI. Any other interface can become the BVI of a bridge domain
-// as well; see setBridge.
+// A bvi is the device of an interface that is made as a BVI. Any other interface can
+// become the BVI of a bridge domain as well; see setBridge.
 type bvi struct{}
 
+// bviMessages returns the messages of bridged virtual interfaces.
 func (p *L2) bviMessages() []core.Message {
 	return []core.Message{
 		core.Call(p.createBVI),
@@ -23,8 +24,8 @@ func (p *L2) bviMessages() []core.Message {
 	}
 }
 
-// createBVI makes a BVI that is down and in no bridge domain. Without a MAC address it gets b0:b0:00:00:00:xx, where
-// the last byte is the instance number.
+// createBVI makes a BVI that is down and in no bridge domain. Without a MAC address it
+// gets b0:b0:00:00:00:xx, where the last byte is the instance number.
 func (p *L2) createBVI(q *l2.BviCreate, r *l2.BviCreateReply) core.Errno {
 	r.SwIfIndex = index(core.None)
 	number, free := p.vpp.Number("bvi", q.UserInstance)

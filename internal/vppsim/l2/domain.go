@@ -19,6 +19,7 @@ const (
 	allFlags l2.BdFlags = 63
 )
 
+// domainMessages returns the messages of bridge domains.
 func (p *L2) domainMessages() []core.Message {
 	return []core.Message{
 		core.Call(func(q *l2.BridgeDomainAddDel, _ *l2.BridgeDomainAddDelReply) core.Errno {
@@ -37,7 +38,8 @@ func (p *L2) domainMessages() []core.Message {
 	}
 }
 
-// add makes a bridge domain. It takes over the L2 FIB of the bridge domain that was deleted last.
+// add makes a bridge domain. It takes over the L2 FIB of the bridge domain that was
+// deleted last.
 func (p *L2) add(id uint32, flags l2.BdFlags) *domain {
 	b := &domain{id: id, flags: flags}
 	for _, left := range slices.Backward(p.fibs) {
@@ -55,8 +57,9 @@ func (p *L2) add(id uint32, flags l2.BdFlags) *domain {
 	return b
 }
 
-// change makes a bridge domain or deletes it. An existing one stays unchanged: only bridge_flags changes its flags. A
-// bridge domain with members cannot be deleted. The reply repeats the ID, or has the ID that VPP chose for ~0.
+// change makes a bridge domain or deletes it. An existing one stays unchanged: only
+// bridge_flags changes its flags. A bridge domain with members cannot be deleted. The
+// reply repeats the ID, or has the ID that VPP chose for ~0.
 func (p *L2) change(q l2.BridgeDomainAddDelV2) (uint32, core.Errno) {
 	if !q.IsAdd {
 		return q.BdID, p.delete(q.BdID)
@@ -72,6 +75,7 @@ func (p *L2) change(q l2.BridgeDomainAddDelV2) (uint32, core.Errno) {
 	return q.BdID, core.OK
 }
 
+// delete refuses a bridge domain with members, as VPP does.
 func (p *L2) delete(id uint32) core.Errno {
 	b, errno := p.at(id)
 	if errno != core.OK {
@@ -85,7 +89,8 @@ func (p *L2) delete(id uint32) core.Errno {
 	return core.OK
 }
 
-// choose returns a free ID. VPP's IDs look random and are the same after each start; the first one is 7271263.
+// choose returns a free ID. VPP's IDs look random and are the same after each start; the
+// first one is 7271263.
 func (p *L2) choose() uint32 {
 	for {
 		p.chosen++
@@ -96,6 +101,7 @@ func (p *L2) choose() uint32 {
 	}
 }
 
+// flagsOf returns the flags of a creation as one number.
 func flagsOf(q l2.BridgeDomainAddDelV2) (flags l2.BdFlags) {
 	for _, one := range []struct {
 		on   bool
@@ -125,7 +131,8 @@ func (p *L2) setFlags(q *l2.BridgeFlags, r *l2.BridgeFlagsReply) core.Errno {
 	return core.OK
 }
 
-// dumpDomains lists one bridge domain, or all for ~0. A filter by interface gives none in the real VPP.
+// dumpDomains lists one bridge domain, or all for ~0. A filter by interface gives none in
+// the real VPP.
 func (p *L2) dumpDomains(q *l2.BridgeDomainDump, yield func(l2.BridgeDomainDetails)) {
 	if uint32(q.SwIfIndex) != core.None && q.SwIfIndex != 0 {
 		return
@@ -137,8 +144,8 @@ func (p *L2) dumpDomains(q *l2.BridgeDomainDump, yield func(l2.BridgeDomainDetai
 	}
 }
 
-// details lists the BVI first and then the members by the order of joining. The interface for unknown unicast is not
-// among the members.
+// details lists the BVI first and then the members by the order of joining. The interface
+// for unknown unicast is not among the members.
 func (b *domain) details() l2.BridgeDomainDetails {
 	has := func(f l2.BdFlags) bool { return b.flags&f != 0 }
 	d := l2.BridgeDomainDetails{

@@ -10,8 +10,8 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 )
 
-// fibMessages: the flushes delete the entries that VPP has learned from packets. There are none here, so flushes have
-// no effect. VPP keeps entries of the API in a flush.
+// fibMessages: the flushes delete the entries that VPP has learned from packets. There are
+// none here, so flushes have no effect. VPP keeps entries of the API in a flush.
 func (p *L2) fibMessages() []core.Message {
 	return []core.Message{
 		core.Call(p.changeEntry),
@@ -28,8 +28,9 @@ func (p *L2) fibMessages() []core.Message {
 	}
 }
 
-// changeEntry adds, replaces or deletes an entry of an L2 FIB. The interface must be a member, except in bridge domain
-// 0. A filter drops packets and needs no interface. A delete must name the interface of the entry.
+// changeEntry adds, replaces or deletes an entry of an L2 FIB. The interface must be a
+// member, except in bridge domain 0. A filter drops packets and needs no interface. A
+// delete must name the interface of the entry.
 func (p *L2) changeEntry(q *l2.L2fibAddDel, _ *l2.L2fibAddDelReply) core.Errno {
 	b := p.byID[q.BdID]
 	if b == nil {
@@ -56,8 +57,8 @@ func (p *L2) changeEntry(q *l2.L2fibAddDel, _ *l2.L2fibAddDelReply) core.Errno {
 	return core.OK
 }
 
-// dumpEntries lists the entries of one bridge domain, or of all for ~0. The order is random, as in VPP. Entries of a
-// deleted bridge domain have ~0 as its ID.
+// dumpEntries lists the entries of one bridge domain, or of all for ~0. The order is
+// random, as in VPP. Entries of a deleted bridge domain have ~0 as its ID.
 func (p *L2) dumpEntries(q *l2.L2FibTableDump, yield func(l2.L2FibTableDetails)) {
 	for _, f := range p.fibs {
 		for _, e := range f.entries {
@@ -72,6 +73,7 @@ func (p *L2) dumpEntries(q *l2.L2FibTableDump, yield func(l2.L2FibTableDetails))
 	}
 }
 
+// arpMessages returns the messages of ARP termination.
 func (p *L2) arpMessages() []core.Message {
 	return []core.Message{
 		core.Call(p.changeARP),
@@ -94,8 +96,9 @@ func (p *L2) arpMessages() []core.Message {
 	}
 }
 
-// changeARP changes the answers of ARP termination, IPv4 before IPv6. The last MAC address of an IP address wins. A
-// delete must name the MAC address, and is otherwise refused with UNSPECIFIED.
+// changeARP changes the answers of ARP termination, IPv4 before IPv6. The last MAC address
+// of an IP address wins. A delete must name the MAC address, and is otherwise refused with
+// UNSPECIFIED.
 func (p *L2) changeARP(q *l2.BdIPMacAddDel, _ *l2.BdIPMacAddDelReply) core.Errno {
 	b, errno := p.at(q.Entry.BdID)
 	if errno != core.OK {

@@ -1,5 +1,5 @@
-// Package l2 simulates VPP's layer 2: bridge domains with their members, L2 FIBs and ARP termination, BVIs,
-// cross-connects, and the rewriting of VLAN tags.
+// Package l2 simulates VPP's layer 2: bridge domains with their members, L2 FIBs and ARP
+// termination, BVIs, cross-connects, and the rewriting of VLAN tags.
 //
 // Much of this state outlives its owner in the real VPP, and so it does here:
 //
@@ -45,6 +45,7 @@ type domain struct {
 	fib     *fib
 }
 
+// A member is an interface in a bridge domain.
 type member struct {
 	index uint32
 	port  l2.L2PortType
@@ -59,7 +60,8 @@ type fib struct {
 
 type index = interface_types.InterfaceIndex
 
-// New adds the plugin. Bridge domain 0 exists from the start; no dump shows it, and no message changes it.
+// New adds the plugin. Bridge domain 0 exists from the start; no dump shows it, and no
+// message changes it.
 func New(vpp *core.VPP) *L2 {
 	p := &L2{vpp: vpp, byID: map[uint32]*domain{}, crossConnect: map[uint32]uint32{}, rewrites: map[uint32]rewrite{}}
 	p.add(0, l2.BRIDGE_API_FLAG_NONE)
@@ -75,8 +77,8 @@ func New(vpp *core.VPP) *L2 {
 	return p
 }
 
-// removing takes a deleted interface out of layer 2. With the receiving interface of a cross-connect, both ends return
-// to layer 3.
+// removing takes a deleted interface out of layer 2. With the receiving interface of a
+// cross-connect, both ends return to layer 3.
 func (p *L2) removing(i *core.Interface) {
 	if tx, connected := p.crossConnect[i.Index]; connected {
 		p.toL3(tx)
@@ -98,7 +100,8 @@ func (p *L2) toL3(index uint32) {
 	delete(p.rewrites, index)
 }
 
-// leave takes an interface out of its bridge domain. A BVI's own L2 FIB entry goes; all other entries stay.
+// leave takes an interface out of its bridge domain. A BVI's own L2 FIB entry goes; all
+// other entries stay.
 func (p *L2) leave(index uint32) {
 	for _, b := range p.byID {
 		at := slices.IndexFunc(b.members, func(m member) bool { return m.index == index })

@@ -10,6 +10,7 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 )
 
+// memberMessages returns the messages that put interfaces into domains and cross-connects.
 func (p *L2) memberMessages() []core.Message {
 	return []core.Message{
 		core.On(p.vpp, func(q *l2.SwInterfaceSetL2Bridge) index { return q.RxSwIfIndex }, p.setBridge),
@@ -28,8 +29,9 @@ const memberFlags = l2.BRIDGE_API_FLAG_LEARN | l2.BRIDGE_API_FLAG_FWD | l2.BRIDG
 // alreadyHasBVI is VPP's BD_ALREADY_HAS_BVI. GoVPP has no name for it.
 const alreadyHasBVI core.Errno = -152
 
-// setBridge moves an interface to a bridge domain, and makes the bridge domain if there is none of that ID. A request
-// to leave ignores the ID. An interface that is refused as a second BVI has left its bridge domain nevertheless.
+// setBridge moves an interface to a bridge domain, and makes the bridge domain if there is
+// none of that ID. A request to leave ignores the ID. An interface that is refused as a
+// second BVI has left its bridge domain nevertheless.
 func (p *L2) setBridge(i *core.Interface, q *l2.SwInterfaceSetL2Bridge, _ *l2.SwInterfaceSetL2BridgeReply) core.Errno {
 	if q.PortType > l2.L2_API_PORT_TYPE_UU_FWD {
 		return api.INVALID_VALUE
@@ -53,8 +55,8 @@ func (p *L2) setBridge(i *core.Interface, q *l2.SwInterfaceSetL2Bridge, _ *l2.Sw
 	return core.OK
 }
 
-// setCrossConnect forwards all packets of one interface to another one, in one direction. The last request wins. An
-// interface may be connected to itself.
+// setCrossConnect forwards all packets of one interface to another one, in one direction.
+// The last request wins. An interface may be connected to itself.
 func (p *L2) setCrossConnect(i *core.Interface, q *l2.SwInterfaceSetL2Xconnect, _ *l2.SwInterfaceSetL2XconnectReply) core.Errno {
 	if !q.Enable {
 		p.toL3(i.Index)

@@ -1,6 +1,6 @@
-// Package l3xc simulates VPP's plugin for layer 3 cross-connects: all packets of one IP version that an interface
-// receives take fixed paths. A cross-connect stays when its interface is deleted, and the next interface of that index
-// inherits it.
+// Package l3xc simulates VPP's plugin for layer 3 cross-connects: all packets of one IP
+// version that an interface receives take fixed paths. A cross-connect stays when its
+// interface is deleted, and the next interface of that index inherits it.
 package l3xc
 
 import (
@@ -42,8 +42,8 @@ func New(vpp *core.VPP) {
 	})
 }
 
-// update makes a cross-connect, or replaces all paths of an existing one. It needs a path, and the interfaces of all
-// paths must exist. A weight of 0 becomes 1.
+// update makes a cross-connect, or replaces all paths of an existing one. It needs a path,
+// and the interfaces of all paths must exist. A weight of 0 becomes 1.
 func (p *plugin) update(i *core.Interface, q *l3xc.L3xcUpdate, _ *l3xc.L3xcUpdateReply) core.Errno {
 	if len(q.L3xc.Paths) == 0 {
 		return api.INVALID_VALUE
@@ -70,8 +70,8 @@ func (p *plugin) delete(i *core.Interface, q *l3xc.L3xcDel, _ *l3xc.L3xcDelReply
 	return core.OK
 }
 
-// dump lists the cross-connects of one interface, or of all for ~0. VPP does not fill in the IP version, so a client
-// has to derive it from the paths.
+// dump lists the cross-connects of one interface, or of all for ~0. VPP does not fill in
+// the IP version, so a client has to derive it from the paths.
 func (p *plugin) dump(q *l3xc.L3xcDump, yield func(l3xc.L3xcDetails)) {
 	for key, x := range p.byID {
 		if uint32(q.SwIfIndex) == core.None || uint32(q.SwIfIndex) == key.index {

@@ -1,5 +1,6 @@
-// Package memif simulates VPP's shared memory interfaces and the files of their sockets. No peer ever connects, so the
-// link stays down and dumps show the values of an interface without peer.
+// Package memif simulates VPP's shared memory interfaces and the files of their sockets.
+// No peer ever connects, so the link stays down and dumps show the values of an interface
+// without peer.
 package memif
 
 import (
@@ -26,8 +27,8 @@ type plugin struct {
 
 type index = interface_types.InterfaceIndex
 
-// New adds the plugin. Socket 0 exists from the start and cannot be changed. Deleting any other interface is refused
-// with INVALID_SW_IF_INDEX.
+// New adds the plugin. Socket 0 exists from the start and cannot be changed. Deleting any
+// other interface is refused with INVALID_SW_IF_INDEX.
 func New(vpp *core.VPP) {
 	p := &plugin{vpp, map[uint32]string{0: runtimeDir + "/memif.sock"}}
 	p.socketMessages()
@@ -50,9 +51,10 @@ func New(vpp *core.VPP) {
 	}})
 }
 
-// create makes an interface that is down. All interfaces of a socket have one role, and their IDs differ. A ring size is
-// a power of two. Any role but master means slave. VPP crashes on an unknown mode. A master on a socket in a missing
-// folder is refused, and the reply has an index nevertheless; a slave is accepted there.
+// create makes an interface that is down. All interfaces of a socket have one role, and
+// their IDs differ. A ring size is a power of two. Any role but master means slave. VPP
+// crashes on an unknown mode. A master on a socket in a missing folder is refused, and the
+// reply has an index nevertheless; a slave is accepted there.
 func (p *plugin) create(q memif.MemifCreateV2) (index, core.Errno) {
 	refused := index(core.None)
 	if q.Mode > memif.MEMIF_MODE_API_PUNT_INJECT {

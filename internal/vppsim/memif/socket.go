@@ -14,10 +14,12 @@ import (
 const (
 	// runtimeDir is the folder of sockets with a relative name.
 	runtimeDir = "/run/vpp"
-	// firstChosenID is the first ID that VPP chooses. It looks random and is the same after each start.
+	// firstChosenID is the first ID that VPP chooses. It looks random and is the same
+	// after each start.
 	firstChosenID = 1013904223
 )
 
+// socketMessages registers the messages of sockets.
 func (p *plugin) socketMessages() {
 	p.vpp.Register(core.Plugin{Messages: []core.Message{
 		core.Call(func(q *memif.MemifSocketFilenameAddDel, _ *memif.MemifSocketFilenameAddDelReply) core.Errno {
@@ -39,8 +41,9 @@ func (p *plugin) socketMessages() {
 	}})
 }
 
-// changeSocket adds or deletes the file of a socket. An existing ID keeps its file: the same file again is no error.
-// Two IDs may have one file. A socket with interfaces cannot be deleted.
+// changeSocket adds or deletes the file of a socket. An existing ID keeps its file: the
+// same file again is no error. Two IDs may have one file. A socket with interfaces cannot
+// be deleted.
 func (p *plugin) changeSocket(q memif.MemifSocketFilenameAddDelV2) (uint32, core.Errno) {
 	file, has := p.sockets[q.SocketID]
 	switch {

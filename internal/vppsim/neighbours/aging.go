@@ -11,8 +11,8 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 )
 
-// An aging limits the neighbours of one IP version by number and by age in seconds; 0: without limit. No traffic flows
-// here, so no neighbour ages.
+// An aging limits the neighbours of one IP version by number and by age in seconds; 0:
+// without limit. No traffic flows here, so no neighbour ages.
 type aging struct {
 	number, age uint32
 	recycle     bool // the oldest neighbour makes room for a new one

@@ -1,8 +1,9 @@
-// Package neighbours simulates the neighbours of interfaces, proxy ARP, and the endpoints of tunnels with many peers
-// (TEIB).
+// Package neighbours simulates the neighbours of interfaces, proxy ARP, and the endpoints
+// of tunnels with many peers (TEIB).
 //
-// Neighbours and TEIB entries are in one package because VPP resolves the paths of both through one prefix. A change of
-// one of them can crash VPP because of another one; see plugin.besideDead.
+// Neighbours and TEIB entries are in one package because VPP resolves the paths of both
+// through one prefix. A change of one of them can crash VPP because of another one; see
+// plugin.besideDead.
 //
 //	interface down       dynamic neighbours go, static ones stay
 //	interface deleted    dynamic neighbours go; static ones, proxy ARP and TEIB entries stay at the dead index
@@ -73,9 +74,10 @@ func isStatic(n ip_neighbor.IPNeighbor) bool {
 	return n.Flags&ip_neighbor.IP_API_NEIGHBOR_FLAG_STATIC != 0
 }
 
-// change adds, replaces or deletes a neighbour. A dynamic neighbour with another MAC address does not replace a static
-// one. A delete ignores the MAC address. VPP accepts any address, also one outside of the interface's networks. A
-// neighbour without FIB entry has ~0 as its counter.
+// change adds, replaces or deletes a neighbour. A dynamic neighbour with another MAC
+// address does not replace a static one. A delete ignores the MAC address. VPP accepts any
+// address, also one outside of the interface's networks. A neighbour without FIB entry has
+// ~0 as its counter.
 func (p *plugin) change(q *ip_neighbor.IPNeighborAddDel, r *ip_neighbor.IPNeighborAddDelReply) core.Errno {
 	if _, errno := p.vpp.At(q.Neighbor.SwIfIndex); errno != core.OK {
 		return errno
@@ -101,7 +103,8 @@ func (p *plugin) change(q *ip_neighbor.IPNeighborAddDel, r *ip_neighbor.IPNeighb
 	return core.OK
 }
 
-// dump lists the neighbours of one IP version in random order, as VPP does. Index 0 means local0 here, and ~0 all.
+// dump lists the neighbours of one IP version in random order, as VPP does. Index 0 means
+// local0 here, and ~0 all.
 func (p *plugin) dump(q *ip_neighbor.IPNeighborDump, yield func(ip_neighbor.IPNeighborDetails)) {
 	for key, n := range p.neighbours {
 		if n.IPAddress.Af == q.Af && (uint32(q.SwIfIndex) == core.None || uint32(q.SwIfIndex) == key.index) {
@@ -122,13 +125,15 @@ func (p *plugin) flush(q *ip_neighbor.IPNeighborFlush, _ *ip_neighbor.IPNeighbor
 	return core.OK
 }
 
-// besideDead returns whether VPP crashes when a neighbour or a TEIB entry is added or deleted: the same address is also
-// a neighbour or a peer on an index without interface. Both entries are paths of one prefix. VPP resolves all paths of
-// the prefix again when one of them changes, and crashes when it looks up the table of an index without interface (VPP
-// ip_path_mtu.c, ip_pmtu_adj_delegate_adj_created).
+// besideDead returns whether VPP crashes when a neighbour or a TEIB entry is added or
+// deleted: the same address is also a neighbour or a peer on an index without interface.
+// Both entries are paths of one prefix. VPP resolves all paths of the prefix again when
+// one of them changes, and crashes when it looks up the table of an index without
+// interface (VPP ip_path_mtu.c, ip_pmtu_adj_delegate_adj_created).
 //
-// A deleted interface moves to table 0 before, with its neighbours and peers. So only changes in table 0 are affected,
-// and never link-local addresses, which have tables of their own.
+// A deleted interface moves to table 0 before, with its neighbours and peers. So only
+// changes in table 0 are affected, and never link-local addresses, which have tables of
+// their own.
 func (p *plugin) besideDead(one key) bool {
 	table := p.vpp.Interface(one.index).Tables[ip.Family(one.address.Is6())]
 	if one.address.IsLinkLocalUnicast() || table != 0 {

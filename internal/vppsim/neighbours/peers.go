@@ -23,8 +23,9 @@ func (p *plugin) peerMessages() {
 	})
 }
 
-// changePeer adds or deletes the next hop of a tunnel's peer. An existing entry cannot be changed, not even to the same
-// next hop. A delete ignores the next hop, but its table must exist.
+// changePeer adds or deletes the next hop of a tunnel's peer. An existing entry cannot be
+// changed, not even to the same next hop. A delete ignores the next hop, but its table
+// must exist.
 func (p *plugin) changePeer(i *core.Interface, q *teib.TeibEntryAddDel, _ *teib.TeibEntryAddDelReply) core.Errno {
 	key := key{i.Index, vppwire.Addr(q.Entry.Peer)}
 	add := q.IsAdd != 0

@@ -30,8 +30,9 @@ func (p *plugin) proxyMessages() {
 	})
 }
 
-// changeRange adds or deletes a range of addresses. Ranges may overlap, and VPP accepts a lower end above the upper one.
-// Adding a range twice makes one range. A delete must name exactly the range.
+// changeRange adds or deletes a range of addresses. Ranges may overlap, and VPP accepts a
+// lower end above the upper one. Adding a range twice makes one range. A delete must name
+// exactly the range.
 func (p *plugin) changeRange(q *arp.ProxyArpAddDel, _ *arp.ProxyArpAddDelReply) core.Errno {
 	if !p.tables.HasTable(false, q.Proxy.TableID) {
 		return api.NO_SUCH_FIB

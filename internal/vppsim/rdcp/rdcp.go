@@ -1,6 +1,7 @@
-// Package rdcp simulates IPv6 address autoconfiguration: an interface takes addresses, and on request default routes,
-// from router advertisements. There are no advertisements here, so only the setting exists. VPP keeps it when the
-// interface is deleted, and the next interface of that index inherits it (VPP rd_cp.c). No message reads it back.
+// Package rdcp simulates IPv6 address autoconfiguration: an interface takes addresses, and
+// on request default routes, from router advertisements. There are no advertisements here,
+// so only the setting exists. VPP keeps it when the interface is deleted, and the next
+// interface of that index inherits it (VPP rd_cp.c). No message reads it back.
 package rdcp
 
 import (

@@ -1,4 +1,5 @@
-// Package rdma simulates VPP's plugin for RDMA devices. Every link of the host counts as an RDMA device here.
+// Package rdma simulates VPP's plugin for RDMA devices. Every link of the host counts as
+// an RDMA device here.
 package rdma
 
 import (
@@ -12,10 +13,12 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 )
 
-// A device is the device of an interface on an RDMA device. No message reads its parameters back.
+// A device is the device of an interface on an RDMA device. No message reads its
+// parameters back.
 type device struct{}
 
-// minRing is the smallest size of a queue (VPP rdma/device.c, VLIB_FRAME_SIZE). A size is a power of two.
+// minRing is the smallest size of a queue (VPP rdma/device.c, VLIB_FRAME_SIZE). A size is
+// a power of two.
 const minRing = 256
 
 type plugin struct{ vpp *core.VPP }
@@ -38,7 +41,8 @@ func New(vpp *core.VPP) {
 	}})
 }
 
-// create makes an interface with a random MAC address. Its name defaults to that of the link behind "rdma-".
+// create makes an interface with a random MAC address. Its name defaults to that of the
+// link behind "rdma-".
 func (p plugin) create(q rdma.RdmaCreateV4) (interface_types.InterfaceIndex, core.Errno) {
 	refused := interface_types.InterfaceIndex(core.None)
 	for _, size := range []uint16{q.RxqSize, q.TxqSize} {

@@ -1,5 +1,5 @@
-// Package span simulates port mirroring. VPP does not check that the interfaces exist, and keeps the mirroring when they
-// are deleted (VPP span.c, span_add_delete_entry).
+// Package span simulates port mirroring. VPP does not check that the interfaces exist, and
+// keeps the mirroring when they are deleted (VPP span.c, span_add_delete_entry).
 package span
 
 import (
@@ -16,13 +16,14 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 )
 
-// A key identifies a mirroring: the source, the destination, and whether it works in a bridge domain. An interface may
-// have several destinations.
+// A key identifies a mirroring: the source, the destination, and whether it works in a
+// bridge domain. An interface may have several destinations.
 type key struct {
 	from, to uint32
 	l2       bool
 }
 
+// compare orders mirrors by source, then by destination.
 func (a key) compare(b key) int {
 	return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
 }
@@ -41,8 +42,9 @@ func New(vpp *core.VPP) {
 	})
 }
 
-// set mirrors received packets, transmitted packets, or both; the state "disabled" ends it. An index of ~0 is refused,
-// except as the destination of a request to disable. So is an interface that mirrors to itself.
+// set mirrors received packets, transmitted packets, or both; the state "disabled" ends
+// it. An index of ~0 is refused, except as the destination of a request to disable. So is
+// an interface that mirrors to itself.
 func (p *plugin) set(q *span.SwInterfaceSpanEnableDisable, _ *span.SwInterfaceSpanEnableDisableReply) core.Errno {
 	key := key{uint32(q.SwIfIndexFrom), uint32(q.SwIfIndexTo), q.IsL2}
 	disable := q.State == span.SPAN_STATE_API_DISABLED

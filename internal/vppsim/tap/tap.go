@@ -1,4 +1,5 @@
-// Package tap simulates VPP's TAP interfaces (version 2). A TAP has a Linux side only if Options.TAP makes one.
+// Package tap simulates VPP's TAP interfaces (version 2). A TAP has a Linux side only if
+// Options.TAP makes one.
 package tap
 
 import (
@@ -46,8 +47,9 @@ func New(vpp *core.VPP) {
 // defaultRing is the size of a ring that the request leaves to VPP.
 const defaultRing = 256
 
-// create makes a TAP that is down, with its link up. The size of a ring is a power of two. The ID is part of the name;
-// the name of the Linux side defaults to the same name here, while the real kernel chooses one.
+// create makes a TAP that is down, with its link up. The size of a ring is a power of two.
+// The ID is part of the name; the name of the Linux side defaults to the same name here,
+// while the real kernel chooses one.
 func (p plugin) create(q *tapv2.TapCreateV3, r *tapv2.TapCreateV3Reply) core.Errno {
 	r.SwIfIndex = interface_types.InterfaceIndex(core.None)
 	for _, size := range []uint16{q.RxRingSz, q.TxRingSz} {
@@ -80,7 +82,8 @@ func (p plugin) create(q *tapv2.TapCreateV3, r *tapv2.TapCreateV3Reply) core.Err
 	return core.OK
 }
 
-// linuxSide makes the Linux side. VPP returns SYSCALL_ERROR_3 for a name that the kernel refuses, for example "lo".
+// linuxSide makes the Linux side. VPP returns SYSCALL_ERROR_3 for a name that the kernel
+// refuses, for example "lo".
 func (p plugin) linuxSide(t *tap) core.Errno {
 	t.remove = func() {}
 	if p.vpp.Options.TAP == nil {

@@ -17,7 +17,8 @@ import (
 const (
 	// MTU is the MTU of a tunnel that carries Ethernet.
 	MTU = 9000
-	// DecapL2 is the number of the node that a VXLAN or GTPU tunnel sends decapsulated packets to by default.
+	// DecapL2 is the number of the node that a VXLAN or GTPU tunnel sends decapsulated
+	// packets to by default.
 	DecapL2 = 1
 )
 
@@ -40,8 +41,9 @@ func CheckMulticast(vpp *core.VPP, dst ip_types.Address, by interface_types.Inte
 	return core.OK
 }
 
-// Numbered makes an interface that is named by its kind and a number below 16384, as in "wg0": the wanted number, or
-// the lowest free one for ~0. device returns the interface's device for the number. (VPP ipsec_itf.c, wireguard_if.c)
+// Numbered makes an interface that is named by its kind and a number below 16384, as in
+// "wg0": the wanted number, or the lowest free one for ~0. device returns the interface's
+// device for the number. (VPP ipsec_itf.c, wireguard_if.c)
 func Numbered(vpp *core.VPP, kind, devType string, wanted uint32, device func(number uint32) any) (interface_types.InterfaceIndex, core.Errno) {
 	const maxNumbers = 16 * 1024
 	refused := interface_types.InterfaceIndex(core.None)
@@ -57,8 +59,8 @@ func Numbered(vpp *core.VPP, kind, devType string, wanted uint32, device func(nu
 	}), core.OK
 }
 
-// A Recycler makes the interfaces of GTPU and VXLAN-GPE tunnels. VPP does not delete these interfaces but hides them
-// (VPP gtpu.c and vxlan_gpe.c, free_*_hw_if_indices):
+// A Recycler makes the interfaces of GTPU and VXLAN-GPE tunnels. VPP does not delete these
+// interfaces but hides them (VPP gtpu.c and vxlan_gpe.c, free_*_hw_if_indices):
 //
 //	tunnel deleted    the interface is set down and leaves its bridge domain; dumps do not show it; its index stays
 //	                  in use; no event reports a deletion
@@ -78,6 +80,7 @@ func (r *Recycler) Up(devType string, device any) interface_types.InterfaceIndex
 	return interface_types.InterfaceIndex(i.Index)
 }
 
+// next returns the interface that was hidden last, with its former state, or makes a new one.
 func (r *Recycler) next(devType string, device any) *core.Interface {
 	if n := len(r.hidden); n > 0 {
 		i := r.hidden[n-1]

@@ -1,5 +1,5 @@
-// Package vmxnet3 simulates VPP's plugin for VMware's PCI devices. A device exists at every PCI address here. The
-// address identifies the interface and is part of its name.
+// Package vmxnet3 simulates VPP's plugin for VMware's PCI devices. A device exists at
+// every PCI address here. The address identifies the interface and is part of its name.
 package vmxnet3
 
 import (
@@ -16,7 +16,8 @@ import (
 // A device is the device of an interface: the request that created it.
 type device struct{ request vmxnet3.Vmxnet3Create }
 
-// Sizes of queues (VPP vmxnet3.c, vmxnet3_queue_size_valid). A size is a multiple of the smallest one.
+// Sizes of queues (VPP vmxnet3.c, vmxnet3_queue_size_valid). A size is a multiple of the
+// smallest one.
 const (
 	defaultRing = 1024
 	minRing     = 64
@@ -60,7 +61,8 @@ func (d device) details(i *core.Interface) vmxnet3.SwVmxnet3InterfaceDetails {
 	return out
 }
 
-// create names the interface after its PCI address in hexadecimal: domain, bus, slot and function.
+// create names the interface after its PCI address in hexadecimal: domain, bus, slot and
+// function.
 func (p plugin) create(q vmxnet3.Vmxnet3Create) (index, core.Errno) {
 	refused := index(core.None)
 	q.RxqSize, q.TxqSize = cmp.Or(q.RxqSize, defaultRing), cmp.Or(q.TxqSize, defaultRing)

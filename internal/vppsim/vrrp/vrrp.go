@@ -1,5 +1,6 @@
-// Package vrrp simulates VPP's plugin for VRRP version 3. A virtual router outlives its interface (VPP vrrp.c). No
-// advertisement is sent or received, so a started router stays in the state that it takes first:
+// Package vrrp simulates VPP's plugin for VRRP version 3. A virtual router outlives its
+// interface (VPP vrrp.c). No advertisement is sent or received, so a started router stays
+// in the state that it takes first:
 //
 //	initial           not started
 //	interface down    started while its interface is down or deleted
@@ -34,6 +35,7 @@ type key struct {
 	ipv6  bool
 }
 
+// compare orders routers as VPP lists them.
 func (a key) compare(b key) int {
 	byVersion := 0
 	switch {
@@ -65,8 +67,9 @@ func New(vpp *core.VPP) {
 	})
 }
 
-// change adds or deletes a virtual router; an existing one cannot be changed. VPP checks priority, interval and ID in a
-// delete as well. The owner needs all addresses on its interface. Two routers of an interface cannot share an address.
+// change adds or deletes a virtual router; an existing one cannot be changed. VPP checks
+// priority, interval and ID in a delete as well. The owner needs all addresses on its
+// interface. Two routers of an interface cannot share an address.
 func (p *plugin) change(i *core.Interface, q *vrrp.VrrpVrAddDel, _ *vrrp.VrrpVrAddDelReply) core.Errno {
 	key := key{i.Index, q.VrID, q.Flags&vrrp.VRRP_API_VR_IPV6 != 0}
 	_, has := p.routers[key]
@@ -115,8 +118,8 @@ func (p *plugin) anyHas(index uint32, addresses []ip_types.Address) bool {
 	return false
 }
 
-// startStop starts or stops a virtual router. Starting a started one changes nothing. A unicast router needs peers,
-// which no message here adds.
+// startStop starts or stops a virtual router. Starting a started one changes nothing. A
+// unicast router needs peers, which no message here adds.
 func (p *plugin) startStop(q *vrrp.VrrpVrStartStop, _ *vrrp.VrrpVrStartStopReply) core.Errno {
 	r := p.routers[key{uint32(q.SwIfIndex), q.VrID, q.IsIPv6 != 0}]
 	i := p.vpp.Interface(uint32(q.SwIfIndex))

@@ -1,5 +1,5 @@
-// Package vxlan simulates VPP's plugin for VXLAN tunnels. A tunnel is identified by its endpoints, its VNI, and the
-// table of its outer packets.
+// Package vxlan simulates VPP's plugin for VXLAN tunnels. A tunnel is identified by its
+// endpoints, its VNI, and the table of its outer packets.
 package vxlan
 
 import (
@@ -28,7 +28,8 @@ type plugin struct {
 
 type index = interface_types.InterfaceIndex
 
-// New adds the plugin. The second version of the message has no choice between layer 2 and layer 3.
+// New adds the plugin. The second version of the message has no choice between layer 2 and
+// layer 3.
 func New(vpp *core.VPP, tables *ip.IP) {
 	p := plugin{vpp, tables}
 	vpp.Register(core.Plugin{Messages: []core.Message{
@@ -47,8 +48,9 @@ func New(vpp *core.VPP, tables *ip.IP) {
 	}})
 }
 
-// change adds or deletes a tunnel. A new tunnel is up at once and has a random MAC address. VPP does not limit the VNI
-// to 24 bits. The reply to a delete has the index of the deleted interface.
+// change adds or deletes a tunnel. A new tunnel is up at once and has a random MAC
+// address. VPP does not limit the VNI to 24 bits. The reply to a delete has the index of
+// the deleted interface.
 func (p plugin) change(q vxlan.VxlanAddDelTunnelV3) (index, core.Errno) {
 	existing := core.Find(p.vpp, func(d device) bool {
 		o := d.request

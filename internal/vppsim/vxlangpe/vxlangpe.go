@@ -1,5 +1,6 @@
-// Package vxlangpe simulates VPP's plugin for VXLAN-GPE tunnels. A tunnel is identified by its endpoints, its VNI, and
-// its local port. VPP hides the interfaces of deleted tunnels; see tunnel.Recycler.
+// Package vxlangpe simulates VPP's plugin for VXLAN-GPE tunnels. A tunnel is identified by
+// its endpoints, its VNI, and its local port. VPP hides the interfaces of deleted tunnels;
+// see tunnel.Recycler.
 package vxlangpe
 
 import (
@@ -45,8 +46,9 @@ func New(vpp *core.VPP, tables *ip.IP, switching *l2.L2) {
 	}})
 }
 
-// change adds or deletes a tunnel. VPP looks for the outer table among the IPv4 tables only, also for IPv6 endpoints. It
-// checks the inner table only for a tunnel that carries IPv4 (VPP vxlan_gpe_api.c). All checks apply to a delete too.
+// change adds or deletes a tunnel. VPP looks for the outer table among the IPv4 tables
+// only, also for IPv6 endpoints. It checks the inner table only for a tunnel that carries
+// IPv4 (VPP vxlan_gpe_api.c). All checks apply to a delete too.
 func (p *plugin) change(q vxlan_gpe.VxlanGpeAddDelTunnelV2) (index, core.Errno) {
 	refused := index(core.None)
 	switch {

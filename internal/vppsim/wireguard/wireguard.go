@@ -1,4 +1,5 @@
-// Package wireguard simulates the interfaces of VPP's WireGuard plugin. Peers are not simulated.
+// Package wireguard simulates the interfaces of VPP's WireGuard plugin. Peers are not
+// simulated.
 package wireguard
 
 import (
@@ -12,7 +13,8 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/tunnel"
 )
 
-// A device is the device of a WireGuard interface: the request that created it, with its number and public key.
+// A device is the device of a WireGuard interface: the request that created it, with its
+// number and public key.
 type device struct{ itf wireguard.WireguardInterface }
 
 type plugin struct{ vpp *core.VPP }
@@ -32,7 +34,8 @@ func New(vpp *core.VPP) {
 	}})
 }
 
-// create derives the public key from the private one. Any number of interfaces may listen at one port.
+// create derives the public key from the private one. Any number of interfaces may listen
+// at one port.
 func (p plugin) create(itf wireguard.WireguardInterface) (index, core.Errno) {
 	key, err := ecdh.X25519().NewPrivateKey(itf.PrivateKey)
 	if err != nil {
@@ -44,7 +47,8 @@ func (p plugin) create(itf wireguard.WireguardInterface) (index, core.Errno) {
 	})
 }
 
-// delete refuses another kind of interface with INVALID_VALUE, and an unknown index with INVALID_SW_IF_INDEX.
+// delete refuses another kind of interface with INVALID_VALUE, and an unknown index with
+// INVALID_SW_IF_INDEX.
 func (p plugin) delete(i *core.Interface, _ *wireguard.WireguardInterfaceDelete, _ *wireguard.WireguardInterfaceDeleteReply) core.Errno {
 	if _, is := i.Device.(device); !is {
 		return api.INVALID_VALUE
@@ -53,7 +57,8 @@ func (p plugin) delete(i *core.Interface, _ *wireguard.WireguardInterfaceDelete,
 	return core.OK
 }
 
-// dump lists one interface, or all for ~0. Private keys are zero unless the request asks for them.
+// dump lists one interface, or all for ~0. Private keys are zero unless the request asks
+// for them.
 func (p plugin) dump(q *wireguard.WireguardInterfaceDump, yield func(wireguard.WireguardInterfaceDetails)) {
 	for i, d := range core.Each[device](p.vpp, q.SwIfIndex) {
 		d.itf.SwIfIndex = index(i.Index)

@@ -40,6 +40,7 @@ func (s *settings) agent() (*agentClient, error) {
 		out.Scheme = "https"
 		out.http.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config}
 	}
+	// A password may have colons; the name may not (RFC 7617).
 	if user, password, given := strings.Cut(s.HTTPAuth, ":"); given {
 		out.User = url.UserPassword(user, password)
 	}
@@ -74,6 +75,7 @@ func (at *agentClient) requestError(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
+	// The server spoke another protocol than TLS, usually plain HTTP.
 	_, foreign := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):

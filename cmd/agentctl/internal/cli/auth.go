@@ -49,6 +49,8 @@ func (s *settings) readAuth() error {
 	// More than this is not one line with a password; the bound keeps a device such as
 	// /dev/zero from filling the memory.
 	const most = 4 << 10
+	// The mode of the open file is checked, not that of the path, which could be replaced
+	// in between.
 	f, err := os.Open(s.HTTPAuthFile)
 	if err != nil {
 		return fmt.Errorf("http-basic-auth-file: %w", err)

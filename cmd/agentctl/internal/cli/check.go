@@ -24,6 +24,8 @@ const validateTimeout = 2 * time.Second
 func (a *app) check(ctx context.Context, key string, value []byte) error {
 	// The agent validates keys without its own prefix.
 	_, short, _ := strings.Cut(strings.TrimPrefix(key, allAgents), "/")
+	// A message beside an error has control characters only, which an agent may also
+	// refuse; it says so itself.
 	message, wrong := models.BuiltIn().Decode(short, value)
 	foreign := errors.Is(wrong, models.ErrNoModel) // perhaps the agent's program has this model
 	if wrong != nil && message == nil && !foreign {

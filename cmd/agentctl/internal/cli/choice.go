@@ -29,6 +29,7 @@ func (c *choice) list() string {
 	return strings.Join(c.words[:last], ", ") + " or " + c.words[last]
 }
 
+// String, Type and Set implement pflag.Value.
 func (c *choice) String() string { return c.value }
 func (c *choice) Type() string   { return "WORD" }
 

@@ -68,6 +68,7 @@ func Run(ctx context.Context, args []string, s Streams, env func(string) (string
 	fmt.Fprintln(s.Err, "agentctl:", errorText(err))
 	switch {
 	case !a.argsValid:
+		// The whole help would hide the error.
 		fmt.Fprintf(s.Err, "For help: %s -h\n", cmd.CommandPath())
 		return ExitUsage
 	case errors.Is(err, kvdbsync.ErrNotFound):
@@ -97,6 +98,7 @@ func (a *app) command() *cobra.Command {
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			// All mistakes of the command line are found before anything is executed.
 			err := a.load(cmd.Flags())
 			a.argsValid = err == nil
 			return err

@@ -15,7 +15,7 @@ import (
 )
 
 // A dumpRow is one value of a dump with the name of its model. Templates of -f see its
-// fields.
+// fields. The names of the fields are an interface of scripts.
 type dumpRow struct {
 	Model string
 	wire.DumpEntry
@@ -73,6 +73,7 @@ func (a *app) dumpAll(ctx context.Context, patterns []string, view string) ([]du
 	if err := a.get(ctx, "/scheduler/dump", nil, &index); err != nil {
 		return nil, err
 	}
+	// Never nil, so that json prints [] and not null.
 	out, done := []dumpRow{}, map[string]bool{}
 	for _, pattern := range patterns {
 		implemented, err := implementedBy(index, pattern)
@@ -125,6 +126,7 @@ func dumpTable(out io.Writer, all []dumpRow) error {
 		if d.Value != nil {
 			value = compact(d.Value.ProtoMsgData)
 		}
+		// Values without metadata.
 		if meta == "null" {
 			meta = ""
 		}

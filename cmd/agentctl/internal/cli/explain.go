@@ -37,6 +37,7 @@ func (a *app) explain() *cobra.Command {
 // explanationLines returns the explanation as text. Each cause is indented below its effect.
 func explanationLines(e wire.Explanation, indent string) string {
 	var b strings.Builder
+	// The text quotes errors, which may come from a value.
 	b.WriteString(indent + oneLine(e.Text) + "\n")
 	for _, cause := range e.Because {
 		b.WriteString(explanationLines(cause, indent+"  "))

@@ -30,6 +30,7 @@ func formatFlag(cmd *cobra.Command, more ...string) *format {
 	return f
 }
 
+// String, Type and Set implement pflag.Value.
 func (f *format) String() string { return f.text }
 func (f *format) Type() string   { return "FORMAT" }
 

@@ -39,6 +39,7 @@ func (a *app) get(ctx context.Context, path string, query url.Values, into any) 
 // of into as JSON. Text from the agent within errors is on one line.
 func (a *app) request(ctx context.Context, method, path string, query url.Values, body []byte, into any) error {
 	at := a.target
+	// A copy: the client is used for several requests.
 	where := at.URL
 	where.Path, where.RawQuery = path, query.Encode()
 	request, err := http.NewRequestWithContext(ctx, method, where.String(), bytes.NewReader(body))
@@ -50,6 +51,7 @@ func (a *app) request(ctx context.Context, method, path string, query url.Values
 		return remoteError{at.requestError(err)}
 	}
 	defer answer.Body.Close()
+	// The API answers nothing else for a success.
 	if answer.StatusCode != http.StatusOK {
 		return at.responseError(answer)
 	}

@@ -22,6 +22,7 @@ func (a *app) fullKey(ctx context.Context, s kvdbsync.Store, key string) (string
 	if isFullKey(key) {
 		return key, nil
 	}
+	// Without a socket nobody can say which agents use the store.
 	label := a.Label
 	if behind, ok := s.(*kvdb.Client); ok {
 		own, err := behind.Label(ctx)

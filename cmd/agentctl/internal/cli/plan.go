@@ -44,6 +44,7 @@ func (a *app) plan() *cobra.Command {
 		if err := a.request(ctx, http.MethodPost, "/scheduler/plan", query, body, &p); err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
+		// The plan of the valid values is printed before the error about the others.
 		if err := f.write(a.Out, p, func(out io.Writer) error { return planTable(out, p) }); err != nil {
 			return err
 		}

@@ -83,6 +83,7 @@ func (a *app) load(f *pflag.FlagSet) error {
 	if list, ok := a.env("ETCD_ENDPOINTS"); ok && list != "" {
 		a.Endpoints = strings.Split(list, ",")
 	}
+	// A socket on the command line is meant for all requests, also those by HTTP.
 	if host, ok := a.env("AGENT_HOST"); ok && host != "" && !f.Changed("socket") {
 		a.Host = host
 	}
@@ -93,6 +94,7 @@ func (a *app) load(f *pflag.FlagSet) error {
 	if f.Changed("etcd-endpoints") {
 		a.Store = "etcd"
 	}
+	// All mistakes are reported at once.
 	err := errors.Join(
 		given(f, "etcd-endpoints", &a.Endpoints, f.GetStringSlice),
 		given(f, "service-label", &a.Label, f.GetString),
@@ -129,6 +131,7 @@ func (s *settings) complete() error {
 	if len(s.Endpoints) == 0 {
 		s.Endpoints = []string{"127.0.0.1:2379"}
 	}
+	// Before the defaults are filled in, which would make all three look given.
 	s.bySocket = s.Socket != "" && s.Host == "" && s.HTTPPort == 0
 	s.labelGiven = s.Label != ""
 	s.Label = cmp.Or(s.Label, "vpp1")

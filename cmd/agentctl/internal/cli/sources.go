@@ -78,6 +78,7 @@ func sourcesTable(out io.Writer, sources []wire.Source) error {
 // sourceState returns the state of a source. While the source lists its keys, it includes
 // the progress.
 func sourceState(s wire.Source) string {
+	// Set only while the listing runs.
 	if s.Listed == 0 {
 		return s.State
 	}

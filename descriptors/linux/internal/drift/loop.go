@@ -35,6 +35,7 @@ type waiting struct {
 	due    time.Time
 }
 
+// run handles notifications, namespaces and timers on one goroutine, until ctx ends.
 func (l *loop) run(ctx context.Context, readers *errgroup.Group) error {
 	l.w.opts.Own.Reload(time.Now())
 	timer := time.NewTimer(0)

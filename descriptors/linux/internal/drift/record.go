@@ -39,11 +39,13 @@ type record struct {
 	replaced   map[Object]string // key of each route that another route replaced
 }
 
+// A link is identified by its namespace, too: indexes are unique only within one.
 type link struct {
 	ns    kernel.ID
 	index int
 }
 
+// newRecord returns a record without objects.
 func newRecord() record {
 	return record{
 		objects: map[Object]Entry{}, byLink: map[link]map[Object]bool{},
@@ -129,6 +131,7 @@ type finding struct {
 	changed bool     // an interface has an attribute that differs
 }
 
+// clean reports whether everything is as the agent has written it.
 func (f finding) clean() bool { return len(f.lost) == 0 && !f.changed }
 
 // check compares an event about o with the record.

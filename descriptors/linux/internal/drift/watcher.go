@@ -96,6 +96,7 @@ type watched struct {
 	presence io.Closer // nil: the installation is not announced
 }
 
+// close ends the reader of the namespace.
 func (w *watched) close() {
 	if w.presence != nil {
 		w.presence.Close()

@@ -26,6 +26,7 @@ type space struct {
 	announced map[string]bool // installations
 }
 
+// A link is a link of the kernel with its addresses and, of a VETH, its other end.
 type link struct {
 	kernel.Link
 	addrs []netip.Prefix
@@ -246,6 +247,7 @@ func (s *space) Announce(installation string) (io.Closer, error) {
 	}), nil
 }
 
+// A closer is an io.Closer from a function.
 type closer func()
 
 // Close ends the announcement.
@@ -261,6 +263,7 @@ func (s *space) Announced(installation string) bool {
 // Subscribe returns a subscription without events.
 func (s *space) Subscribe() (kernel.Events, error) { return make(silence), nil }
 
+// A silence is a subscription to events that never come.
 type silence chan struct{}
 
 // Close ends Next.

@@ -55,6 +55,7 @@ func (k *real) Subscribe() (Events, error) {
 	return events{s}, nil
 }
 
+// events reads the notifications of one namespace from one netlink socket.
 type events struct{ socket *nl.NetlinkSocket }
 
 // Close ends Next.

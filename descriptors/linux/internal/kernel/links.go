@@ -182,6 +182,7 @@ func at(index int) netlink.Link {
 // named returns the name of a link, which is looked up when an error is printed.
 func (k *real) named(index int) fmt.Stringer { return named{k, index} }
 
+// A named finds the name of a link when it is printed, not before.
 type named struct {
 	k     *real
 	index int

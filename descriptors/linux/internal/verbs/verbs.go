@@ -48,6 +48,7 @@ func (b *Bench[V, M]) normal(key string, v V) V {
 	return v
 }
 
+// name returns the name of a value within its model.
 func (b *Bench[V, M]) name(t testing.TB, v V) string {
 	t.Helper()
 	name, ok := b.D.Model.NameOf(b.Key(t, v))

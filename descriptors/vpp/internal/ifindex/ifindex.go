@@ -35,6 +35,7 @@ const (
 	Gone
 )
 
+// String is the word that tests and errors use.
 func (l Life) String() string {
 	return [...]string{"untagged", "new", "live", "deleting", "deleted", "gone"}[l]
 }
@@ -238,6 +239,7 @@ func (t *Table) put(e *Entry) {
 	t.hold(e)
 }
 
+// name makes e the entry of its name. The caller holds mu.
 func (t *Table) name(e *Entry) {
 	if t.byName == nil {
 		t.byName = map[string]*Entry{}
@@ -245,6 +247,7 @@ func (t *Table) name(e *Entry) {
 	t.byName[e.Name] = e
 }
 
+// hold makes e the holder of its index. The caller holds mu.
 func (t *Table) hold(e *Entry) {
 	if t.byIndex == nil {
 		t.byIndex = map[uint32]*Entry{}
@@ -259,6 +262,7 @@ func (t *Table) release(name string, index uint32) {
 	}
 }
 
+// report notes whether VPP has reported an interface with the index. The caller holds mu.
 func (t *Table) report(index uint32, exists bool) {
 	if !exists {
 		delete(t.reported, index)

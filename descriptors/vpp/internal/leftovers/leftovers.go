@@ -83,6 +83,7 @@ func (r *Registry) NoteOrphaned(ctx context.Context, a conn.API, index uint32, k
 	return err
 }
 
+// dumpOne returns the interface with the index, or none.
 func dumpOne(ctx context.Context, a conn.API, index uint32) ([]vppif.SwInterfaceDetails, error) {
 	return conn.Dump[vppif.SwInterfaceDetails](ctx, a, &vppif.SwInterfaceDump{SwIfIndex: interface_types.InterfaceIndex(index)})
 }

@@ -1,8 +1,8 @@
-// Package simulated is test code: it gives tests of descriptors a VPP and a connection to it. It starts a
-// simulated VPP, or the real one of the environment variable VPP=PATH.
+// Package simulated is test code: it gives tests of descriptors a VPP and a connection to
+// it. It starts a simulated VPP, or the real one of the environment variable VPP=PATH.
 //
-// Tests are written once: the methods of VPP hide the difference, and Show renders the state
-// of a real VPP in the format of the simulated one.
+// Tests are written once: the methods of VPP hide the difference, and Show renders the
+// state of a real VPP in the format of the simulated one.
 package simulated
 
 import (

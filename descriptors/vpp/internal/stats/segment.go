@@ -48,6 +48,7 @@ const (
 // recheckAfter is the pause after which a segment is read again that VPP was changing.
 const recheckAfter = time.Millisecond
 
+// errChanging asks the caller to read again: VPP changes the directory in place.
 var errChanging = errors.New("VPP is changing it")
 
 // read returns the counters of the interfaces in of. It begins again while VPP changes the
@@ -70,8 +71,11 @@ func read(ctx context.Context, file io.ReaderAt, size int64, of map[uint32]bool)
 	}
 }
 
+// A header is the beginning of the segment. inProgress is set while VPP changes the
+// directory; epoch counts such changes.
 type header struct{ version, base, epoch, inProgress, directory uint64 }
 
+// header reads the header anew at each call, since VPP changes it.
 func (s *segment) header() (h header, err error) {
 	var b [headerSize]byte
 	if err := s.at(b[:], 0); err != nil {
@@ -166,6 +170,7 @@ func (s *segment) counters(kind uint32, threads uint64, of map[uint32]bool, coun
 	})
 }
 
+// noLimit is the length of a vector that nothing bounds but the segment.
 const noLimit = 1<<64 - 1
 
 // vector calls each for the elements of the vector at an address, at most limit of them.

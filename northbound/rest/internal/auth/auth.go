@@ -239,6 +239,7 @@ func (g *Guard) Challenge() string {
 // HasTokens reports whether users can log in.
 func (g *Guard) HasTokens() bool { return g != nil && g.c.Tokens }
 
+// contextKey is the key of the user in the context of a request.
 type contextKey struct{}
 
 // With returns a context that carries the user of a request.

@@ -140,6 +140,8 @@ func (e *Events) keepRunning(ctx context.Context, run func(context.Context) erro
 	}
 }
 
+// reportAll reports changes that were collected. Events come faster than the scheduler
+// takes them when many links change, and only the newest state of each link matters.
 func (e *Events) reportAll(ctx context.Context) error {
 	for {
 		select {
