@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -126,16 +127,17 @@ func (m *mistakes) err() error {
 	if len(m.found) == 0 {
 		return nil
 	}
-	text := "nothing was changed, because the request is malformed"
+	var text strings.Builder
+	text.WriteString("nothing was changed, because the request is malformed")
 	for i, f := range m.found {
 		sep := "; "
 		if i == 0 {
 			sep = ": "
 		}
-		text += sep + f.GetField() + ": " + f.GetDescription()
+		text.WriteString(sep + f.GetField() + ": " + f.GetDescription())
 	}
 	if m.more > 0 {
-		text += fmt.Sprintf("; and %d more", m.more)
+		fmt.Fprintf(&text, "; and %d more", m.more)
 	}
-	return failureOf(codes.InvalidArgument, text, []proto.Message{&errdetails.BadRequest{FieldViolations: m.found}})
+	return failureOf(codes.InvalidArgument, text.String(), []proto.Message{&errdetails.BadRequest{FieldViolations: m.found}})
 }

@@ -52,7 +52,7 @@ const ifModel = "linux.interfaces.interface"
 
 // with adds metadata: "datasrc=ci revert=true".
 func with(ctx context.Context, text string) context.Context {
-	for _, f := range strings.Fields(text) {
+	for f := range strings.FieldsSeq(text) {
 		key, value, _ := strings.Cut(f, "=")
 		ctx = metadata.AppendToOutgoingContext(ctx, key, value)
 	}

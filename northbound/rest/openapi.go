@@ -140,8 +140,9 @@ func (s schemas) of(t reflect.Type) object {
 		return object{"type": "object", "nullable": true, "additionalProperties": s.of(t.Elem())}
 	case reflect.Struct:
 		return s.structure(t)
+	default:
+		return object{"type": "integer"}
 	}
-	return object{"type": "integer"}
 }
 
 // structure returns the schema of a struct. A named one becomes a component.
