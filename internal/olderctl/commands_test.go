@@ -42,6 +42,8 @@ func TestCommands(t *testing.T) {
 		{"service list", (*peer).serviceList},
 		{"status", (*peer).status},
 		{"vpp cli, vpp info", (*peer).vppCLI},
+		{"log list, log set", (*peer).log},
+		{"metrics list, metrics get", (*peer).metrics},
 		{"report", (*peer).report},
 	} {
 		if !t.Run(c.name, func(t *testing.T) {
@@ -330,6 +332,49 @@ func (p *peer) status() {
 	p.read("GET", "/info/version", "", &version)
 	if version.App == "" || version.GoVersion == "" || version.OS == "" || version.Arch == "" {
 		p.Errorf("the version is %+v", version)
+	}
+}
+
+// log lists the levels, and sets one.
+func (p *peer) log() {
+	type level struct {
+		Logger string `json:"logger"`
+		Level  string `json:"level"`
+	}
+	var all []level
+	p.read("GET", "/log/list", "", &all)
+	if len(all) == 0 {
+		p.Fatal("there are no loggers")
+	}
+	var set level
+	p.read("PUT", "/log/"+all[0].Logger+"/debug", "", &set)
+	if set != (level{all[0].Logger, "debug"}) {
+		p.Errorf("%s was set to %+v", all[0].Logger, set)
+	}
+	p.read("GET", "/log/list", "", &all)
+	if !slices.Contains(all, set) {
+		p.Errorf("the levels are %+v", all)
+	}
+}
+
+// metrics reads the only model of this class.
+func (p *peer) metrics() {
+	names := p.known("metrics")
+	if len(names) != 1 {
+		p.Fatalf("the models are %v", names)
+	}
+	var mux struct {
+		RequestsSent uint64 `json:"requests_sent"`
+		RequestsDone uint64 `json:"requests_done"`
+	}
+	p.read("GET", "/metrics/"+names[0].Spec.GetModule()+"."+names[0].Spec.GetType(), "", &mux)
+	if mux.RequestsSent == 0 || mux.RequestsDone == 0 {
+		p.Errorf("the requests to VPP are %+v", mux)
+	}
+	for _, path := range []string{"/metrics", "/health", "/govppmux/stats", "/vpp/telemetry", "/vpp/telemetry/memory", "/vpp/telemetry/runtime", "/vpp/telemetry/nodecount"} {
+		if len(p.ask("GET", path, "")) == 0 {
+			p.Errorf("%s is empty", path)
+		}
 	}
 }
 
