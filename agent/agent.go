@@ -195,7 +195,11 @@ func (a *assembly) offer(context.Context) error {
 	if !a.options.lacks(HTTP) {
 		a.above = append(a.above, Task{"http", web.Run})
 	}
-	calls := grpc.Server{Config: a.conf.grpc, Options: withEvents(grpc.Options{Scheduler: a.Scheduler, Layers: clients, Log: a.loggers.Logger("grpc")}, a.Parts)}
+	services := withEvents(grpc.Options{Scheduler: a.Scheduler, Layers: clients, Log: a.loggers.Logger("grpc")}, a.Parts)
+	if figures.poller != nil { // telemetry.conf allows it
+		services.Counters = figures.poller.InterfaceStats
+	}
+	calls := grpc.Server{Config: a.conf.grpc, Options: services}
 	if !a.options.lacks(GRPC) {
 		a.above = append(a.above, Task{"grpc", calls.Run})
 	}

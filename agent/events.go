@@ -6,7 +6,6 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/linux/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp"
-	"github.com/keyplane/keyplane/descriptors/vpp/telemetry"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/grpc"
 	"github.com/keyplane/keyplane/proto/ligato/configurator"
@@ -17,13 +16,12 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// withEvents adds to the gRPC services what happens in Linux and VPP, and VPP's counters.
+// withEvents adds to the gRPC services what happens in Linux and VPP.
 func withEvents(o grpc.Options, p Parts) grpc.Options {
 	type add = func(...*configurator.Notification)
 	if p.VPP != nil {
 		states := p.VPP.States()
 		o.Events = append(o.Events, func(ctx context.Context, to add) { followVPP(ctx, states, to) })
-		o.Counters = p.VPP.Telemetry(telemetry.Config{}).InterfaceStats
 	}
 	if p.Linux != nil {
 		o.Events = append(o.Events, func(ctx context.Context, to add) { followLinux(ctx, o.Scheduler, to) })

@@ -85,12 +85,13 @@ func (s *Scheduler) simulate(txn Txn) []Operation {
 // for it, and those of every retry.
 func (s *Scheduler) foresee(run *run) {
 	r := run.rec
-	if (s.opts.Simulate || run.simulate) && !r.Simulated || r.Type == RetryFailed {
+	asked := s.opts.Simulate || run.simulate
+	if asked && !r.Simulated || r.Type == RetryFailed {
 		began := time.Now()
 		defer func() { s.stats.phase(PhasePlan, began) }()
 		s.graph.Begin()
 		defer s.graph.Rollback()
-		r.Simulated, r.Planned = s.opts.Simulate, slices.Concat(s.planned()...)
+		r.Simulated, r.Planned = asked, slices.Concat(s.planned()...)
 		for i := range r.Planned {
 			r.Planned[i].Retry = r.Type == RetryFailed
 		}

@@ -100,8 +100,8 @@ func TestSetConfig(t *testing.T) {
 		},
 		{
 			what: "best effort", req: &generic.SetConfigRequest{Updates: put(&interfaces.Interface{Name: "if4", Mtu: 10000}, iface("full"), iface("if5"))},
-			err: "FailedPrecondition: KeyErrors: [" + ifPrefix + "full (CREATE): no space left, " + ifPrefix + "if4 (VALIDATE): invalid value: mtu is 10000; expected at most 9216] " +
-				"| full RETRYING CREATE [] | if4 INVALID VALIDATE [mtu]",
+			err: "FailedPrecondition: KeyErrors: [" + ifPrefix + "if4 (VALIDATE): invalid value: mtu is 10000; expected at most 9216, " + ifPrefix + "full (CREATE): no space left] " +
+				"| if4 INVALID VALIDATE [mtu] | full RETRYING CREATE []",
 			stands: "if2 if3 if5",
 		},
 		{
