@@ -76,19 +76,14 @@ func (l *loan) until(do func()) (err error) {
 	return nil
 }
 
-// always is ready. A select with it is fair to the other cases.
-var always = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
-
-// mayGoOn is ready if r is not nil.
+// mayGoOn is ready if r is not nil. A select with it is fair to the other cases.
 func (r *run) mayGoOn() <-chan struct{} {
 	if r == nil {
 		return nil
 	}
-	return always
+	ready := make(chan struct{})
+	close(ready)
+	return ready
 }
 
 // next waits for work, and lends the graph meanwhile. It returns nil when ctx ends.
