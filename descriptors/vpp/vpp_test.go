@@ -2,6 +2,7 @@ package vpp_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -221,6 +222,7 @@ func restartOfTheAgentDoesNothing(t *testing.T, vpp *simulated.VPP) {
 	a := startAgent(t, vpp.Socket)
 	a.want(true, network()...)
 	awaits(t, vpp, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
+	a.settled()
 	a.stop()
 	vpp.Counts()
 	again := startAgent(t, vpp.Socket)
@@ -228,6 +230,22 @@ func restartOfTheAgentDoesNothing(t *testing.T, vpp *simulated.VPP) {
 	again.want(true, network()...)
 	awaits(t, vpp, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
 	expectOnlyReads(t, vpp)
+}
+
+// settled waits until every value and part is applied. Some wait for events of VPP, which come
+// after the transaction that declared them.
+func (a *agent) settled() {
+	a.Helper()
+	waits := ""
+	until(a.T, func() bool {
+		for _, st := range a.sched.Statuses("") {
+			if st.State != kvscheduler.ValueState_CONFIGURED && st.State != kvscheduler.ValueState_OBTAINED {
+				waits = fmt.Sprintf("%s is %s: %v %v", st.Key, st.State, st.Details, st.Err)
+				return false
+			}
+		}
+		return true
+	}, func() string { return waits })
 }
 
 // expectOnlyReads checks that nothing was asked of a VPP since its counts
