@@ -280,7 +280,7 @@ func TestWaitDone(t *testing.T) {
 		_, err := manager.SetConfig(with(t.Context(), "wait-done=true"), &generic.SetConfigRequest{Updates: put(route("10.1.0.0/16", "if1"))})
 		answered <- err
 	}()
-	eventually(t, "the route is pending", func() bool {
+	w.eventually(t, "the route is pending", func() bool {
 		st, ok := w.sched.Status(routePrefix + "10.1.0.0/16/if1")
 		return ok && st.State == kvscheduler.ValueState_PENDING
 	})

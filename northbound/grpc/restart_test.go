@@ -43,7 +43,7 @@ func TestRestart(t *testing.T) {
 
 	w = newWorld(t, kept)
 	client = generic.NewManagerServiceClient(w.dial(t))
-	eventually(t, "both interfaces stand", func() bool { return w.names() == "if1 if2" })
+	w.eventually(t, "both interfaces stand", func() bool { return w.names() == "if1 if2" })
 	got, err := client.GetConfig(t.Context(), &generic.GetConfigRequest{Labels: map[string]string{"from": "test"}})
 	if err != nil || len(got.Items) != 1 || got.Items[0].Item.Id.Name != "if1" {
 		t.Errorf("%v, %v", got, err)

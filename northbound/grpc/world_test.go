@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	rpc "google.golang.org/grpc"
@@ -183,14 +182,15 @@ func connect(tb testing.TB, target string, options ...rpc.DialOption) *rpc.Clien
 	return c
 }
 
-// eventually waits for a condition that other goroutines make true.
-func eventually(tb testing.TB, what string, is func() bool) {
+// eventually waits for a condition that depends on the states of values.
+func (w *world) eventually(tb testing.TB, what string, is func() bool) {
 	tb.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); {
-		if time.Now().After(deadline) {
-			tb.Fatalf("not within a minute: %s", what)
+	watch := w.sched.Watch("")
+	defer watch.Close()
+	for !is() {
+		if _, err := watch.Next(tb.Context()); err != nil {
+			tb.Fatalf("%s: %v", what, err)
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 
