@@ -122,7 +122,7 @@ func changedLinux(before *linuxif.InterfaceState, st *scheduler.Status) *linuxif
 		now.AdminStatus = linuxif.InterfaceState_UP
 	}
 	if meta, ok := st.Meta.(iface.Meta); ok {
-		now.InternalName, now.IfIndex = meta.HostName, int32(meta.Index) //nolint:gosec // the kernel's indexes have 31 bits
+		now.InternalName, now.IfIndex = meta.HostName, int32(meta.Index)
 	}
 	if before != nil && before.AdminStatus == now.AdminStatus && before.IfIndex == now.IfIndex && before.InternalName == now.InternalName {
 		return nil

@@ -36,7 +36,8 @@ func (r *run) insertNoops() {
 		out = append(out, p.noop)
 		at = p.before
 	}
-	r.rec.Executed, r.noops = append(out, ops[at:]...), nil
+	out = append(out, ops[at:]...)
+	r.rec.Executed, r.noops = out, nil
 }
 
 // A place says before which operation a noop belongs.

@@ -87,7 +87,7 @@ func TestSettled(t *testing.T) {
 			must(t, err)
 		}
 		model := models.For[*interfaces.Interface]()
-		key := func(name string) string { return model.KeyOf(name) }
+		key := model.KeyOf
 		needs := func(name string) []scheduler.Dependency {
 			return []scheduler.Dependency{{Label: name + "-exists", Key: key(name)}}
 		}

@@ -36,7 +36,7 @@ func isNumber(v reflect.Value) bool { return v.CanInt() || v.CanUint() }
 
 // texts returns the text of a value, or of each of its elements.
 func texts(v reflect.Value) (out []string) {
-	_, printable := v.Interface().(fmt.Stringer)
+	_, printable := reflect.TypeAssert[fmt.Stringer](v)
 	if printable || v.Kind() != reflect.Slice && v.Kind() != reflect.Array {
 		return []string{fmt.Sprint(v.Interface())}
 	}

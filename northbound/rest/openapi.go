@@ -125,7 +125,7 @@ func (s schemas) of(t reflect.Type) object {
 	case t.Implements(reflect.TypeFor[proto.Message]()), t.Kind() == reflect.Interface, t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		return object{"nullable": true} // any JSON: the .proto files define values
 	}
-	switch t.Kind() { //nolint:exhaustive // the kinds of wire
+	switch t.Kind() {
 	case reflect.Pointer:
 		return object{"nullable": true, "allOf": []any{s.of(t.Elem())}}
 	case reflect.Bool:

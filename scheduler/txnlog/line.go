@@ -103,12 +103,8 @@ func outcomeOf(o *scheduler.Operation) (at int, counted bool) {
 	switch {
 	case o.Property:
 		return 0, false
-	case o.NewState == kvscheduler.ValueState_UNIMPLEMENTED:
-		return unimplemented, true
-	case o.Verb == kvscheduler.TxnOperation_VALIDATE:
-		return invalidNow, true
-	case o.NewErr != nil:
-		return failedNow, true
+	case o.NewErr != nil, o.Verb == kvscheduler.TxnOperation_VALIDATE, o.NewState == kvscheduler.ValueState_UNIMPLEMENTED:
+		return refusalOf(o), true
 	case o.Revert:
 		return reverted, true
 	case o.NewState == kvscheduler.ValueState_PENDING:
@@ -125,6 +121,17 @@ func outcomeOf(o *scheduler.Operation) (at int, counted bool) {
 		return deleted, true
 	}
 	return created, true
+}
+
+// refusalOf returns the outcome of an operation that did not succeed.
+func refusalOf(o *scheduler.Operation) int {
+	switch {
+	case o.NewState == kvscheduler.ValueState_UNIMPLEMENTED:
+		return unimplemented
+	case o.Verb == kvscheduler.TxnOperation_VALIDATE:
+		return invalidNow
+	}
+	return failedNow
 }
 
 // reason returns why a value was not done.
