@@ -44,6 +44,7 @@ func accessLists(t *testing.T, vpp *simulated.VPP) {
 	for _, key := range []string{webKey, hostsKey, inKey, outKey, macipKey} {
 		a.expectState(key, configured)
 	}
+	a.awaitState(keys.LinkState("loop1", true), kvscheduler.ValueState_OBTAINED)
 	a.resyncsInSync(vpp)
 
 	// A change of rules alone touches no interface.
@@ -61,6 +62,7 @@ func accessLists(t *testing.T, vpp *simulated.VPP) {
 	if _, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true}); err != nil {
 		t.Error(err)
 	}
+	a.awaitState(keys.LinkState("loop1", true), kvscheduler.ValueState_OBTAINED)
 	a.resyncsInSync(vpp)
 	for _, key := range []string{webKey, hostsKey, inKey, outKey, macipKey} {
 		a.expectState(key, configured)

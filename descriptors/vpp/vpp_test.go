@@ -233,9 +233,13 @@ func restartOfTheAgentDoesNothing(t *testing.T, vpp *simulated.VPP) {
 }
 
 // settled waits until every value and part is applied. Some wait for events of VPP, which come
-// after the transaction that declared them.
+// after the transaction that declared them. A transaction that is running may not have come to
+// all parts yet, so settled commits one that waits for all others.
 func (a *agent) settled() {
 	a.Helper()
+	if _, err := a.sched.Commit(a.Context(), scheduler.Txn{Refresh: true}); err != nil {
+		a.Fatal(err)
+	}
 	waits := ""
 	until(a.T, func() bool {
 		for _, st := range a.sched.Statuses("") {
