@@ -62,9 +62,16 @@ const (
 	nodeSaved                // saved before the node itself changed
 )
 
-// Begin starts a journal. Commit, Rollback or Undo ends it. No operation may be in flight,
-// and the last call of Next must have returned none.
+// Begin starts a journal. Commit, Rollback or Undo ends it. No operation may be in flight.
+//
+// Operations may be possible that were not begun, for example those of a run that waits. Their
+// nodes are classified again, in the journal and after a Rollback, which empties their queues.
 func (g *Graph) Begin() {
+	for _, q := range []*queue{&g.deletes, &g.applies} {
+		for n := q.pop(); n != nil; n = q.pop() {
+			g.dirty.push(n)
+		}
+	}
 	g.journal = &journal{
 		dirty: g.dirty.clone(), unresolved: g.unresolved, lostProvider: g.lostProvider, touched: len(g.touched),
 		indexed: g.available != nil, complete: g.complete,
