@@ -23,14 +23,14 @@ func (m *model) abandon(op Op) {
 	m.t.Logf("##   %v %s is abandoned", op.Verb, op.Node.Key())
 	m.g.Abandon(op, errors.New("no answer"))
 	delete(m.detached, op.Node.Key())
-	m.hung[op.Node.Key()] = op
+	m.hung[op.Node.Key()], m.unclear = op, true
 }
 
 // detach has an operation take so long that others no longer wait for it.
 func (m *model) detach(op Op) {
 	m.t.Logf("##   %v %s is detached", op.Verb, op.Node.Key())
 	m.g.Detach(op)
-	m.detached[op.Node.Key()] = op
+	m.detached[op.Node.Key()], m.unclear = op, true
 }
 
 // returnOne has a slow operation end in one way or the other, or be abandoned.

@@ -99,6 +99,7 @@ type model struct {
 	calm   bool              // nothing is detached or abandoned
 
 	detached map[string]Op // still running, and not abandoned yet
+	unclear  bool          // an operation was abandoned or detached, until the end of a run without one
 }
 
 // inDoubt notes what had to go and did not, when a run begins.
@@ -110,6 +111,7 @@ func (m *model) inDoubt() {
 }
 
 // comesForGood checks that nothing comes on what had to go before, only to leave again with it.
+// That can be avoided only if the result of each operation is known.
 func (m *model) comesForGood(op Op) {
 	key := op.Node.Key()
 	if op.Verb == Create {
@@ -117,7 +119,7 @@ func (m *model) comesForGood(op Op) {
 	}
 	doubted := m.doubts[key]
 	delete(m.doubts, key) // it has been decided
-	if op.Verb != Delete || !doubted {
+	if op.Verb != Delete || !doubted || m.unclear {
 		return
 	}
 	for user, v := range m.came {
@@ -215,6 +217,7 @@ func (m *model) run(t *rapid.T) {
 	for n := range m.g.Touched() {
 		n.News = false
 	}
+	m.unclear = len(m.hung)+len(m.detached) > 0
 	m.sameAsSouthbound()
 }
 
