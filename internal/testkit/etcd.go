@@ -3,6 +3,7 @@ package testkit
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -138,17 +139,19 @@ func answersOK(page string) bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// freePorts returns n TCP ports without a listener.
-func freePorts(t testing.TB, n int) []int {
+// freePorts returns n TCP ports without a listener. They are below the ports that Linux gives to
+// outgoing connections (ip_local_port_range, from 32768): one of those could be taken by a
+// connection of another test program before the server listens.
+func freePorts(t testing.TB, n int) (ports []int) {
 	t.Helper()
-	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for len(ports) < n {
+		port := 10_000 + rand.IntN(20_000)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
-			t.Fatalf("looking for a free port: %v", err)
+			continue // it is in use
 		}
 		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		ports = append(ports, port)
 	}
 	return ports
 }
