@@ -94,7 +94,7 @@ func (g *Graph) availabilityChanged(n *Node, was bool) {
 	if n.available() == was {
 		return
 	}
-	g.indexAvailable(n, was)
+	g.reindex(n)
 	if was {
 		g.becameUnavailable(n)
 		return
@@ -109,14 +109,15 @@ func (g *Graph) availabilityChanged(n *Node, was bool) {
 	g.announce(n)
 }
 
-// indexAvailable keeps g.available up to date.
-func (g *Graph) indexAvailable(n *Node, was bool) {
+// reindex brings g.available in line with n. It does not rely on the index agreeing with an
+// earlier state of n: the interruption of a plan can fall between the two changes.
+func (g *Graph) reindex(n *Node) {
 	switch {
-	case g.available == nil || n.available() == was:
-	case was:
-		g.available.Delete(n.key)
-	default:
+	case g.available == nil:
+	case n.available():
 		g.available.Set(n.key, n)
+	default:
+		g.available.Delete(n.key)
 	}
 }
 

@@ -165,13 +165,14 @@ func (g *Graph) Rollback() {
 
 func (g *Graph) restore(m *nodeMemento) {
 	n := m.node
-	was := n.available()
 	n.nodeState = m.state
 	n.saved, n.queued = unsaved, false
 	if n.running == inFlight {
 		n.running = idle
 	}
-	g.indexAvailable(n, was)
+	if m.direct {
+		g.reindex(n)
+	}
 }
 
 func (m *versionMemento) restore() {

@@ -15,13 +15,43 @@ func TestPlanKeepsPossibleOperations(t *testing.T) {
 	g.Detach(slow)
 
 	g.Begin()
-	for op, ok := g.Next(); ok; op, ok = g.Next() {
-		g.Done(op, nil, nil)
-	}
+	finish(g)
 	g.Rollback()
 
 	other, ok := g.Next()
 	if !ok || other.Node == slow.Node || other.Verb != Create {
 		t.Errorf("after the plan, %v %v is possible; expected CREATE of the other value", other.Verb, ok)
+	}
+}
+
+// TestInterruptedPlanKeepsTheIndex interrupts a plan at each of its steps. The plan replaces a
+// value that an any-of dependency needs. One step lies between the new actual value and the
+// index of available values.
+func TestInterruptedPlanKeepsTheIndex(t *testing.T) {
+	for left := 1; ; left++ {
+		g := New()
+		g.Want(value("b", "1"))
+		g.Want(value("g1/a", "1,dep=b,recreate"))
+		g.Want(value("c", "1,any=g1/"))
+		finish(g)
+		g.Found(value("g1/a", "changed,recreate"), nil, false)
+		before := wholeState(g)
+
+		g.BeginPlan(interruptAt(left))
+		complete := interruptible(func() { finish(g) })
+		g.Rollback()
+		if after := wholeState(g); after != before {
+			t.Fatalf("an interruption at step %d changed the graph:\n%s", left, difference(before, after))
+		}
+		if complete {
+			return
+		}
+	}
+}
+
+// finish carries out all operations that are possible.
+func finish(g *Graph) {
+	for op, ok := g.Next(); ok; op, ok = g.Next() {
+		g.Done(op, nil, nil)
 	}
 }

@@ -228,7 +228,7 @@ func (m *model) plan(t *rapid.T) {
 	refused, again := anyKey(t), anyKey(t)
 	complete := rapid.Bool().Draw(t, "complete")
 	before := wholeState(m.g)
-	m.g.BeginPlan(interruption(t))
+	m.g.BeginPlan(interruptAt(rapid.IntRange(0, 100).Draw(t, "steps before the interruption")))
 	interruptible(func() {
 		m.change(wants)
 		m.g.Reject(refused, errors.New("refused"))
@@ -253,9 +253,8 @@ func (m *model) plan(t *rapid.T) {
 // An interrupt is the panic that ends a plan.
 type interrupt struct{}
 
-// interruption draws a pace function that panics at one of its calls, or never.
-func interruption(t *rapid.T) func() {
-	left := rapid.IntRange(0, 100).Draw(t, "steps before the interruption")
+// interruptAt returns a pace function that panics at the given call.
+func interruptAt(left int) func() {
 	return func() {
 		if left--; left == 0 {
 			panic(interrupt{})
@@ -263,13 +262,15 @@ func interruption(t *rapid.T) func() {
 	}
 }
 
-func interruptible(do func()) {
+// interruptible reports whether do ended without an interrupt.
+func interruptible(do func()) (complete bool) {
 	defer func() {
 		if p := recover(); p != nil && p != (interrupt{}) {
 			panic(p)
 		}
 	}()
 	do()
+	return true
 }
 
 // planAndDo plans a change and then makes it: it ends as planned, if nothing fails.
