@@ -7,8 +7,7 @@ import (
 	vppacl "go.fd.io/govpp/binapi/acl"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/acl"
-	"github.com/keyplane/keyplane/descriptors/vpp/iface"
-	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/existing"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -16,15 +15,6 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/conformance"
 )
-
-// links are existing interfaces.
-type links map[string]iface.Meta
-
-func (l links) Get(name string) (iface.Meta, bool) { m, ok := l[name]; return m, ok }
-func (l links) All() map[string]iface.Meta         { return l }
-func (l links) Last(string) (uint32, bool)         { return 0, false }
-func (l links) Names() map[uint32]string           { return iface.NamesByIndex(l) }
-func (l links) Leftovers() *leftovers.Registry     { return &leftovers.Registry{} }
 
 // access are existing access lists.
 type access map[string]acl.Meta
@@ -44,27 +34,13 @@ func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	t.Helper()
 	vpp := simulated.Start(t, release)
 	c := vpp.Dial()
-	existing, lists := links{}, access{}
-	for _, name := range []string{"if1", "if2", "if3"} {
-		existing[name] = iface.Meta{Index: uint32(vpp.Loopback(c, name))}
-	}
+	lists := access{}
 	for _, name := range []string{"a", "b"} {
 		var r vppacl.ACLAddReplaceReply
 		vpp.Ask(c, &vppacl.ACLAddReplace{ACLIndex: ^uint32(0), Tag: name}, &r)
 		lists[name] = acl.Meta{Index: r.ACLIndex}
 	}
-	return &handler{Options: Options{API: c, Interfaces: existing, Lists: lists}}, vpp
-}
-
-// onEach runs a suite on each release.
-func onEach[V scheduler.Message](t *testing.T, descriptor func(t *testing.T, release string) scheduler.Descriptor[V, struct{}], s conformance.Suite[V, struct{}]) {
-	for _, release := range simulated.Releases() {
-		t.Run(release, func(t *testing.T) {
-			s := s
-			s.New = func(t *testing.T) scheduler.Descriptor[V, struct{}] { return descriptor(t, release) }
-			conformance.Run(t, s)
-		})
-	}
+	return &handler{Options: Options{API: c, Interfaces: existing.Loopbacks(vpp, c, "if1", "if2", "if3"), Lists: lists}}, vpp
 }
 
 func TestPolicyConforms(t *testing.T) {
@@ -77,7 +53,7 @@ func TestPolicyConforms(t *testing.T) {
 		return conformance.Change[*abf.ABF]{Name: name, From: p(`index: 1 acl_name: "a"` + from), To: p(`index: 1 acl_name: "a"` + to), How: how}
 	}
 	var h *handler
-	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*abf.ABF, struct{}] {
+	existing.Conforms(t, func(t *testing.T, release string) scheduler.Descriptor[*abf.ABF, struct{}] {
 		h, _ = onVPP(t, release)
 		return h.descriptor()
 	}, conformance.Suite[*abf.ABF, struct{}]{
@@ -118,7 +94,7 @@ func TestInterfaceConforms(t *testing.T) {
 			Key: keys.ABFInterface(1, name), Value: testkit.Parse[*abf.ABF_AttachedInterface](t, `input_interface: "`+name+`" `+more),
 		}
 	}
-	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*abf.ABF_AttachedInterface, struct{}] {
+	existing.Conforms(t, func(t *testing.T, release string) scheduler.Descriptor[*abf.ABF_AttachedInterface, struct{}] {
 		h, _ := onVPP(t, release)
 		v := testkit.Parse[*abf.ABF](t, `index: 1 acl_name: "a" forwarding_paths: { interface_name: "if3" next_hop_ip: "10.0.0.1" }`)
 		if err := h.setPaths(t.Context(), v, pathsOf(v), true); err != nil {

@@ -10,8 +10,7 @@ import (
 	vppacl "go.fd.io/govpp/binapi/acl"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/keyplane/keyplane/descriptors/vpp/iface"
-	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/existing"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -20,45 +19,20 @@ import (
 	"github.com/keyplane/keyplane/scheduler/conformance"
 )
 
-// An index is an Index for tests.
-type index[M any] map[string]M
-
-func (x index[M]) Get(name string) (M, bool) { m, ok := x[name]; return m, ok }
-func (x index[M]) All() map[string]M         { return x }
-
 // access is an Index of lists.
-type access struct{ index[Meta] }
+type access map[string]Meta
+
+func (a access) Get(name string) (Meta, bool) { m, ok := a[name]; return m, ok }
 
 func (a access) Names() map[uint32]string { return nil }
-
-// links are existing interfaces.
-type links struct{ index[iface.Meta] }
-
-func (l links) Last(string) (uint32, bool)     { return 0, false }
-func (l links) Names() map[uint32]string       { return iface.NamesByIndex(l.index) }
-func (l links) Leftovers() *leftovers.Registry { return &leftovers.Registry{} }
 
 // onVPP returns a handler for a VPP with the loopbacks if1, if2 and if3.
 func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	t.Helper()
 	vpp := simulated.Start(t, release)
 	c := vpp.Dial()
-	all := index[iface.Meta]{}
-	for _, name := range []string{"if1", "if2", "if3"} {
-		all[name] = iface.Meta{Index: uint32(vpp.Loopback(c, name))}
-	}
-	return &handler{Options: Options{API: c, Interfaces: links{all}}, lists: access{index[Meta]{}}, known: map[string]Meta{}}, vpp
-}
-
-// onEach runs a suite on each release.
-func onEach[V scheduler.Message, M any](t *testing.T, descriptor func(t *testing.T, release string) scheduler.Descriptor[V, M], s conformance.Suite[V, M]) {
-	for _, release := range simulated.Releases() {
-		t.Run(release, func(t *testing.T) {
-			s := s
-			s.New = func(t *testing.T) scheduler.Descriptor[V, M] { return descriptor(t, release) }
-			conformance.Run(t, s)
-		})
-	}
+	all := existing.Loopbacks(vpp, c, "if1", "if2", "if3")
+	return &handler{Options: Options{API: c, Interfaces: all}, lists: access{}, known: map[string]Meta{}}, vpp
 }
 
 func TestListConforms(t *testing.T) {
@@ -76,12 +50,12 @@ func TestListConforms(t *testing.T) {
 	}
 	rule := func(ip string) string { return `rules: { action: DENY ip_rule: { ` + ip + ` } } ` }
 	var h *handler
-	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*acl.ACL, Meta] {
+	existing.Conforms(t, func(t *testing.T, release string) scheduler.Descriptor[*acl.ACL, Meta] {
 		h, _ = onVPP(t, release)
 		return h.descriptor()
 	}, conformance.Suite[*acl.ACL, Meta]{
 		Parts: func(t *testing.T, base scheduler.Desired[*acl.ACL], meta Meta, parts []scheduler.KeyValue) {
-			h.lists.(access).index[base.Value.GetName()] = meta
+			h.lists.(access)[base.Value.GetName()] = meta
 			for _, part := range parts {
 				if _, err := h.attach(t.Context(), part.Key, &emptypb.Empty{}); err != nil {
 					t.Fatal(err)
@@ -129,7 +103,7 @@ func TestInterfaceConforms(t *testing.T) {
 	part := func(list, name string, egress bool) scheduler.Desired[*emptypb.Empty] {
 		return scheduler.Desired[*emptypb.Empty]{Key: keys.ACLInterface{ACL: list, Egress: egress, Interface: name}.Key(), Value: &emptypb.Empty{}}
 	}
-	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*emptypb.Empty, struct{}] {
+	existing.Conforms(t, func(t *testing.T, release string) scheduler.Descriptor[*emptypb.Empty, struct{}] {
 		h, _ := onVPP(t, release)
 		for _, text := range []string{`name: "a" rules: { ip_rule: {} }`, `name: "b" rules: { ip_rule: {} }`, `name: "m" rules: { macip_rule: {} }`} {
 			v := testkit.Parse[*acl.ACL](t, text)
@@ -137,7 +111,7 @@ func TestInterfaceConforms(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h.lists.(access).index[v.GetName()] = meta
+			h.lists.(access)[v.GetName()] = meta
 		}
 		return h.interfaceDescriptor()
 	}, conformance.Suite[*emptypb.Empty, struct{}]{
@@ -193,9 +167,9 @@ func TestOrder(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				h.lists.(access).index[name] = meta
+				h.lists.(access)[name] = meta
 			}
-			for name := range h.lists.(access).index {
+			for name := range h.lists.(access) {
 				go func() {
 					_, err := h.attach(t.Context(), keys.ACLInterface{ACL: name, Interface: "if1"}.Key(), &emptypb.Empty{})
 					errs <- err

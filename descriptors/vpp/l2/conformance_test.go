@@ -6,8 +6,7 @@ import (
 
 	vppl2 "go.fd.io/govpp/binapi/l2"
 
-	"github.com/keyplane/keyplane/descriptors/vpp/iface"
-	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/existing"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -23,23 +22,13 @@ type index[M any] map[string]M
 func (x index[M]) Get(name string) (M, bool) { m, ok := x[name]; return m, ok }
 func (x index[M]) All() map[string]M         { return x }
 
-// links are interfaces that stand.
-type links struct{ index[iface.Meta] }
-
-func (l links) Last(string) (uint32, bool)     { return 0, false }
-func (l links) Names() map[uint32]string       { return iface.NamesByIndex(l.index) }
-func (l links) Leftovers() *leftovers.Registry { return &leftovers.Registry{} }
-
 // onVPP returns a handler for a VPP that has the loopbacks if1, if2 and if3.
 func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	t.Helper()
 	vpp := simulated.Start(t, release)
 	c := vpp.Dial()
-	all := index[iface.Meta]{}
-	for _, name := range []string{"if1", "if2", "if3"} {
-		all[name] = iface.Meta{Index: uint32(vpp.Loopback(c, name))}
-	}
-	return &handler{Options: Options{API: c, Interfaces: links{all}}, bridges: index[BridgeMeta]{}, ids: map[string]uint32{}}, vpp
+	all := existing.Loopbacks(vpp, c, "if1", "if2", "if3")
+	return &handler{Options: Options{API: c, Interfaces: all}, bridges: index[BridgeMeta]{}, ids: map[string]uint32{}}, vpp
 }
 
 // bridged is onVPP where the bridge domain bd1 stands, with if1 and if2, and bd2.
@@ -58,22 +47,11 @@ func bridged(t testing.TB, release string) *handler {
 	return h
 }
 
-// onEach runs a suite on each release; with has to make the descriptor.
-func onEach[V scheduler.Message, M any](t *testing.T, descriptor func(t *testing.T, release string) scheduler.Descriptor[V, M], s conformance.Suite[V, M]) {
-	for _, release := range simulated.Releases() {
-		t.Run(release, func(t *testing.T) {
-			s := s
-			s.New = func(t *testing.T) scheduler.Descriptor[V, M] { return descriptor(t, release) }
-			conformance.Run(t, s)
-		})
-	}
-}
-
 func TestSpanConforms(t *testing.T) {
 	v := func(from, to string, d interfaces.Span_Direction, l2 bool) *interfaces.Span {
 		return &interfaces.Span{InterfaceFrom: from, InterfaceTo: to, Direction: d, IsL2: l2}
 	}
-	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*interfaces.Span, struct{}] {
+	existing.Conforms(t, func(t *testing.T, release string) scheduler.Descriptor[*interfaces.Span, struct{}] {
 		h, _ := onVPP(t, release)
 		return h.spanDescriptor()
 	}, conformance.Suite[*interfaces.Span, struct{}]{
@@ -95,7 +73,7 @@ func TestBridgeDomainConforms(t *testing.T) {
 	b := func(text string) *l2.BridgeDomain { return testkit.Parse[*l2.BridgeDomain](t, text) }
 	const answer = `arp_termination_table: { ip_address: "10.0.0.9" phys_address: "02:00:00:00:00:09" } `
 	var h *handler
-	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*l2.BridgeDomain, BridgeMeta] {
+	existing.Conforms(t, func(t *testing.T, release string) scheduler.Descriptor[*l2.BridgeDomain, BridgeMeta] {
 		h, _ = onVPP(t, release)
 		return h.bridgeDescriptor()
 	}, conformance.Suite[*l2.BridgeDomain, BridgeMeta]{
@@ -146,7 +124,7 @@ func TestMemberConforms(t *testing.T) {
 	change := func(name, from, to string, how conformance.How) conformance.Change[*l2.BridgeDomain_Interface] {
 		return conformance.Change[*l2.BridgeDomain_Interface]{Name: name, Key: m("if3", "").Key, From: m("if3", from).Value, To: m("if3", to).Value, How: how}
 	}
-	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*l2.BridgeDomain_Interface, struct{}] {
+	existing.Conforms(t, func(t *testing.T, release string) scheduler.Descriptor[*l2.BridgeDomain_Interface, struct{}] {
 		return bridged(t, release).memberDescriptor()
 	}, conformance.Suite[*l2.BridgeDomain_Interface, struct{}]{
 		Values: []scheduler.Desired[*l2.BridgeDomain_Interface]{m("if1", ""), m("if2", `bridged_virtual_interface: true`), m("if3", `split_horizon_group: 1`)},
@@ -162,7 +140,7 @@ func TestFIBConforms(t *testing.T) {
 	e := func(mac, more string) *l2.FIBEntry {
 		return testkit.Parse[*l2.FIBEntry](t, `bridge_domain: "bd1" phys_address: "`+mac+`" `+more)
 	}
-	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*l2.FIBEntry, FIBMeta] {
+	existing.Conforms(t, func(t *testing.T, release string) scheduler.Descriptor[*l2.FIBEntry, FIBMeta] {
 		return bridged(t, release).fibDescriptor()
 	}, conformance.Suite[*l2.FIBEntry, FIBMeta]{
 		Values: []scheduler.Desired[*l2.FIBEntry]{
@@ -189,7 +167,7 @@ func TestXConnectConforms(t *testing.T) {
 	x := func(rx, tx string) *l2.XConnectPair {
 		return &l2.XConnectPair{ReceiveInterface: rx, TransmitInterface: tx}
 	}
-	onEach(t, func(t *testing.T, release string) scheduler.Descriptor[*l2.XConnectPair, XConnectMeta] {
+	existing.Conforms(t, func(t *testing.T, release string) scheduler.Descriptor[*l2.XConnectPair, XConnectMeta] {
 		h, _ := onVPP(t, release)
 		return h.xconnectDescriptor()
 	}, conformance.Suite[*l2.XConnectPair, XConnectMeta]{

@@ -19,6 +19,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/existing"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppwire"
@@ -35,7 +36,7 @@ func BenchmarkCreateRoute(b *testing.B) {
 	ended := make(chan struct{})
 	go func() { _ = c.Run(context.Background()); close(ended) }()
 	defer func() { c.Close(errors.New("the benchmark is over")); <-ended }()
-	h := handler{Options: Options{API: c, Interfaces: links{"loop": iface.Meta{Index: 7}}}, changes: &routeChanges{}}
+	h := handler{Options: Options{API: c, Interfaces: existing.Interfaces{"loop": iface.Meta{Index: 7}}}, changes: &routeChanges{}}
 	b.ReportAllocs()
 	b.ResetTimer()
 	var wg sync.WaitGroup
@@ -110,7 +111,7 @@ func withRoutes(b *testing.B, socket string, n int) (handler, []scheduler.Desire
 	if err := c.Call(b.Context(), &vppif.CreateLoopback{}, &loop); err != nil {
 		b.Fatal(err)
 	}
-	h := handler{Options: Options{API: c, Interfaces: links{"loop": iface.Meta{Index: uint32(loop.SwIfIndex)}}}, changes: &routeChanges{}}
+	h := handler{Options: Options{API: c, Interfaces: existing.Interfaces{"loop": iface.Meta{Index: uint32(loop.SwIfIndex)}}}, changes: &routeChanges{}}
 	wanted := make([]scheduler.Desired[*l3.Route], n)
 	for i := range wanted {
 		v := &l3.Route{DstNetwork: fmt.Sprintf("11.%d.%d.%d/32", i>>16, i>>8&255, i&255), NextHopAddr: "10.0.0.2", OutgoingInterface: "loop"}

@@ -6,8 +6,7 @@ import (
 
 	"go.fd.io/govpp/binapi/ip"
 
-	"github.com/keyplane/keyplane/descriptors/vpp/iface"
-	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/existing"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/alloc"
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -15,15 +14,6 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/conformance"
 )
-
-// links is an index of interfaces.
-type links map[string]iface.Meta
-
-func (l links) Get(name string) (iface.Meta, bool) { m, ok := l[name]; return m, ok }
-func (l links) All() map[string]iface.Meta         { return l }
-func (l links) Last(string) (uint32, bool)         { return 0, false }
-func (l links) Names() map[uint32]string           { return iface.NamesByIndex(l) }
-func (l links) Leftovers() *leftovers.Registry     { return &leftovers.Registry{} }
 
 // book is a book of allocations.
 type book map[string]alloc.Allocation
@@ -36,10 +26,7 @@ func onVPP(t testing.TB, release string) (handler, *simulated.VPP) {
 	t.Helper()
 	vpp := simulated.Start(t, release)
 	c := vpp.Dial()
-	index := links{}
-	for _, name := range []string{"if1", "if2"} {
-		index[name] = iface.Meta{Index: uint32(vpp.Loopback(c, name))}
-	}
+	index := existing.Loopbacks(vpp, c, "if1", "if2")
 	for _, ipv6 := range []bool{false, true} {
 		vpp.Ask(c, &ip.IPTableAddDel{IsAdd: true, Table: ip.IPTable{TableID: 5, IsIP6: ipv6}}, &ip.IPTableAddDelReply{})
 	}
@@ -50,18 +37,13 @@ func onVPP(t testing.TB, release string) (handler, *simulated.VPP) {
 	}}, &ageRecord{}, &dynamicNeighbours{on: map[string]bool{}}, &routeChanges{}}, vpp
 }
 
-// onEach runs a suite on each release; with has to make the descriptor.
+// onEach runs a suite on each release.
 func onEach[V scheduler.Message, M any](t *testing.T, descriptor func(h handler) scheduler.Descriptor[V, M], s conformance.Suite[V, M]) {
-	for _, release := range simulated.Releases() {
-		t.Run(release, func(t *testing.T) {
-			s := s
-			s.New = func(t *testing.T) scheduler.Descriptor[V, M] {
-				h, _ := onVPP(t, release)
-				return descriptor(h)
-			}
-			conformance.Run(t, s)
-		})
-	}
+	t.Helper()
+	existing.Conforms(t, func(t *testing.T, release string) scheduler.Descriptor[V, M] {
+		h, _ := onVPP(t, release)
+		return descriptor(h)
+	}, s)
 }
 
 func TestRouteConforms(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"go.fd.io/govpp/binapi/ip"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/existing"
 	"github.com/keyplane/keyplane/internal/vppwire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
@@ -15,7 +16,7 @@ import (
 
 // A path is found as the declared route in its place, however that is spelled.
 func TestPathAsDeclared(t *testing.T) {
-	stand := links{"eth0": {Index: 1}, "eth1": {Index: 2}}
+	stand := existing.Interfaces{"eth0": {Index: 1}, "eth1": {Index: 2}}
 	names := map[uint32]string{1: "eth0", 2: "eth1"}
 	four := &l3.Route{DstNetwork: "10.0.0.0/8", OutgoingInterface: "eth0"}
 	six := &l3.Route{DstNetwork: "2001:DB8:0::/48", NextHopAddr: "2001:DB8::01", OutgoingInterface: "eth1", Weight: 1, Preference: 7}
