@@ -11,6 +11,7 @@ import (
 
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/stats"
 )
 
 // newNotifier connects to the socket of the service manager, in NOTIFY_SOCKET. It returns
@@ -64,7 +65,7 @@ func (a announcer) announce(ctx context.Context, manager *sdnotify.Notifier) err
 
 // operations returns the number of executed operations.
 func (a announcer) operations() (n uint64) {
-	for _, count := range a.sched.Stats().Operations {
+	for _, count := range stats.Of(a.sched).Operations {
 		n += count
 	}
 	return n

@@ -16,7 +16,6 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
@@ -192,7 +191,7 @@ func awaitStanding(b *testing.B, routes *scheduler.Watch[*scheduler.Status]) tim
 			b.Error(err)
 			return time.Now()
 		}
-		if slices.ContainsFunc(news, func(s *scheduler.Status) bool { return s.State == kvscheduler.ValueState_CONFIGURED }) {
+		if slices.ContainsFunc(news, func(s *scheduler.Status) bool { return s.State == scheduler.Configured }) {
 			return time.Now()
 		}
 	}

@@ -65,9 +65,9 @@ func (l *local) declare(ctx context.Context, values []proto.Message, put, replac
 	for _, k := range failed.Failed {
 		state := kvscheduler.ValueState_FAILED
 		if st, ok := l.sched.Status(k.Key); ok && st.Err != nil {
-			state = st.State // such as RETRYING
+			state = kvscheduler.ValueState(st.State) // such as RETRYING
 		}
-		if k.Verb == kvscheduler.TxnOperation_VALIDATE {
+		if k.Verb == scheduler.Validate {
 			state = kvscheduler.ValueState_INVALID
 		}
 		if errors.Is(k.Err, scheduler.ErrUnimplemented) {
@@ -157,7 +157,7 @@ func (l *local) Watch(ctx context.Context, values ...proto.Message) iter.Seq2[St
 
 // statusOf has the reason in the form of the server.
 func statusOf(st *scheduler.Status) Status {
-	out := Status{st.Key, st.State, strings.Join(st.Details, ", ")}
+	out := Status{st.Key, kvscheduler.ValueState(st.State), strings.Join(st.Details, ", ")}
 	if st.Err != nil {
 		out.Reason = st.Err.Error()
 	}

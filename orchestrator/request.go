@@ -9,7 +9,6 @@ import (
 
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -124,7 +123,7 @@ func (o *Orchestrator) serve(ctx context.Context, l *source, r *request) {
 	for i, d := range decoded {
 		events[i].Decoded = d
 		if d.err != nil {
-			r.refused = append(r.refused, scheduler.KeyError{Key: events[i].Key, Verb: kvscheduler.TxnOperation_VALIDATE, Err: d.err})
+			r.refused = append(r.refused, scheduler.KeyError{Key: events[i].Key, Verb: scheduler.Validate, Err: d.err})
 		}
 	}
 	if r.revert {
@@ -282,7 +281,7 @@ func (r *request) failure(err error) error {
 	}
 	told := make(map[string]bool, len(all.Failed))
 	for _, k := range all.Failed {
-		if k.Verb == kvscheduler.TxnOperation_VALIDATE {
+		if k.Verb == scheduler.Validate {
 			told[k.Key] = true
 		}
 	}

@@ -16,14 +16,14 @@ import (
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/explain"
+	"github.com/keyplane/keyplane/scheduler/inspect"
 )
 
 const (
-	configured = kvscheduler.ValueState_CONFIGURED
-	retrying   = kvscheduler.ValueState_RETRYING
+	configured = scheduler.Configured
+	retrying   = scheduler.Retrying
 )
 
 // A tar is a southbound in memory, some calls of which do not return before they are released.
@@ -178,7 +178,7 @@ func declare(t *testing.T, s *scheduler.Scheduler, keysAndTexts ...string) error
 		}
 		v, err := s.Value(keysAndTexts[i], wrapperspb.String(keysAndTexts[i+1]))
 		must(t, err)
-		txn.Changes = append(txn.Changes, scheduler.Want(v))
+		txn.Changes = append(txn.Changes, v.Change())
 	}
 	_, err := s.Commit(t.Context(), txn)
 	return err
@@ -248,7 +248,7 @@ func TestCreateHangs(t *testing.T) {
 						want = "retrieve thing/, " + want
 					}
 					expect(t, "the calls", sorted(b.took()), sorted(want)) // the two verbs run concurrently
-					if _, running := s.Running("thing/a"); running {
+					if _, running := inspect.Running(s, "thing/a"); running {
 						t.Error("a verb still runs")
 					}
 				})
@@ -352,7 +352,7 @@ func TestRetrieveHangs(t *testing.T) {
 				t.Errorf("the calls are %s", calls)
 			}
 		}
-		if _, err := s.Dump(t.Context(), "thing"); !errors.Is(err, scheduler.ErrNoAnswer) {
+		if _, err := inspect.Dump(t.Context(), s, "thing"); !errors.Is(err, scheduler.ErrNoAnswer) {
 			t.Errorf("to look gives %v", err)
 		}
 		expect(t, "what stands", fmt.Sprint(b.stands), "map[other/b:1]")
@@ -402,10 +402,10 @@ func TestLookHangs(t *testing.T) {
 		b.hang("retrieve thing/")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := s.Dump(ctx, "thing"); !errors.Is(err, scheduler.ErrNoAnswer) {
+		if _, err := inspect.Dump(ctx, s, "thing"); !errors.Is(err, scheduler.ErrNoAnswer) {
 			t.Errorf("a look that nobody waits for gives %v", err)
 		}
-		if _, err := s.Dump(t.Context(), "thing"); err == nil || err.Error() != "thing: no answer in 30 s" {
+		if _, err := inspect.Dump(t.Context(), s, "thing"); err == nil || err.Error() != "thing: no answer in 30 s" {
 			t.Errorf("a look gives %v", err)
 		}
 	})
@@ -458,7 +458,7 @@ func TestRunEndsWhileVerbsHang(t *testing.T) {
 		_ = declare(t, s, "thing/a", "1")
 		v, err := s.Value("thing/b", wrapperspb.String("1"))
 		must(t, err)
-		must(t, s.Submit(t.Context(), scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}}))
+		must(t, s.Submit(t.Context(), scheduler.Txn{Changes: []scheduler.Change{v.Change()}}))
 		synctest.Wait()
 		begun := time.Now()
 		stop()
@@ -481,7 +481,7 @@ func TestAtomicTransactionHangs(t *testing.T) {
 		for key, text := range map[string]string{"thing/a": "1", "thing/b": "2"} {
 			v, err := s.Value(key, wrapperspb.String(text))
 			must(t, err)
-			txn.Changes = append(txn.Changes, scheduler.Want(v))
+			txn.Changes = append(txn.Changes, v.Change())
 		}
 		txn.Revert = true
 		if _, err := s.Commit(t.Context(), txn); !errors.Is(err, scheduler.ErrNoAnswer) {

@@ -129,7 +129,7 @@ func wantAll(tb testing.TB, s *scheduler.Scheduler, keys []string, ms []proto.Me
 		if err != nil {
 			tb.Fatal(err)
 		}
-		out[i] = scheduler.Want(v)
+		out[i] = v.Change()
 	}
 	return out
 }
@@ -278,7 +278,7 @@ func benchOneChange(b *testing.B, n int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		mustCommit(b, s, scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}})
+		mustCommit(b, s, scheduler.Txn{Changes: []scheduler.Change{v.Change()}})
 		took = append(took, time.Since(start))
 	}
 	slices.Sort(took)

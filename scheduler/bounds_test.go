@@ -88,7 +88,7 @@ func TestHistoryIsBoundedByBytes(t *testing.T) {
 		m := &interfaces.Interface{Name: "if1", Mtu: uint32(i), PhysAddress: strings.Repeat("x", most/10)}
 		v, err := s.Value(key("if1"), m)
 		must(t, err)
-		mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}})
+		mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{v.Change()}})
 	}
 	if n := len(s.History()); n > 10 || n < 2 {
 		t.Errorf("%d records of a tenth of the bound each", n)
@@ -167,7 +167,7 @@ func TestExplainTellsEachValueOnce(t *testing.T) {
 		for i := range 3 {
 			v, err := s.Value(fmt.Sprintf("layer/%d/%d", layer, i), &emptypb.Empty{})
 			must(t, err)
-			txn.Changes = append(txn.Changes, scheduler.Want(v))
+			txn.Changes = append(txn.Changes, v.Change())
 		}
 	}
 	mustCommit(t, s, txn)

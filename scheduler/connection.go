@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
+	"github.com/keyplane/keyplane/scheduler/internal/inbox"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
@@ -102,63 +103,15 @@ func (g *Connection) interceptTasks() func([]*executor.Task, func() []error) boo
 func (g *Connection) reason(err error) string { return g.name + ": " + err.Error() }
 
 // Lost reports that the connection is lost, and the reason. It never blocks.
-func (g *Connection) Lost(why error) { g.s.inbox.addConnection(g, connectionChange{lost: why}) }
+func (g *Connection) Lost(why error) { g.s.inbox.Connection(g, inbox.Change{Lost: why}) }
 
 // Ready reports that the connection is established. It never blocks.
-func (g *Connection) Ready() { g.s.inbox.addConnection(g, connectionChange{ready: true}) }
-
-// connectionChange records that a connection was lost (with the reason), became ready, or
-// both in this order.
-type connectionChange struct {
-	lost  error
-	ready bool
-}
-
-// merge returns the change n followed by the change m.
-func (n connectionChange) merge(m connectionChange) connectionChange {
-	if m.lost != nil {
-		return m
-	}
-	return connectionChange{lost: n.lost, ready: true}
-}
-
-func (in *inbox) addConnection(g *Connection, news connectionChange) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.connections == nil {
-		in.connections = map[*Connection]connectionChange{}
-	}
-	in.connections[g] = in.connections[g].merge(news)
-	in.wake()
-}
-
-// takeLosses removes and returns the losses, while a run is in progress.
-func (in *inbox) takeLosses() map[*Connection]error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	var out map[*Connection]error
-	for g, news := range in.connections {
-		if news.lost == nil {
-			continue
-		}
-		if out == nil {
-			out = map[*Connection]error{}
-		}
-		out[g] = news.lost
-		news.lost = nil
-		if news.ready {
-			in.connections[g] = news
-		} else {
-			delete(in.connections, g)
-		}
-	}
-	return out
-}
+func (g *Connection) Ready() { g.s.inbox.Connection(g, inbox.Change{Ready: true}) }
 
 // handleLosses handles lost connections while a run is in progress. Running verbs end by
 // themselves.
 func (s *Scheduler) handleLosses() {
-	for g, why := range s.inbox.takeLosses() {
+	for g, why := range s.inbox.TakeLosses() {
 		s.disconnect(g, why)
 	}
 }
@@ -186,17 +139,17 @@ func (s *Scheduler) updateReason(g *Connection, why error) {
 }
 
 // handleConnection handles a change of a connection.
-func (s *Scheduler) handleConnection(ctx context.Context, g *Connection, news connectionChange) {
-	if news.lost != nil && !news.ready && g.line.link.Lost() {
-		s.updateReason(g, news.lost)
+func (s *Scheduler) handleConnection(ctx context.Context, g *Connection, news inbox.Change) {
+	if news.Lost != nil && !news.Ready && g.line.link.Lost() {
+		s.updateReason(g, news.Lost)
 		return
 	}
 	r := s.begin(Notification)
-	if news.lost != nil {
-		r.rec.Description = g.reason(news.lost)
-		s.disconnect(g, news.lost)
+	if news.Lost != nil {
+		r.rec.Description = g.reason(news.Lost)
+		s.disconnect(g, news.Lost)
 	}
-	if news.ready {
+	if news.Ready {
 		s.log.Info("connection ready", "connection", g.name)
 		r.rec.Description, r.rec.Refresh = g.name+": ready", true
 		g.ready.Store(true)

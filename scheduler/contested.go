@@ -15,8 +15,8 @@ var ErrContested = errors.New("somebody else removes it repeatedly")
 
 // endContests ends the contests of the values that changes remove.
 func (s *Scheduler) endContests(changes []Change) {
-	for _, c := range changes {
-		if c.Value == nil && (c.Err == nil || s.graph.Wants(c.Key)) {
+	for i := range changes {
+		if c := &changes[i]; c.unwants(s.graph) {
 			s.contests.Forget(c.Key)
 		}
 	}

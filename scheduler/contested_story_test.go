@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/explain"
 )
@@ -31,7 +30,7 @@ func TestWhatIsRemovedAgainAndAgain(t *testing.T) {
 		for other := true; other; {
 			s.Observe(scheduler.Observed{Key: key}) // the other controller has removed it
 			synctest.Wait()
-			if st, _ := s.Status(key); st.State == kvscheduler.ValueState_CONFIGURED {
+			if st, _ := s.Status(key); st.State == scheduler.Configured {
 				if created.Load() > 100 {
 					t.Fatal("created again without end")
 				}
@@ -56,7 +55,7 @@ func TestWhatIsRemovedAgainAndAgain(t *testing.T) {
 			t.Errorf("%d warnings, want one:\n%s", n, &log)
 		}
 		<-time.After(2 * time.Minute) // the other controller has ended
-		if st, _ := s.Status(key); st.State != kvscheduler.ValueState_CONFIGURED {
+		if st, _ := s.Status(key); st.State != scheduler.Configured {
 			t.Errorf("%v in the end: %v", st.State, st.Err)
 		}
 	})
@@ -78,7 +77,7 @@ func TestPlanEndsNoContest(t *testing.T) {
 			s.Observe(scheduler.Observed{Key: key})
 			synctest.Wait()
 		}
-		if st, _ := s.Status(key); st.State != kvscheduler.ValueState_RETRYING {
+		if st, _ := s.Status(key); st.State != scheduler.Retrying {
 			t.Errorf("it is %v after 5 losses; want RETRYING", st.State)
 		}
 	})
@@ -123,7 +122,7 @@ func TestWhatIsDeclaredAnewIsNotContested(t *testing.T) {
 			for range 3 {
 				s.Observe(scheduler.Observed{Key: key})
 				synctest.Wait()
-				if st, _ := s.Status(key); st.State != kvscheduler.ValueState_CONFIGURED {
+				if st, _ := s.Status(key); st.State != scheduler.Configured {
 					t.Fatalf("%v: %v", st.State, st.Err)
 				}
 			}

@@ -110,10 +110,49 @@ type Found[V proto.Message, M any] struct {
 	OwnerUnknown bool // it has no owner mark: a derived value has the owner of its base; otherwise a Memory decides
 }
 
-// A Dependency must be met before a value can be created. It is met by the value under
-// Key, or by any value under one of Prefixes whose key Match accepts (nil: all). Without
-// Prefixes, Match is called for every existing key and for each new one. A value is
-// INVALID if one of its dependencies has none of Key, Prefixes and Match, or has Key and
-// one of the others. Label is shown to people while the dependency is unmet: "outgoing-
-// interface-is-up".
-type Dependency = graph.Dep
+// A Dependency must be met before a value can be created. There are three forms:
+//
+//	Key                  the value under Key meets it
+//	Keys                 the value under any of Keys meets it
+//	Prefixes, Match      any value under one of Prefixes whose key Match accepts meets it (nil: all);
+//	                     without Prefixes, Match is called for every existing key and for each new one
+//
+// A value is INVALID if one of its dependencies has none of these forms, or several.
+type Dependency struct {
+	Label    string // shown to people while it is unmet: "outgoing-interface-is-up"
+	Key      string
+	Keys     []string
+	Prefixes []string
+	Match    func(key string) bool
+}
+
+// MetBy reports whether the value under key meets d.
+func (d Dependency) MetBy(key string) bool {
+	g := d.graph()
+	return g.MetBy(key)
+}
+
+// graph returns d in the form of the graph. Two forms in one dependency stay visible in it, so
+// that the value is refused.
+func (d Dependency) graph() graph.Dep {
+	out := graph.Dep{Label: d.Label, Key: d.Key}
+	if len(d.Keys) > 0 || len(d.Prefixes) > 0 || d.Match != nil {
+		out.Any = &graph.AnyOf{Keys: d.Keys, Prefixes: d.Prefixes, Match: d.Match}
+	}
+	return out
+}
+
+// publicDependencies returns dependencies of the graph in their public form.
+func publicDependencies(deps []graph.Dep) []Dependency {
+	if len(deps) == 0 {
+		return nil
+	}
+	out := make([]Dependency, len(deps))
+	for i, d := range deps {
+		out[i] = Dependency{Label: d.Label, Key: d.Key}
+		if a := d.Any; a != nil {
+			out[i].Keys, out[i].Prefixes, out[i].Match = a.Keys, a.Prefixes, a.Match
+		}
+	}
+	return out
+}

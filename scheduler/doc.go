@@ -15,8 +15,10 @@
 //	links, err := scheduler.Register(s, linkDescriptor) // links looks up metadata by name
 //	go func() { ended <- s.Run(ctx) }()
 //
-//	v, err := s.Value("config/.../eth1", message) // validate and prepare, on any goroutine
-//	record, err := s.Commit(ctx, scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}})
+//	record, err := s.Commit(ctx, scheduler.Txn{Changes: []scheduler.Change{
+//		scheduler.Want("config/.../eth1", message),
+//		scheduler.Unwant("config/.../eth2"),
+//	}})
 //
 //	s.Observe(scheduler.Observed{Key: "link/eth1", Value: up}) // the system changed by itself
 //	s.Refresh("link")                                          // it may have changed: read it back
@@ -143,8 +145,8 @@
 //	Delete    the item may be gone: it meets no dependency
 //
 // When the verb returns, its result counts. Then the key is read back, if its descriptor
-// has Retrieve, and the loop runs. A verb that fails late is RETRYING as usual. Running and
-// package explain name a running verb and its age.
+// has Retrieve, and the loop runs. A verb that fails late is RETRYING as usual. Packages
+// inspect and explain name a running verb and its age.
 //
 // A call of Retrieve or RetrieveSome that hangs has failed, and no other one begins while it
 // is running. When it returns, its descriptor is read back again.
@@ -193,7 +195,7 @@
 // The transaction log has one goroutine. No transaction waits for it, except for a plan
 // that must be written first: see package txnlog. When the context of Run ends, so do
 // the contexts of the running verbs; Run waits at most 5 s for them, not for abandoned
-// ones, and returns. Dump calls Retrieve at any time.
+// ones, and returns. Dump of package inspect calls Retrieve at any time.
 //
 // Run's goroutine owns the graph. Plan borrows it, on the goroutine of its caller, while
 // Run has nothing to do. When there is something to do, Plan undoes its changes, gives the
@@ -205,8 +207,7 @@
 //	pure                 Value, Decode, Validate, Descriptors, and a Descriptor's functions that are not verbs
 //	wait for the loop    Commit, Plan, RetryKey, Sync, Pause; Submit and Start until their transaction begins
 //	leave a message      Observe, Refresh, Retry, Connection.Lost, Connection.Ready; the newest per key counts, none is lost
-//	read a snapshot      Status, Statuses, All, Running, History, Stats, Index; no transaction waits for them
-//	read the system      Dump; no transaction waits for it
+//	read a snapshot      Status, Statuses, All, History, Index, packages stats and inspect; no transaction waits for them
 //	wait for changes     Watch, Index.Watch; a slow reader gets the newest per key, and misses none
 //
 // A wrong call returns an error that names the mistake, and has no effect: a Value of
@@ -231,8 +232,9 @@
 //
 // # Stability
 //
-// The exported names of this package and of its packages conformance, explain, txnlog and wait
-// follow semantic versioning: only a new major version removes a name or changes its meaning.
+// The exported names of this package and of its packages conformance, explain,
+// inspect, stats, txnlog and wait follow semantic versioning: only a new major version
+// removes a name or changes its meaning.
 // Texts of errors, logs and the transaction log may change at any time.
 //
 // # Files in reading order

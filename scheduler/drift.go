@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler/internal/counters"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
@@ -39,14 +39,13 @@ const (
 
 func (k DriftKind) String() string { return [...]string{"missing", "differs", "unexpected"}[k] }
 
-// counts returns the number of values by descriptor and kind.
-func (d *Drift) counts() map[string]map[DriftKind]uint64 {
-	out := map[string]map[DriftKind]uint64{}
+// counts returns the numbers of values by descriptor.
+func (d *Drift) counts() map[string]counters.Drift {
+	out := map[string]counters.Drift{}
 	for _, v := range d.Values {
-		if out[v.Descriptor] == nil {
-			out[v.Descriptor] = map[DriftKind]uint64{}
-		}
-		out[v.Descriptor][v.Kind]++
+		n := out[v.Descriptor]
+		n[v.Kind]++
+		out[v.Descriptor] = n
 	}
 	return out
 }
@@ -86,7 +85,7 @@ func (s *Scheduler) Drift(ctx context.Context) (*Drift, error) {
 	}
 	out.Values = comparison.result()
 	out.Stop = time.Now()
-	s.stats.drifted(out)
+	s.counters.Drifted(out.counts(), out.Stop)
 	return out, nil
 }
 
@@ -124,9 +123,9 @@ func (c *comparison) add(d *descriptor, it kind.Found) {
 	st := c.before[it.Key]
 	switch {
 	case it.Foreign:
-	case st == nil || st.State == kvscheduler.ValueState_PENDING:
+	case st == nil || st.State == Pending:
 		c.values = append(c.values, Drifted{Key: it.Key, Descriptor: d.Name, Kind: DriftUnexpected, Actual: kind.Message(v)})
-	case st.State == kvscheduler.ValueState_CONFIGURED && st.Desired != nil:
+	case st.State == Configured && st.Desired != nil:
 		want := kind.Message(st.value)
 		if got := kind.Message(v); got != want && !d.Equal(it.Key, got, want) {
 			c.values = append(c.values, Drifted{Key: it.Key, Descriptor: d.Name, Kind: DriftDiffers, Desired: want, Actual: got})
@@ -142,13 +141,13 @@ func (c *comparison) result() []Drifted {
 		unread[d.Name] = d.Evidence() != graph.ShownByBase // else its base decides
 	}
 	for _, st := range c.before {
-		if st.State != kvscheduler.ValueState_CONFIGURED || st.Desired == nil || c.found[st.Key] || unread[st.Descriptor] || !c.shows(st) {
+		if st.State != Configured || st.Desired == nil || c.found[st.Key] || unread[st.Descriptor] || !c.shows(st) {
 			continue
 		}
 		c.values = append(c.values, Drifted{Key: st.Key, Descriptor: st.Descriptor, Kind: DriftMissing, Desired: kind.Message(st.value)})
 	}
 	settled := slices.DeleteFunc(c.values, func(v Drifted) bool {
-		_, running := c.s.Running(v.Key)
+		_, running := c.s.executor.Running(v.Key)
 		return running || c.s.statuses.Find(v.Key) != c.before[v.Key]
 	})
 	slices.SortFunc(settled, func(a, b Drifted) int { return cmp.Compare(a.Key, b.Key) })

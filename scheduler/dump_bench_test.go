@@ -52,7 +52,7 @@ func changeOne(b *testing.B, s *scheduler.Scheduler, i int) time.Duration {
 		if err != nil {
 			b.Fatal(err)
 		}
-		change = scheduler.Want(v)
+		change = v.Change()
 	}
 	mustCommit(b, s, scheduler.Txn{Changes: []scheduler.Change{change}})
 	return time.Since(begin)

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
@@ -27,15 +28,35 @@ var (
 	ErrWrongKey = errors.New("the key of the change differs from the key of its value")
 )
 
-// check validates the changes of txn themselves.
-func (s *Scheduler) check(txn Txn) error {
+// checked returns txn with the values of all changes, after validating the changes themselves.
+// It does not modify the caller's changes.
+func (s *Scheduler) checked(txn Txn) (Txn, error) {
+	if slices.ContainsFunc(txn.Changes, func(c Change) bool { return c.message != nil }) {
+		txn.Changes = slices.Clone(txn.Changes)
+		for i := range txn.Changes {
+			s.prepare(&txn.Changes[i])
+		}
+	}
 	var errs []error
 	for i, c := range txn.Changes {
 		if err := s.checkChange(c); err != nil {
 			errs = append(errs, fmt.Errorf("change %d of %q: %w", i+1, c.Key, err))
 		}
 	}
-	return errors.Join(errs...)
+	return txn, errors.Join(errs...)
+}
+
+// prepare makes the value of a change by Want.
+func (s *Scheduler) prepare(c *Change) {
+	if c.message == nil || c.Key == "" {
+		return
+	}
+	v, err := s.Value(c.Key, c.message)
+	if err != nil {
+		*c = Refuse(c.Key, err)
+		return
+	}
+	*c = v.Change()
 }
 
 func (s *Scheduler) checkChange(c Change) error {

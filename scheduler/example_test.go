@@ -79,14 +79,8 @@ func storage(ds ...scheduler.Descriptor[text, nothing]) *scheduler.Scheduler {
 	return s
 }
 
-// want says that text should stand under key.
-func want(s *scheduler.Scheduler, key, value string) scheduler.Change {
-	v, err := s.Value(key, wrapperspb.String(value))
-	if err != nil {
-		return scheduler.Reject(key, err, nil)
-	}
-	return scheduler.Want(v)
-}
+// want is the intent that text stands under key.
+func want(key, value string) scheduler.Change { return scheduler.Want(key, wrapperspb.String(value)) }
 
 func commit(ctx context.Context, s *scheduler.Scheduler, changes ...scheduler.Change) {
 	if _, err := s.Commit(ctx, scheduler.Txn{Changes: changes}); err != nil {
@@ -111,9 +105,9 @@ func Example() {
 	ctx, stop := running(s)
 	defer stop()
 
-	commit(ctx, s, want(s, "mount/home", "v1"))
+	commit(ctx, s, want("mount/home", "v1"))
 	state(s, "mount/home")
-	commit(ctx, s, want(s, "volume/v1", "10G"))
+	commit(ctx, s, want("volume/v1", "10G"))
 	commit(ctx, s, scheduler.Unwant("volume/v1"))
 	state(s, "mount/home")
 	// Output:
@@ -132,8 +126,8 @@ func ExampleScheduler_Commit() {
 	ctx, stop := running(s)
 	defer stop()
 
-	commit(ctx, s, want(s, "volume/v1", "10G"), want(s, "mount/home", "v1"))
-	commit(ctx, s, scheduler.Unwant("volume/v1"), want(s, "volume/v2", "20G"), want(s, "mount/home", "v2"))
+	commit(ctx, s, want("volume/v1", "10G"), want("mount/home", "v1"))
+	commit(ctx, s, scheduler.Unwant("volume/v1"), want("volume/v2", "20G"), want("mount/home", "v2"))
 	// Output:
 	// create volume/v1 10G
 	// create mount/home v1
@@ -154,7 +148,7 @@ func ExampleScheduler_Observe() {
 	ctx, stop := running(s)
 	defer stop()
 
-	commit(ctx, s, want(s, "volume/v1", "10G"))
+	commit(ctx, s, want("volume/v1", "10G"))
 	state(s, "volume/v1")
 	s.Observe(scheduler.Observed{Key: "disk/sda", Value: wrapperspb.String("1T")})
 	if err := wait.For(ctx, s, "volume/v1"); err != nil {
@@ -178,9 +172,9 @@ func Example_anyOf() {
 	ctx, stop := running(s)
 	defer stop()
 
-	commit(ctx, s, want(s, "backup/all", "daily"))
+	commit(ctx, s, want("backup/all", "daily"))
 	state(s, "backup/all")
-	commit(ctx, s, want(s, "volume/v1", "10G"), want(s, "volume/v2", "20G"))
+	commit(ctx, s, want("volume/v1", "10G"), want("volume/v2", "20G"))
 	commit(ctx, s, scheduler.Unwant("volume/v1"))
 	commit(ctx, s, scheduler.Unwant("volume/v2"))
 	// Output:
@@ -212,11 +206,11 @@ func Example_derived() {
 	ctx, stop := running(s)
 	defer stop()
 
-	commit(ctx, s, want(s, "volume/v1", "10G"))
+	commit(ctx, s, want("volume/v1", "10G"))
 	for _, st := range s.Statuses("") {
 		fmt.Println(st.Key, st.State, st.Details)
 	}
-	commit(ctx, s, want(s, "key/master", "secret"))
+	commit(ctx, s, want("key/master", "secret"))
 	commit(ctx, s, scheduler.Unwant("volume/v1"))
 	// Output:
 	// create volume/v1 10G
@@ -240,10 +234,10 @@ func Example_claims() {
 	ctx, stop := running(s)
 	defer stop()
 
-	commit(ctx, s, want(s, "volume/v2", "sda"))
-	commit(ctx, s, want(s, "volume/v1", "sda"))
+	commit(ctx, s, want("volume/v2", "sda"))
+	commit(ctx, s, want("volume/v1", "sda"))
 	state(s, "volume/v1")
-	commit(ctx, s, want(s, "volume/v2", "sdb"))
+	commit(ctx, s, want("volume/v2", "sdb"))
 	// Output:
 	// create volume/v2 sda
 	// KeyErrors: [volume/v1 (VALIDATE): invalid value: value is "sda"; expected a disk of its own (see volume/v2)]
@@ -258,7 +252,7 @@ func ExampleScheduler_Plan() {
 	ctx, stop := running(s)
 	defer stop()
 
-	plan, err := s.Plan(ctx, scheduler.Txn{Changes: []scheduler.Change{want(s, "mount/home", "v1"), want(s, "volume/v1", "10G")}})
+	plan, err := s.Plan(ctx, scheduler.Txn{Changes: []scheduler.Change{want("mount/home", "v1"), want("volume/v1", "10G")}})
 	if err != nil {
 		panic(err)
 	}
@@ -312,7 +306,7 @@ func ExampleIndex() {
 	ctx, stop := running(s)
 	defer stop()
 
-	commit(ctx, s, want(s, "volume/v1", "10G"))
+	commit(ctx, s, want("volume/v1", "10G"))
 	device, ok := devices.Get("v1")
 	fmt.Println(device, ok, byDevice("/dev/dm-7"))
 	commit(ctx, s, scheduler.Unwant("volume/v1"))
@@ -337,7 +331,7 @@ func ExampleConnection() {
 	ctx, stop := running(s)
 	defer stop()
 
-	commit(ctx, s, want(s, "volume/v1", "10G"))
+	commit(ctx, s, want("volume/v1", "10G"))
 	state(s, "volume/v1")
 	server.Ready()
 	if err := wait.For(ctx, s, "volume/v1"); err != nil {
@@ -356,8 +350,8 @@ func ExampleTxn_replace() {
 	ctx, stop := running(s)
 	defer stop()
 
-	commit(ctx, s, want(s, "volume/v1", "10G"), want(s, "volume/v2", "20G"))
-	_, err := s.Commit(ctx, scheduler.Txn{Replace: true, Changes: []scheduler.Change{want(s, "volume/v2", "20G")}})
+	commit(ctx, s, want("volume/v1", "10G"), want("volume/v2", "20G"))
+	_, err := s.Commit(ctx, scheduler.Txn{Replace: true, Changes: []scheduler.Change{want("volume/v2", "20G")}})
 	fmt.Println(err)
 	// Output:
 	// create volume/v1 10G
@@ -374,7 +368,7 @@ func ExampleTxn_revert() {
 	ctx, stop := running(s)
 	defer stop()
 
-	_, err := s.Commit(ctx, scheduler.Txn{Revert: true, Changes: []scheduler.Change{want(s, "volume/v1", "10G"), want(s, "mount/home", "v1")}})
+	_, err := s.Commit(ctx, scheduler.Txn{Revert: true, Changes: []scheduler.Change{want("volume/v1", "10G"), want("mount/home", "v1")}})
 	fmt.Println(err)
 	_, exists := s.Status("volume/v1")
 	fmt.Println("volume/v1 exists:", exists)
@@ -403,7 +397,7 @@ func ExampleDescriptor_retrieve() {
 	ctx, stop := running(s)
 	defer stop()
 
-	_, err := s.Commit(ctx, scheduler.Txn{Refresh: true, Replace: true, Changes: []scheduler.Change{want(s, "volume/v1", "10G")}})
+	_, err := s.Commit(ctx, scheduler.Txn{Refresh: true, Replace: true, Changes: []scheduler.Change{want("volume/v1", "10G")}})
 	fmt.Println(err)
 	// Unordered output:
 	// delete volume/v9
@@ -417,7 +411,7 @@ func Example_wait() {
 	ctx, stop := running(s)
 	defer stop()
 
-	if err := s.Submit(ctx, scheduler.Txn{Changes: []scheduler.Change{want(s, "volume/v1", "10G"), want(s, "mount/home", "v1")}}); err != nil {
+	if err := s.Submit(ctx, scheduler.Txn{Changes: []scheduler.Change{want("volume/v1", "10G"), want("mount/home", "v1")}}); err != nil {
 		panic(err)
 	}
 	fmt.Println(wait.For(ctx, s, "volume/v1", "mount/home"))
@@ -436,7 +430,7 @@ func ExampleScheduler_Watch() {
 	ctx, stop := running(s)
 	defer stop()
 
-	commit(ctx, s, want(s, "mount/home", "v1"))
+	commit(ctx, s, want("mount/home", "v1"))
 	watch := s.Watch("mount/")
 	defer watch.Close()
 	show := func() {
@@ -449,7 +443,7 @@ func ExampleScheduler_Watch() {
 		}
 	}
 	show()
-	commit(ctx, s, want(s, "volume/v1", "10G"))
+	commit(ctx, s, want("volume/v1", "10G"))
 	show()
 	commit(ctx, s, scheduler.Unwant("mount/home"))
 	show()
@@ -476,7 +470,7 @@ func ExampleIndex_Watch() {
 	ctx, stop := running(s)
 	defer stop()
 
-	commit(ctx, s, want(s, "volume/v1", "10G"))
+	commit(ctx, s, want("volume/v1", "10G"))
 	watch := devices.Watch()
 	defer watch.Close()
 	fmt.Println(watch.Take())
@@ -485,4 +479,32 @@ func ExampleIndex_Watch() {
 	// Output:
 	// [{v1 /dev/volume/v1 false}]
 	// [{v1  true}]
+}
+
+// A value that Validate refuses does not remove the last valid one: it stays applied, and the
+// status has the reason.
+func ExampleRefuse() {
+	sized := volumes()
+	sized.Validate = func(_ string, v text) error {
+		if !strings.HasSuffix(v.Value, "G") {
+			return &models.FieldError{Field: "value", Value: v.Value, Expected: `a size such as "10G"`}
+		}
+		return nil
+	}
+	s := storage(sized)
+	ctx, stop := running(s)
+	defer stop()
+
+	commit(ctx, s, want("volume/v1", "10G"))
+	commit(ctx, s, want("volume/v1", "big")) // Want refuses it, too
+	st, _ := s.Status("volume/v1")
+	fmt.Println(st.State, st.Details, st.Actual)
+	commit(ctx, s, scheduler.Refuse("volume/v1", errors.New("the file is not readable")))
+	commit(ctx, s, want("volume/v1", "20G"))
+	// Output:
+	// create volume/v1 10G
+	// KeyErrors: [volume/v1 (VALIDATE): invalid value: value is "big"; expected a size such as "10G"]
+	// INVALID [value] value:"10G"
+	// KeyErrors: [volume/v1 (VALIDATE): the file is not readable]
+	// update volume/v1 10G -> 20G
 }

@@ -50,7 +50,7 @@ func interfacesNamed(tb testing.TB, s *scheduler.Scheduler, n int) []scheduler.C
 		if err != nil {
 			tb.Fatal(err)
 		}
-		out = append(out, scheduler.Want(v))
+		out = append(out, v.Change())
 	}
 	return out
 }

@@ -18,7 +18,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
 	"github.com/keyplane/keyplane/scheduler"
@@ -337,7 +336,7 @@ func (f *fakeNet) descriptors(t *testing.T, s *scheduler.Scheduler) *scheduler.I
 	return index
 }
 
-const failed = kvscheduler.ValueState_FAILED
+const failed = scheduler.Failed
 
 func must(t *testing.T, err error) {
 	t.Helper()

@@ -65,7 +65,7 @@ func taleOf(t *testing.T, a, b string) (tale []string) {
 	want := func(name, needs string) scheduler.Change {
 		v, err := s.Value("thing/"+name, wrapperspb.Bytes([]byte(needs)))
 		must(t, err)
-		return scheduler.Want(v)
+		return v.Change()
 	}
 	commit(want(a, b))
 	commit(want(b, ""))

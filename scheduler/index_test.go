@@ -45,7 +45,7 @@ func TestIndex(t *testing.T) {
 		commit := func(name, host string) {
 			v, err := s.Value(key(name), &interfaces.Interface{Name: name, HostIfName: host})
 			must(t, err)
-			mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}})
+			mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{v.Change()}})
 		}
 		expect := func(want ...string) {
 			t.Helper()

@@ -11,6 +11,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/inspect"
 )
 
 // TestInvalidPartsAreBounded declares interfaces with very many addresses. Of an invalid
@@ -94,7 +95,7 @@ func TestInvalidActualValueKeepsItsDependencies(t *testing.T) {
 		},
 	})
 	must(t, err)
-	if got := s.Inspect("thing/a", &emptypb.Empty{}).Dependencies; len(got) != 1 {
+	if got := inspect.Message(s, "thing/a", &emptypb.Empty{}).Dependencies; len(got) != 1 {
 		t.Errorf("the dependencies are %v; want base", got)
 	}
 }

@@ -41,7 +41,7 @@ func TestHistoryHoldsNoMoreThanItsBound(t *testing.T) {
 			return scheduler.Txn{Description: huge(i)}
 		},
 		"refusals": func(_ *scheduler.Scheduler, i int) scheduler.Txn {
-			return scheduler.Txn{Changes: []scheduler.Change{scheduler.Reject(key("bad"), errors.New(huge(i)), nil)}}
+			return scheduler.Txn{Changes: []scheduler.Change{{Key: key("bad"), Err: errors.New(huge(i))}}}
 		},
 		"keys": func(_ *scheduler.Scheduler, i int) scheduler.Txn {
 			return scheduler.Txn{Changes: []scheduler.Change{scheduler.Unwant(huge(i))}}
@@ -77,7 +77,7 @@ func TestHistoryHoldsNoMoreThanItsBound(t *testing.T) {
 func txnOf(t *testing.T, s *scheduler.Scheduler, name string, i int, address string) scheduler.Txn {
 	v, err := s.Value(key(name), &interfaces.Interface{Name: name, Mtu: uint32(i), PhysAddress: address})
 	must(t, err)
-	return scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}}
+	return scheduler.Txn{Changes: []scheduler.Change{v.Change()}}
 }
 
 func heap() int {
@@ -137,9 +137,9 @@ func TestTransactionLogIsPrintable(t *testing.T) {
 				m := &interfaces.Interface{Name: name, PhysAddress: strings.ToValidUTF8("x"+attack, "")}
 				v, err := s.Value(key(name), m)
 				must(t, err)
-				changes = append(changes, scheduler.Want(v))
+				changes = append(changes, v.Change())
 			}
-			changes = append(changes, scheduler.Reject("config/"+attack, failing, nil))
+			changes = append(changes, scheduler.Change{Key: "config/" + attack, Err: failing})
 			_, _ = s.Commit(t.Context(), scheduler.Txn{Description: "made" + strings.ReplaceAll(attack, "\n", " "), Changes: changes})
 			must(t, s.Flush(t.Context()))
 			text := out.String()

@@ -77,7 +77,7 @@ func (m *mortal) life(t *testing.T, intents ...map[string]string) *mortal {
 			for key, text := range intent {
 				v, err := s.Value(key, mortalValue(key, text))
 				must(t, err)
-				txn.Changes = append(txn.Changes, scheduler.Want(v))
+				txn.Changes = append(txn.Changes, v.Change())
 			}
 			_, _ = s.Commit(t.Context(), txn) // what fails is tried again, in the next life at the latest
 		}
@@ -218,7 +218,7 @@ func TestWhatIsAdoptedIsRememberedBeforeItIsShown(t *testing.T) {
 		defer begin(t, memory.sched)()
 		v, err := memory.sched.Value(key, mortalValue(key, "1500"))
 		must(t, err)
-		_, err = memory.sched.Commit(t.Context(), scheduler.Txn{Refresh: true, Replace: true, Changes: []scheduler.Change{scheduler.Want(v)}})
+		_, err = memory.sched.Commit(t.Context(), scheduler.Txn{Refresh: true, Replace: true, Changes: []scheduler.Change{v.Change()}})
 		must(t, err)
 		if m.calls > 0 || memory.notebook[key] == nil || memory.shown {
 			t.Errorf("%d verbs, remembered %v, shown before that: %v; want none, true, false", m.calls, memory.notebook[key] != nil, memory.shown)

@@ -51,6 +51,6 @@ func (s *Scheduler) handleLateResults(ctx context.Context, tasks []*executor.Tas
 // that it knows neither its descriptor nor its base. Otherwise nobody would find the item.
 func (s *Scheduler) readOrphan(op graph.Op) {
 	if kind.Of(op.Node) == nil {
-		s.inbox.refresh.add(s.inbox, s.notAskedWithout(kind.OfOp(op)))
+		s.inbox.Refresh(s.notAskedWithout(kind.OfOp(op))...)
 	}
 }

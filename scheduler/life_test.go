@@ -113,7 +113,7 @@ func (l *life) begin() {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.bad)) { // what was valid before nobody knows any more
-		txn.Changes = append(txn.Changes, scheduler.Reject(key(name), errInvalid, nil))
+		txn.Changes = append(txn.Changes, scheduler.Change{Key: key(name), Err: errInvalid})
 	}
 	_, _ = l.sched.Commit(l.t.Context(), txn) // what fails is tried again
 	l.staged = nil
@@ -122,7 +122,7 @@ func (l *life) begin() {
 func (l *life) change(s step) scheduler.Change {
 	v, err := l.sched.Value(key(s.name), message(s.name, s.args))
 	must(l.t, err)
-	return scheduler.Want(v)
+	return v.Change()
 }
 
 func (l *life) step(s step) {
@@ -193,9 +193,9 @@ var errInvalid = fmt.Errorf("%w: of its time", scheduler.ErrInvalid)
 // refused is intent that cannot be followed, for a key with the last valid one.
 func (l *life) refused(name string) scheduler.Change {
 	if s, ok := l.wanted[name]; ok {
-		return scheduler.Reject(key(name), errInvalid, l.change(s).Value)
+		return scheduler.Change{Key: key(name), Value: l.change(s).Value, Err: errInvalid}
 	}
-	return scheduler.Reject(key(name), errInvalid, nil)
+	return scheduler.Change{Key: key(name), Err: errInvalid}
 }
 
 // stage adds a change to the transaction to come; the newest of a key counts.

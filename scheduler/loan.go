@@ -120,8 +120,8 @@ func (s *Scheduler) next(ctx context.Context, due <-chan time.Time) (do func(con
 			return do
 		case <-s.observations.Ready():
 			return func(ctx context.Context) { s.handleObservations(ctx, s.changedObservations(s.observations.Take())) }
-		case <-s.inbox.ready.C():
-			return func(ctx context.Context) { s.handleInbox(ctx, s.inbox.drain()) }
+		case <-s.inbox.Ready():
+			return func(ctx context.Context) { s.handleInbox(ctx, s.inbox.Take()) }
 		case <-s.executor.Late():
 			return func(ctx context.Context) { s.handleLateResults(ctx, s.executor.TakeLate()) }
 		case <-due:

@@ -6,7 +6,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
@@ -62,7 +61,7 @@ func (s *Scheduler) oursByStatus(d *descriptor, it *kind.Found, bases map[string
 		return !d.Passive() && !it.Foreign && (!it.OwnerUnknown || s.ledger.Has(it.Key))
 	}
 	base, known := s.Status(bases[it.Key])
-	return known && base.State != kvscheduler.ValueState_OBTAINED
+	return known && base.State != Obtained
 }
 
 // rememberBefore remembers the values of tasks that are about to begin.

@@ -48,7 +48,7 @@ func TestMemory(t *testing.T) {
 				}
 				v, err := s.Value(key(name), m)
 				must(t, err)
-				txn.Changes = append(txn.Changes, scheduler.Want(v))
+				txn.Changes = append(txn.Changes, v.Change())
 			}
 			net.write("-- life\n")
 			mustCommit(t, s, txn)
@@ -139,7 +139,7 @@ func TestMemoryOfReferences(t *testing.T) {
 			for _, ip := range want {
 				v, err := s.Value("config/linux/l3/v2/arp/if1/"+ip, &l3.ARPEntry{Interface: "if1", IpAddress: ip})
 				must(t, err)
-				txn.Changes = append(txn.Changes, scheduler.Want(v))
+				txn.Changes = append(txn.Changes, v.Change())
 			}
 			mustCommit(t, s, txn)
 		})

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/inspect"
 	"github.com/keyplane/keyplane/scheduler/wait"
 )
 
@@ -27,14 +28,14 @@ func TestWrongChangesAreRefused(t *testing.T) {
 		good, foreign := interfacesNamed(t, s, 2), interfacesNamed(t, other, 1)[0]
 		mislabelled := good[0]
 		mislabelled.Key = good[1].Key
-		refused := scheduler.Reject(key("if1"), errInvalid, foreign.Value)
+		refused := scheduler.Change{Key: key("if1"), Value: foreign.Value, Err: errInvalid}
 		for name, c := range map[string]struct {
 			change scheduler.Change
 			want   error
 		}{
 			"value of another scheduler": {foreign, scheduler.ErrOtherScheduler},
 			"and what was valid before":  {refused, scheduler.ErrOtherScheduler},
-			"zero value":                 {scheduler.Want(scheduler.Value{}), scheduler.ErrNoValue},
+			"zero value":                 {scheduler.Value{}.Change(), scheduler.ErrNoValue},
 			"no key":                     {scheduler.Unwant(""), scheduler.ErrWrongKey},
 			"key of another value":       {mislabelled, scheduler.ErrWrongKey},
 		} {
@@ -107,7 +108,7 @@ func TestConnectionOfGroup(t *testing.T) {
 	register(s, "alone", "")
 	register(s.Group(""), "unnamed", "")
 	got := map[string]string{}
-	for _, d := range s.Descriptors() {
+	for _, d := range inspect.Descriptors(s) {
 		got[d.Name] = d.Connection
 	}
 	want := map[string]string{"grouped": "net", "elsewhere": "disk", "named": "tar", "alone": "alone", "unnamed": "unnamed"}
@@ -145,15 +146,15 @@ func TestWaitTellsWhy(t *testing.T) {
 		net.set([]string{"break", "failed", "terminal"})
 		net.set([]string{"break", "lacking", "lacking"})
 		net.set([]string{"break", "retrying"})
-		txn := scheduler.Txn{Changes: []scheduler.Change{scheduler.Reject(key("invalid"), errInvalid, nil)}}
+		txn := scheduler.Txn{Changes: []scheduler.Change{{Key: key("invalid"), Err: errInvalid}}}
 		for _, name := range []string{"good", "failed", "lacking", "retrying"} {
 			v, err := s.Value(key(name), message(name, nil))
 			must(t, err)
-			txn.Changes = append(txn.Changes, scheduler.Want(v))
+			txn.Changes = append(txn.Changes, v.Change())
 		}
 		pending, err := s.Value(key("pending"), message("pending", []string{"peer=nobody"}))
 		must(t, err)
-		txn.Changes = append(txn.Changes, scheduler.Want(pending))
+		txn.Changes = append(txn.Changes, pending.Change())
 		if _, err := s.Commit(t.Context(), txn); err == nil {
 			t.Fatal("nothing failed")
 		}

@@ -32,7 +32,7 @@ func TestNormalize(t *testing.T) {
 			t.Helper()
 			v, err := s.Value(key, &l3.ARPEntry{Interface: "if1", IpAddress: ip})
 			must(t, err)
-			return mustCommit(t, s, scheduler.Txn{Refresh: true, Replace: true, Changes: []scheduler.Change{scheduler.Want(v)}})
+			return mustCommit(t, s, scheduler.Txn{Refresh: true, Replace: true, Changes: []scheduler.Change{v.Change()}})
 		}
 		warned := func() int { return strings.Count(log.String(), "level=WARN") }
 
@@ -81,7 +81,7 @@ func TestNormalizedValueIsRemembered(t *testing.T) {
 			for _, ip := range ips {
 				v, err := s.Value("config/linux/l3/v2/arp/if1/"+ip, &l3.ARPEntry{Interface: "if1", IpAddress: ip})
 				must(t, err)
-				txn.Changes = append(txn.Changes, scheduler.Want(v))
+				txn.Changes = append(txn.Changes, v.Change())
 			}
 			mustCommit(t, s, txn)
 		})

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"sync"
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/keyplane/keyplane/internal/wake"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler/internal/inbox"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
@@ -31,7 +29,7 @@ type Observed struct {
 // key, or if Value or Meta has another type than the descriptor's.
 func (s *Scheduler) Observe(seen ...Observed) {
 	if len(seen) > 0 {
-		s.stats.observes()
+		s.counters.Observed()
 	}
 	s.observations.PutAll(func(o Observed) string { return o.Key }, seen...)
 }
@@ -42,7 +40,7 @@ func (s *Scheduler) Refresh(descriptors ...string) error {
 	if err := s.registry.CheckNames(descriptors); err != nil {
 		return fmt.Errorf("refresh: %w", err)
 	}
-	s.inbox.refresh.add(s.inbox, descriptors)
+	s.inbox.Refresh(descriptors...)
 	return nil
 }
 
@@ -53,78 +51,23 @@ func (s *Scheduler) Retry(descriptors ...string) error {
 	if err := s.registry.CheckNames(descriptors); err != nil {
 		return fmt.Errorf("retry: %w", err)
 	}
-	s.inbox.retry.add(s.inbox, descriptors)
+	s.inbox.Retry(descriptors...)
 	return nil
 }
 
-// inbox has the requests that Run has not yet handled.
-type inbox struct {
-	mu    sync.Mutex
-	ready wake.Signal // set when a request is added
-	notes
-}
-
-type notes struct {
-	refresh     names
-	retry       names
-	connections map[*Connection]connectionChange
-}
-
-// names selects descriptors. It is empty unless asked is set.
-type names struct {
-	asked bool
-	all   bool
-	of    map[string]bool
-}
-
-func newInbox() *inbox { return &inbox{ready: wake.New()} }
-
-func (n *names) add(in *inbox, descriptors []string) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	n.asked = true
-	n.all = n.all || len(descriptors) == 0
-	if n.of == nil {
-		n.of = map[string]bool{}
-	}
-	for _, d := range descriptors {
-		n.of[d] = true
-	}
-	in.wake()
-}
-
-func (n *names) set() map[string]bool {
-	if n.all {
-		return nil
-	}
-	return n.of
-}
-
-func (in *inbox) wake() {
-	in.ready.Set()
-}
-
-func (in *inbox) drain() notes {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	out := in.notes
-	in.notes = notes{}
-	return out
-}
-
 // handleInbox handles requests of other goroutines.
-func (s *Scheduler) handleInbox(ctx context.Context, in notes) {
-	for g, news := range in.connections {
+func (s *Scheduler) handleInbox(ctx context.Context, in inbox.Requests[*Connection]) {
+	for g, news := range in.Connections {
 		s.handleConnection(ctx, g, news)
 	}
-	if in.refresh.asked {
+	if in.Refresh.Asked {
 		r := s.begin(Notification)
 		r.rec.Refresh = true
-		s.wantReadings(r, s.everything(s.registry.Named(in.refresh.set())), nil)
+		s.wantReadings(r, s.everything(s.registry.Named(in.Refresh.Names())), nil)
 		s.finish(ctx, r)
 	}
-	if in.retry.asked {
-		s.retry(ctx, s.failedOf(in.retry.set()), s.opts.Retry, nil)
+	if in.Retry.Asked {
+		s.retry(ctx, s.failedOf(in.Retry.Names()), s.opts.Retry, nil)
 	}
 }
 
@@ -167,7 +110,7 @@ func (s *Scheduler) checkObservation(o Observed) error {
 }
 
 func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
-	s.stats.noticed()
+	s.counters.Noticed(uint8(Notification))
 	if len(seen) == 0 {
 		return
 	}
@@ -217,7 +160,7 @@ func (s *Scheduler) metaOf(d *descriptor, o Observed) (meta any, known bool) {
 // except in a resync, which may find any number of them. Changes by the run itself are
 // published at its end.
 func (s *Scheduler) notice(r *run) {
-	const obtained, configured = kvscheduler.ValueState_OBTAINED, kvscheduler.ValueState_CONFIGURED
+	const obtained, configured = Obtained, Configured
 	s.delayContested(r)
 	for n := range s.graph.Changed(r.known) {
 		old := s.statuses.At(n.Slot)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -150,7 +151,7 @@ func TestDependencyOnAnyKey(t *testing.T) {
 			t.Errorf("it is %s, want %s", st.State, want)
 		}
 	}
-	mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v), two[0]}})
+	mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{v.Change(), two[0]}})
 	state("PENDING")
 	if text := explain.Key(s, "layer/a").String(); !strings.Contains(text, "any-one: needs any value with a key that it accepts") {
 		t.Errorf("explained is %q", text)
@@ -168,14 +169,62 @@ func TestDependencyOnNothing(t *testing.T) {
 		if name == "both" {
 			return []scheduler.Dependency{{Label: "odd", Key: "k", Prefixes: []string{"p/"}}}
 		}
+		if name == "keys" {
+			return []scheduler.Dependency{{Label: "odd", Keys: []string{"k"}, Prefixes: []string{"p/"}}}
+		}
 		return []scheduler.Dependency{{Label: "odd"}}
 	})
 	for name, want := range map[string]string{
-		"nothing": `dependency "odd" has none of Key, Prefixes and Match`,
-		"both":    `dependency "odd" has Key "k" and also Prefixes or Match`,
+		"nothing": `dependency "odd" has none of Key, Keys, Prefixes and Match`,
+		"both":    `dependency "odd" has Key "k" and also Keys, Prefixes or Match`,
+		"keys":    `dependency "odd" has Keys ["k"] and also Prefixes or Match`,
 	} {
 		if _, err := s.Value("layer/"+name, &emptypb.Empty{}); !errors.Is(err, scheduler.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("Value returns %v, want %q", err, want)
 		}
 	}
+}
+
+// TestAnyOfSeveralKeys has a value that any of two keys meets: it moves from one to the other
+// without an operation, and a third key under the same prefix does not meet it.
+func TestAnyOfSeveralKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := scheduler.New(scheduler.Options{})
+		layered(t, s, func(name string) []scheduler.Dependency {
+			if name != "user" {
+				return nil
+			}
+			return []scheduler.Dependency{{Label: "a-or-b", Keys: []string{"layer/a", "layer/b"}}}
+		})
+		defer begin(t, s)()
+		put := func(name string) scheduler.Change {
+			v, err := s.Value("layer/"+name, &emptypb.Empty{})
+			must(t, err)
+			return v.Change()
+		}
+		expect := func(want scheduler.State) {
+			t.Helper()
+			if st, _ := s.Status("layer/user"); st.State != want {
+				t.Errorf("the user is %v %q, want %v", st.State, st.Details, want)
+			}
+		}
+		mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{put("user"), put("a2"), put("a/b")}})
+		expect(scheduler.Pending)
+		st, _ := s.Status("layer/user")
+		if len(st.Waits) != 1 || !slices.Equal(st.Waits[0].Keys, []string{"layer/a", "layer/b"}) {
+			t.Errorf("it waits for %+v", st.Waits)
+		}
+		mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{put("b")}})
+		expect(scheduler.Configured)
+		mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{put("a")}})
+		rec := mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{scheduler.Unwant("layer/b")}})
+		expect(scheduler.Configured)
+		for _, op := range rec.Executed {
+			if op.Key == "layer/user" {
+				t.Errorf("the move from b to a has the operation %v", op.Verb)
+			}
+		}
+		mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{scheduler.Unwant("layer/a")}})
+		expect(scheduler.Pending)
+	})
 }

@@ -5,7 +5,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
@@ -28,10 +27,10 @@ type Operation struct {
 }
 
 var verbs = [...]Verb{
-	graph.None:   kvscheduler.TxnOperation_UNDEFINED,
-	graph.Create: kvscheduler.TxnOperation_CREATE,
-	graph.Update: kvscheduler.TxnOperation_UPDATE,
-	graph.Delete: kvscheduler.TxnOperation_DELETE,
+	graph.None:   Verb(0),
+	graph.Create: Create,
+	graph.Update: Update,
+	graph.Delete: Delete,
 }
 
 // shown is the published part of a status that operations refer to.
@@ -72,29 +71,29 @@ func operation(op graph.Op, d *descriptor, was shown) Operation {
 func noop(n *graph.Node, was shown, state State) (Operation, bool) {
 	is := now(n, state)
 	o := Operation{
-		Verb: kvscheduler.TxnOperation_CREATE, Key: n.Key(), New: is.desired,
+		Verb: Create, Key: n.Key(), New: is.desired,
 		OldState: was.state, OldErr: was.err, NewState: state, Noop: true,
 		Derived: is.derived || was.derived, Property: is.property || was.property,
 	}
 	changed := was.state != state
 	switch state {
-	case kvscheduler.ValueState_INVALID, kvscheduler.ValueState_UNIMPLEMENTED:
-		o.Verb, o.NewErr = kvscheduler.TxnOperation_VALIDATE, is.err
+	case Invalid, Unimplemented:
+		o.Verb, o.NewErr = Validate, is.err
 		return o, was.err == nil || was.err.Error() != o.NewErr.Error()
-	case kvscheduler.ValueState_PENDING:
+	case Pending:
 		o.Waits, _ = details(n, state)
 		return o, changed
-	case kvscheduler.ValueState_CONFIGURED:
-		o.Verb, o.Old = kvscheduler.TxnOperation_UPDATE, is.actual
-		return o, changed && was.state != kvscheduler.ValueState_DISCOVERED
-	case kvscheduler.ValueState_OBTAINED:
+	case Configured:
+		o.Verb, o.Old = Update, is.actual
+		return o, changed && was.state != Discovered
+	case Obtained:
 		o.New = is.actual
 		if !changed {
-			o.Verb, o.Old = kvscheduler.TxnOperation_UPDATE, was.actual
+			o.Verb, o.Old = Update, was.actual
 		}
 		return o, changed || !proto.Equal(was.actual, is.actual)
-	case nonexistent:
-		o.Verb, o.Old, o.NewState = kvscheduler.TxnOperation_DELETE, cmp.Or(was.desired, was.actual), removed
+	case Nonexistent:
+		o.Verb, o.Old, o.NewState = Delete, cmp.Or(was.desired, was.actual), Removed
 		return o, changed
 	default: // a verb leads to the other states, and has its own record
 		return o, false

@@ -14,14 +14,10 @@ type TransactionLog interface {
 	End(r *Record)
 	// Flush waits until all ended transactions are written, or ctx ends.
 	Flush(ctx context.Context) error
-	// Loss returns the number of texts that were not written.
-	Loss() OutputLoss
-}
-
-// OutputLoss counts texts that the output of the transaction log was too slow for or refused.
-type OutputLoss struct {
-	Transactions uint64 // with missing or incomplete text
-	Plans        uint64 // not written before their transaction was executed
+	// Loss returns the number of transactions with missing or incomplete text, and of plans
+	// that were not written before their transaction was executed. A text is lost if the
+	// output was too slow for it or refused it.
+	Loss() (transactions, plans uint64)
 }
 
 // Flush waits until the transaction log has written all ended transactions, or ctx ends.
@@ -47,9 +43,9 @@ func (s *Scheduler) logEnd(kept *Record) {
 }
 
 // outputLoss returns the losses of the transaction log.
-func (s *Scheduler) outputLoss() OutputLoss {
+func (s *Scheduler) outputLoss() (transactions, plans uint64) {
 	if s.opts.TransactionLog == nil {
-		return OutputLoss{}
+		return 0, 0
 	}
 	return s.opts.TransactionLog.Loss()
 }

@@ -79,7 +79,7 @@ func TestSlowWorkDelaysNobodyElse(t *testing.T) {
 				withinSoon(t, "a plan", func() {
 					v, err := s.Value("other/y", wrapperspb.String("1"))
 					must(t, err)
-					r, err := s.Plan(t.Context(), scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}})
+					r, err := s.Plan(t.Context(), scheduler.Txn{Changes: []scheduler.Change{v.Change()}})
 					must(t, err)
 					if len(r.Planned) != 1 {
 						t.Errorf("the plan has %d operations", len(r.Planned))
@@ -111,7 +111,7 @@ func TestCommitWaitsForItsOwnWork(t *testing.T) {
 		v, err := s.Value("thing/a", wrapperspb.String("1"))
 		must(t, err)
 		go func() {
-			rec, err := s.Commit(t.Context(), scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}})
+			rec, err := s.Commit(t.Context(), scheduler.Txn{Changes: []scheduler.Change{v.Change()}})
 			ended <- result{rec, err}
 		}()
 		<-time.After(soon)

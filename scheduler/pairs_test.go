@@ -82,8 +82,8 @@ func changesOf(t *testing.T, s *scheduler.Scheduler, config string) map[string]s
 			continue
 		}
 		v, err := s.Value(key(f[0]), message(f[0], f[1:]))
-		if out[key(f[0])] = scheduler.Want(v); err != nil {
-			out[key(f[0])] = scheduler.Reject(key(f[0]), err, nil)
+		if out[key(f[0])] = v.Change(); err != nil {
+			out[key(f[0])] = scheduler.Change{Key: key(f[0]), Err: err}
 		}
 	}
 	return out

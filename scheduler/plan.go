@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/keyplane/keyplane/scheduler/internal/counters"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
@@ -28,7 +29,8 @@ const (
 // a plan, which then begins again; see ErrUnsettled. A plan that takes less than 20 ms is
 // not interrupted.
 func (s *Scheduler) Plan(ctx context.Context, txn Txn) (*Record, error) {
-	if err := s.check(txn); err != nil {
+	txn, err := s.checked(txn)
+	if err != nil {
 		return nil, err
 	}
 	rec := &Record{Type: Northbound, Start: time.Now(), Simulated: true}
@@ -74,7 +76,7 @@ func (s *Scheduler) tryPlan(ctx context.Context, txn Txn) (seq uint64, ops [][]O
 // simulate plans txn. It runs the same loop, in which every operation succeeds.
 func (s *Scheduler) simulate(txn Txn) []Operation {
 	began := time.Now()
-	defer func() { s.stats.phase(PhasePlan, began) }()
+	defer func() { s.counters.Phase(counters.Plan, began) }()
 	s.graph.Begin()
 	defer s.graph.Rollback()
 	s.intendAll(txn)
@@ -88,7 +90,7 @@ func (s *Scheduler) foresee(run *run) {
 	asked := s.opts.Simulate || run.simulate
 	if asked && !r.Simulated || r.Type == RetryFailed {
 		began := time.Now()
-		defer func() { s.stats.phase(PhasePlan, began) }()
+		defer func() { s.counters.Phase(counters.Plan, began) }()
 		s.graph.Begin()
 		defer s.graph.Rollback()
 		r.Simulated, r.Planned = asked, slices.Concat(s.planned()...)
@@ -123,8 +125,8 @@ func (s *Scheduler) planned() (ops [][]Operation) {
 		o := operation(op, kind.OfOp(op), was(n))
 		recreated.begins(op, &o)
 		g.Done(op, op.Meta, nil)
-		if o.NewState = s.stateOf(n); o.NewState == nonexistent {
-			o.NewState = removed
+		if o.NewState = s.stateOf(n); o.NewState == Nonexistent {
+			o.NewState = Removed
 		}
 		told[n] = now(n, o.NewState)
 		o.NewState = recreated.ended(op, &o, o.NewState)
@@ -206,11 +208,11 @@ func refusals(txn Txn) (out []Operation) {
 		if c.Err == nil {
 			continue
 		}
-		state := invalidState
+		state := Invalid
 		if errors.Is(c.Err, ErrUnimplemented) {
-			state = unimplementedState
+			state = Unimplemented
 		}
-		out = append(out, Operation{Verb: validate, Key: c.Key, New: refusedIn(c.Err), Noop: true, NewState: state, NewErr: c.Err})
+		out = append(out, Operation{Verb: Validate, Key: c.Key, New: refusedIn(c.Err), Noop: true, NewState: state, NewErr: c.Err})
 	}
 	return out
 }
@@ -220,7 +222,7 @@ func (s *Scheduler) conflicts(txn Txn) (out []Operation) {
 	s.graph.ResolveClaims()
 	for _, c := range txn.Changes {
 		if n := s.graph.Node(c.Key); n != nil && c.Value != nil && n.LosesClaim() {
-			out = append(out, Operation{Verb: validate, Key: c.Key, New: c.Value.Message(), Noop: true, NewState: invalidState, NewErr: errOf(n)})
+			out = append(out, Operation{Verb: Validate, Key: c.Key, New: c.Value.Message(), Noop: true, NewState: Invalid, NewErr: errOf(n)})
 		}
 	}
 	return out

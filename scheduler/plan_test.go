@@ -69,7 +69,7 @@ func (p *planned) change(name string, mtu uint32) scheduler.Change {
 	if err != nil {
 		p.Fatal(err)
 	}
-	return scheduler.Want(v)
+	return v.Change()
 }
 
 // takes has each comparison take d.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
@@ -21,16 +20,16 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 	if d != nil {
 		d.Remember(n)
 	}
-	if state == kvscheduler.ValueState_NONEXISTENT {
+	if state == Nonexistent {
 		if old != nil {
 			if d := s.registry.Of(old.Key); d != nil && old.Meta != nil {
 				d.Index.Drop(d.NameIn(old.Key))
 			}
 			s.statuses.Drop(n.Slot)
-			s.stats.value(old, nil)
+			s.count(old, nil)
 			n.Slot = 0
 			s.retries.Drop(n.Key())
-			state = kvscheduler.ValueState_REMOVED
+			state = Removed
 			s.watchers.Publish(&Status{Key: old.Key, State: state, Last: verbs[graph.Delete], Since: now, Base: old.Base, Descriptor: old.Descriptor})
 		}
 		return state
@@ -57,56 +56,56 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 		}
 	}
 	if n.State() == graph.Rejected {
-		st.Last = kvscheduler.TxnOperation_VALIDATE
+		st.Last = Validate
 	}
 	n.Slot = s.statuses.Put(n.Slot, st)
-	s.stats.value(old, st)
+	s.count(old, st)
 	s.watchers.Publish(st)
 	return state
 }
 
 func (s *Scheduler) stateOf(n *graph.Node) State {
 	if b := n.Base(); b != nil && n.Actual() == nil && b.Actual() == nil {
-		return nonexistent // it cannot be derived without its base
+		return Nonexistent // it cannot be derived without its base
 	}
 	switch n.State() {
 	case graph.Configured:
-		return kvscheduler.ValueState_CONFIGURED
+		return Configured
 	case graph.Pending:
-		return kvscheduler.ValueState_PENDING
+		return Pending
 	case graph.Missing:
-		return kvscheduler.ValueState_MISSING
+		return Missing
 	case graph.Discovered:
-		return kvscheduler.ValueState_DISCOVERED
+		return Discovered
 	case graph.Obtained:
-		return kvscheduler.ValueState_OBTAINED
+		return Obtained
 	case graph.Failed:
 		if errors.Is(n.Err(), ErrUnimplemented) {
-			return kvscheduler.ValueState_UNIMPLEMENTED
+			return Unimplemented
 		}
 		if s.retries.Pending(n.Key()) != nil {
-			return kvscheduler.ValueState_RETRYING
+			return Retrying
 		}
-		return kvscheduler.ValueState_FAILED
+		return Failed
 	case graph.Rejected:
 		if errors.Is(n.Err(), ErrUnimplemented) {
-			return kvscheduler.ValueState_UNIMPLEMENTED
+			return Unimplemented
 		}
-		return kvscheduler.ValueState_INVALID
+		return Invalid
 	default:
-		return kvscheduler.ValueState_NONEXISTENT
+		return Nonexistent
 	}
 }
 
 // details returns the details of a status: unmet dependencies, invalid fields or warnings.
 func details(n *graph.Node, state State) (labels []string, waits []Dependency) {
 	switch state {
-	case kvscheduler.ValueState_PENDING:
-		waits = n.Unmet()
+	case Pending:
+		waits = publicDependencies(n.Unmet())
 		for _, d := range waits {
 			labels = append(labels, d.Label)
 		}
-	case kvscheduler.ValueState_INVALID:
+	case Invalid:
 		labels = models.Fields(n.Err())
 	default:
 		labels = kind.Warnings(n.Desired())

@@ -128,7 +128,7 @@ func (v *vague) want(t *testing.T, s *scheduler.Scheduler, keysAndTexts ...strin
 	for i := 0; i < len(keysAndTexts); i += 2 {
 		value, err := s.Value(keysAndTexts[i], wrapperspb.String(keysAndTexts[i+1]))
 		must(t, err)
-		txn.Changes = append(txn.Changes, scheduler.Want(value))
+		txn.Changes = append(txn.Changes, value.Change())
 	}
 	_, _ = s.Commit(t.Context(), txn) // what fails is in the log
 }
@@ -211,7 +211,7 @@ func TestFoundWhileItWaits(t *testing.T) {
 		defer begin(t, s)()
 		v, err := s.Value(key("if1"), message("if1", nil))
 		must(t, err)
-		mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}})
+		mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{v.Change()}})
 		net.set([]string{"stands", "if1"})
 		group.Ready()
 		synctest.Wait()

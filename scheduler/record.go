@@ -4,26 +4,10 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
-
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 )
-
-// A State is the state of a value; see the package documentation.
-type State = kvscheduler.ValueState
-
-// A Verb is the kind of an operation.
-type Verb = kvscheduler.TxnOperation
 
 // A Message is the content of a value.
 type Message = proto.Message
-
-const (
-	nonexistent        = kvscheduler.ValueState_NONEXISTENT
-	removed            = kvscheduler.ValueState_REMOVED
-	invalidState       = kvscheduler.ValueState_INVALID
-	unimplementedState = kvscheduler.ValueState_UNIMPLEMENTED
-	validate           = kvscheduler.TxnOperation_VALIDATE
-)
 
 // A TxnType is the cause of a transaction.
 type TxnType uint8

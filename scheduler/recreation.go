@@ -1,9 +1,6 @@
 package scheduler
 
-import (
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
-	"github.com/keyplane/keyplane/scheduler/internal/graph"
-)
+import "github.com/keyplane/keyplane/scheduler/internal/graph"
 
 // recreations finds the operations of a run that together replace an Update: Delete and Create
 // of a value, and of the values that are derived from it. In records they are marked, and the
@@ -29,18 +26,18 @@ func (rs *recreations) begins(op graph.Op, o *Operation) {
 		o.Recreate = true
 		if rs.halves[n] {
 			delete(rs.halves, n)
-			o.OldState = removed
+			o.OldState = Removed
 		}
 	}
 }
 
 // ended returns the state to record after an operation that led to state.
 func (rs *recreations) ended(op graph.Op, o *Operation, state State) State {
-	if op.Verb != graph.Delete || !o.Recreate || state != kvscheduler.ValueState_PENDING || len(op.Node.Unmet()) > 0 {
+	if op.Verb != graph.Delete || !o.Recreate || state != Pending || len(op.Node.Unmet()) > 0 {
 		return state
 	}
 	rs.remember(&rs.halves, op.Node)
-	return removed
+	return Removed
 }
 
 // unfinished reports whether n was deleted to be created again, which did not happen. It is

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/keyplane/keyplane/scheduler/internal/counters"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
@@ -147,7 +148,7 @@ func (s *Scheduler) readBack(ctx context.Context, r *run) bool {
 		}
 	}
 	s.notice(r)
-	s.stats.phase(PhaseRefresh, r.readingBegan)
+	s.counters.Phase(counters.Refresh, r.readingBegan)
 	return true
 }
 
@@ -308,7 +309,7 @@ func (s *Scheduler) collect(ctx context.Context, rd reading, ws []kind.Desired) 
 	}
 	return executor.Read(ctx, &rd.d.Reads, s.opts.VerbTimeout, read, func(took time.Duration) {
 		s.log.Info("an abandoned call of Retrieve has returned", "descriptor", rd.d.Name, "took", took)
-		s.inbox.refresh.add(s.inbox, s.notAskedWithout(rd.d))
+		s.inbox.Refresh(s.notAskedWithout(rd.d)...)
 	})
 }
 

@@ -70,8 +70,8 @@ func TestFoundAsWanted(t *testing.T) {
 		defer begin(t, s)()
 		v, err := s.Value(key("if1"), &interfaces.Interface{Name: "if1", Type: interfaces.Interface_DUMMY})
 		must(t, err)
-		mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}, Refresh: true}) // it is coming
-		mustCommit(t, s, scheduler.Txn{Refresh: true})                                                 // it is there
+		mustCommit(t, s, scheduler.Txn{Changes: []scheduler.Change{v.Change()}, Refresh: true}) // it is coming
+		mustCommit(t, s, scheduler.Txn{Refresh: true})                                          // it is there
 		if looks != 1 || verbs != 0 {
 			t.Errorf("looked at %d times, %d verbs", looks, verbs)
 		}

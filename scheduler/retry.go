@@ -65,7 +65,7 @@ func (s *Scheduler) retryDue(ctx context.Context) {
 	due := s.retries.Next()
 	keys := s.retries.Due(time.Now())
 	if len(keys) > 0 {
-		s.stats.waited(RetryFailed, due)
+		s.counters.Waited(uint8(RetryFailed), due)
 	}
 	s.retry(ctx, keys, s.opts.Retry, nil)
 }

@@ -7,12 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
 func TestBackOff(t *testing.T) {
-	const retrying = kvscheduler.ValueState_RETRYING
+	const retrying = scheduler.Retrying
 	for name, c := range map[string]struct {
 		policy       scheduler.RetryPolicy
 		period, most time.Duration // as it should be

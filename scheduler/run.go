@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler/internal/counters"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
@@ -148,14 +148,20 @@ func (s *Scheduler) intend(c Change) {
 	switch {
 	case c.Value != nil:
 		s.graph.Want(c.Value.v)
-	case c.Err == nil || s.graph.Wants(c.Key):
+	case c.unwants(s.graph):
 		s.graph.Unwant(c.Key)
+	case c.keep && s.graph.Wants(c.Key): // it stays
 	default:
 		s.graph.Spare(c.Key)
 	}
 	if c.Err != nil {
 		s.graph.Reject(c.Key, c.Err)
 	}
+}
+
+// unwants reports whether c removes the desired value of its key.
+func (c *Change) unwants(g *graph.Graph) bool {
+	return c.Value == nil && (c.Err == nil || !c.keep && g.Wants(c.Key))
 }
 
 // unwantAbsent removes the desired values that are not among changes.
@@ -191,7 +197,7 @@ func (s *Scheduler) finish(ctx context.Context, r *run) {
 }
 
 func (s *Scheduler) complete(r *run) {
-	s.stats.phase(PhaseExecute, r.executing)
+	s.counters.Phase(counters.Execute, r.executing)
 	began := time.Now()
 	s.ledger.Adopted()
 	for n := range s.graph.Touched() {
@@ -199,15 +205,15 @@ func (s *Scheduler) complete(r *run) {
 	}
 	r.insertNoops()
 	if r.skipped { // not begun when the scheduler stopped
-		r.rec.Executed = slices.DeleteFunc(r.rec.Executed, func(o Operation) bool { return o.NewState == nonexistent })
+		r.rec.Executed = slices.DeleteFunc(r.rec.Executed, func(o Operation) bool { return o.NewState == Nonexistent })
 	}
 	s.completed = append(s.completed, r)
 	r.rec.Stop = time.Now()
 	s.report(r)
-	s.stats.transaction(r.rec)
-	s.stats.phase(PhaseRecord, began)
+	s.counters.Transaction(uint8(r.rec.Type), r.rec.Stop.Sub(r.rec.Start))
+	s.counters.Phase(counters.Record, began)
 	kept := r.rec.kept()
-	s.history.add(kept)
+	s.history.Add(kept, kept.size())
 	s.logEnd(kept)
 	if r.done != nil {
 		r.done(r.rec)
@@ -363,7 +369,7 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 	}
 	o := &r.rec.Executed[t.Index]
 	o.NewErr = t.Err
-	s.stats.operation(t)
+	s.counters.Operation(t)
 	if t.Abandoned {
 		s.graph.Abandon(t.Op, t.Err)
 	} else {
@@ -385,7 +391,7 @@ func (s *Scheduler) done(r *run, t *executor.Task) {
 	old := s.statuses.At(n.Slot)
 	state := s.publish(r.rec.Start, n, old)
 	o.NewState, o.Meta = r.recreated.ended(t.Op, o, state), n.Meta()
-	if o.NewState == kvscheduler.ValueState_PENDING {
+	if o.NewState == Pending {
 		o.Waits, _ = details(n, o.NewState)
 	}
 	if n.State() == graph.Rejected {
@@ -418,7 +424,7 @@ func (s *Scheduler) note(r *run, n *graph.Node) {
 		r.recordNoop(n, old, state)
 	case r.recreated.unfinished(n):
 		was := old.shown()
-		was.state = removed
+		was.state = Removed
 		if o, ok := noop(n, was, state); ok {
 			o.Recreate = true
 			r.addNoop(n, o)
@@ -431,8 +437,8 @@ func (r *run) didTo(st *Status) bool { return st != nil && st.txn == r.mark() }
 
 // recordNoop records a change of a node without a verb.
 func (r *run) recordNoop(n *graph.Node, old *Status, state State) {
-	if state == removed {
-		state = nonexistent
+	if state == Removed {
+		state = Nonexistent
 	}
 	if o, ok := noop(n, old.shown(), state); ok {
 		r.addNoop(n, o)
@@ -442,7 +448,7 @@ func (r *run) recordNoop(n *graph.Node, old *Status, state State) {
 // addNoop adds the record of a change without a verb.
 func (r *run) addNoop(n *graph.Node, o Operation) {
 	o.Retry, o.Meta = r.retry, n.Meta()
-	if o.Verb == validate && o.New == nil {
+	if o.Verb == Validate && o.New == nil {
 		o.New = refusedIn(o.NewErr)
 	}
 	r.noops = append(r.noops, noticed{o, baseOf(n).Key()})

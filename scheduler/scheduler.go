@@ -15,8 +15,11 @@ import (
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/scheduler/internal/contest"
+	"github.com/keyplane/keyplane/scheduler/internal/counters"
 	"github.com/keyplane/keyplane/scheduler/internal/executor"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/history"
+	"github.com/keyplane/keyplane/scheduler/internal/inbox"
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 	"github.com/keyplane/keyplane/scheduler/internal/memory"
 	"github.com/keyplane/keyplane/scheduler/internal/retry"
@@ -62,10 +65,10 @@ type Scheduler struct {
 	registry     kind.Registry
 	executor     *executor.Executor
 	statuses     *table.Table[Status]
-	history      history
-	stats        stats
+	history      *history.History[*Record]
+	counters     *counters.Counters
 	observations *mailbox.Box[Observed]
-	inbox        *inbox
+	inbox        *inbox.Inbox[*Connection]
 	watchers     *watch.Hub[*Status]
 	connections  map[string]*Connection
 	begun        atomic.Bool // Run was called
@@ -106,14 +109,14 @@ func New(opts Options) *Scheduler {
 		opts: opts, log: opts.Log,
 		executor:     executor.New(opts.VerbTimeout, opts.Log),
 		statuses:     table.New(func(st *Status) string { return st.Key }),
-		history:      history{maxCount: opts.HistoryCount, maxBytes: opts.HistoryBytes},
+		history:      history.New[*Record](opts.HistoryCount, opts.HistoryBytes),
 		observations: mailbox.New[Observed](),
-		inbox:        newInbox(),
+		inbox:        inbox.New[*Connection](),
 		watchers:     watch.NewHub(func(st *Status) string { return st.Key }),
 		connections:  map[string]*Connection{},
 		lines:        map[string]*line{},
 		calls:        readCalls{ready: wake.New()},
-		stats:        newStats(),
+		counters:     counters.New(),
 		requests:     make(chan func(context.Context)),
 		loans:        make(chan *loan),
 		stopped:      make(chan struct{}),
@@ -142,7 +145,7 @@ func (s *Scheduler) add(d *descriptor, name string) error {
 	if err := s.registry.Add(d); err != nil {
 		return err
 	}
-	s.stats.describes(d.Name)
+	s.counters.AddDescriptor(d.Name)
 	name = cmp.Or(name, d.Name)
 	l := s.lineNamed(name)
 	d.Line, d.Link, d.Losable = l, &l.link, l.losable
@@ -164,13 +167,14 @@ var ErrStopped = errors.New("the scheduler has stopped")
 // outcome is unknown. When ctx ends, Commit stops waiting and the reading back ends. The
 // rest of a transaction that has begun continues.
 func (s *Scheduler) Commit(ctx context.Context, txn Txn) (*Record, error) {
-	if err := s.check(txn); err != nil {
+	txn, err := s.checked(txn)
+	if err != nil {
 		return nil, err
 	}
 	outcome := make(chan *Record, 1)
 	asked := time.Now()
-	err := s.ask(ctx, func(run context.Context) {
-		s.stats.waited(Northbound, asked)
+	err = s.ask(ctx, func(run context.Context) {
+		s.counters.Waited(uint8(Northbound), asked)
 		s.commit(run, ctx.Done(), txn, func(rec *Record) { outcome <- rec })
 	})
 	if err != nil {
@@ -189,12 +193,13 @@ func (s *Scheduler) Commit(ctx context.Context, txn Txn) (*Record, error) {
 // Commit, on the goroutine of Run. So ended must not block, and must not call the methods
 // that wait for the loop. It is called exactly once if Start returns no error, else never.
 func (s *Scheduler) Start(ctx context.Context, txn Txn, ended func(*Record, error)) error {
-	if err := s.check(txn); err != nil {
+	txn, err := s.checked(txn)
+	if err != nil {
 		return err
 	}
 	asked := time.Now()
 	return s.ask(ctx, func(run context.Context) {
-		s.stats.waited(Northbound, asked)
+		s.counters.Waited(uint8(Northbound), asked)
 		s.commit(run, ctx.Done(), txn, func(rec *Record) { ended(rec, rec.Err()) })
 	})
 }
@@ -202,20 +207,20 @@ func (s *Scheduler) Start(ctx context.Context, txn Txn, ended func(*Record, erro
 // Submit has txn processed and waits only until it begins. History and Status show its
 // outcome.
 func (s *Scheduler) Submit(ctx context.Context, txn Txn) error {
-	if err := s.check(txn); err != nil {
+	txn, err := s.checked(txn)
+	if err != nil {
 		return err
 	}
 	asked := time.Now()
 	return s.ask(ctx, func(ctx context.Context) {
-		s.stats.waited(Northbound, asked)
+		s.counters.Waited(uint8(Northbound), asked)
 		s.commit(ctx, nil, txn, nil)
 	})
 }
 
 // ask waits until Run's goroutine begins do.
 func (s *Scheduler) ask(ctx context.Context, do func(context.Context)) error {
-	s.stats.waiting.Add(1)
-	defer s.stats.waiting.Add(-1)
+	defer s.counters.Waits()()
 	select {
 	case s.requests <- do:
 		return nil

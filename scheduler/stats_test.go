@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/stats"
 )
 
 // checkCounts compares the counts by descriptor and state, which are kept step by step, with a
@@ -23,7 +23,7 @@ func checkCounts(t *testing.T, s *scheduler.Scheduler) {
 		}
 		walked[st.Descriptor][st.State]++
 	}
-	for descriptor, counted := range s.Stats().Values {
+	for descriptor, counted := range stats.Of(s).Values {
 		maps.DeleteFunc(counted, func(_ scheduler.State, n uint64) bool { return n == 0 })
 		if !maps.Equal(counted, walked[descriptor]) {
 			t.Errorf("descriptor %q: counted %v, and there are %v", descriptor, counted, walked[descriptor])
@@ -49,7 +49,7 @@ func TestStatsCountWaits(t *testing.T) {
 			}
 		}
 		mustCommit(t, s, scheduler.Txn{})
-		got := s.Stats()
+		got := stats.Of(s)
 		waits, durations := got.Waits[scheduler.Northbound], got.Durations[scheduler.Northbound]
 		if waits.Count != 3 || waits.Max != took || waits.Total != 2*took {
 			t.Errorf("waits are %+v, want 3 of 0 s, %v and %v", waits, took, took)
@@ -57,14 +57,14 @@ func TestStatsCountWaits(t *testing.T) {
 		if durations.Count != 3 || durations.Total != 2*took {
 			t.Errorf("durations are %+v, want 3 of %v, %v and 0 s", durations, took, took)
 		}
-		create := got.Verbs["interface"][kvscheduler.TxnOperation_CREATE]
+		create := got.Verbs["interface"][scheduler.Create]
 		at := 0
-		for bounds := scheduler.TimingBounds(); bounds[at] < took; at++ {
+		for bounds := stats.Bounds(); bounds[at] < took; at++ {
 		}
 		if create.Count != 2 || create.Buckets[at] != 2 {
 			t.Errorf("Create is %+v, want two calls of %v in bucket %d", create, took, at)
 		}
-		if execute := got.Phases[scheduler.PhaseExecute]; execute.Total != 2*took {
+		if execute := got.Phases[stats.PhaseExecute]; execute.Total != 2*took {
 			t.Errorf("executing took %v, want %v", execute.Total, 2*took)
 		}
 	})
@@ -83,7 +83,7 @@ func TestStatsCountWaitsOfOthers(t *testing.T) {
 		s.Observe(scheduler.Observed{Key: interfacesNamed(t, s, 2)[1].Key, Value: nil})
 		synctest.Wait()
 		<-time.After(3 * time.Second)
-		if n := s.Stats().Waits[scheduler.Notification]; n.Count != 1 || n.Max != took {
+		if n := stats.Of(s).Waits[scheduler.Notification]; n.Count != 1 || n.Max != took {
 			t.Errorf("the notification waited %+v, want %v", n, took)
 		}
 	})
@@ -101,7 +101,7 @@ func TestStatsTellConnections(t *testing.T) {
 		check := func(want bool) {
 			t.Helper()
 			synctest.Wait()
-			if got, known := s.Stats().Connections["net"]; !known || got != want {
+			if got, known := stats.Of(s).Connections["net"]; !known || got != want {
 				t.Errorf("ready is %t, want %t", got, want)
 			}
 		}

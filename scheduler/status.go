@@ -35,7 +35,7 @@ func (st *Status) Dependencies() []Dependency {
 	if st.value == nil {
 		return nil
 	}
-	return st.value.Deps
+	return publicDependencies(st.value.Deps)
 }
 
 // Derived returns the keys of the values that are derived from it.

@@ -43,14 +43,14 @@ func (s *story) line(f []string) {
 	case "want":
 		v, err := s.sched.Value(key(f[1]), message(f[1], f[2:]))
 		if err != nil {
-			s.change(scheduler.Reject(key(f[1]), err, nil))
+			s.change(scheduler.Change{Key: key(f[1]), Err: err})
 			return
 		}
-		s.change(scheduler.Want(v))
+		s.change(v.Change())
 	case "refuse": // the newest intent, while this is what was valid before
 		v, err := s.sched.Value(key(f[1]), message(f[1], f[2:]))
 		must(s.t, err)
-		s.change(scheduler.Reject(key(f[1]), errInvalid, &v))
+		s.change(scheduler.Change{Key: key(f[1]), Value: &v, Err: errInvalid})
 	case "unwant":
 		s.change(scheduler.Unwant(key(f[1])))
 	case "commit":

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 )
 
 // A Txn is an atomic change of the desired state.
@@ -30,32 +32,46 @@ type Txn struct {
 	Retry RetryPolicy
 }
 
-// A Change is the new intent for one key. Want, Unwant and Reject make one. A transaction
-// is refused as a whole if one of its changes has an empty Value, a Value of another
-// Scheduler, or another Key than its Value. See ErrNoValue, ErrOtherScheduler and
+// A Change is the new intent for one key. Want, Unwant, Refuse and Value.Change make one. A
+// transaction is refused as a whole if one of its changes has no key, an empty Value, a Value
+// of another Scheduler, or another Key than its Value. See ErrNoValue, ErrOtherScheduler and
 // ErrWrongKey.
+//
+// A program that keeps the last valid values itself sets Value and Err: Value is then the last
+// valid value. Without it, the present desired value is removed, but a retrieved actual value
+// stays: it may have been valid before a restart.
 type Change struct {
 	Key   string
 	Value *Value // the desired value; nil: none
-	Err   error  // why the newest intent cannot be followed; then Value is the last valid one
+	Err   error  // why the newest intent cannot be followed
 	// Refused is the message that Err refuses. Records of the history and of the transaction log
 	// have it, if Value or Decode returned Err.
 	Refused Message
+
+	message proto.Message // of Want, until the transaction is checked
+	keep    bool          // of Refuse: the present desired value stays
 }
 
-// Want makes v the desired value of its key.
-func Want(v Value) Change { return Change{Key: v.Key(), Value: &v} }
+// Want makes message the desired value of key. Commit, Submit and Plan prepare it as
+// [Scheduler.Value] does. If that fails, the change is Refuse with its error, so the last valid
+// value stays, and Commit returns the error among others. A nil message is refused with
+// ErrNoValue.
+func Want(key string, message proto.Message) Change {
+	if message == nil {
+		return Refuse(key, ErrNoValue)
+	}
+	return Change{Key: key, message: message}
+}
+
+// Change makes v the desired value of its key.
+func (v Value) Change() Change { return Change{Key: v.Key(), Value: &v} }
 
 // Unwant removes the desired value of key.
 func Unwant(key string) Change { return Change{Key: key} }
 
-// Reject marks the newest intent for key as refused because of err, and makes valid, the
-// last valid value, the desired one. If valid is nil, the present desired value is
-// removed, but a retrieved actual value stays: it may have been valid before a restart.
-// The key is INVALID until it changes, or UNIMPLEMENTED if err is ErrUnimplemented.
-func Reject(key string, err error, valid *Value) Change {
-	return Change{Key: key, Value: valid, Err: err}
-}
+// Refuse marks the newest intent for key as refused because of err. The last valid value stays
+// desired. The key is INVALID until it changes, or UNIMPLEMENTED if err is ErrUnimplemented.
+func Refuse(key string, err error) Change { return Change{Key: key, Err: err, keep: true} }
 
 // A RetryPolicy determines when a failed value is tried again: after Period, then after
 // twice that time, and so on up to Max. Each delay is randomly extended by at most a

@@ -119,7 +119,17 @@ func erasePure[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 		}
 	}
 	if d.Dependencies != nil {
-		e.Dependencies = func(key string, v proto.Message) []graph.Dep { return d.Dependencies(key, v.(V)) }
+		e.Dependencies = func(key string, v proto.Message) []graph.Dep {
+			deps := d.Dependencies(key, v.(V))
+			if len(deps) == 0 {
+				return nil
+			}
+			out := make([]graph.Dep, len(deps))
+			for i := range deps {
+				out[i] = deps[i].graph()
+			}
+			return out
+		}
 	}
 	if d.Claims != nil {
 		e.Claims = func(key string, v proto.Message) *[]graph.Claim { return graphClaims(d.Claims(key, v.(V))) }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/wait"
@@ -33,7 +32,7 @@ func TestWaitForWhatHasNotBegun(t *testing.T) {
 			t.Fatal("the second transaction has begun already")
 		}
 		must(t, wait.For(t.Context(), s, last))
-		if st, _ := s.Status(last); st == nil || st.State != kvscheduler.ValueState_CONFIGURED {
+		if st, _ := s.Status(last); st == nil || st.State != scheduler.Configured {
 			t.Errorf("after Wait it is %v", st)
 		}
 	})
@@ -114,7 +113,7 @@ func TestSettled(t *testing.T) {
 		want := func(name string) {
 			v, err := s.Value(key(name), &interfaces.Interface{Name: name})
 			must(t, err)
-			_, _ = s.Commit(t.Context(), scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}})
+			_, _ = s.Commit(t.Context(), scheduler.Txn{Changes: []scheduler.Change{v.Change()}})
 		}
 		want("if2")
 		want("if1")

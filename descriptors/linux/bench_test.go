@@ -37,7 +37,7 @@ func BenchmarkRoutesThroughTheScheduler(b *testing.B) {
 		key := "config/linux/l3/v2/route/" + dst + "/a"
 		v, err := a.value(key, fmt.Sprintf(`{"outgoing_interface":"a","dst_network":%q,"gw_addr":"10.1.0.2"}`, dst))
 		try(err)
-		put, del = append(put, scheduler.Want(v)), append(del, scheduler.Unwant(key))
+		put, del = append(put, v.Change()), append(del, scheduler.Unwant(key))
 	}
 	for b.Loop() {
 		for _, changes := range [][]scheduler.Change{put, del} {

@@ -156,7 +156,7 @@ func (a *agent) put(args []string) error {
 		return err
 	}
 	a.wanted[v.Key()] = v.Message()
-	a.changes = append(a.changes, scheduler.Want(v))
+	a.changes = append(a.changes, v.Change())
 	return nil
 }
 
@@ -192,7 +192,7 @@ func (a *agent) resync([]string) error {
 		if err != nil {
 			return err
 		}
-		txn.Changes = append(txn.Changes, scheduler.Want(v))
+		txn.Changes = append(txn.Changes, v.Change())
 	}
 	var err error
 	a.resynced, err = a.s.Commit(context.Background(), txn)

@@ -9,7 +9,6 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -27,8 +26,8 @@ func TestAccessLists(t *testing.T) { onEachVPP(t, accessLists) }
 
 func accessLists(t *testing.T, vpp *simulated.VPP) {
 	const (
-		configured = kvscheduler.ValueState_CONFIGURED
-		pending    = kvscheduler.ValueState_PENDING
+		configured = scheduler.Configured
+		pending    = scheduler.Pending
 	)
 	inKey := keys.ACLInterface{ACL: "web", Interface: "loop1"}.Key()
 	outKey := keys.ACLInterface{ACL: "web", Egress: true, Interface: "loop1"}.Key()
@@ -44,7 +43,7 @@ func accessLists(t *testing.T, vpp *simulated.VPP) {
 	for _, key := range []string{webKey, hostsKey, inKey, outKey, macipKey} {
 		a.expectState(key, configured)
 	}
-	a.awaitState(keys.LinkState("loop1", true), kvscheduler.ValueState_OBTAINED)
+	a.awaitState(keys.LinkState("loop1", true), scheduler.Obtained)
 	a.resyncsInSync(vpp)
 
 	// A change of rules alone touches no interface.
@@ -62,7 +61,7 @@ func accessLists(t *testing.T, vpp *simulated.VPP) {
 	if _, err := a.sched.Commit(t.Context(), scheduler.Txn{Refresh: true}); err != nil {
 		t.Error(err)
 	}
-	a.awaitState(keys.LinkState("loop1", true), kvscheduler.ValueState_OBTAINED)
+	a.awaitState(keys.LinkState("loop1", true), scheduler.Obtained)
 	a.resyncsInSync(vpp)
 	for _, key := range []string{webKey, hostsKey, inKey, outKey, macipKey} {
 		a.expectState(key, configured)
@@ -135,9 +134,9 @@ func TestOneMACIPList(t *testing.T) {
 		if !errors.Is(err, scheduler.ErrInvalid) {
 			t.Errorf("the error is %v", err)
 		}
-		a.expectState(other, kvscheduler.ValueState_INVALID)
+		a.expectState(other, scheduler.Invalid)
 		a.unwant(hostsKey)
-		a.awaitState(other, kvscheduler.ValueState_CONFIGURED)
-		a.expectState(keys.ACLInterface{ACL: "other", Interface: "loop1"}.Key(), kvscheduler.ValueState_CONFIGURED)
+		a.awaitState(other, scheduler.Configured)
+		a.expectState(keys.ACLInterface{ACL: "other", Interface: "loop1"}.Key(), scheduler.Configured)
 	})
 }

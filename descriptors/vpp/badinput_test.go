@@ -7,7 +7,6 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -41,10 +40,10 @@ func badInput(t *testing.T, vpp *simulated.VPP) {
 			t.Errorf("%s: %v is taken", c.what, v)
 			continue
 		}
-		if _, err := a.sched.Commit(t.Context(), scheduler.Txn{Changes: []scheduler.Change{scheduler.Reject(c.key, err, nil)}}); err == nil {
+		if _, err := a.sched.Commit(t.Context(), scheduler.Txn{Changes: []scheduler.Change{{Key: c.key, Err: err}}}); err == nil {
 			t.Errorf("%s: the transaction says nothing", c.what)
 		}
-		a.expectState(c.key, kvscheduler.ValueState_INVALID)
+		a.expectState(c.key, scheduler.Invalid)
 		got, want := models.Fields(err), strings.Fields(c.fields)
 		slices.Sort(got)
 		slices.Sort(want)

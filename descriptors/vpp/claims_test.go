@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/explain"
 )
@@ -38,7 +37,7 @@ func oneOfTwoHasIt(t *testing.T, vpp *simulated.VPP) {
 		first, firstValue := of("first")
 		vpp.Counts()
 		_, err := a.declare(false, second, secondValue, first, firstValue)
-		if st, _ := a.sched.Status(first); vpp.Sim == nil && st.State == kvscheduler.ValueState_UNIMPLEMENTED {
+		if st, _ := a.sched.Status(first); vpp.Sim == nil && st.State == scheduler.Unimplemented {
 			t.Logf("SKIPPED: %s: %v", asked, st.Err) // this VPP lacks the plugin
 			a.unwant(first, second)
 			continue
@@ -49,10 +48,10 @@ func oneOfTwoHasIt(t *testing.T, vpp *simulated.VPP) {
 		if n := requests(vpp, asked); n != 1 {
 			t.Errorf("VPP is asked %d times for %s", n, asked)
 		}
-		a.expectState(first, kvscheduler.ValueState_CONFIGURED)
-		a.expectState(second, kvscheduler.ValueState_INVALID)
+		a.expectState(first, scheduler.Configured)
+		a.expectState(second, scheduler.Invalid)
 		a.unwant(first)
-		a.expectState(second, kvscheduler.ValueState_CONFIGURED)
+		a.expectState(second, scheduler.Configured)
 		a.unwant(second)
 	}
 }
@@ -89,10 +88,10 @@ func whoHasItKeepsIt(t *testing.T, vpp *simulated.VPP) {
 	a := startAgent(t, vpp.Socket)
 	stays := func() {
 		t.Helper()
-		a.expectState(memberKey, kvscheduler.ValueState_CONFIGURED)
-		a.expectState(memifKey, kvscheduler.ValueState_CONFIGURED)
-		a.expectState(wrongMember, kvscheduler.ValueState_INVALID)
-		a.expectState(wrongMemif, kvscheduler.ValueState_INVALID)
+		a.expectState(memberKey, scheduler.Configured)
+		a.expectState(memifKey, scheduler.Configured)
+		a.expectState(wrongMember, scheduler.Invalid)
+		a.expectState(wrongMemif, scheduler.Invalid)
 	}
 	awaitReady(t, a)
 	a.want(true, right...)
@@ -128,8 +127,8 @@ func whoHasItKeepsIt(t *testing.T, vpp *simulated.VPP) {
 	expectOnlyReads(t, vpp)
 	stays()
 	a.unwant(bridgeKey, memifKey)
-	a.expectState(wrongMember, kvscheduler.ValueState_CONFIGURED)
-	a.expectState(wrongMemif, kvscheduler.ValueState_CONFIGURED)
+	a.expectState(wrongMember, scheduler.Configured)
+	a.expectState(wrongMemif, scheduler.Configured)
 }
 
 // TestNobodyBorrowsInACircle has interfaces borrow addresses of each other: the explanation names
@@ -161,8 +160,8 @@ func nobodyBorrowsInACircle(t *testing.T, vpp *simulated.VPP) {
 		}
 	}
 	a.want(false, kc, `{"name":"c","type":"SOFTWARE_LOOPBACK","ip_addresses":["10.0.0.1/24"]}`)
-	a.expectState(unnumbered+"b", kvscheduler.ValueState_CONFIGURED)
-	a.expectState(unnumbered+"a", kvscheduler.ValueState_INVALID)
+	a.expectState(unnumbered+"b", scheduler.Configured)
+	a.expectState(unnumbered+"a", scheduler.Invalid)
 	a.want(false, ka, strings.Replace(va, `"b"`, `"c"`, 1))
-	a.expectState(unnumbered+"a", kvscheduler.ValueState_CONFIGURED)
+	a.expectState(unnumbered+"a", scheduler.Configured)
 }

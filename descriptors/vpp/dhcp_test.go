@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/internal/vppsim"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // TestDHCP has an interface get its address by DHCP, in a VRF, and another borrow it: they
@@ -45,12 +45,12 @@ func dhcpIsNotThere(t *testing.T, sim *vppsim.Sim, socket string) {
 	if _, err := a.declare(false, withDHCP()...); err == nil {
 		t.Error("nothing is wrong")
 	}
-	a.expectState(loopKey, kvscheduler.ValueState_CONFIGURED)
-	a.expectState(clientKey, kvscheduler.ValueState_UNIMPLEMENTED)
+	a.expectState(loopKey, scheduler.Configured)
+	a.expectState(clientKey, scheduler.Unimplemented)
 	// Its VRF is not held up by what cannot be there.
 	declared := withDHCP()
 	a.want(true, append(declared[:2:2], declared[4:]...)...) // its VRF stands, so the client is not tried again
-	a.expectState(clientKey, kvscheduler.ValueState_UNIMPLEMENTED)
+	a.expectState(clientKey, scheduler.Unimplemented)
 	a.want(true, declared[:2]...)
 	if tables := sim.Show("show ip table"); strings.Contains(tables, "ipv4-VRF:5") {
 		t.Errorf("the VRF is left:\n%s", tables)
@@ -59,8 +59,8 @@ func dhcpIsNotThere(t *testing.T, sim *vppsim.Sim, socket string) {
 
 func addressesByDHCP(t *testing.T, sim *vppsim.Sim, socket string) {
 	const (
-		configured = kvscheduler.ValueState_CONFIGURED
-		obtained   = kvscheduler.ValueState_OBTAINED
+		configured = scheduler.Configured
+		obtained   = scheduler.Obtained
 	)
 	give := func(address string) {
 		t.Helper()
@@ -72,7 +72,7 @@ func addressesByDHCP(t *testing.T, sim *vppsim.Sim, socket string) {
 	awaitReady(t, a)
 	a.want(true, withDHCP()...)
 	a.expectState(clientKey, configured)
-	a.expectState(borrowerKey, kvscheduler.ValueState_PENDING)
+	a.expectState(borrowerKey, scheduler.Pending)
 
 	give("10.1.0.9/24")
 	a.awaitState(borrowerKey, configured)
@@ -97,7 +97,7 @@ func addressesByDHCP(t *testing.T, sim *vppsim.Sim, socket string) {
 		t.Fatal(err)
 	}
 	awaits(t, sim, "show dhcp client", "no address")
-	a.awaitState(borrowerKey, kvscheduler.ValueState_PENDING)
+	a.awaitState(borrowerKey, scheduler.Pending)
 	give("10.1.0.9/24")
 	a.awaitState(borrowerKey, configured)
 
@@ -105,7 +105,7 @@ func addressesByDHCP(t *testing.T, sim *vppsim.Sim, socket string) {
 	defer watch.Close()
 	watch.Take() // the present lease
 	a.want(false, loopKey, `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true}`)
-	if gone, err := watch.Next(t.Context()); err != nil || gone[0].State != kvscheduler.ValueState_REMOVED {
+	if gone, err := watch.Next(t.Context()); err != nil || gone[0].State != scheduler.Removed {
 		t.Errorf("the lease is %v, %v, want it withdrawn", gone, err)
 	}
 	if left := sim.Show("show dhcp client"); left != "" {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/vppwire"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // TestWhatIsAlikeIsLeftAlone reads back what VPP tells in other words than are declared.
@@ -30,7 +30,7 @@ func whatIsAlikeIsLeftAlone(t *testing.T, vpp *simulated.VPP) {
 	awaitReady(t, a)
 	a.want(true, all...)
 	for i := 0; i < len(all); i += 2 {
-		a.expectState(all[i], kvscheduler.ValueState_CONFIGURED)
+		a.expectState(all[i], scheduler.Configured)
 	}
 	vpp.Counts()
 	a.want(true, all...)

@@ -13,14 +13,13 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
 // TestValueThatVPPDoesNotSurvive has VPP die of each MTU, and be started again each time:
 // all else is restored, and the one value rests in the end.
 func TestValueThatVPPDoesNotSurvive(t *testing.T) {
-	const configured, failed = kvscheduler.ValueState_CONFIGURED, kvscheduler.ValueState_FAILED
+	const configured, failed = scheduler.Configured, scheduler.Failed
 	sim, socket := startSim(t)
 	sim.Fail("sw_interface_set_mtu", vppsim.Fault{Die: true, Respawn: true})
 	a := startAgent(t, socket)
@@ -59,7 +58,7 @@ func TestValueThatVPPDoesNotSurvive(t *testing.T) {
 // TestDeathsAreRemembered has the agent started again after VPP has died once, and after the
 // second time; then somebody has the value tried, with a VPP that is better.
 func TestDeathsAreRemembered(t *testing.T) {
-	const configured, failed = kvscheduler.ValueState_CONFIGURED, kvscheduler.ValueState_FAILED
+	const configured, failed = scheduler.Configured, scheduler.Failed
 	const bad = `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true,"mtu":1400}`
 	sim := simulated.Start(t, "")
 	notes := notebook{}
@@ -118,7 +117,7 @@ func (n notebook) Save(changes iter.Seq2[string, []byte]) error {
 }
 
 // awaitState waits until the value under key has that state.
-func (a *agent) awaitState(key string, want kvscheduler.ValueState) {
+func (a *agent) awaitState(key string, want scheduler.State) {
 	a.Helper()
 	watch := a.sched.Watch(key)
 	defer watch.Close()

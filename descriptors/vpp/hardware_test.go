@@ -10,7 +10,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/vppsim"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 const (
@@ -37,15 +37,15 @@ func TestHardwareIsWaitedFor(t *testing.T) {
 	a := startAgent(t, socket)
 	awaitReady(t, a)
 	a.want(true, nicKey, nicUp)
-	a.expectState(nicKey, kvscheduler.ValueState_PENDING)
+	a.expectState(nicKey, scheduler.Pending)
 	if status, _ := a.sched.Status(nicKey); !slices.Equal(status.Details, []string{"dpdk-interface-exists"}) {
 		t.Errorf("it waits for %q", status.Details)
 	}
 	sim.Kill()
 	sim = start("other", nic)
 	awaits(t, sim, "show interface", "2 "+nic+" "+nic+" up 0 10.1.0.1/24")
-	a.awaitState(nicKey, kvscheduler.ValueState_CONFIGURED)
-	a.awaitState("config/vpp/v2/interfaces/other", kvscheduler.ValueState_OBTAINED)
+	a.awaitState(nicKey, scheduler.Configured)
+	a.awaitState("config/vpp/v2/interfaces/other", scheduler.Obtained)
 }
 
 // TestHardwareStays: what is not declared any more is taken down, and can be declared again;
@@ -63,7 +63,7 @@ func TestHardwareStays(t *testing.T) {
 
 	a.want(false, nicKey, nicUp)
 	c := vpp.Dial()
-	a.awaitState("vpp/interface/"+nic+"/link-state/UP", kvscheduler.ValueState_OBTAINED)
+	a.awaitState("vpp/interface/"+nic+"/link-state/UP", scheduler.Obtained)
 	vpp.Counts()
 	flips := 0
 	for ; flips < 6; flips++ {
@@ -72,7 +72,7 @@ func TestHardwareStays(t *testing.T) {
 			flags, state = interface_types.IF_STATUS_API_FLAG_ADMIN_UP, "UP"
 		}
 		vpp.Ask(c, &vppif.SwInterfaceSetFlags{SwIfIndex: 1, Flags: flags}, &vppif.SwInterfaceSetFlagsReply{})
-		a.awaitState("vpp/interface/"+nic+"/link-state/"+state, kvscheduler.ValueState_OBTAINED)
+		a.awaitState("vpp/interface/"+nic+"/link-state/"+state, scheduler.Obtained)
 	}
 	if n := vpp.Counts()["sw_interface_set_flags"]; n != flips {
 		t.Errorf("%d times its state was set, want the %d times that the test did", n, flips)

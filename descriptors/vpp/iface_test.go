@@ -11,7 +11,6 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/vppsim"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -57,14 +56,14 @@ func interfacesOfEachType(t *testing.T, vpp *simulated.VPP) {
 	a.wantPossible(vpp, false, all...)
 	for _, one := range types {
 		if one.shows == "" {
-			a.expectState(base+one.name, kvscheduler.ValueState_PENDING)
+			a.expectState(base+one.name, scheduler.Pending)
 			continue
 		}
-		if st, _ := a.sched.Status(base + one.name); vpp.Sim == nil && st.State == kvscheduler.ValueState_UNIMPLEMENTED {
+		if st, _ := a.sched.Status(base + one.name); vpp.Sim == nil && st.State == scheduler.Unimplemented {
 			t.Logf("SKIPPED: %s: %v", one.name, st.Err) // this VPP lacks the plugin
 			continue
 		}
-		a.expectState(base+one.name, kvscheduler.ValueState_CONFIGURED)
+		a.expectState(base+one.name, scheduler.Configured)
 		awaits(t, vpp, "show interface", one.shows)
 	}
 
@@ -98,16 +97,16 @@ func whatOthersDeleteComesBack(t *testing.T, vpp *simulated.VPP) {
 	awaitReady(t, a)
 	a.want(false, network()...)
 	awaits(t, vpp, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
-	a.awaitState("vpp/interface/loop1/link-state/UP", kvscheduler.ValueState_OBTAINED)
+	a.awaitState("vpp/interface/loop1/link-state/UP", scheduler.Obtained)
 
 	other := vpp.Dial()
 	vpp.Ask(other, &vppif.SwInterfaceSetFlags{SwIfIndex: 1}, &vppif.SwInterfaceSetFlagsReply{})
-	a.awaitState("vpp/interface/loop1/link-state/DOWN", kvscheduler.ValueState_OBTAINED)
+	a.awaitState("vpp/interface/loop1/link-state/DOWN", scheduler.Obtained)
 
 	vpp.Ask(other, &vppif.DeleteLoopback{SwIfIndex: 1}, &vppif.DeleteLoopbackReply{})
 	awaits(t, vpp, "show interface", "1 loop0 loop1 up 5 10.1.0.1/24")
 	awaits(t, vpp, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
-	a.awaitState("vpp/interface/loop1/link-state/UP", kvscheduler.ValueState_OBTAINED)
+	a.awaitState("vpp/interface/loop1/link-state/UP", scheduler.Obtained)
 }
 
 // TestTypesThatVPPLacks: a type whose plugin is not loaded is UNIMPLEMENTED until it changes,
@@ -120,7 +119,7 @@ func TestTypesThatVPPLacks(t *testing.T) {
 	if _, err := a.declare(false, append(network(), gtp, `{"name":"gtp1","type":"GTPU_TUNNEL","gtpu":{"src_addr":"10.0.0.1","dst_addr":"10.0.0.2","teid":7}}`)...); err == nil {
 		t.Error("it was done")
 	}
-	a.expectState(gtp, kvscheduler.ValueState_UNIMPLEMENTED)
+	a.expectState(gtp, scheduler.Unimplemented)
 	status, _ := a.sched.Status(gtp)
 	if text := status.Err.Error(); !strings.Contains(text, "gtpu_add_del_tunnel") || !strings.Contains(text, "24.10") {
 		t.Errorf("it says %q", text)

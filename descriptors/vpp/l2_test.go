@@ -9,7 +9,6 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/l2"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -20,7 +19,7 @@ const (
 	memberKey = "vpp/bd/bd1/interface/loop1"
 )
 
-func (a *agent) expectState(key string, want kvscheduler.ValueState) {
+func (a *agent) expectState(key string, want scheduler.State) {
 	a.Helper()
 	if s, ok := a.sched.Status(key); !ok || s.State != want {
 		a.Errorf("%s is %+v, want %s", key, s, want)
@@ -55,8 +54,8 @@ func TestBridgeDomainInAnyOrder(t *testing.T) { onEachVPP(t, bridgeDomainInAnyOr
 
 func bridgeDomainInAnyOrder(t *testing.T, vpp *simulated.VPP) {
 	const (
-		configured = kvscheduler.ValueState_CONFIGURED
-		pending    = kvscheduler.ValueState_PENDING
+		configured = scheduler.Configured
+		pending    = scheduler.Pending
 	)
 	a := startAgent(t, vpp.Socket)
 	awaitReady(t, a)
@@ -114,9 +113,9 @@ func TestInterfaceIsSwitchedOneWay(t *testing.T) { onEachVPP(t, interfaceIsSwitc
 
 func interfaceIsSwitchedOneWay(t *testing.T, vpp *simulated.VPP) {
 	const (
-		configured = kvscheduler.ValueState_CONFIGURED
-		invalid    = kvscheduler.ValueState_INVALID
-		pending    = kvscheduler.ValueState_PENDING
+		configured = scheduler.Configured
+		invalid    = scheduler.Invalid
+		pending    = scheduler.Pending
 		xconnect   = "config/vpp/l2/v2/xconnect/loop1"
 		otherKey   = "config/vpp/l2/v2/bridge-domain/bd2"
 		other      = "vpp/bd/bd2/interface/loop1"

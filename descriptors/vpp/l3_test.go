@@ -9,7 +9,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // TestServicesOfLayer3 has a virtual router, a DHCP proxy, a mirror and the age of
@@ -17,7 +17,7 @@ import (
 func TestServicesOfLayer3(t *testing.T) { onEachVPP(t, servicesOfLayer3) }
 
 func servicesOfLayer3(t *testing.T, vpp *simulated.VPP) {
-	const configured, pending = kvscheduler.ValueState_CONFIGURED, kvscheduler.ValueState_PENDING
+	const configured, pending = scheduler.Configured, scheduler.Pending
 	const other = "config/vpp/v2/interfaces/loop2"
 	router := func(enabled string) []string {
 		return []string{"config/vpp/v2/vrrp/loop1/vrid/7", `{"interface":"loop1","vr_id":7,"priority":255,"interval":1000,"ip_addresses":["10.1.0.1"],"enabled":` + enabled + `}`}

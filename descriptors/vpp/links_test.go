@@ -13,7 +13,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/vppwire"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // TestLinks has links that VPP does not say are up: of a bond, which is so before it is
@@ -30,7 +30,7 @@ func links(t *testing.T, vpp *simulated.VPP) {
 	is := func(state string) {
 		t.Helper()
 		for _, name := range []string{"bond1", "sub1"} {
-			a.awaitState("vpp/interface/"+name+"/link-state/"+state, kvscheduler.ValueState_OBTAINED)
+			a.awaitState("vpp/interface/"+name+"/link-state/"+state, scheduler.Obtained)
 		}
 	}
 	is("UP")
@@ -99,7 +99,7 @@ func vrfOfNoAddress(t *testing.T, vpp *simulated.VPP) {
 	awaitReady(t, a)
 	for _, restart := range []bool{false, true} {
 		a.want(true, declared...)
-		a.expectState(keys.VRF{Interface: "lo2", From: "lo1"}.Key(), kvscheduler.ValueState_CONFIGURED)
+		a.expectState(keys.VRF{Interface: "lo2", From: "lo1"}.Key(), scheduler.Configured)
 		awaits(t, vpp, "show interface", "lo1 up 5", "lo2 up 5")
 		if restart {
 			a.stop()

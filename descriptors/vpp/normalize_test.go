@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // looseValues are spelled in ways, and have fields without effect, that the older agent accepts.
@@ -39,7 +39,7 @@ func looseValuesStory(t *testing.T, vpp *simulated.VPP) {
 	awaitReady(t, a)
 	a.want(true, all...)
 	for i := 0; i < len(all); i += 2 {
-		a.expectState(all[i], kvscheduler.ValueState_CONFIGURED)
+		a.expectState(all[i], scheduler.Configured)
 	}
 	a.stop()
 

@@ -9,7 +9,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // What a README shows can be typed in: each value comes to stand, with all its parts.
@@ -22,10 +22,10 @@ func TestREADMEs(t *testing.T) {
 			values := shownIn(t, file)
 			a.want(true, values...)
 			for i := 0; i < len(values); i += 2 {
-				a.expectState(values[i], kvscheduler.ValueState_CONFIGURED)
+				a.expectState(values[i], scheduler.Configured)
 			}
 			for _, s := range a.sched.Statuses("vpp/") {
-				if s.State != kvscheduler.ValueState_CONFIGURED && s.State != kvscheduler.ValueState_OBTAINED {
+				if s.State != scheduler.Configured && s.State != scheduler.Obtained {
 					t.Errorf("%s: %s is %s: %v", file, s.Key, s.State, s.Err)
 				}
 			}

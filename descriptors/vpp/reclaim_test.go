@@ -9,7 +9,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // TestLeftoversOfDeadIndexes has somebody delete two interfaces while no agent runs. Each has a neighbour
@@ -57,7 +57,7 @@ func leftoversOfDeadIndexes(t *testing.T, vpp *simulated.VPP) {
 		t.Fatalf("VPP has died, or it fails: %v", err)
 	}
 	for i := 0; i < len(all); i += 2 {
-		again.expectState(all[i], kvscheduler.ValueState_CONFIGURED)
+		again.expectState(all[i], scheduler.Configured)
 	}
 	for _, page := range []string{"show ip neighbors", "show teib"} {
 		if n := strings.Count(vpp.Show(page), "10.1.0."); n != 2 {

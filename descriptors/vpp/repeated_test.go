@@ -6,7 +6,7 @@ import (
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // TestSaidTwiceIsSaid has lists name something twice, and a bond that may have any ID: what VPP has
@@ -27,7 +27,7 @@ func saidTwiceIsSaid(t *testing.T, vpp *simulated.VPP) {
 	for _, key := range []string{
 		interfacesPrefix + "loop", "vpp/interface/loop/address/static/10.0.0.1/24", interfacesPrefix + "bond", bridgeKey, "vpp/bd/bd1/interface/bridged", "vpp/proxyarp/interface/loop",
 	} {
-		a.expectState(key, kvscheduler.ValueState_CONFIGURED)
+		a.expectState(key, scheduler.Configured)
 	}
 	expectRestartReads(t, vpp, a, all...)
 }
@@ -48,14 +48,14 @@ func linkLocalAddresses(t *testing.T, vpp *simulated.VPP) {
 	if fields := models.Fields(err); !slices.Equal(fields, []string{"ip_addresses"}) {
 		t.Errorf("it says %v", err)
 	}
-	a.expectState(good, kvscheduler.ValueState_CONFIGURED)
-	a.expectState(bad, kvscheduler.ValueState_INVALID)
-	a.expectState("vpp/interface/bad/address/static/fd00:2::1/64", kvscheduler.ValueState_CONFIGURED)
+	a.expectState(good, scheduler.Configured)
+	a.expectState(bad, scheduler.Invalid)
+	a.expectState("vpp/interface/bad/address/static/fd00:2::1/64", scheduler.Configured)
 	a.stop()
 	vpp.Counts()
 	again := startAgent(t, vpp.Socket)
 	awaitReady(t, again)
 	again.declare(true, all...)
-	again.expectState(good, kvscheduler.ValueState_CONFIGURED)
+	again.expectState(good, scheduler.Configured)
 	expectOnlyReads(t, vpp)
 }

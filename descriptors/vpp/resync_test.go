@@ -13,8 +13,8 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/vppsim"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/inspect"
 	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
@@ -29,8 +29,8 @@ func resyncInSync(t *testing.T, vpp *simulated.VPP) {
 	a.want(true, all...)
 	var base, part bool
 	for _, st := range a.sched.Statuses("") {
-		base = base || st.State == kvscheduler.ValueState_PENDING && st.Base == ""
-		part = part || st.State == kvscheduler.ValueState_PENDING && st.Base != ""
+		base = base || st.State == scheduler.Pending && st.Base == ""
+		part = part || st.State == scheduler.Pending && st.Base != ""
 	}
 	if !base || !part {
 		t.Fatalf("values wait: %v, parts wait: %v; want both", base, part)
@@ -142,7 +142,7 @@ func resyncKeepsVRFsOfWaitingAddresses(t *testing.T, vpp *simulated.VPP) {
 		for name, vrfs := range expected {
 			var stand []string
 			for _, st := range a.sched.Statuses(keys.VRFs(name)) {
-				if st.State == kvscheduler.ValueState_CONFIGURED {
+				if st.State == scheduler.Configured {
 					stand = append(stand, st.Key)
 				}
 			}
@@ -223,7 +223,7 @@ func TestResyncCoversEveryDescriptor(t *testing.T) {
 	for _, st := range a.sched.Statuses("") {
 		has[st.Descriptor] = true
 	}
-	for _, d := range a.sched.Descriptors() {
+	for _, d := range inspect.Descriptors(a.sched) {
 		if !has[d.Name] && d.Name != "vpp-dhcp-lease" { // that needs a server
 			t.Errorf("there is no value of %s", d.Name)
 		}

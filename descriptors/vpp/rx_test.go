@@ -12,7 +12,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/vppsim"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 const (
@@ -56,11 +56,11 @@ func howInterfacesReceive(t *testing.T, vpp *simulated.VPP) {
 	awaitReady(t, a)
 	a.want(true, key, declared("true", rx))
 	receives(thread, interrupt)
-	a.awaitState(base+"rx-modes", kvscheduler.ValueState_CONFIGURED)
+	a.awaitState(base+"rx-modes", scheduler.Configured)
 	a.want(true, key, declared("false", rx))
 	receives(thread, polling)
-	a.awaitState(base+"rx-modes", kvscheduler.ValueState_PENDING)
-	a.awaitState(base+"rx-placement/queue/0", kvscheduler.ValueState_PENDING)
+	a.awaitState(base+"rx-modes", scheduler.Pending)
+	a.awaitState(base+"rx-placement/queue/0", scheduler.Pending)
 	a.want(true, key, declared("true", rx))
 	receives(thread, interrupt)
 
@@ -76,7 +76,7 @@ func howInterfacesReceive(t *testing.T, vpp *simulated.VPP) {
 	again := startAgent(t, vpp.Socket)
 	awaitReady(t, again)
 	again.want(true, key, declared("true", rx))
-	again.awaitState(base+"rx-modes", kvscheduler.ValueState_CONFIGURED)
+	again.awaitState(base+"rx-modes", scheduler.Configured)
 	expectOnlyReads(t, vpp)
 
 	for _, by := range []*vppif.SwInterfaceSetRxMode{{SwIfIndex: 1, Mode: polling}, {SwIfIndex: 1, Mode: adaptive, QueueIDValid: true}} {
@@ -103,7 +103,7 @@ func TestNoWorkers(t *testing.T) {
 			const key, base = "config/vpp/v2/interfaces/tap1", "vpp/interface/tap1/rx-placement/queue/0"
 			const value = `{"name":"tap1","type":"TAP","enabled":true,"tap":{"version":2},"rx_placements":[{}]}`
 			a.want(false, key, value)
-			a.awaitState(base, kvscheduler.ValueState_CONFIGURED)
+			a.awaitState(base, scheduler.Configured)
 			vpp.Counts()
 			a.want(true, key, value)
 			expectOnlyReads(t, vpp)
@@ -119,9 +119,9 @@ func TestQueuesThatAreNotThere(t *testing.T) {
 	awaitReady(t, a)
 	const key, base = "config/vpp/v2/interfaces/tap1", "vpp/interface/tap1/"
 	_, err := a.declare(false, key, `{"name":"tap1","type":"TAP","enabled":true,"tap":{"version":2},"rx_modes":[{"queue":7,"mode":"POLLING"}],"rx_placements":[{"queue":0,"worker":3}]}`)
-	a.awaitState(base+"rx-modes", kvscheduler.ValueState_RETRYING)
-	a.awaitState(base+"rx-placement/queue/0", kvscheduler.ValueState_RETRYING)
-	a.expectState(key, kvscheduler.ValueState_CONFIGURED)
+	a.awaitState(base+"rx-modes", scheduler.Retrying)
+	a.awaitState(base+"rx-placement/queue/0", scheduler.Retrying)
+	a.expectState(key, scheduler.Configured)
 	awaits(t, vpp, "show interface", " tap1 up")
 	_ = err // the link may come up after what was declared is done
 }

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // TestSubInterfaceComesUpWithItsParent has the parent disabled at first: VPP does not enable
@@ -15,7 +15,7 @@ func TestSubInterfaceComesUpWithItsParent(t *testing.T) {
 
 func subInterfaceComesUpWithItsParent(t *testing.T, vpp *simulated.VPP) {
 	const (
-		configured = kvscheduler.ValueState_CONFIGURED
+		configured = scheduler.Configured
 		subKey     = "config/vpp/v2/interfaces/sub1"
 		off        = `{"name":"loop1","type":"SOFTWARE_LOOPBACK"}`
 		on         = `{"name":"loop1","type":"SOFTWARE_LOOPBACK","enabled":true}`

@@ -16,7 +16,6 @@ import (
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
@@ -140,7 +139,7 @@ func (a *agent) declare(replace bool, keysAndValues ...string) (*scheduler.Recor
 		if err != nil {
 			a.Fatal(err)
 		}
-		txn.Changes = append(txn.Changes, scheduler.Want(v))
+		txn.Changes = append(txn.Changes, v.Change())
 	}
 	return a.sched.Commit(a.Context(), txn)
 }
@@ -201,7 +200,7 @@ func allComesAndComesBack(t *testing.T, vpp *simulated.VPP) {
 	awaits(t, vpp, "show ip fib", "10.2.0.0/16 via 10.1.0.2 loop0 weight 1")
 
 	for i := 0; i < len(network()); i += 2 {
-		a.awaitState(network()[i], kvscheduler.ValueState_CONFIGURED)
+		a.awaitState(network()[i], scheduler.Configured)
 	}
 
 	if err := vpp.Restart(); err != nil {
@@ -243,7 +242,7 @@ func (a *agent) settled() {
 	waits := ""
 	until(a.T, func() bool {
 		for _, st := range a.sched.Statuses("") {
-			if st.State != kvscheduler.ValueState_CONFIGURED && st.State != kvscheduler.ValueState_OBTAINED {
+			if st.State != scheduler.Configured && st.State != scheduler.Obtained {
 				waits = fmt.Sprintf("%s is %s: %v %v", st.Key, st.State, st.Details, st.Err)
 				return false
 			}

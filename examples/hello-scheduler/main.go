@@ -115,7 +115,7 @@ func declare(s *scheduler.Scheduler, messages []proto.Message) (out []scheduler.
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
 		}
-		out = append(out, scheduler.Want(v))
+		out = append(out, v.Change())
 	}
 	return out, nil
 }

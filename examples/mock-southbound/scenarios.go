@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
@@ -12,8 +11,8 @@ import (
 )
 
 const (
-	configured = kvscheduler.ValueState_CONFIGURED
-	pending    = kvscheduler.ValueState_PENDING
+	configured = scheduler.Configured
+	pending    = scheduler.Pending
 )
 
 // scenarios lists all scenarios, in the order in which "all" plays them.

@@ -27,7 +27,7 @@ func declareAs(about string, txn scheduler.Txn, messages ...proto.Message) step 
 			if err != nil {
 				return err
 			}
-			txn.Changes = append(txn.Changes, scheduler.Want(v))
+			txn.Changes = append(txn.Changes, v.Change())
 		}
 		return l.commit(ctx, about, txn)
 	}

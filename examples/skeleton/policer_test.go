@@ -11,7 +11,6 @@ import (
 
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/conformance"
 )
@@ -93,10 +92,10 @@ func TestPolicerFollowsItsPort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Commit(ctx, scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}}); err != nil {
+		if _, err := s.Commit(ctx, scheduler.Txn{Changes: []scheduler.Change{v.Change()}}); err != nil {
 			t.Fatal(err)
 		}
-		if st, _ := s.Status(Prefix + "a"); st.State != kvscheduler.ValueState_PENDING || !slices.Equal(st.Details, []string{"port-exists"}) {
+		if st, _ := s.Status(Prefix + "a"); st.State != scheduler.Pending || !slices.Equal(st.Details, []string{"port-exists"}) {
 			t.Errorf("without the port it is %v %v", st.State, st.Details)
 		}
 

@@ -114,7 +114,7 @@ func allowed(f floor, own, dir string) bool {
 // internalElsewhere tells an internal folder of another part: connectors/etcd/internal/x.
 func internalElsewhere(own, dir string) bool {
 	part, _, found := strings.Cut(dir, "/internal/")
-	return found && part != "" && part != own
+	return found && part != "" && own != part && !strings.HasPrefix(own, part+"/")
 }
 
 // within returns the beginning of dir that pattern fits.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/configurator"
+	"github.com/keyplane/keyplane/scheduler/inspect"
+	"github.com/keyplane/keyplane/scheduler/stats"
 )
 
 // config is ligato.configurator.ConfiguratorService.
@@ -64,13 +66,13 @@ func (s *service) shown(v proto.Message) proto.Message {
 // not connected has no values; if another one cannot be read, the call fails.
 func (c *config) Dump(ctx context.Context, _ *configurator.DumpRequest) (*configurator.DumpResponse, error) {
 	b := newBuilder()
-	connected := c.Scheduler.Stats().Connections
-	for _, d := range c.Scheduler.Descriptors() {
+	connected := stats.Of(c.Scheduler).Connections
+	for _, d := range inspect.Descriptors(c.Scheduler) {
 		ready, needs := connected[d.Connection]
 		if !d.Modelled || !d.Retrieves || needs && !ready {
 			continue
 		}
-		found, err := c.Scheduler.Dump(ctx, d.Name)
+		found, err := inspect.Dump(ctx, c.Scheduler, d.Name)
 		if err != nil {
 			return nil, c.failure(err)
 		}

@@ -56,16 +56,16 @@ func (s *service) failure(err error) error {
 func (s *service) failedValues(e *scheduler.TxnError) (out []proto.Message) {
 	for _, k := range e.Failed {
 		v := &kvscheduler.ValueStatus{
-			Key: k.Key, State: kvscheduler.ValueState_FAILED, LastOperation: k.Verb,
+			Key: k.Key, State: kvscheduler.ValueState_FAILED, LastOperation: kvscheduler.TxnOperation(k.Verb),
 			Error: printable.Cut(k.Err.Error(), maxDetail), Details: models.Fields(k.Err),
 		}
-		if k.Verb == kvscheduler.TxnOperation_VALIDATE {
+		if k.Verb == scheduler.Validate {
 			v.State = kvscheduler.ValueState_INVALID
 		}
 		if errors.Is(k.Err, scheduler.ErrUnimplemented) {
 			v.State = kvscheduler.ValueState_UNIMPLEMENTED
 		} else if st, ok := s.Scheduler.Status(k.Key); ok && st.Err != nil && st.Err.Error() == k.Err.Error() {
-			v.State = st.State // such as RETRYING
+			v.State = kvscheduler.ValueState(st.State) // such as RETRYING
 		}
 		out = append(out, v)
 		if len(out) > maxDetails/16 {
@@ -79,7 +79,7 @@ func (s *service) failedValues(e *scheduler.TxnError) (out []proto.Message) {
 // details are the labels of the dependencies that are not met.
 func pendingValues(e *wait.Error) (out []proto.Message) {
 	for _, v := range e.Values {
-		out = append(out, &kvscheduler.ValueStatus{Key: v.Key, State: v.State, Details: v.Details})
+		out = append(out, &kvscheduler.ValueStatus{Key: v.Key, State: kvscheduler.ValueState(v.State), Details: v.Details})
 		if len(out) > maxDetails/16 {
 			break
 		}

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/keyplane/keyplane/internal/wake"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -136,7 +135,7 @@ func (h *hub) forget() {
 	h.gone = slices.Delete(h.gone, 0, more)
 }
 
-func (c *change) removed() bool { return c.status.State == kvscheduler.ValueState_REMOVED }
+func (c *change) removed() bool { return c.status.State == scheduler.Removed }
 
 // token says where a reader is that has all changes up to a number.
 func (h *hub) token(number uint64) string { return fmt.Sprintf("%s-%d", h.epoch, number) }

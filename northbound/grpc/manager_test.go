@@ -21,6 +21,7 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/ipsec"
+	"github.com/keyplane/keyplane/scheduler"
 )
 
 // data packs a value as clients do.
@@ -282,7 +283,7 @@ func TestWaitDone(t *testing.T) {
 	}()
 	w.eventually(t, "the route is pending", func() bool {
 		st, ok := w.sched.Status(routePrefix + "10.1.0.0/16/if1")
-		return ok && st.State == kvscheduler.ValueState_PENDING
+		return ok && st.State == scheduler.Pending
 	})
 	select {
 	case err := <-answered:

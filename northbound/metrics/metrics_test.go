@@ -73,7 +73,7 @@ func declare(tb testing.TB, s *scheduler.Scheduler, names ...string) {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		txn.Changes = append(txn.Changes, scheduler.Want(v))
+		txn.Changes = append(txn.Changes, v.Change())
 	}
 	var failed *scheduler.TxnError
 	if _, err := s.Commit(context.Background(), txn); err != nil && !errors.As(err, &failed) {

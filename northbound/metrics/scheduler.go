@@ -6,6 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/inspect"
+	"github.com/keyplane/keyplane/scheduler/stats"
 )
 
 // A figure is a metric without its values.
@@ -56,7 +58,7 @@ func newSchedulerCollector(s *scheduler.Scheduler) *schedulerCollector {
 		drift:      newFigure(gauge, ours+"drift_values", "Values that differed from the configured ones at the last check, by kind: missing, differs, unexpected.", "descriptor", "kind"),
 		driftAt:    newFigure(gauge, ours+"drift_check_timestamp_seconds", "Time of the last check of the drift, in seconds since 1970."),
 	}
-	for _, bound := range scheduler.TimingBounds() {
+	for _, bound := range stats.Bounds() {
 		c.bounds = append(c.bounds, bound.Seconds())
 	}
 	return c
@@ -74,7 +76,7 @@ func (c *schedulerCollector) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *schedulerCollector) Collect(out chan<- prometheus.Metric) {
-	st := c.sched.Stats()
+	st := stats.Of(c.sched)
 	var all uint64
 	for t, n := range st.Transactions {
 		all += n
@@ -101,18 +103,18 @@ func (c *schedulerCollector) Collect(out chan<- prometheus.Metric) {
 			out <- c.histogram(c.latency, timing, descriptor, strings.ToLower(verb.String()))
 		}
 	}
-	out <- c.lost.of(float64(st.Output.Transactions))
+	out <- c.lost.of(float64(st.LostTransactions))
 	c.collectDrift(st, out)
 }
 
 // collectDrift reports the last check of the drift, if there was one. Descriptors that did not
 // drift are there with 0, so that an alert on a sum works from the first check on.
-func (c *schedulerCollector) collectDrift(st scheduler.Stats, out chan<- prometheus.Metric) {
+func (c *schedulerCollector) collectDrift(st stats.Stats, out chan<- prometheus.Metric) {
 	if st.DriftAt.IsZero() {
 		return
 	}
 	out <- c.driftAt.of(float64(st.DriftAt.UnixNano()) / 1e9)
-	for _, d := range c.sched.Descriptors() {
+	for _, d := range inspect.Descriptors(c.sched) {
 		if !d.Retrieves && st.Drift[d.Name] == nil {
 			continue
 		}
@@ -123,7 +125,7 @@ func (c *schedulerCollector) collectDrift(st scheduler.Stats, out chan<- prometh
 }
 
 // collectValues reports the numbers of values.
-func (c *schedulerCollector) collectValues(st scheduler.Stats, out chan<- prometheus.Metric) {
+func (c *schedulerCollector) collectValues(st stats.Stats, out chan<- prometheus.Metric) {
 	modelOf := c.models()
 	for descriptor, byState := range st.Values {
 		for state, n := range byState {
@@ -139,7 +141,7 @@ func (c *schedulerCollector) models() map[string]string {
 		byPrefix[m.Prefix()] = m.Name()
 	}
 	out := map[string]string{}
-	for _, d := range c.sched.Descriptors() {
+	for _, d := range inspect.Descriptors(c.sched) {
 		if d.Modelled {
 			out[d.Name] = byPrefix[d.Prefix]
 		}
@@ -149,7 +151,7 @@ func (c *schedulerCollector) models() map[string]string {
 
 // histogram converts a timing. Prometheus counts a call in each bucket that is large enough
 // for it; a Timing counts it once.
-func (c *schedulerCollector) histogram(f figure, t scheduler.Timing, labels ...string) prometheus.Metric {
+func (c *schedulerCollector) histogram(f figure, t stats.Timing, labels ...string) prometheus.Metric {
 	buckets := make(map[float64]uint64, len(c.bounds))
 	var below uint64
 	for i, bound := range c.bounds {

@@ -66,7 +66,7 @@ func BenchmarkDump(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		txn.Changes = append(txn.Changes, scheduler.Want(v))
+		txn.Changes = append(txn.Changes, v.Change())
 	}
 	if _, err := s.Commit(ctx, txn); err != nil {
 		b.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l2"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/l3"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/inspect"
 )
 
 // An item is a value that was read back: its message, without secrets unless the client
@@ -121,12 +122,12 @@ func (h *handler) actual(ctx context.Context, model string) ([]scheduler.Found[s
 	if !ok {
 		return nil, fmt.Errorf("there is no model %s", model)
 	}
-	all := h.sched.Descriptors()
-	i := slices.IndexFunc(all, func(d scheduler.DescriptorInfo) bool { return d.Modelled && d.Prefix == m.Prefix() })
+	all := inspect.Descriptors(h.sched)
+	i := slices.IndexFunc(all, func(d inspect.Descriptor) bool { return d.Modelled && d.Prefix == m.Prefix() })
 	if i < 0 {
 		return nil, fmt.Errorf("this agent has no descriptor for %s", model)
 	}
-	return h.sched.Dump(ctx, all[i].Name)
+	return inspect.Dump(ctx, h.sched, all[i].Name)
 }
 
 // item converts a value that was read back.

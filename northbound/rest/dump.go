@@ -10,8 +10,8 @@ import (
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/inspect"
 )
 
 // Views of a dump: the actual state read back now (SB), the declared values (NB),
@@ -46,7 +46,7 @@ func (h *handler) dump(w http.ResponseWriter, r *http.Request, q query) error {
 		return err
 	}
 	if view == viewSB {
-		seen, err := h.sched.Dump(r.Context(), d.Name)
+		seen, err := inspect.Dump(r.Context(), h.sched, d.Name)
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (h *handler) message(m proto.Message) *wire.Message {
 // dumpable lists descriptors, key prefixes and views.
 func (h *handler) dumpable() wire.DumpIndex {
 	index := wire.DumpIndex{Descriptors: []string{}, KeyPrefixes: []string{}, Views: []string{viewSB, viewNB, viewCached}}
-	for _, d := range h.sched.Descriptors() {
+	for _, d := range inspect.Descriptors(h.sched) {
 		index.Descriptors = append(index.Descriptors, d.Name)
 		index.KeyPrefixes = append(index.KeyPrefixes, declaredPrefix(d))
 	}
@@ -81,7 +81,7 @@ func (h *handler) dumpable() wire.DumpIndex {
 
 // declaredPrefix returns the prefix of the keys that users can declare for d, or ""
 // if they cannot.
-func declaredPrefix(d scheduler.DescriptorInfo) string {
+func declaredPrefix(d inspect.Descriptor) string {
 	if !d.Modelled {
 		return ""
 	}
@@ -89,8 +89,8 @@ func declaredPrefix(d scheduler.DescriptorInfo) string {
 }
 
 // descriptor finds a descriptor by name or by key prefix.
-func (h *handler) descriptor(by, value string) (scheduler.DescriptorInfo, error) {
-	for _, d := range h.sched.Descriptors() {
+func (h *handler) descriptor(by, value string) (inspect.Descriptor, error) {
+	for _, d := range inspect.Descriptors(h.sched) {
 		if by == "descriptor" && d.Name == value || by == "key-prefix" && declaredPrefix(d) == h.short(value) {
 			return d, nil
 		}
@@ -99,7 +99,7 @@ func (h *handler) descriptor(by, value string) (scheduler.DescriptorInfo, error)
 	if by == "key-prefix" {
 		err = notFound(err)
 	}
-	return scheduler.DescriptorInfo{}, err
+	return inspect.Descriptor{}, err
 }
 
 // declaredStatuses returns the declared values of a descriptor. It modifies the
@@ -136,7 +136,7 @@ func (h *handler) declaredEntry(st *scheduler.Status) wire.DumpEntry {
 // southbound.
 func (h *handler) appliedEntry(st *scheduler.Status) wire.DumpEntry {
 	e := wire.DumpEntry{Key: st.Key, Value: h.message(st.Actual), Origin: wire.FromNB, Metadata: metadata(st.Meta)}
-	if st.State == kvscheduler.ValueState_OBTAINED {
+	if st.State == scheduler.Obtained {
 		e.Origin = wire.FromSB
 	}
 	return e

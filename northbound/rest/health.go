@@ -10,8 +10,8 @@ import (
 
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/orchestrator"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/inspect"
 )
 
 // A Health tells whether the network is as declared as far as possible. Scheduler is
@@ -112,7 +112,7 @@ func (h *Health) addSources(out *wire.AgentStatus, missing *reasons) {
 func (h *Health) addValues(missing, unapplied *reasons) (needed map[string]bool) {
 	needed = map[string]bool{}
 	connections := map[string]string{}
-	for _, d := range h.Scheduler.Descriptors() {
+	for _, d := range inspect.Descriptors(h.Scheduler) {
 		connections[d.Name] = d.Connection
 	}
 	all := h.Scheduler.Statuses("")
@@ -122,19 +122,19 @@ func (h *Health) addValues(missing, unapplied *reasons) (needed map[string]bool)
 			line += ": " + strings.TrimSuffix(why, ", ")
 		}
 		switch st.State {
-		case kvscheduler.ValueState_RETRYING:
+		case scheduler.Retrying:
 			missing.add(line)
-		case kvscheduler.ValueState_PENDING:
+		case scheduler.Pending:
 			if link := connections[st.Descriptor]; waitsFor(st, link) {
 				needed[link] = true
 				missing.add(line)
 				continue
 			}
 			unapplied.add(line)
-		case kvscheduler.ValueState_INVALID, kvscheduler.ValueState_FAILED, kvscheduler.ValueState_UNIMPLEMENTED, kvscheduler.ValueState_MISSING:
+		case scheduler.Invalid, scheduler.Failed, scheduler.Unimplemented, scheduler.Missing:
 			unapplied.add(line)
-		case kvscheduler.ValueState_NONEXISTENT, kvscheduler.ValueState_REMOVED, kvscheduler.ValueState_CONFIGURED,
-			kvscheduler.ValueState_OBTAINED, kvscheduler.ValueState_DISCOVERED: // as declared, or not declared
+		case scheduler.Nonexistent, scheduler.Removed, scheduler.Configured,
+			scheduler.Obtained, scheduler.Discovered: // as declared, or not declared
 		}
 	}
 	return needed

@@ -11,6 +11,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/inspect"
 )
 
 // timelines returns the timelines of the keys that keep accepts, up to now.
@@ -49,7 +50,7 @@ func (h *handler) timelinesOf(key string) *timelines {
 	var deps []scheduler.Dependency
 	related := map[string]bool{key: true}
 	for _, r := range own.revisions[key] {
-		a := h.sched.Inspect(key, r.value)
+		a := inspect.Message(h.sched, key, r.value)
 		deps = append(deps, a.Dependencies...)
 		for _, d := range a.Derived {
 			related[d] = true
@@ -85,7 +86,7 @@ func (h *handler) nodes(c *timelines, t time.Time) iter.Seq[wire.Node] {
 
 // node converts a revision, with its relations at a moment.
 func (h *handler) node(c *timelines, key string, r *revision, t time.Time) wire.Node {
-	a := h.sched.Inspect(key, r.value)
+	a := inspect.Message(h.sched, key, r.value)
 	n := wire.Node{
 		Since: r.since, Until: r.until, Key: key, Label: a.Name, Value: wire.MessageOf(models.Redacted(r.value)),
 		Flags: flagsOf(r, a), MetadataFields: metadataFields(r.meta), Targets: []wire.Target{},
@@ -100,9 +101,12 @@ func (h *handler) node(c *timelines, key string, r *revision, t time.Time) wire.
 	return n
 }
 
-// expected returns a dependency as text: a key, or prefixes of which any key is
+// expected returns a dependency as text: a key, or keys or prefixes of which any key is
 // enough.
 func expected(d scheduler.Dependency) string {
+	if len(d.Keys) > 0 {
+		return strings.Join(d.Keys, " | ")
+	}
 	if d.Key != "" || len(d.Prefixes) == 0 {
 		return d.Key
 	}
@@ -110,7 +114,7 @@ func expected(d scheduler.Dependency) string {
 }
 
 // flagsOf returns the flags of a revision, in the order of wire.FlagNames.
-func flagsOf(r *revision, a scheduler.Inspection) wire.Flags {
+func flagsOf(r *revision, a inspect.Parts) wire.Flags {
 	fs := wire.Flags{}
 	add := func(is bool, name, value string) {
 		if is {
@@ -174,7 +178,7 @@ func (h *handler) flagStats(w http.ResponseWriter, _ *http.Request, q query) err
 	stats := wire.FlagStats{PerValueCount: map[string]int{}}
 	for _, key := range c.keys {
 		for _, r := range c.revisions[key] {
-			if value, ok := flagsOf(&r, h.sched.Inspect(key, nil)).Get(flag); ok {
+			if value, ok := flagsOf(&r, inspect.Message(h.sched, key, nil)).Get(flag); ok {
 				stats.TotalCount++
 				stats.PerValueCount[value]++
 			}

@@ -135,7 +135,7 @@ func (h *handler) change(it structured.Item) (scheduler.Change, error) {
 	if err != nil {
 		return scheduler.Change{}, err
 	}
-	return scheduler.Want(v), nil
+	return v.Change(), nil
 }
 
 // invalidText returns the invalid values in the format of the plan's text.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -81,7 +80,7 @@ func operationOf(o scheduler.Operation) wire.Operation {
 // stateName returns the name of a state; it is empty for NONEXISTENT, so that JSON
 // omits it.
 func stateName(s scheduler.State) string {
-	if s == kvscheduler.ValueState_NONEXISTENT {
+	if s == scheduler.Nonexistent {
 		return ""
 	}
 	return s.String()

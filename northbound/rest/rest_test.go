@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/northbound/rest/wire"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
+	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
@@ -80,7 +80,7 @@ func TestResyncFails(t *testing.T) {
 			if status, answer := w.ask("POST", "/scheduler/downstream-resync"+query, ""); status != 500 || !strings.Contains(answer, "out of memory") {
 				t.Errorf("%d %s", status, answer)
 			}
-			if st, _ := w.sched.Status(ifPrefix + name); st.State != kvscheduler.ValueState_RETRYING {
+			if st, _ := w.sched.Status(ifPrefix + name); st.State != scheduler.Retrying {
 				t.Errorf("after resync%s it is %s, want RETRYING", query, st.State)
 			}
 		}

@@ -7,23 +7,23 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/northbound/rest/wire"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/stats"
 )
 
 // stats answers the statistics of the scheduler.
 func (h *handler) stats(w http.ResponseWriter, _ *http.Request, _ query) error {
-	return replyJSON(w, statsOf(h.sched.Stats(), h.sched.Statuses(""), h.sched.History()))
+	return replyJSON(w, statsOf(stats.Of(h.sched), h.sched.Statuses(""), h.sched.History()))
 }
 
 // statsOf converts the statistics. Counters run since the start of the agent;
 // durations of transactions cover the history only.
-func statsOf(st scheduler.Stats, statuses []*scheduler.Status, records []*scheduler.Record) wire.Stats {
+func statsOf(st stats.Stats, statuses []*scheduler.Status, records []*scheduler.Record) wire.Stats {
 	out := wire.Stats{
 		TxnStats: wire.TxnStats{
 			OperationCount: map[string]uint64{}, ValueStateCount: map[string]uint64{},
 			ErrorCount: st.Failures, Methods: transactions(records),
-			Unwritten: st.Output.Transactions, LatePlans: st.Output.Plans,
+			Unwritten: st.LostTransactions, LatePlans: st.LostPlans,
 		},
 		GraphMethods: []wire.Method{},
 		Descriptors:  map[string][]wire.Method{},
@@ -37,7 +37,7 @@ func statsOf(st scheduler.Stats, statuses []*scheduler.Status, records []*schedu
 	for _, s := range statuses {
 		out.TxnStats.ValueStateCount[s.State.String()]++
 	}
-	all := map[scheduler.Verb]scheduler.Timing{}
+	all := map[scheduler.Verb]stats.Timing{}
 	for name, verbs := range st.Verbs {
 		out.Descriptors[name] = methods(verbs)
 		for verb, t := range verbs {
@@ -50,10 +50,10 @@ func statsOf(st scheduler.Stats, statuses []*scheduler.Status, records []*schedu
 
 // transactions returns the durations of transactions by type.
 func transactions(records []*scheduler.Record) []wire.Method {
-	timings := map[string]scheduler.Timing{}
+	timings := map[string]stats.Timing{}
 	for _, r := range records {
 		name, took := typeName(r.Type), r.Stop.Sub(r.Start)
-		timings[name] = sum(timings[name], scheduler.Timing{Count: 1, Total: took, Min: took, Max: took})
+		timings[name] = sum(timings[name], stats.Timing{Count: 1, Total: took, Min: took, Max: took})
 	}
 	out := []wire.Method{}
 	for _, name := range slices.Sorted(maps.Keys(timings)) {
@@ -63,7 +63,7 @@ func transactions(records []*scheduler.Record) []wire.Method {
 }
 
 // methods returns the durations of verbs, sorted by verb.
-func methods(verbs map[scheduler.Verb]scheduler.Timing) []wire.Method {
+func methods(verbs map[scheduler.Verb]stats.Timing) []wire.Method {
 	out := []wire.Method{}
 	for _, verb := range slices.Sorted(maps.Keys(verbs)) {
 		out = append(out, method(verbName(verb), verbs[verb]))
@@ -74,11 +74,11 @@ func methods(verbs map[scheduler.Verb]scheduler.Timing) []wire.Method {
 // verbName returns the name of a verb in a descriptor.
 func verbName(v scheduler.Verb) string {
 	switch v {
-	case kvscheduler.TxnOperation_CREATE:
+	case scheduler.Create:
 		return "Create"
-	case kvscheduler.TxnOperation_UPDATE:
+	case scheduler.Update:
 		return "Update"
-	case kvscheduler.TxnOperation_DELETE:
+	case scheduler.Delete:
 		return "Delete"
 	default:
 		return v.String()
@@ -86,7 +86,7 @@ func verbName(v scheduler.Verb) string {
 }
 
 // method converts a timing to seconds.
-func method(name string, t scheduler.Timing) wire.Method {
+func method(name string, t stats.Timing) wire.Method {
 	return wire.Method{
 		Name: name, Count: t.Count, Total: t.Total.Seconds(), Min: t.Min.Seconds(), Max: t.Max.Seconds(),
 		Avg: (t.Total / time.Duration(max(t.Count, 1))).Seconds(),
@@ -94,9 +94,9 @@ func method(name string, t scheduler.Timing) wire.Method {
 }
 
 // sum adds two timings.
-func sum(a, b scheduler.Timing) scheduler.Timing {
+func sum(a, b stats.Timing) stats.Timing {
 	if a.Count == 0 {
 		return b
 	}
-	return scheduler.Timing{Count: a.Count + b.Count, Total: a.Total + b.Total, Min: min(a.Min, b.Min), Max: max(a.Max, b.Max)}
+	return stats.Timing{Count: a.Count + b.Count, Total: a.Total + b.Total, Min: min(a.Min, b.Min), Max: max(a.Max, b.Max)}
 }

@@ -3,12 +3,12 @@ package rest
 import (
 	"testing"
 
-	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/stats"
 )
 
 // TestStatsTellWhatTheTransactionLogLacks: the counts of the scheduler are in the answer.
 func TestStatsTellWhatTheTransactionLogLacks(t *testing.T) {
-	got := statsOf(scheduler.Stats{Output: scheduler.OutputLoss{Transactions: 3, Plans: 2}}, nil, nil).TxnStats
+	got := statsOf(stats.Stats{LostTransactions: 3, LostPlans: 2}, nil, nil).TxnStats
 	if got.Unwritten != 3 || got.LatePlans != 2 {
 		t.Errorf("%d unwritten and %d late, want 3 and 2", got.Unwritten, got.LatePlans)
 	}

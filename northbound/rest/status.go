@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/keyplane/keyplane/northbound/rest/wire"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -44,7 +43,7 @@ func (h *handler) status(w http.ResponseWriter, _ *http.Request, q query) error 
 func statusOf(statuses []*scheduler.Status, key string) wire.BaseValueStatus {
 	i, found := slices.BinarySearchFunc(statuses, key, func(st *scheduler.Status, key string) int { return strings.Compare(st.Key, key) })
 	if !found {
-		return wire.BaseValueStatus{Value: wire.ValueStatus{Key: key, State: kvscheduler.ValueState_NONEXISTENT.String()}}
+		return wire.BaseValueStatus{Value: wire.ValueStatus{Key: key, State: scheduler.Nonexistent.String()}}
 	}
 	return wire.BaseValueStatus{Value: valueStatus(statuses[i]), DerivedValues: derivedBy(statuses).below(key)}
 }
@@ -52,7 +51,7 @@ func statusOf(statuses []*scheduler.Status, key string) wire.BaseValueStatus {
 // valueStatus converts the state of one value.
 func valueStatus(st *scheduler.Status) wire.ValueStatus {
 	out := wire.ValueStatus{Key: st.Key, State: st.State.String(), Error: text(st.Err), Details: st.Details}
-	if st.Last != kvscheduler.TxnOperation_UNDEFINED {
+	if st.Last != scheduler.Verb(0) {
 		out.LastOperation = st.Last.String()
 	}
 	return out

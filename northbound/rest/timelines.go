@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -111,17 +110,17 @@ func (c *timelines) addCurrent(st *scheduler.Status) {
 
 // exists reports whether a value with this state exists.
 func exists(s scheduler.State) bool {
-	return s != kvscheduler.ValueState_NONEXISTENT && s != kvscheduler.ValueState_REMOVED
+	return s != scheduler.Nonexistent && s != scheduler.Removed
 }
 
 // appliedAfter reports whether the southbound has the value after the operation.
 func appliedAfter(op *scheduler.Operation) bool {
 	switch op.NewState {
-	case kvscheduler.ValueState_CONFIGURED, kvscheduler.ValueState_OBTAINED, kvscheduler.ValueState_DISCOVERED:
+	case scheduler.Configured, scheduler.Obtained, scheduler.Discovered:
 		return true
-	case kvscheduler.ValueState_FAILED, kvscheduler.ValueState_RETRYING:
+	case scheduler.Failed, scheduler.Retrying:
 		return op.Old != nil // a failed update or delete leaves the old value
-	case kvscheduler.ValueState_INVALID:
+	case scheduler.Invalid:
 		return op.Old != nil
 	default:
 		return false
@@ -156,6 +155,7 @@ func (c *timelines) candidates(d scheduler.Dependency) (out []string) {
 	if d.Key != "" {
 		return []string{d.Key}
 	}
+	out = slices.Clone(d.Keys)
 	for _, prefix := range d.Prefixes {
 		from, _ := slices.BinarySearch(c.keys, prefix)
 		for ; from < len(c.keys) && strings.HasPrefix(c.keys[from], prefix); from++ {

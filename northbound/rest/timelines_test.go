@@ -9,19 +9,18 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
 const (
-	created   = kvscheduler.TxnOperation_CREATE
-	updated   = kvscheduler.TxnOperation_UPDATE
-	deleted   = kvscheduler.TxnOperation_DELETE
-	gone      = kvscheduler.ValueState_REMOVED
-	standsNow = kvscheduler.ValueState_CONFIGURED
-	waits     = kvscheduler.ValueState_PENDING
-	failed    = kvscheduler.ValueState_FAILED
+	created   = scheduler.Create
+	updated   = scheduler.Update
+	deleted   = scheduler.Delete
+	gone      = scheduler.Removed
+	standsNow = scheduler.Configured
+	waits     = scheduler.Pending
+	failed    = scheduler.Failed
 )
 
 func metric(n uint32) proto.Message { return &l3.Route{Metric: n} }
@@ -110,7 +109,7 @@ func TestRevisions(t *testing.T) {
 		},
 		{
 			"changed without an operation",
-			&scheduler.Status{Key: key, State: kvscheduler.ValueState_MISSING, Desired: metric(1), Since: time.Unix(9, 0)},
+			&scheduler.Status{Key: key, State: scheduler.Missing, Desired: metric(1), Since: time.Unix(9, 0)},
 			[]*scheduler.Record{record(1, scheduler.Operation{Verb: created, Key: key, New: metric(1), NewState: standsNow})},
 			"1-9 CONFIGURED 1; 9- MISSING 1 down",
 		},

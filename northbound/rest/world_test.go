@@ -247,10 +247,10 @@ func (w *world) commit(description string, values ...proto.Message) error {
 		w.must(err)
 		v, err := w.sched.Value(key, m)
 		if err != nil {
-			txn.Changes = append(txn.Changes, scheduler.Reject(key, err, nil))
+			txn.Changes = append(txn.Changes, scheduler.Change{Key: key, Err: err})
 			continue
 		}
-		txn.Changes = append(txn.Changes, scheduler.Want(v))
+		txn.Changes = append(txn.Changes, v.Change())
 	}
 	_, err := w.sched.Commit(w.t.Context(), txn)
 	return err

@@ -50,7 +50,7 @@ func commitMany(b *testing.B, s *scheduler.Scheduler, n int) time.Duration {
 		if err != nil {
 			b.Fatal(err)
 		}
-		txn.Changes = append(txn.Changes, scheduler.Want(v))
+		txn.Changes = append(txn.Changes, v.Change())
 	}
 	began := time.Now()
 	if _, err := s.Commit(b.Context(), txn); err != nil {

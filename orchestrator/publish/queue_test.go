@@ -75,7 +75,7 @@ func (p *play) note(words ...string) {
 	if len(words) > 2 {
 		st.Base = whole(words[2])
 	}
-	if st.State == kvscheduler.ValueState_FAILED {
+	if st.State == scheduler.Failed {
 		st.Err = errors.New("no")
 	}
 	p.ledger.update(st)

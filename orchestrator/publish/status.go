@@ -8,7 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -31,7 +30,7 @@ func statusOf(st *scheduler.Status) *status {
 	if st.Err != nil {
 		out.Error = st.Err.Error()
 	}
-	if st.Last != kvscheduler.TxnOperation_UNDEFINED {
+	if st.Last != scheduler.Verb(0) {
 		out.Last = st.Last.String()
 	}
 	return out
@@ -39,7 +38,7 @@ func statusOf(st *scheduler.Status) *status {
 
 // removed returns the last status of a key.
 func removed(key string) *status {
-	return &status{Key: key, State: kvscheduler.ValueState_REMOVED.String(), Last: kvscheduler.TxnOperation_DELETE.String()}
+	return &status{Key: key, State: scheduler.Removed.String(), Last: scheduler.Delete.String()}
 }
 
 // line returns the status of a derived value as a detail of its base value.

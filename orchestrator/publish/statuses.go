@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -21,7 +20,7 @@ type node struct {
 // set records a status and returns the key of the declared value that it belongs to.
 func (k statusIndex) set(st *scheduler.Status) (declared string) {
 	k.forget(st.Key)
-	if st.State != kvscheduler.ValueState_REMOVED {
+	if st.State != scheduler.Removed {
 		k.at(st.Key).status = st
 		if st.Base != "" {
 			k.at(st.Base).add(st.Key)
@@ -125,7 +124,7 @@ func (k statusIndex) hasProblem(key string) bool {
 // isProblem reports whether a value with this state is not as declared.
 func isProblem(s scheduler.State) bool {
 	switch s {
-	case kvscheduler.ValueState_CONFIGURED, kvscheduler.ValueState_OBTAINED, kvscheduler.ValueState_DISCOVERED:
+	case scheduler.Configured, scheduler.Obtained, scheduler.Discovered:
 		return false
 	default:
 		return true

@@ -100,9 +100,9 @@ func commit(t testing.TB, s *scheduler.Scheduler, words ...string) {
 		case !wanted:
 			txn.Changes = append(txn.Changes, scheduler.Unwant(key))
 		case err != nil:
-			txn.Changes = append(txn.Changes, scheduler.Reject(key, err, nil))
+			txn.Changes = append(txn.Changes, scheduler.Change{Key: key, Err: err})
 		default:
-			txn.Changes = append(txn.Changes, scheduler.Want(v))
+			txn.Changes = append(txn.Changes, v.Change())
 		}
 	}
 	_, _ = s.Commit(t.Context(), txn) // what fails is published

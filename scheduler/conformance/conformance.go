@@ -48,6 +48,12 @@ type Suite[V proto.Message, M any] struct {
 	Parts func(t *testing.T, base scheduler.Desired[V], meta M, parts []scheduler.KeyValue)
 	// Alone reports whether a derived value has a Retrieve of its own. Defaults to false.
 	Alone func(key string) bool
+	// SameMeta reports whether the metadata that Create returned and that Retrieve reports for
+	// the same item mean the same. Defaults to reflect.DeepEqual.
+	SameMeta func(created, retrieved M) bool
+	// Break makes the system of the last descriptor from New unreadable, such as by closing
+	// its connection. Without it, a Retrieve that swallows its errors is not found.
+	Break func(t *testing.T)
 	// Invalid are values that Validate refuses. Defaults to none if there is no Validate.
 	Invalid []Invalid[V]
 

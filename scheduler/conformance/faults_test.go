@@ -170,6 +170,21 @@ func verbFaults() []fault {
 
 func retrieveFaults() []fault {
 	return []fault{
+		{"invents metadata", "Retrieve reports the metadata of Create", finds(func(f found, _ []scheduler.Desired[route]) (found, bool) {
+			f.Meta += 1000
+			return f, true
+		})},
+		{"swallows its error", "Retrieve reports that it cannot read", func(s *table, d *descriptor) {
+			d.Retrieve = func(ctx context.Context, wanted []scheduler.Desired[route]) iter.Seq2[found, error] {
+				return func(yield func(found, error) bool) {
+					for f, err := range s.retrieve(ctx, wanted) {
+						if err != nil || !yield(f, nil) {
+							return
+						}
+					}
+				}
+			}
+		}},
 		{"finds what is others'", "retrieved values belong to the descriptor", finds(func(f found, _ []scheduler.Desired[route]) (found, bool) {
 			f.Key = "config/linux/l3/v2/arp/eth0/10.0.0.1"
 			return f, true

@@ -34,7 +34,7 @@ func (b *bench[V, M]) resync(s *scheduler.Scheduler, w scheduler.Desired[V]) {
 	b.Helper()
 	v, err := s.Value(w.Key, w.Value)
 	if err == nil {
-		txn := scheduler.Txn{Replace: true, Changes: []scheduler.Change{scheduler.Want(v)}}
+		txn := scheduler.Txn{Replace: true, Changes: []scheduler.Change{v.Change()}}
 		_, err = s.Commit(b.Context(), txn)
 	}
 	if err == nil { // now values of others are found

@@ -102,12 +102,12 @@ func dependencies[V proto.Message, M any](b *bench[V, M]) {
 		for _, d := range b.dependencies(w) {
 			switch {
 			case d.Label == "":
-				b.Errorf("%s: a dependency on %q%q has no label", w.Key, d.Key, d.Prefixes)
+				b.Errorf("%s: a dependency on %q%q%q has no label", w.Key, d.Key, d.Keys, d.Prefixes)
 			case labels[d.Label]:
 				b.Errorf("%s: two dependencies are labelled %q", w.Key, d.Label)
-			case (d.Key == "") == (len(d.Prefixes) == 0):
-				b.Errorf("%s: %s: want either a key or prefixes, not %q and %q", w.Key, d.Label, d.Key, d.Prefixes)
-			case d.Key == w.Key:
+			case forms(d) != 1:
+				b.Errorf("%s: %s: want one of Key, Keys and Prefixes, not %q, %q and %q", w.Key, d.Label, d.Key, d.Keys, d.Prefixes)
+			case d.Key == w.Key || slices.Contains(d.Keys, w.Key):
 				b.Errorf("%s: %s: it depends on itself", w.Key, d.Label)
 			}
 			labels[d.Label] = true
@@ -116,6 +116,16 @@ func dependencies[V proto.Message, M any](b *bench[V, M]) {
 }
 
 // dependencies is Dependencies; without it, there are none.
+// forms counts the forms in which d says how it is met.
+func forms(d scheduler.Dependency) (n int) {
+	for _, has := range []bool{d.Key != "", len(d.Keys) > 0, len(d.Prefixes) > 0} {
+		if has {
+			n++
+		}
+	}
+	return n
+}
+
 func (b *bench[V, M]) dependencies(w scheduler.Desired[V]) []scheduler.Dependency {
 	if b.d.Dependencies == nil {
 		return nil
@@ -214,7 +224,7 @@ func (b *bench[V, M]) think(w scheduler.Desired[V]) string {
 // labels renders the comparable part of dependencies.
 func labels(deps []scheduler.Dependency) (out []string) {
 	for _, d := range deps {
-		out = append(out, d.Label+" "+d.Key+fmt.Sprint(d.Prefixes))
+		out = append(out, d.Label+" "+d.Key+fmt.Sprint(d.Keys, d.Prefixes))
 	}
 	return out
 }

@@ -21,6 +21,8 @@ func runRetrieve[V proto.Message, M any](t *testing.T, s Suite[V, M]) {
 		{"a resync in sync changes nothing", inSync[V, M]},
 		{"retrieved values have the same derived values", foundParts[V, M]},
 		{"verbs accept the result of Retrieve", afterRestart[V, M]},
+		{"Retrieve reports the metadata of Create", sameMeta[V, M]},
+		{"Retrieve reports that it cannot read", unreadable[V, M]},
 		{"Retrieve may be stopped early", stopsEarly[V, M]},
 		{"reading changes nothing", readsOnly[V, M]},
 		{"values may be read while they come and go", readsAlong[V, M]},
@@ -119,6 +121,41 @@ func afterRestart[V proto.Message, M any](b *bench[V, M]) {
 		}
 	}
 	b.expect()
+}
+
+// sameMeta compares metadata. After a restart the verbs have only the metadata of Retrieve, and
+// the index must not change for those who use it.
+func sameMeta[V proto.Message, M any](b *bench[V, M]) {
+	same := b.suite.SameMeta
+	if same == nil {
+		same = func(created, retrieved M) bool { return reflect.DeepEqual(created, retrieved) }
+	}
+	metas := b.createAll()
+	found := b.standing(b.suite.Values...)
+	for i, w := range b.suite.Values {
+		f, ok := found[w.Key]
+		if !ok {
+			b.Errorf("Retrieve does not find %s", w.Key)
+		} else if !same(metas[i], f.Meta) {
+			b.Errorf("%s: Create returns the metadata %+v, Retrieve %+v", w.Key, metas[i], f.Meta)
+		}
+	}
+}
+
+// unreadable reads from a broken system. An empty result would mean that no item exists, and
+// the scheduler would create all of them again.
+func unreadable[V proto.Message, M any](b *bench[V, M]) {
+	if b.suite.Break == nil {
+		b.Skip("the suite has no Break")
+	}
+	b.createAll()
+	b.suite.Break(b.T)
+	for _, err := range b.d.Retrieve(b.Context(), b.suite.Values) {
+		if err != nil {
+			return
+		}
+	}
+	b.Error("Retrieve of a broken system yields no error")
 }
 
 // stopsEarly finds locks that are not released.

@@ -28,9 +28,13 @@ type table struct {
 	mu     sync.Mutex
 	routes map[string]found
 	last   handle
+	broken bool // it cannot be read
 }
 
-var errHandle = errors.New("no such handle")
+var (
+	errHandle = errors.New("no such handle")
+	errBroken = errors.New("the table cannot be read")
+)
 
 func (s *table) create(_ context.Context, key string, v route) (handle, error) {
 	s.mu.Lock()
@@ -75,8 +79,12 @@ func (s *table) delete(_ context.Context, key string, _ route, h handle) error {
 func (s *table) retrieve(context.Context, []scheduler.Desired[route]) iter.Seq2[found, error] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := slices.Collect(maps.Values(s.routes))
+	all, broken := slices.Collect(maps.Values(s.routes)), s.broken
 	return func(yield func(found, error) bool) {
+		if broken {
+			yield(found{}, errBroken)
+			return
+		}
 		for _, f := range all {
 			if !yield(f, nil) {
 				return
@@ -141,9 +149,16 @@ func to(dst string, change func(route)) route {
 // suite is that of the table's descriptor, after spoil.
 func suite(spoil func(*table, *scheduler.Descriptor[route, handle])) conformance.Suite[route, handle] {
 	const dst = "10.1.0.0/16"
+	var last *table
 	return conformance.Suite[route, handle]{
+		Break: func(*testing.T) {
+			last.mu.Lock()
+			defer last.mu.Unlock()
+			last.broken = true
+		},
 		New: func(*testing.T) scheduler.Descriptor[route, handle] {
 			s := &table{routes: map[string]found{}}
+			last = s
 			d := s.descriptor()
 			spoil(s, &d)
 			return d

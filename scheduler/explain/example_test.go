@@ -33,7 +33,7 @@ func ExampleKey() {
 		if err != nil {
 			panic(err)
 		}
-		txn.Changes = append(txn.Changes, scheduler.Want(v))
+		txn.Changes = append(txn.Changes, v.Change())
 	}
 	if _, err := s.Commit(ctx, txn); err != nil {
 		panic(err)

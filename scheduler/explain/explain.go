@@ -14,8 +14,8 @@ import (
 
 	"github.com/keyplane/keyplane/internal/nearest"
 	"github.com/keyplane/keyplane/internal/printable"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/inspect"
 )
 
 // An Explanation describes the status of one value and the causes of this status.
@@ -44,7 +44,8 @@ func (e Explanation) write(b *strings.Builder, indent string) {
 // Key explains the value under key. It includes running verbs of the value and its causes.
 func Key(s *scheduler.Scheduler, key string) Explanation {
 	x := explainer{
-		running: s.Running, byKey: map[string]*scheduler.Status{}, derives: map[string]*scheduler.Status{},
+		running: func(key string) (inspect.Verb, bool) { return inspect.Running(s, key) },
+		byKey:   map[string]*scheduler.Status{}, derives: map[string]*scheduler.Status{},
 		path: map[string]bool{}, explained: map[string]bool{},
 	}
 	for st := range s.All() {
@@ -59,7 +60,7 @@ func Key(s *scheduler.Scheduler, key string) Explanation {
 // explainer has a snapshot of all statuses. It belongs to one call of Key, so it needs no
 // lock.
 type explainer struct {
-	running func(key string) (scheduler.RunningVerb, bool)
+	running func(key string) (inspect.Verb, bool)
 	byKey   map[string]*scheduler.Status
 	derives map[string]*scheduler.Status // by derived key: the base
 	// A key on the path again is a cycle; one that was explained elsewhere is not
@@ -94,7 +95,7 @@ func (x *explainer) explain(key string) Explanation {
 	}
 	x.path[key], x.explained[key] = true, true
 	defer delete(x.path, key)
-	if st.State == kvscheduler.ValueState_PENDING || st.State == kvscheduler.ValueState_MISSING {
+	if st.State == scheduler.Pending || st.State == scheduler.Missing {
 		for _, d := range st.Waits {
 			e.Because = append(e.Because, x.unmet(d))
 		}
@@ -116,6 +117,8 @@ func (x *explainer) unmet(d scheduler.Dependency) Explanation {
 		e := x.explain(key)
 		e.Text = d.Label + ": " + e.Text
 		return e
+	case len(d.Keys) > 0:
+		return Explanation{Text: fmt.Sprintf("%s: needs any of %s, and there is none", d.Label, strings.Join(d.Keys, ", "))}
 	case len(d.Prefixes) == 0 && d.Match != nil:
 		return Explanation{Text: d.Label + ": needs any value with a key that it accepts, and there is none"}
 	case len(d.Prefixes) == 0:

@@ -1,7 +1,6 @@
 package txnlog
 
 import (
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -19,10 +18,10 @@ func Flags(o *scheduler.Operation) (out []string) {
 	add(o.Retry, "RETRY")
 	add(o.Recreate, "RECREATE")
 	const (
-		obtained      = kvscheduler.ValueState_OBTAINED
-		unimplemented = kvscheduler.ValueState_UNIMPLEMENTED
-		missing       = kvscheduler.ValueState_MISSING
-		removed       = kvscheduler.ValueState_REMOVED
+		obtained      = scheduler.Obtained
+		unimplemented = scheduler.Unimplemented
+		missing       = scheduler.Missing
+		removed       = scheduler.Removed
 	)
 	was, is := o.OldState, o.NewState
 	add(is == obtained, "OBTAINED")
@@ -31,7 +30,7 @@ func Flags(o *scheduler.Operation) (out []string) {
 	add(was == unimplemented && is != unimplemented, "WAS-UNIMPLEMENTED")
 	add(was == missing && is == removed, "ALREADY-MISSING")
 	add(was == missing && is != removed, "WAS-MISSING")
-	add(was == kvscheduler.ValueState_DISCOVERED, "DISCOVERED")
+	add(was == scheduler.Discovered, "DISCOVERED")
 	add(pending(was) && pending(is), "STILL-PENDING")
 	add(pending(was) && !pending(is), "WAS-PENDING")
 	add(!pending(was) && pending(is), "IS-PENDING")
@@ -45,12 +44,12 @@ func Flags(o *scheduler.Operation) (out []string) {
 }
 
 // pending reports whether the value waits for dependencies or a connection.
-func pending(s scheduler.State) bool { return s == kvscheduler.ValueState_PENDING }
+func pending(s scheduler.State) bool { return s == scheduler.Pending }
 
 // invalid reports whether the value was refused.
-func invalid(s scheduler.State) bool { return s == kvscheduler.ValueState_INVALID }
+func invalid(s scheduler.State) bool { return s == scheduler.Invalid }
 
 // failed reports whether a verb of the value failed, with or without another attempt.
 func failed(s scheduler.State) bool {
-	return s == kvscheduler.ValueState_FAILED || s == kvscheduler.ValueState_RETRYING
+	return s == scheduler.Failed || s == scheduler.Retrying
 }

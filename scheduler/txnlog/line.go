@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/keyplane/keyplane/internal/printable"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -99,25 +98,24 @@ func outcome(r *scheduler.Record) string {
 // outcomeOf returns the outcome of an operation. Some count with another one: a Delete for a
 // Create of the same value, and what only changes the state of a value.
 func outcomeOf(o *scheduler.Operation) (at int, counted bool) {
-	const delete = kvscheduler.TxnOperation_DELETE
 	switch {
 	case o.Property:
 		return 0, false
-	case o.NewErr != nil, o.Verb == kvscheduler.TxnOperation_VALIDATE, o.NewState == kvscheduler.ValueState_UNIMPLEMENTED:
+	case o.NewErr != nil, o.Verb == scheduler.Validate, o.NewState == scheduler.Unimplemented:
 		return refusalOf(o), true
 	case o.Revert:
 		return reverted, true
-	case o.NewState == kvscheduler.ValueState_PENDING:
+	case o.NewState == scheduler.Pending:
 		return pendingNow, true
-	case o.Noop && o.NewState == kvscheduler.ValueState_OBTAINED:
+	case o.Noop && o.NewState == scheduler.Obtained:
 		return found, true
-	case o.Noop || o.Recreate && o.Verb == delete:
+	case o.Noop || o.Recreate && o.Verb == scheduler.Delete:
 		return 0, false
-	case o.Recreate && o.OldState == kvscheduler.ValueState_REMOVED:
+	case o.Recreate && o.OldState == scheduler.Removed:
 		return recreated, true
-	case o.Verb == kvscheduler.TxnOperation_UPDATE:
+	case o.Verb == scheduler.Update:
 		return updated, true
-	case o.Verb == delete:
+	case o.Verb == scheduler.Delete:
 		return deleted, true
 	}
 	return created, true
@@ -126,9 +124,9 @@ func outcomeOf(o *scheduler.Operation) (at int, counted bool) {
 // refusalOf returns the outcome of an operation that did not succeed.
 func refusalOf(o *scheduler.Operation) int {
 	switch {
-	case o.NewState == kvscheduler.ValueState_UNIMPLEMENTED:
+	case o.NewState == scheduler.Unimplemented:
 		return unimplemented
-	case o.Verb == kvscheduler.TxnOperation_VALIDATE:
+	case o.Verb == scheduler.Validate:
 		return invalidNow
 	}
 	return failedNow

@@ -5,15 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
 func TestLine(t *testing.T) {
 	const (
-		create, update, remove, validate = kvscheduler.TxnOperation_CREATE, kvscheduler.TxnOperation_UPDATE, kvscheduler.TxnOperation_DELETE, kvscheduler.TxnOperation_VALIDATE
-		configured, pending, failed      = kvscheduler.ValueState_CONFIGURED, kvscheduler.ValueState_PENDING, kvscheduler.ValueState_FAILED
-		removed, invalid                 = kvscheduler.ValueState_REMOVED, kvscheduler.ValueState_INVALID
+		create, update, remove, validate = scheduler.Create, scheduler.Update, scheduler.Delete, scheduler.Validate
+		configured, pending, failed      = scheduler.Configured, scheduler.Pending, scheduler.Failed
+		removed, invalid                 = scheduler.Removed, scheduler.Invalid
 	)
 	type op = scheduler.Operation
 	for name, test := range map[string]struct {
@@ -73,7 +72,7 @@ func TestLineIsBounded(t *testing.T) {
 func TestLimitHoldsForFailures(t *testing.T) {
 	r := &scheduler.Record{Type: scheduler.Northbound}
 	for range 10_000 {
-		r.Executed = append(r.Executed, scheduler.Operation{Verb: kvscheduler.TxnOperation_CREATE, NewErr: errors.New("no such interface")})
+		r.Executed = append(r.Executed, scheduler.Operation{Verb: scheduler.Create, NewErr: errors.New("no such interface")})
 		r.RefreshErrors = append(r.RefreshErrors, errors.New("gone"))
 	}
 	text := Text(r, 5)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/internal/printable"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/internal/valuetext"
 )
@@ -172,7 +171,7 @@ func countText(b *strings.Builder, rest []scheduler.Operation, limit int) {
 		counts[op.Verb]++
 	}
 	fmt.Fprintf(b, "      … and %d more operations:", len(rest))
-	for v := kvscheduler.TxnOperation_VALIDATE; v <= kvscheduler.TxnOperation_DELETE; v++ {
+	for v := scheduler.Validate; v <= scheduler.Delete; v++ {
 		if counts[v] > 0 {
 			fmt.Fprintf(b, " %d %s", counts[v], v)
 		}
@@ -205,9 +204,9 @@ func operationText(b *strings.Builder, o *scheduler.Operation, number int) {
 	}
 	fmt.Fprintf(b, "      %d. %s%s:\n          - key: %s\n", number, o.Verb, flags, printable.Line(o.Key))
 	switch {
-	case o.Verb == kvscheduler.TxnOperation_UPDATE:
+	case o.Verb == scheduler.Update:
 		fmt.Fprintf(b, "          - prev-value: %s\n          - new-value: %s\n", valuetext.Line(o.Old), valuetext.Line(o.New))
-	case o.Verb == kvscheduler.TxnOperation_DELETE:
+	case o.Verb == scheduler.Delete:
 		fmt.Fprintf(b, "          - value: %s\n", valuetext.Line(o.Old))
 	default:
 		fmt.Fprintf(b, "          - value: %s\n", valuetext.Line(o.New))

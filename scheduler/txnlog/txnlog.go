@@ -53,7 +53,7 @@ type Log struct {
 	omitted map[uint64]struct{} // the numbers of the omitted transactions in progress
 	left    int                 // transactions omitted since the last drain
 	stuck   bool                // a plan was late, and nothing was written since
-	loss    scheduler.OutputLoss
+	loss    loss
 }
 
 // A page is the first or the second half of a text, or a mark. A mark is closed when all
@@ -138,7 +138,7 @@ func (p *Log) admit(g page) bool {
 	first := full && p.left == 0
 	if full {
 		p.left++
-		p.loss.Transactions++
+		p.loss.transactions++
 		if !g.done {
 			if p.omitted == nil {
 				p.omitted = map[uint64]struct{}{}
@@ -193,7 +193,7 @@ func (p *Log) countLatePlan() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stuck = true
-	p.loss.Plans++
+	p.loss.plans++
 }
 
 // Flush waits until all ended transactions are written, or ctx ends.
@@ -209,10 +209,10 @@ func (p *Log) Flush(ctx context.Context) error {
 }
 
 // Loss returns the number of omitted transactions and late plans.
-func (p *Log) Loss() scheduler.OutputLoss {
+func (p *Log) Loss() (transactions, plans uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.loss
+	return p.loss.transactions, p.loss.plans
 }
 
 // drain takes all queued pages, and the number of omitted transactions.
@@ -264,7 +264,7 @@ func (w *writing) page(g page) {
 		seq := g.rec.Seq
 		w.broken = &seq
 		w.mu.Lock()
-		w.loss.Transactions++
+		w.loss.transactions++
 		w.mu.Unlock()
 	}
 }
@@ -289,3 +289,6 @@ func (w *writing) text(text string) error {
 	}
 	return err
 }
+
+// loss counts texts that were not written.
+type loss struct{ transactions, plans uint64 }

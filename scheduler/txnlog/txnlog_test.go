@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/stats"
 )
 
 // Flush waits for a slow output, and gives up with its context.
@@ -54,7 +55,7 @@ func TestTransactionsAreLeftOutWhole(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		lost := int(s.Stats().Output.Transactions)
+		lost := int(stats.Of(s).LostTransactions)
 		if lost == 0 {
 			t.Error("none was left out while nobody read")
 		}
@@ -117,7 +118,7 @@ func TestSlowOutputDelaysOnce(t *testing.T) {
 		if took := time.Since(begun); took != planTimeout {
 			t.Errorf("10 transactions take %v while nobody reads, want %v", took, planTimeout)
 		}
-		if late := s.Stats().Output.Plans; late != 10 {
+		if late := stats.Of(s).LostPlans; late != 10 {
 			t.Errorf("%d plans were late, want 10", late)
 		}
 		close(out.open)
@@ -125,7 +126,7 @@ func TestSlowOutputDelaysOnce(t *testing.T) {
 		if _, err := s.Commit(t.Context(), scheduler.Txn{}); err != nil {
 			t.Fatal(err)
 		}
-		if late := s.Stats().Output.Plans; late != 10 {
+		if late := stats.Of(s).LostPlans; late != 10 {
 			t.Errorf("%d plans were late when somebody reads again, want 10", late)
 		}
 	})
@@ -144,7 +145,7 @@ func TestBrokenOutputIsCounted(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if lost := s.Stats().Output.Transactions; lost != 2 {
+		if lost := stats.Of(s).LostTransactions; lost != 2 {
 			t.Errorf("%d transactions lost, want 2", lost)
 		}
 		if n := strings.Count(out.String(), "executed operations:"); n != 1 {

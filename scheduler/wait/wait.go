@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -37,7 +36,7 @@ type Value struct {
 
 func (v Value) String() string {
 	switch {
-	case v.State == kvscheduler.ValueState_NONEXISTENT:
+	case v.State == scheduler.Nonexistent:
 		return v.Key + " does not exist: it is neither declared nor found"
 	case v.Err != nil:
 		return fmt.Sprintf("%s is %s: %v", v.Key, v.State, v.Err)
@@ -136,7 +135,7 @@ func Settled(ctx context.Context, s *scheduler.Scheduler, keys ...string) error 
 
 func isPending(s *scheduler.Scheduler, key string) bool {
 	st, ok := s.Status(key)
-	return ok && st.State == kvscheduler.ValueState_PENDING
+	return ok && st.State == scheduler.Pending
 }
 
 // pendingOf returns the pending values under keys and their derived values, sorted by key. It
@@ -162,7 +161,7 @@ func appendPending(out []Value, s *scheduler.Scheduler, key string) []Value {
 	if !ok {
 		return out
 	}
-	if st.State == kvscheduler.ValueState_PENDING {
+	if st.State == scheduler.Pending {
 		out = append(out, Value{key, st.State, st.Err, st.Details})
 	}
 	for _, part := range st.Derived() {
@@ -201,7 +200,7 @@ func (w waited) err(ended error) error {
 	for key, st := range w {
 		switch {
 		case st == nil:
-			e.Values = append(e.Values, Value{Key: key, State: kvscheduler.ValueState_NONEXISTENT})
+			e.Values = append(e.Values, Value{Key: key, State: scheduler.Nonexistent})
 		case !applied(st):
 			e.Values = append(e.Values, Value{key, st.State, st.Err, st.Details})
 		}
@@ -214,7 +213,7 @@ func (w waited) err(ended error) error {
 }
 
 func applied(st *scheduler.Status) bool {
-	return st != nil && (st.State == kvscheduler.ValueState_CONFIGURED || st.State == kvscheduler.ValueState_OBTAINED)
+	return st != nil && (st.State == scheduler.Configured || st.State == scheduler.Obtained)
 }
 
 // mayApply reports whether the scheduler itself will try to apply st.
@@ -223,7 +222,7 @@ func mayApply(st *scheduler.Status) bool {
 		return false
 	}
 	switch st.State {
-	case kvscheduler.ValueState_PENDING, kvscheduler.ValueState_RETRYING, kvscheduler.ValueState_MISSING:
+	case scheduler.Pending, scheduler.Retrying, scheduler.Missing:
 		return true
 	default:
 		return false

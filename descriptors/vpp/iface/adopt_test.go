@@ -21,7 +21,6 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/internal/vppsim"
-	"github.com/keyplane/keyplane/proto/ligato/kvscheduler"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -108,7 +107,7 @@ func (r *rig) declare(values ...*interfaces.Interface) {
 	names := r.commit(values...)
 	late := time.After(testkit.Patience)
 	for _, key := range names {
-		for st, _ := r.sched.Status(key); st.State != kvscheduler.ValueState_CONFIGURED; st, _ = r.sched.Status(key) {
+		for st, _ := r.sched.Status(key); st.State != scheduler.Configured; st, _ = r.sched.Status(key) {
 			select {
 			case <-late:
 				r.Fatalf("%s is %s: %v\n%s", key, st.State, st.Err, r.page())
@@ -127,7 +126,7 @@ func (r *rig) commit(values ...*interfaces.Interface) (names []string) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		txn.Changes = append(txn.Changes, scheduler.Want(value))
+		txn.Changes = append(txn.Changes, value.Change())
 		names = append(names, value.Key())
 	}
 	if _, err := r.sched.Commit(r.Context(), txn); err != nil && !errors.Is(err, conn.ErrLost) {

@@ -87,7 +87,7 @@ func TestLeaseThatNobodyTellsOf(t *testing.T) {
 	})
 	v, err := s.Value(keys.InterfaceKey("if1"), &interfaces.Interface{Name: "if1", Type: interfaces.Interface_SOFTWARE_LOOPBACK, SetDhcpClient: true})
 	if err == nil {
-		_, err = s.Commit(t.Context(), scheduler.Txn{Changes: []scheduler.Change{scheduler.Want(v)}})
+		_, err = s.Commit(t.Context(), scheduler.Txn{Changes: []scheduler.Change{v.Change()}})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -48,6 +48,7 @@ import (
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/inspect"
 )
 
 // The names of the descriptors.
@@ -212,7 +213,7 @@ func (h *handler) newEvents(index *scheduler.Index[Meta], s *scheduler.Scheduler
 
 // descriptorsOf returns the names of the descriptors of a connection.
 func descriptorsOf(s *scheduler.Scheduler, connection string) (names []string) {
-	for _, d := range s.Descriptors() {
+	for _, d := range inspect.Descriptors(s) {
 		if d.Connection == connection {
 			names = append(names, d.Name)
 		}

@@ -22,9 +22,17 @@ type waiter struct {
 
 // provider returns an available node that meets an any-of dependency, or nil.
 func (g *Graph) provider(d *Dep) *Node {
-	for _, prefix := range d.prefixes() {
+	if d.Any == nil {
+		return nil
+	}
+	for _, key := range d.Any.Keys {
+		if n := g.nodes[key]; n != nil && n.available() {
+			return n
+		}
+	}
+	for _, prefix := range d.Any.prefixes() {
 		for n := range g.availableUnder(prefix) {
-			if d.Match == nil || d.Match(n.key) {
+			if d.Any.Match == nil || d.Any.Match(n.key) {
 				return n
 			}
 		}
@@ -106,7 +114,7 @@ func (g *Graph) await(e *edge) {
 	if !e.anyOf() || e.waiters != nil {
 		return
 	}
-	prefixes := e.dep.prefixes()
+	prefixes := e.dep.beginnings()
 	spots := make([]waiter, len(prefixes))
 	for i, prefix := range prefixes {
 		b := g.waitlist(prefix[:strings.LastIndexByte(prefix, '/')+1])

@@ -78,7 +78,7 @@ func looked(n int) (count int) {
 	for i := range n {
 		g.Want(value(fmt.Sprintf("k/%d", i), "x"))
 		v := value(fmt.Sprintf("u/%d", i), "x,any=k/")
-		v.Deps[0].Match = func(string) bool { count++; return true }
+		v.Deps[0].Any.Match = func(string) bool { count++; return true }
 		g.Want(v)
 	}
 	run := func() {

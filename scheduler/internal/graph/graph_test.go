@@ -78,7 +78,7 @@ func value(key, text string) *Value {
 		case "dep":
 			v.Deps = append(v.Deps, Dep{Label: arg, Key: arg})
 		case "any":
-			v.Deps = append(v.Deps, Dep{Label: arg + "*", Prefixes: strings.Split(arg, "|")})
+			v.Deps = append(v.Deps, Dep{Label: arg + "*", Any: &AnyOf{Prefixes: strings.Split(arg, "|")}})
 		case "derive":
 			k, t, _ := strings.Cut(arg, ":")
 			v.Derived = append(v.Derived, value(k, strings.ReplaceAll(t, ";", ",")))

@@ -37,35 +37,54 @@ type Declared struct {
 	Warnings []string // about fields that are in Declared.Data but not in Value.Data
 }
 
-// A Dep is a dependency of a value. It is met by Key, or by any key that has one of
-// Prefixes (none: any prefix) and that Match accepts (nil: all). A Dep with only a Label
-// is never met.
+// A Dep is a dependency of a value. It is met by Key or, without one, by Any. A Dep with
+// only a Label is never met.
 type Dep struct {
-	Label    string
-	Key      string
+	Label string
+	Key   string
+	Any   *AnyOf // rare, so most values do not pay for its fields
+}
+
+// AnyOf matches any of several keys: Keys, and those that have one of Prefixes (none: any
+// prefix, if Match is set) and that Match accepts (nil: all).
+type AnyOf struct {
+	Keys     []string
 	Prefixes []string
 	Match    func(key string) bool
 }
 
 // MetBy reports that key meets d.
 func (d *Dep) MetBy(key string) bool {
-	if d.Key != "" {
+	switch {
+	case d.Key != "":
 		return key == d.Key
+	case d.Any == nil:
+		return false
+	case slices.Contains(d.Any.Keys, key):
+		return true
 	}
-	for _, prefix := range d.prefixes() {
+	for _, prefix := range d.Any.prefixes() {
 		if strings.HasPrefix(key, prefix) {
-			return d.Match == nil || d.Match(key)
+			return d.Any.Match == nil || d.Any.Match(key)
 		}
 	}
 	return false
 }
 
-// prefixes are the prefixes of the keys that d is matched with.
-func (d *Dep) prefixes() []string {
-	if len(d.Prefixes) == 0 && d.Match != nil {
+// prefixes are the prefixes of the keys that a is matched with.
+func (a *AnyOf) prefixes() []string {
+	if len(a.Prefixes) == 0 && a.Match != nil {
 		return []string{""}
 	}
-	return d.Prefixes
+	return a.Prefixes
+}
+
+// beginnings are the beginnings of all keys that can meet d.
+func (d *Dep) beginnings() []string {
+	if d.Any == nil {
+		return nil
+	}
+	return slices.Concat(d.Any.Keys, d.Any.prefixes())
 }
 
 // A Claim names a resource that only one value can have. The value that holds the resource

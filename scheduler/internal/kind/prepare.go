@@ -154,12 +154,13 @@ func ambiguous(deps []graph.Dep) error {
 	var errs []error
 	for i := range deps {
 		d := &deps[i]
-		any := len(d.Prefixes) > 0 || d.Match != nil
-		switch {
-		case d.Key == "" && !any:
-			errs = append(errs, fmt.Errorf("dependency %q has none of Key, Prefixes and Match", d.Label))
-		case d.Key != "" && any:
-			errs = append(errs, fmt.Errorf("dependency %q has Key %q and also Prefixes or Match", d.Label, d.Key))
+		switch a := d.Any; {
+		case d.Key == "" && a == nil:
+			errs = append(errs, fmt.Errorf("dependency %q has none of Key, Keys, Prefixes and Match", d.Label))
+		case d.Key != "" && a != nil:
+			errs = append(errs, fmt.Errorf("dependency %q has Key %q and also Keys, Prefixes or Match", d.Label, d.Key))
+		case a != nil && len(a.Keys) > 0 && (len(a.Prefixes) > 0 || a.Match != nil):
+			errs = append(errs, fmt.Errorf("dependency %q has Keys %q and also Prefixes or Match", d.Label, a.Keys))
 		}
 	}
 	return errors.Join(errs...)

@@ -202,7 +202,7 @@ func declare(ts *testscript.TestScript, s *scheduler.Scheduler) {
 		ts.Check(err)
 		v, err := s.Value(key, message)
 		ts.Check(err)
-		txn.Changes = append(txn.Changes, scheduler.Want(v))
+		txn.Changes = append(txn.Changes, v.Change())
 	}
 	if _, err := s.Commit(t.Context(), txn); err == nil {
 		ts.Fatalf("nothing failed")

@@ -1,0 +1,69 @@
+// Package history keeps the newest records within bounds of their number and memory.
+package history
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/keyplane/keyplane/internal/printable"
+)
+
+// A History keeps the newest items within its bounds, and always the newest one. Any
+// goroutine may use it.
+type History[T any] struct {
+	maxCount, maxBytes int
+
+	mu    sync.Mutex
+	list  []T
+	sizes []int
+	bytes int
+}
+
+// New returns an empty history with bounds.
+func New[T any](maxCount, maxBytes int) *History[T] {
+	return &History[T]{maxCount: maxCount, maxBytes: maxBytes}
+}
+
+// Add adds an item with the size in bytes, and removes old ones that exceed the bounds.
+func (h *History[T]) Add(item T, size int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.list, h.sizes = append(h.list, item), append(h.sizes, size)
+	h.bytes += size
+	old := 0
+	for len(h.list)-old > 1 && (len(h.list)-old > h.maxCount || h.bytes > h.maxBytes) {
+		h.bytes -= h.sizes[old]
+		clear(h.list[old : old+1]) // the array still refers to it
+		old++
+	}
+	h.list, h.sizes = h.list[old:], h.sizes[old:]
+}
+
+// All returns the items, oldest first.
+func (h *History[T]) All() []T {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.list)
+}
+
+// MaxText is the maximum length of the text of a kept error, in bytes.
+const MaxText = 1 << 10
+
+// errorText is the text of an error.
+type errorText string
+
+func (e errorText) Error() string { return string(e) }
+
+// Text returns an error that has only the text of err, cut to MaxText: an error may hold any
+// memory. It returns nil for nil.
+func Text(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if len(text) <= MaxText {
+		return errorText(strings.Clone(text)) // it may share the memory of a longer text
+	}
+	return errorText(printable.Cut(text, MaxText))
+}

@@ -1,0 +1,46 @@
+package history_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/keyplane/keyplane/scheduler/internal/history"
+)
+
+func TestTheOldestItemsLeave(t *testing.T) {
+	for name, c := range map[string]struct {
+		maxCount, maxBytes int
+		sizes              []int
+		want               []int // indexes of sizes
+	}{
+		"by number":                      {2, 100, []int{1, 1, 1}, []int{1, 2}},
+		"by memory":                      {9, 10, []int{4, 4, 4}, []int{1, 2}},
+		"several at once":                {9, 10, []int{4, 4, 9}, []int{2}},
+		"the newest stays, if too large": {9, 10, []int{4, 40}, []int{1}},
+	} {
+		h := history.New[int](c.maxCount, c.maxBytes)
+		for i, size := range c.sizes {
+			h.Add(i, size)
+		}
+		if got := h.All(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v are kept, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestTextHoldsNoError(t *testing.T) {
+	cause := errors.New("cause")
+	got := history.Text(fmt.Errorf("verb: %w", cause))
+	if got.Error() != "verb: cause" || errors.Is(got, cause) {
+		t.Errorf("got %v, which still has its cause: %t", got, errors.Is(got, cause))
+	}
+	if long := history.Text(errors.New(strings.Repeat("x", 10_000))); len(long.Error()) > history.MaxText+100 {
+		t.Errorf("a long text has %d bytes", len(long.Error()))
+	}
+	if history.Text(nil) != nil {
+		t.Error("no error has a text")
+	}
+}

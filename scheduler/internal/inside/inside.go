@@ -1,0 +1,25 @@
+// Package inside is the view of a scheduler that packages inspect, stats and explain have. It
+// keeps the names that only tools need out of package scheduler, and its internals away from
+// all other packages.
+package inside
+
+import (
+	"context"
+
+	"github.com/keyplane/keyplane/scheduler/internal/counters"
+	"github.com/keyplane/keyplane/scheduler/internal/executor"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
+)
+
+// A View is the inside of a scheduler. Any goroutine may use it; no transaction waits for it.
+type View struct {
+	Registry *kind.Registry
+	Executor *executor.Executor // only Running may be called
+	Counters *counters.Counters
+	// Read reads back all values of a descriptor.
+	Read func(context.Context, *kind.Descriptor) ([]kind.Found, error)
+	// Connections reports by name whether a connection is ready.
+	Connections func() map[string]bool
+	// Loss returns the numbers of transactions and plans that the transaction log lost.
+	Loss func() (transactions, plans uint64)
+}
