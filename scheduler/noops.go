@@ -13,31 +13,50 @@ type noticed struct {
 	base string // key of the base value, or of the value itself
 }
 
-// insertNoops adds the changes without a verb to the record of r, where they arose: that of a
+// insertNoops adds the changes without a verb to the record of r; see placeNoops.
+func (r *run) insertNoops() {
+	base := func(i int) string {
+		if i < len(r.nodes) && r.nodes[i] != nil {
+			return baseOf(r.nodes[i]).Key()
+		}
+		return r.rec.Executed[i].Key
+	}
+	o := outline{ops: r.rec.Executed, base: base, from: r.begun, noops: r.noops, reverting: r.reverting}
+	r.rec.Executed, r.noops = o.complete(r.rec.Values), nil
+}
+
+// An outline is a record whose changes without a verb are still apart from its operations.
+type outline struct {
+	ops       []Operation
+	base      func(i int) string // returns the key of the base value of ops[i], or of the value itself
+	from      int                // the operations before it have another cause than the changes
+	noops     []noticed
+	reverting bool // the operations undo the declared values
+}
+
+// complete returns all operations, with the changes without a verb where they arose: that of a
 // declared value among the operations of the declared values, in their order, or after the
 // last operation of its own; that of a derived value after the last operation of its base.
 // Changes with another cause come last.
 // Their order among each other stays.
-func (r *run) insertNoops() {
-	if len(r.noops) == 0 {
-		return
+func (l outline) complete(values []Change) []Operation {
+	if len(l.noops) == 0 {
+		return l.ops
 	}
-	ops := r.rec.Executed
-	declared := make(map[string]int, len(r.rec.Values))
-	for i, c := range r.rec.Values {
+	declared := make(map[string]int, len(values))
+	for i, c := range values {
 		declared[c.Key] = i
 	}
-	places := r.places(declared)
+	places := l.places(declared)
 	slices.SortStableFunc(places, func(a, b place) int { return cmp.Compare(a.before, b.before) })
-	out := make([]Operation, 0, len(ops)+len(places))
+	out := make([]Operation, 0, len(l.ops)+len(places))
 	at := 0
 	for _, p := range places {
-		out = append(out, ops[at:p.before]...)
+		out = append(out, l.ops[at:p.before]...)
 		out = append(out, p.noop)
 		at = p.before
 	}
-	out = append(out, ops[at:]...)
-	r.rec.Executed, r.noops = out, nil
+	return append(out, l.ops[at:]...)
 }
 
 // A place says before which operation a noop belongs.
@@ -48,18 +67,14 @@ type place struct {
 
 // places returns the place of each noop. later[i] is the first operation of a value that is
 // declared after the i-th one.
-func (r *run) places(declared map[string]int) []place {
-	ops := r.rec.Executed
-	last := make(map[string]int, len(ops)) // operation by base
+func (l outline) places(declared map[string]int) []place {
+	last := make(map[string]int, len(l.ops)) // operation by base
 	later := make([]int, len(declared)+1)
 	for i := range later {
-		later[i] = len(ops)
+		later[i] = len(l.ops)
 	}
-	for i := len(ops) - 1; i >= r.begun; i-- {
-		base := ops[i].Key
-		if i < len(r.nodes) && r.nodes[i] != nil {
-			base = baseOf(r.nodes[i]).Key()
-		}
+	for i := len(l.ops) - 1; i >= l.from; i-- {
+		base := l.base(i)
 		if _, known := last[base]; !known {
 			last[base] = i
 		}
@@ -70,15 +85,15 @@ func (r *run) places(declared map[string]int) []place {
 	for i := len(later) - 2; i >= 0; i-- {
 		later[i] = min(later[i], later[i+1])
 	}
-	out := make([]place, len(r.noops))
-	for i, n := range r.noops {
-		out[i] = place{n.op, len(ops)}
+	out := make([]place, len(l.noops))
+	for i, n := range l.noops {
+		out[i] = place{n.op, len(l.ops)}
 		at, is := declared[n.base]
 		after, done := last[n.base]
 		switch {
 		case done:
 			out[i].before = after + 1
-		case is && !r.reverting:
+		case is && !l.reverting:
 			out[i].before = later[at]
 		}
 	}

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,9 +37,9 @@ func (s *Scheduler) Plan(ctx context.Context, txn Txn) (*Record, error) {
 	rec := &Record{Type: Northbound, Start: time.Now(), Simulated: true}
 	rec.describe(txn)
 	for pause := planPause; ; pause *= 2 {
-		seq, ops, err := s.tryPlan(ctx, txn)
+		seq, f, err := s.tryPlan(ctx, txn)
 		if err == nil {
-			rec.Seq, rec.Planned, rec.Stop = seq, slices.Concat(ops...), time.Now()
+			rec.Seq, rec.Planned, rec.Stop = seq, f.operations(rec.Values), time.Now()
 			return rec, nil
 		}
 		if !errors.Is(err, errInterrupted) {
@@ -58,29 +59,30 @@ func (s *Scheduler) Plan(ctx context.Context, txn Txn) (*Record, error) {
 }
 
 // tryPlan plans txn until it is interrupted.
-func (s *Scheduler) tryPlan(ctx context.Context, txn Txn) (seq uint64, ops [][]Operation, err error) {
+func (s *Scheduler) tryPlan(ctx context.Context, txn Txn) (seq uint64, f forecast, err error) {
 	l, err := s.borrow(ctx)
 	if err != nil {
-		return 0, nil, err
+		return 0, f, err
 	}
 	defer l.giveBack()
 	s.graph.BeginPlan(l.pace)
 	defer s.graph.Rollback()
 	err = l.until(func() {
 		s.intendAll(txn)
-		seq, ops = s.seq, s.planned()
+		seq, f = s.seq, s.planned()
 	})
-	return seq, ops, err
+	return seq, f, err
 }
 
-// simulate plans txn. It runs the same loop, in which every operation succeeds.
-func (s *Scheduler) simulate(txn Txn) []Operation {
+// simulate plans txn, which has the values of the record. It runs the same loop, in which
+// every operation succeeds.
+func (s *Scheduler) simulate(txn Txn, values []Change) []Operation {
 	began := time.Now()
 	defer func() { s.counters.Phase(counters.Plan, began) }()
 	s.graph.Begin()
 	defer s.graph.Rollback()
 	s.intendAll(txn)
-	return slices.Concat(s.planned()...)
+	return s.planned().operations(values)
 }
 
 // foresee plans the operations of a run without a transaction, if Options.Simulate asks
@@ -93,24 +95,48 @@ func (s *Scheduler) foresee(run *run) {
 		defer func() { s.counters.Phase(counters.Plan, began) }()
 		s.graph.Begin()
 		defer s.graph.Rollback()
-		r.Simulated, r.Planned = asked, slices.Concat(s.planned()...)
+		r.Simulated, r.Planned = asked, s.planned().operations(r.Values)
 		for i := range r.Planned {
 			r.Planned[i].Retry = r.Type == RetryFailed
 		}
 	}
 }
 
-// planned returns the next operations, if each of them succeeds. It returns them in
-// pieces, because growing one large list would take long.
-func (s *Scheduler) planned() (ops [][]Operation) {
-	add := func(o Operation) {
-		last := len(ops) - 1
-		if last < 0 || len(ops[last]) == cap(ops[last]) {
-			ops = append(ops, make([]Operation, 0, min(1024, 8<<min(len(ops), 7))))
-			last++
-		}
-		ops[last] = append(ops[last], o)
+// A forecast is what the graph would do. It refers to no node, so it stays valid when the graph
+// is rolled back and lent to others.
+type forecast struct {
+	pieces [][]Operation  // in pieces, because growing one large list would take long
+	bases  map[int]string // the keys of the base values of derived values, by the index of the operation
+	count  int
+	noops  []noticed
+}
+
+func (f *forecast) add(n *graph.Node, o Operation) {
+	last := len(f.pieces) - 1
+	if last < 0 || len(f.pieces[last]) == cap(f.pieces[last]) {
+		f.pieces = append(f.pieces, make([]Operation, 0, min(1024, 8<<min(len(f.pieces), 7))))
+		last++
 	}
+	f.pieces[last] = append(f.pieces[last], o)
+	if n.Base() != nil {
+		if f.bases == nil {
+			f.bases = map[int]string{}
+		}
+		f.bases[f.count] = baseOf(n).Key()
+	}
+	f.count++
+}
+
+// operations returns all operations, in the order in which the transaction with these values
+// would record them.
+func (f forecast) operations(values []Change) []Operation {
+	ops := slices.Concat(f.pieces...)
+	base := func(i int) string { return cmp.Or(f.bases[i], ops[i].Key) }
+	return outline{ops: ops, base: base, noops: f.noops}.complete(values)
+}
+
+// planned returns the next operations, if each of them succeeds.
+func (s *Scheduler) planned() (f forecast) {
 	g := s.graph
 	told := map[*graph.Node]shown{}
 	var recreated recreations
@@ -130,7 +156,7 @@ func (s *Scheduler) planned() (ops [][]Operation) {
 		}
 		told[n] = now(n, o.NewState)
 		o.NewState = recreated.ended(op, &o, o.NewState)
-		add(o)
+		f.add(n, o)
 	}
 	for n := range g.Changed(0) {
 		g.Pace()
@@ -138,10 +164,10 @@ func (s *Scheduler) planned() (ops [][]Operation) {
 			continue
 		}
 		if o, ok := noop(n, was(n), s.stateOf(n)); ok {
-			add(o)
+			f.noops = append(f.noops, noticed{o, baseOf(n).Key()})
 		}
 	}
-	return ops
+	return f
 }
 
 // broken reports that the run has failed and must not go on.

@@ -89,7 +89,7 @@ func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn,
 	}
 	if txn.Simulate || s.opts.Simulate {
 		r.rec.Simulated = true
-		r.rec.Planned = s.simulate(txn)
+		r.rec.Planned = s.simulate(txn, r.rec.Values)
 	}
 	s.warn(txn)
 	if txn.Revert {
