@@ -57,7 +57,7 @@ test: packages servers ## run all tests; what the machine lacks is skipped loudl
 test-vpp: ## run the VPP tests against a real VPP: VPP=binary (default: vpp in PATH), or VPP_SOCKET=its API socket
 	@export VPP="$${VPP:-$$(command -v vpp)}"; if [ -n "$$VPP_SOCKET" ]; then \
 		VPP= go test -count=1 -timeout 20m ./internal/vppsim -run '^TestBehaviour$$'; elif [ -n "$$VPP" ]; then \
-		go test -count=1 -p 1 -timeout 30m ./internal/vppsim ./descriptors/vpp/conn ./descriptors/vpp/iface ./descriptors/vpp/l2 ./descriptors/vpp/l3 ./descriptors/vpp && \
+		go test -count=1 -p 1 -timeout 30m ./internal/vppsim ./descriptors/vpp/... && \
 		go test -count=1 ./agent -run '^TestScripts$$/^(dhcp|afpacket)$$'; else \
 		echo "SKIPPED: there is no vpp in PATH; give VPP=/path/of/vpp, or VPP_SOCKET=/run/vpp/api.sock"; fi
 

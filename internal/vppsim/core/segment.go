@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -70,10 +71,21 @@ func newSegment(path string) (*segment, error) {
 // memory that they have.
 func (s *segment) close() { s.sock.Close() }
 
-// give sends the memory to a client, and ends the connection as VPP does.
+// give sends the memory to a client, and ends the connection as VPP does. Like VPP's, the message
+// has no bytes beside the file. Packages net and unix would add one, so they do not send it.
 func (s *segment) give(client *net.UnixConn) {
-	_, _, _ = client.WriteMsgUnix(nil, unix.UnixRights(int(s.file.Fd())), nil)
-	client.Close()
+	defer client.Close()
+	rights := unix.UnixRights(int(s.file.Fd()))
+	message := unix.Msghdr{Control: &rights[0]}
+	message.SetControllen(len(rights))
+	raw, err := client.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Write(func(fd uintptr) (done bool) {
+		_, _, errno := unix.Syscall(unix.SYS_SENDMSG, fd, uintptr(unsafe.Pointer(&message)), 0)
+		return errno != unix.EAGAIN
+	})
 }
 
 // An entryOf is the content of one entry.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -65,7 +66,8 @@ func open(ctx context.Context, socket string) (*os.File, error) {
 	}
 	b, oob := make([]byte, 64), make([]byte, unix.CmsgSpace(8*4))
 	_, n, _, _, err := connection.(*net.UnixConn).ReadMsgUnix(b, oob) //nolint:forcetypeassert // it is one of a unix socket
-	if err != nil {
+	// VPP's message has no bytes beside the file. Package net reports that as io.EOF.
+	if err != nil && (n == 0 || !errors.Is(err, io.EOF)) {
 		return nil, fmt.Errorf("receiving the segment from %s: %w", socket, err)
 	}
 	fds, err := received(oob[:n])
