@@ -31,6 +31,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -121,7 +122,23 @@ func Handler(o Options) http.Handler {
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fail(w, statusError{http.StatusForbidden, errors.New("requests from pages of other sites are not allowed")})
 	}))
-	return guard.Handler(mux)
+	return h.labelled(guard.Handler(mux))
+}
+
+// labelled names the agent's label in each answer, and refuses requests for another agent: a
+// client that knows an address of this host may not know which agent listens there.
+func (h *handler) labelled(next http.Handler) http.Handler {
+	if h.Label == "" {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(wire.LabelHeader, h.Label)
+		if expected := r.Header.Get(wire.LabelHeader); expected != "" && expected != h.Label {
+			fail(w, statusError{http.StatusMisdirectedRequest, fmt.Errorf("this agent has the label %s, and the request is for %s", h.Label, expected)})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // endpoints returns all paths in the order of the index.

@@ -14,6 +14,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
+// LabelHeader is the header that names the label of the agent in each answer. In a request it is
+// the label that the client expects; an agent with another label refuses the request with status
+// 421 (Misdirected Request, RFC 9110, 15.5.20).
+const LabelHeader = "Keyplane-Label"
+
 // A Failure is the body of an answer with an error status.
 type Failure struct {
 	Error  string

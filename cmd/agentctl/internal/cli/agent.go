@@ -25,13 +25,18 @@ type agentClient struct {
 	http http.Client
 }
 
-// agent returns a client for the agent that the settings name. It does not connect.
-func (s *settings) agent() (*agentClient, error) {
-	if s.bySocket {
+// agent returns a client for the agent that the settings name. Without a socket, a host and a
+// port, that is the agent that listens on the socket of the label. Only if there is none, it is
+// the HTTP server on the loopback: another agent on this host may have it.
+func (s *settings) agent(ctx context.Context) (*agentClient, error) {
+	if s.bySocket || !s.byHTTP && listens(ctx, s.Socket) {
 		return s.agentBySocket(), nil
 	}
 	at := net.JoinHostPort(s.Host, strconv.Itoa(s.HTTPPort))
 	out := &agentClient{URL: url.URL{Scheme: "http", Host: at}, name: at, hint: "is it running, and does its http.conf have this endpoint?"}
+	if !s.byHTTP {
+		out.name, out.hint = at+" or "+s.Socket, "is it running?"
+	}
 	if security := s.httpTLS(); security.enabled() {
 		config, err := security.config()
 		if err != nil {
@@ -45,6 +50,16 @@ func (s *settings) agent() (*agentClient, error) {
 		out.User = url.UserPassword(user, password)
 	}
 	return out, nil
+}
+
+// listens reports whether an agent that this user may trust listens on the socket.
+func listens(ctx context.Context, socket string) bool {
+	conn, err := kvdb.Dial(ctx, socket)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
 }
 
 // agentBySocket returns a client for the agent behind the socket. The host in the URL is

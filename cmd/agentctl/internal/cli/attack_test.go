@@ -117,7 +117,7 @@ func TestStoreIsPrintable(t *testing.T) {
 			socket := socketOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				switch {
 				case r.URL.Path == "/v1/stores":
-					_, _ = io.WriteString(w, `{}`)
+					_, _ = io.WriteString(w, `{"stores":["bolt"]}`)
 				case strings.HasSuffix(r.URL.Path, "/keys"):
 					_, _ = w.Write(pair)
 				default:
@@ -144,7 +144,7 @@ func TestGetIsExact(t *testing.T) {
 	const value = "a\x1b\n\u202e\xff"
 	socket := socketOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/stores" {
-			_, _ = io.WriteString(w, `{}`)
+			_, _ = io.WriteString(w, `{"stores":["bolt"]}`)
 			return
 		}
 		_, _ = io.WriteString(w, value)

@@ -35,7 +35,7 @@ func (a *app) check(ctx context.Context, key string, value []byte) error {
 	if err != nil {
 		return cmp.Or(wrong, err)
 	}
-	if a.target, err = a.validator(); err != nil {
+	if a.target, err = a.validator(ctx); err != nil {
 		return err
 	}
 	defer a.target.http.CloseIdleConnections()
@@ -54,9 +54,9 @@ func (a *app) check(ctx context.Context, key string, value []byte) error {
 
 // validator returns a client for the agent that uses the store, or the agent that the
 // settings name if the store is etcd.
-func (a *app) validator() (*agentClient, error) {
-	if a.Store != "etcd" {
+func (a *app) validator(ctx context.Context) (*agentClient, error) {
+	if a.ofAgent {
 		return a.agentBySocket(), nil
 	}
-	return a.agent()
+	return a.agent(ctx)
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
 // withAgent wraps a command that queries the agent: it sets a.target, applies the timeout
@@ -20,7 +22,7 @@ func (a *app) withAgent(f func(ctx context.Context, args []string) error) func(*
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), a.Timeout)
 		defer cancel()
-		at, err := a.agent()
+		at, err := a.agent(ctx)
 		if err != nil {
 			return err
 		}
@@ -45,6 +47,9 @@ func (a *app) request(ctx context.Context, method, path string, query url.Values
 	request, err := http.NewRequestWithContext(ctx, method, where.String(), bytes.NewReader(body))
 	if err != nil {
 		return err
+	}
+	if a.labelGiven {
+		request.Header.Set(wire.LabelHeader, a.Label)
 	}
 	answer, err := at.http.Do(request)
 	if err != nil {

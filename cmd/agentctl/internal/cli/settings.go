@@ -24,11 +24,12 @@ type settings struct {
 	TLS         tlsSettings   `yaml:"kvdb-tls"`
 	Label       string        `yaml:"service-label"` // Defaults to vpp1
 	Timeout     time.Duration `yaml:"timeout"`       // Defaults to 2 min
-	Store       string        `yaml:"store"`         // Defaults to etcd if endpoints are given, else bolt
+	Store       string        `yaml:"store"`         // Defaults to etcd if endpoints are given, else the one of the agent
 	Socket      string        `yaml:"socket"`        // Defaults to kvdb.DefaultSocket
 
 	// The address of the agent's HTTP server. If Socket is given and neither Host nor
-	// HTTPPort is, the socket is used instead.
+	// HTTPPort is, the socket is used instead. Without all three, the socket of the label is
+	// used if an agent listens there.
 	Host     string      `yaml:"host"`            // Defaults to 127.0.0.1
 	HTTPPort int         `yaml:"http-port"`       // Defaults to 9191
 	HTTPAuth string      `yaml:"http-basic-auth"` // user:password. Defaults to none
@@ -46,6 +47,8 @@ type settings struct {
 
 	file, dir  string // location of the configuration file
 	bySocket   bool   // query the agent through its socket
+	byHTTP     bool   // the HTTP server was chosen: by address, or by settings that only it has
+	ofAgent    bool   // Store is one of the agent, reached through its socket
 	labelGiven bool   // the user has chosen a label; it is not the default
 }
 
@@ -53,9 +56,9 @@ type settings struct {
 // real ones: an empty flag must not hide the environment or the file.
 func (a *app) flags(f *pflag.FlagSet) {
 	f.StringSliceP("etcd-endpoints", "e", nil, "etcd servers (env ETCD_ENDPOINTS, default 127.0.0.1:2379)")
-	f.String("service-label", "", "label of the agent that short keys belong to (env MICROSERVICE_LABEL, default: the agent behind the socket, else vpp1)")
-	f.String("store", "", "store of the keys: etcd, or bolt, consul, filedb or redis of the agent (default etcd if its servers are given, else bolt)")
-	f.String("socket", "", "socket of the agent, for all commands if neither host nor port is given (default: "+kvdb.DefaultSocket("LABEL")+")")
+	f.String("service-label", "", "label of the agent that short keys belong to (env MICROSERVICE_LABEL, default: vpp1, but the label of the agent if --socket, --host or --http-port names it)")
+	f.String("store", "", "store of the keys: etcd, or bolt, consul, filedb or redis of the agent (default etcd if its servers are given, else the only one of the agent, or bolt)")
+	f.String("socket", "", "socket of the agent, for all commands if neither host nor port is given (default, if an agent listens there: "+kvdb.DefaultSocket("LABEL")+")")
 	f.StringP("host", "H", "", "host of the agent, for commands that query it (env AGENT_HOST, default 127.0.0.1)")
 	f.Int("http-port", 0, "port of the agent's HTTP server (default 9191)")
 	f.String("http-basic-auth", "", "USER:PASSWORD for its HTTP server (env AGENTCTL_HTTP_BASIC_AUTH); visible in the list of processes, unlike a file or the environment")
@@ -89,7 +92,7 @@ func (a *app) load(f *pflag.FlagSet) error {
 	}
 	a.authFromEnvironment()
 	if f.Changed("socket") {
-		a.Store = "bolt" // a socket names one agent; the environment's etcd is not meant
+		a.Store, a.Endpoints = "", nil // a socket names one agent; the environment's etcd is not meant
 	}
 	if f.Changed("etcd-endpoints") {
 		a.Store = "etcd"
@@ -120,25 +123,28 @@ func given[T any](f *pflag.FlagSet, name string, into *T, get func(string) (T, e
 	return err
 }
 
-// complete sets the defaults and refuses invalid settings.
+// complete sets the defaults, and validates the result.
 func (s *settings) complete() error {
-	if s.Store == "" {
-		s.Store = "bolt"
-		if len(s.Endpoints) > 0 {
-			s.Store = "etcd"
-		}
+	if s.Store == "" && len(s.Endpoints) > 0 {
+		s.Store = "etcd"
 	}
 	if len(s.Endpoints) == 0 {
 		s.Endpoints = []string{"127.0.0.1:2379"}
 	}
 	// Before the defaults are filled in, which would make all three look given.
 	s.bySocket = s.Socket != "" && s.Host == "" && s.HTTPPort == 0
+	s.byHTTP = s.Host != "" || s.HTTPPort != 0 || s.HTTPAuth != "" || s.httpTLS().enabled()
 	s.labelGiven = s.Label != ""
 	s.Label = cmp.Or(s.Label, "vpp1")
 	s.Host = cmp.Or(s.Host, "127.0.0.1")
 	s.HTTPPort = cmp.Or(s.HTTPPort, 9191)
 	s.Timeout = cmp.Or(s.Timeout, 2*time.Minute)
 	s.Socket = cmp.Or(s.Socket, kvdb.DefaultSocket(s.Label))
+	return s.validate()
+}
+
+// validate returns the first invalid setting.
+func (s *settings) validate() error {
 	switch {
 	case strings.Contains(s.Label, "/"):
 		return fmt.Errorf("service-label: %q: expected a name without slashes", s.Label)
@@ -148,7 +154,7 @@ func (s *settings) complete() error {
 		return fmt.Errorf("http-port: %d: expected a number from 1 to 65535", s.HTTPPort)
 	case s.HTTPAuth != "" && !strings.Contains(s.HTTPAuth, ":"):
 		return errors.New("http-basic-auth: expected USER:PASSWORD")
-	case !slices.Contains([]string{"etcd", "bolt", "consul", "filedb", "redis"}, s.Store):
+	case s.Store != "" && !slices.Contains([]string{"etcd", "bolt", "consul", "filedb", "redis"}, s.Store):
 		return fmt.Errorf("store: %q: expected etcd, bolt, consul, filedb or redis", s.Store)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/keyplane/keyplane/connectors/etcd"
@@ -13,7 +14,14 @@ import (
 
 // open connects to the configured store. The caller calls end after use.
 func (a *app) open(ctx context.Context) (s kvdbsync.Store, end func(), err error) {
-	if a.Store != "etcd" {
+	a.ofAgent = a.Store != "etcd"
+	if a.Store == "" {
+		a.Store, err = a.onlyStore(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	if a.ofAgent {
 		c := kvdb.NewClient(a.Socket, a.Store)
 		return c, c.Close, nil
 	}
@@ -26,6 +34,25 @@ func (a *app) open(ctx context.Context) (s kvdbsync.Store, end func(), err error
 		return nil, nil, fmt.Errorf("etcd: %w", err)
 	}
 	return c, func() { c.Close() }, nil
+}
+
+// onlyStore returns the store of the agent behind the socket. Of several, it is bolt: the other
+// ones have clients of their own.
+func (a *app) onlyStore(ctx context.Context) (string, error) {
+	c := kvdb.NewClient(a.Socket, "")
+	defer c.Close()
+	names, err := c.Stores(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case len(names) == 1:
+		return names[0], nil
+	case slices.Contains(names, "bolt"):
+		return "bolt", nil
+	case len(names) == 0:
+		return "", fmt.Errorf("%w: the agent at %s has none", kvdb.ErrNoStore, a.Socket)
+	}
+	return "", fmt.Errorf("the agent at %s has several stores: expected --store with one of %s", a.Socket, strings.Join(names, ", "))
 }
 
 // etcd returns the configuration of the etcd client.
@@ -65,7 +92,7 @@ func (s *settings) explainStoreError(err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if s.Store == "etcd" {
+	if !s.ofAgent {
 		return fmt.Errorf("etcd at %s does not answer: %w", strings.Join(s.Endpoints, ", "), err)
 	}
 	return fmt.Errorf("the agent does not answer: %w", err)
