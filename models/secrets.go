@@ -1,6 +1,8 @@
 package models
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -26,6 +28,55 @@ func Redacted(m proto.Message) proto.Message {
 	out := proto.Clone(m)
 	secrets(out.ProtoReflect(), hide)
 	return out
+}
+
+// CheckSecrets refuses a value with a secret that Redacted hid: a client read the value without
+// its secrets, and storing it would replace them by the text that stands for them. The error
+// joins a FieldError for each such field. It is for values that clients declare over the APIs
+// that hide secrets.
+func CheckSecrets(m proto.Message) error {
+	if m == nil {
+		return nil
+	}
+	var errs []error
+	secrets(m.ProtoReflect(), func(in protoreflect.Message, fd protoreflect.FieldDescriptor) {
+		if fd.Kind() == protoreflect.StringKind && !fd.IsList() && in.Get(fd).String() == hidden {
+			errs = append(errs, &FieldError{pathTo(m.ProtoReflect(), in, string(fd.Name())), hidden,
+				"the secret itself; this text replaces secrets in answers"})
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// pathTo returns the path from a message to a field of a message within it. It is slow, and
+// only for errors.
+func pathTo(from, to protoreflect.Message, field string) (path string) {
+	if from == to {
+		return field
+	}
+	below := func(step string, m protoreflect.Message) bool {
+		if rest := pathTo(m, to, field); rest != "" {
+			path = step + "." + rest
+		}
+		return path == ""
+	}
+	from.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		name := string(fd.Name())
+		switch {
+		case fd.IsMap() && fd.MapValue().Message() != nil:
+			v.Map().Range(func(key protoreflect.MapKey, one protoreflect.Value) bool {
+				return below(fmt.Sprintf("%s[%v]", name, key), one.Message())
+			})
+		case fd.IsList() && fd.Message() != nil:
+			for i := range v.List().Len() {
+				below(fmt.Sprintf("%s[%d]", name, i), v.List().Get(i).Message())
+			}
+		case fd.Message() != nil && !fd.IsMap():
+			below(name, v.Message())
+		}
+		return path == ""
+	})
+	return path
 }
 
 // secrets calls found for each secret in m or in a message below it.

@@ -35,6 +35,31 @@ func TestRedacted(t *testing.T) {
 	}
 }
 
+// A value with a hidden secret is refused, even if another secret of it is not hidden.
+func TestCheckSecrets(t *testing.T) {
+	memif := func(secret string) *interfaces.Interface {
+		return &interfaces.Interface{Name: "a", Link: &interfaces.Interface_Memif{Memif: &interfaces.MemifLink{Secret: secret}}}
+	}
+	for _, tt := range []struct {
+		m    proto.Message
+		want string
+	}{
+		{memif("s"), ""}, {memif(""), ""}, {&interfaces.Interface{Name: "(secret)"}, ""}, {nil, ""},
+		{models.Redacted(memif("s")), "memif.secret"},
+		{&ipsec.SecurityAssociation{CryptoKey: "(secret)", IntegKey: "y"}, "crypto_key"},
+		{&vpp.ConfigData{Interfaces: []*interfaces.Interface{memif("s"), memif("(secret)")}}, "interfaces[1].memif.secret"},
+	} {
+		err := models.CheckSecrets(tt.m)
+		if got := strings.Join(models.Fields(err), " "); got != tt.want {
+			t.Errorf("%v: %v", tt.m, err)
+		}
+	}
+	err := models.CheckSecrets(memif("(secret)"))
+	if want := `memif.secret is "(secret)"; expected the secret itself; this text replaces secrets in answers`; err == nil || err.Error() != want {
+		t.Errorf("it is %v, want %s", err, want)
+	}
+}
+
 // TestSecretsAreMarked has every field whose name says that it is one.
 func TestSecretsAreMarked(t *testing.T) {
 	seen := map[protoreflect.FullName]bool{}

@@ -2,13 +2,16 @@ package grpc_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	rpc "google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/proto/ligato/configurator"
+	"github.com/keyplane/keyplane/proto/ligato/generic"
 	"github.com/keyplane/keyplane/proto/ligato/linux"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/proto/ligato/linux/l3"
@@ -85,5 +88,42 @@ func TestConfigurator(t *testing.T) {
 	dump, err := client.Dump(t.Context(), &configurator.DumpRequest{})
 	if err != nil || len(dump.Dump.LinuxConfig.Routes) != 0 || len(dump.Dump.VppConfig.IpsecSas) != 1 {
 		t.Errorf("%v, %v", dump, err)
+	}
+}
+
+// A client that sends back an answer without its secrets would replace them by the text that
+// stands for them, so it is refused by both services; it may still delete such values.
+func TestSecretsAreNotReplacedByTheirText(t *testing.T) {
+	w := newWorld(t, nil)
+	conn := w.dial(t)
+	client, manager := configurator.NewConfiguratorServiceClient(conn), generic.NewManagerServiceClient(conn)
+	sa := &ipsec.SecurityAssociation{Index: 1, CryptoKey: "abc", IntegKey: "def"}
+	if _, err := manager.SetConfig(t.Context(), &generic.SetConfigRequest{Updates: put(sa)}); err != nil {
+		t.Fatal(err)
+	}
+	read, err := client.Get(t.Context(), &configurator.GetRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read.Config.VppConfig.IpsecSas[0].IntegKey = "new"
+	const text = `crypto_key is "(secret)"; expected the secret itself; this text replaces secrets in answers`
+	_, err = client.Update(t.Context(), &configurator.UpdateRequest{Update: read.Config, FullResync: true})
+	const at = "update.vpp_config.ipsec_sas[0]"
+	if want := "InvalidArgument: nothing was changed, because the request is malformed: " + at + ": " + text + " | " + at; explain(err) != want {
+		t.Errorf("%s\nwant\n%s", explain(err), want)
+	}
+	items, err := manager.GetConfig(t.Context(), &generic.GetConfigRequest{})
+	if err != nil || len(items.Items) != 1 {
+		t.Fatal(items, err)
+	}
+	_, err = manager.SetConfig(t.Context(), &generic.SetConfigRequest{Updates: []*generic.UpdateItem{{Item: items.Items[0].Item}}})
+	if got := explain(err); !strings.HasPrefix(got, "InvalidArgument: ") || !strings.Contains(got, "updates[0].item: "+text) {
+		t.Error(got)
+	}
+	if got := w.standing()["config/vpp/ipsec/v2/sa/1"]; !proto.Equal(got, sa) {
+		t.Errorf("stands %v", got)
+	}
+	if _, err = client.Delete(t.Context(), &configurator.DeleteRequest{Delete: read.Config}); err != nil || w.names() != "" {
+		t.Errorf("stands %q, %v", w.names(), err)
 	}
 }

@@ -65,11 +65,11 @@ func (s *service) declaredMessage(v proto.Message, remove bool) (d orchestrator.
 	if !ok {
 		return d, fmt.Errorf("%w of %s", models.ErrNoModel, v.ProtoReflect().Descriptor().FullName())
 	}
-	d.Key, err = model.Key(v)
-	if !remove {
-		d.Message = v
+	if d.Key, err = model.Key(v); err != nil || remove {
+		return d, err
 	}
-	return d, err
+	d.Message = v
+	return d, models.CheckSecrets(v)
 }
 
 // A builder collects values into a Config.

@@ -45,7 +45,7 @@ func (s *service) declaredOf(item *generic.Item) (d orchestrator.Declared, err e
 		return d, fmt.Errorf("id.name is %q, but data makes the name %q", name, made)
 	}
 	d.Message = value
-	return d, nil
+	return d, models.CheckSecrets(value)
 }
 
 // unpack returns the value in an Any. Only the name after the last slash of its type counts.

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/northbound/rest/internal/jsonschema"
@@ -179,14 +177,4 @@ func (h *handler) shownItem(it structured.Item) string {
 		return ""
 	}
 	return string(text)
-}
-
-// isHidden reports whether a value has a secret that an answer of this server hid. Storing
-// it would replace the secret by the text that stands for it.
-func isHidden(v proto.Message) bool {
-	if v == nil {
-		return false
-	}
-	shown := models.Redacted(v)
-	return shown != v && proto.Equal(shown, v)
 }

@@ -76,10 +76,10 @@ func (h *handler) declarable(it structured.Item, key string) (proto.Message, err
 		return nil, nil
 	}
 	m, err := h.sched.Models().Decode(key, it.Value)
-	if err == nil && isHidden(m) {
-		err = errors.New("a secret reads (secret): the document was read without secrets, and declaring it would lose them")
+	if err != nil {
+		return nil, err
 	}
-	return m, err
+	return m, models.CheckSecrets(m)
 }
 
 // deleteConfiguration removes values from the layer: those of the body, those of the

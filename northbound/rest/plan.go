@@ -135,6 +135,10 @@ func (h *handler) change(it structured.Item) (scheduler.Change, error) {
 	if err != nil {
 		return scheduler.Change{}, err
 	}
+	// Otherwise a document that was read without secrets would look as if it changed them.
+	if err := models.CheckSecrets(v.Message()); err != nil {
+		return scheduler.Change{}, err
+	}
 	return v.Change(), nil
 }
 
