@@ -18,6 +18,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/proto/ligato/govppmux"
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/drift"
 )
 
 // openLogs reads logs.conf, and returns the loggers of all components.
@@ -195,7 +196,7 @@ func (c schedulerConfig) drift(sched *scheduler.Scheduler, log *slog.Logger) Tas
 	return Task{"drift", func(ctx context.Context) error {
 		last := 0
 		return every(ctx, c.DriftPeriod, func(ctx context.Context) {
-			d, err := sched.Drift(ctx)
+			d, err := drift.Check(ctx, sched)
 			switch {
 			case ctx.Err() != nil:
 				return

@@ -19,6 +19,7 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/explain"
 	"github.com/keyplane/keyplane/scheduler/inspect"
+	"github.com/keyplane/keyplane/scheduler/internal/executor"
 )
 
 const (
@@ -233,7 +234,7 @@ func TestCreateHangs(t *testing.T) {
 					must(t, declare(t, s, "other/d", "2"))
 					must(t, commitRefresh(t, s))
 					must(t, declare(t, s, "thing/a", "2"))
-					if _, err := s.RetryKey(t.Context(), "thing/a", scheduler.RetryPolicy{}); !errors.Is(err, scheduler.ErrNoAnswer) {
+					if _, err := s.Retry(t.Context(), "thing/a"); !errors.Is(err, scheduler.ErrNoAnswer) {
 						t.Errorf("to try again gives %v", err)
 					}
 					expect(t, "the state", states(s), "other/d CONFIGURED 2; "+hangs)
@@ -424,13 +425,13 @@ func TestStalledDescriptor(t *testing.T) {
 			b.hang("create " + key)
 			all = append(all, key, "1")
 		}
-		if err := declare(t, s, append(all, "other/a", "1")...); !errors.Is(err, scheduler.ErrStalled) {
+		if err := declare(t, s, append(all, "other/a", "1")...); !errors.Is(err, executor.ErrStalled) {
 			t.Errorf("the error is %v", err)
 		}
 		if hung := strings.Count(b.took(), "create thing/"); hung < 8 || hung > 8-1+limit {
 			t.Errorf("%d calls hang", hung)
 		}
-		if st, _ := s.Status("thing/39"); st.State != retrying || !errors.Is(st.Err, scheduler.ErrStalled) {
+		if st, _ := s.Status("thing/39"); st.State != retrying || !errors.Is(st.Err, executor.ErrStalled) {
 			t.Errorf("the last is %v: %v", st.State, st.Err)
 		}
 		if st, _ := s.Status("other/a"); st.State != configured {

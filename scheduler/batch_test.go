@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/proto/ligato/linux/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -130,7 +132,7 @@ func TestAroundVerbsThatAreCalledTogether(t *testing.T) {
 				seen += n
 			}
 			g := group(t, s, "kernel")
-			must(t, g.Intercept(func(_ string, _ scheduler.Message, verb func() error) error { see(1); return verb() }))
+			must(t, g.Intercept(func(_ string, _ proto.Message, verb func() error) error { see(1); return verb() }))
 			must(t, g.InterceptAll(func(values []scheduler.KeyValue, verbs func() []error) bool {
 				if allowed {
 					see(len(values))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
 	"path/filepath"
 	"runtime"
@@ -74,8 +73,8 @@ func register(tb testing.TB, s *scheduler.Scheduler) {
 }
 
 // echo retrieves just what is wanted, as copies.
-func echo[V proto.Message, M any](meta M) func(context.Context, []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, M], error] {
-	return func(_ context.Context, ws []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, M], error] {
+func echo[V proto.Message, M any](meta M) func(context.Context, []scheduler.Desired[V]) scheduler.Retrieved[V, M] {
+	return func(_ context.Context, ws []scheduler.Desired[V]) scheduler.Retrieved[V, M] {
 		return func(yield func(scheduler.Found[V, M], error) bool) {
 			for _, w := range ws {
 				if !yield(scheduler.Found[V, M]{Key: w.Key, Value: proto.CloneOf(w.Value), Meta: meta}, nil) {

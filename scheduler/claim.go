@@ -11,7 +11,7 @@ import (
 // A Claim reserves a resource that only one value can have, such as a name in the kernel.
 // The holder keeps the resource while it declares the claim, also while it is recreated or
 // pending. If it becomes free, the value with the lowest key gets it. All other values
-// with this claim are INVALID and not applied. A value that does not get all its claims
+// with this claim are INVALID and not applied; their error names the holder. A value that does not get all its claims
 // holds none. A value that vanished or could not be created has no precedence. Neither has
 // any value after the system restarts.
 type Claim struct {
@@ -23,16 +23,6 @@ type Claim struct {
 	// while no other value claims it.
 	Yields bool
 }
-
-// A ConflictError means that another value holds a claimed resource.
-type ConflictError struct {
-	Holder string // key
-	err    *models.FieldError
-}
-
-func (e *ConflictError) Error() string { return e.err.Error() }
-
-func (e *ConflictError) Unwrap() error { return e.err }
 
 // graphClaims returns claims in the form of the graph; nil: none.
 func graphClaims(claims []Claim) *[]graph.Claim {
@@ -48,7 +38,7 @@ func graphClaims(claims []Claim) *[]graph.Claim {
 
 func (c Claim) conflict(key string) error {
 	want := fmt.Sprintf("%s (see %s)", c.Want, key)
-	return &ConflictError{Holder: key, err: &models.FieldError{Field: c.Field, Value: c.Value, Expected: want}}
+	return &kind.Conflict{Holder: key, Err: &models.FieldError{Field: c.Field, Value: c.Value, Expected: want}}
 }
 
 // errOf returns the error of n in its public form.

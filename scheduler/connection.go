@@ -30,12 +30,11 @@ type Connection struct {
 	interceptAll func(values []KeyValue, verbs func() []error) bool
 }
 
-// ErrNotConnected is the first reason of a lost connection.
-var ErrNotConnected = errors.New("not connected yet")
+// errNotConnected is the first reason of a lost connection.
+var errNotConnected = errors.New("not connected yet")
 
 // Connection declares that the descriptors with this connection name need a connection. It
-// must be called before they are registered and before Run; see ErrRegistered and
-// ErrRunning. A second call returns the same Connection.
+// must be called before they are registered and before Run; else it returns ErrMisuse. A second call returns the same Connection.
 func (s *Scheduler) Connection(name string) (*Connection, error) {
 	g := s.connections[name]
 	switch {
@@ -44,21 +43,21 @@ func (s *Scheduler) Connection(name string) (*Connection, error) {
 	case name == "":
 		return nil, errors.New("connection: name is required")
 	case s.begun.Load():
-		return nil, fmt.Errorf("connection %q: %w: Connection comes before it", name, ErrRunning)
+		return nil, fmt.Errorf("connection %q: %w", name, tooLate("Connection"))
 	case s.executor.Has(name):
-		return nil, fmt.Errorf("connection %q: %w", name, ErrRegistered)
+		return nil, errRegistered(name)
 	}
 	g = &Connection{s: s, name: name, line: s.lineNamed(name)}
 	g.line.losable = true
 	s.connections[name] = g
-	s.graph.Disconnect(&g.line.link, g.reason(ErrNotConnected))
+	s.graph.Disconnect(&g.line.link, g.reason(errNotConnected))
 	return g, nil
 }
 
 // Intercept sets a function that wraps every verb of the connection. f calls verb and
 // returns its error, or returns an error of its own without calling it. The value is the
 // new one or, for Delete, the old one. Intercept must be called before the descriptors are
-// registered; see ErrRegistered.
+// registered; else it returns ErrMisuse.
 func (g *Connection) Intercept(f func(key string, value proto.Message, verb func() error) error) error {
 	if err := g.checkUnregistered(); err != nil {
 		return err
@@ -67,9 +66,14 @@ func (g *Connection) Intercept(f func(key string, value proto.Message, verb func
 	return nil
 }
 
+// errRegistered returns the error of a call that comes too late for a connection.
+func errRegistered(name string) error {
+	return fmt.Errorf("%w: a descriptor of connection %q is registered already", ErrMisuse, name)
+}
+
 func (g *Connection) checkUnregistered() error {
 	if g.s.executor.Has(g.name) {
-		return fmt.Errorf("connection %q: %w", g.name, ErrRegistered)
+		return errRegistered(g.name)
 	}
 	return nil
 }

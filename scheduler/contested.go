@@ -9,9 +9,9 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
 
-// ErrContested is the error of a value that somebody else removes repeatedly after its
+// errContested is the error of a value that somebody else removes repeatedly after its
 // creation.
-var ErrContested = errors.New("somebody else removes it repeatedly")
+var errContested = errors.New("somebody else removes it repeatedly")
 
 // endContests ends the contests of the values that changes remove.
 func (s *Scheduler) endContests(changes []Change) {
@@ -43,7 +43,7 @@ func (s *Scheduler) delayContested(r *run) {
 		if pause == 0 {
 			continue
 		}
-		s.graph.Suspend(key, fmt.Errorf("%w: it is created again after a pause of %v", ErrContested, pause))
+		s.graph.Suspend(key, fmt.Errorf("%w: it is created again after a pause of %v", errContested, pause))
 		s.retries.Postpone(key, pause, now, r.rec.Seq)
 		if begun {
 			s.log.Warn("somebody else removes a value repeatedly; it is created again after growing pauses",

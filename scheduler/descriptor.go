@@ -72,12 +72,12 @@ type Descriptor[V proto.Message, M any] struct {
 	// message from wanted. Retrieve reports all fields from which Derived makes values
 	// that have verbs but no Retrieve. Such a value counts as lost if its field is
 	// missing.
-	Retrieve func(ctx context.Context, wanted []Desired[V]) iter.Seq2[Found[V, M], error]
+	Retrieve func(ctx context.Context, wanted []Desired[V]) Retrieved[V, M]
 	// RetrieveSome is Retrieve for these keys only, where that is cheaper than reading all
 	// values; wanted has their desired values. It is called after one of their verbs has
 	// failed. Without it, Retrieve is called with all desired values, and other keys are
 	// ignored. Optional.
-	RetrieveSome func(ctx context.Context, keys []string, wanted []Desired[V]) iter.Seq2[Found[V, M], error]
+	RetrieveSome func(ctx context.Context, keys []string, wanted []Desired[V]) Retrieved[V, M]
 	// RetrieveAfter names descriptors whose Retrieve must run first.
 	RetrieveAfter []string
 }
@@ -109,6 +109,11 @@ type Found[V proto.Message, M any] struct {
 	Foreign      bool // not ours: it can meet dependencies, but is never changed or removed
 	OwnerUnknown bool // it has no owner mark: a derived value has the owner of its base; otherwise a Memory decides
 }
+
+// Retrieved is the result of Retrieve: the actual values, or an error that ends them. A value
+// beside an error is ignored. The loop over it may end early, so Retrieve releases its resources
+// when yield returns false.
+type Retrieved[V proto.Message, M any] = iter.Seq2[Found[V, M], error]
 
 // A Dependency must be met before a value can be created. There are three forms:
 //

@@ -73,8 +73,8 @@
 //	             (Watch reports REMOVED)
 //
 //	RETRYING       a verb failed. It runs again after a back-off, or when the value is declared again.
-//	               Also: somebody else removes the value repeatedly (ErrContested)
-//	FAILED         a verb failed. It runs again when the value is declared again, or on Retry or RetryKey
+//	               Also: somebody else removes the value repeatedly
+//	FAILED         a verb failed. It runs again when the value is declared again, or on Retry
 //	INVALID        Validate refuses the desired value; the last valid value may still be applied.
 //	               Or another value holds a resource that this one claims; then nothing is applied
 //	UNIMPLEMENTED  no descriptor has the key, or the system lacks a feature that the value needs
@@ -152,7 +152,7 @@
 // is running. When it returns, its descriptor is read back again.
 //
 // A descriptor with 8 abandoned verbs that are still running is stalled: its other verbs
-// fail with ErrStalled and are not called; they are retried as usual. So at most 7 of its
+// fail and are not called; they are retried as usual. So at most 7 of its
 // verbs hang, and as many more as its connection runs at once (Options.Concurrency).
 //
 // # Order
@@ -205,14 +205,14 @@
 // that wait for the loop.
 //
 //	pure                 Value, Decode, Validate, Descriptors, and a Descriptor's functions that are not verbs
-//	wait for the loop    Commit, Plan, RetryKey, Sync, Pause; Submit and Start until their transaction begins
-//	leave a message      Observe, Refresh, Retry, Connection.Lost, Connection.Ready; the newest per key counts, none is lost
-//	read a snapshot      Status, Statuses, All, History, Index, packages stats and inspect; no transaction waits for them
+//	wait for the loop    Commit, Plan, Retry, Sync, Pause; Submit and Start until their transaction begins
+//	leave a message      Observe, Refresh, Connection.Lost, Connection.Ready; the newest per key counts, none is lost
+//	read a snapshot      Status, Statuses, All, History, Index, packages drift, inspect and stats; no transaction waits for them
 //	wait for changes     Watch, Index.Watch; a slow reader gets the newest per key, and misses none
 //
 // A wrong call returns an error that names the mistake, and has no effect: a Value of
 // another Scheduler, a Change with another key than its Value, Register after Run, an
-// unknown name. ErrRunning is documented with these errors.
+// unknown name; see [ErrMisuse].
 //
 // No queue can overflow. Pending observations, changes and requests are bounded by the
 // number of keys, not by the rate of changes. A program that watches a system which
@@ -232,8 +232,8 @@
 //
 // # Stability
 //
-// The exported names of this package and of its packages conformance, explain,
-// inspect, stats, txnlog and wait follow semantic versioning: only a new major version
+// The exported names of this package and of its packages conformance, drift,
+// explain, inspect, stats, txnlog and wait follow semantic versioning: only a new major version
 // removes a name or changes its meaning.
 // Texts of errors, logs and the transaction log may change at any time.
 //
@@ -248,9 +248,9 @@
 //	connection.go                         connections that can be lost
 //	plan.go, loan.go                      plans, and the graph that they borrow
 //	memory.go                             values that survive a restart
-//	publish.go, status.go, index.go, watch.go, history.go    snapshots for readers
-//	untyped.go, registry.go               descriptors without types, by key
+//	publish.go, status.go, index.go, watch.go, kept.go    snapshots for readers
+//	untyped.go                            descriptors without types
 //	internal/graph                        all decisions
 //	internal/executor, internal/memory    calls of verbs; remembered values
-//	txnlog, explain, wait, conformance          on top of the API: text, reasons, tests of descriptors
+//	txnlog, explain, wait, drift, conformance    on top of the API: text, reasons, tests of descriptors
 package scheduler

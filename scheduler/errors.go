@@ -8,25 +8,23 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
-// These errors report mistakes in the use of a Scheduler. The call has no effect.
+// ErrMisuse is the error of a call that can never be right. Its text names the mistake: a call
+// after Run that must come before it, a second Run, a Connection after its descriptors, a name
+// that no descriptor or more than one has, the zero Value, a Value of another Scheduler, or a
+// Change whose key is empty or differs from that of its Value. The call has no effect.
+var ErrMisuse = kind.ErrMisuse
+
+// These are the mistakes in a Change.
 var (
-	// ErrRunning is returned by calls that must come before Run, and by a second Run.
-	ErrRunning = errors.New("Run has been called")
-	// ErrRegistered is returned by calls that must come before the descriptors of a
-	// connection are registered.
-	ErrRegistered = errors.New("a descriptor of this connection is registered already")
-	// ErrDuplicate means that another descriptor has the name or the keys.
-	ErrDuplicate = kind.ErrDuplicate
-	// ErrUnknownDescriptor means that no registered descriptor has the name.
-	ErrUnknownDescriptor = kind.ErrUnknownDescriptor
-	// ErrNoValue is returned for the zero Value.
-	ErrNoValue = errors.New("the value is empty; only Scheduler.Value and Decode make values")
-	// ErrOtherScheduler is returned for a Value of another Scheduler.
-	ErrOtherScheduler = errors.New("the value was made by another Scheduler")
-	// ErrWrongKey is returned for a Change without a key, or with another key than its
-	// Value.
-	ErrWrongKey = errors.New("the key of the change differs from the key of its value")
+	errNoValue        = fmt.Errorf("%w: the value is empty; Scheduler.Value and Decode make values", ErrMisuse)
+	errOtherScheduler = fmt.Errorf("%w: the value was made by another Scheduler", ErrMisuse)
+	errNoKey          = fmt.Errorf("%w: the key is empty", ErrMisuse)
 )
+
+// tooLate returns the error of a call after Run that must come before it.
+func tooLate(call string) error {
+	return fmt.Errorf("%w: %s comes before Run, which has been called", ErrMisuse, call)
+}
 
 // checked returns txn with the values of all changes, after validating the changes themselves.
 // It does not modify the caller's changes.
@@ -62,15 +60,15 @@ func (s *Scheduler) prepare(c *Change) {
 func (s *Scheduler) checkChange(c Change) error {
 	switch {
 	case c.Value == nil && c.Key == "":
-		return fmt.Errorf("%w: the key is empty", ErrWrongKey)
+		return errNoKey
 	case c.Value == nil:
 		return nil
 	case c.Value.v == nil:
-		return ErrNoValue
+		return errNoValue
 	case c.Value.by != s:
-		return ErrOtherScheduler
+		return errOtherScheduler
 	case c.Value.Key() != c.Key:
-		return fmt.Errorf("%w; expected %q", ErrWrongKey, c.Value.Key())
+		return fmt.Errorf("%w: the key of the change differs from the key of its value; expected %q", ErrMisuse, c.Value.Key())
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -384,7 +383,7 @@ func ExampleTxn_revert() {
 func ExampleDescriptor_retrieve() {
 	actual := map[string]string{"volume/v1": "5G", "volume/v9": "1G"}
 	described := volumes()
-	described.Retrieve = func(context.Context, []scheduler.Desired[text]) iter.Seq2[scheduler.Found[text, nothing], error] {
+	described.Retrieve = func(context.Context, []scheduler.Desired[text]) scheduler.Retrieved[text, nothing] {
 		return func(yield func(scheduler.Found[text, nothing], error) bool) {
 			for key, size := range actual {
 				if !yield(scheduler.Found[text, nothing]{Key: key, Value: wrapperspb.String(size)}, nil) {

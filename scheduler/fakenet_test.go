@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -204,8 +203,8 @@ func (f *fakeNet) seen(key string) proto.Message {
 }
 
 // retrieve yields what stands under prefix.
-func retrieve[V proto.Message, M any](f *fakeNet, prefix string, meta func(key string) M) func(context.Context, []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, M], error] {
-	return func(context.Context, []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, M], error] {
+func retrieve[V proto.Message, M any](f *fakeNet, prefix string, meta func(key string) M) func(context.Context, []scheduler.Desired[V]) scheduler.Retrieved[V, M] {
+	return func(context.Context, []scheduler.Desired[V]) scheduler.Retrieved[V, M] {
 		return func(yield func(scheduler.Found[V, M], error) bool) {
 			f.mu.Lock()
 			var all []scheduler.Found[V, M]

@@ -112,9 +112,9 @@ func TestValidateTellsAll(t *testing.T) {
 		t.Fatalf("Validate returns %v", err)
 	}
 	for _, e := range joined.Unwrap() {
-		var v *scheduler.ValueError
+		var v scheduler.KeyError
 		if !errors.As(e, &v) {
-			t.Fatalf("not a ValueError: %v", e)
+			t.Fatalf("not a KeyError: %v", e)
 		}
 		got = append(got, fmt.Sprintf("%s %s %q", short(v.Key), short(v.Base), models.Fields(v)))
 	}

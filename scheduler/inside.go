@@ -8,32 +8,36 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
-// Inside is for packages inspect, stats and explain. The type of its result is internal.
+// Inside is for packages drift, explain, inspect and stats. The type of its result is internal.
 func (s *Scheduler) Inside() inside.View {
 	return inside.View{
 		Registry: &s.registry, Executor: s.executor, Counters: s.counters,
-		Read: s.dump, Connections: s.connectionsReady, Loss: s.outputLoss,
+		Reader: s.reader, Connections: s.connectionsReady, Loss: s.outputLoss,
 	}
 }
 
-// dump reads back all values of d. It may run beside the loop.
-func (s *Scheduler) dump(ctx context.Context, d *descriptor) ([]kind.Found, error) {
-	var ws []kind.Desired
-	bases := map[string]string{}
+// reader returns a function that reads back all values of a descriptor. It may run beside the
+// loop, on any goroutine.
+func (s *Scheduler) reader(only *descriptor) inside.Read {
+	desired := map[string][]kind.Desired{} // by name of the descriptor
+	bases := map[string]string{}           // of derived values
 	for st := range s.statuses.All() {
-		if st.Descriptor == d.Name && st.Base != "" {
+		switch {
+		case only != nil && st.Descriptor != only.Name:
+		case st.Base != "":
 			bases[st.Key] = st.Base
-		}
-		if st.Descriptor == d.Name && st.Desired != nil && st.Base == "" {
-			ws = append(ws, kind.Desired{Key: st.Key, Value: kind.Message(st.value)})
+		case st.Desired != nil:
+			desired[st.Descriptor] = append(desired[st.Descriptor], kind.Desired{Key: st.Key, Value: st.Normalized()})
 		}
 	}
-	got, err := s.collect(ctx, reading{d: d}, ws)
-	for i := range got.items {
-		it := &got.items[i]
-		it.Foreign = !s.oursByStatus(d, it, bases)
+	return func(ctx context.Context, d *descriptor) ([]kind.Found, error) {
+		got, err := s.collect(ctx, reading{d: d}, desired[d.Name])
+		for i := range got.items {
+			it := &got.items[i]
+			it.Foreign = !s.oursByStatus(d, it, bases)
+		}
+		return got.items, err
 	}
-	return got.items, err
 }
 
 // connectionsReady reports by name whether a connection is ready.

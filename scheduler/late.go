@@ -8,15 +8,10 @@ import (
 	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
-var (
-	// ErrNoAnswer is the error of an abandoned verb: it has not returned within
-	// Options.VerbTimeout. The value is FAILED, and no other verb of its key is called until
-	// the verb returns.
-	ErrNoAnswer = executor.ErrNoAnswer
-	// ErrStalled is the error of a verb that is not called because too many abandoned verbs
-	// of its descriptor are still running. It is retried like any other failure.
-	ErrStalled = executor.ErrStalled
-)
+// ErrNoAnswer is the error of an abandoned verb: it has not returned within
+// Options.VerbTimeout. The value is FAILED, and no other verb of its key is called until
+// the verb returns.
+var ErrNoAnswer = executor.ErrNoAnswer
 
 // handleLateResults processes the results of abandoned verbs that have returned. It reads
 // back their keys and reconciles them.

@@ -234,7 +234,8 @@ func (l *life) settle() {
 	}
 	clear(l.bad)
 	l.commit("commit")
-	must(l.t, errors.Join(l.sched.Refresh(), l.sched.Retry()))
+	must(l.t, l.sched.Refresh())
+	_, _ = l.sched.Retry(l.t.Context()) // values that fail again are retried
 	<-time.After(10 * time.Minute)
 	synctest.Wait()
 }

@@ -119,7 +119,7 @@ func TestMemoryOfReferences(t *testing.T) {
 					delete(stands, plain(v).GetIpAddress())
 					return nil
 				},
-				Retrieve: func(_ context.Context, wanted []scheduler.Desired[*l3.ARPEntry]) iter.Seq2[scheduler.Found[*l3.ARPEntry, struct{}], error] {
+				Retrieve: func(_ context.Context, wanted []scheduler.Desired[*l3.ARPEntry]) scheduler.Retrieved[*l3.ARPEntry, struct{}] {
 					return func(yield func(scheduler.Found[*l3.ARPEntry, struct{}], error) bool) {
 						for _, address := range slices.Sorted(maps.Keys(stands)) {
 							f := scheduler.Found[*l3.ARPEntry, struct{}]{Value: &l3.ARPEntry{Interface: "if1", IpAddress: address}, OwnerUnknown: true}

@@ -35,23 +35,12 @@ func (s *Scheduler) Observe(seen ...Observed) {
 }
 
 // Refresh requests that the named descriptors (none: all) are read back soon. It never
-// blocks. It returns ErrUnknownDescriptor if a name is unknown; then nothing is read.
+// blocks. It returns ErrMisuse if a name is unknown; then nothing is read.
 func (s *Scheduler) Refresh(descriptors ...string) error {
 	if err := s.registry.CheckNames(descriptors); err != nil {
 		return fmt.Errorf("refresh: %w", err)
 	}
 	s.inbox.Refresh(descriptors...)
-	return nil
-}
-
-// Retry requests that failed values of the named descriptors (none: all) are tried again
-// now, without waiting for their back-off. It never blocks. It returns
-// ErrUnknownDescriptor if a name is unknown; then nothing is tried.
-func (s *Scheduler) Retry(descriptors ...string) error {
-	if err := s.registry.CheckNames(descriptors); err != nil {
-		return fmt.Errorf("retry: %w", err)
-	}
-	s.inbox.Retry(descriptors...)
 	return nil
 }
 
@@ -65,9 +54,6 @@ func (s *Scheduler) handleInbox(ctx context.Context, in inbox.Requests[*Connecti
 		r.rec.Refresh = true
 		s.wantReadings(r, s.everything(s.registry.Named(in.Refresh.Names())), nil)
 		s.finish(ctx, r)
-	}
-	if in.Retry.Asked {
-		s.retry(ctx, s.failedOf(in.Retry.Names()), s.opts.Retry, nil)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -39,7 +38,7 @@ func (n *numbering) register(t *testing.T, s *scheduler.Scheduler) *scheduler.In
 			n.given = append(n.given, fmt.Sprint("delete ", m))
 			return nil
 		},
-		Retrieve: func(context.Context, []scheduler.Desired[*interfaces.Interface]) iter.Seq2[scheduler.Found[*interfaces.Interface, int], error] {
+		Retrieve: func(context.Context, []scheduler.Desired[*interfaces.Interface]) scheduler.Retrieved[*interfaces.Interface, int] {
 			return func(yield func(scheduler.Found[*interfaces.Interface, int], error) bool) {
 				if n.stands != nil {
 					yield(scheduler.Found[*interfaces.Interface, int]{Value: n.stands, Meta: 9}, nil)

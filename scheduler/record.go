@@ -2,12 +2,7 @@ package scheduler
 
 import (
 	"time"
-
-	"google.golang.org/protobuf/proto"
 )
-
-// A Message is the content of a value.
-type Message = proto.Message
 
 // A TxnType is the cause of a transaction.
 type TxnType uint8
@@ -46,7 +41,7 @@ func (r *Record) Err() error {
 	for i := range r.Executed {
 		op := &r.Executed[i]
 		if op.NewErr != nil && !op.Revert {
-			failed = append(failed, KeyError{op.Key, op.Verb, op.NewErr})
+			failed = append(failed, KeyError{Key: op.Key, Verb: op.Verb, Err: op.NewErr})
 		}
 	}
 	if failed == nil {

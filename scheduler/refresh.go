@@ -66,7 +66,7 @@ func (s *Scheduler) readingsFor(failed []*graph.Node) []reading {
 		}
 	}
 	for _, n := range failed {
-		if n.Hung() || errors.Is(n.Err(), ErrStalled) {
+		if n.Hung() || errors.Is(n.Err(), executor.ErrStalled) {
 			continue // a running verb is read back when it returns; a stalled one was not called
 		}
 		for n.Base() != nil && (kind.Of(n) == nil || kind.Of(n).Retrieve == nil) {

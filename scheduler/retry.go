@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,12 +66,12 @@ func (s *Scheduler) retryDue(ctx context.Context) {
 	if len(keys) > 0 {
 		s.counters.Waited(uint8(RetryFailed), due)
 	}
-	s.retry(ctx, keys, s.opts.Retry, nil)
+	s.retry(ctx, keys, nil)
 }
 
-// retry tries keys again. The policy is for keys without scheduled retries. done, if it is
-// not nil, gets the record; nil if there are no keys.
-func (s *Scheduler) retry(ctx context.Context, keys []string, policy RetryPolicy, done func(*Record)) {
+// retry tries keys again. Keys without scheduled retries get Options.Retry. done, if it is not
+// nil, gets the record; nil if there are no keys.
+func (s *Scheduler) retry(ctx context.Context, keys []string, done func(*Record)) {
 	if len(keys) == 0 {
 		if done != nil {
 			done(nil)
@@ -81,7 +80,7 @@ func (s *Scheduler) retry(ctx context.Context, keys []string, policy RetryPolicy
 	}
 	r := s.begin(RetryFailed)
 	r.done = done
-	r.retry, r.policy, r.keys = true, policy, map[string]bool{}
+	r.retry, r.policy, r.keys = true, s.opts.Retry, map[string]bool{}
 	for _, key := range keys {
 		r.keys[key] = true
 		again := Change{Key: key}
@@ -99,65 +98,66 @@ func (s *Scheduler) retry(ctx context.Context, keys []string, policy RetryPolicy
 	s.finish(ctx, r)
 }
 
-// ErrNothingFailed is returned by RetryKey if no value has failed.
-var ErrNothingFailed = errors.New("the value has not failed")
-
-// RetryKey tries the value under key and its derived values again, if they have failed: at
-// once, even after a Terminal error. It waits for the end of the
-// transaction. The error is a *TxnError if a verb fails again; then policy applies, except
-// for values that are RETRYING and keep their own policy. A zero policy means
-// Options.Retry. A value with a running abandoned verb is not tried; see ErrNoAnswer.
-func (s *Scheduler) RetryKey(ctx context.Context, key string, policy RetryPolicy) (*Record, error) {
+// Retry tries the failed values under keys (none: all keys) again at once, without waiting for
+// their back-off, and even after a Terminal error. Values that are derived from them are tried
+// too. It waits for the end of the transaction.
+//
+// The record is nil if none of the values has failed. The error is a *TxnError if verbs fail
+// again; then a value keeps its own RetryPolicy if it is RETRYING, and otherwise gets
+// Options.Retry. A value with a running abandoned verb is not tried, because it is retried when
+// the verb returns; if there is no other one, the error is ErrNoAnswer.
+func (s *Scheduler) Retry(ctx context.Context, keys ...string) (*Record, error) {
 	type outcome struct {
 		rec  *Record
-		hung bool
+		hung string // the key of a value with a running abandoned verb
 	}
 	outcomes := make(chan outcome, 1)
 	err := s.ask(ctx, func(run context.Context) {
-		n := s.graph.Node(key)
-		hung := n != nil && n.Hung()
-		s.retry(run, s.failedBelow(key), cmp.Or(policy, s.opts.Retry), func(rec *Record) { outcomes <- outcome{rec, hung} })
+		hung := ""
+		for _, key := range keys {
+			if n := s.graph.Node(key); n != nil && n.Hung() {
+				hung = key
+			}
+		}
+		s.retry(run, s.failed(keys), func(rec *Record) { outcomes <- outcome{rec, hung} })
 	})
 	if err != nil {
 		return nil, err
 	}
-	var rec *Record
-	var hung bool
 	select {
 	case out := <-outcomes:
-		rec, hung = out.rec, out.hung
+		switch {
+		case out.rec != nil:
+			return out.rec, out.rec.Err()
+		case out.hung != "":
+			return nil, fmt.Errorf("%s: %w: the value is retried when the verb returns", out.hung, ErrNoAnswer)
+		}
+		return nil, nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("waiting for the scheduler to end: %w", ctx.Err())
 	}
-	switch {
-	case rec == nil && hung:
-		return nil, fmt.Errorf("%s: %w: the value is retried when the verb returns", key, ErrNoAnswer)
-	case rec == nil:
-		return nil, fmt.Errorf("%s: %w", key, ErrNothingFailed)
-	}
-	return rec, rec.Err()
 }
 
-// failedBelow returns the failed keys among key and its derived values.
-func (s *Scheduler) failedBelow(key string) []string {
-	return slices.DeleteFunc(s.failedOf(nil), func(failed string) bool {
-		n := s.graph.Node(failed)
-		for n != nil && n.Key() != key {
-			n = n.Base()
-		}
-		return n == nil
-	})
-}
-
-// failedOf returns the failed keys of the named descriptors; nil means all.
-func (s *Scheduler) failedOf(names map[string]bool) (keys []string) {
-	for _, d := range s.registry.Named(names) {
+// failed returns the sorted keys of the values that have failed and whose verbs have returned:
+// those among keys (none: all) and the values derived from them.
+func (s *Scheduler) failed(keys []string) (failed []string) {
+	for _, d := range s.registry.Order {
 		for _, n := range s.graph.Of(d) {
-			if n.State() == graph.Failed && !n.Hung() {
-				keys = append(keys, n.Key())
+			if n.State() == graph.Failed && !n.Hung() && (len(keys) == 0 || isBelow(n, keys)) {
+				failed = append(failed, n.Key())
 			}
 		}
 	}
-	slices.Sort(keys)
-	return keys
+	slices.Sort(failed)
+	return failed
+}
+
+// isBelow reports whether n or one of its bases has one of these keys.
+func isBelow(n *graph.Node, keys []string) bool {
+	for ; n != nil; n = n.Base() {
+		if slices.Contains(keys, n.Key()) {
+			return true
+		}
+	}
+	return false
 }

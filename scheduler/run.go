@@ -103,7 +103,7 @@ func (s *Scheduler) commit(ctx context.Context, nobody <-chan struct{}, txn Txn,
 
 // retryRetriable allows the next attempt of all values with an error that it may fix.
 func (s *Scheduler) retryRetriable() {
-	for _, key := range s.failedOf(nil) {
+	for _, key := range s.failed(nil) {
 		if retriable(s.graph.Node(key).Err()) {
 			s.graph.Retry(key)
 		}

@@ -140,7 +140,7 @@ func positive[N int | time.Duration](n, otherwise N) N {
 
 func (s *Scheduler) add(d *descriptor, name string) error {
 	if s.begun.Load() {
-		return fmt.Errorf("%w: Register comes before it", ErrRunning)
+		return tooLate("Register")
 	}
 	if err := s.registry.Add(d); err != nil {
 		return err
@@ -232,11 +232,11 @@ func (s *Scheduler) ask(ctx context.Context, do func(context.Context)) error {
 }
 
 // Run processes transactions, notifications and retries until ctx ends. Then it waits at
-// most 5 s for running verbs. It can be called once; see ErrRunning. It fails at once with
-// ErrUnknownDescriptor if RetrieveAfter names a descriptor that is not registered.
+// most 5 s for running verbs. It can be called once. It fails at once with
+// ErrMisuse if RetrieveAfter names a descriptor that is not registered.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if s.begun.Swap(true) {
-		return fmt.Errorf("%w: a Scheduler runs once", ErrRunning)
+		return fmt.Errorf("%w: Run was called twice; a Scheduler runs once", ErrMisuse)
 	}
 	if err := s.registry.Sort(); err != nil {
 		close(s.stopped)

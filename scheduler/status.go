@@ -30,6 +30,10 @@ type Status struct {
 	txn   uint32       // the last transaction that changed it; see run.mark
 }
 
+// Normalized returns the desired value as Descriptor.Normalize returns it; without a desired
+// value, the actual one. Nobody may change it.
+func (st *Status) Normalized() proto.Message { return kind.Message(st.value) }
+
 // Dependencies returns the dependencies of the value.
 func (st *Status) Dependencies() []Dependency {
 	if st.value == nil {

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/drift"
 	"github.com/keyplane/keyplane/scheduler/explain"
 	"github.com/keyplane/keyplane/scheduler/txnlog"
 	"github.com/keyplane/keyplane/scheduler/wait"
@@ -64,12 +65,15 @@ func (s *story) line(f []string) {
 			s.print("error: " + err.Error())
 		}
 	case "retry":
-		if err := s.sched.Retry(f[1:]...); err != nil {
-			s.print("error: " + err.Error())
+		var keys []string
+		for _, name := range f[1:] {
+			keys = append(keys, key(name))
 		}
-	case "again":
-		if _, err := s.sched.RetryKey(s.t.Context(), key(f[1]), scheduler.RetryPolicy{Never: true}); err != nil {
+		rec, err := s.sched.Retry(s.t.Context(), keys...)
+		if err != nil {
 			s.print("error: " + err.Error())
+		} else if rec == nil {
+			s.print("nothing has failed")
 		}
 	case "sleep":
 		d, err := time.ParseDuration(f[1])
@@ -94,7 +98,7 @@ func (s *story) line(f []string) {
 	case "status":
 		s.status()
 	case "drift":
-		d, err := s.sched.Drift(s.t.Context())
+		d, err := drift.Check(s.t.Context(), s.sched)
 		must(s.t, err)
 		for _, v := range d.Values {
 			s.print(fmt.Sprintf("%s %s", short(v.Key), v.Kind))

@@ -34,8 +34,7 @@ type Txn struct {
 
 // A Change is the new intent for one key. Want, Unwant, Refuse and Value.Change make one. A
 // transaction is refused as a whole if one of its changes has no key, an empty Value, a Value
-// of another Scheduler, or another Key than its Value. See ErrNoValue, ErrOtherScheduler and
-// ErrWrongKey.
+// of another Scheduler, or another Key than its Value; see ErrMisuse.
 //
 // A program that keeps the last valid values itself sets Value and Err: Value is then the last
 // valid value. Without it, the present desired value is removed, but a retrieved actual value
@@ -46,7 +45,7 @@ type Change struct {
 	Err   error  // why the newest intent cannot be followed
 	// Refused is the message that Err refuses. Records of the history and of the transaction log
 	// have it, if Value or Decode returned Err.
-	Refused Message
+	Refused proto.Message
 
 	message proto.Message // of Want, until the transaction is checked
 	keep    bool          // of Refuse: the present desired value stays
@@ -54,11 +53,10 @@ type Change struct {
 
 // Want makes message the desired value of key. Commit, Submit and Plan prepare it as
 // [Scheduler.Value] does. If that fails, the change is Refuse with its error, so the last valid
-// value stays, and Commit returns the error among others. A nil message is refused with
-// ErrNoValue.
+// value stays, and Commit returns the error among others. A nil message is refused.
 func Want(key string, message proto.Message) Change {
 	if message == nil {
-		return Refuse(key, ErrNoValue)
+		return Refuse(key, errNoValue)
 	}
 	return Change{Key: key, message: message}
 }
@@ -88,14 +86,20 @@ type TxnError struct {
 	Failed []KeyError
 }
 
-// A KeyError is the failure of one verb.
+// A KeyError is the failure of one verb, or a mistake that Scheduler.Validate found in a value.
 type KeyError struct {
 	Key  string
-	Verb Verb
+	Base string // of a derived value that Validate found: the key of its base
+	Verb Verb   // 0: Validate returned it, and no transaction
 	Err  error
 }
 
-func (e KeyError) Error() string { return fmt.Sprintf("%s (%s): %v", e.Key, e.Verb, e.Err) }
+func (e KeyError) Error() string {
+	if e.Verb == 0 {
+		return fmt.Sprintf("%s: %v", e.Key, e.Err)
+	}
+	return fmt.Sprintf("%s (%s): %v", e.Key, e.Verb, e.Err)
+}
 
 func (e KeyError) Unwrap() error { return e.Err }
 

@@ -20,27 +20,28 @@ import (
 // descriptor is a Descriptor without its types.
 type descriptor = kind.Descriptor
 
-// A Registrar takes descriptors: a *Scheduler, or a [Group] of it.
+// A Registrar takes descriptors: a *Scheduler, or the result of [Scheduler.Group].
 type Registrar interface {
-	// group returns the scheduler, and the default of Descriptor.Connection (empty: none).
-	group() Group
+	// group returns the scheduler, and the default of Descriptor.Connection.
+	group() group
 }
 
-// A Group registers descriptors that share a connection. Descriptor.Connection defaults to
-// the name of the group. So a package names its connection once, and no descriptor of it
-// gets a limit of its own by mistake. [Scheduler.Group] returns one.
-type Group struct {
+// A group registers descriptors that share a connection.
+type group struct {
 	s          *Scheduler
-	connection string
+	connection string // empty: none
 }
 
-// Group returns a Registrar for the descriptors of one connection. The name is that of
-// Descriptor.Connection. It need not be declared by [Scheduler.Connection]; if it is, that
-// must come first, as for any descriptor. An empty name has no effect.
-func (s *Scheduler) Group(connection string) Group { return Group{s, connection} }
+// Group returns a Registrar for descriptors that share a connection: Descriptor.Connection
+// defaults to its name. So a package names its connection once, and no descriptor of it gets a
+// limit of its own by mistake.
+//
+// The connection need not be declared by [Scheduler.Connection]; if it is, that must come
+// first, as for any descriptor. An empty name has no effect.
+func (s *Scheduler) Group(connection string) Registrar { return group{s, connection} }
 
-func (s *Scheduler) group() Group { return Group{s: s} }
-func (g Group) group() Group      { return g }
+func (s *Scheduler) group() group { return group{s: s} }
+func (g group) group() group      { return g }
 
 // Register adds d to a scheduler. It must be called before Run. The returned Index looks
 // up the metadata of the actual values.
@@ -176,12 +177,12 @@ func eraseVerbs[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	}
 	if d.Retrieve != nil {
 		e.Retrieve = func(ctx context.Context, ws []kind.Desired) iter.Seq2[kind.Found, error] {
-			return eraseFound(func() iter.Seq2[Found[V, M], error] { return d.Retrieve(ctx, typed[V](ws)) })
+			return eraseFound(func() Retrieved[V, M] { return d.Retrieve(ctx, typed[V](ws)) })
 		}
 	}
 	if d.RetrieveSome != nil {
 		e.RetrieveSome = func(ctx context.Context, keys []string, ws []kind.Desired) iter.Seq2[kind.Found, error] {
-			return eraseFound(func() iter.Seq2[Found[V, M], error] { return d.RetrieveSome(ctx, keys, typed[V](ws)) })
+			return eraseFound(func() Retrieved[V, M] { return d.RetrieveSome(ctx, keys, typed[V](ws)) })
 		}
 	}
 }
@@ -194,7 +195,7 @@ func typed[V proto.Message](ws []kind.Desired) []Desired[V] {
 	return out
 }
 
-func eraseFound[V proto.Message, M any](read func() iter.Seq2[Found[V, M], error]) iter.Seq2[kind.Found, error] {
+func eraseFound[V proto.Message, M any](read func() Retrieved[V, M]) iter.Seq2[kind.Found, error] {
 	return func(yield func(kind.Found, error) bool) {
 		for f, err := range read() {
 			if !yield(kind.Found{Key: f.Key, Value: f.Value, Meta: boxed(f.Meta), Foreign: f.Foreign, OwnerUnknown: f.OwnerUnknown}, err) {

@@ -99,15 +99,14 @@ func refusedIn(err error) proto.Message {
 }
 
 // Validate checks values and their derived values like Value. It also checks that no two
-// of them claim one resource. It accesses no system. The error joins a *ValueError for
-// each wrong value.
+// of them claim one resource. It accesses no system. The error joins a KeyError for each wrong value.
 func (s *Scheduler) Validate(values ...KeyValue) error {
 	var errs []error
 	all := graph.New()
 	for _, kv := range values {
 		d := s.registry.Of(kv.Key)
 		if d == nil {
-			errs = append(errs, &ValueError{Key: kv.Key, Err: ErrUnimplemented})
+			errs = append(errs, KeyError{Key: kv.Key, Err: ErrUnimplemented})
 			continue
 		}
 		v := s.registry.DeclaredWhole(d, kv.Key, kv.Value)
@@ -119,7 +118,7 @@ func (s *Scheduler) Validate(values ...KeyValue) error {
 		if !n.LosesClaim() {
 			continue
 		}
-		wrong := &ValueError{Key: n.Key(), Err: errOf(n)}
+		wrong := KeyError{Key: n.Key(), Err: errOf(n)}
 		if n.Base() != nil {
 			wrong.Base = n.Base().Key()
 		}
@@ -128,20 +127,10 @@ func (s *Scheduler) Validate(values ...KeyValue) error {
 	return errors.Join(errs...)
 }
 
-// A ValueError is the mistake of one value.
-type ValueError struct {
-	Key  string
-	Base string // of a derived value: the key of its base
-	Err  error
-}
-
-func (e *ValueError) Error() string { return e.Key + ": " + e.Err.Error() }
-
-func (e *ValueError) Unwrap() error { return e.Err }
-
+// faults returns the mistakes of v and its derived values.
 func faults(v *graph.Value, base string) (out []error) {
 	if v.Err != nil {
-		out = append(out, &ValueError{Key: v.Key, Base: base, Err: v.Err})
+		out = append(out, KeyError{Key: v.Key, Base: base, Err: v.Err})
 	}
 	for _, d := range v.Derived {
 		out = append(out, faults(d, v.Key)...)

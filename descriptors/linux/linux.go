@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -33,6 +34,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux/l3"
 	"github.com/keyplane/keyplane/descriptors/linux/netns"
 	"github.com/keyplane/keyplane/internal/alloc"
+	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
@@ -71,7 +73,9 @@ type Plugin struct {
 	links  iface.Index // nil: interfaces are disabled
 	named  bool        // whether named namespaces may be used
 	names  []string    // names of the registered descriptors
-	lives  func(installation string) bool
+	// appeared is set when a name leads to another namespace than before.
+	appeared wake.Signal
+	lives    func(installation string) bool
 }
 
 // Register adds the descriptors to s. Call it before s runs.
@@ -79,7 +83,7 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	p := &Plugin{lives: func(string) bool { return false }, log: o.Log, sched: s, named: !o.Namespaces.Disabled}
+	p := &Plugin{appeared: wake.New(), lives: func(string) bool { return false }, log: o.Log, sched: s, named: !o.Namespaces.Disabled}
 	p.spaces = netns.New(netns.Options{Host: o.Host, Disabled: o.Namespaces.Disabled, Log: o.Log})
 	hosts := iface.NewHostNames(p.spaces, o.Log, s.Observe)
 	p.watch = drift.New(drift.Options{
@@ -177,6 +181,7 @@ func (p *Plugin) Run(ctx context.Context) error {
 	g.Go(func() error { return p.watch.Run(ctx) })
 	if p.named {
 		g.Go(func() error { p.watchNames(ctx); return nil })
+		g.Go(func() error { p.retryFailed(ctx); return nil })
 	}
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("linux: %w", err)
@@ -198,7 +203,28 @@ func (p *Plugin) namespaces(c netns.Change) {
 		p.watch.NamespacesGone(c.Gone)
 	}
 	if len(c.Appeared) > 0 {
-		_ = p.sched.Retry(p.names...) // they are registered
+		p.appeared.Set()
+	}
+}
+
+// retryFailed tries the failed values again each time namespaces have appeared: they may be in
+// one of these. Retry waits for the scheduler, which the watcher of namespaces must not do.
+func (p *Plugin) retryFailed(ctx context.Context) {
+	for {
+		select {
+		case <-p.appeared.C():
+		case <-ctx.Done():
+			return
+		}
+		var failed []string
+		for st := range p.sched.All() {
+			if st.Err != nil && slices.Contains(p.names, st.Descriptor) {
+				failed = append(failed, st.Key)
+			}
+		}
+		if len(failed) > 0 {
+			_, _ = p.sched.Retry(ctx, failed...) // a value that fails again has its error in its status
+		}
 	}
 }
 

@@ -12,7 +12,6 @@ package netalloc
 import (
 	"context"
 	"fmt"
-	"iter"
 	"net/netip"
 	"strings"
 	"sync"
@@ -77,7 +76,7 @@ func (h *handler) set(key string, v *netalloc.IPAllocation) {
 // with its old address, so that values that refer to it are re-created. One that was not
 // created since the start counts as applied, because values that refer to it may exist
 // already.
-func (h *handler) retrieve(_ context.Context, wanted []scheduler.Desired[*netalloc.IPAllocation]) iter.Seq2[scheduler.Found[*netalloc.IPAllocation, alloc.Allocation], error] {
+func (h *handler) retrieve(_ context.Context, wanted []scheduler.Desired[*netalloc.IPAllocation]) scheduler.Retrieved[*netalloc.IPAllocation, alloc.Allocation] {
 	return func(yield func(scheduler.Found[*netalloc.IPAllocation, alloc.Allocation], error) bool) {
 		for _, w := range wanted {
 			v := h.as(w)

@@ -93,7 +93,7 @@ func TestDeathsAreRemembered(t *testing.T) {
 	}
 
 	sim.Sim.Fail("sw_interface_set_mtu", vppsim.Fault{})
-	if _, err := a.sched.RetryKey(t.Context(), loopKey, scheduler.RetryPolicy{}); err != nil {
+	if _, err := a.sched.Retry(t.Context(), loopKey); err != nil {
 		t.Error(err)
 	}
 	a.awaitState(loopKey, configured)

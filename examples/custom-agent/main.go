@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,7 +84,7 @@ func (dir folder) remove(n *Note) error {
 }
 
 // retrieve reads all files, so that lost and changed ones are restored.
-func (dir folder) retrieve(context.Context, []scheduler.Desired[*Note]) iter.Seq2[scheduler.Found[*Note, none], error] {
+func (dir folder) retrieve(context.Context, []scheduler.Desired[*Note]) scheduler.Retrieved[*Note, none] {
 	return func(yield func(scheduler.Found[*Note, none], error) bool) {
 		files, err := os.ReadDir(string(dir))
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -124,7 +123,7 @@ func keep[V proto.Message](s *scheduler.Scheduler, m *memory, d scheduler.Descri
 	if d.Model.Model != nil {
 		prefix = d.Model.Prefix()
 	}
-	d.Retrieve = func(context.Context, []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, uint32], error] {
+	d.Retrieve = func(context.Context, []scheduler.Desired[V]) scheduler.Retrieved[V, uint32] {
 		return found[V](m.list(prefix), d.Match)
 	}
 	_, err := scheduler.Register(s, d)
@@ -135,7 +134,7 @@ func keep[V proto.Message](s *scheduler.Scheduler, m *memory, d scheduler.Descri
 const southbound = "mock"
 
 // found yields items as Retrieve does, sorted by key.
-func found[V proto.Message](items map[string]item, match func(string) bool) iter.Seq2[scheduler.Found[V, uint32], error] {
+func found[V proto.Message](items map[string]item, match func(string) bool) scheduler.Retrieved[V, uint32] {
 	return func(yield func(scheduler.Found[V, uint32], error) bool) {
 		for _, key := range slices.Sorted(maps.Keys(items)) {
 			if match != nil && !match(key) {

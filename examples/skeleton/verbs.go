@@ -3,7 +3,6 @@ package skeleton
 import (
 	"context"
 	"errors"
-	"iter"
 
 	"github.com/keyplane/keyplane/scheduler"
 )
@@ -54,7 +53,7 @@ func (h *handler) delete(ctx context.Context, _ string, _ *Policer, id uint32) e
 	return err
 }
 
-func (h *handler) retrieve(ctx context.Context, _ []scheduler.Desired[*Policer]) iter.Seq2[scheduler.Found[*Policer, uint32], error] {
+func (h *handler) retrieve(ctx context.Context, _ []scheduler.Desired[*Policer]) scheduler.Retrieved[*Policer, uint32] {
 	return func(yield func(scheduler.Found[*Policer, uint32], error) bool) {
 		entries, err := h.device.List(ctx)
 		if err != nil {

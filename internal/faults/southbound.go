@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"iter"
 	"maps"
 	"sync"
 	"time"
@@ -56,7 +55,7 @@ func (s *Southbound) register(sched *scheduler.Scheduler) error {
 		Delete: func(_ context.Context, _ string, v item, _ none) error {
 			return s.do(history.Change{Key: name(v)})
 		},
-		Retrieve: func(context.Context, []scheduler.Desired[item]) iter.Seq2[scheduler.Found[item, none], error] {
+		Retrieve: func(context.Context, []scheduler.Desired[item]) scheduler.Retrieved[item, none] {
 			return func(yield func(scheduler.Found[item, none], error) bool) {
 				for name, text := range s.Has() {
 					if !yield(scheduler.Found[item, none]{Value: stores.MessageOf(name, text), OwnerUnknown: s.unknown}, nil) {

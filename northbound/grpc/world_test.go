@@ -3,7 +3,6 @@ package grpc_test
 import (
 	"context"
 	"errors"
-	"iter"
 	"log/slog"
 	"maps"
 	"net"
@@ -54,7 +53,7 @@ func kind[V proto.Message](tb testing.TB, w *world, name string, validate func(s
 		Create: func(_ context.Context, key string, v V) (none, error) { return none{}, w.set(key, v) },
 		Update: func(_ context.Context, key string, _, v V, _ none) (none, error) { return none{}, w.set(key, v) },
 		Delete: func(_ context.Context, key string, _ V, _ none) error { return w.set(key, nil) },
-		Retrieve: func(context.Context, []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, none], error] {
+		Retrieve: func(context.Context, []scheduler.Desired[V]) scheduler.Retrieved[V, none] {
 			return func(yield func(scheduler.Found[V, none], error) bool) {
 				for key, v := range w.standing() {
 					if strings.HasPrefix(key, prefix) && !yield(scheduler.Found[V, none]{Key: key, Value: v.(V)}, nil) {

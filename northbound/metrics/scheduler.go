@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/drift"
 	"github.com/keyplane/keyplane/scheduler/inspect"
 	"github.com/keyplane/keyplane/scheduler/stats"
 )
@@ -118,7 +119,7 @@ func (c *schedulerCollector) collectDrift(st stats.Stats, out chan<- prometheus.
 		if !d.Retrieves && st.Drift[d.Name] == nil {
 			continue
 		}
-		for k := scheduler.DriftMissing; k <= scheduler.DriftUnexpected; k++ {
+		for _, k := range drift.Kinds() {
 			out <- c.drift.of(float64(st.Drift[d.Name][k]), d.Name, k.String())
 		}
 	}

@@ -3,7 +3,6 @@ package rest
 import (
 	"context"
 	"fmt"
-	"iter"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -33,7 +32,7 @@ func BenchmarkDump(b *testing.B) {
 		Name: "route", Model: models.For[*l3.Route](),
 		Create: func(context.Context, string, *l3.Route) (struct{}, error) { return struct{}{}, nil },
 		Delete: func(context.Context, string, *l3.Route, struct{}) error { return nil },
-		Retrieve: func(context.Context, []scheduler.Desired[*l3.Route]) iter.Seq2[scheduler.Found[*l3.Route, struct{}], error] {
+		Retrieve: func(context.Context, []scheduler.Desired[*l3.Route]) scheduler.Retrieved[*l3.Route, struct{}] {
 			return func(yield func(scheduler.Found[*l3.Route, struct{}], error) bool) {
 				for _, f := range stands {
 					if f.Value != nil && !yield(f, nil) {

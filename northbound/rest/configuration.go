@@ -135,7 +135,7 @@ func pathsOf(items []structured.Item) []string {
 // configErrors returns the errors of one item, one for each field.
 func (h *handler) configErrors(path string, it structured.Item, err error) (out []wire.ConfigError) {
 	one := wire.ConfigError{Path: path, Error: messageOnly(err), Part: h.shownItem(it)}
-	if of, ok := errors.AsType[*scheduler.ValueError](err); ok && of.Base != "" {
+	if of, ok := errors.AsType[scheduler.KeyError](err); ok && of.Base != "" {
 		one.DerivedPart = of.Key
 	}
 	fields := models.Fields(err)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/acl"
@@ -117,7 +119,7 @@ func (h *handler) details(w http.ResponseWriter, r *http.Request, q query, d det
 }
 
 // actual reads back the values of a model.
-func (h *handler) actual(ctx context.Context, model string) ([]scheduler.Found[scheduler.Message, any], error) {
+func (h *handler) actual(ctx context.Context, model string) ([]scheduler.Found[proto.Message, any], error) {
 	m, ok := h.sched.Models().ByName(model)
 	if !ok {
 		return nil, fmt.Errorf("there is no model %s", model)
@@ -131,7 +133,7 @@ func (h *handler) actual(ctx context.Context, model string) ([]scheduler.Found[s
 }
 
 // item converts a value that was read back.
-func (h *handler) item(f scheduler.Found[scheduler.Message, any]) item {
+func (h *handler) item(f scheduler.Found[proto.Message, any]) item {
 	if h.Secrets {
 		return item{f.Value, metadata(f.Meta)}
 	}

@@ -5,11 +5,12 @@ import (
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
+	"github.com/keyplane/keyplane/scheduler/drift"
 )
 
 // drift answers the values that differ from the configured ones, without secrets.
 func (h *handler) drift(w http.ResponseWriter, r *http.Request, _ query) error {
-	d, err := h.sched.Drift(r.Context())
+	d, err := drift.Check(r.Context(), h.sched)
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func appliedStatuses(statuses []*scheduler.Status, descriptor string) []*schedul
 }
 
 // retrievedEntry returns a value that was read back.
-func (h *handler) retrievedEntry(s scheduler.Found[scheduler.Message, any]) wire.DumpEntry {
+func (h *handler) retrievedEntry(s scheduler.Found[proto.Message, any]) wire.DumpEntry {
 	e := wire.DumpEntry{Key: s.Key, Value: h.message(s.Value), Origin: wire.FromNB, Metadata: metadata(s.Meta)}
 	if s.Foreign {
 		e.Origin = wire.FromSB

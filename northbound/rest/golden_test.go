@@ -34,8 +34,8 @@ func (w *world) life() {
 		&interfaces.Interface{Name: "if2", Type: dummy}, &interfaces.Interface{Name: "if3", Type: dummy, Mtu: 10000}) == nil {
 		w.t.Fatal("nothing failed")
 	}
-	if err := w.sched.Retry(); err != nil {
-		w.t.Fatal(err)
+	if _, err := w.sched.Retry(w.t.Context()); err == nil {
+		w.t.Fatal("the broken interface did not fail again")
 	}
 	synctest.Wait()
 	w.sched.Observe(scheduler.Observed{Key: "linux/interface/host-name/eth0", Value: &emptypb.Empty{}})

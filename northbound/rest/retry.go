@@ -16,9 +16,9 @@ func (h *handler) retry(w http.ResponseWriter, r *http.Request, q query) error {
 		return badRequest(err)
 	}
 	key = h.short(key)
-	record, err := h.sched.RetryKey(r.Context(), key, scheduler.RetryPolicy{})
-	if errors.Is(err, scheduler.ErrNothingFailed) {
-		return h.nothingFailed(key, err)
+	record, err := h.sched.Retry(r.Context(), key)
+	if record == nil && err == nil {
+		return h.nothingFailed(key)
 	}
 	if record == nil && errors.Is(err, scheduler.ErrNoAnswer) {
 		return statusError{http.StatusConflict, err}
@@ -30,10 +30,10 @@ func (h *handler) retry(w http.ResponseWriter, r *http.Request, q query) error {
 }
 
 // nothingFailed answers the actual state of the value.
-func (h *handler) nothingFailed(key string, err error) error {
+func (h *handler) nothingFailed(key string) error {
 	st, there := h.sched.Status(key)
 	if !there {
 		return notFound(fmt.Errorf("%s: there is no such value", key))
 	}
-	return statusError{http.StatusConflict, fmt.Errorf("%w: it is %s", err, st.State)}
+	return statusError{http.StatusConflict, fmt.Errorf("%s: the value has not failed: it is %s", key, st.State)}
 }

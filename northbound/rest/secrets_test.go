@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
 	"github.com/keyplane/keyplane/scheduler"
@@ -27,7 +29,7 @@ func TestRecordsTellNoSecrets(t *testing.T) {
 	}
 	for shown, want := range map[bool]string{true: "topsecret", false: "(secret)"} {
 		h := handler{Options: Options{Secrets: shown}}
-		got, err := json.Marshal(h.item(scheduler.Found[scheduler.Message, any]{Key: "a", Value: v}).value)
+		got, err := json.Marshal(h.item(scheduler.Found[proto.Message, any]{Key: "a", Value: v}).value)
 		if err != nil || !strings.Contains(string(got), `"secret":"`+want+`"`) {
 			t.Errorf("with Secrets %v the details are %s (%v)", shown, got, err)
 		}
@@ -35,7 +37,7 @@ func TestRecordsTellNoSecrets(t *testing.T) {
 	for shown, want := range map[bool]string{true: "topsecret", false: "(secret)"} {
 		h := handler{Options: Options{Secrets: shown}}
 		for _, entry := range []wire.DumpEntry{
-			h.declaredEntry(&scheduler.Status{Key: "a", Desired: v}), h.appliedEntry(&scheduler.Status{Key: "a", Actual: v}), h.retrievedEntry(scheduler.Found[scheduler.Message, any]{Key: "a", Value: v}),
+			h.declaredEntry(&scheduler.Status{Key: "a", Desired: v}), h.appliedEntry(&scheduler.Status{Key: "a", Actual: v}), h.retrievedEntry(scheduler.Found[proto.Message, any]{Key: "a", Value: v}),
 		} {
 			text, err := json.Marshal(entry)
 			if err != nil || !strings.Contains(string(text), `"secret":"`+want+`"`) {

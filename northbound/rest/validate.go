@@ -54,8 +54,8 @@ func (h *handler) conflicts(items []structured.Item, changes []scheduler.Change)
 		lines[h.short(it.Key)] = it.Line
 	}
 	for _, err := range all.Unwrap() {
-		of, ok := errors.AsType[*scheduler.ValueError](err)
-		if _, conflict := errors.AsType[*scheduler.ConflictError](err); ok && conflict {
+		// Each value is valid by itself, so the error is a conflict.
+		if of, ok := errors.AsType[scheduler.KeyError](err); ok {
 			declared := cmp.Or(of.Base, of.Key)
 			out = append(out, wire.Invalid{Key: declared, Line: lines[declared], Error: err.Error(), Fields: models.Fields(err)})
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -144,8 +143,8 @@ func (w *world) put(key string, v proto.Message) error {
 
 func (w *world) drop(key string) error { return w.do(key, func() { delete(w.stands, key) }) }
 
-func found[V proto.Message, M any](w *world, name, prefix string, meta M) func(context.Context, []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, M], error] {
-	return func(context.Context, []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, M], error] {
+func found[V proto.Message, M any](w *world, name, prefix string, meta M) func(context.Context, []scheduler.Desired[V]) scheduler.Retrieved[V, M] {
+	return func(context.Context, []scheduler.Desired[V]) scheduler.Retrieved[V, M] {
 		return func(yield func(scheduler.Found[V, M], error) bool) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

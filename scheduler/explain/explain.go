@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/inspect"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
 )
 
 // An Explanation describes the status of one value and the causes of this status.
@@ -205,7 +206,7 @@ func (x *explainer) nearestIn(folder, key string) string {
 // holders returns the keys of the values that hold claimed resources, according to err.
 func holders(err error) (out []string) {
 	switch e := err.(type) { //nolint:errorlint // it unwraps what it meets itself
-	case *scheduler.ConflictError:
+	case *kind.Conflict:
 		out = append(out, e.Holder)
 	case interface{ Unwrap() error }:
 		out = holders(e.Unwrap())

@@ -91,7 +91,7 @@ func Dump(ctx context.Context, s *scheduler.Scheduler, name string) ([]scheduler
 	if i < 0 {
 		return nil, fmt.Errorf("%q: %w", name, ErrNoRetrieve)
 	}
-	items, err := inside.Read(ctx, all[i])
+	items, err := inside.Reader(all[i])(ctx, all[i])
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

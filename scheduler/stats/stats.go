@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/drift"
 	"github.com/keyplane/keyplane/scheduler/internal/counters"
 	"github.com/keyplane/keyplane/scheduler/internal/graph"
 )
@@ -31,8 +32,8 @@ type Stats struct {
 	Phases           map[Phase]Timing
 	Connections      map[string]bool // by name: whether it is ready
 	// Drift is the number of values by descriptor and kind that the last call of
-	// [scheduler.Scheduler.Drift] found, which ended at DriftAt. The zero time: it was not called.
-	Drift   map[string]map[scheduler.DriftKind]uint64
+	// [drift.Check] found, which ended at DriftAt. The zero time: it was not called.
+	Drift   map[string]map[drift.Kind]uint64
 	DriftAt time.Time
 	// LostTransactions and LostPlans count the texts that the transaction log did not write;
 	// see scheduler.TransactionLog.
@@ -74,14 +75,14 @@ func Of(s *scheduler.Scheduler) Stats {
 		Verbs: map[string]map[scheduler.Verb]Timing{}, Values: map[string]map[scheduler.State]uint64{},
 		Waiting: now.Waiting, Waits: map[scheduler.TxnType]Timing{}, Durations: map[scheduler.TxnType]Timing{},
 		Phases: map[Phase]Timing{}, Connections: inside.Connections(),
-		Drift: map[string]map[scheduler.DriftKind]uint64{}, DriftAt: now.DriftAt,
+		Drift: map[string]map[drift.Kind]uint64{}, DriftAt: now.DriftAt,
 	}
 	for name, counts := range now.Drift {
 		for kind, n := range counts {
 			if out.Drift[name] == nil {
-				out.Drift[name] = map[scheduler.DriftKind]uint64{}
+				out.Drift[name] = map[drift.Kind]uint64{}
 			}
-			out.Drift[name][scheduler.DriftKind(kind)] = n
+			out.Drift[name][drift.Kind(kind)] = n
 		}
 	}
 	out.LostTransactions, out.LostPlans = inside.Loss()

@@ -3,7 +3,6 @@ package iface
 import (
 	"context"
 	"fmt"
-	"iter"
 	"log/slog"
 	"maps"
 	"net/netip"
@@ -58,7 +57,7 @@ func (n *HostNames) Register(s *scheduler.Scheduler, southbound string) error {
 
 // retrieve reads the kernel, not the state that events have built: a lost event must not
 // last.
-func (n *HostNames) retrieve(context.Context, []scheduler.Desired[*emptypb.Empty]) iter.Seq2[scheduler.Found[*emptypb.Empty, struct{}], error] {
+func (n *HostNames) retrieve(context.Context, []scheduler.Desired[*emptypb.Empty]) scheduler.Retrieved[*emptypb.Empty, struct{}] {
 	return func(yield func(scheduler.Found[*emptypb.Empty, struct{}], error) bool) {
 		now := HostNames{spaces: n.spaces}
 		if err := now.load(); err != nil {

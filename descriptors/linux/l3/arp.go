@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"net"
 	"net/netip"
 
@@ -166,7 +165,7 @@ func (h handler) deleteARP(_ context.Context, _ string, _ *l3.ARPEntry, was ARPM
 // retrieveARPs yields the permanent neighbours of our protocol on existing interfaces. A
 // neighbour that is desired gets the desired key and notation. On an EXISTING interface
 // only desired neighbours count.
-func (h handler) retrieveARPs(_ context.Context, wanted []scheduler.Desired[*l3.ARPEntry]) iter.Seq2[scheduler.Found[*l3.ARPEntry, ARPMeta], error] {
+func (h handler) retrieveARPs(_ context.Context, wanted []scheduler.Desired[*l3.ARPEntry]) scheduler.Retrieved[*l3.ARPEntry, ARPMeta] {
 	type place struct {
 		name string
 		ip   netip.Addr

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"net/netip"
 	"strconv"
 
@@ -131,7 +130,7 @@ func (h handler) deleteRoute(_ context.Context, _ string, _ *l3.Route, was Route
 
 // retrieveRoutes yields the routes of our protocol through existing interfaces. Through an
 // EXISTING interface only desired routes count.
-func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Desired[*l3.Route]) iter.Seq2[scheduler.Found[*l3.Route, RouteMeta], error] {
+func (h handler) retrieveRoutes(_ context.Context, wanted []scheduler.Desired[*l3.Route]) scheduler.Retrieved[*l3.Route, RouteMeta] {
 	return func(yield func(scheduler.Found[*l3.Route, RouteMeta], error) bool) {
 		values := make(map[string]scheduler.Desired[*l3.Route], len(wanted))
 		for _, w := range wanted {

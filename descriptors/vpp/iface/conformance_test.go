@@ -11,6 +11,7 @@ import (
 
 	vppif "go.fd.io/govpp/binapi/interface"
 	"go.fd.io/govpp/binapi/ip"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
@@ -66,7 +67,7 @@ func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 }
 
 // onEach runs a suite on each release but some; with has to make the descriptor.
-func onEach[V scheduler.Message, M any](t *testing.T, descriptor func(h *handler) scheduler.Descriptor[V, M], s conformance.Suite[V, M], but ...string) {
+func onEach[V proto.Message, M any](t *testing.T, descriptor func(h *handler) scheduler.Descriptor[V, M], s conformance.Suite[V, M], but ...string) {
 	for _, release := range simulated.Releases() {
 		if slices.Contains(but, release) {
 			continue

@@ -3,7 +3,6 @@ package iface
 import (
 	"context"
 	"errors"
-	"iter"
 	"net/netip"
 
 	"go.fd.io/govpp/api"
@@ -147,7 +146,7 @@ func (h *handler) leaseDescriptor() scheduler.Descriptor[*interfaces.DHCPLease, 
 
 // retrieveLeases yields the leases that VPP has now. They are Foreign: the DHCP server
 // gives and takes them.
-func (h *handler) retrieveLeases(ctx context.Context, _ []scheduler.Desired[*interfaces.DHCPLease]) iter.Seq2[scheduler.Found[*interfaces.DHCPLease, struct{}], error] {
+func (h *handler) retrieveLeases(ctx context.Context, _ []scheduler.Desired[*interfaces.DHCPLease]) scheduler.Retrieved[*interfaces.DHCPLease, struct{}] {
 	type found = scheduler.Found[*interfaces.DHCPLease, struct{}]
 	return func(yield func(found, error) bool) {
 		leases, err := h.leases.Read(ctx)

@@ -38,6 +38,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/events"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
@@ -268,7 +270,7 @@ func Register(s *scheduler.Scheduler, o Options) (Index, *Events, error) {
 }
 
 // register adds a descriptor and drops its index.
-func register[V scheduler.Message, M any](to scheduler.Registrar, d scheduler.Descriptor[V, M]) error {
+func register[V proto.Message, M any](to scheduler.Registrar, d scheduler.Descriptor[V, M]) error {
 	_, err := scheduler.Register(to, d)
 	return err
 }

@@ -2,7 +2,6 @@ package iface
 
 import (
 	"context"
-	"iter"
 
 	vppif "go.fd.io/govpp/binapi/interface"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -28,7 +27,7 @@ func (h *handler) linkStateDescriptor() scheduler.Descriptor[*emptypb.Empty, str
 
 // retrieveLinkStates yields one key per interface in VPP, also for those of others: values
 // may depend on their links. Events report changes in between.
-func (h *handler) retrieveLinkStates(ctx context.Context, _ []scheduler.Desired[*emptypb.Empty]) iter.Seq2[scheduler.Found[*emptypb.Empty, struct{}], error] {
+func (h *handler) retrieveLinkStates(ctx context.Context, _ []scheduler.Desired[*emptypb.Empty]) scheduler.Retrieved[*emptypb.Empty, struct{}] {
 	return func(yield func(scheduler.Found[*emptypb.Empty, struct{}], error) bool) {
 		details, err := conn.Dump[vppif.SwInterfaceDetails](ctx, h.API, &vppif.SwInterfaceDump{SwIfIndex: ifindex.All})
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"net/netip"
 	"strings"
@@ -32,13 +31,13 @@ const atOnce = 64
 const Untagged = ifindex.UntaggedPrefix
 
 // retrieve yields every interface in VPP.
-func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface]) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
+func (h *handler) retrieve(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface]) scheduler.Retrieved[*interfaces.Interface, Meta] {
 	return h.read(ctx, wanted, nil)
 }
 
 // retrieveSome yields the interfaces of these keys. VPP lists addresses and VRFs per
 // interface, so the others are not read.
-func (h *handler) retrieveSome(ctx context.Context, keys []string, wanted []scheduler.Desired[*interfaces.Interface]) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
+func (h *handler) retrieveSome(ctx context.Context, keys []string, wanted []scheduler.Desired[*interfaces.Interface]) scheduler.Retrieved[*interfaces.Interface, Meta] {
 	only, prefix := make(map[string]bool, len(keys)), models.For[*interfaces.Interface]().Prefix()
 	for _, key := range keys {
 		only[strings.TrimPrefix(key, prefix)] = true
@@ -47,7 +46,7 @@ func (h *handler) retrieveSome(ctx context.Context, keys []string, wanted []sche
 }
 
 // read yields the interfaces with these names; nil means all.
-func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface], only map[string]bool) iter.Seq2[scheduler.Found[*interfaces.Interface, Meta], error] {
+func (h *handler) read(ctx context.Context, wanted []scheduler.Desired[*interfaces.Interface], only map[string]bool) scheduler.Retrieved[*interfaces.Interface, Meta] {
 	return func(yield func(scheduler.Found[*interfaces.Interface, Meta], error) bool) {
 		all, err := h.dump(ctx, wanted, only)
 		if err != nil {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -32,7 +34,7 @@ func TestHowItReceivesIsChecked(t *testing.T) {
 }
 
 // withTAPs has two TAPs stand.
-func withTAPs[V scheduler.Message](t *testing.T, of func(h *handler) scheduler.Descriptor[V, struct{}]) func(h *handler) scheduler.Descriptor[V, struct{}] {
+func withTAPs[V proto.Message](t *testing.T, of func(h *handler) scheduler.Descriptor[V, struct{}]) func(h *handler) scheduler.Descriptor[V, struct{}] {
 	simulated.NeedTAPs(t)
 	return func(h *handler) scheduler.Descriptor[V, struct{}] {
 		for _, name := range []string{"tap1", "tap2"} {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/interface_types"
@@ -157,7 +156,7 @@ func (h *handler) dump(ctx context.Context, id uint32) ([]vppl2.BridgeDomainDeta
 // retrieveBridges yields all bridge domains. Members without an interface name are left
 // out: the interface is deleted. As a side effect, it updates the known numbers and the
 // attachments.
-func (h *handler) retrieveBridges(ctx context.Context, wanted []scheduler.Desired[*l2.BridgeDomain]) iter.Seq2[scheduler.Found[*l2.BridgeDomain, BridgeMeta], error] {
+func (h *handler) retrieveBridges(ctx context.Context, wanted []scheduler.Desired[*l2.BridgeDomain]) scheduler.Retrieved[*l2.BridgeDomain, BridgeMeta] {
 	type found = scheduler.Found[*l2.BridgeDomain, BridgeMeta]
 	return func(yield func(found, error) bool) {
 		declared := make(map[string]bool, len(wanted))

@@ -3,7 +3,6 @@ package l2
 import (
 	"context"
 	"errors"
-	"iter"
 
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/interface_types"
@@ -59,7 +58,7 @@ func (h *handler) setFIB(ctx context.Context, v *l2.FIBEntry, meta FIBMeta, add 
 // retrieveFIBs yields the entries of named bridge domains. VPP records no owner, and
 // also lists addresses that it has learned, so undeclared entries are Unknown. The entry of
 // a BVI belongs to VPP unless it is declared.
-func (h *handler) retrieveFIBs(ctx context.Context, wanted []scheduler.Desired[*l2.FIBEntry]) iter.Seq2[scheduler.Found[*l2.FIBEntry, FIBMeta], error] {
+func (h *handler) retrieveFIBs(ctx context.Context, wanted []scheduler.Desired[*l2.FIBEntry]) scheduler.Retrieved[*l2.FIBEntry, FIBMeta] {
 	type found = scheduler.Found[*l2.FIBEntry, FIBMeta]
 	return func(yield func(found, error) bool) {
 		all, err := conn.Dump[vppl2.L2FibTableDetails](ctx, h.API, &vppl2.L2FibTableDump{BdID: allIDs})
@@ -171,7 +170,7 @@ func (h *handler) setXConnect(ctx context.Context, receive, transmit interface_t
 
 // retrieveXConnects yields the cross-connects of named receiving interfaces. VPP
 // records no owner, so undeclared ones are Unknown. It also updates the attachments.
-func (h *handler) retrieveXConnects(ctx context.Context, wanted []scheduler.Desired[*l2.XConnectPair]) iter.Seq2[scheduler.Found[*l2.XConnectPair, XConnectMeta], error] {
+func (h *handler) retrieveXConnects(ctx context.Context, wanted []scheduler.Desired[*l2.XConnectPair]) scheduler.Retrieved[*l2.XConnectPair, XConnectMeta] {
 	type found = scheduler.Found[*l2.XConnectPair, XConnectMeta]
 	return func(yield func(found, error) bool) {
 		all, err := conn.Dump[vppl2.L2XconnectDetails](ctx, h.API, &vppl2.L2XconnectDump{})

@@ -24,6 +24,8 @@ import (
 	"fmt"
 	"sync"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
@@ -99,7 +101,7 @@ func Register(s *scheduler.Scheduler, o Options) error {
 }
 
 // register adds a descriptor and drops its index.
-func register[V scheduler.Message, M any](to scheduler.Registrar, d scheduler.Descriptor[V, M]) error {
+func register[V proto.Message, M any](to scheduler.Registrar, d scheduler.Descriptor[V, M]) error {
 	_, err := scheduler.Register(to, d)
 	return err
 }

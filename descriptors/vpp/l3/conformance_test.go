@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"go.fd.io/govpp/binapi/ip"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/existing"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
@@ -38,7 +39,7 @@ func onVPP(t testing.TB, release string) (handler, *simulated.VPP) {
 }
 
 // onEach runs a suite on each release.
-func onEach[V scheduler.Message, M any](t *testing.T, descriptor func(h handler) scheduler.Descriptor[V, M], s conformance.Suite[V, M]) {
+func onEach[V proto.Message, M any](t *testing.T, descriptor func(h handler) scheduler.Descriptor[V, M], s conformance.Suite[V, M]) {
 	t.Helper()
 	existing.Conforms(t, func(t *testing.T, release string) scheduler.Descriptor[V, M] {
 		h, _ := onVPP(t, release)

@@ -23,6 +23,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/internal/alloc"
@@ -102,7 +104,7 @@ func Register(s *scheduler.Scheduler, o Options) (linkChanged func(name string),
 }
 
 // register adds a descriptor and drops its index.
-func register[V scheduler.Message, M any](to scheduler.Registrar, d scheduler.Descriptor[V, M]) error {
+func register[V proto.Message, M any](to scheduler.Registrar, d scheduler.Descriptor[V, M]) error {
 	_, err := scheduler.Register(to, d)
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"net/netip"
 
 	"go.fd.io/govpp/api"
@@ -138,7 +137,7 @@ func (h handler) changeRanges(ctx context.Context, old, new []arp.ProxyArp) erro
 
 // retrieveProxy yields one value with all ranges and interfaces, or none if VPP has neither.
 // VPP records no owner: the state belongs to the agent if a value is declared.
-func (h handler) retrieveProxy(ctx context.Context, wanted []scheduler.Desired[*l3.ProxyARP]) iter.Seq2[scheduler.Found[*l3.ProxyARP, struct{}], error] {
+func (h handler) retrieveProxy(ctx context.Context, wanted []scheduler.Desired[*l3.ProxyARP]) scheduler.Retrieved[*l3.ProxyARP, struct{}] {
 	type found = scheduler.Found[*l3.ProxyARP, struct{}]
 	return func(yield func(found, error) bool) {
 		ranges, err := conn.Dump[arp.ProxyArpDetails](ctx, h.API, &arp.ProxyArpDump{})

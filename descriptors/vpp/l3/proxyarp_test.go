@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/models"
@@ -50,7 +52,7 @@ func TestLifeOfProxyARP(t *testing.T) {
 }
 
 // standing is the one value that Retrieve finds; nil: it finds none.
-func standing[V scheduler.Message](t *testing.T, d scheduler.Descriptor[V, struct{}], wanted ...V) (out V) {
+func standing[V proto.Message](t *testing.T, d scheduler.Descriptor[V, struct{}], wanted ...V) (out V) {
 	t.Helper()
 	var all []scheduler.Desired[V]
 	for _, w := range wanted {

@@ -3,7 +3,6 @@ package l3
 import (
 	"context"
 	"errors"
-	"iter"
 	"net/netip"
 	"sync"
 
@@ -227,7 +226,7 @@ func (h handler) changeRoute(ctx context.Context, v *l3.Route, by uint32, add bo
 // report the source of a route need a heuristic: see madeByVPP. Declared routes are indexed
 // in parallel to the dump, because both take long for many routes. VPP records no owner, so
 // undeclared ones are Unknown.
-func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired[*l3.Route]) iter.Seq2[scheduler.Found[*l3.Route, struct{}], error] {
+func (h handler) retrieveRoutes(ctx context.Context, wanted []scheduler.Desired[*l3.Route]) scheduler.Retrieved[*l3.Route, struct{}] {
 	type found = scheduler.Found[*l3.Route, struct{}]
 	return func(yield func(found, error) bool) {
 		var ahead sync.WaitGroup

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"iter"
 	"sync"
 
 	"go.fd.io/govpp/binapi/ip_neighbor"
@@ -136,7 +135,7 @@ func (h handler) lastSetAges() ages {
 
 // retrieveScan yields the declared value if VPP's ages are equal. Without a declared value
 // it yields the ages only if they differ from VPP's defaults.
-func (h handler) retrieveScan(ctx context.Context, wanted []scheduler.Desired[*l3.IPScanNeighbor]) iter.Seq2[scheduler.Found[*l3.IPScanNeighbor, struct{}], error] {
+func (h handler) retrieveScan(ctx context.Context, wanted []scheduler.Desired[*l3.IPScanNeighbor]) scheduler.Retrieved[*l3.IPScanNeighbor, struct{}] {
 	type found = scheduler.Found[*l3.IPScanNeighbor, struct{}]
 	return func(yield func(found, error) bool) {
 		now, err := h.readAges(ctx)

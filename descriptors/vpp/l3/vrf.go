@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 
 	"go.fd.io/govpp/api"
@@ -154,7 +153,7 @@ func (h handler) setFlowHash(ctx context.Context, v *l3.VrfTable) error {
 
 // retrieveVRFs yields all tables. VPP records no owner, so undeclared ones are Unknown.
 // Tables 0 and ~0 belong to VPP.
-func (h handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*l3.VrfTable]) iter.Seq2[scheduler.Found[*l3.VrfTable, struct{}], error] {
+func (h handler) retrieveVRFs(ctx context.Context, wanted []scheduler.Desired[*l3.VrfTable]) scheduler.Retrieved[*l3.VrfTable, struct{}] {
 	type found = scheduler.Found[*l3.VrfTable, struct{}]
 	return func(yield func(found, error) bool) {
 		tables, err := h.tables(ctx)

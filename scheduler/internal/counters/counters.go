@@ -53,7 +53,7 @@ type Counters struct {
 	driftAt      time.Time
 }
 
-// A Drift has the numbers of values of one descriptor that differ, by scheduler.DriftKind.
+// A Drift has the numbers of values of one descriptor that differ, by drift.Kind.
 type Drift [3]uint64
 
 // byState are the numbers of values of one descriptor by state. One goroutine writes them.

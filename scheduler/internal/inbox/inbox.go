@@ -18,8 +18,8 @@ type Inbox[C comparable] struct {
 
 // Requests are the requests since the last Take.
 type Requests[C comparable] struct {
-	Refresh, Retry Descriptors // to be read back; with values that are to be tried again
-	Connections    map[C]Change
+	Refresh     Descriptors // to be read back
+	Connections map[C]Change
 }
 
 // Descriptors selects descriptors by name. The zero value means that nobody asked.
@@ -68,9 +68,6 @@ func New[C comparable]() *Inbox[C] { return &Inbox[C]{ready: wake.New()} }
 
 // Refresh requests that descriptors (none: all) are read back.
 func (in *Inbox[C]) Refresh(names ...string) { in.add(func(r *Requests[C]) { r.Refresh.add(names) }) }
-
-// Retry requests that the failed values of descriptors (none: all) are tried again.
-func (in *Inbox[C]) Retry(names ...string) { in.add(func(r *Requests[C]) { r.Retry.add(names) }) }
 
 // Connection reports a change of a connection.
 func (in *Inbox[C]) Connection(c C, change Change) {

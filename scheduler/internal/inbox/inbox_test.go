@@ -12,17 +12,18 @@ func TestRequestsAreMerged(t *testing.T) {
 	in := inbox.New[string]()
 	in.Refresh("a")
 	in.Refresh("b", "a")
-	in.Retry("a")
-	in.Retry()
 	<-in.Ready()
 	got := in.Take()
 	if names := got.Refresh.Names(); !got.Refresh.Asked || !maps.Equal(names, map[string]bool{"a": true, "b": true}) {
 		t.Errorf("to be read back: %v", names)
 	}
-	if names := got.Retry.Names(); !got.Retry.Asked || names != nil {
-		t.Errorf("to be tried again: %v, want all", names)
+	in.Refresh("a")
+	in.Refresh()
+	got = in.Take()
+	if names := got.Refresh.Names(); !got.Refresh.Asked || names != nil {
+		t.Errorf("to be read back: %v, want all", names)
 	}
-	if again := in.Take(); again.Refresh.Asked || again.Retry.Asked || again.Connections != nil {
+	if again := in.Take(); again.Refresh.Asked || again.Connections != nil {
 		t.Errorf("requests come twice: %+v", again)
 	}
 }

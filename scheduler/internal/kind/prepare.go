@@ -27,6 +27,16 @@ func (e *invalidError) Error() string {
 
 func (e *invalidError) Unwrap() []error { return []error{ErrInvalid, e.reasons} }
 
+// A Conflict means that another value holds a claimed resource.
+type Conflict struct {
+	Holder string // key
+	Err    *models.FieldError
+}
+
+func (e *Conflict) Error() string { return e.Err.Error() }
+
+func (e *Conflict) Unwrap() error { return e.Err }
+
 // Declared returns the graph's view of a value that somebody declares. An invalid value has
 // no derived values: it may have 100,000 bad parts.
 func (r *Registry) Declared(d *Descriptor, key string, m proto.Message) *graph.Value {

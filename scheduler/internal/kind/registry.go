@@ -7,12 +7,8 @@ import (
 	"strings"
 )
 
-var (
-	// ErrDuplicate means that another descriptor has the name or the keys.
-	ErrDuplicate = errors.New("another descriptor has this name or these keys")
-	// ErrUnknownDescriptor means that no registered descriptor has the name.
-	ErrUnknownDescriptor = errors.New("no descriptor has this name")
-)
+// ErrMisuse is the error of wrong calls; see scheduler.ErrMisuse.
+var ErrMisuse = errors.New("misuse of the scheduler")
 
 // A Registry finds the descriptor of a key. The zero value is empty. Add and Sort come before
 // all other methods, which only read.
@@ -22,11 +18,11 @@ type Registry struct {
 	byPrefix map[string][]*Descriptor
 }
 
-// Add registers d. It returns ErrDuplicate if the name or the keys are taken.
+// Add registers d. It returns ErrMisuse if another descriptor has the name or the keys.
 func (r *Registry) Add(d *Descriptor) error {
 	for _, o := range r.All {
 		if o.Name == d.Name || o.Prefix == d.Prefix && (o.Match == nil || d.Match == nil) {
-			return fmt.Errorf("%w: %q", ErrDuplicate, o.Name)
+			return fmt.Errorf("%w: descriptor %q already has this name or these keys", ErrMisuse, o.Name)
 		}
 	}
 	if r.byPrefix == nil {
@@ -84,7 +80,7 @@ func (r *Registry) Sort() error {
 		for _, name := range d.After {
 			before := byName[name]
 			if before == nil {
-				return fmt.Errorf("descriptor %q: RetrieveAfter: %q: %w", d.Name, name, ErrUnknownDescriptor)
+				return fmt.Errorf("%w: RetrieveAfter of descriptor %q: no descriptor is named %q", ErrMisuse, d.Name, name)
 			}
 			if err := visit(before, path); err != nil {
 				return err
@@ -102,11 +98,11 @@ func (r *Registry) Sort() error {
 	return nil
 }
 
-// CheckNames returns ErrUnknownDescriptor if a name is unknown.
+// CheckNames returns ErrMisuse if a name is unknown.
 func (r *Registry) CheckNames(names []string) error {
 	for _, name := range names {
 		if !slices.ContainsFunc(r.All, func(d *Descriptor) bool { return d.Name == name }) {
-			return fmt.Errorf("%q: %w", name, ErrUnknownDescriptor)
+			return fmt.Errorf("%w: no descriptor is named %q", ErrMisuse, name)
 		}
 	}
 	return nil

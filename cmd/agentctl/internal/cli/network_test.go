@@ -5,7 +5,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
-	"iter"
 	"log"
 	"maps"
 	"net"
@@ -56,8 +55,8 @@ func (m *memory) drop(key string) error {
 	return nil
 }
 
-func retrieve[V proto.Message, M any](m *memory, prefix string, meta M) func(context.Context, []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, M], error] {
-	return func(context.Context, []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, M], error] {
+func retrieve[V proto.Message, M any](m *memory, prefix string, meta M) func(context.Context, []scheduler.Desired[V]) scheduler.Retrieved[V, M] {
+	return func(context.Context, []scheduler.Desired[V]) scheduler.Retrieved[V, M] {
 		return func(yield func(scheduler.Found[V, M], error) bool) {
 			m.mu.Lock()
 			defer m.mu.Unlock()

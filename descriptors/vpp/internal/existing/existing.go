@@ -5,6 +5,8 @@ package existing
 import (
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/leftovers"
@@ -42,7 +44,7 @@ func (i Interfaces) Names() map[uint32]string { return iface.NamesByIndex(i) }
 func (i Interfaces) Leftovers() *leftovers.Registry { return &leftovers.Registry{} }
 
 // Conforms runs a suite on each release. descriptor makes the descriptor on a new VPP.
-func Conforms[V scheduler.Message, M any](
+func Conforms[V proto.Message, M any](
 	t *testing.T, descriptor func(t *testing.T, release string) scheduler.Descriptor[V, M], s conformance.Suite[V, M],
 ) {
 	t.Helper()

@@ -6,13 +6,14 @@ package readback
 import (
 	"context"
 	"errors"
-	"iter"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/scheduler"
 )
 
 // A Retriever implements Retrieve for one kind of value.
-type Retriever[V scheduler.Message] struct {
+type Retriever[V proto.Message] struct {
 	// Read dumps the values from VPP. If this VPP lacks the messages
 	// (scheduler.ErrUnimplemented), there are no values.
 	Read func(ctx context.Context) ([]V, error)
@@ -25,7 +26,7 @@ type Retriever[V scheduler.Message] struct {
 }
 
 // Retrieve implements the verb of the descriptor.
-func (o Retriever[V]) Retrieve(ctx context.Context, wanted []scheduler.Desired[V]) iter.Seq2[scheduler.Found[V, struct{}], error] {
+func (o Retriever[V]) Retrieve(ctx context.Context, wanted []scheduler.Desired[V]) scheduler.Retrieved[V, struct{}] {
 	return func(yield func(scheduler.Found[V, struct{}], error) bool) {
 		all, err := o.Read(ctx)
 		if errors.Is(err, scheduler.ErrUnimplemented) {

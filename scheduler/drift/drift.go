@@ -1,0 +1,179 @@
+// Package drift compares the actual state of the system with the state that a scheduler knows.
+// Programs that change the system behind the scheduler's back cause differences, and so do
+// descriptors that do not watch their system. A resync removes them; this package only reports
+// them:
+//
+//	report, err := drift.Check(ctx, s)
+//	for _, v := range report.Values {
+//		fmt.Println(v.Key, v.Kind, v.Desired, v.Actual)
+//	}
+package drift
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/keyplane/keyplane/scheduler"
+	"github.com/keyplane/keyplane/scheduler/internal/counters"
+	"github.com/keyplane/keyplane/scheduler/internal/graph"
+	"github.com/keyplane/keyplane/scheduler/internal/inside"
+	"github.com/keyplane/keyplane/scheduler/internal/kind"
+)
+
+// A Report has the differences that one call of Check found.
+type Report struct {
+	Start, Stop time.Time
+	Read        int     // number of values that were read back
+	Values      []Value // sorted by key
+	Errors      []error // of descriptors that could not be read back: nothing is known about their values
+}
+
+// A Value is one value that differs.
+type Value struct {
+	Key, Descriptor string
+	Kind            Kind
+	Desired, Actual proto.Message // normalized; nil: none. They are shared: nobody may change them
+}
+
+// A Kind says how a value differs.
+type Kind uint8
+
+const (
+	Missing    Kind = iota // it is configured, and the system does not have it
+	Differs                // the system has it in another form
+	Unexpected             // the system has it, and it is ours, and it is not configured
+)
+
+// Kinds returns all kinds, in ascending order.
+func Kinds() []Kind { return []Kind{Missing, Differs, Unexpected} }
+
+func (k Kind) String() string { return [...]string{"missing", "differs", "unexpected"}[k] }
+
+// Check reads back all values of s and compares them with the configured ones. It changes
+// nothing, neither in the system nor in the scheduler, and no transaction waits for it. A value
+// that changes meanwhile, or that a verb is running for, is left out. So are values of others.
+//
+// The values of a connection that is lost are not compared. A descriptor that cannot be read
+// back has an error in the report. Check itself fails only if ctx ends.
+func Check(ctx context.Context, s *scheduler.Scheduler) (*Report, error) {
+	out := &Report{Start: time.Now()}
+	c := comparison{s: s, in: s.Inside(), before: map[string]*scheduler.Status{}, found: map[string]bool{}, unread: map[string]bool{}}
+	for st := range s.All() {
+		c.before[st.Key] = st
+	}
+	ready, read := c.in.Connections(), c.in.Reader(nil)
+	for _, d := range c.in.Registry.Order {
+		if isReady, losable := ready[d.Pool.Connection]; d.Retrieve == nil || losable && !isReady {
+			c.leaveOut(d)
+			continue
+		}
+		items, err := read(ctx, d)
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("reading back: %w", ctx.Err())
+		}
+		if err != nil {
+			out.Errors = append(out.Errors, fmt.Errorf("%s: %w", d.Name, err))
+			c.leaveOut(d)
+			continue
+		}
+		out.Read += len(items)
+		for _, it := range items {
+			c.add(d, it)
+		}
+	}
+	out.Values = c.result()
+	out.Stop = time.Now()
+	c.in.Counters.Drifted(counts(out.Values), out.Stop)
+	return out, nil
+}
+
+// counts returns the numbers of values by descriptor, for the metrics.
+func counts(values []Value) map[string]counters.Drift {
+	out := map[string]counters.Drift{}
+	for _, v := range values {
+		n := out[v.Descriptor]
+		n[v.Kind]++
+		out[v.Descriptor] = n
+	}
+	return out
+}
+
+// A comparison compares what was read back with the statuses before it.
+type comparison struct {
+	s      *scheduler.Scheduler
+	in     inside.View
+	before map[string]*scheduler.Status // by key
+	found  map[string]bool              // keys
+	unread map[string]bool              // names of descriptors of which nothing is known
+	values []Value
+}
+
+// leaveOut records that d was not read back. Values that show only in their base are compared
+// nevertheless, because the descriptor of the base decides about them.
+func (c *comparison) leaveOut(d *kind.Descriptor) {
+	c.unread[d.Name] = d.Evidence() != graph.ShownByBase
+}
+
+// add compares one value that was read back, and its derived values that only show in it.
+func (c *comparison) add(d *kind.Descriptor, it kind.Found) {
+	c.found[it.Key] = true
+	v := c.in.Registry.Actual(d, it.Key, it.Value)
+	c.addDerived(v)
+	st := c.before[it.Key]
+	switch {
+	case it.Foreign:
+	case st == nil || st.State == scheduler.Pending:
+		c.values = append(c.values, Value{Key: it.Key, Descriptor: d.Name, Kind: Unexpected, Actual: kind.Message(v)})
+	case st.State == scheduler.Configured && st.Desired != nil:
+		want, got := st.Normalized(), kind.Message(v)
+		if got != want && !d.Equal(it.Key, got, want) {
+			c.values = append(c.values, Value{Key: it.Key, Descriptor: d.Name, Kind: Differs, Desired: want, Actual: got})
+		}
+	}
+}
+
+// addDerived marks the derived values of v as found that no Retrieve of their own reports.
+func (c *comparison) addDerived(v *graph.Value) {
+	for _, p := range v.Derived {
+		if of := kind.OfValue(p); of != nil && of.Evidence() == graph.ShownByBase {
+			c.found[p.Key] = true
+		}
+		c.addDerived(p)
+	}
+}
+
+// result returns the differences, sorted by key. It adds the configured values that were not
+// found, and drops those that have changed meanwhile.
+func (c *comparison) result() []Value {
+	for _, st := range c.before {
+		if st.State == scheduler.Configured && st.Desired != nil && !c.found[st.Key] && !c.unread[st.Descriptor] && c.shows(st) {
+			c.values = append(c.values, Value{Key: st.Key, Descriptor: st.Descriptor, Kind: Missing, Desired: st.Normalized()})
+		}
+	}
+	// A status is immutable: another pointer means that the value has changed since.
+	settled := slices.DeleteFunc(c.values, func(v Value) bool {
+		_, running := c.in.Executor.Running(v.Key)
+		now, _ := c.s.Status(v.Key)
+		return running || now != c.before[v.Key]
+	})
+	slices.SortFunc(settled, func(a, b Value) int { return cmp.Compare(a.Key, b.Key) })
+	return settled
+}
+
+// shows reports whether reading back would have shown a value. A value that only its base
+// shows is not missing with it: a lost base counts once.
+func (c *comparison) shows(st *scheduler.Status) bool {
+	d := c.in.Registry.Of(st.Key)
+	switch {
+	case d == nil || d.Evidence() == graph.FollowsBase:
+		return false
+	case d.Evidence() == graph.ReadAlone:
+		return true
+	}
+	return st.Base != "" && c.found[st.Base]
+}
