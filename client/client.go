@@ -11,7 +11,7 @@
 // the fields of the key names a value, for Delete, Wait and the functions that read. All
 // values that a client declares are a layer of the agent: see Options.Source.
 //
-// Each Put, Delete and Replace is one transaction. Errors about values are an *[Error] with
+// Each Put, Delete, Replace and Commit is one transaction. Errors about values are an *[Error] with
 // both clients. All functions may be called from any goroutine, but not from a verb of a
 // descriptor. Messages may not be changed after they were passed in, nor those returned.
 //
@@ -40,6 +40,10 @@ type Client interface {
 	Delete(ctx context.Context, values ...proto.Message) error
 	// Replace declares values, and withdraws all others of the client.
 	Replace(ctx context.Context, values ...proto.Message) error
+	// Commit makes all changes in one transaction: either order of dependent values is right,
+	// and nothing is briefly absent that only moves to another key. If changes contradict each
+	// other, the last one for a key counts.
+	Commit(ctx context.Context, changes ...Change) error
 	// Wait waits until the values are applied. It fails as soon as one of them is in a state
 	// that does not change by itself: INVALID, FAILED or UNIMPLEMENTED. The error is an
 	// *Error with each value that is not applied; when ctx ends it wraps that error too.
@@ -57,6 +61,18 @@ type Client interface {
 	// unknown one is NONEXISTENT.
 	Status(ctx context.Context, values ...proto.Message) ([]Status, error)
 }
+
+// A Change is a part of a transaction of Commit; Put and Delete make one.
+type Change struct {
+	values []proto.Message
+	remove bool
+}
+
+// Put is a change that declares values.
+func Put(values ...proto.Message) Change { return Change{values: values} }
+
+// Delete is a change that withdraws values; only their keys count.
+func Delete(values ...proto.Message) Change { return Change{values, true} }
 
 // Options of a client; the zero value works.
 type Options struct {
@@ -142,6 +158,33 @@ func keysOf(r *models.Registry, values []proto.Message) (keys []string, err erro
 		keys = append(keys, key)
 	}
 	return keys, errors.Join(errs...)
+}
+
+// declared calls add with the key of each value of the changes, in their order. The message is nil
+// if the key is to be withdrawn. If a value has no key, it calls add for none.
+func declared(r *models.Registry, changes []Change, add func(key string, m proto.Message) error) error {
+	var errs []error
+	keys := make([][]string, len(changes))
+	for i, c := range changes {
+		var err error
+		keys[i], err = keysOf(r, c.values)
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for i, c := range changes {
+		for j, key := range keys[i] {
+			m := c.values[j]
+			if c.remove {
+				m = nil
+			}
+			if err := add(key, m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // await reads statuses until all keys are applied, or one never will be.

@@ -77,11 +77,17 @@ func run(t *testing.T, parts ...func(context.Context) error) {
 	})
 }
 
+// A user has a client of an agent.
+type user struct {
+	client.Client
+	sched *scheduler.Scheduler
+}
+
 // clients returns a client of each kind, each of an agent of its own.
-func clients(t *testing.T) map[string]client.Client {
+func clients(t *testing.T) map[string]user {
 	t.Helper()
 	sched, orch := agent(t)
-	out := map[string]client.Client{"local": client.NewLocal(sched, orch, client.Options{})}
+	out := map[string]user{"local": {client.NewLocal(sched, orch, client.Options{}), sched}}
 
 	sched, orch = agent(t)
 	config := grpc.Config{Network: "unix", Endpoint: filepath.Join(t.TempDir(), "grpc.sock")}
@@ -96,7 +102,7 @@ func clients(t *testing.T) map[string]client.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	out["remote"] = client.NewRemote(conn, client.Options{})
+	out["remote"] = user{client.NewRemote(conn, client.Options{}), sched}
 	return out
 }
 
@@ -120,7 +126,7 @@ func TestStory(t *testing.T) {
 	}
 }
 
-func story(t *testing.T, c client.Client) {
+func story(t *testing.T, c user) {
 	ctx := t.Context()
 	check := func(err error) {
 		t.Helper()
@@ -189,6 +195,35 @@ func story(t *testing.T, c client.Client) {
 	if err := c.Put(ctx, &interfaces.Interface{}); err == nil || !slices.Equal(models.Fields(err), []string{"name"}) {
 		t.Errorf("without a name: %v", err)
 	}
+
+	// One transaction moves the route from b to c, and removes b, which it needs no more. The last
+	// change of a key counts.
+	onC, before := route("10.0.0.0/8", "c"), len(c.sched.History())
+	check(c.Commit(ctx, client.Delete(toB, b), client.Put(link("c"), onC), client.Delete(onC), client.Put(onC)))
+	moved := []string{keyOf(t, a), keyOf(t, link("c")), keyOf(t, onC)}
+	if got := shown(c.Get(ctx)); !slices.Equal(got, moved) {
+		t.Errorf("declared after a move: %q", got)
+	}
+	if n := len(c.sched.History()) - before; n != 1 {
+		t.Errorf("the move is %d transactions", n)
+	}
+	if got := shown(c.Dump(ctx)); !slices.Equal(got, moved) {
+		t.Errorf("applied after a move: %q", got)
+	}
+	// A change without a key refuses all changes.
+	if err := c.Commit(ctx, client.Delete(a), client.Put(&interfaces.Interface{})); err == nil || !slices.Equal(models.Fields(err), []string{"name"}) {
+		t.Errorf("with a change without a name: %v", err)
+	}
+	// A refused value leaves the others of its transaction alone.
+	err = c.Commit(ctx, client.Delete(onC), client.Put(&interfaces.Interface{Name: "d", Mtu: 10000}, b, toB))
+	if refused, ok := errors.AsType[*client.Error](err); !ok || len(refused.Failed) != 1 || refused.Failed[0].Key != keyOf(t, link("d")) {
+		t.Errorf("refused: %v", err)
+	}
+	check(c.Commit(ctx, client.Delete(link("c"), link("d"))))
+	if got := shown(c.Get(ctx)); !slices.Equal(got, all) {
+		t.Errorf("declared after the way back: %q", got)
+	}
+	check(c.Commit(ctx))
 
 	// Delete and Replace withdraw values; a watch reports that.
 	check(c.Delete(ctx, toB))

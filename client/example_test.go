@@ -15,9 +15,8 @@ import (
 	"github.com/keyplane/keyplane/scheduler"
 )
 
-// A program in the agent's process declares an interface, waits until it is applied, and
-// reads it. Over gRPC only the first line differs; see ExampleNewRemote.
-func ExampleNewLocal() {
+// newAgent starts a part of an agent, whose interfaces always succeed, and returns its client.
+func newAgent() (c client.Client, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	sched := scheduler.New(scheduler.Options{Log: slog.New(slog.DiscardHandler)})
 	_, err := scheduler.Register(sched, scheduler.Descriptor[*interfaces.Interface, struct{}]{
@@ -32,8 +31,19 @@ func ExampleNewLocal() {
 	ended := make(chan error, 2)
 	go func() { ended <- sched.Run(ctx) }()
 	go func() { ended <- orch.Run(ctx) }()
+	return client.NewLocal(sched, orch, client.Options{}), func() {
+		cancel()
+		<-ended
+		<-ended
+	}
+}
 
-	c := client.NewLocal(sched, orch, client.Options{})
+// A program in the agent's process declares an interface, waits until it is applied, and
+// reads it. Over gRPC only the first line differs; see ExampleNewRemote.
+func ExampleNewLocal() {
+	ctx := context.Background()
+	c, stop := newAgent() // client.NewLocal(...)
+	defer stop()
 	loop := &interfaces.Interface{Name: "loop", Type: interfaces.Interface_LOOPBACK, Mtu: 1400}
 	if err := c.Put(ctx, loop); err != nil {
 		fmt.Println(err)
@@ -48,10 +58,31 @@ func ExampleNewLocal() {
 	for _, v := range all {
 		fmt.Println(v.GetName(), v.GetMtu())
 	}
-	cancel()
-	<-ended
-	<-ended
 	// Output: loop 1400
+}
+
+// One transaction replaces an interface by another one. Other values of the client stay.
+func ExampleClient_commit() {
+	ctx := context.Background()
+	c, stop := newAgent()
+	defer stop()
+	before, after := &interfaces.Interface{Name: "before"}, &interfaces.Interface{Name: "after"}
+	if err := c.Put(ctx, before, &interfaces.Interface{Name: "other"}); err != nil {
+		fmt.Println(err)
+	}
+	if err := c.Commit(ctx, client.Delete(before), client.Put(after)); err != nil {
+		fmt.Println(err)
+	}
+	all, err := client.All[*interfaces.Interface](ctx, c)
+	if err != nil {
+		fmt.Println(err)
+	}
+	for _, v := range all {
+		fmt.Println(v.GetName())
+	}
+	// Output:
+	// after
+	// other
 }
 
 // Over gRPC, a connection makes the client. The standard agent listens on the loopback.

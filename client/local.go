@@ -31,30 +31,30 @@ type local struct {
 }
 
 func (l *local) Put(ctx context.Context, values ...proto.Message) error {
-	return l.declare(ctx, values, true, false)
+	return l.declare(ctx, false, Put(values...))
 }
 
 func (l *local) Delete(ctx context.Context, values ...proto.Message) error {
-	return l.declare(ctx, values, false, false)
+	return l.declare(ctx, false, Delete(values...))
 }
 
 func (l *local) Replace(ctx context.Context, values ...proto.Message) error {
-	return l.declare(ctx, values, true, true)
+	return l.declare(ctx, true, Put(values...))
 }
 
-// declare puts values, or deletes their keys.
-func (l *local) declare(ctx context.Context, values []proto.Message, put, replace bool) error {
-	keys, err := keysOf(l.Models, values)
+func (l *local) Commit(ctx context.Context, changes ...Change) error {
+	return l.declare(ctx, false, changes...)
+}
+
+// declare makes one transaction of changes.
+func (l *local) declare(ctx context.Context, replace bool, changes ...Change) error {
+	q := orchestrator.Request{Layer: l.Source, Replace: replace, Revert: l.Revert}
+	err := declared(l.Models, changes, func(key string, m proto.Message) error {
+		q.Values = append(q.Values, orchestrator.Declared{Key: key, Message: m})
+		return nil
+	})
 	if err != nil {
 		return err
-	}
-	q := orchestrator.Request{Layer: l.Source, Replace: replace, Revert: l.Revert}
-	for i, key := range keys {
-		d := orchestrator.Declared{Key: key}
-		if put {
-			d.Message = values[i]
-		}
-		q.Values = append(q.Values, d)
 	}
 	_, err = l.orch.Declare(ctx, q)
 	failed, ok := errors.AsType[*scheduler.TxnError](err)

@@ -33,35 +33,39 @@ type remote struct {
 }
 
 func (r *remote) Put(ctx context.Context, values ...proto.Message) error {
-	return r.declare(ctx, values, true, false)
+	return r.declare(ctx, false, Put(values...))
 }
 
 func (r *remote) Delete(ctx context.Context, values ...proto.Message) error {
-	return r.declare(ctx, values, false, false)
+	return r.declare(ctx, false, Delete(values...))
 }
 
 func (r *remote) Replace(ctx context.Context, values ...proto.Message) error {
-	return r.declare(ctx, values, true, true)
+	return r.declare(ctx, true, Put(values...))
 }
 
-// declare puts values, or deletes their keys.
-func (r *remote) declare(ctx context.Context, values []proto.Message, put, replace bool) error {
-	ids, err := r.ids(values)
-	if err != nil {
-		return err
-	}
+func (r *remote) Commit(ctx context.Context, changes ...Change) error {
+	return r.declare(ctx, false, changes...)
+}
+
+// declare makes one transaction of changes.
+func (r *remote) declare(ctx context.Context, replace bool, changes ...Change) error {
 	req := &generic.SetConfigRequest{OverwriteAll: replace}
-	for i, id := range ids {
-		item := &generic.Item{Id: id}
-		if put {
-			data, err := proto.Marshal(values[i])
+	err := declared(r.Models, changes, func(key string, m proto.Message) error {
+		item := &generic.Item{Id: r.id(key)}
+		if m != nil {
+			data, err := proto.Marshal(m)
 			if err != nil {
-				return fmt.Errorf("value of %s: %w", id.GetModel(), err)
+				return fmt.Errorf("value of %s: %w", item.GetId().GetModel(), err)
 			}
-			name := values[i].ProtoReflect().Descriptor().FullName()
+			name := m.ProtoReflect().Descriptor().FullName()
 			item.Data = &generic.Data{Union: &generic.Data_Any{Any: &anypb.Any{TypeUrl: "models.ligato.io/" + string(name), Value: data}}}
 		}
 		req.Updates = append(req.Updates, &generic.UpdateItem{Item: item})
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if r.Source != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "datasrc", r.Source)
@@ -78,10 +82,15 @@ func (r *remote) ids(values []proto.Message) (out []*generic.Item_ID, err error)
 		return nil, err
 	}
 	for _, key := range keys {
-		m, name, _ := r.Models.ByKey(key)
-		out = append(out, &generic.Item_ID{Model: m.Name(), Name: name})
+		out = append(out, r.id(key))
 	}
 	return out, nil
+}
+
+// id returns the identity of the value of a key that keysOf returned.
+func (r *remote) id(key string) *generic.Item_ID {
+	m, name, _ := r.Models.ByKey(key)
+	return &generic.Item_ID{Model: m.Name(), Name: name}
 }
 
 // remoteError returns the values that a status names, as an *Error.
