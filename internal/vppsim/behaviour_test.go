@@ -43,7 +43,7 @@ func TestBehaviour(t *testing.T) {
 		"interfaces": interfaceRows(), "addresses": addressRows(), "tables": tableRows(), "routes": routeRows(), "connection": connectionRows(),
 		"switching": switchingRows(), "neighbours": neighbourRows(), "kinds": kindRows(), "DHCP": dhcpRows(), "services": serviceRows(),
 		"bridges": bridgeRows(), "what stays": stayingRows(), "links": linkRows(), "tunnels": tunnelRows(), "hidden": hiddenRows(), "devices": deviceRows(),
-		"access lists": accessRows(), "policies": policyRows(), "host": hostRows(),
+		"access lists": accessRows(), "policies": policyRows(), "host": hostRows(), "NAT": natRows(),
 	} {
 		t.Run(domain, func(t *testing.T) {
 			for _, r := range rows {

@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/l2"
 	"github.com/keyplane/keyplane/internal/vppsim/l3xc"
 	"github.com/keyplane/keyplane/internal/vppsim/memif"
+	"github.com/keyplane/keyplane/internal/vppsim/nat"
 	"github.com/keyplane/keyplane/internal/vppsim/neighbours"
 	"github.com/keyplane/keyplane/internal/vppsim/rdcp"
 	"github.com/keyplane/keyplane/internal/vppsim/rdma"
@@ -43,6 +44,7 @@ func register(vpp *core.VPP) *dhcp.Clients {
 	acl.New(vpp)
 	abf.New(vpp)
 	stn.New(vpp)
+	nat.New(vpp, tables)
 	vrrp.New(vpp)
 
 	tap.New(vpp)

@@ -31,7 +31,8 @@ type Step struct {
 	Reply   api.Message // filled in
 	// Detail and Take replace Reply for a request with any number of answers: a message of
 	// their type, and the function that is called with each. A later step's reply marks
-	// their end. It must come before details of the same type begin again.
+	// their end. It must come before details of the same type begin again. With all three,
+	// the reply ends the details: VPP answers a request that is named *_get in this way.
 	Detail api.Message
 	Take   func(message []byte) error
 	Err    error // the result

@@ -9,6 +9,7 @@ import (
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/ip"
 	"go.fd.io/govpp/binapi/l2"
+	"go.fd.io/govpp/binapi/nat44_ed"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
@@ -97,5 +98,36 @@ func TestBatchWithoutAMessage(t *testing.T) {
 	}
 	if asked := sim.Counts(); len(asked) != 0 {
 		t.Errorf("asked was %v", asked)
+	}
+}
+
+// TestReplyBehindDetails has requests answered by details and a reply behind them, in the midst
+// of others.
+func TestReplyBehindDetails(t *testing.T) {
+	vpp := simulated.Start(t, simulated.Newest())
+	c := dial(t, vpp.Socket)
+	var loop vppif.CreateLoopbackReply
+	vpp.Ask(c, &vppif.CreateLoopback{}, &loop)
+	vpp.Ask(c, &nat44_ed.Nat44EdPluginEnableDisable{Enable: true}, &nat44_ed.Nat44EdPluginEnableDisableReply{})
+	set := &nat44_ed.Nat44EdAddDelOutputInterface{IsAdd: true, SwIfIndex: loop.SwIfIndex}
+	var before, after []nat44_ed.Nat44EdOutputInterfaceDetails
+	get := func(into *[]nat44_ed.Nat44EdOutputInterfaceDetails) *conn.Step {
+		step := conn.List(&nat44_ed.Nat44EdOutputInterfaceGet{}, into)
+		step.Reply = &nat44_ed.Nat44EdOutputInterfaceGetReply{}
+		return step
+	}
+	steps := []*conn.Step{
+		get(&before), conn.Ask(set, &nat44_ed.Nat44EdAddDelOutputInterfaceReply{}),
+		conn.Ask(set, &nat44_ed.Nat44EdAddDelOutputInterfaceReply{}), get(&after), tables(0, &vppif.SwInterfaceGetTableReply{}),
+	}
+	if err := c.Batch(t.Context(), steps...); !errors.Is(err, api.VALUE_EXIST) || !errors.Is(steps[2].Err, api.VALUE_EXIST) {
+		t.Errorf("the error is %v", err)
+	}
+	if len(before) != 0 || len(after) != 1 || after[0].SwIfIndex != loop.SwIfIndex || steps[3].Err != nil || steps[4].Err != nil {
+		t.Errorf("before %v, after %v, steps %v, %v", before, after, steps[3].Err, steps[4].Err)
+	}
+	c.Close(conn.ErrLost)
+	if err := c.Batch(t.Context(), steps...); !errors.Is(err, conn.ErrLost) || !errors.Is(steps[0].Err, conn.ErrLost) || !errors.Is(steps[3].Err, conn.ErrLost) {
+		t.Errorf("without a connection the error is %v; steps %v, %v", err, steps[0].Err, steps[3].Err)
 	}
 }

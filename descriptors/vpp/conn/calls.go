@@ -41,6 +41,7 @@ type await struct {
 	retval  int // see kind
 	// clientFirst: these details have a client field before the context, as requests do.
 	clientFirst bool
+	isEnd       bool   // the reply ends the details of the await before, and has no request of its own
 	step        *Step  // nil: the caller does not need the result
 	got         limits // counts the details so far
 	answered    bool
@@ -114,11 +115,19 @@ func (c *Conn) Batch(ctx context.Context, steps ...*Step) error {
 	one := c.idleCall()
 	defer c.rest(one)
 	for _, s := range steps {
+		if s.Take != nil && s.Reply != nil {
+			one.awaits = append(one.awaits,
+				await{request: s.Request, detail: s.Detail, take: s.Take},
+				await{request: s.Request, reply: s.Reply, isEnd: true, step: s})
+			continue
+		}
 		one.awaits = append(one.awaits, await{request: s.Request, reply: s.Reply, detail: s.Detail, take: s.Take, step: s})
 	}
 	err := c.do(ctx, one)
-	for _, s := range steps[one.at:] {
-		s.Err = err
+	for _, a := range one.awaits[one.at:] {
+		if a.step != nil {
+			a.step.Err = err
+		}
 	}
 	return err
 }
@@ -182,6 +191,9 @@ func (c *Conn) encode(one *call, a *await) (err error) {
 		return c.missing(a.request)
 	}
 	a.id, a.retval = answer.id, answer.retval
+	if a.isEnd {
+		return nil
+	}
 	one.frames, err = vppwire.Append(one.frames, request.id, a.request, c.client, 0)
 	return err
 }

@@ -61,6 +61,8 @@ func loadables() []loadable {
 		{"gtpu", "gtpu_plugin.so", "GPRS Tunnelling Protocol, User Data (GTPv1-U)"},
 		{"l3xc", "l3xc_plugin.so", "L3 Cross-Connect (L3XC)"},
 		{"memif", "memif_plugin.so", "Packet Memory Interface (memif) -- Experimental"},
+		{"nat44_ed", "nat_plugin.so", "Network Address Translation (NAT)"},
+		{"nat44_ei", "nat44_ei_plugin.so", "IPv4 Endpoint-Independent NAT (NAT44 EI)"},
 		{"rdma", "rdma_plugin.so", "RDMA IBverbs Device Driver"},
 		{"stn", "stn_plugin.so", "VPP Steals the NIC (STN) for Container Integration"},
 		{"vmxnet3", "vmxnet3_plugin.so", "VMWare Vmxnet3 Device Driver"},

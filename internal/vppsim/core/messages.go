@@ -89,6 +89,19 @@ func Dump[Q, D any, PQ pointer[Q], PD pointer[D]](serve func(q *Q, yield func(D)
 	}
 }
 
+// Get makes a message that any number of details answer, and a reply behind them.
+func Get[Q, D, R any, PQ pointer[Q], PD pointer[D], PR pointer[R]](serve func(q *Q, yield func(D), r *R) Errno) Message {
+	var details func(D)
+	out := Call[Q, R, PQ, PR](func(q *Q, r *R) Errno { return serve(q, details, r) })
+	reply := out.serve
+	out.serve = func(c *Client, m []byte) {
+		context := vppwire.Context(m, PQ(new(Q)))
+		details = func(d D) { c.answer(PD(&d), context) }
+		reply(c, m)
+	}
+	return out.With(PD(new(D)))
+}
+
 // With adds events to the answers of a message, so that the message table has them.
 func (m Message) With(events ...api.Message) Message {
 	m.answers = append(m.answers, events...)

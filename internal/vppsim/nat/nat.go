@@ -1,0 +1,191 @@
+// Package nat simulates VPP's plugins for NAT44, nat44-ed (endpoint-dependent) and nat44-ei
+// (endpoint-independent), and the settings of virtual reassembly, which both use.
+//
+//	a plugin, disabled        refuses everything except VRF tables, and keeps nothing when it was disabled
+//	an interface              has sides (inside, outside), or is translated on output; never both
+//	a side, removed           takes the interface out, even if it has only the other side
+//	an address                comes once per plugin and kind; a range stops at the first refusal
+//	a mapping                 is identified by its external address, port and protocol
+//	a mapping of an interface has a record, and a mapping as soon as the interface has an address
+//
+// Before 23.02, an interface leaves its sides to its index, and the second version of the
+// request for a static mapping takes ~0 for an interface. Mappings of the endpoint-independent
+// plugin are not simulated.
+package nat
+
+import (
+	"cmp"
+	"slices"
+
+	"go.fd.io/govpp/api"
+	"go.fd.io/govpp/binapi/interface_types"
+	"go.fd.io/govpp/binapi/ip_types"
+
+	"github.com/keyplane/keyplane/internal/vppsim/core"
+	"github.com/keyplane/keyplane/internal/vppsim/ip"
+)
+
+type (
+	index   = interface_types.InterfaceIndex
+	address = ip_types.IP4Address
+)
+
+// anyVRF is the VRF of an address that is independent of VRFs (~0).
+const anyVRF = core.None
+
+// New adds the plugins.
+func New(vpp *core.VPP, tables *ip.IP) {
+	newED(vpp, tables)
+	newEI(vpp, tables)
+	newReassembly(vpp)
+}
+
+// sides are those of an interface.
+type sides struct{ inside, outside bool }
+
+// An entry is an address of a pool.
+type entry struct {
+	address address
+	vrf     uint32
+}
+
+// A box has the state that both plugins have.
+type box struct {
+	vpp        *core.VPP
+	tables     *ip.IP
+	enabled    bool
+	sessions   uint32 // as the running configuration has it; 0: disabled
+	forwarding bool
+	interfaces map[uint32]sides
+	outputs    map[uint32]bool
+	pool       []entry
+	// disabled is the return value of a request while the plugin is disabled.
+	disabled core.Errno
+}
+
+// newBox makes the state of a plugin. Until 22.10, VPP returns 1 for what cannot be enabled or
+// disabled.
+func newBox(vpp *core.VPP, tables *ip.IP, disabled core.Errno) box {
+	return box{vpp: vpp, tables: tables, disabled: disabled, interfaces: map[uint32]sides{}, outputs: map[uint32]bool{}}
+}
+
+// already returns the return value for enabling an enabled plugin, and disabling a disabled one.
+func already(vpp *core.VPP, want core.Errno) core.Errno {
+	if vpp.Before("23.02") {
+		return 1
+	}
+	return want
+}
+
+// enable switches the plugin on, or off. Then it forgets everything.
+func (b *box) enable(on bool, sessions, otherwise uint32) core.Errno {
+	switch {
+	case on && b.enabled:
+		return already(b.vpp, api.FEATURE_ALREADY_ENABLED)
+	case !on && !b.enabled:
+		return already(b.vpp, api.FEATURE_ALREADY_DISABLED)
+	}
+	*b = newBox(b.vpp, b.tables, b.disabled)
+	if b.enabled = on; on {
+		b.sessions = cmp.Or(sessions, otherwise)
+	}
+	return core.OK
+}
+
+// setSide gives an interface a side, or takes it out.
+func (b *box) setSide(i *core.Interface, inside, add bool) core.Errno {
+	s, has := b.interfaces[i.Index]
+	switch {
+	case !b.enabled:
+		return b.disabled
+	case add && b.outputs[i.Index]:
+		return api.VALUE_EXIST
+	case !add && !has:
+		return api.NO_SUCH_ENTRY
+	case !add && !(s.inside && s.outside):
+		delete(b.interfaces, i.Index) // whichever side it has
+		return core.OK
+	}
+	if inside {
+		s.inside = add
+	} else {
+		s.outside = add
+	}
+	b.interfaces[i.Index] = s
+	return core.OK
+}
+
+// setOutput has packets translated on output, or ends that.
+func (b *box) setOutput(i *core.Interface, add bool) core.Errno {
+	_, sided := b.interfaces[i.Index]
+	switch {
+	case !b.enabled:
+		return b.disabled
+	case add && (sided || b.outputs[i.Index]):
+		return api.VALUE_EXIST
+	case !add && !b.outputs[i.Index]:
+		return api.NO_SUCH_ENTRY
+	case add:
+		b.outputs[i.Index] = true
+	default:
+		delete(b.outputs, i.Index)
+	}
+	return core.OK
+}
+
+// removing forgets an interface that is being deleted.
+func (b *box) removing(i *core.Interface) {
+	if !b.vpp.Before("23.02") {
+		delete(b.interfaces, i.Index)
+		delete(b.outputs, i.Index)
+	}
+}
+
+// setRange adds or removes addresses one by one. It stops at the first that is refused.
+func setRange(pool *[]entry, first, last address, vrf uint32, add bool) core.Errno {
+	for n := number(first); n <= number(last) && number(last) >= number(first); n++ {
+		if errno := setAddress(pool, entry{addressOf(n), vrf}, add); errno != core.OK {
+			return errno
+		}
+	}
+	return core.OK
+}
+
+// setAddress adds or removes one address. The last one takes the place of a removed one.
+func setAddress(pool *[]entry, e entry, add bool) core.Errno {
+	at := slices.IndexFunc(*pool, func(o entry) bool { return o.address == e.address })
+	switch {
+	case add && at >= 0:
+		return api.VALUE_EXIST
+	case add:
+		*pool = append(*pool, e)
+	case at < 0:
+		return api.NO_SUCH_ENTRY
+	default:
+		end := len(*pool) - 1
+		(*pool)[at] = (*pool)[end]
+		*pool = (*pool)[:end]
+	}
+	return core.OK
+}
+
+// number returns an address as a number, wide enough for the number after the last address.
+func number(a address) uint64 {
+	return uint64(a[0])<<24 | uint64(a[1])<<16 | uint64(a[2])<<8 | uint64(a[3])
+}
+
+func addressOf(n uint64) address {
+	return address{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
+}
+
+// need makes the table of a VRF, unless it exists.
+func (b *box) need(vrf uint32) {
+	if vrf != anyVRF {
+		b.tables.NeedTable(ip.Key{ID: vrf})
+	}
+}
+
+// uses returns whether an address of a pool is in a table.
+func uses(pool []entry, vrf uint32) bool {
+	return slices.ContainsFunc(pool, func(e entry) bool { return e.vrf == vrf })
+}
