@@ -97,14 +97,24 @@ type Source struct {
 	Local    *Local // instead of Feed: values that programs declare
 }
 
-// A Committer applies transactions; *scheduler.Scheduler is one.
+// A Committer applies transactions; *scheduler.Scheduler is one. A program may bring its own,
+// for example one that checks or counts transactions and embeds a *scheduler.Scheduler.
 //
-// Models are the models of Decode, which returns the value of a key from its bytes. An
-// error that is scheduler.ErrUnimplemented makes the key UNIMPLEMENTED; any other error
-// makes it INVALID. Value is Decode for a value that is parsed already. Both must be safe
-// for concurrent use. Commit returns a record if the transaction was processed, even if
-// operations failed. Start returns when the transaction has begun, in the order of the
-// calls; ended gets the result of Commit later, on another goroutine, and does not block.
+// Models are the models of Decode, which returns the value of a key from its bytes. Value is
+// Decode for a value that is parsed already. Both are called on several goroutines at once.
+// Their errors decide the state of the key:
+//
+//	nil                                the value is declared in the next transaction
+//	errors.Is(scheduler.ErrUnimplemented)    UNIMPLEMENTED: no part of the program can apply the key
+//	any other error                    INVALID: the last valid value stays
+//
+// In both cases of an error the next transaction has a Change with this error, so that its
+// record and the status of the key show it. A panic of Decode counts as an error.
+//
+// Commit returns a record if the transaction was processed, even if operations failed. Without
+// a record the orchestrator does not know its outcome. Start returns when the transaction has
+// begun, in the order of the calls; ended gets the result of Commit later, exactly once, on
+// another goroutine, and does not block.
 type Committer interface {
 	Models() *models.Registry
 	Decode(key string, data []byte) (scheduler.Value, error)
