@@ -59,41 +59,44 @@ func (h *handler) setClient(ctx context.Context, name string, on bool) error {
 		client := dhcp.DHCPClient{SwIfIndex: meta.SwIfIndex(), Hostname: name, WantDHCPEvent: true}
 		return h.API.Call(ctx, &dhcp.DHCPClientConfig{IsAdd: on, Client: client}, &dhcp.DHCPClientConfigReply{})
 	}
-	err := config(on)
-	as := errors.Is(err, api.INVALID_VALUE) // VPP's error for no change
-	if as && !on {
-		err = nil
+	stop := func() error { return unlessUnchanged(config(false)) }
+	start := func() error {
+		err := config(true)
+		if errors.Is(err, errUnchanged) {
+			err = errors.Join(stop(), config(true))
+		}
+		return err
 	}
-	if as && on {
-		err = errors.Join(config(false), config(true))
+	var err error
+	if on {
+		err = h.leftovers.Set(meta.Index, name, clientMark, h.endClient, start)
+	} else {
+		err = h.leftovers.End(meta.Index, clientMark, stop)
 	}
 	if err == nil {
-		h.noteClient(meta.Index, name, on)
 		h.leases.Wake()
 	}
 	return err
 }
 
-// noteClient notes whether a client runs on an index. VPP keeps it running for the next
-// interface with that index.
-func (h *handler) noteClient(index uint32, name string, on bool) {
-	if on {
-		h.leftovers.Note(index, name, clientMark, h.endClient)
-	} else {
-		h.leftovers.Ended(index, clientMark)
+// errUnchanged is VPP's error for a request that starts a running client, or stops none.
+var errUnchanged error = api.INVALID_VALUE
+
+// unlessUnchanged returns err, or nil if no client was there to be stopped.
+func unlessUnchanged(err error) error {
+	if errors.Is(err, errUnchanged) {
+		return nil
 	}
+	return err
 }
 
-// clientMark names the client among the leftovers of an index.
+// clientMark names the client among the leftovers of an index. VPP keeps a client running for the
+// next interface with the index.
 const clientMark = "DHCP client"
 
 // endClient stops the client of an index, which may belong to no interface any more.
 func (h *handler) endClient(ctx context.Context, at interface_types.InterfaceIndex) error {
-	err := h.API.Call(ctx, &dhcp.DHCPClientConfig{Client: dhcp.DHCPClient{SwIfIndex: at}}, &dhcp.DHCPClientConfigReply{})
-	if errors.Is(err, api.INVALID_VALUE) {
-		return nil // no client runs
-	}
-	return err
+	return unlessUnchanged(h.API.Call(ctx, &dhcp.DHCPClientConfig{Client: dhcp.DHCPClient{SwIfIndex: at}}, &dhcp.DHCPClientConfigReply{}))
 }
 
 // dhcpClients returns VPP's DHCP clients with their leases.

@@ -10,6 +10,8 @@ import (
 	vppif "go.fd.io/govpp/binapi/interface"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface/internal/kinds"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
 	"github.com/keyplane/keyplane/descriptors/vpp/keys"
 	"github.com/keyplane/keyplane/proto/ligato/vpp/interfaces"
@@ -104,5 +106,33 @@ func TestLeaseThatNobodyTellsOf(t *testing.T) {
 		if _, stands := s.Status(keys.DHCPLease("if1")); stands != lease.IsValid() {
 			t.Errorf("with lease %v one is known: %t", lease, stands)
 		}
+	}
+}
+
+// TestUnansweredSettingsAreNoted breaks the connection after VPP has carried out a request and before
+// it answers. VPP has the setting then, and gives it to the next interface with the index.
+func TestUnansweredSettingsAreNoted(t *testing.T) {
+	for name, set := range map[string]func(h *handler, index uint32) error{
+		"autoconfiguration": func(h *handler, _ uint32) error {
+			return h.setAutoconf(t.Context(), keys.IP6ND(base), &interfaces.Interface_IP6ND{AddressAutoconfig: true})
+		},
+		"DHCP client": func(h *handler, _ uint32) error { return h.setClient(t.Context(), base, true) },
+		"rewriting of tags": func(h *handler, index uint32) error {
+			return kinds.RewriteTags(t.Context(), h.env, index, &interfaces.Interface{
+				Name: base, Link: &interfaces.Interface_Sub{Sub: &interfaces.SubInterface{TagRwOption: interfaces.SubInterface_POP1}},
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, vpp := onVPP(t, "25.10")
+			meta, _ := h.index.Get(base)
+			vpp.Sim.DropAt(1, true)
+			if err := set(h, meta.Index); !errors.Is(err, conn.ErrLost) {
+				t.Fatalf("error %v; expected %v", err, conn.ErrLost)
+			}
+			if noted := h.leftovers.All()[meta.Index]; noted[name] == nil {
+				t.Errorf("noted: %v; expected %s", noted, name)
+			}
+		})
 	}
 }

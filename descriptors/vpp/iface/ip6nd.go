@@ -46,10 +46,16 @@ func (h *handler) setAutoconf(ctx context.Context, key string, v *interfaces.Int
 	if !ok {
 		return kinds.NotThere(name)
 	}
-	if err := h.autoconfigure(ctx, meta.SwIfIndex(), v); err != nil {
+	configure := func() error { return h.autoconfigure(ctx, meta.SwIfIndex(), v) }
+	var err error
+	if v == nil {
+		err = h.leftovers.End(meta.Index, autoconfMark, configure)
+	} else {
+		err = h.leftovers.Set(meta.Index, name, autoconfMark, h.endAutoconf, configure)
+	}
+	if err != nil {
 		return err
 	}
-	h.noteAutoconf(meta.Index, name, v)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.autoconf[name] = v
@@ -63,25 +69,21 @@ func (h *handler) autoconfigure(ctx context.Context, at interface_types.Interfac
 	}, &rd_cp.IP6NdAddressAutoconfigReply{})
 }
 
-// noteAutoconf notes the setting of an index. VPP keeps it for the next interface with
-// that index, and ignores a request that does not change it (VPP rd_cp.c,
-// rd_cp_set_address_autoconfig).
-func (h *handler) noteAutoconf(index uint32, name string, v *interfaces.Interface_IP6ND) {
-	const what = "autoconfiguration"
-	if v == nil {
-		h.leftovers.Ended(index, what)
-		return
-	}
-	h.leftovers.Note(index, name, what, func(ctx context.Context, at interface_types.InterfaceIndex) error {
-		return h.autoconfigure(ctx, at, nil)
-	})
+// autoconfMark names the setting among the leftovers of an index. VPP keeps it for the next
+// interface with that index.
+const autoconfMark = "autoconfiguration"
+
+// endAutoconf disables the setting of an index. VPP ignores a request that does not change it (VPP
+// rd_cp.c, rd_cp_set_address_autoconfig).
+func (h *handler) endAutoconf(ctx context.Context, at interface_types.InterfaceIndex) error {
+	return h.autoconfigure(ctx, at, nil)
 }
 
 // suspectAutoconf notes that a new interface may have inherited the setting of an
 // interface that existed before the agent started. VPP does not list the setting.
 func (h *handler) suspectAutoconf(index uint32) {
 	if h.table.InUse() && h.API.Has(&rd_cp.IP6NdAddressAutoconfig{}) {
-		h.noteAutoconf(index, "", &interfaces.Interface_IP6ND{})
+		h.leftovers.Note(index, "", autoconfMark, h.endAutoconf)
 	}
 }
 

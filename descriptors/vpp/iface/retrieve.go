@@ -203,7 +203,7 @@ func (h *handler) readParts(ctx context.Context, all map[uint32]*kinds.Found) er
 			}
 			continue
 		case f.Details.Tag != "":
-			h.noteClient(f.Meta.Index, f.Details.Tag, true)
+			h.leftovers.Note(f.Meta.Index, f.Details.Tag, clientMark, h.endClient)
 		}
 		f.Value.SetDhcpClient, f.Leased = true, leased(c.Lease)
 	}

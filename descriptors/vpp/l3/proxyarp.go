@@ -206,11 +206,9 @@ func (h handler) enableProxy(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	err = h.setProxy(ctx, meta.SwIfIndex(), true)
-	if err == nil {
-		h.noteCleanup(meta.SwIfIndex(), name, h.proxyARPCleanup())
-	}
-	return err
+	// Noted before: VPP may have it although the connection breaks before the answer.
+	h.noteCleanup(meta.SwIfIndex(), name, h.proxyARPCleanup())
+	return h.setProxy(ctx, meta.SwIfIndex(), true)
 }
 
 // setProxy enables or disables proxy ARP (VPP proxy_arp_intfc_enable_disable).

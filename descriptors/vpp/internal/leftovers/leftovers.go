@@ -6,10 +6,10 @@
 // gives it to the next interface with that index. The Registry notes such state when it is
 // set, with a function that ends it:
 //
-//	registry.Note(5, "loop1", "DHCP client", end) // loop1, at index 5, has a client
-//	registry.Ended(5, "DHCP client")              // the client was stopped
-//	registry.Sweep(ctx, api, 5)                   // index 5 has a new interface: end the rest
-//	registry.Reclaim(ctx, api)                    // end the state of all free indexes
+//	registry.Set(5, "loop1", "DHCP client", end, start) // loop1, at index 5, gets a client
+//	registry.End(5, "DHCP client", stop)                // the client is stopped
+//	registry.Sweep(ctx, api, 5)                         // index 5 has a new interface: end the rest
+//	registry.Reclaim(ctx, api)                          // end the state of all free indexes
 //
 // The agent sweeps an index before it uses a new interface on it. Reclaim gives each free
 // index a placeholder interface for a moment.
@@ -71,6 +71,22 @@ func (r *Registry) Note(index uint32, owner, kind string, end End) {
 		r.byIndex[index] = Noted{}
 	}
 	r.byIndex[index][kind] = &leftover{owner, end}
+}
+
+// Set sets state with set, and notes it before: if the connection breaks before VPP answers, VPP
+// may have it. A note without state is harmless, because ending what is not there does nothing.
+func (r *Registry) Set(index uint32, owner, kind string, end End, set func() error) error {
+	r.Note(index, owner, kind, end)
+	return set()
+}
+
+// End ends state with end, and removes its note if that succeeds.
+func (r *Registry) End(index uint32, kind string, end func() error) error {
+	err := end()
+	if err == nil {
+		r.Ended(index, kind)
+	}
+	return err
 }
 
 // NoteOrphaned notes state that was found on an index without an interface. If an interface

@@ -105,24 +105,20 @@ func RewriteTags(ctx context.Context, e *Env, index uint32, v *interfaces.Interf
 	if s.GetPushDot1Q() {
 		request.PushDot1q = 1
 	}
-	err := e.API.Call(ctx, request, &l2.L2InterfaceVlanTagRewriteReply{})
-	if err == nil {
-		e.noteRewrite(index, v.GetName(), request.VtrOp)
+	set := func() error { return e.API.Call(ctx, request, &l2.L2InterfaceVlanTagRewriteReply{}) }
+	if request.VtrOp == 0 {
+		return e.Leftovers.End(index, rewriteMark, set)
 	}
-	return err
+	return e.Leftovers.Set(index, v.GetName(), rewriteMark, e.endRewrite, set)
 }
 
-// noteRewrite notes the tag rewriting of an index. VPP keeps it for the next interface
-// with that index.
-func (e *Env) noteRewrite(index uint32, name string, op uint32) {
-	const what = "rewriting of tags"
-	if op == 0 {
-		e.Leftovers.Ended(index, what)
-		return
-	}
-	e.Leftovers.Note(index, name, what, func(ctx context.Context, at interface_types.InterfaceIndex) error {
-		return RewriteTags(ctx, e, uint32(at), nil)
-	})
+// rewriteMark names the rewriting among the leftovers of an index. VPP keeps it for the next
+// interface with that index.
+const rewriteMark = "rewriting of tags"
+
+// endRewrite ends the rewriting of an index.
+func (e *Env) endRewrite(ctx context.Context, at interface_types.InterfaceIndex) error {
+	return RewriteTags(ctx, e, uint32(at), nil)
 }
 
 // deleteSub ends the tag rewriting first, as the next interface with the index would
@@ -145,8 +141,12 @@ func retrieveSubs(_ context.Context, e *Env, all map[uint32]*Found) error {
 			continue
 		}
 		// Only of our own interfaces: those of others are not ours to clean.
-		if d.Tag != "" {
-			e.noteRewrite(f.Meta.Index, d.Tag, d.VtrOp)
+		switch {
+		case d.Tag == "":
+		case d.VtrOp == 0:
+			e.Leftovers.Ended(f.Meta.Index, rewriteMark)
+		default:
+			e.Leftovers.Note(f.Meta.Index, d.Tag, rewriteMark, e.endRewrite)
 		}
 		link := &interfaces.SubInterface{
 			SubId: d.SubID, TagRwOption: interfaces.SubInterface_TagRewriteOptions(d.VtrOp), PushDot1Q: d.VtrPushDot1q != 0,
