@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"golang.org/x/time/rate"
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
@@ -12,26 +15,26 @@ import (
 
 // protected returns the endpoint, which first asks who sends the request, if the server
 // has users. Without users everybody may do everything except read secrets.
-func (h *handler) protected(e endpoint) endpoint {
+func (h *handler) protected(e endpoint.Endpoint) endpoint.Endpoint {
 	// A server without users is on the loopback, or its configuration says that it is
 	// unprotected.
 	if h.guard == nil {
 		return e
 	}
-	serve := e.serve
-	e.serve = func(w http.ResponseWriter, r *http.Request, q query) error {
+	serve := e.Serve
+	e.Serve = func(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
 		user, err := h.guard.User(r)
 		if err == nil {
 			r = r.WithContext(auth.With(r.Context(), user))
 		}
 		switch {
-		case e.group == groupOpen:
+		case e.Group == endpoint.Open:
 		// The header makes a browser ask for a name and a password (RFC 7235).
 		case err != nil:
 			w.Header().Set("WWW-Authenticate", h.guard.Challenge())
-			return statusError{http.StatusUnauthorized, auth.ErrUnknown}
-		case e.group != groupAny && !user.May(string(e.group)):
-			return forbidden(user, e.group)
+			return reply.Status(http.StatusUnauthorized, auth.ErrUnknown)
+		case e.Group != endpoint.Any && !user.May(string(e.Group)):
+			return forbidden(user, e.Group)
 		}
 		return serve(w, r, q)
 	}
@@ -39,8 +42,8 @@ func (h *handler) protected(e endpoint) endpoint {
 }
 
 // forbidden is the error of a user who lacks a permission.
-func forbidden(user auth.Identity, g group) error {
-	return statusError{http.StatusForbidden, fmt.Errorf("%s lacks the permission %s", user.Name, g)}
+func forbidden(user auth.Identity, g endpoint.Group) error {
+	return reply.Status(http.StatusForbidden, fmt.Errorf("%s lacks the permission %s", user.Name, g))
 }
 
 // trusted reports whether the sender of a request may see details: a known user, or
@@ -55,20 +58,20 @@ var errSecrets = errors.New("secrets are shown only on the agent's socket, or to
 
 // revealing returns the handler for one request: one that shows secrets, if the request
 // asks for them with secrets=1 and its sender may see them.
-func (h *handler) revealing(r *http.Request, q query) (*handler, error) {
-	asked, err := q.boolean("secrets")
+func (h *handler) revealing(r *http.Request, q endpoint.Query) (*handler, error) {
+	asked, err := q.Boolean("secrets")
 	if err != nil {
-		return nil, badRequest(err)
+		return nil, reply.BadRequest(err)
 	}
 	if !asked || h.Secrets {
 		return h, nil
 	}
 	user, known := auth.From(r.Context())
 	if !known {
-		return nil, statusError{http.StatusForbidden, errSecrets}
+		return nil, reply.Status(http.StatusForbidden, errSecrets)
 	}
-	if !user.May(string(groupSecrets)) {
-		return nil, forbidden(user, groupSecrets)
+	if !user.May(string(endpoint.Secrets)) {
+		return nil, forbidden(user, endpoint.Secrets)
 	}
 	// A copy for this request: the handler is shared by all.
 	open := *h
@@ -88,7 +91,7 @@ func (c *Config) limitRate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/liveness" && r.URL.Path != "/readiness" && !limiter.Allow() {
 			w.Header().Set("Retry-After", "1")
-			fail(w, statusError{http.StatusTooManyRequests, fmt.Errorf("more than %g requests per second", c.RateLimiter.Limit)})
+			reply.Fail(w, reply.Status(http.StatusTooManyRequests, fmt.Errorf("more than %g requests per second", c.RateLimiter.Limit)))
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/keyplane/keyplane/internal/testkit"
@@ -66,16 +68,16 @@ func TestEachEndpointNeedsItsPermission(t *testing.T) {
 		w.guarded()
 		ann := w.token("ann")
 		for _, e := range (&handler{}).endpoints() {
-			url := strings.NewReplacer("{logger}", "etcd", "{level}", "info", "{model}", "govppmux.stats").Replace(e.path)
-			if code := w.askWith(e.method, url, "").Code; (code == http.StatusUnauthorized) != (e.group != groupOpen) && !strings.HasSuffix(e.path, "/authenticate") {
-				t.Errorf("%s %s without a user: %d", e.method, e.path, code)
+			url := strings.NewReplacer("{logger}", "etcd", "{level}", "info", "{model}", "govppmux.stats").Replace(e.Path)
+			if code := w.askWith(e.Method, url, "").Code; (code == http.StatusUnauthorized) != (e.Group != endpoint.Open) && !strings.HasSuffix(e.Path, "/authenticate") {
+				t.Errorf("%s %s without a user: %d", e.Method, e.Path, code)
 			}
-			if strings.HasSuffix(e.path, "/logout") {
+			if strings.HasSuffix(e.Path, "/logout") {
 				continue // it would log ann out
 			}
-			allowed := e.group == groupOpen || e.group == groupAny || e.group == groupDump
-			if code := w.askWith(e.method, url, "", "Authorization", "Bearer "+ann).Code; (code != http.StatusForbidden) != allowed {
-				t.Errorf("%s %s as ann, who may dump: %d", e.method, e.path, code)
+			allowed := e.Group == endpoint.Open || e.Group == endpoint.Any || e.Group == endpoint.Dump
+			if code := w.askWith(e.Method, url, "", "Authorization", "Bearer "+ann).Code; (code != http.StatusForbidden) != allowed {
+				t.Errorf("%s %s as ann, who may dump: %d", e.Method, e.Path, code)
 			}
 		}
 		rec := w.askWith("GET", "/scheduler/stats", "")

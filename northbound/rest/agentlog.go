@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
@@ -28,9 +31,9 @@ var (
 )
 
 // logList answers all loggers, sorted by name.
-func (h *handler) logList(w http.ResponseWriter, _ *http.Request, _ query) error {
+func (h *handler) logList(w http.ResponseWriter, _ *http.Request, _ endpoint.Query) error {
 	if h.Logs == nil {
-		return notFound(errNoLogs)
+		return reply.NotFound(errNoLogs)
 	}
 	levels := h.Logs.Levels()
 	// Never nil, so that an empty table is [] and not null.
@@ -38,21 +41,21 @@ func (h *handler) logList(w http.ResponseWriter, _ *http.Request, _ query) error
 	for _, name := range slices.Sorted(maps.Keys(levels)) {
 		out = append(out, wire.LogLevel{Logger: name, Level: levels[name]})
 	}
-	return replyJSON(w, out)
+	return reply.JSON(w, out)
 }
 
 // setLogLevel sets the level of a logger, and answers it.
-func (h *handler) setLogLevel(w http.ResponseWriter, r *http.Request, _ query) error {
+func (h *handler) setLogLevel(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 	if h.Logs == nil {
-		return notFound(errNoLogs)
+		return reply.NotFound(errNoLogs)
 	}
 	logger, level := r.PathValue("logger"), r.PathValue("level")
 	err := h.Logs.SetLevel(logger, level)
 	if errors.Is(err, ErrNoLogger) {
-		return notFound(err)
+		return reply.NotFound(err)
 	}
 	if err != nil {
-		return badRequest(err)
+		return reply.BadRequest(err)
 	}
-	return replyJSON(w, wire.LogLevel{Logger: logger, Level: h.Logs.Levels()[logger]})
+	return reply.JSON(w, wire.LogLevel{Logger: logger, Level: h.Logs.Levels()[logger]})
 }

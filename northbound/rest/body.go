@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"go.yaml.in/yaml/v3"
 
 	"github.com/keyplane/keyplane/models/structured"
@@ -18,10 +20,10 @@ import (
 func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) ([]structured.Item, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxBody))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, statusError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body is too large; the maximum is %d bytes", tooLarge.Limit)}
+		return nil, reply.Status(http.StatusRequestEntityTooLarge, fmt.Errorf("the body is too large; the maximum is %d bytes", tooLarge.Limit))
 	}
 	if err != nil {
-		return nil, badRequest(fmt.Errorf("reading the body: %w", err))
+		return nil, reply.BadRequest(fmt.Errorf("reading the body: %w", err))
 	}
 	// Several large bodies at once would need memory for all of their trees.
 	leave, err := h.Gate.Enter(r.Context(), body)
@@ -37,7 +39,7 @@ func (h *handler) bodyOf(w http.ResponseWriter, r *http.Request) ([]structured.I
 	if at, ok := errors.AsType[*document.Error](err); ok {
 		err = fmt.Errorf("line %d: %s", at.Line, at.Msg)
 	}
-	return items, badRequest(err)
+	return items, reply.BadRequest(err)
 }
 
 // parse reads a body in YAML or JSON: a list of {key, value}, a mapping with such a

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
@@ -14,16 +17,16 @@ import (
 const maxCommand = 64 << 10
 
 // vppCommand runs a line of VPP's command line and answers its output as a JSON text.
-func (h *handler) vppCommand(w http.ResponseWriter, r *http.Request, _ query) error {
+func (h *handler) vppCommand(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 	var c wire.Command
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand)).Decode(&c); err != nil {
-		return badRequest(fmt.Errorf(`expected {"vppclicommand": "show version"}: %w`, err))
+		return reply.BadRequest(fmt.Errorf(`expected {"vppclicommand": "show version"}: %w`, err))
 	}
 	if c.Line == "" {
-		return badRequest(errors.New(`vppclicommand is required: {"vppclicommand": "show version"}`))
+		return reply.BadRequest(errors.New(`vppclicommand is required: {"vppclicommand": "show version"}`))
 	}
 	if h.Command == nil {
-		return notFound(errNoVPP)
+		return reply.NotFound(errNoVPP)
 	}
 	out, err := h.Command(r.Context(), c.Line)
 	if err != nil {
@@ -31,7 +34,7 @@ func (h *handler) vppCommand(w http.ResponseWriter, r *http.Request, _ query) er
 	}
 	// Such a command can change anything in VPP, so the log says who has sent it.
 	h.Log.Info("VPP command", "command", c.Line, "from", r.RemoteAddr)
-	return replyJSON(w, out)
+	return reply.JSON(w, out)
 }
 
 // Commander runs a line of VPP's command line and returns its output. A VPP that is not
@@ -42,9 +45,9 @@ type Commander func(ctx context.Context, line string) (string, error)
 var errNoProxy = errors.New("VPP proxy not enabled: proxy-enabled in govpp.conf enables it")
 
 // proxy passes the whole binary API of VPP to the client.
-func (h *handler) proxy(w http.ResponseWriter, r *http.Request, _ query) error {
+func (h *handler) proxy(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 	if h.Proxy == nil {
-		return statusError{http.StatusServiceUnavailable, errNoProxy}
+		return reply.Status(http.StatusServiceUnavailable, errNoProxy)
 	}
 	h.Proxy.ServeHTTP(w, r)
 	return nil

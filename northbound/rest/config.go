@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+
 	"github.com/keyplane/keyplane/internal/tlsfiles"
 	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
 )
@@ -87,7 +89,7 @@ func (c *Config) Complete() error {
 func (c *Config) users() auth.Config {
 	return auth.Config{
 		Basic: c.BasicAuth, Certificates: len(c.ClientCerts) > 0, Tokens: c.EnableTokenAuth, Users: c.Users,
-		SignKey: c.SignKey, Expiration: c.TokenExpiration, HashCost: c.HashCost, Groups: groupNames(),
+		SignKey: c.SignKey, Expiration: c.TokenExpiration, HashCost: c.HashCost, Groups: endpoint.GroupNames(),
 	}
 }
 

@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/northbound/rest/internal/jsonschema"
@@ -17,7 +20,7 @@ import (
 const yamlMedia = "application/yaml"
 
 // configuration answers the effective declared values as one YAML document.
-func (h *handler) configuration(w http.ResponseWriter, r *http.Request, q query) error {
+func (h *handler) configuration(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
 	h, err := h.revealing(r, q)
 	if err != nil {
 		return err
@@ -49,7 +52,7 @@ func (h *handler) configuration(w http.ResponseWriter, r *http.Request, q query)
 	if err != nil {
 		return err
 	}
-	header(w, yamlMedia, http.StatusOK)
+	reply.Header(w, yamlMedia, http.StatusOK)
 	// An empty document would not be a mapping, which readers expect.
 	if len(text) == 0 {
 		text = []byte("{}\n")
@@ -59,18 +62,18 @@ func (h *handler) configuration(w http.ResponseWriter, r *http.Request, q query)
 }
 
 // jsonSchema answers the JSON schema of a configuration document.
-func (h *handler) jsonSchema(w http.ResponseWriter, _ *http.Request, q query) error {
-	names, err := q.choice("fieldnames", "both", "onlyproto", "onlyjson")
+func (h *handler) jsonSchema(w http.ResponseWriter, _ *http.Request, q endpoint.Query) error {
+	names, err := q.Choice("fieldnames", "both", "onlyproto", "onlyjson")
 	if err != nil {
-		return badRequest(err)
+		return reply.BadRequest(err)
 	}
 	choice := map[string]jsonschema.Names{"both": jsonschema.BothNames, "onlyproto": jsonschema.ProtoNames, "onlyjson": jsonschema.JSONNames}
-	return replyJSON(w, jsonschema.Of(h.sched.Models(), choice[names]))
+	return reply.JSON(w, jsonschema.Of(h.sched.Models(), choice[names]))
 }
 
 // validateConfiguration answers {} for a valid document, and otherwise its errors with
 // status 400. Values that are not in the document do not matter.
-func (h *handler) validateConfiguration(w http.ResponseWriter, r *http.Request, _ query) error {
+func (h *handler) validateConfiguration(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 	items, err := h.bodyOf(w, r)
 	if err != nil {
 		return err
@@ -100,13 +103,13 @@ func (h *handler) validateConfiguration(w http.ResponseWriter, r *http.Request, 
 		found = append(found, e)
 	}
 	if len(found) == 0 {
-		return replyJSON(w, wire.Nothing{})
+		return reply.JSON(w, wire.Nothing{})
 	}
 	if more := len(found) - maxInvalid; more > 0 {
 		found = append(found[:maxInvalid], wire.ConfigError{Error: fmt.Sprintf("and %d more", more)})
 	}
-	header(w, jsonType, http.StatusBadRequest)
-	encode(w, "", found)
+	reply.Header(w, reply.JSONType, http.StatusBadRequest)
+	reply.Encode(w, "", found)
 	return nil
 }
 

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/models"
@@ -33,10 +36,10 @@ var errNoDeclarer = errors.New("this agent takes no values from clients")
 
 // putConfiguration declares the values of the body, as one transaction. Other values of
 // the layer stay, unless the argument replace is given.
-func (h *handler) putConfiguration(w http.ResponseWriter, r *http.Request, q query) error {
-	replace, err := q.flag("replace")
+func (h *handler) putConfiguration(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
+	replace, err := q.Flag("replace")
 	if err != nil {
-		return badRequest(err)
+		return reply.BadRequest(err)
 	}
 	items, err := h.bodyOf(w, r)
 	if err != nil {
@@ -84,10 +87,10 @@ func (h *handler) declarable(it structured.Item, key string) (proto.Message, err
 
 // deleteConfiguration removes values from the layer: those of the body, those of the
 // argument key, or with all=1 every value.
-func (h *handler) deleteConfiguration(w http.ResponseWriter, r *http.Request, q query) error {
-	all, err := q.boolean("all")
+func (h *handler) deleteConfiguration(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
+	all, err := q.Boolean("all")
 	if err != nil {
-		return badRequest(err)
+		return reply.BadRequest(err)
 	}
 	request := orchestrator.Request{Replace: all}
 	for _, key := range q.Values["key"] {
@@ -114,29 +117,29 @@ func (h *handler) deleteConfiguration(w http.ResponseWriter, r *http.Request, q 
 }
 
 // declare sends a request to the orchestrator and answers {}, or what failed.
-func (h *handler) declare(w http.ResponseWriter, r *http.Request, q query, request orchestrator.Request) error {
+func (h *handler) declare(w http.ResponseWriter, r *http.Request, q endpoint.Query, request orchestrator.Request) error {
 	if h.Declarer == nil {
-		return notFound(errNoDeclarer)
+		return reply.NotFound(errNoDeclarer)
 	}
 	var err error
-	if request.Layer, err = q.one("datasrc"); err != nil {
-		return badRequest(err)
+	if request.Layer, err = q.One("datasrc"); err != nil {
+		return reply.BadRequest(err)
 	}
 	request.Layer = cmp.Or(request.Layer, DefaultLayer)
-	if request.Revert, err = q.flag("revert"); err != nil {
-		return badRequest(err)
+	if request.Revert, err = q.Flag("revert"); err != nil {
+		return reply.BadRequest(err)
 	}
 	_, err = h.Declarer.Declare(r.Context(), request)
 	failed, partly := errors.AsType[*scheduler.TxnError](err)
 	switch {
 	case errors.Is(err, orchestrator.ErrLayerName), errors.Is(err, orchestrator.ErrTooManyLayers):
-		return badRequest(err)
+		return reply.BadRequest(err)
 	case partly:
-		return detailedError{http.StatusInternalServerError, err, failures(failed)}
+		return reply.Detailed(http.StatusInternalServerError, err, failures(failed))
 	case err != nil:
 		return err
 	}
-	return replyJSON(w, wire.Nothing{})
+	return reply.JSON(w, wire.Nothing{})
 }
 
 // failures converts the errors of a transaction.
@@ -168,15 +171,5 @@ func unreadable(invalid []wire.Invalid) error {
 	if more := len(invalid) - maxInvalid; more > 0 {
 		invalid = append(slices.Clip(invalid[:maxInvalid]), wire.Invalid{Error: fmt.Sprintf("and %d more are invalid", more)})
 	}
-	return detailedError{http.StatusBadRequest, errors.New(text), invalid}
+	return reply.Detailed(http.StatusBadRequest, errors.New(text), invalid)
 }
-
-// A detailedError is an error with a status, and with the values that caused it.
-type detailedError struct {
-	status int
-	error
-	failed []wire.Invalid
-}
-
-// Unwrap returns the error without its details.
-func (e detailedError) Unwrap() error { return e.error }

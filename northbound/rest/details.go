@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/models"
@@ -92,11 +95,11 @@ func detailings() []detailing {
 
 // dumps returns the endpoints of /dump. A path of existing deployments is in this table
 // even if no descriptor of this agent has its model.
-func (h *handler) dumps() (out []endpoint) {
+func (h *handler) dumps() (out []endpoint.Endpoint) {
 	for _, d := range detailings() {
-		out = append(out, get(d.path, groupDump, "secrets=1", d.about+", read back now", func(w http.ResponseWriter, r *http.Request, q query) error {
+		out = append(out, endpoint.Get(d.path, endpoint.Dump, "secrets=1", d.about+", read back now", func(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
 			return h.details(w, r, q, d)
-		}).answers(d.shape).costly())
+		}).Answers(d.shape).Costly())
 	}
 	return out
 }
@@ -104,18 +107,18 @@ func (h *handler) dumps() (out []endpoint) {
 // details answers one path of /dump. Without a descriptor of the model, and if the
 // southbound cannot be read, the answer is a text with status 500, as existing clients
 // expect it.
-func (h *handler) details(w http.ResponseWriter, r *http.Request, q query, d detailing) error {
+func (h *handler) details(w http.ResponseWriter, r *http.Request, q endpoint.Query, d detailing) error {
 	h, err := h.revealing(r, q)
 	if err != nil {
 		return err
 	}
 	found, err := h.actual(r.Context(), d.model)
 	if err != nil {
-		header(w, jsonType, http.StatusInternalServerError)
-		encode(w, "", fmt.Sprintf("500 Internal server error: %v", err))
+		reply.Header(w, reply.JSONType, http.StatusInternalServerError)
+		reply.Encode(w, "", fmt.Sprintf("500 Internal server error: %v", err))
 		return nil
 	}
-	return d.answer(w, mapped(found, h.item))
+	return d.answer(w, reply.Mapped(found, h.item))
 }
 
 // actual reads back the values of a model.
@@ -143,7 +146,7 @@ func (h *handler) item(f scheduler.Found[proto.Message, any]) item {
 // listOf answers an array of the items that all filters accept.
 func listOf(convert func(item) any, filters ...func(item) bool) func(http.ResponseWriter, iter.Seq[item]) error {
 	return func(w http.ResponseWriter, items iter.Seq[item]) error {
-		return replyArray(w, func(yield func(any) bool) {
+		return reply.Array(w, func(yield func(any) bool) {
 			for i := range items {
 				if accepted(i, filters) && !yield(convert(i)) {
 					return
@@ -162,9 +165,9 @@ func accepted(i item, filters []func(item) bool) bool {
 func single(convert func(item) any) func(http.ResponseWriter, iter.Seq[item]) error {
 	return func(w http.ResponseWriter, items iter.Seq[item]) error {
 		for i := range items {
-			return replyJSON(w, convert(i))
+			return reply.JSON(w, convert(i))
 		}
-		return replyJSON(w, nil)
+		return reply.JSON(w, nil)
 	}
 }
 
@@ -176,7 +179,7 @@ func mapOf(convert func(item) (key string, details any)) func(http.ResponseWrite
 			key, details := convert(i)
 			out[key] = details
 		}
-		return replyJSON(w, out)
+		return reply.JSON(w, out)
 	}
 }
 
@@ -198,7 +201,7 @@ func interfacesOf(types ...interfaces.Interface_Type) func(http.ResponseWriter, 
 				SwIfIndex: meta.Index, SupSwIfIndex: meta.Parent, InternalName: meta.InternalName, DevType: meta.DevType, TAPHost: meta.TAPHost,
 			}}
 		}
-		return replyJSON(w, out)
+		return reply.JSON(w, out)
 	}
 }
 
@@ -253,7 +256,7 @@ func proxyInterfaces(w http.ResponseWriter, items iter.Seq[item]) error {
 			out = append(out, wire.ProxyARPInterfaceDetails{Interface: one})
 		}
 	}
-	return replyJSON(w, out)
+	return reply.JSON(w, out)
 }
 
 // proxyRanges answers the ranges of proxy ARP, without the interfaces.
@@ -265,7 +268,7 @@ func proxyRanges(w http.ResponseWriter, items iter.Seq[item]) error {
 			out = append(out, wire.ProxyARPRangeDetails{Range: one})
 		}
 	}
-	return replyJSON(w, out)
+	return reply.JSON(w, out)
 }
 
 // isIPACL reports whether the list has rules about IP.

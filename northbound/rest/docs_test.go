@@ -65,8 +65,8 @@ func TestDocumentationIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range (&handler{}).endpoints() {
-		if !strings.Contains(string(text), "`"+e.method+" "+e.path+"`") {
-			t.Errorf("docs/rest.md does not mention %s %s", e.method, e.path)
+		if !strings.Contains(string(text), "`"+e.Method+" "+e.Path+"`") {
+			t.Errorf("docs/rest.md does not mention %s %s", e.Method, e.Path)
 		}
 	}
 }

@@ -3,13 +3,16 @@ package rest
 import (
 	"net/http"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler/drift"
 )
 
 // drift answers the values that differ from the configured ones, without secrets.
-func (h *handler) drift(w http.ResponseWriter, r *http.Request, _ query) error {
+func (h *handler) drift(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 	d, err := drift.Check(r.Context(), h.sched)
 	if err != nil {
 		return err
@@ -24,5 +27,5 @@ func (h *handler) drift(w http.ResponseWriter, r *http.Request, _ query) error {
 	for _, err := range d.Errors {
 		out.NotReadBack = append(out.NotReadBack, err.Error())
 	}
-	return replyJSON(w, out)
+	return reply.JSON(w, out)
 }

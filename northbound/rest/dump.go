@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/models"
@@ -24,12 +27,12 @@ const (
 
 // dump answers the values of a descriptor, or without arguments the list of
 // descriptors. Only the view SB reads the southbound; the others are snapshots.
-func (h *handler) dump(w http.ResponseWriter, r *http.Request, q query) error {
-	view, err := q.choice("view", viewSB, viewNB, viewCached)
+func (h *handler) dump(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
+	view, err := q.Choice("view", viewSB, viewNB, viewCached)
 	if err != nil {
 		return err
 	}
-	by, value, err := q.atMostOne("descriptor", "key-prefix")
+	by, value, err := q.AtMostOne("descriptor", "key-prefix")
 	if err != nil {
 		return err
 	}
@@ -39,7 +42,7 @@ func (h *handler) dump(w http.ResponseWriter, r *http.Request, q query) error {
 	}
 	// Clients ask this first, to find out what they can ask.
 	if by == "" {
-		return replyJSON(w, h.dumpable())
+		return reply.JSON(w, h.dumpable())
 	}
 	d, err := h.descriptor(by, value)
 	if err != nil {
@@ -50,14 +53,14 @@ func (h *handler) dump(w http.ResponseWriter, r *http.Request, q query) error {
 		if err != nil {
 			return err
 		}
-		return replyArray(w, mapped(seen, h.retrievedEntry))
+		return reply.Array(w, reply.Mapped(seen, h.retrievedEntry))
 	}
 	// A snapshot: no transaction waits for the answer.
 	statuses := h.sched.Statuses("")
 	if view == viewNB {
-		return replyArray(w, mapped(declaredStatuses(statuses, d.Name), h.declaredEntry))
+		return reply.Array(w, reply.Mapped(declaredStatuses(statuses, d.Name), h.declaredEntry))
 	}
-	return replyArray(w, mapped(appliedStatuses(statuses, d.Name), h.appliedEntry))
+	return reply.Array(w, reply.Mapped(appliedStatuses(statuses, d.Name), h.appliedEntry))
 }
 
 // message returns m as a dump shows it: without secrets, unless the client may see
@@ -97,7 +100,7 @@ func (h *handler) descriptor(by, value string) (inspect.Descriptor, error) {
 	}
 	err := fmt.Errorf("%s=%q: no descriptor has it; GET /scheduler/dump lists them", by, value)
 	if by == "key-prefix" {
-		err = notFound(err)
+		err = reply.NotFound(err)
 	}
 	return inspect.Descriptor{}, err
 }

@@ -4,25 +4,28 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler/explain"
 )
 
 // explain answers the reason why a value is not applied.
-func (h *handler) explain(w http.ResponseWriter, _ *http.Request, q query) error {
-	key, err := q.required("key", "the key of a value, such as config/linux/interfaces/v2/interface/veth1")
+func (h *handler) explain(w http.ResponseWriter, _ *http.Request, q endpoint.Query) error {
+	key, err := q.Required("key", "the key of a value, such as config/linux/interfaces/v2/interface/veth1")
 	if err != nil {
-		return badRequest(err)
+		return reply.BadRequest(err)
 	}
-	format, err := q.choice("format", "json", "text")
+	format, err := q.Choice("format", "json", "text")
 	if err != nil {
-		return badRequest(err)
+		return reply.BadRequest(err)
 	}
 	e := explain.Key(h.sched, h.short(key))
 	if format == "text" {
-		return replyText(w, mapped([]explain.Explanation{e}, explain.Explanation.String))
+		return reply.Text(w, reply.Mapped([]explain.Explanation{e}, explain.Explanation.String))
 	}
-	return replyJSON(w, explanationOf(e))
+	return reply.JSON(w, explanationOf(e))
 }
 
 // explanationOf converts an explanation with its causes. The tree is finite: the

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/northbound/rest/internal/drawing"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
@@ -15,12 +18,12 @@ import (
 
 // graph answers a picture of all values or, with txn, of the values that a
 // transaction changed and their neighbours, as of its end.
-func (h *handler) graph(w http.ResponseWriter, _ *http.Request, q query) error {
-	format, err := q.choice("format", "svg", "png", "dot", "raw")
+func (h *handler) graph(w http.ResponseWriter, _ *http.Request, q endpoint.Query) error {
+	format, err := q.Choice("format", "svg", "png", "dot", "raw")
 	if err != nil {
 		return err
 	}
-	seq, one, err := q.number("txn")
+	seq, one, err := q.Number("txn")
 	if err != nil {
 		return err
 	}
@@ -56,7 +59,7 @@ func draw(w http.ResponseWriter, g drawing.Graph, format string) error {
 	if err != nil {
 		return err
 	}
-	header(w, contentType, http.StatusOK)
+	reply.Header(w, contentType, http.StatusOK)
 	_, _ = io.Copy(w, &out) // an error means that the client has disconnected
 	return nil
 }

@@ -8,6 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"
@@ -91,7 +94,7 @@ func (h *Health) addSources(out *wire.AgentStatus, missing *reasons) {
 		return
 	}
 	for _, s := range h.Sources.Health() {
-		one := wire.PluginHealth{Name: s.Source, State: wire.StateOK, Error: text(s.Err)}
+		one := wire.PluginHealth{Name: s.Source, State: wire.StateOK, Error: reply.ErrorText(s.Err)}
 		switch {
 		case !s.Complete && s.Err != nil:
 			one.State = wire.StateError
@@ -118,7 +121,7 @@ func (h *Health) addValues(missing, unapplied *reasons) (needed map[string]bool)
 	all := h.Scheduler.Statuses("")
 	for _, st := range all {
 		line := fmt.Sprintf("%s is %s", st.Key, st.State)
-		if why := strings.Join(append(slices.Clone(st.Details), text(st.Err)), ", "); why != "" {
+		if why := strings.Join(append(slices.Clone(st.Details), reply.ErrorText(st.Err)), ", "); why != "" {
 			line += ": " + strings.TrimSuffix(why, ", ")
 		}
 		switch st.State {
@@ -156,7 +159,7 @@ func (h *Health) addSouthbounds(out *wire.AgentStatus, needed map[string]bool) {
 	for _, s := range h.Southbounds() {
 		one := wire.PluginHealth{Name: s.Name, State: wire.StateOK}
 		if !s.Connected {
-			one.State, one.Error = wire.StateError, text(s.Err)
+			one.State, one.Error = wire.StateError, reply.ErrorText(s.Err)
 			if !needed[s.Name] {
 				out.NonFatalPlugins = append(out.NonFatalPlugins, s.Name)
 			}
@@ -196,9 +199,9 @@ func seconds(t time.Time) int64 {
 
 // liveness answers 200 while the process serves requests. A store or a VPP that is down
 // is no reason to restart the agent, so the state is INIT or OK, but never ERROR.
-func (h *handler) liveness(w http.ResponseWriter, r *http.Request, _ query) error {
+func (h *handler) liveness(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 	if h.Health == nil {
-		return notFound(errNoHealth)
+		return reply.NotFound(errNoHealth)
 	}
 	st := h.Health.Status()
 	if st.State == wire.StateError {
@@ -210,9 +213,9 @@ func (h *handler) liveness(w http.ResponseWriter, r *http.Request, _ query) erro
 
 // readiness answers 200 if the network is as declared as far as possible, and otherwise
 // 500.
-func (h *handler) readiness(w http.ResponseWriter, r *http.Request, _ query) error {
+func (h *handler) readiness(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 	if h.Health == nil {
-		return notFound(errNoHealth)
+		return reply.NotFound(errNoHealth)
 	}
 	st := h.Health.Status()
 	code := http.StatusOK
@@ -228,7 +231,7 @@ func (h *handler) replyStatus(w http.ResponseWriter, r *http.Request, code int, 
 	if !h.trusted(r) {
 		st = wire.AgentStatus{State: st.State}
 	}
-	header(w, jsonType, code)
-	encode(w, "", st)
+	reply.Header(w, reply.JSONType, code)
+	reply.Encode(w, "", st)
 	return nil
 }

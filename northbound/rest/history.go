@@ -2,41 +2,43 @@ package rest
 
 import (
 	"fmt"
-	"iter"
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/txnlog"
 )
 
 // history answers one transaction, or those of a period.
-func (h *handler) history(w http.ResponseWriter, _ *http.Request, q query) error {
-	format, err := q.choice("format", "json", "text")
+func (h *handler) history(w http.ResponseWriter, _ *http.Request, q endpoint.Query) error {
+	format, err := q.Choice("format", "json", "text")
 	if err != nil {
 		return err
 	}
-	seq, one, err := q.number("seq-num")
+	seq, one, err := q.Number("seq-num")
 	if err != nil {
 		return err
 	}
 	if one {
 		return h.transaction(w, format, seq)
 	}
-	since, err := q.moment("since", time.Time{})
+	since, err := q.Moment("since", time.Time{})
 	if err != nil {
 		return err
 	}
-	until, err := q.moment("until", time.Unix(1<<40, 0))
+	until, err := q.Moment("until", time.Unix(1<<40, 0))
 	if err != nil {
 		return err
 	}
 	records := between(h.sched.History(), since, until)
 	if format == "text" {
-		return replyText(w, mapped(records, fullText))
+		return reply.Text(w, reply.Mapped(records, fullText))
 	}
-	return replyArray(w, mapped(records, recordOf))
+	return reply.Array(w, reply.Mapped(records, recordOf))
 }
 
 // transaction answers the transaction with this number.
@@ -46,9 +48,9 @@ func (h *handler) transaction(w http.ResponseWriter, format string, seq uint64) 
 		return err
 	}
 	if format == "text" {
-		return replyText(w, mapped([]*scheduler.Record{r}, fullText))
+		return reply.Text(w, reply.Mapped([]*scheduler.Record{r}, fullText))
 	}
-	return replyJSON(w, recordOf(r))
+	return reply.JSON(w, recordOf(r))
 }
 
 // record returns the transaction with this number. The history is bounded, so old
@@ -59,7 +61,7 @@ func (h *handler) record(seq uint64) (*scheduler.Record, error) {
 			return r, nil
 		}
 	}
-	return nil, notFound(fmt.Errorf("the history has no transaction #%d", seq))
+	return nil, reply.NotFound(fmt.Errorf("the history has no transaction #%d", seq))
 }
 
 // between returns the transactions that were executed at some time from since to
@@ -74,25 +76,13 @@ func between(records []*scheduler.Record, since, until time.Time) []*scheduler.R
 // length.
 func fullText(r *scheduler.Record) string { return txnlog.Text(r, -1) }
 
-// mapped yields f of each item. Values are converted one by one while the answer is
-// written, so that a long list needs little memory.
-func mapped[T, U any](items []T, f func(T) U) iter.Seq[U] {
-	return func(yield func(U) bool) {
-		for _, it := range items {
-			if !yield(f(it)) {
-				return
-			}
-		}
-	}
-}
-
 // resync makes the scheduler read back the actual state and repair differences. It
 // answers the transaction.
-func (h *handler) resync(w http.ResponseWriter, r *http.Request, q query) error {
-	if _, err := q.boolean("retry"); err != nil { // accepted for compatibility: failed operations are always retried
+func (h *handler) resync(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
+	if _, err := q.Boolean("retry"); err != nil { // accepted for compatibility: failed operations are always retried
 		return err
 	}
-	verbose, err := q.boolean("verbose")
+	verbose, err := q.Boolean("verbose")
 	if err != nil {
 		return err
 	}
@@ -103,7 +93,7 @@ func (h *handler) resync(w http.ResponseWriter, r *http.Request, q query) error 
 	if err != nil {
 		return err
 	}
-	return replyJSON(w, recordOf(record))
+	return reply.JSON(w, recordOf(record))
 }
 
 // logResync logs the errors and repairs of a resync.

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 )
 
 // checkHost refuses requests with a foreign Host header. Allowed are addresses,
@@ -17,7 +19,7 @@ func (c *Config) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := hostOf(r.Host)
 		if !c.allows(host) {
-			fail(w, statusError{http.StatusForbidden, fmt.Errorf("the request is for the host %q: expected localhost, an address, or a name in allowed-hosts of http.conf", host)})
+			reply.Fail(w, reply.Status(http.StatusForbidden, fmt.Errorf("the request is for the host %q: expected localhost, an address, or a name in allowed-hosts of http.conf", host)))
 			return
 		}
 		next.ServeHTTP(w, r)

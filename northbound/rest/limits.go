@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -26,12 +29,12 @@ const (
 var errBusy = errors.New("too many requests of this kind at once; try again later")
 
 // limited returns the endpoint, which waits for a slot first if it is expensive.
-func (h *handler) limited(e endpoint) endpoint {
-	if !e.expensive {
+func (h *handler) limited(e endpoint.Endpoint) endpoint.Endpoint {
+	if !e.Expensive {
 		return e
 	}
-	serve := e.serve
-	e.serve = func(w http.ResponseWriter, r *http.Request, q query) error {
+	serve := e.Serve
+	e.Serve = func(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
 		if err := h.takeTurn(r.Context()); err != nil {
 			return err
 		}
@@ -72,7 +75,7 @@ func (h *handler) takeTurn(ctx context.Context) error {
 	case h.turns <- struct{}{}:
 		return nil
 	case <-timer.C:
-		return statusError{http.StatusServiceUnavailable, errBusy}
+		return reply.Status(http.StatusServiceUnavailable, errBusy)
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 )
 
 // Expensive requests take turns. One that waits too long is told so, and cheap ones never wait.
@@ -26,7 +28,7 @@ func TestExpensiveRequestsTakeTurns(t *testing.T) {
 			running += n
 			most = max(most, running)
 		}
-		e := h.limited(endpoint{expensive: true, serve: func(http.ResponseWriter, *http.Request, query) error {
+		e := h.limited(endpoint.Endpoint{Expensive: true, Serve: func(http.ResponseWriter, *http.Request, endpoint.Query) error {
 			change(1)
 			<-time.After(expensiveWait - time.Second)
 			change(-1)
@@ -36,7 +38,7 @@ func TestExpensiveRequestsTakeTurns(t *testing.T) {
 		for range cap(status) {
 			go func() {
 				w := httptest.NewRecorder()
-				e.answer(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+				e.Handle(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
 				status <- w.Code
 			}()
 		}

@@ -8,6 +8,9 @@ import (
 	"mime"
 	"net/http"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
@@ -34,64 +37,64 @@ var errNoTokens = errors.New("this server has no logins: enable-token-auth of ht
 
 // logins returns the endpoints of tokens, at the top and below /auth, where existing
 // deployments have them.
-func (h *handler) logins() (out []endpoint) {
+func (h *handler) logins() (out []endpoint.Endpoint) {
 	for _, below := range []string{"", "/auth"} {
 		out = append(out,
-			get(below+"/login", groupOpen, "", "form for a name and a password", h.loginForm).writes("text/html"),
-			get(below+"/authenticate", groupOpen, "", "a token for a name and a password", h.authenticate).by(http.MethodPost).takes(jsonMedia).answers("").writes("text/plain"),
-			get(below+"/logout", groupAny, "", "end of the token's life", h.logout).by(http.MethodPost).answers(wire.Nothing{}),
+			endpoint.Get(below+"/login", endpoint.Open, "", "form for a name and a password", h.loginForm).Writes("text/html"),
+			endpoint.Get(below+"/authenticate", endpoint.Open, "", "a token for a name and a password", h.authenticate).By(http.MethodPost).Takes(reply.JSONMedia).Answers("").Writes("text/plain"),
+			endpoint.Get(below+"/logout", endpoint.Any, "", "end of the token's life", h.logout).By(http.MethodPost).Answers(wire.Nothing{}),
 		)
 	}
 	return out
 }
 
 // loginForm answers the form.
-func (h *handler) loginForm(w http.ResponseWriter, _ *http.Request, _ query) error {
+func (h *handler) loginForm(w http.ResponseWriter, _ *http.Request, _ endpoint.Query) error {
 	if !h.guard.HasTokens() {
-		return notFound(errNoTokens)
+		return reply.NotFound(errNoTokens)
 	}
-	header(w, "text/html; charset=UTF-8", http.StatusOK)
+	reply.Header(w, "text/html; charset=UTF-8", http.StatusOK)
 	_, _ = io.WriteString(w, loginPage)
 	return nil
 }
 
 // authenticate answers a token as text, and sets it as a cookie. The body is JSON or the
 // form of the login page.
-func (h *handler) authenticate(w http.ResponseWriter, r *http.Request, _ query) error {
+func (h *handler) authenticate(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 	if !h.guard.HasTokens() {
-		return notFound(errNoTokens)
+		return reply.NotFound(errNoTokens)
 	}
 	c, err := credentialsIn(w, r)
 	if err != nil {
-		return badRequest(err)
+		return reply.BadRequest(err)
 	}
 	token, expires, err := h.guard.Login(c.Username, c.Password)
 	switch {
 	case errors.Is(err, auth.ErrTooMany):
 		w.Header().Set("Retry-After", "1")
-		return statusError{http.StatusTooManyRequests, err}
+		return reply.Status(http.StatusTooManyRequests, err)
 	case errors.Is(err, auth.ErrUnknown):
 		h.Log.Warn("login refused", "from", r.RemoteAddr)
-		return statusError{http.StatusUnauthorized, errors.New("unknown name or wrong password")}
+		return reply.Status(http.StatusUnauthorized, errors.New("unknown name or wrong password"))
 	case err != nil:
 		return err
 	}
 	http.SetCookie(w, cookie(r, token, int(h.guard.Lifetime(expires).Seconds())))
-	header(w, textType, http.StatusOK)
+	reply.Header(w, reply.TextType, http.StatusOK)
 	_, _ = io.WriteString(w, token+"\n")
 	return nil
 }
 
 // logout ends the life of the request's token.
-func (h *handler) logout(w http.ResponseWriter, r *http.Request, _ query) error {
+func (h *handler) logout(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 	if !h.guard.HasTokens() {
-		return notFound(errNoTokens)
+		return reply.NotFound(errNoTokens)
 	}
 	if err := h.guard.Logout(auth.TokenOf(r)); err != nil {
-		return statusError{http.StatusUnauthorized, auth.ErrUnknown}
+		return reply.Status(http.StatusUnauthorized, auth.ErrUnknown)
 	}
 	http.SetCookie(w, cookie(r, "", -1))
-	return replyJSON(w, wire.Nothing{})
+	return reply.JSON(w, wire.Nothing{})
 }
 
 // cookie returns the cookie of a token. Scripts cannot read it, pages of other sites

@@ -13,6 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
@@ -25,11 +28,11 @@ func TestPlanIsWrittenAsAWhole(t *testing.T) {
 		{Operations: operations[:1], Invalid: []wire.Invalid{}, Warnings: []wire.Warning{{Key: "config/a", Text: "ignored"}, {Key: "config/a", Line: 7, Text: "spelled"}}},
 	} {
 		w := httptest.NewRecorder()
-		if err := replyPlan(w, slices.Values(want.Operations), want.Invalid, want.Warnings); err != nil {
+		if err := reply.Plan(w, slices.Values(want.Operations), want.Invalid, want.Warnings); err != nil {
 			t.Fatal(err)
 		}
 		var whole bytes.Buffer
-		encode(&whole, "", want)
+		reply.Encode(&whole, "", want)
 		if w.Body.String() != whole.String() {
 			t.Errorf("the answer is\n%s\nwant\n%s", w.Body, &whole)
 		}
@@ -66,7 +69,7 @@ func TestUnreadAnswersAreBrokenOff(t *testing.T) {
 				if test.limit < 0 {
 					h.answerTime = noTimeout
 				}
-				e := h.limited(endpoint{expensive: true, serve: func(w http.ResponseWriter, _ *http.Request, _ query) error {
+				e := h.limited(endpoint.Endpoint{Expensive: true, Serve: func(w http.ResponseWriter, _ *http.Request, _ endpoint.Query) error {
 					begun := time.Now()
 					for range 100 {
 						if _, err := w.Write(make([]byte, 4<<10)); err != nil {
@@ -77,7 +80,7 @@ func TestUnreadAnswersAreBrokenOff(t *testing.T) {
 					ended <- 0
 					return nil
 				}})
-				server := http.Server{Handler: http.HandlerFunc(e.answer), WriteTimeout: noTimeout}
+				server := http.Server{Handler: http.HandlerFunc(e.Handle), WriteTimeout: noTimeout}
 				l := &oneConn{conn: make(chan net.Conn, 1), closed: make(chan struct{})}
 				l.conn <- far
 				go func() { _ = server.Serve(l) }() // ends with Close

@@ -8,6 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+	"github.com/keyplane/keyplane/northbound/rest/internal/timeline"
+
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
@@ -15,42 +19,42 @@ import (
 )
 
 // timelines returns the timelines of the keys that keep accepts, up to now.
-func (h *handler) timelines(keep func(key string) bool) *timelines {
+func (h *handler) timelines(keep func(key string) bool) *timeline.Timelines {
 	statuses := h.sched.Statuses("")
-	return newTimelines(statuses, h.sched.History(), keep)
+	return timeline.New(statuses, h.sched.History(), keep)
 }
 
 // keyTimeline answers the revisions of a key or, with time, the revision at that
 // moment (null if there was none).
-func (h *handler) keyTimeline(w http.ResponseWriter, _ *http.Request, q query) error {
-	key, err := q.required("key", "the key of a value")
+func (h *handler) keyTimeline(w http.ResponseWriter, _ *http.Request, q endpoint.Query) error {
+	key, err := q.Required("key", "the key of a value")
 	if err != nil {
 		return err
 	}
 	key = h.short(key)
 	never := time.Time{}
-	t, err := q.moment("time", never)
+	t, err := q.Moment("time", never)
 	if err != nil {
 		return err
 	}
 	c := h.timelinesOf(key)
 	if !t.Equal(never) {
-		if r := c.at(key, t); r != nil {
-			return replyJSON(w, h.node(c, key, r, t))
+		if r := c.At(key, t); r != nil {
+			return reply.JSON(w, h.node(c, key, r, t))
 		}
-		return replyJSON(w, nil)
+		return reply.JSON(w, nil)
 	}
-	return replyArray(w, mapped(c.revisions[key], func(r revision) wire.Node { return h.node(c, key, &r, r.since) }))
+	return reply.Array(w, reply.Mapped(c.Revisions[key], func(r timeline.Revision) wire.Node { return h.node(c, key, &r, r.Since) }))
 }
 
 // timelinesOf returns the timelines of key and of all keys that its revisions relate
 // to. Converting the whole history would cost much more.
-func (h *handler) timelinesOf(key string) *timelines {
+func (h *handler) timelinesOf(key string) *timeline.Timelines {
 	own := h.timelines(func(k string) bool { return k == key })
 	var deps []scheduler.Dependency
 	related := map[string]bool{key: true}
-	for _, r := range own.revisions[key] {
-		a := inspect.Message(h.sched, key, r.value)
+	for _, r := range own.Revisions[key] {
+		a := inspect.Message(h.sched, key, r.Value)
 		deps = append(deps, a.Dependencies...)
 		for _, d := range a.Derived {
 			related[d] = true
@@ -62,22 +66,22 @@ func (h *handler) timelinesOf(key string) *timelines {
 }
 
 // snapshot answers the nodes of one moment.
-func (h *handler) snapshot(w http.ResponseWriter, _ *http.Request, q query) error {
-	t, err := q.moment("time", time.Now())
+func (h *handler) snapshot(w http.ResponseWriter, _ *http.Request, q endpoint.Query) error {
+	t, err := q.Moment("time", time.Now())
 	if err != nil {
 		return err
 	}
-	return replyArray(w, h.nodes(h.timelines(all), t))
+	return reply.Array(w, h.nodes(h.timelines(all), t))
 }
 
 // all accepts every key.
 func all(string) bool { return true }
 
 // nodes yields the nodes that existed at a moment, sorted by key.
-func (h *handler) nodes(c *timelines, t time.Time) iter.Seq[wire.Node] {
+func (h *handler) nodes(c *timeline.Timelines, t time.Time) iter.Seq[wire.Node] {
 	return func(yield func(wire.Node) bool) {
-		for _, key := range c.keys {
-			if r := c.at(key, t); r != nil && !yield(h.node(c, key, r, t)) {
+		for _, key := range c.Keys {
+			if r := c.At(key, t); r != nil && !yield(h.node(c, key, r, t)) {
 				return
 			}
 		}
@@ -85,18 +89,18 @@ func (h *handler) nodes(c *timelines, t time.Time) iter.Seq[wire.Node] {
 }
 
 // node converts a revision, with its relations at a moment.
-func (h *handler) node(c *timelines, key string, r *revision, t time.Time) wire.Node {
-	a := inspect.Message(h.sched, key, r.value)
+func (h *handler) node(c *timeline.Timelines, key string, r *timeline.Revision, t time.Time) wire.Node {
+	a := inspect.Message(h.sched, key, r.Value)
 	n := wire.Node{
-		Since: r.since, Until: r.until, Key: key, Label: a.Name, Value: wire.MessageOf(models.Redacted(r.value)),
-		Flags: flagsOf(r, a), MetadataFields: metadataFields(r.meta), Targets: []wire.Target{},
+		Since: r.Since, Until: r.Until, Key: key, Label: a.Name, Value: wire.MessageOf(models.Redacted(r.Value)),
+		Flags: flagsOf(r, a), MetadataFields: metadataFields(r.Meta), Targets: []wire.Target{},
 	}
 	for _, d := range a.Dependencies {
-		n.Targets = append(n.Targets, wire.Target{Relation: "depends-on", Label: d.Label, ExpectedKey: expected(d), MatchingKeys: c.satisfying(d, t)})
+		n.Targets = append(n.Targets, wire.Target{Relation: "depends-on", Label: d.Label, ExpectedKey: expected(d), MatchingKeys: c.Satisfying(d, t)})
 	}
 	for _, key := range a.Derived {
 		part := scheduler.Dependency{Key: key}
-		n.Targets = append(n.Targets, wire.Target{Relation: "derives", Label: key, ExpectedKey: key, MatchingKeys: c.satisfying(part, t)})
+		n.Targets = append(n.Targets, wire.Target{Relation: "derives", Label: key, ExpectedKey: key, MatchingKeys: c.Satisfying(part, t)})
 	}
 	return n
 }
@@ -114,19 +118,19 @@ func expected(d scheduler.Dependency) string {
 }
 
 // flagsOf returns the flags of a revision, in the order of wire.FlagNames.
-func flagsOf(r *revision, a inspect.Parts) wire.Flags {
+func flagsOf(r *timeline.Revision, a inspect.Parts) wire.Flags {
 	fs := wire.Flags{}
 	add := func(is bool, name, value string) {
 		if is {
 			fs = append(fs, wire.Flag{Name: name, Value: value})
 		}
 	}
-	add(r.inTxn, wire.LastUpdate, fmt.Sprintf("TXN-%d", r.txn))
-	add(r.err != nil, wire.Error, text(r.err))
-	add(true, wire.ValueState, r.state.String())
-	add(!r.applied, wire.Unavailable, "")
+	add(r.InTxn, wire.LastUpdate, fmt.Sprintf("TXN-%d", r.Txn))
+	add(r.Err != nil, wire.Error, reply.ErrorText(r.Err))
+	add(true, wire.ValueState, r.State.String())
+	add(!r.Applied, wire.Unavailable, "")
 	add(a.Descriptor != "", wire.Descriptor, a.Descriptor)
-	add(r.base != "", wire.Derived, r.base)
+	add(r.Base != "", wire.Derived, r.Base)
 	return fs
 }
 
@@ -161,9 +165,9 @@ func (h *handler) underAny(prefixes []string) (keep func(key string) bool, err e
 }
 
 // flagStats answers how often each value of a flag occurs in all revisions.
-func (h *handler) flagStats(w http.ResponseWriter, _ *http.Request, q query) error {
+func (h *handler) flagStats(w http.ResponseWriter, _ *http.Request, q endpoint.Query) error {
 	names := wire.FlagNames()
-	flag, err := q.required("flag", "one of "+strings.Join(names, ", "))
+	flag, err := q.Required("flag", "one of "+strings.Join(names, ", "))
 	if err != nil {
 		return err
 	}
@@ -172,17 +176,17 @@ func (h *handler) flagStats(w http.ResponseWriter, _ *http.Request, q query) err
 	}
 	keep, err := h.underAny(q.Values["prefix"])
 	if err != nil {
-		return badRequest(err)
+		return reply.BadRequest(err)
 	}
 	c := h.timelines(keep)
 	stats := wire.FlagStats{PerValueCount: map[string]int{}}
-	for _, key := range c.keys {
-		for _, r := range c.revisions[key] {
+	for _, key := range c.Keys {
+		for _, r := range c.Revisions[key] {
 			if value, ok := flagsOf(&r, inspect.Message(h.sched, key, nil)).Get(flag); ok {
 				stats.TotalCount++
 				stats.PerValueCount[value]++
 			}
 		}
 	}
-	return replyJSON(w, stats)
+	return reply.JSON(w, stats)
 }

@@ -26,22 +26,22 @@ func TestOpenAPI(t *testing.T) {
 		}
 		ids := map[string]bool{}
 		for _, e := range (&handler{}).endpoints() {
-			if e.method == http.MethodConnect {
+			if e.Method == http.MethodConnect {
 				continue
 			}
-			item := doc.Paths.Value(e.path)
-			if item == nil || item.GetOperation(e.method) == nil {
-				t.Errorf("%s %s is missing", e.method, e.path)
+			item := doc.Paths.Value(e.Path)
+			if item == nil || item.GetOperation(e.Method) == nil {
+				t.Errorf("%s %s is missing", e.Method, e.Path)
 				continue
 			}
-			op := item.GetOperation(e.method)
+			op := item.GetOperation(e.Method)
 			if ids[op.OperationID] {
 				t.Errorf("two operations are %s", op.OperationID)
 			}
 			ids[op.OperationID] = true
-			for _, a := range e.known() {
-				if op.Parameters.GetByInAndName("query", a.name) == nil {
-					t.Errorf("%s %s: the argument %s is missing", e.method, e.path, a.name)
+			for _, a := range e.Known() {
+				if op.Parameters.GetByInAndName("query", a.Name) == nil {
+					t.Errorf("%s %s: the argument %s is missing", e.Method, e.Path, a.Name)
 				}
 			}
 		}

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
@@ -18,14 +21,14 @@ import (
 
 // plan answers the operations that the values of the body would cause. Invalid
 // values are reported and left out of the plan.
-func (h *handler) plan(w http.ResponseWriter, r *http.Request, q query) error {
-	format, err := q.choice("format", "json", "text")
+func (h *handler) plan(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
+	format, err := q.Choice("format", "json", "text")
 	if err != nil {
-		return badRequest(err)
+		return reply.BadRequest(err)
 	}
-	replace, err := q.boolean("replace")
+	replace, err := q.Boolean("replace")
 	if err != nil {
-		return badRequest(err)
+		return reply.BadRequest(err)
 	}
 	items, err := h.bodyOf(w, r)
 	if err != nil {
@@ -34,15 +37,15 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q query) error {
 	changes, invalid, warnings := h.changes(items, h.change)
 	record, err := h.sched.Plan(r.Context(), scheduler.Txn{Changes: changes, Replace: replace})
 	if errors.Is(err, scheduler.ErrUnsettled) {
-		return statusError{http.StatusServiceUnavailable, err}
+		return reply.Status(http.StatusServiceUnavailable, err)
 	}
 	if err != nil {
 		return err
 	}
 	if format == "text" {
-		return replyText(w, slices.Values([]string{txnlog.PlanText(record, -1), warningText(warnings) + invalidText(invalid)}))
+		return reply.Text(w, slices.Values([]string{txnlog.PlanText(record, -1), warningText(warnings) + invalidText(invalid)}))
 	}
-	return replyPlan(w, operations(record.Planned), invalid, warnings)
+	return reply.Plan(w, operations(record.Planned), invalid, warnings)
 }
 
 // maxInvalid is how many invalid items an answer names; the others are counted.

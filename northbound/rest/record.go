@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
@@ -70,8 +72,8 @@ func operations(ops []scheduler.Operation) iter.Seq[wire.Operation] {
 func operationOf(o scheduler.Operation) wire.Operation {
 	return wire.Operation{
 		Operation: o.Verb.String(), Key: o.Key,
-		NewState: stateName(o.NewState), NewValue: wire.MessageOf(models.Redacted(o.New)), NewErrMsg: text(o.NewErr),
-		PrevState: stateName(o.OldState), PrevValue: wire.MessageOf(models.Redacted(o.Old)), PrevErrMsg: text(o.OldErr),
+		NewState: stateName(o.NewState), NewValue: wire.MessageOf(models.Redacted(o.New)), NewErrMsg: reply.ErrorText(o.NewErr),
+		PrevState: stateName(o.OldState), PrevValue: wire.MessageOf(models.Redacted(o.Old)), PrevErrMsg: reply.ErrorText(o.OldErr),
 		NOOP: o.Noop, IsDerived: o.Derived, IsProperty: o.Property,
 		IsRevert: o.Revert, IsRetry: o.Retry, IsRecreate: o.Recreate,
 	}
@@ -84,12 +86,4 @@ func stateName(s scheduler.State) string {
 		return ""
 	}
 	return s.String()
-}
-
-// text returns the message of an error, or "".
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

@@ -37,6 +37,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/models/structured/document"
 	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -106,21 +109,21 @@ func Handler(o Options) http.Handler {
 	}
 	h := &handler{o, o.Scheduler, make(chan struct{}, maxExpensive)}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/", h.unknownPath)
+	mux.HandleFunc("/", endpoint.UnknownPath(h.endpoints))
 	methods := map[string][]string{} // by pattern
 	for _, e := range h.endpoints() {
 		e = h.protected(h.limited(e))
-		mux.HandleFunc(e.method+" "+e.pattern(), e.answer)
-		methods[e.pattern()] = append(methods[e.pattern()], e.method)
+		mux.HandleFunc(e.Method+" "+e.Pattern(), e.Handle)
+		methods[e.Pattern()] = append(methods[e.Pattern()], e.Method)
 	}
 	for pattern, allowed := range methods {
-		mux.HandleFunc(pattern, methodNotAllowed(pattern, allowed))
+		mux.HandleFunc(pattern, endpoint.MethodNotAllowed(pattern, allowed))
 	}
 	// Browsers send the origin of a page. Requests that could change something are
 	// refused if it is another site's.
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fail(w, statusError{http.StatusForbidden, errors.New("requests from pages of other sites are not allowed")})
+		reply.Fail(w, reply.Status(http.StatusForbidden, errors.New("requests from pages of other sites are not allowed")))
 	}))
 	return h.labelled(guard.Handler(mux))
 }
@@ -134,80 +137,90 @@ func (h *handler) labelled(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(wire.LabelHeader, h.Label)
 		if expected := r.Header.Get(wire.LabelHeader); expected != "" && expected != h.Label {
-			fail(w, statusError{http.StatusMisdirectedRequest, fmt.Errorf("this agent has the label %s, and the request is for %s", h.Label, expected)})
+			reply.Fail(w, reply.Status(http.StatusMisdirectedRequest, fmt.Errorf("this agent has the label %s, and the request is for %s", h.Label, expected)))
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
+// index answers an HTML page with all paths.
+func (h *handler) index(w http.ResponseWriter, _ *http.Request, _ endpoint.Query) error {
+	return endpoint.Index(w, h.endpoints())
+}
+
+// openAPI answers the OpenAPI document.
+func (h *handler) openAPI(w http.ResponseWriter, _ *http.Request, _ endpoint.Query) error {
+	return reply.JSON(w, endpoint.OpenAPI(h.Version.Version, h.guard != nil, h.endpoints()))
+}
+
 // endpoints returns all paths in the order of the index.
-func (h *handler) endpoints() []endpoint {
+func (h *handler) endpoints() []endpoint.Endpoint {
 	return slices.Concat(h.aboutAgent(), h.schedulerPaths(), h.configurationPaths(), h.dumps(), h.counters(), h.logins())
 }
 
 // aboutAgent returns the paths about the agent itself, its sources and its VPP.
-func (h *handler) aboutAgent() []endpoint {
-	return []endpoint{
-		get("/", groupAny, "", "list of the paths", h.index).writes("text/html"),
-		get("/openapi.json", groupAny, "", "this API for programs (OpenAPI 3.0)", h.openAPI).answers(map[string]any{}),
-		get("/liveness", groupOpen, "", "whether the agent runs", h.liveness).answers(wire.AgentStatus{}),
-		get("/readiness", groupOpen, "", "whether the network is as declared as far as possible; otherwise status 500 and the reasons", h.readiness).answers(wire.AgentStatus{}),
-		get("/info/version", groupInfo, "", "version of the agent", h.version).answers(wire.Version{}),
-		get("/sources", groupInfo, "key= or key-prefix=", "state of the sources; for keys: which sources hold them, and which one takes effect", h.sources).answers([]wire.Source{}),
-		get("/vpp/info", groupInfo, "", "connection, version, features and plugins of VPP", h.vpp).answers(wire.VPP{}),
-		get("/vpp/command", groupVPP, "", "output of a line of VPP's command line", h.vppCommand).by(http.MethodPost).takes(jsonMedia).answers(""),
-		get(proxyPath, groupVPP, "", "VPP's binary API for GoVPP's proxy client, if govpp.conf enables it", h.proxy).by(http.MethodConnect).writes("application/octet-stream"),
-		get("/log/list", groupLog, "", "log levels", h.logList).answers([]wire.LogLevel{}),
-		get("/log/{logger}/{level}", groupLog, "", "set a log level", h.setLogLevel).by(http.MethodPut).answers(wire.LogLevel{}),
+func (h *handler) aboutAgent() []endpoint.Endpoint {
+	return []endpoint.Endpoint{
+		endpoint.Get("/", endpoint.Any, "", "list of the paths", h.index).Writes("text/html"),
+		endpoint.Get("/openapi.json", endpoint.Any, "", "this API for programs (OpenAPI 3.0)", h.openAPI).Answers(map[string]any{}),
+		endpoint.Get("/liveness", endpoint.Open, "", "whether the agent runs", h.liveness).Answers(wire.AgentStatus{}),
+		endpoint.Get("/readiness", endpoint.Open, "", "whether the network is as declared as far as possible; otherwise status 500 and the reasons", h.readiness).Answers(wire.AgentStatus{}),
+		endpoint.Get("/info/version", endpoint.Info, "", "version of the agent", h.version).Answers(wire.Version{}),
+		endpoint.Get("/sources", endpoint.Info, "key= or key-prefix=", "state of the sources; for keys: which sources hold them, and which one takes effect", h.sources).Answers([]wire.Source{}),
+		endpoint.Get("/vpp/info", endpoint.Info, "", "connection, version, features and plugins of VPP", h.vpp).Answers(wire.VPP{}),
+		endpoint.Get("/vpp/command", endpoint.VPP, "", "output of a line of VPP's command line", h.vppCommand).By(http.MethodPost).Takes(reply.JSONMedia).Answers(""),
+		endpoint.Get(proxyPath, endpoint.VPP, "", "VPP's binary API for GoVPP's proxy client, if govpp.conf enables it", h.proxy).By(http.MethodConnect).Writes("application/octet-stream"),
+		endpoint.Get("/log/list", endpoint.Log, "", "log levels", h.logList).Answers([]wire.LogLevel{}),
+		endpoint.Get("/log/{logger}/{level}", endpoint.Log, "", "set a log level", h.setLogLevel).By(http.MethodPut).Answers(wire.LogLevel{}),
 	}
 }
 
 // schedulerPaths returns the paths of values, their states and their history.
-func (h *handler) schedulerPaths() []endpoint {
-	return []endpoint{
-		get("/drift", groupDump, "", "reads back all values, and lists those that differ from the configured ones; nothing is changed", h.drift).answers(wire.Drift{}).costly(),
-		get("/scheduler/dump", groupDump, "descriptor= or key-prefix=, view=SB|NB|cached, secrets=1", "values of a descriptor; without arguments: the list of descriptors", h.dump).answers([]wire.DumpEntry{}).costly(),
-		get("/scheduler/status", groupDump, "key= or descriptor= or key-prefix=", "state of values", h.status).answers([]wire.BaseValueStatus{}),
-		get("/scheduler/txn-history", groupDump, "seq-num= or since=, until= (UNIX ns); format=json|text", "transactions: planned operations and their results", h.history).answers([]wire.Record{}).costly(),
-		get("/scheduler/key-timeline", groupDump, "key=, time= (UNIX ns)", "history of one key", h.keyTimeline).answers([]wire.Node{}).costly(),
-		get("/scheduler/graph-snapshot", groupDump, "time= (UNIX ns)", "all values and their relations", h.snapshot).answers([]wire.Node{}).costly(),
-		get("/scheduler/flag-stats", groupDump, "flag=, prefix= (many)", "how often each value of a flag occurs", h.flagStats).answers(wire.FlagStats{}).costly(),
-		get("/scheduler/graph", groupDump, "txn=, format=svg|png|dot|raw", "picture of the values and their relations", h.graph).writes("image/svg+xml").costly(),
-		get("/scheduler/stats", groupStats, "", "number and duration of operations", h.stats).answers(wire.Stats{}),
-		get("/scheduler/explain", groupDump, "key=, format=json|text", "why a value is not applied", h.explain).answers(wire.Explanation{}),
-		get("/scheduler/plan", groupValidate, "format=json|text, replace=1", "operations that these values would cause; nothing is changed", h.plan).by(http.MethodPost).takes(yamlMedia).answers(wire.Plan{}).costly(),
-		get("/scheduler/validate", groupValidate, "", "errors of these values and conflicts among them", h.validate).by(http.MethodPost).takes(yamlMedia).answers([]wire.Invalid{}).costly(),
-		get("/scheduler/retry", groupWrite, "key=", "retry a failed value and the values derived from it", h.retry).by(http.MethodPost).answers(wire.Record{}),
-		get("/scheduler/downstream-resync", groupWrite, "retry=1, verbose=1", "read back the actual state and repair it", h.resync).by(http.MethodPost).answers(wire.Record{}),
+func (h *handler) schedulerPaths() []endpoint.Endpoint {
+	return []endpoint.Endpoint{
+		endpoint.Get("/drift", endpoint.Dump, "", "reads back all values, and lists those that differ from the configured ones; nothing is changed", h.drift).Answers(wire.Drift{}).Costly(),
+		endpoint.Get("/scheduler/dump", endpoint.Dump, "descriptor= or key-prefix=, view=SB|NB|cached, secrets=1", "values of a descriptor; without arguments: the list of descriptors", h.dump).Answers([]wire.DumpEntry{}).Costly(),
+		endpoint.Get("/scheduler/status", endpoint.Dump, "key= or descriptor= or key-prefix=", "state of values", h.status).Answers([]wire.BaseValueStatus{}),
+		endpoint.Get("/scheduler/txn-history", endpoint.Dump, "seq-num= or since=, until= (UNIX ns); format=json|text", "transactions: planned operations and their results", h.history).Answers([]wire.Record{}).Costly(),
+		endpoint.Get("/scheduler/key-timeline", endpoint.Dump, "key=, time= (UNIX ns)", "history of one key", h.keyTimeline).Answers([]wire.Node{}).Costly(),
+		endpoint.Get("/scheduler/graph-snapshot", endpoint.Dump, "time= (UNIX ns)", "all values and their relations", h.snapshot).Answers([]wire.Node{}).Costly(),
+		endpoint.Get("/scheduler/flag-stats", endpoint.Dump, "flag=, prefix= (many)", "how often each value of a flag occurs", h.flagStats).Answers(wire.FlagStats{}).Costly(),
+		endpoint.Get("/scheduler/graph", endpoint.Dump, "txn=, format=svg|png|dot|raw", "picture of the values and their relations", h.graph).Writes("image/svg+xml").Costly(),
+		endpoint.Get("/scheduler/stats", endpoint.Stats, "", "number and duration of operations", h.stats).Answers(wire.Stats{}),
+		endpoint.Get("/scheduler/explain", endpoint.Dump, "key=, format=json|text", "why a value is not applied", h.explain).Answers(wire.Explanation{}),
+		endpoint.Get("/scheduler/plan", endpoint.Validate, "format=json|text, replace=1", "operations that these values would cause; nothing is changed", h.plan).By(http.MethodPost).Takes(yamlMedia).Answers(wire.Plan{}).Costly(),
+		endpoint.Get("/scheduler/validate", endpoint.Validate, "", "errors of these values and conflicts among them", h.validate).By(http.MethodPost).Takes(yamlMedia).Answers([]wire.Invalid{}).Costly(),
+		endpoint.Get("/scheduler/retry", endpoint.Write, "key=", "retry a failed value and the values derived from it", h.retry).By(http.MethodPost).Answers(wire.Record{}),
+		endpoint.Get("/scheduler/downstream-resync", endpoint.Write, "retry=1, verbose=1", "read back the actual state and repair it", h.resync).By(http.MethodPost).Answers(wire.Record{}),
 	}
 }
 
 // configurationPaths returns the paths of the declared values as one document.
-func (h *handler) configurationPaths() []endpoint {
-	return []endpoint{
-		get("/configuration", groupRead, "secrets=1", "effective declared values as one YAML document", h.configuration).writes(yamlMedia).costly(),
-		get("/configuration", groupWrite, "replace=1, revert=1, datasrc=", "declare the values of a document; replace: and no others of this data source", h.putConfiguration).by(http.MethodPut).takes(yamlMedia).answers(wire.Nothing{}).costly(),
-		get("/configuration", groupWrite, "key= (many), all=1, revert=1, datasrc=", "remove the values of a document, of keys, or all of this data source", h.deleteConfiguration).by(http.MethodDelete).takes(yamlMedia).answers(wire.Nothing{}).costly(),
-		get("/configuration/validate", groupValidate, "", "{} if a document is valid; otherwise status 400 and its errors", h.validateConfiguration).by(http.MethodPost).takes(yamlMedia).answers(wire.Nothing{}).costly(),
-		get("/info/configuration/jsonschema", groupInfo, "fieldnames=both|onlyproto|onlyjson", "JSON schema of a configuration document", h.jsonSchema).answers(map[string]any{}),
+func (h *handler) configurationPaths() []endpoint.Endpoint {
+	return []endpoint.Endpoint{
+		endpoint.Get("/configuration", endpoint.Read, "secrets=1", "effective declared values as one YAML document", h.configuration).Writes(yamlMedia).Costly(),
+		endpoint.Get("/configuration", endpoint.Write, "replace=1, revert=1, datasrc=", "declare the values of a document; replace: and no others of this data source", h.putConfiguration).By(http.MethodPut).Takes(yamlMedia).Answers(wire.Nothing{}).Costly(),
+		endpoint.Get("/configuration", endpoint.Write, "key= (many), all=1, revert=1, datasrc=", "remove the values of a document, of keys, or all of this data source", h.deleteConfiguration).By(http.MethodDelete).Takes(yamlMedia).Answers(wire.Nothing{}).Costly(),
+		endpoint.Get("/configuration/validate", endpoint.Validate, "", "{} if a document is valid; otherwise status 400 and its errors", h.validateConfiguration).By(http.MethodPost).Takes(yamlMedia).Answers(wire.Nothing{}).Costly(),
+		endpoint.Get("/info/configuration/jsonschema", endpoint.Info, "fieldnames=both|onlyproto|onlyjson", "JSON schema of a configuration document", h.jsonSchema).Answers(map[string]any{}),
 	}
 }
 
 // counters returns the paths of statistics and metrics.
-func (h *handler) counters() []endpoint {
+func (h *handler) counters() []endpoint.Endpoint {
 	t := h.Telemetry
-	return []endpoint{
-		get("/stats/linux/interfaces", groupStats, "", "the kernel's counters of the agent's interfaces", read(t.LinuxInterfaces)).answers([]wire.LinuxInterfaceStats{}).costly(),
-		get("/stats/configurator", groupStats, "", "number and duration of changes by clients", readNow(t.Configurator)).answers(wire.ConfiguratorStats{}),
-		get("/vpp/telemetry", groupTelem, "", "VPP's memory, runtime and node counters", h.allTelemetry).answers(map[string]any{}).costly(),
-		get("/vpp/telemetry/memory", groupTelem, "", "VPP's memory", read(t.Memory)).answers(map[string]any{}),
-		get("/vpp/telemetry/runtime", groupTelem, "", "VPP's graph nodes", read(t.Runtime)).answers(map[string]any{}).costly(),
-		get("/vpp/telemetry/nodecount", groupTelem, "", "VPP's node counters", read(t.NodeCounters)).answers(map[string]any{}).costly(),
-		get("/govppmux/stats", groupStats, "", "requests to VPP", readNow(t.Requests)).answers(wire.MuxStats{}),
-		get("/health", groupStats, "", "health as Prometheus metrics", mounted(t.Health)).writes("text/plain"),
-		get("/metrics", groupStats, "", "Prometheus metrics", mounted(t.Metrics)).writes("text/plain"),
-		get("/metrics/{model}", groupStats, "", "metrics of a model, such as govppmux.stats", h.metricsModel).answers(map[string]any{}),
+	return []endpoint.Endpoint{
+		endpoint.Get("/stats/linux/interfaces", endpoint.Stats, "", "the kernel's counters of the agent's interfaces", read(t.LinuxInterfaces)).Answers([]wire.LinuxInterfaceStats{}).Costly(),
+		endpoint.Get("/stats/configurator", endpoint.Stats, "", "number and duration of changes by clients", readNow(t.Configurator)).Answers(wire.ConfiguratorStats{}),
+		endpoint.Get("/vpp/telemetry", endpoint.Telemetry, "", "VPP's memory, runtime and node counters", h.allTelemetry).Answers(map[string]any{}).Costly(),
+		endpoint.Get("/vpp/telemetry/memory", endpoint.Telemetry, "", "VPP's memory", read(t.Memory)).Answers(map[string]any{}),
+		endpoint.Get("/vpp/telemetry/runtime", endpoint.Telemetry, "", "VPP's graph nodes", read(t.Runtime)).Answers(map[string]any{}).Costly(),
+		endpoint.Get("/vpp/telemetry/nodecount", endpoint.Telemetry, "", "VPP's node counters", read(t.NodeCounters)).Answers(map[string]any{}).Costly(),
+		endpoint.Get("/govppmux/stats", endpoint.Stats, "", "requests to VPP", readNow(t.Requests)).Answers(wire.MuxStats{}),
+		endpoint.Get("/health", endpoint.Stats, "", "health as Prometheus metrics", mounted(t.Health)).Writes("text/plain"),
+		endpoint.Get("/metrics", endpoint.Stats, "", "Prometheus metrics", mounted(t.Metrics)).Writes("text/plain"),
+		endpoint.Get("/metrics/{model}", endpoint.Stats, "", "metrics of a model, such as govppmux.stats", h.metricsModel).Answers(map[string]any{}),
 	}
 }
 

@@ -5,15 +5,18 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/scheduler"
 )
 
 // retry retries a failed value and answers the transaction. Status 404: no such
 // value; 409: it has not failed, or a verb of it is still running.
-func (h *handler) retry(w http.ResponseWriter, r *http.Request, q query) error {
-	key, err := q.required("key", "the key of a value")
+func (h *handler) retry(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
+	key, err := q.Required("key", "the key of a value")
 	if err != nil {
-		return badRequest(err)
+		return reply.BadRequest(err)
 	}
 	key = h.short(key)
 	record, err := h.sched.Retry(r.Context(), key)
@@ -21,19 +24,19 @@ func (h *handler) retry(w http.ResponseWriter, r *http.Request, q query) error {
 		return h.nothingFailed(key)
 	}
 	if record == nil && errors.Is(err, scheduler.ErrNoAnswer) {
-		return statusError{http.StatusConflict, err}
+		return reply.Status(http.StatusConflict, err)
 	}
 	if err != nil {
 		return err
 	}
-	return replyJSON(w, recordOf(record))
+	return reply.JSON(w, recordOf(record))
 }
 
 // nothingFailed answers the actual state of the value.
 func (h *handler) nothingFailed(key string) error {
 	st, there := h.sched.Status(key)
 	if !there {
-		return notFound(fmt.Errorf("%s: there is no such value", key))
+		return reply.NotFound(fmt.Errorf("%s: there is no such value", key))
 	}
-	return statusError{http.StatusConflict, fmt.Errorf("%s: the value has not failed: it is %s", key, st.State)}
+	return reply.Status(http.StatusConflict, fmt.Errorf("%s: the value has not failed: it is %s", key, st.State))
 }

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/orchestrator"
 )
@@ -18,18 +21,18 @@ type Sources interface {
 }
 
 // sources answers the state of the sources or, for keys, the sources that hold them.
-func (h *handler) sources(w http.ResponseWriter, r *http.Request, q query) error {
-	by, value, err := q.atMostOne("key", "key-prefix")
+func (h *handler) sources(w http.ResponseWriter, r *http.Request, q endpoint.Query) error {
+	by, value, err := q.AtMostOne("key", "key-prefix")
 	if err != nil {
-		return badRequest(err)
+		return reply.BadRequest(err)
 	}
 	if h.Sources == nil {
-		return notFound(errors.New("this agent has no sources"))
+		return reply.NotFound(errors.New("this agent has no sources"))
 	}
 	var declarations []orchestrator.Declaration
 	switch by {
 	case "":
-		return replyArray(w, mapped(h.Sources.Health(), sourceOf))
+		return reply.Array(w, reply.Mapped(h.Sources.Health(), sourceOf))
 	case "key":
 		declarations, err = h.Sources.Declarations(r.Context(), h.short(value))
 	default:
@@ -38,7 +41,7 @@ func (h *handler) sources(w http.ResponseWriter, r *http.Request, q query) error
 	if err != nil {
 		return err
 	}
-	return replyArray(w, mapped(declarations, declarationOf))
+	return reply.Array(w, reply.Mapped(declarations, declarationOf))
 }
 
 // sourceOf converts the state of a source.
@@ -46,7 +49,7 @@ func sourceOf(h orchestrator.Health) wire.Source {
 	return wire.Source{
 		Name: h.Source, Priority: h.Priority, State: h.State.String(), Since: h.Since, Complete: h.Complete, Revision: h.Rev, Keys: h.Keys, Listed: h.Listed,
 		Refused: h.Refused, Remembered: h.Remembered, Doubted: h.Doubted, Problems: h.Problems, Faults: h.Faults,
-		Error: text(h.Err), Failures: h.Failures, LastError: text(h.LastErr), LastErrorAt: h.LastErrAt,
+		Error: reply.ErrorText(h.Err), Failures: h.Failures, LastError: reply.ErrorText(h.LastErr), LastErrorAt: h.LastErrAt,
 		Waiting: h.Waiting, Lag: h.Lag,
 	}
 }
@@ -55,6 +58,6 @@ func sourceOf(h orchestrator.Health) wire.Source {
 func declarationOf(c orchestrator.Declaration) wire.Declaration {
 	return wire.Declaration{
 		Key: c.Key, Source: c.Source, Priority: c.Priority, State: c.State(), Wins: c.Effective,
-		Remembered: c.Remembered, Doubted: c.Doubted, Error: text(c.Err),
+		Remembered: c.Remembered, Doubted: c.Doubted, Error: reply.ErrorText(c.Err),
 	}
 }

@@ -6,14 +6,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/stats"
 )
 
 // stats answers the statistics of the scheduler.
-func (h *handler) stats(w http.ResponseWriter, _ *http.Request, _ query) error {
-	return replyJSON(w, statsOf(stats.Of(h.sched), h.sched.Statuses(""), h.sched.History()))
+func (h *handler) stats(w http.ResponseWriter, _ *http.Request, _ endpoint.Query) error {
+	return reply.JSON(w, statsOf(stats.Of(h.sched), h.sched.Statuses(""), h.sched.History()))
 }
 
 // statsOf converts the statistics. Counters run since the start of the agent;

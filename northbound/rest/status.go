@@ -6,14 +6,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 )
 
 // status answers the state of one value, of the values of a descriptor or below a
 // prefix, or of all values. Derived values are listed with their base value.
-func (h *handler) status(w http.ResponseWriter, _ *http.Request, q query) error {
-	by, value, err := q.atMostOne("key", "descriptor", "key-prefix")
+func (h *handler) status(w http.ResponseWriter, _ *http.Request, q endpoint.Query) error {
+	by, value, err := q.AtMostOne("key", "descriptor", "key-prefix")
 	if err != nil {
 		return err
 	}
@@ -23,7 +26,7 @@ func (h *handler) status(w http.ResponseWriter, _ *http.Request, q query) error 
 	statuses := h.sched.Statuses("")
 	switch by {
 	case "key":
-		return replyJSON(w, statusOf(statuses, value))
+		return reply.JSON(w, statusOf(statuses, value))
 	case "descriptor":
 		if _, err := h.descriptor(by, value); err != nil {
 			return err
@@ -33,7 +36,7 @@ func (h *handler) status(w http.ResponseWriter, _ *http.Request, q query) error 
 	bases := slices.DeleteFunc(statuses, func(st *scheduler.Status) bool {
 		return st.Base != "" || by == "descriptor" && st.Descriptor != value || by == "key-prefix" && !strings.HasPrefix(st.Key, value)
 	})
-	return replyArray(w, mapped(bases, func(st *scheduler.Status) wire.BaseValueStatus {
+	return reply.Array(w, reply.Mapped(bases, func(st *scheduler.Status) wire.BaseValueStatus {
 		return wire.BaseValueStatus{Value: valueStatus(st), DerivedValues: derived.below(st.Key)}
 	}))
 }
@@ -50,7 +53,7 @@ func statusOf(statuses []*scheduler.Status, key string) wire.BaseValueStatus {
 
 // valueStatus converts the state of one value.
 func valueStatus(st *scheduler.Status) wire.ValueStatus {
-	out := wire.ValueStatus{Key: st.Key, State: st.State.String(), Error: text(st.Err), Details: st.Details}
+	out := wire.ValueStatus{Key: st.Key, State: st.State.String(), Error: reply.ErrorText(st.Err), Details: st.Details}
 	if st.Last != scheduler.Verb(0) {
 		out.LastOperation = st.Last.String()
 	}

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
@@ -33,21 +36,21 @@ type Telemetry struct {
 var errNoTelemetry = errors.New("this agent does not have these counters")
 
 // read returns an endpoint's function that answers what one of the readers returns.
-func read[T any](f func(context.Context) (T, error)) func(http.ResponseWriter, *http.Request, query) error {
-	return func(w http.ResponseWriter, r *http.Request, _ query) error {
+func read[T any](f func(context.Context) (T, error)) func(http.ResponseWriter, *http.Request, endpoint.Query) error {
+	return func(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 		if f == nil {
-			return notFound(errNoTelemetry)
+			return reply.NotFound(errNoTelemetry)
 		}
 		out, err := f(r.Context())
 		if err != nil {
 			return err
 		}
-		return replyJSON(w, out)
+		return reply.JSON(w, out)
 	}
 }
 
 // readNow is read for a reader that cannot fail.
-func readNow[T any](f func() T) func(http.ResponseWriter, *http.Request, query) error {
+func readNow[T any](f func() T) func(http.ResponseWriter, *http.Request, endpoint.Query) error {
 	if f == nil {
 		return read[T](nil)
 	}
@@ -56,7 +59,7 @@ func readNow[T any](f func() T) func(http.ResponseWriter, *http.Request, query) 
 
 // allTelemetry answers all counters of VPP in one object. Counters that cannot be read
 // are texts with the reason.
-func (h *handler) allTelemetry(w http.ResponseWriter, r *http.Request, _ query) error {
+func (h *handler) allTelemetry(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 	out := map[string]any{}
 	for name, f := range map[string]func(context.Context) (any, error){
 		"memory": h.Telemetry.Memory, "runtime": h.Telemetry.Runtime, "nodecount": h.Telemetry.NodeCounters,
@@ -70,16 +73,16 @@ func (h *handler) allTelemetry(w http.ResponseWriter, r *http.Request, _ query) 
 		}
 	}
 	if len(out) == 0 {
-		return notFound(errNoTelemetry)
+		return reply.NotFound(errNoTelemetry)
 	}
-	return replyJSON(w, out)
+	return reply.JSON(w, out)
 }
 
 // mounted returns an endpoint's function that passes requests to another handler.
-func mounted(other http.Handler) func(http.ResponseWriter, *http.Request, query) error {
-	return func(w http.ResponseWriter, r *http.Request, _ query) error {
+func mounted(other http.Handler) func(http.ResponseWriter, *http.Request, endpoint.Query) error {
+	return func(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 		if other == nil {
-			return notFound(errNoTelemetry)
+			return reply.NotFound(errNoTelemetry)
 		}
 		other.ServeHTTP(w, r)
 		return nil
@@ -87,15 +90,15 @@ func mounted(other http.Handler) func(http.ResponseWriter, *http.Request, query)
 }
 
 // metricsModel answers the metrics of a model.
-func (h *handler) metricsModel(w http.ResponseWriter, r *http.Request, _ query) error {
+func (h *handler) metricsModel(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 	name := r.PathValue("model")
 	f := h.Telemetry.Models[name]
 	if f == nil {
 		known := strings.Join(slices.Sorted(maps.Keys(h.Telemetry.Models)), ", ")
 		if known == "" {
-			return notFound(errNoTelemetry)
+			return reply.NotFound(errNoTelemetry)
 		}
-		return notFound(fmt.Errorf("no metrics %q: expected one of %s", name, known))
+		return reply.NotFound(fmt.Errorf("no metrics %q: expected one of %s", name, known))
 	}
-	return replyJSON(w, f())
+	return reply.JSON(w, f())
 }

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
@@ -14,14 +17,14 @@ import (
 // validate answers the values of the body that are invalid by themselves, or
 // conflict with each other. It does not depend on other values, and does not wait
 // for transactions.
-func (h *handler) validate(w http.ResponseWriter, r *http.Request, _ query) error {
+func (h *handler) validate(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
 	items, err := h.bodyOf(w, r)
 	if err != nil {
 		return err
 	}
 	changes, invalid, _ := h.changes(items, h.checkedChange)
 	invalid = append(invalid, h.conflicts(items, changes)...)
-	return replyJSON(w, append([]wire.Invalid{}, invalid...))
+	return reply.JSON(w, append([]wire.Invalid{}, invalid...))
 }
 
 // checkedChange is change, followed by the validation of derived values. A value

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
+
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
@@ -42,7 +44,7 @@ func TestShapesAreReadAsTheyAreWritten(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 		}
 		var got strings.Builder
-		encode(&got, "", into)
+		reply.Encode(&got, "", into)
 		if got.String() != string(want) {
 			t.Errorf("%s is written again as\n%s", file, got.String())
 		}

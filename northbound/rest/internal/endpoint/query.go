@@ -1,4 +1,4 @@
-package rest
+package endpoint
 
 import (
 	"fmt"
@@ -8,31 +8,31 @@ import (
 	"time"
 )
 
-// A query holds the arguments of a request. An empty argument counts as absent.
-type query struct{ url.Values }
+// A Query holds the arguments of a request. An empty argument counts as absent.
+type Query struct{ url.Values }
 
-// one returns an argument that may occur once.
-func (q query) one(name string) (string, error) {
+// One returns an argument that may occur once.
+func (q Query) One(name string) (string, error) {
 	if n := len(q.Values[name]); n > 1 {
 		return "", fmt.Errorf("argument %s is given %d times: expected it once", name, n)
 	}
 	return q.Get(name), nil
 }
 
-// required returns an argument that must occur once. expected describes it in the
+// Required returns an argument that must occur once. expected describes it in the
 // error.
-func (q query) required(name, expected string) (string, error) {
-	s, err := q.one(name)
+func (q Query) Required(name, expected string) (string, error) {
+	s, err := q.One(name)
 	if err == nil && s == "" {
 		err = fmt.Errorf("argument %s is missing: expected %s", name, expected)
 	}
 	return s, err
 }
 
-// atMostOne returns name and value of the argument that is given, or empty strings.
-func (q query) atMostOne(names ...string) (name, value string, err error) {
+// AtMostOne returns name and value of the argument that is given, or empty strings.
+func (q Query) AtMostOne(names ...string) (name, value string, err error) {
 	for _, n := range names {
-		v, err := q.one(n)
+		v, err := q.One(n)
 		if err != nil {
 			return "", "", err
 		}
@@ -47,9 +47,9 @@ func (q query) atMostOne(names ...string) (name, value string, err error) {
 	return name, value, nil
 }
 
-// choice returns one of the words. The first is the default.
-func (q query) choice(name string, words ...string) (string, error) {
-	s, err := q.one(name)
+// Choice returns one of the words. The first is the default.
+func (q Query) Choice(name string, words ...string) (string, error) {
+	s, err := q.One(name)
 	if err != nil || s == "" {
 		return words[0], err
 	}
@@ -61,23 +61,23 @@ func (q query) choice(name string, words ...string) (string, error) {
 	return "", fmt.Errorf("argument %s=%q: expected one of %s", name, s, strings.Join(words, ", "))
 }
 
-// boolean returns a flag: 0, 1, true or false.
-func (q query) boolean(name string) (bool, error) {
-	s, err := q.choice(name, "0", "1", "true", "false")
+// Boolean returns a flag: 0, 1, true or false.
+func (q Query) Boolean(name string) (bool, error) {
+	s, err := q.Choice(name, "0", "1", "true", "false")
 	return s == "1" || s == "true", err
 }
 
-// flag returns a flag that may be given without a value: ?replace.
-func (q query) flag(name string) (bool, error) {
+// Flag returns a flag that may be given without a value: ?replace.
+func (q Query) Flag(name string) (bool, error) {
 	if q.Has(name) && q.Get(name) == "" {
 		return true, nil
 	}
-	return q.boolean(name)
+	return q.Boolean(name)
 }
 
-// number returns a number and whether it is given.
-func (q query) number(name string) (n uint64, given bool, err error) {
-	s, err := q.one(name)
+// Number returns a number and whether it is given.
+func (q Query) Number(name string) (n uint64, given bool, err error) {
+	s, err := q.One(name)
 	if err != nil || s == "" {
 		return 0, false, err
 	}
@@ -88,9 +88,9 @@ func (q query) number(name string) (n uint64, given bool, err error) {
 	return n, true, err
 }
 
-// moment returns a time, given as nanoseconds since 1970, or the default.
-func (q query) moment(name string, otherwise time.Time) (time.Time, error) {
-	s, err := q.one(name)
+// Moment returns a time, given as nanoseconds since 1970, or the default.
+func (q Query) Moment(name string, otherwise time.Time) (time.Time, error) {
+	s, err := q.One(name)
 	if err != nil || s == "" {
 		return otherwise, err
 	}

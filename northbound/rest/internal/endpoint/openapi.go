@@ -1,4 +1,4 @@
-package rest
+package endpoint
 
 import (
 	"cmp"
@@ -10,37 +10,33 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
-
-// openAPI answers the OpenAPI document. It comes from the table of endpoints, so it names
-// the paths that this agent serves.
-func (h *handler) openAPI(w http.ResponseWriter, _ *http.Request, _ query) error {
-	return replyJSON(w, h.openAPIDocument())
-}
 
 // object is a JSON object. encoding/json sorts its keys.
 type object = map[string]any
 
-// openAPIDocument describes all endpoints in OpenAPI 3.0.
-func (h *handler) openAPIDocument() object {
+// OpenAPI returns the OpenAPI 3.0 document of the endpoints, for encoding/json. It names the
+// paths that this agent serves. secured means that the server has users.
+func OpenAPI(version string, secured bool, endpoints []Endpoint) map[string]any {
 	s := schemas{object{}}
 	paths := object{}
-	for _, e := range h.endpoints() {
-		if e.method == http.MethodConnect {
+	for _, e := range endpoints {
+		if e.Method == http.MethodConnect {
 			continue // OpenAPI has no such method
 		}
-		methods, _ := paths[e.path].(object)
+		methods, _ := paths[e.Path].(object)
 		if methods == nil {
 			methods = object{}
-			paths[e.path] = methods
+			paths[e.Path] = methods
 		}
-		methods[strings.ToLower(e.method)] = s.operation(e)
+		methods[strings.ToLower(e.Method)] = s.operation(e)
 	}
 	out := object{
 		"openapi": "3.0.3",
 		"info": object{
-			"title": "keyplane", "version": cmp.Or(h.Version.Version, "unknown"),
+			"title": "keyplane", "version": cmp.Or(version, "unknown"),
 			"description": "The HTTP API of the agent. docs/rest.md explains it.",
 		},
 		"paths": paths,
@@ -51,7 +47,7 @@ func (h *handler) openAPIDocument() object {
 			},
 		},
 	}
-	if h.guard != nil {
+	if secured {
 		out["security"] = []any{object{"basic": []any{}}, object{"token": []any{}}}
 	}
 	return out
@@ -61,55 +57,55 @@ func (h *handler) openAPIDocument() object {
 var pathParameter = regexp.MustCompile(`\{([a-z]+)\}`)
 
 // operation describes one endpoint.
-func (s schemas) operation(e endpoint) object {
+func (s schemas) operation(e Endpoint) object {
 	parameters := []any{}
-	for _, m := range pathParameter.FindAllStringSubmatch(e.path, -1) {
+	for _, m := range pathParameter.FindAllStringSubmatch(e.Path, -1) {
 		parameters = append(parameters, object{"name": m[1], "in": "path", "required": true, "schema": object{"type": "string"}})
 	}
-	for _, a := range e.known() {
+	for _, a := range e.Known() {
 		schema := object{"type": "string"}
-		if a.words != nil {
-			schema["enum"] = a.words
+		if a.Words != nil {
+			schema["enum"] = a.Words
 		}
-		if a.many {
+		if a.Many {
 			schema = object{"type": "array", "items": schema}
 		}
-		parameters = append(parameters, object{"name": a.name, "in": "query", "schema": schema})
+		parameters = append(parameters, object{"name": a.Name, "in": "query", "schema": schema})
 	}
 	out := object{
-		"summary": e.about, "operationId": operationID(e), "parameters": parameters,
+		"summary": e.About, "operationId": operationID(e), "parameters": parameters,
 		"responses": object{
-			"200":     object{"description": e.about, "content": object{cmp.Or(e.media, jsonMedia): object{"schema": s.answer(e)}}},
-			"default": object{"description": "an error", "content": object{jsonMedia: object{"schema": s.of(reflect.TypeFor[wire.Failure]())}}},
+			"200":     object{"description": e.About, "content": object{cmp.Or(e.Media, reply.JSONMedia): object{"schema": s.answer(e)}}},
+			"default": object{"description": "an error", "content": object{reply.JSONMedia: object{"schema": s.of(reflect.TypeFor[wire.Failure]())}}},
 		},
 	}
-	if e.group == groupOpen {
+	if e.Group == Open {
 		out["security"] = []any{}
-	} else if e.group != groupAny {
-		out["description"] = "Users need the permission " + string(e.group) + "."
+	} else if e.Group != Any {
+		out["description"] = "Users need the permission " + string(e.Group) + "."
 	}
-	if e.body != "" {
-		out["requestBody"] = object{"required": e.method != http.MethodDelete, "content": object{e.body: object{"schema": object{}}}}
+	if e.Body != "" {
+		out["requestBody"] = object{"required": e.Method != http.MethodDelete, "content": object{e.Body: object{"schema": object{}}}}
 	}
 	return out
 }
 
 // operationID returns a name for functions of generated clients: getSchedulerDump.
-func operationID(e endpoint) string {
+func operationID(e Endpoint) string {
 	var out strings.Builder
-	out.WriteString(strings.ToLower(e.method))
-	for _, word := range regexp.MustCompile(`[A-Za-z0-9]+`).FindAllString(e.path, -1) {
+	out.WriteString(strings.ToLower(e.Method))
+	for _, word := range regexp.MustCompile(`[A-Za-z0-9]+`).FindAllString(e.Path, -1) {
 		out.WriteString(strings.ToUpper(word[:1]) + word[1:])
 	}
 	return out.String()
 }
 
 // answer returns the schema of an answer: that of its type, or of a text.
-func (s schemas) answer(e endpoint) object {
-	if e.shape == nil {
+func (s schemas) answer(e Endpoint) object {
+	if e.Shape == nil {
 		return object{"type": "string"}
 	}
-	return s.of(reflect.TypeOf(e.shape))
+	return s.of(reflect.TypeOf(e.Shape))
 }
 
 // schemas collects the schemas of named types.

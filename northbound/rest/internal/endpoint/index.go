@@ -1,8 +1,10 @@
-package rest
+package endpoint
 
 import (
 	"html/template"
 	"net/http"
+
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 )
 
 // page is the template of the index.
@@ -20,18 +22,18 @@ const page = `<!DOCTYPE html>
 </html>
 `
 
-// index answers an HTML page with all paths.
-func (h *handler) index(w http.ResponseWriter, _ *http.Request, _ query) error {
+// Index answers an HTML page with all paths.
+func Index(w http.ResponseWriter, endpoints []Endpoint) error {
 	type row struct{ Method, Path, Arguments, About string }
 	var rows []row
-	for _, e := range h.endpoints() {
-		rows = append(rows, row{e.method, e.path, e.arguments, e.about})
+	for _, e := range endpoints {
+		rows = append(rows, row{e.Method, e.Path, e.Arguments, e.About})
 	}
 	t, err := template.New("index").Parse(page)
 	if err != nil {
 		return err
 	}
-	header(w, "text/html; charset=UTF-8", http.StatusOK)
+	reply.Header(w, "text/html; charset=UTF-8", http.StatusOK)
 	_ = t.Execute(w, rows) // an error means that the client has disconnected
 	return nil
 }

@@ -1,4 +1,4 @@
-package rest
+package timeline
 
 import (
 	"errors"
@@ -32,18 +32,18 @@ func record(at int, ops ...scheduler.Operation) *scheduler.Record {
 }
 
 // story shows the revisions of a key: "1-3 CONFIGURED 7", and "down" where it does not stand.
-func story(revs []revision) string {
+func story(revs []Revision) string {
 	var out []string
 	for _, r := range revs {
 		since, until := "", ""
-		if !r.since.IsZero() {
-			since = fmt.Sprint(r.since.Unix())
+		if !r.Since.IsZero() {
+			since = fmt.Sprint(r.Since.Unix())
 		}
-		if !r.until.IsZero() {
-			until = fmt.Sprint(r.until.Unix())
+		if !r.Until.IsZero() {
+			until = fmt.Sprint(r.Until.Unix())
 		}
-		s := fmt.Sprintf("%s-%s %s %d", since, until, r.state, r.value.(*l3.Route).GetMetric())
-		if !r.applied {
+		s := fmt.Sprintf("%s-%s %s %d", since, until, r.State, r.Value.(*l3.Route).GetMetric())
+		if !r.Applied {
 			s += " down"
 		}
 		out = append(out, s)
@@ -125,15 +125,15 @@ func TestRevisions(t *testing.T) {
 			if tt.now != nil {
 				now = append(now, tt.now)
 			}
-			c := newTimelines(now, tt.records, func(k string) bool { return k == key })
-			if got := story(c.revisions[key]); got != tt.want {
+			c := New(now, tt.records, func(k string) bool { return k == key })
+			if got := story(c.Revisions[key]); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
-			for _, r := range c.revisions[key] {
-				if !r.since.IsZero() && c.at(key, r.since).txn != r.txn {
+			for _, r := range c.Revisions[key] {
+				if !r.Since.IsZero() && c.At(key, r.Since).Txn != r.Txn {
 					t.Errorf("at its beginning %+v does not count", r)
 				}
-				if !r.until.IsZero() && c.at(key, r.until) != nil && c.at(key, r.until).since.Equal(r.since) {
+				if !r.Until.IsZero() && c.At(key, r.Until) != nil && c.At(key, r.Until).Since.Equal(r.Since) {
 					t.Errorf("at its end %+v still counts", r)
 				}
 			}
@@ -143,19 +143,19 @@ func TestRevisions(t *testing.T) {
 
 // What meets a dependency is told as of each moment.
 func TestMeeting(t *testing.T) {
-	c := newTimelines(nil, []*scheduler.Record{
+	c := New(nil, []*scheduler.Record{
 		record(1, scheduler.Operation{Verb: created, Key: "a/1", New: metric(1), NewState: standsNow}),
 		record(2, scheduler.Operation{Verb: created, Key: "a/2", New: metric(1), NewState: standsNow}, scheduler.Operation{Verb: created, Key: "b/1", New: metric(1), NewState: waits}),
 		record(3, scheduler.Operation{Verb: deleted, Key: "a/1", Old: metric(1), OldState: standsNow, NewState: gone}),
-	}, all)
+	}, func(string) bool { return true })
 	folder := scheduler.Dependency{Prefixes: []string{"a/", "b/", "a/"}}
 	for at, want := range map[int64]string{0: "[]", 1: "[a/1]", 2: "[a/1 a/2]", 3: "[a/2]"} {
-		if got := fmt.Sprint(c.satisfying(folder, time.Unix(at, 0))); got != want {
+		if got := fmt.Sprint(c.Satisfying(folder, time.Unix(at, 0))); got != want {
 			t.Errorf("at %d: %s, want %s", at, got, want)
 		}
 	}
 	only2 := scheduler.Dependency{Prefixes: []string{"a/"}, Match: func(key string) bool { return key == "a/2" }}
-	if got := fmt.Sprint(c.satisfying(only2, time.Unix(2, 0))); got != "[a/2]" {
+	if got := fmt.Sprint(c.Satisfying(only2, time.Unix(2, 0))); got != "[a/2]" {
 		t.Errorf("got %s", got)
 	}
 }

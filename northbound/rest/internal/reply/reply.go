@@ -1,0 +1,194 @@
+// Package reply writes the answers of the HTTP API: values as JSON or text, lists item by item,
+// and errors with their status.
+//
+// A handler returns an error before it has written anything of its answer; [Fail] writes it.
+// An error while an answer is written means that the client has disconnected. It is ignored,
+// because the server cannot tell anybody.
+package reply
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"slices"
+
+	"github.com/keyplane/keyplane/northbound/rest/wire"
+)
+
+// A statusError is an error with an HTTP status. Other errors are answered with 500.
+type statusError struct {
+	status int
+	err    error
+	failed []wire.Invalid // the values that caused it; nil: not known
+}
+
+func (e *statusError) Error() string { return e.err.Error() }
+
+// Unwrap returns the error without the status.
+func (e *statusError) Unwrap() error { return e.err }
+
+// Status returns err with an HTTP status.
+func Status(status int, err error) error { return &statusError{status: status, err: err} }
+
+// Detailed returns err with an HTTP status and the values that caused it.
+func Detailed(status int, err error, failed []wire.Invalid) error {
+	return &statusError{status, err, failed}
+}
+
+// NotFound returns err with status 404.
+func NotFound(err error) error { return Status(http.StatusNotFound, err) }
+
+// BadRequest returns err with status 400, or nil for nil.
+func BadRequest(err error) error {
+	if err == nil {
+		return nil
+	}
+	return Status(http.StatusBadRequest, err)
+}
+
+// Fail answers an error as JSON.
+func Fail(w http.ResponseWriter, err error) {
+	answer, status := wire.Failure{Error: err.Error()}, http.StatusInternalServerError
+	if s, ok := errors.AsType[*statusError](err); ok {
+		status, answer.Failed = s.status, s.failed
+	}
+	Header(w, JSONType, status)
+	Encode(w, "", answer)
+}
+
+const (
+	JSONMedia = "application/json"
+	JSONType  = "application/json; charset=UTF-8"
+	TextType  = "text/plain; charset=UTF-8"
+)
+
+// Header writes the status and headers. nosniff keeps browsers from executing
+// answers as scripts.
+func Header(w http.ResponseWriter, contentType string, status int) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+}
+
+// JSON answers v as indented JSON.
+func JSON(w http.ResponseWriter, v any) error {
+	Header(w, JSONType, http.StatusOK)
+	Encode(w, "", v)
+	return nil
+}
+
+// Array answers a list. It encodes item by item, so that memory does not grow
+// with its length.
+func Array[T any](w http.ResponseWriter, items iter.Seq[T]) error {
+	Header(w, JSONType, http.StatusOK)
+	out := bufio.NewWriterSize(w, 64<<10)
+	writeArray(out, "", items)
+	_ = out.WriteByte('\n')
+	_ = out.Flush()
+	return nil
+}
+
+// Plan writes a wire.Plan item by item: it may have a hundred thousand operations.
+func Plan(w http.ResponseWriter, operations iter.Seq[wire.Operation], invalid []wire.Invalid, warnings []wire.Warning) error {
+	Header(w, JSONType, http.StatusOK)
+	out := bufio.NewWriterSize(w, 64<<10)
+	_, _ = out.WriteString("{\n  \"Operations\": ")
+	writeArray(out, "  ", operations)
+	_, _ = out.WriteString(",\n  \"Invalid\": ")
+	writeArray(out, "  ", slices.Values(invalid))
+	if len(warnings) > 0 {
+		_, _ = out.WriteString(",\n  \"Warnings\": ")
+		writeArray(out, "  ", slices.Values(warnings))
+	}
+	_, _ = out.WriteString("\n}\n")
+	_ = out.Flush()
+	return nil
+}
+
+// writeArray writes items one by one, each on lines that begin with prefix. It ends early if the
+// client has gone.
+func writeArray[T any](out *bufio.Writer, prefix string, items iter.Seq[T]) {
+	separator := "[\n" + prefix + "  "
+	var text []byte // of items that write themselves, used again for each
+	for item := range items {
+		if _, err := out.WriteString(separator); err != nil {
+			return
+		}
+		if a, ok := any(item).(appender); ok {
+			var err error
+			if text, err = a.AppendIndent(text[:0], prefix+"  "); err == nil {
+				_, _ = out.Write(text)
+				separator = ",\n" + prefix + "  "
+				continue
+			}
+		}
+		Encode(trimNewline{out}, prefix+"  ", item)
+		separator = ",\n" + prefix + "  "
+	}
+	if separator[0] == '[' {
+		_, _ = out.WriteString("[]")
+		return
+	}
+	_, _ = out.WriteString("\n" + prefix + "]")
+}
+
+// An appender writes itself as Encode does, but faster: many of them are in one answer.
+// After an error Encode writes it.
+type appender interface {
+	AppendIndent(dst []byte, prefix string) ([]byte, error)
+}
+
+// Encode writes v as indented JSON. HTML is not escaped, because the type of the
+// answer is JSON.
+func Encode(w io.Writer, prefix string, v any) {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent(prefix, "  ")
+	_ = e.Encode(v)
+}
+
+// trimNewline removes the line feed that json.Encoder writes after each value. The
+// encoder writes a value in one call.
+type trimNewline struct{ w io.Writer }
+
+// Write implements io.Writer.
+func (l trimNewline) Write(p []byte) (int, error) {
+	n, err := l.w.Write(p[:len(p)-1])
+	return n + 1, err
+}
+
+// Text answers pieces of text.
+func Text(w http.ResponseWriter, pieces iter.Seq[string]) error {
+	Header(w, TextType, http.StatusOK)
+	out := bufio.NewWriterSize(w, 64<<10)
+	for piece := range pieces {
+		if _, err := out.WriteString(piece); err != nil {
+			return nil
+		}
+	}
+	_ = out.Flush()
+	return nil
+}
+
+// Mapped yields f of each item. Values are converted one by one while the answer is
+// written, so that a long list needs little memory.
+func Mapped[T, U any](items []T, f func(T) U) iter.Seq[U] {
+	return func(yield func(U) bool) {
+		for _, it := range items {
+			if !yield(f(it)) {
+				return
+			}
+		}
+	}
+}
+
+// ErrorText returns the message of an error, or "".
+func ErrorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
