@@ -149,6 +149,9 @@ func (a *assembly) describe(context.Context) (err error) {
 	if a.known.deaths != nil {
 		a.conf.vpp.Memory = a.known.deaths
 	}
+	if a.known.settings != nil {
+		a.conf.vpp.Settings = a.known.settings
+	}
 	a.Linux, a.VPP, err = southbounds(a.Scheduler, a.conf, a.options, a.mine.self, a.loggers)
 	if err != nil {
 		return err

@@ -12,10 +12,10 @@ import (
 )
 
 // state is the agent's knowledge of earlier runs: the last declared values of each store,
-// the applied values, and values that crashed VPP. A part that cannot be opened is nil.
+// the applied values, values that crashed VPP, and settings that VPP does not report. A part that cannot be opened is nil.
 type state struct {
-	intent, applied, deaths *statestore.Store
-	log                     *slog.Logger
+	intent, applied, deaths, settings *statestore.Store
+	log                               *slog.Logger
 }
 
 // A statePart is one Store in the folder, and the consequence of its loss.
@@ -32,6 +32,7 @@ func (s *state) parts() []statePart {
 		{"intent", &s.intent, "after a restart the values of a store are unknown until it is reachable; applied values stay, and values of programs (gRPC) may be missing"},
 		{"applied", &s.applied, "after a restart undeclared objects stay if the system does not show their owner (such as VPP routes and L2 FIB entries)"},
 		{"deaths", &s.deaths, "after a restart values that crashed VPP may be tried once more"},
+		{"settings", &s.settings, "after a restart DNS servers that are no longer declared may stay in VPP"},
 	}
 }
 
@@ -49,7 +50,7 @@ func openState(dir string, log *slog.Logger) state {
 		}
 		*part.into = store
 	}
-	for _, store := range []*statestore.Store{s.applied, s.deaths} {
+	for _, store := range []*statestore.Store{s.applied, s.deaths, s.settings} {
 		// The entries of a stale store are correct, but some may be missing. Declared
 		// values are added again when the actual state is read.
 		if store != nil && store.Stale() != nil {

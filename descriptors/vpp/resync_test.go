@@ -68,6 +68,7 @@ func waiting() []string {
 		"config/vpp/v2/route/vrf/5/dst/10.3.0.0/16/gw/10.1.0.3", `{"vrf_id":5,"dst_network":"10.3.0.0/16","next_hop_addr":"10.1.0.3"}`,
 		"config/vpp/v2/route/if/absent/vrf/0/dst/10.4.0.0/16/gw/10.1.0.4", `{"dst_network":"10.4.0.0/16","next_hop_addr":"10.1.0.4","outgoing_interface":"absent"}`,
 		"config/vpp/v2/ipscanneigh-global", `{"mode":"BOTH","scan_interval":1}`,
+		"config/vpp/dns/v1/dnscache", `{"upstream_dns_servers":["10.0.0.53"]}`,
 	}
 }
 

@@ -5,7 +5,8 @@
 //	go plugin.Run(ctx) // beside s.Run
 //
 // Register adds the descriptors of all domains: iface (interfaces), l2 (bridge domains and
-// cross-connects), acl (access lists), abf (policies by them), stn (addresses shared with the host) and l3 (VRF tables and routes). Run keeps the connection. Without a
+// cross-connects), acl (access lists), abf (policies by them), stn (addresses shared with the host),
+// dns (the DNS cache) and l3 (VRF tables and routes). Run keeps the connection. Without a
 // connection all values are PENDING with that reason. After each new connection the
 // scheduler reads VPP's state back and reconciles it.
 //
@@ -29,6 +30,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/abf"
 	"github.com/keyplane/keyplane/descriptors/vpp/acl"
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/dns"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
 	"github.com/keyplane/keyplane/descriptors/vpp/l2"
@@ -57,6 +59,9 @@ type Options struct {
 	// Memory keeps the values that crashed VPP across restarts of the agent. Defaults to
 	// none.
 	Memory scheduler.Memory
+	// Settings keeps settings that VPP does not report, such as its DNS servers. Defaults to
+	// none: they are applied again after a restart of the agent.
+	Settings scheduler.Memory
 	// LinuxHost returns the kernel's name of an existing Linux interface. Defaults to none
 	// being known.
 	LinuxHost func(name string) (host string, ok bool)
@@ -132,6 +137,9 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	if err := stn.Register(s, stn.Options{API: p.api, Interfaces: p.links, Southbound: Southbound}); err != nil {
+		return nil, fmt.Errorf("vpp: %w", err)
+	}
+	if err := dns.Register(s, dns.Options{API: p.api, Memory: o.Settings, Log: o.Log, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	linkChanged, err = l3.Register(s, l3.Options{API: p.api, Interfaces: p.links, Allocations: o.Allocations, Life: guard.life, Southbound: Southbound})

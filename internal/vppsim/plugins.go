@@ -7,6 +7,7 @@ import (
 	"github.com/keyplane/keyplane/internal/vppsim/bond"
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 	"github.com/keyplane/keyplane/internal/vppsim/dhcp"
+	"github.com/keyplane/keyplane/internal/vppsim/dns"
 	"github.com/keyplane/keyplane/internal/vppsim/gre"
 	"github.com/keyplane/keyplane/internal/vppsim/gtpu"
 	"github.com/keyplane/keyplane/internal/vppsim/iface"
@@ -45,6 +46,7 @@ func register(vpp *core.VPP) *dhcp.Clients {
 	abf.New(vpp)
 	stn.New(vpp)
 	nat.New(vpp, tables)
+	dns.New(vpp)
 	vrrp.New(vpp)
 
 	tap.New(vpp)

@@ -57,6 +57,7 @@ func loadables() []loadable {
 		{"acl", "acl_plugin.so", "Access Control Lists (ACL)"},
 		{"af_packet", "af_packet_plugin.so", "af-packet"},
 		{"dhcp", "dhcp_plugin.so", "Dynamic Host Configuration Protocol (DHCP)"},
+		{"dns", "dns_plugin.so", "Simple DNS name resolver"},
 		{"gre", "gre_plugin.so", "Generic Routing Encapsulation (GRE) plugin"},
 		{"gtpu", "gtpu_plugin.so", "GPRS Tunnelling Protocol, User Data (GTPv1-U)"},
 		{"l3xc", "l3xc_plugin.so", "L3 Cross-Connect (L3XC)"},

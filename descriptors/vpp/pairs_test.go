@@ -1,0 +1,133 @@
+package vpp_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/simulated"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// A configuration has keys and values by turns.
+type configuration []string
+
+// A changeable kind has configurations that may follow each other in any order.
+type changeable struct {
+	ground  configuration // the values that all of them need
+	configs []configuration
+	pages   []string // of the simulated VPP; together they show the whole state of the kind
+}
+
+func changeables() map[string]changeable {
+	const cache = "config/vpp/dns/v1/dnscache"
+	return map[string]changeable{
+		"DNS cache": {
+			configs: []configuration{
+				{cache, `{"upstream_dns_servers":["10.0.0.53"]}`},
+				{cache, `{"upstream_dns_servers":["10.0.0.54","fd00::53"]}`},
+				{cache, `{"upstream_dns_servers":["10.0.0.53","10.0.0.54"]}`},
+			},
+			pages: []string{"show dns"},
+		},
+	}
+}
+
+// TestEveryChangeIsPlannedAndUndone goes from each configuration of a kind, and from none, to
+// each other one and back. The plan names the operations that are executed; afterwards a resync
+// does nothing; and the way back leaves the same state in VPP.
+func TestEveryChangeIsPlannedAndUndone(t *testing.T) {
+	for name, kind := range changeables() {
+		t.Run(name, func(t *testing.T) {
+			onEachVPP(t, func(t *testing.T, vpp *simulated.VPP) { everyChangeIsPlannedAndUndone(t, vpp, kind) })
+		})
+	}
+}
+
+func everyChangeIsPlannedAndUndone(t *testing.T, vpp *simulated.VPP, kind changeable) {
+	a := startAgent(t, vpp.Socket)
+	awaitReady(t, a)
+	all := append([]configuration{nil}, kind.configs...)
+	shows := func() string {
+		var b strings.Builder
+		for _, page := range kind.pages {
+			b.WriteString(vpp.Show(page))
+		}
+		return b.String()
+	}
+	for i, from := range all {
+		if !a.canHave(t, vpp, slices.Concat(kind.ground, from)) {
+			return
+		}
+		before := shows()
+		for j, to := range all {
+			a.changesTo(fmt.Sprintf("%d to %d", i, j), slices.Concat(kind.ground, to))
+			a.changesTo(fmt.Sprintf("%d to %d and back", i, j), slices.Concat(kind.ground, from))
+			if after := shows(); after != before {
+				t.Errorf("%d to %d and back: VPP has\n%s; expected\n%s", i, j, after, before)
+			}
+		}
+	}
+}
+
+// canHave declares values, and reports whether this release of VPP has what they need.
+func (a *agent) canHave(t *testing.T, vpp *simulated.VPP, values configuration) bool {
+	t.Helper()
+	_, err := a.declare(true, values...)
+	for i := 0; i < len(values); i += 2 {
+		if st, _ := a.sched.Status(values[i]); st != nil && st.State == scheduler.Unimplemented {
+			t.Logf("SKIPPED: %s: %v", st.Key, st.Err)
+			return false
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return true
+}
+
+// changesTo plans and makes a change to these values, and checks that it is complete.
+func (a *agent) changesTo(what string, values configuration) {
+	a.Helper()
+	txn := scheduler.Txn{Replace: true}
+	for i := 0; i < len(values); i += 2 {
+		message, err := models.BuiltIn().Decode(values[i], []byte(values[i+1]))
+		if err != nil {
+			a.Fatal(err)
+		}
+		v, err := a.sched.Value(values[i], message)
+		if err != nil {
+			a.Fatal(err)
+		}
+		txn.Changes = append(txn.Changes, v.Change())
+	}
+	plan, err := a.sched.Plan(a.Context(), txn)
+	if err != nil {
+		a.Fatalf("%s: plan: %v", what, err)
+	}
+	record, err := a.sched.Commit(a.Context(), txn)
+	if err != nil {
+		a.Fatalf("%s: %v", what, err)
+	}
+	if planned, executed := operations(plan.Planned), operations(record.Executed); !slices.Equal(planned, executed) {
+		a.Errorf("%s: planned %q; executed %q", what, planned, executed)
+	}
+	for i := 0; i < len(values); i += 2 {
+		a.expectState(values[i], scheduler.Configured)
+	}
+	resync, err := a.sched.Commit(a.Context(), scheduler.Txn{Refresh: true})
+	if err != nil || len(resync.Executed) > 0 {
+		a.Errorf("%s: a resync does %q, %v", what, operations(resync.Executed), err)
+	}
+}
+
+// operations returns verbs and keys in a fixed order: independent ones have none.
+func operations(all []scheduler.Operation) (out []string) {
+	for _, op := range all {
+		out = append(out, fmt.Sprint(op.Verb, " ", op.Key))
+	}
+	slices.Sort(out)
+	return out
+}
