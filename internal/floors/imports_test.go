@@ -18,7 +18,7 @@ type floor struct {
 
 // everywhere are packages that know nothing of keyplane; any package may import them.
 var everywhere = []string{
-	"internal/backoff", "internal/guard", "internal/logs", "internal/mailbox", "internal/nearest", "internal/tlsfiles", "internal/wake",
+	"internal/backoff", "internal/budget", "internal/guard", "internal/logs", "internal/mailbox", "internal/nearest", "internal/tlsfiles", "internal/wake",
 }
 
 func floors() []floor {
@@ -39,6 +39,7 @@ func floors() []floor {
 		{"client", []string{"models", "orchestrator", "proto", "scheduler"}},
 		{"internal/alloc", nil},
 		{"internal/backoff", nil},
+		{"internal/budget", nil},
 		{"internal/config", nil},
 		{"internal/faults", []string{"connectors", "internal/owner", "internal/scratch", "internal/testkit", "kvdbsync", "models", "orchestrator", "proto", "scheduler", "statestore"}},
 		{"internal/faults/history", nil},
