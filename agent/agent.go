@@ -15,12 +15,12 @@ import (
 	"github.com/keyplane/keyplane/descriptors/linux"
 	"github.com/keyplane/keyplane/descriptors/netalloc"
 	"github.com/keyplane/keyplane/descriptors/vpp"
+	"github.com/keyplane/keyplane/internal/budget"
 	"github.com/keyplane/keyplane/internal/logs"
 	"github.com/keyplane/keyplane/internal/owner"
 	"github.com/keyplane/keyplane/internal/wake"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/models/structured/document"
 	"github.com/keyplane/keyplane/northbound/grpc"
 	"github.com/keyplane/keyplane/northbound/kvdb"
 	"github.com/keyplane/keyplane/northbound/rest"
@@ -32,7 +32,7 @@ import (
 type assembly struct {
 	*settings
 	conf   configuration
-	gate   *document.Gate // for large texts
+	memory *budget.Budget // for texts of sources that are parsed
 	stores stores
 	socket kvdb.Server
 	mine   ownership
@@ -63,7 +63,7 @@ func serve(ctx context.Context, s *settings, loggers *logs.Table, out io.Writer)
 		return err
 	}
 	defer manager.Close()
-	a := assembly{settings: s, gate: document.NewGate(), out: out, Parts: Parts{Label: s.Label, Log: log}, loggers: loggers}
+	a := assembly{settings: s, memory: budget.New(sourceMemory), out: out, Parts: Parts{Label: s.Label, Log: log}, loggers: loggers}
 	defer a.close()
 	for _, step := range []func(context.Context) error{a.configure, a.declare, a.own, a.describe, a.merge, a.offer} {
 		if err := step(ctx); err != nil {
@@ -103,7 +103,7 @@ func (a *assembly) declare(context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("Options.Models: %w", err)
 	}
-	a.stores, err = openStores(a.settings, a.files, a.conf.orchestrator, a.Models, a.gate, a.loggers)
+	a.stores, err = openStores(a.settings, a.files, a.conf.orchestrator, a.Models, a.memory, a.loggers)
 	a.closing(a.stores.Close)
 	if err != nil {
 		return err
@@ -192,7 +192,7 @@ func (a *assembly) offer(context.Context) error {
 	web := rest.Server{Config: a.conf.http, Options: withSouthbounds(rest.Options{
 		Scheduler: a.Scheduler, Sources: a.Orchestrator, Declarer: clients, Label: a.Parts.Label, Version: about(a.options.Name), Health: a.health,
 		Telemetry: figures.addTo(rest.Telemetry{Configurator: clients.configuratorStats}), Logs: levels{a.loggers},
-		MaxBody: a.conf.http.MaxBodyBytes, Gate: a.gate, Log: a.loggers.Logger("http"),
+		MaxBody: a.conf.http.MaxBodyBytes, Memory: budget.New(requestMemory), Log: a.loggers.Logger("http"),
 	}, a.Linux, a.VPP)}
 	a.socket.Beside = rest.Handler(withSecrets(web.Options)) // only the agent's user can open the socket
 	if !a.options.lacks(HTTP) {

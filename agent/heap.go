@@ -24,6 +24,19 @@ const (
 	// leastGarbage is how much garbage, in bytes, there may be beside the memory in use where
 	// usualMemory is nearly reached. Above that, the garbage may grow as the memory in use does.
 	leastGarbage = 40 << 20
+	// pressedMemory is the memory, in bytes, up to which the agent would rather collect
+	// garbage often than grow. The difference from usualMemory is room for the needs of a
+	// moment, such as large texts that are parsed. The program itself takes 30 MB more.
+	pressedMemory = 160 << 20
+	// sourceMemory is the memory, in bytes, that texts of sources take together while they are
+	// parsed. One of them may need more; it is then parsed alone. Requests have a budget of
+	// their own, so a client that is slow to read its answer delays no source.
+	sourceMemory = 40 << 20
+	// requestMemory is the same for the requests to the HTTP server.
+	requestMemory = 24 << 20
+	// fewestGarbage is how much garbage, in bytes, there may be where pressedMemory is nearly
+	// reached. Collecting even more often would leave no time for anything else.
+	fewestGarbage = 16 << 20
 	// longestStart bounds the start when a source never becomes complete.
 	longestStart = time.Minute
 	// quietTime is how long no operation may run before the start counts as over. Links
@@ -93,9 +106,11 @@ type collected struct{ _ *collected }
 func memoryLimit(inUse int64, starting bool) int64 {
 	limit := max(usualMemory, 2*inUse-leastGarbage)
 	if starting {
-		limit = min(limit, inUse+max(startGarbage, inUse))
+		return min(limit, inUse+max(startGarbage, inUse))
 	}
-	return limit
+	// Beyond pressedMemory more is allowed with each byte in use, until it is as much as usual.
+	const knee = pressedMemory - fewestGarbage
+	return min(limit, max(pressedMemory, pressedMemory+4*(inUse-knee)))
 }
 
 // awaitQuiet returns when the count of operations has not changed for quietTime, or ctx ends.

@@ -62,7 +62,10 @@ func TestMemoryLimit(t *testing.T) {
 		{"an agent without configuration", 20 * mib, 116 * mib, 140 * mib},
 		{"a few thousand keys", 40 * mib, 136 * mib, 140 * mib},
 		{"as much as fits", 90 * mib, 140 * mib, 140 * mib},
-		{"more than fits", 200 * mib, 360 * mib, 360 * mib},
+		{"a burst", 120 * mib, 200 * mib, 160 * mib},
+		{"a large burst", 144 * mib, 248 * mib, 160 * mib},
+		{"more than fits", 170 * mib, 300 * mib, 264 * mib},
+		{"much more than fits", 200 * mib, 360 * mib, 360 * mib},
 		{"a million keys", 1500 * mib, 2960 * mib, 2960 * mib},
 	} {
 		if got := memoryLimit(test.inUse, true); got != test.starting {

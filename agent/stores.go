@@ -16,12 +16,12 @@ import (
 	"github.com/keyplane/keyplane/connectors/filedb"
 	"github.com/keyplane/keyplane/connectors/initfile"
 	"github.com/keyplane/keyplane/connectors/redis"
+	"github.com/keyplane/keyplane/internal/budget"
 	"github.com/keyplane/keyplane/internal/config"
 	"github.com/keyplane/keyplane/internal/logs"
 	"github.com/keyplane/keyplane/internal/owner"
 	"github.com/keyplane/keyplane/kvdbsync"
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/models/structured/document"
 	"github.com/keyplane/keyplane/orchestrator"
 )
 
@@ -107,8 +107,8 @@ type StoreOptions struct {
 	// Models are the models that the agent knows.
 	Models *models.Registry
 
-	dir  string         // of configuration files
-	gate *document.Gate // for large texts
+	dir    string         // of configuration files
+	memory *budget.Budget // of all stores, for texts that are parsed
 }
 
 // openBolt returns nil without a configuration file, as the other openers do.
@@ -126,7 +126,7 @@ func openFiledb(o StoreOptions) (kvdbsync.Connector, error) {
 	if found, err := o.Load(&cfg); !found || err != nil {
 		return nil, err
 	}
-	cfg.Gate, cfg.Models = o.gate, o.Models
+	cfg.Memory, cfg.Models = o.memory, o.Models
 	return filedb.New(cfg, o.Root, o.Log)
 }
 
@@ -231,12 +231,12 @@ var errNoStore = errors.New("no store to read the network from, and no northboun
 
 // openStores opens each configured store. It connects to none of them, so that the agent
 // starts even if some are down.
-func openStores(s *settings, f files, oc orchestratorConfig, all *models.Registry, gate *document.Gate, loggers *logs.Table) (stores, error) {
+func openStores(s *settings, f files, oc orchestratorConfig, all *models.Registry, memory *budget.Budget, loggers *logs.Table) (stores, error) {
 	var out stores
 	root := s.root()
 	for _, kind := range s.storeKinds() {
 		log := loggers.Logger(kind.name)
-		connector, err := kind.open(StoreOptions{Root: root, Bounds: oc.bounds(), Models: all, gate: gate, Log: log.With("source", kind.name), dir: f.dir, Load: func(into any) (bool, error) {
+		connector, err := kind.open(StoreOptions{Root: root, Bounds: oc.bounds(), Models: all, memory: memory, Log: log.With("source", kind.name), dir: f.dir, Load: func(into any) (bool, error) {
 			return f.load(kind.flag, kind.file, into)
 		}})
 		if err != nil {

@@ -23,6 +23,17 @@ type file struct {
 	freed time.Time // when it was last found closed
 }
 
+// files are files by path. A file in it never changes, so several looks share it.
+type files map[string]*file
+
+// at returns the knowledge about a path, which is that of an unknown file at first.
+func (all files) at(path string) file {
+	if f := all[path]; f != nil {
+		return *f
+	}
+	return file{}
+}
+
 // A state says whether the content of a file can be relied on, and when to look again.
 type state int
 
@@ -157,6 +168,6 @@ func (f file) problems() []error {
 }
 
 // countsAs reports whether two states of a file are the same to the store.
-func (f file) countsAs(other file) bool {
+func (f *file) countsAs(other *file) bool {
 	return f.good == other.good && (f.state == gone) == (other.state == gone)
 }

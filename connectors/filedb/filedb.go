@@ -46,10 +46,8 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
+	"github.com/keyplane/keyplane/internal/budget"
 	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/models/structured/document"
 )
 
 // Config is the content of filedb.conf.
@@ -88,15 +86,19 @@ type Config struct {
 	MaxFileSize Size `yaml:"max-file-size"`
 	// MaxYAMLSize is the size of the largest file that is YAML, or JSON outside the
 	// key/value form. Reading one takes about 60 times its size in memory for a moment.
-	// Several such files share this limit while they are read. Defaults to 8 MiB.
+	// Large ones are therefore read one after the other. Defaults to 8 MiB.
 	MaxYAMLSize Size `yaml:"max-yaml-size"`
 	// MaxTotalSize is the size of all files together. Defaults to 256 MiB.
 	MaxTotalSize Size `yaml:"max-total-size"`
-	// Gate is shared with others that read large texts. Defaults to none.
-	Gate *document.Gate `yaml:"-"`
+	// Memory is shared with others that take much memory for a moment. Defaults to one for the
+	// trees of files.
+	Memory *budget.Budget `yaml:"-"`
 	// Models are the models that the files may have. Defaults to the built-in ones.
 	Models *models.Registry `yaml:"-"`
 }
+
+// mostTrees is the memory, in bytes, of the trees of files that are parsed at once.
+const mostTrees = 48 << 20
 
 // stall is the longest wait of the first batch for files that are being written.
 func (c Config) stall() time.Duration { return 5 * c.Grace }
@@ -108,12 +110,11 @@ type DB struct {
 	log  *slog.Logger
 
 	mu    sync.Mutex // guards the fields below: one look at a time
-	files map[string]file
+	files files
 	walk  *walk     // of the last look; nil: there was none
 	whole time.Time // time of walk
 
 	status *status
-	trees  *semaphore.Weighted // bytes that are being parsed into trees of nodes
 }
 
 // New makes a DB. root is "/vnf-agent/<label>/". It is put before keys without it, and
@@ -154,8 +155,6 @@ func New(cfg Config, root string, log *slog.Logger) (*DB, error) {
 	cfg.VanishGrace = cmp.Or(cfg.VanishGrace, 300*time.Millisecond)
 	cfg.Rescan = cmp.Or(cfg.Rescan, time.Minute)
 	cfg.Poll = cmp.Or(cfg.Poll, time.Second)
-	return &DB{
-		cfg: cfg, root: root, log: log, files: map[string]file{}, status: published,
-		trees: semaphore.NewWeighted(int64(cfg.MaxYAMLSize)),
-	}, nil
+	cfg.Memory = cmp.Or(cfg.Memory, budget.New(mostTrees))
+	return &DB{cfg: cfg, root: root, log: log, files: files{}, status: published}, nil
 }

@@ -21,7 +21,7 @@ import (
 
 // A snapshot is the state of all files at one moment. It never changes.
 type snapshot struct {
-	files map[string]file
+	files files
 	dirs  map[string]watch // to watch
 	// folders identifies the configured folders, to notice that others took their places.
 	folders string
@@ -67,10 +67,14 @@ func (db *DB) look(ctx context.Context, why reason) (*snapshot, error) {
 // lookAtAll finds the files, and reads those with a reason, in parallel on all CPUs.
 func (db *DB) lookAtAll(ctx context.Context) {
 	begun, walk := time.Now(), explore(ctx, db.cfg)
-	next, looks := map[string]file{}, map[string]*look{}
+	next, looks := files{}, map[string]*look{}
 	for path, id := range walk.files {
-		if f := db.files[path]; f.changed(id) {
-			looks[path] = &look{before: f, id: id}
+		f := db.files[path]
+		if f == nil {
+			f = &file{}
+		}
+		if f.changed(id) {
+			looks[path] = &look{before: *f, id: id}
 		} else {
 			next[path] = f
 		}
@@ -83,7 +87,7 @@ func (db *DB) lookAtAll(ctx context.Context) {
 			next[path] = f
 			continue
 		}
-		looks[path] = &look{before: f, absent: true}
+		looks[path] = &look{before: *f, absent: true}
 	}
 	if db.carryOut(ctx, looks, next) {
 		db.whole, db.walk = begun, walk
@@ -96,11 +100,11 @@ func (db *DB) lookAtSome(ctx context.Context, paths map[string]bool) bool {
 	now, looks := time.Now(), map[string]*look{}
 	for path, f := range db.files {
 		if !f.until.IsZero() && !now.Before(f.until) {
-			looks[path] = &look{before: f}
+			looks[path] = &look{before: *f}
 		}
 	}
 	for path := range paths {
-		looks[path] = &look{before: db.files[path]}
+		looks[path] = &look{before: db.files.at(path)}
 	}
 	for path, l := range looks {
 		var plain bool
@@ -147,7 +151,7 @@ type look struct {
 // carryOut executes the looks, and makes next, with their results, the state of the files.
 // It returns false, without changes, if ctx ended. It does not wait for a file that is
 // being parsed then.
-func (db *DB) carryOut(ctx context.Context, looks map[string]*look, next map[string]file) bool {
+func (db *DB) carryOut(ctx context.Context, looks map[string]*look, next files) bool {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -175,7 +179,8 @@ func (db *DB) carryOut(ctx context.Context, looks map[string]*look, next map[str
 	for path, l := range looks {
 		delete(next, path)
 		if l.keep {
-			next[path] = l.after
+			after := l.after // the look with the state before can be dropped
+			next[path] = &after
 		}
 	}
 	db.files = next
@@ -223,9 +228,6 @@ func (db *DB) parsed(ctx context.Context, path string, data []byte, id identity,
 	return s
 }
 
-// bytesOfNode is the number of bytes of ordinary text per node.
-const bytesOfNode = 8
-
 // parse parses a file: quickly, or as a tree of nodes as soon as memory is free.
 func (db *DB) parse(ctx context.Context, path string, data []byte) (*content, error) {
 	format, _ := document.FormatOf(path)
@@ -238,13 +240,9 @@ func (db *DB) parse(ctx context.Context, path string, data []byte) (*content, er
 	if size > int64(db.cfg.MaxYAMLSize) {
 		return nil, fmt.Errorf("%s: has %d bytes; YAML, and JSON in another than the key/value form, may have %v: split it, or raise max-yaml-size in filedb.conf", path, size, db.cfg.MaxYAMLSize)
 	}
-	// Texts with many nodes are read one at a time, even short ones.
-	room := min(int64(db.cfg.MaxYAMLSize), max(size, int64(document.Nodes(data))*bytesOfNode))
-	if err := db.trees.Acquire(ctx, room); err != nil {
-		return nil, err
-	}
-	defer db.trees.Release(room)
-	leave, err := db.cfg.Gate.Enter(ctx, data)
+	// A tree is dropped as soon as its entries are made. Texts with many nodes are read one at a
+	// time, even short ones.
+	leave, err := db.cfg.Memory.Enter(ctx, document.Cost(data))
 	if err != nil {
 		return nil, err
 	}

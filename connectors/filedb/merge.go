@@ -19,7 +19,7 @@ const mostConflicts = 5
 // others. The cost depends on the files that changed and on the conflicts.
 type merger struct {
 	prefix string
-	files  map[string]file   // merged so far
+	files  files             // merged so far
 	counts map[string]*entry // the effective entries, by key
 	// rivals are the keys that several files have, with the first entry of each file, the
 	// effective one first.
@@ -34,21 +34,21 @@ func newMerger(prefix string) *merger {
 }
 
 // update takes over the present files, and returns the resulting events.
-func (m *merger) update(files map[string]file) []kvdbsync.Event {
+func (m *merger) update(all files) []kvdbsync.Event {
 	old, first := m.files, m.files == nil
-	m.files = files
+	m.files = all
 	if first {
-		m.counts = make(map[string]*entry, size(files))
+		m.counts = make(map[string]*entry, size(all))
 	}
 	before := map[string]*entry{}
 	for path, f := range old {
-		if now, there := files[path]; !there || !f.countsAs(now) {
+		if now, there := all[path]; !there || !f.countsAs(now) {
 			m.each(f, func(e *entry) { m.touch(before, e.key); m.remove(e) })
 			delete(m.repeats, path)
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(files)) {
-		f := files[path]
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		f := all[path]
 		if was, there := old[path]; there && was.countsAs(f) {
 			continue
 		}
@@ -66,8 +66,8 @@ func (m *merger) update(files map[string]file) []kvdbsync.Event {
 }
 
 // size returns the number of entries.
-func size(files map[string]file) (n int) {
-	for _, f := range files {
+func size(all files) (n int) {
+	for _, f := range all {
 		if f.good != nil {
 			n += len(f.good.entries)
 		}
@@ -76,8 +76,8 @@ func size(files map[string]file) (n int) {
 }
 
 // each calls do for each entry of a file under the prefix.
-func (m *merger) each(f file, do func(*entry)) {
-	if f.good == nil {
+func (m *merger) each(f *file, do func(*entry)) {
+	if f == nil || f.good == nil {
 		return
 	}
 	for i := range f.good.entries {
@@ -141,7 +141,7 @@ func (m *merger) remove(e *entry) {
 // precedes reports whether a takes effect before b. It is false for two entries of one
 // file.
 func (m *merger) precedes(a, b *entry) bool {
-	if ga, gb := m.files[a.path()].state == gone, m.files[b.path()].state == gone; ga != gb {
+	if ga, gb := m.files.at(a.path()).state == gone, m.files.at(b.path()).state == gone; ga != gb {
 		return gb
 	}
 	return a.path() < b.path()
@@ -181,11 +181,11 @@ func (m *merger) since(before map[string]*entry) []kvdbsync.Event {
 func (m *merger) conflicts() (out []error) {
 	beaten := map[string]bool{}
 	for path := range m.repeats {
-		beaten[path] = m.files[path].state != gone
+		beaten[path] = m.files.at(path).state != gone
 	}
 	for _, all := range m.rivals {
 		for _, e := range all[1:] {
-			beaten[e.path()] = m.files[e.path()].state != gone
+			beaten[e.path()] = m.files.at(e.path()).state != gone
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(beaten)) {

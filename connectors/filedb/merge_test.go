@@ -18,8 +18,8 @@ import (
 	"github.com/keyplane/keyplane/kvdbsync"
 )
 
-func fileOf(s state, entries ...entry) file {
-	return file{state: s, good: &content{entries: entries}}
+func fileOf(s state, entries ...entry) *file {
+	return &file{state: s, good: &content{entries: entries}}
 }
 
 func at(path string, line int) kvdbsync.Origin {
@@ -31,15 +31,15 @@ func TestWhoCounts(t *testing.T) {
 	from := func(path string, line int) entry { return entry{key: key, value: []byte("1"), origin: at(path, line)} }
 	tests := []struct {
 		name     string
-		files    map[string]file
+		files    files
 		want     string // origin of what counts
 		problems int
 	}{
-		{"the first by path", map[string]file{"b": fileOf(settled, from("b", 1)), "a": fileOf(settled, from("a", 1))}, "a:1", 1},
-		{"the first in a file", map[string]file{"a": fileOf(settled, from("a", 1), from("a", 2))}, "a:1", 1},
-		{"what is there before what is gone", map[string]file{"a": fileOf(gone, from("a", 1)), "b": fileOf(settled, from("b", 1))}, "b:1", 0},
-		{"what is gone, as long as nothing else is there", map[string]file{"a": fileOf(gone, from("a", 1)), "b": {}}, "a:1", 0},
-		{"another agent's key not at all", map[string]file{"a": fileOf(settled, entry{key: "/vnf-agent/vpp10/config/a", origin: at("a", 1)})}, "", 0},
+		{"the first by path", files{"b": fileOf(settled, from("b", 1)), "a": fileOf(settled, from("a", 1))}, "a:1", 1},
+		{"the first in a file", files{"a": fileOf(settled, from("a", 1), from("a", 2))}, "a:1", 1},
+		{"what is there before what is gone", files{"a": fileOf(gone, from("a", 1)), "b": fileOf(settled, from("b", 1))}, "b:1", 0},
+		{"what is gone, as long as nothing else is there", files{"a": fileOf(gone, from("a", 1)), "b": {}}, "a:1", 0},
+		{"another agent's key not at all", files{"a": fileOf(settled, entry{key: "/vnf-agent/vpp10/config/a", origin: at("a", 1)})}, "", 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -55,14 +55,14 @@ func TestWhoCounts(t *testing.T) {
 	}
 }
 
-func merged(files map[string]file, prefix string) *merger {
+func merged(all files, prefix string) *merger {
 	m := newMerger(prefix)
-	m.update(files)
+	m.update(all)
 	return m
 }
 
 func TestACopiedFileIsNotAFloodOfProblems(t *testing.T) {
-	files := map[string]file{}
+	files := files{}
 	for _, path := range []string{"a", "b"} {
 		var entries []entry
 		for _, c := range "abcdefghij" {
@@ -77,12 +77,12 @@ func TestACopiedFileIsNotAFloodOfProblems(t *testing.T) {
 }
 
 func TestWhatIsDifferent(t *testing.T) {
-	m := merged(map[string]file{"a": fileOf(settled,
+	m := merged(files{"a": fileOf(settled,
 		entry{key: "same", value: []byte("1"), origin: at("a", 1)}, entry{key: "moved", value: []byte("1"), origin: at("a", 2)},
 		entry{key: "gone", value: []byte("1"), origin: at("a", 3)}, entry{key: "changed", value: []byte("1"), origin: at("a", 4)},
 	)}, "")
 	var got []string
-	for _, e := range m.update(map[string]file{"a": fileOf(settled,
+	for _, e := range m.update(files{"a": fileOf(settled,
 		entry{key: "same", value: []byte("1"), origin: at("a", 1)}, entry{key: "moved", value: []byte("1"), origin: at("a", 3)},
 		entry{key: "changed", value: []byte("2"), origin: at("a", 4)}, entry{key: "new", err: os.ErrInvalid, origin: at("a", 5)},
 	)}) {
@@ -100,7 +100,7 @@ func TestWhatIsDifferent(t *testing.T) {
 // and events lead there.
 func TestMergingChangesIsMergingAnew(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m, files, mirror := newMerger("/"), map[string]file{}, map[string]string{}
+		m, files, mirror := newMerger("/"), files{}, map[string]string{}
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
 			files = maps.Clone(files)
 			for range rapid.IntRange(0, 3).Draw(t, "changes") {
@@ -128,9 +128,9 @@ func TestMergingChangesIsMergingAnew(t *testing.T) {
 }
 
 // change makes one file different.
-func change(t *rapid.T, files map[string]file) {
+func change(t *rapid.T, all files) {
 	path := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "path")
-	f, there := files[path]
+	f, there := all[path]
 	switch rapid.SampledFrom([]string{"saved", "gone", "back", "away"}).Draw(t, "what") {
 	case "saved":
 		var entries []entry
@@ -138,25 +138,26 @@ func change(t *rapid.T, files map[string]file) {
 			value := rapid.SampledFrom([]string{"1", "2"}).Draw(t, "value")
 			entries = append(entries, entry{key: key, value: []byte(value), origin: at(path, i)})
 		}
-		files[path] = fileOf(settled, entries...)
+		all[path] = fileOf(settled, entries...)
 	case "gone", "back":
-		f.state = gone - f.state // settled and gone
 		if there {
-			files[path] = f
+			other := *f
+			other.state = gone - f.state // settled and gone
+			all[path] = &other
 		}
 	case "away":
-		delete(files, path)
+		delete(all, path)
 	}
 }
 
 // whatCounts is the plain way to tell: the first of all entries, those of files that are gone last.
-func whatCounts(files map[string]file) map[string]*entry {
+func whatCounts(all files) map[string]*entry {
 	counts := map[string]*entry{}
 	for _, s := range []state{settled, gone} {
-		for _, path := range slices.Sorted(maps.Keys(files)) {
-			for i := range files[path].good.entries {
-				e := &files[path].good.entries[i]
-				if files[path].state == s && counts[e.key] == nil && e.key[0] == '/' {
+		for _, path := range slices.Sorted(maps.Keys(all)) {
+			for i := range all[path].good.entries {
+				e := &all[path].good.entries[i]
+				if all[path].state == s && counts[e.key] == nil && e.key[0] == '/' {
 					counts[e.key] = e
 				}
 			}
@@ -197,7 +198,7 @@ func TestADirectoryMadeAgainIsWatchedAgain(t *testing.T) {
 // of the file costs what its length is, and the conflict goes with its entries.
 func TestAKeyManyTimesInOneFile(t *testing.T) {
 	const key = "/vnf-agent/vpp1/config/a"
-	many := func(path string, n int) file {
+	many := func(path string, n int) *file {
 		entries := make([]entry, n)
 		for i := range entries {
 			entries[i] = entry{key: key, value: []byte("1"), origin: at(path, i+1)}
@@ -207,7 +208,7 @@ func TestAKeyManyTimesInOneFile(t *testing.T) {
 	m := newMerger("/vnf-agent/vpp1/")
 	b := many("b", 50_000)
 	for _, n := range []int{50_000, 40_000, 1, 30_000} {
-		m.update(map[string]file{"a": many("a", n), "b": b})
+		m.update(files{"a": many("a", n), "b": b})
 		if e := m.counts[key]; e == nil || e.origin.String() != "a:1" || len(m.rivals[key]) != 2 {
 			t.Fatalf("%v counts, of %d rivals", e, len(m.rivals[key]))
 		}
@@ -215,11 +216,11 @@ func TestAKeyManyTimesInOneFile(t *testing.T) {
 			t.Errorf("%d times: %d conflicts, want %d", n, got, want)
 		}
 	}
-	m.update(map[string]file{"b": many("b", 1)})
+	m.update(files{"b": many("b", 1)})
 	if e := m.counts[key]; e == nil || e.origin.String() != "b:1" || len(m.rivals) != 0 || len(m.conflicts()) != 0 {
 		t.Errorf("%v counts, conflicts %v", e, m.conflicts())
 	}
-	m.update(map[string]file{})
+	m.update(files{})
 	if len(m.counts)+len(m.rivals)+len(m.repeats) != 0 {
 		t.Errorf("of no files it keeps %v, %v, %v", m.counts, m.rivals, m.repeats)
 	}
@@ -228,7 +229,7 @@ func TestAKeyManyTimesInOneFile(t *testing.T) {
 // TestProblemsAreComparedByHash yields problems again only when a text has changed.
 func TestProblemsAreComparedByHash(t *testing.T) {
 	v := view{merger: newMerger("/")}
-	s := &snapshot{files: map[string]file{}}
+	s := &snapshot{files: files{}}
 	for _, step := range []struct {
 		problems []error
 		told     bool

@@ -22,13 +22,13 @@ var ErrVanished = errors.New("files vanished together: listing the rest")
 // files may be about to vanish (for Config.VanishGrace each), a vanished file stays
 // effective. So files that vanish one after the other count as vanished together. When the
 // folder is another one, all files stay effective until the missing ones are known.
-func (v *view) depart(s *snapshot) (files map[string]file, together bool) {
+func (v *view) depart(s *snapshot) (now files, together bool) {
 	if v.files == nil {
 		v.folders = s.folders
 		return s.files, false
 	}
-	leaving := slices.ContainsFunc(slices.Collect(maps.Values(s.files)), func(f file) bool { return f.state == gone })
-	left := map[string]file{}
+	leaving := slices.ContainsFunc(slices.Collect(maps.Values(s.files)), func(f *file) bool { return f.state == gone })
+	left := files{}
 	for path, f := range v.files {
 		if _, there := s.files[path]; !there {
 			left[path] = f
@@ -39,9 +39,9 @@ func (v *view) depart(s *snapshot) (files map[string]file, together bool) {
 	case leaving && moved:
 		return v.files, false
 	case leaving && len(left) > 0:
-		files = maps.Clone(s.files)
-		maps.Copy(files, left)
-		return files, false
+		now = maps.Clone(s.files)
+		maps.Copy(now, left)
+		return now, false
 	case !leaving:
 		v.folders = s.folders
 	}

@@ -120,10 +120,10 @@ func (w *walk) holds(path string) bool {
 
 // absences returns the faults of missing configured places. They are watched. A place with
 // files in their grace time has no fault yet.
-func (w *walk) absences(files map[string]file) (out []error) {
+func (w *walk) absences(all files) (out []error) {
 	for _, place := range w.absent {
 		below := func(path string) bool { return within(path, place) }
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(files)), below) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(all)), below) {
 			out = append(out, fmt.Errorf("%s: is not there: make it, or take it out of configuration-paths", place))
 		}
 	}

@@ -41,10 +41,11 @@ func (h *handler) putConfiguration(w http.ResponseWriter, r *http.Request, q end
 	if err != nil {
 		return reply.BadRequest(err)
 	}
-	items, err := h.bodyOf(w, r)
+	items, leave, err := h.bodyOf(w, r)
 	if err != nil {
 		return err
 	}
+	defer leave()
 	var values []orchestrator.Declared
 	var invalid []wire.Invalid
 	lines := map[string]int{}
@@ -97,10 +98,11 @@ func (h *handler) deleteConfiguration(w http.ResponseWriter, r *http.Request, q 
 		request.Values = append(request.Values, orchestrator.Declared{Key: h.short(key)})
 	}
 	if !all && request.Values == nil {
-		items, err := h.bodyOf(w, r)
+		items, leave, err := h.bodyOf(w, r)
 		if err != nil {
 			return err
 		}
+		defer leave()
 		var invalid []wire.Invalid
 		for _, it := range items {
 			if it.Key == "" { // its content is wrong, but only its key matters here

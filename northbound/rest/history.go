@@ -50,7 +50,7 @@ func (h *handler) transaction(w http.ResponseWriter, format string, seq uint64) 
 	if format == "text" {
 		return reply.Text(w, reply.Mapped([]*scheduler.Record{r}, fullText))
 	}
-	return reply.JSON(w, recordOf(r))
+	return reply.One(w, recordOf(r))
 }
 
 // record returns the transaction with this number. The history is bounded, so old
@@ -93,7 +93,7 @@ func (h *handler) resync(w http.ResponseWriter, r *http.Request, q endpoint.Quer
 	if err != nil {
 		return err
 	}
-	return reply.JSON(w, recordOf(record))
+	return reply.One(w, recordOf(record))
 }
 
 // logResync logs the errors and repairs of a resync.

@@ -2,10 +2,12 @@ package rest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +18,9 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 
+	"github.com/keyplane/keyplane/internal/budget"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
@@ -123,3 +128,60 @@ func (l *oneConn) Accept() (net.Conn, error) {
 func (l *oneConn) Close() error { close(l.closed); return nil }
 
 func (l *oneConn) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+// Bodies of programs are read without a tree of nodes, and mean the same.
+func TestQuickBodies(t *testing.T) {
+	form := structured.For(models.BuiltIn())
+	for text, quickly := range map[string]bool{
+		"{\"data\": [\n {\"key\": \"config/a\", \"value\": {\"x\": 1}},\n {\"key\": \"config/b\", \"value\": {}}\n]}": true,
+		`{"data": [{"key": "config/a", "value": null}]}`:                                                              false,
+		planned: false,
+	} {
+		if got := isQuick([]byte(text)); got != quickly {
+			t.Errorf("%s: it is quick: %v, want %v", text, got, quickly)
+		}
+		if !quickly {
+			continue
+		}
+		want, err := parse(t.Context(), form, []byte(text))
+		got := parseQuickly([]byte(text))
+		for i := range want {
+			want[i].Column = 0 // no answer has it
+		}
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("got  %+v\nwant %+v, %v", got, want, err)
+		}
+	}
+}
+
+// Large bodies are read one at a time, and their memory is free once they are answered.
+func TestBodiesShareMemory(t *testing.T) {
+	inWorld(t, func(w *world) {
+		memory := budget.New(1 << 20)
+		h := Handler(Options{Scheduler: w.sched, Memory: memory})
+		body := "data:\n" + strings.Repeat("- {key: config/a, value: {name: a}}\n", 2000)
+		ask := func(ctx context.Context, path string) int {
+			answer := httptest.NewRecorder()
+			h.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodPost, path, strings.NewReader(body)))
+			return answer.Code
+		}
+		leave, err := memory.Enter(w.t.Context(), 1<<20)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second)
+		defer cancel()
+		if code := ask(ctx, "/scheduler/plan"); code == http.StatusOK {
+			w.t.Error("a plan was made although another request has the memory")
+		}
+		leave()
+		for _, path := range []string{"/scheduler/plan", "/scheduler/validate", "/configuration/validate"} {
+			if code := ask(w.t.Context(), path); code >= http.StatusInternalServerError {
+				w.t.Errorf("%s: status %d", path, code)
+			}
+			if inside, waiting := memory.Inside(); inside != 0 || waiting != 0 {
+				w.t.Errorf("%s: %d bytes are still taken, %d requests wait", path, inside, waiting)
+			}
+		}
+	})
+}

@@ -30,10 +30,11 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q endpoint.Query)
 	if err != nil {
 		return reply.BadRequest(err)
 	}
-	items, err := h.bodyOf(w, r)
+	items, leave, err := h.bodyOf(w, r)
 	if err != nil {
 		return err
 	}
+	defer leave()
 	changes, invalid, warnings := h.changes(items, h.change)
 	record, err := h.sched.Plan(r.Context(), scheduler.Txn{Changes: changes, Replace: replace})
 	if errors.Is(err, scheduler.ErrUnsettled) {
@@ -43,8 +44,11 @@ func (h *handler) plan(w http.ResponseWriter, r *http.Request, q endpoint.Query)
 		return err
 	}
 	if format == "text" {
-		return reply.Text(w, slices.Values([]string{txnlog.PlanText(record, -1), warningText(warnings) + invalidText(invalid)}))
+		text := txnlog.PlanText(record, -1)
+		leave()
+		return reply.Text(w, slices.Values([]string{text, warningText(warnings) + invalidText(invalid)}))
 	}
+	leave() // the answer needs only the operations
 	return reply.Plan(w, operations(record.Planned), invalid, warnings)
 }
 

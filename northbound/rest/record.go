@@ -13,18 +13,27 @@ import (
 )
 
 // recordOf converts a transaction, without secrets.
-func recordOf(r *scheduler.Record) wire.Record {
-	out := wire.Record{
+func recordOf(r *scheduler.Record) reply.Record {
+	head := wire.Record{
 		WithSimulation: r.Simulated || r.Planned != nil, Start: r.Start, Stop: r.Stop, SeqNum: r.Seq,
 		TxnType: typeName(r.Type), ResyncType: r.Resync(), Description: r.Description,
 		RetryForTxn: r.RetryOf, RetryAttempt: r.Attempt,
-		Planned: operationsOf(r.Planned), Executed: operationsOf(r.Executed),
 	}
+	return reply.Record{
+		Head: head, Values: valuesOf(r), Planned: operations(r.Planned), Executed: operations(r.Executed),
+		NotReadBack: reply.Mapped(r.RefreshErrors, error.Error),
+	}
+}
+
+// valuesOf yields the changes that a transaction requested, sorted by key.
+func valuesOf(r *scheduler.Record) iter.Seq[wire.KeyValue] {
+	sorted := slices.Clone(r.Values)
+	slices.SortStableFunc(sorted, func(a, b scheduler.Change) int { return strings.Compare(a.Key, b.Key) })
 	origin := wire.FromNB
 	if r.Type == scheduler.Notification {
 		origin = wire.FromSB
 	}
-	for _, c := range r.Values {
+	return reply.Mapped(sorted, func(c scheduler.Change) wire.KeyValue {
 		kv := wire.KeyValue{Key: c.Key, Origin: origin}
 		switch {
 		case c.Refused != nil: // as declared, not the last valid value
@@ -32,13 +41,8 @@ func recordOf(r *scheduler.Record) wire.Record {
 		case c.Value != nil:
 			kv.Value = wire.MessageOf(models.Redacted(c.Value.Message()))
 		}
-		out.Values = append(out.Values, kv)
-	}
-	slices.SortFunc(out.Values, func(a, b wire.KeyValue) int { return strings.Compare(a.Key, b.Key) })
-	for _, err := range r.RefreshErrors {
-		out.NotReadBack = append(out.NotReadBack, err.Error())
-	}
-	return out
+		return kv
+	})
 }
 
 // typeName returns the name of a transaction's type. Clients of existing deployments

@@ -40,7 +40,7 @@ import (
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 
-	"github.com/keyplane/keyplane/models/structured/document"
+	"github.com/keyplane/keyplane/internal/budget"
 	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
@@ -77,15 +77,20 @@ type Options struct {
 	Secrets bool
 	// MaxBody is the maximum size of a request's body in bytes. Defaults to 8 MiB.
 	MaxBody int64
-	// Gate is shared with others that read large texts. Defaults to one for the bodies of requests.
-	Gate *document.Gate
-	Log  *slog.Logger // Defaults to discarding
+	// Memory is shared with others that take much memory for a moment. Defaults to one for
+	// requests.
+	Memory *budget.Budget
+	Log    *slog.Logger // Defaults to discarding
 
 	// guard knows the users. nil: everybody may do everything except see secrets.
 	guard *auth.Guard
 	// answerTime is how long an expensive answer may take. Defaults to 2 min; negative: no limit.
 	answerTime time.Duration
 }
+
+// defaultMemory is the default of Options.Memory, in bytes: one large request at a time, or
+// a few of some megabytes.
+const defaultMemory = 32 << 20
 
 // defaultMaxBody is the default of Options.MaxBody, in bytes.
 const defaultMaxBody = 8 << 20
@@ -103,7 +108,7 @@ type handler struct {
 func Handler(o Options) http.Handler {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
-	o.Gate = cmp.Or(o.Gate, document.NewGate())
+	o.Memory = cmp.Or(o.Memory, budget.New(defaultMemory))
 	if o.answerTime = cmp.Or(o.answerTime, defaultWriteTimeout); o.answerTime < 0 {
 		o.answerTime = noTimeout
 	}

@@ -29,7 +29,7 @@ func (h *handler) retry(w http.ResponseWriter, r *http.Request, q endpoint.Query
 	if err != nil {
 		return err
 	}
-	return reply.JSON(w, recordOf(record))
+	return reply.One(w, recordOf(record))
 }
 
 // nothingFailed answers the actual state of the value.

@@ -18,10 +18,11 @@ import (
 // conflict with each other. It does not depend on other values, and does not wait
 // for transactions.
 func (h *handler) validate(w http.ResponseWriter, r *http.Request, _ endpoint.Query) error {
-	items, err := h.bodyOf(w, r)
+	items, leave, err := h.bodyOf(w, r)
 	if err != nil {
 		return err
 	}
+	defer leave()
 	changes, invalid, _ := h.changes(items, h.checkedChange)
 	invalid = append(invalid, h.conflicts(items, changes)...)
 	return reply.JSON(w, append([]wire.Invalid{}, invalid...))

@@ -75,6 +75,13 @@ func Nodes(data []byte) int {
 	return n
 }
 
+// bytesOfNode is about the memory of a node with its text, in bytes.
+const bytesOfNode = 200
+
+// Cost returns an upper estimate of the memory, in bytes, that the nodes of a text take.
+// It is a hundred times the size of the text at most, and more than mostNodes never.
+func Cost(data []byte) int64 { return int64(min(Nodes(data), mostNodes)) * bytesOfNode }
+
 // isBorder reports whether a byte separates tokens.
 func isBorder(c byte) bool {
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '"' || c == '\''

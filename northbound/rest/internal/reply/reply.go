@@ -8,6 +8,7 @@ package reply
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -108,6 +109,47 @@ func Plan(w http.ResponseWriter, operations iter.Seq[wire.Operation], invalid []
 	return nil
 }
 
+// A Record is a wire.Record of which the lists are made while they are written. It can name
+// the same value of megabytes several times.
+type Record struct {
+	Head              wire.Record // without lists
+	Values            iter.Seq[wire.KeyValue]
+	Planned, Executed iter.Seq[wire.Operation]
+	NotReadBack       iter.Seq[string]
+}
+
+// One answers one record.
+func One(w http.ResponseWriter, r Record) error {
+	Header(w, JSONType, http.StatusOK)
+	out := bufio.NewWriterSize(w, 64<<10)
+	r.write(out, "")
+	_ = out.WriteByte('\n')
+	_ = out.Flush()
+	return nil
+}
+
+// write writes the record as Encode writes a wire.Record, on lines that begin with prefix.
+func (r Record) write(out *bufio.Writer, prefix string) {
+	var head bytes.Buffer
+	Encode(&head, prefix, r.Head)
+	_, _ = out.Write(bytes.TrimSuffix(head.Bytes(), []byte("\n"+prefix+"}\n")))
+	prefix += "  "
+	field(out, prefix, "Values", r.Values)
+	field(out, prefix, "Planned", r.Planned)
+	field(out, prefix, "Executed", r.Executed)
+	field(out, prefix, "NotReadBack", r.NotReadBack)
+	_, _ = out.WriteString("\n" + prefix[2:] + "}")
+}
+
+// field writes a list as a further field of an object, unless it is empty.
+func field[T any](out *bufio.Writer, prefix, name string, items iter.Seq[T]) {
+	for range items {
+		_, _ = out.WriteString(",\n" + prefix + `"` + name + `": `)
+		writeArray(out, prefix, items)
+		return
+	}
+}
+
 // writeArray writes items one by one, each on lines that begin with prefix. It ends early if the
 // client has gone.
 func writeArray[T any](out *bufio.Writer, prefix string, items iter.Seq[T]) {
@@ -116,6 +158,11 @@ func writeArray[T any](out *bufio.Writer, prefix string, items iter.Seq[T]) {
 	for item := range items {
 		if _, err := out.WriteString(separator); err != nil {
 			return
+		}
+		if r, ok := any(item).(Record); ok {
+			r.write(out, prefix+"  ")
+			separator = ",\n" + prefix + "  "
+			continue
 		}
 		if a, ok := any(item).(appender); ok {
 			var err error
