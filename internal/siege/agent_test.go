@@ -3,6 +3,7 @@ package siege
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -39,7 +40,16 @@ func startAgent(t testing.TB, program, label string, files map[string]string) *a
 	a := &agent{TB: t, label: label, web: net.JoinHostPort("127.0.0.1", port), ended: make(chan struct{}), said: &tail{}}
 	a.cmd = exec.Command(program, "-config-dir="+dir, "-microservice-label="+label, "-http-port="+port, "-stop-timeout=1m")
 	a.cmd.Env = append(os.Environ(), "STATE_DIRECTORY="+filepath.Join(dir, "state"))
-	a.cmd.Dir, a.cmd.Stdout, a.cmd.Stderr = dir, a.said, a.said
+	out := io.Writer(a.said)
+	if *opts.logs != "" {
+		f, err := os.Create(filepath.Join(*opts.logs, label+".log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		out = io.MultiWriter(a.said, f)
+	}
+	a.cmd.Dir, a.cmd.Stdout, a.cmd.Stderr = dir, out, out
 	a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := a.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ type options struct {
 	only   *string
 	all    *bool
 	p99    *time.Duration
+	logs   *string
 }
 
 var opts = options{
@@ -28,4 +29,5 @@ var opts = options{
 	only:   flag.String("siege.only", "", "a regular expression; only attacks whose name matches take place"),
 	all:    flag.Bool("siege.all", false, "also the attacks that the agent is known not to stand yet"),
 	p99:    flag.Duration("siege.p99", 0, "the bound of the latency's 99th percentile; 0: none, as a busy machine may be slow"),
+	logs:   flag.String("siege.logs", "", "a folder for the agents' whole logs; empty: their ends are shown after a failure"),
 }

@@ -181,7 +181,6 @@ func (r *referee) look() {
 // settle returns when no change is under way and the kernel has all good values and no
 // others of the referee's names. The error of an ended ctx tells what differs.
 func (r *referee) settle(ctx context.Context) error {
-	var differ string
 	return poll(ctx, func() error {
 		r.look()
 		has, err := addressesOf(r.prefix)
@@ -190,12 +189,22 @@ func (r *referee) settle(ctx context.Context) error {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if differ = difference(r.expected(), has); differ == "" && len(r.waits) == 0 {
+		differ, name := difference(r.expected(), has)
+		if differ == "" && len(r.waits) == 0 {
 			return nil
 		}
-		return fmt.Errorf("%d changes wait; the kernel differs from the source: %s", len(r.waits), differ)
+		return &unsettledError{name: name, text: fmt.Sprintf("%d changes wait; the kernel differs from the source: %s", len(r.waits), differ)}
 	})
 }
+
+// An unsettledError says how the kernel differs from the good values.
+type unsettledError struct {
+	name string // of an interface that differs
+	text string
+}
+
+// Error implements error.
+func (e *unsettledError) Error() string { return e.text }
 
 // expected are the addresses that all interfaces of the referee should have, by name.
 func (r *referee) expected() map[string]string {
@@ -206,23 +215,31 @@ func (r *referee) expected() map[string]string {
 	return out
 }
 
-// difference names one name whose addresses differ, and says how many do.
-func difference(want, has map[string]string) string {
-	count, one := 0, ""
+// difference describes one name whose addresses differ, and says how many do. It returns
+// that name too.
+func difference(want, has map[string]string) (text, name string) {
+	count := 0
+	note := func(differs, what string, args ...any) {
+		count++
+		name, text = differs, differs+" "+fmt.Sprintf(what, args...)
+	}
 	for name, addr := range want {
-		if got, there := has[name]; !there || got != addr {
-			count, one = count+1, fmt.Sprintf("%s has %q, declared is %q", name, got, addr)
+		switch got, there := has[name]; {
+		case !there:
+			note(name, "is missing, declared is %q", addr)
+		case got != addr:
+			note(name, "has %q, declared is %q", got, addr)
 		}
 	}
 	for name, addr := range has {
 		if _, declared := want[name]; !declared {
-			count, one = count+1, fmt.Sprintf("%s has %q, and is not declared", name, addr)
+			note(name, "has %q, and is not declared", addr)
 		}
 	}
 	if count == 0 {
-		return ""
+		return "", ""
 	}
-	return fmt.Sprintf("%d names, such as: %s", count, one)
+	return fmt.Sprintf("%d names, such as: %s", count, text), name
 }
 
 // poll calls try until it succeeds, or returns its last error when ctx ends.

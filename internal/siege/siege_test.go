@@ -89,6 +89,9 @@ func within(t *testing.T, when string, target *target, do func(context.Context) 
 		}
 	}()
 	if err := do(ctx); err != nil {
+		if late, ok := errors.AsType[*unsettledError](err); ok {
+			t.Logf("the agent's own account:\n%s", target.account(t.Context(), late.name))
+		}
 		t.Fatalf("%s, within %v: %v (the agent runs: %v)", when, patience, err, target.running())
 	}
 }

@@ -184,6 +184,30 @@ func (t *target) ask(ctx context.Context, method, path string, body io.Reader) {
 	_, _ = io.Copy(io.Discard, answer.Body) // an answer that breaks off is one, too
 }
 
+// account is the agent's own explanation of the state of an interface of the kernel.
+func (t *target) account(ctx context.Context, name string) string {
+	var out strings.Builder
+	for _, path := range []string{"/scheduler/explain?format=text&key=" + linux(name), "/sources?key=" + linux(name), "/sources", "/scheduler/key-timeline?key=" + linux(name)} {
+		text, err := t.read(ctx, path)
+		fmt.Fprintf(&out, "%s: %v\n%s\n", path, err, text)
+	}
+	return out.String()
+}
+
+// read returns a page, of which the end is cut off if it is long.
+func (t *target) read(ctx context.Context, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+t.web+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := browser.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	return io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+}
+
 // dial opens a connection to the HTTP server; nil if it takes none.
 func (t *target) dial(ctx context.Context) net.Conn {
 	c, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", t.web)
