@@ -45,6 +45,7 @@ func TestBehaviour(t *testing.T) {
 		"bridges": bridgeRows(), "what stays": stayingRows(), "links": linkRows(), "tunnels": tunnelRows(), "hidden": hiddenRows(), "devices": deviceRows(),
 		"access lists": accessRows(), "policies": policyRows(), "host": hostRows(), "NAT": natRows(),
 		"DNS": dnsRows(),
+		"IPsec": ipsecRows(),
 	} {
 		t.Run(domain, func(t *testing.T) {
 			for _, r := range rows {

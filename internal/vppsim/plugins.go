@@ -61,7 +61,7 @@ func register(vpp *core.VPP) *dhcp.Clients {
 	gtpu.New(vpp, tables, switching)
 	gre.New(vpp, tables)
 	ipip.New(vpp, tables)
-	ipsec.New(vpp)
+	ipsec.New(vpp, tables)
 	wireguard.New(vpp)
 
 	return dhcp.New(vpp, tables)

@@ -5,6 +5,8 @@ package gre
 import (
 	"fmt"
 
+	"go.fd.io/govpp/binapi/tunnel_types"
+
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/gre"
 	"go.fd.io/govpp/binapi/interface_types"
@@ -16,6 +18,9 @@ import (
 
 // A device is the device of a tunnel.
 type device struct{ tunnel gre.GreTunnel }
+
+// Mode implements tunnel.Protectable.
+func (d device) Mode() tunnel_types.TunnelMode { return d.tunnel.Mode }
 
 type plugin struct {
 	vpp    *core.VPP

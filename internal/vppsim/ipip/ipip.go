@@ -5,6 +5,8 @@ package ipip
 import (
 	"fmt"
 
+	"go.fd.io/govpp/binapi/tunnel_types"
+
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/ip_types"
@@ -17,6 +19,9 @@ import (
 
 // A device is the device of a tunnel.
 type device struct{ tunnel ipip.IpipTunnel }
+
+// Mode implements tunnel.Protectable.
+func (d device) Mode() tunnel_types.TunnelMode { return d.tunnel.Mode }
 
 type plugin struct {
 	vpp    *core.VPP

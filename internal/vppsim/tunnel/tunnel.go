@@ -7,6 +7,7 @@ import (
 	"go.fd.io/govpp/api"
 	"go.fd.io/govpp/binapi/interface_types"
 	"go.fd.io/govpp/binapi/ip_types"
+	"go.fd.io/govpp/binapi/tunnel_types"
 
 	"github.com/keyplane/keyplane/internal/vppsim/core"
 	"github.com/keyplane/keyplane/internal/vppsim/ip"
@@ -21,6 +22,11 @@ const (
 	// packets to by default.
 	DecapL2 = 1
 )
+
+// A Protectable is the device of a tunnel that IPsec can protect (VPP interface.h, ip_tun_desc).
+type Protectable interface {
+	Mode() tunnel_types.TunnelMode
+}
 
 // CheckEnds refuses equal endpoints, and an IP table that does not exist.
 func CheckEnds(tables *ip.IP, src, dst ip_types.Address, table uint32) core.Errno {
