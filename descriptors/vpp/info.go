@@ -89,6 +89,7 @@ func features() []feature {
 		of("GRE tunnel", &gre.GreTunnelAddDel{}),
 		of("IPIP tunnel", &ipip.IpipAddTunnel{}),
 		of("IPsec interface", &ipsec.IpsecItfCreate{}),
+		of("IPsec association", &ipsec.IpsecSadEntryAdd{}),
 		of("WireGuard interface", &wireguard.WireguardInterfaceCreate{}),
 		of("RDMA interface", &rdma.RdmaCreateV4{}, &rdma.RdmaCreateV3{}),
 		of("VMXNET3 interface", &vmxnet3.Vmxnet3Create{}),

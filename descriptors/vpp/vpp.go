@@ -6,7 +6,7 @@
 //
 // Register adds the descriptors of all domains: iface (interfaces), l2 (bridge domains and
 // cross-connects), acl (access lists), abf (policies by them), stn (addresses shared with the host),
-// dns (the DNS cache) and l3 (VRF tables and routes). Run keeps the connection. Without a
+// dns (the DNS cache), ipsec and l3 (VRF tables and routes). Run keeps the connection. Without a
 // connection all values are PENDING with that reason. After each new connection the
 // scheduler reads VPP's state back and reconciles it.
 //
@@ -33,6 +33,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/vpp/dns"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
 	"github.com/keyplane/keyplane/descriptors/vpp/internal/ownership"
+	"github.com/keyplane/keyplane/descriptors/vpp/ipsec"
 	"github.com/keyplane/keyplane/descriptors/vpp/l2"
 	"github.com/keyplane/keyplane/descriptors/vpp/l3"
 	"github.com/keyplane/keyplane/descriptors/vpp/stn"
@@ -134,6 +135,9 @@ func Register(s *scheduler.Scheduler, o Options) (*Plugin, error) {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	if err := abf.Register(s, abf.Options{API: p.api, Interfaces: p.links, Lists: lists, Southbound: Southbound}); err != nil {
+		return nil, fmt.Errorf("vpp: %w", err)
+	}
+	if err := ipsec.Register(s, ipsec.Options{API: p.api, Interfaces: p.links, Southbound: Southbound}); err != nil {
 		return nil, fmt.Errorf("vpp: %w", err)
 	}
 	if err := stn.Register(s, stn.Options{API: p.api, Interfaces: p.links, Southbound: Southbound}); err != nil {

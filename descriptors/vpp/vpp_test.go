@@ -196,7 +196,14 @@ func network() []string {
 		webKey, webList, hostsKey, hosts,
 		"config/vpp/stn/v2/rule/loop1/ip/10.1.0.1", `{"interface":"loop1","ip_address":"10.1.0.1"}`,
 		"config/vpp/abfs/v2/abf/1", `{"index":1,"acl_name":"web","attached_interfaces":[{"input_interface":"loop1"}],"forwarding_paths":[{"interface_name":"loop1","next_hop_ip":"10.1.0.4"}]}`,
+		"config/vpp/ipsec/v2/sa/1", association(1),
+		"config/vpp/ipsec/v2/spd/7", `{"index":7,"interfaces":[{"name":"loop1"}]}`,
 	}
+}
+
+// association is a security association in transport mode.
+func association(number int) string {
+	return fmt.Sprintf(`{"index":%d,"spi":%d,"protocol":"ESP","crypto_alg":"AES_GCM_128","crypto_key":"000102030405060708090a0b0c0d0e0f","crypto_salt":7}`, number, 1000+number)
 }
 
 func TestAllComesAndComesBack(t *testing.T) { onEachVPP(t, allComesAndComesBack) }

@@ -44,7 +44,7 @@ func TestBehaviour(t *testing.T) {
 		"switching": switchingRows(), "neighbours": neighbourRows(), "kinds": kindRows(), "DHCP": dhcpRows(), "services": serviceRows(),
 		"bridges": bridgeRows(), "what stays": stayingRows(), "links": linkRows(), "tunnels": tunnelRows(), "hidden": hiddenRows(), "devices": deviceRows(),
 		"access lists": accessRows(), "policies": policyRows(), "host": hostRows(), "NAT": natRows(),
-		"DNS": dnsRows(),
+		"DNS":   dnsRows(),
 		"IPsec": ipsecRows(),
 	} {
 		t.Run(domain, func(t *testing.T) {

@@ -42,7 +42,7 @@ func (e *Refusal) Error() string {
 func hideSecrets(m reflect.Value) {
 	for i := range m.NumField() {
 		switch name := m.Type().Field(i).Name; {
-		case name == "Secret" || name == "PrivateKey" || name == "CryptoKey" || name == "IntegrityKey":
+		case name == "Secret" || name == "PrivateKey" || name == "CryptoKey" || name == "IntegrityKey" || name == "Salt":
 			m.Field(i).SetZero()
 		case m.Field(i).Kind() == reflect.Struct:
 			hideSecrets(m.Field(i))

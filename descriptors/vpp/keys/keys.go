@@ -30,9 +30,12 @@ const (
 	ProxyARPs    = "vpp/proxyarp/interface/"
 	ACLParts     = "vpp/acl/"
 	ABFParts     = "vpp/abf/"
+	SPDParts     = "vpp/spd/"
 	vrfTables    = "config/vpp/v2/vrf-table/id/"
 	bridgeDomain = "config/vpp/l2/v2/bridge-domain/"
 	acls         = "config/vpp/acls/v2/acl/"
+	ipsecSAs     = "config/vpp/ipsec/v2/sa/"
+	ipsecSPDs    = "config/vpp/ipsec/v2/spd/"
 )
 
 // Parts of an interface, behind its name.
@@ -292,6 +295,24 @@ func ParseABFInterface(key string) (policy uint32, iface string, ok bool) {
 	before, iface, ok := around(key, ABFParts, members)
 	number, err := strconv.ParseUint(before, 10, 32)
 	return uint32(number), iface, ok && err == nil && ABFInterface(uint32(number), iface) == key
+}
+
+// IPsecSA is the key of a security association.
+func IPsecSA(number uint32) string { return ipsecSAs + strconv.FormatUint(uint64(number), 10) }
+
+// IPsecSPD is the key of a security policy database.
+func IPsecSPD(number uint32) string { return ipsecSPDs + strconv.FormatUint(uint64(number), 10) }
+
+// SPDInterface is the key of an interface of a security policy database.
+func SPDInterface(number uint32, iface string) string {
+	return SPDParts + strconv.FormatUint(uint64(number), 10) + members + or(iface)
+}
+
+// ParseSPDInterface reads a key of SPDInterface.
+func ParseSPDInterface(key string) (database uint32, iface string, ok bool) {
+	before, iface, ok := around(key, SPDParts, members)
+	number, err := strconv.ParseUint(before, 10, 32)
+	return uint32(number), iface, ok && err == nil && SPDInterface(uint32(number), iface) == key
 }
 
 // PartIn returns the part of an interface's name that makes the keys of its derived

@@ -15,6 +15,7 @@ func FuzzParse(f *testing.F) {
 		HasAddress("a/b"), LinkState("a", true), LinkState("a", false), RxModes("a/b"), RxPlacement("a/b", 7), "vpp/interface/a/rx-placement/queue/07",
 		BondMember("a", "b/c"), BridgeInterface("a", "b/c"), "vpp/interface//address/static/x", "vpp/interface/a/vrf/05/ip-version/v4",
 		ACLInterface{"a", true, "b/c"}.Key(), "vpp/acl/a/interface/sideways/b", ABFInterface(7, "a/b"), "vpp/abf/07/interface/a",
+		SPDInterface(7, "a/b"), "vpp/spd/07/interface/a",
 	} {
 		f.Add(key)
 	}
@@ -60,6 +61,9 @@ func parsed(key string) map[string]bool {
 	if policy, name, ok := ParseABFInterface(key); ok {
 		out[ABFInterface(policy, name)] = true
 	}
+	if database, name, ok := ParseSPDInterface(key); ok {
+		out[SPDInterface(database, name)] = true
+	}
 	return out
 }
 
@@ -69,7 +73,7 @@ func TestEachKeyHasOneParser(t *testing.T) {
 		Address{Interface: "a/b", Source: Static, Addr: "10.0.0.1/24"}.Key(), VRF{Interface: "a", ID: 5, IPv6: true}.Key(),
 		VRF{Interface: "a", From: "b"}.Key(), HasAddress("a"), LinkState("a", true), RxModes("a"), RxPlacement("a", 7),
 		BondMember("a", "b"), BridgeInterface("a", "b/c"), ACLInterface{"a", true, "b/c"}.Key(), ACLInterface{ACL: "a/b", Interface: "c"}.Key(),
-		ABFInterface(7, "a/b"),
+		ABFInterface(7, "a/b"), SPDInterface(7, "a/b"),
 	} {
 		if got := parsed(key); len(got) != 1 || !got[key] {
 			t.Errorf("%s is read as %v", key, got)

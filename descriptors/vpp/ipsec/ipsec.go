@@ -1,0 +1,159 @@
+// Package ipsec implements VPP's IPsec (RFC 4301): security associations, policy databases with
+// their interfaces and policies, and the protection of tunnels.
+//
+//	err := ipsec.Register(s, ipsec.Options{API: manager, Interfaces: links, Southbound: "vpp"})
+//
+// The numbers in values are VPP's own, so everything is read back without memory. VPP has no room
+// for an owner: a value that nobody declares is left alone, unless the agent remembers having made it.
+//
+// VPP counts the users of an association, and checks little. So the descriptors do:
+//
+//	request                                       | VPP 25.10
+//	delete an association that is in use          | answers OK; the association stays until its last user goes
+//	delete it again                               | takes the hold of a user, and dies when that one goes
+//	delete a database with policies               | never frees their associations
+//	add a policy twice                            | has it twice
+//	delete a policy that is missing               | answers OK
+//	protect with associations, one is missing     | refuses, and never frees the others
+//	protect another interface than a tunnel       | the same
+//	protect an "ipsec" interface, no outer header | the same, and shows a protection that does not exist
+//	list the interfaces of databases              | has a number of its own for the database; only the command line has ours
+//
+// Keys and salts are secrets: errors and logs never have them.
+//
+//	file         | subject
+//	ipsec.go     | descriptors
+//	sa.go        | security associations: validation, and their form in VPP's messages
+//	sa_verbs.go  | security associations: verbs, and who uses them
+//	spd.go       | policy databases and their interfaces
+//
+// Tests run against a simulated VPP, which is itself tested against a real one.
+package ipsec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/keyplane/keyplane/descriptors/vpp/conn"
+	"github.com/keyplane/keyplane/descriptors/vpp/iface"
+	"github.com/keyplane/keyplane/descriptors/vpp/internal/readback"
+	"github.com/keyplane/keyplane/descriptors/vpp/keys"
+	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/proto/ligato/vpp/ipsec"
+	"github.com/keyplane/keyplane/scheduler"
+)
+
+// Names of the descriptors, as logs, REST and RetrieveAfter use them.
+const (
+	SAName           = "vpp-ipsec-sa"
+	SPDName          = "vpp-ipsec-spd"
+	SPDInterfaceName = "vpp-spd-interface"
+)
+
+// ErrNotFound reports that a required interface or association does not exist in VPP. The
+// scheduler retries the value when it appears.
+var ErrNotFound = errors.New("does not exist in VPP")
+
+// ErrInUse reports that an association cannot be deleted, because a policy or protection that
+// nobody declares uses it. The scheduler retries.
+var ErrInUse = errors.New("is in use in VPP")
+
+// Options configure the descriptors. All fields are required.
+type Options struct {
+	API        conn.API
+	Interfaces iface.Index
+	Southbound string
+}
+
+// Meta is the metadata of an association: the fact that others need to know.
+type Meta struct {
+	// Tunnel is true if packets get an outer header (tunnel mode).
+	Tunnel bool
+}
+
+// associations looks up existing associations by their number as text. The scheduler maintains it.
+type associations interface {
+	Get(number string) (Meta, bool)
+}
+
+// handler implements the verbs. The scheduler calls verbs of different values concurrently.
+type handler struct {
+	Options
+	associations associations
+	users        shared[map[uint32]string] // of associations, by number
+}
+
+// Register adds the descriptors to s. The caller registers the interface descriptor first.
+func Register(s *scheduler.Scheduler, o Options) error {
+	h := &handler{Options: o, users: newShared[map[uint32]string]()}
+	group := s.Group(o.Southbound)
+	known, err := scheduler.Register(group, h.associationDescriptor())
+	h.associations = known
+	_, errSPD := scheduler.Register(group, h.databaseDescriptor())
+	_, errInterface := scheduler.Register(group, h.interfaceDescriptor())
+	return errors.Join(err, errSPD, errInterface)
+}
+
+// associationDescriptor implements the associations. VPP changes none in place.
+func (h *handler) associationDescriptor() scheduler.Descriptor[*ipsec.SecurityAssociation, Meta] {
+	return scheduler.Descriptor[*ipsec.SecurityAssociation, Meta]{
+		Name:  SAName,
+		Model: models.For[*ipsec.SecurityAssociation](),
+
+		Normalize: normalizeAssociation,
+		Validate:  validateAssociation,
+		Equivalent: func(_ string, old, new *ipsec.SecurityAssociation) bool {
+			return associationOf(old) == associationOf(new)
+		},
+
+		Create:    h.createAssociation,
+		CreateAll: h.createAssociations,
+		Delete:    h.deleteAssociation,
+		Retrieve:  h.retrieveAssociations,
+	}
+}
+
+// databaseDescriptor implements the policy databases. They are a number; their interfaces are
+// derived values, since an interface that does not exist yet must not delay the policies.
+func (h *handler) databaseDescriptor() scheduler.Descriptor[*ipsec.SecurityPolicyDatabase, struct{}] {
+	return scheduler.Descriptor[*ipsec.SecurityPolicyDatabase, struct{}]{
+		Name:  SPDName,
+		Model: models.For[*ipsec.SecurityPolicyDatabase](),
+
+		Validate:   validateDatabase,
+		Equivalent: func(string, *ipsec.SecurityPolicyDatabase, *ipsec.SecurityPolicyDatabase) bool { return true },
+		Derived:    interfacesOf,
+		Claims:     claimInterfaces,
+
+		Create: h.createDatabase,
+		Delete: h.deleteDatabase,
+		Retrieve: readback.Retriever[*ipsec.SecurityPolicyDatabase]{
+			Read: h.readDatabases,
+			ID:   func(v *ipsec.SecurityPolicyDatabase) string { return fmt.Sprint(v.GetIndex()) },
+		}.Retrieve,
+		RetrieveAfter: []string{iface.Name},
+	}
+}
+
+// interfaceDescriptor implements the interfaces of a policy database. It has no Retrieve:
+// readDatabases reports the interfaces with their database.
+func (h *handler) interfaceDescriptor() scheduler.Descriptor[*ipsec.SecurityPolicyDatabase_Interface, struct{}] {
+	return scheduler.Descriptor[*ipsec.SecurityPolicyDatabase_Interface, struct{}]{
+		Name:   SPDInterfaceName,
+		Prefix: keys.SPDParts,
+		Match:  func(key string) bool { _, _, ok := keys.ParseSPDInterface(key); return ok },
+
+		Dependencies: func(key string, _ *ipsec.SecurityPolicyDatabase_Interface) []scheduler.Dependency {
+			_, name, _ := keys.ParseSPDInterface(key)
+			return []scheduler.Dependency{{Label: "interface-exists", Key: keys.InterfaceKey(name)}}
+		},
+
+		Create: func(ctx context.Context, key string, _ *ipsec.SecurityPolicyDatabase_Interface) (struct{}, error) {
+			return struct{}{}, h.bind(ctx, key)
+		},
+		Delete: func(ctx context.Context, key string, _ *ipsec.SecurityPolicyDatabase_Interface, _ struct{}) error {
+			return h.unbind(ctx, key)
+		},
+	}
+}
