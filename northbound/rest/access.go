@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
-	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
-
 	"golang.org/x/time/rate"
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 )
 
 // protected returns the endpoint, which first asks who sends the request, if the server

@@ -15,12 +15,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
-
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/keyplane/keyplane/internal/testkit"
 	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 

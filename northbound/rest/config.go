@@ -9,10 +9,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
-
 	"github.com/keyplane/keyplane/internal/tlsfiles"
 	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 )
 
 // DefaultEndpoint is the address of the server: only this host can reach it.

@@ -9,13 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
-	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
-
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/orchestrator"
 	"github.com/keyplane/keyplane/scheduler"

@@ -3,10 +3,9 @@ package rest
 import (
 	"net/http"
 
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
-
-	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler/drift"
 )

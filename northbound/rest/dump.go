@@ -6,12 +6,11 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
-	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
-
 	"google.golang.org/protobuf/proto"
 
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/inspect"

@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
-
-	"golang.org/x/sys/unix"
 )
 
 const (

@@ -8,10 +8,9 @@ import (
 	"mime"
 	"net/http"
 
+	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
-
-	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 

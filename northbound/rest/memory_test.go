@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -15,12 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/keyplane/keyplane/internal/budget"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
-
-	"github.com/keyplane/keyplane/internal/budget"
-	"github.com/keyplane/keyplane/models"
-	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
@@ -128,31 +124,6 @@ func (l *oneConn) Accept() (net.Conn, error) {
 func (l *oneConn) Close() error { close(l.closed); return nil }
 
 func (l *oneConn) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
-
-// Bodies of programs are read without a tree of nodes, and mean the same.
-func TestQuickBodies(t *testing.T) {
-	form := structured.For(models.BuiltIn())
-	for text, quickly := range map[string]bool{
-		"{\"data\": [\n {\"key\": \"config/a\", \"value\": {\"x\": 1}},\n {\"key\": \"config/b\", \"value\": {}}\n]}": true,
-		`{"data": [{"key": "config/a", "value": null}]}`:                                                              false,
-		planned: false,
-	} {
-		if got := isQuick([]byte(text)); got != quickly {
-			t.Errorf("%s: it is quick: %v, want %v", text, got, quickly)
-		}
-		if !quickly {
-			continue
-		}
-		want, err := parse(t.Context(), form, []byte(text))
-		got := parseQuickly([]byte(text))
-		for i := range want {
-			want[i].Column = 0 // no answer has it
-		}
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("got  %+v\nwant %+v, %v", got, want, err)
-		}
-	}
-}
 
 // Large bodies are read one at a time, and their memory is free once they are answered.
 func TestBodiesShareMemory(t *testing.T) {

@@ -8,11 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/internal/timeline"
-
-	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/inspect"

@@ -8,6 +8,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/internal/details"
 )
 
 // TestOpenAPI has a library read the document, and finds each endpoint in it.
@@ -82,9 +83,9 @@ func TestAnswersFitTheirSchema(t *testing.T) {
 
 // TestDumpsHaveModels finds the model of each dump.
 func TestDumpsHaveModels(t *testing.T) {
-	for _, d := range detailings() {
-		if _, ok := models.BuiltIn().ByName(d.model); !ok {
-			t.Errorf("%s: there is no model %s", d.path, d.model)
+	for _, d := range details.Paths() {
+		if _, ok := models.BuiltIn().ByName(d.Model); !ok {
+			t.Errorf("%s: there is no model %s", d.Path, d.Model)
 		}
 	}
 }

@@ -7,13 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
-	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
-
 	"github.com/keyplane/keyplane/internal/printable"
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
 	"github.com/keyplane/keyplane/models/structured/document"
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 	"github.com/keyplane/keyplane/scheduler/txnlog"

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
-
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 )

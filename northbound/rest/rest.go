@@ -6,11 +6,20 @@
 //
 // GET / lists the paths, docs/rest.md describes them, and package wire defines the
 // answers. GET /openapi.json describes them for programs; like the handlers, it comes from
-// the table of endpoints. [Handler] serves all of it without a network.
+// the table of endpoints in this file. [Handler] serves all of it without a network.
+//
+//	internal/endpoint     what the table says of a path: permission, arguments, index, OpenAPI
+//	internal/body         values in the body of a request
+//	internal/reply        answers and errors
+//	internal/details      the forms of the dumps below /dump
+//	internal/timeline     past values, from the history of transactions
+//	internal/drawing      pictures of values and their relations
+//	internal/jsonschema   the schema of a configuration document
+//	internal/auth         users, passwords and tokens
 //
 // The server listens on 127.0.0.1:9191. There and on the agent's socket it has no users
 // by default. On other addresses it is refused without users, unless the configuration
-// says so. Package auth knows the users; groups.go lists their permissions.
+// says so. Package auth knows the users; package endpoint lists their permissions.
 //
 //	request                         | data                  | waits for transactions
 //	dumps NB and cached, graphs     | snapshot of scheduler | no
@@ -37,11 +46,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
-	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
-
 	"github.com/keyplane/keyplane/internal/budget"
 	"github.com/keyplane/keyplane/northbound/rest/internal/auth"
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 )

@@ -32,7 +32,7 @@ func TestRecordsTellNoSecrets(t *testing.T) {
 	}
 	for shown, want := range map[bool]string{true: "topsecret", false: "(secret)"} {
 		h := handler{Options: Options{Secrets: shown}}
-		got, err := json.Marshal(h.item(scheduler.Found[proto.Message, any]{Key: "a", Value: v}).value)
+		got, err := json.Marshal(h.item(scheduler.Found[proto.Message, any]{Key: "a", Value: v}).Value)
 		if err != nil || !strings.Contains(string(got), `"secret":"`+want+`"`) {
 			t.Errorf("with Secrets %v the details are %s (%v)", shown, got, err)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
-
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 )

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
-	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
-
 	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/models/structured"
+	"github.com/keyplane/keyplane/northbound/rest/internal/endpoint"
+	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 	"github.com/keyplane/keyplane/scheduler"
 )

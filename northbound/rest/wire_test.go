@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/keyplane/keyplane/northbound/rest/internal/reply"
-
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 

@@ -43,3 +43,17 @@ type MuxStats struct {
 type MessageStats struct {
 	Calls, Errors uint64
 }
+
+// A LinuxInterfaceStats holds the kernel's counters of an interface.
+type LinuxInterfaceStats struct {
+	Name      string `json:"logical_name"`
+	HostName  string `json:"host_name"`
+	RxPackets uint64 `json:"rx_packets"`
+	TxPackets uint64 `json:"tx_packets"`
+	RxBytes   uint64 `json:"rx_bytes"`
+	TxBytes   uint64 `json:"tx_bytes"`
+	RxErrors  uint64 `json:"rx_errors"`
+	TxErrors  uint64 `json:"tx_errors"`
+	RxDropped uint64 `json:"rx_dropped"`
+	TxDropped uint64 `json:"tx_dropped"`
+}

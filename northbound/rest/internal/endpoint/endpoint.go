@@ -22,13 +22,13 @@ import (
 // error becomes the answer.
 type Endpoint struct {
 	Method, Path string // the path as in the documentation: "/log/{logger}/{level}"
-	// group is the permission that a user needs; see groups.go.
+	// group is the permission that a user needs; see Group.
 	Group     Group
 	Arguments string // names of the arguments as the index shows them; others are refused
 	About     string // description for the index
 	Serve     func(w http.ResponseWriter, r *http.Request, q Query) error
 
-	Expensive bool   // limited in number: see limits.go
+	Expensive bool   // limited in number, because its answer needs much memory or time
 	Body      string // media type of the request's body; "": it has none
 	Shape     any    // a value of the type of the answer, for the OpenAPI document
 	Media     string // media type of the answer. "": JSON

@@ -11,7 +11,7 @@ const (
 	Dump      Group = "dump"               // actual values, their states and history
 	Validate  Group = "nbConfigValidation" // validation and plans
 	Read      Group = "nbConfigRead"       // declared values
-	Write     Group = "nbConfigWrite"      //nolint:gosec // a permission: declare values, resync, retry
+	Write     Group = "nbConfigWrite"      // declare values, resync, retry
 	Log       Group = "log"                // list and set log levels
 	VPP       Group = "vppCommand"         // VPP's command line and binary API: all of VPP
 	Secrets   Group = "secrets"            // see secrets in dumps and configurations

@@ -1,8 +1,9 @@
-package wire
-
-// The types of this file are the answers of /dump and /stats. Their names and
-// notation are those of existing clients: values have the fields of the .proto file in
-// snake_case, and enumerations are numbers.
+// Package dumps defines the answers of the paths below /dump of the HTTP API.
+//
+// Their names and notation are those of existing clients: values have the fields of the .proto
+// file in snake_case, and enumerations are numbers. Metadata has the names that these clients
+// know, and zero for the fields that this agent does not have.
+package dumps
 
 // An InterfaceDetails is an interface of VPP. /dump/vpp/v2/interfaces answers them in an
 // object, by Meta.SwIfIndex.
@@ -104,18 +105,4 @@ type LinuxRouteDetails struct {
 type LinuxARPDetails struct {
 	ARP  any `json:"linux_arp"` // ligato.linux.l3.ARPEntry
 	Meta any `json:"linux_arp_meta"`
-}
-
-// A LinuxInterfaceStats holds the kernel's counters of an interface.
-type LinuxInterfaceStats struct {
-	Name      string `json:"logical_name"`
-	HostName  string `json:"host_name"`
-	RxPackets uint64 `json:"rx_packets"`
-	TxPackets uint64 `json:"tx_packets"`
-	RxBytes   uint64 `json:"rx_bytes"`
-	TxBytes   uint64 `json:"tx_bytes"`
-	RxErrors  uint64 `json:"rx_errors"`
-	TxErrors  uint64 `json:"tx_errors"`
-	RxDropped uint64 `json:"rx_dropped"`
-	TxDropped uint64 `json:"tx_dropped"`
 }

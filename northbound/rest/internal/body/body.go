@@ -1,0 +1,114 @@
+// Package body reads the values in the body of a request, in YAML or JSON. It bounds the memory
+// and time of a body, and ends when its request does.
+//
+//	b := body.Of(text)
+//	leave, err := memory.Enter(ctx, b.Cost())
+//	defer leave()
+//	items, err := b.Items(ctx, form)
+package body
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/keyplane/keyplane/models/structured"
+	"github.com/keyplane/keyplane/models/structured/document"
+)
+
+// A Body is the text of a request with values.
+type Body struct {
+	text []byte
+	// quick means that structured.Quick reads the text. It needs no tree of nodes, which would
+	// take several times the memory of the values.
+	quick bool
+}
+
+// Of returns the body with a text. It reads the text once, without keeping anything of it.
+func Of(text []byte) Body { return Body{text, structured.Quick(text, func(structured.Item) {})} }
+
+// bytesOfItem is about the memory, in bytes, that a value takes while it is planned, besides
+// its text: its message, its node, its edges, and the operation.
+const bytesOfItem = 1500
+
+// Cost returns the memory that the values need while they are read and planned, in bytes.
+func (b Body) Cost() int64 {
+	if b.quick {
+		return int64(bytes.Count(b.text, []byte(`"key"`)))*bytesOfItem + 2*int64(len(b.text))
+	}
+	return document.Cost(b.text)
+}
+
+// Items returns the values. An item with a nil Value requests removal; an invalid item has its
+// error. Items itself fails only if nothing is readable, with the line in the error, or if ctx
+// ends.
+func (b Body) Items(ctx context.Context, form structured.Form) ([]structured.Item, error) {
+	if b.quick {
+		items := make([]structured.Item, 0, bytes.Count(b.text, []byte(`"key"`)))
+		structured.Quick(b.text, func(it structured.Item) { items = append(items, it) })
+		return items, nil
+	}
+	items, err := parse(ctx, form, b.text)
+	// The client has gone; the error of a parser that was stopped is not one of the text.
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if at, ok := errors.AsType[*document.Error](err); ok {
+		err = fmt.Errorf("line %d: %s", at.Line, at.Msg)
+	}
+	return items, err
+}
+
+// parse reads a text in YAML or JSON: a list of {key, value}, a mapping with such a
+// list in the field "data", groups such as linuxConfig, or both. An item with a nil
+// Value requests removal. Invalid items are returned with their error; parse itself
+// fails only if nothing is readable.
+func parse(ctx context.Context, form structured.Form, body []byte) (items []structured.Item, err error) {
+	// JSON is YAML, so one reader serves both.
+	docs, err := document.ReadContext(ctx, body, document.YAML)
+	if err != nil {
+		return nil, err
+	}
+	if len(docs) == 0 {
+		return nil, errors.New("the body is empty: expected keys and values, in YAML or JSON")
+	}
+	budget := document.NewBudget(ctx)
+	for _, doc := range docs {
+		if document.Resolve(doc).Kind == yaml.SequenceNode {
+			pairs, err := form.Pairs(budget, doc)
+			items = append(items, withErrors(pairs, err)...)
+			continue
+		}
+		fields, err := budget.Fields(doc)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range fields {
+			items = append(items, field(form, budget, f)...)
+		}
+	}
+	return items, nil
+}
+
+// field reads one field of the top-level mapping.
+func field(form structured.Form, budget *document.Budget, f document.Field) []structured.Item {
+	if f.Name == "data" {
+		pairs, err := form.Pairs(budget, f.Value)
+		return withErrors(pairs, err)
+	}
+	items, errs := form.Group(budget, f, "data")
+	return withErrors(items, errs...)
+}
+
+// withErrors appends errors that concern no item, each as an item without a key.
+func withErrors(items []structured.Item, errs ...error) []structured.Item {
+	for _, err := range errs {
+		if at, ok := errors.AsType[*document.Error](err); ok {
+			items = append(items, structured.Item{Line: at.Line, Err: err})
+		}
+	}
+	return items
+}
