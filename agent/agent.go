@@ -228,6 +228,8 @@ func (s *settings) exit(sched *scheduler.Scheduler, log *slog.Logger) Task {
 	}}
 }
 
+// withSecrets returns o for a listener that shows secrets. Only the agent's own user may
+// reach such a listener.
 func withSecrets(o rest.Options) rest.Options {
 	o.Secrets = true
 	return o

@@ -57,6 +57,7 @@ type StoreKind struct {
 	Open func(StoreOptions) (kvdbsync.Connector, error)
 }
 
+// complete returns k with the default of each field that a program left empty.
 func (k StoreKind) complete() StoreKind {
 	k.Flag = cmp.Or(k.Flag, k.Name+"-config")
 	k.File = cmp.Or(k.File, k.Name+".conf")
@@ -121,6 +122,7 @@ func openBolt(o StoreOptions) (kvdbsync.Connector, error) {
 	return bolt.New(cfg)
 }
 
+// openFiledb returns a connector for the files of filedb.conf, or nil without that file.
 func openFiledb(o StoreOptions) (kvdbsync.Connector, error) {
 	var cfg filedb.Config
 	if found, err := o.Load(&cfg); !found || err != nil {
@@ -130,6 +132,8 @@ func openFiledb(o StoreOptions) (kvdbsync.Connector, error) {
 	return filedb.New(cfg, o.Root, o.Log)
 }
 
+// openEtcd returns a connector for the servers of etcd.conf, or nil without that file. The
+// agent starts even if none of them answers.
 func openEtcd(o StoreOptions) (kvdbsync.Connector, error) {
 	var cfg etcd.Config
 	if found, err := o.Load(&cfg); !found || err != nil {

@@ -82,6 +82,8 @@ func operationOf(q orchestrator.Request) string {
 	return "Delete"
 }
 
+// count adds one change of a client to the figures of /stats/configurator. The duration is
+// in seconds.
 func (l *layers) count(operation string, took float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -78,6 +78,7 @@ func (l *local) declare(ctx context.Context, replace bool, changes ...Change) er
 	return out
 }
 
+// Wait implements [Client]. It watches the scheduler directly, so it costs no request.
 func (l *local) Wait(ctx context.Context, values ...proto.Message) error {
 	keys, err := keysOf(l.Models, values)
 	if err != nil {
@@ -86,6 +87,7 @@ func (l *local) Wait(ctx context.Context, values ...proto.Message) error {
 	return await(ctx, keys, l.Watch(ctx, values...))
 }
 
+// Get implements [Client].
 func (l *local) Get(ctx context.Context, values ...proto.Message) ([]Value, error) {
 	keys, err := keysOf(l.Models, values)
 	if err != nil {
@@ -99,6 +101,8 @@ func (l *local) Get(ctx context.Context, values ...proto.Message) ([]Value, erro
 	return out, err
 }
 
+// Dump implements [Client]. It reads the scheduler's snapshot, not the system, so no
+// transaction waits for it.
 func (l *local) Dump(_ context.Context, values ...proto.Message) ([]Value, error) {
 	keys, err := keysOf(l.Models, values)
 	if err != nil {
@@ -116,6 +120,7 @@ func (l *local) Dump(_ context.Context, values ...proto.Message) ([]Value, error
 	return out, nil
 }
 
+// Status implements [Client].
 func (l *local) Status(_ context.Context, values ...proto.Message) (out []Status, err error) {
 	keys, err := keysOf(l.Models, values)
 	for _, key := range keys {
@@ -128,6 +133,8 @@ func (l *local) Status(_ context.Context, values ...proto.Message) (out []Status
 	return out, err
 }
 
+// Watch implements [Client]. Values without a model, such as derived values, are left out:
+// a remote client could not name them.
 func (l *local) Watch(ctx context.Context, values ...proto.Message) iter.Seq2[Status, error] {
 	return func(yield func(Status, error) bool) {
 		keys, err := keysOf(l.Models, values)

@@ -111,6 +111,8 @@ func remoteError(err error) error {
 	return out
 }
 
+// Wait implements [Client]. It watches the states over the connection: if the connection
+// is lost, it returns the error of gRPC and does not connect again.
 func (r *remote) Wait(ctx context.Context, values ...proto.Message) error {
 	keys, err := keysOf(r.Models, values)
 	if err != nil {
@@ -119,6 +121,7 @@ func (r *remote) Wait(ctx context.Context, values ...proto.Message) error {
 	return await(ctx, keys, r.Watch(ctx, values...))
 }
 
+// Get implements [Client].
 func (r *remote) Get(ctx context.Context, values ...proto.Message) (out []Value, err error) {
 	ids, err := r.ids(values)
 	if err != nil {
@@ -133,6 +136,7 @@ func (r *remote) Get(ctx context.Context, values ...proto.Message) (out []Value,
 	return out, err
 }
 
+// Dump implements [Client].
 func (r *remote) Dump(ctx context.Context, values ...proto.Message) (out []Value, err error) {
 	ids, err := r.ids(values)
 	if err != nil {
@@ -188,6 +192,8 @@ func (r *remote) Status(ctx context.Context, values ...proto.Message) ([]Status,
 	return out, nil
 }
 
+// statusOf converts a state of the server. It returns false for an item of a model that
+// this client does not know: an agent with more models must not break older clients.
 func (r *remote) statusOf(id *generic.Item_ID, st *generic.ItemStatus) (Status, bool) {
 	m, ok := r.Models.ByName(id.GetModel())
 	if !ok {
@@ -196,6 +202,7 @@ func (r *remote) statusOf(id *generic.Item_ID, st *generic.ItemStatus) (Status, 
 	return Status{m.KeyOf(id.GetName()), kvscheduler.ValueState(kvscheduler.ValueState_value[st.GetStatus()]), st.GetMessage()}, true
 }
 
+// Watch implements [Client].
 func (r *remote) Watch(ctx context.Context, values ...proto.Message) iter.Seq2[Status, error] {
 	return func(yield func(Status, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

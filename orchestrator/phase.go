@@ -87,6 +87,8 @@ type outcomes struct {
 	all []outcome
 }
 
+// put adds the outcome of a transaction. The scheduler's goroutine calls it, so it never
+// blocks.
 func (os *outcomes) put(out outcome) {
 	os.mu.Lock()
 	defer os.mu.Unlock()
@@ -94,6 +96,7 @@ func (os *outcomes) put(out outcome) {
 	os.ready.Set()
 }
 
+// take removes and returns all outcomes, oldest first.
 func (os *outcomes) take() []outcome {
 	os.mu.Lock()
 	defer os.mu.Unlock()

@@ -36,6 +36,8 @@ func graphClaims(claims []Claim) *[]graph.Claim {
 	return &out
 }
 
+// conflict returns the error of a value that loses c to the value under key. The graph
+// calls it only when somebody reads the error, because most claims are never lost.
 func (c Claim) conflict(key string) error {
 	want := fmt.Sprintf("%s (see %s)", c.Want, key)
 	return &kind.Conflict{Holder: key, Err: &models.FieldError{Field: c.Field, Value: c.Value, Expected: want}}

@@ -71,6 +71,8 @@ func errRegistered(name string) error {
 	return fmt.Errorf("%w: a descriptor of connection %q is registered already", ErrMisuse, name)
 }
 
+// checkUnregistered returns ErrMisuse once a descriptor uses the connection: its verbs
+// were wrapped when it was registered, so a later function would not apply to them.
 func (g *Connection) checkUnregistered() error {
 	if g.s.executor.Has(g.name) {
 		return errRegistered(g.name)

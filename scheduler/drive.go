@@ -202,6 +202,8 @@ func (p *patienceTimer) from(progress uint64) <-chan time.Time {
 	return p.timer.C
 }
 
+// set starts a new period. The timer may fire later than due, but never earlier, so
+// exhausted compares the clock with due and not the channel.
 func (p *patienceTimer) set(progress uint64) {
 	if p.timer == nil {
 		p.timer = time.NewTimer(patience)

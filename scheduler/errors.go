@@ -57,6 +57,8 @@ func (s *Scheduler) prepare(c *Change) {
 	*c = v.Change()
 }
 
+// checkChange returns the mistake in one change. It runs on the caller's goroutine, so a
+// wrong transaction costs the loop nothing.
 func (s *Scheduler) checkChange(c Change) error {
 	switch {
 	case c.Value == nil && c.Key == "":

@@ -52,6 +52,8 @@ func (s *Scheduler) connectionsReady() map[string]bool {
 // count counts the change of a status; nil: none.
 func (s *Scheduler) count(old, now *Status) { s.counters.Moved(old.place(), now.place()) }
 
+// place returns what the counters distinguish about a status. A value without a status has
+// no place.
 func (st *Status) place() counters.Place {
 	if st == nil {
 		return counters.Place{}

@@ -73,6 +73,8 @@ func (s *Scheduler) changedObservations(seen []Observed) (out []Observed) {
 	return out
 }
 
+// isCurrent reports whether an observation says what is known already. Most do: the kernel
+// and VPP also report the changes that the scheduler itself has made.
 func (s *Scheduler) isCurrent(o Observed) bool {
 	n := s.graph.Node(o.Key)
 	if n == nil || n.Actual() == nil {
@@ -95,6 +97,9 @@ func (s *Scheduler) checkObservation(o Observed) error {
 	return d.Accepts(o.Value)
 }
 
+// handleObservations makes the observed values actual and reconciles them, in one run. An
+// observation that cannot be used without reading back adds its descriptor to the readings
+// of the run.
 func (s *Scheduler) handleObservations(ctx context.Context, seen []Observed) {
 	s.counters.Noticed(uint8(Notification))
 	if len(seen) == 0 {

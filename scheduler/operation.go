@@ -41,6 +41,8 @@ type shown struct {
 	derived, property bool
 }
 
+// shown returns the part of st that operations refer to. No status means that the key was
+// unknown.
 func (st *Status) shown() shown {
 	if st == nil {
 		return shown{}

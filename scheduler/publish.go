@@ -64,6 +64,8 @@ func (s *Scheduler) publish(now time.Time, n *graph.Node, old *Status) State {
 	return state
 }
 
+// stateOf returns the public state of a node. The graph knows less than the public states
+// tell: RETRYING depends on the schedule of retries, and UNIMPLEMENTED on the error.
 func (s *Scheduler) stateOf(n *graph.Node) State {
 	if b := n.Base(); b != nil && n.Actual() == nil && b.Actual() == nil {
 		return Nonexistent // it cannot be derived without its base

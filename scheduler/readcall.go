@@ -39,12 +39,16 @@ type readCalls struct {
 	all []*readCall
 }
 
+// hasEnded reports whether the result may be read. After that, only Run's goroutine uses
+// the call.
 func (c *readCall) hasEnded() bool {
 	c.calls.mu.Lock()
 	defer c.calls.mu.Unlock()
 	return c.ended
 }
 
+// end makes the result visible and wakes the loop. The goroutine of the call does nothing
+// after it.
 func (c *readCall) end() {
 	c.calls.mu.Lock()
 	defer c.calls.mu.Unlock()

@@ -44,6 +44,8 @@ func (rs *recreations) ended(op graph.Op, o *Operation, state State) State {
 // PENDING then, and the record must say so.
 func (rs *recreations) unfinished(n *graph.Node) bool { return rs.halves[n] }
 
+// remember adds n to one of the sets. They are made when they are needed, because most
+// runs recreate nothing.
 func (rs *recreations) remember(where *map[*graph.Node]bool, n *graph.Node) {
 	if *where == nil {
 		*where = map[*graph.Node]bool{}

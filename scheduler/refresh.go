@@ -201,6 +201,8 @@ func (s *Scheduler) handleReading(r *run, rd reading) bool {
 	return true
 }
 
+// endCall drops the call of the first reading. A call that is still running is cancelled,
+// and its result is never used.
 func (s *Scheduler) endCall(r *run) {
 	if r.call != nil {
 		r.call.cancel()

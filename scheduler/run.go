@@ -60,6 +60,8 @@ type run struct {
 	executing time.Time        // when it began; zero: not yet
 }
 
+// begin returns a new run with the next number. The number identifies the transaction in
+// the history and in each Status that it changes.
 func (s *Scheduler) begin(t TxnType) *run {
 	r := &run{rec: &Record{Seq: s.seq, Type: t, Start: time.Now()}, jitter: rand.Float64() / 5} //nolint:gosec // spreads load; keeps no secret
 	s.seq++
@@ -125,11 +127,15 @@ func until(ctx context.Context, done <-chan struct{}) (context.Context, context.
 	return ctx, cancel
 }
 
+// describe copies to the record what txn asks for. The record shares the changes of the
+// caller, who must not modify them after Commit.
 func (r *Record) describe(txn Txn) {
 	r.Description, r.Values = txn.Description, txn.Changes
 	r.Refresh, r.Replace = txn.Refresh, txn.Replace
 }
 
+// intendAll makes the changes of txn the desired state of the graph. It runs no operation.
+// It paces the graph, because a plan of a large transaction must be interruptible.
 func (s *Scheduler) intendAll(txn Txn) {
 	if txn.Replace {
 		s.unwantAbsent(txn.Changes)
@@ -144,6 +150,9 @@ func (s *Scheduler) intendAll(txn Txn) {
 	}
 }
 
+// intend makes one change. A refused change keeps the desired value only if its key had
+// one; otherwise it spares the actual value, which may be the last valid one from before a
+// restart.
 func (s *Scheduler) intend(c Change) {
 	switch {
 	case c.Value != nil:
@@ -196,6 +205,8 @@ func (s *Scheduler) finish(ctx context.Context, r *run) {
 	s.drive(ctx, r)
 }
 
+// complete ends r: it publishes what has changed, adds it to the history, and tells the
+// caller of Commit. The memory is saved later, because nobody waits for it.
 func (s *Scheduler) complete(r *run) {
 	s.counters.Phase(counters.Execute, r.executing)
 	began := time.Now()

@@ -138,6 +138,8 @@ func positive[N int | time.Duration](n, otherwise N) N {
 	return otherwise
 }
 
+// add registers d with the connection of this name. The verbs of all descriptors of one
+// connection share a pool, and with it the limit of concurrency.
 func (s *Scheduler) add(d *descriptor, name string) error {
 	if s.begun.Load() {
 		return tooLate("Register")
@@ -254,6 +256,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
+// loop does one piece of work after the other until ctx ends: next waits for the work and
+// returns it. Retries are work like any other, so the timer is set again before each wait.
 func (s *Scheduler) loop(ctx context.Context) {
 	s.ledger.Load()
 	timer := time.NewTimer(time.Hour)

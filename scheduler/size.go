@@ -27,6 +27,8 @@ func (r *Record) size() int {
 	return n + sizeOfOperations(seen, r.Planned) + sizeOfOperations(seen, r.Executed)
 }
 
+// sizeOfOperations counts operations with their texts and values. The length of a slice
+// matters less than its capacity, because a record keeps all of it.
 func sizeOfOperations(seen size.Seen, ops []Operation) int {
 	n := cap(ops) * int(unsafe.Sizeof(Operation{}))
 	for i := range ops {

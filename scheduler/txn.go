@@ -94,6 +94,7 @@ type KeyError struct {
 	Err  error
 }
 
+// Error is for people; the text is that of existing deployments.
 func (e KeyError) Error() string {
 	if e.Verb == 0 {
 		return fmt.Sprintf("%s: %v", e.Key, e.Err)
@@ -103,6 +104,8 @@ func (e KeyError) Error() string {
 
 func (e KeyError) Unwrap() error { return e.Err }
 
+// Error names the first values only: a transaction may have 100,000 failures. Failed has
+// all of them.
 func (e *TxnError) Error() string {
 	const most = 10
 	var b strings.Builder
@@ -121,6 +124,7 @@ func (e *TxnError) Error() string {
 	return b.String()
 }
 
+// Unwrap returns each KeyError, so that errors.Is finds the reason of any value.
 func (e *TxnError) Unwrap() []error {
 	out := make([]error, len(e.Failed))
 	for i, k := range e.Failed {

@@ -59,6 +59,8 @@ func Register[V proto.Message, M any](to Registrar, d Descriptor[V, M]) (*Index[
 	return &Index[M]{e.Index}, nil
 }
 
+// check returns the mistake in a Descriptor. These mistakes are found at the start of a
+// program and not when the first value arrives.
 func check[V proto.Message, M any](d Descriptor[V, M]) error {
 	switch {
 	case d.Name == "":
@@ -104,6 +106,8 @@ func erase[V proto.Message, M any](d Descriptor[V, M]) *descriptor {
 	return e
 }
 
+// erasePure removes the types of the functions that access no system. A function that d
+// lacks keeps the default of kind.New.
 func erasePure[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	if d.Normalize != nil {
 		e.Normalize = func(key string, v proto.Message) (proto.Message, []string) { return d.Normalize(key, v.(V)) }
@@ -147,6 +151,9 @@ func erasePure[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	}
 }
 
+// eraseVerbs removes the types of the verbs and of Retrieve. The assertions in it cannot
+// fail: Accepts has checked the type of each value, and the metadata comes from the verbs
+// themselves.
 func eraseVerbs[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	if d.Create != nil {
 		e.Verbs.Create = func(ctx context.Context, key string, v proto.Message) (any, error) {
@@ -187,6 +194,7 @@ func eraseVerbs[V proto.Message, M any](d Descriptor[V, M], e *descriptor) {
 	}
 }
 
+// typed returns desired values with their type.
 func typed[V proto.Message](ws []kind.Desired) []Desired[V] {
 	out := make([]Desired[V], len(ws))
 	for i, w := range ws {
@@ -195,6 +203,8 @@ func typed[V proto.Message](ws []kind.Desired) []Desired[V] {
 	return out
 }
 
+// eraseFound returns the sequence of read without types. It calls read when the loop
+// begins, so that nothing is read for a sequence that nobody uses.
 func eraseFound[V proto.Message, M any](read func() Retrieved[V, M]) iter.Seq2[kind.Found, error] {
 	return func(yield func(kind.Found, error) bool) {
 		for f, err := range read() {
@@ -219,6 +229,8 @@ func meta[M any](x any) M {
 	return m
 }
 
+// nameOf returns the full name of a message's type for errors. A descriptor may be asked
+// about a message that nobody has set.
 func nameOf(v proto.Message) string {
 	if v == nil {
 		return "nil"

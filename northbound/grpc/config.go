@@ -99,6 +99,7 @@ func (c *Config) mode() (uint32, error) {
 	return uint32(mode), nil
 }
 
+// limits checks the numbers of grpc.conf. 0 stands for the default, which the server sets.
 func (c *Config) limits() error {
 	var errs []error
 	for _, k := range []struct {

@@ -34,6 +34,8 @@ type wish struct {
 	revert, wait bool
 }
 
+// wishOf reads the metadata of a request. Of several values under one name the last one
+// counts, because proxies append theirs.
 func wishOf(ctx context.Context) (w wish, err error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	w.source = DefaultSource

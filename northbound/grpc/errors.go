@@ -113,6 +113,7 @@ type mistakes struct {
 // mostMistakes is how many mistakes an answer names.
 const mostMistakes = 8
 
+// add keeps the first mistakes and counts the others: an answer must fit into a header.
 func (m *mistakes) add(field string, err error) {
 	if len(m.found) == mostMistakes {
 		m.more++

@@ -60,6 +60,8 @@ func (s *service) valuesOf(root string, c *configurator.Config, remove bool) (ou
 	return out, wrong.err()
 }
 
+// declaredMessage converts one message of the configurator to a declaration. With remove
+// only its key counts.
 func (s *service) declaredMessage(v proto.Message, remove bool) (d orchestrator.Declared, err error) {
 	model, ok := s.models().ForMessage(v)
 	if !ok {

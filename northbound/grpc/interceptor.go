@@ -21,6 +21,8 @@ type interceptor struct {
 	calls bool // log each
 }
 
+// unary wraps the handler of a request with one answer. The error of the handler, or of
+// its panic, becomes the status of the answer.
 func (i interceptor) unary(ctx context.Context, req any, info *rpc.UnaryServerInfo, handle rpc.UnaryHandler) (reply any, err error) {
 	err = i.call(ctx, info.FullMethod, func() (err error) {
 		reply, err = handle(ctx, req)

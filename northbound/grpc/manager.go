@@ -122,6 +122,8 @@ func (s *service) keysOf(ids []*generic.Item_ID) (keys []string, err error) {
 	return keys, wrong.err()
 }
 
+// hasLabels reports whether labels has all of the wanted ones. No wanted label accepts
+// every value.
 func hasLabels(labels, wanted map[string]string) bool {
 	for key, value := range wanted {
 		if got, ok := labels[key]; !ok || got != value {

@@ -51,6 +51,8 @@ func (n *notifications) since(number uint32) (from uint32, out []*configurator.N
 	return from, out
 }
 
+// open adds a reader, which each add wakes. The reader keeps the number of its next
+// notification, so a slow one delays nobody.
 func (n *notifications) open() *wake.Signal {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -59,6 +61,7 @@ func (n *notifications) open() *wake.Signal {
 	return &r
 }
 
+// close removes a reader whose stream has ended.
 func (n *notifications) close(r *wake.Signal) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

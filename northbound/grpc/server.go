@@ -139,6 +139,8 @@ func (s *Server) listen(ctx context.Context, log *slog.Logger) net.Listener {
 	}
 }
 
+// listenOnce opens the listener of the configuration once. The caller tries again, because
+// an address may be free later.
 func (s *Server) listenOnce(ctx context.Context) (net.Listener, error) {
 	if !s.Config.socket() {
 		return (&net.ListenConfig{}).Listen(ctx, s.Config.Network, s.Config.Endpoint)

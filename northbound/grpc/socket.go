@@ -15,6 +15,8 @@ type socket struct {
 	packets bool
 }
 
+// newSocket wraps a listener whose file is at path now. It remembers which file that is,
+// so that Close never removes the socket of another agent. It closes l if it fails.
 func newSocket(l net.Listener, network, path string) (net.Listener, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -63,6 +65,8 @@ func newPacketConn(c net.Conn) net.Conn {
 	return &packetConn{c, bufio.NewReaderSize(c, longestPacket)}
 }
 
+// Read returns the next bytes of the stream. A packet may have more bytes than b; the rest
+// comes with the next call.
 func (p *packetConn) Read(b []byte) (int, error) {
 	if p.in.Buffered() == 0 { // fills the long buffer: bufio reads directly into a b that is longer
 		if _, err := p.in.Peek(1); err != nil {
@@ -72,6 +76,8 @@ func (p *packetConn) Read(b []byte) (int, error) {
 	return p.in.Read(b)
 }
 
+// Write sends b in packets of at most the allowed size. done is the number of bytes that
+// were sent, also if an error ends it.
 func (p *packetConn) Write(b []byte) (done int, err error) {
 	for done < len(b) {
 		n, err := p.Conn.Write(b[done:min(len(b), done+maxWrite)])

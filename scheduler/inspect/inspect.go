@@ -111,6 +111,8 @@ type Verb struct {
 	Abandoned bool // the scheduler does not wait for it; see scheduler.ErrNoAnswer
 }
 
+// String returns the text that explanations and REST show: "create running for 40 s,
+// abandoned".
 func (v Verb) String() string {
 	text := fmt.Sprintf("%s running for %s", v.Name, executor.Seconds(v.For.Truncate(time.Second)))
 	if v.Abandoned {

@@ -56,6 +56,8 @@ const (
 	outcomes
 )
 
+// outcomeNames returns the names of outcomes in the summary line, in the order of the
+// constants.
 func outcomeNames() [outcomes]string {
 	return [...]string{
 		created: "created", recreated: "recreated", updated: "updated", deleted: "deleted", found: "found", reverted: "reverted",

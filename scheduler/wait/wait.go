@@ -34,6 +34,7 @@ type Value struct {
 	Details []string        // PENDING: labels of unmet dependencies
 }
 
+// String says what keeps the value from being applied, in one line.
 func (v Value) String() string {
 	switch {
 	case v.State == scheduler.Nonexistent:
@@ -46,6 +47,7 @@ func (v Value) String() string {
 	return fmt.Sprintf("%s is %s", v.Key, v.State)
 }
 
+// Error names the first values only. Values has all of them.
 func (e *Error) Error() string {
 	const most = 10
 	var b strings.Builder
@@ -65,6 +67,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// Unwrap returns ErrNotApplied, the reason why waiting ended early, and the error of each
+// value. So errors.Is distinguishes a deadline from a value that can never be applied.
 func (e *Error) Unwrap() []error {
 	out := []error{ErrNotApplied}
 	if e.ended != nil {
@@ -133,6 +137,8 @@ func Settled(ctx context.Context, s *scheduler.Scheduler, keys ...string) error 
 	}
 }
 
+// isPending reports whether key is pending now. It reads a snapshot; no transaction waits
+// for it.
 func isPending(s *scheduler.Scheduler, key string) bool {
 	st, ok := s.Status(key)
 	return ok && st.State == scheduler.Pending
@@ -156,6 +162,8 @@ func pendingOf(s *scheduler.Scheduler, keys []string, most int) (out []Value) {
 	return out
 }
 
+// appendPending appends the pending values among key and all values that are derived from
+// it, directly or indirectly.
 func appendPending(out []Value, s *scheduler.Scheduler, key string) []Value {
 	st, ok := s.Status(key)
 	if !ok {
@@ -173,6 +181,8 @@ func appendPending(out []Value, s *scheduler.Scheduler, key string) []Value {
 // waited has the newest status of each key; nil: none.
 type waited map[string]*scheduler.Status
 
+// update stores the newest status of a key that is waited for. Others are ignored, because
+// the watch is for all keys.
 func (w waited) update(st *scheduler.Status) {
 	if _, asked := w[st.Key]; asked {
 		w[st.Key] = st

@@ -105,6 +105,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
+// up returns 1 for a state that is up, as Prometheus expects of a boolean.
 func up(s interfaces.InterfaceState_Status) uint64 {
 	if s == interfaces.InterfaceState_UP {
 		return 1

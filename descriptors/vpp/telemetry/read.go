@@ -134,6 +134,8 @@ func (c *collection) ofInterfaces(counter string, data adapter.Stat) {
 	}
 }
 
+// interfaceAt returns the counters of the interface with index i, and adds empty ones up
+// to it. VPP's vectors have an element for each index, also for indexes that are free.
 func (c *collection) interfaceAt(i int) *InterfaceCounters {
 	for len(c.interfaces) <= i {
 		c.interfaces = append(c.interfaces, InterfaceCounters{Index: uint32(len(c.interfaces))})

@@ -42,6 +42,8 @@ func (r RuntimeItem) VectorsPerCall() float64 {
 	return float64(r.Vectors) / float64(r.Calls)
 }
 
+// set stores one column of VPP's "show runtime" by its name in the statistics segment.
+// Unknown names are ignored: a newer VPP may have more.
 func (r *RuntimeItem) set(counter string, n uint64) {
 	switch counter {
 	case "calls":

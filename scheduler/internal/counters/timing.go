@@ -21,6 +21,8 @@ func Bounds() [Buckets]time.Duration {
 	}
 }
 
+// add counts one call. It counts in one bucket only; a reader that wants cumulative
+// buckets adds them up.
 func (t *Timing) add(d time.Duration) {
 	if t.Count == 0 || d < t.Min {
 		t.Min = d

@@ -85,6 +85,8 @@ func (e *Executor) Await(ctx context.Context, other <-chan struct{}, patience <-
 // abandonAfter returns the time after which a verb is abandoned.
 func (e *Executor) abandonAfter() time.Duration { return e.timeout + grace(e.timeout) }
 
+// watch sets the timer of Await. There is one timer for all verbs: the next verb to be
+// abandoned decides when it fires.
 func (e *Executor) watch(after time.Duration) {
 	if e.watchdog.timer == nil {
 		e.watchdog.timer = time.NewTimer(after)

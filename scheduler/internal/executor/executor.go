@@ -153,6 +153,7 @@ func (e *Executor) Running(key string) (Running, bool) {
 	return Running{}, false
 }
 
+// running returns the running verb of key, if one of the workers of the pool calls it.
 func (p *Pool) running(key string) (Running, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,6 +171,8 @@ func (p *Pool) running(key string) (Running, bool) {
 	return Running{}, false
 }
 
+// running returns the verb that w calls now, if it is one of key. A worker with a batch
+// calls it for all of its tasks at once.
 func (w *worker) running(key string) (Running, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -32,6 +32,7 @@ func (t *Task) call(ctx context.Context) {
 	t.Err = t.Verbs.Intercept(t.Op.Node.Key(), v.Data.(proto.Message), func() error { return t.verb(ctx) })
 }
 
+// verb calls the verb of the operation. A panic of it reaches the caller.
 func (t *Task) verb(ctx context.Context) (err error) {
 	key := t.Op.Node.Key()
 	switch t.Op.Verb {
@@ -227,6 +228,8 @@ type results struct {
 
 func newResults() *results { return &results{ready: make(chan struct{}, 1)} }
 
+// add makes results available to the scheduler's goroutine, in the order in which the
+// verbs ended.
 func (r *results) add(tasks []*Task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -37,6 +37,8 @@ func (d *Descriptors) Names() map[string]bool {
 	return d.names
 }
 
+// add merges another request into d. Once somebody has asked for all descriptors, names no
+// longer matter.
 func (d *Descriptors) add(names []string) {
 	d.Asked = true
 	d.all = d.all || len(names) == 0
@@ -79,6 +81,7 @@ func (in *Inbox[C]) Connection(c C, change Change) {
 	})
 }
 
+// add changes the pending requests under the lock, and wakes the reader.
 func (in *Inbox[C]) add(to func(*Requests[C])) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -72,6 +72,7 @@ func (x *Index) Watch() *watch.Reader[Change] {
 	return x.changes.Open("", func(yield func(Change) bool) { each(x.Content())(yield) })
 }
 
+// each yields the content as changes, for a watch that begins.
 func each(content map[string]any) iter.Seq[Change] {
 	return func(yield func(Change) bool) {
 		for name, meta := range content {

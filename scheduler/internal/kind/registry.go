@@ -49,6 +49,8 @@ func (r *Registry) Of(key string) *Descriptor {
 	return nil
 }
 
+// match returns the descriptor of key among those with exactly this prefix. Several may
+// share one, if their Match functions accept different keys.
 func (r *Registry) match(prefix, key string) *Descriptor {
 	for _, d := range r.byPrefix[prefix] {
 		if d.Has(key) {

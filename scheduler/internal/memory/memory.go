@@ -369,11 +369,14 @@ func (l *Ledger) anyExists(resolved string) bool {
 	return false
 }
 
+// exists reports whether the graph has an actual value under key.
 func (l *Ledger) exists(key string) bool {
 	n := l.graph.Node(key)
 	return n != nil && n.Actual() != nil
 }
 
+// pack returns a value in the form that unpack reads after a restart: its message with the
+// name of its type, so that reading it needs no descriptor.
 func pack(v *graph.Value) ([]byte, error) {
 	m, _ := v.Data.(proto.Message)
 	a, err := anypb.New(m)
@@ -383,6 +386,8 @@ func pack(v *graph.Value) ([]byte, error) {
 	return proto.Marshal(a)
 }
 
+// unpack returns the message that pack has saved. It fails if this program does not know
+// the type any more.
 func unpack(data []byte) (proto.Message, error) {
 	var a anypb.Any
 	if err := proto.Unmarshal(data, &a); err != nil {

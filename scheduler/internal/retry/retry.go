@@ -109,6 +109,8 @@ func (s *Schedule) plan(key string, next *Entry, f Failure) {
 	s.put(key, next)
 }
 
+// put stores the entry of key in place of an earlier one, and keeps the time of the
+// earliest attempt of all.
 func (s *Schedule) put(key string, e *Entry) {
 	if !e.over && (s.next.IsZero() || e.due.Before(s.next)) {
 		s.next = e.due

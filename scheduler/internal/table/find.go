@@ -19,6 +19,8 @@ type recent struct {
 // maxRecent bounds the list in recent, and how many dropped keys find keeps.
 const maxRecent = 4096
 
+// add lists a slot that was allocated, or records that there are too many to list. So a
+// writer pays the same for each entry, however long nobody reads.
 func (r *recent) add(slot int32) {
 	if r.overflow = r.overflow || len(r.slots) >= maxRecent; r.overflow {
 		r.slots = nil

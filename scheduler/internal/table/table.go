@@ -105,6 +105,9 @@ func (t *Table[E]) Len() int {
 	return max(0, len(t.chunks)*chunkSize-1-len(t.free)) // slot 0 of the first chunk is never used
 }
 
+// allocate returns a free slot; slot 0 is never used, so it can stand for none. Slots of
+// dropped entries are used again, so the table is as large as the most entries that it
+// ever had.
 func (t *Table[E]) allocate() int32 {
 	if n := len(t.free); n > 0 {
 		slot := t.free[n-1]
