@@ -33,7 +33,10 @@ func started(t *testing.T, files map[string]string) (dir, label string) {
 		}
 	}
 	o := options()
-	o.Without = []agent.Part{agent.Linux, agent.VPP, agent.HTTP, agent.GRPC}
+	o.Without = []agent.Part{agent.Linux, agent.VPP, agent.HTTP}
+	if files["grpc.conf"] == "" {
+		o.Without = append(o.Without, agent.GRPC)
+	}
 	o.Args = []string{"-config-dir=" + dir, "-socket=" + dir + "/socket", "-microservice-label=" + label, "-notes=" + dir + "/notes"}
 	o.Stdout, o.Stderr = t.Output(), t.Output()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

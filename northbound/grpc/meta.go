@@ -6,8 +6,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/reflect/protodesc"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/keyplane/keyplane/models"
@@ -49,23 +47,10 @@ func (m *meta) ProtoFileDescriptor(_ context.Context, req *generic.ProtoFileDesc
 	if at < 0 {
 		return nil, status.Errorf(codes.NotFound, "full_proto_file_name: no model is declared in %.200q; KnownModels lists the files", path)
 	}
-	file := all[at].New().ProtoReflect().Descriptor().ParentFile()
+	files := all[at].Files().GetFile()
+	last := len(files) - 1
 	return &generic.ProtoFileDescriptorResponse{
-		FileDescriptor:        protodesc.ToFileDescriptorProto(file),
-		FileImportDescriptors: &descriptorpb.FileDescriptorSet{File: imports(file, map[string]bool{})},
+		FileDescriptor:        files[last],
+		FileImportDescriptors: &descriptorpb.FileDescriptorSet{File: files[:last]},
 	}, nil
-}
-
-// imports returns the files that a file imports, and their imports, each once.
-func imports(file protoreflect.FileDescriptor, seen map[string]bool) (out []*descriptorpb.FileDescriptorProto) {
-	for i := range file.Imports().Len() {
-		one := file.Imports().Get(i).FileDescriptor
-		if seen[one.Path()] {
-			continue
-		}
-		seen[one.Path()] = true
-		out = append(out, imports(one, seen)...)
-		out = append(out, protodesc.ToFileDescriptorProto(one))
-	}
-	return out
 }

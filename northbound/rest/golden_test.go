@@ -68,6 +68,10 @@ func TestGolden(t *testing.T) {
 	tests := []struct{ file, method, url, body string }{
 		{"index.html", "GET", "/", ""},
 		{"version.json", "GET", "/info/version", ""},
+		{"models.json", "GET", "/info/models", ""},
+		{"models-none.json", "GET", "/info/models?class=none", ""},
+		{"model.json", "GET", "/info/models/govppmux.stats", ""},
+		{"model-unknown.json", "GET", "/info/models/linux.l3.rout", ""},
 		{"sources.json", "GET", "/sources", ""},
 		{"sources-key.json", "GET", "/sources?key=/vnf-agent/vpp1/config/linux/interfaces/v2/interface/if1", ""},
 		{"sources-prefix.json", "GET", "/sources?key-prefix=config/", ""},

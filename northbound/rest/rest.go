@@ -180,6 +180,8 @@ func (h *handler) aboutAgent() []endpoint.Endpoint {
 		endpoint.Get("/liveness", endpoint.Open, "", "whether the agent runs", h.liveness).Answers(wire.AgentStatus{}),
 		endpoint.Get("/readiness", endpoint.Open, "", "whether the network is as declared as far as possible; otherwise status 500 and the reasons", h.readiness).Answers(wire.AgentStatus{}),
 		endpoint.Get("/info/version", endpoint.Info, "", "version of the agent", h.version).Answers(wire.Version{}),
+		endpoint.Get("/info/models", endpoint.Info, "class=", "models: the kinds of values, with their keys and messages", h.models).Answers([]wire.Model{}),
+		endpoint.Get("/info/models/{model}", endpoint.Info, "", "one model, with the .proto files of its message", h.model).Answers(wire.Model{}),
 		endpoint.Get("/sources", endpoint.Info, "key= or key-prefix=", "state of the sources; for keys: which sources hold them, and which one takes effect", h.sources).Answers([]wire.Source{}),
 		endpoint.Get("/vpp/info", endpoint.Info, "", "connection, version, features and plugins of VPP", h.vpp).Answers(wire.VPP{}),
 		endpoint.Get("/vpp/command", endpoint.VPP, "", "output of a line of VPP's command line", h.vppCommand).By(http.MethodPost).Takes(reply.JSONMedia).Answers(""),

@@ -49,7 +49,8 @@ type app struct {
 	// argsValid is set once arguments and settings are valid. It decides between ExitUsage and
 	// ExitFailed.
 	argsValid bool
-	target    *agentClient // set while a command runs that queries the agent
+	target    *agentClient  // set while a command runs that queries the agent
+	types     *typesOfAgent // as target
 	settings
 }
 
@@ -66,8 +67,9 @@ func Run(ctx context.Context, args []string, s Streams, env func(string) (string
 		return ExitDone
 	}
 	fmt.Fprintln(s.Err, "agentctl:", errorText(err))
+	_, mistaken := errors.AsType[usageError](err)
 	switch {
-	case !a.argsValid:
+	case !a.argsValid, mistaken:
 		// The whole help would hide the error.
 		fmt.Fprintf(s.Err, "For help: %s -h\n", cmd.CommandPath())
 		return ExitUsage
@@ -76,6 +78,10 @@ func Run(ctx context.Context, args []string, s Streams, env func(string) (string
 	}
 	return ExitFailed
 }
+
+// A usageError is a mistake of the command line that only the agent could tell, such as the name
+// of a model that it does not have. Nothing was executed.
+type usageError struct{ error }
 
 // errorText returns the message of err for the terminal. Lines after the first are indented,
 // so that text from a store cannot pass for a message of agentctl.
@@ -108,7 +114,7 @@ func (a *app) command() *cobra.Command {
 			"3 the key does not exist.",
 	}
 	a.flags(root.PersistentFlags())
-	root.AddCommand(a.kvdb(), a.values(), a.sources(), a.dump(), a.config(), a.explain(), a.plan(), a.vpp(), a.log())
+	root.AddCommand(a.kvdb(), a.values(), a.model(), a.sources(), a.dump(), a.config(), a.explain(), a.plan(), a.vpp(), a.log())
 	return root
 }
 

@@ -36,7 +36,7 @@ func (a *app) configResync() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&retry, "retry", false, "accepted for compatibility: failed operations are always retried later")
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "make the agent log the differences")
-	f := formatFlag(cmd)
+	f := a.formatFlag(cmd)
 	cmd.RunE = a.withAgent(func(ctx context.Context, _ []string) error {
 		query := url.Values{}
 		for name, on := range map[string]bool{"retry": retry, "verbose": verbose} {

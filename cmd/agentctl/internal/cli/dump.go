@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/keyplane/keyplane/models"
 	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
@@ -40,21 +38,11 @@ func (a *app) dump() *cobra.Command {
 		Short: "Prints values: recorded, declared or read back now",
 		Long: "Dump prints the values of models: by name, by pattern such as linux.*, or all.\n" +
 			"Views: cached is the actual state as the agent has recorded it, NB the declared values, SB the state that is read back now.",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("agentctl dump: MODEL is missing: expected names, patterns such as linux.*, or all")
-			}
-			for _, pattern := range args {
-				if _, err := modelsLike(pattern); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
+		Args: patterns("agentctl dump: MODEL is missing: expected names, patterns such as linux.*, or all"),
 	}
 	view := choiceFlag(cmd, "view", "cached", "state to print", "cached", "NB", "SB")
 	origin := choiceFlag(cmd, "origin", "", "print only values of this origin", "NB", "SB", "unknown")
-	f := formatFlag(cmd, "proto")
+	f := a.formatFlag(cmd, "proto")
 	cmd.RunE = a.withAgent(func(ctx context.Context, args []string) error {
 		all, err := a.dumpAll(ctx, args, view.value)
 		if err != nil {
@@ -69,6 +57,10 @@ func (a *app) dump() *cobra.Command {
 // dumpAll dumps the models that the patterns match. A model that several patterns match is
 // dumped once. The agent needs one request per model.
 func (a *app) dumpAll(ctx context.Context, patterns []string, view string) ([]dumpRow, error) {
+	known, err := a.models(ctx, configClass)
+	if err != nil {
+		return nil, err
+	}
 	var index wire.DumpIndex
 	if err := a.get(ctx, "/scheduler/dump", nil, &index); err != nil {
 		return nil, err
@@ -76,15 +68,15 @@ func (a *app) dumpAll(ctx context.Context, patterns []string, view string) ([]du
 	// Never nil, so that json prints [] and not null.
 	out, done := []dumpRow{}, map[string]bool{}
 	for _, pattern := range patterns {
-		implemented, err := implementedBy(index, pattern)
+		implemented, err := implementedBy(index, known, pattern)
 		if err != nil {
 			return nil, err
 		}
 		for _, m := range implemented {
-			if done[m.Name()] {
+			if done[m.Name] {
 				continue
 			}
-			done[m.Name()] = true
+			done[m.Name] = true
 			out, err = a.dumpOne(ctx, out, m, view)
 			if err != nil {
 				return nil, err
@@ -96,9 +88,9 @@ func (a *app) dumpAll(ctx context.Context, patterns []string, view string) ([]du
 
 // implementedBy returns the models that match pattern and that the agent can dump. It is an
 // error if there is none, unless the pattern is "all".
-func implementedBy(index wire.DumpIndex, pattern string) ([]*models.Model, error) {
-	found, err := modelsLike(pattern)
-	found = slices.DeleteFunc(found, func(m *models.Model) bool { return !slices.Contains(index.KeyPrefixes, m.Prefix()) })
+func implementedBy(index wire.DumpIndex, known catalogue, pattern string) ([]wire.Model, error) {
+	found, err := known.like(pattern)
+	found = slices.DeleteFunc(found, func(m wire.Model) bool { return !slices.Contains(index.KeyPrefixes, m.KeyPrefix) })
 	if err == nil && len(found) == 0 && pattern != "all" {
 		err = fmt.Errorf("the agent implements no values of %s", pattern)
 	}
@@ -106,13 +98,13 @@ func implementedBy(index wire.DumpIndex, pattern string) ([]*models.Model, error
 }
 
 // dumpOne appends the values of one model to out.
-func (a *app) dumpOne(ctx context.Context, out []dumpRow, m *models.Model, view string) ([]dumpRow, error) {
+func (a *app) dumpOne(ctx context.Context, out []dumpRow, m wire.Model, view string) ([]dumpRow, error) {
 	var entries []wire.DumpEntry
-	if err := a.get(ctx, "/scheduler/dump", url.Values{"key-prefix": {m.Prefix()}, "view": {view}}, &entries); err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Name(), err)
+	if err := a.get(ctx, "/scheduler/dump", url.Values{"key-prefix": {m.KeyPrefix}, "view": {view}}, &entries); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name, err)
 	}
 	for _, e := range entries {
-		out = append(out, dumpRow{m.Name(), e})
+		out = append(out, dumpRow{m.Name, e})
 	}
 	return out, nil
 }

@@ -20,7 +20,7 @@ func (a *app) explain() *cobra.Command {
 			"then the cause of that cause, down to one that a user can fix.",
 		Args: expectArgs("KEY"),
 	}
-	f := formatFlag(cmd)
+	f := a.formatFlag(cmd)
 	cmd.RunE = a.withAgent(func(ctx context.Context, args []string) error {
 		var e wire.Explanation
 		if err := a.get(ctx, "/scheduler/explain", url.Values{"key": {args[0]}}, &e); err != nil {

@@ -17,6 +17,7 @@ import (
 // A format is the value of the flag -f: a word, or a Go template. It implements pflag.Value,
 // so that an invalid template is refused before the command runs.
 type format struct {
+	app      *app     // knows the messages of the agent
 	words    []string // words that the command accepts besides templates
 	text     string
 	template *template.Template // nil if text is a word or empty
@@ -24,8 +25,8 @@ type format struct {
 
 // formatFlag adds the flag -f to cmd. Every command accepts json and yaml; more are the
 // command's own words.
-func formatFlag(cmd *cobra.Command, more ...string) *format {
-	f := &format{words: append([]string{"json", "yaml"}, more...)}
+func (a *app) formatFlag(cmd *cobra.Command, more ...string) *format {
+	f := &format{app: a, words: append([]string{"json", "yaml"}, more...)}
 	cmd.Flags().VarP(f, "format", "f", strings.Join(f.words, ", ")+", or a Go template over the data that json prints, with the functions\njson, yaml, proto, protomulti, epoch, ago, dur and prefix")
 	return f
 }
@@ -42,7 +43,7 @@ func (f *format) Set(text string) (err error) {
 	case !strings.Contains(text, "{{"):
 		return errors.New(expected)
 	default:
-		f.template, err = template.New("format").Funcs(functions()).Parse(text)
+		f.template, err = template.New("format").Funcs(f.app.functions()).Parse(text)
 		if err != nil {
 			return fmt.Errorf("%s: %w", expected, err)
 		}
@@ -70,7 +71,7 @@ func (f *format) write(out io.Writer, v any, table func(io.Writer) error) error 
 	case f.text == "yaml":
 		text, err = toYAML(v)
 	case f.text == "proto":
-		text, err = toProtoMulti(v)
+		text, err = f.app.toProtoMulti(v)
 	}
 	if err != nil {
 		return fmt.Errorf("format: %w", err)
@@ -81,12 +82,12 @@ func (f *format) write(out io.Writer, v any, table func(io.Writer) error) error 
 
 // functions returns the functions of templates. Their names are part of the interface:
 // scripts use them.
-func functions() template.FuncMap {
+func (a *app) functions() template.FuncMap {
 	return template.FuncMap{
 		"json":       toJSON,
 		"yaml":       toYAML,
-		"proto":      toProto,
-		"protomulti": toProtoMulti,
+		"proto":      a.toProto,
+		"protomulti": a.toProtoMulti,
 		"epoch":      func(seconds int64) time.Time { return time.Unix(seconds, 0) },
 		"ago":        func(t time.Time) string { return short(time.Since(t)) + " ago" },
 		"dur":        short,

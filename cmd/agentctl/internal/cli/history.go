@@ -36,7 +36,7 @@ func (a *app) configHistory() *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVar(&details, "details", false, "print descriptions and errors too")
-	f := formatFlag(cmd, "log")
+	f := a.formatFlag(cmd, "log")
 	cmd.RunE = a.withAgent(func(ctx context.Context, args []string) error {
 		query := url.Values{}
 		if len(args) > 0 {

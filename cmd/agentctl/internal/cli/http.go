@@ -28,6 +28,7 @@ func (a *app) withAgent(f func(ctx context.Context, args []string) error) func(*
 		}
 		defer at.http.CloseIdleConnections()
 		a.target = at
+		a.types = &typesOfAgent{get: func(path string, into any) error { return a.get(ctx, path, nil, into) }}
 		return f(ctx, args)
 	}
 }
@@ -84,7 +85,7 @@ func (at *agentClient) responseError(answer *http.Response) error {
 	}
 	var failure struct{ Error, Message string }
 	if json.Unmarshal(text, &failure) == nil && failure.Error+failure.Message != "" {
-		return errors.New(remote(failure.Error + failure.Message))
+		return statusError{answer.StatusCode, errors.New(remote(failure.Error + failure.Message))}
 	}
 	if answer.StatusCode == http.StatusUnauthorized {
 		return errors.New("the agent requires authentication: expected --http-basic-auth-file FILE (or --http-basic-auth USER:PASSWORD) with a user that it knows")
@@ -94,6 +95,15 @@ func (at *agentClient) responseError(answer *http.Response) error {
 	}
 	return fmt.Errorf("%s: %s", oneLine(answer.Status), remote(string(bytes.TrimSpace(text))))
 }
+
+// A statusError is an error that an agent answered, with the status of HTTP.
+type statusError struct {
+	status int
+	error
+}
+
+// Unwrap returns the error without the status.
+func (e statusError) Unwrap() error { return e.error }
 
 // A remoteError is an error that contains text from outside. Its message is on one line.
 type remoteError struct{ error }

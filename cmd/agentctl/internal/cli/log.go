@@ -32,7 +32,7 @@ func (a *app) logList() *cobra.Command {
 		Long:    "List prints all loggers or, with LOGGER, those with this text in their names.",
 		Args:    expectArgs("[LOGGER]"),
 	}
-	f := formatFlag(cmd)
+	f := a.formatFlag(cmd)
 	cmd.RunE = a.withAgent(func(ctx context.Context, args []string) error {
 		all := []wire.LogLevel{}
 		if err := a.get(ctx, "/log/list", nil, &all); err != nil {
@@ -57,7 +57,7 @@ func (a *app) logSet() *cobra.Command {
 		Long:  "Set changes the level of LOGGER to debug, info, warn or error, and prints it.",
 		Args:  expectArgs("LOGGER", "LEVEL"),
 	}
-	f := formatFlag(cmd)
+	f := a.formatFlag(cmd)
 	cmd.RunE = a.withAgent(func(ctx context.Context, args []string) error {
 		var now wire.LogLevel
 		path := "/log/" + args[0] + "/" + args[1] // request escapes it

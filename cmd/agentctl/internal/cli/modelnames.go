@@ -1,58 +1,117 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"path"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/keyplane/keyplane/internal/nearest"
 	"github.com/keyplane/keyplane/models"
+	"github.com/keyplane/keyplane/northbound/rest/wire"
 )
 
-// modelNamed returns the model with this name. The error names the most similar one.
-func modelNamed(name string) (*models.Model, error) {
-	if m, ok := models.BuiltIn().ByName(name); ok {
-		return m, nil
-	}
-	var names []string
-	for _, m := range models.BuiltIn().All() {
-		names = append(names, m.Name())
-	}
-	if near := nearest.Word(name, names); near != "" {
-		return nil, fmt.Errorf("no model is called %q: did you mean %s?", name, near)
-	}
-	return nil, fmt.Errorf("no model is called %q: expected a name such as linux.interfaces.interface", name)
-}
+// A catalogue is the list of an agent's models, sorted by name. An agent may have models that
+// agentctl was not built with.
+type catalogue []wire.Model
 
-// modelsLike returns the models that a pattern matches: a name, a glob, or "all".
-func modelsLike(pattern string) (out []*models.Model, err error) {
-	if m, ok := models.BuiltIn().ByName(pattern); ok {
-		return []*models.Model{m}, nil
-	}
-	glob := pattern
-	if pattern == "all" {
-		glob = "*"
-	}
-	for _, m := range models.BuiltIn().All() {
-		fits, err := path.Match(glob, m.Name())
-		if err != nil {
-			return nil, fmt.Errorf("%q: %w: expected a name, a pattern such as linux.*, or all", pattern, err)
-		}
-		if fits {
-			out = append(out, m)
-		}
-	}
-	if len(out) == 0 {
-		_, err = modelNamed(pattern)
+// configClass is the class of the models of declared values.
+const configClass = "config"
+
+// models asks the agent for its models of a class, or for all of them. Agents of earlier
+// releases do not answer that; they have the built-in ones.
+func (a *app) models(ctx context.Context, class string) (out catalogue, err error) {
+	err = a.get(ctx, "/info/models", url.Values{"class": {class}}, &out)
+	if refused, ok := errors.AsType[statusError](err); ok && refused.status == http.StatusNotFound {
+		return builtIn(class), nil
 	}
 	return out, err
 }
 
+// builtIn returns the models of a class that agentctl was built with.
+func builtIn(class string) (out catalogue) {
+	for _, m := range models.BuiltIn().All() {
+		if class == "" || class == m.Class {
+			out = append(out, wire.Model{
+				Name: m.Name(), Class: m.Class, ProtoName: m.ProtoName(), ProtoFile: m.ProtoFile(), KeyPrefix: m.Prefix(),
+				NameTemplate: m.NameTemplate(), KeyFields: m.KeyFields(),
+			})
+		}
+	}
+	return out
+}
+
+// named returns the model with this name. The error names the most similar one.
+func (c catalogue) named(name string) (wire.Model, error) {
+	var names []string
+	for _, m := range c {
+		if m.Name == name {
+			return m, nil
+		}
+		names = append(names, m.Name)
+	}
+	if near := nearest.Word(name, names); near != "" {
+		return wire.Model{}, usageError{fmt.Errorf("no model is called %q: did you mean %s?", name, near)}
+	}
+	return wire.Model{}, usageError{fmt.Errorf("no model is called %q: expected a name such as linux.interfaces.interface", name)}
+}
+
+// like returns the models that a pattern matches: a name, a glob, or "all".
+func (c catalogue) like(pattern string) (out []wire.Model, err error) {
+	glob := pattern
+	if pattern == "all" {
+		glob = "*"
+	}
+	if err := checkPattern(glob); err != nil {
+		return nil, err
+	}
+	for _, m := range c {
+		if fits, _ := path.Match(glob, m.Name); fits {
+			out = append(out, m)
+		}
+	}
+	if len(out) == 0 && pattern != "all" {
+		_, err = c.named(pattern)
+	}
+	return out, err
+}
+
+// patterns returns a check that all arguments are patterns. If missing is not empty, it is the
+// error of a command line without any.
+func patterns(missing string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 && missing != "" {
+			return errors.New(missing)
+		}
+		for _, pattern := range args {
+			if err := checkPattern(pattern); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// checkPattern refuses a pattern that can match nothing.
+func checkPattern(pattern string) error {
+	if _, err := path.Match(pattern, ""); err != nil {
+		return fmt.Errorf("%q: %w: expected a name, a pattern such as linux.*, or all", pattern, err)
+	}
+	return nil
+}
+
 // modelAndName splits a key into model and name. Keys without a model, such as those of
 // derived values, have an empty model and are the name.
-func modelAndName(key string) (model, name string) {
-	m, name, ok := models.BuiltIn().ByKey(key)
-	if !ok {
-		return "", key
+func (c catalogue) modelAndName(key string) (model, name string) {
+	for _, m := range c {
+		if name, ok := strings.CutPrefix(key, m.KeyPrefix); ok && (name == "") == (m.NameTemplate == "") {
+			return m.Name, name
+		}
 	}
-	return m.Name(), name
+	return "", key
 }

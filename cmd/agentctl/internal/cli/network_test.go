@@ -122,7 +122,7 @@ func declared() []proto.Message {
 // network: runs a scheduler over a southbound in memory, with values declared and a
 // foreign interface, behind its HTTP server at PORT and its socket at SOCKET, where it has a
 // store, too. At SECURED it speaks TLS with the certificate in ca.pem, and knows only
-// anna, password "s:1". At STRANGER is something else.
+// anna, password "s:1". At EARLIER is an agent of an earlier release, at STRANGER something else.
 func network(ts *testscript.TestScript, _ bool, _ []string) {
 	m := &memory{stands: map[string]proto.Message{}}
 	m.stands["config/linux/interfaces/v2/interface/foreign"] = &interfaces.Interface{Name: "foreign", Type: interfaces.Interface_DUMMY}
@@ -146,7 +146,20 @@ func network(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Defer(func() { ts.Check(db.Close()) })
 	serve(ts, kvdb.Server{Stores: map[string]kvdbsync.Store{"bolt": db}, Beside: rest.Handler(web.Options)})
 	secured(ts, rest.Handler(web.Options))
+	earlier(ts, rest.Handler(web.Options))
 	stranger(ts)
+}
+
+// earlier serves as an agent of a release that does not list its models, at EARLIER.
+func earlier(ts *testscript.TestScript, h http.Handler) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/info/models" {
+			r.URL.Path = "/info/none" // answers 404 with a JSON error
+		}
+		h.ServeHTTP(w, r)
+	}))
+	ts.Defer(s.Close)
+	ts.Setenv("EARLIER", portOf(ts, s.Listener.Addr().String()))
 }
 
 // oldVPP is one that lacks something.

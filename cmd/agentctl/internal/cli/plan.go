@@ -27,7 +27,7 @@ func (a *app) plan() *cobra.Command {
 		Args: expectArgs("FILE"),
 	}
 	cmd.Flags().BoolVar(&replace, "replace", false, "plan as if these were the only declared values")
-	f := formatFlag(cmd, "log")
+	f := a.formatFlag(cmd, "log")
 	cmd.RunE = a.withAgent(func(ctx context.Context, args []string) error {
 		body, err := a.read(args[0])
 		if err != nil {

@@ -20,7 +20,7 @@ func (a *app) valuesRetry() *cobra.Command {
 			"It prints the operations. The exit code is 1 if the value fails again.",
 		Args: expectArgs("KEY"),
 	}
-	f := formatFlag(cmd)
+	f := a.formatFlag(cmd)
 	cmd.RunE = a.withAgent(func(ctx context.Context, args []string) error {
 		var record wire.Record
 		if err := a.request(ctx, http.MethodPost, "/scheduler/retry", url.Values{"key": {args[0]}}, nil, &record); err != nil {

@@ -24,7 +24,7 @@ func (a *app) sources() *cobra.Command {
 			"With KEY: which sources hold it, and which one takes effect.",
 		Args: expectArgs("[KEY]"),
 	}
-	f := formatFlag(cmd)
+	f := a.formatFlag(cmd)
 	cmd.RunE = a.withAgent(func(ctx context.Context, args []string) error {
 		if len(args) > 0 {
 			return a.declarations(ctx, args[0], f)

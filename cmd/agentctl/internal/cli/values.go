@@ -17,26 +17,23 @@ func (a *app) values() *cobra.Command {
 		Use:   "values [MODEL]",
 		Short: "Prints the state of values",
 		Long:  "Values prints the state of each declared value, of MODEL or of all models, each followed by the values derived from it.",
-		Args: cobra.MatchAll(expectArgs("[MODEL]"), func(_ *cobra.Command, args []string) error {
-			for _, name := range args {
-				if _, err := modelNamed(name); err != nil {
-					return err
-				}
-			}
-			return nil
-		}),
+		Args:  expectArgs("[MODEL]"),
 	}
 	cmd.AddCommand(a.valuesRetry())
-	f := formatFlag(cmd, "proto")
+	f := a.formatFlag(cmd, "proto")
 	sources := cmd.Flags().Bool("sources", false, "add a column with the sources that hold the key, the highest priority first; * takes effect, ! is refused")
 	cmd.RunE = a.withAgent(func(ctx context.Context, args []string) error {
+		known, err := a.models(ctx, configClass)
+		if err != nil {
+			return err
+		}
 		prefix := ""
 		if len(args) > 0 {
-			m, err := modelNamed(args[0])
+			m, err := known.named(args[0])
 			if err != nil {
 				return err
 			}
-			prefix = m.Prefix()
+			prefix = m.KeyPrefix
 		}
 		statuses := []wire.BaseValueStatus{}
 		if err := a.get(ctx, "/scheduler/status", url.Values{"key-prefix": {prefix}, "key": {""}}, &statuses); err != nil {
@@ -50,23 +47,23 @@ func (a *app) values() *cobra.Command {
 				return err
 			}
 		}
-		return f.write(a.Out, statuses, func(out io.Writer) error { return valuesTable(out, statuses, from) })
+		return f.write(a.Out, statuses, func(out io.Writer) error { return valuesTable(out, known, statuses, from) })
 	})
 	return cmd
 }
 
 // valuesTable prints values and derived values. If from is not nil, the last column has the
 // sources of each value.
-func valuesTable(out io.Writer, statuses []wire.BaseValueStatus, from map[string]string) error {
+func valuesTable(out io.Writer, known catalogue, statuses []wire.BaseValueStatus, from map[string]string) error {
 	columns := []string{"MODEL", "NAME", "STATE", "DETAILS", "LAST OP", "ERROR"}
 	if from != nil {
 		columns = append(columns, "SOURCES")
 	}
 	t := newTable(out, columns...)
 	for _, st := range statuses {
-		valueRow(t, st.Value, from)
+		valueRow(t, known, st.Value, from)
 		for _, d := range st.DerivedValues {
-			valueRow(t, d, from)
+			valueRow(t, known, d, from)
 		}
 	}
 	return t.end()
@@ -74,8 +71,8 @@ func valuesTable(out io.Writer, statuses []wire.BaseValueStatus, from map[string
 
 // valueRow adds one value. The state OBTAINED is printed in lower case: nothing declared the
 // value, so it is no result.
-func valueRow(t table, st wire.ValueStatus, from map[string]string) {
-	model, name := modelAndName(st.Key)
+func valueRow(t table, known catalogue, st wire.ValueStatus, from map[string]string) {
+	model, name := known.modelAndName(st.Key)
 	state := st.State
 	if state == "OBTAINED" {
 		state = "obtained"

@@ -33,7 +33,7 @@ func (a *app) vppInfo() *cobra.Command {
 			"Values that need a message which this VPP lacks are UNIMPLEMENTED.",
 		Args: expectArgs(),
 	}
-	f := formatFlag(cmd)
+	f := a.formatFlag(cmd)
 	cmd.RunE = a.withAgent(func(ctx context.Context, _ []string) error {
 		var v wire.VPP
 		if err := a.get(ctx, "/vpp/info", nil, &v); err != nil {
