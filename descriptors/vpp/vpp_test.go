@@ -198,6 +198,8 @@ func network() []string {
 		"config/vpp/abfs/v2/abf/1", `{"index":1,"acl_name":"web","attached_interfaces":[{"input_interface":"loop1"}],"forwarding_paths":[{"interface_name":"loop1","next_hop_ip":"10.1.0.4"}]}`,
 		"config/vpp/ipsec/v2/sa/1", association(1),
 		"config/vpp/ipsec/v2/spd/7", `{"index":7,"interfaces":[{"name":"loop1"}]}`,
+		"config/vpp/ipsec/v2/sp/spd/7/sa/1/outbound/local-addresses/10.1.0.0-10.1.0.255/remote-addresses/10.3.0.0-",
+		`{"spd_index":7,"sa_index":1,"is_outbound":true,"local_addr_start":"10.1.0.0","local_addr_stop":"10.1.0.255","remote_addr_start":"10.3.0.0","action":"PROTECT"}`,
 	}
 }
 

@@ -32,9 +32,9 @@ func onVPP(t testing.TB, release string) (*handler, *simulated.VPP) {
 	t.Helper()
 	vpp := simulated.Start(t, release)
 	c := vpp.Dial()
-	return &handler{
-		Options: Options{API: c, Interfaces: existing.Loopbacks(vpp, c, "if1", "if2")}, associations: known{}, users: newShared[map[uint32]string](),
-	}, vpp
+	h := newHandler(Options{API: c, Interfaces: existing.Loopbacks(vpp, c, "if1", "if2")})
+	h.associations = known{}
+	return h, vpp
 }
 
 // digits returns a key of a length in bytes.

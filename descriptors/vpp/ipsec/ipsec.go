@@ -26,6 +26,8 @@
 //	sa.go        | security associations: validation, and their form in VPP's messages
 //	sa_verbs.go  | security associations: verbs, and who uses them
 //	spd.go       | policy databases and their interfaces
+//	policy.go    | policies
+//	shared.go    | reads that several callers share
 //
 // Tests run against a simulated VPP, which is itself tested against a real one.
 package ipsec
@@ -34,6 +36,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+
+	"go.fd.io/govpp/binapi/ipsec_types"
 
 	"github.com/keyplane/keyplane/descriptors/vpp/conn"
 	"github.com/keyplane/keyplane/descriptors/vpp/iface"
@@ -49,6 +54,7 @@ const (
 	SAName           = "vpp-ipsec-sa"
 	SPDName          = "vpp-ipsec-spd"
 	SPDInterfaceName = "vpp-spd-interface"
+	SPName           = "vpp-ipsec-sp"
 )
 
 // ErrNotFound reports that a required interface or association does not exist in VPP. The
@@ -82,17 +88,27 @@ type handler struct {
 	Options
 	associations associations
 	users        shared[map[uint32]string] // of associations, by number
+
+	mu sync.Mutex // guards existing
+	// existing are the policies that VPP may have, as it shows them: those that were read back, and
+	// those that were requested since, also if no answer came.
+	existing map[ipsec_types.IpsecSpdEntry]bool
+}
+
+func newHandler(o Options) *handler {
+	return &handler{Options: o, users: newShared[map[uint32]string](), existing: map[ipsec_types.IpsecSpdEntry]bool{}}
 }
 
 // Register adds the descriptors to s. The caller registers the interface descriptor first.
 func Register(s *scheduler.Scheduler, o Options) error {
-	h := &handler{Options: o, users: newShared[map[uint32]string]()}
+	h := newHandler(o)
 	group := s.Group(o.Southbound)
 	known, err := scheduler.Register(group, h.associationDescriptor())
 	h.associations = known
 	_, errSPD := scheduler.Register(group, h.databaseDescriptor())
 	_, errInterface := scheduler.Register(group, h.interfaceDescriptor())
-	return errors.Join(err, errSPD, errInterface)
+	_, errPolicy := scheduler.Register(group, h.policyDescriptor())
+	return errors.Join(err, errSPD, errInterface, errPolicy)
 }
 
 // associationDescriptor implements the associations. VPP changes none in place.
@@ -155,5 +171,26 @@ func (h *handler) interfaceDescriptor() scheduler.Descriptor[*ipsec.SecurityPoli
 		Delete: func(ctx context.Context, key string, _ *ipsec.SecurityPolicyDatabase_Interface, _ struct{}) error {
 			return h.unbind(ctx, key)
 		},
+	}
+}
+
+// policyDescriptor implements the policies. VPP changes none in place.
+func (h *handler) policyDescriptor() scheduler.Descriptor[*ipsec.SecurityPolicy, struct{}] {
+	return scheduler.Descriptor[*ipsec.SecurityPolicy, struct{}]{
+		Name:  SPName,
+		Model: models.For[*ipsec.SecurityPolicy](),
+
+		Normalize:    normalizePolicy,
+		Validate:     validatePolicy,
+		Equivalent:   func(_ string, old, new *ipsec.SecurityPolicy) bool { return entryOf(old) == entryOf(new) },
+		Dependencies: policyDependencies,
+		Claims:       claimSelectors,
+
+		Create:    h.createPolicy,
+		CreateAll: h.createPolicies,
+		Delete:    h.deletePolicy,
+		Retrieve: readback.Retriever[*ipsec.SecurityPolicy]{
+			Read: h.readPolicies, ID: policyID, AsDeclared: asDeclared,
+		}.Retrieve,
 	}
 }

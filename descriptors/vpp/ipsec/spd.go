@@ -76,17 +76,9 @@ func (h *handler) createDatabase(ctx context.Context, _ string, v *ipsec.Securit
 // deleteDatabase removes the policies of others first: without their database, VPP would never
 // free the associations that they hold.
 func (h *handler) deleteDatabase(ctx context.Context, _ string, v *ipsec.SecurityPolicyDatabase, _ struct{}) error {
-	entries, err := conn.Dump[vppipsec.IpsecSpdDetails](ctx, h.API, &vppipsec.IpsecSpdDump{SpdID: v.GetIndex(), SaID: all})
+	steps, err := h.policySteps(ctx, v.GetIndex())
 	if err != nil {
 		return err
-	}
-	var steps []*conn.Step
-	for _, d := range entries {
-		step, err := h.setEntry(d.Entry, false)
-		if err != nil {
-			return err
-		}
-		steps = append(steps, step)
 	}
 	if err := h.API.Batch(ctx, steps...); err != nil {
 		return err
@@ -99,7 +91,7 @@ func (h *handler) deleteDatabase(ctx context.Context, _ string, v *ipsec.Securit
 }
 
 // setEntry returns the request that adds or removes a policy. A VPP before 22.10 has only the
-// older message; both have the same fields.
+// older message, in which protocol 0 is any.
 func (h *handler) setEntry(e ipsec_types.IpsecSpdEntry, add bool) (*conn.Step, error) {
 	variant, err := h.API.First(&vppipsec.IpsecSpdEntryAddDelV2{}, &vppipsec.IpsecSpdEntryAddDel{})
 	if err != nil {
@@ -107,6 +99,9 @@ func (h *handler) setEntry(e ipsec_types.IpsecSpdEntry, add bool) (*conn.Step, e
 	}
 	if _, is := variant.(*vppipsec.IpsecSpdEntryAddDelV2); is {
 		return conn.Ask(&vppipsec.IpsecSpdEntryAddDelV2{IsAdd: add, Entry: ipsec_types.IpsecSpdEntryV2(e)}, &vppipsec.IpsecSpdEntryAddDelV2Reply{}), nil
+	}
+	if e.Protocol == anyProtocol {
+		e.Protocol = 0
 	}
 	return conn.Ask(&vppipsec.IpsecSpdEntryAddDel{IsAdd: add, Entry: e}, &vppipsec.IpsecSpdEntryAddDelReply{}), nil
 }
