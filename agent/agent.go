@@ -16,6 +16,7 @@ import (
 	"github.com/keyplane/keyplane/descriptors/netalloc"
 	"github.com/keyplane/keyplane/descriptors/vpp"
 	"github.com/keyplane/keyplane/internal/budget"
+	"github.com/keyplane/keyplane/internal/capability"
 	"github.com/keyplane/keyplane/internal/logs"
 	"github.com/keyplane/keyplane/internal/owner"
 	"github.com/keyplane/keyplane/internal/wake"
@@ -72,6 +73,9 @@ func serve(ctx context.Context, s *settings, loggers *logs.Table, out io.Writer)
 	}
 	a.above = append(a.above, Task{"announcer", func(ctx context.Context) error { return a.applied.announce(ctx, manager) }})
 	warnUnused(loggers, log)
+	if !s.options.lacks(Linux) {
+		warnUnprivileged(capability.Has, log)
+	}
 	log.Info("agent runs", "label", s.Label, "stores", a.stores.names(), "pid", os.Getpid())
 	_ = manager.Notify(sdnotify.Ready)
 	defer func() { _ = manager.Notify(sdnotify.Stopping) }()

@@ -22,7 +22,9 @@ type files struct {
 type validator interface{ Validate() error }
 
 // load reads the file that a flag names into a struct that holds the defaults. It reports
-// whether the file exists. Invalid values are errors; unknown keys are only logged.
+// whether the file exists. Invalid values are errors, and unknown keys that are similar to a known
+// one: a typing mistake in endpoints must not make the agent use the default. Other unknown keys are
+// only logged, because files of other releases have them.
 func (f files) load(flag, name string, into any) (found bool, err error) {
 	path, found := config.Find(name, f.dir)
 	// Files are optional, so only an explicit name deserves a warning.
@@ -36,8 +38,16 @@ func (f files) load(flag, name string, into any) (found bool, err error) {
 	if err != nil {
 		return true, err
 	}
+	var mistakes []error
 	for _, u := range unknown {
-		f.log.Warn("configuration key is unknown and has no effect", "what", u)
+		if u.Nearest != "" {
+			mistakes = append(mistakes, errors.New(u.String()))
+			continue
+		}
+		f.log.Warn("configuration key is unknown and has no effect", "file", u.File, "line", u.Line, "key", u.Key)
+	}
+	if len(mistakes) > 0 {
+		return true, errors.Join(mistakes...)
 	}
 	if v, ok := into.(validator); ok {
 		if err := v.Validate(); err != nil {

@@ -18,7 +18,7 @@ type floor struct {
 
 // everywhere are packages that know nothing of keyplane; any package may import them.
 var everywhere = []string{
-	"internal/backoff", "internal/budget", "internal/guard", "internal/logs", "internal/mailbox", "internal/nearest", "internal/tlsfiles", "internal/wake",
+	"internal/backoff", "internal/budget", "internal/capability", "internal/guard", "internal/logs", "internal/mailbox", "internal/nearest", "internal/tlsfiles", "internal/wake",
 }
 
 func floors() []floor {
@@ -40,6 +40,7 @@ func floors() []floor {
 		{"internal/alloc", nil},
 		{"internal/backoff", nil},
 		{"internal/budget", nil},
+		{"internal/capability", nil},
 		{"internal/config", nil},
 		{"internal/faults", []string{"connectors", "internal/owner", "internal/scratch", "internal/testkit", "kvdbsync", "models", "orchestrator", "proto", "scheduler", "statestore"}},
 		{"internal/faults/history", nil},

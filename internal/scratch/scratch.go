@@ -19,6 +19,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/keyplane/keyplane/internal/capability"
 )
 
 // ErrDenied reports that this machine does not allow new namespaces.
@@ -29,22 +31,13 @@ var ErrDenied = errors.New("new namespaces are denied")
 // is root.
 func Attr() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
-	if mayAdminister() {
+	if capability.Has(unix.CAP_SYS_ADMIN) {
 		return attr
 	}
 	attr.Cloneflags |= unix.CLONE_NEWUSER
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	return attr
-}
-
-// mayAdminister reports whether this process has CAP_SYS_ADMIN. User 0 of a
-// container often lacks it.
-func mayAdminister() bool {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	err := unix.Capget(&header, &data[0])
-	return err == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }
 
 // Enter prepares the namespaces of this process: mounts do not propagate to the

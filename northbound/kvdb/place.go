@@ -123,6 +123,9 @@ func isHeld(f *os.File) bool {
 	return err == nil && os.SameFile(open, there)
 }
 
+// wayOut tells the user of a second agent what to do.
+const wayOut = "stop it, or give this one another label and state-dir"
+
 // takeLock locks the file, after it checks that no other user has put it there.
 func takeLock(f *os.File) error {
 	info, err := f.Stat()
@@ -143,9 +146,9 @@ func takeLock(f *os.File) error {
 	}
 	var h holder
 	if json.NewDecoder(f).Decode(&h) != nil || h.PID == 0 { // the holder has not written its name yet
-		return ErrInUse
+		return fmt.Errorf("%w: %s", ErrInUse, wayOut)
 	}
-	return fmt.Errorf("%w: the process with pid %d, label %q", ErrInUse, h.PID, h.Label)
+	return fmt.Errorf("%w: the process with pid %d, label %q: %s", ErrInUse, h.PID, h.Label, wayOut)
 }
 
 // name writes the holder into the lock file.

@@ -23,7 +23,10 @@ const validateTimeout = 2 * time.Second
 // decides.
 func (a *app) check(ctx context.Context, key string, value []byte) error {
 	// The agent validates keys without its own prefix.
-	_, short, _ := strings.Cut(strings.TrimPrefix(key, allAgents), "/")
+	_, short, found := strings.Cut(strings.TrimPrefix(key, allAgents), "/")
+	if !found {
+		short = key
+	}
 	// A message beside an error has control characters only, which an agent may also
 	// refuse; it says so itself.
 	message, wrong := models.BuiltIn().Decode(short, value)

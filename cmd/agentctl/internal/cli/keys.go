@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/keyplane/keyplane/kvdbsync"
@@ -15,12 +16,21 @@ const allAgents = "/vnf-agent/"
 // isFullKey reports whether a key contains the label of its agent.
 func isFullKey(key string) bool { return strings.HasPrefix(key, allAgents) }
 
-// fullKey completes a short key, "config/...", with the label of an agent. Behind a socket
-// that is the label of the agent there, otherwise the configured one. A configured label
-// that contradicts the agent behind the socket is an error: no agent would read the key.
+// folders are the first elements of the keys of one agent, behind its label.
+func folders() []string {
+	return []string{"config", "config-status", "check", "status", "owner", "vpp", "linux", "metrics"}
+}
+
+// fullKey completes a short key or prefix. One that begins with a folder of an agent, such as
+// "config/", is completed with the label: behind a socket that of the agent there, otherwise the
+// configured one. Any other begins with a label, "vpp2/config/". A configured label that
+// contradicts the agent behind the socket is an error: no agent would read the key.
 func (a *app) fullKey(ctx context.Context, s kvdbsync.Store, key string) (string, error) {
 	if isFullKey(key) {
 		return key, nil
+	}
+	if first, _, _ := strings.Cut(strings.TrimPrefix(key, "/"), "/"); !slices.Contains(folders(), first) {
+		return allAgents + strings.TrimPrefix(key, "/"), nil
 	}
 	// Without a socket nobody can say which agents use the store.
 	label := a.Label
@@ -43,13 +53,4 @@ func (a *app) fullKey(ctx context.Context, s kvdbsync.Store, key string) (string
 // withLabel returns a short key with the prefix of the agent with this label.
 func withLabel(key, label string) string {
 	return allAgents + label + "/" + strings.TrimPrefix(key, "/")
-}
-
-// fullPrefix completes a short prefix, "vpp1/config/...". A short prefix begins with a
-// label, because list shows the keys of all agents by default.
-func fullPrefix(prefix string) string {
-	if isFullKey(prefix) {
-		return prefix
-	}
-	return allAgents + strings.TrimPrefix(prefix, "/")
 }

@@ -21,7 +21,8 @@ func (a *app) kvdb() *cobra.Command {
 		Aliases: []string{"kv"},
 		Short:   "Lists, gets, puts and deletes keys of a store",
 		Long: "Kvdb lists, gets, puts and deletes keys. It reaches etcd directly, and other stores through the socket of the agent that uses them.\n\n" +
-			"A key that does not begin with " + allAgents + " is completed with the label of the agent. With a socket, that is the agent that listens there.",
+			"A short KEY or PREFIX, which does not begin with " + allAgents + ", is completed: config/... with the label of the agent (with a socket, that of the agent\n" +
+			"that listens there); any other begins with a label itself, such as vpp2/config/...",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -37,22 +38,24 @@ func (a *app) kvdbList() *cobra.Command {
 		Aliases: []string{"ls", "l"},
 		Short:   "Prints keys with their values",
 		Long: "List prints each key that begins with PREFIX, and its value on the next line. It escapes characters that are not printable\n" +
-			"(get prints the bytes of a value). A short PREFIX begins with the label of an agent.",
+			"(get prints the bytes of a value). Without PREFIX it prints the keys of all agents.",
 		Args: expectArgs("[PREFIX]"),
 	}
 	cmd.Flags().BoolVar(&keysOnly, "keys-only", false, "leave out the values")
-	cmd.RunE = a.withStore(func(ctx context.Context, s kvdbsync.Store, args []string) error {
+	cmd.RunE = a.withStore(func(ctx context.Context, s kvdbsync.Store, args []string) (err error) {
 		prefix := allAgents
 		if len(args) > 0 {
-			prefix = fullPrefix(args[0])
+			prefix, err = a.fullKey(ctx, s, args[0])
+		}
+		if err != nil {
+			return err
 		}
 		pairs, err := listOf(ctx, s, prefix, keysOnly)
 		if err != nil {
 			return err
 		}
-		// A prefix without a label matches nothing, and is a frequent mistake.
-		if rest := strings.TrimPrefix(prefix, allAgents); len(pairs) == 0 && strings.HasPrefix(rest, "config/") {
-			fmt.Fprintf(a.Err, "No key begins with %s. For the keys of one agent: %s\n", oneLine(prefix), printable.Word(a.Label+"/"+rest))
+		if len(pairs) == 0 {
+			fmt.Fprintf(a.Err, "No key begins with %s\n", oneLine(prefix))
 		}
 		return a.print(pairs, keysOnly)
 	})
